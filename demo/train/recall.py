@@ -1,0 +1,204 @@
+"""Documents that state things early and ask for them late.
+
+Three kinds, mixed within a document: facts about people, shopping lists, and
+sayings repeated word for word.  Facts, lists and sayings come from disjoint
+training and held-out halves, so a held-out answer can only be read off the
+document itself.
+"""
+
+import random
+import zlib
+from dataclasses import dataclass
+
+import words
+
+PLAIN, STATED, ANSWER = "plain", "stated", "answer"
+HELD_OUT_SHARE = 8  # one combination in eight is never trained on
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of text that is tokenized alone: it starts at a word boundary."""
+
+    text: str
+    role: str = PLAIN
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a document is like: how many tokens, facts and topics, and which
+    part of its length is natural text between statements and questions."""
+
+    length: int
+    facts: tuple = (2, 5)
+    topics: tuple = (1, 1)
+    filler: tuple = (0.0, 0.0)
+
+
+# (opening, statement up to the value, question, value's word lists)
+RELATIONS = (
+    ("Remember what each one keeps.", "keeps the", "What does {} keep?", (words.ADJECTIVES, words.NOUNS)),
+    ("Remember where each one lives.", "lives in", "Where does {} live?", (words.PLACES,)),
+    ("Remember how each one works.", "works as a", "How does {} work?", (words.TRADES,)),
+    ("Remember what each one eats.", "eats", "What does {} eat?", (words.FOODS,)),
+)
+
+
+def is_held_out(combination):
+    return zlib.crc32(combination.encode()) % HELD_OUT_SHARE == 0
+
+
+class Facts:
+    """`Mara keeps the brass key.` ... `What does Mara keep? Mara keeps the brass key.`"""
+
+    def __init__(self, rng, shape, held_out, _passages):
+        self.rng = rng
+        self.opening, self.verb, self.question, lists = rng.choice(RELATIONS)
+        self.values = {}
+        n_facts = rng.randint(*shape.facts)
+        while len(self.values) < n_facts:
+            name = rng.choice(words.NAMES)
+            value = " ".join(rng.choice(choices) for choices in lists)
+            if is_held_out(f"{name} {self.verb} {value}") == held_out:
+                self.values.setdefault(name, value)
+
+    def statement(self):
+        yield Piece("\n" + self.opening)
+        for name, value in self.values.items():
+            yield Piece(f" {name} {self.verb}")
+            yield Piece(f" {value}", STATED)
+            yield Piece(".")
+
+    def questions(self):
+        """One round: every fact is asked once, in random order."""
+        for name in self.rng.sample(list(self.values), len(self.values)):
+            yield [
+                Piece(f"\n{self.question.format(name)} {name} {self.verb}"),
+                Piece(f" {self.values[name]}", ANSWER),
+                Piece("."),
+            ]
+
+
+class ShoppingList:
+    """`The list of Mara has salt, figs, oil.`, asked item by item."""
+
+    def __init__(self, rng, shape, held_out, _passages):
+        self.rng = rng
+        self.name = rng.choice(words.NAMES)
+        while True:
+            self.items = rng.sample(words.FOODS + words.NOUNS, rng.randint(3, 7))
+            if is_held_out(" ".join(self.items)) == held_out:
+                return
+
+    def _items(self, role):
+        for i, item in enumerate(self.items):
+            yield Piece(f" {item}", role)
+            yield Piece("," if i + 1 < len(self.items) else ".")
+
+    def statement(self):
+        yield Piece(f"\nThe list of {self.name} has")
+        yield from self._items(STATED)
+
+    def questions(self):
+        yield [Piece(f"\nRead the list. The list of {self.name} has"), *self._items(ANSWER)]
+
+
+class Saying:
+    """A passage of natural text; its first words are given and the rest asked."""
+
+    N_CUE_WORDS = 4
+    N_ANSWER_WORDS = 3
+
+    def __init__(self, rng, shape, _held_out, passages):
+        self.words = rng.choice(passages).split()
+        n_words = rng.randint(9, 10 + min(30, shape.length // 16))
+        start = rng.randrange(max(1, len(self.words) - n_words + 1))
+        self.words = self.words[start : start + n_words]
+
+    def statement(self):
+        yield Piece("\nLearn this saying:")
+        yield Piece(" " + " ".join(self.words), STATED)
+
+    def questions(self):
+        cue = " ".join(self.words[: self.N_CUE_WORDS])
+        pieces = [Piece(f"\nSay it again: {cue}")]
+        for i in range(self.N_CUE_WORDS, len(self.words), self.N_ANSWER_WORDS):
+            pieces.append(Piece(" " + " ".join(self.words[i : i + self.N_ANSWER_WORDS]), ANSWER))
+        yield pieces
+
+
+TOPICS = (Facts, ShoppingList, Saying)
+TOPIC_WEIGHTS = (6, 2, 2)
+
+
+class Writer:
+    """Writes recall documents.  `passages` are verses, for sayings and filler;
+    `count` gives the number of tokens of a piece's text."""
+
+    def __init__(self, seed, passages, held_out, count):
+        self.rng = random.Random(seed)
+        self.passages = passages
+        self.held_out = held_out
+        self.count = count
+
+    def document(self, shape):
+        """A list of pieces of at most `shape.length` tokens."""
+        rng = self.rng
+        topics = self._topics(shape)
+        statement = [piece for topic in topics for piece in topic.statement()]
+        room = shape.length - self._length(statement)
+        filler_room = int(room * rng.uniform(*shape.filler))
+        filler = self._filler(filler_room)
+        questions = self._questions(topics, room - sum(self.count(p.text) for p in filler))
+        n_late = max(1, int(len(questions) * rng.uniform(0.5, 1.0)))
+        early, late = questions[n_late:], questions[:n_late]
+        body = self._scatter(early, filler)
+        return statement + body + [piece for question in late for piece in question]
+
+    def _length(self, pieces):
+        return sum(self.count(piece.text) for piece in pieces)
+
+    def _topics(self, shape):
+        n_topics = self.rng.randint(*shape.topics)
+        kinds = []
+        while len(kinds) < n_topics:
+            kind = self.rng.choices(TOPICS, TOPIC_WEIGHTS)[0]
+            if kind not in kinds:
+                kinds.append(kind)
+        return [kind(self.rng, shape, self.held_out, self.passages) for kind in kinds]
+
+    def _questions(self, topics, room):
+        """Rounds of questions until the next one would not fit."""
+        questions = []
+        while True:
+            asked = [question for topic in topics for question in topic.questions()]
+            self.rng.shuffle(asked)
+            for question in asked:
+                room -= self._length(question)
+                if room < 0:
+                    return questions
+                questions.append(question)
+
+    def _filler(self, room):
+        """Consecutive verses, as many as fit."""
+        filler = []
+        at = self.rng.randrange(len(self.passages))
+        while at < len(self.passages):
+            piece = Piece("\n" + self.passages[at])
+            room -= self.count(piece.text)
+            if room < 0:
+                break
+            filler.append(piece)
+            at += 1
+        return filler
+
+    def _scatter(self, questions, filler):
+        """The filler with some questions between its verses."""
+        slots = [[piece] for piece in filler]
+        for question in questions:
+            slots.insert(self.rng.randint(0, len(slots)), question)
+        return [piece for slot in slots for piece in slot]
+
+
+def as_text(pieces):
+    return "".join(piece.text for piece in pieces).lstrip("\n")

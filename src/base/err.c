@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See err.h. Texts longer than the buffers are cut, never overrun. */
+#include "src/base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void fill(struct sh_err *e, enum sh_status status, const char *format, va_list args)
+{
+    e->status = status;
+    e->hint[0] = '\0';
+    vsnprintf(e->text, sizeof e->text, format, args);
+}
+
+int sh_fail(struct sh_err *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fill(e, SH_FAILED, format, args);
+    va_end(args);
+    return -1;
+}
+
+int sh_misused(struct sh_err *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fill(e, SH_MISUSED, format, args);
+    va_end(args);
+    return -1;
+}
+
+int sh_absent(struct sh_err *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fill(e, SH_ABSENT, format, args);
+    va_end(args);
+    return -1;
+}
+
+int sh_err_prefix(struct sh_err *e, const char *format, ...)
+{
+    char old[sizeof e->text];
+    memcpy(old, e->text, sizeof old);
+    va_list args;
+    va_start(args, format);
+    int used = vsnprintf(e->text, sizeof e->text, format, args);
+    va_end(args);
+    if (used < 0 || (size_t)used >= sizeof e->text)
+        used = 0;
+    snprintf(e->text + used, sizeof e->text - (size_t)used, ": %s", old);
+    return -1;
+}
+
+int sh_hint(struct sh_err *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(e->hint, sizeof e->hint, format, args);
+    va_end(args);
+    return -1;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One error, filled by whoever first knows what went wrong; every other layer only passes it on or
+ * puts its own context in front. Nothing below src/cli prints or exits: functions that can fail
+ * return -1 (or NULL) and have filled `e`. `e` is never NULL. On failure outputs are untouched. */
+#ifndef SH_BASE_ERR_H
+#define SH_BASE_ERR_H
+
+enum sh_status {            /* exit statuses of the program; also kept in the error             */
+    SH_OK = 0,
+    SH_FAILED = 1,          /* the work could not be done: bad file, full disk, …               */
+    SH_MISUSED = 2,         /* the request makes no sense: unknown option, impossible value     */
+    SH_ABSENT = 3           /* something optional is not here: GPU, module, gnuplot             */
+};
+
+struct sh_err {
+    enum sh_status status;
+    char text[1024];        /* "what: where, found, expected"; no trailing newline              */
+    char hint[512];         /* what to do about it; empty when there is nothing useful to say   */
+};
+
+/* Fill and return -1, so that a caller can `return sh_fail(e, …)`. */
+int sh_fail(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int sh_misused(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int sh_absent(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Put "context: " in front of the text. Returns -1. */
+int sh_err_prefix(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Set the hint. Returns -1. */
+int sh_hint(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

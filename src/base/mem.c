@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See mem.h. */
+#include "src/base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *or_die(void *at, size_t bytes)
+{
+    if (!at && bytes) {
+        fprintf(stderr, "shears: out of memory: %zu bytes more were wanted\n", bytes);
+        exit(1);
+    }
+    return at;
+}
+
+void *xmalloc(size_t bytes)
+{
+    return or_die(malloc(bytes ? bytes : 1), bytes);
+}
+
+void *xcalloc(size_t count, size_t bytes)
+{
+    return or_die(calloc(count ? count : 1, bytes ? bytes : 1), bytes);
+}
+
+void *xreallocarray(void *at, size_t count, size_t bytes)
+{
+    size_t total;
+    if (sh_mul(count, bytes, &total))
+        return or_die(NULL, (size_t)-1);
+    return or_die(realloc(at, total ? total : 1), total);
+}
+
+void *xaligned(size_t bytes)
+{
+    size_t whole = (bytes + 63) / 64 * 64;
+    return or_die(aligned_alloc(64, whole ? whole : 64), bytes);
+}
+
+char *xstrdup(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    return memcpy(xmalloc(bytes), text, bytes);
+}
+
+char *xasprintf(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = xmalloc((size_t)(length > 0 ? length : 0) + 1);
+    text[0] = '\0';
+    va_start(args, format);
+    if (length > 0)
+        vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+int sh_mul(size_t a, size_t b, size_t *out)
+{
+    return __builtin_mul_overflow(a, b, out) ? -1 : 0;
+}
+
+int sh_add(size_t a, size_t b, size_t *out)
+{
+    return __builtin_add_overflow(a, b, out) ? -1 : 0;
+}

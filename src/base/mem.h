@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host memory that is always there: a command-line tool that runs out of small memory can do no
+ * better than say so and stop, so these never return NULL. Large buffers whose size comes from
+ * user input (hidden states, device memory) are not allocated here but where "does not fit" is
+ * answered. Free with free(). */
+#ifndef SH_BASE_MEM_H
+#define SH_BASE_MEM_H
+
+#include <stddef.h>
+
+void *xmalloc(size_t bytes);
+void *xcalloc(size_t count, size_t bytes);              /* zeroed; dies on overflow of count * bytes */
+void *xreallocarray(void *at, size_t count, size_t bytes);
+void *xaligned(size_t bytes);                           /* 64-byte aligned, not zeroed               */
+char *xstrdup(const char *text);
+char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* *out = a * b (a + b) unless it overflows: then -1. For sizes that come out of foreign files. */
+int sh_mul(size_t a, size_t b, size_t *out);
+int sh_add(size_t a, size_t b, size_t *out);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See out.h. The description is a small tree: an object holds fields, a list holds objects. */
+#include "src/base/out.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+enum kind { INT, REAL, TEXT, BOOL, LIST, OBJECT };
+
+struct node {
+    enum kind kind;
+    char *key, *label, *text;
+    long long whole;
+    double real;
+    int digits;
+    struct node **child;
+    int n_child;
+};
+
+struct sh_out {
+    struct node root;
+    struct node *open[16];              /* the object or list being filled, outermost first */
+    int depth;
+    char *show;
+    char **note;
+    int n_note;
+};
+
+struct sh_out *sh_out_new(void)
+{
+    struct sh_out *o = xcalloc(1, sizeof *o);
+    o->root.kind = OBJECT;
+    o->open[0] = &o->root;
+    return o;
+}
+
+static void clear(struct node *n)
+{
+    for (int i = 0; i < n->n_child; i++) {
+        clear(n->child[i]);
+        free(n->child[i]);
+    }
+    free(n->child);
+    free(n->key);
+    free(n->label);
+    free(n->text);
+}
+
+void sh_out_free(struct sh_out *o)
+{
+    if (!o)
+        return;
+    clear(&o->root);
+    for (int i = 0; i < o->n_note; i++)
+        free(o->note[i]);
+    free(o->note);
+    free(o->show);
+    free(o);
+}
+
+static struct node *add(struct sh_out *o, enum kind kind, const char *key, const char *label)
+{
+    struct node *parent = o->open[o->depth], *n = xcalloc(1, sizeof *n);
+    n->kind = kind;
+    n->key = key ? xstrdup(key) : NULL;
+    n->label = label ? xstrdup(label) : NULL;
+    parent->child = xreallocarray(parent->child, (size_t)parent->n_child + 1, sizeof *parent->child);
+    parent->child[parent->n_child++] = n;
+    return n;
+}
+
+void sh_out_int(struct sh_out *o, const char *key, const char *label, long long value)
+{
+    add(o, INT, key, label)->whole = value;
+}
+
+void sh_out_real(struct sh_out *o, const char *key, const char *label, double value, int digits)
+{
+    struct node *n = add(o, REAL, key, label);
+    n->real = value;
+    n->digits = digits;
+}
+
+void sh_out_text(struct sh_out *o, const char *key, const char *label, const char *value)
+{
+    add(o, TEXT, key, label)->text = value ? xstrdup(value) : NULL;
+}
+
+void sh_out_bool(struct sh_out *o, const char *key, const char *label, int value)
+{
+    add(o, BOOL, key, label)->whole = !!value;
+}
+
+void sh_out_list(struct sh_out *o, const char *key, const char *label)
+{
+    struct node *n = add(o, LIST, key, label);
+    o->open[++o->depth] = n;
+}
+
+void sh_out_item(struct sh_out *o)
+{
+    if (o->open[o->depth]->kind == OBJECT)
+        o->depth--;
+    struct node *n = add(o, OBJECT, NULL, NULL);
+    o->open[++o->depth] = n;
+}
+
+void sh_out_end(struct sh_out *o)
+{
+    if (o->open[o->depth]->kind == OBJECT)
+        o->depth--;
+    o->depth--;
+}
+
+void sh_out_show(struct sh_out *o, const char *key)
+{
+    free(o->show);
+    o->show = xstrdup(key);
+}
+
+void sh_out_note(struct sh_out *o, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    o->note = xreallocarray(o->note, (size_t)o->n_note + 1, sizeof *o->note);
+    o->note[o->n_note++] = xstrdup(text);
+}
+
+/* ---- JSON ---- */
+
+static void json_string(FILE *to, const char *s)
+{
+    fputc('"', to);
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            fprintf(to, "\\%c", c);
+        else if (c == '\n')
+            fputs("\\n", to);
+        else if (c < 0x20)
+            fprintf(to, "\\u%04x", c);
+        else
+            fputc(c, to);
+    }
+    fputc('"', to);
+}
+
+static void shortest(char *buffer, size_t bytes, double x)
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(buffer, bytes, "%.*g", digits, x);
+        if (strtod(buffer, NULL) == x)
+            break;
+    }
+    if (!strpbrk(buffer, ".e"))
+        strncat(buffer, ".0", bytes - strlen(buffer) - 1);
+}
+
+static void json_value(FILE *to, const struct node *n, int indent)
+{
+    char number[40];
+    switch (n->kind) {
+    case INT: fprintf(to, "%lld", n->whole); break;
+    case BOOL: fputs(n->whole ? "true" : "false", to); break;
+    case TEXT:
+        if (n->text)
+            json_string(to, n->text);
+        else
+            fputs("null", to);
+        break;
+    case REAL:
+        if (isfinite(n->real))
+            shortest(number, sizeof number, n->real);
+        fputs(isfinite(n->real) ? number : "null", to);
+        break;
+    case LIST:
+    case OBJECT:
+        fputc(n->kind == LIST ? '[' : '{', to);
+        for (int i = 0; i < n->n_child; i++) {
+            fprintf(to, "%s\n%*s", i ? "," : "", indent + 1, "");
+            if (n->kind == OBJECT) {
+                json_string(to, n->child[i]->key);
+                fputs(": ", to);
+            }
+            json_value(to, n->child[i], indent + 1);
+        }
+        if (n->n_child)
+            fprintf(to, "\n%*s", indent, "");
+        fputc(n->kind == LIST ? ']' : '}', to);
+        break;
+    }
+}
+
+/* ---- tables: text and CSV ---- */
+
+/* A cell as the reader sees it; csv keeps every digit. */
+static void cell(char *buffer, size_t bytes, const struct node *n, int csv)
+{
+    if (n->kind == INT)
+        snprintf(buffer, bytes, "%lld", n->whole);
+    else if (n->kind == BOOL)
+        snprintf(buffer, bytes, "%s", n->whole ? "yes" : "no");
+    else if (n->kind == TEXT)
+        snprintf(buffer, bytes, "%s", n->text ? n->text : csv ? "" : "-");
+    else if (!isfinite(n->real))
+        snprintf(buffer, bytes, "%s", csv ? "" : "-");
+    else if (csv)
+        shortest(buffer, bytes, n->real);
+    else
+        snprintf(buffer, bytes, "%.*f", n->digits, n->real);
+}
+
+static void csv_field(FILE *to, const char *s, int first)
+{
+    if (!first)
+        fputc(',', to);
+    if (!strpbrk(s, ",\"\n\r")) {
+        fputs(s, to);
+        return;
+    }
+    fputc('"', to);
+    for (; *s; s++) {
+        if (*s == '"')
+            fputc('"', to);
+        fputc(*s, to);
+    }
+    fputc('"', to);
+}
+
+/* The rows of a list as arrays of scalar nodes: its items, or the shown inner items with the first
+ * value of their parent in front. */
+struct rows {
+    const struct node ***row;
+    int n_row, n_col;
+};
+
+static void add_row(struct rows *r, const struct node *lead, const struct node *item)
+{
+    const struct node **cells = xcalloc((size_t)item->n_child + 1, sizeof *cells);
+    int n = 0;
+    if (lead)
+        cells[n++] = lead;
+    for (int i = 0; i < item->n_child; i++)
+        if (item->child[i]->kind != LIST)
+            cells[n++] = item->child[i];
+    r->row = xreallocarray(r->row, (size_t)r->n_row + 1, sizeof *r->row);
+    r->row[r->n_row++] = cells;
+    if (!r->n_col || n < r->n_col)
+        r->n_col = n;
+}
+
+static struct rows rows_of(const struct node *list, const char *show)
+{
+    struct rows r = {0};
+    for (int i = 0; i < list->n_child; i++) {
+        const struct node *item = list->child[i], *inner = NULL;
+        for (int j = 0; show && j < item->n_child; j++)
+            if (item->child[j]->kind == LIST && !strcmp(item->child[j]->key, show))
+                inner = item->child[j];
+        if (!inner)
+            add_row(&r, NULL, item);
+        for (int j = 0; inner && j < inner->n_child; j++)
+            add_row(&r, item->child[0], inner->child[j]);
+    }
+    return r;
+}
+
+static void free_rows(struct rows *r)
+{
+    for (int i = 0; i < r->n_row; i++)
+        free(r->row[i]);
+    free(r->row);
+}
+
+/* Columns of a terminal that a UTF-8 string takes, near enough: one per code point. */
+static int width_of(const char *s)
+{
+    int n = 0;
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
+static void text_table(FILE *to, const struct rows *r)
+{
+    char buffer[512];
+    int *width = xcalloc((size_t)r->n_col + 1, sizeof *width);
+    for (int c = 0; c < r->n_col; c++) {
+        width[c] = width_of(r->row[0][c]->label);
+        for (int i = 0; i < r->n_row; i++) {
+            cell(buffer, sizeof buffer, r->row[i][c], 0);
+            if (width_of(buffer) > width[c])
+                width[c] = width_of(buffer);
+        }
+    }
+    for (int i = -1; i < r->n_row; i++) {
+        for (int c = 0; c < r->n_col; c++) {
+            const struct node *n = r->row[i < 0 ? 0 : i][c];
+            const char *s = n->label;
+            if (i >= 0) {
+                cell(buffer, sizeof buffer, n, 0);
+                s = buffer;
+            }
+            int pad = width[c] - width_of(s), left = r->row[0][c]->kind == TEXT;
+            int last = c + 1 == r->n_col;
+            fprintf(to, "%s%*s%s%*s", c ? "  " : "  ", left ? 0 : pad, "", s, left && !last ? pad : 0, "");
+        }
+        fputc('\n', to);
+    }
+    free(width);
+}
+
+static void write_text(const struct sh_out *o, FILE *to)
+{
+    char buffer[512];
+    int width = 0;
+    for (int i = 0; i < o->root.n_child; i++)
+        if (o->root.child[i]->kind != LIST && width_of(o->root.child[i]->label) > width)
+            width = width_of(o->root.child[i]->label);
+    for (int i = 0; i < o->root.n_child; i++) {
+        const struct node *n = o->root.child[i];
+        if (n->kind != LIST) {
+            cell(buffer, sizeof buffer, n, 0);
+            fprintf(to, "%s%*s  %s\n", n->label, width - width_of(n->label), "", buffer);
+            continue;
+        }
+        struct rows r = rows_of(n, o->show);
+        if (r.n_row) {
+            fprintf(to, "%s%s\n", i ? "\n" : "", n->label);
+            text_table(to, &r);
+        }
+        free_rows(&r);
+    }
+    for (int i = 0; i < o->n_note; i++)
+        fprintf(to, "%s%s\n", i ? "" : "\n", o->note[i]);
+}
+
+/* CSV has one header line, so it shows the first list; without a list, the scalars as one row. */
+static void write_csv(const struct sh_out *o, FILE *to)
+{
+    char buffer[4096];
+    struct rows r = {0};
+    for (int i = 0; i < o->root.n_child && !r.n_row; i++)
+        if (o->root.child[i]->kind == LIST)
+            r = rows_of(o->root.child[i], o->show);
+    if (!r.n_row)
+        add_row(&r, NULL, &o->root);
+    for (int i = -1; i < r.n_row; i++) {
+        for (int c = 0; c < r.n_col; c++) {
+            const struct node *n = r.row[i < 0 ? 0 : i][c];
+            if (i >= 0)
+                cell(buffer, sizeof buffer, n, 1);
+            csv_field(to, i < 0 ? n->key : buffer, c == 0);
+        }
+        fputc('\n', to);
+    }
+    free_rows(&r);
+}
+
+int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, struct sh_err *e)
+{
+    if (format == SH_OUT_JSON) {
+        json_value(to, &o->root, 0);
+        fputc('\n', to);
+    } else if (format == SH_OUT_CSV) {
+        write_csv(o, to);
+    } else {
+        write_text(o, to);
+    }
+    if (fflush(to) || ferror(to))
+        return sh_fail(e, "writing the result: the output could not be written");
+    return 0;
+}

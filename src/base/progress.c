@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See progress.h. */
+#include "src/base/progress.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+double sh_now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void sh_progress_begin(struct sh_progress *p, const char *what, const char *unit, double total, int quiet)
+{
+    *p = (struct sh_progress){.what = what, .unit = unit, .total = total, .quiet = quiet};
+    p->terminal = isatty(STDERR_FILENO);
+    p->began_s = sh_now_s();
+    p->shown_s = p->terminal ? 0 : p->began_s;
+}
+
+static void time_left(char *buffer, size_t bytes, double s)
+{
+    int whole = (int)s;
+    if (s >= 3600)
+        snprintf(buffer, bytes, "%d h %02d min", whole / 3600, whole / 60 % 60);
+    else if (s >= 60)
+        snprintf(buffer, bytes, "%d min %02d s", whole / 60, whole % 60);
+    else
+        snprintf(buffer, bytes, "%d s", whole);
+}
+
+void sh_progress_at(struct sh_progress *p, double done, const char *detail)
+{
+    double now = sh_now_s();
+    p->done = done;
+    if (p->quiet || now - p->shown_s < (p->terminal ? 0.2 : 5.0))
+        return;
+    p->shown_s = now;
+    p->shown = 1;
+    double rate = (done - p->rate_from) / (now - p->began_s + 1e-9);
+    char left[32] = "?";
+    if (rate > 0)
+        time_left(left, sizeof left, (p->total - done) / rate);
+    fprintf(stderr, "%s%s %3.0f %%  %.0f of %.0f %s  %.0f/s  %s left  %s%s", p->terminal ? "\r" : "", p->what,
+            100 * done / (p->total > 0 ? p->total : 1), done, p->total, p->unit, rate, left, detail,
+            p->terminal ? "\033[K" : "\n");
+    fflush(stderr);
+}
+
+void sh_progress_end(struct sh_progress *p)
+{
+    if (p->shown && p->terminal)
+        fputs("\r\033[K", stderr);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Progress on stderr: what, how far, rate, time left. One rewriting line on a terminal, a line
+ * every few seconds elsewhere, nothing when quiet. Called from one thread. */
+#ifndef SH_BASE_PROGRESS_H
+#define SH_BASE_PROGRESS_H
+
+struct sh_progress {
+    const char *what, *unit;        /* "tracing", "tokens"                          */
+    double total, done, rate_from;  /* in units; rate_from: done without work (resumed) */
+    double began_s, shown_s;
+    int quiet, terminal, shown;
+};
+
+/* Seconds of a monotonic clock, for durations. */
+double sh_now_s(void);
+
+void sh_progress_begin(struct sh_progress *p, const char *what, const char *unit, double total, int quiet);
+void sh_progress_at(struct sh_progress *p, double done, const char *detail);
+void sh_progress_end(struct sh_progress *p);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/base: number formats against exhaustive or definitional checks, the result writer, errors. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/err.h"
+#include "src/base/mem.h"
+#include "src/base/num.h"
+#include "src/base/out.h"
+#include "src/base/rng.h"
+#include "tests/tap.h"
+
+static void f16_round_trip(void)
+{
+    for (uint32_t h = 0; h < 0x10000; h++) {
+        float x = sh_f16_to_f32((uint16_t)h);
+        int is_nan = (h & 0x7c00) == 0x7c00 && (h & 0x3ff);
+        if (is_nan)
+            CU_ASSERT_FATAL(isnan(x));
+        if (!is_nan)
+            CU_ASSERT_FATAL(sh_f32_to_f16(x) == h);
+    }
+}
+
+static void f16_values(void)
+{
+    CU_ASSERT(sh_f16_to_f32(0x3c00) == 1.0f);
+    CU_ASSERT(sh_f16_to_f32(0x0001) == 0x1p-24f);
+    CU_ASSERT(sh_f16_to_f32(0x7bff) == 65504.0f);
+    CU_ASSERT(sh_f32_to_f16(65519.9f) == 0x7bff);
+    CU_ASSERT(sh_f32_to_f16(65520.0f) == 0x7c00);               /* half way: ties to even, infinity */
+    CU_ASSERT(sh_f32_to_f16(0x1p-25f) == 0x0000);               /* half of the smallest: to even    */
+    CU_ASSERT(sh_f32_to_f16(nextafterf(0x1p-25f, 1)) == 0x0001);
+    CU_ASSERT(sh_f32_to_f16(1.0f + 0x1p-11f) == 0x3c00);        /* tie: to even                     */
+    CU_ASSERT(sh_f32_to_f16(1.0f + 3 * 0x1p-11f) == 0x3c02);
+}
+
+static void bf16_values(void)
+{
+    for (uint32_t h = 0; h < 0x10000; h++)
+        if (!isnan(sh_bf16_to_f32((uint16_t)h)))
+            CU_ASSERT_FATAL(sh_f32_to_bf16(sh_bf16_to_f32((uint16_t)h)) == h);
+    CU_ASSERT(sh_f32_to_bf16(1.0f + 0x1p-8f) == 0x3f80);
+    CU_ASSERT(sh_f32_to_bf16(1.0f + 3 * 0x1p-8f) == 0x3f82);
+    CU_ASSERT(isnan(sh_bf16_to_f32(sh_f32_to_bf16(NAN))));
+}
+
+static void thresholds_in_float(void)
+{
+    for (int n = 1; n < 4000; n++) {
+        double alpha = 1.0 / n;
+        float near = (float)alpha, around[3] = {nextafterf(near, 0), near, nextafterf(near, 2)};
+        for (int i = 0; i < 3; i++) {
+            CU_ASSERT_FATAL((around[i] > sh_round_down(alpha)) == ((double)around[i] > alpha));
+            CU_ASSERT_FATAL((around[i] < sh_round_up(alpha)) == ((double)around[i] < alpha));
+        }
+    }
+}
+
+/* Reference values of splitmix64 seeded with 1234567 (Vigna's published test vector). */
+static void rng_reference(void)
+{
+    CU_ASSERT(sh_rng(1234567, 0) == 6457827717110365317u);
+    CU_ASSERT(sh_rng(1234567, 1) == 3203168211198807973u);
+    CU_ASSERT(sh_rng(1234567, 2) == 9817491932198370423u);
+}
+
+static char *render(const struct sh_out *o, enum sh_out_format format)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    struct sh_err e;
+    FILE *to = open_memstream(&text, &bytes);
+    CU_ASSERT(sh_out_write(o, format, to, &e) == 0);
+    fclose(to);
+    return text;
+}
+
+static void writer_renders_one_tree(void)
+{
+    struct sh_out *o = sh_out_new();
+    sh_out_text(o, "model", "model", "a \"b\"");
+    sh_out_list(o, "layers", "per layer");
+    sh_out_item(o);
+    sh_out_int(o, "layer", "layer", 0);
+    sh_out_real(o, "ratio", "ratio", 0.1, 3);
+    sh_out_list(o, "heads", "heads");
+    sh_out_item(o);
+    sh_out_int(o, "head", "head", 7);
+    sh_out_end(o);
+    sh_out_item(o);
+    sh_out_int(o, "layer", "layer", 1);
+    sh_out_real(o, "ratio", "ratio", NAN, 3);
+    sh_out_end(o);
+    char *json = render(o, SH_OUT_JSON), *csv = render(o, SH_OUT_CSV), *text = render(o, SH_OUT_TEXT);
+    CU_ASSERT_STRING_EQUAL(csv, "layer,ratio\n0,0.1\n1,\n");
+    CU_ASSERT(strstr(json, "\"model\": \"a \\\"b\\\"\"") != NULL);
+    CU_ASSERT(strstr(json, "\"ratio\": 0.1,") != NULL);
+    CU_ASSERT(strstr(json, "\"ratio\": null") != NULL);
+    CU_ASSERT(strstr(json, "\"head\": 7") != NULL);
+    CU_ASSERT(strstr(text, "0.100") != NULL && strstr(text, "head") == NULL);
+    sh_out_show(o, "heads");
+    char *shown = render(o, SH_OUT_CSV);
+    CU_ASSERT(strncmp(shown, "layer,head\n0,7\n", 15) == 0);
+    free(json);
+    free(csv);
+    free(text);
+    free(shown);
+    sh_out_free(o);
+}
+
+static void errors_keep_their_context(void)
+{
+    struct sh_err e;
+    CU_ASSERT(sh_fail(&e, "tensor %s is short", "w") == -1);
+    sh_err_prefix(&e, "reading %s", "m.safetensors");
+    CU_ASSERT_STRING_EQUAL(e.text, "reading m.safetensors: tensor w is short");
+    CU_ASSERT(e.status == SH_FAILED);
+    size_t out;
+    CU_ASSERT(sh_mul((size_t)-1, 2, &out) == -1);
+    CU_ASSERT(sh_add((size_t)-1, 1, &out) == -1);
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        {"f16: every value survives the round trip", f16_round_trip},
+        {"f16: rounding at the edges", f16_values},
+        {"bf16: every value survives, ties to even", bf16_values},
+        {"thresholds: float comparison equals the double one", thresholds_in_float},
+        {"rng: published values of splitmix64", rng_reference},
+        {"out: text, JSON and CSV come from one tree", writer_renders_one_tree},
+        {"err: context goes in front", errors_keep_their_context},
+        {0}};
+    return tap_run("base", tests);
+}
