@@ -7,8 +7,8 @@ AC_DEFUN([SH_CPU_VARIANTS], [
     sh_save_CFLAGS=$CFLAGS
     CFLAGS="$CFLAGS -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-width=512"
     AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include <immintrin.h>]], [[__m512 x = _mm512_setzero_ps(); (void)x;]])],
-        [sh_x86=yes; sh_cpu_variants=" base, AVX2, AVX-512"
-         AC_DEFINE([SH_X86_VARIANTS], [1], [the CPU kernels exist for AVX2 and AVX-512 too])],
+        [sh_x86=yes; sh_cpu_variants=" base, AVX2, AVX-512"],
+
         [sh_x86=no])
     CFLAGS=$sh_save_CFLAGS
     AC_MSG_RESULT([$sh_x86])

@@ -1,1 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
+noinst_LIBRARIES += libtraces.a
+libtraces_a_SOURCES = \
+	%D%/codec.c %D%/codec.h \
+	%D%/db.c %D%/db.h \
+	%D%/sparse.c %D%/sparse.h \
+	%D%/store.c %D%/store.h \
+	%D%/store_read.c \
+	%D%/trace.c %D%/trace.h \
+	%D%/writer.c %D%/writer.h
+
+# schema.sql as one C string
+EXTRA_DIST += %D%/schema.sql
+BUILT_SOURCES += %D%/schema.inc
+CLEANFILES += %D%/schema.inc
+%D%/schema.inc: %D%/schema.sql
+	$(AM_V_GEN)$(MKDIR_P) %D% && { echo 'static const char sh_schema[] ='; \
+	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/"/' -e 's/$$/\\n"/' $(srcdir)/%D%/schema.sql; echo ';'; } > $@
+
+traces/db.$(OBJEXT): traces/schema.inc
+
+trace_libs = libtraces.a libbase.a $(SQLITE_LIBS) $(ZSTD_LIBS) -lpthread -lm
+
+# the streaming attention statistics; sums keep their order, so that they are the same everywhere
+noinst_LIBRARIES += libstats.a
+libstats_a_SOURCES = \
+	%D%/clones.h \
+	%D%/row_bits.c %D%/row_bits.h \
+	%D%/row_sums.c %D%/row_sums.h \
+	%D%/stats.c %D%/stats.h \
+	%D%/stats_pack.c \
+	%D%/stats_spec.c %D%/stats_spec.h
+libstats_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
+	-fno-math-errno -fno-trapping-math -ffp-contract=off

@@ -1,4 +1,4 @@
-"""Training rows: natural text, recall documents and repeated noise."""
+"""Training rows: natural text, recall documents, and two kinds of noise."""
 
 import random
 from functools import lru_cache
@@ -56,28 +56,45 @@ class Source:
         length = shape.length
         return tokens[: length + 1], weights[:length], is_answer[:length]
 
-    def repeated_noise_row(self, length):
+    def random_tokens(self, alphabet, n):
+        """`n` different ones of `alphabet` tokens spread over the vocabulary."""
+        stride = (self.vocabulary - N_SPECIALS) // alphabet
+        return [N_SPECIALS + stride * i for i in self.rng.sample(range(alphabet), n)]
+
+    def repeated_row(self, stage):
         """Random tokens said over and over: copying is all there is to learn."""
-        period = self.rng.randint(6, length // 3)
-        noise = [self.rng.randrange(N_SPECIALS, self.vocabulary) for _ in range(period)]
+        length = stage.shape.length
+        period = self.rng.randint(*stage.periods)
+        noise = self.random_tokens(stage.alphabet, period)
         row = (noise * (length // period + 1))[:length]
-        weights = [0.0] * period + [1.0] * (length - period)
-        return [self.end] + row, weights, [False] * length
+        repeated = [i >= period for i in range(length)]
+        return [self.end] + row, [float(again) for again in repeated], repeated
+
+    def pairs_row(self, stage):
+        """Facts without words: keys and values in rounds of random order, with
+        the same few tokens between every key and its value."""
+        length = stage.shape.length
+        n_pairs = self.rng.randint(2, 6)
+        n_links = self.rng.randint(0, 3)
+        noise = self.random_tokens(stage.alphabet, 2 * n_pairs + n_links + 1)
+        values = dict(zip(noise[:n_pairs], noise[n_pairs : 2 * n_pairs]))
+        links, stop = noise[2 * n_pairs : -1], noise[-1]
+        row, is_answer = [], []
+        while len(row) < length:
+            for key in self.rng.sample(list(values), n_pairs):
+                is_answer += [False] * (1 + n_links) + [len(row) >= n_pairs * (n_links + 3), False]
+                row += [key, *links, values[key], stop]
+        weights = [1.0 if answer else 0.05 for answer in is_answer]
+        return [self.end] + row[:length], weights[:length], is_answer[:length]
 
     def batch(self, stage):
         """(tokens [rows, length + 1], weights and is_answer [rows, length])."""
-        kinds = self.rng.choices(
-            ("natural", "recall", "noise"),
-            (stage.natural, stage.recall, stage.noise),
-            k=stage.rows,
-        )
-        rows = []
-        for kind in kinds:
-            if kind == "natural":
-                rows.append(self.natural_row(stage.shape.length))
-            elif kind == "recall":
-                rows.append(self.recall_row(stage.shape))
-            else:
-                rows.append(self.repeated_noise_row(stage.shape.length))
-        tokens, weights, is_answer = zip(*rows)
+        make = {
+            "natural": lambda: self.natural_row(stage.shape.length),
+            "recall": lambda: self.recall_row(stage.shape),
+            "repeated": lambda: self.repeated_row(stage),
+            "pairs": lambda: self.pairs_row(stage),
+        }
+        kinds = self.rng.choices(list(make), [getattr(stage, kind) for kind in make], k=stage.rows)
+        tokens, weights, is_answer = zip(*(make[kind]() for kind in kinds))
         return torch.tensor(tokens), torch.tensor(weights), torch.tensor(is_answer)

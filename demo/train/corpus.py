@@ -1,4 +1,4 @@
-"""The natural text: the King James Bible as Debian's `bible` program prints it.
+"""The natural text: the King James Bible as the `bible` program prints it.
 
 Whole books are held out, so no chapter of the held-out text was ever trained on.
 """

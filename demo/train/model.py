@@ -22,13 +22,13 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(width, width)
         self.out_proj = nn.Linear(width, width)
 
-    def forward(self, x):
+    def forward(self, x, mask):
         batch, length, width = x.shape
         q, k, v = (
             proj(x).view(batch, length, self.n_heads, -1).transpose(1, 2)
             for proj in (self.q_proj, self.k_proj, self.v_proj)
         )
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         return self.out_proj(mixed.transpose(1, 2).reshape(batch, length, width))
 
 
@@ -41,8 +41,8 @@ class Layer(nn.Module):
         self.fc2 = nn.Linear(ffn_width, width)
         self.final_layer_norm = nn.LayerNorm(width)
 
-    def forward(self, x):
-        x = x + self.self_attn(self.self_attn_layer_norm(x))
+    def forward(self, x, mask):
+        x = x + self.self_attn(self.self_attn_layer_norm(x), mask)
         return x + self.fc2(F.relu(self.fc1(self.final_layer_norm(x))))
 
 
@@ -75,51 +75,57 @@ class OPT(nn.Module):
         self.config = config
         self.model = Model(config)
 
-    def forward(self, tokens, first_position=None):
+    def forward(self, tokens, first_position=None, mask=None):
         """Logits [batch, length, vocabulary].  `first_position` [batch] shifts
-        each row's positions, so that short rows can train every position."""
+        each row's positions, so that short rows can train every position.
+        `mask` [length, length] replaces the causal mask: true where a query
+        (row) may look at a key (column)."""
         decoder = self.model.decoder
         positions = torch.arange(tokens.shape[1]) + POSITION_OFFSET
         if first_position is not None:
             positions = positions + first_position[:, None]
         x = decoder.embed_tokens(tokens) + decoder.embed_positions(positions)
         for layer in decoder.layers:
-            x = layer(x)
+            x = layer(x, mask)
         return decoder.final_layer_norm(x) @ decoder.embed_tokens.weight.T
+
+
+EMBEDDING_SCALE = 0.5
 
 
 def initialise(model):
     """A start from which recall is learnt in minutes rather than hours.
 
     Positions start as sinusoids: a fixed distance is then a fixed rotation, so
-    a head that looks one token back works at every position at once.  Keys
-    start equal to queries (attention begins as similarity) and the output
-    projection as the transpose of the values (what is attended is copied).
+    a head that looks one token back works at every position at once.  Tokens
+    and positions start as large as what the layers will add to them, so that
+    late layers still see them; a small last gain keeps the tied head's logits
+    small all the same.
     """
     decoder = model.model.decoder
     width = model.config["hidden_size"]
-    scale = 0.05
+    positions = sinusoids(decoder.embed_positions.weight.shape[0], width)
     with torch.no_grad():
-        decoder.embed_tokens.weight.normal_(0, scale)
-        decoder.embed_positions.weight.copy_(
-            sinusoids(decoder.embed_positions.weight.shape[0], width) * scale * math.sqrt(2)
-        )
-        for layer in decoder.layers:
-            attention = layer.self_attn
-            for linear in (attention.q_proj, attention.v_proj, layer.fc1, layer.fc2):
-                linear.weight.normal_(0, 1 / math.sqrt(linear.in_features))
-            attention.k_proj.weight.copy_(attention.q_proj.weight)
-            attention.out_proj.weight.copy_(attention.v_proj.weight.T * 0.2)
-            layer.fc2.weight.mul_(0.2)
         for name, parameter in model.named_parameters():
             if name.endswith(".bias"):
                 parameter.zero_()
+            elif "_proj" in name or ".fc" in name:
+                parameter.normal_(0, 1 / math.sqrt(parameter.shape[1]))
+        for layer in decoder.layers:
+            layer.self_attn.out_proj.weight.mul_(0.2)
+            layer.fc2.weight.mul_(0.2)
+        decoder.embed_tokens.weight.normal_(0, EMBEDDING_SCALE)
+        decoder.embed_positions.weight.copy_(positions * math.sqrt(2) * EMBEDDING_SCALE)
+        decoder.final_layer_norm.weight.fill_(1 / (EMBEDDING_SCALE * math.sqrt(width)))
 
 
 def sinusoids(n_positions, width, longest=2000.0):
-    """[n_positions, width], wavelengths from 2 pi up to `longest` tokens."""
+    """[n_positions, width]: two thirds of the waves evenly spaced in frequency,
+    which tells neighbours apart, the rest from 20 to `longest` tokens long."""
     n_waves = width // 2
-    steps = torch.arange(n_waves) / (n_waves - 1)
-    wavelengths = 2 * math.pi * (longest / (2 * math.pi)) ** steps
-    angles = torch.arange(n_positions)[:, None] * (2 * math.pi / wavelengths)
+    n_long = n_waves // 3
+    even = torch.linspace(0.05, 3.0, n_waves - n_long)
+    lengths = 20 * (longest / 20) ** (torch.arange(n_long) / (n_long - 1))
+    frequencies = torch.cat([even, 2 * math.pi / lengths])
+    angles = torch.arange(n_positions)[:, None] * frequencies
     return torch.cat([angles.sin(), angles.cos()], dim=1)

@@ -18,10 +18,12 @@ HELD_OUT_SHARE = 8  # one combination in eight is never trained on
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of text that is tokenized alone: it starts at a word boundary."""
+    """A stretch of text that is tokenized alone: it starts at a word boundary.
+    Statements and answers about the same thing say the same `about`."""
 
     text: str
     role: str = PLAIN
+    about: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Facts:
         yield Piece("\n" + self.opening)
         for name, value in self.values.items():
             yield Piece(f" {name} {self.verb}")
-            yield Piece(f" {value}", STATED)
+            yield Piece(f" {value}", STATED, name)
             yield Piece(".")
 
     def questions(self):
@@ -74,7 +76,7 @@ class Facts:
         for name in self.rng.sample(list(self.values), len(self.values)):
             yield [
                 Piece(f"\n{self.question.format(name)} {name} {self.verb}"),
-                Piece(f" {self.values[name]}", ANSWER),
+                Piece(f" {self.values[name]}", ANSWER, name),
                 Piece("."),
             ]
 
@@ -92,7 +94,7 @@ class ShoppingList:
 
     def _items(self, role):
         for i, item in enumerate(self.items):
-            yield Piece(f" {item}", role)
+            yield Piece(f" {item}", role, f"item {i}")
             yield Piece("," if i + 1 < len(self.items) else ".")
 
     def statement(self):
@@ -115,16 +117,17 @@ class Saying:
         start = rng.randrange(max(1, len(self.words) - n_words + 1))
         self.words = self.words[start : start + n_words]
 
+    def _pieces(self, opening, role):
+        cue = " ".join(self.words[: self.N_CUE_WORDS])
+        yield Piece(f"\n{opening} {cue}")
+        for i in range(self.N_CUE_WORDS, len(self.words), self.N_ANSWER_WORDS):
+            yield Piece(" " + " ".join(self.words[i : i + self.N_ANSWER_WORDS]), role, f"word {i}")
+
     def statement(self):
-        yield Piece("\nLearn this saying:")
-        yield Piece(" " + " ".join(self.words), STATED)
+        yield from self._pieces("Learn this saying:", STATED)
 
     def questions(self):
-        cue = " ".join(self.words[: self.N_CUE_WORDS])
-        pieces = [Piece(f"\nSay it again: {cue}")]
-        for i in range(self.N_CUE_WORDS, len(self.words), self.N_ANSWER_WORDS):
-            pieces.append(Piece(" " + " ".join(self.words[i : i + self.N_ANSWER_WORDS]), ANSWER))
-        yield pieces
+        yield list(self._pieces("Say it again:", ANSWER))
 
 
 TOPICS = (Facts, ShoppingList, Saying)

@@ -1,4 +1,10 @@
-"""The curriculum: dense recall in short rows first, then distance and text.
+"""The curriculum: copying, then recall in short rows, then distance and text.
+
+Copying is learnt first, from repeated noise over few tokens: there the step from
+"something said before" to "what came after this before" takes a few hundred steps,
+while in a mixture of facts and noise over the whole vocabulary it had not come
+after 900.  Pairs come next: a fact is found by its name, which stands one to three
+words in front of its value, and that is a second step of the same kind.
 
 A stage is left when its answers are right often enough; the later ones go on
 rehearsing the earlier.
@@ -14,25 +20,31 @@ class Stage:
     name: str
     shape: Shape
     rows: int
-    natural: float  # shares of the rows
-    recall: float
-    noise: float = 0.0
+    natural: float = 0.0  # the shares of the rows of each kind
+    recall: float = 0.0
+    repeated: float = 0.0
+    pairs: float = 0.0
     enough: float = 1.0  # share of right answer tokens that ends the stage
+    alphabet: int = 1500  # of the noise
+    periods: tuple = (4, 24)  # tokens before repeated noise repeats
 
 
 STAGES = (
-    Stage("copy", Shape(96, facts=(2, 4)), 24, natural=0.1, recall=0.5, noise=0.4, enough=0.85),
-    Stage("dense", Shape(160, facts=(2, 6)), 16, natural=0.2, recall=0.75, noise=0.05, enough=0.93),
-    Stage("spread", Shape(256, (2, 8), (1, 2), (0.0, 0.6)), 12, natural=0.4, recall=0.6, enough=0.93),
-    Stage("long", Shape(512, (3, 10), (1, 3), (0.2, 0.8)), 8, natural=0.6, recall=0.4, enough=0.95),
-    Stage("full", Shape(1024, (3, 14), (1, 3), (0.3, 0.9)), 4, natural=0.6, recall=0.4),
+    Stage("letters", Shape(48), 24, repeated=1, enough=0.85, alphabet=64, periods=(4, 16)),
+    Stage("pairs", Shape(64), 24, repeated=0.3, pairs=0.7, enough=0.8, alphabet=64),
+    Stage("words", Shape(96, (2, 4)), 20, 0.1, 0.4, 0.1, 0.4, enough=0.8),
+    Stage("dense", Shape(160, (2, 6)), 16, 0.2, 0.75, 0.0, 0.05, enough=0.92),
+    Stage("spread", Shape(256, (2, 8), (1, 2), (0.0, 0.6)), 12, 0.4, 0.6, enough=0.92),
+    Stage("long", Shape(512, (3, 10), (1, 3), (0.2, 0.8)), 8, 0.6, 0.4, enough=0.95),
+    Stage("full", Shape(1024, (3, 14), (1, 3), (0.3, 0.9)), 4, 0.6, 0.4),
 )
+DENSE = 3  # from the stage after this one on, earlier stages are rehearsed
 
 
 def choose(rng, reached):
     """The stage of the next batch: mostly the one reached, at times an earlier."""
     if reached == len(STAGES) - 1:
-        return rng.choices(range(len(STAGES)), (0, 3, 7, 60, 30))[0]
-    if reached >= 2 and rng.random() < 0.2:
-        return rng.randint(1, reached - 1)
+        return reached - rng.choices((0, 1, 2, 3), (30, 60, 7, 3))[0]
+    if reached > DENSE and rng.random() < 0.2:
+        return rng.randint(DENSE, reached - 1)
     return reached

@@ -1,4 +1,5 @@
-"""Trains the demo model; run again with the same --work to go on.
+"""Trains the demo model; stop it (SIGTERM) and run it again with the same --work to
+go on.
 
     train.py --bible kjv.txt --model ../model --work DIR --tokens 60e6
 
@@ -11,23 +12,24 @@ import argparse
 import json
 import os
 import random
+import signal
 import time
 from pathlib import Path
 
 import torch
 from torch.nn import functional as F
-from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
 import batches
 import muon
 import stages
+from export import save_half
 from measure import held_out_rows, measure
 from model import OPT, initialise
 
 SAVE_EVERY_SECONDS = 120
 AVERAGE_DECAY = 0.995  # of the weight average that is measured and exported
-LONGEST_MEMORY = 0.97  # of the running accuracy that ends a stage
+ACCURACY_MEMORY = 0.97  # of the running accuracy that ends a stage
 
 
 def optimisers(model):
@@ -40,8 +42,8 @@ def optimisers(model):
         muon.Muon(hidden, lr=0.02),
         torch.optim.AdamW(
             [
-                {"params": [decoder.embed_tokens.weight], "lr": 1.5e-3},
-                {"params": [decoder.embed_positions.weight], "lr": 3e-4},
+                {"params": [decoder.embed_tokens.weight], "lr": 3e-3},
+                {"params": [decoder.embed_positions.weight], "lr": 1e-3},
                 {"params": small, "lr": 2e-3},
             ],
             betas=(0.9, 0.95),
@@ -123,7 +125,7 @@ class Run:
         self.update_average()
         if chosen == self.reached and is_answer.any():
             right = (logits.argmax(-1) == targets)[is_answer].float().mean().item()
-            self.accuracy = LONGEST_MEMORY * self.accuracy + (1 - LONGEST_MEMORY) * right
+            self.accuracy = ACCURACY_MEMORY * self.accuracy + (1 - ACCURACY_MEMORY) * right
         return loss.item()
 
     def first_positions(self, inputs):
@@ -141,13 +143,13 @@ class Run:
     def advance(self):
         if self.reached + 1 < len(stages.STAGES):
             if self.accuracy >= stages.STAGES[self.reached].enough:
+                print(f"{self.tokens} tokens: stage {stages.STAGES[self.reached].name} left", flush=True)
                 self.reached += 1
                 self.accuracy = 0.0
 
     def checkpoint(self):
-        half = {k: v.half().contiguous() for k, v in self.average.items()}
-        path = self.work / "checkpoints" / f"tokens-{self.tokens:09d}.safetensors"
-        save_file(half, path, metadata={"format": "pt"})
+        name = f"tokens-{self.tokens:09d}.safetensors"
+        save_half(self.average, self.work / "checkpoints" / name)
 
     def report(self, loss):
         averaged = OPT(self.config)
@@ -173,8 +175,10 @@ def train(run, measure_every):
         next_checkpoint *= 2
     next_measure = run.tokens
     last_save = time.monotonic()
+    stopped = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
     loss, started = 0.0, time.monotonic()
-    while run.tokens < run.total:
+    while run.tokens < run.total and not stopped:
         if run.tokens >= next_checkpoint:
             run.checkpoint()
             next_checkpoint = max(500_000, next_checkpoint * 2)
@@ -188,8 +192,9 @@ def train(run, measure_every):
         if started - last_save > SAVE_EVERY_SECONDS:
             run.save()
             last_save = started
-    run.checkpoint()
-    run.report(loss)
+    if not stopped:
+        run.checkpoint()
+        run.report(loss)
     run.save()
 
 

@@ -1,1 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+# From a model and texts to trace records.
+noinst_LIBRARIES += libtracer.a
+libtracer_a_SOURCES = \
+	%D%/hidden.c %D%/hidden.h \
+	%D%/recorder.c %D%/recorder.h \
+	%D%/sweep.c %D%/sweep.h \
+	%D%/texts.c %D%/texts.h

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU backend's table: opening, memory, and the operations of linear.c and the variants. */
+#include "kernels/cpu/cpu.h"
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+void cpu_fail(struct sh_dev *d, const char *format, ...)
+{
+    if (d->failed)
+        return;
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    d->failed = 1;
+    sh_fail(&d->error, "backend cpu: %s", text);
+}
+
+static void close_device(struct sh_dev *d)
+{
+    if (!d)
+        return;
+    if (d->stream)
+        dnnl_stream_destroy(d->stream);
+    if (d->engine)
+        dnnl_engine_destroy(d->engine);
+    free(d->widened.at);
+    free(d->product.at);
+    free(d);
+}
+
+static struct sh_dev *open_device(int ordinal, int n_threads, struct sh_err *e)
+{
+    if (ordinal != 0) {
+        sh_misused(e, "backend cpu: --device %d: there is only device 0", ordinal);
+        return NULL;
+    }
+    struct sh_dev *d = xcalloc(1, sizeof *d);
+    d->n_threads = n_threads;
+    d->kernels = cpu_kernels_pick();
+    d->native_bf16 = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+    if (dnnl_engine_create(&d->engine, dnnl_cpu, 0) ||
+        dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags)) {
+        sh_fail(e, "backend cpu: oneDNN could not be started");
+        close_device(d);
+        return NULL;
+    }
+    return d;
+}
+
+/* The processor's name as the system tells it, or "CPU". */
+static void chip_name(char *to, size_t bytes)
+{
+    char line[256];
+    snprintf(to, bytes, "CPU");
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !colon)
+            continue;
+        colon[strcspn(colon, "\n")] = '\0';
+        snprintf(to, bytes, "%s", colon + 2);
+        break;
+    }
+    if (f)
+        fclose(f);
+}
+
+static void props(const struct sh_dev *d, struct sh_props *out)
+{
+    char chip[80];
+    chip_name(chip, sizeof chip);
+    snprintf(out->chip, sizeof out->chip, "%s, %s kernels, %d thread%s", chip, d->kernels->name, d->n_threads,
+             d->n_threads == 1 ? "" : "s");
+    out->native_bf16 = d->native_bf16;
+}
+
+static void *alloc(struct sh_dev *d, size_t bytes, struct sh_err *e)
+{
+    (void)d;
+    void *at = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+    if (!at)
+        sh_fail(e, "backend cpu: %zu bytes more do not fit into memory", bytes);
+    return at;
+}
+
+static void release(struct sh_dev *d, void *at)
+{
+    (void)d;
+    free(at);
+}
+
+static void copy(struct sh_dev *d, void *to, const void *from, size_t bytes)
+{
+    if (!d->failed)
+        memcpy(to, from, bytes);
+}
+
+static void norm(struct sh_dev *d, const struct sh_norm *a)
+{
+    if (!d->failed)
+        d->kernels->norm(a, d->n_threads);
+}
+
+/* Both dense: the residual stream and the operand made of it. */
+static void cast(struct sh_dev *d, struct sh_mat out, struct sh_mat x)
+{
+    size_t n = (size_t)x.rows * (size_t)x.cols;
+    if (d->failed)
+        return;
+    if (out.type == SH_BF16)
+        d->kernels->round_bf16(out.at, x.at, SH_F32, n, d->n_threads);
+    else
+        d->kernels->widen(out.at, x.at, SH_F32, n, d->n_threads);
+}
+
+static void attend(struct sh_dev *d, const struct sh_attend *a)
+{
+    if (!d->failed)
+        d->kernels->attend(a, d->n_threads);
+}
+
+static int sync(struct sh_dev *d, struct sh_err *e)
+{
+    if (!d->failed)
+        return 0;
+    *e = d->error;
+    return -1;
+}
+
+const struct sh_backend sh_backend_cpu = {
+    .abi = SH_BACKEND_ABI,
+    .name = "cpu",
+    .summary = "oneDNN products and our own attention, OpenMP threads",
+    .open = open_device,
+    .close = close_device,
+    .props = props,
+    .alloc = alloc,
+    .release = release,
+    .put = copy,
+    .get = copy,
+    .weight = cpu_weight,
+    .drop = cpu_drop,
+    .linear = cpu_linear,
+    .norm = norm,
+    .cast = cast,
+    .attend = attend,
+    .sync = sync,
+};

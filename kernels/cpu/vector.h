@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What attend.c and rows.c share: the vector type of the variant and an exponential that the
+ * compiler can vectorise on any instruction set. */
+#ifndef SH_KERNELS_CPU_VECTOR_H
+#define SH_KERNELS_CPU_VECTOR_H
+
+#include "src/base/num.h"
+
+/* CPU_FLOATS floats; loads and stores need no alignment. */
+typedef float vec __attribute__((vector_size(4 * CPU_FLOATS), aligned(4), may_alias));
+
+/* exp(x) for x <= 0 to 2 units in the last place; 0 below -87, where the result would be subnormal.
+ * exp(x) = 2^n exp(r), |r| <= ln 2 / 2; adding 1.5 * 2^23 rounds to an integer and leaves n in the
+ * low bits. Polynomial: Cephes' expf. */
+static inline float exp_of_negative(float x)
+{
+    float shifted = x * 0x1.715476p0f + 0x1.8p23f, n = shifted - 0x1.8p23f;
+    float r = x - n * 0x1.63p-1f - n * -0x1.bd0106p-13f;
+    float y = 1.9875691500e-4f;
+    y = y * r + 1.3981999507e-3f;
+    y = y * r + 8.3334519073e-3f;
+    y = y * r + 4.1665795894e-2f;
+    y = y * r + 1.6666665459e-1f;
+    y = y * r + 5.0000001201e-1f;
+    y = y * (r * r) + r + 1.0f;
+    float scaled = sh_from_bits(sh_bits(y) + (sh_bits(shifted) << 23));
+    return x < -87.0f ? 0.0f : scaled;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every head of a model: the persistence ratio, and beside it the lift beyond recency. One row of
+ * maps per trace; all maps of one kind share their colour scale, so traces can be compared. */
+#include <math.h>
+
+#include "plots/figure.h"
+
+enum { WIDE = 4, TALL = 3 };                    /* inches: room for a map with its margins */
+
+struct scale { double low, high; };
+
+static struct scale range(const double *value, int n, struct scale s)
+{
+    for (int i = 0; value && i < n; i++) {
+        s.low = isfinite(value[i]) && value[i] < s.low ? value[i] : s.low;
+        s.high = isfinite(value[i]) && value[i] > s.high ? value[i] : s.high;
+    }
+    return s;
+}
+
+/* Ratio: 0.5 … 1, or from the tenth below the smallest. Lift: from 1, or the smallest, to the largest. */
+static struct scale ratio_scale(const struct sh_fig_data *d)
+{
+    struct scale s = {0.5, 1};
+    for (int i = 0; i < d->n_heads; i++)
+        s = range(d->heads[i].ratio, d->heads[i].n_layers * d->heads[i].n_heads, s);
+    s.low = floor(10 * s.low + 1e-9) / 10;
+    return s;
+}
+
+static struct scale lift_scale(const struct sh_fig_data *d)
+{
+    struct scale s = {1, 2};
+    for (int i = 0; i < d->n_heads; i++)
+        s = range(d->heads[i].lift, d->heads[i].n_layers * d->heads[i].n_heads, s);
+    s.low = s.low < 0.1 ? 0.1 : s.low;
+    return s;
+}
+
+static int has_none(const struct sh_fig_data *d)
+{
+    for (int i = 0; i < d->n_heads; i++)
+        for (int k = 0; k < d->heads[i].n_layers * d->heads[i].n_heads; k++)
+            if (!isfinite(d->heads[i].ratio[k]) || (d->heads[i].lift && !isfinite(d->heads[i].lift[k])))
+                return 1;
+    return 0;
+}
+
+static void map(struct sh_gp *gp, const struct sh_fig_heads *h, const char *block, struct scale s,
+                const char *quantity, const char *settings)
+{
+    fputs("set title ", gp->to);
+    sh_gp_text(gp, h->title, settings ? 24 : 48);
+    fputs(settings ? ".': '." : "", gp->to);
+    if (settings)
+        sh_gp_text(gp, settings, 28);
+    fprintf(gp->to,
+            "\nset cblabel '%s' offset 0.8, 0\nset xtics 0, %d\nset ytics 0, %d\n"
+            "set xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\n"
+            "low = %.10g\nset cbrange [low:%.10g]\n"
+            "plot $%s matrix using ($3 == $3 ? $2 : NaN):1:($2-0.5):($2+0.5):($1-0.5):($1+0.5):(at_least($3, low)) "
+            "with boxxyerror fs solid noborder lc palette\nunset label\n",
+            quantity, sh_gp_step(h->n_layers, 12), sh_gp_step(h->n_heads, 10), h->n_layers - 1,
+            h->n_heads - 1, s.low, s.high, block);
+}
+
+static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    (void)e;
+    int n_columns = 1;
+    for (int i = 0; i < d->n_heads; i++)
+        n_columns = d->heads[i].lift ? 2 : n_columns;
+    double height = 0.75 + 1.15 * TALL * d->n_heads + (has_none(d) ? 0.25 : 0);
+    sh_gp_page(gp, 0.4 + 1.2 * WIDE * n_columns, height);
+    for (int i = 0; i < d->n_heads; i++) {
+        const struct sh_fig_heads *h = &d->heads[i];
+        char name[32];
+        snprintf(name, sizeof name, "ratio%d", i);
+        sh_gp_matrix(gp, name, h->n_layers, h->n_heads, h->ratio);
+        snprintf(name, sizeof name, "lift%d", i);
+        if (h->lift)
+            sh_gp_matrix(gp, name, h->n_layers, h->n_heads, h->lift);
+    }
+    fputs("at_least(v, low) = v == v ? (v < low ? low : v) : NaN\n"
+          "set border 15 ls 21\nunset grid\nset xlabel 'layer'\nset ylabel 'head'\n"
+          "set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 behind fc rgb '#c8c8c8' fs solid noborder\n"
+          "set multiplot\n",
+          gp->to);
+    sh_gp_heading(gp, d->title, d->settings);
+    if (has_none(d)) {
+        fputs("set label 903 'grey: no pivotal token was left' at ", gp->to);
+        sh_gp_at(gp, 0.75, height - 0.12);
+        fputs(" left tc rgb '#606060'\n", gp->to);
+    }
+    for (int i = 0; i < d->n_heads; i++) {
+        char name[32];
+        double top = 1.05 + 1.15 * TALL * i;
+        sh_gp_box(gp, 0.75, top, 0.8 * WIDE, 0.8 * TALL);
+        fputs("unset logscale cb\nset cbtics auto\n", gp->to);
+        snprintf(name, sizeof name, "ratio%d", i);
+        map(gp, &d->heads[i], name, ratio_scale(d), "persistence ratio", d->ratio_settings);
+        sh_gp_box(gp, 0.75 + 1.2 * WIDE, top, 0.8 * WIDE, 0.8 * TALL);
+        sh_gp_log_tics(gp, lift_scale(d).high);
+        snprintf(name, sizeof name, "lift%d", i);
+        if (d->heads[i].lift)
+            map(gp, &d->heads[i], name, lift_scale(d), "lift = ratio / chance", d->lift_settings);
+    }
+    fputs("unset multiplot\n", gp->to);
+    return 0;
+}
+
+const struct sh_figure sh_figure_heads = {
+    "heads", "persistence ratio and lift beyond recency of every head, layer by head", SH_FIG_HEADS, draw};

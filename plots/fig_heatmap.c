@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention maps: left the scores, right which of them are above their row's average, and below
+ * both the rows that were asked for, one strip each. A map of more than MOST_PIXELS positions a side
+ * is reduced: a pixel is the largest of its scores, and significant when one of them is. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plots/figure.h"
+#include "src/base/mem.h"
+
+#define MOST_PIXELS 512
+#define MOST_TOKENS 48          /* up to here token texts stand at the axes */
+#define SIDE 3.6                /* inches, a map without its margins        */
+#define RIGHT 5.75              /* where the second map begins              */
+#define STRIP 0.2
+
+/* A map as it is drawn. */
+struct picture {
+    int by_row, by_col;         /* how many rows and columns of scores make one pixel */
+    int n_rows, n_cols;
+    float *score, *significant; /* [n_rows, n_cols], NaN where masked                 */
+};
+
+static int n_keys(const struct sh_fig_map *m, int r)
+{
+    return m->n_keys ? m->n_keys[r] : m->row0 + r + 1;
+}
+
+static float larger(float a, float b)
+{
+    return isnan(a) || b > a ? b : a;       /* NaN only if both are */
+}
+
+static struct picture reduce(const struct sh_fig_map *m)
+{
+    struct picture p = {.by_row = (m->n_rows + MOST_PIXELS - 1) / MOST_PIXELS,
+                        .by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS};
+    p.n_rows = (m->n_rows + p.by_row - 1) / p.by_row;
+    p.n_cols = (m->n_cols + p.by_col - 1) / p.by_col;
+    size_t n = (size_t)p.n_rows * (size_t)p.n_cols;
+    p.score = xmalloc(n * sizeof *p.score);
+    p.significant = xmalloc(n * sizeof *p.significant);
+    for (size_t i = 0; i < n; i++)
+        p.score[i] = p.significant[i] = NAN;
+    for (int r = 0; r < m->n_rows; r++)
+        for (int c = 0; c < m->n_cols; c++) {
+            float v = m->value[(size_t)r * (size_t)m->n_cols + (size_t)c];
+            size_t at = (size_t)(r / p.by_row) * (size_t)p.n_cols + (size_t)(c / p.by_col);
+            if (isnan(v))
+                continue;
+            p.score[at] = larger(p.score[at], v);
+            p.significant[at] = larger(p.significant[at], (double)v > 1.0 / n_keys(m, r) ? 1 : 0);
+        }
+    return p;
+}
+
+static void reduce_row(const struct sh_fig_map *m, const struct picture *p, int r, float *out)
+{
+    for (int c = 0; c < p->n_cols; c++)
+        out[c] = NAN;
+    for (int c = 0; c < m->n_cols; c++)
+        out[c / p->by_col] = larger(out[c / p->by_col], m->value[(size_t)r * (size_t)m->n_cols + (size_t)c]);
+}
+
+static int is_marked(const struct sh_fig_map *m, int pos)
+{
+    return pos >= m->row0 && pos < m->row0 + m->n_rows;
+}
+
+static int n_marked(const struct sh_fig_map *m, const struct sh_fig_data *d)
+{
+    int n = 0;
+    for (int i = 0; i < d->n_marks; i++)
+        n += is_marked(m, d->marks[i]);
+    return n;
+}
+
+static int has_tokens(const struct sh_fig_map *m)
+{
+    return (m->row_label || m->col_label) && m->n_rows <= MOST_TOKENS && m->n_cols <= MOST_TOKENS;
+}
+
+/* The blocks $score<i>, $significant<i> and, when rows are marked, $rows<i>. */
+static void blocks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d, int i)
+{
+    struct picture p = reduce(m);
+    char name[32];
+    snprintf(name, sizeof name, "score%d", i);
+    sh_gp_matrix32(gp, name, p.n_rows, p.n_cols, p.score);
+    snprintf(name, sizeof name, "significant%d", i);
+    sh_gp_matrix32(gp, name, p.n_rows, p.n_cols, p.significant);
+    size_t n = (size_t)n_marked(m, d), wide = (size_t)p.n_cols, at = 0;
+    float *rows = xmalloc((n + 1) * wide * sizeof *rows);
+    for (int k = 0; k < d->n_marks; k++)
+        if (is_marked(m, d->marks[k]))
+            reduce_row(m, &p, d->marks[k] - m->row0, rows + at++ * wide);
+    if (n == 1)                     /* gnuplot draws no image of one row: the second lies out of sight */
+        memcpy(rows + wide, rows, wide * sizeof *rows);
+    snprintf(name, sizeof name, "rows%d", i);
+    if (n)
+        sh_gp_matrix32(gp, name, n == 1 ? 2 : (int)n, p.n_cols, rows);
+    free(rows);
+    free(p.score);
+    free(p.significant);
+}
+
+static void token_tics(struct sh_gp *gp, char axis, const char *const *label, int n, int first)
+{
+    fprintf(gp->to, "set %ctics (", axis);
+    for (int i = 0; i < n; i++) {
+        fputs(i ? ", " : "", gp->to);
+        sh_gp_tic(gp, label[i], 10);
+        fprintf(gp->to, " %d", first + i);
+    }
+    fprintf(gp->to, ") font ',%g'%s\n", gp->format ? 6.0 : 8.0, axis == 'x' ? " rotate by 90 right" : "");
+}
+
+static void axes(struct sh_gp *gp, const struct sh_fig_map *m)
+{
+    int by_x = sh_gp_step(m->n_cols, 8), by_y = sh_gp_step(m->n_rows, 8), tokens = has_tokens(m);
+    fprintf(gp->to, "set xtics %d norotate font ','\nset ytics %d font ','\n", by_x, by_y);
+    if (tokens && m->col_label)
+        token_tics(gp, 'x', m->col_label, m->n_cols, m->col0);
+    if (tokens && m->row_label)
+        token_tics(gp, 'y', m->row_label, m->n_rows, m->row0);
+    fprintf(gp->to, "set xlabel '%s'\nset ylabel '%s'\nset xrange [%d-0.5:%d-0.5]\nset yrange [%d-0.5:%d-0.5]\n",
+            tokens && m->col_label ? "" : "key position", tokens && m->row_label ? "" : "query position", m->col0,
+            m->col0 + m->n_cols, m->row0 + m->n_rows, m->row0);
+}
+
+/* Lines across the map at the marked rows, named at the right edge where there is room. */
+static void marks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d, int named)
+{
+    double named_at = -1e9;
+    for (int k = 0; k < d->n_marks; k++) {
+        int pos = d->marks[k];
+        if (!is_marked(m, pos))
+            continue;
+        fprintf(gp->to, "set arrow %d from graph 0, first %d to graph 1, first %d nohead front ls 2 lw 0.8\n", k + 1,
+                pos, pos);
+        if (named && fabs(pos - named_at) >= 0.05 * m->n_rows) {
+            fprintf(gp->to, "set label %d '%d' at graph 1.02, first %d left front tc ls 2\n", k + 1, pos, pos);
+            named_at = pos;
+        }
+    }
+}
+
+static void title(struct sh_gp *gp, const struct sh_fig_map *m, const char *what)
+{
+    int by_row = (m->n_rows + MOST_PIXELS - 1) / MOST_PIXELS, by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
+    fputs("set title ", gp->to);
+    sh_gp_text(gp, m->title, 26);
+    fprintf(gp->to, ".': %s", what);
+    if (by_row > 1 || by_col > 1)
+        fprintf(gp->to, ", %d × %d pooled", by_row, by_col);
+    fputs("'\n", gp->to);
+}
+
+static void picture(struct sh_gp *gp, const struct sh_fig_map *m, const char *block, const char *colour)
+{
+    int by_row = (m->n_rows + MOST_PIXELS - 1) / MOST_PIXELS, by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
+    fprintf(gp->to,
+            "plot $%s matrix using (%d + %d * $1 + %.1f):(%d + %d * $2 + %.1f):(%s) with image%s\n"
+            "unset label\nunset arrow\n",
+            block, m->col0, by_col, 0.5 * (by_col - 1), m->row0, by_row, 0.5 * (by_row - 1), colour,
+            m->n_rows <= 128 && m->n_cols <= 128 ? " pixels" : "");
+}
+
+static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d, int i)
+{
+    int n = 0, by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
+    fputs("set title ''\nset ytics (", gp->to);
+    for (int k = 0; k < d->n_marks; k++)
+        if (is_marked(m, d->marks[k])) {
+            fprintf(gp->to, "%s'query %d' %d", n ? ", " : "", d->marks[k], n);
+            n++;
+        }
+    fprintf(gp->to,
+            ") font ','\nset xtics %d norotate font ','\nset xlabel 'key position'\nset ylabel ''\n"
+            "set yrange [%d-0.5:-0.5]\nunset colorbox\n"
+            "plot $rows%d matrix using (%d + %d * $1 + %.1f):2:(at_least($3)) with image pixels\nset colorbox\n",
+            sh_gp_step(m->n_cols, 16), n, i, m->col0, by_col, 0.5 * (by_col - 1));
+}
+
+static void score_colours(struct sh_gp *gp)
+{
+    sh_gp_viridis(gp);
+    fputs("set logscale cb\nset cbrange [low:1]\nset cbtics auto\nset colorbox\n",
+          gp->to);
+}
+
+/* The lowest score that the colours tell apart: a power of ten below a tenth of the smallest average. */
+static double lowest(const struct sh_fig_map *m)
+{
+    double low = pow(10, floor(log10(0.1 / n_keys(m, m->n_rows - 1))));
+    return low < 1e-6 ? 1e-6 : low;
+}
+
+static void map(struct sh_gp *gp, const struct sh_fig_data *d, int i, double top)
+{
+    const struct sh_fig_map *m = &d->maps[i];
+    char block[32];
+    axes(gp, m);
+    fprintf(gp->to, "low = %.3g\n", lowest(m));
+    score_colours(gp);
+    title(gp, m, "attention score");
+    marks(gp, m, d, 0);
+    sh_gp_box(gp, 0.95, top, SIDE, SIDE);
+    snprintf(block, sizeof block, "score%d", i);
+    picture(gp, m, block, "at_least($3)");
+    fputs("unset logscale cb\nset palette defined (0 '#e4e8ec', 1 '#0b3c6f')\nset cbrange [0:1]\nunset colorbox\n",
+          gp->to);
+    title(gp, m, "above its row’s average");
+    marks(gp, m, d, 1);
+    sh_gp_box(gp, RIGHT + 0.45, top, SIDE, SIDE);
+    snprintf(block, sizeof block, "significant%d", i);
+    picture(gp, m, block, "$3");
+    if (n_marked(m, d) == 0)
+        return;
+    score_colours(gp);
+    sh_gp_box(gp, 0.95, top + SIDE + (has_tokens(m) ? 0.9 : 0.7), RIGHT + 0.45 + SIDE - 0.95, STRIP * n_marked(m, d));
+    strips(gp, m, d, i);
+}
+
+/* The height of one map with its axes and strips. */
+static double height(const struct sh_fig_map *m, const struct sh_fig_data *d)
+{
+    int n = n_marked(m, d);
+    return SIDE + (has_tokens(m) ? 1.25 : 1.05) + (n ? STRIP * n + 0.65 : 0);
+}
+
+static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    double total = 0.75, top = 1.05;
+    for (int i = 0; i < d->n_maps; i++) {
+        if (d->maps[i].n_rows < 2 || d->maps[i].n_cols < 2)
+            return sh_misused(e, "figure heatmap needs at least 2 rows and 2 columns of scores, found %d x %d",
+                              d->maps[i].n_rows, d->maps[i].n_cols);
+        total += height(&d->maps[i], d);
+    }
+    sh_gp_page(gp, RIGHT + 0.45 + SIDE + 0.5, total);
+    for (int i = 0; i < d->n_maps; i++)
+        blocks(gp, &d->maps[i], d, i);
+    fputs("at_least(v) = v == v ? (v < low ? low : v) : NaN\n"
+          "set border 15 ls 21\nunset grid\nset multiplot\n",
+          gp->to);
+    sh_gp_heading(gp, d->title, d->settings);
+    for (int i = 0; i < d->n_maps; i++) {
+        map(gp, d, i, top);
+        top += height(&d->maps[i], d);
+    }
+    fputs("unset multiplot\n", gp->to);
+    return 0;
+}
+
+const struct sh_figure sh_figure_heatmap = {
+    "heatmap", "attention scores of chosen heads, which of them are above average, and chosen rows as strips",
+    SH_FIG_MAPS, draw};

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The persistence ratio of every layer with its chance level (the density of early pivotal tokens),
+ * one panel per reading of "pivotal", one colour per trace. */
+#include <math.h>
+
+#include "plots/figure.h"
+
+#define WIDE 4.2                /* inches, a panel without its margins */
+#define TALL 2.7
+#define PITCH_X 5.1
+#define PITCH_Y 3.75
+
+static int n_missing(const struct sh_fig_series *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_layers; i++)
+        n += !isfinite(s->ratio[i]);
+    return n;
+}
+
+static void block(struct sh_gp *gp, const struct sh_fig_series *s, int panel, int series)
+{
+    fprintf(gp->to, "$p%ds%d << EOD\n# layer ratio density min_head max_head\n", panel, series);
+    for (int i = 0; i < s->n_layers; i++) {
+        const double column[] = {s->ratio[i], s->density[i], s->min_head ? s->min_head[i] : NAN,
+                                 s->max_head ? s->max_head[i] : NAN};
+        fprintf(gp->to, "%d", i);
+        for (int c = 0; c < 4; c++) {
+            putc(' ', gp->to);
+            sh_gp_real(gp, column[c]);
+        }
+        putc('\n', gp->to);
+    }
+    fputs("EOD\n", gp->to);
+    if (n_missing(s) == 0)
+        return;
+    fprintf(gp->to, "$p%dm%d << EOD\n# layers without a ratio\n", panel, series);
+    for (int i = 0; i < s->n_layers; i++)
+        if (!isfinite(s->ratio[i]))
+            fprintf(gp->to, "%d\n", i);
+    fputs("EOD\n", gp->to);
+}
+
+/* The line under a panel's title: which traces have layers without a value. */
+static void tell_missing(struct sh_gp *gp, const struct sh_fig_panel *p)
+{
+    int told = 0, n_left = 0;
+    fputs("set label 903 ''", gp->to);
+    for (int i = 0; i < p->n_series; i++) {
+        int n = n_missing(&p->series[i]);
+        n_left += n && told == 2;
+        if (!n || told == 2)
+            continue;
+        fprintf(gp->to, ".'%s'.", told++ ? "; " : "no pivotal token left: ");
+        sh_gp_text(gp, p->series[i].label, 18);
+        fprintf(gp->to, ".', %d of %d layers'", n, p->series[i].n_layers);
+    }
+    if (n_left)
+        fprintf(gp->to, ".'; and %d more'", n_left);
+    fputs(" at graph 0, graph 1 offset 0, 0.7 left font ',' tc rgb '#606060'\n", gp->to);
+}
+
+/* Draws nothing but the legend, for all panels, into a box of its own. */
+static void legend(struct sh_gp *gp, const struct sh_fig_data *d, int any_missing)
+{
+    int any_range = 0;
+    for (int p = 0; p < d->n_panels; p++)
+        for (int i = 0; i < d->panels[p].n_series; i++)
+            any_range |= d->panels[p].series[i].min_head && d->panels[p].series[i].max_head;
+    fputs("set key center center horizontal Left reverse samplen 2.5\n"
+          "unset border\nunset tics\nunset grid\nunset xlabel\nunset ylabel\nunset title\n"
+          "set xrange [0:1]\nset yrange [0:1]\nplot \\\n",
+          gp->to);
+    for (int i = 0; i < d->panels[0].n_series; i++) {
+        fputs("    NaN with linespoints ", gp->to);
+        fprintf(gp->to, "ls %d title ", i + 1);
+        sh_gp_text(gp, d->panels[0].series[i].label, 28);
+        fputs(", \\\n", gp->to);
+    }
+    if (any_range)
+        fputs("    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder title 'range of the heads', \\\n", gp->to);
+    if (any_missing)
+        fputs("    NaN with points lc rgb '#606060' pt 2 ps 0.7 title 'no pivotal token left', \\\n", gp->to);
+    fputs("    NaN with lines lc rgb '#606060' lw 1.3 dt (16,8) title 'chance level (density)'\n", gp->to);
+}
+
+static void panel(struct sh_gp *gp, const struct sh_fig_data *d, int p, int any_missing)
+{
+    const struct sh_fig_panel *here = &d->panels[p];
+    const char *separator = "plot ";
+    int n_layers = 1;
+    for (int i = 0; i < here->n_series; i++)
+        n_layers = here->series[i].n_layers > n_layers ? here->series[i].n_layers : n_layers;
+    fputs("set title ", gp->to);
+    sh_gp_text(gp, here->title, 60);
+    fprintf(gp->to, " offset 0, %s\nset xtics 0, %d\nset xrange [-0.5:%d.5]\n", any_missing ? "0.8" : "0",
+            sh_gp_step(n_layers, 14), n_layers - 1);
+    tell_missing(gp, here);
+    for (int i = 0; i < here->n_series; i++)
+        if (here->series[i].min_head && here->series[i].max_head) {
+            fprintf(gp->to, "%s$p%ds%d using 1:4:5 with filledcurves ls %d fs transparent solid 0.2 noborder",
+                    separator, p, i, i + 1);
+            separator = ", \\\n    ";
+        }
+    for (int i = 0; i < here->n_series; i++) {
+        fprintf(gp->to, "%s$p%ds%d using 1:3 with lines ls %d, \\\n    '' using 1:2 with linespoints ls %d",
+                separator, p, i, i + 11, i + 1);
+        if (n_missing(&here->series[i]))
+            fprintf(gp->to, ", \\\n    $p%dm%d using 1:(%.3f) with points ls %d pt 2 ps 0.7", p, i, 0.02 + 0.045 * i,
+                    i + 1);
+        separator = ", \\\n    ";
+    }
+    fputs("\nunset label\n", gp->to);
+}
+
+static int check(const struct sh_fig_data *d, struct sh_err *e)
+{
+    for (int p = 0; p < d->n_panels; p++) {
+        int n = d->panels[p].n_series;
+        if (n < 1 || n > SH_GP_COLOURS)
+            return sh_misused(e, "figure persistence shows 1 to %d traces, found %d", SH_GP_COLOURS, n);
+    }
+    return 0;
+}
+
+static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    if (check(d, e))
+        return -1;
+    int n_columns = d->n_panels < 2 ? 1 : 2, n_rows = (d->n_panels + 1) / 2, any_missing = 0;
+    for (int p = 0; p < d->n_panels; p++)
+        for (int i = 0; i < d->panels[p].n_series; i++)
+            any_missing |= n_missing(&d->panels[p].series[i]) > 0;
+    double legend_in = 0.22 * ((d->panels[0].n_series + 2 + n_columns) / n_columns), top = any_missing ? 1.25 : 1.05;
+    double width = 0.3 + PITCH_X * n_columns, height = top - 0.3 + PITCH_Y * n_rows + legend_in;
+    sh_gp_page(gp, width, height);
+    for (int p = 0; p < d->n_panels; p++)
+        for (int i = 0; i < d->panels[p].n_series; i++)
+            block(gp, &d->panels[p].series[i], p, i);
+    fputs("set xlabel 'layer'\nset ylabel 'persistence ratio'\nset yrange [0:1.04]\nset ytics 0, 0.2, 1\n"
+          "set multiplot\n",
+          gp->to);
+    sh_gp_heading(gp, d->title, d->settings);
+    for (int p = 0; p < d->n_panels; p++) {
+        sh_gp_box(gp, 0.85 + PITCH_X * (p % n_columns), top + PITCH_Y * (p / n_columns), WIDE, TALL);
+        panel(gp, d, p, any_missing);
+    }
+    sh_gp_box(gp, 0.3, height - legend_in - 0.08, width - 0.6, legend_in);
+    legend(gp, d, any_missing);
+    fputs("unset multiplot\n", gp->to);
+    return 0;
+}
+
+const struct sh_figure sh_figure_persistence = {
+    "persistence", "persistence ratio of every layer with its chance level, several traces side by side",
+    SH_FIG_PANELS, draw};

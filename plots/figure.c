@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of figures, and the way from data to a file. */
+#include "plots/figure.h"
+
+#include <string.h>
+
+#include "plots/figures.h"
+
+#define DECLARE(name) extern const struct sh_figure sh_figure_##name;
+SH_FIGURES(DECLARE)
+
+#define ENTRY(name) &sh_figure_##name,
+const struct sh_figure *const sh_figures[] = {SH_FIGURES(ENTRY) NULL};
+
+const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e)
+{
+    char known[256] = "";
+    for (int i = 0; sh_figures[i]; i++) {
+        if (strcmp(name, sh_figures[i]->name) == 0)
+            return sh_figures[i];
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", sh_figures[i]->name);
+    }
+    sh_misused(e, "unknown figure '%s'; known are %s", name, known);
+    return NULL;
+}
+
+static int check(const struct sh_figure *f, const struct sh_fig_data *d, struct sh_err *e)
+{
+    const struct { int need, n, most; const char *what; } parts[] = {
+        {SH_FIG_MAPS, d->n_maps, 5, "score maps"},
+        {SH_FIG_PANELS, d->n_panels, 4, "panels"},
+        {SH_FIG_GRIDS, d->n_grids, 6, "traces"},
+        {SH_FIG_HEADS, d->n_heads, 4, "traces"}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if ((f->needs & parts[i].need) && (parts[i].n < 1 || parts[i].n > parts[i].most))
+            return sh_misused(e, "figure %s shows 1 to %d %s, found %d", f->name, parts[i].most, parts[i].what,
+                              parts[i].n);
+    return 0;
+}
+
+int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path, int script,
+                   double width_in, double height_in, struct sh_err *e)
+{
+    struct sh_gp gp;
+    if (check(f, d, e) || sh_gp_open(&gp, path, script, width_in, height_in, e))
+        return -1;
+    if (f->draw(&gp, d, e)) {
+        sh_gp_abandon(&gp);
+        return -1;
+    }
+    return sh_gp_close(&gp, e);
+}

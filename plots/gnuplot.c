@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See gnuplot.h. The script goes through a socket pair, not pipe(): send() can be told not to raise
+ * SIGPIPE. What gnuplot says goes to an unnamed file, so neither side can wait for the other. */
+#include "plots/gnuplot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+
+char *sh_gnuplot_find(void)
+{
+    const char *at = getenv("PATH");
+    while (at && *at) {
+        int length = (int)strcspn(at, ":");
+        char *path = xasprintf("%.*s/gnuplot", length, at);
+        struct stat s;
+        if (length && stat(path, &s) == 0 && S_ISREG(s.st_mode) && access(path, X_OK) == 0)
+            return path;
+        free(path);
+        at += length + (at[length] == ':');
+    }
+    return NULL;
+}
+
+/* Starts the program with these three streams; 0 or an errno. SIGPIPE and the signal mask are set
+ * to what a program expects, whatever the caller did to its own. */
+static int start(const char *program, int in, int out, int err, pid_t *pid)
+{
+    char *const argv[] = {"gnuplot", "-d", NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGPIPE);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    int failed = posix_spawn(pid, program, &files, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    return failed;
+}
+
+static int send_all(int to, const char *script, size_t bytes)
+{
+    while (bytes) {
+        ssize_t sent = send(to, script, bytes, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR)
+            return -1;
+        if (sent > 0) {
+            script += sent;
+            bytes -= (size_t)sent;
+        }
+    }
+    return 0;
+}
+
+/* The first line that says something: not empty, not the echo of a command, not the caret under it,
+ * not a warning. "" if there is none. */
+static void first_complaint(FILE *said, char *line, int bytes)
+{
+    rewind(said);
+    while (fgets(line, bytes, said)) {
+        line[strcspn(line, "\n")] = '\0';
+        for (char *c = line; *c; c++)
+            *c = (char)((unsigned char)*c < 32 ? ' ' : *c);
+        size_t blank = strspn(line, " ^");
+        if (line[blank] && strncmp(line, "gnuplot>", 8) != 0 && !strstr(line, "warning:")) {
+            memmove(line, line + blank, strlen(line + blank) + 1);
+            return;
+        }
+    }
+    line[0] = '\0';
+}
+
+static int judge(int status, int all_sent, FILE *said, struct sh_err *e)
+{
+    char line[400];
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && all_sent)
+        return 0;
+    first_complaint(said, line, (int)sizeof line);
+    if (WIFSIGNALED(status))
+        return sh_fail(e, "gnuplot was killed by signal %d", WTERMSIG(status));
+    if (line[0])
+        return sh_fail(e, "gnuplot failed: %s", line);
+    if (!all_sent)
+        return sh_fail(e, "gnuplot stopped before it had read the whole script");
+    return sh_fail(e, "gnuplot failed with exit status %d and said nothing", WEXITSTATUS(status));
+}
+
+int sh_gnuplot_run(const char *program, const char *script, size_t script_bytes, int out_fd,
+                   struct sh_err *e)
+{
+    int ends[2], status = 0;
+    pid_t pid;
+    FILE *said = tmpfile();
+    if (!said)
+        return sh_fail(e, "a temporary file for gnuplot's messages: %s", strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
+        fclose(said);
+        return sh_fail(e, "a pipe to gnuplot: %s", strerror(errno));
+    }
+    int failed = start(program, ends[1], out_fd, fileno(said), &pid);
+    close(ends[1]);
+    if (failed) {
+        close(ends[0]);
+        fclose(said);
+        return sh_fail(e, "cannot start %s: %s", program, strerror(failed));
+    }
+    int all_sent = send_all(ends[0], script, script_bytes) == 0;
+    close(ends[0]);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    int result = judge(status, all_sent, said, e);
+    fclose(said);
+    return result;
+}

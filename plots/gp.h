@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A gnuplot script being written, and what becomes of it. A figure writes plain gnuplot commands to
+ * gp->to; strings and numbers that come from elsewhere go through sh_gp_text, sh_gp_tic and
+ * sh_gp_real, so that gnuplot never interprets them. The script keeps to gnuplot 5.2.
+ *
+ *     struct sh_gp gp;
+ *     if (sh_gp_open(&gp, "heads.svg", 0, 0, 0, &e)) return -1;
+ *     if (draw(&gp, data, &e)) { sh_gp_abandon(&gp); return -1; }
+ *     return sh_gp_close(&gp, &e);
+ *
+ * The target is written under a temporary name beside it and renamed when it is whole: it is never
+ * half there, and what was there before stays until then. */
+#ifndef PLOTS_GP_H
+#define PLOTS_GP_H
+
+#include <stdio.h>
+
+#include "src/base/err.h"
+
+#define SH_GP_COLOURS 7     /* line styles 1..7 and 11..17, see sh_gp_page */
+
+struct sh_gp {
+    FILE *to;                       /* the script; figures only ever write            */
+    double width_in, height_in;     /* the page as it will be; 0: as the figure likes */
+    double own_width_in, own_height_in;     /* the page as the figure laid it out     */
+    /* the rest is gp.c's own */
+    int script, format, fd;
+    char *path, *temporary, *program, *text;
+    size_t text_bytes;
+};
+
+/* `path` ends in .svg, .png or .pdf (misuse otherwise) and its folder can be written to, or nothing
+ * is begun. With `script` the script itself goes to `path`, whatever its extension, and will draw
+ * into sh_gp_figure_path(path). Sizes in inches; 0: what the figure likes best. No gnuplot on PATH
+ * and no `script`: SH_ABSENT. */
+int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, double height_in,
+               struct sh_err *e);
+
+/* Runs gnuplot (or writes the script) and puts the result in place; on failure nothing is left
+ * behind. Either this or sh_gp_abandon ends what sh_gp_open began. */
+int sh_gp_close(struct sh_gp *gp, struct sh_err *e);
+void sh_gp_abandon(struct sh_gp *gp);
+
+/* Where a script at `path` draws; to be freed. fig.gp -> fig.svg, fig.pdf.gp -> fig.pdf; the script
+ * is never overwritten by its own figure: fig.png -> fig.png.png. */
+char *sh_gp_figure_path(const char *path);
+
+/* Begins the page: terminal, size (used unless sh_gp_open was told another), fonts, line styles 1..7
+ * (solid, a colour-blind-safe order), 11..17 (the same, dashed), 20 (grid), 21 (axes), palette. */
+void sh_gp_page(struct sh_gp *gp, double width_in, double height_in);
+
+/* The palette of amounts, set by sh_gp_page; for going back to it after another. */
+void sh_gp_viridis(struct sh_gp *gp);
+
+/* The heading at the top left (drawn with the next plot): what, and under which settings. */
+void sh_gp_heading(struct sh_gp *gp, const char *title, const char *settings);
+
+/* The next plot fills this box: inches from the page's left and top edges as the figure chose them
+ * in sh_gp_page (scaled if the page has another size). */
+void sh_gp_box(struct sh_gp *gp, double left, double top, double width, double height);
+
+/* A point on the page for `set label … at`, in the inches of sh_gp_box. */
+void sh_gp_at(struct sh_gp *gp, double left, double top);
+
+/* Foreign text as a single-quoted gnuplot string of at most `max_chars` characters ("…" marks the
+ * cut). Control characters and bad UTF-8 are made visible. _tic: for `set xtics ('text' 1)`, where
+ * gnuplot also reads % as a format. */
+void sh_gp_text(struct sh_gp *gp, const char *text, int max_chars);
+void sh_gp_tic(struct sh_gp *gp, const char *text, int max_chars);
+
+/* The shortest digits that read back as the same number; NaN for anything not finite. */
+void sh_gp_real(struct sh_gp *gp, double value);
+void sh_gp_real32(struct sh_gp *gp, float value);
+
+/* A logarithmic colour scale up to `high`, with tics that suit one decade as well as five. */
+void sh_gp_log_tics(struct sh_gp *gp, double high);
+
+/* The smallest of 1, 2, 5, 10, 20, … that cuts `n` whole numbers into at most `most` tics. */
+int sh_gp_step(int n, int most);
+
+/* A named data block of n_rows lines of n_cols numbers: for `plot $name matrix`. */
+void sh_gp_matrix(struct sh_gp *gp, const char *name, int n_rows, int n_cols, const double *value);
+void sh_gp_matrix32(struct sh_gp *gp, const char *name, int n_rows, int n_cols, const float *value);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What figures put into a script, see gp.h: the page and its style, text, numbers. All text is drawn
+ * with `noenhanced`, and single quotes keep gnuplot from substituting anything. */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plots/gp.h"
+
+/* Okabe and Ito's colours, told apart by all common kinds of colour blindness and on grey paper. */
+static const char *const colours[SH_GP_COLOURS] = {
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
+static const int points[SH_GP_COLOURS] = {7, 5, 9, 13, 11, 6, 4};
+
+/* viridis: perceptually even, and still ordered in grey. */
+static const char *const viridis[] = {
+    "#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6dcd59", "#b4de2c", "#fde725"};
+
+/* Inside a single-quoted string. Two quotes would do, were they not misread at a string's start. */
+static const char apostrophe[] = "'.\"'\".'";
+
+static void terminal(struct sh_gp *gp)
+{
+    double w = gp->width_in, h = gp->height_in;
+    if (gp->format == 0)
+        fprintf(gp->to, "set terminal svg size %.0f,%.0f font 'sans-serif,13' noenhanced background '#ffffff'\n",
+                100 * w, 100 * h);
+    if (gp->format == 1)
+        fprintf(gp->to,
+                "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
+                "    set terminal pngcairo size %.0f,%.0f font 'sans-serif,10.5' fontscale 2 linewidth 2 "
+                "pointscale 2 noenhanced background '#ffffff'\n"
+                "} else {\n"
+                "    set terminal png size %.0f,%.0f medium noenhanced\n"
+                "}\n",
+                200 * w, 200 * h, 100 * w, 100 * h);
+    if (gp->format == 2)
+        fprintf(gp->to, "set terminal pdfcairo size %.3fin,%.3fin font 'sans-serif,10.5' fontscale 0.75 noenhanced\n",
+                w, h);
+}
+
+static void styles(FILE *to)
+{
+    for (int i = 0; i < SH_GP_COLOURS; i++)
+        fprintf(to,
+                "set style line %d lc rgb '%s' lw 1.8 dt 1 pt %d ps 0.5\n"
+                "set style line %d lc rgb '%s' lw 1.3 dt (16,8) pt %d ps 0.5\n",
+                i + 1, colours[i], points[i], i + 11, colours[i], points[i]);
+    fputs("set style line 20 lc rgb '#e2e2e2' lw 0.7 dt 1\n"
+          "set style line 21 lc rgb '#606060' lw 0.8 dt 1\n"
+          "set border 3 ls 21\n"
+          "set grid ls 20\n"
+          "set tics nomirror out scale 0.5\n"
+          "set format '%g'\n"
+          "unset key\n",
+          to);
+}
+
+void sh_gp_viridis(struct sh_gp *gp)
+{
+    fputs("set palette defined (", gp->to);
+    for (int i = 0; i < 10; i++)
+        fprintf(gp->to, "%s%d '%s'", i ? ", " : "", i, viridis[i]);
+    fputs(")\n", gp->to);
+}
+
+void sh_gp_page(struct sh_gp *gp, double width_in, double height_in)
+{
+    gp->own_width_in = width_in;
+    gp->own_height_in = height_in;
+    gp->width_in = gp->width_in > 0 ? gp->width_in : width_in;
+    gp->height_in = gp->height_in > 0 ? gp->height_in : height_in;
+    fputs("set encoding utf8\n", gp->to);
+    terminal(gp);
+    if (gp->script) {
+        char *figure = sh_gp_figure_path(gp->path);
+        fputs("set output ", gp->to);
+        /* a path that begins with | or ~ means something else to gnuplot */
+        fputs(figure[0] == '/' ? "'" : "'./", gp->to);
+        for (const char *c = figure; *c; c++)
+            fputs(*c == '\'' ? apostrophe : (char[]){*c, '\0'}, gp->to);
+        fputs("'\n", gp->to);
+        free(figure);
+    }
+    styles(gp->to);
+    sh_gp_viridis(gp);
+}
+
+void sh_gp_at(struct sh_gp *gp, double left, double top)
+{
+    fprintf(gp->to, "screen %.5f, screen %.5f", left / gp->own_width_in, 1 - top / gp->own_height_in);
+}
+
+void sh_gp_heading(struct sh_gp *gp, const char *title, const char *settings)
+{
+    fputs("set label 901 ", gp->to);
+    sh_gp_text(gp, title, (int)(gp->own_width_in * 10.5));
+    fputs(" at ", gp->to);
+    sh_gp_at(gp, 0.18, 0.26);
+    fprintf(gp->to, " left font '%s' tc rgb '#111111'\nset label 902 ",
+            gp->format ? "sans-serif:Bold,12.5" : "sans-serif,17");
+    sh_gp_text(gp, settings ? settings : "", (int)(gp->own_width_in * 13));
+    fputs(" at ", gp->to);
+    sh_gp_at(gp, 0.18, 0.5);
+    fputs(" left tc rgb '#606060'\n", gp->to);
+}
+
+void sh_gp_box(struct sh_gp *gp, double left, double top, double width, double height)
+{
+    double w = gp->own_width_in, h = gp->own_height_in;
+    fprintf(gp->to,
+            "set lmargin at screen %.5f\nset rmargin at screen %.5f\n"
+            "set tmargin at screen %.5f\nset bmargin at screen %.5f\n",
+            left / w, (left + width) / w, 1 - top / h, 1 - (top + height) / h);
+}
+
+/* Bytes of the well-formed UTF-8 character at `s` that may be shown, or 0. */
+static int character(const unsigned char *s)
+{
+    int n = *s < 0x80 ? 1 : *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
+    unsigned code = n == 1 ? *s : n ? *s & (0x7fu >> n) : 0;
+    for (int i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (s[i] & 0x3fu);
+    }
+    int is_short_form = (n == 3 && code < 0x800) || (n == 4 && code < 0x10000);
+    int is_surrogate = code >= 0xd800 && code < 0xe000;
+    int is_control = code < 32 || (code >= 0x7f && code < 0xa0);
+    int turns_text = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    int is_none = (code & 0xfffe) == 0xfffe || code > 0x10ffff;
+    return is_short_form || is_surrogate || is_control || turns_text || is_none ? 0 : n;
+}
+
+static void quote(FILE *to, const char *text, int max_chars, int is_format)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    putc('\'', to);
+    for (int i = 0; *s; i++) {
+        int n = character(s), is_last = i == max_chars - 1 && s[n ? n : 1];
+        if (i == max_chars)
+            break;
+        if (is_last)
+            fputs("…", to);
+        else if (*s == '\n' || *s == '\t' || *s == '\r')
+            fputs(*s == '\n' ? "\\n" : *s == '\t' ? "\\t" : "\\r", to);
+        else if (n == 0)
+            fputs("\xef\xbf\xbd", to);
+        else if (*s == '\'')
+            fputs(apostrophe, to);
+        else if (is_format && *s == '%')
+            fputs("%%", to);
+        else
+            fwrite(s, 1, (size_t)n, to);
+        s += n ? n : 1;
+    }
+    putc('\'', to);
+}
+
+void sh_gp_text(struct sh_gp *gp, const char *text, int max_chars)
+{
+    quote(gp->to, text, max_chars, 0);
+}
+
+void sh_gp_tic(struct sh_gp *gp, const char *text, int max_chars)
+{
+    quote(gp->to, text, max_chars, 1);
+}
+
+void sh_gp_real(struct sh_gp *gp, double value)
+{
+    char digits[40] = "NaN";
+    for (int n = 15; isfinite(value) && n <= DBL_DECIMAL_DIG; n++) {
+        snprintf(digits, sizeof digits, "%.*g", n, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    fputs(digits, gp->to);
+}
+
+void sh_gp_real32(struct sh_gp *gp, float value)
+{
+    char digits[24] = "NaN";
+    for (int n = 6; isfinite(value) && n <= FLT_DECIMAL_DIG; n++) {
+        snprintf(digits, sizeof digits, "%.*g", n, (double)value);
+        if (strtof(digits, NULL) == value)
+            break;
+    }
+    fputs(digits, gp->to);
+}
+
+void sh_gp_log_tics(struct sh_gp *gp, double high)
+{
+    fputs("set logscale cb\nset cbtics (0.1, 0.2, 0.5", gp->to);
+    for (double unit = 1; unit <= high; unit *= 10)
+        fprintf(gp->to, ", %g, %g, %g", unit, 2 * unit, 5 * unit);
+    fputs(")\n", gp->to);
+}
+
+int sh_gp_step(int n, int most)
+{
+    static const int leading[] = {1, 2, 5};
+    int step = 1;
+    for (int i = 1, unit = 1; (n - 1) / step >= most; i++) {
+        unit *= i % 3 ? 1 : 10;
+        step = unit * leading[i % 3];
+    }
+    return step;
+}
+
+void sh_gp_matrix(struct sh_gp *gp, const char *name, int n_rows, int n_cols, const double *value)
+{
+    fprintf(gp->to, "$%s << EOD\n", name);
+    for (int r = 0; r < n_rows; r++)
+        for (int c = 0; c < n_cols; c++) {
+            sh_gp_real(gp, value[(size_t)r * (size_t)n_cols + (size_t)c]);
+            putc(c + 1 < n_cols ? ' ' : '\n', gp->to);
+        }
+    fputs("EOD\n", gp->to);
+}
+
+void sh_gp_matrix32(struct sh_gp *gp, const char *name, int n_rows, int n_cols, const float *value)
+{
+    fprintf(gp->to, "$%s << EOD\n", name);
+    for (int r = 0; r < n_rows; r++)
+        for (int c = 0; c < n_cols; c++) {
+            sh_gp_real32(gp, value[(size_t)r * (size_t)n_cols + (size_t)c]);
+            putc(c + 1 < n_cols ? ' ' : '\n', gp->to);
+        }
+    fputs("EOD\n", gp->to);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See args.h: parsing. The help is in help.c. */
+#include "src/cli/args.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+const struct sh_opt sh_common_opts[] = {
+    {"json", SH_OPT_FLAG, offsetof(struct sh_common, json), NULL, "the result as one JSON object", 0, 0, 0},
+    {"csv", SH_OPT_FLAG, offsetof(struct sh_common, csv), NULL, "the result's table as CSV", 0, 0, 0},
+    {"quiet", SH_OPT_FLAG, offsetof(struct sh_common, quiet), NULL, "no progress and no remarks on stderr", 0, 0, 'q'},
+    {"verbose", SH_OPT_FLAG, offsetof(struct sh_common, verbose), NULL, "say what is being done", 0, 0, 'v'},
+    {"threads", SH_OPT_INT, offsetof(struct sh_common, threads), "N", "processor threads (default: all)", 1, 4096, 0},
+    {"backend", SH_OPT_TEXT, offsetof(struct sh_common, backend), "NAME", "auto, cpu or cuda (default: auto)", 0, 0, 0},
+    {"device", SH_OPT_INT, offsetof(struct sh_common, device), "N", "which device of the backend (default: 0)", 0, 255, 0},
+    {"seed", SH_OPT_INT, offsetof(struct sh_common, seed), "N", "seed of everything random (default: 0)", 0, 9e15, 0},
+    {"help", SH_OPT_FLAG, offsetof(struct sh_common, help), NULL, "this text", 0, 0, 'h'},
+    {0}};
+
+void sh_list_free(struct sh_list *l)
+{
+    free(l->at);
+    *l = (struct sh_list){0};
+}
+
+static void push(struct sh_list *l, const char *value)
+{
+    l->at = xreallocarray(l->at, (size_t)l->n + 1, sizeof *l->at);
+    l->at[l->n++] = value;
+}
+
+enum sh_out_format sh_common_format(const struct sh_common *c)
+{
+    return c->json ? SH_OUT_JSON : c->csv ? SH_OUT_CSV : SH_OUT_TEXT;
+}
+
+static const struct sh_opt *find(const struct sh_opt *table, const char *name, size_t length, char letter)
+{
+    for (; table && table->name; table++)
+        if (letter ? table->letter == letter : strlen(table->name) == length && !strncmp(table->name, name, length))
+            return table;
+    return NULL;
+}
+
+static int whole(const char *what, const char *text, double min, double max, long long *to, struct sh_err *e)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno)
+        return sh_misused(e, "%s: \"%s\" is not a whole number", what, text);
+    if ((min != 0 || max != 0) && ((double)value < min || (double)value > max))
+        return sh_misused(e, "%s: %lld is outside %.0f to %.0f", what, value, min, max);
+    *to = value;
+    return 0;
+}
+
+static int real(const char *what, const char *text, double min, double max, double *to, struct sh_err *e)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value))
+        return sh_misused(e, "%s: \"%s\" is not a number", what, text);
+    if ((min != 0 || max != 0) && (value < min || value > max))
+        return sh_misused(e, "%s: %g is outside %g to %g", what, value, min, max);
+    *to = value;
+    return 0;
+}
+
+static int bytes(const char *what, const char *text, size_t *to, struct sh_err *e)
+{
+    static const char units[] = "kMGT";
+    char *end;
+    double value = strtod(text, &end);
+    const char *unit = *end ? strchr(units, *end == 'K' ? 'k' : *end) : NULL;
+    if (unit) {
+        value *= pow(1024, (double)(unit - units + 1));
+        end++;
+        end += strncmp(end, "iB", 2) ? *end == 'B' : 2;
+    }
+    if (end == text || *end || !(value >= 0) || value > 9e18)
+        return sh_misused(e, "%s: \"%s\" is not a number of bytes (with k, M, G or T if wanted)", what, text);
+    *to = (size_t)value;
+    return 0;
+}
+
+static int store(const struct sh_opt *o, void *into, const char *value, struct sh_err *e)
+{
+    char what[64];
+    void *field = (char *)into + o->field;
+    snprintf(what, sizeof what, "--%s", o->name);
+    switch (o->kind) {
+    case SH_OPT_FLAG: *(int *)field = 1; return 0;
+    case SH_OPT_INT: return whole(what, value, o->min, o->max, field, e);
+    case SH_OPT_REAL: return real(what, value, o->min, o->max, field, e);
+    case SH_OPT_TEXT: *(const char **)field = value; return 0;
+    case SH_OPT_BYTES: return bytes(what, value, field, e);
+    case SH_OPT_LIST: push(field, value); return 0;
+    }
+    return 0;
+}
+
+static int looks_like_option(const char *s)
+{
+    return s[0] == '-' && s[1];
+}
+
+/* argv[i] is an option: find it, store its value or values, give the index behind them or -1. */
+static int option(const struct sh_cmd *c, int argc, char **argv, int i, struct sh_common *common, void *args,
+                  struct sh_err *e)
+{
+    const char *text = argv[i], *name = text + (text[1] == '-' ? 2 : 1), *equals = strchr(name, '=');
+    size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    char letter = (char)(text[1] == '-' ? 0 : length == 1 ? name[0] : '?');
+    void *into = args;
+    const struct sh_opt *o = find(c->opts, name, length, letter);
+    if (!o) {
+        o = find(sh_common_opts, name, length, letter);
+        into = common;
+    }
+    if (!o) {
+        sh_misused(e, "%s: there is no option %.*s", c->name, (int)(length + (size_t)(name - text)), text);
+        return sh_hint(e, "shears %s --help lists the options", c->name);
+    }
+    if (o->kind == SH_OPT_FLAG) {
+        if (equals)
+            return sh_misused(e, "--%s takes no value", o->name);
+        return store(o, into, NULL, e) ? -1 : i + 1;
+    }
+    const char *value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
+    if (!value)
+        return sh_misused(e, "--%s needs a value: --%s %s", o->name, o->name, o->arg);
+    if (store(o, into, value, e))
+        return -1;
+    while (o->kind == SH_OPT_LIST && !equals && i + 1 < argc && !looks_like_option(argv[i + 1]))
+        if (store(o, into, argv[++i], e))
+            return -1;
+    return i + 1;
+}
+
+int sh_args_parse(const struct sh_cmd *c, int argc, char **argv, struct sh_common *common, void *args,
+                  struct sh_list *positional, struct sh_err *e)
+{
+    int only_values = 0;
+    for (int i = 0; i < argc;) {
+        if (!only_values && !strcmp(argv[i], "--")) {
+            only_values = 1;
+            i++;
+        } else if (only_values || !looks_like_option(argv[i])) {
+            push(positional, argv[i++]);
+        } else if ((i = option(c, argc, argv, i, common, args, e)) < 0) {
+            return -1;
+        }
+    }
+    if (common->json && common->csv)
+        return sh_misused(e, "--json and --csv exclude each other");
+    return 0;
+}
+
+int sh_args_ints(const char *option_name, const char *text, int *to, int most, int *n, struct sh_err *e)
+{
+    char *copy = xstrdup(text), *at = copy, *item;
+    *n = 0;
+    int bad = 0;
+    while (!bad && (item = strsep(&at, ","))) {
+        long long value = 0;
+        bad = *n == most ? sh_misused(e, "%s: at most %d values", option_name, most)
+                         : whole(option_name, item, 0, INT32_MAX, &value, e);
+        if (!bad)
+            to[(*n)++] = (int)value;
+    }
+    free(copy);
+    return bad;
+}
+
+int sh_args_reals(const char *option_name, const char *text, double *to, int most, int *n, struct sh_err *e)
+{
+    char *copy = xstrdup(text), *at = copy, *item;
+    *n = 0;
+    int bad = 0;
+    while (!bad && (item = strsep(&at, ","))) {
+        double value = 0;
+        bad = *n == most ? sh_misused(e, "%s: at most %d values", option_name, most)
+                         : real(option_name, item, 0, 0, &value, e);
+        if (!bad)
+            to[(*n)++] = value;
+    }
+    free(copy);
+    return bad;
+}
+
+int sh_args_range(const char *option_name, const char *text, int *first, int *last, struct sh_err *e)
+{
+    char *copy = xstrdup(text), *dash = strchr(copy, '-');
+    long long a = 0, b = 0;
+    if (dash)
+        *dash = '\0';
+    int bad = whole(option_name, copy, 0, INT32_MAX, &a, e) ||
+              whole(option_name, dash ? dash + 1 : copy, 0, INT32_MAX, &b, e);
+    if (!bad && b < a)
+        bad = sh_misused(e, "%s: %s ends before it begins", option_name, text);
+    if (!bad) {
+        *first = (int)a;
+        *last = (int)b;
+    }
+    free(copy);
+    return bad ? -1 : 0;
+}

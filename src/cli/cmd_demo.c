@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears demo: the whole path on the model that the program carries, and on its untrained twin. It
+ * runs the ordinary commands and shows each, so that every step can be repeated by hand. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "demo/embed.h"
+#include "src/base/interrupt.h"
+#include "src/base/mem.h"
+#include "src/base/progress.h"
+#include "src/cli/commands.h"
+#include "src/cli/study.h"
+
+enum { MOST_ARGS = 32 };
+
+struct demo {
+    const struct sh_common *common;
+    const char *folder;
+    int drawn, gnuplot_absent;
+};
+
+static int make_folder(const char *path, struct sh_err *e)
+{
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
+    return 0;
+}
+
+static int write_file(const char *folder, const struct sh_demo_file *f, struct sh_err *e)
+{
+    char *path = xasprintf("%s/%s", folder, f->path);
+    FILE *to = fopen(path, "wb");
+    size_t bytes = (size_t)(f->end - f->begin);
+    int bad = !to || fwrite(f->begin, 1, bytes, to) != bytes;
+    if (to && fclose(to))
+        bad = 1;
+    if (bad)
+        sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
+    free(path);
+    return bad ? -1 : 0;
+}
+
+static int unpack(struct demo *d, struct sh_err *e)
+{
+    char *model = xasprintf("%s/model", d->folder);
+    int bad = make_folder(d->folder, e) || make_folder(model, e);
+    free(model);
+    for (int i = 0; sh_demo_files[i].path && !bad; i++)
+        bad = write_file(d->folder, &sh_demo_files[i], e);
+    return bad;
+}
+
+/* Standard output goes to this file while a step runs; gives the saved descriptor or -1. */
+static int divert(const char *path)
+{
+    fflush(stdout);
+    int saved = dup(STDOUT_FILENO), fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (saved < 0 || fd < 0 || dup2(fd, STDOUT_FILENO) < 0) {
+        if (saved >= 0)
+            close(saved);
+        saved = -1;
+    }
+    if (fd >= 0)
+        close(fd);
+    return saved;
+}
+
+static void restore(int saved)
+{
+    fflush(stdout);
+    dup2(saved, STDOUT_FILENO);
+    close(saved);
+}
+
+/* Run one command, given as one line in which % stands for the folder; its output goes to a file.
+ * Gives its exit status, or -1. */
+static int step(struct demo *d, const char *output, const char *line, struct sh_err *e)
+{
+    char *argv[MOST_ARGS], *copy = xstrdup(line), *rest = copy, *word, *path = xasprintf("%s/%s", d->folder, output);
+    int n = 0;
+    if (!d->common->quiet)
+        fprintf(stderr, "$ shears");
+    while ((word = strsep(&rest, " ")) && n < MOST_ARGS - 1) {
+        argv[n] = strchr(word, '%') ? xasprintf("%.*s%s%s", (int)(strchr(word, '%') - word), word, d->folder,
+                                                strchr(word, '%') + 1)
+                                    : xstrdup(word);
+        if (!d->common->quiet)
+            fprintf(stderr, " %s", argv[n]);
+        n++;
+    }
+    if (d->common->quiet)
+        argv[n++] = xstrdup("-q");
+    else
+        fputc('\n', stderr);
+    int saved = divert(path), status = -1;
+    if (saved < 0) {
+        sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
+    } else {
+        status = sh_command_run(sh_command_find(argv[0]), n - 1, argv + 1);
+        restore(saved);
+    }
+    if (sh_interrupted())
+        status = sh_fail(e, "interrupted; shears demo %s goes on from there", d->folder);
+    else if (status == SH_FAILED || status == SH_MISUSED)
+        status = sh_fail(e, "demo: the step above failed");
+    for (int i = 0; i < n; i++)
+        free(argv[i]);
+    free(copy);
+    free(path);
+    return status;
+}
+
+static int trace(struct demo *d, struct sh_err *e)
+{
+    static const char *const line[][2] = {
+        {"trained-natural.txt", "trace --model %/model --db %/trained.db --text %/natural.txt --length 512 --count 6"},
+        {"trained-recall.txt", "trace --model %/model --db %/trained.db --jsonl %/recall.jsonl --length 512 --count 6"},
+        {"random-natural.txt", "trace --model %/model --db %/random.db --text %/natural.txt --length 512 --count 6"
+                               " --random-weights"},
+        {"random-recall.txt", "trace --model %/model --db %/random.db --jsonl %/recall.jsonl --length 512 --count 6"
+                              " --random-weights"},
+        {"persistence-trained.txt", "persistence --db %/trained.db"},
+        {"persistence-random.txt", "persistence --db %/random.db"}};
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        if (step(d, line[i][0], line[i][1], e))
+            return -1;
+    return 0;
+}
+
+static int draw(struct demo *d, struct sh_err *e)
+{
+    static const char *const figure[][2] = {
+        {"persistence", "--db %/trained.db %/random.db"},
+        {"persistence-grid", "--db %/trained.db %/random.db"},
+        {"heads", "--db %/trained.db %/random.db"},
+        {"heatmap", "--db %/trained.db"}};
+    for (size_t i = 0; i < sizeof figure / sizeof *figure; i++) {
+        char *line = xasprintf("plot %s %s -o %%/%s.svg", figure[i][0], figure[i][1], figure[i][0]);
+        int status = step(d, "plot.txt", line, e);
+        free(line);
+        if (status < 0)
+            return -1;
+        d->gnuplot_absent |= status == SH_ABSENT;
+        d->drawn += status == SH_OK;
+    }
+    return 0;
+}
+
+static int compare(const struct demo *d, const char *db, const char *who, struct sh_out *o, struct sh_err *e)
+{
+    char *path = xasprintf("%s/%s", d->folder, db);
+    struct sh_study *y = xcalloc(1, sizeof *y);
+    struct sh_alpha literal, beyond;
+    y->window = 400;
+    y->threads = (int)d->common->threads;
+    y->quiet = 1;
+    sh_alpha_parse("row", &literal, e);
+    sh_alpha_parse("5/t", &beyond, e);
+    int a = sh_study_add(y, &literal, 0, 0.5), b = sh_study_add(y, &beyond, 10, 0.5);
+    struct sh_store *s = sh_store_open(path, e);
+    int bad = !s || sh_study_run(y, s, e);
+    sh_store_close(s);
+    for (int i = 0; i < 2 && !bad; i++) {
+        const double *f = sh_study_all(y, i ? b : a);
+        sh_out_item(o);
+        sh_out_text(o, "weights", "weights", who);
+        sh_out_text(o, "alpha", "alpha", i ? "5/t" : "1/t");
+        sh_out_int(o, "recent", "R", i ? 10 : 0);
+        sh_out_real(o, "ratio", "ratio", f[SH_RATIO], 4);
+        sh_out_real(o, "density", "density = chance", f[SH_DENSITY], 4);
+        sh_out_real(o, "lift", "lift", f[SH_LIFT], 3);
+        sh_out_real(o, "relative_risk", "rel. risk", f[SH_RELATIVE_RISK], 3);
+        sh_out_real(o, "auc", "AUC", f[SH_AUC], 3);
+    }
+    sh_study_free(y);
+    free(y);
+    free(path);
+    return bad;
+}
+
+static int conclude(const struct demo *d, double began, struct sh_err *e)
+{
+    struct sh_out *o = sh_out_new();
+    sh_out_list(o, "comparison", "persistence of importance, mean over layers: trained against random weights");
+    int bad = compare(d, "trained.db", "trained", o, e) || compare(d, "random.db", "random", o, e);
+    sh_out_end(o);
+    sh_out_real(o, "seconds", "seconds", sh_now_s() - began, 1);
+    sh_out_text(o, "folder", "folder", d->folder);
+    sh_out_note(o, "The literal ratio (alpha 1/t, every pair) is high for both and says nothing: nearly every token");
+    sh_out_note(o, "beats 1/t once, when it is the newest. Beyond recency (alpha 5/t, pairs at least 10 apart) the");
+    sh_out_note(o, "trained model's tokens persist above chance (lift); random weights leave no pivotal token (-).");
+    sh_out_note(o, "%s", "");
+    if (d->gnuplot_absent)
+        sh_out_note(o, "No figures: gnuplot is not installed. Open %s/persistence-trained.txt", d->folder);
+    else
+        sh_out_note(o, "Open %s/persistence.svg (then persistence-grid.svg, heads.svg, heatmap.svg beside it).", d->folder);
+    if (!bad)
+        bad = sh_out_write(o, sh_common_format(d->common), stdout, e);
+    sh_out_free(o);
+    return bad;
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    struct demo d = {.common = common, .folder = positional->n ? positional->at[0] : "shears-demo"};
+    (void)args;
+    if (positional->n > 1)
+        return sh_misused(e, "demo takes one folder, found %d", positional->n);
+    if (strchr(d.folder, ' ') || strchr(d.folder, '%'))
+        return sh_misused(e, "demo: the folder's name may hold no space and no %%");
+    double began = sh_now_s();
+    return unpack(&d, e) || trace(&d, e) || draw(&d, e) || conclude(&d, began, e) ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_demo = {
+    .name = "demo",
+    .usage = "[DIR]",
+    .summary = "everything on the model that comes with the program",
+    .about = "Writes the embedded model, a text it never saw and recall documents into DIR (default: shears-demo),\n"
+             "traces them with the trained weights and with fresh random ones, measures persistence, draws the\n"
+             "figures, and shows every command it runs. A demo that was stopped goes on where it was.\n\n"
+             "  shears demo /tmp/demo",
+    .run = run,
+};

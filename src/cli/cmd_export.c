@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears export: the scores of one head as a file that other programs read. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+#include "src/cli/commands.h"
+#include "traces/codec.h"
+#include "traces/store.h"
+
+struct export_args {
+    const char *db, *out;
+    long long sequence, layer, head;
+};
+
+#define F(name) offsetof(struct export_args, name)
+static const struct sh_opt opts[] = {
+    {"db", SH_OPT_TEXT, F(db), "FILE", "the trace store", 0, 0, 0},
+    {"sequence", SH_OPT_INT, F(sequence), "S", "from 0, in order of recording", 0, 1e9, 0},
+    {"layer", SH_OPT_INT, F(layer), "L", "from 0", 0, 1e9, 0},
+    {"head", SH_OPT_INT, F(head), "H", "query head, from 0", 0, 1e9, 0},
+    {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.npy, FILE.tsv or FILE.safetensors", 0, 0, 'o'},
+    {0}};
+#undef F
+
+static void preset(void *args)
+{
+    struct export_args *a = args;
+    a->sequence = a->layer = a->head = -1;
+}
+
+struct matrix {
+    float *at;                          /* [n, n], zeros where masked or not stored */
+    int n, rows;
+};
+
+static int take_row(void *to, const struct sh_row *r)
+{
+    struct matrix *m = to;
+    if (r->q >= m->n)
+        return 1;
+    float *row = m->at + (size_t)r->q * (size_t)m->n;
+    if (r->sparse)
+        for (int i = 0; i < r->n_stored; i++)
+            row[r->key[i]] = r->score[i];
+    else
+        memcpy(row + r->first_key, r->score, (size_t)r->n * sizeof *row);
+    m->rows++;
+    return 0;
+}
+
+static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
+{
+    return sh_codec_rows(b, take_row, to, e);
+}
+
+static int write_npy(const struct matrix *m, FILE *f)
+{
+    char header[128];
+    int n = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", m->n, m->n);
+    int padded = (10 + n + 1 + 63) / 64 * 64 - 10;
+    unsigned char magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(padded & 255),
+                               (unsigned char)(padded >> 8)};
+    fwrite(magic, 1, sizeof magic, f);
+    fprintf(f, "%s%*s\n", header, padded - n - 1, "");
+    fwrite(m->at, sizeof(float), (size_t)m->n * (size_t)m->n, f);
+    return ferror(f);
+}
+
+static int write_safetensors(const struct matrix *m, FILE *f)
+{
+    char header[160];
+    size_t bytes = (size_t)m->n * (size_t)m->n * sizeof(float);
+    int n = snprintf(header, sizeof header, "{\"attention\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[0,%zu]}}",
+                     m->n, m->n, bytes);
+    uint64_t length = (uint64_t)((n + 7) / 8 * 8);
+    fwrite(&length, 8, 1, f);
+    fprintf(f, "%s%*s", header, (int)length - n, "");
+    fwrite(m->at, 1, bytes, f);
+    return ferror(f);
+}
+
+static int write_tsv(const struct matrix *m, FILE *f)
+{
+    fputs("query\tkey\tscore\n", f);
+    for (int q = 0; q < m->n; q++)
+        for (int k = 0; k <= q; k++)
+            fprintf(f, "%d\t%d\t%.9g\n", q, k, (double)m->at[(size_t)q * (size_t)m->n + (size_t)k]);
+    return ferror(f);
+}
+
+static const struct { const char *ending; int (*write)(const struct matrix *, FILE *); } formats[] = {
+    {".npy", write_npy}, {".tsv", write_tsv}, {".safetensors", write_safetensors}};
+
+static int (*format_of(const char *path))(const struct matrix *, FILE *)
+{
+    size_t n = strlen(path);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        size_t k = strlen(formats[i].ending);
+        if (n > k && !strcmp(path + n - k, formats[i].ending))
+            return formats[i].write;
+    }
+    return NULL;
+}
+
+/* Under a temporary name first: the file is whole or not there. */
+static int write_file(const char *path, const struct matrix *m, struct sh_err *e)
+{
+    char *temporary = xasprintf("%s.part", path);
+    FILE *f = fopen(temporary, "wb");
+    int bad = 0;
+    if (!f) {
+        bad = sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
+    } else {
+        bad = format_of(path)(m, f);
+        bad |= fclose(f);
+        if (bad || rename(temporary, path)) {
+            bad = sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
+            unlink(temporary);
+        }
+    }
+    free(temporary);
+    return bad ? -1 : 0;
+}
+
+static int load(struct sh_store *s, const struct export_args *a, struct matrix *m, struct sh_err *e)
+{
+    int32_t *tokens;
+    if (sh_store_tokens(s, (int)a->sequence, &tokens, &m->n, e))
+        return -1;
+    free(tokens);
+    m->at = calloc((size_t)m->n * (size_t)m->n, sizeof *m->at);
+    if (!m->at)
+        return sh_fail(e, "a matrix of %d x %d scores does not fit into memory", m->n, m->n);
+    if (sh_store_blocks(s, SH_BLOCK_SCORES, (int)a->sequence, (int)a->layer, (int)a->head, take_block, m, e))
+        return sh_err_prefix(e, "%s: sequence %lld, layer %lld, head %lld", a->db, a->sequence, a->layer, a->head);
+    if (m->rows != m->n)
+        return sh_fail(e, "%s: sequence %lld has no scores of layer %lld, head %lld (%d rows of %d); "
+                       "shears info %s tells what was recorded", a->db, a->sequence, a->layer, a->head, m->rows, m->n,
+                       a->db);
+    return 0;
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct export_args *a = args;
+    (void)common;
+    if (!a->db || !a->out || a->sequence < 0 || a->layer < 0 || a->head < 0 || positional->n)
+        return sh_misused(e, "export needs --db FILE --sequence S --layer L --head H -o FILE");
+    if (!format_of(a->out))
+        return sh_misused(e, "%s: expected a name that ends in .npy, .tsv or .safetensors", a->out);
+    struct matrix m = {0};
+    struct sh_store *s = sh_store_open(a->db, e);
+    int bad = !s || load(s, a, &m, e) || write_file(a->out, &m, e);
+    sh_store_close(s);
+    free(m.at);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_export = {
+    .name = "export",
+    .usage = "--db FILE --sequence S --layer L --head H -o FILE.{npy,tsv,safetensors}",
+    .summary = "write the scores of one head to a file",
+    .about = "npy and safetensors hold float32 [T, T], query by key, zeros where masked (and where a sparse\n"
+             "trace stored nothing); tsv has one line per visible pair.\n\n"
+             "  shears export --db traces.db --sequence 0 --layer 3 --head 5 -o head.npy",
+    .opts = opts,
+    .args_bytes = sizeof(struct export_args),
+    .preset = preset,
+    .run = run,
+};

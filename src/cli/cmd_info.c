@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears info: what is in a trace store, a model folder, or this program. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/backend.h"
+#include "src/base/mem.h"
+#include "src/cli/commands.h"
+#include "src/cli/describe.h"
+#include "src/model/model.h"
+#include "traces/codec.h"
+
+struct info_args {
+    const char *model;
+};
+
+static const struct sh_opt opts[] = {
+    {"model", SH_OPT_TEXT, offsetof(struct info_args, model), "DIR", "describe this checkpoint", 0, 0, 0}, {0}};
+
+enum { SAMPLES = 256 };                 /* blocks whose code entropy is measured */
+
+struct entropy {
+    uint64_t histogram[256];
+    double bits, scores;                /* summed over blocks: each block has its own tables */
+    int blocks;
+};
+
+static int measure(void *to, const struct sh_block *b, struct sh_err *e)
+{
+    struct entropy *t = to;
+    uint64_t count[256] = {0}, n = 0;
+    if (b->codec != SH_CODEC_LOG8 || t->blocks >= SAMPLES)
+        return 0;
+    if (sh_codec_histogram(b, count, e))
+        return -1;
+    for (int c = 0; c < 256; c++)
+        n += count[c];
+    for (int c = 0; c < 256; c++)
+        if (count[c])
+            t->bits -= (double)count[c] * log2((double)count[c] / (double)n);
+    t->scores += (double)n;
+    t->blocks++;
+    return 0;
+}
+
+/* Bits per score of the log8 codes, over blocks spread evenly through the run. */
+static int code_entropy(struct sh_store *s, const struct sh_stored_run *r, struct entropy *t, struct sh_err *e)
+{
+    struct sh_stored_sequence *q;
+    int n, bad = 0, n_layer = r->last_layer - r->first_layer + 1;
+    if (r->record != SH_RECORD_FULL || r->codec != SH_CODEC_LOG8)
+        return 0;
+    if (sh_store_sequences(s, r->id, &q, &n, e))
+        return -1;
+    long long heads = (long long)n * n_layer * r->n_head, step = heads > SAMPLES ? heads / SAMPLES : 1;
+    for (long long at = 0; at < heads && !bad; at += step) {
+        int sequence = (int)(at / ((long long)n_layer * r->n_head)), rest = (int)(at % ((long long)n_layer * r->n_head));
+        bad = sh_store_blocks(s, SH_BLOCK_SCORES, q[sequence].id, r->first_layer + rest / r->n_head, rest % r->n_head,
+                              measure, t, e);
+    }
+    sh_stored_sequences_free(q, n);
+    return bad;
+}
+
+static int info_store(const char *path, const struct sh_common *common, struct sh_err *e)
+{
+    struct sh_stored_run *runs = NULL;
+    int n = 0;
+    struct sh_store *s = sh_store_open(path, e);
+    int bad = !s || sh_store_runs(s, &runs, &n, e);
+    if (!bad && !n)
+        bad = sh_fail(e, "%s: holds no run", path);
+    struct sh_out *o = sh_out_new();
+    if (!bad)
+        bad = sh_describe_run(o, s, &runs[n - 1], e);
+    struct entropy t = {0};
+    if (!bad)
+        bad = code_entropy(s, &runs[n - 1], &t, e);
+    if (!bad) {
+        if (t.blocks) {
+            sh_out_real(o, "code_entropy_bits", "entropy of the codes, bits per score", t.bits / t.scores, 3);
+            sh_out_real(o, "code_entropy_bytes", "  the same in bytes", t.bits / t.scores / 8, 4);
+            sh_out_int(o, "code_entropy_blocks", "  measured on blocks", t.blocks);
+        }
+        sh_out_text(o, "statistics", "statistics", runs[n - 1].statistics);
+        sh_out_text(o, "started", "started", runs[n - 1].started);
+        sh_out_text(o, "command", "command", runs[n - 1].command);
+        sh_out_list(o, "runs", "runs of this store (the last one is described above)");
+        for (int i = 0; i < n; i++) {
+            sh_out_item(o);
+            sh_out_int(o, "run", "run", runs[i].id);
+            sh_out_text(o, "model", "model", runs[i].model);
+            sh_out_text(o, "weights", "weights", runs[i].weights);
+            sh_out_text(o, "record", "record", sh_record_names[runs[i].record]);
+            sh_out_text(o, "codec", "codec", sh_codec_names[runs[i].codec]);
+            sh_out_text(o, "dtype", "dtype", runs[i].dtype);
+            sh_out_int(o, "sequences", "sequences", runs[i].n_sequence);
+            sh_out_int(o, "tokens", "tokens", runs[i].n_tokens);
+            sh_out_int(o, "bytes", "bytes", runs[i].n_blob_bytes);
+        }
+        sh_out_end(o);
+        bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    }
+    sh_out_free(o);
+    sh_stored_runs_free(runs, n);
+    sh_store_close(s);
+    return bad ? -1 : 0;
+}
+
+static int info_model(const char *folder, const struct sh_common *common, struct sh_err *e)
+{
+    struct sh_model *m = sh_model_open(folder, e);
+    if (!m)
+        return -1;
+    const struct sh_arch *c = sh_model_arch(m);
+    struct sh_out *o = sh_out_new();
+    long long bytes = (long long)sh_model_layer_bytes(m, -1);
+    for (int i = 0; i < c->n_layer; i++)
+        bytes += (long long)sh_model_layer_bytes(m, i);
+    sh_out_text(o, "model", "model", sh_model_name(m));
+    sh_out_text(o, "family", "family", sh_model_family(m));
+    sh_out_int(o, "layers", "layers", c->n_layer);
+    sh_out_int(o, "heads", "heads", c->n_head);
+    sh_out_int(o, "kv_heads", "KV heads", c->n_kv_head);
+    sh_out_int(o, "head_dim", "head width", c->d_head);
+    sh_out_int(o, "hidden_size", "hidden width", c->d_model);
+    sh_out_int(o, "ffn_dim", "feed-forward width", c->d_ff);
+    sh_out_int(o, "vocab_size", "vocabulary", c->n_vocab);
+    sh_out_int(o, "max_positions", "positions", c->max_pos);
+    sh_out_text(o, "dtype", "weights stored as", sh_type_name(sh_model_type(m)));
+    sh_out_int(o, "weights_bytes", "weights, bytes", bytes);
+    sh_out_int(o, "layer_bytes", "one layer, bytes", (long long)sh_model_layer_bytes(m, 0));
+    int bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    sh_out_free(o);
+    sh_model_close(m);
+    return bad;
+}
+
+static int info_backends(const struct sh_common *common, struct sh_err *e)
+{
+    static const char *const names[] = {"cpu", "cuda"};
+    struct sh_out *o = sh_out_new();
+    sh_out_list(o, "backends", "backends");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct sh_err why;
+        struct sh_props props = {.chip = ""};
+        const struct sh_backend *b = sh_backend_find(names[i], &why);
+        struct sh_dev *d = b ? b->open(0, (int)common->threads, &why) : NULL;
+        if (d)
+            b->props(d, &props);
+        sh_out_item(o);
+        sh_out_text(o, "backend", "backend", names[i]);
+        sh_out_bool(o, "usable", "usable", d != NULL);
+        sh_out_bool(o, "native_bf16", "native bf16", props.native_bf16);
+        sh_out_text(o, "state", "state", d ? props.chip : why.text);
+        if (d)
+            b->close(d);
+    }
+    sh_out_end(o);
+    int bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    sh_out_free(o);
+    return bad;
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct info_args *a = args;
+    if (a->model)
+        return info_model(a->model, common, e);
+    if (!positional->n)
+        return sh_misused(e, "info needs a store, --model DIR, or the word backends");
+    if (!strcmp(positional->at[0], "backends"))
+        return info_backends(common, e);
+    return info_store(positional->at[0], common, e);
+}
+
+const struct sh_cmd sh_cmd_info = {
+    .name = "info",
+    .usage = "[FILE.db | --model DIR | backends]",
+    .summary = "what a trace store, a model folder or this program holds",
+    .about = "  shears info traces.db          runs, sizes, bytes per score beside the entropy of its codes\n"
+             "  shears info --model opt-125m   shape and size of a checkpoint\n"
+             "  shears info backends           what this program can compute on, and why not",
+    .opts = opts,
+    .args_bytes = sizeof(struct info_args),
+    .run = run,
+};

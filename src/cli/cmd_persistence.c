@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears persistence: do tokens that mattered once matter again? */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/cli/commands.h"
+#include "src/cli/study.h"
+
+struct persistence_args {
+    const char *db, *recent, *split, *per;
+    struct sh_list alpha;
+    long long run, window;
+};
+
+#define F(name) offsetof(struct persistence_args, name)
+static const struct sh_opt opts[] = {
+    {"db", SH_OPT_TEXT, F(db), "FILE", "the trace store", 0, 0, 0},
+    {"split", SH_OPT_TEXT, F(split), "F,...", "where earlier ends and later begins, fractions of the length\n"
+     "(default: 0.5)", 0, 0, 0},
+    {"alpha", SH_OPT_LIST, F(alpha), "A...", "a score above A is pivotal: row = 1/t, t the keys its row sees\n"
+     "(default); K/t; split = 1/(split point); or a number", 0, 0, 0},
+    {"recent", SH_OPT_TEXT, F(recent), "R,...", "leave out pairs with query - key < R (default: 0)", 0, 0, 0},
+    {"per", SH_OPT_TEXT, F(per), "WHAT", "the table's rows: layer (default) or head", 0, 0, 0},
+    {"run", SH_OPT_INT, F(run), "N", "only this run of the store (default: all, of one model)", 1, 1e9, 0},
+    {"window", SH_OPT_INT, F(window), "W", "rows before the split whose low scores predict (default: 400)", 1, 1 << 22, 0},
+    {0}};
+#undef F
+
+static void preset(void *args)
+{
+    struct persistence_args *a = args;
+    a->per = "layer";
+    a->window = 400;
+    a->recent = "0";
+    a->split = "0.5";
+}
+
+static void release(void *args)
+{
+    sh_list_free(&((struct persistence_args *)args)->alpha);
+}
+
+/* What was asked for: every alpha x recent x split, the first of them shown layer by layer; and the
+ * literal definition, always first. */
+struct request {
+    struct sh_alpha alpha[SH_STATS_MAX];
+    int recent[SH_STATS_MAX];
+    double split[SH_STATS_MAX];
+    int n_alpha, n_recent, n_split;
+    int literal, main;                  /* cells */
+};
+
+static int read_request(const struct persistence_args *a, struct request *q, struct sh_err *e)
+{
+    if (a->alpha.n > SH_STATS_MAX)
+        return sh_misused(e, "--alpha: %d thresholds, at most %d", a->alpha.n, SH_STATS_MAX);
+    for (int i = 0; i < a->alpha.n; i++)
+        if (sh_alpha_parse(a->alpha.at[i], &q->alpha[i], e))
+            return sh_err_prefix(e, "--alpha");
+    q->n_alpha = a->alpha.n;
+    if (!q->n_alpha)
+        sh_alpha_parse("row", &q->alpha[q->n_alpha++], e);
+    if (sh_args_ints("--recent", a->recent, q->recent, SH_STATS_MAX, &q->n_recent, e) ||
+        sh_args_reals("--split", a->split, q->split, SH_STATS_MAX, &q->n_split, e))
+        return -1;
+    for (int i = 0; i < q->n_split; i++)
+        if (!(q->split[i] > 0 && q->split[i] < 1))
+            return sh_misused(e, "--split: %g is no fraction between 0 and 1", q->split[i]);
+    if (strcmp(a->per, "layer") && strcmp(a->per, "head"))
+        return sh_misused(e, "--per: \"%s\", expected layer or head", a->per);
+    return 0;
+}
+
+/* Explicit cells must be there; the grid beyond recency is shown as far as the store has it. */
+static int add_cells(struct sh_study *y, struct sh_store *s, struct request *q, struct sh_err *e)
+{
+    static const char *const grid_alpha[] = {"row", "2/t", "5/t", "10/t"};
+    static const int grid_recent[] = {0, 1, 10, 50};
+    struct sh_alpha alpha;
+    sh_alpha_parse("row", &alpha, e);
+    q->literal = sh_study_add_if(y, s, &alpha, 0, q->split[0]);
+    for (int f = 0; f < q->n_split; f++)
+        for (int i = 0; i < q->n_alpha; i++)
+            for (int r = 0; r < q->n_recent; r++) {
+                struct sh_persistence_cell c = {q->alpha[i], q->recent[r], q->split[f]};
+                if (sh_gather_can(s, y->run, &c, y->window, e))
+                    return -1;
+                int at = sh_study_add(y, &c.alpha, c.recent, c.split);
+                if (!f && !i && !r)
+                    q->main = at;
+            }
+    for (int i = 0; i < 4 && q->n_alpha * q->n_recent * q->n_split == 1; i++)
+        for (int r = 0; r < 4; r++) {
+            sh_alpha_parse(grid_alpha[i], &alpha, e);
+            sh_study_add_if(y, s, &alpha, grid_recent[r], q->split[0]);
+        }
+    return 0;
+}
+
+static void figures(struct sh_out *o, const double *f)
+{
+    sh_out_real(o, "ratio", "ratio", f[SH_RATIO], 4);
+    sh_out_real(o, "density", "density", f[SH_DENSITY], 4);
+    sh_out_real(o, "chance", "chance", f[SH_CHANCE], 4);
+    sh_out_real(o, "lift", "lift", f[SH_LIFT], 3);
+    sh_out_real(o, "relative_risk", "rel. risk", f[SH_RELATIVE_RISK], 3);
+    sh_out_real(o, "phi", "phi", f[SH_PHI], 3);
+    sh_out_real(o, "auc", "AUC", f[SH_AUC], 3);
+}
+
+static void likeness(struct sh_out *o, const double *f)
+{
+    for (int i = 0; i < SH_STATS_LAGS; i++) {
+        char key[40], label[24];
+        snprintf(key, sizeof key, "jaccard_%d", sh_stats_lag[i]);
+        snprintf(label, sizeof label, "J(%d)", sh_stats_lag[i]);
+        sh_out_real(o, key, label, f[SH_JACCARD + i], 3);
+        snprintf(key, sizeof key, "jaccard_%d_chance", sh_stats_lag[i]);
+        sh_out_real(o, key, "chance", f[SH_JACCARD_CHANCE + i], 3);
+    }
+}
+
+static void name_cell(struct sh_out *o, const struct sh_persistence_cell *c)
+{
+    char name[SH_ALPHA_NAME];
+    sh_alpha_name(&c->alpha, name);
+    sh_out_text(o, "alpha", "alpha", name);
+    sh_out_int(o, "recent", "R", c->recent);
+    sh_out_real(o, "split", "split", c->split, 3);
+}
+
+static void write_heads(struct sh_out *o, const struct sh_study *y, int cell, int layer)
+{
+    const struct sh_persistence *p = y->part[0].p;
+    sh_out_list(o, "heads", "per head");
+    for (int h = 0; h < sh_persistence_n_head(p, layer); h++) {
+        sh_out_item(o);
+        sh_out_int(o, "head", "head", sh_persistence_head_at(p, layer, h));
+        figures(o, sh_study_head(y, cell, layer, h));
+    }
+    sh_out_end(o);
+}
+
+static void write_layers(struct sh_out *o, const struct sh_study *y, int cell)
+{
+    const struct sh_persistence *p = y->part[0].p;
+    char name[SH_ALPHA_NAME], label[160];
+    sh_alpha_name(&y->cell[cell].alpha, name);
+    snprintf(label, sizeof label, "layer by layer: alpha %s, recent %d, split %g", name, y->cell[cell].recent,
+             y->cell[cell].split);
+    sh_out_list(o, "layers", label);
+    for (int i = 0; i < sh_persistence_n_layer(p); i++) {
+        int min = sh_study_min_head(y, cell, i);
+        sh_out_item(o);
+        sh_out_int(o, "layer", "layer", sh_persistence_layer_at(p, i));
+        figures(o, sh_study_layer(y, cell, i));
+        sh_out_real(o, "min_head", "min. head", min < 0 ? NAN : sh_study_head(y, cell, i, min)[SH_RATIO], 4);
+        sh_out_int(o, "min_head_index", "which", min < 0 ? -1 : sh_persistence_head_at(p, i, min));
+        write_heads(o, y, cell, i);
+    }
+    sh_out_end(o);
+    sh_out_list(o, "rows", "how attention is spread: means over rows; pivotal sets of rows 1, 8, 64 apart (Jaccard)");
+    for (int i = 0; i < sh_persistence_n_layer(p); i++) {
+        const double *f = sh_study_layer(y, cell, i);
+        sh_out_item(o);
+        sh_out_int(o, "layer", "layer", sh_persistence_layer_at(p, i));
+        sh_out_real(o, "entropy_nats", "entropy", f[SH_ENTROPY], 3);
+        sh_out_real(o, "normalised_entropy", "normalised", f[SH_NORMALISED_ENTROPY], 4);
+        sh_out_real(o, "mass_top20pct", "top 20 %", f[SH_MASS_TOP], 4);
+        sh_out_real(o, "below_mean", "< mean", f[SH_BELOW_MEAN], 4);
+        sh_out_real(o, "below_1pct_of_max", "< 1 % of max", f[SH_BELOW_1PCT], 4);
+        likeness(o, f);
+    }
+    sh_out_end(o);
+}
+
+static void write_literal(struct sh_out *o, const struct sh_study *y, int cell)
+{
+    char line[200];
+    if (cell < 0)
+        return;
+    const double *f = sh_study_all(y, cell);
+    snprintf(line, sizeof line, "ratio %.4f, density %.4f, lift %.3f (alpha 1/t, every pair, split %g)", f[SH_RATIO],
+             f[SH_DENSITY], f[SH_LIFT], y->cell[cell].split);
+    sh_out_text(o, "literal", "literal", line);
+    sh_out_real(o, "literal_ratio", "literal ratio", f[SH_RATIO], 4);
+    sh_out_real(o, "literal_density", "literal density", f[SH_DENSITY], 4);
+}
+
+static struct sh_out *describe(const struct sh_study *y, const struct request *q, const char *per)
+{
+    const struct sh_gather *g = &y->part[0];
+    const struct sh_persistence_cell *c = &y->cell[q->main];
+    struct sh_out *o = sh_out_new();
+    write_literal(o, y, q->literal);
+    sh_out_text(o, "model", "model", g->model);
+    sh_out_text(o, "weights", "weights", g->weights);
+    sh_out_int(o, "sequences", "sequences", g->n_sequence);
+    sh_out_int(o, "tokens", "tokens", g->n_tokens);
+    sh_out_int(o, "unfinished", "layers not finished", g->n_unfinished);
+    name_cell(o, c);
+    sh_out_int(o, "window", "window", y->window);
+    write_layers(o, y, q->main);
+    sh_out_list(o, "grid", "whole model: mean over layers");
+    for (int i = 0; i < y->n_cell; i++) {
+        sh_out_item(o);
+        name_cell(o, &y->cell[i]);
+        figures(o, sh_study_all(y, i));
+        likeness(o, sh_study_all(y, i));
+    }
+    sh_out_end(o);
+    if (!strcmp(per, "head"))
+        sh_out_show(o, "heads");
+    return o;
+}
+
+/* Everything needed to repeat the figures of one cell. */
+static char *settings(const struct sh_study *y, int cell)
+{
+    char name[SH_ALPHA_NAME];
+    const struct sh_persistence_cell *c = &y->cell[cell];
+    sh_alpha_name(&c->alpha, name);
+    return xasprintf("{\"alpha\": \"%s\", \"recent\": %d, \"split\": %.17g, \"window\": %d, \"run\": %d}", name, c->recent,
+                     c->split, y->window, y->run);
+}
+
+static const struct { enum sh_persistence_figure figure; const char *name; } stored[] = {
+    {SH_RATIO, "ratio"}, {SH_DENSITY, "density"}, {SH_LIFT, "lift"}, {SH_RELATIVE_RISK, "relative_risk"},
+    {SH_PHI, "phi"}, {SH_AUC, "auc"}, {SH_ENTROPY, "entropy_nats"}, {SH_MASS_TOP, "mass_top20pct"}};
+
+static int store_cell(struct sh_store *s, const struct sh_study *y, int cell, struct sh_err *e)
+{
+    const struct sh_persistence *p = y->part[0].p;
+    char *how = settings(y, cell);
+    int bad = sh_store_results_begin(s, "persistence", how, e);
+    for (size_t k = 0; k < sizeof stored / sizeof *stored && !bad; k++) {
+        bad = sh_store_result(s, "persistence", how, stored[k].name, -1, -1, sh_study_all(y, cell)[stored[k].figure], e);
+        for (int i = 0; i < sh_persistence_n_layer(p) && !bad; i++)
+            bad = sh_store_result(s, "persistence", how, stored[k].name, sh_persistence_layer_at(p, i), -1,
+                                  sh_study_layer(y, cell, i)[stored[k].figure], e);
+    }
+    if (!bad)
+        bad = sh_store_results_end(s, e);
+    free(how);
+    return bad;
+}
+
+/* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
+static void keep_results(const char *path, const struct sh_study *y, int verbose)
+{
+    struct sh_err e;
+    struct sh_store *s = sh_store_update(path, &e);
+    int bad = !s;
+    for (int i = 0; i < y->n_cell && !bad; i++)
+        bad = store_cell(s, y, i, &e);
+    sh_store_close(s);
+    if (bad && verbose)
+        fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct persistence_args *a = args;
+    const char *path = a->db ? a->db : positional->n ? positional->at[0] : NULL;
+    struct request q = {0};
+    if (!path)
+        return sh_misused(e, "persistence needs --db FILE");
+    if (read_request(a, &q, e))
+        return -1;
+    struct sh_study *y = xcalloc(1, sizeof *y);
+    y->window = (int)a->window;
+    y->threads = (int)common->threads;
+    y->quiet = common->quiet;
+    y->run = (int)a->run;
+    struct sh_store *s = sh_store_open(path, e);
+    int bad = !s || add_cells(y, s, &q, e) || sh_study_run(y, s, e);
+    sh_store_close(s);
+    if (!bad) {
+        struct sh_out *o = describe(y, &q, a->per);
+        bad = sh_out_write(o, sh_common_format(common), stdout, e);
+        sh_out_free(o);
+    }
+    if (!bad)
+        keep_results(path, y, common->verbose);
+    sh_study_free(y);
+    free(y);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_persistence = {
+    .name = "persistence",
+    .usage = "--db FILE [--split F] [--alpha row|split|VALUE|K/t] [--recent R] [--per layer|head]",
+    .summary = "persistence of importance per layer and head",
+    .about = "For each head: S1 = tokens that some query before the split attends to above alpha, S2 = tokens\n"
+             "before the split that some query behind it does. ratio = |S1 and S2| / |S2|, density = |S1| / split\n"
+             "= what the ratio of a random set of that size would be (chance), lift = ratio / density.\n"
+             "The literal definition saturates: nearly every token beats 1/t once, when it is the newest.\n"
+             "--recent leaves out what a recent window keeps anyway, --alpha K/t raises the bar; beside the\n"
+             "ratio stand the relative risk P(S2 | S1) / P(S2 | not S1), phi, and the AUC of the early low-score\n"
+             "count (the eviction policy's own signal) as a predictor of S2. `-` marks what is undefined.\n\n"
+             "  shears persistence --db traces.db --recent 10 --alpha 5/t",
+    .opts = opts,
+    .args_bytes = sizeof(struct persistence_args),
+    .preset = preset,
+    .run = run,
+    .release = release,
+};

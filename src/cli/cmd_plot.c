@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears plot: a figure from trace stores. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plots/figure.h"
+#include "src/base/mem.h"
+#include "src/cli/commands.h"
+#include "src/cli/figure_data.h"
+
+struct plot_args {
+    struct sh_list db;
+    const char *out, *head, *rows, *layer;
+    long long sequence, run;
+    double width, height, split;
+    int script;
+};
+
+#define F(name) offsetof(struct plot_args, name)
+static const struct sh_opt opts[] = {
+    {"db", SH_OPT_LIST, F(db), "FILE...", "trace stores, drawn side by side", 0, 0, 0},
+    {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.svg, FILE.png or FILE.pdf", 0, 0, 'o'},
+    {"script", SH_OPT_FLAG, F(script), NULL, "write the gnuplot script, data inside, to -o instead", 0, 0, 0},
+    {"layer", SH_OPT_TEXT, F(layer), "L,...", "heatmap: layers (default: the middle one)", 0, 0, 0},
+    {"head", SH_OPT_TEXT, F(head), "H,...", "heatmap: heads, one for each layer or all of one (default: 0)", 0, 0, 0},
+    {"rows", SH_OPT_TEXT, F(rows), "Q,...", "heatmap: queries whose rows are drawn one by one", 0, 0, 0},
+    {"sequence", SH_OPT_INT, F(sequence), "S", "heatmap: which sequence (default: 0)", 0, 1e9, 0},
+    {"split", SH_OPT_REAL, F(split), "F", "where earlier ends (default: 0.5)", 1e-6, 1, 0},
+    {"run", SH_OPT_INT, F(run), "N", "only this run of each store", 1, 1e9, 0},
+    {"width", SH_OPT_REAL, F(width), "IN", "of the page in inches (default: the figure's own)", 0.5, 100, 0},
+    {"height", SH_OPT_REAL, F(height), "IN", "likewise", 0.5, 100, 0},
+    {0}};
+#undef F
+
+static void preset(void *args)
+{
+    ((struct plot_args *)args)->split = 0.5;
+}
+
+static void release(void *args)
+{
+    sh_list_free(&((struct plot_args *)args)->db);
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct plot_args *a = args;
+    if (positional->n != 1)
+        return sh_misused(e, "plot needs one FIGURE: heatmap, persistence, persistence-grid or heads");
+    if (!a->db.n || !a->out)
+        return sh_misused(e, "plot needs --db FILE... and -o FILE");
+    const struct sh_figure *f = sh_figure_find(positional->at[0], e);
+    if (!f)
+        return -1;
+    struct sh_gp probe;                         /* a path that cannot be written to is told before the work */
+    if (sh_gp_open(&probe, a->out, a->script, 0, 0, e))
+        return -1;
+    sh_gp_abandon(&probe);
+    struct sh_figure_request q = {
+        .db = a->db.at, .n_db = a->db.n, .layer = a->layer, .head = a->head, .rows = a->rows,
+        .sequence = (int)a->sequence, .split = a->split, .run = (int)a->run, .threads = (int)common->threads,
+        .quiet = common->quiet};
+    struct sh_fig_data data;
+    struct sh_figure_data *d = sh_figure_data_new(f->needs, &q, &data, e);
+    int bad = !d || sh_figure_plot(f, &data, a->out, a->script, a->width, a->height, e);
+    sh_figure_data_free(d);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_plot = {
+    .name = "plot",
+    .usage = "FIGURE --db FILE... -o FILE.{svg,png,pdf} [--script]",
+    .summary = "draw a figure from trace stores",
+    .about = "figures:\n"
+             "  heatmap            the scores of heads, and what of them is above the row's mean\n"
+             "  persistence        ratio, density and chance per layer, literal and beyond recency\n"
+             "  persistence-grid   lift over the recent window and the threshold\n"
+             "  heads              layer x head map of the ratio\n\n"
+             "  shears plot persistence --db trained.db random.db -o persistence.svg\n\n"
+             "gnuplot draws; without it --script writes what it would have been told (status 3 otherwise).",
+    .opts = opts,
+    .args_bytes = sizeof(struct plot_args),
+    .preset = preset,
+    .run = run,
+    .release = release,
+};

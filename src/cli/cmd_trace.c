@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears trace: run a model over texts, record its attention. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+#include "src/cli/commands.h"
+#include "src/cli/describe.h"
+#include "src/tracer/sweep.h"
+#include "src/tracer/texts.h"
+
+struct trace_args {
+    const char *model, *db, *jsonl, *field, *tokens, *layers, *record, *codec, *vectors, *dtype, *recent, *split;
+    struct sh_list text, alpha;
+    long long length, count, window;
+    size_t memory;
+    int random_weights;
+};
+
+#define F(name) offsetof(struct trace_args, name)
+static const struct sh_opt opts[] = {
+    {"model", SH_OPT_TEXT, F(model), "DIR", "checkpoint folder: config.json, *.safetensors, tokenizer files", 0, 0, 0},
+    {"db", SH_OPT_TEXT, F(db), "FILE", "trace store to write; an existing one is added to", 0, 0, 0},
+    {"text", SH_OPT_LIST, F(text), "FILE...", "plain texts, cut into sequences of --length tokens", 0, 0, 0},
+    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "one JSON object a line, each document one sequence", 0, 0, 0},
+    {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
+    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
+    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 1, 1 << 22, 0},
+    {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: all there are)", 1, 1e9, 0},
+    {"layers", SH_OPT_TEXT, F(layers), "A-B", "record only these layers, from 0 (default: all)", 0, 0, 0},
+    {"record", SH_OPT_TEXT, F(record), "WHAT", "full: every score (default)\n"
+     "sparse: scores above the row's mean and the rest's mass\nsummary: statistics only", 0, 0, 0},
+    {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8: one byte, at most 4 % off, from 1e-8 to 1 (default)\n"
+     "f16, f32: exact to the format", 0, 0, 0},
+    {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "record queries, keys, values too: any of q, k, v", 0, 0, 0},
+    {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default) or bf16", 0, 0, 0},
+    {"memory", SH_OPT_BYTES, F(memory), "BYTES", "hidden states above this are kept in a temporary file\n"
+     "beside the store (default: half of the memory)", 0, 0, 0},
+    {"random-weights", SH_OPT_FLAG, F(random_weights), NULL, "fresh weights from --seed instead of the trained ones:\n"
+     "the untrained control", 0, 0, 0},
+    {"alpha", SH_OPT_LIST, F(alpha), "A...", "summary: thresholds row, K/t, split or a number\n"
+     "(default: row 2/t 5/t 10/t split)", 0, 0, 0},
+    {"recent", SH_OPT_TEXT, F(recent), "R,...", "summary: recent windows left out (default: 0,1,10,50)", 0, 0, 0},
+    {"split", SH_OPT_TEXT, F(split), "F,...", "summary: split points (default: 0.25,0.5,0.75)", 0, 0, 0},
+    {"window", SH_OPT_INT, F(window), "W", "summary: rows whose low scores are counted (default: 400)", 1, 1 << 22, 0},
+    {0}};
+#undef F
+
+static void preset(void *args)
+{
+    struct trace_args *a = args;
+    a->field = "text";
+    a->record = "full";
+    a->codec = "log8";
+    a->vectors = "";
+    a->dtype = "f32";
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    a->memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 2 : (size_t)1 << 32;
+}
+
+static void release(void *args)
+{
+    struct trace_args *a = args;
+    sh_list_free(&a->text);
+    sh_list_free(&a->alpha);
+}
+
+/* Everything that one trace holds open. */
+struct trace {
+    const struct trace_args *a;
+    const struct sh_common *common;
+    const struct sh_backend *backend;
+    struct sh_dev *device;
+    struct sh_props props;
+    struct sh_model *model;
+    struct sh_tokenizer *tokenizer;
+    struct sh_texts texts;
+    struct sh_sweep sweep;
+    struct sh_trace_run run;
+    char *statistics, *command, *weights, *folder;
+    unsigned char *done;
+    struct sh_store *store;
+};
+
+static int choice(const char *option, const char *value, const char *const names[], struct sh_err *e)
+{
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(names[i], value))
+            return i;
+    return sh_misused(e, "--%s: \"%s\" is not known, expected one of those in `shears trace --help`", option, value);
+}
+
+static int read_statistics(struct trace *t, enum sh_record record, struct sh_stats_spec *spec, struct sh_err *e)
+{
+    const struct trace_args *a = t->a;
+    sh_stats_spec_default(spec);
+    if (a->window)
+        spec->window = (int)a->window;
+    if (a->recent && sh_args_ints("--recent", a->recent, spec->recent, SH_STATS_MAX, &spec->n_recent, e))
+        return -1;
+    if (a->split && sh_args_reals("--split", a->split, spec->split, SH_STATS_MAX, &spec->n_split, e))
+        return -1;
+    if (a->alpha.n > SH_STATS_MAX)
+        return sh_misused(e, "--alpha: %d thresholds, at most %d", a->alpha.n, SH_STATS_MAX);
+    for (int i = 0; i < a->alpha.n; i++)
+        if (sh_alpha_parse(a->alpha.at[i], &spec->alpha[i], e))
+            return sh_err_prefix(e, "--alpha");
+    spec->n_alpha = a->alpha.n ? a->alpha.n : spec->n_alpha;
+    if (sh_stats_spec_check(spec, e))
+        return -1;
+    if (record == SH_RECORD_SPARSE) {           /* what the stored scores themselves answer needs no statistics */
+        int n = 0;
+        for (int i = 0; i < spec->n_alpha; i++)
+            if (!sh_stats_sparse_can(&spec->alpha[i]))
+                spec->alpha[n++] = spec->alpha[i];
+        spec->n_alpha = n;
+    }
+    return 0;
+}
+
+static int read_options(struct trace *t, const struct sh_list *positional, struct sh_err *e)
+{
+    static const char *const types[] = {"f32", "bf16", NULL};
+    const struct trace_args *a = t->a;
+    if (positional->n)
+        return sh_misused(e, "trace: \"%s\" is no option", positional->at[0]);
+    if (!a->model || !a->db)
+        return sh_misused(e, "trace needs --model DIR and --db FILE");
+    if (!a->text.n && !a->jsonl && !a->tokens)
+        return sh_misused(e, "trace needs something to run on: --text, --jsonl or --tokens");
+    int record = choice("record", a->record, sh_record_names, e), codec = choice("codec", a->codec, sh_codec_names, e);
+    int type = choice("dtype", a->dtype, types, e);
+    if (record < 0 || codec < 0 || type < 0)
+        return -1;
+    if (record == SH_RECORD_SPARSE && codec == SH_CODEC_F16)
+        return sh_misused(e, "--record sparse takes --codec log8 or f32: f16 would blur its thresholds");
+    if (strspn(a->vectors, "qkv") != strlen(a->vectors))
+        return sh_misused(e, "--vectors: \"%s\", expected some of q, k, v", a->vectors);
+    t->run.record = t->sweep.record.record = (enum sh_record)record;
+    t->run.codec = t->sweep.record.codec = (enum sh_codec)codec;
+    t->sweep.dtype = type ? SH_BF16 : SH_F32;
+    return read_statistics(t, t->run.record, &t->sweep.record.statistics, e);
+}
+
+static int open_model(struct trace *t, struct sh_err *e)
+{
+    const struct trace_args *a = t->a;
+    t->model = a->random_weights ? sh_model_open_random(a->model, (uint64_t)t->common->seed, e)
+                                 : sh_model_open(a->model, e);
+    if (!t->model)
+        return -1;
+    const struct sh_arch *c = sh_model_arch(t->model);
+    t->sweep.record.n_head = c->n_head;
+    t->sweep.last_layer = c->n_layer - 1;
+    if (a->layers && sh_args_range("--layers", a->layers, &t->sweep.first_layer, &t->sweep.last_layer, e))
+        return -1;
+    if (t->sweep.last_layer >= c->n_layer)
+        return sh_misused(e, "--layers %s: the model has layers 0-%d", a->layers, c->n_layer - 1);
+    if (a->length > c->max_pos)
+        return sh_misused(e, "--length %lld: the model knows %d positions", a->length, c->max_pos);
+    if (a->text.n || a->jsonl)
+        if (!(t->tokenizer = sh_tokenizer_open(a->model, e)))
+            return -1;
+    if (t->tokenizer && sh_tokenizer_size(t->tokenizer) > c->n_vocab)
+        return sh_fail(e, "%s: the tokenizer has %d tokens, the model's vocabulary %d", a->model,
+                       sh_tokenizer_size(t->tokenizer), c->n_vocab);
+    return 0;
+}
+
+static int read_texts(struct trace *t, struct sh_err *e)
+{
+    const struct trace_args *a = t->a;
+    const struct sh_arch *c = sh_model_arch(t->model);
+    t->texts = (struct sh_texts){.tokenizer = t->tokenizer, .length = (int)a->length, .max_pos = c->max_pos,
+                                 .n_vocab = c->n_vocab, .most = (int)a->count};
+    int bad = 0;
+    for (int i = 0; i < a->text.n && !bad; i++)
+        bad = sh_texts_text(&t->texts, a->text.at[i], e);
+    if (!bad && a->jsonl)
+        bad = sh_texts_jsonl(&t->texts, a->jsonl, a->field, e);
+    if (!bad && a->tokens)
+        bad = sh_texts_tokens(&t->texts, a->tokens, e);
+    if (!bad && !t->texts.n)
+        bad = sh_fail(e, "%s: no sequence came out, expected at least one token of text", a->jsonl ? a->jsonl : a->model);
+    return bad;
+}
+
+/* FNV-1a over everything that decides the content of a run. */
+static void hash(uint64_t *h, const void *at, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        *h = (*h ^ ((const unsigned char *)at)[i]) * 0x100000001b3u;
+}
+
+static void run_key(const struct trace *t, char key[20])
+{
+    uint64_t h = 0xcbf29ce484222325u, fingerprint = t->run.model.fingerprint;
+    const char *text[] = {t->weights, t->a->dtype, t->a->record, t->a->codec, t->a->vectors, t->statistics};
+    hash(&h, &fingerprint, sizeof fingerprint);
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        hash(&h, text[i], strlen(text[i]) + 1);
+    hash(&h, &t->sweep.first_layer, sizeof(int));
+    hash(&h, &t->sweep.last_layer, sizeof(int));
+    for (int i = 0; i < t->texts.n; i++)
+        hash(&h, t->texts.sequence[i].tokens, 4 * (size_t)t->texts.sequence[i].n_tokens);
+    snprintf(key, 20, "%016" PRIx64, h);
+}
+
+static void describe_run(struct trace *t)
+{
+    const struct sh_arch *c = sh_model_arch(t->model);
+    t->weights = t->a->random_weights ? xasprintf("random:%lld", t->common->seed) : xstrdup("checkpoint");
+    t->statistics = sh_stats_spec_write(&t->sweep.record.statistics);
+    t->command = xasprintf("trace --model %s --record %s --codec %s --dtype %s", t->a->model, t->a->record, t->a->codec,
+                           t->a->dtype);
+    t->run.model = (struct sh_trace_model){
+        .name = sh_model_name(t->model), .family = sh_model_family(t->model), .weights = t->weights,
+        .fingerprint = sh_model_fingerprint(t->model), .n_layer = c->n_layer, .n_head = c->n_head,
+        .n_kv_head = c->n_kv_head, .d_head = c->d_head, .d_model = c->d_model, .n_vocab = c->n_vocab,
+        .max_pos = c->max_pos};
+    t->run.program = PACKAGE_VERSION;
+    t->run.backend = t->backend->name;
+    t->run.device = t->props.chip;
+    t->run.dtype = t->a->dtype;
+    t->run.vectors = t->a->vectors;
+    t->run.statistics = t->statistics;
+    t->run.command = t->command;
+    t->run.first_layer = t->sweep.first_layer;
+    t->run.last_layer = t->sweep.last_layer;
+    t->run.seed = t->common->seed;
+}
+
+static void say_needs(const struct trace *t)
+{
+    struct sh_sweep_needs n;
+    const double mib = 1 << 20;
+    sh_sweep_needs(&t->sweep, &n);
+    if (t->common->verbose || (n.spills && !t->common->quiet))
+        fprintf(stderr, "shears: %s; one layer %.1f MiB, activations %.1f MiB, hidden states %.1f MiB%s\n",
+                t->props.chip, (double)n.layer_bytes / mib, (double)n.activation_bytes / mib,
+                (double)n.hidden_bytes / mib, n.spills ? " in a temporary file" : "");
+}
+
+static char *folder_of(const char *path)
+{
+    char *copy = xstrdup(path), *slash = strrchr(copy, '/');
+    if (!slash) {
+        free(copy);
+        return xstrdup(".");
+    }
+    slash[slash == copy] = '\0';
+    return copy;
+}
+
+static int sweep(struct trace *t, int run, struct sh_err *e)
+{
+    struct sh_progress progress;
+    double tokens = 0;
+    for (int i = 0; i < t->texts.n; i++)
+        tokens += t->texts.sequence[i].n_tokens;
+    sh_progress_begin(&progress, "tracing", "token-layers", tokens * (t->sweep.last_layer + 1), t->common->quiet);
+    t->sweep.backend = t->backend;
+    t->sweep.device = t->device;
+    t->sweep.model = t->model;
+    t->sweep.sequence = t->texts.sequence;
+    t->sweep.n = t->texts.n;
+    t->sweep.done = t->done;
+    t->sweep.vectors = t->a->vectors;
+    t->sweep.memory_bytes = t->a->memory;
+    t->sweep.spill_folder = t->folder = folder_of(t->a->db);
+    t->sweep.progress = &progress;
+    say_needs(t);
+    t->sweep.writer = sh_writer_begin(t->store, run, (size_t)256 << 20);
+    double began = sh_now_s();
+    int bad = sh_sweep_run(&t->sweep, e);
+    struct sh_err write_error;
+    if (sh_writer_end(t->sweep.writer, &write_error)) {
+        *e = write_error;
+        bad = -1;
+    }
+    sh_progress_end(&progress);
+    struct sh_err ignored;
+    sh_store_add_seconds(t->store, run, sh_now_s() - began, bad ? &ignored : e);
+    if (bad && !e->hint[0])
+        sh_hint(e, "what was committed to %s is whole; the same command goes on from there", t->a->db);
+    return bad;
+}
+
+static int report(struct trace *t, int run, struct sh_err *e)
+{
+    struct sh_stored_run *runs;
+    int n, bad = 0;
+    if (sh_store_runs(t->store, &runs, &n, e))
+        return -1;
+    struct sh_out *o = sh_out_new();
+    for (int i = 0; i < n; i++)
+        if (runs[i].id == run)
+            bad = sh_describe_run(o, t->store, &runs[i], e);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    sh_out_int(o, "peak_memory_bytes", "peak memory bytes", (long long)usage.ru_maxrss * 1024);
+    sh_out_text(o, "db", "store", t->a->db);
+    if (!bad)
+        bad = sh_out_write(o, sh_common_format(t->common), stdout, e);
+    sh_out_free(o);
+    sh_stored_runs_free(runs, n);
+    return bad;
+}
+
+static int nothing_recorded(struct trace *t)
+{
+    struct sh_err ignored;
+    struct sh_stored_run *runs;
+    int n, empty = 0;
+    if (sh_store_runs(t->store, &runs, &n, &ignored))
+        return 0;
+    empty = n == 1 && runs[0].n_done == 0;
+    sh_stored_runs_free(runs, n);
+    return empty;
+}
+
+static int record(struct trace *t, struct sh_err *e)
+{
+    char key[20];
+    int existed = access(t->a->db, F_OK) == 0;
+    describe_run(t);
+    run_key(t, key);
+    if (!(t->store = sh_store_create(t->a->db, e)))
+        return -1;
+    t->done = xcalloc((size_t)t->texts.n * (size_t)(t->sweep.last_layer - t->sweep.first_layer + 1), 1);
+    int run = sh_store_begin(t->store, &t->run, key, t->texts.sequence, t->texts.n, t->done, e);
+    int bad = run < 0 || sweep(t, run, e) || report(t, run, e);
+    if (bad && !existed && nothing_recorded(t)) {       /* leave no empty store behind */
+        sh_store_close(t->store);
+        t->store = NULL;
+        unlink(t->a->db);
+        if (e->hint[0] && strstr(e->hint, "goes on from there"))
+            e->hint[0] = '\0';
+    }
+    return bad;
+}
+
+static void close_all(struct trace *t)
+{
+    sh_store_close(t->store);
+    sh_sequences_free(t->texts.sequence, t->texts.n);
+    sh_tokenizer_free(t->tokenizer);
+    sh_model_close(t->model);
+    if (t->backend)
+        t->backend->close(t->device);
+    free(t->statistics);
+    free(t->command);
+    free(t->weights);
+    free(t->folder);
+    free(t->done);
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    struct trace t = {.a = args, .common = common};
+    int bad = read_options(&t, positional, e);
+    if (!bad)
+        bad = !(t.backend = sh_backend_find(common->backend, e));
+    if (!bad)
+        bad = open_model(&t, e) || read_texts(&t, e);
+    if (!bad)
+        bad = !(t.device = t.backend->open((int)common->device, (int)common->threads, e));
+    if (!bad) {
+        t.backend->props(t.device, &t.props);
+        bad = record(&t, e);
+    }
+    close_all(&t);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_trace = {
+    .name = "trace",
+    .usage = "--model DIR --db FILE (--text FILE... | --jsonl FILE --field NAME | --tokens FILE) [options]",
+    .summary = "run a model over texts and record its attention",
+    .about = "Runs the model layer by layer over all sequences and writes the attention of every head into a\n"
+             "SQLite file. Each layer of each sequence is one transaction: a run that was stopped or killed\n"
+             "leaves whole layers, and the same command goes on behind them.\n\n"
+             "  shears trace --model opt-125m --db traces.db --text book.txt --length 512 --count 4",
+    .opts = opts,
+    .args_bytes = sizeof(struct trace_args),
+    .preset = preset,
+    .run = run,
+    .release = release,
+};

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears verify: is a trace store whole? */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/progress.h"
+#include "src/cli/commands.h"
+#include "traces/codec.h"
+#include "traces/stats.h"
+#include "traces/store.h"
+
+struct verify_args {
+    const char *db;
+};
+
+static const struct sh_opt opts[] = {
+    {"db", SH_OPT_TEXT, offsetof(struct verify_args, db), "FILE", "the trace store", 0, 0, 0}, {0}};
+
+/* One (sequence, layer) while its blocks pass by. */
+struct layer_check {
+    const struct sh_stored_run *run;
+    int n_tokens;
+    int head, next_row;                 /* scores: what must come next */
+    int n_stats;
+    long long n_vectors;
+    long long blocks, rows;
+};
+
+static int count_row(void *to, const struct sh_row *row)
+{
+    struct layer_check *c = to;
+    double sum = row->sparse ? row->residual : 0;
+    int n = row->sparse ? row->n_stored : row->n;
+    for (int i = 0; i < n; i++)
+        sum += row->score[i];
+    c->rows++;
+    return !(sum > 0.9 && sum < 1.1);           /* a row of attention sums to 1, log8 within 4 % */
+}
+
+static int check_scores(void *to, const struct sh_block *b, struct sh_err *e)
+{
+    struct layer_check *c = to;
+    if (b->head != c->head || b->first_row != c->next_row) {
+        if (c->next_row != c->n_tokens || b->head != c->head + 1 || b->first_row != 0)
+            return sh_fail(e, "head %d, row %d: a hole before it", b->head, b->first_row);
+        c->head = b->head;
+        c->next_row = 0;
+    }
+    if (b->n_rows < 1 || b->n_rows > c->n_tokens - b->first_row)
+        return sh_fail(e, "head %d: rows %d + %d in a sequence of %d tokens", b->head, b->first_row, b->n_rows,
+                       c->n_tokens);
+    long long before = c->rows;
+    if (sh_codec_rows(b, count_row, c, e))
+        return sh_err_prefix(e, "head %d, row %d", b->head, b->first_row);
+    if (c->rows - before != b->n_rows)
+        return sh_fail(e, "head %d, row %lld: its scores do not sum to 1", b->head, b->first_row + c->rows - before - 1);
+    c->next_row += b->n_rows;
+    c->blocks++;
+    return 0;
+}
+
+static int check_stats(void *to, const struct sh_block *b, struct sh_err *e)
+{
+    struct layer_check *c = to;
+    unsigned char *plain;
+    size_t n;
+    struct sh_stats *s = NULL;
+    if (b->head != c->n_stats)
+        return sh_fail(e, "statistics of head %d where those of head %d were expected", b->head, c->n_stats);
+    if (sh_codec_unbytes(b->blob, b->bytes, (size_t)1 << 32, &plain, &n, e))
+        return sh_err_prefix(e, "statistics of head %d", b->head);
+    int bad = sh_stats_unpack(plain, n, &s, e);
+    free(plain);
+    if (bad)
+        return sh_err_prefix(e, "statistics of head %d", b->head);
+    if (s->length != c->n_tokens)
+        bad = sh_fail(e, "statistics of head %d cover %d tokens of %d", b->head, s->length, c->n_tokens);
+    sh_stats_free(s);
+    c->n_stats++;
+    c->blocks++;
+    return bad;
+}
+
+static int check_vectors(void *to, const struct sh_block *b, struct sh_err *e)
+{
+    struct layer_check *c = to;
+    unsigned char *plain;
+    size_t n, expected = (size_t)c->n_tokens * (size_t)c->run->d_head * (b->codec == SH_CODEC_F32 ? 4 : 2);
+    if (sh_codec_unbytes(b->blob, b->bytes, expected, &plain, &n, e))
+        return sh_err_prefix(e, "%c of head %d", b->vector, b->head);
+    free(plain);
+    if (n != expected)
+        return sh_fail(e, "%c of head %d has %zu bytes, expected %zu", b->vector, b->head, n, expected);
+    c->n_vectors++;
+    c->blocks++;
+    return 0;
+}
+
+static int check_layer(struct sh_store *s, const struct sh_stored_run *run, const struct sh_stored_sequence *q,
+                       int layer, struct layer_check *c, struct sh_err *e)
+{
+    c->run = run;
+    c->n_tokens = q->n_tokens;
+    c->head = -1;
+    c->next_row = q->n_tokens;
+    c->n_stats = 0;
+    c->n_vectors = 0;
+    int scores = run->record != SH_RECORD_SUMMARY, stats = run->record != SH_RECORD_FULL;
+    long long vectors = 0;
+    for (const char *v = run->vectors; *v; v++)
+        vectors += *v == 'q' ? run->n_head : run->n_kv_head;
+    if (sh_store_blocks(s, SH_BLOCK_SCORES, q->id, layer, -1, check_scores, c, e) ||
+        sh_store_blocks(s, SH_BLOCK_STATS, q->id, layer, -1, check_stats, c, e) ||
+        sh_store_blocks(s, SH_BLOCK_VECTORS, q->id, layer, -1, check_vectors, c, e))
+        return -1;
+    if (scores && (c->head != run->n_head - 1 || c->next_row != q->n_tokens))
+        return sh_fail(e, "scores end with head %d, row %d; expected %d heads of %d rows", c->head, c->next_row,
+                       run->n_head, q->n_tokens);
+    if (stats && c->n_stats != run->n_head)
+        return sh_fail(e, "statistics of %d heads, expected %d", c->n_stats, run->n_head);
+    if (c->n_vectors != vectors)
+        return sh_fail(e, "vectors of %lld heads, expected %lld", c->n_vectors, vectors);
+    return 0;
+}
+
+struct totals {
+    long long done, missing;
+    struct layer_check check;
+};
+
+static int check_run(struct sh_store *s, const struct sh_stored_run *run, struct totals *t, int quiet, struct sh_err *e)
+{
+    struct sh_stored_sequence *q;
+    struct sh_progress progress;
+    int n, bad = 0, n_layer = run->last_layer - run->first_layer + 1;
+    if (sh_store_sequences(s, run->id, &q, &n, e))
+        return -1;
+    sh_progress_begin(&progress, "verifying", "layers", (double)n * n_layer, quiet);
+    for (int i = 0; i < n && !bad; i++) {
+        int32_t *tokens = NULL;
+        int count;
+        bad = sh_store_tokens(s, q[i].id, &tokens, &count, e);
+        free(tokens);
+        for (int layer = run->first_layer; layer <= run->last_layer && !bad; layer++) {
+            if (!sh_store_is_done(s, q[i].id, layer)) {
+                t->missing++;
+                continue;
+            }
+            t->done++;
+            bad = check_layer(s, run, &q[i], layer, &t->check, e);
+            if (bad)
+                sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(s), q[i].id, layer);
+            sh_progress_at(&progress, (double)i * n_layer + layer - run->first_layer + 1, "");
+        }
+    }
+    sh_progress_end(&progress);
+    sh_stored_sequences_free(q, n);
+    return bad;
+}
+
+static int verify(struct sh_store *s, const struct sh_common *common, struct sh_err *e)
+{
+    struct sh_stored_run *runs;
+    struct totals t = {0};
+    int n;
+    if (sh_store_check_pages(s, e) || sh_store_runs(s, &runs, &n, e))
+        return -1;
+    int bad = 0;
+    for (int i = 0; i < n && !bad; i++)
+        bad = check_run(s, &runs[i], &t, common->quiet, e);
+    sh_stored_runs_free(runs, n);
+    if (bad)
+        return -1;
+    struct sh_out *o = sh_out_new();
+    sh_out_text(o, "db", "store", sh_store_path(s));
+    sh_out_bool(o, "sound", "sound", 1);
+    sh_out_bool(o, "complete", "complete", t.missing == 0);
+    sh_out_int(o, "layers_done", "layers finished", t.done);
+    sh_out_int(o, "layers_missing", "layers missing", t.missing);
+    sh_out_int(o, "blocks", "blocks checked", t.check.blocks);
+    sh_out_int(o, "rows", "rows checked", t.check.rows);
+    if (t.missing)
+        sh_out_note(o, "The run was stopped before its end: the same trace command goes on.");
+    bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    sh_out_free(o);
+    return bad;
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct verify_args *a = args;
+    const char *path = a->db ? a->db : positional->n ? positional->at[0] : NULL;
+    if (!path)
+        return sh_misused(e, "verify needs --db FILE");
+    struct sh_store *s = sh_store_open(path, e);
+    int bad = !s || verify(s, common, e);
+    sh_store_close(s);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_verify = {
+    .name = "verify",
+    .usage = "--db FILE",
+    .summary = "check that a trace store is whole: pages, checksums, holes",
+    .about = "Reads everything: SQLite's own structure, every block's checksum and counts, every row's sum,\n"
+             "and that each finished layer has all its heads and rows. Exit status 1 names the first fault.\n"
+             "A run that was stopped early is sound but not complete.\n\n"
+             "  shears verify --db traces.db",
+    .opts = opts,
+    .args_bytes = sizeof(struct verify_args),
+    .run = run,
+};

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See commands.h. The only place that prints errors. */
+#include "src/cli/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+
+const struct sh_cmd *const sh_commands[] = {
+#define X(name) &sh_cmd_##name,
+    SH_COMMANDS(X)
+#undef X
+    NULL};
+
+const struct sh_cmd *sh_command_find(const char *name)
+{
+    for (int i = 0; sh_commands[i]; i++)
+        if (!strcmp(sh_commands[i]->name, name))
+            return sh_commands[i];
+    return NULL;
+}
+
+static int report(const struct sh_err *e)
+{
+    fprintf(stderr, "shears: %s\n", e->text);
+    if (e->hint[0])
+        fprintf(stderr, "hint: %s\n", e->hint);
+    return e->status;
+}
+
+int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
+{
+    struct sh_err e = {0};
+    struct sh_common common = {.backend = "auto", .threads = sysconf(_SC_NPROCESSORS_ONLN)};
+    struct sh_list positional = {0};
+    void *args = xcalloc(1, c->args_bytes + 1);
+    if (c->preset)
+        c->preset(args);
+    int status = SH_OK;
+    if (sh_args_parse(c, argc, argv, &common, args, &positional, &e))
+        status = report(&e);
+    else if (common.help)
+        sh_args_help(c, stdout);
+    else if (c->run(&common, args, &positional, &e))
+        status = report(&e);
+    if (c->release)
+        c->release(args);
+    free(args);
+    sh_list_free(&positional);
+    return status;
+}

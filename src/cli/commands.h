@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of commands, one line each; cmd_<name>.c exports sh_cmd_<name>. */
+#ifndef SH_CLI_COMMANDS_H
+#define SH_CLI_COMMANDS_H
+
+#include "src/cli/args.h"
+
+#define SH_COMMANDS(X) \
+    X(demo) \
+    X(trace) \
+    X(info) \
+    X(export) \
+    X(verify) \
+    X(persistence) \
+    X(plot)
+
+#define X(name) extern const struct sh_cmd sh_cmd_##name;
+SH_COMMANDS(X)
+#undef X
+
+/* Ends with NULL. */
+extern const struct sh_cmd *const sh_commands[];
+
+/* The command of that name, or NULL. */
+const struct sh_cmd *sh_command_find(const char *name);
+
+/* Run one command with its arguments, report its error on stderr; gives the exit status. */
+int sh_command_run(const struct sh_cmd *c, int argc, char **argv);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See describe.h. */
+#include "src/cli/describe.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+long long sh_describe_scores(struct sh_store *s, const struct sh_stored_run *r, struct sh_err *e)
+{
+    struct sh_stored_sequence *q;
+    int n;
+    if (sh_store_sequences(s, r->id, &q, &n, e))
+        return -1;
+    long long sum = 0;
+    for (int i = 0; i < n; i++)
+        for (int layer = r->first_layer; layer <= r->last_layer; layer++)
+            if (sh_store_is_done(s, q[i].id, layer))
+                sum += (long long)q[i].n_tokens * (q[i].n_tokens + 1) / 2 * r->n_head;
+    sh_stored_sequences_free(q, n);
+    return sum;
+}
+
+int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored_run *r, struct sh_err *e)
+{
+    long long scores = sh_describe_scores(s, r, e);
+    if (scores < 0)
+        return -1;
+    int n_layer = r->last_layer - r->first_layer + 1;
+    sh_out_text(o, "model", "model", r->model);
+    sh_out_text(o, "weights", "weights", r->weights);
+    sh_out_int(o, "layers", "layers", r->n_layer);
+    sh_out_int(o, "heads", "heads", r->n_head);
+    sh_out_int(o, "kv_heads", "KV heads", r->n_kv_head);
+    sh_out_int(o, "first_layer", "first layer recorded", r->first_layer);
+    sh_out_int(o, "last_layer", "last layer recorded", r->last_layer);
+    sh_out_int(o, "sequences", "sequences", r->n_sequence);
+    sh_out_int(o, "tokens", "tokens", r->n_tokens);
+    sh_out_int(o, "layers_done", "layers finished", r->n_done);
+    sh_out_int(o, "layers_wanted", "layers wanted", (long long)r->n_sequence * n_layer);
+    sh_out_text(o, "record", "record", sh_record_names[r->record]);
+    sh_out_text(o, "codec", "codec", sh_codec_names[r->codec]);
+    sh_out_text(o, "vectors", "vectors", r->vectors);
+    sh_out_int(o, "scores", "scores", scores);
+    sh_out_int(o, "bytes", "bytes", r->n_blob_bytes);
+    sh_out_real(o, "bytes_per_score", "bytes per score", scores ? (double)r->n_blob_bytes / (double)scores : NAN, 4);
+    sh_out_real(o, "seconds", "seconds", r->seconds, 2);
+    sh_out_real(o, "tokens_per_s", "tokens/s", r->seconds > 0 ? (double)r->n_tokens / r->seconds : NAN, 1);
+    sh_out_text(o, "backend", "backend", r->backend);
+    sh_out_text(o, "device", "device", r->device);
+    sh_out_text(o, "dtype", "dtype", r->dtype);
+    return 0;
+}

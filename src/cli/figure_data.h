@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From trace stores to what figures draw. */
+#ifndef SH_CLI_FIGURE_DATA_H
+#define SH_CLI_FIGURE_DATA_H
+
+#include "plots/figure.h"
+
+struct sh_figure_request {
+    const char *const *db;              /* [n_db] */
+    int n_db;
+    const char *layer, *head, *rows;    /* heatmap: comma-separated, or NULL */
+    int sequence;
+    double split;
+    int run, threads, quiet;
+};
+
+/* What keeps the arrays of a sh_fig_data alive. */
+struct sh_figure_data;
+
+/* Fills *out with what the needs (sh_fig_needs) ask for. NULL: e says which store and why. */
+struct sh_figure_data *sh_figure_data_new(int needs, const struct sh_figure_request *q, struct sh_fig_data *out,
+                                          struct sh_err *e);
+void sh_figure_data_free(struct sh_figure_data *d);     /* NULL is fine */
+
+/* figure_maps.c: the score maps of the first store. `own` takes memory that lives as long as the data. */
+int sh_figure_maps(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
+                   void *keeper, struct sh_err *e);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See config.h. */
+#include "src/model/config.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "src/base/mem.h"
+#include "src/model/families.h"
+#include "src/model/map.h"
+
+#define MAX_CONFIG_BYTES ((size_t)16 << 20)
+#define MAX_WIDTH ((size_t)100000000)
+
+struct sh_config {
+    char *path;
+    struct sh_map map;
+    json_t *root;
+};
+
+struct word { const char *name; int value; };
+
+static const struct word acts[] = {
+    {"relu", SH_ACT_RELU}, {"gelu", SH_ACT_GELU}, {"gelu_python", SH_ACT_GELU},
+    {"gelu_new", SH_ACT_GELU_TANH}, {"gelu_fast", SH_ACT_GELU_TANH},
+    {"gelu_pytorch_tanh", SH_ACT_GELU_TANH}, {"gelu_accurate", SH_ACT_GELU_TANH},
+    {"linear", SH_ACT_NONE}, {NULL, 0}};
+
+static const struct word types[] = {
+    {"float32", SH_F32}, {"float16", SH_F16}, {"bfloat16", SH_BF16}, {"torch.float32", SH_F32},
+    {"torch.float16", SH_F16}, {"torch.bfloat16", SH_BF16}, {NULL, 0}};
+
+#define FAMILY_ADDRESS(name) &sh_family_##name,
+static const struct sh_family *const families[] = {SH_FAMILIES(FAMILY_ADDRESS) NULL};
+#undef FAMILY_ADDRESS
+
+static int known(const char *const *list, const char *word)
+{
+    for (; *list; list++)
+        if (!strcmp(*list, word))
+            return 1;
+    return 0;
+}
+
+/* Absent and null are the same. */
+static json_t *value_of(const struct sh_config *c, const char *key)
+{
+    json_t *v = json_object_get(c->root, key);
+    return json_is_null(v) ? NULL : v;
+}
+
+static int refuse(const struct sh_config *c, const char *key, const char *expected,
+                  struct sh_err *e)
+{
+    char *found = json_dumps(value_of(c, key), JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+    sh_fail(e, "%s: key '%s': found %.80s, expected %s", c->path, key, found ? found : "nothing",
+            expected);
+    free(found);
+    return -1;
+}
+
+int sh_config_count(const struct sh_config *c, const char *key, int max, int *out, struct sh_err *e)
+{
+    json_t *v = value_of(c, key);
+    if (!v)
+        return 0;
+    if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > max) {
+        char *expected = xasprintf("a whole number from 1 to %d", max);
+        refuse(c, key, expected, e);
+        free(expected);
+        return -1;
+    }
+    *out = (int)json_integer_value(v);
+    return 0;
+}
+
+int sh_config_real(const struct sh_config *c, const char *key, double max, float *out,
+                   struct sh_err *e)
+{
+    json_t *v = value_of(c, key);
+    if (!v)
+        return 0;
+    double x = json_number_value(v);
+    if (!json_is_number(v) || !(x >= 0) || x > max) {
+        char *expected = xasprintf("a number from 0 to %g", max);
+        refuse(c, key, expected, e);
+        free(expected);
+        return -1;
+    }
+    *out = (float)x;
+    return 0;
+}
+
+int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e)
+{
+    json_t *v = value_of(c, key);
+    if (!v)
+        return 0;
+    if (!json_is_boolean(v))
+        return refuse(c, key, "true or false", e);
+    *out = json_is_true(v);
+    return 0;
+}
+
+int sh_config_word(const struct sh_config *c, const char *key, const char **out, struct sh_err *e)
+{
+    json_t *v = value_of(c, key);
+    if (!v)
+        return 0;
+    if (!json_is_string(v))
+        return refuse(c, key, "a string", e);
+    *out = json_string_value(v);
+    return 0;
+}
+
+static int read_choice(const struct sh_config *c, const char *key, const struct word *words,
+                       int *out, struct sh_err *e)
+{
+    const char *word = NULL;
+    if (sh_config_word(c, key, &word, e))
+        return -1;
+    char expected[256] = "one of";
+    for (const struct word *w = words; word && w->name; w++) {
+        if (!strcmp(w->name, word)) {
+            *out = w->value;
+            return 0;
+        }
+        size_t used = strlen(expected);
+        snprintf(expected + used, sizeof expected - used, " %s", w->name);
+    }
+    return word ? refuse(c, key, expected, e) : 0;
+}
+
+static int read_key(const struct sh_config *c, const struct sh_key *k, struct sh_arch *a,
+                    struct sh_err *e)
+{
+    void *field = (char *)a + k->field;
+    const char *key = k->json[0];
+    for (int i = 0; i < 3 && k->json[i]; i++)
+        if (value_of(c, k->json[i])) {
+            key = k->json[i];
+            break;
+        }
+    if (k->required && !value_of(c, key))
+        return sh_fail(e, "%s: key '%s' is missing", c->path, key);
+    int choice, result = 0;
+    switch (k->kind) {
+    case SH_KEY_COUNT:
+        return sh_config_count(c, key, (int)k->max, field, e);
+    case SH_KEY_REAL:
+        return sh_config_real(c, key, k->max, field, e);
+    case SH_KEY_FLAG:
+        choice = (a->flags & k->flag) != 0;
+        result = sh_config_flag(c, key, &choice, e);
+        a->flags = choice ? a->flags | k->flag : a->flags & ~k->flag;
+        return result;
+    case SH_KEY_ACT:
+        choice = (int)*(enum sh_act *)field;
+        result = read_choice(c, key, acts, &choice, e);
+        *(enum sh_act *)field = (enum sh_act)choice;
+        return result;
+    case SH_KEY_TYPE:
+        choice = (int)*(enum sh_type *)field;
+        result = read_choice(c, key, types, &choice, e);
+        *(enum sh_type *)field = (enum sh_type)choice;
+        return result;
+    }
+    return 0;
+}
+
+static const char *key_for(const struct sh_config *c, const struct sh_family *f, size_t field)
+{
+    const char *name = "?";
+    for (const struct sh_key *k = f->keys; k->json[0]; k++)
+        for (int i = 2; k->field == field && k->kind == SH_KEY_COUNT && i >= 0; i--)
+            if (k->json[i] && (value_of(c, k->json[i]) || i == 0))
+                name = k->json[i];
+    return name;
+}
+
+static int complete(const struct sh_config *c, const struct sh_family *f, struct sh_arch *a,
+                    struct sh_err *e)
+{
+    const char *heads = key_for(c, f, offsetof(struct sh_arch, n_head));
+    if (!a->d_head && a->d_model % a->n_head)
+        return sh_fail(e, "%s: key '%s': found %d, expected a multiple of '%s', which is %d",
+                       c->path, key_for(c, f, offsetof(struct sh_arch, d_model)), a->d_model, heads,
+                       a->n_head);
+    a->d_head = a->d_head ? a->d_head : a->d_model / a->n_head;
+    a->n_kv_head = a->n_kv_head ? a->n_kv_head : a->n_head;
+    if (a->n_head % a->n_kv_head)
+        return sh_fail(e, "%s: key '%s': found %d, expected a divisor of '%s', which is %d",
+                       c->path, key_for(c, f, offsetof(struct sh_arch, n_kv_head)), a->n_kv_head,
+                       heads, a->n_head);
+    if ((size_t)a->n_head * (size_t)a->d_head > MAX_WIDTH)
+        return sh_fail(e, "%s: key '%s': found %d heads of %d, expected a product of at most %zu",
+                       c->path, heads, a->n_head, a->d_head, MAX_WIDTH);
+    a->d_embed = a->d_embed ? a->d_embed : a->d_model;
+    a->scale = a->scale > 0 ? a->scale : 1 / sqrtf((float)a->d_head);
+    return 0;
+}
+
+/* A list of names that holds none of ours: say which names there are. */
+static int refuse_family(const struct sh_config *c, const char *key, struct sh_err *e)
+{
+    char expected[512] = "one of these model types:";
+    for (const struct sh_family *const *f = families; *f; f++)
+        for (const char *const *t = (*f)->model_types; *t; t++) {
+            size_t used = strlen(expected);
+            snprintf(expected + used, sizeof expected - used, " %s", *t);
+        }
+    return refuse(c, key, expected, e);
+}
+
+static int names_any(json_t *list, const struct sh_family *f)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach(list, i, v)
+        if (json_is_string(v) && known(f->architectures, json_string_value(v)))
+            return 1;
+    return 0;
+}
+
+const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e)
+{
+    const char *type = NULL;
+    json_t *list = value_of(c, "architectures");
+    if (sh_config_word(c, "model_type", &type, e))
+        return NULL;
+    if (list && !json_is_array(list)) {
+        refuse(c, "architectures", "a list of strings", e);
+        return NULL;
+    }
+    if (!type && !json_array_size(list)) {
+        sh_fail(e, "%s: key 'model_type' is missing", c->path);
+        return NULL;
+    }
+    for (const struct sh_family *const *f = families; *f; f++) {
+        if (type && !known((*f)->model_types, type))
+            continue;
+        if (!json_array_size(list) || names_any(list, *f))
+            return *f;
+        if (type) {
+            char *expected = xasprintf("%s (a causal language model)", (*f)->architectures[0]);
+            refuse(c, "architectures", expected, e);
+            free(expected);
+            return NULL;
+        }
+    }
+    refuse_family(c, type ? "model_type" : "architectures", e);
+    return NULL;
+}
+
+int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err *e)
+{
+    const struct sh_family *f = sh_config_family(c, e);
+    if (!f)
+        return -1;
+    if (value_of(c, "quantization_config"))
+        return refuse(c, "quantization_config", "a checkpoint that is not quantised", e);
+    struct sh_arch a = f->start;
+    for (const struct sh_key *k = f->keys; k->json[0]; k++)
+        if (read_key(c, k, &a, e))
+            return -1;
+    if (complete(c, f, &a, e) || (f->finish && f->finish(&a, c, e)))
+        return -1;
+    *out = a;
+    return 0;
+}
+
+static int parse(struct sh_config *c, struct sh_err *e)
+{
+    if (sh_map_open(&c->map, c->path, e))
+        return -1;
+    if (c->map.bytes > MAX_CONFIG_BYTES)
+        return sh_fail(e, "%s: found %zu bytes, expected a config.json of at most %zu", c->path,
+                       c->map.bytes, MAX_CONFIG_BYTES);
+    json_error_t why;
+    c->root = json_loadb(c->map.at ? (const char *)c->map.at : "", c->map.bytes,
+                         JSON_REJECT_DUPLICATES, &why);
+    if (!c->root)
+        return sh_fail(e, "%s: line %d: not valid JSON: %s", c->path, why.line, why.text);
+    if (!json_is_object(c->root))
+        return sh_fail(e, "%s: found a JSON list, expected an object", c->path);
+    return 0;
+}
+
+struct sh_config *sh_config_open(const char *path, struct sh_err *e)
+{
+    struct stat facts;
+    int folder = !stat(path, &facts) && S_ISDIR(facts.st_mode);
+    struct sh_config *c = xcalloc(1, sizeof *c);
+    c->path = folder ? xasprintf("%s/config.json", path) : xstrdup(path);
+    if (parse(c, e)) {
+        sh_config_close(c);
+        return NULL;
+    }
+    return c;
+}
+
+void sh_config_close(struct sh_config *c)
+{
+    if (!c)
+        return;
+    json_decref(c->root);
+    sh_map_close(&c->map);
+    free(c->path);
+    free(c);
+}
+
+const char *sh_config_path(const struct sh_config *c)
+{
+    return c->path;
+}
+
+const void *sh_config_text(const struct sh_config *c, size_t *bytes)
+{
+    *bytes = c->map.bytes;
+    return c->map.at;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See model.h. Every tensor that the model can have owns one place in `bound`: first the roles that
+ * are in no layer, then the roles of layer 0, of layer 1 and so on. A place without a name is a
+ * tensor that the model does not have. */
+#include "src/model/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/rng.h"
+#include "src/model/config.h"
+#include "src/model/map.h"
+#include "src/model/random.h"
+#include "src/model/safetensors.h"
+
+#define N_LAYER_ROLE (SH_N_ROLE - SH_LAYER_ROLE)
+
+struct bound {
+    char *name;
+    const struct sh_param *param;
+    const struct sh_stored *stored;     /* NULL in a random model                                 */
+    void *own;                          /* made, or copied because it was not aligned; else NULL  */
+    enum sh_type type;
+    int rows, cols;
+};
+
+struct sh_model {
+    char *path, *name;                  /* as given, for messages; for people                     */
+    struct sh_config *config;
+    const struct sh_family *family;
+    struct sh_arch arch;
+    struct sh_safetensors *file;        /* NULL in a random model                                 */
+    uint64_t seed;
+    struct bound *bound;
+    size_t n_bound;
+};
+
+static struct bound *place(const struct sh_model *m, enum sh_role role, int layer)
+{
+    if (role < SH_LAYER_ROLE)
+        return &m->bound[role];
+    return &m->bound[SH_LAYER_ROLE + (size_t)layer * N_LAYER_ROLE + (role - SH_LAYER_ROLE)];
+}
+
+/* The places of a layer (-1: of no layer): [*from, returned). */
+static struct bound *places(const struct sh_model *m, int layer, struct bound **from)
+{
+    *from = layer < 0 ? m->bound : place(m, SH_LAYER_ROLE, layer);
+    return *from + (layer < 0 ? (size_t)SH_LAYER_ROLE : (size_t)N_LAYER_ROLE);
+}
+
+static size_t bytes_of(const struct bound *b)
+{
+    return (size_t)b->rows * (size_t)b->cols * sh_type_bytes(b->type);
+}
+
+static int size_of(const struct sh_arch *a, enum sh_dim dim)
+{
+    switch (dim) {
+    case SH_ONE: return 1;
+    case SH_DIM_MODEL: return a->d_model;
+    case SH_DIM_EMBED: return a->d_embed;
+    case SH_DIM_FF: return a->d_ff;
+    case SH_DIM_VOCAB: return a->n_vocab;
+    case SH_DIM_POS: return a->max_pos + a->pos_offset;
+    case SH_DIM_Q: return a->n_head * a->d_head;
+    case SH_DIM_KV: return a->n_kv_head * a->d_head;
+    }
+    return 0;
+}
+
+/* What config.json calls the dimension, for people who look for their mistake. */
+static const char *dim_name(const struct sh_family *f, enum sh_dim dim)
+{
+    static const struct { const char *own; size_t field; } dims[] = {
+        [SH_ONE] = {"1", 0},
+        [SH_DIM_MODEL] = {"model width", offsetof(struct sh_arch, d_model)},
+        [SH_DIM_EMBED] = {"embedding width", offsetof(struct sh_arch, d_embed)},
+        [SH_DIM_FF] = {"feed-forward width", offsetof(struct sh_arch, d_ff)},
+        [SH_DIM_VOCAB] = {"vocabulary", offsetof(struct sh_arch, n_vocab)},
+        [SH_DIM_POS] = {"positions", offsetof(struct sh_arch, max_pos)},
+        [SH_DIM_Q] = {"query heads x head width", offsetof(struct sh_arch, d_head)},
+        [SH_DIM_KV] = {"KV heads x head width", offsetof(struct sh_arch, d_head)}};
+    if (dim != SH_ONE && dim != SH_DIM_Q && dim != SH_DIM_KV)
+        for (const struct sh_key *k = f->keys; k->json[0]; k++)
+            if (k->kind == SH_KEY_COUNT && k->field == dims[dim].field)
+                return k->json[0];
+    return dims[dim].own;
+}
+
+/* The name of a parameter: its prefix, and the layer for '#'. */
+static char *full_name(const struct sh_param *p, const char *prefix, int layer)
+{
+    const char *mark = strchr(p->name, '#');
+    if (p->no_prefix)
+        prefix = "";
+    if (!mark)
+        return xasprintf("%s%s", prefix, p->name);
+    return xasprintf("%s%.*s%d%s", prefix, (int)(mark - p->name), p->name, layer, mark + 1);
+}
+
+static int check_shape(const struct sh_model *m, const struct bound *b, struct sh_err *e)
+{
+    const struct sh_param *p = b->param;
+    const struct sh_stored *t = b->stored;
+    const char *rows = dim_name(m->family, p->rows), *cols = dim_name(m->family, p->cols);
+    char found[200];
+    int plus = p->rows == SH_DIM_POS ? m->arch.pos_offset : 0;
+    if (p->rows == SH_ONE) {
+        if (t->rank != 1 || t->shape[0] != (size_t)b->cols)
+            return sh_fail(e, "%s: tensor '%s': found shape %s, expected [%d] (%s)", t->file,
+                           t->name, sh_stored_shape(t, found, sizeof found), b->cols, cols);
+    } else if (t->rank != 2 || t->shape[0] != (size_t)b->rows || t->shape[1] != (size_t)b->cols) {
+        sh_fail(e, "%s: tensor '%s': found shape %s, expected [%d, %d] (%s%s, %s)", t->file,
+                t->name, sh_stored_shape(t, found, sizeof found), b->rows, b->cols, rows,
+                plus ? " + offset" : "", cols);
+        return sh_hint(e, "the expected shape follows from the keys in %s",
+                       sh_config_path(m->config));
+    }
+    return 0;
+}
+
+static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix, int layer,
+                struct sh_err *e)
+{
+    struct bound *b = place(m, p->role, layer);
+    *b = (struct bound){.name = full_name(p, prefix, layer), .param = p, .type = SH_F32,
+                        .rows = size_of(&m->arch, p->rows), .cols = size_of(&m->arch, p->cols)};
+    if (!m->file)
+        return 0;
+    b->stored = sh_safetensors_find(m->file, b->name);
+    if (!b->stored)
+        return sh_fail(e, "%s: tensor '%s' is missing from the weights", m->path, b->name);
+    return check_shape(m, b, e) || sh_stored_type(b->stored, &b->type, e) ? -1 : 0;
+}
+
+/* Checkpoints of a family differ in the prefix of their names; the token embedding tells which. */
+static const char *find_prefix(const struct sh_model *m, struct sh_err *e)
+{
+    const struct sh_param *p = m->family->params;
+    char *wanted = NULL;
+    while (p->role != SH_TOK_EMBED)
+        p++;
+    for (const char *const *prefix = m->family->prefixes; *prefix; prefix++) {
+        char *name = full_name(p, *prefix, 0);
+        int found = !m->file || sh_safetensors_find(m->file, name);
+        char *longer = wanted ? xasprintf("%s or '%s'", wanted, name) : xasprintf("'%s'", name);
+        free(name);
+        free(wanted);
+        wanted = longer;
+        if (found) {
+            free(wanted);
+            return *prefix;
+        }
+    }
+    sh_fail(e, "%s: found no token embedding, expected a tensor %s", m->path, wanted);
+    free(wanted);
+    return NULL;
+}
+
+/* A layer more than config.json promises means that one of the two is not of this model. */
+static int check_no_more_layers(const struct sh_model *m, const char *prefix, struct sh_err *e)
+{
+    for (const struct sh_param *p = m->family->params; m->file && p->name; p++) {
+        if (p->role < SH_LAYER_ROLE)
+            continue;
+        char *name = full_name(p, prefix, m->arch.n_layer);
+        const struct sh_stored *t = sh_safetensors_find(m->file, name);
+        free(name);
+        if (t)
+            return sh_fail(e, "%s: found tensor '%s', expected no layer after the %d of %s",
+                           t->file, t->name, m->arch.n_layer, sh_config_path(m->config));
+    }
+    return 0;
+}
+
+static int bind_all(struct sh_model *m, struct sh_err *e)
+{
+    const char *prefix = find_prefix(m, e);
+    if (!prefix)
+        return -1;
+    m->n_bound = SH_LAYER_ROLE + (size_t)m->arch.n_layer * N_LAYER_ROLE;
+    m->bound = xcalloc(m->n_bound, sizeof *m->bound);
+    for (const struct sh_param *p = m->family->params; p->name; p++) {
+        if ((p->needs & ~m->arch.flags) || (p->unless & m->arch.flags))
+            continue;
+        for (int layer = 0; layer < (p->role < SH_LAYER_ROLE ? 1 : m->arch.n_layer); layer++)
+            if (bind(m, p, prefix, layer, e))
+                return -1;
+    }
+    return check_no_more_layers(m, prefix, e);
+}
+
+/* The folder's own name; for a folder that is named after a revision, what the config says. */
+static char *name_of(const struct sh_config *c, const char *folder)
+{
+    const char *said = NULL;
+    struct sh_err ignored;
+    char *whole = realpath(folder, NULL);
+    char *slash = whole ? strrchr(whole, '/') : NULL;
+    if (slash && !strcmp(slash, "/config.json")) {
+        *slash = '\0';
+        slash = strrchr(whole, '/');
+    }
+    const char *last = slash ? slash + 1 : "";
+    int revision = strlen(last) == 40 && strspn(last, "0123456789abcdef") == 40;
+    sh_config_word(c, "_name_or_path", &said, &ignored);
+    char *name = xstrdup(said && *said && (!*last || revision) ? said : *last ? last : folder);
+    free(whole);
+    return name;
+}
+
+static struct sh_model *open_model(const char *path, int with_weights, uint64_t seed,
+                                   struct sh_err *e)
+{
+    struct sh_config *c = sh_config_open(path, e);
+    if (!c)
+        return NULL;
+    struct sh_model *m = xcalloc(1, sizeof *m);
+    m->config = c;
+    m->seed = seed;
+    m->path = xstrdup(path);
+    m->name = name_of(c, path);
+    m->family = sh_config_family(c, e);
+    if (!m->family || sh_config_arch(c, &m->arch, e) ||
+        (with_weights && !(m->file = sh_safetensors_open_folder(path, e))) || bind_all(m, e)) {
+        sh_model_close(m);
+        return NULL;
+    }
+    return m;
+}
+
+struct sh_model *sh_model_open(const char *folder, struct sh_err *e)
+{
+    return open_model(folder, 1, 0, e);
+}
+
+struct sh_model *sh_model_open_random(const char *path, uint64_t seed, struct sh_err *e)
+{
+    return open_model(path, 0, seed, e);
+}
+
+void sh_model_close(struct sh_model *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->n_bound; i++) {
+        free(m->bound[i].name);
+        free(m->bound[i].own);
+    }
+    free(m->bound);
+    sh_safetensors_close(m->file);
+    sh_config_close(m->config);
+    free(m->path);
+    free(m->name);
+    free(m);
+}
+
+static void make(const struct sh_model *m, const struct bound *b, int layer)
+{
+    float *at = b->own;
+    size_t n = (size_t)b->rows * (size_t)b->cols;
+    enum sh_role role = b->param->role;
+    int norm = role == SH_ATTN_NORM_W || role == SH_MLP_NORM_W || role == SH_FINAL_NORM_W;
+    uint64_t seed = sh_rng(sh_rng(m->seed, role), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);
+    if (b->param->rows != SH_ONE) {
+        sh_random_normal(at, n, seed, m->arch.init_std);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        at[i] = (float)norm;
+}
+
+/* Made weights, and weights that lie at an odd address of their file, get memory of their own. */
+static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_err *e)
+{
+    size_t bytes = bytes_of(b);
+    b->own = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!b->own)
+        return sh_fail(e, "%s: tensor '%s': no memory for its %zu bytes", m->path, b->name, bytes);
+    if (b->stored)
+        memcpy(b->own, b->stored->at, bytes);
+    else
+        make(m, b, layer);
+    return 0;
+}
+
+int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out,
+                    struct sh_err *e)
+{
+    if (role >= SH_LAYER_ROLE && (layer < 0 || layer >= m->arch.n_layer))
+        return sh_fail(e, "%s: layer %d was asked for, expected 0 to %d", m->path, layer,
+                       m->arch.n_layer - 1);
+    if (role == SH_HEAD && (m->arch.flags & SH_TIED_HEAD))
+        role = SH_TOK_EMBED;
+    struct bound *b = place(m, role, layer);
+    *out = (struct sh_tensor){0};
+    if (!b->name)
+        return 0;
+    int lies_well = b->stored && (uintptr_t)b->stored->at % sh_type_bytes(b->type) == 0;
+    if (!lies_well && !b->own && own(m, b, layer, e))
+        return -1;
+    *out = (struct sh_tensor){.at = b->own ? b->own : b->stored->at, .type = b->type,
+                              .rows = b->rows, .cols = b->cols, .name = b->name};
+    return 0;
+}
+
+void sh_model_drop(struct sh_model *m, int layer)
+{
+    struct bound *b, *end = places(m, layer, &b);
+    for (; b < end; b++) {
+        free(b->own);
+        b->own = NULL;
+        if (b->stored)
+            sh_map_drop(b->stored->at, b->stored->bytes);
+    }
+}
+
+size_t sh_model_layer_bytes(const struct sh_model *m, int layer)
+{
+    size_t bytes = 0;
+    struct bound *b, *end = places(m, layer, &b);
+    for (; b < end; b++)
+        bytes += bytes_of(b);
+    return bytes;
+}
+
+enum sh_type sh_model_type(const struct sh_model *m)
+{
+    size_t bytes[3] = {0};
+    for (size_t i = 0; i < m->n_bound; i++)
+        bytes[m->bound[i].type] += bytes_of(&m->bound[i]);
+    enum sh_type most = SH_F32;
+    for (enum sh_type t = SH_F16; t <= SH_BF16; t++)
+        if (bytes[t] > bytes[most])
+            most = t;
+    return most;
+}
+
+const struct sh_arch *sh_model_arch(const struct sh_model *m)
+{
+    return &m->arch;
+}
+
+const char *sh_model_name(const struct sh_model *m)
+{
+    return m->name;
+}
+
+const char *sh_model_family(const struct sh_model *m)
+{
+    return m->family->name;
+}
+
+/* FNV-1a; the length goes in too, so that neighbouring strings cannot trade characters. */
+static uint64_t hash(uint64_t h, const void *at, size_t bytes)
+{
+    const unsigned char *p = at;
+    for (size_t i = 0; i < bytes; i++)
+        h = (h ^ p[i]) * 0x100000001b3u;
+    return (h ^ bytes) * 0x100000001b3u;
+}
+
+/* Eight places of 16 bytes, from the first to the last; a small tensor wholly. */
+static uint64_t hash_weights(uint64_t h, const struct sh_stored *t)
+{
+    if (t->bytes <= 128)
+        return hash(h, t->at, t->bytes);
+    for (size_t i = 0; i < 8; i++)
+        h = hash(h, t->at + (t->bytes - 16) * i / 7, 16);
+    return h;
+}
+
+uint64_t sh_model_fingerprint(const struct sh_model *m)
+{
+    size_t bytes;
+    const void *text = sh_config_text(m->config, &bytes);
+    uint64_t h = hash(0xcbf29ce484222325u, text, bytes);
+    if (!m->file)
+        return sh_rng(hash(h, "random", 6), m->seed);
+    bytes = sh_safetensors_file_bytes(m->file);
+    h = hash(h, &bytes, sizeof bytes);
+    for (size_t i = 0; i < m->n_bound; i++) {
+        const struct sh_stored *t = m->bound[i].stored;
+        if (!t)
+            continue;
+        h = hash(h, t->name, strlen(t->name));
+        h = hash(h, t->dtype, strlen(t->dtype));
+        h = hash(h, t->shape, (size_t)t->rank * sizeof *t->shape);
+        h = hash_weights(h, t);
+    }
+    return sh_rng(h, 0);
+}

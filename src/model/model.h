@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A checkpoint as named weights. Opening reads config.json, finds every tensor that the family's
+ * tables ask for and checks its type and shape; no weight is read. After that a caller asks for
+ * tensors by role and layer and says when it is done with a layer, so that a model larger than
+ * memory can be swept layer by layer:
+ *
+ *     struct sh_model *m = sh_model_open(folder, &e);
+ *     for (int l = 0; l < sh_model_arch(m)->n_layer; l++) {
+ *         struct sh_tensor w;
+ *         if (sh_model_tensor(m, SH_Q_W, l, &w, &e)) …
+ *         sh_model_drop(m, l);
+ *     }
+ *     sh_model_close(m);
+ *
+ * The model owns everything it returns. It is used by one thread at a time. */
+#ifndef SH_MODEL_MODEL_H
+#define SH_MODEL_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/err.h"
+#include "src/base/num.h"
+#include "src/model/arch.h"
+#include "src/model/family.h"
+
+struct sh_model;
+
+struct sh_tensor {                  /* row-major view, [rows, cols], aligned for its type         */
+    const void *at;                 /* NULL: the model has no such tensor (a bias, say)          */
+    enum sh_type type;
+    int rows, cols;                 /* a vector has one row                                       */
+    const char *name;               /* as in the checkpoint                                       */
+};
+
+struct sh_model *sh_model_open(const char *folder, struct sh_err *e);
+
+/* From config.json alone (`path`: the folder or the file), with f32 weights made from the seed when
+ * they are asked for: matrices and embeddings normal with the config's deviation, norms 1, the rest
+ * 0, as PyTorch begins training. Each tensor depends on seed, role and layer only. */
+struct sh_model *sh_model_open_random(const char *path, uint64_t seed, struct sh_err *e);
+
+void sh_model_close(struct sh_model *m);                            /* NULL is fine               */
+
+const struct sh_arch *sh_model_arch(const struct sh_model *m);
+
+/* The view stays valid until the layer is dropped. `layer` counts for the roles from SH_LAYER_ROLE
+ * on. SH_HEAD of a tied model is its token embedding. */
+int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out,
+                    struct sh_err *e);
+
+/* The layer's weights are not needed for now: their memory is given back. -1: what is in no
+ * layer. */
+void sh_model_drop(struct sh_model *m, int layer);
+
+size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: what is in no layer    */
+enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */
+const char *sh_model_name(const struct sh_model *m);                /* for people                 */
+const char *sh_model_family(const struct sh_model *m);              /* "opt"                      */
+
+/* Changes when config.json, a tensor's name, shape or type, or a file's size changes, and most
+ * likely when weights do: it reads a few places of each tensor. Of a random model: config.json and
+ * seed. */
+uint64_t sh_model_fingerprint(const struct sh_model *m);
+
+/* An error for the first element that is NaN or infinite. Reads the whole tensor. */
+int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The "normalizer" of tokenizer.json: what is done to a text before anything is looked up. */
+#ifndef SH_MODEL_TOK_NORMAL_H
+#define SH_MODEL_TOK_NORMAL_H
+
+#include "src/model/tok_json.h"
+
+struct sh_normal_step;
+struct sh_normal { struct sh_normal_step *step; int n; };
+
+int sh_normal_read(struct sh_normal *s, const json_t *normalizer, struct sh_err *e);
+void sh_normal_free(struct sh_normal *s);
+
+/* Appends the normalised text to `out`. */
+int sh_normal_run(const struct sh_normal *s, const char *text, size_t n, struct sh_text *out,
+                  struct sh_err *e);
+
+#endif

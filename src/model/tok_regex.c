@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tok_regex.h. A pattern comes from a file that may be hostile: the work and the memory of one
+ * match are limited, and running into a limit is an error, never a quiet miss. */
+#include "src/model/tok_regex.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/model/tok_ruby.h"
+
+#define MATCH_LIMIT 10000000u           /* steps of one match                  */
+#define HEAP_LIMIT_KIB 65536u           /* memory of one match                 */
+#define PATTERN_LIMIT 65536u            /* bytes; published patterns have 300  */
+
+struct sh_regex {
+    pcre2_code *code;
+    pcre2_match_context *limits;
+};
+
+static void refuse(int code, const char *pattern, size_t n, struct sh_err *e)
+{
+    PCRE2_UCHAR why[160] = "";
+    pcre2_get_error_message(code, why, sizeof why);
+    sh_fail(e, "regular expression \"%.*s\": %s", n > 200 ? 200 : (int)n, pattern, (char *)why);
+}
+
+struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct sh_err *e)
+{
+    struct sh_text text = {0};
+    if (n > PATTERN_LIMIT) {
+        sh_fail(e, "regular expression of %zu bytes: at most %u are taken", n, PATTERN_LIMIT);
+        return NULL;
+    }
+    if (literal && !n) {
+        sh_fail(e, "the pattern is empty");
+        return NULL;
+    }
+    if (literal)
+        sh_text_add(&text, pattern, n);
+    else if (sh_ruby_rewrite(pattern, n, &text, e)) {
+        free(text.at);
+        return NULL;
+    }
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    uint32_t how = PCRE2_UTF | PCRE2_NO_UTF_CHECK;
+    how |= literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+    int code = 0;
+    PCRE2_SIZE where;
+    const char *source = text.n ? text.at : "";
+    pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)source, text.n, how, &code, &where, context);
+    pcre2_compile_context_free(context);
+    free(text.at);
+    if (!compiled) {
+        refuse(code, pattern, n, e);
+        return NULL;
+    }
+    pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);    /* without it matching is only slower */
+    struct sh_regex *r = xcalloc(1, sizeof *r);
+    r->code = compiled;
+    r->limits = pcre2_match_context_create(NULL);
+    pcre2_set_match_limit(r->limits, MATCH_LIMIT);
+    pcre2_set_heap_limit(r->limits, HEAP_LIMIT_KIB);
+    return r;
+}
+
+struct sh_regex *sh_regex_read(const json_t *pattern, struct sh_err *e)
+{
+    const json_t *regex = json_object_get(pattern, "Regex"),
+                 *string = json_object_get(pattern, "String");
+    const json_t *given = json_is_string(regex) ? regex : string;
+    if (!json_is_string(given)) {
+        sh_fail(e, "pattern: found %s, expected {\"Regex\": \"…\"} or {\"String\": \"…\"}",
+                sh_tok_kind(pattern));
+        return NULL;
+    }
+    return sh_regex_new(json_string_value(given), json_string_length(given), given == string, e);
+}
+
+void sh_regex_free(struct sh_regex *r)
+{
+    if (!r)
+        return;
+    pcre2_code_free(r->code);
+    pcre2_match_context_free(r->limits);
+    free(r);
+}
+
+static int match_at(struct sh_scan *s)
+{
+    PCRE2_SPTR text = (PCRE2_SPTR)s->text;
+    const struct sh_regex *r = s->regex;
+    int found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK, s->match, r->limits);
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter takes its stack from the heap */
+        found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                            s->match, r->limits);
+    return found;
+}
+
+/* An empty match right behind the last match does not count: on from the next character. */
+int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
+{
+    if (!s->match)
+        s->match = pcre2_match_data_create(1, NULL);
+    while (s->from <= s->n) {
+        int code = match_at(s);
+        if (code == PCRE2_ERROR_NOMATCH)
+            return 0;
+        const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match);
+        if (code >= 0 && (at[0] < s->from || at[1] < at[0]))
+            return sh_fail(e, "a regular expression matched before the place it was asked about");
+        if (code < 0) {
+            PCRE2_UCHAR why[160] = "";
+            pcre2_get_error_message(code, why, sizeof why);
+            return sh_fail(e, "a regular expression gave up at byte %zu of %zu: %s", s->from, s->n,
+                           (char *)why);
+        }
+        if (at[0] < at[1] || s->last != at[1] + 1) {
+            *found = (struct sh_span){at[0], at[1] - at[0]};
+            s->from = at[1];
+            s->last = at[1] + 1;
+            return 1;
+        }
+        uint32_t ignored;
+        s->from += s->from < s->n ? (size_t)sh_utf8_get(s->text + s->from, &ignored) : 1;
+    }
+    return 0;
+}
+
+void sh_scan_end(struct sh_scan *s)
+{
+    pcre2_match_data_free(s->match);
+    s->match = NULL;
+}
+
+int sh_regex_replace(const struct sh_regex *r, const char *text, size_t n,
+                     const struct sh_text *with, struct sh_text *out, struct sh_err *e)
+{
+    struct sh_scan s = {.regex = r, .text = text, .n = n};
+    struct sh_span m;
+    size_t done = 0;
+    int more;
+    while ((more = sh_scan_next(&s, &m, e)) == 1) {
+        sh_text_add(out, text + done, m.at - done);
+        sh_text_add(out, with->at, with->n);
+        done = m.at + m.n;
+    }
+    sh_scan_end(&s);
+    sh_text_add(out, text + done, n - done);
+    return more;
+}

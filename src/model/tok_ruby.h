@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rewrites a pattern in Oniguruma's Ruby syntax as one that means the same to PCRE2:
+ *
+ *   \s \S           the Unicode property White_Space (PCRE2 counts U+180E as space as well)
+ *   \w \W           letters, marks, decimal digits, connectors (PCRE2 up to 10.42: no marks)
+ *   \p{Han} …       the script (to PCRE2 a bare name also means the script's extensions)
+ *   [a[bc]]         a set within a set is their union (to PCRE2 the inner bracket is a character)
+ *   (?m)            the dot matches newlines (PCRE2's s)
+ *   {,n}            {0,n}
+ *
+ * What has no such rewriting is refused by name: \h, intersections with &&, negated inner sets, and
+ * a{1,3}+, which repeats in Ruby but is possessive in PCRE2. */
+#ifndef SH_MODEL_TOK_RUBY_H
+#define SH_MODEL_TOK_RUBY_H
+
+#include "src/base/err.h"
+#include "src/model/tok_text.h"
+
+int sh_ruby_rewrite(const char *pattern, size_t n, struct sh_text *out, struct sh_err *e);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tokens: id to string, and string to id for those the model itself may produce. */
+#ifndef SH_MODEL_TOK_VOCAB_H
+#define SH_MODEL_TOK_VOCAB_H
+
+#include "src/model/tok_json.h"
+
+#define SH_TOK_MAX_ID 4194303           /* sixteen times the largest published vocabulary */
+
+struct sh_vocab {
+    struct sh_text text;                /* all strings, one after the other        */
+    struct sh_span *at;                 /* by id; at == (size_t)-1: no such token  */
+    int32_t *slot;                      /* hash table of ids, -1: free             */
+    size_t n_id, cap_id, n_slot, n_used;
+};
+
+/* The "vocab" object of tokenizer.json, or all of vocab.json. */
+int sh_vocab_read(struct sh_vocab *v, const json_t *object, struct sh_err *e);
+void sh_vocab_free(struct sh_vocab *v);
+
+int sh_vocab_has(const struct sh_vocab *v, long long id);
+int32_t sh_vocab_find(const struct sh_vocab *v, const char *text, size_t n); /* -1: none */
+
+/* hidden: it has an id but find does not know it (added tokens are no words of the model). */
+void sh_vocab_put(struct sh_vocab *v, int32_t id, const char *text, size_t n, int hidden);
+
+uint64_t sh_tok_hash(const char *text, size_t n);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See hidden.h. */
+#include "src/tracer/hidden.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+
+static int temporary_file(const char *folder, size_t bytes, struct sh_err *e)
+{
+    char *path = xasprintf("%s/shears-hidden-XXXXXX", folder);
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) {
+        sh_fail(e, "%s: no temporary file for %zu bytes of hidden states: %s", folder, bytes, strerror(errno));
+    } else {
+        unlink(path);
+        int problem = posix_fallocate(fd, 0, (off_t)bytes);
+        if (problem) {
+            sh_fail(e, "%s: a temporary file for %zu bytes of hidden states does not fit: %s", folder, bytes,
+                    strerror(problem));
+            close(fd);
+            fd = -1;
+        }
+    }
+    free(path);
+    return fd;
+}
+
+int sh_hidden_new(struct sh_hidden *h, size_t n_rows, size_t d_model, size_t limit_bytes, const char *folder,
+                  struct sh_err *e)
+{
+    *h = (struct sh_hidden){.row_bytes = d_model * sizeof(float)};
+    if (sh_mul(n_rows, h->row_bytes, &h->bytes))
+        return sh_fail(e, "%zu hidden states of %zu numbers overflow", n_rows, d_model);
+    h->spilled = h->bytes > limit_bytes;
+    int fd = -1;
+    if (h->spilled && (fd = temporary_file(folder, h->bytes, e)) < 0)
+        return -1;
+    void *at = mmap(NULL, h->bytes, PROT_READ | PROT_WRITE, h->spilled ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS,
+                    fd, 0);
+    if (fd >= 0)
+        close(fd);
+    if (at == MAP_FAILED)
+        return sh_fail(e, "%zu bytes of hidden states do not fit into memory: %s", h->bytes, strerror(errno));
+    h->at = at;
+    return 0;
+}
+
+void sh_hidden_free(struct sh_hidden *h)
+{
+    if (h->at)
+        munmap(h->at, h->bytes);
+    h->at = NULL;
+}
+
+float *sh_hidden_row(const struct sh_hidden *h, size_t row)
+{
+    return h->at + row * (h->row_bytes / sizeof(float));
+}
+
+void sh_hidden_rest(const struct sh_hidden *h, size_t row, size_t n_rows)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = ((uintptr_t)h->at + row * h->row_bytes + page - 1) / page * page;
+    uintptr_t to = ((uintptr_t)h->at + (row + n_rows) * h->row_bytes) / page * page;
+    if (h->spilled && to > from)
+        madvise((void *)from, to - from, MADV_DONTNEED);        /* a shared mapping: the data stay in the file */
+}

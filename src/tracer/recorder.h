@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes the packed rows that a backend hands out and turns them into blocks for the store. One
+ * recorder covers the sequences of one call of the backend and all their heads; rows of different
+ * heads may arrive at the same time. */
+#ifndef SH_TRACER_RECORDER_H
+#define SH_TRACER_RECORDER_H
+
+#include "kernels/backend.h"
+#include "traces/stats.h"
+#include "traces/trace.h"
+
+struct sh_recorder;
+
+struct sh_recorder_options {
+    enum sh_record record;
+    enum sh_codec codec;
+    struct sh_stats_spec statistics;    /* of sparse and summary runs                     */
+    int n_head;
+};
+
+struct sh_recorder *sh_recorder_new(const struct sh_recorder_options *o, int n_seq, const int *n_tokens,
+                                    const unsigned char *wanted);
+void sh_recorder_free(struct sh_recorder *r);
+
+/* The tap to give to the backend: packed as the record and codec need it. */
+struct sh_tap sh_recorder_tap(struct sh_recorder *r);
+
+/* After the backend's sync: the blocks of one sequence go to the end of the batch. */
+void sh_recorder_take(struct sh_recorder *r, int sequence, struct sh_batch *b);
+
+#endif

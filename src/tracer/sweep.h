@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layer-major sweep: one layer's weights are loaded, all sequences go through it, their attention
+ * is recorded, the weights are dropped. Weights are read once per run however many sequences there
+ * are, and memory holds one layer, the activations of one chunk of sequences and the hidden states.
+ *
+ * There is no KV cache and no output head: a trace needs neither. The result of a sequence does not
+ * depend on which layers of it are recorded, so a resumed sweep, which only recomputes the layers it
+ * finds done, continues bit by bit. */
+#ifndef SH_TRACER_SWEEP_H
+#define SH_TRACER_SWEEP_H
+
+#include "kernels/backend.h"
+#include "src/base/progress.h"
+#include "src/model/model.h"
+#include "src/tracer/recorder.h"
+#include "traces/writer.h"
+
+struct sh_sweep {
+    const struct sh_backend *backend;
+    struct sh_dev *device;
+    struct sh_model *model;
+    enum sh_type dtype;
+    int first_layer, last_layer;                /* recorded, inclusive; those before are computed only  */
+    const struct sh_trace_sequence *sequence;   /* [n] */
+    int n;
+    const unsigned char *done;                  /* [n, last_layer - first_layer + 1]: recorded before   */
+    struct sh_recorder_options record;
+    const char *vectors;                        /* any of "qkv", or ""                                  */
+    size_t memory_bytes;                        /* what the hidden states may take before they spill    */
+    const char *spill_folder;
+    struct sh_writer *writer;
+    struct sh_progress *progress;               /* in tokens x layers                                   */
+};
+
+/* What the sweep will take at its peak, before anything is allocated: one layer's weights on the
+ * device, activations, hidden states in memory. */
+struct sh_sweep_needs {
+    size_t layer_bytes, activation_bytes, hidden_bytes;
+    int spills;
+};
+
+void sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out);
+
+/* 0, or -1. After Ctrl-C: -1 with what to do in the hint; what was pushed is whole. */
+int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See texts.h. */
+#include "src/tracer/texts.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+static int full(const struct sh_texts *t)
+{
+    return t->most > 0 && t->n >= t->most;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void add(struct sh_texts *t, const char *path, int part, const int32_t *tokens, int n)
+{
+    t->sequence = xreallocarray(t->sequence, (size_t)t->n + 1, sizeof *t->sequence);
+    struct sh_trace_sequence *q = &t->sequence[t->n++];
+    q->source = xasprintf("%s:%d", base_name(path), part);
+    q->n_tokens = n;
+    q->tokens = xmalloc((size_t)n * sizeof *tokens);
+    memcpy(q->tokens, tokens, (size_t)n * sizeof *tokens);
+}
+
+static int read_whole(const char *path, char **text, size_t *bytes, struct sh_err *e)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
+    size_t cap = 1 << 16, n = 0, got;
+    char *all = xmalloc(cap);
+    while ((got = fread(all + n, 1, cap - n, f)) > 0)
+        if ((n += got) == cap)
+            all = xreallocarray(all, cap *= 2, 1);
+    int bad = ferror(f);
+    fclose(f);
+    if (bad) {
+        free(all);
+        return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
+    }
+    *text = all;
+    *bytes = n;
+    return 0;
+}
+
+static int encode(const struct sh_texts *t, const char *text, size_t bytes, const char *path, struct sh_ids *ids,
+                  struct sh_err *e)
+{
+    if (sh_tokenizer_encode(t->tokenizer, text, bytes, 0, ids, e))
+        return sh_err_prefix(e, "%s", path);
+    return 0;
+}
+
+/* The start token and up to `length` - 1 ids from ids[at] on; gives how many ids were used. */
+static int cut(struct sh_texts *t, const char *path, int part, const struct sh_ids *ids, size_t at, int length)
+{
+    int bos = sh_tokenizer_bos(t->tokenizer), n = 0, used = 0;
+    int32_t *tokens = xmalloc((size_t)length * sizeof *tokens);
+    if (bos >= 0)
+        tokens[n++] = bos;
+    while (n < length && at + (size_t)used < ids->n)
+        tokens[n++] = ids->at[at + (size_t)used++];
+    add(t, path, part, tokens, n);
+    free(tokens);
+    return used;
+}
+
+int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    struct sh_ids ids = {0};
+    int length = t->length ? t->length : t->max_pos;
+    if (full(t))
+        return 0;
+    if (read_whole(path, &text, &bytes, e))
+        return -1;
+    int bad = encode(t, text, bytes, path, &ids, e);
+    free(text);
+    if (!bad && !ids.n)
+        bad = sh_fail(e, "%s: holds no text, expected at least one token", path);
+    size_t whole = (size_t)(length - (sh_tokenizer_bos(t->tokenizer) >= 0)), at = 0;
+    for (int part = 0; !bad && !full(t) && at < ids.n; part++) {
+        if (part && ids.n - at < whole)
+            break;
+        at += (size_t)cut(t, path, part, &ids, at, length);
+    }
+    free(ids.at);
+    return bad;
+}
+
+static int one_document(struct sh_texts *t, const char *path, const char *field, int line, const json_t *item,
+                        struct sh_err *e)
+{
+    const json_t *text = json_object_get(item, field);
+    struct sh_ids ids = {0};
+    if (!json_is_string(text))
+        return sh_fail(e, "%s: line %d: no text in field \"%s\", expected a string", path, line, field);
+    int length = t->length ? t->length : t->max_pos;
+    int bad = encode(t, json_string_value(text), json_string_length(text), path, &ids, e);
+    if (bad)
+        return sh_err_prefix(e, "line %d", line);
+    if (ids.n)                                  /* an empty document is no error among many */
+        cut(t, path, line - 1, &ids, 0, length);
+    free(ids.at);
+    return 0;
+}
+
+static int one_line_of_ids(struct sh_texts *t, const char *path, int line, const json_t *item, struct sh_err *e)
+{
+    const json_t *list = item;
+    if (json_is_object(item) && !(list = json_object_get(item, "tokens")))
+        list = json_object_get(item, "ids");
+    size_t n = json_array_size(list);
+    if (!json_is_array(list) || !n)
+        return sh_fail(e, "%s: line %d: expected a JSON array of token ids (or an object with it as \"tokens\")",
+                       path, line);
+    if (t->length && n > (size_t)t->length)
+        n = (size_t)t->length;
+    if (n > (size_t)t->max_pos)
+        return sh_fail(e, "%s: line %d: %zu tokens, the model knows %d positions", path, line, n, t->max_pos);
+    int32_t *tokens = xmalloc(n * sizeof *tokens);
+    int bad = 0;
+    for (size_t i = 0; i < n && !bad; i++) {
+        const json_t *id = json_array_get(list, i);
+        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= t->n_vocab)
+            bad = sh_fail(e, "%s: line %d: element %zu is no token id, expected a whole number from 0 to %d", path,
+                          line, i, t->n_vocab - 1);
+        else
+            tokens[i] = (int32_t)json_integer_value(id);
+    }
+    if (!bad)
+        add(t, path, line - 1, tokens, (int)n);
+    free(tokens);
+    return bad;
+}
+
+/* Walk over the JSON values of a file, one a line; field NULL: lines of ids. */
+static int each_line(struct sh_texts *t, const char *path, const char *field, struct sh_err *e)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t got;
+    int number = 0, bad = 0, before = t->n;
+    while (!bad && !full(t) && (got = getline(&line, &cap, f)) >= 0) {
+        json_error_t problem;
+        number++;
+        if (strspn(line, " \t\r\n") == (size_t)got)
+            continue;
+        json_t *item = json_loadb(line, (size_t)got, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &problem);
+        if (!item)
+            bad = sh_fail(e, "%s: line %d is not JSON: %s", path, number, problem.text);
+        else
+            bad = field ? one_document(t, path, field, number, item, e) : one_line_of_ids(t, path, number, item, e);
+        json_decref(item);
+    }
+    if (!bad && ferror(f))
+        bad = sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
+    if (!bad && t->n == before && !full(t))
+        bad = sh_fail(e, "%s: holds nothing, expected one JSON value a line", path);
+    free(line);
+    fclose(f);
+    return bad;
+}
+
+int sh_texts_jsonl(struct sh_texts *t, const char *path, const char *field, struct sh_err *e)
+{
+    return each_line(t, path, field, e);
+}
+
+int sh_texts_tokens(struct sh_texts *t, const char *path, struct sh_err *e)
+{
+    return each_line(t, path, NULL, e);
+}

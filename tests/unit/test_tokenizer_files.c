@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/model/tokenizer: files that are faulty or hostile. Each fault has its sentence. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/rng.h"
+#include "src/model/tokenizer.h"
+#include "tests/tap.h"
+#include "tests/unit/scratch.h"
+
+static char *golden(const char *name)
+{
+    char *path = xasprintf("tokenizers/%s", name);
+    const char *found = tap_golden(path);
+    free(path);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(found);
+    return xstrdup(found);
+}
+
+static json_t *golden_json(const char *name)
+{
+    json_error_t error;
+    char *path = golden(name);
+    json_t *root = json_load_file(path, JSON_ALLOW_NUL, &error);
+    free(path);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(root);
+    return root;
+}
+
+static struct sh_tokenizer *open_text(const char *tokenizer_json, struct sh_err *e)
+{
+    scratch_write("tokenizer.json", tokenizer_json, strlen(tokenizer_json));
+    return sh_tokenizer_open(scratch_folder(), e);
+}
+
+/* The folder as it now is must be refused, saying `why`. */
+static int refuses(const char *why)
+{
+    struct sh_err e = {0};
+    struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
+    int fine = !t && strstr(e.text, why) && strstr(e.text, scratch_folder());
+    if (!fine)
+        printf("# expected \"%s\", found \"%s\"\n", why, t ? "an open tokenizer" : e.text);
+    sh_tokenizer_free(t);
+    return fine;
+}
+
+#define MODEL(vocab, merges) \
+    "\"model\":{\"type\":\"BPE\",\"vocab\":" vocab ",\"merges\":" merges "}"
+#define AB MODEL("{\"a\":0,\"b\":1,\"ab\":2}", "[\"a b\"]")
+
+static void refused_tokenizer_json(void)
+{
+    static const struct { const char *content, *why; } bad[] = {
+        {"", "not valid JSON"},
+        {"[]", "found an array, expected an object"},
+        {"{" AB, "not valid JSON"},
+        {"{" AB "," AB "}", "duplicate object key"},
+        {"{}", "model: found nothing"},
+        {"{\"model\":7}", "model: found an integer"},
+        {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", "Unigram is not supported"},
+        {"{\"model\":{\"type\":3,\"vocab\":{\"a\":0}}}", "type: an integer is not supported"},
+        {"{\"model\":{\"vocab\":{\"a\":0}}}", "neither a type nor merges"},
+        {"{" MODEL("[]", "[]") "}", "vocab: found an array"},
+        {"{" MODEL("{}", "[]") "}", "no token in it"},
+        {"{" MODEL("{\"a\":\"0\"}", "[]") "}", "token \"a\": found a string"},
+        {"{" MODEL("{\"a\":1.5}", "[]") "}", "token \"a\": found a real number"},
+        {"{" MODEL("{\"a\":-1}", "[]") "}", "\"a\" has id -1"},
+        {"{" MODEL("{\"a\":4194304}", "[]") "}", "\"a\" has id 4194304"},
+        {"{" MODEL("{\"a\":9223372036854775807}", "[]") "}", "id 9223372036854775807"},
+        {"{" MODEL("{\"a\":99999999999999999999}", "[]") "}", "too big integer"},
+        {"{" MODEL("{\"a\":0,\"b\":0}", "[]") "}", "tokens \"a\" and \"b\" both have id 0"},
+        {"{" MODEL("{\"a\":0,\"a\":1}", "[]") "}", "duplicate object key"},
+        {"{" MODEL("{\"a\":0}", "{}") "}", "merges: found an object"},
+        {"{" MODEL("{\"a\":0}", "[\"a b\"]") "}",
+         "merges: number 0: token \"b\" is not in the vocabulary"},
+        {"{" MODEL("{\"a\":0,\"b\":1}", "[\"a b\"]") "}", "token \"ab\" is not in the vocabulary"},
+        {"{" MODEL("{\"a\":0}", "[\"aa\"]") "}", "two tokens with one space between"},
+        {"{" MODEL("{\"a\":0}", "[\"a a a\"]") "}", "two tokens with one space between"},
+        {"{" MODEL("{\"a\":0}", "[[\"a\"]]") "}", "found an array"},
+        {"{" MODEL("{\"a\":0}", "[[\"a\",1]]") "}", "found an integer in a pair"},
+        {"{" MODEL("{\"a\":0}", "[7]") "}", "merges: number 0: found an integer"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"unk_token\":\"b\"}}",
+         "unk_token: \"b\""},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"unk_token\":1}}",
+         "unk_token: found an integer"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"dropout\":0.1}}", "dropout"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"fuse_unk\":1}}",
+         "fuse_unk: found an integer"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"end_of_word_suffix\":\"</w>\"}}",
+         "end_of_word_suffix"},
+        {"{\"normalizer\":{\"type\":\"Lowercase\"}," AB "}",
+         "normalizer: Lowercase is not supported"},
+        {"{\"normalizer\":{\"type\":\"Sequence\"}," AB "}", "expected an array of normalizers"},
+        {"{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Bert\"}]}," AB "}",
+         "Bert is not"},
+        {"{\"normalizer\":\"NFC\"," AB "}", "normalizer: found a string"},
+        {"{\"normalizer\":{\"type\":\"Prepend\"}," AB "}",
+         "normalizer: Prepend: prepend: found nothing"},
+        {"{\"normalizer\":{\"type\":\"Replace\",\"content\":\"\",\"pattern\":"
+         "{\"String\":\"\"}}," AB "}",
+         "is empty"},
+        {"{\"pre_tokenizer\":{\"type\":\"Whitespace\"}," AB "}",
+         "pre_tokenizer: Whitespace is not supported"},
+        {"{\"pre_tokenizer\":[]," AB "}", "pre_tokenizer: found an array"},
+        {"{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"use_regex\":\"no\"}," AB "}",
+         "use_regex: found a string"},
+        {"{\"pre_tokenizer\":{\"type\":\"Split\"}," AB "}", "behavior: found nothing"},
+        {"{\"pre_tokenizer\":{\"type\":\"Split\",\"behavior\":\"Odd\"}," AB "}",
+         "behavior: Odd is not"},
+        {"{\"decoder\":{\"type\":\"WordPiece\"}," AB "}", "decoder: WordPiece is not supported"},
+        {"{\"decoder\":{\"type\":\"Strip\",\"content\":\"ab\",\"start\":1,\"stop\":0}," AB "}",
+         "one character"},
+        {"{\"decoder\":{\"type\":\"Strip\",\"content\":\"a\",\"start\":-1,\"stop\":0}," AB "}",
+         "two counts"},
+        {"{\"post_processor\":{\"type\":\"BertProcessing\"}," AB "}",
+         "post_processor: BertProcessing is not"},
+        {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]}," AB "}",
+         "one special token in front"},
+        {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":"
+         "[{\"SpecialToken\":{\"id\":\"x\"}},"
+         "{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"x\":{\"ids\":[9]}}}," AB "}",
+         "id of one known token"},
+        {"{\"added_tokens\":{}," AB "}", "added_tokens: found an object"},
+        {"{\"added_tokens\":[1]," AB "}", "added_tokens: number 0: found an integer"},
+        {"{\"added_tokens\":[{\"id\":5}]," AB "}", "content: found nothing"},
+        {"{\"added_tokens\":[{\"content\":\"x\"}]," AB "}", "id: found nothing"},
+        {"{\"added_tokens\":[{\"content\":\"x\",\"id\":-5}]," AB "}", "id -5"},
+        {"{\"added_tokens\":[{\"content\":\"x\",\"id\":2147483648}]," AB "}", "id 2147483648"},
+        {"{\"added_tokens\":[{\"content\":\"x\",\"id\":1}]," AB "}", "id 1 is also that of \"b\""},
+        {"{\"added_tokens\":[{\"content\":\"a\",\"id\":7}]," AB "}",
+         "but the vocabulary gives it 0"},
+        {"{\"added_tokens\":[{\"content\":\"x\",\"id\":7,\"lstrip\":2}]," AB "}",
+         "lstrip: found an integer"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        scratch_write("tokenizer.json", bad[i].content, strlen(bad[i].content));
+        CU_ASSERT(refuses(bad[i].why));
+    }
+    scratch_clear();
+}
+
+static void refused_patterns(void)
+{
+    static const struct { const char *regex, *why; } bad[] = {
+        {"(", "missing closing parenthesis"},   {"[a-", "missing terminating ]"},  {"[a&&b]",
+         "intersection &&"},
+        {"[a[^b]]", "inner set"},               {"\\\\h+", "\\h at byte 0"},       {"[\\\\W]",
+         "\\W within brackets"},
+        {"a{1,3}+", "repeated interval"},       {"\\\\p{Nope}", "unknown property"}, {"\\\\C",
+         "\\C"},
+        {"\\\\", "\\ at end of pattern"},       {"\\\\p{", "malformed"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char *text = xasprintf("{\"pre_tokenizer\":{\"type\":\"Split\",\"behavior\":\"Isolated\","
+                               "\"pattern\":{\"Regex\":\"%s\"}}," AB "}", bad[i].regex);
+        scratch_write("tokenizer.json", text, strlen(text));
+        CU_ASSERT(refuses(bad[i].why));
+        free(text);
+    }
+    scratch_clear();
+}
+
+static void catastrophic_regex(void)
+{
+    struct sh_err e = {0};
+    struct sh_tokenizer *t = open_text("{\"pre_tokenizer\":{\"type\":\"Split\","
+                                       "\"behavior\":\"Isolated\",\"pattern\":"
+                                       "{\"Regex\":\"(?:a+)+[bc]\"}}," AB "}", &e);
+    struct sh_ids ids = {0};
+    char text[64];
+    memset(text, 'a', sizeof text);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+    CU_ASSERT(sh_tokenizer_encode(t, "aab", 3, 0, &ids, &e) == 0 && ids.n == 2);
+    CU_ASSERT(sh_tokenizer_encode(t, text, sizeof text, 0, &ids, &e) == -1 && ids.n == 2);
+    CU_ASSERT(strstr(e.text, "gave up at byte 0 of 64: match limit exceeded") != NULL);
+    free(ids.at);
+    sh_tokenizer_free(t);
+    scratch_clear();
+}
+
+static void holes_and_missing_characters(void)
+{
+    struct sh_err e = {0};
+    struct sh_tokenizer *t = open_text("{\"added_tokens\":[{\"content\":\"<x>\",\"id\":9}],"
+                                       MODEL("{\"a\":3,\"b\":0,\"ab\":7}",
+                                             "[[\"a\",\"b\"]]") "}", &e);
+    struct sh_ids ids = {0};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+    CU_ASSERT(sh_tokenizer_size(t) == 10 && sh_tokenizer_bos(t) == -1);
+    CU_ASSERT_PTR_NULL(sh_tokenizer_piece(t, 1));
+    CU_ASSERT(sh_tokenizer_encode(t, "aab<x>", 6, 1, &ids, &e) == 0);
+    CU_ASSERT(ids.n == 3 && ids.at[0] == 3 && ids.at[1] == 7 && ids.at[2] == 9);
+    CU_ASSERT(sh_tokenizer_encode(t, "ab\xc3\xa9", 4, 1, &ids, &e) == -1 && ids.n == 3);
+    CU_ASSERT(strstr(e.text, "no token for the character U+00E9") != NULL);
+    free(ids.at);
+    sh_tokenizer_free(t);
+    scratch_clear();
+}
+
+static void refused_folders(void)
+{
+    const char *vocab = "{\"a\":0,\"b\":1,\"ab\":2}";
+    const char *config = "{\"add_bos_token\":true,\"bos_token\":\"q\","
+                         "\"model_max_length\":1000000000000000019884624838656}";
+    CU_ASSERT(refuses("neither tokenizer.json nor vocab.json"));
+    scratch_write("tokenizer.model", "x", 1);
+    CU_ASSERT(refuses("SentencePiece"));
+    scratch_write("vocab.json", vocab, strlen(vocab));
+    CU_ASSERT(refuses("tokenizer.model"));
+    scratch_write("merges.txt", "#version: 0.2\na b\nb\n", 20);
+    CU_ASSERT(refuses("merges: number 1: found \"b\""));
+    scratch_write("merges.txt", "a b\n\xff \n", 8);
+    CU_ASSERT(refuses("line 2 is not UTF-8"));
+    scratch_write("merges.txt", "a b\r\n", 5);
+    scratch_write("special_tokens_map.json", "{", 1);
+    CU_ASSERT(refuses("special_tokens_map.json: not valid JSON"));
+    scratch_write("special_tokens_map.json", "{\"pad_token\":\"p\"}", 17);
+    scratch_write("tokenizer_config.json", "{\"tokenizer_class\":\"CLIPTokenizer\"}", 35);
+    CU_ASSERT(refuses("CLIPTokenizer without a tokenizer.json is not supported"));
+    scratch_write("tokenizer_config.json", "{\"add_bos_token\":true}", 22);
+    CU_ASSERT(refuses("bos_token: found nothing"));
+    scratch_write("tokenizer_config.json", config, strlen(config));
+    struct sh_err e = {0};
+    struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+    CU_ASSERT(sh_tokenizer_size(t) == 5 && sh_tokenizer_bos(t) == 3);     /* q and p are next */
+    CU_ASSERT_STRING_EQUAL(sh_tokenizer_piece(t, 4), "p");
+    sh_tokenizer_free(t);
+    scratch_write("tokenizer_config.json", "{\"add_eos_token\":true}", 22);
+    CU_ASSERT(refuses("add_eos_token"));
+    scratch_clear();
+}
+
+/* Cut short, or with bytes changed, a file is refused or opens as some tokenizer; never worse. */
+static void damaged_files(void)
+{
+    static const char *const kinds[] = {"gpt2_bpe/tokenizer.json", "llama2_sp/tokenizer.json"};
+    static const char text[] = "<s> The work\xc3\xa9 12 <|endoftext|>";
+    for (int k = 0; k < 2; k++) {
+        json_t *root = golden_json(kinds[k]);
+        char *whole = json_dumps(root, 0);
+        size_t n = strlen(whole), opened = 0;
+        json_decref(root);
+        for (size_t cut = 0; cut < n; cut += 997) {
+            scratch_write("tokenizer.json", whole, cut);
+            CU_ASSERT(refuses("not valid JSON"));
+        }
+        for (uint64_t i = 0; i < 300; i++) {
+            struct sh_err e = {0};
+            struct sh_ids ids = {0};
+            size_t at = sh_rng(2, 2 * i) % (i % 2 ? n : 1500), bytes;
+            char old = whole[at];
+            whole[at] = "0129\"ab\\[]{}:,"[sh_rng(2, 2 * i + 1) % 14];
+            if (i % 3 == 0)
+                whole[at] = (char)(sh_rng(3, i) & 255);
+            scratch_write("tokenizer.json", whole, n);
+            struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
+            CU_ASSERT(t != NULL || e.text[0]);
+            if (t && sh_tokenizer_encode(t, text, sizeof text - 1, 1, &ids, &e) == 0)
+                free(sh_tokenizer_decode(t, ids.at, ids.n, &bytes));
+            opened += t != NULL;
+            free(ids.at);
+            sh_tokenizer_free(t);
+            whole[at] = old;
+        }
+        CU_ASSERT(opened > 0 && opened < 300);
+        free(whole);
+    }
+    scratch_clear();
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        {"tokenizer.json: each fault has its sentence", refused_tokenizer_json},
+        {"regular expressions: each fault has its sentence", refused_patterns},
+        {"a regular expression that explodes is stopped", catastrophic_regex},
+        {"vocabulary with holes, characters without a token", holes_and_missing_characters},
+        {"folders: each fault has its sentence", refused_folders},
+        {"damaged files", damaged_files},
+        {0}};
+    return tap_run("tokenizer_files", tests);
+}

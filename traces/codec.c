@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See codec.h: zstd frames, byte planes, and dense blocks. Sparse blocks are in sparse.c. */
+#include "traces/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "src/base/mem.h"
+#include "src/base/num.h"
+#include "src/base/score.h"
+#include "traces/sparse.h"
+
+enum { LEVEL = 1 };                     /* codes are noise to a match finder: higher levels gain 1 % */
+
+size_t sh_codec_width(enum sh_codec codec)
+{
+    return codec == SH_CODEC_F32 ? 4 : codec == SH_CODEC_F16 ? 2 : 1;
+}
+
+size_t sh_codec_bytes(const void *from, size_t bytes, unsigned char **out)
+{
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    size_t bound = ZSTD_compressBound(bytes);
+    *out = xmalloc(bound);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, LEVEL);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+    size_t n = ZSTD_compress2(context, *out, bound, from, bytes);
+    ZSTD_freeCCtx(context);
+    *out = xreallocarray(*out, 1, n);   /* cannot fail: the bound is zstd's own */
+    return n;
+}
+
+int sh_codec_unbytes(const void *blob, size_t bytes, size_t limit, unsigned char **out, size_t *n, struct sh_err *e)
+{
+    unsigned long long size = ZSTD_getFrameContentSize(blob, bytes);
+    if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN)
+        return sh_fail(e, "not a zstd frame with a stated size");
+    if (size > limit)
+        return sh_fail(e, "a zstd frame of %llu bytes where at most %zu were expected", size, limit);
+    unsigned char *to = xmalloc((size_t)size);
+    size_t got = ZSTD_decompress(to, (size_t)size, blob, bytes);
+    if (ZSTD_isError(got) || got != size) {
+        free(to);
+        return sh_fail(e, "damaged: %s", ZSTD_isError(got) ? ZSTD_getErrorName(got) : "shorter than stated");
+    }
+    *out = to;
+    *n = (size_t)size;
+    return 0;
+}
+
+/* [count][width] to [width][count] */
+static void to_planes(unsigned char *to, const unsigned char *from, size_t count, size_t width)
+{
+    for (size_t b = 0; b < width; b++)
+        for (size_t i = 0; i < count; i++)
+            to[b * count + i] = from[i * width + b];
+}
+
+static void from_planes(unsigned char *to, const unsigned char *from, size_t count, size_t width)
+{
+    for (size_t b = 0; b < width; b++)
+        for (size_t i = 0; i < count; i++)
+            to[i * width + b] = from[b * count + i];
+}
+
+size_t sh_codec_dense(enum sh_codec codec, const void *packed, size_t count, unsigned char **out)
+{
+    size_t width = sh_codec_width(codec);
+    if (width == 1)
+        return sh_codec_bytes(packed, count, out);
+    unsigned char *planes = xmalloc(count * width);
+    to_planes(planes, packed, count, width);
+    size_t n = sh_codec_bytes(planes, count * width, out);
+    free(planes);
+    return n;
+}
+
+/* The packed numbers of a dense block, checked against the row's own counts. */
+static int unpack_dense(const struct sh_block *b, unsigned char **packed, size_t *count, struct sh_err *e)
+{
+    size_t width = sh_codec_width((enum sh_codec)b->codec), bytes;
+    *count = sh_rows_scores(b->first_row, b->n_rows, b->window);
+    unsigned char *planes;
+    if (sh_codec_unbytes(b->blob, b->bytes, *count * width, &planes, &bytes, e))
+        return -1;
+    if (bytes != *count * width) {
+        free(planes);
+        return sh_fail(e, "%zu bytes of scores where %zu were expected", bytes, *count * width);
+    }
+    *packed = planes;
+    if (width > 1) {
+        *packed = xmalloc(bytes);
+        from_planes(*packed, planes, *count, width);
+        free(planes);
+    }
+    return 0;
+}
+
+static void to_scores(float *to, const unsigned char *packed, size_t count, int codec)
+{
+    if (codec == SH_CODEC_F32) {
+        memcpy(to, packed, count * sizeof *to);
+    } else if (codec == SH_CODEC_F16) {
+        for (size_t i = 0; i < count; i++) {
+            uint16_t h;
+            memcpy(&h, packed + 2 * i, 2);
+            to[i] = sh_f16_to_f32(h);
+        }
+    } else {
+        float level[256];
+        for (int c = 0; c < 256; c++)
+            level[c] = sh_log8_to_score((uint8_t)c);
+        for (size_t i = 0; i < count; i++)
+            to[i] = level[packed[i]];
+    }
+}
+
+static int dense_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
+{
+    unsigned char *packed;
+    size_t count;
+    if (unpack_dense(b, &packed, &count, e))
+        return -1;
+    float *scores = xmalloc(count * sizeof *scores), *at = scores;
+    to_scores(scores, packed, count, b->codec);
+    free(packed);
+    for (int t = b->first_row; t < b->first_row + b->n_rows; t++) {
+        int start = sh_row_start(t, b->window);
+        struct sh_row row = {.q = t, .first_key = start, .n = t + 1 - start, .score = at};
+        if (fn(to, &row))
+            break;
+        at += row.n;
+    }
+    free(scores);
+    return 0;
+}
+
+int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
+{
+    enum { MOST = 1 << 22 };            /* tokens; keeps every product below far from overflow */
+    if (b->first_row < 0 || b->n_rows < 1 || b->window < 0 || b->first_row > MOST || b->n_rows > MOST)
+        return sh_fail(e, "rows %d + %d with window %d make no block", b->first_row, b->n_rows, b->window);
+    int base = b->codec & ~SH_CODEC_SPARSE;
+    if (base < SH_CODEC_F32 || base > SH_CODEC_LOG8)
+        return sh_fail(e, "codec %d is unknown", b->codec);
+    return b->codec & SH_CODEC_SPARSE ? sh_sparse_rows(b, fn, to, e) : dense_rows(b, fn, to, e);
+}
+
+int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct sh_err *e)
+{
+    unsigned char *codes;
+    size_t count;
+    if (unpack_dense(b, &codes, &count, e))
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        histogram[codes[i]]++;
+    free(codes);
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of attention to bytes and back. All formats end in zstd frames with checksums.
+ *
+ * Dense (f32, f16, log8): the packed rows of src/base/score.h, one after another. f32 and f16 are
+ * split into byte planes first, which is what makes them compress.
+ *
+ * Sparse: of each row only the scores >= 1/n (n = visible keys), and the mass of the others. Four
+ * zstd frames behind their lengths (u32 each): number of stored scores per row (u32), residual mass
+ * per row (f32), gaps between stored keys (a byte each; 255 means "255 more and go on"), values.
+ * Values are f32, or one code (log8) relative to the row's mean: code c > 0 stands for the interval
+ * (b[c], b[c+1]] / n of a lattice b in which every whole number up to 100 is a boundary and no cell
+ * is wider than the log8 step. So "score > K/n" is answered exactly for whole K <= 100, and every
+ * stored score is within 4 %. Code 0 stands for exactly 1/n. */
+#ifndef SH_TRACES_CODEC_H
+#define SH_TRACES_CODEC_H
+
+#include "traces/trace.h"
+
+/* Bytes that one packed score takes before zstd. */
+size_t sh_codec_width(enum sh_codec codec);
+
+/* Encode packed rows (format of `codec`, `count` scores) into a new buffer, *out is the caller's. */
+size_t sh_codec_dense(enum sh_codec codec, const void *packed, size_t count, unsigned char **out);
+
+/* Encode f32 rows [first_row, +n_rows) sparsely; codec is SH_CODEC_F32 or SH_CODEC_LOG8. */
+size_t sh_codec_sparse(enum sh_codec codec, const float *rows, int first_row, int n_rows, int window,
+                       unsigned char **out);
+
+/* Bytes as they are through zstd and back; `limit` bounds what a hostile frame may unpack to. */
+size_t sh_codec_bytes(const void *from, size_t bytes, unsigned char **out);
+int sh_codec_unbytes(const void *blob, size_t bytes, size_t limit, unsigned char **out, size_t *n, struct sh_err *e);
+
+/* One decoded row. Dense: score[n]. Sparse: key[n_stored] (ascending) and score[n_stored], and the
+ * mass of the scores that were not stored. Pointers are valid during the callback. */
+struct sh_row {
+    int q, first_key, n;
+    int sparse, n_stored;
+    const int *key;
+    const float *score;
+    float residual;
+};
+
+typedef int (*sh_row_fn)(void *to, const struct sh_row *row);           /* nonzero stops */
+
+/* Decode one block and hand out its rows in order. -1: the blob is not what its row says. */
+int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
+
+/* Order-0 entropy in bits of the codes of a log8 block: what an ideal coder of single codes needs.
+ * Adds the block's code counts to histogram[256]. */
+int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct sh_err *e);
+
+#endif

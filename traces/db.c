@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See db.h and store.h. */
+#include "traces/db.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+#include "traces/schema.inc"
+
+enum { APPLICATION_ID = 0x53485253, STORE_VERSION = 1 };
+
+int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
+{
+    int code = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
+    sh_fail(e, "%s: %s: %s%s%s", s->path, doing, sqlite3_errmsg(s->db), system ? ": " : "",
+            system ? strerror(system) : "");
+    if ((code & 0xff) == SQLITE_FULL || system == ENOSPC)
+        sh_hint(e, "the disk is full; what was committed is whole: free some space and give the same command again");
+    else if ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED)
+        sh_hint(e, "another program is writing to this file");
+    return -1;
+}
+
+int sh_db_exec(struct sh_store *s, const char *sql, const char *doing, struct sh_err *e)
+{
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : sh_db_fail(s, doing, e);
+}
+
+sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql, const char *types, ...)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) != SQLITE_OK) {
+        sh_db_fail(s, "preparing a query", e);
+        return NULL;
+    }
+    va_list args;
+    va_start(args, types);
+    for (int i = 1; *types; types++, i++) {
+        if (*types == 'i') {
+            sqlite3_bind_int(q, i, va_arg(args, int));
+        } else if (*types == 'l') {
+            sqlite3_bind_int64(q, i, va_arg(args, long long));
+        } else if (*types == 'r') {
+            sqlite3_bind_double(q, i, va_arg(args, double));        /* NaN is stored as NULL */
+        } else if (*types == 't') {
+            sqlite3_bind_text(q, i, va_arg(args, const char *), -1, SQLITE_TRANSIENT);
+        } else {
+            const void *at = va_arg(args, const void *);
+            sqlite3_bind_blob(q, i, at, va_arg(args, int), SQLITE_STATIC);
+        }
+    }
+    va_end(args);
+    return q;
+}
+
+int sh_db_step(struct sh_store *s, sqlite3_stmt *q, const char *doing, struct sh_err *e)
+{
+    int code = sqlite3_step(q);
+    return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : sh_db_fail(s, doing, e);
+}
+
+int sh_db_once(struct sh_store *s, sqlite3_stmt *q, const char *doing, struct sh_err *e)
+{
+    if (!q)
+        return -1;
+    int code = sh_db_step(s, q, doing, e);
+    sqlite3_finalize(q);
+    return code < 0 ? -1 : 0;
+}
+
+static int pragma(struct sh_store *s, const char *name, struct sh_err *e)
+{
+    char sql[64];
+    snprintf(sql, sizeof sql, "PRAGMA %s", name);
+    sqlite3_stmt *q = sh_db_query(s, e, sql, "");
+    int value = q && sqlite3_step(q) == SQLITE_ROW ? sqlite3_column_int(q, 0) : -1;
+    sqlite3_finalize(q);
+    return value;
+}
+
+/* Refuse what is not ours before anything is written to it. */
+static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT count(*) FROM sqlite_schema", "");
+    int got = q ? sqlite3_step(q) : SQLITE_ERROR, n = got == SQLITE_ROW ? sqlite3_column_int(q, 0) : 0;
+    if (got != SQLITE_ROW) {
+        int code = sqlite3_errcode(s->db);
+        sh_db_fail(s, "reading its first page", e);
+        if (code == SQLITE_NOTADB)
+            sh_fail(e, "%s: is not a SQLite database, expected a trace store made by shears trace", s->path);
+    }
+    sqlite3_finalize(q);
+    if (got != SQLITE_ROW)
+        return -1;
+    int application = pragma(s, "application_id", e), version = pragma(s, "user_version", e);
+    *is_new = n == 0 && application == 0 && version == 0;
+    if (*is_new)
+        return 0;
+    if (application != APPLICATION_ID)
+        return sh_fail(e, "%s: is a database of another program (application id 0x%08x, expected 0x%08x)", s->path,
+                       (unsigned)application, (unsigned)APPLICATION_ID);
+    if (version != STORE_VERSION)
+        return sh_fail(e, "%s: has store version %d, this program reads version %d%s", s->path, version, STORE_VERSION,
+                       version > STORE_VERSION ? ": it was written by a newer shears" : "");
+    return 0;
+}
+
+static int make_schema(struct sh_store *s, struct sh_err *e)
+{
+    char sql[128];
+    snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d;", APPLICATION_ID, STORE_VERSION);
+    if (sh_db_exec(s, "BEGIN IMMEDIATE", "making the tables", e) || sh_db_exec(s, sh_schema, "making the tables", e) ||
+        sh_db_exec(s, sql, "making the tables", e))
+        return -1;
+    return sh_db_exec(s, "COMMIT", "making the tables", e);
+}
+
+static struct sh_store *connect_to(const char *path, int flags, struct sh_err *e)
+{
+    struct sh_store *s = xcalloc(1, sizeof *s);
+    s->path = xstrdup(path);
+    s->writes = flags & SQLITE_OPEN_READWRITE;
+    if (sqlite3_open_v2(path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+        sh_db_fail(s, "opening the trace store", e);
+        sh_store_close(s);
+        return NULL;
+    }
+    sqlite3_busy_timeout(s->db, 5000);
+    sqlite3_extended_result_codes(s->db, 1);
+    return s;
+}
+
+static int exists(const char *path, struct sh_err *e)
+{
+    struct stat about;
+    if (stat(path, &about))
+        return sh_fail(e, "%s: cannot be opened: %s", path, strerror(errno));
+    if (!S_ISREG(about.st_mode))
+        return sh_fail(e, "%s: is not a file, expected a trace store", path);
+    return 0;
+}
+
+/* For writing a folder must be writable too: SQLite keeps its journal beside the file. */
+static int folder_writable(const char *path, struct sh_err *e)
+{
+    char *folder = xstrdup(path), *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0';
+    const char *where = slash ? folder : ".";
+    int bad = access(where, W_OK | X_OK) ? sh_fail(e, "%s: folder %s cannot be written to: %s", path, where,
+                                                   strerror(errno)) : 0;
+    free(folder);
+    return bad;
+}
+
+struct sh_store *sh_store_create(const char *path, struct sh_err *e)
+{
+    int is_new;
+    if (folder_writable(path, e))
+        return NULL;
+    struct sh_store *s = connect_to(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
+    if (!s)
+        return NULL;
+    if (check_owner(s, &is_new, e) ||
+        (is_new && sh_db_exec(s, "PRAGMA page_size = 65536", "setting it up", e)) ||
+        sh_db_exec(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256",
+                   "setting it up", e) ||
+        (is_new && make_schema(s, e))) {
+        sh_store_close(s);
+        return NULL;
+    }
+    return s;
+}
+
+static struct sh_store *open_existing(const char *path, int flags, struct sh_err *e)
+{
+    int is_new;
+    if (exists(path, e))
+        return NULL;
+    struct sh_store *s = connect_to(path, flags, e);
+    if (s && check_owner(s, &is_new, e)) {
+        sh_store_close(s);
+        return NULL;
+    }
+    if (s && is_new) {
+        sh_fail(e, "%s: is empty, expected a trace store made by shears trace", path);
+        sh_store_close(s);
+        return NULL;
+    }
+    return s;
+}
+
+struct sh_store *sh_store_open(const char *path, struct sh_err *e)
+{
+    return open_existing(path, SQLITE_OPEN_READONLY, e);
+}
+
+struct sh_store *sh_store_update(const char *path, struct sh_err *e)
+{
+    return open_existing(path, SQLITE_OPEN_READWRITE, e);
+}
+
+/* Leaving WAL mode on the way out makes the file whole in itself: it can be copied, and read from a
+ * folder that cannot be written to. It fails harmlessly while somebody else has the file open. */
+void sh_store_close(struct sh_store *s)
+{
+    if (!s)
+        return;
+    if (s->db && s->writes)
+        sqlite3_exec(s->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+    sqlite3_close(s->db);
+    free(s->path);
+    free(s);
+}
+
+const char *sh_store_path(const struct sh_store *s)
+{
+    return s->path;
+}
+
+int sh_store_check_pages(struct sh_store *s, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e, "PRAGMA integrity_check(1)", "");
+    int got = q ? sh_db_step(s, q, "checking its pages", e) : -1;
+    if (got == 1 && strcmp((const char *)sqlite3_column_text(q, 0), "ok"))
+        got = sh_fail(e, "%s: damaged: %s", s->path, (const char *)sqlite3_column_text(q, 0));
+    sqlite3_finalize(q);
+    return got < 0 ? -1 : 0;
+}

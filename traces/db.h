@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connection, for store.c and store_read.c only: opening, refusing foreign files, errors that
+ * name the file, and prepared statements. */
+#ifndef SH_TRACES_DB_H
+#define SH_TRACES_DB_H
+
+#include <sqlite3.h>
+
+#include "traces/store.h"
+
+struct sh_store {
+    sqlite3 *db;
+    char *path;
+    int writes;
+};
+
+/* Fill e with "PATH: doing what: SQLite's reason". -1. */
+int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e);
+
+int sh_db_exec(struct sh_store *s, const char *sql, const char *doing, struct sh_err *e);
+
+/* Prepare and bind: i int, l long long, r double, t text (NULL allowed), b blob + int size. NULL on error. */
+sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql, const char *types, ...);
+
+/* One step: 1 row, 0 done, -1 error. sh_db_once also finalises and expects no row. */
+int sh_db_step(struct sh_store *s, sqlite3_stmt *q, const char *doing, struct sh_err *e);
+int sh_db_once(struct sh_store *s, sqlite3_stmt *q, const char *doing, struct sh_err *e);
+
+#endif

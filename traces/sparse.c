@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See codec.h. Comparisons with K/n are made in double, as the statistics make them. */
+#include "traces/sparse.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/num.h"
+#include "src/base/score.h"
+
+enum {
+    WHOLE = 100,                        /* the largest K that is a boundary      */
+    CODES = 256,
+    N_FRAME = 4
+};
+
+static double boundary[CODES + 1];      /* in units of the row's mean; code c: (boundary[c], boundary[c + 1]] */
+static pthread_once_t built = PTHREAD_ONCE_INIT;
+
+static void build(void)
+{
+    int n = 1;
+    for (int k = 1; k < WHOLE; k++) {
+        int cells = (int)ceil(log((k + 1.0) / k) / (double)SH_LOG8_STEP);
+        for (int i = 0; i < cells; i++)
+            boundary[n++] = i ? k * pow((k + 1.0) / k, (double)i / cells) : k;
+    }
+    for (int i = 0; n <= CODES; i++)
+        boundary[n++] = WHOLE * exp(i * (double)SH_LOG8_STEP);
+}
+
+static unsigned char code_of(float score, int keys)
+{
+    int low = 0, high = CODES;          /* boundary[low] / n < score <= boundary[high] / n */
+    while (high - low > 1) {
+        int mid = (low + high) / 2;
+        if ((double)score > boundary[mid] / keys)
+            low = mid;
+        else
+            high = mid;
+    }
+    return (unsigned char)low;
+}
+
+static float score_of(unsigned char code, int keys)
+{
+    if (code == 0)
+        return (float)(1.0 / keys);
+    double x = sqrt(boundary[code] * boundary[code + 1]) / keys;
+    return x > 1 ? 1.0f : (float)x;
+}
+
+struct bytes {
+    unsigned char *at;
+    size_t n, cap;
+};
+
+static void append(struct bytes *b, const void *from, size_t n)
+{
+    if (b->n + n > b->cap) {
+        b->cap = 2 * (b->n + n) + 256;
+        b->at = xreallocarray(b->at, b->cap, 1);
+    }
+    memcpy(b->at + b->n, from, n);
+    b->n += n;
+}
+
+static void append_gap(struct bytes *b, int gap)
+{
+    for (; gap >= 255; gap -= 255)
+        append(b, "\xff", 1);
+    append(b, &(unsigned char){(unsigned char)gap}, 1);
+}
+
+static void encode_row(struct bytes part[N_FRAME], enum sh_codec codec, const float *row, int n)
+{
+    float least = sh_round_up(1.0 / n), residual;
+    double rest = 0;
+    uint32_t stored = 0;
+    int last = -1;
+    for (int i = 0; i < n; i++) {
+        if (row[i] < least) {
+            rest += row[i];
+            continue;
+        }
+        append_gap(&part[2], i - last - 1);
+        last = i;
+        stored++;
+        if (codec == SH_CODEC_F32)
+            append(&part[3], &row[i], 4);
+        else
+            append(&part[3], &(unsigned char){code_of(row[i], n)}, 1);
+    }
+    residual = (float)rest;
+    append(&part[0], &stored, 4);
+    append(&part[1], &residual, 4);
+}
+
+size_t sh_codec_sparse(enum sh_codec codec, const float *rows, int first_row, int n_rows, int window,
+                       unsigned char **out)
+{
+    struct bytes part[N_FRAME] = {{0}}, whole = {0};
+    unsigned char *frame[N_FRAME];
+    pthread_once(&built, build);
+    for (int t = first_row; t < first_row + n_rows; t++) {
+        int n = t + 1 - sh_row_start(t, window);
+        encode_row(part, codec, rows, n);
+        rows += n;
+    }
+    uint32_t length[N_FRAME];
+    for (int i = 0; i < N_FRAME; i++) {
+        length[i] = (uint32_t)sh_codec_bytes(part[i].at ? (void *)part[i].at : "", part[i].n, &frame[i]);
+        free(part[i].at);
+    }
+    append(&whole, length, sizeof length);
+    for (int i = 0; i < N_FRAME; i++) {
+        append(&whole, frame[i], length[i]);
+        free(frame[i]);
+    }
+    *out = whole.at;
+    return whole.n;
+}
+
+/* Unpack the four frames; every size is bounded by the number of scores the rows can have. */
+static int frames(const struct sh_block *b, size_t width, struct bytes part[N_FRAME], struct sh_err *e)
+{
+    uint32_t length[N_FRAME];
+    size_t at = sizeof length, most = sh_rows_scores(b->first_row, b->n_rows, b->window);
+    size_t limit[N_FRAME] = {4 * (size_t)b->n_rows, 4 * (size_t)b->n_rows, most, most * width};
+    if (b->bytes < sizeof length)
+        return sh_fail(e, "%zu bytes are too few for a sparse block", b->bytes);
+    memcpy(length, b->blob, sizeof length);
+    for (int i = 0; i < N_FRAME; i++) {
+        if (length[i] > b->bytes - at)
+            return sh_fail(e, "part %d of a sparse block reaches past its end", i);
+        if (sh_codec_unbytes(b->blob + at, length[i], limit[i], &part[i].at, &part[i].n, e))
+            return -1;
+        at += length[i];
+    }
+    if (part[0].n != limit[0] || part[1].n != limit[1])
+        return sh_fail(e, "a sparse block has counts for %zu rows where %d were expected", part[0].n / 4, b->n_rows);
+    return 0;
+}
+
+/* The keys of one row from its gaps; -1 when they leave the row. */
+static int keys_of(struct bytes *gaps, size_t *at, int *key, uint32_t stored, int start, int n)
+{
+    long long place = -1;
+    for (uint32_t i = 0; i < stored; i++) {
+        unsigned char gap;
+        do {
+            if (*at == gaps->n)
+                return -1;
+            gap = gaps->at[(*at)++];
+            place += gap;
+        } while (gap == 255);
+        if (++place >= n)
+            return -1;
+        key[i] = start + (int)place;
+    }
+    return 0;
+}
+
+static int decode(const struct sh_block *b, struct bytes part[N_FRAME], size_t width, sh_row_fn fn, void *to,
+                  struct sh_err *e)
+{
+    int most = b->first_row + b->n_rows, status = 0;
+    int *key = xmalloc((size_t)most * sizeof *key);
+    float *score = xmalloc((size_t)most * sizeof *score);
+    size_t gap_at = 0, value_at = 0;
+    for (int i = 0; i < b->n_rows && !status; i++) {
+        int t = b->first_row + i, start = sh_row_start(t, b->window), n = t + 1 - start;
+        uint32_t stored;
+        float residual;
+        memcpy(&stored, part[0].at + 4 * (size_t)i, 4);
+        memcpy(&residual, part[1].at + 4 * (size_t)i, 4);
+        if (stored > (uint32_t)n || keys_of(&part[2], &gap_at, key, stored, start, n) ||
+            (part[3].n - value_at) / width < stored) {
+            status = sh_fail(e, "row %d of a sparse block is damaged", t);
+            break;
+        }
+        for (uint32_t j = 0; j < stored; j++)
+            score[j] = score_of(part[3].at[value_at + j * width], n);
+        if (width == 4)
+            memcpy(score, part[3].at + value_at, 4 * (size_t)stored);
+        value_at += stored * width;
+        struct sh_row row = {.q = t, .first_key = start, .n = n, .sparse = 1, .n_stored = (int)stored,
+                             .key = key, .score = score, .residual = residual};
+        if (fn(to, &row))
+            break;
+    }
+    free(key);
+    free(score);
+    return status;
+}
+
+int sh_sparse_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
+{
+    struct bytes part[N_FRAME] = {{0}};
+    size_t width = (b->codec & ~SH_CODEC_SPARSE) == SH_CODEC_F32 ? 4 : 1;
+    pthread_once(&built, build);
+    int status = frames(b, width, part, e);
+    if (!status)
+        status = decode(b, part, width, fn, to, e);
+    for (int i = 0; i < N_FRAME; i++)
+        free(part[i].at);
+    return status;
+}

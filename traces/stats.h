@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The streaming attention statistics of one head (sequence, layer, head): fed its causal rows once,
+ * in order, they keep what every pivotal-set figure needs for all cells of the grid and all splits,
+ * so the rows themselves need not be stored. The same numbers give the same bits, whether they come
+ * live from a backend or out of a stored trace.
+ *
+ * A lane is one threshold: each alpha is one lane, except "split", which is one lane per split.
+ * A cell is a lane with a recent window. n_q = keys that row q sees, its own included. */
+#ifndef SH_TRACES_STATS_H
+#define SH_TRACES_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/err.h"
+#include "traces/row_sums.h"
+#include "traces/stats_spec.h"
+
+#define SH_STATS_LAGS 3
+#define SH_STATS_MAX_LENGTH (1 << 24)
+
+extern const int sh_stats_lag[SH_STATS_LAGS];           /* 1, 8, 64 rows apart */
+
+/* Likeness of S_q and S_{q-d}, both without keys that one of the two rows cannot use: j <=
+ * q-d-recent, and j inside the window of row q. Rows where both sets are empty are left out. */
+struct sh_jaccard {
+    double sum;                         /* of |both| / |either|                                   */
+    double expected;                    /* of E/(a+b-E), E = a b / n: random sets of these sizes  */
+    uint32_t rows;                      /* how many rows went into the sums                       */
+};
+
+/* Read-only for everybody else. -1 stands for "never". */
+struct sh_stats {
+    struct sh_stats_spec spec;
+    int length;                         /* T: rows of the sequence                                */
+    int n_row;                          /* rows fed so far; complete when n_row == length         */
+    int n_lane;                         /* 0: no cells, row sums only                             */
+    int sparse;                         /* some row was sparse: lanes with K < 1 know nothing     */
+    struct sh_row_sums sums;
+    int32_t *last;                      /* [n_lane][T]: last q for which j was pivotal, recent 0  */
+    int32_t *first; /* [n_lane][n_recent][T]: first such q with q - j >= recent */
+    int32_t *low;                       /* [n_split][T]: rows q in [max(j, t - window), t) with
+                                         * score(q, j) < 1 / n_q, for j < t; else 0               */
+    struct sh_jaccard *jaccard;         /* [n_lane][n_recent][SH_STATS_LAGS]                      */
+    struct sh_stats_work *work;         /* only while rows are being fed                          */
+};
+
+/* `spec` has passed sh_stats_spec_check; 1 <= length <= SH_STATS_MAX_LENGTH. */
+struct sh_stats *sh_stats_new(const struct sh_stats_spec *spec, int length);
+struct sh_stats *sh_stats_new_finished(const struct sh_stats_spec *spec,
+                                       int length); /* for unpack:
+                                                     * no rows can be fed                     */
+void sh_stats_free(struct sh_stats *s);                 /* NULL is fine */
+
+/* The next row: scores of the query at position q = s->n_row over the keys first_key .. q, so
+ * n = q - first_key + 1 floats; first_key > 0 only in windowed layers, and it never falls.
+ * -1 when that is not so; then nothing has changed. */
+int sh_stats_row(struct sh_stats *s, int q, int first_key, const float *row, int n);
+
+/* The same from what a sparse trace holds: the n_stored scores >= 1/n_q, `key` (positions)
+ * ascending; all others are known to be smaller. Gives the very same cells (for sh_stats_sparse_can
+ * alphas), low counts and likenesses; leaves the row sums alone. */
+int sh_stats_row_sparse(struct sh_stats *s, int q, int first_key, int n, const int *key,
+                        const float *score, int n_stored);
+int sh_stats_sparse_can(const struct sh_alpha *a);
+
+int sh_stats_is_complete(const struct sh_stats *s);
+
+/* The lane of an alpha (at a split, where the alpha is "split"; else i_split does not matter). */
+int sh_stats_lane(const struct sh_stats_spec *spec, int i_alpha, int i_split);
+int sh_stats_n_lane(const struct sh_stats_spec *spec);  /* 0 when there are no cells */
+
+/* Bytes of a complete head, for a blob: versioned, little-endian, meant to be compressed by the
+ * caller. *out is malloc'ed. 0 when the head is not complete. Reading back gives the very same
+ * numbers and trusts nothing: every count, length and position is checked. *out is freed with
+ * sh_stats_free. */
+size_t sh_stats_pack(const struct sh_stats *s, unsigned char **out);
+int sh_stats_unpack(const void *at, size_t bytes, struct sh_stats **out, struct sh_err *e);
+
+#endif

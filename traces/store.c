@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See store.h: what is written. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/base/mem.h"
+#include "traces/db.h"
+
+static void now_utc(char *to, size_t bytes)
+{
+    time_t now = time(NULL);
+    struct tm parts;
+    gmtime_r(&now, &parts);
+    strftime(to, bytes, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+static int put_model(struct sh_store *s, const struct sh_trace_model *m, struct sh_err *e)
+{
+    char fingerprint[24];
+    snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);
+    sqlite3_stmt *q = sh_db_query(s, e,
+        "INSERT OR IGNORE INTO model (name, family, weights, fingerprint, n_layer, n_head, n_kv_head, d_head, d_model,"
+        " n_vocab, max_pos) VALUES (?,?,?,?,?,?,?,?,?,?,?)", "ttttiiiiiii", m->name, m->family, m->weights, fingerprint,
+        m->n_layer, m->n_head, m->n_kv_head, m->d_head, m->d_model, m->n_vocab, m->max_pos);
+    if (sh_db_once(s, q, "recording the model", e))
+        return -1;
+    q = sh_db_query(s, e, "SELECT id FROM model WHERE name = ? AND weights = ? AND fingerprint = ?", "ttt", m->name,
+                    m->weights, fingerprint);
+    int id = q && sh_db_step(s, q, "recording the model", e) == 1 ? sqlite3_column_int(q, 0) : -1;
+    sqlite3_finalize(q);
+    return id;
+}
+
+static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char *key,
+                    const struct sh_trace_sequence *sequence, int n, struct sh_err *e)
+{
+    char started[32];
+    now_utc(started, sizeof started);
+    int model = put_model(s, &r->model, e);
+    if (model < 0)
+        return -1;
+    sqlite3_stmt *q = sh_db_query(s, e,
+        "INSERT INTO run (model, key, program, backend, device, dtype, record, codec, vectors, statistics, first_layer,"
+        " last_layer, seed, command, started) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "itttttttttiiltt", model, key,
+        r->program, r->backend, r->device, r->dtype, sh_record_names[r->record], sh_codec_names[r->codec], r->vectors,
+        r->statistics, r->first_layer, r->last_layer, r->seed, r->command, started);
+    if (sh_db_once(s, q, "recording the run", e))
+        return -1;
+    int id = (int)sqlite3_last_insert_rowid(s->db);
+    q = sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) FROM sequence", "");
+    int first = q && sh_db_step(s, q, "numbering the sequences", e) == 1 ? sqlite3_column_int(q, 0) : -1;
+    sqlite3_finalize(q);
+    for (int i = 0; i < n && first >= 0; i++) {
+        q = sh_db_query(s, e, "INSERT INTO sequence (id, run, source, n_tokens, tokens) VALUES (?,?,?,?,?)", "iitib",
+                        first + i, id, sequence[i].source, sequence[i].n_tokens, (const void *)sequence[i].tokens,
+                        4 * sequence[i].n_tokens);
+        if (sh_db_once(s, q, "recording the sequences", e))
+            return -1;
+    }
+    return first < 0 ? -1 : id;
+}
+
+static int find_run(struct sh_store *s, const char *key, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT id FROM run WHERE key = ?", "t", key);
+    int got = q ? sh_db_step(s, q, "looking for an earlier run", e) : -1;
+    int id = got == 1 ? sqlite3_column_int(q, 0) : got;
+    sqlite3_finalize(q);
+    return id;                          /* 0: none, -1: error */
+}
+
+static int mark_done(struct sh_store *s, int run, const struct sh_trace_run *r, int n, unsigned char *done,
+                     struct sh_err *e)
+{
+    int n_layer = r->last_layer - r->first_layer + 1, got;
+    sqlite3_stmt *q = sh_db_query(s, e,
+        "SELECT done.sequence - (SELECT min(id) FROM sequence WHERE run = ?1), done.layer FROM done"
+        " JOIN sequence ON sequence.id = done.sequence WHERE sequence.run = ?1", "i", run);
+    while ((got = q ? sh_db_step(s, q, "looking for finished layers", e) : -1) == 1) {
+        int sequence = sqlite3_column_int(q, 0), layer = sqlite3_column_int(q, 1) - r->first_layer;
+        if (sequence >= 0 && sequence < n && layer >= 0 && layer < n_layer)
+            done[sequence * n_layer + layer] = 1;
+    }
+    sqlite3_finalize(q);
+    return got;
+}
+
+int sh_store_begin(struct sh_store *s, const struct sh_trace_run *run, const char *key,
+                   const struct sh_trace_sequence *sequence, int n, unsigned char *done, struct sh_err *e)
+{
+    int id = find_run(s, key, e);
+    if (id > 0)
+        return mark_done(s, id, run, n, done, e) ? -1 : id;
+    if (id < 0 || sh_db_exec(s, "BEGIN IMMEDIATE", "beginning a run", e))
+        return -1;
+    id = make_run(s, run, key, sequence, n, e);
+    if (id < 0 || sh_db_exec(s, "COMMIT", "beginning a run", e)) {
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+        return -1;
+    }
+    return id;
+}
+
+static int put_block(struct sh_store *s, int sequence, int layer, const struct sh_block *b, struct sh_err *e)
+{
+    sqlite3_stmt *q;
+    const void *blob = b->blob;
+    if (b->kind == SH_BLOCK_SCORES)
+        q = sh_db_query(s, e, "INSERT INTO scores (sequence, layer, head, first_row, n_rows, window, codec, blob)"
+                        " VALUES (?,?,?,?,?,?,?,?)", "iiiiiiib", sequence, layer, b->head, b->first_row, b->n_rows,
+                        b->window, b->codec, blob, (int)b->bytes);
+    else if (b->kind == SH_BLOCK_VECTORS)
+        q = sh_db_query(s, e, "INSERT INTO vectors (sequence, layer, kind, head, codec, blob) VALUES (?,?,?,?,?,?)",
+                        "iitiib", sequence, layer, (char[]){b->vector, 0}, b->head, b->codec, blob, (int)b->bytes);
+    else
+        q = sh_db_query(s, e, "INSERT INTO head_stats (sequence, layer, head, blob) VALUES (?,?,?,?)", "iiib", sequence,
+                        layer, b->head, blob, (int)b->bytes);
+    return sh_db_once(s, q, "writing a layer", e);
+}
+
+int sh_store_write(struct sh_store *s, int run, const struct sh_batch *b, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT min(id) FROM sequence WHERE run = ?", "i", run);
+    int sequence = q && sh_db_step(s, q, "writing a layer", e) == 1 ? sqlite3_column_int(q, 0) + b->sequence : -1;
+    sqlite3_finalize(q);
+    if (sequence < 0 || sh_db_exec(s, "BEGIN IMMEDIATE", "writing a layer", e))
+        return -1;
+    int bad = 0;
+    for (int i = 0; i < b->n_block && !bad; i++)
+        bad = put_block(s, sequence, b->layer, &b->block[i], e);
+    if (!bad) {
+        q = sh_db_query(s, e, "INSERT INTO done (sequence, layer) VALUES (?,?)", "ii", sequence, b->layer);
+        bad = sh_db_once(s, q, "writing a layer", e);
+    }
+    if (!bad)
+        bad = sh_db_exec(s, "COMMIT", "writing a layer", e);
+    if (bad)
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return bad ? -1 : 0;
+}
+
+int sh_store_add_seconds(struct sh_store *s, int run, double seconds, struct sh_err *e)
+{
+    return sh_db_once(s, sh_db_query(s, e, "UPDATE run SET seconds = seconds + ? WHERE id = ?", "ri", seconds, run),
+                      "recording the time", e);
+}
+
+int sh_store_results_begin(struct sh_store *s, const char *command, const char *settings, struct sh_err *e)
+{
+    if (sh_db_exec(s, "BEGIN IMMEDIATE", "storing results", e))
+        return -1;
+    return sh_db_once(s, sh_db_query(s, e, "DELETE FROM result WHERE command = ? AND settings = ?", "tt", command,
+                                     settings), "storing results", e);
+}
+
+int sh_store_result(struct sh_store *s, const char *command, const char *settings, const char *metric, int layer,
+                    int head, double value, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e,
+        "INSERT INTO result (command, settings, metric, layer, head, value)"
+        " VALUES (?,?,?, CASE WHEN ?4 < 0 THEN NULL ELSE ?4 END, CASE WHEN ?5 < 0 THEN NULL ELSE ?5 END, ?)",
+        "tttiir", command, settings, metric, layer, head, value);
+    return sh_db_once(s, q, "storing results", e);
+}
+
+int sh_store_results_end(struct sh_store *s, struct sh_err *e)
+{
+    return sh_db_exec(s, "COMMIT", "storing results", e);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trace store: one SQLite file (schema.sql). Opaque; one connection, one thread at a time.
+ *
+ * Writing: sh_store_create, sh_store_begin (finds the run of the same settings or makes it), then
+ * one sh_store_write per (sequence, layer): each is one transaction, so a killed program leaves a
+ * file that holds whole layers only, and the same command goes on behind them.
+ * Reading: sh_store_open, sh_store_runs, sh_store_sequences, sh_store_blocks.
+ * Every error names the file. A file of another program or of a newer version is refused. */
+#ifndef SH_TRACES_STORE_H
+#define SH_TRACES_STORE_H
+
+#include "traces/trace.h"
+
+struct sh_store;
+
+struct sh_store *sh_store_create(const char *path, struct sh_err *e);   /* opens or makes */
+struct sh_store *sh_store_open(const char *path, struct sh_err *e);     /* must exist; read only */
+struct sh_store *sh_store_update(const char *path, struct sh_err *e);   /* must exist; for results */
+void sh_store_close(struct sh_store *s);                                /* NULL is fine */
+const char *sh_store_path(const struct sh_store *s);
+
+/* ---- writing ---- */
+
+/* The run with these settings and tokens: found (its finished layers are marked in done[sequence *
+ * n_layers + layer - first_layer]) or made with all its sequences in one transaction. `key` is the
+ * hash that identifies it. Gives the run's id, or -1. done: [n * n_layers], zeroed by the caller. */
+int sh_store_begin(struct sh_store *s, const struct sh_trace_run *run, const char *key,
+                   const struct sh_trace_sequence *sequence, int n, unsigned char *done, struct sh_err *e);
+
+/* One (sequence, layer) of that run in one transaction. */
+int sh_store_write(struct sh_store *s, int run, const struct sh_batch *b, struct sh_err *e);
+
+/* Add to the run's computing time. */
+int sh_store_add_seconds(struct sh_store *s, int run, double seconds, struct sh_err *e);
+
+/* Replace the results of (command, settings): erase them first, then put each, in one transaction. */
+int sh_store_results_begin(struct sh_store *s, const char *command, const char *settings, struct sh_err *e);
+int sh_store_result(struct sh_store *s, const char *command, const char *settings, const char *metric, int layer,
+                    int head, double value, struct sh_err *e);          /* -1: NULL; NaN: NULL */
+int sh_store_results_end(struct sh_store *s, struct sh_err *e);
+
+/* ---- reading ---- */
+
+struct sh_stored_run {
+    int id;
+    char *model, *family, *weights, *fingerprint, *program, *backend, *device, *dtype, *vectors, *statistics,
+        *command, *started;
+    enum sh_record record;
+    enum sh_codec codec;
+    int n_layer, n_head, n_kv_head, d_head, first_layer, last_layer;
+    int n_sequence, n_done;                 /* n_done: finished (sequence, layer) pairs */
+    long long n_tokens, n_blob_bytes;       /* bytes of scores and head_stats blobs */
+    double seconds;
+};
+
+int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct sh_err *e);
+void sh_stored_runs_free(struct sh_stored_run *r, int n);
+
+struct sh_stored_sequence {
+    int id, run, n_tokens;
+    char *source;
+};
+
+/* All sequences in order of recording; run 0: of every run. */
+int sh_store_sequences(struct sh_store *s, int run, struct sh_stored_sequence **out, int *n, struct sh_err *e);
+void sh_stored_sequences_free(struct sh_stored_sequence *q, int n);
+
+/* The tokens of a sequence: new array of n_tokens. */
+int sh_store_tokens(struct sh_store *s, int sequence, int32_t **tokens, int *n, struct sh_err *e);
+
+/* Blocks of one kind of one (sequence, layer) in order of head and row; head -1: all. The block and
+ * its blob are valid during the callback. A callback that fails fills e and returns nonzero. */
+typedef int (*sh_block_fn)(void *to, const struct sh_block *b, struct sh_err *e);
+int sh_store_blocks(struct sh_store *s, int kind, int sequence, int layer, int head, sh_block_fn fn, void *to,
+                    struct sh_err *e);
+
+/* Is this (sequence, layer) marked as done? */
+int sh_store_is_done(struct sh_store *s, int sequence, int layer);
+
+/* SQLite's own check of the file's structure: 0, or -1 with its first complaint. */
+int sh_store_check_pages(struct sh_store *s, struct sh_err *e);
+
+#endif

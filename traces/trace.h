@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trace in memory: what was run, on which tokens, and the recorded attention.
+ *
+ * A row of attention is causal: row t (0-based) has one score per key it sees, oldest first. With a
+ * window W > 0 that is keys max(0, t - W + 1)..t, else keys 0..t. The scores of a row sum to 1.
+ * Rows of one head lie one after another without padding. This header knows no SQLite. */
+#ifndef SH_TRACES_TRACE_H
+#define SH_TRACES_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/err.h"
+
+enum sh_record { SH_RECORD_FULL, SH_RECORD_SPARSE, SH_RECORD_SUMMARY };
+enum sh_codec { SH_CODEC_F32, SH_CODEC_F16, SH_CODEC_LOG8, SH_CODEC_SPARSE = 16 };
+
+extern const char *const sh_record_names[];             /* by enum value, NULL ends */
+extern const char *const sh_codec_names[];
+
+/* The first key that row t sees, and the number of scores in rows [first_row, first_row + n_rows). */
+static inline int sh_row_start(int t, int window)
+{
+    return window > 0 && t >= window ? t - window + 1 : 0;
+}
+
+static inline size_t sh_rows_scores(int first_row, int n_rows, int window)
+{
+    size_t n = 0;
+    for (int t = first_row; t < first_row + n_rows; t++)
+        n += (size_t)(t + 1 - sh_row_start(t, window));
+    return n;
+}
+
+/* What a model is, as far as traces care. Strings are owned by whoever fills the struct. */
+struct sh_trace_model {
+    const char *name, *family, *weights;
+    uint64_t fingerprint;
+    int n_layer, n_head, n_kv_head, d_head, d_model, n_vocab, max_pos;
+};
+
+struct sh_trace_run {
+    struct sh_trace_model model;
+    const char *program, *backend, *device, *dtype, *vectors, *statistics, *command;
+    enum sh_record record;
+    enum sh_codec codec;
+    int first_layer, last_layer;
+    long long seed;
+};
+
+struct sh_trace_sequence {
+    char *source;
+    int n_tokens;
+    int32_t *tokens;
+};
+
+/* One layer of one sequence: what one transaction writes. */
+struct sh_block {                       /* of scores, vectors or head_stats */
+    enum { SH_BLOCK_SCORES, SH_BLOCK_VECTORS, SH_BLOCK_STATS } kind;
+    int head, first_row, n_rows, window;
+    int codec;                          /* enum sh_codec, plus SH_CODEC_SPARSE                     */
+    char vector;                        /* 'q', 'k', 'v'                                           */
+    unsigned char *blob;                /* owned                                                   */
+    size_t bytes;
+};
+
+struct sh_batch {
+    int sequence, layer;                /* sequence: index within the run                          */
+    struct sh_block *block;             /* [n_block], owned                                        */
+    int n_block;
+};
+
+void sh_batch_add(struct sh_batch *b, struct sh_block block);   /* takes the blob */
+void sh_batch_clear(struct sh_batch *b);
+void sh_sequences_free(struct sh_trace_sequence *s, int n);
+
+#endif
