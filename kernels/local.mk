@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The backends. The loops in attend.c and rows.c are compiled once per instruction set.
+# The backends. The loops in attend.c and rows.c are compiled once per instruction set. The user's
+# CFLAGS come last and may say -O2, so what the loops need is asked for by name.
 noinst_LIBRARIES += libkernels.a
 libkernels_a_SOURCES = \
 	%D%/backend.h %D%/find.c \
@@ -8,7 +9,8 @@ libkernels_a_SOURCES = \
 	%D%/cpu/variant.c %D%/cpu/variant.h
 
 cpu_variant_sources = %D%/cpu/attend.c %D%/cpu/rows.c %D%/cpu/vector.h
-cpu_variant_cflags  = $(AM_CFLAGS) -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast
+cpu_variant_cflags  = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic -fpeel-loops \
+	-fno-math-errno -fno-trapping-math -ffp-contract=fast
 
 noinst_LIBRARIES += libcpubase.a
 libcpubase_a_SOURCES = $(cpu_variant_sources)

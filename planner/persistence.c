@@ -38,10 +38,9 @@ static int absent(const struct sh_persistence_cell *cell, const char *what, stru
 {
     char name[SH_ALPHA_NAME];
     sh_alpha_name(&cell->alpha, name);
-    return sh_misused(e,
-                      "persistence: alpha %s, recent %d, split %g: the %s is not among those that "
-                      "the statistics were recorded for",
-                      name, cell->recent, cell->split, what);
+    return sh_misused(e, "persistence: alpha %s, recent %d, split %g: the %s is not among those "
+                         "that the statistics were recorded for", name, cell->recent, cell->split,
+                      what);
 }
 
 static int find(const struct sh_stats *s, const struct sh_persistence_cell *cell, struct place *out,
@@ -134,8 +133,7 @@ static double auc(const struct sh_stats *s, const struct place *at,
     int most = 0;
     for (int j = 0; j < n->t; j++)
         most = low[j] > most ? low[j] : most;
-    double(*count)[2] =
-        xcalloc((size_t)most + 1, sizeof *count); /* keys per low count: [other, second] */
+    double (*count)[2] = xcalloc((size_t)most + 1, sizeof *count);      /* [low count][in second] */
     for (int j = 0; j < n->t; j++)
         count[low[j]][in_second(s, at, j, n->t)]++;
     double wins = 0, lower = n->t - n->second;          /* others that have more low scores */

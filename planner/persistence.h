@@ -18,22 +18,20 @@
 #include "traces/stats.h"
 
 enum sh_persistence_figure {
-    SH_RATIO,
-    SH_DENSITY,
-    SH_CHANCE, /* of the ratio; equals the density                       */
+    SH_RATIO, SH_DENSITY,
+    SH_CHANCE,                          /* of the ratio; equals the density                       */
     SH_LIFT,
-    SH_RELATIVE_RISK, /* P(second | first) / P(second | not first)              */
-    SH_PHI, /* phi coefficient of first and second among the keys < t */
-    SH_AUC, /* ROC area of "fewer low scores in the history window before
-             * t" as a predictor of `second`; ties count one half     */
-    SH_JACCARD, /* [SH_STATS_LAGS]: likeness of pivotal sets that far apart */
-    SH_JACCARD_CHANCE =
-        SH_JACCARD + SH_STATS_LAGS, /* [SH_STATS_LAGS]: random sets of their sizes */
-    SH_ENTROPY = SH_JACCARD_CHANCE + SH_STATS_LAGS, /* nats; from here on: means over rows,   */
-    SH_NORMALISED_ENTROPY, /* of entropy / ln n_q, rows with n_q >= 2                */
-    SH_MASS_TOP, /* mass of the ceil(0.2 n_q) largest scores               */
-    SH_BELOW_MEAN, /* share of scores < 1 / n_q                              */
-    SH_BELOW_1PCT, /* share of scores < 0.01 of the row's largest            */
+    SH_RELATIVE_RISK,                   /* P(second | first) / P(second | not first)              */
+    SH_PHI,                             /* phi coefficient of first and second among the keys < t */
+    SH_AUC,                             /* ROC area of "fewer low scores in the history window
+                                         * before t" as a predictor of `second`; ties: one half   */
+    SH_JACCARD,                         /* [SH_STATS_LAGS]: likeness of sets that far apart       */
+    SH_JACCARD_CHANCE = SH_JACCARD + SH_STATS_LAGS,     /* [SH_STATS_LAGS]: of random ones        */
+    SH_ENTROPY = SH_JACCARD_CHANCE + SH_STATS_LAGS,     /* nats; from here on: means over rows,   */
+    SH_NORMALISED_ENTROPY,              /* of entropy / ln n_q, rows with n_q >= 2                */
+    SH_MASS_TOP,                        /* mass of the ceil(0.2 n_q) largest scores               */
+    SH_BELOW_MEAN,                      /* share of scores < 1 / n_q                              */
+    SH_BELOW_1PCT,                      /* share of scores < 0.01 of the row's largest            */
     SH_N_FIGURE
 };
 
@@ -63,8 +61,7 @@ void sh_persistence_free(struct sh_persistence *p);     /* NULL is fine */
 int sh_persistence_add(struct sh_persistence *p, int sequence, int layer, int head,
                        const struct sh_stats *s, struct sh_err *e);
 
-/* Take the means; nothing can be added afterwards. -1: a (sequence, layer, head) was added twice.
- */
+/* Take the means; nothing can be added afterwards. -1: a (sequence, layer, head) came twice. */
 int sh_persistence_finish(struct sh_persistence *p, struct sh_err *e);
 
 /* Layers and heads that were added, ascending; indices below count them, from 0. */

@@ -18,7 +18,7 @@ static struct scale range(const double *value, int n, struct scale s)
     return s;
 }
 
-/* Ratio: 0.5 … 1, or from the tenth below the smallest. Lift: from 1, or the smallest, to the largest. */
+/* Ratio: 0.5 … 1, or from the tenth below the smallest. Lift: from 1, or the smallest, upwards. */
 static struct scale ratio_scale(const struct sh_fig_data *d)
 {
     struct scale s = {0.5, 1};
@@ -41,7 +41,8 @@ static int has_none(const struct sh_fig_data *d)
 {
     for (int i = 0; i < d->n_heads; i++)
         for (int k = 0; k < d->heads[i].n_layers * d->heads[i].n_heads; k++)
-            if (!isfinite(d->heads[i].ratio[k]) || (d->heads[i].lift && !isfinite(d->heads[i].lift[k])))
+            if (!isfinite(d->heads[i].ratio[k]) ||
+                (d->heads[i].lift && !isfinite(d->heads[i].lift[k])))
                 return 1;
     return 0;
 }
@@ -54,14 +55,16 @@ static void map(struct sh_gp *gp, const struct sh_fig_heads *h, const char *bloc
     fputs(settings ? ".': '." : "", gp->to);
     if (settings)
         sh_gp_text(gp, settings, 28);
-    fprintf(gp->to,
-            "\nset cblabel '%s' offset 0.8, 0\nset xtics 0, %d\nset ytics 0, %d\n"
-            "set xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\n"
-            "low = %.10g\nset cbrange [low:%.10g]\n"
-            "plot $%s matrix using ($3 == $3 ? $2 : NaN):1:($2-0.5):($2+0.5):($1-0.5):($1+0.5):(at_least($3, low)) "
-            "with boxxyerror fs solid noborder lc palette\nunset label\n",
-            quantity, sh_gp_step(h->n_layers, 12), sh_gp_step(h->n_heads, 10), h->n_layers - 1,
-            h->n_heads - 1, s.low, s.high, block);
+    fprintf(
+        gp->to,
+        "\nset cblabel '%s' offset 0.8, 0\nset xtics 0, %d\nset ytics 0, %d\n"
+        "set xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\n"
+        "low = %.10g\nset cbrange [low:%.10g]\n"
+        "plot $%s matrix using ($3 == $3 ? $2 : NaN):1:($2-0.5):($2+0.5):($1-0.5):($1+0.5)"
+        ":(at_least($3, low)) "
+        "with boxxyerror fs solid noborder lc palette\nunset label\n",
+        quantity, sh_gp_step(h->n_layers, 12), sh_gp_step(h->n_heads, 10), h->n_layers - 1,
+        h->n_heads - 1, s.low, s.high, block);
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
@@ -81,11 +84,13 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         if (h->lift)
             sh_gp_matrix(gp, name, h->n_layers, h->n_heads, h->lift);
     }
-    fputs("at_least(v, low) = v == v ? (v < low ? low : v) : NaN\n"
-          "set border 15 ls 21\nunset grid\nset xlabel 'layer'\nset ylabel 'head'\n"
-          "set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 behind fc rgb '#c8c8c8' fs solid noborder\n"
-          "set multiplot\n",
-          gp->to);
+    fputs(
+        "at_least(v, low) = v == v ? (v < low ? low : v) : NaN\n"
+        "set border 15 ls 21\nunset grid\nset xlabel 'layer'\nset ylabel 'head'\n"
+        "set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 "
+        "behind fc rgb '#c8c8c8' fs solid noborder\n"
+        "set multiplot\n",
+        gp->to);
     sh_gp_heading(gp, d->title, d->settings);
     if (has_none(d)) {
         fputs("set label 903 'grey: no pivotal token was left' at ", gp->to);
@@ -110,4 +115,5 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 }
 
 const struct sh_figure sh_figure_heads = {
-    "heads", "persistence ratio and lift beyond recency of every head, layer by head", SH_FIG_HEADS, draw};
+    "heads", "persistence ratio and lift beyond recency of every head, layer by head", SH_FIG_HEADS,
+    draw};

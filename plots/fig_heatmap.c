@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention maps: left the scores, right which of them are above their row's average, and below
- * both the rows that were asked for, one strip each. A map of more than MOST_PIXELS positions a side
- * is reduced: a pixel is the largest of its scores, and significant when one of them is. */
+ * both the rows that were asked for, one strip each. A map of more than MOST_PIXELS a side is
+ * reduced: a pixel is the largest of its scores, and significant when one of them is. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,8 @@ static void reduce_row(const struct sh_fig_map *m, const struct picture *p, int 
     for (int c = 0; c < p->n_cols; c++)
         out[c] = NAN;
     for (int c = 0; c < m->n_cols; c++)
-        out[c / p->by_col] = larger(out[c / p->by_col], m->value[(size_t)r * (size_t)m->n_cols + (size_t)c]);
+        out[c / p->by_col] =
+            larger(out[c / p->by_col], m->value[(size_t)r * (size_t)m->n_cols + (size_t)c]);
 }
 
 static int is_marked(const struct sh_fig_map *m, int pos)
@@ -95,7 +96,7 @@ static void blocks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh
     for (int k = 0; k < d->n_marks; k++)
         if (is_marked(m, d->marks[k]))
             reduce_row(m, &p, d->marks[k] - m->row0, rows + at++ * wide);
-    if (n == 1)                     /* gnuplot draws no image of one row: the second lies out of sight */
+    if (n == 1)             /* gnuplot draws no image of one row: the second lies out of sight */
         memcpy(rows + wide, rows, wide * sizeof *rows);
     snprintf(name, sizeof name, "rows%d", i);
     if (n)
@@ -113,7 +114,8 @@ static void token_tics(struct sh_gp *gp, char axis, const char *const *label, in
         sh_gp_tic(gp, label[i], 10);
         fprintf(gp->to, " %d", first + i);
     }
-    fprintf(gp->to, ") font ',%g'%s\n", gp->format ? 6.0 : 8.0, axis == 'x' ? " rotate by 90 right" : "");
+    fprintf(gp->to, ") font ',%g'%s\n", gp->format ? 6.0 : 8.0,
+            axis == 'x' ? " rotate by 90 right" : "");
 }
 
 static void axes(struct sh_gp *gp, const struct sh_fig_map *m)
@@ -124,23 +126,31 @@ static void axes(struct sh_gp *gp, const struct sh_fig_map *m)
         token_tics(gp, 'x', m->col_label, m->n_cols, m->col0);
     if (tokens && m->row_label)
         token_tics(gp, 'y', m->row_label, m->n_rows, m->row0);
-    fprintf(gp->to, "set xlabel '%s'\nset ylabel '%s'\nset xrange [%d-0.5:%d-0.5]\nset yrange [%d-0.5:%d-0.5]\n",
-            tokens && m->col_label ? "" : "key position", tokens && m->row_label ? "" : "query position", m->col0,
-            m->col0 + m->n_cols, m->row0 + m->n_rows, m->row0);
+    fprintf(
+        gp->to,
+        "set xlabel '%s'\nset ylabel '%s'\n"
+        "set xrange [%d-0.5:%d-0.5]\nset yrange [%d-0.5:%d-0.5]\n",
+        tokens && m->col_label ? "" : "key position",
+        tokens && m->row_label ? "" : "query position", m->col0, m->col0 + m->n_cols,
+        m->row0 + m->n_rows, m->row0);
 }
 
 /* Lines across the map at the marked rows, named at the right edge where there is room. */
-static void marks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d, int named)
+static void marks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d,
+                  int named)
 {
     double named_at = -1e9;
     for (int k = 0; k < d->n_marks; k++) {
         int pos = d->marks[k];
         if (!is_marked(m, pos))
             continue;
-        fprintf(gp->to, "set arrow %d from graph 0, first %d to graph 1, first %d nohead front ls 2 lw 0.8\n", k + 1,
-                pos, pos);
+        fprintf(
+            gp->to,
+            "set arrow %d from graph 0, first %d to graph 1, first %d nohead front ls 2 lw 0.8\n",
+            k + 1, pos, pos);
         if (named && fabs(pos - named_at) >= 0.05 * m->n_rows) {
-            fprintf(gp->to, "set label %d '%d' at graph 1.02, first %d left front tc ls 2\n", k + 1, pos, pos);
+            fprintf(gp->to, "set label %d '%d' at graph 1.02, first %d left front tc ls 2\n", k + 1,
+                    pos, pos);
             named_at = pos;
         }
     }
@@ -148,7 +158,8 @@ static void marks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_
 
 static void title(struct sh_gp *gp, const struct sh_fig_map *m, const char *what)
 {
-    int by_row = (m->n_rows + MOST_PIXELS - 1) / MOST_PIXELS, by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
+    int by_row = (m->n_rows + MOST_PIXELS - 1) / MOST_PIXELS,
+        by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
     fputs("set title ", gp->to);
     sh_gp_text(gp, m->title, 26);
     fprintf(gp->to, ".': %s", what);
@@ -157,9 +168,11 @@ static void title(struct sh_gp *gp, const struct sh_fig_map *m, const char *what
     fputs("'\n", gp->to);
 }
 
-static void picture(struct sh_gp *gp, const struct sh_fig_map *m, const char *block, const char *colour)
+static void picture(struct sh_gp *gp, const struct sh_fig_map *m, const char *block,
+                    const char *colour)
 {
-    int by_row = (m->n_rows + MOST_PIXELS - 1) / MOST_PIXELS, by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
+    int by_row = (m->n_rows + MOST_PIXELS - 1) / MOST_PIXELS,
+        by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
     fprintf(gp->to,
             "plot $%s matrix using (%d + %d * $1 + %.1f):(%d + %d * $2 + %.1f):(%s) with image%s\n"
             "unset label\nunset arrow\n",
@@ -176,11 +189,13 @@ static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh
             fprintf(gp->to, "%s'query %d' %d", n ? ", " : "", d->marks[k], n);
             n++;
         }
-    fprintf(gp->to,
-            ") font ','\nset xtics %d norotate font ','\nset xlabel 'key position'\nset ylabel ''\n"
-            "set yrange [%d-0.5:-0.5]\nunset colorbox\n"
-            "plot $rows%d matrix using (%d + %d * $1 + %.1f):2:(at_least($3)) with image pixels\nset colorbox\n",
-            sh_gp_step(m->n_cols, 16), n, i, m->col0, by_col, 0.5 * (by_col - 1));
+    fprintf(
+        gp->to,
+        ") font ','\nset xtics %d norotate font ','\nset xlabel 'key position'\nset ylabel ''\n"
+        "set yrange [%d-0.5:-0.5]\nunset colorbox\n"
+        "plot $rows%d matrix using (%d + %d * $1 + %.1f):2:(at_least($3)) with image pixels\n"
+        "set colorbox\n",
+        sh_gp_step(m->n_cols, 16), n, i, m->col0, by_col, 0.5 * (by_col - 1));
 }
 
 static void score_colours(struct sh_gp *gp)
@@ -190,7 +205,7 @@ static void score_colours(struct sh_gp *gp)
           gp->to);
 }
 
-/* The lowest score that the colours tell apart: a power of ten below a tenth of the smallest average. */
+/* The lowest score that the colours tell apart: the power of ten below a tenth of the average. */
 static double lowest(const struct sh_fig_map *m)
 {
     double low = pow(10, floor(log10(0.1 / n_keys(m, m->n_rows - 1))));
@@ -209,8 +224,10 @@ static void map(struct sh_gp *gp, const struct sh_fig_data *d, int i, double top
     sh_gp_box(gp, 0.95, top, SIDE, SIDE);
     snprintf(block, sizeof block, "score%d", i);
     picture(gp, m, block, "at_least($3)");
-    fputs("unset logscale cb\nset palette defined (0 '#e4e8ec', 1 '#0b3c6f')\nset cbrange [0:1]\nunset colorbox\n",
-          gp->to);
+    fputs(
+        "unset logscale cb\nset palette defined (0 '#e4e8ec', 1 '#0b3c6f')\nset cbrange [0:1]\n"
+        "unset colorbox\n",
+        gp->to);
     title(gp, m, "above its row’s average");
     marks(gp, m, d, 1);
     sh_gp_box(gp, RIGHT + 0.45, top, SIDE, SIDE);
@@ -219,7 +236,8 @@ static void map(struct sh_gp *gp, const struct sh_fig_data *d, int i, double top
     if (n_marked(m, d) == 0)
         return;
     score_colours(gp);
-    sh_gp_box(gp, 0.95, top + SIDE + (has_tokens(m) ? 0.9 : 0.7), RIGHT + 0.45 + SIDE - 0.95, STRIP * n_marked(m, d));
+    sh_gp_box(gp, 0.95, top + SIDE + (has_tokens(m) ? 0.9 : 0.7), RIGHT + 0.45 + SIDE - 0.95,
+              STRIP * n_marked(m, d));
     strips(gp, m, d, i);
 }
 
@@ -233,10 +251,13 @@ static double height(const struct sh_fig_map *m, const struct sh_fig_data *d)
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     double total = 0.75, top = 1.05;
+    if (d->n_marks < 0 || d->n_marks > 8)
+        return sh_misused(e, "figure heatmap shows 0 to 8 single rows, found %d", d->n_marks);
     for (int i = 0; i < d->n_maps; i++) {
         if (d->maps[i].n_rows < 2 || d->maps[i].n_cols < 2)
-            return sh_misused(e, "figure heatmap needs at least 2 rows and 2 columns of scores, found %d x %d",
-                              d->maps[i].n_rows, d->maps[i].n_cols);
+            return sh_misused(
+                e, "figure heatmap needs at least 2 rows and 2 columns of scores, found %d x %d",
+                d->maps[i].n_rows, d->maps[i].n_cols);
         total += height(&d->maps[i], d);
     }
     sh_gp_page(gp, RIGHT + 0.45 + SIDE + 0.5, total);
@@ -255,5 +276,6 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 }
 
 const struct sh_figure sh_figure_heatmap = {
-    "heatmap", "attention scores of chosen heads, which of them are above average, and chosen rows as strips",
+    "heatmap",
+    "attention scores of chosen heads, which of them are above average, and chosen rows as strips",
     SH_FIG_MAPS, draw};

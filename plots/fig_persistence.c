@@ -78,10 +78,16 @@ static void legend(struct sh_gp *gp, const struct sh_fig_data *d, int any_missin
         fputs(", \\\n", gp->to);
     }
     if (any_range)
-        fputs("    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder title 'range of the heads', \\\n", gp->to);
+        fputs(
+            "    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder "
+            "title 'range of the heads', \\\n",
+            gp->to);
     if (any_missing)
-        fputs("    NaN with points lc rgb '#606060' pt 2 ps 0.7 title 'no pivotal token left', \\\n", gp->to);
-    fputs("    NaN with lines lc rgb '#606060' lw 1.3 dt (16,8) title 'chance level (density)'\n", gp->to);
+        fputs(
+            "    NaN with points lc rgb '#606060' pt 2 ps 0.7 title 'no pivotal token left', \\\n",
+            gp->to);
+    fputs("    NaN with lines lc rgb '#606060' lw 1.3 dt (16,8) title 'chance level (density)'\n",
+          gp->to);
 }
 
 static void panel(struct sh_gp *gp, const struct sh_fig_data *d, int p, int any_missing)
@@ -93,21 +99,24 @@ static void panel(struct sh_gp *gp, const struct sh_fig_data *d, int p, int any_
         n_layers = here->series[i].n_layers > n_layers ? here->series[i].n_layers : n_layers;
     fputs("set title ", gp->to);
     sh_gp_text(gp, here->title, 60);
-    fprintf(gp->to, " offset 0, %s\nset xtics 0, %d\nset xrange [-0.5:%d.5]\n", any_missing ? "0.8" : "0",
-            sh_gp_step(n_layers, 14), n_layers - 1);
+    fprintf(gp->to, " offset 0, %s\nset xtics 0, %d\nset xrange [-0.5:%d.5]\n",
+            any_missing ? "0.8" : "0", sh_gp_step(n_layers, 14), n_layers - 1);
     tell_missing(gp, here);
     for (int i = 0; i < here->n_series; i++)
         if (here->series[i].min_head && here->series[i].max_head) {
-            fprintf(gp->to, "%s$p%ds%d using 1:4:5 with filledcurves ls %d fs transparent solid 0.2 noborder",
-                    separator, p, i, i + 1);
+            fprintf(
+                gp->to,
+                "%s$p%ds%d using 1:4:5 with filledcurves ls %d fs transparent solid 0.2 noborder",
+                separator, p, i, i + 1);
             separator = ", \\\n    ";
         }
     for (int i = 0; i < here->n_series; i++) {
-        fprintf(gp->to, "%s$p%ds%d using 1:3 with lines ls %d, \\\n    '' using 1:2 with linespoints ls %d",
+        fprintf(gp->to,
+                "%s$p%ds%d using 1:3 with lines ls %d, \\\n    '' using 1:2 with linespoints ls %d",
                 separator, p, i, i + 11, i + 1);
         if (n_missing(&here->series[i]))
-            fprintf(gp->to, ", \\\n    $p%dm%d using 1:(%.3f) with points ls %d pt 2 ps 0.7", p, i, 0.02 + 0.045 * i,
-                    i + 1);
+            fprintf(gp->to, ", \\\n    $p%dm%d using 1:(%.3f) with points ls %d pt 2 ps 0.7", p, i,
+                    0.02 + 0.045 * i, i + 1);
         separator = ", \\\n    ";
     }
     fputs("\nunset label\n", gp->to);
@@ -118,7 +127,8 @@ static int check(const struct sh_fig_data *d, struct sh_err *e)
     for (int p = 0; p < d->n_panels; p++) {
         int n = d->panels[p].n_series;
         if (n < 1 || n > SH_GP_COLOURS)
-            return sh_misused(e, "figure persistence shows 1 to %d traces, found %d", SH_GP_COLOURS, n);
+            return sh_misused(e, "figure persistence shows 1 to %d traces, found %d", SH_GP_COLOURS,
+                              n);
     }
     return 0;
 }
@@ -131,18 +141,22 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     for (int p = 0; p < d->n_panels; p++)
         for (int i = 0; i < d->panels[p].n_series; i++)
             any_missing |= n_missing(&d->panels[p].series[i]) > 0;
-    double legend_in = 0.22 * ((d->panels[0].n_series + 2 + n_columns) / n_columns), top = any_missing ? 1.25 : 1.05;
+    double legend_in = 0.22 * ((d->panels[0].n_series + 2 + n_columns) / n_columns),
+           top = any_missing ? 1.25 : 1.05;
     double width = 0.3 + PITCH_X * n_columns, height = top - 0.3 + PITCH_Y * n_rows + legend_in;
     sh_gp_page(gp, width, height);
     for (int p = 0; p < d->n_panels; p++)
         for (int i = 0; i < d->panels[p].n_series; i++)
             block(gp, &d->panels[p].series[i], p, i);
-    fputs("set xlabel 'layer'\nset ylabel 'persistence ratio'\nset yrange [0:1.04]\nset ytics 0, 0.2, 1\n"
-          "set multiplot\n",
-          gp->to);
+    fputs(
+        "set xlabel 'layer'\nset ylabel 'persistence ratio'\nset yrange [0:1.04]\n"
+        "set ytics 0, 0.2, 1\n"
+        "set multiplot\n",
+        gp->to);
     sh_gp_heading(gp, d->title, d->settings);
     for (int p = 0; p < d->n_panels; p++) {
-        sh_gp_box(gp, 0.85 + PITCH_X * (p % n_columns), top + PITCH_Y * (p / n_columns), WIDE, TALL);
+        sh_gp_box(gp, 0.85 + PITCH_X * (p % n_columns), top + PITCH_Y * (p / n_columns), WIDE,
+                  TALL);
         panel(gp, d, p, any_missing);
     }
     sh_gp_box(gp, 0.3, height - legend_in - 0.08, width - 0.6, legend_in);
@@ -152,5 +166,6 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 }
 
 const struct sh_figure sh_figure_persistence = {
-    "persistence", "persistence ratio of every layer with its chance level, several traces side by side",
+    "persistence",
+    "persistence ratio of every layer with its chance level, several traces side by side",
     SH_FIG_PANELS, draw};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much the lift depends on what is called pivotal: the threshold upwards, the recent tokens left
- * out to the right. A cell says its number; a hatched one says that no pivotal token was left. */
+/* How much the lift depends on what is called pivotal: the threshold upwards, the recent tokens
+ * left out to the right. A cell says its number; a hatched one that no pivotal token was left. */
 #include <math.h>
 
 #include "plots/figure.h"
@@ -36,18 +36,22 @@ static void axes(struct sh_gp *gp, const struct sh_fig_grid *g)
         sh_gp_tic(gp, g->alpha[a], 8);
         fprintf(gp->to, " %d", a);
     }
-    fprintf(gp->to, ")\nset xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\n", g->n_recents - 1, g->n_alphas - 1);
+    fprintf(gp->to, ")\nset xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\n", g->n_recents - 1,
+            g->n_alphas - 1);
     int n_none = 0;
     for (int a = 0; a < g->n_alphas; a++)
         for (int r = 0; r < g->n_recents; r++)
             if (!isfinite(cell(g, a, r))) {
                 double x = r, y = a;
-                fprintf(gp->to,
-                        "set object %d rectangle from %.1f, %.1f to %.1f, %.1f behind fc rgb '#dcdcdc' fs solid noborder\n"
-                        "set object %d rectangle from %.1f, %.1f to %.1f, %.1f front fc rgb '#b4b4b4' fs transparent pattern 4 noborder\n"
-                        "set label %d 'none' at %d, %d center front tc rgb '#404040'\n",
-                        2 * n_none + 1, x - 0.5, y - 0.5, x + 0.5, y + 0.5, 2 * n_none + 2, x - 0.5, y - 0.5,
-                        x + 0.5, y + 0.5, n_none + 1, r, a);
+                fprintf(
+                    gp->to,
+                    "set object %d rectangle from %.1f, %.1f to %.1f, %.1f "
+                    "behind fc rgb '#dcdcdc' fs solid noborder\n"
+                    "set object %d rectangle from %.1f, %.1f to %.1f, %.1f "
+                    "front fc rgb '#b4b4b4' fs transparent pattern 4 noborder\n"
+                    "set label %d 'none' at %d, %d center front tc rgb '#404040'\n",
+                    2 * n_none + 1, x - 0.5, y - 0.5, x + 0.5, y + 0.5, 2 * n_none + 2, x - 0.5,
+                    y - 0.5, x + 0.5, y + 0.5, n_none + 1, r, a);
                 n_none++;
             }
 }
@@ -55,14 +59,16 @@ static void axes(struct sh_gp *gp, const struct sh_fig_grid *g)
 static void grid(struct sh_gp *gp, const struct sh_fig_grid *g, int i, int has_colour_box)
 {
     axes(gp, g);
-    fprintf(gp->to,
-            "%s colorbox\n"
-            "plot $lift%d matrix using ($3 == $3 ? $1 : NaN):2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):(at_least($3)) "
-            "with boxxyerror fs solid noborder lc palette, \\\n"
-            "    '' matrix using 1:2:(is_dark($3) ? said($3) : '') with labels tc rgb '#ffffff', \\\n"
-            "    '' matrix using 1:2:(is_dark($3) ? '' : said($3)) with labels tc rgb '#111111'\n"
-            "unset label\nunset object\n",
-            has_colour_box ? "set" : "unset", i);
+    fprintf(
+        gp->to,
+        "%s colorbox\n"
+        "plot $lift%d matrix using ($3 == $3 ? $1 : NaN):2:($1-0.5):($1+0.5):($2-0.5):($2+0.5)"
+        ":(at_least($3)) "
+        "with boxxyerror fs solid noborder lc palette, \\\n"
+        "    '' matrix using 1:2:(is_dark($3) ? said($3) : '') with labels tc rgb '#ffffff', \\\n"
+        "    '' matrix using 1:2:(is_dark($3) ? '' : said($3)) with labels tc rgb '#111111'\n"
+        "unset label\nunset object\n",
+        has_colour_box ? "set" : "unset", i);
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
@@ -80,15 +86,16 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         snprintf(name, sizeof name, "lift%d", i);
         sh_gp_matrix(gp, name, d->grids[i].n_alphas, d->grids[i].n_recents, d->grids[i].lift);
     }
-    fprintf(gp->to,
-            "low = %.10g\nhigh = %.10g\n"
-            "at_least(v) = v == v ? (v < low ? low : v) : NaN\n"
-            "is_dark(v) = v == v ? log(at_least(v) / low) < 0.62 * log(high / low) : 0\n"
-            "said(v) = v == v ? sprintf(v < 9.95 ? '%%.2f' : v < 99.5 ? '%%.1f' : '%%.0f', v) : ''\n"
-            "set cbrange [low:high]\nset cblabel 'lift = ratio / chance' offset 0.8, 0\n"
-            "set border 15 ls 21\nunset grid\nset tics scale 0\n"
-            "set xlabel 'R: recent tokens left out'\nset ylabel 'pivotal above'\nset multiplot\n",
-            low, high);
+    fprintf(
+        gp->to,
+        "low = %.10g\nhigh = %.10g\n"
+        "at_least(v) = v == v ? (v < low ? low : v) : NaN\n"
+        "is_dark(v) = v == v ? log(at_least(v) / low) < 0.62 * log(high / low) : 0\n"
+        "said(v) = v == v ? sprintf(v < 9.95 ? '%%.2f' : v < 99.5 ? '%%.1f' : '%%.0f', v) : ''\n"
+        "set cbrange [low:high]\nset cblabel 'lift = ratio / chance' offset 0.8, 0\n"
+        "set border 15 ls 21\nunset grid\nset tics scale 0\n"
+        "set xlabel 'R: recent tokens left out'\nset ylabel 'pivotal above'\nset multiplot\n",
+        low, high);
     sh_gp_log_tics(gp, high);
     sh_gp_heading(gp, d->title, d->settings);
     for (int i = 0; i < d->n_grids; i++) {
@@ -102,5 +109,6 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 }
 
 const struct sh_figure sh_figure_persistence_grid = {
-    "persistence-grid", "lift over the threshold and over the recent tokens left out, one grid per trace",
-    SH_FIG_GRIDS, draw};
+    "persistence-grid",
+    "lift over the threshold and over the recent tokens left out, one grid per trace", SH_FIG_GRIDS,
+    draw};

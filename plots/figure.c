@@ -34,13 +34,13 @@ static int check(const struct sh_figure *f, const struct sh_fig_data *d, struct 
         {SH_FIG_HEADS, d->n_heads, 4, "traces"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if ((f->needs & parts[i].need) && (parts[i].n < 1 || parts[i].n > parts[i].most))
-            return sh_misused(e, "figure %s shows 1 to %d %s, found %d", f->name, parts[i].most, parts[i].what,
-                              parts[i].n);
+            return sh_misused(e, "figure %s shows 1 to %d %s, found %d", f->name, parts[i].most,
+                              parts[i].what, parts[i].n);
     return 0;
 }
 
-int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path, int script,
-                   double width_in, double height_in, struct sh_err *e)
+int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path,
+                   int script, double width_in, double height_in, struct sh_err *e)
 {
     struct sh_gp gp;
     if (check(f, d, e) || sh_gp_open(&gp, path, script, width_in, height_in, e))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A figure: what it is called, what it shows, what it needs, and how it is drawn. The data are plain
- * arrays that the caller fills and keeps; figures only read them and hold nothing afterwards. Strings
- * may hold anything (token texts, model names). NaN always means "there is no value here". */
+/* A figure: what it is called, what it shows, what it needs, and how it is drawn. The data are
+ * plain arrays that the caller fills and keeps; figures only read them and hold nothing afterwards.
+ * Strings may hold anything (token texts, model names). NaN always means "there is no value". */
 #ifndef PLOTS_FIGURE_H
 #define PLOTS_FIGURE_H
 
@@ -9,67 +9,67 @@
 
 /* heatmap: the scores of one head, or a rectangle cut out of them. */
 struct sh_fig_map {
-    const char *title;                  /* "layer 12, head 3"                                        */
+    const char *title;              /* "layer 12, head 3"                                        */
     int n_rows, n_cols;
-    int row0, col0;                     /* position in the text of value[0][0]: query, key           */
-    const float *value;                 /* [n_rows, n_cols] scores in 0..1, NaN where masked         */
-    const int *n_keys;                  /* [n_rows] visible keys of each row; NULL: row0 + r + 1.
-                                           A score is significant when it is above 1 / n_keys       */
-    const char *const *row_label;       /* [n_rows] token texts or NULL; shown when n_rows <= 48     */
-    const char *const *col_label;       /* [n_cols] likewise                                         */
+    int row0, col0;                 /* position in the text of value[0][0]: query, key           */
+    const float *value;             /* [n_rows, n_cols] scores in 0..1, NaN where masked         */
+    const int *n_keys;              /* [n_rows] visible keys of each row; NULL: row0 + r + 1.
+                                       A score is significant when it is above 1 / n_keys       */
+    const char *const *row_label;   /* [n_rows] token texts or NULL; shown when n_rows <= 48     */
+    const char *const *col_label;   /* [n_cols] likewise                                         */
 };
 
 /* persistence: one trace's values per layer. */
 struct sh_fig_series {
-    const char *label;                  /* the trace: "OPT-6.7B", "random twin"                      */
+    const char *label;              /* the trace: "OPT-6.7B", "random twin"                      */
     int n_layers;
-    const double *ratio, *density;      /* [n_layers] 0..1; NaN: no pivotal token was left           */
-    const double *min_head, *max_head;  /* [n_layers] the heads' range of the ratio, or both NULL    */
+    const double *ratio, *density;  /* [n_layers] 0..1; NaN: no pivotal token was left           */
+    const double *min_head, *max_head;  /* [n_layers] range over the heads, or both NULL         */
 };
 
 struct sh_fig_panel {
-    const char *title;                  /* "all pivotal tokens (R = 0, K = 1)"                       */
-    int n_series;                       /* at most SH_GP_COLOURS, same order and labels in each panel */
+    const char *title;              /* "all pivotal tokens (R = 0, K = 1)"                       */
+    int n_series;                   /* at most SH_GP_COLOURS, same order and labels in each panel */
     const struct sh_fig_series *series;
 };
 
 /* persistence-grid: lift of one trace over what counts as pivotal. */
 struct sh_fig_grid {
-    const char *title;                  /* the trace                                                 */
+    const char *title;              /* the trace                                                 */
     int n_alphas, n_recents;
-    const char *const *alpha;           /* [n_alphas] thresholds as they are written: "1/n", "5/n"   */
-    const int *recent;                  /* [n_recents] R: tokens left out on the near side           */
-    const double *lift;                 /* [n_alphas, n_recents], NaN: no pivotal token was left     */
+    const char *const *alpha;       /* [n_alphas] thresholds as they are written: "1/n", "5/n"   */
+    const int *recent;              /* [n_recents] R: tokens left out on the near side           */
+    const double *lift;             /* [n_alphas, n_recents], NaN: no pivotal token was left     */
 };
 
 /* heads: one trace, every head. */
 struct sh_fig_heads {
-    const char *title;                  /* the trace                                                 */
+    const char *title;              /* the trace                                                 */
     int n_layers, n_heads;
-    const double *ratio;                /* [n_layers, n_heads] 0..1, NaN as above                    */
-    const double *lift;                 /* [n_layers, n_heads] beyond recency, NaN as above, or NULL */
+    const double *ratio;            /* [n_layers, n_heads] 0..1, NaN as above                    */
+    const double *lift;             /* [n_layers, n_heads] beyond recency, NaN as above, or NULL */
 };
 
 /* Everything a figure may draw; a figure reads the parts that its `needs` name. */
 struct sh_fig_data {
-    const char *title;                  /* heading: the model, the text                              */
-    const char *settings;               /* second line: "alpha 1/n, split 0.5, 12 sequences"; or NULL */
+    const char *title;              /* heading: the model, the text                              */
+    const char *settings;           /* second line: "alpha 1/n, split 0.5, 12 sequences"; or NULL */
     int n_maps, n_panels, n_grids, n_heads;
-    const struct sh_fig_map *maps;      /* 1 to 5 */
-    const int *marks;                   /* [n_marks] query positions whose rows are shown one by one */
-    int n_marks;                        /* 0 to 8; those outside a map are left out there            */
+    const struct sh_fig_map *maps;  /* 1 to 5 */
+    const int *marks;               /* [n_marks] query positions whose rows are shown one by one */
+    int n_marks;                    /* 0 to 8; those outside a map are left out there            */
     const struct sh_fig_panel *panels;  /* 1 to 4 */
-    const struct sh_fig_grid *grids;    /* 1 to 6 */
+    const struct sh_fig_grid *grids; /* 1 to 6 */
     const struct sh_fig_heads *heads;   /* 1 to 4 */
-    const char *ratio_settings, *lift_settings;     /* for `heads`: "R = 0, alpha 1/n"; or NULL      */
+    const char *ratio_settings, *lift_settings; /* for `heads`: "R = 0, alpha 1/n"; or NULL      */
 };
 
 enum sh_fig_needs { SH_FIG_MAPS = 1, SH_FIG_PANELS = 2, SH_FIG_GRIDS = 4, SH_FIG_HEADS = 8 };
 
 struct sh_figure {
     const char *name, *summary;
-    int needs;                          /* of sh_fig_needs */
-    /* Writes the whole script; -1 if the data are not what it needs. Begins with sh_gp_page. */
+    int needs;                      /* of sh_fig_needs */
+/* Writes the whole script; -1 if the data are not what it needs. Begins with sh_gp_page. */
     int (*draw)(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e);
 };
 
@@ -80,7 +80,7 @@ extern const struct sh_figure *const sh_figures[];
 const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e);
 
 /* Open, draw, close: see sh_gp_open for the path, `script`, and the sizes. */
-int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path, int script,
-                   double width_in, double height_in, struct sh_err *e);
+int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path,
+                   int script, double width_in, double height_in, struct sh_err *e);
 
 #endif

@@ -57,13 +57,15 @@ static int check_path(const char *path, int script, struct sh_err *e)
         return sh_misused(e, "figure '%s': this names a folder, not a file", path);
     if (!script && format_of(path) < 0) {
         sh_misused(e, "figure %s: unknown kind of file; known are .svg, .png and .pdf", path);
-        return sh_hint(e, "with --script the file may have any name, for instance one ending in .gp");
+        return sh_hint(e,
+                       "with --script the file may have any name, for instance one ending in .gp");
     }
     for (const char *c = path; script && *c; c++)
         if ((unsigned char)*c < 32)
             return sh_misused(e, "figure: a name with control characters cannot stand in a script");
     if (lstat(path, &s) == 0 && !S_ISREG(s.st_mode))
-        return sh_misused(e, "figure %s: there is something by this name that is not a plain file", path);
+        return sh_misused(e, "figure %s: there is something by this name that is not a plain file",
+                          path);
     return 0;
 }
 
@@ -94,7 +96,8 @@ int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, 
     if (!script && !new.program) {
         sh_gp_abandon(&new);
         sh_absent(e, "figure %s: gnuplot is needed to draw it and is not on PATH", path);
-        return sh_hint(e, "install gnuplot (Debian: gnuplot-nox), or add --script to get the gnuplot script");
+        return sh_hint(
+            e, "install gnuplot (Debian: gnuplot-nox), or add --script to get the gnuplot script");
     }
     char *figure = script ? sh_gp_figure_path(path) : NULL;
     new.format = format_of(figure ? figure : path);
@@ -142,7 +145,8 @@ static int produce(struct sh_gp *gp, struct sh_err *e)
     gp->to = NULL;
     if (failed)
         return sh_fail(e, "no memory for its script");
-    if (gp->script ? write_all(gp, e) : sh_gnuplot_run(gp->program, gp->text, gp->text_bytes, gp->fd, e))
+    if (gp->script ? write_all(gp, e)
+                   : sh_gnuplot_run(gp->program, gp->text, gp->text_bytes, gp->fd, e))
         return -1;
     if (fstat(gp->fd, &s) || s.st_size == 0)
         return sh_fail(e, "gnuplot ended without drawing anything");

@@ -45,8 +45,9 @@ void sh_gp_abandon(struct sh_gp *gp);
  * is never overwritten by its own figure: fig.png -> fig.png.png. */
 char *sh_gp_figure_path(const char *path);
 
-/* Begins the page: terminal, size (used unless sh_gp_open was told another), fonts, line styles 1..7
- * (solid, a colour-blind-safe order), 11..17 (the same, dashed), 20 (grid), 21 (axes), palette. */
+/* Begins the page: terminal, size (used unless sh_gp_open was told another), fonts, line styles
+ * 1..7 (solid, a colour-blind-safe order), 11..17 (the same, dashed), 20 (grid), 21 (axes), and
+ * the palette. */
 void sh_gp_page(struct sh_gp *gp, double width_in, double height_in);
 
 /* The palette of amounts, set by sh_gp_page; for going back to it after another. */

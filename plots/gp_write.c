@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What figures put into a script, see gp.h: the page and its style, text, numbers. All text is drawn
- * with `noenhanced`, and single quotes keep gnuplot from substituting anything. */
+/* What figures put into a script, see gp.h: the page and its style, text, numbers. All text is
+ * drawn with `noenhanced`, and single quotes keep gnuplot from substituting anything. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@ static const char *const colours[SH_GP_COLOURS] = {
 static const int points[SH_GP_COLOURS] = {7, 5, 9, 13, 11, 6, 4};
 
 /* viridis: perceptually even, and still ordered in grey. */
-static const char *const viridis[] = {
-    "#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6dcd59", "#b4de2c", "#fde725"};
+static const char *const viridis[] = {"#440154", "#482878", "#3e4a89", "#31688e", "#26828e",
+                                      "#1f9e89", "#35b779", "#6dcd59", "#b4de2c", "#fde725"};
 
 /* Inside a single-quoted string. Two quotes would do, were they not misread at a string's start. */
 static const char apostrophe[] = "'.\"'\".'";
@@ -24,20 +24,28 @@ static void terminal(struct sh_gp *gp)
 {
     double w = gp->width_in, h = gp->height_in;
     if (gp->format == 0)
-        fprintf(gp->to, "set terminal svg size %.0f,%.0f font 'sans-serif,13' noenhanced background '#ffffff'\n",
-                100 * w, 100 * h);
+        fprintf(
+            gp->to,
+            "set terminal svg size %.0f,%.0f font 'sans-serif,13' noenhanced "
+            "background '#ffffff'\n",
+            100 * w, 100 * h);
     if (gp->format == 1)
-        fprintf(gp->to,
-                "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
-                "    set terminal pngcairo size %.0f,%.0f font 'sans-serif,10.5' fontscale 2 linewidth 2 "
-                "pointscale 2 noenhanced background '#ffffff'\n"
-                "} else {\n"
-                "    set terminal png size %.0f,%.0f medium noenhanced\n"
-                "}\n",
-                200 * w, 200 * h, 100 * w, 100 * h);
+        fprintf(
+            gp->to,
+            "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
+            "    set terminal pngcairo size %.0f,%.0f font 'sans-serif,10.5' "
+            "fontscale 2 linewidth 2 "
+            "pointscale 2 noenhanced background '#ffffff'\n"
+            "} else {\n"
+            "    set terminal png size %.0f,%.0f medium noenhanced\n"
+            "}\n",
+            200 * w, 200 * h, 100 * w, 100 * h);
     if (gp->format == 2)
-        fprintf(gp->to, "set terminal pdfcairo size %.3fin,%.3fin font 'sans-serif,10.5' fontscale 0.75 noenhanced\n",
-                w, h);
+        fprintf(
+            gp->to,
+            "set terminal pdfcairo size %.3fin,%.3fin font 'sans-serif,10.5' fontscale 0.75 "
+            "noenhanced\n",
+            w, h);
 }
 
 static void styles(FILE *to)
@@ -89,7 +97,8 @@ void sh_gp_page(struct sh_gp *gp, double width_in, double height_in)
 
 void sh_gp_at(struct sh_gp *gp, double left, double top)
 {
-    fprintf(gp->to, "screen %.5f, screen %.5f", left / gp->own_width_in, 1 - top / gp->own_height_in);
+    fprintf(gp->to, "screen %.5f, screen %.5f", left / gp->own_width_in,
+            1 - top / gp->own_height_in);
 }
 
 void sh_gp_heading(struct sh_gp *gp, const char *title, const char *settings)

@@ -13,7 +13,7 @@ static void overview(FILE *to)
                 "usage: shears COMMAND [options]\n\ncommands:\n", PACKAGE_VERSION);
     for (int i = 0; sh_commands[i]; i++)
         fprintf(to, "  %-14s%s\n", sh_commands[i]->name, sh_commands[i]->summary);
-    fprintf(to, "\n`shears COMMAND --help` tells more of a command; `shears demo` shows everything on a small model.\n");
+    fprintf(to, "\n`shears COMMAND --help` tells more of it; `shears demo` shows everything on a small model.\n");
 }
 
 /* Commands that begin alike, or contain what was typed. */

@@ -44,6 +44,11 @@ tests_unit_test_stats_LDADD   = libstats.a libbase.a libtap.a $(CUNIT_LIBS) $(JA
 tests_unit_test_persistence_SOURCES = %D%/unit/test_persistence.c %D%/unit/heads.c %D%/unit/heads.h
 tests_unit_test_persistence_LDADD   = libplanner.a libstats.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
+tests_unit_test_plots_SOURCES = %D%/unit/test_plots.c %D%/unit/plot_data.c %D%/unit/plot_data.h
+tests_unit_test_plots_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+
+unit_tests += %D%/unit/test_plots
+
 check_PROGRAMS += $(unit_tests)
 TESTS          += $(unit_tests)
 endif
@@ -51,3 +56,4 @@ endif
 EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py
 EXTRA_DIST += %D%/golden/tokenizers
 EXTRA_DIST += %D%/golden/persistence %D%/oracle/persistence.py
+EXTRA_DIST += %D%/golden/plots

@@ -17,11 +17,10 @@ static inline uint64_t above_limit(const float *x, float limit)
     __m128 l = _mm_set1_ps(limit);
     uint64_t word = 0;
     for (int i = 0; i < 64; i += 16)
-        word |=
-            bits_16(_mm_cmplt_ps(l, _mm_loadu_ps(x + i)), _mm_cmplt_ps(l, _mm_loadu_ps(x + i + 4)),
-                    _mm_cmplt_ps(l, _mm_loadu_ps(x + i + 8)),
-                    _mm_cmplt_ps(l, _mm_loadu_ps(x + i + 12)))
-            << i;
+        word |= bits_16(_mm_cmplt_ps(l, _mm_loadu_ps(x + i)),
+                        _mm_cmplt_ps(l, _mm_loadu_ps(x + i + 4)),
+                        _mm_cmplt_ps(l, _mm_loadu_ps(x + i + 8)),
+                        _mm_cmplt_ps(l, _mm_loadu_ps(x + i + 12))) << i;
     return word;
 }
 
@@ -30,11 +29,10 @@ static inline uint64_t below_limit(const float *x, float limit)
     __m128 l = _mm_set1_ps(limit);
     uint64_t word = 0;
     for (int i = 0; i < 64; i += 16)
-        word |=
-            bits_16(_mm_cmpgt_ps(l, _mm_loadu_ps(x + i)), _mm_cmpgt_ps(l, _mm_loadu_ps(x + i + 4)),
-                    _mm_cmpgt_ps(l, _mm_loadu_ps(x + i + 8)),
-                    _mm_cmpgt_ps(l, _mm_loadu_ps(x + i + 12)))
-            << i;
+        word |= bits_16(_mm_cmpgt_ps(l, _mm_loadu_ps(x + i)),
+                        _mm_cmpgt_ps(l, _mm_loadu_ps(x + i + 4)),
+                        _mm_cmpgt_ps(l, _mm_loadu_ps(x + i + 8)),
+                        _mm_cmpgt_ps(l, _mm_loadu_ps(x + i + 12))) << i;
     return word;
 }
 
@@ -42,13 +40,13 @@ __attribute__((target("avx512f")))
 static void wide(const float *x, size_t n_word, const float *limit, int n_limit, float low,
                  uint64_t *above, size_t stride)
 {
+    __m512 least = _mm512_set1_ps(low);
     for (size_t w = 0; w < n_word; w++, x += 64) {
         __m512 part[4];
         uint64_t word = 0;
         for (int i = 0; i < 4; i++) {
             part[i] = _mm512_loadu_ps(x + 16 * i);
-            word |= (uint64_t)_mm512_cmp_ps_mask(part[i], _mm512_set1_ps(low), _CMP_LT_OQ)
-                    << 16 * i;
+            word |= (uint64_t)_mm512_cmp_ps_mask(part[i], least, _CMP_LT_OQ) << 16 * i;
         }
         above[(size_t)n_limit * stride + w] = word;
         for (int k = 0; k < n_limit; k++) {

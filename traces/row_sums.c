@@ -10,7 +10,7 @@
 #include "src/base/num.h"
 #include "traces/clones.h"
 
-#define LANES 16 /* partial sums; a constant, so results are the same everywhere */
+#define LANES 16                        /* partial sums; fixed, so results agree everywhere */
 #define OCTAVE (1 << 23)                /* in the bits of a float */
 
 /* Non-negative floats order as their bits do. */

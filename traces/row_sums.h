@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of single attention rows, summed over the rows of a head: how concentrated attention is.
- */
+/* Figures of single attention rows, summed over the rows of a head: how focused attention is. */
 #ifndef SH_TRACES_ROW_SUMS_H
 #define SH_TRACES_ROW_SUMS_H
 

@@ -209,9 +209,9 @@ static inline void note_first(struct sh_stats *s, int lane, int at, int q0, int 
         size_t cell = (size_t)lane * n_recent + i;
         uint64_t *seen = &s->work->seen[cell * n_word + (size_t)at], left = any & ~*seen;
         int32_t *first = s->first + cell * (size_t)s->length + 64 * (size_t)at;
-        for (int r = 0; left && r < n_row; r++) {
-            int cut = q0 + r - s->spec.recent[i] - 64 * at;     /* the newest key far enough away */
-            uint64_t found = cut < 0 ? 0 : word[r] & left & up_to(cut < 63 ? cut : 63);
+        int near = 64 * at + s->spec.recent[i] - q0;    /* rows too near to all of these keys */
+        for (int r = near > 0 ? near : 0; left && r < n_row; r++) {
+            uint64_t found = word[r] & left & up_to(r - near < 63 ? r - near : 63);
             note(first, found, q0 + r);
             left &= ~found;
             *seen |= found;

@@ -21,8 +21,8 @@
 
 extern const int sh_stats_lag[SH_STATS_LAGS];           /* 1, 8, 64 rows apart */
 
-/* Likeness of S_q and S_{q-d}, both without keys that one of the two rows cannot use: j <=
- * q-d-recent, and j inside the window of row q. Rows where both sets are empty are left out. */
+/* Likeness of S_q and S_{q-d}, both without keys that one of the two rows cannot use:
+ * j <= q-d-recent, and j inside the window of row q. Rows where both are empty are left out. */
 struct sh_jaccard {
     double sum;                         /* of |both| / |either|                                   */
     double expected;                    /* of E/(a+b-E), E = a b / n: random sets of these sizes  */
@@ -38,7 +38,7 @@ struct sh_stats {
     int sparse;                         /* some row was sparse: lanes with K < 1 know nothing     */
     struct sh_row_sums sums;
     int32_t *last;                      /* [n_lane][T]: last q for which j was pivotal, recent 0  */
-    int32_t *first; /* [n_lane][n_recent][T]: first such q with q - j >= recent */
+    int32_t *first;                     /* [n_lane][n_recent][T]: first q, q - j >= recent        */
     int32_t *low;                       /* [n_split][T]: rows q in [max(j, t - window), t) with
                                          * score(q, j) < 1 / n_q, for j < t; else 0               */
     struct sh_jaccard *jaccard;         /* [n_lane][n_recent][SH_STATS_LAGS]                      */
@@ -47,10 +47,10 @@ struct sh_stats {
 
 /* `spec` has passed sh_stats_spec_check; 1 <= length <= SH_STATS_MAX_LENGTH. */
 struct sh_stats *sh_stats_new(const struct sh_stats_spec *spec, int length);
-struct sh_stats *sh_stats_new_finished(const struct sh_stats_spec *spec,
-                                       int length); /* for unpack:
-                                                     * no rows can be fed                     */
 void sh_stats_free(struct sh_stats *s);                 /* NULL is fine */
+
+/* One without working memory, to be filled by whoever reads it back; no rows can be fed. */
+struct sh_stats *sh_stats_new_finished(const struct sh_stats_spec *spec, int length);
 
 /* The next row: scores of the query at position q = s->n_row over the keys first_key .. q, so
  * n = q - first_key + 1 floats; first_key > 0 only in windowed layers, and it never falls.

@@ -8,8 +8,9 @@
  *     and, where there are cells,
  *     jaccard[lane][recent][lag]: sum, expected (f64), rows (u32)
  *     last[lane][T]           T - last, 0 for never
- *     first[lane][recent][T]  1 + rows later than it could be at the earliest (later than the cell
- * of the next smaller recent, and than j + recent); 0 for never low[split][t]           as it is
+ *     first[lane][recent][T]  1 + rows later than it could be at the earliest (later than the
+ *                             cell of the next smaller recent, and than j + recent); 0 for never
+ *     low[split][t]           as it is
  *
  * The arrays hold 2 bytes a number when T < 65536, else 4: all lowest bytes, then all next ones,
  * and so on, which compresses better than whole numbers. */

@@ -12,8 +12,7 @@
 
 /* ---- thresholds ---- */
 
-/* A plain decimal number; *end is what follows it. strtod alone would take "inf", "0x1" and blanks.
- */
+/* A plain decimal number; *end is what follows it. strtod alone would take "inf", "0x1", blanks. */
 static int read_number(const char *text, double *out, const char **end)
 {
     size_t span = strspn(text, "0123456789.eE+-");
@@ -52,10 +51,8 @@ int sh_alpha_parse(const char *text, struct sh_alpha *out, struct sh_err *e)
             bad = strcmp(end, "/t");
     }
     if (bad || !alpha_is_valid(&a))
-        return sh_misused(e,
-                          "alpha: found \"%.40s\", expected row, split, a number between 0 and 1, "
-                          "or K/t with K above 0",
-                          text);
+        return sh_misused(e, "alpha: found \"%.40s\", expected row, split, a number between 0 and "
+                             "1, or K/t with K above 0", text);
     *out = a;
     return 0;
 }

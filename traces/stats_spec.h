@@ -41,7 +41,7 @@ int sh_alpha_equal(const struct sh_alpha *a, const struct sh_alpha *b);
 
 /* row, 2/t, 5/t, 10/t, split; recents 0, 1, 10, 50; splits 0.25, 0.5, 0.75; window 400. */
 void sh_stats_spec_default(struct sh_stats_spec *out);
-void sh_stats_spec_scalars(struct sh_stats_spec *out); /* no cells: row sums only */
+void sh_stats_spec_scalars(struct sh_stats_spec *out);              /* no cells: row sums only */
 
 /* Everything within its caps, in order, without duplicates; else -1 with the reason. */
 int sh_stats_spec_check(const struct sh_stats_spec *spec, struct sh_err *e);

@@ -50,8 +50,8 @@ int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct
     struct sh_stored_run *runs = NULL;
     int count = 0, got;
     sqlite3_stmt *q = sh_db_query(s, e,
-        "SELECT run.id, name, family, weights, fingerprint, program, backend, device, dtype, vectors, statistics, command,"
-        " started, record, codec, n_layer, n_head, n_kv_head, d_head, first_layer, last_layer, seconds,"
+        "SELECT run.id, name, family, weights, fingerprint, program, backend, device, dtype, vectors, statistics,"
+        " command, started, record, codec, n_layer, n_head, n_kv_head, d_head, first_layer, last_layer, seconds,"
         " (SELECT count(*) FROM sequence WHERE run = run.id),"
         " (SELECT coalesce(sum(n_tokens), 0) FROM sequence WHERE run = run.id),"
         " (SELECT count(*) FROM done JOIN sequence ON sequence.id = done.sequence WHERE sequence.run = run.id),"

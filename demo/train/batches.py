@@ -75,7 +75,7 @@ class Source:
         the same few tokens between every key and its value."""
         length = stage.shape.length
         n_pairs = self.rng.randint(2, 6)
-        n_links = self.rng.randint(0, 3)
+        n_links = self.rng.randint(*stage.links)
         noise = self.random_tokens(stage.alphabet, 2 * n_pairs + n_links + 1)
         values = dict(zip(noise[:n_pairs], noise[n_pairs : 2 * n_pairs]))
         links, stop = noise[2 * n_pairs : -1], noise[-1]

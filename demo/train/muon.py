@@ -13,11 +13,11 @@ def orthogonalise(g, steps=5):
     """Newton-Schulz: [n, r, c] matrices with singular values near 1."""
     a, b, c = 3.4445, -4.7750, 2.0315
     tall = g.shape[-2] > g.shape[-1]
-    x = g.mT if tall else g
+    x = (g.mT if tall else g).contiguous()
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(steps):
         gram = x @ x.mT
-        x = a * x + (b * gram + c * gram @ gram) @ x
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.mT if tall else x
 
 

@@ -17,7 +17,7 @@ const struct sh_opt sh_common_opts[] = {
     {"verbose", SH_OPT_FLAG, offsetof(struct sh_common, verbose), NULL, "say what is being done", 0, 0, 'v'},
     {"threads", SH_OPT_INT, offsetof(struct sh_common, threads), "N", "processor threads (default: all)", 1, 4096, 0},
     {"backend", SH_OPT_TEXT, offsetof(struct sh_common, backend), "NAME", "auto, cpu or cuda (default: auto)", 0, 0, 0},
-    {"device", SH_OPT_INT, offsetof(struct sh_common, device), "N", "which device of the backend (default: 0)", 0, 255, 0},
+    {"device", SH_OPT_INT, offsetof(struct sh_common, device), "N", "which device (default: 0)", 0, 255, 0},
     {"seed", SH_OPT_INT, offsetof(struct sh_common, seed), "N", "seed of everything random (default: 0)", 0, 9e15, 0},
     {"help", SH_OPT_FLAG, offsetof(struct sh_common, help), NULL, "this text", 0, 0, 'h'},
     {0}};

@@ -198,7 +198,7 @@ static int conclude(const struct demo *d, double began, struct sh_err *e)
     if (d->gnuplot_absent)
         sh_out_note(o, "No figures: gnuplot is not installed. Open %s/persistence-trained.txt", d->folder);
     else
-        sh_out_note(o, "Open %s/persistence.svg (then persistence-grid.svg, heads.svg, heatmap.svg beside it).", d->folder);
+        sh_out_note(o, "Open %s/persistence.svg (beside it: persistence-grid.svg, heads.svg, heatmap.svg).", d->folder);
     if (!bad)
         bad = sh_out_write(o, sh_common_format(d->common), stdout, e);
     sh_out_free(o);

@@ -59,7 +59,8 @@ static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
 static int write_npy(const struct matrix *m, FILE *f)
 {
     char header[128];
-    int n = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", m->n, m->n);
+    int n = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", m->n,
+                     m->n);
     int padded = (10 + n + 1 + 63) / 64 * 64 - 10;
     unsigned char magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(padded & 255),
                                (unsigned char)(padded >> 8)};
@@ -73,8 +74,9 @@ static int write_safetensors(const struct matrix *m, FILE *f)
 {
     char header[160];
     size_t bytes = (size_t)m->n * (size_t)m->n * sizeof(float);
-    int n = snprintf(header, sizeof header, "{\"attention\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[0,%zu]}}",
-                     m->n, m->n, bytes);
+    int n = snprintf(header, sizeof header,
+                     "{\"attention\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[0,%zu]}}", m->n, m->n,
+                     bytes);
     uint64_t length = (uint64_t)((n + 7) / 8 * 8);
     fwrite(&length, 8, 1, f);
     fprintf(f, "%s%*s", header, (int)length - n, "");

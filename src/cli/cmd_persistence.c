@@ -24,7 +24,7 @@ static const struct sh_opt opts[] = {
     {"recent", SH_OPT_TEXT, F(recent), "R,...", "leave out pairs with query - key < R (default: 0)", 0, 0, 0},
     {"per", SH_OPT_TEXT, F(per), "WHAT", "the table's rows: layer (default) or head", 0, 0, 0},
     {"run", SH_OPT_INT, F(run), "N", "only this run of the store (default: all, of one model)", 1, 1e9, 0},
-    {"window", SH_OPT_INT, F(window), "W", "rows before the split whose low scores predict (default: 400)", 1, 1 << 22, 0},
+    {"window", SH_OPT_INT, F(window), "W", "rows before the split that predict (default: 400)", 1, 1 << 22, 0},
     {0}};
 #undef F
 
@@ -222,8 +222,8 @@ static char *settings(const struct sh_study *y, int cell)
     char name[SH_ALPHA_NAME];
     const struct sh_persistence_cell *c = &y->cell[cell];
     sh_alpha_name(&c->alpha, name);
-    return xasprintf("{\"alpha\": \"%s\", \"recent\": %d, \"split\": %.17g, \"window\": %d, \"run\": %d}", name, c->recent,
-                     c->split, y->window, y->run);
+    return xasprintf("{\"alpha\": \"%s\", \"recent\": %d, \"split\": %.17g, \"window\": %d, \"run\": %d}", name,
+                     c->recent, c->split, y->window, y->run);
 }
 
 static const struct { enum sh_persistence_figure figure; const char *name; } stored[] = {
@@ -236,7 +236,8 @@ static int store_cell(struct sh_store *s, const struct sh_study *y, int cell, st
     char *how = settings(y, cell);
     int bad = sh_store_results_begin(s, "persistence", how, e);
     for (size_t k = 0; k < sizeof stored / sizeof *stored && !bad; k++) {
-        bad = sh_store_result(s, "persistence", how, stored[k].name, -1, -1, sh_study_all(y, cell)[stored[k].figure], e);
+        bad = sh_store_result(s, "persistence", how, stored[k].name, -1, -1,
+                              sh_study_all(y, cell)[stored[k].figure], e);
         for (int i = 0; i < sh_persistence_n_layer(p) && !bad; i++)
             bad = sh_store_result(s, "persistence", how, stored[k].name, sh_persistence_layer_at(p, i), -1,
                                   sh_study_layer(y, cell, i)[stored[k].figure], e);

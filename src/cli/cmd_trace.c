@@ -184,7 +184,8 @@ static int read_texts(struct trace *t, struct sh_err *e)
     if (!bad && a->tokens)
         bad = sh_texts_tokens(&t->texts, a->tokens, e);
     if (!bad && !t->texts.n)
-        bad = sh_fail(e, "%s: no sequence came out, expected at least one token of text", a->jsonl ? a->jsonl : a->model);
+        bad = sh_fail(e, "%s: no sequence came out, expected at least one token of text",
+                      a->jsonl ? a->jsonl : a->model);
     return bad;
 }
 

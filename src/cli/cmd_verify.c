@@ -54,7 +54,8 @@ static int check_scores(void *to, const struct sh_block *b, struct sh_err *e)
     if (sh_codec_rows(b, count_row, c, e))
         return sh_err_prefix(e, "head %d, row %d", b->head, b->first_row);
     if (c->rows - before != b->n_rows)
-        return sh_fail(e, "head %d, row %lld: its scores do not sum to 1", b->head, b->first_row + c->rows - before - 1);
+        return sh_fail(e, "head %d, row %lld: its scores do not sum to 1", b->head,
+                       b->first_row + c->rows - before - 1);
     c->next_row += b->n_rows;
     c->blocks++;
     return 0;

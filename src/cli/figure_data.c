@@ -138,7 +138,8 @@ static void heads(struct sh_figure_data *d, struct sh_fig_data *out)
         const struct source *src = &d->source[k];
         const struct sh_persistence *p = heads_of(src);
         int n_layer = src->study.part[0].n_layer, n_head = src->study.part[0].n_head;
-        double *ratio = numbers(d, (size_t)n_layer * (size_t)n_head), *lift = numbers(d, (size_t)n_layer * (size_t)n_head);
+        size_t n_value = (size_t)n_layer * (size_t)n_head;
+        double *ratio = numbers(d, n_value), *lift = numbers(d, n_value);
         for (int i = 0; i < sh_persistence_n_layer(p); i++)
             for (int h = 0; h < sh_persistence_n_head(p, i); h++) {
                 int at = sh_persistence_layer_at(p, i) * n_head + sh_persistence_head_at(p, i, h);

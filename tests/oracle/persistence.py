@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention statistics and persistence figures, computed straight from their definitions in double
-precision, one set at a time. Writes tests/golden/persistence/: packed attention matrices (*.f32) and
-the figures (*.json).
+precision, one set at a time. Writes tests/golden/persistence/: packed attention matrices
+(*.f32) and the figures (*.json).
 
     python tests/oracle/persistence.py FIXTURES OUT
 
@@ -126,7 +126,8 @@ def row_figures(A, see):
         mean += int((row < 1.0 / n).sum())
         one += int((row < 0.01 * row.max()).sum())
     count = int(see.sum())
-    return {"entropy": np.mean(entropy), "normalised_entropy": np.mean(normalised) if normalised else None,
+    return {"entropy": np.mean(entropy),
+            "normalised_entropy": np.mean(normalised) if normalised else None,
             "mass_top": np.mean(mass), "below_mean": mean / count, "below_1pct": one / count}
 
 
@@ -173,12 +174,12 @@ def softmax_rows(logits, context):
 
 
 def random_head(rng, T, context=0, columns=1.5, noise=1.5):
-    return softmax_rows(columns * rng.standard_normal(T)[None, :] + noise * rng.standard_normal((T, T)),
-                        context)
+    logits = columns * rng.standard_normal(T)[None, :] + noise * rng.standard_normal((T, T))
+    return softmax_rows(logits, context)
 
 
 def tied_head(rng, T):
-    """Rows of few distinct values, many exactly the row's mean or a power of two; some with zeros."""
+    """Rows of few distinct values, many exactly the row's mean or a power of two; some zeros."""
     A = np.zeros((T, T), np.float32)
     for q in range(T):
         n = q + 1
@@ -192,7 +193,8 @@ def tied_head(rng, T):
 
 
 def pack(A, context):
-    return b"".join(A[q, first_key(q, context):q + 1].astype("<f4").tobytes() for q in range(len(A)))
+    return b"".join(A[q, first_key(q, context):q + 1].astype("<f4").tobytes()
+                    for q in range(len(A)))
 
 
 def clean(x):
@@ -266,7 +268,8 @@ def group_case(rng, out):
             for head in (0, 1, 2):
                 A = random_head(rng, T, columns=2.0)
                 blob += pack(A, 0)
-                heads.append(dict(sequence=sequence, layer=layer, head=head, T=T, **describe(A, 0, spec)))
+                heads.append(dict(sequence=sequence, layer=layer, head=head, T=T,
+                                  **describe(A, 0, spec)))
     with open(f"{out}/group.f32", "wb") as to:
         to.write(blob)
     keys = ("ratio", "density", "lift", "relative_risk", "phi", "auc")
@@ -277,9 +280,11 @@ def group_case(rng, out):
 
     result = []
     for c, alpha in enumerate(spec["alphas"]):
-        per_head = {(l, h): {k: mean([x["cells"][c][k] for x in heads if (x["layer"], x["head"]) == (l, h)])
-                             for k in keys} for l in (1, 4) for h in (0, 1, 2)}
-        per_layer = {l: {k: mean([per_head[l, h][k] for h in (0, 1, 2)]) for k in keys} for l in (1, 4)}
+        per_head = {(l, h): {k: mean([x["cells"][c][k] for x in heads
+                                      if (x["layer"], x["head"]) == (l, h)]) for k in keys}
+                    for l in (1, 4) for h in (0, 1, 2)}
+        per_layer = {l: {k: mean([per_head[l, h][k] for h in (0, 1, 2)]) for k in keys}
+                     for l in (1, 4)}
         result.append({"alpha": alpha, "recent": 1, "split": 0.5,
                        "heads": [dict(layer=l, head=h, **v) for (l, h), v in per_head.items()],
                        "layers": [dict(layer=l, min_head=min(

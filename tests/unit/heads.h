@@ -7,8 +7,8 @@
 
 #include "traces/stats.h"
 
-/* A file of tests/golden/persistence; aborts the running test when it cannot be read. free() /
- * json_decref(). */
+/* A file of tests/golden/persistence; ends the running test when it cannot be read.
+ * The caller frees it with free() or json_decref(). */
 float *heads_floats(const char *name, size_t *n);
 json_t *heads_json(const char *name);
 

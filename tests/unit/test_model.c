@@ -28,11 +28,11 @@ static int says(const char *part)
 static const char *const roles[SH_N_ROLE] = {
     [SH_TOK_EMBED] = "tok_embed", [SH_POS_EMBED] = "pos_embed", [SH_PROJ_IN] = "proj_in",
     [SH_PROJ_OUT] = "proj_out", [SH_FINAL_NORM_W] = "final_norm_w",
-    [SH_FINAL_NORM_B] = "final_norm_b", [SH_HEAD] = "head", [SH_ATTN_NORM_W] = "attn_norm_w", [SH_ATTN_NORM_B] = "attn_norm_b",
-    [SH_Q_W] = "q_w", [SH_Q_B] = "q_b", [SH_K_W] = "k_w", [SH_K_B] = "k_b", [SH_V_W] = "v_w",
-    [SH_V_B] = "v_b", [SH_O_W] = "o_w", [SH_O_B] = "o_b", [SH_MLP_NORM_W] = "mlp_norm_w",
-    [SH_MLP_NORM_B] = "mlp_norm_b", [SH_UP_W] = "up_w", [SH_UP_B] = "up_b", [SH_DOWN_W] = "down_w",
-    [SH_DOWN_B] = "down_b"};
+    [SH_FINAL_NORM_B] = "final_norm_b", [SH_HEAD] = "head", [SH_ATTN_NORM_W] = "attn_norm_w",
+    [SH_ATTN_NORM_B] = "attn_norm_b", [SH_Q_W] = "q_w", [SH_Q_B] = "q_b", [SH_K_W] = "k_w",
+    [SH_K_B] = "k_b", [SH_V_W] = "v_w", [SH_V_B] = "v_b", [SH_O_W] = "o_w", [SH_O_B] = "o_b",
+    [SH_MLP_NORM_W] = "mlp_norm_w", [SH_MLP_NORM_B] = "mlp_norm_b", [SH_UP_W] = "up_w",
+    [SH_UP_B] = "up_b", [SH_DOWN_W] = "down_w", [SH_DOWN_B] = "down_b"};
 
 static uint32_t crc32_of(const void *at, size_t bytes)
 {

@@ -247,14 +247,15 @@ static void row_sums_by_definition(void)
             double total = 0;
             for (int i = 0; i < n; i++) {
                 double z = sh_rng_normal((uint64_t)shape, (uint64_t)i), x = exp(2 * z);
-                x = shape == 1   ? 1
-                    : shape == 2 ? (i % 3 ? 1 : 1e-4)
-                    : shape == 3 ? (i == n / 2)
-                                 : x;
-                x = shape == 4 && i % 2 ? 0
-                    : shape == 5        ? exp(0.01 * z)
-                    : shape == 6        ? exp(12 * z)
-                                        : x;
+                switch (shape) {
+                case 1: x = 1; break;
+                case 2: x = i % 3 ? 1 : 1e-4; break;
+                case 3: x = i == n / 2; break;
+                case 4: x = i % 2 ? 0 : x; break;
+                case 5: x = exp(0.01 * z); break;
+                case 6: x = exp(12 * z); break;
+                default: break;
+                }
                 row[i] = (float)x;
                 total += x;
             }

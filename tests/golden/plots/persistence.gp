@@ -1,0 +1,123 @@
+set encoding utf8
+set terminal svg size 1050,536 font 'sans-serif,13' noenhanced background '#ffffff'
+set output './it.svg'
+set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
+set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
+set style line 2 lc rgb '#D55E00' lw 1.8 dt 1 pt 5 ps 0.5
+set style line 12 lc rgb '#D55E00' lw 1.3 dt (16,8) pt 5 ps 0.5
+set style line 3 lc rgb '#009E73' lw 1.8 dt 1 pt 9 ps 0.5
+set style line 13 lc rgb '#009E73' lw 1.3 dt (16,8) pt 9 ps 0.5
+set style line 4 lc rgb '#CC79A7' lw 1.8 dt 1 pt 13 ps 0.5
+set style line 14 lc rgb '#CC79A7' lw 1.3 dt (16,8) pt 13 ps 0.5
+set style line 5 lc rgb '#E69F00' lw 1.8 dt 1 pt 11 ps 0.5
+set style line 15 lc rgb '#E69F00' lw 1.3 dt (16,8) pt 11 ps 0.5
+set style line 6 lc rgb '#56B4E9' lw 1.8 dt 1 pt 6 ps 0.5
+set style line 16 lc rgb '#56B4E9' lw 1.3 dt (16,8) pt 6 ps 0.5
+set style line 7 lc rgb '#000000' lw 1.8 dt 1 pt 4 ps 0.5
+set style line 17 lc rgb '#000000' lw 1.3 dt (16,8) pt 4 ps 0.5
+set style line 20 lc rgb '#e2e2e2' lw 0.7 dt 1
+set style line 21 lc rgb '#606060' lw 0.8 dt 1
+set border 3 ls 21
+set grid ls 20
+set tics nomirror out scale 0.5
+set format '%g'
+unset key
+set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
+$p0s0 << EOD
+# layer ratio density min_head max_head
+0 0.9052734375 0.1845703125 0.8466796875 0.9248046875
+1 0.9365234375 0.1337890625 0.8779296875 0.9560546875
+2 0.955078125 0.1796875 0.896484375 0.974609375
+3 0.89453125 0.11328125 0.8359375 0.9140625
+4 0.9033203125 0.2685546875 0.8447265625 0.9228515625
+5 0.94140625 0.23828125 0.8828125 0.9609375
+EOD
+$p0s1 << EOD
+# layer ratio density min_head max_head
+0 0.384765625 0.166015625 0.326171875 0.404296875
+1 0.3525390625 0.2607421875 0.2939453125 0.3720703125
+2 0.322265625 0.14453125 0.263671875 0.341796875
+3 0.42578125 0.271484375 0.3671875 0.4453125
+4 0.462890625 0.19921875 0.404296875 0.482421875
+5 0.3251953125 0.1357421875 0.2666015625 0.3447265625
+EOD
+$p1s0 << EOD
+# layer ratio density min_head max_head
+0 0.9384765625 0.1669921875 0.8798828125 0.9580078125
+1 0.9248046875 0.240234375 0.8662109375 0.9443359375
+2 0.9638671875 0.291015625 0.9052734375 0.9833984375
+3 0.9013671875 0.28515625 0.8427734375 0.9208984375
+4 0.90625 0.1083984375 0.84765625 0.92578125
+5 0.8984375 0.1669921875 0.83984375 0.91796875
+EOD
+$p1s1 << EOD
+# layer ratio density min_head max_head
+0 0.4345703125 0.236328125 0.3759765625 0.4541015625
+1 0.4013671875 0.115234375 0.3427734375 0.4208984375
+2 NaN 0.1376953125 NaN NaN
+3 0.4052734375 0.1826171875 0.3466796875 0.4248046875
+4 0.404296875 0.2353515625 0.345703125 0.423828125
+5 0.3310546875 0.2314453125 0.2724609375 0.3505859375
+EOD
+$p1m1 << EOD
+# layers without a ratio
+2
+EOD
+set xlabel 'layer'
+set ylabel 'persistence ratio'
+set yrange [0:1.04]
+set ytics 0, 0.2, 1
+set multiplot
+set label 901 'The demo model on its own text' at screen 0.01714, screen 0.95149 left font 'sans-serif,17' tc rgb '#111111'
+set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01714, screen 0.90672 left tc rgb '#606060'
+set lmargin at screen 0.08095
+set rmargin at screen 0.48095
+set tmargin at screen 0.76679
+set bmargin at screen 0.26306
+set title 'all pivotal tokens (R = 0, K = 1)' offset 0, 0.8
+set xtics 0, 1
+set xrange [-0.5:5.5]
+set label 903 '' at graph 0, graph 1 offset 0, 0.7 left font ',' tc rgb '#606060'
+plot $p0s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.2 noborder, \
+    $p0s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.2 noborder, \
+    $p0s0 using 1:3 with lines ls 11, \
+    '' using 1:2 with linespoints ls 1, \
+    $p0s1 using 1:3 with lines ls 12, \
+    '' using 1:2 with linespoints ls 2
+unset label
+set lmargin at screen 0.56667
+set rmargin at screen 0.96667
+set tmargin at screen 0.76679
+set bmargin at screen 0.26306
+set title 'beyond recency (R = 10, K = 5)' offset 0, 0.8
+set xtics 0, 1
+set xrange [-0.5:5.5]
+set label 903 ''.'no pivotal token left: '.'random twin'.', 1 of 6 layers' at graph 0, graph 1 offset 0, 0.7 left font ',' tc rgb '#606060'
+plot $p1s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.2 noborder, \
+    $p1s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.2 noborder, \
+    $p1s0 using 1:3 with lines ls 11, \
+    '' using 1:2 with linespoints ls 1, \
+    $p1s1 using 1:3 with lines ls 12, \
+    '' using 1:2 with linespoints ls 2, \
+    $p1m1 using 1:(0.065) with points ls 2 pt 2 ps 0.7
+unset label
+set lmargin at screen 0.02857
+set rmargin at screen 0.97143
+set tmargin at screen 0.13806
+set bmargin at screen 0.01493
+set key center center horizontal Left reverse samplen 2.5
+unset border
+unset tics
+unset grid
+unset xlabel
+unset ylabel
+unset title
+set xrange [0:1]
+set yrange [0:1]
+plot \
+    NaN with linespoints ls 1 title 'demo model', \
+    NaN with linespoints ls 2 title 'random twin', \
+    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder title 'range of the heads', \
+    NaN with points lc rgb '#606060' pt 2 ps 0.7 title 'no pivotal token left', \
+    NaN with lines lc rgb '#606060' lw 1.3 dt (16,8) title 'chance level (density)'
+unset multiplot

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The style that a script can check, over every tracked-to-be source file; TAP. Functions over 60
+# lines fail (tables are no functions), files over 600, lines over 120 columns, banned calls.
+set -u
+cd "${SH_TOP:-.}" || exit 99
+sources=$(find src kernels traces planner plots demo tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | grep -v schema.inc | sort)
+
+n=0
+echo "1..7"
+check() {
+    n=$((n + 1))
+    if [ -z "$2" ]; then echo "ok $n - $1"; else echo "not ok $n - $1"; sed 's/^/# /' <<<"$2"; fi
+}
+
+check "every file begins with its licence line" \
+    "$(for f in $sources; do head -n 1 "$f" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$f"; done)"
+check "no file is over 600 lines" "$(wc -l $sources | awk '$2 != "total" && $1 > 600 {print $2 ": " $1}')"
+check "no function is over 60 lines" "$(awk '
+    FNR == 1 { body = 0 }
+    /^[a-zA-Z_].*\)$/ { header = $0; at = FNR }
+    /^\{$/ { body = FNR; name = header }
+    /^\}/ { if (body && FNR - body - 1 > 60) print FILENAME ":" body ": " FNR - body - 1 " lines: " name; body = 0 }
+' $sources)"
+check "no line is over 120 columns" "$(awk 'length($0) > 120 {print FILENAME ":" FNR ": " length($0)}' $sources)"
+check "no banned call" "$(for f in $sources; do
+    sed -E 's/"([^"\\]|\\.)*"//g; s@/\*.*@@; s@^ \*.*@@' "$f" |
+        grep -nE '\b(strcpy|strcat|sprintf|vsprintf|atoi|atol|atof|rand|srand|gets|strtok|system|popen)\(' | sed "s|^|$f:|"
+done)"
+check "no tab, no blank at a line's end" "$(grep -nP '^\t|[ \t]+$' $sources | cut -c1-80)"
+check "no unfinished mark" "$(grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $sources | cut -c1-100)"

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See plot_data.h. Missing values (NaN) stand where a reader of the tests can find them: the ratio
+ * of series 1 of panel 1 in layer 2, the lift of the last grid cell, head 1 of layer 4. */
+#include "tests/unit/plot_data.h"
+
+#include <math.h>
+
+#include "src/base/rng.h"
+
+static double thousandth(int i, int low, int high)
+{
+    return (low + (int)(sh_rng(7, (uint64_t)i) % (unsigned)(high - low + 1))) / 1024.0;
+}
+
+static void fill_map(struct plot_data *p, const char *foreign)
+{
+    static const char *const words[MAP] = {"<s>",   "The", " quick", " brown", " fox", "'s",
+                                           " tail", " is", " 50",    "%",      " red", "."};
+    for (int r = 0; r < MAP; r++)
+        for (int c = 0; c < MAP; c++) {
+            int is_average = r == 7 && c == 2;          /* exactly 1 / n: not significant */
+            p->k[r][c] =
+                is_average ? 128
+                           : (int)(sh_rng(1, (uint64_t)(r * MAP + c)) % (unsigned)(2048 / (r + 1)));
+            p->score[r][c] = c > r ? NAN : (float)p->k[r][c] / 1024.0f;
+        }
+    for (int i = 0; i < MAP; i++)
+        p->tokens[i] = foreign ? foreign : words[i];
+    p->marks[0] = 5;
+    p->marks[1] = 10;
+    p->map = (struct sh_fig_map){.title = foreign ? foreign : "layer 1, head 2",
+                                 .n_rows = MAP,
+                                 .n_cols = MAP,
+                                 .value = p->score[0],
+                                 .row_label = p->tokens,
+                                 .col_label = p->tokens};
+}
+
+static void fill_panels(struct plot_data *p, const char *foreign)
+{
+    static const char *const titles[PANELS] = {"all pivotal tokens (R = 0, K = 1)",
+                                               "beyond recency (R = 10, K = 5)"};
+    static const char *const labels[SERIES] = {"demo model", "random twin"};
+    for (int i = 0; i < PANELS; i++) {
+        for (int s = 0; s < SERIES; s++) {
+            double(*line)[LAYERS] = p->line[i][s];
+            for (int l = 0; l < LAYERS; l++) {
+                line[0][l] = thousandth(100 * i + 10 * s + l, s ? 300 : 900, s ? 500 : 1000);
+                line[1][l] = thousandth(1000 + 100 * i + 10 * s + l, 100, 300);
+                line[2][l] = line[0][l] - 60 / 1024.0;
+                line[3][l] = line[0][l] + 20 / 1024.0;
+            }
+            p->series[i][s] = (struct sh_fig_series){
+                foreign ? foreign : labels[s], LAYERS, line[0], line[1], line[2], line[3]};
+        }
+        p->panels[i] = (struct sh_fig_panel){foreign ? foreign : titles[i], SERIES, p->series[i]};
+    }
+    for (int k = 0; k < 4; k++)
+        if (k != 1)
+            p->line[1][1][k][2] = NAN;
+}
+
+static void fill_tables(struct plot_data *p, const char *foreign)
+{
+    static const char *tame[ALPHAS] = {"1/n", "5/n", "0.05"}, *same[ALPHAS];
+    static const int recent[RECENTS] = {0, 1, 10, 50};
+    for (int a = 0; a < ALPHAS; a++) {
+        same[a] = foreign;
+        for (int r = 0; r < RECENTS; r++)
+            p->lift[a][r] = thousandth(2000 + 10 * a + r, 1024, 20000);
+    }
+    p->lift[ALPHAS - 1][RECENTS - 1] = NAN;
+    for (int l = 0; l < LAYERS; l++)
+        for (int h = 0; h < HEADS; h++) {
+            p->head_ratio[l][h] = thousandth(3000 + 10 * l + h, 600, 1024);
+            p->head_lift[l][h] = thousandth(4000 + 10 * l + h, 1024, 9000);
+        }
+    p->head_ratio[4][1] = NAN;
+    const char *title = foreign ? foreign : "demo model";
+    p->grid =
+        (struct sh_fig_grid){title, ALPHAS, RECENTS, foreign ? same : tame, recent, p->lift[0]};
+    p->heads = (struct sh_fig_heads){title, LAYERS, HEADS, p->head_ratio[0], p->head_lift[0]};
+}
+
+void plot_data_fill(struct plot_data *p, const char *foreign)
+{
+    fill_map(p, foreign);
+    fill_panels(p, foreign);
+    fill_tables(p, foreign);
+    p->d = (struct sh_fig_data){.title = foreign ? foreign : "The demo model on its own text",
+                                .settings = foreign ? foreign : "alpha 1/n, split 0.5, 12 tokens",
+                                .n_maps = 1, .n_panels = PANELS, .n_grids = 1, .n_heads = 1,
+                                .maps = &p->map, .marks = p->marks, .n_marks = 2,
+                                .panels = p->panels, .grids = &p->grid, .heads = &p->heads,
+                                .ratio_settings = foreign ? foreign : "R = 0, K = 1",
+                                .lift_settings = foreign ? foreign : "R = 10, K = 5"};
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Made-up data for every figure, the same on every machine: all numbers are k/1024 or whole. */
+#ifndef TESTS_UNIT_PLOT_DATA_H
+#define TESTS_UNIT_PLOT_DATA_H
+
+#include "plots/figure.h"
+
+enum { MAP = 12, LAYERS = 6, ALPHAS = 3, RECENTS = 4, HEADS = 3, SERIES = 2, PANELS = 2 };
+
+struct plot_data {
+    struct sh_fig_data d;               /* fits every figure */
+    struct sh_fig_map map;
+    struct sh_fig_series series[PANELS][SERIES];
+    struct sh_fig_panel panels[PANELS];
+    struct sh_fig_grid grid;
+    struct sh_fig_heads heads;
+    int marks[2], k[MAP][MAP];          /* scores are k / 1024, causal */
+    float score[MAP][MAP];
+    double line[PANELS][SERIES][4][LAYERS];     /* ratio, density, min_head, max_head */
+    double lift[ALPHAS][RECENTS], head_ratio[LAYERS][HEADS], head_lift[LAYERS][HEADS];
+    const char *tokens[MAP];
+};
+
+/* Every string of the data is `foreign`, or a tame one where that is NULL. It points into *p. */
+void plot_data_fill(struct plot_data *p, const char *foreign);
+
+#endif
