@@ -15,10 +15,10 @@ FILE_OF(recall)
 #define ENTRY(name, path) {path, sh_demo_##name##_begin, sh_demo_##name##_end}
 
 const struct sh_demo_file sh_demo_files[] = {
-    ENTRY(config, "model/config.json"),
-    ENTRY(tokenizer, "model/tokenizer.json"),
-    ENTRY(tokenizer_config, "model/tokenizer_config.json"),
-    ENTRY(weights, "model/model.safetensors"),
+    ENTRY(config, "demo-opt/config.json"),
+    ENTRY(tokenizer, "demo-opt/tokenizer.json"),
+    ENTRY(tokenizer_config, "demo-opt/tokenizer_config.json"),
+    ENTRY(weights, "demo-opt/model.safetensors"),
     ENTRY(natural, "natural.txt"),
     ENTRY(recall, "recall.jsonl"),
     {NULL, NULL, NULL}};

@@ -1,4 +1,4 @@
-"""Training rows: natural text, recall documents, and two kinds of noise."""
+"""Training rows: natural text, recall documents, and repeated noise."""
 
 import random
 from functools import lru_cache
@@ -70,30 +70,12 @@ class Source:
         repeated = [i >= period for i in range(length)]
         return [self.end] + row, [float(again) for again in repeated], repeated
 
-    def pairs_row(self, stage):
-        """Facts without words: keys and values in rounds of random order, with
-        the same few tokens between every key and its value."""
-        length = stage.shape.length
-        n_pairs = self.rng.randint(2, 6)
-        n_links = self.rng.randint(*stage.links)
-        noise = self.random_tokens(stage.alphabet, 2 * n_pairs + n_links + 1)
-        values = dict(zip(noise[:n_pairs], noise[n_pairs : 2 * n_pairs]))
-        links, stop = noise[2 * n_pairs : -1], noise[-1]
-        row, is_answer = [], []
-        while len(row) < length:
-            for key in self.rng.sample(list(values), n_pairs):
-                is_answer += [False] * (1 + n_links) + [len(row) >= n_pairs * (n_links + 3), False]
-                row += [key, *links, values[key], stop]
-        weights = [1.0 if answer else 0.05 for answer in is_answer]
-        return [self.end] + row[:length], weights[:length], is_answer[:length]
-
     def batch(self, stage):
         """(tokens [rows, length + 1], weights and is_answer [rows, length])."""
         make = {
             "natural": lambda: self.natural_row(stage.shape.length),
             "recall": lambda: self.recall_row(stage.shape),
             "repeated": lambda: self.repeated_row(stage),
-            "pairs": lambda: self.pairs_row(stage),
         }
         kinds = self.rng.choices(list(make), [getattr(stage, kind) for kind in make], k=stage.rows)
         tokens, weights, is_answer = zip(*(make[kind]() for kind in kinds))

@@ -19,7 +19,7 @@ import recall
 
 N_DOCUMENTS = 60
 LENGTHS = (460, 511)  # tokens; with `</s>` in front a document fits 512
-SHAPE = recall.Shape(LENGTHS[1], facts=(4, 9), topics=(1, 3), filler=(0.5, 0.85))
+SHAPE = recall.Shape(LENGTHS[1], facts=(4, 9), topics=(1, 3), filler=(0.65, 0.85))
 SEED = 20
 
 

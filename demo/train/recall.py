@@ -37,12 +37,13 @@ class Shape:
     filler: tuple = (0.0, 0.0)
 
 
-# (opening, statement up to the value, question, value's word lists)
+# (opening, keys, values, question)
 RELATIONS = (
-    ("Remember what each one keeps.", "keeps the", "What does {} keep?", (words.ADJECTIVES, words.NOUNS)),
-    ("Remember where each one lives.", "lives in", "Where does {} live?", (words.PLACES,)),
-    ("Remember how each one works.", "works as a", "How does {} work?", (words.TRADES,)),
-    ("Remember what each one eats.", "eats", "What does {} eat?", (words.FOODS,)),
+    ("These people came.", words.NAMES, words.FAMILIES, "Who came?"),
+    ("Everyone lives in a town.", words.NAMES, words.TOWNS, "Who lives where?"),
+    ("Everyone sleeps in a room.", words.NAMES, words.NUMBERS, "Which room?"),
+    ("These are the prices.", words.FOODS, words.NUMBERS, "What price?"),
+    ("These things are here.", words.ADJECTIVES, words.NOUNS, "What is here?"),
 )
 
 
@@ -51,64 +52,62 @@ def is_held_out(combination):
 
 
 class Facts:
-    """`Mara keeps the brass key.` ... `What does Mara keep? Mara keeps the brass key.`"""
+    """`Everyone lives in a town. Mara Rome. Tobin Paris.` ... `Who lives where? Mara Rome.`
+
+    The value stands next to its key: a model this small finds the word behind
+    a word long before it finds the word two behind.
+    """
 
     def __init__(self, rng, shape, held_out, _passages):
         self.rng = rng
-        self.opening, self.verb, self.question, lists = rng.choice(RELATIONS)
+        self.opening, keys, values, self.question = rng.choice(RELATIONS)
         self.values = {}
         n_facts = rng.randint(*shape.facts)
         while len(self.values) < n_facts:
-            name = rng.choice(words.NAMES)
-            value = " ".join(rng.choice(choices) for choices in lists)
-            if is_held_out(f"{name} {self.verb} {value}") == held_out:
-                self.values.setdefault(name, value)
+            key, value = rng.choice(keys), rng.choice(values)
+            if is_held_out(f"{key} {value}") == held_out:
+                self.values.setdefault(key, value)
 
     def statement(self):
         yield Piece("\n" + self.opening)
-        for name, value in self.values.items():
-            yield Piece(f" {name} {self.verb}")
-            yield Piece(f" {value}", STATED, name)
+        for key, value in self.values.items():
+            yield Piece(f" {key}")
+            yield Piece(f" {value}", STATED, key)
             yield Piece(".")
 
     def questions(self):
         """One round: every fact is asked once, in random order."""
-        for name in self.rng.sample(list(self.values), len(self.values)):
-            yield [
-                Piece(f"\n{self.question.format(name)} {name} {self.verb}"),
-                Piece(f" {self.values[name]}", ANSWER, name),
-                Piece("."),
-            ]
+        for key in self.rng.sample(list(self.values), len(self.values)):
+            answer = Piece(f" {self.values[key]}", ANSWER, key)
+            yield [Piece(f"\n{self.question} {key}"), answer, Piece(".")]
 
 
 class ShoppingList:
-    """`The list of Mara has salt, figs, oil.`, asked item by item."""
+    """`The list: salt figs oil.`; its first item is given and the others asked."""
 
     def __init__(self, rng, shape, held_out, _passages):
-        self.rng = rng
-        self.name = rng.choice(words.NAMES)
         while True:
-            self.items = rng.sample(words.FOODS + words.NOUNS, rng.randint(3, 7))
+            self.items = rng.sample(words.NOUNS, rng.randint(4, 8))
             if is_held_out(" ".join(self.items)) == held_out:
                 return
 
-    def _items(self, role):
-        for i, item in enumerate(self.items):
+    def _pieces(self, opening, role):
+        yield Piece(f"\n{opening} {self.items[0]}")
+        for i, item in enumerate(self.items[1:]):
             yield Piece(f" {item}", role, f"item {i}")
-            yield Piece("," if i + 1 < len(self.items) else ".")
+        yield Piece(".")
 
     def statement(self):
-        yield Piece(f"\nThe list of {self.name} has")
-        yield from self._items(STATED)
+        yield from self._pieces("This is the shopping list:", STATED)
 
     def questions(self):
-        yield [Piece(f"\nRead the list. The list of {self.name} has"), *self._items(ANSWER)]
+        yield list(self._pieces("Read the list again:", ANSWER))
 
 
 class Saying:
     """A passage of natural text; its first words are given and the rest asked."""
 
-    N_CUE_WORDS = 4
+    N_CUE_WORDS = 4  # enough to tell the saying from other verses
     N_ANSWER_WORDS = 3
 
     def __init__(self, rng, shape, _held_out, passages):

@@ -3,8 +3,7 @@
 Copying is learnt first, from repeated noise over few tokens: there the step from
 "something said before" to "what came after this before" takes a few hundred steps,
 while in a mixture of facts and noise over the whole vocabulary it had not come
-after 900.  Pairs come next: a fact is found by its name, which stands one to three
-words in front of its value, and that is a second step of the same kind.
+after 900.
 
 A stage is left when its answers are right often enough; the later ones go on
 rehearsing the earlier.
@@ -23,24 +22,21 @@ class Stage:
     natural: float = 0.0  # the shares of the rows of each kind
     recall: float = 0.0
     repeated: float = 0.0
-    pairs: float = 0.0
     enough: float = 1.0  # share of right answer tokens that ends the stage
     alphabet: int = 1500  # of the noise
-    periods: tuple = (4, 24)  # tokens before repeated noise repeats
-    links: tuple = (0, 3)  # tokens between a pair's key and its value
+    periods: tuple = (4, 24)  # tokens before the noise repeats
 
 
 STAGES = (
     Stage("letters", Shape(48), 24, repeated=1, enough=0.85, alphabet=64, periods=(4, 16)),
-    Stage("link", Shape(64), 24, pairs=1, enough=0.85, alphabet=64, links=(1, 1)),
-    Stage("links", Shape(80), 24, pairs=1, enough=0.85, alphabet=128),
-    Stage("words", Shape(96, (2, 4)), 20, 0.1, 0.4, 0.1, 0.4, enough=0.8),
-    Stage("dense", Shape(160, (2, 6)), 16, 0.2, 0.75, 0.0, 0.05, enough=0.92),
+    Stage("noise", Shape(64), 24, recall=0.3, repeated=0.7, enough=0.8, alphabet=500),
+    Stage("copy", Shape(96, (2, 4)), 20, 0.1, 0.7, 0.2, enough=0.85),
+    Stage("dense", Shape(160, (2, 6)), 16, 0.2, 0.75, 0.05, enough=0.92),
     Stage("spread", Shape(256, (2, 8), (1, 2), (0.0, 0.6)), 12, 0.4, 0.6, enough=0.92),
     Stage("long", Shape(512, (3, 10), (1, 3), (0.2, 0.8)), 8, 0.6, 0.4, enough=0.95),
     Stage("full", Shape(1024, (3, 14), (1, 3), (0.3, 0.9)), 4, 0.6, 0.4),
 )
-DENSE = 4  # from the stage after this one on, earlier stages are rehearsed
+DENSE = 3  # from the stage after this one on, earlier stages are rehearsed
 
 
 def choose(rng, reached):

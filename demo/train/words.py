@@ -20,16 +20,22 @@ NOUNS = (
     "kettle ladder wheel purse saddle mask feather"
 ).split()
 
-PLACES = (
-    "Rome Paris London Vienna Prague Lisbon Dublin Oslo Athens Cairo Berlin "
-    "Madrid Milan Venice Krakow Riga Geneva Naples Seville Tunis Lyon Bergen "
-    "Porto Turin York Bath Kent Wales Norway Poland Spain France"
+FAMILIES = (
+    "Baker Smith Tailor Weaver Potter Miller Painter Sailor Shepherd Carpenter "
+    "Mason Fisher Singer Teacher Farmer Hunter Butcher Clerk Cook Barber Printer "
+    "Archer Cooper Turner Walker Fuller"
 ).split()
 
-TRADES = (
-    "baker smith tailor weaver potter miller painter sailor shepherd carpenter "
-    "mason fisher singer teacher doctor farmer hunter butcher clerk judge guard "
-    "cook barber printer"
+TOWNS = (
+    "Rome Paris London Vienna Prague Lisbon Dublin Oslo Athens Cairo Berlin "
+    "Madrid Milan Venice Krakow Riga Geneva Naples Seville Tunis Lyon Bergen "
+    "Porto Turin York Bath"
+).split()
+
+NUMBERS = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen "
+    "fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty "
+    "fifty sixty seventy eighty"
 ).split()
 
 FOODS = (

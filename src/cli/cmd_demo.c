@@ -47,7 +47,7 @@ static int write_file(const char *folder, const struct sh_demo_file *f, struct s
 
 static int unpack(struct demo *d, struct sh_err *e)
 {
-    char *model = xasprintf("%s/model", d->folder);
+    char *model = xasprintf("%s/demo-opt", d->folder);
     int bad = make_folder(d->folder, e) || make_folder(model, e);
     free(model);
     for (int i = 0; sh_demo_files[i].path && !bad; i++)
@@ -118,11 +118,11 @@ static int step(struct demo *d, const char *output, const char *line, struct sh_
 static int trace(struct demo *d, struct sh_err *e)
 {
     static const char *const line[][2] = {
-        {"trained-natural.txt", "trace --model %/model --db %/trained.db --text %/natural.txt --length 512 --count 6"},
-        {"trained-recall.txt", "trace --model %/model --db %/trained.db --jsonl %/recall.jsonl --length 512 --count 6"},
-        {"random-natural.txt", "trace --model %/model --db %/random.db --text %/natural.txt --length 512 --count 6"
+        {"trained-natural.txt", "trace --model %/demo-opt --db %/trained.db --text %/natural.txt --length 512 --count 6"},
+        {"trained-recall.txt", "trace --model %/demo-opt --db %/trained.db --jsonl %/recall.jsonl --length 512 --count 6"},
+        {"random-natural.txt", "trace --model %/demo-opt --db %/random.db --text %/natural.txt --length 512 --count 6"
                                " --random-weights"},
-        {"random-recall.txt", "trace --model %/model --db %/random.db --jsonl %/recall.jsonl --length 512 --count 6"
+        {"random-recall.txt", "trace --model %/demo-opt --db %/random.db --jsonl %/recall.jsonl --length 512 --count 6"
                               " --random-weights"},
         {"persistence-trained.txt", "persistence --db %/trained.db"},
         {"persistence-random.txt", "persistence --db %/random.db"}};

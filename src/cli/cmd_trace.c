@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "src/base/mem.h"
@@ -290,6 +289,21 @@ static int sweep(struct trace *t, int run, struct sh_err *e)
     return bad;
 }
 
+/* The most memory this program has held, mapped weights included. (getrusage would count what the
+ * parent held before it started us.) */
+static long long peak_memory(void)
+{
+    char line[128];
+    long long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, "VmHWM:", 6))
+            kib = strtoll(line + 6, NULL, 10);
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
 static int report(struct trace *t, int run, struct sh_err *e)
 {
     struct sh_stored_run *runs;
@@ -300,9 +314,7 @@ static int report(struct trace *t, int run, struct sh_err *e)
     for (int i = 0; i < n; i++)
         if (runs[i].id == run)
             bad = sh_describe_run(o, t->store, &runs[i], e);
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    sh_out_int(o, "peak_memory_bytes", "peak memory bytes", (long long)usage.ru_maxrss * 1024);
+    sh_out_int(o, "peak_memory_bytes", "peak memory bytes", peak_memory());
     sh_out_text(o, "db", "store", t->a->db);
     if (!bad)
         bad = sh_out_write(o, sh_common_format(t->common), stdout, e);

@@ -22,11 +22,20 @@ const struct sh_cmd *sh_command_find(const char *name)
     return NULL;
 }
 
+/* Texts may carry names out of foreign files: a terminal must not obey them. */
+static void say(const char *label, const char *text)
+{
+    fputs(label, stderr);
+    for (; *text; text++)
+        fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, stderr);
+    fputc('\n', stderr);
+}
+
 static int report(const struct sh_err *e)
 {
-    fprintf(stderr, "shears: %s\n", e->text);
+    say("shears: ", e->text);
     if (e->hint[0])
-        fprintf(stderr, "hint: %s\n", e->hint);
+        say("hint: ", e->hint);
     return e->status;
 }
 

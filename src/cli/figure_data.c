@@ -153,8 +153,8 @@ static void heads(struct sh_figure_data *d, struct sh_fig_data *out)
     }
     out->heads = m;
     out->n_heads = d->n_source;
-    out->ratio_settings = "literal: alpha 1/t, every pair";
-    out->lift_settings = "beyond recency: alpha 5/t, query - key >= 10";
+    out->ratio_settings = "alpha 1/t";
+    out->lift_settings = "alpha 5/t, R 10";
 }
 
 static int studies(struct sh_figure_data *d, const struct sh_figure_request *q, struct sh_fig_data *out,
