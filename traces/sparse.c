@@ -14,10 +14,12 @@
 enum {
     WHOLE = 100,                        /* the largest K that is a boundary      */
     CODES = 256,
-    N_FRAME = 4
+    N_FRAME = 4,
+    COARSE = 32 * 16                    /* sixteenths of octaves from 1 up       */
 };
 
 static double boundary[CODES + 1];      /* in units of the row's mean; code c: (boundary[c], boundary[c + 1]] */
+static unsigned char coarse[COARSE];    /* the code at the beginning of each sixteenth of an octave */
 static pthread_once_t built = PTHREAD_ONCE_INIT;
 
 static void build(void)
@@ -30,19 +32,26 @@ static void build(void)
     }
     for (int i = 0; n <= CODES; i++)
         boundary[n++] = WHOLE * exp(i * (double)SH_LOG8_STEP);
+    for (int i = 0, code = 0; i < COARSE; i++) {
+        float x = sh_from_bits((uint32_t)(127 * 16 + i) << 19);
+        while (code + 1 < CODES && (double)x > boundary[code + 1])
+            code++;
+        coarse[i] = (unsigned char)code;
+    }
 }
 
+/* The table gives a code that is at most a few too low (or one too high, by rounding of the product);
+ * the comparisons with boundary / n decide, exactly as a reader makes them. */
 static unsigned char code_of(float score, int keys)
 {
-    int low = 0, high = CODES;          /* boundary[low] / n < score <= boundary[high] / n */
-    while (high - low > 1) {
-        int mid = (low + high) / 2;
-        if ((double)score > boundary[mid] / keys)
-            low = mid;
-        else
-            high = mid;
-    }
-    return (unsigned char)low;
+    float x = score * (float)keys;
+    int at = (int)(sh_bits(x) >> 19) - 127 * 16;
+    int code = at < 0 ? 0 : coarse[at < COARSE ? at : COARSE - 1];
+    while (code + 1 < CODES && (double)score > boundary[code + 1] / keys)
+        code++;
+    while (code && !((double)score > boundary[code] / keys))
+        code--;
+    return (unsigned char)code;
 }
 
 static float score_of(unsigned char code, int keys)
@@ -58,42 +67,49 @@ struct bytes {
     size_t n, cap;
 };
 
-static void append(struct bytes *b, const void *from, size_t n)
+/* Room for n more bytes; what is written there is counted by the writer. */
+static unsigned char *reserve(struct bytes *b, size_t n)
 {
     if (b->n + n > b->cap) {
         b->cap = 2 * (b->n + n) + 256;
         b->at = xreallocarray(b->at, b->cap, 1);
     }
-    memcpy(b->at + b->n, from, n);
-    b->n += n;
+    return b->at + b->n;
 }
 
-static void append_gap(struct bytes *b, int gap)
+static void append(struct bytes *b, const void *from, size_t n)
 {
-    for (; gap >= 255; gap -= 255)
-        append(b, "\xff", 1);
-    append(b, &(unsigned char){(unsigned char)gap}, 1);
+    memcpy(reserve(b, n), from, n);
+    b->n += n;
 }
 
 static void encode_row(struct bytes part[N_FRAME], enum sh_codec codec, const float *row, int n)
 {
+    size_t width = codec == SH_CODEC_F32 ? 4 : 1;
+    unsigned char *gap = reserve(&part[2], 2 * (size_t)n), *value = reserve(&part[3], width * (size_t)n);
     float least = sh_round_up(1.0 / n), residual;
     double rest = 0;
     uint32_t stored = 0;
     int last = -1;
     for (int i = 0; i < n; i++) {
         if (row[i] < least) {
-            rest += row[i];
+            rest += (double)row[i];
             continue;
         }
-        append_gap(&part[2], i - last - 1);
+        int between = i - last - 1;
+        for (; between >= 255; between -= 255)
+            *gap++ = 255;
+        *gap++ = (unsigned char)between;
+        if (width == 4)
+            memcpy(value, &row[i], 4);
+        else
+            *value = code_of(row[i], n);
+        value += width;
         last = i;
         stored++;
-        if (codec == SH_CODEC_F32)
-            append(&part[3], &row[i], 4);
-        else
-            append(&part[3], &(unsigned char){code_of(row[i], n)}, 1);
     }
+    part[2].n = (size_t)(gap - part[2].at);
+    part[3].n = (size_t)(value - part[3].at);
     residual = (float)rest;
     append(&part[0], &stored, 4);
     append(&part[1], &residual, 4);

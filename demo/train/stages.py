@@ -32,9 +32,9 @@ STAGES = (
     Stage("noise", Shape(64), 24, recall=0.3, repeated=0.7, enough=0.8, alphabet=500),
     Stage("copy", Shape(96, (2, 4)), 20, 0.1, 0.7, 0.2, enough=0.85),
     Stage("dense", Shape(160, (2, 6)), 16, 0.2, 0.75, 0.05, enough=0.92),
-    Stage("spread", Shape(256, (2, 8), (1, 2), (0.0, 0.6)), 12, 0.4, 0.6, enough=0.92),
-    Stage("long", Shape(512, (3, 10), (1, 3), (0.2, 0.8)), 8, 0.6, 0.4, enough=0.95),
-    Stage("full", Shape(1024, (3, 14), (1, 3), (0.3, 0.9)), 4, 0.6, 0.4),
+    Stage("spread", Shape(256, (2, 8), (1, 2), (0.0, 0.6)), 16, 0.4, 0.6, enough=0.92),
+    Stage("long", Shape(512, (3, 10), (1, 3), (0.2, 0.8)), 8, 0.7, 0.3, enough=0.95),
+    Stage("full", Shape(1024, (3, 14), (1, 3), (0.3, 0.9)), 4, 0.7, 0.3),
 )
 DENSE = 3  # from the stage after this one on, earlier stages are rehearsed
 
@@ -42,7 +42,7 @@ DENSE = 3  # from the stage after this one on, earlier stages are rehearsed
 def choose(rng, reached):
     """The stage of the next batch: mostly the one reached, at times an earlier."""
     if reached == len(STAGES) - 1:
-        return reached - rng.choices((0, 1, 2, 3), (30, 60, 7, 3))[0]
+        return reached - rng.choices((0, 1, 2, 3), (20, 70, 7, 3))[0]
     if reached > DENSE and rng.random() < 0.2:
         return rng.randint(DENSE, reached - 1)
     return reached

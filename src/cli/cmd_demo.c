@@ -18,10 +18,15 @@
 
 enum { MOST_ARGS = 32 };
 
+#define SIZE " --length 512 --count 6"
+#define RANDOM " --random-weights"
+
 struct demo {
     const struct sh_common *common;
     const char *folder;
     int drawn, gnuplot_absent;
+    int stale;                          /* the folder held another demonstration: its stores are void */
+    double lift[2];                     /* beyond recency: trained, random */
 };
 
 static int make_folder(const char *path, struct sh_err *e)
@@ -31,11 +36,26 @@ static int make_folder(const char *path, struct sh_err *e)
     return 0;
 }
 
-static int write_file(const char *folder, const struct sh_demo_file *f, struct sh_err *e)
+/* 1: the file is there and says this, 0: it says something else, -1: it is not there. */
+static int same(const char *path, const unsigned char *at, size_t bytes)
 {
-    char *path = xasprintf("%s/%s", folder, f->path);
-    FILE *to = fopen(path, "wb");
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return -1;
+    unsigned char *there = xmalloc(bytes + 1);
+    size_t n = fread(there, 1, bytes + 1, f);
+    fclose(f);
+    int equal = n == bytes && !memcmp(there, at, bytes);
+    free(there);
+    return equal;
+}
+
+static int write_file(struct demo *d, const struct sh_demo_file *f, struct sh_err *e)
+{
+    char *path = xasprintf("%s/%s", d->folder, f->path);
     size_t bytes = (size_t)(f->end - f->begin);
+    d->stale |= same(path, f->begin, bytes) == 0;
+    FILE *to = fopen(path, "wb");
     int bad = !to || fwrite(f->begin, 1, bytes, to) != bytes;
     if (to && fclose(to))
         bad = 1;
@@ -51,7 +71,12 @@ static int unpack(struct demo *d, struct sh_err *e)
     int bad = make_folder(d->folder, e) || make_folder(model, e);
     free(model);
     for (int i = 0; sh_demo_files[i].path && !bad; i++)
-        bad = write_file(d->folder, &sh_demo_files[i], e);
+        bad = write_file(d, &sh_demo_files[i], e);
+    for (int i = 0; i < 2 && d->stale; i++) {
+        char *store = xasprintf("%s/%s", d->folder, i ? "random.db" : "trained.db");
+        unlink(store);
+        free(store);
+    }
     return bad;
 }
 
@@ -118,12 +143,10 @@ static int step(struct demo *d, const char *output, const char *line, struct sh_
 static int trace(struct demo *d, struct sh_err *e)
 {
     static const char *const line[][2] = {
-        {"trained-natural.txt", "trace --model %/demo-opt --db %/trained.db --text %/natural.txt --length 512 --count 6"},
-        {"trained-recall.txt", "trace --model %/demo-opt --db %/trained.db --jsonl %/recall.jsonl --length 512 --count 6"},
-        {"random-natural.txt", "trace --model %/demo-opt --db %/random.db --text %/natural.txt --length 512 --count 6"
-                               " --random-weights"},
-        {"random-recall.txt", "trace --model %/demo-opt --db %/random.db --jsonl %/recall.jsonl --length 512 --count 6"
-                              " --random-weights"},
+        {"trained-natural.txt", "trace --model %/demo-opt --db %/trained.db --text %/natural.txt" SIZE},
+        {"trained-recall.txt", "trace --model %/demo-opt --db %/trained.db --jsonl %/recall.jsonl" SIZE},
+        {"random-natural.txt", "trace --model %/demo-opt --db %/random.db --text %/natural.txt" SIZE RANDOM},
+        {"random-recall.txt", "trace --model %/demo-opt --db %/random.db --jsonl %/recall.jsonl" SIZE RANDOM},
         {"persistence-trained.txt", "persistence --db %/trained.db"},
         {"persistence-random.txt", "persistence --db %/random.db"}};
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
@@ -151,7 +174,7 @@ static int draw(struct demo *d, struct sh_err *e)
     return 0;
 }
 
-static int compare(const struct demo *d, const char *db, const char *who, struct sh_out *o, struct sh_err *e)
+static int compare(struct demo *d, const char *db, const char *who, struct sh_out *o, struct sh_err *e)
 {
     char *path = xasprintf("%s/%s", d->folder, db);
     struct sh_study *y = xcalloc(1, sizeof *y);
@@ -176,6 +199,7 @@ static int compare(const struct demo *d, const char *db, const char *who, struct
         sh_out_real(o, "lift", "lift", f[SH_LIFT], 3);
         sh_out_real(o, "relative_risk", "rel. risk", f[SH_RELATIVE_RISK], 3);
         sh_out_real(o, "auc", "AUC", f[SH_AUC], 3);
+        d->lift[!strcmp(who, "random")] = f[SH_LIFT];
     }
     sh_study_free(y);
     free(y);
@@ -183,7 +207,23 @@ static int compare(const struct demo *d, const char *db, const char *who, struct
     return bad;
 }
 
-static int conclude(const struct demo *d, double began, struct sh_err *e)
+static void explain(const struct demo *d, struct sh_out *o)
+{
+    sh_out_note(o, "The literal ratio (alpha 1/t, every pair) says little: nearly every token beats 1/t once, when it");
+    sh_out_note(o, "is the newest, so random weights score as high. Beyond recency (alpha 5/t, pairs at least 10 apart):");
+    sh_out_note(o, "  trained: a token that mattered early is %.2f times as likely as chance to matter again;", d->lift[0]);
+    if (isnan(d->lift[1]))
+        sh_out_note(o, "  random: no token is pivotal at all (-), the pattern has vanished.");
+    else
+        sh_out_note(o, "  random: %.2f times.", d->lift[1]);
+    sh_out_note(o, "%s", "");
+    if (d->gnuplot_absent)
+        sh_out_note(o, "No figures: gnuplot is not installed. Open %s/persistence-trained.txt", d->folder);
+    else
+        sh_out_note(o, "Open %s/persistence.svg (beside it: persistence-grid.svg, heads.svg, heatmap.svg).", d->folder);
+}
+
+static int conclude(struct demo *d, double began, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
     sh_out_list(o, "comparison", "persistence of importance, mean over layers: trained against random weights");
@@ -191,14 +231,7 @@ static int conclude(const struct demo *d, double began, struct sh_err *e)
     sh_out_end(o);
     sh_out_real(o, "seconds", "seconds", sh_now_s() - began, 1);
     sh_out_text(o, "folder", "folder", d->folder);
-    sh_out_note(o, "The literal ratio (alpha 1/t, every pair) is high for both and says nothing: nearly every token");
-    sh_out_note(o, "beats 1/t once, when it is the newest. Beyond recency (alpha 5/t, pairs at least 10 apart) the");
-    sh_out_note(o, "trained model's tokens persist above chance (lift); random weights leave no pivotal token (-).");
-    sh_out_note(o, "%s", "");
-    if (d->gnuplot_absent)
-        sh_out_note(o, "No figures: gnuplot is not installed. Open %s/persistence-trained.txt", d->folder);
-    else
-        sh_out_note(o, "Open %s/persistence.svg (beside it: persistence-grid.svg, heads.svg, heatmap.svg).", d->folder);
+    explain(d, o);
     if (!bad)
         bad = sh_out_write(o, sh_common_format(d->common), stdout, e);
     sh_out_free(o);

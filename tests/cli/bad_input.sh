@@ -1,0 +1,269 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What is handed to the program and cannot be worked with: each is refused by a sentence that names
+# the file and the expectation, with the right status, and nothing half-written stays.
+. "$(dirname "$0")/lib.sh"
+own_mounts
+
+opt=$checkpoints/opt
+golden_tokens opt >tokens.jsonl
+trace() { # description, status, stderr, model, arguments...
+    local what=$1 wanted=$2 sentence=$3 model=$4
+    shift 4
+    refuse "$what" "$wanted" "$sentence" trace --model "$model" --db out/x.db -q "$@"
+}
+
+# ---- checkpoints ----
+
+damaged() { # name of the case, sentence, how, tensor
+    python "$cli/checkpoint.py" damage "$1" "$opt" "$3" ${4+"model.decoder.$4"} || exit 99
+    trace "checkpoint: $1" 1 "$2" "$1" --tokens tokens.jsonl
+}
+damaged cut "cut/model.safetensors: .*end behind the .* bytes of data" cut
+damaged cut-header "cut-header/model.safetensors: found 100 bytes, expected at least [0-9]+ for its header" cut-header
+damaged long-header "long-header/model.safetensors: found [0-9]+ bytes, expected at least [0-9]+ for its header" long-header
+damaged overlap "overlap/model.safetensors: tensor '.*1.fc1.weight': .* overlap those of tensor" overlap layers.1.fc1.weight
+damaged range "range/model.safetensors: tensor '.*1.fc1.weight': data_offsets .* end behind the 122368 bytes of data" \
+    range layers.1.fc1.weight
+damaged shape "shape/model.safetensors: tensor '.*1.fc1.weight': found shape \[32, 96\], expected \[96, 32\]" \
+    shape layers.1.fc1.weight
+damaged missing "missing: tensor '.*layers.1.self_attn.k_proj.weight' is missing" missing layers.1.self_attn.k_proj.weight
+damaged no-embedding "no-embedding: found no token embedding, expected a tensor '.*embed_tokens.weight'" \
+    missing embed_tokens.weight
+damaged nan-first "nan-first: layer 0: tensor '.*layers.0.fc2.weight': .* is -?nan, expected finite numbers" nan layers.0.fc2.weight
+
+sed 's/"opt"/"mamba"/' "$opt/config.json" >config.json
+mkdir unknown && cp "$opt/model.safetensors" unknown && mv config.json unknown
+trace "checkpoint: unknown architecture" 1 "unknown/config.json: key 'model_type': found .*mamba.*, expected .*opt" \
+    unknown --tokens tokens.jsonl
+mkdir no-weights && cp "$opt/config.json" no-weights
+trace "checkpoint: no weights" 1 "no-weights: found no weights, expected model.safetensors" no-weights --tokens tokens.jsonl
+mkdir no-config && cp "$opt/model.safetensors" no-config
+trace "checkpoint: no config.json" 1 "no-config/config.json: .*No such file" no-config --tokens tokens.jsonl
+mkdir bad-config && { cp "$opt/model.safetensors" bad-config && echo '{"model_type": ' >bad-config/config.json; }
+trace "checkpoint: config.json is no JSON" 1 "bad-config/config.json: line [0-9]+: not valid JSON" bad-config \
+    --tokens tokens.jsonl
+trace "checkpoint: no such folder" 1 "nowhere: cannot be opened: No such file" nowhere --tokens tokens.jsonl
+
+# The embedding's last row is that of token 127; it is looked at when that token comes.
+python "$cli/checkpoint.py" damage nan-embedding "$opt" nan model.decoder.embed_tokens.weight
+echo '[3, 127, 5]' >uses-127.jsonl
+trace "checkpoint: NaN in the token embedding" 1 \
+    "tensor .*embed_tokens.weight: row 127, column 31 is -?nan, expected a finite number" nan-embedding --tokens uses-127.jsonl
+
+# A fault in the last layer shows when the layers before it are in the store: they stay, and are whole.
+python "$cli/checkpoint.py" damage nan-last "$opt" nan model.decoder.layers.1.self_attn.q_proj.weight
+run trace --model nan-last --db out/last.db --tokens tokens.jsonl -q --codec f32
+expect "NaN in the last layer: refused, with a word on what is kept" 1 "" \
+    "^shears: nan-last: layer 1: tensor '.*q_proj.weight': element 1023 \(row 31, column 31\) is -?nan, expected finite numbers"
+holds "NaN in the last layer: the hint tells that the store goes on" grep -q '^hint: what was committed to out/last.db is whole' log/err
+run verify --db out/last.db --json -q
+expect "NaN in the last layer: what was committed is sound" 0 '"sound": true' ""
+holds "NaN in the last layer: layer 0 of both sequences is there" python - <<'P'
+import json
+v = json.load(open("log/out"))
+assert v["layers_done"] == 2 and v["layers_missing"] == 2 and v["complete"] is False, v
+P
+run export --db out/last.db --sequence 1 --layer 0 --head 2 -o out/last.npy
+expect "NaN in the last layer: layer 0 can be exported" 0 "" ""
+rm -rf out && mkdir out
+run trace --model "$opt" --db whole.db --tokens tokens.jsonl -q --codec f32
+expect "a store to work with" 0 "layers finished +4" ""
+
+# ---- texts ----
+
+python "$cli/checkpoint.py" random worded vocab_size=561 max_position_embeddings=64
+cp "$tokenizer"/{vocab.json,merges.txt,special_tokens_map.json,tokenizer_config.json} worded
+words() { # description, sentence, arguments...
+    local what=$1 sentence=$2
+    shift 2
+    trace "text: $what" 1 "$sentence" worded --random-weights "$@"
+}
+printf 'fine\nnot fine: \xff\xfe\n' >latin.txt
+: >empty.txt
+words "not UTF-8" "latin.txt: .*(not|no) .*UTF-8" --text latin.txt
+words "empty" "empty.txt: holds no text, expected at least one token" --text empty.txt
+words "no such file" "none.txt: cannot be read: No such file" --text none.txt
+words "a folder" "out: cannot be read: Is a directory" --text out
+printf '{"text": "good"}\n{"text": bad}\n' >bad.jsonl
+words "a bad jsonl line" "bad.jsonl: line 2 is not JSON: " --jsonl bad.jsonl
+printf '{"text": "good"}\n\n{"body": "no text"}\n' >missing.jsonl
+words "a missing jsonl field" "missing.jsonl: line 3: no text in field \"text\", expected a string" --jsonl missing.jsonl
+words "a missing jsonl field by name" "missing.jsonl: line 1: no text in field \"body\", expected a string" \
+    --jsonl missing.jsonl --field body
+words "an empty jsonl file" "empty.txt: holds nothing, expected one JSON value a line" --jsonl empty.txt
+words "no tokenizer in the folder" "no-weights: .*tokenizer.json" --text none.txt --model no-weights
+echo '[1, 2, 128]' >outside.jsonl
+trace "tokens: an id outside the vocabulary" 1 \
+    "outside.jsonl: line 1: element 2 is no token id, expected a whole number from 0 to 127" "$opt" --tokens outside.jsonl
+echo '[1, -2]' >outside.jsonl
+trace "tokens: a negative id" 1 "outside.jsonl: line 1: element 1 is no token id" "$opt" --tokens outside.jsonl
+printf '[1, 2]\n{"text": [1]}\n' >outside.jsonl
+trace "tokens: no array" 1 "outside.jsonl: line 2: expected a JSON array of token ids" "$opt" --tokens outside.jsonl
+python -c 'print([5] * 161)' >long.jsonl
+trace "tokens: more than the model's positions" 1 "long.jsonl: line 1: 161 tokens, the model knows 160 positions" "$opt" \
+    --tokens long.jsonl
+trace "--length beyond the model's positions" 2 "--length 161: the model knows 160 positions" "$opt" --tokens tokens.jsonl \
+    --length 161
+
+# ---- stores ----
+
+store() { # description, sentence, file: trace, info, persistence and verify all refuse it and leave it as it is
+    local what=$1 sentence=$2 file=$3 before after
+    before=$(cksum <"$file")
+    refuse "store: $what: trace" 1 "$sentence" trace --model "$opt" --tokens tokens.jsonl -q --db "$file"
+    refuse "store: $what: info" 1 "$sentence" info "$file"
+    refuse "store: $what: persistence" 1 "$sentence" persistence --db "$file" -q
+    refuse "store: $what: verify" 1 "$sentence" verify --db "$file" -q
+    after=$(cksum <"$file")
+    holds "store: $what: it was not touched" [ "$before" = "$after" -a ! -e "$file-wal" -a ! -e "$file-shm" -a ! -e "$file-journal" ]
+}
+python - <<'P'
+import shutil, sqlite3
+with sqlite3.connect("other.db") as db:
+    db.execute("CREATE TABLE notes (text)")
+    db.execute("PRAGMA application_id = 1234")
+with sqlite3.connect("plain.db") as db:
+    db.execute("CREATE TABLE notes (text)")
+shutil.copy("whole.db", "newer.db")
+with sqlite3.connect("newer.db") as db:
+    db.execute("PRAGMA user_version = 99")
+P
+yes "This is no database." | head -n 999 >text.db
+store "another program's" "other.db: is a database of another program" other.db
+store "another program's that set no id" "plain.db: is a database of another program" plain.db
+store "a newer version's" "newer.db: has store version 99, this program reads version 1: .*newer" newer.db
+store "a text file" "text.db: is not a SQLite database, expected a trace store" text.db
+refuse "store: no such file" 1 "none.db: cannot be opened: No such file" verify --db none.db
+refuse "store: a folder" 1 "out: is not a file, expected a trace store" info out
+refuse "store: an empty file" 1 "empty.txt: is empty, expected a trace store" persistence --db empty.txt
+refuse "store: below a file" 1 "tokens.jsonl/x.db: .*(Not a directory|cannot be)" trace --model "$opt" --tokens tokens.jsonl \
+    --db tokens.jsonl/x.db -q
+refuse "store: in a folder that is not there" 1 "nowhere/x.db: .*No such file" trace --model "$opt" --tokens tokens.jsonl \
+    --db nowhere/x.db -q
+refuse "store: in /proc" 1 "/proc/x.db: " trace --model "$opt" --tokens tokens.jsonl --db /proc/x.db -q
+refuse "store: its name is a folder's" 1 "log: " trace --model "$opt" --tokens tokens.jsonl --db log -q
+
+refuse "export: no such sequence" 1 "whole.db: has no sequence 9" export --db whole.db --sequence 9 --layer 0 --head 0 -o out/x.npy
+refuse "export: no such head" 1 "whole.db: sequence 0 has no scores of layer 0, head 4" export --db whole.db --sequence 0 \
+    --layer 0 --head 4 -o out/x.npy
+refuse "export: no such folder" 1 "nowhere/x.npy: cannot be written: No such file" export --db whole.db --sequence 0 \
+    --layer 0 --head 0 -o nowhere/x.npy
+
+# ---- a folder that cannot be written to ----
+
+if [ -n "$alone" ] && mkdir fixed && mount -t tmpfs none fixed && cp whole.db fixed && mount -o remount,ro fixed; then
+    refuse "read-only folder: no store is made" 1 "fixed/x.db: folder fixed cannot be written to: Read-only file system" \
+        trace --model "$opt" --tokens tokens.jsonl --db fixed/x.db -q
+    refuse "read-only folder: a store is not added to" 1 "fixed/whole.db: folder fixed cannot be written to" \
+        trace --model "$opt" --tokens tokens.jsonl --db fixed/whole.db -q
+    refuse "read-only folder: no figure" 1 "fixed/x.gp: .*Read-only file system" plot persistence --db whole.db --script -o fixed/x.gp -q
+    refuse "read-only folder: no export" 1 "fixed/x.tsv: .*Read-only file system" export --db whole.db --sequence 0 --layer 0 \
+        --head 0 -o fixed/x.tsv
+    run persistence --db fixed/whole.db -q
+    expect "read-only folder: persistence of a store in it" 0 "^literal +ratio" ""
+    run verify --db fixed/whole.db -q
+    expect "read-only folder: verify of a store in it" 0 "^sound +yes" ""
+    umount fixed
+else
+    skip "read-only folder" "no file system can be mounted here"
+fi
+
+# ---- figures ----
+
+figure() { # description, status, sentence, arguments...
+    local what=$1 wanted=$2 sentence=$3
+    shift 3
+    refuse "figure: $what" "$wanted" "$sentence" plot -q "$@"
+}
+figure "unknown kind of file" 2 "out/x.jpeg: unknown kind of file; known are .svg, .png and .pdf" persistence --db whole.db -o out/x.jpeg
+figure "unknown name" 2 "unknown figure 'pie'; known are .*heatmap" pie --db whole.db -o out/x.svg
+figure "path below a file" 1 "tokens.jsonl/x.gp: .*Not a directory" persistence --db whole.db --script -o tokens.jsonl/x.gp
+figure "folder that is not there" 1 "nowhere/x.gp: .*No such file" persistence --db whole.db --script -o nowhere/x.gp
+figure "a device as its file" 2 "/dev/full: .*not a plain file" persistence --db whole.db --script -o /dev/full
+figure "no such store" 1 "none.db: .*No such file" persistence --db none.db --script -o out/x.gp
+figure "no such layer" 1 "whole.db: .*layer 7" heatmap --db whole.db --layer 7 --script -o out/x.gp
+mkdir bin
+search=$work/bin
+figure "no gnuplot" 3 "out/x.svg: gnuplot is needed to draw it and is not on PATH" persistence --db whole.db -o out/x.svg
+holds "figure: no gnuplot: the hint names the ways out" grep -q '^hint: install gnuplot .*--script' log/err
+run plot persistence --db whole.db --script -o out/x.gp -q
+expect "figure: no gnuplot: --script works without it" 0 "" ""
+holds "figure: no gnuplot: a script came out, and nothing else" [ -s out/x.gp -a "$(ls -A out)" = x.gp ]
+rm -f out/*
+printf '#!/bin/sh\ncat >/dev/null\necho "line 3: undefined function: nosuch" >&2\nexit 1\n' >bin/gnuplot
+chmod +x bin/gnuplot
+search=$work/bin:$PATH
+figure "gnuplot fails" 1 "out/x.svg: gnuplot failed: .*undefined function" persistence --db whole.db -o out/x.svg
+unset search
+
+# ---- misuse ----
+
+misuse() { # sentence, arguments...
+    local sentence=$1
+    shift
+    refuse "misuse: $(sed "s|$SH_GOLDEN/||g" <<<"$*")" 2 "$sentence" "$@"
+}
+run
+expect "misuse: no command at all shows the commands" 2 "" "^usage: shears COMMAND"
+misuse "there is no command \"tracce\"" tracce
+misuse "trace: there is no option --modle" trace --modle x
+misuse "verify: there is no option -z" verify -z
+misuse "--length: \"many\" is not a whole number" trace --length many
+misuse "--length: 0 is outside 1 to" trace --length 0
+misuse "--threads: 0 is outside 1 to" trace --threads 0
+misuse "--memory: \"much\" is not a number of bytes" trace --memory much
+misuse "--db needs a value" verify --db
+misuse "--json takes no value" verify --json=yes
+misuse "--json and --csv exclude each other" info whole.db --json --csv
+misuse "trace needs --model DIR and --db FILE" trace --db x.db
+misuse "trace needs something to run on" trace --model "$opt" --db out/x.db
+misuse "trace: \"stray\" is no option" trace stray
+misuse "export needs --db FILE" export --db whole.db
+misuse "out/x.mat: expected a name that ends in .npy, .tsv or .safetensors" export --db whole.db --sequence 0 --layer 0 --head 0 -o out/x.mat
+misuse "--split: 1.5 is no fraction between 0 and 1" persistence --db whole.db --split 1.5
+misuse "--alpha: .*\"most\", expected row, split, a number" persistence --db whole.db --alpha most
+misuse "--per: \"token\", expected layer or head" persistence --db whole.db --per token
+misuse "whole.db: has no run 7" persistence --db whole.db --run 7
+set -- trace --model "$opt" --db out/x.db --tokens tokens.jsonl
+misuse "--record: \"some\" is not known" "$@" --record some
+misuse "--codec: \"zip\" is not known" "$@" --codec zip
+misuse "--dtype: \"f8\" is not known" "$@" --dtype f8
+misuse "--record sparse takes --codec log8 or f32" "$@" --record sparse --codec f16
+misuse "--vectors: \"qkx\", expected some of q, k, v" "$@" --vectors qkx
+misuse "--layers 1-2: the model has layers 0-1" "$@" --layers 1-2
+misuse "--layers: 1-0 ends before it begins" "$@" --layers 1-0
+misuse "backend \"abacus\": there is none of that name; known are auto, cpu, cuda" "$@" --backend abacus
+
+# ---- an output that cannot be written ----
+
+output() { # description, stderr, arguments...: to a full device, then to nothing at all
+    local what=$1 said=$2
+    shift 2
+    if [ -w /dev/full ]; then
+        "$SHEARS" "$@" >/dev/full 2>log/err </dev/null
+        status=$?
+        : >log/out
+        expect "full stdout: $what" 1 "" "$said"
+    else
+        skip "full stdout: $what" "there is no /dev/full"
+    fi
+    "$SHEARS" "$@" 2>log/err >&- </dev/null
+    status=$?
+    expect "closed stdout: $what" 1 "" "$said"
+}
+wrong="^shears: .*the output could not be written"
+output "--help" "$wrong" --help
+output "info" "$wrong" info whole.db
+output "persistence" "$wrong" persistence --db whole.db --json -q
+output "verify" "$wrong" verify --db whole.db -q
+output "trace" "$wrong" trace --model "$opt" --db out/o.db --tokens tokens.jsonl -q
+run verify --db out/o.db -q --json
+expect "closed stdout: the store of the trace is whole" 0 '"complete": true' ""
+"$SHEARS" plot persistence --db whole.db --script -o out/c.gp -q <&- >&- 2>log/err
+status=$?
+: >log/out
+expect "closed stdin and stdout: a figure's script" 0 "" ""
+run plot persistence --db whole.db --script -o out/d.gp -q
+holds "closed stdin and stdout: the script is what it should be" cmp out/c.gp <(sed 's/d\.svg/c.svg/' out/d.gp)
+finish
