@@ -35,6 +35,7 @@ class Shape:
     facts: tuple = (2, 5)
     topics: tuple = (1, 1)
     filler: tuple = (0.0, 0.0)
+    kinds: tuple = (6, 2, 2)  # how often a topic is facts, a list, a saying
 
 
 # (opening, keys, values, question)
@@ -130,7 +131,6 @@ class Saying:
 
 
 TOPICS = (Facts, ShoppingList, Saying)
-TOPIC_WEIGHTS = (6, 2, 2)
 
 
 class Writer:
@@ -164,7 +164,7 @@ class Writer:
         n_topics = self.rng.randint(*shape.topics)
         kinds = []
         while len(kinds) < n_topics:
-            kind = self.rng.choices(TOPICS, TOPIC_WEIGHTS)[0]
+            kind = self.rng.choices(TOPICS, shape.kinds)[0]
             if kind not in kinds:
                 kinds.append(kind)
         return [kind(self.rng, shape, self.held_out, self.passages) for kind in kinds]

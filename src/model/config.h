@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.json of a checkpoint folder, read through the tables of its family into a struct sh_arch.
+ * No weights are needed. Every value is checked here once: counts are positive and fit in an int,
+ * so later code multiplies them as size_t without fear. Errors name the key, what was found and
+ * what was expected. */
+#ifndef SH_MODEL_CONFIG_H
+#define SH_MODEL_CONFIG_H
+
+#include <stddef.h>
+
+#include "src/base/err.h"
+#include "src/model/arch.h"
+#include "src/model/family.h"
+
+struct sh_config;
+
+/* `path`: a folder that holds config.json, or the file itself. NULL: e says why. */
+struct sh_config *sh_config_open(const char *path, struct sh_err *e);
+void sh_config_close(struct sh_config *c);                          /* NULL is fine */
+
+/* The family that model_type (or, without it, architectures) names; an unknown one is refused and
+ * the known ones are listed. */
+const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e);
+
+/* Fields that the family's tables leave 0 are completed: n_kv_head = n_head, d_head = d_model /
+ * n_head, d_embed = d_model, scale = 1 / sqrt(d_head). */
+int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err *e);
+
+/* The value of a key; *out stays as it is when the key is absent or null. -1: wrong type or
+ * range. */
+int sh_config_count(const struct sh_config *c, const char *key, int max, int *out,
+                    struct sh_err *e);
+int sh_config_real(const struct sh_config *c, const char *key, double max, float *out,
+                   struct sh_err *e);
+int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);
+int sh_config_word(const struct sh_config *c, const char *key, const char **out, struct sh_err *e);
+
+const char *sh_config_path(const struct sh_config *c);              /* of the file                */
+const void *sh_config_text(const struct sh_config *c, size_t *bytes); /* the file as it is        */
+
+#endif
