@@ -57,3 +57,8 @@ EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py
 EXTRA_DIST += %D%/golden/tokenizers
 EXTRA_DIST += %D%/golden/persistence %D%/oracle/persistence.py
 EXTRA_DIST += %D%/golden/plots
+
+# Tests of the built program.
+TESTS      += %D%/cli/bad_input.sh %D%/cli/trace.sh
+EXTRA_DIST += %D%/cli/bad_input.sh %D%/cli/trace.sh
+EXTRA_DIST += %D%/cli/lib.sh %D%/cli/checkpoint.py %D%/cli/scores.py %D%/cli/vectors.py

@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 def save_half(weights, path):
     half = {name: tensor.half().contiguous() for name, tensor in weights.items()}
     save_file(half, path, metadata={"format": "pt"})
+    path.chmod(0o644)  # safetensors leaves it readable by its owner alone
 
 
 def main():

@@ -2,6 +2,7 @@
 /* The CPU backend's table: opening, memory, and the operations of linear.c and the variants. */
 #include "kernels/cpu/cpu.h"
 
+#include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ static struct sh_dev *open_device(int ordinal, int n_threads, struct sh_err *e)
     }
     struct sh_dev *d = xcalloc(1, sizeof *d);
     d->n_threads = n_threads;
+    omp_set_num_threads(n_threads);     /* oneDNN takes its number from OpenMP */
     d->kernels = cpu_kernels_pick();
     d->native_bf16 = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
     if (dnnl_engine_create(&d->engine, dnnl_cpu, 0) ||

@@ -4,16 +4,18 @@
  *
  * log8: one byte, linear in the logit. With p = exp(s - lse), code = round((lse - s) / STEP), so no
  * logarithm is needed where s and lse are at hand. Codes 0..ZERO-1 stand for exp(-code * STEP), that
- * is 1 down to 1.0e-8; code ZERO stands for exactly 0 and for everything smaller.
- * The worst relative error is exp(STEP / 2) - 1 = 3.98 %. The codes above ZERO are unused. */
+ * is 1 down to 1e-8; code ZERO stands for exactly 0 and for everything smaller. STEP = ln(100) / 59.5:
+ * the worst relative error is exp(STEP / 2) - 1 = 3.95 %, and the half makes "below 1 % of the row's
+ * largest" fall between two codes, so that counting it from codes has no bias. The codes above ZERO
+ * are unused. */
 #ifndef SH_BASE_SCORE_H
 #define SH_BASE_SCORE_H
 
 #include <math.h>
 #include <stdint.h>
 
-#define SH_LOG8_STEP 0.078f
-#define SH_LOG8_ZERO 237                /* the first code below exp(-236.5 * STEP) = 0.97e-8 */
+#define SH_LOG8_STEP 0.07739782f
+#define SH_LOG8_ZERO 239                /* below exp(-238.5 * STEP) = 0.96e-8; code 238 is 1e-8 */
 
 /* x = s - lse <= 0 (rounding may put it slightly above). NaN gives ZERO. */
 static inline uint8_t sh_log8_from_logit(float x)

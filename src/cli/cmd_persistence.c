@@ -185,8 +185,6 @@ static void write_literal(struct sh_out *o, const struct sh_study *y, int cell)
     snprintf(line, sizeof line, "ratio %.4f, density %.4f, lift %.3f (alpha 1/t, every pair, split %g)", f[SH_RATIO],
              f[SH_DENSITY], f[SH_LIFT], y->cell[cell].split);
     sh_out_text(o, "literal", "literal", line);
-    sh_out_real(o, "literal_ratio", "literal ratio", f[SH_RATIO], 4);
-    sh_out_real(o, "literal_density", "literal density", f[SH_DENSITY], 4);
 }
 
 static struct sh_out *describe(const struct sh_study *y, const struct request *q, const char *per)

@@ -204,8 +204,11 @@ static void run_key(const struct trace *t, char key[20])
         hash(&h, text[i], strlen(text[i]) + 1);
     hash(&h, &t->sweep.first_layer, sizeof(int));
     hash(&h, &t->sweep.last_layer, sizeof(int));
-    for (int i = 0; i < t->texts.n; i++)
-        hash(&h, t->texts.sequence[i].tokens, 4 * (size_t)t->texts.sequence[i].n_tokens);
+    for (int i = 0; i < t->texts.n; i++) {
+        const struct sh_trace_sequence *q = &t->texts.sequence[i];
+        hash(&h, &q->n_tokens, sizeof q->n_tokens);     /* the same tokens cut otherwise are another run */
+        hash(&h, q->tokens, 4 * (size_t)q->n_tokens);
+    }
     snprintf(key, 20, "%016" PRIx64, h);
 }
 
