@@ -32,3 +32,11 @@ libstats_a_SOURCES = \
 	%D%/stats_spec.c %D%/stats_spec.h
 libstats_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
+
+# The SQL functions, a module that SQLite loads; built without libtool, as a program that is linked shared.
+moduledir = $(pkglibdir)
+module_PROGRAMS = shears_sql.so
+shears_sql_so_SOURCES = %D%/sql_extension.c %D%/codec.c %D%/sparse.c src/base/err.c src/base/mem.c
+shears_sql_so_CFLAGS  = $(AM_CFLAGS) -fPIC -fvisibility=hidden
+shears_sql_so_LINK    = $(CC) -shared $(SH_SAN_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
+shears_sql_so_LDADD   = $(ZSTD_LIBS) -lpthread -lm

@@ -35,7 +35,6 @@ static int any_sparse(struct sh_store *s, struct sh_err *e)
 
 int sh_study_run(struct sh_study *y, struct sh_store *s, struct sh_err *e)
 {
-    static struct sh_persistence_cell part[2][SH_STUDY_CELLS];
     int n[2] = {0, 0}, sparse = any_sparse(s, e);
     if (sparse < 0)
         return -1;
@@ -43,7 +42,7 @@ int sh_study_run(struct sh_study *y, struct sh_store *s, struct sh_err *e)
         int which = sparse && !sh_stats_sparse_can(&y->cell[i].alpha);
         y->part_of[i] = (short)which;
         y->index_of[i] = (short)n[which];
-        part[which][n[which]++] = y->cell[i];
+        y->part_cell[which][n[which]++] = y->cell[i];
     }
     y->n_part = 0;
     for (int k = 0; k < 2; k++) {
@@ -53,7 +52,7 @@ int sh_study_run(struct sh_study *y, struct sh_store *s, struct sh_err *e)
             if (y->part_of[i] == k)
                 y->part_of[i] = (short)y->n_part;
         struct sh_gather *g = &y->part[y->n_part++];
-        *g = (struct sh_gather){.cell = part[k], .n_cell = n[k], .window = y->window, .threads = y->threads,
+        *g = (struct sh_gather){.cell = y->part_cell[k], .n_cell = n[k], .window = y->window, .threads = y->threads,
                                 .quiet = y->quiet, .run = y->run};
         if (sh_gather_run(g, s, e))
             return -1;

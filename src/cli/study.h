@@ -15,6 +15,7 @@ struct sh_study {
     /* results */
     struct sh_gather part[2];           /* sparse stores answer some thresholds from rows, others from statistics */
     int n_part;
+    struct sh_persistence_cell part_cell[2][SH_STUDY_CELLS];
     short part_of[SH_STUDY_CELLS], index_of[SH_STUDY_CELLS];
 };
 

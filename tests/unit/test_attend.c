@@ -4,7 +4,7 @@
  *
  * Limits. Probabilities: 1e-5 relative and 1e-9 absolute in f32 (2^-11 relative, 2^-25 absolute more
  * in f16); codes of log8 exact unless the double logit lies within 1e-3 of a tie. Rows sum to 1 within
- * 2e-6. Outputs: 1e-5 of the largest |v| (a bf16 one 2^-9 relative more). */
+ * 2e-6. Outputs: 1e-5 of the largest |v| (a bf16 one 2^-8 relative more). */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -191,7 +191,7 @@ static void check_out(const struct call *c, const void *out)
                 }
                 size_t at = (size_t)(c->start[s] + row) * a->out.stride + (size_t)(head * d + i);
                 double y = a->out.type == SH_F32 ? ((const float *)out)[at] : sh_bf16_to_f32(((const uint16_t *)out)[at]);
-                wrong += !(fabs(y - sum) <= 1e-5 * most + (a->out.type == SH_BF16 ? 0x1.01p-9 * fabs(sum) : 0));
+                wrong += !(fabs(y - sum) <= 1e-5 * most + (a->out.type == SH_BF16 ? 0x1.01p-8 * fabs(sum) : 0));
             }
         }
     }
@@ -306,16 +306,20 @@ static void extremes(enum variant v)
         static const float above[] = {0, 88, 1e4f, 1e30f, 3e38f, INFINITY};     /* the last: others at -inf */
         for (int j = 0; j < N; j++)
             logits[j] = isinf(above[far]) ? -INFINITY : -above[far];
+        int wrong = 0;
         logits[0] = 0;
         last_row(d, SH_PACK_F32, logits, N, (unsigned char *)p);
         last_row(d, SH_PACK_F16, logits, N, (unsigned char *)half);
         last_row(d, SH_PACK_LOG8, logits, N, codes);
         for (int j = 0; j < N; j++) {
             double expected = !far ? 1.0 / N : j ? 0 : 1;
-            CU_ASSERT(far ? p[j] == (float)expected : fabs(p[j] - expected) < 1e-7 * expected);
-            CU_ASSERT(far ? sh_f16_to_f32(half[j]) == (float)expected : half[j] == sh_f32_to_f16(p[j]));
-            CU_ASSERT(codes[j] == (!far ? sh_log8_from_score((float)expected) : j ? SH_LOG8_ZERO : 0));
+            wrong += !(far ? p[j] == (float)expected : fabs(p[j] - expected) < 1e-7 * expected);
+            wrong += !(far ? sh_f16_to_f32(half[j]) == (float)expected : half[j] == sh_f32_to_f16(p[j]));
+            wrong += codes[j] != (!far ? sh_log8_from_score((float)expected) : j ? SH_LOG8_ZERO : 0);
         }
+        if (wrong)
+            printf("# %d of %d scores wrong with the first logit %g above the others\n", wrong, N, (double)above[far]);
+        CU_ASSERT(wrong == 0);
     }
     for (int j = 0; j < N; j++)                         /* all of them far from 0: the same as around it */
         logits[j] = 1e6f * (j == N - 1 ? -1.0f : -2.0f);

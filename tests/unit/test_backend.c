@@ -3,7 +3,7 @@
  * variant. Attention is in test_attend.c.
  *
  * Limits. A product of f32, or of bf16 operands summed in f32: 1e-6 of the sum of the magnitudes of
- * its terms. Activations: 2e-6 of that more. A bf16 result: half a unit in the last place (2^-9
+ * its terms. Activations: 2e-6 of that more. A bf16 result: half a unit in the last place (2^-8
  * relative) more. Norms: 3e-6 of the magnitudes of what is added. */
 #include <math.h>
 #include <stdio.h>
@@ -95,7 +95,7 @@ static void check_product(const struct product *p, const struct operand *x, cons
             double y = activated(p->act, sum) + (p->add ? before[at] : 0);
             double limit = 1e-6 * (size + (p->add ? fabs(before[at]) : 0)) + 1e-30;
             limit += p->act > SH_ACT_RELU ? 2e-6 * (size + 1) : 0;
-            limit += p->result == SH_BF16 ? 0x1.01p-9 * fabs(y) : 0;
+            limit += p->result == SH_BF16 ? 0x1.01p-8 * fabs(y) : 0;
             double z = p->result == SH_F32 ? ((const float *)found)[at] : sh_bf16_to_f32(((const uint16_t *)found)[at]);
             wrong += !within(z, y, limit);
         }
@@ -221,7 +221,7 @@ static void try_norm(struct sh_dev *d, int rows, int cols, enum sh_type type, in
             double limit = 3e-6 * (fabs(w) * (1 + fabs(row[j] - mean) / root) + fabs(b));
             size_t at = (size_t)i * stride + (size_t)j;
             float z = type == SH_F32 ? ((float *)a.out.at)[at] : sh_bf16_to_f32(((uint16_t *)a.out.at)[at]);
-            wrong += !within(z, y, limit + (type == SH_BF16 ? 0x1.01p-9 * fabs(y) : 0));
+            wrong += !within(z, y, limit + (type == SH_BF16 ? 0x1.01p-8 * fabs(y) : 0));
         }
     }
     CU_ASSERT(wrong == 0);
