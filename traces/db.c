@@ -159,19 +159,36 @@ static int folder_writable(const char *path, struct sh_err *e)
     return bad;
 }
 
+/* A new store is made under a temporary name and renamed once its tables are there: whenever the
+ * program is killed, a store is whole or not there at all. An empty file of that name is taken over. */
+static int make_new(const char *path, struct sh_err *e)
+{
+    char *temporary = xasprintf("%s.new", path);
+    unlink(temporary);
+    struct sh_store *s = connect_to(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
+    int bad = !s || sh_db_exec(s, "PRAGMA page_size = 65536", "setting it up", e) || make_schema(s, e);
+    sh_store_close(s);
+    if (!bad && rename(temporary, path))
+        bad = sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
+    if (bad)
+        unlink(temporary);
+    free(temporary);
+    return bad ? -1 : 0;
+}
+
 struct sh_store *sh_store_create(const char *path, struct sh_err *e)
 {
+    struct stat about;
     int is_new;
-    if (folder_writable(path, e))
+    if (folder_writable(path, e) || ((stat(path, &about) || !about.st_size) && make_new(path, e)) || exists(path, e))
         return NULL;
-    struct sh_store *s = connect_to(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
+    struct sh_store *s = connect_to(path, SQLITE_OPEN_READWRITE, e);
     if (!s)
         return NULL;
-    if (check_owner(s, &is_new, e) ||
-        (is_new && sh_db_exec(s, "PRAGMA page_size = 65536", "setting it up", e)) ||
+    if (check_owner(s, &is_new, e) || (is_new && make_schema(s, e)) ||
         sh_db_exec(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256",
-                   "setting it up", e) ||
-        (is_new && make_schema(s, e))) {
+                   "setting it up", e)) {
+        s->writes = 0;                          /* not ours to touch */
         sh_store_close(s);
         return NULL;
     }

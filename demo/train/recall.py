@@ -1,9 +1,8 @@
 """Documents that state things early and ask for them late.
 
-Three kinds, mixed within a document: facts about people, shopping lists, and
-sayings repeated word for word.  Facts, lists and sayings come from disjoint
-training and held-out halves, so a held-out answer can only be read off the
-document itself.
+Three kinds, mixed within a document: facts (names and their values), shopping
+lists, and sayings repeated word for word.  Training and held-out documents share
+no fact, list or saying, so a held-out answer can only be read off the document.
 """
 
 import random
@@ -149,11 +148,10 @@ class Writer:
         topics = self._topics(shape)
         statement = [piece for topic in topics for piece in topic.statement()]
         room = shape.length - self._length(statement)
-        filler_room = int(room * rng.uniform(*shape.filler))
-        filler = self._filler(filler_room)
-        questions = self._questions(topics, room - sum(self.count(p.text) for p in filler))
+        filler = self._filler(int(room * rng.uniform(*shape.filler)))
+        questions = self._questions(topics, room - self._length(filler))
         n_late = max(1, int(len(questions) * rng.uniform(0.5, 1.0)))
-        early, late = questions[n_late:], questions[:n_late]
+        late, early = questions[:n_late], questions[n_late:]
         body = self._scatter(early, filler)
         return statement + body + [piece for question in late for piece in question]
 

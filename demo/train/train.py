@@ -143,7 +143,8 @@ class Run:
     def advance(self):
         if self.reached + 1 < len(stages.STAGES):
             if self.accuracy >= stages.STAGES[self.reached].enough:
-                print(f"{self.tokens} tokens: stage {stages.STAGES[self.reached].name} left", flush=True)
+                name = stages.STAGES[self.reached].name
+                print(f"{self.tokens} tokens: stage {name} left", flush=True)
                 self.reached += 1
                 self.accuracy = 0.0
 

@@ -133,8 +133,8 @@ static void pack_log8(uint8_t *to, const float *s, int n, float lse)
 #pragma omp simd
     for (int j = 0; j < n; j++) {
         float x = (s[j] - lse) * (-1.0f / SH_LOG8_STEP);
+        x = x < (float)SH_LOG8_ZERO ? x : (float)SH_LOG8_ZERO;  /* first: so NaN becomes ZERO */
         x = x > 0 ? x : 0;
-        x = x < (float)SH_LOG8_ZERO ? x : (float)SH_LOG8_ZERO;
         to[j] = (uint8_t)sh_bits(x + 0x1.8p23f);
     }
 }

@@ -85,11 +85,9 @@ static void check_product(const struct product *p, const struct operand *x, cons
         for (int j = 0; j < p->out; j++) {
             double sum = p->bias ? bias[j] : 0, size = fabs(sum);
             for (int k = 0; k < p->in; k++) {
-                double a = x->exact[i * p->in + k], b = w->exact[j * p->in + k];
-                if (p->stored != SH_BF16 && p->type == SH_BF16)
-                    b = sh_bf16_to_f32(sh_f32_to_bf16((float)b));
-                sum += a * b;
-                size += fabs(a * b);
+                double term = (double)x->exact[i * p->in + k] * w->exact[j * p->in + k];
+                sum += term;
+                size += fabs(term);
             }
             size_t at = (size_t)i * (size_t)p->out + (size_t)j;
             double y = activated(p->act, sum) + (p->add ? before[at] : 0);
@@ -117,6 +115,8 @@ static void try_product(struct sh_dev *d, const struct product *p)
     memcpy(found, before, n_y * 4);
     struct sh_weight *weight = CPU.weight(d, operand_at(&w), p->stored, p->out, p->in, p->type, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(weight);
+    for (size_t i = 0; i < n_w && p->type == SH_BF16; i++)
+        w.exact[i] = sh_bf16_to_f32(sh_f32_to_bf16(w.exact[i]));
     struct sh_linear a = {.out = {found, p->result, p->rows, p->out, (size_t)p->out},
                           .x = {operand_at(&x), p->type, p->rows, p->in, (size_t)p->in}, .w = weight,
                           .bias = p->bias ? bias : NULL, .act = p->act, .add = p->add};
@@ -131,7 +131,7 @@ static void try_product(struct sh_dev *d, const struct product *p)
     free(found);
 }
 
-/* Every combination on one odd shape; on every other shape combinations in turn. */
+/* Every combination on one odd shape; on the others one after the other. */
 static void products(enum variant v, enum sh_type type, int native)
 {
     struct sh_dev *d = variant_open(v, 2);
@@ -144,7 +144,7 @@ static void products(enum variant v, enum sh_type type, int native)
         struct product p = {.rows = row_counts[shape / 25], .in = widths[shape / 5 % 5], .out = widths[shape % 5],
                             .type = type};
         int all = p.rows == 33 && p.in == 40 && p.out == 129;
-        for (int i = 0; i < (all ? n_combination : 2); i++, turn++) {
+        for (int i = 0; i < (all ? n_combination : 1); i++, turn++) {
             int c = all ? i : turn % n_combination;
             p.act = (enum sh_act)(c % N_ACT);
             p.bias = c / N_ACT % 2;
@@ -158,10 +158,9 @@ static void products(enum variant v, enum sh_type type, int native)
     CPU.close(d);
 }
 
-static void linear_f32(enum variant v) { products(v, SH_F32, 0); }
+static void linear_f32(void) { products(VARIANT_BASE, SH_F32, 0); }
 static void linear_bf16(enum variant v) { products(v, SH_BF16, 0); }
 static void linear_bf16_native(void) { products(VARIANT_BASE, SH_BF16, 1); }
-EACH_VARIANT(linear_f32)
 EACH_VARIANT(linear_bf16)
 
 /* Rows further apart than they are long, and what lies between them untouched. */
@@ -346,7 +345,7 @@ static void backends_are_found(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        LIST_VARIANTS("linear: f32 operands", linear_f32),
+        {"linear: f32 operands", linear_f32},
         LIST_VARIANTS("linear: bf16 operands, computed as f32", linear_bf16),
         {"linear: bf16 operands, computed as bf16", linear_bf16_native},
         {"linear: rows with gaps between them", linear_strided},
