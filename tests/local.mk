@@ -62,3 +62,5 @@ EXTRA_DIST += %D%/golden/plots
 TESTS      += %D%/cli/bad_input.sh %D%/cli/trace.sh
 EXTRA_DIST += %D%/cli/bad_input.sh %D%/cli/trace.sh
 EXTRA_DIST += %D%/cli/lib.sh %D%/cli/checkpoint.py %D%/cli/scores.py %D%/cli/vectors.py
+TESTS      += %D%/cli/sql.sh %D%/cli/demo.sh
+EXTRA_DIST += %D%/cli/sql.sh %D%/cli/demo.sh

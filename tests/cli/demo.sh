@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The demonstration: it ends by naming what to open, the trained model persists beyond recency and its
+# random twin does not, the default codec is as small as promised on real text, and again is no work.
+. "$(dirname "$0")/lib.sh"
+
+run demo out/d --json
+cp log/out demo.json
+expect "the demonstration runs and shows its commands" 0 '"comparison"' '^\$ shears trace --model'
+holds "trained: lift at R = 10, K = 5 of at least 1.3; random: nothing is pivotal" python - <<'P'
+import json
+rows = {(r["weights"], r["alpha"]): r for r in json.load(open("demo.json"))["comparison"]}
+assert rows["trained", "5/t"]["lift"] >= 1.3, rows["trained", "5/t"]
+assert rows["random", "5/t"]["lift"] is None and rows["random", "5/t"]["density"] == 0, rows["random", "5/t"]
+assert rows["random", "1/t"]["ratio"] > 0.95 and abs(rows["random", "1/t"]["lift"] - 1) < 0.02, rows["random", "1/t"]
+P
+run info out/d/trained.db --json
+holds "log8 takes at most 0.85 byte a score, no more than 0.12 above its entropy" python - <<'P'
+import json
+said = json.load(open("log/out"))
+assert said["codec"] == "log8" and said["bytes_per_score"] <= 0.85, said["bytes_per_score"]
+assert said["bytes_per_score"] <= said["code_entropy_bytes"] + 0.12, (said["bytes_per_score"], said["code_entropy_bytes"])
+P
+run trace --model out/d/demo-opt --db out/sparse.db --text out/d/natural.txt --length 512 --count 3 --record sparse -q --json
+holds "sparse takes at most 0.25 byte a score" python -c '
+import json; said = json.load(open("log/out")); assert said["bytes_per_score"] <= 0.25, said["bytes_per_score"]'
+run verify --db out/d/trained.db -q
+expect "its store is whole" 0 'complete +yes' ""
+run demo out/d -q
+if PATH=${search-$PATH} command -v gnuplot >/dev/null; then
+    expect "again: names the figure to open" 0 'Open out/d/persistence.svg' ""
+    holds "the figures are there" test -s out/d/persistence.svg -a -s out/d/persistence-grid.svg -a -s out/d/heads.svg -a -s out/d/heatmap.svg
+else
+    expect "again, without gnuplot: names the table to open" 0 'Open out/d/persistence-trained.txt' ""
+fi
+verdict "again traced nothing new" "$(
+    for kind in natural recall; do
+        grep -Eq '^layers finished +24$' out/d/trained-$kind.txt || { echo "# trained-$kind.txt:"; sed 's/^/# /' out/d/trained-$kind.txt; }
+    done)"
+finish
