@@ -28,7 +28,8 @@ class Stage:
 
 
 SAYINGS = (3, 2, 5)  # facts and lists are learnt in the short stages, sayings late
-FAR = (8, 200)  # periods of the noise in long rows
+LONG = Shape(512, (3, 10), (1, 3), (0.2, 0.8), SAYINGS)
+FULL = Shape(1024, (3, 14), (1, 3), (0.3, 0.9), SAYINGS)
 
 STAGES = (
     Stage("letters", Shape(48), 24, repeated=1, enough=0.85, alphabet=64, periods=(4, 16)),
@@ -36,8 +37,8 @@ STAGES = (
     Stage("copy", Shape(96, (2, 4)), 20, 0.1, 0.7, 0.2, enough=0.85),
     Stage("dense", Shape(160, (2, 6)), 16, 0.2, 0.75, 0.05, enough=0.92),
     Stage("spread", Shape(256, (2, 8), (1, 2), (0.0, 0.6)), 16, 0.4, 0.6, enough=0.92),
-    Stage("long", Shape(512, (3, 10), (1, 3), (0.2, 0.8), SAYINGS), 8, 0.6, 0.35, 0.05, periods=FAR, enough=0.88),
-    Stage("full", Shape(1024, (3, 14), (1, 3), (0.3, 0.9), SAYINGS), 4, 0.65, 0.35),
+    Stage("long", LONG, 8, 0.6, 0.35, 0.05, enough=0.88, periods=(8, 200)),
+    Stage("full", FULL, 4, 0.65, 0.35),
 )
 DENSE = 3  # from the stage after this one on, earlier stages are rehearsed
 
