@@ -16,6 +16,8 @@
  * score at 423 MB/s against 0.436 at 304 MB/s with the level's own table, and level 3 is worse still. */
 enum { NOISE_LEVEL = 1, NOISE_HASH_LOG = 6, NOISE_MIN_MATCH = 7, BYTES_LEVEL = 3 };
 
+enum { LEAST_BLOCK = 4 };               /* bytes of a zstd block, which gives at most ZSTD_BLOCKSIZE_MAX */
+
 size_t sh_codec_width(enum sh_codec codec)
 {
     return codec == SH_CODEC_F32 ? 4 : codec == SH_CODEC_F16 ? 2 : 1;
@@ -50,7 +52,11 @@ int sh_codec_unbytes(const void *blob, size_t bytes, size_t limit, unsigned char
         return sh_fail(e, "not a zstd frame with a stated size");
     if (size > limit)
         return sh_fail(e, "a zstd frame of %llu bytes where at most %zu were expected", size, limit);
-    unsigned char *to = xmalloc((size_t)size);
+    if (size / ZSTD_BLOCKSIZE_MAX > bytes / LEAST_BLOCK)
+        return sh_fail(e, "a zstd frame of %llu bytes cannot be in %zu bytes", size, bytes);
+    unsigned char *to = malloc(size ? (size_t)size : 1);
+    if (!to)
+        return sh_fail(e, "a zstd frame of %llu bytes does not fit into memory", size);
     size_t got = ZSTD_decompress(to, (size_t)size, blob, bytes);
     if (ZSTD_isError(got) || got != size) {
         free(to);
@@ -148,7 +154,7 @@ static int dense_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct s
     return 0;
 }
 
-int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
+static int check_block(const struct sh_block *b, struct sh_err *e)
 {
     enum { MOST = 1 << 22 };            /* tokens; keeps every product below far from overflow */
     if (b->first_row < 0 || b->n_rows < 1 || b->window < 0 || b->first_row > MOST || b->n_rows > MOST)
@@ -156,6 +162,13 @@ int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_er
     int base = b->codec & ~SH_CODEC_SPARSE;
     if (base < SH_CODEC_F32 || base > SH_CODEC_LOG8)
         return sh_fail(e, "codec %d is unknown", b->codec);
+    return 0;
+}
+
+int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
+{
+    if (check_block(b, e))
+        return -1;
     return b->codec & SH_CODEC_SPARSE ? sh_sparse_rows(b, fn, to, e) : dense_rows(b, fn, to, e);
 }
 
@@ -163,6 +176,10 @@ int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct
 {
     unsigned char *codes;
     size_t count;
+    if (check_block(b, e))
+        return -1;
+    if (b->codec != SH_CODEC_LOG8)
+        return sh_fail(e, "codec %d has no codes of one byte, expected %d (log8)", b->codec, SH_CODEC_LOG8);
     if (unpack_dense(b, &codes, &count, e))
         return -1;
     for (size_t i = 0; i < count; i++)

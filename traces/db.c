@@ -159,6 +159,17 @@ static int folder_writable(const char *path, struct sh_err *e)
     return bad;
 }
 
+/* What a crash left beside a store that is gone: SQLite would replay it into the next one. */
+static void forget_journals(const char *path)
+{
+    static const char *const ending[] = {"-wal", "-shm", "-journal"};
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
+        char *journal = xasprintf("%s%s", path, ending[i]);
+        unlink(journal);
+        free(journal);
+    }
+}
+
 /* A new store is made under a temporary name and renamed once its tables are there: whenever the
  * program is killed, a store is whole or not there at all. An empty file of that name is taken over. */
 static int make_new(const char *path, struct sh_err *e)
@@ -168,6 +179,8 @@ static int make_new(const char *path, struct sh_err *e)
     struct sh_store *s = connect_to(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
     int bad = !s || sh_db_exec(s, "PRAGMA page_size = 65536", "setting it up", e) || make_schema(s, e);
     sh_store_close(s);
+    if (!bad)
+        forget_journals(path);
     if (!bad && rename(temporary, path))
         bad = sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
     if (bad)
@@ -202,6 +215,7 @@ static struct sh_store *open_existing(const char *path, int flags, struct sh_err
         return NULL;
     struct sh_store *s = connect_to(path, flags, e);
     if (s && check_owner(s, &is_new, e)) {
+        s->writes = 0;                          /* not ours to touch */
         sh_store_close(s);
         return NULL;
     }

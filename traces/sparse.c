@@ -156,6 +156,8 @@ static int frames(const struct sh_block *b, size_t width, struct bytes part[N_FR
             return -1;
         at += length[i];
     }
+    if (at != b->bytes)
+        return sh_fail(e, "a sparse block has %zu bytes behind its parts", b->bytes - at);
     if (part[0].n != limit[0] || part[1].n != limit[1])
         return sh_fail(e, "a sparse block has counts for %zu rows where %d were expected", part[0].n / 4, b->n_rows);
     return 0;
@@ -187,7 +189,8 @@ static int decode(const struct sh_block *b, struct bytes part[N_FRAME], size_t w
     int *key = xmalloc((size_t)most * sizeof *key);
     float *score = xmalloc((size_t)most * sizeof *score);
     size_t gap_at = 0, value_at = 0;
-    for (int i = 0; i < b->n_rows && !status; i++) {
+    int i = 0;
+    for (; i < b->n_rows; i++) {
         int t = b->first_row + i, start = sh_row_start(t, b->window), n = t + 1 - start;
         uint32_t stored;
         float residual;
@@ -208,6 +211,8 @@ static int decode(const struct sh_block *b, struct bytes part[N_FRAME], size_t w
         if (fn(to, &row))
             break;
     }
+    if (!status && i == b->n_rows && (gap_at != part[2].n || value_at != part[3].n))
+        status = sh_fail(e, "a sparse block holds more scores than its rows count");
     free(key);
     free(score);
     return status;

@@ -79,16 +79,18 @@ int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
     char *text = NULL;
     size_t bytes = 0;
     struct sh_ids ids = {0};
-    int length = t->length ? t->length : t->max_pos;
+    int length = t->length ? t->length : t->max_pos, has_start = sh_tokenizer_bos(t->tokenizer) >= 0;
     if (full(t))
         return 0;
+    if (length <= has_start)
+        return sh_misused(e, "%s: sequences of %d token have no room for text behind the start token", path, length);
     if (read_whole(path, &text, &bytes, e))
         return -1;
     int bad = encode(t, text, bytes, path, &ids, e);
     free(text);
     if (!bad && !ids.n)
         bad = sh_fail(e, "%s: holds no text, expected at least one token", path);
-    size_t whole = (size_t)(length - (sh_tokenizer_bos(t->tokenizer) >= 0)), at = 0;
+    size_t whole = (size_t)(length - has_start), at = 0;
     for (int part = 0; !bad && !full(t) && at < ids.n; part++) {
         if (part && ids.n - at < whole)
             break;

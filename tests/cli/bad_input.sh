@@ -141,7 +141,7 @@ refuse "store: below a file" 1 "tokens.jsonl/x.db: .*(Not a directory|cannot be)
     --db tokens.jsonl/x.db -q
 refuse "store: in a folder that is not there" 1 "nowhere/x.db: .*No such file" trace --model "$opt" --tokens tokens.jsonl \
     --db nowhere/x.db -q
-refuse "store: in /proc" 1 "/proc/x.db: " trace --model "$opt" --tokens tokens.jsonl --db /proc/x.db -q
+refuse "store: in /proc" 1 "/proc/x\.db" trace --model "$opt" --tokens tokens.jsonl --db /proc/x.db -q
 refuse "store: its name is a folder's" 1 "log: " trace --model "$opt" --tokens tokens.jsonl --db log -q
 
 refuse "export: no such sequence" 1 "whole.db: has no sequence 9" export --db whole.db --sequence 9 --layer 0 --head 0 -o out/x.npy

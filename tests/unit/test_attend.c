@@ -190,7 +190,8 @@ static void check_out(const struct call *c, const void *out)
                     most = fabs(v) > most ? fabs(v) : most;
                 }
                 size_t at = (size_t)(c->start[s] + row) * a->out.stride + (size_t)(head * d + i);
-                double y = a->out.type == SH_F32 ? ((const float *)out)[at] : sh_bf16_to_f32(((const uint16_t *)out)[at]);
+                const uint16_t *half = out;
+                double y = a->out.type == SH_F32 ? ((const float *)out)[at] : sh_bf16_to_f32(half[at]);
                 wrong += !(fabs(y - sum) <= 1e-5 * most + (a->out.type == SH_BF16 ? 0x1.01p-8 * fabs(sum) : 0));
             }
         }

@@ -271,7 +271,8 @@ static void casts(enum variant v)
         double lower = sh_bf16_to_f32((uint16_t)(sh_bits(x[i]) >> 16)), upper;
         upper = sh_bf16_to_f32((uint16_t)((sh_bits(x[i]) >> 16) + 1));
         double to_lower = fabs(x[i] - lower), to_upper = fabs(x[i] - upper), found = sh_bf16_to_f32(half[i]);
-        wrong += !(found == (to_lower < to_upper || (to_lower == to_upper && !(sh_bits(x[i]) >> 16 & 1)) ? lower : upper));
+        int down = to_lower < to_upper || (to_lower == to_upper && !(sh_bits(x[i]) >> 16 & 1));
+        wrong += found != (down ? lower : upper);
     }
     CU_ASSERT(wrong == 0);
     for (int i = 0; i < 65536; i++)

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* traces/codec: what goes in comes out within the stated limits, thresholds are decided exactly, and
+ * blobs that are not what they should be are refused. */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/num.h"
+#include "src/base/rng.h"
+#include "src/base/score.h"
+#include "tests/tap.h"
+#include "tests/unit/sparse_blob.h"
+#include "traces/codec.h"
+
+static struct sh_err e;
+
+static void log8_scores(void)
+{
+    double worst = 0;
+    for (int i = 0; i <= 1000000; i++) {
+        double p = pow(10, -8.0 * i / 1e6);
+        double error = fabs((double)sh_log8_to_score(sh_log8_from_score((float)p)) - p) / p;
+        worst = error > worst ? error : worst;
+    }
+    printf("# worst relative error of log8: %.3f %%\n", 100 * worst);
+    CU_ASSERT(worst <= 0.04);
+    CU_ASSERT(sh_log8_to_score(sh_log8_from_score(0)) == 0 && sh_log8_to_score(sh_log8_from_score(1)) == 1);
+    CU_ASSERT(sh_log8_from_score(1e-9f) == SH_LOG8_ZERO && sh_log8_from_score(0x1p-149f) == SH_LOG8_ZERO);
+    CU_ASSERT(sh_log8_from_score(NAN) == SH_LOG8_ZERO && sh_log8_from_logit(NAN) == SH_LOG8_ZERO);
+    CU_ASSERT(sh_log8_from_logit(1e-6f) == 0 && sh_log8_from_logit(-INFINITY) == SH_LOG8_ZERO);
+    for (int code = 0; code < 256; code++) {
+        float p = sh_log8_to_score((uint8_t)code);
+        CU_ASSERT(code < SH_LOG8_ZERO ? sh_log8_from_score(p) == code : p == 0);
+        CU_ASSERT(fabs(p - exp(-code * (double)SH_LOG8_STEP)) <= 1e-6 * p || code >= SH_LOG8_ZERO);
+    }
+}
+
+struct seen {                                           /* rows against what they should be       */
+    int q, window, wrong;                               /* the next row                           */
+    const float *score;                                 /* its first score                        */
+};
+
+static int same_row(void *to, const struct sh_row *r)
+{
+    struct seen *s = to;
+    int first = s->window && s->q >= s->window ? s->q - s->window + 1 : 0;
+    s->wrong += r->q != s->q || r->first_key != first || r->n != s->q + 1 - first || r->sparse;
+    s->wrong += memcmp(r->score, s->score, (size_t)(s->q + 1 - first) * sizeof(float)) != 0;
+    s->score += s->q++ + 1 - first;
+    return 0;
+}
+
+/* Any bytes are a packed row; what they mean is known from num.h and score.h. */
+static void dense_round_trips(void)
+{
+    static const struct { int first_row, n_rows, window; } block[] = {
+        {0, 1, 0}, {0, 70, 0}, {33, 21, 0}, {0, 40, 7}, {5, 9, 7}, {100, 3, 1}};
+    for (int i = 0; i < 6 * 3; i++) {
+        enum sh_codec codec = (enum sh_codec)(i % 3);
+        struct sh_block b = {.first_row = block[i / 3].first_row, .n_rows = block[i / 3].n_rows,
+                             .window = block[i / 3].window, .codec = (int)codec};
+        size_t n = sh_rows_scores(b.first_row, b.n_rows, b.window), width = sh_codec_width(codec);
+        unsigned char *packed = xmalloc(n * width);
+        float *expected = xmalloc(n * sizeof *expected);
+        for (size_t k = 0; k < n * width; k++)
+            packed[k] = (unsigned char)sh_rng(5, k);
+        for (size_t k = 0; k < n; k++) {
+            uint16_t half;
+            if (codec == SH_CODEC_F32)
+                memcpy(&expected[k], packed + 4 * k, 4);
+            memcpy(&half, packed + width * k, width == 1 ? 1 : 2);
+            if (codec == SH_CODEC_F16)
+                expected[k] = sh_f16_to_f32(half);
+            else if (codec == SH_CODEC_LOG8)
+                expected[k] = sh_log8_to_score(packed[k]);
+        }
+        b.bytes = sh_codec_dense(codec, packed, n, &b.blob);
+        struct seen s = {.q = b.first_row, .window = b.window, .score = expected};
+        CU_ASSERT(sh_codec_rows(&b, same_row, &s, &e) == 0);
+        CU_ASSERT(s.wrong == 0 && s.q == b.first_row + b.n_rows && s.score == expected + n);
+        uint64_t found[256] = {0}, wanted[256] = {0};
+        for (size_t k = 0; k < n && codec == SH_CODEC_LOG8; k++)
+            wanted[packed[k]]++;
+        CU_ASSERT(sh_codec_histogram(&b, found, &e) == (codec == SH_CODEC_LOG8 ? 0 : -1));
+        CU_ASSERT(memcmp(found, wanted, sizeof found) == 0);
+        free(packed);
+        free(expected);
+        free(b.blob);
+    }
+}
+
+/* A row that sums to about 1: a few large scores, many small ones, exact zeros, and scores at K/n and
+ * right beside it. */
+static void make_row(float *row, int n, uint64_t seed)
+{
+    double sum = 0;
+    for (int j = 0; j < n; j++) {
+        double x = sh_rng_normal(seed, (uint64_t)j) * (double)(1 + seed % 4);
+        row[j] = (float)(sh_rng(seed, (uint64_t)(n + j)) % 5 ? exp(x) : 0);
+        sum += (double)row[j];
+    }
+    for (int j = 0; j < n; j++)
+        row[j] = sum > 0 ? (float)(row[j] / sum) : 0;
+    for (int j = 0; j < n; j += 3) {
+        float edge = (float)((double)(1 + sh_rng(seed, (uint64_t)(2 * n + j)) % 12) / n);
+        float around[4] = {edge, nextafterf(edge, 0), nextafterf(edge, 2), (float)(1.0 / n)};
+        if (edge < 1)
+            row[j] = around[sh_rng(seed, (uint64_t)(3 * n + j)) % 4];
+    }
+}
+
+struct compared {
+    const float *score;                                 /* the next row as it was                 */
+    int window, q, exact, stored;
+    int wrong_thresholds, wrong_scores, wrong_rest;
+};
+
+static int compare_row(void *to, const struct sh_row *r)
+{
+    struct compared *c = to;
+    int n = r->n, at = 0;
+    double rest = 0;
+    c->wrong_rest += r->q != c->q || r->first_key != sh_row_start(r->q, c->window) || !r->sparse;
+    for (int j = 0; j < n; j++) {
+        int stored = at < r->n_stored && r->key[at] == r->first_key + j;
+        double was = c->score[j], is = stored ? r->score[at++] : 0;
+        c->wrong_thresholds += (was < 1.0 / n) != (stored ? is < 1.0 / n : 1);
+        for (int k = 1; k <= 100; k++)
+            c->wrong_thresholds += (was > (double)k / n) != (is > (double)k / n);
+        if (!stored)
+            rest += was;
+        else
+            c->wrong_scores += c->exact ? is != was : fabs(is - was) > 0.04 * was;
+    }
+    c->stored += at;
+    c->wrong_rest += at != r->n_stored || fabs((double)r->residual - rest) > 1e-6 * rest;
+    c->score += n;
+    c->q++;
+    return 0;
+}
+
+static void sparse_decides_exactly(void)
+{
+    static const struct { int first_row, n_rows, window; } block[] = {
+        {0, 300, 0}, {1000, 40, 0}, {2040, 20, 0}, {0, 150, 64}, {500, 50, 100}, {3, 5, 1}};
+    for (int i = 0; i < 6 * 2; i++) {
+        struct sh_block b = {.first_row = block[i / 2].first_row, .n_rows = block[i / 2].n_rows,
+                             .window = block[i / 2].window, .codec = i % 2 ? SH_CODEC_LOG8 : SH_CODEC_F32};
+        size_t n = sh_rows_scores(b.first_row, b.n_rows, b.window);
+        float *rows = xmalloc(n * sizeof *rows), *at = rows;
+        for (int q = b.first_row; q < b.first_row + b.n_rows; q++) {
+            int keys = q + 1 - sh_row_start(q, b.window);
+            make_row(at, keys, (uint64_t)q);
+            at += keys;
+        }
+        b.bytes = sh_codec_sparse((enum sh_codec)b.codec, rows, b.first_row, b.n_rows, b.window, &b.blob);
+        CU_ASSERT(b.bytes < n * sh_codec_width((enum sh_codec)b.codec) + 12 * (size_t)b.n_rows + 200);
+        struct compared c = {.score = rows, .window = b.window, .q = b.first_row, .exact = i % 2 == 0};
+        b.codec |= SH_CODEC_SPARSE;
+        CU_ASSERT(sh_codec_rows(&b, compare_row, &c, &e) == 0);
+        CU_ASSERT(c.q == b.first_row + b.n_rows && c.stored >= b.n_rows && c.wrong_thresholds == 0);
+        CU_ASSERT(c.wrong_scores == 0 && c.wrong_rest == 0);
+        free(rows);
+        free(b.blob);
+    }
+}
+
+/* One large score, far from the one before it: gaps of 254, 255, 256, 510 keys and none at all; rows
+ * without any score; the largest score there can be. */
+static void sparse_gaps(void)
+{
+    static const int place[] = {0, 1, 254, 255, 256, 509, 510, 511, 999};
+    enum { N = 1000, ROWS = 12 };
+    float *rows = xcalloc(ROWS * (N + ROWS), sizeof *rows), *at = rows;
+    for (int i = 0; i < ROWS; at += N + i++) {
+        if (i < 9)
+            at[place[i]] = 1;
+        for (int k = 0; i == 9 && k < 9; k++)
+            at[place[k]] = 0.1f;
+        for (int k = 0; i == 10 && k < N + i; k++)
+            at[k] = (float)(1.0 / (N + i));
+    }
+    for (int codec = 0; codec < 2; codec++) {
+        struct sh_block b = {.first_row = N - 1, .n_rows = ROWS, .codec = codec ? SH_CODEC_LOG8 : SH_CODEC_F32};
+        b.bytes = sh_codec_sparse((enum sh_codec)b.codec, rows, b.first_row, b.n_rows, 0, &b.blob);
+        struct compared c = {.score = rows, .q = b.first_row, .exact = !codec};
+        b.codec |= SH_CODEC_SPARSE;
+        CU_ASSERT(sh_codec_rows(&b, compare_row, &c, &e) == 0);
+        CU_ASSERT(c.wrong_thresholds == 0 && c.wrong_scores == 0 && c.wrong_rest == 0 && c.q == N - 1 + ROWS);
+        free(b.blob);
+    }
+    free(rows);
+}
+
+/* ---- what must be refused ---- */
+
+struct looked {
+    int bad;
+    uint64_t hash;                                      /* of all keys and scores                 */
+};
+
+static int look(void *to, const struct sh_row *r)       /* no row may leave what the block says   */
+{
+    struct looked *l = to;
+    int before = r->first_key - 1;
+    l->bad |= r->n != r->q + 1 - r->first_key || r->n_stored > r->n;
+    for (int i = 0; i < (r->sparse ? r->n_stored : r->n); i++) {
+        int key = r->sparse ? r->key[i] : r->first_key + i;
+        l->bad |= key <= before || key > r->q;
+        l->hash = (l->hash ^ sh_bits(r->score[i]) ^ (uint64_t)key << 32) * 0x100000001b3u;
+        before = key;
+    }
+    return 0;
+}
+
+static int status_hash(const struct sh_block *b, uint64_t *hash)
+{
+    struct looked l = {0};
+    e.text[0] = '\0';
+    int got = sh_codec_rows(b, look, &l, &e);
+    CU_ASSERT(!l.bad && (got == 0 || e.text[0]));
+    *hash = l.hash;
+    return got;
+}
+
+static int status(const struct sh_block *b)
+{
+    uint64_t ignored;
+    return status_hash(b, &ignored);
+}
+
+/* A block of 3 rows, 2 + 1 + 3 stored scores, with one part replaced. */
+static int refuses_part(int which, const void *part, size_t bytes, const char *why)
+{
+    const uint32_t counts[3] = {2, 1, 3};
+    const float residual[3] = {0, 0.5f, 0};
+    struct sparse_part parts[4] = {{counts, 12}, {residual, 12}, {"\0\2" "\1" "\0\0\4", 6}, {"\1\2\3\4\5\6", 6}};
+    struct sh_block b = {.first_row = 4, .n_rows = 3, .codec = SH_CODEC_SPARSE | SH_CODEC_LOG8};
+    if (which >= 0)
+        parts[which] = (struct sparse_part){part, bytes};
+    b.bytes = sparse_blob(parts, &b.blob);
+    int got = status(&b);
+    if (got && why && !strstr(e.text, why))
+        printf("# expected \"%s\" in \"%s\"\n", why, e.text);
+    free(b.blob);
+    return got == -1 && (!why || strstr(e.text, why) != NULL);
+}
+
+static void damaged_sparse_blocks(void)
+{
+    CU_ASSERT(!refuses_part(-1, NULL, 0, NULL));
+    CU_ASSERT(refuses_part(0, (uint32_t[]){2, 1, 4}, 12, "row 6"));            /* more than there are */
+    CU_ASSERT(refuses_part(0, (uint32_t[]){2, 1, 2}, 12, "more scores"));      /* fewer               */
+    CU_ASSERT(refuses_part(0, (uint32_t[]){2, 1, 8}, 12, "row 6"));            /* more than keys      */
+    CU_ASSERT(refuses_part(0, (uint32_t[]){2, UINT32_MAX, 2}, 12, "row 5"));
+    CU_ASSERT(refuses_part(0, (uint32_t[]){2, 1}, 8, "2 rows where 3"));
+    CU_ASSERT(refuses_part(0, (uint32_t[]){2, 1, 3, 0}, 16, "16 bytes where at most 12"));
+    CU_ASSERT(refuses_part(0, "", 0, "0 rows"));
+    CU_ASSERT(refuses_part(1, "", 0, "counts"));
+    CU_ASSERT(refuses_part(2, "\0\3" "\1" "\0\0\4", 6, NULL) == 0);            /* up to the last key  */
+    CU_ASSERT(refuses_part(2, "\0\4" "\1" "\0\0\4", 6, "row 4"));              /* and one behind it   */
+    CU_ASSERT(refuses_part(2, "\0\2" "\1" "\0\0\5", 6, "row 6"));
+    CU_ASSERT(refuses_part(2, "\0\2" "\1" "\0\0\377", 6, "row 6"));            /* ends in a long gap  */
+    CU_ASSERT(refuses_part(2, "\377\377\377\377\377\377", 6, "row 4"));
+    CU_ASSERT(refuses_part(2, "\0\2" "\1" "\0\0", 5, "row 6"));
+    CU_ASSERT(refuses_part(2, "\0\2" "\1" "\0\0\4" "\1", 7, "more scores"));
+    CU_ASSERT(refuses_part(3, "\1\2\3\4\5", 5, "row 6"));
+    CU_ASSERT(refuses_part(3, "\1\2\3\4\5\6\7", 7, "more scores"));
+}
+
+/* A frame that states this size and holds nothing. */
+static size_t empty_frame(unsigned char to[16], uint64_t size)
+{
+    memcpy(to, "\x28\xb5\x2f\xfd\xe0", 5);
+    memcpy(to + 5, &size, 8);
+    memcpy(to + 13, "\1\0\0", 3);
+    return 16;
+}
+
+static void damaged_blocks(void)
+{
+    unsigned char frame[16], *blob;
+    struct sh_block b = {.first_row = 4194000, .n_rows = 4194304, .codec = SH_CODEC_F32, .blob = frame};
+    static const uint64_t sizes[] = {0, 1, 1 << 20, (uint64_t)1 << 44, (uint64_t)1 << 62, UINT64_MAX};
+    for (int i = 0; i < 6; i++) {
+        b.bytes = empty_frame(frame, sizes[i]);
+        b.codec = SH_CODEC_F32;
+        CU_ASSERT(status(&b) == -1);
+        b.codec |= SH_CODEC_SPARSE;
+        CU_ASSERT(status(&b) == -1);
+    }
+    size_t n = sh_codec_dense(SH_CODEC_LOG8, "\0\1\2\3\4\5", 6, &blob);
+    b = (struct sh_block){.n_rows = 3, .codec = SH_CODEC_LOG8, .blob = blob, .bytes = n};
+    CU_ASSERT(status(&b) == 0);
+    static const struct sh_block wrong[] = {
+        {.n_rows = 2, .codec = 2}, {.n_rows = 4, .codec = 2}, {.n_rows = 0, .codec = 2}, {.n_rows = -3, .codec = 2},
+        {.first_row = -1, .n_rows = 3, .codec = 2}, {.first_row = INT_MAX, .n_rows = 3, .codec = 2},
+        {.n_rows = INT_MAX, .codec = 2}, {.n_rows = 3, .window = -1, .codec = 2},
+        {.n_rows = 3, .window = 1, .codec = 2},
+        {.n_rows = 3, .codec = 0}, {.n_rows = 3, .codec = 1}, {.n_rows = 3, .codec = 3}, {.n_rows = 3, .codec = -1},
+        {.n_rows = 3, .codec = 18}, {.n_rows = 3, .codec = 32}, {.n_rows = 3, .codec = INT_MIN}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        uint64_t histogram[256] = {0};
+        b = wrong[i];
+        b.blob = blob;
+        b.bytes = n;
+        CU_ASSERT(status(&b) == -1);
+        CU_ASSERT(sh_codec_histogram(&b, histogram, &e) == -1);
+    }
+    for (size_t cut = 0; cut < n; cut++) {
+        b = (struct sh_block){.n_rows = 3, .codec = SH_CODEC_LOG8, .blob = blob, .bytes = cut};
+        CU_ASSERT(status(&b) == -1);
+    }
+    free(blob);
+}
+
+static int codec_of(int i)
+{
+    return (i % 2 ? SH_CODEC_LOG8 : SH_CODEC_F32) + (i < 2 ? 0 : SH_CODEC_SPARSE);
+}
+
+/* Seeded damage to whole blobs, caught by the frames' checksums (unless it hits the one bit of a frame
+ * that means nothing), or to the parts inside of them. */
+static void mutations(void)
+{
+    enum { ROUNDS = 6000 };
+    float rows[50 * 51 / 2], *at = rows;
+    unsigned char *whole[4], damaged[4 * sizeof rows];
+    size_t n[4];
+    uint64_t sound[4], hash;
+    int refused = 0, changed = 0;
+    for (int q = 0; q < 50; at += ++q)
+        make_row(at, q + 1, (uint64_t)q);
+    for (int i = 0; i < 4; i++)
+        n[i] = i < 2 ? sh_codec_dense(i ? SH_CODEC_LOG8 : SH_CODEC_F32, rows, 1275, &whole[i])
+                     : sh_codec_sparse(i == 2 ? SH_CODEC_F32 : SH_CODEC_LOG8, rows, 0, 50, 0, &whole[i]);
+    for (int i = 0; i < 4; i++)
+        CU_ASSERT(status_hash(&(struct sh_block){.n_rows = 50, .blob = whole[i], .bytes = n[i], .codec = codec_of(i)},
+                              &sound[i]) == 0);
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        int i = (int)(round % 4), changes = 1 + (int)(sh_rng(round, 0) % 3);
+        struct sh_block b = {.n_rows = 50, .blob = damaged, .bytes = n[i], .codec = codec_of(i)};
+        memcpy(damaged, whole[i], n[i]);
+        for (int k = 0; k < changes; k++)
+            damaged[sh_rng(round, 2 * (uint64_t)k + 1) % n[i]] ^=
+                (unsigned char)(1 + sh_rng(round, 9 + (uint64_t)k) % 255);
+        if (round % 5 == 0)
+            b.bytes = sh_rng(round, 20) % n[i];
+        for (size_t k = 0; round % 11 == 0 && k < b.bytes; k++)
+            damaged[k] = (unsigned char)sh_rng(round, 30 + k);
+        int got = status_hash(&b, &hash);
+        refused += got == -1;
+        changed += got == 0 && hash != sound[i];
+    }
+    CU_ASSERT(changed == 0 && refused > ROUNDS * 99 / 100);
+    for (uint64_t round = 0; round < ROUNDS; round++) { /* sound frames of any contents               */
+        unsigned char counts[20], gaps[40], values[40];
+        for (size_t k = 0; k < 40; k++) {
+            gaps[k] = (unsigned char)(sh_rng(round, k) % (round % 2 ? 4 : 256));
+            values[k] = (unsigned char)sh_rng(round, 40 + k);
+            counts[k / 2] = k % 8 ? 0 : (unsigned char)(sh_rng(round, 80 + k) % 7);
+        }
+        struct sparse_part parts[4] = {
+            {counts, 20}, {values, 20}, {gaps, sh_rng(round, 200) % 41}, {values, sh_rng(round, 201) % 41}};
+        struct sh_block b = {.first_row = 2, .n_rows = 5, .codec = SH_CODEC_SPARSE + (round % 3 ? SH_CODEC_LOG8 : 0)};
+        b.bytes = sparse_blob(parts, &b.blob);
+        status(&b);
+        free(b.blob);
+    }
+    for (int i = 0; i < 4; i++)
+        free(whole[i]);
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        {"log8: within 4 % from 1e-8 to 1; 0 and 1 exact", log8_scores},
+        {"dense: f32, f16, log8 come back, with windows", dense_round_trips},
+        {"sparse: thresholds up to 100/n are decided exactly, scores within 4 %", sparse_decides_exactly},
+        {"sparse: long gaps, empty and full rows", sparse_gaps},
+        {"sparse: counts, gaps and values that do not fit are refused", damaged_sparse_blocks},
+        {"blocks: impossible rows and sizes are refused", damaged_blocks},
+        {"blocks: seeded damage never gets through", mutations},
+        {0}};
+    return tap_run("codec", tests);
+}
