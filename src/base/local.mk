@@ -8,4 +8,5 @@ libbase_a_SOURCES = \
 	%D%/num.h \
 	%D%/out.c %D%/out.h \
 	%D%/progress.c %D%/progress.h \
-	%D%/rng.c %D%/rng.h
+	%D%/rng.c %D%/rng.h \
+	%D%/score.h
