@@ -181,10 +181,12 @@ static int make_new(const char *path, struct sh_err *e)
     sh_store_close(s);
     if (!bad)
         forget_journals(path);
-    if (!bad && rename(temporary, path))
+    struct stat about;
+    if (!bad && !stat(path, &about) && !about.st_size)
+        unlink(path);
+    if (!bad && link(temporary, path) && errno != EEXIST)       /* somebody else was quicker: his will do */
         bad = sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
-    if (bad)
-        unlink(temporary);
+    unlink(temporary);
     free(temporary);
     return bad ? -1 : 0;
 }

@@ -46,7 +46,7 @@ static float *row_of(sqlite3_context *context, sqlite3_value **arg)
     *(const void **)&b.blob = blob;
     b.bytes = (size_t)sqlite3_value_bytes(arg[0]);
     struct wanted w = {.q = sqlite3_value_int(arg[5])};
-    if (!blob || w.q < b.first_row || w.q - b.first_row >= b.n_rows) {
+    if (!blob || w.q < 0 || w.q < b.first_row || (int64_t)w.q - b.first_row >= b.n_rows) {
         sqlite3_result_null(context);
         return NULL;
     }

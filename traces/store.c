@@ -122,10 +122,13 @@ static int put_block(struct sh_store *s, int sequence, int layer, const struct s
 
 int sh_store_write(struct sh_store *s, int run, const struct sh_batch *b, struct sh_err *e)
 {
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT min(id) FROM sequence WHERE run = ?", "i", run);
-    int sequence = q && sh_db_step(s, q, "writing a layer", e) == 1 ? sqlite3_column_int(q, 0) + b->sequence : -1;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT min(id), count(*) FROM sequence WHERE run = ?", "i", run);
+    int got = q ? sh_db_step(s, q, "writing a layer", e) : -1;
+    int n = got == 1 ? sqlite3_column_int(q, 1) : 0, sequence = got == 1 ? sqlite3_column_int(q, 0) + b->sequence : -1;
     sqlite3_finalize(q);
-    if (sequence < 0 || sh_db_exec(s, "BEGIN IMMEDIATE", "writing a layer", e))
+    if (got == 1 && (b->sequence < 0 || b->sequence >= n))
+        got = sh_fail(e, "%s: run %d has no sequence %d", s->path, run, b->sequence);
+    if (got != 1 || sh_db_exec(s, "BEGIN IMMEDIATE", "writing a layer", e))
         return -1;
     int bad = 0;
     for (int i = 0; i < b->n_block && !bad; i++)
@@ -162,7 +165,10 @@ int sh_store_result(struct sh_store *s, const char *command, const char *setting
         "INSERT INTO result (command, settings, metric, layer, head, value)"
         " VALUES (?,?,?, CASE WHEN ?4 < 0 THEN NULL ELSE ?4 END, CASE WHEN ?5 < 0 THEN NULL ELSE ?5 END, ?)",
         "tttiir", command, settings, metric, layer, head, value);
-    return sh_db_once(s, q, "storing results", e);
+    int bad = sh_db_once(s, q, "storing results", e);
+    if (bad)
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return bad;
 }
 
 int sh_store_results_end(struct sh_store *s, struct sh_err *e)

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/mem.h"
 
@@ -56,7 +57,7 @@ static void *write_all(void *argument)
     return NULL;
 }
 
-struct sh_writer *sh_writer_begin(struct sh_store *s, int run, size_t queue_bytes)
+struct sh_writer *sh_writer_begin(struct sh_store *s, int run, size_t queue_bytes, struct sh_err *e)
 {
     struct sh_writer *w = xcalloc(1, sizeof *w);
     w->store = s;
@@ -65,8 +66,14 @@ struct sh_writer *sh_writer_begin(struct sh_store *s, int run, size_t queue_byte
     w->last = &w->first;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
-    pthread_create(&w->thread, NULL, write_all, w);
-    return w;
+    int problem = pthread_create(&w->thread, NULL, write_all, w);
+    if (!problem)
+        return w;
+    sh_fail(e, "%s: no thread to write with: %s", sh_store_path(s), strerror(problem));
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+    return NULL;
 }
 
 int sh_writer_push(struct sh_writer *w, struct sh_batch *b, struct sh_err *e)

@@ -9,8 +9,8 @@
 
 struct sh_writer;
 
-/* Borrows the store until sh_writer_end; nobody else may use it meanwhile. */
-struct sh_writer *sh_writer_begin(struct sh_store *s, int run, size_t queue_bytes);
+/* Borrows the store until sh_writer_end; nobody else may use it meanwhile. NULL: no thread was to be had. */
+struct sh_writer *sh_writer_begin(struct sh_store *s, int run, size_t queue_bytes, struct sh_err *e);
 
 /* Takes the batch's blocks. -1 once writing has failed: e says why, the blocks are freed. */
 int sh_writer_push(struct sh_writer *w, struct sh_batch *b, struct sh_err *e);

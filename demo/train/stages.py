@@ -38,7 +38,8 @@ STAGES = (
     Stage("dense", Shape(160, (2, 6)), 16, 0.2, 0.75, 0.05, enough=0.92),
     Stage("spread", Shape(256, (2, 8), (1, 2), (0.0, 0.6)), 16, 0.4, 0.6, enough=0.92),
     Stage("long", LONG, 8, 0.6, 0.35, 0.05, enough=0.88, periods=(8, 200)),
-    Stage("full", FULL, 4, 0.65, 0.35),
+    Stage("full", FULL, 4, 0.65, 0.35, enough=0.78),
+    Stage("quote", Shape(256, (2, 8), (1, 2), (0.0, 0.5), (2, 1, 7)), 16, 0.3, 0.7),
 )
 DENSE = 3  # from the stage after this one on, earlier stages are rehearsed
 
@@ -46,7 +47,7 @@ DENSE = 3  # from the stage after this one on, earlier stages are rehearsed
 def choose(rng, reached):
     """The stage of the next batch: mostly the one reached, at times an earlier."""
     if reached == len(STAGES) - 1:
-        return reached - rng.choices((0, 1, 2, 3), (20, 70, 7, 3))[0]
+        return reached - rng.choices((0, 1, 2, 3, 4), (35, 15, 40, 5, 5))[0]
     if reached > DENSE and rng.random() < 0.2:
         return rng.randint(DENSE, reached - 1)
     return reached

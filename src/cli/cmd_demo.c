@@ -212,7 +212,8 @@ static void explain(const struct demo *d, struct sh_out *o)
     sh_out_note(o, "The literal ratio (alpha 1/t, every pair) says little: nearly every token beats 1/t once,");
     sh_out_note(o, "when it is the newest, so random weights score high too. Beyond recency (alpha 5/t, pairs at");
     sh_out_note(o, "least 10 apart):");
-    sh_out_note(o, "  trained: what matters late is %.2f times as likely as chance to have mattered early;", d->lift[0]);
+    sh_out_note(o, "  trained: what matters late is %.2f times as likely as chance to have mattered early;",
+                d->lift[0]);
     if (isnan(d->lift[1]))
         sh_out_note(o, "  random: no token is pivotal at all (-), the pattern has vanished.");
     else

@@ -276,7 +276,8 @@ static int sweep(struct trace *t, int run, struct sh_err *e)
     t->sweep.spill_folder = t->folder = folder_of(t->a->db);
     t->sweep.progress = &progress;
     say_needs(t);
-    t->sweep.writer = sh_writer_begin(t->store, run, (size_t)256 << 20);
+    if (!(t->sweep.writer = sh_writer_begin(t->store, run, (size_t)256 << 20, e)))
+        return -1;
     double began = sh_now_s();
     int bad = sh_sweep_run(&t->sweep, e);
     struct sh_err write_error;
@@ -333,7 +334,7 @@ static int nothing_recorded(struct trace *t)
     int n, empty = 0;
     if (sh_store_runs(t->store, &runs, &n, &ignored))
         return 0;
-    empty = n == 1 && runs[0].n_done == 0;
+    empty = n == 0 || (n == 1 && runs[0].n_done == 0);
     sh_stored_runs_free(runs, n);
     return empty;
 }

@@ -19,7 +19,8 @@ static int keep(void *to, const struct sh_block *b, struct sh_err *e)
     (void)e;
     struct sh_block copy = *b;
     copy.blob = xmalloc(b->bytes);
-    memcpy(copy.blob, b->blob, b->bytes);
+    if (b->bytes)                       /* an empty blob comes as NULL */
+        memcpy(copy.blob, b->blob, b->bytes);
     sh_batch_add(to, copy);
     return 0;
 }

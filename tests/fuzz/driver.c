@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs one fuzz target without libFuzzer: every file of its corpus, then seeded mutations of them, for
- * at most SECONDS. The mutations are the same in every run. TAP on stdout. When the target crashes or
- * ends the program, the input is left in fuzz_<target>.input.
+ * at most SECONDS. The mutations are the same in every run. TAP on stdout. When the target crashes, hangs
+ * or ends the program, the input is left in fuzz_<target>.input.
  *
  *     fuzz_dense [FILE...]             only these inputs
  *     SH_FUZZ_RUNS=1000000 fuzz_dense  so many mutations, however long they take
@@ -18,7 +18,7 @@
 #include "src/base/rng.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { RUNS = 4000, SECONDS = 3, MOST_SEEDS = 64, MOST_BYTES = 1 << 16 };
+enum { RUNS = 4000, SECONDS = 3, PATIENCE_SECONDS = 30, MOST_SEEDS = 64, MOST_BYTES = 1 << 16 };
 
 struct input {
     char *name;
@@ -61,11 +61,12 @@ extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__
 
 static void watch(void)
 {
-    static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    static const int signals[] = {SIGABRT, SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL};   /* two are ours alone */
+    int mine = __sanitizer_set_death_callback ? 2 : sizeof signals / sizeof *signals;
     atexit(keep_input);
     if (__sanitizer_set_death_callback)
         __sanitizer_set_death_callback(keep_input);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals && !__sanitizer_set_death_callback; i++)
+    for (int i = 0; i < mine; i++)
         signal(signals[i], on_signal);
 }
 
@@ -141,9 +142,10 @@ static void put_number(size_t at)
 
 static void put_word(size_t at)
 {
-    static const char *const word[] = {"\"", "{", "}", "[", "]", ",", ":", "{}", "[]", "null", "true", "-1", "0", "1e999",
-                                       "0.5", "4294967296", "9223372036854775807", "18446744073709551616", "\"\"",
-                                       "\\u0000", "\\ud800", "\xff", "\xc3", "\n", " ", "(", "*", "\\p{L}", "(?=", "[^"};
+    static const char *const word[] = {
+        "\"", "{", "}", "[", "]", ",", ":", "{}", "[]", "null", "true", "-1", "0", "1e999", "0.5", "4294967296",
+        "9223372036854775807", "18446744073709551616", "\"\"", "\\u0000", "\\ud800", "\xff", "\xc3", "\n", " ", "(",
+        "*", "\\p{L}", "(?=", "[^"};
     const char *w = word[draw(sizeof word / sizeof *word)];
     splice(at, draw(3) ? 0 : draw(now.n - at < 8 ? now.n - at + 1 : 8), w, strlen(w));
 }
@@ -196,13 +198,20 @@ static void set_now(const char *name, const struct input *from)
     memcpy(now.at, from->at, from->n);
 }
 
+static void try_now(void)
+{
+    alarm(PATIENCE_SECONDS);                            /* one input that takes longer is a fault */
+    LLVMFuzzerTestOneInput(now.at, now.n);
+    alarm(0);
+}
+
 static void run_seeds(void)
 {
     int refused = 0;
     for (int i = 0; i < n_seed; i++) {
         int before = fuzz_accepted;
         set_now(seeds[i]->name, seeds[i]);
-        LLVMFuzzerTestOneInput(now.at, now.n);
+        try_now();
         if (!strncmp(now.name, "ok", 2) && fuzz_accepted == before) {
             printf("# %s was not accepted\n", now.name);
             refused++;
@@ -218,13 +227,13 @@ static void run_mutations(void)
     double end = seconds() + SECONDS;
     int before = fuzz_accepted;
     for (; done < runs && ((asked && *asked) || seconds() < end); done++) {
-        char name[64];
+        char name[96];
         const struct input *s = seeds[draw((size_t)n_seed)];
         snprintf(name, sizeof name, "mutation %ld of %.40s", done, s->name);
         set_now(name, s);
         for (size_t i = 1 + draw(4); i > 0; i--)
             change();
-        LLVMFuzzerTestOneInput(now.at, now.n);
+        try_now();
     }
     printf("ok 2 - %s: seeded mutations\n# %ld mutations, %d of them accepted\n", target, done, fuzz_accepted - before);
 }
@@ -239,7 +248,7 @@ int main(int argc, char **argv)
         if (load(&now, argv[i]))
             perror(argv[i]);
         else
-            LLVMFuzzerTestOneInput(now.at, now.n);
+            try_now();
     }
     if (argc == 1) {
         printf("1..2\n");

@@ -9,6 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sh_err e;
     struct fuzz_part index = fuzz_until(0, &data, &size);
+    scratch_clear();
     scratch_write("model.safetensors.index.json", index.at, index.bytes);
     fuzz_safetensors("a.safetensors", data, size);
     struct sh_safetensors *s = sh_safetensors_open_folder(scratch_folder(), &e);

@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sh_err e;
     struct fuzz_part config = fuzz_until(0, &data, &size);
+    scratch_clear();
     scratch_write("config.json", config.at, config.bytes);
     fuzz_safetensors("model.safetensors", data, size);
     struct sh_model *m = sh_model_open(scratch_folder(), &e);

@@ -11,6 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sh_err e;
     char shape[64];
+    scratch_clear();
     fuzz_safetensors("model.safetensors", data, size);
     struct sh_safetensors *s = sh_safetensors_open(scratch_path("model.safetensors"), &e);
     unsigned sum = 0;

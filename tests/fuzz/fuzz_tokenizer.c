@@ -12,6 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sh_err e;
     struct sh_ids ids = {0};
     size_t bytes;
+    scratch_clear();
     scratch_write("tokenizer.json", data, size);
     struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
     if (!t)

@@ -297,7 +297,7 @@ static void writer_keeps_order(void)
         unsigned char done[6] = {0};
         struct sh_store *s = sh_store_create(db, &e);
         int id = sh_store_begin(s, &run, "key", sequences, 2, done, &e);
-        struct sh_writer *w = sh_writer_begin(s, id, limit);
+        struct sh_writer *w = sh_writer_begin(s, id, limit, &e);
         for (int i = 0; i < 6; i++) {
             struct sh_batch b = batch(i / 3, 3 - i % 3, 2);
             CU_ASSERT(sh_writer_push(w, &b, &e) == 0 && b.n_block == 0 && b.block == NULL);
@@ -338,7 +338,7 @@ static void writer_holds_back(void)
     sqlite3 *other;
     CU_ASSERT_FATAL(sqlite3_open(db, &other) == SQLITE_OK);
     CU_ASSERT(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
-    struct pushing p = {.w = sh_writer_begin(s, id, 2)};
+    struct pushing p = {.w = sh_writer_begin(s, id, 2, &e)};
     pthread_t thread;
     pthread_create(&thread, NULL, push_three, &p);
     usleep(300000);
@@ -358,7 +358,7 @@ static void writer_passes_failures_on(void)
     unsigned char done[6] = {0};
     struct sh_store *s = sh_store_create(db, &e);
     int id = sh_store_begin(s, &run, "key", sequences, 2, done, &e), failed = 0;
-    struct sh_writer *w = sh_writer_begin(s, id, 1);    /* so each push waits for the one before  */
+    struct sh_writer *w = sh_writer_begin(s, id, 1, &e);    /* so each push waits for the one before  */
     struct sh_batch good = batch(0, 1, 1), bad = batch(0, 1, 1);
     CU_ASSERT(sh_writer_push(w, &good, &e) == 0 && sh_writer_push(w, &bad, &e) == 0);
     for (int i = 0; i < 3; i++) {

@@ -107,6 +107,9 @@ static void one_token(void)
     struct sh_texts t = texts_of(&plain, 1, 10);
     CU_ASSERT(sh_texts_text(&t, path, &e) == 0 && t.n == 10 && is_cut(&t, 9, "a.txt:9", &plain, 9, 1));
     sh_sequences_free(t.sequence, t.n);
+    t = texts_of(&plain, 1, 0);
+    CU_ASSERT(sh_texts_text(&t, path, &e) == 0 && t.n == (int)plain.ids.n);     /* the last one is whole */
+    sh_sequences_free(t.sequence, t.n);
     t = texts_of(&started, 1, 10);
     CU_ASSERT(sh_texts_text(&t, path, &e) == -1 && t.n == 0 && e.status == SH_MISUSED);
     CU_ASSERT(strstr(e.text, "start token") != NULL);
