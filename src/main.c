@@ -57,9 +57,9 @@ int main(int argc, char **argv)
 {
     sh_interrupt_install();
     int status = dispatch(argc, argv);
-    if (fflush(stdout) || ferror(stdout)) {
+    if ((fflush(stdout) || ferror(stdout)) && !status) {
         fprintf(stderr, "shears: the output could not be written\n");
-        return status ? status : SH_FAILED;
+        return SH_FAILED;
     }
     return status;
 }

@@ -229,9 +229,14 @@ static struct sh_store *open_existing(const char *path, int flags, struct sh_err
     return s;
 }
 
+/* For reading, but with the right to write where there is one: SQLite needs it to roll back what a
+ * killed writer left in its journal. */
 struct sh_store *sh_store_open(const char *path, struct sh_err *e)
 {
-    return open_existing(path, SQLITE_OPEN_READONLY, e);
+    struct sh_store *s = open_existing(path, SQLITE_OPEN_READWRITE, e);
+    if (s)
+        s->writes = 0;
+    return s;
 }
 
 struct sh_store *sh_store_update(const char *path, struct sh_err *e)
@@ -252,6 +257,12 @@ void sh_store_close(struct sh_store *s)
     free(s);
 }
 
+void sh_store_remove(const char *path)
+{
+    unlink(path);
+    forget_journals(path);
+}
+
 const char *sh_store_path(const struct sh_store *s)
 {
     return s->path;
@@ -263,6 +274,15 @@ int sh_store_check_pages(struct sh_store *s, struct sh_err *e)
     int got = q ? sh_db_step(s, q, "checking its pages", e) : -1;
     if (got == 1 && strcmp((const char *)sqlite3_column_text(q, 0), "ok"))
         got = sh_fail(e, "%s: damaged: %s", s->path, (const char *)sqlite3_column_text(q, 0));
+    sqlite3_finalize(q);
+    if (got < 0)
+        return -1;
+    q = sh_db_query(s, e, "PRAGMA foreign_key_check", "");
+    got = q ? sh_db_step(s, q, "checking its references", e) : -1;
+    if (got == 1)
+        got = sh_fail(e, "%s: damaged: row %lld of table %s refers to a row of %s that is not there", s->path,
+                      (long long)sqlite3_column_int64(q, 1), (const char *)sqlite3_column_text(q, 0),
+                      (const char *)sqlite3_column_text(q, 2));
     sqlite3_finalize(q);
     return got < 0 ? -1 : 0;
 }

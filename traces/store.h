@@ -17,6 +17,7 @@ struct sh_store *sh_store_create(const char *path, struct sh_err *e);   /* opens
 struct sh_store *sh_store_open(const char *path, struct sh_err *e);     /* must exist; read only */
 struct sh_store *sh_store_update(const char *path, struct sh_err *e);   /* must exist; for results */
 void sh_store_close(struct sh_store *s);                                /* NULL is fine */
+void sh_store_remove(const char *path);                 /* the file, and what SQLite laid beside it */
 const char *sh_store_path(const struct sh_store *s);
 
 /* ---- writing ---- */

@@ -6,6 +6,8 @@
 #include "src/base/mem.h"
 #include "traces/db.h"
 
+enum { MOST_TOKENS = 1 << 22 };         /* of a sequence, as in codec.c */
+
 static char *text(sqlite3_stmt *q, int column)
 {
     const unsigned char *t = sqlite3_column_text(q, column);
@@ -98,6 +100,11 @@ int sh_store_sequences(struct sh_store *s, int run, struct sh_stored_sequence **
         list = xreallocarray(list, (size_t)count + 1, sizeof *list);
         list[count++] = (struct sh_stored_sequence){.id = sqlite3_column_int(q, 0), .run = sqlite3_column_int(q, 1),
                                                     .n_tokens = sqlite3_column_int(q, 2), .source = text(q, 3)};
+        if (list[count - 1].n_tokens < 1 || list[count - 1].n_tokens > MOST_TOKENS) {
+            got = sh_fail(e, "%s: sequence %d is damaged: %d tokens", s->path, list[count - 1].id,
+                          list[count - 1].n_tokens);
+            break;
+        }
     }
     sqlite3_finalize(q);
     if (got) {

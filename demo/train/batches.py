@@ -65,10 +65,21 @@ class Source:
         """Random tokens said over and over: copying is all there is to learn."""
         length = stage.shape.length
         period = self.rng.randint(*stage.periods)
-        noise = self.random_tokens(stage.alphabet, period)
-        row = (noise * (length // period + 1))[:length]
-        repeated = [i >= period for i in range(length)]
-        return [self.end] + row, [float(again) for again in repeated], repeated
+        return self.said_again(self.random_tokens(stage.alphabet, period), length)
+
+    def shuffled_row(self, stage):
+        """A verse with its words in random order, said over and over: only
+        copying helps, as with a passage of a book never seen."""
+        length = stage.shape.length
+        verse_words = self.rng.choice(self.writer.passages).split()
+        self.rng.shuffle(verse_words)
+        words = self.encode("\n" + " ".join(verse_words))
+        return self.said_again(words[: length // 2], length)
+
+    def said_again(self, said, length):
+        row = (said * (length // len(said) + 1))[:length]
+        again = [i >= len(said) for i in range(length)]
+        return [self.end] + row, [float(counts) for counts in again], again
 
     def batch(self, stage):
         """(tokens [rows, length + 1], weights and is_answer [rows, length])."""
@@ -76,6 +87,7 @@ class Source:
             "natural": lambda: self.natural_row(stage.shape.length),
             "recall": lambda: self.recall_row(stage.shape),
             "repeated": lambda: self.repeated_row(stage),
+            "shuffled": lambda: self.shuffled_row(stage),
         }
         kinds = self.rng.choices(list(make), [getattr(stage, kind) for kind in make], k=stage.rows)
         tokens, weights, is_answer = zip(*(make[kind]() for kind in kinds))

@@ -22,6 +22,7 @@ class Stage:
     natural: float = 0.0  # the shares of the rows of each kind
     recall: float = 0.0
     repeated: float = 0.0
+    shuffled: float = 0.0
     enough: float = 1.0  # share of right answer tokens that ends the stage
     alphabet: int = 1500  # of the noise
     periods: tuple = (4, 24)  # tokens before the noise repeats
@@ -39,7 +40,7 @@ STAGES = (
     Stage("spread", Shape(256, (2, 8), (1, 2), (0.0, 0.6)), 16, 0.4, 0.6, enough=0.92),
     Stage("long", LONG, 8, 0.6, 0.35, 0.05, enough=0.88, periods=(8, 200)),
     Stage("full", FULL, 4, 0.65, 0.35, enough=0.78),
-    Stage("quote", Shape(256, (2, 8), (1, 2), (0.0, 0.5), (2, 1, 7)), 16, 0.3, 0.7),
+    Stage("quote", Shape(256, (2, 8), (1, 2), (0.0, 0.5), (2, 1, 7)), 16, 0.3, 0.3, 0.1, 0.3),
 )
 DENSE = 3  # from the stage after this one on, earlier stages are rehearsed
 

@@ -268,6 +268,7 @@ static int sweep(struct trace *t, int run, struct sh_err *e)
     t->sweep.backend = t->backend;
     t->sweep.device = t->device;
     t->sweep.model = t->model;
+    t->sweep.model_path = t->a->model;
     t->sweep.sequence = t->texts.sequence;
     t->sweep.n = t->texts.n;
     t->sweep.done = t->done;
@@ -345,15 +346,18 @@ static int record(struct trace *t, struct sh_err *e)
     int existed = access(t->a->db, F_OK) == 0;
     describe_run(t);
     run_key(t, key);
-    if (!(t->store = sh_store_create(t->a->db, e)))
+    if (!(t->store = sh_store_create(t->a->db, e))) {
+        if (!existed)
+            sh_store_remove(t->a->db);
         return -1;
+    }
     t->done = xcalloc((size_t)t->texts.n * (size_t)(t->sweep.last_layer - t->sweep.first_layer + 1), 1);
     int run = sh_store_begin(t->store, &t->run, key, t->texts.sequence, t->texts.n, t->done, e);
     int bad = run < 0 || sweep(t, run, e) || report(t, run, e);
     if (bad && !existed && nothing_recorded(t)) {       /* leave no empty store behind */
         sh_store_close(t->store);
         t->store = NULL;
-        unlink(t->a->db);
+        sh_store_remove(t->a->db);
         if (e->hint[0] && strstr(e->hint, "goes on from there"))
             e->hint[0] = '\0';
     }

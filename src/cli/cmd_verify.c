@@ -77,6 +77,10 @@ static int check_stats(void *to, const struct sh_block *b, struct sh_err *e)
         return sh_err_prefix(e, "statistics of head %d", b->head);
     if (s->length != c->n_tokens)
         bad = sh_fail(e, "statistics of head %d cover %d tokens of %d", b->head, s->length, c->n_tokens);
+    char *spec = sh_stats_spec_write(&s->spec);
+    if (!bad && strcmp(spec, c->run->statistics))
+        bad = sh_fail(e, "statistics of head %d are of %s, expected the run's %s", b->head, spec, c->run->statistics);
+    free(spec);
     sh_stats_free(s);
     c->n_stats++;
     c->blocks++;
@@ -87,6 +91,11 @@ static int check_vectors(void *to, const struct sh_block *b, struct sh_err *e)
 {
     struct layer_check *c = to;
     unsigned char *plain;
+    int n_head = b->vector == 'q' ? c->run->n_head : c->run->n_kv_head;
+    if (!b->vector || !strchr(c->run->vectors, b->vector) || b->head < 0 || b->head >= n_head ||
+        (b->codec != SH_CODEC_F32 && b->codec != SH_CODEC_F16))
+        return sh_fail(e, "vectors '%c' of head %d in codec %d: the run has \"%s\" of %d heads, codec 0 or 1",
+                       b->vector ? b->vector : '?', b->head, b->codec, c->run->vectors, n_head);
     size_t n, expected = (size_t)c->n_tokens * (size_t)c->run->d_head * (b->codec == SH_CODEC_F32 ? 4 : 2);
     if (sh_codec_unbytes(b->blob, b->bytes, expected, &plain, &n, e))
         return sh_err_prefix(e, "%c of head %d", b->vector, b->head);

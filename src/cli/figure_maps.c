@@ -16,11 +16,15 @@ enum { MOST = 5, SIDE = 512 };
 struct map {
     float *value;                       /* [side, side], NaN where masked */
     int side, square;                   /* square x square scores are one cell */
+    int n_tokens, rows;
 };
 
 static int take_row(void *to, const struct sh_row *r)
 {
     struct map *m = to;
+    if (r->q >= m->n_tokens)
+        return 1;
+    m->rows++;
     float *row = m->value + (size_t)(r->q / m->square) * (size_t)m->side;
     int n = r->sparse ? r->n_stored : r->n;
     for (int j = r->first_key; j <= r->q; j++)          /* visible: at least 0 */
@@ -40,7 +44,7 @@ static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
 static int one_map(struct sh_store *s, const struct sh_figure_request *q, int n_tokens, int layer, int head,
                    struct sh_fig_map *out, void *(*own)(void *, void *), void *keeper, struct sh_err *e)
 {
-    struct map m = {.square = (n_tokens + SIDE - 1) / SIDE};
+    struct map m = {.square = (n_tokens + SIDE - 1) / SIDE, .n_tokens = n_tokens};
     m.side = (n_tokens + m.square - 1) / m.square;
     size_t n = (size_t)m.side * (size_t)m.side;
     m.value = own(keeper, xmalloc(n * sizeof *m.value));
@@ -48,9 +52,9 @@ static int one_map(struct sh_store *s, const struct sh_figure_request *q, int n_
         m.value[i] = NAN;
     if (sh_store_blocks(s, SH_BLOCK_SCORES, q->sequence, layer, head, take_block, &m, e))
         return sh_err_prefix(e, "%s: sequence %d, layer %d, head %d", q->db[0], q->sequence, layer, head);
-    if (isnan(m.value[0]))
-        return sh_fail(e, "%s: sequence %d has no scores of layer %d, head %d; shears info %s tells what was recorded",
-                       q->db[0], q->sequence, layer, head, q->db[0]);
+    if (m.rows != n_tokens)
+        return sh_fail(e, "%s: sequence %d has no scores of layer %d, head %d (%d rows of %d); shears info %s tells "
+                       "what was recorded", q->db[0], q->sequence, layer, head, m.rows, n_tokens, q->db[0]);
     int *keys = own(keeper, xmalloc((size_t)m.side * sizeof *keys));
     for (int i = 0; i < m.side; i++)
         keys[i] = (i + 1) * m.square < n_tokens ? (i + 1) * m.square : n_tokens;

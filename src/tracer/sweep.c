@@ -94,7 +94,7 @@ static int embed_all(struct state *st, struct sh_err *e)
         const struct sh_trace_sequence *q = &st->s->sequence[i];
         if (sh_embed(st->s->backend, st->s->device, st->s->model, q->tokens, q->n_tokens,
                      sh_hidden_row(&st->hidden, row), e))
-            return sh_err_prefix(e, "%s", q->source);
+            return sh_err_prefix(e, "%s: sequence %s", st->s->model_path, q->source);
         sh_hidden_rest(&st->hidden, row, (size_t)q->n_tokens);
         row += (size_t)q->n_tokens;
     }
@@ -173,7 +173,7 @@ static int run_layers(struct state *st, int last, struct sh_err *e)
     for (int layer = 0; layer <= last; layer++) {
         struct sh_layer *l = sh_layer_load(s->backend, s->device, s->model, layer, s->dtype, e);
         if (!l)
-            return sh_err_prefix(e, "%s: layer %d", sh_model_name(s->model), layer);
+            return sh_err_prefix(e, "%s: layer %d", s->model_path, layer);
         int bad = 0;
         for (int i = 0; i < st->n_chunk && !bad; i++) {
             char where[48];

@@ -19,6 +19,7 @@ struct sh_sweep {
     const struct sh_backend *backend;
     struct sh_dev *device;
     struct sh_model *model;
+    const char *model_path;                     /* as the user gave it, for errors */
     enum sh_type dtype;
     int first_layer, last_layer;                /* recorded, inclusive; those before are computed only  */
     const struct sh_trace_sequence *sequence;   /* [n] */

@@ -152,7 +152,7 @@ refuse "export: no such folder" 1 "nowhere/x.npy: cannot be written: No such fil
 
 # ---- a folder that cannot be written to ----
 
-if [ -n "$alone" ] && mkdir fixed && mount -t tmpfs none fixed && cp whole.db fixed && mount -o remount,ro fixed; then
+if [ -n "$alone" ] && mkdir fixed && mount -t tmpfs none fixed && cp whole.db fixed && mount -o remount,ro none fixed; then
     refuse "read-only folder: no store is made" 1 "fixed/x.db: folder fixed cannot be written to: Read-only file system" \
         trace --model "$opt" --tokens tokens.jsonl --db fixed/x.db -q
     refuse "read-only folder: a store is not added to" 1 "fixed/whole.db: folder fixed cannot be written to" \

@@ -22,7 +22,7 @@ disk() { # KiB: an empty disk of that size
     umount disk 2>/dev/null
     mount -t tmpfs -o size="$1k" none disk || exit 99
 }
-room() { mount -o remount,size="$1k" disk || exit 99; }
+room() { mount -o remount,size="$1k" none disk || exit 99; }
 names_the_reason() { grep -qiE 'full|No space left' log/err; }
 
 # ---- a store: full at once, while it is set up, and after some layers ----
