@@ -81,6 +81,7 @@ struct sh_attend {
 struct sh_props {
     char chip[128];                     /* "Intel Xeon …, AVX-512 kernels"                         */
     int native_bf16;                    /* products of bf16 are faster than those of f32           */
+    int is_host;                        /* device memory is host memory: nothing need be copied    */
 };
 
 struct sh_backend {

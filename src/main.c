@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears: finds the command in the table and maps its outcome to an exit status. */
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,8 +54,17 @@ static int dispatch(int argc, char **argv)
     return sh_command_run(c, argc - 2, argv + 2);
 }
 
+/* Layers, blocks and scratch of many megabytes come and go all the time. Left alone, the allocator
+ * would fetch each from the system anew and have its pages zeroed: a tenth of a trace's time. */
+static void keep_freed_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
 int main(int argc, char **argv)
 {
+    keep_freed_memory();
     sh_interrupt_install();
     int status = dispatch(argc, argv);
     if ((fflush(stdout) || ferror(stdout)) && !status) {

@@ -70,13 +70,26 @@ static const float *at_row(const struct sh_mat *m, int row, int col)
     return (const float *)m->at + (size_t)row * m->stride + col;
 }
 
+/* CPU_FLOATS keys at a time, so that what is written lies together. */
+static void transpose_keys(struct scratch *w, const struct sh_attend *a, int row0, int n, int col)
+{
+    for (int j0 = 0; j0 < n; j0 += CPU_FLOATS) {
+        int m = n - j0 < CPU_FLOATS ? n - j0 : CPU_FLOATS;
+        const float *k = at_row(&a->k, row0 + j0, col);
+        for (int c = 0; c < a->d_head; c++) {
+            float *to = w->kt + (size_t)c * (size_t)w->n_pad + (size_t)j0;
+            for (int j = 0; j < m; j++)
+                to[j] = k[(size_t)j * a->k.stride + (size_t)c];
+        }
+    }
+}
+
 static void load_keys_values(struct scratch *w, const struct sh_attend *a, int row0, int n, int kv_head)
 {
     int d = a->d_head, col = kv_head * d;
+    transpose_keys(w, a, row0, n, col);
     for (int j = 0; j < n; j++) {
-        const float *k = at_row(&a->k, row0 + j, col), *v = at_row(&a->v, row0 + j, col);
-        for (int c = 0; c < d; c++)
-            w->kt[(size_t)c * (size_t)w->n_pad + (size_t)j] = k[c];
+        const float *v = at_row(&a->v, row0 + j, col);
         memcpy(w->v + (size_t)j * (size_t)w->d_pad, v, (size_t)d * sizeof *v);
         memset(w->v + (size_t)j * (size_t)w->d_pad + d, 0, (size_t)(w->d_pad - d) * sizeof *v);
     }
@@ -193,7 +206,8 @@ static void query_block(struct scratch *w, const struct sh_attend *a, int sequen
 
 static void scratch_new(struct scratch *w, int longest, int d_head)
 {
-    size_t n = (size_t)(w->n_pad = padded(longest)), d = (size_t)(w->d_pad = padded(d_head));
+    /* One register tile more than needed: rows that lie 4096 bytes apart would share their cache sets. */
+    size_t n = (size_t)(w->n_pad = padded(longest) + COLS), d = (size_t)(w->d_pad = padded(d_head));
     w->kt = xaligned((size_t)d_head * n * sizeof(float));
     w->v = xaligned(n * d * sizeof(float));
     w->q = xaligned((size_t)BLOCK * (size_t)d_head * sizeof(float));

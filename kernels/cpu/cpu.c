@@ -82,6 +82,7 @@ static void props(const struct sh_dev *d, struct sh_props *out)
     snprintf(out->chip, sizeof out->chip, "%s, %s kernels, %d thread%s", chip, d->kernels->name, d->n_threads,
              d->n_threads == 1 ? "" : "s");
     out->native_bf16 = d->native_bf16;
+    out->is_host = 1;
 }
 
 static void *alloc(struct sh_dev *d, size_t bytes, struct sh_err *e)

@@ -13,15 +13,15 @@ static void norm(const struct sh_norm *a, int n_threads)
 #pragma omp parallel for num_threads(n_threads)
     for (int row = 0; row < a->x.rows; row++) {
         const float *x = (const float *)a->x.at + (size_t)row * a->x.stride;
-        double sum = 0, squares = 0;
+        float sum = 0, squares = 0;             /* of vector lanes: as good as pairwise summing */
 #pragma omp simd reduction(+ : sum)
         for (int i = 0; i < n; i++)
             sum += x[i];
-        float mean = (float)(sum / n);
+        float mean = sum / (float)n;
 #pragma omp simd reduction(+ : squares)
         for (int i = 0; i < n; i++)
-            squares += (double)((x[i] - mean) * (x[i] - mean));
-        float inverse = 1.0f / sqrtf((float)(squares / n) + a->eps);
+            squares += (x[i] - mean) * (x[i] - mean);
+        float inverse = 1.0f / sqrtf(squares / (float)n + a->eps);
         float *out = (float *)a->out.at + (size_t)row * a->out.stride;
         uint16_t *out16 = (uint16_t *)a->out.at + (size_t)row * a->out.stride;
         for (int i = 0; i < n; i++) {

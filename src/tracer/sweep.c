@@ -28,7 +28,7 @@ struct state {
     size_t n_rows;
     struct sh_hidden hidden;
     struct sh_activations act;
-    void *on_device;                    /* hidden states of one chunk */
+    void *on_device;                    /* hidden states of one chunk; NULL: they are used where they are */
 };
 
 static void cut_into_chunks(struct state *st)
@@ -144,10 +144,12 @@ static int run_chunk(struct state *st, const struct sh_layer *l, int layer, cons
     if (any || !is_last) {
         struct sh_recorder *r = sh_recorder_new(&s->record, c->n, n_tokens, wanted);
         struct sh_tap tap = any ? sh_recorder_tap(r) : (struct sh_tap){0};
-        s->backend->put(s->device, st->on_device, sh_hidden_row(&st->hidden, c->row0), bytes);
-        sh_layer_run(l, &st->act, st->on_device, c->n, c->start, &tap, is_last);
-        if (!is_last)
-            s->backend->get(s->device, sh_hidden_row(&st->hidden, c->row0), st->on_device, bytes);
+        float *here = sh_hidden_row(&st->hidden, c->row0);
+        if (st->on_device)
+            s->backend->put(s->device, st->on_device, here, bytes);
+        sh_layer_run(l, &st->act, st->on_device ? st->on_device : here, c->n, c->start, &tap, is_last);
+        if (st->on_device && !is_last)
+            s->backend->get(s->device, here, st->on_device, bytes);
         bad = s->backend->sync(s->device, e);
         for (int i = 0; i < c->n && !bad; i++) {
             struct sh_batch b = {.sequence = c->first + i, .layer = layer};
@@ -201,7 +203,9 @@ int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
     int bad = sh_hidden_new(&st.hidden, st.n_rows, (size_t)st.arch->d_model, s->memory_bytes, s->spill_folder, e);
     if (!bad)
         bad = sh_activations_new(&st.act, s->backend, s->device, st.arch, st.most_rows, s->dtype, e);
-    if (!bad)
+    struct sh_props props;
+    s->backend->props(s->device, &props);
+    if (!bad && !props.is_host)
         bad = !(st.on_device = s->backend->alloc(s->device, (size_t)st.most_rows * st.hidden.row_bytes, e));
     if (!bad)
         bad = embed_all(&st, e);
