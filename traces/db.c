@@ -3,6 +3,7 @@
 #include "traces/db.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,12 +122,23 @@ static int make_schema(struct sh_store *s, struct sh_err *e)
     return sh_db_exec(s, "COMMIT", "making the tables", e);
 }
 
+static mode_t current_umask(void)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    return mask;
+}
+
 static struct sh_store *connect_to(const char *path, int flags, struct sh_err *e)
 {
     struct sh_store *s = xcalloc(1, sizeof *s);
     s->path = xstrdup(path);
     s->writes = flags & SQLITE_OPEN_READWRITE;
-    if (sqlite3_open_v2(path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+    /* A name such as ":memory:" must mean a file. */
+    char *plain = xasprintf("%s%s", path[0] == '/' ? "" : "./", path);
+    int code = sqlite3_open_v2(plain, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    free(plain);
+    if (code != SQLITE_OK) {
         sh_db_fail(s, "opening the trace store", e);
         sh_store_close(s);
         return NULL;
@@ -170,23 +182,32 @@ static void forget_journals(const char *path)
     }
 }
 
-/* A new store is made under a temporary name and renamed once its tables are there: whenever the
- * program is killed, a store is whole or not there at all. An empty file of that name is taken over. */
-static int make_new(const char *path, struct sh_err *e)
+/* A new store is made under a temporary name and gets its own once its tables are there: whenever the
+ * program is killed, a store is whole or not there at all, and of several programs that make the same
+ * store at once one wins. An empty file of that name is taken over. Sets *made when the file is ours. */
+static int make_new(const char *path, int replace_empty, int *made, struct sh_err *e)
 {
-    char *temporary = xasprintf("%s.new", path);
-    unlink(temporary);
-    struct sh_store *s = connect_to(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
-    int bad = !s || sh_db_exec(s, "PRAGMA page_size = 65536", "setting it up", e) || make_schema(s, e);
+    char *temporary = xasprintf("%s.XXXXXX", path);
+    int fd = mkostemp(temporary, O_CLOEXEC), bad = fd < 0;
+    if (bad)
+        sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
+    else
+        close(fd);
+    struct sh_store *s = bad ? NULL : connect_to(temporary, SQLITE_OPEN_READWRITE, e);
+    bad = !s || sh_db_exec(s, "PRAGMA page_size = 65536", "setting it up", e) || make_schema(s, e);
     sh_store_close(s);
-    if (!bad)
+    if (!bad) {
+        chmod(temporary, 0666 & ~current_umask());
         forget_journals(path);
-    struct stat about;
-    if (!bad && !stat(path, &about) && !about.st_size)
-        unlink(path);
-    if (!bad && link(temporary, path) && errno != EEXIST)       /* somebody else was quicker: his will do */
-        bad = sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
-    unlink(temporary);
+        int problem = replace_empty ? rename(temporary, path) : link(temporary, path);
+        if (problem && errno != EEXIST && access(path, F_OK))   /* no hard links here */
+            problem = rename(temporary, path);
+        *made = !problem;
+        if (problem && errno != EEXIST)
+            bad = sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
+    }
+    if (fd >= 0)
+        unlink(temporary);
     free(temporary);
     return bad ? -1 : 0;
 }
@@ -194,12 +215,14 @@ static int make_new(const char *path, struct sh_err *e)
 struct sh_store *sh_store_create(const char *path, struct sh_err *e)
 {
     struct stat about;
-    int is_new;
-    if (folder_writable(path, e) || ((stat(path, &about) || !about.st_size) && make_new(path, e)) || exists(path, e))
+    int is_new, made = 0, there = stat(path, &about) == 0;
+    if (folder_writable(path, e) || (there && exists(path, e)) ||
+        ((!there || !about.st_size) && make_new(path, there, &made, e)))
         return NULL;
     struct sh_store *s = connect_to(path, SQLITE_OPEN_READWRITE, e);
     if (!s)
         return NULL;
+    s->made = made;
     if (check_owner(s, &is_new, e) || (is_new && make_schema(s, e)) ||
         sh_db_exec(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256",
                    "setting it up", e)) {
@@ -234,6 +257,10 @@ static struct sh_store *open_existing(const char *path, int flags, struct sh_err
 struct sh_store *sh_store_open(const char *path, struct sh_err *e)
 {
     struct sh_store *s = open_existing(path, SQLITE_OPEN_READWRITE, e);
+    if (s && sh_db_exec(s, "PRAGMA query_only = 1", "opening it for reading", e)) {
+        sh_store_close(s);
+        return NULL;
+    }
     if (s)
         s->writes = 0;
     return s;
@@ -263,9 +290,28 @@ void sh_store_remove(const char *path)
     forget_journals(path);
 }
 
+int sh_store_was_made(const struct sh_store *s)
+{
+    return s->made;
+}
+
 const char *sh_store_path(const struct sh_store *s)
 {
     return s->path;
+}
+
+/* Blocks of layers that are not marked as done: a transaction that was not whole. */
+static int check_leftovers(struct sh_store *s, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e,
+        "SELECT sequence, layer FROM (SELECT sequence, layer FROM scores UNION SELECT sequence, layer FROM head_stats"
+        " UNION SELECT sequence, layer FROM vectors) EXCEPT SELECT sequence, layer FROM done LIMIT 1", "");
+    int got = q ? sh_db_step(s, q, "looking for leftovers", e) : -1;
+    if (got == 1)
+        got = sh_fail(e, "%s: damaged: sequence %d, layer %d has blocks but is not marked as done", s->path,
+                      sqlite3_column_int(q, 0), sqlite3_column_int(q, 1));
+    sqlite3_finalize(q);
+    return got < 0 ? -1 : 0;
 }
 
 int sh_store_check_pages(struct sh_store *s, struct sh_err *e)
@@ -284,5 +330,5 @@ int sh_store_check_pages(struct sh_store *s, struct sh_err *e)
                       (long long)sqlite3_column_int64(q, 1), (const char *)sqlite3_column_text(q, 0),
                       (const char *)sqlite3_column_text(q, 2));
     sqlite3_finalize(q);
-    return got < 0 ? -1 : 0;
+    return got < 0 ? -1 : check_leftovers(s, e);
 }

@@ -12,6 +12,7 @@ struct sh_store {
     sqlite3 *db;
     char *path;
     int writes;
+    int made;                           /* the file was made by this connection */
 };
 
 /* Fill e with "PATH: doing what: SQLite's reason". -1. */

@@ -90,12 +90,13 @@ static int mark_done(struct sh_store *s, int run, const struct sh_trace_run *r, 
 int sh_store_begin(struct sh_store *s, const struct sh_trace_run *run, const char *key,
                    const struct sh_trace_sequence *sequence, int n, unsigned char *done, struct sh_err *e)
 {
-    int id = find_run(s, key, e);
-    if (id > 0)
-        return mark_done(s, id, run, n, done, e) ? -1 : id;
-    if (id < 0 || sh_db_exec(s, "BEGIN IMMEDIATE", "beginning a run", e))
+    if (sh_db_exec(s, "BEGIN IMMEDIATE", "beginning a run", e))
         return -1;
-    id = make_run(s, run, key, sequence, n, e);
+    int id = find_run(s, key, e), found = id > 0;
+    if (!id)
+        id = make_run(s, run, key, sequence, n, e);
+    if (found && mark_done(s, id, run, n, done, e))
+        id = -1;
     if (id < 0 || sh_db_exec(s, "COMMIT", "beginning a run", e)) {
         sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
         return -1;

@@ -18,6 +18,7 @@ struct sh_store *sh_store_open(const char *path, struct sh_err *e);     /* must 
 struct sh_store *sh_store_update(const char *path, struct sh_err *e);   /* must exist; for results */
 void sh_store_close(struct sh_store *s);                                /* NULL is fine */
 void sh_store_remove(const char *path);                 /* the file, and what SQLite laid beside it */
+int sh_store_was_made(const struct sh_store *s);        /* did sh_store_create make the file? */
 const char *sh_store_path(const struct sh_store *s);
 
 /* ---- writing ---- */
@@ -75,8 +76,8 @@ typedef int (*sh_block_fn)(void *to, const struct sh_block *b, struct sh_err *e)
 int sh_store_blocks(struct sh_store *s, int kind, int sequence, int layer, int head, sh_block_fn fn, void *to,
                     struct sh_err *e);
 
-/* Is this (sequence, layer) marked as done? */
-int sh_store_is_done(struct sh_store *s, int sequence, int layer);
+/* Is this (sequence, layer) marked as done? 1, 0, or -1. */
+int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err *e);
 
 /* SQLite's own check of the file's structure: 0, or -1 with its first complaint. */
 int sh_store_check_pages(struct sh_store *s, struct sh_err *e);

@@ -38,7 +38,10 @@ static int read_run(struct sh_store *s, sqlite3_stmt *q, struct sh_stored_run *r
         .n_tokens = sqlite3_column_int64(q, 23), .n_done = sqlite3_column_int(q, 24),
         .n_blob_bytes = sqlite3_column_int64(q, 25)};
     int bad = which_record < 0 || which_codec < 0 || r->n_layer < 1 || r->n_layer > 100000 || r->n_head < 1 ||
-              r->n_head > 100000 || r->first_layer < 0 || r->last_layer < r->first_layer || r->last_layer >= r->n_layer;
+              r->n_head > 100000 ||
+              r->n_kv_head < 1 || r->n_kv_head > r->n_head || r->d_head < 1 || r->d_head > 1000000 ||
+              (long long)r->n_layer * r->n_head > 10000000 || r->first_layer < 0 ||
+              r->last_layer < r->first_layer || r->last_layer >= r->n_layer;
     if (bad)
         sh_fail(e, "%s: run %d is damaged: record \"%s\", codec \"%s\", %d layers, %d heads, layers %d-%d", s->path,
                 r->id, record, codec, r->n_layer, r->n_head, r->first_layer, r->last_layer);
@@ -178,12 +181,10 @@ int sh_store_blocks(struct sh_store *s, int kind, int sequence, int layer, int h
     return got;
 }
 
-int sh_store_is_done(struct sh_store *s, int sequence, int layer)
+int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err *e)
 {
-    struct sh_err ignored;
-    sqlite3_stmt *q = sh_db_query(s, &ignored, "SELECT 1 FROM done WHERE sequence = ? AND layer = ?", "ii", sequence,
-                                  layer);
-    int done = q && sqlite3_step(q) == SQLITE_ROW;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM done WHERE sequence = ? AND layer = ?", "ii", sequence, layer);
+    int done = q ? sh_db_step(s, q, "looking for a finished layer", e) : -1;
     sqlite3_finalize(q);
     return done;
 }

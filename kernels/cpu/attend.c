@@ -37,6 +37,7 @@ struct scratch {                                        /* of one thread        
     float top[BLOCK], sum[BLOCK];
     unsigned char *packed;                              /* one block of rows                */
     int n_pad, d_pad;
+    int faulty;                                         /* some row's sum was no number     */
 };
 
 static int padded(int n)
@@ -117,6 +118,7 @@ static void softmax_rows(struct scratch *w, int q0, int n_rows, int width)
         memset(p + n, 0, (size_t)(width - n) * sizeof *p);
         w->top[i] = top;
         w->sum[i] = sum;
+        w->faulty |= !(sum < INFINITY);
     }
 }
 
@@ -230,15 +232,15 @@ static void scratch_free(struct scratch *w)
     free(w->packed);
 }
 
-void CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads)
+int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads)
 {
-    int longest = 0, group = a->n_head / a->n_kv_head, n_work = a->n_seq * a->n_kv_head;
+    int longest = 0, faulty = 0, group = a->n_head / a->n_kv_head, n_work = a->n_seq * a->n_kv_head;
     for (int s = 0; s < a->n_seq; s++)
         if (a->start[s + 1] - a->start[s] > longest)
             longest = a->start[s + 1] - a->start[s];
 #pragma omp parallel num_threads(n_threads)
     {
-        struct scratch w;
+        struct scratch w = {0};
         scratch_new(&w, longest, a->d_head);
 #pragma omp for schedule(dynamic, 1)
         for (int work = 0; work < n_work; work++) {
@@ -248,7 +250,12 @@ void CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads)
             for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
                 for (int q0 = 0; q0 < n; q0 += BLOCK)
                     query_block(&w, a, sequence, head, q0, n - q0 < BLOCK ? n - q0 : BLOCK);
+            if (w.faulty) {
+#pragma omp critical
+                faulty = sequence + 1;
+            }
         }
         scratch_free(&w);
     }
+    return faulty;
 }

@@ -126,8 +126,10 @@ static void cast(struct sh_dev *d, struct sh_mat out, struct sh_mat x)
 
 static void attend(struct sh_dev *d, const struct sh_attend *a)
 {
-    if (!d->failed)
-        d->kernels->attend(a, d->n_threads);
+    int faulty = d->failed ? 0 : d->kernels->attend(a, d->n_threads);
+    if (faulty)
+        cpu_fail(d, "the attention of sequence %d of this batch is no number: its activations have overflowed",
+                 faulty - 1);
 }
 
 static int sync(struct sh_dev *d, struct sh_err *e)

@@ -8,7 +8,8 @@
 
 struct cpu_kernels {
     const char *name;
-    void (*attend)(const struct sh_attend *a, int n_threads);
+    /* 0, or 1 + the number of a sequence with scores that are no numbers */
+    int (*attend)(const struct sh_attend *a, int n_threads);
     void (*norm)(const struct sh_norm *a, int n_threads);
     void (*widen)(float *to, const void *from, enum sh_type type, size_t n, int n_threads);
     void (*round_bf16)(uint16_t *to, const void *from, enum sh_type type, size_t n, int n_threads);
@@ -28,7 +29,7 @@ const struct cpu_kernels *cpu_kernels_pick(void);
 #define CPU_NAME(a) CPU_PASTE(a, CPU_VARIANT)
 
 #ifdef CPU_VARIANT
-void CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads);     /* attend.c, for the table in rows.c */
+int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads);      /* attend.c, for the table in rows.c */
 #endif
 
 #endif

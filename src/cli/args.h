@@ -40,6 +40,7 @@ struct sh_common {
     int json, csv, quiet, verbose, help;
     long long threads, device, seed;
     const char *backend;
+    const char *line;                   /* the command as it was typed, words quoted where needed */
 };
 
 struct sh_cmd {

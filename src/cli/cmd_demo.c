@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears demo: the whole path on the model that the program carries, and on its untrained twin. It
  * runs the ordinary commands and shows each, so that every step can be repeated by hand. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -65,8 +66,26 @@ static int write_file(struct demo *d, const struct sh_demo_file *f, struct sh_er
     return bad ? -1 : 0;
 }
 
+/* A folder that holds something else is not ours to write into. */
+static int is_ours(const struct demo *d, struct sh_err *e)
+{
+    char *mark = xasprintf("%s/demo-opt/config.json", d->folder);
+    int marked = access(mark, F_OK) == 0, others = 0;
+    free(mark);
+    DIR *folder = marked ? NULL : opendir(d->folder);
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        others += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+    if (folder)
+        closedir(folder);
+    if (others)
+        sh_fail(e, "%s: holds other files, expected a new folder or that of an earlier demonstration", d->folder);
+    return !others;
+}
+
 static int unpack(struct demo *d, struct sh_err *e)
 {
+    if (!is_ours(d, e))
+        return -1;
     char *model = xasprintf("%s/demo-opt", d->folder);
     int bad = make_folder(d->folder, e) || make_folder(model, e);
     free(model);

@@ -73,6 +73,17 @@ static int read_request(const struct persistence_args *a, struct request *q, str
     return 0;
 }
 
+/* The statistics have room for so many thresholds and recent windows; what was asked for comes first. */
+static int literal_fits(const struct request *q)
+{
+    int has_alpha = q->n_alpha < SH_STATS_MAX, has_recent = q->n_recent < SH_STATS_MAX;
+    for (int i = 0; i < q->n_alpha; i++)
+        has_alpha |= q->alpha[i].kind == SH_ALPHA_ROW && q->alpha[i].value == 1;
+    for (int i = 0; i < q->n_recent; i++)
+        has_recent |= q->recent[i] == 0;
+    return has_alpha && has_recent;
+}
+
 /* Explicit cells must be there; the grid beyond recency is shown as far as the store has it. */
 static int add_cells(struct sh_study *y, struct sh_store *s, struct request *q, struct sh_err *e)
 {
@@ -80,7 +91,7 @@ static int add_cells(struct sh_study *y, struct sh_store *s, struct request *q, 
     static const int grid_recent[] = {0, 1, 10, 50};
     struct sh_alpha alpha;
     sh_alpha_parse("row", &alpha, e);
-    q->literal = sh_study_add_if(y, s, &alpha, 0, q->split[0]);
+    q->literal = literal_fits(q) ? sh_study_add_if(y, s, &alpha, 0, q->split[0]) : -1;
     for (int f = 0; f < q->n_split; f++)
         for (int i = 0; i < q->n_alpha; i++)
             for (int r = 0; r < q->n_recent; r++) {
@@ -88,6 +99,8 @@ static int add_cells(struct sh_study *y, struct sh_store *s, struct request *q, 
                 if (sh_gather_can(s, y->run, &c, y->window, e))
                     return -1;
                 int at = sh_study_add(y, &c.alpha, c.recent, c.split);
+                if (at < 0)
+                    return sh_misused(e, "more than %d combinations of --alpha, --recent and --split", SH_STUDY_CELLS);
                 if (!f && !i && !r)
                     q->main = at;
             }
@@ -179,9 +192,11 @@ static void write_layers(struct sh_out *o, const struct sh_study *y, int cell)
 static void write_literal(struct sh_out *o, const struct sh_study *y, int cell)
 {
     char line[200];
-    if (cell < 0)
+    const double *f = cell < 0 ? NULL : sh_study_all(y, cell);
+    if (!f || isnan(f[SH_RATIO])) {
+        sh_out_text(o, "literal", "literal", NULL);
         return;
-    const double *f = sh_study_all(y, cell);
+    }
     snprintf(line, sizeof line, "ratio %.4f, density %.4f, lift %.3f (alpha 1/t, every pair, split %g)", f[SH_RATIO],
              f[SH_DENSITY], f[SH_LIFT], y->cell[cell].split);
     sh_out_text(o, "literal", "literal", line);

@@ -79,7 +79,7 @@ struct trace {
     struct sh_texts texts;
     struct sh_sweep sweep;
     struct sh_trace_run run;
-    char *statistics, *command, *weights, *folder;
+    char *statistics, *weights, *folder;
     unsigned char *done;
     struct sh_store *store;
 };
@@ -89,7 +89,12 @@ static int choice(const char *option, const char *value, const char *const names
     for (int i = 0; names[i]; i++)
         if (!strcmp(names[i], value))
             return i;
-    return sh_misused(e, "--%s: \"%s\" is not known, expected one of those in `shears trace --help`", option, value);
+    char known[80] = "";
+    for (int i = 0; names[i]; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
+    }
+    return sh_misused(e, "--%s: \"%s\" is not known, expected one of %s", option, value, known);
 }
 
 static int read_statistics(struct trace *t, enum sh_record record, struct sh_stats_spec *spec, struct sh_err *e)
@@ -120,6 +125,14 @@ static int read_statistics(struct trace *t, enum sh_record record, struct sh_sta
     return 0;
 }
 
+static int repeats_a_letter(const char *word)
+{
+    for (; *word; word++)
+        if (strchr(word + 1, *word))
+            return 1;
+    return 0;
+}
+
 static int read_options(struct trace *t, const struct sh_list *positional, struct sh_err *e)
 {
     static const char *const types[] = {"f32", "bf16", NULL};
@@ -136,8 +149,8 @@ static int read_options(struct trace *t, const struct sh_list *positional, struc
         return -1;
     if (record == SH_RECORD_SPARSE && codec == SH_CODEC_F16)
         return sh_misused(e, "--record sparse takes --codec log8 or f32: f16 would blur its thresholds");
-    if (strspn(a->vectors, "qkv") != strlen(a->vectors))
-        return sh_misused(e, "--vectors: \"%s\", expected some of q, k, v", a->vectors);
+    if (strspn(a->vectors, "qkv") != strlen(a->vectors) || repeats_a_letter(a->vectors))
+        return sh_misused(e, "--vectors: \"%s\", expected some of q, k, v, each at most once", a->vectors);
     t->run.record = t->sweep.record.record = (enum sh_record)record;
     t->run.codec = t->sweep.record.codec = (enum sh_codec)codec;
     t->sweep.dtype = type ? SH_BF16 : SH_F32;
@@ -198,7 +211,9 @@ static void hash(uint64_t *h, const void *at, size_t bytes)
 static void run_key(const struct trace *t, char key[20])
 {
     uint64_t h = 0xcbf29ce484222325u, fingerprint = t->run.model.fingerprint;
-    const char *text[] = {t->weights, t->a->dtype, t->a->record, t->a->codec, t->a->vectors, t->statistics};
+    /* A full trace has no statistics: what was said about them does not make it another one. */
+    const char *text[] = {t->weights, t->a->dtype, t->a->record, t->a->codec, t->a->vectors,
+                          t->run.record == SH_RECORD_FULL ? "" : t->statistics};
     hash(&h, &fingerprint, sizeof fingerprint);
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
         hash(&h, text[i], strlen(text[i]) + 1);
@@ -217,8 +232,6 @@ static void describe_run(struct trace *t)
     const struct sh_arch *c = sh_model_arch(t->model);
     t->weights = t->a->random_weights ? xasprintf("random:%lld", t->common->seed) : xstrdup("checkpoint");
     t->statistics = sh_stats_spec_write(&t->sweep.record.statistics);
-    t->command = xasprintf("trace --model %s --record %s --codec %s --dtype %s", t->a->model, t->a->record, t->a->codec,
-                           t->a->dtype);
     t->run.model = (struct sh_trace_model){
         .name = sh_model_name(t->model), .family = sh_model_family(t->model), .weights = t->weights,
         .fingerprint = sh_model_fingerprint(t->model), .n_layer = c->n_layer, .n_head = c->n_head,
@@ -230,7 +243,7 @@ static void describe_run(struct trace *t)
     t->run.dtype = t->a->dtype;
     t->run.vectors = t->a->vectors;
     t->run.statistics = t->statistics;
-    t->run.command = t->command;
+    t->run.command = t->common->line;
     t->run.first_layer = t->sweep.first_layer;
     t->run.last_layer = t->sweep.last_layer;
     t->run.seed = t->common->seed;
@@ -343,18 +356,14 @@ static int nothing_recorded(struct trace *t)
 static int record(struct trace *t, struct sh_err *e)
 {
     char key[20];
-    int existed = access(t->a->db, F_OK) == 0;
     describe_run(t);
     run_key(t, key);
-    if (!(t->store = sh_store_create(t->a->db, e))) {
-        if (!existed)
-            sh_store_remove(t->a->db);
+    if (!(t->store = sh_store_create(t->a->db, e)))
         return -1;
-    }
     t->done = xcalloc((size_t)t->texts.n * (size_t)(t->sweep.last_layer - t->sweep.first_layer + 1), 1);
     int run = sh_store_begin(t->store, &t->run, key, t->texts.sequence, t->texts.n, t->done, e);
     int bad = run < 0 || sweep(t, run, e) || report(t, run, e);
-    if (bad && !existed && nothing_recorded(t)) {       /* leave no empty store behind */
+    if (bad && sh_store_was_made(t->store) && nothing_recorded(t)) {       /* leave no empty store behind */
         sh_store_close(t->store);
         t->store = NULL;
         sh_store_remove(t->a->db);
@@ -373,7 +382,6 @@ static void close_all(struct trace *t)
     if (t->backend)
         t->backend->close(t->device);
     free(t->statistics);
-    free(t->command);
     free(t->weights);
     free(t->folder);
     free(t->done);

@@ -34,8 +34,10 @@ static int count_row(void *to, const struct sh_row *row)
     int n = row->sparse ? row->n_stored : row->n;
     for (int i = 0; i < n; i++)
         sum += row->score[i];
+    if (!(sum > 0.9 && sum < 1.1))              /* a row of attention sums to 1, log8 within 4 % */
+        return 1;
     c->rows++;
-    return !(sum > 0.9 && sum < 1.1);           /* a row of attention sums to 1, log8 within 4 % */
+    return 0;
 }
 
 static int check_scores(void *to, const struct sh_block *b, struct sh_err *e)
@@ -55,7 +57,7 @@ static int check_scores(void *to, const struct sh_block *b, struct sh_err *e)
         return sh_err_prefix(e, "head %d, row %d", b->head, b->first_row);
     if (c->rows - before != b->n_rows)
         return sh_fail(e, "head %d, row %lld: its scores do not sum to 1", b->head,
-                       b->first_row + c->rows - before - 1);
+                       b->first_row + c->rows - before);
     c->next_row += b->n_rows;
     c->blocks++;
     return 0;
@@ -153,7 +155,9 @@ static int check_run(struct sh_store *s, const struct sh_stored_run *run, struct
         bad = sh_store_tokens(s, q[i].id, &tokens, &count, e);
         free(tokens);
         for (int layer = run->first_layer; layer <= run->last_layer && !bad; layer++) {
-            if (!sh_store_is_done(s, q[i].id, layer)) {
+            int is_done = sh_store_is_done(s, q[i].id, layer, e);
+            if (is_done <= 0) {
+                bad = is_done;
                 t->missing++;
                 continue;
             }

@@ -39,10 +39,25 @@ static int report(const struct sh_err *e)
     return e->status;
 }
 
+/* "trace --model 'my model' …": what a shell would take again. */
+static char *typed(const struct sh_cmd *c, int argc, char **argv)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
+    char *line = xstrdup(c->name);
+    for (int i = 0; i < argc; i++) {
+        const char *quote = argv[i][0] && strspn(argv[i], plain) == strlen(argv[i]) ? "" : "'";
+        char *longer = xasprintf("%s %s%s%s", line, quote, argv[i], quote);
+        free(line);
+        line = longer;
+    }
+    return line;
+}
+
 int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
 {
+    char *line = typed(c, argc, argv);
     struct sh_err e = {0};
-    struct sh_common common = {.backend = "auto", .threads = sysconf(_SC_NPROCESSORS_ONLN)};
+    struct sh_common common = {.backend = "auto", .threads = sysconf(_SC_NPROCESSORS_ONLN), .line = line};
     struct sh_list positional = {0};
     void *args = xcalloc(1, c->args_bytes + 1);
     if (c->preset)
@@ -57,6 +72,7 @@ int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
     if (c->release)
         c->release(args);
     free(args);
+    free(line);
     sh_list_free(&positional);
     return status;
 }

@@ -14,7 +14,7 @@ long long sh_describe_scores(struct sh_store *s, const struct sh_stored_run *r, 
     long long sum = 0;
     for (int i = 0; i < n; i++)
         for (int layer = r->first_layer; layer <= r->last_layer; layer++)
-            if (sh_store_is_done(s, q[i].id, layer))
+            if (sum >= 0 && sh_store_is_done(s, q[i].id, layer, e) > 0)
                 sum += (long long)q[i].n_tokens * (q[i].n_tokens + 1) / 2 * r->n_head;
     sh_stored_sequences_free(q, n);
     return sum;

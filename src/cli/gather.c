@@ -161,7 +161,9 @@ static int gather_run(struct sh_gather *g, struct sh_store *s, const struct sh_s
         g->n_tokens += q[i].n_tokens;
         for (int layer = run->first_layer; layer <= run->last_layer && !bad; layer++) {
             struct layer l = {0};
-            if (!sh_store_is_done(s, q[i].id, layer)) {
+            int done = sh_store_is_done(s, q[i].id, layer, e);
+            if (done <= 0) {
+                bad = done;
                 g->n_unfinished++;
                 continue;
             }
@@ -202,7 +204,8 @@ static int choose(struct sh_store *s, int run, struct sh_stored_run **out, int *
         bad = run ? sh_misused(e, "%s: has no run %d", sh_store_path(s), run)
                   : sh_fail(e, "%s: holds no run, expected a trace", sh_store_path(s));
     for (int i = 1; i < kept && !bad; i++)
-        if (strcmp(all[i].fingerprint, all[0].fingerprint) || strcmp(all[i].weights, all[0].weights))
+        if (strcmp(all[i].fingerprint, all[0].fingerprint) || strcmp(all[i].weights, all[0].weights) ||
+            all[i].n_layer != all[0].n_layer || all[i].n_head != all[0].n_head)
             bad = sh_misused(e, "%s: holds runs of several models (run %d: %s, %s; run %d: %s, %s)", sh_store_path(s),
                              all[0].id, all[0].model, all[0].weights, all[i].id, all[i].model, all[i].weights) ||
                   sh_hint(e, "choose one with --run N; shears info lists them");
@@ -227,8 +230,10 @@ static int run_can(const struct sh_stored_run *r, const struct sh_persistence_ce
     struct sh_stats_spec spec;
     if (r->record == SH_RECORD_FULL || (r->record == SH_RECORD_SPARSE && sh_stats_sparse_can(&c->alpha)))
         return 0;
-    if (sh_stats_spec_parse(r->statistics, &spec, e))
+    if (sh_stats_spec_parse(r->statistics, &spec, e)) {
+        e->status = SH_FAILED;                  /* the store's fault, not the user's */
         return sh_err_prefix(e, "%s: run %d", path, r->id);
+    }
     int alpha = 0, recent = 0, split = 0;
     for (int i = 0; i < spec.n_alpha; i++)
         alpha |= sh_alpha_equal(&spec.alpha[i], &c->alpha);

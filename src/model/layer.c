@@ -37,6 +37,10 @@ static int load_vector(struct sh_layer *l, enum sh_role role, const struct sh_te
     return l->vector[role] ? 0 : -1;
 }
 
+/* What is a matrix is said by the role: a matrix may have one row. */
+static const unsigned char is_matrix[SH_N_ROLE] = {
+    [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_DOWN_W] = 1};
+
 static int load_role(struct sh_layer *l, struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype,
                      struct sh_err *e)
 {
@@ -47,7 +51,7 @@ static int load_role(struct sh_layer *l, struct sh_model *m, enum sh_role role, 
         return 0;
     if (sh_model_check_finite(&t, e))
         return -1;
-    if (t.rows == 1)
+    if (!is_matrix[role])
         return load_vector(l, role, &t, e);
     l->matrix[role] = l->b->weight(l->d, t.at, t.type, t.rows, t.cols, dtype, e);
     return l->matrix[role] ? 0 : sh_err_prefix(e, "%s", t.name);

@@ -363,13 +363,15 @@ static uint64_t hash(uint64_t h, const void *at, size_t bytes)
     return (h ^ bytes) * 0x100000001b3u;
 }
 
-/* Eight places of 16 bytes, from the first to the last; a small tensor wholly. */
+/* A small tensor wholly; of others 64 places of 16 bytes, from the first to the last, so that what is
+ * done to a head or a block of rows does not slip between them. */
 static uint64_t hash_weights(uint64_t h, const struct sh_stored *t)
 {
-    if (t->bytes <= 128)
+    enum { WHOLE = 1 << 16, PLACES = 64 };
+    if (t->bytes <= WHOLE)
         return hash(h, t->at, t->bytes);
-    for (size_t i = 0; i < 8; i++)
-        h = hash(h, t->at + (t->bytes - 16) * i / 7, 16);
+    for (size_t i = 0; i < PLACES; i++)
+        h = hash(h, t->at + (t->bytes - 16) / (PLACES - 1) * i, 16);
     return h;
 }
 

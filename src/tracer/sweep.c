@@ -151,6 +151,9 @@ static int run_chunk(struct state *st, const struct sh_layer *l, int layer, cons
         if (st->on_device && !is_last)
             s->backend->get(s->device, here, st->on_device, bytes);
         bad = s->backend->sync(s->device, e);
+        if (bad)
+            sh_err_prefix(e, "%s: layer %d, from sequence %s on", s->model_path, layer,
+                          s->sequence[c->first].source);
         for (int i = 0; i < c->n && !bad; i++) {
             struct sh_batch b = {.sequence = c->first + i, .layer = layer};
             if (!wanted[i])

@@ -74,6 +74,16 @@ static int cut(struct sh_texts *t, const char *path, int part, const struct sh_i
     return used;
 }
 
+/* Is there room for text behind the start token? */
+static int has_room(const struct sh_texts *t, const char *path, struct sh_err *e)
+{
+    int length = t->length ? t->length : t->max_pos;
+    if (length > (sh_tokenizer_bos(t->tokenizer) >= 0))
+        return 1;
+    sh_misused(e, "%s: sequences of %d token have no room for text behind the start token", path, length);
+    return 0;
+}
+
 int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
 {
     char *text = NULL;
@@ -82,8 +92,8 @@ int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
     int length = t->length ? t->length : t->max_pos, has_start = sh_tokenizer_bos(t->tokenizer) >= 0;
     if (full(t))
         return 0;
-    if (length <= has_start)
-        return sh_misused(e, "%s: sequences of %d token have no room for text behind the start token", path, length);
+    if (!has_room(t, path, e))
+        return -1;
     if (read_whole(path, &text, &bytes, e))
         return -1;
     int bad = encode(t, text, bytes, path, &ids, e);
@@ -179,7 +189,7 @@ static int each_line(struct sh_texts *t, const char *path, const char *field, st
 
 int sh_texts_jsonl(struct sh_texts *t, const char *path, const char *field, struct sh_err *e)
 {
-    return each_line(t, path, field, e);
+    return has_room(t, path, e) ? each_line(t, path, field, e) : -1;
 }
 
 int sh_texts_tokens(struct sh_texts *t, const char *path, struct sh_err *e)

@@ -296,6 +296,24 @@ static void last_row(struct sh_dev *d, enum sh_pack pack, const float *logits, i
     call_free(&c);
 }
 
+/* One score that is no number: the device says so at the next sync. */
+static void refused(enum variant v, float score)
+{
+    enum { N = 40 };
+    struct sh_dev *d = variant_open(v, 1);
+    struct call c = call_new(&(int){N}, 1, 1, 1, 1);
+    struct sh_err e;
+    for (int j = 0; j < N; j++)
+        c.q[(size_t)j * c.a.q.stride] = c.k[(size_t)j * c.a.k.stride] = 1;
+    c.k[0] = score;
+    c.a.scale = 1;
+    c.a.start = c.start;
+    CPU.attend(d, &c.a);
+    CU_ASSERT(CPU.sync(d, &e) == -1 && strstr(e.text, "sequence 0") != NULL);
+    call_free(&c);
+    CPU.close(d);
+}
+
 static void extremes(enum variant v)
 {
     enum { N = 77 };
@@ -303,10 +321,10 @@ static void extremes(enum variant v)
     float logits[N], p[N];
     uint16_t half[N];
     unsigned char codes[N];
-    for (int far = 0; d && far < 6; far++) {            /* one logit far above all others, which are equal */
-        static const float above[] = {0, 88, 1e4f, 1e30f, 3e38f, INFINITY};     /* the last: others at -inf */
+    for (int far = 0; d && far < 5; far++) {            /* one logit far above all others, which are equal */
+        static const float above[] = {0, 88, 1e4f, 1e30f, 3e38f};
         for (int j = 0; j < N; j++)
-            logits[j] = isinf(above[far]) ? -INFINITY : -above[far];
+            logits[j] = -above[far];
         int wrong = 0;
         logits[0] = 0;
         last_row(d, SH_PACK_F32, logits, N, (unsigned char *)p);
@@ -327,10 +345,9 @@ static void extremes(enum variant v)
     if (d) {
         last_row(d, SH_PACK_F32, logits, N, (unsigned char *)p);
         CU_ASSERT(p[N - 1] == 1 && p[0] == 0);
-        for (int j = 0; j < N; j++)
-            logits[j] = NAN;                            /* a broken row must not look like a sure one */
-        last_row(d, SH_PACK_LOG8, logits, N, codes);
-        CU_ASSERT(codes[0] == SH_LOG8_ZERO && codes[N - 1] == SH_LOG8_ZERO);
+        refused(v, NAN);                                /* a broken row must not look like a sure one */
+        refused(v, INFINITY);
+        refused(v, -INFINITY);
     }
     CPU.close(d);
 }
