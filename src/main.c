@@ -54,12 +54,13 @@ static int dispatch(int argc, char **argv)
     return sh_command_run(c, argc - 2, argv + 2);
 }
 
-/* Layers, blocks and scratch of many megabytes come and go all the time. Left alone, the allocator
- * would fetch each from the system anew and have its pages zeroed: a tenth of a trace's time. */
+/* Layers, blocks and scratch of some megabytes come and go all the time. Left alone, the allocator
+ * would fetch each from the system anew and have its pages zeroed. 32 MiB is the most it takes; the
+ * matrices of large models lie above, and go back to the system at once. */
 static void keep_freed_memory(void)
 {
-    mallopt(M_MMAP_THRESHOLD, 1 << 30);
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
 int main(int argc, char **argv)
