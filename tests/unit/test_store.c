@@ -211,7 +211,7 @@ static void runs_are_found_again(void)
     CU_ASSERT(sh_store_tokens(s, 3, &t, &n_token, &e) == 0 && n_token == 2 && t[0] == 1 && t[1] == 4);
     free(t);
     CU_ASSERT(sh_store_tokens(s, 4, &t, &n_token, &e) == -1 && strstr(e.text, "no sequence 4") != NULL);
-    CU_ASSERT(sh_store_is_done(s, 0, 2) && sh_store_is_done(s, 2, 1) && !sh_store_is_done(s, 0, 1));
+    CU_ASSERT(sh_store_is_done(s, 0, 2, &e) && sh_store_is_done(s, 2, 1, &e) && !sh_store_is_done(s, 0, 1, &e));
     CU_ASSERT(sh_store_runs(s, &r, &n_run, &e) == 0 && n_run == 2);
     CU_ASSERT(r[0].id == id && r[0].n_sequence == 2 && r[0].n_tokens == 7 && r[0].n_done == 2 &&
               r[0].n_blob_bytes == 3 && r[0].seconds == 3.5 && r[0].first_layer == 1 && r[0].last_layer == 3 &&
@@ -244,7 +244,7 @@ static void batches_are_whole(void)
     CU_ASSERT(write_batch(s, id, batch(0, 1, 1)) == -1 && strstr(e.text, db) && strstr(e.text, "UNIQUE"));
     struct sh_batch twice = batch(1, 2, 3);
     twice.block[2].head = 0;
-    CU_ASSERT(write_batch(s, id, twice) == -1 && !sh_store_is_done(s, 1, 2));
+    CU_ASSERT(write_batch(s, id, twice) == -1 && !sh_store_is_done(s, 1, 2, &e));
     struct sh_batch mixed = batch(1, 3, 1);
     struct sh_block v = {.kind = SH_BLOCK_VECTORS, .vector = 'q', .blob = (unsigned char *)xstrdup("v"), .bytes = 1};
     struct sh_block t = {.kind = SH_BLOCK_STATS, .head = 1, .blob = (unsigned char *)xstrdup("t"), .bytes = 1};
