@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -122,13 +123,6 @@ static int make_schema(struct sh_store *s, struct sh_err *e)
     return sh_db_exec(s, "COMMIT", "making the tables", e);
 }
 
-static mode_t current_umask(void)
-{
-    mode_t mask = umask(0);
-    umask(mask);
-    return mask;
-}
-
 static struct sh_store *connect_to(const char *path, int flags, struct sh_err *e)
 {
     struct sh_store *s = xcalloc(1, sizeof *s);
@@ -182,34 +176,75 @@ static void forget_journals(const char *path)
     }
 }
 
-/* A new store is made under a temporary name and gets its own once its tables are there: whenever the
- * program is killed, a store is whole or not there at all, and of several programs that make the same
- * store at once one wins. An empty file of that name is taken over. Sets *made when the file is ours. */
-static int make_new(const char *path, int replace_empty, int *made, struct sh_err *e)
+/* The file that a new store is made in, beside it, locked: of several programs that make the same
+ * store one works on it at a time. A killed one leaves it behind, the next one takes it over. -1 when
+ * it cannot be had; `wait` 0: when it is not there, or somebody works on it. */
+static int lock_temporary(const char *temporary, int wait)
 {
-    char *temporary = xasprintf("%s.XXXXXX", path);
-    int fd = mkostemp(temporary, O_CLOEXEC), bad = fd < 0;
+    for (;;) {
+        struct stat opened, named;
+        int fd = open(temporary, wait ? O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW : O_RDWR | O_CLOEXEC, 0666);
+        if (fd < 0)
+            return -1;
+        if (flock(fd, wait ? LOCK_EX : LOCK_EX | LOCK_NB) || fstat(fd, &opened)) {
+            close(fd);
+            return -1;
+        }
+        if (!stat(temporary, &named) && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev)
+            return fd;
+        close(fd);                              /* it went away while we waited */
+    }
+}
+
+static void drop_temporary(const char *temporary, int fd)
+{
+    forget_journals(temporary);
+    unlink(temporary);
+    close(fd);
+}
+
+static char *temporary_name(const char *path)
+{
+    return xasprintf("%s.shears-new", path);
+}
+
+/* A new store gets its name once its tables are there: whenever the program is killed, a store is whole
+ * or not there at all. An empty file of that name is taken over. Sets *made when the file is ours. */
+static int make_new(const char *path, int *made, struct sh_err *e)
+{
+    char *temporary = temporary_name(path);
+    struct stat about;
+    int fd = lock_temporary(temporary, 1), empty = 0, bad = fd < 0;
     if (bad)
         sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
-    else
-        close(fd);
-    struct sh_store *s = bad ? NULL : connect_to(temporary, SQLITE_OPEN_READWRITE, e);
-    bad = !s || sh_db_exec(s, "PRAGMA page_size = 65536", "setting it up", e) || make_schema(s, e);
-    sh_store_close(s);
-    if (!bad) {
-        chmod(temporary, 0666 & ~current_umask());
+    int there = !bad && stat(path, &about) == 0;
+    if (there)
+        empty = about.st_size == 0;
+    if (!bad && (!there || empty)) {            /* else somebody was quicker: his will do */
+        forget_journals(temporary);
+        sh_fail(e, "%s: cannot be emptied", temporary);
+        struct sh_store *s = ftruncate(fd, 0) ? NULL : connect_to(temporary, SQLITE_OPEN_READWRITE, e);
+        bad = !s || sh_db_exec(s, "PRAGMA page_size = 65536", "setting it up", e) || make_schema(s, e);
+        sh_store_close(s);
         forget_journals(path);
-        int problem = replace_empty ? rename(temporary, path) : link(temporary, path);
-        if (problem && errno != EEXIST && access(path, F_OK))   /* no hard links here */
-            problem = rename(temporary, path);
-        *made = !problem;
-        if (problem && errno != EEXIST)
+        if (!bad && rename(temporary, path))
             bad = sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
+        *made = !bad;
     }
     if (fd >= 0)
-        unlink(temporary);
+        drop_temporary(temporary, fd);
     free(temporary);
     return bad ? -1 : 0;
+}
+
+/* What a killed program left of the making of a store. */
+static void tidy(const char *path)
+{
+    char *temporary = temporary_name(path);
+    int fd = lock_temporary(temporary, 0);
+    if (fd >= 0)
+        drop_temporary(temporary, fd);
+    free(temporary);
 }
 
 struct sh_store *sh_store_create(const char *path, struct sh_err *e)
@@ -217,12 +252,13 @@ struct sh_store *sh_store_create(const char *path, struct sh_err *e)
     struct stat about;
     int is_new, made = 0, there = stat(path, &about) == 0;
     if (folder_writable(path, e) || (there && exists(path, e)) ||
-        ((!there || !about.st_size) && make_new(path, there, &made, e)))
+        ((!there || !about.st_size) && make_new(path, &made, e)))
         return NULL;
     struct sh_store *s = connect_to(path, SQLITE_OPEN_READWRITE, e);
     if (!s)
         return NULL;
     s->made = made;
+    tidy(path);
     if (check_owner(s, &is_new, e) || (is_new && make_schema(s, e)) ||
         sh_db_exec(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256",
                    "setting it up", e)) {
