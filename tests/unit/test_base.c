@@ -110,6 +110,23 @@ static void writer_renders_one_tree(void)
     sh_out_free(o);
 }
 
+static void json_is_always_utf8(void)
+{
+    static const struct { const char *in, *out; } text[] = {
+        {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x99\x82", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x99\x82"},
+        {"a\xff" "b", "a\\ufffdb"}, {"\xc0\x80", "\\ufffd\\ufffd"}, {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},
+        {"\xf0\x9f", "\\ufffd\\ufffd"}, {"\x1b[1m", "\\u001b[1m"}};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+        struct sh_out *o = sh_out_new();
+        sh_out_text(o, "name", "name", text[i].in);
+        char *json = render(o, SH_OUT_JSON), *wanted = xasprintf("{\n \"name\": \"%s\"\n}\n", text[i].out);
+        CU_ASSERT_STRING_EQUAL(json, wanted);
+        free(json);
+        free(wanted);
+        sh_out_free(o);
+    }
+}
+
 static void errors_keep_their_context(void)
 {
     struct sh_err e;
@@ -131,6 +148,7 @@ int main(void)
         {"thresholds: float comparison equals the double one", thresholds_in_float},
         {"rng: published values of splitmix64", rng_reference},
         {"out: text, JSON and CSV come from one tree", writer_renders_one_tree},
+        {"out: JSON is UTF-8 whatever the names are", json_is_always_utf8},
         {"err: context goes in front", errors_keep_their_context},
         {0}};
     return tap_run("base", tests);
