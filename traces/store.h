@@ -51,12 +51,15 @@ struct sh_stored_run {
     enum sh_codec codec;
     int n_layer, n_head, n_kv_head, d_head, first_layer, last_layer;
     int n_sequence, n_done;                 /* n_done: finished (sequence, layer) pairs */
-    long long n_tokens, n_blob_bytes;       /* bytes of scores and head_stats blobs */
+    long long n_tokens;
     double seconds;
 };
 
 int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct sh_err *e);
 void sh_stored_runs_free(struct sh_stored_run *r, int n);
+
+/* Bytes of the scores and head_stats blobs of a run, or -1. Walks over all of them. */
+long long sh_store_blob_bytes(struct sh_store *s, int run, struct sh_err *e);
 
 struct sh_stored_sequence {
     int id, run, n_tokens;

@@ -35,8 +35,7 @@ static int read_run(struct sh_store *s, sqlite3_stmt *q, struct sh_stored_run *r
         .n_kv_head = sqlite3_column_int(q, 17), .d_head = sqlite3_column_int(q, 18),
         .first_layer = sqlite3_column_int(q, 19), .last_layer = sqlite3_column_int(q, 20),
         .seconds = sqlite3_column_double(q, 21), .n_sequence = sqlite3_column_int(q, 22),
-        .n_tokens = sqlite3_column_int64(q, 23), .n_done = sqlite3_column_int(q, 24),
-        .n_blob_bytes = sqlite3_column_int64(q, 25)};
+        .n_tokens = sqlite3_column_int64(q, 23), .n_done = sqlite3_column_int(q, 24)};
     int bad = which_record < 0 || which_codec < 0 || r->n_layer < 1 || r->n_layer > 100000 || r->n_head < 1 ||
               r->n_head > 100000 ||
               r->n_kv_head < 1 || r->n_kv_head > r->n_head || r->d_head < 1 || r->d_head > 1000000 ||
@@ -59,11 +58,7 @@ int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct
         " command, started, record, codec, n_layer, n_head, n_kv_head, d_head, first_layer, last_layer, seconds,"
         " (SELECT count(*) FROM sequence WHERE run = run.id),"
         " (SELECT coalesce(sum(n_tokens), 0) FROM sequence WHERE run = run.id),"
-        " (SELECT count(*) FROM done JOIN sequence ON sequence.id = done.sequence WHERE sequence.run = run.id),"
-        " (SELECT coalesce(sum(length(blob)), 0) FROM scores JOIN sequence ON sequence.id = scores.sequence"
-        "  WHERE sequence.run = run.id) +"
-        " (SELECT coalesce(sum(length(blob)), 0) FROM head_stats JOIN sequence ON sequence.id = head_stats.sequence"
-        "  WHERE sequence.run = run.id)"
+        " (SELECT count(*) FROM done JOIN sequence ON sequence.id = done.sequence WHERE sequence.run = run.id)"
         " FROM run JOIN model ON model.id = run.model ORDER BY run.id", "");
     while ((got = q ? sh_db_step(s, q, "reading the runs", e) : -1) == 1) {
         runs = xreallocarray(runs, (size_t)count + 1, sizeof *runs);
@@ -80,6 +75,18 @@ int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct
     *out = runs;
     *n = count;
     return 0;
+}
+
+long long sh_store_blob_bytes(struct sh_store *s, int run, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e,
+        "SELECT (SELECT coalesce(sum(length(blob)), 0) FROM scores JOIN sequence ON sequence.id = scores.sequence"
+        "  WHERE sequence.run = ?1) +"
+        " (SELECT coalesce(sum(length(blob)), 0) FROM head_stats JOIN sequence ON sequence.id = head_stats.sequence"
+        "  WHERE sequence.run = ?1)", "i", run);
+    long long bytes = q && sh_db_step(s, q, "measuring a run", e) == 1 ? sqlite3_column_int64(q, 0) : -1;
+    sqlite3_finalize(q);
+    return bytes;
 }
 
 void sh_stored_runs_free(struct sh_stored_run *r, int n)

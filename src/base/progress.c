@@ -35,12 +35,11 @@ static void time_left(char *buffer, size_t bytes, double s)
 void sh_progress_at(struct sh_progress *p, double done, const char *detail)
 {
     double now = sh_now_s();
-    p->done = done;
     if (p->quiet || now - p->shown_s < (p->terminal ? 0.2 : 5.0))
         return;
     p->shown_s = now;
     p->shown = 1;
-    double rate = (done - p->rate_from) / (now - p->began_s + 1e-9);
+    double rate = done / (now - p->began_s + 1e-9);
     char left[32] = "?";
     if (rate > 0)
         time_left(left, sizeof left, (p->total - done) / rate);

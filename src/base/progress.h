@@ -6,7 +6,7 @@
 
 struct sh_progress {
     const char *what, *unit;        /* "tracing", "tokens"                          */
-    double total, done, rate_from;  /* in units; rate_from: done without work (resumed) */
+    double total;                   /* in units                                     */
     double began_s, shown_s;
     int quiet, terminal, shown;
 };

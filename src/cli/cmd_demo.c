@@ -25,7 +25,7 @@ enum { MOST_ARGS = 32 };
 struct demo {
     const struct sh_common *common;
     const char *folder;
-    int drawn, gnuplot_absent;
+    int gnuplot_absent;
     int stale;                          /* the folder held another demonstration: its stores are void */
     double lift[2];                     /* beyond recency: trained, random */
 };
@@ -188,7 +188,6 @@ static int draw(struct demo *d, struct sh_err *e)
         if (status < 0)
             return -1;
         d->gnuplot_absent |= status == SH_ABSENT;
-        d->drawn += status == SH_OK;
     }
     return 0;
 }

@@ -88,7 +88,9 @@ static int info_store(const char *path, const struct sh_common *common, struct s
         sh_out_text(o, "started", "started", runs[n - 1].started);
         sh_out_text(o, "command", "command", runs[n - 1].command);
         sh_out_list(o, "runs", "runs of this store (the last one is described above)");
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < n && !bad; i++) {
+            long long bytes = sh_store_blob_bytes(s, runs[i].id, e);
+            bad = bytes < 0;
             sh_out_item(o);
             sh_out_int(o, "run", "run", runs[i].id);
             sh_out_text(o, "model", "model", runs[i].model);
@@ -98,10 +100,10 @@ static int info_store(const char *path, const struct sh_common *common, struct s
             sh_out_text(o, "dtype", "dtype", runs[i].dtype);
             sh_out_int(o, "sequences", "sequences", runs[i].n_sequence);
             sh_out_int(o, "tokens", "tokens", runs[i].n_tokens);
-            sh_out_int(o, "bytes", "bytes", runs[i].n_blob_bytes);
+            sh_out_int(o, "bytes", "bytes", bytes);
         }
         sh_out_end(o);
-        bad = sh_out_write(o, sh_common_format(common), stdout, e);
+        bad = bad || sh_out_write(o, sh_common_format(common), stdout, e);
     }
     sh_out_free(o);
     sh_stored_runs_free(runs, n);

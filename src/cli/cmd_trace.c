@@ -302,8 +302,6 @@ static int sweep(struct trace *t, int run, struct sh_err *e)
     sh_progress_end(&progress);
     struct sh_err ignored;
     sh_store_add_seconds(t->store, run, sh_now_s() - began, bad ? &ignored : e);
-    if (bad && !e->hint[0])
-        sh_hint(e, "what was committed to %s is whole; the same command goes on from there", t->a->db);
     return bad;
 }
 
@@ -367,8 +365,8 @@ static int record(struct trace *t, struct sh_err *e)
         sh_store_close(t->store);
         t->store = NULL;
         sh_store_remove(t->a->db);
-        if (e->hint[0] && strstr(e->hint, "goes on from there"))
-            e->hint[0] = '\0';
+    } else if (bad && run >= 0 && !e->hint[0]) {
+        sh_hint(e, "what was committed to %s is whole; the same command goes on from there", t->a->db);
     }
     return bad;
 }

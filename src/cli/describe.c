@@ -22,8 +22,8 @@ long long sh_describe_scores(struct sh_store *s, const struct sh_stored_run *r, 
 
 int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored_run *r, struct sh_err *e)
 {
-    long long scores = sh_describe_scores(s, r, e);
-    if (scores < 0)
+    long long scores = sh_describe_scores(s, r, e), bytes = scores < 0 ? -1 : sh_store_blob_bytes(s, r->id, e);
+    if (bytes < 0)
         return -1;
     int n_layer = r->last_layer - r->first_layer + 1;
     sh_out_text(o, "model", "model", r->model);
@@ -41,8 +41,8 @@ int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored
     sh_out_text(o, "codec", "codec", sh_codec_names[r->codec]);
     sh_out_text(o, "vectors", "vectors", r->vectors);
     sh_out_int(o, "scores", "scores", scores);
-    sh_out_int(o, "bytes", "bytes", r->n_blob_bytes);
-    sh_out_real(o, "bytes_per_score", "bytes per score", scores ? (double)r->n_blob_bytes / (double)scores : NAN, 4);
+    sh_out_int(o, "bytes", "bytes", bytes);
+    sh_out_real(o, "bytes_per_score", "bytes per score", scores ? (double)bytes / (double)scores : NAN, 4);
     sh_out_real(o, "seconds", "seconds", r->seconds, 2);
     sh_out_real(o, "tokens_per_s", "tokens/s", r->seconds > 0 ? (double)r->n_tokens / r->seconds : NAN, 1);
     sh_out_text(o, "backend", "backend", r->backend);

@@ -214,7 +214,8 @@ static void runs_are_found_again(void)
     CU_ASSERT(sh_store_is_done(s, 0, 2, &e) && sh_store_is_done(s, 2, 1, &e) && !sh_store_is_done(s, 0, 1, &e));
     CU_ASSERT(sh_store_runs(s, &r, &n_run, &e) == 0 && n_run == 2);
     CU_ASSERT(r[0].id == id && r[0].n_sequence == 2 && r[0].n_tokens == 7 && r[0].n_done == 2 &&
-              r[0].n_blob_bytes == 3 && r[0].seconds == 3.5 && r[0].first_layer == 1 && r[0].last_layer == 3 &&
+              sh_store_blob_bytes(s, id, &e) == 3 && r[0].seconds == 3.5 &&
+              r[0].first_layer == 1 && r[0].last_layer == 3 &&
               r[0].record == SH_RECORD_FULL && r[0].codec == SH_CODEC_LOG8 && !strcmp(r[0].model, "m"));
     sh_stored_runs_free(r, n_run);
     sh_store_close(s);
