@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The only seam between the models and the hardware. A backend is one constant table of operations
- * over memory that it owns; the forward pass is written once against this table.
+ * over memory that it owns; the forward pass is written once against this table, and every backend
+ * has every operation.
  *
  * Memory: `alloc` gives device memory (for the CPU plain host memory), `put` and `get` copy. A
- * struct sh_mat is a view and never owns what it points at. Weights are handed over once with
- * `weight`, which converts them to the layout that the backend's products want.
+ * struct sh_mat is a view and never owns what it points at. Pointers in the structs below are device
+ * memory unless they say "host". Weights are handed over once with `weight`, which converts them to
+ * the layout that the backend's products want.
  *
  * Errors: operations only queue work and return nothing. The first failure sticks to the device,
  * later operations do nothing, and `sync` reports it. So the forward pass has no error branches.
  *
+ * Threads: a device is used by one thread at a time, except that `alloc`, `release`, `weight` and
+ * `drop` may run beside the operations of another thread: the next layer's weights are on their way
+ * while this one computes.
+ *
  * Types: the residual stream, q, k, v and biases are f32. The other operands of products (`x` of
- * linear, `out` of norm, attend and of linears that feed a product) are all f32 or all bf16.
- * Products and softmax sums accumulate in f32 whatever the types. */
+ * linear, `out` of norm, attend, gate and of linears that feed a product) are all f32, all f16 or all
+ * bf16. Products and softmax sums accumulate in f32 whatever the types. */
 #ifndef SH_KERNELS_BACKEND_H
 #define SH_KERNELS_BACKEND_H
 
@@ -20,8 +26,9 @@
 
 #include "src/base/err.h"
 #include "src/base/num.h"
+#include "src/base/row_figures.h"
 
-#define SH_BACKEND_ABI 1
+#define SH_BACKEND_ABI 2
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -33,7 +40,19 @@ struct sh_mat {                         /* row-major view                       
     size_t stride;                      /* elements from one row to the next                       */
 };
 
-enum sh_act { SH_ACT_NONE, SH_ACT_RELU, SH_ACT_GELU, SH_ACT_GELU_TANH };
+enum sh_act { SH_ACT_NONE, SH_ACT_RELU, SH_ACT_GELU, SH_ACT_GELU_TANH, SH_ACT_SILU };
+
+/* out[i] = scale * table[id[i]] (+ position_table[first_position + i]). Tables stay in host memory
+ * (the mapped checkpoint): only the rows that are asked for travel. */
+struct sh_embed {
+    struct sh_mat out;                  /* f32 [n, width]                                          */
+    const void *table;                  /* host, [vocabulary, width], dense                        */
+    const int32_t *id;                  /* host, [n], checked by the caller                        */
+    const void *position_table;         /* host, [positions, width], dense; NULL: none             */
+    enum sh_type type, position_type;
+    int first_position;
+    float scale;
+};
 
 /* out[i] (+)= act(x w^T + bias): x [n, in], w [out, in], bias [out] f32 or NULL. */
 struct sh_linear {
@@ -44,69 +63,151 @@ struct sh_linear {
     int add;                            /* 1: add to what `out` (f32) holds                        */
 };
 
-/* Layer norm of each row: (x - mean) / sqrt(var + eps) * weight + bias. */
+enum sh_norm_kind {
+    SH_NORM_LAYER,                      /* (x - mean) / sqrt(var + eps) * weight + bias            */
+    SH_NORM_RMS                         /* x / sqrt(mean of squares + eps) * weight + bias         */
+};
+
+/* Of each row. A norm of every head of q or k is that of the view [rows * heads, d_head]. */
 struct sh_norm {
     struct sh_mat out, x;               /* x is f32; out may be x itself                           */
     const float *weight, *bias;         /* [cols]; NULL: 1 and 0                                   */
     float eps;
+    enum sh_norm_kind kind;
+    int add;                            /* 1: add to what `out` (f32) holds                        */
 };
 
-/* How recorded attention leaves an attend: one packed number per visible key, rows one after
- * another (causal: query t has t + 1 scores), see src/base/score.h for the formats. */
-enum sh_pack { SH_PACK_F32, SH_PACK_F16, SH_PACK_LOG8 };
+enum sh_rotary_pairs {
+    SH_ROTARY_HALVES,                   /* element j turns with j + n_rot / 2 (GPT-NeoX, LLaMA)    */
+    SH_ROTARY_NEIGHBOURS                /* element 2j turns with 2j + 1 (GPT-J)                    */
+};
+
+/* Rotary positions, in place, on the first n_rot elements of each head of x f32 [rows, heads * d_head]:
+ * (a, b) becomes (a cos - b sin, b cos + a sin). The caller's tables hold the scaled frequencies. */
+struct sh_rotary {
+    struct sh_mat x;
+    int d_head, n_rot;                  /* n_rot even, <= d_head                                   */
+    enum sh_rotary_pairs pairs;
+    const float *cos, *sin;             /* [positions, n_rot / 2]                                  */
+    int n_seq;
+    const int *start;                   /* host, [n_seq + 1]: a row's position is counted from its */
+};                                      /* sequence's start                                        */
+
+/* out = act(gate) * up, elementwise; gate and up f32, dense like out. */
+struct sh_gate {
+    struct sh_mat out, gate, up;
+    enum sh_act act;
+};
+
+/* How recorded attention leaves an attend: rows one after another, for query t the scores of the
+ * keys it sees, from max(0, t + 1 - window) (0 without a window) to t. See src/base/score.h for the
+ * number formats. SH_PACK_SETS hands out a struct sh_row_sets instead. */
+enum sh_pack { SH_PACK_F32, SH_PACK_F16, SH_PACK_LOG8, SH_PACK_SETS };
+
+/* What statistics need of a row of n scores, in place of the scores: for each lane the set of keys
+ * above the lane's limit, the set of low keys, and a few figures. */
+struct sh_lane {
+    double value;                       /* limit: value / n with per_key, else value, in both      */
+    int per_key;                        /* cases rounded down to f32 (sh_round_down)               */
+};
+
+#define SH_MAX_LANES 16
+
+struct sh_lanes {
+    int n;
+    struct sh_lane lane[SH_MAX_LANES];
+    int values;                         /* 1: the scores that are not low are wanted too           */
+};
+
+struct sh_row_sets {                    /* n_rows rows of one head                                 */
+    int first_word, n_word;             /* of every set: the same for all these rows               */
+    const uint64_t *bits;               /* [n_rows][lanes + 1][n_word]: bit j % 64 of word         */
+                                        /* j / 64 - first_word is key j, set when score > limit;   */
+                                        /* the last set: score < 1 / n (sh_round_up). Keys that    */
+                                        /* the row does not see are in no set.                     */
+    const struct sh_row_figures *figures;   /* [n_rows]                                            */
+    const float *value;                 /* with `values`: the scores that are not low, keys        */
+};                                      /* ascending, rows one after another; else NULL            */
 
 struct sh_tap {
     enum sh_pack pack;
+    const struct sh_lanes *lanes;       /* of SH_PACK_SETS; host, [n_seq]: each sequence its own   */
     /* Rows [first_row, first_row + n_rows) of one head of one sequence of the call. For one
      * (sequence, head) rows arrive in order and from one thread; different ones arrive at the
-     * same time. `packed` is valid during the call only. NULL: nothing is recorded. */
+     * same time, at the latest before `sync` returns. `packed` is host memory, valid during the
+     * call only. NULL: nothing is recorded. */
     void (*rows)(void *to, int sequence, int head, int first_row, int n_rows, const void *packed);
     void *to;
-    const unsigned char *wanted;        /* [n_seq]: 0 leaves a sequence out; NULL: all are wanted  */
+    const unsigned char *wanted;        /* host, [n_seq]: 0 leaves a sequence out; NULL: all wanted */
 };
 
 /* Causal attention of n_seq sequences laid one after another: sequence s has the rows
- * [start[s], start[s + 1]) of q, k, v and out. Query i of a sequence sees its keys j <= i. */
+ * [start[s], start[s + 1]) of q, k, v and out. Query i of a sequence sees its keys j <= i, with a
+ * window only those with i - j < window. The score before softmax is
+ *     cap(scale * q k) + slopes[head] * (j - i),  cap(x) = softcap * tanh(x / softcap), or x. */
 struct sh_attend {
     struct sh_mat q, out;               /* [rows, n_head * d_head]; q f32. out.at NULL: the        */
                                         /* probabilities are wanted, not what they give            */
     struct sh_mat k, v;                 /* [rows, n_kv_head * d_head] f32                          */
     int n_head, n_kv_head, d_head;      /* head h uses KV head h / (n_head / n_kv_head)            */
-    float scale;                        /* scores = scale * q k                                    */
+    int window;                         /* 0: none                                                 */
+    float scale, softcap;               /* softcap 0: none                                         */
+    const float *slopes;                /* host, [n_head] (ALiBi); NULL: none                      */
     int n_seq;
-    const int *start;                   /* [n_seq + 1]                                             */
+    const int *start;                   /* host, [n_seq + 1]                                       */
     struct sh_tap tap;
+};
+
+struct sh_open {                        /* what to open                                            */
+    int ordinal, n_threads;             /* n_threads: host threads it may keep busy                */
+    size_t memory_bytes;                /* of the device that it may take; 0: all that is free     */
 };
 
 struct sh_props {
     char chip[128];                     /* "Intel Xeon …, AVX-512 kernels"                         */
     int native_bf16;                    /* products of bf16 are faster than those of f32           */
     int is_host;                        /* device memory is host memory: nothing need be copied    */
+    size_t memory_bytes;                /* that alloc and weight can still take; 0: not known      */
+    size_t peak_bytes;                  /* most that was taken at once, all included; 0: not known */
+    int rows_at_once;                   /* tokens that should go through an operation together     */
 };
 
 struct sh_backend {
     unsigned abi;                       /* SH_BACKEND_ABI; the loader refuses others               */
     const char *name, *summary;
-    struct sh_dev *(*open)(int ordinal, int n_threads, struct sh_err *e); /* NULL: e says why not  */
+    int   (*count)(struct sh_err *e);                                     /* devices; -1: e says why */
+    struct sh_dev *(*open)(const struct sh_open *o, struct sh_err *e);    /* NULL: e says why not  */
     void  (*close)(struct sh_dev *d);                                     /* NULL is fine          */
     void  (*props)(const struct sh_dev *d, struct sh_props *out);
     void *(*alloc)(struct sh_dev *d, size_t bytes, struct sh_err *e);     /* NULL: does not fit    */
     void  (*release)(struct sh_dev *d, void *at);                         /* NULL is fine          */
+    /* On return the host memory may be reused (put) or read (get, after what is queued). */
     void  (*put)(struct sh_dev *d, void *to, const void *from, size_t bytes);
     void  (*get)(struct sh_dev *d, void *to, const void *from, size_t bytes);
     /* A host matrix [rows, cols] of type `from`, kept for products whose operands have type `to`. */
     struct sh_weight *(*weight)(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
                                 enum sh_type to, struct sh_err *e);
     void  (*drop)(struct sh_dev *d, struct sh_weight *w);                 /* NULL is fine          */
+    /* Device memory that such an attend (its shapes, types and tap; of the pointers only `start` and
+     * what the tap has are followed) takes for itself, at most. The space is kept for the next one. */
+    size_t (*attend_bytes)(const struct sh_dev *d, const struct sh_attend *a);
+    /* The same for a linear of `rows` rows into `cols` columns of the type. */
+    size_t (*linear_bytes)(const struct sh_dev *d, int rows, int cols, enum sh_type type);
+    void  (*embed) (struct sh_dev *d, const struct sh_embed *a);
     void  (*linear)(struct sh_dev *d, const struct sh_linear *a);
     void  (*norm)  (struct sh_dev *d, const struct sh_norm *a);
-    void  (*cast)  (struct sh_dev *d, struct sh_mat out, struct sh_mat x);  /* x f32; out of its own type */
+    void  (*cast)  (struct sh_dev *d, struct sh_mat out, struct sh_mat x);  /* x f32; out of its own type; both dense */
+    void  (*rotary)(struct sh_dev *d, const struct sh_rotary *a);
+    void  (*gate)  (struct sh_dev *d, const struct sh_gate *a);
     void  (*attend)(struct sh_dev *d, const struct sh_attend *a);
-    int   (*sync)(struct sh_dev *d, struct sh_err *e);
+    int   (*sync)(struct sh_dev *d, struct sh_err *e);      /* -1: e says what failed first              */
 };
 
-/* The backend of that name: "cpu" is linked in, "auto" is the best one there is. NULL with the
- * reason (status SH_ABSENT) when it is known but not here, SH_MISUSED when nobody knows it. */
+/* The name of a module's one exported symbol, a struct sh_backend. */
+#define SH_BACKEND_SYMBOL "sh_backend_module"
+
+/* "cpu" is linked in; other backends are modules, opened when they are asked for. NULL with the reason
+ * (status SH_ABSENT) when it is known but not here, SH_MISUSED when nobody knows it. */
 const struct sh_backend *sh_backend_find(const char *name, struct sh_err *e);
 
 #endif

@@ -1,14 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-# The backends. The loops in attend.c and rows.c are compiled once per instruction set. The user's
-# CFLAGS come last and may say -O2, so what the loops need is asked for by name.
+# The backends. The CPU's loops are compiled once per instruction set (cpu/variant.c asks for what is
+# compiled with here). The user's CFLAGS come last and may say -O2, so what the loops need is asked for
+# by name.
 noinst_LIBRARIES += libkernels.a
 libkernels_a_SOURCES = \
-	%D%/backend.h %D%/find.c \
+	%D%/backend.h %D%/load.c %D%/load.h \
 	%D%/cpu/cpu.c %D%/cpu/cpu.h \
-	%D%/cpu/linear.c \
-	%D%/cpu/variant.c %D%/cpu/variant.h
+	%D%/cpu/linear.c %D%/cpu/onednn.h \
+	%D%/cpu/variant.c %D%/cpu/variant.h \
+	%D%/cpu/weight.c
+libkernels_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_PKGLIBDIR='"$(pkglibdir)"'
 
-cpu_variant_sources = %D%/cpu/attend.c %D%/cpu/rows.c %D%/cpu/vector.h
+cpu_variant_sources = \
+	%D%/cpu/attend.c %D%/cpu/attend.h \
+	%D%/cpu/convert.c \
+	%D%/cpu/embed.c \
+	%D%/cpu/floats.h \
+	%D%/cpu/gate.c \
+	%D%/cpu/norm.c \
+	%D%/cpu/record.c \
+	%D%/cpu/rotary.c \
+	%D%/cpu/table.c \
+	%D%/cpu/vector.h
 cpu_variant_cflags  = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic -fpeel-loops \
 	-fno-math-errno -fno-trapping-math -ffp-contract=fast
 
@@ -24,8 +37,54 @@ libcpuavx2_a_SOURCES   = $(cpu_variant_sources)
 libcpuavx2_a_CFLAGS    = $(cpu_variant_cflags) -DCPU_VARIANT=avx2 -DCPU_FLOATS=8 -mavx2 -mfma -mf16c
 libcpuavx512_a_SOURCES = $(cpu_variant_sources)
 libcpuavx512_a_CFLAGS  = $(cpu_variant_cflags) -DCPU_VARIANT=avx512 -DCPU_FLOATS=16 \
-	-mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-width=512
+	-mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512
 cpu_variant_libs += libcpuavx2.a libcpuavx512.a
 endif
 
-kernel_libs = libkernels.a $(cpu_variant_libs) libbase.a $(DNNL_LIBS) -lm
+kernel_libs = libkernels.a $(cpu_variant_libs) librows.a libbase.a $(DNNL_LIBS) -ldl -lm
+
+# The CUDA backend is a module: a program that is linked shared, without libtool. Its sources are always
+# in the tarball and are compiled for the host by tests/emu; the module is built where there is nvcc.
+# nvcc gets none of CFLAGS and LDFLAGS (it does not know hardening and sanitizer flags): NVCCFLAGS is
+# the user's. Objects follow headers, not flags: after changing flags, make clean.
+cuda_sources = \
+	%D%/cuda/attend.cu \
+	%D%/cuda/cast.cu \
+	%D%/cuda/device.cu \
+	%D%/cuda/drain.cu \
+	%D%/cuda/embed.cu \
+	%D%/cuda/gate.cu \
+	%D%/cuda/linear.cu \
+	%D%/cuda/memory.cu \
+	%D%/cuda/norm.cu \
+	%D%/cuda/pack.cu \
+	%D%/cuda/rotary.cu \
+	%D%/cuda/sets.cu \
+	%D%/cuda/softmax.cu \
+	%D%/cuda/weight.cu
+cuda_headers = \
+	%D%/cuda/act.cuh \
+	%D%/cuda/cuda.cuh \
+	%D%/cuda/device.cuh \
+	%D%/cuda/drain.cuh \
+	%D%/cuda/launch.cuh \
+	%D%/cuda/tile.cuh
+
+SUFFIXES = .cu
+EXTRA_PROGRAMS = %D%/cuda.so
+CLEANFILES += %D%/cuda.so %D%/cuda/*.d
+if WITH_CUDA
+module_PROGRAMS += %D%/cuda.so
+endif
+kernels_cuda_so_SOURCES = $(cuda_sources) $(cuda_headers)
+kernels_cuda_so_LINK    = $(NVCC) -shared $(CUDA_GENCODE) $(NVCCFLAGS) $(CUDA_LDFLAGS) -o $@
+kernels_cuda_so_LDADD   = -lcublas -lpthread
+AM_V_NVCC   = $(am__v_NVCC_@AM_V@)
+am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
+am__v_NVCC_0 = @echo "  NVCC    " $@;
+am__v_NVCC_1 =
+.cu.o:
+	@$(MKDIR_P) $(@D)
+	$(AM_V_NVCC)$(NVCC) -std=c++17 $(DEFS) $(AM_CPPFLAGS) $(CUDA_GENCODE) $(NVCCFLAGS) \
+	-Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra -Werror all-warnings -MD -MP -MF $@.d -c -o $@ $<
+-include $(cuda_sources:.cu=.o.d)

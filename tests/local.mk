@@ -4,10 +4,16 @@ TEST_EXTENSIONS = .sh
 LOG_DRIVER     = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 SH_LOG_DRIVER  = $(LOG_DRIVER)
 SH_LOG_COMPILER = bash
+# The contract tests' module: the CUDA sources compiled for the host.
+if HAVE_CXX
+emulated_module = $(abs_top_builddir)/%D%/emulation/modules/cuda.so
+endif
 AM_TESTS_ENVIRONMENT = \
+	SH_TEST_MODULE="$${SH_TEST_MODULE-$(emulated_module)}"; export SH_TEST_MODULE; \
 	SHEARS='$(abs_top_builddir)/shears'; export SHEARS; \
 	SH_TOP='$(abs_top_srcdir)'; export SH_TOP; \
 	SH_GOLDEN='$(abs_top_srcdir)/tests/golden'; export SH_GOLDEN; \
+	SH_FAKE='$(abs_top_builddir)/tests/fake'; export SH_FAKE; \
 	SH_FIXTURES="$${SH_FIXTURES-$(abs_top_srcdir)/../shared/fixtures}"; export SH_FIXTURES;
 
 if HAVE_CUNIT
@@ -18,6 +24,7 @@ libtap_a_CFLAGS  = $(AM_CFLAGS) $(CUNIT_CFLAGS)
 unit_tests = \
 	%D%/unit/test_base \
 	%D%/unit/test_stats \
+	%D%/unit/test_stats_sets \
 	%D%/unit/test_persistence \
 	%D%/unit/test_safetensors \
 	%D%/unit/test_model
@@ -27,6 +34,9 @@ tests_unit_test_base_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm
 
 tests_unit_test_safetensors_SOURCES = %D%/unit/test_safetensors.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_safetensors_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_torch_file_SOURCES = %D%/unit/test_torch_file.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_torch_file_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+unit_tests += %D%/unit/test_torch_file
 tests_unit_test_model_SOURCES = %D%/unit/test_model.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_model_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
@@ -40,40 +50,103 @@ tests_unit_test_tokenizer_files_LDADD   = $(tests_unit_test_tokenizer_LDADD)
 unit_tests += %D%/unit/test_tokenizer %D%/unit/test_tokenizer_files
 
 tests_unit_test_stats_SOURCES = %D%/unit/test_stats.c %D%/unit/heads.c %D%/unit/heads.h
-tests_unit_test_stats_LDADD   = libstats.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_stats_LDADD   = libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_stats_sets_SOURCES = %D%/unit/test_stats_sets.c %D%/unit/heads.c %D%/unit/heads.h \
+	%D%/unit/row_sets.c %D%/unit/row_sets.h
+tests_unit_test_stats_sets_LDADD   = $(tests_unit_test_stats_LDADD)
 tests_unit_test_persistence_SOURCES = %D%/unit/test_persistence.c %D%/unit/heads.c %D%/unit/heads.h
-tests_unit_test_persistence_LDADD   = libplanner.a libstats.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_persistence_LDADD   = libplanner.a libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
 tests_unit_test_plots_SOURCES = %D%/unit/test_plots.c %D%/unit/plot_data.c %D%/unit/plot_data.h
 tests_unit_test_plots_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 
 unit_tests += %D%/unit/test_plots
 
-tests_unit_test_backend_SOURCES = %D%/unit/test_backend.c %D%/unit/variants.c %D%/unit/variants.h
-tests_unit_test_backend_LDADD   = $(kernel_libs) libtap.a $(CUNIT_LIBS) -lm
-tests_unit_test_attend_SOURCES = %D%/unit/test_attend.c %D%/unit/variants.c %D%/unit/variants.h
-tests_unit_test_attend_LDADD   = $(kernel_libs) libtap.a $(CUNIT_LIBS) -lpthread -lm
-tests_unit_test_codec_SOURCES = %D%/unit/test_codec.c %D%/unit/sparse_blob.c %D%/unit/sparse_blob.h
-tests_unit_test_codec_LDADD   = libtraces.a libbase.a libtap.a $(CUNIT_LIBS) $(ZSTD_LIBS) -lpthread -lm
+# The contract of kernels/backend.h, on the CPU backend and on the module that the environment names.
+contract_sources = %D%/unit/backends.c %D%/unit/backends.h %D%/unit/variants.c %D%/unit/variants.h
+contract_libs    = $(kernel_libs) libtap.a $(CUNIT_LIBS) -ldl -lpthread -lm
+contract_tests   = %D%/unit/test_backend %D%/unit/test_linear %D%/unit/test_rows %D%/unit/test_positions \
+	%D%/unit/test_attend %D%/unit/test_record
+unit_tests      += $(contract_tests)
+tests_unit_test_backend_SOURCES   = %D%/unit/test_backend.c $(contract_sources)
+tests_unit_test_backend_LDADD     = $(contract_libs)
+tests_unit_test_linear_SOURCES    = %D%/unit/test_linear.c $(contract_sources)
+tests_unit_test_linear_LDADD      = $(contract_libs)
+tests_unit_test_rows_SOURCES      = %D%/unit/test_rows.c $(contract_sources)
+tests_unit_test_rows_LDADD        = $(contract_libs)
+tests_unit_test_positions_SOURCES = %D%/unit/test_positions.c $(contract_sources)
+tests_unit_test_positions_LDADD   = $(contract_libs)
+tests_unit_test_attend_SOURCES    = %D%/unit/test_attend.c %D%/unit/attention.c %D%/unit/attention.h \
+	$(contract_sources)
+tests_unit_test_attend_LDADD      = $(contract_libs)
+tests_unit_test_record_SOURCES    = %D%/unit/test_record.c %D%/unit/attention.c %D%/unit/attention.h \
+	$(contract_sources)
+tests_unit_test_record_LDADD      = $(contract_libs)
+
+tests_unit_test_codec_SOURCES = %D%/unit/test_codec.c %D%/unit/sparse_blob.c %D%/unit/sparse_blob.h \
+	%D%/unit/row_sets.c %D%/unit/row_sets.h
+tests_unit_test_codec_LDADD   = libtraces.a libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(ZSTD_LIBS) \
+	$(JANSSON_LIBS) -lpthread -lm
+tests_unit_test_recorder_SOURCES = %D%/unit/test_recorder.c %D%/unit/row_sets.c %D%/unit/row_sets.h
+tests_unit_test_recorder_LDADD   = libtracer.a $(tests_unit_test_codec_LDADD)
 tests_unit_test_store_SOURCES = %D%/unit/test_store.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_store_LDADD   = libtap.a $(trace_libs) $(CUNIT_LIBS)
-tests_unit_test_forward_SOURCES = %D%/unit/test_forward.c %D%/unit/reference.c %D%/unit/reference.h
-tests_unit_test_forward_LDADD   = libmodel.a libtap.a $(kernel_libs) $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_forward_SOURCES = %D%/unit/test_forward.c %D%/unit/reference.c %D%/unit/reference.h \
+	%D%/unit/pass.c %D%/unit/pass.h $(contract_sources)
+tests_unit_test_forward_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS)
+tests_unit_test_families_SOURCES = %D%/unit/test_families.c %D%/unit/reference.c %D%/unit/reference.h \
+	%D%/unit/pass.c %D%/unit/pass.h %D%/unit/scratch.c %D%/unit/scratch.h $(contract_sources)
+tests_unit_test_families_LDADD   = $(tests_unit_test_forward_LDADD)
+tests_unit_test_family_names_SOURCES = %D%/unit/test_family_names.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_family_names_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_rope_SOURCES = %D%/unit/test_rope.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_rope_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_texts_SOURCES = %D%/unit/test_texts.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_texts_LDADD   = libtracer.a libtokenizer.a libtraces.a libbase.a libtap.a $(CUNIT_LIBS) \
 	$(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
 
-unit_tests += %D%/unit/test_backend %D%/unit/test_attend %D%/unit/test_codec %D%/unit/test_store \
-	%D%/unit/test_forward %D%/unit/test_texts
+unit_tests += %D%/unit/test_codec %D%/unit/test_recorder %D%/unit/test_store %D%/unit/test_forward %D%/unit/test_texts
+unit_tests += %D%/unit/test_families %D%/unit/test_family_names %D%/unit/test_rope
+
+tests_unit_test_load_SOURCES = %D%/unit/test_load.c %D%/unit/scratch.c %D%/unit/scratch.h \
+	src/cli/devices.c src/cli/devices.h
+tests_unit_test_load_LDADD   = $(kernel_libs) libtap.a $(CUNIT_LIBS) -lpthread -lm
+unit_tests += %D%/unit/test_load
 
 check_PROGRAMS += $(unit_tests)
 TESTS          += $(unit_tests)
 endif
 
-EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py
+# Modules for the loader (tests/fake/module.c says which is which); linked shared, like the real ones.
+fake_cflags  = $(AM_CFLAGS) -fPIC -fvisibility=hidden
+fake_link    = $(CC) -shared $(SH_SAN_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
+check_PROGRAMS += %D%/fake/good/cuda.so %D%/fake/stale/cuda.so %D%/fake/foreign/cuda.so %D%/fake/hidden/cuda.so \
+	%D%/fake/needs/cuda.so %D%/fake/trap/cuda.so
+tests_fake_good_cuda_so_SOURCES = %D%/fake/module.c
+tests_fake_good_cuda_so_CFLAGS  = $(fake_cflags)
+tests_fake_good_cuda_so_LINK    = $(fake_link)
+tests_fake_stale_cuda_so_SOURCES = %D%/fake/module.c
+tests_fake_stale_cuda_so_CFLAGS  = $(fake_cflags) '-DFAKE_ABI=(SH_BACKEND_ABI - 1)'
+tests_fake_stale_cuda_so_LINK    = $(fake_link)
+tests_fake_foreign_cuda_so_SOURCES = %D%/fake/module.c
+tests_fake_foreign_cuda_so_CFLAGS  = $(fake_cflags) -DFAKE_NAME='"rocm"'
+tests_fake_foreign_cuda_so_LINK    = $(fake_link)
+tests_fake_hidden_cuda_so_SOURCES = %D%/fake/module.c
+tests_fake_hidden_cuda_so_CFLAGS  = $(fake_cflags) -DFAKE_HIDDEN
+tests_fake_hidden_cuda_so_LINK    = $(fake_link)
+tests_fake_needs_cuda_so_SOURCES = %D%/fake/module.c
+tests_fake_needs_cuda_so_CFLAGS  = $(fake_cflags) -DFAKE_NEEDS
+tests_fake_needs_cuda_so_LINK    = $(fake_link)
+tests_fake_trap_cuda_so_SOURCES = %D%/fake/module.c
+tests_fake_trap_cuda_so_CFLAGS  = $(fake_cflags) -DFAKE_TRAP
+tests_fake_trap_cuda_so_LINK    = $(fake_link)
+
+EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py %D%/oracle/families.py
+EXTRA_DIST += %D%/golden/rope.json %D%/oracle/rope.py
 EXTRA_DIST += %D%/golden/tokenizers
 EXTRA_DIST += %D%/golden/persistence %D%/oracle/persistence.py
 EXTRA_DIST += %D%/golden/plots
+EXTRA_DIST += %D%/golden/torch %D%/oracle/torch_files.py
 
 # Tests of the built program.
 TESTS      += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
@@ -82,8 +155,8 @@ EXTRA_DIST += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/c
 	%D%/cli/damage.sh
 EXTRA_DIST += %D%/cli/lib.sh %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/figures.py %D%/cli/scores.py \
 	%D%/cli/vectors.py
-TESTS      += %D%/cli/sql.sh %D%/cli/demo.sh
-EXTRA_DIST += %D%/cli/sql.sh %D%/cli/demo.sh
+TESTS      += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/backends.sh %D%/cli/cuda.sh
+EXTRA_DIST += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/backends.sh %D%/cli/cuda.sh
 
 # Readers of foreign bytes over a kept corpus and seeded mutations of it (tests/fuzz/fuzz.h).
 fuzz_tests = \
@@ -92,6 +165,7 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_stats \
 	%D%/fuzz/fuzz_safetensors \
 	%D%/fuzz/fuzz_index \
+	%D%/fuzz/fuzz_torch_file \
 	%D%/fuzz/fuzz_config \
 	%D%/fuzz/fuzz_model \
 	%D%/fuzz/fuzz_tokenizer \
@@ -104,11 +178,13 @@ tests_fuzz_fuzz_sparse_SOURCES      = %D%/fuzz/fuzz_sparse.c %D%/fuzz/block.c $(
 	%D%/unit/sparse_blob.c %D%/unit/sparse_blob.h
 tests_fuzz_fuzz_sparse_LDADD        = libtraces.a libbase.a $(ZSTD_LIBS) -lpthread -lm
 tests_fuzz_fuzz_stats_SOURCES       = %D%/fuzz/fuzz_stats.c $(fuzz_driver)
-tests_fuzz_fuzz_stats_LDADD         = libstats.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_stats_LDADD         = libstats.a librows.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c $(fuzz_driver)
 tests_fuzz_fuzz_safetensors_LDADD   = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_index_SOURCES       = %D%/fuzz/fuzz_index.c $(fuzz_driver)
 tests_fuzz_fuzz_index_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_torch_file_SOURCES  = %D%/fuzz/fuzz_torch_file.c $(fuzz_driver)
+tests_fuzz_fuzz_torch_file_LDADD    = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_config_SOURCES      = %D%/fuzz/fuzz_config.c $(fuzz_driver)
 tests_fuzz_fuzz_config_LDADD        = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_model_SOURCES       = %D%/fuzz/fuzz_model.c $(fuzz_driver)
@@ -122,3 +198,13 @@ tests_fuzz_fuzz_vocab_LDADD         = $(tests_fuzz_fuzz_tokenizer_LDADD)
 check_PROGRAMS += $(fuzz_tests)
 TESTS          += $(fuzz_tests)
 EXTRA_DIST     += %D%/fuzz/corpus
+
+# On a machine with a GPU (make check-gpu): the contract tests on the real module, also under
+# compute-sanitizer; what they say is kept.
+EXTRA_DIST += %D%/check_gpu.sh
+gpu_report = $(abs_top_srcdir)/bench/results/$$(date -u +%Y-%m-%d)-check-gpu.txt
+check-gpu: all $(contract_tests)
+	SH_TOP='$(abs_top_srcdir)' SH_GOLDEN='$(abs_top_srcdir)/tests/golden' \
+	SH_FIXTURES="$${SH_FIXTURES-$(abs_top_srcdir)/../shared/fixtures}" \
+	bash $(srcdir)/%D%/check_gpu.sh "$(gpu_report)" $(contract_tests:%=./%)
+.PHONY: check-gpu

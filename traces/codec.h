@@ -22,9 +22,20 @@ size_t sh_codec_width(enum sh_codec codec);
 /* Encode packed rows (format of `codec`, `count` scores) into a new buffer, *out is the caller's. */
 size_t sh_codec_dense(enum sh_codec codec, const void *packed, size_t count, unsigned char **out);
 
-/* Encode f32 rows [first_row, +n_rows) sparsely; codec is SH_CODEC_F32 or SH_CODEC_LOG8. */
-size_t sh_codec_sparse(enum sh_codec codec, const float *rows, int first_row, int n_rows, int window,
-                       unsigned char **out);
+/* Rows on their way into a sparse block. They come as backends hand them out: the set of low keys (their
+ * score is < 1/n) and the other scores. */
+struct sh_codec_sparse;
+
+struct sh_codec_sparse *sh_codec_sparse_new(enum sh_codec codec);       /* SH_CODEC_F32 or SH_CODEC_LOG8 */
+void sh_codec_sparse_free(struct sh_codec_sparse *s);                   /* NULL is fine                  */
+
+/* The next row, of the n keys from first_key on: key j is low when bit j % 64 of low[j / 64 - first_word]
+ * is set, `value` holds the scores of the others, keys ascending. Returns what lies behind those. */
+const float *sh_codec_sparse_row(struct sh_codec_sparse *s, int first_key, int n, const uint64_t *low, int first_word,
+                                 const float *value, double low_mass);
+
+/* A block of the rows given since the last one: its bytes in a new buffer, *out is the caller's. */
+size_t sh_codec_sparse_end(struct sh_codec_sparse *s, unsigned char **out);
 
 /* Bytes as they are through zstd and back; `limit` bounds what a hostile frame may unpack to. */
 size_t sh_codec_bytes(const void *from, size_t bytes, unsigned char **out);

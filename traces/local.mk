@@ -24,9 +24,6 @@ trace_libs = libtraces.a libbase.a $(SQLITE_LIBS) $(ZSTD_LIBS) -lpthread -lm
 # the streaming attention statistics; sums keep their order, so that they are the same everywhere
 noinst_LIBRARIES += libstats.a
 libstats_a_SOURCES = \
-	%D%/clones.h \
-	%D%/row_bits.c %D%/row_bits.h \
-	%D%/row_sums.c %D%/row_sums.h \
 	%D%/stats.c %D%/stats.h \
 	%D%/stats_pack.c \
 	%D%/stats_spec.c %D%/stats_spec.h
@@ -34,8 +31,7 @@ libstats_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -ftree-vectorize -fvect-cost-
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
 
 # The SQL functions, a module that SQLite loads; built without libtool, as a program that is linked shared.
-moduledir = $(pkglibdir)
-module_PROGRAMS = shears_sql.so
+module_PROGRAMS += shears_sql.so
 shears_sql_so_SOURCES = %D%/sql_extension.c %D%/codec.c %D%/sparse.c src/base/err.c src/base/mem.c
 shears_sql_so_CFLAGS  = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 shears_sql_so_LINK    = $(CC) -shared $(SH_SAN_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@

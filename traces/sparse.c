@@ -83,53 +83,77 @@ static void append(struct bytes *b, const void *from, size_t n)
     b->n += n;
 }
 
-static void encode_row(struct bytes part[N_FRAME], enum sh_codec codec, const float *row, int n)
+/* ---- writing ---- */
+
+struct sh_codec_sparse {
+    size_t width;                       /* bytes of a value */
+    struct bytes part[N_FRAME];
+};
+
+struct sh_codec_sparse *sh_codec_sparse_new(enum sh_codec codec)
 {
-    size_t width = codec == SH_CODEC_F32 ? 4 : 1;
-    unsigned char *gap = reserve(&part[2], 2 * (size_t)n), *value = reserve(&part[3], width * (size_t)n);
-    float least = sh_round_up(1.0 / n), residual;
-    double rest = 0;
-    uint32_t stored = 0;
-    int last = -1;
-    for (int i = 0; i < n; i++) {
-        if (row[i] < least) {
-            rest += (double)row[i];
-            continue;
-        }
-        int between = i - last - 1;
-        for (; between >= 255; between -= 255)
-            *gap++ = 255;
-        *gap++ = (unsigned char)between;
-        if (width == 4)
-            memcpy(value, &row[i], 4);
-        else
-            *value = code_of(row[i], n);
-        value += width;
-        last = i;
-        stored++;
-    }
-    part[2].n = (size_t)(gap - part[2].at);
-    part[3].n = (size_t)(value - part[3].at);
-    residual = (float)rest;
-    append(&part[0], &stored, 4);
-    append(&part[1], &residual, 4);
+    struct sh_codec_sparse *s = xcalloc(1, sizeof *s);
+    s->width = codec == SH_CODEC_F32 ? 4 : 1;
+    pthread_once(&built, build);
+    return s;
 }
 
-size_t sh_codec_sparse(enum sh_codec codec, const float *rows, int first_row, int n_rows, int window,
-                       unsigned char **out)
+void sh_codec_sparse_free(struct sh_codec_sparse *s)
 {
-    struct bytes part[N_FRAME] = {{0}}, whole = {0};
+    for (int i = 0; s && i < N_FRAME; i++)
+        free(s->part[i].at);
+    free(s);
+}
+
+/* Keys first .. last that are in word `at` and not low. */
+static inline uint64_t stored_of(uint64_t low, int at, int first, int last)
+{
+    uint64_t word = ~low;
+    if (at == first / 64)
+        word &= ~(uint64_t)0 << first % 64;
+    if (at == last / 64)
+        word &= ~(uint64_t)0 >> (63 - last % 64);
+    return word;
+}
+
+const float *sh_codec_sparse_row(struct sh_codec_sparse *s, int first_key, int n, const uint64_t *low, int first_word,
+                                 const float *value, double low_mass)
+{
+    int newest = first_key + n - 1, before = first_key - 1;
+    uint32_t stored = 0;
+    float residual = (float)low_mass;
+    for (int w = first_key / 64; w <= newest / 64; w++)
+        stored += (uint32_t)__builtin_popcountll(stored_of(low[w - first_word], w, first_key, newest));
+    unsigned char *gap = reserve(&s->part[2], stored + (size_t)n / 255);
+    unsigned char *code = reserve(&s->part[3], s->width * stored);
+    for (int w = first_key / 64; w <= newest / 64; w++)
+        for (uint64_t word = stored_of(low[w - first_word], w, first_key, newest); word; word &= word - 1) {
+            int key = 64 * w + __builtin_ctzll(word), between = key - before - 1;
+            for (; between >= 255; between -= 255)
+                *gap++ = 255;
+            *gap++ = (unsigned char)between;
+            before = key;
+        }
+    for (uint32_t i = 0; s->width == 1 && i < stored; i++)
+        code[i] = code_of(value[i], n);
+    if (s->width == 4 && stored)
+        memcpy(code, value, 4 * (size_t)stored);
+    s->part[2].n = (size_t)(gap - s->part[2].at);
+    s->part[3].n += s->width * stored;
+    append(&s->part[0], &stored, 4);
+    append(&s->part[1], &residual, 4);
+    return value + stored;
+}
+
+size_t sh_codec_sparse_end(struct sh_codec_sparse *s, unsigned char **out)
+{
+    struct bytes whole = {0};
     unsigned char *frame[N_FRAME];
-    pthread_once(&built, build);
-    for (int t = first_row; t < first_row + n_rows; t++) {
-        int n = t + 1 - sh_row_start(t, window);
-        encode_row(part, codec, rows, n);
-        rows += n;
-    }
     uint32_t length[N_FRAME];
     for (int i = 0; i < N_FRAME; i++) {
-        length[i] = (uint32_t)sh_codec_bytes(part[i].at ? (void *)part[i].at : "", part[i].n, &frame[i]);
-        free(part[i].at);
+        struct bytes *part = &s->part[i];
+        length[i] = (uint32_t)sh_codec_bytes(part->at ? (void *)part->at : "", part->n, &frame[i]);
+        part->n = 0;
     }
     append(&whole, length, sizeof length);
     for (int i = 0; i < N_FRAME; i++) {
@@ -139,6 +163,8 @@ size_t sh_codec_sparse(enum sh_codec codec, const float *rows, int first_row, in
     *out = whole.at;
     return whole.n;
 }
+
+/* ---- reading ---- */
 
 /* Unpack the four frames; every size is bounded by the number of scores the rows can have. */
 static int frames(const struct sh_block *b, size_t width, struct bytes part[N_FRAME], struct sh_err *e)

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/clones.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
-#include "traces/clones.h"
-#include "traces/row_bits.h"
+#include "src/base/row_bits.h"
 
 #define SLOTS 65                        /* the newest row and the 64 before it                    */
 
@@ -25,6 +25,7 @@ struct sh_stats_work {
     uint64_t *bits;                     /* [n_lane + 1][SLOTS][n_word]                            */
     uint32_t *before;                   /* [n_lane][SLOTS][n_word]: bits set in the words below   */
     uint64_t *seen;                     /* [n_lane][n_recent][n_word]: first is known             */
+    struct sh_stats_limit limit[SH_STATS_MAX_LANES];
     int first_key;                      /* of the newest row                                      */
     int block_word;                     /* first valid word of the oldest row of this block of 64 */
 };
@@ -61,40 +62,12 @@ SH_INLINE void transpose(uint64_t a[64])
 
 /* ---- lanes ---- */
 
-int sh_stats_lane(const struct sh_stats_spec *spec, int i_alpha, int i_split)
-{
-    int lane = 0;
-    for (int i = 0; i < i_alpha; i++)
-        lane += spec->alpha[i].kind == SH_ALPHA_SPLIT ? spec->n_split : 1;
-    return lane + (spec->alpha[i_alpha].kind == SH_ALPHA_SPLIT ? i_split : 0);
-}
-
-int sh_stats_n_lane(const struct sh_stats_spec *spec)
-{
-    if (!spec->n_alpha || !spec->n_recent)
-        return 0;
-    int i = spec->n_alpha - 1;
-    return sh_stats_lane(spec, i, 0) + (spec->alpha[i].kind == SH_ALPHA_SPLIT ? spec->n_split : 1);
-}
-
-int sh_stats_sparse_can(const struct sh_alpha *a)
-{
-    return a->kind == SH_ALPHA_ROW && a->value >= 1;
-}
-
 /* limit[lane]: a score is pivotal when it is above, for a row of n keys. */
-static void limits(const struct sh_stats *s, int n, float *limit)
+static void limits(const struct sh_stats *s, int n, float limit[SH_STATS_MAX_LANES])
 {
-    for (int i = 0; i < s->spec.n_alpha; i++) {
-        const struct sh_alpha *a = &s->spec.alpha[i];
-        if (a->kind == SH_ALPHA_ROW)
-            *limit++ = sh_round_down(a->value / n);
-        if (a->kind == SH_ALPHA_VALUE)
-            *limit++ = sh_round_down(a->value);
-        for (int k = 0; a->kind == SH_ALPHA_SPLIT && k < s->spec.n_split; k++) {
-            int t = sh_stats_split_at(s->spec.split[k], s->length);
-            *limit++ = t ? sh_round_down(1.0 / t) : INFINITY;
-        }
+    for (int lane = 0; lane < s->n_lane; lane++) {
+        const struct sh_stats_limit *l = &s->work->limit[lane];
+        limit[lane] = sh_round_down(l->per_key ? l->value / n : l->value);
     }
 }
 
@@ -267,25 +240,46 @@ SH_CLONES static void fold(struct sh_stats *s, int q0, int n_row)
         }
 }
 
+/* ---- row sums ---- */
+
+SH_CLONES static int count_below(const float *row, int n, float limit)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        count += row[i] < limit;
+    return count;
+}
+
+static void add_sums(struct sh_row_sums *sums, int n, int below_mean, const struct sh_row_figures *f)
+{
+    sums->rows++;
+    sums->entries += (uint64_t)n;
+    sums->below_mean += (uint64_t)below_mean;
+    sums->below_1pct += f->below_1pct;
+    sums->entropy += f->entropy;
+    if (n > 1) {
+        sums->rows_of_two++;
+        sums->normalised_entropy += f->entropy / log((double)n);
+    }
+    sums->mass_top += f->mass_top;
+}
+
 /* ---- rows ---- */
 
-/* Make room for row q: words of this block's keys that it no longer sees are empty. */
-static void open_row(struct sh_stats *s, int q, int first_key)
+/* Make room for row q: words of this block's keys that it no longer sees are empty. Returns whether
+ * its own words are wanted. */
+static int open_row(struct sh_stats *s, int q, int first_key)
 {
     struct sh_stats_work *w = s->work;
+    if (!w)
+        return 0;
     if (q % 64 == 0)
         w->block_word = first_key / 64;
     w->first_key = first_key;
     size_t gap = (size_t)(first_key / 64 - w->block_word) * sizeof *w->bits;
     for (int lane = 0; gap && lane <= s->n_lane; lane++)
         memset(set_of(s, lane, q).bits + w->block_word, 0, gap);
-}
-
-static void close_row(struct sh_stats *s, int q)
-{
-    compare_all(s, q);
-    if (q % 64 == 63 || q == s->length - 1)
-        fold(s, q / 64 * 64, q % 64 + 1);
+    return 1;
 }
 
 static void drop_work(struct sh_stats *s)
@@ -299,6 +293,17 @@ static void drop_work(struct sh_stats *s)
     }
 }
 
+static void close_row(struct sh_stats *s, int q)
+{
+    if (s->work) {
+        compare_all(s, q);
+        if (q % 64 == 63 || q == s->length - 1)
+            fold(s, q / 64 * 64, q % 64 + 1);
+    }
+    if (++s->n_row == s->length)
+        drop_work(s);
+}
+
 static int is_next(const struct sh_stats *s, int q, int first_key, int n)
 {
     return q == s->n_row && q < s->length && first_key >= 0 && first_key <= q &&
@@ -308,7 +313,7 @@ static int is_next(const struct sh_stats *s, int q, int first_key, int n)
 /* Set the words of row q; a word that the row fills only in part is padded. */
 static void mark(struct sh_stats *s, int q, int first_key, const float *row, int n)
 {
-    float limit[2 * SH_STATS_MAX], low = sh_round_up(1.0 / n), part[64];
+    float limit[SH_STATS_MAX_LANES], low = sh_round_up(1.0 / n), part[64];
     uint64_t *bits = set_of(s, 0, q).bits;
     size_t stride = SLOTS * s->work->n_word;            /* from lane to lane */
     limits(s, n, limit);
@@ -332,14 +337,50 @@ int sh_stats_row(struct sh_stats *s, int q, int first_key, const float *row, int
 {
     if (!is_next(s, q, first_key, n))
         return -1;
-    sh_row_sums_add(&s->sums, row, n);
-    if (s->work) {
-        open_row(s, q, first_key);
+    struct sh_row_figures figures;
+    sh_row_figures(row, n, &figures);
+    add_sums(&s->sums, n, count_below(row, n, sh_round_up(1.0 / n)), &figures);
+    if (open_row(s, q, first_key))
         mark(s, q, first_key, row, n);
-        close_row(s, q);
+    close_row(s, q);
+    return 0;
+}
+
+/* Words of the row's sets, the first one holding its first key: what lies around its keys is left
+ * out, so that no position is ever beyond the arrays. */
+static void copy_sets(struct sh_stats *s, int q, int first_key, const uint64_t *bits, int n_word)
+{
+    int first = first_key / 64, count = q / 64 - first + 1;
+    for (int lane = 0; lane <= s->n_lane; lane++, bits += n_word) {
+        uint64_t *to = set_of(s, lane, q).bits + first;
+        memcpy(to, bits, (size_t)count * sizeof *to);
+        to[0] &= ~(uint64_t)0 << first_key % 64;
+        to[count - 1] &= up_to(q % 64);
     }
-    if (++s->n_row == s->length)
-        drop_work(s);
+}
+
+/* Keys first_key .. q of a set whose first word holds first_key. */
+SH_CLONES static int count_set(const uint64_t *word, int first_key, int q)
+{
+    int rest = q / 64 - first_key / 64, count = 0;
+    uint64_t begin = ~(uint64_t)0 << first_key % 64;
+    for (; rest; rest--, begin = ~(uint64_t)0)
+        count += population(*word++ & begin);
+    return count + population(*word & begin & up_to(q % 64));
+}
+
+int sh_stats_row_sets(struct sh_stats *s, int q, int first_key, const uint64_t *bits, int first_word,
+                      int n_word, const struct sh_row_figures *figures)
+{
+    if (!is_next(s, q, first_key, q - first_key + 1) || first_word > first_key / 64 ||
+        n_word <= q / 64 - first_word)
+        return -1;
+    bits += first_key / 64 - first_word;
+    const uint64_t *low = bits + (size_t)s->n_lane * (size_t)n_word;
+    add_sums(&s->sums, q - first_key + 1, count_set(low, first_key, q), figures);
+    if (open_row(s, q, first_key))
+        copy_sets(s, q, first_key, bits, n_word);
+    close_row(s, q);
     return 0;
 }
 
@@ -347,7 +388,7 @@ int sh_stats_row(struct sh_stats *s, int q, int first_key, const float *row, int
 static void mark_sparse(struct sh_stats *s, int q, int first_key, const int *key,
                         const float *score, int n_stored)
 {
-    float limit[2 * SH_STATS_MAX], low = sh_round_up(1.0 / (q - first_key + 1));
+    float limit[SH_STATS_MAX_LANES], low = sh_round_up(1.0 / (q - first_key + 1));
     limits(s, q - first_key + 1, limit);
     struct row_set lows = set_of(s, s->n_lane, q);
     for (int w = first_key / 64; w <= q / 64; w++) {
@@ -375,13 +416,9 @@ int sh_stats_row_sparse(struct sh_stats *s, int q, int first_key, int n, const i
         if (key[i] < (i ? key[i - 1] + 1 : first_key) || key[i] > q)
             return -1;
     s->sparse = 1;
-    if (s->work) {
-        open_row(s, q, first_key);
+    if (open_row(s, q, first_key))
         mark_sparse(s, q, first_key, key, score, n_stored);
-        close_row(s, q);
-    }
-    if (++s->n_row == s->length)
-        drop_work(s);
+    close_row(s, q);
     return 0;
 }
 
@@ -417,6 +454,7 @@ struct sh_stats *sh_stats_new(const struct sh_stats_spec *spec, int length)
         return s;
     size_t lanes = (size_t)s->n_lane;
     struct sh_stats_work *w = s->work = xcalloc(1, sizeof *w);
+    sh_stats_limits(spec, length, w->limit);
     w->n_word = ((size_t)length + 63) / 64;
     w->bits = xcalloc((lanes + 1) * SLOTS * w->n_word, sizeof *w->bits);
     w->before = xcalloc(lanes * SLOTS * w->n_word, sizeof *w->before);

@@ -4,8 +4,8 @@
  * so the rows themselves need not be stored. The same numbers give the same bits, whether they come
  * live from a backend or out of a stored trace.
  *
- * A lane is one threshold: each alpha is one lane, except "split", which is one lane per split.
- * A cell is a lane with a recent window. n_q = keys that row q sees, its own included. */
+ * A cell is a lane (see stats_spec.h) with a recent window. n_q = keys that row q sees, its own
+ * included. */
 #ifndef SH_TRACES_STATS_H
 #define SH_TRACES_STATS_H
 
@@ -13,13 +13,23 @@
 #include <stdint.h>
 
 #include "src/base/err.h"
-#include "traces/row_sums.h"
+#include "src/base/row_figures.h"
 #include "traces/stats_spec.h"
 
 #define SH_STATS_LAGS 3
 #define SH_STATS_MAX_LENGTH (1 << 24)
 
 extern const int sh_stats_lag[SH_STATS_LAGS];           /* 1, 8, 64 rows apart */
+
+struct sh_row_sums {                    /* over the rows of a head: how focused attention is      */
+    uint64_t rows, entries;             /* rows seen, and the keys that they could see together   */
+    uint64_t below_mean;                /* entries < 1 / n_q (as real numbers)                    */
+    uint64_t below_1pct;                /* entries < 0.01 * the largest of their row              */
+    uint64_t rows_of_two;               /* rows with at least two keys                            */
+    double entropy;                     /* sum over rows of -sum p ln p, nats                     */
+    double normalised_entropy;          /* sum over rows_of_two of entropy / ln n_q               */
+    double mass_top;                    /* sum over rows of the ceil(0.2 n_q) largest entries     */
+};
 
 /* Likeness of S_q and S_{q-d}, both without keys that one of the two rows cannot use:
  * j <= q-d-recent, and j inside the window of row q. Rows where both are empty are left out. */
@@ -57,18 +67,21 @@ struct sh_stats *sh_stats_new_finished(const struct sh_stats_spec *spec, int len
  * -1 when that is not so; then nothing has changed. */
 int sh_stats_row(struct sh_stats *s, int q, int first_key, const float *row, int n);
 
+/* The same, to the last bit, from what a backend hands out of a row in place of its scores: one set
+ * of keys for each lane, in their order, with the scores above the lane's limit (sh_stats_limits),
+ * one more with those < 1/n_q, and the figures. Key j is bit j % 64 of word j / 64 - first_word; a set
+ * has n_word words, the next one lies behind it. Bits of keys that the row does not see are ignored.
+ * -1 also when the words do not cover the row. */
+int sh_stats_row_sets(struct sh_stats *s, int q, int first_key, const uint64_t *bits, int first_word,
+                      int n_word, const struct sh_row_figures *figures);
+
 /* The same from what a sparse trace holds: the n_stored scores >= 1/n_q, `key` (positions)
  * ascending; all others are known to be smaller. Gives the very same cells (for sh_stats_sparse_can
  * alphas), low counts and likenesses; leaves the row sums alone. */
 int sh_stats_row_sparse(struct sh_stats *s, int q, int first_key, int n, const int *key,
                         const float *score, int n_stored);
-int sh_stats_sparse_can(const struct sh_alpha *a);
 
 int sh_stats_is_complete(const struct sh_stats *s);
-
-/* The lane of an alpha (at a split, where the alpha is "split"; else i_split does not matter). */
-int sh_stats_lane(const struct sh_stats_spec *spec, int i_alpha, int i_split);
-int sh_stats_n_lane(const struct sh_stats_spec *spec);  /* 0 when there are no cells */
 
 /* Bytes of a complete head, for a blob: versioned, little-endian, meant to be compressed by the
  * caller. *out is malloc'ed. 0 when the head is not complete. Reading back gives the very same

@@ -147,6 +147,45 @@ int sh_stats_split_at(double fraction, int length)
     return t < 1 || t >= length ? 0 : t;
 }
 
+/* ---- lanes ---- */
+
+int sh_stats_lane(const struct sh_stats_spec *spec, int i_alpha, int i_split)
+{
+    int lane = 0;
+    for (int i = 0; i < i_alpha; i++)
+        lane += spec->alpha[i].kind == SH_ALPHA_SPLIT ? spec->n_split : 1;
+    return lane + (spec->alpha[i_alpha].kind == SH_ALPHA_SPLIT ? i_split : 0);
+}
+
+int sh_stats_n_lane(const struct sh_stats_spec *spec)
+{
+    if (!spec->n_alpha || !spec->n_recent)
+        return 0;
+    int i = spec->n_alpha - 1;
+    return sh_stats_lane(spec, i, 0) + (spec->alpha[i].kind == SH_ALPHA_SPLIT ? spec->n_split : 1);
+}
+
+int sh_stats_limits(const struct sh_stats_spec *spec, int length,
+                    struct sh_stats_limit out[SH_STATS_MAX_LANES])
+{
+    int n = sh_stats_n_lane(spec), lane = 0;
+    for (int i = 0; n && i < spec->n_alpha; i++) {
+        const struct sh_alpha *a = &spec->alpha[i];
+        if (a->kind != SH_ALPHA_SPLIT)
+            out[lane++] = (struct sh_stats_limit){a->value, a->kind == SH_ALPHA_ROW};
+        for (int k = 0; a->kind == SH_ALPHA_SPLIT && k < spec->n_split; k++) {
+            int t = sh_stats_split_at(spec->split[k], length);
+            out[lane++] = (struct sh_stats_limit){t ? 1.0 / t : INFINITY, 0};
+        }
+    }
+    return n;
+}
+
+int sh_stats_sparse_can(const struct sh_alpha *a)
+{
+    return a->kind == SH_ALPHA_ROW && a->value >= 1;
+}
+
 /* ---- JSON ---- */
 
 char *sh_stats_spec_write(const struct sh_stats_spec *spec)

@@ -3,13 +3,16 @@
  * windows ("cells"), split points, and the history window of the low counts.
  *
  * A key j is pivotal for the query at position q when score(q, j) > alpha_q and q - j >= recent.
- * recent 0 includes the token itself, recent 1 leaves it out. */
+ * recent 0 includes the token itself, recent 1 leaves it out.
+ *
+ * A lane is one threshold: each alpha is one lane, except "split", which is one lane per split. */
 #ifndef SH_TRACES_STATS_SPEC_H
 #define SH_TRACES_STATS_SPEC_H
 
 #include "src/base/err.h"
 
 #define SH_STATS_MAX 8                  /* alphas, recents and splits, each                       */
+#define SH_STATS_MAX_LANES (2 * SH_STATS_MAX)
 #define SH_STATS_MAX_RECENT (1 << 24)
 #define SH_STATS_MAX_WINDOW (1 << 24)
 #define SH_ALPHA_NAME 40                /* bytes of the longest canonical spelling, with its NUL  */
@@ -48,6 +51,24 @@ int sh_stats_spec_check(const struct sh_stats_spec *spec, struct sh_err *e);
 
 /* Position t = floor(length * fraction) of a split, or 0 when it leaves one side empty. */
 int sh_stats_split_at(double fraction, int length);
+
+/* The lane of an alpha (at a split, where the alpha is "split"; else i_split does not matter). */
+int sh_stats_lane(const struct sh_stats_spec *spec, int i_alpha, int i_split);
+int sh_stats_n_lane(const struct sh_stats_spec *spec);  /* 0 when there are no cells */
+
+/* The lanes of a sequence of that length, in their order: in a row of n keys a score is pivotal when
+ * it is above value / n (per_key) or value, as real numbers. A split that leaves one side of the
+ * sequence empty has a lane that is never reached. Returns their number, as sh_stats_n_lane does. */
+struct sh_stats_limit {
+    double value;
+    int per_key;
+};
+
+int sh_stats_limits(const struct sh_stats_spec *spec, int length,
+                    struct sh_stats_limit out[SH_STATS_MAX_LANES]);
+
+/* Whether the scores >= 1/n of every row of n keys are all that the threshold asks for. */
+int sh_stats_sparse_can(const struct sh_alpha *a);
 
 /* The spec as one line of JSON; free() it. Reading it back gives the same spec, bit by bit. */
 char *sh_stats_spec_write(const struct sh_stats_spec *spec);

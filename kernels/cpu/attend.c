@@ -4,41 +4,26 @@
  * head of the group walks over blocks of BLOCK queries:
  *
  *     S = scale * Q K^T      only columns some query of the block can see
+ *     S = cap(S) + slopes    when the model has them
  *     P = exp(S - row max)   not yet divided by the row's sum
- *     out = (P V) / sum      and, if tapped, each row packed from S or P
+ *     out = (P V) / sum      and, if tapped, each row recorded from S or P (record.c)
  *
- * So there is never more than BLOCK x T of scores per thread. The result of a row does not depend
- * on whether it is recorded: a resumed trace recomputes exactly the same hidden states. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
-#include <omp.h>
+ * So there is never more than BLOCK x T of scores per thread, with a window not even that. The result of
+ * a row does not depend on whether it is recorded: a resumed trace recomputes exactly the same hidden
+ * states. 16-bit operands are computed with as f32; only `out` is rounded to their type. */
+#include "kernels/cpu/attend.h"
 
-#include "kernels/cpu/variant.h"
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+
+#include "kernels/cpu/floats.h"
 #include "kernels/cpu/vector.h"
 #include "src/base/mem.h"
-#include "src/base/score.h"
 
-enum {
-    BLOCK = 32,                                         /* queries                          */
-    ROWS = CPU_FLOATS == 16 ? 8 : 4,                    /* of a register tile               */
-    COLS = 2 * CPU_FLOATS                               /* of a register tile               */
-};
-
-struct scratch {                                        /* of one thread                    */
-    float *kt;                                          /* [d_head, n_pad]: K transposed    */
-    float *v;                                           /* [n_pad, d_pad]                   */
-    float *q;                                           /* [BLOCK, d_head], scaled          */
-    float *s, *p;                                       /* [BLOCK, n_pad]                   */
-    float *o;                                           /* [BLOCK, d_pad]                   */
-    float top[BLOCK], sum[BLOCK];
-    unsigned char *packed;                              /* one block of rows                */
-    int n_pad, d_pad;
-    int faulty;                                         /* some row's sum was no number     */
-};
+/* The two products are functions of their own: inlined, the tiles would share their registers with all that
+ * is around them. */
+#define SEPARATE __attribute__((noinline))
 
 static int padded(int n)
 {
@@ -99,13 +84,38 @@ static void load_keys_values(struct scratch *w, const struct sh_attend *a, int r
     memset(w->v + (size_t)n * (size_t)w->d_pad, 0, (size_t)(w->n_pad - n) * (size_t)w->d_pad * sizeof(float));
 }
 
-/* Row i of the block sees keys 0..q0 + i. P is zero behind them, up to `width` columns. */
-static void softmax_rows(struct scratch *w, int q0, int n_rows, int width)
+/* Row i's keys lie in the columns [from, to). */
+static void row_columns(const struct sh_attend *a, const struct block *b, int i, int *from, int *to)
 {
-    for (int i = 0; i < n_rows; i++) {
-        const float *s = w->s + (size_t)i * (size_t)w->n_pad;
-        float *p = w->p + (size_t)i * (size_t)w->n_pad;
-        int n = q0 + i + 1;
+    *from = first_key(a, b->q0 + i) - b->first_column;
+    *to = b->q0 + i + 1 - b->first_column;
+}
+
+static void adjust_rows(struct scratch *w, const struct sh_attend *a, const struct block *b)
+{
+    float slope = a->slopes ? a->slopes[b->head] : 0, cap = a->softcap;
+    for (int i = 0; i < b->n_rows; i++) {
+        float *s = w->s + (size_t)i * (size_t)w->s_pad;
+        int from, to;
+        row_columns(a, b, i, &from, &to);
+        if (cap > 0)
+            for (int j = from; j < to; j++)
+                s[j] = cap * tanh_of(s[j] / cap);
+        if (a->slopes)
+            for (int j = from; j < to; j++)
+                s[j] += slope * (float)(j + 1 - to);
+    }
+}
+
+/* P is zero in the columns that a row does not see. */
+static void softmax_rows(struct scratch *w, const struct sh_attend *a, const struct block *b)
+{
+    for (int i = 0; i < b->n_rows; i++) {
+        int from, to;
+        row_columns(a, b, i, &from, &to);
+        const float *s = w->s + (size_t)i * (size_t)w->s_pad + from;
+        float *p = w->p + (size_t)i * (size_t)w->s_pad + from;
+        int n = to - from;
         float top = s[0], sum = 0;
 #pragma omp simd reduction(max : top)
         for (int j = 0; j < n; j++)
@@ -115,147 +125,121 @@ static void softmax_rows(struct scratch *w, int q0, int n_rows, int width)
             p[j] = exp_of_negative(s[j] - top);
             sum += p[j];
         }
-        memset(p + n, 0, (size_t)(width - n) * sizeof *p);
+        memset(p - from, 0, (size_t)from * sizeof *p);
+        memset(p + n, 0, (size_t)(b->width - to) * sizeof *p);
         w->top[i] = top;
         w->sum[i] = sum;
         w->faulty |= !(sum < INFINITY);
     }
 }
 
-static void pack_f32(float *to, const float *p, int n, float inverse)
-{
-#pragma omp simd
-    for (int j = 0; j < n; j++)
-        to[j] = p[j] * inverse;
-}
-
-static void pack_f16(uint16_t *to, const float *p, int n, float inverse)
-{
-    int j = 0;
-#ifdef __F16C__
-    for (; j + 8 <= n; j += 8)
-        _mm_storeu_si128((__m128i *)(void *)(to + j),
-                         _mm256_cvtps_ph(_mm256_mul_ps(_mm256_loadu_ps(p + j), _mm256_set1_ps(inverse)),
-                                         _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-#endif
-    for (; j < n; j++)
-        to[j] = sh_f32_to_f16(p[j] * inverse);
-}
-
-/* code = round((lse - s) / STEP); adding 1.5 * 2^23 rounds to nearest even, as rintf does. */
-static void pack_log8(uint8_t *to, const float *s, int n, float lse)
-{
-#pragma omp simd
-    for (int j = 0; j < n; j++) {
-        float x = (s[j] - lse) * (-1.0f / SH_LOG8_STEP);
-        x = x < (float)SH_LOG8_ZERO ? x : (float)SH_LOG8_ZERO;  /* first: so NaN becomes ZERO */
-        x = x > 0 ? x : 0;
-        to[j] = (uint8_t)sh_bits(x + 0x1.8p23f);
-    }
-}
-
-static void hand_out(struct scratch *w, const struct sh_tap *tap, int sequence, int head, int q0, int n_rows)
-{
-    size_t at = 0;
-    for (int i = 0; i < n_rows; i++) {
-        const float *s = w->s + (size_t)i * (size_t)w->n_pad, *p = w->p + (size_t)i * (size_t)w->n_pad;
-        int n = q0 + i + 1;
-        if (tap->pack == SH_PACK_F32)
-            pack_f32((float *)(void *)w->packed + at, p, n, 1.0f / w->sum[i]);
-        else if (tap->pack == SH_PACK_F16)
-            pack_f16((uint16_t *)(void *)w->packed + at, p, n, 1.0f / w->sum[i]);
-        else
-            pack_log8(w->packed + at, s, n, w->top[i] + logf(w->sum[i]));
-        at += (size_t)n;
-    }
-    tap->rows(tap->to, sequence, head, q0, n_rows, w->packed);
-}
-
 static void store_out(const struct scratch *w, const struct sh_attend *a, int row, int head, int i)
 {
-    const float *o = w->o + (size_t)i * (size_t)w->d_pad;
-    float inverse = 1.0f / w->sum[i];
+    float *o = w->o + (size_t)i * (size_t)w->d_pad, inverse = 1.0f / w->sum[i];
     size_t at = (size_t)row * a->out.stride + (size_t)head * (size_t)a->d_head;
-    for (int c = 0; c < a->d_head; c++) {
-        if (a->out.type == SH_F32)
-            ((float *)a->out.at)[at + (size_t)c] = o[c] * inverse;
-        else
-            ((uint16_t *)a->out.at)[at + (size_t)c] = sh_f32_to_bf16(o[c] * inverse);
-    }
+    for (int c = 0; c < a->d_head; c++)
+        o[c] *= inverse;
+    store_floats((char *)a->out.at + at * sh_type_bytes(a->out.type), a->out.type, o, (size_t)a->d_head);
 }
 
-static void query_block(struct scratch *w, const struct sh_attend *a, int sequence, int head, int q0, int n_rows)
+SEPARATE static void multiply_keys(struct scratch *w, const struct sh_attend *a, const struct block *b)
 {
-    int row0 = a->start[sequence], width = padded(q0 + n_rows), d = a->d_head;
-    for (int i = 0; i < n_rows; i++) {
-        const float *q = at_row(&a->q, row0 + q0 + i, head * d);
+    int row0 = a->start[b->sequence] + b->q0, d = a->d_head;
+    for (int i = 0; i < b->n_rows; i++) {
+        const float *q = at_row(&a->q, row0 + i, b->head * d);
         for (int c = 0; c < d; c++)
             w->q[i * d + c] = q[c] * a->scale;
     }
-    for (int i = 0; i < n_rows; i += ROWS)
-        for (int j = 0; j < width; j += COLS)
-            tile(w->s + (size_t)i * (size_t)w->n_pad + j, w->n_pad, w->q + i * d, d, w->kt + j, w->n_pad, d);
-    softmax_rows(w, q0, n_rows, width);
-    for (int i = 0; i < n_rows && a->out.at; i += ROWS)
+    for (int i = 0; i < b->n_rows; i += ROWS)
+        for (int j = 0; j < b->width; j += COLS)
+            tile(w->s + (size_t)i * (size_t)w->s_pad + j, w->s_pad, w->q + i * d, d, w->kt + b->first_column + j,
+                 w->n_pad, d);
+}
+
+SEPARATE static void multiply_values(struct scratch *w, const struct sh_attend *a, const struct block *b)
+{
+    const float *v = w->v + (size_t)b->first_column * (size_t)w->d_pad;
+    int depth = b->q0 + b->n_rows - b->first_column, row0 = a->start[b->sequence] + b->q0;
+    for (int i = 0; i < b->n_rows; i += ROWS)
         for (int c = 0; c < w->d_pad; c += COLS)
-            tile(w->o + (size_t)i * (size_t)w->d_pad + c, w->d_pad, w->p + (size_t)i * (size_t)w->n_pad,
-                 w->n_pad, w->v + c, w->d_pad, q0 + n_rows);
-    for (int i = 0; i < n_rows && a->out.at; i++)
-        store_out(w, a, row0 + q0 + i, head, i);
-    if (a->tap.rows && (!a->tap.wanted || a->tap.wanted[sequence]))
-        hand_out(w, &a->tap, sequence, head, q0, n_rows);
+            tile(w->o + (size_t)i * (size_t)w->d_pad + c, w->d_pad, w->p + (size_t)i * (size_t)w->s_pad, w->s_pad,
+                 v + c, w->d_pad, depth);
+    for (int i = 0; i < b->n_rows; i++)
+        store_out(w, a, row0 + i, b->head, i);
 }
 
-static void scratch_new(struct scratch *w, int longest, int d_head)
+static void attend_head(struct scratch *w, const struct sh_attend *a, int sequence, int head)
 {
+    int n = a->start[sequence + 1] - a->start[sequence];
+    for (int q0 = 0; q0 < n; q0 += BLOCK) {
+        struct block b = {.sequence = sequence, .head = head, .q0 = q0, .n_rows = n - q0 < BLOCK ? n - q0 : BLOCK};
+        b.first_column = first_key(a, q0) / COLS * COLS;
+        b.width = padded(q0 + b.n_rows) - b.first_column;
+        multiply_keys(w, a, &b);
+        if (a->softcap > 0 || a->slopes)
+            adjust_rows(w, a, &b);
+        softmax_rows(w, a, &b);
+        if (a->out.at)
+            multiply_values(w, a, &b);
+        if (is_wanted(a, sequence))
+            CPU_NAME(cpu_record)(w, a, &b);
+    }
+}
+
+/* Lay the scratch out in `base`, or only count its bytes. */
+static size_t lay_out(struct scratch *w, const struct sh_attend *a, char *base)
+{
+    int longest = 0;
+    for (int s = 0; s < a->n_seq; s++)
+        if (a->start[s + 1] - a->start[s] > longest)
+            longest = a->start[s + 1] - a->start[s];
+    int wide = a->window && a->window < longest - BLOCK - COLS ? a->window + BLOCK + COLS : longest;
     /* One register tile more than needed: rows that lie 4096 bytes apart would share their cache sets. */
-    size_t n = (size_t)(w->n_pad = padded(longest) + COLS), d = (size_t)(w->d_pad = padded(d_head));
-    w->kt = xaligned((size_t)d_head * n * sizeof(float));
-    w->v = xaligned(n * d * sizeof(float));
-    w->q = xaligned((size_t)BLOCK * (size_t)d_head * sizeof(float));
-    w->s = xaligned(BLOCK * n * sizeof(float));
-    w->p = xaligned(BLOCK * n * sizeof(float));
-    w->o = xaligned(BLOCK * d * sizeof(float));
-    w->packed = xaligned(BLOCK * n * sizeof(float));
-    memset(w->q, 0, (size_t)BLOCK * (size_t)d_head * sizeof(float));
-    memset(w->p, 0, BLOCK * n * sizeof(float));
+    size_t n = (size_t)(w->n_pad = padded(longest) + COLS), d = (size_t)(w->d_pad = padded(a->d_head));
+    size_t s = (size_t)(w->s_pad = padded(wide) + COLS), at = 0;
+    w->kt = carve(base, &at, (size_t)a->d_head * n * sizeof(float));
+    w->v = carve(base, &at, n * d * sizeof(float));
+    w->q = carve(base, &at, (size_t)BLOCK * (size_t)a->d_head * sizeof(float));
+    w->s = carve(base, &at, BLOCK * s * sizeof(float));
+    w->p = carve(base, &at, BLOCK * s * sizeof(float));
+    w->o = carve(base, &at, BLOCK * d * sizeof(float));
+    w->top = carve(base, &at, BLOCK * sizeof(float));
+    w->sum = carve(base, &at, BLOCK * sizeof(float));
+    CPU_NAME(cpu_record_lay_out)(&w->record, a, wide, base, &at);
+    return at;
 }
 
-static void scratch_free(struct scratch *w)
+size_t CPU_NAME(cpu_attend_bytes)(const struct sh_attend *a)
 {
-    free(w->kt);
-    free(w->v);
-    free(w->q);
-    free(w->s);
-    free(w->p);
-    free(w->o);
-    free(w->packed);
+    struct scratch w = {0};
+    return lay_out(&w, a, NULL);
 }
 
 int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads)
 {
-    int longest = 0, faulty = 0, group = a->n_head / a->n_kv_head, n_work = a->n_seq * a->n_kv_head;
-    for (int s = 0; s < a->n_seq; s++)
-        if (a->start[s + 1] - a->start[s] > longest)
-            longest = a->start[s + 1] - a->start[s];
+    int faulty = 0, group = a->n_head / a->n_kv_head, n_work = a->n_seq * a->n_kv_head;
+    size_t bytes = CPU_NAME(cpu_attend_bytes)(a);
 #pragma omp parallel num_threads(n_threads)
     {
         struct scratch w = {0};
-        scratch_new(&w, longest, a->d_head);
+        char *base = xaligned(bytes);
+        lay_out(&w, a, base);
+        memset(w.q, 0, (size_t)BLOCK * (size_t)a->d_head * sizeof(float));     /* tiles read whole ROWS */
+        memset(w.p, 0, BLOCK * (size_t)w.s_pad * sizeof(float));
 #pragma omp for schedule(dynamic, 1)
         for (int work = 0; work < n_work; work++) {
             int sequence = work / a->n_kv_head, kv_head = work % a->n_kv_head;
             int n = a->start[sequence + 1] - a->start[sequence];
+            w.faulty = 0;
             load_keys_values(&w, a, a->start[sequence], n, kv_head);
             for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
-                for (int q0 = 0; q0 < n; q0 += BLOCK)
-                    query_block(&w, a, sequence, head, q0, n - q0 < BLOCK ? n - q0 : BLOCK);
-            if (w.faulty) {
+                attend_head(&w, a, sequence, head);
+            if (w.faulty) {                             /* the first sequence is named */
 #pragma omp critical
-                faulty = sequence + 1;
+                faulty = faulty && faulty <= sequence ? faulty : sequence + 1;
             }
         }
-        scratch_free(&w);
+        free(base);
     }
     return faulty;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU backend's table: opening, memory, and the operations of linear.c and the variants. */
+/* The CPU backend's table: opening, memory, and the operations of weight.c, linear.c and the variants. */
 #include "kernels/cpu/cpu.h"
 
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +9,8 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+
+enum { ROWS_AT_ONCE = 1024 };           /* more make no product faster, only activations larger */
 
 void cpu_fail(struct sh_dev *d, const char *format, ...)
 {
@@ -37,15 +38,20 @@ static void close_device(struct sh_dev *d)
     free(d);
 }
 
-static struct sh_dev *open_device(int ordinal, int n_threads, struct sh_err *e)
+static int count(struct sh_err *e)
 {
-    if (ordinal != 0) {
-        sh_misused(e, "backend cpu: --device %d: there is only device 0", ordinal);
+    (void)e;
+    return 1;
+}
+
+static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
+{
+    if (o->ordinal != 0) {
+        sh_misused(e, "backend cpu: --device %d: there is only device 0", o->ordinal);
         return NULL;
     }
     struct sh_dev *d = xcalloc(1, sizeof *d);
-    d->n_threads = n_threads;
-    omp_set_num_threads(n_threads);     /* oneDNN takes its number from OpenMP */
+    d->n_threads = o->n_threads;
     d->kernels = cpu_kernels_pick();
     d->native_bf16 = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
     if (dnnl_engine_create(&d->engine, dnnl_cpu, 0) ||
@@ -83,6 +89,8 @@ static void props(const struct sh_dev *d, struct sh_props *out)
              d->n_threads == 1 ? "" : "s");
     out->native_bf16 = d->native_bf16;
     out->is_host = 1;
+    out->memory_bytes = out->peak_bytes = 0;
+    out->rows_at_once = ROWS_AT_ONCE;
 }
 
 static void *alloc(struct sh_dev *d, size_t bytes, struct sh_err *e)
@@ -106,22 +114,39 @@ static void copy(struct sh_dev *d, void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
+static void embed(struct sh_dev *d, const struct sh_embed *a)
+{
+    if (!d->failed)
+        d->kernels->embed(a, d->n_threads);
+}
+
 static void norm(struct sh_dev *d, const struct sh_norm *a)
 {
     if (!d->failed)
         d->kernels->norm(a, d->n_threads);
 }
 
-/* Both dense: the residual stream and the operand made of it. */
 static void cast(struct sh_dev *d, struct sh_mat out, struct sh_mat x)
 {
-    size_t n = (size_t)x.rows * (size_t)x.cols;
-    if (d->failed)
-        return;
-    if (out.type == SH_BF16)
-        d->kernels->round_bf16(out.at, x.at, SH_F32, n, d->n_threads);
-    else
-        d->kernels->widen(out.at, x.at, SH_F32, n, d->n_threads);
+    if (!d->failed)
+        d->kernels->convert(out, x, d->n_threads);
+}
+
+static void rotary(struct sh_dev *d, const struct sh_rotary *a)
+{
+    if (!d->failed)
+        d->kernels->rotary(a, d->n_threads);
+}
+
+static void gate(struct sh_dev *d, const struct sh_gate *a)
+{
+    if (!d->failed)
+        d->kernels->gate(a, d->n_threads);
+}
+
+static size_t attend_bytes(const struct sh_dev *d, const struct sh_attend *a)
+{
+    return (size_t)d->n_threads * d->kernels->attend_bytes(a);
 }
 
 static void attend(struct sh_dev *d, const struct sh_attend *a)
@@ -144,6 +169,7 @@ const struct sh_backend sh_backend_cpu = {
     .abi = SH_BACKEND_ABI,
     .name = "cpu",
     .summary = "oneDNN products and our own attention, OpenMP threads",
+    .count = count,
     .open = open_device,
     .close = close_device,
     .props = props,
@@ -153,9 +179,14 @@ const struct sh_backend sh_backend_cpu = {
     .get = copy,
     .weight = cpu_weight,
     .drop = cpu_drop,
+    .attend_bytes = attend_bytes,
+    .linear_bytes = cpu_linear_bytes,
+    .embed = embed,
     .linear = cpu_linear,
     .norm = norm,
     .cast = cast,
+    .rotary = rotary,
+    .gate = gate,
     .attend = attend,
     .sync = sync,
 };

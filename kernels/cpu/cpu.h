@@ -21,20 +21,29 @@ struct sh_dev {
     const struct cpu_kernels *kernels;  /* the variant picked for this machine               */
     int n_threads;
     int native_bf16;                    /* bf16 products run as bf16; else as f32 of the same values */
-    struct cpu_scratch widened, product;    /* bf16 x and out as f32, when bf16 is not native */
+    struct cpu_scratch widened, product;    /* 16-bit x and out as f32, where the type is not native */
     int failed;
     struct sh_err error;                /* the first failure                                 */
 };
 
 extern const struct sh_backend sh_backend_cpu;
 
+/* What oneDNN computes with when operands have this type: f32 where it has no products of the type. */
+static inline enum sh_type cpu_computed(const struct sh_dev *d, enum sh_type type)
+{
+    return type == SH_BF16 && d->native_bf16 ? SH_BF16 : SH_F32;
+}
+
 /* Keep the first failure. */
 void cpu_fail(struct sh_dev *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* linear.c */
+/* weight.c: beside the operations of another thread, too */
 struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
                              enum sh_type to, struct sh_err *e);
 void cpu_drop(struct sh_dev *d, struct sh_weight *w);
+
+/* linear.c */
+size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int cols, enum sh_type type);
 void cpu_linear(struct sh_dev *d, const struct sh_linear *a);
 
 #endif

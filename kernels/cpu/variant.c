@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Picks the instruction set at run time. */
+/* Picks the instruction set at run time. What is asked for here is what local.mk compiles with. */
 #include "kernels/cpu/variant.h"
+
+#ifdef SH_X86_VARIANTS
+int cpu_runs_avx2(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+}
+
+int cpu_runs_avx512(void)
+{
+    return cpu_runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+}
+#endif
 
 const struct cpu_kernels *cpu_kernels_pick(void)
 {
 #ifdef SH_X86_VARIANTS
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    if (cpu_runs_avx512())
         return &cpu_kernels_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
+    if (cpu_runs_avx2())
         return &cpu_kernels_avx2;
 #endif
     return &cpu_kernels_base;

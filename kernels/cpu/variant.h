@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of the CPU backend that are worth more than one instruction set. attend.c and rows.c
- * are compiled once per variant with CPU_VARIANT set (base, avx2, avx512), each exporting one table. */
+/* The loops of the CPU backend that are worth more than one instruction set. The sources listed as
+ * cpu_variant_sources are compiled once per variant with CPU_VARIANT set (base, avx2, avx512); table.c
+ * among them exports the variant's one table. */
 #ifndef SH_KERNELS_CPU_VARIANT_H
 #define SH_KERNELS_CPU_VARIANT_H
 
@@ -10,26 +11,42 @@ struct cpu_kernels {
     const char *name;
     /* 0, or 1 + the number of a sequence with scores that are no numbers */
     int (*attend)(const struct sh_attend *a, int n_threads);
+    size_t (*attend_bytes)(const struct sh_attend *a);                  /* that each thread takes  */
+    void (*embed)(const struct sh_embed *a, int n_threads);
     void (*norm)(const struct sh_norm *a, int n_threads);
-    void (*widen)(float *to, const void *from, enum sh_type type, size_t n, int n_threads);
-    void (*round_bf16)(uint16_t *to, const void *from, enum sh_type type, size_t n, int n_threads);
+    void (*rotary)(const struct sh_rotary *a, int n_threads);
+    void (*gate)(const struct sh_gate *a, int n_threads);
+    void (*convert)(struct sh_mat to, struct sh_mat from, int n_threads);   /* from any type to any */
+    /* Each number as it is after a visit to a 16-bit type. */
+    void (*snap)(float *x, enum sh_type type, size_t n, int n_threads);
 };
 
 extern const struct cpu_kernels cpu_kernels_base;
 #ifdef SH_X86_VARIANTS
 extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512;
+
+/* Whether this machine has the instructions. */
+int cpu_runs_avx2(void);
+int cpu_runs_avx512(void);
 #endif
 
 /* The best variant that this machine runs. */
 const struct cpu_kernels *cpu_kernels_pick(void);
 
-/* Each variant of attend.c and rows.c: the name with the variant's suffix. */
+/* A function of a variant: its name with the variant's suffix. */
 #define CPU_PASTE_(a, b) a##_##b
 #define CPU_PASTE(a, b) CPU_PASTE_(a, b)
 #define CPU_NAME(a) CPU_PASTE(a, CPU_VARIANT)
 
-#ifdef CPU_VARIANT
-int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads);      /* attend.c, for the table in rows.c */
+#ifdef CPU_VARIANT                      /* for the table */
+int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads);
+size_t CPU_NAME(cpu_attend_bytes)(const struct sh_attend *a);
+void CPU_NAME(cpu_embed)(const struct sh_embed *a, int n_threads);
+void CPU_NAME(cpu_norm)(const struct sh_norm *a, int n_threads);
+void CPU_NAME(cpu_rotary)(const struct sh_rotary *a, int n_threads);
+void CPU_NAME(cpu_gate)(const struct sh_gate *a, int n_threads);
+void CPU_NAME(cpu_convert)(struct sh_mat to, struct sh_mat from, int n_threads);
+void CPU_NAME(cpu_snap)(float *x, enum sh_type type, size_t n, int n_threads);
 #endif
 
 #endif

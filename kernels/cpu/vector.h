@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What attend.c and rows.c share: the vector type of the variant and an exponential that the
- * compiler can vectorise on any instruction set. */
+/* The vector type of the variant, and functions that the compiler can vectorise on any instruction set. */
 #ifndef SH_KERNELS_CPU_VECTOR_H
 #define SH_KERNELS_CPU_VECTOR_H
 
@@ -25,6 +24,27 @@ static inline float exp_of_negative(float x)
     y = y * (r * r) + r + 1.0f;
     float scaled = sh_from_bits(sh_bits(y) + (sh_bits(shifted) << 23));
     return x < -87.0f ? 0.0f : scaled;
+}
+
+/* tanh(x) to 2 units in the last place. The polynomial for small x (Cephes' tanhf) keeps the digits that
+ * 1 - exp(-2 x) would lose. */
+static inline float tanh_of(float x)
+{
+    float size = fabsf(x), e = exp_of_negative(-2.0f * size), z = x * x;
+    float y = -5.70498872745e-3f;
+    y = y * z + 2.06390887954e-2f;
+    y = y * z - 5.37397155531e-2f;
+    y = y * z + 1.33314422036e-1f;
+    y = y * z - 3.33332819422e-1f;
+    float small = x + x * (z * y), large = copysignf((1.0f - e) / (1.0f + e), x);
+    return size < 0.625f ? small : large;
+}
+
+/* 1 / (1 + exp(-x)) */
+static inline float logistic(float x)
+{
+    float e = exp_of_negative(-fabsf(x));
+    return (x < 0 ? e : 1.0f) / (1.0f + e);
 }
 
 #endif

@@ -10,3 +10,12 @@ libbase_a_SOURCES = \
 	%D%/progress.c %D%/progress.h \
 	%D%/rng.c %D%/rng.h \
 	%D%/score.h
+
+# What runs over every row of attention; sums keep their order, so that they are the same everywhere.
+noinst_LIBRARIES += librows.a
+librows_a_SOURCES = \
+	%D%/clones.h \
+	%D%/row_bits.c %D%/row_bits.h \
+	%D%/row_figures.c %D%/row_figures.h
+librows_a_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
+	-fno-math-errno -fno-trapping-math -ffp-contract=off

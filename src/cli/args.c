@@ -17,7 +17,8 @@ const struct sh_opt sh_common_opts[] = {
     {"verbose", SH_OPT_FLAG, offsetof(struct sh_common, verbose), NULL, "say what is being done", 0, 0, 'v'},
     {"threads", SH_OPT_INT, offsetof(struct sh_common, threads), "N", "processor threads (default: all)", 1, 4096, 0},
     {"backend", SH_OPT_TEXT, offsetof(struct sh_common, backend), "NAME", "auto, cpu or cuda (default: auto)", 0, 0, 0},
-    {"device", SH_OPT_INT, offsetof(struct sh_common, device), "N", "which device (default: 0)", 0, 255, 0},
+    {"device", SH_OPT_DEVICES, offsetof(struct sh_common, device), "N,...",
+     "which devices share the work: numbers from 0, or all\n(default: 0)", 0, 0, 0},
     {"seed", SH_OPT_INT, offsetof(struct sh_common, seed), "N", "seed of everything random (default: 0)", 0, 9e15, 0},
     {"help", SH_OPT_FLAG, offsetof(struct sh_common, help), NULL, "this text", 0, 0, 'h'},
     {0}};
@@ -89,6 +90,26 @@ static int bytes(const char *what, const char *text, size_t *to, struct sh_err *
     return 0;
 }
 
+static int devices(const char *what, const char *text, struct sh_ordinals *to, struct sh_err *e)
+{
+    struct sh_ordinals found = {.all = !strcmp(text, "all")};
+    char *copy = xstrdup(text), *at = found.all ? NULL : copy, *item;
+    int bad = 0;
+    while (!bad && (item = strsep(&at, ","))) {
+        long long ordinal = 0;
+        bad = whole(what, item, 0, SH_MAX_ORDINAL, &ordinal, e);
+        for (int i = 0; i < found.n && !bad; i++)
+            if (found.at[i] == (int)ordinal)
+                bad = sh_misused(e, "%s: %s names device %lld twice", what, text, ordinal);
+        if (!bad)
+            found.at[found.n++] = (int)ordinal;
+    }
+    free(copy);
+    if (!bad)
+        *to = found;
+    return bad;
+}
+
 static int store(const struct sh_opt *o, void *into, const char *value, struct sh_err *e)
 {
     char what[64];
@@ -101,6 +122,7 @@ static int store(const struct sh_opt *o, void *into, const char *value, struct s
     case SH_OPT_TEXT: *(const char **)field = value; return 0;
     case SH_OPT_BYTES: return bytes(what, value, field, e);
     case SH_OPT_LIST: push(field, value); return 0;
+    case SH_OPT_DEVICES: return devices(what, value, field, e);
     }
     return 0;
 }

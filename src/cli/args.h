@@ -17,12 +17,20 @@ enum sh_opt_kind {
     SH_OPT_REAL,                        /* double, in [min, max]                                  */
     SH_OPT_TEXT,                        /* const char *                                           */
     SH_OPT_BYTES,                       /* size_t: a number with k, M, G (binary)                 */
-    SH_OPT_LIST                         /* struct sh_list of const char *                         */
+    SH_OPT_LIST,                        /* struct sh_list of const char *                         */
+    SH_OPT_DEVICES                      /* struct sh_ordinals: "all", or numbers with commas      */
 };
 
 struct sh_list {
     const char **at;
     int n;
+};
+
+enum { SH_MAX_ORDINAL = 255 };
+
+struct sh_ordinals {                    /* of devices, each at most once, in the order given      */
+    int n, all;                         /* neither: nothing was said, which means device 0        */
+    int at[SH_MAX_ORDINAL + 1];
 };
 
 struct sh_opt {
@@ -38,8 +46,9 @@ struct sh_opt {
 /* What every command takes. */
 struct sh_common {
     int json, csv, quiet, verbose, help;
-    long long threads, device, seed;
+    long long threads, seed;
     const char *backend;
+    struct sh_ordinals device;
     const char *line;                   /* the command as it was typed, words quoted where needed */
 };
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/backend.h"
 #include "src/base/mem.h"
+#include "src/cli/backends.h"
 #include "src/cli/commands.h"
 #include "src/cli/describe.h"
 #include "src/model/model.h"
@@ -142,25 +142,8 @@ static int info_model(const char *folder, const struct sh_common *common, struct
 
 static int info_backends(const struct sh_common *common, struct sh_err *e)
 {
-    static const char *const names[] = {"cpu", "cuda"};
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "backends", "backends");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct sh_err why;
-        struct sh_props props = {.chip = ""};
-        const struct sh_backend *b = sh_backend_find(names[i], &why);
-        struct sh_dev *d = b ? b->open(0, (int)common->threads, &why) : NULL;
-        if (d)
-            b->props(d, &props);
-        sh_out_item(o);
-        sh_out_text(o, "backend", "backend", names[i]);
-        sh_out_bool(o, "usable", "usable", d != NULL);
-        sh_out_bool(o, "native_bf16", "native bf16", props.native_bf16);
-        sh_out_text(o, "state", "state", d ? props.chip : why.text);
-        if (d)
-            b->close(d);
-    }
-    sh_out_end(o);
+    sh_describe_backends(o, (int)common->threads);
     int bad = sh_out_write(o, sh_common_format(common), stdout, e);
     sh_out_free(o);
     return bad;

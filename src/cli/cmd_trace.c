@@ -8,6 +8,7 @@
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
 #include "src/cli/describe.h"
+#include "src/cli/devices.h"
 #include "src/tracer/sweep.h"
 #include "src/tracer/texts.h"
 
@@ -15,7 +16,7 @@ struct trace_args {
     const char *model, *db, *jsonl, *field, *tokens, *layers, *record, *codec, *vectors, *dtype, *recent, *split;
     struct sh_list text, alpha;
     long long length, count, window;
-    size_t memory;
+    size_t memory, device_memory;
     int random_weights;
 };
 
@@ -35,9 +36,11 @@ static const struct sh_opt opts[] = {
     {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8: one byte, at most 4 % off, from 1e-8 to 1 (default)\n"
      "f16, f32: exact to the format", 0, 0, 0},
     {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "record queries, keys, values too: any of q, k, v", 0, 0, 0},
-    {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default) or bf16", 0, 0, 0},
+    {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"memory", SH_OPT_BYTES, F(memory), "BYTES", "hidden states above this are kept in a temporary file\n"
      "beside the store (default: half of the memory)", 0, 0, 0},
+    {"device-memory", SH_OPT_BYTES, F(device_memory), "BYTES", "what may be taken of each device\n"
+     "(default: what is free)", 0, 0, 0},
     {"random-weights", SH_OPT_FLAG, F(random_weights), NULL, "fresh weights from --seed instead of the trained ones:\n"
      "the untrained control", 0, 0, 0},
     {"alpha", SH_OPT_LIST, F(alpha), "A...", "summary: thresholds row, K/t, split or a number\n"
@@ -71,15 +74,14 @@ static void release(void *args)
 struct trace {
     const struct trace_args *a;
     const struct sh_common *common;
-    const struct sh_backend *backend;
-    struct sh_dev *device;
-    struct sh_props props;
+    struct sh_devices devices;
     struct sh_model *model;
     struct sh_tokenizer *tokenizer;
     struct sh_texts texts;
     struct sh_sweep sweep;
+    struct sh_sweep_needs needs;
     struct sh_trace_run run;
-    char *statistics, *weights, *folder;
+    char *chips, *statistics, *weights, *folder;
     unsigned char *done;
     struct sh_store *store;
 };
@@ -135,7 +137,8 @@ static int repeats_a_letter(const char *word)
 
 static int read_options(struct trace *t, const struct sh_list *positional, struct sh_err *e)
 {
-    static const char *const types[] = {"f32", "bf16", NULL};
+    static const char *const types[] = {"f32", "bf16", "f16", NULL};
+    static const enum sh_type type_of[] = {SH_F32, SH_BF16, SH_F16};
     const struct trace_args *a = t->a;
     if (positional->n)
         return sh_misused(e, "trace: \"%s\" is no option", positional->at[0]);
@@ -153,7 +156,7 @@ static int read_options(struct trace *t, const struct sh_list *positional, struc
         return sh_misused(e, "--vectors: \"%s\", expected some of q, k, v, each at most once", a->vectors);
     t->run.record = t->sweep.record.record = (enum sh_record)record;
     t->run.codec = t->sweep.record.codec = (enum sh_codec)codec;
-    t->sweep.dtype = type ? SH_BF16 : SH_F32;
+    t->sweep.dtype = type_of[type];
     return read_statistics(t, t->run.record, &t->sweep.record.statistics, e);
 }
 
@@ -238,8 +241,8 @@ static void describe_run(struct trace *t)
         .n_kv_head = c->n_kv_head, .d_head = c->d_head, .d_model = c->d_model, .n_vocab = c->n_vocab,
         .max_pos = c->max_pos};
     t->run.program = PACKAGE_VERSION;
-    t->run.backend = t->backend->name;
-    t->run.device = t->props.chip;
+    t->run.backend = t->devices.backend->name;
+    t->run.device = t->chips;
     t->run.dtype = t->a->dtype;
     t->run.vectors = t->a->vectors;
     t->run.statistics = t->statistics;
@@ -249,15 +252,35 @@ static void describe_run(struct trace *t)
     t->run.seed = t->common->seed;
 }
 
-static void say_needs(const struct trace *t)
+static int say_needs(struct trace *t, struct sh_err *e)
 {
-    struct sh_sweep_needs n;
+    const struct sh_sweep_needs *n = &t->needs;
     const double mib = 1 << 20;
-    sh_sweep_needs(&t->sweep, &n);
-    if (t->common->verbose || (n.spills && !t->common->quiet))
+    if (sh_sweep_needs(&t->sweep, &t->needs, e))
+        return -1;
+    if (t->common->verbose || (n->spills && !t->common->quiet))
         fprintf(stderr, "shears: %s; one layer %.1f MiB, activations %.1f MiB, hidden states %.1f MiB%s\n",
-                t->props.chip, (double)n.layer_bytes / mib, (double)n.activation_bytes / mib,
-                (double)n.hidden_bytes / mib, n.spills ? " in a temporary file" : "");
+                t->chips, (double)n->layer_bytes / mib, (double)n->activation_bytes / mib,
+                (double)n->hidden_bytes / mib, n->spills ? " in a temporary file" : "");
+    if (n->device_bytes && t->common->verbose)
+        fprintf(stderr, "shears: %.1f MiB of device memory: %d layer%s, %d tokens at once\n",
+                (double)n->device_bytes / mib, n->layers_at_once, n->layers_at_once == 1 ? "" : "s", n->rows);
+    return 0;
+}
+
+/* What was said to be needed of a device beside what the fullest one gave; nothing on the CPU. */
+static void report_device_memory(struct sh_out *o, const struct trace *t)
+{
+    size_t peak = 0;
+    for (int i = 0; i < t->devices.n; i++) {
+        struct sh_props p;
+        t->devices.backend->props(t->devices.at[i], &p);
+        peak = p.peak_bytes > peak ? p.peak_bytes : peak;
+    }
+    if (!t->needs.device_bytes)
+        return;
+    sh_out_int(o, "device_needs_bytes", "device needs bytes", (long long)t->needs.device_bytes);
+    sh_out_int(o, "device_peak_bytes", "device peak bytes", (long long)peak);
 }
 
 static char *folder_of(const char *path)
@@ -278,8 +301,9 @@ static int sweep(struct trace *t, int run, struct sh_err *e)
     for (int i = 0; i < t->texts.n; i++)
         tokens += t->texts.sequence[i].n_tokens;
     sh_progress_begin(&progress, "tracing", "token-layers", tokens * (t->sweep.last_layer + 1), t->common->quiet);
-    t->sweep.backend = t->backend;
-    t->sweep.device = t->device;
+    t->sweep.backend = t->devices.backend;
+    t->sweep.device = t->devices.at;
+    t->sweep.n_device = t->devices.n;
     t->sweep.model = t->model;
     t->sweep.model_path = t->a->model;
     t->sweep.sequence = t->texts.sequence;
@@ -289,7 +313,8 @@ static int sweep(struct trace *t, int run, struct sh_err *e)
     t->sweep.memory_bytes = t->a->memory;
     t->sweep.spill_folder = t->folder = folder_of(t->a->db);
     t->sweep.progress = &progress;
-    say_needs(t);
+    if (say_needs(t, e))
+        return -1;
     if (!(t->sweep.writer = sh_writer_begin(t->store, run, (size_t)256 << 20, e)))
         return -1;
     double began = sh_now_s();
@@ -331,6 +356,7 @@ static int report(struct trace *t, int run, struct sh_err *e)
         if (runs[i].id == run)
             bad = sh_describe_run(o, t->store, &runs[i], e);
     sh_out_int(o, "peak_memory_bytes", "peak memory bytes", peak_memory());
+    report_device_memory(o, t);
     sh_out_text(o, "db", "store", t->a->db);
     if (!bad)
         bad = sh_out_write(o, sh_common_format(t->common), stdout, e);
@@ -377,8 +403,8 @@ static void close_all(struct trace *t)
     sh_sequences_free(t->texts.sequence, t->texts.n);
     sh_tokenizer_free(t->tokenizer);
     sh_model_close(t->model);
-    if (t->backend)
-        t->backend->close(t->device);
+    sh_devices_close(&t->devices);
+    free(t->chips);
     free(t->statistics);
     free(t->weights);
     free(t->folder);
@@ -390,13 +416,11 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     struct trace t = {.a = args, .common = common};
     int bad = read_options(&t, positional, e);
     if (!bad)
-        bad = !(t.backend = sh_backend_find(common->backend, e));
+        bad = sh_devices_open(&t.devices, common, t.a->device_memory, e);   /* before reading much in vain */
     if (!bad)
         bad = open_model(&t, e) || read_texts(&t, e);
-    if (!bad)
-        bad = !(t.device = t.backend->open((int)common->device, (int)common->threads, e));
     if (!bad) {
-        t.backend->props(t.device, &t.props);
+        t.chips = sh_devices_chips(&t.devices);
         bad = record(&t, e);
     }
     close_all(&t);

@@ -6,18 +6,31 @@
 
 #include "kernels/backend.h"
 #include "src/base/num.h"
+#include "src/model/rope.h"
 
-enum sh_norm_kind { SH_NORM_LAYER, SH_NORM_RMS };
-enum sh_norm_place { SH_NORM_PRE, SH_NORM_POST };   /* before each block, or after its sum        */
+enum sh_norm_place {
+    SH_NORM_PRE,                /* in front of each block                                         */
+    SH_NORM_POST,               /* after each block's residual sum                                */
+    SH_NORM_BOTH                /* in front of each block, and of what it adds to the sum         */
+};
 enum sh_pos_kind { SH_POS_LEARNED, SH_POS_ROTARY, SH_POS_ALIBI, SH_POS_NONE };
 
 enum sh_arch_flag {
     SH_TIED_HEAD = 1,           /* the output head is the token embedding                         */
-    SH_HAS_BIAS = 2,            /* linear layers have biases                                      */
+    SH_HAS_BIAS = 2,            /* linear layers have biases; in families that decide on each kind,
+                                 * q, k and v have them, and the next two count for the others    */
     SH_HAS_NORM_AFFINE = 4,     /* norms have weights (and biases)                                */
     SH_HAS_FINAL_NORM = 8,      /* a norm after the last layer                                    */
-    SH_HAS_PROJECTION = 16      /* d_embed != d_model: projections before and after the layers    */
+    SH_HAS_PROJECTION = 16,     /* d_embed != d_model: projections before and after the layers    */
+    SH_HAS_OUT_BIAS = 32,       /* the product after attention has a bias                         */
+    SH_HAS_MLP_BIAS = 64,       /* those of the feed-forward block have                           */
+    SH_GATED = 128,             /* feed-forward: act(gate x) * (up x), in place of act(up x)      */
+    SH_PARALLEL = 256,          /* both blocks of a layer read the layer's input                  */
+    SH_NORM_PLUS_ONE = 512,     /* the weights of norms are stored less 1                         */
+    SH_HAS_QK_NORM = 1024       /* queries and keys are normed head by head, before they turn     */
 };
+
+enum { SH_MOST_LAYERS = 10048 };            /* a multiple of 64                                   */
 
 struct sh_arch {
     int n_layer, n_head, n_kv_head;         /* query head h uses KV head h / (n_head / n_kv_head) */
@@ -30,8 +43,27 @@ struct sh_arch {
     enum sh_pos_kind pos;
     enum sh_type type;                      /* as declared; each tensor has its own               */
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
+    float softcap, head_softcap;            /* of scores and of logits, see sh_attend; 0: none    */
+    float embed_scale;                      /* of the token embedding                             */
     float init_std;                         /* deviation of fresh weights, for random models      */
+    float rotary_share;                     /* of each head; n_rot = d_head * rotary_share        */
+    int n_rot;                              /* elements of a head that turn                       */
+    struct sh_rope rope, local_rope;        /* local_rope: of windowed layers, if its base is set */
+    int window;                             /* 0: no layer has one                                */
+    uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: it sees all keys in spite of it    */
+    int n_expert, n_expert_used, d_expert;  /* 0: the feed-forward layers are plain; d_expert:
+                                             * width of one expert                                */
     unsigned flags;                         /* enum sh_arch_flag                                  */
 };
+
+/* How many keys a query of the layer sees, its own included; 0: all. */
+int sh_arch_window(const struct sh_arch *a, int layer);
+void sh_arch_see_all(struct sh_arch *a, int layer);
+
+/* How the layer's queries and keys turn. */
+const struct sh_rope *sh_arch_rope(const struct sh_arch *a, int layer);
+
+/* ALiBi: the slope of a head. */
+float sh_arch_slope(const struct sh_arch *a, int head);
 
 #endif

@@ -21,20 +21,18 @@ struct sh_config {
     json_t *root;
 };
 
-struct word { const char *name; int value; };
-
-static const struct word acts[] = {
+static const struct sh_word acts[] = {
     {"relu", SH_ACT_RELU}, {"gelu", SH_ACT_GELU}, {"gelu_python", SH_ACT_GELU},
     {"gelu_new", SH_ACT_GELU_TANH}, {"gelu_fast", SH_ACT_GELU_TANH},
     {"gelu_pytorch_tanh", SH_ACT_GELU_TANH}, {"gelu_accurate", SH_ACT_GELU_TANH},
-    {"linear", SH_ACT_NONE}, {NULL, 0}};
+    {"silu", SH_ACT_SILU}, {"swish", SH_ACT_SILU}, {"linear", SH_ACT_NONE}, {NULL, 0}};
 
-static const struct word types[] = {
+static const struct sh_word types[] = {
     {"float32", SH_F32}, {"float16", SH_F16}, {"bfloat16", SH_BF16}, {"torch.float32", SH_F32},
     {"torch.float16", SH_F16}, {"torch.bfloat16", SH_BF16}, {NULL, 0}};
 
 #define FAMILY_ADDRESS(name) &sh_family_##name,
-static const struct sh_family *const families[] = {SH_FAMILIES(FAMILY_ADDRESS) NULL};
+const struct sh_family *const sh_families[] = {SH_FAMILIES(FAMILY_ADDRESS) NULL};
 #undef FAMILY_ADDRESS
 
 static int known(const char *const *list, const char *word)
@@ -45,15 +43,47 @@ static int known(const char *const *list, const char *word)
     return 0;
 }
 
+/* The value at a path of keys and indices. */
+static json_t *find_below(json_t *v, const char *path)
+{
+    while (v) {
+        size_t n = strcspn(path, ".");
+        char *end;
+        if (json_is_array(v)) {
+            size_t i = strtoul(path, &end, 10);
+            v = end == path + n ? json_array_get(v, i) : NULL;
+        } else {
+            char key[128];
+            snprintf(key, sizeof key, "%.*s", (int)n, path);
+            v = n < sizeof key ? json_object_get(v, key) : NULL;
+        }
+        if (!path[n])
+            return v;
+        path += n + 1;
+    }
+    return NULL;
+}
+
+/* What a model of text and pictures says of its text counts before what it says of both. */
+static json_t *find(const struct sh_config *c, const char *path)
+{
+    json_t *text = find_below(json_object_get(c->root, "text_config"), path);
+    return text ? text : find_below(c->root, path);
+}
+
 /* Absent and null are the same. */
 static json_t *value_of(const struct sh_config *c, const char *key)
 {
-    json_t *v = json_object_get(c->root, key);
+    json_t *v = find(c, key);
     return json_is_null(v) ? NULL : v;
 }
 
-static int refuse(const struct sh_config *c, const char *key, const char *expected,
-                  struct sh_err *e)
+int sh_config_has(const struct sh_config *c, const char *key)
+{
+    return find(c, key) != NULL;
+}
+
+int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e)
 {
     char *found = json_dumps(value_of(c, key), JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
     sh_fail(e, "%s: key '%s': found %.80s, expected %s", c->path, key, found ? found : "nothing",
@@ -62,19 +92,24 @@ static int refuse(const struct sh_config *c, const char *key, const char *expect
     return -1;
 }
 
-int sh_config_count(const struct sh_config *c, const char *key, int max, int *out, struct sh_err *e)
+int sh_config_at_least(const struct sh_config *c, const char *key, int min, int max, int *out, struct sh_err *e)
 {
     json_t *v = value_of(c, key);
     if (!v)
         return 0;
-    if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > max) {
-        char *expected = xasprintf("a whole number from 1 to %d", max);
-        refuse(c, key, expected, e);
+    if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max) {
+        char *expected = xasprintf("a whole number from %d to %d", min, max);
+        sh_config_refuse(c, key, expected, e);
         free(expected);
         return -1;
     }
     *out = (int)json_integer_value(v);
     return 0;
+}
+
+int sh_config_count(const struct sh_config *c, const char *key, int max, int *out, struct sh_err *e)
+{
+    return sh_config_at_least(c, key, 1, max, out, e);
 }
 
 int sh_config_real(const struct sh_config *c, const char *key, double max, float *out,
@@ -86,7 +121,7 @@ int sh_config_real(const struct sh_config *c, const char *key, double max, float
     double x = json_number_value(v);
     if (!json_is_number(v) || !(x >= 0) || x > max) {
         char *expected = xasprintf("a number from 0 to %g", max);
-        refuse(c, key, expected, e);
+        sh_config_refuse(c, key, expected, e);
         free(expected);
         return -1;
     }
@@ -100,7 +135,7 @@ int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct 
     if (!v)
         return 0;
     if (!json_is_boolean(v))
-        return refuse(c, key, "true or false", e);
+        return sh_config_refuse(c, key, "true or false", e);
     *out = json_is_true(v);
     return 0;
 }
@@ -111,19 +146,19 @@ int sh_config_word(const struct sh_config *c, const char *key, const char **out,
     if (!v)
         return 0;
     if (!json_is_string(v))
-        return refuse(c, key, "a string", e);
+        return sh_config_refuse(c, key, "a string", e);
     *out = json_string_value(v);
     return 0;
 }
 
-static int read_choice(const struct sh_config *c, const char *key, const struct word *words,
-                       int *out, struct sh_err *e)
+int sh_config_choice(const struct sh_config *c, const char *key, const struct sh_word *words, int *out,
+                     struct sh_err *e)
 {
     const char *word = NULL;
     if (sh_config_word(c, key, &word, e))
         return -1;
     char expected[256] = "one of";
-    for (const struct word *w = words; word && w->name; w++) {
+    for (const struct sh_word *w = words; word && w->name; w++) {
         if (!strcmp(w->name, word)) {
             *out = w->value;
             return 0;
@@ -131,7 +166,7 @@ static int read_choice(const struct sh_config *c, const char *key, const struct 
         size_t used = strlen(expected);
         snprintf(expected + used, sizeof expected - used, " %s", w->name);
     }
-    return word ? refuse(c, key, expected, e) : 0;
+    return word ? sh_config_refuse(c, key, expected, e) : 0;
 }
 
 static int read_key(const struct sh_config *c, const struct sh_key *k, struct sh_arch *a,
@@ -139,7 +174,7 @@ static int read_key(const struct sh_config *c, const struct sh_key *k, struct sh
 {
     void *field = (char *)a + k->field;
     const char *key = k->json[0];
-    for (int i = 0; i < 3 && k->json[i]; i++)
+    for (int i = 0; i < SH_MOST_NAMES && k->json[i]; i++)
         if (value_of(c, k->json[i])) {
             key = k->json[i];
             break;
@@ -153,18 +188,20 @@ static int read_key(const struct sh_config *c, const struct sh_key *k, struct sh
     case SH_KEY_REAL:
         return sh_config_real(c, key, k->max, field, e);
     case SH_KEY_FLAG:
+        if (!value_of(c, key))
+            return 0;
         choice = (a->flags & k->flag) != 0;
         result = sh_config_flag(c, key, &choice, e);
         a->flags = choice ? a->flags | k->flag : a->flags & ~k->flag;
         return result;
     case SH_KEY_ACT:
         choice = (int)*(enum sh_act *)field;
-        result = read_choice(c, key, acts, &choice, e);
+        result = sh_config_choice(c, key, acts, &choice, e);
         *(enum sh_act *)field = (enum sh_act)choice;
         return result;
     case SH_KEY_TYPE:
         choice = (int)*(enum sh_type *)field;
-        result = read_choice(c, key, types, &choice, e);
+        result = sh_config_choice(c, key, types, &choice, e);
         *(enum sh_type *)field = (enum sh_type)choice;
         return result;
     }
@@ -175,7 +212,7 @@ static const char *key_for(const struct sh_config *c, const struct sh_family *f,
 {
     const char *name = "?";
     for (const struct sh_key *k = f->keys; k->json[0]; k++)
-        for (int i = 2; k->field == field && k->kind == SH_KEY_COUNT && i >= 0; i--)
+        for (int i = SH_MOST_NAMES - 1; k->field == field && k->kind == SH_KEY_COUNT && i >= 0; i--)
             if (k->json[i] && (value_of(c, k->json[i]) || i == 0))
                 name = k->json[i];
     return name;
@@ -200,6 +237,11 @@ static int complete(const struct sh_config *c, const struct sh_family *f, struct
                        c->path, heads, a->n_head, a->d_head, MAX_WIDTH);
     a->d_embed = a->d_embed ? a->d_embed : a->d_model;
     a->scale = a->scale > 0 ? a->scale : 1 / sqrtf((float)a->d_head);
+    a->embed_scale = a->embed_scale > 0 ? a->embed_scale : 1;
+    a->n_rot = a->pos == SH_POS_ROTARY ? (int)((float)a->d_head * a->rotary_share) : 0;
+    if (a->pos == SH_POS_ROTARY && (a->n_rot < 2 || a->n_rot % 2 || a->n_rot > a->d_head))
+        return sh_fail(e, "%s: %d of the %d elements of a head turn by their position, expected an even number from 2 "
+                       "on", c->path, a->n_rot, a->d_head);
     return 0;
 }
 
@@ -207,12 +249,12 @@ static int complete(const struct sh_config *c, const struct sh_family *f, struct
 static int refuse_family(const struct sh_config *c, const char *key, struct sh_err *e)
 {
     char expected[512] = "one of these model types:";
-    for (const struct sh_family *const *f = families; *f; f++)
+    for (const struct sh_family *const *f = sh_families; *f; f++)
         for (const char *const *t = (*f)->model_types; *t; t++) {
             size_t used = strlen(expected);
             snprintf(expected + used, sizeof expected - used, " %s", *t);
         }
-    return refuse(c, key, expected, e);
+    return sh_config_refuse(c, key, expected, e);
 }
 
 static int names_any(json_t *list, const struct sh_family *f)
@@ -232,21 +274,21 @@ const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_er
     if (sh_config_word(c, "model_type", &type, e))
         return NULL;
     if (list && !json_is_array(list)) {
-        refuse(c, "architectures", "a list of strings", e);
+        sh_config_refuse(c, "architectures", "a list of strings", e);
         return NULL;
     }
     if (!type && !json_array_size(list)) {
         sh_fail(e, "%s: key 'model_type' is missing", c->path);
         return NULL;
     }
-    for (const struct sh_family *const *f = families; *f; f++) {
+    for (const struct sh_family *const *f = sh_families; *f; f++) {
         if (type && !known((*f)->model_types, type))
             continue;
         if (!json_array_size(list) || names_any(list, *f))
             return *f;
         if (type) {
             char *expected = xasprintf("%s (a causal language model)", (*f)->architectures[0]);
-            refuse(c, "architectures", expected, e);
+            sh_config_refuse(c, "architectures", expected, e);
             free(expected);
             return NULL;
         }
@@ -261,7 +303,7 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
     if (!f)
         return -1;
     if (value_of(c, "quantization_config"))
-        return refuse(c, "quantization_config", "a checkpoint that is not quantised", e);
+        return sh_config_refuse(c, "quantization_config", "a checkpoint that is not quantised", e);
     struct sh_arch a = f->start;
     for (const struct sh_key *k = f->keys; k->json[0]; k++)
         if (read_key(c, k, &a, e))

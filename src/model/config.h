@@ -23,17 +23,45 @@ void sh_config_close(struct sh_config *c);                          /* NULL is f
 const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e);
 
 /* Fields that the family's tables leave 0 are completed: n_kv_head = n_head, d_head = d_model /
- * n_head, d_embed = d_model, scale = 1 / sqrt(d_head). */
+ * n_head, d_embed = d_model, scale = 1 / sqrt(d_head), embed_scale = 1, n_rot = rotary_share of d_head. */
 int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err *e);
 
-/* The value of a key; *out stays as it is when the key is absent or null. -1: wrong type or
+/* A key may lead into objects and lists: "rope_scaling.factor", "layer_types.3".
+ * The value of a key; *out stays as it is when the key is absent or null. -1: wrong type or
  * range. */
 int sh_config_count(const struct sh_config *c, const char *key, int max, int *out,
-                    struct sh_err *e);
+                    struct sh_err *e);                              /* 1 to max                   */
+int sh_config_at_least(const struct sh_config *c, const char *key, int min, int max, int *out, struct sh_err *e);
 int sh_config_real(const struct sh_config *c, const char *key, double max, float *out,
                    struct sh_err *e);
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);
 int sh_config_word(const struct sh_config *c, const char *key, const char **out, struct sh_err *e);
+
+struct sh_word { const char *name; int value; };
+/* One of the words; the list ends with a NULL name. */
+int sh_config_choice(const struct sh_config *c, const char *key, const struct sh_word *words, int *out,
+                     struct sh_err *e);
+
+int sh_config_has(const struct sh_config *c, const char *key);      /* null counts as there       */
+
+/* -1 with "key: found …, expected …". */
+int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e);
+
+/* Rotary scaling: fills `r`, whose base is set, from the first of the objects that is there; without
+ * one it stays plain. The second form knows where LLaMA and its descendants keep it, and lets dynamic
+ * scaling lengthen max_pos, which does not count it. */
+int sh_config_rope(const struct sh_config *c, const char *const *objects, struct sh_arch *a, struct sh_rope *r,
+                   struct sh_err *e);
+int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+
+/* The window from sliding_window; null means none, `fallback` counts where the key is absent. */
+int sh_config_window(const struct sh_config *c, int fallback, struct sh_arch *a, struct sh_err *e);
+
+/* Which layers have it: those that layer_types names or, without it, those of a rule. */
+typedef int sh_layer_rule(int layer, int number);
+int sh_config_windows(const struct sh_config *c, sh_layer_rule *is_local, int number, struct sh_arch *a,
+                      struct sh_err *e);
+int sh_config_layer_types(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e);
 
 const char *sh_config_path(const struct sh_config *c);              /* of the file                */
 const void *sh_config_text(const struct sh_config *c, size_t *bytes); /* the file as it is        */

@@ -40,7 +40,7 @@ static const struct sh_param params[] = {
     {SH_PROJ_OUT, "project_out.weight", SH_DIM_EMBED, SH_DIM_MODEL, SH_HAS_PROJECTION, 0, 0},
     {SH_FINAL_NORM_W, "final_layer_norm.weight", SH_ONE, SH_DIM_MODEL, FINAL, 0, 0},
     {SH_FINAL_NORM_B, "final_layer_norm.bias", SH_ONE, SH_DIM_MODEL, FINAL, 0, 0},
-    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, 1},
+    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
     {SH_ATTN_NORM_W, LAYER "self_attn_layer_norm.weight", SH_ONE, SH_DIM_MODEL, AFFINE, 0, 0},
     {SH_ATTN_NORM_B, LAYER "self_attn_layer_norm.bias", SH_ONE, SH_DIM_MODEL, AFFINE, 0, 0},
     {SH_Q_W, LAYER "self_attn.q_proj.weight", SH_DIM_Q, SH_DIM_MODEL, 0, 0, 0},

@@ -8,6 +8,7 @@
 #include "src/base/mem.h"
 
 struct sh_layer {
+    int index;
     const struct sh_backend *b;
     struct sh_dev *d;
     struct sh_weight *matrix[SH_N_ROLE];
@@ -26,33 +27,45 @@ static float *widened(const struct sh_tensor *t)
     return to;
 }
 
-static int load_vector(struct sh_layer *l, enum sh_role role, const struct sh_tensor *t, struct sh_err *e)
+float *sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, const struct sh_arch *arch, enum sh_role role,
+                       const struct sh_tensor *t, int *bad, struct sh_err *e)
 {
+    *bad = 0;
+    if (!t->at)
+        return NULL;
     size_t bytes = (size_t)t->cols * sizeof(float);
-    float *host = widened(t);
-    l->vector[role] = l->b->alloc(l->d, bytes, e);
-    if (l->vector[role])
-        l->b->put(l->d, l->vector[role], host, bytes);
+    float *host = widened(t), *at;
+    if (sh_role_is_norm(role) && (arch->flags & SH_NORM_PLUS_ONE))
+        for (int i = 0; i < t->cols; i++)
+            host[i] += 1;
+    at = b->alloc(d, bytes, e);
+    if (at)
+        b->put(d, at, host, bytes);
     free(host);
-    return l->vector[role] ? 0 : -1;
+    *bad = !at;
+    return at;
 }
 
 /* What is a matrix is said by the role: a matrix may have one row. */
 static const unsigned char is_matrix[SH_N_ROLE] = {
-    [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_DOWN_W] = 1};
+    [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1,
+    [SH_DOWN_W] = 1};
 
 static int load_role(struct sh_layer *l, struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype,
                      struct sh_err *e)
 {
     struct sh_tensor t;
+    int bad;
     if (sh_model_tensor(m, role, layer, &t, e))
         return -1;
     if (!t.at)
         return 0;
     if (sh_model_check_finite(&t, e))
         return -1;
-    if (!is_matrix[role])
-        return load_vector(l, role, &t, e);
+    if (!is_matrix[role]) {
+        l->vector[role] = sh_layer_vector(l->b, l->d, sh_model_arch(m), role, &t, &bad, e);
+        return bad ? -1 : 0;
+    }
     l->matrix[role] = l->b->weight(l->d, t.at, t.type, t.rows, t.cols, dtype, e);
     return l->matrix[role] ? 0 : sh_err_prefix(e, "%s", t.name);
 }
@@ -61,6 +74,7 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
                                enum sh_type dtype, struct sh_err *e)
 {
     struct sh_layer *l = xcalloc(1, sizeof *l);
+    l->index = layer;
     l->b = b;
     l->d = d;
     int bad = 0;
@@ -85,49 +99,6 @@ void sh_layer_drop(struct sh_layer *l)
     free(l);
 }
 
-static void sizes(const struct sh_arch *a, int rows, enum sh_type dtype, size_t bytes[6])
-{
-    size_t n = (size_t)rows, operand = sh_type_bytes(dtype);
-    size_t q = (size_t)a->n_head * (size_t)a->d_head, kv = (size_t)a->n_kv_head * (size_t)a->d_head;
-    bytes[0] = n * (size_t)a->d_model * operand;
-    bytes[1] = n * q * sizeof(float);
-    bytes[2] = bytes[3] = n * kv * sizeof(float);
-    bytes[4] = n * q * operand;
-    bytes[5] = n * (size_t)a->d_ff * operand;
-}
-
-size_t sh_activations_bytes(const struct sh_arch *arch, int rows, enum sh_type dtype)
-{
-    size_t bytes[6], sum = 0;
-    sizes(arch, rows, dtype, bytes);
-    for (int i = 0; i < 6; i++)
-        sum += bytes[i];
-    return sum;
-}
-
-int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, struct sh_dev *d,
-                       const struct sh_arch *arch, int rows, enum sh_type dtype, struct sh_err *e)
-{
-    *a = (struct sh_activations){.backend = b, .device = d, .arch = arch, .dtype = dtype, .rows = rows};
-    void **part[6] = {&a->x, &a->q, &a->k, &a->v, &a->mixed, &a->up};
-    size_t bytes[6];
-    sizes(arch, rows, dtype, bytes);
-    for (int i = 0; i < 6; i++)
-        if (!(*part[i] = b->alloc(d, bytes[i], e))) {
-            sh_activations_free(a);
-            return -1;
-        }
-    return 0;
-}
-
-void sh_activations_free(struct sh_activations *a)
-{
-    void *part[6] = {a->x, a->q, a->k, a->v, a->mixed, a->up};
-    for (int i = 0; i < 6 && a->backend; i++)
-        a->backend->release(a->device, part[i]);
-    *a = (struct sh_activations){0};
-}
-
 static struct sh_mat dense(void *at, enum sh_type type, int rows, int cols)
 {
     return (struct sh_mat){at, type, rows, cols, (size_t)cols};
@@ -142,56 +113,109 @@ static void linear(const struct sh_layer *l, struct sh_mat out, struct sh_mat x,
     l->b->linear(l->d, &a);
 }
 
-static void norm(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w, enum sh_role bias,
-                 float eps)
+/* out = or, with add, out += the norm of x */
+static void norm(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat out, struct sh_mat x, enum sh_role w,
+                 enum sh_role bias, int add)
 {
-    struct sh_norm a = {.out = out, .x = x, .weight = l->vector[w], .bias = l->vector[bias], .eps = eps};
+    struct sh_norm a = {.out = out, .x = x, .weight = l->vector[w], .eps = c->norm_eps, .kind = c->norm, .add = add};
+    a.bias = bias == SH_N_ROLE ? NULL : l->vector[bias];
     l->b->norm(l->d, &a);
 }
 
-static void attention(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, int n_seq,
+struct sh_attend sh_layer_attend(const struct sh_arch *c, int layer, int rows, enum sh_type dtype)
+{
+    int q = c->n_head * c->d_head, kv = c->n_kv_head * c->d_head;
+    return (struct sh_attend){
+        .q = dense(NULL, SH_F32, rows, q), .k = dense(NULL, SH_F32, rows, kv), .v = dense(NULL, SH_F32, rows, kv),
+        .out = dense(NULL, dtype, rows, q),
+        .n_head = c->n_head, .n_kv_head = c->n_kv_head, .d_head = c->d_head,
+        .window = sh_arch_window(c, layer), .scale = c->scale, .softcap = c->softcap};
+}
+
+static void norm_heads(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat x, enum sh_role w)
+{
+    struct sh_mat heads = dense(x.at, SH_F32, x.rows * (x.cols / c->d_head), c->d_head);
+    norm(l, c, heads, heads, w, SH_N_ROLE, 0);
+}
+
+static void attention(const struct sh_layer *l, struct sh_activations *a, struct sh_mat x, int n_seq,
                       const int *start, const struct sh_tap *tap, int probabilities_only)
 {
-    const struct sh_arch *c = a->arch;
-    int n = x.rows, q_width = c->n_head * c->d_head, kv_width = c->n_kv_head * c->d_head;
-    struct sh_attend attend = {
-        .q = dense(a->q, SH_F32, n, q_width),
-        .k = dense(a->k, SH_F32, n, kv_width),
-        .v = dense(a->v, SH_F32, n, kv_width),
-        .out = dense(probabilities_only ? NULL : a->mixed, a->dtype, n, q_width),
-        .n_head = c->n_head, .n_kv_head = c->n_kv_head, .d_head = c->d_head, .scale = c->scale,
-        .n_seq = n_seq, .start = start, .tap = *tap};
+    struct sh_attend attend = sh_layer_attend(a->arch, l->index, x.rows, a->dtype);
+    attend.q.at = a->q;
+    attend.k.at = a->k;
+    attend.v.at = a->v;
+    attend.out.at = probabilities_only ? NULL : a->mixed;
+    attend.slopes = a->slopes;
+    attend.n_seq = n_seq;
+    attend.start = start;
+    attend.tap = *tap;
     linear(l, attend.q, x, SH_Q_W, SH_Q_B, SH_ACT_NONE, 0);
     linear(l, attend.k, x, SH_K_W, SH_K_B, SH_ACT_NONE, 0);
     linear(l, attend.v, x, SH_V_W, SH_V_B, SH_ACT_NONE, 0);
+    if (a->arch->flags & SH_HAS_QK_NORM) {
+        norm_heads(l, a->arch, attend.q, SH_Q_NORM_W);
+        norm_heads(l, a->arch, attend.k, SH_K_NORM_W);
+    }
+    if (a->arch->pos == SH_POS_ROTARY)
+        sh_activations_turn(a, l->index, x.rows, n_seq, start);
     l->b->attend(l->d, &attend);
+}
+
+/* hidden += what the block's last product gives, normed first where the model has a norm there */
+static void add_block(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x,
+                      enum sh_role w, enum sh_role bias, enum sh_role post)
+{
+    if (a->arch->norm_place != SH_NORM_BOTH) {
+        linear(l, h, x, w, bias, SH_ACT_NONE, 1);
+        return;
+    }
+    struct sh_mat block = dense(a->block, SH_F32, h.rows, h.cols);
+    linear(l, block, x, w, bias, SH_ACT_NONE, 0);
+    norm(l, a->arch, h, block, post, SH_N_ROLE, 1);
+}
+
+static void feed_forward(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x)
+{
+    const struct sh_arch *c = a->arch;
+    struct sh_mat up = dense(a->up, a->dtype, x.rows, c->d_ff);
+    if (c->flags & SH_GATED) {
+        struct sh_gate gate = {.out = up, .gate = dense(a->gate, SH_F32, x.rows, c->d_ff),
+                               .up = dense(a->gated, SH_F32, x.rows, c->d_ff), .act = c->act};
+        linear(l, gate.gate, x, SH_GATE_W, SH_GATE_B, SH_ACT_NONE, 0);
+        linear(l, gate.up, x, SH_UP_W, SH_UP_B, SH_ACT_NONE, 0);
+        l->b->gate(l->d, &gate);
+    } else {
+        linear(l, up, x, SH_UP_W, SH_UP_B, c->act, 0);
+    }
+    add_block(l, a, h, up, SH_DOWN_W, SH_DOWN_B, SH_MLP_POST_W);
 }
 
 void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
                   const struct sh_tap *tap, int attention_only)
 {
     const struct sh_arch *c = a->arch;
-    int n = start[n_seq], pre = c->norm_place == SH_NORM_PRE;
+    int n = start[n_seq], post = c->norm_place == SH_NORM_POST, parallel = (c->flags & SH_PARALLEL) != 0;
     struct sh_mat h = dense(hidden, SH_F32, n, c->d_model), x = dense(a->x, a->dtype, n, c->d_model);
     struct sh_mat mixed = dense(a->mixed, a->dtype, n, c->n_head * c->d_head);
-    struct sh_mat up = dense(a->up, a->dtype, n, c->d_ff);
 
-    if (pre)
-        norm(l, x, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, c->norm_eps);
-    else
+    if (post)
         l->b->cast(l->d, x, h);
+    else
+        norm(l, c, x, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, 0);
     attention(l, a, x, n_seq, start, tap, attention_only);
     if (attention_only)
         return;
-    linear(l, h, mixed, SH_O_W, SH_O_B, SH_ACT_NONE, 1);
-    if (pre) {
-        norm(l, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B, c->norm_eps);
-    } else {
-        norm(l, h, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, c->norm_eps);
+    if (parallel)
+        norm(l, c, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
+    add_block(l, a, h, mixed, SH_O_W, SH_O_B, SH_ATTN_POST_W);
+    if (post) {
+        norm(l, c, h, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, 0);
         l->b->cast(l->d, x, h);
+    } else if (!parallel) {
+        norm(l, c, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
     }
-    linear(l, up, x, SH_UP_W, SH_UP_B, c->act, 0);
-    linear(l, h, up, SH_DOWN_W, SH_DOWN_B, SH_ACT_NONE, 1);
-    if (!pre)
-        norm(l, h, h, SH_MLP_NORM_W, SH_MLP_NORM_B, c->norm_eps);
+    feed_forward(l, a, h, x);
+    if (post)
+        norm(l, c, h, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
 }

@@ -16,8 +16,15 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
                                enum sh_type dtype, struct sh_err *e);
 void sh_layer_drop(struct sh_layer *l);                         /* NULL is fine */
 
+/* cos and sin for rotary positions on the device, filled when a layer first needs them. */
+struct sh_turns {
+    void *cosine, *sine;                /* [rows, n_rot / 2] f32                             */
+    int length;                         /* sh_rope_length that they were made for; 0: none yet */
+};
+
 /* Device memory for the activations of up to `rows` tokens. After sh_layer_run q, k, v hold the
- * layer's queries [rows, n_head * d_head] and keys, values [rows, n_kv_head * d_head], f32. */
+ * layer's queries [rows, n_head * d_head] and keys, values [rows, n_kv_head * d_head], f32, as the
+ * scores are made of them: normed and turned where the model does that. */
 struct sh_activations {
     const struct sh_backend *backend;
     struct sh_dev *device;
@@ -25,6 +32,10 @@ struct sh_activations {
     enum sh_type dtype;
     int rows;
     void *x, *q, *k, *v, *mixed, *up;   /* x [rows, d_model], mixed [rows, q], up [rows, d_ff]: dtype */
+    void *gate, *gated;                 /* [rows, d_ff] f32: the factors of up, where it is gated */
+    void *block;                        /* [rows, d_model] f32: what a block adds, where it is normed */
+    struct sh_turns turns[2];           /* of arch->rope, arch->local_rope                   */
+    float *slopes;                      /* host, [n_head]; NULL: no ALiBi                    */
 };
 
 int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, struct sh_dev *d,
@@ -32,13 +43,25 @@ int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, str
 void sh_activations_free(struct sh_activations *a);
 size_t sh_activations_bytes(const struct sh_arch *arch, int rows, enum sh_type dtype);
 
+/* Turn q and k [n_rows, …] of the layer by their positions. */
+void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_seq, const int *start);
+
+/* The attend of a layer for `rows` tokens: shapes, window and types, without pointers, sequences and tap. */
+struct sh_attend sh_layer_attend(const struct sh_arch *arch, int layer, int rows, enum sh_type dtype);
+
 /* hidden [n, d_model] f32 on the device, n_seq sequences at start[0..n_seq], becomes the input of
  * the next layer. attention_only: stop once the probabilities are out; hidden is left as it was. */
 void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
                   const struct sh_tap *tap, int attention_only);
 
+/* A vector of the model as f32 on the device; 1 is added to a norm's weight that is stored without it.
+ * NULL with *bad 0: the model has no such vector. */
+float *sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, const struct sh_arch *arch, enum sh_role role,
+                       const struct sh_tensor *t, int *bad, struct sh_err *e);
+
 /* The input of layer 0 of one sequence, on the host: hidden [n_tokens, d_model] f32 = token embedding
- * (projected when d_embed differs from d_model) plus the learned positions 0..n_tokens - 1. */
+ * (scaled; projected when d_embed differs from d_model) plus the learned positions 0..n_tokens - 1,
+ * all that normed, as far as the model has these. */
 int sh_embed(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, const int32_t *tokens, int n_tokens,
              float *hidden, struct sh_err *e);
 

@@ -1,16 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
-	%D%/arch.h \
-	%D%/config.c %D%/config.h \
+	%D%/activations.c \
+	%D%/arch.c %D%/arch.h \
+	%D%/config.c %D%/config.h %D%/config_rope.c %D%/config_window.c \
 	%D%/embed.c \
-	%D%/families.h %D%/family.h %D%/family_opt.c \
+	%D%/families.h %D%/family.h \
+	%D%/family_bloom.c \
+	%D%/family_gemma2.c %D%/family_gemma3.c \
+	%D%/family_gpt2.c \
+	%D%/family_gpt_neo.c \
+	%D%/family_gpt_neox.c \
+	%D%/family_llama.c \
+	%D%/family_mistral.c %D%/family_mixtral.c \
+	%D%/family_opt.c \
+	%D%/family_phi3.c \
+	%D%/family_qwen2.c %D%/family_qwen2_moe.c %D%/family_qwen3.c %D%/family_qwen3_moe.c \
 	%D%/finite.c \
 	%D%/layer.c %D%/layer.h \
+	%D%/layout.c %D%/layout.h \
 	%D%/map.c %D%/map.h \
 	%D%/model.c %D%/model.h \
+	%D%/pickle.c %D%/pickle.h %D%/pickle_name.c \
 	%D%/random.c %D%/random.h \
-	%D%/safetensors.c %D%/safetensors.h
+	%D%/rope.c %D%/rope.h \
+	%D%/safetensors.c %D%/safetensors.h \
+	%D%/shown.h \
+	%D%/torch_file.c %D%/torch_file.h \
+	%D%/torch_tensor.c %D%/torch_tensor.h \
+	%D%/weights.c %D%/weights.h \
+	%D%/zip.c %D%/zip.h
 libmodel_a_CFLAGS  = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 noinst_LIBRARIES += libtokenizer.a

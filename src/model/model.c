@@ -11,9 +11,9 @@
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/model/config.h"
-#include "src/model/map.h"
+#include "src/model/layout.h"
 #include "src/model/random.h"
-#include "src/model/safetensors.h"
+#include "src/model/weights.h"
 
 #define N_LAYER_ROLE (SH_N_ROLE - SH_LAYER_ROLE)
 
@@ -21,9 +21,10 @@ struct bound {
     char *name;
     const struct sh_param *param;
     const struct sh_stored *stored;     /* NULL in a random model                                 */
-    void *own;                          /* made, or copied because it was not aligned; else NULL  */
+    void *own;                          /* made, or copied because it does not lie as it is wanted */
     enum sh_type type;
     int rows, cols;
+    struct sh_layout layout;            /* of the parameter within `stored`                       */
 };
 
 struct sh_model {
@@ -31,7 +32,7 @@ struct sh_model {
     struct sh_config *config;
     const struct sh_family *family;
     struct sh_arch arch;
-    struct sh_safetensors *file;        /* NULL in a random model                                 */
+    struct sh_weights *file;            /* NULL in a random model                                 */
     uint64_t seed;
     struct bound *bound;
     size_t n_bound;
@@ -56,21 +57,6 @@ static size_t bytes_of(const struct bound *b)
     return (size_t)b->rows * (size_t)b->cols * sh_type_bytes(b->type);
 }
 
-static int size_of(const struct sh_arch *a, enum sh_dim dim)
-{
-    switch (dim) {
-    case SH_ONE: return 1;
-    case SH_DIM_MODEL: return a->d_model;
-    case SH_DIM_EMBED: return a->d_embed;
-    case SH_DIM_FF: return a->d_ff;
-    case SH_DIM_VOCAB: return a->n_vocab;
-    case SH_DIM_POS: return a->max_pos + a->pos_offset;
-    case SH_DIM_Q: return a->n_head * a->d_head;
-    case SH_DIM_KV: return a->n_kv_head * a->d_head;
-    }
-    return 0;
-}
-
 /* What config.json calls the dimension, for people who look for their mistake. */
 static const char *dim_name(const struct sh_family *f, enum sh_dim dim)
 {
@@ -82,7 +68,8 @@ static const char *dim_name(const struct sh_family *f, enum sh_dim dim)
         [SH_DIM_VOCAB] = {"vocabulary", offsetof(struct sh_arch, n_vocab)},
         [SH_DIM_POS] = {"positions", offsetof(struct sh_arch, max_pos)},
         [SH_DIM_Q] = {"query heads x head width", offsetof(struct sh_arch, d_head)},
-        [SH_DIM_KV] = {"KV heads x head width", offsetof(struct sh_arch, d_head)}};
+        [SH_DIM_KV] = {"KV heads x head width", offsetof(struct sh_arch, d_head)},
+        [SH_DIM_HEAD] = {"head width", offsetof(struct sh_arch, d_head)}};
     if (dim != SH_ONE && dim != SH_DIM_Q && dim != SH_DIM_KV)
         for (const struct sh_key *k = f->keys; k->json[0]; k++)
             if (k->kind == SH_KEY_COUNT && k->field == dims[dim].field)
@@ -94,28 +81,44 @@ static const char *dim_name(const struct sh_family *f, enum sh_dim dim)
 static char *full_name(const struct sh_param *p, const char *prefix, int layer)
 {
     const char *mark = strchr(p->name, '#');
-    if (p->no_prefix)
+    if (p->form & SH_WHOLE_NAME)
         prefix = "";
     if (!mark)
         return xasprintf("%s%s", prefix, p->name);
     return xasprintf("%s%.*s%d%s", prefix, (int)(mark - p->name), p->name, layer, mark + 1);
 }
 
+/* The rows of a tensor in words: of all its parts. */
+static void rows_in_words(const struct sh_model *m, const struct sh_param *p, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (const struct sh_param *part = m->family->params; part->name; part++)
+        if (!strcmp(part->name, p->name) && sh_param_exists(part, &m->arch) && used < bytes)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? " + " : "",
+                                     dim_name(m->family, p->rows == SH_ONE ? part->cols : part->rows));
+    if (p->rows == SH_DIM_POS && m->arch.pos_offset && used < bytes)
+        snprintf(text + used, bytes - used, " + offset");
+}
+
 static int check_shape(const struct sh_model *m, const struct bound *b, struct sh_err *e)
 {
     const struct sh_param *p = b->param;
     const struct sh_stored *t = b->stored;
-    const char *rows = dim_name(m->family, p->rows), *cols = dim_name(m->family, p->cols);
-    char found[200];
-    int plus = p->rows == SH_DIM_POS ? m->arch.pos_offset : 0;
+    const struct sh_layout *l = &b->layout;
+    const char *cols = dim_name(m->family, p->cols);
+    char found[200], rows[200];
+    size_t shape[2] = {(size_t)(l->is_transposed ? l->cols : l->total),
+                       (size_t)(l->is_transposed ? l->total : l->cols)};
+    rows_in_words(m, p, rows, sizeof rows);
     if (p->rows == SH_ONE) {
-        if (t->rank != 1 || t->shape[0] != (size_t)b->cols)
-            return sh_fail(e, "%s: tensor '%s': found shape %s, expected [%d] (%s)", t->file,
-                           t->name, sh_stored_shape(t, found, sizeof found), b->cols, cols);
-    } else if (t->rank != 2 || t->shape[0] != (size_t)b->rows || t->shape[1] != (size_t)b->cols) {
-        sh_fail(e, "%s: tensor '%s': found shape %s, expected [%d, %d] (%s%s, %s)", t->file,
-                t->name, sh_stored_shape(t, found, sizeof found), b->rows, b->cols, rows,
-                plus ? " + offset" : "", cols);
+        if (t->rank != 1 || t->shape[0] != shape[0])
+            return sh_fail(e, "%s: tensor '%s': found shape %s, expected [%zu] (%s)", t->file,
+                           t->name, sh_stored_shape(t, found, sizeof found), shape[0], rows);
+    } else if (t->rank != 2 || t->shape[0] != shape[0] || t->shape[1] != shape[1]) {
+        sh_fail(e, "%s: tensor '%s': found shape %s, expected [%zu, %zu] (%s, %s)", t->file,
+                t->name, sh_stored_shape(t, found, sizeof found), shape[0], shape[1],
+                l->is_transposed ? cols : rows, l->is_transposed ? rows : cols);
         return sh_hint(e, "the expected shape follows from the keys in %s",
                        sh_config_path(m->config));
     }
@@ -127,10 +130,11 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
 {
     struct bound *b = place(m, p->role, layer);
     *b = (struct bound){.name = full_name(p, prefix, layer), .param = p, .type = SH_F32,
-                        .rows = size_of(&m->arch, p->rows), .cols = size_of(&m->arch, p->cols)};
+                        .layout = sh_layout_of(m->family, &m->arch, p),
+                        .rows = sh_dim_size(&m->arch, p->rows), .cols = sh_dim_size(&m->arch, p->cols)};
     if (!m->file)
         return 0;
-    b->stored = sh_safetensors_find(m->file, b->name);
+    b->stored = sh_weights_find(m->file, b->name);
     if (!b->stored)
         return sh_fail(e, "%s: tensor '%s' is missing from the weights", m->path, b->name);
     return check_shape(m, b, e) || sh_stored_type(b->stored, &b->type, e) ? -1 : 0;
@@ -145,7 +149,7 @@ static const char *find_prefix(const struct sh_model *m, struct sh_err *e)
         p++;
     for (const char *const *prefix = m->family->prefixes; *prefix; prefix++) {
         char *name = full_name(p, *prefix, 0);
-        int found = !m->file || sh_safetensors_find(m->file, name);
+        int found = !m->file || sh_weights_find(m->file, name);
         char *longer = wanted ? xasprintf("%s or '%s'", wanted, name) : xasprintf("'%s'", name);
         free(name);
         free(wanted);
@@ -167,7 +171,7 @@ static int check_no_more_layers(const struct sh_model *m, const char *prefix, st
         if (p->role < SH_LAYER_ROLE)
             continue;
         char *name = full_name(p, prefix, m->arch.n_layer);
-        const struct sh_stored *t = sh_safetensors_find(m->file, name);
+        const struct sh_stored *t = sh_weights_find(m->file, name);
         free(name);
         if (t)
             return sh_fail(e, "%s: found tensor '%s', expected no layer after the %d of %s",
@@ -184,7 +188,7 @@ static int bind_all(struct sh_model *m, struct sh_err *e)
     m->n_bound = SH_LAYER_ROLE + (size_t)m->arch.n_layer * N_LAYER_ROLE;
     m->bound = xcalloc(m->n_bound, sizeof *m->bound);
     for (const struct sh_param *p = m->family->params; p->name; p++) {
-        if ((p->needs & ~m->arch.flags) || (p->unless & m->arch.flags))
+        if (!sh_param_exists(p, &m->arch))
             continue;
         for (int layer = 0; layer < (p->role < SH_LAYER_ROLE ? 1 : m->arch.n_layer); layer++)
             if (bind(m, p, prefix, layer, e))
@@ -212,6 +216,12 @@ static char *name_of(const struct sh_config *c, const char *folder)
     return name;
 }
 
+static int refuse_to_run(const struct sh_model *m, struct sh_err *e)
+{
+    const char *why = m->family->refusal;
+    return why ? sh_fail(e, "%s: the family %s: %s", sh_config_path(m->config), m->family->name, why) : 0;
+}
+
 static struct sh_model *open_model(const char *path, int with_weights, uint64_t seed,
                                    struct sh_err *e)
 {
@@ -224,8 +234,8 @@ static struct sh_model *open_model(const char *path, int with_weights, uint64_t 
     m->path = xstrdup(path);
     m->name = name_of(c, path);
     m->family = sh_config_family(c, e);
-    if (!m->family || sh_config_arch(c, &m->arch, e) ||
-        (with_weights && !(m->file = sh_safetensors_open_folder(path, e))) || bind_all(m, e)) {
+    if (!m->family || refuse_to_run(m, e) || sh_config_arch(c, &m->arch, e) ||
+        (with_weights && !(m->file = sh_weights_open_folder(path, e))) || bind_all(m, e)) {
         sh_model_close(m);
         return NULL;
     }
@@ -251,11 +261,17 @@ void sh_model_close(struct sh_model *m)
         free(m->bound[i].own);
     }
     free(m->bound);
-    sh_safetensors_close(m->file);
+    sh_weights_close(m->file);
     sh_config_close(m->config);
     free(m->path);
     free(m->name);
     free(m);
+}
+
+/* The embedding's norm, which draws no numbers, came after the roles that do: a seed keeps its meaning. */
+static uint64_t stream_of(enum sh_role role)
+{
+    return role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
 }
 
 static void make(const struct sh_model *m, const struct bound *b, int layer)
@@ -263,17 +279,17 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
     float *at = b->own;
     size_t n = (size_t)b->rows * (size_t)b->cols;
     enum sh_role role = b->param->role;
-    int norm = role == SH_ATTN_NORM_W || role == SH_MLP_NORM_W || role == SH_FINAL_NORM_W;
-    uint64_t seed = sh_rng(sh_rng(m->seed, role), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);
+    int one = sh_role_is_norm(role) && !(m->arch.flags & SH_NORM_PLUS_ONE);
+    uint64_t seed = sh_rng(sh_rng(m->seed, stream_of(role)), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);
     if (b->param->rows != SH_ONE) {
         sh_random_normal(at, n, seed, m->arch.init_std);
         return;
     }
     for (size_t i = 0; i < n; i++)
-        at[i] = (float)norm;
+        at[i] = (float)one;
 }
 
-/* Made weights, and weights that lie at an odd address of their file, get memory of their own. */
+/* Made weights, and weights that do not lie in their file as they are wanted, get memory of their own. */
 static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_err *e)
 {
     size_t bytes = bytes_of(b);
@@ -281,7 +297,7 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
     if (!b->own)
         return sh_fail(e, "%s: tensor '%s': no memory for its %zu bytes", m->path, b->name, bytes);
     if (b->stored)
-        memcpy(b->own, b->stored->at, bytes);
+        sh_layout_gather(&b->layout, b->stored->at, b->own, sh_type_bytes(b->type));
     else
         make(m, b, layer);
     return 0;
@@ -299,10 +315,12 @@ int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_
     *out = (struct sh_tensor){0};
     if (!b->name)
         return 0;
-    int lies_well = b->stored && (uintptr_t)b->stored->at % sh_type_bytes(b->type) == 0;
+    size_t first = (size_t)b->layout.first * (size_t)b->layout.cols * sh_type_bytes(b->type);
+    int lies_well = b->stored && (uintptr_t)b->stored->at % sh_type_bytes(b->type) == 0 &&
+                    sh_layout_is_plain(&b->layout);
     if (!lies_well && !b->own && own(m, b, layer, e))
         return -1;
-    *out = (struct sh_tensor){.at = b->own ? b->own : b->stored->at, .type = b->type,
+    *out = (struct sh_tensor){.at = b->own ? b->own : b->stored->at + first, .type = b->type,
                               .rows = b->rows, .cols = b->cols, .name = b->name};
     return 0;
 }
@@ -314,7 +332,7 @@ void sh_model_drop(struct sh_model *m, int layer)
         free(b->own);
         b->own = NULL;
         if (b->stored)
-            sh_map_drop(b->stored->at, b->stored->bytes);
+            sh_stored_drop(b->stored);
     }
 }
 
@@ -382,7 +400,7 @@ uint64_t sh_model_fingerprint(const struct sh_model *m)
     uint64_t h = hash(0xcbf29ce484222325u, text, bytes);
     if (!m->file)
         return sh_rng(hash(h, "random", 6), m->seed);
-    bytes = sh_safetensors_file_bytes(m->file);
+    bytes = sh_weights_file_bytes(m->file);
     h = hash(h, &bytes, sizeof bytes);
     for (size_t i = 0; i < m->n_bound; i++) {
         const struct sh_stored *t = m->bound[i].stored;

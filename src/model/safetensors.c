@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See safetensors.h. A checkpoint is a list of parts (files) and one table of their tensors, sorted
- * by name. Within a part the tensors must fill the data exactly, without holes or overlaps. */
+/* See safetensors.h. The tensors must fill the data exactly, without holes or overlaps. */
 #include "src/model/safetensors.h"
 
 #include <jansson.h>
@@ -8,10 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/base/mem.h"
-#include "src/model/map.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "safetensors data is little-endian and is used where it lies"
@@ -19,30 +16,11 @@
 
 #define MAX_HEADER_BYTES ((size_t)100000000)
 
-struct part {
-    char *path;
-    struct sh_map map;
-    struct sh_stored *tensors;          /* [n], by name; they own their names */
-    size_t n;
-};
-
-struct sh_safetensors {
-    struct part *parts;
-    size_t n_part;
-    struct sh_stored *tensors;          /* [n], by name; names belong to the parts */
-    size_t n;
-};
-
 /* Bits of an element; a dtype that is not listed is kept, but its size cannot be checked. */
 static const struct { const char *name; unsigned bits; } dtypes[] = {
     {"F32", 32}, {"F16", 16}, {"BF16", 16}, {"F64", 64}, {"I64", 64}, {"I32", 32}, {"I16", 16},
     {"I8", 8}, {"U64", 64}, {"U32", 32}, {"U16", 16}, {"U8", 8}, {"BOOL", 8}, {"C64", 64},
     {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4}};
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct sh_stored *)a)->name, ((const struct sh_stored *)b)->name);
-}
 
 static int by_place(const void *a, const void *b)
 {
@@ -50,16 +28,6 @@ static int by_place(const void *a, const void *b)
     if (x->at != y->at)
         return x->at < y->at ? -1 : 1;
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
-}
-
-const char *sh_stored_shape(const struct sh_stored *t, char *text, size_t bytes)
-{
-    size_t used = (size_t)snprintf(text, bytes, "[");
-    for (int i = 0; i < t->rank && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, i ? ", %zu" : "%zu", t->shape[i]);
-    if (used < bytes)
-        snprintf(text + used, bytes - used, "]");
-    return text;
 }
 
 /* *out = array[i] when that is a whole number >= 0. */
@@ -133,7 +101,7 @@ static int read_tensor(struct sh_stored *t, const json_t *facts, struct sh_map d
 }
 
 /* Sorted by place the tensors must follow each other from the first byte of data to the last. */
-static int check_places(struct part *p, struct sh_map data, struct sh_err *e)
+static int check_places(struct sh_part *p, struct sh_map data, struct sh_err *e)
 {
     const unsigned char *next = data.at;
     qsort(p->tensors, p->n, sizeof *p->tensors, by_place);
@@ -151,11 +119,11 @@ static int check_places(struct part *p, struct sh_map data, struct sh_err *e)
     if (next != data.at + data.bytes)
         return sh_fail(e, "%s: found %zu bytes of data, expected %td for its tensors", p->path,
                        data.bytes, next - data.at);
-    qsort(p->tensors, p->n, sizeof *p->tensors, by_name);
+    sh_part_sort(p);
     return 0;
 }
 
-static int read_tensors(struct part *p, json_t *header, struct sh_map data, struct sh_err *e)
+static int read_tensors(struct sh_part *p, json_t *header, struct sh_map data, struct sh_err *e)
 {
     const char *name;
     json_t *facts;
@@ -175,11 +143,9 @@ static int read_tensors(struct part *p, json_t *header, struct sh_map data, stru
 }
 
 /* The header's length is believed only after it is known to lie inside the file. */
-static int read_part(struct part *p, struct sh_err *e)
+int sh_safetensors_read(struct sh_part *p, struct sh_err *e)
 {
     uint64_t header_bytes;
-    if (sh_map_open(&p->map, p->path, e))
-        return -1;
     if (p->map.bytes < sizeof header_bytes)
         return sh_fail(e, "%s: found %zu bytes, expected a safetensors file, which has at least 8",
                        p->path, p->map.bytes);
@@ -203,205 +169,4 @@ static int read_part(struct part *p, struct sh_err *e)
                      : sh_fail(e, "%s: the header is not a JSON object", p->path);
     json_decref(header);
     return result;
-}
-
-static const struct sh_stored *find(const struct sh_stored *tensors, size_t n, const char *name)
-{
-    struct sh_stored wanted = {.name = (char *)(uintptr_t)name};
-    return n ? bsearch(&wanted, tensors, n, sizeof *tensors, by_name) : NULL;
-}
-
-/* Takes `path`. */
-static struct part *add_part(struct sh_safetensors *s, char *path, struct sh_err *e)
-{
-    s->parts = xreallocarray(s->parts, s->n_part + 1, sizeof *s->parts);
-    struct part *p = &s->parts[s->n_part++];
-    *p = (struct part){.path = path};
-    return read_part(p, e) ? NULL : p;
-}
-
-struct sh_safetensors *sh_safetensors_open(const char *path, struct sh_err *e)
-{
-    struct sh_safetensors *s = xcalloc(1, sizeof *s);
-    const struct part *p = add_part(s, xstrdup(path), e);
-    if (!p) {
-        sh_safetensors_close(s);
-        return NULL;
-    }
-    s->n = p->n;
-    s->tensors = xcalloc(p->n, sizeof *s->tensors);
-    if (p->n)
-        memcpy(s->tensors, p->tensors, p->n * sizeof *s->tensors);
-    return s;
-}
-
-/* A shard lies beside its index, so its name is a plain file name. */
-static int check_shard_name(const char *index, const char *tensor, const char *shard,
-                            struct sh_err *e)
-{
-    if (!shard || !*shard || strchr(shard, '/') || !strcmp(shard, ".") || !strcmp(shard, ".."))
-        return sh_fail(e, "%s: tensor '%s': found the shard '%s', expected the name of a file in "
-                       "the same folder", index, tensor, shard ? shard : "(not a string)");
-    return 0;
-}
-
-static const struct part *shard_part(struct sh_safetensors *s, const char *folder,
-                                     const char *shard, struct sh_err *e)
-{
-    char *path = xasprintf("%s/%s", folder, shard);
-    for (size_t i = 0; i < s->n_part; i++)
-        if (!strcmp(s->parts[i].path, path)) {
-            free(path);
-            return &s->parts[i];
-        }
-    return add_part(s, path, e);
-}
-
-/* The index decides which tensors there are; each must be in the shard that it names. */
-static int read_index(struct sh_safetensors *s, const char *folder, const char *index,
-                      const json_t *root, struct sh_err *e)
-{
-    json_t *places = json_object_get(root, "weight_map"), *v;
-    const char *name;
-    if (!json_is_object(places))
-        return sh_fail(e, "%s: key 'weight_map' is missing or not an object", index);
-    s->tensors = xcalloc(json_object_size(places), sizeof *s->tensors);
-    json_object_foreach(places, name, v) {
-        const char *shard = json_string_value(v);
-        if (check_shard_name(index, name, shard, e))
-            return -1;
-        const struct part *p = shard_part(s, folder, shard, e);
-        if (!p)
-            return sh_err_prefix(e, "%s: tensor '%s'", index, name);
-        const struct sh_stored *t = find(p->tensors, p->n, name);
-        if (!t)
-            return sh_fail(e, "%s: tensor '%s' is not in the shard %s that should hold it", index,
-                           name, shard);
-        s->tensors[s->n++] = *t;
-    }
-    qsort(s->tensors, s->n, sizeof *s->tensors, by_name);
-    return 0;
-}
-
-static json_t *parse_index(const char *index, const struct sh_map *map, struct sh_err *e)
-{
-    json_error_t why;
-    if (map->bytes > MAX_HEADER_BYTES) {
-        sh_fail(e, "%s: found %zu bytes, expected at most %zu", index, map->bytes,
-                MAX_HEADER_BYTES);
-        return NULL;
-    }
-    json_t *root = json_loadb(map->at ? (const char *)map->at : "", map->bytes,
-                              JSON_REJECT_DUPLICATES, &why);
-    if (!root)
-        sh_fail(e, "%s: line %d: not valid JSON: %s", index, why.line, why.text);
-    return root;
-}
-
-static struct sh_safetensors *open_index(const char *folder, const char *index, struct sh_err *e)
-{
-    struct sh_map map;
-    if (sh_map_open(&map, index, e))
-        return NULL;
-    struct sh_safetensors *s = xcalloc(1, sizeof *s);
-    json_t *root = parse_index(index, &map, e);
-    int result = root ? read_index(s, folder, index, root, e) : -1;
-    json_decref(root);
-    sh_map_close(&map);
-    if (!result)
-        return s;
-    sh_safetensors_close(s);
-    return NULL;
-}
-
-/* Neither model.safetensors nor its index: say what is there instead. */
-static void refuse_folder(const char *folder, struct sh_err *e)
-{
-    static const char *const others[] = {"pytorch_model.bin", "pytorch_model.bin.index.json",
-                                         "tf_model.h5", "flax_model.msgpack", NULL};
-    const char *other = NULL;
-    for (int i = 0; !other && others[i]; i++) {
-        char *path = xasprintf("%s/%s", folder, others[i]);
-        if (!access(path, F_OK))
-            other = others[i];
-        free(path);
-    }
-    if (!other) {
-        sh_fail(e, "%s: found no weights, expected model.safetensors or "
-                "model.safetensors.index.json", folder);
-        return;
-    }
-    sh_fail(e, "%s: found %s, expected model.safetensors or model.safetensors.index.json", folder,
-            other);
-    sh_hint(e, "this release reads safetensors only; in Python, model.save_pretrained(folder, "
-            "safe_serialization=True) writes them");
-}
-
-struct sh_safetensors *sh_safetensors_open_folder(const char *folder, struct sh_err *e)
-{
-    struct sh_safetensors *s = NULL;
-    char *file = xasprintf("%s/model.safetensors", folder);
-    char *index = xasprintf("%s/model.safetensors.index.json", folder);
-    if (!access(file, F_OK))
-        s = sh_safetensors_open(file, e);
-    else if (!access(index, F_OK))
-        s = open_index(folder, index, e);
-    else
-        refuse_folder(folder, e);
-    free(file);
-    free(index);
-    return s;
-}
-
-void sh_safetensors_close(struct sh_safetensors *s)
-{
-    if (!s)
-        return;
-    for (size_t i = 0; i < s->n_part; i++) {
-        for (size_t j = 0; j < s->parts[i].n; j++)
-            free(s->parts[i].tensors[j].name);
-        free(s->parts[i].tensors);
-        sh_map_close(&s->parts[i].map);
-        free(s->parts[i].path);
-    }
-    free(s->parts);
-    free(s->tensors);
-    free(s);
-}
-
-size_t sh_safetensors_count(const struct sh_safetensors *s)
-{
-    return s->n;
-}
-
-size_t sh_safetensors_file_bytes(const struct sh_safetensors *s)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < s->n_part; i++)
-        bytes += s->parts[i].map.bytes;
-    return bytes;
-}
-
-const struct sh_stored *sh_safetensors_at(const struct sh_safetensors *s, size_t i)
-{
-    return &s->tensors[i];
-}
-
-const struct sh_stored *sh_safetensors_find(const struct sh_safetensors *s, const char *name)
-{
-    return find(s->tensors, s->n, name);
-}
-
-int sh_stored_type(const struct sh_stored *t, enum sh_type *out, struct sh_err *e)
-{
-    if (!strcmp(t->dtype, "F32"))
-        *out = SH_F32;
-    else if (!strcmp(t->dtype, "F16"))
-        *out = SH_F16;
-    else if (!strcmp(t->dtype, "BF16"))
-        *out = SH_BF16;
-    else
-        return sh_fail(e, "%s: tensor '%s': found dtype %s, expected F32, F16 or BF16", t->file,
-                       t->name, t->dtype);
-    return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See recorder.h. Rows are gathered to blocks of about BLOCK_BYTES before zstd: small enough that a
- * reader needs little memory, large enough that the coder's tables cost nothing. */
+ * reader needs little memory, large enough that the coder's tables cost nothing. Rows of a sparse block
+ * count as what they are in a reader's hands, f32; meanwhile only what will be stored is kept. */
 #include "src/tracer/recorder.h"
 
 #include <stdlib.h>
@@ -11,9 +12,13 @@
 
 enum { BLOCK_BYTES = 1 << 20 };
 
+_Static_assert(SH_STATS_MAX_LANES <= SH_MAX_LANES, "a backend takes all lanes that statistics can have");
+
 struct head {                                   /* of one sequence */
-    unsigned char *rows;                        /* packed rows of the block that is being gathered */
-    size_t bytes, cap;
+    unsigned char *rows;                        /* full: packed rows of the block being gathered   */
+    size_t cap;
+    struct sh_codec_sparse *sparse;             /* sparse: the same                                */
+    size_t bytes;                               /* of the block's rows                             */
     int first_row, n_rows;
     struct sh_batch done;
     struct sh_stats *stats;
@@ -25,8 +30,22 @@ struct sh_recorder {
     const int *n_tokens;
     const unsigned char *wanted;
     struct head *head;                          /* [n_seq, n_head] */
-    size_t width;                               /* bytes of a packed score */
+    size_t width;                               /* bytes of a score in a block's rows */
+    struct sh_lanes *lanes;                     /* [n_seq]; NULL in full records */
 };
+
+static struct sh_lanes *lanes_of(const struct sh_recorder *r)
+{
+    struct sh_lanes *lanes = xcalloc((size_t)r->n_seq, sizeof *lanes);
+    for (int i = 0; i < r->n_seq; i++) {
+        struct sh_stats_limit limit[SH_STATS_MAX_LANES];
+        lanes[i].n = sh_stats_limits(&r->o.statistics, r->n_tokens[i], limit);
+        lanes[i].values = r->o.record == SH_RECORD_SPARSE;
+        for (int k = 0; k < lanes[i].n; k++)
+            lanes[i].lane[k] = (struct sh_lane){limit[k].value, limit[k].per_key};
+    }
+    return lanes;
+}
 
 struct sh_recorder *sh_recorder_new(const struct sh_recorder_options *o, int n_seq, const int *n_tokens,
                                     const unsigned char *wanted)
@@ -38,7 +57,20 @@ struct sh_recorder *sh_recorder_new(const struct sh_recorder_options *o, int n_s
     r->wanted = wanted;
     r->head = xcalloc((size_t)n_seq * (size_t)o->n_head, sizeof *r->head);
     r->width = o->record == SH_RECORD_FULL ? sh_codec_width(o->codec) : sizeof(float);
+    r->lanes = o->record == SH_RECORD_FULL ? NULL : lanes_of(r);
     return r;
+}
+
+/* Memory that is only needed until the head's last row. */
+static void drop_work(struct head *h)
+{
+    free(h->rows);
+    h->rows = NULL;
+    h->cap = 0;
+    sh_codec_sparse_free(h->sparse);
+    h->sparse = NULL;
+    sh_stats_free(h->stats);
+    h->stats = NULL;
 }
 
 void sh_recorder_free(struct sh_recorder *r)
@@ -46,11 +78,11 @@ void sh_recorder_free(struct sh_recorder *r)
     if (!r)
         return;
     for (int i = 0; i < r->n_seq * r->o.n_head; i++) {
-        free(r->head[i].rows);
+        drop_work(&r->head[i]);
         sh_batch_clear(&r->head[i].done);
-        sh_stats_free(r->head[i].stats);
     }
     free(r->head);
+    free(r->lanes);
     free(r);
 }
 
@@ -58,32 +90,74 @@ static void flush(struct sh_recorder *r, struct head *h, int head)
 {
     if (!h->n_rows)
         return;
-    struct sh_block b = {.head = head, .first_row = h->first_row, .n_rows = h->n_rows, .codec = r->o.codec};
+    struct sh_block b = {.head = head, .first_row = h->first_row, .n_rows = h->n_rows, .window = r->o.window,
+                         .codec = (int)r->o.codec};
     if (r->o.record == SH_RECORD_FULL) {
         b.bytes = sh_codec_dense(r->o.codec, h->rows, h->bytes / r->width, &b.blob);
     } else {
         b.codec |= SH_CODEC_SPARSE;
-        b.bytes = sh_codec_sparse(r->o.codec, (const float *)(void *)h->rows, h->first_row, h->n_rows, 0, &b.blob);
+        b.bytes = sh_codec_sparse_end(h->sparse, &b.blob);
     }
     sh_batch_add(&h->done, b);
     h->bytes = 0;
     h->n_rows = 0;
 }
 
-static void gather(struct sh_recorder *r, struct head *h, int head, int first_row, int n_rows, const void *packed)
+/* Count rows into the block that is being gathered, or into a new one when they would make it too long. */
+static size_t enter(struct sh_recorder *r, struct head *h, int head, int first_row, int n_rows)
 {
-    size_t bytes = sh_rows_scores(first_row, n_rows, 0) * r->width;
+    size_t bytes = sh_rows_scores(first_row, n_rows, r->o.window) * r->width;
     if (h->bytes && h->bytes + bytes > BLOCK_BYTES)
         flush(r, h, head);
-    if (h->bytes + bytes > h->cap) {
-        h->cap = h->bytes + bytes > BLOCK_BYTES ? h->bytes + bytes : BLOCK_BYTES;
-        h->rows = xreallocarray(h->rows, h->cap, 1);
-    }
     if (!h->n_rows)
         h->first_row = first_row;
-    memcpy(h->rows + h->bytes, packed, bytes);
     h->bytes += bytes;
     h->n_rows += n_rows;
+    return bytes;
+}
+
+static void take_packed(struct sh_recorder *r, struct head *h, int head, int first_row, int n_rows, const void *packed)
+{
+    size_t bytes = enter(r, h, head, first_row, n_rows);
+    if (h->bytes > h->cap) {
+        h->cap = h->bytes > BLOCK_BYTES ? h->bytes : BLOCK_BYTES;
+        h->rows = xreallocarray(h->rows, h->cap, 1);
+    }
+    memcpy(h->rows + h->bytes - bytes, packed, bytes);
+}
+
+static void take_sets(struct sh_recorder *r, struct head *h, int sequence, int head, int first_row, int n_rows,
+                      const struct sh_row_sets *sets)
+{
+    size_t n_lane = (size_t)r->lanes[sequence].n, n_word = (size_t)sets->n_word;
+    const uint64_t *bits = sets->bits;
+    const float *value = sets->value;
+    if (!h->stats)
+        h->stats = sh_stats_new(&r->o.statistics, r->n_tokens[sequence]);
+    if (!h->sparse && r->o.record == SH_RECORD_SPARSE)
+        h->sparse = sh_codec_sparse_new(r->o.codec);
+    for (int i = 0; i < n_rows; i++, bits += (n_lane + 1) * n_word) {
+        int q = first_row + i, start = sh_row_start(q, r->o.window);
+        sh_stats_row_sets(h->stats, q, start, bits, sets->first_word, sets->n_word, &sets->figures[i]);
+        if (h->sparse) {
+            enter(r, h, head, q, 1);
+            value = sh_codec_sparse_row(h->sparse, start, q + 1 - start, bits + n_lane * n_word, sets->first_word,
+                                        value, sets->figures[i].low_mass);
+        }
+    }
+}
+
+/* Statistics that miss a row are left out: whoever reads the head is told that it has none. */
+static void pack_stats(struct head *h, int head)
+{
+    unsigned char *plain;
+    struct sh_block b = {.kind = SH_BLOCK_STATS, .head = head};
+    size_t n = sh_stats_pack(h->stats, &plain);
+    if (!n)
+        return;
+    b.bytes = sh_codec_bytes(plain, n, &b.blob);
+    sh_batch_add(&h->done, b);
+    free(plain);
 }
 
 /* Called by the backend, from any of its threads. */
@@ -91,39 +165,23 @@ static void rows(void *to, int sequence, int head, int first_row, int n_rows, co
 {
     struct sh_recorder *r = to;
     struct head *h = &r->head[sequence * r->o.n_head + head];
-    int n_tokens = r->n_tokens[sequence];
-    if (r->o.record != SH_RECORD_FULL) {
-        const float *row = packed;
-        if (!h->stats)
-            h->stats = sh_stats_new(&r->o.statistics, n_tokens);
-        for (int t = first_row; t < first_row + n_rows; row += ++t)
-            sh_stats_row(h->stats, t, 0, row, t + 1);
-    }
-    if (r->o.record != SH_RECORD_SUMMARY)
-        gather(r, h, head, first_row, n_rows, packed);
-    if (first_row + n_rows < n_tokens)
+    if (r->lanes)
+        take_sets(r, h, sequence, head, first_row, n_rows, packed);
+    else
+        take_packed(r, h, head, first_row, n_rows, packed);
+    if (first_row + n_rows < r->n_tokens[sequence])
         return;
-    flush(r, h, head);                          /* the head is whole: give its memory back */
-    free(h->rows);
-    h->rows = NULL;
-    h->cap = 0;
-    if (h->stats) {
-        unsigned char *plain;
-        struct sh_block b = {.kind = SH_BLOCK_STATS, .head = head};
-        size_t n = sh_stats_pack(h->stats, &plain);
-        b.bytes = sh_codec_bytes(plain, n, &b.blob);
-        sh_batch_add(&h->done, b);
-        free(plain);
-        sh_stats_free(h->stats);
-        h->stats = NULL;
-    }
+    flush(r, h, head);                          /* the head is whole */
+    if (h->stats)
+        pack_stats(h, head);
+    drop_work(h);
 }
 
 struct sh_tap sh_recorder_tap(struct sh_recorder *r)
 {
     static const enum sh_pack pack[] = {
         [SH_CODEC_F32] = SH_PACK_F32, [SH_CODEC_F16] = SH_PACK_F16, [SH_CODEC_LOG8] = SH_PACK_LOG8};
-    return (struct sh_tap){.pack = r->o.record == SH_RECORD_FULL ? pack[r->o.codec] : SH_PACK_F32,
+    return (struct sh_tap){.pack = r->lanes ? SH_PACK_SETS : pack[r->o.codec], .lanes = r->lanes,
                            .rows = rows, .to = r, .wanted = r->wanted};
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes the packed rows that a backend hands out and turns them into blocks for the store. One
- * recorder covers the sequences of one call of the backend and all their heads; rows of different
- * heads may arrive at the same time. */
+/* Takes what a backend hands out of the attention it computes and turns it into blocks for the store:
+ * packed rows for full records, sets of keys (SH_PACK_SETS) for sparse and summary ones. One recorder
+ * covers the sequences of one call of the backend and all their heads; rows of different heads may
+ * arrive at the same time. */
 #ifndef SH_TRACER_RECORDER_H
 #define SH_TRACER_RECORDER_H
 
@@ -16,13 +17,15 @@ struct sh_recorder_options {
     enum sh_codec codec;
     struct sh_stats_spec statistics;    /* of sparse and summary runs                     */
     int n_head;
+    int window;                         /* of the layer's attention; 0: none              */
 };
 
+/* n_tokens and wanted, [n_seq], stay the caller's and must outlive the recorder. */
 struct sh_recorder *sh_recorder_new(const struct sh_recorder_options *o, int n_seq, const int *n_tokens,
                                     const unsigned char *wanted);
-void sh_recorder_free(struct sh_recorder *r);
+void sh_recorder_free(struct sh_recorder *r);           /* NULL is fine */
 
-/* The tap to give to the backend: packed as the record and codec need it. */
+/* The tap to give to the backend: packed as the record and codec need it. Valid as long as the recorder. */
 struct sh_tap sh_recorder_tap(struct sh_recorder *r);
 
 /* After the backend's sync: the blocks of one sequence go to the end of the batch. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sweep.h. */
+/* See sweep.h. A lane is one device with its chunks and its place in the sweep; each has a thread, and
+ * one more brings its next layer. Lanes share the model, the progress (a lock each), the writer (which
+ * locks itself) and the hidden states (each its own rows). */
 #include "src/tracer/sweep.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,67 +12,40 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/model/layer.h"
+#include "src/tracer/chunks.h"
 #include "src/tracer/hidden.h"
 #include "traces/codec.h"
 
-enum { CHUNK_ROWS = 1024 };             /* tokens that go through a layer together: enough for full speed */
-
-struct chunk {                          /* consecutive sequences */
-    int first, n, rows;
-    size_t row0;                        /* of the hidden states */
-    int *start;                         /* [n + 1] */
-};
-
-struct state {
+struct state {                          /* what the lanes share */
     const struct sh_sweep *s;
     const struct sh_arch *arch;
-    struct chunk *chunk;
-    int n_chunk, most_rows;
-    size_t n_rows;
+    struct sh_chunks chunks;
     struct sh_hidden hidden;
-    struct sh_activations act;
-    void *on_device;                    /* hidden states of one chunk; NULL: they are used where they are */
+    int last;                           /* the last layer with something to record */
+    int layers_at_once;
+    pthread_mutex_t model, progress;    /* `progress` guards step and stop, too */
+    double step;                        /* tokens x layers that are done */
+    int stop;                           /* some lane has failed */
 };
 
-static void cut_into_chunks(struct state *st)
-{
-    const struct sh_sweep *s = st->s;
-    for (int i = 0; i < s->n;) {
-        struct chunk c = {.first = i, .row0 = st->n_rows, .start = xcalloc((size_t)s->n - (size_t)i + 1, sizeof(int))};
-        do {
-            c.rows += s->sequence[i++].n_tokens;
-            c.start[++c.n] = c.rows;
-        } while (i < s->n && c.rows + s->sequence[i].n_tokens <= CHUNK_ROWS);
-        st->n_rows += (size_t)c.rows;
-        if (c.rows > st->most_rows)
-            st->most_rows = c.rows;
-        st->chunk = xreallocarray(st->chunk, (size_t)st->n_chunk + 1, sizeof *st->chunk);
-        st->chunk[st->n_chunk++] = c;
-    }
-}
+struct lane {
+    struct state *st;
+    struct sh_dev *device;
+    int number;                         /* takes every n_device-th chunk from here on */
+    struct sh_activations act;
+    void *on_device;                    /* hidden states of one chunk; NULL: they are used where they are */
+    pthread_t thread;
+    int bad, was_stopped;               /* was_stopped: another lane failed first */
+    struct sh_err error;
+};
 
-static void free_chunks(struct state *st)
-{
-    for (int i = 0; i < st->n_chunk; i++)
-        free(st->chunk[i].start);
-    free(st->chunk);
-}
-
-void sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out)
-{
-    struct state st = {.s = s, .arch = sh_model_arch(s->model)};
-    cut_into_chunks(&st);
-    *out = (struct sh_sweep_needs){0};
-    for (int l = 0; l <= s->last_layer; l++) {
-        size_t stored = sh_model_layer_bytes(s->model, l) / sh_type_bytes(sh_model_type(s->model));
-        size_t bytes = stored * sh_type_bytes(s->dtype);
-        out->layer_bytes = bytes > out->layer_bytes ? bytes : out->layer_bytes;
-    }
-    out->activation_bytes = sh_activations_bytes(st.arch, st.most_rows, s->dtype);
-    out->hidden_bytes = st.n_rows * (size_t)st.arch->d_model * sizeof(float);
-    out->spills = out->hidden_bytes > s->memory_bytes;
-    free_chunks(&st);
-}
+struct load {                           /* a layer on its way to a device */
+    struct lane *lane;
+    int layer, runs_beside;
+    pthread_t thread;
+    struct sh_layer *loaded;            /* NULL: error */
+    struct sh_err error;
+};
 
 static int is_done(const struct sh_sweep *s, int sequence, int layer)
 {
@@ -92,7 +68,7 @@ static int embed_all(struct state *st, struct sh_err *e)
     size_t row = 0;
     for (int i = 0; i < st->s->n; i++) {
         const struct sh_trace_sequence *q = &st->s->sequence[i];
-        if (sh_embed(st->s->backend, st->s->device, st->s->model, q->tokens, q->n_tokens,
+        if (sh_embed(st->s->backend, st->s->device[0], st->s->model, q->tokens, q->n_tokens,
                      sh_hidden_row(&st->hidden, row), e))
             return sh_err_prefix(e, "%s: sequence %s", st->s->model_path, q->source);
         sh_hidden_rest(&st->hidden, row, (size_t)q->n_tokens);
@@ -103,17 +79,18 @@ static int embed_all(struct state *st, struct sh_err *e)
 }
 
 /* One of q, k, v of one sequence, head by head. */
-static void take_vectors(const struct state *st, const struct chunk *c, int i, char kind, struct sh_batch *b)
+static void take_vectors(const struct lane *lane, const struct sh_chunk *c, int i, char kind, struct sh_batch *b)
 {
-    const struct sh_arch *a = st->arch;
+    const struct sh_sweep *s = lane->st->s;
+    const struct sh_arch *a = lane->st->arch;
     int n_head = kind == 'q' ? a->n_head : a->n_kv_head, d = a->d_head, n = c->start[i + 1] - c->start[i];
-    const float *from = kind == 'q' ? st->act.q : kind == 'k' ? st->act.k : st->act.v;
+    const float *from = kind == 'q' ? lane->act.q : kind == 'k' ? lane->act.k : lane->act.v;
     size_t width = (size_t)n_head * (size_t)d, count = (size_t)n * width;
     size_t per_head = (size_t)n * (size_t)d;
     float *host = xmalloc(count * sizeof *host), *one = xmalloc(per_head * sizeof *one);
     uint16_t *half = xmalloc(per_head * sizeof *half);
-    st->s->backend->get(st->s->device, host, from + (size_t)c->start[i] * width, count * sizeof *host);
-    enum sh_codec codec = st->s->record.codec == SH_CODEC_F32 ? SH_CODEC_F32 : SH_CODEC_F16;
+    s->backend->get(lane->device, host, from + (size_t)c->start[i] * width, count * sizeof *host);
+    enum sh_codec codec = s->record.codec == SH_CODEC_F32 ? SH_CODEC_F32 : SH_CODEC_F16;
     for (int h = 0; h < n_head; h++) {
         struct sh_block block = {.kind = SH_BLOCK_VECTORS, .head = h, .codec = codec, .vector = kind};
         for (int t = 0; t < n; t++)
@@ -128,12 +105,32 @@ static void take_vectors(const struct state *st, const struct chunk *c, int i, c
     free(half);
 }
 
+/* The chunk through the layer, what it records into r. */
+static int compute(struct lane *lane, const struct sh_layer *l, int layer, const struct sh_chunk *c,
+                   const struct sh_tap *tap, struct sh_err *e)
+{
+    const struct sh_sweep *s = lane->st->s;
+    const struct sh_hidden *hidden = &lane->st->hidden;
+    size_t bytes = (size_t)c->rows * hidden->row_bytes;
+    int is_last = layer == lane->st->last;
+    float *here = sh_hidden_row(hidden, c->row0);
+    void *there = lane->on_device ? lane->on_device : here;
+    if (lane->on_device)
+        s->backend->put(lane->device, there, here, bytes);
+    sh_layer_run(l, &lane->act, there, c->n, c->start, tap, is_last);
+    if (lane->on_device && !is_last)
+        s->backend->get(lane->device, here, there, bytes);
+    if (s->backend->sync(lane->device, e))
+        return sh_err_prefix(e, "%s: layer %d, from sequence %s on", s->model_path, layer,
+                             s->sequence[c->first].source);
+    return 0;
+}
+
 /* Send one chunk through a layer and queue what it recorded. */
-static int run_chunk(struct state *st, const struct sh_layer *l, int layer, const struct chunk *c, int is_last,
+static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, const struct sh_chunk *c,
                      struct sh_err *e)
 {
-    const struct sh_sweep *s = st->s;
-    size_t bytes = (size_t)c->rows * st->hidden.row_bytes;
+    const struct sh_sweep *s = lane->st->s;
     unsigned char *wanted = xcalloc((size_t)c->n, 1);
     int *n_tokens = xcalloc((size_t)c->n, sizeof *n_tokens), any = 0, bad = 0;
     for (int i = 0; i < c->n; i++) {
@@ -141,82 +138,183 @@ static int run_chunk(struct state *st, const struct sh_layer *l, int layer, cons
         wanted[i] = !is_done(s, c->first + i, layer);
         any |= wanted[i];
     }
-    if (any || !is_last) {
-        struct sh_recorder *r = sh_recorder_new(&s->record, c->n, n_tokens, wanted);
+    if (any || layer != lane->st->last) {
+        struct sh_recorder_options options = s->record;
+        options.window = sh_arch_window(lane->st->arch, layer);
+        struct sh_recorder *r = sh_recorder_new(&options, c->n, n_tokens, wanted);
         struct sh_tap tap = any ? sh_recorder_tap(r) : (struct sh_tap){0};
-        float *here = sh_hidden_row(&st->hidden, c->row0);
-        if (st->on_device)
-            s->backend->put(s->device, st->on_device, here, bytes);
-        sh_layer_run(l, &st->act, st->on_device ? st->on_device : here, c->n, c->start, &tap, is_last);
-        if (st->on_device && !is_last)
-            s->backend->get(s->device, here, st->on_device, bytes);
-        bad = s->backend->sync(s->device, e);
-        if (bad)
-            sh_err_prefix(e, "%s: layer %d, from sequence %s on", s->model_path, layer,
-                          s->sequence[c->first].source);
+        bad = compute(lane, l, layer, c, &tap, e);
         for (int i = 0; i < c->n && !bad; i++) {
             struct sh_batch b = {.sequence = c->first + i, .layer = layer};
             if (!wanted[i])
                 continue;
             sh_recorder_take(r, i, &b);
             for (const char *v = s->vectors; *v; v++)
-                take_vectors(st, c, i, *v, &b);
+                take_vectors(lane, c, i, *v, &b);
             bad = sh_writer_push(s->writer, &b, e);
         }
         sh_recorder_free(r);
-        sh_hidden_rest(&st->hidden, c->row0, (size_t)c->rows);
+        sh_hidden_rest(&lane->st->hidden, c->row0, (size_t)c->rows);
     }
     free(wanted);
     free(n_tokens);
     return bad;
 }
 
-static int run_layers(struct state *st, int last, struct sh_err *e)
+static void *load_layer(void *argument)
 {
+    struct load *l = argument;
+    struct state *st = l->lane->st;
     const struct sh_sweep *s = st->s;
-    double step = 0;
-    for (int layer = 0; layer <= last; layer++) {
-        struct sh_layer *l = sh_layer_load(s->backend, s->device, s->model, layer, s->dtype, e);
-        if (!l)
-            return sh_err_prefix(e, "%s: layer %d", s->model_path, layer);
+    pthread_mutex_lock(&st->model);
+    l->loaded = sh_layer_load(s->backend, l->lane->device, s->model, l->layer, s->dtype, &l->error);
+    pthread_mutex_unlock(&st->model);
+    if (!l->loaded)
+        sh_err_prefix(&l->error, "%s: layer %d", s->model_path, l->layer);
+    return NULL;
+}
+
+static void begin_load(struct load *l, struct lane *lane, int layer, int beside)
+{
+    *l = (struct load){.lane = lane, .layer = layer};
+    l->runs_beside = beside && !pthread_create(&l->thread, NULL, load_layer, l);
+}
+
+/* The layer, or NULL. */
+static struct sh_layer *end_load(struct load *l)
+{
+    if (l->runs_beside)
+        pthread_join(l->thread, NULL);
+    else
+        load_layer(l);
+    return l->loaded;
+}
+
+/* After a chunk: say so, and find out whether to go on. */
+static int move_on(struct lane *lane, int layer, const struct sh_chunk *c, struct sh_err *e)
+{
+    struct state *st = lane->st;
+    char where[48];
+    snprintf(where, sizeof where, "layer %d/%d", layer + 1, st->last + 1);
+    pthread_mutex_lock(&st->progress);
+    st->step += c->rows;
+    sh_progress_at(st->s->progress, st->step, where);
+    lane->was_stopped = st->stop;
+    pthread_mutex_unlock(&st->progress);
+    if (sh_interrupted())
+        return sh_fail(e, "interrupted in layer %d of %d", layer, st->last + 1);
+    return lane->was_stopped ? -1 : 0;
+}
+
+static int run_layers(struct lane *lane, struct sh_err *e)
+{
+    struct state *st = lane->st;
+    struct load next;
+    int beside = st->layers_at_once > 1;
+    begin_load(&next, lane, 0, beside);
+    for (int layer = 0; layer <= st->last; layer++) {
+        struct sh_layer *l = end_load(&next);
+        if (!l) {
+            *e = next.error;
+            return -1;
+        }
+        if (layer < st->last)
+            begin_load(&next, lane, layer + 1, beside);
         int bad = 0;
-        for (int i = 0; i < st->n_chunk && !bad; i++) {
-            char where[48];
-            bad = run_chunk(st, l, layer, &st->chunk[i], layer == last, e);
-            if (!bad && sh_interrupted())
-                bad = sh_fail(e, "interrupted in layer %d of %d", layer, last + 1);
-            step += st->chunk[i].rows;
-            snprintf(where, sizeof where, "layer %d/%d", layer + 1, last + 1);
-            sh_progress_at(s->progress, step, where);
+        for (int i = lane->number; i < st->chunks.n && !bad; i += st->s->n_device) {
+            bad = run_chunk(lane, l, layer, &st->chunks.at[i], e);
+            if (!bad)
+                bad = move_on(lane, layer, &st->chunks.at[i], e);
         }
         sh_layer_drop(l);
-        if (bad)
+        if (bad) {
+            if (layer < st->last && next.runs_beside)
+                sh_layer_drop(end_load(&next));
             return -1;
+        }
     }
     return 0;
 }
 
+static int open_lane(struct lane *lane, int is_host, struct sh_err *e)
+{
+    const struct sh_sweep *s = lane->st->s;
+    int rows = lane->st->chunks.most_rows;
+    if (sh_activations_new(&lane->act, s->backend, lane->device, lane->st->arch, rows, s->dtype, e))
+        return -1;
+    if (is_host)
+        return 0;
+    lane->on_device = s->backend->alloc(lane->device, (size_t)rows * lane->st->hidden.row_bytes, e);
+    return lane->on_device ? 0 : -1;
+}
+
+static void close_lane(struct lane *lane)
+{
+    lane->st->s->backend->release(lane->device, lane->on_device);
+    sh_activations_free(&lane->act);
+}
+
+static void *run_lane(void *argument)
+{
+    struct lane *lane = argument;
+    struct state *st = lane->st;
+    struct sh_props props;
+    st->s->backend->props(lane->device, &props);
+    lane->bad = open_lane(lane, props.is_host, &lane->error) || run_layers(lane, &lane->error);
+    close_lane(lane);
+    if (lane->bad) {
+        pthread_mutex_lock(&st->progress);
+        st->stop = 1;
+        pthread_mutex_unlock(&st->progress);
+    }
+    return NULL;
+}
+
+/* All lanes to their ends; the error is that of a lane that failed, not of one that was stopped. */
+static int run_lanes(struct state *st, struct sh_err *e)
+{
+    int n = st->s->n_device, bad = 0, started = 1;
+    struct lane *lane = xcalloc((size_t)n, sizeof *lane);
+    for (int i = 0; i < n; i++)
+        lane[i] = (struct lane){.st = st, .device = st->s->device[i], .number = i};
+    while (started < n && !pthread_create(&lane[started].thread, NULL, run_lane, &lane[started]))
+        started++;
+    if (started < n)
+        bad = sh_fail(e, "no thread for device %d of %d", started + 1, n);
+    else
+        run_lane(&lane[0]);
+    for (int i = 1; i < started; i++)
+        pthread_join(lane[i].thread, NULL);
+    for (int i = 0; i < n && !bad; i++)
+        if (lane[i].bad && !lane[i].was_stopped) {
+            *e = lane[i].error;
+            bad = -1;
+        }
+    free(lane);
+    return bad;
+}
+
 int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
 {
-    int last = last_needed(s);
-    if (last < 0)
+    struct state st = {.s = s, .arch = sh_model_arch(s->model), .last = last_needed(s)};
+    struct sh_sweep_needs needs;
+    if (st.last < 0)
         return 0;
-    struct state st = {.s = s, .arch = sh_model_arch(s->model)};
-    cut_into_chunks(&st);
-    int bad = sh_hidden_new(&st.hidden, st.n_rows, (size_t)st.arch->d_model, s->memory_bytes, s->spill_folder, e);
-    if (!bad)
-        bad = sh_activations_new(&st.act, s->backend, s->device, st.arch, st.most_rows, s->dtype, e);
-    struct sh_props props;
-    s->backend->props(s->device, &props);
-    if (!bad && !props.is_host)
-        bad = !(st.on_device = s->backend->alloc(s->device, (size_t)st.most_rows * st.hidden.row_bytes, e));
+    if (sh_sweep_needs(s, &needs, e))
+        return -1;
+    st.layers_at_once = needs.layers_at_once;
+    sh_chunks_cut(&st.chunks, s->sequence, s->n, needs.rows);
+    pthread_mutex_init(&st.model, NULL);
+    pthread_mutex_init(&st.progress, NULL);
+    int bad = sh_hidden_new(&st.hidden, st.chunks.n_rows, (size_t)st.arch->d_model, s->memory_bytes,
+                            s->spill_folder, e);
     if (!bad)
         bad = embed_all(&st, e);
     if (!bad)
-        bad = run_layers(&st, last, e);
-    s->backend->release(s->device, st.on_device);
-    sh_activations_free(&st.act);
+        bad = run_lanes(&st, e);
+    pthread_mutex_destroy(&st.model);
+    pthread_mutex_destroy(&st.progress);
     sh_hidden_free(&st.hidden);
-    free_chunks(&st);
+    sh_chunks_free(&st.chunks);
     return bad ? -1 : 0;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layer-major sweep: one layer's weights are loaded, all sequences go through it, their attention
  * is recorded, the weights are dropped. Weights are read once per run however many sequences there
- * are, and memory holds one layer, the activations of one chunk of sequences and the hidden states.
+ * are, and memory holds one layer (two where the device has its own memory: the next one is on its way
+ * while this one computes), the activations of one chunk of sequences and the hidden states.
+ *
+ * Several devices share the sequences: each sweeps the layers over its own chunks.
  *
  * There is no KV cache and no output head: a trace needs neither. The result of a sequence does not
  * depend on which layers of it are recorded, so a resumed sweep, which only recomputes the layers it
@@ -17,7 +20,8 @@
 
 struct sh_sweep {
     const struct sh_backend *backend;
-    struct sh_dev *device;
+    struct sh_dev *const *device;               /* [n_device], all of this backend */
+    int n_device;
     struct sh_model *model;
     const char *model_path;                     /* as the user gave it, for errors */
     enum sh_type dtype;
@@ -33,14 +37,18 @@ struct sh_sweep {
     struct sh_progress *progress;               /* in tokens x layers                                   */
 };
 
-/* What the sweep will take at its peak, before anything is allocated: one layer's weights on the
- * device, activations, hidden states in memory. */
+/* What the sweep will take at its peak, before anything is allocated. */
 struct sh_sweep_needs {
-    size_t layer_bytes, activation_bytes, hidden_bytes;
-    int spills;
+    size_t layer_bytes, activation_bytes, hidden_bytes;     /* a layer's weights and the activations on
+                                                 * a device, hidden states in memory                    */
+    size_t device_bytes;                        /* in all, of a device with its own memory; else 0      */
+    int rows;                                   /* tokens that go through a layer together, at most     */
+    int layers_at_once;                         /* 2: the next is loaded while this one computes        */
+    int spills;                                 /* the hidden states go to a temporary file             */
 };
 
-void sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out);
+/* -1 when a device is too small: e says how much it needs. */
+int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct sh_err *e);
 
 /* 0, or -1. After Ctrl-C: -1 with what to do in the hint; what was pushed is whole. */
 int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model.safetensors.index.json up to a NUL, beside a shard a.safetensors (what follows the NUL, see
  * fuzz_safetensors()). */
-#include "src/model/safetensors.h"
+#include "src/model/weights.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
 
@@ -12,8 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     scratch_clear();
     scratch_write("model.safetensors.index.json", index.at, index.bytes);
     fuzz_safetensors("a.safetensors", data, size);
-    struct sh_safetensors *s = sh_safetensors_open_folder(scratch_folder(), &e);
+    struct sh_weights *s = sh_weights_open_folder(scratch_folder(), &e);
     fuzz_accepted += s != NULL;
-    sh_safetensors_close(s);
+    sh_weights_close(s);
     return 0;
 }

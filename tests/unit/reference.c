@@ -8,14 +8,14 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/safetensors.h"
+#include "src/model/weights.h"
 #include "tests/tap.h"
 
 enum { MOST = 8 };                                      /* sequences; tensors that are asked for  */
 
 struct reference {
     char *folder;
-    struct sh_safetensors *file;
+    struct sh_weights *file;
     int n, n_token[MOST], n_copy;
     int32_t *token[MOST];
     float *copy[8 * MOST];
@@ -52,7 +52,7 @@ struct reference *reference_open(const char *name)
     r->folder = xstrdup(path);
     *strrchr(r->folder, '/') = '\0';
     char *tensors = xasprintf("%s/ref.safetensors", r->folder);
-    r->file = sh_safetensors_open(tensors, &e);
+    r->file = sh_weights_open(tensors, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(r->file);
     free(tensors);
     return r;
@@ -60,7 +60,7 @@ struct reference *reference_open(const char *name)
 
 void reference_close(struct reference *r)
 {
-    sh_safetensors_close(r->file);
+    sh_weights_close(r->file);
     for (int i = 0; i < r->n; i++)
         free(r->token[i]);
     for (int i = 0; i < r->n_copy; i++)
@@ -89,7 +89,7 @@ const float *reference_tensor(struct reference *r, int sequence, const char *wha
 {
     char name[64];
     snprintf(name, sizeof name, "s%d.%s", sequence, what);
-    const struct sh_stored *t = sh_safetensors_find(r->file, name);
+    const struct sh_stored *t = sh_weights_find(r->file, name);
     if (!t)
         return NULL;
     CU_ASSERT_FATAL(!strcmp(t->dtype, "F32") && t->bytes == n * sizeof(float) && r->n_copy < 8 * MOST);

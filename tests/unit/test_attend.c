@@ -1,365 +1,261 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/: causal attention of the CPU backend against double precision, for every compiled variant:
- * what it gives and what its tap hands out.
+/* kernels/: causal attention on every backend against double precision: the probabilities in f32 and
+ * what they give. Other packs are in test_record.c.
  *
- * Limits. Probabilities: 1e-5 relative and 1e-9 absolute in f32 (2^-11 relative, 2^-25 absolute more
- * in f16); codes of log8 exact unless the double logit lies within 1e-3 of a tie. Rows sum to 1 within
- * 2e-6. Outputs: 1e-5 of the largest |v| (a bf16 one 2^-8 relative more). */
+ * Limits. A probability may be off by 1e-5 of itself, 1e-9, and what f32 moves its score by
+ * (attention_row); rows sum to 1 within 2e-6; outputs are off by 1e-5 of the largest |v| and what the
+ * probabilities are. With 16-bit operands a backend may round q, k, v and the probabilities to that type,
+ * once each, or keep them in f32. Mostly q, k and v are such numbers already, so that the same limits hold
+ * and outputs get half a unit of every |p v| more; where they are not, the worst case of two roundings a
+ * product is added to scores and outputs. A 16-bit output: half a unit in its last place more. */
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/base/score.h"
 #include "tests/tap.h"
-#include "tests/unit/variants.h"
+#include "tests/unit/attention.h"
 
-#define CPU sh_backend_cpu
-
-enum { MAX_SEQ = 4, GAP = 3 };                          /* GAP: numbers between two rows of q, k, v, out */
-
-struct call {                                           /* one attend and what it is made of      */
-    struct sh_attend a;
-    int start[MAX_SEQ + 1], longest;
-    float *q, *k, *v, *out;
-};
-
-static struct call call_new(const int *lengths, int n_seq, int n_head, int n_kv_head, int d_head)
-{
-    struct call c = {.a = {.n_head = n_head, .n_kv_head = n_kv_head, .d_head = d_head, .n_seq = n_seq,
-                           .scale = 1.0f / sqrtf((float)d_head)}};
-    for (int s = 0; s < n_seq; s++) {
-        c.start[s + 1] = c.start[s] + lengths[s];
-        c.longest = lengths[s] > c.longest ? lengths[s] : c.longest;
-    }
-    int rows = c.start[n_seq], q_cols = n_head * d_head, kv_cols = n_kv_head * d_head;
-    size_t n_q = (size_t)rows * (size_t)(q_cols + GAP), n_kv = (size_t)rows * (size_t)(kv_cols + GAP);
-    c.q = variant_normal(n_q, 21, 2);
-    c.k = variant_normal(n_kv, 22, 1);
-    c.v = variant_normal(n_kv, 23, 1);
-    c.out = xcalloc(n_q, sizeof *c.out);
-    c.a.q = (struct sh_mat){c.q, SH_F32, rows, q_cols, (size_t)(q_cols + GAP)};
-    c.a.k = (struct sh_mat){c.k, SH_F32, rows, kv_cols, (size_t)(kv_cols + GAP)};
-    c.a.v = (struct sh_mat){c.v, SH_F32, rows, kv_cols, (size_t)(kv_cols + GAP)};
-    c.a.out = (struct sh_mat){c.out, SH_F32, rows, q_cols, (size_t)(q_cols + GAP)};
-    return c;
-}
-
-static void call_free(struct call *c)
-{
-    free(c->q);
-    free(c->k);
-    free(c->v);
-    free(c->out);
-}
-
-static void attend(struct sh_dev *d, struct call *c)
-{
-    struct sh_err e;
-    c->a.start = c->start;
-    CPU.attend(d, &c->a);
-    CU_ASSERT_FATAL(CPU.sync(d, &e) == 0);
-}
-
-struct taken {                                          /* what a tap handed out                  */
-    const struct call *c;
-    size_t width;
-    struct {
-        unsigned char *scores;                          /* all rows so far; NULL: nothing came    */
-        int rows;
-        pthread_t thread;
-    } head[MAX_SEQ * 8];
-    int disorder;
-};
-
-static void take(void *to, int sequence, int head, int first_row, int n_rows, const void *packed)
-{
-    struct taken *t = to;
-    int length = t->c->start[sequence + 1] - t->c->start[sequence], i = sequence * t->c->a.n_head + head;
-    size_t all = (size_t)length * (size_t)(length + 1) / 2 * t->width, at = 0, bytes = 0;
-    if (!t->head[i].scores) {
-        t->head[i].scores = xmalloc(all);
-        t->head[i].thread = pthread_self();
-    }
-    if (first_row != t->head[i].rows || n_rows < 1 || first_row + n_rows > length ||
-        !pthread_equal(t->head[i].thread, pthread_self())) {
-        t->disorder++;
-        return;
-    }
-    for (int row = 0; row < first_row + n_rows; row++)
-        *(row < first_row ? &at : &bytes) += (size_t)(row + 1) * t->width;
-    memcpy(t->head[i].scores + at, packed, bytes);
-    t->head[i].rows += n_rows;
-}
-
-static struct taken *tap(struct call *c, enum sh_pack pack, const unsigned char *wanted)
-{
-    static const size_t width[] = {[SH_PACK_F32] = 4, [SH_PACK_F16] = 2, [SH_PACK_LOG8] = 1};
-    struct taken *t = xcalloc(1, sizeof *t);
-    t->c = c;
-    t->width = width[pack];
-    c->a.tap = (struct sh_tap){.pack = pack, .rows = take, .to = t, .wanted = wanted};
-    return t;
-}
-
-static void taken_free(struct taken *t)
-{
-    for (int i = 0; i < MAX_SEQ * 8; i++)
-        free(t->head[i].scores);
-    free(t);
-}
-
-/* Logits of one row in double, relative to the logarithm of the sum: p[j] = exp(x[j]). */
-static void reference_row(const struct call *c, int sequence, int head, int row, double *x)
-{
-    const struct sh_attend *a = &c->a;
-    int base = c->start[sequence], kv = head / (a->n_head / a->n_kv_head);
-    const float *q = c->q + (size_t)(base + row) * a->q.stride + head * a->d_head;
-    double top = -INFINITY, sum = 0;
-    for (int j = 0; j <= row; j++) {
-        const float *k = c->k + (size_t)(base + j) * a->k.stride + kv * a->d_head;
-        x[j] = 0;
-        for (int i = 0; i < a->d_head; i++)
-            x[j] += (double)q[i] * k[i];
-        x[j] *= (double)a->scale;
-        top = x[j] > top ? x[j] : top;
-    }
-    for (int j = 0; j <= row; j++)
-        sum += exp(x[j] - top);
-    for (int j = 0; j <= row; j++)
-        x[j] -= top + log(sum);
-}
-
-static int wrong_score(enum sh_pack pack, const unsigned char *at, double x)
-{
-    float p;
-    uint16_t h;
-    double code = -x / (double)SH_LOG8_STEP, expected = exp(x), limit = 1e-5 * expected + 1e-9;
-    if (pack == SH_PACK_LOG8)
-        return *at != sh_log8_from_logit((float)x) && fabs(code - floor(code) - 0.5) > 1e-3;
-    if (pack == SH_PACK_F16) {
-        memcpy(&h, at, 2);
-        p = sh_f16_to_f32(h);
-        limit += 0x1p-11 * expected + 0x1p-25;
-    } else {
-        memcpy(&p, at, 4);
-    }
-    return !(fabs(p - expected) <= limit);
-}
-
-static void check_head(const struct taken *t, enum sh_pack pack, int sequence, int head)
-{
-    const struct call *c = t->c;
-    int length = c->start[sequence + 1] - c->start[sequence], wrong = 0, bad_sums = 0;
-    const unsigned char *at = t->head[sequence * c->a.n_head + head].scores;
-    double *x = xmalloc((size_t)length * sizeof *x);
-    CU_ASSERT_FATAL(at != NULL && t->head[sequence * c->a.n_head + head].rows == length);
-    for (int row = 0; row < length; row++) {
-        double sum = 0;
-        reference_row(c, sequence, head, row, x);
-        for (int j = 0; j <= row; j++, at += t->width) {
-            float p;
-            wrong += wrong_score(pack, at, x[j]);
-            sum += pack == SH_PACK_F32 ? (double)*(const float *)memcpy(&p, at, 4) : 0;
-        }
-        bad_sums += pack == SH_PACK_F32 && fabs(sum - 1) > 2e-6;
-    }
-    if (wrong || bad_sums)
-        printf("# sequence of %d, head %d of %d, width %d, pack %d: %d wrong scores, %d wrong sums\n", length, head,
-               c->a.n_head, c->a.d_head, pack, wrong, bad_sums);
-    CU_ASSERT(wrong == 0 && bad_sums == 0);
-    free(x);
-}
-
-static void check_out(const struct call *c, const void *out)
-{
-    const struct sh_attend *a = &c->a;
-    double *x = xmalloc((size_t)c->longest * sizeof *x);
-    int wrong = 0, d = a->d_head;
-    for (int work = 0; work < a->n_seq * a->n_head; work++) {
-        int s = work / a->n_head, head = work % a->n_head, kv = head / (a->n_head / a->n_kv_head);
-        for (int row = 0; row < c->start[s + 1] - c->start[s]; row++) {
-            reference_row(c, s, head, row, x);
-            for (int i = 0; i < d; i++) {
-                double sum = 0, most = 0;
-                for (int j = 0; j <= row; j++) {
-                    double v = c->v[(size_t)(c->start[s] + j) * a->v.stride + (size_t)(kv * d + i)];
-                    sum += exp(x[j]) * v;
-                    most = fabs(v) > most ? fabs(v) : most;
-                }
-                size_t at = (size_t)(c->start[s] + row) * a->out.stride + (size_t)(head * d + i);
-                const uint16_t *half = out;
-                double y = a->out.type == SH_F32 ? ((const float *)out)[at] : sh_bf16_to_f32(half[at]);
-                wrong += !(fabs(y - sum) <= 1e-5 * most + (a->out.type == SH_BF16 ? 0x1.01p-8 * fabs(sum) : 0));
-            }
-        }
-    }
-    CU_ASSERT(wrong == 0);
-    free(x);
-}
-
-static const struct { int n_head, n_kv_head, d_head; } shapes[] = {
-    {4, 4, 8}, {8, 2, 40}, {2, 2, 1}, {4, 1, 64}, {2, 2, 129}};
-static const int lengths[MAX_SEQ] = {7, 129, 1, 33};
+static const struct shape shapes[] = {                  /* heads, KV heads, d_head, window, softcap, slopes */
+    {4, 4, 8, 0, 0, 0, SH_F32, 0},    {8, 2, 40, 0, 0, 0, SH_F32, 0},    {2, 2, 1, 0, 0, 0, SH_F32, 0},
+    {4, 1, 64, 0, 0, 0, SH_F32, 0},   {2, 2, 129, 0, 0, 0, SH_F32, 0},   {8, 1, 80, 0, 0, 1, SH_F32, 0},
+    {2, 2, 256, 0, 20, 0, SH_F32, 0}, {4, 1, 128, 5, 0, 0, SH_F32, 0},   {2, 2, 40, 33, 5, 0, SH_F32, 0},
+    {2, 1, 64, 64, 0, 1, SH_F32, 0},  {2, 2, 80, 1, 0, 0, SH_F32, 0},    {2, 1, 40, 70, 30, 1, SH_F32, 0}};
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
-/* Every pack over several sequences in one call; the same scores whether the output is wanted or not. */
-static void probabilities(enum variant v)
-{
-    struct sh_dev *d = variant_open(v, 3);
-    for (int i = 0; d && i < N_SHAPES; i++)
-        for (int pack = SH_PACK_F32; pack <= SH_PACK_LOG8; pack++) {
-            struct call c = call_new(lengths, MAX_SEQ, shapes[i].n_head, shapes[i].n_kv_head, shapes[i].d_head);
-            struct taken *t = tap(&c, (enum sh_pack)pack, NULL);
-            attend(d, &c);
-            CU_ASSERT(t->disorder == 0);
-            for (int head = 0; head < MAX_SEQ * c.a.n_head; head++)
-                check_head(t, (enum sh_pack)pack, head / c.a.n_head, head % c.a.n_head);
-            struct taken *alone = tap(&c, (enum sh_pack)pack, NULL);
-            c.a.out.at = NULL;
-            attend(d, &c);
-            for (int head = 0; head < MAX_SEQ * c.a.n_head; head++) {
-                size_t n = (size_t)lengths[head / c.a.n_head];
-                CU_ASSERT(alone->head[head].rows == t->head[head].rows &&
-                          !memcmp(alone->head[head].scores, t->head[head].scores, n * (n + 1) / 2 * t->width));
-            }
-            taken_free(t);
-            taken_free(alone);
-            call_free(&c);
-        }
-    CPU.close(d);
-}
-EACH_VARIANT(probabilities)
+static const int lengths[MAX_SEQ] = {7, 129, 1, 33}, few[MAX_SEQ] = {5, 70, 1, 33};
 
-/* f32 and bf16 out; bit for bit the same with and without a tap; nothing between the rows is touched. */
-static void outputs(enum variant v)
+static const int *lengths_for(const struct target *t)
 {
-    struct sh_dev *d = variant_open(v, 3);
-    for (int i = 0; d && i < 2 * N_SHAPES; i++) {
-        struct call c = call_new(lengths, MAX_SEQ, shapes[i / 2].n_head, shapes[i / 2].n_kv_head, shapes[i / 2].d_head);
-        size_t bytes = (size_t)c.a.out.rows * c.a.out.stride * sizeof(float);
-        float *tapped = xcalloc(1, bytes);
-        c.a.out.type = i % 2 ? SH_BF16 : SH_F32;
-        attend(d, &c);
-        check_out(&c, c.out);
-        c.a.out.at = tapped;
-        struct taken *t = tap(&c, SH_PACK_LOG8, NULL);
-        attend(d, &c);
-        CU_ASSERT(memcmp(tapped, c.out, bytes) == 0);
-        int touched = 0;
-        for (int row = 0; row < c.a.out.rows && c.a.out.type == SH_F32; row++)
-            for (int g = 0; g < GAP; g++)
-                touched += c.out[(size_t)row * c.a.out.stride + (size_t)(c.a.out.cols + g)] != 0;
-        CU_ASSERT(touched == 0);
-        taken_free(t);
-        free(tapped);
-        call_free(&c);
+    return t->small ? few : lengths;
+}
+
+struct result {                                         /* of one call                            */
+    struct tally scores, out;
+    int bad_sums;
+};
+
+struct row {                                            /* of n probabilities: what it should be  */
+    int sequence, head, at, n;                          /* at: its number                         */
+    double *p, *off;                                    /* off: how much p may differ             */
+};
+
+static void row_set(struct row *r, const struct attention *c, int sequence, int head, int at)
+{
+    *r = (struct row){sequence, head, at, at + 1 - attention_first(c, at), r->p, r->off};
+    attention_row(c, sequence, head, at, r->p, r->off);
+    for (int i = 0; i < r->n; i++) {
+        r->p[i] = exp(r->p[i]);
+        r->off[i] = r->p[i] * expm1(r->off[i]);
     }
-    CPU.close(d);
 }
-EACH_VARIANT(outputs)
 
-static void only_wanted(void)
+static void check_scores(struct result *to, const struct row *r, const float *found)
 {
-    const unsigned char wanted[MAX_SEQ] = {0, 1, 0, 1};
-    struct sh_dev *d = variant_open(VARIANT_BASE, 2);
-    struct call c = call_new(lengths, MAX_SEQ, 4, 2, 8);
-    struct taken *t = tap(&c, SH_PACK_F32, wanted);
-    attend(d, &c);
-    check_out(&c, c.out);
+    double sum = 0;
+    for (int i = 0; i < r->n; i++) {
+        compare(&to->scores, (double)found[i], r->p[i], r->off[i] + 1e-5 * r->p[i] + 1e-9);
+        sum += (double)found[i];
+    }
+    to->bad_sums += !(fabs(sum - 1) <= 2e-6);
+}
+
+static void check_out(struct result *to, const struct row *r, const struct attention *c)
+{
+    const struct sh_attend *a = &c->a;
+    int kv = r->head / (a->n_head / a->n_kv_head), first = c->start[r->sequence] + r->at + 1 - r->n;
+    double u = attention_unit(c) + rounding(a->out.type, 1), step = attention_step(c) + rounding(a->out.type, 0);
+    for (int i = 0; i < a->d_head; i++) {
+        const float *v = (const float *)c->v.host + (size_t)first * a->v.stride + kv * a->d_head + i;
+        double sum = 0, most = 0, limit = 0;
+        for (int j = 0; j < r->n; j++, v += a->v.stride) {
+            double p = r->p[j], size = fabs((double)*v);
+            sum += p * (double)*v;
+            most = size > most ? size : most;
+            limit += size * (r->off[j] + p * (u + u * u) + step) + p * step;
+        }
+        limit += 1e-5 * most + rounding(a->out.type, sum);
+        compare(&to->out, matrix_at(&c->out, c->start[r->sequence] + r->at, r->head * a->d_head + i), sum, limit);
+    }
+}
+
+static void check_head(struct result *to, const struct recording *rec, int sequence, int head)
+{
+    const struct attention *c = rec->c;
+    const float *found = (const float *)(const void *)rec->head[sequence * c->a.n_head + head].packed;
+    struct row r = {.p = xcalloc((size_t)c->longest, sizeof *r.p), .off = xcalloc((size_t)c->longest, sizeof *r.off)};
+    for (int at = 0; at < attention_length(c, sequence); at++, found += r.n) {
+        row_set(&r, c, sequence, head, at);
+        check_scores(to, &r, found);
+        check_out(to, &r, c);
+    }
+    free(r.p);
+    free(r.off);
+}
+
+static void try_shape(const struct target *t, const struct shape *s, const int *length, int n_seq, struct result *all)
+{
+    struct attention c;
+    struct result r = {0};
+    attention_new(t, &c, s, length, n_seq);
+    struct recording *rec = attention_record(t, &c, SH_PACK_F32, NULL, NULL);
+    matrix_get(t, &c.out);
+    for (int i = 0; i < n_seq * s->n_head; i++)
+        check_head(&r, rec, i / s->n_head, i % s->n_head);
+    int touched = matrix_gap_touched(&c.out);
+    if (r.scores.wrong || r.out.wrong || r.bad_sums || touched)
+        printf("# %d heads of %d, %d KV heads, %s, window %d, softcap %g, slopes %d: %d wrong scores, %d sums, "
+               "%d outputs, %d bytes between rows\n", s->n_head, s->d_head, s->n_kv_head, sh_type_name(s->type),
+               s->window, (double)s->softcap, s->slopes, r.scores.wrong, r.bad_sums, r.out.wrong, touched);
+    CU_ASSERT(!r.scores.wrong && !r.out.wrong && !r.bad_sums && !touched);
+    all->scores.worst = fmax(all->scores.worst, r.scores.worst);
+    all->out.worst = fmax(all->out.worst, r.out.worst);
+    recording_free(rec);
+    attention_free(t, &c);
+}
+
+/* On a slow device each shape with one of the types. */
+static void numbers(const struct target *t, enum sh_type type)
+{
+    struct result all = {0};
+    for (int i = 0; i < N_SHAPES; i++) {
+        struct shape s = shapes[i];
+        s.type = type;
+        if (!t->small || i % 3 == (int)type)
+            try_shape(t, &s, lengths_for(t), MAX_SEQ, &all);
+    }
+    if (type != SH_F32)
+        try_shape(t, &(struct shape){2, 1, 64, 0, 0, 0, type, 1}, lengths_for(t), MAX_SEQ, &all);
+    if (!t->small || type == SH_F16)                    /* more than a backend takes at once */
+        try_shape(t, &(struct shape){1, 1, 40, 0, 0, 0, type, 0}, (const int[]){1100, 40}, 2, &all);
+    if (!t->small || type == SH_F32)
+        try_shape(t, &(struct shape){2, 1, 8, 100, 0, 0, type, 0}, (const int[]){1100}, 1, &all);
+    printf("# worst errors: %.2f of the limit in scores, %.2f in outputs\n", all.scores.worst, all.out.worst);
+}
+
+static void numbers_f32(const struct target *t) { numbers(t, SH_F32); }
+static void numbers_f16(const struct target *t) { numbers(t, SH_F16); }
+static void numbers_bf16(const struct target *t) { numbers(t, SH_BF16); }
+EACH_BACKEND(numbers_f32)
+EACH_BACKEND(numbers_f16)
+EACH_BACKEND(numbers_bf16)
+
+/* The output is the same, bit for bit, however it is recorded; the scores, whether there is an output. */
+static void try_recorded(const struct target *t, const struct shape *s)
+{
+    static const struct sh_lanes lane = {.n = 1, .lane = {{0.01, 0}}};
+    const struct sh_lanes lanes[MAX_SEQ] = {lane, lane, lane, lane};
+    struct attention c;
+    attention_new(t, &c, s, lengths_for(t), MAX_SEQ);
+    size_t bytes = (size_t)c.out.m.rows * c.out.m.stride * sh_type_bytes(s->type);
+    void *plain = xmalloc(bytes);
+    attention_run(t, &c);
+    matrix_get(t, &c.out);
+    memcpy(plain, c.out.host, bytes);
+    for (int pack = SH_PACK_F32; pack <= SH_PACK_SETS; pack++) {
+        memset(c.out.host, 0xff, bytes);
+        matrix_put(t, &c.out);
+        struct recording *with = attention_record(t, &c, (enum sh_pack)pack, lanes, NULL);
+        matrix_get(t, &c.out);
+        CU_ASSERT(memcmp(plain, c.out.host, bytes) == 0);
+        c.a.out.at = NULL;
+        struct recording *without = attention_record(t, &c, (enum sh_pack)pack, lanes, NULL);
+        c.a.out.at = c.out.m.at;
+        int differ = 0;
+        for (int i = 0; i < MAX_SEQ * s->n_head; i++) {
+            int n = attention_length(&c, i / s->n_head);
+            size_t words = (size_t)(2 * n * recording_words(with, i / s->n_head));
+            differ += pack == SH_PACK_SETS
+                          ? memcmp(with->head[i].bits, without->head[i].bits, words * sizeof(uint64_t)) != 0
+                          : memcmp(with->head[i].packed, without->head[i].packed,
+                                   attention_scores(&c, n) * pack_bytes((enum sh_pack)pack)) != 0;
+        }
+        CU_ASSERT(differ == 0);
+        recording_free(with);
+        recording_free(without);
+    }
+    free(plain);
+    attention_free(t, &c);
+}
+
+static void recorded_or_not(const struct target *t)
+{
+    try_recorded(t, &(struct shape){4, 2, 40, 0, 0, 0, SH_F32, 0});
+    try_recorded(t, &(struct shape){2, 1, 64, 20, 0, 1, SH_F16, 0});
+    try_recorded(t, &(struct shape){2, 1, 64, 0, 30, 0, SH_BF16, 0});
+}
+EACH_BACKEND(recorded_or_not)
+
+static void only_wanted(const struct target *t)
+{
+    static const unsigned char wanted[MAX_SEQ] = {0, 1, 0, 1}, none[MAX_SEQ] = {0};
+    struct attention c;
+    struct result r = {0};
+    attention_new(t, &c, &shapes[0], lengths_for(t), MAX_SEQ);
+    struct recording *all = attention_record(t, &c, SH_PACK_F32, NULL, NULL);
+    struct recording *some = attention_record(t, &c, SH_PACK_F32, NULL, wanted);
+    matrix_get(t, &c.out);
     for (int i = 0; i < MAX_SEQ * c.a.n_head; i++)
-        CU_ASSERT(t->head[i].rows == (wanted[i / c.a.n_head] ? lengths[i / c.a.n_head] : 0));
-    CU_ASSERT(t->disorder == 0);
-    taken_free(t);
-    call_free(&c);
-    CPU.close(d);
+        check_head(&r, all, i / c.a.n_head, i % c.a.n_head);
+    CU_ASSERT(r.scores.wrong == 0 && r.out.wrong == 0);     /* out of those that are left out as well */
+    for (int i = 0; i < MAX_SEQ * c.a.n_head; i++)
+        CU_ASSERT(some->head[i].rows == (wanted[i / c.a.n_head] ? attention_length(&c, i / c.a.n_head) : 0));
+    for (int i = 0; i < MAX_SEQ * c.a.n_head; i++)
+        CU_ASSERT(!wanted[i / c.a.n_head] ||
+                  !memcmp(all->head[i].packed, some->head[i].packed,
+                          attention_scores(&c, attention_length(&c, i / c.a.n_head)) * sizeof(float)));
+    recording_free(all);
+    recording_free(some);
+    recording_free(attention_record(t, &c, SH_PACK_F32, NULL, none));
+    attention_free(t, &c);
+}
+EACH_BACKEND(only_wanted)
+
+/* A new device takes no more for itself than it said, whatever is recorded. */
+static void try_memory(const struct target *t, const struct shape *s, enum sh_pack pack, const int *length, int n_seq)
+{
+    static const struct sh_lanes lane = {.n = 2, .lane = {{0.01, 0}, {1, 1}}, .values = 1};
+    const struct sh_lanes lanes[MAX_SEQ] = {lane, lane, lane, lane};
+    struct target own;
+    struct attention c;
+    struct sh_props before, after;
+    if (target_open(&own, t->which, 2))
+        return;
+    attention_new(&own, &c, s, length, n_seq);
+    own.b->props(own.d, &before);
+    struct recording *r = attention_record(&own, &c, pack, lanes, NULL);
+    own.b->props(own.d, &after);
+    c.a.tap = r->tap;
+    size_t said = own.b->attend_bytes(own.d, &c.a), taken = after.peak_bytes - before.peak_bytes;
+    if (taken > said)
+        printf("# pack %d, %s, window %d: %zu bytes taken, %zu said\n", pack, sh_type_name(s->type), s->window, taken,
+               said);
+    CU_ASSERT(taken <= said);
+    recording_free(r);
+    attention_free(&own, &c);
+    target_close(&own);
 }
 
-/* The last of n queries against keys with these logits; the packed probabilities of that row. */
-static void last_row(struct sh_dev *d, enum sh_pack pack, const float *logits, int n, unsigned char *packed)
+static void attend_memory(const struct target *t)
 {
-    struct call c = call_new(&n, 1, 1, 1, 1);
-    c.a.scale = 1;
-    for (int j = 0; j < n; j++) {
-        c.q[(size_t)j * c.a.q.stride] = 1;
-        c.k[(size_t)j * c.a.k.stride] = logits[j];
-    }
-    struct taken *t = tap(&c, pack, NULL);
-    attend(d, &c);
-    CU_ASSERT_FATAL(t->disorder == 0 && t->head[0].rows == n);
-    memcpy(packed, t->head[0].scores + (size_t)n * (size_t)(n - 1) / 2 * t->width, (size_t)n * t->width);
-    for (int j = 0; j < n && isfinite(logits[j]); j++)
-        CU_ASSERT(isfinite(c.out[(size_t)j * c.a.out.stride]));
-    taken_free(t);
-    call_free(&c);
+    try_memory(t, &(struct shape){2, 2, 40, 0, 0, 0, SH_F32, 0}, SH_PACK_F32, lengths_for(t), MAX_SEQ);
+    try_memory(t, &(struct shape){4, 2, 40, 0, 0, 1, SH_F16, 0}, SH_PACK_SETS, lengths_for(t), MAX_SEQ);
+    try_memory(t, &(struct shape){6, 2, 40, 20, 0, 0, SH_BF16, 0}, SH_PACK_LOG8, lengths_for(t), MAX_SEQ);
+    try_memory(t, &(struct shape){1, 1, 8, 5, 0, 0, SH_F32, 0}, SH_PACK_SETS, (const int[]){1100}, 1);
 }
-
-/* One score that is no number: the device says so at the next sync. */
-static void refused(enum variant v, float score)
-{
-    enum { N = 40 };
-    struct sh_dev *d = variant_open(v, 1);
-    struct call c = call_new(&(int){N}, 1, 1, 1, 1);
-    struct sh_err e;
-    for (int j = 0; j < N; j++)
-        c.q[(size_t)j * c.a.q.stride] = c.k[(size_t)j * c.a.k.stride] = 1;
-    c.k[0] = score;
-    c.a.scale = 1;
-    c.a.start = c.start;
-    CPU.attend(d, &c.a);
-    CU_ASSERT(CPU.sync(d, &e) == -1 && strstr(e.text, "sequence 0") != NULL);
-    call_free(&c);
-    CPU.close(d);
-}
-
-static void extremes(enum variant v)
-{
-    enum { N = 77 };
-    struct sh_dev *d = variant_open(v, 2);
-    float logits[N], p[N];
-    uint16_t half[N];
-    unsigned char codes[N];
-    for (int far = 0; d && far < 5; far++) {            /* one logit far above all others, which are equal */
-        static const float above[] = {0, 88, 1e4f, 1e30f, 3e38f};
-        for (int j = 0; j < N; j++)
-            logits[j] = -above[far];
-        int wrong = 0;
-        logits[0] = 0;
-        last_row(d, SH_PACK_F32, logits, N, (unsigned char *)p);
-        last_row(d, SH_PACK_F16, logits, N, (unsigned char *)half);
-        last_row(d, SH_PACK_LOG8, logits, N, codes);
-        for (int j = 0; j < N; j++) {
-            double expected = !far ? 1.0 / N : j ? 0 : 1;
-            wrong += !(far ? p[j] == (float)expected : fabs(p[j] - expected) < 1e-7 * expected);
-            wrong += !(far ? sh_f16_to_f32(half[j]) == (float)expected : half[j] == sh_f32_to_f16(p[j]));
-            wrong += codes[j] != (!far ? sh_log8_from_score((float)expected) : j ? SH_LOG8_ZERO : 0);
-        }
-        if (wrong)
-            printf("# %d of %d scores wrong with the first logit %g above the others\n", wrong, N, (double)above[far]);
-        CU_ASSERT(wrong == 0);
-    }
-    for (int j = 0; j < N; j++)                         /* all of them far from 0: the same as around it */
-        logits[j] = 1e6f * (j == N - 1 ? -1.0f : -2.0f);
-    if (d) {
-        last_row(d, SH_PACK_F32, logits, N, (unsigned char *)p);
-        CU_ASSERT(p[N - 1] == 1 && p[0] == 0);
-        refused(v, NAN);                                /* a broken row must not look like a sure one */
-        refused(v, INFINITY);
-        refused(v, -INFINITY);
-    }
-    CPU.close(d);
-}
-EACH_VARIANT(extremes)
+EACH_BACKEND(attend_memory)
 
 int main(void)
 {
     static const struct tap_test tests[] = {
-        LIST_VARIANTS("attend: probabilities in f32, f16, log8, with and without output", probabilities),
-        LIST_VARIANTS("attend: output in f32 and bf16, the same when tapped", outputs),
-        {"attend: only the sequences that are wanted are handed out", only_wanted},
-        LIST_VARIANTS("attend: equal, huge, very negative and broken scores", extremes),
+        LIST_BACKENDS("attend: f32 operands", numbers_f32),
+        LIST_BACKENDS("attend: f16 operands", numbers_f16),
+        LIST_BACKENDS("attend: bf16 operands", numbers_bf16),
+        LIST_BACKENDS("attend: the same output however it is recorded, the same scores without output",
+                      recorded_or_not),
+        LIST_BACKENDS("attend: only the sequences that are wanted are handed out", only_wanted),
+        LIST_BACKENDS("attend: takes no more memory than it said", attend_memory),
         {0}};
     return tap_run("attend", tests);
 }

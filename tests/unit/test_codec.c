@@ -12,6 +12,7 @@
 #include "src/base/rng.h"
 #include "src/base/score.h"
 #include "tests/tap.h"
+#include "tests/unit/row_sets.h"
 #include "tests/unit/sparse_blob.h"
 #include "traces/codec.h"
 
@@ -112,6 +113,36 @@ static void make_row(float *row, int n, uint64_t seed)
     }
 }
 
+/* Rows to a sparse block, `at_once` rows in each set of words, as a backend may hand them out. */
+static void encode_sets(struct sh_codec_sparse *s, const struct sh_block *b, const float *rows, int at_once)
+{
+    static const struct sh_lanes lanes = {.values = 1};
+    for (int i = 0, n; i < b->n_rows; i += n) {
+        int first_row = b->first_row + i;
+        n = at_once < b->n_rows - i ? at_once : b->n_rows - i;
+        struct sh_row_sets sets;
+        row_sets_make(&lanes, rows, first_row, n, b->window, &sets);
+        const float *value = sets.value;
+        const uint64_t *low = sets.bits;                /* the only set: there are no lanes       */
+        for (int k = 0; k < n; k++, low += sets.n_word) {
+            int start = sh_row_start(first_row + k, b->window);
+            value = sh_codec_sparse_row(s, start, first_row + k + 1 - start, low, sets.first_word, value,
+                                        sets.figures[k].low_mass);
+        }
+        rows += sh_rows_scores(first_row, n, b->window);
+        row_sets_free(&sets);
+    }
+}
+
+static void encode_sparse(struct sh_block *b, const float *rows)
+{
+    struct sh_codec_sparse *s = sh_codec_sparse_new((enum sh_codec)b->codec);
+    encode_sets(s, b, rows, 7);
+    b->bytes = sh_codec_sparse_end(s, &b->blob);
+    b->codec |= SH_CODEC_SPARSE;
+    sh_codec_sparse_free(s);
+}
+
 struct compared {
     const float *score;                                 /* the next row as it was                 */
     int window, q, exact, stored;
@@ -156,10 +187,10 @@ static void sparse_decides_exactly(void)
             make_row(at, keys, (uint64_t)q);
             at += keys;
         }
-        b.bytes = sh_codec_sparse((enum sh_codec)b.codec, rows, b.first_row, b.n_rows, b.window, &b.blob);
-        CU_ASSERT(b.bytes < n * sh_codec_width((enum sh_codec)b.codec) + 12 * (size_t)b.n_rows + 200);
+        size_t width = sh_codec_width((enum sh_codec)b.codec);
+        encode_sparse(&b, rows);
+        CU_ASSERT(b.bytes < n * width + 12 * (size_t)b.n_rows + 200);
         struct compared c = {.score = rows, .window = b.window, .q = b.first_row, .exact = i % 2 == 0};
-        b.codec |= SH_CODEC_SPARSE;
         CU_ASSERT(sh_codec_rows(&b, compare_row, &c, &e) == 0);
         CU_ASSERT(c.q == b.first_row + b.n_rows && c.stored >= b.n_rows && c.wrong_thresholds == 0);
         CU_ASSERT(c.wrong_scores == 0 && c.wrong_rest == 0);
@@ -185,13 +216,36 @@ static void sparse_gaps(void)
     }
     for (int codec = 0; codec < 2; codec++) {
         struct sh_block b = {.first_row = N - 1, .n_rows = ROWS, .codec = codec ? SH_CODEC_LOG8 : SH_CODEC_F32};
-        b.bytes = sh_codec_sparse((enum sh_codec)b.codec, rows, b.first_row, b.n_rows, 0, &b.blob);
+        encode_sparse(&b, rows);
         struct compared c = {.score = rows, .q = b.first_row, .exact = !codec};
-        b.codec |= SH_CODEC_SPARSE;
         CU_ASSERT(sh_codec_rows(&b, compare_row, &c, &e) == 0);
         CU_ASSERT(c.wrong_thresholds == 0 && c.wrong_scores == 0 && c.wrong_rest == 0 && c.q == N - 1 + ROWS);
         free(b.blob);
     }
+    free(rows);
+}
+
+/* A block does not depend on how many rows came at once, nor on the blocks that were made before. */
+static void sparse_blocks_stand_alone(void)
+{
+    enum { FIRST = 200, ROWS = 150 };
+    struct sh_block b = {.first_row = FIRST, .n_rows = ROWS, .window = 130, .codec = SH_CODEC_LOG8}, other = b;
+    float *rows = xcalloc(sh_rows_scores(FIRST, ROWS, 130), sizeof *rows);
+    for (int i = 0; i < ROWS; i++)
+        make_row(rows + 130 * i, 130, (uint64_t)i);
+    struct sh_codec_sparse *s = sh_codec_sparse_new(SH_CODEC_LOG8);
+    unsigned char *empty;
+    encode_sets(s, &b, rows, ROWS);
+    b.bytes = sh_codec_sparse_end(s, &b.blob);
+    size_t n = sh_codec_sparse_end(s, &empty);
+    encode_sets(s, &other, rows, 1);
+    other.bytes = sh_codec_sparse_end(s, &other.blob);
+    CU_ASSERT(n < 100 && n < b.bytes);
+    CU_ASSERT(other.bytes == b.bytes && !memcmp(other.blob, b.blob, b.bytes));
+    sh_codec_sparse_free(s);
+    free(empty);
+    free(b.blob);
+    free(other.blob);
     free(rows);
 }
 
@@ -334,9 +388,15 @@ static void mutations(void)
     int refused = 0, changed = 0;
     for (int q = 0; q < 50; at += ++q)
         make_row(at, q + 1, (uint64_t)q);
-    for (int i = 0; i < 4; i++)
-        n[i] = i < 2 ? sh_codec_dense(i ? SH_CODEC_LOG8 : SH_CODEC_F32, rows, 1275, &whole[i])
-                     : sh_codec_sparse(i == 2 ? SH_CODEC_F32 : SH_CODEC_LOG8, rows, 0, 50, 0, &whole[i]);
+    for (int i = 0; i < 4; i++) {
+        struct sh_block b = {.n_rows = 50, .codec = i % 2 ? SH_CODEC_LOG8 : SH_CODEC_F32};
+        if (i < 2)
+            b.bytes = sh_codec_dense((enum sh_codec)b.codec, rows, 1275, &b.blob);
+        else
+            encode_sparse(&b, rows);
+        whole[i] = b.blob;
+        n[i] = b.bytes;
+    }
     for (int i = 0; i < 4; i++)
         CU_ASSERT(status_hash(&(struct sh_block){.n_rows = 50, .blob = whole[i], .bytes = n[i], .codec = codec_of(i)},
                               &sound[i]) == 0);
@@ -381,6 +441,7 @@ int main(void)
         {"dense: f32, f16, log8 come back, with windows", dense_round_trips},
         {"sparse: thresholds up to 100/n are decided exactly, scores within 4 %", sparse_decides_exactly},
         {"sparse: long gaps, empty and full rows", sparse_gaps},
+        {"sparse: blocks stand alone, however many rows come at once", sparse_blocks_stand_alone},
         {"sparse: counts, gaps and values that do not fit are refused", damaged_sparse_blocks},
         {"blocks: impossible rows and sizes are refused", damaged_blocks},
         {"blocks: seeded damage never gets through", mutations},

@@ -32,7 +32,10 @@ static const char *const roles[SH_N_ROLE] = {
     [SH_ATTN_NORM_B] = "attn_norm_b", [SH_Q_W] = "q_w", [SH_Q_B] = "q_b", [SH_K_W] = "k_w",
     [SH_K_B] = "k_b", [SH_V_W] = "v_w", [SH_V_B] = "v_b", [SH_O_W] = "o_w", [SH_O_B] = "o_b",
     [SH_MLP_NORM_W] = "mlp_norm_w", [SH_MLP_NORM_B] = "mlp_norm_b", [SH_UP_W] = "up_w",
-    [SH_UP_B] = "up_b", [SH_DOWN_W] = "down_w", [SH_DOWN_B] = "down_b"};
+    [SH_UP_B] = "up_b", [SH_DOWN_W] = "down_w", [SH_DOWN_B] = "down_b", [SH_GATE_W] = "gate_w",
+    [SH_GATE_B] = "gate_b", [SH_EMBED_NORM_W] = "embed_norm_w", [SH_EMBED_NORM_B] = "embed_norm_b",
+    [SH_Q_NORM_W] = "q_norm_w", [SH_K_NORM_W] = "k_norm_w", [SH_ATTN_POST_W] = "attn_post_w",
+    [SH_MLP_POST_W] = "mlp_post_w"};
 
 static uint32_t crc32_of(const void *at, size_t bytes)
 {
@@ -353,8 +356,8 @@ static void config_keys(void)
         {"\"enable_bias\":1", "key 'enable_bias': found 1, expected true or false"},
         {"\"do_layer_norm_before\":\"yes\"",
          "key 'do_layer_norm_before': found \"yes\", expected true or false"},
-        {"\"activation_function\":\"swish\"",
-         "key 'activation_function': found \"swish\", expected one of relu gelu"},
+        {"\"activation_function\":\"quick_gelu\"",
+         "key 'activation_function': found \"quick_gelu\", expected one of relu gelu"},
         {"\"activation_function\":3", "key 'activation_function': found 3, expected a string"},
         {"\"init_std\":-1", "key 'init_std': found -1, expected a number from 0"},
         {"\"dtype\":\"float64\"", "key 'dtype': found \"float64\", expected one of float32"},

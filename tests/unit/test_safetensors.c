@@ -9,7 +9,7 @@
 
 #include "src/base/rng.h"
 #include "src/model/map.h"
-#include "src/model/safetensors.h"
+#include "src/model/weights.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
 
@@ -27,16 +27,16 @@ static int says(const char *part)
 static int refused(const char *path, const char *part)
 {
     snprintf(e.text, sizeof e.text, "(accepted)");
-    struct sh_safetensors *s = sh_safetensors_open(path, &e);
-    sh_safetensors_close(s);
+    struct sh_weights *s = sh_weights_open(path, &e);
+    sh_weights_close(s);
     return says(part) && s == NULL && strstr(e.text, path) == e.text;
 }
 
 static int folder_refused(const char *part)
 {
     snprintf(e.text, sizeof e.text, "(accepted)");
-    struct sh_safetensors *s = sh_safetensors_open_folder(scratch_folder(), &e);
-    sh_safetensors_close(s);
+    struct sh_weights *s = sh_weights_open_folder(scratch_folder(), &e);
+    sh_weights_close(s);
     return says(part) && s == NULL;
 }
 
@@ -117,16 +117,16 @@ static void lies_are_refused(void)
 static void broken_files_are_refused(void)
 {
     static const uint64_t huge[] = {UINT64_MAX, 0}, limit[] = {100000001, 0}, past[] = {9, 0};
-    CU_ASSERT(refused(scratch_path("absent"), "No such file"));
+    CU_ASSERT(refused(scratch_path("absent.safetensors"), "No such file"));
     CU_ASSERT(refused(scratch_folder(), "not a regular file"));
-    CU_ASSERT(refused(scratch_write("m", "", 0), "found 0 bytes"));
-    CU_ASSERT(refused(scratch_write("m", huge, 7), "found 7 bytes"));
+    CU_ASSERT(refused(scratch_write("m.safetensors", "", 0), "found 0 bytes"));
+    CU_ASSERT(refused(scratch_write("m.safetensors", huge, 7), "found 7 bytes"));
     CU_ASSERT(
-        refused(scratch_write("m", huge, 16), "found a header of 18446744073709551615 bytes"));
-    CU_ASSERT(refused(scratch_write("m", limit, 16), "expected at most 100000000"));
-    CU_ASSERT(refused(scratch_write("m", past, 16), "found 16 bytes, expected at least 17"));
-    CU_ASSERT(mkfifo(scratch_path("pipe"), 0600) == 0);
-    CU_ASSERT(refused(scratch_path("pipe"), "not a regular file"));
+        refused(scratch_write("m.safetensors", huge, 16), "found a header of 18446744073709551615 bytes"));
+    CU_ASSERT(refused(scratch_write("m.safetensors", limit, 16), "expected at most 100000000"));
+    CU_ASSERT(refused(scratch_write("m.safetensors", past, 16), "found 16 bytes, expected at least 17"));
+    CU_ASSERT(mkfifo(scratch_path("pipe.safetensors"), 0600) == 0);
+    CU_ASSERT(refused(scratch_path("pipe.safetensors"), "not a regular file"));
     scratch_clear();
 }
 
@@ -140,29 +140,29 @@ static void odd_but_valid_files_are_read(void)
         "\"empty\":{\"dtype\":\"F16\",\"shape\":[0,7],\"data_offsets\":[9,9]},"
         "\"new\":{\"dtype\":\"F99\",\"shape\":[3],\"data_offsets\":[9,13]},"
         "\"long\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[13,21]}}   \n", data, 21);
-    struct sh_safetensors *s = sh_safetensors_open(path, &e);
+    struct sh_weights *s = sh_weights_open(path, &e);
     CU_ASSERT_FATAL(s != NULL);
-    CU_ASSERT(sh_safetensors_count(s) == 5);
+    CU_ASSERT(sh_weights_count(s) == 5);
     enum sh_type type = SH_BF16;
     char shape[32], tiny[4];
-    CU_ASSERT(sh_stored_type(sh_safetensors_find(s, "z"), &type, &e) == 0 && type == SH_F32);
-    CU_ASSERT(sh_stored_type(sh_safetensors_find(s, "new"), &type, &e) == -1 &&
+    CU_ASSERT(sh_stored_type(sh_weights_find(s, "z"), &type, &e) == 0 && type == SH_F32);
+    CU_ASSERT(sh_stored_type(sh_weights_find(s, "new"), &type, &e) == -1 &&
               says("found dtype F99, expected F32"));
-    CU_ASSERT(sh_stored_type(sh_safetensors_find(s, "mask"), &type, &e) == -1 &&
+    CU_ASSERT(sh_stored_type(sh_weights_find(s, "mask"), &type, &e) == -1 &&
               says("found dtype U8"));
-    CU_ASSERT_STRING_EQUAL(sh_stored_shape(sh_safetensors_find(s, "mask"), shape, sizeof shape),
+    CU_ASSERT_STRING_EQUAL(sh_stored_shape(sh_weights_find(s, "mask"), shape, sizeof shape),
                            "[1, 5]");
-    CU_ASSERT_STRING_EQUAL(sh_stored_shape(sh_safetensors_find(s, "mask"), tiny, sizeof tiny),
+    CU_ASSERT_STRING_EQUAL(sh_stored_shape(sh_weights_find(s, "mask"), tiny, sizeof tiny),
                            "[1,");
-    CU_ASSERT(sh_safetensors_find(s, "y") == NULL &&
-              sh_safetensors_find(s, "__metadata__") == NULL);
-    CU_ASSERT_STRING_EQUAL(sh_safetensors_at(s, 0)->name, "empty");
-    CU_ASSERT(sh_safetensors_find(s, "long")->bytes == 8 &&
-              sh_safetensors_find(s, "empty")->bytes == 0);
-    sh_safetensors_close(s);
-    s = sh_safetensors_open(scratch_safetensors("m.safetensors", "{}", data, 0), &e);
-    CU_ASSERT(s != NULL && sh_safetensors_find(s, "a") == NULL);
-    sh_safetensors_close(s);
+    CU_ASSERT(sh_weights_find(s, "y") == NULL &&
+              sh_weights_find(s, "__metadata__") == NULL);
+    CU_ASSERT_STRING_EQUAL(sh_weights_at(s, 0)->name, "empty");
+    CU_ASSERT(sh_weights_find(s, "long")->bytes == 8 &&
+              sh_weights_find(s, "empty")->bytes == 0);
+    sh_weights_close(s);
+    s = sh_weights_open(scratch_safetensors("m.safetensors", "{}", data, 0), &e);
+    CU_ASSERT(s != NULL && sh_weights_find(s, "a") == NULL);
+    sh_weights_close(s);
     scratch_clear();
 }
 
@@ -182,15 +182,15 @@ static void write_shards(const char *index)
 static void indexes(void)
 {
     CU_ASSERT(folder_refused("found no weights, expected model.safetensors"));
-    scratch_write("pytorch_model.bin", "PK", 2);
-    CU_ASSERT(folder_refused("found pytorch_model.bin, expected model.safetensors"));
-    CU_ASSERT(strstr(e.hint, "safe_serialization") != NULL);
+    scratch_write("tf_model.h5", "HDF", 3);
+    CU_ASSERT(folder_refused("found tf_model.h5, expected model.safetensors"));
+    CU_ASSERT(strstr(e.hint, "save_pretrained") != NULL);
     write_shards("{\"weight_map\":{\"b\":\"two.safetensors\",\"a\":\"one.safetensors\"}}");
-    struct sh_safetensors *s = sh_safetensors_open_folder(scratch_folder(), &e);
+    struct sh_weights *s = sh_weights_open_folder(scratch_folder(), &e);
     CU_ASSERT_FATAL(s != NULL);
-    CU_ASSERT(sh_safetensors_count(s) == 2 &&
-              strstr(sh_safetensors_find(s, "b")->file, "/two.safetensors") != NULL);
-    sh_safetensors_close(s);
+    CU_ASSERT(sh_weights_count(s) == 2 &&
+              strstr(sh_weights_find(s, "b")->file, "/two.safetensors") != NULL);
+    sh_weights_close(s);
     static const struct { const char *map, *says; } bad[] = {
         {"{\"a\":\"three.safetensors\"}", "three.safetensors: cannot be opened: No such file"},
         {"{\"a\":\"../one.safetensors\"}",
@@ -219,19 +219,19 @@ static void damage(void)
     const char *path = tap_golden("checkpoints/opt_f16/model.safetensors");
     CU_ASSERT_FATAL(path != NULL && sh_map_open(&whole, path, &e) == 0);
     for (size_t cut = 0; cut < whole.bytes; cut += cut < 40 ? 1 : 997)
-        CU_ASSERT(refused(scratch_write("cut", whole.at, cut), ""));
-    CU_ASSERT(refused(scratch_write("cut", whole.at, whole.bytes - 1), "cut short?"));
+        CU_ASSERT(refused(scratch_write("cut.safetensors", whole.at, cut), ""));
+    CU_ASSERT(refused(scratch_write("cut.safetensors", whole.at, whole.bytes - 1), "cut short?"));
     unsigned char *copy = malloc(whole.bytes);
     unsigned sum = 0;
     for (uint64_t trial = 0; trial < 1500; trial++) {
         memcpy(copy, whole.at, whole.bytes);
         for (uint64_t i = 0; i < 1 + trial % 3; i++)
             copy[sh_rng(1, 8 * trial + i) % 3568] = (unsigned char)sh_rng(2, 8 * trial + i);
-        struct sh_safetensors *s = sh_safetensors_open(scratch_write("bad", copy, whole.bytes), &e);
-        for (size_t i = 0; s && i < sh_safetensors_count(s); i++)
-            for (size_t j = 0; j < sh_safetensors_at(s, i)->bytes; j++)
-                sum += sh_safetensors_at(s, i)->at[j];
-        sh_safetensors_close(s);
+        struct sh_weights *s = sh_weights_open(scratch_write("bad.safetensors", copy, whole.bytes), &e);
+        for (size_t i = 0; s && i < sh_weights_count(s); i++)
+            for (size_t j = 0; j < sh_weights_at(s, i)->bytes; j++)
+                sum += sh_weights_at(s, i)->at[j];
+        sh_weights_close(s);
     }
     CU_ASSERT(sum != 0);
     free(copy);

@@ -11,14 +11,10 @@ static const struct cpu_kernels *find(enum variant v, const char **why)
     if (v == VARIANT_BASE)
         return &cpu_kernels_base;
 #ifdef SH_X86_VARIANTS
-    __builtin_cpu_init();
     *why = "this processor has no such instructions";
     if (v == VARIANT_AVX2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")
-                   ? &cpu_kernels_avx2 : NULL;
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
-               ? &cpu_kernels_avx512 : NULL;
+        return cpu_runs_avx2() ? &cpu_kernels_avx2 : NULL;
+    return cpu_runs_avx512() ? &cpu_kernels_avx512 : NULL;
 #else
     *why = "not compiled for this kind of processor";
     return NULL;
@@ -29,12 +25,13 @@ struct sh_dev *variant_open(enum variant v, int n_threads)
 {
     const char *why = "";
     struct sh_err e;
+    struct sh_open what = {.n_threads = n_threads};
     const struct cpu_kernels *kernels = find(v, &why);
     if (!kernels) {
         tap_skip(why);
         return NULL;
     }
-    struct sh_dev *d = sh_backend_cpu.open(0, n_threads, &e);
+    struct sh_dev *d = sh_backend_cpu.open(&what, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(d);
     d->kernels = kernels;
     return d;

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention, inside one variant: what attend.c computes and record.c hands out. Columns of scores are
+ * keys, counted from the block's first_column. */
+#ifndef SH_KERNELS_CPU_ATTEND_H
+#define SH_KERNELS_CPU_ATTEND_H
+
+#include "kernels/cpu/variant.h"
+
+enum {
+    BLOCK = 32,                                         /* queries                          */
+    ROWS = CPU_FLOATS == 16 ? 8 : 4,                    /* of a register tile               */
+    COLS = 2 * CPU_FLOATS                               /* of a register tile               */
+};
+
+struct block {                                          /* queries of one head              */
+    int sequence, head;
+    int q0, n_rows;
+    int first_column;                                   /* a multiple of COLS               */
+    int width;                                          /* columns, a multiple of COLS      */
+};
+
+struct record {                                         /* space for a block's rows         */
+    void *packed;
+    struct sh_row_figures *figures;                     /* these four: of SH_PACK_SETS      */
+    uint64_t *bits;
+    float *row, *value;
+};
+
+struct scratch {                                        /* of one thread                    */
+    float *kt;                                          /* [d_head, n_pad]: K transposed    */
+    float *v;                                           /* [n_pad, d_pad]                   */
+    float *q;                                           /* [BLOCK, d_head], scaled          */
+    float *s, *p;                                       /* [BLOCK, s_pad]                   */
+    float *o;                                           /* [BLOCK, d_pad]                   */
+    float *top, *sum;                                   /* [BLOCK]                          */
+    int n_pad, d_pad, s_pad;
+    int faulty;                                         /* some row's sum was no number     */
+    struct record record;
+};
+
+/* The first key that query t sees. */
+static inline int first_key(const struct sh_attend *a, int t)
+{
+    return a->window && t + 1 > a->window ? t + 1 - a->window : 0;
+}
+
+/* The next `bytes` of a block of memory; with base NULL they are only counted. */
+static inline void *carve(char *base, size_t *at, size_t bytes)
+{
+    void *here = base ? base + *at : NULL;
+    *at += (bytes + 63) / 64 * 64;
+    return here;
+}
+
+static inline int is_wanted(const struct sh_attend *a, int sequence)
+{
+    return a->tap.rows && (!a->tap.wanted || a->tap.wanted[sequence]);
+}
+
+/* record.c. No row of a block has more than n_columns columns. */
+void CPU_NAME(cpu_record_lay_out)(struct record *r, const struct sh_attend *a, int n_columns, char *base, size_t *at);
+void CPU_NAME(cpu_record)(const struct scratch *w, const struct sh_attend *a, const struct block *b);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneDNN 2.x and 3.x behind one face: they differ in how descriptors are made. And what a weight is. */
+#ifndef SH_KERNELS_CPU_ONEDNN_H
+#define SH_KERNELS_CPU_ONEDNN_H
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+
+#include "kernels/cpu/cpu.h"
+#include "src/base/mem.h"
+
+struct sh_weight {
+    int rows, cols;                     /* [out, in] as in the checkpoint                    */
+    enum sh_type type;                  /* of the operands of its products                   */
+    dnnl_data_type_t stored;            /* what oneDNN sees                                  */
+    dnnl_memory_t memory;
+    void *at;                           /* the memory's buffer, ours                         */
+#if DNNL_VERSION_MAJOR >= 3
+    dnnl_memory_desc_t layout;
+#else
+    dnnl_memory_desc_t layout[1];
+#endif
+};
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef const_dnnl_memory_desc_t desc;
+typedef dnnl_memory_desc_t desc_owner;
+
+static inline desc_owner desc_new(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t cols, const dnnl_dims_t strides)
+{
+    dnnl_memory_desc_t md = NULL;
+    dnnl_dims_t dims = {rows, cols};
+    if (strides)
+        dnnl_memory_desc_create_with_strides(&md, 2, dims, type, strides);
+    else
+        dnnl_memory_desc_create_with_tag(&md, 2, dims, type, dnnl_format_tag_any);
+    return md;
+}
+
+static inline void desc_free(desc_owner md) { dnnl_memory_desc_destroy(md); }
+
+static inline dnnl_status_t matmul_new(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, desc x, desc w, desc bias,
+                                       desc out, const_dnnl_primitive_attr_t attr)
+{
+    return dnnl_matmul_primitive_desc_create(pd, engine, x, w, bias, out, attr);
+}
+
+static inline void layout_copy(struct sh_weight *w, const_dnnl_primitive_desc_t pd)
+{
+    dnnl_memory_desc_clone(&w->layout, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0));
+}
+
+static inline desc layout_of(const struct sh_weight *w) { return w->layout; }
+
+static inline void layout_free(struct sh_weight *w) { dnnl_memory_desc_destroy(w->layout); }
+
+static inline void set_sum(dnnl_post_ops_t ops) { dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef); }
+
+static inline void set_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha)
+{
+    dnnl_post_ops_append_eltwise(ops, kind, alpha, 0);
+}
+#else
+typedef const dnnl_memory_desc_t *desc;
+typedef dnnl_memory_desc_t *desc_owner;
+
+static inline desc_owner desc_new(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t cols, const dnnl_dims_t strides)
+{
+    dnnl_memory_desc_t *md = xcalloc(1, sizeof *md);
+    dnnl_dims_t dims = {rows, cols};
+    if (strides)
+        dnnl_memory_desc_init_by_strides(md, 2, dims, type, strides);
+    else
+        dnnl_memory_desc_init_by_tag(md, 2, dims, type, dnnl_format_tag_any);
+    return md;
+}
+
+static inline void desc_free(desc_owner md) { free(md); }
+
+static inline dnnl_status_t matmul_new(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, desc x, desc w, desc bias,
+                                       desc out, const_dnnl_primitive_attr_t attr)
+{
+    dnnl_matmul_desc_t op;
+    dnnl_status_t status = dnnl_matmul_desc_init(&op, x, w, bias, out);
+    return status ? status : dnnl_primitive_desc_create(pd, &op, attr, engine, NULL);
+}
+
+static inline void layout_copy(struct sh_weight *w, const_dnnl_primitive_desc_t pd)
+{
+    w->layout[0] = *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+}
+
+static inline desc layout_of(const struct sh_weight *w) { return w->layout; }
+
+static inline void layout_free(struct sh_weight *w) { (void)w; }
+
+static inline void set_sum(dnnl_post_ops_t ops) { dnnl_post_ops_append_sum(ops, 1); }
+
+static inline void set_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha)
+{
+    dnnl_post_ops_append_eltwise(ops, 1, kind, alpha, 0);
+}
+#endif
+
+/* A plain matrix. */
+static inline desc_owner plain(enum sh_type type, dnnl_dim_t rows, dnnl_dim_t cols, size_t stride)
+{
+    dnnl_dims_t strides = {(dnnl_dim_t)stride, 1};
+    return desc_new(type == SH_BF16 ? dnnl_bf16 : dnnl_f32, rows, cols, strides);
+}
+
+#endif

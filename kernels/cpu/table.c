@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of this variant. */
+#include "kernels/cpu/variant.h"
+
+#define CPU_TEXT_(x) #x
+#define CPU_TEXT(x) CPU_TEXT_(x)
+
+const struct cpu_kernels CPU_NAME(cpu_kernels) = {
+    .name = CPU_TEXT(CPU_VARIANT),
+    .attend = CPU_NAME(cpu_attend),
+    .attend_bytes = CPU_NAME(cpu_attend_bytes),
+    .embed = CPU_NAME(cpu_embed),
+    .norm = CPU_NAME(cpu_norm),
+    .rotary = CPU_NAME(cpu_rotary),
+    .gate = CPU_NAME(cpu_gate),
+    .convert = CPU_NAME(cpu_convert),
+    .snap = CPU_NAME(cpu_snap),
+};

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights in the blocked layout that oneDNN's matmul asks for. Each call has a stream of its own, because
+ * weights are made while another thread computes. */
+#include <omp.h>
+
+#include "kernels/cpu/onednn.h"
+
+enum { NOMINAL_ROWS = 1024 };           /* the layout is chosen for this many rows of x */
+
+static int choose_layout(struct sh_dev *d, struct sh_weight *w)
+{
+    enum sh_type type = cpu_computed(d, w->type);
+    desc_owner x = plain(type, NOMINAL_ROWS, w->cols, (size_t)w->cols);
+    desc_owner out = plain(SH_F32, NOMINAL_ROWS, w->rows, (size_t)w->rows);
+    desc_owner any = desc_new(w->stored, w->cols, w->rows, NULL);
+    dnnl_primitive_desc_t pd;
+    dnnl_status_t status = matmul_new(&pd, d->engine, x, any, NULL, out, NULL);
+    if (status == dnnl_success) {
+        layout_copy(w, pd);
+        dnnl_primitive_desc_destroy(pd);
+    }
+    desc_free(x);
+    desc_free(out);
+    desc_free(any);
+    return status == dnnl_success ? 0 : -1;
+}
+
+/* Reorder the plain [rows, cols] matrix into the chosen layout; oneDNN sees it as [cols, rows]. */
+static int fill(struct sh_dev *d, struct sh_weight *w, const void *plain_at)
+{
+    dnnl_dims_t strides = {1, w->cols};
+    desc_owner from_md = desc_new(w->stored, w->cols, w->rows, strides);
+    dnnl_memory_t from = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_primitive_t reorder = NULL;
+    dnnl_stream_t stream = NULL;
+    void *source;
+    *(const void **)&source = plain_at;
+    dnnl_status_t s = dnnl_stream_create(&stream, d->engine, dnnl_stream_default_flags);
+    if (!s)
+        s = dnnl_memory_create(&from, from_md, d->engine, source);
+    if (!s)
+        s = dnnl_reorder_primitive_desc_create(&pd, from_md, d->engine, layout_of(w), d->engine, NULL);
+    if (!s)
+        s = dnnl_primitive_create(&reorder, pd);
+    dnnl_exec_arg_t args[2] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, w->memory}};
+    if (!s)
+        s = dnnl_primitive_execute(reorder, stream, 2, args);
+    if (!s)
+        s = dnnl_stream_wait(stream);
+    if (reorder)
+        dnnl_primitive_destroy(reorder);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    if (from)
+        dnnl_memory_destroy(from);
+    if (stream)
+        dnnl_stream_destroy(stream);
+    desc_free(from_md);
+    return s ? -1 : 0;
+}
+
+/* The matrix as oneDNN reads it: `at` itself when it is that already, else in *owned. */
+static const void *converted(struct sh_dev *d, const struct sh_weight *w, const void *at, enum sh_type from,
+                             void **owned)
+{
+    enum sh_type as = cpu_computed(d, w->type);
+    size_t n = (size_t)w->rows * (size_t)w->cols;
+    *owned = NULL;
+    if (from == as && as == w->type)
+        return at;
+    struct sh_mat source = {NULL, from, w->rows, w->cols, (size_t)w->cols};
+    struct sh_mat result = {malloc(n * sh_type_bytes(as)), as, w->rows, w->cols, (size_t)w->cols};
+    if (!(*owned = result.at))
+        return NULL;
+    *(const void **)&source.at = at;
+    d->kernels->convert(result, source, d->n_threads);
+    if (as != w->type && from != w->type)
+        d->kernels->snap(result.at, w->type, n, d->n_threads);
+    return *owned;
+}
+
+void cpu_drop(struct sh_dev *d, struct sh_weight *w)
+{
+    (void)d;
+    if (!w)
+        return;
+    if (w->memory)
+        dnnl_memory_destroy(w->memory);
+    layout_free(w);
+    free(w->at);
+    free(w);
+}
+
+struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
+                             enum sh_type to, struct sh_err *e)
+{
+    struct sh_weight *w = xcalloc(1, sizeof *w);
+    omp_set_num_threads(d->n_threads);  /* of this thread; see cpu_linear */
+    w->rows = rows;
+    w->cols = cols;
+    w->type = to;
+    w->stored = cpu_computed(d, to) == SH_BF16 ? dnnl_bf16 : dnnl_f32;
+    if (choose_layout(d, w)) {
+        free(w);
+        sh_fail(e, "oneDNN has no product for a %d x %d matrix of %s", rows, cols, sh_type_name(to));
+        return NULL;
+    }
+    size_t bytes = dnnl_memory_desc_get_size(layout_of(w));
+    void *owned = NULL;
+    const void *plain_at = NULL;
+    w->at = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (w->at)
+        plain_at = converted(d, w, at, from, &owned);
+    if (!plain_at || dnnl_memory_create(&w->memory, layout_of(w), d->engine, w->at) || fill(d, w, plain_at)) {
+        sh_fail(e, "a weight matrix of %zu bytes (%d x %d) does not fit into memory", bytes, rows, cols);
+        cpu_drop(d, w);
+        w = NULL;
+    }
+    free(owned);
+    return w;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA backend's table: opening, errors, sync. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/cuda.cuh"
+#include "kernels/cuda/drain.cuh"
+
+enum { WORKSPACE_BYTES = 32 << 20, ROWS_AT_ONCE = 8192 };
+
+static int refuse(struct sh_err *e, enum sh_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int refuse(struct sh_err *e, enum sh_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    e->status = status;
+    e->hint[0] = '\0';
+    vsnprintf(e->text, sizeof e->text, format, args);
+    va_end(args);
+    return -1;
+}
+
+void cuda_fail(struct sh_dev *d, const char *format, ...)
+{
+    char text[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    pthread_mutex_lock(&d->lock);
+    if (!d->failed)
+        refuse(&d->error, SH_FAILED, "backend cuda: device %d: %s", d->ordinal, text);
+    d->failed = 1;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void cuda_fail_as(struct sh_dev *d, const struct sh_err *e)
+{
+    pthread_mutex_lock(&d->lock);
+    if (!d->failed)
+        d->error = *e;
+    d->failed = 1;
+    pthread_mutex_unlock(&d->lock);
+}
+
+int cuda_has_failed(struct sh_dev *d)
+{
+    pthread_mutex_lock(&d->lock);
+    int failed = d->failed;
+    pthread_mutex_unlock(&d->lock);
+    return failed;
+}
+
+/* Errors of the device come late: what ran since it was last well is where to look. */
+static void fail_in(struct sh_dev *d, const char *what, const char *why, const char *name)
+{
+    char since[sizeof d->queued];
+    pthread_mutex_lock(&d->lock);
+    memcpy(since, d->queued, sizeof since);
+    pthread_mutex_unlock(&d->lock);
+    cuda_fail(d, "%s: %s (%s); operations since the last good sync: %s", what, why, name, since[0] ? since : "none");
+}
+
+int cuda_check(struct sh_dev *d, const char *what, cudaError_t status)
+{
+    if (status != cudaSuccess)
+        fail_in(d, what, cudaGetErrorString(status), cudaGetErrorName(status));
+    return status == cudaSuccess && !cuda_has_failed(d) ? 0 : -1;
+}
+
+int cuda_check_blas(struct sh_dev *d, const char *what, cublasStatus_t status)
+{
+    cudaError_t below = status == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaGetLastError();
+    if (below != cudaSuccess)
+        return cuda_check(d, what, below);              /* which says more */
+    if (status != CUBLAS_STATUS_SUCCESS)
+        fail_in(d, what, cublasGetStatusString(status), "cuBLAS");
+    return status == CUBLAS_STATUS_SUCCESS && !cuda_has_failed(d) ? 0 : -1;
+}
+
+int cuda_begin(struct sh_dev *d, const char *operation)
+{
+    if (cuda_has_failed(d) || cuda_check(d, operation, cudaSetDevice(d->ordinal)))
+        return -1;
+    pthread_mutex_lock(&d->lock);
+    size_t used = strlen(d->queued), more = strlen(operation);
+    if (!strstr(d->queued, operation) && used + more + 3 < sizeof d->queued)
+        snprintf(d->queued + used, sizeof d->queued - used, "%s%s", used ? ", " : "", operation);
+    pthread_mutex_unlock(&d->lock);
+    return 0;
+}
+
+void cuda_end(struct sh_dev *d, const char *operation)
+{
+    cuda_check(d, operation, cudaGetLastError());
+}
+
+static int count(struct sh_err *e)
+{
+    int n = 0;
+    cudaError_t status = cudaGetDeviceCount(&n);
+    if (status != cudaSuccess)
+        return refuse(e, SH_ABSENT, "backend cuda: cannot open: %s (%s)", cudaGetErrorString(status),
+                      cudaGetErrorName(status));
+    return n;
+}
+
+static void close_device(struct sh_dev *d)
+{
+    if (!d)
+        return;
+    cudaSetDevice(d->ordinal);
+    cuda_drain_free(d->drain);
+    struct cuda_scratch *scratch[] = {&d->linear,  &d->embed, &d->out, &d->scores,
+                                      &d->weights, &d->rows,  &d->slopes};
+    for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
+        cuda_scratch_free(d, scratch[i]);
+    cuda_stages_free(d->embed_stage);
+    cuda_stages_free(d->load_stage);
+    if (d->blas)
+        cublasDestroy(d->blas);
+    cuda_memory_close(d);
+    cudaStream_t stream[] = {d->compute, d->record, d->load};
+    for (int i = 0; i < 3; i++)
+        if (stream[i])
+            cudaStreamDestroy(stream[i]);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+/* The memory that may be taken: what is free now, or less. */
+static int set_limit(struct sh_dev *d, size_t asked, struct sh_err *e)
+{
+    size_t free_bytes, total;
+    if (cuda_check(d, "memory", cudaMemGetInfo(&free_bytes, &total)))
+        return -1;
+    if (asked > free_bytes)
+        return refuse(e, SH_FAILED, "backend cuda: device %d: %zu bytes asked for, %zu of its %zu are free",
+                      d->ordinal, asked, free_bytes, total);
+    d->limit = asked ? asked : free_bytes - free_bytes / 32;
+    return 0;
+}
+
+static int start(struct sh_dev *d)
+{
+    cudaStream_t *stream[] = {&d->compute, &d->record, &d->load};
+    for (int i = 0; i < 3; i++)
+        if (cuda_check(d, "stream", cudaStreamCreateWithFlags(stream[i], cudaStreamNonBlocking)))
+            return -1;
+    if (cuda_check_blas(d, "cuBLAS", cublasCreate(&d->blas)) ||
+        cuda_check_blas(d, "cuBLAS", cublasSetStream(d->blas, d->compute)) ||
+        cuda_check_blas(d, "cuBLAS", cublasSetMathMode(d->blas, CUBLAS_DEFAULT_MATH)))      /* no TF32 */
+        return -1;
+    return cuda_check(d, "pinned memory", cuda_stages_new(d->embed_stage)) ||
+           cuda_check(d, "pinned memory", cuda_stages_new(d->load_stage));
+}
+
+/* What every run needs of the device's memory. */
+static int take_first_memory(struct sh_dev *d, struct sh_err *e)
+{
+    void *workspace = cuda_alloc(d, WORKSPACE_BYTES, e);
+    if (!workspace)
+        return -1;
+    if (!(d->fault = (int *)cuda_alloc(d, sizeof *d->fault, e)))
+        return -1;
+    for (int i = 0; i < CUDA_STAGES; i++)
+        if (!(d->load_raw[i] = cuda_alloc(d, CUDA_STAGE_BYTES, e)))
+            return -1;
+    return !cuda_scratch_at(d, &d->embed, CUDA_STAGE_BYTES) ||
+           cuda_check_blas(d, "cuBLAS", cublasSetWorkspace(d->blas, workspace, WORKSPACE_BYTES)) ||
+           cuda_check(d, "memory", cudaMemsetAsync(d->fault, 0, sizeof *d->fault, d->compute));
+}
+
+static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
+{
+    cudaDeviceProp about;
+    int n = count(e);
+    if (n < 0)
+        return NULL;
+    if (o->ordinal < 0 || o->ordinal >= n) {
+        refuse(e, SH_ABSENT, "backend cuda: cannot open: there is no device %d, this machine has %d", o->ordinal, n);
+        return NULL;
+    }
+    struct sh_dev *d = (struct sh_dev *)calloc(1, sizeof *d);
+    if (!d) {
+        refuse(e, SH_FAILED, "backend cuda: out of memory");
+        return NULL;
+    }
+    pthread_mutex_init(&d->lock, NULL);
+    d->ordinal = o->ordinal;
+    d->n_threads = o->n_threads > 0 ? o->n_threads : 1;
+    e->text[0] = '\0';
+    int bad = cuda_check(d, "open", cudaSetDevice(d->ordinal)) ||
+              cuda_check(d, "open", cudaGetDeviceProperties(&about, d->ordinal)) || start(d) ||
+              set_limit(d, o->memory_bytes, e) || take_first_memory(d, e);
+    if (!bad && !(d->drain = cuda_drain_new(d)))
+        bad = refuse(e, SH_FAILED, "backend cuda: device %d: no thread to record with", d->ordinal);
+    if (bad) {
+        if (!e->text[0])
+            *e = d->error;
+        close_device(d);
+        return NULL;
+    }
+    snprintf(d->chip, sizeof d->chip, "%.80s, %d SMs, compute capability %d.%d", about.name,
+             about.multiProcessorCount, about.major, about.minor);
+    return d;
+}
+
+static void props(const struct sh_dev *d, struct sh_props *out)
+{
+    memset(out, 0, sizeof *out);
+    memcpy(out->chip, d->chip, sizeof out->chip);
+    out->native_bf16 = 1;
+    struct sh_dev *own = (struct sh_dev *)d;            /* for the lock alone */
+    pthread_mutex_lock(&own->lock);
+    size_t in_use = 0;
+    for (const struct cuda_block *b = d->blocks; b; b = b->next)
+        in_use += b->in_use ? b->bytes : 0;
+    out->memory_bytes = d->limit > in_use ? d->limit - in_use : 0;
+    out->peak_bytes = d->peak;
+    pthread_mutex_unlock(&own->lock);
+    out->rows_at_once = ROWS_AT_ONCE;
+}
+
+static int sync_device(struct sh_dev *d, struct sh_err *e)
+{
+    int fault = 0;
+    if (!cuda_has_failed(d) && !cuda_check(d, "sync", cudaSetDevice(d->ordinal)))
+        cuda_get(d, &fault, d->fault, sizeof fault);
+    cuda_drain_wait(d->drain);
+    if (!cuda_has_failed(d))
+        cuda_check(d, "sync", cudaStreamSynchronize(d->compute));
+    if (fault)
+        cuda_fail(d, "the attention of sequence %d of this batch is no number: its activations have overflowed",
+                  fault - 1);
+    if (cuda_has_failed(d)) {
+        *e = d->error;
+        return -1;
+    }
+    pthread_mutex_lock(&d->lock);
+    d->queued[0] = '\0';
+    pthread_mutex_unlock(&d->lock);
+    return 0;
+}
+
+extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_backend_module = {
+    SH_BACKEND_ABI,
+    "cuda",
+    "cuBLAS products and our own kernels on NVIDIA GPUs",
+    count,
+    open_device,
+    close_device,
+    props,
+    cuda_alloc,
+    cuda_release,
+    cuda_put,
+    cuda_get,
+    cuda_weight,
+    cuda_drop,
+    cuda_attend_bytes,
+    cuda_linear_bytes,
+    cuda_embed,
+    cuda_linear,
+    cuda_norm,
+    cuda_cast,
+    cuda_rotary,
+    cuda_gate,
+    cuda_attend,
+    sync_device,
+};

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kernels share: numbers in three formats, and sums over a warp and a block. */
+#ifndef SH_KERNELS_CUDA_DEVICE_CUH
+#define SH_KERNELS_CUDA_DEVICE_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "kernels/cuda/launch.cuh"
+
+#define WARP 32
+#define ALL_LANES 0xffffffffu
+
+static __device__ __forceinline__ float to_float(float x) { return x; }
+static __device__ __forceinline__ float to_float(__half x) { return __half2float(x); }
+static __device__ __forceinline__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+
+template <typename T> __device__ __forceinline__ T from_float(float x);
+template <> __device__ __forceinline__ float from_float<float>(float x) { return x; }
+template <> __device__ __forceinline__ __half from_float<__half>(float x) { return __float2half_rn(x); }
+template <> __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float x)
+{
+    return __float2bfloat16_rn(x);
+}
+
+/* Runs the statement with T standing for the C++ type of an enum sh_type. */
+#define BY_TYPE(type, T, ...)                                  \
+    do {                                                       \
+        if ((type) == SH_F32) {                                \
+            typedef float T;                                   \
+            __VA_ARGS__;                                       \
+        } else if ((type) == SH_F16) {                         \
+            typedef __half T;                                  \
+            __VA_ARGS__;                                       \
+        } else {                                               \
+            typedef __nv_bfloat16 T;                           \
+            __VA_ARGS__;                                       \
+        }                                                      \
+    } while (0)
+
+/* Blocks for a loop over n elements that strides by the whole grid. */
+static inline dim3 grid_for(size_t n, int threads)
+{
+    size_t blocks = (n + (size_t)threads - 1) / (size_t)threads;
+    return dim3((unsigned)(blocks < 16384 ? blocks : 16384));
+}
+
+/* Over the block's threads; every thread gets the result. BLOCK: threads of the block, a multiple of
+ * WARP. `part` is shared memory of BLOCK / WARP floats, free again when the function returns. */
+#define SUM_PARTS(BLOCK) ((BLOCK) / WARP)
+
+template <int BLOCK, typename Part> __device__ float block_sum(Part &part, float x)
+{
+    for (int step = WARP / 2; step; step /= 2)
+        x += __shfl_xor_sync(ALL_LANES, x, step);
+    if (threadIdx.x % WARP == 0)
+        part[threadIdx.x / WARP] = x;
+    __syncthreads();
+    float sum = 0;
+    for (int i = 0; i < BLOCK / WARP; i++)
+        sum += part[i];
+    __syncthreads();
+    return sum;
+}
+
+template <int BLOCK, typename Part> __device__ float block_max(Part &part, float x)
+{
+    for (int step = WARP / 2; step; step /= 2)
+        x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, step));
+    if (threadIdx.x % WARP == 0)
+        part[threadIdx.x / WARP] = x;
+    __syncthreads();
+    float most = part[0];
+    for (int i = 1; i < BLOCK / WARP; i++)
+        most = fmaxf(most, part[i]);
+    __syncthreads();
+    return most;
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by cuBLAS, f32 accumulation, no TF32. A bias is added and an activation applied to the f32
+ * product, before it is rounded to the type of the next operand. */
+#include "kernels/cuda/act.cuh"
+#include "kernels/cuda/cuda.cuh"
+#include "kernels/cuda/device.cuh"
+
+enum { THREADS = 256 };
+
+/* out (+)= act(product + bias), one block a row */
+template <typename T>
+__global__ void finish(T *out, size_t stride, int cols, const float *product, size_t product_stride, const float *bias,
+                       int act, int add)
+{
+    const float *from = product + (size_t)blockIdx.x * product_stride;
+    T *to = out + (size_t)blockIdx.x * stride;
+    for (int c = (int)threadIdx.x; c < cols; c += THREADS) {
+        float y = activated(act, bias ? from[c] + bias[c] : from[c]);
+        to[c] = from_float<T>(add ? to_float(to[c]) + y : y);
+    }
+}
+
+/* Row-major out = x w^T is column-major out^T = w x^T. */
+static void product(struct sh_dev *d, const struct sh_linear *a, void *out, enum sh_type type, size_t stride,
+                    float beta)
+{
+    const float one = 1;
+    cuda_check_blas(d, "linear",
+                    cublasGemmEx(d->blas, CUBLAS_OP_T, CUBLAS_OP_N, a->w->rows, a->x.rows, a->w->cols, &one, a->w->at,
+                                 cuda_type(a->w->type), a->w->cols, a->x.at, cuda_type(a->x.type), (int)a->x.stride,
+                                 &beta, out, cuda_type(type), (int)stride, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
+/* The product can go straight to out when nothing, or a bias in f32, remains to be done. */
+static int is_direct(const struct sh_linear *a)
+{
+    return a->act == SH_ACT_NONE && (a->out.type == SH_F32 || !a->bias);
+}
+
+size_t cuda_linear_bytes(const struct sh_dev *d, int rows, int cols, enum sh_type type)
+{
+    (void)d;
+    (void)type;
+    return (size_t)rows * (size_t)cols * sizeof(float) + 512;
+}
+
+void cuda_linear(struct sh_dev *d, const struct sh_linear *a)
+{
+    if (cuda_begin(d, "linear"))
+        return;
+    if (a->x.cols != a->w->cols || a->out.cols != a->w->rows || a->x.type != a->w->type) {
+        cuda_fail(d, "linear: [%d, %d] x [%d, %d] -> [%d, %d] %s x %s do not fit together", a->x.rows, a->x.cols,
+                  a->w->rows, a->w->cols, a->out.rows, a->out.cols, sh_type_name(a->x.type), sh_type_name(a->w->type));
+        return;
+    }
+    if (cuda_check(d, "linear", cudaStreamWaitEvent(d->compute, a->w->ready, 0)))
+        return;
+    if (is_direct(a)) {
+        product(d, a, a->out.at, a->out.type, a->out.stride, a->add ? 1.0f : 0.0f);
+        if (a->bias && !cuda_has_failed(d))
+            SH_LAUNCH((finish<float>), dim3((unsigned)a->out.rows), dim3(THREADS), d->compute, (float *)a->out.at,
+                      a->out.stride, a->out.cols, (const float *)a->out.at, a->out.stride, a->bias, SH_ACT_NONE, 0);
+    } else {
+        size_t cols = (size_t)a->out.cols;
+        float *scratch = (float *)cuda_scratch_at(d, &d->linear, (size_t)a->out.rows * cols * sizeof(float));
+        if (scratch)
+            product(d, a, scratch, SH_F32, cols, 0);
+        if (!cuda_has_failed(d))
+            BY_TYPE(a->out.type, T,
+                    SH_LAUNCH((finish<T>), dim3((unsigned)a->out.rows), dim3(THREADS), d->compute, (T *)a->out.at,
+                              a->out.stride, a->out.cols, (const float *)scratch, cols, a->bias, a->act, a->add));
+    }
+    cuda_end(d, "linear");
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device memory that layers compute in (layer.h), and the rotary tables that lie there. */
+#include <stdlib.h>
+
+#include "src/base/mem.h"
+#include "src/model/layer.h"
+
+enum { N_PART = 13 };
+
+/* The parts and their sizes; 0: the model does not need it. */
+static void parts(struct sh_activations *a, void **part[N_PART], size_t bytes[N_PART])
+{
+    const struct sh_arch *c = a->arch;
+    size_t n = (size_t)a->rows, operand = sh_type_bytes(a->dtype), wide = n * (size_t)c->d_ff;
+    size_t q = n * (size_t)c->n_head * (size_t)c->d_head, kv = n * (size_t)c->n_kv_head * (size_t)c->d_head;
+    size_t hidden = n * (size_t)c->d_model, turns = c->pos == SH_POS_ROTARY ? n * (size_t)(c->n_rot / 2) : 0;
+    size_t local = c->local_rope.base > 0 ? turns : 0, f32 = sizeof(float);
+    const struct { void **at; size_t bytes; } all[N_PART] = {
+        {&a->x, hidden * operand}, {&a->q, q * f32}, {&a->k, kv * f32}, {&a->v, kv * f32},
+        {&a->mixed, q * operand}, {&a->up, wide * operand},
+        {&a->gate, c->flags & SH_GATED ? wide * f32 : 0}, {&a->gated, c->flags & SH_GATED ? wide * f32 : 0},
+        {&a->block, c->norm_place == SH_NORM_BOTH ? hidden * f32 : 0},
+        {&a->turns[0].cosine, turns * f32}, {&a->turns[0].sine, turns * f32},
+        {&a->turns[1].cosine, local * f32}, {&a->turns[1].sine, local * f32}};
+    for (int i = 0; i < N_PART; i++) {
+        part[i] = all[i].at;
+        bytes[i] = all[i].bytes;
+    }
+}
+
+size_t sh_activations_bytes(const struct sh_arch *arch, int rows, enum sh_type dtype)
+{
+    struct sh_activations a = {.arch = arch, .dtype = dtype, .rows = rows};
+    void **part[N_PART];
+    size_t bytes[N_PART], sum = 0;
+    parts(&a, part, bytes);
+    for (int i = 0; i < N_PART; i++)
+        sum += bytes[i];
+    return sum;
+}
+
+int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, struct sh_dev *d,
+                       const struct sh_arch *arch, int rows, enum sh_type dtype, struct sh_err *e)
+{
+    *a = (struct sh_activations){.backend = b, .device = d, .arch = arch, .dtype = dtype, .rows = rows};
+    void **part[N_PART];
+    size_t bytes[N_PART];
+    parts(a, part, bytes);
+    for (int i = 0; i < N_PART; i++)
+        if (bytes[i] && !(*part[i] = b->alloc(d, bytes[i], e))) {
+            sh_activations_free(a);
+            return -1;
+        }
+    if (arch->pos == SH_POS_ALIBI)
+        a->slopes = xcalloc((size_t)arch->n_head, sizeof *a->slopes);
+    for (int h = 0; h < arch->n_head && a->slopes; h++)
+        a->slopes[h] = sh_arch_slope(arch, h);
+    return 0;
+}
+
+void sh_activations_free(struct sh_activations *a)
+{
+    if (a->backend) {
+        void **part[N_PART];
+        size_t bytes[N_PART];
+        parts(a, part, bytes);
+        for (int i = 0; i < N_PART; i++)
+            a->backend->release(a->device, *part[i]);
+    }
+    free(a->slopes);
+    *a = (struct sh_activations){0};
+}
+
+static void fill(struct sh_activations *a, struct sh_turns *t, const struct sh_rope *rope, int length)
+{
+    size_t n = (size_t)a->rows * (size_t)(a->arch->n_rot / 2);
+    float *cosine = xcalloc(n, sizeof *cosine), *sine = xcalloc(n, sizeof *sine);
+    sh_rope_table(rope, a->arch->n_rot, length, a->rows, cosine, sine);
+    a->backend->put(a->device, t->cosine, cosine, n * sizeof *cosine);
+    a->backend->put(a->device, t->sine, sine, n * sizeof *sine);
+    t->length = length;
+    free(cosine);
+    free(sine);
+}
+
+/* Sequences that share a table go together; a table is made again when another one is needed. */
+void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_seq, const int *start)
+{
+    const struct sh_arch *c = a->arch;
+    const struct sh_rope *rope = sh_arch_rope(c, layer);
+    struct sh_turns *t = &a->turns[rope == &c->local_rope];
+    for (int s = 0, end; s < n_seq; s = end) {
+        int length = sh_rope_length(rope, start[s + 1] - start[s]);
+        for (end = s + 1; end < n_seq && sh_rope_length(rope, start[end + 1] - start[end]) == length;)
+            end++;
+        if (t->length != length)
+            fill(a, t, rope, length);
+        struct sh_rotary r = {.d_head = c->d_head, .n_rot = c->n_rot, .pairs = SH_ROTARY_HALVES, .cos = t->cosine,
+                              .sin = t->sine, .n_seq = end - s, .start = start + s};
+        for (int i = 0; i < 2; i++) {
+            int cols = (i ? c->n_kv_head : c->n_head) * c->d_head;
+            r.x = (struct sh_mat){i ? a->k : a->q, SH_F32, n_rows, cols, (size_t)cols};
+            a->backend->rotary(a->device, &r);
+        }
+    }
+}

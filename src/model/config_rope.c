@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rotary scaling in config.json (config.h): an object called rope_scaling, or rope_parameters in
+ * newer files, whose `rope_type` (once `type`) decides which of its other keys count. */
+#include <math.h>
+#include <stdio.h>
+
+#include "src/model/config.h"
+
+static const struct sh_word kinds[] = {
+    {"default", SH_ROPE_PLAIN}, {"linear", SH_ROPE_LINEAR}, {"dynamic", SH_ROPE_DYNAMIC},
+    {"llama3", SH_ROPE_LLAMA3}, {"yarn", SH_ROPE_YARN}, {NULL, 0}};
+
+struct place {
+    const struct sh_config *c;
+    const char *object;
+    char key[96];
+};
+
+static const char *inner(struct place *p, const char *name)
+{
+    snprintf(p->key, sizeof p->key, "%s.%s", p->object, name);
+    return p->key;
+}
+
+static int real(struct place *p, const char *name, double max, float *out, struct sh_err *e)
+{
+    return sh_config_real(p->c, inner(p, name), max, out, e);
+}
+
+static int read_llama3(struct place *p, struct sh_rope *r, struct sh_err *e)
+{
+    if (real(p, "low_freq_factor", 1e6, &r->low, e) || real(p, "high_freq_factor", 1e6, &r->high, e))
+        return -1;
+    if (!(r->low > 0) || !(r->high > r->low))
+        return sh_config_refuse(p->c, inner(p, "high_freq_factor"), "a number above low_freq_factor, which is above 0",
+                                e);
+    return 0;
+}
+
+static int read_yarn(struct place *p, struct sh_rope *r, struct sh_err *e)
+{
+    float weight = 0, weight_all = 0;
+    r->fast = 32;
+    r->slow = 1;
+    r->is_rough = 1;
+    if (real(p, "beta_fast", 1e6, &r->fast, e) || real(p, "beta_slow", 1e6, &r->slow, e) ||
+        real(p, "attention_factor", 1e6, &r->attention, e) || real(p, "mscale", 1e6, &weight, e) ||
+        real(p, "mscale_all_dim", 1e6, &weight_all, e) || sh_config_flag(p->c, inner(p, "truncate"), &r->is_rough, e))
+        return -1;
+    if (!(r->slow > 0) || !(r->fast >= r->slow))
+        return sh_config_refuse(p->c, inner(p, "beta_fast"), "a number of at least beta_slow, which is above 0", e);
+    int both = weight > 0 && weight_all > 0;
+    double sharper = sh_rope_sharpening((double)r->factor, both ? (double)weight : 1);
+    if (both)
+        sharper /= sh_rope_sharpening((double)r->factor, (double)weight_all);
+    if (!(r->attention > 0))
+        r->attention = (float)sharper;
+    return 0;
+}
+
+static int read_kind(struct place *p, struct sh_rope *r, struct sh_err *e)
+{
+    int kind = SH_ROPE_PLAIN;
+    const char *name = sh_config_has(p->c, inner(p, "rope_type")) ? "rope_type" : "type";
+    if (sh_config_choice(p->c, inner(p, name), kinds, &kind, e))
+        return -1;
+    r->kind = (enum sh_rope_kind)kind;
+    return 0;
+}
+
+/* The factor; without one the model's positions tell how much longer they are. */
+static int read_factor(struct place *p, const struct sh_arch *a, struct sh_rope *r, struct sh_err *e)
+{
+    r->factor = 0;
+    if (sh_config_count(p->c, "original_max_position_embeddings", (int)1e8, &r->original, e) ||
+        sh_config_count(p->c, inner(p, "original_max_position_embeddings"), (int)1e8, &r->original, e) ||
+        real(p, "factor", 1e6, &r->factor, e))
+        return -1;
+    if (r->kind == SH_ROPE_YARN && !(r->factor > 0))
+        r->factor = (float)a->max_pos / (float)r->original;
+    if (!(r->factor >= 1))
+        return sh_config_refuse(p->c, inner(p, "factor"), "a number of at least 1", e);
+    return 0;
+}
+
+int sh_config_rope(const struct sh_config *c, const char *const *objects, struct sh_arch *a, struct sh_rope *r,
+                   struct sh_err *e)
+{
+    struct place p = {.c = c};
+    r->original = a->max_pos;
+    while (*objects && !p.object) {
+        p.object = sh_config_has(c, *objects) ? *objects : NULL;
+        objects++;
+    }
+    if (p.object && read_kind(&p, r, e))
+        return -1;
+    if (!(r->base > 1))
+        return sh_fail(e, "%s: the base of the rotary frequencies: found %g, expected a number above 1",
+                       sh_config_path(c), (double)r->base);
+    if (r->kind == SH_ROPE_PLAIN)
+        return 0;
+    if (read_factor(&p, a, r, e) || (r->kind == SH_ROPE_LLAMA3 && read_llama3(&p, r, e)) ||
+        (r->kind == SH_ROPE_YARN && read_yarn(&p, r, e)))
+        return -1;
+    if (r->kind == SH_ROPE_DYNAMIC && a->n_rot < 4)
+        return sh_fail(e, "%s: %d elements of a head turn, expected at least 4 for dynamic scaling",
+                       sh_config_path(c), a->n_rot);
+    return 0;
+}
+
+int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    static const char *const objects[] = {"rope_scaling", "rope_parameters", NULL};
+    if (sh_config_rope(c, objects, a, &a->rope, e))
+        return -1;
+    if (a->rope.kind == SH_ROPE_DYNAMIC && a->rope.original == a->max_pos)
+        a->max_pos = (int)fminf((float)a->max_pos * a->rope.factor, 1e8f);
+    return 0;
+}

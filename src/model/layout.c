@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See layout.h. */
+#include "src/model/layout.h"
+
+#include <string.h>
+
+int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
+{
+    switch (dim) {
+    case SH_ONE: return 1;
+    case SH_DIM_MODEL: return a->d_model;
+    case SH_DIM_EMBED: return a->d_embed;
+    case SH_DIM_FF: return a->d_ff;
+    case SH_DIM_VOCAB: return a->n_vocab;
+    case SH_DIM_POS: return a->max_pos + a->pos_offset;
+    case SH_DIM_Q: return a->n_head * a->d_head;
+    case SH_DIM_KV: return a->n_kv_head * a->d_head;
+    case SH_DIM_HEAD: return a->d_head;
+    }
+    return 0;
+}
+
+int sh_role_is_norm(enum sh_role role)
+{
+    static const unsigned char norms[SH_N_ROLE] = {
+        [SH_FINAL_NORM_W] = 1, [SH_EMBED_NORM_W] = 1, [SH_ATTN_NORM_W] = 1, [SH_MLP_NORM_W] = 1,
+        [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_ATTN_POST_W] = 1, [SH_MLP_POST_W] = 1};
+    return norms[role];
+}
+
+int sh_param_exists(const struct sh_param *p, const struct sh_arch *a)
+{
+    return !(p->needs & ~a->flags) && !(p->unless & a->flags);
+}
+
+static int rows_of(const struct sh_arch *a, const struct sh_param *p)
+{
+    return sh_dim_size(a, p->rows == SH_ONE ? p->cols : p->rows);
+}
+
+struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a, const struct sh_param *p)
+{
+    struct sh_layout l = {.rows = rows_of(a, p), .cols = p->rows == SH_ONE ? 1 : sh_dim_size(a, p->cols),
+                          .is_transposed = (p->form & SH_TRANSPOSED) && p->rows != SH_ONE};
+    int before = 0, n = 0;
+    for (const struct sh_param *other = f->params; other->name; other++) {
+        if (strcmp(other->name, p->name) || !sh_param_exists(other, a))
+            continue;
+        before += other < p;
+        l.first += other < p ? rows_of(a, other) : 0;
+        l.total += rows_of(a, other);
+        n++;
+    }
+    l.run = l.step = l.rows;
+    if (p->form & SH_INTERLEAVED) {
+        l.run = a->d_head;
+        l.step = n * a->d_head;
+        l.first = before * a->d_head;
+    }
+    return l;
+}
+
+int sh_layout_is_plain(const struct sh_layout *l)
+{
+    return l->run == l->rows && !l->is_transposed;
+}
+
+static size_t stored_row(const struct sh_layout *l, int row)
+{
+    return (size_t)l->first + (size_t)(row / l->run) * (size_t)l->step + (size_t)(row % l->run);
+}
+
+/* Columns of the tensor become rows, a block at a time, so that neither side is walked in long strides. */
+static void gather_transposed(const struct sh_layout *l, const char *from, char *to, size_t bytes)
+{
+    enum { BLOCK = 32 };
+    size_t cols = (size_t)l->cols, total = (size_t)l->total;
+    #pragma omp parallel for schedule(static)
+    for (int row0 = 0; row0 < l->rows; row0 += BLOCK)
+        for (size_t col0 = 0; col0 < cols; col0 += BLOCK)
+            for (int row = row0; row < row0 + BLOCK && row < l->rows; row++) {
+                size_t stored = stored_row(l, row);
+                for (size_t col = col0; col < col0 + BLOCK && col < cols; col++)
+                    memcpy(to + ((size_t)row * cols + col) * bytes, from + (col * total + stored) * bytes, bytes);
+            }
+}
+
+void sh_layout_gather(const struct sh_layout *l, const void *from, void *to, size_t bytes)
+{
+    size_t width = (size_t)l->cols * bytes;
+    if (l->is_transposed) {
+        gather_transposed(l, from, to, bytes);
+        return;
+    }
+    for (int row = 0; row < l->rows; row++)
+        memcpy((char *)to + (size_t)row * width, (const char *)from + stored_row(l, row) * width, width);
+}

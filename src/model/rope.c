@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rope.h. Scalars are computed in double and rounded once, as Python's are when they meet a
+ * tensor of f32; whatever is an element of a tensor there is f32 here. */
+#include "src/model/rope.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/base/mem.h"
+
+#define PI 3.14159265358979323846
+
+int sh_rope_length(const struct sh_rope *r, int n_tokens)
+{
+    return r->kind == SH_ROPE_DYNAMIC && n_tokens > r->original ? n_tokens : r->original;
+}
+
+static float plain(double base, int n_rot, int pair)
+{
+    return 1.0f / powf((float)base, (float)(2 * pair) / (float)n_rot);
+}
+
+static double dynamic_base(const struct sh_rope *r, int n_rot, int length)
+{
+    double stretch = (double)r->factor * length / r->original - ((double)r->factor - 1);
+    return (double)r->base * pow(stretch, (double)n_rot / (n_rot - 2));
+}
+
+static float llama3(const struct sh_rope *r, float f)
+{
+    float wave = (float)(2 * PI) / f;
+    double longest = (double)r->original / (double)r->low, shortest = (double)r->original / (double)r->high;
+    if (wave < (float)shortest)
+        return f;
+    if (wave > (float)longest)
+        return f / r->factor;
+    float share = ((float)r->original / wave - r->low) / (r->high - r->low);
+    return (1 - share) * f / r->factor + share * f;
+}
+
+/* The element (of n_rot) whose frequency makes so many turns within the original length. */
+static double element_of(const struct sh_rope *r, int n_rot, double turns)
+{
+    return n_rot * log(r->original / (turns * 2 * PI)) / (2 * log((double)r->base));
+}
+
+static void yarn(const struct sh_rope *r, int n_rot, float *f)
+{
+    double from = element_of(r, n_rot, (double)r->fast), to = element_of(r, n_rot, (double)r->slow);
+    from = fmax(r->is_rough ? floor(from) : from, 0);
+    to = fmin(r->is_rough ? ceil(to) : to, n_rot - 1);
+    if (from == to)
+        to += 0.001;
+    for (int i = 0; i < n_rot / 2; i++) {
+        float ramp = ((float)i - (float)from) / (float)(to - from);
+        float kept = 1 - fminf(fmaxf(ramp, 0), 1);
+        float turns = powf(r->base, (float)(2 * i) / (float)n_rot);
+        f[i] = 1 / (r->factor * turns) * (1 - kept) + 1 / turns * kept;
+    }
+}
+
+void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *out)
+{
+    double base = r->kind == SH_ROPE_DYNAMIC ? dynamic_base(r, n_rot, length) : (double)r->base;
+    for (int i = 0; i < n_rot / 2; i++) {
+        out[i] = plain(base, n_rot, i);
+        if (r->kind == SH_ROPE_LINEAR)
+            out[i] /= r->factor;
+        if (r->kind == SH_ROPE_LLAMA3)
+            out[i] = llama3(r, out[i]);
+    }
+    if (r->kind == SH_ROPE_YARN)
+        yarn(r, n_rot, out);
+}
+
+void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int n, float *cosine, float *sine)
+{
+    int half = n_rot / 2;
+    float *f = xcalloc((size_t)half, sizeof *f), by = r->kind == SH_ROPE_YARN ? r->attention : 1;
+    sh_rope_frequencies(r, n_rot, length, f);
+    #pragma omp parallel for schedule(static) if (n > 1024)
+    for (int t = 0; t < n; t++)
+        for (int i = 0; i < half; i++) {
+            size_t at = (size_t)t * (size_t)half + (size_t)i;
+            cosine[at] = cosf((float)t * f[i]) * by;
+            sine[at] = sinf((float)t * f[i]) * by;
+        }
+    free(f);
+}
+
+double sh_rope_sharpening(double factor, double weight)
+{
+    return factor <= 1 ? 1 : 0.1 * weight * log(factor) + 1;
+}

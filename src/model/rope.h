@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rotary positions on the host: the frequencies of a model, with what is done to them so that it
+ * reads longer texts than it was trained on, and the tables that the rotary operation of a backend
+ * takes. Numbers are rounded where transformers rounds them: frequencies and angles are f32. */
+#ifndef SH_MODEL_ROPE_H
+#define SH_MODEL_ROPE_H
+
+enum sh_rope_kind {
+    SH_ROPE_PLAIN,
+    SH_ROPE_LINEAR,             /* all frequencies / factor                                       */
+    SH_ROPE_DYNAMIC,            /* a larger base for sequences longer than `original`             */
+    SH_ROPE_LLAMA3,             /* low frequencies / factor, high ones kept, a ramp between       */
+    SH_ROPE_YARN                /* the same with a ramp over elements, and scores sharpened       */
+};
+
+struct sh_rope {
+    enum sh_rope_kind kind;
+    float base;                             /* theta                                              */
+    float factor;                           /* how much longer                                    */
+    int original;                           /* positions that the model was trained on            */
+    float low, high;                        /* llama3: turns within `original` that bound the ramp */
+    float fast, slow;                       /* yarn: the same                                     */
+    float attention;                        /* yarn: cos and sin are multiplied by it             */
+    int is_rough;                           /* yarn: the ramp begins and ends at whole elements   */
+};
+
+/* What the frequencies of a sequence depend on besides the model: sequences for which this is the
+ * same share a table. */
+int sh_rope_length(const struct sh_rope *r, int n_tokens);
+
+/* The angles per position of the n_rot / 2 pairs. */
+void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *out);
+
+/* cosine, sine [n, n_rot / 2]: of the positions 0 to n - 1. */
+void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int n, float *cosine, float *sine);
+
+/* YaRN's default for `attention` at a factor. */
+double sh_rope_sharpening(double factor, double weight);
+
+#endif

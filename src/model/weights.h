@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tensors of a checkpoint by name, whatever format its files have. Files are mapped; their
+ * readers (safetensors.h, torch_file.h) check every name, offset, shape and size against the file when
+ * it is opened, so what this module hands out may be read without further checks.
+ *
+ * Ownership: everything returned points into the struct sh_weights and lives as long as it. */
+#ifndef SH_MODEL_WEIGHTS_H
+#define SH_MODEL_WEIGHTS_H
+
+#include <stddef.h>
+
+#include "src/base/err.h"
+#include "src/base/num.h"
+#include "src/model/map.h"
+
+#define SH_MAX_RANK 8
+
+struct sh_stored {                          /* one tensor as the file has it                      */
+    char *name;
+    const char *file;                       /* path of the file that it is in                     */
+    const unsigned char *at;                /* row-major, little-endian, at any address           */
+    size_t bytes;
+    size_t shape[SH_MAX_RANK];
+    int rank;
+    char dtype[16];                         /* "F32", "BF16", …; also ones that we cannot read    */
+    void *copy;                             /* `at`, where the file has another order; else NULL  */
+};
+
+struct sh_weights;
+
+/* One file; .safetensors by its name, else PyTorch's. */
+struct sh_weights *sh_weights_open(const char *path, struct sh_err *e);
+
+/* The first of these in a folder: model.safetensors, the shards that model.safetensors.index.json
+ * names, pytorch_model.bin, the shards that pytorch_model.bin.index.json names. */
+struct sh_weights *sh_weights_open_folder(const char *folder, struct sh_err *e);
+
+void sh_weights_close(struct sh_weights *w);                        /* NULL is fine               */
+
+size_t sh_weights_count(const struct sh_weights *w);
+size_t sh_weights_file_bytes(const struct sh_weights *w);           /* all files together         */
+
+/* In the order of their names; the one of that name, or NULL. */
+const struct sh_stored *sh_weights_at(const struct sh_weights *w, size_t i);
+const struct sh_stored *sh_weights_find(const struct sh_weights *w, const char *name);
+
+/* The type of a tensor that is wanted for arithmetic; an error for all but F32, F16, BF16. */
+int sh_stored_type(const struct sh_stored *t, enum sh_type *out, struct sh_err *e);
+
+/* "[128, 32]" in `text`, cut to `bytes`. Returns text. */
+const char *sh_stored_shape(const struct sh_stored *t, char *text, size_t bytes);
+
+/* Its pages may leave memory; they come back when touched. */
+void sh_stored_drop(const struct sh_stored *t);
+
+/* ---- for the readers of file formats ---- */
+
+struct sh_part {                            /* one file                                           */
+    char *path;
+    struct sh_map map;
+    struct sh_stored *tensors;              /* [n], by name; they own names and copies            */
+    size_t n;
+};
+
+/* Fill `tensors` from the mapped file. What is there after an error is freed by the caller. */
+typedef int sh_read_part(struct sh_part *p, struct sh_err *e);
+
+void sh_part_sort(struct sh_part *p);       /* by name                                            */
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sweep takes (sweep.h), and how many tokens go through a layer together: as many as the backend
+ * likes, or fewer until everything fits into the smallest of the devices. */
+#include <stdlib.h>
+
+#include "src/base/mem.h"
+#include "src/model/layer.h"
+#include "src/tracer/chunks.h"
+#include "src/tracer/sweep.h"
+
+enum { ROUNDING = 64 << 10 };                   /* what a layer's many small pieces lose to it          */
+
+static size_t layer_bytes(const struct sh_sweep *s)
+{
+    size_t most = 0;
+    for (int l = 0; l <= s->last_layer; l++) {
+        size_t stored = sh_model_layer_bytes(s->model, l) / sh_type_bytes(sh_model_type(s->model));
+        size_t bytes = stored * sh_type_bytes(s->dtype);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* A layer that sees everything, if there is one: its attend takes the most. */
+static int widest_layer(const struct sh_sweep *s)
+{
+    const struct sh_arch *c = sh_model_arch(s->model);
+    for (int l = s->first_layer; l <= s->last_layer; l++)
+        if (!sh_arch_window(c, l))
+            return l;
+    return s->last_layer;
+}
+
+/* Of the attends of all chunks, the most. */
+static size_t attend_bytes(const struct sh_sweep *s, const struct sh_chunks *chunks)
+{
+    const struct sh_arch *c = sh_model_arch(s->model);
+    size_t most = 0;
+    for (int i = 0; i < chunks->n; i++) {
+        const struct sh_chunk *k = &chunks->at[i];
+        int *n_tokens = xcalloc((size_t)k->n, sizeof *n_tokens);
+        for (int q = 0; q < k->n; q++)
+            n_tokens[q] = k->start[q + 1] - k->start[q];
+        struct sh_recorder *r = sh_recorder_new(&s->record, k->n, n_tokens, NULL);
+        struct sh_attend a = sh_layer_attend(c, widest_layer(s), k->rows, s->dtype);
+        a.out.at = &a;                          /* it is wanted; nobody follows it */
+        a.n_seq = k->n;
+        a.start = k->start;
+        a.tap = sh_recorder_tap(r);
+        size_t bytes = s->backend->attend_bytes(s->device[0], &a);
+        most = bytes > most ? bytes : most;
+        sh_recorder_free(r);
+        free(n_tokens);
+    }
+    return most;
+}
+
+static size_t device_bytes(const struct sh_sweep *s, const struct sh_chunks *chunks, size_t activations)
+{
+    const struct sh_arch *c = sh_model_arch(s->model);
+    int widest = c->d_ff > c->n_head * c->d_head ? c->d_ff : c->n_head * c->d_head;
+    size_t hidden = (size_t)chunks->most_rows * (size_t)c->d_model * sizeof(float);
+    return activations + hidden + s->backend->linear_bytes(s->device[0], chunks->most_rows, widest, s->dtype) +
+           attend_bytes(s, chunks) + ROUNDING;
+}
+
+static size_t smallest_device(const struct sh_sweep *s)
+{
+    size_t least = 0;
+    for (int i = 0; i < s->n_device; i++) {
+        struct sh_props p;
+        s->backend->props(s->device[i], &p);
+        if (p.memory_bytes && (!least || p.memory_bytes < least))
+            least = p.memory_bytes;
+    }
+    return least;
+}
+
+/* Fill `out` for chunks of at most `rows` tokens; returns the largest chunk's. */
+static int measure(const struct sh_sweep *s, int rows, int is_host, struct sh_sweep_needs *out)
+{
+    const struct sh_arch *c = sh_model_arch(s->model);
+    struct sh_chunks chunks;
+    sh_chunks_cut(&chunks, s->sequence, s->n, rows);
+    out->rows = rows;
+    out->activation_bytes = sh_activations_bytes(c, chunks.most_rows, s->dtype);
+    out->hidden_bytes = chunks.n_rows * (size_t)c->d_model * sizeof(float);
+    out->spills = out->hidden_bytes > s->memory_bytes;
+    if (!is_host)
+        out->device_bytes = device_bytes(s, &chunks, out->activation_bytes) +
+                            (size_t)out->layers_at_once * (out->layer_bytes + ROUNDING);
+    int most = chunks.most_rows;
+    sh_chunks_free(&chunks);
+    return most;
+}
+
+int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct sh_err *e)
+{
+    struct sh_props props;
+    s->backend->props(s->device[0], &props);
+    size_t room = smallest_device(s), all = 0;
+    int longest = 0, rows = props.rows_at_once;
+    for (int i = 0; i < s->n; i++) {
+        all += (size_t)s->sequence[i].n_tokens;
+        longest = s->sequence[i].n_tokens > longest ? s->sequence[i].n_tokens : longest;
+    }
+    size_t share = (all + (size_t)s->n_device - 1) / (size_t)s->n_device;
+    rows = share < (size_t)rows ? (int)share : rows;
+    *out = (struct sh_sweep_needs){.layer_bytes = layer_bytes(s), .layers_at_once = props.is_host ? 1 : 2};
+    int most = measure(s, rows, props.is_host, out);
+    while (room && out->device_bytes > room && most > longest)
+        most = measure(s, rows = rows / 2 > longest ? rows / 2 : longest, props.is_host, out);
+    if (room && out->device_bytes > room) {
+        out->layers_at_once = 1;
+        measure(s, rows, props.is_host, out);
+    }
+    if (!room || out->device_bytes <= room)
+        return 0;
+    sh_fail(e, "%s: %zu bytes of device memory are needed (%zu for a layer's weights, the rest for a sequence of %d "
+            "tokens), %zu may be taken", s->model_path, out->device_bytes, out->layer_bytes, longest, room);
+    return sh_hint(e, "set --device-memory to at least %zu if the device has it, or take shorter sequences with "
+                   "--length, or a 16-bit --dtype", out->device_bytes);
+}

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What make check-gpu runs, from the build folder, on a machine with an NVIDIA GPU: the contract tests and
+# the fixtures' forward passes on the real cuda.so, then the same under compute-sanitizer's memcheck,
+# racecheck and initcheck. All of it goes to the file named by $1, with date and chip. Fails, and does not
+# skip, where there is no GPU: a pass always means that something ran.
+#
+#   tests/check_gpu.sh OUT PROGRAM...
+set -uo pipefail
+out=$1
+shift
+export SH_TEST_MODULE=$PWD/kernels/cuda.so
+[ -e "$SH_TEST_MODULE" ] || { echo "check-gpu: $SH_TEST_MODULE is not there; configure with CUDA and make"; exit 1; }
+command -v nvidia-smi >/dev/null && nvidia-smi -L | grep -q GPU || { echo "check-gpu: this machine has no GPU"; exit 1; }
+
+bad=0
+run() { # title, command…: TAP goes to the file, a line to the screen
+    local title=$1 log=$out.tmp
+    shift
+    "$@" >"$log" 2>&1
+    local rc=$? ok skipped
+    ok=$(grep -c '^ok ' "$log")
+    skipped=$(grep -c '^ok .*# SKIP' "$log")
+    { echo "== $title: status $rc, $ok ok, $skipped of them skipped, $(grep -c '^not ok ' "$log") not ok"
+      grep -E '^(ok|not ok|#)|ERROR SUMMARY|RACECHECK SUMMARY' "$log"; } | tee -a "$out" | grep '^=='
+    if [ $rc -ne 0 ] || grep -q '^not ok' "$log" || [ "$ok" -eq 0 ]; then
+        bad=1
+        tail -n 40 "$log" >>"$out"
+    fi
+    rm -f "$log"
+}
+
+mkdir -p "$(dirname "$out")"
+{ date -u +%Y-%m-%d; nvidia-smi -L | sed 's/ (UUID.*//'; nvcc --version | tail -n 2; } >"$out"
+for program; do
+    SH_TEST_FULL=1 run "$(basename "$program")" "$program"
+done
+if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck initcheck; do
+        for program; do
+            run "$tool $(basename "$program")" compute-sanitizer --tool "$tool" --error-exitcode 9 "$program"
+        done
+    done
+else
+    echo "== compute-sanitizer is not installed: its three tools were not run" | tee -a "$out"
+    bad=1
+fi
+[ $bad -eq 0 ] && echo "check-gpu: all good, see $out"
+exit $bad

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef EMU_CUDA_BF16_H
+#define EMU_CUDA_BF16_H
+
+#include "src/base/num.h"
+
+struct __nv_bfloat16 { uint16_t bits; };
+
+static inline float __bfloat162float(__nv_bfloat16 x) { return sh_bf16_to_f32(x.bits); }
+static inline __nv_bfloat16 __float2bfloat16_rn(float x) { return __nv_bfloat16{sh_f32_to_bf16(x)}; }
+
+#endif

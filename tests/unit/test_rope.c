@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rotary positions: configs of either age to the frequencies that transformers computes (tests/golden/rope.json,
+ * made by tests/oracle/rope.py), the tables, and what is refused. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/model/config.h"
+#include "tests/tap.h"
+#include "tests/unit/scratch.h"
+
+static struct sh_err e;
+
+static int read_arch(const json_t *config, struct sh_arch *a)
+{
+    char *text = json_dumps(config, 0);
+    scratch_write("config.json", text, strlen(text));
+    free(text);
+    struct sh_config *c = sh_config_open(scratch_folder(), &e);
+    int bad = !c || sh_config_arch(c, a, &e);
+    sh_config_close(c);
+    scratch_clear();
+    return bad;
+}
+
+static void check_case(const json_t *expected, const struct sh_arch *a)
+{
+    const json_t *list = json_object_get(expected, "frequencies");
+    int n_tokens = (int)json_integer_value(json_object_get(expected, "length"));
+    int length = sh_rope_length(&a->rope, n_tokens), half = a->n_rot / 2;
+    double attention = json_number_value(json_object_get(expected, "attention")), off = 0, table_off = 0;
+    float f[64], cosine[3 * 64], sine[3 * 64];
+    CU_ASSERT_FATAL(half <= 64 && (size_t)half == json_array_size(list));
+    sh_rope_frequencies(&a->rope, a->n_rot, length, f);
+    sh_rope_table(&a->rope, a->n_rot, length, 3, cosine, sine);
+    for (int i = 0; i < half; i++) {
+        double wanted = json_number_value(json_array_get(list, (size_t)i));
+        off = fmax(off, fabs((double)f[i] / wanted - 1));
+        for (int t = 0; t < 3; t++) {
+            table_off = fmax(table_off, fabs((double)cosine[t * half + i] - attention * cos(t * wanted)));
+            table_off = fmax(table_off, fabs((double)sine[t * half + i] - attention * sin(t * wanted)));
+        }
+    }
+    printf("# %s: frequencies off by %.1e of themselves, tables by %.1e\n",
+           json_string_value(json_object_get(json_object_get(expected, "config"), "model_type")), off, table_off);
+    CU_ASSERT(off <= 1e-6 && table_off <= 1e-6);
+}
+
+static void frequencies(void)
+{
+    const char *path = tap_golden("rope.json");
+    json_t *root = path ? json_load_file(path, 0, NULL) : NULL;
+    const json_t *expected;
+    size_t i, seen = 0;
+    CU_ASSERT_FATAL(json_array_size(root) >= 10);
+    json_array_foreach(root, i, expected) {
+        struct sh_arch a;
+        CU_ASSERT_FATAL(read_arch(json_object_get(expected, "config"), &a) == 0);
+        seen |= (size_t)1 << a.rope.kind;
+        check_case(expected, &a);
+    }
+    CU_ASSERT(seen == 31);                                      /* each kind */
+    json_decref(root);
+}
+
+#define BASE \
+    "\"model_type\":\"llama\",\"num_hidden_layers\":2,\"num_attention_heads\":2,\"hidden_size\":8," \
+    "\"intermediate_size\":8,\"vocab_size\":8,\"max_position_embeddings\":64"
+
+static int read_text(const char *more, struct sh_arch *a)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "{" BASE ",%s}", more);
+    json_t *config = json_loads(text, 0, NULL);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(config);
+    int bad = read_arch(config, a);
+    json_decref(config);
+    return bad;
+}
+
+static void refusals(void)
+{
+    static const struct { const char *more, *says; } bad[] = {
+        {"\"rope_scaling\":{\"type\":\"longrope\"}",
+         "'rope_scaling.type': found \"longrope\", expected one of default"},
+        {"\"rope_scaling\":{\"rope_type\":3}", "'rope_scaling.rope_type': found 3, expected a string"},
+        {"\"rope_scaling\":{\"type\":\"linear\"}",
+         "'rope_scaling.factor': found nothing, expected a number of at least"},
+        {"\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":0.5}", "'rope_parameters.factor': found 0.5"},
+        {"\"rope_scaling\":{\"type\":\"linear\",\"factor\":\"2\"}", "'rope_scaling.factor': found \"2\""},
+        {"\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":2}", "'rope_scaling.high_freq_factor': found nothing"},
+        {"\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":2,\"low_freq_factor\":4,\"high_freq_factor\":4}",
+         "expected a number above low_freq_factor"},
+        {"\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2,\"beta_slow\":40}",
+         "'rope_scaling.beta_fast': found nothing"},
+        {"\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2,\"original_max_position_embeddings\":0}",
+         "'rope_scaling.original_max_position_embeddings': found 0"},
+        {"\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2},\"head_dim\":2", "2 elements of a head turn"},
+        {"\"rope_theta\":1", "the base of the rotary frequencies: found 1, expected a number above 1"},
+        {"\"head_dim\":5", "5 of the 5 elements of a head turn"},
+        {"\"partial_rotary_factor\":0.1", "0 of the 4 elements of a head turn"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct sh_arch a;
+        snprintf(e.text, sizeof e.text, "(accepted)");
+        int refused = read_text(bad[i].more, &a);
+        if (!refused || !strstr(e.text, bad[i].says))
+            printf("# expected \"%s\" in \"%s\"\n", bad[i].says, e.text);
+        CU_ASSERT(refused && strstr(e.text, bad[i].says) != NULL);
+    }
+}
+
+/* Dynamic scaling lengthens what max_position_embeddings says, and only it depends on the sequence. */
+static void lengths(void)
+{
+    struct sh_arch a;
+    CU_ASSERT_FATAL(read_text("\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":3}", &a) == 0);
+    CU_ASSERT(a.max_pos == 192 && a.rope.original == 64);
+    CU_ASSERT(sh_rope_length(&a.rope, 64) == sh_rope_length(&a.rope, 1));
+    CU_ASSERT(sh_rope_length(&a.rope, 65) != sh_rope_length(&a.rope, 64));
+    CU_ASSERT(sh_rope_length(&a.rope, 65) != sh_rope_length(&a.rope, 66));
+    CU_ASSERT_FATAL(read_text("\"rope_scaling\":{\"type\":\"linear\",\"factor\":3}", &a) == 0);
+    CU_ASSERT(a.max_pos == 64 && sh_rope_length(&a.rope, 65) == sh_rope_length(&a.rope, 1));
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        {"rope: frequencies and tables of every scaling equal transformers'", frequencies},
+        {"rope: configs that make no sense are refused by the key", refusals},
+        {"rope: what depends on a sequence's length", lengths},
+        {0}};
+    return tap_run("rope", tests);
+}
