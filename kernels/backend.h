@@ -168,7 +168,8 @@ struct sh_props {
     int native_bf16;                    /* products of bf16 are faster than those of f32           */
     int is_host;                        /* device memory is host memory: nothing need be copied    */
     size_t memory_bytes;                /* that alloc and weight can still take; 0: not known      */
-    size_t peak_bytes;                  /* most that was taken at once, all included; 0: not known */
+    size_t taken_bytes;                 /* that are in use, the backend's own included; 0: not known */
+    size_t peak_bytes;                  /* the most that was at once; 0: not known                 */
     int rows_at_once;                   /* tokens that should go through an operation together     */
 };
 

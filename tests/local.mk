@@ -6,9 +6,11 @@ SH_LOG_DRIVER  = $(LOG_DRIVER)
 SH_LOG_COMPILER = bash
 # The contract tests' module: the CUDA sources compiled for the host.
 if HAVE_CXX
-emulated_module = $(abs_top_builddir)/%D%/emulation/modules/cuda.so
+emulated_module = $(abs_top_builddir)/%D%/emu/modules/cuda.so
 endif
+# At a wait the emulation lets the other streams run first here, and runs them last in tests/cli/cuda.sh.
 AM_TESTS_ENVIRONMENT = \
+	SH_EMU_STREAMS="$${SH_EMU_STREAMS-others}"; export SH_EMU_STREAMS; \
 	SH_TEST_MODULE="$${SH_TEST_MODULE-$(emulated_module)}"; export SH_TEST_MODULE; \
 	SHEARS='$(abs_top_builddir)/shears'; export SHEARS; \
 	SH_TOP='$(abs_top_srcdir)'; export SH_TOP; \

@@ -221,6 +221,7 @@ static void props(const struct sh_dev *d, struct sh_props *out)
     for (const struct cuda_block *b = d->blocks; b; b = b->next)
         in_use += b->in_use ? b->bytes : 0;
     out->memory_bytes = d->limit > in_use ? d->limit - in_use : 0;
+    out->taken_bytes = in_use;
     out->peak_bytes = d->peak;
     pthread_mutex_unlock(&own->lock);
     out->rows_at_once = ROWS_AT_ONCE;

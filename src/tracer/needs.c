@@ -8,7 +8,7 @@
 #include "src/tracer/chunks.h"
 #include "src/tracer/sweep.h"
 
-enum { ROUNDING = 64 << 10 };                   /* what a layer's many small pieces lose to it          */
+enum { ROUNDING = 1 << 20 };                    /* of a layer's vectors, which are f32, and of sizes      */
 
 static size_t layer_bytes(const struct sh_sweep *s)
 {
@@ -64,20 +64,24 @@ static size_t device_bytes(const struct sh_sweep *s, const struct sh_chunks *chu
            attend_bytes(s, chunks) + ROUNDING;
 }
 
-static size_t smallest_device(const struct sh_sweep *s)
+/* What may be taken of the smallest device; 0: not known. What it took when it was opened is part of it,
+ * and of what the sweep needs. */
+static size_t smallest_device(const struct sh_sweep *s, size_t *taken)
 {
     size_t least = 0;
+    *taken = 0;
     for (int i = 0; i < s->n_device; i++) {
         struct sh_props p;
         s->backend->props(s->device[i], &p);
-        if (p.memory_bytes && (!least || p.memory_bytes < least))
-            least = p.memory_bytes;
+        if (p.memory_bytes && (!least || p.memory_bytes + p.taken_bytes < least))
+            least = p.memory_bytes + p.taken_bytes;
+        *taken = p.taken_bytes > *taken ? p.taken_bytes : *taken;
     }
     return least;
 }
 
 /* Fill `out` for chunks of at most `rows` tokens; returns the largest chunk's. */
-static int measure(const struct sh_sweep *s, int rows, int is_host, struct sh_sweep_needs *out)
+static int measure(const struct sh_sweep *s, int rows, int is_host, size_t taken, struct sh_sweep_needs *out)
 {
     const struct sh_arch *c = sh_model_arch(s->model);
     struct sh_chunks chunks;
@@ -87,7 +91,7 @@ static int measure(const struct sh_sweep *s, int rows, int is_host, struct sh_sw
     out->hidden_bytes = chunks.n_rows * (size_t)c->d_model * sizeof(float);
     out->spills = out->hidden_bytes > s->memory_bytes;
     if (!is_host)
-        out->device_bytes = device_bytes(s, &chunks, out->activation_bytes) +
+        out->device_bytes = taken + device_bytes(s, &chunks, out->activation_bytes) +
                             (size_t)out->layers_at_once * (out->layer_bytes + ROUNDING);
     int most = chunks.most_rows;
     sh_chunks_free(&chunks);
@@ -98,7 +102,7 @@ int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct 
 {
     struct sh_props props;
     s->backend->props(s->device[0], &props);
-    size_t room = smallest_device(s), all = 0;
+    size_t taken, room = smallest_device(s, &taken), all = 0;
     int longest = 0, rows = props.rows_at_once;
     for (int i = 0; i < s->n; i++) {
         all += (size_t)s->sequence[i].n_tokens;
@@ -107,12 +111,12 @@ int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct 
     size_t share = (all + (size_t)s->n_device - 1) / (size_t)s->n_device;
     rows = share < (size_t)rows ? (int)share : rows;
     *out = (struct sh_sweep_needs){.layer_bytes = layer_bytes(s), .layers_at_once = props.is_host ? 1 : 2};
-    int most = measure(s, rows, props.is_host, out);
+    int most = measure(s, rows, props.is_host, taken, out);
     while (room && out->device_bytes > room && most > longest)
-        most = measure(s, rows = rows / 2 > longest ? rows / 2 : longest, props.is_host, out);
+        most = measure(s, rows = rows / 2 > longest ? rows / 2 : longest, props.is_host, taken, out);
     if (room && out->device_bytes > room) {
         out->layers_at_once = 1;
-        measure(s, rows, props.is_host, out);
+        measure(s, rows, props.is_host, taken, out);
     }
     if (!room || out->device_bytes <= room)
         return 0;

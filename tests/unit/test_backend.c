@@ -209,6 +209,29 @@ static void weights_beside(const struct target *t)
 }
 EACH_BACKEND(weights_beside)
 
+/* A weight is dropped while its product is only queued, and another one of the same size is made at once:
+ * its memory may be the same, but not before the product is done. */
+static void weights_in_turn(const struct target *t)
+{
+    struct matrix x = matrix_new(t, SH_F32, ROWS, WIDTH, 0), y[ROUNDS];
+    matrix_normal(t, &x, 1, 1);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct loader l = {.t = t, .round = round};
+        y[round] = matrix_new(t, SH_F32, ROWS, WIDTH, 0);
+        load(&l);
+        CU_ASSERT_FATAL(l.made != NULL);
+        t->b->linear(t->d, &(struct sh_linear){.out = y[round].m, .x = x.m, .w = l.made});
+        t->b->drop(t->d, l.made);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        matrix_get(t, &y[round]);
+        CU_ASSERT(multiplied(&y[round], &x, round + 1));
+        matrix_free(t, &y[round]);
+    }
+    matrix_free(t, &x);
+}
+EACH_BACKEND(weights_in_turn)
+
 static void backends_are_found(void)
 {
     struct sh_err e;
@@ -232,6 +255,7 @@ int main(void)
         LIST_BACKENDS("device: counted, opened, described", described),
         LIST_BACKENDS("errors: the first one sticks and nothing runs after it", errors_stick),
         LIST_BACKENDS("weights: made and dropped beside operations", weights_beside),
+        LIST_BACKENDS("weights: one dropped and the next made without a sync", weights_in_turn),
         {"backends: found by name, opened, described", backends_are_found},
         {0}};
     return tap_run("backend", tests);

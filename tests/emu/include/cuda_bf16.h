@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef EMU_CUDA_BF16_H
-#define EMU_CUDA_BF16_H
+/* bfloat16 as CUDA names it; only conversions, no arithmetic: the kernels compute in f32. */
+#ifndef SH_EMU_CUDA_BF16_H
+#define SH_EMU_CUDA_BF16_H
+
+#include <cuda_runtime.h>
 
 #include "src/base/num.h"
 
-struct __nv_bfloat16 { uint16_t bits; };
+struct __nv_bfloat16 {
+    uint16_t bits;
+};
 
 static inline float __bfloat162float(__nv_bfloat16 x) { return sh_bf16_to_f32(x.bits); }
 static inline __nv_bfloat16 __float2bfloat16_rn(float x) { return __nv_bfloat16{sh_f32_to_bf16(x)}; }

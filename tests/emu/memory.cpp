@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See memory.h. */
+#include "tests/emu/memory.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "tests/emu/guard.h"
+#include "tests/emu/running.h"
+#include "tests/emu/settings.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
+namespace emu {
+
+enum { ALIGN = 256, EDGE = 256, EDGE_BYTE = 0xb7 };
+static const size_t FILL_BYTES = 4 << 20;
+
+/* By the first byte of their pages; freed ones stay, for messages. Never destroyed: the last look is
+ * taken when the process ends. */
+static std::map<const char *, Region> &regions = *new std::map<const char *, Region>;
+static size_t taken[MOST_DEVICES];
+static bool is_open[MOST_DEVICES];
+
+static size_t rounded(size_t bytes, size_t step)
+{
+    return (bytes + step - 1) / step * step;
+}
+
+/* A file of 0xff bytes: memory that is mapped from it privately is full of them and costs nothing until
+ * it is written. */
+static int fill_file()
+{
+    static int file = -1;
+    if (file >= 0)
+        return file;
+    file = memfd_create("emu-fill", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, FILL_BYTES))
+        fail("no memory for the fill");
+    void *at = mmap(nullptr, FILL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (at == MAP_FAILED)
+        fail("no memory for the fill");
+    memset(at, 0xff, FILL_BYTES);
+    munmap(at, FILL_BYTES);
+    return file;
+}
+
+/* Everything around the caller's bytes, in the pages that can be touched. */
+static void mark_edges(const Region &r)
+{
+    char *end = r.at + r.bytes, *map_end = r.map + r.map_bytes;
+    memset(r.at - EDGE, EDGE_BYTE, EDGE);
+    memset(end, EDGE_BYTE, (size_t)(map_end - end));
+    ASAN_POISON_MEMORY_REGION(r.map, (size_t)(r.at - r.map));
+    ASAN_POISON_MEMORY_REGION(end, (size_t)(map_end - end));
+}
+
+static int protection(const Region &r)
+{
+    return r.device == PINNED || is_open[r.device] ? PROT_READ | PROT_WRITE : PROT_NONE;
+}
+
+static void protect(const Region &r)
+{
+    if (mprotect(r.map, r.map_bytes, protection(r)))
+        fail("mprotect of %zu bytes", r.map_bytes);
+}
+
+void *region_new(size_t bytes, int device)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), own = rounded(bytes, ALIGN), map_bytes = rounded(own + EDGE, page);
+    if (device != PINNED && (own > device_memory() || taken[device] > device_memory() - own))
+        return nullptr;
+    watch_faults();
+    int flags = MAP_PRIVATE | MAP_NORESERVE;
+    char *map = (char *)mmap(nullptr, map_bytes + 2 * page, PROT_NONE, flags | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        fail("no memory for an allocation of %zu bytes", bytes);
+    map += page;
+    for (size_t at = 0; at < map_bytes; at += FILL_BYTES) {
+        size_t piece = map_bytes - at < FILL_BYTES ? map_bytes - at : FILL_BYTES;
+        if (mmap(map + at, piece, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fill_file(), 0) == MAP_FAILED)
+            fail("no memory for an allocation of %zu bytes", bytes);
+    }
+    Region r = {map + map_bytes - own, bytes, device, true, map, map_bytes};
+    mark_edges(r);
+    protect(r);
+    regions[map] = r;
+    if (device != PINNED)
+        taken[device] += own;
+    return r.at;
+}
+
+static const Region *region_around(const char *at, bool is_live)
+{
+    auto next = regions.upper_bound(at);
+    if (next == regions.begin())
+        return nullptr;
+    const Region *r = &(--next)->second;
+    return at < r->map + r->map_bytes + sysconf(_SC_PAGESIZE) && (r->is_live || !is_live) ? r : nullptr;
+}
+
+const Region *region_of(const void *at)
+{
+    const char *c = (const char *)at;
+    const Region *r = region_around(c, true);
+    return r && c >= r->at && c <= r->at + r->bytes ? r : nullptr;
+}
+
+void region_free(const Region *r)
+{
+    Region *own = &regions[r->map];
+    own->is_live = false;
+    if (own->device != PINNED)
+        taken[own->device] -= rounded(own->bytes, ALIGN);
+    int flags = MAP_PRIVATE | MAP_NORESERVE | MAP_ANONYMOUS | MAP_FIXED;
+    if (mmap(own->map, own->map_bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED)
+        fail("no memory to free an allocation");
+}
+
+void check_range(const char *what, const void *at, size_t bytes, int device, bool pinned_too)
+{
+    const Region *r = region_of(at);
+    if (!r)
+        fail("%s: %p lies in no allocation", what, at);
+    if (r->device != device && !(pinned_too && r->device == PINNED))
+        fail("%s: %p is %s memory, device %d's is expected", what, at,
+             r->device == PINNED ? "pinned" : "another device's", device);
+    size_t offset = (size_t)((const char *)at - r->at);
+    if (bytes > r->bytes - offset)
+        fail("%s: %zu bytes from byte %zu on of an allocation of %zu", what, bytes, offset, r->bytes);
+}
+
+void memory_open(int device)
+{
+    if (is_open[device])
+        return;
+    is_open[device] = true;
+    for (const auto &r : regions)
+        if (r.second.is_live && r.second.device == device)
+            protect(r.second);
+}
+
+void memory_close()
+{
+    bool was_open[MOST_DEVICES];
+    memcpy(was_open, is_open, sizeof is_open);
+    memset(is_open, 0, sizeof is_open);
+    for (const auto &r : regions)
+        if (r.second.is_live && r.second.device != PINNED && was_open[r.second.device])
+            protect(r.second);
+}
+
+#ifdef __SANITIZE_ADDRESS__
+void check_edges(const char *) {}       /* the sanitizer watches them */
+#else
+static bool is_edge(const char *at, size_t bytes)
+{
+    size_t i = 0;
+    while (i < bytes && (unsigned char)at[i] == EDGE_BYTE)
+        i++;
+    return i == bytes;
+}
+
+void check_edges(const char *what)
+{
+    for (const auto &entry : regions) {
+        const Region &r = entry.second;
+        if (!r.is_live || !(protection(r) & PROT_READ))
+            continue;
+        const char *end = r.at + r.bytes;
+        if (!is_edge(r.at - EDGE, EDGE))
+            fail("%s has written before an allocation of %zu bytes", what, r.bytes);
+        if (!is_edge(end, (size_t)(r.map + r.map_bytes - end)))
+            fail("%s has written behind an allocation of %zu bytes", what, r.bytes);
+    }
+}
+#endif
+
+static const Region *region_near(const void *at)
+{
+    const Region *r = region_around((const char *)at, false);
+    return r ? r : region_around((const char *)at + sysconf(_SC_PAGESIZE), false);      /* the page before it */
+}
+
+bool was_ours(const void *at)
+{
+    return region_near(at) != nullptr;
+}
+
+bool describe(const void *at, char *text, size_t bytes)
+{
+    const Region *r = region_near(at);
+    if (!r)
+        return false;
+    ptrdiff_t offset = (const char *)at - r->at;
+    snprintf(text, bytes, "byte %td of %s%s of %zu bytes%s", offset, r->is_live ? "" : "freed ",
+             r->device == PINNED ? "pinned memory" : "device memory", r->bytes,
+             r->is_live && r->device != PINNED && !is_device && offset >= 0 && (size_t)offset < r->bytes
+                 ? ", outside of all kernels and copies" : "");
+    return true;
+}
+
+size_t memory_taken(int device)
+{
+    return taken[device];
+}
+
+int report_memory_leaks()
+{
+    int n = 0;
+    for (const auto &r : regions)
+        if (r.second.is_live) {
+            fprintf(stderr, "emu: %zu bytes of %s memory are not freed\n", r.second.bytes,
+                    r.second.device == PINNED ? "pinned" : "device");
+            n++;
+        }
+    return n;
+}
+
+}

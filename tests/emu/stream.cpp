@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See stream.h; with the functions of CUDA about streams and events. */
+#include "tests/emu/stream.h"
+
+#include <stdio.h>
+
+#include <set>
+
+#include "tests/emu/call.h"
+#include "tests/emu/memory.h"
+#include "tests/emu/running.h"
+#include "tests/emu/settings.h"
+
+namespace emu {
+
+/* Never destroyed: the last look is taken when the process ends. */
+static std::set<CUstream_st *> &streams = *new std::set<CUstream_st *>;
+static std::set<CUevent_st *> &events = *new std::set<CUevent_st *>;
+static CUstream_st *default_stream[MOST_DEVICES];
+
+CUstream_st *stream_at(cudaStream_t handle)
+{
+    if (!handle) {
+        CUstream_st *&s = default_stream[current_device];
+        s = s ? s : new CUstream_st{current_device, true, {}};
+        return s;
+    }
+    if (!streams.count(handle))
+        fail("stream %p does not exist", (void *)handle);
+    return handle;
+}
+
+static CUevent_st *event_at(cudaEvent_t handle)
+{
+    if (handle && !events.count(handle))
+        fail("event %p does not exist", (void *)handle);
+    return handle;
+}
+
+static void run_next(CUstream_st *s);
+
+/* To the mark, or to the end. */
+static void run(CUstream_st *s, const Mark *mark)
+{
+    while (!s->queue.empty() && !(mark && mark->is_reached))
+        run_next(s);
+}
+
+static void run_next(CUstream_st *s)
+{
+    Work work = s->queue.front();
+    s->queue.pop_front();
+    if (work.wait)
+        run(work.wait->stream, work.wait.get());
+    if (work.run) {
+        memory_open(s->device);
+        work.run();
+    }
+    if (work.reach)
+        work.reach->is_reached = true;
+}
+
+static MarkRef mark_end(CUstream_st *s)
+{
+    MarkRef mark = std::make_shared<Mark>(Mark{s, s->queue.empty()});
+    if (!mark->is_reached)
+        s->queue.push_back({nullptr, nullptr, mark});
+    return mark;
+}
+
+static void wait_for_end(CUstream_st *s, CUstream_st *other)
+{
+    if (other && other != s && !other->queue.empty())
+        s->queue.push_back({nullptr, mark_end(other), nullptr});
+}
+
+void put(CUstream_st *s, Work work)
+{
+    CUstream_st *common = default_stream[s->device];
+    if (s != common && s->is_blocking)
+        wait_for_end(s, common);
+    for (CUstream_st *other : streams)
+        if (s == common && other->device == s->device && other->is_blocking)
+            wait_for_end(s, other);
+    s->queue.push_back(std::move(work));
+    if (stream_order() == EAGER) {
+        run(s, nullptr);
+        memory_close();
+    }
+}
+
+void settle(CUstream_st *s, const Mark *mark)
+{
+    if (stream_order() == OTHERS)
+        for (CUstream_st *other : streams)
+            if (other != s)
+                run(other, nullptr);
+    run(s, mark);
+    memory_close();
+}
+
+void settle_device(int device)
+{
+    for (CUstream_st *s : streams)
+        if (s->device == device)
+            run(s, nullptr);
+    if (default_stream[device])
+        run(default_stream[device], nullptr);
+    memory_close();
+}
+
+void settle_all()
+{
+    for (int i = 0; i < MOST_DEVICES; i++)
+        settle_device(i);
+}
+
+void settle_a_bit(const Mark *mark)
+{
+    if (!mark->is_reached)
+        run_next(mark->stream);
+    memory_close();
+}
+
+static void drop(CUstream_st *s)
+{
+    for (Work &work : s->queue)
+        if (work.reach)
+            work.reach->is_reached = true;
+    s->queue.clear();
+}
+
+void drop_all()
+{
+    for (CUstream_st *s : streams)
+        drop(s);
+    for (CUstream_st *s : default_stream)
+        if (s)
+            drop(s);
+}
+
+int report_stream_leaks()
+{
+    if (!streams.empty() || !events.empty())
+        fprintf(stderr, "emu: %zu streams and %zu events are not destroyed\n", streams.size(), events.size());
+    return (int)(streams.size() + events.size());
+}
+
+}
+
+using namespace emu;
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    Call call;
+    if (call.failed())
+        return call.status();
+    if (!stream || flags & ~cudaStreamNonBlocking)
+        return call.end(cudaErrorInvalidValue);
+    *stream = new CUstream_st{current_device, !(flags & cudaStreamNonBlocking), {}};
+    streams.insert(*stream);
+    return call.end(cudaSuccess);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    Call call;
+    if (!stream)
+        return call.end(cudaErrorInvalidResourceHandle);
+    CUstream_st *s = stream_at(stream);
+    settle(s, nullptr);
+    streams.erase(s);
+    delete s;
+    return call.end(cudaSuccess);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    Call call;
+    if (call.failed())
+        return call.status();
+    settle(stream_at(stream), nullptr);
+    return call.end(cudaSuccess);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    Call call;
+    CUevent_st *e = event_at(event);
+    if (call.failed())
+        return call.status();
+    if (!e || flags)
+        return call.end(e ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle);
+    if (e->last && !e->last->is_reached)
+        put(stream_at(stream), {nullptr, e->last, nullptr});
+    return call.end(cudaSuccess);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    Call call;
+    if (call.failed())
+        return call.status();
+    if (!event || flags & ~(cudaEventBlockingSync | cudaEventDisableTiming))
+        return call.end(cudaErrorInvalidValue);
+    *event = new CUevent_st{current_device, nullptr};
+    events.insert(*event);
+    return call.end(cudaSuccess);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    Call call;
+    CUevent_st *e = event_at(event);
+    if (!e)
+        return call.end(cudaErrorInvalidResourceHandle);
+    events.erase(e);
+    delete e;                           /* who waits for its mark holds it */
+    return call.end(cudaSuccess);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    Call call;
+    CUevent_st *e = event_at(event);
+    if (call.failed())
+        return call.status();
+    CUstream_st *s = stream_at(stream);
+    if (!e || e->device != s->device)
+        return call.end(cudaErrorInvalidResourceHandle);
+    e->last = std::make_shared<Mark>(Mark{s, false});
+    put(s, {nullptr, nullptr, e->last});
+    return call.end(cudaSuccess);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    Call call;
+    CUevent_st *e = event_at(event);
+    if (call.failed())
+        return call.status();
+    if (!e)
+        return call.end(cudaErrorInvalidResourceHandle);
+    MarkRef mark = e->last;
+    if (mark && !mark->is_reached)
+        settle(mark->stream, mark.get());
+    return call.end(cudaSuccess);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    Call call;
+    CUevent_st *e = event_at(event);
+    if (call.failed())
+        return call.status();
+    if (!e)
+        return call.end(cudaErrorInvalidResourceHandle);
+    MarkRef mark = e->last;
+    if (!mark || mark->is_reached)
+        return call.end(cudaSuccess);
+    settle_a_bit(mark.get());
+    return cudaErrorNotReady;           /* no error: nothing to remember */
+}

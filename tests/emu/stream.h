@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams are queues. Work runs late, when the host waits for it, and no earlier than it must: what has
+ * been ordered by nothing runs in an order that a GPU might choose and its programmer did not expect
+ * (settings.h, SH_EMU_STREAMS). Everything here is called with the lock of call.h. */
+#ifndef SH_EMU_STREAM_H
+#define SH_EMU_STREAM_H
+
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include <cuda_runtime.h>
+
+namespace emu {
+
+struct Mark {                           /* a place in a stream                                     */
+    CUstream_st *stream;
+    bool is_reached;
+};
+
+typedef std::shared_ptr<Mark> MarkRef;
+
+struct Work {                           /* one of the three                                        */
+    std::function<void()> run;
+    MarkRef wait, reach;
+};
+
+/* The stream behind a handle; NULL stands for the current device's default stream, which orders itself
+ * with the device's streams that are not cudaStreamNonBlocking. */
+CUstream_st *stream_at(cudaStream_t handle);
+void put(CUstream_st *s, Work work);
+
+/* What the host does when it waits: for the mark, or for all that is queued. */
+void settle(CUstream_st *s, const Mark *mark);
+void settle_device(int device);
+void settle_all();
+/* One piece of what the mark needs, for those who ask again and again. */
+void settle_a_bit(const Mark *mark);
+/* After an error that lasts nothing runs any more. */
+void drop_all();
+
+int report_stream_leaks();
+
+}
+
+struct CUstream_st {
+    int device;
+    bool is_blocking;
+    std::deque<emu::Work> queue;
+};
+
+struct CUevent_st {
+    int device;
+    emu::MarkRef last;                  /* NULL: never recorded                                    */
+};
+
+#endif
