@@ -11,6 +11,7 @@ endif
 # At a wait the emulation lets the other streams run first here, and runs them last in tests/cli/cuda.sh.
 AM_TESTS_ENVIRONMENT = \
 	SH_EMU_STREAMS="$${SH_EMU_STREAMS-others}"; export SH_EMU_STREAMS; \
+	SH_TEST_FULL="$${SH_TEST_FULL-1}"; export SH_TEST_FULL; \
 	SH_TEST_MODULE="$${SH_TEST_MODULE-$(emulated_module)}"; export SH_TEST_MODULE; \
 	SHEARS='$(abs_top_builddir)/shears'; export SHEARS; \
 	SH_TOP='$(abs_top_srcdir)'; export SH_TOP; \
