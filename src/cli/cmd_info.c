@@ -8,7 +8,7 @@
 #include "src/cli/backends.h"
 #include "src/cli/commands.h"
 #include "src/cli/describe.h"
-#include "src/model/model.h"
+#include "src/model/layer.h"
 #include "traces/codec.h"
 
 struct info_args {
@@ -111,16 +111,29 @@ static int info_store(const char *path, const struct sh_common *common, struct s
     return bad ? -1 : 0;
 }
 
-static int info_model(const char *folder, const struct sh_common *common, struct sh_err *e)
+/* The layers with a window as ranges: "0-4, 6-10"; "none". The caller frees it. */
+static char *local_layers(const struct sh_arch *c)
 {
-    struct sh_model *m = sh_model_open(folder, e);
-    if (!m)
-        return -1;
+    char *text = NULL;
+    for (int first = 0; first < c->n_layer; first++) {
+        int last = first;
+        if (!sh_arch_window(c, first))
+            continue;
+        while (last + 1 < c->n_layer && sh_arch_window(c, last + 1))
+            last++;
+        char *more = xasprintf(last > first ? "%s%s%d-%d" : "%s%s%d", text ? text : "", text ? ", " : "", first, last);
+        free(text);
+        text = more;
+        first = last;
+    }
+    return text ? text : xstrdup("none");
+}
+
+static void info_shape(struct sh_out *o, const struct sh_model *m)
+{
+    static const char *const positions[] = {[SH_POS_LEARNED] = "learned", [SH_POS_ROTARY] = "rotary",
+                                            [SH_POS_ALIBI] = "alibi", [SH_POS_NONE] = "none"};
     const struct sh_arch *c = sh_model_arch(m);
-    struct sh_out *o = sh_out_new();
-    long long bytes = (long long)sh_model_layer_bytes(m, -1);
-    for (int i = 0; i < c->n_layer; i++)
-        bytes += (long long)sh_model_layer_bytes(m, i);
     sh_out_text(o, "model", "model", sh_model_name(m));
     sh_out_text(o, "family", "family", sh_model_family(m));
     sh_out_int(o, "layers", "layers", c->n_layer);
@@ -131,9 +144,48 @@ static int info_model(const char *folder, const struct sh_common *common, struct
     sh_out_int(o, "ffn_dim", "feed-forward width", c->d_ff);
     sh_out_int(o, "vocab_size", "vocabulary", c->n_vocab);
     sh_out_int(o, "max_positions", "positions", c->max_pos);
+    sh_out_text(o, "position_kind", "kind of positions", positions[c->pos]);
+    sh_out_text(o, "norm", "norm", c->norm == SH_NORM_RMS ? "rms" : "layer");
+    sh_out_bool(o, "gated", "gated feed-forward", (c->flags & SH_GATED) != 0);
+    sh_out_bool(o, "tied_head", "head tied to embedding", (c->flags & SH_TIED_HEAD) != 0);
+    char *local = local_layers(c);
+    sh_out_int(o, "window", "window, tokens", c->window);
+    sh_out_text(o, "local_layers", "layers with it", local);
+    free(local);
+}
+
+/* What weights, a cache and a trace take. A trace is said for f32 on the CPU, one sequence as long as the
+ * model's positions or 1024 tokens, whichever is less. */
+static void info_sizes(struct sh_out *o, const struct sh_model *m)
+{
+    const struct sh_arch *c = sh_model_arch(m);
+    long long bytes = (long long)sh_model_layer_bytes(m, -1), most = 0;
+    int rows = c->max_pos < 1024 ? c->max_pos : 1024;
+    for (int i = 0; i < c->n_layer; i++) {
+        long long layer = (long long)sh_model_layer_bytes(m, i);
+        bytes += layer;
+        most = layer > most ? layer : most;
+    }
+    sh_out_int(o, "parameters", "parameters", (long long)sh_model_parameters(m));
     sh_out_text(o, "dtype", "weights stored as", sh_type_name(sh_model_type(m)));
     sh_out_int(o, "weights_bytes", "weights, bytes", bytes);
-    sh_out_int(o, "layer_bytes", "one layer, bytes", (long long)sh_model_layer_bytes(m, 0));
+    sh_out_int(o, "layer_bytes", "largest layer, bytes", most);
+    sh_out_int(o, "kv_bytes_per_token_f16", "KV cache, bytes per token in f16",
+               4LL * c->n_layer * c->n_kv_head * c->d_head);
+    sh_out_int(o, "trace_rows", "trace: tokens at once", rows);
+    sh_out_int(o, "trace_bytes", "trace: bytes for layer, activations, hidden states",
+               most / (long long)sh_type_bytes(sh_model_type(m)) * 4 +
+                   (long long)sh_activations_bytes(c, rows, SH_F32) + 4LL * rows * c->d_model);
+}
+
+static int info_model(const char *folder, const struct sh_common *common, struct sh_err *e)
+{
+    struct sh_model *m = sh_model_open(folder, e);
+    if (!m)
+        return -1;
+    struct sh_out *o = sh_out_new();
+    info_shape(o, m);
+    info_sizes(o, m);
     int bad = sh_out_write(o, sh_common_format(common), stdout, e);
     sh_out_free(o);
     sh_model_close(m);
@@ -166,7 +218,7 @@ const struct sh_cmd sh_cmd_info = {
     .usage = "[FILE.db | --model DIR | backends]",
     .summary = "what a trace store, a model folder or this program holds",
     .about = "  shears info traces.db          runs, sizes, bytes per score beside the entropy of its codes\n"
-             "  shears info --model opt-125m   shape and size of a checkpoint\n"
+             "  shears info --model opt-125m   shape, size, local layers of a checkpoint, what a trace takes\n"
              "  shears info backends           what this program can compute on, and why not",
     .opts = opts,
     .args_bytes = sizeof(struct info_args),

@@ -336,6 +336,17 @@ void sh_model_drop(struct sh_model *m, int layer)
     }
 }
 
+size_t sh_model_parameters(const struct sh_model *m)
+{
+    size_t n = 0;
+    for (int layer = -1; layer < m->arch.n_layer; layer++) {
+        struct bound *b, *end = places(m, layer, &b);
+        for (; b < end; b++)
+            n += bytes_of(b) / sh_type_bytes(b->type);
+    }
+    return n;
+}
+
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer)
 {
     size_t bytes = 0;

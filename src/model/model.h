@@ -54,6 +54,7 @@ int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_
 void sh_model_drop(struct sh_model *m, int layer);
 
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: what is in no layer    */
+size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; a tied head counts once */
 enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */
 const char *sh_model_name(const struct sh_model *m);                /* for people                 */
 const char *sh_model_family(const struct sh_model *m);              /* "opt"                      */

@@ -44,6 +44,20 @@ from scores import *
 said = load("log/out")
 assert (said["layers"], said["heads"], said["hidden_size"], said["ffn_dim"], said["vocab_size"],
         said["max_positions"], said["dtype"], said["weights_bytes"]) == (2, 4, 32, 96, 128, 160, "f32", 122368), said
+assert said["parameters"] == 122368 // 4 and said["tied_head"] and said["position_kind"] == "learned", said
+assert said["kv_bytes_per_token_f16"] == 2 * 2 * 2 * 4 * said["head_dim"] and said["local_layers"] == "none", said
+P
+run info --model "$checkpoints/gemma3" --json
+holds "info --model: which layers are local" python - <<'P'
+from scores import *
+config = load(__import__("os").environ["SH_GOLDEN"] + "/checkpoints/gemma3/config.json")
+config = config.get("text_config", config)
+said, layers = load("log/out"), range(config["num_hidden_layers"])
+kinds = config.get("layer_types")
+pattern = config.get("sliding_window_pattern") or config.get("_sliding_window_pattern")
+local = [i for i in layers if (kinds[i] == "sliding_attention" if kinds else (i + 1) % pattern)]
+told = [i for part in said["local_layers"].split(", ") for i in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)]
+assert told == local and said["window"] == config["sliding_window"], (said, local)
 P
 run info backends --json
 expect "info backends: the processor's is there" 0 '"backend": "cpu"' ""
