@@ -24,6 +24,9 @@ AC_DEFUN([SH_CHECK_CUDA], [
         [NVCC=$with_cuda/bin/nvcc
          CUDA_LDFLAGS="-L$with_cuda/lib64 -Xlinker -rpath,$with_cuda/lib64"])
     AS_IF([test "$with_cuda" != no], [
+        sh_cuda_lib=$(dirname "$(dirname "$NVCC")")/lib64
+        AS_IF([test -z "$CUDA_LDFLAGS" && test -d "$sh_cuda_lib"],
+            [CUDA_LDFLAGS="-L$sh_cuda_lib -Xlinker -rpath,$sh_cuda_lib"])
         AS_IF([test -x "$NVCC"], [SH_TRY_CUDA], [sh_cuda_why="no nvcc"])
         AS_IF([test -n "$sh_cuda_why"], [
             sh_cuda_state="no ($sh_cuda_why)"

@@ -206,8 +206,9 @@ EXTRA_DIST     += %D%/fuzz/corpus
 # compute-sanitizer; what they say is kept.
 EXTRA_DIST += %D%/check_gpu.sh
 gpu_report = $(abs_top_srcdir)/bench/results/$$(date -u +%Y-%m-%d)-check-gpu.txt
-check-gpu: all $(contract_tests)
-	SH_TOP='$(abs_top_srcdir)' SH_GOLDEN='$(abs_top_srcdir)/tests/golden' \
+gpu_tests  = $(contract_tests) %D%/unit/test_forward %D%/unit/test_families
+check-gpu: all $(gpu_tests)
+	PATH="$$PATH:$$(dirname '$(NVCC)')" SH_TOP='$(abs_top_srcdir)' SH_GOLDEN='$(abs_top_srcdir)/tests/golden' \
 	SH_FIXTURES="$${SH_FIXTURES-$(abs_top_srcdir)/../shared/fixtures}" \
-	bash $(srcdir)/%D%/check_gpu.sh "$(gpu_report)" $(contract_tests:%=./%)
+	bash $(srcdir)/%D%/check_gpu.sh "$(gpu_report)" $(gpu_tests:%=./%)
 .PHONY: check-gpu

@@ -62,7 +62,8 @@ static struct cuda_layout layout_of(const struct sh_attend *a, int sequence, int
     const struct sh_lanes *lanes = &a->tap.lanes[sequence];
     l.bits_at = rows * sizeof(struct sh_row_figures);
     l.count_at = l.bits_at + rows * (size_t)(lanes->n + 1) * (size_t)words * sizeof(uint64_t);
-    l.value_at = l.fetch_bytes = whole(l.count_at + (rows + 1) * sizeof(uint32_t), 16);
+    l.fetch_bytes = l.count_at + (rows + 1) * sizeof(uint32_t);
+    l.value_at = whole(l.fetch_bytes, 16);
     l.bytes = l.value_at + (lanes->values ? heads * scores * sizeof(float) : 0);
     return l;
 }
@@ -148,11 +149,12 @@ static void multiply_values(struct sh_dev *d, const struct sh_attend *a, const s
             return;
 }
 
-static void record(struct sh_dev *d, const struct sh_attend *a, const struct cuda_tile *t, int sequence)
+static void record(struct sh_dev *d, const struct sh_attend *a, const struct plan *p, const struct cuda_tile *t,
+                   int sequence)
 {
     int words = words_of(a, t->first_row, t->n_rows);
     struct cuda_layout layout = layout_of(a, sequence, t->first_row, t->n_rows, words);
-    struct cuda_job *job = cuda_drain_job(d, &layout);
+    struct cuda_job *job = cuda_drain_job(d, &layout, p->layout.bytes);
     if (!job)
         return;
     job->tap = a->tap;
@@ -179,8 +181,8 @@ static void record(struct sh_dev *d, const struct sh_attend *a, const struct cud
         cuda_drain_send(d, job);
 }
 
-static void attend_tile(struct sh_dev *d, const struct sh_attend *a, const struct sh_mat *out, struct cuda_tile *t,
-                        int sequence)
+static void attend_tile(struct sh_dev *d, const struct sh_attend *a, const struct plan *p, const struct sh_mat *out,
+                        struct cuda_tile *t, int sequence)
 {
     int row0 = a->start[sequence];
     t->first_key = tile_first_key(t->first_row, a->window);
@@ -194,7 +196,7 @@ static void attend_tile(struct sh_dev *d, const struct sh_attend *a, const struc
     if (a->out.at)
         multiply_values(d, a, out, t, row0, n_key);
     if (is_wanted(a, sequence) && !cuda_has_failed(d))
-        record(d, a, t, sequence);
+        record(d, a, p, t, sequence);
 }
 
 void cuda_attend(struct sh_dev *d, const struct sh_attend *a)
@@ -219,7 +221,7 @@ void cuda_attend(struct sh_dev *d, const struct sh_attend *a)
             t.first_row = row;
             t.n_rows = n - row < p.n_rows ? n - row : p.n_rows;
             t.sum = t.top + (size_t)t.n_head * (size_t)t.n_rows;
-            attend_tile(d, a, &out, &t, s);
+            attend_tile(d, a, &p, &out, &t, s);
         }
     }
     if (p.out_bytes)

@@ -138,10 +138,11 @@ static int set_limit(struct sh_dev *d, size_t asked, struct sh_err *e)
     size_t free_bytes, total;
     if (cuda_check(d, "memory", cudaMemGetInfo(&free_bytes, &total)))
         return -1;
-    if (asked > free_bytes)
-        return refuse(e, SH_FAILED, "backend cuda: device %d: %zu bytes asked for, %zu of its %zu are free",
-                      d->ordinal, asked, free_bytes, total);
-    d->limit = asked ? asked : free_bytes - free_bytes / 32;
+    size_t most = free_bytes - free_bytes / 32;         /* the driver and cuBLAS take some later */
+    if (asked > most)
+        return refuse(e, SH_FAILED, "backend cuda: device %d: %zu bytes asked for, %zu of its %zu can be taken",
+                      d->ordinal, asked, most, total);
+    d->limit = asked ? asked : most;
     return 0;
 }
 

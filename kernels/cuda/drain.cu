@@ -184,7 +184,7 @@ static int make_room(struct sh_dev *d, struct slot *s, size_t bytes)
     return 0;
 }
 
-struct cuda_job *cuda_drain_job(struct sh_dev *d, const struct cuda_layout *layout)
+struct cuda_job *cuda_drain_job(struct sh_dev *d, const struct cuda_layout *layout, size_t most_bytes)
 {
     struct cuda_drain *n = d->drain;
     pthread_mutex_lock(&n->lock);
@@ -192,7 +192,7 @@ struct cuda_job *cuda_drain_job(struct sh_dev *d, const struct cuda_layout *layo
     while (s->state != SLOT_FREE)
         pthread_cond_wait(&n->changed, &n->lock);
     pthread_mutex_unlock(&n->lock);
-    if (make_room(d, s, layout->bytes))
+    if (make_room(d, s, layout->bytes > most_bytes ? layout->bytes : most_bytes))
         return NULL;
     s->job.layout = *layout;
     return &s->job;

@@ -29,8 +29,9 @@ struct cuda_job {                       /* the rows of a tile                   
 struct cuda_drain *cuda_drain_new(struct sh_dev *d);            /* NULL: no threads                */
 void cuda_drain_free(struct cuda_drain *n);                     /* NULL is fine                    */
 
-/* A free job with memory for `layout`; waits for one. NULL after a failure. */
-struct cuda_job *cuda_drain_job(struct sh_dev *d, const struct cuda_layout *layout);
+/* A free job with memory for `layout`, and for as much as `most_bytes` of a later one, so that slots do not
+ * grow tile by tile; waits for one. NULL after a failure. */
+struct cuda_job *cuda_drain_job(struct sh_dev *d, const struct cuda_layout *layout, size_t most_bytes);
 /* The job's device memory is filled by what is queued on `compute`. */
 void cuda_drain_send(struct sh_dev *d, struct cuda_job *job);
 void cuda_drain_wait(struct cuda_drain *n);                     /* until all that was sent is out  */

@@ -46,7 +46,7 @@ size_t cuda_linear_bytes(const struct sh_dev *d, int rows, int cols, enum sh_typ
 
 void cuda_linear(struct sh_dev *d, const struct sh_linear *a)
 {
-    if (cuda_begin(d, "linear"))
+    if (cuda_begin(d, "linear") || !a->x.rows)
         return;
     if (a->x.cols != a->w->cols || a->out.cols != a->w->rows || a->x.type != a->w->type) {
         cuda_fail(d, "linear: [%d, %d] x [%d, %d] -> [%d, %d] %s x %s do not fit together", a->x.rows, a->x.cols,

@@ -40,7 +40,8 @@ static struct cuda_block *find(struct sh_dev *d, size_t bytes)
     return NULL;
 }
 
-static struct cuda_block *take(struct sh_dev *d, size_t bytes)
+/* NULL: it does not fit, or *why says what is wrong with the device. */
+static struct cuda_block *take(struct sh_dev *d, size_t bytes, cudaError_t *why)
 {
     if (bytes > d->limit || d->taken > d->limit - bytes)
         trim(d);
@@ -49,17 +50,16 @@ static struct cuda_block *take(struct sh_dev *d, size_t bytes)
     struct cuda_block *b = (struct cuda_block *)calloc(1, sizeof *b);
     if (!b)
         return NULL;
-    if (cudaMalloc(&b->at, bytes) != cudaSuccess) {
+    *why = cudaMalloc(&b->at, bytes);
+    if (*why == cudaErrorMemoryAllocation) {
         cudaGetLastError();             /* too little memory does not stick */
         trim(d);
-        if (cudaMalloc(&b->at, bytes) != cudaSuccess) {
-            cudaGetLastError();
-            free(b);
-            return NULL;
-        }
+        *why = cudaMalloc(&b->at, bytes);
     }
-    if (cudaEventCreateWithFlags(&b->idle, cudaEventDisableTiming) != cudaSuccess) {
+    if (*why == cudaSuccess && (*why = cudaEventCreateWithFlags(&b->idle, cudaEventDisableTiming)) != cudaSuccess)
         cudaFree(b->at);
+    if (*why != cudaSuccess) {
+        cudaGetLastError();
         free(b);
         return NULL;
     }
@@ -75,6 +75,7 @@ void *cuda_alloc(struct sh_dev *d, size_t bytes, struct sh_err *e)
 {
     cudaSetDevice(d->ordinal);
     size_t whole = rounded(bytes);
+    cudaError_t why = cudaSuccess;
     pthread_mutex_lock(&d->lock);
     if (d->failed) {
         *e = d->error;
@@ -83,7 +84,7 @@ void *cuda_alloc(struct sh_dev *d, size_t bytes, struct sh_err *e)
     }
     struct cuda_block *b = find(d, whole);
     if (!b)
-        b = take(d, whole);
+        b = take(d, whole, &why);
     if (b) {
         b->in_use = 1;
     } else {
@@ -95,6 +96,10 @@ void *cuda_alloc(struct sh_dev *d, size_t bytes, struct sh_err *e)
                  "device has them, or take shorter sequences with --length", d->taken + whole);
     }
     pthread_mutex_unlock(&d->lock);
+    if (why != cudaSuccess && why != cudaErrorMemoryAllocation) {
+        cuda_check(d, "memory", why);
+        *e = d->error;
+    }
     return b ? b->at : NULL;
 }
 

@@ -21,28 +21,30 @@ static size_t layer_bytes(const struct sh_sweep *s)
     return most;
 }
 
-/* A layer that sees everything, if there is one: its attend takes the most. */
-static int widest_layer(const struct sh_sweep *s)
+/* A layer with a window, or without one; the last layer when there is none such. */
+static int layer_like(const struct sh_sweep *s, int has_window)
 {
     const struct sh_arch *c = sh_model_arch(s->model);
-    for (int l = s->first_layer; l <= s->last_layer; l++)
-        if (!sh_arch_window(c, l))
+    for (int l = 0; l <= s->last_layer; l++)
+        if (!sh_arch_window(c, l) == !has_window)
             return l;
     return s->last_layer;
 }
 
-/* Of the attends of all chunks, the most. */
-static size_t attend_bytes(const struct sh_sweep *s, const struct sh_chunks *chunks)
+/* Of a layer's attends of all chunks, the most. */
+static size_t layer_attend_bytes(const struct sh_sweep *s, const struct sh_chunks *chunks, int layer)
 {
     const struct sh_arch *c = sh_model_arch(s->model);
+    struct sh_recorder_options options = s->record;
     size_t most = 0;
+    options.window = sh_arch_window(c, layer);
     for (int i = 0; i < chunks->n; i++) {
         const struct sh_chunk *k = &chunks->at[i];
         int *n_tokens = xcalloc((size_t)k->n, sizeof *n_tokens);
         for (int q = 0; q < k->n; q++)
             n_tokens[q] = k->start[q + 1] - k->start[q];
-        struct sh_recorder *r = sh_recorder_new(&s->record, k->n, n_tokens, NULL);
-        struct sh_attend a = sh_layer_attend(c, widest_layer(s), k->rows, s->dtype);
+        struct sh_recorder *r = sh_recorder_new(&options, k->n, n_tokens, NULL);
+        struct sh_attend a = sh_layer_attend(c, layer, k->rows, s->dtype);
         a.out.at = &a;                          /* it is wanted; nobody follows it */
         a.n_seq = k->n;
         a.start = k->start;
@@ -53,6 +55,14 @@ static size_t attend_bytes(const struct sh_sweep *s, const struct sh_chunks *chu
         free(n_tokens);
     }
     return most;
+}
+
+/* A window makes a tile narrower but lets it have more rows: either kind of layer may take the most. */
+static size_t attend_bytes(const struct sh_sweep *s, const struct sh_chunks *chunks)
+{
+    size_t whole = layer_attend_bytes(s, chunks, layer_like(s, 0));
+    size_t local = layer_attend_bytes(s, chunks, layer_like(s, 1));
+    return whole > local ? whole : local;
 }
 
 static size_t device_bytes(const struct sh_sweep *s, const struct sh_chunks *chunks, size_t activations)
