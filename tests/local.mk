@@ -60,6 +60,11 @@ tests_unit_test_stats_sets_LDADD   = $(tests_unit_test_stats_LDADD)
 tests_unit_test_persistence_SOURCES = %D%/unit/test_persistence.c %D%/unit/heads.c %D%/unit/heads.h
 tests_unit_test_persistence_LDADD   = libplanner.a libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
+tests_unit_test_replay_SOURCES = %D%/unit/test_replay.c
+tests_unit_test_replay_LDADD   = libreplay.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+unit_tests += %D%/unit/test_replay
+EXTRA_DIST += %D%/golden/policies %D%/oracle/replay_rows.py
+
 tests_unit_test_plots_SOURCES = %D%/unit/test_plots.c %D%/unit/plot_data.c %D%/unit/plot_data.h
 tests_unit_test_plots_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 

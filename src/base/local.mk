@@ -5,6 +5,7 @@ libbase_a_SOURCES = \
 	%D%/err.c %D%/err.h \
 	%D%/interrupt.c %D%/interrupt.h \
 	%D%/mem.c %D%/mem.h \
+	%D%/near.c %D%/near.h \
 	%D%/num.h \
 	%D%/out.c %D%/out.h \
 	%D%/progress.c %D%/progress.h \

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See kept.h. */
+#include "planner/kept.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/least.h"
+#include "src/base/mem.h"
+
+struct sh_kept {
+    struct sh_kept_setup setup;
+    const struct sh_policy *policy;
+    struct sh_policy_head head;
+    struct sh_cache cache;
+    int sinks, recent, drop;
+    int *pos;                           /* [capacity] */
+    int *freed, n_freed;                /* slots below n_slot that are free; a stack */
+    int *chosen;                        /* [capacity] */
+    float *scratch;                     /* [capacity], worth */
+    void *state;
+    size_t state_bytes;
+};
+
+static int is_full(const struct sh_policy_spec *p)
+{
+    return !strcmp(p->policy->name, "full");
+}
+
+/* A cache of more than the window holds dead tokens; one of more than the text holds nothing more. */
+static int room_for(const struct sh_kept_setup *s)
+{
+    int room = is_full(s->spec) ? s->n_token : s->budget;
+    if (s->window > 0 && room > s->window)
+        room = s->window;
+    return room > s->n_token && s->n_token > 0 ? s->n_token : room;
+}
+
+struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup)
+{
+    struct sh_kept *k = xcalloc(1, sizeof *k);
+    k->setup = *setup;
+    k->policy = setup->spec->policy;
+    int budget = room_for(setup), prefill = setup->prefill < setup->n_token ? setup->prefill : setup->n_token;
+    int capacity = budget > prefill ? budget : prefill;
+    if (capacity < 1)
+        capacity = 1;
+    k->sinks = (int)sh_policy_knob(setup->spec, "sinks", 0);
+    k->recent = (int)sh_policy_knob(setup->spec, "recent", 0);
+    k->drop = sh_policy_drop(setup->spec, budget);
+    k->head = (struct sh_policy_head){.knob = setup->spec->knob, .layer = setup->layer, .head = setup->head,
+                                      .n_layer = setup->n_layer, .budget = budget, .prefill = setup->prefill,
+                                      .capacity = capacity, .n_token = setup->n_token, .d_head = setup->d_head,
+                                      .seed = setup->seed};
+    k->pos = xmalloc((size_t)capacity * sizeof *k->pos);
+    k->freed = xmalloc((size_t)capacity * sizeof *k->freed);
+    k->chosen = xmalloc((size_t)capacity * sizeof *k->chosen);
+    k->scratch = xmalloc((size_t)capacity * sizeof *k->scratch);
+    k->state_bytes = k->policy->state_bytes ? k->policy->state_bytes(&k->head) : 0;
+    k->state = k->state_bytes ? xaligned(k->state_bytes) : NULL;
+    sh_kept_restart(k, setup->k, setup->v);
+    return k;
+}
+
+void sh_kept_restart(struct sh_kept *k, const float *keys, const float *values)
+{
+    k->cache = (struct sh_cache){.pos = k->pos, .k = keys, .v = values, .d_head = k->setup.d_head,
+                                 .rows_by_slot = k->setup.rows_by_slot};
+    k->n_freed = 0;
+    if (k->state)
+        memset(k->state, 0, k->state_bytes);
+    if (k->policy->begin)
+        k->policy->begin(k->state, &k->head);
+}
+
+void sh_kept_free(struct sh_kept *k)
+{
+    if (!k)
+        return;
+    free(k->pos);
+    free(k->freed);
+    free(k->chosen);
+    free(k->scratch);
+    free(k->state);
+    free(k);
+}
+
+/* The policy's worth of each slot, or the positions themselves. */
+static const float *worth_of(struct sh_kept *k, const struct sh_step *step)
+{
+    if (k->policy->worth)
+        return k->policy->worth(k->state, &k->cache, step, k->scratch);
+    for (int i = 0; i < k->cache.n_slot; i++)
+        k->scratch[i] = (float)k->pos[i];
+    return k->scratch;
+}
+
+int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *dropped)
+{
+    int over = k->cache.n - k->head.budget + 1;
+    if (over < 1 || t < k->setup.prefill)
+        return 0;
+    struct sh_step step = {.t = t, .future = future};
+    struct sh_least least = {.worth = worth_of(k, &step), .pos = k->pos, .n = k->cache.n_slot, .from = k->sinks,
+                             .to = t - k->recent,
+                             .dead = k->setup.window > 0 ? t + 1 - k->setup.window : 0};
+    int n = sh_least(&least, over > k->drop ? over : k->drop, k->chosen);
+    for (int i = 0; i < n; i++) {
+        k->pos[k->chosen[i]] = -1;
+        k->freed[k->n_freed++] = k->chosen[i];
+        if (dropped)
+            dropped[i] = k->chosen[i];
+    }
+    k->cache.n -= n;
+    return n;
+}
+
+int sh_kept_admit(struct sh_kept *k, int t)
+{
+    int slot = k->n_freed ? k->freed[--k->n_freed] : k->cache.n_slot++;
+    struct sh_step step = {.t = t};
+    k->pos[slot] = t;
+    k->cache.n++;
+    if (k->policy->admit)
+        k->policy->admit(k->state, slot, &k->cache, &step);
+    return slot;
+}
+
+void sh_kept_observe(struct sh_kept *k, const struct sh_step *step)
+{
+    if (k->policy->observe)
+        k->policy->observe(k->state, &k->cache, step);
+}
+
+const struct sh_cache *sh_kept_cache(const struct sh_kept *k)
+{
+    return &k->cache;
+}
+
+int sh_kept_capacity(const struct sh_kept *k)
+{
+    return k->head.capacity;
+}
+
+int sh_kept_budget(const struct sh_kept *k)
+{
+    return k->head.budget;
+}
+
+size_t sh_kept_policy_bytes(const struct sh_kept *k)
+{
+    return k->policy->resident_bytes ? k->policy->resident_bytes(&k->head) : k->state_bytes;
+}

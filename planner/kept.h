@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tokens that one head keeps: slots, positions, and the policy that says who leaves. Replay and
+ * the engine both drive this object, so what the planner predicts and what a model does come from the
+ * same code. For each token, in order (policy.h says what happens when):
+ *
+ *     n = sh_kept_make_room(k, t, future, dropped);   slots that are free from now on
+ *     slot = sh_kept_admit(k, t);                     where token t's key and value go
+ *     … the query of t attends over the live slots …
+ *     sh_kept_observe(k, &step);
+ *
+ * One thread at a time. Storage is by slots: a new token takes the slot that was freed last, nothing
+ * moves, and positions stand beside. */
+#ifndef SH_PLANNER_KEPT_H
+#define SH_PLANNER_KEPT_H
+
+#include "planner/policy.h"
+
+struct sh_kept_setup {
+    const struct sh_policy_spec *spec;
+    int budget;                         /* tokens; of the policy "full" not looked at             */
+    int prefill, window;                /* window: of a windowed layer; 0: none                   */
+    int n_token;                        /* that will come, at most                                */
+    int layer, head, n_layer;
+    const float *k, *v;                 /* sh_cache's; NULL when not at hand                      */
+    int d_head, rows_by_slot;
+    uint64_t seed;
+};
+
+struct sh_kept;
+
+/* The budget must exceed sh_policy_protected. */
+struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup);
+void sh_kept_free(struct sh_kept *k);                   /* NULL is fine */
+void sh_kept_restart(struct sh_kept *k, const float *keys, const float *values);    /* for another sequence */
+
+/* Slots of `dropped` (room for sh_kept_capacity; NULL: not wanted) are free now; their number. */
+int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *dropped);
+int sh_kept_admit(struct sh_kept *k, int t);
+void sh_kept_observe(struct sh_kept *k, const struct sh_step *step);
+
+const struct sh_cache *sh_kept_cache(const struct sh_kept *k);
+int sh_kept_capacity(const struct sh_kept *k);
+int sh_kept_budget(const struct sh_kept *k);
+size_t sh_kept_policy_bytes(const struct sh_kept *k);   /* resident bytes of the policy's state */
+
+#endif

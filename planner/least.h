@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The slots of least worth, the older token first where worths are equal. A worth that is not a number
+ * counts as the least. */
+#ifndef SH_PLANNER_LEAST_H
+#define SH_PLANNER_LEAST_H
+
+struct sh_least {
+    const float *worth;                 /* [n], by slot                                           */
+    const int *pos;                     /* [n]; < 0: a free slot, never chosen                    */
+    int n;
+    int from, to;                       /* only tokens at positions [from, to) may be chosen …    */
+    int dead;                           /* … and those < dead, which come first, the oldest before all */
+};
+
+/* Up to `want` slots into `out`, in no stated order; their number. */
+int sh_least(const struct sh_least *l, int want, int *out);
+
+#endif

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nothing leaves, whatever the budget says: the reference. kept.c gives it room for every token. */
+#include "planner/policy.h"
+
+const struct sh_policy sh_policy_full = {
+    .name = "full",
+    .summary = "keeps every token",
+};

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heavy hitters (H2O, Zhang et al. 2023): what a token has received so far. `sum` is the paper's;
+ * sums favour old tokens, which more queries have seen: `mean` divides by the rows a token was in,
+ * `decay` forgets. */
+#include "planner/policy.h"
+#include "src/base/clones.h"
+
+enum knob { SINKS, RECENT, SCORE, DECAY };
+enum score { SUM, MEAN, FADING };
+
+struct state {
+    int score, capacity;
+    float decay;
+    float at[];                         /* [capacity] received, [capacity] rows seen (mean) */
+};
+
+static size_t state_bytes(const struct sh_policy_head *h)
+{
+    return sizeof(struct state) + 2 * (size_t)h->capacity * sizeof(float);
+}
+
+static size_t resident_bytes(const struct sh_policy_head *h)
+{
+    size_t per_slot = (int)h->knob[SCORE] == MEAN ? 2 : 1;
+    return per_slot * (size_t)h->capacity * sizeof(float);
+}
+
+static void begin(void *state, const struct sh_policy_head *h)
+{
+    struct state *s = state;
+    s->score = (int)h->knob[SCORE];
+    s->decay = s->score == FADING ? (float)h->knob[DECAY] : 1;
+    s->capacity = h->capacity;
+}
+
+static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
+{
+    struct state *s = state;
+    (void)c;
+    (void)t;
+    s->at[slot] = s->at[s->capacity + slot] = 0;
+}
+
+SH_CLONES static void add(float *restrict sum, const float *restrict row, float decay, int n)
+{
+    for (int i = 0; i < n; i++)
+        sum[i] = sum[i] * decay + row[i];
+}
+
+SH_CLONES static void count(float *seen, int n)
+{
+    for (int i = 0; i < n; i++)
+        seen[i] += 1;
+}
+
+static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
+{
+    struct state *s = state;
+    add(s->at, t->row, s->decay, c->n_slot);
+    if (s->score == MEAN)
+        count(s->at + s->capacity, c->n_slot);
+}
+
+static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+{
+    struct state *s = state;
+    (void)t;
+    if (s->score != MEAN)
+        return s->at;
+    for (int i = 0; i < c->n_slot; i++)
+        scratch[i] = s->at[i] / s->at[s->capacity + i];
+    return scratch;
+}
+
+static int is_stack(const double *knob)
+{
+    (void)knob;
+    return 1;
+}
+
+static const char *const scores[] = {"sum", "mean", "decay", NULL};
+static const struct sh_knob knobs[] = {
+    [SINKS] = {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
+    [RECENT] = {"recent", 0, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    [SCORE] = {"score", SUM, 0, FADING, scores, "of what was received: sum, mean over the rows seen, or decaying sum",
+               1},
+    [DECAY] = {"gamma", 0.99, 0, 1, NULL, "with decay: what is left of the past after each row", 0},
+    {0}};
+
+const struct sh_policy sh_policy_h2o = {
+    .name = "h2o",
+    .summary = "heavy hitters: drops what has received least attention so far",
+    .knobs = knobs,
+    .needs = SH_NEEDS_SCORES,
+    .is_stack = is_stack,
+    .state_bytes = state_bytes,
+    .resident_bytes = resident_bytes,
+    .begin = begin,
+    .admit = admit,
+    .observe = observe,
+    .worth = worth,
+};
