@@ -8,7 +8,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/num.h"
-#include "src/base/score.h"
+#include "traces/log8.h"
 #include "traces/sparse.h"
 
 /* Scores are noise to a match finder: what compresses them is the entropy coder. A tiny hash table
@@ -94,43 +94,50 @@ size_t sh_codec_dense(enum sh_codec codec, const void *packed, size_t count, uns
     return n;
 }
 
-/* The packed numbers of a dense block, checked against the row's own counts. */
-static int unpack_dense(const struct sh_block *b, unsigned char **packed, size_t *count, struct sh_err *e)
+/* The packed numbers of a blob that should hold so many. */
+static int unpack(const struct sh_block *b, size_t count, unsigned char **packed, struct sh_err *e)
 {
     size_t width = sh_codec_width((enum sh_codec)b->codec), bytes;
-    *count = sh_rows_scores(b->first_row, b->n_rows, b->window);
     unsigned char *planes;
-    if (sh_codec_unbytes(b->blob, b->bytes, *count * width, &planes, &bytes, e))
+    if (sh_codec_unbytes(b->blob, b->bytes, count * width, &planes, &bytes, e))
         return -1;
-    if (bytes != *count * width) {
+    if (bytes != count * width) {
         free(planes);
-        return sh_fail(e, "%zu bytes of scores where %zu were expected", bytes, *count * width);
+        return sh_fail(e, "%zu bytes of numbers where %zu were expected", bytes, count * width);
     }
     *packed = planes;
     if (width > 1) {
         *packed = xmalloc(bytes);
-        from_planes(*packed, planes, *count, width);
+        from_planes(*packed, planes, count, width);
         free(planes);
     }
     return 0;
 }
 
-static void to_scores(float *to, const unsigned char *packed, size_t count, int codec)
+/* Those of a dense block, checked against the row's own counts. */
+static int unpack_dense(const struct sh_block *b, unsigned char **packed, size_t *count, struct sh_err *e)
 {
-    if (codec == SH_CODEC_F32) {
+    *count = sh_rows_scores(b->first_row, b->n_rows, b->window);
+    return unpack(b, *count, packed, e);
+}
+
+static void to_scores(float *to, const unsigned char *packed, size_t count, const struct sh_block *b)
+{
+    if (b->codec == SH_CODEC_F32) {
         memcpy(to, packed, count * sizeof *to);
-    } else if (codec == SH_CODEC_F16) {
+    } else if (b->codec == SH_CODEC_F16) {
         for (size_t i = 0; i < count; i++) {
             uint16_t h;
             memcpy(&h, packed + 2 * i, 2);
             to[i] = sh_f16_to_f32(h);
         }
     } else {
-        float level[256];
-        for (int c = 0; c < 256; c++)
-            level[c] = sh_log8_to_score((uint8_t)c);
-        for (size_t i = 0; i < count; i++)
-            to[i] = level[packed[i]];
+        for (int t = b->first_row; t < b->first_row + b->n_rows; t++) {
+            int n = t + 1 - sh_row_start(t, b->window);
+            sh_log8_scores(to, packed, n);
+            to += n;
+            packed += n;
+        }
     }
 }
 
@@ -141,7 +148,7 @@ static int dense_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct s
     if (unpack_dense(b, &packed, &count, e))
         return -1;
     float *scores = xmalloc(count * sizeof *scores), *at = scores;
-    to_scores(scores, packed, count, b->codec);
+    to_scores(scores, packed, count, b);
     free(packed);
     for (int t = b->first_row; t < b->first_row + b->n_rows; t++) {
         int start = sh_row_start(t, b->window);
@@ -185,5 +192,17 @@ int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct
     for (size_t i = 0; i < count; i++)
         histogram[codes[i]]++;
     free(codes);
+    return 0;
+}
+
+int sh_codec_floats(const struct sh_block *b, float *to, size_t count, struct sh_err *e)
+{
+    unsigned char *packed;
+    if (b->codec != SH_CODEC_F32 && b->codec != SH_CODEC_F16)
+        return sh_fail(e, "vectors of codec %d, expected %d (f32) or %d (f16)", b->codec, SH_CODEC_F32, SH_CODEC_F16);
+    if (unpack(b, count, &packed, e))
+        return -1;
+    to_scores(to, packed, count, b);
+    free(packed);
     return 0;
 }

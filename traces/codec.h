@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of attention to bytes and back. All formats end in zstd frames with checksums.
  *
- * Dense (f32, f16, log8): the packed rows of src/base/score.h, one after another. f32 and f16 are
- * split into byte planes first, which is what makes them compress.
+ * Dense (f32, f16, log8): the packed rows, one after another. f32 and f16 are split into byte planes
+ * first, which is what makes them compress. The bytes of log8 are src/base/score.h's, row by row.
  *
  * Sparse: of each row only the scores >= 1/n (n = visible keys), and the mass of the others. Four
  * zstd frames behind their lengths (u32 each): number of stored scores per row (u32), residual mass
  * per row (f32), gaps between stored keys (a byte each; 255 means "255 more and go on"), values.
  * Values are f32, or one code (log8) relative to the row's mean: code c > 0 stands for the interval
  * (b[c], b[c+1]] / n of a lattice b in which every whole number up to 100 is a boundary and no cell
- * is wider than the log8 step. So "score > K/n" is answered exactly for whole K <= 100, and every
+ * is wider than 0.0774 in logarithms. So "score > K/n" is answered exactly for whole K <= 100, and every
  * stored score is within 4 %. Code 0 stands for exactly 1/n. */
 #ifndef SH_TRACES_CODEC_H
 #define SH_TRACES_CODEC_H
@@ -55,6 +55,9 @@ typedef int (*sh_row_fn)(void *to, const struct sh_row *row);           /* nonze
 
 /* Decode one block and hand out its rows in order. -1: the blob is not what its row says. */
 int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
+
+/* `count` numbers of an f32 or f16 blob that is not rows of attention (vectors). */
+int sh_codec_floats(const struct sh_block *b, float *to, size_t count, struct sh_err *e);
 
 /* Order-0 entropy in bits of the codes of a log8 block: what an ideal coder of single codes needs.
  * Adds the block's code counts to histogram[256]. */

@@ -15,8 +15,6 @@
 #include "src/base/mem.h"
 #include "traces/schema.inc"
 
-enum { APPLICATION_ID = 0x53485253, STORE_VERSION = 1 };
-
 int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
 {
     int code = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
@@ -104,19 +102,20 @@ static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
     *is_new = n == 0 && application == 0 && version == 0;
     if (*is_new)
         return 0;
-    if (application != APPLICATION_ID)
+    if (application != SH_STORE_APPLICATION)
         return sh_fail(e, "%s: is a database of another program (application id 0x%08x, expected 0x%08x)", s->path,
-                       (unsigned)application, (unsigned)APPLICATION_ID);
-    if (version != STORE_VERSION)
-        return sh_fail(e, "%s: has store version %d, this program reads version %d%s", s->path, version, STORE_VERSION,
-                       version > STORE_VERSION ? ": it was written by a newer shears" : "");
+                       (unsigned)application, (unsigned)SH_STORE_APPLICATION);
+    if (version != SH_STORE_VERSION)
+        return sh_fail(e, "%s: has store version %d, this program reads version %d: it was written by %s shears",
+                       s->path, version, SH_STORE_VERSION, version > SH_STORE_VERSION ? "a newer" : "an older");
     return 0;
 }
 
 static int make_schema(struct sh_store *s, struct sh_err *e)
 {
     char sql[128];
-    snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d;", APPLICATION_ID, STORE_VERSION);
+    snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d;", SH_STORE_APPLICATION,
+             SH_STORE_VERSION);
     if (sh_db_exec(s, "BEGIN IMMEDIATE", "making the tables", e) || sh_db_exec(s, sh_schema, "making the tables", e) ||
         sh_db_exec(s, sql, "making the tables", e))
         return -1;

@@ -3,6 +3,7 @@ noinst_LIBRARIES += libtraces.a
 libtraces_a_SOURCES = \
 	%D%/codec.c %D%/codec.h \
 	%D%/db.c %D%/db.h \
+	%D%/log8.c %D%/log8.h \
 	%D%/sparse.c %D%/sparse.h \
 	%D%/store.c %D%/store.h \
 	%D%/store_read.c \
@@ -32,7 +33,7 @@ libstats_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -ftree-vectorize -fvect-cost-
 
 # The SQL functions, a module that SQLite loads; built without libtool, as a program that is linked shared.
 module_PROGRAMS += shears_sql.so
-shears_sql_so_SOURCES = %D%/sql_extension.c %D%/codec.c %D%/sparse.c src/base/err.c src/base/mem.c
+shears_sql_so_SOURCES = %D%/sql_extension.c %D%/codec.c %D%/log8.c %D%/sparse.c src/base/err.c src/base/mem.c
 shears_sql_so_CFLAGS  = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 shears_sql_so_LINK    = $(CC) -shared $(SH_SAN_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
 shears_sql_so_LDADD   = $(ZSTD_LIBS) -lpthread -lm

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The trace store: attention recorded from real models, and what was computed from it.
--- application_id 0x53485253 ("SHRS"), user_version 1. All indices are 0-based, all numbers in blobs
+-- application_id 0x53485253 ("SHRS"), user_version 2. All indices are 0-based, all numbers in blobs
 -- little-endian. Every blob named "zstd" is one or more zstd frames with checksums; traces/codec.h
 -- describes what is inside.
 
@@ -28,6 +28,7 @@ CREATE TABLE run (                              -- one invocation of trace, with
     backend     TEXT    NOT NULL,
     device      TEXT    NOT NULL,
     dtype       TEXT    NOT NULL,               -- f32, bf16
+    weight_bits INTEGER NOT NULL,               -- 16: weights as dtype; 8, 4: codes with scales
     record      TEXT    NOT NULL,               -- full, sparse, summary
     codec       TEXT    NOT NULL,               -- f32, f16, log8
     vectors     TEXT    NOT NULL,               -- any of "qkv", or empty
@@ -98,7 +99,7 @@ CREATE TABLE result (                           -- figures computed from traces
     head        INTEGER,                        -- NULL: whole layer
     value       REAL                            -- NULL: undefined
 );
-CREATE INDEX result_of_command ON result (command, metric);
+CREATE INDEX result_of_settings ON result (command, settings);
 
 CREATE TABLE plan (                             -- budgets per layer and head, with the quality they were measured to cost
     id          INTEGER PRIMARY KEY,

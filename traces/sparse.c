@@ -9,7 +9,8 @@
 
 #include "src/base/mem.h"
 #include "src/base/num.h"
-#include "src/base/score.h"
+
+#define WIDEST 0.07739782               /* a cell, in logarithms: 4 % to either side */
 
 enum {
     WHOLE = 100,                        /* the largest K that is a boundary      */
@@ -26,12 +27,12 @@ static void build(void)
 {
     int n = 1;
     for (int k = 1; k < WHOLE; k++) {
-        int cells = (int)ceil(log((k + 1.0) / k) / (double)SH_LOG8_STEP);
+        int cells = (int)ceil(log((k + 1.0) / k) / WIDEST);
         for (int i = 0; i < cells; i++)
             boundary[n++] = i ? k * pow((k + 1.0) / k, (double)i / cells) : k;
     }
     for (int i = 0; n <= CODES; i++)
-        boundary[n++] = WHOLE * exp(i * (double)SH_LOG8_STEP);
+        boundary[n++] = WHOLE * exp(i * WIDEST);
     for (int i = 0, code = 0; i < COARSE; i++) {
         float x = sh_from_bits((uint32_t)(127 * 16 + i) << 19);
         while (code + 1 < CODES && (double)x > boundary[code + 1])

@@ -10,13 +10,15 @@
  *     shears_row_json(blob, codec, first_row, n_rows, window, q)    the same as a JSON array
  *     shears_score(blob, codec, first_row, n_rows, window, q, key)  one score
  *
- * A query outside the block gives NULL; a damaged blob is an SQL error. */
+ * A query outside the block gives NULL; a damaged blob is an SQL error. A store of another version is refused
+ * when the module is loaded into it: its blobs may mean something else. */
 #include <sqlite3ext.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "traces/codec.h"
+#include "traces/store.h"
 
 SQLITE_EXTENSION_INIT1
 
@@ -92,6 +94,24 @@ static void one_score(sqlite3_context *context, int n, sqlite3_value **arg)
     free(row);
 }
 
+static int number(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *q = NULL;
+    int value = sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW
+                    ? sqlite3_column_int(q, 0) : 0;
+    sqlite3_finalize(q);
+    return value;
+}
+
+static int check_version(sqlite3 *db, char **message)
+{
+    int version = number(db, "PRAGMA user_version");
+    if (number(db, "PRAGMA application_id") != SH_STORE_APPLICATION || version == SH_STORE_VERSION)
+        return SQLITE_OK;
+    *message = sqlite3_mprintf("the store has version %d, shears_sql reads version %d", version, SH_STORE_VERSION);
+    return SQLITE_ERROR;
+}
+
 __attribute__((visibility("default"))) int sqlite3_extension_init(sqlite3 *db, char **message,
                                                                   const sqlite3_api_routines *api);
 
@@ -102,9 +122,8 @@ int sqlite3_extension_init(sqlite3 *db, char **message, const sqlite3_api_routin
         int n;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {{"shears_row", 6, row_blob}, {"shears_row_json", 6, row_json}, {"shears_score", 7, one_score}};
-    (void)message;
     SQLITE_EXTENSION_INIT2(api);
-    int code = SQLITE_OK;
+    int code = check_version(db, message);
     for (size_t i = 0; i < sizeof functions / sizeof *functions && code == SQLITE_OK; i++)
         code = sqlite3_create_function_v2(db, functions[i].name, functions[i].n, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
                                           NULL, functions[i].call, NULL, NULL, NULL);

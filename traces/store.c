@@ -42,10 +42,11 @@ static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char
     if (model < 0)
         return -1;
     sqlite3_stmt *q = sh_db_query(s, e,
-        "INSERT INTO run (model, key, program, backend, device, dtype, record, codec, vectors, statistics, first_layer,"
-        " last_layer, seed, command, started) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "itttttttttiiltt", model, key,
+        "INSERT INTO run (model, key, program, backend, device, dtype, record, codec, vectors, statistics,"
+        " weight_bits, first_layer, last_layer, seed, command, started)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "itttttttttiiiltt", model, key,
         r->program, r->backend, r->device, r->dtype, sh_record_names[r->record], sh_codec_names[r->codec], r->vectors,
-        r->statistics, r->first_layer, r->last_layer, r->seed, r->command, started);
+        r->statistics, r->weight_bits, r->first_layer, r->last_layer, r->seed, r->command, started);
     if (sh_db_once(s, q, "recording the run", e))
         return -1;
     int id = (int)sqlite3_last_insert_rowid(s->db);

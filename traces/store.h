@@ -5,11 +5,14 @@
  * one sh_store_write per (sequence, layer): each is one transaction, so a killed program leaves a
  * file that holds whole layers only, and the same command goes on behind them.
  * Reading: sh_store_open, sh_store_runs, sh_store_sequences, sh_store_blocks.
- * Every error names the file. A file of another program or of a newer version is refused. */
+ * Every error names the file. A file of another program or of another version is refused. */
 #ifndef SH_TRACES_STORE_H
 #define SH_TRACES_STORE_H
 
 #include "traces/trace.h"
+
+/* A file says what it is: "SHRS", and the version of what is in it. Version 1 had another log8. */
+enum { SH_STORE_APPLICATION = 0x53485253, SH_STORE_VERSION = 2 };
 
 struct sh_store;
 
@@ -49,7 +52,7 @@ struct sh_stored_run {
         *command, *started;
     enum sh_record record;
     enum sh_codec codec;
-    int n_layer, n_head, n_kv_head, d_head, first_layer, last_layer;
+    int n_layer, n_head, n_kv_head, d_head, first_layer, last_layer, weight_bits;
     int n_sequence, n_done;                 /* n_done: finished (sequence, layer) pairs */
     long long n_tokens;
     double seconds;
@@ -81,6 +84,15 @@ int sh_store_blocks(struct sh_store *s, int kind, int sequence, int layer, int h
 
 /* Is this (sequence, layer) marked as done? 1, 0, or -1. */
 int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err *e);
+
+/* The results of a command, those of the same settings together. Strings are valid during the callback. */
+struct sh_stored_result {
+    const char *settings, *metric;
+    int layer, head;                        /* -1: of the whole model, of the whole layer */
+    double value;                           /* NaN: undefined */
+};
+typedef int (*sh_result_fn)(void *to, const struct sh_stored_result *r, struct sh_err *e);
+int sh_store_read_results(struct sh_store *s, const char *command, sh_result_fn fn, void *to, struct sh_err *e);
 
 /* SQLite's own check of the file's structure: 0, or -1 with its first complaint. */
 int sh_store_check_pages(struct sh_store *s, struct sh_err *e);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See store.h: what is read. Columns are checked where they are used: a store may come from anywhere. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,8 @@ static int read_run(struct sh_store *s, sqlite3_stmt *q, struct sh_stored_run *r
         .n_kv_head = sqlite3_column_int(q, 17), .d_head = sqlite3_column_int(q, 18),
         .first_layer = sqlite3_column_int(q, 19), .last_layer = sqlite3_column_int(q, 20),
         .seconds = sqlite3_column_double(q, 21), .n_sequence = sqlite3_column_int(q, 22),
-        .n_tokens = sqlite3_column_int64(q, 23), .n_done = sqlite3_column_int(q, 24)};
+        .n_tokens = sqlite3_column_int64(q, 23), .n_done = sqlite3_column_int(q, 24),
+        .weight_bits = sqlite3_column_int(q, 25)};
     int bad = which_record < 0 || which_codec < 0 || r->n_layer < 1 || r->n_layer > 100000 || r->n_head < 1 ||
               r->n_head > 100000 ||
               r->n_kv_head < 1 || r->n_kv_head > r->n_head || r->d_head < 1 || r->d_head > 1000000 ||
@@ -58,8 +60,8 @@ int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct
         " command, started, record, codec, n_layer, n_head, n_kv_head, d_head, first_layer, last_layer, seconds,"
         " (SELECT count(*) FROM sequence WHERE run = run.id),"
         " (SELECT coalesce(sum(n_tokens), 0) FROM sequence WHERE run = run.id),"
-        " (SELECT count(*) FROM done JOIN sequence ON sequence.id = done.sequence WHERE sequence.run = run.id)"
-        " FROM run JOIN model ON model.id = run.model ORDER BY run.id", "");
+        " (SELECT count(*) FROM done JOIN sequence ON sequence.id = done.sequence WHERE sequence.run = run.id),"
+        " weight_bits FROM run JOIN model ON model.id = run.model ORDER BY run.id", "");
     while ((got = q ? sh_db_step(s, q, "reading the runs", e) : -1) == 1) {
         runs = xreallocarray(runs, (size_t)count + 1, sizeof *runs);
         if (read_run(s, q, &runs[count++], e)) {
@@ -194,4 +196,24 @@ int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err 
     int done = q ? sh_db_step(s, q, "looking for a finished layer", e) : -1;
     sqlite3_finalize(q);
     return done;
+}
+
+int sh_store_read_results(struct sh_store *s, const char *command, sh_result_fn fn, void *to, struct sh_err *e)
+{
+    int got;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT settings, metric, ifnull(layer, -1), ifnull(head, -1), value"
+                                  " FROM result WHERE command = ? ORDER BY settings, id", "t", command);
+    while ((got = q ? sh_db_step(s, q, "reading results", e) : -1) == 1) {
+        struct sh_stored_result r = {.settings = (const char *)sqlite3_column_text(q, 0),
+                                     .metric = (const char *)sqlite3_column_text(q, 1),
+                                     .layer = sqlite3_column_int(q, 2), .head = sqlite3_column_int(q, 3),
+                                     .value = sqlite3_column_type(q, 4) == SQLITE_NULL ? (double)NAN
+                                                                                       : sqlite3_column_double(q, 4)};
+        if (r.settings && r.metric && fn(to, &r, e)) {
+            got = -1;
+            break;
+        }
+    }
+    sqlite3_finalize(q);
+    return got;
 }

@@ -44,6 +44,7 @@ struct sh_trace_run {
     const char *program, *backend, *device, *dtype, *vectors, *statistics, *command;
     enum sh_record record;
     enum sh_codec codec;
+    int weight_bits;                    /* 16, 8 or 4: of the layers' matrices while it ran */
     int first_layer, last_layer;
     long long seed;
 };

@@ -49,16 +49,14 @@ static void pack_f32(float *to, const float *p, int n, float inverse)
         to[j] = p[j] * inverse;
 }
 
-/* code = round((lse - s) / STEP); adding 1.5 * 2^23 rounds to nearest even, as rintf does. */
-static void pack_log8(uint8_t *to, const float *s, int n, float lse)
+/* p: of each key, not yet divided by the row's sum. The largest of a row is 1. */
+static void pack_log8(uint8_t *to, const float *s, const float *p, int n, float top, float sum)
 {
+    float inverse = 1.0f / sum;
+    const struct sh_log8 row = sh_log8_row(n, top, top + logf(sum), inverse);
 #pragma omp simd
-    for (int j = 0; j < n; j++) {
-        float x = (s[j] - lse) * (-1.0f / SH_LOG8_STEP);
-        x = x < (float)SH_LOG8_ZERO ? x : (float)SH_LOG8_ZERO;  /* first: so NaN becomes ZERO */
-        x = x > 0 ? x : 0;
-        to[j] = (uint8_t)sh_bits(x + 0x1.8p23f);
-    }
+    for (int j = 0; j < n; j++)
+        to[j] = sh_log8_code(&row, s[j], p[j] * inverse);
 }
 
 static void record_scores(const struct scratch *w, const struct sh_attend *a, const struct block *b)
@@ -74,7 +72,7 @@ static void record_scores(const struct scratch *w, const struct sh_attend *a, co
         else if (tap->pack == SH_PACK_F16)
             store_f16((uint16_t *)w->record.packed + at, w->p + from, (size_t)n, inverse);
         else
-            pack_log8((uint8_t *)w->record.packed + at, w->s + from, n, w->top[i] + logf(w->sum[i]));
+            pack_log8((uint8_t *)w->record.packed + at, w->s + from, w->p + from, n, w->top[i], w->sum[i]);
         at += (size_t)n;
     }
     tap->rows(tap->to, b->sequence, b->head, b->q0, b->n_rows, w->record.packed);

@@ -1,33 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of a tile packed for the host: causal, one head after another. The arithmetic of log8 is
- * that of src/base/score.h, operation by operation. */
+/* The rows of a tile packed for the host: causal, one head after another. */
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/tile.cuh"
 #include "src/base/score.h"
 
 enum { THREADS = 128 };
 
-static __device__ __forceinline__ uint8_t log8(float s, float lse)
+static __device__ __forceinline__ void pack_score(float *to, float p)
 {
-    float x = __fmul_rn(__fsub_rn(s, lse), -1.0f / SH_LOG8_STEP);
-    x = x < (float)SH_LOG8_ZERO ? x : (float)SH_LOG8_ZERO;      /* first: so NaN becomes ZERO */
-    x = x > 0 ? x : 0;
-    return (uint8_t)(__float_as_uint(__fadd_rn(x, 12582912.0f)) & 255u);        /* 1.5 * 2^23 rounds to even */
+    *to = p;
 }
 
-static __device__ __forceinline__ void pack_score(float *to, float s, float top, float inverse, float)
+static __device__ __forceinline__ void pack_score(__half *to, float p)
 {
-    *to = tile_probability(s, top, inverse);
-}
-
-static __device__ __forceinline__ void pack_score(__half *to, float s, float top, float inverse, float)
-{
-    *to = __float2half_rn(tile_probability(s, top, inverse));
-}
-
-static __device__ __forceinline__ void pack_score(uint8_t *to, float s, float, float, float lse)
-{
-    *to = log8(s, lse);
+    *to = __float2half_rn(p);
 }
 
 template <typename T> __global__ void pack_rows(struct cuda_tile t, T *out)
@@ -35,11 +21,29 @@ template <typename T> __global__ void pack_rows(struct cuda_tile t, T *out)
     int row = (int)blockIdx.x, head = (int)blockIdx.y, position = t.first_row + row;
     int n = position - tile_first_key(position, t.window) + 1;
     size_t at = (size_t)head * (size_t)t.n_rows + (size_t)row;
-    float top = t.top[at], sum = t.sum[at], inverse = 1.0f / sum, lse = top + logf(sum);
+    float top = t.top[at], inverse = 1.0f / t.sum[at];
     const float *s = t.s + tile_row(t, head, row);
     T *to = out + tile_packed_row(t, head, row);
     for (int j = (int)threadIdx.x; j < n; j += THREADS)
-        pack_score(&to[j], s[j], top, inverse, lse);
+        pack_score(&to[j], tile_probability(s[j], top, inverse));
+}
+
+/* What a row's codes need takes divisions in double precision: one thread makes it. */
+__global__ void code_rows(struct cuda_tile t, uint8_t *out)
+{
+    SH_SHARED(struct sh_log8, codes, 1);
+    int row = (int)blockIdx.x, head = (int)blockIdx.y, position = t.first_row + row;
+    int n = position - tile_first_key(position, t.window) + 1;
+    size_t at = (size_t)head * (size_t)t.n_rows + (size_t)row;
+    float top = t.top[at], sum = t.sum[at], inverse = 1.0f / sum;
+    const float *s = t.s + tile_row(t, head, row);
+    uint8_t *to = out + tile_packed_row(t, head, row);
+    if (threadIdx.x == 0)
+        codes[0] = sh_log8_row(n, top, top + logf(sum), inverse);
+    __syncthreads();
+    const struct sh_log8 mine = codes[0];
+    for (int j = (int)threadIdx.x; j < n; j += THREADS)
+        to[j] = sh_log8_code(&mine, s[j], tile_probability(s[j], top, inverse));
 }
 
 void cuda_pack(const struct cuda_tile *t, enum sh_pack pack, void *out, cudaStream_t stream)
@@ -50,5 +54,5 @@ void cuda_pack(const struct cuda_tile *t, enum sh_pack pack, void *out, cudaStre
     else if (pack == SH_PACK_F16)
         SH_LAUNCH((pack_rows<__half>), grid, dim3(THREADS), stream, *t, (__half *)out);
     else
-        SH_LAUNCH((pack_rows<uint8_t>), grid, dim3(THREADS), stream, *t, (uint8_t *)out);
+        SH_LAUNCH(code_rows, grid, dim3(THREADS), stream, *t, (uint8_t *)out);
 }

@@ -41,6 +41,11 @@ verdict "a row as a blob has four bytes a key" "$(
 query out/full.db ".load $module" "SELECT shears_row(substr(blob, 1, 40), codec, first_row, n_rows, window, 3) FROM scores" >/dev/null
 verdict "a damaged blob is an SQL error" "$(grep -q damaged log/err || { echo "# expected damaged, found:"; sed 's/^/# /' log/err; })"
 
+cp out/full.db older.db
+query older.db "PRAGMA user_version = 1" >/dev/null
+query older.db ".load $module" >/dev/null
+verdict "a store of an older version is refused" "$(grep -q 'version 1, shears_sql reads version 2' log/err || sed 's/^/# /' log/err)"
+
 run persistence --db out/full.db -q
 verdict "the views answer" "$(
     got=$(query out/full.db "SELECT sequences, tokens, layers_done, layers_wanted FROM trace_summary")

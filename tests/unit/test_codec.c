@@ -15,28 +15,162 @@
 #include "tests/unit/row_sets.h"
 #include "tests/unit/sparse_blob.h"
 #include "traces/codec.h"
+#include "traces/log8.h"
 
 static struct sh_err e;
 
+/* ---- log8 ---- */
+
+static const int lengths[] = {2, 3, 4, 5, 6, 7, 10, 11, 16, 20, 31, 64, 100, 101, 128, 199, 200, 201, 255, 333, 500,
+                              512, 1000, 1023, 4096, 100000, 1 << 20, 1 << 22};
+enum { N_LENGTHS = sizeof lengths / sizeof *lengths, AT_ONCE = 512 };
+
+struct log8_fault {
+    double worst;                                       /* relative error                         */
+    int side, percent, zero;                            /* wrong decisions                        */
+};
+
+/* Codes of `count` scores in a row of n keys behind its largest one, as logits around `shift` that are as
+ * inexact as a sum of floats; and what is read. The row is filled up with zeros. */
+static void code_row(float *read, int n, float most, const float *p, int count, double shift)
+{
+    float lse = (float)shift, top = (float)(log((double)most) + shift);
+    struct sh_log8 row = sh_log8_row(n, top, lse, most);
+    static unsigned char code[1 << 22];
+    static float all[1 << 22];
+    int used = count + 1 < n ? count + 1 : n;
+    memset(code, SH_LOG8_ZERO, (size_t)n);
+    code[0] = sh_log8_code(&row, top, most);
+    for (int i = 0; i + 1 < used; i++)
+        code[i + 1] = sh_log8_code(&row, p[i] > 0 ? (float)(log((double)p[i]) + shift) : -INFINITY, p[i]);
+    sh_log8_scores(all, code, n);
+    memcpy(read, all, (size_t)used * sizeof *read);
+}
+
+static int is_near(double a, double b, double part)
+{
+    return fabs(a - b) <= part * b;
+}
+
+static void judge(struct log8_fault *f, int n, const float *p, const float *read, int count)
+{
+    static const int whole[4] = {1, 2, 5, 10};
+    double most = (double)p[0], most_read = (double)read[0];
+    int moved = 0;
+    for (int k = 0; k < 4; k++)                         /* the cut cell of a moved edge           */
+        moved |= is_near(most, 100.0 * whole[k] / n, 0.003) || is_near(most, (double)whole[k] / n, 0.003);
+    for (int i = 0; i < count; i++) {
+        double was = (double)p[i], is = (double)read[i];
+        for (int k = 0; k < 4; k++)
+            f->side += (was > (double)whole[k] / n) != (is > (double)whole[k] / n) &&
+                       !(k == 3 && is_near(was, 10.0 / n, 1e-5));
+        if (was >= 1e-8)
+            f->worst = fmax(f->worst, fabs(is - was) / was);
+        f->zero += (was == 0 && is != 0) || is > 1 || (was == 1 && is < 0.99999);
+        f->zero += was > 0 && was < 8e-9 && is > 0 && n <= 1 << 20;
+        f->percent += (was < 0.01 * most) != (is < 0.01 * most_read) && !moved && !is_near(was, 0.01 * most, 1e-5);
+    }
+}
+
+/* Scores from the largest down beyond 1e-8, and those on and beside every threshold. The largest is below one
+ * half: above it a row must sum to 1. */
+static int scores_below(float *to, int n, float most, uint64_t seed)
+{
+    static const int whole[4] = {1, 2, 5, 10};
+    int count = 0;
+    for (int i = 0; i < AT_ONCE - 64; i++)
+        to[count++] = most * (float)pow(10, -10 * sh_rng_uniform(seed, (uint64_t)i));
+    for (int k = 0; k < 5; k++) {
+        float edge = k < 4 ? (float)((double)whole[k] / n) : 0.01f * most;
+        float around[] = {edge, nextafterf(edge, 0), nextafterf(edge, 2), edge * 1.001f, edge * 0.999f,
+                          edge * 1.00001f, edge * 0.99999f};
+        for (int i = 0; i < 7; i++)
+            to[count++] = around[i] < most ? around[i] : most;
+    }
+    to[count++] = 0;
+    to[count++] = 8e-9f < most ? 8e-9f : 0;
+    return count;
+}
+
 static void log8_scores(void)
 {
-    double worst = 0;
-    for (int i = 0; i <= 1000000; i++) {
-        double p = pow(10, -8.0 * i / 1e6);
-        double error = fabs((double)sh_log8_to_score(sh_log8_from_score((float)p)) - p) / p;
-        worst = error > worst ? error : worst;
+    static const double shift[] = {0, 3.3, -20.7, 100.1};
+    struct log8_fault f = {0};
+    float p[AT_ONCE + 1], read[AT_ONCE + 1];
+    for (int i = 0; i < N_LENGTHS * 60; i++) {
+        int n = lengths[i % N_LENGTHS], turn = i / N_LENGTHS;
+        float least = (float)(1.0 / n);
+        if (n > 100000 && turn > 6)
+            continue;
+        p[0] = !turn ? 0.45f : turn == 1 ? least : (float)fmin(0.45, pow(1.0 / n, sh_rng_uniform(7, (uint64_t)i)));
+        int count = scores_below(p + 1, n, p[0], (uint64_t)i);
+        for (int from = 0; from < count; from += n - 1) {       /* of short rows, a few at a time */
+            int now = count - from < n - 1 ? count - from : n - 1;
+            float part[AT_ONCE + 1] = {p[0]};
+            memcpy(part + 1, p + 1 + from, (size_t)now * sizeof *part);
+            code_row(read, n, p[0], part + 1, now, shift[turn % 4]);
+            judge(&f, n, part, read, now + 1);
+        }
     }
-    printf("# worst relative error of log8: %.3f %%\n", 100 * worst);
-    CU_ASSERT(worst <= 0.04);
-    CU_ASSERT(sh_log8_to_score(sh_log8_from_score(0)) == 0 && sh_log8_to_score(sh_log8_from_score(1)) == 1);
-    CU_ASSERT(sh_log8_from_score(1e-9f) == SH_LOG8_ZERO && sh_log8_from_score(0x1p-149f) == SH_LOG8_ZERO);
-    CU_ASSERT(sh_log8_from_score(NAN) == SH_LOG8_ZERO && sh_log8_from_logit(NAN) == SH_LOG8_ZERO);
-    CU_ASSERT(sh_log8_from_logit(1e-6f) == 0 && sh_log8_from_logit(-INFINITY) == SH_LOG8_ZERO);
-    for (int code = 0; code < 256; code++) {
-        float p = sh_log8_to_score((uint8_t)code);
-        CU_ASSERT(code < SH_LOG8_ZERO ? sh_log8_from_score(p) == code : p == 0);
-        CU_ASSERT(fabs(p - exp(-code * (double)SH_LOG8_STEP)) <= 1e-6 * p || code >= SH_LOG8_ZERO);
+    printf("# worst relative error of log8: %.3f %%; wrong sides %d, hundredths %d, zeros %d\n", 100 * f.worst, f.side,
+           f.percent, f.zero);
+    CU_ASSERT(f.worst > 0.03 && f.worst <= 0.04 && f.side == 0 && f.percent == 0 && f.zero == 0);
+}
+
+/* Softmax of logits that spread more and more, up to rows of one score and zeros. */
+static void log8_rows(void)
+{
+    static const double spread[] = {0, 0.1, 1, 3, 8, 20, 60, 500};
+    struct log8_fault f = {0};
+    double worst_sum = 0;
+    for (int i = 0; i < 8 * 400; i++) {
+        int n = 2 + (int)(sh_rng(3, (uint64_t)i) % (i % 5 ? 300 : 3000));
+        float s[3002], p[3002], read[3002], top = -INFINITY;
+        unsigned char code[3002];
+        double sum = 0, read_sum = 0;
+        for (int j = 0; j < n; j++) {
+            s[j] = (float)(spread[i % 8] * sh_rng_normal((uint64_t)i, (uint64_t)j));
+            top = s[j] > top ? s[j] : top;
+        }
+        for (int j = 0; j < n; j++)
+            sum += exp((double)(s[j] - top));
+        struct sh_log8 row = sh_log8_row(n, top, (float)((double)top + log(sum)), (float)(1 / sum));
+        for (int j = 0; j < n; j++) {
+            p[j] = (float)(exp((double)(s[j] - top)) / sum);
+            code[j] = sh_log8_code(&row, s[j], p[j]);
+            if (s[j] == top) {                          /* to the front                           */
+                float first = p[0];
+                unsigned char first_code = code[0];
+                p[0] = p[j], p[j] = first;
+                code[0] = code[j], code[j] = first_code;
+            }
+        }
+        sh_log8_scores(read, code, n);
+        judge(&f, n, p, read, n);
+        for (int j = 0; j < n; j++)
+            read_sum += (double)read[j];
+        worst_sum = fmax(worst_sum, fabs(read_sum - 1));
     }
+    printf("# worst error of log8: %.3f %%, sum %.2e; wrong sides %d, hundredths %d, zeros %d\n", 100 * f.worst,
+           worst_sum, f.side, f.percent, f.zero);
+    CU_ASSERT(f.worst > 0.03 && f.worst <= 0.04 && f.side == 0 && f.percent == 0 && f.zero == 0 && worst_sum < 0.04);
+}
+
+/* A score of 1 has code 0, 1 or 2, so nothing lies above the codes and 1e-8 not below them. */
+static void log8_anchors(void)
+{
+    int wrong = 0;
+    for (int n = 1; n < 1 << 24; n += 1 + n / 4096) {
+        double one = sh_log8_anchor(n) + 0.5 - 30 * log10(n);
+        wrong += one < -0.3 || one > 1.51 || sh_log8_anchor(n) > sh_log8_anchor(n + 1);
+    }
+    CU_ASSERT(wrong == 0);
+    struct sh_log8 row = sh_log8_row(1, 5, 5, 1);
+    unsigned char code = sh_log8_code(&row, 5, 1);
+    float one = 0;
+    sh_log8_scores(&one, &code, 1);
+    CU_ASSERT(one == 1);
+    sh_log8_code(&row, NAN, NAN);                       /* some code; sanitizers see nothing wrong */
 }
 
 struct seen {                                           /* rows against what they should be       */
@@ -54,7 +188,7 @@ static int same_row(void *to, const struct sh_row *r)
     return 0;
 }
 
-/* Any bytes are a packed row; what they mean is known from num.h and score.h. */
+/* Any bytes are a packed row; what they mean is known from num.h and log8.h. */
 static void dense_round_trips(void)
 {
     static const struct { int first_row, n_rows, window; } block[] = {
@@ -63,7 +197,7 @@ static void dense_round_trips(void)
         enum sh_codec codec = (enum sh_codec)(i % 3);
         struct sh_block b = {.first_row = block[i / 3].first_row, .n_rows = block[i / 3].n_rows,
                              .window = block[i / 3].window, .codec = (int)codec};
-        size_t n = sh_rows_scores(b.first_row, b.n_rows, b.window), width = sh_codec_width(codec);
+        size_t n = sh_rows_scores(b.first_row, b.n_rows, b.window), width = sh_codec_width(codec), at = 0;
         unsigned char *packed = xmalloc(n * width);
         float *expected = xmalloc(n * sizeof *expected);
         for (size_t k = 0; k < n * width; k++)
@@ -75,8 +209,11 @@ static void dense_round_trips(void)
             memcpy(&half, packed + width * k, width == 1 ? 1 : 2);
             if (codec == SH_CODEC_F16)
                 expected[k] = sh_f16_to_f32(half);
-            else if (codec == SH_CODEC_LOG8)
-                expected[k] = sh_log8_to_score(packed[k]);
+        }
+        for (int q = b.first_row; codec == SH_CODEC_LOG8 && q < b.first_row + b.n_rows; q++) {
+            int keys = q + 1 - sh_row_start(q, b.window);
+            sh_log8_scores(expected + at, packed + at, keys);
+            at += (size_t)keys;
         }
         b.bytes = sh_codec_dense(codec, packed, n, &b.blob);
         struct seen s = {.q = b.first_row, .window = b.window, .score = expected};
@@ -437,7 +574,9 @@ static void mutations(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        {"log8: within 4 % from 1e-8 to 1; 0 and 1 exact", log8_scores},
+        {"log8: within 4 % from 1e-8 to 1, thresholds decided as by f32, 0 exact", log8_scores},
+        {"log8: rows of attention likewise, and they sum to 1", log8_rows},
+        {"log8: every length of row has room for all scores", log8_anchors},
         {"dense: f32, f16, log8 come back, with windows", dense_round_trips},
         {"sparse: thresholds up to 100/n are decided exactly, scores within 4 %", sparse_decides_exactly},
         {"sparse: long gaps, empty and full rows", sparse_gaps},

@@ -92,7 +92,7 @@ static void made_and_opened(void)
     CU_ASSERT_STRING_EQUAL(sh_store_path(s), db);
     sh_store_close(s);
     sh_store_close(NULL);
-    CU_ASSERT(ask("PRAGMA application_id") == 0x53485253 && ask("PRAGMA user_version") == 1);
+    CU_ASSERT(ask("PRAGMA application_id") == 0x53485253 && ask("PRAGMA user_version") == 2);
     CU_ASSERT(!beside("-wal") && !beside("-shm") && !beside("-journal") && !beside(".new"));
     s = sh_store_open(db, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s);
@@ -155,8 +155,11 @@ static void foreign_files(void)
     make_with("PRAGMA application_id = 1; PRAGMA user_version = 1; PRAGMA journal_mode = WAL; CREATE TABLE t (x)");
     CU_ASSERT(refused("another program"));              /* not even its journal mode changes      */
     fresh();
-    make_with("PRAGMA application_id = 0x53485253; PRAGMA user_version = 2; CREATE TABLE t (x)");
+    make_with("PRAGMA application_id = 0x53485253; PRAGMA user_version = 3; CREATE TABLE t (x)");
     CU_ASSERT(refused("newer"));
+    fresh();
+    make_with("PRAGMA application_id = 0x53485253; PRAGMA user_version = 1; CREATE TABLE t (x)");
+    CU_ASSERT(refused("older"));                        /* its log8 was another                   */
 }
 
 /* A store that was deleted after a crash leaves a journal behind; it must not come back from it. */

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See log8.h. Cells are counted in steps above the row's mean: cell k is (edge(k), edge(k + 1)]. */
+#include "traces/log8.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "src/base/score.h"
+
+enum {
+    HIGHEST = 220,                      /* no row below 2^24 keys has a cell above                    */
+    CELLS = HIGHEST + 256,
+    LANES = 16
+};
+
+static float mean[CELLS], least[CELLS]; /* of cell HIGHEST - i, in units of the row's mean; least: surely in it */
+static pthread_once_t built = PTHREAD_ONCE_INIT;
+
+static double edge(int k)               /* the logarithm of a cell's lower end */
+{
+    return k == 9 ? log(2) : k == 21 ? log(5) : k * log(10) / 30;
+}
+
+/* The mean of a cell in which every logarithm is as likely; in the widest cells a little less, so that
+ * what lies at their lower end is within 4 %, too. */
+static void build(void)
+{
+    for (int i = 0; i < CELLS; i++) {
+        double low = edge(HIGHEST - i), high = edge(HIGHEST - i + 1);
+        mean[i] = (float)fmin((exp(high) - exp(low)) / (high - low), 1.0396 * exp(low));
+        least[i] = (float)(1.000001 * exp(low));
+    }
+}
+
+static int lowest(const uint8_t *code, int n)
+{
+    uint8_t lane[LANES];
+    int i = 0, found = 255;
+    memset(lane, 255, sizeof lane);
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            lane[k] = code[i + k] < lane[k] ? code[i + k] : lane[k];
+    for (int k = 0; i + k < n; k++)
+        lane[k] = code[i + k] < lane[k] ? code[i + k] : lane[k];
+    for (int k = 0; k < LANES; k++)
+        found = lane[k] < found ? lane[k] : found;
+    return found;
+}
+
+/* A score above one half is what the others leave: that is nearer to it than its cell's mean, and exact where
+ * nothing is left. It stays within its cell, [bottom, ceiling]. */
+static float largest_of(const float level[256], const uint8_t *code, int n, int first, float bottom, float ceiling)
+{
+    double lane[4] = {0};
+    for (int i = 0; i < n; i++)
+        lane[i % 4] += (double)level[code[i]];
+    double left = 1 - (lane[0] + lane[1] + lane[2] + lane[3] - (double)level[first]);
+    return fminf(fmaxf((float)left, bottom), fminf(ceiling, 1));
+}
+
+/* level[code], given the row's codes and its lowest one. The two parts of the cell that is cut lie on both
+ * sides of a hundredth of the largest score as it is read. */
+static void levels(float level[256], const uint8_t *code, int n, int first)
+{
+    int top = HIGHEST - sh_log8_anchor(n), cut = sh_log8_cut(first);
+    float scale = (float)(1.0 / n);
+    for (int c = 0; c < 256; c++)
+        level[c] = mean[top + c] * scale;
+    memmove(level + cut + 1, level + cut, (256 - (size_t)cut - 1) * sizeof *level);
+    for (int c = SH_LOG8_ZERO; c < 256; c++)
+        level[c] = 0;
+    float middle = level[first];
+    level[first] = middle < 1 ? middle : 1;
+    if (middle > 0.5f)
+        level[first] = largest_of(level, code, n, first, least[top + first] * scale,
+                                  least[top + first - 1] * 0.999998f * scale);
+    if (cut == first + SH_LOG8_CUT) {
+        float low = 0.01f * level[first] * 0.99999f;
+        level[cut + 1] = fmaxf(fminf(level[cut], low), least[top + cut] * scale);
+        level[cut] = 0.01f * fmaxf(middle, level[first]) * 1.00001f;
+    }
+}
+
+void sh_log8_scores(float *to, const uint8_t *code, int n)
+{
+    float level[256];
+    pthread_once(&built, build);
+    if (n == 1) {
+        to[0] = 1;
+        return;
+    }
+    levels(level, code, n, lowest(code, n));
+    for (int i = 0; i < n; i++)
+        to[i] = level[code[i]];
+}
