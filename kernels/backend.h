@@ -24,11 +24,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/weight_bits.h"
 #include "src/base/err.h"
 #include "src/base/num.h"
 #include "src/base/row_figures.h"
 
-#define SH_BACKEND_ABI 2
+#define SH_BACKEND_ABI 3
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -90,8 +91,9 @@ struct sh_rotary {
     enum sh_rotary_pairs pairs;
     const float *cos, *sin;             /* [positions, n_rot / 2]                                  */
     int n_seq;
-    const int *start;                   /* host, [n_seq + 1]: a row's position is counted from its */
-};                                      /* sequence's start                                        */
+    const int *start;                   /* host, [n_seq + 1]: the rows of each sequence            */
+    const int *first;                   /* host, [n_seq]: position of each sequence's first row;   */
+};                                      /* NULL: 0                                                 */
 
 /* out = act(gate) * up, elementwise; gate and up f32, dense like out. */
 struct sh_gate {
@@ -188,12 +190,16 @@ struct sh_backend {
     /* A host matrix [rows, cols] of type `from`, kept for products whose operands have type `to`. */
     struct sh_weight *(*weight)(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
                                 enum sh_type to, struct sh_err *e);
+    /* What is given to `weight` from now on is kept as codes of 8 or 4 bits (weight_bits.h), which products
+     * read back into numbers of the operands' type; 16, as on a new device: as such numbers. Not while
+     * another thread is in `weight`. */
+    void  (*weight_bits)(struct sh_dev *d, int bits);
     void  (*drop)(struct sh_dev *d, struct sh_weight *w);                 /* NULL is fine          */
     /* Device memory that such an attend (its shapes, types and tap; of the pointers only `start` and
      * what the tap has are followed) takes for itself, at most. The space is kept for the next one. */
     size_t (*attend_bytes)(const struct sh_dev *d, const struct sh_attend *a);
-    /* The same for a linear of `rows` rows into `cols` columns of the type. */
-    size_t (*linear_bytes)(const struct sh_dev *d, int rows, int cols, enum sh_type type);
+    /* The same for a linear of `rows` rows with a weight [out, in] for operands of the type, kept in `bits`. */
+    size_t (*linear_bytes)(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits);
     void  (*embed) (struct sh_dev *d, const struct sh_embed *a);
     void  (*linear)(struct sh_dev *d, const struct sh_linear *a);
     void  (*norm)  (struct sh_dev *d, const struct sh_norm *a);

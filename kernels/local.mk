@@ -8,7 +8,9 @@ libkernels_a_SOURCES = \
 	%D%/cpu/cpu.c %D%/cpu/cpu.h \
 	%D%/cpu/linear.c %D%/cpu/onednn.h \
 	%D%/cpu/variant.c %D%/cpu/variant.h \
-	%D%/cpu/weight.c
+	%D%/cpu/weight.c %D%/cpu/weight_codes.c %D%/cpu/weight_codes.h \
+	%D%/weight_bits.h
+libkernels_a_CFLAGS   = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic
 libkernels_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_PKGLIBDIR='"$(pkglibdir)"'
 
 cpu_variant_sources = \
@@ -50,6 +52,7 @@ kernel_libs = libkernels.a $(cpu_variant_libs) librows.a libbase.a $(DNNL_LIBS) 
 cuda_sources = \
 	%D%/cuda/attend.cu \
 	%D%/cuda/cast.cu \
+	%D%/cuda/codes.cu \
 	%D%/cuda/device.cu \
 	%D%/cuda/drain.cu \
 	%D%/cuda/embed.cu \

@@ -25,6 +25,16 @@ void cpu_fail(struct sh_dev *d, const char *format, ...)
     sh_fail(&d->error, "backend cpu: %s", text);
 }
 
+void *cpu_scratch_at(struct cpu_scratch *s, size_t count)
+{
+    if (count > s->count) {
+        free(s->at);
+        s->at = xaligned(count * sizeof *s->at);
+        s->count = count;
+    }
+    return s->at;
+}
+
 static void close_device(struct sh_dev *d)
 {
     if (!d)
@@ -35,6 +45,8 @@ static void close_device(struct sh_dev *d)
         dnnl_engine_destroy(d->engine);
     free(d->widened.at);
     free(d->product.at);
+    free(d->panel.at);
+    free(d->narrowed.at);
     free(d);
 }
 
@@ -52,6 +64,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     }
     struct sh_dev *d = xcalloc(1, sizeof *d);
     d->n_threads = o->n_threads;
+    d->weight_bits = 16;
     d->kernels = cpu_kernels_pick();
     d->native_bf16 = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
     if (dnnl_engine_create(&d->engine, dnnl_cpu, 0) ||
@@ -89,7 +102,7 @@ static void props(const struct sh_dev *d, struct sh_props *out)
              d->n_threads == 1 ? "" : "s");
     out->native_bf16 = d->native_bf16;
     out->is_host = 1;
-    out->memory_bytes = out->peak_bytes = 0;
+    out->memory_bytes = out->taken_bytes = out->peak_bytes = 0;
     out->rows_at_once = ROWS_AT_ONCE;
 }
 
@@ -112,6 +125,11 @@ static void copy(struct sh_dev *d, void *to, const void *from, size_t bytes)
 {
     if (!d->failed)
         memcpy(to, from, bytes);
+}
+
+static void weight_bits(struct sh_dev *d, int bits)
+{
+    d->weight_bits = bits;
 }
 
 static void embed(struct sh_dev *d, const struct sh_embed *a)
@@ -178,6 +196,7 @@ const struct sh_backend sh_backend_cpu = {
     .put = copy,
     .get = copy,
     .weight = cpu_weight,
+    .weight_bits = weight_bits,
     .drop = cpu_drop,
     .attend_bytes = attend_bytes,
     .linear_bytes = cpu_linear_bytes,

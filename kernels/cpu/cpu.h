@@ -21,7 +21,9 @@ struct sh_dev {
     const struct cpu_kernels *kernels;  /* the variant picked for this machine               */
     int n_threads;
     int native_bf16;                    /* bf16 products run as bf16; else as f32 of the same values */
+    int weight_bits;                    /* of the weights that are made                      */
     struct cpu_scratch widened, product;    /* 16-bit x and out as f32, where the type is not native */
+    struct cpu_scratch panel, narrowed; /* rows of a weight out of their codes: f32, and as bf16 */
     int failed;
     struct sh_err error;                /* the first failure                                 */
 };
@@ -34,6 +36,9 @@ static inline enum sh_type cpu_computed(const struct sh_dev *d, enum sh_type typ
     return type == SH_BF16 && d->native_bf16 ? SH_BF16 : SH_F32;
 }
 
+/* Room for so many floats; what was there is lost. */
+void *cpu_scratch_at(struct cpu_scratch *s, size_t count);
+
 /* Keep the first failure. */
 void cpu_fail(struct sh_dev *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -43,7 +48,7 @@ struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from
 void cpu_drop(struct sh_dev *d, struct sh_weight *w);
 
 /* linear.c */
-size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int cols, enum sh_type type);
+size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits);
 void cpu_linear(struct sh_dev *d, const struct sh_linear *a);
 
 #endif

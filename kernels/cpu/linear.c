@@ -2,10 +2,15 @@
 /* out (+)= act(x w^T + bias) by oneDNN's matmul. A product of 16-bit operands that oneDNN does not have
  * (f16; bf16 on a machine without its instructions) runs as an f32 product of the same values: each
  * product of two such numbers is exact in f32 (the 22 and 16 bits fit), so only the order of the sums
- * differs. */
+ * differs. A weight that is kept as codes is read back a panel of outputs at a time. */
 #include <omp.h>
 
 #include "kernels/cpu/onednn.h"
+
+enum {
+    PANEL = 1 << 20,                    /* numbers: small enough for a cache, and yet ...                */
+    LEAST_ROWS = 256                    /* ... as many outputs as a product needs to run at full speed   */
+};
 
 static dnnl_primitive_attr_t attributes(const struct sh_linear *a)
 {
@@ -33,39 +38,53 @@ static struct sh_mat seen(const struct sh_dev *d, struct cpu_scratch *scratch, s
 {
     if (cpu_computed(d, m.type) == m.type)
         return m;
-    size_t n = (size_t)m.rows * (size_t)m.cols;
-    if (n > scratch->count) {
-        free(scratch->at);
-        scratch->at = xaligned(n * sizeof(float));
-        scratch->count = n;
-    }
-    return (struct sh_mat){scratch->at, SH_F32, m.rows, m.cols, (size_t)m.cols};
+    float *at = cpu_scratch_at(scratch, (size_t)m.rows * (size_t)m.cols);
+    return (struct sh_mat){at, SH_F32, m.rows, m.cols, (size_t)m.cols};
 }
 
-/* How wide x is nobody says: it is taken to be no wider than the widest `out` of a layer. */
-size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int cols, enum sh_type type)
+/* Outputs whose weights are read out of their codes together. */
+static int panel_rows(int out, int in)
 {
-    return cpu_computed(d, type) == type ? 0 : 2 * (size_t)rows * (size_t)cols * sizeof(float);
+    int fit = (int)(PANEL / (size_t)in);
+    fit = fit > LEAST_ROWS ? fit : LEAST_ROWS;
+    return out < fit ? out : fit;
 }
 
-static dnnl_status_t execute(struct sh_dev *d, const struct sh_linear *a, struct sh_mat x, struct sh_mat out,
-                             dnnl_primitive_desc_t pd, desc x_md, desc bias_md, desc out_md)
+size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits)
+{
+    int is_native = cpu_computed(d, type) == type;
+    size_t floats = is_native ? 0 : (size_t)rows * ((size_t)in + (size_t)out);
+    if (bits < 16)                      /* a bf16 panel is made of an f32 one */
+        floats += (size_t)panel_rows(out, in) * (size_t)in * (type == SH_BF16 && is_native ? 2 : 1);
+    return floats * sizeof(float);
+}
+
+struct product {                        /* out = x w^T + bias and what `attr` adds                   */
+    struct sh_mat x, out;
+    desc w_md;
+    dnnl_memory_t w;
+    const float *bias;                  /* NULL: none                                                */
+    dnnl_primitive_attr_t attr;
+};
+
+static dnnl_status_t execute(struct sh_dev *d, const struct product *p, dnnl_primitive_desc_t pd, desc x_md,
+                             desc bias_md, desc out_md)
 {
     dnnl_memory_t mx = NULL, mb = NULL, mo = NULL;
     dnnl_primitive_t matmul = NULL;
     void *bias;
-    *(const void **)&bias = a->bias;
-    dnnl_status_t s = dnnl_memory_create(&mx, x_md, d->engine, x.at);
-    if (!s && a->bias)
+    *(const void **)&bias = p->bias;
+    dnnl_status_t s = dnnl_memory_create(&mx, x_md, d->engine, p->x.at);
+    if (!s && bias)
         s = dnnl_memory_create(&mb, bias_md, d->engine, bias);
     if (!s)
-        s = dnnl_memory_create(&mo, out_md, d->engine, out.at);
+        s = dnnl_memory_create(&mo, out_md, d->engine, p->out.at);
     if (!s)
         s = dnnl_primitive_create(&matmul, pd);
     dnnl_exec_arg_t args[4] = {
-        {DNNL_ARG_SRC, mx}, {DNNL_ARG_WEIGHTS, a->w->memory}, {DNNL_ARG_DST, mo}, {DNNL_ARG_BIAS, mb}};
+        {DNNL_ARG_SRC, mx}, {DNNL_ARG_WEIGHTS, p->w}, {DNNL_ARG_DST, mo}, {DNNL_ARG_BIAS, mb}};
     if (!s)
-        s = dnnl_primitive_execute(matmul, d->stream, a->bias ? 4 : 3, args);
+        s = dnnl_primitive_execute(matmul, d->stream, bias ? 4 : 3, args);
     if (!s)
         s = dnnl_stream_wait(d->stream);
     if (matmul)
@@ -79,31 +98,87 @@ static dnnl_status_t execute(struct sh_dev *d, const struct sh_linear *a, struct
     return s;
 }
 
+static dnnl_status_t multiply(struct sh_dev *d, const struct product *p)
+{
+    desc_owner x_md = plain(p->x.type, p->x.rows, p->x.cols, p->x.stride);
+    desc_owner out_md = plain(p->out.type, p->out.rows, p->out.cols, p->out.stride);
+    desc_owner bias_md = plain(SH_F32, 1, p->out.cols, (size_t)p->out.cols);
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t s = matmul_new(&pd, d->engine, x_md, p->w_md, p->bias ? bias_md : NULL, out_md, p->attr);
+    if (!s)
+        s = execute(d, p, pd, x_md, bias_md, out_md);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    desc_free(x_md);
+    desc_free(out_md);
+    desc_free(bias_md);
+    return s;
+}
+
+/* Some rows of a weight out of their codes, as the products take them: [n, cols], dense. */
+static void *panel(struct sh_dev *d, const struct sh_weight *w, int first, int n)
+{
+    size_t count = (size_t)n * (size_t)w->cols;
+    float *wide = cpu_scratch_at(&d->panel, count);
+    cpu_codes_get(&w->codes, wide, first, n, d->n_threads);
+    if (w->type == SH_F32)
+        return wide;
+    if (cpu_computed(d, w->type) == SH_F32) {
+        d->kernels->snap(wide, w->type, count, d->n_threads);
+        return wide;
+    }
+    struct sh_mat from = {wide, SH_F32, n, w->cols, (size_t)w->cols}, to = from;
+    to.type = w->type;
+    to.at = cpu_scratch_at(&d->narrowed, (count + 1) / 2);
+    d->kernels->convert(to, from, d->n_threads);
+    return to.at;
+}
+
+/* Output columns one panel after another. */
+static dnnl_status_t multiply_panels(struct sh_dev *d, const struct product *whole, const struct sh_weight *w)
+{
+    dnnl_status_t s = dnnl_success;
+    dnnl_dims_t strides = {1, w->cols};
+    int most = panel_rows(w->rows, w->cols);
+    for (int first = 0, n; first < w->rows && !s; first += n) {
+        struct product p = *whole;
+        n = w->rows - first < most ? w->rows - first : most;
+        p.out.at = (char *)whole->out.at + (size_t)first * sh_type_bytes(p.out.type);
+        p.out.cols = n;
+        p.bias = whole->bias ? whole->bias + first : NULL;
+        desc_owner md = desc_new(w->stored, w->cols, n, strides);
+        p.w_md = md;
+        s = dnnl_memory_create(&p.w, md, d->engine, panel(d, w, first, n));
+        if (!s) {
+            s = multiply(d, &p);
+            dnnl_memory_destroy(p.w);
+        }
+        desc_free(md);
+    }
+    return s;
+}
+
 void cpu_linear(struct sh_dev *d, const struct sh_linear *a)
 {
     if (d->failed)
         return;
     omp_set_num_threads(d->n_threads);  /* oneDNN takes its number from OpenMP, which keeps one per thread */
-    struct sh_mat x = seen(d, &d->widened, a->x), out = seen(d, &d->product, a->out);
-    if (x.at != a->x.at)
-        d->kernels->convert(x, a->x, d->n_threads);
-    desc_owner x_md = plain(x.type, x.rows, x.cols, x.stride);
-    desc_owner out_md = plain(out.type, out.rows, out.cols, out.stride);
-    desc_owner bias_md = plain(SH_F32, 1, out.cols, (size_t)out.cols);
-    dnnl_primitive_attr_t attr = attributes(a);
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t s = matmul_new(&pd, d->engine, x_md, layout_of(a->w), a->bias ? bias_md : NULL, out_md, attr);
-    if (!s)
-        s = execute(d, a, x, out, pd, x_md, bias_md, out_md);
+    struct product p = {.x = seen(d, &d->widened, a->x), .out = seen(d, &d->product, a->out), .bias = a->bias};
+    if (p.x.at != a->x.at)
+        d->kernels->convert(p.x, a->x, d->n_threads);
+    p.attr = attributes(a);
+    dnnl_status_t s;
+    if (a->w->codes.at) {
+        s = multiply_panels(d, &p, a->w);
+    } else {
+        p.w_md = layout_of(a->w);
+        p.w = a->w->memory;
+        s = multiply(d, &p);
+    }
     if (s)
-        cpu_fail(d, "oneDNN refused the product [%d, %d] x [%d, %d] (status %d)", x.rows, x.cols, a->w->cols,
+        cpu_fail(d, "oneDNN refused the product [%d, %d] x [%d, %d] (status %d)", p.x.rows, p.x.cols, a->w->cols,
                  a->w->rows, (int)s);
-    else if (out.at != a->out.at)
-        d->kernels->convert(a->out, out, d->n_threads);
-    if (pd)
-        dnnl_primitive_desc_destroy(pd);
-    dnnl_primitive_attr_destroy(attr);
-    desc_free(x_md);
-    desc_free(out_md);
-    desc_free(bias_md);
+    else if (p.out.at != a->out.at)
+        d->kernels->convert(a->out, p.out, d->n_threads);
+    dnnl_primitive_attr_destroy(p.attr);
 }

@@ -7,14 +7,16 @@
 #include <stdlib.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/weight_codes.h"
 #include "src/base/mem.h"
 
 struct sh_weight {
     int rows, cols;                     /* [out, in] as in the checkpoint                    */
     enum sh_type type;                  /* of the operands of its products                   */
     dnnl_data_type_t stored;            /* what oneDNN sees                                  */
-    dnnl_memory_t memory;
+    dnnl_memory_t memory;               /* NULL: there are only codes                        */
     void *at;                           /* the memory's buffer, ours                         */
+    struct cpu_codes codes;             /* at NULL: there are none                           */
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_memory_desc_t layout;
 #else

@@ -2,7 +2,6 @@
 /* Rotary positions, a row at a time. */
 #include "kernels/cpu/variant.h"
 
-/* Of the row in its sequence. */
 static int position_of(const struct sh_rotary *a, int row)
 {
     int low = 0, high = a->n_seq;                       /* start[low] <= row < start[high] */
@@ -13,7 +12,7 @@ static int position_of(const struct sh_rotary *a, int row)
         else
             high = middle;
     }
-    return row - a->start[low];
+    return row - a->start[low] + (a->first ? a->first[low] : 0);
 }
 
 static void turn_halves(float *restrict x, float *restrict y, const float *c, const float *s, int n)

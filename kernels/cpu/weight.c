@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights in the blocked layout that oneDNN's matmul asks for. Each call has a stream of its own, because
- * weights are made while another thread computes. */
+/* Weights in the blocked layout that oneDNN's matmul asks for, or as codes. Each call has a stream and
+ * scratch of its own, because weights are made while another thread computes. */
 #include <omp.h>
 
 #include "kernels/cpu/onednn.h"
 
 enum { NOMINAL_ROWS = 1024 };           /* the layout is chosen for this many rows of x */
+enum { AT_ONCE = 1 << 20 };             /* numbers of 16 bits that are widened before they become codes */
 
 static int choose_layout(struct sh_dev *d, struct sh_weight *w)
 {
@@ -89,7 +90,41 @@ void cpu_drop(struct sh_dev *d, struct sh_weight *w)
         dnnl_memory_destroy(w->memory);
     layout_free(w);
     free(w->at);
+    free(w->codes.at);
     free(w);
+}
+
+/* Some whole rows at a time, because the checkpoint's may have to be widened. */
+static int encode(const struct sh_dev *d, const struct cpu_codes *c, const void *at, enum sh_type from)
+{
+    size_t cols = (size_t)c->cols, row_bytes = cols * sh_type_bytes(from);
+    int piece = cols < AT_ONCE ? (int)(AT_ONCE / cols) : 1;
+    float *wide = from == SH_F32 ? NULL : malloc((size_t)piece * cols * sizeof *wide);
+    if (from != SH_F32 && !wide)
+        return -1;
+    for (int row = 0, n; row < c->rows; row += n) {
+        n = c->rows - row < piece ? c->rows - row : piece;
+        struct sh_mat source = {NULL, from, n, c->cols, cols}, result = {wide, SH_F32, n, c->cols, cols};
+        *(const void **)&source.at = (const char *)at + (size_t)row * row_bytes;
+        if (wide)
+            d->kernels->convert(result, source, d->n_threads);
+        cpu_codes_put(c, wide ? wide : source.at, row, n, d->n_threads);
+    }
+    free(wide);
+    return 0;
+}
+
+static struct sh_weight *coded(struct sh_dev *d, struct sh_weight *w, const void *at, enum sh_type from,
+                               struct sh_err *e)
+{
+    size_t bytes = sh_code_bytes(w->rows, w->cols, d->weight_bits);
+    w->codes = (struct cpu_codes){aligned_alloc(64, (bytes + 63) / 64 * 64), w->rows, w->cols, d->weight_bits};
+    if (w->codes.at && !encode(d, &w->codes, at, from))
+        return w;
+    sh_fail(e, "%d-bit codes of a weight matrix, %zu bytes (%d x %d), do not fit into memory", d->weight_bits, bytes,
+            w->rows, w->cols);
+    cpu_drop(d, w);
+    return NULL;
 }
 
 struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
@@ -101,6 +136,8 @@ struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from
     w->cols = cols;
     w->type = to;
     w->stored = cpu_computed(d, to) == SH_BF16 ? dnnl_bf16 : dnnl_f32;
+    if (d->weight_bits < 16)
+        return coded(d, w, at, from, e);
     if (choose_layout(d, w)) {
         free(w);
         sh_fail(e, "oneDNN has no product for a %d x %d matrix of %s", rows, cols, sh_type_name(to));

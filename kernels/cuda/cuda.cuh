@@ -52,7 +52,8 @@ struct sh_dev {
     int failed;
     struct sh_err error;                /* the first failure                                       */
     char queued[160];                   /* operations since the last good sync, for errors         */
-    struct cuda_scratch linear, embed, out, scores, weights, rows, slopes;
+    struct cuda_scratch linear, panel, embed, out, scores, weights, rows, slopes;
+    int weight_bits;                    /* of the weights that are made                            */
     struct cuda_stage embed_stage[CUDA_STAGES], load_stage[CUDA_STAGES];
     void *load_raw[CUDA_STAGES];        /* device: weights before their conversion                 */
     int *fault;                         /* device: 1 + number of a sequence whose scores are no    */
@@ -61,9 +62,10 @@ struct sh_dev {
 };
 
 struct sh_weight {
-    void *at;                           /* [rows, cols] dense                                      */
-    enum sh_type type;
+    void *at;                           /* [rows, cols] dense, or codes                            */
+    enum sh_type type;                  /* of the operands of its products                         */
     int rows, cols;
+    int bits;                           /* 16: as the type; 8, 4: codes (kernels/weight_bits.h)    */
     cudaEvent_t ready;                  /* on `load`                                               */
 };
 
@@ -96,13 +98,21 @@ void cuda_stages_free(struct cuda_stage stage[CUDA_STAGES]);
 void *cuda_stage_at(struct sh_dev *d, struct cuda_stage *s, const char *what);
 void cuda_stage_sent(struct sh_dev *d, struct cuda_stage *s, cudaStream_t stream, const char *what);
 
+/* codes.cu */
+/* The part of w from row and col (a multiple of a group's length) on becomes the codes of x, dense, on
+ * `load`. */
+void cuda_encode(struct sh_dev *d, struct sh_weight *w, size_t row, size_t col, const struct sh_mat *x);
+/* Rows [row, row + n) of w out of their codes into `to` [n, cols] of its type, on `compute`. */
+void cuda_decode(struct sh_dev *d, const struct sh_weight *w, int row, int n, void *to);
+
 /* One file each. */
 struct sh_weight *cuda_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
                               enum sh_type to, struct sh_err *e);
+void cuda_weight_bits(struct sh_dev *d, int bits);
 void cuda_drop(struct sh_dev *d, struct sh_weight *w);
 void cuda_embed(struct sh_dev *d, const struct sh_embed *a);
 void cuda_linear(struct sh_dev *d, const struct sh_linear *a);
-size_t cuda_linear_bytes(const struct sh_dev *d, int rows, int cols, enum sh_type type);
+size_t cuda_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits);
 void cuda_norm(struct sh_dev *d, const struct sh_norm *a);
 void cuda_cast(struct sh_dev *d, struct sh_mat out, struct sh_mat x);
 void cuda_convert(struct sh_dev *d, const struct sh_mat *to, const struct sh_mat *from, cudaStream_t stream);

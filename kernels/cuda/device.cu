@@ -115,7 +115,7 @@ static void close_device(struct sh_dev *d)
         return;
     cudaSetDevice(d->ordinal);
     cuda_drain_free(d->drain);
-    struct cuda_scratch *scratch[] = {&d->linear,  &d->embed, &d->out, &d->scores,
+    struct cuda_scratch *scratch[] = {&d->linear,  &d->panel, &d->embed, &d->out, &d->scores,
                                       &d->weights, &d->rows,  &d->slopes};
     for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
         cuda_scratch_free(d, scratch[i]);
@@ -194,6 +194,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     pthread_mutex_init(&d->lock, NULL);
     d->ordinal = o->ordinal;
     d->n_threads = o->n_threads > 0 ? o->n_threads : 1;
+    d->weight_bits = 16;
     e->text[0] = '\0';
     int bad = cuda_check(d, "open", cudaSetDevice(d->ordinal)) ||
               cuda_check(d, "open", cudaGetDeviceProperties(&about, d->ordinal)) || start(d) ||
@@ -262,6 +263,7 @@ extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_bac
     cuda_put,
     cuda_get,
     cuda_weight,
+    cuda_weight_bits,
     cuda_drop,
     cuda_attend_bytes,
     cuda_linear_bytes,

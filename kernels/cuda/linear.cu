@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products by cuBLAS, f32 accumulation, no TF32. A bias is added and an activation applied to the f32
- * product, before it is rounded to the type of the next operand. */
+ * product, before it is rounded to the type of the next operand. A weight that is kept as codes is read
+ * back a panel of outputs at a time. */
 #include "kernels/cuda/act.cuh"
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
 
-enum { THREADS = 256 };
+enum {
+    THREADS = 256,
+    PANEL_BYTES = 16 << 20,             /* of numbers out of their codes: they stay in the         */
+                                        /* second-level cache, and yet ...                         */
+    LEAST_ROWS = 256                    /* ... as many outputs as keep a product fast              */
+};
 
 /* out (+)= act(product + bias), one block a row */
 template <typename T>
@@ -20,15 +26,47 @@ __global__ void finish(T *out, size_t stride, int cols, const float *product, si
     }
 }
 
-/* Row-major out = x w^T is column-major out^T = w x^T. */
-static void product(struct sh_dev *d, const struct sh_linear *a, void *out, enum sh_type type, size_t stride,
-                    float beta)
+static int panel_rows(int out, int in, enum sh_type type)
+{
+    int fit = (int)(PANEL_BYTES / sh_type_bytes(type) / (size_t)in);
+    fit = fit > LEAST_ROWS ? fit : LEAST_ROWS;
+    return out < fit ? out : fit;
+}
+
+/* Never less for a larger matrix, so that the scratch of the largest does for all. */
+static size_t panel_bytes(int out, int in, enum sh_type type)
+{
+    size_t row = (size_t)in * sh_type_bytes(type), most = LEAST_ROWS * row;
+    most = most > PANEL_BYTES ? most : (size_t)PANEL_BYTES;
+    return (size_t)out * row < most ? (size_t)out * row : most;
+}
+
+/* n outputs, whose weights are `w` [n, in]. Row-major out = x w^T is column-major out^T = w x^T. */
+static void multiply(struct sh_dev *d, const struct sh_linear *a, const void *w, int n, void *out, enum sh_type type,
+                     size_t stride, float beta)
 {
     const float one = 1;
     cuda_check_blas(d, "linear",
-                    cublasGemmEx(d->blas, CUBLAS_OP_T, CUBLAS_OP_N, a->w->rows, a->x.rows, a->w->cols, &one, a->w->at,
+                    cublasGemmEx(d->blas, CUBLAS_OP_T, CUBLAS_OP_N, n, a->x.rows, a->w->cols, &one, w,
                                  cuda_type(a->w->type), a->w->cols, a->x.at, cuda_type(a->x.type), (int)a->x.stride,
                                  &beta, out, cuda_type(type), (int)stride, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
+static void product(struct sh_dev *d, const struct sh_linear *a, void *out, enum sh_type type, size_t stride,
+                    float beta)
+{
+    const struct sh_weight *w = a->w;
+    if (w->bits == 16) {
+        multiply(d, a, w->at, w->rows, out, type, stride, beta);
+        return;
+    }
+    int most = panel_rows(w->rows, w->cols, w->type);
+    void *panel = cuda_scratch_at(d, &d->panel, panel_bytes(w->rows, w->cols, w->type));
+    for (int row = 0; row < w->rows && !cuda_has_failed(d); row += most) {
+        int n = w->rows - row < most ? w->rows - row : most;
+        cuda_decode(d, w, row, n, panel);
+        multiply(d, a, panel, n, (char *)out + (size_t)row * sh_type_bytes(type), type, stride, beta);
+    }
 }
 
 /* The product can go straight to out when nothing, or a bias in f32, remains to be done. */
@@ -37,11 +75,11 @@ static int is_direct(const struct sh_linear *a)
     return a->act == SH_ACT_NONE && (a->out.type == SH_F32 || !a->bias);
 }
 
-size_t cuda_linear_bytes(const struct sh_dev *d, int rows, int cols, enum sh_type type)
+size_t cuda_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits)
 {
     (void)d;
-    (void)type;
-    return (size_t)rows * (size_t)cols * sizeof(float) + 512;
+    size_t panel = bits == 16 ? 0 : panel_bytes(out, in, type) + 512;
+    return (size_t)rows * (size_t)out * sizeof(float) + 512 + panel;
 }
 
 void cuda_linear(struct sh_dev *d, const struct sh_linear *a)

@@ -5,7 +5,7 @@
 
 enum { THREADS = 256 };
 
-/* Row i of x is at position i. Pair j of a head turns by the angle j of the position. */
+/* Row i of x is at position i of the tables. Pair j of a head turns by the angle j of the position. */
 __global__ void turn(float *x, size_t stride, int n_head, int d_head, int n_rot, int neighbours, const float *cosine,
                      const float *sine)
 {
@@ -30,9 +30,11 @@ void cuda_rotary(struct sh_dev *d, const struct sh_rotary *a)
     for (int s = 0; s < a->n_seq; s++) {
         int n = a->start[s + 1] - a->start[s];
         float *x = (float *)a->x.at + (size_t)a->start[s] * a->x.stride;
+        size_t first = a->first ? (size_t)a->first[s] * (size_t)(a->n_rot / 2) : 0;
         if (n > 0)
             SH_LAUNCH(turn, dim3((unsigned)n), dim3(THREADS), d->compute, x, a->x.stride, a->x.cols / a->d_head,
-                      a->d_head, a->n_rot, (int)(a->pairs == SH_ROTARY_NEIGHBOURS), a->cos, a->sin);
+                      a->d_head, a->n_rot, (int)(a->pairs == SH_ROTARY_NEIGHBOURS), a->cos + first,
+                      a->sin + first);
     }
     cuda_end(d, "rotary");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights on their way from the mapped checkpoint to the device: copied piece by piece through two
- * pinned buffers on the stream `load`, converted there when the products want another type. While one
+ * pinned buffers on the stream `load`, converted there when the products want another type or codes. While one
  * piece travels the next is read from the file; while all of this happens the operations of the layer
  * before may compute. */
 #include <stdio.h>
@@ -8,26 +8,57 @@
 #include <string.h>
 
 #include "kernels/cuda/cuda.cuh"
+#include "kernels/weight_bits.h"
+
+/* m numbers to `raw` on the device, or to the turn's own memory there when it is NULL. Where they are; NULL
+ * after a failure. */
+static void *send_piece(struct sh_dev *d, size_t turn, const char *from, size_t bytes, void *raw)
+{
+    void *pinned = cuda_stage_at(d, &d->load_stage[turn % CUDA_STAGES], "weight");
+    if (!pinned)
+        return NULL;
+    memcpy(pinned, from, bytes);
+    raw = raw ? raw : d->load_raw[turn % CUDA_STAGES];
+    return cuda_check(d, "weight", cudaMemcpyAsync(raw, pinned, bytes, cudaMemcpyHostToDevice, d->load)) ? NULL : raw;
+}
 
 static void send(struct sh_dev *d, struct sh_weight *w, const char *from, enum sh_type type, size_t n)
 {
     size_t width = sh_type_bytes(type), to_width = sh_type_bytes(w->type), piece = CUDA_STAGE_BYTES / width;
     for (size_t at = 0, turn = 0; at < n; at += piece, turn++) {
         size_t m = n - at < piece ? n - at : piece;
-        struct cuda_stage *stage = &d->load_stage[turn % CUDA_STAGES];
-        void *pinned = cuda_stage_at(d, stage, "weight");
-        if (!pinned)
-            return;
-        memcpy(pinned, from + at * width, m * width);
         char *to = (char *)w->at + at * to_width;
-        void *raw = type == w->type ? to : d->load_raw[turn % CUDA_STAGES];
-        if (cuda_check(d, "weight", cudaMemcpyAsync(raw, pinned, m * width, cudaMemcpyHostToDevice, d->load)))
+        void *raw = send_piece(d, turn, from + at * width, m * width, type == w->type ? to : NULL);
+        if (!raw)
             return;
         struct sh_mat as_stored = {raw, type, 1, (int)m, m}, as_wanted = {to, w->type, 1, (int)m, m};
         if (raw != to)
             cuda_convert(d, &as_wanted, &as_stored, d->load);
-        cuda_stage_sent(d, stage, d->load, "weight");
+        cuda_stage_sent(d, &d->load_stage[turn % CUDA_STAGES], d->load, "weight");
     }
+}
+
+/* Pieces of whole rows, or of whole groups of one row. */
+static void send_codes(struct sh_dev *d, struct sh_weight *w, const char *from, enum sh_type type)
+{
+    size_t width = sh_type_bytes(type), most = CUDA_STAGE_BYTES / width, turn = 0;
+    size_t rows = (size_t)w->rows, cols = (size_t)w->cols, high = most / cols ? most / cols : 1;
+    size_t wide = cols < most ? cols : most / SH_CODE_GROUP * SH_CODE_GROUP;
+    for (size_t row = 0; row < rows; row += high)
+        for (size_t col = 0; col < cols; col += wide, turn++) {
+            size_t n = rows - row < high ? rows - row : high, m = cols - col < wide ? cols - col : wide;
+            void *raw = send_piece(d, turn, from + (row * cols + col) * width, n * m * width, NULL);
+            if (!raw)
+                return;
+            struct sh_mat x = {raw, type, (int)n, (int)m, m};
+            cuda_encode(d, w, row, col, &x);
+            cuda_stage_sent(d, &d->load_stage[turn % CUDA_STAGES], d->load, "weight");
+        }
+}
+
+void cuda_weight_bits(struct sh_dev *d, int bits)
+{
+    d->weight_bits = bits;
 }
 
 struct sh_weight *cuda_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
@@ -44,13 +75,17 @@ struct sh_weight *cuda_weight(struct sh_dev *d, const void *at, enum sh_type fro
     w->type = to;
     w->rows = rows;
     w->cols = cols;
-    if (!(w->at = cuda_alloc(d, n * sh_type_bytes(to), e))) {
+    w->bits = d->weight_bits;
+    if (!(w->at = cuda_alloc(d, w->bits < 16 ? sh_code_bytes(rows, cols, w->bits) : n * sh_type_bytes(to), e))) {
         free(w);
         return NULL;
     }
     if (!cuda_check(d, "weight", cudaEventCreateWithFlags(&w->ready, cudaEventDisableTiming))) {
         cuda_wait_idle(d, w->at, d->load);
-        send(d, w, (const char *)at, from, n);
+        if (w->bits < 16)
+            send_codes(d, w, (const char *)at, from);
+        else
+            send(d, w, (const char *)at, from, n);
         cuda_check(d, "weight", cudaEventRecord(w->ready, d->load));
     }
     cuda_check(d, "weight", cudaGetLastError());

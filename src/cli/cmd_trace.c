@@ -15,14 +15,15 @@
 struct trace_args {
     const char *model, *db, *jsonl, *field, *tokens, *layers, *record, *codec, *vectors, *dtype, *recent, *split;
     struct sh_list text, alpha;
-    long long length, count, window;
+    long long length, count, window, weight_bits;
     size_t memory, device_memory;
     int random_weights;
 };
 
 #define F(name) offsetof(struct trace_args, name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, F(model), "DIR", "checkpoint folder: config.json, *.safetensors, tokenizer files", 0, 0, 0},
+    {"model", SH_OPT_TEXT, F(model), "DIR", "checkpoint folder: config.json, *.safetensors, tokenizer files;\n"
+     "or a .gguf file (llama.cpp's format)", 0, 0, 0},
     {"db", SH_OPT_TEXT, F(db), "FILE", "trace store to write; an existing one is added to", 0, 0, 0},
     {"text", SH_OPT_LIST, F(text), "FILE...", "plain texts, cut into sequences of --length tokens", 0, 0, 0},
     {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "one JSON object a line, each document one sequence", 0, 0, 0},
@@ -37,6 +38,8 @@ static const struct sh_opt opts[] = {
      "f16, f32: exact to the format", 0, 0, 0},
     {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "record queries, keys, values too: any of q, k, v", 0, 0, 0},
     {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
+    {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
+     "16: as --dtype (default); 8, 4: codes, in groups of\n64 with a scale, 8.5 and 4.5 bits in all", 4, 16, 0},
     {"memory", SH_OPT_BYTES, F(memory), "BYTES", "hidden states above this are kept in a temporary file\n"
      "beside the store (default: half of the memory)", 0, 0, 0},
     {"device-memory", SH_OPT_BYTES, F(device_memory), "BYTES", "what may be taken of each device\n"
@@ -59,6 +62,7 @@ static void preset(void *args)
     a->codec = "log8";
     a->vectors = "";
     a->dtype = "f32";
+    a->weight_bits = 16;
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     a->memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 2 : (size_t)1 << 32;
 }
@@ -152,11 +156,14 @@ static int read_options(struct trace *t, const struct sh_list *positional, struc
         return -1;
     if (record == SH_RECORD_SPARSE && codec == SH_CODEC_F16)
         return sh_misused(e, "--record sparse takes --codec log8 or f32: f16 would blur its thresholds");
+    if (!sh_code_bits_fit((int)a->weight_bits))
+        return sh_misused(e, "--weight-bits: %lld, expected 16, 8 or 4", a->weight_bits);
     if (strspn(a->vectors, "qkv") != strlen(a->vectors) || repeats_a_letter(a->vectors))
         return sh_misused(e, "--vectors: \"%s\", expected some of q, k, v, each at most once", a->vectors);
     t->run.record = t->sweep.record.record = (enum sh_record)record;
     t->run.codec = t->sweep.record.codec = (enum sh_codec)codec;
     t->sweep.dtype = type_of[type];
+    t->sweep.weight_bits = (int)a->weight_bits;
     return read_statistics(t, t->run.record, &t->sweep.record.statistics, e);
 }
 
@@ -222,6 +229,8 @@ static void run_key(const struct trace *t, char key[20])
         hash(&h, text[i], strlen(text[i]) + 1);
     hash(&h, &t->sweep.first_layer, sizeof(int));
     hash(&h, &t->sweep.last_layer, sizeof(int));
+    if (t->sweep.weight_bits < 16)              /* the runs of stores from before there were codes keep their keys */
+        hash(&h, &t->sweep.weight_bits, sizeof(int));
     for (int i = 0; i < t->texts.n; i++) {
         const struct sh_trace_sequence *q = &t->texts.sequence[i];
         hash(&h, &q->n_tokens, sizeof q->n_tokens);     /* the same tokens cut otherwise are another run */
@@ -244,6 +253,7 @@ static void describe_run(struct trace *t)
     t->run.backend = t->devices.backend->name;
     t->run.device = t->chips;
     t->run.dtype = t->a->dtype;
+    t->run.weight_bits = t->sweep.weight_bits;
     t->run.vectors = t->a->vectors;
     t->run.statistics = t->statistics;
     t->run.command = t->common->line;

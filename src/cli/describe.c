@@ -48,5 +48,6 @@ int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored
     sh_out_text(o, "backend", "backend", r->backend);
     sh_out_text(o, "device", "device", r->device);
     sh_out_text(o, "dtype", "dtype", r->dtype);
+    sh_out_int(o, "weight_bits", "weight bits", r->weight_bits);
     return 0;
 }

@@ -10,9 +10,32 @@
 
 enum { ROUNDING = 1 << 20 };                    /* of a layer's vectors, which are f32, and of sizes      */
 
+/* Of a layer's inputs and outputs. */
+static int widest(const struct sh_arch *c)
+{
+    int q = c->n_head * c->d_head, most = c->d_ff > q ? c->d_ff : q;
+    return c->d_model > most ? c->d_model : most;
+}
+
+/* The matrices of a layer as codes, and its vectors as f32 (fifteen at most, none longer than the widest). */
+static size_t coded_layer_bytes(const struct sh_sweep *s)
+{
+    const struct sh_arch *c = sh_model_arch(s->model);
+    int q = c->n_head * c->d_head, kv = c->n_kv_head * c->d_head, n_up = c->flags & SH_GATED ? 2 : 1;
+    const int shape[][3] = {                    /* how many, rows, columns                                */
+        {1, q, c->d_model}, {2, kv, c->d_model}, {1, c->d_model, q}, {n_up, c->d_ff, c->d_model},
+        {1, c->d_model, c->d_ff}};
+    size_t bytes = 0;
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        bytes += (size_t)shape[i][0] * sh_code_bytes(shape[i][1], shape[i][2], s->weight_bits);
+    return bytes + 15 * (size_t)widest(c) * sizeof(float);
+}
+
 static size_t layer_bytes(const struct sh_sweep *s)
 {
     size_t most = 0;
+    if (s->weight_bits < 16)
+        return coded_layer_bytes(s);
     for (int l = 0; l <= s->last_layer; l++) {
         size_t stored = sh_model_layer_bytes(s->model, l) / sh_type_bytes(sh_model_type(s->model));
         size_t bytes = stored * sh_type_bytes(s->dtype);
@@ -68,10 +91,10 @@ static size_t attend_bytes(const struct sh_sweep *s, const struct sh_chunks *chu
 static size_t device_bytes(const struct sh_sweep *s, const struct sh_chunks *chunks, size_t activations)
 {
     const struct sh_arch *c = sh_model_arch(s->model);
-    int widest = c->d_ff > c->n_head * c->d_head ? c->d_ff : c->n_head * c->d_head;
     size_t hidden = (size_t)chunks->most_rows * (size_t)c->d_model * sizeof(float);
-    return activations + hidden + s->backend->linear_bytes(s->device[0], chunks->most_rows, widest, s->dtype) +
-           attend_bytes(s, chunks) + ROUNDING;
+    size_t linear = s->backend->linear_bytes(s->device[0], chunks->most_rows, widest(c), widest(c), s->dtype,
+                                             s->weight_bits);
+    return activations + hidden + linear + attend_bytes(s, chunks) + ROUNDING;
 }
 
 /* What may be taken of the smallest device; 0: not known. What it took when it was opened is part of it,
@@ -133,5 +156,5 @@ int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct 
     sh_fail(e, "%s: %zu bytes of device memory are needed (%zu for a layer's weights, the rest for a sequence of %d "
             "tokens), %zu may be taken", s->model_path, out->device_bytes, out->layer_bytes, longest, room);
     return sh_hint(e, "set --device-memory to at least %zu if the device has it, or take shorter sequences with "
-                   "--length, or a 16-bit --dtype", out->device_bytes);
+                   "--length, a 16-bit --dtype or fewer --weight-bits", out->device_bytes);
 }

@@ -294,6 +294,12 @@ static int run_lanes(struct state *st, struct sh_err *e)
     return bad;
 }
 
+static void set_weight_bits(const struct sh_sweep *s, int bits)
+{
+    for (int i = 0; i < s->n_device; i++)
+        s->backend->weight_bits(s->device[i], bits);
+}
+
 int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
 {
     struct state st = {.s = s, .arch = sh_model_arch(s->model), .last = last_needed(s)};
@@ -310,8 +316,10 @@ int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
                             s->spill_folder, e);
     if (!bad)
         bad = embed_all(&st, e);
+    set_weight_bits(s, s->weight_bits);         /* not of what embeds */
     if (!bad)
         bad = run_lanes(&st, e);
+    set_weight_bits(s, 16);
     pthread_mutex_destroy(&st.model);
     pthread_mutex_destroy(&st.progress);
     sh_hidden_free(&st.hidden);

@@ -25,6 +25,8 @@ struct sh_sweep {
     struct sh_model *model;
     const char *model_path;                     /* as the user gave it, for errors */
     enum sh_type dtype;
+    int weight_bits;                            /* of the layers' matrices on the device: 8 or 4 are codes
+                                                 * (kernels/weight_bits.h), 16: as dtype                  */
     int first_layer, last_layer;                /* recorded, inclusive; those before are computed only  */
     const struct sh_trace_sequence *sequence;   /* [n] */
     int n;

@@ -112,9 +112,14 @@ static size_t attend_bytes(const struct sh_dev *d, const struct sh_attend *a)
     return 0;
 }
 
-static size_t linear_bytes(const struct sh_dev *d, int rows, int cols, enum sh_type type)
+static void weight_bits(struct sh_dev *d, int bits)
 {
-    (void)d, (void)rows, (void)cols, (void)type;
+    (void)d, (void)bits;
+}
+
+static size_t linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits)
+{
+    (void)d, (void)rows, (void)in, (void)out, (void)type, (void)bits;
     return 0;
 }
 
@@ -156,6 +161,7 @@ const struct sh_backend sh_backend_module = {
     .alloc = no_memory,
     .release = release,
     .weight = no_weight,
+    .weight_bits = weight_bits,
     .drop = drop,
     .attend_bytes = attend_bytes,
     .linear_bytes = linear_bytes,

@@ -160,7 +160,7 @@ static void linear_memory(const struct target *t)
         t->b->linear(t->d, &a);
         target_sync(t);
         t->b->props(t->d, &after);
-        CU_ASSERT(after.peak_bytes - before.peak_bytes <= t->b->linear_bytes(t->d, ROWS, OUT, p.type));
+        CU_ASSERT(after.peak_bytes - before.peak_bytes <= t->b->linear_bytes(t->d, ROWS, IN, OUT, p.type, 16));
         t->b->drop(t->d, w);
         matrix_free(t, &out);
         matrix_free(t, &x);
