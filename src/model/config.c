@@ -10,6 +10,8 @@
 
 #include "src/base/mem.h"
 #include "src/model/families.h"
+#include "src/model/gguf_config.h"
+#include "src/model/gguf_tensors.h"
 #include "src/model/map.h"
 
 #define MAX_CONFIG_BYTES ((size_t)16 << 20)
@@ -19,6 +21,8 @@ struct sh_config {
     char *path;
     struct sh_map map;
     json_t *root;
+    json_t *names;                      /* of GGUF: the file's own key for each; else NULL        */
+    char *text;                         /* of GGUF: root in writing; else NULL                    */
 };
 
 static const struct sh_word acts[] = {
@@ -78,6 +82,17 @@ static json_t *value_of(const struct sh_config *c, const char *key)
     return json_is_null(v) ? NULL : v;
 }
 
+int sh_config_is_gguf(const struct sh_config *c)
+{
+    return c->names != NULL;
+}
+
+const char *sh_config_key_name(const struct sh_config *c, const char *key)
+{
+    const char *name = json_string_value(json_object_get(c->names, key));
+    return name ? name : key;
+}
+
 int sh_config_has(const struct sh_config *c, const char *key)
 {
     return find(c, key) != NULL;
@@ -86,8 +101,8 @@ int sh_config_has(const struct sh_config *c, const char *key)
 int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e)
 {
     char *found = json_dumps(value_of(c, key), JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
-    sh_fail(e, "%s: key '%s': found %.80s, expected %s", c->path, key, found ? found : "nothing",
-            expected);
+    sh_fail(e, "%s: key '%s': found %.80s, expected %s", c->path, sh_config_key_name(c, key),
+            found ? found : "nothing", expected);
     free(found);
     return -1;
 }
@@ -215,7 +230,7 @@ static const char *key_for(const struct sh_config *c, const struct sh_family *f,
         for (int i = SH_MOST_NAMES - 1; k->field == field && k->kind == SH_KEY_COUNT && i >= 0; i--)
             if (k->json[i] && (value_of(c, k->json[i]) || i == 0))
                 name = k->json[i];
-    return name;
+    return sh_config_key_name(c, name);
 }
 
 static int complete(const struct sh_config *c, const struct sh_family *f, struct sh_arch *a,
@@ -310,6 +325,8 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
             return -1;
     if (complete(c, f, &a, e) || (f->finish && f->finish(&a, c, e)))
         return -1;
+    if (c->names)
+        a.flags &= ~(unsigned)SH_NORM_PLUS_ONE;     /* GGUF files have the weights that multiply */
     *out = a;
     return 0;
 }
@@ -331,9 +348,28 @@ static int parse(struct sh_config *c, struct sh_err *e)
     return 0;
 }
 
+static struct sh_config *open_gguf(char *path, struct sh_err *e)
+{
+    struct sh_config *c = xcalloc(1, sizeof *c);
+    c->path = path;
+    c->root = sh_gguf_config(path, &c->names, e);
+    c->text = c->root ? json_dumps(c->root, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    if (c->root && c->text)
+        return c;
+    if (c->root)
+        sh_fail(e, "%s: its metadata cannot be written down", path);
+    sh_config_close(c);
+    return NULL;
+}
+
 struct sh_config *sh_config_open(const char *path, struct sh_err *e)
 {
     struct stat facts;
+    char *gguf;
+    if (sh_gguf_path(path, &gguf, e))
+        return NULL;
+    if (gguf)
+        return open_gguf(gguf, e);
     int folder = !stat(path, &facts) && S_ISDIR(facts.st_mode);
     struct sh_config *c = xcalloc(1, sizeof *c);
     c->path = folder ? xasprintf("%s/config.json", path) : xstrdup(path);
@@ -349,6 +385,8 @@ void sh_config_close(struct sh_config *c)
     if (!c)
         return;
     json_decref(c->root);
+    json_decref(c->names);
+    free(c->text);
     sh_map_close(&c->map);
     free(c->path);
     free(c);
@@ -361,6 +399,6 @@ const char *sh_config_path(const struct sh_config *c)
 
 const void *sh_config_text(const struct sh_config *c, size_t *bytes)
 {
-    *bytes = c->map.bytes;
-    return c->map.at;
+    *bytes = c->text ? strlen(c->text) : c->map.bytes;
+    return c->text ? (const void *)c->text : c->map.at;
 }

@@ -14,7 +14,8 @@
 
 struct sh_config;
 
-/* `path`: a folder that holds config.json, or the file itself. NULL: e says why. */
+/* `path`: a folder that holds config.json, or the file itself; or a GGUF file, or a folder with one in
+ * place of config.json, whose metadata become one (gguf_config.h). NULL: e says why. */
 struct sh_config *sh_config_open(const char *path, struct sh_err *e);
 void sh_config_close(struct sh_config *c);                          /* NULL is fine */
 
@@ -64,6 +65,9 @@ int sh_config_windows(const struct sh_config *c, sh_layer_rule *is_local, int nu
 int sh_config_layer_types(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e);
 
 const char *sh_config_path(const struct sh_config *c);              /* of the file                */
-const void *sh_config_text(const struct sh_config *c, size_t *bytes); /* the file as it is        */
+const void *sh_config_text(const struct sh_config *c, size_t *bytes); /* the file as it is; of GGUF: the config
+                                                                       * that its metadata became */
+int sh_config_is_gguf(const struct sh_config *c);
+const char *sh_config_key_name(const struct sh_config *c, const char *key); /* as the file calls it */
 
 #endif

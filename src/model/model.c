@@ -11,6 +11,9 @@
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/model/config.h"
+#include "src/model/gguf_family.h"
+#include "src/model/gguf_tensors.h"
+#include "src/model/gguf_type.h"
 #include "src/model/layout.h"
 #include "src/model/random.h"
 #include "src/model/weights.h"
@@ -31,6 +34,7 @@ struct sh_model {
     char *path, *name;                  /* as given, for messages; for people                     */
     struct sh_config *config;
     const struct sh_family *family;
+    struct sh_family *gguf_family;      /* the same with GGUF's names, else NULL                  */
     struct sh_arch arch;
     struct sh_weights *file;            /* NULL in a random model                                 */
     uint64_t seed;
@@ -58,7 +62,7 @@ static size_t bytes_of(const struct bound *b)
 }
 
 /* What config.json calls the dimension, for people who look for their mistake. */
-static const char *dim_name(const struct sh_family *f, enum sh_dim dim)
+static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
 {
     static const struct { const char *own; size_t field; } dims[] = {
         [SH_ONE] = {"1", 0},
@@ -71,9 +75,9 @@ static const char *dim_name(const struct sh_family *f, enum sh_dim dim)
         [SH_DIM_KV] = {"KV heads x head width", offsetof(struct sh_arch, d_head)},
         [SH_DIM_HEAD] = {"head width", offsetof(struct sh_arch, d_head)}};
     if (dim != SH_ONE && dim != SH_DIM_Q && dim != SH_DIM_KV)
-        for (const struct sh_key *k = f->keys; k->json[0]; k++)
+        for (const struct sh_key *k = m->family->keys; k->json[0]; k++)
             if (k->kind == SH_KEY_COUNT && k->field == dims[dim].field)
-                return k->json[0];
+                return sh_config_key_name(m->config, k->json[0]);
     return dims[dim].own;
 }
 
@@ -96,7 +100,7 @@ static void rows_in_words(const struct sh_model *m, const struct sh_param *p, ch
     for (const struct sh_param *part = m->family->params; part->name; part++)
         if (!strcmp(part->name, p->name) && sh_param_exists(part, &m->arch) && used < bytes)
             used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? " + " : "",
-                                     dim_name(m->family, p->rows == SH_ONE ? part->cols : part->rows));
+                                     dim_name(m, p->rows == SH_ONE ? part->cols : part->rows));
     if (p->rows == SH_DIM_POS && m->arch.pos_offset && used < bytes)
         snprintf(text + used, bytes - used, " + offset");
 }
@@ -106,7 +110,7 @@ static int check_shape(const struct sh_model *m, const struct bound *b, struct s
     const struct sh_param *p = b->param;
     const struct sh_stored *t = b->stored;
     const struct sh_layout *l = &b->layout;
-    const char *cols = dim_name(m->family, p->cols);
+    const char *cols = dim_name(m, p->cols);
     char found[200], rows[200];
     size_t shape[2] = {(size_t)(l->is_transposed ? l->cols : l->total),
                        (size_t)(l->is_transposed ? l->total : l->cols)};
@@ -180,6 +184,32 @@ static int check_no_more_layers(const struct sh_model *m, const char *prefix, st
     return 0;
 }
 
+/* Not of the layers' text: what looks at pictures, and frequencies, which are in the config by now. */
+static int is_aside(const char *name)
+{
+    return !strncmp(name, "v.", 2) || !strncmp(name, "mm.", 3) || !strcmp(name, "rope_freqs.weight");
+}
+
+/* A tensor that no place is bound to would change what the model computes. Hub folders hold buffers besides,
+ * so there it is no mistake. */
+static int check_all_bound(const struct sh_model *m, struct sh_err *e)
+{
+    if (!m->file || !sh_weights_gguf(m->file))
+        return 0;
+    size_t n = sh_weights_count(m->file);
+    const struct sh_stored *spare = NULL, *first = n ? sh_weights_at(m->file, 0) : NULL;
+    unsigned char *is_bound = xcalloc(n, 1);
+    for (size_t i = 0; i < m->n_bound; i++)
+        if (m->bound[i].stored)
+            is_bound[m->bound[i].stored - first] = 1;
+    for (size_t i = 0; i < n && !spare; i++)
+        if (!is_bound[i] && !is_aside(first[i].name))
+            spare = &first[i];
+    free(is_bound);
+    return spare ? sh_fail(e, "%s: found tensor '%s', expected none that the family %s has no use for", spare->file,
+                           spare->name, m->family->name) : 0;
+}
+
 static int bind_all(struct sh_model *m, struct sh_err *e)
 {
     const char *prefix = find_prefix(m, e);
@@ -194,10 +224,11 @@ static int bind_all(struct sh_model *m, struct sh_err *e)
             if (bind(m, p, prefix, layer, e))
                 return -1;
     }
-    return check_no_more_layers(m, prefix, e);
+    return check_no_more_layers(m, prefix, e) || check_all_bound(m, e) ? -1 : 0;
 }
 
-/* The folder's own name; for a folder that is named after a revision, what the config says. */
+/* The folder's own name, or the GGUF file's without its end; for a folder that is named after a revision,
+ * what the config says. */
 static char *name_of(const struct sh_config *c, const char *folder)
 {
     const char *said = NULL;
@@ -210,6 +241,8 @@ static char *name_of(const struct sh_config *c, const char *folder)
     }
     const char *last = slash ? slash + 1 : "";
     int revision = strlen(last) == 40 && strspn(last, "0123456789abcdef") == 40;
+    if (sh_config_is_gguf(c) && sh_is_gguf_name(last))
+        whole[strlen(whole) - strlen(".gguf")] = '\0';
     sh_config_word(c, "_name_or_path", &said, &ignored);
     char *name = xstrdup(said && *said && (!*last || revision) ? said : *last ? last : folder);
     free(whole);
@@ -222,6 +255,23 @@ static int refuse_to_run(const struct sh_model *m, struct sh_err *e)
     return why ? sh_fail(e, "%s: the family %s: %s", sh_config_path(m->config), m->family->name, why) : 0;
 }
 
+/* The family, its tables as the file has its tensors, and the numbers of the config. */
+static int read_config(struct sh_model *m, struct sh_err *e)
+{
+    m->family = sh_config_family(m->config, e);
+    if (!m->family || refuse_to_run(m, e) || sh_config_arch(m->config, &m->arch, e))
+        return -1;
+    if (sh_config_is_gguf(m->config))
+        m->family = m->gguf_family = sh_gguf_family(m->family);
+    return 0;
+}
+
+static struct sh_weights *open_weights(const struct sh_model *m, struct sh_err *e)
+{
+    return sh_config_is_gguf(m->config) ? sh_weights_open(sh_config_path(m->config), e)
+                                        : sh_weights_open_folder(m->path, e);
+}
+
 static struct sh_model *open_model(const char *path, int with_weights, uint64_t seed,
                                    struct sh_err *e)
 {
@@ -232,19 +282,17 @@ static struct sh_model *open_model(const char *path, int with_weights, uint64_t 
     m->config = c;
     m->seed = seed;
     m->path = xstrdup(path);
-    m->name = name_of(c, path);
-    m->family = sh_config_family(c, e);
-    if (!m->family || refuse_to_run(m, e) || sh_config_arch(c, &m->arch, e) ||
-        (with_weights && !(m->file = sh_weights_open_folder(path, e))) || bind_all(m, e)) {
+    m->name = name_of(c, sh_config_is_gguf(c) ? sh_config_path(c) : path);
+    if (read_config(m, e) || (with_weights && !(m->file = open_weights(m, e))) || bind_all(m, e)) {
         sh_model_close(m);
         return NULL;
     }
     return m;
 }
 
-struct sh_model *sh_model_open(const char *folder, struct sh_err *e)
+struct sh_model *sh_model_open(const char *path, struct sh_err *e)
 {
-    return open_model(folder, 1, 0, e);
+    return open_model(path, 1, 0, e);
 }
 
 struct sh_model *sh_model_open_random(const char *path, uint64_t seed, struct sh_err *e)
@@ -262,6 +310,7 @@ void sh_model_close(struct sh_model *m)
     }
     free(m->bound);
     sh_weights_close(m->file);
+    sh_gguf_family_free(m->gguf_family);
     sh_config_close(m->config);
     free(m->path);
     free(m->name);
@@ -289,6 +338,11 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
         at[i] = (float)one;
 }
 
+static int is_paired(const struct bound *b)
+{
+    return (b->param->form & SH_GGUF_PAIRED) != 0;
+}
+
 /* Made weights, and weights that do not lie in their file as they are wanted, get memory of their own. */
 static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_err *e)
 {
@@ -296,7 +350,9 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
     b->own = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!b->own)
         return sh_fail(e, "%s: tensor '%s': no memory for its %zu bytes", m->path, b->name, bytes);
-    if (b->stored)
+    if (b->stored && (b->stored->packed || is_paired(b)))
+        sh_gguf_gather(b->stored, &b->layout, is_paired(b) ? m->arch.d_head : 0, sh_type_bytes(b->type), b->own);
+    else if (b->stored)
         sh_layout_gather(&b->layout, b->stored->at, b->own, sh_type_bytes(b->type));
     else
         make(m, b, layer);
@@ -317,7 +373,7 @@ int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_
         return 0;
     size_t first = (size_t)b->layout.first * (size_t)b->layout.cols * sh_type_bytes(b->type);
     int lies_well = b->stored && (uintptr_t)b->stored->at % sh_type_bytes(b->type) == 0 &&
-                    sh_layout_is_plain(&b->layout);
+                    sh_layout_is_plain(&b->layout) && !b->stored->packed && !is_paired(b);
     if (!lies_well && !b->own && own(m, b, layer, e))
         return -1;
     *out = (struct sh_tensor){.at = b->own ? b->own : b->stored->at + first, .type = b->type,
@@ -366,6 +422,19 @@ enum sh_type sh_model_type(const struct sh_model *m)
         if (bytes[t] > bytes[most])
             most = t;
     return most;
+}
+
+const char *sh_model_stored_as(const struct sh_model *m)
+{
+    enum { N_TYPE = 64 };
+    size_t bytes[N_TYPE] = {0}, most = 0;           /* by the type's number; 0: of those that lie one by one */
+    for (size_t i = 0; i < m->n_bound; i++) {
+        const struct sh_stored *t = m->bound[i].stored;
+        bytes[t && t->packed ? t->packed->number % N_TYPE : 0] += bytes_of(&m->bound[i]);
+    }
+    for (size_t i = 1; i < N_TYPE; i++)
+        most = bytes[i] > bytes[most] ? i : most;
+    return most ? sh_gguf_type((uint32_t)most)->name : sh_type_name(sh_model_type(m));
 }
 
 const struct sh_arch *sh_model_arch(const struct sh_model *m)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkpoint as named weights. Opening reads config.json, finds every tensor that the family's
- * tables ask for and checks its type and shape; no weight is read. After that a caller asks for
+/* A checkpoint as named weights. Opening reads config.json (or a GGUF file's metadata), finds every
+ * tensor that the family's tables ask for and checks its type and shape; no weight is read. Those of a
+ * format that packs them are unpacked to f32 when they are asked for. After that a caller asks for
  * tensors by role and layer and says when it is done with a layer, so that a model larger than
  * memory can be swept layer by layer:
  *
@@ -33,7 +34,8 @@ struct sh_tensor {                  /* row-major view, [rows, cols], aligned for
     const char *name;               /* as in the checkpoint                                       */
 };
 
-struct sh_model *sh_model_open(const char *folder, struct sh_err *e);
+/* A hub's folder, or a GGUF file, or a folder that holds one and no config.json. */
+struct sh_model *sh_model_open(const char *path, struct sh_err *e);
 
 /* From config.json alone (`path`: the folder or the file), with f32 weights made from the seed when
  * they are asked for: matrices and embeddings normal with the config's deviation, norms 1, the rest
@@ -56,6 +58,7 @@ void sh_model_drop(struct sh_model *m, int layer);
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: what is in no layer    */
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; a tied head counts once */
 enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */
+const char *sh_model_stored_as(const struct sh_model *m);           /* the same in the file: "f32", "Q4_K" */
 const char *sh_model_name(const struct sh_model *m);                /* for people                 */
 const char *sh_model_family(const struct sh_model *m);              /* "opt"                      */
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
+#include "src/model/gguf_tensors.h"
 #include "src/model/safetensors.h"
 #include "src/model/torch_file.h"
 
@@ -57,9 +58,11 @@ int sh_stored_type(const struct sh_stored *t, enum sh_type *out, struct sh_err *
         *out = SH_F16;
     else if (!strcmp(t->dtype, "BF16"))
         *out = SH_BF16;
+    else if (t->packed)
+        *out = SH_F32;
     else
-        return sh_fail(e, "%s: tensor '%s': found dtype %s, expected F32, F16 or BF16", t->file,
-                       t->name, t->dtype);
+        return sh_fail(e, "%s: tensor '%s': found dtype %s, expected F32, F16 or BF16%s", t->file, t->name, t->dtype,
+                       sh_is_gguf_name(t->file) ? ", Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K" : "");
     return 0;
 }
 
@@ -85,25 +88,45 @@ static struct sh_part *add_part(struct sh_weights *w, char *path, sh_read_part *
     return sh_map_open(&p->map, path, e) || read(p, e) ? NULL : p;
 }
 
+/* Files without an index: each holds what no other does. */
+static int add_parts(struct sh_weights *w, const char *path, sh_read_part *read, struct sh_err *e)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < n; i++) {
+        char *name = i ? sh_gguf_split_name(path, i, n) : xstrdup(path);
+        const struct sh_part *p = add_part(w, name, read, e);
+        if (!p || (p->gguf && sh_gguf_check_split(p->gguf, i, &n, e)))
+            return -1;
+        w->tensors = xreallocarray(w->tensors, w->n + p->n, sizeof *w->tensors);
+        if (p->n)
+            memcpy(w->tensors + w->n, p->tensors, p->n * sizeof *w->tensors);
+        w->n += p->n;
+    }
+    if (n > 1 && w->n)
+        qsort(w->tensors, w->n, sizeof *w->tensors, by_name);
+    for (size_t i = 1; i < w->n && n > 1; i++)
+        if (!by_name(&w->tensors[i - 1], &w->tensors[i]))
+            return sh_fail(e, "%s: tensor '%s': found it in %s, too", w->tensors[i].file, w->tensors[i].name,
+                           w->tensors[i - 1].file);
+    return 0;
+}
+
 static struct sh_weights *open_file(const char *path, sh_read_part *read, struct sh_err *e)
 {
     struct sh_weights *w = xcalloc(1, sizeof *w);
-    const struct sh_part *p = add_part(w, xstrdup(path), read, e);
-    if (!p) {
-        sh_weights_close(w);
-        return NULL;
-    }
-    w->n = p->n;
-    w->tensors = xcalloc(p->n, sizeof *w->tensors);
-    if (p->n)
-        memcpy(w->tensors, p->tensors, p->n * sizeof *w->tensors);
-    return w;
+    if (!add_parts(w, path, read, e))
+        return w;
+    sh_weights_close(w);
+    return NULL;
 }
 
 struct sh_weights *sh_weights_open(const char *path, struct sh_err *e)
 {
     const char *end = strrchr(path, '.');
-    return open_file(path, end && !strcmp(end, ".safetensors") ? sh_safetensors_read : sh_torch_file_read, e);
+    sh_read_part *read = sh_is_gguf_name(path)                   ? sh_gguf_read_part
+                         : end && !strcmp(end, ".safetensors") ? sh_safetensors_read
+                                                               : sh_torch_file_read;
+    return open_file(path, read, e);
 }
 
 /* A shard lies beside its index, so its name is a plain file name. */
@@ -202,6 +225,8 @@ static void refuse_folder(const char *folder, struct sh_err *e)
             "shards", folder, other ? other : "no weights");
     if (other)
         sh_hint(e, "in Python, model.save_pretrained(folder) writes model.safetensors");
+    else if (sh_gguf_is_in(folder))
+        sh_hint(e, "where there is a config.json, a .gguf file is opened by its own path");
 }
 
 struct sh_weights *sh_weights_open_folder(const char *folder, struct sh_err *e)
@@ -232,6 +257,7 @@ void sh_weights_close(struct sh_weights *w)
             free(w->parts[i].tensors[j].copy);
         }
         free(w->parts[i].tensors);
+        sh_gguf_close(w->parts[i].gguf);
         sh_map_close(&w->parts[i].map);
         free(w->parts[i].path);
     }
@@ -251,6 +277,11 @@ size_t sh_weights_file_bytes(const struct sh_weights *w)
     for (size_t i = 0; i < w->n_part; i++)
         bytes += w->parts[i].map.bytes;
     return bytes;
+}
+
+const struct sh_gguf *sh_weights_gguf(const struct sh_weights *w)
+{
+    return w->n_part ? w->parts[0].gguf : NULL;
 }
 
 const struct sh_stored *sh_weights_at(const struct sh_weights *w, size_t i)

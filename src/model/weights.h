@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tensors of a checkpoint by name, whatever format its files have. Files are mapped; their
- * readers (safetensors.h, torch_file.h) check every name, offset, shape and size against the file when
+ * readers (safetensors.h, torch_file.h, gguf_tensors.h) check every name, offset, shape and size against the file when
  * it is opened, so what this module hands out may be read without further checks.
  *
  * Ownership: everything returned points into the struct sh_weights and lives as long as it. */
@@ -23,12 +23,17 @@ struct sh_stored {                          /* one tensor as the file has it    
     size_t shape[SH_MAX_RANK];
     int rank;
     char dtype[16];                         /* "F32", "BF16", …; also ones that we cannot read    */
+    const struct sh_gguf_type *packed;      /* how blocks of the numbers are packed (gguf_type.h); NULL:
+                                             * they lie one by one                                */
     void *copy;                             /* `at`, where the file has another order; else NULL  */
 };
 
 struct sh_weights;
+struct sh_gguf;
+struct sh_gguf_type;
 
-/* One file; .safetensors by its name, else PyTorch's. */
+/* One file; .safetensors and .gguf by their names, else PyTorch's. The first file of a split GGUF
+ * checkpoint stands for all of them. */
 struct sh_weights *sh_weights_open(const char *path, struct sh_err *e);
 
 /* The first of these in a folder: model.safetensors, the shards that model.safetensors.index.json
@@ -44,7 +49,11 @@ size_t sh_weights_file_bytes(const struct sh_weights *w);           /* all files
 const struct sh_stored *sh_weights_at(const struct sh_weights *w, size_t i);
 const struct sh_stored *sh_weights_find(const struct sh_weights *w, const char *name);
 
-/* The type of a tensor that is wanted for arithmetic; an error for all but F32, F16, BF16. */
+/* The metadata of the (first) GGUF file; NULL: it is none. */
+const struct sh_gguf *sh_weights_gguf(const struct sh_weights *w);
+
+/* The type of a tensor that is wanted for arithmetic; an error for all but F32, F16, BF16 and packed ones,
+ * which become f32. */
 int sh_stored_type(const struct sh_stored *t, enum sh_type *out, struct sh_err *e);
 
 /* "[128, 32]" in `text`, cut to `bytes`. Returns text. */
@@ -60,6 +69,7 @@ struct sh_part {                            /* one file                         
     struct sh_map map;
     struct sh_stored *tensors;              /* [n], by name; they own names and copies            */
     size_t n;
+    struct sh_gguf *gguf;                   /* the header of a GGUF file, else NULL               */
 };
 
 /* Fill `tensors` from the mapped file. What is there after an error is freed by the caller. */
