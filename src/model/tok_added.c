@@ -7,61 +7,84 @@
 #include <utf8proc.h>
 
 #include "src/base/mem.h"
+#include "src/model/tok_vocab.h"
 
-static int32_t new_node(struct sh_added *a, unsigned char byte, int32_t next)
+static int32_t new_node(struct sh_added *a)
 {
     if (a->n == a->cap) {
         a->cap = a->cap ? 2 * a->cap : 256;
         a->node = xreallocarray(a->node, (size_t)a->cap, sizeof *a->node);
     }
-    a->node[a->n] = (struct sh_added_node){.id = -1, .next = next, .byte = byte};
+    a->node[a->n] = (struct sh_added_node){.id = -1};
     return a->n++;
 }
 
-/* The child of `parent` for a byte, 0 when there is none. */
-static int32_t child_of(const struct sh_added *a, int32_t parent, unsigned char byte)
+/* The slot of an edge, or the free one where it belongs. */
+static struct sh_added_edge *slot_of(const struct sh_added *a, uint64_t from)
+{
+    size_t i = sh_tok_mix(a->seed, from) & (a->n_slot - 1);
+    while (a->edge[i].from && a->edge[i].from != from)
+        i = (i + 1) & (a->n_slot - 1);
+    return &a->edge[i];
+}
+
+static void add_edge(struct sh_added *a, uint64_t from, int32_t to)
+{
+    if (2 * (a->n_edge + 1) > a->n_slot) {
+        struct sh_added_edge *old = a->edge;
+        size_t n_old = a->n_slot;
+        if (!n_old)
+            a->seed = sh_tok_seed();
+        a->n_slot = n_old ? 2 * n_old : 256;
+        a->edge = xcalloc(a->n_slot, sizeof *a->edge);
+        for (size_t i = 0; i < n_old; i++)
+            if (old[i].from)
+                *slot_of(a, old[i].from) = old[i];
+        free(old);
+    }
+    *slot_of(a, from) = (struct sh_added_edge){from, to};
+    a->n_edge++;
+}
+
+int32_t sh_added_child(const struct sh_added *a, int32_t parent, unsigned char byte)
 {
     if (!parent)
         return a->first[byte];
-    int32_t i = a->node[parent].child;
-    while (i && a->node[i].byte != byte)
-        i = a->node[i].next;
-    return i;
+    return a->n_slot ? slot_of(a, (uint64_t)parent << 8 | byte)->to : 0;
 }
 
-int sh_added_put(struct sh_added *a, const char *text, size_t n, int32_t id, unsigned flags)
+int sh_added_put(struct sh_added *a, const char *text, size_t n, int32_t id, unsigned flags,
+                 struct sh_err *e)
 {
+    if (n > SH_ADDED_LONGEST)
+        return sh_fail(e, "\"%.40s…\" has %zu bytes, expected at most %u", text, n,
+                       SH_ADDED_LONGEST);
     if (n > (size_t)(INT32_MAX / 4 - a->n))
-        return -1;
+        return sh_fail(e, "there is too much text in them");
     if (!a->n)
-        new_node(a, 0, 0);
+        new_node(a);
     int32_t at = 0;
     for (size_t i = 0; i < n; i++) {
         unsigned char byte = (unsigned char)text[i];
-        int32_t child = child_of(a, at, byte);
-        if (!child && at) {
-            child = new_node(a, byte, a->node[at].child);
-            a->node[at].child = child;
-        } else if (!child) {
-            child = a->first[byte] = new_node(a, byte, 0);
+        int32_t child = sh_added_child(a, at, byte);
+        if (!child) {
+            child = new_node(a);
+            if (at)
+                add_edge(a, (uint64_t)at << 8 | byte, child);
+            else
+                a->first[byte] = child;
         }
         at = child;
     }
     a->node[at].id = id;
-    a->node[at].flags = (unsigned char)flags;
+    a->node[at].flags = flags;
     return 0;
 }
 
 void sh_added_free(struct sh_added *a)
 {
     free(a->node);
-}
-
-static int is_space(uint32_t code)
-{
-    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
-    return (code >= 9 && code <= 13) || code == 0x85 ||
-           (c >= UTF8PROC_CATEGORY_ZS && c <= UTF8PROC_CATEGORY_ZP);
+    free(a->edge);
 }
 
 static int is_word(uint32_t code)
@@ -70,20 +93,11 @@ static int is_word(uint32_t code)
     return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC;
 }
 
-/* Where the character that ends at `end` begins; end > 0. */
-static size_t before(const char *text, size_t end)
-{
-    do
-        end--;
-    while (end && ((unsigned char)text[end] & 0xc0) == 0x80);
-    return end;
-}
-
 static int stands_alone(const char *text, size_t n, size_t at, size_t end)
 {
     uint32_t code;
     if (at) {
-        sh_utf8_get(text + before(text, at), &code);
+        sh_utf8_get(text + sh_utf8_before(text, at), &code);
         if (is_word(code))
             return 0;
     }
@@ -99,18 +113,34 @@ static void widen(const char *text, size_t n, size_t from, unsigned flags, struc
 {
     uint32_t code;
     while (flags & SH_ADDED_LSTRIP && m->at > from) {
-        size_t at = before(text, m->at);
+        size_t at = sh_utf8_before(text, m->at);
         sh_utf8_get(text + at, &code);
-        if (!is_space(code))
+        if (!sh_is_space(code))
             break;
         m->at = at;
     }
     while (flags & SH_ADDED_RSTRIP && m->end < n) {
         int length = sh_utf8_get(text + m->end, &code);
-        if (!is_space(code))
+        if (!sh_is_space(code))
             break;
         m->end += (size_t)length;
     }
+}
+
+size_t sh_added_longest(const struct sh_added *a, const char *text, size_t n, int32_t *node)
+{
+    if (!a->n || !n)
+        return 0;
+    size_t found = 0;
+    int32_t at = a->first[(unsigned char)text[0]];
+    for (size_t i = 1; at; i++) {
+        if (a->node[at].id >= 0) {
+            found = i;
+            *node = at;
+        }
+        at = i < n ? sh_added_child(a, at, (unsigned char)text[i]) : 0;
+    }
+    return found;
 }
 
 int sh_added_next(const struct sh_added *a, const char *text, size_t n, size_t from,
@@ -119,23 +149,19 @@ int sh_added_next(const struct sh_added *a, const char *text, size_t n, size_t f
     if (!a->n)
         return 0;
     for (size_t at = from; at < n; at++) {
-        int32_t found = 0, node = a->first[(unsigned char)text[at]];
-        size_t end = at;
-        for (size_t i = at + 1; node; i++) {
-            if (a->node[node].id >= 0) {
-                found = node;
-                end = i;
-            }
-            node = i < n ? child_of(a, node, (unsigned char)text[i]) : 0;
-        }
-        if (!found)
+        int32_t node = 0;
+        if (!a->first[(unsigned char)text[at]])
             continue;
-        if (!(a->node[found].flags & SH_ADDED_WORD) || stands_alone(text, n, at, end)) {
-            *m = (struct sh_added_match){at, end, a->node[found].id};
-            widen(text, n, from, a->node[found].flags, m);
+        size_t length = sh_added_longest(a, text + at, n - at, &node);
+        if (!length)
+            continue;
+        unsigned flags = a->node[node].flags;
+        if (!(flags & SH_ADDED_WORD) || stands_alone(text, n, at, at + length)) {
+            *m = (struct sh_added_match){at, at + length, a->node[node].id};
+            widen(text, n, from, flags, m);
             return 1;
         }
-        at = end - 1; /* a rejected match still uses its text up */
+        at += length - 1;               /* a rejected match still uses its text up */
     }
     return 0;
 }

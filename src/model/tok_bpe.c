@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_bpe.h. A piece is a linked list of symbols; a heap holds the pairs that could merge,
+/* See tok_bpe.h. A piece is a linked list of symbols; a queue holds the pairs that could merge,
  * ordered by rank, then place, so a piece of n characters takes n log n steps. Words seen before in
  * the same call come out of a cache. */
 #include "src/model/tok_bpe.h"
@@ -8,12 +8,18 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/model/tok_ids.h"
+#include "src/model/tok_queue.h"
 
 #define LONG_WORD 64u                   /* bytes; longer pieces are not cached            */
 #define CACHE_WORDS (1u << 17)          /* after that many no more words are remembered   */
+#define FEW 24u                         /* up to so many symbols a queue does not pay     */
+#define DEEPEST 100                     /* as in SentencePiece 0.2.3: then it stays whole    */
 #define NONE UINT32_MAX
+#define MARK "\xe2\x96\x81"             /* U+2581, a written space */
 
 struct symbol { int32_t id; uint32_t before, after; };  /* id -1: swallowed by its left neighbour */
+struct halves { int32_t left, right; };
 struct word {
     uint64_t hash;
     size_t key;                         /* where its text is; n 0: a free slot */
@@ -25,85 +31,43 @@ struct sh_bpe_work {
     const struct sh_bpe *bpe;
     struct symbol *symbol;
     size_t n, cap;
-    uint64_t *heap;                     /* rank << 32 | place of the left symbol, smallest on top */
-    size_t n_heap, cap_heap;
+    struct sh_queue queue;              /* rank << 32 | place of the left symbol */
     struct word *word;                  /* hash table */
     size_t n_word, n_slot;
+    uint64_t seed;
     struct sh_text key;
     struct sh_ids known;
+    struct halves *made_of;             /* by id, of unused tokens: the last pair offered */
+    int after_unknown;                  /* by score: the id put last stands for unknown text */
 };
-
-void sh_ids_add(struct sh_ids *ids, int32_t id)
-{
-    if (ids->n == ids->cap) {
-        ids->cap = ids->cap ? 2 * ids->cap : 64;
-        ids->at = xreallocarray(ids->at, ids->cap, sizeof *ids->at);
-    }
-    ids->at[ids->n++] = id;
-}
-
-static void heap_push(struct sh_bpe_work *w, uint64_t key)
-{
-    if (w->n_heap == w->cap_heap) {
-        w->cap_heap = w->cap_heap ? 2 * w->cap_heap : 256;
-        w->heap = xreallocarray(w->heap, w->cap_heap, sizeof *w->heap);
-    }
-    size_t i = w->n_heap++;
-    for (; i && w->heap[(i - 1) / 2] > key; i = (i - 1) / 2)
-        w->heap[i] = w->heap[(i - 1) / 2];
-    w->heap[i] = key;
-}
-
-static uint64_t heap_pop(struct sh_bpe_work *w)
-{
-    uint64_t top = w->heap[0], key = w->heap[--w->n_heap];
-    size_t i = 0, child;
-    while ((child = 2 * i + 1) < w->n_heap) {
-        if (child + 1 < w->n_heap && w->heap[child + 1] < w->heap[child])
-            child++;
-        if (key <= w->heap[child])
-            break;
-        w->heap[i] = w->heap[child];
-        i = child;
-    }
-    w->heap[i] = key;
-    return top;
-}
-
-static const struct sh_merge *find_merge(const struct sh_bpe *b, int32_t left, int32_t right)
-{
-    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    size_t i = (size_t)(pair * 0x9e3779b97f4a7c15u >> 20) & (b->n_slot - 1);
-    for (; b->merge[i].rank >= 0; i = (i + 1) & (b->n_slot - 1))
-        if (b->merge[i].pair == pair)
-            return &b->merge[i];
-    return NULL;
-}
 
 /* The pair of symbol `i` and its right neighbour becomes a candidate if it is in the list. */
 static void offer(struct sh_bpe_work *w, uint32_t i)
 {
     if (i == NONE || w->symbol[i].after == NONE)
         return;
-    const struct sh_merge *m =
-        find_merge(w->bpe, w->symbol[i].id, w->symbol[w->symbol[i].after].id);
-    if (m)
-        heap_push(w, (uint64_t)m->rank << 32 | i);
+    int32_t left = w->symbol[i].id, right = w->symbol[w->symbol[i].after].id;
+    const struct sh_merge *m = sh_bpe_find(w->bpe, left, right);
+    if (!m)
+        return;
+    sh_queue_push(&w->queue, (uint64_t)m->rank << 32 | i);
+    if (w->made_of && w->bpe->unused[m->id])
+        w->made_of[m->id] = (struct halves){left, right};
 }
 
-static void merge_all(struct sh_bpe_work *w)
+static void merge_many(struct sh_bpe_work *w)
 {
-    w->n_heap = 0;
+    uint64_t top;
+    sh_queue_clear(&w->queue);
     for (uint32_t i = 0; i < w->n; i++)
         offer(w, i);
-    while (w->n_heap) {
-        uint64_t top = heap_pop(w);
+    while (sh_queue_pop(&w->queue, &top)) {
         uint32_t i = (uint32_t)top;
         struct symbol *s = &w->symbol[i];
         if (s->id < 0 || s->after == NONE)
             continue;
         struct symbol *right = &w->symbol[s->after];
-        const struct sh_merge *m = find_merge(w->bpe, s->id, right->id);
+        const struct sh_merge *m = sh_bpe_find(w->bpe, s->id, right->id);
         if (!m || (uint64_t)m->rank != top >> 32)       /* the pair that was offered is gone */
             continue;
         s->id = m->id;
@@ -113,6 +77,38 @@ static void merge_all(struct sh_bpe_work *w)
             w->symbol[s->after].before = i;
         offer(w, s->before);
         offer(w, i);
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < w->n; i++)
+        if (w->symbol[i].id >= 0)
+            w->symbol[kept++].id = w->symbol[i].id;
+    w->n = kept;
+}
+
+/* The same for a handful of symbols; the links are not used. */
+static void merge_few(struct sh_bpe_work *w)
+{
+    const struct sh_merge *pair[FEW];
+    struct symbol *s = w->symbol;
+    for (size_t i = 0; i + 1 < w->n; i++)
+        pair[i] = sh_bpe_find(w->bpe, s[i].id, s[i + 1].id);
+    while (w->n > 1) {
+        size_t best = w->n;
+        for (size_t i = 0; i + 1 < w->n; i++)
+            if (pair[i] && (best == w->n || pair[i]->rank < pair[best]->rank))
+                best = i;
+        if (best == w->n)
+            return;
+        s[best].id = pair[best]->id;
+        w->n--;
+        for (size_t i = best + 1; i < w->n; i++) {
+            s[i].id = s[i + 1].id;
+            pair[i - 1] = pair[i];
+        }
+        if (best)
+            pair[best - 1] = sh_bpe_find(w->bpe, s[best - 1].id, s[best].id);
+        if (best + 1 < w->n)
+            pair[best] = sh_bpe_find(w->bpe, s[best].id, s[best + 1].id);
     }
 }
 
@@ -147,6 +143,10 @@ static int spell(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_e
         uint32_t code;
         length = sh_utf8_get(piece + i, &code);
         int32_t id = sh_vocab_find(b->vocab, piece + i, (size_t)length);
+        if (id < 0 && b->by_score) {
+            int32_t lone = sh_vocab_find(&b->lone, piece + i, (size_t)length);
+            id = lone < 0 ? -1 : lone + b->lone_at;
+        }
         if (id < 0 && has_bytes(b, piece + i, length)) {
             for (int k = 0; k < length; k++)
                 add_symbol(w, b->byte_id[(unsigned char)piece[i + (size_t)k]]);
@@ -169,6 +169,30 @@ static int spell(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_e
     return 0;
 }
 
+/* By score: an unused token is taken apart as it was made, a lone character is unknown text. */
+static void put(struct sh_bpe_work *w, int32_t id, int depth, struct sh_ids *out)
+{
+    const struct sh_bpe *b = w->bpe;
+    const struct sh_vocab *v = &b->lone;
+    int32_t lone = id - b->lone_at;
+    if (lone < 0 && b->unused && b->unused[id] && w->made_of[id].left >= 0 && depth <= DEEPEST) {
+        struct halves of = w->made_of[id];
+        put(w, of.left, depth + 1, out);
+        put(w, of.right, depth + 1, out);
+        return;
+    }
+    if (lone >= 0 && has_bytes(b, v->text.at + v->at[lone].at, (int)v->at[lone].n)) {
+        for (size_t k = 0; k < v->at[lone].n; k++)
+            sh_ids_add(out, b->byte_id[(unsigned char)v->text.at[v->at[lone].at + k]]);
+        w->after_unknown = 0;
+        return;
+    }
+    int unknown = lone >= 0 || id == b->unknown;
+    if (!unknown || !w->after_unknown)
+        sh_ids_add(out, unknown ? b->unknown : id);
+    w->after_unknown = unknown;
+}
+
 static int split(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
                  struct sh_err *e)
 {
@@ -181,9 +205,18 @@ static int split(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_i
         return sh_fail(e, "a piece of %zu bytes without a break is too long", n);
     if (spell(w, piece, n, e))
         return -1;
-    merge_all(w);
-    for (uint32_t i = w->n ? 0 : NONE; i != NONE; i = w->symbol[i].after)
-        sh_ids_add(out, w->symbol[i].id);
+    if (w->n <= FEW && !w->made_of)
+        merge_few(w);
+    else
+        merge_many(w);
+    sh_ids_reserve(out, w->n);
+    w->after_unknown = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->bpe->by_score)
+            put(w, w->symbol[i].id, 0, out);
+        else
+            out->at[out->n++] = w->symbol[i].id;
+    }
     return 0;
 }
 
@@ -209,16 +242,17 @@ static void grow_cache(struct sh_bpe_work *w)
     free(old);
 }
 
-int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
-                  struct sh_err *e)
+static int encode_word(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
+                       struct sh_err *e)
 {
-    if (n > LONG_WORD || !n)
+    if (n > LONG_WORD || !n || w->made_of)
         return split(w, piece, n, out, e);
-    uint64_t hash = sh_tok_hash(piece, n);
+    uint64_t hash = sh_tok_hash(w->seed, piece, n);
     struct word *found = look_up(w, hash, piece, n);
     if (found->n) {
-        for (uint32_t i = 0; i < found->n_id; i++)
-            sh_ids_add(out, w->known.at[found->id + i]);
+        sh_ids_reserve(out, found->n_id);
+        memcpy(out->at + out->n, w->known.at + found->id, found->n_id * sizeof *out->at);
+        out->n += found->n_id;
         return 0;
     }
     size_t before = out->n;
@@ -235,18 +269,56 @@ int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_
     return 0;
 }
 
+/* The bytes up to the first written space that stands behind another character. */
+static size_t word_length(const char *piece, size_t n)
+{
+    size_t i = 0;
+    while (sh_starts_with(piece + i, n - i, MARK, 3))
+        i += 3;
+    for (;;) {
+        const char *lead = memchr(piece + i, MARK[0], n - i);
+        if (!lead)
+            return n;
+        i = (size_t)(lead - piece);
+        if (sh_starts_with(lead, n - i, MARK, 3))
+            return i;
+        i++;
+    }
+}
+
+int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
+                  struct sh_err *e)
+{
+    if (!w->bpe->cut_words)
+        return encode_word(w, piece, n, out, e);
+    for (size_t length; n; piece += length, n -= length) {
+        length = word_length(piece, n);
+        if (encode_word(w, piece, length, out, e))
+            return -1;
+    }
+    return 0;
+}
+
 struct sh_bpe_work *sh_bpe_begin(const struct sh_bpe *b)
 {
     struct sh_bpe_work *w = xcalloc(1, sizeof *w);
     w->bpe = b;
+    w->seed = b->seed;
     grow_cache(w);
+    if (b->unused) {
+        w->made_of = xreallocarray(NULL, (size_t)b->lone_at, sizeof *w->made_of);
+        memset(w->made_of, -1, (size_t)b->lone_at * sizeof *w->made_of);
+    }
     return w;
 }
 
 void sh_bpe_end(struct sh_bpe_work *w)
 {
+    if (!w)
+        return;
+    free(w->made_of);
     free(w->symbol);
-    free(w->heap);
+    sh_queue_free(&w->queue);
     free(w->word);
     free(w->key.at);
     free(w->known.at);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The "model" object of tokenizer.json; see tok_bpe.h. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,14 +55,6 @@ static int halves(const json_t *merge, struct sh_span part[2], const char *text[
     return 0;
 }
 
-static struct sh_merge *slot_of(const struct sh_bpe *b, uint64_t pair)
-{
-    size_t i = (size_t)(pair * 0x9e3779b97f4a7c15u >> 20) & (b->n_slot - 1);
-    while (b->merge[i].rank >= 0 && b->merge[i].pair != pair)
-        i = (i + 1) & (b->n_slot - 1);
-    return &b->merge[i];
-}
-
 static int add_merge(struct sh_bpe *b, const json_t *merge, int32_t rank, struct sh_text *joined,
                      struct sh_err *e)
 {
@@ -82,9 +73,7 @@ static int add_merge(struct sh_bpe *b, const json_t *merge, int32_t rank, struct
         if (id[i] < 0)
             return sh_fail(e, "token \"%.*s\" is not in the vocabulary", n > 80 ? 80 : (int)n, s);
     }
-    uint64_t pair = (uint64_t)(uint32_t)id[0] << 32 | (uint32_t)id[1];
-    *slot_of(b, pair) =
-        (struct sh_merge){pair, rank, id[2]}; /* of a repeated pair the last place counts */
+    sh_bpe_put(b, id[0], id[1], rank, id[2]);
     return 0;
 }
 
@@ -97,25 +86,12 @@ static int read_merges(struct sh_bpe *b, const json_t *merges, struct sh_err *e)
         return sh_fail(e, "merges: found %s, expected an array", sh_tok_kind(merges));
     if (n > INT32_MAX / 4)
         return sh_fail(e, "merges: %zu of them are too many", n);
-    for (b->n_slot = 64; b->n_slot < 2 * n; b->n_slot *= 2)
-        ;
-    b->merge = xreallocarray(NULL, b->n_slot, sizeof *b->merge);
-    for (size_t i = 0; i < b->n_slot; i++)
-        b->merge[i].rank = -1;
+    sh_bpe_room(b, n);
     for (size_t i = 0; i < n && !bad; i++)
         if ((bad = add_merge(b, json_array_get(merges, i), (int32_t)i, &joined, e)))
             sh_err_prefix(e, "merges: number %zu", i);
     free(joined.at);
     return bad;
-}
-
-static void find_bytes(struct sh_bpe *b)
-{
-    for (unsigned i = 0; i < 256; i++) {
-        char name[8];
-        snprintf(name, sizeof name, "<0x%02X>", i);
-        b->byte_id[i] = sh_vocab_find(b->vocab, name, 6);
-    }
 }
 
 int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *model,
@@ -136,11 +112,9 @@ int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *mo
         if (b->unknown < 0)
             return sh_fail(e, "unk_token: \"%.80s\" is not in the vocabulary", text);
     }
-    find_bytes(b);
-    return read_merges(b, json_object_get(model, "merges"), e);
-}
-
-void sh_bpe_free(struct sh_bpe *b)
-{
-    free(b->merge);
+    sh_vocab_bytes(vocab, b->byte_id);
+    if (read_merges(b, json_object_get(model, "merges"), e))
+        return -1;
+    sh_bpe_ready(b);
+    return 0;
 }

@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/model/sp_decode.h"
 #include "src/model/tok_regex.h"
+
+#define MOST_STEPS 64
 
 enum kind { BYTE_LEVEL, REPLACE, BYTE_FALLBACK, FUSE, STRIP, METASPACE };
 
@@ -23,6 +26,9 @@ static int read_replace(struct sh_decode_step *s, const json_t *from, struct sh_
     const char *with = sh_tok_string(from, "content", &n, e);
     if (!with)
         return -1;
+    if (n > SH_TOK_LONGEST_TEXT)
+        return sh_fail(e, "content: found %zu bytes, expected at most %u", n,
+                       SH_TOK_LONGEST_TEXT);
     sh_text_add(&s->with, with, n);
     s->regex = sh_regex_read(json_object_get(from, "pattern"), e);
     return s->regex ? 0 : -1;
@@ -90,6 +96,8 @@ static int read_step(struct sh_decode *d, const json_t *from, int depth, struct 
         i++;
     if (i == n)
         return sh_fail(e, "decoder: %.80s is not supported", type);
+    if (d->n == MOST_STEPS)
+        return sh_fail(e, "decoder: there are more than %d steps", MOST_STEPS);
     d->step = xreallocarray(d->step, (size_t)d->n + 1, sizeof *d->step);
     struct sh_decode_step *s = &d->step[d->n++];
     *s = (struct sh_decode_step){.kind = readers[i].kind};
@@ -130,20 +138,6 @@ static void byte_level(const struct sh_pieces *p, struct sh_pieces *out)
     free(bytes.at);
 }
 
-/* The byte that a token <0xXX> stands for, or -1. */
-static int byte_of(const char *s, size_t n)
-{
-    static const char digits[] = "0123456789ABCDEFabcdef";
-    if (n != 6 || memcmp(s, "<0x", 3) || s[5] != '>')
-        return -1;
-    const char *high = s[3] ? strchr(digits, s[3]) : NULL,
-               *low = s[4] ? strchr(digits, s[4]) : NULL;
-    if (!high || !low)
-        return -1;
-    int h = (int)(high - digits), l = (int)(low - digits);
-    return (h > 15 ? h - 6 : h) * 16 + (l > 15 ? l - 6 : l);
-}
-
 /* A run of bytes is text if all of it is; otherwise each byte becomes U+FFFD. */
 static void flush_bytes(struct sh_text *bytes, struct sh_pieces *out)
 {
@@ -164,7 +158,7 @@ static void byte_fallback(const struct sh_pieces *p, struct sh_pieces *out)
     struct sh_text bytes = {0};
     for (size_t i = 0; i < p->n; i++) {
         const char *s = p->text.at + p->at[i].at;
-        int byte = byte_of(s, p->at[i].n);
+        int byte = sh_byte_of(s, p->at[i].n);
         if (byte >= 0) {
             char c = (char)byte;
             sh_text_add(&bytes, &c, 1);
@@ -227,6 +221,7 @@ static void run_step(const struct sh_decode_step *s, const struct sh_pieces *p,
 void sh_decode_run(const struct sh_decode *d, struct sh_pieces *p, struct sh_text *out)
 {
     struct sh_pieces next = {0};
+    p->text.limit = next.text.limit = SH_TOK_GROWTH(p->text.n);
     for (int i = 0; i < d->n; i++) {
         sh_pieces_clear(&next);
         sh_text_add(&next.text, "", 0);

@@ -150,24 +150,44 @@ static int known_class(const char *folder, const json_t *config, struct sh_err *
     return sh_hint(e, "save it once with the tokenizers library: that writes tokenizer.json");
 }
 
-static json_t *build(const char *folder, json_t *vocab, json_t *merges, const json_t *config,
-                     const json_t *map, const json_t *more, struct sh_err *e)
+json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids,
+                            struct sh_err *e)
 {
+    int bad = 0;
+    json_t *map = optional(folder, "special_tokens_map.json", &bad, e);
+    json_t *more = bad ? NULL : optional(folder, "added_tokens.json", &bad, e);
+    struct gather g = {json_array(), json_object(), ids, more, after_largest(ids, more)};
+    if (!bad) {
+        add_numbered(&g, config);
+        add_named(&g, config);
+        add_named(&g, map);
+    }
+    json_decref(map);
+    json_decref(more);
+    json_decref(g.seen);
+    if (bad) {
+        json_decref(g.tokens);
+        return NULL;
+    }
+    return g.tokens;
+}
+
+static json_t *build(const char *folder, json_t *vocab, json_t *merges, const json_t *config,
+                     struct sh_err *e)
+{
+    static const char fallback[] = "<|endoftext|>";
     int prefix;
     if (sh_tok_flag(config, "add_prefix_space", 0, &prefix, e)) {
         sh_err_prefix(e, "%s/tokenizer_config.json", folder);
         return NULL;
     }
-    struct gather g = {json_array(), json_object(), vocab, more, after_largest(vocab, more)};
-    json_t *fallback = json_string("<|endoftext|>");
-    add_numbered(&g, config);
-    add_named(&g, config);
-    add_named(&g, map);
-    if (!json_array_size(g.tokens) && json_object_get(vocab, "<|endoftext|>"))
-        add(&g, fallback, NULL);
-    json_decref(fallback);
-    json_decref(g.seen);
-    return json_pack("{s:o, s:{s:s, s:b}, s:{s:s}, s:{s:s, s:O, s:O}}", "added_tokens", g.tokens,
+    json_t *tokens = sh_tok_folder_added(folder, config, vocab, e), *id;
+    if (!tokens)
+        return NULL;
+    if (!json_array_size(tokens) && (id = json_object_get(vocab, fallback)))
+        json_array_append_new(tokens, json_pack("{s:s, s:b, s:O}", "content", fallback, "special",
+                                                1, "id", id));
+    return json_pack("{s:o, s:{s:s, s:b}, s:{s:s}, s:{s:s, s:O, s:O}}", "added_tokens", tokens,
                      "pre_tokenizer", "type", "ByteLevel", "add_prefix_space", prefix, "decoder",
                      "type", "ByteLevel", "model", "type", "BPE", "vocab", vocab, "merges", merges);
 }
@@ -176,19 +196,12 @@ json_t *sh_tok_gpt2(const char *folder, const json_t *config, struct sh_err *e)
 {
     char *vocab_path = xasprintf("%s/vocab.json", folder),
          *merges_path = xasprintf("%s/merges.txt", folder);
-    int bad = known_class(folder, config, e);
-    json_t *vocab = NULL, *merges = NULL, *map = NULL, *more = NULL, *root = NULL;
-    if (!bad && (vocab = sh_tok_load(vocab_path, 0, e)) && (merges = read_merges(merges_path, e))) {
-        map = optional(folder, "special_tokens_map.json", &bad, e);
-        if (!bad)
-            more = optional(folder, "added_tokens.json", &bad, e);
-        if (!bad)
-            root = build(folder, vocab, merges, config, map, more, e);
-    }
+    json_t *vocab = NULL, *merges = NULL, *root = NULL;
+    if (!known_class(folder, config, e) && (vocab = sh_tok_load(vocab_path, 0, e)) &&
+        (merges = read_merges(merges_path, e)))
+        root = build(folder, vocab, merges, config, e);
     json_decref(vocab);
     json_decref(merges);
-    json_decref(map);
-    json_decref(more);
     free(vocab_path);
     free(merges_path);
     return root;

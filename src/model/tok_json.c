@@ -5,12 +5,22 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define MOST_BYTES ((off_t)512 << 20)   /* the largest published file has 35 MB */
 
 json_t *sh_tok_load(const char *path, int loose, struct sh_err *e)
 {
     FILE *from = fopen(path, "rb");
     if (!from) {
         sh_fail(e, "%s: cannot be opened: %s", path, strerror(errno));
+        return NULL;
+    }
+    struct stat info = {0};
+    if (fstat(fileno(from), &info) || info.st_size > MOST_BYTES) {
+        sh_fail(e, "%s: found %lld bytes, expected at most %lld", path, (long long)info.st_size,
+                (long long)MOST_BYTES);
+        fclose(from);
         return NULL;
     }
     json_error_t error;

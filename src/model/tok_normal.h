@@ -3,12 +3,14 @@
 #ifndef SH_MODEL_TOK_NORMAL_H
 #define SH_MODEL_TOK_NORMAL_H
 
+#include "src/model/sp_normal.h"
 #include "src/model/tok_json.h"
 
 struct sh_normal_step;
 struct sh_normal { struct sh_normal_step *step; int n; };
 
 int sh_normal_read(struct sh_normal *s, const json_t *normalizer, struct sh_err *e);
+void sh_normal_sentencepiece(struct sh_normal *s, struct sh_sp_normal *sp);    /* takes over sp */
 void sh_normal_free(struct sh_normal *s);
 
 /* Appends the normalised text to `out`. */

@@ -53,19 +53,17 @@ static int add_token(struct sh_tokenizer *t, const json_t *token, struct sh_err 
                      (word ? SH_ADDED_WORD : 0u);
     if (id < 0 || !n) /* an empty token has an id, but no text has it */
         return id < 0 ? -1 : 0;
-    if (!normalized)
-        return sh_added_put(&t->added, text, n, id, flags)
-                   ? sh_fail(e, "there is too much text in them")
-                   : 0;
+    if (!normalized || t->sp.type)      /* beside a tokenizer.model they are always cut out first */
+        return sh_added_put(&t->added, text, n, id, flags, e);
     struct sh_text form = {0}; /* it is looked for as the text will look by then */
     int bad = sh_normal_run(&t->normal, text, n, &form, e);
-    if (!bad && form.n && (bad = sh_added_put(&t->added_normal, form.at, form.n, id, flags)))
-        sh_fail(e, "there is too much text in them");
+    if (!bad && form.n)
+        bad = sh_added_put(&t->added_normal, form.at, form.n, id, flags, e);
     free(form.at);
     return bad;
 }
 
-static int read_added(struct sh_tokenizer *t, const json_t *tokens, struct sh_err *e)
+int sh_tok_read_added(struct sh_tokenizer *t, const json_t *tokens, struct sh_err *e)
 {
     if (tokens && !json_is_null(tokens) && !json_is_array(tokens))
         return sh_fail(e, "added_tokens: found %s, expected an array", sh_tok_kind(tokens));
@@ -75,28 +73,51 @@ static int read_added(struct sh_tokenizer *t, const json_t *tokens, struct sh_er
     return 0;
 }
 
-/* The template must be "one special token or none, then the text". */
-static int read_template(struct sh_tokenizer *t, const json_t *from, struct sh_err *e)
+/* The id of a template's special token; -1: error. */
+static int32_t template_id(const struct sh_tokenizer *t, const json_t *from, const json_t *part,
+                           struct sh_err *e)
 {
-    const json_t *single = json_object_get(from, "single"),
-                 *specials = json_object_get(from, "special_tokens");
-    size_t n = json_array_size(single);
-    const json_t *text = json_object_get(json_array_get(single, n ? n - 1 : 0), "Sequence");
-    const json_t *front =
-        n == 2 ? json_object_get(json_array_get(single, 0), "SpecialToken") : NULL;
-    const json_t *name = json_object_get(front, "id");
-    if (n < 1 || n > 2 || !text || (n == 2 && !json_is_string(name)))
-        return sh_fail(
-            e, "single: only one special token in front of the text, or none, is supported");
-    if (n == 1)
-        return 0;
-    const json_t *ids = json_object_get(json_object_get(specials, json_string_value(name)), "ids");
-    const json_t *id = json_array_get(ids, 0);
+    const json_t *name = json_object_get(json_object_get(part, "SpecialToken"), "id");
+    const char *text = json_is_string(name) ? json_string_value(name) : "";
+    const json_t *specials = json_object_get(from, "special_tokens"),
+                 *ids = json_object_get(json_object_get(specials, text), "ids"),
+                 *id = json_array_get(ids, 0);
     if (json_array_size(ids) != 1 || !json_is_integer(id) ||
         !sh_vocab_has(&t->vocab, json_integer_value(id)))
-        return sh_fail(e, "special_tokens: \"%.80s\": expected the id of one known token",
-                       json_string_value(name));
-    t->bos = (int)json_integer_value(id);
+        return sh_fail(e, "special_tokens: \"%.80s\": expected the id of one known token", text);
+    return (int32_t)json_integer_value(id);
+}
+
+/* The template must be the text with at most one special token in front and one behind. */
+static int read_template(struct sh_tokenizer *t, const json_t *from, struct sh_err *e)
+{
+    const json_t *single = json_object_get(from, "single");
+    size_t n = json_array_size(single), text = 0;
+    while (text < n && !json_object_get(json_array_get(single, text), "Sequence"))
+        text++;
+    if (text == n || text > 1 || n > text + 2)
+        return sh_fail(e, "single: only the text with one special token in front, one behind, or "
+                       "none, is supported");
+    int32_t bos = text ? template_id(t, from, json_array_get(single, 0), e) : 0;
+    int32_t eos = n > text + 1 ? template_id(t, from, json_array_get(single, n - 1), e) : 0;
+    if (bos < 0 || eos < 0)
+        return -1;
+    t->bos = text ? bos : t->bos;
+    t->eos = n > text + 1 ? eos : t->eos;
+    return 0;
+}
+
+/* Roberta's and Bert's: "cls" in front and "sep" behind, each [token, id]. */
+static int read_pair(struct sh_tokenizer *t, const json_t *from, struct sh_err *e)
+{
+    static const char *const keys[] = {"cls", "sep"};
+    int *to[] = {&t->bos, &t->eos};
+    for (int i = 0; i < 2; i++) {
+        const json_t *id = json_array_get(json_object_get(from, keys[i]), 1);
+        if (!json_is_integer(id) || !sh_vocab_has(&t->vocab, json_integer_value(id)))
+            return sh_fail(e, "%s: expected [token, id] of a known token", keys[i]);
+        *to[i] = (int)json_integer_value(id);
+    }
     return 0;
 }
 
@@ -112,6 +133,8 @@ static int read_post(struct sh_tokenizer *t, const json_t *from, int depth, stru
     if (!strcmp(type, "TemplateProcessing"))
         return read_template(t, from, e) ? sh_err_prefix(e, "post_processor: TemplateProcessing")
                                          : 0;
+    if (!strcmp(type, "RobertaProcessing") || !strcmp(type, "BertProcessing"))
+        return read_pair(t, from, e) ? sh_err_prefix(e, "post_processor: %s", type) : 0;
     if (strcmp(type, "Sequence"))
         return sh_fail(e, "post_processor: %.80s is not supported", type);
     const json_t *steps = json_object_get(from, "processors");
@@ -148,13 +171,14 @@ static void add_label(struct sh_text *to, const char *text, size_t n)
     sh_text_add(to, "", 1);
 }
 
-static void make_labels(struct sh_tokenizer *t)
+void sh_tok_labels(struct sh_tokenizer *t)
 {
     struct sh_text bytes = {0}, space = {.at = (char[]){' '}, .n = 1};
     struct sh_err ignored;
     struct sh_regex *mark =
         t->decode.byte_level ? NULL : sh_regex_new("\xe2\x96\x81", 3, 1, &ignored);
-    t->label_at = xreallocarray(NULL, t->vocab.n_id, sizeof *t->label_at);
+    t->label.n = 0;
+    t->label_at = xreallocarray(t->label_at, t->vocab.n_id, sizeof *t->label_at);
     for (size_t id = 0; id < t->vocab.n_id; id++) {
         t->label_at[id] = (size_t)-1;
         if (!sh_vocab_has(&t->vocab, (long long)id))
@@ -173,25 +197,33 @@ static void make_labels(struct sh_tokenizer *t)
     free(bytes.at);
 }
 
+static int read_model(struct sh_tokenizer *t, const json_t *model, struct sh_err *e)
+{
+    const json_t *type = json_object_get(model, "type");
+    const char *name = json_is_string(type) ? json_string_value(type) : "BPE";
+    t->is_unigram = !strcmp(name, "Unigram");
+    if (t->is_unigram)
+        return sh_unigram_read(&t->unigram, &t->vocab, model, e);
+    if (strcmp(name, "BPE"))
+        return sh_fail(e, "type: %.80s is not supported, only BPE and Unigram are", name);
+    return sh_vocab_read(&t->vocab, json_object_get(model, "vocab"), e) ||
+           sh_bpe_read(&t->bpe, &t->vocab, model, e) ? -1 : 0;
+}
+
 int sh_tok_read(struct sh_tokenizer *t, const json_t *root, struct sh_err *e)
 {
     const json_t *model = json_object_get(root, "model");
-    t->bos = -1;
+    t->bos = t->eos = -1;
     if (!json_is_object(model))
         return sh_fail(e, "model: found %s, expected an object", sh_tok_kind(model));
-    const json_t *type = json_object_get(model, "type");
-    if (json_is_string(type) && strcmp(json_string_value(type), "BPE"))
-        return sh_fail(e, "model: type: %.80s is not supported, only BPE is",
-                       json_string_value(type));
-    if (sh_vocab_read(&t->vocab, json_object_get(model, "vocab"), e) ||
-        sh_bpe_read(&t->bpe, &t->vocab, model, e))
+    if (read_model(t, model, e))
         return sh_err_prefix(e, "model");
     if (sh_normal_read(&t->normal, json_object_get(root, "normalizer"), e) ||
         sh_split_read(&t->split, json_object_get(root, "pre_tokenizer"), e) ||
         sh_decode_read(&t->decode, json_object_get(root, "decoder"), e) ||
-        read_added(t, json_object_get(root, "added_tokens"), e) ||
+        sh_tok_read_added(t, json_object_get(root, "added_tokens"), e) ||
         read_post(t, json_object_get(root, "post_processor"), 0, e))
         return -1;
-    make_labels(t);
+    sh_tok_labels(t);
     return 0;
 }

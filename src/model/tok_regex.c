@@ -7,17 +7,20 @@
 #include <pcre2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "src/base/mem.h"
 #include "src/model/tok_ruby.h"
 
 #define MATCH_LIMIT 10000000u           /* steps of one match                  */
 #define HEAP_LIMIT_KIB 65536u           /* memory of one match                 */
+#define SHORT 8u                        /* bytes */
 #define PATTERN_LIMIT 65536u            /* bytes; published patterns have 300  */
 
 struct sh_regex {
     pcre2_code *code;
     pcre2_match_context *limits;
+    struct sh_text literal;             /* a short string needs no engine; n 0: use the code */
 };
 
 static void refuse(int code, const char *pattern, size_t n, struct sh_err *e)
@@ -37,6 +40,11 @@ struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct
     if (literal && !n) {
         sh_fail(e, "the pattern is empty");
         return NULL;
+    }
+    if (literal && n <= SHORT) {
+        struct sh_regex *r = xcalloc(1, sizeof *r);
+        sh_text_add(&r->literal, pattern, n);
+        return r;
     }
     if (literal)
         sh_text_add(&text, pattern, n);
@@ -84,6 +92,7 @@ void sh_regex_free(struct sh_regex *r)
 {
     if (!r)
         return;
+    free(r->literal.at);
     pcre2_code_free(r->code);
     pcre2_match_context_free(r->limits);
     free(r);
@@ -100,12 +109,49 @@ static int match_at(struct sh_scan *s)
     return found;
 }
 
+static int next_literal(struct sh_scan *s, struct sh_span *found)
+{
+    const struct sh_text *literal = &s->regex->literal;
+    const char *at = s->text + s->from, *end = s->text + s->n;
+    while ((at = memchr(at, literal->at[0], (size_t)(end - at)))) {
+        if (sh_starts_with(at, (size_t)(end - at), literal->at, literal->n)) {
+            *found = (struct sh_span){(size_t)(at - s->text), literal->n};
+            s->from = found->at + found->n;
+            return 1;
+        }
+        at++;
+    }
+    return 0;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void sh_scan_watch(struct sh_scan *s, size_t bytes)
+{
+    s->watch.end = seconds() + 60 + 20e-6 * (double)bytes;
+}
+
+static int too_long(struct sh_scan *s)
+{
+    return s->watch.end > 0 && ++s->watch.calls % 64 == 0 && seconds() > s->watch.end;
+}
+
 /* An empty match right behind the last match does not count: on from the next character. */
 int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
 {
+    if (s->regex->literal.n)
+        return s->n > s->from ? next_literal(s, found) : 0;
     if (!s->match)
         s->match = pcre2_match_data_create(1, NULL);
     while (s->from <= s->n) {
+        if (too_long(s))
+            return sh_fail(e, "a regular expression takes too long: it is at byte %zu of %zu",
+                           s->from, s->n);
         int code = match_at(s);
         if (code == PCRE2_ERROR_NOMATCH)
             return 0;
@@ -143,10 +189,16 @@ int sh_regex_replace(const struct sh_regex *r, const char *text, size_t n,
     struct sh_span m;
     size_t done = 0;
     int more;
+    if (n > 4096)
+        sh_scan_watch(&s, n);
     while ((more = sh_scan_next(&s, &m, e)) == 1) {
         sh_text_add(out, text + done, m.at - done);
         sh_text_add(out, with->at, with->n);
         done = m.at + m.n;
+        if (out->limit && out->n > out->limit) {
+            more = sh_fail(e, "replacing makes more than %zu bytes of the text", out->limit);
+            break;
+        }
     }
     sh_scan_end(&s);
     sh_text_add(out, text + done, n - done);

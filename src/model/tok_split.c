@@ -10,8 +10,12 @@
 
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
+/* The tokenizers library uses Rust's \w here, not Oniguruma's. */
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}"
+#define MOST_STEPS 64
+
 enum kind { PREFIX, REPLACE, CUT, BYTES };
-enum behaviour { ISOLATED, REMOVED, CONTIGUOUS, WITH_PREVIOUS, WITH_NEXT };
+enum behaviour { ISOLATED, REMOVED, CONTIGUOUS, WITH_PREVIOUS, WITH_NEXT, NO_BEHAVIOUR };
 
 struct sh_split_step {
     enum kind kind;
@@ -52,23 +56,57 @@ static int read_byte_level(struct sh_split *s, const json_t *from, struct sh_err
     return 0;
 }
 
-static int read_split(struct sh_split *s, const json_t *from, struct sh_err *e)
+static int read_behaviour(const json_t *from, enum behaviour absent, enum behaviour *to,
+                          struct sh_err *e)
 {
     static const char *const names[] = {"Isolated", "Removed", "Contiguous", "MergedWithPrevious",
                                         "MergedWithNext"};
     size_t n;
-    int k = 0;
+    *to = absent;
+    if (!json_object_get(from, "behavior") && absent != NO_BEHAVIOUR)
+        return 0;
     const char *name = sh_tok_string(from, "behavior", &n, e);
     if (!name)
         return -1;
-    while (k < 5 && strcmp(name, names[k]))
-        k++;
-    if (k == 5)
-        return sh_fail(e, "behavior: %.80s is not supported", name);
+    for (int k = 0; k < 5; k++)
+        if (!strcmp(name, names[k])) {
+            *to = (enum behaviour)k;
+            return 0;
+        }
+    return sh_fail(e, "behavior: %.80s is not supported", name);
+}
+
+static int read_split(struct sh_split *s, const json_t *from, struct sh_err *e)
+{
+    enum behaviour behaviour;
+    if (read_behaviour(from, NO_BEHAVIOUR, &behaviour, e))
+        return -1;
     struct sh_split_step *cut = add(s, CUT);
-    cut->behaviour = (enum behaviour)k;
+    cut->behaviour = behaviour;
     cut->regex = sh_regex_read(json_object_get(from, "pattern"), e);
     return cut->regex ? sh_tok_flag(from, "invert", 0, &cut->invert, e) : -1;
+}
+
+static int read_punctuation(struct sh_split *s, const json_t *from, struct sh_err *e)
+{
+    enum behaviour behaviour;
+    return read_behaviour(from, ISOLATED, &behaviour, e) ||
+           add_cut(s, "[\\p{P}$+<=>^`|~]", behaviour, e) ? -1 : 0;
+}
+
+static int read_whitespace(struct sh_split *s, const json_t *from, struct sh_err *e)
+{
+    (void)from;
+    if (add_cut(s, "[" WORD "]+|[^" WORD "\\s]+", REMOVED, e))
+        return -1;
+    s->step[s->n - 1].invert = 1;
+    return 0;
+}
+
+static int read_whitespace_split(struct sh_split *s, const json_t *from, struct sh_err *e)
+{
+    (void)from;
+    return add_cut(s, "\\s+", REMOVED, e);
 }
 
 static int read_digits(struct sh_split *s, const json_t *from, struct sh_err *e)
@@ -90,6 +128,9 @@ static int read_metaspace(struct sh_split *s, const json_t *from, struct sh_err 
     if (!mark || sh_tok_flag(from, "add_prefix_space", 1, &old_flag, e) ||
         sh_tok_flag(from, "split", 1, &cut, e))
         return -1;
+    if (n > SH_TOK_LONGEST_TEXT)
+        return sh_fail(e, "replacement: found %zu bytes, expected at most %u", n,
+                       SH_TOK_LONGEST_TEXT);
     if (strcmp(when, "always") && strcmp(when, "first") && strcmp(when, "never"))
         return sh_fail(e, "prepend_scheme: %.80s is not supported", when);
     struct sh_split_step *step = add(s, REPLACE);
@@ -113,7 +154,8 @@ static const struct {
     const char *type;
     int (*read)(struct sh_split *s, const json_t *from, struct sh_err *e);
 } readers[] = {{"ByteLevel", read_byte_level}, {"Split", read_split}, {"Digits", read_digits},
-               {"Metaspace", read_metaspace}};
+               {"Metaspace", read_metaspace}, {"Punctuation", read_punctuation},
+               {"Whitespace", read_whitespace}, {"WhitespaceSplit", read_whitespace_split}};
 
 static int read_step(struct sh_split *s, const json_t *from, int depth, struct sh_err *e)
 {
@@ -132,6 +174,8 @@ static int read_step(struct sh_split *s, const json_t *from, int depth, struct s
                 return -1;
         return 0;
     }
+    if (s->n >= MOST_STEPS)
+        return sh_fail(e, "pre_tokenizer: there are more than %d steps", MOST_STEPS);
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         if (!strcmp(type, readers[i].type))
             return readers[i].read(s, from, e) ? sh_err_prefix(e, "pre_tokenizer: %s", type) : 0;
@@ -188,7 +232,8 @@ static int cut(const struct sh_split_step *s, struct sh_scan *scan, const char *
     struct sh_span m;
     struct joiner j = {s->behaviour, out, out->n, 0};
     *scan = (struct sh_scan){
-        .regex = s->regex, .text = text + piece.at, .n = piece.n, .match = scan->match};
+        .regex = s->regex, .text = text + piece.at, .n = piece.n, .match = scan->match,
+        .watch = scan->watch};
     size_t done = 0;
     int more;
     while ((more = sh_scan_next(scan, &m, e)) == 1) {
@@ -225,6 +270,9 @@ static int rewrite(const struct sh_split_step *s, const struct sh_pieces *p, siz
     }
     if (out->text.n > begin)
         sh_pieces_add(out, begin, out->text.n - begin);
+    if (!bad && out->text.n > out->text.limit)
+        return sh_fail(e, "the pre_tokenizer makes more than %zu bytes of the text",
+                       out->text.limit);
     return bad;
 }
 
@@ -233,6 +281,8 @@ int sh_split_run(const struct sh_split *s, struct sh_pieces *p, struct sh_pieces
 {
     struct sh_scan scan = {0};
     int bad = 0;
+    sh_scan_watch(&scan, p->text.n);
+    p->text.limit = spare->text.limit = SH_TOK_GROWTH(p->text.n);
     for (int k = 0; k < s->n && !bad; k++) {
         const struct sh_split_step *step = &s->step[k];
         sh_pieces_clear(spare);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 #include "src/base/mem.h"
 
@@ -108,6 +109,21 @@ int sh_utf8_put(char *to, uint32_t code)
         to[i] = (char)(0x80 | (code & 0x3f));
     to[0] = (char)((0xf00 >> n & 0xff) | code);
     return n;
+}
+
+int sh_is_space(uint32_t code)
+{
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
+    return (code >= 9 && code <= 13) || code == 0x85 ||
+           (c >= UTF8PROC_CATEGORY_ZS && c <= UTF8PROC_CATEGORY_ZP);
+}
+
+size_t sh_utf8_before(const char *text, size_t end)
+{
+    do
+        end--;
+    while (end && ((unsigned char)text[end] & 0xc0) == 0x80);
+    return end;
 }
 
 void sh_utf8_repair(struct sh_text *out, const char *text, size_t n)

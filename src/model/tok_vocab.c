@@ -2,16 +2,28 @@
 /* See tok_vocab.h. */
 #include "src/model/tok_vocab.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #include "src/base/mem.h"
 
 #define HOLE ((size_t)-1)
+#define LONGEST 4096u                   /* bytes of a token; the published ones have up to 512 */
 
-uint64_t sh_tok_hash(const char *text, size_t n)
+uint64_t sh_tok_seed(void)
 {
-    uint64_t h = n * 0x9e3779b97f4a7c15u, word;
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed)
+        seed = (uint64_t)(uintptr_t)&seed ^ (uint64_t)clock() << 32;    /* better than nothing */
+    return seed;
+}
+
+uint64_t sh_tok_hash(uint64_t seed, const char *text, size_t n)
+{
+    uint64_t h = seed ^ n * 0x9e3779b97f4a7c15u, word;
     for (; n >= 8; n -= 8, text += 8) {
         memcpy(&word, text, 8);
         h = (h ^ word) * 0xbf58476d1ce4e5b9u;
@@ -32,7 +44,7 @@ int sh_vocab_has(const struct sh_vocab *v, long long id)
 /* The slot that holds this string, or the free one where it belongs. */
 static size_t slot_of(const struct sh_vocab *v, const char *text, size_t n)
 {
-    size_t i = sh_tok_hash(text, n) & (v->n_slot - 1);
+    size_t i = sh_tok_hash(v->seed, text, n) & (v->n_slot - 1);
     for (; v->slot[i] >= 0; i = (i + 1) & (v->n_slot - 1)) {
         const struct sh_span *s = &v->at[v->slot[i]];
         if (s->n == n && !memcmp(v->text.at + s->at, text, n))
@@ -46,12 +58,23 @@ int32_t sh_vocab_find(const struct sh_vocab *v, const char *text, size_t n)
     return v->n_slot ? v->slot[slot_of(v, text, n)] : -1;
 }
 
+void sh_vocab_bytes(const struct sh_vocab *v, int32_t ids[256])
+{
+    for (unsigned i = 0; i < 256; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", i);
+        ids[i] = sh_vocab_find(v, name, 6);
+    }
+}
+
 static void make_room(struct sh_vocab *v)
 {
     if (2 * (v->n_used + 1) <= v->n_slot)
         return;
     int32_t *old = v->slot;
     size_t n_old = v->n_slot;
+    if (!n_old)
+        v->seed = sh_tok_seed();
     v->n_slot = n_old ? 2 * n_old : 1024;
     v->slot = xreallocarray(NULL, v->n_slot, sizeof *v->slot);
     for (size_t i = 0; i < v->n_slot; i++)
@@ -95,6 +118,9 @@ int sh_vocab_read(struct sh_vocab *v, const json_t *object, struct sh_err *e)
         if (id < 0 || id > SH_TOK_MAX_ID)
             return sh_fail(e, "vocab: token \"%.80s\" has id %lld, expected 0 to %d", key,
                            (long long)id, SH_TOK_MAX_ID);
+        if (strlen(key) > LONGEST)
+            return sh_fail(e, "vocab: token %lld, \"%.40s…\", has %zu bytes, expected at most %u",
+                           (long long)id, key, strlen(key), LONGEST);
         if (sh_vocab_has(v, id))
             return sh_fail(e, "vocab: tokens \"%.*s\" and \"%.80s\" both have id %lld",
                            v->at[id].n > 80 ? 80 : (int)v->at[id].n, v->text.at + v->at[id].at, key,

@@ -10,6 +10,7 @@
 #include "src/base/rng.h"
 #include "src/model/tokenizer.h"
 #include "tests/tap.h"
+#include "tests/unit/base64.h"
 #include "tests/unit/scratch.h"
 
 /* ---- helpers ---- */
@@ -43,19 +44,6 @@ static struct sh_tokenizer *open_golden(const char *kind)
     free(folder);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
     return t;
-}
-
-static size_t from_base64(const char *s, char *out)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    size_t n = 0;
-    unsigned bits = 0, held = 0;
-    for (; *s && *s != '='; s++) {
-        bits = bits << 6 | (unsigned)(strchr(digits, *s) - digits);
-        if ((held += 6) >= 8)
-            out[n++] = (char)(bits >> (held -= 8));
-    }
-    return n;
 }
 
 static int same_ids(const struct sh_ids *got, const json_t *ids, int front)
@@ -132,6 +120,7 @@ static void reference_opt(void) { reference("opt_bpe"); }
 static void reference_qwen2(void) { reference("qwen2_bpe"); }
 static void reference_neox(void) { reference("neox_bpe"); }
 static void reference_gemma(void) { reference("gemma_sp"); }
+static void reference_unigram(void) { reference("unigram_sp"); }
 
 static void opt_end_to_end(void)
 {
@@ -163,6 +152,17 @@ static void opt_end_to_end(void)
     json_decref(root);
 }
 
+/* With the tokens in front and behind. */
+static int agrees_special(const struct sh_tokenizer *t, const json_t *text, const json_t *ids)
+{
+    struct sh_ids got = {0};
+    struct sh_err e = {0};
+    int fine = !sh_tokenizer_encode(t, json_string_value(text), json_string_length(text), 1, &got,
+                                    &e) && same_ids(&got, ids, -1);
+    free(got.at);
+    return fine;
+}
+
 static void run_variant(const json_t *variant, size_t *n_bad)
 {
     const char *base = json_string_value(json_object_get(variant, "base"));
@@ -179,7 +179,9 @@ static void run_variant(const json_t *variant, size_t *n_bad)
         printf("# %s\n", e.text);
     *n_bad += !t;
     json_array_foreach(json_object_get(variant, "cases"), i, one) {
-        const json_t *text = json_object_get(one, "text"), *back = json_object_get(one, "decoded");
+        const json_t *text = json_object_get(one, "text"), *back = json_object_get(one, "decoded"),
+                     *special = json_object_get(one, "special");
+        *n_bad += t && special && !agrees_special(t, text, special);
         *n_bad += t && !agrees(t, json_string_value(text), json_string_length(text),
                                json_object_get(one, "ids"), json_string_value(back),
                                json_string_length(back));
@@ -194,7 +196,7 @@ static void variants(void)
 {
     json_t *all = golden_json("variants.json"), *one;
     size_t i, n_bad;
-    CU_ASSERT(json_array_size(all) >= 45);
+    CU_ASSERT(json_array_size(all) >= 66);
     json_array_foreach(all, i, one) {
         n_bad = 0;
         run_variant(one, &n_bad);
@@ -231,9 +233,9 @@ static void bad_utf8(void)
 }
 
 /* 300 kB without a break take well under a second; quadratic merging would take hours. */
-static void long_pieces(void)
+static void long_pieces_of(const char *name)
 {
-    struct sh_tokenizer *t = open_golden("gpt2_bpe");
+    struct sh_tokenizer *t = open_golden(name);
     size_t n = 300000, bytes;
     char *text = xmalloc(n + 1);
     for (int kind = 0; kind < 3; kind++) {
@@ -250,6 +252,12 @@ static void long_pieces(void)
     }
     free(text);
     sh_tokenizer_free(t);
+}
+
+static void long_pieces(void)
+{
+    long_pieces_of("gpt2_bpe");
+    long_pieces_of("llama2_sp");
 }
 
 static void decode_odd_ids(void)
@@ -329,6 +337,7 @@ int main(void)
         {"qwen2: every reference case", reference_qwen2},
         {"neox: every reference case", reference_neox},
         {"gemma (byte fallback): every reference case", reference_gemma},
+        {"unigram (byte fallback): every reference case", reference_unigram},
         {"opt: text to ids with </s> in front, greedy ids to text", opt_end_to_end},
         {"other pre-tokenizers, normalizers, decoders: reference cases", variants},
         {"text that is not UTF-8 is refused with its offset", bad_utf8},

@@ -59,7 +59,13 @@ static const struct { const char *content, *why; } bad_json[] = {
     {"{" AB "," AB "}", "duplicate object key"},
     {"{}", "model: found nothing"},
     {"{\"model\":7}", "model: found an integer"},
-    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", "Unigram is not supported"},
+    {"{\"model\":{\"type\":\"WordLevel\",\"vocab\":{}}}", "WordLevel is not supported"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", "an array with 0 entries"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":{\"a\":0}}}", "found an object"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}", "number 0: expected [token, score]"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",0],[\"a\",1]]}}", "\"a\" is there twice"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",0]],\"unk_id\":1}}",
+     "unk_id: expected the id"},
     {"{\"model\":{\"type\":3,\"vocab\":{\"a\":0}}}", "type: an integer is not supported"},
     {"{\"model\":{\"vocab\":{\"a\":0}}}", "neither a type nor merges"},
     {"{" MODEL("[]", "[]") "}", "vocab: found an array"},
@@ -90,8 +96,9 @@ static const struct { const char *content, *why; } bad_json[] = {
      "fuse_unk: found an integer"},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"end_of_word_suffix\":\"</w>\"}}",
      "end_of_word_suffix"},
-    {"{\"normalizer\":{\"type\":\"Lowercase\"}," AB "}",
-     "normalizer: Lowercase is not supported"},
+    {"{\"normalizer\":{\"type\":\"Nmt\"}," AB "}", "normalizer: Nmt is not supported"},
+    {"{\"normalizer\":{\"type\":\"Strip\",\"strip_left\":1}," AB "}",
+     "normalizer: Strip: strip_left: found an integer"},
     {"{\"normalizer\":{\"type\":\"Sequence\"}," AB "}", "expected an array of normalizers"},
     {"{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Bert\"}]}," AB "}",
      "Bert is not"},
@@ -101,8 +108,10 @@ static const struct { const char *content, *why; } bad_json[] = {
     {"{\"normalizer\":{\"type\":\"Replace\",\"content\":\"\",\"pattern\":"
      "{\"String\":\"\"}}," AB "}",
      "is empty"},
-    {"{\"pre_tokenizer\":{\"type\":\"Whitespace\"}," AB "}",
-     "pre_tokenizer: Whitespace is not supported"},
+    {"{\"pre_tokenizer\":{\"type\":\"UnicodeScripts\"}," AB "}",
+     "pre_tokenizer: UnicodeScripts is not supported"},
+    {"{\"pre_tokenizer\":{\"type\":\"Punctuation\",\"behavior\":\"Odd\"}," AB "}",
+     "Punctuation: behavior: Odd is not"},
     {"{\"pre_tokenizer\":[]," AB "}", "pre_tokenizer: found an array"},
     {"{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"use_regex\":\"no\"}," AB "}",
      "use_regex: found a string"},
@@ -114,10 +123,12 @@ static const struct { const char *content, *why; } bad_json[] = {
      "one character"},
     {"{\"decoder\":{\"type\":\"Strip\",\"content\":\"a\",\"start\":-1,\"stop\":0}," AB "}",
      "two counts"},
-    {"{\"post_processor\":{\"type\":\"BertProcessing\"}," AB "}",
-     "post_processor: BertProcessing is not"},
+    {"{\"post_processor\":{\"type\":\"Odd\"}," AB "}", "post_processor: Odd is not"},
+    {"{\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",0],\"sep\":[\"z\",9]},"
+     AB "}",
+     "BertProcessing: sep: expected [token, id]"},
     {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]}," AB "}",
-     "one special token in front"},
+     "one special token in front, one behind"},
     {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":"
      "[{\"SpecialToken\":{\"id\":\"x\"}},"
      "{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"x\":{\"ids\":[9]}}}," AB "}",
@@ -139,6 +150,23 @@ static void refused_tokenizer_json(void)
     for (size_t i = 0; i < sizeof bad_json / sizeof *bad_json; i++) {
         scratch_write("tokenizer.json", bad_json[i].content, strlen(bad_json[i].content));
         CU_ASSERT(refuses(bad_json[i].why));
+    }
+    scratch_clear();
+}
+
+static void long_token(void)
+{
+    char name[4098];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (int fits = 0; fits < 2; fits++) {
+        char *text = xasprintf("{" MODEL("{\"%s\":0}", "[]") "}", name + fits);
+        scratch_write("tokenizer.json", text, strlen(text));
+        struct sh_err e;
+        struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
+        CU_ASSERT(fits ? t != NULL : !t && strstr(e.text, "has 4097 bytes, expected at most 4096"));
+        sh_tokenizer_free(t);
+        free(text);
     }
     scratch_clear();
 }
@@ -181,6 +209,76 @@ static void catastrophic_regex(void)
     scratch_clear();
 }
 
+/* A text of `n` times `unit`, malloc'ed. */
+static char *repeated(const char *unit, size_t n)
+{
+    size_t length = strlen(unit);
+    char *text = xmalloc(n * length + 1);
+    for (size_t i = 0; i < n; i++)
+        memcpy(text + i * length, unit, length);
+    text[n * length] = '\0';
+    return text;
+}
+
+/* Files that are small and sound but want far too much. */
+static void too_much(void)
+{
+    static const struct { const char *part, *unit; size_t n; const char *rest, *why; } bad[] = {
+        {"\"added_tokens\":[{\"id\":5,\"content\":\"", "x", 513, "\"}]",
+         "has 513 bytes, expected at most 512"},
+        {"\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"", "x", 513, "\"}",
+         "Prepend: found a text of 513 bytes"},
+        {"\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[", "{\"type\":\"NFC\"},", 65,
+         "{\"type\":\"NFC\"}]}", "more than 64 steps"},
+        {"\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[",
+         "{\"type\":\"ByteLevel\"},", 65, "{\"type\":\"ByteLevel\"}]}", "more than 64 steps"},
+        {"\"decoder\":{\"type\":\"Sequence\",\"decoders\":[", "{\"type\":\"Fuse\"},", 65,
+         "{\"type\":\"Fuse\"}]}", "more than 64 steps"},
+        {"\"pre_tokenizer\":", "{\"type\":\"Sequence\",\"pretokenizers\":[", 17,
+         "]}]}]}]}]}]}]}]}]}]}]}]}]}]}]}]}]}",
+         "at depth 16"},
+        {"\"a\":", "[", 3000, "", "maximum parsing depth reached"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char *units = repeated(bad[i].unit, bad[i].n);
+        char *text = xasprintf("{%s%s%s," AB "}", bad[i].part, units, bad[i].rest);
+        scratch_write("tokenizer.json", text, strlen(text));
+        CU_ASSERT(refuses(bad[i].why));
+        free(text);
+        free(units);
+    }
+    scratch_clear();
+}
+
+/* Steps that multiply a text are stopped, not followed into terabytes. */
+static void growing(void)
+{
+    static const struct { const char *head, *unit, *tail, *why; } bad[] = {
+        {"\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[",
+         "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aaaaaaaa\"},",
+         "{\"type\":\"NFC\"}]}", "replacing makes more than"},
+        {"\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[",
+         "{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"use_regex\":false},",
+         "{\"type\":\"Digits\"}]}", "the pre_tokenizer makes more than"}};
+    for (size_t i = 0; i < 2; i++) {
+        struct sh_err e = {0};
+        struct sh_ids ids = {0};
+        char *units = repeated(bad[i].unit, 30), *input = repeated("a\xc3\xa9", 10000);
+        char *text = xasprintf("{%s%s%s," AB "}", bad[i].head, units, bad[i].tail);
+        struct sh_tokenizer *t = open_text(text, &e);
+        if (!t)
+            printf("# %s\n", e.text);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+        CU_ASSERT(sh_tokenizer_encode(t, input, strlen(input), 0, &ids, &e) == -1);
+        CU_ASSERT(strstr(e.text, bad[i].why) != NULL);
+        sh_tokenizer_free(t);
+        free(ids.at);
+        free(text);
+        free(units);
+        free(input);
+    }
+    scratch_clear();
+}
+
 static void holes_and_missing_characters(void)
 {
     struct sh_err e = {0};
@@ -207,7 +305,7 @@ static void refused_folders(void)
                          "\"model_max_length\":1000000000000000019884624838656}";
     CU_ASSERT(refuses("neither tokenizer.json nor vocab.json"));
     scratch_write("tokenizer.model", "x", 1);
-    CU_ASSERT(refuses("SentencePiece"));
+    CU_ASSERT(refuses("tokenizer.model: field 15 does not end"));
     scratch_write("vocab.json", vocab, strlen(vocab));
     CU_ASSERT(refuses("tokenizer.model"));
     scratch_write("merges.txt", "#version: 0.2\na b\nb\n", 20);
@@ -230,7 +328,7 @@ static void refused_folders(void)
     CU_ASSERT_STRING_EQUAL(sh_tokenizer_piece(t, 4), "p");
     sh_tokenizer_free(t);
     scratch_write("tokenizer_config.json", "{\"add_eos_token\":true}", 22);
-    CU_ASSERT(refuses("add_eos_token"));
+    CU_ASSERT(refuses("eos_token: found nothing"));
     scratch_clear();
 }
 
@@ -278,6 +376,9 @@ int main(void)
         {"tokenizer.json: each fault has its sentence", refused_tokenizer_json},
         {"regular expressions: each fault has its sentence", refused_patterns},
         {"a regular expression that explodes is stopped", catastrophic_regex},
+        {"files that want too much", too_much},
+        {"a token that is too long", long_token},
+        {"steps that multiply a text are stopped", growing},
         {"vocabulary with holes, characters without a token", holes_and_missing_characters},
         {"folders: each fault has its sentence", refused_folders},
         {"damaged files", damaged_files},

@@ -32,6 +32,11 @@ def added(text, **flags):
     return {"added_tokens": [token, dict(token, id=601, content=text, **flags)]}
 
 
+def template(single):
+    special = {name: {"id": name, "ids": [i], "tokens": [name]} for name, i in (("a", 64), ("b", 65))}
+    return {"type": "TemplateProcessing", "single": single, "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}], "special_tokens": special}
+
+
 def metaspace(scheme, cut):
     step = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": cut}
     return {"normalizer": None, "pre_tokenizer": step, "decoder": step}
@@ -67,6 +72,27 @@ def variants():
     yield "unknown, not fused", "llama2_sp", {"model": {"byte_fallback": False, "fuse_unk": False}}
     yield "unknown, fused", "llama2_sp", {"model": {"byte_fallback": False, "fuse_unk": True}}
     yield "no decoder", "llama2_sp", {"decoder": None}
+    yield "whitespace", "gpt2_bpe", sequence({"type": "Whitespace"})
+    yield "whitespace split", "gpt2_bpe", sequence({"type": "WhitespaceSplit"})
+    for behavior in ("Isolated", "Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext"):
+        yield f"punctuation {behavior}", "gpt2_bpe", sequence({"type": "Punctuation", "behavior": behavior})
+    yield "falcon", "gpt2_bpe", sequence({"type": "Punctuation", "behavior": "Contiguous"}, {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}, split("[0-9][0-9][0-9]"))
+    yield "lowercase", "gpt2_bpe", {"normalizer": {"type": "Lowercase"}}
+    for left in (True, False):
+        yield f"strip left {left}", "gpt2_bpe", {"normalizer": {"type": "Strip", "strip_left": left, "strip_right": True}}
+    yield "strip right False", "gpt2_bpe", {"normalizer": {"type": "Strip", "strip_left": True, "strip_right": False}}
+    yield "replace then lowercase", "gpt2_bpe", {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Lowercase"}, {"type": "Replace", "pattern": {"String": "the"}, "content": "re "}]}}
+    yield "roberta", "gpt2_bpe", {"post_processor": {"type": "RobertaProcessing", "sep": ["b", 65], "cls": ["a", 64], "trim_offsets": True, "add_prefix_space": False}}
+    yield "bert", "gpt2_bpe", {"post_processor": {"type": "BertProcessing", "sep": ["b", 65], "cls": ["a", 64]}}
+    yield "template behind", "gpt2_bpe", {"post_processor": template([{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "a", "type_id": 0}}])}
+    yield "template around", "gpt2_bpe", {"post_processor": template([{"SpecialToken": {"id": "b", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "a", "type_id": 0}}])}
+    yield "unigram without bytes", "unigram_sp", {"model": {"byte_fallback": False}}
+    yield "unigram, no pre-tokenizer", "unigram_sp", {"pre_tokenizer": None}
+    yield "unigram, T5's pre-tokenizer", "unigram_sp", {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}]}}
+    with open(os.path.join(HERE, "llama2_sp/tokenizer.json"), encoding="utf-8") as f:
+        merges = json.load(f)["model"]["merges"]
+    random.Random(7).shuffle(merges)  # then what a merge makes may merge before what is on its way
+    yield "merges in another order, long texts", "llama2_sp", {"model": {"merges": merges}}
 
 
 def patched(base, patch):
@@ -97,10 +123,14 @@ def main():
         tokenizer = patched(base, patch)
         cases = []
         for text in texts(rng):
+            if "long texts" in name:
+                text = "".join(texts(rng)) + text
             ids = tokenizer.encode(text, add_special_tokens=False).ids
             cases.append({"text": text, "ids": ids})
             if "ids only" not in name:  # releases differ in how they write such a token
                 cases[-1]["decoded"] = tokenizer.decode(ids, skip_special_tokens=False)
+            if "post_processor" in patch:
+                cases[-1]["special"] = tokenizer.encode(text).ids
         out.append({"name": name, "base": base, "patch": patch, "cases": cases})
     sys.stdout.write("[\n" + ",\n".join(json.dumps(v, separators=(",", ":")) for v in out) + "\n]\n")
 

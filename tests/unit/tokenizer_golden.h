@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reference cases of tokenizers: {"ids": […], "decoded": the text, where it is another one}. */
+#ifndef TESTS_UNIT_TOKENIZER_GOLDEN_H
+#define TESTS_UNIT_TOKENIZER_GOLDEN_H
+
+#include <jansson.h>
+
+#include "src/model/tokenizer.h"
+
+char *tokenizer_golden(const char *name);       /* the path under golden/tokenizers, malloc'ed */
+
+/* Encodes and decodes one text; what differs from the reference is said in a comment. */
+int tokenizer_agrees(const struct sh_tokenizer *t, const char *text, size_t n, const json_t *one);
+int tokenizer_same_text(const char *got, size_t n, const json_t *wanted);
+
+#endif
