@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A single answer in full (capacity_show.h). */
+#include "src/cli/capacity_show.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void size(struct sh_out *o, const char *term, double bytes, const char *how)
+{
+    sh_out_item(o);
+    sh_out_text(o, "term", "term", term);
+    sh_out_real(o, "bytes", "bytes", bytes, 0);
+    sh_out_real(o, "gib", "GiB", bytes / 0x1p30, 3);
+    sh_out_real(o, "gb", "GB", bytes / 1e9, 3);
+    sh_out_text(o, "how", "how", how);
+}
+
+static void board_terms(struct sh_out *o, const struct sh_capacity_answer *a)
+{
+    const struct sh_board *b = a->board;
+    char how[96];
+    if (b->gb > 0)
+        size(o, "board as sold", b->gb * 1e9, b->dies > 1 ? "the seller's GB; two devices or more"
+             : "the seller's GB, as 10^9");
+    if (b->mib > 0)
+        size(o, "as the driver reports it", b->mib * 0x1p20, "total of nvidia-smi and its like");
+    if (b->visible > 0)
+        size(o, "as a program sees it", b->visible * 0x1p30, "total that CUDA reports");
+    snprintf(how, sizeof how, "floor(%.0f * %g)", (double)a->ask->memory, a->ask->util);
+    size(o, "limit", (double)a->c.limit, how);
+}
+
+static void weight_terms(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_stage *g)
+{
+    const struct sh_capacity_ask *k = a->ask;
+    char name[64], how[160];
+    for (int i = 0; i < SH_N_PART; i++) {
+        int experts = i == SH_PART_EXPERTS && k->ep > 1;
+        double here = experts ? ceil((double)k->shape->f.experts / k->ep) / k->shape->f.experts : 1;
+        if (!g->parts.parameters[i])
+            continue;
+        snprintf(name, sizeof name, "  %s", sh_kv_part_names[i]);
+        snprintf(how, sizeof how, "%llu parameters%s%s", (unsigned long long)g->parts.parameters[i],
+                 k->tp > 1 ? " / tp" : "", experts ? ", the most that a rank of ep has" : "");
+        size(o, name, (double)g->parts.bytes[i] * here / k->tp, how);
+    }
+    if (g->draft_weights)
+        size(o, "  draft model", (double)g->draft_weights, k->draft->f.name);
+    size(o, "weights", (double)g->weights, k->tp > 1 ? "ceil(sum / tp)" : "sum");
+    size(o, "overhead", (double)k->overhead, "--overhead");
+    size(o, "room for the cache", (double)a->c.room, "limit - weights - overhead");
+}
+
+static void cache_terms(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
+{
+    char how[160];
+    const struct sh_kv_bytes *kv = &a->c.stage[a->c.fullest].kv;
+    snprintf(how, sizeof how, "layers with a cache * KV heads here * (key + value), %.60s", a->kv);
+    size(o, "cache of a token", (double)kv->token, how);
+    snprintf(how, sizeof how, "%llu tokens, pages of %llu%s", (unsigned long long)r->length,
+             (unsigned long long)r->page,
+             a->budget ? ", within the budget and --headroom" : "");
+    size(o, "cache of a sequence", (double)kv->sequence, how);
+    size(o, "  fixed", (double)r->fixed, "windows, states, what the budget bounds");
+    size(o, "  one further token", (double)r->further, "what each token more adds at this length");
+    if (kv->states)
+        size(o, "  states", (double)kv->states, "of layers without a cache");
+    if (kv->prefix)
+        size(o, "shared prefix", (double)kv->prefix, "once, whole pages of it");
+    snprintf(how, sizeof how, "%llu sequences in all, with the prefix", (unsigned long long)r->batch);
+    double each = ceil((double)r->batch / a->ask->ep);
+    size(o, "cache in use", each * (double)kv->sequence + (each > 0 ? (double)kv->prefix : 0), how);
+    if (r->fits)
+        size(o, "left over", (double)r->room - each * (double)kv->sequence - (double)kv->prefix,
+             "room - cache in use");
+    else
+        size(o, "short of it", (double)r->shortfall, r->unfit);
+}
+
+static void budget_terms(struct sh_out *o, const struct sh_capacity_row *r)
+{
+    size(o, "if every layer got the most", (double)r->uniform,
+         "a sequence in a runtime with one size for all layers");
+    size(o, "if pages are not compacted", (double)r->scattered, "expected, where evicted tokens lie scattered");
+}
+
+static void terms(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
+{
+    const struct sh_capacity_stage *g = &a->c.stage[a->c.fullest];
+    char label[160];
+    snprintf(label, sizeof label, "memory of one GPU, layers %d to %d (stage %d of %d, the fullest)", g->first,
+             g->last - 1,
+             a->c.fullest + 1, a->c.n_stage);
+    sh_out_list(o, "terms", label);
+    board_terms(o, a);
+    weight_terms(o, a, g);
+    cache_terms(o, a, r);
+    if (a->budget)
+        budget_terms(o, r);
+    sh_out_end(o);
+}
+
+static void server(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r, int is_text)
+{
+    struct sh_server_term t[SH_SERVER_TERMS];
+    char label[200];
+    int n = sh_server_terms(a->ask, &a->server, a->c.fullest, t);
+    snprintf(label, sizeof label,
+             "what a server takes besides, guessed: it would leave %.2f to %.2f GiB, %llu to %llu sequences",
+             r->room_low / 0x1p30, r->room_high / 0x1p30, (unsigned long long)r->batch_low,
+             (unsigned long long)r->batch_high);
+    sh_out_list(o, "server", label);
+    for (int i = 0; i < n; i++) {
+        sh_out_item(o);
+        sh_out_text(o, "term", "term", t[i].name);
+        sh_out_real(o, "low_bytes", is_text ? "from GiB" : "low", is_text ? t[i].low / 0x1p30 : t[i].low,
+                    is_text ? 2 : 0);
+        sh_out_real(o, "high_bytes", is_text ? "to GiB" : "high", is_text ? t[i].high / 0x1p30 : t[i].high,
+                    is_text ? 2 : 0);
+        sh_out_text(o, "source", "source", t[i].source);
+    }
+    sh_out_end(o);
+}
+
+static void stages(struct sh_out *o, const struct sh_capacity_answer *a)
+{
+    sh_out_list(o, "stages", "stages of the pipeline, bytes of one GPU");
+    for (int i = 0; i < a->c.n_stage; i++) {
+        const struct sh_capacity_stage *g = &a->c.stage[i];
+        sh_out_item(o);
+        sh_out_int(o, "stage", "stage", i);
+        sh_out_int(o, "first_layer", "first layer", g->first);
+        sh_out_int(o, "last_layer", "last layer", g->last - 1);
+        sh_out_int(o, "weights_bytes_per_gpu", "weights", (long long)g->weights);
+        sh_out_int(o, "kv_bytes_per_token_per_gpu", "KV a token", (long long)g->kv.token);
+        sh_out_int(o, "kv_bytes_per_sequence_per_gpu", "KV a sequence",
+                   g->kv.sequence > INT64_MAX ? INT64_MAX : (long long)g->kv.sequence);
+    }
+    sh_out_end(o);
+}
+
+/* The largest batch at each length: powers of two up to the model's own length, and the one asked for. */
+static void frontier(struct sh_out *o, const struct sh_capacity_answer *a)
+{
+    struct sh_capacity_ask k = *a->ask;
+    struct sh_capacity c;
+    struct sh_err ignored;
+    uint64_t most = k.shape->f.max_pos > 0 ? (uint64_t)k.shape->f.max_pos : 1 << 20;
+    most = most > a->ask->length ? most : a->ask->length;
+    k.batch = 0;
+    sh_out_list(o, "frontier", "largest batch at each length");
+    for (uint64_t n = 512; n <= most && n <= SH_KV_MOST_TOKENS; n *= 2) {
+        k.length = n;
+        if (sh_capacity(&k, &c, &ignored))
+            break;
+        sh_out_item(o);
+        sh_out_int(o, "length", "length", (long long)n);
+        sh_out_int(o, "max_batch", "max. batch", (long long)c.max_batch);
+        sh_out_real(o, "decode_tokens_per_s", "decode tokens/s", c.decode_rate, 1);
+        sh_out_real(o, "time_per_token_s", "s a token", c.decode_s, 5);
+        sh_out_real(o, "time_to_first_token_s", "s to the first", c.prefill_s, 4);
+        sh_out_text(o, "bound", "bound", c.unfit ? "memory" : sh_bound_names[c.step.bound]);
+    }
+    sh_out_end(o);
+}
+
+void sh_capacity_show_lists(struct sh_out *o, const struct sh_capacity_answer *a, int is_text)
+{
+    struct sh_capacity_row r;
+    sh_capacity_row(a, &r);
+    terms(o, a, &r);
+    server(o, a, &r, is_text);
+    if (a->c.n_stage > 1)
+        stages(o, a);
+    frontier(o, a);
+}
+
+static void speeds(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
+{
+    char line[200];
+    if (!r->fits)
+        return;
+    snprintf(line, sizeof line, "%.1f tokens/s for %llu sequences, %.2f ms a token, bound by %s", r->decode_rate,
+             (unsigned long long)r->batch, r->decode_s * 1e3, r->bound);
+    sh_out_text(o, "decode", "decoding, at most", line);
+    snprintf(line, sizeof line, "%.1f GB of weights + %.1f GB of cache / %.0f GB/s; %.2f TFLOP / %.0f TFLOP/s",
+             a->c.step.weight_bytes / 1e9, (a->c.step.bytes - a->c.step.weight_bytes) / 1e9, a->ask->bandwidth / 1e9,
+             a->c.step.flops / 1e12, a->ask->peak / 1e12);
+    sh_out_text(o, "step", "  a step, each GPU", line);
+    snprintf(line, sizeof line, "%.1f tokens/s, %.3f s to the first token, bound by %s", r->prefill_rate,
+             r->prefill_s,
+             r->prefill_bound);
+    sh_out_text(o, "prefill", "one prompt, at most", line);
+    if (r->priced) {
+        snprintf(line, sizeof line, "%.4f USD at %g USD an hour and GPU", r->usd, a->price);
+        sh_out_text(o, "cost", "a million tokens", line);
+    }
+}
+
+void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
+{
+    char line[240];
+    snprintf(line, sizeof line, "%s, %llu parameters, weights as %s", r->model, (unsigned long long)r->parameters,
+             r->weights);
+    sh_out_text(o, "model", "model", line);
+    snprintf(line, sizeof line, "%d x %s (tp %d, pp %d, ep %d), %g of the memory", r->tp * r->pp * r->ep, r->gpu,
+             r->tp, r->pp,
+             r->ep, r->util);
+    sh_out_text(o, "gpus", "GPUs", line);
+    snprintf(line, sizeof line, "%s, %s", r->kv, r->budget ? r->budget : "whole: nothing is evicted");
+    sh_out_text(o, "cache", "cache", line);
+    snprintf(line, sizeof line, "%llu of %llu tokens", (unsigned long long)r->max_batch,
+             (unsigned long long)r->length);
+    sh_out_text(o, "max_batch", "largest batch", line);
+    if (r->max_length == SH_KV_MOST_TOKENS)
+        snprintf(line, sizeof line, "any: what is kept does not grow with it");
+    else
+        snprintf(line, sizeof line, "%llu tokens for %llu sequence%s", (unsigned long long)r->max_length,
+                 (unsigned long long)(a->ask->batch ? a->ask->batch : 1), a->ask->batch > 1 ? "s" : "");
+    sh_out_text(o, "max_length", "largest length", line);
+    if (a->ask->batch && r->max_budget < r->length) {
+        snprintf(line, sizeof line, "%llu of %llu tokens (%.1f %%) for %llu sequences",
+                 (unsigned long long)r->max_budget, (unsigned long long)r->length,
+                 100 * (double)r->max_budget / (double)r->length,
+                 (unsigned long long)a->ask->batch);
+        sh_out_text(o, "max_budget", "largest budget", line);
+    }
+    if (!r->fits) {
+        snprintf(line, sizeof line, "%s: %llu bytes short (%.3f GiB, %.3f GB)", r->unfit,
+                 (unsigned long long)r->shortfall,
+                 (double)r->shortfall / 0x1p30, (double)r->shortfall / 1e9);
+        sh_out_text(o, "unfit", "does not fit", line);
+    }
+    if (r->budget) {
+        snprintf(line, sizeof line, "%llu others while one prompt is still whole",
+                 (unsigned long long)r->beside_prompt);
+        sh_out_text(o, "beside", "beside a prompt", line);
+        sh_out_text(o, "evidence", "evidence", "none: what this budget costs in quality is not measured");
+    }
+    speeds(o, a, r);
+    sh_capacity_show_lists(o, a, 1);
+    sh_capacity_show_notes(o, a, r);
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Parameter counts and layer kinds of small models of many types, by transformers:
+tests/oracle/capacity_configs.py > tests/golden/capacity_configs.json
+
+Each model is built without storage from a config of classic keys; the config as transformers writes it today is
+kept beside it and must be read to the same answer. Made with transformers 5.23.0 and torch 2.15.0."""
+import json
+import sys
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+BASE = dict(num_hidden_layers=4, hidden_size=96, num_attention_heads=6, intermediate_size=160, vocab_size=131,
+            max_position_embeddings=256)
+GQA = dict(BASE, num_key_value_heads=2)
+MOE = dict(GQA, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)
+CONFIGS = [
+    ("opt", dict(num_hidden_layers=3, hidden_size=48, num_attention_heads=4, ffn_dim=100, vocab_size=131,
+                 max_position_embeddings=64, word_embed_proj_dim=48)),
+    ("opt", dict(num_hidden_layers=3, hidden_size=48, num_attention_heads=4, ffn_dim=100, vocab_size=131,
+                 max_position_embeddings=64, word_embed_proj_dim=32, do_layer_norm_before=False)),
+    ("gpt2", dict(n_layer=3, n_embd=48, n_head=4, n_positions=64, vocab_size=131)),
+    ("gpt2", dict(n_layer=3, n_embd=48, n_head=4, n_positions=64, vocab_size=131, n_inner=100)),
+    ("gpt_neo", dict(num_layers=4, hidden_size=48, num_heads=4, max_position_embeddings=64, vocab_size=131, window_size=16,
+                     attention_types=[[["global", "local"], 2]])),
+    ("gptj", dict(n_layer=3, n_embd=48, n_head=4, n_positions=64, vocab_size=131, rotary_dim=8)),
+    ("gpt_neox", dict(BASE)),
+    ("bloom", dict(n_layer=3, hidden_size=48, n_head=4, vocab_size=131)),
+    ("llama", dict(GQA)), ("llama", dict(GQA, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, head_dim=24)),
+    ("mistral", dict(GQA, sliding_window=32)), ("mistral", dict(GQA, sliding_window=None, head_dim=32)),
+    ("mixtral", dict(GQA, num_local_experts=4, num_experts_per_tok=2, sliding_window=None)),
+    ("qwen2", dict(GQA, tie_word_embeddings=True)),
+    ("qwen2", dict(GQA, use_sliding_window=True, sliding_window=32, max_window_layers=2)),
+    ("qwen3", dict(GQA, head_dim=24)),
+    ("qwen2_moe", dict(MOE, shared_expert_intermediate_size=48)), ("qwen3_moe", dict(MOE, head_dim=24)),
+    ("qwen3_moe", dict(MOE, head_dim=16, decoder_sparse_step=2)),
+    ("qwen3_next", dict(MOE, head_dim=32, shared_expert_intermediate_size=48, linear_num_key_heads=2, linear_num_value_heads=4,
+                        linear_key_head_dim=16, linear_value_head_dim=16, linear_conv_kernel_dim=4)),
+    ("gemma", dict(GQA, head_dim=24)),
+    ("gemma2", dict(GQA, head_dim=24, sliding_window=32)), ("gemma3_text", dict(GQA, num_hidden_layers=7, head_dim=24, sliding_window=32)),
+    ("gemma4_text", dict(MOE, num_experts_per_tok=None, top_k_experts=2, num_hidden_layers=6, num_attention_heads=4, head_dim=24,
+                         global_head_dim=48, num_global_key_value_heads=1, attention_k_eq_v=True, enable_moe_block=True,
+                         hidden_size_per_layer_input=0, num_kv_shared_layers=0, sliding_window=32)),
+    ("gemma4_text", dict(GQA, num_hidden_layers=6, num_attention_heads=4, head_dim=24, global_head_dim=48,
+                         hidden_size_per_layer_input=0, num_kv_shared_layers=0, sliding_window=32)),
+    ("phi3", dict(GQA, sliding_window=32, pad_token_id=0)),
+    ("falcon", dict(num_hidden_layers=3, hidden_size=96, num_attention_heads=6, vocab_size=131, multi_query=True,
+                    new_decoder_architecture=False, parallel_attn=True, bias=False, alibi=False)),
+    ("falcon", dict(num_hidden_layers=3, hidden_size=96, num_attention_heads=6, num_kv_heads=2, vocab_size=131,
+                    new_decoder_architecture=True, bias=False, alibi=False)),
+    ("falcon", dict(num_hidden_layers=3, hidden_size=96, num_attention_heads=6, vocab_size=131, multi_query=False,
+                    new_decoder_architecture=False, parallel_attn=False, bias=True, alibi=False)),
+    ("mpt", dict(n_layers=3, d_model=48, n_heads=4, max_seq_len=64, vocab_size=131, no_bias=True, attn_config={"alibi": True})),
+    ("deepseek_v2", dict(BASE, num_key_value_heads=6, kv_lora_rank=32, q_lora_rank=None, qk_rope_head_dim=8,
+                         qk_nope_head_dim=16, v_head_dim=16, n_routed_experts=4, num_experts_per_tok=2,
+                         moe_intermediate_size=24, n_shared_experts=2, first_k_dense_replace=1, n_group=1, topk_group=1)),
+    ("deepseek_v3", dict(BASE, num_key_value_heads=6, kv_lora_rank=32, q_lora_rank=40, qk_rope_head_dim=8,
+                         qk_nope_head_dim=16, v_head_dim=16, n_routed_experts=4, num_experts_per_tok=2,
+                         moe_intermediate_size=24, n_shared_experts=1, first_k_dense_replace=2, n_group=1, topk_group=1)),
+    ("gpt_oss", dict(GQA, head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=32)),
+    ("nemotron_h", dict(BASE, num_hidden_layers=6, num_key_value_heads=2, head_dim=16, hybrid_override_pattern="M-M*M-",
+                        mamba_num_heads=8, mamba_head_dim=16, ssm_state_size=16, n_groups=2, conv_kernel=4)),
+    ("jamba", dict(GQA, num_hidden_layers=8, num_experts=4, num_experts_per_tok=2, attn_layer_period=4, attn_layer_offset=2,
+                   expert_layer_period=2, expert_layer_offset=1, mamba_d_state=8, mamba_d_conv=4, mamba_expand=2,
+                   mamba_dt_rank=6, use_mamba_kernels=False)),
+    ("llama4_text", dict(GQA, num_hidden_layers=8, head_dim=16, intermediate_size_mlp=200, num_local_experts=4,
+                         num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=32)),
+]
+
+
+def count(kind, keys):
+    config = AutoConfig.for_model(kind, **keys)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    text = getattr(config, "layer_types", None)
+    buffers = ("e_score_correction_bias",)
+    seen, total = set(), 0
+    for name, p in model.named_parameters():
+        if id(p) not in seen and not name.endswith(buffers):
+            seen.add(id(p))
+            total += p.numel()
+    if getattr(config, "tie_word_embeddings", True) and model.get_output_embeddings() is not None:
+        head, embed = model.get_output_embeddings().weight, model.get_input_embeddings().weight
+        if head is not embed:           # ties are made when weights are loaded
+            total -= head.numel()
+    today = json.loads(config.to_json_string(use_diff=False))
+    return total, text, today
+
+
+out = []
+for kind, keys in CONFIGS:
+    try:
+        parameters, layer_types, today = count(kind, dict(keys))
+    except Exception as error:
+        print(f"{kind}: {type(error).__name__}: {error}", file=sys.stderr)
+        continue
+    out.append({"config": dict(keys, model_type=kind), "today": dict(today, model_type=kind), "parameters": parameters,
+                "layer_types": layer_types})
+print("[\n" + ",\n".join(json.dumps(o, default=str) for o in out) + "\n]")

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.json of many model types: parameters and kinds of layers as transformers has them, from classic files
+ * and from those that it writes today (tests/golden/capacity_configs.json, tests/oracle/capacity_configs.py);
+ * and files whose keys change the memory in ways that are not known. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/kv_weights.h"
+#include "src/cli/capacity_config.h"
+#include "tests/tap.h"
+#include "tests/unit/scratch.h"
+
+static struct sh_err e;
+
+static int read_config(const json_t *config, struct sh_kv_facts *f)
+{
+    char *text = json_dumps(config, 0);
+    const char *path = scratch_write("config.json", text, strlen(text));
+    int bad = sh_capacity_config(path, f, &e);
+    free(text);
+    scratch_clear();
+    return bad;
+}
+
+static int same_kinds(const json_t *types, const struct sh_kv_shape *s)
+{
+    static const struct { const char *word; int mix; } kinds[] = {
+        {"full_attention", SH_MIX_FULL}, {"sliding_attention", SH_MIX_WINDOW}, {"chunked_attention", SH_MIX_CHUNK},
+        {"linear_attention", SH_MIX_STATE}, {"mlp", SH_MIX_NONE}};
+    const json_t *word;
+    size_t i, same = 0;
+    json_array_foreach(types, i, word)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+            same += !strcmp(json_string_value(word), kinds[k].word) && s->layer[i].mix == kinds[k].mix;
+    return !json_is_array(types) || same == json_array_size(types);
+}
+
+static void check(const json_t *entry, const char *which)
+{
+    struct sh_kv_facts f;
+    struct sh_kv_shape s = {.layer = NULL};
+    struct sh_weight_types t;
+    const json_t *config = json_object_get(entry, which);
+    long long expected = json_integer_value(json_object_get(entry, "parameters")), found = 0;
+    int kinds = 0, bad = read_config(config, &f) || sh_kv_shape_build(&f, &s, &e) ||
+                         sh_weight_types_published(&f, &t, &e);
+    if (!bad) {
+        struct sh_kv_parts p = sh_kv_weights_all(&s, &t);
+        found = (long long)sh_kv_parts_sum(p.parameters);
+        kinds = same_kinds(json_object_get(entry, "layer_types"), &s);
+    }
+    if (bad || found != expected || !kinds)
+        printf("# %s, %s: expected %lld parameters, found %lld; %s\n",
+               json_string_value(json_object_get(config, "model_type")),
+               which, expected, found, bad ? e.text : kinds ? "layers agree" : "layers differ");
+    CU_ASSERT(!bad && found == expected && kinds);
+    sh_kv_shape_clear(&s);
+}
+
+static void against_transformers(void)
+{
+    const char *path = tap_golden("capacity_configs.json");
+    json_t *root = path ? json_load_file(path, 0, NULL) : NULL;
+    const json_t *entry;
+    size_t i;
+    CU_ASSERT_FATAL(json_array_size(root) >= 30);
+    json_array_foreach(root, i, entry) {
+        check(entry, "config");
+        check(entry, "today");
+    }
+    printf("# %zu models, each from two files\n", json_array_size(root));
+    json_decref(root);
+}
+
+static void refused(void)
+{
+    static const struct { const char *more, *says; } cases[] = {
+        {"\"model_type\": \"mamba9\"", "'model_type': found \"mamba9\", expected one of opt"},
+        {"\"model_type\": null", "'model_type' is missing"},
+        {"\"num_hidden_layers\": null", "'num_hidden_layers' is missing"},
+        {"\"num_hidden_layers\": -3", "'num_hidden_layers': found -3"},
+        {"\"num_hidden_layers\": 1e30", "'num_hidden_layers'"},
+        {"\"hidden_size\": \"wide\"", "'hidden_size': found \"wide\""},
+        {"\"vocab_size\": null", "'vocab_size' is missing"},
+        {"\"kv_lora_rank\": 512", "'kv_lora_rank'"}, {"\"sliding_window\": 4096", "'sliding_window'"},
+        {"\"attention_k_eq_v\": true", "'attention_k_eq_v'"},
+        {"\"num_kv_shared_layers\": 10", "'num_kv_shared_layers'"},
+        {"\"layer_types\": [\"full_attention\", \"odd\"]", "'layer_types'"},
+        {"\"is_encoder_decoder\": true", "'is_encoder_decoder'"},
+        {"\"linear_attn_config\": {\"a\": 1}", "'linear_attn_config'"},
+        {"\"quantization_config\": {\"quant_method\": \"odd\"}", "'quantization_config.quant_method'"}};
+    static const char *const neutral = "\"sliding_window\": null, \"is_encoder_decoder\": false, "
+                                       "\"num_kv_shared_layers\": 0, "
+                                       "\"no_rope_layers\": []";
+    struct sh_kv_facts f;
+    for (size_t i = 0; i <= sizeof cases / sizeof *cases; i++) {
+        int last = i == sizeof cases / sizeof *cases;
+        char text[800];
+        snprintf(text, sizeof text, "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 8, "
+                 "\"num_attention_heads\": 2, \"intermediate_size\": 8, \"vocab_size\": 9}");
+        json_t *config = json_loads(text, 0, NULL);
+        snprintf(text, sizeof text, "{%s}", last ? neutral : cases[i].more);
+        json_t *more = json_loads(text, 0, NULL);
+        CU_ASSERT_FATAL(config && more && !json_object_update(config, more));
+        int bad = read_config(config, &f);
+        int good = last ? !bad : bad && e.status == SH_FAILED && strstr(e.text, cases[i].says);
+        if (!good)
+            printf("# %s: %s\n", text, bad ? e.text : "taken");
+        CU_ASSERT(good);
+        json_decref(config);
+        json_decref(more);
+    }
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        {"parameters and layers as transformers has them", against_transformers},
+        {"keys of unknown effect are refused by name", refused},
+        {NULL, NULL}};
+    return tap_run("capacity config", tests);
+}
