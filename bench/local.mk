@@ -1,3 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks are run by hand; see bench/README.md.
 EXTRA_DIST += %D%/README.md %D%/trace_speed.py %D%/memory.sh %D%/results
+
+# `make bench-tokenizer` builds the driver of tokenizer_speed.py; plain make does not.
+EXTRA_PROGRAMS += %D%/tokenizer_encode
+%C%_tokenizer_encode_SOURCES = %D%/tokenizer_encode.c
+%C%_tokenizer_encode_LDADD   = libtokenizer.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
+bench-tokenizer: %D%/tokenizer_encode
+.PHONY: bench-tokenizer
+CLEANFILES += %D%/tokenizer_encode
+EXTRA_DIST += %D%/tokenizer_speed.py
+
+# `make bench-replay`: the driver of replay_speed.py.
+EXTRA_PROGRAMS += %D%/replay_speed
+%C%_replay_speed_SOURCES = %D%/replay_speed.c
+%C%_replay_speed_LDADD   = libreplay.a libtraces.a libbase.a $(ZSTD_LIBS) -lpthread -lm
+bench-replay: %D%/replay_speed
+.PHONY: bench-replay
+CLEANFILES += %D%/replay_speed
+EXTRA_DIST += %D%/replay_speed.py

@@ -22,15 +22,16 @@ struct sh_kept {
     size_t state_bytes;
 };
 
-static int is_full(const struct sh_policy_spec *p)
+static int keeps_all(const struct sh_kept_setup *s)
 {
-    return !strcmp(p->policy->name, "full");
+    const struct sh_policy *p = s->spec->policy;
+    return p->keeps_all && p->keeps_all(s->spec->knob, s->layer);
 }
 
 /* A cache of more than the window holds dead tokens; one of more than the text holds nothing more. */
 static int room_for(const struct sh_kept_setup *s)
 {
-    int room = is_full(s->spec) ? s->n_token : s->budget;
+    int room = keeps_all(s) ? s->n_token : s->budget;
     if (s->window > 0 && room > s->window)
         room = s->window;
     return room > s->n_token && s->n_token > 0 ? s->n_token : room;

@@ -4,7 +4,7 @@
  * same code. For each token, in order (policy.h says what happens when):
  *
  *     n = sh_kept_make_room(k, t, future, dropped);   slots that are free from now on
- *     slot = sh_kept_admit(k, t);                     where token t's key and value go
+ *     slot = sh_kept_admit(k, t);                     where token t's key and value go, before observe
  *     … the query of t attends over the live slots …
  *     sh_kept_observe(k, &step);
  *
@@ -17,7 +17,7 @@
 
 struct sh_kept_setup {
     const struct sh_policy_spec *spec;
-    int budget;                         /* tokens; of the policy "full" not looked at             */
+    int budget;                         /* tokens; not looked at where the policy keeps all       */
     int prefill, window;                /* window: of a windowed layer; 0: none                   */
     int n_token;                        /* that will come, at most                                */
     int layer, head, n_layer;

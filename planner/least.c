@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See least.h. One victim is the common case: two vectorised passes. For more, the candidates' keys
- * (worth, then position) are partitioned around the want-th (Hoare's selection). */
+/* See least.h. One victim is the common case: vectorised passes for its rank, its position, its slot.
+ * For more, the candidates' keys (worth, then position) are partitioned around the want-th (Hoare's
+ * selection). */
 #include "planner/least.h"
 
 #include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "src/base/clones.h"
 #include "src/base/mem.h"
-#include "src/base/num.h"
 
-/* Floats as integers of the same order; NaN first. */
-SH_INLINE int32_t order(float x)
-{
-    int32_t bits = (int32_t)sh_bits(x + 0.0f);          /* -0 becomes 0 */
-    bits ^= (bits >> 31) & INT32_MAX;
-    return x == x ? bits : INT32_MIN;
-}
-
-/* Of a slot that may be chosen: its order, not the largest integer; else that. */
+/* Of a slot that may be chosen: its order, not the largest integer; else that. Without branches, so that
+ * the loops over it become vector code. */
 SH_INLINE int32_t rank(const struct sh_least *l, int i)
 {
-    int32_t key = order(l->worth[i]);
-    int pos = l->pos[i], allowed = (pos >= l->from) & (pos < l->to) & (pos >= 0);
-    return allowed ? (key < INT32_MAX ? key : INT32_MAX - 1) : INT32_MAX;
+    int32_t key = sh_worth_order(l->worth[i]);
+    int pos = l->pos[i], allowed = -((pos >= l->from) & (pos < l->to) & (pos >= 0));
+    key -= key == INT32_MAX;
+    return (key & allowed) | (INT32_MAX & ~allowed);
+}
+
+/* A token has one slot. */
+SH_INLINE int slot_of(const int *pos, int token, int n)
+{
+    int slot = -1;
+    for (int i = 0; i < n; i++)
+        slot = pos[i] == token ? i : slot;
+    return slot;
 }
 
 SH_CLONES static int one(const struct sh_least *least)
@@ -37,24 +39,23 @@ SH_CLONES static int one(const struct sh_least *least)
     }
     if (best == INT32_MAX)
         return -1;
-    int oldest = INT_MAX, slot = -1;
-    for (int i = 0; i < l.n; i++)
-        if (rank(&l, i) == best && l.pos[i] < oldest) {
-            oldest = l.pos[i];
-            slot = i;
-        }
-    return slot;
+    int oldest = INT_MAX;
+    for (int i = 0; i < l.n; i++) {
+        int chosen = -(rank(&l, i) == best), pos = (l.pos[i] & chosen) | (INT_MAX & ~chosen);
+        oldest = pos < oldest ? pos : oldest;
+    }
+    return slot_of(l.pos, oldest, l.n);
 }
 
-static int oldest_dead(const struct sh_least *l)
+SH_CLONES static int oldest_dead(const struct sh_least *l)
 {
-    int oldest = INT_MAX, slot = -1;
-    for (int i = 0; i < l->n; i++)
-        if (l->pos[i] >= 0 && l->pos[i] < l->dead && l->pos[i] < oldest) {
-            oldest = l->pos[i];
-            slot = i;
-        }
-    return slot;
+    const int *at = l->pos, n = l->n, dead = l->dead;
+    int oldest = INT_MAX;
+    for (int i = 0; i < n; i++) {
+        int chosen = -((at[i] >= 0) & (at[i] < dead)), pos = (at[i] & chosen) | (INT_MAX & ~chosen);
+        oldest = pos < oldest ? pos : oldest;
+    }
+    return oldest < INT_MAX ? slot_of(at, oldest, n) : -1;
 }
 
 struct entry {

@@ -4,6 +4,17 @@
 #ifndef SH_PLANNER_LEAST_H
 #define SH_PLANNER_LEAST_H
 
+#include "src/base/clones.h"
+#include "src/base/num.h"
+
+/* Worths as integers of the same order; what is no number first. */
+SH_INLINE int32_t sh_worth_order(float x)
+{
+    int32_t bits = (int32_t)sh_bits(x + 0.0f);          /* -0 becomes 0 */
+    bits ^= (bits >> 31) & INT32_MAX;
+    return x == x ? bits : INT32_MIN;
+}
+
 struct sh_least {
     const float *worth;                 /* [n], by slot                                           */
     const int *pos;                     /* [n]; < 0: a free slot, never chosen                    */

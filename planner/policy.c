@@ -17,7 +17,7 @@ const struct sh_policy *const sh_policies[] = {SH_POLICIES(ENTRY) NULL};
 
 static int find_policy(const char *name, size_t length, const struct sh_policy **out, struct sh_err *e)
 {
-    char all[64 * 16] = "";
+    char all[64 * 32] = "";
     for (int i = 0; sh_policies[i]; i++) {
         if (strlen(sh_policies[i]->name) == length && !memcmp(sh_policies[i]->name, name, length)) {
             *out = sh_policies[i];
@@ -44,7 +44,7 @@ static int set_name(const struct sh_knob *k, const char *value, size_t length, d
 static int set_number(const struct sh_knob *k, const char *value, size_t length, double *to)
 {
     char text[64], *end;
-    if (!length || length >= sizeof text)
+    if (!length || length >= sizeof text || strspn(value, "0123456789+-.eE") < length)
         return -1;
     memcpy(text, value, length);
     text[length] = 0;
@@ -69,7 +69,7 @@ static int refuse_value(const struct sh_policy *p, const struct sh_knob *k, cons
                       k->whole ? "whole " : "", k->min, k->max);
 }
 
-static int set_knob(struct sh_policy_spec *s, const char *item, size_t length, struct sh_err *e)
+static int set_knob(struct sh_policy_spec *s, unsigned *is_set, const char *item, size_t length, struct sh_err *e)
 {
     const struct sh_policy *p = s->policy;
     const char *equals = memchr(item, '=', length);
@@ -81,6 +81,9 @@ static int set_knob(struct sh_policy_spec *s, const char *item, size_t length, s
         const struct sh_knob *k = &p->knobs[i];
         const char *value = equals + 1;
         if (strlen(k->name) == name && !memcmp(k->name, item, name)) {
+            if (*is_set >> i & 1)
+                return sh_misused(e, "%s: %s is set twice", p->name, k->name);
+            *is_set |= 1u << i;
             int bad = (k->names ? set_name : set_number)(k, value, length - name - 1, &s->knob[i]);
             return bad ? refuse_value(p, k, value, length - name - 1, e) : 0;
         }
@@ -100,11 +103,12 @@ int sh_policy_parse(const char *text, struct sh_policy_spec *out, struct sh_err 
         return -1;
     for (int i = 0; s.policy->knobs && s.policy->knobs[i].name; i++)
         s.knob[i] = s.policy->knobs[i].start;
-    for (const char *at = text[name] ? text + name + 1 : text + name; *at;) {
-        size_t length = strcspn(at, ",");
-        if (set_knob(&s, at, length, e))
+    unsigned is_set = 0;
+    for (const char *at = text + name; *at;) {          /* at the ':' or ',' before an item */
+        size_t length = strcspn(++at, ",");
+        if (set_knob(&s, &is_set, at, length, e))
             return -1;
-        at += length + (at[length] == ',');
+        at += length;
     }
     *out = s;
     return 0;

@@ -39,7 +39,8 @@ enum sh_needs {                         /* what a policy cannot work without    
     SH_NEEDS_VALUES = 4,
     SH_NEEDS_QUERIES = 8,
     SH_NEEDS_PROMPT = 16,               /* decides once, when the prompt has been read: prefill > 0 */
-    SH_NEEDS_FUTURE = 32                /* a bound, not a policy that could run                   */
+    SH_NEEDS_FUTURE = 32,               /* a bound, not a policy that could run                   */
+    SH_IS_BOUND = 64                    /* no policy at all: replay_bound.h knows what it is      */
 };
 
 struct sh_policy;
@@ -65,7 +66,8 @@ struct sh_cache {                       /* what is kept at the moment           
     int n_slot;                         /* slots [0, n_slot) have been used                       */
     int n;                              /* of them live                                           */
     const int *pos;                     /* [n_slot]: the token in a slot; -1: free                */
-    const float *k, *v;                 /* [.., d_head], row of a slot: sh_cache_row; may be NULL */
+    const float *k, *v;                 /* [.., d_head], row of a slot: sh_cache_row; may be NULL. */
+                                        /* The newest token's are there in observe, not in admit  */
     int d_head, rows_by_slot;           /* 0: rows by position                                    */
 };
 
@@ -76,8 +78,9 @@ static inline const float *sh_cache_row(const struct sh_cache *c, const float *r
 
 struct sh_step {
     int t;                              /* admit, observe: the token; worth: the one that comes   */
+                                        /* (rows seen: those of tokens < t)                       */
     int n_row;                          /* entries that the row's softmax ran over                */
-    const float *row;                   /* observe: [n_slot], by slot                             */
+    const float *row;                   /* observe: [n_slot], by slot; NULL unless scores are needed */
     const float *q;                     /* observe: [n_query, d_head] of the group; may be NULL   */
     int n_query;
     const float *future;                /* worth: [t], by position: attention that is still to    */
@@ -91,6 +94,7 @@ struct sh_policy {
     /* Is a token's worth, from recorded rows, free of what else is kept? Then one pass over the full
      * cache gives every budget (replay_stack.h). NULL: never. */
     int (*is_stack)(const double *knob);
+    int (*keeps_all)(const double *knob, int layer);            /* whatever the budget; NULL: no   */
     size_t (*state_bytes)(const struct sh_policy_head *h);      /* NULL: none. Comes zeroed       */
     /* Bytes per head that a cache running this policy keeps for it; NULL: state_bytes. */
     size_t (*resident_bytes)(const struct sh_policy_head *h);

@@ -53,6 +53,12 @@ SH_CLONES static void count(float *seen, int n)
         seen[i] += 1;
 }
 
+SH_CLONES static void divide(float *restrict mean, const float *restrict sum, const float *restrict seen, int n)
+{
+    for (int i = 0; i < n; i++)
+        mean[i] = sum[i] / seen[i];
+}
+
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
@@ -67,8 +73,7 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
     (void)t;
     if (s->score != MEAN)
         return s->at;
-    for (int i = 0; i < c->n_slot; i++)
-        scratch[i] = s->at[i] / s->at[s->capacity + i];
+    divide(scratch, s->at, s->at + s->capacity, c->n_slot);
     return scratch;
 }
 

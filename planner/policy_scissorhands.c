@@ -13,8 +13,7 @@
  * and never off by more than window / 4: of the previous epoch's p low rows between p - e and p lie in
  * its last window - e rows, and no more than window - e. With `t` the epochs take the threshold of the
  * row's own time. */
-#include <math.h>
-
+#include "planner/low_rows.h"
 #include "planner/policy.h"
 #include "src/base/clones.h"
 #include "src/base/num.h"
@@ -25,58 +24,62 @@ enum counts { RAW, RATE };
 enum counter { RING, EPOCHS };
 
 struct state {
-    int capacity, words, window, threshold, counts, counter;
+    int capacity, window, threshold, counts, counter;
     int n_row;                          /* observed so far */
+    struct sh_low_rows ring;
     int32_t *low;                       /* [capacity]: low rows within the window (epochs: the running one) */
-    int32_t *before;                    /* [capacity]: epochs: the previous one; ring: the row that a token came with */
-    uint32_t *bits;                     /* [window + 1][words]: the last one is the row in hand */
+    int32_t *before;                    /* [capacity]: epochs: the previous one; else: the row that a token came with */
     float *rows;                        /* [window][capacity] */
 };
 
-static int is_by_time(const struct state *s)
+static int is_ring_of_bits(const double *knob)
 {
-    return s->threshold == BY_TIME && s->counter == RING;
+    return (int)knob[COUNTER] == RING && (int)knob[THRESHOLD] != BY_TIME;
 }
 
-/* Slots in whole words of 32. */
-static int room(const struct sh_policy_head *h)
+/* No text has more rows than tokens. */
+static int window_of(const struct sh_policy_head *h)
 {
-    return (h->capacity + 31) / 32 * 32;
+    int window = (int)h->knob[WINDOW];
+    return h->n_token > 0 && window > h->n_token ? h->n_token : window;
 }
 
+/* Of the rings; two counters a slot come on top. */
 static size_t ring_bytes(const struct sh_policy_head *h)
 {
-    size_t window = (size_t)h->knob[WINDOW], slots = (size_t)room(h);
-    if ((int)h->knob[COUNTER] == EPOCHS)
-        return 0;
-    return (int)h->knob[THRESHOLD] == BY_TIME ? window * slots * sizeof(float) : (window + 1) * slots / 8;
+    int window = window_of(h);
+    if (is_ring_of_bits(h->knob))
+        return sh_low_rows_ring_bytes(h->capacity, window);
+    return (int)h->knob[COUNTER] == EPOCHS ? 0 : (size_t)window * (size_t)h->capacity * sizeof(float);
 }
 
 static size_t state_bytes(const struct sh_policy_head *h)
 {
-    return sizeof(struct state) + 2 * (size_t)room(h) * sizeof(int32_t) + ring_bytes(h);
+    if (is_ring_of_bits(h->knob))
+        return sizeof(struct state) + sh_low_rows_bytes(h->capacity, window_of(h));
+    return sizeof(struct state) + 2 * (size_t)h->capacity * sizeof(int32_t) + ring_bytes(h);
 }
 
 static size_t resident_bytes(const struct sh_policy_head *h)
 {
-    if ((int)h->knob[COUNTER] == EPOCHS)
-        return 2 * (size_t)h->capacity * sizeof(uint16_t);
     return 2 * (size_t)h->capacity * sizeof(uint16_t) + ring_bytes(h);
 }
 
 static void begin(void *state, const struct sh_policy_head *h)
 {
     struct state *s = state;
-    s->capacity = room(h);
-    s->words = s->capacity / 32;
-    s->window = (int)h->knob[WINDOW];
+    s->capacity = h->capacity;
+    s->window = window_of(h);
     s->threshold = (int)h->knob[THRESHOLD];
     s->counts = (int)h->knob[COUNTS];
     s->counter = (int)h->knob[COUNTER];
     s->low = (int32_t *)(s + 1);
     s->before = s->low + s->capacity;
-    s->bits = (uint32_t *)(s->before + s->capacity);
     s->rows = (float *)(s->before + s->capacity);
+    if (!is_ring_of_bits(h->knob))
+        return;
+    sh_low_rows_place(&s->ring, s + 1, h->capacity, s->window);
+    s->low = s->ring.low;
 }
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
@@ -84,36 +87,12 @@ static void admit(void *state, int slot, const struct sh_cache *c, const struct 
     struct state *s = state;
     (void)c;
     (void)t;
+    if (s->ring.bits) {
+        sh_low_rows_admit(&s->ring, slot);
+        return;
+    }
     s->low[slot] = 0;
     s->before[slot] = s->counter == RING ? s->n_row : 0;
-}
-
-/* Bit k % 32 of bits[k / 32]: slot k is live and below the limit. Slots from n on: 0. */
-SH_CLONES static void mark(uint32_t *restrict bits, const float *restrict row, const int *restrict pos, float limit,
-                           int n)
-{
-    int whole = n / 32 * 32;
-    for (int i = 0; i < whole; i += 32) {
-        uint32_t word = 0;
-        for (int k = 0; k < 32; k++)
-            word |= (uint32_t)((row[i + k] < limit) & (pos[i + k] >= 0)) << k;
-        bits[i / 32] = word;
-    }
-    if (whole < n)
-        bits[whole / 32] = 0;
-    for (int i = whole; i < n; i++)
-        bits[i / 32] |= (uint32_t)((row[i] < limit) & (pos[i] >= 0)) << (i % 32);
-}
-
-/* A row comes in, the one of number `gone` goes out: it counted for the tokens that were there. */
-SH_CLONES static void count(int32_t *restrict low, const uint32_t *restrict in, const uint32_t *restrict out,
-                            const int32_t *restrict born, int gone, int words)
-{
-    for (int w = 0; w < words; w++)
-        for (int k = 0; k < 32; k++) {
-            int i = 32 * w + k;
-            low[i] += (int32_t)(in[w] >> k & 1) - ((int32_t)(out[w] >> k & 1) & (born[i] <= gone));
-        }
 }
 
 SH_CLONES static void count_epoch(int32_t *restrict low, const float *restrict row, const int *restrict pos,
@@ -132,26 +111,19 @@ static float limit_of(const struct state *s, const struct sh_step *t)
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
-    if (s->counter == EPOCHS) {
+    if (s->ring.bits) {
+        sh_low_rows_add(&s->ring, t->row, c->pos, c->n_slot, limit_of(s, t));
+    } else if (s->counter == EPOCHS) {
         if (s->n_row && s->n_row % s->window == 0)
             for (int i = 0; i < s->capacity; i++) {
                 s->before[i] = s->low[i];
                 s->low[i] = 0;
             }
         count_epoch(s->low, t->row, c->pos, limit_of(s, t), c->n_slot);
-    } else if (is_by_time(s)) {
+    } else {
         float *row = s->rows + (size_t)(s->n_row % s->window) * (size_t)s->capacity;
         for (int i = 0; i < c->n_slot; i++)
             row[i] = t->row[i];
-    } else {
-        uint32_t *now = s->bits + (size_t)s->window * (size_t)s->words;
-        uint32_t *old = s->bits + (size_t)(s->n_row % s->window) * (size_t)s->words;
-        for (int w = 0; w < s->words; w++)
-            now[w] = 0;
-        mark(now, t->row, c->pos, limit_of(s, t), c->n_slot);
-        count(s->low, now, old, s->before, s->n_row - s->window, (c->n_slot + 31) / 32);
-        for (int w = 0; w < s->words; w++)
-            old[w] = now[w];
     }
     s->n_row++;
 }
@@ -181,22 +153,35 @@ static float rows_seen(const struct state *s, const struct sh_cache *c, int slot
     return (float)(seen < 1 ? 1 : seen < s->window ? seen : s->window);
 }
 
+SH_CLONES static void weigh_epochs(float *restrict to, const int32_t *restrict low, const int32_t *restrict before,
+                                 float kept, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = -((float)low[i] + kept * (float)before[i]);
+}
+
+SH_CLONES static void weigh_counts(float *restrict to, const int32_t *restrict low, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = -(float)low[i];
+}
+
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
-    if (is_by_time(s))
+    if (s->counter == RING && s->threshold == BY_TIME)
         count_by_time(s, t->t, c->n_slot);
     float kept = 0;
     if (s->counter == EPOCHS && s->n_row > s->window) {
         int gone = (s->n_row - 1) % s->window + 1;
         kept = 1 - (float)gone / (float)s->window;
     }
-    for (int i = 0; i < c->n_slot; i++) {
-        float low = (float)s->low[i];
-        if (s->counter == EPOCHS)
-            low += kept * (float)s->before[i];
-        scratch[i] = s->counts == RATE ? -low / rows_seen(s, c, i, t->t) : -low;
-    }
+    if (s->counter == EPOCHS)
+        weigh_epochs(scratch, s->low, s->before, kept, c->n_slot);
+    else
+        weigh_counts(scratch, s->low, c->n_slot);
+    for (int i = 0; s->counts == RATE && i < c->n_slot; i++)
+        scratch[i] /= rows_seen(s, c, i, t->t);
     return scratch;
 }
 

@@ -55,6 +55,8 @@ struct sh_replay *sh_replay_new(const struct sh_replay_setup *setup, const struc
                                   .window = setup->window, .n_token = setup->n_token, .layer = setup->layer,
                                   .head = setup->head, .n_layer = setup->n_layer, .k = setup->k, .v = setup->v,
                                   .d_head = setup->d_head, .seed = setup->seed};
+        if (!cell[i].spec)
+            continue;
         r->cell[i].kept = sh_kept_new(&k);
         r->cell[i].sums.policy_bytes = sh_kept_policy_bytes(r->cell[i].kept);
     }
@@ -214,7 +216,8 @@ int sh_replay_row(struct sh_replay *r, int t, int first_key, const float *const 
                r->setup.q + ((size_t)g * (size_t)r->setup.n_token + (size_t)t) * (size_t)r->setup.d_head,
                (size_t)r->setup.d_head * sizeof *queries);
     for (int i = 0; i < r->n_cell; i++)
-        step(r, i, &row, r->setup.q ? queries : NULL);
+        if (r->cell[i].kept)
+            step(r, i, &row, r->setup.q ? queries : NULL);
     return 0;
 }
 

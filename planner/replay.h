@@ -19,7 +19,7 @@ enum sh_rows { SH_ROWS_RENORMALISED, SH_ROWS_RECORDED };
 enum { SH_REPLAY_SINKS = 4 };           /* what kept_mass_no_sink leaves out, beside the token itself */
 
 struct sh_replay_cell {
-    const struct sh_policy_spec *spec;
+    const struct sh_policy_spec *spec;  /* NULL: left out, no figure has a row                    */
     int budget;
 };
 

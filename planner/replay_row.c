@@ -2,6 +2,9 @@
 /* See replay_row.h. Sums in a fixed number of lanes, so that every machine gets the same. */
 #include "planner/replay_row.h"
 
+#include <string.h>
+
+#include "planner/gather.h"
 #include "src/base/clones.h"
 
 enum { LANES = 16 };
@@ -22,30 +25,44 @@ SH_INLINE int total_int(const int lane[LANES])
     return sum;
 }
 
-SH_CLONES void sh_row_gather(const float *score, const int *pos, int n, float limit, int sinks, float *out,
-                             struct sh_kept_row *kept)
+struct lanes {
+    float mass[LANES], sink[LANES];
+    int above[LANES];
+};
+
+SH_INLINE void add_lanes(struct lanes *l, const float *x, const int *pos, float limit, int sinks)
 {
-    float mass[LANES] = {0}, sink[LANES] = {0};
-    int above[LANES] = {0};
+    for (int k = 0; k < LANES; k++) {
+        l->mass[k] += x[k];
+        l->sink[k] += pos[k] < sinks ? x[k] : 0;
+        l->above[k] += x[k] > limit;
+    }
+}
+
+/* What is left of the last lanes is filled up with zeros, which no sum sees. */
+SH_CLONES static void sum_up(const float *x, const int *pos, int n, float limit, int sinks, struct sh_kept_row *kept)
+{
+    struct lanes l = {{0}, {0}, {0}};
     int whole = n / LANES * LANES;
     for (int i = 0; i < whole; i += LANES)
-        for (int k = 0; k < LANES; k++) {
-            float x = score[pos[i + k]];
-            out[i + k] = x;
-            mass[k] += x;
-            sink[k] += pos[i + k] < sinks ? x : 0;
-            above[k] += x > limit;
-        }
-    for (int i = whole; i < n; i++) {
-        float x = score[pos[i]];
-        out[i] = x;
-        mass[i - whole] += x;
-        sink[i - whole] += pos[i] < sinks ? x : 0;
-        above[i - whole] += x > limit;
+        add_lanes(&l, x + i, pos + i, limit, sinks);
+    if (whole < n) {
+        float last[LANES] = {0};
+        int last_pos[LANES] = {0};
+        memcpy(last, x + whole, (size_t)(n - whole) * sizeof *x);
+        memcpy(last_pos, pos + whole, (size_t)(n - whole) * sizeof *pos);
+        add_lanes(&l, last, last_pos, limit, sinks);
     }
-    kept->mass = total(mass);
-    kept->sink_mass = total(sink);
-    kept->above = total_int(above);
+    kept->mass = total(l.mass);
+    kept->sink_mass = total(l.sink);
+    kept->above = total_int(l.above);
+}
+
+void sh_row_gather(const float *score, const int *pos, int n, float limit, int sinks, float *out,
+                   struct sh_kept_row *kept)
+{
+    sh_gather(out, score, pos, n);
+    sum_up(out, pos, n, limit, sinks, kept);
 }
 
 SH_CLONES void sh_row_scale(float *x, float factor, int n)

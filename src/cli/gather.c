@@ -8,6 +8,7 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
+#include "src/cli/runs.h"
 #include "traces/codec.h"
 
 struct layer {                          /* the blocks of one (sequence, layer), copied */
@@ -186,43 +187,6 @@ static int gather_run(struct sh_gather *g, struct sh_store *s, const struct sh_s
     return bad;
 }
 
-/* The chosen runs: all of one model, or the error that says to choose. */
-static int choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e)
-{
-    struct sh_stored_run *all;
-    int count, kept = 0;
-    if (sh_store_runs(s, &all, &count, e))
-        return -1;
-    for (int i = 0; i < count; i++)
-        if (!run || all[i].id == run) {
-            struct sh_stored_run swap = all[kept];
-            all[kept++] = all[i];
-            all[i] = swap;
-        }
-    int bad = 0;
-    if (!kept)
-        bad = run ? sh_misused(e, "%s: has no run %d", sh_store_path(s), run)
-                  : sh_fail(e, "%s: holds no run, expected a trace", sh_store_path(s));
-    for (int i = 1; i < kept && !bad; i++)
-        if (strcmp(all[i].fingerprint, all[0].fingerprint) || strcmp(all[i].weights, all[0].weights) ||
-            all[i].n_layer != all[0].n_layer || all[i].n_head != all[0].n_head)
-            bad = sh_misused(e, "%s: holds runs of several models (run %d: %s, %s; run %d: %s, %s)", sh_store_path(s),
-                             all[0].id, all[0].model, all[0].weights, all[i].id, all[i].model, all[i].weights) ||
-                  sh_hint(e, "choose one with --run N; shears info lists them");
-    if (bad) {
-        sh_stored_runs_free(all, count);
-        return -1;
-    }
-    for (int i = kept; i < count; i++) {        /* release what was not chosen */
-        struct sh_stored_run *one = xcalloc(1, sizeof *one);
-        *one = all[i];
-        sh_stored_runs_free(one, 1);
-    }
-    *out = all;
-    *n = kept;
-    return 0;
-}
-
 static int run_can(const struct sh_stored_run *r, const struct sh_persistence_cell *c, int window, const char *path,
                    struct sh_err *e)
 {
@@ -253,7 +217,7 @@ int sh_gather_can(struct sh_store *s, int run, const struct sh_persistence_cell 
 {
     struct sh_stored_run *runs;
     int n, bad = 0;
-    if (choose(s, run, &runs, &n, e))
+    if (sh_runs_choose(s, run, &runs, &n, e))
         return -1;
     for (int i = 0; i < n && !bad; i++)
         bad = run_can(&runs[i], c, window, sh_store_path(s), e);
@@ -266,7 +230,7 @@ int sh_gather_run(struct sh_gather *g, struct sh_store *s, struct sh_err *e)
     struct sh_stored_run *runs;
     struct sh_stats_spec spec;
     int n, bad = 0;
-    if (choose(s, g->run, &runs, &n, e))
+    if (sh_runs_choose(s, g->run, &runs, &n, e))
         return -1;
     spec_of(g, &spec);
     g->p = sh_persistence_new(g->cell, g->n_cell);

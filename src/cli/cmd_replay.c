@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears replay: what eviction policies would have kept of the recorded attention. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+#include "src/cli/allot.h"
+#include "src/cli/commands.h"
+#include "src/cli/replay_rows.h"
+#include "src/cli/runs.h"
+
+struct replay_args {
+    const char *db, *rows, *dump, *allocator;
+    struct sh_list policy, budget;
+    long long prefill, run, dump_every, error_every;
+    int force;
+};
+
+#define F(name) offsetof(struct replay_args, name)
+static const struct sh_opt opts[] = {
+    {"db", SH_OPT_TEXT, F(db), "FILE", "the trace store", 0, 0, 0},
+    {"policy", SH_OPT_LIST, F(policy), "NAME[:knob=value,...]...",
+     "policies (default: full window streaming h2o tova scissorhands); all: every\n"
+     "one that the trace can answer; shears info policies lists them", 0, 0, 0},
+    {"budget", SH_OPT_LIST, F(budget), "LIST",
+     "tokens per KV head (17), or a share of the sequence (0.2); commas between;\n"
+     "0.05..1.0/20: twenty, evenly spaced (default: 0.1,0.2,0.3,0.5)", 0, 0, 0},
+    {"prefill", SH_OPT_INT, F(prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)", 0,
+     1 << 22, 0},
+    {"allocator", SH_OPT_TEXT, F(allocator), "NAME[:knob=value,...]",
+     "who shares the budgets out over layers and heads (default: uniform);\nshears plan --help lists them", 0, 0, 0},
+    {"rows", SH_OPT_TEXT, F(rows), "WHAT",
+     "renormalised: what the policy would have seen (default); recorded: the\nrows as they are", 0, 0, 0},
+    {"error-every", SH_OPT_INT, F(error_every), "N",
+     "take the output error of every so many rows; 0: of none (default: 1)", 0, 1 << 22, 0},
+    {"dump-kept", SH_OPT_TEXT, F(dump), "FILE",
+     "kept positions as JSON lines, one per sequence, layer, KV head and step", 0, 0, 0},
+    {"dump-every", SH_OPT_INT, F(dump_every), "N", "only every so many steps (default: 1)", 1, 1 << 22, 0},
+    {"run", SH_OPT_INT, F(run), "N", "only this run (default: all, which must be of one model)", 0, 1e9, 0},
+    {"force", SH_OPT_FLAG, F(force), NULL, "replay even what the store has the results of", 0, 0, 0},
+    {0}};
+#undef F
+
+static void preset(void *args)
+{
+    struct replay_args *a = args;
+    a->rows = "renormalised";
+    a->allocator = "uniform";
+    a->dump_every = a->error_every = 1;
+}
+
+static void release(void *args)
+{
+    struct replay_args *a = args;
+    sh_list_free(&a->policy);
+    sh_list_free(&a->budget);
+}
+
+/* ---- the request ---- */
+
+enum { MOST_POLICIES = 64 };
+
+struct work {
+    struct sh_policy_spec spec[MOST_POLICIES];
+    struct sh_budget budget[SH_MAX_BUDGETS];
+    struct sh_replay_request q;
+    struct sh_allocator_spec allocator;
+    struct sh_stored_run *runs;
+    int n_run;
+    struct sh_replay_row *row;          /* [n_spec * n_budget] */
+    char **settings;
+    int n_row;
+};
+
+static int has_what_it_needs(const struct work *w, const struct sh_policy *p)
+{
+    int ok = !(p->needs & SH_NEEDS_PROMPT) || w->q.prefill > 0;
+    for (int i = 0; i < w->n_run; i++)
+        ok &= (!(p->needs & SH_NEEDS_KEYS) || strchr(w->runs[i].vectors, 'k')) &&
+              (!(p->needs & SH_NEEDS_VALUES) || strchr(w->runs[i].vectors, 'v')) &&
+              (!(p->needs & SH_NEEDS_QUERIES) || strchr(w->runs[i].vectors, 'q'));
+    return ok;
+}
+
+static int add_policy(struct work *w, const char *text, struct sh_err *e)
+{
+    if (w->q.n_spec == MOST_POLICIES)
+        return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
+    return sh_policy_parse(text, &w->spec[w->q.n_spec], e) ? -1 : (w->q.n_spec++, 0);
+}
+
+static int read_policies(struct work *w, const struct sh_list *list, struct sh_err *e)
+{
+    static const char *const usual[] = {"full", "window", "streaming", "h2o", "tova", "scissorhands"};
+    for (size_t i = 0; !list->n && i < sizeof usual / sizeof *usual; i++)
+        if (add_policy(w, usual[i], e))
+            return -1;
+    for (int i = 0; i < list->n; i++) {
+        if (strcmp(list->at[i], "all")) {
+            if (add_policy(w, list->at[i], e))
+                return sh_err_prefix(e, "--policy");
+            continue;
+        }
+        w->q.leave_out_small = 1;
+        for (int k = 0; sh_policies[k]; k++)
+            if (has_what_it_needs(w, sh_policies[k]) && add_policy(w, sh_policies[k]->name, e))
+                return -1;
+    }
+    return 0;
+}
+
+static int read_request(const struct replay_args *a, const struct sh_common *common, struct work *w, struct sh_store *s,
+                        struct sh_err *e)
+{
+    if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
+        return sh_misused(e, "--rows %s: expected renormalised or recorded", a->rows);
+    if (sh_allocator_parse(a->allocator, &w->allocator, e))
+        return sh_err_prefix(e, "--allocator");
+    if (sh_runs_choose(s, (int)a->run, &w->runs, &w->n_run, e))
+        return -1;
+    w->q = (struct sh_replay_request){.spec = w->spec, .budget = w->budget, .prefill = (int)a->prefill,
+                                      .rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED,
+                                      .error_every = (int)a->error_every, .seed = (uint64_t)common->seed,
+                                      .threads = (int)common->threads, .quiet = common->quiet, .run = (int)a->run,
+                                      .dump_every = (int)a->dump_every};
+    if (read_policies(w, &a->policy, e))
+        return -1;
+    if (!a->budget.n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->q.n_budget, e))
+        return -1;
+    for (int i = 0; i < a->budget.n; i++)
+        if (sh_budget_parse(a->budget.at[i], w->budget, &w->q.n_budget, e))
+            return sh_err_prefix(e, "--budget");
+    return sh_replay_check(&w->q, s, e);
+}
+
+static void make_rows(struct work *w)
+{
+    char allocator[SH_ALLOT_TEXT];
+    sh_allot_text(&w->allocator, allocator);
+    w->n_row = w->q.n_spec * w->q.n_budget;
+    w->row = xcalloc((size_t)w->n_row, sizeof *w->row);
+    w->settings = xcalloc((size_t)w->n_row, sizeof *w->settings);
+    for (int i = 0; i < w->n_row; i++) {
+        w->row[i].spec = &w->spec[i / w->q.n_budget];
+        w->row[i].budget = &w->budget[i % w->q.n_budget];
+        w->settings[i] = sh_replay_row_settings(&w->row[i], &w->q, allocator, w->runs, w->n_run);
+    }
+}
+
+/* Replay q and fill the rows of its policies: policy i of q is policy of[i] of the request. */
+static int run_some(struct work *w, const struct sh_replay_request *q, const int *of, struct sh_store *s,
+                    struct sh_err *e)
+{
+    struct sh_replay_result r = {0};
+    int bad = sh_replay_run(q, s, &r, e), n_budget = q->n_budget;
+    for (int i = 0; i < q->n_spec * n_budget && !bad; i++) {
+        struct sh_replay_row *row = &w->row[of[i / n_budget] * n_budget + i % n_budget];
+        free(row->layer);
+        sh_replay_row_fill(row, &r, i, q->seed);
+        row->all[SH_M_BUDGET_TOKENS] = r.budget_tokens[i % n_budget];
+        row->is_known = 0;
+    }
+    sh_replay_result_free(&r);
+    return bad;
+}
+
+/* One policy under budgets that an allocator shares out: they depend on what the policy protects, so policies
+ * go one by one. */
+static int run_shared_out(struct work *w, const struct sh_replay_request *one, int of, struct sh_store *s,
+                          struct sh_err *e)
+{
+    struct sh_replay_request q = *one;
+    struct sh_allot a = {0};
+    int bad = sh_allot_open(&a, &w->allocator, one, s, e) ||
+              sh_allot_budgets(&a, one->budget, one->n_budget, 0, &q, e) || run_some(w, &q, &of, s, e);
+    sh_allot_close(&a);
+    return bad;
+}
+
+/* Replay the policies of which a row is missing. */
+static int run_missing(struct work *w, struct sh_store *s, struct sh_err *e)
+{
+    struct sh_policy_spec missing[MOST_POLICIES];
+    int of[MOST_POLICIES], n = 0, bad = 0;
+    struct sh_replay_request q = w->q;
+    for (int i = 0; i < w->q.n_spec; i++) {
+        int known = 1;
+        for (int b = 0; b < w->q.n_budget; b++)
+            known &= w->row[i * w->q.n_budget + b].is_known;
+        if (!known) {
+            of[n] = i;
+            missing[n++] = w->spec[i];
+        }
+    }
+    q.spec = missing;
+    q.n_spec = n;
+    if (!strcmp(w->allocator.allocator->name, "uniform"))
+        return n ? run_some(w, &q, of, s, e) : 0;
+    q.n_spec = 1;
+    for (int i = 0; i < n && !bad; i++) {
+        q.spec = &missing[i];
+        bad = run_shared_out(w, &q, of[i], s, e);
+    }
+    return bad;
+}
+
+/* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
+static void keep_results(const struct work *w, const char *path, int verbose)
+{
+    struct sh_err e;
+    struct sh_store *s = sh_store_update(path, &e);
+    int bad = !s;
+    for (int i = 0; i < w->n_row && !bad; i++)
+        if (!w->row[i].is_known)
+            bad = sh_replay_row_keep(&w->row[i], w->settings[i], s, &e);
+    sh_store_close(s);
+    if (bad && verbose)
+        fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
+}
+
+/* ---- the answer ---- */
+
+/* The best that is known for a budget: kept mass of the oracle in this request, or NaN. */
+static double oracle_mass(const struct work *w, int i_budget)
+{
+    for (int i = 0; i < w->q.n_spec; i++)
+        if (!strcmp(w->spec[i].policy->name, "oracle"))
+            return w->row[i * w->q.n_budget + i_budget].all[SH_M_KEPT_MASS];
+    return (double)NAN;
+}
+
+static void write_layers(struct sh_out *o, const struct sh_replay_row *row)
+{
+    sh_out_list(o, "layers", "layers");
+    for (int l = 0; l < row->n_layer; l++) {
+        const double *m = row->layer + l * SH_M_LAYER_METRICS;
+        sh_out_item(o);
+        sh_out_int(o, "layer", "layer", row->first_layer + l);
+        sh_out_real(o, "kept_mass", "kept mass", m[SH_M_KEPT_MASS], 4);
+        sh_out_real(o, "kept_mass_no_sink", "no sinks", m[SH_M_KEPT_MASS_NO_SINK], 4);
+        sh_out_real(o, "pivotal_recall", "pivotal", m[SH_M_PIVOTAL_RECALL], 4);
+        sh_out_real(o, "output_error", "output error", m[SH_M_OUTPUT_ERROR], 4);
+        sh_out_real(o, "mean_tokens", "mean tokens", m[SH_M_MEAN_TOKENS], 1);
+    }
+    sh_out_end(o);
+}
+
+static void write_row(struct sh_out *o, const struct work *w, int i)
+{
+    const struct sh_replay_row *row = &w->row[i];
+    char knobs[SH_POLICY_TEXT], allocator[SH_ALLOT_TEXT];
+    sh_out_item(o);
+    sh_out_text(o, "policy", "policy", row->spec->policy->name);
+    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(row->spec, knobs));
+    sh_out_text(o, "allocator", "allocator", sh_allot_text(&w->allocator, allocator));
+    if (row->budget->tokens)
+        sh_out_int(o, "budget", "budget", row->budget->tokens);
+    else
+        sh_out_real(o, "budget", "budget", row->budget->share, 3);
+    sh_out_real(o, "budget_tokens", "tokens", row->all[SH_M_BUDGET_TOKENS], 1);
+    sh_out_real(o, "kept_mass", "kept mass", row->all[SH_M_KEPT_MASS], 4);
+    sh_out_real(o, "kept_mass_low", "95 % from", row->all[SH_M_KEPT_MASS_LOW], 4);
+    sh_out_real(o, "kept_mass_high", "to", row->all[SH_M_KEPT_MASS_HIGH], 4);
+    sh_out_real(o, "kept_mass_no_sink", "no sinks", row->all[SH_M_KEPT_MASS_NO_SINK], 4);
+    sh_out_real(o, "pivotal_recall", "pivotal", row->all[SH_M_PIVOTAL_RECALL], 4);
+    sh_out_real(o, "output_error", "output error", row->all[SH_M_OUTPUT_ERROR], 4);
+    sh_out_real(o, "output_error_low", "from", row->all[SH_M_OUTPUT_ERROR_LOW], 4);
+    sh_out_real(o, "output_error_high", "to", row->all[SH_M_OUTPUT_ERROR_HIGH], 4);
+    sh_out_real(o, "gap_to_oracle", "to oracle", oracle_mass(w, i % w->q.n_budget) - row->all[SH_M_KEPT_MASS], 4);
+    sh_out_real(o, "stability", "stability", row->all[SH_M_STABILITY], 4);
+    sh_out_real(o, "peak_tokens", "peak", row->all[SH_M_PEAK_TOKENS], 0);
+    sh_out_real(o, "mean_tokens", "mean", row->all[SH_M_MEAN_TOKENS], 1);
+    sh_out_real(o, "resident_bytes", "bytes", row->all[SH_M_RESIDENT_BYTES], 0);
+    write_layers(o, row);
+}
+
+struct point { double x, y; };
+
+static int by_x(const void *a, const void *b)
+{
+    double x = ((const struct point *)a)->x, y = ((const struct point *)b)->x;
+    return (x > y) - (x < y);
+}
+
+/* Mean height of a policy's curve over its budgets, which are taken by their mean size in tokens; those
+ * that were left out are no part of it. */
+static double area(const struct work *w, int i_spec)
+{
+    struct point p[SH_MAX_BUDGETS];
+    double x[SH_MAX_BUDGETS], y[SH_MAX_BUDGETS];
+    int n = 0;
+    for (int b = 0; b < w->q.n_budget; b++) {
+        const double *all = w->row[i_spec * w->q.n_budget + b].all;
+        if (!isnan(all[SH_M_KEPT_MASS]))
+            p[n++] = (struct point){all[SH_M_BUDGET_TOKENS], all[SH_M_KEPT_MASS]};
+    }
+    qsort(p, (size_t)n, sizeof *p, by_x);
+    for (int b = 0; b < n; b++) {
+        x[b] = p[b].x;
+        y[b] = p[b].y;
+    }
+    return sh_area_mean(x, y, n);
+}
+
+static void write_areas(struct sh_out *o, const struct work *w)
+{
+    sh_out_list(o, "curves", "kept mass over the budgets: mean height of the curve");
+    for (int i = 0; i < w->q.n_spec; i++) {
+        char knobs[SH_POLICY_TEXT];
+        sh_out_item(o);
+        sh_out_text(o, "policy", "policy", w->spec[i].policy->name);
+        sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&w->spec[i], knobs));
+        sh_out_real(o, "area", "area", area(w, i), 4);
+    }
+    sh_out_end(o);
+}
+
+static struct sh_out *describe(const struct work *w)
+{
+    struct sh_out *o = sh_out_new();
+    int known = 0, sequences = 0;
+    long long tokens = 0;
+    for (int i = 0; i < w->n_row; i++)
+        known += w->row[i].is_known;
+    for (int i = 0; i < w->n_run; i++) {
+        sequences += w->runs[i].n_sequence;
+        tokens += w->runs[i].n_tokens;
+    }
+    sh_out_text(o, "model", "model", w->runs[0].model);
+    sh_out_text(o, "weights", "weights", w->runs[0].weights);
+    sh_out_int(o, "sequences", "sequences", sequences);
+    sh_out_int(o, "tokens", "tokens", tokens);
+    sh_out_text(o, "rows", "rows", w->q.rows == SH_ROWS_RECORDED ? "recorded" : "renormalised");
+    sh_out_int(o, "prefill", "prefill", w->q.prefill);
+    sh_out_list(o, "results", "policies and budgets: means over rows, heads, layers");
+    for (int i = 0; i < w->n_row; i++)
+        write_row(o, w, i);
+    sh_out_end(o);
+    write_areas(o, w);
+    if (w->q.leave_out_small)
+        sh_out_note(o, "A budget that the tokens a policy protects would fill is left out (-).");
+    if (known)
+        sh_out_note(o, "%d of %d rows are from the store; --force replays them.", known, w->n_row);
+    return o;
+}
+
+static int open_dump(const struct replay_args *a, struct work *w, struct sh_err *e)
+{
+    if (!a->dump)
+        return 0;
+    w->q.dump = fopen(a->dump, "w");
+    return w->q.dump ? 0 : sh_fail(e, "%s: %s", a->dump, strerror(errno));
+}
+
+static int close_dump(const struct replay_args *a, struct work *w, int bad, struct sh_err *e)
+{
+    if (!w->q.dump)
+        return bad;
+    int failed = ferror(w->q.dump);
+    failed |= fclose(w->q.dump);
+    if (failed && !bad)
+        bad = sh_fail(e, "%s: %s", a->dump, strerror(errno));
+    if (bad)
+        unlink(a->dump);
+    return bad;
+}
+
+static int work(const struct replay_args *a, const struct sh_common *common, const char *path, struct work *w,
+                struct sh_err *e)
+{
+    struct sh_store *s = sh_store_open(path, e);
+    if (!s)
+        return -1;
+    int bad = read_request(a, common, w, s, e);
+    if (!bad) {
+        make_rows(w);
+        bad = (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, s, e)) ||
+              open_dump(a, w, e) || close_dump(a, w, run_missing(w, s, e), e);
+    }
+    sh_store_close(s);
+    if (bad)
+        return -1;
+    keep_results(w, path, common->verbose);
+    struct sh_out *o = describe(w);
+    bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    sh_out_free(o);
+    return bad;
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct replay_args *a = args;
+    const char *path = a->db ? a->db : positional->n ? positional->at[0] : NULL;
+    if (!path)
+        return sh_misused(e, "replay needs --db FILE");
+    struct work *w = xcalloc(1, sizeof *w);
+    int bad = work(a, common, path, w, e);
+    if (w->runs)
+        sh_stored_runs_free(w->runs, w->n_run);
+    sh_replay_rows_free(w->row, w->n_row);
+    for (int i = 0; i < w->n_row; i++)
+        free(w->settings[i]);
+    free(w->settings);
+    free(w->row);
+    free(w);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_replay = {
+    .name = "replay",
+    .usage = "--db FILE [--policy NAME[:knob=value,...]...] [--budget LIST] [--prefill N] [--allocator NAME]",
+    .summary = "what eviction policies would have kept of recorded attention",
+    .about = "Every recorded row goes once through a cache for each policy and budget. kept mass: the share of the\n"
+             "full row that falls on kept tokens; no sinks: the same without the first four tokens and the query's\n"
+             "own, which else make all policies look alike; pivotal: the share of the keys above 1/n that are kept;\n"
+             "output error: |o - o'| / |o| of the head's output, where values were recorded (--vectors v).\n"
+             "The intervals are a bootstrap over sequences. Queries are those of the uncompressed model: exact in\n"
+             "the first layer, an approximation behind. Results are kept in the store and found there again.\n\n"
+             "  shears replay --db traces.db --policy window h2o:recent=10 scissorhands --budget 0.05..0.5/10",
+    .opts = opts,
+    .args_bytes = sizeof(struct replay_args),
+    .preset = preset,
+    .run = run,
+    .release = release,
+};

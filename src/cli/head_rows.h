@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of one query head out of the blocks of a layer, one after another; one block is decoded at a
+ * time. */
+#ifndef SH_CLI_HEAD_ROWS_H
+#define SH_CLI_HEAD_ROWS_H
+
+#include "traces/trace.h"
+
+struct sh_head_rows {
+    const struct sh_batch *blocks;
+    int head;
+    int i_block, row;                   /* the block in hand, and the next of its rows            */
+    const struct sh_block *block;       /* NULL: none yet                                         */
+    float *score;                       /* [n_score]: its scores                                  */
+    size_t n_score, cap;
+    const float *at;                    /* of the next row                                        */
+};
+
+/* `blocks` in order of head and row, as the store hands them out. Zeroed memory will do else. */
+void sh_head_rows_begin(struct sh_head_rows *h, const struct sh_batch *blocks, int head);
+void sh_head_rows_end(struct sh_head_rows *h);
+
+/* Row t, valid until the next call; rows are asked for from 0 on. -1: it is not there, or damaged. */
+int sh_head_rows_next(struct sh_head_rows *h, int t, const float **score, int *first_key, struct sh_err *e);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which runs of a store a command works on. */
+#ifndef SH_CLI_RUNS_H
+#define SH_CLI_RUNS_H
+
+#include "traces/store.h"
+
+/* The run of that id, or all (0), which must then be of one model: else the error says to choose.
+ * Free with sh_stored_runs_free. */
+int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e);
+
+#endif
