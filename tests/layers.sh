@@ -10,6 +10,7 @@ rules='src/base|^$
 kernels|^src/base/
 traces|^src/base/
 src/model|^(src/base/|kernels/backend\.h)
+src/engine|^(src/base/|src/model/|kernels/backend\.h|planner/(policy|kept|budget)\.h)
 src/tracer|^(src/base/|src/model/|kernels/backend\.h|traces/(trace|stats|stats_spec|codec|writer)\.h)
 planner|^(src/base/|traces/(trace|stats|stats_spec)\.h)
 plots|^src/base/

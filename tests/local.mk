@@ -40,17 +40,32 @@ tests_unit_test_safetensors_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS
 tests_unit_test_torch_file_SOURCES = %D%/unit/test_torch_file.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_torch_file_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 unit_tests += %D%/unit/test_torch_file
+tests_unit_test_gguf_SOURCES = %D%/unit/test_gguf.c %D%/unit/reference.c %D%/unit/reference.h \
+	%D%/unit/pass.c %D%/unit/pass.h %D%/unit/scratch.c %D%/unit/scratch.h $(contract_sources)
+tests_unit_test_gguf_LDADD   = $(tests_unit_test_forward_LDADD)
+tests_unit_test_gguf_refused_SOURCES = %D%/unit/test_gguf_refused.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_gguf_refused_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+unit_tests += %D%/unit/test_gguf %D%/unit/test_gguf_refused
 tests_unit_test_model_SOURCES = %D%/unit/test_model.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_model_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
-tests_unit_test_tokenizer_SOURCES = %D%/unit/test_tokenizer.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_tokenizer_SOURCES = %D%/unit/test_tokenizer.c %D%/unit/base64.h %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_tokenizer_LDADD   = libtokenizer.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) \
 	$(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
 tests_unit_test_tokenizer_files_SOURCES = %D%/unit/test_tokenizer_files.c %D%/unit/scratch.c \
 	%D%/unit/scratch.h
 tests_unit_test_tokenizer_files_LDADD   = $(tests_unit_test_tokenizer_LDADD)
+tokenizer_golden = %D%/unit/tokenizer_golden.c %D%/unit/tokenizer_golden.h %D%/unit/base64.h
+tests_unit_test_tokenizer_model_SOURCES = %D%/unit/test_tokenizer_model.c $(tokenizer_golden) \
+	%D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_tokenizer_model_LDADD   = $(tests_unit_test_tokenizer_LDADD)
+tests_unit_test_tokenizer_arrays_SOURCES = %D%/unit/test_tokenizer_arrays.c $(tokenizer_golden)
+tests_unit_test_tokenizer_arrays_LDADD   = $(tests_unit_test_tokenizer_LDADD)
+tests_unit_test_tokenizer_real_SOURCES = %D%/unit/test_tokenizer_real.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_tokenizer_real_LDADD   = $(tests_unit_test_tokenizer_LDADD)
 
-unit_tests += %D%/unit/test_tokenizer %D%/unit/test_tokenizer_files
+unit_tests += %D%/unit/test_tokenizer %D%/unit/test_tokenizer_files %D%/unit/test_tokenizer_model \
+	%D%/unit/test_tokenizer_arrays %D%/unit/test_tokenizer_real
 
 tests_unit_test_stats_SOURCES = %D%/unit/test_stats.c %D%/unit/heads.c %D%/unit/heads.h
 tests_unit_test_stats_LDADD   = libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
@@ -63,7 +78,24 @@ tests_unit_test_persistence_LDADD   = libplanner.a libstats.a librows.a libbase.
 tests_unit_test_replay_SOURCES = %D%/unit/test_replay.c
 tests_unit_test_replay_LDADD   = libreplay.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 unit_tests += %D%/unit/test_replay
-EXTRA_DIST += %D%/golden/policies %D%/oracle/replay_rows.py
+tests_unit_test_replay_stack_SOURCES = %D%/unit/test_replay_stack.c
+tests_unit_test_replay_stack_LDADD   = libreplay.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+unit_tests += %D%/unit/test_replay_stack
+tests_unit_test_policies_SOURCES = %D%/unit/test_policies.c %D%/unit/policy_story.c %D%/unit/policy_story.h
+tests_unit_test_policies_LDADD   = libreplay.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_policy_text_SOURCES = %D%/unit/test_policy_text.c
+tests_unit_test_policy_text_LDADD   = libreplay.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+tests_unit_test_scissorhands_SOURCES = %D%/unit/test_scissorhands.c
+tests_unit_test_scissorhands_LDADD   = $(tests_unit_test_policy_text_LDADD)
+unit_tests += %D%/unit/test_policies %D%/unit/test_policy_text %D%/unit/test_scissorhands
+EXTRA_DIST += %D%/golden/policies %D%/oracle/policies.py %D%/oracle/replay_rows.py
+
+tests_unit_test_powerlaw_SOURCES = %D%/unit/test_powerlaw.c %D%/unit/heads.c %D%/unit/heads.h
+tests_unit_test_powerlaw_LDADD   = libplanner.a libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_theory_SOURCES = %D%/unit/test_theory.c %D%/unit/heads.c %D%/unit/heads.h
+tests_unit_test_theory_LDADD   = $(tests_unit_test_powerlaw_LDADD)
+unit_tests += %D%/unit/test_powerlaw %D%/unit/test_theory
+EXTRA_DIST += %D%/golden/theory %D%/oracle/theory.py
 
 tests_unit_test_plots_SOURCES = %D%/unit/test_plots.c %D%/unit/plot_data.c %D%/unit/plot_data.h
 tests_unit_test_plots_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
@@ -74,12 +106,14 @@ unit_tests += %D%/unit/test_plots
 contract_sources = %D%/unit/backends.c %D%/unit/backends.h %D%/unit/variants.c %D%/unit/variants.h
 contract_libs    = $(kernel_libs) libtap.a $(CUNIT_LIBS) -ldl -lpthread -lm
 contract_tests   = %D%/unit/test_backend %D%/unit/test_linear %D%/unit/test_rows %D%/unit/test_positions \
-	%D%/unit/test_attend %D%/unit/test_record
+	%D%/unit/test_attend %D%/unit/test_record %D%/unit/test_weight_bits
 unit_tests      += $(contract_tests)
 tests_unit_test_backend_SOURCES   = %D%/unit/test_backend.c $(contract_sources)
 tests_unit_test_backend_LDADD     = $(contract_libs)
 tests_unit_test_linear_SOURCES    = %D%/unit/test_linear.c $(contract_sources)
 tests_unit_test_linear_LDADD      = $(contract_libs)
+tests_unit_test_weight_bits_SOURCES = %D%/unit/test_weight_bits.c $(contract_sources)
+tests_unit_test_weight_bits_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS)
 tests_unit_test_rows_SOURCES      = %D%/unit/test_rows.c $(contract_sources)
 tests_unit_test_rows_LDADD        = $(contract_libs)
 tests_unit_test_positions_SOURCES = %D%/unit/test_positions.c $(contract_sources)
@@ -116,10 +150,30 @@ tests_unit_test_texts_LDADD   = libtracer.a libtokenizer.a libtraces.a libbase.a
 unit_tests += %D%/unit/test_codec %D%/unit/test_recorder %D%/unit/test_store %D%/unit/test_forward %D%/unit/test_texts
 unit_tests += %D%/unit/test_families %D%/unit/test_family_names %D%/unit/test_rope
 
+tests_unit_test_session_SOURCES = %D%/unit/test_session.c $(contract_sources)
+tests_unit_test_session_LDADD   = libengine.a libreplay.a libmodel.a $(contract_libs) $(JANSSON_LIBS)
+tests_unit_test_session_families_SOURCES = %D%/unit/test_session_families.c %D%/unit/reference.c \
+	%D%/unit/reference.h $(contract_sources)
+tests_unit_test_session_families_LDADD   = $(tests_unit_test_session_LDADD)
+tests_unit_test_quant_SOURCES = %D%/unit/test_quant.c $(contract_sources)
+tests_unit_test_quant_LDADD   = $(tests_unit_test_session_LDADD)
+unit_tests += %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant
+EXTRA_DIST += %D%/golden/session %D%/oracle/session.py
+
 tests_unit_test_load_SOURCES = %D%/unit/test_load.c %D%/unit/scratch.c %D%/unit/scratch.h \
 	src/cli/devices.c src/cli/devices.h
 tests_unit_test_load_LDADD   = $(kernel_libs) libtap.a $(CUNIT_LIBS) -lpthread -lm
 unit_tests += %D%/unit/test_load
+
+# The calculator's tests link neither SQLite nor kernels.
+unit_tests += %D%/unit/test_capacity %D%/unit/test_catalog %D%/unit/test_capacity_config
+tests_unit_test_capacity_SOURCES = %D%/unit/test_capacity.c src/cli/capacity_ask.c src/cli/capacity_ask.h
+tests_unit_test_capacity_LDADD   = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_catalog_SOURCES  = %D%/unit/test_catalog.c
+tests_unit_test_catalog_LDADD    = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+tests_unit_test_capacity_config_SOURCES = %D%/unit/test_capacity_config.c %D%/unit/scratch.c %D%/unit/scratch.h \
+	src/cli/capacity_config.c src/cli/capacity_config.h src/cli/capacity_quirks.c src/cli/capacity_states.c
+tests_unit_test_capacity_config_LDADD   = libcapacity.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
 check_PROGRAMS += $(unit_tests)
 TESTS          += $(unit_tests)
@@ -151,20 +205,32 @@ tests_fake_trap_cuda_so_LINK    = $(fake_link)
 
 EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py %D%/oracle/families.py
 EXTRA_DIST += %D%/golden/rope.json %D%/oracle/rope.py
-EXTRA_DIST += %D%/golden/tokenizers
+EXTRA_DIST += %D%/golden/tokenizers %D%/oracle/tokenizer_models.py %D%/oracle/tokenizer_real.py \
+	%D%/oracle/tokenizer_unigram.py
 EXTRA_DIST += %D%/golden/persistence %D%/oracle/persistence.py
 EXTRA_DIST += %D%/golden/plots
 EXTRA_DIST += %D%/golden/torch %D%/oracle/torch_files.py
+EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py
 
 # Tests of the built program.
+TESTS      += %D%/cli/replay.sh
+EXTRA_DIST += %D%/cli/replay.sh %D%/cli/kept.py
 TESTS      += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
 	%D%/cli/damage.sh
 EXTRA_DIST += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
 	%D%/cli/damage.sh
 EXTRA_DIST += %D%/cli/lib.sh %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/figures.py %D%/cli/scores.py \
 	%D%/cli/vectors.py
+TESTS      += %D%/cli/capacity.sh
+EXTRA_DIST += %D%/cli/capacity.sh %D%/golden/capacity.json %D%/golden/capacity_configs.json
+EXTRA_DIST += %D%/oracle/capacity.py %D%/oracle/capacity_configs.py
 TESTS      += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/backends.sh %D%/cli/cuda.sh
 EXTRA_DIST += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/backends.sh %D%/cli/cuda.sh
+TESTS      += %D%/cli/weight_bits.sh
+EXTRA_DIST += %D%/cli/weight_bits.sh %D%/golden/weight_bits %D%/oracle/weight_bits.py
+
+TESTS      += %D%/cli/gguf.sh
+EXTRA_DIST += %D%/cli/gguf.sh
 
 # Readers of foreign bytes over a kept corpus and seeded mutations of it (tests/fuzz/fuzz.h).
 fuzz_tests = \
@@ -174,9 +240,12 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_safetensors \
 	%D%/fuzz/fuzz_index \
 	%D%/fuzz/fuzz_torch_file \
+	%D%/fuzz/fuzz_gguf \
+	%D%/fuzz/fuzz_capacity \
 	%D%/fuzz/fuzz_config \
 	%D%/fuzz/fuzz_model \
 	%D%/fuzz/fuzz_tokenizer \
+	%D%/fuzz/fuzz_sp_model \
 	%D%/fuzz/fuzz_vocab
 fuzz_driver = %D%/fuzz/driver.c %D%/fuzz/fuzz.h %D%/fuzz/input.c %D%/unit/scratch.c %D%/unit/scratch.h
 
@@ -193,6 +262,11 @@ tests_fuzz_fuzz_index_SOURCES       = %D%/fuzz/fuzz_index.c $(fuzz_driver)
 tests_fuzz_fuzz_index_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_torch_file_SOURCES  = %D%/fuzz/fuzz_torch_file.c $(fuzz_driver)
 tests_fuzz_fuzz_torch_file_LDADD    = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_gguf_SOURCES        = %D%/fuzz/fuzz_gguf.c $(fuzz_driver)
+tests_fuzz_fuzz_gguf_LDADD          = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_capacity_SOURCES    = %D%/fuzz/fuzz_capacity.c $(fuzz_driver) \
+	src/cli/capacity_config.c src/cli/capacity_config.h src/cli/capacity_quirks.c src/cli/capacity_states.c
+tests_fuzz_fuzz_capacity_LDADD      = libcapacity.a libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_config_SOURCES      = %D%/fuzz/fuzz_config.c $(fuzz_driver)
 tests_fuzz_fuzz_config_LDADD        = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_model_SOURCES       = %D%/fuzz/fuzz_model.c $(fuzz_driver)
@@ -200,6 +274,8 @@ tests_fuzz_fuzz_model_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_tokenizer_SOURCES   = %D%/fuzz/fuzz_tokenizer.c $(fuzz_driver)
 tests_fuzz_fuzz_tokenizer_LDADD     = libtokenizer.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) \
 	-lpthread -lm
+tests_fuzz_fuzz_sp_model_SOURCES    = %D%/fuzz/fuzz_sp_model.c $(fuzz_driver)
+tests_fuzz_fuzz_sp_model_LDADD      = $(tests_fuzz_fuzz_tokenizer_LDADD)
 tests_fuzz_fuzz_vocab_SOURCES       = %D%/fuzz/fuzz_vocab.c $(fuzz_driver)
 tests_fuzz_fuzz_vocab_LDADD         = $(tests_fuzz_fuzz_tokenizer_LDADD)
 

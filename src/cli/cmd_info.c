@@ -6,6 +6,7 @@
 
 #include "src/base/mem.h"
 #include "src/cli/backends.h"
+#include "src/cli/capacity_names.h"
 #include "src/cli/commands.h"
 #include "src/cli/describe.h"
 #include "src/model/layer.h"
@@ -16,7 +17,9 @@ struct info_args {
 };
 
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, offsetof(struct info_args, model), "DIR", "describe this checkpoint", 0, 0, 0}, {0}};
+    {"model", SH_OPT_TEXT, offsetof(struct info_args, model), "DIR",
+     "describe this checkpoint: a folder, or a .gguf file", 0, 0, 0},
+    {0}};
 
 enum { SAMPLES = 256 };                 /* blocks whose code entropy is measured */
 
@@ -167,7 +170,7 @@ static void info_sizes(struct sh_out *o, const struct sh_model *m)
         most = layer > most ? layer : most;
     }
     sh_out_int(o, "parameters", "parameters", (long long)sh_model_parameters(m));
-    sh_out_text(o, "dtype", "weights stored as", sh_type_name(sh_model_type(m)));
+    sh_out_text(o, "dtype", "weights stored as", sh_model_stored_as(m));
     sh_out_int(o, "weights_bytes", "weights, bytes", bytes);
     sh_out_int(o, "layer_bytes", "largest layer, bytes", most);
     sh_out_int(o, "kv_bytes_per_token_f16", "KV cache, bytes per token in f16",
@@ -207,19 +210,24 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (a->model)
         return info_model(a->model, common, e);
     if (!positional->n)
-        return sh_misused(e, "info needs a store, --model DIR, or the word backends");
+        return sh_misused(e, "info needs a store, --model DIR, or one of the words backends, gpus, models");
     if (!strcmp(positional->at[0], "backends"))
         return info_backends(common, e);
+    if (!strcmp(positional->at[0], "gpus"))
+        return sh_capacity_list_gpus(sh_common_format(common), e);
+    if (!strcmp(positional->at[0], "models"))
+        return sh_capacity_list_models(sh_common_format(common), e);
     return info_store(positional->at[0], common, e);
 }
 
 const struct sh_cmd sh_cmd_info = {
     .name = "info",
-    .usage = "[FILE.db | --model DIR | backends]",
+    .usage = "[FILE.db | --model DIR | backends | gpus | models]",
     .summary = "what a trace store, a model folder or this program holds",
     .about = "  shears info traces.db          runs, sizes, bytes per score beside the entropy of its codes\n"
              "  shears info --model opt-125m   shape, size, local layers of a checkpoint, what a trace takes\n"
-             "  shears info backends           what this program can compute on, and why not",
+             "  shears info backends           what this program can compute on, and why not\n"
+             "  shears info gpus, models       the boards and models whose capacity is known by name",
     .opts = opts,
     .args_bytes = sizeof(struct info_args),
     .run = run,

@@ -12,6 +12,9 @@
     X(export) \
     X(verify) \
     X(persistence) \
+    X(replay) \
+    X(eval) \
+    X(capacity) \
     X(plot)
 
 #define X(name) extern const struct sh_cmd sh_cmd_##name;

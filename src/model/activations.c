@@ -13,7 +13,8 @@ static void parts(struct sh_activations *a, void **part[N_PART], size_t bytes[N_
     const struct sh_arch *c = a->arch;
     size_t n = (size_t)a->rows, operand = sh_type_bytes(a->dtype), wide = n * (size_t)c->d_ff;
     size_t q = n * (size_t)c->n_head * (size_t)c->d_head, kv = n * (size_t)c->n_kv_head * (size_t)c->d_head;
-    size_t hidden = n * (size_t)c->d_model, turns = c->pos == SH_POS_ROTARY ? n * (size_t)(c->n_rot / 2) : 0;
+    size_t hidden = n * (size_t)c->d_model, reach = (size_t)a->positions;
+    size_t turns = c->pos == SH_POS_ROTARY ? reach * (size_t)(c->n_rot / 2) : 0;
     size_t local = c->local_rope.base > 0 ? turns : 0, f32 = sizeof(float);
     const struct { void **at; size_t bytes; } all[N_PART] = {
         {&a->x, hidden * operand}, {&a->q, q * f32}, {&a->k, kv * f32}, {&a->v, kv * f32},
@@ -30,7 +31,7 @@ static void parts(struct sh_activations *a, void **part[N_PART], size_t bytes[N_
 
 size_t sh_activations_bytes(const struct sh_arch *arch, int rows, enum sh_type dtype)
 {
-    struct sh_activations a = {.arch = arch, .dtype = dtype, .rows = rows};
+    struct sh_activations a = {.arch = arch, .dtype = dtype, .rows = rows, .positions = rows};
     void **part[N_PART];
     size_t bytes[N_PART], sum = 0;
     parts(&a, part, bytes);
@@ -42,7 +43,8 @@ size_t sh_activations_bytes(const struct sh_arch *arch, int rows, enum sh_type d
 int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, struct sh_dev *d,
                        const struct sh_arch *arch, int rows, enum sh_type dtype, struct sh_err *e)
 {
-    *a = (struct sh_activations){.backend = b, .device = d, .arch = arch, .dtype = dtype, .rows = rows};
+    *a = (struct sh_activations){.backend = b, .device = d, .arch = arch, .dtype = dtype, .rows = rows,
+                                  .positions = rows};
     void **part[N_PART];
     size_t bytes[N_PART];
     parts(a, part, bytes);
@@ -71,11 +73,33 @@ void sh_activations_free(struct sh_activations *a)
     *a = (struct sh_activations){0};
 }
 
+int sh_activations_reach(struct sh_activations *a, int positions, struct sh_err *e)
+{
+    const struct sh_arch *c = a->arch;
+    size_t bytes = (size_t)positions * (size_t)(c->n_rot / 2) * sizeof(float);
+    if (c->pos != SH_POS_ROTARY || positions <= a->positions)
+        return 0;
+    a->positions = positions;
+    for (int i = 0; i < 2; i++) {
+        void **at[] = {&a->turns[i].cosine, &a->turns[i].sine};
+        a->turns[i].length = 0;
+        for (int k = 0; k < 2 && *at[k]; k++) {
+            a->backend->release(a->device, *at[k]);
+            *at[k] = a->backend->alloc(a->device, bytes, e);
+            if (!*at[k]) {
+                sh_activations_free(a);
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
 static void fill(struct sh_activations *a, struct sh_turns *t, const struct sh_rope *rope, int length)
 {
-    size_t n = (size_t)a->rows * (size_t)(a->arch->n_rot / 2);
+    size_t n = (size_t)a->positions * (size_t)(a->arch->n_rot / 2);
     float *cosine = xcalloc(n, sizeof *cosine), *sine = xcalloc(n, sizeof *sine);
-    sh_rope_table(rope, a->arch->n_rot, length, a->rows, cosine, sine);
+    sh_rope_table(rope, a->arch->n_rot, length, a->positions, cosine, sine);
     a->backend->put(a->device, t->cosine, cosine, n * sizeof *cosine);
     a->backend->put(a->device, t->sine, sine, n * sizeof *sine);
     t->length = length;
@@ -83,20 +107,28 @@ static void fill(struct sh_activations *a, struct sh_turns *t, const struct sh_r
     free(sine);
 }
 
+/* What a sequence's table depends on: all of its positions so far. */
+static int length_of(const struct sh_rope *rope, const int *start, const int *first, int s)
+{
+    return sh_rope_length(rope, start[s + 1] - start[s] + (first ? first[s] : 0));
+}
+
 /* Sequences that share a table go together; a table is made again when another one is needed. */
-void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_seq, const int *start)
+void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_seq, const int *start,
+                         const int *first)
 {
     const struct sh_arch *c = a->arch;
     const struct sh_rope *rope = sh_arch_rope(c, layer);
     struct sh_turns *t = &a->turns[rope == &c->local_rope];
     for (int s = 0, end; s < n_seq; s = end) {
-        int length = sh_rope_length(rope, start[s + 1] - start[s]);
-        for (end = s + 1; end < n_seq && sh_rope_length(rope, start[end + 1] - start[end]) == length;)
+        int length = length_of(rope, start, first, s);
+        for (end = s + 1; end < n_seq && length_of(rope, start, first, end) == length;)
             end++;
         if (t->length != length)
             fill(a, t, rope, length);
         struct sh_rotary r = {.d_head = c->d_head, .n_rot = c->n_rot, .pairs = SH_ROTARY_HALVES, .cos = t->cosine,
-                              .sin = t->sine, .n_seq = end - s, .start = start + s};
+                              .sin = t->sine, .n_seq = end - s, .start = start + s,
+                              .first = first ? first + s : NULL};
         for (int i = 0; i < 2; i++) {
             int cols = (i ? c->n_kv_head : c->n_head) * c->d_head;
             r.x = (struct sh_mat){i ? a->k : a->q, SH_F32, n_rows, cols, (size_t)cols};

@@ -7,14 +7,15 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-struct place {                                          /* one sequence on its way                */
+struct sh_entry {
     const struct sh_backend *b;
     struct sh_dev *d;
-    int n;
-    const int32_t *row_of;                              /* [n]: of the position table             */
-    void *hidden, *words;                               /* device: [n, d_model], [n, d_embed]     */
-    struct sh_weight *in;
+    const struct sh_arch *arch;
+    struct sh_tensor words, places;                     /* the tables; places.at NULL: no learned positions */
+    struct sh_weight *in;                               /* NULL: the embedding is as wide as the model */
     float *norm_w, *norm_b;                             /* device: [d_model]                      */
+    void *narrow;                                       /* device: [rows, d_embed], with `in`     */
+    int rows;
 };
 
 static float element(const struct sh_tensor *t, size_t i)
@@ -35,97 +36,138 @@ static int check_row(const struct sh_tensor *t, int row, struct sh_err *e)
     return 0;
 }
 
-static int check_rows(const struct sh_arch *c, const struct sh_tensor *words, const struct sh_tensor *places,
-                      const int32_t *tokens, int n, struct sh_err *e)
+/* The n tokens of one sequence that begin at position `first`. */
+static int check_rows(const struct sh_entry *n, const int32_t *tokens, int n_tokens, int first, struct sh_err *e)
 {
-    for (int t = 0; t < n; t++) {
+    const struct sh_arch *c = n->arch;
+    if (n->places.at && first + n_tokens + c->pos_offset > n->places.rows)
+        return sh_fail(e, "position %d is outside the model's %d", n->places.rows - c->pos_offset,
+                       n->places.rows - c->pos_offset);
+    for (int t = 0; t < n_tokens; t++) {
         if (tokens[t] < 0 || tokens[t] >= c->n_vocab)
-            return sh_fail(e, "token %d at position %d is outside the vocabulary of %d", tokens[t], t, c->n_vocab);
-        if (check_row(words, tokens[t], e) || (places->at && check_row(places, t + c->pos_offset, e)))
+            return sh_fail(e, "token %d at position %d is outside the vocabulary of %d", tokens[t], first + t,
+                           c->n_vocab);
+        if (check_row(&n->words, tokens[t], e) ||
+            (n->places.at && check_row(&n->places, first + t + c->pos_offset, e)))
             return -1;
     }
     return 0;
 }
 
-static struct sh_mat rows_of(const struct place *p, void *at, int cols)
+static struct sh_mat rows_of(void *at, int first, int rows, int cols)
 {
-    return (struct sh_mat){at, SH_F32, p->n, cols, (size_t)cols};
+    return (struct sh_mat){(float *)at + (size_t)first * (size_t)cols, SH_F32, rows, cols, (size_t)cols};
 }
 
 /* hidden = scale * words + positions */
-static void add_up(const struct place *p, const struct sh_tensor *words, const struct sh_tensor *places,
-                   const int32_t *tokens, const struct sh_arch *c)
+static void add_up(const struct sh_entry *n, const int32_t *tokens, int row, int rows, int first, void *hidden)
 {
-    struct sh_embed a = {.out = rows_of(p, p->hidden, words->cols), .table = words->at, .type = words->type,
-                         .id = tokens, .position_table = places->at, .position_type = places->type,
-                         .first_position = c->pos_offset, .scale = c->embed_scale};
-    p->b->embed(p->d, &a);
+    const struct sh_arch *c = n->arch;
+    struct sh_embed a = {.out = rows_of(hidden, row, rows, c->d_model), .table = n->words.at, .type = n->words.type,
+                         .id = tokens, .position_table = n->places.at, .position_type = n->places.type,
+                         .first_position = first + c->pos_offset, .scale = c->embed_scale};
+    n->b->embed(n->d, &a);
 }
 
 /* hidden = positions + (scale * words) W^T, where the embedding is narrower than the model */
-static void project(const struct place *p, const struct sh_tensor *words, const struct sh_tensor *places,
-                    const int32_t *tokens, const struct sh_arch *c)
+static void project(const struct sh_entry *n, const int32_t *tokens, int row, int rows, int first, void *hidden)
 {
-    struct sh_embed a = {.out = rows_of(p, p->words, words->cols), .table = words->at, .type = words->type,
-                         .id = tokens, .scale = c->embed_scale};
-    struct sh_embed b = {.out = rows_of(p, p->hidden, c->d_model), .table = places->at, .type = places->type,
-                         .id = p->row_of, .scale = 1};
-    struct sh_linear in = {.out = b.out, .x = a.out, .w = p->in, .add = places->at != NULL};
-    p->b->embed(p->d, &a);
-    if (places->at)
-        p->b->embed(p->d, &b);
-    p->b->linear(p->d, &in);
+    const struct sh_arch *c = n->arch;
+    struct sh_embed a = {.out = rows_of(n->narrow, row, rows, c->d_embed), .table = n->words.at,
+                         .type = n->words.type, .id = tokens, .scale = c->embed_scale};
+    struct sh_linear in = {.out = rows_of(hidden, row, rows, c->d_model), .x = a.out, .w = n->in,
+                           .add = n->places.at != NULL};
+    n->b->embed(n->d, &a);
+    if (n->places.at) {
+        int32_t *id = xmalloc((size_t)rows * sizeof *id);
+        for (int t = 0; t < rows; t++)
+            id[t] = first + t + c->pos_offset;
+        struct sh_embed b = {.out = in.out, .table = n->places.at, .type = n->places.type, .id = id, .scale = 1};
+        n->b->embed(n->d, &b);
+        free(id);
+    }
+    n->b->linear(n->d, &in);
 }
 
-static void norm(const struct place *p, const struct sh_arch *c)
-{
-    struct sh_mat h = rows_of(p, p->hidden, c->d_model);
-    struct sh_norm a = {.out = h, .x = h, .weight = p->norm_w, .bias = p->norm_b, .eps = c->norm_eps, .kind = c->norm};
-    p->b->norm(p->d, &a);
-}
-
-static float *load_norm(const struct place *p, struct sh_model *m, enum sh_role role, int *bad, struct sh_err *e)
+static float *load_norm(const struct sh_entry *n, struct sh_model *m, enum sh_role role, int *bad, struct sh_err *e)
 {
     struct sh_tensor t;
     *bad = *bad || sh_model_tensor(m, role, -1, &t, e) || sh_model_check_finite(&t, e);
-    return *bad ? NULL : sh_layer_vector(p->b, p->d, sh_model_arch(m), role, &t, bad, e);
+    return *bad ? NULL : sh_layer_vector(n->b, n->d, n->arch, role, &t, bad, e);
+}
+
+struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, struct sh_err *e)
+{
+    struct sh_entry *n = xcalloc(1, sizeof *n);
+    struct sh_tensor in;
+    n->b = b;
+    n->d = d;
+    n->arch = sh_model_arch(m);
+    int bad = sh_model_tensor(m, SH_TOK_EMBED, -1, &n->words, e) ||
+              sh_model_tensor(m, SH_POS_EMBED, -1, &n->places, e) || sh_model_tensor(m, SH_PROJ_IN, -1, &in, e) ||
+              (in.at && sh_model_check_finite(&in, e));
+    n->norm_w = load_norm(n, m, SH_EMBED_NORM_W, &bad, e);
+    n->norm_b = load_norm(n, m, SH_EMBED_NORM_B, &bad, e);
+    if (!bad && in.at)
+        bad = !(n->in = b->weight(d, in.at, in.type, in.rows, in.cols, SH_F32, e));
+    if (bad) {
+        sh_entry_free(n);
+        return NULL;
+    }
+    return n;
+}
+
+void sh_entry_free(struct sh_entry *n)
+{
+    if (!n)
+        return;
+    n->b->release(n->d, n->narrow);
+    n->b->release(n->d, n->norm_w);
+    n->b->release(n->d, n->norm_b);
+    n->b->drop(n->d, n->in);
+    free(n);
+}
+
+int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int *start, const int *first,
+                 void *hidden, struct sh_err *e)
+{
+    const struct sh_arch *c = n->arch;
+    int rows = start[n_seq];
+    for (int s = 0; s < n_seq; s++)
+        if (check_rows(n, tokens + start[s], start[s + 1] - start[s], first ? first[s] : 0, e))
+            return -1;
+    if (n->in && rows > n->rows) {
+        n->b->release(n->d, n->narrow);
+        n->rows = 0;
+        if (!(n->narrow = n->b->alloc(n->d, (size_t)rows * (size_t)c->d_embed * sizeof(float), e)))
+            return -1;
+        n->rows = rows;
+    }
+    for (int s = 0; s < n_seq; s++)
+        if (start[s + 1] > start[s])
+            (n->in ? project : add_up)(n, tokens + start[s], start[s], start[s + 1] - start[s],
+                                       first ? first[s] : 0, hidden);
+    if (n->norm_w) {
+        struct sh_mat h = rows_of(hidden, 0, rows, c->d_model);
+        struct sh_norm a = {.out = h, .x = h, .weight = n->norm_w, .bias = n->norm_b, .eps = c->norm_eps,
+                            .kind = c->norm};
+        n->b->norm(n->d, &a);
+    }
+    return 0;
 }
 
 int sh_embed(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, const int32_t *tokens, int n_tokens,
              float *hidden, struct sh_err *e)
 {
-    const struct sh_arch *c = sh_model_arch(m);
-    struct sh_tensor words, places, in;
-    if (sh_model_tensor(m, SH_TOK_EMBED, -1, &words, e) || sh_model_tensor(m, SH_POS_EMBED, -1, &places, e) ||
-        sh_model_tensor(m, SH_PROJ_IN, -1, &in, e) || check_rows(c, &words, &places, tokens, n_tokens, e) ||
-        (in.at && sh_model_check_finite(&in, e)))
-        return -1;
-    size_t n = (size_t)n_tokens, bytes = n * (size_t)c->d_model * sizeof(float);
-    int32_t *row_of = xmalloc(n * sizeof *row_of);
-    for (int t = 0; t < n_tokens; t++)
-        row_of[t] = t + c->pos_offset;
-    struct place p = {.b = b, .d = d, .n = n_tokens, .row_of = row_of, .hidden = b->alloc(d, bytes, e)};
-    int bad = !p.hidden;
-    p.norm_w = load_norm(&p, m, SH_EMBED_NORM_W, &bad, e);
-    p.norm_b = load_norm(&p, m, SH_EMBED_NORM_B, &bad, e);
-    if (!bad && in.at)
-        bad = !(p.words = b->alloc(d, n * (size_t)c->d_embed * sizeof(float), e)) ||
-              !(p.in = b->weight(d, in.at, in.type, in.rows, in.cols, SH_F32, e));
+    size_t bytes = (size_t)n_tokens * (size_t)sh_model_arch(m)->d_model * sizeof(float);
+    struct sh_entry *n = sh_entry_new(b, d, m, e);
+    void *at = n ? b->alloc(d, bytes, e) : NULL;
+    int bad = !at || sh_entry_run(n, tokens, 1, (int[]){0, n_tokens}, NULL, at, e);
     if (!bad) {
-        if (in.at)
-            project(&p, &words, &places, tokens, c);
-        else
-            add_up(&p, &words, &places, tokens, c);
-        if (p.norm_w)
-            norm(&p, c);
-        b->get(d, hidden, p.hidden, bytes);
+        b->get(d, hidden, at, bytes);
         bad = b->sync(d, e);
     }
-    b->release(d, p.hidden);
-    b->release(d, p.words);
-    b->release(d, p.norm_w);
-    b->release(d, p.norm_b);
-    b->drop(d, p.in);
-    free(row_of);
+    b->release(d, at);
+    sh_entry_free(n);
     return bad ? -1 : 0;
 }

@@ -138,8 +138,10 @@ static void norm_heads(const struct sh_layer *l, const struct sh_arch *c, struct
     norm(l, c, heads, heads, w, SH_N_ROLE, 0);
 }
 
+/* own: the caller's attention; NULL: the backend's. */
 static void attention(const struct sh_layer *l, struct sh_activations *a, struct sh_mat x, int n_seq,
-                      const int *start, const struct sh_tap *tap, int probabilities_only)
+                      const int *start, const struct sh_tap *tap, int probabilities_only,
+                      const struct sh_own_attention *own)
 {
     struct sh_attend attend = sh_layer_attend(a->arch, l->index, x.rows, a->dtype);
     attend.q.at = a->q;
@@ -158,8 +160,11 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
         norm_heads(l, a->arch, attend.k, SH_K_NORM_W);
     }
     if (a->arch->pos == SH_POS_ROTARY)
-        sh_activations_turn(a, l->index, x.rows, n_seq, start);
-    l->b->attend(l->d, &attend);
+        sh_activations_turn(a, l->index, x.rows, n_seq, start, own ? own->first : NULL);
+    if (own)
+        own->attend(own->to, l->index, &attend);
+    else
+        l->b->attend(l->d, &attend);
 }
 
 /* hidden += what the block's last product gives, normed first where the model has a norm there */
@@ -191,8 +196,8 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
     add_block(l, a, h, up, SH_DOWN_W, SH_DOWN_B, SH_MLP_POST_W);
 }
 
-void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
-                  const struct sh_tap *tap, int attention_only)
+static void run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
+                const struct sh_tap *tap, int attention_only, const struct sh_own_attention *own)
 {
     const struct sh_arch *c = a->arch;
     int n = start[n_seq], post = c->norm_place == SH_NORM_POST, parallel = (c->flags & SH_PARALLEL) != 0;
@@ -203,7 +208,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
         l->b->cast(l->d, x, h);
     else
         norm(l, c, x, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, 0);
-    attention(l, a, x, n_seq, start, tap, attention_only);
+    attention(l, a, x, n_seq, start, tap, attention_only, own);
     if (attention_only)
         return;
     if (parallel)
@@ -218,4 +223,17 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     feed_forward(l, a, h, x);
     if (post)
         norm(l, c, h, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
+}
+
+void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
+                  const struct sh_tap *tap, int attention_only)
+{
+    run(l, a, hidden, n_seq, start, tap, attention_only, NULL);
+}
+
+void sh_layer_step(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
+                   const struct sh_own_attention *own)
+{
+    static const struct sh_tap nothing = {0};
+    run(l, a, hidden, n_seq, start, &nothing, 0, own);
 }

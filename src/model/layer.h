@@ -30,7 +30,7 @@ struct sh_activations {
     struct sh_dev *device;
     const struct sh_arch *arch;
     enum sh_type dtype;
-    int rows;
+    int rows, positions;                /* positions: rows of the rotary tables              */
     void *x, *q, *k, *v, *mixed, *up;   /* x [rows, d_model], mixed [rows, q], up [rows, d_ff]: dtype */
     void *gate, *gated;                 /* [rows, d_ff] f32: the factors of up, where it is gated */
     void *block;                        /* [rows, d_model] f32: what a block adds, where it is normed */
@@ -40,11 +40,14 @@ struct sh_activations {
 
 int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, struct sh_dev *d,
                        const struct sh_arch *arch, int rows, enum sh_type dtype, struct sh_err *e);
+/* Rotary tables for positions below `positions`; without it they end at `rows`. -1: `a` is free. */
+int sh_activations_reach(struct sh_activations *a, int positions, struct sh_err *e);
 void sh_activations_free(struct sh_activations *a);
 size_t sh_activations_bytes(const struct sh_arch *arch, int rows, enum sh_type dtype);
 
-/* Turn q and k [n_rows, …] of the layer by their positions. */
-void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_seq, const int *start);
+/* Turn q and k [n_rows, …] of the layer by their positions, which count from first[sequence], or 0. */
+void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_seq, const int *start,
+                         const int *first);
 
 /* The attend of a layer for `rows` tokens: shapes, window and types, without pointers, sequences and tap. */
 struct sh_attend sh_layer_attend(const struct sh_arch *arch, int layer, int rows, enum sh_type dtype);
@@ -54,14 +57,36 @@ struct sh_attend sh_layer_attend(const struct sh_arch *arch, int layer, int rows
 void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
                   const struct sh_tap *tap, int attention_only);
 
+/* For rows that attend to more than the rows of the call. */
+struct sh_own_attention {
+    const int *first;                   /* host, [n_seq]: position of each sequence's first row */
+    /* Fills what->out from what->q, k and v; all on the device, operations may still be queued. */
+    void (*attend)(void *to, int layer, const struct sh_attend *what);
+    void *to;
+};
+
+/* sh_layer_run with the caller's attention in place of the backend's. */
+void sh_layer_step(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
+                   const struct sh_own_attention *own);
+
 /* A vector of the model as f32 on the device; 1 is added to a norm's weight that is stored without it.
  * NULL with *bad 0: the model has no such vector. */
 float *sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, const struct sh_arch *arch, enum sh_role role,
                        const struct sh_tensor *t, int *bad, struct sh_err *e);
 
-/* The input of layer 0 of one sequence, on the host: hidden [n_tokens, d_model] f32 = token embedding
- * (scaled; projected when d_embed differs from d_model) plus the learned positions 0..n_tokens - 1,
- * all that normed, as far as the model has these. */
+/* Tokens to the input of layer 0: token embedding (scaled; projected when d_embed differs from d_model)
+ * plus the learned positions, all that normed, as far as the model has these. It holds what that takes
+ * besides the tables, which are read where they are. */
+struct sh_entry;
+struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, struct sh_err *e);
+void sh_entry_free(struct sh_entry *n);                         /* NULL is fine */
+
+/* hidden [start[n_seq], d_model] f32 on the device; first: position of each sequence's first row, NULL: 0.
+ * -1: a token or a position that the model does not have; nothing is queued. */
+int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int *start, const int *first,
+                 void *hidden, struct sh_err *e);
+
+/* The same for one sequence from position 0 on, into hidden [n_tokens, d_model] on the host. */
 int sh_embed(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, const int32_t *tokens, int n_tokens,
              float *hidden, struct sh_err *e);
 

@@ -79,6 +79,7 @@ EACH_BACKEND(embeddings)
 struct rotary_case {
     int heads, d_head, n_rot, gap;
     enum sh_rotary_pairs pairs;
+    const int *first;                                   /* NULL: each sequence begins at position 0 */
 };
 
 static const int lengths[] = {7, 1, 129, 33};
@@ -113,7 +114,7 @@ static void try_rotary(const struct target *t, const struct rotary_case *c, cons
     matrix_normal(t, &cosines, 5, 1);                   /* any numbers: scaled tables are no circle either */
     matrix_normal(t, &sines, 6, 1);
     struct sh_rotary a = {.x = x.m, .d_head = c->d_head, .n_rot = c->n_rot, .pairs = c->pairs, .cos = cosines.m.at,
-                          .sin = sines.m.at, .n_seq = N_SEQ, .start = start};
+                          .sin = sines.m.at, .n_seq = N_SEQ, .start = start, .first = c->first};
     t->b->rotary(t->d, &a);
     struct matrix found = x;
     found.host = xmalloc((size_t)rows * x.m.stride * sizeof(float));
@@ -121,8 +122,8 @@ static void try_rotary(const struct target *t, const struct rotary_case *c, cons
     for (int s = 0; s < N_SEQ; s++)
         for (int row = start[s]; row < start[s + 1]; row++)
             for (int i = 0; i < c->heads * c->d_head; i++) {
-                double size, y = turned(c, &x, row, i / c->d_head, i % c->d_head, &cosines, &sines, row - start[s],
-                                        &size);
+                int position = row - start[s] + (c->first ? c->first[s] : 0);
+                double size, y = turned(c, &x, row, i / c->d_head, i % c->d_head, &cosines, &sines, position, &size);
                 compare(&tally, matrix_at(&found, row, i), y, 0x1p-22 * size);
             }
     int touched = matrix_gap_touched(&found);
@@ -141,6 +142,7 @@ static void rotary(const struct target *t)
 {
     static const int shape[][3] = {{4, 8, 8}, {1, 40, 10}, {2, 64, 64}, {3, 80, 32}, {1, 2, 2}, {2, 128, 128},
                                    {1, 256, 64}, {2, 7, 6}};            /* heads, d_head, n_rot   */
+    static const int first[N_SEQ] = {0, 149, 21, 3};
     struct tally all = {0};
     int start[N_SEQ + 1] = {0};
     for (int s = 0; s < N_SEQ; s++)
@@ -148,7 +150,8 @@ static void rotary(const struct target *t)
     for (int i = 0; i < 8; i++)
         for (int pairs = SH_ROTARY_HALVES; pairs <= SH_ROTARY_NEIGHBOURS; pairs++) {
             struct rotary_case c = {.heads = shape[i][0], .d_head = shape[i][1], .n_rot = shape[i][2],
-                                    .gap = (i + pairs) % 2 * 3, .pairs = (enum sh_rotary_pairs)pairs};
+                                    .gap = (i + pairs) % 2 * 3, .pairs = (enum sh_rotary_pairs)pairs,
+                                    .first = i % 2 ? first : NULL};
             try_rotary(t, &c, start, &all);
         }
     printf("# worst error: %.2f of the limit\n", all.worst);

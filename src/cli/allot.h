@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An allocator at work on a trace store: what it needs is measured there, and the budgets that it gives enter
+ * a replay. Sequences of different lengths are different problems with the same evidence.
+ *
+ *     sh_allot_open(&a, spec, &q, store, &e);          measures
+ *     sh_allot_budgets(&a, budget, n, 0, &q, &e);      from now on q.share_out gives these budgets
+ *     sh_replay_run(&q, …);
+ *     sh_allot_close(&a); */
+#ifndef SH_CLI_ALLOT_H
+#define SH_CLI_ALLOT_H
+
+#include "planner/allocator.h"
+#include "src/cli/replay_run.h"
+
+struct sh_allot {
+    struct sh_allocator_spec spec;
+    int n_layer, n_head, first_layer;   /* KV heads */
+    int floor;                          /* of the policy, on long sequences */
+    int *length, n_length;              /* of sequences, each once, ascending */
+    double *persistence, *entropy;      /* as struct sh_allocation has them, NULL where not needed */
+    double *curve, *curve_share;        /* at these shares of the length, or at the floor where that is more */
+    int n_point;
+    double *profile;                    /* [n_layer][n_head][n_key] */
+    int n_key;
+    int *table, n_budget;               /* [n_length][n_budget][n_layer][n_head] */
+};
+
+/* q has one policy, and what else shapes a replay. -1: what is needed cannot be measured here. */
+int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, const struct sh_replay_request *q,
+                  struct sh_store *s, struct sh_err *e);
+void sh_allot_close(struct sh_allot *a);                /* zeroed is fine */
+
+/* The mean of a head's budgets under `b`, on a sequence so long. `raise`: never below the policy's floor. */
+int sh_allot_mean(const struct sh_allot *a, const struct sh_budget *b, int n_token, int raise);
+
+/* Budgets [n_layer][n_head] of one problem. Where the mean is below the floor all get the mean. */
+int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget, struct sh_err *e);
+
+/* Put tables for all lengths behind q->share_out; q->budget becomes `b`. Valid until the next call or close. */
+int sh_allot_budgets(struct sh_allot *a, const struct sh_budget *b, int n, int raise, struct sh_replay_request *q,
+                     struct sh_err *e);
+
+/* "pyramid:beta=20", or "uniform". */
+enum { SH_ALLOT_TEXT = SH_POLICY_TEXT + 64 };
+const char *sh_allot_text(const struct sh_allocator_spec *s, char text[SH_ALLOT_TEXT]);
+
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears eval: what texts cost a model that reads them under a KV budget. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/progress.h"
+#include "src/cli/commands.h"
+#include "src/cli/devices.h"
+#include "src/cli/eval_dump.h"
+#include "src/cli/eval_rows.h"
+#include "src/cli/text_source.h"
+
+struct eval_args {
+    const char *model, *jsonl, *field, *tokens, *dtype, *db, *logits, *dump;
+    struct sh_list text, policy, budget;
+    long long length, count, prefill, kv_bits, kv_group, weight_bits, dump_every;
+    size_t device_memory;
+    int force;
+};
+
+#define F(name) offsetof(struct eval_args, name)
+static const struct sh_opt opts[] = {
+    {"model", SH_OPT_TEXT, F(model), "DIR", "checkpoint folder, or a .gguf file", 0, 0, 0},
+    {"text", SH_OPT_LIST, F(text), "FILE...", "plain texts, cut into sequences of --length tokens", 0, 0, 0},
+    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "one JSON object a line, each document one sequence", 0, 0, 0},
+    {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
+    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
+    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 1, 1 << 22, 0},
+    {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: all there are)", 1, 1e9, 0},
+    {"policy", SH_OPT_LIST, F(policy), "NAME[:knob=value,...]...",
+     "eviction policies (shears info policies lists them);\nnone: the full cache alone", 0, 0, 0},
+    {"budget", SH_OPT_LIST, F(budget), "LIST",
+     "tokens per KV head (17), or a share of the sequence (0.2); commas between;\n"
+     "0.05..1.0/20: twenty, evenly spaced (default: 0.1,0.2,0.3,0.5)", 0, 0, 0},
+    {"prefill", SH_OPT_INT, F(prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)", 0,
+     1 << 22, 0},
+    {"kv-bits", SH_OPT_INT, F(kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes in groups\n"
+     "(default: 32 with --dtype f32, else 16)", 4, 32, 0},
+    {"kv-group", SH_OPT_INT, F(kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
+    {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
+    {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "of a weight of the layers: 16: as --dtype (default);\n"
+     "8, 4: codes in groups of 64", 4, 16, 0},
+    {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results; what it has is not done again", 0, 0, 0},
+    {"force", SH_OPT_FLAG, F(force), NULL, "do again even what the store has the results of", 0, 0, 0},
+    {"logits", SH_OPT_TEXT, F(logits), "FILE.npy", "every row's logits, float32 [tokens, vocabulary]", 0, 0, 0},
+    {"dump-kept", SH_OPT_TEXT, F(dump), "FILE", "kept positions: a JSON line per sequence, layer, KV head and step",
+     0, 0, 0},
+    {"dump-every", SH_OPT_INT, F(dump_every), "N", "only every so many steps (default: 1)", 1, 1 << 22, 0},
+    {"device-memory", SH_OPT_BYTES, F(device_memory), "BYTES", "of the device that may be taken (default: all free)",
+     0, 0, 0},
+    {0}};
+#undef F
+
+static void preset(void *args)
+{
+    struct eval_args *a = args;
+    a->field = "text";
+    a->dtype = "f32";
+    a->weight_bits = 16;
+    a->kv_group = 64;
+    a->dump_every = 1;
+}
+
+static void release(void *args)
+{
+    struct eval_args *a = args;
+    sh_list_free(&a->text);
+    sh_list_free(&a->policy);
+    sh_list_free(&a->budget);
+}
+
+/* ---- the request ---- */
+
+enum { MOST_POLICIES = 64, AT_ONCE = 16 };      /* AT_ONCE: caches that read in lockstep          */
+
+struct work {
+    const struct eval_args *a;
+    const struct sh_common *common;
+    enum sh_type dtype;
+    struct sh_kv_format format;
+    struct sh_policy_spec spec[MOST_POLICIES], full;
+    int n_spec;
+    struct sh_budget budget[SH_MAX_BUDGETS];
+    int n_budget;
+    struct sh_devices devices;
+    char *chips;
+    struct sh_text_source source;
+    struct sh_eval_cell reference, *cell;       /* [n]; reference: the full cache in f32          */
+    struct sh_eval_result *result;              /* [n + 1]; the last one: the reference's         */
+    int n;
+    struct sh_eval eval;
+    struct sh_eval_dump dump;
+    struct sh_progress progress;
+    double read;                                /* tokens, by all caches                          */
+    int kept;                                   /* results written to the store                   */
+};
+
+static int read_dtype(const char *name, enum sh_type *out, struct sh_err *e)
+{
+    for (int t = SH_F32; t <= SH_BF16; t++)
+        if (!strcmp(sh_type_name((enum sh_type)t), name)) {
+            *out = (enum sh_type)t;
+            return 0;
+        }
+    return sh_misused(e, "--dtype: \"%s\" is not known, expected one of f32, f16, bf16", name);
+}
+
+static int keeps_all(const struct sh_policy_spec *p, int n_layer)
+{
+    for (int l = 0; l < n_layer; l++)
+        if (!p->policy->keeps_all || !p->policy->keeps_all(p->knob, l))
+            return 0;
+    return 1;
+}
+
+/* A policy that keeps all whatever the budget is one cell; the others are one for each budget. */
+static void make_cells(struct work *w)
+{
+    const struct sh_budget whole = {.share = 1};
+    int n_layer = sh_model_arch(w->source.model)->n_layer;
+    w->reference = (struct sh_eval_cell){.spec = &w->full, .budget = whole, .format = {.bits = 32}};
+    w->cell = xcalloc((size_t)(w->n_spec * w->n_budget + 1), sizeof *w->cell);
+    for (int i = 0; i < w->n_spec; i++)
+        for (int b = 0; b < w->n_budget; b++) {
+            int all = keeps_all(&w->spec[i], n_layer);
+            if (all && b)
+                continue;
+            w->cell[w->n++] = (struct sh_eval_cell){.spec = &w->spec[i], .budget = all ? whole : w->budget[b],
+                                                    .format = w->format};
+        }
+    w->result = xcalloc((size_t)w->n + 1, sizeof *w->result);
+    for (int i = 0; i <= w->n; i++)
+        w->result[i].cell = i < w->n ? &w->cell[i] : &w->reference;
+}
+
+static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct eval_args *a = w->a;
+    if (positional->n)
+        return sh_misused(e, "eval: \"%s\" is no option", positional->at[0]);
+    if (!a->model)
+        return sh_misused(e, "eval needs --model DIR");
+    if (!a->text.n && !a->jsonl && !a->tokens)
+        return sh_misused(e, "eval needs something to read: --text, --jsonl or --tokens");
+    if (!sh_code_bits_fit((int)a->weight_bits))
+        return sh_misused(e, "--weight-bits: %lld, expected 16, 8 or 4", a->weight_bits);
+    if (a->force && !a->db)
+        return sh_misused(e, "--force: no --db is given");
+    if (a->budget.n && !a->policy.n)
+        return sh_misused(e, "--budget: no --policy is given");
+    if (read_dtype(a->dtype, &w->dtype, e))
+        return -1;
+    w->format = (struct sh_kv_format){.bits = a->kv_bits ? (int)a->kv_bits : w->dtype == SH_F32 ? 32 : 16,
+                                      .group = (int)a->kv_group, .meta = SH_F16};
+    if (a->policy.n > MOST_POLICIES)
+        return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
+    for (int i = 0; i < a->policy.n; i++)
+        if (sh_policy_parse(a->policy.at[i], &w->spec[w->n_spec++], e))
+            return sh_err_prefix(e, "--policy");
+    if (!w->n_spec && sh_policy_parse("full", &w->spec[w->n_spec++], e))
+        return -1;
+    if (!a->budget.n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->n_budget, e))
+        return -1;
+    for (int i = 0; i < a->budget.n; i++)
+        if (sh_budget_parse(a->budget.at[i], w->budget, &w->n_budget, e))
+            return sh_err_prefix(e, "--budget");
+    return sh_policy_parse("full", &w->full, e);
+}
+
+/* Its figures are the reference's: nothing of its own to run. */
+static int is_reference(const struct sh_eval_cell *c)
+{
+    return !strcmp(c->spec->policy->name, "full") && c->format.bits == 32;
+}
+
+/* ---- the work ---- */
+
+static int open_all(struct work *w, struct sh_err *e)
+{
+    const struct eval_args *a = w->a;
+    w->source = (struct sh_text_source){.path = a->model, .text = &a->text, .jsonl = a->jsonl, .field = a->field,
+                                        .tokens = a->tokens, .length = (int)a->length, .count = (int)a->count};
+    if (sh_devices_open(&w->devices, w->common, a->device_memory, e) || sh_text_source_open(&w->source, e))
+        return -1;
+    w->chips = sh_devices_chips(&w->devices);
+    make_cells(w);
+    if ((a->logits || a->dump) && w->n > 1)
+        return sh_misused(e, "%s: there are %d results, and it is made of one", a->logits ? "--logits" : "--dump-kept",
+                          w->n) ||
+               sh_hint(e, "give one policy and one budget");
+    return 0;
+}
+
+static int open_resident(struct work *w, struct sh_err *e)
+{
+    struct sh_props props;
+    int longest = sh_text_source_longest(&w->source);
+    w->devices.backend->props(w->devices.at[0], &props);
+    struct sh_resident_setup setup = {.backend = w->devices.backend, .device = w->devices.at[0],
+                                      .model = w->source.model, .dtype = w->dtype,
+                                      .weight_bits = (int)w->a->weight_bits,
+                                      .rows = props.rows_at_once < longest ? props.rows_at_once : longest,
+                                      .positions = longest};
+    w->eval.resident = sh_resident_open(&setup, e);
+    return w->eval.resident ? 0 : sh_err_prefix(e, "%s", w->a->model);
+}
+
+static void name_results(struct work *w)
+{
+    struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->source.model),
+                                  .texts = sh_text_source_hash(&w->source), .dtype = w->a->dtype,
+                                  .prefill = (int)w->a->prefill, .weight_bits = (int)w->a->weight_bits,
+                                  .seed = (uint64_t)w->common->seed};
+    for (int i = 0; i <= w->n; i++)
+        sh_eval_result_name(&w->result[i], &scene);
+}
+
+static void on_tokens(void *to, int tokens)
+{
+    struct work *w = to;
+    w->read += tokens;
+    sh_progress_at(&w->progress, w->read, "");
+}
+
+/* The cells `of` [n] and, beside them, the reference on all texts. */
+static int read_texts(struct work *w, const int *of, int n, struct sh_store *store, struct sh_err *e)
+{
+    struct sh_eval_cell cell[AT_ONCE];
+    struct sh_eval_sums sums[AT_ONCE] = {{0}}, full = {0};
+    for (int i = 0; i < n; i++)
+        cell[i] = w->cell[of[i]];
+    w->eval.cell = cell;
+    w->eval.n_cell = n;
+    w->eval.watched = n ? 0 : -1;
+    for (int i = 0; i < w->source.texts.n; i++) {
+        const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
+        w->dump.sequence = i;
+        if (sh_eval_text(&w->eval, q->tokens, q->n_tokens, &full, sums, e))
+            return sh_err_prefix(e, "%s", q->source);
+    }
+    sh_eval_result_fill(&w->result[w->n], &full);
+    for (int i = 0; i < n; i++)
+        sh_eval_result_fill(&w->result[of[i]], &sums[i]);
+    for (int i = 0; i <= n && store; i++, w->kept++)
+        if (sh_eval_result_keep(&w->result[i < n ? of[i] : w->n], store, e))
+            return -1;
+    return 0;
+}
+
+static int read_groups(struct work *w, struct sh_store *store, struct sh_err *e)
+{
+    int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = 0, bad = 0;
+    double tokens = (double)sh_text_source_tokens(&w->source);
+    for (int i = 0; i < w->n; i++)
+        if (!w->result[i].is_known && !is_reference(&w->cell[i]))
+            of[n++] = i;
+    int groups = n ? (n + AT_ONCE - 1) / AT_ONCE : !w->result[w->n].is_known;
+    sh_progress_begin(&w->progress, "reading", "tokens", tokens * (n + groups), w->common->quiet);
+    for (int g = 0; g < groups && !bad; g++) {
+        int first = g * AT_ONCE, m = n - first < AT_ONCE ? n - first : AT_ONCE;
+        bad = read_texts(w, of + first, m, store, e);
+    }
+    sh_progress_end(&w->progress);
+    for (int i = 0; i < w->n && !bad; i++)
+        if (is_reference(&w->cell[i]))
+            memcpy(w->result[i].at, w->result[w->n].at, sizeof w->result[i].at);
+    if (bad && store && w->kept && !e->hint[0])
+        sh_hint(e, "finished results are in %s; the same command goes on from there", w->a->db);
+    free(of);
+    return bad;
+}
+
+static int all_known(const struct work *w)
+{
+    int known = w->result[w->n].is_known;
+    for (int i = 0; i < w->n; i++)
+        known &= w->result[i].is_known || is_reference(&w->cell[i]);
+    return known;
+}
+
+static int check_lengths(const struct work *w, struct sh_err *e)
+{
+    for (int i = 0; i < w->source.texts.n; i++)
+        if (sh_eval_check(&w->eval, w->source.texts.sequence[i].n_tokens, e))
+            return -1;
+    return 0;
+}
+
+static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
+{
+    const struct eval_args *a = w->a;
+    if (store && !a->force && !a->logits && !a->dump && sh_eval_results_find(w->result, w->n + 1, store, e))
+        return -1;
+    w->eval = (struct sh_eval){.cell = w->cell, .n_cell = w->n, .prefill = (int)a->prefill,
+                               .seed = (uint64_t)w->common->seed, .watch = a->dump ? sh_eval_dump_kept : NULL,
+                               .take = a->logits ? sh_eval_dump_logits : NULL, .to = &w->dump,
+                               .progress = on_tokens, .progress_to = w};
+    w->dump = (struct sh_eval_dump){.kept_path = a->dump, .logits_path = a->logits, .every = (int)a->dump_every,
+                                    .n_vocab = sh_model_arch(w->source.model)->n_vocab};
+    if (all_known(w))
+        return read_groups(w, store, e);
+    if (open_resident(w, e) || check_lengths(w, e) ||
+        sh_eval_dump_begin(&w->dump, sh_text_source_tokens(&w->source), e))
+        return -1;
+    return sh_eval_dump_end(&w->dump, read_groups(w, store, e), e);
+}
+
+/* ---- the answer ---- */
+
+static int report(const struct work *w, struct sh_err *e)
+{
+    const struct sh_eval_result *full = &w->result[w->n];
+    struct sh_out *o = sh_out_new();
+    int known = 0;
+    sh_out_text(o, "model", "model", sh_model_name(w->source.model));
+    sh_out_text(o, "backend", "backend", w->devices.backend->name);
+    sh_out_text(o, "device", "device", w->chips);
+    sh_out_text(o, "dtype", "dtype", w->a->dtype);
+    sh_out_int(o, "weight_bits", "weight bits", w->a->weight_bits);
+    sh_out_int(o, "sequences", "sequences", w->source.texts.n);
+    sh_out_int(o, "tokens", "tokens", sh_text_source_tokens(&w->source));
+    sh_out_int(o, "prefill", "prefill", w->a->prefill);
+    sh_out_text(o, "stream", "texts go through the cache", "token by token");
+    sh_out_real(o, "full_nll", "full cache: nll", full->at[SH_E_NLL], 4);
+    sh_out_real(o, "full_ppl", "full cache: perplexity", full->at[SH_E_PPL], 4);
+    sh_out_real(o, "full_ppl_stderr", "+-", full->at[SH_E_PPL_STDERR], 4);
+    sh_out_int(o, "full_kv_bytes", "full cache: bytes", (long long)full->at[SH_E_KV_BYTES]);
+    sh_out_list(o, "results", "policies and budgets (nll: nats per token; change, kl, top 1: against the full cache)");
+    for (int i = 0; i < w->n; i++) {
+        known += w->result[i].is_known;
+        sh_eval_result_write(&w->result[i], o);
+    }
+    sh_out_end(o);
+    if (known)
+        sh_out_note(o, "%d of %d rows are from the store; --force does them again.", known, w->n);
+    int bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
+    sh_out_free(o);
+    return bad;
+}
+
+static void close_all(struct work *w)
+{
+    sh_resident_close(w->eval.resident);
+    if (w->result)
+        sh_eval_results_free(w->result, w->n + 1);
+    free(w->cell);
+    sh_text_source_close(&w->source);
+    sh_devices_close(&w->devices);
+    free(w->chips);
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    struct work *w = xcalloc(1, sizeof *w);
+    struct sh_store *store = NULL;
+    w->a = args;
+    w->common = common;
+    int bad = read_options(w, positional, e) || open_all(w, e);
+    if (!bad) {
+        name_results(w);
+        bad = (w->a->db && !(store = sh_store_create(w->a->db, e))) || evaluate(w, store, e) || report(w, e);
+    }
+    int is_empty = bad && store && !w->kept && sh_store_was_made(store);
+    sh_store_close(store);
+    if (is_empty)
+        sh_store_remove(w->a->db);
+    close_all(w);
+    free(w);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_eval = {
+    .name = "eval",
+    .usage = "--model DIR (--text FILE... | --jsonl FILE --field NAME | --tokens FILE)\n"
+             "           [--policy NAME[:knob=value,...]...]\n"
+             "        [--budget LIST] [--kv-bits N] [options]",
+    .summary = "what texts cost a model that reads them under a KV budget",
+    .about = "Reads texts with the model, token by token, once over the full cache and through a real cache of\n"
+             "fixed size for each policy and budget: perplexity, and beside the full cache the change of the\n"
+             "likelihood (paired), the divergence KL(full || compressed) and how often both think the same token\n"
+             "the likeliest. The policies are those of replay, driven by the model's own rows. Standard errors\n"
+             "take tokens as independent.\n\n"
+             "  shears eval --model opt-125m --text book.txt --length 512 --policy window h2o --budget 0.1,0.2,0.5",
+    .opts = opts,
+    .args_bytes = sizeof(struct eval_args),
+    .preset = preset,
+    .run = run,
+    .release = release,
+};

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cache.h. */
+#include "src/engine/cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+static int check_policy(const struct sh_kv_setup *s, struct sh_err *e)
+{
+    const struct sh_policy *p = s->spec->policy;
+    if (p->needs & SH_NEEDS_FUTURE)
+        return sh_misused(e, "%s needs the attention that is still to come: a live cache has none", p->name);
+    if ((p->needs & SH_NEEDS_PROMPT) && s->prefill < 1)
+        return sh_misused(e, "%s decides when the prompt has been read: give a prefill", p->name);
+    return 0;
+}
+
+static int check_format(const struct sh_kv_format *f, struct sh_err *e)
+{
+    if (f->bits != 32 && f->bits != 16 && f->bits != 8 && f->bits != 4)
+        return sh_misused(e, "%d bits for keys and values: expected 32, 16, 8 or 4", f->bits);
+    if (f->bits < 16 && (f->group < 8 || f->group > 1024 || f->group % 8))
+        return sh_misused(e, "groups of %d: expected a multiple of 8 up to 1024", f->group);
+    if (f->bits < 16 && f->meta != SH_F16 && f->meta != SH_F32)
+        return sh_misused(e, "scales as %s: expected f16 or f32", sh_type_name(f->meta));
+    return 0;
+}
+
+static int check_budgets(const struct sh_kv_setup *s, struct sh_err *e)
+{
+    const struct sh_policy *p = s->spec->policy;
+    int least = sh_policy_protected(s->spec), per_layer = s->arch->n_kv_head;
+    for (int i = 0; i < s->arch->n_layer * per_layer; i++) {
+        int whole = p->keeps_all && p->keeps_all(s->spec->knob, i / per_layer);
+        if (s->budget[i] <= least && s->budget[i] < s->n_token && !whole)
+            return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), of which %d can never leave: expected "
+                              "%d at least", p->name, s->budget[i], i / per_layer, i % per_layer, least, least + 1);
+    }
+    return 0;
+}
+
+int sh_kv_setup_check(const struct sh_kv_setup *setup, struct sh_err *e)
+{
+    return check_policy(setup, e) || check_format(&setup->format, e) || check_budgets(setup, e) ? -1 : 0;
+}
+
+static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int head, struct sh_err *e)
+{
+    static const struct sh_kv_format plain = {.bits = 32};
+    const struct sh_kv_setup *s = &c->setup;
+    const struct sh_policy *p = s->spec->policy;
+    int d = s->arch->d_head;
+    struct sh_kept_setup kept = {.spec = s->spec, .budget = c->budget[layer * s->arch->n_kv_head + head],
+                                 .prefill = s->prefill, .window = sh_arch_window(s->arch, layer),
+                                 .n_token = s->n_token, .layer = layer, .head = head, .n_layer = s->arch->n_layer,
+                                 .d_head = d, .rows_by_slot = 1, .seed = s->seed};
+    h->kept = sh_kept_new(&kept);
+    int capacity = sh_kept_capacity(h->kept), in_order = sh_kept_budget(h->kept) >= s->n_token;
+    c->most_slots = capacity > c->most_slots ? capacity : c->most_slots;
+    if (sh_kv_rows_new(&h->k, &s->format, in_order, capacity, d, e) ||
+        sh_kv_rows_new(&h->v, &s->format, 0, capacity, d, e))
+        return -1;
+    if (s->format.bits < 32 && (p->needs & SH_NEEDS_KEYS) && sh_kv_rows_new(&h->seen_k, &plain, 0, capacity, d, e))
+        return -1;
+    if (s->format.bits < 32 && (p->needs & SH_NEEDS_VALUES) && sh_kv_rows_new(&h->seen_v, &plain, 0, capacity, d, e))
+        return -1;
+    return 0;
+}
+
+/* Keys or values as a policy may look at them. */
+static const float *floats(const struct sh_kv_rows *kept, const struct sh_kv_rows *seen)
+{
+    return kept->format.bits == 32 ? kept->at : seen->at;
+}
+
+static int heads(const struct sh_kv_cache *c)
+{
+    return c->setup.arch->n_layer * c->setup.arch->n_kv_head;
+}
+
+struct sh_kv_cache *sh_kv_cache_new(const struct sh_kv_setup *setup, struct sh_err *e)
+{
+    if (sh_kv_setup_check(setup, e))
+        return NULL;
+    struct sh_kv_cache *c = xcalloc(1, sizeof *c);
+    c->setup = *setup;
+    int n_head = heads(c), bad = 0;
+    c->budget = xmalloc((size_t)n_head * sizeof *c->budget);
+    memcpy(c->budget, setup->budget, (size_t)n_head * sizeof *c->budget);
+    c->setup.budget = c->budget;
+    c->head = xcalloc((size_t)setup->n_seq * (size_t)n_head, sizeof *c->head);
+    for (int i = 0; i < setup->n_seq * n_head && !bad; i++)
+        bad = new_head(c, &c->head[i], i % n_head / setup->arch->n_kv_head, i % setup->arch->n_kv_head, e);
+    for (int s = 0; s < setup->n_seq && !bad; s++)
+        sh_kv_cache_restart(c, s);
+    if (bad) {
+        sh_kv_cache_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void sh_kv_cache_free(struct sh_kv_cache *c)
+{
+    if (!c)
+        return;
+    for (int i = 0; i < c->setup.n_seq * heads(c); i++) {
+        sh_kept_free(c->head[i].kept);
+        sh_kv_rows_free(&c->head[i].k);
+        sh_kv_rows_free(&c->head[i].v);
+        sh_kv_rows_free(&c->head[i].seen_k);
+        sh_kv_rows_free(&c->head[i].seen_v);
+    }
+    free(c->head);
+    free(c->budget);
+    free(c);
+}
+
+void sh_kv_cache_restart(struct sh_kv_cache *c, int sequence)
+{
+    for (int i = 0; i < heads(c); i++) {
+        struct sh_kv_head *h = &c->head[sequence * heads(c) + i];
+        sh_kept_restart(h->kept, floats(&h->k, &h->seen_k), floats(&h->v, &h->seen_v));
+    }
+}
+
+struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c)
+{
+    struct sh_kv_bytes b = {0};
+    for (int i = 0; i < c->setup.n_seq * heads(c); i++) {
+        const struct sh_kv_head *h = &c->head[i];
+        b.rows += h->k.at_bytes + h->k.open_bytes + h->v.at_bytes;
+        b.meta += h->k.meta_bytes + h->v.meta_bytes;
+        b.positions += (size_t)sh_kept_capacity(h->kept) * sizeof(int);
+        b.policy += sh_kept_policy_bytes(h->kept) + h->seen_k.at_bytes + h->seen_v.at_bytes;
+    }
+    return b;
+}
+
+size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b)
+{
+    return b->rows + b->meta + b->positions + b->policy;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The KV cache of a batch of sequences: for each sequence, layer and KV head the set of kept tokens
+ * (planner/kept.h, with the policy's own state), and their keys and values by slot. Everything is
+ * allocated once at capacity; a token that comes takes the slot of one that left. Keys stay as they were
+ * made, turned for their original position.
+ *
+ * Codes: V shares scales along the channels of a token. K shares them along `group` tokens of a channel
+ * when nothing can ever leave (the budget holds the whole text), because only then slots are filled in
+ * order; a policy that evicts gets K per token, too.
+ *
+ * A policy that looks at keys or values sees floats: where they are kept in fewer bits it gets a copy in
+ * f32 beside them, which counts. */
+#ifndef SH_ENGINE_CACHE_H
+#define SH_ENGINE_CACHE_H
+
+#include "planner/kept.h"
+#include "src/engine/rows.h"
+#include "src/model/arch.h"
+
+struct sh_kv_setup {
+    const struct sh_arch *arch;
+    const struct sh_policy_spec *spec;  /* must outlive the cache                                 */
+    const int *budget;                  /* [n_layer * n_kv_head] tokens; each more than the policy */
+                                        /* protects                                               */
+    int n_seq;
+    int n_token;                        /* of a sequence that will come, at most                  */
+    int prefill;                        /* the first tokens see everything                        */
+    struct sh_kv_format format;
+    uint64_t seed;
+};
+
+struct sh_kv_head {
+    struct sh_kept *kept;
+    struct sh_kv_rows k, v;
+    struct sh_kv_rows seen_k, seen_v;   /* f32 copies for the policy; width 0: none               */
+};
+
+struct sh_kv_cache {
+    struct sh_kv_setup setup;
+    int *budget;                        /* the cache's own copy                                   */
+    struct sh_kv_head *head;            /* [n_seq, n_layer, n_kv_head]                            */
+    int most_slots;                     /* capacity of the largest head                           */
+};
+
+/* What it takes, in bytes; kept and metadata apart. */
+struct sh_kv_bytes {
+    size_t rows;                        /* keys and values, the unfinished blocks of codes included */
+    size_t meta;                        /* their scales and minima                                */
+    size_t positions;                   /* one int a slot                                         */
+    size_t policy;                      /* what the policy keeps, copies in f32 included          */
+};
+
+/* -1: a budget is too small, the format is unknown, the policy needs what a live cache has not. */
+int sh_kv_setup_check(const struct sh_kv_setup *setup, struct sh_err *e);
+
+/* NULL: the setup is refused, or it does not fit. */
+struct sh_kv_cache *sh_kv_cache_new(const struct sh_kv_setup *setup, struct sh_err *e);
+void sh_kv_cache_free(struct sh_kv_cache *c);           /* NULL is fine */
+void sh_kv_cache_restart(struct sh_kv_cache *c, int sequence);      /* empty it for another text */
+
+static inline struct sh_kv_head *sh_kv_cache_head(const struct sh_kv_cache *c, int sequence, int layer, int head)
+{
+    const struct sh_arch *a = c->setup.arch;
+    return &c->head[((size_t)sequence * (size_t)a->n_layer + (size_t)layer) * (size_t)a->n_kv_head + (size_t)head];
+}
+
+struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c);
+size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Teacher-forced reading of texts: once over the full cache (in f32), and through any number of compressed
+ * caches in lockstep with it, so that the full cache's work is done once for all of them and no more than a
+ * block of its logits is held. */
+#ifndef SH_ENGINE_EVAL_H
+#define SH_ENGINE_EVAL_H
+
+#include "planner/budget.h"
+#include "src/engine/eval_sums.h"
+#include "src/engine/session.h"
+
+struct sh_eval_cell {
+    const struct sh_policy_spec *spec;
+    struct sh_budget budget;            /* of every head; a share is one of the text's tokens     */
+    struct sh_kv_format format;
+};
+
+struct sh_eval {
+    struct sh_resident *resident;
+    const struct sh_eval_cell *cell;    /* [n_cell] */
+    int n_cell;
+    int prefill;
+    uint64_t seed;
+    sh_session_watch *watch;            /* of cell `watched`, -1 the full cache; NULL: none       */
+    sh_session_take *take;              /* that one's logits; NULL: none                          */
+    void *to;                           /* of both; `sequence` is 0                               */
+    int watched;
+    void (*progress)(void *to, int tokens);     /* so many have been read by all cells; may be NULL */
+    void *progress_to;
+};
+
+/* Whether a text of n_token tokens can be read by all cells. */
+int sh_eval_check(const struct sh_eval *v, int n_token, struct sh_err *e);
+
+/* One text. full, and sums [n_cell]: added to. -1 also when Ctrl-C was pressed; the sums then hold a part
+ * of the text. */
+int sh_eval_text(const struct sh_eval *v, const int32_t *tokens, int n_token, struct sh_eval_sums *full,
+                 struct sh_eval_sums *sums, struct sh_err *e);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See quant.h. */
+#include "src/engine/quant.h"
+
+#include <math.h>
+
+#include "src/base/clones.h"
+
+#define F16_MOST 65504.0f
+
+static float stored(float x, enum sh_type type, void *at, int i)
+{
+    if (type == SH_F32) {
+        ((float *)at)[i] = x;
+        return x;
+    }
+    uint16_t h = sh_f32_to_f16(fminf(fmaxf(x, -F16_MOST), F16_MOST));
+    ((uint16_t *)at)[i] = h;
+    return sh_f16_to_f32(h);
+}
+
+static float loaded(enum sh_type type, const void *at, int i)
+{
+    return type == SH_F32 ? ((const float *)at)[i] : sh_f16_to_f32(((const uint16_t *)at)[i]);
+}
+
+static unsigned code_of(float x, float least, float scale, float most)
+{
+    float c = scale > 0 ? rintf((x - least) / scale) : 0;
+    return (unsigned)fminf(fmaxf(c, 0), most);
+}
+
+void sh_quant_write(const struct sh_kv_format *f, const float *x, size_t stride, int n, void *codes, void *meta)
+{
+    float low = x[0], high = x[0], most = f->bits == 8 ? 255 : 15;
+    for (int i = 1; i < n; i++) {
+        float y = x[(size_t)i * stride];
+        low = y < low ? y : low;
+        high = y > high ? y : high;
+    }
+    float scale = stored((high - low) / most, f->meta, meta, 0), least = stored(low, f->meta, meta, 1);
+    uint8_t *to = codes;
+    if (f->bits == 8) {
+        for (int i = 0; i < n; i++)
+            to[i] = (uint8_t)code_of(x[(size_t)i * stride], least, scale, most);
+        return;
+    }
+    for (int i = 0; i < n; i += 2) {
+        unsigned first = code_of(x[(size_t)i * stride], least, scale, most);
+        unsigned second = i + 1 < n ? code_of(x[(size_t)(i + 1) * stride], least, scale, most) : 0;
+        to[i / 2] = (uint8_t)(first | second << 4);
+    }
+}
+
+SH_CLONES static void read_8(const uint8_t *restrict code, float scale, float least, int n, float *restrict x)
+{
+    for (int i = 0; i < n; i++)
+        x[i] = (float)code[i] * scale + least;
+}
+
+SH_CLONES static void read_4(const uint8_t *restrict code, float scale, float least, int n, float *restrict x)
+{
+    for (int i = 0; i < n / 2; i++) {
+        x[2 * i] = (float)(code[i] & 15) * scale + least;
+        x[2 * i + 1] = (float)(code[i] >> 4) * scale + least;
+    }
+    if (n % 2)
+        x[n - 1] = (float)(code[n / 2] & 15) * scale + least;
+}
+
+void sh_quant_read(const struct sh_kv_format *f, const void *codes, const void *meta, int first, int n, float *x,
+                   size_t stride)
+{
+    float scale = loaded(f->meta, meta, 0), least = loaded(f->meta, meta, 1);
+    const uint8_t *code = (const uint8_t *)codes + first * f->bits / 8;
+    if (stride == 1) {
+        (f->bits == 8 ? read_8 : read_4)(code, scale, least, n, x);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        int c = f->bits == 8 ? code[i] : code[i / 2] >> (i % 2 * 4) & 15;
+        x[(size_t)i * stride] = (float)c * scale + least;
+    }
+}
+
+static int rest(const struct sh_kv_format *f, int width, int first)
+{
+    return width - first < f->group ? width - first : f->group;
+}
+
+size_t sh_quant_row_code_bytes(const struct sh_kv_format *f, int width)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < width; i += f->group)
+        bytes += sh_quant_code_bytes(rest(f, width, i), f->bits);
+    return bytes;
+}
+
+size_t sh_quant_row_meta_bytes(const struct sh_kv_format *f, int width)
+{
+    return (size_t)((width + f->group - 1) / f->group) * sh_quant_meta_bytes(f->meta);
+}
+
+void sh_quant_row_write(const struct sh_kv_format *f, const float *x, int width, void *codes, void *meta)
+{
+    char *code = codes, *about = meta;
+    for (int i = 0; i < width; i += f->group) {
+        sh_quant_write(f, x + i, 1, rest(f, width, i), code, about);
+        code += sh_quant_code_bytes(rest(f, width, i), f->bits);
+        about += sh_quant_meta_bytes(f->meta);
+    }
+}
+
+void sh_quant_row_read(const struct sh_kv_format *f, const void *codes, const void *meta, int width, float *x)
+{
+    const char *code = codes, *about = meta;
+    for (int i = 0; i < width; i += f->group) {
+        sh_quant_read(f, code, about, 0, rest(f, width, i), x + i, 1);
+        code += sh_quant_code_bytes(rest(f, width, i), f->bits);
+        about += sh_quant_meta_bytes(f->meta);
+    }
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See resident.h. */
+#include "src/engine/resident.h"
+
+#include <stdlib.h>
+
+#include "src/base/mem.h"
+
+static int load_layers(struct sh_resident *r, struct sh_err *e)
+{
+    const struct sh_resident_setup *s = &r->setup;
+    int bad = 0;
+    r->layer = xcalloc((size_t)r->arch->n_layer, sizeof *r->layer);
+    s->backend->weight_bits(s->device, s->weight_bits);
+    for (int i = 0; i < r->arch->n_layer && !bad; i++) {
+        r->layer[i] = sh_layer_load(s->backend, s->device, s->model, i, s->dtype, e);
+        bad = r->layer[i] ? 0 : sh_err_prefix(e, "layer %d", i);
+    }
+    s->backend->weight_bits(s->device, 16);
+    return bad;
+}
+
+struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, struct sh_err *e)
+{
+    struct sh_resident *r = xcalloc(1, sizeof *r);
+    const struct sh_backend *b = setup->backend;
+    struct sh_dev *d = setup->device;
+    struct sh_props props;
+    r->setup = *setup;
+    r->arch = sh_model_arch(setup->model);
+    b->props(d, &props);
+    r->is_host = props.is_host;
+    size_t bytes = (size_t)setup->rows * (size_t)r->arch->d_model * sizeof(float);
+    int bad = load_layers(r, e) || !(r->entry = sh_entry_new(b, d, setup->model, e)) ||
+              !(r->head = sh_head_new(b, d, setup->model, setup->dtype, e)) ||
+              sh_activations_new(&r->act, b, d, r->arch, setup->rows, setup->dtype, e) ||
+              sh_activations_reach(&r->act, setup->positions, e) || !(r->hidden = b->alloc(d, bytes, e));
+    if (bad) {
+        sh_resident_close(r);
+        return NULL;
+    }
+    return r;
+}
+
+void sh_resident_close(struct sh_resident *r)
+{
+    if (!r)
+        return;
+    for (int i = 0; i < r->arch->n_layer; i++)
+        sh_layer_drop(r->layer[i]);
+    sh_entry_free(r->entry);
+    sh_head_free(r->head);
+    sh_activations_free(&r->act);
+    r->setup.backend->release(r->setup.device, r->hidden);
+    free(r->layer);
+    free(r);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model with all its layers on a device, ready for sessions (session.h). Opened once; any number of
+ * sessions, one after another or in turns, share it. Used by one thread at a time. */
+#ifndef SH_ENGINE_RESIDENT_H
+#define SH_ENGINE_RESIDENT_H
+
+#include "src/model/head.h"
+#include "src/model/layer.h"
+
+struct sh_resident_setup {
+    const struct sh_backend *backend;
+    struct sh_dev *device;
+    struct sh_model *model;             /* stays open as long as the resident                     */
+    enum sh_type dtype;                 /* of the products' operands                              */
+    int weight_bits;                    /* of the layers' matrices: 16 (as dtype), 8 or 4         */
+    int rows;                           /* tokens that go through a layer together, at most       */
+    int positions;                      /* of the longest sequence                                */
+};
+
+struct sh_resident {
+    struct sh_resident_setup setup;
+    const struct sh_arch *arch;
+    struct sh_layer **layer;            /* [n_layer]                                              */
+    struct sh_entry *entry;
+    struct sh_head *head;
+    struct sh_activations act;
+    void *hidden;                       /* device: [rows, d_model] f32                            */
+    int is_host;                        /* device memory is host memory                           */
+};
+
+/* NULL: e says what is wrong with which tensor, or that it does not fit. */
+struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, struct sh_err *e);
+void sh_resident_close(struct sh_resident *r);          /* NULL is fine */
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys or the values of one KV head of one sequence, by slot, in the format that the cache asks for.
+ * Allocated once.
+ *
+ * Codes share their scale along the channels of one token, or, with `by_channel`, along `group`
+ * consecutive tokens of one channel, which suits keys better (their channels differ more than their
+ * tokens). The latter needs slots that are filled in order and never again: the block of the newest
+ * tokens stays in f32 until it is whole. */
+#ifndef SH_ENGINE_ROWS_H
+#define SH_ENGINE_ROWS_H
+
+#include "src/base/err.h"
+#include "src/engine/quant.h"
+
+enum { SH_ROWS_AT_ONCE = 64 };          /* rows that are read together at most                     */
+
+struct sh_kv_rows {
+    struct sh_kv_format format;
+    int by_channel, capacity, width;    /* width: d_head                                           */
+    void *at;                           /* [capacity, width] numbers, or codes                     */
+    void *meta;                         /* scales and minima of the codes                          */
+    float *open;                        /* [group, width]: the unfinished block, with by_channel   */
+    int whole;                          /* finished blocks                                         */
+    size_t at_bytes, meta_bytes, open_bytes;
+};
+
+/* -1: it does not fit into memory. */
+int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, int by_channel, int capacity, int width,
+                   struct sh_err *e);
+void sh_kv_rows_free(struct sh_kv_rows *r);             /* {0} is fine */
+
+void sh_kv_rows_put(struct sh_kv_rows *r, int slot, const float *row);
+
+/* Rows [first, first + n), first a multiple of SH_ROWS_AT_ONCE and n at most that: where they lie when
+ * they are f32, else in scratch [n, width]. */
+const float *sh_kv_rows_get(const struct sh_kv_rows *r, int first, int n, float *scratch);
+
+/* What sh_kv_rows_new would take. */
+size_t sh_kv_rows_bytes(const struct sh_kv_format *f, int by_channel, int capacity, int width);
+
+#endif

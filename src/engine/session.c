@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See session.h. Layers run on the device; attention over the slots runs on the host, one thread for a
+ * KV head of a sequence: what is shared between them is read only. */
+#include "src/engine/session.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/engine/slots_attend.h"
+
+struct sh_session {
+    struct sh_resident *r;
+    struct sh_kv_cache *cache;
+    int n_seq;
+    int *first, *start;                 /* [n_seq]: tokens read; [n_seq + 1]: rows of the piece on its way */
+    float *logits;                      /* [n_seq, n_vocab] */
+    float *rows;                        /* [rows_at_once, n_vocab]: of a `take` */
+    int rows_at_once;
+    float *q, *k, *v, *mixed;           /* host copies of a piece's rows; q, k, v NULL: device memory is host memory */
+    uint16_t *half;                     /* mixed in the operands' type; NULL: that is f32 */
+    int n_thread;
+    float *scratch;                     /* [n_thread][scratch_size] */
+    size_t scratch_size;
+    sh_session_watch *watch;
+    void *watch_to;
+    int failed;                         /* the device, inside a layer; the error is in `error` */
+    struct sh_err error;
+};
+
+/* ---- attention ---- */
+
+struct piece {                          /* one layer's rows on the host */
+    const struct sh_attend *what;
+    int layer;
+    const float *q, *k, *v;
+    float *mixed;
+};
+
+static void put_rows(struct sh_kv_head *h, int slot, const float *k, const float *v)
+{
+    sh_kv_rows_put(&h->k, slot, k);
+    sh_kv_rows_put(&h->v, slot, v);
+    if (h->seen_k.width)
+        sh_kv_rows_put(&h->seen_k, slot, k);
+    if (h->seen_v.width)
+        sh_kv_rows_put(&h->seen_v, slot, v);
+}
+
+/* One token of one KV head, in the order of planner/policy.h. */
+static void token(struct sh_session *s, const struct piece *p, struct sh_kv_head *h, int sequence, int head, int row,
+                  int t, float *scratch)
+{
+    const struct sh_attend *w = p->what;
+    const struct sh_policy *policy = s->cache->setup.spec->policy;
+    int group = w->n_head / w->n_kv_head, d = w->d_head;
+    size_t wide = (size_t)row * (size_t)(w->n_head * d) + (size_t)(head * group * d);
+    size_t narrow = (size_t)row * (size_t)(w->n_kv_head * d) + (size_t)(head * d);
+    sh_kept_make_room(h->kept, t, NULL, NULL);
+    put_rows(h, sh_kept_admit(h->kept, t), p->k + narrow, p->v + narrow);
+
+    const struct sh_cache *c = sh_kept_cache(h->kept);
+    float *chunk = scratch, *mean = chunk + (size_t)SH_ROWS_AT_ONCE * (size_t)d;
+    float *probs = mean + s->cache->most_slots;
+    struct sh_slots_attend a = {
+        .k = &h->k, .v = &h->v, .pos = c->pos, .n_slot = c->n_slot, .group = group, .q = p->q + wide, .position = t,
+        .window = w->window, .scale = w->scale, .softcap = w->softcap,
+        .slopes = w->slopes ? w->slopes + head * group : NULL, .out = p->mixed + wide, .probs = probs, .chunk = chunk};
+    int n_row = sh_slots_attend(&a);
+    if (!policy->observe && !s->watch)
+        return;
+    sh_slots_mean(probs, group, c->n_slot, mean);
+    struct sh_step step = {.t = t, .n_row = n_row, .row = mean, .q = a.q, .n_query = group};
+    if (s->watch)
+        s->watch(s->watch_to, sequence, p->layer, head, t, c, mean);
+    sh_kept_observe(h->kept, &step);
+}
+
+static void attend_all(struct sh_session *s, const struct piece *p)
+{
+    enum { WORTH_THREADS = 1 << 18 };   /* products: below that, waking them takes longer         */
+    int n_head = p->what->n_kv_head, jobs = s->n_seq * n_head;
+    double products = 2.0 * p->what->q.rows * p->what->q.cols * s->cache->most_slots;
+#pragma omp parallel for schedule(dynamic) num_threads(s->n_thread) if (!s->watch && products > WORTH_THREADS)
+    for (int i = 0; i < jobs; i++) {
+        int sequence = i / n_head, head = i % n_head;
+        struct sh_kv_head *h = sh_kv_cache_head(s->cache, sequence, p->layer, head);
+        float *scratch = s->scratch + (size_t)omp_get_thread_num() * s->scratch_size;
+        for (int row = s->start[sequence]; row < s->start[sequence + 1]; row++)
+            token(s, p, h, sequence, head, row, s->first[sequence] + row - s->start[sequence], scratch);
+    }
+}
+
+static const float *fetch(struct sh_session *s, float *copy, const struct sh_mat *m)
+{
+    const struct sh_resident_setup *r = &s->r->setup;
+    if (!copy)
+        return m->at;
+    r->backend->get(r->device, copy, m->at, (size_t)m->rows * (size_t)m->cols * sizeof *copy);
+    return copy;
+}
+
+/* sh_own_attention's. */
+static void attend(void *to, int layer, const struct sh_attend *what)
+{
+    struct sh_session *s = to;
+    const struct sh_resident_setup *r = &s->r->setup;
+    struct piece p = {.what = what, .layer = layer};
+    if (s->failed)
+        return;
+    p.q = fetch(s, s->q, &what->q);
+    p.k = fetch(s, s->k, &what->k);
+    p.v = fetch(s, s->v, &what->v);
+    if (r->backend->sync(r->device, &s->error)) {
+        s->failed = 1;
+        return;
+    }
+    p.mixed = s->mixed ? s->mixed : what->out.at;
+    attend_all(s, &p);
+    size_t n = (size_t)what->out.rows * (size_t)what->out.cols;
+    for (size_t i = 0; s->half && i < n; i++)
+        s->half[i] = what->out.type == SH_F16 ? sh_f32_to_f16(s->mixed[i]) : sh_f32_to_bf16(s->mixed[i]);
+    if (s->mixed)
+        r->backend->put(r->device, what->out.at, s->half ? (void *)s->half : s->mixed,
+                        n * sh_type_bytes(what->out.type));
+}
+
+/* ---- steps ---- */
+
+struct step {                           /* what a step still has to do */
+    const int32_t *tokens;
+    const int *end;                     /* [n_seq]: in tokens */
+    int *at;                            /* [n_seq]: read so far, in tokens */
+    int32_t *piece;                     /* [rows] */
+    sh_session_take *take;
+    void *to;
+};
+
+/* The next piece: up to the resident's rows, sequence by sequence. Its number of rows. */
+static int next_piece(struct sh_session *s, struct step *p)
+{
+    int room = s->r->setup.rows, n = 0;
+    for (int i = 0; i < s->n_seq; i++) {
+        int m = p->end[i] - p->at[i];
+        m = m < room - n ? m : room - n;
+        s->start[i] = n;
+        memcpy(p->piece + n, p->tokens + p->at[i], (size_t)m * sizeof *p->piece);
+        n += m;
+        p->at[i] += m;
+    }
+    s->start[s->n_seq] = n;
+    return n;
+}
+
+static int run_layers(struct sh_session *s, const int32_t *tokens, struct sh_err *e)
+{
+    struct sh_resident *r = s->r;
+    struct sh_own_attention own = {.first = s->first, .attend = attend, .to = s};
+    if (sh_entry_run(r->entry, tokens, s->n_seq, s->start, s->first, r->hidden, e))
+        return -1;
+    s->failed = 0;
+    for (int l = 0; l < r->arch->n_layer && !s->failed; l++)
+        sh_layer_step(r->layer[l], &r->act, r->hidden, s->n_seq, s->start, &own);
+    if (s->failed)
+        *e = s->error;
+    return s->failed ? -1 : 0;
+}
+
+/* Logits of all rows of a sequence, in blocks. */
+static int take_rows(struct sh_session *s, int sequence, const struct step *p, struct sh_err *e)
+{
+    size_t vocab = (size_t)s->r->arch->n_vocab;
+    int end = s->start[sequence + 1];
+    for (int row = s->start[sequence], n; row < end; row += n) {
+        n = end - row < s->rows_at_once ? end - row : s->rows_at_once;
+        if (sh_head_run(s->r->head, s->r->hidden, row, n, s->rows, e))
+            return -1;
+        for (int i = 0; i < n; i++)
+            p->take(p->to, sequence, s->first[sequence] + row + i - s->start[sequence], s->rows + (size_t)i * vocab);
+        if (row + n == end)
+            memcpy(s->logits + (size_t)sequence * vocab, s->rows + (size_t)(n - 1) * vocab, vocab * sizeof(float));
+    }
+    return 0;
+}
+
+static int has_one_each(const struct sh_session *s)
+{
+    for (int i = 0; i < s->n_seq; i++)
+        if (s->start[i + 1] - s->start[i] != 1)
+            return 0;
+    return 1;
+}
+
+static int make_logits(struct sh_session *s, const struct step *p, struct sh_err *e)
+{
+    size_t vocab = (size_t)s->r->arch->n_vocab;
+    if (!p->take && has_one_each(s))
+        return sh_head_run(s->r->head, s->r->hidden, 0, s->n_seq, s->logits, e);
+    for (int i = 0; i < s->n_seq; i++) {
+        int n = s->start[i + 1] - s->start[i], is_last = p->at[i] == p->end[i];
+        if (p->take ? take_rows(s, i, p, e)
+                    : n > 0 && is_last && sh_head_run(s->r->head, s->r->hidden, s->start[i + 1] - 1, 1,
+                                                      s->logits + (size_t)i * vocab, e))
+            return -1;
+    }
+    return 0;
+}
+
+/* Before anything changes. */
+static int check(const struct sh_session *s, const int32_t *tokens, const int *start, struct sh_err *e)
+{
+    const struct sh_arch *a = s->r->arch;
+    for (int i = 0; i < s->n_seq; i++) {
+        int n = start[i + 1] - start[i];
+        if (n > s->cache->setup.n_token - s->first[i])
+            return sh_fail(e, "sequence %d: %d tokens after %d, room for %d in all", i, n, s->first[i],
+                           s->cache->setup.n_token);
+        for (int t = start[i]; t < start[i + 1]; t++)
+            if (tokens[t] < 0 || tokens[t] >= a->n_vocab)
+                return sh_fail(e, "token %d at position %d is outside the vocabulary of %d", tokens[t],
+                               s->first[i] + t - start[i], a->n_vocab);
+    }
+    return 0;
+}
+
+int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
+                    struct sh_err *e)
+{
+    if (check(s, tokens, start, e))
+        return -1;
+    size_t n_seq = (size_t)s->n_seq, rows = (size_t)s->r->setup.rows;
+    struct step p = {.tokens = tokens, .end = start + 1, .at = xmalloc(n_seq * sizeof *p.at),
+                     .piece = xmalloc(rows * sizeof *p.piece), .take = take, .to = to};
+    memcpy(p.at, start, n_seq * sizeof *p.at);
+    int bad = 0;
+    while (!bad && next_piece(s, &p)) {
+        bad = run_layers(s, p.piece, e) || make_logits(s, &p, e);
+        for (int i = 0; i < s->n_seq && !bad; i++)
+            s->first[i] += s->start[i + 1] - s->start[i];
+    }
+    free(p.at);
+    free(p.piece);
+    return bad ? -1 : 0;
+}
+
+/* ---- the object ---- */
+
+/* Buffers for the rows of a piece where the device's are out of reach, or of another type. */
+static void make_copies(struct sh_session *s)
+{
+    const struct sh_arch *a = s->r->arch;
+    size_t rows = (size_t)s->r->setup.rows, q = rows * (size_t)(a->n_head * a->d_head);
+    size_t kv = rows * (size_t)(a->n_kv_head * a->d_head);
+    int is_f32 = s->r->setup.dtype == SH_F32;
+    if (!s->r->is_host) {
+        s->q = xaligned(q * sizeof *s->q);
+        s->k = xaligned(kv * sizeof *s->k);
+        s->v = xaligned(kv * sizeof *s->v);
+    }
+    s->mixed = s->r->is_host && is_f32 ? NULL : xaligned(q * sizeof *s->mixed);
+    s->half = is_f32 ? NULL : xaligned(q * sizeof *s->half);
+}
+
+static void make_scratch(struct sh_session *s)
+{
+    const struct sh_arch *a = s->r->arch;
+    size_t group = (size_t)(a->n_head / a->n_kv_head), slots = (size_t)s->cache->most_slots;
+    s->scratch_size = (size_t)SH_ROWS_AT_ONCE * (size_t)a->d_head + (1 + group) * slots;
+    s->scratch_size = (s->scratch_size + 15) / 16 * 16;
+    s->n_thread = omp_get_max_threads();
+    s->scratch = xaligned((size_t)s->n_thread * s->scratch_size * sizeof *s->scratch);
+}
+
+struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
+{
+    enum { MOST_NUMBERS = 1 << 20, MOST_ROWS = 256 };
+    struct sh_kv_setup kv = {.arch = r->arch, .spec = setup->spec, .budget = setup->budget, .n_seq = setup->n_seq,
+                             .n_token = setup->n_token, .prefill = setup->prefill, .format = setup->format,
+                             .seed = setup->seed};
+    if (setup->n_token > r->setup.positions) {
+        sh_misused(e, "%d tokens of a sequence: the model was opened for %d positions", setup->n_token,
+                   r->setup.positions);
+        return NULL;
+    }
+    struct sh_kv_cache *cache = sh_kv_cache_new(&kv, e);
+    if (!cache)
+        return NULL;
+    struct sh_session *s = xcalloc(1, sizeof *s);
+    size_t n_seq = (size_t)setup->n_seq, vocab = (size_t)r->arch->n_vocab;
+    int rows = MOST_NUMBERS / r->arch->n_vocab;
+    s->r = r;
+    s->cache = cache;
+    s->n_seq = setup->n_seq;
+    s->first = xcalloc(n_seq, sizeof *s->first);
+    s->start = xcalloc(n_seq + 1, sizeof *s->start);
+    s->logits = xcalloc(n_seq * vocab, sizeof *s->logits);
+    s->rows_at_once = rows < 1 ? 1 : rows > MOST_ROWS ? MOST_ROWS : rows;
+    s->rows = xmalloc((size_t)s->rows_at_once * vocab * sizeof *s->rows);
+    make_copies(s);
+    make_scratch(s);
+    return s;
+}
+
+void sh_session_free(struct sh_session *s)
+{
+    if (!s)
+        return;
+    sh_kv_cache_free(s->cache);
+    free(s->first);
+    free(s->start);
+    free(s->logits);
+    free(s->rows);
+    free(s->q);
+    free(s->k);
+    free(s->v);
+    free(s->mixed);
+    free(s->half);
+    free(s->scratch);
+    free(s);
+}
+
+const float *sh_session_logits(const struct sh_session *s, int sequence)
+{
+    return s->logits + (size_t)sequence * (size_t)s->r->arch->n_vocab;
+}
+
+int sh_session_length(const struct sh_session *s, int sequence)
+{
+    return s->first[sequence];
+}
+
+void sh_session_restart(struct sh_session *s, int sequence)
+{
+    s->first[sequence] = 0;
+    sh_kv_cache_restart(s->cache, sequence);
+}
+
+void sh_session_set_watch(struct sh_session *s, sh_session_watch *fn, void *to)
+{
+    s->watch = fn;
+    s->watch_to = to;
+}
+
+const struct sh_kv_cache *sh_session_cache(const struct sh_session *s)
+{
+    return s->cache;
+}
+
+struct sh_kv_bytes sh_session_bytes(const struct sh_session *s)
+{
+    return sh_kv_cache_bytes(s->cache);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inference of a batch of sequences under a KV budget: tokens in, logits out.
+ *
+ *     struct sh_resident *r = sh_resident_open(&model, &e);       the weights, once
+ *     struct sh_session *s = sh_session_new(r, &setup, &e);       the caches of n_seq sequences
+ *     sh_session_step(s, prompt, (int[]){0, n}, NULL, NULL, &e);  sequence 0 reads n tokens
+ *     for (;;) {
+ *         token = choose(sh_session_logits(s, 0));                [n_vocab], of the last token read
+ *         sh_session_step(s, &token, (int[]){0, 1}, NULL, NULL, &e);
+ *     }
+ *     sh_session_restart(s, 0);                                   the same memory for another text
+ *
+ * For every token, layer and KV head things happen in the order of planner/policy.h: room is made, the
+ * token takes a slot, its queries attend over what is kept, the policy observes the row. A step of n
+ * tokens does that token after token inside each layer, so its result is that of n steps of one token,
+ * whatever n is: what a layer does with a token depends only on the layer below and on earlier tokens.
+ * A prompt longer than the budget is a stream through the cache in that sense; its first `prefill`
+ * tokens see everything before anything leaves. */
+#ifndef SH_ENGINE_SESSION_H
+#define SH_ENGINE_SESSION_H
+
+#include "src/engine/cache.h"
+#include "src/engine/resident.h"
+
+struct sh_session_setup {
+    const struct sh_policy_spec *spec;  /* must outlive the session                               */
+    const int *budget;                  /* [n_layer * n_kv_head] tokens; copied                   */
+    int n_seq;
+    int n_token;                        /* of a sequence that will come, at most (the resident's  */
+                                        /* positions, or fewer)                                   */
+    int prefill;
+    struct sh_kv_format format;
+    uint64_t seed;
+};
+
+struct sh_session;
+
+struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e);
+void sh_session_free(struct sh_session *s);             /* NULL is fine */
+
+/* Logits [n_vocab] behind the token at this position; valid during the call. */
+typedef void sh_session_take(void *to, int sequence, int position, const float *logits);
+
+/* Sequence i reads tokens[start[i] .. start[i + 1]), which may be none; start[0] is 0. With `take` every
+ * token's logits are computed and handed over, sequence by sequence in order of position; without it
+ * only those of each sequence's last token. -1: a token or position that the model does not have (nothing
+ * has changed), or the device failed. */
+int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
+                    struct sh_err *e);
+
+/* Logits [n_vocab] behind the last token that the sequence read; valid until the next step. */
+const float *sh_session_logits(const struct sh_session *s, int sequence);
+int sh_session_length(const struct sh_session *s, int sequence);        /* tokens read so far     */
+void sh_session_restart(struct sh_session *s, int sequence);
+
+/* What the query of each token attends over, its own token included: called once per sequence, layer,
+ * KV head and token, in that order within a step. With the group's mean row of attention [n_slot]. */
+typedef void sh_session_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c,
+                              const float *row);
+void sh_session_set_watch(struct sh_session *s, sh_session_watch *fn, void *to);        /* NULL: nobody */
+
+const struct sh_kv_cache *sh_session_cache(const struct sh_session *s);
+struct sh_kv_bytes sh_session_bytes(const struct sh_session *s);        /* of the KV cache        */
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See slots_attend.h. Keys and values are read in chunks of slots, each once for all queries of the
+ * group. Sums run in LANES parts whose order is written out, so that every machine gets the same. */
+#include "src/engine/slots_attend.h"
+
+#include <math.h>
+
+#include "src/base/clones.h"
+
+enum { LANES = 16 };
+
+SH_INLINE float dot(const float *restrict a, const float *restrict b, int n)
+{
+    float part[LANES] = {0}, sum = 0;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            part[k] += a[i + k] * b[i + k];
+    for (int step = LANES / 2; step; step /= 2)
+        for (int k = 0; k < step; k++)
+            part[k] += part[k + step];
+    for (; i < n; i++)
+        sum += a[i] * b[i];
+    return part[0] + sum;
+}
+
+/* e^x for x <= 0, within two roundings: 2^n * e^r with |r| <= ln 2 / 2. */
+SH_INLINE float exp_below_0(float x)
+{
+    x = x < -87 ? -87 : x;
+    float n = x * 1.44269504f;
+    n = (n + 12582912.0f) - 12582912.0f;                /* to the nearest whole number           */
+    float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1;
+    return p * sh_from_bits((uint32_t)((int32_t)n + 127) << 23);
+}
+
+/* score[j] = scale * q k_j of n rows */
+SH_CLONES static void products(const float *restrict q, const float *restrict k, float scale, int n, int d,
+                               float *restrict score)
+{
+    for (int j = 0; j < n; j++)
+        score[j] = scale * dot(q, k + (size_t)j * (size_t)d, d);
+}
+
+static void cap(float *score, float softcap, int n)
+{
+    for (int j = 0; j < n; j++)
+        score[j] = softcap * tanhf(score[j] / softcap);
+}
+
+/* Adds ALiBi; what is not seen becomes -INFINITY. Returns the largest. */
+SH_CLONES static float settle(float *restrict score, const int *restrict pos, int n, float slope, int position,
+                              int oldest)
+{
+    float most = -INFINITY;
+    for (int j = 0; j < n; j++) {
+        float x = score[j] + slope * (float)(pos[j] - position);
+        x = pos[j] >= oldest ? x : -INFINITY;
+        score[j] = x;
+        most = x > most ? x : most;
+    }
+    return most;
+}
+
+SH_CLONES static void softmax(float *restrict p, float most, int n)
+{
+    float part[LANES] = {0};
+    int j = 0;
+    for (; j + LANES <= n; j += LANES)
+        for (int k = 0; k < LANES; k++) {
+            float x = p[j + k], y = exp_below_0(x - most);
+            p[j + k] = x == -INFINITY ? 0 : y;
+            part[k] += p[j + k];
+        }
+    for (int k = 0; j < n; j++, k++) {
+        float y = exp_below_0(p[j] - most);
+        p[j] = p[j] == -INFINITY ? 0 : y;
+        part[k] += p[j];
+    }
+    for (int step = LANES / 2; step; step /= 2)
+        for (int k = 0; k < step; k++)
+            part[k] += part[k + step];
+    float by = 1 / part[0];
+    for (j = 0; j < n; j++)
+        p[j] *= by;
+}
+
+/* out += p v of n rows */
+SH_CLONES static void mix(const float *restrict p, const float *restrict v, int n, int d, float *restrict out)
+{
+    for (int j = 0; j < n; j++)
+        for (int c = 0; c < d; c++)
+            out[c] += p[j] * v[(size_t)j * (size_t)d + (size_t)c];
+}
+
+static int seen(const int *pos, int n, int oldest)
+{
+    int count = 0;
+    for (int j = 0; j < n; j++)
+        count += pos[j] >= oldest;
+    return count;
+}
+
+int sh_slots_attend(const struct sh_slots_attend *a)
+{
+    int n = a->n_slot, d = a->k->width, oldest = a->window > 0 ? a->position + 1 - a->window : 0;
+    oldest = oldest < 0 ? 0 : oldest;
+    for (int j = 0, m; j < n; j += m) {
+        m = n - j < SH_ROWS_AT_ONCE ? n - j : SH_ROWS_AT_ONCE;
+        const float *k = sh_kv_rows_get(a->k, j, m, a->chunk);
+        for (int g = 0; g < a->group; g++)
+            products(a->q + (size_t)(g * d), k, a->scale, m, d, a->probs + (size_t)g * (size_t)n + j);
+    }
+    for (int g = 0; g < a->group; g++) {
+        float *row = a->probs + (size_t)g * (size_t)n;
+        if (a->softcap > 0)
+            cap(row, a->softcap, n);
+        softmax(row, settle(row, a->pos, n, a->slopes ? a->slopes[g] : 0, a->position, oldest), n);
+    }
+    for (int c = 0; c < a->group * d; c++)
+        a->out[c] = 0;
+    for (int j = 0, m; j < n; j += m) {
+        m = n - j < SH_ROWS_AT_ONCE ? n - j : SH_ROWS_AT_ONCE;
+        const float *v = sh_kv_rows_get(a->v, j, m, a->chunk);
+        for (int g = 0; g < a->group; g++)
+            mix(a->probs + (size_t)g * (size_t)n + j, v, m, d, a->out + (size_t)(g * d));
+    }
+    return seen(a->pos, n, oldest);
+}
+
+SH_CLONES static void add_row(float *restrict to, const float *restrict from, int n)
+{
+    for (int j = 0; j < n; j++)
+        to[j] += from[j];
+}
+
+void sh_slots_mean(const float *probs, int group, int n_slot, float *row)
+{
+    for (int j = 0; j < n_slot; j++)
+        row[j] = probs[j];
+    for (int g = 1; g < group; g++)
+        add_row(row, probs + (size_t)g * (size_t)n_slot, n_slot);
+    for (int j = 0; j < n_slot && group > 1; j++)
+        row[j] /= (float)group;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See head.h. Rows go through in blocks, so that a large vocabulary takes little of the device. */
+#include "src/model/head.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/base/mem.h"
+#include "src/model/layer.h"
+
+enum { BLOCK_NUMBERS = 1 << 22, MOST_ROWS = 256 };      /* logits on the device at once           */
+
+struct sh_head {
+    const struct sh_backend *b;
+    struct sh_dev *d;
+    const struct sh_arch *arch;
+    enum sh_type dtype;
+    struct sh_weight *out, *matrix;                     /* out: project_out; NULL: none           */
+    float *norm_w, *norm_b;
+    int rows;                                           /* of a block                             */
+    void *x, *narrow, *logits;                          /* [rows, d_model], [rows, d_embed] dtype; [rows, vocab] f32 */
+};
+
+static int load_vector(struct sh_head *h, struct sh_model *m, enum sh_role role, float **out, struct sh_err *e)
+{
+    struct sh_tensor t;
+    int bad;
+    if (sh_model_tensor(m, role, -1, &t, e) || sh_model_check_finite(&t, e))
+        return -1;
+    *out = sh_layer_vector(h->b, h->d, h->arch, role, &t, &bad, e);
+    return bad ? -1 : 0;
+}
+
+static int load_matrix(struct sh_head *h, struct sh_model *m, enum sh_role role, struct sh_weight **out,
+                       struct sh_err *e)
+{
+    struct sh_tensor t;
+    if (sh_model_tensor(m, role, -1, &t, e))
+        return -1;
+    if (!t.at)
+        return 0;
+    if (sh_model_check_finite(&t, e))
+        return -1;
+    *out = h->b->weight(h->d, t.at, t.type, t.rows, t.cols, h->dtype, e);
+    return *out ? 0 : sh_err_prefix(e, "%s", t.name);
+}
+
+static int make_room(struct sh_head *h, struct sh_err *e)
+{
+    const struct sh_arch *c = h->arch;
+    int rows = BLOCK_NUMBERS / c->n_vocab;
+    h->rows = rows < 1 ? 1 : rows > MOST_ROWS ? MOST_ROWS : rows;
+    size_t n = (size_t)h->rows, operand = sh_type_bytes(h->dtype);
+    if (!(h->x = h->b->alloc(h->d, n * (size_t)c->d_model * operand, e)) ||
+        !(h->logits = h->b->alloc(h->d, n * (size_t)c->n_vocab * sizeof(float), e)))
+        return -1;
+    if (h->out && !(h->narrow = h->b->alloc(h->d, n * (size_t)c->d_embed * operand, e)))
+        return -1;
+    return 0;
+}
+
+struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_type dtype,
+                            struct sh_err *e)
+{
+    struct sh_head *h = xcalloc(1, sizeof *h);
+    h->b = b;
+    h->d = d;
+    h->arch = sh_model_arch(m);
+    h->dtype = dtype;
+    if (load_vector(h, m, SH_FINAL_NORM_W, &h->norm_w, e) || load_vector(h, m, SH_FINAL_NORM_B, &h->norm_b, e) ||
+        load_matrix(h, m, SH_PROJ_OUT, &h->out, e) || load_matrix(h, m, SH_HEAD, &h->matrix, e) || make_room(h, e)) {
+        sh_head_free(h);
+        return NULL;
+    }
+    return h;
+}
+
+void sh_head_free(struct sh_head *h)
+{
+    if (!h)
+        return;
+    h->b->drop(h->d, h->out);
+    h->b->drop(h->d, h->matrix);
+    h->b->release(h->d, h->norm_w);
+    h->b->release(h->d, h->norm_b);
+    h->b->release(h->d, h->x);
+    h->b->release(h->d, h->narrow);
+    h->b->release(h->d, h->logits);
+    free(h);
+}
+
+static struct sh_mat dense(void *at, enum sh_type type, int rows, int cols)
+{
+    return (struct sh_mat){at, type, rows, cols, (size_t)cols};
+}
+
+/* One block's logits on the device. */
+static void queue(struct sh_head *h, const void *hidden, int first, int rows)
+{
+    const struct sh_arch *c = h->arch;
+    struct sh_mat in = dense((char *)(uintptr_t)hidden + (size_t)first * (size_t)c->d_model * sizeof(float), SH_F32,
+                             rows, c->d_model);
+    struct sh_mat x = dense(h->x, h->dtype, rows, c->d_model);
+    struct sh_norm norm = {.out = x, .x = in, .weight = h->norm_w, .bias = h->norm_b, .eps = c->norm_eps,
+                           .kind = c->norm};
+    if (c->flags & SH_HAS_FINAL_NORM)
+        h->b->norm(h->d, &norm);
+    else
+        h->b->cast(h->d, x, in);
+    if (h->out) {
+        struct sh_linear out = {.out = dense(h->narrow, h->dtype, rows, c->d_embed), .x = x, .w = h->out};
+        h->b->linear(h->d, &out);
+        x = out.out;
+    }
+    struct sh_linear all = {.out = dense(h->logits, SH_F32, rows, c->n_vocab), .x = x, .w = h->matrix};
+    h->b->linear(h->d, &all);
+}
+
+int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, float *logits, struct sh_err *e)
+{
+    const struct sh_arch *c = h->arch;
+    size_t vocab = (size_t)c->n_vocab;
+    for (int i = 0; i < rows; i += h->rows) {
+        int n = rows - i < h->rows ? rows - i : h->rows;
+        float *to = logits + (size_t)i * vocab;
+        queue(h, hidden, first + i, n);
+        h->b->get(h->d, to, h->logits, (size_t)n * vocab * sizeof *to);
+        if (h->b->sync(h->d, e))
+            return -1;
+        for (size_t k = 0; c->head_softcap > 0 && k < (size_t)n * vocab; k++)
+            to[k] = c->head_softcap * tanhf(to[k] / c->head_softcap);
+    }
+    return 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The output head: hidden states behind the last layer to logits. Final norm, projection to the
+ * embedding's width, product with the head's matrix (the token embedding where the model is tied),
+ * soft cap; as far as the model has these. */
+#ifndef SH_MODEL_HEAD_H
+#define SH_MODEL_HEAD_H
+
+#include "kernels/backend.h"
+#include "src/model/model.h"
+
+struct sh_head;
+
+/* Loads its weights (checked for NaN) for products of `dtype`. NULL: e says which tensor and why. */
+struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_type dtype,
+                            struct sh_err *e);
+void sh_head_free(struct sh_head *h);                           /* NULL is fine */
+
+/* Logits of rows [first, first + rows) of hidden [.., d_model] f32 on the device, into logits
+ * [rows, n_vocab] on the host. Waits for the device and reports its errors, those of before included. */
+int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, float *logits, struct sh_err *e);
+
+#endif

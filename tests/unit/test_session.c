@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/engine: inference under a KV budget against what PyTorch computed with eviction inside its decoding
+ * loop (tests/oracle/session.py). For every policy: what is kept when each token attends, exactly; logits
+ * within 5e-5 of the largest, negative log-likelihoods within 1e-4, greedy continuations the same. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/engine/session.h"
+#include "src/model/weights.h"
+#include "tests/tap.h"
+#include "tests/unit/backends.h"
+
+enum { MOST_TOKENS = 128, GREEDY = 16 };
+
+static struct sh_err e;
+
+struct golden {
+    json_t *root;
+    struct sh_weights *file;
+    char *folder;                       /* of the checkpoint */
+};
+
+struct trial {                          /* one case of a golden file */
+    struct sh_policy_spec spec;
+    int32_t tokens[MOST_TOKENS];
+    int n, budget[16], prefill, n_head;
+    const int8_t *evict;                /* [layer][kv_head][n + 15] */
+    const float *nll, *logits;          /* [n - 1], [rows, vocab] */
+    const json_t *rows, *greedy;
+    int vocab, wrong_sets, taken, per_step;
+    double logits_off, nll_off;
+};
+
+static struct golden open_golden(const char *name)
+{
+    struct golden g;
+    json_error_t error;
+    char path[256];
+    snprintf(path, sizeof path, "session/%s.json", name);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(tap_golden(path));
+    g.root = json_load_file(tap_golden(path), 0, &error);
+    snprintf(path, sizeof path, "session/%s.safetensors", name);
+    CU_ASSERT_FATAL(g.root && (g.file = sh_weights_open(tap_golden(path), &e)));
+    snprintf(path, sizeof path, "checkpoints/%s/config.json", name);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(tap_golden(path));
+    g.folder = xstrdup(tap_golden(path));
+    *strrchr(g.folder, '/') = '\0';
+    return g;
+}
+
+static void close_golden(struct golden *g)
+{
+    json_decref(g->root);
+    sh_weights_close(g->file);
+    free(g->folder);
+}
+
+static const void *tensor(const struct golden *g, const char *name, const char *what, size_t bytes)
+{
+    char full[128];
+    snprintf(full, sizeof full, "%s.%s", name, what);
+    const struct sh_stored *t = sh_weights_find(g->file, full);
+    CU_ASSERT_FATAL(t && t->bytes == bytes);
+    return t->at;
+}
+
+static void read_case(const struct golden *g, const json_t *c, const struct sh_arch *a, struct trial *t)
+{
+    const json_t *tokens = json_object_get(c, "tokens"), *budget = json_object_get(c, "budget");
+    const char *name = json_string_value(json_object_get(c, "name"));
+    *t = (struct trial){.n = (int)json_array_size(tokens), .n_head = a->n_kv_head, .vocab = a->n_vocab};
+    CU_ASSERT_FATAL(t->n + GREEDY <= MOST_TOKENS && (int)json_array_size(budget) == a->n_layer);
+    CU_ASSERT_EQUAL_FATAL(sh_policy_parse(json_string_value(json_object_get(c, "policy")), &t->spec, &e), 0);
+    for (int i = 0; i < t->n; i++)
+        t->tokens[i] = (int32_t)json_integer_value(json_array_get(tokens, (size_t)i));
+    for (int i = 0; i < a->n_layer * a->n_kv_head; i++)
+        t->budget[i] = (int)json_integer_value(json_array_get(budget, (size_t)(i / a->n_kv_head)));
+    t->prefill = (int)json_integer_value(json_object_get(c, "prefill"));
+    t->greedy = json_object_get(c, "greedy");
+    t->rows = json_object_get(g->root, "rows");
+    size_t n = (size_t)t->n, heads = (size_t)(a->n_layer * a->n_kv_head);
+    t->evict = tensor(g, name, "evict_step", heads * (n + GREEDY - 1));
+    t->nll = tensor(g, name, "nll", (n - 1) * sizeof(float));
+    t->logits = tensor(g, name, "logits", json_array_size(t->rows) * (size_t)a->n_vocab * sizeof(float));
+}
+
+static void watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row)
+{
+    struct trial *trial = to;
+    const int8_t *evict = trial->evict + (layer * trial->n_head + head) * (trial->n + GREEDY - 1);
+    unsigned char kept[MOST_TOKENS] = {0};
+    int off = 0;
+    double sum = 0;
+    (void)sequence;
+    for (int i = 0; i < c->n_slot; i++) {
+        sum += (double)row[i];
+        if (c->pos[i] >= 0)
+            kept[c->pos[i]]++;
+        else
+            off += row[i] != 0;
+    }
+    for (int j = 0; j <= t; j++)
+        off += kept[j] != (evict[j] < 0 || evict[j] > t);
+    trial->wrong_sets += off > 0 || fabs(sum - 1) > 1e-5;
+}
+
+/* log sum exp */
+static double total(const float *x, int n)
+{
+    double most = -INFINITY, sum = 0;
+    for (int i = 0; i < n; i++)
+        most = fmax(most, (double)x[i]);
+    for (int i = 0; i < n; i++)
+        sum += exp((double)x[i] - most);
+    return most + log(sum);
+}
+
+static void take(void *to, int sequence, int position, const float *logits)
+{
+    struct trial *t = to;
+    double largest = 0;
+    size_t i;
+    const json_t *row;
+    CU_ASSERT_FATAL(sequence == 0 && position == t->taken++);
+    if (position + 1 < t->n) {
+        double nll = total(logits, t->vocab) - (double)logits[t->tokens[position + 1]];
+        t->nll_off = fmax(t->nll_off, fabs(nll - (double)t->nll[position]));
+    }
+    for (i = 0; i < json_array_size(t->rows) * (size_t)t->vocab; i++)
+        largest = fmax(largest, fabs((double)t->logits[i]));
+    json_array_foreach((json_t *)(uintptr_t)t->rows, i, row)
+        for (int k = 0; k < t->vocab && json_integer_value(row) == position; k++) {
+            double off = fabs((double)(logits[k] - t->logits[i * (size_t)t->vocab + (size_t)k])) / largest;
+            t->logits_off = fmax(t->logits_off, isnan(off) ? INFINITY : off);
+        }
+}
+
+static int best(const float *logits, int n)
+{
+    int at = 0;
+    for (int i = 1; i < n; i++)
+        at = logits[i] > logits[at] ? i : at;
+    return at;
+}
+
+/* The text in steps of so many tokens, then the continuation. */
+static void play(struct sh_session *s, struct trial *t, const char *name)
+{
+    int differ = 0;
+    for (int i = 0, n; i < t->n; i += n) {
+        n = t->n - i < t->per_step ? t->n - i : t->per_step;
+        CU_ASSERT_EQUAL_FATAL(sh_session_step(s, t->tokens + i, (int[]){0, n}, take, t, &e), 0);
+    }
+    CU_ASSERT_EQUAL(t->taken, t->n);
+    for (size_t i = 0; i < GREEDY; i++) {
+        int32_t id = best(sh_session_logits(s, 0), t->vocab);
+        differ += id != json_integer_value(json_array_get(t->greedy, i));
+        if (i < GREEDY - 1)
+            CU_ASSERT_EQUAL_FATAL(sh_session_step(s, &id, (int[]){0, 1}, NULL, NULL, &e), 0);
+    }
+    CU_ASSERT_EQUAL(sh_session_length(s, 0), t->n + GREEDY - 1);
+    int ok = t->wrong_sets == 0 && differ == 0 && t->logits_off <= 5e-5 && t->nll_off <= 1e-4;
+    if (!ok)
+        printf("# %s by %d: %d sets wrong, %d ids differ, logits off by %.1e, nll by %.1e\n", name, t->per_step,
+               t->wrong_sets, differ, t->logits_off, t->nll_off);
+    CU_ASSERT(ok);
+}
+
+static struct sh_resident *open_resident(const struct target *on, struct sh_model *m, int rows)
+{
+    struct sh_resident_setup setup = {.backend = on->b, .device = on->d, .model = m, .dtype = SH_F32,
+                                      .weight_bits = 16, .rows = rows, .positions = MOST_TOKENS};
+    struct sh_resident *r = sh_resident_open(&setup, &e);
+    if (!r)
+        printf("# %s\n", e.text);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+    return r;
+}
+
+/* Every case whose policy begins with `only`; steps of one token and of 60, which goes in pieces. */
+static void every(const char *name, const char *only, enum which which)
+{
+    struct target on;
+    struct golden g = open_golden(name);
+    struct sh_model *m = sh_model_open(g.folder, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    if (target_open(&on, which, 2) == 0) {
+        struct sh_resident *r = open_resident(&on, m, 25);
+        const json_t *c;
+        size_t i;
+        int n = 0;
+        json_array_foreach(json_object_get(g.root, "cases"), i, c) {
+            struct trial t;
+            const char *policy = json_string_value(json_object_get(c, "policy"));
+            if (strncmp(policy, only, strlen(only)))
+                continue;
+            for (int per_step = on.small ? 60 : 1; per_step <= 60; per_step += 59) {
+                read_case(&g, c, r->arch, &t);
+                t.per_step = per_step;
+                struct sh_session_setup setup = {.spec = &t.spec, .budget = t.budget, .n_seq = 1,
+                                                 .n_token = t.n + GREEDY - 1, .prefill = t.prefill,
+                                                 .format = {.bits = 32}};
+                struct sh_session *s = sh_session_new(r, &setup, &e);
+                CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+                sh_session_set_watch(s, watch, &t);
+                play(s, &t, json_string_value(json_object_get(c, "name")));
+                sh_session_free(s);
+            }
+            n++;
+        }
+        CU_ASSERT(n > 0);
+        sh_resident_close(r);
+        target_close(&on);
+    }
+    sh_model_close(m);
+    close_golden(&g);
+}
+
+static void opt_full(void) { every("opt", "full", ON_CPU); }
+static void opt_window(void) { every("opt", "window", ON_CPU); }
+static void opt(void) { every("opt", "", ON_CPU); }
+static void llama(void) { every("llama", "", ON_CPU); }
+static void llama_gqa(void) { every("llama_gqa", "", ON_CPU); }
+static void llama_gqa_module(void) { every("llama_gqa", "h2o:recent=0", ON_MODULE); }
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        {"opt: full cache", opt_full},
+        {"opt: window", opt_window},
+        {"opt: every policy", opt},
+        {"llama: every policy", llama},
+        {"llama, grouped heads: every policy", llama_gqa},
+        {"llama, grouped heads: h2o (module)", llama_gqa_module},
+        {0}};
+    return tap_run("session", tests);
+}
