@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "planner/catalog/board.h"
-#include "planner/kv_facts.h"
+#include "planner/capacity/kv_facts.h"
 
 /* The built-in rows; NULL ends. */
 extern const char *const sh_catalog_gpus[];

@@ -160,7 +160,7 @@ int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_se
             return -1;
     if (!strcmp(a->tp, "auto") && !a->batch)
         return sh_misused(e, "--tp auto finds the smallest group for a workload, so it needs --batch N");
-    if (!a->budget && (a->headroom || a->state))
+    if (!a->budget && !a->has_plan && (a->headroom || a->state))
         return sh_misused(e, "%s counts only beside a --budget", a->headroom ? "--headroom" : "--state");
     return 0;
 }

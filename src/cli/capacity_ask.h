@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-#include "planner/capacity.h"
-#include "planner/capacity_server.h"
+#include "planner/capacity/capacity.h"
+#include "planner/capacity/capacity_server.h"
 #include "planner/catalog/board.h"
 #include "src/base/err.h"
 
@@ -16,10 +16,13 @@ enum { SH_CAPACITY_WORD = 1024 };
 
 struct sh_capacity_args {
     const char *model, *gpu, *kv, *weights, *tp, *budget, *windows, *gpus, *models, *draft;
+    const char *plan, *db, *policy, *max_ppl, *min_recall;      /* where budgets come from that were measured */
+    const char *plot_memory, *plot_frontier;
     long long length, batch, pp, ep, page, headroom, prefix, state, chunk, sampled;
     size_t memory, overhead;            /* memory 0: the board's                                  */
     double util, reserve, bandwidth, flops, price;      /* below 0: not given                      */
     int link, uneven;
+    int has_plan;                       /* budgets come from elsewhere, not from `budget`          */
 };
 
 /* Lists with commas; empty words are refused. *n of them, at most SH_CAPACITY_MOST. */

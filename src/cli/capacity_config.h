@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.json of any model whose memory can be computed, runnable or not, as the facts of
- * planner/kv_facts.h. Each model type has a line that says what its config leaves unsaid, and a list of the
+ * planner/capacity/kv_facts.h. Each model type has a line that says what its config leaves unsaid, and a list of the
  * keys that change its memory; a key that would, and that is not on the list, is refused by name. */
 #ifndef SH_CLI_CAPACITY_CONFIG_H
 #define SH_CLI_CAPACITY_CONFIG_H
 
-#include "planner/kv_facts.h"
+#include "planner/capacity/kv_facts.h"
 #include "src/model/config.h"
 
 /* `path`: a folder or the file. -1: not readable, a model type that is not known, a key that is missing,

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "planner/kv_weights.h"
+#include "planner/capacity/kv_weights.h"
 #include "src/base/mem.h"
 #include "src/cli/capacity_config.h"
 #include "src/cli/capacity_stored.h"

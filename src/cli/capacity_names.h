@@ -5,7 +5,7 @@
 #define SH_CLI_CAPACITY_NAMES_H
 
 #include "planner/catalog/catalog.h"
-#include "planner/kv_shape.h"
+#include "planner/capacity/kv_shape.h"
 #include "src/base/out.h"
 
 struct sh_capacity_names {

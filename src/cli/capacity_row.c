@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/cli/capacity_quality.h"
 #include "src/cli/capacity_show.h"
 
 /* Room and batch behind what a server takes for itself; the least and the most of the fullest stage. */
@@ -57,7 +58,8 @@ void sh_capacity_row(const struct sh_capacity_answer *a, struct sh_capacity_row 
     const struct sh_capacity_ask *k = a->ask;
     const struct sh_capacity *c = &a->c;
     struct sh_capacity_row r = {.model = k->shape->f.name, .gpu = a->board->name, .budget = a->budget, .kv = a->kv,
-                                .tp = k->tp, .pp = k->pp, .ep = k->ep, .memory = k->memory, .overhead = k->overhead,
+                                .evidence = a->evidence, .measured = a->measured, .tp = k->tp, .pp = k->pp,
+                                .ep = k->ep, .memory = k->memory, .overhead = k->overhead,
                                 .length = k->length, .util = k->util, .page = k->rule.page};
     const char *experts = strcmp(k->weights.experts.name, k->weights.matrices.name) ? k->weights.experts.name : NULL;
     snprintf(r.weights, sizeof r.weights, "%.24s%s%.24s", k->weights.stored ? "stored" : k->weights.matrices.name,
@@ -104,8 +106,9 @@ static void contract(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_real(o, "usd_per_million_tokens", "USD/Mtoken", r->usd, 4);
     sh_out_text(o, "bound", "bound", r->bound);
     sh_out_text(o, "evidence", "evidence",
-                r->budget ? "none: what this budget costs in quality is not measured"
-                          : "whole cache: nothing is evicted");
+                r->evidence ? r->evidence
+                : r->budget ? "none: what this budget costs in quality is not measured"
+                            : "whole cache: nothing is evicted");
 }
 
 static void details(struct sh_out *o, const struct sh_capacity_row *r)
@@ -115,6 +118,10 @@ static void details(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_text(o, "kv", "KV", r->kv);
     sh_out_text(o, "weights", "weights as", r->weights);
     sh_out_text(o, "budget", "budget", r->budget);
+    const struct sh_quality_point *q = r->measured;
+    sh_out_text(o, "measured", "measured", !q ? NULL : q->kind == SH_QUALITY_PPL ? "ppl_increase" : "kept_mass");
+    sh_out_real(o, "measured_value", "measured value", q ? q->value : (double)NAN, 4);
+    sh_out_text(o, "measured_policy", "policy", q ? q->policy : NULL);
     sh_out_int(o, "page_tokens", "page", shown(r->page));
     sh_out_int(o, "parameters", "parameters", shown(r->parameters));
     sh_out_int(o, "memory_bytes", "memory", shown(r->memory));
@@ -142,7 +149,7 @@ static void details(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_int(o, "expected_max_batch_high", "to", shown(r->batch_high));
 }
 
-static void text_row(struct sh_out *o, const struct sh_capacity_row *r)
+static void text_row(struct sh_out *o, const struct sh_capacity_row *r, int has_evidence)
 {
     char group[48], fits[64] = "";
     snprintf(group, sizeof group, "%d", r->tp * r->pp * r->ep);
@@ -165,15 +172,20 @@ static void text_row(struct sh_out *o, const struct sh_capacity_row *r)
     if (r->priced)
         sh_out_real(o, "usd", "USD/Mtoken", r->usd, 4);
     sh_out_text(o, "bound", "bound", r->fits ? r->bound : fits);
+    if (has_evidence)
+        sh_out_text(o, "evidence", "evidence", r->evidence ? r->evidence : r->budget ? "none" : "whole cache");
 }
 
 void sh_capacity_show_rows(struct sh_out *o, const struct sh_capacity_row *rows, int n, int is_text)
 {
+    int has_evidence = 0;
+    for (int i = 0; i < n; i++)
+        has_evidence |= rows[i].evidence != NULL;
     sh_out_list(o, "results", "capacity of one group; sizes are of one GPU of it");
     for (int i = 0; i < n; i++) {
         sh_out_item(o);
         if (is_text) {
-            text_row(o, &rows[i]);
+            text_row(o, &rows[i], has_evidence);
             continue;
         }
         contract(o, &rows[i]);

@@ -236,7 +236,8 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
         snprintf(line, sizeof line, "%llu others while one prompt is still whole",
                  (unsigned long long)r->beside_prompt);
         sh_out_text(o, "beside", "beside a prompt", line);
-        sh_out_text(o, "evidence", "evidence", "none: what this budget costs in quality is not measured");
+        sh_out_text(o, "evidence", "evidence",
+                    r->evidence ? r->evidence : "none: what this budget costs in quality is not measured");
     }
     speeds(o, a, r);
     sh_capacity_show_lists(o, a, 1);

@@ -4,15 +4,19 @@
 #ifndef SH_CLI_CAPACITY_SHOW_H
 #define SH_CLI_CAPACITY_SHOW_H
 
-#include "planner/capacity_server.h"
+#include "planner/capacity/capacity_server.h"
 #include "planner/catalog/board.h"
 #include "src/base/out.h"
 
 enum { SH_CAPACITY_FRONTIER = 24 };
 
+struct sh_quality_point;                /* capacity_quality.h */
+
 /* One answer, small enough to keep thousands; strings are not owned. */
 struct sh_capacity_row {
     const char *model, *gpu, *budget, *kv;
+    const char *evidence;               /* what the budget was measured to cost; NULL: nothing was */
+    const struct sh_quality_point *measured;    /* by which result; NULL: none, or a plan's        */
     char weights[64];
     int tp, pp, ep, fits, max_pos, priced;
     int order;                          /* in which it was asked                                  */
@@ -31,7 +35,8 @@ struct sh_capacity_row {
 struct sh_capacity_answer {
     const struct sh_capacity_ask *ask;
     const struct sh_board *board;
-    const char *budget, *kv;
+    const char *budget, *kv, *evidence;
+    const struct sh_quality_point *measured;
     double price;                       /* of one GPU and hour; below 0: not given                 */
     struct sh_server server;
     struct sh_capacity c;
@@ -47,6 +52,11 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
 
 /* The lists terms, server, stages and frontier inside the open item (JSON). */
 void sh_capacity_show_lists(struct sh_out *o, const struct sh_capacity_answer *a, int is_text);
+
+/* --plot-memory: a bar for each row. --plot-frontier: batch, speed and, where it was measured, quality over the
+ * budget. Rows without a budget are whole caches. */
+int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e);
+int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e);
 
 /* Remarks that a number alone would hide. */
 void sh_capacity_show_notes(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *row);

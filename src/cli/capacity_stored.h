@@ -4,7 +4,7 @@
 #ifndef SH_CLI_CAPACITY_STORED_H
 #define SH_CLI_CAPACITY_STORED_H
 
-#include "planner/kv_shape.h"
+#include "planner/capacity/kv_shape.h"
 
 /* Fills s->stored when the path stands for a GGUF file, and leaves it NULL otherwise. -1: a file that cannot be
  * read, or has a tensor that belongs to no part of a model. */

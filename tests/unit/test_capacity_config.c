@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/kv_weights.h"
+#include "planner/capacity/kv_weights.h"
 #include "src/cli/capacity_config.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"

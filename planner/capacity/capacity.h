@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What fits into the memory of a group of GPUs, and how fast it could run. Pure arithmetic: a model as layers
+ * (kv_shape.h), formats of its weights, a rule for its cache (kv_rule.h), numbers of a board.
+ *
+ *     limit     = floor(memory * util)
+ *     weights   = ceil((all but experts + experts * ceil(E / ep) / E) / tp) of a pipeline's stage
+ *     room      = limit - weights - overhead
+ *     max batch = ep * min over stages of floor((room - shared prefix) / bytes of a sequence)
+ *
+ * A group has tp * pp * ep GPUs: tp share each layer, pp have a run of layers each (stage i: the layers from
+ * floor(i L / pp) on; the embedding is in the first, head and final norm in the last, which copies a tied
+ * embedding), and each of the ep ranks has its own sequences and a part of the experts. */
+#ifndef SH_PLANNER_CAPACITY_H
+#define SH_PLANNER_CAPACITY_H
+
+#include <stdint.h>
+
+#include "planner/capacity/kv_rule.h"
+#include "planner/capacity/kv_weights.h"
+#include "planner/capacity/roofline.h"
+
+enum { SH_CAPACITY_STAGES = 64 };       /* most stages of a pipeline */
+
+struct sh_capacity_ask {
+    const struct sh_kv_shape *shape;
+    struct sh_weight_types weights;
+    struct sh_kv_rule rule;
+    const struct sh_kv_shape *draft;    /* a speculative draft model beside it, in the last stage; NULL: none */
+    struct sh_weight_types draft_weights;
+    int tp, pp, ep;
+    uint64_t memory, overhead;          /* bytes of one GPU                                       */
+    double util;                        /* share of the memory that may be used                    */
+    double bandwidth, peak, link;       /* of one GPU: bytes/s, FLOP/s, bytes/s one way; link 0: not counted */
+    uint64_t length, batch;             /* tokens of a sequence; batch 0: asked for                */
+    uint64_t chunk;                     /* tokens of a prompt at once; 0: all                      */
+};
+
+struct sh_capacity_stage {
+    int first, last;                    /* layers [first, last)                                   */
+    struct sh_kv_parts parts;           /* of the whole stage, before tp and ep                    */
+    uint64_t weights, draft_weights;    /* bytes on one GPU; weights includes the draft's          */
+    struct sh_kv_bytes kv, draft_kv;    /* on one GPU, at the length; kv.sequence includes the draft's */
+};
+
+struct sh_capacity {
+    int n_stage, fullest;               /* the stage that sets the batch                           */
+    struct sh_capacity_stage stage[SH_CAPACITY_STAGES];
+    uint64_t limit, room, shortfall;    /* of the fullest stage's GPUs; shortfall: 0 unless something does not fit */
+    const char *unfit;                  /* the term that does not fit; NULL: everything does        */
+    uint64_t max_batch, max_length;     /* max_length at the batch, or of one sequence              */
+    uint64_t batch;                     /* that the times below are of: as asked, or max_batch      */
+    uint64_t max_budget;                /* tokens for each layer and KV head with which the batch that was asked for
+                                         * fits; the length: no budget is needed; 0: none does, or no batch */
+    uint64_t beside_prompt;             /* sequences within their budget while one more is still a whole prompt */
+    uint64_t fixed, further;            /* bytes of a sequence that do not grow with it; of one further token */
+    uint64_t uniform;                   /* bytes of a sequence if every layer is given the largest budget */
+    uint64_t scattered;                 /* bytes of a sequence if nothing compacts pages that hold evicted tokens */
+    double decode_s, decode_rate;       /* time for one token of each sequence; tokens/s of the group */
+    double prefill_s, prefill_rate;     /* time to the first token of one prompt alone; tokens/s    */
+    struct sh_step_time step;           /* of decoding, in the slowest stage                       */
+    struct sh_step_time prompt;         /* of one prompt, in the slowest stage                     */
+    double cache_share;                 /* of the bytes that a decoding step reads                  */
+};
+
+/* -1: the request makes no sense (tp, pp or ep out of range); what does not fit is an answer. */
+int sh_capacity(const struct sh_capacity_ask *a, struct sh_capacity *out, struct sh_err *e);
+
+/* Largest batch at a length, largest length at a batch (at least 1); 0: none. */
+uint64_t sh_capacity_batch(const struct sh_capacity_ask *a, uint64_t length);
+uint64_t sh_capacity_length(const struct sh_capacity_ask *a, uint64_t batch);
+
+/* The roofline of a stage, and what a token that sees `length` others costs it. For simulators. */
+struct sh_roofline sh_capacity_roofline(const struct sh_capacity_ask *a, int stage);
+struct sh_step_work sh_capacity_decode_work(const struct sh_capacity_ask *a, int stage, uint64_t length);
+struct sh_step_work sh_capacity_prompt_work(const struct sh_capacity_ask *a, int stage, uint64_t length);
+
+#endif

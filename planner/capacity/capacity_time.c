@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The roofline of a group's stages (capacity.h). */
+#include "planner/capacity/capacity.h"
+#include "planner/capacity/capacity_split.h"
+
+static double parameters_used(const struct sh_kv_parts *p, const struct sh_kv_facts *f)
+{
+    static const enum sh_kv_part plain[] = {SH_PART_MIX, SH_PART_FEED, SH_PART_SHARED, SH_PART_ROUTER, SH_PART_NORM};
+    double n = 0;
+    for (int i = 0; i < 5; i++)
+        n += (double)p->parameters[plain[i]];
+    return n + (f->experts ? (double)p->parameters[SH_PART_EXPERTS] * f->used / f->experts : 0);
+}
+
+/* Sums over the GPUs of a layer's two all-reduces are rings: each sends 2 (tp - 1) / tp of what is summed.
+ * Experts elsewhere take a token's vector there and back, as often as it has experts. */
+static double link_bytes(const struct sh_capacity_ask *a, const struct sh_capacity_stage *g)
+{
+    const struct sh_kv_facts *f = &a->shape->f;
+    double vector = 2.0 * f->hidden, bytes = 0;
+    for (int i = g->first; i < g->last; i++) {
+        const struct sh_kv_layer *l = &a->shape->layer[i];
+        int sums = (l->mix != SH_MIX_NONE) + (l->feed != SH_FEED_NONE);
+        bytes += sums * 2.0 * (a->tp - 1) / a->tp * vector;
+        if (l->feed == SH_FEED_EXPERTS)
+            bytes += 2.0 * f->used * vector * (a->ep - 1) / a->ep;
+    }
+    return bytes + (a->pp > 1 ? vector : 0);
+}
+
+struct sh_roofline sh_capacity_roofline(const struct sh_capacity_ask *a, int stage)
+{
+    struct sh_capacity_stage g;
+    struct sh_roofline r = {0};
+    const struct sh_kv_facts *f = &a->shape->f;
+    sh_split_stage(a, stage, 1, &g);
+    double experts = (double)g.parts.bytes[SH_PART_EXPERTS], tp = a->tp;
+    double apart = (double)(g.parts.bytes[SH_PART_EMBED] + g.parts.bytes[SH_PART_POSITIONS] +
+                            g.parts.bytes[SH_PART_VISION] + g.parts.bytes[SH_PART_HEAD]);
+    r.plain_bytes = ((double)sh_kv_parts_sum(g.parts.bytes) - experts - apart) / tp;
+    if (f->experts) {
+        r.expert_bytes = experts / f->experts * ((f->experts + a->ep - 1) / a->ep) / tp;
+        r.expert_share = (double)f->used / f->experts;
+    }
+    r.token_flops = 2 * parameters_used(&g.parts, f) / tp;
+    if (stage + 1 == a->pp) {           /* a tied embedding is the head, where it lies in the same stage */
+        int tied = f->tied && a->pp == 1;
+        uint64_t bytes = g.parts.bytes[SH_PART_HEAD] + (tied ? g.parts.bytes[SH_PART_EMBED] : 0);
+        uint64_t n = g.parts.parameters[SH_PART_HEAD] + (tied ? g.parts.parameters[SH_PART_EMBED] : 0);
+        r.head_bytes = (double)bytes / tp;
+        r.head_flops = 2 * (double)n / tp;
+    }
+    r.link_bytes = a->link > 0 ? link_bytes(a, &g) : 0;
+    r.bandwidth = a->bandwidth;
+    r.peak = a->peak;
+    r.link = a->link;
+    r.ranks = a->ep;
+    return r;
+}
+
+/* FLOPs for each token that a query sees: scores and values, two each for an element. In a latent layer every
+ * head works on the latent itself. */
+static double pair_flops(const struct sh_kv_shape *s, int layer, int tp)
+{
+    const struct sh_kv_facts *f = &s->f;
+    enum sh_mix mix = (enum sh_mix)s->layer[layer].mix;
+    switch (mix) {
+    case SH_MIX_FULL:
+    case SH_MIX_WINDOW:
+    case SH_MIX_CHUNK: return 4.0 * f->heads * sh_kv_shape_width(s, mix) / tp;
+    case SH_MIX_LATENT: return 2.0 * f->heads * (2.0 * f->latent + f->rope_dim) / tp;
+    default: return 0;
+    }
+}
+
+/* Tokens that the queries of a prompt see, all together: 1 + 2 + ..., bounded by the window. */
+static double pairs(const struct sh_kv_shape *s, int layer, double length)
+{
+    int mix = s->layer[layer].mix;
+    double w = s->f.window;
+    if ((mix != SH_MIX_WINDOW && mix != SH_MIX_CHUNK) || length <= w)
+        return length * (length + 1) / 2;
+    if (mix == SH_MIX_WINDOW)
+        return w * (w + 1) / 2 + (length - w) * w;
+    double whole = (double)((uint64_t)length / (uint64_t)s->f.window), rest = length - whole * w;
+    return whole * w * (w + 1) / 2 + rest * (rest + 1) / 2;
+}
+
+struct sh_step_work sh_capacity_decode_work(const struct sh_capacity_ask *a, int stage, uint64_t length)
+{
+    struct sh_kv_bytes b = sh_split_cache(a, stage, length);
+    struct sh_step_work w = {.tokens = 1, .logits = stage + 1 == a->pp, .cache_bytes = (double)b.sequence};
+    int n = a->shape->f.layers, last = sh_split_first(n, a->pp, stage + 1);
+    for (int i = sh_split_first(n, a->pp, stage); i < last; i++) {
+        uint64_t seen = sh_kv_kept(a->shape, &a->rule, i, length);
+        uint64_t prefix = sh_kv_shared(a->shape, &a->rule, i, length);
+        w.attention_flops += pair_flops(a->shape, i, a->tp) * (double)(seen + prefix);
+    }
+    w.cache_bytes += (double)b.prefix;
+    return w;
+}
+
+struct sh_step_work sh_capacity_prompt_work(const struct sh_capacity_ask *a, int stage, uint64_t length)
+{
+    struct sh_step_work w = {.tokens = (double)length, .logits = stage + 1 == a->pp};
+    int n = a->shape->f.layers, last = sh_split_first(n, a->pp, stage + 1);
+    for (int i = sh_split_first(n, a->pp, stage); i < last; i++)
+        w.attention_flops += pair_flops(a->shape, i, a->tp) * pairs(a->shape, i, (double)length);
+    return w;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See kv_rule.h. */
+#include "planner/capacity/kv_rule.h"
+
+#include <math.h>
+
+enum { LLAMA_CELLS = 256 };             /* llama.cpp pads its caches to multiples of it */
+
+uint64_t sh_kv_mul(uint64_t a, uint64_t b)
+{
+    return a && b > UINT64_MAX / a ? UINT64_MAX : a * b;
+}
+
+uint64_t sh_kv_add(uint64_t a, uint64_t b)
+{
+    return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t ceil_to(uint64_t n, uint64_t step)
+{
+    return (n + step - 1) / step * step;
+}
+
+/* ceil(length * share). A share such as 0.2 is not exact in binary: what lies within 2^-40 of a whole number
+ * is meant to be one, so that 0.2 of 2050 is 410. */
+static uint64_t share_of(uint64_t length, double share)
+{
+    double exact = (double)length * share, near = nearbyint(exact);
+    return (uint64_t)(fabs(exact - near) <= exact * 0x1p-40 ? near : ceil(exact));
+}
+
+uint64_t sh_kv_budget(const struct sh_kv_rule *r, int layer, uint64_t length)
+{
+    switch (r->budget) {
+    case SH_BUDGET_SHARE: return share_of(length, r->share);
+    case SH_BUDGET_TOKENS: return r->tokens;
+    case SH_BUDGET_LAYERS: return r->layers[layer];
+    case SH_BUDGET_NONE: break;
+    }
+    return UINT64_MAX;
+}
+
+/* What a window costs, as charged; in tokens that are not yet whole pages. */
+static uint64_t windowed(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int mix, uint64_t length)
+{
+    uint64_t window = (uint64_t)s->f.window;
+    switch (r->windows) {
+    case SH_WINDOWS_MODEL: return least(length, window);
+    case SH_WINDOWS_IGNORE: break;
+    case SH_WINDOWS_VLLM:
+        if (mix == SH_MIX_CHUNK)
+            return least(length, window + r->in_flight);
+        return ceil_to(least(length, window - 1 + r->in_flight), r->page) + r->page;
+    case SH_WINDOWS_LLAMA: return least(length, ceil_to(window + r->in_flight, LLAMA_CELLS));
+    }
+    return length;
+}
+
+uint64_t sh_kv_shared(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t length)
+{
+    int mix = s->layer[layer].mix;
+    return mix == SH_MIX_FULL || mix == SH_MIX_LATENT ? least(r->prefix, length) / r->page * r->page : 0;
+}
+
+uint64_t sh_kv_kept(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t length)
+{
+    int mix = s->layer[layer].mix;
+    if (mix == SH_MIX_NONE || mix == SH_MIX_STATE)
+        return 0;
+    uint64_t own = length - sh_kv_shared(s, r, layer, length), kept = own;
+    if (mix == SH_MIX_WINDOW || mix == SH_MIX_CHUNK)
+        kept = windowed(s, r, mix, length);
+    if (r->budget != SH_BUDGET_NONE)
+        kept = least(kept, sh_kv_add(sh_kv_budget(r, layer, own), r->headroom));
+    return kept;
+}
+
+uint64_t sh_kv_held(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t length)
+{
+    return ceil_to(sh_kv_kept(s, r, layer, length), r->page);
+}
+
+uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, int tp)
+{
+    const struct sh_kv_facts *f = &s->f;
+    enum sh_mix mix = (enum sh_mix)s->layer[layer].mix;
+    uint64_t heads = ((uint64_t)sh_kv_shape_heads(s, mix) + (uint64_t)tp - 1) / (uint64_t)tp;
+    uint64_t width = (uint64_t)sh_kv_shape_width(s, mix);
+    switch (mix) {
+    case SH_MIX_FULL:
+    case SH_MIX_WINDOW:
+    case SH_MIX_CHUNK:
+        return heads * (sh_kv_type_bytes(&r->k, width) + sh_kv_type_bytes(&r->v, width) + r->state);
+    case SH_MIX_LATENT:
+        return sh_kv_type_bytes(&r->k, (uint64_t)f->latent) + sh_kv_type_bytes(&r->k, (uint64_t)f->rope_dim) + r->state;
+    default: return 0;
+    }
+}
+
+/* Add what `n` layers like this one take. */
+static void add_layers(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t n, int tp,
+                       uint64_t length, struct sh_kv_bytes *b)
+{
+    int mix = s->layer[layer].mix;
+    uint64_t cell = sh_kv_cell(s, r, layer, tp), number = r->k.bits == 32 ? 4 : 2;     /* states are not quantised */
+    b->token += n * cell;
+    b->sequence = sh_kv_add(b->sequence, sh_kv_mul(n * cell, sh_kv_held(s, r, layer, length)));
+    b->prefix = sh_kv_add(b->prefix, sh_kv_mul(n * cell, sh_kv_shared(s, r, layer, length)));
+    if (mix == SH_MIX_STATE)
+        b->states += n * ((s->state + (uint64_t)tp - 1) / (uint64_t)tp) * number;
+}
+
+struct sh_kv_bytes sh_kv_bytes(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int first, int last, int tp,
+                               uint64_t length)
+{
+    struct sh_kv_bytes b = {0, 0, 0, 0};
+    uint64_t n[SH_N_MIX] = {0};
+    int like[SH_N_MIX] = {0};
+    for (int i = first; i < last; i++)
+        if (r->budget == SH_BUDGET_LAYERS) {
+            add_layers(s, r, i, 1, tp, length, &b);
+        } else {
+            n[s->layer[i].mix]++;
+            like[s->layer[i].mix] = i;
+        }
+    for (int mix = 0; mix < SH_N_MIX; mix++)
+        if (n[mix])
+            add_layers(s, r, like[mix], n[mix], tp, length, &b);
+    b.sequence = sh_kv_add(b.sequence, b.states);
+    return b;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See kv_shape.h. */
+#include "planner/capacity/kv_shape.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+/* What stands behind a letter of the pattern. */
+static int letter(char c, const struct sh_kv_facts *f, struct sh_kv_layer *out)
+{
+    static const char letters[] = "GLCSM*-";
+    static const struct sh_kv_layer kinds[] = {
+        {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_WINDOW, SH_FEED_PLAIN}, {SH_MIX_CHUNK, SH_FEED_PLAIN},
+        {SH_MIX_STATE, SH_FEED_PLAIN}, {SH_MIX_STATE, SH_FEED_NONE}, {SH_MIX_FULL, SH_FEED_NONE},
+        {SH_MIX_NONE, SH_FEED_PLAIN}};
+    const char *at = c ? strchr(letters, c) : NULL;
+    if (!at)
+        return -1;
+    *out = kinds[at - letters];
+    if (out->mix == SH_MIX_FULL && f->latent)
+        out->mix = SH_MIX_LATENT;
+    return 0;
+}
+
+static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
+{
+    const struct sh_kv_facts *f = &s->f;
+    size_t n = strlen(f->pattern);
+    for (int i = 0; i < f->layers; i++) {
+        struct sh_kv_layer *l = &s->layer[i];
+        if (letter(f->pattern[(size_t)i % n], f, l))
+            return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * -", f->name,
+                           f->pattern[(size_t)i % n]);
+        if (l->feed == SH_FEED_PLAIN && f->experts && i >= f->dense_first && i % f->moe_every == f->moe_offset)
+            l->feed = SH_FEED_EXPERTS;
+        if ((l->mix == SH_MIX_WINDOW || l->mix == SH_MIX_CHUNK) && !f->window)
+            return sh_fail(e, "%s: layer %d has a window, but window is missing", f->name, i);
+        if (l->mix == SH_MIX_STATE && !f->ssm)
+            return sh_fail(e, "%s: layer %d has a state, but ssm is missing", f->name, i);
+        if (l->feed == SH_FEED_PLAIN && !f->ffn)
+            return sh_fail(e, "%s: layer %d has a plain feed-forward block, but ffn is missing", f->name, i);
+    }
+    return 0;
+}
+
+int sh_kv_shape_conv(const struct sh_kv_facts *f)
+{
+    if (f->ssm == 2)
+        return f->ssm_inner + 2 * f->ssm_groups * f->ssm_state;
+    if (f->ssm == 3)
+        return 2 * f->ssm_key_heads * f->ssm_head_dim + f->ssm_inner;
+    return f->ssm_inner;
+}
+
+/* The keys that the kinds of layers ask for. */
+static const char *missing(const struct sh_kv_facts *f)
+{
+    if (!f->layers || !f->hidden || !f->heads || !f->vocab)
+        return !f->layers ? "layers" : !f->hidden ? "hidden" : !f->heads ? "heads" : "vocab";
+    if (f->experts && (!f->used || !f->expert_ffn))
+        return !f->used ? "used" : "expert_ffn";
+    if (f->latent && (!f->nope_dim || !f->v_dim))
+        return !f->nope_dim ? "nope_dim" : "v_dim";
+    if (f->ssm && !f->ssm_conv)
+        return "ssm_conv";
+    if (f->ssm == 1 && (!f->ssm_inner || !f->ssm_state || !f->ssm_rank))
+        return !f->ssm_inner ? "ssm_inner" : !f->ssm_state ? "ssm_state" : "ssm_rank";
+    if (f->ssm >= 2 && (!f->ssm_heads || !f->ssm_head_dim))
+        return !f->ssm_heads ? "ssm_heads" : "ssm_head_dim";
+    if (f->ssm == 2 && (!f->ssm_state || !f->ssm_groups))
+        return !f->ssm_state ? "ssm_state" : "ssm_groups";
+    if (f->ssm == 3 && !f->ssm_key_heads)
+        return "ssm_key_heads";
+    return NULL;
+}
+
+enum { WIDEST = 100000000 };            /* of what a layer computes; products of widths stay ints below it */
+
+/* Widths that are products of two facts. */
+static int check_widths(const struct sh_kv_facts *f, struct sh_err *e)
+{
+    const struct { const char *what; double width; } widths[] = {
+        {"heads of head_dim", (double)f->heads * f->head_dim},
+        {"heads of global_head_dim", (double)f->heads * f->global_head_dim},
+        {"heads of nope_dim, rope_dim and v_dim", (double)f->heads * ((double)f->nope_dim + f->rope_dim + f->v_dim)},
+        {"ssm_heads of ssm_head_dim", (double)f->ssm_heads * f->ssm_head_dim},
+        {"ssm_key_heads of ssm_head_dim", 2.0 * f->ssm_key_heads * f->ssm_head_dim},
+        {"ssm_groups of ssm_state", 2.0 * f->ssm_groups * f->ssm_state},
+        {"ssm_inner of ssm_state", (double)f->ssm_inner * f->ssm_state / 8},
+        {"ssm_conv of what passes it", ((double)f->ssm_inner + (double)f->ssm_heads * f->ssm_head_dim +
+                                        2.0 * f->ssm_key_heads * f->ssm_head_dim +
+                                        2.0 * f->ssm_groups * f->ssm_state) * f->ssm_conv / 8}};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (widths[i].width > WIDEST)
+            return sh_fail(e, "%s: %s would be %g wide, expected at most %d", f->name, widths[i].what, widths[i].width,
+                           WIDEST);
+    return 0;
+}
+
+static int complete(struct sh_kv_facts *f, struct sh_err *e)
+{
+    const char *key = missing(f);
+    if (key)
+        return sh_fail(e, "%s: %s is missing", f->name, key);
+    if (check_widths(f, e))
+        return -1;
+    if (!f->head_dim && !f->latent && f->hidden % f->heads)
+        return sh_fail(e, "%s: hidden is %d, expected a multiple of heads, which is %d", f->name, f->hidden,
+                       f->heads);
+    f->kv_heads = f->kv_heads ? f->kv_heads : f->heads;
+    if (f->heads % f->kv_heads)
+        return sh_fail(e, "%s: kv_heads is %d, expected a divisor of heads, which is %d", f->name, f->kv_heads,
+                       f->heads);
+    if (f->global_kv_heads && f->heads % f->global_kv_heads)
+        return sh_fail(e, "%s: global_kv_heads is %d, expected a divisor of heads, which is %d", f->name,
+                       f->global_kv_heads, f->heads);
+    f->head_dim = f->latent ? f->nope_dim + f->rope_dim : f->head_dim ? f->head_dim : f->hidden / f->heads;
+    f->embed_width = f->embed_width ? f->embed_width : f->hidden;
+    if (f->used > f->experts)
+        return sh_fail(e, "%s: used is %d, expected at most the experts, which are %d", f->name, f->used, f->experts);
+    if (f->ssm >= 2)
+        f->ssm_inner = f->ssm_heads * f->ssm_head_dim;
+    return 0;
+}
+
+/* Mamba keeps inner x state, Mamba-2 the same by heads, the delta rule a matrix key x value for each head;
+ * all of them the last ssm_conv - 1 inputs of the convolution. */
+static uint64_t state_elements(const struct sh_kv_facts *f)
+{
+    uint64_t inner = (uint64_t)f->ssm_inner, conv = (uint64_t)sh_kv_shape_conv(f) * (uint64_t)(f->ssm_conv - 1);
+    return f->ssm == 3 ? inner * (uint64_t)f->ssm_head_dim + conv : inner * (uint64_t)f->ssm_state + conv;
+}
+
+/* Bounds that no model comes near, and that keep products within 64 bits. */
+static int check_size(const struct sh_kv_shape *s, struct sh_err *e)
+{
+    const struct sh_kv_facts *f = &s->f;
+    double heads = f->heads, width = f->hidden, wide = s->d_k > f->global_head_dim ? s->d_k : f->global_head_dim;
+    double cell = 2.0 * (f->kv_heads > f->global_kv_heads ? f->kv_heads : f->global_kv_heads) * wide + f->latent;
+    double layer = width * (heads * wide * 4 + (double)f->ffn * 3) +
+                   (double)f->experts * f->expert_ffn * width * 3 + width * f->shared_ffn * 3.0 +
+                   (double)f->ssm_inner * (width * 4 + f->ssm_state);
+    if (cell * f->layers * 8 > 0x1p32)
+        return sh_fail(e, "%s: a token would take %g cached numbers, expected fewer than 2^29", f->name,
+                       cell * f->layers);
+    if ((layer * f->layers + 2.0 * width * f->vocab + width * f->positions) * 8 > 0x1p61)
+        return sh_fail(e, "%s: it would have over 10^17 parameters", f->name);
+    if ((double)s->state > 0x1p40)
+        return sh_fail(e, "%s: a layer's state would hold %g numbers, expected fewer than 2^40", f->name,
+                       (double)s->state);
+    return 0;
+}
+
+int sh_kv_shape_build(const struct sh_kv_facts *f, struct sh_kv_shape *out, struct sh_err *e)
+{
+    struct sh_kv_shape s = {.f = *f};
+    if (complete(&s.f, e))
+        return -1;
+    if (s.f.layers > SH_SHAPE_LAYERS || !s.f.pattern[0])
+        return sh_fail(e, "%s: %d layers in the pattern \"%s\"", s.f.name, s.f.layers, s.f.pattern);
+    s.d_k = s.f.head_dim;
+    s.d_v = s.f.latent ? s.f.v_dim : s.f.head_dim;
+    s.state = s.f.ssm ? state_elements(&s.f) : 0;
+    s.layer = xcalloc((size_t)s.f.layers, sizeof *s.layer);
+    if (fill_layers(&s, e) || check_size(&s, e)) {
+        sh_kv_shape_clear(&s);
+        return -1;
+    }
+    *out = s;
+    return 0;
+}
+
+void sh_kv_shape_clear(struct sh_kv_shape *s)
+{
+    if (!s)
+        return;
+    free(s->layer);
+    free(s->stored);
+    s->layer = NULL;
+    s->stored = NULL;
+}
+
+int sh_kv_shape_heads(const struct sh_kv_shape *s, enum sh_mix mix)
+{
+    return mix == SH_MIX_FULL && s->f.global_kv_heads ? s->f.global_kv_heads : s->f.kv_heads;
+}
+
+int sh_kv_shape_width(const struct sh_kv_shape *s, enum sh_mix mix)
+{
+    return mix == SH_MIX_FULL && s->f.global_head_dim ? s->f.global_head_dim : s->d_k;
+}
+
+int sh_kv_shape_count(const struct sh_kv_shape *s, enum sh_mix mix)
+{
+    int n = 0;
+    for (int i = 0; i < s->f.layers; i++)
+        n += s->layer[i].mix == mix;
+    return n;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model as layers: what each mixes tokens with, which decides its cache, and what feed-forward block it
+ * has. Made from flat facts (kv_facts.h) and checked as a whole, so that later code multiplies without fear:
+ * the weights stay below 2^62 bytes and a token's cache below 2^32. */
+#ifndef SH_PLANNER_KV_SHAPE_H
+#define SH_PLANNER_KV_SHAPE_H
+
+#include <stdint.h>
+
+#include "planner/capacity/kv_facts.h"
+#include "src/base/err.h"
+
+enum sh_mix {
+    SH_MIX_NONE,                        /* feed-forward alone                                     */
+    SH_MIX_FULL,                        /* keys and values of every token                         */
+    SH_MIX_WINDOW,                      /* of the last `window`                                   */
+    SH_MIX_CHUNK,                       /* of the current chunk of `window`                       */
+    SH_MIX_LATENT,                      /* one latent and one rotary key a token, for all heads    */
+    SH_MIX_STATE,                       /* a state of fixed size                                  */
+    SH_N_MIX
+};
+
+enum sh_feed { SH_FEED_NONE, SH_FEED_PLAIN, SH_FEED_EXPERTS, SH_N_FEED };
+
+enum { SH_SHAPE_LAYERS = 10000 };
+
+struct sh_kv_layer { uint8_t mix, feed; };      /* enum sh_mix, enum sh_feed                      */
+
+enum sh_kv_part {                          /* of a model's weights                                    */
+    SH_PART_EMBED, SH_PART_POSITIONS, SH_PART_MIX, SH_PART_FEED, SH_PART_EXPERTS, SH_PART_SHARED, SH_PART_ROUTER,
+    SH_PART_NORM, SH_PART_HEAD, SH_PART_VISION, SH_N_PART
+};
+
+struct sh_kv_shape {
+    struct sh_kv_facts f;               /* completed: kv_heads, head_dim, embed_width are set      */
+    struct sh_kv_layer *layer;          /* [f.layers]; owned                                      */
+    int d_k, d_v;                       /* elements of a key and a value of one head; of layers that see all
+                                         * tokens see sh_kv_shape_width                           */
+    uint64_t state;                     /* elements of a state layer's fixed state                 */
+    uint64_t (*stored)[SH_N_PART];      /* bytes that a file of the weights has: of each layer, then of what lies
+                                         * before them, then behind: [layers + 2]; owned; NULL: no file was read */
+};
+
+/* -1: facts that contradict each other, named by their keys; `out` then needs no release. */
+int sh_kv_shape_build(const struct sh_kv_facts *f, struct sh_kv_shape *out, struct sh_err *e);
+void sh_kv_shape_clear(struct sh_kv_shape *s);          /* NULL and zeros are fine */
+
+/* KV heads of a kind of layers, and the width of a head there: layers that see all tokens may have their own. */
+int sh_kv_shape_heads(const struct sh_kv_shape *s, enum sh_mix mix);
+int sh_kv_shape_width(const struct sh_kv_shape *s, enum sh_mix mix);
+
+/* Layers of a kind. */
+int sh_kv_shape_count(const struct sh_kv_shape *s, enum sh_mix mix);
+
+/* Channels that pass the short convolution of a state layer. */
+int sh_kv_shape_conv(const struct sh_kv_facts *f);
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See kv_weights.h. */
+#include "planner/capacity/kv_weights.h"
+
+#include <string.h>
+
+const char *const sh_kv_part_names[SH_N_PART] = {
+    [SH_PART_EMBED] = "token embedding", [SH_PART_POSITIONS] = "position table", [SH_PART_MIX] = "attention, states",
+    [SH_PART_FEED] = "feed-forward", [SH_PART_EXPERTS] = "experts", [SH_PART_SHARED] = "shared experts",
+    [SH_PART_ROUTER] = "routers", [SH_PART_NORM] = "norms", [SH_PART_HEAD] = "output head",
+    [SH_PART_VISION] = "vision tower"};
+
+/* One walk over a model's tensors fills one of these. */
+struct sum {
+    const struct sh_weight_types *t;
+    struct sh_kv_parts *p;
+    uint64_t small;                     /* bytes of a number in what is never quantised            */
+    uint64_t vector;                    /* bytes of a number in norms and biases                   */
+};
+
+static struct sum begin(const struct sh_weight_types *t, struct sh_kv_parts *p)
+{
+    uint64_t small = t->matrices.bits == 32 ? 4 : 2;
+    return (struct sum){t, p, small, t->matrices.whole_file ? 4 : small};
+}
+
+static void plain(struct sum *s, enum sh_kv_part part, uint64_t n, uint64_t bytes_each)
+{
+    s->p->parameters[part] += n;
+    s->p->bytes[part] += n * bytes_each;
+}
+
+static void vector(struct sum *s, enum sh_kv_part part, int n)
+{
+    plain(s, part, (uint64_t)n, s->vector);
+}
+
+/* `rows` outputs of `n` inputs each. */
+static void matrix(struct sum *s, enum sh_kv_part part, uint64_t copies, int rows, int n)
+{
+    const struct sh_kv_type *t = part == SH_PART_EXPERTS ? &s->t->experts : &s->t->matrices;
+    s->p->parameters[part] += copies * (uint64_t)rows * (uint64_t)n;
+    s->p->bytes[part] += copies * sh_kv_type_matrix(t, (uint64_t)rows, (uint64_t)n);
+}
+
+/* Token embedding and head: quantised in whole-file formats only. */
+static void table(struct sum *s, enum sh_kv_part part, int rows, int n)
+{
+    if (s->t->matrices.whole_file)
+        matrix(s, part, 1, rows, n);
+    else
+        plain(s, part, (uint64_t)rows * (uint64_t)n, s->small);
+}
+
+static void norm(struct sum *s, const struct sh_kv_facts *f, int n, int width)
+{
+    vector(s, SH_PART_NORM, n * width * (f->norm == SH_KEPT_LAYER ? 2 : 1));
+}
+
+static void attention(struct sum *s, const struct sh_kv_shape *m, enum sh_mix mix)
+{
+    const struct sh_kv_facts *f = &m->f;
+    int width = sh_kv_shape_width(m, mix), q = f->heads * width, kv = sh_kv_shape_heads(m, mix) * width;
+    matrix(s, SH_PART_MIX, 1, f->query_gate ? 2 * q : q, f->hidden);
+    matrix(s, SH_PART_MIX, f->keys_are_values && mix == SH_MIX_FULL ? 1 : 2, kv, f->hidden);
+    matrix(s, SH_PART_MIX, 1, f->hidden, q);
+    if (f->qkv_bias)
+        vector(s, SH_PART_MIX, q + 2 * kv);
+    if (f->o_bias)
+        vector(s, SH_PART_MIX, f->hidden);
+    if (f->sinks)
+        vector(s, SH_PART_MIX, f->heads);
+    if (f->qk_norm)
+        vector(s, SH_PART_NORM, 2 * width);
+}
+
+/* DeepSeek-V2 (2405.04434), 2.1: queries through a latent of their own or not, keys and values through one,
+ * beside it a rotary key that the heads share. */
+static void latent_attention(struct sum *s, const struct sh_kv_shape *m)
+{
+    const struct sh_kv_facts *f = &m->f;
+    int q = f->heads * m->d_k;
+    if (f->q_latent) {
+        matrix(s, SH_PART_MIX, 1, f->q_latent, f->hidden);
+        vector(s, SH_PART_NORM, f->q_latent);
+    }
+    matrix(s, SH_PART_MIX, 1, q, f->q_latent ? f->q_latent : f->hidden);
+    matrix(s, SH_PART_MIX, 1, f->latent + f->rope_dim, f->hidden);
+    vector(s, SH_PART_NORM, f->latent);
+    matrix(s, SH_PART_MIX, 1, f->heads * (f->nope_dim + f->v_dim), f->latent);
+    matrix(s, SH_PART_MIX, 1, f->hidden, f->heads * f->v_dim);
+}
+
+static void state(struct sum *s, const struct sh_kv_facts *f)
+{
+    int inner = f->ssm_inner, conv = sh_kv_shape_conv(f);
+    vector(s, SH_PART_MIX, conv * f->ssm_conv);
+    matrix(s, SH_PART_MIX, 1, f->hidden, inner);
+    if (f->ssm == 1) {                  /* Mamba as Jamba has it: norms on step and both projections */
+        matrix(s, SH_PART_MIX, 1, 2 * inner, f->hidden);
+        matrix(s, SH_PART_MIX, 1, f->ssm_rank + 2 * f->ssm_state, inner);
+        matrix(s, SH_PART_MIX, 1, inner, f->ssm_rank);
+        vector(s, SH_PART_MIX, conv + 2 * inner + inner * f->ssm_state);
+        vector(s, SH_PART_NORM, f->ssm_rank + 2 * f->ssm_state);
+    } else if (f->ssm == 2) {           /* Mamba-2: one projection, A, D and step bias for each head */
+        matrix(s, SH_PART_MIX, 1, inner + conv + f->ssm_heads, f->hidden);
+        vector(s, SH_PART_MIX, conv + 3 * f->ssm_heads);
+        vector(s, SH_PART_NORM, inner);
+    } else {                            /* gated delta rule: q, k, v and gate; two numbers a head    */
+        matrix(s, SH_PART_MIX, 1, conv + inner, f->hidden);
+        matrix(s, SH_PART_MIX, 1, 2 * f->ssm_heads, f->hidden);
+        vector(s, SH_PART_MIX, 2 * f->ssm_heads);
+        vector(s, SH_PART_NORM, f->ssm_head_dim);
+    }
+}
+
+static void feed(struct sum *s, const struct sh_kv_facts *f, enum sh_kv_part part, int copies, int width)
+{
+    uint64_t n = (uint64_t)copies;
+    matrix(s, part, f->gated ? 2 * n : n, width, f->hidden);
+    matrix(s, part, n, f->hidden, width);
+    if (f->mlp_bias && part != SH_PART_SHARED)
+        plain(s, part, n * (uint64_t)(width * (f->gated ? 2 : 1) + f->hidden), s->vector);
+}
+
+static void experts(struct sum *s, const struct sh_kv_facts *f)
+{
+    feed(s, f, SH_PART_EXPERTS, f->experts, f->expert_ffn);
+    plain(s, SH_PART_ROUTER, (uint64_t)f->experts * (uint64_t)f->hidden, s->small);
+    if (f->router_bias)
+        vector(s, SH_PART_ROUTER, f->experts);
+    if (f->shared_ffn)
+        feed(s, f, SH_PART_SHARED, 1, f->shared_ffn);
+    if (f->router_scale)                /* of its input and of what each expert gives */
+        vector(s, SH_PART_ROUTER, f->hidden + f->experts);
+    if (f->shared_gate)
+        plain(s, SH_PART_ROUTER, (uint64_t)f->hidden, s->small);
+}
+
+int sh_weight_types_published(const struct sh_kv_facts *f, struct sh_weight_types *out, struct sh_err *e)
+{
+    if (sh_kv_type_parse(f->published[0] ? f->published : "f16", &out->matrices, e) ||
+        sh_kv_type_parse(f->published_experts[0] ? f->published_experts : out->matrices.name, &out->experts, e))
+        return sh_err_prefix(e, "%s: published", f->name);
+    return 0;
+}
+
+static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_weight_types *t, struct sh_kv_parts *p)
+{
+    struct sum s = begin(t, p);
+    const struct sh_kv_facts *f = &m->f;
+    const struct sh_kv_layer *l = &m->layer[layer];
+    if (l->mix == SH_MIX_LATENT)
+        latent_attention(&s, m);
+    else if (l->mix == SH_MIX_STATE)
+        state(&s, f);
+    else if (l->mix != SH_MIX_NONE)
+        attention(&s, m, (enum sh_mix)l->mix);
+    if (l->feed == SH_FEED_PLAIN)
+        feed(&s, f, SH_PART_FEED, 1, f->ffn);
+    else if (l->feed == SH_FEED_EXPERTS)
+        experts(&s, f);
+    /* A layer that is a mixer alone or a feed-forward block alone has one norm. */
+    norm(&s, f, l->mix == SH_MIX_NONE || l->feed == SH_FEED_NONE ? 1 : f->norms, f->hidden);
+}
+
+/* Add a sum of the layers [first, last), its bytes as the file has them where that counts. Behind the layers
+ * come the ends. */
+static void put(const struct sh_kv_shape *m, const struct sh_weight_types *t, int first, int last,
+                const struct sh_kv_parts *sum, struct sh_kv_parts *p)
+{
+    for (int i = 0; i < SH_N_PART; i++) {
+        p->parameters[i] += sum->parameters[i];
+        if (!t->stored || !m->stored)
+            p->bytes[i] += sum->bytes[i];
+        for (int k = first; t->stored && m->stored && k < last; k++)
+            p->bytes[i] += m->stored[k][i];
+    }
+}
+
+void sh_kv_weights_layers(const struct sh_kv_shape *m, int first, int last, const struct sh_weight_types *t,
+                          struct sh_kv_parts *p)
+{
+    struct sh_kv_parts sum = {{0}, {0}};
+    uint64_t n[SH_N_MIX][SH_N_FEED] = {{0}};
+    int like[SH_N_MIX][SH_N_FEED] = {{0}};
+    for (int i = first; i < last; i++) {
+        n[m->layer[i].mix][m->layer[i].feed]++;
+        like[m->layer[i].mix][m->layer[i].feed] = i;
+    }
+    for (int mix = 0; mix < SH_N_MIX; mix++)
+        for (int kind = 0; kind < SH_N_FEED; kind++) {
+            struct sh_kv_parts one = {{0}, {0}};
+            if (!n[mix][kind])
+                continue;
+            one_layer(m, like[mix][kind], t, &one);
+            for (int i = 0; i < SH_N_PART; i++) {
+                sum.parameters[i] += n[mix][kind] * one.parameters[i];
+                sum.bytes[i] += n[mix][kind] * one.bytes[i];
+            }
+        }
+    put(m, t, first, last, &sum, p);
+}
+
+void sh_kv_weights_first(const struct sh_kv_shape *m, const struct sh_weight_types *t, struct sh_kv_parts *p)
+{
+    struct sh_kv_parts own = {{0}, {0}};
+    struct sum s = begin(t, &own);
+    const struct sh_kv_facts *f = &m->f;
+    table(&s, SH_PART_EMBED, f->vocab, f->embed_width);
+    if (f->embed_width != f->hidden)
+        matrix(&s, SH_PART_EMBED, 1, f->hidden, f->embed_width);
+    if (f->positions)
+        plain(&s, SH_PART_POSITIONS, (uint64_t)f->positions * (uint64_t)f->hidden, s.small);
+    if (f->embed_norm)
+        norm(&s, f, 1, f->hidden);
+    if (f->vision)
+        plain(&s, SH_PART_VISION, (uint64_t)f->vision, s.small);
+    put(m, t, f->layers, f->layers + 1, &own, p);
+}
+
+void sh_kv_weights_last(const struct sh_kv_shape *m, const struct sh_weight_types *t, int copied,
+                        struct sh_kv_parts *p)
+{
+    struct sh_kv_parts own = {{0}, {0}};
+    struct sum s = begin(t, &own);
+    const struct sh_kv_facts *f = &m->f;
+    if (!f->post_norm)
+        norm(&s, f, 1, f->hidden);
+    if (f->embed_width != f->hidden)
+        matrix(&s, SH_PART_HEAD, 1, f->embed_width, f->hidden);
+    if (!f->tied || copied)
+        table(&s, SH_PART_HEAD, f->vocab, f->embed_width);
+    if (f->head_bias)
+        vector(&s, SH_PART_HEAD, f->vocab);
+    put(m, t, f->layers + 1, f->layers + 2, &own, p);
+    if (t->stored && m->stored && f->tied && copied)
+        p->bytes[SH_PART_HEAD] += m->stored[f->layers][SH_PART_EMBED];
+}
+
+struct sh_kv_parts sh_kv_weights_all(const struct sh_kv_shape *m, const struct sh_weight_types *t)
+{
+    struct sh_kv_parts p = {{0}, {0}};
+    sh_kv_weights_first(m, t, &p);
+    sh_kv_weights_layers(m, 0, m->f.layers, t, &p);
+    sh_kv_weights_last(m, t, 0, &p);
+    return p;
+}
+
+uint64_t sh_kv_parts_sum(const uint64_t part[SH_N_PART])
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < SH_N_PART; i++)
+        sum += part[i];
+    return sum;
+}

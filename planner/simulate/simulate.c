@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See simulate.h. */
+#include "planner/simulate/simulate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+struct sequence {
+    uint32_t prompt, output;
+    uint32_t made, stored, now;         /* output tokens, tokens in the cache, tokens of this step */
+    uint32_t preemptions;
+    uint64_t held, number;              /* bytes                                                  */
+    double arrival, admitted, first;
+};
+
+/* What goes on; requests that have arrived stay in the workload until their turn, so that a long queue takes
+ * no memory. */
+struct server {
+    const struct sh_sim_ask *a;
+    struct sh_sim_cost *c;
+    struct sh_workload *w;
+    struct sh_sim_result *r;
+    struct sequence *running, *waiting; /* waiting: preempted, the next one last                  */
+    size_t n_running, n_waiting, room_running, room_waiting;
+    struct sequence next;               /* of the workload                                        */
+    int has_next;
+    uint64_t used;
+    double now, running_time, used_time;
+};
+
+static void tell(const struct server *s, const struct sequence *q, double end, int is_refused)
+{
+    if (!s->a->done)
+        return;
+    struct sh_sim_done d = {{q->arrival, q->prompt, q->output}, q->number, is_refused ? (double)NAN : q->admitted,
+                            is_refused ? (double)NAN : q->first, is_refused ? (double)NAN : end, q->preemptions,
+                            is_refused};
+    s->a->done(s->a->to, &d);
+}
+
+/* The next request that can fit at all. */
+static int pull(struct server *s, struct sh_err *e)
+{
+    struct sh_request q;
+    for (;;) {
+        int got = s->w->next(s->w, &q, e);
+        s->has_next = got > 0;
+        if (got <= 0)
+            return got;
+        sh_sim_cost_reach(s->c, q.prompt + q.output);
+        s->next = (struct sequence){.prompt = q.prompt, .output = q.output, .number = s->r->requests++,
+                                    .arrival = q.arrival_s / s->a->speed, .first = -1, .admitted = -1};
+        s->r->last_arrival_s = s->next.arrival;
+        if (s->r->requests == 1)
+            s->now = s->r->start_s = s->r->end_s = s->next.arrival;
+        uint32_t total = q.prompt + q.output - 1;
+        if (sh_sim_peak(s->c, s->a->evict, q.prompt, total, s->a->step_tokens) <= s->c->pool)
+            return 0;
+        s->r->refused++;
+        tell(s, &s->next, 0, 1);
+    }
+}
+
+static uint32_t chunk(const struct sequence *q, uint32_t room)
+{
+    uint32_t n = q->prompt + q->made - q->stored;
+    if (q->stored < q->prompt && n > q->prompt - q->stored)
+        n = q->prompt - q->stored;
+    return n < room ? n : room;
+}
+
+static uint64_t need(const struct server *s, const struct sequence *q, uint32_t n)
+{
+    if (s->a->memory == SH_SIM_SLOTS)
+        return sh_sim_peak(s->c, s->a->evict, q->prompt, q->prompt + q->output - 1, s->a->step_tokens);
+    return sh_sim_need(s->c, s->a->evict, q->stored, q->stored + n, q->prompt);
+}
+
+static void append(struct sequence **list, size_t *n, size_t *room, const struct sequence *q)
+{
+    if (*n == *room) {
+        *room = *room ? 2 * *room : 64;
+        *list = xreallocarray(*list, *room, sizeof **list);
+    }
+    (*list)[(*n)++] = *q;
+}
+
+static void preempt_last(struct server *s)
+{
+    struct sequence *q = &s->running[--s->n_running];
+    s->used -= q->held;
+    s->r->tokens_recomputed += q->stored;
+    s->r->preemptions++;
+    q->preemptions++;
+    q->held = 0;
+    q->stored = q->now = 0;
+    append(&s->waiting, &s->n_waiting, &s->room_waiting, q);
+}
+
+/* Tokens for those that run; what is left of the step. *preempted: somebody had to go. */
+static uint32_t serve_running(struct server *s, int *preempted)
+{
+    uint32_t room = s->a->step_tokens;
+    for (size_t i = 0; i < s->n_running; i++) {
+        uint32_t n = chunk(&s->running[i], room);
+        uint64_t bytes = n ? need(s, &s->running[i], n) : 0;
+        s->running[i].now = n;
+        if (!n)
+            continue;
+        while (i < s->n_running && s->used - s->running[i].held + bytes > s->c->pool) {
+            preempt_last(s);
+            *preempted = 1;
+        }
+        if (i >= s->n_running)
+            break;                      /* it was the last itself */
+        s->used += bytes - s->running[i].held;
+        s->running[i].held = bytes;
+        room -= n;
+    }
+    return room;
+}
+
+static int admit(struct server *s, uint32_t room, struct sh_err *e)
+{
+    while (room && s->n_running < s->a->max_running) {
+        int again = s->n_waiting > 0;
+        struct sequence *q = again ? &s->waiting[s->n_waiting - 1] : &s->next;
+        if (!again && (!s->has_next || s->next.arrival > s->now))
+            return 0;
+        uint32_t n = chunk(q, room);
+        uint64_t bytes = need(s, q, n);
+        if (s->used + bytes > s->c->pool)
+            return 0;
+        q->now = n;
+        q->held = bytes;
+        if (!again)
+            q->admitted = s->now;
+        s->used += bytes;
+        room -= n;
+        append(&s->running, &s->n_running, &s->room_running, q);
+        if (again)
+            s->n_waiting--;
+        else if (pull(s, e))
+            return -1;
+    }
+    return 0;
+}
+
+static void finish(struct server *s, const struct sequence *q)
+{
+    struct sh_sim_result *r = s->r;
+    double ttft = q->first - q->arrival;
+    double tpot = q->output > 1 ? (s->now - q->first) / (q->output - 1) : 0;
+    r->finished++;
+    r->tokens_in += q->prompt;
+    r->tokens_out += q->output;
+    r->good += ttft <= s->a->slo_ttft_s && tpot <= s->a->slo_tpot_s;
+    sh_quantile_add(&r->ttft, ttft);
+    if (q->output > 1)
+        sh_quantile_add(&r->tpot, tpot);
+    sh_quantile_add(&r->latency, s->now - q->arrival);
+    sh_quantile_add(&r->queue, q->admitted - q->arrival);
+    r->end_s = s->now;
+    tell(s, q, s->now, 0);
+}
+
+/* The step's end: tokens are stored, answers grow, what is done goes. */
+static void settle(struct server *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->n_running; i++) {
+        struct sequence *q = &s->running[i];
+        int spoke = q->now && q->stored + q->now == q->prompt + q->made;
+        q->stored += q->now;
+        s->r->tokens_fed += q->now;
+        q->now = 0;
+        if (spoke && !q->made++)
+            q->first = s->now;
+        if (q->made == q->output) {
+            s->used -= q->held;
+            finish(s, q);
+            continue;
+        }
+        if (s->a->memory == SH_SIM_PAGED) {
+            uint64_t rest = sh_sim_rest(s->c, s->a->evict, q->stored, q->prompt);
+            s->used = s->used - q->held + rest;
+            q->held = rest;
+        }
+        if (kept != i)
+            s->running[kept] = *q;
+        kept++;
+    }
+    s->n_running = kept;
+}
+
+static void advance(struct server *s)
+{
+    struct sh_step_work w = {0};
+    for (size_t i = 0; i < s->n_running; i++) {
+        const struct sequence *q = &s->running[i];
+        if (!q->now)
+            continue;
+        w.tokens += q->now;
+        w.logits += q->stored + q->now == q->prompt + q->made;
+        sh_sim_work(s->c, s->a->evict, q->stored, q->stored + q->now, q->prompt, &w);
+    }
+    double dt = sh_sim_seconds(s->c, &w), share = (double)s->used / (double)(s->c->pool ? s->c->pool : 1);
+    double from = s->now - s->r->start_s;
+    s->r->steps++;
+    s->r->busy_s += dt;
+    s->running_time += dt * (double)s->n_running;
+    s->used_time += dt * share;
+    s->r->occupancy_peak = fmax(s->r->occupancy_peak, share);
+    s->r->largest_batch = s->n_running > s->r->largest_batch ? s->n_running : s->r->largest_batch;
+    s->now += dt;
+    sh_timeline_add(&s->r->occupancy, from, s->now - s->r->start_s, share);
+}
+
+static int run(struct server *s, struct sh_err *e)
+{
+    if (pull(s, e))
+        return -1;
+    while (s->n_running || s->n_waiting || s->has_next) {
+        int preempted = 0;
+        if (!s->n_running && !s->n_waiting && s->next.arrival > s->now)
+            s->now = s->next.arrival;
+        uint32_t room = serve_running(s, &preempted);
+        if (!preempted && admit(s, room, e))
+            return -1;
+        if (!s->n_running)
+            return sh_fail(e, "the simulation stands still at %g s", s->now);
+        advance(s);
+        settle(s);
+        if (s->a->stopped && s->r->steps % 1024 == 0 && s->a->stopped())
+            return sh_fail(e, "interrupted after %llu steps", (unsigned long long)s->r->steps);
+    }
+    return 0;
+}
+
+/* Whatever was asked has been answered, every token passed the model once but for those that were recomputed, and
+ * no byte is left. */
+static int check(const struct server *s, struct sh_err *e)
+{
+    const struct sh_sim_result *r = s->r;
+    if (r->finished + r->refused != r->requests || s->used ||
+        r->tokens_fed != r->tokens_in + r->tokens_out - r->finished + r->tokens_recomputed)
+        return sh_fail(e, "the simulation does not add up: %llu requests, %llu finished, %llu refused, %llu tokens "
+                       "fed, %llu bytes left", (unsigned long long)r->requests, (unsigned long long)r->finished,
+                       (unsigned long long)r->refused, (unsigned long long)r->tokens_fed,
+                       (unsigned long long)s->used);
+    return r->requests ? 0 : sh_fail(e, "the workload has no request");
+}
+
+int sh_simulate(const struct sh_sim_ask *a, struct sh_sim_cost *c, struct sh_workload *w,
+                struct sh_sim_result *out, struct sh_err *e)
+{
+    struct server s = {.a = a, .c = c, .w = w, .r = out};
+    memset(out, 0, sizeof *out);
+    sh_timeline_start(&out->occupancy, 0.01);
+    int bad = run(&s, e) || check(&s, e);
+    free(s.running);
+    free(s.waiting);
+    double whole = out->end_s - out->start_s;
+    out->running_mean = whole > 0 ? s.running_time / whole : 0;
+    out->occupancy_mean = whole > 0 ? s.used_time / whole : 0;
+    return bad ? -1 : 0;
+}
+
+double sh_sim_throughput(const struct sh_sim_result *r)
+{
+    double whole = r->end_s - r->start_s;
+    return whole > 0 ? (double)r->tokens_out / whole : 0;
+}
+
+double sh_sim_goodput(const struct sh_sim_result *r)
+{
+    double whole = r->end_s - r->start_s;
+    return whole > 0 ? (double)r->good / whole : 0;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Continuous batching on one GPU or a tensor-parallel group, step by step. The rules, which are those of a
+ * server with chunked prefill and preemption by recomputation:
+ *
+ *  1. Requests are taken in the order of their arrival. One that could never fit is refused when its turn comes.
+ *  2. A step gives each running sequence, oldest admission first, the tokens up to its next output token: one
+ *     while it answers, what is left of its prompt before. All of a step are at most `step_tokens`.
+ *  3. A sequence gets its tokens only with the bytes that it needs then. Where they are missing, the sequence
+ *     admitted last is preempted: its bytes are free, its answer so far becomes part of what it must read
+ *     again. It is admitted again before anything that waits.
+ *  4. After a step in which nobody was preempted, and with tokens of it left, the next that has arrived
+ *     is admitted as long as fewer than `max_running` run and its first tokens' bytes are there.
+ *  5. Every sequence that reached its next output token has it at the step's end, whose length is that of
+ *     simulate_cost.h. A chunk does not cross the end of a prompt. The last output token is never stored.
+ *
+ * With SH_SIM_SLOTS a sequence takes the most bytes it will ever need when it is admitted, as a cache with
+ * fixed slots per head does; nothing is then preempted. */
+#ifndef SH_PLANNER_SIMULATE_H
+#define SH_PLANNER_SIMULATE_H
+
+#include "planner/simulate/simulate_cost.h"
+#include "planner/simulate/simulate_quantile.h"
+#include "planner/simulate/simulate_timeline.h"
+#include "planner/simulate/workload.h"
+
+enum sh_sim_memory { SH_SIM_PAGED, SH_SIM_SLOTS };
+
+/* A request that is over. */
+struct sh_sim_done {
+    struct sh_request request;          /* arrival after scaling                                  */
+    uint64_t number;                    /* in the order of arrival, from 0                         */
+    double admitted_s, first_s, finished_s;     /* NaN when refused                               */
+    uint32_t preemptions;
+    int is_refused;
+};
+
+struct sh_sim_ask {
+    uint32_t step_tokens, max_running;  /* each at least 1                                        */
+    enum sh_sim_memory memory;
+    enum sh_sim_evict evict;
+    double slo_ttft_s, slo_tpot_s;      /* infinite: none                                         */
+    double speed;                       /* arrivals come so many times as fast; 1: as they are     */
+    void (*done)(void *to, const struct sh_sim_done *d);        /* NULL: nobody asks              */
+    void *to;
+    int (*stopped)(void);               /* asked now and then; not 0: give up; NULL                */
+};
+
+struct sh_sim_result {
+    uint64_t requests, finished, refused, good, preemptions, steps, largest_batch;
+    uint64_t tokens_in, tokens_out;     /* prompts and answers of what finished                   */
+    uint64_t tokens_fed;                /* that passed the model; more than that were recomputed   */
+    uint64_t tokens_recomputed;
+    double start_s, end_s, busy_s;      /* first arrival, last answer, time in steps              */
+    double last_arrival_s;
+    double running_mean, occupancy_mean, occupancy_peak;        /* over the time from start to end */
+    struct sh_quantile ttft, tpot, latency, queue;      /* tpot: of answers of two tokens and more */
+    struct sh_timeline occupancy;
+};
+
+/* The result is large (1 MB): the caller has it on the heap. Fails when the workload does, when it is empty, and
+ * when tokens or bytes do not add up in the end. Deterministic. */
+int sh_simulate(const struct sh_sim_ask *a, struct sh_sim_cost *c, struct sh_workload *w,
+                struct sh_sim_result *out, struct sh_err *e);
+
+/* Output tokens and good requests a second, from the first arrival to the last answer. */
+double sh_sim_throughput(const struct sh_sim_result *r);
+double sh_sim_goodput(const struct sh_sim_result *r);
+
+#endif

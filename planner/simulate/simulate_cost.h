@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sequence costs a simulated server at each length, as tables that grow to the longest one met: bytes
+ * that it holds, bytes and FLOPs that attention takes. Bytes are those of kv_rule.h, times come from
+ * roofline.h with each kind of work slowed down by an efficiency of its own. One GPU of a tensor-parallel
+ * group; pipelines and expert parallelism are not simulated.
+ *
+ *     seconds of a step = overhead + max((weights / e_weights + cache / e_cache) / bandwidth,
+ *                                        (products / e_products + attention / e_attention) / peak)
+ *                                  + link bytes / (e_link * link) */
+#ifndef SH_PLANNER_SIMULATE_COST_H
+#define SH_PLANNER_SIMULATE_COST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "planner/capacity/capacity.h"
+
+struct sh_sim_efficiency {
+    double weights, cache, products, attention, link;   /* in (0, 1]; 1: the bound itself          */
+    double overhead_s;                  /* of every step: launches, sampling, scheduling          */
+};
+
+/* When a budget evicts: once the prompt is whole, as most methods do, or after each of its chunks. */
+enum sh_sim_evict { SH_EVICT_PROMPT, SH_EVICT_CHUNK };
+
+struct sh_sim_size {                    /* at a number of tokens                                  */
+    uint64_t kept, whole;               /* bytes held: with the budget, and before it evicts      */
+    double kept_read, whole_read;       /* bytes that one pass of attention reads                 */
+    double kept_flops, whole_flops;     /* of one query behind so many tokens                     */
+    double prompt_flops;                /* of all queries of a prompt so long                     */
+};
+
+struct sh_sim_cost {
+    struct sh_capacity_ask ask, plain;  /* plain: the same without a budget                       */
+    struct sh_roofline line;            /* slowed down                                            */
+    struct sh_sim_efficiency efficiency;
+    uint64_t pool;                      /* bytes for caches on this GPU                           */
+    struct sh_sim_size *size;           /* [n]; grows                                             */
+    size_t n;
+};
+
+/* `ask` has tp >= 1, pp = ep = 1, no draft and no shared prefix, or it is misused; what it points at is kept
+ * by the caller. A model whose weights do not fit fails. Release with sh_sim_cost_clear. */
+int sh_sim_cost(const struct sh_capacity_ask *ask, const struct sh_sim_efficiency *f, struct sh_sim_cost *out,
+                struct sh_err *e);
+void sh_sim_cost_clear(struct sh_sim_cost *c);
+
+/* Other efficiencies from now on. */
+void sh_sim_cost_slow(struct sh_sim_cost *c, const struct sh_sim_efficiency *f);
+
+/* Fill the tables up to so many tokens, at most SH_REQUEST_TOKENS. */
+void sh_sim_cost_reach(struct sh_sim_cost *c, size_t tokens);
+
+/* While a sequence goes from `from` to `to` tokens, of which its prompt has `prompt`; what it holds behind
+ * that; and the most it ever holds with `total` tokens in the end and steps of at most `step`. Within
+ * reach. No chunk crosses the prompt's end. */
+uint64_t sh_sim_need(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t from, uint32_t to,
+                     uint32_t prompt);
+uint64_t sh_sim_rest(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t at, uint32_t prompt);
+uint64_t sh_sim_peak(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t prompt, uint32_t total,
+                     uint32_t step);
+
+/* Add what the same stretch costs to a step's work (raw bytes and FLOPs; tokens and logits are the caller's). */
+void sh_sim_work(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t from, uint32_t to, uint32_t prompt,
+                 struct sh_step_work *w);
+
+/* Seconds of a step. */
+double sh_sim_seconds(const struct sh_sim_cost *c, const struct sh_step_work *w);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See chart.h. */
+#include "plots/chart.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "plots/figure.h"
+
+#define LEFT 0.95               /* inches around a panel */
+#define RIGHT 0.25
+#define TOP 1.0
+#define BOTTOM 0.62
+#define KEY 0.2                 /* a line of the legend */
+
+#define LETTER 0.088            /* of its text, more or less */
+
+static void blocks(struct sh_gp *gp, const struct sh_fig_data *d)
+{
+    for (int c = 0; c < d->n_charts; c++)
+        for (int i = 0; i < d->charts[c].n_lines; i++) {
+            const struct sh_fig_line *l = &d->charts[c].lines[i];
+            fprintf(gp->to, "$c%dl%d << EOD\n", c, i);
+            for (int k = 0; k < l->n; k++) {
+                sh_gp_real(gp, l->x[k]);
+                putc(' ', gp->to);
+                sh_gp_real(gp, d->charts[c].is_log_y && !(l->y[k] > 0) ? (double)NAN : l->y[k]);
+                putc('\n', gp->to);
+            }
+            fputs("EOD\n", gp->to);
+        }
+}
+
+static int has_negative(const struct sh_fig_chart *c)
+{
+    for (int i = 0; i < c->n_lines; i++)
+        for (int k = 0; k < c->lines[i].n; k++)
+            if (c->lines[i].y[k] < 0)
+                return 1;
+    return 0;
+}
+
+/* gnuplot fails where it finds nothing to scale its axes by. */
+static int has_points(const struct sh_fig_chart *c)
+{
+    for (int i = 0; i < c->n_lines; i++)
+        for (int k = 0; k < c->lines[i].n; k++) {
+            double x = c->lines[i].x[k], y = c->lines[i].y[k];
+            if (isfinite(x) && isfinite(y) && (x > 0 || !c->is_log_x) && (y > 0 || !c->is_log_y))
+                return 1;
+        }
+    return 0;
+}
+
+static void axes(struct sh_gp *gp, const struct sh_fig_chart *c)
+{
+    fputs("set title ", gp->to);
+    sh_gp_text(gp, c->title, 48);
+    fputs("\nset xlabel ", gp->to);
+    sh_gp_text(gp, c->x, 48);
+    fputs("\nset ylabel ", gp->to);
+    sh_gp_text(gp, c->y, 48);
+    if (!has_points(c)) {
+        fputs("\nunset logscale\nset xrange [0:1]\nset yrange [0:1]\n"
+              "set label 901 'no values' at graph 0.5, graph 0.5 center tc rgb '#606060'\n", gp->to);
+        return;
+    }
+    fprintf(gp->to, "\n%s\n%s\nset xrange [*:*]\nset yrange [%s:*]\n",
+            c->is_log_x ? "set logscale x 10" : "unset logscale x",
+            c->is_log_y ? "set logscale y 10" : "unset logscale y",
+            c->is_log_y || has_negative(c) ? "*" : "0");
+}
+
+static void look(struct sh_gp *gp, const struct sh_fig_line *l, enum sh_chart_style style)
+{
+    int ls = l->look % SH_GP_COLOURS + 1 + (l->is_dashed ? 10 : 0);
+    if (style == SH_CHART_MARKS)
+        fprintf(gp->to, "with linespoints ls %d pt %d ps 0.5", ls, l->is_dashed ? 6 : 7);
+    else
+        fprintf(gp->to, "with lines ls %d", ls);
+}
+
+static int letters_of(double wide, int columns)
+{
+    return (int)((wide / columns - 0.45) / LETTER);
+}
+
+/* Columns of the legends: two, or one where a name would be cut. */
+static int key_columns(const struct sh_fig_data *d, double wide)
+{
+    for (int c = 0; c < d->n_charts; c++)
+        for (int i = 0; i < d->charts[c].n_lines; i++)
+            if (strlen(d->charts[c].lines[i].label) > (size_t)letters_of(wide, 2))
+                return 1;
+    return 2;
+}
+
+/* The legend is drawn by hand: gnuplot's own would change the panel's size with the names in it. */
+static void legend(struct sh_gp *gp, const struct sh_fig_chart *c, double left, double top, double wide, int columns)
+{
+    int letters = letters_of(wide, columns);
+    for (int i = 0; i < c->n_lines; i++) {
+        const struct sh_fig_line *l = &c->lines[i];
+        double x = left + wide / columns * (i % columns), y = top + KEY * (i / columns);
+        fprintf(gp->to, "set arrow %d from ", i + 1);
+        sh_gp_at(gp, x, y);
+        fputs(" to ", gp->to);
+        sh_gp_at(gp, x + 0.3, y);
+        fprintf(gp->to, " nohead ls %d\nset label %d ", l->look % SH_GP_COLOURS + 1 + (l->is_dashed ? 10 : 0), i + 1);
+        sh_gp_text(gp, l->label, letters);
+        fputs(" at ", gp->to);
+        sh_gp_at(gp, x + 0.38, y);
+        fputs(" left\n", gp->to);
+    }
+}
+
+static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, enum sh_chart_style style)
+{
+    const char *separator = "plot ";
+    if (!has_points(c)) {
+        fputs("plot NaN notitle\nunset label\nunset arrow\n", gp->to);
+        return;
+    }
+    for (int i = 0; i < c->n_lines; i++) {
+        fprintf(gp->to, "%s$c%dl%d using 1:2 ", separator, number, i);
+        look(gp, &c->lines[i], style);
+        separator = ", \\\n    ";
+    }
+    if (isfinite(c->limit)) {
+        fprintf(gp->to, "%s", separator);
+        sh_gp_real(gp, c->limit);
+        fputs(" with lines lc rgb '#404040' lw 1.2 dt '-'", gp->to);
+    }
+    fputs("\nunset label\nunset arrow\n", gp->to);
+}
+
+void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *d, double wide, double tall,
+                    enum sh_chart_style style)
+{
+    int most = 0, columns = key_columns(d, wide + 0.4);
+    for (int c = 0; c < d->n_charts; c++)
+        most = d->charts[c].n_lines > most ? d->charts[c].n_lines : most;
+    double key = KEY * ((most + columns - 1) / columns) + 0.15, pitch = LEFT + wide + RIGHT;
+    sh_gp_page(gp, pitch * d->n_charts, TOP + tall + BOTTOM + key);
+    blocks(gp, d);
+    fputs("unset key\nset multiplot\n", gp->to);
+    sh_gp_heading(gp, d->title, d->settings);
+    for (int c = 0; c < d->n_charts; c++) {
+        const struct sh_fig_chart *at = &d->charts[c];
+        double left = LEFT + pitch * c;
+        sh_gp_box(gp, left, TOP, wide, tall);
+        axes(gp, at);
+        legend(gp, at, left - 0.4, TOP + tall + BOTTOM, wide + 0.4, columns);
+        if (isfinite(at->limit) && at->limit_label && has_points(at)) {
+            fputs("set label 900 ", gp->to);
+            sh_gp_text(gp, at->limit_label, 32);
+            fputs(" at graph 0.01, first ", gp->to);
+            sh_gp_real(gp, at->limit);
+            fputs(" left offset 0, 0.5 tc rgb '#404040'\n", gp->to);
+        }
+        panel(gp, at, c, style);
+    }
+    fputs("unset multiplot\n", gp->to);
+}

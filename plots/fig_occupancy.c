@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The share of the cache's memory that is in use over time, of each plan. */
+#include "plots/figure.h"
+
+static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    (void)e;
+    sh_charts_draw(gp, d, 7.5, 3.0, SH_CHART_LINES);
+    return 0;
+}
+
+const struct sh_figure sh_figure_occupancy = {
+    "occupancy", "how much of the cache's memory is in use over time (simulate)", SH_FIG_CHARTS, draw};
