@@ -24,7 +24,7 @@ struct sh_allocation {
     const int *point;                   /* [n_point]: budgets, ascending, from floor to n_token   */
     int n_point;
     const double *score;                /* [n_layer][n_head][n_token]: attention that a head's    */
-                                        /* keys get, largest first                                */
+                                        /* keys beside the protected get, largest first           */
 };
 
 enum sh_evidence {

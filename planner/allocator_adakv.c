@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Within a layer, to the heads whose keys score most: the layer's mean * n_head tokens are the best of all its
  * heads' keys together, but every head has alpha * mean of its own first (Ada-KV, arXiv 2407.11550). Layers get
- * the same. A plan is made for texts to come, so the scores are profiles over the trace (the best key's, the
- * second best's, …), where Ada-KV itself looks at one prompt. Of equal scores the first head's comes first. */
+ * the same. The protected tokens are kept whatever they score, so the scores are of those beside them. A plan is
+ * made for texts to come, so they are profiles over the trace (the best key's, the second best's, …), where
+ * Ada-KV itself looks at one prompt. Of equal scores the first head's comes first. */
 #include <math.h>
 
 #include "planner/allocator.h"
@@ -14,17 +15,20 @@ static const struct sh_knob knobs[] = {
 
 static void share_layer(const struct sh_allocation *a, int own, const double *score, int *budget)
 {
+    const int protected = a->floor - 1;
     long long left = (long long)a->n_head * (a->mean - own);
     for (int h = 0; h < a->n_head; h++)
         budget[h] = own;
     for (; left > 0; left--) {
         int best = -1;
         double most = -1;
-        for (int h = 0; h < a->n_head; h++)
-            if (budget[h] < a->n_token && score[(long long)h * a->n_token + budget[h]] > most) {
-                most = score[(long long)h * a->n_token + budget[h]];
+        for (int h = 0; h < a->n_head; h++) {
+            const double *of_head = score + (long long)h * a->n_token;
+            if (budget[h] < a->n_token && of_head[budget[h] - protected] > most) {
+                most = of_head[budget[h] - protected];
                 best = h;
             }
+        }
         budget[best]++;
     }
 }

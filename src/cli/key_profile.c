@@ -15,17 +15,6 @@ struct layer {
     int n_token, window;
 };
 
-static int keep(void *to, const struct sh_block *b, struct sh_err *e)
-{
-    (void)e;
-    struct sh_block copy = *b;
-    copy.blob = xmalloc(b->bytes);
-    if (b->bytes)
-        memcpy(copy.blob, b->blob, b->bytes);
-    sh_batch_add(to, copy);
-    return 0;
-}
-
 static int largest_first(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -36,13 +25,13 @@ static int largest_first(const void *a, const void *b)
 static int add_head(const struct layer *l, int head, double *got, struct sh_err *e)
 {
     struct sh_head_rows rows = {0};
-    int from = l->n_token > l->window ? l->n_token - l->window : 0, bad = 0;
+    int from = l->n_token - l->window, bad = 0;
     sh_head_rows_begin(&rows, &l->blocks, head);
     for (int t = 0; t < l->n_token && !bad; t++) {
         const float *row;
         int first;
         bad = sh_head_rows_next(&rows, t, &row, &first, e);
-        for (int j = first; j <= t && t >= from && !bad; j++)
+        for (int j = first; j < from && t >= from && !bad; j++)
             got[j] += (double)row[j - first];
     }
     sh_head_rows_end(&rows);
@@ -52,13 +41,12 @@ static int add_head(const struct layer *l, int head, double *got, struct sh_err 
 static int add_kv_head(const struct layer *l, int kv_head, double *profile, struct sh_err *e)
 {
     int group = l->run->n_head / l->run->n_kv_head, bad = 0;
-    int queries = l->n_token < l->window ? l->n_token : l->window;
     double *got = xcalloc((size_t)l->n_token, sizeof *got);
     for (int i = 0; i < group && !bad; i++)
         bad = add_head(l, kv_head * group + i, got, e);
     qsort(got, (size_t)l->n_token, sizeof *got, largest_first);
     for (int j = 0; j < l->n_token && !bad; j++)
-        profile[j] += got[j] / ((double)queries * group);
+        profile[j] += got[j] / ((double)l->window * group);
     free(got);
     return bad ? sh_err_prefix(e, "KV head %d", kv_head) : 0;
 }
@@ -90,15 +78,15 @@ struct sum {
 static int add_sequence(struct sh_store *s, const struct sh_stored_run *run, const struct sh_stored_sequence *q,
                         struct sum *to, struct sh_err *e)
 {
-    int bad = 0;
+    int bad = 0, half = q->n_tokens > 1 ? q->n_tokens / 2 : 1, window = to->window < half ? to->window : half;
     for (int layer = run->first_layer; layer <= run->last_layer && !bad; layer++) {
-        struct layer l = {.run = run, .n_token = q->n_tokens, .window = to->window};
+        struct layer l = {.run = run, .n_token = q->n_tokens, .window = window};
         int done = sh_store_is_done(s, q->id, layer, e), at = layer - run->first_layer;
         if (done <= 0) {
             bad = done;
             continue;
         }
-        bad = sh_store_blocks(s, SH_BLOCK_SCORES, q->id, layer, -1, keep, &l.blocks, e) ||
+        bad = sh_store_blocks(s, SH_BLOCK_SCORES, q->id, layer, -1, sh_store_keep, &l.blocks, e) ||
               add_layer(&l, to->profile + (size_t)at * (size_t)run->n_kv_head * (size_t)to->n_key, to->n_key,
                         to->threads, e);
         to->n[at]++;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How attention is spread over the keys of each head: what the best key gets, the second best, and so on.
- * Of every sequence the last `window` queries are looked at (Ada-KV's observation window; of all when there are
- * no more); the attention that a key gets from them, mean over the queries and the query heads of its KV head,
+ * Of every sequence the last `window` queries are looked at (Ada-KV's observation window, half of the sequence at
+ * most); the attention that each key before them gets, mean over the queries and the query heads of its KV head,
  * is put in order, largest first; the profile is the mean over sequences, a key that a short sequence does not
- * have getting nothing. */
+ * have getting nothing. Keys inside the window get nothing, either: else a head that looks at its neighbours
+ * would seem to need all of them, when a few recent ones will do. */
 #ifndef SH_CLI_KEY_PROFILE_H
 #define SH_CLI_KEY_PROFILE_H
 

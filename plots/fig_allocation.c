@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The budget of every KV head, layer by head, one map per plan; beside it what each layer gets. All
+ * maps share their colour scale, so plans can be compared. */
+#include <math.h>
+
+#include "plots/figure.h"
+
+#define WIDE 4.6                /* inches, a map without its margins */
+#define TALL 2.7
+#define PITCH 3.9
+
+static double most(const struct sh_fig_data *d)
+{
+    double high = 1;
+    for (int i = 0; i < d->n_plans; i++)
+        for (int k = 0; k < d->plans[i].n_layers * d->plans[i].n_heads; k++)
+            high = d->plans[i].tokens[k] > high ? d->plans[i].tokens[k] : high;
+    return high;
+}
+
+/* layer, mean, least, most of its heads */
+static void layers(struct sh_gp *gp, const struct sh_fig_plan *p, int i_plan)
+{
+    fprintf(gp->to, "$layers%d << EOD\n# layer mean least most\n", i_plan);
+    for (int l = 0; l < p->n_layers; l++) {
+        double sum = 0, least = (double)NAN, largest = (double)NAN;
+        int n = 0;
+        for (int h = 0; h < p->n_heads; h++) {
+            double t = p->tokens[l * p->n_heads + h];
+            sum += isfinite(t) ? t : 0;
+            n += isfinite(t);
+            least = fmin(least, t);
+            largest = fmax(largest, t);
+        }
+        const double column[] = {n ? sum / n : (double)NAN, least, largest};
+        fprintf(gp->to, "%d", l);
+        for (int c = 0; c < 3; c++) {
+            putc(' ', gp->to);
+            sh_gp_real(gp, column[c]);
+        }
+        putc('\n', gp->to);
+    }
+    fputs("EOD\n", gp->to);
+}
+
+static void map(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double high)
+{
+    fputs("set title ", gp->to);
+    sh_gp_text(gp, p->title, 58);
+    fprintf(gp->to,
+            "\nset ylabel 'KV head'\nset xtics 0, %d\nset ytics 0, %d\n"
+            "set xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\nset cbrange [0:%.10g]\n"
+            "set border 15 ls 21\nunset grid\n"
+            "plot $plan%d matrix using ($3 == $3 ? $2 : NaN):1:($2-0.5):($2+0.5):($1-0.5):"
+            "($1+0.5):3 with boxxyerror fs solid noborder lc palette\nunset label\n",
+            sh_gp_step(p->n_layers, 12), sh_gp_step(p->n_heads, 10), p->n_layers - 1,
+            p->n_heads - 1, high, i);
+}
+
+static void profile(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double high)
+{
+    fprintf(gp->to,
+            "set title 'by layer: mean and range over its heads'\nset ylabel 'tokens of a head'\n"
+            "set xrange [-0.5:%d.5]\nset yrange [0:%.10g]\nset ytics auto\nset border 3 ls 21\n"
+            "set grid ls 20\n"
+            "plot $layers%d using 1:3:4 with filledcurves ls 1 fs transparent solid 0.2 noborder, "
+            "\\\n    '' using 1:2 with linespoints ls 1\n",
+            p->n_layers - 1, 1.05 * high, i);
+}
+
+static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    for (int i = 0; i < d->n_plans; i++)
+        if (d->plans[i].n_layers < 1 || d->plans[i].n_heads < 1)
+            return sh_misused(e, "figure allocation shows plans of at least one layer and head");
+    double high = most(d);
+    sh_gp_page(gp, 12, 0.7 + PITCH * d->n_plans);
+    for (int i = 0; i < d->n_plans; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "plan%d", i);
+        sh_gp_matrix(gp, name, d->plans[i].n_layers, d->plans[i].n_heads, d->plans[i].tokens);
+        layers(gp, &d->plans[i], i);
+    }
+    fputs("set xlabel 'layer'\nset cblabel 'tokens' offset 0.8, 0\nset multiplot\n", gp->to);
+    sh_gp_heading(gp, d->title, d->settings);
+    for (int i = 0; i < d->n_plans; i++) {
+        sh_gp_box(gp, 0.75, 1.05 + PITCH * i, WIDE, TALL);
+        map(gp, &d->plans[i], i, high);
+        sh_gp_box(gp, 7.3, 1.05 + PITCH * i, 4.3, TALL);
+        profile(gp, &d->plans[i], i, high);
+    }
+    fputs("unset multiplot\n", gp->to);
+    return 0;
+}
+
+const struct sh_figure sh_figure_allocation = {
+    "allocation", "the budgets of a plan, layer by head", SH_FIG_PLANS, draw};

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears plan: the fewest cached tokens that meet a target, shared out over layers and heads, as a file. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/cli/commands.h"
+#include "src/cli/plan_evals.h"
+#include "src/cli/plan_measure.h"
+#include "src/cli/plan_search.h"
+#include "src/cli/plan_show.h"
+#include "src/cli/runs.h"
+#include "traces/store_plan.h"
+
+struct plan_args {
+    const char *db, *policy, *budget, *allocator, *out, *rows, *plan;
+    double recall, error, ppl;          /* NaN: not asked for */
+    long long prefill, run, error_every;
+};
+
+#define F(name) offsetof(struct plan_args, name)
+static const struct sh_opt opts[] = {
+    {"db", SH_OPT_TEXT, F(db), "FILE", "the trace store", 0, 0, 0},
+    {"policy", SH_OPT_TEXT, F(policy), "NAME[:knob=value,...]", "the policy that the plan is for", 0, 0, 0},
+    {"budget", SH_OPT_TEXT, F(budget), "F", "mean of the heads: tokens (17), or a share of the longest sequence (0.2)",
+     0, 0, 0},
+    {"target-recall", SH_OPT_REAL, F(recall), "F", "the least kept mass, 0 to 1", 0, 1, 0},
+    {"target-error", SH_OPT_REAL, F(error), "F", "the largest output error; needs --vectors v in the trace", 0, 1e6, 0},
+    {"target-ppl", SH_OPT_REAL, F(ppl), "F", "the largest perplexity; needs evaluations of the policy in the store", 0,
+     1e9, 0},
+    {"allocator", SH_OPT_TEXT, F(allocator), "NAME[:knob=value,...]",
+     "who shares the total out (default: uniform): uniform, funnel (more to\n"
+     "late layers), pyramid (more to early ones), persistence (more where it\n"
+     "is measured to be lower), entropy, adakv (within a layer), greedy (by\n"
+     "budget curves)", 0, 0, 0},
+    {"plan", SH_OPT_TEXT, F(plan), "FILE",
+     "make no plan but measure this one on the trace, say of other texts", 0, 0, 0},
+    {"output", SH_OPT_TEXT, F(out), "FILE", "the plan, as JSON (default: none, the plan is only shown)", 0, 0, 'o'},
+    {"prefill", SH_OPT_INT, F(prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)", 0,
+     1 << 22, 0},
+    {"rows", SH_OPT_TEXT, F(rows), "WHAT",
+     "renormalised: what the policy would have seen (default); recorded: the\nrows as they are", 0, 0, 0},
+    {"error-every", SH_OPT_INT, F(error_every), "N", "take the output error of every so many rows (default: 1)", 1,
+     1 << 22, 0},
+    {"run", SH_OPT_INT, F(run), "N", "only this run (default: all, which must be of one model)", 0, 1e9, 0},
+    {0}};
+#undef F
+
+static void preset(void *args)
+{
+    struct plan_args *a = args;
+    a->allocator = "uniform";
+    a->rows = "renormalised";
+    a->recall = a->error = a->ppl = (double)NAN;
+    a->error_every = 1;
+}
+
+struct work {
+    struct sh_policy_spec policy;
+    struct sh_allocator_spec allocator;
+    struct sh_replay_request q;
+    struct sh_allot allot;
+    struct sh_stored_run *runs;
+    int n_run;
+    struct sh_budget budget;            /* as it was asked for */
+    int mean;                           /* of the heads' tokens on the longest sequence */
+    struct sh_plan_found found;         /* found.tokens 0: nothing was searched */
+    struct sh_plan_eval eval;           /* of --target-ppl; ppl 0: not asked for */
+    struct sh_plan plan;
+};
+
+/* ---- the request ---- */
+
+static int read_budget(const char *text, struct sh_budget *out, struct sh_err *e)
+{
+    struct sh_budget b[SH_MAX_BUDGETS];
+    int n = 0;
+    if (sh_budget_parse(text, b, &n, e))
+        return sh_err_prefix(e, "--budget");
+    *out = b[0];
+    return n == 1 ? 0 : sh_misused(e, "--budget %s: a plan has one budget", text);
+}
+
+static int read_policy(const struct plan_args *a, struct work *w, struct sh_err *e)
+{
+    if (!a->policy) {
+        sh_misused(e, "plan needs --policy NAME");
+        return sh_hint(e, "shears info policies lists them");
+    }
+    if (sh_policy_parse(a->policy, &w->policy, e))
+        return sh_err_prefix(e, "--policy");
+    if (w->policy.policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND))
+        return sh_misused(e, "--policy %s: it looks into the future, no cache can run it", w->policy.policy->name);
+    if (sh_allocator_parse(a->allocator, &w->allocator, e))
+        return sh_err_prefix(e, "--allocator");
+    if (!isnan(a->ppl) && strcmp(w->allocator.allocator->name, "uniform"))
+        return sh_misused(e, "--target-ppl: evaluations are of even budgets, and --allocator %s gives others",
+                          w->allocator.allocator->name);
+    return 0;
+}
+
+static int read_request(const struct plan_args *a, const struct sh_common *common, struct work *w, struct sh_err *e)
+{
+    int asked = (a->budget != NULL) + !isnan(a->recall) + !isnan(a->error) + !isnan(a->ppl);
+    if (a->plan && (asked || a->policy || a->prefill))
+        return sh_misused(e, "--plan FILE says by itself what policy, prefill and budgets there are");
+    if (!a->plan && asked != 1)
+        return sh_misused(e, "plan needs one of --budget, --target-recall, --target-error and --target-ppl");
+    if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
+        return sh_misused(e, "--rows %s: expected renormalised or recorded", a->rows);
+    w->q = (struct sh_replay_request){.spec = &w->policy, .n_spec = 1, .prefill = (int)a->prefill,
+                                      .rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED,
+                                      .error_every = (int)a->error_every, .seed = (uint64_t)common->seed,
+                                      .threads = (int)common->threads, .quiet = common->quiet, .run = (int)a->run,
+                                      .leave_out_small = 1, .dump_every = 1};
+    if (!a->plan && read_policy(a, w, e))
+        return -1;
+    return a->budget ? read_budget(a->budget, &w->budget, e) : 0;
+}
+
+/* A plan is for all layers, and an output error is one of values. */
+static int check_runs(const struct plan_args *a, const struct work *w, const char *path, struct sh_err *e)
+{
+    for (int i = 0; i < w->n_run; i++) {
+        const struct sh_stored_run *r = &w->runs[i];
+        if (r->first_layer || r->last_layer != r->n_layer - 1) {
+            sh_fail(e, "%s: run %d holds layers %d-%d of %d, and a plan is for all", path, r->id, r->first_layer,
+                    r->last_layer, r->n_layer);
+            return sh_hint(e, "trace without --layers");
+        }
+        if (!isnan(a->error) && !strchr(r->vectors, 'v')) {
+            sh_fail(e, "%s: --target-error needs values, and run %d recorded none", path, r->id);
+            return sh_hint(e, "trace with --vectors v");
+        }
+    }
+    return 0;
+}
+
+/* ---- which budget ---- */
+
+static int budget_given(struct work *w, const char *path, struct sh_err *e)
+{
+    char text[SH_BUDGET_TEXT];
+    int longest = sh_allot_longest(&w->allot), tokens = sh_budget_tokens(&w->budget, longest);
+    w->mean = tokens < longest ? tokens : longest;
+    if (tokens >= w->allot.floor || tokens >= longest)
+        return 0;
+    sh_misused(e, "%s: budget %s is %d tokens, and %s protects %d (sinks and recent)", path,
+               sh_budget_text(&w->budget, text), tokens, w->policy.policy->name, w->allot.floor - 1);
+    return sh_hint(e, "a budget must be larger than what is protected");
+}
+
+static int budget_of_ppl(const struct plan_args *a, struct work *w, struct sh_store *s, struct sh_err *e)
+{
+    struct sh_plan_eval *eval;
+    int n, i = 0, longest = sh_allot_longest(&w->allot);
+    const char *path = sh_store_path(s), *policy = w->policy.policy->name;
+    if (sh_plan_evals(s, w->runs[0].fingerprint, w->runs[0].weight_bits, &w->policy, w->q.prefill, longest, &eval,
+                      &n, e))
+        return -1;
+    while (i < n && !(eval[i].ppl <= a->ppl && (eval[i].mean_tokens >= w->allot.floor ||
+                                                eval[i].mean_tokens >= longest)))
+        i++;
+    int bad = 0;
+    if (!n) {
+        sh_fail(e, "%s: holds no evaluation of %s with these knobs and prefill %d", path, policy, w->q.prefill);
+        bad = sh_hint(e, "run shears eval --db %s --policy %s --budget LIST first", path, a->policy);
+    } else if (i == n)
+        bad = sh_fail(e, "%s: no evaluated budget has a perplexity of %g: the largest, %d tokens, has %.6g", path,
+                      a->ppl, eval[n - 1].mean_tokens, eval[n - 1].ppl);
+    if (!bad) {
+        w->eval = eval[i];
+        w->mean = eval[i].mean_tokens;
+        w->found = (struct sh_plan_found){.tokens = eval[i].mean_tokens, .value = eval[i].ppl, .n_budget = n};
+        if (i > 0) {
+            w->found.smaller_tokens = eval[i - 1].mean_tokens;
+            w->found.smaller_value = eval[i - 1].ppl;
+        }
+    }
+    free(eval);
+    return bad;
+}
+
+static int choose_budget(const struct plan_args *a, struct work *w, struct sh_store *s, struct sh_err *e)
+{
+    double all = 1 - 1e-6;              /* of sums of floats */
+    struct sh_plan_search recall = {SH_KEPT_MASS, 1, a->recall < all ? a->recall : all, "a kept mass"};
+    struct sh_plan_search error = {SH_OUTPUT_ERROR, 0, a->error, "an output error"};
+    if (a->budget)
+        return budget_given(w, sh_store_path(s), e);
+    if (!isnan(a->ppl))
+        return budget_of_ppl(a, w, s, e);
+    if (sh_plan_search(isnan(a->error) ? &recall : &error, &w->allot, &w->q, s, &w->found, e))
+        return sh_err_prefix(e, "%s", sh_store_path(s));
+    w->mean = w->found.tokens;
+    return 0;
+}
+
+/* ---- the plan ---- */
+
+static const char *target_metric(const struct plan_args *a)
+{
+    return !isnan(a->recall) ? "kept_mass" : !isnan(a->error) ? "output_error" : !isnan(a->ppl) ? "ppl" : "";
+}
+
+static void add_ppl(struct work *w, const char *path)
+{
+    struct sh_plan_evidence *v = sh_plan_add_evidence(&w->plan, "ppl", w->eval.ppl, 0, w->eval.tokens, w->q.run, path);
+    if (isfinite(w->eval.stderr_ppl)) {
+        v->low = w->eval.ppl - 1.96 * w->eval.stderr_ppl;
+        v->high = w->eval.ppl + 1.96 * w->eval.stderr_ppl;
+    }
+}
+
+/* The budgets, and a replay with all figures for evidence. */
+static int make_plan(const struct plan_args *a, struct work *w, struct sh_store *s, struct sh_err *e)
+{
+    struct sh_plan *p = &w->plan;
+    sh_plan_name(p, &w->runs[0]);
+    p->policy = w->policy;
+    p->allocator = w->allocator;
+    p->prefill = w->q.prefill;
+    p->recorded_rows = w->q.rows == SH_ROWS_RECORDED;
+    p->n_token = sh_allot_longest(&w->allot);
+    snprintf(p->target_metric, sizeof p->target_metric, "%s", target_metric(a));
+    p->target = !isnan(a->recall) ? a->recall : !isnan(a->error) ? a->error : !isnan(a->ppl) ? a->ppl : 0;
+    p->budget = xcalloc((size_t)p->n_layer * (size_t)p->n_kv_head, sizeof *p->budget);
+    if (sh_allot_solve(&w->allot, w->mean, p->n_token, p->budget, e) || sh_plan_measure(p, &w->q, s, e))
+        return -1;
+    if (w->eval.ppl > 0)
+        add_ppl(w, sh_store_path(s));
+    return 0;
+}
+
+/* The evidence of a plan that is there already, on this trace. */
+static int measure_plan(const struct plan_args *a, struct work *w, struct sh_store *s, struct sh_err *e)
+{
+    const struct sh_stored_run *run = &w->runs[0];
+    struct sh_plan *p = &w->plan;
+    if (sh_plan_read(p, a->plan, e) ||
+        sh_plan_check_model(p, a->plan, run->model, run->fingerprint, run->n_layer, run->n_kv_head, e))
+        return -1;
+    p->n_evidence = 0;
+    return sh_plan_measure(p, &w->q, s, e);
+}
+
+/* Kept in the store where it can be written to. */
+static void keep_plan(const struct work *w, const char *path, const char *out, int verbose)
+{
+    struct sh_err e;
+    const char *slash = out ? strrchr(out, '/') : NULL;
+    char *text = sh_plan_text(&w->plan);
+    struct sh_store *s = sh_store_update(path, &e);
+    int bad = !s || sh_store_keep_plan(s, w->runs[0].id, !out ? "plan" : slash ? slash + 1 : out, text, &e);
+    sh_store_close(s);
+    free(text);
+    if (bad && verbose)
+        fprintf(stderr, "shears: the plan is not kept in the store: %s\n", e.text);
+}
+
+static int show(const struct work *w, const char *file, const struct sh_common *common, struct sh_err *e)
+{
+    struct sh_out *o = sh_out_new();
+    sh_plan_show(o, &w->plan);
+    if (w->found.smaller_tokens) {
+        sh_out_int(o, "smaller_mean_tokens", "next smaller", w->found.smaller_tokens);
+        sh_out_real(o, "smaller_value", "which has", w->found.smaller_value, 4);
+    }
+    if (w->found.n_pass)
+        sh_out_note(o, "%d budgets were replayed in %d passes over the trace.", w->found.n_budget, w->found.n_pass);
+    if (w->allocator.allocator && !strcmp(w->allocator.allocator->name, "greedy"))
+        sh_out_note(o, "greedy takes the upper concave envelope of each head's curve; it is the best split where the "
+                    "curves are concave.");
+    if (file)
+        sh_out_note(o, "The plan is in %s.", file);
+    int bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    sh_out_free(o);
+    return bad;
+}
+
+static int work(const struct plan_args *a, const struct sh_common *common, const char *path, struct work *w,
+                struct sh_err *e)
+{
+    if (read_request(a, common, w, e))
+        return -1;
+    struct sh_store *s = sh_store_open(path, e);
+    int bad = !s || sh_runs_choose(s, w->q.run, &w->runs, &w->n_run, e) || check_runs(a, w, path, e) ||
+              (a->plan ? measure_plan(a, w, s, e)
+                       : sh_allot_open(&w->allot, &w->allocator, &w->q, s, e) || choose_budget(a, w, s, e) ||
+                             make_plan(a, w, s, e));
+    sh_store_close(s);
+    if (bad || (a->out && sh_plan_write(&w->plan, a->out, e)))
+        return -1;
+    if (!a->plan || a->out)
+        keep_plan(w, path, a->out, common->verbose);
+    return show(w, a->out, common, e);
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct plan_args *a = args;
+    const char *path = a->db ? a->db : positional->n ? positional->at[0] : NULL;
+    if (!path)
+        return sh_misused(e, "plan needs --db FILE");
+    struct work *w = xcalloc(1, sizeof *w);
+    int bad = work(a, common, path, w, e);
+    sh_allot_close(&w->allot);
+    if (w->runs)
+        sh_stored_runs_free(w->runs, w->n_run);
+    sh_plan_clear(&w->plan);
+    free(w);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_plan = {
+    .name = "plan",
+    .usage = "--db FILE --policy NAME (--budget F | --target-recall F | --target-error F |\n"
+             "              --target-ppl F) [--allocator NAME] [-o FILE]\n"
+             "       shears plan --db FILE --plan FILE",
+    .summary = "the fewest cached tokens that meet a target, per layer and head",
+    .about = "Budgets are searched by replaying the policy over the trace: a grid in one pass, then finer ones, down\n"
+             "to one token of the mean. The plan holds a budget for every layer and KV head, and what was measured\n"
+             "with them; it is also kept in the store. A perplexity is not searched but looked up among the\n"
+             "evaluations of the policy in the store.\n\n"
+             "  shears plan --db traces.db --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o plan.json",
+    .opts = opts,
+    .args_bytes = sizeof(struct plan_args),
+    .preset = preset,
+    .run = run,
+};
