@@ -31,7 +31,12 @@ static int check(const struct sh_figure *f, const struct sh_fig_data *d, struct 
         {SH_FIG_MAPS, d->n_maps, 5, "score maps"},
         {SH_FIG_PANELS, d->n_panels, 4, "panels"},
         {SH_FIG_GRIDS, d->n_grids, 6, "traces"},
-        {SH_FIG_HEADS, d->n_heads, 4, "traces"}};
+        {SH_FIG_HEADS, d->n_heads, 4, "traces"},
+        {SH_FIG_CURVES, d->n_curves, 4, "sets of curves"},
+        {SH_FIG_DROPPED, d->n_dropped, 4, "traces"},
+        {SH_FIG_PLANS, d->n_plans, 4, "plans"},
+        {SH_FIG_CHARTS, d->n_charts, 4, "charts"},
+        {SH_FIG_STACKS, d->n_stacks, 1, "set of bars"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if ((f->needs & parts[i].need) && (parts[i].n < 1 || parts[i].n > parts[i].most))
             return sh_misused(e, "figure %s shows 1 to %d %s, found %d", f->name, parts[i].most,

@@ -5,6 +5,7 @@
 #ifndef PLOTS_FIGURE_H
 #define PLOTS_FIGURE_H
 
+#include "plots/chart.h"
 #include "plots/gp.h"
 
 /* heatmap: the scores of one head, or a rectangle cut out of them. */
@@ -50,6 +51,46 @@ struct sh_fig_heads {
     const double *lift;             /* [n_layers, n_heads] beyond recency, NaN as above, or NULL */
 };
 
+/* budget-curve, leaderboard: one policy. */
+struct sh_fig_curve {
+    const char *label;              /* the policy: "h2o", "h2o:recent=5"                         */
+    int is_bound;                   /* 1: sees the future (oracles); drawn apart from the others */
+    int is_over;                    /* 1: keeps more than its budget, and cannot be compared     */
+    int n;
+    const double *share;            /* [n] ascending: budget as a share of the sequence, 0..1    */
+    const double *mass, *low, *high;    /* [n] kept mass 0..1 and its 95 % interval, or NaN      */
+    const double *no_sink;          /* [n] kept mass without sinks and the token itself, or NaN  */
+    const double *pivotal;          /* [n] pivotal tokens that are kept, 0..1, or NaN            */
+    const double *error;            /* [n] relative error of the output, >= 0, or NaN            */
+    double height;                  /* mean of mass over the shares; NaN: not comparable         */
+};
+
+struct sh_fig_curves {
+    const char *title;              /* the trace                                                 */
+    const char *note;               /* what the heights are over: "shares 0.1 to 1"              */
+    int n_curves;                   /* best height first; bounds anywhere                        */
+    const struct sh_fig_curve *curve;
+};
+
+/* dropped-mass: one trace over the share of each row's scores that is kept. NaN: not defined. */
+struct sh_fig_dropped {
+    const char *title;              /* the trace                                                 */
+    int n;
+    const double *share;            /* [n] ascending, 0..1                                       */
+    const double *measured;         /* [n] mass of what is dropped, 0..1: mean over layers       */
+    const double *least, *most;     /* [n] range of it over the layers                           */
+    const double *law, *law_cut;    /* [n] D(rho), and D cut at the largest possible score       */
+    const double *printed;          /* [n] Theorem 4.1 where it says something, in units of |v|  */
+    const double *error;            /* [n] measured error of the output in units of max |v|      */
+};
+
+/* allocation: the budget of every head. */
+struct sh_fig_plan {
+    const char *title;              /* "h2o, budget 0.2, allocator adakv"                        */
+    int n_layers, n_heads;
+    const double *tokens;           /* [n_layers, n_heads] of a KV head, NaN: not planned        */
+};
+
 /* Everything a figure may draw; a figure reads the parts that its `needs` name. */
 struct sh_fig_data {
     const char *title;              /* heading: the model, the text                              */
@@ -61,10 +102,20 @@ struct sh_fig_data {
     const struct sh_fig_panel *panels;  /* 1 to 4 */
     const struct sh_fig_grid *grids; /* 1 to 6 */
     const struct sh_fig_heads *heads;   /* 1 to 4 */
+    int n_curves, n_dropped, n_plans;
+    const struct sh_fig_curves *curves; /* 1 to 4 */
+    const struct sh_fig_dropped *dropped;   /* 1 to 4 */
+    const struct sh_fig_plan *plans;    /* 1 to 4 */
+    int n_charts, n_stacks;
+    const struct sh_fig_chart *charts;  /* 1 to 4 */
+    const struct sh_fig_stacks *stacks; /* 1 */
     const char *ratio_settings, *lift_settings; /* for `heads`: "R = 0, alpha 1/n"; or NULL      */
 };
 
-enum sh_fig_needs { SH_FIG_MAPS = 1, SH_FIG_PANELS = 2, SH_FIG_GRIDS = 4, SH_FIG_HEADS = 8 };
+enum sh_fig_needs {
+    SH_FIG_MAPS = 1, SH_FIG_PANELS = 2, SH_FIG_GRIDS = 4, SH_FIG_HEADS = 8, SH_FIG_CURVES = 16,
+    SH_FIG_DROPPED = 32, SH_FIG_PLANS = 64, SH_FIG_CHARTS = 128, SH_FIG_STACKS = 256
+};
 
 struct sh_figure {
     const char *name, *summary;

@@ -7,6 +7,14 @@
     X(heatmap) \
     X(persistence) \
     X(persistence_grid) \
-    X(heads)
+    X(heads) \
+    X(budget_curve) \
+    X(leaderboard) \
+    X(dropped_mass) \
+    X(allocation) \
+    X(capacity) \
+    X(frontier) \
+    X(latency) \
+    X(occupancy)
 
 #endif

@@ -2,8 +2,17 @@
 # Figures as gnuplot scripts. A new figure is one fig_*.c here and one line in figures.h.
 noinst_LIBRARIES += libplots.a
 libplots_a_SOURCES = \
+	%D%/chart.c %D%/chart.h \
+	%D%/fig_allocation.c \
+	%D%/fig_budget_curve.c \
+	%D%/fig_capacity.c \
+	%D%/fig_dropped_mass.c \
+	%D%/fig_frontier.c \
 	%D%/fig_heads.c \
 	%D%/fig_heatmap.c \
+	%D%/fig_latency.c \
+	%D%/fig_leaderboard.c \
+	%D%/fig_occupancy.c \
 	%D%/fig_persistence.c \
 	%D%/fig_persistence_grid.c \
 	%D%/figure.c %D%/figure.h %D%/figures.h \

@@ -177,7 +177,11 @@ struct sh_figure_data *sh_figure_data_new(int needs, const struct sh_figure_requ
 {
     struct sh_figure_data *d = xcalloc(1, sizeof *d);
     *out = (struct sh_fig_data){0};
-    int bad = needs & SH_FIG_MAPS ? sh_figure_maps(q, out, keep, d, e) : studies(d, q, out, e);
+    int bad = needs & SH_FIG_MAPS      ? sh_figure_maps(q, out, keep, d, e)
+              : needs & SH_FIG_CURVES  ? sh_figure_curves(q, out, keep, d, e)
+              : needs & SH_FIG_DROPPED ? sh_figure_dropped(q, out, keep, d, e)
+              : needs & SH_FIG_PLANS   ? sh_figure_plans(q, out, keep, d, e)
+                                       : studies(d, q, out, e);
     if (bad) {
         sh_figure_data_free(d);
         return NULL;

@@ -7,7 +7,8 @@
 
 struct sh_figure_request {
     const char *const *db;              /* [n_db] */
-    int n_db;
+    const char *const *plan;            /* [n_plan] plan files, for allocation */
+    int n_db, n_plan;
     const char *layer, *head, *rows;    /* heatmap: comma-separated, or NULL */
     int sequence;
     double split;
@@ -25,5 +26,13 @@ void sh_figure_data_free(struct sh_figure_data *d);     /* NULL is fine */
 /* figure_maps.c: the score maps of the first store. `own` takes memory that lives as long as the data. */
 int sh_figure_maps(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
                    void *keeper, struct sh_err *e);
+
+/* figure_curves.c, figure_dropped.c, figure_plan.c: likewise, of every store or plan. */
+int sh_figure_curves(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
+                     void *keeper, struct sh_err *e);
+int sh_figure_dropped(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
+                      void *keeper, struct sh_err *e);
+int sh_figure_plans(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
+                    void *keeper, struct sh_err *e);
 
 #endif

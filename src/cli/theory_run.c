@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/bound.h"
-#include "planner/lomax.h"
-#include "planner/powerlaw_rival.h"
-#include "planner/theory_dropped.h"
-#include "planner/theory_sample.h"
+#include "planner/theory/bound.h"
+#include "planner/theory/lomax.h"
+#include "planner/theory/powerlaw_rival.h"
+#include "planner/theory/theory_dropped.h"
+#include "planner/theory/theory_sample.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
@@ -56,15 +56,9 @@ struct piece {                          /* of one sequence */
     struct sh_vector_set vectors;
 };
 
-static int keep(void *to, const struct sh_block *b, struct sh_err *e)
+int sh_theory_scores(struct sh_store *s, int sequence, int layer, struct sh_batch *out, struct sh_err *e)
 {
-    (void)e;
-    struct sh_block copy = *b;
-    copy.blob = xmalloc(b->bytes);
-    if (b->bytes)
-        memcpy(copy.blob, b->blob, b->bytes);
-    sh_batch_add(to, copy);
-    return 0;
+    return sh_store_blocks(s, SH_BLOCK_SCORES, sequence, layer, -1, sh_store_keep, out, e);
 }
 
 static int feed_head(struct layer *l, const struct piece *p, int head, struct sh_err *e)
@@ -146,6 +140,7 @@ static void fit_head(const struct layer *l, int head)
     sh_lomax_fit(x, n, &lomax);
     double figure[SH_N_THEORY_FIGURE] = {
         [SH_T_VALUES] = seen.rows ? (double)seen.values : (double)NAN, [SH_T_SHARE] = seen.share,
+        [SH_T_ZEROS] = (double)seen.left_out / (double)(seen.values + seen.left_out),
         [SH_T_LARGEST] = seen.largest, [SH_T_XMIN] = law.xmin, [SH_T_EXPONENT] = law.exponent,
         [SH_T_SIGMA] = law.sigma, [SH_T_TAIL] = law.n_tail ? (double)law.n_tail : (double)NAN, [SH_T_KS] = law.ks,
         [SH_T_P] = test.p, [SH_T_EXPONENTIAL] = thin.ratio, [SH_T_EXPONENTIAL_P] = thin.p,
@@ -200,7 +195,7 @@ static int feed_piece(struct layer *l, struct source *src, int run, int i, struc
         l->out->n_unfinished += !done;
         return done;
     }
-    int bad = sh_store_blocks(src->s, SH_BLOCK_SCORES, id, layer, -1, keep, &p.scores, e) ||
+    int bad = sh_theory_scores(src->s, id, layer, &p.scores, e) ||
               (strchr(p.run->vectors, 'v') && sh_vector_set_read(&p.vectors, src->s, p.sequence, layer, p.run, e)) ||
               feed_sequence(l, &p, e);
     for (int b = 0; b < p.scores.n_block; b++)
@@ -226,7 +221,7 @@ static int run_layer(struct layer *l, struct source *src, struct sh_err *e)
             if (!sh_interrupted())
                 fit_head(l, h);
         snprintf(detail, sizeof detail, "layer %d", l->out->first_layer + l->index);
-        sh_progress_at(&src->progress, l->index + 1, detail);
+        sh_progress_at(&src->progress, (l->index + 1) * l->out->n_head, detail);
         bad = sh_interrupted() ? sh_fail(e, "interrupted") : 0;
     }
     end_layer(l);
@@ -236,15 +231,17 @@ static int run_layer(struct layer *l, struct source *src, struct sh_err *e)
 static int check_run(const struct sh_stored_run *r, const struct sh_stored_run *first, const char *path,
                      struct sh_err *e)
 {
-    if (r->record != SH_RECORD_FULL)
-        return sh_fail(e, "%s: run %d recorded %s, theory needs full rows", path, r->id, sh_record_names[r->record]) ||
-               sh_hint(e, "trace with --record full");
+    if (r->record != SH_RECORD_FULL) {
+        sh_fail(e, "%s: run %d recorded %s, theory needs full rows", path, r->id, sh_record_names[r->record]);
+        return sh_hint(e, "trace with --record full");
+    }
     if (r->n_kv_head < 1 || r->n_head < 1 || r->n_head % r->n_kv_head || r->d_head < 1)
         return sh_fail(e, "%s: run %d: %d heads on %d KV heads make no groups", path, r->id, r->n_head, r->n_kv_head);
-    if (r->first_layer != first->first_layer || r->last_layer != first->last_layer || r->n_head != first->n_head)
-        return sh_misused(e, "%s: run %d holds layers %d-%d, run %d layers %d-%d", path, first->id,
-                          first->first_layer, first->last_layer, r->id, r->first_layer, r->last_layer) ||
-               sh_hint(e, "choose one with --run N");
+    if (r->first_layer != first->first_layer || r->last_layer != first->last_layer || r->n_head != first->n_head) {
+        sh_misused(e, "%s: run %d holds layers %d-%d, run %d layers %d-%d", path, first->id, first->first_layer,
+                   first->last_layer, r->id, r->first_layer, r->last_layer);
+        return sh_hint(e, "choose one with --run N");
+    }
     return 0;
 }
 
@@ -307,7 +304,7 @@ int sh_theory_run(const struct sh_theory_request *q, struct sh_store *s, struct 
     int bad = open_source(&src, q, out, e);
     if (!bad) {
         begin_result(out, src.runs, q->n_rho);
-        sh_progress_begin(&src.progress, "measuring", "layers", out->n_layer, q->quiet);
+        sh_progress_begin(&src.progress, "measuring", "heads", out->n_layer * out->n_head, q->quiet);
         for (int i = 0; i < out->n_layer && !bad; i++) {
             struct layer l = {.q = q, .out = out, .index = i};
             bad = run_layer(&l, &src, e);

@@ -5,12 +5,13 @@
 #ifndef SH_CLI_THEORY_RUN_H
 #define SH_CLI_THEORY_RUN_H
 
-#include "planner/powerlaw_bootstrap.h"
+#include "planner/theory/powerlaw_bootstrap.h"
 #include "traces/store.h"
 
 enum sh_theory_figure {                 /* of one head; x = score * number of keys                */
-    SH_T_VALUES,                        /* scores that were seen                                  */
-    SH_T_SHARE,                         /* of them in the sample that was fitted                  */
+    SH_T_VALUES,                        /* scores above 0 that were seen                          */
+    SH_T_ZEROS,                         /* share of all scores that are recorded as 0: no law has them */
+    SH_T_SHARE,                         /* of the seen ones in the sample that was fitted         */
     SH_T_LARGEST,                       /* x                                                      */
     SH_T_XMIN, SH_T_EXPONENT, SH_T_SIGMA, SH_T_TAIL,    /* the power law; tail: values it is of   */
     SH_T_KS, SH_T_P,
@@ -65,6 +66,9 @@ double sh_theory_at(const struct sh_theory_result *r, int i_layer, int head, int
 
 /* Heads of the layer (-1: of all) with this verdict. */
 int sh_theory_verdicts(const struct sh_theory_result *r, int i_layer, enum sh_powerlaw_verdict v);
+
+/* All score blocks of a layer of a sequence. */
+int sh_theory_scores(struct sh_store *s, int sequence, int layer, struct sh_batch *out, struct sh_err *e);
 
 /* "0.1,0.2,0.5": at most SH_THEORY_BUDGETS shares, sorted; -1 with what is wrong. */
 int sh_theory_shares(const char *text, double *rho, int *n, struct sh_err *e);

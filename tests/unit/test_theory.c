@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/bound.h"
-#include "planner/theory_dropped.h"
-#include "planner/theory_output.h"
-#include "planner/theory_repeat.h"
-#include "planner/theory_sample.h"
+#include "planner/theory/bound.h"
+#include "planner/theory/theory_dropped.h"
+#include "planner/theory/theory_output.h"
+#include "planner/theory/theory_repeat.h"
+#include "planner/theory/theory_sample.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "tests/tap.h"

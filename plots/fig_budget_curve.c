@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every policy keeps, over the share of the sequence that it may keep: the attention mass with
+ * its bootstrap interval, and in further panels what else was measured. One look per policy in all
+ * panels and traces; the bounds that see the future are black. */
+#include <math.h>
+#include <string.h>
+
+#include "plots/figure.h"
+
+#define WIDE 4.2                /* inches, a panel without its margins */
+#define TALL 3.0
+#define PITCH_X 5.1
+#define PITCH_Y 4.0
+#define KEY_IN 0.2              /* a line of the legend, and a column */
+#define KEY_PITCH 3.3
+
+enum { PANELS = 4, KEY_COLUMNS = 3, COLOURS = 6, DASHES = 4, MOST = 48 };
+
+static const struct { const char *title, *axis; int column; } panels[PANELS] = {
+    {"kept attention mass", "kept mass", 2},
+    {"without sinks and the newest token", "kept mass", 5},
+    {"pivotal tokens (score above 1/n)", "share that is kept", 6},
+    {"error of the attention output", "relative error", 7}};
+
+static const double *values(const struct sh_fig_curve *c, int panel)
+{
+    const double *of[PANELS] = {c->mass, c->no_sink, c->pivotal, c->error};
+    return of[panel];
+}
+
+static int has_values(const struct sh_fig_curves *set, int panel)
+{
+    for (int i = 0; i < set->n_curves; i++)
+        for (int k = 0; k < set->curve[i].n; k++)
+            if (isfinite(values(&set->curve[i], panel)[k]))
+                return 1;
+    return 0;
+}
+
+/* ---- looks ---- */
+
+static int is_same(const struct sh_fig_curve *a, const struct sh_fig_curve *b)
+{
+    return a->is_bound == b->is_bound && a->is_over == b->is_over && !strcmp(a->label, b->label);
+}
+
+/* Is curve i of trace s the first of its name and kind? */
+static int is_new(const struct sh_fig_data *d, int s, int i)
+{
+    for (int k = 0; k <= s; k++)
+        for (int j = 0; j < (k < s ? d->curves[k].n_curves : i); j++)
+            if (is_same(&d->curves[k].curve[j], &d->curves[s].curve[i]))
+                return 0;
+    return 1;
+}
+
+/* Its number among the names of its kind. */
+static int place(const struct sh_fig_data *d, const struct sh_fig_curve *c)
+{
+    int n = 0;
+    for (int s = 0; s < d->n_curves; s++)
+        for (int i = 0; i < d->curves[s].n_curves; i++) {
+            const struct sh_fig_curve *at = &d->curves[s].curve[i];
+            if (is_same(at, c))
+                return n;
+            n += at->is_bound == c->is_bound && at->is_over == c->is_over && is_new(d, s, i);
+        }
+    return n;
+}
+
+/* Six colours, then the same with other dashes and marks. A few marks tell a line. */
+static void look(struct sh_gp *gp, const struct sh_fig_data *d, const struct sh_fig_curve *c)
+{
+    static const char *const dash[DASHES] = {"1", "(16,8)", "(4,6)", "(18,6,4,6)"};
+    static const int mark[DASHES] = {7, 8, 5, 2};
+    int n = place(d, c);
+    if (c->is_bound)
+        fprintf(gp->to, "with lines lc rgb '#000000' lw 2.4 dt %s", dash[n % DASHES]);
+    else if (c->is_over)
+        fprintf(gp->to, "with lines lc rgb '#a0a0a0' lw 1.5 dt %s", dash[n % DASHES]);
+    else
+        fprintf(gp->to, "with linespoints ls %d dt %s pt %d ps 0.45 pi %d", n % COLOURS + 1,
+                dash[n / COLOURS % DASHES], mark[n / COLOURS % DASHES], 1 + c->n / 3);
+}
+
+/* ---- the parts of the page ---- */
+
+static void blocks(struct sh_gp *gp, const struct sh_fig_data *d)
+{
+    for (int s = 0; s < d->n_curves; s++)
+        for (int i = 0; i < d->curves[s].n_curves; i++) {
+            const struct sh_fig_curve *c = &d->curves[s].curve[i];
+            fprintf(gp->to, "$s%dc%d << EOD\n# share mass low high no_sink pivotal error\n", s, i);
+            for (int k = 0; k < c->n; k++) {
+                const double column[] = {c->share[k], c->mass[k], c->low[k], c->high[k],
+                                         c->no_sink[k], c->pivotal[k], c->error[k]};
+                for (int v = 0; v < 7; v++) {
+                    sh_gp_real(gp, column[v]);
+                    putc(v < 6 ? ' ' : '\n', gp->to);
+                }
+            }
+            fputs("EOD\n", gp->to);
+        }
+}
+
+/* From a tenth below the least value to just above 1; errors from 0 to the largest, at most 1.5. */
+static void y_range(struct sh_gp *gp, const struct sh_fig_curves *set, int panel)
+{
+    double low = 1, high = 0;
+    for (int i = 0; i < set->n_curves; i++)
+        for (int k = 0; k < set->curve[i].n; k++) {
+            double y = values(&set->curve[i], panel)[k];
+            low = y < low ? y : low;
+            high = y > high ? y : high;
+        }
+    if (panel == PANELS - 1)
+        fprintf(gp->to, "set yrange [0:%.4g]\nset ytics %s\n", fmin(1.5, fmax(1.05 * high, 0.01)),
+                high < 0.1 ? "auto" : high < 0.6 ? "0, 0.1" : "0, 0.5");
+    else
+        fprintf(gp->to, "set yrange [%.1f:1.01]\nset ytics 0, 0.2\n",
+                floor(fmax(low, 0) * 10 + 1e-9) / 10);
+}
+
+static void panel(struct sh_gp *gp, const struct sh_fig_data *d, int s, int p)
+{
+    const struct sh_fig_curves *set = &d->curves[s];
+    const char *separator = "plot ";
+    fputs("set title ", gp->to);
+    if (d->n_curves > 1) {
+        sh_gp_text(gp, set->title, 26);
+        fputs(".': '.", gp->to);
+    }
+    fprintf(gp->to, "'%s'\nset ylabel '%s'\n", panels[p].title, panels[p].axis);
+    y_range(gp, set, p);
+    for (int i = 0; i < set->n_curves && p == 0; i++) {
+        if (set->curve[i].is_bound || set->curve[i].is_over)
+            continue;
+        fprintf(gp->to, "%s$s%dc%d using 1:3:4 with filledcurves ls %d fs transparent solid 0.15 "
+                "noborder", separator, s, i, place(d, &set->curve[i]) % COLOURS + 1);
+        separator = ", \\\n    ";
+    }
+    for (int i = 0; i < set->n_curves; i++) {
+        fprintf(gp->to, "%s$s%dc%d using 1:%d ", separator, s, i, panels[p].column);
+        look(gp, d, &set->curve[i]);
+        separator = ", \\\n    ";
+    }
+    fputs("\nunset label\n", gp->to);
+}
+
+/* ---- the legend: every name once, in columns below the panels ---- */
+
+static int n_names(const struct sh_fig_data *d)
+{
+    int n = 0;
+    for (int s = 0; s < d->n_curves; s++)
+        for (int i = 0; i < d->curves[s].n_curves; i++)
+            n += is_new(d, s, i);
+    return n;
+}
+
+/* Draws nothing but names [from, to), and behind the last one what a band means. */
+static void legend_column(struct sh_gp *gp, const struct sh_fig_data *d, int from, int to)
+{
+    int n = 0;
+    fputs("plot \\\n", gp->to);
+    for (int s = 0; s < d->n_curves; s++)
+        for (int i = 0; i < d->curves[s].n_curves; i++) {
+            const struct sh_fig_curve *c = &d->curves[s].curve[i];
+            if (!is_new(d, s, i) || n++ < from || n > to)
+                continue;
+            fputs("    NaN ", gp->to);
+            look(gp, d, c);
+            fputs(" title ", gp->to);
+            sh_gp_text(gp, c->label, 28);
+            fputs(c->is_bound ? ".' (sees the future)', \\\n"
+                  : c->is_over ? ".' (keeps more)', \\\n" : ", \\\n", gp->to);
+        }
+    fputs(to >= n ? "    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder title "
+                    "'95 % interval'\n" : "    NaN notitle\n", gp->to);
+}
+
+static void legend(struct sh_gp *gp, const struct sh_fig_data *d, double top, double tall)
+{
+    int rows = (n_names(d) + KEY_COLUMNS) / KEY_COLUMNS;
+    fputs("set key left top vertical Left reverse samplen 3\n"
+          "unset border\nunset tics\nunset grid\nunset xlabel\nunset ylabel\nunset title\n"
+          "set xrange [0:1]\nset yrange [0:1]\n", gp->to);
+    for (int c = 0; c < KEY_COLUMNS; c++) {
+        sh_gp_box(gp, 0.4 + KEY_PITCH * c, top, KEY_PITCH - 0.1, tall);
+        legend_column(gp, d, c * rows, (c + 1) * rows);
+    }
+}
+
+static int check(const struct sh_fig_data *d, struct sh_err *e)
+{
+    for (int s = 0; s < d->n_curves; s++)
+        if (d->curves[s].n_curves < 1 || d->curves[s].n_curves > MOST)
+            return sh_misused(e, "figure budget-curve shows 1 to %d policies, found %d", MOST,
+                              d->curves[s].n_curves);
+    return 0;
+}
+
+static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    int n_rows = 0, row = 0;
+    if (check(d, e))
+        return -1;
+    for (int s = 0; s < d->n_curves; s++) {
+        int n = 0;
+        for (int p = 0; p < PANELS; p++)
+            n += p == 0 || has_values(&d->curves[s], p);
+        n_rows += (n + 1) / 2;
+    }
+    double key_in = KEY_IN * ((n_names(d) + KEY_COLUMNS) / KEY_COLUMNS) + 0.15,
+           width = 0.3 + PITCH_X * 2, height = 0.85 + PITCH_Y * n_rows + key_in;
+    sh_gp_page(gp, width, height);
+    blocks(gp, d);
+    fputs("set xlabel 'budget, as a share of the sequence'\nset xrange [0:1]\n"
+          "set xtics 0, 0.25, 1\nset multiplot\n", gp->to);
+    sh_gp_heading(gp, d->title, d->settings);
+    for (int s = 0; s < d->n_curves; s++) {
+        int n = 0;
+        for (int p = 0; p < PANELS; p++)
+            if (p == 0 || has_values(&d->curves[s], p)) {
+                sh_gp_box(gp, 0.85 + PITCH_X * (n % 2), 1.05 + PITCH_Y * (row + n / 2), WIDE,
+                          TALL);
+                panel(gp, d, s, p);
+                n++;
+            }
+        row += (n + 1) / 2;
+    }
+    legend(gp, d, height - key_in - 0.05, key_in);
+    fputs("unset multiplot\n", gp->to);
+    return 0;
+}
+
+const struct sh_figure sh_figure_budget_curve = {
+    "budget-curve", "what every policy keeps of the attention, over its budget, with the oracles",
+    SH_FIG_CURVES, draw};

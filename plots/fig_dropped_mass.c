@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measured against the theory, one row of panels per trace: left the mass of what is dropped and
+ * what the law says it should be, right what that does to the output and the bounds on it. Both on
+ * logarithmic axes, down to a millionth. */
+#include <math.h>
+
+#include "plots/figure.h"
+
+#define WIDE 4.2                /* inches, a panel without its margins */
+#define TALL 3.0
+#define PITCH_X 5.2
+#define PITCH_Y 4.95
+#define FLOOR 1e-6
+
+enum { COLUMNS = 8 };
+
+static int any(const double *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (isfinite(x[i]) && x[i] > 0)
+            return 1;
+    return 0;
+}
+
+static void block(struct sh_gp *gp, const struct sh_fig_dropped *t, int i_trace)
+{
+    fprintf(gp->to, "$d%d << EOD\n# share measured least most law law_cut printed error\n",
+            i_trace);
+    for (int i = 0; i < t->n; i++) {
+        const double column[COLUMNS] = {t->share[i], t->measured[i], t->least[i],   t->most[i],
+                                        t->law[i],   t->law_cut[i],  t->printed[i], t->error[i]};
+        for (int c = 0; c < COLUMNS; c++) {
+            sh_gp_real(gp, column[c]);
+            putc(c + 1 < COLUMNS ? ' ' : '\n', gp->to);
+        }
+    }
+    fputs("EOD\n", gp->to);
+}
+
+/* A note in the legend for what has no value anywhere. */
+static void absent(struct sh_gp *gp, const char *what)
+{
+    fprintf(gp->to, ", \\\n    NaN with lines lc rgb '#ffffff' title '%s'", what);
+}
+
+static void mass(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
+{
+    fputs("set title ", gp->to);
+    sh_gp_text(gp, t->title, 40);
+    fprintf(gp->to, ".': dropped mass'\nset ylabel 'share of the attention mass'\n"
+            "plot $d%d using 1:(floor_at($3)):(floor_at($4)) with filledcurves ls 1 "
+            "fs transparent solid 0.2 noborder title 'range over the layers', \\\n"
+            "    '' using 1:(over($2)) with linespoints ls 1 title 'measured'", i);
+    if (any(t->law, t->n))
+        fputs(", \\\n    '' using 1:(over($5)) with lines ls 2 title 'law D'", gp->to);
+    else
+        absent(gp, "(law D has no value here)");
+    if (any(t->law_cut, t->n))
+        fputs(", \\\n    '' using 1:(over($6)) with lines ls 12 lw 1.8 "
+              "title 'law D, scores at most 1'", gp->to);
+    else
+        absent(gp, "(nor has it with scores at most 1)");
+    fputs("\n", gp->to);
+}
+
+static void output(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
+{
+    fprintf(gp->to, "set title 'what it may do to the output'\n"
+            "set ylabel 'error in units of max |v|'\n"
+            "plot $d%d using 1:(over(2 * $2)) with linespoints ls 5 "
+            "title '2 x measured (bound)'", i);
+    if (any(t->law_cut, t->n))
+        fputs(", \\\n    '' using 1:(over(2 * $6)) with lines ls 12 lw 1.8 "
+              "title '2 D, scores at most 1'", gp->to);
+    if (any(t->printed, t->n))
+        fputs(", \\\n    '' using 1:(over($7)) with linespoints ls 4 "
+              "title 'Theorem 4.1 as printed, where it speaks'", gp->to);
+    else
+        absent(gp, "(Theorem 4.1 as printed says nothing)");
+    if (any(t->error, t->n))
+        fputs(", \\\n    '' using 1:(over($8)) with linespoints ls 3 title 'measured error'",
+              gp->to);
+    fputs("\n", gp->to);
+}
+
+static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    for (int i = 0; i < d->n_dropped; i++)
+        if (d->dropped[i].n < 2)
+            return sh_misused(e, "figure dropped-mass shows 2 or more budgets, found %d",
+                              d->dropped[i].n);
+    sh_gp_page(gp, 0.4 + 2 * PITCH_X, 0.75 + PITCH_Y * d->n_dropped);
+    for (int i = 0; i < d->n_dropped; i++)
+        block(gp, &d->dropped[i], i);
+    fprintf(gp->to,
+            "floor_at(y) = y == y ? (y < %g ? %g : y) : NaN\nover(y) = y >= %g ? y : NaN\n"
+            "set logscale y\nset xrange [0:1]\nset xtics 0, 0.2, 1\n"
+            "set ytics ('1' 1, '10⁻¹' 1e-1, '10⁻²' 1e-2, '10⁻³' 1e-3, '10⁻⁴' 1e-4, "
+            "'10⁻⁵' 1e-5, '10⁻⁶' 1e-6)\n"
+            "set yrange [%g:3]\nset xlabel 'share of the scores that are kept'\n"
+            "set key at graph 0, graph -0.25 left top vertical Left reverse samplen 2\n"
+            "set multiplot\n", FLOOR, FLOOR, FLOOR, FLOOR);
+    sh_gp_heading(gp, d->title, d->settings);
+    for (int i = 0; i < d->n_dropped; i++) {
+        sh_gp_box(gp, 0.95, 1.05 + PITCH_Y * i, WIDE, TALL);
+        mass(gp, &d->dropped[i], i);
+        fputs("unset label\n", gp->to);
+        sh_gp_box(gp, 0.95 + PITCH_X, 1.05 + PITCH_Y * i, WIDE, TALL);
+        output(gp, &d->dropped[i], i);
+    }
+    fputs("unset multiplot\n", gp->to);
+    return 0;
+}
+
+const struct sh_figure sh_figure_dropped_mass = {
+    "dropped-mass", "the mass that eviction drops, measured, beside the law and the theorem",
+    SH_FIG_DROPPED, draw};

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policies in order: a bar is the mean height of the budget curve, and marks are what is kept
+ * at three budgets, so that it shows who is good only where there is room. */
+#include <math.h>
+
+#include "plots/figure.h"
+
+#define LINE 0.24               /* inches, a policy */
+
+enum { SHARES = 3, MOST = 48 };
+static const double wanted[SHARES] = {0.1, 0.2, 0.5};
+static const int mark[SHARES] = {7, 5, 9}, colour[SHARES] = {2, 4, 3};
+
+/* Of all shares of the set the one nearest to the wanted one; NaN: none within 0.05. */
+static double nearest(const struct sh_fig_curves *set, double share)
+{
+    double best = (double)NAN;
+    for (int i = 0; i < set->n_curves; i++)
+        for (int k = 0; k < set->curve[i].n; k++)
+            if (isnan(best) || fabs(set->curve[i].share[k] - share) < fabs(best - share))
+                best = set->curve[i].share[k];
+    return fabs(best - share) <= 0.05 ? best : (double)NAN;
+}
+
+static double mass_at(const struct sh_fig_curve *c, double share)
+{
+    for (int k = 0; k < c->n; k++)
+        if (fabs(c->share[k] - share) < 1e-9)
+            return c->mass[k];
+    return (double)NAN;
+}
+
+static void block(struct sh_gp *gp, const struct sh_fig_curves *set, int s, double low)
+{
+    fprintf(gp->to, "$board%d << EOD\n# place from height colour mass at the shares\n", s);
+    for (int i = 0; i < set->n_curves; i++) {
+        const struct sh_fig_curve *c = &set->curve[i];
+        fprintf(gp->to, "%d ", i);
+        sh_gp_real(gp, low);
+        putc(' ', gp->to);
+        sh_gp_real(gp, c->height);
+        fputs(c->is_bound ? " 0x404040" : c->is_over ? " 0xc8c8c8" : " 0x56B4E9", gp->to);
+        for (int k = 0; k < SHARES; k++) {
+            putc(' ', gp->to);
+            sh_gp_real(gp, mass_at(c, nearest(set, wanted[k])));
+        }
+        putc('\n', gp->to);
+    }
+    fputs("EOD\n", gp->to);
+}
+
+static double least(const struct sh_fig_curves *set)
+{
+    double low = 0.9;
+    for (int i = 0; i < set->n_curves; i++) {
+        low = fmin(low, set->curve[i].height);
+        for (int k = 0; k < SHARES; k++)
+            low = fmin(low, mass_at(&set->curve[i], nearest(set, wanted[k])));
+    }
+    return floor(fmax(low, 0) * 10 + 1e-9) / 10;
+}
+
+/* Is there a bound, or else one that keeps more than its budget? */
+static int any(const struct sh_fig_curves *set, int bound)
+{
+    for (int i = 0; i < set->n_curves; i++)
+        if (bound ? set->curve[i].is_bound : set->curve[i].is_over)
+            return 1;
+    return 0;
+}
+
+static void board(struct sh_gp *gp, const struct sh_fig_data *d, int s, double low)
+{
+    const struct sh_fig_curves *set = &d->curves[s];
+    fputs("set title ", gp->to);
+    sh_gp_text(gp, d->n_curves > 1 ? set->title : "", 60);
+    fprintf(gp->to, "\nset xrange [%g:1.0]\nset yrange [%d.6:-0.6]\nset ytics (", low,
+            set->n_curves - 1);
+    for (int i = 0; i < set->n_curves; i++) {
+        fputs(i ? ", " : "", gp->to);
+        sh_gp_tic(gp, set->curve[i].label, 30);
+        fprintf(gp->to, " %d", i);
+    }
+    fprintf(gp->to, ")\nset key at graph 0, graph %.4f left top vertical maxrows 3 Left reverse "
+            "samplen 1\n", -0.6 / (LINE * set->n_curves));
+    for (int i = 0; i < set->n_curves; i++)
+        if (!isfinite(set->curve[i].height))
+            fprintf(gp->to, "set label 'too few of these budgets' at graph 0.01, first %d left "
+                    "tc rgb '#909090'\n", i);
+    fprintf(gp->to, "plot $board%d using 2:1:2:3:($1-0.36):($1+0.36):4 with boxxyerror "
+            "fs solid 0.75 noborder lc rgb variable notitle, \\\n"
+            "    NaN with boxes fs solid 0.75 noborder lc rgb '#56B4E9' "
+            "title 'mean height, budgets '.",
+            s);
+    sh_gp_text(gp, set->note ? set->note : "", 40);
+    if (any(set, 1))
+        fputs(", \\\n    NaN with boxes fs solid 0.75 noborder lc rgb '#404040' "
+              "title 'sees the future'", gp->to);
+    if (any(set, 0))
+        fputs(", \\\n    NaN with boxes fs solid 0.75 noborder lc rgb '#c8c8c8' "
+              "title 'keeps more than its budget'", gp->to);
+    for (int k = 0; k < SHARES; k++)
+        if (isfinite(nearest(set, wanted[k])))
+            fprintf(gp->to, ", \\\n    '' using %d:1 with points ls %d pt %d ps 0.8 title "
+                    "'at %.2g'", 5 + k, colour[k], mark[k], nearest(set, wanted[k]));
+    fputs("\nunset label\n", gp->to);
+}
+
+static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    double top = d->n_curves > 1 ? 1.05 : 0.8, height = top - 0.45, low = 1;
+    for (int s = 0; s < d->n_curves; s++) {
+        int n = d->curves[s].n_curves;
+        if (n < 1 || n > MOST)
+            return sh_misused(e, "figure leaderboard shows 1 to %d policies, found %d", MOST, n);
+        height += LINE * n + 1.65;
+        low = fmin(low, least(&d->curves[s]));
+    }
+    sh_gp_page(gp, 9.2, height);
+    for (int s = 0; s < d->n_curves; s++)
+        block(gp, &d->curves[s], s, low);
+    fputs("set xlabel 'kept attention mass'\nset multiplot\n", gp->to);
+    sh_gp_heading(gp, d->title, d->settings);
+    for (int s = 0; s < d->n_curves; s++) {
+        double tall = LINE * d->curves[s].n_curves;
+        sh_gp_box(gp, 2.6, top, 6.3, tall);
+        board(gp, d, s, low);
+        top += tall + 1.65;
+    }
+    fputs("unset multiplot\n", gp->to);
+    return 0;
+}
+
+const struct sh_figure sh_figure_leaderboard = {
+    "leaderboard", "policies by the mean height of their budget curves, and at three budgets",
+    SH_FIG_CURVES, draw};

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See theory_show.h. */
+#include "src/cli/theory_show.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/base/mem.h"
+
+/* Keys name units: scores as x = score * number of keys the row sees ("rows"), natural logarithms ("nats"). */
+static const struct { enum sh_theory_figure figure; const char *key, *label; int digits; } figures[] = {
+    {SH_T_VALUES, "values", "scores", 0}, {SH_T_ZEROS, "zero_share", "zeros", 3},
+    {SH_T_SHARE, "sample_share", "sampled", 3},
+    {SH_T_LARGEST, "largest_x", "largest x", 1}, {SH_T_XMIN, "xmin_x", "xmin", 3},
+    {SH_T_EXPONENT, "exponent", "exponent", 3}, {SH_T_SIGMA, "exponent_sigma", "+-", 3},
+    {SH_T_TAIL, "tail_values", "in tail", 0}, {SH_T_KS, "ks_distance", "KS", 4}, {SH_T_P, "p_value", "p", 2},
+    {SH_T_EXPONENTIAL, "exponential_log_ratio_nats", "- expon.", 1},
+    {SH_T_EXPONENTIAL_P, "exponential_p", "p", 3},
+    {SH_T_LOGNORMAL, "lognormal_log_ratio_nats", "- lognorm.", 1}, {SH_T_LOGNORMAL_P, "lognormal_p", "p", 3},
+    {SH_T_LOMAX_K, "lomax_k", "Lomax k", 3}, {SH_T_LOMAX_B, "lomax_b_x", "b", 3}};
+enum { N_FIGURES = sizeof figures / sizeof *figures };
+
+static const struct { enum sh_theory_at at; const char *key, *label; int digits; } columns[] = {
+    {SH_TA_BUDGET, "kept_share", "B / n", 4}, {SH_TA_DROPPED, "dropped_mass", "dropped", 4},
+    {SH_TA_LAW, "law_dropped_mass", "D(rho)", 4}, {SH_TA_LAW_CUT, "law_cut_dropped_mass", "D, cut", 4},
+    {SH_TA_TWICE, "twice_law_cut", "2 D, cut", 4}, {SH_TA_PRINTED, "theorem_41_bound", "Thm. 4.1", 4},
+    {SH_TA_INFORMATIVE, "theorem_41_informative_share", "speaks for", 3},
+    {SH_TA_FAILURE, "theorem_41_failure_probability", "may fail", 3},
+    {SH_TA_ERROR, "output_error", "error", 4}, {SH_TA_ERROR_BOUND, "output_error_bound", "its bound", 4}};
+enum { N_COLUMNS = sizeof columns / sizeof *columns };
+
+/* ---- the tables ---- */
+
+static int prefers(const struct sh_theory_result *r, int l, int h, enum sh_theory_figure ratio,
+                   enum sh_theory_figure p)
+{
+    return sh_theory_figure(r, l, h, ratio) < 0 && sh_theory_figure(r, l, h, p) <= SH_POWERLAW_P;
+}
+
+static const char *head_verdict(const struct sh_theory_result *r, int l, int h, int replicas)
+{
+    enum sh_powerlaw_verdict v = r->verdict[l * r->n_head + h];
+    int better = prefers(r, l, h, SH_T_LOGNORMAL, SH_T_LOGNORMAL_P) ||
+                 prefers(r, l, h, SH_T_EXPONENTIAL, SH_T_EXPONENTIAL_P);
+    if (v == SH_POWERLAW_NO_FIT)
+        return !isnan(sh_theory_figure(r, l, h, SH_T_EXPONENT)) && !replicas ? "not tested" : "nothing to fit";
+    if (v == SH_POWERLAW_REJECTED)
+        return better ? "rejected; another law fits better" : "rejected";
+    return better ? "plausible, but another law fits better" : "plausible";
+}
+
+static void write_figures(struct sh_out *o, const struct sh_theory_result *r, int l, int h)
+{
+    for (int i = 0; i < N_FIGURES; i++)
+        sh_out_real(o, figures[i].key, figures[i].label, sh_theory_figure(r, l, h, figures[i].figure),
+                    figures[i].digits);
+}
+
+static void write_heads(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r, int l)
+{
+    sh_out_list(o, "heads", "the laws, head by head");
+    for (int h = 0; h < r->n_head; h++) {
+        sh_out_item(o);
+        sh_out_int(o, "head", "head", h);
+        write_figures(o, r, l, h);
+        sh_out_text(o, "verdict", "power law", head_verdict(r, l, h, q->replicas));
+    }
+    sh_out_end(o);
+}
+
+static void write_layers(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r)
+{
+    sh_out_list(o, "layers", "the laws, layer by layer: means over heads; x = score * keys of its row");
+    for (int l = 0; l < r->n_layer; l++) {
+        int rejected = sh_theory_verdicts(r, l, SH_POWERLAW_REJECTED),
+            plausible = sh_theory_verdicts(r, l, SH_POWERLAW_PLAUSIBLE);
+        char *verdict = !rejected && !plausible ? xstrdup(q->replicas ? "nothing to fit" : "not tested")
+                                                : xasprintf("rejected in %d of %d heads", rejected, r->n_head);
+        sh_out_item(o);
+        sh_out_int(o, "layer", "layer", r->first_layer + l);
+        write_figures(o, r, l, -1);
+        sh_out_int(o, "heads_rejected", "rejected", rejected);
+        sh_out_int(o, "heads_plausible", "plausible", plausible);
+        sh_out_text(o, "verdict", "power law", verdict);
+        write_heads(o, q, r, l);
+        free(verdict);
+    }
+    sh_out_end(o);
+}
+
+static void write_columns(struct sh_out *o, const struct sh_theory_result *r, int l, int h, int i_rho)
+{
+    for (int i = 0; i < N_COLUMNS; i++)
+        sh_out_real(o, columns[i].key, columns[i].label, sh_theory_at(r, l, h, i_rho, columns[i].at),
+                    columns[i].digits);
+}
+
+static void write_budgets(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r,
+                          int per_head)
+{
+    sh_out_list(o, "budgets", "what is dropped beside the ceil(rho n) largest scores: means over layers");
+    for (int i = 0; i < r->n_rho; i++) {
+        sh_out_item(o);
+        sh_out_real(o, "budget_share", "budget", q->rho[i], 3);
+        write_columns(o, r, -1, -1, i);
+    }
+    sh_out_end(o);
+    sh_out_list(o, "layer_budgets", per_head ? "the same, head by head" : "the same, layer by layer");
+    for (int l = 0; l < r->n_layer; l++)
+        for (int h = per_head ? 0 : -1; h < (per_head ? r->n_head : 0); h++)
+            for (int i = 0; i < r->n_rho; i++) {
+                sh_out_item(o);
+                sh_out_int(o, "layer", "layer", r->first_layer + l);
+                if (per_head)
+                    sh_out_int(o, "head", "head", h);
+                sh_out_real(o, "budget_share", "budget", q->rho[i], 3);
+                write_columns(o, r, l, h, i);
+            }
+    sh_out_end(o);
+}
+
+/* ---- in plain words ---- */
+
+static void tell_power_law(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r)
+{
+    int rejected = sh_theory_verdicts(r, -1, SH_POWERLAW_REJECTED), n = r->n_layer * r->n_head,
+        plausible = sh_theory_verdicts(r, -1, SH_POWERLAW_PLAUSIBLE), no_mean = 0, no_fit = 0, zeros = 0;
+    if (!q->replicas)
+        sh_out_note(o, "Whether scores follow a power law was not tested (--replicas 0).");
+    else if (rejected + plausible)
+        sh_out_note(o, "A power law is %s in %d of %d heads (p <= %g over %d replicas).%s",
+                    rejected ? "rejected" : "nowhere rejected; it is plausible", rejected ? rejected : plausible, n,
+                    SH_POWERLAW_P, q->replicas,
+                    2 * rejected > n ? " What Theorem 4.1 assumes of scores does not hold here." : "");
+    for (int l = 0; l < r->n_layer; l++)
+        for (int h = 0; h < r->n_head; h++) {
+            double k = sh_theory_figure(r, l, h, SH_T_LOMAX_K);
+            no_mean += k <= 2;
+            no_fit += isnan(k);
+            zeros += sh_theory_figure(r, l, h, SH_T_ZEROS) > 0.5;
+        }
+    if (zeros)
+        sh_out_note(o, "In %d of %d heads most scores are recorded as 0; the laws are fitted to the others only.",
+                    zeros, n);
+    if (no_fit)
+        sh_out_note(o, "No Lomax density fits the scores of %d of %d heads; their laws are left out of the means.",
+                    no_fit, n);
+    if (no_mean)
+        sh_out_note(o, "The fitted exponent k is 2 or less in %d of %d heads: there D(rho) has no mean, and only the "
+                       "law cut at the largest possible score says something.", no_mean, n);
+}
+
+static void tell_law(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r)
+{
+    int below = 0, above = 0;
+    double worst = 1;
+    for (int i = 0; i < r->n_rho; i++) {
+        double measured = sh_theory_at(r, -1, -1, i, SH_TA_DROPPED), law = sh_theory_at(r, -1, -1, i, SH_TA_LAW_CUT);
+        if (!(measured > 1e-9 && law > 0))
+            continue;
+        below += law < measured;
+        above += law >= measured;
+        worst = fmax(worst, measured / law);
+    }
+    if (below)
+        sh_out_note(o, "The law (cut) promises too much at %d of %d budgets: up to %.1f times what it says is really "
+                       "dropped.", below, below + above, worst);
+    else if (above)
+        sh_out_note(o, "The law (cut) is at or above the measured dropped mass at all %d budgets: it is safe here.",
+                    above);
+    int silent = 0;
+    for (int i = 0; i < r->n_rho; i++)
+        silent += !(sh_theory_at(r, -1, -1, i, SH_TA_INFORMATIVE) > 0);
+    sh_out_note(o, "The printed Theorem 4.1 (epsilon %g) says nothing at %d of %d budgets: its right side is negative "
+                   "there%s; \"speaks for\" is the share of heads where it says something.", q->epsilon, silent,
+                r->n_rho, silent ? " (-)" : "");
+    double failure = (double)NAN;
+    for (int i = 0; i < r->n_rho; i++)
+        failure = fmin(failure, sh_theory_at(r, -1, -1, i, SH_TA_FAILURE));
+    if (failure >= 1)
+        sh_out_note(o, "The probability with which it may fail is 1 or more at every budget, so it promises nothing.");
+}
+
+static void tell_errors(struct sh_out *o, const struct sh_theory_result *r)
+{
+    double loosest = 0;
+    int broken = 0, n = 0;
+    for (int l = 0; l < r->n_layer; l++)
+        for (int h = 0; h < r->n_head; h++)
+            for (int i = 0; i < r->n_rho; i++) {
+                double error = sh_theory_at(r, l, h, i, SH_TA_ERROR),
+                       bound = sh_theory_at(r, l, h, i, SH_TA_ERROR_BOUND);
+                n += !isnan(error);
+                broken += error > bound * (1 + 1e-6) + 1e-9;
+                loosest = error > 1e-9 ? fmax(loosest, bound / error) : loosest;
+            }
+    if (!r->has_values)
+        sh_out_note(o, "No values were recorded, so no output error (trace with --vectors v).");
+    else if (n)
+        sh_out_note(o, "Output error <= 2 (1 - kept) max|v| in %d of %d cases (heads and budgets); the bound is up to "
+                       "%.0f times the error.", n - broken, n, loosest);
+}
+
+static void write_repeat(struct sh_out *o, const struct sh_theory_result *r, const struct sh_repeat *repeat)
+{
+    unsigned long long positive = 0, informative = 0, violations = 0;
+    sh_out_list(o, "theorem_31", "Theorem 3.1: what a score at t says of the next query, over pairs (t, key)");
+    for (int l = 0; l < r->n_layer; l++) {
+        const struct sh_repeat *t = &repeat[l];
+        sh_out_item(o);
+        sh_out_int(o, "layer", "layer", r->first_layer + l);
+        sh_out_int(o, "pairs", "pairs", (long long)t->pairs);
+        sh_out_int(o, "positive_pairs", "g > 0", (long long)t->positive);
+        sh_out_int(o, "informative_pairs", "3 eps < 1", (long long)t->informative);
+        sh_out_int(o, "above_zero_pairs", "A > 3 eps", (long long)t->above_zero);
+        sh_out_int(o, "violations", "outside", (long long)t->violations);
+        sh_out_real(o, "least_epsilon", "least eps", t->least_eps, 3);
+        sh_out_real(o, "mean_epsilon", "mean eps", t->mean_eps, 1);
+        sh_out_real(o, "step", "step off by", t->step, 3);
+        sh_out_real(o, "lemma_b2", "Lemma B.2", t->lemma, 4);
+        positive += t->positive;
+        informative += t->informative;
+        violations += t->violations;
+    }
+    sh_out_end(o);
+    sh_out_note(o, "Theorem 3.1 leaves everything open (3 eps >= 1) in %llu of the %llu pairs that it speaks of; in "
+                   "%llu the next product lies outside its bounds, so its premise, a next input that continues the "
+                   "attention output, fails there.", positive - informative, positive, violations);
+}
+
+struct sh_out *sh_theory_show(const struct sh_theory_request *q, const struct sh_theory_result *r,
+                              const struct sh_repeat *repeat, int per_head)
+{
+    struct sh_out *o = sh_out_new();
+    sh_out_text(o, "model", "model", r->model);
+    sh_out_text(o, "weights", "weights", r->weights);
+    sh_out_int(o, "sequences", "sequences", r->n_sequence);
+    sh_out_int(o, "tokens", "tokens", r->n_tokens);
+    sh_out_int(o, "unfinished", "layers not finished", r->n_unfinished);
+    sh_out_real(o, "split_share", "rows from", 0.5, 2);
+    sh_out_real(o, "epsilon", "epsilon", q->epsilon, 4);
+    sh_out_int(o, "replicas", "replicas", q->replicas);
+    sh_out_bool(o, "has_values", "values recorded", r->has_values);
+    write_layers(o, q, r);
+    write_budgets(o, q, r, per_head);
+    if (per_head)
+        sh_out_show(o, "heads");
+    tell_power_law(o, q, r);
+    tell_law(o, q, r);
+    tell_errors(o, r);
+    if (repeat)
+        write_repeat(o, r, repeat);
+    return o;
+}
+
+/* ---- the store ---- */
+
+static int keep_layer(const struct sh_theory_request *q, const struct sh_theory_result *r, int l, const char *how,
+                      struct sh_store *s, struct sh_err *e)
+{
+    int bad = 0, layer = l < 0 ? -1 : r->first_layer + l;
+    for (int i = 0; i < N_FIGURES && !bad; i++)
+        bad = sh_store_result(s, "theory", how, figures[i].key, layer, -1,
+                              sh_theory_figure(r, l, -1, figures[i].figure), e);
+    for (int i = 0; i < r->n_rho && !bad; i++)
+        for (int c = 0; c < N_COLUMNS && !bad; c++) {
+            char *metric = xasprintf("%s@%.15g", columns[c].key, q->rho[i]);
+            bad = sh_store_result(s, "theory", how, metric, layer, -1, sh_theory_at(r, l, -1, i, columns[c].at), e);
+            free(metric);
+        }
+    return bad;
+}
+
+int sh_theory_keep(const struct sh_theory_request *q, const struct sh_theory_result *r, struct sh_store *s,
+                   struct sh_err *e)
+{
+    char *how = xasprintf("{\"split\": 0.5, \"epsilon\": %.17g, \"replicas\": %d, \"seed\": %llu, \"run\": %d, "
+                          "\"sequences\": %d, \"tokens\": %lld}", q->epsilon, q->replicas, (unsigned long long)q->seed,
+                          q->run, r->n_sequence, r->n_tokens);
+    int bad = sh_store_results_begin(s, "theory", how, e);
+    for (int l = -1; l < r->n_layer && !bad; l++)
+        bad = keep_layer(q, r, l, how, s, e);
+    bad = bad ? -1 : sh_store_results_end(s, e);
+    free(how);
+    return bad;
+}
