@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears drift: how far what a live cache keeps goes away from what the replay of a trace says. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/progress.h"
+#include "src/cli/commands.h"
+#include "src/cli/drift_run.h"
+#include "src/cli/replay_run.h"
+#include "src/cli/runs.h"
+
+struct drift_args {
+    struct sh_live_options live;
+    const char *db, *rows;
+    struct sh_list policy, budget;
+    long long run, count, every;
+};
+
+#define F(name) offsetof(struct drift_args, name)
+static const struct sh_opt opts[] = {
+    {"model", SH_OPT_TEXT, F(live.model), "DIR", "the checkpoint that was traced", 0, 0, 0},
+    {"db", SH_OPT_TEXT, F(db), "FILE", "its trace, recorded in full; the results are kept there", 0, 0, 0},
+    {"policy", SH_OPT_LIST, F(policy), "NAME[:knob=value,...]...", "eviction policies", 0, 0, 0},
+    {"budget", SH_OPT_LIST, F(budget), "LIST",
+     "tokens per KV head (17), or a share of the sequence (0.2);\ncommas between", 0, 0, 0},
+    {"prefill", SH_OPT_INT, F(live.prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)",
+     0, 1 << 22, 0},
+    {"rows", SH_OPT_TEXT, F(rows), "WHAT",
+     "renormalised: what the policy would have seen (default); recorded: the\nrows as they are", 0, 0, 0},
+    {"run", SH_OPT_INT, F(run), "N", "only this run (default: all, which must be of one model)", 0, 1e9, 0},
+    {"count", SH_OPT_INT, F(count), "N", "only the first N sequences (default: all)", 1, 1e9, 0},
+    {"every", SH_OPT_INT, F(every), "N", "steps between those that are listed (default: 16 are)", 1, 1 << 22, 0},
+    {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4", "of the live cache (default: 32 for f32, else 16)", 4, 32, 0},
+    {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
+    {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "f32, bf16 or f16 (default: as it was traced)", 0, 0, 0},
+    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4", "of the layers (default: as it was traced)", 4, 16, 0},
+    {"device-memory", SH_OPT_BYTES, F(live.device_memory), "BYTES",
+     "what may be taken of the device (default: what is free)", 0, 0, 0},
+    {0}};
+#undef F
+
+static void preset(void *args)
+{
+    struct drift_args *a = args;
+    a->rows = "renormalised";
+    a->live.kv_group = 64;
+}
+
+static void release(void *args)
+{
+    struct drift_args *a = args;
+    sh_list_free(&a->policy);
+    sh_list_free(&a->budget);
+}
+
+enum { MOST_POLICIES = 64, LISTED = 16 };
+
+struct work {
+    const struct drift_args *a;
+    const struct sh_common *common;
+    struct sh_live_options options;     /* a's, completed by what the trace says                  */
+    struct sh_live live;
+    struct sh_policy_spec spec[MOST_POLICIES];
+    struct sh_budget budget[SH_MAX_BUDGETS];
+    int n_spec, n_budget, longest;
+    enum sh_rows rows;
+    struct sh_store *store;
+    struct sh_stored_run *runs;
+    int n_run;
+    struct sh_drift *drift;             /* [n_spec * n_budget]                                    */
+    struct sh_progress progress;
+    double read;
+};
+
+static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct drift_args *a = w->a;
+    if (positional->n)
+        return sh_misused(e, "drift: \"%s\" is no option", positional->at[0]);
+    if (!a->live.model || !a->db || !a->policy.n || !a->budget.n)
+        return sh_misused(e, "drift needs --model DIR, --db FILE, --policy NAME and --budget LIST");
+    if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
+        return sh_misused(e, "--rows %s: expected renormalised or recorded", a->rows);
+    w->rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED;
+    if (a->policy.n > MOST_POLICIES)
+        return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
+    for (int i = 0; i < a->policy.n; i++)
+        if (sh_policy_parse(a->policy.at[i], &w->spec[w->n_spec++], e))
+            return sh_err_prefix(e, "--policy");
+    for (int i = 0; i < a->budget.n; i++)
+        if (sh_budget_parse(a->budget.at[i], w->budget, &w->n_budget, e))
+            return sh_err_prefix(e, "--budget");
+    return 0;
+}
+
+/* Everything that replay would refuse, too, and whether the trace is of this model. */
+static int open_trace(struct work *w, struct sh_err *e)
+{
+    struct sh_replay_request q = {.spec = w->spec, .n_spec = w->n_spec, .budget = w->budget, .n_budget = w->n_budget,
+                                  .rows = w->rows, .prefill = (int)w->a->live.prefill, .run = (int)w->a->run};
+    if (!(w->store = sh_store_open(w->a->db, e)) || sh_runs_choose(w->store, (int)w->a->run, &w->runs, &w->n_run, e) ||
+        sh_replay_check(&q, w->store, e))
+        return -1;
+    w->options = w->a->live;
+    w->options.dtype = w->options.dtype ? w->options.dtype : w->runs[0].dtype;
+    w->options.weight_bits = w->options.weight_bits ? w->options.weight_bits : w->runs[0].weight_bits;
+    for (int i = 0; i < w->n_run; i++) {
+        struct sh_stored_sequence *stored;
+        int n;
+        if (w->runs[i].first_layer != w->runs[0].first_layer || w->runs[i].last_layer != w->runs[0].last_layer)
+            return sh_fail(e, "%s: runs %d and %d recorded different layers", w->a->db, w->runs[0].id, w->runs[i].id),
+                   sh_hint(e, "choose one with --run");
+        if (sh_store_sequences(w->store, w->runs[i].id, &stored, &n, e))
+            return -1;
+        for (int k = 0; k < n; k++)
+            w->longest = stored[k].n_tokens > w->longest ? stored[k].n_tokens : w->longest;
+        sh_stored_sequences_free(stored, n);
+    }
+    return 0;
+}
+
+static int open_model(struct work *w, struct sh_err *e)
+{
+    char fingerprint[24];
+    if (sh_live_read(&w->live, &w->options, w->common, "drift", e) || sh_live_open(&w->live, w->common, e))
+        return -1;
+    const struct sh_arch *a = sh_model_arch(w->live.model);
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, sh_model_fingerprint(w->live.model));
+    for (int i = 0; i < w->n_run; i++)
+        if (strcmp(fingerprint, w->runs[i].fingerprint) || w->runs[i].n_layer != a->n_layer ||
+            w->runs[i].n_kv_head != a->n_kv_head)
+            return sh_fail(e, "%s: run %d is of another model (%s, %s) than %s", w->a->db, w->runs[i].id,
+                           w->runs[i].model, w->runs[i].weights, w->a->live.model);
+    return sh_live_load(&w->live, w->longest, w->longest < 256 ? w->longest : 256, e);
+}
+
+static void on_tokens(void *to, int tokens)
+{
+    struct work *w = to;
+    sh_progress_at(&w->progress, w->read += tokens, NULL);
+}
+
+static int compare_all(struct work *w, struct sh_err *e)
+{
+    int n = w->n_spec * w->n_budget, bad = 0;
+    double tokens = 0;
+    for (int i = 0; i < w->n_run; i++)
+        tokens += (double)w->runs[i].n_tokens;
+    w->drift = xcalloc((size_t)n, sizeof *w->drift);
+    sh_progress_begin(&w->progress, "comparing", "tokens", tokens * n, w->common->quiet);
+    for (int i = 0; i < n && !bad; i++) {
+        struct sh_drift_request q = {.live = &w->live, .store = w->store, .run = w->runs, .n_run = w->n_run,
+                                     .spec = &w->spec[i / w->n_budget], .budget = &w->budget[i % w->n_budget],
+                                     .rows = w->rows, .most = (int)w->a->count, .progress = on_tokens,
+                                     .progress_to = w};
+        bad = sh_drift_run(&q, &w->drift[i], e);
+    }
+    sh_progress_end(&w->progress);
+    return bad;
+}
+
+/* ---- the answer ---- */
+
+/* Steps between those that are listed. */
+static int spacing(const struct work *w)
+{
+    int step = w->longest / LISTED;
+    return w->a->every ? (int)w->a->every : step ? step : 1;
+}
+
+static double mean(const struct sh_drift_layer *d)
+{
+    return d->steps ? d->sum / (double)d->steps : (double)NAN;
+}
+
+static char *name_cell(const struct work *w, int i)
+{
+    char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
+    const struct sh_policy_spec *p = &w->spec[i / w->n_budget];
+    return xasprintf("{\"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", \"rows\": \"%s\", \"prefill\": %lld, "
+                     "\"kv_bits\": %d, \"group\": %d, \"dtype\": \"%s\", \"weight_bits\": %lld, \"run\": %lld, "
+                     "\"count\": %lld, \"every\": %d, \"seed\": %" PRIu64 "}", p->policy->name,
+                     sh_policy_knobs(p, knobs), sh_budget_text(&w->budget[i % w->n_budget], budget), w->a->rows,
+                     w->options.prefill, w->live.format.bits, w->live.format.bits < 16 ? w->live.format.group : 0,
+                     w->options.dtype, w->options.weight_bits, w->a->run, w->a->count, spacing(w), w->live.seed);
+}
+
+static int keep_layer(struct sh_store *s, const char *settings, const struct sh_drift_layer *d, int n_step, int every,
+                      struct sh_err *e)
+{
+    char metric[40];
+    int bad = sh_store_result(s, "drift", settings, "jaccard", d->layer, -1, mean(d), e) ||
+              sh_store_result(s, "drift", settings, "least_jaccard", d->layer, -1, d->least, e) ||
+              sh_store_result(s, "drift", settings, "same_first_eviction", d->layer, -1,
+                              (double)d->same_first / d->heads, e) ||
+              sh_store_result(s, "drift", settings, "first_difference", d->layer, -1,
+                              d->first_difference < 0 ? (double)NAN : d->first_difference, e);
+    for (int t = 0; t < n_step && !bad; t += every) {
+        snprintf(metric, sizeof metric, "jaccard_step_%d", t);
+        bad = d->n_at[t] && sh_store_result(s, "drift", settings, metric, d->layer, -1, d->at[t] / d->n_at[t], e);
+    }
+    return bad;
+}
+
+/* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
+static void keep_results(struct work *w)
+{
+    struct sh_err e;
+    sh_store_close(w->store);
+    w->store = sh_store_update(w->a->db, &e);
+    int bad = !w->store;
+    for (int i = 0; i < w->n_spec * w->n_budget && !bad; i++) {
+        const struct sh_drift *d = &w->drift[i];
+        char *settings = name_cell(w, i);
+        bad = sh_store_results_begin(w->store, "drift", settings, &e);
+        for (int l = 0; l < d->n_layer && !bad; l++)
+            bad = keep_layer(w->store, settings, &d->layer[l], d->n_step, spacing(w), &e);
+        bad = bad || sh_store_results_end(w->store, &e);
+        free(settings);
+    }
+    if (bad && w->common->verbose)
+        fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
+}
+
+static void write_layer(struct sh_out *o, const struct sh_drift *d, const struct sh_drift_layer *l, int every)
+{
+    sh_out_item(o);
+    sh_out_real(o, "budget_tokens", "tokens", d->budget_tokens, 1);
+    sh_out_int(o, "layer", "layer", l->layer);
+    sh_out_real(o, "jaccard", "Jaccard", mean(l), 4);
+    sh_out_real(o, "least_jaccard", "least", l->least, 4);
+    sh_out_real(o, "same_first_eviction", "same first eviction", (double)l->same_first / l->heads, 4);
+    sh_out_real(o, "first_difference", "first difference",
+                l->first_difference < 0 ? (double)NAN : l->first_difference, 0);
+    sh_out_list(o, "steps", "steps");
+    for (int t = 0; t < d->n_step; t += every)
+        if (l->n_at[t]) {
+            sh_out_item(o);
+            sh_out_int(o, "step", "step", t);
+            sh_out_real(o, "jaccard", "Jaccard", l->at[t] / l->n_at[t], 4);
+        }
+    sh_out_end(o);
+}
+
+static int report(const struct work *w, struct sh_err *e)
+{
+    struct sh_out *o = sh_out_new();
+    sh_out_text(o, "model", "model", w->runs[0].model);
+    sh_out_int(o, "sequences", "sequences", w->drift[0].n_sequence);
+    sh_out_text(o, "rows", "rows of the replay", w->a->rows);
+    sh_out_int(o, "prefill", "prefill", w->options.prefill);
+    sh_out_show(o, "layers");
+    sh_out_list(o, "results", "policies and budgets");
+    for (int i = 0; i < w->n_spec * w->n_budget; i++) {
+        const struct sh_budget *b = &w->budget[i % w->n_budget];
+        char knobs[SH_POLICY_TEXT];
+        sh_out_item(o);
+        sh_out_text(o, "policy", "policy", w->spec[i / w->n_budget].policy->name);
+        sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&w->spec[i / w->n_budget], knobs));
+        if (b->tokens)
+            sh_out_int(o, "budget", "budget", b->tokens);
+        else
+            sh_out_real(o, "budget", "budget", b->share, 3);
+        sh_out_list(o, "layers", "kept sets: live cache and replay (means over heads, from the first eviction on)");
+        for (int l = 0; l < w->drift[i].n_layer; l++)
+            write_layer(o, &w->drift[i], &w->drift[i].layer[l], spacing(w));
+        sh_out_end(o);
+    }
+    sh_out_end(o);
+    if (w->runs[0].codec != SH_CODEC_F32)
+        sh_out_note(o, "The trace is rounded (%s), so near ties may fall otherwise in the replay, in layer 0, too;\n"
+                    "--codec f32 of shears trace leaves that out.", sh_codec_names[w->runs[0].codec]);
+    int bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
+    sh_out_free(o);
+    return bad;
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    struct work *w = xcalloc(1, sizeof *w);
+    w->a = args;
+    w->common = common;
+    int bad = read_options(w, positional, e) || open_trace(w, e) || open_model(w, e) || compare_all(w, e);
+    if (!bad) {
+        keep_results(w);
+        bad = report(w, e);
+    }
+    for (int i = 0; w->drift && i < w->n_spec * w->n_budget; i++)
+        sh_drift_free(&w->drift[i]);
+    free(w->drift);
+    sh_live_close(&w->live);
+    if (w->runs)
+        sh_stored_runs_free(w->runs, w->n_run);
+    sh_store_close(w->store);
+    free(w);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_drift = {
+    .name = "drift",
+    .usage = "--model DIR --db FILE --policy NAME[:knob=value,...]... --budget LIST [options]",
+    .summary = "what a live cache keeps beside what the replay of a trace says",
+    .about = "Reads a trace's tokens with the model and a real cache under a budget, and replays the trace with the\n"
+             "same policy: the Jaccard index of the two kept sets, per layer and step. In the first layer both see\n"
+             "the same rows, so any difference there is the codec's rounding (or --rows recorded); behind it, the\n"
+             "live model's own rows change with what was dropped below.\n\n"
+             "  shears drift --model opt-125m --db book.db --policy scissorhands --budget 0.2",
+    .opts = opts,
+    .args_bytes = sizeof(struct drift_args),
+    .preset = preset,
+    .run = run,
+    .release = release,
+};

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See task.h. */
+#include "src/engine/task.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/near.h"
+#include "src/engine/tasks.h"
+
+#define X(name) &sh_task_##name,
+const struct sh_task *const sh_tasks[] = {SH_TASKS(X) NULL};
+#undef X
+
+#define X(name) #name "\n"
+static const char all_names[] = SH_TASKS(X);
+#undef X
+
+const struct sh_task *sh_task_find(const char *name, struct sh_err *e)
+{
+    char near[256];
+    for (int i = 0; sh_tasks[i]; i++)
+        if (!strcmp(sh_tasks[i]->name, name))
+            return sh_tasks[i];
+    sh_misused(e, "the task \"%s\" is not known; the nearest are %s", name,
+               sh_near(name, strlen(name), all_names, near, sizeof near));
+    return NULL;
+}
+
+void sh_task_item_free(struct sh_task_item *item)
+{
+    for (int i = 0; i < SH_TASK_CHOICES; i++) {
+        free(item->context[i]);
+        free(item->choice[i]);
+    }
+    *item = (struct sh_task_item){0};
+}
+
+static int is_blank(const char *line)
+{
+    return line[strspn(line, " \t\r\n")] == '\0';
+}
+
+static int check_item(const struct sh_task_item *item, struct sh_err *e)
+{
+    for (int i = 0; i < item->n; i++) {
+        if (!*item->context[i])
+            return sh_fail(e, "the question is empty");
+        if (!*item->choice[i])
+            return sh_fail(e, "choice %d is empty", i);
+    }
+    return 0;
+}
+
+static int read_line(const struct sh_task *t, const char *text, size_t bytes, struct sh_task_item *item,
+                     struct sh_err *e)
+{
+    json_error_t why;
+    json_t *record = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
+    int bad = 0;
+    if (!record)
+        bad = sh_fail(e, "no JSON: %s", why.text);
+    else if (!json_is_object(record))
+        bad = sh_fail(e, "expected a JSON object");
+    else
+        bad = t->read(record, item, e) || check_item(item, e);
+    json_decref(record);
+    return bad ? -1 : 0;
+}
+
+int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_task_item **out, int *n,
+                 struct sh_err *e)
+{
+    FILE *f = fopen(path, "rb");
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t bytes;
+    struct sh_task_item *all = NULL;
+    int number = 0, count = 0, bad = 0;
+    if (!f)
+        return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
+    while (!bad && (!most || count < most) && (bytes = getline(&line, &cap, f)) >= 0) {
+        number++;
+        if (is_blank(line) && strlen(line) == (size_t)bytes)
+            continue;
+        all = xreallocarray(all, (size_t)count + 1, sizeof *all);
+        all[count] = (struct sh_task_item){.line = number};
+        if (read_line(t, line, (size_t)bytes, &all[count++], e))
+            bad = sh_err_prefix(e, "%s: line %d", path, number);
+    }
+    if (!bad && ferror(f))
+        bad = sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
+    if (!bad && !count)
+        bad = sh_fail(e, "%s: holds no record, expected one JSON object a line", path);
+    fclose(f);
+    free(line);
+    if (!bad) {
+        *out = all;
+        *n = count;
+        return 0;
+    }
+    while (count)
+        sh_task_item_free(&all[--count]);
+    free(all);
+    return -1;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A few-shot task: how a record of its data becomes a question with possible answers, in the manner of the
+ * lm-evaluation-harness (Gao et al.), whose published prompts these are. Records come in two shapes: with
+ * the fields that the public data set has, or ready-made as "query", "choices" and "gold"
+ * ("context_options", "continuation" and "gold"; "context" and "continuation").
+ *
+ * The model reads context + " " + choice, and what it thinks of the choice's tokens is the choice's
+ * log-likelihood. Records are foreign: every field is checked. */
+#ifndef SH_ENGINE_TASK_H
+#define SH_ENGINE_TASK_H
+
+#include <jansson.h>
+
+#include "src/base/err.h"
+
+enum { SH_TASK_CHOICES = 26 };          /* of a record, at most                                   */
+
+struct sh_task_item {                   /* start with {0}; sh_task_item_free                      */
+    int n, gold;                        /* gold: the right choice                                 */
+    char *context[SH_TASK_CHOICES];     /* mostly the same for all choices                        */
+    char *choice[SH_TASK_CHOICES];
+    int line;                           /* of the file, from 1                                    */
+};
+
+enum sh_task_flag {
+    SH_TASK_NORM = 1,                   /* also accuracy by log-likelihood per character of the choice */
+    SH_TASK_GREEDY = 2                  /* one choice, right when every token of it is the likeliest   */
+};
+
+struct sh_task {
+    const char *name, *summary;
+    unsigned flags;                     /* enum sh_task_flag                                      */
+    /* -1: e names the field, what was found and what was expected; `out` is freed by the caller. */
+    int (*read)(const json_t *record, struct sh_task_item *out, struct sh_err *e);
+};
+
+/* The list of tasks.h; NULL ends. */
+extern const struct sh_task *const sh_tasks[];
+
+/* The task of that name; else e names the nearest. */
+const struct sh_task *sh_task_find(const char *name, struct sh_err *e);
+
+void sh_task_item_free(struct sh_task_item *item);
+
+/* The records of a jsonl file as items, at most `most` (0: all). Errors name file and line. Free each and
+ * the array. */
+int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_task_item **out, int *n,
+                 struct sh_err *e);
+
+#endif

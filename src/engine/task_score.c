@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See task_score.h. */
+#include "src/engine/task_score.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/engine/eval_sums.h"
+
+struct listener {
+    const struct sh_task_prompt *p;
+    struct sh_task_score *out;
+    int n_vocab;
+};
+
+static void take(void *to, int sequence, int position, const float *logits)
+{
+    const struct listener *l = to;
+    const struct sh_task_choice *c = &l->p->choice[sequence];
+    struct sh_eval_row row = sh_eval_row_of(logits, l->n_vocab);
+    l->out->sum[sequence] += (double)logits[c->ids[position + 1]] - row.total;
+    l->out->is_greedy[sequence] &= row.best == c->ids[position + 1];
+}
+
+/* The contexts without their last token, whose logits nobody needs; or the rest, up to the choices' last
+ * token but one. */
+static int read_part(struct sh_session *s, const struct sh_task_prompt *p, int is_rest, struct listener *l,
+                     struct sh_err *e)
+{
+    int start[SH_TASK_CHOICES + 1] = {0};
+    int32_t *tokens = xmalloc((size_t)p->n * (size_t)(p->longest + 1) * sizeof *tokens);
+    for (int i = 0; i < p->n; i++) {
+        const struct sh_task_choice *c = &p->choice[i];
+        int from = is_rest ? c->n_context - 1 : 0, n = (is_rest ? c->n - 1 : c->n_context - 1) - from;
+        memcpy(tokens + start[i], c->ids + from, (size_t)n * sizeof *tokens);
+        start[i + 1] = start[i] + n;
+    }
+    int bad = sh_session_step(s, tokens, start, is_rest ? take : NULL, l, e);
+    free(tokens);
+    return bad;
+}
+
+static void choose(const struct sh_task_prompt *p, struct sh_task_score *s)
+{
+    for (int i = 1; i < p->n; i++) {
+        if (s->sum[i] > s->sum[s->best])
+            s->best = i;
+        if (s->sum[i] / p->choice[i].characters > s->sum[s->best_norm] / p->choice[s->best_norm].characters)
+            s->best_norm = i;
+    }
+}
+
+/* Budgets [n_layer * n_kv_head]; the caller frees. */
+static int *budgets(const struct sh_task_reader *r, int tokens)
+{
+    int n = r->resident->arch->n_layer * r->resident->arch->n_kv_head;
+    int *budget = xmalloc((size_t)n * sizeof *budget);
+    for (int i = 0; i < n; i++)
+        budget[i] = tokens;
+    return budget;
+}
+
+int sh_task_score_check(const struct sh_task_reader *r, const struct sh_task_prompt *p, struct sh_err *e)
+{
+    int *budget = budgets(r, sh_budget_tokens(&r->budget, p->longest));
+    struct sh_kv_setup setup = {.arch = r->resident->arch, .spec = r->spec, .budget = budget, .n_seq = p->n,
+                                .n_token = p->longest, .prefill = r->prefill, .format = r->format, .seed = r->seed};
+    int bad = sh_kv_setup_check(&setup, e);
+    free(budget);
+    return bad ? sh_err_prefix(e, "line %d", p->line) : 0;
+}
+
+int sh_task_score_item(const struct sh_task_reader *r, const struct sh_task_prompt *p, struct sh_task_score *out,
+                       struct sh_err *e)
+{
+    int tokens = sh_budget_tokens(&r->budget, p->longest), *budget = budgets(r, tokens);
+    struct sh_session_setup setup = {.spec = r->spec, .budget = budget, .n_seq = p->n, .n_token = p->longest,
+                                     .prefill = r->prefill, .format = r->format, .seed = r->seed};
+    struct listener l = {p, out, r->resident->arch->n_vocab};
+    struct sh_session *s = sh_session_new(r->resident, &setup, e);
+    *out = (struct sh_task_score){.budget_tokens = tokens};
+    for (int i = 0; i < p->n; i++) {
+        out->is_greedy[i] = 1;
+        out->read += p->choice[i].n - 1;
+    }
+    int bad = !s || read_part(s, p, 0, &l, e) || read_part(s, p, 1, &l, e);
+    for (int i = 0; i < p->n && !bad; i++)
+        if (!isfinite(out->sum[i]))
+            bad = sh_fail(e, "the log-likelihood of choice %d is %f", i, out->sum[i]);
+    if (!bad) {
+        struct sh_kv_bytes bytes = sh_session_bytes(s);
+        out->kv_bytes = sh_kv_bytes_sum(&bytes) / (size_t)p->n;
+        choose(p, out);
+    }
+    sh_session_free(s);
+    free(budget);
+    return bad ? sh_err_prefix(e, "line %d", p->line) : 0;
+}
+
+struct sh_task_mean sh_task_accuracy(long long right, long long n)
+{
+    double mean = (double)right / (double)n;
+    return (struct sh_task_mean){mean, n > 1 ? sqrt(mean * (1 - mean) / (double)(n - 1)) : (double)NAN};
+}

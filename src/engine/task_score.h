@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a model under a KV budget thinks of the choices of a task's item: every choice is read from its
+ * first token on through a cache of its own, the prompt evicted from it as it comes, so that compression
+ * has done its work before the first scored token. The choices of an item are read side by side. */
+#ifndef SH_ENGINE_TASK_SCORE_H
+#define SH_ENGINE_TASK_SCORE_H
+
+#include "planner/budget.h"
+#include "src/engine/session.h"
+#include "src/engine/task_prompt.h"
+
+struct sh_task_reader {
+    struct sh_resident *resident;
+    const struct sh_policy_spec *spec;
+    struct sh_budget budget;            /* of every head; a share is one of the tokens that the   */
+                                        /* item's longest choice makes the model read             */
+    struct sh_kv_format format;
+    int prefill;
+    uint64_t seed;
+};
+
+struct sh_task_score {
+    double sum[SH_TASK_CHOICES];        /* log-likelihood of the choice's tokens, nats            */
+    int is_greedy[SH_TASK_CHOICES];     /* every one of them is the likeliest                     */
+    int best, best_norm;                /* choice of the largest sum; of the largest sum per      */
+                                        /* character; the first of equal ones                     */
+    long long read;                     /* tokens                                                 */
+    size_t kv_bytes;                    /* of one choice's cache                                  */
+    int budget_tokens;
+};
+
+/* Whether the item can be read under this budget: before anything runs. */
+int sh_task_score_check(const struct sh_task_reader *r, const struct sh_task_prompt *p, struct sh_err *e);
+int sh_task_score_item(const struct sh_task_reader *r, const struct sh_task_prompt *p, struct sh_task_score *out,
+                       struct sh_err *e);
+
+struct sh_task_mean { double value, error; };           /* standard error: NaN with fewer than two */
+
+/* Of n items of which `right` count. */
+struct sh_task_mean sh_task_accuracy(long long right, long long n);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See text_stream.h. */
+#include "src/engine/text_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+enum {
+    MOST_OPEN = 3,                      /* marks that an unfinished character can be written as   */
+    CONTEXT = 8,                        /* tokens in front, so that a text does not begin here    */
+    WINDOW = 64                         /* tokens that are decoded again                          */
+};
+
+static void append(struct sh_ids *ids, const int32_t *from, size_t n)
+{
+    if (ids->n + n > ids->cap) {
+        ids->cap = 2 * (ids->n + n);
+        ids->at = xreallocarray(ids->at, ids->cap, sizeof *ids->at);
+    }
+    if (n)
+        memcpy(ids->at + ids->n, from, n * sizeof *from);
+    ids->n += n;
+}
+
+static void decode(struct sh_text_stream *s)
+{
+    free(s->text);
+    s->text = sh_tokenizer_decode(s->tokenizer, s->ids.at + s->from, s->ids.n - s->from, &s->bytes);
+}
+
+void sh_text_stream_begin(struct sh_text_stream *s, const struct sh_tokenizer *t, const int32_t *prompt, size_t n)
+{
+    size_t context = n < CONTEXT ? n : CONTEXT;
+    *s = (struct sh_text_stream){.tokenizer = t};
+    if (n)
+        append(&s->ids, prompt + n - context, context);
+    decode(s);
+}
+
+void sh_text_stream_end(struct sh_text_stream *s)
+{
+    free(s->ids.at);
+    free(s->text);
+    *s = (struct sh_text_stream){0};
+}
+
+/* Bytes at the end of the text that the next token may still change. */
+static size_t open_bytes(const struct sh_text_stream *s)
+{
+    size_t n = 0;
+    while (n < 3 * MOST_OPEN && s->bytes >= n + 3 && !memcmp(s->text + s->bytes - n - 3, "\xEF\xBF\xBD", 3))
+        n += 3;
+    return n;
+}
+
+/* The tokens long ago are forgotten; what is held back stays at the end. */
+static void forget(struct sh_text_stream *s)
+{
+    if (s->ids.n - s->from <= WINDOW)
+        return;
+    s->from = s->ids.n - CONTEXT;
+    decode(s);
+    s->held = s->held < s->bytes ? s->held : s->bytes;
+}
+
+static char *copy(const char *from, size_t n)
+{
+    char *text = xmalloc(n + 1);
+    memcpy(text, from, n);
+    text[n] = '\0';
+    return text;
+}
+
+/* A token that changes what is already out: a byte that makes the bytes in front of it no text, until more
+ * follow. It begins a text of its own, behind what was held back. */
+static char *add_apart(struct sh_text_stream *s, const char *held, size_t n_held, size_t *bytes)
+{
+    s->from = s->ids.n - 1;
+    decode(s);
+    s->held = open_bytes(s);
+    size_t n = s->bytes - s->held;
+    char *out = xmalloc(n_held + n + 1);
+    memcpy(out, held, n_held);
+    memcpy(out + n_held, s->text, n);
+    *bytes = n_held + n;
+    out[*bytes] = '\0';
+    return out;
+}
+
+char *sh_text_stream_add(struct sh_text_stream *s, int32_t id, size_t *bytes)
+{
+    char *before = s->text, *out;
+    size_t shown = s->bytes - s->held, held = s->held;
+    s->text = NULL;
+    append(&s->ids, &id, 1);
+    decode(s);
+    if (s->bytes < shown || memcmp(s->text, before, shown)) {
+        out = add_apart(s, before + shown, held, bytes);
+    } else {
+        s->held = open_bytes(s);
+        s->held = s->held < s->bytes - shown ? s->held : s->bytes - shown;
+        *bytes = s->bytes - s->held - shown;
+        out = copy(s->text + shown, *bytes);
+    }
+    free(before);
+    forget(s);
+    return out;
+}
+
+char *sh_text_stream_rest(struct sh_text_stream *s, size_t *bytes)
+{
+    *bytes = s->held;
+    s->held = 0;
+    return copy(s->text + s->bytes - *bytes, *bytes);
+}
