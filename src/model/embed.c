@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens to the input of layer 0 (layer.h). The tables stay where they are, in the mapped checkpoint:
- * only the pages of tokens that occur are ever read, and only their rows travel to the device. */
+ * only the pages of tokens that occur are ever read, and only their rows travel to the device. Of a token
+ * table whose numbers are packed the rows of a call are unpacked, one for each token. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,7 +12,10 @@ struct sh_entry {
     const struct sh_backend *b;
     struct sh_dev *d;
     const struct sh_arch *arch;
+    struct sh_model *m;
     struct sh_tensor words, places;                     /* the tables; places.at NULL: no learned positions */
+    float *some;                                        /* [rows, d_embed] of a packed `words`, whose `at` is NULL */
+    int32_t *count;                                     /* 0, 1, … rows - 1: their numbers        */
     struct sh_weight *in;                               /* NULL: the embedding is as wide as the model */
     float *norm_w, *norm_b;                             /* device: [d_model]                      */
     void *narrow;                                       /* device: [rows, d_embed], with `in`     */
@@ -25,10 +29,11 @@ static float element(const struct sh_tensor *t, size_t i)
                                : sh_bf16_to_f32(((const uint16_t *)t->at)[i]);
 }
 
-static int check_row(const struct sh_tensor *t, int row, struct sh_err *e)
+/* Row `at` of the view is the tensor's row `row`. */
+static int check_row(const struct sh_tensor *t, int at, int row, struct sh_err *e)
 {
     for (int i = 0; i < t->cols; i++) {
-        float x = element(t, (size_t)row * (size_t)t->cols + (size_t)i);
+        float x = element(t, (size_t)at * (size_t)t->cols + (size_t)i);
         if (!isfinite(x))
             return sh_fail(e, "tensor %s: row %d, column %d is %g, expected a finite number", t->name, row, i,
                            (double)x);
@@ -47,8 +52,8 @@ static int check_rows(const struct sh_entry *n, const int32_t *tokens, int n_tok
         if (tokens[t] < 0 || tokens[t] >= c->n_vocab)
             return sh_fail(e, "token %d at position %d is outside the vocabulary of %d", tokens[t], first + t,
                            c->n_vocab);
-        if (check_row(&n->words, tokens[t], e) ||
-            (n->places.at && check_row(&n->places, first + t + c->pos_offset, e)))
+        if ((n->words.at && check_row(&n->words, tokens[t], tokens[t], e)) ||
+            (n->places.at && check_row(&n->places, first + t + c->pos_offset, first + t + c->pos_offset, e)))
             return -1;
     }
     return 0;
@@ -59,13 +64,38 @@ static struct sh_mat rows_of(void *at, int first, int rows, int cols)
     return (struct sh_mat){(float *)at + (size_t)first * (size_t)cols, SH_F32, rows, cols, (size_t)cols};
 }
 
+/* The rows of a packed table, from row 0 of this call on. */
+static int unpack(struct sh_entry *n, const int32_t *tokens, int rows, struct sh_err *e)
+{
+    struct sh_tensor some = n->words;
+    n->some = xreallocarray(n->some, (size_t)rows * (size_t)some.cols, sizeof *n->some);
+    n->count = xreallocarray(n->count, (size_t)rows, sizeof *n->count);
+    sh_model_rows(n->m, SH_TOK_EMBED, -1, tokens, rows, n->some);
+    some.at = n->some;
+    for (int t = 0; t < rows; t++) {
+        n->count[t] = t;
+        if (check_row(&some, t, tokens[t], e))
+            return -1;
+    }
+    return 0;
+}
+
+/* Where the tokens' rows are found: in the table, or among those that were unpacked. */
+static void look_up(const struct sh_entry *n, const int32_t *tokens, int row, struct sh_embed *a)
+{
+    a->table = n->words.at ? n->words.at : n->some;
+    a->type = n->words.type;
+    a->id = n->words.at ? tokens : n->count + row;
+}
+
 /* hidden = scale * words + positions */
 static void add_up(const struct sh_entry *n, const int32_t *tokens, int row, int rows, int first, void *hidden)
 {
     const struct sh_arch *c = n->arch;
-    struct sh_embed a = {.out = rows_of(hidden, row, rows, c->d_model), .table = n->words.at, .type = n->words.type,
-                         .id = tokens, .position_table = n->places.at, .position_type = n->places.type,
-                         .first_position = first + c->pos_offset, .scale = c->embed_scale};
+    struct sh_embed a = {.out = rows_of(hidden, row, rows, c->d_model), .position_table = n->places.at,
+                         .position_type = n->places.type, .first_position = first + c->pos_offset,
+                         .scale = c->embed_scale};
+    look_up(n, tokens, row, &a);
     n->b->embed(n->d, &a);
 }
 
@@ -73,10 +103,10 @@ static void add_up(const struct sh_entry *n, const int32_t *tokens, int row, int
 static void project(const struct sh_entry *n, const int32_t *tokens, int row, int rows, int first, void *hidden)
 {
     const struct sh_arch *c = n->arch;
-    struct sh_embed a = {.out = rows_of(n->narrow, row, rows, c->d_embed), .table = n->words.at,
-                         .type = n->words.type, .id = tokens, .scale = c->embed_scale};
+    struct sh_embed a = {.out = rows_of(n->narrow, row, rows, c->d_embed), .scale = c->embed_scale};
     struct sh_linear in = {.out = rows_of(hidden, row, rows, c->d_model), .x = a.out, .w = n->in,
                            .add = n->places.at != NULL};
+    look_up(n, tokens, row, &a);
     n->b->embed(n->d, &a);
     if (n->places.at) {
         int32_t *id = xmalloc((size_t)rows * sizeof *id);
@@ -103,7 +133,9 @@ struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, stru
     n->b = b;
     n->d = d;
     n->arch = sh_model_arch(m);
-    int bad = sh_model_tensor(m, SH_TOK_EMBED, -1, &n->words, e) ||
+    n->m = m;
+    int bad = (!sh_model_is_packed(m, SH_TOK_EMBED, -1, &n->words) &&
+               sh_model_tensor(m, SH_TOK_EMBED, -1, &n->words, e)) ||
               sh_model_tensor(m, SH_POS_EMBED, -1, &n->places, e) || sh_model_tensor(m, SH_PROJ_IN, -1, &in, e) ||
               (in.at && sh_model_check_finite(&in, e));
     n->norm_w = load_norm(n, m, SH_EMBED_NORM_W, &bad, e);
@@ -125,6 +157,8 @@ void sh_entry_free(struct sh_entry *n)
     n->b->release(n->d, n->norm_w);
     n->b->release(n->d, n->norm_b);
     n->b->drop(n->d, n->in);
+    free(n->some);
+    free(n->count);
     free(n);
 }
 
@@ -136,6 +170,8 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
     for (int s = 0; s < n_seq; s++)
         if (check_rows(n, tokens + start[s], start[s + 1] - start[s], first ? first[s] : 0, e))
             return -1;
+    if (!n->words.at && rows && unpack(n, tokens, rows, e))
+        return -1;
     if (n->in && rows > n->rows) {
         n->b->release(n->d, n->narrow);
         n->rows = 0;

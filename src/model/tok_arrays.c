@@ -154,7 +154,7 @@ static json_t *as_json(const struct sh_tok_arrays *a, struct sh_err *e)
             bad = sh_fail(e, "token %zu: \"%.*s\" is there twice", i, shown(s), s->at);
         else if (type == SH_TOK_NORMAL)
             json_object_set(vocab, json_string_value(text), id);
-        else
+        else if (type != SH_TOK_UNUSED)         /* those pad the embedding: no text is ever one */
             json_array_append_new(added, json_pack("{s:O, s:O, s:b}", "content", text, "id", id,
                                                    "special", type != SH_TOK_USER));
         json_decref(id);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder's files to a tokenizer; see tokenizer.h. */
+/* A folder's files, or a GGUF file, to a tokenizer; see tokenizer.h. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "src/base/mem.h"
+#include "src/model/gguf_tensors.h"
 #include "src/model/sp_model.h"
 #include "src/model/tok.h"
+#include "src/model/tok_gguf.h"
 
 /* The id of a token by its string, added tokens included; -1: none. */
 static int32_t id_of(const struct sh_tokenizer *t, const char *text, size_t n)
@@ -123,31 +125,45 @@ static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *
     return bad;
 }
 
-static int open_any(struct sh_tokenizer *t, const char *folder, const json_t *config,
-                    struct sh_err *e)
+static int has_any(const char *folder)
 {
-    if (has(folder, "tokenizer.json") || (has(folder, "vocab.json") && has(folder, "merges.txt")))
-        return open_json(t, folder, config, e);
-    if (has(folder, "tokenizer.model"))
-        return open_model(t, folder, config, e);
-    return sh_fail(e, "%s: found neither tokenizer.json nor vocab.json and merges.txt nor "
-                   "tokenizer.model", folder);
+    return has(folder, "tokenizer.json") || has(folder, "tokenizer.model") ||
+           (has(folder, "vocab.json") && has(folder, "merges.txt"));
 }
 
-struct sh_tokenizer *sh_tokenizer_open(const char *folder, struct sh_err *e)
+static int open_files(struct sh_tokenizer *t, const char *folder, struct sh_err *e)
 {
     json_t *config = NULL;
     if (has(folder, "tokenizer_config.json") &&
         !(config = load(folder, "tokenizer_config.json", 1, e)))
-        return NULL;
-    struct sh_tokenizer *t = xcalloc(1, sizeof *t);
-    int bad = open_any(t, folder, config, e);
+        return -1;
+    int whole = has(folder, "tokenizer.json"),
+        pair = has(folder, "vocab.json") && has(folder, "merges.txt");
+    int bad = whole || pair ? open_json(t, folder, config, e) : open_model(t, folder, config, e);
     if (!bad && config && (bad = apply_config(t, config, e)))
         sh_err_prefix(e, "%s/tokenizer_config.json", folder);
     json_decref(config);
-    if (bad) {
-        sh_tokenizer_free(t);
-        return NULL;
-    }
-    return t;
+    return bad;
+}
+
+/* A GGUF file says all there is to say: files beside it are of other makers. */
+static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
+{
+    char *file;
+    if (sh_gguf_path(path, &file, e))
+        return -1;
+    int bad = file ? sh_tok_open_gguf(t, file, e)
+                   : sh_fail(e, "%s: found neither tokenizer.json nor vocab.json and merges.txt nor "
+                             "tokenizer.model", path);
+    free(file);
+    return bad;
+}
+
+struct sh_tokenizer *sh_tokenizer_open(const char *path, struct sh_err *e)
+{
+    struct sh_tokenizer *t = xcalloc(1, sizeof *t);
+    if (!(has_any(path) ? open_files : open_gguf)(t, path, e))
+        return t;
+    sh_tokenizer_free(t);
+    return NULL;
 }

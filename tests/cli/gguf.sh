@@ -59,6 +59,61 @@ holds "fresh weights give other scores" python -c 'from scores import *
 a, b = blobs("out/one.db"), blobs("out/twin.db")
 assert a.keys() == b.keys() and a != b'
 
+# ---- the file's own tokenizer ----
+
+# The tokenizers of tests/golden/tokenizers, with fresh weights: a text's ids are those of the reference. The files end
+# with their metadata and say of what shape a model is; how many tokens it has is seen from the table that is added.
+says() { # kind
+    python - "$SH_GOLDEN/tokenizers/$1/cases.json" "$golden/tok_$1.gguf" <<'P'
+import base64, json, struct, sys
+root = json.load(open(sys.argv[1]))
+case = max((c for c in root["cases"] if len(c["ids"]) < 60), key=lambda c: len(c["ids"]))
+open("said.txt", "wb").write(base64.b64decode(case["b64"]))
+bos = [] if root["bos_id"] is None else [root["bos_id"]]
+json.dump(bos + case["ids"], open("said.json", "w"))
+name, n, data = b"token_embd.weight", root["vocab_size"], open(sys.argv[2], "rb").read()
+table = struct.pack("<Q", len(name)) + name + struct.pack("<IQQIQ", 2, 16, n, 1, 0) + bytes(2 * 16 * n)
+open("tok.gguf", "wb").write(data[:8] + struct.pack("<Q", 1) + data[16:] + table)
+P
+}
+for kind in gpt2_bpe llama2_sp qwen2_bpe llama3_bpe; do
+    says $kind
+    traced $kind.db tok.gguf --random-weights --text said.txt
+    holds "$kind in a GGUF file: a text's ids" python -c 'import json, sys
+from scores import *
+ours, wanted = tokens(sys.argv[1]), json.load(open("said.json"))
+assert ours == [wanted], (ours, wanted)' out/$kind.db
+done
+
+# llama.gguf with 64 tokens that can be spoken: the text gives what its ids give.
+python - "$golden/llama.gguf" spoken.gguf <<'P'
+import struct, sys
+data = open(sys.argv[1], "rb").read()
+text = lambda s: struct.pack("<Q", len(s.encode())) + s.encode()
+key, old = lambda k, kind: text("tokenizer.ggml." + k) + struct.pack("<I", kind), [f"t{i}" for i in range(64)]
+strings = lambda k, items: key(k, 9) + struct.pack("<IQ", 8, 64) + b"".join(map(text, items))
+numbers = lambda k, kind, code, items: key(k, 9) + struct.pack("<IQ", kind, 64) + struct.pack(f"<64{code}", *items)
+spoken = ["<unk>", "<s>", "</s>", "\u2581", "a", "b", "c", "ab"] + [f"<{i}>" for i in range(8, 64)]
+values = (key("model", 8) + text("llama") + strings("tokens", spoken) + numbers("scores", 6, "f", [0.0] * 64) +
+          numbers("token_type", 5, "i", [2, 3, 3] + [1] * 61))
+tokens = strings("tokens", old)
+at = data.index(tokens)
+n_tensor, n_value = struct.unpack_from("<QQ", data, 8)
+end = at + len(tokens)
+for _ in range(n_tensor):
+    end += 8 + struct.unpack_from("<Q", data, end)[0]
+    end += 4 + 8 * struct.unpack_from("<I", data, end)[0] + 12
+head = data[:16] + struct.pack("<Q", n_value + 3) + data[24:at] + values + data[at + len(tokens):end]
+open(sys.argv[2], "wb").write(head + bytes(-len(head) % 32) + data[(end + 31) // 32 * 32:])
+P
+printf 'abca b' >said.txt
+echo '[1, 3, 7, 6, 4, 3, 5]' >said.jsonl
+traced said.db spoken.gguf --text said.txt
+traced ids.db spoken.gguf --tokens said.jsonl
+holds "a model that speaks: its text is its ids" python -c 'from scores import *
+assert tokens("out/said.db") == tokens("out/ids.db") == [[1, 3, 7, 6, 4, 3, 5]], tokens("out/said.db")
+same_blobs(blobs("out/said.db"), blobs("out/ids.db"))'
+
 # ---- info, refusals ----
 
 run info --model "$golden/quantised_k.gguf" --json
@@ -72,4 +127,6 @@ sed 's/qwen2/qwen9/g' "$golden/qwen2.gguf" >other.gguf
 refuse "an unknown architecture" 1 "key 'general.architecture': found 'qwen9', expected one of llama" \
     info --model other.gguf
 refuse "an absent file" 1 "absent.gguf: cannot be opened: No such file" info --model absent.gguf
+refuse "a model without a tokenizer" 1 "llama.gguf: key 'tokenizer.ggml.model': found nothing, expected llama, t5 or gpt2" \
+    trace --model "$golden/llama.gguf" --text said.txt --db out/x.db
 finish

@@ -3,12 +3,16 @@
 """GGUF files for tests/golden/gguf, each with what must come out of it.
 
     gguf_files.py DIR              makes all of them (numpy, torch, transformers, safetensors)
+    gguf_files.py --tokenizers DIR makes only tok_*.gguf
     gguf_files.py --seeds DIR      makes the seeds of tests/fuzz/corpus/gguf: models of a dozen tokens (numpy)
+    gguf_files.py --token-seeds DIR  makes those of tests/fuzz/corpus/tok_gguf
 
 NAME.gguf with NAME/ref.json and NAME/ref.safetensors: tiny models with random weights, in the form that llama.cpp's
 convert_hf_to_gguf.py gives them (names, order of rows, norms, metadata), with what transformers computes on the same
 weights. types.gguf with types.f32: a tensor of random blocks of every format that is read, and the numbers that they
-stand for, one tensor after the other in the order of their names. Written from the description of the format
+stand for, one tensor after the other in the order of their names. tok_NAME.gguf: the tokenizer of
+tests/golden/tokenizers/NAME (a tokenizer.json, with the ids that are expected in its cases.json) as metadata, and those
+of a model without its tensors. Written from the description of the format
 ("gguf.md" and the block layouts in ggml-common.h); no library of GGUF's own is used."""
 import json
 import math
@@ -435,6 +439,56 @@ def make(folder):
                 write(folder / f"split-{i + 1:05}-of-00002.gguf", (values if i == 0 else []) + split, part)
 
 
+# ---- tokenizers ----
+
+NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
+
+
+def vocabulary(kind, root):
+    """Tokens, their types and, for the model "llama", their scores: the higher, the sooner a token is put together."""
+    model = root["model"]
+    ids = model["vocab"] | {a["content"]: a["id"] for a in root["added_tokens"]}
+    tokens = sorted(ids, key=ids.get)
+    assert [ids[t] for t in tokens] == list(range(len(tokens)))
+    types = [NORMAL] * len(tokens)
+    for a in root["added_tokens"]:
+        types[a["id"]] = CONTROL if a["special"] else USER
+    merges = [m if isinstance(m, str) else " ".join(m) for m in model["merges"]]
+    if kind == "gpt2":
+        return tokens, types, merges
+    for i, t in enumerate(tokens):
+        if len(t) == 6 and t.startswith("<0x"):
+            types[i] = BYTE
+    types[ids[model["unk_token"]]] = UNKNOWN
+    scores = [0.0] * len(tokens)
+    for i, merge in reversed(list(enumerate(merges))):
+        scores[ids[merge.replace(" ", "")]] = -1.0 - i
+    return tokens, types, scores
+
+
+def tokenizer(kind, root, pre=None, bos=None, **more):
+    tokens, types, third = vocabulary(kind, root)
+    values = [("model", STRING, kind), ("tokens", ARRAY, (STRING, tokens)), ("token_type", ARRAY, (I32, types)),
+              ("merges", ARRAY, (STRING, third)) if kind == "gpt2" else ("scores", ARRAY, (FLOAT, third))]
+    values += [("pre", STRING, pre)] if pre else []
+    values += [("bos_token_id", U32, tokens.index(bos))] if bos else []
+    return [(f"tokenizer.ggml.{k}", *v) for k, *v in values + list(more.values())], len(tokens)
+
+
+def tokenizers(folder):
+    kinds = {"gpt2_bpe": dict(kind="gpt2", pre="gpt-2"), "llama2_sp": dict(kind="llama", bos="<s>"),
+             "qwen2_bpe": dict(kind="gpt2", pre="qwen2", flag=("add_bos_token", BOOL, False)),
+             "llama3_bpe": dict(kind="gpt2", pre="llama-bpe", bos="<|begin_of_text|>")}
+    for name, how in kinds.items():
+        root = json.loads((folder.parent / "tokenizers" / name / "tokenizer.json").read_text())
+        values, n = tokenizer(root=root, **how)
+        shape = [("block_count", 1), ("context_length", 64), ("embedding_length", 16), ("feed_forward_length", 24),
+                 ("attention.head_count", 4), ("attention.head_count_kv", 2), ("vocab_size", n)]
+        write(folder / f"tok_{name}.gguf", [("general.architecture", STRING, "llama"), ("general.alignment", U32, 1)] + [
+            (f"llama.{k}", U32, v) for k, v in shape] + [("llama.attention.layer_norm_rms_epsilon", FLOAT, 1e-5)] + values,
+              [], alignment=1)
+
+
 # ---- seeds ----
 
 def seed(folder, name, arch, more, formats, d=32, biases=False, fused=False, extra=()):
@@ -486,11 +540,37 @@ def seeds(folder):
     (folder / "types.gguf").rename(folder / "types")
 
 
+def token_seeds(folder):
+    """Tokenizers of a dozen tokens, with every key that is read in one of them."""
+    pieces = ["<unk>", "<s>", "</s>", "\u2581", "a", "b", "ab", "\u2581a", "[x]"]
+    types = [UNKNOWN, CONTROL, CONTROL] + [NORMAL] * 5 + [USER]
+    scores = [0.0, 0, 0, -5, -6, -7, -1, -2, 0]
+    kinds = {
+        "ok-llama": ("llama", pieces, types, scores, [("add_space_prefix", BOOL, False), ("bos_token_id", U32, 1)]),
+        "ok-t5": ("t5", pieces, types, scores, [("remove_extra_whitespaces", BOOL, True), ("eos_token_id", U32, 2),
+                                                ("unknown_token_id", U32, 0)]),
+        "ok-bytes": ("llama", [f"<0x{i:02X}>" for i in range(256)] + pieces, [BYTE] * 256 + types, [0.0] * 256 + scores,
+                     [("bos_token_id", U32, 257), ("eos_token_id", U32, 258), ("add_eos_token", BOOL, True)]),
+        "ok-gpt2": ("gpt2", ["a", "b", "c", "\u0120", "ab", "\u0120ab", "1", "<s>", "[PAD]"], [NORMAL] * 7 + [CONTROL, UNUSED],
+                    ["a b", "\u0120 ab"], [("pre", STRING, "llama-bpe"), ("bos_token_id", U32, 7)])}
+    for name, (kind, tokens, types, third, more) in kinds.items():
+        values = [("model", STRING, kind), ("tokens", ARRAY, (STRING, tokens)), ("token_type", ARRAY, (I32, types)),
+                  ("merges", ARRAY, (STRING, third)) if kind == "gpt2" else ("scores", ARRAY, (FLOAT, third))]
+        write(folder / name, [(f"tokenizer.ggml.{k}", *v) for k, *v in values + more], [])
+
+
 if __name__ == "__main__":
+    if len(sys.argv) == 3 and sys.argv[1] == "--token-seeds":
+        token_seeds(pathlib.Path(sys.argv[2]))
+        sys.exit()
     if len(sys.argv) == 3 and sys.argv[1] == "--seeds":
         seeds(pathlib.Path(sys.argv[2]))
         sys.exit()
+    if len(sys.argv) == 3 and sys.argv[1] == "--tokenizers":
+        tokenizers(pathlib.Path(sys.argv[2]))
+        sys.exit()
     if len(sys.argv) != 2:
         sys.exit(__doc__)
+    tokenizers(pathlib.Path(sys.argv[1]))
     random_types(pathlib.Path(sys.argv[1]))
     make(pathlib.Path(sys.argv[1]))

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cpu/cpu.h"
 #include "src/base/mem.h"
 #include "src/model/config.h"
 #include "src/model/gguf.h"
 #include "src/model/gguf_type.h"
+#include "src/model/layer.h"
 #include "src/model/weights.h"
 #include "tests/tap.h"
 #include "tests/unit/pass.h"
@@ -383,6 +385,69 @@ static void layers_come_again(void)
     sh_model_close(m);
 }
 
+/* ---- a packed token table ---- */
+
+enum { N_SOME = 4, WIDEST = 256 };
+static const int32_t some_tokens[N_SOME] = {63, 0, 5, 63};
+
+static int embed(struct sh_model *m, const int32_t *tokens, float *out)
+{
+    struct sh_dev *d = sh_backend_cpu.open(&(struct sh_open){.n_threads = 1}, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+    int bad = sh_embed(&sh_backend_cpu, d, m, tokens, N_SOME, out, &e);
+    sh_backend_cpu.close(d);
+    return bad;
+}
+
+/* Rows that are looked up one by one are those of the whole table, which is not unpacked for them. */
+static void packed_rows(void)
+{
+    static const char *const names[] = {"quantised.gguf", "quantised_k.gguf"};
+    for (size_t i = 0; i < 2; i++) {
+        static float rows[N_SOME * WIDEST], hidden[N_SOME * WIDEST], again[N_SOME * WIDEST];
+        struct sh_tensor t;
+        struct sh_model *m = sh_model_open(golden(names[i]), &e);
+        CU_ASSERT_FATAL(m != NULL && sh_model_is_packed(m, SH_TOK_EMBED, -1, &t));
+        CU_ASSERT_FATAL(!t.at && t.type == SH_F32 && t.rows == 64 && t.cols <= WIDEST);
+        CU_ASSERT_STRING_EQUAL(t.name, "token_embd.weight");
+        size_t width = (size_t)t.cols * sizeof(float);
+        sh_model_rows(m, SH_TOK_EMBED, -1, some_tokens, N_SOME, rows);
+        CU_ASSERT(!embed(m, some_tokens, hidden) && !memcmp(hidden, rows, N_SOME * width));
+        CU_ASSERT(sh_model_is_packed(m, SH_TOK_EMBED, -1, &t));
+        CU_ASSERT_FATAL(!sh_model_tensor(m, SH_TOK_EMBED, -1, &t, &e) && t.at);
+        for (int k = 0; k < N_SOME; k++)
+            CU_ASSERT(!memcmp(rows + k * t.cols, (const float *)t.at + some_tokens[k] * t.cols, width));
+        CU_ASSERT(!sh_model_is_packed(m, SH_TOK_EMBED, -1, &t));
+        CU_ASSERT(!embed(m, some_tokens, again) && !memcmp(hidden, again, N_SOME * width));
+        sh_model_close(m);
+    }
+}
+
+/* A row that is no number is named when its token occurs, and only then. */
+static void packed_row_is_checked(void)
+{
+    static float hidden[N_SOME * WIDEST];
+    static const int32_t others[N_SOME] = {1, 2, 3, 4}, outside[N_SOME] = {1, 64, 3, 4};
+    char all[1 << 15];
+    struct sh_weights *w = opened("quantised.gguf");
+    const struct sh_stored *t = sh_weights_find(w, "token_embd.weight");
+    FILE *f = fopen(golden("quantised.gguf"), "rb");
+    CU_ASSERT_FATAL(f != NULL && t != NULL);
+    size_t n = fread(all, 1, sizeof all, f);
+    fclose(f);
+    char *table = memmem(all, n, t->at, t->bytes);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(table);
+    memcpy(table + 5 * t->bytes / 64, "\0\x7e", 2);         /* the scale of row 5's first block */
+    sh_weights_close(w);
+    struct sh_model *m = sh_model_open(scratch_write("m.gguf", all, n), &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    CU_ASSERT(embed(m, some_tokens, hidden) && strstr(e.text, "tensor token_embd.weight: row 5, column 0 is nan"));
+    CU_ASSERT(!embed(m, others, hidden));
+    CU_ASSERT(embed(m, outside, hidden) && strstr(e.text, "token 64 at position 1 is outside the vocabulary of 64"));
+    sh_model_close(m);
+    scratch_clear();
+}
+
 int main(void)
 {
 #define MODEL_ROW(name, family, stored) {"model " #name, test_##name},
@@ -390,6 +455,7 @@ int main(void)
         {"scalars", scalars}, {"arrays", arrays}, {"formats", formats}, MODELS(MODEL_ROW)
         {"LLaMA 3's scaling is found", scaling_is_found}, {"split files", split}, {"folders", folders},
         {"spare tensors", spare_tensors}, {"scale of scores", scale_of_scores},
-        {"random twin", random_twin}, {"layers come again", layers_come_again}, {0}};
+        {"random twin", random_twin}, {"layers come again", layers_come_again},
+        {"packed rows one by one", packed_rows}, {"a packed row is checked", packed_row_is_checked}, {0}};
     return tap_run("gguf", tests);
 }

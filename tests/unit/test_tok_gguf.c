@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/model/tok_gguf: tokenizers in the metadata of GGUF files. Those of reference tokenizers
+ * (tests/oracle/gguf_files.py) and of SentencePiece's give the reference ids; arrays that do not fit together are
+ * refused by their key. */
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/model/gguf.h"
+#include "src/model/sp_model.h"
+#include "src/model/tokenizer.h"
+#include "tests/tap.h"
+#include "tests/unit/base64.h"
+#include "tests/unit/scratch.h"
+#include "tests/unit/tokenizer_golden.h"
+
+#define KEY "tokenizer.ggml."
+
+static struct sh_err e;
+
+static json_t *golden_json(const char *name)
+{
+    json_error_t error;
+    char *path = tokenizer_golden(name);
+    json_t *root = json_load_file(path, JSON_ALLOW_NUL, &error);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(root);
+    free(path);
+    return root;
+}
+
+static struct sh_tokenizer *opened(const char *path)
+{
+    struct sh_tokenizer *t = sh_tokenizer_open(path, &e);
+    if (!t)
+        printf("# %s\n", e.text);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+    return t;
+}
+
+static size_t text_of(const json_t *b64, char *text)
+{
+    size_t n = from_base64(json_string_value(b64), text);
+    text[n] = '\0';
+    return n;
+}
+
+/* ---- reference tokenizers ---- */
+
+static int same_ids(const struct sh_tokenizer *t, const char *text, size_t n, const json_t *wanted)
+{
+    struct sh_ids ids = {0};
+    int fine = !sh_tokenizer_encode(t, text, n, 0, &ids, &e) && ids.n == json_array_size(wanted);
+    for (size_t i = 0; fine && i < ids.n; i++)
+        fine = ids.at[i] == json_integer_value(json_array_get(wanted, i));
+    free(ids.at);
+    return fine;
+}
+
+/* tokenizer.json's control tokens are written out again, those of a vocabulary with scores are not. */
+static int agrees(const struct sh_tokenizer *t, const char *text, size_t n, const json_t *one)
+{
+    int silent = sh_tokenizer_bos(t) == 1 && (strstr(text, "<s>") || strstr(text, "</s>"));
+    return silent ? same_ids(t, text, n, json_object_get(one, "ids")) : tokenizer_agrees(t, text, n, one);
+}
+
+static void like_json(const char *kind)
+{
+    static char text[1 << 16];
+    char *name = xasprintf("gguf/tok_%s.gguf", kind), *cases = xasprintf("%s/cases.json", kind);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(tap_golden(name));
+    struct sh_tokenizer *t = opened(tap_golden(name));
+    json_t *root = golden_json(cases), *one;
+    const json_t *bos = json_object_get(root, "bos_id");
+    size_t i, n_bad = 0;
+    json_array_foreach(json_object_get(root, "cases"), i, one) {
+        size_t n = text_of(json_object_get(one, "b64"), text);
+        n_bad += !agrees(t, text, n, one);
+    }
+    CU_ASSERT(i > 300 && n_bad == 0);
+    CU_ASSERT(sh_tokenizer_bos(t) == (json_is_integer(bos) ? json_integer_value(bos) : -1));
+    CU_ASSERT(sh_tokenizer_eos(t) == -1);
+    CU_ASSERT(sh_tokenizer_size(t) == json_integer_value(json_object_get(root, "vocab_size")));
+    sh_tokenizer_free(t);
+    json_decref(root);
+    free(cases);
+    free(name);
+}
+
+static void gpt2(void) { like_json("gpt2_bpe"); }
+static void llama2(void) { like_json("llama2_sp"); }
+static void qwen2(void) { like_json("qwen2_bpe"); }
+static void llama3(void) { like_json("llama3_bpe"); }
+
+/* ---- a file, value by value ---- */
+
+static struct { unsigned char at[1 << 20]; size_t n; uint64_t n_value; } file;
+
+static void put(const void *at, size_t n)
+{
+    CU_ASSERT_FATAL(n <= sizeof file.at - file.n);
+    memcpy(file.at + file.n, at, n);
+    file.n += n;
+}
+
+static void u32(uint32_t x) { put(&x, sizeof x); }
+static void u64(uint64_t x) { put(&x, sizeof x); }
+
+static void string(const char *at, size_t n)
+{
+    u64(n);
+    put(at, n);
+}
+
+static void begin(void)
+{
+    file.n = file.n_value = 0;
+    put("GGUF", 4);
+    u32(3);
+    u64(0);
+    u64(0);
+}
+
+static void key(const char *name, enum sh_gguf_kind kind)
+{
+    char *whole = xasprintf(KEY "%s", name);
+    string(whole, strlen(whole));
+    u32(kind);
+    file.n_value++;
+    free(whole);
+}
+
+static void array(const char *name, enum sh_gguf_kind item, size_t n)
+{
+    key(name, SH_GGUF_ARRAY);
+    u32(item);
+    u64(n);
+}
+
+static void word(const char *name, const char *text)
+{
+    key(name, SH_GGUF_STRING);
+    string(text, strlen(text));
+}
+
+static void number(const char *name, uint32_t x)
+{
+    key(name, SH_GGUF_U32);
+    u32(x);
+}
+
+static void flag(const char *name, int on)
+{
+    unsigned char byte = (unsigned char)on;
+    key(name, SH_GGUF_BOOL);
+    put(&byte, 1);
+}
+
+static void strings(const char *name, const struct sh_tok_string *at, size_t n)
+{
+    array(name, SH_GGUF_STRING, n);
+    for (size_t i = 0; i < n; i++)
+        string(at[i].at, at[i].n);
+}
+
+static const char *written(const char *name)
+{
+    memcpy(file.at + 16, &file.n_value, sizeof file.n_value);
+    return scratch_write(name, file.at, file.n);
+}
+
+/* ---- SentencePiece's models ---- */
+
+static void write_sp(const struct sh_tok_arrays *a)
+{
+    begin();
+    word("model", a->model == SH_TOK_UNIGRAM ? "t5" : "llama");
+    strings("tokens", a->token, a->n);
+    array("scores", SH_GGUF_F32, a->n);
+    put(a->score, a->n * sizeof *a->score);
+    array("token_type", SH_GGUF_I32, a->n);
+    put(a->type, a->n * sizeof *a->type);
+    flag("add_space_prefix", a->add_prefix);
+    flag("remove_extra_whitespaces", a->squeeze);
+    flag("add_eos_token", 0);
+    if (a->charsmap.n) {
+        array("precompiled_charsmap", SH_GGUF_U8, a->charsmap.n);
+        put(a->charsmap.at, a->charsmap.n);
+    }
+    written("m.gguf");
+}
+
+/* Texts with the name of a control token are left out: a GGUF file's are cut out of texts, SentencePiece's not. */
+static int like_sp(const char *kind, const json_t *texts, const json_t *cases)
+{
+    static char text[1 << 16];
+    struct sh_sp_model model;
+    int n_bad = 0;
+    char *name = xasprintf("sentencepiece/%s/tokenizer.model", kind), *path = tokenizer_golden(name);
+    CU_ASSERT_FATAL(sh_sp_model_open(&model, path, &e) == 0);
+    int same = model.arrays.escape && model.arrays.unknown_text.n == 5;     /* GGUF cannot say otherwise */
+    if (same) {
+        scratch_clear();
+        write_sp(&model.arrays);
+        struct sh_tokenizer *t = opened(scratch_path("m.gguf"));
+        for (size_t i = 0; i < json_array_size(texts); i++) {
+            size_t n = text_of(json_array_get(texts, i), text);
+            if (!memchr(text, '<', n))
+                n_bad += !tokenizer_agrees(t, text, n, json_array_get(cases, i));
+        }
+        if (n_bad)
+            printf("# %s: %d texts differ\n", kind, n_bad);
+        CU_ASSERT(n_bad == 0);
+        CU_ASSERT(sh_tokenizer_bos(t) == (model.arrays.model == SH_TOK_UNIGRAM ? -1 : 1));
+        sh_tokenizer_free(t);
+    }
+    sh_sp_model_close(&model);
+    free(name);
+    free(path);
+    return same;
+}
+
+static void sentencepiece(void)
+{
+    json_t *root = golden_json("sentencepiece/cases.json"), *model;
+    const char *kind;
+    int n = 0;
+    json_object_foreach(json_object_get(root, "models"), kind, model)
+        n += like_sp(kind, json_object_get(root, "texts"), json_object_get(model, "cases"));
+    CU_ASSERT(n >= 6);
+    json_decref(root);
+}
+
+/* ---- what is said, what is not said, what is refused ---- */
+
+#define S(text) {text, sizeof text - 1}
+
+/* A file that is sound until something is changed. */
+struct story {
+    const char *model, *pre;
+    size_t n_token, n_score, n_type, n_merge;   /* 0: the key is left out */
+    enum sh_gguf_kind score_item, type_item;
+    int32_t type[8];
+    struct sh_tok_string token[8], merge[2];
+    int64_t bos, eos, unknown;                  /* -1: left out */
+    int add_bos, add_eos, prefix;               /* -1: left out */
+};
+
+static const struct story with_scores = {
+    "llama", NULL, 7, 7, 7, 0, SH_GGUF_F32, SH_GGUF_I32, {2, 3, 3, 1, 1, 1, 1},
+    {S("<unk>"), S("<s>"), S("</s>"), S("a"), S("b"), S("ab"), S("\xe2\x96\x81")}, {{0}}, -1, -1, -1, -1, -1, -1};
+static const struct story with_merges = {
+    "gpt2", "gpt-2", 7, 0, 7, 1, SH_GGUF_F32, SH_GGUF_I32, {1, 1, 1, 1, 3, 3, 5},
+    {S("a"), S("b"), S("ab"), S("\xc4\xa0"), S("<s>"), S("</s>"), S("[PAD6]")}, {S("a b")}, -1, -1, -1, -1, -1, -1};
+
+static void write_story(const struct story *s)
+{
+    begin();
+    if (s->model)
+        word("model", s->model);
+    if (s->pre)
+        word("pre", s->pre);
+    if (s->n_token)
+        strings("tokens", s->token, s->n_token);
+    if (s->n_score)
+        array("scores", s->score_item, s->n_score);
+    for (size_t i = 0; i < s->n_score; i++)
+        put(&(float){0}, sizeof(float));
+    if (s->n_type)
+        array("token_type", s->type_item, s->n_type);
+    for (size_t i = 0; i < s->n_type; i++)
+        put(&s->type[i], sizeof *s->type);
+    if (s->n_merge)
+        strings("merges", s->merge, s->n_merge);
+    if (s->bos >= 0)
+        number("bos_token_id", (uint32_t)s->bos);
+    if (s->eos >= 0)
+        number("eos_token_id", (uint32_t)s->eos);
+    if (s->unknown >= 0)
+        number("unknown_token_id", (uint32_t)s->unknown);
+    if (s->add_bos >= 0)
+        flag("add_bos_token", s->add_bos);
+    if (s->add_eos >= 0)
+        flag("add_eos_token", s->add_eos);
+    if (s->prefix >= 0)
+        flag("add_space_prefix", s->prefix);
+    scratch_clear();
+    written("m.gguf");
+}
+
+/* The ids of "ab<s>a" with what is put in front and behind; the list ends with -1. */
+static int gives(const struct story *s, const int32_t *wanted)
+{
+    struct sh_ids ids = {0};
+    size_t n = 0;
+    write_story(s);
+    struct sh_tokenizer *t = opened(scratch_path("m.gguf"));
+    CU_ASSERT(sh_tokenizer_encode(t, "ab<s>a", 6, 1, &ids, &e) == 0);
+    while (wanted[n] >= 0)
+        n++;
+    int fine = ids.n == n && !memcmp(ids.at, wanted, n * sizeof *wanted);
+    for (size_t i = 0; !fine && i < ids.n; i++)
+        printf("# id %zu: %d\n", i, (int)ids.at[i]);
+    free(ids.at);
+    sh_tokenizer_free(t);
+    return fine;
+}
+
+static void defaults(void)
+{
+    struct story s = with_scores;
+    CU_ASSERT(gives(&s, (int32_t[]){1, 6, 5, 1, 6, 3, -1}));
+    s.prefix = s.add_bos = 0;
+    CU_ASSERT(gives(&s, (int32_t[]){5, 1, 3, -1}));
+    s.add_eos = 1;
+    CU_ASSERT(gives(&s, (int32_t[]){5, 1, 3, 2, -1}));
+    s.eos = 3;
+    CU_ASSERT(gives(&s, (int32_t[]){5, 1, 3, 3, -1}));
+    s.type[0] = SH_TOK_CONTROL;
+    s.unknown = 0;
+    CU_ASSERT(gives(&s, (int32_t[]){5, 1, 3, 3, -1}));
+    s = with_scores;
+    s.model = "t5";
+    s.eos = 2;
+    CU_ASSERT(gives(&s, (int32_t[]){6, 5, 1, 6, 3, 2, -1}));
+    s = with_merges;
+    CU_ASSERT(gives(&s, (int32_t[]){2, 4, 0, -1}));
+    s.bos = 4;
+    s.eos = 5;
+    CU_ASSERT(gives(&s, (int32_t[]){2, 4, 0, -1}));
+    s.pre = "llama-bpe";
+    CU_ASSERT(gives(&s, (int32_t[]){4, 2, 4, 0, -1}));
+    s.add_bos = 0;
+    s.add_eos = 1;
+    CU_ASSERT(gives(&s, (int32_t[]){2, 4, 0, 5, -1}));
+}
+
+/* Without types all tokens are normal: "<s>" is not cut out of texts, and '<' is not in this vocabulary. */
+static void no_types(void)
+{
+    struct sh_ids ids = {0};
+    struct story s = with_merges;
+    s.n_type = 0;
+    write_story(&s);
+    struct sh_tokenizer *t = opened(scratch_path("m.gguf"));
+    CU_ASSERT(sh_tokenizer_encode(t, "abb", 3, 0, &ids, &e) == 0 && ids.n == 2 && ids.at[0] == 2 && ids.at[1] == 1);
+    CU_ASSERT(sh_tokenizer_encode(t, "<s>", 3, 0, &ids, &e) == -1 && ids.n == 2);
+    free(ids.at);
+    sh_tokenizer_free(t);
+}
+
+/* Unused tokens pad the embedding: their names are text like any other, here one that has no tokens. */
+static void padding(void)
+{
+    struct sh_ids ids = {0};
+    write_story(&with_merges);
+    struct sh_tokenizer *t = opened(scratch_path("m.gguf"));
+    CU_ASSERT(sh_tokenizer_size(t) == 6 && sh_tokenizer_piece(t, 6) == NULL);
+    CU_ASSERT(sh_tokenizer_encode(t, "[PAD6]", 6, 0, &ids, &e) == -1 && ids.n == 0);
+    free(ids.at);
+    sh_tokenizer_free(t);
+}
+
+static int refuses(const struct story *s, const char *why)
+{
+    write_story(s);
+    struct sh_tokenizer *t = sh_tokenizer_open(scratch_path("m.gguf"), &e);
+    int fine = !t && strstr(e.text, why) && strstr(e.text, "m.gguf");
+    if (!fine)
+        printf("# expected \"%s\", found \"%s\"\n", why, t ? "an open tokenizer" : e.text);
+    sh_tokenizer_free(t);
+    return fine;
+}
+
+#define REFUSED(from, change, why) do { \
+        struct story s = from; \
+        change; \
+        CU_ASSERT(refuses(&s, why)); \
+    } while (0)
+
+static void refused_scores(void)
+{
+    REFUSED(with_scores, s.model = NULL, "'tokenizer.ggml.model': found nothing, expected llama, t5 or gpt2");
+    REFUSED(with_scores, s.model = "bert", "'tokenizer.ggml.model': found 'bert', expected llama");
+    REFUSED(with_scores, s.n_token = 0, "'tokenizer.ggml.tokens': found nothing, expected an array of strings");
+    REFUSED(with_scores, s.n_score = 6, "'tokenizer.ggml.scores': found 6 elements, expected one for each of the 7");
+    REFUSED(with_scores, s.n_score = 0, "'tokenizer.ggml.scores': found nothing, expected an array of f32");
+    REFUSED(with_scores, s.score_item = SH_GGUF_I32, "scores': found an array of 7 elements of kind i32");
+    REFUSED(with_scores, s.n_type = 8, "'tokenizer.ggml.token_type': found 8 elements, expected one for each of the 7");
+    REFUSED(with_scores, s.n_type = 0, "'tokenizer.ggml.token_type': found nothing, expected an array of whole");
+    REFUSED(with_scores, s.type_item = SH_GGUF_F32, "token_type': found an array of 7 elements of kind f32");
+    REFUSED(with_scores, s.type[3] = 0, "'tokenizer.ggml.token_type': token 3 is of type 0, expected 1 to 6");
+    REFUSED(with_scores, s.type[3] = 7, "'tokenizer.ggml.token_type': token 3 is of type 7, expected 1 to 6");
+    REFUSED(with_scores, s.type[3] = 6, "token 3, \"a\", is of type byte, but names none");
+    REFUSED(with_scores, s.type[3] = 2, "tokens 0 and 3 are both the unknown one");
+    REFUSED(with_scores, s.bos = 7, "'tokenizer.ggml.bos_token_id': found 7, expected a whole number from 0 to 6");
+    REFUSED(with_scores, s.eos = UINT32_MAX, "'tokenizer.ggml.eos_token_id': found 4294967295, expected");
+    REFUSED(with_scores, s.unknown = 7, "'tokenizer.ggml.unknown_token_id': found 7, expected a whole number from 0");
+    REFUSED(with_scores, s.unknown = 3, "'tokenizer.ggml.unknown_token_id': found 3, expected 0, the token of type");
+    REFUSED(with_scores, s.type[0] = 1, "there is neither an unknown token nor one for each byte");
+    REFUSED(with_scores, s.token[4] = s.token[3], "token 4: \"a\" is there twice");
+    REFUSED(with_scores, s.token[3].n = 0, "token 3 has 0 bytes");
+    REFUSED(with_scores, s.token[3].at = "\xff", "token 3 is not UTF-8");
+    REFUSED(with_scores, (s.model = "t5", s.n_token = s.n_score = s.n_type = 1), "eos: id 1, expected 0 to 0");
+}
+
+static void refused_merges(void)
+{
+    REFUSED(with_merges, s.pre = NULL, "'tokenizer.ggml.pre': found nothing, expected the name of a pre-tokenizer");
+    REFUSED(with_merges, s.pre = "default", "pre-tokenizer: default is not supported");
+    REFUSED(with_merges, s.n_merge = 0, "'tokenizer.ggml.merges': found nothing, expected an array of strings");
+    REFUSED(with_merges, s.n_type = 6, "'tokenizer.ggml.token_type': found 6 elements, expected one for each of the 7");
+    REFUSED(with_merges, (s.merge[0].at = "a c"), "merge");
+    REFUSED(with_merges, (s.merge[0].at = "b a"), "merge");
+    REFUSED(with_merges, (s.merge[0].at = "abc"), "merge");
+    REFUSED(with_merges, (s.merge[0].at = "a\xff" "b"), "merge 0 is not UTF-8");
+    REFUSED(with_merges, s.add_bos = 1, "bos: id -1, expected 0 to 6");
+    REFUSED(with_merges, s.bos = 7, "'tokenizer.ggml.bos_token_id': found 7, expected a whole number from 0 to 6");
+    REFUSED(with_merges, s.token[1] = s.token[0], "token 1: \"a\" is there twice");
+}
+
+/* ---- which file ---- */
+
+static void places(void)
+{
+    static const char empty[] = "{}";
+    write_story(&with_scores);
+    struct sh_tokenizer *t = opened(scratch_folder());
+    CU_ASSERT(sh_tokenizer_size(t) == 7);
+    sh_tokenizer_free(t);
+    scratch_write("config.json", empty, 2);
+    CU_ASSERT(sh_tokenizer_open(scratch_folder(), &e) == NULL && strstr(e.text, "found neither tokenizer.json"));
+    t = opened(scratch_path("m.gguf"));
+    sh_tokenizer_free(t);
+    write_story(&with_scores);
+    scratch_write("tokenizer.json", empty, 2);
+    CU_ASSERT(sh_tokenizer_open(scratch_folder(), &e) == NULL && strstr(e.text, "tokenizer.json"));
+    write_story(&with_scores);
+    written("n.gguf");
+    CU_ASSERT(sh_tokenizer_open(scratch_folder(), &e) == NULL && strstr(e.text, "found 2 GGUF models"));
+    CU_ASSERT(sh_tokenizer_open(scratch_path("absent.gguf"), &e) == NULL && strstr(e.text, "cannot be opened"));
+    scratch_write("m.gguf", "GGUF", 4);
+    CU_ASSERT(sh_tokenizer_open(scratch_path("m.gguf"), &e) == NULL && strstr(e.text, "expected a GGUF file"));
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        {"gpt2 in GGUF: every reference case", gpt2},
+        {"llama2 in GGUF: every reference case", llama2},
+        {"qwen2 in GGUF: every reference case", qwen2},
+        {"llama3 in GGUF: every reference case", llama3},
+        {"SentencePiece's models in GGUF", sentencepiece},
+        {"what the file does not say", defaults},
+        {"a file without types", no_types},
+        {"tokens that pad the embedding", padding},
+        {"faulty metadata with scores", refused_scores},
+        {"faulty metadata with merges", refused_merges},
+        {"a file, a folder, files beside it", places},
+        {0}};
+    return tap_run("tok_gguf", tests);
+}
