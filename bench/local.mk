@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks are run by hand; see bench/README.md.
-EXTRA_DIST += %D%/README.md %D%/trace_speed.py %D%/memory.sh %D%/results
+EXTRA_DIST += %D%/README.md %D%/trace_speed.py %D%/memory.sh %D%/simulate_speed.sh %D%/results
 
 # `make bench-tokenizer` builds the driver of tokenizer_speed.py; plain make does not.
 EXTRA_PROGRAMS += %D%/tokenizer_encode
 %C%_tokenizer_encode_SOURCES = %D%/tokenizer_encode.c
-%C%_tokenizer_encode_LDADD   = libtokenizer.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
+%C%_tokenizer_encode_LDADD   = libtokenizer.a libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
 bench-tokenizer: %D%/tokenizer_encode
 .PHONY: bench-tokenizer
 CLEANFILES += %D%/tokenizer_encode

@@ -2,16 +2,16 @@
 # What follows from recorded attention; pure arithmetic, no I/O.
 noinst_LIBRARIES += libplanner.a
 libplanner_a_SOURCES = \
-	%D%/bound.c %D%/bound.h \
-	%D%/lomax.c %D%/lomax.h \
+	%D%/theory/bound.c %D%/theory/bound.h \
+	%D%/theory/lomax.c %D%/theory/lomax.h \
 	%D%/persistence.c %D%/persistence.h \
-	%D%/powerlaw.c %D%/powerlaw.h \
-	%D%/powerlaw_bootstrap.c %D%/powerlaw_bootstrap.h \
-	%D%/powerlaw_rival.c %D%/powerlaw_rival.h \
-	%D%/theory_dropped.c %D%/theory_dropped.h \
-	%D%/theory_output.c %D%/theory_output.h \
-	%D%/theory_repeat.c %D%/theory_repeat.h \
-	%D%/theory_sample.c %D%/theory_sample.h
+	%D%/theory/powerlaw.c %D%/theory/powerlaw.h \
+	%D%/theory/powerlaw_bootstrap.c %D%/theory/powerlaw_bootstrap.h \
+	%D%/theory/powerlaw_rival.c %D%/theory/powerlaw_rival.h \
+	%D%/theory/theory_dropped.c %D%/theory/theory_dropped.h \
+	%D%/theory/theory_output.c %D%/theory/theory_output.h \
+	%D%/theory/theory_repeat.c %D%/theory/theory_repeat.h \
+	%D%/theory/theory_sample.c %D%/theory/theory_sample.h
 
 # Eviction: policies, what they keep, and replay over recorded rows. Its loops run over every score of
 # a trace for every policy and budget; sums keep their order, so that they are the same everywhere.
@@ -78,18 +78,27 @@ libreplay_a_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
 # What fits on a GPU and how fast it could run; integers and formulas alone.
 noinst_LIBRARIES += libcapacity.a
 libcapacity_a_SOURCES = \
-	%D%/capacity.c %D%/capacity.h \
-	%D%/capacity_server.c %D%/capacity_server.h \
-	%D%/capacity_split.c %D%/capacity_split.h \
-	%D%/capacity_time.c \
+	%D%/capacity/capacity.c %D%/capacity/capacity.h \
+	%D%/capacity/capacity_server.c %D%/capacity/capacity_server.h \
+	%D%/capacity/capacity_split.c %D%/capacity/capacity_split.h \
+	%D%/capacity/capacity_time.c \
 	%D%/catalog/board.c %D%/catalog/board.h \
 	%D%/catalog/catalog.c %D%/catalog/catalog.h \
-	%D%/kv_facts.c %D%/kv_facts.h \
-	%D%/kv_rule.c %D%/kv_rule.h \
-	%D%/kv_shape.c %D%/kv_shape.h \
-	%D%/kv_type.c %D%/kv_type.h \
-	%D%/kv_weights.c %D%/kv_weights.h \
-	%D%/roofline.c %D%/roofline.h
+	%D%/capacity/kv_facts.c %D%/capacity/kv_facts.h \
+	%D%/capacity/kv_rule.c %D%/capacity/kv_rule.h \
+	%D%/capacity/kv_shape.c %D%/capacity/kv_shape.h \
+	%D%/capacity/kv_type.c %D%/capacity/kv_type.h \
+	%D%/capacity/kv_weights.c %D%/capacity/kv_weights.h \
+	%D%/capacity/roofline.c %D%/capacity/roofline.h \
+	%D%/simulate/simulate.c %D%/simulate/simulate.h \
+	%D%/simulate/simulate_cost.c %D%/simulate/simulate_cost.h \
+	%D%/simulate/simulate_fit.c %D%/simulate/simulate_fit.h \
+	%D%/simulate/simulate_quantile.c %D%/simulate/simulate_quantile.h \
+	%D%/simulate/simulate_rate.c %D%/simulate/simulate_rate.h \
+	%D%/simulate/simulate_timeline.c %D%/simulate/simulate_timeline.h \
+	%D%/simulate/workload.h \
+	%D%/simulate/workload_csv.c %D%/simulate/workload_csv.h \
+	%D%/simulate/workload_random.c %D%/simulate/workload_random.h
 
 # The catalogues' rows as tables of strings, so that they are read as a user's own files are.
 EXTRA_DIST += %D%/catalog/gpus.txt %D%/catalog/models.txt

@@ -106,6 +106,11 @@ struct sh_policy {
     const float *(*worth)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
 };
 
+/* What many policies have in common: the knobs that kept.c looks at, and "always" for is_stack. */
+#define SH_KNOB_SINKS(start) {"sinks", start, 0, 1 << 20, NULL, "first tokens that never leave", 1}
+#define SH_KNOB_RECENT(start) {"recent", start, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
+int sh_policy_always(const double *knob);
+
 /* The list of planner/policies.h. */
 extern const struct sh_policy *const sh_policies[];             /* NULL ends */
 

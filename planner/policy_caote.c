@@ -97,8 +97,8 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
 static const char *const bases[] = {"h2o", "tova", NULL};
 static const char *const centres[] = {"output", "mean", NULL};
 static const struct sh_knob knobs[] = {
-    [SINKS] = {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    [RECENT] = {"recent", 0, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    [SINKS] = SH_KNOB_SINKS(0),
+    [RECENT] = SH_KNOB_RECENT(0),
     [BASE] = {"base", H2O, 0, TOVA, bases, "whose scores are p: attention received so far, or from the latest row", 1},
     [CENTRE] = {"centre", OUTPUT, 0, MEAN, centres, "what values are compared with: the output, or their mean", 1},
     {0}};

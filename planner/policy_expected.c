@@ -97,15 +97,9 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
     return s->at;
 }
 
-static int is_stack(const double *knob)
-{
-    (void)knob;
-    return 1;
-}
-
 static const struct sh_knob knobs[] = {
-    [SINKS] = {"sinks", 4, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    [RECENT] = {"recent", 0, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    [SINKS] = SH_KNOB_SINKS(4),
+    [RECENT] = SH_KNOB_RECENT(0),
     [EVERY] = {"every", 32, 1, 1 << 20, NULL, "rows between scoring all tokens anew", 1},
     {0}};
 
@@ -114,7 +108,7 @@ const struct sh_policy sh_policy_expected = {
     .summary = "drops what queries like those so far are expected to attend to least",
     .knobs = knobs,
     .needs = SH_NEEDS_KEYS | SH_NEEDS_VALUES | SH_NEEDS_QUERIES,
-    .is_stack = is_stack,
+    .is_stack = sh_policy_always,
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,

@@ -77,16 +77,10 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
     return scratch;
 }
 
-static int is_stack(const double *knob)
-{
-    (void)knob;
-    return 1;
-}
-
 static const char *const scores[] = {"sum", "mean", "decay", NULL};
 static const struct sh_knob knobs[] = {
-    [SINKS] = {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    [RECENT] = {"recent", 0, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    [SINKS] = SH_KNOB_SINKS(0),
+    [RECENT] = SH_KNOB_RECENT(0),
     [SCORE] = {"score", SUM, 0, FADING, scores, "of what was received: sum, mean over the rows seen, or decaying sum",
                1},
     [DECAY] = {"gamma", 0.99, 0, 1, NULL, "with decay: what is left of the past after each row", 0},
@@ -97,7 +91,7 @@ const struct sh_policy sh_policy_h2o = {
     .summary = "heavy hitters: drops what has received least attention so far",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
-    .is_stack = is_stack,
+    .is_stack = sh_policy_always,
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,

@@ -54,8 +54,8 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
 }
 
 static const struct sh_knob knobs[] = {
-    {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    {"recent", 0, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    SH_KNOB_SINKS(0),
+    SH_KNOB_RECENT(0),
     {"drop", 1, 0, 1 << 20, NULL, "tokens that leave at once; below 1: a fraction of the budget", 0},
     {0}};
 

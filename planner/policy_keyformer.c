@@ -75,7 +75,7 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
 }
 
 static const struct sh_knob knobs[] = {
-    [SINKS] = {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
+    [SINKS] = SH_KNOB_SINKS(0),
     [RECENTS] = {"recents", 0.3, 0, 0.99, NULL, "share of the budget that is for the newest tokens", 0},
     [HEAT] = {"heat", 0.01, 0, 1, NULL, "what every row adds to the temperature", 0},
     {0}};

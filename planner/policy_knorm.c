@@ -48,15 +48,9 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
     return s->worth;
 }
 
-static int is_stack(const double *knob)
-{
-    (void)knob;
-    return 1;
-}
-
 static const struct sh_knob knobs[] = {
-    {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    {"recent", 0, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    SH_KNOB_SINKS(0),
+    SH_KNOB_RECENT(0),
     {0}};
 
 const struct sh_policy sh_policy_knorm = {
@@ -64,7 +58,7 @@ const struct sh_policy sh_policy_knorm = {
     .summary = "drops the keys of largest norm",
     .knobs = knobs,
     .needs = SH_NEEDS_KEYS,
-    .is_stack = is_stack,
+    .is_stack = sh_policy_always,
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .admit = admit,

@@ -141,8 +141,8 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
 }
 
 static const struct sh_knob knobs[] = {
-    [SINKS] = {"sinks", 4, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    [RECENT] = {"recent", 0, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    [SINKS] = SH_KNOB_SINKS(4),
+    [RECENT] = SH_KNOB_RECENT(0),
     [LAG] = {"lag", 128, 1, 1 << 20, NULL, "tokens that are judged together, by the range of as many that follow", 1},
     {0}};
 

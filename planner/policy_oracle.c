@@ -12,15 +12,9 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
     return scratch;
 }
 
-static int is_stack(const double *knob)
-{
-    (void)knob;
-    return 1;
-}
-
 static const struct sh_knob knobs[] = {
-    {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    {"recent", 0, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    SH_KNOB_SINKS(0),
+    SH_KNOB_RECENT(0),
     {0}};
 
 const struct sh_policy sh_policy_oracle = {
@@ -28,6 +22,6 @@ const struct sh_policy sh_policy_oracle = {
     .summary = "a bound: drops what will receive least attention from now on",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_FUTURE,
-    .is_stack = is_stack,
+    .is_stack = sh_policy_always,
     .worth = worth,
 };

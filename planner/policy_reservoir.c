@@ -78,8 +78,8 @@ static int is_stack(const double *knob)
 
 static const char *const thresholds[] = {"n", "i", NULL};
 static const struct sh_knob knobs[] = {
-    [SINKS] = {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    [RECENT] = {"recent", 10, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    [SINKS] = SH_KNOB_SINKS(0),
+    [RECENT] = SH_KNOB_RECENT(10),
     [THRESHOLD] = {"threshold", BY_CACHE, 0, BY_ROW, thresholds, "low is below 1/n (n cached), 1/(i+1) (i the row)", 1},
     {0}};
 

@@ -140,7 +140,7 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
 }
 
 static const struct sh_knob knobs[] = {
-    [SINKS] = {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
+    [SINKS] = SH_KNOB_SINKS(0),
     [RECENT] = {"recent", 8, 0, 1 << 12, NULL, "rows that count, and newest tokens that never leave", 1},
     [DROP] = {"drop", 0.5, 0, 1 << 20, NULL, "tokens that leave at once; below 1: a fraction of the budget", 0},
     [LAMBDA] = {"lambda", 0.07, 0, 1, NULL, "weight of attention; the rest is redundancy's", 0},

@@ -97,8 +97,8 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
 }
 
 static const struct sh_knob knobs[] = {
-    [SINKS] = {"sinks", 4, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    [RECENT] = {"recent", 10, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    [SINKS] = SH_KNOB_SINKS(4),
+    [RECENT] = SH_KNOB_RECENT(10),
     [RATIO] = {"ratio", 0.3, 0, 0.99, NULL, "share of the budget that is safe for its large deviation", 0},
     {0}};
 

@@ -95,8 +95,8 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
 
 static const char *const all_of[] = {"row", "text", NULL};
 static const struct sh_knob knobs[] = {
-    [SINKS] = {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    [RECENT] = {"recent", 10, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    [SINKS] = SH_KNOB_SINKS(0),
+    [RECENT] = SH_KNOB_RECENT(10),
     [WINDOW] = {"window", 100, 1, 1 << 20, NULL, "rows that are looked back on", 1},
     [PERCENTILE] = {"percentile", 0.9, 0, 0.999, NULL, "share of a row that is no hit", 0},
     [OF] = {"of", ROW, 0, TEXT, all_of, "the percentile is of the row, or of the row padded to the text's length", 1},

@@ -80,7 +80,7 @@ static int is_stack(const double *knob)
 
 static const char *const pools[] = {"mean", "max", NULL};
 static const struct sh_knob knobs[] = {
-    [SINKS] = {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
+    [SINKS] = SH_KNOB_SINKS(0),
     [RECENT] = {"recent", 32, 0, 1 << 12, NULL, "rows that vote, and newest tokens that never leave", 1},
     [KERNEL] = {"kernel", 5, 1, 255, NULL, "neighbouring positions that are smoothed over (rounded up to odd)", 1},
     [POOL] = {"pool", SH_POOL_MEAN, 0, SH_POOL_MAX, pools, "how they are", 1},

@@ -29,15 +29,9 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
     return state;
 }
 
-static int is_stack(const double *knob)
-{
-    (void)knob;
-    return 1;
-}
-
 static const struct sh_knob knobs[] = {
-    {"sinks", 0, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    {"recent", 0, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    SH_KNOB_SINKS(0),
+    SH_KNOB_RECENT(0),
     {0}};
 
 const struct sh_policy sh_policy_tova = {
@@ -45,7 +39,7 @@ const struct sh_policy sh_policy_tova = {
     .summary = "drops what the latest query attended to least",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
-    .is_stack = is_stack,
+    .is_stack = sh_policy_always,
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .observe = observe,

@@ -63,15 +63,9 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
     return scratch;
 }
 
-static int is_stack(const double *knob)
-{
-    (void)knob;
-    return 1;
-}
-
 static const struct sh_knob knobs[] = {
-    {"sinks", 1, 0, 1 << 20, NULL, "first tokens that never leave", 1},
-    {"recent", 0, 0, 1 << 20, NULL, "newest tokens that never leave", 1},
+    SH_KNOB_SINKS(1),
+    SH_KNOB_RECENT(0),
     {0}};
 
 const struct sh_policy sh_policy_vatp = {
@@ -79,7 +73,7 @@ const struct sh_policy sh_policy_vatp = {
     .summary = "heavy hitters weighted by the size of their values",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_VALUES,
-    .is_stack = is_stack,
+    .is_stack = sh_policy_always,
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,

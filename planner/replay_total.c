@@ -116,6 +116,15 @@ int sh_replay_total_peak(const struct sh_replay_total *t, int cell)
     return peak;
 }
 
+double sh_replay_total_mean_peak(const struct sh_replay_total *t, int cell)
+{
+    double sum = 0;
+    for (int l = 0; l < t->n_layer; l++)
+        for (int h = 0; h < t->n_head; h++)
+            sum += head_of(t, cell, l, h)->peak;
+    return sum / ((double)t->n_layer * t->n_head);
+}
+
 double sh_replay_total_policy_bytes(const struct sh_replay_total *t, int cell)
 {
     double bytes = 0;

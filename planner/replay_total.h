@@ -22,6 +22,7 @@ double sh_replay_total_layer(const struct sh_replay_total *t, int cell, enum sh_
 double sh_replay_total_all(const struct sh_replay_total *t, int cell, enum sh_replay_figure f);
 
 int sh_replay_total_peak(const struct sh_replay_total *t, int cell);                /* tokens of a head */
+double sh_replay_total_mean_peak(const struct sh_replay_total *t, int cell);        /* the mean over heads */
 double sh_replay_total_policy_bytes(const struct sh_replay_total *t, int cell);     /* per head, mean   */
 
 /* A 95 % interval of the whole's figure by the bootstrap: sequences drawn with replacement, 1000 times,

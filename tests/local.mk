@@ -50,7 +50,7 @@ tests_unit_test_model_SOURCES = %D%/unit/test_model.c %D%/unit/scratch.c %D%/uni
 tests_unit_test_model_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
 tests_unit_test_tokenizer_SOURCES = %D%/unit/test_tokenizer.c %D%/unit/base64.h %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_tokenizer_LDADD   = libtokenizer.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) \
+tests_unit_test_tokenizer_LDADD   = libtokenizer.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) \
 	$(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
 tests_unit_test_tokenizer_files_SOURCES = %D%/unit/test_tokenizer_files.c %D%/unit/scratch.c \
 	%D%/unit/scratch.h
@@ -64,6 +64,9 @@ tests_unit_test_tokenizer_arrays_LDADD   = $(tests_unit_test_tokenizer_LDADD)
 tests_unit_test_tokenizer_real_SOURCES = %D%/unit/test_tokenizer_real.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_tokenizer_real_LDADD   = $(tests_unit_test_tokenizer_LDADD)
 
+tests_unit_test_tok_gguf_SOURCES = %D%/unit/test_tok_gguf.c $(tokenizer_golden) %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_tok_gguf_LDADD   = $(tests_unit_test_tokenizer_LDADD)
+unit_tests += %D%/unit/test_tok_gguf
 unit_tests += %D%/unit/test_tokenizer %D%/unit/test_tokenizer_files %D%/unit/test_tokenizer_model \
 	%D%/unit/test_tokenizer_arrays %D%/unit/test_tokenizer_real
 
@@ -89,6 +92,11 @@ tests_unit_test_scissorhands_SOURCES = %D%/unit/test_scissorhands.c
 tests_unit_test_scissorhands_LDADD   = $(tests_unit_test_policy_text_LDADD)
 unit_tests += %D%/unit/test_policies %D%/unit/test_policy_text %D%/unit/test_scissorhands
 EXTRA_DIST += %D%/golden/policies %D%/oracle/policies.py %D%/oracle/replay_rows.py
+
+tests_unit_test_allocators_SOURCES = %D%/unit/test_allocators.c
+tests_unit_test_allocators_LDADD   = libreplay.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+unit_tests += %D%/unit/test_allocators
+EXTRA_DIST += %D%/golden/allocators.json %D%/oracle/allocators.py
 
 tests_unit_test_powerlaw_SOURCES = %D%/unit/test_powerlaw.c %D%/unit/heads.c %D%/unit/heads.h
 tests_unit_test_powerlaw_LDADD   = libplanner.a libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
@@ -144,7 +152,7 @@ tests_unit_test_family_names_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIB
 tests_unit_test_rope_SOURCES = %D%/unit/test_rope.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_rope_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_texts_SOURCES = %D%/unit/test_texts.c %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_texts_LDADD   = libtracer.a libtokenizer.a libtraces.a libbase.a libtap.a $(CUNIT_LIBS) \
+tests_unit_test_texts_LDADD   = libtracer.a libtokenizer.a libmodel.a libtraces.a libbase.a libtap.a $(CUNIT_LIBS) \
 	$(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
 
 unit_tests += %D%/unit/test_codec %D%/unit/test_recorder %D%/unit/test_store %D%/unit/test_forward %D%/unit/test_texts
@@ -157,7 +165,17 @@ tests_unit_test_session_families_SOURCES = %D%/unit/test_session_families.c %D%/
 tests_unit_test_session_families_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_quant_SOURCES = %D%/unit/test_quant.c $(contract_sources)
 tests_unit_test_quant_LDADD   = $(tests_unit_test_session_LDADD)
-unit_tests += %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant
+tests_unit_test_engine_SOURCES = %D%/unit/test_engine.c %D%/unit/pass.c %D%/unit/pass.h $(contract_sources)
+tests_unit_test_engine_LDADD   = $(tests_unit_test_session_LDADD)
+tests_unit_test_sampler_SOURCES = %D%/unit/test_sampler.c
+tests_unit_test_sampler_LDADD   = libengine.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+tests_unit_test_repetition_SOURCES = %D%/unit/test_repetition.c
+tests_unit_test_repetition_LDADD   = $(tests_unit_test_sampler_LDADD)
+tests_unit_test_text_stream_SOURCES = %D%/unit/test_text_stream.c
+tests_unit_test_text_stream_LDADD   = libengine.a libtokenizer.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) \
+	$(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
+unit_tests += %D%/unit/test_sampler %D%/unit/test_repetition %D%/unit/test_text_stream
+unit_tests += %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant %D%/unit/test_engine
 EXTRA_DIST += %D%/golden/session %D%/oracle/session.py
 
 tests_unit_test_load_SOURCES = %D%/unit/test_load.c %D%/unit/scratch.c %D%/unit/scratch.h \
@@ -166,7 +184,13 @@ tests_unit_test_load_LDADD   = $(kernel_libs) libtap.a $(CUNIT_LIBS) -lpthread -
 unit_tests += %D%/unit/test_load
 
 # The calculator's tests link neither SQLite nor kernels.
-unit_tests += %D%/unit/test_capacity %D%/unit/test_catalog %D%/unit/test_capacity_config
+unit_tests += %D%/unit/test_capacity %D%/unit/test_catalog %D%/unit/test_capacity_config %D%/unit/test_simulate \
+	%D%/unit/test_workload
+tests_unit_test_simulate_SOURCES = %D%/unit/test_simulate.c
+tests_unit_test_simulate_LDADD   = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_workload_SOURCES = %D%/unit/test_workload.c
+tests_unit_test_workload_LDADD   = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+EXTRA_DIST += %D%/golden/simulate.json %D%/oracle/simulate.py
 tests_unit_test_capacity_SOURCES = %D%/unit/test_capacity.c src/cli/capacity_ask.c src/cli/capacity_ask.h
 tests_unit_test_capacity_LDADD   = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_catalog_SOURCES  = %D%/unit/test_catalog.c
@@ -213,14 +237,22 @@ EXTRA_DIST += %D%/golden/torch %D%/oracle/torch_files.py
 EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py
 
 # Tests of the built program.
-TESTS      += %D%/cli/replay.sh
-EXTRA_DIST += %D%/cli/replay.sh %D%/cli/kept.py
+TESTS      += %D%/cli/eval.sh
+EXTRA_DIST += %D%/cli/eval.sh %D%/cli/evals.py %D%/oracle/perplexity.py
+TESTS      += %D%/cli/replay.sh %D%/cli/capacity_engine.sh
+EXTRA_DIST += %D%/cli/replay.sh %D%/cli/kept.py %D%/cli/capacity_engine.sh
+TESTS      += %D%/cli/theory.sh
+EXTRA_DIST += %D%/cli/theory.sh %D%/cli/theory.py
 TESTS      += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
 	%D%/cli/damage.sh
 EXTRA_DIST += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
 	%D%/cli/damage.sh
 EXTRA_DIST += %D%/cli/lib.sh %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/figures.py %D%/cli/scores.py \
 	%D%/cli/vectors.py
+TESTS      += %D%/cli/plan.sh
+EXTRA_DIST += %D%/cli/plan.sh
+TESTS      += %D%/cli/simulate.sh %D%/cli/capacity_quality.sh
+EXTRA_DIST += %D%/cli/simulate.sh %D%/cli/capacity_quality.sh
 TESTS      += %D%/cli/capacity.sh
 EXTRA_DIST += %D%/cli/capacity.sh %D%/golden/capacity.json %D%/golden/capacity_configs.json
 EXTRA_DIST += %D%/oracle/capacity.py %D%/oracle/capacity_configs.py
@@ -229,6 +261,8 @@ EXTRA_DIST += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/backends.sh %D%/cli/cuda.sh
 TESTS      += %D%/cli/weight_bits.sh
 EXTRA_DIST += %D%/cli/weight_bits.sh %D%/golden/weight_bits %D%/oracle/weight_bits.py
 
+TESTS      += %D%/cli/generate.sh %D%/cli/tasks.sh %D%/cli/drift.sh
+EXTRA_DIST += %D%/cli/generate.sh %D%/cli/tasks.sh %D%/cli/tasks.py %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
 TESTS      += %D%/cli/gguf.sh
 EXTRA_DIST += %D%/cli/gguf.sh
 
@@ -244,9 +278,12 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_capacity \
 	%D%/fuzz/fuzz_config \
 	%D%/fuzz/fuzz_model \
+	%D%/fuzz/fuzz_plan \
 	%D%/fuzz/fuzz_tokenizer \
 	%D%/fuzz/fuzz_sp_model \
-	%D%/fuzz/fuzz_vocab
+	%D%/fuzz/fuzz_tok_gguf \
+	%D%/fuzz/fuzz_vocab \
+	%D%/fuzz/fuzz_workload
 fuzz_driver = %D%/fuzz/driver.c %D%/fuzz/fuzz.h %D%/fuzz/input.c %D%/unit/scratch.c %D%/unit/scratch.h
 
 tests_fuzz_fuzz_dense_SOURCES       = %D%/fuzz/fuzz_dense.c %D%/fuzz/block.c $(fuzz_driver)
@@ -271,13 +308,20 @@ tests_fuzz_fuzz_config_SOURCES      = %D%/fuzz/fuzz_config.c $(fuzz_driver)
 tests_fuzz_fuzz_config_LDADD        = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_model_SOURCES       = %D%/fuzz/fuzz_model.c $(fuzz_driver)
 tests_fuzz_fuzz_model_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_plan_SOURCES        = %D%/fuzz/fuzz_plan.c $(fuzz_driver) \
+	src/cli/plan_file.c src/cli/plan_file.h src/cli/plan_write.c
+tests_fuzz_fuzz_plan_LDADD          = libreplay.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_tokenizer_SOURCES   = %D%/fuzz/fuzz_tokenizer.c $(fuzz_driver)
-tests_fuzz_fuzz_tokenizer_LDADD     = libtokenizer.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) \
+tests_fuzz_fuzz_tokenizer_LDADD     = libtokenizer.a libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) \
 	-lpthread -lm
 tests_fuzz_fuzz_sp_model_SOURCES    = %D%/fuzz/fuzz_sp_model.c $(fuzz_driver)
 tests_fuzz_fuzz_sp_model_LDADD      = $(tests_fuzz_fuzz_tokenizer_LDADD)
+tests_fuzz_fuzz_tok_gguf_SOURCES    = %D%/fuzz/fuzz_tok_gguf.c $(fuzz_driver)
+tests_fuzz_fuzz_tok_gguf_LDADD      = $(tests_fuzz_fuzz_tokenizer_LDADD)
 tests_fuzz_fuzz_vocab_SOURCES       = %D%/fuzz/fuzz_vocab.c $(fuzz_driver)
 tests_fuzz_fuzz_vocab_LDADD         = $(tests_fuzz_fuzz_tokenizer_LDADD)
+tests_fuzz_fuzz_workload_SOURCES    = %D%/fuzz/fuzz_workload.c $(fuzz_driver)
+tests_fuzz_fuzz_workload_LDADD      = libcapacity.a libbase.a -lm
 
 check_PROGRAMS += $(fuzz_tests)
 TESTS          += $(fuzz_tests)
@@ -287,7 +331,8 @@ EXTRA_DIST     += %D%/fuzz/corpus
 # compute-sanitizer; what they say is kept.
 EXTRA_DIST += %D%/check_gpu.sh
 gpu_report = $(abs_top_srcdir)/bench/results/$$(date -u +%Y-%m-%d)-check-gpu.txt
-gpu_tests  = $(contract_tests) %D%/unit/test_forward %D%/unit/test_families
+gpu_tests  = $(contract_tests) %D%/unit/test_forward %D%/unit/test_families %D%/unit/test_session \
+	%D%/unit/test_session_families
 check-gpu: all $(gpu_tests)
 	PATH="$$PATH:$$(dirname '$(NVCC)')" SH_TOP='$(abs_top_srcdir)' SH_GOLDEN='$(abs_top_srcdir)/tests/golden' \
 	SH_FIXTURES="$${SH_FIXTURES-$(abs_top_srcdir)/../shared/fixtures}" \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection, for store.c and store_read.c only: opening, refusing foreign files, errors that
+/* The connection, for store.c and store_*.c only: opening, refusing foreign files, errors that
  * name the file, and prepared statements. */
 #ifndef SH_TRACES_DB_H
 #define SH_TRACES_DB_H

@@ -6,6 +6,7 @@ libtraces_a_SOURCES = \
 	%D%/log8.c %D%/log8.h \
 	%D%/sparse.c %D%/sparse.h \
 	%D%/store.c %D%/store.h \
+	%D%/store_plan.c %D%/store_plan.h \
 	%D%/store_read.c \
 	%D%/trace.c %D%/trace.h \
 	%D%/writer.c %D%/writer.h

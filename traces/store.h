@@ -82,6 +82,9 @@ typedef int (*sh_block_fn)(void *to, const struct sh_block *b, struct sh_err *e)
 int sh_store_blocks(struct sh_store *s, int kind, int sequence, int layer, int head, sh_block_fn fn, void *to,
                     struct sh_err *e);
 
+/* A sh_block_fn that copies blocks into a struct sh_batch. */
+int sh_store_keep(void *batch, const struct sh_block *b, struct sh_err *e);
+
 /* Is this (sequence, layer) marked as done? 1, 0, or -1. */
 int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err *e);
 

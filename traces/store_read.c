@@ -190,6 +190,17 @@ int sh_store_blocks(struct sh_store *s, int kind, int sequence, int layer, int h
     return got;
 }
 
+int sh_store_keep(void *batch, const struct sh_block *b, struct sh_err *e)
+{
+    (void)e;
+    struct sh_block copy = *b;
+    copy.blob = xmalloc(b->bytes);
+    if (b->bytes)                       /* an empty blob comes as NULL */
+        memcpy(copy.blob, b->blob, b->bytes);
+    sh_batch_add(batch, copy);
+    return 0;
+}
+
 int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM done WHERE sequence = ? AND layer = ?", "ii", sequence, layer);

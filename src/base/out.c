@@ -17,6 +17,7 @@ struct node {
     long long whole;
     double real;
     int digits;
+    const struct node *group;           /* that it is in; NULL: none                              */
     struct node **child;
     int n_child;
 };
@@ -68,6 +69,7 @@ static struct node *add(struct sh_out *o, enum kind kind, const char *key, const
     n->kind = kind;
     n->key = key ? xstrdup(key) : NULL;
     n->label = label ? xstrdup(label) : NULL;
+    n->group = parent->kind == OBJECT && parent->key ? parent : NULL;
     parent->child = xreallocarray(parent->child, (size_t)parent->n_child + 1, sizeof *parent->child);
     parent->child[parent->n_child++] = n;
     return n;
@@ -113,6 +115,17 @@ void sh_out_end(struct sh_out *o)
 {
     if (o->open[o->depth]->kind == OBJECT)
         o->depth--;
+    o->depth--;
+}
+
+void sh_out_group(struct sh_out *o, const char *key)
+{
+    struct node *n = add(o, OBJECT, key, NULL);
+    o->open[++o->depth] = n;
+}
+
+void sh_out_group_end(struct sh_out *o)
+{
     o->depth--;
 }
 
@@ -253,6 +266,30 @@ static void csv_field(FILE *to, const char *s, int first)
     fputc('"', to);
 }
 
+static void csv_name(FILE *to, const struct node *n, int first)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%s%s%s", n->group ? n->group->key : "", n->group ? "." : "", n->key);
+    csv_field(to, name, first);
+}
+
+/* The scalars of an object, those of its groups in their places; `to` NULL: how many. */
+static int scalars(const struct node *object, const struct node **to)
+{
+    int n = 0;
+    for (int i = 0; i < object->n_child; i++) {
+        const struct node *c = object->child[i];
+        if (c->kind == OBJECT)
+            n += scalars(c, to ? to + n : NULL);
+        else if (c->kind != LIST) {
+            if (to)
+                to[n] = c;
+            n++;
+        }
+    }
+    return n;
+}
+
 /* The rows of a list as arrays of scalar nodes: its items, or the shown inner items with the first
  * value of their parent in front. */
 struct rows {
@@ -262,13 +299,11 @@ struct rows {
 
 static void add_row(struct rows *r, const struct node *lead, const struct node *item)
 {
-    const struct node **cells = xcalloc((size_t)item->n_child + 1, sizeof *cells);
+    const struct node **cells = xcalloc((size_t)scalars(item, NULL) + 1, sizeof *cells);
     int n = 0;
     if (lead)
         cells[n++] = lead;
-    for (int i = 0; i < item->n_child; i++)
-        if (item->child[i]->kind != LIST)
-            cells[n++] = item->child[i];
+    n += scalars(item, cells + n);
     r->row = xreallocarray(r->row, (size_t)r->n_row + 1, sizeof *r->row);
     r->row[r->n_row++] = cells;
     if (!r->n_col || n < r->n_col)
@@ -339,17 +374,19 @@ static void text_table(FILE *to, const struct rows *r)
 static void write_text(const struct sh_out *o, FILE *to)
 {
     char buffer[512];
-    int width = 0;
-    for (int i = 0; i < o->root.n_child; i++)
-        if (o->root.child[i]->kind != LIST && width_of(o->root.child[i]->label) > width)
-            width = width_of(o->root.child[i]->label);
-    for (int i = 0; i < o->root.n_child; i++) {
+    int width = 0, n_scalar = scalars(&o->root, NULL);
+    const struct node **scalar = xcalloc((size_t)n_scalar + 1, sizeof *scalar);
+    scalars(&o->root, scalar);
+    for (int i = 0; i < n_scalar; i++)
+        width = width_of(scalar[i]->label) > width ? width_of(scalar[i]->label) : width;
+    for (int i = 0, k = 0; i < o->root.n_child; i++) {
         const struct node *n = o->root.child[i];
-        if (n->kind != LIST) {
-            cell(buffer, sizeof buffer, n, 0);
-            fprintf(to, "%s%*s  %s\n", n->label, width - width_of(n->label), "", buffer);
-            continue;
+        for (int end = k + (n->kind == LIST ? 0 : n->kind == OBJECT ? scalars(n, NULL) : 1); k < end; k++) {
+            cell(buffer, sizeof buffer, scalar[k], 0);
+            fprintf(to, "%s%*s  %s\n", scalar[k]->label, width - width_of(scalar[k]->label), "", buffer);
         }
+        if (n->kind != LIST)
+            continue;
         struct rows r = rows_of(n, o->show);
         if (r.n_row) {
             fprintf(to, "%s%s\n", i ? "\n" : "", n->label);
@@ -357,6 +394,7 @@ static void write_text(const struct sh_out *o, FILE *to)
         }
         free_rows(&r);
     }
+    free(scalar);
     for (int i = 0; i < o->n_note; i++)
         fprintf(to, "%s%s\n", i ? "" : "\n", o->note[i]);
 }
@@ -374,9 +412,12 @@ static void write_csv(const struct sh_out *o, FILE *to)
     for (int i = -1; i < r.n_row; i++) {
         for (int c = 0; c < r.n_col; c++) {
             const struct node *n = r.row[i < 0 ? 0 : i][c];
-            if (i >= 0)
-                cell(buffer, sizeof buffer, n, 1);
-            csv_field(to, i < 0 ? n->key : buffer, c == 0);
+            if (i < 0) {
+                csv_name(to, n, c == 0);
+                continue;
+            }
+            cell(buffer, sizeof buffer, n, 1);
+            csv_field(to, buffer, c == 0);
         }
         fputc('\n', to);
     }

@@ -43,6 +43,11 @@ void sh_out_item(struct sh_out *o);
 void sh_out_end(struct sh_out *o);
 void sh_out_show(struct sh_out *o, const char *key);
 
+/* An object inside the open one: "ttft_s": {"p50": …, "p99": …}. In tables its values are columns like the
+ * others, with their own labels, and with keys like ttft_s.p50 in CSV. Groups do not hold lists. */
+void sh_out_group(struct sh_out *o, const char *key);
+void sh_out_group_end(struct sh_out *o);
+
 /* A remark under the text output; absent from JSON and CSV. */
 void sh_out_note(struct sh_out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

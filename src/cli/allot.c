@@ -146,9 +146,10 @@ int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, cons
                            .floor = sh_policy_protected(&q->spec[0]) + 1};
     int bad = take_lengths(a, s, runs, n_run, e);
     for (int i = 1; i < n_run && !bad; i++)
-        if (runs[i].first_layer != runs[0].first_layer || runs[i].last_layer != runs[0].last_layer)
-            bad = sh_misused(e, "%s: runs %d and %d hold different layers", sh_store_path(s), runs[0].id, runs[i].id) ||
-                  sh_hint(e, "choose one with --run N");
+        if (runs[i].first_layer != runs[0].first_layer || runs[i].last_layer != runs[0].last_layer) {
+            sh_misused(e, "%s: runs %d and %d hold different layers", sh_store_path(s), runs[0].id, runs[i].id);
+            bad = sh_hint(e, "choose one with --run N");
+        }
     if (!bad && needs & (SH_EVIDENCE_PERSISTENCE | SH_EVIDENCE_ENTROPY))
         bad = measure_study(a, q, runs[0].n_head / runs[0].n_kv_head, s, e);
     if (!bad && needs & SH_EVIDENCE_CURVE)
@@ -204,11 +205,9 @@ static double *cut_profile(const struct sh_allot *a, int n_token)
     return score;
 }
 
-int sh_allot_mean(const struct sh_allot *a, const struct sh_budget *b, int n_token, int raise)
+int sh_allot_longest(const struct sh_allot *a)
 {
-    int mean = sh_budget_tokens(b, n_token);
-    mean = raise && mean < a->floor ? a->floor : mean;
-    return mean < n_token ? mean : n_token;
+    return a->length[a->n_length - 1];
 }
 
 int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget, struct sh_err *e)
@@ -246,20 +245,19 @@ static int look_up(void *to, int i_budget, int n_token, int layer, int head)
                     (size_t)head];
 }
 
-int sh_allot_budgets(struct sh_allot *a, const struct sh_budget *b, int n, int raise, struct sh_replay_request *q,
-                     struct sh_err *e)
+int sh_allot_budgets(struct sh_allot *a, struct sh_replay_request *q, struct sh_err *e)
 {
-    size_t each = (size_t)a->n_layer * (size_t)a->n_head;
+    size_t each = (size_t)a->n_layer * (size_t)a->n_head, n = (size_t)q->n_budget;
     free(a->table);
-    a->n_budget = n;
-    a->table = xcalloc((size_t)a->n_length * (size_t)n * each, sizeof *a->table);
-    for (int k = 0; k < a->n_length; k++)
-        for (int i = 0; i < n; i++)
-            if (sh_allot_solve(a, sh_allot_mean(a, &b[i], a->length[k], raise), a->length[k],
-                               a->table + ((size_t)k * (size_t)n + (size_t)i) * each, e))
+    a->n_budget = q->n_budget;
+    a->table = xcalloc((size_t)a->n_length * n * each, sizeof *a->table);
+    for (size_t k = 0; k < (size_t)a->n_length; k++)
+        for (size_t i = 0; i < n; i++) {
+            int mean = sh_budget_tokens(&q->budget[i], a->length[k]);
+            mean = mean < a->length[k] ? mean : a->length[k];
+            if (sh_allot_solve(a, mean, a->length[k], a->table + (k * n + i) * each, e))
                 return -1;
-    q->budget = b;
-    q->n_budget = n;
+        }
     q->share_out = look_up;
     q->share_to = a;
     return 0;

@@ -3,7 +3,7 @@
  * a replay. Sequences of different lengths are different problems with the same evidence.
  *
  *     sh_allot_open(&a, spec, &q, store, &e);          measures
- *     sh_allot_budgets(&a, budget, n, 0, &q, &e);      from now on q.share_out gives these budgets
+ *     sh_allot_budgets(&a, &q, &e);                    from now on q.share_out gives the budgets
  *     sh_replay_run(&q, …);
  *     sh_allot_close(&a); */
 #ifndef SH_CLI_ALLOT_H
@@ -30,15 +30,13 @@ int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, cons
                   struct sh_store *s, struct sh_err *e);
 void sh_allot_close(struct sh_allot *a);                /* zeroed is fine */
 
-/* The mean of a head's budgets under `b`, on a sequence so long. `raise`: never below the policy's floor. */
-int sh_allot_mean(const struct sh_allot *a, const struct sh_budget *b, int n_token, int raise);
-
 /* Budgets [n_layer][n_head] of one problem. Where the mean is below the floor all get the mean. */
 int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget, struct sh_err *e);
 
-/* Put tables for all lengths behind q->share_out; q->budget becomes `b`. Valid until the next call or close. */
-int sh_allot_budgets(struct sh_allot *a, const struct sh_budget *b, int n, int raise, struct sh_replay_request *q,
-                     struct sh_err *e);
+/* Solve for every length and every mean of q->budget, and put that behind q->share_out. Valid until close. */
+int sh_allot_budgets(struct sh_allot *a, struct sh_replay_request *q, struct sh_err *e);
+
+int sh_allot_longest(const struct sh_allot *a);         /* tokens of a sequence */
 
 /* "pyramid:beta=20", or "uniform". */
 enum { SH_ALLOT_TEXT = SH_POLICY_TEXT + 64 };

@@ -9,6 +9,7 @@
 #include "src/cli/devices.h"
 #include "src/cli/eval_dump.h"
 #include "src/cli/eval_rows.h"
+#include "src/cli/eval_tasks.h"
 #include "src/cli/text_source.h"
 
 struct eval_args {
@@ -17,6 +18,8 @@ struct eval_args {
     long long length, count, prefill, kv_bits, kv_group, weight_bits, dump_every;
     size_t device_memory;
     int force;
+    const char *task, *data, *shots_data, *items;
+    long long shots;
 };
 
 #define F(name) offsetof(struct eval_args, name)
@@ -26,6 +29,13 @@ static const struct sh_opt opts[] = {
     {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "one JSON object a line, each document one sequence", 0, 0, 0},
     {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
     {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
+    {"task", SH_OPT_TEXT, F(task), "NAME", "a few-shot task: hellaswag, piqa, winogrande, mathqa, openbookqa,\n"
+     "arc_easy, copa or lambada", 0, 0, 0},
+    {"data", SH_OPT_TEXT, F(data), "FILE", "its records, one JSON object a line", 0, 0, 0},
+    {"shots", SH_OPT_INT, F(shots), "N", "examples in front of each question (default: 0): the first N records,\n"
+     "which are not scored", 0, 1000, 0},
+    {"shots-data", SH_OPT_TEXT, F(shots_data), "FILE", "take the examples from here; all of --data is scored", 0, 0, 0},
+    {"items", SH_OPT_TEXT, F(items), "FILE", "log-likelihood of every choice, as JSON lines", 0, 0, 0},
     {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 1, 1 << 22, 0},
     {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: all there are)", 1, 1e9, 0},
     {"policy", SH_OPT_LIST, F(policy), "NAME[:knob=value,...]...",
@@ -39,16 +49,16 @@ static const struct sh_opt opts[] = {
      "(default: 32 with --dtype f32, else 16)", 4, 32, 0},
     {"kv-group", SH_OPT_INT, F(kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
     {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
-    {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "of a weight of the layers: 16: as --dtype (default);\n"
-     "8, 4: codes in groups of 64", 4, 16, 0},
+    {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
+     "16: as --dtype (default); 8, 4: codes in groups of 64", 4, 16, 0},
     {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results; what it has is not done again", 0, 0, 0},
     {"force", SH_OPT_FLAG, F(force), NULL, "do again even what the store has the results of", 0, 0, 0},
     {"logits", SH_OPT_TEXT, F(logits), "FILE.npy", "every row's logits, float32 [tokens, vocabulary]", 0, 0, 0},
-    {"dump-kept", SH_OPT_TEXT, F(dump), "FILE", "kept positions: a JSON line per sequence, layer, KV head and step",
-     0, 0, 0},
+    {"dump-kept", SH_OPT_TEXT, F(dump), "FILE",
+     "kept positions as JSON lines, one per sequence, layer, KV head and step", 0, 0, 0},
     {"dump-every", SH_OPT_INT, F(dump_every), "N", "only every so many steps (default: 1)", 1, 1 << 22, 0},
-    {"device-memory", SH_OPT_BYTES, F(device_memory), "BYTES", "of the device that may be taken (default: all free)",
-     0, 0, 0},
+    {"device-memory", SH_OPT_BYTES, F(device_memory), "BYTES",
+     "what may be taken of the device (default: what is free)", 0, 0, 0},
     {0}};
 #undef F
 
@@ -89,6 +99,8 @@ struct work {
     struct sh_eval_cell reference, *cell;       /* [n]; reference: the full cache in f32          */
     struct sh_eval_result *result;              /* [n + 1]; the last one: the reference's         */
     int n;
+    int *twin;                                  /* [n]: the cell that does the same; budgets are nothing to a policy
+                                                 * that keeps all. n: the reference. Else the cell itself        */
     struct sh_eval eval;
     struct sh_eval_dump dump;
     struct sh_progress progress;
@@ -114,24 +126,22 @@ static int keeps_all(const struct sh_policy_spec *p, int n_layer)
     return 1;
 }
 
-/* A policy that keeps all whatever the budget is one cell; the others are one for each budget. */
 static void make_cells(struct work *w)
 {
-    const struct sh_budget whole = {.share = 1};
-    int n_layer = sh_model_arch(w->source.model)->n_layer;
-    w->reference = (struct sh_eval_cell){.spec = &w->full, .budget = whole, .format = {.bits = 32}};
-    w->cell = xcalloc((size_t)(w->n_spec * w->n_budget + 1), sizeof *w->cell);
-    for (int i = 0; i < w->n_spec; i++)
-        for (int b = 0; b < w->n_budget; b++) {
-            int all = keeps_all(&w->spec[i], n_layer);
-            if (all && b)
-                continue;
-            w->cell[w->n++] = (struct sh_eval_cell){.spec = &w->spec[i], .budget = all ? whole : w->budget[b],
-                                                    .format = w->format};
-        }
+    w->reference = (struct sh_eval_cell){.spec = &w->full, .budget = {.share = 1}, .format = {.bits = 32}};
+    w->n = w->n_spec * w->n_budget;
+    w->cell = xcalloc((size_t)w->n, sizeof *w->cell);
     w->result = xcalloc((size_t)w->n + 1, sizeof *w->result);
-    for (int i = 0; i <= w->n; i++)
-        w->result[i].cell = i < w->n ? &w->cell[i] : &w->reference;
+    w->twin = xcalloc((size_t)w->n, sizeof *w->twin);
+    for (int i = 0; i < w->n; i++) {
+        const struct sh_policy_spec *p = &w->spec[i / w->n_budget];
+        w->cell[i] = (struct sh_eval_cell){.spec = p, .budget = w->budget[i % w->n_budget], .format = w->format};
+        w->result[i].cell = &w->cell[i];
+        w->twin[i] = i;
+        if (keeps_all(p, sh_model_arch(w->source.model)->n_layer))
+            w->twin[i] = strcmp(p->policy->name, "full") || w->format.bits < 32 ? i - i % w->n_budget : w->n;
+    }
+    w->result[w->n].cell = &w->reference;
 }
 
 static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
@@ -142,7 +152,7 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
     if (!a->model)
         return sh_misused(e, "eval needs --model DIR");
     if (!a->text.n && !a->jsonl && !a->tokens)
-        return sh_misused(e, "eval needs something to read: --text, --jsonl or --tokens");
+        return sh_misused(e, "eval needs something to read: --text, --jsonl, --tokens or --task");
     if (!sh_code_bits_fit((int)a->weight_bits))
         return sh_misused(e, "--weight-bits: %lld, expected 16, 8 or 4", a->weight_bits);
     if (a->force && !a->db)
@@ -153,6 +163,10 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
         return -1;
     w->format = (struct sh_kv_format){.bits = a->kv_bits ? (int)a->kv_bits : w->dtype == SH_F32 ? 32 : 16,
                                       .group = (int)a->kv_group, .meta = SH_F16};
+    if (w->format.bits != 32 && w->format.bits != 16 && !sh_code_bits_fit(w->format.bits))
+        return sh_misused(e, "--kv-bits: %d, expected 32, 16, 8 or 4", w->format.bits);
+    if (w->format.group % 8)
+        return sh_misused(e, "--kv-group: %d is no multiple of 8", w->format.group);
     if (a->policy.n > MOST_POLICIES)
         return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
     for (int i = 0; i < a->policy.n; i++)
@@ -160,18 +174,12 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
             return sh_err_prefix(e, "--policy");
     if (!w->n_spec && sh_policy_parse("full", &w->spec[w->n_spec++], e))
         return -1;
-    if (!a->budget.n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->n_budget, e))
+    if (!a->budget.n && sh_budget_parse(a->policy.n ? "0.1,0.2,0.3,0.5" : "1.0", w->budget, &w->n_budget, e))
         return -1;
     for (int i = 0; i < a->budget.n; i++)
         if (sh_budget_parse(a->budget.at[i], w->budget, &w->n_budget, e))
             return sh_err_prefix(e, "--budget");
     return sh_policy_parse("full", &w->full, e);
-}
-
-/* Its figures are the reference's: nothing of its own to run. */
-static int is_reference(const struct sh_eval_cell *c)
-{
-    return !strcmp(c->spec->policy->name, "full") && c->format.bits == 32;
 }
 
 /* ---- the work ---- */
@@ -186,8 +194,8 @@ static int open_all(struct work *w, struct sh_err *e)
     w->chips = sh_devices_chips(&w->devices);
     make_cells(w);
     if ((a->logits || a->dump) && w->n > 1)
-        return sh_misused(e, "%s: there are %d results, and it is made of one", a->logits ? "--logits" : "--dump-kept",
-                          w->n) ||
+        return sh_misused(e, "%s: there are %d results, and it is made of one",
+                          a->logits ? "--logits" : "--dump-kept", w->n),
                sh_hint(e, "give one policy and one budget");
     return 0;
 }
@@ -201,7 +209,7 @@ static int open_resident(struct work *w, struct sh_err *e)
                                       .model = w->source.model, .dtype = w->dtype,
                                       .weight_bits = (int)w->a->weight_bits,
                                       .rows = props.rows_at_once < longest ? props.rows_at_once : longest,
-                                      .positions = longest};
+                                      .positions = longest, .n_threads = (int)w->common->threads};
     w->eval.resident = sh_resident_open(&setup, e);
     return w->eval.resident ? 0 : sh_err_prefix(e, "%s", w->a->model);
 }
@@ -253,7 +261,7 @@ static int read_groups(struct work *w, struct sh_store *store, struct sh_err *e)
     int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = 0, bad = 0;
     double tokens = (double)sh_text_source_tokens(&w->source);
     for (int i = 0; i < w->n; i++)
-        if (!w->result[i].is_known && !is_reference(&w->cell[i]))
+        if (!w->result[i].is_known && w->twin[i] == i)
             of[n++] = i;
     int groups = n ? (n + AT_ONCE - 1) / AT_ONCE : !w->result[w->n].is_known;
     sh_progress_begin(&w->progress, "reading", "tokens", tokens * (n + groups), w->common->quiet);
@@ -263,8 +271,8 @@ static int read_groups(struct work *w, struct sh_store *store, struct sh_err *e)
     }
     sh_progress_end(&w->progress);
     for (int i = 0; i < w->n && !bad; i++)
-        if (is_reference(&w->cell[i]))
-            memcpy(w->result[i].at, w->result[w->n].at, sizeof w->result[i].at);
+        if (w->twin[i] != i)
+            memcpy(w->result[i].at, w->result[w->twin[i]].at, sizeof w->result[i].at);
     if (bad && store && w->kept && !e->hint[0])
         sh_hint(e, "finished results are in %s; the same command goes on from there", w->a->db);
     free(of);
@@ -275,7 +283,7 @@ static int all_known(const struct work *w)
 {
     int known = w->result[w->n].is_known;
     for (int i = 0; i < w->n; i++)
-        known &= w->result[i].is_known || is_reference(&w->cell[i]);
+        known &= w->result[i].is_known || w->twin[i] != i;
     return known;
 }
 
@@ -326,7 +334,7 @@ static int report(const struct work *w, struct sh_err *e)
     sh_out_real(o, "full_ppl", "full cache: perplexity", full->at[SH_E_PPL], 4);
     sh_out_real(o, "full_ppl_stderr", "+-", full->at[SH_E_PPL_STDERR], 4);
     sh_out_int(o, "full_kv_bytes", "full cache: bytes", (long long)full->at[SH_E_KV_BYTES]);
-    sh_out_list(o, "results", "policies and budgets (nll: nats per token; change, kl, top 1: against the full cache)");
+    sh_out_list(o, "results", "policies and budgets (nats per token; change, kl, top 1: against the full cache)");
     for (int i = 0; i < w->n; i++) {
         known += w->result[i].is_known;
         sh_eval_result_write(&w->result[i], o);
@@ -345,13 +353,34 @@ static void close_all(struct work *w)
     if (w->result)
         sh_eval_results_free(w->result, w->n + 1);
     free(w->cell);
+    free(w->twin);
     sh_text_source_close(&w->source);
     sh_devices_close(&w->devices);
     free(w->chips);
 }
 
+static int run_task(const struct eval_args *a, const struct sh_common *common, const struct sh_list *positional,
+                    struct sh_err *e)
+{
+    struct sh_task_request q = {
+        .live = {.model = a->model, .dtype = a->dtype, .kv_bits = a->kv_bits, .kv_group = a->kv_group,
+                 .weight_bits = a->weight_bits, .prefill = a->prefill, .device_memory = a->device_memory},
+        .task = a->task, .data = a->data, .shots_data = a->shots_data, .items = a->items, .policy = &a->policy,
+        .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force};
+    if (positional->n)
+        return sh_misused(e, "eval: \"%s\" is no option", positional->at[0]);
+    if (a->text.n || a->jsonl || a->tokens || a->length || a->logits || a->dump)
+        return sh_misused(e, "--task has its own texts: no --text, --jsonl, --tokens, --length, --logits, --dump-kept");
+    return sh_eval_tasks(&q, common, e);
+}
+
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
+    const struct eval_args *asked = args;
+    if (asked->task)
+        return run_task(asked, common, positional, e);
+    if (asked->data || asked->shots || asked->shots_data || asked->items)
+        return sh_misused(e, "--data, --shots, --shots-data and --items belong to a --task NAME");
     struct work *w = xcalloc(1, sizeof *w);
     struct sh_store *store = NULL;
     w->a = args;
@@ -372,15 +401,17 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 
 const struct sh_cmd sh_cmd_eval = {
     .name = "eval",
-    .usage = "--model DIR (--text FILE... | --jsonl FILE --field NAME | --tokens FILE)\n"
-             "           [--policy NAME[:knob=value,...]...]\n"
-             "        [--budget LIST] [--kv-bits N] [options]",
+    .usage = "--model DIR (--text FILE... | --jsonl FILE --field NAME | --tokens FILE | --task NAME --data FILE\n"
+             "        [--shots N]) [--policy NAME[:knob=value,...]...] [--budget LIST] [--kv-bits N] [options]",
     .summary = "what texts cost a model that reads them under a KV budget",
     .about = "Reads texts with the model, token by token, once over the full cache and through a real cache of\n"
              "fixed size for each policy and budget: perplexity, and beside the full cache the change of the\n"
              "likelihood (paired), the divergence KL(full || compressed) and how often both think the same token\n"
              "the likeliest. The policies are those of replay, driven by the model's own rows. Standard errors\n"
              "take tokens as independent.\n\n"
+             "With --task: accuracy on multiple-choice questions, the prompt evicted from the cache as it is read;\n"
+             "the choice of the largest log-likelihood (acc), or of the largest per character (acc_norm), must be\n"
+             "the right one. Prompts are those of the lm-evaluation-harness.\n\n"
              "  shears eval --model opt-125m --text book.txt --length 512 --policy window h2o --budget 0.1,0.2,0.5",
     .opts = opts,
     .args_bytes = sizeof(struct eval_args),

@@ -9,6 +9,7 @@
 #include "src/cli/capacity_names.h"
 #include "src/cli/commands.h"
 #include "src/cli/describe.h"
+#include "src/cli/info_policies.h"
 #include "src/model/layer.h"
 #include "traces/codec.h"
 
@@ -210,24 +211,27 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (a->model)
         return info_model(a->model, common, e);
     if (!positional->n)
-        return sh_misused(e, "info needs a store, --model DIR, or one of the words backends, gpus, models");
+        return sh_misused(e, "info needs a store, --model DIR, or one of the words backends, gpus, models, policies");
     if (!strcmp(positional->at[0], "backends"))
         return info_backends(common, e);
     if (!strcmp(positional->at[0], "gpus"))
         return sh_capacity_list_gpus(sh_common_format(common), e);
     if (!strcmp(positional->at[0], "models"))
         return sh_capacity_list_models(sh_common_format(common), e);
+    if (!strcmp(positional->at[0], "policies"))
+        return sh_info_policies(sh_common_format(common), e);
     return info_store(positional->at[0], common, e);
 }
 
 const struct sh_cmd sh_cmd_info = {
     .name = "info",
-    .usage = "[FILE.db | --model DIR | backends | gpus | models]",
+    .usage = "[FILE.db | --model DIR | backends | gpus | models | policies]",
     .summary = "what a trace store, a model folder or this program holds",
     .about = "  shears info traces.db          runs, sizes, bytes per score beside the entropy of its codes\n"
              "  shears info --model opt-125m   shape, size, local layers of a checkpoint, what a trace takes\n"
              "  shears info backends           what this program can compute on, and why not\n"
-             "  shears info gpus, models       the boards and models whose capacity is known by name",
+             "  shears info gpus, models       the boards and models whose capacity is known by name\n"
+             "  shears info policies           the eviction policies: what they need, their knobs",
     .opts = opts,
     .args_bytes = sizeof(struct info_args),
     .run = run,

@@ -10,7 +10,7 @@
 #include "src/cli/figure_data.h"
 
 struct plot_args {
-    struct sh_list db;
+    struct sh_list db, plan;
     const char *out, *head, *rows, *layer;
     long long sequence, run;
     double width, height, split;
@@ -20,6 +20,7 @@ struct plot_args {
 #define F(name) offsetof(struct plot_args, name)
 static const struct sh_opt opts[] = {
     {"db", SH_OPT_LIST, F(db), "FILE...", "trace stores, drawn side by side", 0, 0, 0},
+    {"plan", SH_OPT_LIST, F(plan), "FILE...", "allocation: plan files, drawn one below the other", 0, 0, 0},
     {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.svg, FILE.png or FILE.pdf", 0, 0, 'o'},
     {"script", SH_OPT_FLAG, F(script), NULL, "write the gnuplot script, data inside, to -o instead", 0, 0, 0},
     {"layer", SH_OPT_TEXT, F(layer), "L,...", "heatmap: layers (default: the middle one)", 0, 0, 0},
@@ -40,25 +41,34 @@ static void preset(void *args)
 
 static void release(void *args)
 {
-    sh_list_free(&((struct plot_args *)args)->db);
+    struct plot_args *a = args;
+    sh_list_free(&a->db);
+    sh_list_free(&a->plan);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct plot_args *a = args;
     if (positional->n != 1)
-        return sh_misused(e, "plot needs one FIGURE: heatmap, persistence, persistence-grid or heads");
-    if (!a->db.n || !a->out)
+        return sh_misused(e, "plot needs one FIGURE, for instance persistence or budget-curve (shears plot --help)");
+    if (!a->out)
         return sh_misused(e, "plot needs --db FILE... and -o FILE");
     const struct sh_figure *f = sh_figure_find(positional->at[0], e);
     if (!f)
         return -1;
+    if (f->needs & (SH_FIG_CHARTS | SH_FIG_STACKS))
+        return sh_misused(e, "%s is drawn by shears %s itself (--plot-%s FILE)", f->name,
+                          !strcmp(f->name, "latency") || !strcmp(f->name, "occupancy") ? "simulate" : "capacity",
+                          !strcmp(f->name, "capacity") ? "memory" : f->name);
+    if (!(f->needs & SH_FIG_PLANS) && !a->db.n)
+        return sh_misused(e, "plot needs --db FILE... and -o FILE");
     struct sh_gp probe;                         /* a path that cannot be written to is told before the work */
     if (sh_gp_open(&probe, a->out, a->script, 0, 0, e))
         return -1;
     sh_gp_abandon(&probe);
     struct sh_figure_request q = {
-        .db = a->db.at, .n_db = a->db.n, .layer = a->layer, .head = a->head, .rows = a->rows,
+        .db = a->db.at, .n_db = a->db.n, .plan = a->plan.at, .n_plan = a->plan.n,
+        .layer = a->layer, .head = a->head, .rows = a->rows,
         .sequence = (int)a->sequence, .split = a->split, .run = (int)a->run, .threads = (int)common->threads,
         .quiet = common->quiet};
     struct sh_fig_data data;
@@ -70,14 +80,22 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 
 const struct sh_cmd sh_cmd_plot = {
     .name = "plot",
-    .usage = "FIGURE --db FILE... -o FILE.{svg,png,pdf} [--script]",
+    .usage = "FIGURE {--db FILE... | --plan FILE...} -o FILE.{svg,png,pdf} [--script]",
     .summary = "draw a figure from trace stores",
     .about = "figures:\n"
              "  heatmap            the scores of heads, and what of them is above the row's mean\n"
              "  persistence        ratio, density and chance per layer, literal and beyond recency\n"
              "  persistence-grid   lift over the recent window and the threshold\n"
-             "  heads              layer x head map of the ratio\n\n"
-             "  shears plot persistence --db trained.db random.db -o persistence.svg\n\n"
+             "  heads              layer x head map of the ratio\n"
+             "  budget-curve       what each policy keeps over its budget, with the oracles\n"
+             "  leaderboard        policies in order of the mean height of these curves\n"
+             "  dropped-mass       the mass that eviction drops, measured, beside the law and the theorem\n"
+             "  allocation         budgets of a plan, layer x head (--plan FILE)\n\n"
+             "  shears plot persistence --db trained.db random.db -o persistence.svg\n"
+             "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
+             "  shears plot budget-curve --db traces.db -o budget-curve.svg\n\n"
+             "budget-curve and leaderboard draw the results that shears replay left in the stores: of each store the\n"
+             "largest group whose settings agree in all but policy, knobs and budget.\n"
              "gnuplot draws; without it --script writes what it would have been told (status 3 otherwise).",
     .opts = opts,
     .args_bytes = sizeof(struct plot_args),

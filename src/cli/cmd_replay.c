@@ -174,8 +174,8 @@ static int run_shared_out(struct work *w, const struct sh_replay_request *one, i
 {
     struct sh_replay_request q = *one;
     struct sh_allot a = {0};
-    int bad = sh_allot_open(&a, &w->allocator, one, s, e) ||
-              sh_allot_budgets(&a, one->budget, one->n_budget, 0, &q, e) || run_some(w, &q, &of, s, e);
+    int bad = sh_allot_open(&a, &w->allocator, one, s, e) || sh_allot_budgets(&a, &q, e) ||
+              run_some(w, &q, &of, s, e);
     sh_allot_close(&a);
     return bad;
 }

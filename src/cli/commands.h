@@ -13,8 +13,13 @@
     X(verify) \
     X(persistence) \
     X(replay) \
+    X(plan) \
+    X(theory) \
     X(eval) \
+    X(generate) \
+    X(drift) \
     X(capacity) \
+    X(simulate) \
     X(plot)
 
 #define X(name) extern const struct sh_cmd sh_cmd_##name;

@@ -15,17 +15,6 @@ struct layer {                          /* the blocks of one (sequence, layer), 
     struct sh_batch scores, stats;
 };
 
-static int keep(void *to, const struct sh_block *b, struct sh_err *e)
-{
-    (void)e;
-    struct sh_block copy = *b;
-    copy.blob = xmalloc(b->bytes);
-    if (b->bytes)                       /* an empty blob comes as NULL */
-        memcpy(copy.blob, b->blob, b->bytes);
-    sh_batch_add(to, copy);
-    return 0;
-}
-
 struct feed {
     struct sh_stats *s;
     int bad;
@@ -169,9 +158,9 @@ static int gather_run(struct sh_gather *g, struct sh_store *s, const struct sh_s
                 continue;
             }
             bad = (run->record != SH_RECORD_SUMMARY &&
-                   sh_store_blocks(s, SH_BLOCK_SCORES, q[i].id, layer, -1, keep, &l.scores, e)) ||
+                   sh_store_blocks(s, SH_BLOCK_SCORES, q[i].id, layer, -1, sh_store_keep, &l.scores, e)) ||
                   (run->record != SH_RECORD_FULL &&
-                   sh_store_blocks(s, SH_BLOCK_STATS, q[i].id, layer, -1, keep, &l.stats, e)) ||
+                   sh_store_blocks(s, SH_BLOCK_STATS, q[i].id, layer, -1, sh_store_keep, &l.stats, e)) ||
                   work_layer(g, run, &l, q[i].id, q[i].n_tokens, layer, spec, e);
             if (bad)
                 sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(s), q[i].id, layer);

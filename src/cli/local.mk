@@ -10,6 +10,9 @@ shears_SOURCES = \
 	%D%/capacity_config.c %D%/capacity_config.h \
 	%D%/capacity_names.c %D%/capacity_names.h \
 	%D%/capacity_notes.c \
+	%D%/capacity_plan.c %D%/capacity_plan.h \
+	%D%/capacity_plot.c \
+	%D%/capacity_quality.c %D%/capacity_quality.h \
 	%D%/capacity_quirks.c \
 	%D%/capacity_row.c \
 	%D%/capacity_show.c %D%/capacity_show.h \
@@ -17,30 +20,59 @@ shears_SOURCES = \
 	%D%/capacity_stored.c %D%/capacity_stored.h \
 	%D%/cmd_capacity.c \
 	%D%/cmd_demo.c \
+	%D%/cmd_drift.c \
 	%D%/cmd_eval.c \
 	%D%/cmd_export.c \
+	%D%/cmd_generate.c \
 	%D%/cmd_info.c \
 	%D%/cmd_persistence.c \
+	%D%/cmd_plan.c \
 	%D%/cmd_plot.c \
 	%D%/cmd_replay.c \
+	%D%/cmd_simulate.c \
+	%D%/cmd_theory.c \
 	%D%/cmd_trace.c \
 	%D%/cmd_verify.c \
 	%D%/commands.c %D%/commands.h \
 	%D%/describe.c %D%/describe.h \
 	%D%/devices.c %D%/devices.h \
+	%D%/drift_run.c %D%/drift_run.h \
 	%D%/eval_dump.c %D%/eval_dump.h \
 	%D%/eval_rows.c %D%/eval_rows.h \
+	%D%/eval_tasks.c %D%/eval_tasks.h \
+	%D%/figure_curves.c \
 	%D%/figure_data.c %D%/figure_data.h \
+	%D%/figure_dropped.c \
 	%D%/figure_maps.c \
+	%D%/figure_plan.c \
 	%D%/gather.c %D%/gather.h \
-	%D%/key_profile.c %D%/key_profile.h \
 	%D%/head_rows.c %D%/head_rows.h \
 	%D%/help.c \
+	%D%/info_policies.c %D%/info_policies.h \
+	%D%/key_profile.c %D%/key_profile.h \
+	%D%/live.c %D%/live.h \
+	%D%/plan_evals.c %D%/plan_evals.h \
+	%D%/plan_file.c %D%/plan_file.h \
+	%D%/plan_measure.c %D%/plan_measure.h \
+	%D%/plan_search.c %D%/plan_search.h \
+	%D%/plan_show.c %D%/plan_show.h \
+	%D%/plan_write.c \
+	%D%/prompt.c %D%/prompt.h \
 	%D%/replay_rows.c %D%/replay_rows.h \
 	%D%/replay_run.c %D%/replay_run.h \
 	%D%/runs.c %D%/runs.h \
+	%D%/simulate_args.c %D%/simulate_args.h \
+	%D%/simulate_csv.c %D%/simulate_csv.h \
+	%D%/simulate_plot.c \
+	%D%/simulate_run.c %D%/simulate_run.h \
+	%D%/simulate_show.c \
 	%D%/study.c %D%/study.h \
+	%D%/task_rows.c %D%/task_rows.h \
 	%D%/text_source.c %D%/text_source.h \
+	%D%/theory_mean.c \
+	%D%/theory_repeat_run.c %D%/theory_repeat_run.h \
+	%D%/theory_run.c %D%/theory_run.h \
+	%D%/theory_show.c %D%/theory_show.h \
 	%D%/vector_set.c %D%/vector_set.h
-shears_LDADD = libdemo.a libtracer.a libengine.a libplanner.a libreplay.a libcapacity.a libplots.a libmodel.a libtokenizer.a libtraces.a libstats.a \
+shears_LDADD = libdemo.a libtracer.a libengine.a libplanner.a libreplay.a libcapacity.a libplots.a libtokenizer.a libmodel.a libtraces.a libstats.a \
 	librows.a $(kernel_libs) $(SQLITE_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm

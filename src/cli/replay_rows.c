@@ -71,10 +71,10 @@ void sh_replay_row_fill(struct sh_replay_row *row, const struct sh_replay_result
         row->all[SH_M_OUTPUT_ERROR_HIGH] = high;
     }
     enum { F16 = 2, K_AND_V = 2, POSITION = 4 };
-    int peak = sh_replay_total_peak(t, cell);
-    row->all[SH_M_PEAK_TOKENS] = peak;
+    row->all[SH_M_PEAK_TOKENS] = sh_replay_total_peak(t, cell);
+    double per_token = K_AND_V * F16 * r->d_head + POSITION;
     row->all[SH_M_RESIDENT_BYTES] = (double)row->n_layer * r->n_kv_head *
-        ((double)peak * (K_AND_V * F16 * r->d_head + POSITION) + sh_replay_total_policy_bytes(t, cell));
+        (sh_replay_total_mean_peak(t, cell) * per_token + sh_replay_total_policy_bytes(t, cell));
 }
 
 void sh_replay_rows_free(struct sh_replay_row *row, int n)

@@ -24,17 +24,17 @@ static int check_needs(const struct sh_replay_request *q, const struct sh_stored
                        struct sh_err *e)
 {
     if (r->record != SH_RECORD_FULL)
-        return sh_fail(e, "%s: run %d recorded %s, replay needs full rows", path, r->id, sh_record_names[r->record]) ||
+        return sh_fail(e, "%s: run %d recorded %s, replay needs full rows", path, r->id, sh_record_names[r->record]),
                sh_hint(e, "trace with --record full");
     for (int i = 0; i < q->n_spec; i++) {
         const struct sh_policy *p = q->spec[i].policy;
         for (size_t k = 0; k < sizeof vectors / sizeof *vectors; k++)
             if (p->needs & vectors[k].need && !strchr(r->vectors, vectors[k].letter))
                 return sh_fail(e, "%s: the policy %s needs %s, and run %d recorded none", path, p->name,
-                               vectors[k].what, r->id) ||
+                               vectors[k].what, r->id),
                        sh_hint(e, "trace with --vectors qkv");
         if (p->needs & SH_NEEDS_PROMPT && q->prefill < 1)
-            return sh_misused(e, "the policy %s decides when the prompt has been read", p->name) ||
+            return sh_misused(e, "the policy %s decides when the prompt has been read", p->name),
                    sh_hint(e, "say with --prefill N how many tokens the prompt has");
     }
     return 0;
@@ -50,7 +50,7 @@ static int check_budgets(const struct sh_replay_request *q, const struct sh_stor
             if (tokens <= protected && tokens < s->n_tokens && !q->leave_out_small)
                 return sh_misused(e, "%s: sequence %d: budget %s is %d tokens, and %s protects %d (sinks and recent)",
                                   path, s->id, sh_budget_text(&q->budget[b], text), tokens,
-                                  q->spec[i].policy->name, protected) ||
+                                  q->spec[i].policy->name, protected),
                        sh_hint(e, "a budget must be larger than what is protected");
         }
     return 0;
@@ -277,20 +277,9 @@ static int replay_layer(const struct layer *l, struct sh_replay_total *total, st
 
 /* ---- all of it ---- */
 
-static int keep(void *to, const struct sh_block *b, struct sh_err *e)
-{
-    (void)e;
-    struct sh_block copy = *b;
-    copy.blob = xmalloc(b->bytes);
-    if (b->bytes)
-        memcpy(copy.blob, b->blob, b->bytes);
-    sh_batch_add(to, copy);
-    return 0;
-}
-
 static int load_layer(struct layer *l, struct sh_store *s, struct sh_err *e)
 {
-    return sh_store_blocks(s, SH_BLOCK_SCORES, l->sequence->id, l->layer, -1, keep, &l->scores, e) ||
+    return sh_store_blocks(s, SH_BLOCK_SCORES, l->sequence->id, l->layer, -1, sh_store_keep, &l->scores, e) ||
            (*l->run->vectors && sh_vector_set_read(&l->vectors, s, l->sequence, l->layer, l->run, e));
 }
 
@@ -377,10 +366,10 @@ int sh_replay_run(const struct sh_replay_request *q, struct sh_store *s, struct 
                                      .budget_tokens = xcalloc((size_t)q->n_budget, sizeof(double))};
     for (int i = 1; i < n && !bad; i++)
         if (runs[i].first_layer != runs[0].first_layer || runs[i].last_layer != runs[0].last_layer)
-            bad = sh_misused(e, "%s: run %d holds layers %d-%d, run %d layers %d-%d", sh_store_path(s), runs[0].id,
+            bad = (sh_misused(e, "%s: run %d holds layers %d-%d, run %d layers %d-%d", sh_store_path(s), runs[0].id,
                              runs[0].first_layer, runs[0].last_layer, runs[i].id, runs[i].first_layer,
-                             runs[i].last_layer) ||
-                  sh_hint(e, "choose one with --run N");
+                             runs[i].last_layer),
+                  sh_hint(e, "choose one with --run N"));
     bad = bad || run_runs(q, s, runs, n, out, e);
     sh_stored_runs_free(runs, n);
     if (!bad && !out->n_scores)

@@ -26,9 +26,9 @@ int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int 
     for (int i = 1; i < kept && !bad; i++)
         if (strcmp(all[i].fingerprint, all[0].fingerprint) || strcmp(all[i].weights, all[0].weights) ||
             all[i].n_layer != all[0].n_layer || all[i].n_head != all[0].n_head)
-            bad = sh_misused(e, "%s: holds runs of several models (run %d: %s, %s; run %d: %s, %s)", sh_store_path(s),
-                             all[0].id, all[0].model, all[0].weights, all[i].id, all[i].model, all[i].weights) ||
-                  sh_hint(e, "choose one with --run N; shears info lists them");
+            bad = (sh_misused(e, "%s: holds runs of several models (run %d: %s, %s; run %d: %s, %s)", sh_store_path(s),
+                             all[0].id, all[0].model, all[0].weights, all[i].id, all[i].model, all[i].weights),
+                  sh_hint(e, "choose one with --run N; shears info lists them"));
     if (bad) {
         sh_stored_runs_free(all, count);
         return -1;

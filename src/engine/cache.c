@@ -10,7 +10,7 @@
 static int check_policy(const struct sh_kv_setup *s, struct sh_err *e)
 {
     const struct sh_policy *p = s->spec->policy;
-    if (p->needs & SH_NEEDS_FUTURE)
+    if (p->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND))
         return sh_misused(e, "%s needs the attention that is still to come: a live cache has none", p->name);
     if ((p->needs & SH_NEEDS_PROMPT) && s->prefill < 1)
         return sh_misused(e, "%s decides when the prompt has been read: give a prefill", p->name);
@@ -33,10 +33,10 @@ static int check_budgets(const struct sh_kv_setup *s, struct sh_err *e)
     const struct sh_policy *p = s->spec->policy;
     int least = sh_policy_protected(s->spec), per_layer = s->arch->n_kv_head;
     for (int i = 0; i < s->arch->n_layer * per_layer; i++) {
-        int whole = p->keeps_all && p->keeps_all(s->spec->knob, i / per_layer);
-        if (s->budget[i] <= least && s->budget[i] < s->n_token && !whole)
-            return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), of which %d can never leave: expected "
-                              "%d at least", p->name, s->budget[i], i / per_layer, i % per_layer, least, least + 1);
+        int layer = i / per_layer, keeps_all = p->keeps_all && p->keeps_all(s->spec->knob, layer);
+        if (s->budget[i] <= least && s->budget[i] < s->n_token && !keeps_all)
+            return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), of which %d can never leave: "
+                              "expected %d at least", p->name, s->budget[i], layer, i % per_layer, least, least + 1);
     }
     return 0;
 }

@@ -15,6 +15,7 @@ struct sh_resident_setup {
     int weight_bits;                    /* of the layers' matrices: 16 (as dtype), 8 or 4         */
     int rows;                           /* tokens that go through a layer together, at most       */
     int positions;                      /* of the longest sequence                                */
+    int n_threads;                      /* of the host, for attention; 0: as many as OpenMP takes */
 };
 
 struct sh_resident {

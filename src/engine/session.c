@@ -92,6 +92,56 @@ static void attend_all(struct sh_session *s, const struct piece *p)
     }
 }
 
+/* Do the rows begin their texts, with all that a query of theirs sees among them, and does nobody ask for
+ * probabilities? Then the backend's attention is what the slots' would be, and faster. */
+static int is_fresh(const struct sh_session *s, const struct sh_attend *what, int layer)
+{
+    const struct sh_kv_setup *setup = &s->cache->setup;
+    if (s->watch || setup->spec->policy->observe || setup->format.bits < 32)
+        return 0;
+    for (int i = 0; i < s->n_seq; i++) {
+        int n = s->start[i + 1] - s->start[i];
+        for (int h = 0; h < what->n_kv_head && n; h++) {
+            int budget = sh_kept_budget(sh_kv_cache_head(s->cache, i, layer, h)->kept);
+            if (s->first[i] || (n > budget && n > setup->prefill && budget != what->window))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* The backend's attention, on sequences that have rows. */
+static void attend_fresh(struct sh_session *s, const struct sh_attend *what)
+{
+    const struct sh_resident_setup *r = &s->r->setup;
+    struct sh_attend a = *what;
+    int *start = xcalloc((size_t)s->n_seq + 1, sizeof *start);
+    a.n_seq = 0;
+    for (int i = 0; i < s->n_seq; i++)
+        if (s->start[i + 1] > s->start[i])
+            start[++a.n_seq] = s->start[i + 1];
+    a.start = start;
+    r->backend->attend(r->device, &a);
+    free(start);
+}
+
+/* Room is made and slots are filled, token by token. */
+static void store_all(struct sh_session *s, const struct piece *p)
+{
+    int n_head = p->what->n_kv_head, d = p->what->d_head;
+#pragma omp parallel for schedule(dynamic) num_threads(s->n_thread) if (p->what->k.rows > SH_ROWS_AT_ONCE)
+    for (int i = 0; i < s->n_seq * n_head; i++) {
+        int sequence = i / n_head, head = i % n_head;
+        struct sh_kv_head *h = sh_kv_cache_head(s->cache, sequence, p->layer, head);
+        for (int row = s->start[sequence]; row < s->start[sequence + 1]; row++) {
+            int t = s->first[sequence] + row - s->start[sequence];
+            size_t at = ((size_t)row * (size_t)n_head + (size_t)head) * (size_t)d;
+            sh_kept_make_room(h->kept, t, NULL, NULL);
+            put_rows(h, sh_kept_admit(h->kept, t), p->k + at, p->v + at);
+        }
+    }
+}
+
 static const float *fetch(struct sh_session *s, float *copy, const struct sh_mat *m)
 {
     const struct sh_resident_setup *r = &s->r->setup;
@@ -109,11 +159,19 @@ static void attend(void *to, int layer, const struct sh_attend *what)
     struct piece p = {.what = what, .layer = layer};
     if (s->failed)
         return;
-    p.q = fetch(s, s->q, &what->q);
+    int fresh = is_fresh(s, what, layer);
+    if (fresh)
+        attend_fresh(s, what);
+    else
+        p.q = fetch(s, s->q, &what->q);
     p.k = fetch(s, s->k, &what->k);
     p.v = fetch(s, s->v, &what->v);
     if (r->backend->sync(r->device, &s->error)) {
         s->failed = 1;
+        return;
+    }
+    if (fresh) {
+        store_all(s, &p);
         return;
     }
     p.mixed = s->mixed ? s->mixed : what->out.at;
@@ -268,7 +326,7 @@ static void make_scratch(struct sh_session *s)
     size_t group = (size_t)(a->n_head / a->n_kv_head), slots = (size_t)s->cache->most_slots;
     s->scratch_size = (size_t)SH_ROWS_AT_ONCE * (size_t)a->d_head + (1 + group) * slots;
     s->scratch_size = (s->scratch_size + 15) / 16 * 16;
-    s->n_thread = omp_get_max_threads();
+    s->n_thread = s->r->setup.n_threads > 0 ? s->r->setup.n_threads : omp_get_max_threads();
     s->scratch = xaligned((size_t)s->n_thread * s->scratch_size * sizeof *s->scratch);
 }
 

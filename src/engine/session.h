@@ -12,10 +12,12 @@
  *
  * For every token, layer and KV head things happen in the order of planner/policy.h: room is made, the
  * token takes a slot, its queries attend over what is kept, the policy observes the row. A step of n
- * tokens does that token after token inside each layer, so its result is that of n steps of one token,
- * whatever n is: what a layer does with a token depends only on the layer below and on earlier tokens.
- * A prompt longer than the budget is a stream through the cache in that sense; its first `prefill`
- * tokens see everything before anything leaves. */
+ * tokens does that token after token inside each layer, so its result is that of n steps of one token
+ * up to rounding, whatever n is: what a layer does with a token depends only on the layer below and on
+ * earlier tokens. (One exception is in the models: angles of the rotary kind `dynamic` depend on how much
+ * of a text beyond the trained length has been read when a token is.) A prompt longer than the budget is
+ * a stream through the cache in that sense; its first `prefill` tokens see everything before anything
+ * leaves. */
 #ifndef SH_ENGINE_SESSION_H
 #define SH_ENGINE_SESSION_H
 

@@ -4,24 +4,40 @@
 #include "src/engine/slots_attend.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "src/base/clones.h"
 
 enum { LANES = 16 };
 
-SH_INLINE float dot(const float *restrict a, const float *restrict b, int n)
+typedef float lanes __attribute__((vector_size(64)));
+typedef float half __attribute__((vector_size(32)));
+typedef float quarter __attribute__((vector_size(16)));
+typedef float loose __attribute__((vector_size(64), aligned(4), may_alias));    /* anywhere in memory */
+
+SH_INLINE float total(const lanes *x)
 {
-    float part[LANES] = {0}, sum = 0;
+    half a, b;
+    quarter c, d;
+    memcpy(&a, x, sizeof a);
+    memcpy(&b, (const char *)x + sizeof a, sizeof b);
+    a += b;
+    memcpy(&c, &a, sizeof c);
+    memcpy(&d, (const char *)&a + sizeof c, sizeof d);
+    c += d;
+    return (c[0] + c[2]) + (c[1] + c[3]);
+}
+
+SH_INLINE float dot(const float *a, const float *b, int n)
+{
+    lanes part = {0};
+    float sum = 0;
     int i = 0;
     for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++)
-            part[k] += a[i + k] * b[i + k];
-    for (int step = LANES / 2; step; step /= 2)
-        for (int k = 0; k < step; k++)
-            part[k] += part[k + step];
+        part += *(const loose *)(a + i) * *(const loose *)(b + i);
     for (; i < n; i++)
         sum += a[i] * b[i];
-    return part[0] + sum;
+    return total(&part) + sum;
 }
 
 /* e^x for x <= 0, within two roundings: 2^n * e^r with |r| <= ln 2 / 2. */
@@ -41,12 +57,32 @@ SH_INLINE float exp_below_0(float x)
     return p * sh_from_bits((uint32_t)((int32_t)n + 127) << 23);
 }
 
-/* score[j] = scale * q k_j of n rows */
+/* score[j] = scale * q k_j of n rows; four at once, so that q is read once for them. */
 SH_CLONES static void products(const float *restrict q, const float *restrict k, float scale, int n, int d,
                                float *restrict score)
 {
-    for (int j = 0; j < n; j++)
-        score[j] = scale * dot(q, k + (size_t)j * (size_t)d, d);
+    size_t width = (size_t)d;
+    int j = 0;
+    for (; j + 4 <= n; j += 4) {
+        const float *row = k + (size_t)j * width;
+        lanes part[4] = {{0}};
+        float sum[4] = {0};
+        int i = 0;
+        for (; i + LANES <= d; i += LANES) {
+            lanes x = *(const loose *)(q + i);
+            part[0] += x * *(const loose *)(row + i);
+            part[1] += x * *(const loose *)(row + width + i);
+            part[2] += x * *(const loose *)(row + 2 * width + i);
+            part[3] += x * *(const loose *)(row + 3 * width + i);
+        }
+        for (int r = 0; r < 4; r++)
+            for (int c = i; c < d; c++)
+                sum[r] += q[c] * row[(size_t)r * width + (size_t)c];
+        for (int r = 0; r < 4; r++)
+            score[j + r] = scale * (total(&part[r]) + sum[r]);
+    }
+    for (; j < n; j++)
+        score[j] = scale * dot(q, k + (size_t)j * width, d);
 }
 
 static void cap(float *score, float softcap, int n)
@@ -59,13 +95,24 @@ static void cap(float *score, float softcap, int n)
 SH_CLONES static float settle(float *restrict score, const int *restrict pos, int n, float slope, int position,
                               int oldest)
 {
-    float most = -INFINITY;
-    for (int j = 0; j < n; j++) {
+    float part[LANES], most = -INFINITY;
+    int j = 0;
+    for (int k = 0; k < LANES; k++)
+        part[k] = -INFINITY;
+    for (; j + LANES <= n; j += LANES)
+        for (int k = 0; k < LANES; k++) {
+            float x = score[j + k] + slope * (float)(pos[j + k] - position);
+            x = pos[j + k] >= oldest ? x : -INFINITY;
+            score[j + k] = x;
+            part[k] = x > part[k] ? x : part[k];
+        }
+    for (int k = 0; j < n; j++, k++) {
         float x = score[j] + slope * (float)(pos[j] - position);
-        x = pos[j] >= oldest ? x : -INFINITY;
-        score[j] = x;
-        most = x > most ? x : most;
+        score[j] = pos[j] >= oldest ? x : -INFINITY;
+        part[k] = score[j] > part[k] ? score[j] : part[k];
     }
+    for (int k = 0; k < LANES; k++)
+        most = part[k] > most ? part[k] : most;
     return most;
 }
 
@@ -95,9 +142,21 @@ SH_CLONES static void softmax(float *restrict p, float most, int n)
 /* out += p v of n rows */
 SH_CLONES static void mix(const float *restrict p, const float *restrict v, int n, int d, float *restrict out)
 {
-    for (int j = 0; j < n; j++)
+    size_t width = (size_t)d;
+    int j = 0;
+    for (; j + 4 <= n; j += 4) {
+        const float *row = v + (size_t)j * width;
+        for (int c = 0; c < d; c++) {
+            float sum = out[c] + p[j] * row[c];
+            sum += p[j + 1] * row[width + (size_t)c];
+            sum += p[j + 2] * row[2 * width + (size_t)c];
+            sum += p[j + 3] * row[3 * width + (size_t)c];
+            out[c] = sum;
+        }
+    }
+    for (; j < n; j++)
         for (int c = 0; c < d; c++)
-            out[c] += p[j] * v[(size_t)j * (size_t)d + (size_t)c];
+            out[c] += p[j] * v[(size_t)j * width + (size_t)c];
 }
 
 static int seen(const int *pos, int n, int oldest)

@@ -39,6 +39,7 @@ libmodel_a_SOURCES = \
 	%D%/zip.c %D%/zip.h
 libmodel_a_CFLAGS  = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
+# A tokenizer within a GGUF file is read through libmodel.a, which knows nothing of this library.
 noinst_LIBRARIES += libtokenizer.a
 libtokenizer_a_SOURCES = \
 	%D%/sp_decode.c %D%/sp_decode.h \
@@ -50,6 +51,7 @@ libtokenizer_a_SOURCES = \
 	%D%/tok_arrays.c %D%/tok_arrays.h \
 	%D%/tok_bpe.c %D%/tok_bpe.h %D%/tok_bpe_read.c %D%/tok_bpe_table.c \
 	%D%/tok_decode.c %D%/tok_decode.h \
+	%D%/tok_gguf.c %D%/tok_gguf.h \
 	%D%/tok_gpt2.c \
 	%D%/tok_ids.h \
 	%D%/tok_json.c %D%/tok_json.h \

@@ -381,6 +381,23 @@ int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_
     return 0;
 }
 
+int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out)
+{
+    const struct bound *b = place(m, role, layer);
+    *out = (struct sh_tensor){.type = b->type, .rows = b->rows, .cols = b->cols, .name = b->name};
+    return b->stored && b->stored->packed && !b->own && sh_layout_is_plain(&b->layout) && !is_paired(b);
+}
+
+void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const int32_t *row, int n, float *out)
+{
+    const struct bound *b = place(m, role, layer);
+    const struct sh_gguf_type *t = b->stored->packed;
+    size_t cols = (size_t)b->cols, bytes = cols / t->elements * t->bytes;
+    for (int i = 0; i < n; i++)
+        sh_gguf_unpack_row(t, b->stored->at + ((size_t)b->layout.first + (size_t)row[i]) * bytes, cols,
+                           out + (size_t)i * cols);
+}
+
 void sh_model_drop(struct sh_model *m, int layer)
 {
     struct bound *b, *end = places(m, layer, &b);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A checkpoint as named weights. Opening reads config.json (or a GGUF file's metadata), finds every
  * tensor that the family's tables ask for and checks its type and shape; no weight is read. Those of a
- * format that packs them are unpacked to f32 when they are asked for. After that a caller asks for
- * tensors by role and layer and says when it is done with a layer, so that a model larger than
- * memory can be swept layer by layer:
+ * format that packs them are unpacked to f32 when they are asked for, or some of their rows are. After
+ * that a caller asks for tensors by role and layer and says when it is done with a layer, so that a
+ * model larger than memory can be swept layer by layer:
  *
  *     struct sh_model *m = sh_model_open(folder, &e);
  *     for (int l = 0; l < sh_model_arch(m)->n_layer; l++) {
@@ -50,6 +50,11 @@ const struct sh_arch *sh_model_arch(const struct sh_model *m);
  * on. SH_HEAD of a tied model is its token embedding. */
 int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out,
                     struct sh_err *e);
+
+/* Are the numbers of this tensor packed, and not unpacked yet? Then *out tells all of it but `at`, and
+ * sh_model_rows gives n rows of it, unpacked, as out [n, cols]; the numbers are in [0, rows). */
+int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out);
+void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const int32_t *row, int n, float *out);
 
 /* The layer's weights are not needed for now: their memory is given back. -1: what is in no
  * layer. */

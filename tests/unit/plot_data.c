@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See plot_data.h. Missing values (NaN) stand where a reader of the tests can find them: the ratio
- * of series 1 of panel 1 in layer 2, the lift of the last grid cell, head 1 of layer 4. */
+ * of series 1 of panel 1 in layer 2, the lift of the last grid cell, head 1 of layer 4, the mass of
+ * curve 3 at the least share and its height, the printed theorem at all shares but two, the plan's
+ * head 2 of layer 5. */
 #include "tests/unit/plot_data.h"
 
 #include <math.h>
@@ -82,8 +84,85 @@ static void fill_tables(struct plot_data *p, const char *foreign)
     p->heads = (struct sh_fig_heads){title, LAYERS, HEADS, p->head_ratio[0], p->head_lift[0]};
 }
 
+/* Curve 0 is a bound, the last keeps more than it may; the seven between need a second dash. */
+static void fill_curves(struct plot_data *p, const char *foreign)
+{
+    static const char *const names[CURVES] = {"oracle", "tova", "roco", "h2o:recent=5", "snapkv",
+                                              "window", "random", "knorm", "full"};
+    for (int k = 0; k < SHARES; k++)
+        p->share[k] = (k + 1) * 0.1;
+    for (int i = 0; i < CURVES; i++) {
+        double(*y)[SHARES] = p->kept[i];
+        for (int k = 0; k < SHARES; k++) {
+            int at = 5000 + 100 * i + 10 * k;
+            y[0][k] = (900 - 80 * i + 20 * k) / 1024.0;
+            y[1][k] = y[0][k] - 16 / 1024.0;
+            y[2][k] = y[0][k] + 24 / 1024.0;
+            y[3][k] = thousandth(at, 200, 800);
+            y[4][k] = thousandth(at + 1, 300, 1000);
+            y[5][k] = thousandth(at + 2, 10, 500);
+        }
+        p->curve[i] = (struct sh_fig_curve){
+            .label = foreign ? foreign : names[i], .is_bound = i == 0, .is_over = i == CURVES - 1,
+            .n = SHARES, .share = p->share, .mass = y[0], .low = y[1], .high = y[2],
+            .no_sink = y[3], .pivotal = y[4], .error = y[5], .height = (930 - 80 * i) / 1024.0};
+    }
+    p->kept[3][0][0] = p->kept[3][1][0] = p->kept[3][2][0] = NAN;
+    p->curve[3].height = NAN;
+    p->curves = (struct sh_fig_curves){foreign ? foreign : "demo model",
+                                       foreign ? foreign : "0.1 to 0.5", CURVES, p->curve};
+}
+
+static void fill_theory(struct plot_data *p, const char *foreign)
+{
+    for (int k = 0; k < SHARES; k++) {
+        p->drop[0][k] = (400 >> k) / 1024.0;
+        p->drop[1][k] = (200 >> k) / 1024.0;
+        p->drop[2][k] = (800 >> k) / 1024.0;
+        p->drop[3][k] = (300 >> 2 * k) / 1024.0;
+        p->drop[4][k] = (320 >> 2 * k) / 1024.0;
+        p->drop[5][k] = k < SHARES - 2 ? NAN : (900 - 100 * k) / 1024.0;
+        p->drop[6][k] = (96 >> k) / 1024.0;
+    }
+    double(*d)[SHARES] = p->drop;
+    p->dropped = (struct sh_fig_dropped){foreign ? foreign : "demo model", SHARES, p->share, d[0],
+                                         d[1], d[2], d[3], d[4], d[5], d[6]};
+    for (int l = 0; l < LAYERS; l++)
+        for (int h = 0; h < HEADS; h++)
+            p->tokens_kept[l][h] = 20 + 7 * l + 3 * h;
+    p->tokens_kept[5][2] = NAN;
+    p->plan = (struct sh_fig_plan){foreign ? foreign : "h2o, greedy: 37.5 of 256 tokens a head",
+                                   LAYERS, HEADS, p->tokens_kept[0]};
+}
+
+static void fill_capacity(struct plot_data *p, const char *foreign)
+{
+    static const char *const names[PARTS] = {"weights", "cache", "left over"};
+    for (int k = 0; k < TICKS; k++) {
+        p->tick[k] = 1 << k;
+        p->over[0][k] = (64 << k) / 1024.0;
+        p->over[1][k] = k == 2 ? NAN : (160 << k) / 1024.0;
+    }
+    for (int i = 0; i < 2; i++) {
+        p->lines[i] = (struct sh_fig_line){foreign ? foreign : i ? "full, p99" : "full, p50", TICKS, 0, i, p->tick,
+                                           p->over[i]};
+        p->charts[i] = (struct sh_fig_chart){foreign ? foreign : "time to the first token",
+                                             foreign ? foreign : "requests a second",
+                                             foreign ? foreign : "seconds", i, i,
+                                             i ? 1.5 : NAN, foreign ? foreign : "limit", 2, p->lines};
+        p->stack[i] = (struct sh_fig_stack){foreign ? foreign : i ? "0.2" : "whole cache", {16, 48 + 8 * i, 16 - 8 * i},
+                                            i ? NAN : 79.5, i ? NAN : 80, foreign ? foreign : "42 sequences"};
+    }
+    for (int k = 0; k < PARTS; k++)
+        p->part[k] = foreign ? foreign : names[k];
+    p->stacks = (struct sh_fig_stacks){PARTS, 2, p->part, p->stack};
+}
+
 void plot_data_fill(struct plot_data *p, const char *foreign)
 {
+    fill_curves(p, foreign);
+    fill_theory(p, foreign);
+    fill_capacity(p, foreign);
     fill_map(p, foreign);
     fill_panels(p, foreign);
     fill_tables(p, foreign);
@@ -92,6 +171,9 @@ void plot_data_fill(struct plot_data *p, const char *foreign)
                                 .n_maps = 1, .n_panels = PANELS, .n_grids = 1, .n_heads = 1,
                                 .maps = &p->map, .marks = p->marks, .n_marks = 2,
                                 .panels = p->panels, .grids = &p->grid, .heads = &p->heads,
+                                .n_curves = 1, .n_dropped = 1, .n_plans = 1,
+                                .curves = &p->curves, .dropped = &p->dropped, .plans = &p->plan,
+                                .n_charts = 2, .n_stacks = 1, .charts = p->charts, .stacks = &p->stacks,
                                 .ratio_settings = foreign ? foreign : "R = 0, K = 1",
                                 .lift_settings = foreign ? foreign : "R = 10, K = 5"};
 }

@@ -5,7 +5,10 @@
 
 #include "plots/figure.h"
 
-enum { MAP = 12, LAYERS = 6, ALPHAS = 3, RECENTS = 4, HEADS = 3, SERIES = 2, PANELS = 2 };
+enum { MAP = 12, LAYERS = 6, ALPHAS = 3, RECENTS = 4, HEADS = 3, SERIES = 2, PANELS = 2,
+       CURVES = 9, SHARES = 5 };
+
+enum { TICKS = 5, PARTS = 3 };
 
 struct plot_data {
     struct sh_fig_data d;               /* fits every figure */
@@ -14,11 +17,24 @@ struct plot_data {
     struct sh_fig_panel panels[PANELS];
     struct sh_fig_grid grid;
     struct sh_fig_heads heads;
+    struct sh_fig_line lines[2];
+    struct sh_fig_chart charts[2];
+    struct sh_fig_stack stack[2];
+    struct sh_fig_stacks stacks;
+    double tick[TICKS], over[2][TICKS];
+    const char *part[PARTS];
     int marks[2], k[MAP][MAP];          /* scores are k / 1024, causal */
     float score[MAP][MAP];
     double line[PANELS][SERIES][4][LAYERS];     /* ratio, density, min_head, max_head */
     double lift[ALPHAS][RECENTS], head_ratio[LAYERS][HEADS], head_lift[LAYERS][HEADS];
     const char *tokens[MAP];
+    struct sh_fig_curve curve[CURVES];
+    struct sh_fig_curves curves;
+    struct sh_fig_dropped dropped;
+    struct sh_fig_plan plan;
+    double share[SHARES], kept[CURVES][6][SHARES];  /* mass, low, high, no_sink, pivotal, error */
+    double drop[7][SHARES];             /* measured, least, most, law, law_cut, printed, error */
+    double tokens_kept[LAYERS][HEADS];
 };
 
 /* Every string of the data is `foreign`, or a tame one where that is NULL. It points into *p. */

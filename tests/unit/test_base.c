@@ -110,6 +110,43 @@ static void writer_renders_one_tree(void)
     sh_out_free(o);
 }
 
+/* Groups are objects in JSON and columns in tables, at the top and in items, with scalars behind them. */
+static void writer_groups(void)
+{
+    struct sh_out *o = sh_out_new();
+    sh_out_list(o, "results", "runs");
+    for (int i = 0; i < 2; i++) {
+        sh_out_item(o);
+        sh_out_group(o, "ttft_s");
+        sh_out_real(o, "p50", "TTFT p50", 0.5 + i, 1);
+        sh_out_real(o, "p99", "TTFT p99", 2.5, 1);
+        sh_out_group_end(o);
+        sh_out_int(o, "n", "n", i);
+    }
+    sh_out_end(o);
+    char *json = render(o, SH_OUT_JSON), *csv = render(o, SH_OUT_CSV), *text = render(o, SH_OUT_TEXT);
+    CU_ASSERT_STRING_EQUAL(csv, "ttft_s.p50,ttft_s.p99,n\n0.5,2.5,0\n1.5,2.5,1\n");
+    CU_ASSERT_STRING_EQUAL(text, "runs\n  TTFT p50  TTFT p99  n\n       0.5       2.5  0\n       1.5       2.5  1\n");
+    CU_ASSERT(strstr(json, "\"ttft_s\": {\n    \"p50\": 0.5,\n    \"p99\": 2.5\n   },\n   \"n\": 0") != NULL);
+    free(json);
+    free(csv);
+    free(text);
+    sh_out_free(o);
+    o = sh_out_new();
+    sh_out_int(o, "a", "a", 1);
+    sh_out_group(o, "g");
+    sh_out_int(o, "b", "longer", 2);
+    sh_out_group_end(o);
+    sh_out_int(o, "c", "c", 3);
+    csv = render(o, SH_OUT_CSV);
+    text = render(o, SH_OUT_TEXT);
+    CU_ASSERT_STRING_EQUAL(csv, "a,g.b,c\n1,2,3\n");
+    CU_ASSERT_STRING_EQUAL(text, "a       1\nlonger  2\nc       3\n");
+    free(csv);
+    free(text);
+    sh_out_free(o);
+}
+
 static void json_is_always_utf8(void)
 {
     static const struct { const char *in, *out; } text[] = {
@@ -148,6 +185,7 @@ int main(void)
         {"thresholds: float comparison equals the double one", thresholds_in_float},
         {"rng: published values of splitmix64", rng_reference},
         {"out: text, JSON and CSV come from one tree", writer_renders_one_tree},
+        {"groups of results", writer_groups},
         {"out: JSON is UTF-8 whatever the names are", json_is_always_utf8},
         {"err: context goes in front", errors_keep_their_context},
         {0}};

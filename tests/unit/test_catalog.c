@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "planner/catalog/catalog.h"
-#include "planner/kv_weights.h"
+#include "planner/capacity/kv_weights.h"
 #include "tests/tap.h"
 
 static struct sh_err e;

@@ -175,6 +175,80 @@ static void line_and_table_numbers_are_the_inputs(void)
     free(script);
 }
 
+/* Columns of a policy's block, and of what the leaderboard shows of it. */
+static void policy_numbers_are_the_inputs(void)
+{
+    double v[16 * SHARES];
+    char name[32], *script = script_of("budget-curve", &tame.d);
+    for (int i = 0; i < CURVES; i++) {
+        snprintf(name, sizeof name, "s0c%d", i);
+        CU_ASSERT_FATAL(block(script, name, v, 7 * SHARES) == 7 * SHARES);
+        for (int k = 0; k < SHARES; k++) {
+            CU_ASSERT(same(v[7 * k], tame.share[k]));
+            for (int c = 0; c < 6; c++)
+                CU_ASSERT(same(v[7 * k + 1 + c], tame.kept[i][c][k]));
+        }
+    }
+    CU_ASSERT(strstr(script, "'oracle'.' (sees the future)'") != NULL);
+    CU_ASSERT(strstr(script, "'full'.' (keeps more)'") != NULL);
+    CU_ASSERT(strstr(script, "ls 1 dt (16,8) pt 8") != NULL);      /* the seventh policy */
+    free(script);
+    script = script_of("leaderboard", &tame.d);
+    for (int i = 0; i < CURVES; i++)
+        CU_ASSERT(strstr(script, tame.curve[i].label) != NULL);
+    const char *at = strstr(script, "$board0 << EOD\n");
+    CU_ASSERT_FATAL(at != NULL);
+    at = strchr(strchr(at, '\n') + 1, '\n') + 1;
+    for (int i = 0; i < CURVES; i++, at = strchr(at, '\n') + 1) {
+        double n, low, height, m[3];
+        char colour[16];
+        CU_ASSERT_FATAL(sscanf(at, "%lf %lf %lf %15s %lf %lf %lf", &n, &low, &height, colour, &m[0],
+                               &m[1], &m[2]) == 7);
+        CU_ASSERT(same(n, i) && same(height, tame.curve[i].height));
+        CU_ASSERT(same(m[0], tame.kept[i][0][0]) && same(m[1], tame.kept[i][0][1]) &&
+                  same(m[2], tame.kept[i][0][4]));
+    }
+    CU_ASSERT(strstr(script, "'too few of these budgets' at graph 0.01, first 3 ") != NULL);
+    free(script);
+}
+
+static void theory_and_plan_numbers_are_the_inputs(void)
+{
+    double v[64];
+    char *script = script_of("dropped-mass", &tame.d);
+    CU_ASSERT_FATAL(block(script, "d0", v, 64) == 8 * SHARES);
+    for (int k = 0; k < SHARES; k++) {
+        CU_ASSERT(same(v[8 * k], tame.share[k]));
+        for (int c = 0; c < 7; c++)
+            CU_ASSERT(same(v[8 * k + 1 + c], tame.drop[c][k]));
+    }
+    CU_ASSERT(strstr(script, "says nothing") == NULL);
+    free(script);
+    struct plot_data silent = tame;
+    struct sh_fig_dropped dropped = tame.dropped;
+    for (int k = 0; k < SHARES; k++)
+        silent.drop[5][k] = NAN;
+    dropped.printed = silent.drop[5];
+    dropped.law = silent.drop[5];
+    silent.d.dropped = &dropped;
+    script = script_of("dropped-mass", &silent.d);
+    CU_ASSERT(strstr(script, "Theorem 4.1 as printed says nothing") != NULL);
+    CU_ASSERT(strstr(script, "law D has no value here") != NULL);
+    free(script);
+    script = script_of("allocation", &tame.d);
+    CU_ASSERT_FATAL(block(script, "plan0", v, 64) == LAYERS * HEADS);
+    for (int i = 0; i < LAYERS * HEADS; i++)
+        CU_ASSERT(same(v[i], tame.tokens_kept[i / HEADS][i % HEADS]));
+    CU_ASSERT_FATAL(block(script, "layers0", v, 64) == 4 * LAYERS);
+    for (int l = 0; l < LAYERS; l++) {
+        int last = l == 5 ? 1 : 2;              /* a head of layer 5 is not planned */
+        CU_ASSERT(same(v[4 * l + 2], tame.tokens_kept[l][0]));
+        CU_ASSERT(same(v[4 * l + 3], tame.tokens_kept[l][last]));
+        CU_ASSERT(fabs(v[4 * l + 1] - (tame.tokens_kept[l][0] + tame.tokens_kept[l][last]) / 2) < 1e-12);
+    }
+    free(script);
+}
+
 /* 1030 positions a side are drawn as 344 pixels of 3 x 3: the largest score, any significant. */
 static void long_maps_are_pooled(void)
 {
@@ -482,6 +556,9 @@ int main(int argc, char **argv)
         {"heatmap: inline numbers are the inputs", map_numbers_are_the_inputs},
         {"persistence, grid, heads: inline numbers are the inputs",
          line_and_table_numbers_are_the_inputs},
+        {"budget-curve, leaderboard: inline numbers are the inputs", policy_numbers_are_the_inputs},
+        {"dropped-mass, allocation: inline numbers are the inputs",
+         theory_and_plan_numbers_are_the_inputs},
         {"heatmap: long sequences are max-pooled", long_maps_are_pooled},
         {"every figure draws as SVG, PNG and PDF", every_figure_in_every_format},
         {"hostile names are drawn, never run", names_are_never_commands},

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/lomax.h"
-#include "planner/powerlaw.h"
-#include "planner/powerlaw_bootstrap.h"
-#include "planner/powerlaw_rival.h"
-#include "planner/theory_sample.h"
+#include "planner/theory/lomax.h"
+#include "planner/theory/powerlaw.h"
+#include "planner/theory/powerlaw_bootstrap.h"
+#include "planner/theory/powerlaw_rival.h"
+#include "planner/theory/theory_sample.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "tests/tap.h"

@@ -48,10 +48,10 @@ static const struct sh_stored *find(const struct golden *g, const char *name, co
 
 static struct sh_kv_format format_of(const json_t *c)
 {
-    int is_f16 = !strcmp(json_string_value(json_object_get(c, "meta")), "f16");
     return (struct sh_kv_format){.bits = (int)json_integer_value(json_object_get(c, "bits")),
                                  .group = (int)json_integer_value(json_object_get(c, "group")),
-                                 .meta = is_f16 ? SH_F16 : SH_F32};
+                                 .meta = strcmp(json_string_value(json_object_get(c, "meta")), "f16") ? SH_F32
+                                                                                                      : SH_F16};
 }
 
 static float meta_at(const struct sh_kv_format *f, const void *at, int i)

@@ -188,7 +188,7 @@ static void every(const char *name, const char *only, enum which which)
     struct golden g = open_golden(name);
     struct sh_model *m = sh_model_open(g.folder, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(m);
-    if (target_open(&on, which, 2) == 0) {
+    if (target_open(&on, which, 1) == 0) {
         struct sh_resident *r = open_resident(&on, m, 25);
         const json_t *c;
         size_t i;
