@@ -21,6 +21,7 @@ void sh_interrupt_install(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);           /* a limit on file sizes is an error of the write */
 }
 
 int sh_interrupted(void)

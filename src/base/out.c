@@ -232,6 +232,15 @@ static void json_value(FILE *to, const struct node *n, int indent)
 
 /* ---- tables: text and CSV ---- */
 
+/* Names come out of foreign files: a terminal must not take them for orders. */
+static void text_cell(char *buffer, size_t bytes, const char *text, int csv)
+{
+    snprintf(buffer, bytes, "%s", text);
+    for (char *c = buffer; *c && !csv; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+}
+
 /* A cell as the reader sees it; csv keeps every digit. */
 static void cell(char *buffer, size_t bytes, const struct node *n, int csv)
 {
@@ -240,7 +249,7 @@ static void cell(char *buffer, size_t bytes, const struct node *n, int csv)
     else if (n->kind == BOOL)
         snprintf(buffer, bytes, "%s", n->whole ? "yes" : "no");
     else if (n->kind == TEXT)
-        snprintf(buffer, bytes, "%s", n->text ? n->text : csv ? "" : "-");
+        text_cell(buffer, bytes, n->text ? n->text : csv ? "" : "-", csv);
     else if (!isfinite(n->real))
         snprintf(buffer, bytes, "%s", csv ? "" : "-");
     else if (csv)

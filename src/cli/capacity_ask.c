@@ -184,6 +184,9 @@ static double peak(const struct sh_board *b, const struct sh_kv_type *t)
 static int fill_rule(const struct sh_capacity_args *a, const struct sh_capacity_question *q, struct sh_kv_rule *r,
                      uint64_t **layers, struct sh_err *e)
 {
+    if (a->prefix > 0 && a->length > 0 && a->prefix >= a->length)
+        return sh_misused(e, "--shared-prefix %lld: leaves nothing of %lld tokens, expected less", (long long)a->prefix,
+                          (long long)a->length);
     r->page = (uint64_t)a->page;
     r->headroom = (uint64_t)a->headroom;
     r->prefix = (uint64_t)a->prefix;

@@ -221,7 +221,7 @@ static void keep_results(struct work *w)
         bad = bad || sh_store_results_end(w->store, &e);
         free(settings);
     }
-    if (bad && w->common->verbose)
+    if (bad && !w->common->quiet)
         fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
 }
 

@@ -10,6 +10,7 @@
 #include "src/cli/eval_dump.h"
 #include "src/cli/eval_rows.h"
 #include "src/cli/eval_tasks.h"
+#include "src/cli/paths.h"
 #include "src/cli/text_source.h"
 
 struct eval_args {
@@ -197,7 +198,14 @@ static int open_all(struct work *w, struct sh_err *e)
         return sh_misused(e, "%s: there are %d results, and it is made of one",
                           a->logits ? "--logits" : "--dump-kept", w->n),
                sh_hint(e, "give one policy and one budget");
-    return 0;
+    for (int i = 0; i < a->text.n; i++)
+        if (sh_output_differs("--dump-kept", a->dump, a->text.at[i], e) ||
+            sh_output_differs("--logits", a->logits, a->text.at[i], e))
+            return -1;
+    return sh_output_differs("--dump-kept", a->dump, a->db, e) || sh_output_differs("--logits", a->logits, a->db, e) ||
+                   sh_output_differs("--dump-kept", a->dump, a->tokens, e) ||
+                   sh_output_differs("--dump-kept", a->dump, a->jsonl, e)
+               ? -1 : 0;
 }
 
 static int open_resident(struct work *w, struct sh_err *e)

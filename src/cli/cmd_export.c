@@ -7,6 +7,7 @@
 
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "src/cli/paths.h"
 #include "traces/codec.h"
 #include "traces/store.h"
 
@@ -151,6 +152,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     (void)common;
     if (!a->db || !a->out || a->sequence < 0 || a->layer < 0 || a->head < 0 || positional->n)
         return sh_misused(e, "export needs --db FILE --sequence S --layer L --head H -o FILE");
+    if (sh_output_differs("-o", a->out, a->db, e))
+        return -1;
     if (!format_of(a->out))
         return sh_misused(e, "%s: expected a name that ends in .npy, .tsv or .safetensors", a->out);
     struct matrix m = {0};

@@ -210,6 +210,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     const struct info_args *a = args;
     if (a->model)
         return info_model(a->model, common, e);
+    if (positional->n > 1)
+        return sh_misused(e, "info: \"%s\" is one thing too many, expected one", positional->at[1]);
     if (!positional->n)
         return sh_misused(e, "info needs a store, --model DIR, or one of the words backends, gpus, models, policies");
     if (!strcmp(positional->at[0], "backends"))

@@ -6,6 +6,7 @@
 
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "src/cli/paths.h"
 #include "src/cli/study.h"
 
 struct persistence_args {
@@ -262,7 +263,7 @@ static int store_cell(struct sh_store *s, const struct sh_study *y, int cell, st
 }
 
 /* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
-static void keep_results(const char *path, const struct sh_study *y, int verbose)
+static void keep_results(const char *path, const struct sh_study *y, int quiet)
 {
     struct sh_err e;
     struct sh_store *s = sh_store_update(path, &e);
@@ -270,17 +271,17 @@ static void keep_results(const char *path, const struct sh_study *y, int verbose
     for (int i = 0; i < y->n_cell && !bad; i++)
         bad = store_cell(s, y, i, &e);
     sh_store_close(s);
-    if (bad && verbose)
+    if (bad && !quiet)
         fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct persistence_args *a = args;
-    const char *path = a->db ? a->db : positional->n ? positional->at[0] : NULL;
+    const char *path = sh_store_path_of("persistence", a->db, positional, e);
     struct request q = {0};
     if (!path)
-        return sh_misused(e, "persistence needs --db FILE");
+        return -1;
     if (read_request(a, &q, e))
         return -1;
     struct sh_study *y = xcalloc(1, sizeof *y);
@@ -297,7 +298,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         sh_out_free(o);
     }
     if (!bad)
-        keep_results(path, y, common->verbose);
+        keep_results(path, y, common->quiet);
     sh_study_free(y);
     free(y);
     return bad ? -1 : 0;

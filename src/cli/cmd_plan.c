@@ -7,6 +7,7 @@
 
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "src/cli/paths.h"
 #include "src/cli/plan_evals.h"
 #include "src/cli/plan_measure.h"
 #include "src/cli/plan_search.h"
@@ -247,7 +248,7 @@ static int measure_plan(const struct plan_args *a, struct work *w, struct sh_sto
 }
 
 /* Kept in the store where it can be written to. */
-static void keep_plan(const struct work *w, const char *path, const char *out, int verbose)
+static void keep_plan(const struct work *w, const char *path, const char *out, int quiet)
 {
     struct sh_err e;
     const char *slash = out ? strrchr(out, '/') : NULL;
@@ -256,7 +257,7 @@ static void keep_plan(const struct work *w, const char *path, const char *out, i
     int bad = !s || sh_store_keep_plan(s, w->runs[0].id, !out ? "plan" : slash ? slash + 1 : out, text, &e);
     sh_store_close(s);
     free(text);
-    if (bad && verbose)
+    if (bad && !quiet)
         fprintf(stderr, "shears: the plan is not kept in the store: %s\n", e.text);
 }
 
@@ -294,16 +295,18 @@ static int work(const struct plan_args *a, const struct sh_common *common, const
     if (bad || (a->out && sh_plan_write(&w->plan, a->out, e)))
         return -1;
     if (!a->plan || a->out)
-        keep_plan(w, path, a->out, common->verbose);
+        keep_plan(w, path, a->out, common->quiet);
     return show(w, a->out, common, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct plan_args *a = args;
-    const char *path = a->db ? a->db : positional->n ? positional->at[0] : NULL;
+    const char *path = sh_store_path_of("plan", a->db, positional, e);
     if (!path)
-        return sh_misused(e, "plan needs --db FILE");
+        return -1;
+    if (sh_output_differs("-o", a->out, path, e))
+        return -1;
     struct work *w = xcalloc(1, sizeof *w);
     int bad = work(a, common, path, w, e);
     sh_allot_close(&w->allot);

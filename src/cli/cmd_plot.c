@@ -8,6 +8,7 @@
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
 #include "src/cli/figure_data.h"
+#include "src/cli/paths.h"
 
 struct plot_args {
     struct sh_list db, plan;
@@ -62,6 +63,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
                           !strcmp(f->name, "capacity") ? "memory" : f->name);
     if (!(f->needs & SH_FIG_PLANS) && !a->db.n)
         return sh_misused(e, "plot needs --db FILE... and -o FILE");
+    for (int i = 0; i < a->db.n; i++)
+        if (sh_output_differs("-o", a->out, a->db.at[i], e))
+            return -1;
     struct sh_gp probe;                         /* a path that cannot be written to is told before the work */
     if (sh_gp_open(&probe, a->out, a->script, 0, 0, e))
         return -1;

@@ -9,6 +9,7 @@
 #include "src/base/mem.h"
 #include "src/cli/allot.h"
 #include "src/cli/commands.h"
+#include "src/cli/paths.h"
 #include "src/cli/replay_rows.h"
 #include "src/cli/runs.h"
 
@@ -73,6 +74,7 @@ struct work {
     struct sh_replay_row *row;          /* [n_spec * n_budget] */
     char **settings;
     int n_row;
+    char *part;                         /* the dump under its temporary name */
 };
 
 static int has_what_it_needs(const struct work *w, const struct sh_policy *p)
@@ -95,6 +97,7 @@ static int add_policy(struct work *w, const char *text, struct sh_err *e)
 static int read_policies(struct work *w, const struct sh_list *list, struct sh_err *e)
 {
     static const char *const usual[] = {"full", "window", "streaming", "h2o", "tova", "scissorhands"};
+    w->q.leave_out_small = !list->n;
     for (size_t i = 0; !list->n && i < sizeof usual / sizeof *usual; i++)
         if (add_policy(w, usual[i], e))
             return -1;
@@ -208,7 +211,7 @@ static int run_missing(struct work *w, struct sh_store *s, struct sh_err *e)
 }
 
 /* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
-static void keep_results(const struct work *w, const char *path, int verbose)
+static void keep_results(const struct work *w, const char *path, int quiet)
 {
     struct sh_err e;
     struct sh_store *s = sh_store_update(path, &e);
@@ -217,7 +220,7 @@ static void keep_results(const struct work *w, const char *path, int verbose)
         if (!w->row[i].is_known)
             bad = sh_replay_row_keep(&w->row[i], w->settings[i], s, &e);
     sh_store_close(s);
-    if (bad && verbose)
+    if (bad && !quiet)
         fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
 }
 
@@ -321,18 +324,20 @@ static void write_areas(struct sh_out *o, const struct work *w)
 static struct sh_out *describe(const struct work *w)
 {
     struct sh_out *o = sh_out_new();
-    int known = 0, sequences = 0;
+    int known = 0, sequences = 0, unfinished = 0;
     long long tokens = 0;
     for (int i = 0; i < w->n_row; i++)
         known += w->row[i].is_known;
     for (int i = 0; i < w->n_run; i++) {
         sequences += w->runs[i].n_sequence;
         tokens += w->runs[i].n_tokens;
+        unfinished += w->runs[i].n_sequence * (w->runs[i].last_layer - w->runs[i].first_layer + 1) - w->runs[i].n_done;
     }
     sh_out_text(o, "model", "model", w->runs[0].model);
     sh_out_text(o, "weights", "weights", w->runs[0].weights);
     sh_out_int(o, "sequences", "sequences", sequences);
     sh_out_int(o, "tokens", "tokens", tokens);
+    sh_out_int(o, "unfinished", "layers not finished", unfinished);
     sh_out_text(o, "rows", "rows", w->q.rows == SH_ROWS_RECORDED ? "recorded" : "renormalised");
     sh_out_int(o, "prefill", "prefill", w->q.prefill);
     sh_out_list(o, "results", "policies and budgets: means over rows, heads, layers");
@@ -351,7 +356,8 @@ static int open_dump(const struct replay_args *a, struct work *w, struct sh_err 
 {
     if (!a->dump)
         return 0;
-    w->q.dump = fopen(a->dump, "w");
+    w->part = xasprintf("%s.part", a->dump);
+    w->q.dump = fopen(w->part, "w");
     return w->q.dump ? 0 : sh_fail(e, "%s: %s", a->dump, strerror(errno));
 }
 
@@ -361,10 +367,10 @@ static int close_dump(const struct replay_args *a, struct work *w, int bad, stru
         return bad;
     int failed = ferror(w->q.dump);
     failed |= fclose(w->q.dump);
-    if (failed && !bad)
+    if (!bad && (failed || rename(w->part, a->dump)))
         bad = sh_fail(e, "%s: %s", a->dump, strerror(errno));
     if (bad)
-        unlink(a->dump);
+        unlink(w->part);
     return bad;
 }
 
@@ -383,7 +389,7 @@ static int work(const struct replay_args *a, const struct sh_common *common, con
     sh_store_close(s);
     if (bad)
         return -1;
-    keep_results(w, path, common->verbose);
+    keep_results(w, path, common->quiet);
     struct sh_out *o = describe(w);
     bad = sh_out_write(o, sh_common_format(common), stdout, e);
     sh_out_free(o);
@@ -393,9 +399,11 @@ static int work(const struct replay_args *a, const struct sh_common *common, con
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct replay_args *a = args;
-    const char *path = a->db ? a->db : positional->n ? positional->at[0] : NULL;
+    const char *path = sh_store_path_of("replay", a->db, positional, e);
     if (!path)
-        return sh_misused(e, "replay needs --db FILE");
+        return -1;
+    if (sh_output_differs("--dump-kept", a->dump, path, e))
+        return -1;
     struct work *w = xcalloc(1, sizeof *w);
     int bad = work(a, common, path, w, e);
     if (w->runs)
@@ -405,6 +413,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         free(w->settings[i]);
     free(w->settings);
     free(w->row);
+    free(w->part);
     free(w);
     return bad ? -1 : 0;
 }

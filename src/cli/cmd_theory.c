@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "src/cli/commands.h"
+#include "src/cli/paths.h"
 #include "src/cli/theory_show.h"
 
 struct theory_args {
@@ -40,27 +41,27 @@ static void preset(void *args)
 
 /* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
 static void keep_results(const char *path, const struct sh_theory_request *q, const struct sh_theory_result *r,
-                         int verbose)
+                         int quiet)
 {
     struct sh_err e;
     struct sh_store *s = sh_store_update(path, &e);
     int bad = !s || sh_theory_keep(q, r, s, &e);
     sh_store_close(s);
-    if (bad && verbose)
+    if (bad && !quiet)
         fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct theory_args *a = args;
-    const char *path = a->db ? a->db : positional->n ? positional->at[0] : NULL;
+    const char *path = sh_store_path_of("theory", a->db, positional, e);
     double rho[SH_THEORY_BUDGETS];
     struct sh_theory_request q = {.rho = rho, .epsilon = a->epsilon, .replicas = (int)a->replicas,
                                   .seed = (uint64_t)common->seed, .run = (int)a->run,
                                   .threads = (int)common->threads, .quiet = common->quiet};
     struct sh_theory_result r = {0};
     if (!path)
-        return sh_misused(e, "theory needs --db FILE");
+        return -1;
     if (strcmp(a->per, "layer") && strcmp(a->per, "head"))
         return sh_misused(e, "--per: \"%s\", expected layer or head", a->per);
     if (sh_theory_shares(a->budget, rho, &q.n_rho, e))
@@ -77,7 +78,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         sh_out_free(o);
     }
     if (!bad)
-        keep_results(path, &q, &r, common->verbose);
+        keep_results(path, &q, &r, common->quiet);
     free(repeat);
     sh_theory_result_free(&r);
     return bad ? -1 : 0;

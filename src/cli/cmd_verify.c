@@ -6,6 +6,7 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
+#include "src/cli/paths.h"
 #include "traces/codec.h"
 #include "traces/stats.h"
 #include "traces/store.h"
@@ -204,9 +205,9 @@ static int verify(struct sh_store *s, const struct sh_common *common, struct sh_
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct verify_args *a = args;
-    const char *path = a->db ? a->db : positional->n ? positional->at[0] : NULL;
+    const char *path = sh_store_path_of("verify", a->db, positional, e);
     if (!path)
-        return sh_misused(e, "verify needs --db FILE");
+        return -1;
     struct sh_store *s = sh_store_open(path, e);
     int bad = !s || verify(s, common, e);
     sh_store_close(s);

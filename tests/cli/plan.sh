@@ -187,6 +187,7 @@ refuse "a perplexity that nothing has" 1 'no evaluated budget has a perplexity o
 
 # ---- refusals ----
 
+refuse "a plan into the store" 2 'is the file' plan --db opt.db --policy window --budget 9 -o opt.db
 refuse "no store" 2 "plan needs --db FILE" plan --policy window --budget 9
 refuse "no policy" 2 "plan needs --policy NAME" plan --db opt.db --budget 9
 refuse "no target" 2 "plan needs one of --budget, --target-recall" plan --db opt.db --policy window

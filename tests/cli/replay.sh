@@ -105,6 +105,19 @@ refuse "a prompt that was not said" 2 'observed decides when the prompt has been
     replay --db opt.db --policy observed --budget 60
 refuse "other rows" 2 '--rows some: expected renormalised or recorded' replay --db opt.db --rows some
 refuse "a dump that cannot be written" 1 'nowhere/kept' replay --db opt.db --dump-kept nowhere/kept --policy window
+refuse "a dump into the store" 2 '--dump-kept opt.db: is the file opt.db that is read' replay --db opt.db --dump-kept opt.db
+holds "the store is still there" "$SHEARS" verify --db opt.db -q
+refuse "a word too many" 2 '"more.db" belongs to no option, expected one store' replay --db opt.db more.db
+echo good >kept.json
+run replay --db sparse.db --dump-kept kept.json
+holds "a dump that was there before stays when nothing comes of the new one" grep -q good kept.json
+run replay --db opt.db -q --json
+holds "the usual policies and budgets on a short text: what is too small is left out" python - <<'P'
+import json
+said = json.load(open("log/out"))
+small = [r for r in said["results"] if r["policy"] == "scissorhands" and r["budget"] == 0.1]
+assert said["unfinished"] == 0 and len(small) == 1 and small[0]["layers"], said
+P
 cp opt.db bad.db
 sqlite3 bad.db "UPDATE scores SET blob = zeroblob(length(blob)) WHERE sequence = 1 AND layer = 1 AND head = 2" 2>/dev/null
 refuse "a damaged block: where it is" 1 'bad.db: sequence 1, layer 1: KV head 2: rows from 0 on' \

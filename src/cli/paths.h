@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths on the command line. */
+#ifndef SH_CLI_PATHS_H
+#define SH_CLI_PATHS_H
+
+#include "src/cli/args.h"
+
+/* The one store that a command reads: --db FILE, or a word without an option. NULL: neither, or more. */
+const char *sh_store_path_of(const char *command, const char *db, const struct sh_list *positional, struct sh_err *e);
+
+/* What is written must not be what is read. NULL paths are fine. */
+int sh_output_differs(const char *option, const char *out, const char *in, struct sh_err *e);
+
+#endif
