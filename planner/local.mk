@@ -70,6 +70,7 @@ libreplay_a_SOURCES = \
 	%D%/replay_query.c %D%/replay_query.h \
 	%D%/replay_pass.c %D%/replay_pass.h \
 	%D%/replay_row.c %D%/replay_row.h \
+	%D%/row_shares.c %D%/row_shares.h \
 	%D%/replay_stack.c %D%/replay_stack.h \
 	%D%/replay_total.c %D%/replay_total.h
 libreplay_a_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \

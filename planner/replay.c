@@ -9,14 +9,13 @@
 
 #include "planner/output_error.h"
 #include "planner/replay_row.h"
+#include "planner/row_shares.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
 
 struct query {                          /* the row of one query head */
     float *score;                       /* [1 + n_token], [0] = 0: by position + 1, keys not seen 0 */
-    double mass;                        /* of the whole row: 1, but for what the codec did to it */
-    double no_sink;                     /* on neither sinks nor the token itself */
-    int above;                          /* scores > limit */
+    struct sh_row_shares of;
 };
 
 struct cell {
@@ -100,14 +99,6 @@ struct row {                            /* what all cells share of one */
     int with_error;
 };
 
-/* Mass below this is rounding of the row's sum, and no share of it means anything. */
-static const double least_mass = 1e-6;
-
-static double own(const struct query *q, int t)
-{
-    return t >= SH_REPLAY_SINKS ? (double)q->score[t + 1] : 0;
-}
-
 /* A figure is one value a row: the mean over the query heads that have it. */
 struct means {
     double sum[SH_N_REPLAY_FIGURE];
@@ -122,11 +113,12 @@ static void count(struct means *m, enum sh_replay_figure f, double value)
 
 static void measure(struct means *m, const struct query *q, int t, const struct sh_kept_row *k)
 {
-    count(m, SH_KEPT_MASS, k->mass / q->mass);
-    if (q->no_sink > least_mass)
-        count(m, SH_KEPT_MASS_NO_SINK, (k->mass - k->sink_mass - own(q, t)) / q->no_sink);
-    if (q->above)
-        count(m, SH_PIVOTAL_RECALL, (double)k->above / q->above);
+    double own = t >= SH_REPLAY_SINKS ? (double)q->score[t + 1] : 0;
+    count(m, SH_KEPT_MASS, k->mass / q->of.mass);
+    if (q->of.no_sink > 0)
+        count(m, SH_KEPT_MASS_NO_SINK, (k->mass - k->sink_mass - own) / q->of.no_sink);
+    if (q->of.above)
+        count(m, SH_PIVOTAL_RECALL, (double)k->above / q->of.above);
 }
 
 /* The row as the policy sees it: every query head's over the kept tokens, then their mean. */
@@ -190,13 +182,7 @@ static int lay_out(struct query *q, int t, int first_key, float limit, const flo
     memcpy(q->score + 1 + first_key, score, (size_t)n * sizeof *score);
     if (first_key > 0)                  /* the window moves one key at a time */
         q->score[first_key] = 0;
-    q->mass = sh_row_sum(score, n, limit, &q->above);
-    if (!(q->mass > 0.95 && q->mass < 1.05))
-        return sh_fail(e, "row %d sums to %g, expected 1", t, q->mass);
-    q->no_sink = q->mass - own(q, t);
-    for (int j = 0; j < SH_REPLAY_SINKS && j <= t; j++)
-        q->no_sink -= (double)q->score[j + 1];
-    return 0;
+    return sh_row_shares(score, t, first_key, limit, &q->of, e);
 }
 
 int sh_replay_row(struct sh_replay *r, int t, int first_key, const float *const *score, struct sh_err *e)

@@ -6,17 +6,10 @@
 #include <string.h>
 
 #include "planner/replay_row.h"
+#include "planner/row_shares.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
-
-/* Mass below this is rounding of the row's sum, and no share of it means anything. */
-static const double least_mass = 1e-6;
-
-struct shares {                         /* of one query head: what its scores are divided by */
-    double mass, no_sink;
-    int above;
-};
 
 void sh_replay_query_begin(struct sh_replay_query *q, int n_token, int group)
 {
@@ -33,22 +26,6 @@ void sh_replay_query_end(struct sh_replay_query *q)
         free(q->weight[f]);
 }
 
-static int take_shares(struct sh_replay_query *q, const float *score, struct shares *s, struct sh_err *e)
-{
-    int n = q->t + 1 - q->first_key;
-    if (q->group == 1)
-        memcpy(q->row + 1 + q->first_key, score, (size_t)n * sizeof(float));
-    s->mass = sh_row_sum(score, n, q->limit, &s->above);
-    if (!(s->mass > 0.95 && s->mass < 1.05))
-        return sh_fail(e, "row %d sums to %g, expected 1", q->t, s->mass);
-    s->no_sink = s->mass - (q->t >= SH_REPLAY_SINKS ? (double)score[q->t - q->first_key] : 0);
-    for (int j = q->first_key; j < SH_REPLAY_SINKS && j <= q->t; j++)
-        s->no_sink -= (double)score[j - q->first_key];
-    if (s->no_sink <= least_mass)
-        s->no_sink = 0;
-    return 0;
-}
-
 SH_CLONES static void add_above(float *restrict to, const float *restrict score, float limit, float factor, int n)
 {
     for (int i = 0; i < n; i++)
@@ -56,7 +33,7 @@ SH_CLONES static void add_above(float *restrict to, const float *restrict score,
 }
 
 /* One query head's part in the group's weights. */
-static void fold(struct sh_replay_query *q, const float *score, const struct shares *s, int first)
+static void fold(struct sh_replay_query *q, const float *score, const struct sh_row_shares *s, int first)
 {
     int from = q->first_key + 1, n = q->t + 1 - q->first_key;
     float scale[SH_N_LINEAR] = {(float)(1 / (s->mass * q->group)),
@@ -85,7 +62,7 @@ static void forget(struct sh_replay_query *q, int from, int to)
     }
 }
 
-static void take_group(struct sh_replay_query *q, const float *const *score, const struct shares *s)
+static void take_group(struct sh_replay_query *q, const float *const *score, const struct sh_row_shares *s)
 {
     for (int g = 0; g < q->group; g++)
         fold(q, score[g], &s[g], g == 0);
@@ -97,7 +74,7 @@ static void take_group(struct sh_replay_query *q, const float *const *score, con
 
 int sh_replay_query_row(struct sh_replay_query *q, int t, int first_key, const float *const *score, struct sh_err *e)
 {
-    struct shares s[q->group];
+    struct sh_row_shares s[q->group];
     int before = q->first_key;
     q->t = t;
     q->first_key = first_key;
@@ -105,7 +82,7 @@ int sh_replay_query_row(struct sh_replay_query *q, int t, int first_key, const f
     q->has[SH_KEPT_MASS] = q->group;
     q->has[SH_KEPT_MASS_NO_SINK] = q->has[SH_PIVOTAL_RECALL] = 0;
     for (int g = 0; g < q->group; g++) {
-        if (take_shares(q, score[g], &s[g], e))
+        if (sh_row_shares(score[g], t, first_key, q->limit, &s[g], e))
             return -1;
         q->has[SH_KEPT_MASS_NO_SINK] += s[g].no_sink > 0;
         q->has[SH_PIVOTAL_RECALL] += s[g].above > 0;
@@ -115,6 +92,7 @@ int sh_replay_query_row(struct sh_replay_query *q, int t, int first_key, const f
         take_group(q, score, s);
         return 0;
     }
+    memcpy(q->row + 1 + first_key, score[0], (size_t)(t + 1 - first_key) * sizeof(float));
     q->scale[SH_KEPT_MASS] = (float)(1 / s->mass);
     q->scale[SH_KEPT_MASS_NO_SINK] = s->no_sink > 0 ? (float)(1 / s->no_sink) : 0;
     q->scale[SH_PIVOTAL_RECALL] = s->above ? 1 / (float)s->above : 0;

@@ -163,7 +163,6 @@ int sh_replay_total_interval(const struct sh_replay_total *t, int cell, enum sh_
         double total = 0, count = 0;
         for (int i = 0; i < n; i++) {
             int k = (int)(sh_rng_uniform(seed, (uint64_t)d * (uint64_t)n + (uint64_t)i) * n);
-            k = k < n ? k : n - 1;
             total += sum[k];
             count += rows[k];
         }

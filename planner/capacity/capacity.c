@@ -106,13 +106,6 @@ uint64_t sh_capacity_batch(const struct sh_capacity_ask *a, uint64_t length)
     return fit_all(a, room, length, &stage);
 }
 
-uint64_t sh_capacity_length(const struct sh_capacity_ask *a, uint64_t batch)
-{
-    uint64_t room[SH_CAPACITY_STAGES];
-    rooms(a, room);
-    return longest(a, room, batch);
-}
-
 /* The first term that goes over the limit, in the order in which a server takes them, and by how much. */
 static void name_shortfall(const struct sh_capacity_ask *a, struct sh_capacity *c)
 {

@@ -65,9 +65,8 @@ struct sh_capacity {
 /* -1: the request makes no sense (tp, pp or ep out of range); what does not fit is an answer. */
 int sh_capacity(const struct sh_capacity_ask *a, struct sh_capacity *out, struct sh_err *e);
 
-/* Largest batch at a length, largest length at a batch (at least 1); 0: none. */
+/* Largest batch at a length; 0: none. */
 uint64_t sh_capacity_batch(const struct sh_capacity_ask *a, uint64_t length);
-uint64_t sh_capacity_length(const struct sh_capacity_ask *a, uint64_t batch);
 
 /* The roofline of a stage, and what a token that sees `length` others costs it. For simulators. */
 struct sh_roofline sh_capacity_roofline(const struct sh_capacity_ask *a, int stage);

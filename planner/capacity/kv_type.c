@@ -74,11 +74,6 @@ int sh_kv_type_parse(const char *text, struct sh_kv_type *out, struct sh_err *e)
     return refuse(text, e);
 }
 
-int sh_kv_type_plain(const struct sh_kv_type *t)
-{
-    return t->bits >= 16 && !t->scale && !t->zero && !t->block;
-}
-
 uint64_t sh_kv_type_bytes(const struct sh_kv_type *t, uint64_t n)
 {
     uint64_t bits = (uint64_t)t->bits, extra = (uint64_t)(t->scale + t->zero), group = (uint64_t)t->group;

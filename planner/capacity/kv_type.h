@@ -30,9 +30,6 @@ struct sh_kv_type {
 /* -1: unknown format or setting, named. */
 int sh_kv_type_parse(const char *text, struct sh_kv_type *out, struct sh_err *e);
 
-/* Whether it is f32, f16 or bf16 and nothing else. */
-int sh_kv_type_plain(const struct sh_kv_type *t);
-
 /* Bytes of a vector of n values; a plain vector of odd bits is rounded up to whole bytes. */
 uint64_t sh_kv_type_bytes(const struct sh_kv_type *t, uint64_t n);
 

@@ -60,9 +60,3 @@ void sh_powerlaw_bootstrap(const double *x, size_t n, size_t max_candidate,
     }
     *out = test;
 }
-
-const char *sh_powerlaw_verdict_name(enum sh_powerlaw_verdict verdict)
-{
-    static const char *const name[] = {"no fit", "rejected", "plausible"};
-    return name[verdict];
-}

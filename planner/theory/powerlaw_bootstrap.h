@@ -36,6 +36,4 @@ void sh_powerlaw_bootstrap(const double *x, size_t n, size_t max_candidate,
                            const struct sh_powerlaw *fit, int n_replica, uint64_t seed,
                            struct sh_powerlaw_test *out);
 
-const char *sh_powerlaw_verdict_name(enum sh_powerlaw_verdict verdict);
-
 #endif

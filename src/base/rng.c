@@ -14,7 +14,8 @@ uint64_t sh_rng(uint64_t seed, uint64_t n)
 
 double sh_rng_uniform(uint64_t seed, uint64_t n)
 {
-    return ((double)(sh_rng(seed, n) >> 11) + 0.5) * 0x1p-53;
+    double u = ((double)(sh_rng(seed, n) >> 11) + 0.5) * 0x1p-53;
+    return u < 1 ? u : 1 - 0x1p-53;     /* the largest of all is rounded up to 1 */
 }
 
 double sh_rng_normal(uint64_t seed, uint64_t n)

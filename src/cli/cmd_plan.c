@@ -131,6 +131,12 @@ static int check_runs(const struct plan_args *a, const struct work *w, const cha
                     r->last_layer, r->n_layer);
             return sh_hint(e, "trace without --layers");
         }
+        int layers = r->n_sequence * r->n_layer;
+        if (r->n_done < layers) {
+            sh_fail(e, "%s: run %d has %d of %d layers of its sequences, and a plan is for all", path, r->id, r->n_done,
+                    layers);
+            return sh_hint(e, "the trace command that was stopped goes on");
+        }
         if (!isnan(a->error) && !strchr(r->vectors, 'v')) {
             sh_fail(e, "%s: --target-error needs values, and run %d recorded none", path, r->id);
             return sh_hint(e, "trace with --vectors v");

@@ -4,6 +4,7 @@
 
 #include "plots/gp.h"
 #include "src/cli/commands.h"
+#include "src/cli/paths.h"
 #include "src/cli/simulate_run.h"
 
 #define F(name) offsetof(struct sh_simulate_args, name)
@@ -112,7 +113,10 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return sh_misused(e, "simulate: \"%.80s\" belongs to no option", positional->at[0]);
     if (!a->capacity.model || !a->capacity.gpu)
         return sh_misused(e, "simulate needs --model NAME and --gpu NAME");
-    if (probe(a->plot_latency, e) || probe(a->plot_occupancy, e))
+    for (int i = 0; i < a->plan.n; i++)
+        if (sh_output_differs("--log", a->log, a->plan.at[i], e))
+            return -1;
+    if (sh_output_differs("--log", a->log, a->workload, e) || probe(a->plot_latency, e) || probe(a->plot_occupancy, e))
         return -1;
     a->capacity.has_plan = a->plan.n > 0;
     int bad = sh_sim_study(a, (uint64_t)common->seed, &s, e) ||

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/cli/metrics.h"
 
-static const struct { const char *key, *label; int digits; } metric[SH_N_EVAL_METRIC] = {
+static const struct sh_metric metric[SH_N_EVAL_METRIC] = {
     [SH_E_TOKENS] = {"tokens", "tokens", 0}, [SH_E_NLL] = {"nll", "nll", 4},
     [SH_E_NLL_STDERR] = {"nll_stderr", "+-", 4}, [SH_E_PPL] = {"ppl", "ppl", 4},
     [SH_E_PPL_STDERR] = {"ppl_stderr", "+-", 4}, [SH_E_CHANGE] = {"nll_change", "change", 4},
@@ -59,36 +60,21 @@ void sh_eval_results_free(struct sh_eval_result *r, int n)
     free(r);
 }
 
-struct found {
-    struct sh_eval_result *r;
-    int n;
-};
-
-static int take(void *to, const struct sh_stored_result *stored, struct sh_err *e)
-{
-    struct found *f = to;
-    (void)e;
-    for (int i = 0; i < f->n; i++)
-        for (int m = 0; m < SH_N_EVAL_METRIC && !strcmp(f->r[i].settings, stored->settings); m++)
-            if (!strcmp(metric[m].key, stored->metric)) {
-                f->r[i].at[m] = stored->value;
-                f->r[i].is_known = 1;
-            }
-    return 0;
-}
+static const struct sh_metrics metrics = {"eval", metric, SH_N_EVAL_METRIC};
 
 int sh_eval_results_find(struct sh_eval_result *r, int n, struct sh_store *s, struct sh_err *e)
 {
-    struct found f = {r, n};
-    return sh_store_read_results(s, "eval", take, &f, e);
+    struct sh_metric_row *row = xcalloc((size_t)n, sizeof *row);
+    for (int i = 0; i < n; i++)
+        row[i] = (struct sh_metric_row){r[i].settings, r[i].at, &r[i].is_known};
+    int bad = sh_metrics_find(&metrics, row, n, s, e);
+    free(row);
+    return bad;
 }
 
 int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e)
 {
-    int bad = sh_store_results_begin(s, "eval", r->settings, e);
-    for (int m = 0; m < SH_N_EVAL_METRIC && !bad; m++)
-        bad = sh_store_result(s, "eval", r->settings, metric[m].key, -1, -1, r->at[m], e);
-    return bad ? -1 : sh_store_results_end(s, e);
+    return sh_metrics_keep(&metrics, r->settings, r->at, s, e);
 }
 
 void sh_eval_result_write(const struct sh_eval_result *r, struct sh_out *o)
@@ -103,9 +89,5 @@ void sh_eval_result_write(const struct sh_eval_result *r, struct sh_out *o)
     else
         sh_out_real(o, "budget", "budget", c->budget.share, 3);
     sh_out_int(o, "kv_bits", "bits", c->format.bits);
-    for (int m = 0; m < SH_N_EVAL_METRIC; m++)
-        if (metric[m].digits || isnan(r->at[m]))
-            sh_out_real(o, metric[m].key, metric[m].label, r->at[m], metric[m].digits);
-        else
-            sh_out_int(o, metric[m].key, metric[m].label, llround(r->at[m]));
+    sh_metrics_write(&metrics, r->at, o);
 }

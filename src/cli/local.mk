@@ -58,6 +58,7 @@ shears_SOURCES = \
 	%D%/plan_show.c %D%/plan_show.h \
 	%D%/plan_write.c \
 	%D%/prompt.c %D%/prompt.h \
+	%D%/metrics.c %D%/metrics.h \
 	%D%/paths.c %D%/paths.h \
 	%D%/replay_rows.c %D%/replay_rows.h \
 	%D%/replay_run.c %D%/replay_run.h \

@@ -3,9 +3,12 @@
 #include "src/cli/task_rows.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
-static const struct { const char *key, *label; int digits; } metric[SH_N_TASK_METRIC] = {
+#include "src/base/mem.h"
+#include "src/cli/metrics.h"
+
+static const struct sh_metric metric[SH_N_TASK_METRIC] = {
     [SH_T_ITEMS] = {"items", "items", 0}, [SH_T_ACC] = {"acc", "acc", 4}, [SH_T_STDERR] = {"stderr", "+-", 4},
     [SH_T_ACC_NORM] = {"acc_norm", "acc_norm", 4}, [SH_T_ACC_NORM_STDERR] = {"acc_norm_stderr", "+-", 4},
     [SH_T_PPL] = {"ppl", "ppl", 4}, [SH_T_SAME] = {"same_choice", "same choice", 4},
@@ -48,36 +51,21 @@ void sh_task_row_fill(struct sh_task_row *r, const struct sh_task *task, const s
     m[SH_T_RATE] = s->seconds > 0 ? (double)s->read / s->seconds : (double)NAN;
 }
 
-struct found {
-    struct sh_task_row *r;
-    int n;
-};
-
-static int take(void *to, const struct sh_stored_result *stored, struct sh_err *e)
-{
-    struct found *f = to;
-    (void)e;
-    for (int i = 0; i < f->n; i++)
-        for (int m = 0; m < SH_N_TASK_METRIC && !strcmp(f->r[i].settings, stored->settings); m++)
-            if (!strcmp(metric[m].key, stored->metric)) {
-                f->r[i].at[m] = stored->value;
-                f->r[i].is_known = 1;
-            }
-    return 0;
-}
+static const struct sh_metrics metrics = {"task", metric, SH_N_TASK_METRIC};
 
 int sh_task_rows_find(struct sh_task_row *r, int n, struct sh_store *s, struct sh_err *e)
 {
-    struct found f = {r, n};
-    return sh_store_read_results(s, "task", take, &f, e);
+    struct sh_metric_row *row = xcalloc((size_t)n, sizeof *row);
+    for (int i = 0; i < n; i++)
+        row[i] = (struct sh_metric_row){r[i].settings, r[i].at, &r[i].is_known};
+    int bad = sh_metrics_find(&metrics, row, n, s, e);
+    free(row);
+    return bad;
 }
 
 int sh_task_row_keep(const struct sh_task_row *r, struct sh_store *s, struct sh_err *e)
 {
-    int bad = sh_store_results_begin(s, "task", r->settings, e);
-    for (int m = 0; m < SH_N_TASK_METRIC && !bad; m++)
-        bad = sh_store_result(s, "task", r->settings, metric[m].key, -1, -1, r->at[m], e);
-    return bad ? -1 : sh_store_results_end(s, e);
+    return sh_metrics_keep(&metrics, r->settings, r->at, s, e);
 }
 
 void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, struct sh_out *o)
@@ -93,9 +81,5 @@ void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, 
         sh_out_real(o, "budget", "budget", c->budget.share, 3);
     sh_out_int(o, "kv_bits", "bits", c->format.bits);
     sh_out_text(o, "task", "task", task->name);
-    for (int m = 0; m < SH_N_TASK_METRIC; m++)
-        if (metric[m].digits || isnan(r->at[m]))
-            sh_out_real(o, metric[m].key, metric[m].label, r->at[m], metric[m].digits);
-        else
-            sh_out_int(o, metric[m].key, metric[m].label, llround(r->at[m]));
+    sh_metrics_write(&metrics, r->at, o);
 }

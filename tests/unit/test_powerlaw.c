@@ -260,7 +260,6 @@ static void bootstrap_tells_laws_apart(void)
     sh_powerlaw_bootstrap(x, n, 0, &fit, 50, 1, &test);
     sh_powerlaw_bootstrap(x, n, 0, &fit, 50, 1, &again);
     CU_ASSERT(test.verdict == SH_POWERLAW_REJECTED);
-    CU_ASSERT(strcmp(sh_powerlaw_verdict_name(test.verdict), "rejected") == 0);
     CU_ASSERT(test.p == again.p);
     sh_powerlaw_bootstrap(x, n, 0, &fit, 0, 1, &test);
     CU_ASSERT(test.verdict == SH_POWERLAW_NO_FIT && isnan(test.p));

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures under one name each: kept in the store's table of results, found there again by their settings,
+ * and shown. */
+#ifndef SH_CLI_METRICS_H
+#define SH_CLI_METRICS_H
+
+#include "src/base/out.h"
+#include "traces/store.h"
+
+struct sh_metric {
+    const char *key, *label;            /* in the store and in JSON; above the column             */
+    int digits;                         /* 0: a whole number                                      */
+};
+
+struct sh_metrics {                     /* what a command measures                                */
+    const char *command;
+    const struct sh_metric *metric;     /* [n]                                                    */
+    int n;
+};
+
+struct sh_metric_row {                  /* one set of settings                                    */
+    const char *settings;
+    double *at;                         /* [n]; NaN: not defined                                  */
+    int *is_known;                      /* set to 1 when the store has figures of it              */
+};
+
+int sh_metrics_find(const struct sh_metrics *m, const struct sh_metric_row *row, int n_row, struct sh_store *s,
+                    struct sh_err *e);
+int sh_metrics_keep(const struct sh_metrics *m, const char *settings, const double *at, struct sh_store *s,
+                    struct sh_err *e);
+void sh_metrics_write(const struct sh_metrics *m, const double *at, struct sh_out *o);
+
+#endif
