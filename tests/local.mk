@@ -263,6 +263,8 @@ EXTRA_DIST += %D%/cli/weight_bits.sh %D%/golden/weight_bits %D%/oracle/weight_bi
 
 TESTS      += %D%/cli/generate.sh %D%/cli/tasks.sh %D%/cli/drift.sh
 EXTRA_DIST += %D%/cli/generate.sh %D%/cli/tasks.sh %D%/cli/tasks.py %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
+TESTS      += %D%/cli/help.sh
+EXTRA_DIST += %D%/cli/help.sh
 TESTS      += %D%/cli/gguf.sh
 EXTRA_DIST += %D%/cli/gguf.sh
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
+#include "src/base/near.h"
 
 const struct sh_cmd *const sh_commands[] = {
 #define X(name) &sh_cmd_##name,
@@ -22,6 +23,24 @@ const struct sh_cmd *sh_command_find(const char *name)
     return NULL;
 }
 
+void sh_commands_list(FILE *to)
+{
+    fprintf(to, "shears %s - traces how attention persists in transformers and plans KV caches with it\n\n"
+                "usage: shears COMMAND [options]\n\ncommands:\n", PACKAGE_VERSION);
+    for (int i = 0; sh_commands[i]; i++)
+        fprintf(to, "  %-14s%s\n", sh_commands[i]->name, sh_commands[i]->summary);
+    fprintf(to, "\n`shears COMMAND --help` tells more of it; `shears demo` shows everything on a small model.\n");
+}
+
+int sh_command_unknown(const char *name, struct sh_err *e)
+{
+    char near[128], all[1024] = "";
+    for (int i = 0; sh_commands[i]; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? "\n" : "", sh_commands[i]->name);
+    sh_misused(e, "there is no command \"%.80s\"", name);
+    return sh_hint(e, "near it: %s; shears --help lists them all", sh_near(name, strlen(name), all, near, sizeof near));
+}
+
 /* Texts may carry names out of foreign files: a terminal must not obey them. */
 static void say(const char *label, const char *text)
 {
@@ -31,7 +50,7 @@ static void say(const char *label, const char *text)
     fputc('\n', stderr);
 }
 
-static int report(const struct sh_err *e)
+int sh_command_report(const struct sh_err *e)
 {
     say("shears: ", e->text);
     if (e->hint[0])
@@ -64,11 +83,11 @@ int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
         c->preset(args);
     int status = SH_OK;
     if (sh_args_parse(c, argc, argv, &common, args, &positional, &e))
-        status = report(&e);
+        status = sh_command_report(&e);
     else if (common.help)
         sh_args_help(c, stdout);
     else if (c->run(&common, args, &positional, &e))
-        status = report(&e);
+        status = sh_command_report(&e);
     if (c->release)
         c->release(args);
     free(args);

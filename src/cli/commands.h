@@ -20,7 +20,8 @@
     X(drift) \
     X(capacity) \
     X(simulate) \
-    X(plot)
+    X(plot) \
+    X(help)
 
 #define X(name) extern const struct sh_cmd sh_cmd_##name;
 SH_COMMANDS(X)
@@ -31,6 +32,15 @@ extern const struct sh_cmd *const sh_commands[];
 
 /* The command of that name, or NULL. */
 const struct sh_cmd *sh_command_find(const char *name);
+
+/* The commands with their summaries, a line each. */
+void sh_commands_list(FILE *to);
+
+/* Says that there is none of that name, with those near it as a hint; gives -1, SH_MISUSED. */
+int sh_command_unknown(const char *name, struct sh_err *e);
+
+/* Reports an error on stderr; gives its exit status. */
+int sh_command_report(const struct sh_err *e);
 
 /* Run one command with its arguments, report its error on stderr; gives the exit status. */
 int sh_command_run(const struct sh_cmd *c, int argc, char **argv);

@@ -24,6 +24,7 @@ shears_SOURCES = \
 	%D%/cmd_eval.c \
 	%D%/cmd_export.c \
 	%D%/cmd_generate.c \
+	%D%/cmd_help.c \
 	%D%/cmd_info.c \
 	%D%/cmd_persistence.c \
 	%D%/cmd_plan.c \
@@ -34,6 +35,7 @@ shears_SOURCES = \
 	%D%/cmd_trace.c \
 	%D%/cmd_verify.c \
 	%D%/commands.c %D%/commands.h \
+	%D%/completion.c \
 	%D%/describe.c %D%/describe.h \
 	%D%/devices.c %D%/devices.h \
 	%D%/drift_run.c %D%/drift_run.h \
@@ -51,6 +53,7 @@ shears_SOURCES = \
 	%D%/info_policies.c %D%/info_policies.h \
 	%D%/key_profile.c %D%/key_profile.h \
 	%D%/live.c %D%/live.h \
+	%D%/man.c %D%/man.h \
 	%D%/plan_evals.c %D%/plan_evals.h \
 	%D%/plan_file.c %D%/plan_file.h \
 	%D%/plan_measure.c %D%/plan_measure.h \

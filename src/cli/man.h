@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Manual pages (man(7) macros) and shell completion, made from the same tables as --help. */
+#ifndef SH_CLI_MAN_H
+#define SH_CLI_MAN_H
+
+#include "src/cli/args.h"
+
+void sh_man_page(const struct sh_cmd *c, FILE *to);     /* shears-COMMAND(1) */
+void sh_man_overview(FILE *to);                         /* shears(1) */
+
+/* Completion for bash or fish on `to`; SH_MISUSED for another shell. */
+int sh_completion(const char *shell, FILE *to, struct sh_err *e);
+
+#endif

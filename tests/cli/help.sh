@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What --help says stands in the manual pages and in the shells' completion, too.
+. "$(dirname "$0")/lib.sh"
+
+commands=$("$SHEARS" --help | sed -n '/^commands:/,/^$/p' | awk 'NR > 1 && NF {print $1}')
+holds "the program lists its commands" test "$(wc -w <<<"$commands")" -ge 16
+run help
+cp log/out listed
+run --help
+holds "help alone says what --help says" cmp listed log/out
+
+run help --man out
+expect "manual pages are written" 0 "" ""
+verdict "a page for every command, with every option of its --help" "$(
+    for c in $commands; do
+        [ -s "out/shears-$c.1" ] || { echo "# no page of $c"; continue; }
+        grep -q "shears\\\\-$c (1)" out/shears.1 || echo "# shears.1 does not name $c"
+        "$SHEARS" "$c" --help | grep -oE '^  (-., )?--[a-z-]+' | grep -oE -e '--[a-z-]+' | while read -r o; do
+            grep -q -e "^\\(\\\\fB\\\\-.\\\\fR, \\)\\?\\\\fB$(sed 's/-/\\\\-/g' <<<"$o")\\\\fR" "out/shears-$c.1" || echo "# $c: $o"
+        done
+        "$SHEARS" help "$c" >help.txt
+        "$SHEARS" "$c" --help | cmp -s - help.txt || echo "# help $c differs from $c --help"
+    done)"
+if command -v mandoc >/dev/null; then
+    holds "mandoc finds nothing wrong" sh -c '! mandoc -Tlint -W warning out/*.1 | grep -v "missing date"'
+else
+    skip "mandoc finds nothing wrong" "mandoc is not here"
+fi
+rm -rf out && mkdir out
+
+"$SHEARS" help --completion bash >shears.bash
+complete_words() { # words...: what bash offers for the last one
+    bash -c '. ./shears.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shears; echo "${COMPREPLY[*]}"' - "$@"
+}
+offers() { # description, expected, words...
+    local found
+    found=$(complete_words "${@:3}")
+    verdict "bash completes $1" "$([ "$found" = "$2" ] || echo "# expected '$2', found '$found'")"
+}
+offers "a command" "verify" shears ver
+offers "a command's option" "--dump-kept --dump-every" shears replay --dump
+offers "a common option" "--threads" shears verify --thr
+offers "a policy" "scissorhands scissorhands-released" shears eval --policy sci
+offers "a backend" "cuda" shears trace --backend cu
+touch a-file.db
+offers "a file" "a-file.db" shears info --model a-f
+if command -v fish >/dev/null; then
+    "$SHEARS" help --completion fish >shears.fish
+    holds "fish takes its completion" fish -n shears.fish
+else
+    run help --completion fish
+    expect "completion for fish names every command" 0 "^complete -c shears -n __fish_use_subcommand -a trace -d " ""
+fi
+
+refuse "a shell that it does not know" 2 '"tcsh" is neither bash nor fish' help --completion tcsh
+refuse "a folder that is not there" 1 "nowhere/shears.1: cannot write: No such file" help --man nowhere
+refuse "a command that it does not have" 2 'there is no command "replya"' help replya
+refuse "two commands" 2 "help takes one command" help trace replay
+finish
