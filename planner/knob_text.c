@@ -52,7 +52,7 @@ static int refuse_value(const char *owner, const struct sh_knob *k, const char *
     }
     if (k->names)
         return sh_misused(e, "%s: %s=%.*s, expected one of %s", owner, k->name, shown(length), text, names);
-    return sh_misused(e, "%s: %s=%.*s, expected a %snumber from %g to %g", owner, k->name, shown(length), text,
+    return sh_misused(e, "%s: %s=%.*s, expected a %snumber from %.10g to %.10g", owner, k->name, shown(length), text,
                       k->whole ? "whole " : "", k->min, k->max);
 }
 

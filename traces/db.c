@@ -24,6 +24,8 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
         sh_hint(e, "the disk is full; what was committed is whole: free some space and give the same command again");
     else if ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED)
         sh_hint(e, "another program is writing to this file");
+    else if ((code & 0xff) == SQLITE_CONSTRAINT)
+        sh_hint(e, "it is there already: is the same command running twice? What the other one writes is whole");
     return -1;
 }
 

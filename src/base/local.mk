@@ -10,7 +10,8 @@ libbase_a_SOURCES = \
 	%D%/out.c %D%/out.h \
 	%D%/progress.c %D%/progress.h \
 	%D%/rng.c %D%/rng.h \
-	%D%/score.h
+	%D%/score.h \
+	%D%/utf8.h
 
 # What runs over every row of attention; sums keep their order, so that they are the same everywhere.
 noinst_LIBRARIES += librows.a

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 
 enum kind { INT, REAL, TEXT, BOOL, LIST, OBJECT };
 
@@ -148,26 +149,13 @@ void sh_out_note(struct sh_out *o, const char *format, ...)
 
 /* ---- JSON ---- */
 
-/* Bytes of the UTF-8 sequence that begins here; 0: it is none. */
-static int utf8_bytes(const unsigned char *s)
-{
-    int n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-        (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;                               /* overlong, a surrogate, or above U+10FFFF */
-    return n;
-}
-
 /* Names come from file systems and foreign files: what is not UTF-8 becomes U+FFFD. */
 static void json_string(FILE *to, const char *s)
 {
     fputc('"', to);
     for (int n; *s; s += n ? n : 1) {
         unsigned char c = (unsigned char)*s;
-        n = utf8_bytes((const unsigned char *)s);
+        n = sh_utf8_bytes(s);
         if (!n)
             fputs("\\ufffd", to);
         else if (n > 1)

@@ -73,7 +73,7 @@ static int real(const char *what, const char *text, double min, double max, doub
     return 0;
 }
 
-static int bytes(const char *what, const char *text, size_t *to, struct sh_err *e)
+static int bytes(const char *what, const char *text, double min, double max, size_t *to, struct sh_err *e)
 {
     static const char units[] = "kMGT";
     char *end;
@@ -86,6 +86,8 @@ static int bytes(const char *what, const char *text, size_t *to, struct sh_err *
     }
     if (end == text || *end || !(value >= 0) || value > 9e18)
         return sh_misused(e, "%s: \"%s\" is not a number of bytes (with k, M, G or T if wanted)", what, text);
+    if ((min != 0 || max != 0) && (value < min || value > max))
+        return sh_misused(e, "%s: %s is outside %.0f to %.0f bytes", what, text, min, max);
     *to = (size_t)value;
     return 0;
 }
@@ -120,7 +122,7 @@ static int store(const struct sh_opt *o, void *into, const char *value, struct s
     case SH_OPT_INT: return whole(what, value, o->min, o->max, field, e);
     case SH_OPT_REAL: return real(what, value, o->min, o->max, field, e);
     case SH_OPT_TEXT: *(const char **)field = value; return 0;
-    case SH_OPT_BYTES: return bytes(what, value, field, e);
+    case SH_OPT_BYTES: return bytes(what, value, o->min, o->max, field, e);
     case SH_OPT_LIST: push(field, value); return 0;
     case SH_OPT_DEVICES: return devices(what, value, field, e);
     }

@@ -39,7 +39,7 @@ struct sh_opt {
     size_t field;                       /* offset in the command's struct                         */
     const char *arg;                    /* "N", shown in --help                                   */
     const char *help;                   /* one sentence; "\n" begins a new line                   */
-    double min, max;                    /* of INT and REAL; both 0: no limits                     */
+    double min, max;                    /* of INT, REAL and BYTES; both 0: no limits              */
     char letter;
 };
 

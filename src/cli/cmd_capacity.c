@@ -47,7 +47,7 @@ static const struct sh_opt opts[] = {
     {"chunk", SH_OPT_INT, F(chunk), "N", "tokens of a prompt at once (default: all; a server's guess: 2048 or 8192)",
      1, 1e9, 0},
     {"draft", SH_OPT_TEXT, F(draft), "MODEL", "a speculative draft model beside it", 0, 0, 0},
-    {"memory", SH_OPT_BYTES, F(memory), "BYTES", "of one GPU, in place of the board's", 0, 0, 0},
+    {"memory", SH_OPT_BYTES, F(memory), "BYTES", "of one GPU, in place of the board's", 1, 0x1p62, 0},
     {"util", SH_OPT_REAL, F(util), "F", "share of it that may be used (default: 1)", 0, 1, 0},
     {"reserve", SH_OPT_REAL, F(reserve), "F", "share of it left to the framework: 1 - util", 0, 0.999, 0},
     {"overhead", SH_OPT_BYTES, F(overhead), "BYTES", "taken by the runtime, where it is known (default: 0)", 0, 0, 0},

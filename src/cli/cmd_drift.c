@@ -36,7 +36,7 @@ static const struct sh_opt opts[] = {
     {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4", "of the live cache (default: 32 for f32, else 16)", 4, 32, 0},
     {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
     {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "f32, bf16 or f16 (default: as it was traced)", 0, 0, 0},
-    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4", "of the layers (default: as it was traced)", 4, 16, 0},
+    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4", "of the layers (default: as it was traced)", 0, 0, 0},
     {"device-memory", SH_OPT_BYTES, F(live.device_memory), "BYTES",
      "what may be taken of the device (default: what is free)", 0, 0, 0},
     {0}};

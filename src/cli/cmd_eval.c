@@ -51,7 +51,7 @@ static const struct sh_opt opts[] = {
     {"kv-group", SH_OPT_INT, F(kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
     {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
-     "16: as --dtype (default); 8, 4: codes in groups of 64", 4, 16, 0},
+     "16: as --dtype (default); 8, 4: codes in groups of 64", 0, 0, 0},
     {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results; what it has is not done again", 0, 0, 0},
     {"force", SH_OPT_FLAG, F(force), NULL, "do again even what the store has the results of", 0, 0, 0},
     {"logits", SH_OPT_TEXT, F(logits), "FILE.npy", "every row's logits, float32 [tokens, vocabulary]", 0, 0, 0},

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 #include "src/base/mem.h"
 #include "src/cli/backends.h"
@@ -205,6 +207,14 @@ static int info_backends(const struct sh_common *common, struct sh_err *e)
     return bad;
 }
 
+/* A folder is a checkpoint's, a file a store's unless its name says GGUF. */
+static int is_model(const char *path)
+{
+    struct stat about;
+    size_t n = strlen(path);
+    return (!stat(path, &about) && S_ISDIR(about.st_mode)) || (n > 5 && !strcasecmp(path + n - 5, ".gguf"));
+}
+
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct info_args *a = args;
@@ -222,15 +232,16 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return sh_capacity_list_models(sh_common_format(common), e);
     if (!strcmp(positional->at[0], "policies"))
         return sh_info_policies(sh_common_format(common), e);
-    return info_store(positional->at[0], common, e);
+    return is_model(positional->at[0]) ? info_model(positional->at[0], common, e)
+                                       : info_store(positional->at[0], common, e);
 }
 
 const struct sh_cmd sh_cmd_info = {
     .name = "info",
-    .usage = "[FILE.db | --model DIR | backends | gpus | models | policies]",
+    .usage = "[FILE.db | DIR | FILE.gguf | --model DIR | backends | gpus | models | policies]",
     .summary = "what a trace store, a model folder or this program holds",
     .about = "  shears info traces.db          runs, sizes, bytes per score beside the entropy of its codes\n"
-             "  shears info --model opt-125m   shape, size, local layers of a checkpoint, what a trace takes\n"
+             "  shears info opt-125m           shape, size, local layers of a checkpoint, what a trace takes\n"
              "  shears info backends           what this program can compute on, and why not\n"
              "  shears info gpus, models       the boards and models whose capacity is known by name\n"
              "  shears info policies           the eviction policies: what they need, their knobs",

@@ -49,7 +49,7 @@ static const struct sh_opt opts[] = {
      0},
     {"tp", SH_OPT_TEXT, F(capacity.tp), "N", "GPUs that share each layer (default: 1)", 0, 0, 0},
     {"link", SH_OPT_FLAG, F(capacity.link), NULL, "count the time of what they send each other", 0, 0, 0},
-    {"memory", SH_OPT_BYTES, F(capacity.memory), "BYTES", "of one GPU, in place of the board's", 0, 0, 0},
+    {"memory", SH_OPT_BYTES, F(capacity.memory), "BYTES", "of one GPU, in place of the board's", 1, 0x1p62, 0},
     {"util", SH_OPT_REAL, F(capacity.util), "F", "share of it that may be used (default: 1)", 0, 1, 0},
     {"reserve", SH_OPT_REAL, F(capacity.reserve), "F", "share of it left to the framework: 1 - util", 0, 0.999, 0},
     {"overhead", SH_OPT_BYTES, F(capacity.overhead), "BYTES", "taken by the runtime (default: 0)", 0, 0, 0},

@@ -39,7 +39,7 @@ static const struct sh_opt opts[] = {
     {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "record queries, keys, values too: any of q, k, v", 0, 0, 0},
     {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
-     "16: as --dtype (default); 8, 4: codes, in groups of\n64 with a scale, 8.5 and 4.5 bits in all", 4, 16, 0},
+     "16: as --dtype (default); 8, 4: codes, in groups of\n64 with a scale, 8.5 and 4.5 bits in all", 0, 0, 0},
     {"memory", SH_OPT_BYTES, F(memory), "BYTES", "hidden states above this are kept in a temporary file\n"
      "beside the store (default: half of the memory)", 0, 0, 0},
     {"device-memory", SH_OPT_BYTES, F(device_memory), "BYTES", "what may be taken of each device\n"

@@ -8,6 +8,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/near.h"
+#include "src/base/utf8.h"
 
 const struct sh_cmd *const sh_commands[] = {
 #define X(name) &sh_cmd_##name,
@@ -41,12 +42,17 @@ int sh_command_unknown(const char *name, struct sh_err *e)
     return sh_hint(e, "near it: %s; shears --help lists them all", sh_near(name, strlen(name), all, near, sizeof near));
 }
 
-/* Texts may carry names out of foreign files: a terminal must not obey them. */
+/* Texts may carry names out of foreign files: a terminal must not obey them, nor get half a character. */
 static void say(const char *label, const char *text)
 {
     fputs(label, stderr);
-    for (; *text; text++)
-        fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, stderr);
+    for (int n; *text; text += n ? n : 1) {
+        n = sh_utf8_bytes(text);
+        if (n > 1)
+            fwrite(text, 1, (size_t)n, stderr);
+        else
+            fputc(!n || (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, stderr);
+    }
     fputc('\n', stderr);
 }
 

@@ -135,7 +135,8 @@ store "another program's that set no id" "plain.db: is a database of another pro
 store "a newer version's" "newer.db: has store version 99, this program reads version 2: .*newer" newer.db
 store "a text file" "text.db: is not a SQLite database, expected a trace store" text.db
 refuse "store: no such file" 1 "none.db: cannot be opened: No such file" verify --db none.db
-refuse "store: a folder" 1 "out: is not a file, expected a trace store" info out
+refuse "store: a folder" 1 "out: is not a file, expected a trace store" persistence --db out
+refuse "a folder that is no checkpoint" 1 "out/config.json: cannot be opened: No such file" info out
 refuse "store: an empty file" 1 "empty.txt: is empty, expected a trace store" persistence --db empty.txt
 refuse "store: below a file" 1 "tokens.jsonl/x.db: .*(Not a directory|cannot be)" trace --model "$opt" --tokens tokens.jsonl \
     --db tokens.jsonl/x.db -q
@@ -213,6 +214,10 @@ misuse "--length: \"many\" is not a whole number" trace --length many
 misuse "--length: 0 is outside 1 to" trace --length 0
 misuse "--threads: 0 is outside 1 to" trace --threads 0
 misuse "--memory: \"much\" is not a number of bytes" trace --memory much
+misuse "--memory: 0 is outside 1 to" capacity --model opt-125m --gpu H100-SXM --length 10 --memory 0
+misuse "--weight-bits: 3, expected 16, 8 or 4" trace --model "$opt" --db out/x.db --tokens tokens.jsonl --weight-bits 3
+misuse "h2o: recent=99999999, expected a whole number from 0 to 1048576" replay --db whole.db --policy h2o:recent=99999999
+misuse 'model "odd\?\?\?" is not known' capacity --model $'odd\xff\x80\x1b' --gpu H100-SXM --length 10
 misuse "--db needs a value" verify --db
 misuse "--json takes no value" verify --json=yes
 misuse "--json and --csv exclude each other" info whole.db --json --csv
