@@ -2,9 +2,8 @@
 /* See gather.h. */
 #include "planner/gather.h"
 
-#if defined __x86_64__ && defined __GNUC__ && (defined __clang__ || __GNUC__ >= 12)
+#ifdef SH_GATHER_WIDE
 #include <immintrin.h>
-#define SH_GATHER_WIDE __attribute__((target("avx512f,avx512vl,avx2")))
 #endif
 
 /* Four at once, so that the loop itself costs little. */
@@ -37,7 +36,7 @@ static void pairs(int64_t *restrict to, const int64_t *restrict from, const int 
 }
 
 #ifdef SH_GATHER_WIDE
-static int is_wide(void)
+int sh_gather_is_wide(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
 }
@@ -62,7 +61,7 @@ SH_GATHER_WIDE static void pairs_wide(int64_t *to, const int64_t *from, const in
     pairs(to + whole, from, at + whole, n - whole);
 }
 #else
-static int is_wide(void)
+int sh_gather_is_wide(void)
 {
     return 0;
 }
@@ -73,10 +72,10 @@ static int is_wide(void)
 
 void sh_gather(float *to, const float *from, const int *at, int n)
 {
-    (is_wide() ? floats_wide : floats)(to, from, at, n);
+    (sh_gather_is_wide() ? floats_wide : floats)(to, from, at, n);
 }
 
 void sh_gather_pairs(int64_t *to, const int64_t *from, const int *at, int n)
 {
-    (is_wide() ? pairs_wide : pairs)(to, from, at, n);
+    (sh_gather_is_wide() ? pairs_wide : pairs)(to, from, at, n);
 }

@@ -6,6 +6,12 @@
 
 #include <stdint.h>
 
+#if defined __x86_64__ && defined __GNUC__ && (defined __clang__ || __GNUC__ >= 12)
+#define SH_GATHER_WIDE __attribute__((target("avx512f,avx512vl,avx2")))
+#endif
+
+int sh_gather_is_wide(void);            /* has this machine what SH_GATHER_WIDE asks for? */
+
 void sh_gather(float *to, const float *from, const int *at, int n);
 void sh_gather_pairs(int64_t *to, const int64_t *from, const int *at, int n);
 

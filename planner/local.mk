@@ -38,6 +38,7 @@ libreplay_a_SOURCES = \
 	%D%/kth.c %D%/kth.h \
 	%D%/last_rows.c %D%/last_rows.h \
 	%D%/least.c %D%/least.h \
+	%D%/list_walk.c %D%/list_walk.h \
 	%D%/low_rows.c %D%/low_rows.h \
 	%D%/neighbours.c %D%/neighbours.h \
 	%D%/output_error.c %D%/output_error.h \

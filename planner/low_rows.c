@@ -65,13 +65,10 @@ SH_CLONES static void count(int32_t *restrict low, const uint32_t *restrict in, 
 
 void sh_low_rows_add(struct sh_low_rows *r, const float *row, const int *pos, int n, float limit)
 {
-    uint32_t *now = r->bits + (size_t)r->window * (size_t)r->words;
-    uint32_t *old = r->bits + (size_t)(r->n_row % r->window) * (size_t)r->words;
-    for (int w = 0; w < r->words; w++)
-        now[w] = 0;
+    const size_t words = (size_t)r->words, rows = (size_t)r->window + 1, at = (size_t)r->n_row;
+    uint32_t *now = r->bits + at % rows * words;
+    const uint32_t *old = r->bits + (at + 1) % rows * words;            /* row n_row - window */
     mark(now, row, pos, limit, n);
     count(r->low, now, old, r->born, r->n_row - r->window, (n + 31) / 32);
-    for (int w = 0; w < r->words; w++)
-        old[w] = now[w];
     r->n_row++;
 }

@@ -12,7 +12,7 @@ struct sh_low_rows {
     int n_row;                          /* seen so far                                            */
     int32_t *low;                       /* [capacity] low rows within the window, by slot         */
     int32_t *born;                      /* [capacity] the row that a slot's token came with       */
-    uint32_t *bits;                     /* [window + 1][words]: the last one is the row in hand   */
+    uint32_t *bits;                     /* [window + 1][words]: row r in r % (window + 1)         */
 };
 
 /* The memory is the caller's, zeroed, and at least aligned to 4 bytes. */

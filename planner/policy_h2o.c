@@ -9,9 +9,9 @@ enum knob { SINKS, RECENT, SCORE, DECAY };
 enum score { SUM, MEAN, FADING };
 
 struct state {
-    int score, capacity;
-    float decay;
-    float at[];                         /* [capacity] received, [capacity] rows seen (mean) */
+    int score, n_row;                   /* n_row: observed so far */
+    float decay, *received;             /* [capacity] */
+    int32_t *born;                      /* [capacity] rows that were observed before a token came (mean) */
 };
 
 static size_t state_bytes(const struct sh_policy_head *h)
@@ -30,7 +30,9 @@ static void begin(void *state, const struct sh_policy_head *h)
     struct state *s = state;
     s->score = (int)h->knob[SCORE];
     s->decay = s->score == FADING ? (float)h->knob[DECAY] : 1;
-    s->capacity = h->capacity;
+    s->n_row = 0;
+    s->received = (float *)(s + 1);
+    s->born = (int32_t *)(s->received + h->capacity);
 }
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
@@ -38,7 +40,8 @@ static void admit(void *state, int slot, const struct sh_cache *c, const struct 
     struct state *s = state;
     (void)c;
     (void)t;
-    s->at[slot] = s->at[s->capacity + slot] = 0;
+    s->received[slot] = 0;
+    s->born[slot] = s->n_row;
 }
 
 SH_CLONES static void add(float *restrict sum, const float *restrict row, float decay, int n)
@@ -47,24 +50,18 @@ SH_CLONES static void add(float *restrict sum, const float *restrict row, float 
         sum[i] = sum[i] * decay + row[i];
 }
 
-SH_CLONES static void count(float *seen, int n)
+SH_CLONES static void divide(float *restrict mean, const float *restrict sum, const int32_t *restrict born, int n_row,
+                             int n)
 {
     for (int i = 0; i < n; i++)
-        seen[i] += 1;
-}
-
-SH_CLONES static void divide(float *restrict mean, const float *restrict sum, const float *restrict seen, int n)
-{
-    for (int i = 0; i < n; i++)
-        mean[i] = sum[i] / seen[i];
+        mean[i] = sum[i] / (float)(n_row - born[i]);
 }
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
-    add(s->at, t->row, s->decay, c->n_slot);
-    if (s->score == MEAN)
-        count(s->at + s->capacity, c->n_slot);
+    add(s->received, t->row, s->decay, c->n_slot);
+    s->n_row++;
 }
 
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
@@ -72,8 +69,8 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
     struct state *s = state;
     (void)t;
     if (s->score != MEAN)
-        return s->at;
-    divide(scratch, s->at, s->at + s->capacity, c->n_slot);
+        return s->received;
+    divide(scratch, s->received, s->born, s->n_row, c->n_slot);
     return scratch;
 }
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "planner/budget_list.h"
-#include "planner/gather.h"
 #include "planner/least.h"
+#include "planner/list_walk.h"
 #include "planner/replay_query.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
@@ -192,67 +192,14 @@ static void rank_tokens(struct sh_replay_stack *s, struct walk *w, int first, in
         set_rank(&s->pair[next - s->window + 1], INT32_MIN);
 }
 
-struct share {                          /* of a row, one query head: replay_query.h */
-    float mass, no_sink, pivotal, limit;
-    int self;
-};
-
-/* Every place gets what its token has. */
-SH_CLONES static void share_out(float *restrict mass, float *restrict no_sink, float *restrict pivotal,
-                                const int64_t *restrict pair, const int32_t *restrict token, const struct share *share,
-                                int n)
-{
-    const struct share s = *share;
-    const unsigned others = (unsigned)(s.self - (SH_REPLAY_SINKS + 1));
-    for (int i = 0; i < n; i++) {
-        float x = sh_from_bits((uint32_t)pair[i]);
-        mass[i] += x * s.mass;
-        no_sink[i] += (unsigned)(token[i] - (SH_REPLAY_SINKS + 1)) < others ? x * s.no_sink : 0;
-        pivotal[i] += x > s.limit ? s.pivotal : 0;
-    }
-}
-
-SH_CLONES static void share_out_group(float *restrict mass, float *restrict no_sink, float *restrict pivotal,
-                                      const int64_t *restrict pair, const int64_t *restrict rest, int n)
-{
-    for (int i = 0; i < n; i++) {
-        mass[i] += sh_from_bits((uint32_t)pair[i]);
-        no_sink[i] += sh_from_bits((uint32_t)((uint64_t)rest[i] >> 32));
-        pivotal[i] += sh_from_bits((uint32_t)rest[i]);
-    }
-}
-
-/* What this row has for the tokens at places [from, from + n). */
-static void share_run(struct sh_replay_stack *s, struct walk *w, int from, int n)
-{
-    const struct sh_replay_query *q = &s->query;
-    struct share share = {.mass = q->scale[SH_KEPT_MASS], .no_sink = q->scale[SH_KEPT_MASS_NO_SINK],
-                          .pivotal = q->scale[SH_PIVOTAL_RECALL], .limit = q->limit, .self = q->t + 1};
-    float *mass = w->lately[SH_KEPT_MASS] + from, *no_sink = w->lately[SH_KEPT_MASS_NO_SINK] + from;
-    float *pivotal = w->lately[SH_PIVOTAL_RECALL] + from;
-    const int32_t *token = w->list.token + from;
-    if (s->setup.group > 1) {
-        sh_gather_pairs(s->seen, s->rest, token, n);
-        share_out_group(mass, no_sink, pivotal, w->list.pair, s->seen, n);
-    } else {
-        share_out(mass, no_sink, pivotal, w->list.pair, token, &share, n);
-    }
-}
-
 /* The row, and what it decides for the token that comes next (comes). */
 static void walk_down(struct sh_replay_stack *s, struct walk *w, int next, int comes)
 {
-    int whole = sh_budget_list_whole(&w->list);
-    int64_t carried = sh_budget_list_comes(next);
-    for (int from = 0; from < whole; from += SH_LIST_RUN) {
-        int n = whole - from < SH_LIST_RUN ? whole - from : SH_LIST_RUN;
-        sh_budget_list_look(&w->list, from, n, s->pair);
-        share_run(s, w, from, n);
-        if (comes)
-            carried = sh_budget_list_pass(&w->list, from, n, carried);
-    }
-    if (comes)
-        sh_budget_list_came(&w->list);
+    const struct sh_replay_query *q = &s->query;
+    struct sh_list_row row = {.pair = s->pair, .rest = s->setup.group > 1 ? s->rest : NULL, .seen = s->seen,
+                              .mass = q->scale[SH_KEPT_MASS], .no_sink = q->scale[SH_KEPT_MASS_NO_SINK],
+                              .pivotal = q->scale[SH_PIVOTAL_RECALL], .limit = q->limit, .self = q->t + 1};
+    sh_list_walk(&w->list, w->lately, &row, comes ? next : -1);
 }
 
 SH_CLONES static void flush(double *restrict before, float *restrict lately, int n)
