@@ -159,8 +159,10 @@ void sh_list_walk(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], co
     if (sh_gather_is_wide())
         walk_wide(l, lately, row, whole, comes, carried);
     else
-        for (int from = 0; from < whole; from += SH_LIST_RUN)
-            carried = run(l, lately, row, from, whole - from < SH_LIST_RUN ? whole - from : SH_LIST_RUN, comes, carried);
+        for (int from = 0, n; from < whole; from += n) {
+            n = whole - from < SH_LIST_RUN ? whole - from : SH_LIST_RUN;
+            carried = run(l, lately, row, from, n, comes, carried);
+        }
     if (comes)
         sh_budget_list_came(l);
 }

@@ -114,51 +114,18 @@ static int unpack(const struct sh_block *b, size_t count, unsigned char **packed
     return 0;
 }
 
-/* Those of a dense block, checked against the row's own counts. */
-static int unpack_dense(const struct sh_block *b, unsigned char **packed, size_t *count, struct sh_err *e)
+/* Of f32 or f16. */
+static void to_floats(float *to, enum sh_codec codec, const unsigned char *packed, size_t count)
 {
-    *count = sh_rows_scores(b->first_row, b->n_rows, b->window);
-    return unpack(b, *count, packed, e);
-}
-
-static void to_scores(float *to, const unsigned char *packed, size_t count, const struct sh_block *b)
-{
-    if (b->codec == SH_CODEC_F32) {
+    if (codec == SH_CODEC_F32) {
         memcpy(to, packed, count * sizeof *to);
-    } else if (b->codec == SH_CODEC_F16) {
-        for (size_t i = 0; i < count; i++) {
-            uint16_t h;
-            memcpy(&h, packed + 2 * i, 2);
-            to[i] = sh_f16_to_f32(h);
-        }
-    } else {
-        for (int t = b->first_row; t < b->first_row + b->n_rows; t++) {
-            int n = t + 1 - sh_row_start(t, b->window);
-            sh_log8_scores(to, packed, n);
-            to += n;
-            packed += n;
-        }
+        return;
     }
-}
-
-static int dense_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
-{
-    unsigned char *packed;
-    size_t count;
-    if (unpack_dense(b, &packed, &count, e))
-        return -1;
-    float *scores = xmalloc(count * sizeof *scores), *at = scores;
-    to_scores(scores, packed, count, b);
-    free(packed);
-    for (int t = b->first_row; t < b->first_row + b->n_rows; t++) {
-        int start = sh_row_start(t, b->window);
-        struct sh_row row = {.q = t, .first_key = start, .n = t + 1 - start, .score = at};
-        if (fn(to, &row))
-            break;
-        at += row.n;
+    for (size_t i = 0; i < count; i++) {
+        uint16_t h;
+        memcpy(&h, packed + 2 * i, 2);
+        to[i] = sh_f16_to_f32(h);
     }
-    free(scores);
-    return 0;
 }
 
 static int check_block(const struct sh_block *b, struct sh_err *e)
@@ -172,6 +139,57 @@ static int check_block(const struct sh_block *b, struct sh_err *e)
     return 0;
 }
 
+/* Those of a dense block, which are checked against the row's own counts. */
+int sh_codec_open(struct sh_codec_reader *r, const struct sh_block *b, struct sh_err *e)
+{
+    *r = (struct sh_codec_reader){.block = b, .next = b->first_row};
+    if (check_block(b, e))
+        return -1;
+    if (b->codec & SH_CODEC_SPARSE)
+        return sh_fail(e, "holds only the large scores, expected full rows");
+    if (unpack(b, sh_rows_scores(b->first_row, b->n_rows, b->window), &r->packed, e))
+        return -1;
+    int last = b->first_row + b->n_rows - 1;
+    r->at = r->packed;
+    r->score = xmalloc((size_t)(last + 1 - sh_row_start(last, b->window)) * sizeof *r->score);
+    return 0;
+}
+
+/* One row at a time, so that it is still in the cache when it is used. */
+int sh_codec_next(struct sh_codec_reader *r, struct sh_row *row)
+{
+    const struct sh_block *b = r->block;
+    if (r->next == b->first_row + b->n_rows)
+        return 0;
+    int t = r->next++, start = sh_row_start(t, b->window), n = t + 1 - start;
+    if (b->codec == SH_CODEC_LOG8)
+        sh_log8_scores(r->score, r->at, n);
+    else
+        to_floats(r->score, (enum sh_codec)b->codec, r->at, (size_t)n);
+    r->at += (size_t)n * sh_codec_width((enum sh_codec)b->codec);
+    *row = (struct sh_row){.q = t, .first_key = start, .n = n, .score = r->score};
+    return 1;
+}
+
+void sh_codec_close(struct sh_codec_reader *r)
+{
+    free(r->packed);
+    free(r->score);
+    *r = (struct sh_codec_reader){0};
+}
+
+static int dense_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
+{
+    struct sh_codec_reader r;
+    struct sh_row row;
+    if (sh_codec_open(&r, b, e))
+        return -1;
+    while (sh_codec_next(&r, &row) && !fn(to, &row))
+        ;
+    sh_codec_close(&r);
+    return 0;
+}
+
 int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
 {
     if (check_block(b, e))
@@ -182,12 +200,12 @@ int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_er
 int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct sh_err *e)
 {
     unsigned char *codes;
-    size_t count;
+    size_t count = sh_rows_scores(b->first_row, b->n_rows, b->window);
     if (check_block(b, e))
         return -1;
     if (b->codec != SH_CODEC_LOG8)
         return sh_fail(e, "codec %d has no codes of one byte, expected %d (log8)", b->codec, SH_CODEC_LOG8);
-    if (unpack_dense(b, &codes, &count, e))
+    if (unpack(b, count, &codes, e))
         return -1;
     for (size_t i = 0; i < count; i++)
         histogram[codes[i]]++;
@@ -202,7 +220,7 @@ int sh_codec_floats(const struct sh_block *b, float *to, size_t count, struct sh
         return sh_fail(e, "vectors of codec %d, expected %d (f32) or %d (f16)", b->codec, SH_CODEC_F32, SH_CODEC_F16);
     if (unpack(b, count, &packed, e))
         return -1;
-    to_scores(to, packed, count, b);
+    to_floats(to, (enum sh_codec)b->codec, packed, count);
     free(packed);
     return 0;
 }

@@ -56,6 +56,19 @@ typedef int (*sh_row_fn)(void *to, const struct sh_row *row);           /* nonze
 /* Decode one block and hand out its rows in order. -1: the blob is not what its row says. */
 int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
 
+/* The same for blocks that are not sparse, row by row when they are asked for. The block must outlive it. */
+struct sh_codec_reader {
+    const struct sh_block *block;
+    unsigned char *packed;
+    const unsigned char *at;            /* of the next row */
+    float *score;                       /* of the last one */
+    int next;
+};
+
+int sh_codec_open(struct sh_codec_reader *r, const struct sh_block *b, struct sh_err *e);
+int sh_codec_next(struct sh_codec_reader *r, struct sh_row *row);       /* 0: there is no more; valid until the next */
+void sh_codec_close(struct sh_codec_reader *r);                         /* zeroed memory is fine */
+
 /* `count` numbers of an f32 or f16 blob that is not rows of attention (vectors). */
 int sh_codec_floats(const struct sh_block *b, float *to, size_t count, struct sh_err *e);
 

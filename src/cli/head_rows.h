@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of one query head out of the blocks of a layer, one after another; one block is decoded at a
- * time. */
+/* The rows of one query head out of the blocks of a layer, one after another; one block is unpacked and
+ * one row decoded at a time. */
 #ifndef SH_CLI_HEAD_ROWS_H
 #define SH_CLI_HEAD_ROWS_H
 
-#include "traces/trace.h"
+#include "traces/codec.h"
 
 struct sh_head_rows {
     const struct sh_batch *blocks;
     int head;
-    int i_block, row;                   /* the block in hand, and the next of its rows            */
-    const struct sh_block *block;       /* NULL: none yet                                         */
-    float *score;                       /* [n_score]: its scores                                  */
-    size_t n_score, cap;
-    const float *at;                    /* of the next row                                        */
+    int i_block;                        /* the block in hand                                      */
+    struct sh_codec_reader reader;      /* of it                                                  */
 };
 
 /* `blocks` in order of head and row, as the store hands them out. Zeroed memory will do else. */
