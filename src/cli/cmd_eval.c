@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears eval: what texts cost a model that reads them under a KV budget. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,15 +8,17 @@
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
 #include "src/cli/devices.h"
+#include "src/cli/eval_answers.h"
 #include "src/cli/eval_dump.h"
 #include "src/cli/eval_rows.h"
 #include "src/cli/eval_tasks.h"
 #include "src/cli/paths.h"
+#include "src/cli/plan_file.h"
 #include "src/cli/text_source.h"
 
 struct eval_args {
-    const char *model, *jsonl, *field, *tokens, *dtype, *db, *logits, *dump;
-    struct sh_list text, policy, budget;
+    const char *model, *jsonl, *field, *tokens, *answers, *by, *dtype, *db, *logits, *dump;
+    struct sh_list text, policy, budget, plan;
     long long length, count, prefill, kv_bits, kv_group, weight_bits, dump_every;
     size_t device_memory;
     int force;
@@ -29,6 +32,12 @@ static const struct sh_opt opts[] = {
     {"text", SH_OPT_LIST, F(text), "FILE...", "plain texts, cut into sequences of --length tokens", 0, 0, 0},
     {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "one JSON object a line, each document one sequence", 0, 0, 0},
     {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
+    {"answers", SH_OPT_TEXT, F(answers), "NAME",
+     "where a jsonl document lists its answers, {\"at\": byte, \"answer\": text,\n"
+     "\"said_at\": byte}: how many come out exactly, and their perplexity", 0, 0, 0},
+    {"by", SH_OPT_TEXT, F(by), "WHAT",
+     "the table by position (in the text), length (of the text) or\ndistance (of answers); --json has all of them", 0, 0,
+     0},
     {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
     {"task", SH_OPT_TEXT, F(task), "NAME", "a few-shot task: hellaswag, piqa, winogrande, mathqa, openbookqa,\n"
      "arc_easy, copa or lambada", 0, 0, 0},
@@ -44,7 +53,8 @@ static const struct sh_opt opts[] = {
     {"budget", SH_OPT_LIST, F(budget), "LIST",
      "tokens per KV head (17), or a share of the sequence (0.2); commas between;\n"
      "0.05..1.0/20: twenty, evenly spaced (default: 0.1,0.2,0.3,0.5)", 0, 0, 0},
-    {"prefill", SH_OPT_INT, F(prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)", 0,
+    {"plan", SH_OPT_LIST, F(plan), "FILE...", "policy, prefill and budgets of every head, of shears plan", 0, 0, 0},
+    {"prefill", SH_OPT_INT, F(prefill), "N", "the first N tokens see everything, nothing is dropped (default: the\nplan's, or 0)", 0,
      1 << 22, 0},
     {"kv-bits", SH_OPT_INT, F(kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes in groups\n"
      "(default: 32 with --dtype f32, else 16)", 4, 32, 0},
@@ -71,6 +81,7 @@ static void preset(void *args)
     a->weight_bits = 16;
     a->kv_group = 64;
     a->dump_every = 1;
+    a->prefill = -1;
 }
 
 static void release(void *args)
@@ -79,11 +90,12 @@ static void release(void *args)
     sh_list_free(&a->text);
     sh_list_free(&a->policy);
     sh_list_free(&a->budget);
+    sh_list_free(&a->plan);
 }
 
 /* ---- the request ---- */
 
-enum { MOST_POLICIES = 64, AT_ONCE = 16 };      /* AT_ONCE: caches that read in lockstep          */
+enum { MOST_POLICIES = 64, MOST_PLANS = 16, AT_ONCE = 16 };      /* AT_ONCE: caches that read in lockstep          */
 
 struct work {
     const struct eval_args *a;
@@ -93,7 +105,10 @@ struct work {
     struct sh_policy_spec spec[MOST_POLICIES], full;
     int n_spec;
     struct sh_budget budget[SH_MAX_BUDGETS];
-    int n_budget;
+    int n_budget, prefill, part;                /* part: shown instead of the whole; -1: none     */
+    struct sh_plan plan[MOST_PLANS];
+    int n_plan;
+    struct sh_eval_answers answers;
     struct sh_devices devices;
     char *chips;
     struct sh_text_source source;
@@ -127,22 +142,134 @@ static int keeps_all(const struct sh_policy_spec *p, int n_layer)
     return 1;
 }
 
+static int of_plan(const void *plan, int layer, int head, int n_token)
+{
+    return sh_plan_tokens(plan, layer, head, n_token);
+}
+
+/* FNV-1a over what decides a cache: budgets and the length that they are for. */
+static uint64_t hash_plan(const struct sh_plan *p)
+{
+    uint64_t h = (0xcbf29ce484222325u ^ (uint64_t)p->n_token) * 0x100000001b3u;
+    for (int i = 0; i < p->n_layer * p->n_kv_head; i++)
+        h = (h ^ (uint64_t)p->budget[i]) * 0x100000001b3u;
+    return h;
+}
+
+static void add_plan(struct work *w, int number)
+{
+    const struct sh_plan *p = &w->plan[number];
+    const char *path = w->a->plan.at[number], *slash = strrchr(path, '/');
+    double share = (double)sh_plan_total(p) / ((double)p->n_layer * p->n_kv_head) / p->n_token;
+    int i = w->n_spec * w->n_budget + number;
+    w->cell[i] = (struct sh_eval_cell){.spec = &p->policy, .budget = {.share = share}, .tokens = of_plan, .plan = p,
+                                       .format = w->format};
+    w->result[i].plan = slash ? slash + 1 : path;
+    w->result[i].plan_hash = hash_plan(p);
+}
+
 static void make_cells(struct work *w)
 {
+    int even = w->n_spec * w->n_budget;
     w->reference = (struct sh_eval_cell){.spec = &w->full, .budget = {.share = 1}, .format = {.bits = 32}};
-    w->n = w->n_spec * w->n_budget;
+    w->n = even + w->n_plan;
     w->cell = xcalloc((size_t)w->n, sizeof *w->cell);
     w->result = xcalloc((size_t)w->n + 1, sizeof *w->result);
     w->twin = xcalloc((size_t)w->n, sizeof *w->twin);
     for (int i = 0; i < w->n; i++) {
-        const struct sh_policy_spec *p = &w->spec[i / w->n_budget];
-        w->cell[i] = (struct sh_eval_cell){.spec = p, .budget = w->budget[i % w->n_budget], .format = w->format};
         w->result[i].cell = &w->cell[i];
         w->twin[i] = i;
+    }
+    for (int i = 0; i < even; i++) {
+        const struct sh_policy_spec *p = &w->spec[i / w->n_budget];
+        w->cell[i] = (struct sh_eval_cell){.spec = p, .budget = w->budget[i % w->n_budget], .format = w->format};
         if (keeps_all(p, sh_model_arch(w->source.model)->n_layer))
             w->twin[i] = strcmp(p->policy->name, "full") || w->format.bits < 32 ? i - i % w->n_budget : w->n;
     }
+    for (int i = 0; i < w->n_plan; i++)
+        add_plan(w, i);
     w->result[w->n].cell = &w->reference;
+}
+
+static int read_part(struct work *w, struct sh_err *e)
+{
+    const char *by = w->a->by;
+    w->part = -1;
+    for (int p = 0; by && sh_eval_part_names[p].name; p++)
+        if (!strcmp(by, sh_eval_part_names[p].name))
+            w->part = p;
+    if (by && w->part < 0)
+        return sh_misused(e, "--by %s: expected position, length or distance", by);
+    if (w->part == SH_EVAL_DISTANCE && !w->a->answers)
+        return sh_misused(e, "--by distance tells of answers: say with --answers where they are");
+    return 0;
+}
+
+static int read_source(struct work *w, struct sh_err *e)
+{
+    const struct eval_args *a = w->a;
+    int n = (a->text.n > 0) + (a->jsonl != NULL) + (a->tokens != NULL);
+    if (!n)
+        return sh_misused(e, "eval needs something to read: --text, --jsonl, --tokens or --task");
+    if (n > 1)
+        return sh_misused(e, "%s and %s: one kind of texts at a time", a->text.n ? "--text" : "--jsonl",
+                          a->tokens ? "--tokens" : "--jsonl");
+    if (a->answers && !a->jsonl)
+        return sh_misused(e, "--answers names a field of the documents of --jsonl FILE");
+    return read_part(w, e);
+}
+
+/* The plans, which must agree on the prefill, because all caches read side by side. */
+static int read_plans(struct work *w, struct sh_err *e)
+{
+    const struct eval_args *a = w->a;
+    w->prefill = a->prefill < 0 ? 0 : (int)a->prefill;
+    if (a->plan.n > MOST_PLANS)
+        return sh_misused(e, "--plan: more than %d plans", MOST_PLANS);
+    for (int i = 0; i < a->plan.n; i++, w->n_plan++) {
+        if (sh_plan_read(&w->plan[i], a->plan.at[i], e))
+            return -1;
+        if (a->prefill < 0 && !i)
+            w->prefill = w->plan[i].prefill;
+        if (w->plan[i].prefill != w->prefill) {
+            sh_misused(e, "%s is for a prefill of %d, the others read %d", a->plan.at[i], w->plan[i].prefill,
+                       w->prefill);
+            return sh_hint(e, "evaluate it by itself");
+        }
+    }
+    return 0;
+}
+
+static int check_plans(const struct work *w, struct sh_err *e)
+{
+    const struct sh_arch *arch = sh_model_arch(w->source.model);
+    char fingerprint[24];
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, sh_model_fingerprint(w->source.model));
+    for (int i = 0; i < w->n_plan; i++)
+        if (sh_plan_check_model(&w->plan[i], w->a->plan.at[i], w->a->model, fingerprint, arch->n_layer,
+                                arch->n_kv_head, e))
+            return -1;
+    return 0;
+}
+
+static int read_cells(struct work *w, struct sh_err *e)
+{
+    const struct eval_args *a = w->a;
+    int is_even = a->policy.n || !a->plan.n;            /* plans alone need no other cell         */
+    if (a->policy.n > MOST_POLICIES)
+        return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
+    for (int i = 0; i < a->policy.n; i++)
+        if (sh_policy_parse(a->policy.at[i], &w->spec[w->n_spec++], e))
+            return sh_err_prefix(e, "--policy");
+    if (!w->n_spec && is_even && sh_policy_parse("full", &w->spec[w->n_spec++], e))
+        return -1;
+    if (!a->budget.n && is_even &&
+        sh_budget_parse(a->policy.n ? "0.1,0.2,0.3,0.5" : "1.0", w->budget, &w->n_budget, e))
+        return -1;
+    for (int i = 0; i < a->budget.n; i++)
+        if (sh_budget_parse(a->budget.at[i], w->budget, &w->n_budget, e))
+            return sh_err_prefix(e, "--budget");
+    return read_plans(w, e) ? -1 : sh_policy_parse("full", &w->full, e);
 }
 
 static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
@@ -152,8 +279,8 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
         return sh_misused(e, "eval: \"%s\" is no option", positional->at[0]);
     if (!a->model)
         return sh_misused(e, "eval needs --model DIR");
-    if (!a->text.n && !a->jsonl && !a->tokens)
-        return sh_misused(e, "eval needs something to read: --text, --jsonl, --tokens or --task");
+    if (read_source(w, e))
+        return -1;
     if (!sh_code_bits_fit((int)a->weight_bits))
         return sh_misused(e, "--weight-bits: %lld, expected 16, 8 or 4", a->weight_bits);
     if (a->force && !a->db)
@@ -168,19 +295,7 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
         return sh_misused(e, "--kv-bits: %d, expected 32, 16, 8 or 4", w->format.bits);
     if (w->format.group % 8)
         return sh_misused(e, "--kv-group: %d is no multiple of 8", w->format.group);
-    if (a->policy.n > MOST_POLICIES)
-        return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
-    for (int i = 0; i < a->policy.n; i++)
-        if (sh_policy_parse(a->policy.at[i], &w->spec[w->n_spec++], e))
-            return sh_err_prefix(e, "--policy");
-    if (!w->n_spec && sh_policy_parse("full", &w->spec[w->n_spec++], e))
-        return -1;
-    if (!a->budget.n && sh_budget_parse(a->policy.n ? "0.1,0.2,0.3,0.5" : "1.0", w->budget, &w->n_budget, e))
-        return -1;
-    for (int i = 0; i < a->budget.n; i++)
-        if (sh_budget_parse(a->budget.at[i], w->budget, &w->n_budget, e))
-            return sh_err_prefix(e, "--budget");
-    return sh_policy_parse("full", &w->full, e);
+    return read_cells(w, e);
 }
 
 /* ---- the work ---- */
@@ -193,6 +308,8 @@ static int open_all(struct work *w, struct sh_err *e)
     if (sh_devices_open(&w->devices, w->common, a->device_memory, e) || sh_text_source_open(&w->source, e))
         return -1;
     w->chips = sh_devices_chips(&w->devices);
+    if (check_plans(w, e) || (a->answers && sh_eval_answers_read(&w->answers, &w->source, a->answers, e)))
+        return -1;
     make_cells(w);
     if ((a->logits || a->dump) && w->n > 1)
         return sh_misused(e, "%s: there are %d results, and it is made of one",
@@ -226,8 +343,9 @@ static void name_results(struct work *w)
 {
     struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->source.model),
                                   .texts = sh_text_source_hash(&w->source), .dtype = w->a->dtype,
-                                  .prefill = (int)w->a->prefill, .weight_bits = (int)w->a->weight_bits,
-                                  .seed = (uint64_t)w->common->seed};
+                                  .prefill = w->prefill, .weight_bits = (int)w->a->weight_bits,
+                                  .seed = (uint64_t)w->common->seed,
+                                  .answers = w->a->answers ? sh_eval_answers_hash(&w->answers) : 0};
     for (int i = 0; i <= w->n; i++)
         sh_eval_result_name(&w->result[i], &scene);
 }
@@ -243,25 +361,41 @@ static void on_tokens(void *to, int tokens)
 static int read_texts(struct work *w, const int *of, int n, struct sh_store *store, struct sh_err *e)
 {
     struct sh_eval_cell cell[AT_ONCE];
-    struct sh_eval_sums sums[AT_ONCE] = {{0}}, full = {0};
+    struct sh_eval_total *total = xcalloc(AT_ONCE + 1, sizeof *total), *full = &total[AT_ONCE];
+    int bad = 0;
     for (int i = 0; i < n; i++)
         cell[i] = w->cell[of[i]];
     w->eval.cell = cell;
     w->eval.n_cell = n;
     w->eval.watched = n ? 0 : -1;
-    for (int i = 0; i < w->source.texts.n; i++) {
+    for (int i = 0; i < w->source.texts.n && !bad; i++) {
         const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
+        struct sh_eval_text text = {.tokens = q->tokens, .n_token = q->n_tokens};
+        if (w->answers.texts) {
+            text.answer = w->answers.of[i];
+            text.n_answer = w->answers.n[i];
+        }
         w->dump.sequence = i;
-        if (sh_eval_text(&w->eval, q->tokens, q->n_tokens, &full, sums, e))
-            return sh_err_prefix(e, "%s", q->source);
+        bad = sh_eval_read(&w->eval, &text, full, total, e) && sh_err_prefix(e, "%s", q->source);
     }
-    sh_eval_result_fill(&w->result[w->n], &full);
-    for (int i = 0; i < n; i++)
-        sh_eval_result_fill(&w->result[of[i]], &sums[i]);
-    for (int i = 0; i <= n && store; i++, w->kept++)
-        if (sh_eval_result_keep(&w->result[i < n ? of[i] : w->n], store, e))
-            return -1;
-    return 0;
+    for (int i = 0; i <= n && !bad; i++) {
+        struct sh_eval_result *r = &w->result[i < n ? of[i] : w->n];
+        sh_eval_result_fill(r, i < n ? &total[i] : full);
+        bad = store && sh_eval_result_keep(r, store, e);
+        w->kept += store && !bad;
+    }
+    free(total);
+    return bad ? -1 : 0;
+}
+
+/* A cell without a run of its own has its twin's figures. */
+static void take_twin(struct work *w, int i)
+{
+    struct sh_eval_result own = w->result[i];
+    w->result[i] = w->result[w->twin[i]];
+    w->result[i].cell = own.cell;
+    w->result[i].settings = own.settings;
+    w->result[i].is_known = own.is_known;
 }
 
 static int read_groups(struct work *w, struct sh_store *store, struct sh_err *e)
@@ -280,7 +414,7 @@ static int read_groups(struct work *w, struct sh_store *store, struct sh_err *e)
     sh_progress_end(&w->progress);
     for (int i = 0; i < w->n && !bad; i++)
         if (w->twin[i] != i)
-            memcpy(w->result[i].at, w->result[w->twin[i]].at, sizeof w->result[i].at);
+            take_twin(w, i);
     if (bad && store && w->kept && !e->hint[0])
         sh_hint(e, "finished results are in %s; the same command goes on from there", w->a->db);
     free(of);
@@ -308,7 +442,7 @@ static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
     const struct eval_args *a = w->a;
     if (store && !a->force && !a->logits && !a->dump && sh_eval_results_find(w->result, w->n + 1, store, e))
         return -1;
-    w->eval = (struct sh_eval){.cell = w->cell, .n_cell = w->n, .prefill = (int)a->prefill,
+    w->eval = (struct sh_eval){.cell = w->cell, .n_cell = w->n, .prefill = w->prefill,
                                .seed = (uint64_t)w->common->seed, .watch = a->dump ? sh_eval_dump_kept : NULL,
                                .take = a->logits ? sh_eval_dump_logits : NULL, .to = &w->dump,
                                .progress = on_tokens, .progress_to = w};
@@ -336,16 +470,26 @@ static int report(const struct work *w, struct sh_err *e)
     sh_out_int(o, "weight_bits", "weight bits", w->a->weight_bits);
     sh_out_int(o, "sequences", "sequences", w->source.texts.n);
     sh_out_int(o, "tokens", "tokens", sh_text_source_tokens(&w->source));
-    sh_out_int(o, "prefill", "prefill", w->a->prefill);
+    sh_out_int(o, "prefill", "prefill", w->prefill);
+    if (w->answers.texts) {
+        sh_out_int(o, "answers", "answers", w->answers.all);
+        sh_out_int(o, "answers_cut", "answers behind the last token that is read", w->answers.cut);
+    }
     sh_out_text(o, "stream", "texts go through the cache", "token by token");
     sh_out_real(o, "full_nll", "full cache: nll", full->at[SH_E_NLL], 4);
     sh_out_real(o, "full_ppl", "full cache: perplexity", full->at[SH_E_PPL], 4);
     sh_out_real(o, "full_ppl_stderr", "+-", full->at[SH_E_PPL_STDERR], 4);
     sh_out_int(o, "full_kv_bytes", "full cache: bytes", (long long)full->at[SH_E_KV_BYTES]);
+    if (w->answers.texts) {
+        sh_out_real(o, "full_answer_exact", "full cache: exact answers", full->answer[SH_A_EXACT], 4);
+        sh_out_real(o, "full_answer_ppl", "full cache: perplexity of answers", full->answer[SH_A_PPL], 4);
+    }
+    if (w->part >= 0)
+        sh_out_show(o, sh_eval_part_names[w->part].list);
     sh_out_list(o, "results", "policies and budgets (nats per token; change, kl, top 1: against the full cache)");
     for (int i = 0; i < w->n; i++) {
         known += w->result[i].is_known;
-        sh_eval_result_write(&w->result[i], o);
+        sh_eval_result_write(&w->result[i], w->n_plan > 0, o);
     }
     sh_out_end(o);
     if (known)
@@ -362,6 +506,9 @@ static void close_all(struct work *w)
         sh_eval_results_free(w->result, w->n + 1);
     free(w->cell);
     free(w->twin);
+    sh_eval_answers_free(&w->answers);
+    for (int i = 0; i < w->n_plan; i++)
+        sh_plan_clear(&w->plan[i]);
     sh_text_source_close(&w->source);
     sh_devices_close(&w->devices);
     free(w->chips);
@@ -372,13 +519,15 @@ static int run_task(const struct eval_args *a, const struct sh_common *common, c
 {
     struct sh_task_request q = {
         .live = {.model = a->model, .dtype = a->dtype, .kv_bits = a->kv_bits, .kv_group = a->kv_group,
-                 .weight_bits = a->weight_bits, .prefill = a->prefill, .device_memory = a->device_memory},
+                 .weight_bits = a->weight_bits, .prefill = a->prefill < 0 ? 0 : a->prefill, .device_memory = a->device_memory},
         .task = a->task, .data = a->data, .shots_data = a->shots_data, .items = a->items, .policy = &a->policy,
         .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force};
     if (positional->n)
         return sh_misused(e, "eval: \"%s\" is no option", positional->at[0]);
-    if (a->text.n || a->jsonl || a->tokens || a->length || a->logits || a->dump)
-        return sh_misused(e, "--task has its own texts: no --text, --jsonl, --tokens, --length, --logits, --dump-kept");
+    if (a->text.n || a->jsonl || a->tokens || a->length || a->logits || a->dump || a->answers || a->by ||
+        a->plan.n)
+        return sh_misused(e, "--task has its own texts: no --text, --jsonl, --tokens, --answers, --by, --length, --plan, "
+                             "--logits, --dump-kept");
     return sh_eval_tasks(&q, common, e);
 }
 

@@ -39,6 +39,7 @@ shears_SOURCES = \
 	%D%/describe.c %D%/describe.h \
 	%D%/devices.c %D%/devices.h \
 	%D%/drift_run.c %D%/drift_run.h \
+	%D%/eval_answers.c %D%/eval_answers.h \
 	%D%/eval_dump.c %D%/eval_dump.h \
 	%D%/eval_rows.c %D%/eval_rows.h \
 	%D%/eval_tasks.c %D%/eval_tasks.h \
@@ -65,6 +66,7 @@ shears_SOURCES = \
 	%D%/paths.c %D%/paths.h \
 	%D%/replay_rows.c %D%/replay_rows.h \
 	%D%/replay_run.c %D%/replay_run.h \
+	%D%/result_check.c %D%/result_check.h \
 	%D%/runs.c %D%/runs.h \
 	%D%/simulate_args.c %D%/simulate_args.h \
 	%D%/simulate_csv.c %D%/simulate_csv.h \

@@ -21,13 +21,19 @@ struct sh_metrics {                     /* what a command measures              
 struct sh_metric_row {                  /* one set of settings                                    */
     const char *settings;
     double *at;                         /* [n]; NaN: not defined                                  */
-    int *is_known;                      /* set to 1 when the store has figures of it              */
+    int *is_known;                      /* set to 1 when the store has all figures of it          */
 };
 
+/* -1 also where a kept figure cannot be one (result_check.h). */
 int sh_metrics_find(const struct sh_metrics *m, const struct sh_metric_row *row, int n_row, struct sh_store *s,
                     struct sh_err *e);
 int sh_metrics_keep(const struct sh_metrics *m, const char *settings, const double *at, struct sh_store *s,
                     struct sh_err *e);
+
+/* The figures alone, between the store's begin and end of results. */
+int sh_metrics_put(const struct sh_metrics *m, const char *settings, const double *at, struct sh_store *s,
+                   struct sh_err *e);
+
 void sh_metrics_write(const struct sh_metrics *m, const double *at, struct sh_out *o);
 
 #endif

@@ -12,6 +12,8 @@
 struct sh_eval_cell {
     const struct sh_policy_spec *spec;
     struct sh_budget budget;            /* of every head; a share is one of the text's tokens     */
+    int (*tokens)(const void *plan, int layer, int head, int n_token);  /* NULL, or budgets by themselves */
+    const void *plan;
     struct sh_kv_format format;
 };
 
@@ -32,9 +34,22 @@ struct sh_eval {
 /* Whether a text of n_token tokens can be read by all cells. */
 int sh_eval_check(const struct sh_eval *v, int n_token, struct sh_err *e);
 
-/* One text. full, and sums [n_cell]: added to. -1 also when Ctrl-C was pressed; the sums then hold a part
- * of the text. */
-int sh_eval_text(const struct sh_eval *v, const int32_t *tokens, int n_token, struct sh_eval_sums *full,
-                 struct sh_eval_sums *sums, struct sh_err *e);
+/* Tokens [from, to) of a text that answer something, from > 0. */
+struct sh_eval_answer {
+    int from, to;
+    int said;                           /* where the same was said before; -1: not told           */
+};
+
+struct sh_eval_text {
+    const int32_t *tokens;              /* [n_token] */
+    int n_token;
+    const struct sh_eval_answer *answer;        /* [n_answer] in order, none inside another; may be NULL */
+    int n_answer;
+};
+
+/* Reads one text. full, and total [n_cell]: added to. -1 also when Ctrl-C was pressed; they then hold a
+ * part of the text. */
+int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, struct sh_eval_total *full,
+                 struct sh_eval_total *total, struct sh_err *e);
 
 #endif

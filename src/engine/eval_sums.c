@@ -26,23 +26,46 @@ static double divergence(const struct sh_eval_row *full, const struct sh_eval_ro
     return sum > 0 ? sum : 0;           /* rounding */
 }
 
-void sh_eval_add(struct sh_eval_sums *s, const struct sh_eval_row *row, const struct sh_eval_row *full, int next,
-                 int n_vocab)
+struct sh_eval_point sh_eval_point_of(const struct sh_eval_row *row, const struct sh_eval_row *full, int next,
+                                      int n_vocab)
 {
-    double kl = full ? divergence(full, row, n_vocab) : 0;
-    s->rows++;
-    s->same += !full || full->best == row->best;
-    s->kl += kl;
-    s->kl_2 += kl * kl;
+    struct sh_eval_point p = {.has_next = next >= 0, .same = !full || full->best == row->best,
+                              .is_right = next == row->best};
+    p.kl = full ? divergence(full, row, n_vocab) : 0;
     if (next < 0)
+        return p;
+    p.nll = row->total - (double)row->logits[next];
+    p.change = full ? p.nll - (full->total - (double)full->logits[next]) : 0;
+    return p;
+}
+
+void sh_eval_add(struct sh_eval_sums *s, const struct sh_eval_point *p)
+{
+    s->rows++;
+    s->same += p->same;
+    s->kl += p->kl;
+    s->kl_2 += p->kl * p->kl;
+    if (!p->has_next)
         return;
-    double nll = row->total - (double)row->logits[next];
-    double change = full ? nll - (full->total - (double)full->logits[next]) : 0;
     s->tokens++;
-    s->nll += nll;
-    s->nll_2 += nll * nll;
-    s->change += change;
-    s->change_2 += change * change;
+    s->nll += p->nll;
+    s->nll_2 += p->nll * p->nll;
+    s->change += p->change;
+    s->change_2 += p->change * p->change;
+}
+
+int sh_eval_bucket(long long n)
+{
+    int b = 0;
+    for (long long most = SH_EVAL_BUCKET_FIRST; n > most && b < SH_EVAL_BUCKETS - 1; most *= 2)
+        b++;
+    return b;
+}
+
+struct sh_eval_mean sh_eval_share(long long right, long long n)
+{
+    double mean = n ? (double)right / (double)n : (double)NAN;
+    return (struct sh_eval_mean){mean, n > 1 ? sqrt(mean * (1 - mean) / (double)(n - 1)) : (double)NAN};
 }
 
 static struct sh_eval_mean mean_of(double sum, double squares, long long n)

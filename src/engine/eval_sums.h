@@ -31,12 +31,40 @@ struct sh_eval_row {
 
 struct sh_eval_row sh_eval_row_of(const float *logits, int n_vocab);
 
+/* What one row adds. */
+struct sh_eval_point {
+    double nll, change, kl;
+    int has_next, same, is_right;       /* is_right: the next token is the likeliest one          */
+};
+
 /* next: the token that follows, -1: none does. full: the same row over the full cache; NULL: this is it. */
-void sh_eval_add(struct sh_eval_sums *s, const struct sh_eval_row *row, const struct sh_eval_row *full, int next,
-                 int n_vocab);
+struct sh_eval_point sh_eval_point_of(const struct sh_eval_row *row, const struct sh_eval_row *full, int next,
+                                      int n_vocab);
+void sh_eval_add(struct sh_eval_sums *s, const struct sh_eval_point *p);
+
+/* Numbers of tokens in buckets that double: 0 is 1 to 32, 1 is 33 to 64, and so on; the last has no end. */
+enum { SH_EVAL_BUCKETS = 18, SH_EVAL_BUCKET_FIRST = 32 };
+int sh_eval_bucket(long long n);
+
+/* Sums of parts of the texts. */
+enum sh_eval_part {
+    SH_EVAL_POSITION,                   /* by which token of its text it is, from 1               */
+    SH_EVAL_LENGTH,                     /* by how many tokens its text has                        */
+    SH_EVAL_DISTANCE,                   /* of answers alone, by how many tokens before the same was said */
+    SH_EVAL_PARTS
+};
+
+struct sh_eval_total {
+    struct sh_eval_sums all, answers;   /* answers: of the rows in front of their tokens          */
+    struct sh_eval_sums part[SH_EVAL_PARTS][SH_EVAL_BUCKETS];
+    long long n_answer, n_right;        /* right: every token of it is the likeliest              */
+    long long answered[SH_EVAL_BUCKETS], right[SH_EVAL_BUCKETS];        /* by distance            */
+};
 
 struct sh_eval_mean { double value, error; };           /* standard error; NaN with fewer than two */
 
+/* Share of n that is right, with the standard error of a share. */
+struct sh_eval_mean sh_eval_share(long long right, long long n);
 struct sh_eval_mean sh_eval_nll(const struct sh_eval_sums *s);
 struct sh_eval_mean sh_eval_perplexity(const struct sh_eval_sums *s);   /* exp(nll); the error by its slope */
 struct sh_eval_mean sh_eval_change(const struct sh_eval_sums *s);       /* paired */
