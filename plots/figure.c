@@ -14,7 +14,7 @@ const struct sh_figure *const sh_figures[] = {SH_FIGURES(ENTRY) NULL};
 
 const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e)
 {
-    char known[256] = "";
+    char known[512] = "";
     for (int i = 0; sh_figures[i]; i++) {
         if (strcmp(name, sh_figures[i]->name) == 0)
             return sh_figures[i];
@@ -36,7 +36,8 @@ static int check(const struct sh_figure *f, const struct sh_fig_data *d, struct 
         {SH_FIG_DROPPED, d->n_dropped, 4, "traces"},
         {SH_FIG_PLANS, d->n_plans, 4, "plans"},
         {SH_FIG_CHARTS, d->n_charts, 4, "charts"},
-        {SH_FIG_STACKS, d->n_stacks, 1, "set of bars"}};
+        {SH_FIG_STACKS, d->n_stacks, 1, "set of bars"},
+        {SH_FIG_MEASURED, d->n_measured, SH_MEASURED_PANELS, "panels"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if ((f->needs & parts[i].need) && (parts[i].n < 1 || parts[i].n > parts[i].most))
             return sh_misused(e, "figure %s shows 1 to %d %s, found %d", f->name, parts[i].most,

@@ -7,6 +7,7 @@
 
 #include "plots/chart.h"
 #include "plots/gp.h"
+#include "plots/measured.h"
 
 /* heatmap: the scores of one head, or a rectangle cut out of them. */
 struct sh_fig_map {
@@ -109,12 +110,16 @@ struct sh_fig_data {
     int n_charts, n_stacks;
     const struct sh_fig_chart *charts;  /* 1 to 4 */
     const struct sh_fig_stacks *stacks; /* 1 */
+    int n_measured;
+    const struct sh_fig_measured *measured; /* 1 to SH_MEASURED_PANELS                           */
     const char *ratio_settings, *lift_settings; /* for `heads`: "R = 0, alpha 1/n"; or NULL      */
 };
 
 enum sh_fig_needs {
     SH_FIG_MAPS = 1, SH_FIG_PANELS = 2, SH_FIG_GRIDS = 4, SH_FIG_HEADS = 8, SH_FIG_CURVES = 16,
-    SH_FIG_DROPPED = 32, SH_FIG_PLANS = 64, SH_FIG_CHARTS = 128, SH_FIG_STACKS = 256
+    SH_FIG_DROPPED = 32, SH_FIG_PLANS = 64, SH_FIG_CHARTS = 128, SH_FIG_STACKS = 256,
+    SH_FIG_COMPRESSION = 512, SH_FIG_QUANT = 1024, SH_FIG_DRIFT = 2048, SH_FIG_CHANGES = 4096,
+    SH_FIG_MEASURED = SH_FIG_COMPRESSION | SH_FIG_QUANT | SH_FIG_DRIFT | SH_FIG_CHANGES
 };
 
 struct sh_figure {

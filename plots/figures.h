@@ -15,6 +15,10 @@
     X(capacity) \
     X(frontier) \
     X(latency) \
-    X(occupancy)
+    X(occupancy) \
+    X(compression) \
+    X(quant) \
+    X(drift) \
+    X(score_change)
 
 #endif

@@ -6,6 +6,8 @@ libplots_a_SOURCES = \
 	%D%/fig_allocation.c \
 	%D%/fig_budget_curve.c \
 	%D%/fig_capacity.c \
+	%D%/fig_compression.c \
+	%D%/fig_drift.c \
 	%D%/fig_dropped_mass.c \
 	%D%/fig_frontier.c \
 	%D%/fig_heads.c \
@@ -15,6 +17,9 @@ libplots_a_SOURCES = \
 	%D%/fig_occupancy.c \
 	%D%/fig_persistence.c \
 	%D%/fig_persistence_grid.c \
+	%D%/fig_quant.c \
+	%D%/fig_score_change.c \
 	%D%/figure.c %D%/figure.h %D%/figures.h \
 	%D%/gnuplot.c %D%/gnuplot.h \
-	%D%/gp.c %D%/gp.h %D%/gp_write.c
+	%D%/gp.c %D%/gp.h %D%/gp_write.c \
+	%D%/measured.c %D%/measured.h

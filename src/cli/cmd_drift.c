@@ -205,6 +205,31 @@ static int keep_layer(struct sh_store *s, const char *settings, const struct sh_
     return bad;
 }
 
+static double sum_of(const double *x)
+{
+    double sum = 0;
+    for (int b = 0; b < SH_CHANGE_BINS; b++)
+        sum += x[b];
+    return sum;
+}
+
+/* "score_change@pairs:left" is what left, "score_change@mass:0.1" the share that begins at a change of 0.1. */
+static int keep_change(struct sh_store *s, const char *settings, const struct sh_score_change *c, struct sh_err *e)
+{
+    double pairs = sum_of(c->pairs), mass = sum_of(c->mass);
+    char metric[40];
+    int bad = 0;
+    for (int b = 0; b < SH_CHANGE_BINS && pairs > 0 && !bad; b++) {
+        snprintf(metric, sizeof metric, b ? "score_change@pairs:%.1f" : "score_change@pairs:left",
+                 sh_score_change_from(b));
+        bad = sh_store_result(s, "drift", settings, metric, -1, -1, c->pairs[b] / pairs, e);
+        snprintf(metric, sizeof metric, b ? "score_change@mass:%.1f" : "score_change@mass:left",
+                 sh_score_change_from(b));
+        bad = bad || sh_store_result(s, "drift", settings, metric, -1, -1, c->mass[b] / mass, e);
+    }
+    return bad;
+}
+
 /* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
 static void keep_results(struct work *w)
 {
@@ -218,7 +243,7 @@ static void keep_results(struct work *w)
         bad = sh_store_results_begin(w->store, "drift", settings, &e);
         for (int l = 0; l < d->n_layer && !bad; l++)
             bad = keep_layer(w->store, settings, &d->layer[l], d->n_step, spacing(w), &e);
-        bad = bad || sh_store_results_end(w->store, &e);
+        bad = bad || keep_change(w->store, settings, &d->change, &e) || sh_store_results_end(w->store, &e);
         free(settings);
     }
     if (bad && !w->common->quiet)
@@ -245,6 +270,47 @@ static void write_layer(struct sh_out *o, const struct sh_drift *d, const struct
     sh_out_end(o);
 }
 
+/* Share of x in bins that lie within the change of 0.2 either way. */
+static double near_zero(const double *x)
+{
+    double sum = 0;
+    for (int b = 1; b < SH_CHANGE_BINS - 1; b++)
+        if (sh_score_change_from(b) > -0.25 && sh_score_change_from(b + 1) < 0.25)
+            sum += x[b];
+    return sum / sum_of(x);
+}
+
+static void write_change(struct sh_out *o, const struct sh_score_change *c)
+{
+    double pairs = sum_of(c->pairs), mass = sum_of(c->mass);
+    sh_out_real(o, "pairs_left", "scores of what left", c->pairs[0] / pairs, 4);
+    sh_out_real(o, "mass_left", "their attention", c->mass[0] / mass, 4);
+    sh_out_real(o, "pairs_within_0_2", "changed by less than 0.2", near_zero(c->pairs), 4);
+    sh_out_real(o, "mass_within_0_2", "by attention", near_zero(c->mass), 4);
+    sh_out_list(o, "bins", "bins");
+    for (int b = 0; b < SH_CHANGE_BINS; b++) {
+        sh_out_item(o);
+        sh_out_real(o, "from", "from", b ? sh_score_change_from(b) : -1, 1);
+        sh_out_real(o, "to", "to", !b ? -1 : b < SH_CHANGE_BINS - 1 ? sh_score_change_from(b + 1) : (double)NAN, 1);
+        sh_out_real(o, "pairs", "scores", c->pairs[b] / pairs, 4);
+        sh_out_real(o, "mass", "attention", c->mass[b] / mass, 4);
+    }
+    sh_out_end(o);
+}
+
+static void write_cell(struct sh_out *o, const struct work *w, int i)
+{
+    const struct sh_budget *b = &w->budget[i % w->n_budget];
+    char knobs[SH_POLICY_TEXT];
+    sh_out_item(o);
+    sh_out_text(o, "policy", "policy", w->spec[i / w->n_budget].policy->name);
+    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&w->spec[i / w->n_budget], knobs));
+    if (b->tokens)
+        sh_out_int(o, "budget", "budget", b->tokens);
+    else
+        sh_out_real(o, "budget", "budget", b->share, 3);
+}
+
 static int report(const struct work *w, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
@@ -255,19 +321,17 @@ static int report(const struct work *w, struct sh_err *e)
     sh_out_show(o, "layers");
     sh_out_list(o, "results", "policies and budgets");
     for (int i = 0; i < w->n_spec * w->n_budget; i++) {
-        const struct sh_budget *b = &w->budget[i % w->n_budget];
-        char knobs[SH_POLICY_TEXT];
-        sh_out_item(o);
-        sh_out_text(o, "policy", "policy", w->spec[i / w->n_budget].policy->name);
-        sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&w->spec[i / w->n_budget], knobs));
-        if (b->tokens)
-            sh_out_int(o, "budget", "budget", b->tokens);
-        else
-            sh_out_real(o, "budget", "budget", b->share, 3);
+        write_cell(o, w, i);
         sh_out_list(o, "layers", "kept sets: live cache and replay (means over heads, from the first eviction on)");
         for (int l = 0; l < w->drift[i].n_layer; l++)
             write_layer(o, &w->drift[i], &w->drift[i].layer[l], spacing(w));
         sh_out_end(o);
+    }
+    sh_out_end(o);
+    sh_out_list(o, "score_changes", "scores beside those of the full cache: (live - recorded) / recorded, at some steps");
+    for (int i = 0; i < w->n_spec * w->n_budget; i++) {
+        write_cell(o, w, i);
+        write_change(o, &w->drift[i].change);
     }
     sh_out_end(o);
     if (w->runs[0].codec != SH_CODEC_F32)

@@ -94,12 +94,17 @@ const struct sh_cmd sh_cmd_plot = {
              "  budget-curve       what each policy keeps over its budget, with the oracles\n"
              "  leaderboard        policies in order of the mean height of these curves\n"
              "  dropped-mass       the mass that eviction drops, measured, beside the law and the theorem\n"
-             "  allocation         budgets of a plan, layer x head (--plan FILE)\n\n"
+             "  allocation         budgets of a plan, layer x head (--plan FILE)\n"
+             "  compression        perplexity and accuracy over how many times smaller the cache is\n"
+             "  quant              what 4 and 8 bits for keys and values cost\n"
+             "  drift              kept sets of the live cache beside the replay's, over steps\n"
+             "  score-change       how much attention scores change under compression\n\n"
              "  shears plot persistence --db trained.db random.db -o persistence.svg\n"
              "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
              "  shears plot budget-curve --db traces.db -o budget-curve.svg\n\n"
              "budget-curve and leaderboard draw the results that shears replay left in the stores: of each store the\n"
-             "largest group whose settings agree in all but policy, knobs and budget.\n"
+             "largest group whose settings agree in all but policy, knobs and budget; likewise compression and quant, with\n"
+             "the results of shears eval, and drift and score-change, with those of shears drift.\n"
              "gnuplot draws; without it --script writes what it would have been told (status 3 otherwise).",
     .opts = opts,
     .args_bytes = sizeof(struct plot_args),

@@ -17,6 +17,7 @@
     X(theory) \
     X(eval) \
     X(generate) \
+    X(repetition) \
     X(drift) \
     X(capacity) \
     X(simulate) \

@@ -18,7 +18,24 @@ struct sequence {                       /* one on its way */
     int32_t *tokens;
     int *live;                          /* [n_layer of the model * n_kv_head, n_token]: see drift.h */
     int *replayed;                      /* [n_token]: of the head in hand */
+    int step;                           /* rows t with t % step == step - 1 are compared as rows, too */
+    float *row;                         /* [heads, n_token / step, n_token]: live ones, by position; 0: not kept */
+    struct sh_score_change *change;
 };
+
+enum { ROWS_MOST = 64, ROWS_BYTES = 1 << 28 };
+
+/* Where a compared row of a head lies. */
+static float *row_of(const struct sequence *s, int layer, int head, int t)
+{
+    size_t n = (size_t)s->stored->n_tokens, rows = n / (size_t)s->step;
+    return s->row + ((size_t)(layer * s->run->n_kv_head + head) * rows + (size_t)(t / s->step)) * n;
+}
+
+static int is_compared(const struct sequence *s, int t)
+{
+    return t % s->step == s->step - 1;
+}
 
 /* ---- the live run ---- */
 
@@ -26,7 +43,12 @@ static void see_live(void *to, int sequence, int layer, int head, int t, const s
 {
     const struct sequence *s = to;
     (void)sequence;
-    (void)row;
+    if (is_compared(s, t)) {
+        float *own = row_of(s, layer, head, t);
+        for (int i = 0; i < c->n_slot; i++)
+            if (c->pos[i] >= 0)
+                own[c->pos[i]] = row[i];
+    }
     sh_drift_see(s->live + (size_t)(layer * s->run->n_kv_head + head) * (size_t)s->stored->n_tokens, t, c);
 }
 
@@ -83,6 +105,24 @@ static struct sh_replay *begin_replay(const struct layer *l, int head, struct sh
     return r;
 }
 
+/* The recorded row of the group [t + 1 - first] beside the live one, from the first that lacks a token on. */
+static void compare_row(const struct layer *l, int head, int t, int first, const float *const *row, int group)
+{
+    const struct sequence *s = l->s;
+    const float *own = row_of(s, l->layer, head, t);
+    int kept = 0;
+    for (int j = 0; j <= t; j++)
+        kept += own[j] > 0;
+    if (kept == t + 1)
+        return;
+    for (int j = first; j <= t; j++) {
+        double full = 0;
+        for (int g = 0; g < group; g++)
+            full += (double)row[g][j - first] / group;
+        sh_score_change_add(s->change, full, (double)own[j]);
+    }
+}
+
 static int replay_head(const struct layer *l, int head, struct sh_err *e)
 {
     int group = l->s->run->n_head / l->s->run->n_kv_head, bad = 0, first = 0;
@@ -100,6 +140,8 @@ static int replay_head(const struct layer *l, int head, struct sh_err *e)
             first = other;
         }
         bad = bad || sh_replay_row(r, t, first, row, e);
+        if (!bad && is_compared(l->s, t))
+            compare_row(l, head, t, first, row, group);
     }
     for (int g = 0; g < group; g++)
         sh_head_rows_end(&rows[g]);
@@ -182,12 +224,18 @@ static int compare_sequence(struct sequence *s, struct sh_drift *out, struct sh_
         return -1;
     s->live = xcalloc(heads * (size_t)n, sizeof *s->live);
     s->replayed = xcalloc((size_t)n, sizeof *s->replayed);
+    size_t rows = ROWS_BYTES / sizeof *s->row / heads / (size_t)n;
+    rows = rows > ROWS_MOST ? ROWS_MOST : rows ? rows : 1;
+    s->step = (int)(((size_t)n + rows - 1) / rows);
+    s->row = xcalloc(heads * (size_t)(n / s->step) * (size_t)n + 1, sizeof *s->row);
+    s->change = &out->change;
     bad = run_live(s, e);
     for (int i = 0; i < out->n_layer && !bad; i++)
         bad = compare_layer(s, out->layer[i].layer, &out->layer[i], e);
     free(s->tokens);
     free(s->live);
     free(s->replayed);
+    free(s->row);
     return bad;
 }
 

@@ -6,6 +6,7 @@
 
 #include "planner/replay.h"
 #include "src/cli/live.h"
+#include "src/engine/drift.h"
 #include "traces/store.h"
 
 struct sh_drift_request {
@@ -38,6 +39,7 @@ struct sh_drift {
     struct sh_drift_layer *layer;       /* [n_layer]                                              */
     double budget_tokens;               /* mean over sequences                                    */
     int n_sequence;
+    struct sh_score_change change;      /* live rows beside recorded ones, of all heads, at some steps */
 };
 
 int sh_drift_run(const struct sh_drift_request *q, struct sh_drift *out, struct sh_err *e);

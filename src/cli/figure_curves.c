@@ -138,7 +138,7 @@ static struct point *largest_group(struct found *f, size_t *n, int *others)
 /* ---- curves ---- */
 
 /* The policy's name, and of its knobs those that are not at their start. */
-static char *label_of(const char *policy, int *is_bound)
+char *sh_policy_label(const char *policy, int *is_bound)
 {
     struct sh_policy_spec p;
     struct sh_err unused;
@@ -167,7 +167,7 @@ static struct sh_fig_curve curve(const struct point *p, size_t n, own_fn *own, v
     struct sh_fig_curve c = {.n = (int)n, .height = (double)NAN};
     for (int m = 0; m < N_METRIC; m++)
         column[m] = own(keeper, xmalloc(n * sizeof **column));
-    c.label = own(keeper, label_of(p->policy, &c.is_bound));
+    c.label = own(keeper, sh_policy_label(p->policy, &c.is_bound));
     for (size_t i = 0; i < n; i++) {
         for (int m = 0; m < N_METRIC; m++)
             column[m][i] = p[i].at[m];

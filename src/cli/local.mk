@@ -29,6 +29,7 @@ shears_SOURCES = \
 	%D%/cmd_persistence.c \
 	%D%/cmd_plan.c \
 	%D%/cmd_plot.c \
+	%D%/cmd_repetition.c \
 	%D%/cmd_replay.c \
 	%D%/cmd_simulate.c \
 	%D%/cmd_theory.c \
@@ -45,7 +46,9 @@ shears_SOURCES = \
 	%D%/eval_tasks.c %D%/eval_tasks.h \
 	%D%/figure_curves.c \
 	%D%/figure_data.c %D%/figure_data.h \
+	%D%/figure_drift.c \
 	%D%/figure_dropped.c \
+	%D%/figure_evals.c \
 	%D%/figure_maps.c \
 	%D%/figure_plan.c \
 	%D%/gather.c %D%/gather.h \

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/cli/result_check.h"
 
 struct evals {
+    const char *store;
     const char *fingerprint, *policy;
     char knobs[SH_POLICY_TEXT];
     int weight_bits, prefill, n_token, n, cap;
@@ -75,7 +77,8 @@ static void finish(struct evals *f)
 static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
 {
     struct evals *f = to;
-    (void)e;
+    if (sh_result_check(r, f->store, "eval", e))
+        return -1;
     if (!f->settings || strcmp(f->settings, r->settings)) {
         finish(f);
         free(f->settings);
@@ -91,6 +94,8 @@ static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
         f->now.stderr_ppl = r->value;
     } else if (!strcmp(r->metric, "tokens") && r->value >= 0 && r->value < 0x1p53) {
         f->now.tokens = (long long)r->value;
+    } else if (!strcmp(r->metric, "sequences") && r->value >= 1 && r->value < 0x1p31) {
+        f->now.sequences = (int)r->value;
     }
     return 0;
 }
@@ -104,7 +109,7 @@ static int smallest_first(const void *a, const void *b)
 int sh_plan_evals(struct sh_store *s, const char *fingerprint, int weight_bits, const struct sh_policy_spec *policy,
                   int prefill, int n_token, struct sh_plan_eval **out, int *n, struct sh_err *e)
 {
-    struct evals f = {.fingerprint = fingerprint, .policy = policy->policy->name, .weight_bits = weight_bits,
+    struct evals f = {.store = sh_store_path(s), .fingerprint = fingerprint, .policy = policy->policy->name, .weight_bits = weight_bits,
                       .prefill = prefill, .n_token = n_token};
     sh_policy_knobs(policy, f.knobs);
     int bad = sh_store_read_results(s, "eval", take, &f, e);

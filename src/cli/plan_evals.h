@@ -11,6 +11,7 @@ struct sh_plan_eval {                   /* of one budget: the worst of the evalu
     struct sh_budget budget;
     int mean_tokens;                    /* of a sequence of n_token                               */
     double ppl, stderr_ppl;
+    int sequences;                      /* texts; 0: an older store does not say                  */
     long long tokens;
 };
 

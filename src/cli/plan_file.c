@@ -204,7 +204,7 @@ static int read_evidence(const json_t *root, struct sh_plan *p, struct sh_err *e
         if (take_text(o, "metric", v->metric, sizeof v->metric, e) || take_real(o, "value", 0, &v->value, e) ||
             take_real(o, "low", 1, &v->low, e) || take_real(o, "high", 1, &v->high, e) ||
             take_int(o, "sequences", 0, INT32_MAX, &v->sequences, e) ||
-            take_whole(o, "tokens", 0, INT64_MAX, &v->tokens, e) || take_int(o, "run", 0, INT32_MAX, &v->run, e) ||
+            take_whole(o, "tokens", 0, INT64_MAX, &v->tokens, e) || take_int(o, "run", -1, INT32_MAX, &v->run, e) ||
             take_text(o, "store", v->store, sizeof v->store, e) ||
             take_text(o, "program", v->program, sizeof v->program, e))
             return sh_err_prefix(e, "\"evidence\" %zu", i);

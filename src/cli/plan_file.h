@@ -14,9 +14,9 @@ enum { SH_PLAN_VERSION = 1, SH_PLAN_NAME = 256, SH_PLAN_EVIDENCE = 16 };
 struct sh_plan_evidence {
     char metric[64];                    /* "kept_mass", "output_error", "ppl", …                  */
     double value, low, high;            /* a 95 % interval; NaN: unknown                          */
-    int sequences;
+    int sequences;                      /* 0: not told                                            */
     long long tokens;
-    int run;                            /* of the store; 0: all of its runs                       */
+    int run;                            /* of the store; 0: all of its runs; -1: an evaluation of other texts */
     char store[SH_PLAN_NAME];           /* the store's name without its folder                    */
     char program[64];                   /* version that measured                                  */
 };

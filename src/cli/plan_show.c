@@ -40,9 +40,15 @@ static void show_evidence(struct sh_out *o, const struct sh_plan *p)
         sh_out_real(o, "value", "value", v->value, 4);
         sh_out_real(o, "low", "95 % from", v->low, 4);
         sh_out_real(o, "high", "to", v->high, 4);
-        sh_out_int(o, "sequences", "sequences", v->sequences);
+        if (v->sequences)
+            sh_out_int(o, "sequences", "sequences", v->sequences);
+        else
+            sh_out_text(o, "sequences", "sequences", NULL);
         sh_out_int(o, "tokens", "tokens", v->tokens);
-        sh_out_int(o, "run", "run", v->run);
+        if (v->run >= 0)
+            sh_out_int(o, "run", "run", v->run);
+        else
+            sh_out_text(o, "run", "run", NULL);
         sh_out_text(o, "store", "store", v->store);
         sh_out_text(o, "program", "program", v->program);
     }

@@ -2,6 +2,7 @@
 /* See drift.h. */
 #include "src/engine/drift.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "src/base/mem.h"
@@ -45,4 +46,14 @@ struct sh_drift_head sh_drift_compare(const int *last_a, const int *last_b, int 
     free(both_end);
     free(any_end);
     return h;
+}
+
+void sh_score_change_add(struct sh_score_change *h, double full, double compressed)
+{
+    if (!(full > 0))
+        return;
+    double tenth = floor((compressed - full) / full * 10 + 11);         /* 1 is [-1, -0.9) */
+    int bin = !(compressed > 0) ? 0 : tenth < 1 ? 1 : tenth > SH_CHANGE_BINS - 1 ? SH_CHANGE_BINS - 1 : (int)tenth;
+    h->pairs[bin]++;
+    h->mass[bin] += full;
 }

@@ -19,4 +19,16 @@ struct sh_drift_head {
 
 struct sh_drift_head sh_drift_compare(const int *last_a, const int *last_b, int n_token, double *like);
 
+/* Histogram of (compressed - full) / full over the scores of rows, where the full model's is above 0:
+ * bin 0 is exactly -1 (the token has left), bins 1 to 40 are a tenth wide and begin at -1, the last is 3 and
+ * above. Sums of scores counted one by one, and weighted with the full model's score. */
+enum { SH_CHANGE_BINS = 42 };
+struct sh_score_change { double pairs[SH_CHANGE_BINS], mass[SH_CHANGE_BINS]; };
+
+void sh_score_change_add(struct sh_score_change *h, double full, double compressed);
+static inline double sh_score_change_from(int bin)      /* lower edge of bins 1 to 41             */
+{
+    return (bin - 11) / 10.0;
+}
+
 #endif

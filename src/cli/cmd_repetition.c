@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears repetition: does repeated attention go with repeated text, and what changes when tokens stay in the
+ * cache whatever attention they get? */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/interrupt.h"
+#include "src/base/mem.h"
+#include "src/base/progress.h"
+#include "src/cli/commands.h"
+#include "src/cli/live.h"
+#include "src/cli/text_source.h"
+#include "src/engine/eval.h"
+#include "src/engine/repetition.h"
+#include "src/engine/sampler.h"
+
+struct repetition_args {
+    struct sh_live_options live;
+    const char *jsonl, *field, *tokens, *policy, *budget;
+    struct sh_list text;
+    long long length, count, prompt, max_tokens, top_k;
+    double temperature, top_p;
+};
+
+#define F(name) offsetof(struct repetition_args, name)
+static const struct sh_opt opts[] = {
+    {"model", SH_OPT_TEXT, F(live.model), "DIR", "checkpoint folder, or a .gguf file", 0, 0, 0},
+    {"text", SH_OPT_LIST, F(text), "FILE...", "plain texts, cut into sequences of --length tokens", 0, 0, 0},
+    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "one JSON object a line, each document one sequence", 0, 0, 0},
+    {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
+    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
+    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 2, 1 << 22, 0},
+    {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: 16)", 1, 1e9, 0},
+    {"prompt-tokens", SH_OPT_INT, F(prompt), "N", "of each sequence that the text goes on from (default: half of it)", 1,
+     1 << 22, 0},
+    {"max-tokens", SH_OPT_INT, F(max_tokens), "N", "tokens to write behind each (default: 128)", 2, 1 << 22, 0},
+    {"policy", SH_OPT_TEXT, F(policy), "NAME[:knob=value,...]", "an eviction policy (shears info policies lists them)", 0,
+     0, 0},
+    {"budget", SH_OPT_TEXT, F(budget), "B", "tokens per KV head (64), or a share of what is read and written (0.2)", 0, 0,
+     0},
+    {"temperature", SH_OPT_REAL, F(temperature), "T", "0: the likeliest token (default); above: drawn at random", 0, 100,
+     0},
+    {"top-k", SH_OPT_INT, F(top_k), "K", "draw only from the K likeliest (default: all)", 0, 1 << 24, 0},
+    {"top-p", SH_OPT_REAL, F(top_p), "P", "draw only from the likeliest that make up P (default: 1)", 0, 1, 0},
+    {"prefill", SH_OPT_INT, F(live.prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)", 0,
+     1 << 22, 0},
+    {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes (default: 32 for f32)", 4,
+     32, 0},
+    {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
+    {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
+    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4", "what a weight of the layers takes (default: 16)", 4, 16, 0},
+    {"device-memory", SH_OPT_BYTES, F(live.device_memory), "BYTES",
+     "what may be taken of the device (default: what is free)", 0, 0, 0},
+    {0}};
+#undef F
+
+static void preset(void *args)
+{
+    struct repetition_args *a = args;
+    sh_live_preset(&a->live);
+    a->field = "text";
+    a->count = 16;
+    a->max_tokens = 128;
+    a->top_p = 1;
+}
+
+static void release(void *args)
+{
+    sh_list_free(&((struct repetition_args *)args)->text);
+}
+
+enum condition { FULL, POLICY, UNIFORM, N_CONDITION };
+static const char *const condition_name[N_CONDITION] = {"full cache", "policy", "uniform retention"};
+static const char *const condition_key[N_CONDITION] = {"full", "policy", "uniform"};
+
+enum figure { REP_4, DISTINCT_1, DISTINCT_2, LONGEST, LIKENESS, CHANCE, N_FIGURE };
+static const struct { const char *key, *label; int digits; } figure[N_FIGURE] = {
+    {"rep_4", "rep-4", 4}, {"distinct_1", "distinct-1", 4}, {"distinct_2", "distinct-2", 4},
+    {"longest_repeat_tokens", "longest repeat", 1}, {"row_likeness", "rows alike", 4},
+    {"row_likeness_chance", "by chance", 4}};
+
+struct work {
+    const struct repetition_args *a;
+    const struct sh_common *common;
+    struct sh_live live;
+    struct sh_text_source source;
+    struct sh_policy_spec spec[N_CONDITION];
+    struct sh_budget budget;
+    struct sh_sampler sampler;
+    struct sh_row_likeness *likeness;   /* [n_layer * n_kv_head], of the text being written       */
+    double (*at)[N_CONDITION][N_FIGURE];        /* [texts]                                        */
+    struct sh_eval_total total[N_CONDITION];    /* what the texts themselves cost                 */
+    struct sh_progress progress;
+    double done;
+    int n_prompt;                       /* of the text being written                              */
+};
+
+/* Uniform retention: a random sample, with the policy's own sinks and recent tokens and its budget, so that
+ * only the part that attention decides is another. */
+static int read_policies(struct work *w, struct sh_err *e)
+{
+    char uniform[96];
+    struct sh_budget all[SH_MAX_BUDGETS];
+    int n = 0;
+    if (sh_policy_parse("full", &w->spec[FULL], e))
+        return -1;
+    if (sh_policy_parse(w->a->policy, &w->spec[POLICY], e))
+        return sh_err_prefix(e, "--policy");
+    snprintf(uniform, sizeof uniform, "random:sinks=%.0f,recent=%.0f", sh_policy_knob(&w->spec[POLICY], "sinks", 0),
+             sh_policy_knob(&w->spec[POLICY], "recent", 0));
+    if (sh_policy_parse(uniform, &w->spec[UNIFORM], e))
+        return -1;
+    if (sh_budget_parse(w->a->budget, all, &n, e))
+        return sh_err_prefix(e, "--budget");
+    if (n > 1)
+        return sh_misused(e, "--budget %s: one budget at a time", w->a->budget);
+    w->budget = all[0];
+    return 0;
+}
+
+static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct repetition_args *a = w->a;
+    if (positional->n)
+        return sh_misused(e, "repetition: \"%s\" is no option", positional->at[0]);
+    if (sh_live_read(&w->live, &a->live, w->common, "repetition", e))
+        return -1;
+    if (!a->policy || !a->budget)
+        return sh_misused(e, "repetition needs --policy NAME and --budget B");
+    if ((a->text.n > 0) + (a->jsonl != NULL) + (a->tokens != NULL) != 1)
+        return sh_misused(e, "repetition needs one of --text, --jsonl and --tokens");
+    if (!(a->temperature > 0) && (a->top_k || a->top_p < 1))
+        return sh_misused(e, "--top-k and --top-p draw at random: give a --temperature above 0");
+    w->sampler = (struct sh_sampler){a->temperature, (int)a->top_k, a->top_p, w->live.seed};
+    return read_policies(w, e);
+}
+
+static int prompt_of(const struct work *w, int i)
+{
+    int n = w->source.texts.sequence[i].n_tokens;
+    return w->a->prompt ? (int)w->a->prompt : n / 2;
+}
+
+static int open_all(struct work *w, struct sh_err *e)
+{
+    const struct repetition_args *a = w->a;
+    w->source = (struct sh_text_source){.path = a->live.model, .text = &a->text, .jsonl = a->jsonl, .field = a->field,
+                                        .tokens = a->tokens, .length = (int)a->length, .count = (int)a->count};
+    if (sh_text_source_open(&w->source, e) || sh_live_open(&w->live, w->common, e))
+        return -1;
+    int longest = 0, max_pos = sh_model_arch(w->live.model)->max_pos;
+    for (int i = 0; i < w->source.texts.n; i++) {
+        const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
+        int n = prompt_of(w, i), all = n + (int)a->max_tokens;
+        if (n < 1 || n > q->n_tokens)
+            return sh_misused(e, "%s: has %d tokens, and the prompt %d", q->source, q->n_tokens, n);
+        if (all > max_pos)
+            return sh_misused(e, "%s: a prompt of %d tokens and %lld more: the model knows %d positions", q->source, n,
+                              a->max_tokens, max_pos);
+        longest = all > longest ? all : longest;
+        longest = q->n_tokens > longest ? q->n_tokens : longest;
+    }
+    w->at = xcalloc((size_t)w->source.texts.n, sizeof *w->at);
+    return sh_live_load(&w->live, longest, longest < 256 ? longest : 256, e);
+}
+
+/* ---- one text ---- */
+
+static void watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row)
+{
+    struct work *w = to;
+    (void)sequence;
+    if (t >= w->n_prompt)
+        sh_row_likeness_add(&w->likeness[layer * w->live.resident->arch->n_kv_head + head], t, c->pos, row, c->n_slot);
+}
+
+static int write_text(struct work *w, struct sh_session *s, const int32_t *prompt, int32_t *made, struct sh_err *e)
+{
+    int n_vocab = w->live.resident->arch->n_vocab, bad = 0, most = (int)w->a->max_tokens;
+    struct sh_choice *room = xcalloc((size_t)n_vocab, sizeof *room);
+    bad = sh_session_step(s, prompt, (int[]){0, w->n_prompt}, NULL, NULL, e);
+    for (int i = 0; i < most && !bad; i++) {
+        made[i] = sh_sampler_pick(&w->sampler, sh_session_logits(s, 0), n_vocab, (uint64_t)i, room, e);
+        bad = made[i] < 0 || sh_session_step(s, &made[i], (int[]){0, 1}, NULL, NULL, e);
+        if (!bad && sh_interrupted())
+            bad = sh_fail(e, "interrupted");
+        sh_progress_at(&w->progress, w->done++, NULL);
+    }
+    free(room);
+    return bad;
+}
+
+static void take_figures(struct work *w, const int32_t *made, double *at)
+{
+    int n = w->live.resident->arch->n_layer * w->live.resident->arch->n_kv_head, most = (int)w->a->max_tokens;
+    double sum = 0, chance = 0, pairs = 0;
+    for (int i = 0; i < n; i++) {
+        sum += w->likeness[i].sum;
+        chance += w->likeness[i].chance;
+        pairs += (double)w->likeness[i].pairs;
+        sh_row_likeness_clear(&w->likeness[i]);
+    }
+    at[REP_4] = sh_repetition(made, most, 4);
+    at[DISTINCT_1] = sh_distinct(made, most, 1);
+    at[DISTINCT_2] = sh_distinct(made, most, 2);
+    at[LONGEST] = sh_longest_repeat(made, most);
+    at[LIKENESS] = sum / pairs;
+    at[CHANCE] = chance / pairs;
+}
+
+static int run_condition(struct work *w, int text, int condition, struct sh_err *e)
+{
+    const struct sh_arch *arch = w->live.resident->arch;
+    int most = (int)w->a->max_tokens;
+    w->n_prompt = prompt_of(w, text);
+    struct sh_session *s = sh_live_session(&w->live, &w->spec[condition], condition == FULL ? NULL : &w->budget, 1,
+                                           w->n_prompt + most, e);
+    if (!s)
+        return -1;
+    int32_t *made = xcalloc((size_t)most, sizeof *made);
+    w->likeness = xcalloc((size_t)(arch->n_layer * arch->n_kv_head), sizeof *w->likeness);
+    sh_session_set_watch(s, watch, w);
+    int bad = write_text(w, s, w->source.texts.sequence[text].tokens, made, e);
+    take_figures(w, made, w->at[text][condition]);
+    free(w->likeness);
+    free(made);
+    sh_session_free(s);
+    return bad;
+}
+
+/* What each cache makes of the texts themselves, so that repetition can be seen at its price. */
+static int read_texts(struct work *w, struct sh_err *e)
+{
+    struct sh_eval_cell cell[N_CONDITION - 1];
+    for (int c = POLICY; c < N_CONDITION; c++)
+        cell[c - 1] = (struct sh_eval_cell){.spec = &w->spec[c], .budget = w->budget, .format = w->live.format};
+    struct sh_eval v = {.resident = w->live.resident, .cell = cell, .n_cell = N_CONDITION - 1,
+                        .prefill = (int)w->a->live.prefill, .seed = w->live.seed, .watched = -1};
+    for (int i = 0; i < w->source.texts.n; i++) {
+        const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
+        struct sh_eval_text text = {.tokens = q->tokens, .n_token = q->n_tokens};
+        if (sh_eval_check(&v, q->n_tokens, e) || sh_eval_read(&v, &text, &w->total[FULL], &w->total[POLICY], e))
+            return sh_err_prefix(e, "%s", q->source);
+    }
+    return 0;
+}
+
+static int run_all(struct work *w, struct sh_err *e)
+{
+    int n = w->source.texts.n, bad = read_texts(w, e);
+    sh_progress_begin(&w->progress, "writing", "tokens", (double)n * N_CONDITION * (double)w->a->max_tokens,
+                      w->common->quiet);
+    for (int i = 0; i < n && !bad; i++)
+        for (int c = 0; c < N_CONDITION && !bad; c++)
+            bad = run_condition(w, i, c, e) && sh_err_prefix(e, "%s", w->source.texts.sequence[i].source);
+    sh_progress_end(&w->progress);
+    return bad ? -1 : 0;
+}
+
+/* ---- the answer ---- */
+
+/* Mean and standard error over texts of a figure, or of its difference to another condition (-1: none). */
+static struct sh_eval_mean over_texts(const struct work *w, int condition, int from, int f)
+{
+    int n = w->source.texts.n;
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; i++) {
+        double x = w->at[i][condition][f] - (from < 0 ? 0 : w->at[i][from][f]);
+        sum += x;
+        squares += x * x;
+    }
+    double mean = sum / n, variance = n > 1 ? fmax(squares - sum * mean, 0) / (n - 1) : (double)NAN;
+    return (struct sh_eval_mean){mean, sqrt(variance / n)};
+}
+
+/* Pearson's correlation over texts of how much more than by chance rows are alike with rep-4. */
+static double correlation(const struct work *w, int condition)
+{
+    int n = w->source.texts.n;
+    double x[2] = {0, 0}, xx[3] = {0, 0, 0};
+    for (int i = 0; i < n; i++) {
+        const double *f = w->at[i][condition], like = f[LIKENESS] - f[CHANCE];
+        x[0] += like / n;
+        x[1] += f[REP_4] / n;
+    }
+    for (int i = 0; i < n; i++) {
+        const double *f = w->at[i][condition], a = f[LIKENESS] - f[CHANCE] - x[0], b = f[REP_4] - x[1];
+        xx[0] += a * a;
+        xx[1] += b * b;
+        xx[2] += a * b;
+    }
+    return n > 2 && xx[0] > 0 && xx[1] > 0 ? xx[2] / sqrt(xx[0] * xx[1]) : (double)NAN;
+}
+
+static void write_condition(const struct work *w, int c, struct sh_out *o)
+{
+    char knobs[SH_POLICY_TEXT];
+    struct sh_eval_mean ppl = sh_eval_perplexity(&w->total[c].all);
+    sh_out_item(o);
+    sh_out_text(o, "condition", "cache", condition_key[c]);
+    sh_out_text(o, "policy", "policy", w->spec[c].policy->name);
+    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&w->spec[c], knobs));
+    sh_out_real(o, "ppl", "ppl of the texts", ppl.value, 4);
+    for (int f = 0; f < N_FIGURE; f++) {
+        struct sh_eval_mean m = over_texts(w, c, -1, f);
+        char *key = xasprintf("%s_stderr", figure[f].key);
+        sh_out_real(o, figure[f].key, figure[f].label, m.value, figure[f].digits);
+        if (f == REP_4 || f == LIKENESS)
+            sh_out_real(o, key, "+-", m.error, 4);
+        free(key);
+    }
+    sh_out_real(o, "correlation", "correlation", correlation(w, c), 3);
+}
+
+static int report(const struct work *w, struct sh_err *e)
+{
+    char text[SH_BUDGET_TEXT];
+    struct sh_out *o = sh_out_new();
+    sh_out_text(o, "model", "model", sh_model_name(w->live.model));
+    sh_out_int(o, "texts", "texts", w->source.texts.n);
+    sh_out_int(o, "tokens_written", "tokens written behind each", w->a->max_tokens);
+    sh_out_text(o, "budget", "budget", sh_budget_text(&w->budget, text));
+    sh_out_list(o, "results", "means over texts (correlation: of rows alike beyond chance with rep-4, over texts)");
+    for (int c = 0; c < N_CONDITION; c++)
+        write_condition(w, c, o);
+    sh_out_end(o);
+    sh_out_list(o, "differences", "paired, text by text");
+    for (int c = POLICY; c < N_CONDITION; c++) {
+        struct sh_eval_mean rep = over_texts(w, c, c - 1, REP_4), like = over_texts(w, c, c - 1, LIKENESS);
+        sh_out_item(o);
+        sh_out_text(o, "from", "from", condition_name[c - 1]);
+        sh_out_text(o, "to", "to", condition_name[c]);
+        sh_out_real(o, "rep_4_change", "rep-4", rep.value, 4);
+        sh_out_real(o, "rep_4_change_stderr", "+-", rep.error, 4);
+        sh_out_real(o, "row_likeness_change", "rows alike", like.value, 4);
+        sh_out_real(o, "row_likeness_change_stderr", "+-", like.error, 4);
+    }
+    sh_out_end(o);
+    sh_out_note(o, "Uniform retention keeps a random sample of the tokens in the same budget, besides the policy's own\n"
+                "sinks and recent tokens: what it changes is due to which tokens stay, not to how many.");
+    int bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
+    sh_out_free(o);
+    return bad;
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    struct work *w = xcalloc(1, sizeof *w);
+    w->a = args;
+    w->common = common;
+    int bad = read_options(w, positional, e) || open_all(w, e) || run_all(w, e) || report(w, e);
+    free(w->at);
+    sh_live_close(&w->live);
+    sh_text_source_close(&w->source);
+    free(w);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_repetition = {
+    .name = "repetition",
+    .usage = "--model DIR (--text FILE... | --jsonl FILE | --tokens FILE) --policy NAME --budget B [options]",
+    .summary = "repeated attention beside repeated text, and what uniform retention changes",
+    .about = "Goes on from the beginning of each text in three caches: the full one, one under the policy, and one of\n"
+             "the same size that keeps tokens at random. Of what is written: rep-4 (share of repeated 4-grams),\n"
+             "distinct-n and the longest repeat; of its attention: how alike the pivotal sets of neighbouring rows\n"
+             "are, beside chance. And what each cache makes of the texts themselves, as perplexity.\n\n"
+             "  shears repetition --model opt-125m --text book.txt --length 256 --policy scissorhands --budget 64",
+    .opts = opts,
+    .args_bytes = sizeof(struct repetition_args),
+    .preset = preset,
+    .run = run,
+    .release = release,
+};
