@@ -23,6 +23,18 @@ size_t sh_codec_width(enum sh_codec codec)
     return codec == SH_CODEC_F32 ? 4 : codec == SH_CODEC_F16 ? 2 : 1;
 }
 
+void sh_codec_pack(enum sh_codec codec, void *to, const float *score, int n)
+{
+    uint16_t *half = to;
+    if (codec == SH_CODEC_F32)
+        memcpy(to, score, (size_t)n * sizeof *score);
+    else if (codec == SH_CODEC_F16)
+        for (int i = 0; i < n; i++)
+            half[i] = sh_f32_to_f16(score[i]);
+    else
+        sh_log8_codes(to, score, n);
+}
+
 static size_t compress(const void *from, size_t bytes, int noise, unsigned char **out)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
@@ -107,11 +119,12 @@ static int unpack(const struct sh_block *b, size_t count, unsigned char **packed
     }
     *packed = planes;
     if (width > 1) {
-        *packed = xmalloc(bytes);
-        from_planes(*packed, planes, count, width);
+        *packed = malloc(bytes ? bytes : 1);
+        if (*packed)
+            from_planes(*packed, planes, count, width);
         free(planes);
     }
-    return 0;
+    return *packed ? 0 : sh_fail(e, "%zu numbers do not fit into memory", count);
 }
 
 /* Of f32 or f16. */
@@ -130,29 +143,49 @@ static void to_floats(float *to, enum sh_codec codec, const unsigned char *packe
 
 static int check_block(const struct sh_block *b, struct sh_err *e)
 {
-    enum { MOST = 1 << 22 };            /* tokens; keeps every product below far from overflow */
-    if (b->first_row < 0 || b->n_rows < 1 || b->window < 0 || b->first_row > MOST || b->n_rows > MOST)
+    enum { MOST = 1 << 22,              /* tokens; keeps every product below far from overflow */
+           MOST_SCORES = 1 << 27 };     /* 32 rows of them: no writer makes larger blocks      */
+    if (b->first_row < 0 || b->n_rows < 1 || b->window < -MOST || b->first_row > MOST || b->n_rows > MOST)
         return sh_fail(e, "rows %d + %d with window %d make no block", b->first_row, b->n_rows, b->window);
     int base = b->codec & ~SH_CODEC_SPARSE;
     if (base < SH_CODEC_F32 || base > SH_CODEC_LOG8)
         return sh_fail(e, "codec %d is unknown", b->codec);
+    size_t n = sh_rows_scores(b->first_row, b->n_rows, b->window);
+    if (n > MOST_SCORES)
+        return sh_fail(e, "rows %d + %d have %zu scores, a block at most %d", b->first_row, b->n_rows, n, MOST_SCORES);
     return 0;
 }
 
+static int check_causal(const struct sh_block *b, struct sh_err *e)
+{
+    if (b->window >= 0)
+        return 0;
+    return sh_fail(e, "every row sees the same %u keys, expected causal attention", 0u - (unsigned)b->window);
+}
+
 /* Those of a dense block, which are checked against the row's own counts. */
-int sh_codec_open(struct sh_codec_reader *r, const struct sh_block *b, struct sh_err *e)
+static int open_dense(struct sh_codec_reader *r, const struct sh_block *b, struct sh_err *e)
 {
     *r = (struct sh_codec_reader){.block = b, .next = b->first_row};
-    if (check_block(b, e))
+    if (unpack(b, sh_rows_scores(b->first_row, b->n_rows, b->window), &r->packed, e))
+        return -1;
+    size_t most = (size_t)sh_row_keys(b->first_row + b->n_rows - 1, b->window);
+    r->at = r->packed;
+    r->score = malloc(most * sizeof *r->score);
+    if (r->score)
+        return 0;
+    sh_codec_close(r);
+    return sh_fail(e, "rows of %zu scores do not fit into memory", most);
+}
+
+int sh_codec_open(struct sh_codec_reader *r, const struct sh_block *b, struct sh_err *e)
+{
+    *r = (struct sh_codec_reader){0};
+    if (check_causal(b, e) || check_block(b, e))
         return -1;
     if (b->codec & SH_CODEC_SPARSE)
         return sh_fail(e, "holds only the large scores, expected full rows");
-    if (unpack(b, sh_rows_scores(b->first_row, b->n_rows, b->window), &r->packed, e))
-        return -1;
-    int last = b->first_row + b->n_rows - 1;
-    r->at = r->packed;
-    r->score = xmalloc((size_t)(last + 1 - sh_row_start(last, b->window)) * sizeof *r->score);
-    return 0;
+    return open_dense(r, b, e);
 }
 
 /* One row at a time, so that it is still in the cache when it is used. */
@@ -161,7 +194,7 @@ int sh_codec_next(struct sh_codec_reader *r, struct sh_row *row)
     const struct sh_block *b = r->block;
     if (r->next == b->first_row + b->n_rows)
         return 0;
-    int t = r->next++, start = sh_row_start(t, b->window), n = t + 1 - start;
+    int t = r->next++, start = sh_row_start(t, b->window), n = sh_row_keys(t, b->window);
     if (b->codec == SH_CODEC_LOG8)
         sh_log8_scores(r->score, r->at, n);
     else
@@ -182,7 +215,7 @@ static int dense_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct s
 {
     struct sh_codec_reader r;
     struct sh_row row;
-    if (sh_codec_open(&r, b, e))
+    if (open_dense(&r, b, e))
         return -1;
     while (sh_codec_next(&r, &row) && !fn(to, &row))
         ;
@@ -191,6 +224,11 @@ static int dense_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct s
 }
 
 int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
+{
+    return check_causal(b, e) ? -1 : sh_codec_rows_any(b, fn, to, e);
+}
+
+int sh_codec_rows_any(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
 {
     if (check_block(b, e))
         return -1;

@@ -19,6 +19,9 @@
 /* Bytes that one packed score takes before zstd. */
 size_t sh_codec_width(enum sh_codec codec);
 
+/* One row of n scores in [0, 1 + a little] as `codec` packs it, n * sh_codec_width(codec) bytes. */
+void sh_codec_pack(enum sh_codec codec, void *to, const float *score, int n);
+
 /* Encode packed rows (format of `codec`, `count` scores) into a new buffer, *out is the caller's. */
 size_t sh_codec_dense(enum sh_codec codec, const void *packed, size_t count, unsigned char **out);
 
@@ -53,10 +56,14 @@ struct sh_row {
 
 typedef int (*sh_row_fn)(void *to, const struct sh_row *row);           /* nonzero stops */
 
-/* Decode one block and hand out its rows in order. -1: the blob is not what its row says. */
+/* Decode one block of causal attention and hand out its rows in order. -1: the blob is not what its row
+ * says, or the rows are not causal, which few can do something with. */
 int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
 
-/* The same for blocks that are not sparse, row by row when they are asked for. The block must outlive it. */
+/* The same, also of rows that all see the same keys: first_key 0 and any n. */
+int sh_codec_rows_any(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
+
+/* Causal rows of a block that is not sparse, row by row when they are asked for. The block must outlive it. */
 struct sh_codec_reader {
     const struct sh_block *block;
     unsigned char *packed;

@@ -130,3 +130,16 @@ void sh_log8_scores(float *to, const uint8_t *code, int n)
     for (int i = is_wide() ? look_up_wide(to, level, code, n) : 0; i < n; i++)
         to[i] = level[code[i]];
 }
+
+void sh_log8_codes(uint8_t *to, const float *score, int n)
+{
+    float most = 0;
+    for (int i = 0; i < n; i++)
+        most = score[i] > most ? score[i] : most;
+    most = fminf(most, 1);
+    const struct sh_log8 row = sh_log8_row(n, logf(most), 0, most);
+    for (int i = 0; i < n; i++) {
+        float p = fminf(score[i], 1);
+        to[i] = p > 0 ? sh_log8_code(&row, logf(p), p) : SH_LOG8_ZERO;
+    }
+}

@@ -212,13 +212,13 @@ static int keys_of(struct bytes *gaps, size_t *at, int *key, uint32_t stored, in
 static int decode(const struct sh_block *b, struct bytes part[N_FRAME], size_t width, sh_row_fn fn, void *to,
                   struct sh_err *e)
 {
-    int most = b->first_row + b->n_rows, status = 0;
+    int most = sh_row_keys(b->first_row + b->n_rows, b->window), status = 0;
     int *key = xmalloc((size_t)most * sizeof *key);
     float *score = xmalloc((size_t)most * sizeof *score);
     size_t gap_at = 0, value_at = 0;
     int i = 0;
     for (; i < b->n_rows; i++) {
-        int t = b->first_row + i, start = sh_row_start(t, b->window), n = t + 1 - start;
+        int t = b->first_row + i, start = sh_row_start(t, b->window), n = sh_row_keys(t, b->window);
         uint32_t stored;
         float residual;
         memcpy(&stored, part[0].at + 4 * (size_t)i, 4);

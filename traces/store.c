@@ -33,6 +33,14 @@ static int put_model(struct sh_store *s, const struct sh_trace_model *m, struct 
     return id;
 }
 
+/* Programs that know only causal rows must not read this file from here on. */
+static int say_orderless(struct sh_store *s, struct sh_err *e)
+{
+    char sql[48];
+    snprintf(sql, sizeof sql, "PRAGMA user_version = %d", SH_STORE_ORDERLESS);
+    return sh_db_exec(s, sql, "recording the run", e);
+}
+
 static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char *key,
                     const struct sh_trace_sequence *sequence, int n, struct sh_err *e)
 {
@@ -50,6 +58,8 @@ static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char
     if (sh_db_once(s, q, "recording the run", e))
         return -1;
     int id = (int)sqlite3_last_insert_rowid(s->db);
+    if (!r->has_order && say_orderless(s, e))
+        return -1;
     q = sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) FROM sequence", "");
     int first = q && sh_db_step(s, q, "numbering the sequences", e) == 1 ? sqlite3_column_int(q, 0) : -1;
     sqlite3_finalize(q);

@@ -11,8 +11,10 @@
 
 #include "traces/trace.h"
 
-/* A file says what it is: "SHRS", and the version of what is in it. Version 1 had another log8. */
-enum { SH_STORE_APPLICATION = 0x53485253, SH_STORE_VERSION = 2 };
+/* A file says what it is: "SHRS", and the version of what is in it. Version 1 had another log8. A file is
+ * made with version 2; version 3 is the same but for rows that are not causal, and a file gets it when the
+ * first of them comes. */
+enum { SH_STORE_APPLICATION = 0x53485253, SH_STORE_VERSION = 2, SH_STORE_ORDERLESS = 3 };
 
 struct sh_store;
 
@@ -54,12 +56,16 @@ struct sh_stored_run {
     enum sh_codec codec;
     int n_layer, n_head, n_kv_head, d_head, first_layer, last_layer, weight_bits;
     int n_sequence, n_done;                 /* n_done: finished (sequence, layer) pairs */
+    int has_order;                          /* 0: its rows are known not to be causal   */
     long long n_tokens;
     double seconds;
 };
 
 int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct sh_err *e);
 void sh_stored_runs_free(struct sh_stored_run *r, int n);
+
+/* Scores that the rows of a run can have, or -1. Walks over all blocks. */
+long long sh_store_scores(struct sh_store *s, int run, struct sh_err *e);
 
 /* Bytes of the scores and head_stats blobs of a run, or -1. Walks over all of them. */
 long long sh_store_blob_bytes(struct sh_store *s, int run, struct sh_err *e);

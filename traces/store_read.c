@@ -37,7 +37,7 @@ static int read_run(struct sh_store *s, sqlite3_stmt *q, struct sh_stored_run *r
         .first_layer = sqlite3_column_int(q, 19), .last_layer = sqlite3_column_int(q, 20),
         .seconds = sqlite3_column_double(q, 21), .n_sequence = sqlite3_column_int(q, 22),
         .n_tokens = sqlite3_column_int64(q, 23), .n_done = sqlite3_column_int(q, 24),
-        .weight_bits = sqlite3_column_int(q, 25)};
+        .weight_bits = sqlite3_column_int(q, 25), .has_order = sqlite3_column_int(q, 26) >= 0};
     int bad = which_record < 0 || which_codec < 0 || r->n_layer < 1 || r->n_layer > 100000 || r->n_head < 1 ||
               r->n_head > 100000 ||
               r->n_kv_head < 1 || r->n_kv_head > r->n_head || r->d_head < 1 || r->d_head > 1000000 ||
@@ -61,7 +61,10 @@ int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct
         " (SELECT count(*) FROM sequence WHERE run = run.id),"
         " (SELECT coalesce(sum(n_tokens), 0) FROM sequence WHERE run = run.id),"
         " (SELECT count(*) FROM done JOIN sequence ON sequence.id = done.sequence WHERE sequence.run = run.id),"
-        " weight_bits FROM run JOIN model ON model.id = run.model ORDER BY run.id", "");
+        " weight_bits,"
+        " (SELECT window FROM done JOIN sequence ON sequence.id = done.sequence JOIN scores"
+        "  ON scores.sequence = done.sequence AND scores.layer = done.layer WHERE sequence.run = run.id LIMIT 1)"
+        " FROM run JOIN model ON model.id = run.model ORDER BY run.id", "");
     while ((got = q ? sh_db_step(s, q, "reading the runs", e) : -1) == 1) {
         runs = xreallocarray(runs, (size_t)count + 1, sizeof *runs);
         if (read_run(s, q, &runs[count++], e)) {
@@ -77,6 +80,24 @@ int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct
     *out = runs;
     *n = count;
     return 0;
+}
+
+long long sh_store_scores(struct sh_store *s, int run, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT first_row, n_rows, window FROM scores JOIN sequence"
+                                  " ON sequence.id = scores.sequence WHERE sequence.run = ?", "i", run);
+    long long sum = 0;
+    int got;
+    while ((got = q ? sh_db_step(s, q, "counting scores", e) : -1) == 1) {
+        int first = sqlite3_column_int(q, 0), n = sqlite3_column_int(q, 1), window = sqlite3_column_int(q, 2);
+        if (first < 0 || n < 0 || first > MOST_TOKENS || n > MOST_TOKENS || window < -MOST_TOKENS)
+            got = sh_fail(e, "%s: run %d is damaged: rows %d + %d with window %d", s->path, run, first, n, window);
+        if (got < 0)
+            break;
+        sum += (long long)sh_rows_scores(first, n, window);
+    }
+    sqlite3_finalize(q);
+    return got < 0 ? -1 : sum;
 }
 
 long long sh_store_blob_bytes(struct sh_store *s, int run, struct sh_err *e)

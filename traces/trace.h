@@ -3,7 +3,10 @@
  *
  * A row of attention is causal: row t (0-based) has one score per key it sees, oldest first. With a
  * window W > 0 that is keys max(0, t - W + 1)..t, else keys 0..t. The scores of a row sum to 1.
- * Rows of one head lie one after another without padding. This header knows no SQLite. */
+ * Rows of one head lie one after another without padding. This header knows no SQLite.
+ *
+ * Imported attention may also be free of order: every row sees the same n keys 0..n - 1 (n = T in an
+ * encoder, the encoder's positions in cross-attention). Its window is -n. */
 #ifndef SH_TRACES_TRACE_H
 #define SH_TRACES_TRACE_H
 
@@ -24,11 +27,17 @@ static inline int sh_row_start(int t, int window)
     return window > 0 && t >= window ? t - window + 1 : 0;
 }
 
+/* How many keys row t sees. */
+static inline int sh_row_keys(int t, int window)
+{
+    return window < 0 ? (int)(0u - (unsigned)window) : t + 1 - sh_row_start(t, window);
+}
+
 static inline size_t sh_rows_scores(int first_row, int n_rows, int window)
 {
     size_t n = 0;
     for (int t = first_row; t < first_row + n_rows; t++)
-        n += (size_t)(t + 1 - sh_row_start(t, window));
+        n += (size_t)sh_row_keys(t, window);
     return n;
 }
 
@@ -46,6 +55,7 @@ struct sh_trace_run {
     enum sh_codec codec;
     int weight_bits;                    /* 16, 8 or 4: of the layers' matrices while it ran */
     int first_layer, last_layer;
+    int has_order;                      /* causal attention; 0: every row sees the same keys            */
     long long seed;
 };
 

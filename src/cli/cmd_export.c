@@ -33,16 +33,16 @@ static void preset(void *args)
 }
 
 struct matrix {
-    float *at;                          /* [n, n], zeros where masked or not stored */
-    int n, rows;
+    float *at;                          /* [n, keys], zeros where masked or not stored */
+    int n, keys, rows, causal;
 };
 
 static int take_row(void *to, const struct sh_row *r)
 {
     struct matrix *m = to;
-    if (r->q >= m->n)
+    if (r->q >= m->n || r->first_key + r->n > m->keys)
         return 1;
-    float *row = m->at + (size_t)r->q * (size_t)m->n;
+    float *row = m->at + (size_t)r->q * (size_t)m->keys;
     if (r->sparse)
         for (int i = 0; i < r->n_stored; i++)
             row[r->key[i]] = r->score[i];
@@ -52,32 +52,44 @@ static int take_row(void *to, const struct sh_row *r)
     return 0;
 }
 
+/* The first block tells how many keys there are. */
+static int make_room(struct matrix *m, const struct sh_block *b, struct sh_err *e)
+{
+    m->causal = b->window >= 0;
+    m->keys = m->causal ? m->n : sh_row_keys(0, b->window);
+    m->at = m->keys > 0 ? calloc((size_t)m->n * (size_t)m->keys, sizeof *m->at) : NULL;
+    return m->at ? 0 : sh_fail(e, "a matrix of %d x %d scores does not fit into memory", m->n, m->keys);
+}
+
 static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
 {
-    return sh_codec_rows(b, take_row, to, e);
+    struct matrix *m = to;
+    if (!m->at && make_room(m, b, e))
+        return -1;
+    return sh_codec_rows_any(b, take_row, to, e);
 }
 
 static int write_npy(const struct matrix *m, FILE *f)
 {
     char header[128];
     int n = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", m->n,
-                     m->n);
+                     m->keys);
     int padded = (10 + n + 1 + 63) / 64 * 64 - 10;
     unsigned char magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(padded & 255),
                                (unsigned char)(padded >> 8)};
     fwrite(magic, 1, sizeof magic, f);
     fprintf(f, "%s%*s\n", header, padded - n - 1, "");
-    fwrite(m->at, sizeof(float), (size_t)m->n * (size_t)m->n, f);
+    fwrite(m->at, sizeof(float), (size_t)m->n * (size_t)m->keys, f);
     return ferror(f);
 }
 
 static int write_safetensors(const struct matrix *m, FILE *f)
 {
     char header[160];
-    size_t bytes = (size_t)m->n * (size_t)m->n * sizeof(float);
+    size_t bytes = (size_t)m->n * (size_t)m->keys * sizeof(float);
     int n = snprintf(header, sizeof header,
-                     "{\"attention\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[0,%zu]}}", m->n, m->n,
-                     bytes);
+                     "{\"attention\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[0,%zu]}}", m->n,
+                     m->keys, bytes);
     uint64_t length = (uint64_t)((n + 7) / 8 * 8);
     fwrite(&length, 8, 1, f);
     fprintf(f, "%s%*s", header, (int)length - n, "");
@@ -89,8 +101,8 @@ static int write_tsv(const struct matrix *m, FILE *f)
 {
     fputs("query\tkey\tscore\n", f);
     for (int q = 0; q < m->n; q++)
-        for (int k = 0; k <= q; k++)
-            fprintf(f, "%d\t%d\t%.9g\n", q, k, (double)m->at[(size_t)q * (size_t)m->n + (size_t)k]);
+        for (int k = 0; k < (m->causal ? q + 1 : m->keys); k++)
+            fprintf(f, "%d\t%d\t%.9g\n", q, k, (double)m->at[(size_t)q * (size_t)m->keys + (size_t)k]);
     return ferror(f);
 }
 
@@ -134,9 +146,6 @@ static int load(struct sh_store *s, const struct export_args *a, struct matrix *
     if (sh_store_tokens(s, (int)a->sequence, &tokens, &m->n, e))
         return -1;
     free(tokens);
-    m->at = calloc((size_t)m->n * (size_t)m->n, sizeof *m->at);
-    if (!m->at)
-        return sh_fail(e, "a matrix of %d x %d scores does not fit into memory", m->n, m->n);
     if (sh_store_blocks(s, SH_BLOCK_SCORES, (int)a->sequence, (int)a->layer, (int)a->head, take_block, m, e))
         return sh_err_prefix(e, "%s: sequence %lld, layer %lld, head %lld", a->db, a->sequence, a->layer, a->head);
     if (m->rows != m->n)
@@ -169,7 +178,7 @@ const struct sh_cmd sh_cmd_export = {
     .usage = "--db FILE --sequence S --layer L --head H -o FILE.{npy,tsv,safetensors}",
     .summary = "write the scores of one head to a file",
     .about = "npy and safetensors hold float32 [T, T], query by key, zeros where masked (and where a sparse\n"
-             "trace stored nothing); tsv has one line per visible pair.\n\n"
+             "trace stored nothing); tsv has one line per visible pair. Imported cross-attention is [T, keys].\n\n"
              "  shears export --db traces.db --sequence 0 --layer 3 --head 5 -o head.npy",
     .opts = opts,
     .args_bytes = sizeof(struct export_args),

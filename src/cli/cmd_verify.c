@@ -54,7 +54,7 @@ static int check_scores(void *to, const struct sh_block *b, struct sh_err *e)
         return sh_fail(e, "head %d: rows %d + %d in a sequence of %d tokens", b->head, b->first_row, b->n_rows,
                        c->n_tokens);
     long long before = c->rows;
-    if (sh_codec_rows(b, count_row, c, e))
+    if (sh_codec_rows_any(b, count_row, c, e))
         return sh_err_prefix(e, "head %d, row %d", b->head, b->first_row);
     if (c->rows - before != b->n_rows)
         return sh_fail(e, "head %d, row %lld: its scores do not sum to 1", b->head,

@@ -9,6 +9,7 @@
     X(demo) \
     X(trace) \
     X(info) \
+    X(import) \
     X(export) \
     X(verify) \
     X(persistence) \

@@ -9,6 +9,8 @@ long long sh_describe_scores(struct sh_store *s, const struct sh_stored_run *r, 
 {
     struct sh_stored_sequence *q;
     int n;
+    if (!r->has_order)
+        return sh_store_scores(s, r->id, e);
     if (sh_store_sequences(s, r->id, &q, &n, e))
         return -1;
     long long sum = 0;

@@ -17,6 +17,7 @@ struct map {
     float *value;                       /* [side, side], NaN where masked */
     int side, square;                   /* square x square scores are one cell */
     int n_tokens, rows;
+    int n_key;                          /* of every row, where attention is not causal; else 0 */
 };
 
 static int take_row(void *to, const struct sh_row *r)
@@ -27,7 +28,9 @@ static int take_row(void *to, const struct sh_row *r)
     m->rows++;
     float *row = m->value + (size_t)(r->q / m->square) * (size_t)m->side;
     int n = r->sparse ? r->n_stored : r->n;
-    for (int j = r->first_key; j <= r->q; j++)          /* visible: at least 0 */
+    if (r->first_key + r->n > m->n_tokens)
+        return 1;
+    for (int j = r->first_key; j < r->first_key + r->n; j++)    /* visible: at least 0 */
         row[j / m->square] = fmaxf(row[j / m->square], 0.0f);
     for (int i = 0; i < n; i++) {
         int key = r->sparse ? r->key[i] : r->first_key + i;
@@ -38,7 +41,11 @@ static int take_row(void *to, const struct sh_row *r)
 
 static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
 {
-    return sh_codec_rows(b, take_row, to, e);
+    struct map *m = to;
+    m->n_key = b->window < 0 ? sh_row_keys(0, b->window) : 0;
+    if (m->n_key && m->n_key != m->n_tokens)
+        return sh_fail(e, "has %d keys for %d queries, a map is square", m->n_key, m->n_tokens);
+    return sh_codec_rows_any(b, take_row, to, e);
 }
 
 static int one_map(struct sh_store *s, const struct sh_figure_request *q, int n_tokens, int layer, int head,
@@ -57,7 +64,7 @@ static int one_map(struct sh_store *s, const struct sh_figure_request *q, int n_
                        "what was recorded", q->db[0], q->sequence, layer, head, m.rows, n_tokens, q->db[0]);
     int *keys = own(keeper, xmalloc((size_t)m.side * sizeof *keys));
     for (int i = 0; i < m.side; i++)
-        keys[i] = (i + 1) * m.square < n_tokens ? (i + 1) * m.square : n_tokens;
+        keys[i] = !m.n_key && (i + 1) * m.square < n_tokens ? (i + 1) * m.square : n_tokens;
     *out = (struct sh_fig_map){.title = own(keeper, xasprintf("layer %d, head %d", layer, head)), .n_rows = m.side,
                                .n_cols = m.side, .value = m.value, .n_keys = keys};
     return 0;

@@ -25,6 +25,7 @@ shears_SOURCES = \
 	%D%/cmd_export.c \
 	%D%/cmd_generate.c \
 	%D%/cmd_help.c \
+	%D%/cmd_import.c \
 	%D%/cmd_info.c \
 	%D%/cmd_persistence.c \
 	%D%/cmd_plan.c \

@@ -29,6 +29,13 @@ int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int 
             bad = (sh_misused(e, "%s: holds runs of several models (run %d: %s, %s; run %d: %s, %s)", sh_store_path(s),
                              all[0].id, all[0].model, all[0].weights, all[i].id, all[i].model, all[i].weights),
                   sh_hint(e, "choose one with --run N; shears info lists them"));
+    for (int i = 0; i < kept && !bad; i++)
+        if (!all[i].has_order) {
+            bad = sh_misused(e, "%s: run %d (%s) holds attention that is not causal", sh_store_path(s), all[i].id,
+                             all[i].model);
+            sh_hint(e, "its keys are all there from the first query on, so no cache grows and nothing of this command"
+                    " is defined; info, export, verify and plot heatmap take it");
+        }
     if (bad) {
         sh_stored_runs_free(all, count);
         return -1;

@@ -5,7 +5,8 @@
 
 #include "traces/store.h"
 
-/* The run of that id, or all (0), which must then be of one model: else the error says to choose.
+/* The run of that id, or all (0), which must then be of one model: else the error says to choose. Runs
+ * whose rows are not causal are refused: a cache that grows token by token is what all of this is about.
  * Free with sh_stored_runs_free. */
 int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e);
 

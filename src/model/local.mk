@@ -28,6 +28,7 @@ libmodel_a_SOURCES = \
 	%D%/layout.c %D%/layout.h \
 	%D%/map.c %D%/map.h \
 	%D%/model.c %D%/model.h \
+	%D%/npy.c %D%/npy.h \
 	%D%/pickle.c %D%/pickle.h %D%/pickle_name.c \
 	%D%/random.c %D%/random.h \
 	%D%/rope.c %D%/rope.h \

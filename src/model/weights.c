@@ -13,6 +13,7 @@
 
 #include "src/base/mem.h"
 #include "src/model/gguf_tensors.h"
+#include "src/model/npy.h"
 #include "src/model/safetensors.h"
 #include "src/model/torch_file.h"
 
@@ -125,6 +126,7 @@ struct sh_weights *sh_weights_open(const char *path, struct sh_err *e)
     const char *end = strrchr(path, '.');
     sh_read_part *read = sh_is_gguf_name(path)                   ? sh_gguf_read_part
                          : end && !strcmp(end, ".safetensors") ? sh_safetensors_read
+                         : end && !strcmp(end, ".npy")         ? sh_npy_read
                                                                : sh_torch_file_read;
     return open_file(path, read, e);
 }

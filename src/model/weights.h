@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tensors of a checkpoint by name, whatever format its files have. Files are mapped; their
- * readers (safetensors.h, torch_file.h, gguf_tensors.h) check every name, offset, shape and size against the file when
+ * readers (safetensors.h, torch_file.h, gguf_tensors.h, npy.h) check every name, offset, shape and size against the file when
  * it is opened, so what this module hands out may be read without further checks.
  *
  * Ownership: everything returned points into the struct sh_weights and lives as long as it. */
@@ -32,7 +32,7 @@ struct sh_weights;
 struct sh_gguf;
 struct sh_gguf_type;
 
-/* One file; .safetensors and .gguf by their names, else PyTorch's. The first file of a split GGUF
+/* One file; .safetensors, .gguf and .npy by their names, else PyTorch's. The first file of a split GGUF
  * checkpoint stands for all of them. */
 struct sh_weights *sh_weights_open(const char *path, struct sh_err *e);
 

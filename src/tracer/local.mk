@@ -3,7 +3,10 @@
 noinst_LIBRARIES += libtracer.a
 libtracer_a_SOURCES = \
 	%D%/chunks.c %D%/chunks.h \
+	%D%/dump.c %D%/dump.h \
+	%D%/dump_name.c %D%/dump_name.h \
 	%D%/hidden.c %D%/hidden.h \
+	%D%/import.c %D%/import.h \
 	%D%/needs.c \
 	%D%/recorder.c %D%/recorder.h \
 	%D%/sweep.c %D%/sweep.h \

@@ -132,7 +132,7 @@ P
 yes "This is no database." | head -n 999 >text.db
 store "another program's" "other.db: is a database of another program" other.db
 store "another program's that set no id" "plain.db: is a database of another program" plain.db
-store "a newer version's" "newer.db: has store version 99, this program reads version 2: .*newer" newer.db
+store "a newer version's" "newer.db: has store version 99, this program reads versions 2 and 3: .*newer" newer.db
 store "a text file" "text.db: is not a SQLite database, expected a trace store" text.db
 refuse "store: no such file" 1 "none.db: cannot be opened: No such file" verify --db none.db
 refuse "store: a folder" 1 "out: is not a file, expected a trace store" persistence --db out

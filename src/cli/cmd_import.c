@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears import: attention that another program recorded, into a trace store. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/cli/commands.h"
+#include "src/cli/describe.h"
+#include "src/cli/paths.h"
+#include "src/tracer/import.h"
+#include "src/tracer/texts.h"
+
+enum { MOST_WINDOWS = 256, MOST_TOKENS = 1 << 22 };
+
+struct import_args {
+    const char *db, *key, *kind, *window, *tokens, *name, *vectors, *record, *codec;
+    struct sh_list attention;
+    long long kv_heads;
+    double tolerance;
+};
+
+#define F(name) offsetof(struct import_args, name)
+static const struct sh_opt opts[] = {
+    {"db", SH_OPT_TEXT, F(db), "FILE", "trace store to write; an existing one is added to", 0, 0, 0},
+    {"attention", SH_OPT_LIST, F(attention), "FILE...", "what was recorded: .safetensors or .npy of f32, f16 or bf16",
+     0, 0, 0},
+    {"key", SH_OPT_TEXT, F(key), "PATTERN", "how the tensors are named (a .npy file: by its name), with\n"
+     "{sequence}, {layer} and {kind} (attn, q, k, v) in it (default:\n"
+     "s{sequence}.l{layer}.{kind}, s{sequence}.{kind}, or the only one)", 0, 0, 0},
+    {"kind", SH_OPT_TEXT, F(kind), "KIND", "causal: no query sees a later key (default)\n"
+     "bidirectional: every query sees every key\ncross: the keys are another sequence's", 0, 0, 0},
+    {"window", SH_OPT_TEXT, F(window), "W,...", "a causal query sees its last W keys; 0: all. Layer l has the\n"
+     "l-th of these, over and over (default: 0)", 0, 0, 0},
+    {"tolerance", SH_OPT_REAL, F(tolerance), "X", "how far a row's sum may be from 1 (default: 0.001, 16-bit files 0.01)",
+     0, 0.1, 0},
+    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "the token ids, one JSON array a sequence and line; where a line\n"
+     "is shorter than the attention, the rest is padding", 0, 0, 0},
+    {"name", SH_OPT_TEXT, F(name), "NAME", "the model's name (default: the file's)", 0, 0, 0},
+    {"kv-heads", SH_OPT_INT, F(kv_heads), "N", "heads of keys and values (default: those of the vectors, else\n"
+     "as many as query heads)", 1, 100000, 0},
+    {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "take only these vectors, any of q, k, v, or none (default: all)",
+     0, 0, 0},
+    {"record", SH_OPT_TEXT, F(record), "WHAT", "full, sparse or summary, as in trace (default: full)", 0, 0, 0},
+    {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8, f16 or f32, as in trace (default: log8)", 0, 0, 0},
+    {0}};
+#undef F
+
+static void preset(void *args)
+{
+    struct import_args *a = args;
+    a->kind = "causal";
+    a->record = "full";
+    a->codec = "log8";
+}
+
+static void release(void *args)
+{
+    struct import_args *a = args;
+    sh_list_free(&a->attention);
+}
+
+struct import {
+    const struct import_args *a;
+    const struct sh_common *common;
+    struct sh_dump dump;
+    struct sh_import m;
+    struct sh_texts texts;
+    struct sh_trace_run run;
+    struct sh_store *store;
+    struct sh_progress progress;
+    int window[MOST_WINDOWS];
+    char vectors[4], *statistics, *device, *name;
+    unsigned char *done;
+};
+
+static int choice(const char *option, const char *value, const char *const names[], struct sh_err *e)
+{
+    char known[80] = "";
+    for (int i = 0; names[i]; i++) {
+        if (!strcmp(names[i], value))
+            return i;
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
+    }
+    return sh_misused(e, "--%s: \"%s\" is not known, expected one of %s", option, value, known);
+}
+
+static int read_windows(struct import *t, struct sh_err *e)
+{
+    if (!t->a->window)
+        return 0;
+    if (t->m.kind != SH_IMPORT_CAUSAL)
+        return sh_misused(e, "--window goes with --kind causal");
+    if (sh_args_ints("--window", t->a->window, t->window, MOST_WINDOWS, &t->m.n_window, e))
+        return -1;
+    for (int i = 0; i < t->m.n_window; i++)
+        if (t->window[i] < 0 || t->window[i] > MOST_TOKENS)
+            return sh_misused(e, "--window: %d, expected 0 to %d", t->window[i], MOST_TOKENS);
+    t->m.window = t->window;
+    return 0;
+}
+
+static int read_options(struct import *t, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct import_args *a = t->a;
+    if (positional->n)
+        return sh_misused(e, "import: \"%s\" is no option", positional->at[0]);
+    if (!a->db || !a->attention.n)
+        return sh_misused(e, "import needs --db FILE and --attention FILE");
+    for (int i = 0; i < a->attention.n; i++)
+        if (sh_output_differs("--db", a->db, a->attention.at[i], e))
+            return -1;
+    int kind = choice("kind", a->kind, sh_import_kinds, e), record = choice("record", a->record, sh_record_names, e);
+    int codec = choice("codec", a->codec, sh_codec_names, e);
+    if (kind < 0 || record < 0 || codec < 0)
+        return -1;
+    t->m.kind = (enum sh_import_kind)kind;
+    t->m.record.record = t->run.record = (enum sh_record)record;
+    t->m.record.codec = t->run.codec = (enum sh_codec)codec;
+    if (kind != SH_IMPORT_CAUSAL && record != SH_RECORD_FULL)
+        return sh_misused(e, "--kind %s takes --record full: statistics are those of causal rows", a->kind);
+    if (record == SH_RECORD_SPARSE && codec == SH_CODEC_F16)
+        return sh_misused(e, "--record sparse takes --codec log8 or f32: f16 would blur its thresholds");
+    if (a->vectors && strcmp(a->vectors, "none") && strspn(a->vectors, "qkv") != strlen(a->vectors))
+        return sh_misused(e, "--vectors: \"%s\", expected some of q, k, v, or none", a->vectors);
+    sh_stats_spec_default(&t->m.record.statistics);
+    if (record == SH_RECORD_SPARSE)             /* what the stored scores themselves answer needs no statistics */
+        for (int i = t->m.record.statistics.n_alpha = 0; i < SH_STATS_MAX; i++) {
+            struct sh_stats_spec all;
+            sh_stats_spec_default(&all);
+            if (i < all.n_alpha && !sh_stats_sparse_can(&all.alpha[i]))
+                t->m.record.statistics.alpha[t->m.record.statistics.n_alpha++] = all.alpha[i];
+        }
+    return read_windows(t, e);
+}
+
+static int choose_vectors(struct import *t, struct sh_err *e)
+{
+    const char *asked = t->a->vectors;
+    int n = 0;
+    for (int kind = SH_DUMP_Q; kind <= SH_DUMP_V; kind++) {
+        int letter = sh_dump_kinds[kind][0], wanted = asked && strcmp(asked, "none") && strchr(asked, letter);
+        if (wanted && !t->dump.has[kind])
+            return sh_misused(e, "--vectors %s: %s holds no %c", asked, t->a->attention.at[0], letter);
+        if (t->dump.has[kind] && (!asked || wanted))
+            t->vectors[n++] = (char)letter;
+    }
+    if (n && t->m.kind == SH_IMPORT_CROSS)
+        return sh_misused(e, "--kind cross takes --vectors none: its keys and values are of another sequence");
+    t->m.vectors = t->vectors;
+    return 0;
+}
+
+/* The tolerance that fits what the scores were rounded to. */
+static double tolerance_of(const struct import *t)
+{
+    int narrow = 0;
+    for (int i = 0; i < t->dump.n_part; i++)
+        narrow |= t->dump.part[i].kind == SH_DUMP_ATTN && t->dump.part[i].type != SH_F32;
+    return t->a->tolerance > 0 ? t->a->tolerance : narrow ? 0.01 : 0.001;
+}
+
+static int open_dump(struct import *t, struct sh_err *e)
+{
+    const struct import_args *a = t->a;
+    struct sh_dump *d = &t->dump;
+    if (sh_dump_open(d, a->attention.at, a->attention.n, a->key, e))
+        return -1;
+    for (int i = 0; i < d->n_seq; i++)
+        if (t->m.kind != SH_IMPORT_CROSS && d->sequence[i].n_row != d->sequence[i].n_key) {
+            sh_fail(e, "%s: sequence %d: %d queries and %d keys, expected as many", a->attention.at[0],
+                    d->sequence[i].number, d->sequence[i].n_row, d->sequence[i].n_key);
+            return sh_hint(e, "--kind cross is for attention over another sequence");
+        }
+    long long kv = a->kv_heads ? a->kv_heads : d->n_kv_head ? d->n_kv_head : d->n_head;
+    if (d->n_kv_head && kv != d->n_kv_head)
+        return sh_misused(e, "--kv-heads %lld: the vectors have %d", kv, d->n_kv_head);
+    if (kv > d->n_head || d->n_head % kv)
+        return sh_misused(e, "--kv-heads %lld: %d query heads cannot share them evenly", kv, d->n_head);
+    t->run.model.n_kv_head = (int)kv;
+    t->m.dump = d;
+    t->m.tolerance = tolerance_of(t);
+    t->m.record.n_head = d->n_head;
+    return choose_vectors(t, e);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Ids that nobody gave are -1. */
+static void make_texts(struct import *t)
+{
+    t->texts.n = t->dump.n_seq;
+    t->texts.sequence = xcalloc((size_t)t->dump.n_seq, sizeof *t->texts.sequence);
+    for (int i = 0; i < t->dump.n_seq; i++) {
+        struct sh_trace_sequence *q = &t->texts.sequence[i];
+        q->source = xasprintf("%s:%d", base_name(t->a->attention.at[0]), t->dump.sequence[i].number);
+        q->n_tokens = t->dump.sequence[i].n_row;
+        q->tokens = xmalloc((size_t)q->n_tokens * sizeof *q->tokens);
+        memset(q->tokens, 0xff, (size_t)q->n_tokens * sizeof *q->tokens);
+    }
+}
+
+static int read_texts(struct import *t, struct sh_err *e)
+{
+    t->texts = (struct sh_texts){.max_pos = MOST_TOKENS, .n_vocab = INT32_MAX};
+    if (!t->a->tokens)
+        make_texts(t);
+    else if (sh_texts_tokens(&t->texts, t->a->tokens, e))
+        return -1;
+    if (t->texts.n != t->dump.n_seq)
+        return sh_fail(e, "%s: %d lines of tokens, %s holds %d sequences", t->a->tokens, t->texts.n,
+                       t->a->attention.at[0], t->dump.n_seq);
+    for (int i = 0; i < t->texts.n; i++) {
+        int n = t->texts.sequence[i].n_tokens, have = t->dump.sequence[i].n_row;
+        if (n > have)
+            return sh_fail(e, "%s: line %d has %d tokens, sequence %d of %s %d queries", t->a->tokens, i + 1, n,
+                           t->dump.sequence[i].number, t->a->attention.at[0], have);
+    }
+    t->m.sequence = t->texts.sequence;
+    return 0;
+}
+
+/* FNV-1a */
+static void hash(uint64_t *h, const void *at, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        *h = (*h ^ ((const unsigned char *)at)[i]) * 0x100000001b3u;
+}
+
+static void hash_text(uint64_t *h, const char *text)
+{
+    hash(h, text, strlen(text) + 1);
+}
+
+/* A part's shape and samples of its numbers, all over it. */
+static void hash_part(uint64_t *h, const struct sh_dump_part *p)
+{
+    enum { SAMPLES = 16, BYTES = 1024 };
+    int what[] = {p->kind, p->sequence, p->layer, p->type, p->n_head, p->n_row, p->n_col};
+    size_t all = (size_t)p->n_head * (size_t)p->n_row * (size_t)p->n_col * sh_type_bytes(p->type);
+    size_t n = all < BYTES ? all : BYTES;
+    hash(h, what, sizeof what);
+    for (size_t i = 0; i < SAMPLES; i++)
+        hash(h, p->at + (all - n) / (SAMPLES - 1) * i, n);
+    hash(h, p->at + all - n, n);
+}
+
+static void run_key(const struct import *t, char key[20])
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    const char *text[] = {"import", t->name, t->a->kind, t->a->record, t->a->codec, t->vectors,
+                          t->run.record == SH_RECORD_FULL ? "" : t->statistics};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        hash_text(&h, text[i]);
+    hash(&h, &t->run.model.n_kv_head, sizeof(int));
+    hash(&h, t->window, (size_t)t->m.n_window * sizeof *t->window);
+    for (int i = 0; i < t->texts.n; i++) {
+        hash(&h, &t->texts.sequence[i].n_tokens, sizeof(int));
+        hash(&h, t->texts.sequence[i].tokens, 4 * (size_t)t->texts.sequence[i].n_tokens);
+    }
+    for (int i = 0; i < t->dump.n_part; i++)
+        hash_part(&h, &t->dump.part[i]);
+    snprintf(key, 20, "%016" PRIx64, h);
+}
+
+/* Imports of one model belong together: its shape is all that is known of it. */
+static uint64_t fingerprint(const struct import *t)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    int shape[] = {t->dump.last_layer + 1, t->dump.n_head, t->run.model.n_kv_head};
+    hash_text(&h, t->name);
+    hash_text(&h, t->a->kind);
+    hash(&h, shape, sizeof shape);
+    return h;
+}
+
+static void describe_run(struct import *t)
+{
+    const struct sh_dump *d = &t->dump;
+    const char *file = base_name(t->a->attention.at[0]), *dot = strrchr(file, '.');
+    t->name = t->a->name ? xstrdup(t->a->name) : xasprintf("%.*s", (int)(dot ? dot - file : (long)strlen(file)), file);
+    t->device = xasprintf("%s attention of %s", t->a->kind, file);
+    t->statistics = sh_stats_spec_write(&t->m.record.statistics);
+    struct sh_trace_model *m = &t->run.model;
+    m->name = t->name;
+    m->family = m->weights = t->run.backend = "import";
+    m->n_layer = d->last_layer + 1;
+    m->n_head = d->n_head;
+    m->d_head = d->d_head ? d->d_head : 1;
+    m->d_model = m->d_head * m->n_head;
+    for (int i = 0; i < t->texts.n; i++) {
+        const struct sh_trace_sequence *q = &t->texts.sequence[i];
+        m->max_pos = q->n_tokens > m->max_pos ? q->n_tokens : m->max_pos;
+        for (int k = 0; k < q->n_tokens; k++)
+            m->n_vocab = q->tokens[k] >= m->n_vocab ? q->tokens[k] + 1 : m->n_vocab;
+    }
+    m->fingerprint = fingerprint(t);
+    t->run.program = PACKAGE_VERSION;
+    t->run.device = t->device;
+    t->run.dtype = sh_type_name(d->part[0].type);
+    t->run.weight_bits = 16;
+    t->run.vectors = t->vectors;
+    t->run.statistics = t->statistics;
+    t->run.command = t->common->line;
+    t->run.first_layer = d->first_layer;
+    t->run.last_layer = d->last_layer;
+    t->run.has_order = t->m.kind == SH_IMPORT_CAUSAL;
+    t->run.seed = t->common->seed;
+}
+
+static double layers_of(const struct import *t)
+{
+    return (double)t->dump.n_seq * (t->dump.last_layer - t->dump.first_layer + 1);
+}
+
+static int write_all(struct import *t, int run, struct sh_err *e)
+{
+    struct sh_writer *writer = sh_writer_begin(t->store, run, (size_t)256 << 20, e);
+    if (!writer)
+        return -1;
+    double began = sh_now_s();
+    sh_progress_begin(&t->progress, "importing", "layers", layers_of(t), t->common->quiet);
+    int bad = sh_import_run(&t->m, writer, e);
+    struct sh_err write_error;
+    if (sh_writer_end(writer, &write_error)) {
+        *e = write_error;
+        bad = -1;
+    }
+    sh_progress_end(&t->progress);
+    struct sh_err ignored;
+    sh_store_add_seconds(t->store, run, sh_now_s() - began, bad ? &ignored : e);
+    return bad;
+}
+
+static int report(struct import *t, int run, struct sh_err *e)
+{
+    struct sh_stored_run *runs;
+    int n, bad = 0;
+    if (sh_store_runs(t->store, &runs, &n, e))
+        return -1;
+    struct sh_out *o = sh_out_new();
+    for (int i = 0; i < n; i++)
+        if (runs[i].id == run)
+            bad = sh_describe_run(o, t->store, &runs[i], e);
+    sh_out_text(o, "db", "store", t->a->db);
+    if (!bad)
+        bad = sh_out_write(o, sh_common_format(t->common), stdout, e);
+    sh_out_free(o);
+    sh_stored_runs_free(runs, n);
+    return bad;
+}
+
+/* Everything is looked at before the first byte is written. */
+static int record(struct import *t, struct sh_err *e)
+{
+    char key[20];
+    sh_progress_begin(&t->progress, "checking", "layers", layers_of(t), t->common->quiet);
+    int bad = sh_import_check(&t->m, e);
+    sh_progress_end(&t->progress);
+    if (bad)
+        return -1;
+    run_key(t, key);
+    if (!(t->store = sh_store_create(t->a->db, e)))
+        return -1;
+    t->m.done = t->done = xcalloc((size_t)layers_of(t), 1);
+    int run = sh_store_begin(t->store, &t->run, key, t->texts.sequence, t->texts.n, t->done, e);
+    if (run < 0 && sh_store_was_made(t->store)) {       /* leave no empty store behind */
+        sh_store_close(t->store);
+        t->store = NULL;
+        sh_store_remove(t->a->db);
+    }
+    if (run < 0)
+        return -1;
+    if (!memchr(t->done, 0, (size_t)layers_of(t)))
+        return report(t, run, e);               /* all was there before */
+    if (!write_all(t, run, e) && !report(t, run, e))
+        return 0;
+    return e->hint[0] ? -1
+                      : sh_hint(e, "what was committed to %s is whole; the same command goes on from there", t->a->db);
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    struct import t = {.a = args, .common = common};
+    t.m.n_threads = (int)common->threads;
+    t.m.progress = &t.progress;
+    int bad = read_options(&t, positional, e) || open_dump(&t, e) || read_texts(&t, e);
+    if (!bad) {
+        describe_run(&t);
+        bad = record(&t, e);
+    }
+    sh_store_close(t.store);
+    sh_sequences_free(t.texts.sequence, t.texts.n);
+    sh_dump_close(&t.dump);
+    free(t.statistics);
+    free(t.device);
+    free(t.name);
+    free(t.done);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_import = {
+    .name = "import",
+    .usage = "--db FILE --attention FILE... [--key PATTERN] [options]",
+    .summary = "take attention that another program recorded",
+    .about = "Attention is [heads, queries, keys] of f32, f16 or bf16; in front of it stand the dimensions that\n"
+             "the name does not say: layers, then sequences (a batch). Every row is checked before anything is\n"
+             "written: numbers, none below 0, a sum of 1, nothing where a query cannot see. Vectors lie beside it\n"
+             "as [heads, tokens, d_head]. doc/import.md shows how to record them in Python.\n\n"
+             "What is not causal (--kind bidirectional, cross) has rows over the same keys; info, export, verify\n"
+             "and plot heatmap take it, what is about caches refuses it.\n\n"
+             "  shears import --db traces.db --attention attention.safetensors --tokens tokens.jsonl --name gpt2",
+    .opts = opts,
+    .args_bytes = sizeof(struct import_args),
+    .preset = preset,
+    .run = run,
+    .release = release,
+};

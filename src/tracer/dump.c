@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See dump.h. Tensors become parts (a layer of a sequence each), the parts are sorted and then checked
+ * against one another. */
+#include "src/tracer/dump.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/tracer/dump_name.h"
+
+enum {
+    MATRIX = 3,                         /* dimensions of a part                           */
+    MOST_HEADS = 100000,
+    MOST_ROWS = 1 << 22,                /* tokens of a sequence, as in a store            */
+    MOST_LAYERS = 100000
+};
+
+#define MOST_PARTS 10000000
+
+static int by_place(const void *a, const void *b)
+{
+    const struct sh_dump_part *x = a, *y = b;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->sequence != y->sequence)
+        return x->sequence < y->sequence ? -1 : 1;
+    return x->layer < y->layer ? -1 : x->layer > y->layer;
+}
+
+static int misfit(const struct sh_stored *t, const char *why, struct sh_err *e)
+{
+    char shape[160];
+    sh_fail(e, "%s: tensor '%s' is %s: %s", t->file, t->name, sh_stored_shape(t, shape, sizeof shape), why);
+    return sh_hint(e, "attention is [heads, queries, keys], in front of it what the name does not say: layers, then "
+                   "sequences");
+}
+
+/* The leading dimensions: how many layers and sequences lie in a tensor. */
+static int lead(const struct sh_stored *t, const struct sh_dump_name *name, size_t *n_layer, size_t *n_seq,
+                struct sh_err *e)
+{
+    size_t extra[2] = {1, 1};
+    int n = t->rank - MATRIX;
+    if (n < 0 || n > 2)
+        return misfit(t, "expected 3 to 5 dimensions", e);
+    for (int i = 0; i < n; i++)
+        extra[i] = t->shape[i];
+    /* one dimension: of layers, unless the name says the layer */
+    *n_layer = n == 2 || (n == 1 && name->layer < 0) ? extra[0] : 1;
+    *n_seq = n == 2 ? extra[1] : n == 1 && name->layer >= 0 ? extra[0] : 1;
+    if (*n_layer > 1 && name->layer >= 0)
+        return misfit(t, "its name says the layer, and it holds several", e);
+    if (*n_seq > 1 && name->sequence >= 0)
+        return misfit(t, "its name says the sequence, and it holds several", e);
+    return 0;
+}
+
+static int check_shape(const struct sh_stored *t, struct sh_err *e)
+{
+    for (int i = 0; i < t->rank; i++)
+        if (!t->shape[i])
+            return misfit(t, "nothing is in it", e);
+    const size_t *m = t->shape + t->rank - MATRIX;
+    if (m[0] > MOST_HEADS || m[1] > MOST_ROWS || m[2] > MOST_ROWS)
+        return misfit(t, "too many heads, queries or keys", e);
+    return 0;
+}
+
+static int add_parts(struct sh_dump *d, const struct sh_stored *t, const struct sh_dump_name *name, struct sh_err *e)
+{
+    size_t n_layer = 1, n_seq = 1;
+    enum sh_type type;
+    if (lead(t, name, &n_layer, &n_seq, e) || check_shape(t, e) || sh_stored_type(t, &type, e))
+        return -1;
+    size_t n = n_layer * n_seq, bytes = t->bytes / n;
+    if (n_layer > MOST_LAYERS || n > (size_t)(MOST_PARTS - d->n_part))
+        return misfit(t, "too many layers or sequences", e);
+    const size_t *m = t->shape + t->rank - MATRIX;
+    d->part = xreallocarray(d->part, (size_t)d->n_part + n, sizeof *d->part);
+    for (size_t i = 0; i < n; i++)
+        d->part[d->n_part++] = (struct sh_dump_part){
+            .kind = name->kind, .sequence = name->sequence >= 0 ? name->sequence : (int)(i % n_seq),
+            .layer = name->layer >= 0 ? name->layer : (int)(i / n_seq), .tensor = t, .at = t->at + i * bytes,
+            .type = type, .n_head = (int)m[0], .n_row = (int)m[1], .n_col = (int)m[2]};
+    return 0;
+}
+
+static int gather(struct sh_dump *d, const char *pattern, struct sh_err *e)
+{
+    for (int f = 0; f < d->n_file; f++)
+        for (size_t i = 0; i < sh_weights_count(d->file[f]); i++) {
+            const struct sh_stored *t = sh_weights_at(d->file[f], i);
+            struct sh_dump_name name;
+            if (sh_dump_name_match(pattern, t->name, &name) && add_parts(d, t, &name, e))
+                return -1;
+        }
+    if (d->n_part)
+        qsort(d->part, (size_t)d->n_part, sizeof *d->part, by_place);
+    return 0;
+}
+
+static int no_match(const struct sh_dump *d, const char *pattern, struct sh_err *e)
+{
+    enum { SHOWN = 3 };
+    char names[300] = "";
+    size_t n = 0, used = 0;
+    for (int f = 0; f < d->n_file; f++)
+        for (size_t i = 0; i < sh_weights_count(d->file[f]); i++, n++)
+            if (n < SHOWN && used < sizeof names)
+                used += (size_t)snprintf(names + used, sizeof names - used, "%s'%.60s'", n ? ", " : "",
+                                         sh_weights_at(d->file[f], i)->name);
+    sh_fail(e, "%s: no tensor is named like \"%s\"; found %zu: %s%s", sh_weights_count(d->file[0])
+            ? sh_weights_at(d->file[0], 0)->file : "--attention", pattern, n, names, n > SHOWN ? ", …" : "");
+    return sh_hint(e, "--key says how they are named, as in --key 'attention_{layer}'");
+}
+
+/* Without a pattern: those that doc/import.md writes, else the only tensor. */
+static int find_parts(struct sh_dump *d, const char *pattern, struct sh_err *e)
+{
+    static const char *const usual[] = {"s{sequence}.l{layer}.{kind}", "s{sequence}.{kind}"};
+    size_t n = 0;
+    if (pattern) {
+        if (sh_dump_name_check(pattern, e) || gather(d, pattern, e))
+            return -1;
+        return d->n_part ? 0 : no_match(d, pattern, e);
+    }
+    for (size_t i = 0; i < sizeof usual / sizeof *usual && !d->n_part; i++)
+        if (gather(d, usual[i], e))
+            return -1;
+    for (int f = 0; f < d->n_file; f++)
+        n += sh_weights_count(d->file[f]);
+    const struct sh_dump_name whole = {.kind = SH_DUMP_ATTN, .sequence = -1, .layer = -1};
+    if (!d->n_part && n == 1)
+        for (int f = 0; f < d->n_file; f++)
+            if (sh_weights_count(d->file[f]) && add_parts(d, sh_weights_at(d->file[f], 0), &whole, e))
+                return -1;
+    return d->n_part ? 0 : no_match(d, usual[0], e);
+}
+
+static int describe(const struct sh_dump_part *p, const char *what, struct sh_err *e)
+{
+    return sh_fail(e, "%s: sequence %d, layer %d, %s: %s", p->tensor->file, p->sequence, p->layer,
+                   sh_dump_kinds[p->kind], what);
+}
+
+/* Attention decides which sequences and layers there are. */
+static int read_sequences(struct sh_dump *d, struct sh_err *e)
+{
+    int n = 0;
+    d->first_layer = MOST_PARTS;
+    while (n < d->n_part && d->part[n].kind == SH_DUMP_ATTN) {
+        const struct sh_dump_part *p = &d->part[n++];
+        d->first_layer = p->layer < d->first_layer ? p->layer : d->first_layer;
+        d->last_layer = p->layer > d->last_layer ? p->layer : d->last_layer;
+        if (d->n_seq && d->sequence[d->n_seq - 1].number == p->sequence)
+            continue;
+        d->sequence = xreallocarray(d->sequence, (size_t)d->n_seq + 1, sizeof *d->sequence);
+        d->sequence[d->n_seq++] = (struct sh_dump_sequence){p->sequence, p->n_row, p->n_col};
+    }
+    if (!n)
+        return sh_fail(e, "%s: holds vectors and no attention", d->part[0].tensor->file);
+    d->n_head = d->part[0].n_head;
+    return 0;
+}
+
+static int check_part(struct sh_dump *d, const struct sh_dump_part *p, const struct sh_dump_sequence *s,
+                      struct sh_err *e)
+{
+    char what[120];
+    int attention = p->kind == SH_DUMP_ATTN, shared = p->kind == SH_DUMP_K || p->kind == SH_DUMP_V;
+    if (!attention) {
+        d->d_head = d->d_head ? d->d_head : p->n_col;
+        d->n_kv_head = shared && !d->n_kv_head ? p->n_head : d->n_kv_head;
+    }
+    int heads = shared ? d->n_kv_head : d->n_head, columns = attention ? s->n_key : d->d_head;
+    if (p->n_head == heads && p->n_row == s->n_row && p->n_col == columns)
+        return 0;
+    snprintf(what, sizeof what, "found [%d, %d, %d], expected [%d, %d, %d] as in the others", p->n_head, p->n_row,
+             p->n_col, heads, s->n_row, columns);
+    return describe(p, what, e);
+}
+
+/* Each kind is there for every layer of every sequence, once, or not at all. */
+static int check_all(struct sh_dump *d, struct sh_err *e)
+{
+    int at = 0;
+    for (int kind = 0; kind < SH_N_DUMP_KIND; kind++) {
+        if (at == d->n_part || d->part[at].kind != (enum sh_dump_kind)kind)
+            continue;
+        d->has[kind] = 1;
+        for (int i = 0; i < d->n_seq; i++)
+            for (int layer = d->first_layer; layer <= d->last_layer; layer++) {
+                struct sh_dump_part wanted = {.kind = (enum sh_dump_kind)kind, .sequence = d->sequence[i].number,
+                                              .layer = layer, .tensor = d->part[0].tensor};
+                int order = at < d->n_part ? by_place(&d->part[at], &wanted) : 1;
+                if (order)
+                    return describe(order < 0 ? &d->part[at] : &wanted,
+                                    order > 0 ? "is missing" : "is there twice, or without attention", e);
+                if (check_part(d, &d->part[at++], &d->sequence[i], e))
+                    return -1;
+            }
+        if (at < d->n_part && d->part[at].kind == (enum sh_dump_kind)kind)
+            return describe(&d->part[at], "is there twice, or without attention", e);
+    }
+    return 0;
+}
+
+int sh_dump_open(struct sh_dump *d, const char *const *path, int n_path, const char *pattern, struct sh_err *e)
+{
+    *d = (struct sh_dump){0};
+    d->file = xcalloc((size_t)n_path, sizeof *d->file);
+    for (; d->n_file < n_path; d->n_file++)
+        if (!(d->file[d->n_file] = sh_weights_open(path[d->n_file], e)))
+            return -1;
+    return find_parts(d, pattern, e) || read_sequences(d, e) || check_all(d, e) ? -1 : 0;
+}
+
+void sh_dump_close(struct sh_dump *d)
+{
+    for (int i = 0; i < d->n_file; i++)
+        sh_weights_close(d->file[i]);
+    free(d->file);
+    free(d->part);
+    free(d->sequence);
+    *d = (struct sh_dump){0};
+}
+
+const struct sh_dump_part *sh_dump_find(const struct sh_dump *d, enum sh_dump_kind kind, int sequence, int layer)
+{
+    struct sh_dump_part wanted = {.kind = kind, .sequence = sequence, .layer = layer};
+    return bsearch(&wanted, d->part, (size_t)d->n_part, sizeof wanted, by_place);
+}
+
+static size_t part_bytes(const struct sh_dump_part *p)
+{
+    return (size_t)p->n_head * (size_t)p->n_row * (size_t)p->n_col * sh_type_bytes(p->type);
+}
+
+void sh_dump_read(const struct sh_dump_part *p, size_t from, size_t n, float *to)
+{
+    const unsigned char *at = p->at + from * sh_type_bytes(p->type);
+    if (p->type == SH_F32) {
+        memcpy(to, at, n * sizeof *to);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, at + 2 * i, sizeof half);
+        to[i] = p->type == SH_F16 ? sh_f16_to_f32(half) : sh_bf16_to_f32(half);
+    }
+}
+
+void sh_dump_drop(const struct sh_dump_part *p)
+{
+    sh_map_drop(p->at, part_bytes(p));
+}

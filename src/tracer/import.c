@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See import.h. Heads are worked on in parallel, BLOCK rows at a time. */
+#include "src/tracer/import.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/interrupt.h"
+#include "src/base/mem.h"
+#include "src/base/row_bits.h"
+#include "traces/codec.h"
+
+enum { BLOCK = 32, WORD = 64 };
+
+#define MASKED_MOST 1e-6f               /* what may stand where nothing should be */
+
+const char *const sh_import_kinds[] = {"causal", "bidirectional", "cross", NULL};
+
+struct work {                           /* a layer of a sequence */
+    const struct sh_import *m;
+    const struct sh_dump_part *part;
+    int n_row, window;                  /* n_row: without the padding; window: as in a block */
+    const struct sh_tap *tap;           /* NULL: only look */
+};
+
+struct buffer {                         /* of one thread */
+    float *row;                         /* [n_col] */
+    unsigned char *packed;              /* [BLOCK, n_col] */
+    float *padded, *value;              /* these four: for sets */
+    uint64_t *bits;
+    struct sh_row_figures *figures;
+};
+
+static int fault(const struct work *w, int head, int q, struct sh_err *e)
+{
+    return sh_err_prefix(e, "%s: sequence %d, layer %d, head %d, row %d", w->part->tensor->file, w->part->sequence,
+                         w->part->layer, head, q);
+}
+
+/* Nothing may stand at the keys [from, to), which the row does not see. */
+static int check_masked(const struct work *w, const float *row, int from, int to, struct sh_err *e)
+{
+    for (int k = from; k < to; k++)
+        if (!(fabsf(row[k]) <= MASKED_MOST) && w->window < 0)
+            return sh_fail(e, "found %g at key %d, expected 0: it is padding behind %d tokens", (double)row[k], k,
+                           w->n_row);
+        else if (!(fabsf(row[k]) <= MASKED_MOST)) {
+            sh_fail(e, "found %g at key %d, expected 0: %s", (double)row[k], k,
+                    w->window > 0 ? "the window does not reach it" : "it comes later");
+            return sh_hint(e, w->window > 0 ? "--window W says how far back a query sees"
+                                            : "--kind bidirectional or cross says that later keys are seen");
+        }
+    return 0;
+}
+
+static int check_row(const struct work *w, const float *row, int start, int n, struct sh_err *e)
+{
+    double sum = 0;
+    for (int k = start; k < start + n; k++) {
+        if (!(row[k] >= 0))
+            return sh_fail(e, "found %g at key %d, expected a number that is not below 0", (double)row[k], k);
+        sum += (double)row[k];
+    }
+    if (!(fabs(sum - 1) <= w->m->tolerance))
+        return sh_fail(e, "its %d scores sum to %.6g, expected 1 within %g", n, sum, w->m->tolerance);
+    return check_masked(w, row, start + n, w->part->n_col, e) || check_masked(w, row, 0, start, e) ? -1 : 0;
+}
+
+/* One row into sets, as kernels/cpu/record.c makes them. Returns what lies behind the kept values. */
+static float *put_sets(const struct work *w, struct buffer *b, int i, int q, int first_word, int n_word, float *value)
+{
+    const struct sh_lanes *lanes = &w->tap->lanes[0];
+    int start = sh_row_start(q, w->window), n = q + 1 - start, first = start - WORD * first_word;
+    uint64_t *bits = b->bits + (size_t)i * (size_t)n_word * ((size_t)lanes->n + 1);
+    const uint64_t *low = bits + (size_t)n_word * (size_t)lanes->n;
+    float limit[SH_MAX_LANES];
+    for (int l = 0; l < lanes->n; l++)
+        limit[l] = sh_round_down(lanes->lane[l].per_key ? lanes->lane[l].value / n : lanes->lane[l].value);
+    for (int k = 0; k < n_word * WORD; k++)
+        b->padded[k] = k < first || k >= first + n ? NAN : b->row[k - first + start];
+    sh_row_bits(b->padded, (size_t)n_word, limit, lanes->n, sh_round_up(1.0 / n), bits, (size_t)n_word);
+    sh_row_figures(b->row + start, n, &b->figures[i]);
+    for (int k = first; k < first + n && lanes->values; k++)
+        if (!(low[k / WORD] >> k % WORD & 1))
+            *value++ = b->padded[k];
+    return value;
+}
+
+/* Rows [q0, q0 + n) of a head: looked at, and handed out. */
+static int put_block(const struct work *w, struct buffer *b, int head, int q0, int n, struct sh_err *e)
+{
+    size_t n_col = (size_t)w->part->n_col, width = sh_codec_width(w->m->record.codec);
+    int first_word = sh_row_start(q0, w->window) / WORD, n_word = (q0 + n - 1) / WORD - first_word + 1;
+    unsigned char *to = b->packed;
+    float *value = b->value;
+    for (int i = 0; i < n; i++) {
+        int q = q0 + i, start = sh_row_start(q, w->window), keys = sh_row_keys(q, w->window);
+        sh_dump_read(w->part, ((size_t)head * (size_t)w->part->n_row + (size_t)q) * n_col, n_col, b->row);
+        if (check_row(w, b->row, start, keys, e))
+            return fault(w, head, q, e);
+        if (!w->tap)
+            continue;
+        if (w->tap->pack == SH_PACK_SETS) {
+            value = put_sets(w, b, i, q, first_word, n_word, value);
+        } else {
+            sh_codec_pack(w->m->record.codec, to, b->row + start, keys);
+            to += (size_t)keys * width;
+        }
+    }
+    struct sh_row_sets sets = {.first_word = first_word, .n_word = n_word, .bits = b->bits, .figures = b->figures,
+                               .value = b->value};
+    if (w->tap)
+        w->tap->rows(w->tap->to, 0, head, q0, n, w->tap->pack == SH_PACK_SETS ? (void *)&sets : b->packed);
+    return 0;
+}
+
+static int put_head(const struct work *w, int head, struct sh_err *e)
+{
+    size_t n_col = (size_t)w->part->n_col, words = n_col / WORD + 2;
+    int sets = w->tap && w->tap->pack == SH_PACK_SETS, bad = 0;
+    struct buffer b = {.row = xcalloc(n_col, sizeof *b.row)};
+    if (sets) {
+        b.padded = xcalloc(words * WORD, sizeof *b.padded);
+        b.value = xcalloc(BLOCK * n_col, sizeof *b.value);
+        b.bits = xcalloc(BLOCK * words * ((size_t)w->tap->lanes[0].n + 1), sizeof *b.bits);
+        b.figures = xcalloc(BLOCK, sizeof *b.figures);
+    } else if (w->tap) {
+        b.packed = xcalloc(BLOCK * n_col, sh_codec_width(w->m->record.codec));
+    }
+    for (int q = 0; q < w->n_row && !bad; q += BLOCK)
+        bad = put_block(w, &b, head, q, w->n_row - q < BLOCK ? w->n_row - q : BLOCK, e);
+    free(b.row);
+    free(b.packed);
+    free(b.padded);
+    free(b.value);
+    free(b.bits);
+    free(b.figures);
+    return bad;
+}
+
+/* All heads; the fault of the first one that has one. */
+static int put_heads(const struct work *w, struct sh_err *e)
+{
+    int bad_head = -1;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(w->m->n_threads)
+    for (int h = 0; h < w->part->n_head; h++) {
+        struct sh_err mine;
+        if (put_head(w, h, &mine)) {
+#pragma omp critical
+            if (bad_head < 0 || h < bad_head) {
+                bad_head = h;
+                *e = mine;
+            }
+        }
+    }
+    return bad_head < 0 ? 0 : -1;
+}
+
+static void put_vectors(const struct sh_import *m, int i, int layer, struct sh_batch *b)
+{
+    enum sh_codec codec = m->record.codec == SH_CODEC_F32 ? SH_CODEC_F32 : SH_CODEC_F16;
+    for (const char *v = m->vectors; *v; v++) {
+        enum sh_dump_kind kind = *v == 'q' ? SH_DUMP_Q : *v == 'k' ? SH_DUMP_K : SH_DUMP_V;
+        const struct sh_dump_part *p = sh_dump_find(m->dump, kind, m->dump->sequence[i].number, layer);
+        size_t n = (size_t)m->sequence[i].n_tokens * (size_t)p->n_col;
+        float *plain = xcalloc(n, sizeof *plain);
+        unsigned char *packed = xcalloc(n, sh_codec_width(codec));
+        for (int h = 0; h < p->n_head; h++) {
+            struct sh_block block = {.kind = SH_BLOCK_VECTORS, .head = h, .codec = codec, .vector = *v};
+            sh_dump_read(p, (size_t)h * (size_t)p->n_row * (size_t)p->n_col, n, plain);
+            for (size_t k = 0; k < n; k += (size_t)p->n_col)
+                sh_codec_pack(codec, packed + k * sh_codec_width(codec), plain + k, p->n_col);
+            block.bytes = sh_codec_dense(codec, packed, n, &block.blob);
+            sh_batch_add(b, block);
+        }
+        free(plain);
+        free(packed);
+        sh_dump_drop(p);
+    }
+}
+
+/* Vectors are numbers. */
+static int check_vectors(const struct sh_import *m, int i, int layer, struct sh_err *e)
+{
+    for (const char *v = m->vectors; *v; v++) {
+        enum sh_dump_kind kind = *v == 'q' ? SH_DUMP_Q : *v == 'k' ? SH_DUMP_K : SH_DUMP_V;
+        const struct sh_dump_part *p = sh_dump_find(m->dump, kind, m->dump->sequence[i].number, layer);
+        float *row = xcalloc((size_t)p->n_col, sizeof *row);
+        size_t n_col = (size_t)p->n_col, n_row = (size_t)p->n_head * (size_t)p->n_row, r = 0, k = n_col;
+        for (; r < n_row && k == n_col; r++) {
+            sh_dump_read(p, r * n_col, n_col, row);
+            k = r % (size_t)p->n_row < (size_t)m->sequence[i].n_tokens ? 0 : n_col;
+            while (k < n_col && isfinite(row[k]))
+                k++;
+        }
+        int bad = 0;
+        if (k < n_col)
+            bad = sh_fail(e, "%s: sequence %d, layer %d, %s, head %zu, token %zu: found %g, expected a number",
+                          p->tensor->file, p->sequence, layer, sh_dump_kinds[kind], (r - 1) / (size_t)p->n_row,
+                          (r - 1) % (size_t)p->n_row, (double)row[k]);
+        free(row);
+        sh_dump_drop(p);
+        if (bad)
+            return -1;
+    }
+    return 0;
+}
+
+static struct work work_of(const struct sh_import *m, int i, int layer)
+{
+    const struct sh_dump_part *p = sh_dump_find(m->dump, SH_DUMP_ATTN, m->dump->sequence[i].number, layer);
+    int n = m->sequence[i].n_tokens;
+    int window = m->kind == SH_IMPORT_CROSS ? -p->n_col : m->kind == SH_IMPORT_BIDIRECTIONAL ? -n
+                 : m->n_window ? m->window[layer % m->n_window] : 0;
+    return (struct work){.m = m, .part = p, .n_row = n, .window = window};
+}
+
+static int record_layer(const struct sh_import *m, int i, int layer, struct sh_writer *writer, struct sh_err *e)
+{
+    const unsigned char wanted = 1;
+    struct work w = work_of(m, i, layer);
+    struct sh_recorder_options options = m->record;
+    options.window = w.window;
+    options.n_head = m->dump->n_head;
+    struct sh_recorder *r = sh_recorder_new(&options, 1, &w.n_row, &wanted);
+    struct sh_tap tap = sh_recorder_tap(r);
+    w.tap = &tap;
+    struct sh_batch b = {.sequence = i, .layer = layer};
+    int bad = put_heads(&w, e);
+    if (!bad) {
+        sh_recorder_take(r, 0, &b);
+        put_vectors(m, i, layer, &b);
+        bad = sh_writer_push(writer, &b, e);
+    }
+    sh_recorder_free(r);
+    sh_dump_drop(w.part);
+    return bad;
+}
+
+/* writer NULL: only look. */
+static int walk(const struct sh_import *m, struct sh_writer *writer, struct sh_err *e)
+{
+    int n_layer = m->dump->last_layer - m->dump->first_layer + 1;
+    for (int i = 0; i < m->dump->n_seq; i++)
+        for (int layer = m->dump->first_layer; layer <= m->dump->last_layer; layer++) {
+            int at = i * n_layer + layer - m->dump->first_layer, bad = 0;
+            if (writer && !m->done[at]) {
+                bad = record_layer(m, i, layer, writer, e);
+            } else if (!writer) {
+                struct work w = work_of(m, i, layer);
+                bad = put_heads(&w, e) || check_vectors(m, i, layer, e);
+                sh_dump_drop(w.part);
+            }
+            if (bad)
+                return -1;
+            char where[48];
+            snprintf(where, sizeof where, "sequence %d/%d", i + 1, m->dump->n_seq);
+            sh_progress_at(m->progress, at + 1, where);
+            if (sh_interrupted())
+                return sh_fail(e, "interrupted in sequence %d, layer %d", m->dump->sequence[i].number, layer);
+        }
+    return 0;
+}
+
+int sh_import_check(const struct sh_import *m, struct sh_err *e)
+{
+    return walk(m, NULL, e);
+}
+
+int sh_import_run(const struct sh_import *m, struct sh_writer *writer, struct sh_err *e)
+{
+    return walk(m, writer, e);
+}
