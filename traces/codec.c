@@ -144,7 +144,7 @@ static void to_floats(float *to, enum sh_codec codec, const unsigned char *packe
 static int check_block(const struct sh_block *b, struct sh_err *e)
 {
     enum { MOST = 1 << 22,              /* tokens; keeps every product below far from overflow */
-           MOST_SCORES = 1 << 27 };     /* 32 rows of them: no writer makes larger blocks      */
+           MOST_SCORES = 1 << 26 };     /* 32 rows of two million: blocks are far smaller      */
     if (b->first_row < 0 || b->n_rows < 1 || b->window < -MOST || b->first_row > MOST || b->n_rows > MOST)
         return sh_fail(e, "rows %d + %d with window %d make no block", b->first_row, b->n_rows, b->window);
     int base = b->codec & ~SH_CODEC_SPARSE;
@@ -261,4 +261,23 @@ int sh_codec_floats(const struct sh_block *b, float *to, size_t count, struct sh
     to_floats(to, (enum sh_codec)b->codec, packed, count);
     free(packed);
     return 0;
+}
+
+float *sh_codec_all_floats(const struct sh_block *b, size_t *count, struct sh_err *e)
+{
+    unsigned long long bytes = ZSTD_getFrameContentSize(b->blob, b->bytes);
+    size_t width = sh_codec_width((enum sh_codec)b->codec), most = (size_t)1 << 26;
+    if (bytes >= ZSTD_CONTENTSIZE_ERROR || bytes > most * width || bytes % width) {
+        sh_fail(e, "not a zstd frame of at most %zu numbers", most);
+        return NULL;
+    }
+    float *to = malloc(bytes ? bytes / width * sizeof *to : 1);
+    if (!to)
+        sh_fail(e, "%llu numbers do not fit into memory", bytes / width);
+    if (to && sh_codec_floats(b, to, bytes / width, e)) {
+        free(to);
+        to = NULL;
+    }
+    *count = bytes / width;
+    return to;
 }

@@ -79,6 +79,9 @@ void sh_codec_close(struct sh_codec_reader *r);                         /* zeroe
 /* `count` numbers of an f32 or f16 blob that is not rows of attention (vectors). */
 int sh_codec_floats(const struct sh_block *b, float *to, size_t count, struct sh_err *e);
 
+/* The same of a blob that alone knows how many there are. New array; NULL: it is damaged. */
+float *sh_codec_all_floats(const struct sh_block *b, size_t *count, struct sh_err *e);
+
 /* Order-0 entropy in bits of the codes of a log8 block: what an ideal coder of single codes needs.
  * Adds the block's code counts to histogram[256]. */
 int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct sh_err *e);

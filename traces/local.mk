@@ -34,7 +34,9 @@ libstats_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -ftree-vectorize -fvect-cost-
 
 # The SQL functions, a module that SQLite loads; built without libtool, as a program that is linked shared.
 module_PROGRAMS += shears_sql.so
-shears_sql_so_SOURCES = %D%/sql_extension.c %D%/codec.c %D%/log8.c %D%/sparse.c src/base/err.c src/base/mem.c
-shears_sql_so_CFLAGS  = $(AM_CFLAGS) -fPIC -fvisibility=hidden
+shears_sql_so_SOURCES = %D%/sql_extension.c %D%/sql.h %D%/sql_rows.c %D%/sql_stats.c %D%/codec.c %D%/log8.c \
+	%D%/sparse.c %D%/stats.c %D%/stats_pack.c %D%/stats_spec.c src/base/err.c src/base/mem.c src/base/row_bits.c \
+	src/base/row_figures.c
+shears_sql_so_CFLAGS  = $(AM_CFLAGS) $(JANSSON_CFLAGS) -fPIC -fvisibility=hidden
 shears_sql_so_LINK    = $(CC) -shared $(SH_SAN_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
-shears_sql_so_LDADD   = $(ZSTD_LIBS) -lpthread -lm
+shears_sql_so_LDADD   = $(ZSTD_LIBS) $(JANSSON_LIBS) -lpthread -lm

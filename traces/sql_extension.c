@@ -1,30 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears_sql.so: SQL functions that unpack blocks of scores, so that the sqlite3 shell, Python, R or
+/* shears_sql.so: SQL functions that unpack what a trace store holds, so that the sqlite3 shell, Python, R or
  * anything else that speaks SQLite reads a trace without this program:
  *
  *     .load ./shears_sql
- *     SELECT shears_score(blob, codec, first_row, n_rows, window, 300, 27) FROM scores
- *     WHERE sequence = 0 AND layer = 3 AND head = 5 AND 300 BETWEEN first_row AND first_row + n_rows - 1;
+ *     SELECT q, key, score FROM scores, shears_rows(blob, codec, first_row, n_rows, window)
+ *     WHERE sequence = 0 AND layer = 3 AND head = 5;
  *
- *     shears_row(blob, codec, first_row, n_rows, window, q)         float32 blob, keys 0..q, 0 where unseen
- *     shears_row_json(blob, codec, first_row, n_rows, window, q)    the same as a JSON array
- *     shears_score(blob, codec, first_row, n_rows, window, q, key)  one score
+ * Blocks of scores (their columns are blob, codec, first_row, n_rows, window):
+ *     shears_rows(BLOCK)             a table: q, key, score; of sparse blocks the scores that are stored
+ *     shears_row(BLOCK, q)           float32 blob, keys 0 to the last that q sees, 0 where nothing is stored
+ *     shears_row_json(BLOCK, q)      the same as a JSON array
+ *     shears_score(BLOCK, q, key)    one score
+ *     shears_residual(BLOCK, q)      the mass of the scores that a sparse block does not store; else 0
+ * Vectors:
+ *     shears_vector(blob, codec, n_tokens, t)        float32 blob [d_head]
+ *     shears_vector_json(blob, codec, n_tokens, t)
+ * Statistics:
+ *     shears_stats_json(blob)        an object, sql_stats.c says of what
  *
- * A query outside the block gives NULL; a damaged blob is an SQL error. A store of another version is refused
- * when the module is loaded into it: its blobs may mean something else. */
+ * NULL, and a query or token outside, gives NULL; a damaged blob is an SQL error. A store of another version
+ * is refused when the module is loaded into it: its blobs may mean something else. */
 #include <sqlite3ext.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "traces/codec.h"
+#include "traces/sql.h"
 #include "traces/store.h"
 
 SQLITE_EXTENSION_INIT1
 
+enum { BLOCK_ARGS = 5, MOST_ROWS = 1 << 22 };
+
+/* ---- arguments ---- */
+
+/* Whole numbers that do not fit become ones that nobody accepts. */
+static int whole(sqlite3_value *v)
+{
+    sqlite3_int64 x = sqlite3_value_int64(v);
+    return sqlite3_value_type(v) != SQLITE_INTEGER || x < INT32_MIN || x > INT32_MAX ? INT32_MIN : (int)x;
+}
+
+/* 0: one of them is NULL. */
+static int all_there(int n, sqlite3_value **arg)
+{
+    int there = 1;
+    for (int i = 0; i < n; i++)
+        there &= sqlite3_value_type(arg[i]) != SQLITE_NULL;
+    return there;
+}
+
+/* The blob stays SQLite's. */
+static void set_blob(struct sh_block *b, sqlite3_value *v)
+{
+    const void *blob = sqlite3_value_blob(v);   /* NULL where it is empty */
+    *(const void **)&b->blob = blob ? blob : "";
+    b->bytes = blob ? (size_t)sqlite3_value_bytes(v) : 0;
+}
+
+static struct sh_block block_of(sqlite3_value **arg)
+{
+    struct sh_block b = {.codec = whole(arg[1]), .first_row = whole(arg[2]), .n_rows = whole(arg[3]),
+                         .window = whole(arg[4])};
+    set_blob(&b, arg[0]);
+    return b;
+}
+
+/* ---- one row ---- */
+
 struct wanted {
-    int q;
-    float *row;                         /* [q + 1] once found */
+    int q, n, full;                     /* full: no memory for it                */
+    float *row;                         /* [n] once found                        */
+    double residual;
 };
 
 static int take(void *to, const struct sh_row *r)
@@ -32,67 +80,151 @@ static int take(void *to, const struct sh_row *r)
     struct wanted *w = to;
     if (r->q != w->q)
         return 0;
-    w->row = xcalloc((size_t)w->q + 1, sizeof *w->row);
-    for (int i = 0; i < (r->sparse ? r->n_stored : r->n); i++)
+    w->n = r->first_key + r->n;
+    w->residual = r->sparse ? (double)r->residual : 0;
+    w->row = calloc((size_t)w->n, sizeof *w->row);
+    w->full = !w->row;
+    for (int i = 0; w->row && i < (r->sparse ? r->n_stored : r->n); i++)
         w->row[r->sparse ? r->key[i] : r->first_key + i] = r->score[i];
     return 1;
 }
 
-/* The row asked for, to be freed; NULL when there is none (the result is then set). */
-static float *row_of(sqlite3_context *context, sqlite3_value **arg)
+/* The row asked for; its `row` is to be freed, NULL when there is none (the result is then set). */
+static struct wanted row_of(sqlite3_context *context, sqlite3_value **arg)
 {
     struct sh_err e;
-    struct sh_block b = {.codec = sqlite3_value_int(arg[1]), .first_row = sqlite3_value_int(arg[2]),
-                         .n_rows = sqlite3_value_int(arg[3]), .window = sqlite3_value_int(arg[4])};
-    const void *blob = sqlite3_value_blob(arg[0]);
-    *(const void **)&b.blob = blob;
-    b.bytes = (size_t)sqlite3_value_bytes(arg[0]);
-    struct wanted w = {.q = sqlite3_value_int(arg[5])};
-    if (!blob || w.q < 0 || w.q < b.first_row || (int64_t)w.q - b.first_row >= b.n_rows) {
-        sqlite3_result_null(context);
-        return NULL;
-    }
-    if (sh_codec_rows(&b, take, &w, &e)) {
+    struct wanted w = {.q = whole(arg[BLOCK_ARGS])};
+    if (!all_there(BLOCK_ARGS + 1, arg))
+        return w;                               /* NULL is what a function gives that says nothing */
+    struct sh_block b = block_of(arg);
+    if (w.q < 0 || w.q < b.first_row || (int64_t)w.q - b.first_row >= b.n_rows)
+        return w;
+    if (sh_codec_rows_any(&b, take, &w, &e)) {
         free(w.row);
+        w.row = NULL;
         sqlite3_result_error(context, e.text, -1);
-        return NULL;
+    } else if (w.full) {
+        sqlite3_result_error_nomem(context);
     }
-    return w.row;
+    return w;
 }
 
 static void row_blob(sqlite3_context *context, int n, sqlite3_value **arg)
 {
     (void)n;
-    float *row = row_of(context, arg);
-    if (row)
-        sqlite3_result_blob64(context, row, ((sqlite3_uint64)sqlite3_value_int(arg[5]) + 1) * sizeof *row,
-                              SQLITE_TRANSIENT);
-    free(row);
+    struct wanted w = row_of(context, arg);
+    if (w.row)
+        sqlite3_result_blob64(context, w.row, (sqlite3_uint64)w.n * sizeof *w.row, free);
+}
+
+/* Takes the numbers. */
+static void json_array(sqlite3_context *context, float *x, size_t n)
+{
+    sqlite3_str *text = sqlite3_str_new(sqlite3_context_db_handle(context));
+    for (size_t i = 0; i < n; i++)
+        sqlite3_str_appendf(text, "%s%.9g", i ? "," : "[", (double)x[i]);
+    sqlite3_str_appendall(text, n ? "]" : "[]");
+    free(x);
+    int code = sqlite3_str_errcode(text);
+    char *json = sqlite3_str_finish(text);
+    if (code == SQLITE_OK && json)
+        sqlite3_result_text(context, json, -1, sqlite3_free);
+    else
+        sqlite3_result_error_code(context, code ? code : SQLITE_NOMEM);
+    if (code != SQLITE_OK)
+        sqlite3_free(json);
 }
 
 static void row_json(sqlite3_context *context, int n, sqlite3_value **arg)
 {
     (void)n;
-    float *row = row_of(context, arg);
-    if (!row)
-        return;
-    sqlite3_str *text = sqlite3_str_new(sqlite3_context_db_handle(context));
-    for (int i = 0; i <= sqlite3_value_int(arg[5]); i++)
-        sqlite3_str_appendf(text, "%s%.9g", i ? "," : "[", (double)row[i]);
-    sqlite3_str_appendall(text, "]");
-    sqlite3_result_text(context, sqlite3_str_finish(text), -1, sqlite3_free);
-    free(row);
+    struct wanted w = row_of(context, arg);
+    if (w.row)
+        json_array(context, w.row, (size_t)w.n);
 }
 
 static void one_score(sqlite3_context *context, int n, sqlite3_value **arg)
 {
     (void)n;
-    int key = sqlite3_value_int(arg[6]);
-    float *row = row_of(context, arg);
-    if (row && key >= 0 && key <= sqlite3_value_int(arg[5]))
-        sqlite3_result_double(context, (double)row[key]);
-    free(row);
+    int key = whole(arg[BLOCK_ARGS + 1]);
+    struct wanted w = row_of(context, arg);
+    if (w.row && key >= 0 && key < w.n)
+        sqlite3_result_double(context, (double)w.row[key]);
+    free(w.row);
 }
+
+static void residual(sqlite3_context *context, int n, sqlite3_value **arg)
+{
+    (void)n;
+    struct wanted w = row_of(context, arg);
+    if (w.row)
+        sqlite3_result_double(context, w.residual);
+    free(w.row);
+}
+
+/* ---- vectors ---- */
+
+/* Vector t of the blob, to be freed, and its length; NULL when there is none (the result is then set). */
+static float *vector_of(sqlite3_context *context, sqlite3_value **arg, size_t *d_head)
+{
+    struct sh_err e;
+    struct sh_block b = {.codec = whole(arg[1])};
+    int n_token = whole(arg[2]), t = whole(arg[3]);
+    size_t count;
+    if (!all_there(4, arg) || t < 0 || t >= n_token || n_token > MOST_ROWS)
+        return NULL;
+    set_blob(&b, arg[0]);
+    float *all = sh_codec_all_floats(&b, &count, &e);
+    if (all && count % (size_t)n_token) {
+        sh_fail(&e, "%zu numbers are no vectors of %d tokens", count, n_token);
+        free(all);
+        all = NULL;
+    }
+    if (!all) {
+        sqlite3_result_error(context, e.text, -1);
+        return NULL;
+    }
+    *d_head = count / (size_t)n_token;
+    memmove(all, all + (size_t)t * *d_head, *d_head * sizeof *all);
+    return all;
+}
+
+static void vector_blob(sqlite3_context *context, int n, sqlite3_value **arg)
+{
+    (void)n;
+    size_t d_head;
+    float *x = vector_of(context, arg, &d_head);
+    if (x)
+        sqlite3_result_blob64(context, x, d_head * sizeof *x, free);
+}
+
+static void vector_json(sqlite3_context *context, int n, sqlite3_value **arg)
+{
+    (void)n;
+    size_t d_head;
+    float *x = vector_of(context, arg, &d_head);
+    if (x)
+        json_array(context, x, d_head);
+}
+
+/* ---- statistics ---- */
+
+static void stats_json(sqlite3_context *context, int n, sqlite3_value **arg)
+{
+    (void)n;
+    struct sh_err e;
+    struct sh_block b = {0};
+    if (!all_there(1, arg))
+        return;
+    set_blob(&b, arg[0]);
+    char *text = sh_sql_stats(b.blob, b.bytes, &e);
+    if (text)
+        sqlite3_result_text(context, text, -1, free);
+    else
+        sqlite3_result_error(context, e.text, -1);
+}
+
+/* ---- loading ---- */
 
 static int number(sqlite3 *db, const char *sql)
 {
@@ -106,9 +238,11 @@ static int number(sqlite3 *db, const char *sql)
 static int check_version(sqlite3 *db, char **message)
 {
     int version = number(db, "PRAGMA user_version");
-    if (number(db, "PRAGMA application_id") != SH_STORE_APPLICATION || version == SH_STORE_VERSION)
+    if (number(db, "PRAGMA application_id") != SH_STORE_APPLICATION || version == SH_STORE_VERSION ||
+        version == SH_STORE_ORDERLESS)
         return SQLITE_OK;
-    *message = sqlite3_mprintf("the store has version %d, shears_sql reads version %d", version, SH_STORE_VERSION);
+    *message = sqlite3_mprintf("the store has version %d, shears_sql reads versions %d and %d", version,
+                               SH_STORE_VERSION, SH_STORE_ORDERLESS);
     return SQLITE_ERROR;
 }
 
@@ -121,11 +255,13 @@ int sqlite3_extension_init(sqlite3 *db, char **message, const sqlite3_api_routin
         const char *name;
         int n;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
-    } functions[] = {{"shears_row", 6, row_blob}, {"shears_row_json", 6, row_json}, {"shears_score", 7, one_score}};
+    } functions[] = {{"shears_row", 6, row_blob}, {"shears_row_json", 6, row_json}, {"shears_score", 7, one_score},
+                     {"shears_residual", 6, residual}, {"shears_vector", 4, vector_blob},
+                     {"shears_vector_json", 4, vector_json}, {"shears_stats_json", 1, stats_json}};
     SQLITE_EXTENSION_INIT2(api);
     int code = check_version(db, message);
     for (size_t i = 0; i < sizeof functions / sizeof *functions && code == SQLITE_OK; i++)
         code = sqlite3_create_function_v2(db, functions[i].name, functions[i].n, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
                                           NULL, functions[i].call, NULL, NULL, NULL);
-    return code;
+    return code == SQLITE_OK ? sh_sql_rows_table(db) : code;
 }
