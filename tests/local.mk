@@ -285,7 +285,9 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_sp_model \
 	%D%/fuzz/fuzz_tok_gguf \
 	%D%/fuzz/fuzz_vocab \
-	%D%/fuzz/fuzz_workload
+	%D%/fuzz/fuzz_workload \
+	%D%/fuzz/fuzz_npy \
+	%D%/fuzz/fuzz_sql
 fuzz_driver = %D%/fuzz/driver.c %D%/fuzz/fuzz.h %D%/fuzz/input.c %D%/unit/scratch.c %D%/unit/scratch.h
 
 tests_fuzz_fuzz_dense_SOURCES       = %D%/fuzz/fuzz_dense.c %D%/fuzz/block.c $(fuzz_driver)
@@ -324,6 +326,14 @@ tests_fuzz_fuzz_vocab_SOURCES       = %D%/fuzz/fuzz_vocab.c $(fuzz_driver)
 tests_fuzz_fuzz_vocab_LDADD         = $(tests_fuzz_fuzz_tokenizer_LDADD)
 tests_fuzz_fuzz_workload_SOURCES    = %D%/fuzz/fuzz_workload.c $(fuzz_driver)
 tests_fuzz_fuzz_workload_LDADD      = libcapacity.a libbase.a -lm
+
+tests_fuzz_fuzz_npy_SOURCES         = %D%/fuzz/fuzz_npy.c $(fuzz_driver) \
+	src/tracer/dump.c src/tracer/dump.h src/tracer/dump_name.c src/tracer/dump_name.h
+tests_fuzz_fuzz_npy_LDADD           = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_sql_SOURCES         = %D%/fuzz/fuzz_sql.c %D%/fuzz/block.c $(fuzz_driver) \
+	traces/sql_extension.c traces/sql.h traces/sql_rows.c traces/sql_stats.c
+tests_fuzz_fuzz_sql_LDADD           = libtraces.a libstats.a librows.a libbase.a $(SQLITE_LIBS) $(ZSTD_LIBS) \
+	$(JANSSON_LIBS) -lpthread -lm
 
 check_PROGRAMS += $(fuzz_tests)
 TESTS          += $(fuzz_tests)

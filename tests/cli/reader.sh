@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The Python reader (traces/shears_trace.py) against the program: every codec and level, rows that are not
+# causal, vectors, statistics, damaged blobs.
+. "$(dirname "$0")/lib.sh"
+python3 -c 'import numpy' 2>/dev/null || { echo "1..0 # SKIP numpy is not here"; exit 0; }
+reader() { PYTHONPATH=$cli:${SH_TOP:?the source tree}/traces PYTHONDONTWRITEBYTECODE=1 python3 "$@"; }
+
+opt=$checkpoints/opt
+golden_tokens opt >tokens.jsonl
+for codec in f32 f16 log8; do
+    run trace --model "$opt" --db $codec.db --tokens tokens.jsonl --codec $codec --vectors qkv -q
+    holds "full, $codec" reader "$cli/reader.py" whole $codec.db
+done
+for codec in f32 log8; do
+    run trace --model "$opt" --db sparse-$codec.db --tokens tokens.jsonl --codec $codec --record sparse -q
+    holds "sparse, $codec" reader "$cli/reader.py" whole sparse-$codec.db
+done
+run trace --model "$opt" --db summary.db --tokens tokens.jsonl --record summary -q
+run trace --model "$checkpoints/mistral" --db window.db --tokens <(golden_tokens mistral) -q
+holds "a window" reader "$cli/reader.py" whole window.db
+run import --db both.db --attention "$opt/ref.safetensors" --kind bidirectional -q
+holds "rows over the same keys" reader "$cli/reader.py" whole both.db
+holds "vectors: as the store has them" reader - <<'P'
+import numpy as np, shears_trace
+f32, f16 = shears_trace.Store("f32.db"), shears_trace.Store("f16.db")
+for kind in "qkv":
+    a, b = f32.vectors(1, 1, kind, 2), f16.vectors(1, 1, kind, 2)
+    assert a.shape == (88, 8) and np.allclose(a, b, rtol=2**-11, atol=1e-7) and a.std() > 0.01, (kind, a.shape)
+# what they are: queries and keys give the scores
+q, k, p = f32.vectors(1, 1, "q", 2).astype("f8"), f32.vectors(1, 1, "k", 2).astype("f8"), f32.matrix(1, 1, 2)
+s = np.where(np.tri(88, dtype=bool), q @ k.T / 8**0.5, -np.inf)
+e = np.exp(s - s.max(1, keepdims=True))
+assert np.abs(e / e.sum(1, keepdims=True) - p).max() < 1e-5
+P
+module=${SHEARS%/*}/shears_sql
+if command -v sqlite3 >/dev/null && sqlite3 :memory: ".load $module" "SELECT 1" >/dev/null 2>&1; then
+    holds "statistics: every number is that of shears_stats_json" reader "$cli/reader.py" stats summary.db "$module"
+    holds "statistics of a sparse run" reader "$cli/reader.py" stats sparse-log8.db "$module"
+else
+    skip "statistics" "the SQL functions cannot be loaded here"
+fi
+both=$module
+reader -c 'import sqlite3, sys; d = sqlite3.connect(":memory:"); d.enable_load_extension(True); d.load_extension(sys.argv[1])' \
+    "$module" 2>/dev/null || both=
+for db in f32 f16 log8 sparse-f32 sparse-log8 window both summary; do
+    [ $db = summary ] && both=
+    holds "damaged blobs of $db${both:+, as shears_sql takes them}" reader "$cli/reader.py" fuzz $db.db "$both"
+done
+holds "a store of another version, a file of another kind" reader - <<'P'
+import shutil, sqlite3, shears_trace
+shutil.copy("log8.db", "other.db")
+db = sqlite3.connect("other.db"); db.execute("PRAGMA user_version = 9"); db.commit()
+for path, why in ("other.db", "version"), ("tokens.jsonl", "not a database"):
+    try:
+        shears_trace.Store(path)
+        raise SystemExit(f"{path} was taken")
+    except (ValueError, sqlite3.DatabaseError) as e:
+        assert why in str(e), e
+P
+finish
