@@ -267,6 +267,8 @@ TESTS      += %D%/cli/help.sh
 EXTRA_DIST += %D%/cli/help.sh
 TESTS      += %D%/cli/gguf.sh
 EXTRA_DIST += %D%/cli/gguf.sh
+TESTS      += %D%/cli/import.sh %D%/cli/reader.sh
+EXTRA_DIST += %D%/cli/import.sh %D%/cli/dumps.py %D%/cli/reader.sh %D%/cli/reader.py
 
 # Readers of foreign bytes over a kept corpus and seeded mutations of it (tests/fuzz/fuzz.h).
 fuzz_tests = \

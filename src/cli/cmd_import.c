@@ -16,7 +16,7 @@ enum { MOST_WINDOWS = 256, MOST_TOKENS = 1 << 22 };
 struct import_args {
     const char *db, *key, *kind, *window, *tokens, *name, *vectors, *record, *codec;
     struct sh_list attention;
-    long long kv_heads;
+    long long kv_heads, d_head;
     double tolerance;
 };
 
@@ -39,6 +39,8 @@ static const struct sh_opt opts[] = {
     {"name", SH_OPT_TEXT, F(name), "NAME", "the model's name (default: the file's)", 0, 0, 0},
     {"kv-heads", SH_OPT_INT, F(kv_heads), "N", "heads of keys and values (default: those of the vectors, else\n"
      "as many as query heads)", 1, 100000, 0},
+    {"d-head", SH_OPT_INT, F(d_head), "N", "elements of a key, which give a cache its bytes (default: those of\n"
+     "the vectors, else 1)", 1, 1000000, 0},
     {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "take only these vectors, any of q, k, v, or none (default: all)",
      0, 0, 0},
     {"record", SH_OPT_TEXT, F(record), "WHAT", "full, sparse or summary, as in trace (default: full)", 0, 0, 0},
@@ -178,7 +180,10 @@ static int open_dump(struct import *t, struct sh_err *e)
         return sh_misused(e, "--kv-heads %lld: the vectors have %d", kv, d->n_kv_head);
     if (kv > d->n_head || d->n_head % kv)
         return sh_misused(e, "--kv-heads %lld: %d query heads cannot share them evenly", kv, d->n_head);
+    if (d->d_head && a->d_head && a->d_head != d->d_head)
+        return sh_misused(e, "--d-head %lld: the vectors have %d", a->d_head, d->d_head);
     t->run.model.n_kv_head = (int)kv;
+    t->run.model.d_head = a->d_head ? (int)a->d_head : d->d_head ? d->d_head : 1;
     t->m.dump = d;
     t->m.tolerance = tolerance_of(t);
     t->m.record.n_head = d->n_head;
@@ -258,6 +263,7 @@ static void run_key(const struct import *t, char key[20])
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
         hash_text(&h, text[i]);
     hash(&h, &t->run.model.n_kv_head, sizeof(int));
+    hash(&h, &t->run.model.d_head, sizeof(int));
     hash(&h, t->window, (size_t)t->m.n_window * sizeof *t->window);
     for (int i = 0; i < t->texts.n; i++) {
         hash(&h, &t->texts.sequence[i].n_tokens, sizeof(int));
@@ -272,7 +278,7 @@ static void run_key(const struct import *t, char key[20])
 static uint64_t fingerprint(const struct import *t)
 {
     uint64_t h = 0xcbf29ce484222325u;
-    int shape[] = {t->dump.last_layer + 1, t->dump.n_head, t->run.model.n_kv_head};
+    int shape[] = {t->dump.last_layer + 1, t->dump.n_head, t->run.model.n_kv_head, t->run.model.d_head};
     hash_text(&h, t->name);
     hash_text(&h, t->a->kind);
     hash(&h, shape, sizeof shape);
@@ -291,7 +297,6 @@ static void describe_run(struct import *t)
     m->family = m->weights = t->run.backend = "import";
     m->n_layer = d->last_layer + 1;
     m->n_head = d->n_head;
-    m->d_head = d->d_head ? d->d_head : 1;
     m->d_model = m->d_head * m->n_head;
     for (int i = 0; i < t->texts.n; i++) {
         const struct sh_trace_sequence *q = &t->texts.sequence[i];

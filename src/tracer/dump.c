@@ -96,8 +96,6 @@ static int gather(struct sh_dump *d, const char *pattern, struct sh_err *e)
             if (sh_dump_name_match(pattern, t->name, &name) && add_parts(d, t, &name, e))
                 return -1;
         }
-    if (d->n_part)
-        qsort(d->part, (size_t)d->n_part, sizeof *d->part, by_place);
     return 0;
 }
 
@@ -214,7 +212,10 @@ int sh_dump_open(struct sh_dump *d, const char *const *path, int n_path, const c
     for (; d->n_file < n_path; d->n_file++)
         if (!(d->file[d->n_file] = sh_weights_open(path[d->n_file], e)))
             return -1;
-    return find_parts(d, pattern, e) || read_sequences(d, e) || check_all(d, e) ? -1 : 0;
+    if (find_parts(d, pattern, e))
+        return -1;
+    qsort(d->part, (size_t)d->n_part, sizeof *d->part, by_place);
+    return read_sequences(d, e) || check_all(d, e) ? -1 : 0;
 }
 
 void sh_dump_close(struct sh_dump *d)
