@@ -23,3 +23,4 @@ uninstall-local:
 	rm -f '$(DESTDIR)$(bashcompletiondir)/shears' '$(DESTDIR)$(fishcompletiondir)/shears.fish'
 clean-local:
 	rm -rf %D%/man
+EXTRA_DIST += %D%/simulate.md %D%/import.md

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The trace store: attention recorded from real models, and what was computed from it.
--- application_id 0x53485253 ("SHRS"), user_version 2. All indices are 0-based, all numbers in blobs
+-- application_id 0x53485253 ("SHRS"), user_version 2, or 3 once a window is below 0. All indices are 0-based, all numbers in blobs
 -- little-endian. Every blob named "zstd" is one or more zstd frames with checksums; traces/codec.h
 -- describes what is inside.
 
@@ -20,7 +20,7 @@ CREATE TABLE model (
     UNIQUE (name, weights, fingerprint)
 );
 
-CREATE TABLE run (                              -- one invocation of trace, with all that repeats it
+CREATE TABLE run (                              -- one invocation of trace or import, with all that repeats it
     id          INTEGER PRIMARY KEY,
     model       INTEGER NOT NULL REFERENCES model,
     key         TEXT    NOT NULL UNIQUE,        -- hash of model, tokens and settings: the same command finds its run
@@ -46,7 +46,7 @@ CREATE TABLE sequence (
     run         INTEGER NOT NULL REFERENCES run,
     source      TEXT    NOT NULL,               -- "book.txt:3": file and part
     n_tokens    INTEGER NOT NULL,
-    tokens      BLOB    NOT NULL                -- int32[n_tokens]
+    tokens      BLOB    NOT NULL                -- int32[n_tokens]; -1: not known (imported)
 );
 CREATE INDEX sequence_of_run ON sequence (run);
 
@@ -63,7 +63,8 @@ CREATE TABLE scores (                           -- rows [first_row, first_row + 
     head        INTEGER NOT NULL,               -- query head
     first_row   INTEGER NOT NULL,
     n_rows      INTEGER NOT NULL,
-    window      INTEGER NOT NULL,               -- row t starts at key max(0, t - window + 1); 0: at key 0
+    window      INTEGER NOT NULL,               -- row t starts at key max(0, t - window + 1); 0: at key 0;
+                                                -- < 0: not causal, every row sees the keys 0 to -window - 1
     codec       INTEGER NOT NULL,               -- 0 f32, 1 f16, 2 log8; + 16: sparse
     blob        BLOB    NOT NULL,               -- zstd
     UNIQUE (sequence, layer, head, first_row)

@@ -47,6 +47,15 @@ for db in f32 f16 log8 sparse-f32 sparse-log8 window both summary; do
     [ $db = summary ] && both=
     holds "damaged blobs of $db${both:+, as shears_sql takes them}" reader "$cli/reader.py" fuzz $db.db "$both"
 done
+sed -n '/^## Reading it from Python/,/^`shears_trace/s/^    //p' "$SH_TOP/doc/trace-format.md" >short.py
+for db in f32 f16 both; do
+    [ $db = both ] && rm both.db && run import --db both.db --attention "$opt/ref.safetensors" --kind bidirectional --codec f32 -q
+    run export --db $db.db --sequence 1 --layer 1 --head 2 -o program.npy
+    holds "the reader in doc/trace-format.md, $db" reader -c 'import subprocess, sys, numpy as np
+subprocess.run([sys.executable, "short.py", *sys.argv[1:]], check=True)
+assert (np.load("short.npy") == np.load("program.npy")).all() and 10 < len(open("short.py").readlines()) <= 21
+' $db.db 1 1 2 short.npy
+done
 holds "a store of another version, a file of another kind" reader - <<'P'
 import shutil, sqlite3, shears_trace
 shutil.copy("log8.db", "other.db")
