@@ -238,11 +238,11 @@ int sh_codec_rows_any(const struct sh_block *b, sh_row_fn fn, void *to, struct s
 int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct sh_err *e)
 {
     unsigned char *codes;
-    size_t count = sh_rows_scores(b->first_row, b->n_rows, b->window);
     if (check_block(b, e))
         return -1;
     if (b->codec != SH_CODEC_LOG8)
         return sh_fail(e, "codec %d has no codes of one byte, expected %d (log8)", b->codec, SH_CODEC_LOG8);
+    size_t count = sh_rows_scores(b->first_row, b->n_rows, b->window);
     if (unpack(b, count, &codes, e))
         return -1;
     for (size_t i = 0; i < count; i++)
