@@ -43,7 +43,7 @@ struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup)
     k->setup = *setup;
     k->policy = setup->spec->policy;
     int budget = room_for(setup), prefill = setup->prefill < setup->n_token ? setup->prefill : setup->n_token;
-    int capacity = budget > prefill ? budget : prefill;
+    int capacity = setup->capacity > 0 ? setup->capacity : !setup->capacity && prefill > budget ? prefill : budget;
     if (capacity < 1)
         capacity = 1;
     k->sinks = (int)sh_policy_knob(setup->spec, "sinks", 0);
@@ -133,6 +133,53 @@ void sh_kept_observe(struct sh_kept *k, const struct sh_step *step)
         k->policy->observe(k->state, &k->cache, step);
 }
 
+struct sh_kept *sh_kept_like(const struct sh_kept *k, int capacity, const float *keys, const float *values)
+{
+    struct sh_kept_setup setup = k->setup;
+    setup.capacity = capacity;
+    setup.k = keys;
+    setup.v = values;
+    return sh_kept_new(&setup);
+}
+
+void sh_kept_carry(struct sh_kept *to, const struct sh_kept *from, const int *from_slot, int n)
+{
+    int n_from = from->cache.n_slot, *to_slot = xmalloc((size_t)(n_from ? n_from : 1) * sizeof *to_slot);
+    struct sh_carry c = {.n = n, .n_from = n_from, .from = from_slot, .to = to_slot};
+    for (int i = 0; i < n_from; i++)
+        to_slot[i] = -1;
+    sh_kept_restart(to, to->cache.k, to->cache.v);
+    to->cache.n_slot = n;
+    for (int i = n - 1; i >= 0; i--) {
+        to->pos[i] = from_slot[i] < 0 ? -1 : from->pos[from_slot[i]];
+        if (from_slot[i] < 0) {
+            to->freed[to->n_freed++] = i;
+            continue;
+        }
+        to_slot[from_slot[i]] = i;
+        to->cache.n++;
+    }
+    if (to->policy->carry)
+        to->policy->carry(to->state, from->state, &c);
+    free(to_slot);
+}
+
+void sh_kept_copy(struct sh_kept *to, const struct sh_kept *from)
+{
+    int n = from->cache.n_slot, *same = xmalloc((size_t)(n ? n : 1) * sizeof *same);
+    for (int i = 0; i < n; i++)
+        same[i] = from->pos[i] < 0 ? -1 : i;
+    sh_kept_carry(to, from, same, n);
+    memcpy(to->freed, from->freed, (size_t)from->n_freed * sizeof *to->freed);  /* in the same order, too */
+    free(same);
+}
+
+int sh_kept_count_at(const struct sh_kept *k, int t)
+{
+    int over = k->cache.n - k->head.budget + 1;
+    return k->cache.n + 1 - (over < 1 || t < k->setup.prefill ? 0 : over > k->drop ? over : k->drop);
+}
+
 const struct sh_cache *sh_kept_cache(const struct sh_kept *k)
 {
     return &k->cache;
@@ -151,4 +198,9 @@ int sh_kept_budget(const struct sh_kept *k)
 size_t sh_kept_policy_bytes(const struct sh_kept *k)
 {
     return k->policy->resident_bytes ? k->policy->resident_bytes(&k->head) : k->state_bytes;
+}
+
+size_t sh_kept_all_bytes(const struct sh_kept *k)
+{
+    return (size_t)k->head.capacity * (3 * sizeof(int) + sizeof(float)) + k->state_bytes;
 }

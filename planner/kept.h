@@ -20,6 +20,7 @@ struct sh_kept_setup {
     int budget;                         /* tokens; not looked at where the policy keeps all       */
     int prefill, window;                /* window: of a windowed layer; 0: none                   */
     int n_token;                        /* that will come, at most                                */
+    int capacity;                       /* slots; 0: as many as budget and prefill ask for, -1: the budget alone */
     int layer, head, n_layer;
     const float *k, *v;                 /* sh_cache's; NULL when not at hand                      */
     int d_head, rows_by_slot;
@@ -38,9 +39,23 @@ int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *droppe
 int sh_kept_admit(struct sh_kept *k, int t);
 void sh_kept_observe(struct sh_kept *k, const struct sh_step *step);
 
+/* An empty one of the same head with other room and other keys and values. */
+struct sh_kept *sh_kept_like(const struct sh_kept *k, int capacity, const float *keys, const float *values);
+
+/* `to`, of the same head, is emptied and takes over what `from` keeps, with what the policy knows of it:
+ * slot i [n] of `to` is slot from_slot[i] of `from`; -1: it is free. */
+void sh_kept_carry(struct sh_kept *to, const struct sh_kept *from, const int *from_slot, int n);
+
+/* `to`, with the same setup, becomes `from`, slot by slot. */
+void sh_kept_copy(struct sh_kept *to, const struct sh_kept *from);
+
+/* How many there will be when token t has been admitted. */
+int sh_kept_count_at(const struct sh_kept *k, int t);
+
 const struct sh_cache *sh_kept_cache(const struct sh_kept *k);
 int sh_kept_capacity(const struct sh_kept *k);
 int sh_kept_budget(const struct sh_kept *k);
 size_t sh_kept_policy_bytes(const struct sh_kept *k);   /* resident bytes of the policy's state */
+size_t sh_kept_all_bytes(const struct sh_kept *k);      /* that it takes now, scratch included  */
 
 #endif

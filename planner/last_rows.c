@@ -46,3 +46,11 @@ const float *sh_last_rows_row(const struct sh_last_rows *r, int i)
 {
     return r->at + (size_t)i * (size_t)r->capacity;
 }
+
+void sh_last_rows_carry(struct sh_last_rows *r, const struct sh_last_rows *from, const struct sh_carry *c)
+{
+    r->n_row = from->n_row;
+    sh_carry_doubles(c, r->sum, from->sum);
+    for (size_t i = 0; i < (size_t)r->window; i++)
+        sh_carry_words(c, r->at + i * (size_t)r->capacity, from->at + i * (size_t)from->capacity);
+}

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "planner/carry.h"
+
 struct sh_last_rows {
     int capacity, window;
     int n_row;                          /* seen so far                                            */
@@ -22,5 +24,8 @@ void sh_last_rows_add(struct sh_last_rows *r, const float *row, int n);
 /* Rows that the ring holds now; row i of them, in no order. */
 int sh_last_rows_n(const struct sh_last_rows *r);
 const float *sh_last_rows_row(const struct sh_last_rows *r, int i);
+
+/* r has just been placed, with the same window. */
+void sh_last_rows_carry(struct sh_last_rows *r, const struct sh_last_rows *from, const struct sh_carry *c);
 
 #endif

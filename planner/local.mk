@@ -25,6 +25,7 @@ libreplay_a_SOURCES = \
 	%D%/allocator_persistence.c \
 	%D%/allocator_pyramid.c \
 	%D%/allocator_uniform.c \
+	%D%/carry.c %D%/carry.h \
 	%D%/concave.c %D%/concave.h \
 	%D%/knob_text.c %D%/knob_text.h \
 	%D%/layer_ramp.c %D%/layer_ramp.h \

@@ -72,3 +72,17 @@ void sh_low_rows_add(struct sh_low_rows *r, const float *row, const int *pos, in
     count(r->low, now, old, r->born, r->n_row - r->window, (n + 31) / 32);
     r->n_row++;
 }
+
+void sh_low_rows_carry(struct sh_low_rows *r, const struct sh_low_rows *from, const struct sh_carry *c)
+{
+    r->n_row = from->n_row;
+    sh_carry_words(c, r->low, from->low);
+    sh_carry_words(c, r->born, from->born);
+    for (int i = 0; i < r->window; i++) {
+        uint32_t *to = r->bits + (size_t)i * (size_t)r->words;
+        const uint32_t *old = from->bits + (size_t)i * (size_t)from->words;
+        for (int k = 0; k < c->n; k++)
+            if (c->from[k] >= 0)
+                to[k / 32] |= (old[c->from[k] / 32] >> (c->from[k] % 32) & 1) << (k % 32);
+    }
+}

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "planner/carry.h"
+
 struct sh_low_rows {
     int words, window;                  /* words: of 32 slots                                     */
     int n_row;                          /* seen so far                                            */
@@ -24,5 +26,8 @@ void sh_low_rows_admit(struct sh_low_rows *r, int slot);
 
 /* A row over n slots; those with pos < 0 are free. */
 void sh_low_rows_add(struct sh_low_rows *r, const float *row, const int *pos, int n, float limit);
+
+/* r has just been placed, with the same window. */
+void sh_low_rows_carry(struct sh_low_rows *r, const struct sh_low_rows *from, const struct sh_carry *c);
 
 #endif

@@ -51,3 +51,13 @@ void sh_neighbours_pool(struct sh_neighbours *o, const struct sh_cache *c, const
         out[o->slot[i]] = pool == SH_POOL_MAX ? most : sum / (float)kernel;
     }
 }
+
+void sh_neighbours_carry(struct sh_neighbours *o, const struct sh_neighbours *from, const struct sh_carry *c)
+{
+    o->n = 0;
+    for (int i = 0; i < from->n; i++)
+        if (from->slot[i] < c->n_from && c->to[from->slot[i]] >= 0) {
+            o->slot[o->n] = c->to[from->slot[i]];
+            o->pos[o->n++] = from->pos[i];
+        }
+}

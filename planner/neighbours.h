@@ -26,4 +26,7 @@ void sh_neighbours_admit(struct sh_neighbours *o, const struct sh_cache *c, int 
 void sh_neighbours_pool(struct sh_neighbours *o, const struct sh_cache *c, const float *score, int end, int kernel,
                         enum sh_pool pool, float *out);
 
+/* Those that come along, in their new slots. */
+void sh_neighbours_carry(struct sh_neighbours *o, const struct sh_neighbours *from, const struct sh_carry *c);
+
 #endif

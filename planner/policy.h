@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "planner/carry.h"
 #include "src/base/err.h"
 
 enum { SH_MAX_KNOBS = 8 };
@@ -99,6 +100,9 @@ struct sh_policy {
     /* Bytes per head that a cache running this policy keeps for it; NULL: state_bytes. */
     size_t (*resident_bytes)(const struct sh_policy_head *h);
     void (*begin)(void *s, const struct sh_policy_head *h);     /* NULL: zeroes will do           */
+    /* What `from` knows of its tokens goes to `to`, which has just begun with the same head, but for its
+     * capacity; needed where there is a state. */
+    void (*carry)(void *to, const void *from, const struct sh_carry *c);
     void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: likewise */
     void (*observe)(void *s, const struct sh_cache *c, const struct sh_step *t);            /* NULL: likewise */
     /* The worth of every slot, least leaves first: `scratch` [n_slot] filled, or an array of the

@@ -10,6 +10,7 @@
  * 1 / sqrt(d). Decisions begin at the end of the prompt. A token is scored when it comes, and all are
  * every `every` rows; when does not depend on what is kept. */
 #include <math.h>
+#include <string.h>
 
 #include "planner/key_units.h"
 #include "planner/policy.h"
@@ -88,6 +89,16 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
             s->at[i] = score(s, sh_cache_row(c, c->k, i), sh_cache_row(c, c->v, i));
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    size_t d = (size_t)s->d;
+    s->n = old->n;
+    sh_carry_words(c, s->at, old->at);
+    memcpy(s->at + s->capacity, old->at + old->capacity, (2 * d + d * d) * sizeof *s->at);
+}
+
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
@@ -112,6 +123,7 @@ const struct sh_policy sh_policy_expected = {
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
+    .carry = carry,
     .admit = admit,
     .observe = observe,
     .worth = worth,

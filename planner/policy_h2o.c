@@ -64,6 +64,14 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     s->n_row++;
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    sh_carry_words(c, s->at, old->at);
+    sh_carry_words(c, s->at + s->capacity, old->at + old->capacity);
+}
+
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
@@ -92,6 +100,7 @@ const struct sh_policy sh_policy_h2o = {
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
+    .carry = carry,
     .admit = admit,
     .observe = observe,
     .worth = worth,

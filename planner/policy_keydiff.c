@@ -41,6 +41,13 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     s->at[s->newest] = sh_key_scale(c, s->newest);
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    sh_carry_words(c, s->at, old->at);
+}
+
 /* The anchor's length is the same for all and left out. */
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
@@ -67,6 +74,7 @@ const struct sh_policy sh_policy_keydiff = {
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
+    .carry = carry,
     .admit = admit,
     .observe = observe,
     .worth = worth,

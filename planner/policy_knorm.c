@@ -39,6 +39,11 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     s->worth[s->newest] = -sqrtf(sum);
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    sh_carry_words(c, ((struct state *)to)->worth, ((const struct state *)from)->worth);
+}
+
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
@@ -61,6 +66,7 @@ const struct sh_policy sh_policy_knorm = {
     .is_stack = sh_policy_always,
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
+    .carry = carry,
     .admit = admit,
     .observe = observe,
     .worth = worth,

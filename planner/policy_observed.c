@@ -43,6 +43,11 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
         s->sum[i] += c->pos[i] >= from ? t->row[i] : 0;
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    sh_carry_words(c, ((struct state *)to)->sum, ((const struct state *)from)->sum);
+}
+
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
@@ -67,6 +72,7 @@ const struct sh_policy sh_policy_observed = {
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
+    .carry = carry,
     .admit = admit,
     .observe = observe,
     .worth = worth,

@@ -33,6 +33,11 @@ static void admit(void *state, int slot, const struct sh_cache *c, const struct 
     s->worth[slot] = (float)sh_rng_uniform(s->key, (uint64_t)t->t);
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    sh_carry_words(c, ((struct state *)to)->worth, ((const struct state *)from)->worth);
+}
+
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
@@ -55,6 +60,7 @@ const struct sh_policy sh_policy_random = {
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
+    .carry = carry,
     .admit = admit,
     .worth = worth,
 };

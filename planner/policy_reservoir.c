@@ -59,6 +59,14 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     count(s->at + s->capacity, t->row, sh_round_up(1.0 / n), c->n_slot);
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    sh_carry_words(c, s->at, old->at);
+    sh_carry_words(c, s->at + s->capacity, old->at + old->capacity);
+}
+
 /* The key's logarithm. */
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
@@ -92,6 +100,7 @@ const struct sh_policy sh_policy_reservoir = {
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
+    .carry = carry,
     .admit = admit,
     .observe = observe,
     .worth = worth,

@@ -126,6 +126,15 @@ static void take_redundancy(struct state *s, const struct sh_cache *c)
         s->cosine[i] = (float)((double)s->cosine[i] / sum);
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    sh_last_rows_carry(&s->rows, &old->rows, c);
+    sh_neighbours_carry(&s->order, &old->order, c);
+    sh_carry_words(c, s->scale, old->scale);
+}
+
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
@@ -155,6 +164,7 @@ const struct sh_policy sh_policy_rkv = {
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
+    .carry = carry,
     .admit = admit,
     .observe = observe,
     .worth = worth,

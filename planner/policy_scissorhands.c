@@ -166,6 +166,21 @@ SH_CLONES static void weigh_counts(float *restrict to, const int32_t *restrict l
         to[i] = -(float)low[i];
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    s->n_row = old->n_row;
+    if (s->ring.bits) {
+        sh_low_rows_carry(&s->ring, &old->ring, c);
+        return;
+    }
+    sh_carry_words(c, s->low, old->low);
+    sh_carry_words(c, s->before, old->before);
+    for (size_t r = 0; s->counter == RING && r < (size_t)s->window; r++)
+        sh_carry_words(c, s->rows + r * (size_t)s->capacity, old->rows + r * (size_t)old->capacity);
+}
+
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
@@ -215,6 +230,7 @@ const struct sh_policy sh_policy_scissorhands = {
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
+    .carry = carry,
     .admit = admit,
     .observe = observe,
     .worth = worth,

@@ -82,6 +82,13 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     sh_low_rows_add(&s->ring, t->row, c->pos, c->n_slot, nextafterf(limit, INFINITY));
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    sh_low_rows_carry(&s->ring, &old->ring, c);
+}
+
 /* Rows of the window that the token was in, less those that did not hit it. */
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
@@ -113,6 +120,7 @@ const struct sh_policy sh_policy_scissorhands_released = {
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
+    .carry = carry,
     .admit = admit,
     .observe = observe,
     .worth = worth,

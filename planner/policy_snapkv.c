@@ -63,6 +63,14 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     sh_last_rows_add(&s->rows, t->row, c->n_slot);
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    sh_last_rows_carry(&s->rows, &old->rows, c);
+    sh_neighbours_carry(&s->order, &old->order, c);
+}
+
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
@@ -95,6 +103,7 @@ const struct sh_policy sh_policy_snapkv = {
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
+    .carry = carry,
     .admit = admit,
     .observe = observe,
     .worth = worth,

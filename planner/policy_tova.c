@@ -21,6 +21,11 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     memcpy(state, t->row, (size_t)c->n_slot * sizeof(float));
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    sh_carry_words(c, to, from);
+}
+
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     (void)c;
@@ -42,6 +47,7 @@ const struct sh_policy sh_policy_tova = {
     .is_stack = sh_policy_always,
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
+    .carry = carry,
     .observe = observe,
     .worth = worth,
 };

@@ -54,6 +54,14 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     add(s->at, t->row, c->n_slot);
 }
 
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    sh_carry_words(c, s->at, old->at);
+    sh_carry_words(c, s->at + s->capacity, old->at + old->capacity);
+}
+
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
@@ -77,6 +85,7 @@ const struct sh_policy sh_policy_vatp = {
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
+    .carry = carry,
     .admit = admit,
     .observe = observe,
     .worth = worth,

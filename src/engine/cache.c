@@ -52,11 +52,17 @@ static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int 
     const struct sh_kv_setup *s = &c->setup;
     const struct sh_policy *p = s->spec->policy;
     int d = s->arch->d_head;
-    struct sh_kept_setup kept = {.spec = s->spec, .budget = c->budget[layer * s->arch->n_kv_head + head],
-                                 .prefill = s->prefill, .window = sh_arch_window(s->arch, layer),
-                                 .n_token = s->n_token, .layer = layer, .head = head, .n_layer = s->arch->n_layer,
-                                 .d_head = d, .rows_by_slot = 1, .seed = s->seed};
+    int budget = c->budget[layer * s->arch->n_kv_head + head], window = sh_arch_window(s->arch, layer);
+    int by_place = s->positions == SH_POSITIONS_CACHE;
+    if (by_place && window && budget > window)          /* what is cached is then within the window   */
+        budget = window;
+    struct sh_kept_setup kept = {.spec = s->spec, .budget = budget, .prefill = s->prefill,
+                                 .window = by_place ? 0 : window, .n_token = s->n_token,
+                                 .capacity = s->whole ? -1 : 0, .layer = layer, .head = head,
+                                 .n_layer = s->arch->n_layer, .d_head = d, .rows_by_slot = 1, .seed = s->seed};
     h->kept = sh_kept_new(&kept);
+    if (by_place)
+        h->place = xmalloc((size_t)sh_kept_capacity(h->kept) * sizeof *h->place);
     int capacity = sh_kept_capacity(h->kept), in_order = sh_kept_budget(h->kept) >= s->n_token;
     c->most_slots = capacity > c->most_slots ? capacity : c->most_slots;
     if (sh_kv_rows_new(&h->k, &s->format, in_order, capacity, d, e) ||
@@ -108,6 +114,7 @@ void sh_kv_cache_free(struct sh_kv_cache *c)
         return;
     for (int i = 0; i < c->setup.n_seq * heads(c); i++) {
         sh_kept_free(c->head[i].kept);
+        free(c->head[i].place);
         sh_kv_rows_free(&c->head[i].k);
         sh_kv_rows_free(&c->head[i].v);
         sh_kv_rows_free(&c->head[i].seen_k);
@@ -126,6 +133,32 @@ void sh_kv_cache_restart(struct sh_kv_cache *c, int sequence)
     }
 }
 
+void sh_kv_head_put(struct sh_kv_head *h, int slot, const float *k, const float *v)
+{
+    sh_kv_rows_put(&h->k, slot, k);
+    sh_kv_rows_put(&h->v, slot, v);
+    if (h->seen_k.width)
+        sh_kv_rows_put(&h->seen_k, slot, k);
+    if (h->seen_v.width)
+        sh_kv_rows_put(&h->seen_v, slot, v);
+}
+
+void sh_kv_cache_copy(struct sh_kv_cache *to, int sequence_to, const struct sh_kv_cache *from, int sequence_from)
+{
+    for (int i = 0; i < heads(from); i++) {
+        struct sh_kv_head *t = &to->head[sequence_to * heads(to) + i];
+        const struct sh_kv_head *f = &from->head[sequence_from * heads(from) + i];
+        const struct sh_cache *c = sh_kept_cache(f->kept);
+        sh_kept_copy(t->kept, f->kept);
+        sh_kv_rows_copy(&t->k, &f->k);
+        sh_kv_rows_copy(&t->v, &f->v);
+        sh_kv_rows_copy(&t->seen_k, &f->seen_k);
+        sh_kv_rows_copy(&t->seen_v, &f->seen_v);
+        if (f->place)
+            memcpy(t->place, f->place, (size_t)c->n_slot * sizeof *t->place);
+    }
+}
+
 struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c)
 {
     struct sh_kv_bytes b = {0};
@@ -133,7 +166,7 @@ struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c)
         const struct sh_kv_head *h = &c->head[i];
         b.rows += h->k.at_bytes + h->k.open_bytes + h->v.at_bytes;
         b.meta += h->k.meta_bytes + h->v.meta_bytes;
-        b.positions += (size_t)sh_kept_capacity(h->kept) * sizeof(int);
+        b.positions += (size_t)sh_kept_capacity(h->kept) * (h->place ? 2 : 1) * sizeof(int);
         b.policy += sh_kept_policy_bytes(h->kept) + h->seen_k.at_bytes + h->seen_v.at_bytes;
     }
     return b;

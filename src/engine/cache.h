@@ -2,7 +2,8 @@
 /* The KV cache of a batch of sequences: for each sequence, layer and KV head the set of kept tokens
  * (planner/kept.h, with the policy's own state), and their keys and values by slot. Everything is
  * allocated once at capacity; a token that comes takes the slot of one that left. Keys stay as they were
- * made, turned for their original position.
+ * made, turned for their original position; with positions inside the cache (places.h) not turned, which is
+ * then also how a policy sees keys and queries.
  *
  * Codes: V shares scales along the channels of a token. K shares them along `group` tokens of a channel
  * when nothing can ever leave (the budget holds the whole text), because only then slots are filled in
@@ -14,6 +15,7 @@
 #define SH_ENGINE_CACHE_H
 
 #include "planner/kept.h"
+#include "src/engine/places.h"
 #include "src/engine/rows.h"
 #include "src/model/arch.h"
 
@@ -25,6 +27,8 @@ struct sh_kv_setup {
     int n_seq;
     int n_token;                        /* of a sequence that will come, at most                  */
     int prefill;                        /* the first tokens see everything                        */
+    int whole;                          /* they come as one block: the cache has no slots for them */
+    enum sh_positions positions;
     struct sh_kv_format format;
     uint64_t seed;
 };
@@ -33,6 +37,7 @@ struct sh_kv_head {
     struct sh_kept *kept;
     struct sh_kv_rows k, v;
     struct sh_kv_rows seen_k, seen_v;   /* f32 copies for the policy; width 0: none               */
+    int *place;                         /* [capacity] (places.h); NULL: original positions        */
 };
 
 struct sh_kv_cache {
@@ -46,7 +51,7 @@ struct sh_kv_cache {
 struct sh_kv_bytes {
     size_t rows;                        /* keys and values, the unfinished blocks of codes included */
     size_t meta;                        /* their scales and minima                                */
-    size_t positions;                   /* one int a slot                                         */
+    size_t positions;                   /* one int a slot, two with positions inside the cache    */
     size_t policy;                      /* what the policy keeps, copies in f32 included          */
 };
 
@@ -58,11 +63,17 @@ struct sh_kv_cache *sh_kv_cache_new(const struct sh_kv_setup *setup, struct sh_e
 void sh_kv_cache_free(struct sh_kv_cache *c);           /* NULL is fine */
 void sh_kv_cache_restart(struct sh_kv_cache *c, int sequence);      /* empty it for another text */
 
+/* `to`, of a cache with the same setup (but for n_seq), takes over what `from` holds. */
+void sh_kv_cache_copy(struct sh_kv_cache *to, int sequence_to, const struct sh_kv_cache *from, int sequence_from);
+
 static inline struct sh_kv_head *sh_kv_cache_head(const struct sh_kv_cache *c, int sequence, int layer, int head)
 {
     const struct sh_arch *a = c->setup.arch;
     return &c->head[((size_t)sequence * (size_t)a->n_layer + (size_t)layer) * (size_t)a->n_kv_head + (size_t)head];
 }
+
+/* A token's key and value into its slot, and where the policy sees them. */
+void sh_kv_head_put(struct sh_kv_head *h, int slot, const float *k, const float *v);
 
 struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c);
 size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);

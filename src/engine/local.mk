@@ -3,10 +3,12 @@
 # gets the same.
 noinst_LIBRARIES += libengine.a
 libengine_a_SOURCES = \
+	%D%/block.c %D%/block.h \
 	%D%/cache.c %D%/cache.h \
 	%D%/drift.c %D%/drift.h \
 	%D%/eval.c %D%/eval.h \
 	%D%/eval_sums.c %D%/eval_sums.h \
+	%D%/places.c %D%/places.h \
 	%D%/quant.c %D%/quant.h \
 	%D%/repetition.c %D%/repetition.h \
 	%D%/resident.c %D%/resident.h \

@@ -49,6 +49,7 @@ int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, int by_ch
     char *block = aligned_alloc(64, all ? all : 64);
     if (!block)
         return sh_fail(e, "the KV cache does not fit into memory: %d tokens of one head take %zu bytes", capacity, all);
+    r->all_bytes = all;
     r->at = block;
     r->meta = block + at;
     r->open = (float *)(void *)(block + at + meta);
@@ -59,6 +60,13 @@ void sh_kv_rows_free(struct sh_kv_rows *r)
 {
     free(r->at);
     *r = (struct sh_kv_rows){0};
+}
+
+void sh_kv_rows_copy(struct sh_kv_rows *to, const struct sh_kv_rows *from)
+{
+    if (from->all_bytes)
+        memcpy(to->at, from->at, from->all_bytes);
+    to->whole = from->whole;
 }
 
 static char *block_codes(const struct sh_kv_rows *r, int block, int channel)

@@ -22,12 +22,16 @@ struct sh_kv_rows {
     float *open;                        /* [group, width]: the unfinished block, with by_channel   */
     int whole;                          /* finished blocks                                         */
     size_t at_bytes, meta_bytes, open_bytes;
+    size_t all_bytes;                   /* of the one allocation that holds these                 */
 };
 
 /* -1: it does not fit into memory. */
 int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, int by_channel, int capacity, int width,
                    struct sh_err *e);
 void sh_kv_rows_free(struct sh_kv_rows *r);             /* {0} is fine */
+
+/* to, of the same shape, becomes from. */
+void sh_kv_rows_copy(struct sh_kv_rows *to, const struct sh_kv_rows *from);
 
 void sh_kv_rows_put(struct sh_kv_rows *r, int slot, const float *row);
 

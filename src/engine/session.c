@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/engine/block.h"
 #include "src/engine/slots_attend.h"
 
 struct sh_session {
@@ -25,6 +26,11 @@ struct sh_session {
     size_t scratch_size;
     sh_session_watch *watch;
     void *watch_to;
+    struct sh_turn turn[2];             /* of arch->rope, local_rope; n 0: layers turn, or nothing does */
+    int *place;                         /* [n_seq]: position of each sequence's first row for the tables; NULL: `first` */
+    int block;                          /* tokens of a prompt's block; 0: none                    */
+    int by_block;                       /* the piece on its way is a block                        */
+    size_t block_bytes;                 /* the most that blocks took at a time                    */
     int failed;                         /* the device, inside a layer; the error is in `error` */
     struct sh_err error;
 };
@@ -38,14 +44,32 @@ struct piece {                          /* one layer's rows on the host */
     float *mixed;
 };
 
-static void put_rows(struct sh_kv_head *h, int slot, const float *k, const float *v)
+/* Room for token t, and its slot. dropped: scratch for two numbers a slot and one more. */
+static int admit(struct sh_kv_head *h, int t, int *dropped)
 {
-    sh_kv_rows_put(&h->k, slot, k);
-    sh_kv_rows_put(&h->v, slot, v);
-    if (h->seen_k.width)
-        sh_kv_rows_put(&h->seen_k, slot, k);
-    if (h->seen_v.width)
-        sh_kv_rows_put(&h->seen_v, slot, v);
+    const struct sh_cache *c = sh_kept_cache(h->kept);
+    int n = sh_kept_make_room(h->kept, t, NULL, h->place ? dropped : NULL);
+    if (h->place)
+        sh_places_leave(h->place, c->n_slot, dropped, n, dropped + n);
+    int slot = sh_kept_admit(h->kept, t);
+    if (h->place)
+        h->place[slot] = c->n - 1;
+    return slot;
+}
+
+/* The group's queries as they attend: turned for their place where that is still to be done. */
+static const float *turned(const struct sh_turn *turn, const float *q, int group, int d, int place, float *to)
+{
+    for (int g = 0; g < group && turn; g++)
+        sh_turn_rows(turn, q + g * d, &place, 1, d, to + g * d);
+    return turn ? to : q;
+}
+
+/* How queries and keys of a layer turn here; NULL: they come turned, or never do. */
+static const struct sh_turn *turn_of(const struct sh_session *s, int layer)
+{
+    const struct sh_turn *t = &s->turn[sh_arch_rope(s->r->arch, layer) == &s->r->arch->local_rope];
+    return t->n ? t : NULL;
 }
 
 /* One token of one KV head, in the order of planner/policy.h. */
@@ -57,21 +81,23 @@ static void token(struct sh_session *s, const struct piece *p, struct sh_kv_head
     int group = w->n_head / w->n_kv_head, d = w->d_head;
     size_t wide = (size_t)row * (size_t)(w->n_head * d) + (size_t)(head * group * d);
     size_t narrow = (size_t)row * (size_t)(w->n_kv_head * d) + (size_t)(head * d);
-    sh_kept_make_room(h->kept, t, NULL, NULL);
-    put_rows(h, sh_kept_admit(h->kept, t), p->k + narrow, p->v + narrow);
+    float *chunk = scratch, *mean = chunk + (size_t)SH_ROWS_AT_ONCE * (size_t)d;
+    float *probs = mean + s->cache->most_slots, *q = probs + (size_t)group * (size_t)s->cache->most_slots;
+    int *dropped = (int *)(q + group * d);
+    sh_kv_head_put(h, admit(h, t, dropped), p->k + narrow, p->v + narrow);
 
     const struct sh_cache *c = sh_kept_cache(h->kept);
-    float *chunk = scratch, *mean = chunk + (size_t)SH_ROWS_AT_ONCE * (size_t)d;
-    float *probs = mean + s->cache->most_slots;
+    const struct sh_turn *turn = turn_of(s, p->layer);
     struct sh_slots_attend a = {
-        .k = &h->k, .v = &h->v, .pos = c->pos, .n_slot = c->n_slot, .group = group, .q = p->q + wide, .position = t,
+        .k = &h->k, .v = &h->v, .pos = h->place ? h->place : c->pos, .turn = turn, .n_slot = c->n_slot, .group = group,
+        .q = turned(turn, p->q + wide, group, d, c->n - 1, q), .position = h->place ? c->n - 1 : t,
         .window = w->window, .scale = w->scale, .softcap = w->softcap,
         .slopes = w->slopes ? w->slopes + head * group : NULL, .out = p->mixed + wide, .probs = probs, .chunk = chunk};
     int n_row = sh_slots_attend(&a);
     if (!policy->observe && !s->watch)
         return;
     sh_slots_mean(probs, group, c->n_slot, mean);
-    struct sh_step step = {.t = t, .n_row = n_row, .row = mean, .q = a.q, .n_query = group};
+    struct sh_step step = {.t = t, .n_row = n_row, .row = mean, .q = p->q + wide, .n_query = group};
     if (s->watch)
         s->watch(s->watch_to, sequence, p->layer, head, t, c, mean);
     sh_kept_observe(h->kept, &step);
@@ -92,13 +118,51 @@ static void attend_all(struct sh_session *s, const struct piece *p)
     }
 }
 
+/* The pieces as blocks (block.h). attended: somebody has filled `mixed`. */
+static int run_blocks(struct sh_session *s, const struct piece *p, int attended)
+{
+    const struct sh_attend *w = p->what;
+    const struct sh_policy *policy = s->cache->setup.spec->policy;
+    int n_head = w->n_kv_head, bad = 0;
+    size_t most = 0, wide = (size_t)w->q.cols, narrow = (size_t)w->k.cols;
+#pragma omp parallel for schedule(dynamic) num_threads(s->n_thread) if (!s->watch)
+    for (int i = 0; i < s->n_seq * n_head; i++) {
+        int sequence = i / n_head, head = i % n_head;
+        size_t row = (size_t)s->start[sequence], bytes = 0;
+        struct sh_err e;
+        struct sh_block b = {
+            .what = w, .sequence = sequence, .layer = p->layer, .head = head, .turn = turn_of(s, p->layer),
+            .h = sh_kv_cache_head(s->cache, sequence, p->layer, head), .first = s->first[sequence],
+            .n = s->start[sequence + 1] - s->start[sequence], .q = p->q + row * wide, .k = p->k + row * narrow,
+            .v = p->v + row * narrow, .mixed = attended ? NULL : p->mixed + row * wide, .needs = policy->needs,
+            .observes = policy->observe != NULL, .watch = s->watch, .watch_to = s->watch_to};
+        int failed = b.n && sh_block_run(&b, &bytes, &e);
+#pragma omp critical(sh_session_blocks)
+        {
+            most = bytes > most ? bytes : most;
+            if (failed && !bad)
+                s->error = e;
+            bad |= failed;
+        }
+    }
+    most *= (size_t)(s->n_thread < n_head ? s->n_thread : n_head);
+    s->block_bytes = most > s->block_bytes ? most : s->block_bytes;
+    return bad ? -1 : 0;
+}
+
 /* Do the rows begin their texts, with all that a query of theirs sees among them, and does nobody ask for
  * probabilities? Then the backend's attention is what the slots' would be, and faster. */
 static int is_fresh(const struct sh_session *s, const struct sh_attend *what, int layer)
 {
     const struct sh_kv_setup *setup = &s->cache->setup;
-    if (s->watch || setup->spec->policy->observe || setup->format.bits < 32)
+    if (s->watch || setup->spec->policy->observe || (setup->format.bits < 32 && !s->by_block) || s->turn[0].n ||
+        s->turn[1].n)
         return 0;
+    for (int i = 0; i < s->n_seq && s->by_block; i++)
+        if (s->start[i + 1] > s->start[i] && s->first[i])
+            return 0;
+    if (s->by_block)
+        return 1;
     for (int i = 0; i < s->n_seq; i++) {
         int n = s->start[i + 1] - s->start[i];
         for (int h = 0; h < what->n_kv_head && n; h++) {
@@ -136,8 +200,8 @@ static void store_all(struct sh_session *s, const struct piece *p)
         for (int row = s->start[sequence]; row < s->start[sequence + 1]; row++) {
             int t = s->first[sequence] + row - s->start[sequence];
             size_t at = ((size_t)row * (size_t)n_head + (size_t)head) * (size_t)d;
-            sh_kept_make_room(h->kept, t, NULL, NULL);
-            put_rows(h, sh_kept_admit(h->kept, t), p->k + at, p->v + at);
+            int *dropped = (int *)(s->scratch + (size_t)omp_get_thread_num() * s->scratch_size);
+            sh_kv_head_put(h, admit(h, t, dropped), p->k + at, p->v + at);
         }
     }
 }
@@ -170,12 +234,15 @@ static void attend(void *to, int layer, const struct sh_attend *what)
         s->failed = 1;
         return;
     }
-    if (fresh) {
-        store_all(s, &p);
-        return;
-    }
     p.mixed = s->mixed ? s->mixed : what->out.at;
-    attend_all(s, &p);
+    if (s->by_block && (s->failed = run_blocks(s, &p, fresh)))
+        return;
+    if (fresh && !s->by_block)
+        store_all(s, &p);
+    if (fresh)
+        return;
+    if (!s->by_block)
+        attend_all(s, &p);
     size_t n = (size_t)what->out.rows * (size_t)what->out.cols;
     for (size_t i = 0; s->half && i < n; i++)
         s->half[i] = what->out.type == SH_F16 ? sh_f32_to_f16(s->mixed[i]) : sh_f32_to_bf16(s->mixed[i]);
@@ -191,17 +258,40 @@ struct step {                           /* what a step still has to do */
     const int *end;                     /* [n_seq]: in tokens */
     int *at;                            /* [n_seq]: read so far, in tokens */
     int32_t *piece;                     /* [rows] */
+    int block;                          /* tokens of a block; 0: token after token */
     sh_session_take *take;
     void *to;
 };
 
-/* The next piece: up to the resident's rows, sequence by sequence. Its number of rows. */
+/* Learned positions inside the cache: those of the sequence's next tokens follow one another as long as no
+ * head is full. How many that are, 1 at least, and where they begin: behind the fullest head's tokens. */
+static int run_of_places(const struct sh_session *s, int sequence, int n, int *place)
+{
+    int heads = s->r->arch->n_layer * s->r->arch->n_kv_head, most = 1, run = n;
+    for (int i = 0; i < heads; i++) {
+        const struct sh_kept *k = sh_kv_cache_head(s->cache, sequence, 0, 0)[i].kept;
+        int count = sh_kept_count_at(k, s->first[sequence]), room = sh_kept_budget(k) - count + 1;
+        int seen = s->cache->setup.prefill - s->first[sequence];
+        room = seen > room ? seen : room;
+        most = count > most ? count : most;
+        run = room < run ? room : run;
+    }
+    *place = most - 1;
+    return run < 1 ? 1 : run;
+}
+
+/* The next piece: up to the resident's rows, sequence by sequence, or one sequence's block. Its number of rows. */
 static int next_piece(struct sh_session *s, struct step *p)
 {
     int room = s->r->setup.rows, n = 0;
     for (int i = 0; i < s->n_seq; i++) {
         int m = p->end[i] - p->at[i];
+        m = p->block && n ? 0 : p->block && m > p->block ? p->block : m;
         m = m < room - n ? m : room - n;
+        if (s->place && m) {
+            int run = run_of_places(s, i, m, &s->place[i]);
+            m = p->block ? m : run;
+        }
         s->start[i] = n;
         memcpy(p->piece + n, p->tokens + p->at[i], (size_t)m * sizeof *p->piece);
         n += m;
@@ -214,8 +304,9 @@ static int next_piece(struct sh_session *s, struct step *p)
 static int run_layers(struct sh_session *s, const int32_t *tokens, struct sh_err *e)
 {
     struct sh_resident *r = s->r;
-    struct sh_own_attention own = {.first = s->first, .attend = attend, .to = s};
-    if (sh_entry_run(r->entry, tokens, s->n_seq, s->start, s->first, r->hidden, e))
+    struct sh_own_attention own = {.first = s->first, .attend = attend, .to = s,
+                                   .turns = s->turn[0].n || s->turn[1].n};
+    if (sh_entry_run(r->entry, tokens, s->n_seq, s->start, s->place ? s->place : s->first, r->hidden, e))
         return -1;
     s->failed = 0;
     for (int l = 0; l < r->arch->n_layer && !s->failed; l++)
@@ -282,14 +373,15 @@ static int check(const struct sh_session *s, const int32_t *tokens, const int *s
     return 0;
 }
 
-int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
-                    struct sh_err *e)
+static int read_tokens(struct sh_session *s, const int32_t *tokens, const int *start, int block,
+                       sh_session_take *take, void *to, struct sh_err *e)
 {
     if (check(s, tokens, start, e))
         return -1;
     size_t n_seq = (size_t)s->n_seq, rows = (size_t)s->r->setup.rows;
     struct step p = {.tokens = tokens, .end = start + 1, .at = xmalloc(n_seq * sizeof *p.at),
-                     .piece = xmalloc(rows * sizeof *p.piece), .take = take, .to = to};
+                     .piece = xmalloc(rows * sizeof *p.piece), .block = block, .take = take, .to = to};
+    s->by_block = block > 0;
     memcpy(p.at, start, n_seq * sizeof *p.at);
     int bad = 0;
     while (!bad && next_piece(s, &p)) {
@@ -300,6 +392,28 @@ int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *star
     free(p.at);
     free(p.piece);
     return bad ? -1 : 0;
+}
+
+int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
+                    struct sh_err *e)
+{
+    const struct sh_kv_setup *setup = &s->cache->setup;
+    for (int i = 0; i < s->n_seq && setup->whole; i++)
+        if (start[i + 1] > start[i] && s->first[i] < setup->prefill)
+            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, setup->prefill);
+    return read_tokens(s, tokens, start, 0, take, to, e);
+}
+
+int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
+                      struct sh_err *e)
+{
+    const struct sh_kv_setup *setup = &s->cache->setup;
+    for (int i = 0; i < s->n_seq; i++) {
+        int n = start[i + 1] - start[i];
+        if (n && setup->whole && (s->first[i] || n < setup->prefill))
+            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, setup->prefill);
+    }
+    return read_tokens(s, tokens, start, s->block, take, to, e);
 }
 
 /* ---- the object ---- */
@@ -324,23 +438,51 @@ static void make_scratch(struct sh_session *s)
 {
     const struct sh_arch *a = s->r->arch;
     size_t group = (size_t)(a->n_head / a->n_kv_head), slots = (size_t)s->cache->most_slots;
-    s->scratch_size = (size_t)SH_ROWS_AT_ONCE * (size_t)a->d_head + (1 + group) * slots;
+    s->scratch_size = (SH_ROWS_AT_ONCE + group) * (size_t)a->d_head + (3 + group) * slots + 1;
     s->scratch_size = (s->scratch_size + 15) / 16 * 16;
     s->n_thread = s->r->setup.n_threads > 0 ? s->r->setup.n_threads : omp_get_max_threads();
     s->scratch = xaligned((size_t)s->n_thread * s->scratch_size * sizeof *s->scratch);
+}
+
+static int check_rows(const struct sh_resident *r, const struct sh_session_setup *s, struct sh_err *e)
+{
+    if (s->positions == SH_POSITIONS_ORIGINAL && s->n_token > r->setup.positions)
+        return sh_misused(e, "%d tokens of a sequence: the model was opened for %d positions", s->n_token,
+                          r->setup.positions);
+    if (s->block < 0 || s->block > r->setup.rows)
+        return sh_misused(e, "blocks of %d tokens: the model was opened for %d together", s->block, r->setup.rows);
+    if (s->whole && s->block < s->prefill)
+        return sh_misused(e, "%d tokens in one block: it is to have %d", s->prefill, s->block);
+    return 0;
+}
+
+/* Positions inside the cache: angles for as many places as there can be, or where the tables are read. */
+static int make_places(struct sh_session *s, struct sh_err *e)
+{
+    const struct sh_arch *a = s->r->arch;
+    const struct sh_kv_setup *setup = &s->cache->setup;
+    int most = s->cache->most_slots + s->block;
+    most = most > setup->n_token ? setup->n_token : most;
+    if ((a->pos == SH_POS_LEARNED || a->pos == SH_POS_ROTARY) && most > a->max_pos)
+        return sh_misused(e, "positions inside the cache go up to %d (%d slots, blocks of %d tokens): the model knows %d",
+                          most, s->cache->most_slots, s->block, a->max_pos);
+    if (a->pos == SH_POS_LEARNED)
+        s->place = xcalloc((size_t)s->n_seq, sizeof *s->place);
+    if (a->pos != SH_POS_ROTARY)
+        return 0;
+    return sh_turn_new(&s->turn[0], &a->rope, a->n_rot, most, e) ||
+                   (a->local_rope.base > 0 && sh_turn_new(&s->turn[1], &a->local_rope, a->n_rot, most, e))
+               ? -1 : 0;
 }
 
 struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
 {
     enum { MOST_NUMBERS = 1 << 20, MOST_ROWS = 256 };
     struct sh_kv_setup kv = {.arch = r->arch, .spec = setup->spec, .budget = setup->budget, .n_seq = setup->n_seq,
-                             .n_token = setup->n_token, .prefill = setup->prefill, .format = setup->format,
-                             .seed = setup->seed};
-    if (setup->n_token > r->setup.positions) {
-        sh_misused(e, "%d tokens of a sequence: the model was opened for %d positions", setup->n_token,
-                   r->setup.positions);
+                             .n_token = setup->n_token, .prefill = setup->prefill, .whole = setup->whole,
+                             .positions = setup->positions, .format = setup->format, .seed = setup->seed};
+    if (check_rows(r, setup, e))
         return NULL;
-    }
     struct sh_kv_cache *cache = sh_kv_cache_new(&kv, e);
     if (!cache)
         return NULL;
@@ -357,6 +499,11 @@ struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session
     s->rows = xmalloc((size_t)s->rows_at_once * vocab * sizeof *s->rows);
     make_copies(s);
     make_scratch(s);
+    s->block = setup->block;
+    if (setup->positions == SH_POSITIONS_CACHE && make_places(s, e)) {
+        sh_session_free(s);
+        return NULL;
+    }
     return s;
 }
 
@@ -375,6 +522,9 @@ void sh_session_free(struct sh_session *s)
     free(s->mixed);
     free(s->half);
     free(s->scratch);
+    free(s->place);
+    sh_turn_free(&s->turn[0]);
+    sh_turn_free(&s->turn[1]);
     free(s);
 }
 
@@ -392,6 +542,20 @@ void sh_session_restart(struct sh_session *s, int sequence)
 {
     s->first[sequence] = 0;
     sh_kv_cache_restart(s->cache, sequence);
+}
+
+void sh_session_fork(struct sh_session *to, int sequence_to, const struct sh_session *from, int sequence_from)
+{
+    size_t vocab = (size_t)from->r->arch->n_vocab;
+    to->first[sequence_to] = from->first[sequence_from];
+    memcpy(to->logits + (size_t)sequence_to * vocab, from->logits + (size_t)sequence_from * vocab,
+           vocab * sizeof *to->logits);
+    sh_kv_cache_copy(to->cache, sequence_to, from->cache, sequence_from);
+}
+
+size_t sh_session_prompt_bytes(const struct sh_session *s)
+{
+    return s->block_bytes;
 }
 
 void sh_session_set_watch(struct sh_session *s, sh_session_watch *fn, void *to)

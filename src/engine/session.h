@@ -3,7 +3,7 @@
  *
  *     struct sh_resident *r = sh_resident_open(&model, &e);       the weights, once
  *     struct sh_session *s = sh_session_new(r, &setup, &e);       the caches of n_seq sequences
- *     sh_session_step(s, prompt, (int[]){0, n}, NULL, NULL, &e);  sequence 0 reads n tokens
+ *     sh_session_prompt(s, prompt, (int[]){0, n}, NULL, NULL, &e);        sequence 0 reads n tokens
  *     for (;;) {
  *         token = choose(sh_session_logits(s, 0));                [n_vocab], of the last token read
  *         sh_session_step(s, &token, (int[]){0, 1}, NULL, NULL, &e);
@@ -15,9 +15,17 @@
  * tokens does that token after token inside each layer, so its result is that of n steps of one token
  * up to rounding, whatever n is: what a layer does with a token depends only on the layer below and on
  * earlier tokens. (One exception is in the models: angles of the rotary kind `dynamic` depend on how much
- * of a text beyond the trained length has been read when a token is.) A prompt longer than the budget is
+ * of a text beyond the trained length has been read when a token is.) A text longer than the budget is
  * a stream through the cache in that sense; its first `prefill` tokens see everything before anything
- * leaves. */
+ * leaves.
+ *
+ * A prompt may also come in blocks (block.h): the tokens of a block see all of it and what is cached, and the
+ * cache is brought down to its budget behind each. A block as long as the prompt is the one-shot compression
+ * of many papers.
+ *
+ * Positions are the original ones, or those inside the cache (places.h), with which a text may become
+ * longer than the model's positions. Learned positions are added to a token once, before the first layer: it
+ * gets the place behind the fullest head's tokens, and keeps it. */
 #ifndef SH_ENGINE_SESSION_H
 #define SH_ENGINE_SESSION_H
 
@@ -28,9 +36,13 @@ struct sh_session_setup {
     const struct sh_policy_spec *spec;  /* must outlive the session                               */
     const int *budget;                  /* [n_layer * n_kv_head] tokens; copied                   */
     int n_seq;
-    int n_token;                        /* of a sequence that will come, at most (the resident's  */
-                                        /* positions, or fewer)                                   */
+    int n_token;                        /* of a sequence that will come, at most; with original   */
+                                        /* positions no more than the resident's                  */
     int prefill;
+    int whole;                          /* they come as one block of a prompt, and need no slots  */
+    int block;                          /* tokens of a prompt's block, at most the resident's     */
+                                        /* rows; 0: a prompt comes token after token              */
+    enum sh_positions positions;
     struct sh_kv_format format;
     uint64_t seed;
 };
@@ -49,6 +61,17 @@ typedef void sh_session_take(void *to, int sequence, int position, const float *
  * has changed), or the device failed. */
 int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                     struct sh_err *e);
+
+/* The same for the beginning of a text, in the setup's blocks. */
+int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
+                      struct sh_err *e);
+
+/* What blocks took for themselves, the most at a time; beside the cache and the resident's activations. */
+size_t sh_session_prompt_bytes(const struct sh_session *s);
+
+/* A sequence takes over another's text: cache, policy's state and position, of a session with the same
+ * setup (but for n_seq) over the same resident. From there on both go their own ways. */
+void sh_session_fork(struct sh_session *to, int sequence_to, const struct sh_session *from, int sequence_from);
 
 /* Logits [n_vocab] behind the last token that the sequence read; valid until the next step. */
 const float *sh_session_logits(const struct sh_session *s, int sequence);

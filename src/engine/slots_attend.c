@@ -174,6 +174,10 @@ int sh_slots_attend(const struct sh_slots_attend *a)
     for (int j = 0, m; j < n; j += m) {
         m = n - j < SH_ROWS_AT_ONCE ? n - j : SH_ROWS_AT_ONCE;
         const float *k = sh_kv_rows_get(a->k, j, m, a->chunk);
+        if (a->turn) {
+            sh_turn_rows(a->turn, k, a->pos + j, m, d, a->chunk);
+            k = a->chunk;
+        }
         for (int g = 0; g < a->group; g++)
             products(a->q + (size_t)(g * d), k, a->scale, m, d, a->probs + (size_t)g * (size_t)n + j);
     }

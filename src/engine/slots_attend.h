@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of one token's queries over the live slots of one KV head, on the host. The score before
  * softmax is that of sh_attend (kernels/backend.h): cap(scale * q k) + slope * (j - i), with i and j the
- * original positions. Slots that are free, or whose token lies behind the window, get 0. */
+ * original positions or places in the cache (places.h). Slots that are free, or whose token lies behind the
+ * window, get 0. */
 #ifndef SH_ENGINE_SLOTS_ATTEND_H
 #define SH_ENGINE_SLOTS_ATTEND_H
 
+#include "src/engine/places.h"
 #include "src/engine/rows.h"
 
 struct sh_slots_attend {
     const struct sh_kv_rows *k, *v;
-    const int *pos;                     /* [n_slot]; -1: free                                     */
+    const int *pos;                     /* [n_slot] position or place; -1: free                   */
+    const struct sh_turn *turn;         /* keys turn for pos first; NULL: they have               */
     int n_slot;
     int group;                          /* query heads of the KV head                             */
     const float *q;                     /* [group, d_head]                                        */

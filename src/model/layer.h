@@ -63,6 +63,7 @@ struct sh_own_attention {
     /* Fills what->out from what->q, k and v; all on the device, operations may still be queued. */
     void (*attend)(void *to, int layer, const struct sh_attend *what);
     void *to;
+    int turns;                          /* 1: rotary q and k come as they were before they turn  */
 };
 
 /* sh_layer_run with the caller's attention in place of the backend's. */
