@@ -167,6 +167,8 @@ tests_unit_test_quant_SOURCES = %D%/unit/test_quant.c $(contract_sources)
 tests_unit_test_quant_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_engine_SOURCES = %D%/unit/test_engine.c %D%/unit/pass.c %D%/unit/pass.h $(contract_sources)
 tests_unit_test_engine_LDADD   = $(tests_unit_test_session_LDADD)
+tests_unit_test_prompt_SOURCES = %D%/unit/test_prompt.c $(contract_sources)
+tests_unit_test_prompt_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_sampler_SOURCES = %D%/unit/test_sampler.c
 tests_unit_test_sampler_LDADD   = libengine.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 tests_unit_test_repetition_SOURCES = %D%/unit/test_repetition.c
@@ -175,8 +177,9 @@ tests_unit_test_text_stream_SOURCES = %D%/unit/test_text_stream.c
 tests_unit_test_text_stream_LDADD   = libengine.a libtokenizer.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) \
 	$(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
 unit_tests += %D%/unit/test_sampler %D%/unit/test_repetition %D%/unit/test_text_stream
-unit_tests += %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant %D%/unit/test_engine
-EXTRA_DIST += %D%/golden/session %D%/oracle/session.py
+unit_tests += %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant %D%/unit/test_engine \
+	%D%/unit/test_prompt
+EXTRA_DIST += %D%/golden/session %D%/oracle/session.py %D%/oracle/prompt.py
 
 tests_unit_test_load_SOURCES = %D%/unit/test_load.c %D%/unit/scratch.c %D%/unit/scratch.h \
 	src/cli/devices.c src/cli/devices.h

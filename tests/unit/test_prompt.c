@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prompts in blocks and positions inside the cache, against a forward pass in Python that keeps a list of tokens
+ * for every head (tests/oracle/prompt.py): what each query attends over, exactly; logits within 2e-5 of the
+ * largest. And for every policy of the list: blocks of one token are the stream, one block is the stream with a
+ * prefill, and a fork goes on as the text that it came from. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/rng.h"
+#include "src/engine/session.h"
+#include "src/model/weights.h"
+#include "tests/tap.h"
+#include "tests/unit/backends.h"
+
+enum { MOST_TOKENS = 256, MOST_HEADS = 16, ROWS = 64 };
+
+static struct sh_err e;
+
+struct stage {                          /* a model, opened */
+    struct target on;
+    struct sh_model *m;
+    struct sh_resident *r;
+    int heads;
+};
+
+static void open_stage(struct stage *s, const char *name)
+{
+    char path[96];
+    snprintf(path, sizeof path, "checkpoints/%s", name);
+    *s = (struct stage){.m = sh_model_open(tap_golden(path), &e)};
+    CU_ASSERT_FATAL(s->m && !target_open(&s->on, ON_CPU, 1));
+    struct sh_resident_setup setup = {.backend = s->on.b, .device = s->on.d, .model = s->m, .dtype = SH_F32,
+                                      .weight_bits = 16, .rows = ROWS, .positions = 160};
+    s->r = sh_resident_open(&setup, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s->r);
+    s->heads = s->r->arch->n_layer * s->r->arch->n_kv_head;
+    CU_ASSERT_FATAL(s->heads <= MOST_HEADS);
+}
+
+static void close_stage(struct stage *s)
+{
+    sh_resident_close(s->r);
+    target_close(&s->on);
+    sh_model_close(s->m);
+}
+
+/* ---- golden runs ---- */
+
+struct trial {
+    int n, n_kv_head, wrong, taken, vocab;
+    const int16_t *evict;               /* [n_layer, n_kv_head, n] */
+    const float *logits;                /* [rows, vocab] */
+    const json_t *rows;
+    double off;
+};
+
+static void see(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row)
+{
+    struct trial *y = to;
+    const int16_t *evict = y->evict + (layer * y->n_kv_head + head) * y->n;
+    unsigned char kept[MOST_TOKENS] = {0};
+    int off = sequence != 0;
+    double sum = 0;
+    for (int i = 0; i < c->n_slot; i++) {
+        if (c->pos[i] >= 0)
+            kept[c->pos[i]]++;
+        sum += (double)row[i];
+    }
+    for (int j = 0; j <= t; j++)
+        off += kept[j] != (evict[j] < 0 || evict[j] > t);
+    y->wrong += off > 0 || fabs(sum - 1) > 1e-5;
+}
+
+static void take(void *to, int sequence, int position, const float *logits)
+{
+    struct trial *y = to;
+    size_t i;
+    json_t *row;
+    CU_ASSERT_FATAL(sequence == 0 && position == y->taken++);
+    json_array_foreach((json_t *)(uintptr_t)y->rows, i, row) {
+        const float *want = y->logits + i * (size_t)y->vocab;
+        double largest = 0;
+        if (json_integer_value(row) != position)
+            continue;
+        for (int k = 0; k < y->vocab; k++)
+            largest = fmax(largest, fabs((double)want[k]));
+        for (int k = 0; k < y->vocab; k++) {
+            double off = fabs((double)(logits[k] - want[k])) / largest;
+            y->off = fmax(y->off, isnan(off) ? INFINITY : off);
+        }
+    }
+}
+
+static int whole(const json_t *c, const char *key)
+{
+    return (int)json_integer_value(json_object_get(c, key));
+}
+
+static const char *text(const json_t *c, const char *key)
+{
+    return json_string_value(json_object_get(c, key));
+}
+
+static const void *tensor(const struct sh_weights *file, int i, const char *what, size_t bytes)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%d.%s", i, what);
+    const struct sh_stored *t = sh_weights_find(file, name);
+    CU_ASSERT_FATAL(t && t->bytes == bytes);
+    return t->at;
+}
+
+/* One case; bits 32. */
+static void play(struct stage *s, const json_t *c, int number, const struct sh_weights *file)
+{
+    int32_t tokens[MOST_TOKENS];
+    const json_t *ids = json_object_get(c, "tokens");
+    struct trial y = {.n = (int)json_array_size(ids), .n_kv_head = s->r->arch->n_kv_head,
+                      .vocab = s->r->arch->n_vocab, .rows = json_object_get(c, "rows")};
+    int budget[MOST_HEADS], prompt = whole(c, "prompt"), block = whole(c, "block");
+    struct sh_policy_spec spec;
+    CU_ASSERT_FATAL(y.n <= MOST_TOKENS && !sh_policy_parse(text(c, "policy"), &spec, &e));
+    for (int i = 0; i < y.n; i++)
+        tokens[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
+    for (int i = 0; i < MOST_HEADS; i++)
+        budget[i] = whole(c, "budget");
+    y.evict = tensor(file, number, "evict", (size_t)(s->heads * y.n) * sizeof *y.evict);
+    y.logits = tensor(file, number, "logits", json_array_size(y.rows) * (size_t)y.vocab * sizeof(float));
+    struct sh_session_setup setup = {
+        .spec = &spec, .budget = budget, .n_seq = 1, .n_token = y.n, .prefill = whole(c, "prefill"), .block = block,
+        .whole = whole(c, "prefill") > 0, .format = {.bits = 32},
+        .positions = strcmp(text(c, "positions"), "cache") ? SH_POSITIONS_ORIGINAL : SH_POSITIONS_CACHE};
+    for (int watched = 1; watched >= 0; watched--) {    /* where nobody looks on, a beginning may go another way */
+        struct sh_session *session = sh_session_new(s->r, &setup, &e);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(session);
+        if (watched)
+            sh_session_set_watch(session, see, &y);
+        y.taken = 0;
+        CU_ASSERT_EQUAL(sh_session_prompt(session, tokens, (int[]){0, prompt}, take, &y, &e), 0);
+        CU_ASSERT_EQUAL(sh_session_step(session, tokens + prompt, (int[]){0, y.n - prompt}, take, &y, &e), 0);
+        CU_ASSERT_EQUAL(y.taken, y.n);
+        CU_ASSERT((sh_session_prompt_bytes(session) > 0) == (block > 0));
+        if (y.wrong || y.off > 2e-5)
+            printf("# %s, %s, %s positions, blocks of %d: %d sets wrong, logits off by %.1e\n", text(c, "checkpoint"),
+                   text(c, "policy"), text(c, "positions"), block, y.wrong, y.off);
+        CU_ASSERT(!y.wrong && y.off <= 2e-5);
+        sh_session_free(session);
+    }
+}
+
+static void golden(const char *checkpoint)
+{
+    json_error_t error;
+    struct stage s;
+    json_t *root = json_load_file(tap_golden("session/prompt.json"), 0, &error), *c;
+    struct sh_weights *file = sh_weights_open(tap_golden("session/prompt.safetensors"), &e);
+    size_t i;
+    int n = 0;
+    CU_ASSERT_FATAL(root && file);
+    open_stage(&s, checkpoint);
+    json_array_foreach(json_object_get(root, "cases"), i, c)
+        if (!strcmp(text(c, "checkpoint"), checkpoint)) {
+            play(&s, c, (int)i, file);
+            n++;
+        }
+    CU_ASSERT(n >= 20);
+    close_stage(&s);
+    sh_weights_close(file);
+    json_decref(root);
+}
+
+static void learned(void) { golden("opt"); }
+static void rotary(void) { golden("llama_gqa"); }
+static void alibi(void) { golden("bloom"); }
+
+/* ---- every policy ---- */
+
+enum { N = 90, BUDGET = 24, PROMPT = 50 };
+
+static const char *const policies[] = {
+    "full", "window", "streaming", "random", "knorm", "h2o", "h2o:score=mean,recent=3", "observed", "vatp", "tova",
+    "roco:recent=3", "scissorhands:recent=4,window=20", "scissorhands:recent=2,window=9,threshold=t,drop=1",
+    "scissorhands:recent=4,window=8,counter=epochs,threshold=i,drop=1",
+    "scissorhands-released:first_layer=0,window=20,recent=4", "reservoir:recent=3", "keyformer", "snapkv:recent=6",
+    "expected:every=8", "keydiff", "lagkv:lag=4,sinks=2", "caote", "r-kv:recent=4", NULL};
+
+struct story {                          /* who is there at each step, a byte a token */
+    unsigned char (*set)[N][N];         /* [heads] */
+    int n_kv_head, sequence;
+};
+
+static void note(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row)
+{
+    struct story *y = to;
+    (void)row;
+    for (int i = 0; i < c->n_slot && sequence == y->sequence; i++)
+        if (c->pos[i] >= 0)
+            y->set[layer * y->n_kv_head + head][t][c->pos[i]] = 1;
+}
+
+struct how { int block, prefill, whole, bits; enum sh_positions positions; };
+
+static struct sh_session *new_session(struct stage *s, const struct sh_policy_spec *spec, const struct how *h,
+                                      struct story *y, int n_seq)
+{
+    int budget[MOST_HEADS];
+    for (int i = 0; i < MOST_HEADS; i++)
+        budget[i] = BUDGET;
+    struct sh_session_setup setup = {.spec = spec, .budget = budget, .n_seq = n_seq, .n_token = N, .seed = 7,
+                                     .prefill = h->prefill, .whole = h->whole, .block = h->block,
+                                     .positions = h->positions,
+                                     .format = {.bits = h->bits, .group = 8, .meta = SH_F16}};
+    struct sh_session *session = sh_session_new(s->r, &setup, &e);
+    if (!session)
+        printf("# %s\n", e.text);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(session);
+    *y = (struct story){.set = xcalloc((size_t)s->heads, sizeof *y->set), .n_kv_head = s->r->arch->n_kv_head};
+    sh_session_set_watch(session, note, y);
+    return session;
+}
+
+static const int32_t *words(void)
+{
+    static int32_t tokens[N];
+    for (int i = 0; i < N; i++)
+        tokens[i] = (int32_t)(sh_rng(5, (uint64_t)i) % 100);
+    return tokens;
+}
+
+static double differ(const struct stage *s, const float *a, const float *b)
+{
+    double off = 0;
+    for (int i = 0; i < s->r->arch->n_vocab; i++) {
+        double x = fabs((double)(a[i] - b[i]));
+        off = fmax(off, isnan(x) ? INFINITY : x);
+    }
+    return off;
+}
+
+/* Two ways of reading the prompt that must end alike. */
+static void same(struct stage *s, const char *policy, const struct how *a, const struct how *b)
+{
+    struct sh_policy_spec spec;
+    struct story x, y;
+    CU_ASSERT_EQUAL_FATAL(sh_policy_parse(policy, &spec, &e), 0);
+    struct sh_session *one = new_session(s, &spec, a, &x, 1), *two = new_session(s, &spec, b, &y, 1);
+    struct sh_session *all[] = {one, two};
+    for (int i = 0; i < 2; i++) {
+        CU_ASSERT_EQUAL_FATAL(sh_session_prompt(all[i], words(), (int[]){0, PROMPT}, NULL, NULL, &e), 0);
+        CU_ASSERT_EQUAL_FATAL(sh_session_step(all[i], words() + PROMPT, (int[]){0, N - PROMPT}, NULL, NULL, &e), 0);
+    }
+    double off = differ(s, sh_session_logits(one, 0), sh_session_logits(two, 0));
+    int wrong = memcmp(x.set, y.set, (size_t)s->heads * sizeof *x.set) != 0;
+    if (wrong || off > 1e-4)
+        printf("# %s, blocks of %d and %d, %d bits: sets differ %d, logits by %.1e\n", policy, a->block, b->block,
+               a->bits, wrong, off);
+    CU_ASSERT(!wrong && off <= 1e-4);
+    sh_session_free(one);
+    sh_session_free(two);
+    free(x.set);
+    free(y.set);
+}
+
+static void as_stream(void)
+{
+    static const char *const checkpoints[] = {"llama_gqa", "gemma2", "bloom"};
+    static const struct how stream = {.bits = 32}, ones = {.bits = 32, .block = 1}, seen = {.bits = 32, .prefill = PROMPT},
+        once = {.bits = 32, .prefill = PROMPT, .whole = 1, .block = PROMPT},
+        cache = {.bits = 32, .positions = SH_POSITIONS_CACHE},
+        cache_ones = {.bits = 32, .positions = SH_POSITIONS_CACHE, .block = 1};
+    for (int c = 0; c < 3; c++) {
+        struct stage s;
+        open_stage(&s, checkpoints[c]);
+        for (int i = 0; policies[i]; i++) {
+            struct sh_policy_spec spec;
+            CU_ASSERT_EQUAL_FATAL(sh_policy_parse(policies[i], &spec, &e), 0);
+            if (!(spec.policy->needs & SH_NEEDS_PROMPT)) {
+                same(&s, policies[i], &stream, &ones);
+                same(&s, policies[i], &cache, &cache_ones);
+            }
+            same(&s, policies[i], &seen, &once);
+        }
+        close_stage(&s);
+    }
+}
+
+/* Sequence 0 reads PROMPT tokens, sequence 1 takes over, and both read the rest. */
+static void fork(struct stage *s, const char *policy, int bits, enum sh_positions positions)
+{
+    struct sh_policy_spec spec;
+    struct story first, second;
+    struct how how = {.bits = bits, .prefill = 10, .positions = positions};
+    CU_ASSERT_EQUAL_FATAL(sh_policy_parse(policy, &spec, &e), 0);
+    struct sh_session *a = new_session(s, &spec, &how, &first, 1), *b = new_session(s, &spec, &how, &second, 2);
+    second.sequence = 1;
+    CU_ASSERT_EQUAL_FATAL(sh_session_step(b, words() + 3, (int[]){0, 0, 30}, NULL, NULL, &e), 0);   /* is overwritten */
+    CU_ASSERT_EQUAL_FATAL(sh_session_step(a, words(), (int[]){0, PROMPT}, NULL, NULL, &e), 0);
+    sh_session_fork(b, 1, a, 0);
+    CU_ASSERT_EQUAL(sh_session_length(b, 1), PROMPT);
+    CU_ASSERT_EQUAL(differ(s, sh_session_logits(a, 0), sh_session_logits(b, 1)), 0);
+    CU_ASSERT_EQUAL_FATAL(sh_session_step(b, words() + PROMPT, (int[]){0, 0, N - PROMPT}, NULL, NULL, &e), 0);
+    CU_ASSERT_EQUAL_FATAL(sh_session_step(a, words() + PROMPT, (int[]){0, N - PROMPT}, NULL, NULL, &e), 0);
+    double off = differ(s, sh_session_logits(a, 0), sh_session_logits(b, 1));
+    int wrong = 0;
+    for (int h = 0; h < s->heads; h++)
+        wrong += memcmp(first.set[h][PROMPT], second.set[h][PROMPT], (N - PROMPT) * N) != 0;
+    if (wrong || off > 0)
+        printf("# %s, %d bits: %d heads differ, logits by %.1e\n", policy, bits, wrong, off);
+    CU_ASSERT(!wrong && off == 0);
+    sh_session_free(a);
+    sh_session_free(b);
+    free(first.set);
+    free(second.set);
+}
+
+static void forks(void)
+{
+    struct stage s;
+    open_stage(&s, "llama_gqa");
+    for (int i = 0; policies[i]; i++) {
+        fork(&s, policies[i], 32, SH_POSITIONS_ORIGINAL);
+        fork(&s, policies[i], 4, SH_POSITIONS_CACHE);
+    }
+    close_stage(&s);
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        {"blocks and positions inside the cache: learned positions", learned},
+        {"blocks and positions inside the cache: rotary, grouped heads", rotary},
+        {"blocks and positions inside the cache: ALiBi", alibi},
+        {"every policy: blocks of one are the stream, one block a prefill", as_stream},
+        {"every policy: a fork goes on as its text does, bit by bit", forks},
+        {0}};
+    return tap_run("prompt", tests);
+}
