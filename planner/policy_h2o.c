@@ -68,8 +68,9 @@ static void carry(void *to, const void *from, const struct sh_carry *c)
 {
     struct state *s = to;
     const struct state *old = from;
-    sh_carry_words(c, s->at, old->at);
-    sh_carry_words(c, s->at + s->capacity, old->at + old->capacity);
+    s->n_row = old->n_row;
+    sh_carry_words(c, s->received, old->received);
+    sh_carry_words(c, s->born, old->born);
 }
 
 static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
