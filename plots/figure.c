@@ -57,3 +57,17 @@ int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const
     }
     return sh_gp_close(&gp, e);
 }
+
+int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, double width_in, char **svg,
+                  struct sh_err *e)
+{
+    struct sh_gp gp;
+    size_t bytes;
+    if (check(f, d, e) || sh_gp_open_text(&gp, width_in, e))
+        return -1;
+    if (f->draw(&gp, d, e)) {
+        sh_gp_abandon(&gp);
+        return -1;
+    }
+    return sh_gp_close_text(&gp, svg, &bytes, e);
+}

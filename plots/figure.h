@@ -139,4 +139,8 @@ const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e);
 int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path,
                    int script, double width_in, double height_in, struct sh_err *e);
 
+/* The same as a text of SVG, for free(); see svg.h for putting it into a page. */
+int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, double width_in, char **svg,
+                  struct sh_err *e);
+
 #endif

@@ -32,6 +32,16 @@ char *sh_gnuplot_find(void)
     return NULL;
 }
 
+char *sh_gnuplot_need(const char *what, struct sh_err *e)
+{
+    char *program = sh_gnuplot_find();
+    if (!program) {
+        sh_absent(e, "%s: gnuplot is needed to draw it and is not on PATH", what);
+        sh_hint(e, "install gnuplot (Debian: gnuplot-nox)");
+    }
+    return program;
+}
+
 /* Starts the program with these three streams; 0 or an errno. SIGPIPE and the signal mask are set
  * to what a program expects, whatever the caller did to its own. */
 static int start(const char *program, int in, int out, int err, pid_t *pid)

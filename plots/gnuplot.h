@@ -10,6 +10,9 @@
 /* The path of gnuplot, to be freed; NULL when there is none on PATH. */
 char *sh_gnuplot_find(void);
 
+/* The same for drawing `what`; NULL: SH_ABSENT, in a sentence. */
+char *sh_gnuplot_need(const char *what, struct sh_err *e);
+
 /* Runs `program` on a whole script; what it draws goes to the open file `out_fd`. No user setting
  * is read. Any exit status but 0 is an error that carries the first line gnuplot wrote on stderr. A
  * child that stops reading early is an error too, never a SIGPIPE. */

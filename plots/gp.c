@@ -91,11 +91,12 @@ int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, 
     struct sh_gp new = {.script = script, .width_in = width_in, .height_in = height_in, .fd = -1};
     if (check_path(path, script, e) || open_temporary(&new, path, e))
         return -1;
+    char *what = xasprintf("figure %s", path);
     new.path = xstrdup(path);
-    new.program = script ? NULL : sh_gnuplot_find();
+    new.program = script ? NULL : sh_gnuplot_need(what, e);
+    free(what);
     if (!script && !new.program) {
         sh_gp_abandon(&new);
-        sh_absent(e, "figure %s: gnuplot is needed to draw it and is not on PATH", path);
         return sh_hint(
             e, "install gnuplot (Debian: gnuplot-nox), or add --script to get the gnuplot script");
     }
@@ -109,6 +110,29 @@ int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, 
         return sh_fail(e, "figure %s: no memory for its script", path);
     }
     return 0;
+}
+
+int sh_gp_open_text(struct sh_gp *gp, double width_in, struct sh_err *e)
+{
+    struct sh_gp new = {.width_in = width_in, .fd = -1};
+    FILE *drawn = tmpfile();
+    new.program = sh_gnuplot_need("figure", e);
+    if (drawn)
+        new.fd = fcntl(fileno(drawn), F_DUPFD_CLOEXEC, 0);
+    if (drawn)
+        fclose(drawn);
+    if (new.program && new.fd < 0)
+        sh_fail(e, "a temporary file for a figure: %s", strerror(errno));
+    if (!new.program || new.fd < 0) {
+        sh_gp_abandon(&new);
+        return -1;
+    }
+    *gp = new;
+    gp->to = open_memstream(&gp->text, &gp->text_bytes);
+    if (gp->to)
+        return 0;
+    sh_gp_abandon(gp);
+    return sh_fail(e, "figure: no memory for its script");
 }
 
 void sh_gp_abandon(struct sh_gp *gp)
@@ -137,7 +161,8 @@ static int write_all(const struct sh_gp *gp, struct sh_err *e)
     return 0;
 }
 
-static int produce(struct sh_gp *gp, struct sh_err *e)
+/* Draws into the open file; gives its size, or -1. */
+static long long produce(struct sh_gp *gp, struct sh_err *e)
 {
     struct stat s;
     int failed = ferror(gp->to);
@@ -150,7 +175,12 @@ static int produce(struct sh_gp *gp, struct sh_err *e)
         return -1;
     if (fstat(gp->fd, &s) || s.st_size == 0)
         return sh_fail(e, "gnuplot ended without drawing anything");
-    failed = close(gp->fd);
+    return s.st_size;
+}
+
+static int put_in_place(struct sh_gp *gp, struct sh_err *e)
+{
+    int failed = close(gp->fd);
     gp->fd = -1;
     if (failed || rename(gp->temporary, gp->path))
         return sh_fail(e, "cannot put it in place: %s", strerror(errno));
@@ -161,9 +191,27 @@ static int produce(struct sh_gp *gp, struct sh_err *e)
 
 int sh_gp_close(struct sh_gp *gp, struct sh_err *e)
 {
-    int result = produce(gp, e);
+    int result = produce(gp, e) < 0 || put_in_place(gp, e) ? -1 : 0;
     if (result)
         sh_err_prefix(e, "figure %s", gp->path);
     sh_gp_abandon(gp);
     return result;
+}
+
+int sh_gp_close_text(struct sh_gp *gp, char **text, size_t *bytes, struct sh_err *e)
+{
+    long long size = produce(gp, e);
+    char *at = size < 0 ? NULL : xmalloc((size_t)size + 1);
+    ssize_t n = 1;
+    *bytes = 0;
+    while (at && *bytes < (size_t)size && n > 0) {
+        n = pread(gp->fd, at + *bytes, (size_t)size - *bytes, (off_t)*bytes);
+        *bytes += n > 0 ? (size_t)n : 0;
+    }
+    sh_gp_abandon(gp);
+    if (!at)
+        return sh_err_prefix(e, "figure");
+    at[*bytes] = '\0';
+    *text = at;
+    return 0;
 }

@@ -41,6 +41,10 @@ int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, 
 int sh_gp_close(struct sh_gp *gp, struct sh_err *e);
 void sh_gp_abandon(struct sh_gp *gp);
 
+/* The same as a text of SVG, which no file keeps; *text for free(), with a zero behind it. */
+int sh_gp_open_text(struct sh_gp *gp, double width_in, struct sh_err *e);
+int sh_gp_close_text(struct sh_gp *gp, char **text, size_t *bytes, struct sh_err *e);
+
 /* Where a script at `path` draws; to be freed. fig.gp -> fig.svg, fig.pdf.gp -> fig.pdf; the script
  * is never overwritten by its own figure: fig.png -> fig.png.png. */
 char *sh_gp_figure_path(const char *path);

@@ -23,3 +23,4 @@ libplots_a_SOURCES = \
 	%D%/gnuplot.c %D%/gnuplot.h \
 	%D%/gp.c %D%/gp.h %D%/gp_write.c \
 	%D%/measured.c %D%/measured.h
+	%D%/svg.c %D%/svg.h

@@ -102,6 +102,13 @@ CREATE TABLE result (                           -- figures computed from traces
 );
 CREATE INDEX result_of_settings ON result (command, settings);
 
+CREATE TABLE typed (                            -- how results were asked for; stores from before have no such table
+    command     TEXT    NOT NULL,
+    settings    TEXT    NOT NULL,
+    line        TEXT    NOT NULL,               -- the command as it was typed, without the program's name
+    PRIMARY KEY (command, settings)
+) WITHOUT ROWID;
+
 CREATE TABLE plan (                             -- budgets per layer and head, with the quality they were measured to cost
     id          INTEGER PRIMARY KEY,
     model       INTEGER NOT NULL REFERENCES model,

@@ -162,12 +162,36 @@ int sh_store_add_seconds(struct sh_store *s, int run, double seconds, struct sh_
                       "recording the time", e);
 }
 
+/* One process runs one command at a time; what it was is the same for every store that it writes to. */
+static const char *typed_line;
+
+const char *sh_store_typed(const char *line)
+{
+    const char *before = typed_line;
+    typed_line = line;
+    return before;
+}
+
+static int keep_line(struct sh_store *s, const char *command, const char *settings, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'typed'", "");
+    int there = q ? sh_db_step(s, q, "storing results", e) : -1;
+    sqlite3_finalize(q);
+    if (there < 1 || !typed_line)
+        return there < 0 ? -1 : 0;
+    return sh_db_once(s, sh_db_query(s, e, "INSERT OR REPLACE INTO typed VALUES (?,?,?)", "ttt", command, settings,
+                                     typed_line), "storing results", e);
+}
+
 int sh_store_results_begin(struct sh_store *s, const char *command, const char *settings, struct sh_err *e)
 {
     if (sh_db_exec(s, "BEGIN IMMEDIATE", "storing results", e))
         return -1;
-    return sh_db_once(s, sh_db_query(s, e, "DELETE FROM result WHERE command = ? AND settings = ?", "tt", command,
-                                     settings), "storing results", e);
+    int bad = sh_db_once(s, sh_db_query(s, e, "DELETE FROM result WHERE command = ? AND settings = ?", "tt", command,
+                                        settings), "storing results", e) || keep_line(s, command, settings, e);
+    if (bad)
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return bad ? -1 : 0;
 }
 
 int sh_store_result(struct sh_store *s, const char *command, const char *settings, const char *metric, int layer,

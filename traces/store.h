@@ -40,6 +40,10 @@ int sh_store_write(struct sh_store *s, int run, const struct sh_batch *b, struct
 /* Add to the run's computing time. */
 int sh_store_add_seconds(struct sh_store *s, int run, double seconds, struct sh_err *e);
 
+/* How the running command was typed: kept beside the results that it stores, for those who want to repeat them.
+ * Gives what was said before; NULL: nothing is kept. Not copied. */
+const char *sh_store_typed(const char *line);
+
 /* Replace the results of (command, settings): erase them first, then put each, in one transaction. */
 int sh_store_results_begin(struct sh_store *s, const char *command, const char *settings, struct sh_err *e);
 int sh_store_result(struct sh_store *s, const char *command, const char *settings, const char *metric, int layer,
@@ -102,6 +106,10 @@ struct sh_stored_result {
 };
 typedef int (*sh_result_fn)(void *to, const struct sh_stored_result *r, struct sh_err *e);
 int sh_store_read_results(struct sh_store *s, const char *command, sh_result_fn fn, void *to, struct sh_err *e);
+
+/* How the results of a command were asked for: each different line once, in no order. */
+typedef void (*sh_line_fn)(void *to, const char *line);
+int sh_store_read_typed(struct sh_store *s, const char *command, sh_line_fn fn, void *to, struct sh_err *e);
 
 /* SQLite's own check of the file's structure: 0, or -1 with its first complaint. */
 int sh_store_check_pages(struct sh_store *s, struct sh_err *e);

@@ -249,3 +249,18 @@ int sh_store_read_results(struct sh_store *s, const char *command, sh_result_fn 
     sqlite3_finalize(q);
     return got;
 }
+
+int sh_store_read_typed(struct sh_store *s, const char *command, sh_line_fn fn, void *to, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'typed'", "");
+    int got = q ? sh_db_step(s, q, "reading results", e) : -1;
+    sqlite3_finalize(q);
+    if (got < 1)
+        return got;
+    q = sh_db_query(s, e, "SELECT DISTINCT line FROM typed WHERE command = ?", "t", command);
+    while ((got = q ? sh_db_step(s, q, "reading results", e) : -1) == 1)
+        if (sqlite3_column_text(q, 0))
+            fn(to, (const char *)sqlite3_column_text(q, 0));
+    sqlite3_finalize(q);
+    return got;
+}

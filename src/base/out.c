@@ -8,39 +8,18 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/out_tree.h"
 #include "src/base/utf8.h"
-
-enum kind { INT, REAL, TEXT, BOOL, LIST, OBJECT };
-
-struct node {
-    enum kind kind;
-    char *key, *label, *text;
-    long long whole;
-    double real;
-    int digits;
-    const struct node *group;           /* that it is in; NULL: none                              */
-    struct node **child;
-    int n_child;
-};
-
-struct sh_out {
-    struct node root;
-    struct node *open[16];              /* the object or list being filled, outermost first */
-    int depth;
-    char *show;
-    char **note;
-    int n_note;
-};
 
 struct sh_out *sh_out_new(void)
 {
     struct sh_out *o = xcalloc(1, sizeof *o);
-    o->root.kind = OBJECT;
+    o->root.kind = SH_NODE_OBJECT;
     o->open[0] = &o->root;
     return o;
 }
 
-static void clear(struct node *n)
+static void clear(struct sh_node *n)
 {
     for (int i = 0; i < n->n_child; i++) {
         clear(n->child[i]);
@@ -50,6 +29,7 @@ static void clear(struct node *n)
     free(n->key);
     free(n->label);
     free(n->text);
+    free(n->link);
 }
 
 void sh_out_free(struct sh_out *o)
@@ -64,13 +44,13 @@ void sh_out_free(struct sh_out *o)
     free(o);
 }
 
-static struct node *add(struct sh_out *o, enum kind kind, const char *key, const char *label)
+static struct sh_node *add(struct sh_out *o, enum sh_node_kind kind, const char *key, const char *label)
 {
-    struct node *parent = o->open[o->depth], *n = xcalloc(1, sizeof *n);
+    struct sh_node *parent = o->open[o->depth], *n = xcalloc(1, sizeof *n);
     n->kind = kind;
     n->key = key ? xstrdup(key) : NULL;
     n->label = label ? xstrdup(label) : NULL;
-    n->group = parent->kind == OBJECT && parent->key ? parent : NULL;
+    n->group = parent->kind == SH_NODE_OBJECT && parent->key ? parent : NULL;
     parent->child = xreallocarray(parent->child, (size_t)parent->n_child + 1, sizeof *parent->child);
     parent->child[parent->n_child++] = n;
     return n;
@@ -78,50 +58,57 @@ static struct node *add(struct sh_out *o, enum kind kind, const char *key, const
 
 void sh_out_int(struct sh_out *o, const char *key, const char *label, long long value)
 {
-    add(o, INT, key, label)->whole = value;
+    add(o, SH_NODE_INT, key, label)->whole = value;
 }
 
 void sh_out_real(struct sh_out *o, const char *key, const char *label, double value, int digits)
 {
-    struct node *n = add(o, REAL, key, label);
+    struct sh_node *n = add(o, SH_NODE_REAL, key, label);
     n->real = value;
     n->digits = digits;
 }
 
 void sh_out_text(struct sh_out *o, const char *key, const char *label, const char *value)
 {
-    add(o, TEXT, key, label)->text = value ? xstrdup(value) : NULL;
+    add(o, SH_NODE_TEXT, key, label)->text = value ? xstrdup(value) : NULL;
 }
 
 void sh_out_bool(struct sh_out *o, const char *key, const char *label, int value)
 {
-    add(o, BOOL, key, label)->whole = !!value;
+    add(o, SH_NODE_BOOL, key, label)->whole = !!value;
 }
 
 void sh_out_list(struct sh_out *o, const char *key, const char *label)
 {
-    struct node *n = add(o, LIST, key, label);
+    struct sh_node *n = add(o, SH_NODE_LIST, key, label);
     o->open[++o->depth] = n;
 }
 
 void sh_out_item(struct sh_out *o)
 {
-    if (o->open[o->depth]->kind == OBJECT)
+    if (o->open[o->depth]->kind == SH_NODE_OBJECT)
         o->depth--;
-    struct node *n = add(o, OBJECT, NULL, NULL);
+    struct sh_node *n = add(o, SH_NODE_OBJECT, NULL, NULL);
     o->open[++o->depth] = n;
+}
+
+void sh_out_link(struct sh_out *o, const char *address)
+{
+    struct sh_node *n = o->open[o->depth];
+    free(n->link);
+    n->link = xstrdup(address);
 }
 
 void sh_out_end(struct sh_out *o)
 {
-    if (o->open[o->depth]->kind == OBJECT)
+    if (o->open[o->depth]->kind == SH_NODE_OBJECT)
         o->depth--;
     o->depth--;
 }
 
 void sh_out_group(struct sh_out *o, const char *key)
 {
-    struct node *n = add(o, OBJECT, key, NULL);
+    struct sh_node *n = add(o, SH_NODE_OBJECT, key, NULL);
     o->open[++o->depth] = n;
 }
 
@@ -183,29 +170,29 @@ static void shortest(char *buffer, size_t bytes, double x)
         strncat(buffer, ".0", bytes - strlen(buffer) - 1);
 }
 
-static void json_value(FILE *to, const struct node *n, int indent)
+static void json_value(FILE *to, const struct sh_node *n, int indent)
 {
     char number[40];
     switch (n->kind) {
-    case INT: fprintf(to, "%lld", n->whole); break;
-    case BOOL: fputs(n->whole ? "true" : "false", to); break;
-    case TEXT:
+    case SH_NODE_INT: fprintf(to, "%lld", n->whole); break;
+    case SH_NODE_BOOL: fputs(n->whole ? "true" : "false", to); break;
+    case SH_NODE_TEXT:
         if (n->text)
             json_string(to, n->text);
         else
             fputs("null", to);
         break;
-    case REAL:
+    case SH_NODE_REAL:
         if (isfinite(n->real))
             shortest(number, sizeof number, n->real);
         fputs(isfinite(n->real) ? number : "null", to);
         break;
-    case LIST:
-    case OBJECT:
-        fputc(n->kind == LIST ? '[' : '{', to);
+    case SH_NODE_LIST:
+    case SH_NODE_OBJECT:
+        fputc(n->kind == SH_NODE_LIST ? '[' : '{', to);
         for (int i = 0; i < n->n_child; i++) {
             fprintf(to, "%s\n%*s", i ? "," : "", indent + 1, "");
-            if (n->kind == OBJECT) {
+            if (n->kind == SH_NODE_OBJECT) {
                 json_string(to, n->child[i]->key);
                 fputs(": ", to);
             }
@@ -213,7 +200,7 @@ static void json_value(FILE *to, const struct node *n, int indent)
         }
         if (n->n_child)
             fprintf(to, "\n%*s", indent, "");
-        fputc(n->kind == LIST ? ']' : '}', to);
+        fputc(n->kind == SH_NODE_LIST ? ']' : '}', to);
         break;
     }
 }
@@ -230,13 +217,13 @@ static void text_cell(char *buffer, size_t bytes, const char *text, int csv)
 }
 
 /* A cell as the reader sees it; csv keeps every digit. */
-static void cell(char *buffer, size_t bytes, const struct node *n, int csv)
+void sh_node_cell(char *buffer, size_t bytes, const struct sh_node *n, int csv)
 {
-    if (n->kind == INT)
+    if (n->kind == SH_NODE_INT)
         snprintf(buffer, bytes, "%lld", n->whole);
-    else if (n->kind == BOOL)
+    else if (n->kind == SH_NODE_BOOL)
         snprintf(buffer, bytes, "%s", n->whole ? "yes" : "no");
-    else if (n->kind == TEXT)
+    else if (n->kind == SH_NODE_TEXT)
         text_cell(buffer, bytes, n->text ? n->text : csv ? "" : "-", csv);
     else if (!isfinite(n->real))
         snprintf(buffer, bytes, "%s", csv ? "" : "-");
@@ -263,7 +250,7 @@ static void csv_field(FILE *to, const char *s, int first)
     fputc('"', to);
 }
 
-static void csv_name(FILE *to, const struct node *n, int first)
+static void csv_name(FILE *to, const struct sh_node *n, int first)
 {
     char name[128];
     snprintf(name, sizeof name, "%s%s%s", n->group ? n->group->key : "", n->group ? "." : "", n->key);
@@ -271,14 +258,14 @@ static void csv_name(FILE *to, const struct node *n, int first)
 }
 
 /* The scalars of an object, those of its groups in their places; `to` NULL: how many. */
-static int scalars(const struct node *object, const struct node **to)
+int sh_node_scalars(const struct sh_node *object, const struct sh_node **to)
 {
     int n = 0;
     for (int i = 0; i < object->n_child; i++) {
-        const struct node *c = object->child[i];
-        if (c->kind == OBJECT)
-            n += scalars(c, to ? to + n : NULL);
-        else if (c->kind != LIST) {
+        const struct sh_node *c = object->child[i];
+        if (c->kind == SH_NODE_OBJECT)
+            n += sh_node_scalars(c, to ? to + n : NULL);
+        else if (c->kind != SH_NODE_LIST) {
             if (to)
                 to[n] = c;
             n++;
@@ -287,33 +274,28 @@ static int scalars(const struct node *object, const struct node **to)
     return n;
 }
 
-/* The rows of a list as arrays of scalar nodes: its items, or the shown inner items with the first
- * value of their parent in front. */
-struct rows {
-    const struct node ***row;
-    int n_row, n_col;
-};
-
-static void add_row(struct rows *r, const struct node *lead, const struct node *item)
+static void add_row(struct sh_rows *r, const struct sh_node *lead, const struct sh_node *item)
 {
-    const struct node **cells = xcalloc((size_t)scalars(item, NULL) + 1, sizeof *cells);
+    const struct sh_node **cells = xcalloc((size_t)sh_node_scalars(item, NULL) + 1, sizeof *cells);
     int n = 0;
     if (lead)
         cells[n++] = lead;
-    n += scalars(item, cells + n);
+    n += sh_node_scalars(item, cells + n);
     r->row = xreallocarray(r->row, (size_t)r->n_row + 1, sizeof *r->row);
+    r->link = xreallocarray(r->link, (size_t)r->n_row + 1, sizeof *r->link);
+    r->link[r->n_row] = item->link;
     r->row[r->n_row++] = cells;
     if (!r->n_col || n < r->n_col)
         r->n_col = n;
 }
 
-static struct rows rows_of(const struct node *list, const char *show)
+struct sh_rows sh_rows_of(const struct sh_node *list, const char *show)
 {
-    struct rows r = {0};
+    struct sh_rows r = {0};
     for (int i = 0; i < list->n_child; i++) {
-        const struct node *item = list->child[i], *inner = NULL;
+        const struct sh_node *item = list->child[i], *inner = NULL;
         for (int j = 0; show && j < item->n_child; j++)
-            if (item->child[j]->kind == LIST && !strcmp(item->child[j]->key, show))
+            if (item->child[j]->kind == SH_NODE_LIST && !strcmp(item->child[j]->key, show))
                 inner = item->child[j];
         if (!inner)
             add_row(&r, NULL, item);
@@ -323,11 +305,12 @@ static struct rows rows_of(const struct node *list, const char *show)
     return r;
 }
 
-static void free_rows(struct rows *r)
+void sh_rows_free(struct sh_rows *r)
 {
     for (int i = 0; i < r->n_row; i++)
         free(r->row[i]);
     free(r->row);
+    free(r->link);
 }
 
 /* Columns of a terminal that a UTF-8 string takes, near enough: one per code point. */
@@ -339,27 +322,27 @@ static int width_of(const char *s)
     return n;
 }
 
-static void text_table(FILE *to, const struct rows *r)
+static void text_table(FILE *to, const struct sh_rows *r)
 {
     char buffer[512];
     int *width = xcalloc((size_t)r->n_col + 1, sizeof *width);
     for (int c = 0; c < r->n_col; c++) {
         width[c] = width_of(r->row[0][c]->label);
         for (int i = 0; i < r->n_row; i++) {
-            cell(buffer, sizeof buffer, r->row[i][c], 0);
+            sh_node_cell(buffer, sizeof buffer, r->row[i][c], 0);
             if (width_of(buffer) > width[c])
                 width[c] = width_of(buffer);
         }
     }
     for (int i = -1; i < r->n_row; i++) {
         for (int c = 0; c < r->n_col; c++) {
-            const struct node *n = r->row[i < 0 ? 0 : i][c];
+            const struct sh_node *n = r->row[i < 0 ? 0 : i][c];
             const char *s = n->label;
             if (i >= 0) {
-                cell(buffer, sizeof buffer, n, 0);
+                sh_node_cell(buffer, sizeof buffer, n, 0);
                 s = buffer;
             }
-            int pad = width[c] - width_of(s), left = r->row[0][c]->kind == TEXT;
+            int pad = width[c] - width_of(s), left = r->row[0][c]->kind == SH_NODE_TEXT;
             int last = c + 1 == r->n_col;
             fprintf(to, "%s%*s%s%*s", c ? "  " : "  ", left ? 0 : pad, "", s, left && !last ? pad : 0, "");
         }
@@ -371,25 +354,25 @@ static void text_table(FILE *to, const struct rows *r)
 static void write_text(const struct sh_out *o, FILE *to)
 {
     char buffer[512];
-    int width = 0, n_scalar = scalars(&o->root, NULL);
-    const struct node **scalar = xcalloc((size_t)n_scalar + 1, sizeof *scalar);
-    scalars(&o->root, scalar);
+    int width = 0, n_scalar = sh_node_scalars(&o->root, NULL);
+    const struct sh_node **scalar = xcalloc((size_t)n_scalar + 1, sizeof *scalar);
+    sh_node_scalars(&o->root, scalar);
     for (int i = 0; i < n_scalar; i++)
         width = width_of(scalar[i]->label) > width ? width_of(scalar[i]->label) : width;
     for (int i = 0, k = 0; i < o->root.n_child; i++) {
-        const struct node *n = o->root.child[i];
-        for (int end = k + (n->kind == LIST ? 0 : n->kind == OBJECT ? scalars(n, NULL) : 1); k < end; k++) {
-            cell(buffer, sizeof buffer, scalar[k], 0);
+        const struct sh_node *n = o->root.child[i];
+        for (int end = k + (n->kind == SH_NODE_LIST ? 0 : n->kind == SH_NODE_OBJECT ? sh_node_scalars(n, NULL) : 1); k < end; k++) {
+            sh_node_cell(buffer, sizeof buffer, scalar[k], 0);
             fprintf(to, "%s%*s  %s\n", scalar[k]->label, width - width_of(scalar[k]->label), "", buffer);
         }
-        if (n->kind != LIST)
+        if (n->kind != SH_NODE_LIST)
             continue;
-        struct rows r = rows_of(n, o->show);
+        struct sh_rows r = sh_rows_of(n, o->show);
         if (r.n_row) {
             fprintf(to, "%s%s\n", i ? "\n" : "", n->label);
             text_table(to, &r);
         }
-        free_rows(&r);
+        sh_rows_free(&r);
     }
     free(scalar);
     for (int i = 0; i < o->n_note; i++)
@@ -400,25 +383,25 @@ static void write_text(const struct sh_out *o, FILE *to)
 static void write_csv(const struct sh_out *o, FILE *to)
 {
     char buffer[4096];
-    struct rows r = {0};
+    struct sh_rows r = {0};
     for (int i = 0; i < o->root.n_child && !r.n_row; i++)
-        if (o->root.child[i]->kind == LIST)
-            r = rows_of(o->root.child[i], o->show);
+        if (o->root.child[i]->kind == SH_NODE_LIST)
+            r = sh_rows_of(o->root.child[i], o->show);
     if (!r.n_row)
         add_row(&r, NULL, &o->root);
     for (int i = -1; i < r.n_row; i++) {
         for (int c = 0; c < r.n_col; c++) {
-            const struct node *n = r.row[i < 0 ? 0 : i][c];
+            const struct sh_node *n = r.row[i < 0 ? 0 : i][c];
             if (i < 0) {
                 csv_name(to, n, c == 0);
                 continue;
             }
-            cell(buffer, sizeof buffer, n, 1);
+            sh_node_cell(buffer, sizeof buffer, n, 1);
             csv_field(to, buffer, c == 0);
         }
         fputc('\n', to);
     }
-    free_rows(&r);
+    sh_rows_free(&r);
 }
 
 int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, struct sh_err *e)
@@ -428,6 +411,8 @@ int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, st
         fputc('\n', to);
     } else if (format == SH_OUT_CSV) {
         write_csv(o, to);
+    } else if (format == SH_OUT_HTML) {
+        sh_out_html(o, to);
     } else {
         write_text(o, to);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One writer for results. A command describes its result once, as named values and lists of items;
- * the text tables, --json and --csv are three renderings of that description, so they cannot drift.
+ * the text tables, --json, --csv and the tables of a page are renderings of that description, so they cannot drift.
  *
  *     struct sh_out *o = sh_out_new();
  *     sh_out_text(o, "model", "model", name);
@@ -22,7 +22,7 @@
 
 #include "src/base/err.h"
 
-enum sh_out_format { SH_OUT_TEXT, SH_OUT_JSON, SH_OUT_CSV };
+enum sh_out_format { SH_OUT_TEXT, SH_OUT_JSON, SH_OUT_CSV, SH_OUT_HTML };
 
 struct sh_out;
 
@@ -48,10 +48,17 @@ void sh_out_show(struct sh_out *o, const char *key);
 void sh_out_group(struct sh_out *o, const char *key);
 void sh_out_group_end(struct sh_out *o);
 
-/* A remark under the text output; absent from JSON and CSV. */
+/* Where the open item's row leads to, "#figure": its first cell is a link in HTML, and that is all. */
+void sh_out_link(struct sh_out *o, const char *address);
+
+/* A remark under the text output and the page's tables; absent from JSON and CSV. */
 void sh_out_note(struct sh_out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes everything; -1 if the stream reports an error (a full disk, a closed pipe). */
+/* Foreign text into a page, between tags or inside a quoted attribute. Control characters, marks that turn the
+ * direction of writing and what is not UTF-8 become U+FFFD. */
+void sh_html_text(FILE *to, const char *text);
+
+/* Writes everything (HTML: as a fragment of a page, <dl> and <table>); -1 if the stream reports an error (a full disk, a closed pipe). */
 int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, struct sh_err *e);
 
 #endif

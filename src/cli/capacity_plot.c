@@ -199,7 +199,9 @@ static int charts(const struct sh_capacity_row *rows, int n, struct line line[N_
     return n_chart;
 }
 
-int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e)
+int sh_capacity_frontier(const struct sh_capacity_row *rows, int n,
+                         int (*draw)(void *to, const struct sh_fig_data *d, struct sh_err *e), void *to,
+                         struct sh_err *e)
 {
     char title[160], settings[160];
     struct line (*line)[LINES] = xcalloc(N_CHART, sizeof *line);
@@ -211,11 +213,24 @@ int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const c
              varies(rows, n, 3) ? "" : ", cache ", varies(rows, n, 3) ? "" : rows->kv);
     struct sh_fig_data d = {.title = title, .settings = settings, .n_charts = charts(rows, n, line, part, chart),
                             .charts = chart};
-    const struct sh_figure *f = sh_figure_find("frontier", e);
-    int bad = !f || sh_figure_plot(f, &d, path, 0, 0, 0, e);
+    int bad = draw(to, &d, e);
     for (int i = 0; i < N_CHART * LINES; i++)
         free(line[i / LINES][i % LINES].x);
     free(line);
     free(part);
     return bad ? -1 : 0;
+}
+
+static int plot_frontier(void *to, const struct sh_fig_data *d, struct sh_err *e)
+{
+    const struct sh_figure *f = sh_figure_find("frontier", e);
+    return f ? sh_figure_plot(f, d, to, 0, 0, 0, e) : -1;
+}
+
+int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e)
+{
+    char *to = xstrdup(path);
+    int bad = sh_capacity_frontier(rows, n, plot_frontier, to, e);
+    free(to);
+    return bad;
 }

@@ -58,6 +58,12 @@ void sh_capacity_show_lists(struct sh_out *o, const struct sh_capacity_answer *a
 int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e);
 int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e);
 
+/* The frontier's data are handed to `draw`. */
+struct sh_fig_data;
+int sh_capacity_frontier(const struct sh_capacity_row *rows, int n,
+                         int (*draw)(void *to, const struct sh_fig_data *d, struct sh_err *e), void *to,
+                         struct sh_err *e);
+
 /* Remarks that a number alone would hide. */
 void sh_capacity_show_notes(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *row);
 

@@ -23,6 +23,7 @@
     X(capacity) \
     X(simulate) \
     X(plot) \
+    X(report) \
     X(help)
 
 #define X(name) extern const struct sh_cmd sh_cmd_##name;

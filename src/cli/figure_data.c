@@ -100,10 +100,11 @@ static struct sh_fig_series series(struct sh_figure_data *d, const struct source
                                   .min_head = v[2], .max_head = v[3]};
 }
 
+static const struct { int alpha, recent; const char *title; } panel[2] = {
+    {0, 0, "literal: alpha 1/t, every pair"}, {2, 2, "beyond recency: alpha 5/t, query - key >= 10"}};
+
 static void panels(struct sh_figure_data *d, struct sh_fig_data *out)
 {
-    static const struct { int alpha, recent; const char *title; } panel[2] = {
-        {0, 0, "literal: alpha 1/t, every pair"}, {2, 2, "beyond recency: alpha 5/t, query - key >= 10"}};
     struct sh_fig_panel *p = keep(d, xcalloc(2, sizeof *p));
     for (int i = 0; i < 2; i++) {
         struct sh_fig_series *s = keep(d, xcalloc((size_t)d->n_source, sizeof *s));
@@ -170,6 +171,17 @@ static int studies(struct sh_figure_data *d, const struct sh_figure_request *q, 
     out->title = keep(d, xasprintf("%s: persistence of importance", g->model));
     out->settings = keep(d, xasprintf("split %g, %d sequences, %lld tokens", q->split, g->n_sequence, g->n_tokens));
     return 0;
+}
+
+const struct sh_study *sh_figure_study(const struct sh_figure_data *d, int i_db, const char **label)
+{
+    *label = d->source[i_db].label;
+    return &d->source[i_db].study;
+}
+
+int sh_figure_cell(const struct sh_figure_data *d, int i_db, int beyond)
+{
+    return d->source[i_db].cell[panel[beyond].alpha][panel[beyond].recent];
 }
 
 struct sh_figure_data *sh_figure_data_new(int needs, const struct sh_figure_request *q, struct sh_fig_data *out,

@@ -23,6 +23,12 @@ struct sh_figure_data *sh_figure_data_new(int needs, const struct sh_figure_requ
                                           struct sh_err *e);
 void sh_figure_data_free(struct sh_figure_data *d);     /* NULL is fine */
 
+/* What the persistence figures rest on, of each store, and its cell behind the panels: literal (beyond 0) and beyond
+ * recency (1); -1: the store cannot answer it. */
+struct sh_study;
+const struct sh_study *sh_figure_study(const struct sh_figure_data *d, int i_db, const char **label);
+int sh_figure_cell(const struct sh_figure_data *d, int i_db, int beyond);
+
 /* figure_maps.c: the score maps of the first store. `own` takes memory that lives as long as the data. */
 int sh_figure_maps(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
                    void *keeper, struct sh_err *e);

@@ -18,6 +18,7 @@ shears_SOURCES = \
 	%D%/capacity_show.c %D%/capacity_show.h \
 	%D%/capacity_states.c \
 	%D%/capacity_stored.c %D%/capacity_stored.h \
+	%D%/capacity_study.c %D%/capacity_study.h \
 	%D%/cmd_capacity.c \
 	%D%/cmd_demo.c \
 	%D%/cmd_drift.c \
@@ -32,6 +33,7 @@ shears_SOURCES = \
 	%D%/cmd_plot.c \
 	%D%/cmd_repetition.c \
 	%D%/cmd_replay.c \
+	%D%/cmd_report.c \
 	%D%/cmd_simulate.c \
 	%D%/cmd_theory.c \
 	%D%/cmd_trace.c \
@@ -71,6 +73,17 @@ shears_SOURCES = \
 	%D%/replay_rows.c %D%/replay_rows.h \
 	%D%/replay_run.c %D%/replay_run.h \
 	%D%/result_check.c %D%/result_check.h \
+	%D%/report.h %D%/report_page.c %D%/report_style.h \
+	%D%/report_results.c %D%/report_results.h \
+	%D%/report_allocation.c \
+	%D%/report_capacity.c \
+	%D%/report_drift.c \
+	%D%/report_persistence.c \
+	%D%/report_policies.c \
+	%D%/report_quality.c \
+	%D%/report_quantisation.c \
+	%D%/report_theory.c \
+	%D%/report_traced.c \
 	%D%/runs.c %D%/runs.h \
 	%D%/simulate_args.c %D%/simulate_args.h \
 	%D%/simulate_csv.c %D%/simulate_csv.h \

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See svg.h. Tags are copied attribute by attribute, text between them as it is: labels may say anything. */
+#include "plots/svg.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/out.h"
+
+/* Does `s` (before `end`) begin with the word? */
+static int begins(const char *s, const char *end, const char *word)
+{
+    size_t n = strlen(word);
+    return (size_t)(end - s) >= n && !memcmp(s, word, n);
+}
+
+/* rgb(v, v, v) with three equal numbers: v, and *bytes that it takes; else -1. */
+static int grey(const char *s, const char *end, int *bytes)
+{
+    int r = -1, g = -1, b = -1, n = 0;
+    char text[32];
+    if (!begins(s, end, "rgb(") || end - s < 10)
+        return -1;
+    snprintf(text, sizeof text, "%.*s", (int)(end - s < 31 ? end - s : 31), s);
+    if (sscanf(text, "rgb( %d , %d , %d )%n", &r, &g, &b, &n) < 3 || !n || r != g || g != b || r < 0 || r > 255)
+        return -1;
+    *bytes = n;
+    return r;
+}
+
+/* One tag, from its < to its >. */
+static void tag(FILE *to, const char *s, const char *end, const char *name)
+{
+    while (s < end) {
+        int n = 0, v = grey(s, end, &n);
+        if (v >= 0) {
+            fprintf(to, "var(--g%d,#%02x%02x%02x)", v, (unsigned)v, (unsigned)v, (unsigned)v);
+            s += n;
+            continue;
+        }
+        static const char *const before[] = {" id='", " id=\"", "href='#", "href=\"#", "url(#"};
+        for (size_t i = 0; i < sizeof before / sizeof *before && !n; i++)
+            if (begins(s, end, before[i])) {
+                n = (int)strlen(before[i]);
+                fprintf(to, "%s%s-", before[i], name);
+            }
+        if (!n && begins(s, end, "=\"black\"")) {
+            fputs("=\"var(--g0,#000000)\"", to);
+            n = 8;
+        }
+        if (!n)
+            fputc(*s, to);
+        s += n ? n : 1;
+    }
+}
+
+static void head(FILE *to, const char *s, const char *end, const char *label, const char *class_name)
+{
+    double w = 800, h = 600;
+    const char *box = strstr(s, "viewBox=\"0 0 ");
+    if (box && box < end)
+        sscanf(box, "viewBox=\"0 0 %lf %lf", &w, &h);
+    fprintf(to, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %g %g\" style=\"--w:%gpx\" aria-label=\"", class_name, w, h,
+            w);
+    sh_html_text(to, label);
+    fputs("\">", to);
+}
+
+/* An element that a page has no use for: gnuplot's title and description, the background. */
+static const char *skipped(const char *s, const char *end)
+{
+    const char *close;
+    if (begins(s, end, "<title>") && (close = strstr(s, "</title>")))
+        return close + 8;
+    if (begins(s, end, "<desc>") && (close = strstr(s, "</desc>")))
+        return close + 7;
+    if (begins(s, end, "<rect x=\"0\" y=\"0\"") && (close = strchr(s, '>')))
+        return close + 1;
+    return NULL;
+}
+
+void sh_svg_inline(FILE *to, const char *svg, const char *name, const char *label, const char *class_name)
+{
+    const char *s = strstr(svg, "<svg"), *end, *next;
+    if (!s || !(end = strchr(s, '>')))
+        return;
+    head(to, s, end, label, class_name);
+    for (s = end + 1; *s; s = next) {
+        if (*s != '<') {
+            next = s + strcspn(s, "<");
+            fwrite(s, 1, (size_t)(next - s), to);
+            continue;
+        }
+        if (!(end = strchr(s, '>')))
+            break;
+        if (!(next = skipped(s, end + 1))) {
+            next = end + 1;
+            tag(to, s, next, name);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results as a fragment of a page: single values as a list of definitions, lists as tables. Everything that is
+ * text is foreign. A cell of numbers is marked, so that a page can align and sort it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/out_tree.h"
+#include "src/base/utf8.h"
+
+/* The code point of a well-formed sequence of n bytes. */
+static unsigned code_of(const unsigned char *s, int n)
+{
+    unsigned code = n == 1 ? *s : *s & (0x7fu >> n);
+    for (int i = 1; i < n; i++)
+        code = code << 6 | (s[i] & 0x3fu);
+    return code;
+}
+
+static int may_be_shown(unsigned code)
+{
+    int is_control = (code < 32 && code != '\n') || (code >= 0x7f && code < 0xa0);
+    int turns_text = (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+                     (code >= 0x2066 && code <= 0x2069);
+    return !is_control && !turns_text && (code & 0xfffe) != 0xfffe;
+}
+
+void sh_html_text(FILE *to, const char *text)
+{
+    for (int n; *text; text += n ? n : 1) {
+        n = sh_utf8_bytes(text);
+        if (!n || !may_be_shown(code_of((const unsigned char *)text, n)))
+            fputs("\xef\xbf\xbd", to);
+        else if (*text == '&')
+            fputs("&amp;", to);
+        else if (*text == '<')
+            fputs("&lt;", to);
+        else if (*text == '>')
+            fputs("&gt;", to);
+        else if (*text == '"')
+            fputs("&quot;", to);
+        else if (*text == '\'')
+            fputs("&#39;", to);
+        else
+            fwrite(text, 1, (size_t)n, to);
+    }
+}
+
+/* A long text is shown whole: the buffers of other writers would cut it. */
+static void value(FILE *to, const struct sh_node *n)
+{
+    char buffer[512];
+    if (n->kind == SH_NODE_TEXT) {
+        sh_html_text(to, n->text ? n->text : "-");
+        return;
+    }
+    sh_node_cell(buffer, sizeof buffer, n, 0);
+    sh_html_text(to, buffer);
+}
+
+static int is_number(const struct sh_node *n)
+{
+    return n->kind == SH_NODE_INT || n->kind == SH_NODE_REAL;
+}
+
+static void table(FILE *to, const char *caption, const struct sh_rows *r)
+{
+    fputs("<div class=\"scroll\"><table>\n", to);
+    if (caption && *caption) {
+        fputs("<caption>", to);
+        sh_html_text(to, caption);
+        fputs("</caption>\n", to);
+    }
+    fputs("<thead><tr>", to);
+    for (int c = 0; c < r->n_col; c++) {
+        fprintf(to, "<th scope=\"col\"%s>", is_number(r->row[0][c]) ? " class=\"n\"" : "");
+        sh_html_text(to, r->row[0][c]->label);
+        fputs("</th>", to);
+    }
+    fputs("</tr></thead>\n<tbody>\n", to);
+    for (int i = 0; i < r->n_row; i++) {
+        fputs("<tr>", to);
+        for (int c = 0; c < r->n_col; c++) {
+            int links = c == 0 && r->link[i];
+            fputs(is_number(r->row[i][c]) ? "<td class=\"n\">" : "<td>", to);
+            if (links) {
+                fputs("<a href=\"", to);
+                sh_html_text(to, r->link[i]);
+                fputs("\">", to);
+            }
+            value(to, r->row[i][c]);
+            fputs(links ? "</a></td>" : "</td>", to);
+        }
+        fputs("</tr>\n", to);
+    }
+    fputs("</tbody></table></div>\n", to);
+}
+
+/* The scalars in front of the first list. */
+static void definitions(FILE *to, const struct sh_node *root)
+{
+    int n = sh_node_scalars(root, NULL);
+    if (!n)
+        return;
+    const struct sh_node **scalar = xcalloc((size_t)n, sizeof *scalar);
+    sh_node_scalars(root, scalar);
+    fputs("<dl>\n", to);
+    for (int i = 0; i < n; i++) {
+        fputs("<div><dt>", to);
+        sh_html_text(to, scalar[i]->label);
+        fputs("</dt><dd>", to);
+        value(to, scalar[i]);
+        fputs("</dd></div>\n", to);
+    }
+    fputs("</dl>\n", to);
+    free(scalar);
+}
+
+void sh_out_html(const struct sh_out *o, FILE *to)
+{
+    definitions(to, &o->root);
+    for (int i = 0; i < o->root.n_child; i++) {
+        if (o->root.child[i]->kind != SH_NODE_LIST)
+            continue;
+        struct sh_rows r = sh_rows_of(o->root.child[i], o->show);
+        if (r.n_row)
+            table(to, o->root.child[i]->label, &r);
+        sh_rows_free(&r);
+    }
+    for (int i = 0; i < o->n_note; i++) {
+        fputs("<p class=\"note\">", to);
+        sh_html_text(to, o->note[i]);
+        fputs("</p>\n", to);
+    }
+}

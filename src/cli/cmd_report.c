@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears report: one page of everything that stores and plans tell. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plots/gnuplot.h"
+#include "src/base/mem.h"
+#include "src/base/progress.h"
+#include "src/cli/commands.h"
+#include "src/cli/paths.h"
+#include "src/cli/report.h"
+#include "src/cli/report_style.h"
+
+#define DECLARE(name) extern const struct sh_report_part sh_report_##name;
+SH_REPORT_PARTS(DECLARE)
+
+#define ENTRY(name) &sh_report_##name,
+const struct sh_report_part *const sh_report_parts[] = {SH_REPORT_PARTS(ENTRY) NULL};
+
+struct report_args {
+    struct sh_list db, plan;
+    const char *out, *model, *gpu, *gpus;
+    long long length;
+};
+
+#define F(name) offsetof(struct report_args, name)
+static const struct sh_opt opts[] = {
+    {"db", SH_OPT_LIST, F(db), "FILE...", "trace stores with results, at most four; one of random weights is the control",
+     0, 0, 0},
+    {"output", SH_OPT_TEXT, F(out), "FILE.html", "the page", 0, 0, 'o'},
+    {"plan", SH_OPT_LIST, F(plan), "FILE...", "plans whose budgets are shown, at most four", 0, 0, 0},
+    {"model", SH_OPT_TEXT, F(model), "NAME|DIR", "for capacity (default: the traced model, where it is known)", 0, 0, 0},
+    {"gpu", SH_OPT_TEXT, F(gpu), "NAME,...", "boards for capacity (default: RTX-4090,A100-SXM-80GB,H100-SXM)", 0, 0, 0},
+    {"gpus", SH_OPT_TEXT, F(gpus), "FILE", "rows of your own boards, which come first", 0, 0, 0},
+    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence for capacity (default: the model's positions)", 1, 1e9, 0},
+    {0}};
+#undef F
+
+static void release(void *args)
+{
+    struct report_args *a = args;
+    sh_list_free(&a->db);
+    sh_list_free(&a->plan);
+}
+
+/* ---- the stores ---- */
+
+static int check(const struct report_args *a, const struct sh_list *positional, struct sh_err *e)
+{
+    if (positional->n)
+        return sh_misused(e, "report: \"%s\" belongs to no option", positional->at[0]);
+    if (!a->db.n || !a->out)
+        return sh_misused(e, "report needs --db FILE... and -o FILE.html");
+    if (a->db.n > SH_REPORT_STORES || a->plan.n > SH_REPORT_STORES)
+        return sh_misused(e, "report shows at most %d %s side by side, found %d", SH_REPORT_STORES,
+                          a->db.n > SH_REPORT_STORES ? "stores" : "plans",
+                          a->db.n > SH_REPORT_STORES ? a->db.n : a->plan.n);
+    for (int i = 0; i < a->db.n; i++)
+        if (sh_output_differs("-o", a->out, a->db.at[i], e))
+            return -1;
+    for (int i = 0; i < a->plan.n; i++)
+        if (sh_output_differs("-o", a->out, a->plan.at[i], e))
+            return -1;
+    return sh_output_differs("-o", a->out, a->gpus, e) || sh_output_differs("-o", a->out, a->model, e) ? -1 : 0;
+}
+
+static int open_stores(struct sh_report *r, const struct report_args *a, struct sh_err *e)
+{
+    for (int i = 0; i < a->db.n; i++) {
+        struct sh_report_store *at = &r->store[r->n_store];
+        at->path = r->path[r->n_store++] = a->db.at[i];
+        struct sh_store *s = sh_store_open(at->path, e);
+        int bad = !s || sh_store_runs(s, &at->run, &at->n_run, e);
+        sh_store_close(s);
+        if (bad)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- the page ---- */
+
+static void title(const struct sh_report *r, FILE *to)
+{
+    for (int i = 0, said = 0; i < r->n_store; i++)
+        if (r->store[i].n_run) {
+            char *label = sh_report_label(&r->store[i].run[0]);
+            fputs(said++ ? "; " : "", to);
+            sh_html_text(to, label);
+            free(label);
+        }
+}
+
+static void begin(const struct sh_report *r, const int *lacks, FILE *to)
+{
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>shears: ", to);
+    title(r, to);
+    fprintf(to, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<header>\n<h1>", sh_report_style);
+    title(r, to);
+    fputs("</h1>\n<p class=\"soft\">How attention persists, what a KV cache of fixed size keeps of it, and what that costs "
+          "and buys. Made by shears " PACKAGE_VERSION "; every part ends with the commands that repeat it.</p>\n"
+          "</header>\n<nav aria-label=\"parts\"><ul>\n", to);
+    for (int i = 0; sh_report_parts[i]; i++)
+        fprintf(to, "<li%s><a href=\"#%s\">%s</a></li>\n", lacks[i] ? " class=\"lacks\"" : "", sh_report_parts[i]->name,
+                sh_report_parts[i]->title);
+    fputs("<li><a href=\"#commands\">All commands</a></li>\n</ul></nav>\n<main>\n", to);
+}
+
+static void end(const struct sh_report *r, const struct sh_common *common, FILE *to)
+{
+    fputs("<section id=\"commands\"><h2>All commands</h2>\n<p>In this order they make everything on this page again.</p>\n"
+          "<pre><code>", to);
+    for (int i = 0; i < r->n_command; i++) {
+        fputs("shears ", to);
+        sh_html_text(to, r->command[i]);
+        fputc('\n', to);
+    }
+    fputs("shears ", to);
+    sh_html_text(to, common->line);
+    fprintf(to, "\n</code></pre>\n</section>\n</main>\n<script>\n%s</script>\n</body>\n</html>\n", sh_report_script);
+}
+
+static int write_parts(struct sh_report *r, int *lacks, struct sh_err *e)
+{
+    struct sh_progress progress;
+    int n = 0, bad = 0;
+    while (sh_report_parts[n])
+        n++;
+    sh_progress_begin(&progress, "writing", "parts", n, r->quiet);
+    for (int i = 0; i < n && !bad; i++) {
+        const struct sh_report_part *part = sh_report_parts[i];
+        r->is_missing = 0;
+        fprintf(r->to, "<section id=\"%s\"><h2>%s</h2>\n", part->name, part->title);
+        bad = part->write(r, e);
+        fputs("</section>\n", r->to);
+        lacks[i] = r->is_missing;
+        sh_progress_at(&progress, i + 1, part->name);
+    }
+    sh_progress_end(&progress);
+    return bad;
+}
+
+/* ---- the file ---- */
+
+/* Beside its place, and renamed when it is whole: what was there before stays until then. */
+static char *open_beside(const char *path, FILE **to, struct sh_err *e)
+{
+    struct stat s;
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash + 1 - path) : 0;
+    if (!path[folder])
+        return sh_misused(e, "-o %s: names a folder, not a file", path), NULL;
+    if (!lstat(path, &s) && !S_ISREG(s.st_mode))
+        return sh_misused(e, "-o %s: there is something by this name that is not a plain file", path), NULL;
+    char *temporary = xasprintf("%.*s.shears-report-%ld.tmp", folder, path, (long)getpid());
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    *to = fd < 0 ? NULL : fdopen(fd, "w");
+    if (*to)
+        return temporary;
+    sh_fail(e, "-o %s: cannot write in its folder: %s", path, strerror(errno));
+    free(temporary);
+    return NULL;
+}
+
+static int put_in_place(FILE *to, const char *temporary, const char *path, struct sh_err *e)
+{
+    int bad = ferror(to);
+    errno = 0;
+    bad |= fclose(to) != 0;
+    if (!bad && !rename(temporary, path))
+        return 0;
+    sh_fail(e, "-o %s: cannot be written: %s", path, errno ? strerror(errno) : "no space or an error of the disk");
+    unlink(temporary);
+    return -1;
+}
+
+static int make(struct sh_report *r, const struct sh_common *common, const char *out, struct sh_err *e)
+{
+    int lacks[64] = {0};
+    char *body = NULL;
+    size_t bytes;
+    FILE *to, *memory = open_memstream(&body, &bytes);
+    char *temporary = open_beside(out, &to, e);
+    if (!temporary || !memory) {
+        if (memory)
+            fclose(memory);
+        free(body);
+        return temporary ? sh_fail(e, "no memory for the page") : -1;
+    }
+    r->to = memory;
+    int bad = write_parts(r, lacks, e);
+    bad |= fclose(memory) != 0;
+    if (!bad) {
+        begin(r, lacks, to);
+        fwrite(body, 1, bytes, to);
+        end(r, common, to);
+        bad = put_in_place(to, temporary, out, e);
+    } else {
+        fclose(to);
+        unlink(temporary);
+    }
+    free(temporary);
+    free(body);
+    return bad;
+}
+
+static int tell(const struct sh_common *common, const char *out, struct sh_err *e)
+{
+    struct sh_out *o = sh_out_new();
+    struct stat s;
+    sh_out_text(o, "report", "report", out);
+    sh_out_int(o, "bytes", "bytes", stat(out, &s) ? 0 : (long long)s.st_size);
+    int bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    sh_out_free(o);
+    return bad;
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct report_args *a = args;
+    if (check(a, positional, e))
+        return -1;
+    char *what = xasprintf("report %s", a->out), *gnuplot = sh_gnuplot_need(what, e);
+    free(what);
+    if (!gnuplot)
+        return -1;
+    free(gnuplot);
+    struct sh_report r = {.plan = a->plan.at, .n_plan = a->plan.n, .model = a->model, .gpu = a->gpu, .gpus = a->gpus,
+                          .length = a->length, .threads = (int)common->threads, .quiet = common->quiet};
+    int bad = open_stores(&r, a, e);
+    bad = bad || make(&r, common, a->out, e) || tell(common, a->out, e);
+    for (int i = 0; i < r.n_store; i++)
+        if (r.store[i].run)
+            sh_stored_runs_free(r.store[i].run, r.store[i].n_run);
+    for (int i = 0; i < r.n_command; i++)
+        free(r.command[i]);
+    free(r.command);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_report = {
+    .name = "report",
+    .usage = "--db FILE... -o FILE.html [--plan FILE...] [--model NAME|DIR]",
+    .summary = "one page of everything that stores and plans tell",
+    .about = "A single file that needs nothing else: what was traced, persistence with its control, policies under\n"
+             "budgets, plans, the model read under a budget beside the replay, fewer bits, capacity at a stated\n"
+             "quality, theory, drift, and the command behind each number. What the stores do not hold is named with\n"
+             "the command that fills it. Tables sort by a click on a heading; the page follows the reader's light or\n"
+             "dark setting, and prints. gnuplot draws (status 3 without it).\n\n"
+             "  shears report --db trained.db random.db --plan plan.json -o report.html",
+    .opts = opts,
+    .args_bytes = sizeof(struct report_args),
+    .run = run,
+    .release = release,
+};

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Report: what fits on usual boards, whole and under the smallest budget that was measured to be good enough. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/cli/capacity_study.h"
+#include "src/cli/report.h"
+
+#define BOARDS "RTX-4090,A100-SXM-80GB,H100-SXM"
+
+struct capacity {
+    struct sh_report *r;
+    const char *model;
+    char *from_trace;                   /* the model as it was typed when it was traced; owned    */
+    long long length;
+    struct sh_out *o;
+    int n_good;                         /* rows of budgets that were measured                      */
+};
+
+/* The word behind --model of a typed command; for free(). NULL: there is none. */
+static char *typed_model(const char *line)
+{
+    const char *at = strstr(line, "--model");
+    if (!at || (at[7] != ' ' && at[7] != '='))
+        return NULL;
+    const char *word = at + 8;
+    int quoted = *word == '\'';
+    word += quoted;
+    return xasprintf("%.*s", (int)strcspn(word, quoted ? "'" : " "), word);
+}
+
+/* Is there such a model? Then its positions are the length, unless one is asked for. */
+static int try_model(struct capacity *c, const struct sh_capacity_names *names, const char *name, struct sh_err *e)
+{
+    struct sh_kv_shape shape;
+    if (!name || sh_capacity_model(names, name, &shape, e))
+        return 0;
+    c->model = name;
+    c->length = c->r->length ? c->r->length : shape.f.max_pos > 0 ? shape.f.max_pos : 2048;
+    sh_kv_shape_clear(&shape);
+    return 1;
+}
+
+static int find_model(struct capacity *c, struct sh_err *e)
+{
+    struct sh_capacity_names names;
+    struct sh_err ignored;
+    int found = 0;
+    if (sh_capacity_names_open(&names, c->r->gpus, NULL, e))
+        return -1;
+    if (c->r->model)
+        found = try_model(c, &names, c->r->model, e);
+    for (int i = 0; i < c->r->n_store && !found && !c->r->model; i++)
+        if (c->r->store[i].n_run) {
+            free(c->from_trace);
+            c->from_trace = typed_model(c->r->store[i].run[0].command);
+            found = try_model(c, &names, c->r->store[i].run[0].model, &ignored) ||
+                    try_model(c, &names, c->from_trace, &ignored);
+        }
+    sh_capacity_names_close(&names);
+    return c->r->model && !found ? -1 : found;
+}
+
+static struct sh_capacity_args ask(const struct capacity *c)
+{
+    struct sh_capacity_args a = {0};
+    sh_capacity_preset(&a);
+    a.model = c->model;
+    a.gpu = c->r->gpu ? c->r->gpu : BOARDS;
+    a.gpus = c->r->gpus;
+    a.length = c->length;
+    return a;
+}
+
+static void write_row(struct capacity *c, const char *quality, const struct sh_capacity_row *row, int has_figure)
+{
+    struct sh_out *o = c->o;
+    sh_out_item(o);
+    if (has_figure)
+        sh_out_link(o, "#fig-frontier");
+    sh_out_text(o, "quality", "stated quality", quality);
+    sh_out_text(o, "gpu", "GPU", row->gpu);
+    sh_out_text(o, "policy", "policy", row->measured ? row->measured->policy : NULL);
+    sh_out_text(o, "budget", "budget", row->budget ? row->budget : "whole cache");
+    sh_out_int(o, "bytes", "KV bytes of a sequence", (long long)row->sequence);
+    sh_out_int(o, "batch", "largest batch", (long long)row->max_batch);
+    sh_out_real(o, "rate", "decode tokens/s, at most", row->fits ? row->decode_rate : 0, 0);
+    sh_out_text(o, "evidence", "evidence", row->evidence);
+}
+
+static char *line_of(const struct capacity *c, const char *db, const char *option, const char *limit)
+{
+    return xasprintf("capacity --model %s --gpu %s --length %lld%s%s%s%s%s%s", c->model, c->r->gpu ? c->r->gpu : BOARDS,
+                     c->length, db ? " --db " : "", db ? db : "", *option ? " --" : "", option, *limit ? " " : "", limit);
+}
+
+static int whole(struct capacity *c, int has_figure, struct sh_err *e)
+{
+    struct sh_capacity_args a = ask(c);
+    struct sh_capacity_study s;
+    int bad = sh_capacity_study(&s, &a, e);
+    for (int i = 0; i < s.n_row && !bad; i++)
+        write_row(c, "whole cache", &s.row[i], has_figure);
+    sh_capacity_study_clear(&s);
+    return bad;
+}
+
+/* Budgets that meet a stated quality; where none does, nothing is shown of it. */
+static void stated(struct capacity *c, const char *db)
+{
+    static const struct { const char *option, *limit, *says; } quality[] = {
+        {"max-ppl-increase", "1%", "perplexity at most 1 % up"}, {"max-ppl-increase", "5%", "perplexity at most 5 % up"},
+        {"max-ppl-increase", "10%", "perplexity at most 10 % up"}, {"min-recall", "0.99", "99 % of attention kept"},
+        {"min-recall", "0.95", "95 % of attention kept"}, {"min-recall", "0.9", "90 % of attention kept"}};
+    for (size_t k = 0; k < sizeof quality / sizeof *quality; k++) {
+        struct sh_capacity_args a = ask(c);
+        struct sh_capacity_study s;
+        struct sh_err none;
+        int is_recall = !strcmp(quality[k].option, "min-recall");
+        a.db = db;
+        *(is_recall ? &a.min_recall : &a.max_ppl) = quality[k].limit;
+        int bad = sh_capacity_study(&s, &a, &none);
+        for (int i = 0; i < s.n_row && !bad; i++, c->n_good++)
+            write_row(c, quality[k].says, &s.row[i], 1);
+        sh_capacity_study_clear(&s);
+    }
+}
+
+static int draw(void *to, const struct sh_fig_data *d, struct sh_err *e)
+{
+    return sh_report_figure(to, "frontier", d, e);
+}
+
+static int frontier(struct capacity *c, const char *db, struct sh_err *e)
+{
+    struct sh_capacity_args a = ask(c);
+    struct sh_capacity_study s;
+    a.db = db;
+    int bad = sh_capacity_study(&s, &a, e) || sh_capacity_frontier(s.row, s.n_row, draw, c->r, e);
+    sh_capacity_study_clear(&s);
+    return bad;
+}
+
+/* The first store of trained weights whose budgets were measured; -1: none. */
+static int measured(const struct sh_report *r)
+{
+    for (int i = 0; i < r->n_store; i++) {
+        struct sh_quality_point *point;
+        struct sh_err ignored;
+        int n;
+        if (r->store[i].n_run && sh_report_is_random(&r->store[i].run[0]))
+            continue;
+        if (sh_quality_read(r->store[i].path, &point, &n, &ignored))
+            continue;
+        free(point);
+        if (n)
+            return i;
+    }
+    return -1;
+}
+
+static int answers(struct capacity *c, struct sh_err *e)
+{
+    struct sh_report *r = c->r;
+    int at = measured(r);
+    const char *db = at < 0 ? NULL : r->store[at].path;
+    char *plain = line_of(c, NULL, "", ""), *limit = line_of(c, db ? db : "FILE", "max-ppl-increase", "1%");
+    sh_report_say(r, "%s at %lld tokens a sequence: bytes counted exactly, the rate bounded by memory and arithmetic. A "
+                  "stated quality is met by the smallest budget that was measured to meet it.", c->model, c->length);
+    c->o = sh_out_new();
+    sh_out_list(c->o, "capacity", "what fits");
+    int bad = whole(c, db != NULL, e);
+    if (!bad && db)
+        stated(c, db);
+    sh_out_end(c->o);
+    sh_report_table(r, NULL, c->o);
+    if (!bad && !c->n_good)
+        sh_report_missing(r, limit, "budgets that meet a stated quality: none was measured that does. Readings under a "
+                          "budget (shears eval --db) or replays give the evidence.");
+    if (!bad && db)
+        bad = frontier(c, db, e) && sh_report_lacks(r, NULL, e);
+    sh_report_command(r, plain);
+    if (c->n_good)
+        sh_report_command(r, limit);
+    free(plain);
+    free(limit);
+    return bad;
+}
+
+static int write(struct sh_report *r, struct sh_err *e)
+{
+    struct capacity c = {.r = r};
+    int found = find_model(&c, e), bad = found < 0;
+    if (!found) {
+        char *line = xasprintf("report --db %s --model DIR --gpu %s -o report.html", r->store[0].path, BOARDS);
+        sh_report_missing(r, line, "what fits on a GPU: the model's configuration is not known; name its folder with "
+                          "--model.");
+        free(line);
+    } else if (!bad) {
+        bad = answers(&c, e);
+    }
+    free(c.from_trace);
+    return bad;
+}
+
+const struct sh_report_part sh_report_capacity = {"capacity", "Capacity at a stated quality", write};
