@@ -20,7 +20,9 @@ static void blocks(struct sh_gp *gp, const struct sh_fig_data *d)
     for (int c = 0; c < d->n_charts; c++)
         for (int i = 0; i < d->charts[c].n_lines; i++) {
             const struct sh_fig_line *l = &d->charts[c].lines[i];
-            fprintf(gp->to, "$c%dl%d << EOD\n", c, i);
+            fprintf(gp->to, "$c%dl%d << EOD\n# ", c, i);
+            sh_gp_text(gp, l->label, 200);
+            putc('\n', gp->to);
             for (int k = 0; k < l->n; k++) {
                 sh_gp_real(gp, l->x[k]);
                 putc(' ', gp->to);
@@ -141,16 +143,18 @@ void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *d, double wide, 
     for (int c = 0; c < d->n_charts; c++)
         most = d->charts[c].n_lines > most ? d->charts[c].n_lines : most;
     double key = KEY * ((most + columns - 1) / columns) + 0.15, pitch = LEFT + wide + RIGHT;
-    sh_gp_page(gp, pitch * d->n_charts, TOP + tall + BOTTOM + key);
+    int n_columns = sh_gp_columns(gp, pitch, d->n_charts), n_rows = (d->n_charts + n_columns - 1) / n_columns;
+    double row = tall + BOTTOM + key + 0.45;
+    sh_gp_page(gp, pitch * n_columns, TOP - 0.45 + row * n_rows);
     blocks(gp, d);
     fputs("unset key\nset multiplot\n", gp->to);
     sh_gp_heading(gp, d->title, d->settings);
     for (int c = 0; c < d->n_charts; c++) {
         const struct sh_fig_chart *at = &d->charts[c];
-        double left = LEFT + pitch * c;
-        sh_gp_box(gp, left, TOP, wide, tall);
+        double left = LEFT + pitch * (c % n_columns), top = TOP + row * (c / n_columns);
+        sh_gp_box(gp, left, top, wide, tall);
         axes(gp, at);
-        legend(gp, at, left - 0.4, TOP + tall + BOTTOM, wide + 0.4, columns);
+        legend(gp, at, left - 0.4, top + tall + BOTTOM, wide + 0.4, columns);
         if (isfinite(at->limit) && at->limit_label && has_points(at)) {
             fputs("set label 900 ", gp->to);
             sh_gp_text(gp, at->limit_label, 32);

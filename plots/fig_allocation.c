@@ -74,7 +74,8 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         if (d->plans[i].n_layers < 1 || d->plans[i].n_heads < 1)
             return sh_misused(e, "figure allocation shows plans of at least one layer and head");
     double high = most(d);
-    sh_gp_page(gp, 12, 0.7 + PITCH * d->n_plans);
+    int n_columns = sh_gp_columns(gp, 6, 2), n_rows = d->n_plans * (2 / n_columns);
+    sh_gp_page(gp, n_columns < 2 ? 6.6 : 12, 0.7 + PITCH * n_rows);
     for (int i = 0; i < d->n_plans; i++) {
         char name[32];
         snprintf(name, sizeof name, "plan%d", i);
@@ -84,9 +85,11 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     fputs("set xlabel 'layer'\nset cblabel 'tokens' offset 0.8, 0\nset multiplot\n", gp->to);
     sh_gp_heading(gp, d->title, d->settings);
     for (int i = 0; i < d->n_plans; i++) {
-        sh_gp_box(gp, 0.75, 1.05 + PITCH * i, WIDE, TALL);
+        int at = 2 * i;
+        sh_gp_box(gp, 0.75, 1.05 + PITCH * (at / n_columns), WIDE, TALL);
         map(gp, &d->plans[i], i, high);
-        sh_gp_box(gp, 7.3, 1.05 + PITCH * i, 4.3, TALL);
+        at++;
+        sh_gp_box(gp, n_columns < 2 ? 0.75 : 7.3, 1.05 + PITCH * (at / n_columns), 4.3, TALL);
         profile(gp, &d->plans[i], i, high);
     }
     fputs("unset multiplot\n", gp->to);

@@ -10,7 +10,7 @@
 #define WIDE 4.2                /* inches, a panel without its margins */
 #define TALL 3.0
 #define PITCH_X 5.1
-#define PITCH_Y 4.0
+#define PITCH_Y 4.2
 #define KEY_IN 0.2              /* a line of the legend, and a column */
 #define KEY_PITCH 3.3
 
@@ -90,7 +90,9 @@ static void blocks(struct sh_gp *gp, const struct sh_fig_data *d)
     for (int s = 0; s < d->n_curves; s++)
         for (int i = 0; i < d->curves[s].n_curves; i++) {
             const struct sh_fig_curve *c = &d->curves[s].curve[i];
-            fprintf(gp->to, "$s%dc%d << EOD\n# share mass low high no_sink pivotal error\n", s, i);
+            fprintf(gp->to, "$s%dc%d << EOD\n# ", s, i);
+            sh_gp_text(gp, c->label, 200);
+            fputs("\n# share mass low high no_sink pivotal error\n", gp->to);
             for (int k = 0; k < c->n; k++) {
                 const double column[] = {c->share[k], c->mass[k], c->low[k], c->high[k],
                                          c->no_sink[k], c->pivotal[k], c->error[k]};
@@ -179,13 +181,13 @@ static void legend_column(struct sh_gp *gp, const struct sh_fig_data *d, int fro
                     "'95 % interval'\n" : "    NaN notitle\n", gp->to);
 }
 
-static void legend(struct sh_gp *gp, const struct sh_fig_data *d, double top, double tall)
+static void legend(struct sh_gp *gp, const struct sh_fig_data *d, double top, double tall, int n_columns)
 {
-    int rows = (n_names(d) + KEY_COLUMNS) / KEY_COLUMNS;
+    int rows = (n_names(d) + n_columns) / n_columns;
     fputs("set key left top vertical Left reverse samplen 3\n"
           "unset border\nunset tics\nunset grid\nunset xlabel\nunset ylabel\nunset title\n"
           "set xrange [0:1]\nset yrange [0:1]\n", gp->to);
-    for (int c = 0; c < KEY_COLUMNS; c++) {
+    for (int c = 0; c < n_columns; c++) {
         sh_gp_box(gp, 0.4 + KEY_PITCH * c, top, KEY_PITCH - 0.1, tall);
         legend_column(gp, d, c * rows, (c + 1) * rows);
     }
@@ -202,17 +204,17 @@ static int check(const struct sh_fig_data *d, struct sh_err *e)
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
-    int n_rows = 0, row = 0;
+    int n_rows = 0, row = 0, n_columns = sh_gp_columns(gp, PITCH_X, 2), n_keys = n_columns < 2 ? 1 : KEY_COLUMNS;
     if (check(d, e))
         return -1;
     for (int s = 0; s < d->n_curves; s++) {
         int n = 0;
         for (int p = 0; p < PANELS; p++)
             n += p == 0 || has_values(&d->curves[s], p);
-        n_rows += (n + 1) / 2;
+        n_rows += (n + n_columns - 1) / n_columns;
     }
-    double key_in = KEY_IN * ((n_names(d) + KEY_COLUMNS) / KEY_COLUMNS) + 0.15,
-           width = 0.3 + PITCH_X * 2, height = 0.85 + PITCH_Y * n_rows + key_in;
+    double key_in = KEY_IN * ((n_names(d) + n_keys) / n_keys) + 0.15,
+           width = 0.3 + PITCH_X * n_columns, height = 0.85 + PITCH_Y * n_rows + key_in;
     sh_gp_page(gp, width, height);
     blocks(gp, d);
     fputs("set xlabel 'budget, as a share of the sequence'\nset xrange [0:1]\n"
@@ -222,14 +224,14 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         int n = 0;
         for (int p = 0; p < PANELS; p++)
             if (p == 0 || has_values(&d->curves[s], p)) {
-                sh_gp_box(gp, 0.85 + PITCH_X * (n % 2), 1.05 + PITCH_Y * (row + n / 2), WIDE,
+                sh_gp_box(gp, 0.85 + PITCH_X * (n % n_columns), 1.05 + PITCH_Y * (row + n / n_columns), WIDE,
                           TALL);
                 panel(gp, d, s, p);
                 n++;
             }
-        row += (n + 1) / 2;
+        row += (n + n_columns - 1) / n_columns;
     }
-    legend(gp, d, height - key_in - 0.05, key_in);
+    legend(gp, d, height - key_in - 0.05, key_in, n_keys);
     fputs("unset multiplot\n", gp->to);
     return 0;
 }

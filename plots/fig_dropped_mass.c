@@ -89,7 +89,8 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         if (d->dropped[i].n < 2)
             return sh_misused(e, "figure dropped-mass shows 2 or more budgets, found %d",
                               d->dropped[i].n);
-    sh_gp_page(gp, 0.4 + 2 * PITCH_X, 0.75 + PITCH_Y * d->n_dropped);
+    int n_columns = sh_gp_columns(gp, PITCH_X, 2), n_rows = d->n_dropped * (2 / n_columns);
+    sh_gp_page(gp, 0.4 + n_columns * PITCH_X, 0.75 + PITCH_Y * n_rows);
     for (int i = 0; i < d->n_dropped; i++)
         block(gp, &d->dropped[i], i);
     fprintf(gp->to,
@@ -102,10 +103,12 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
             "set multiplot\n", FLOOR, FLOOR, FLOOR, FLOOR);
     sh_gp_heading(gp, d->title, d->settings);
     for (int i = 0; i < d->n_dropped; i++) {
-        sh_gp_box(gp, 0.95, 1.05 + PITCH_Y * i, WIDE, TALL);
+        int at = 2 * i;
+        sh_gp_box(gp, 0.95, 1.05 + PITCH_Y * (at / n_columns), WIDE, TALL);
         mass(gp, &d->dropped[i], i);
         fputs("unset label\n", gp->to);
-        sh_gp_box(gp, 0.95 + PITCH_X, 1.05 + PITCH_Y * i, WIDE, TALL);
+        at++;
+        sh_gp_box(gp, 0.95 + PITCH_X * (at % n_columns), 1.05 + PITCH_Y * (at / n_columns), WIDE, TALL);
         output(gp, &d->dropped[i], i);
     }
     fputs("unset multiplot\n", gp->to);

@@ -6,6 +6,7 @@
 #include "plots/figure.h"
 
 enum { WIDE = 4, TALL = 3 };                    /* inches: room for a map with its margins */
+#define PITCH 3.6                               /* from one row of maps to the next */
 
 struct scale { double low, high; };
 
@@ -70,10 +71,11 @@ static void map(struct sh_gp *gp, const struct sh_fig_heads *h, const char *bloc
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     (void)e;
-    int n_columns = 1;
+    int n_kinds = 1;
     for (int i = 0; i < d->n_heads; i++)
-        n_columns = d->heads[i].lift ? 2 : n_columns;
-    double height = 0.75 + 1.15 * TALL * d->n_heads + (has_none(d) ? 0.25 : 0);
+        n_kinds = d->heads[i].lift ? 2 : n_kinds;
+    int n_columns = sh_gp_columns(gp, 1.2 * WIDE, n_kinds), n_rows = d->n_heads * (n_kinds / n_columns);
+    double height = 0.75 + PITCH * n_rows + (has_none(d) ? 0.25 : 0);
     sh_gp_page(gp, 0.4 + 1.2 * WIDE * n_columns, height);
     for (int i = 0; i < d->n_heads; i++) {
         const struct sh_fig_heads *h = &d->heads[i];
@@ -99,12 +101,13 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     }
     for (int i = 0; i < d->n_heads; i++) {
         char name[32];
-        double top = 1.05 + 1.15 * TALL * i;
-        sh_gp_box(gp, 0.75, top, 0.8 * WIDE, 0.8 * TALL);
+        int at = i * n_kinds;
+        sh_gp_box(gp, 0.75, 1.05 + PITCH * (at / n_columns), 0.8 * WIDE, 0.8 * TALL);
         fputs("unset logscale cb\nset cbtics auto\n", gp->to);
         snprintf(name, sizeof name, "ratio%d", i);
         map(gp, &d->heads[i], name, ratio_scale(d), "persistence ratio", d->ratio_settings);
-        sh_gp_box(gp, 0.75 + 1.2 * WIDE, top, 0.8 * WIDE, 0.8 * TALL);
+        at++;
+        sh_gp_box(gp, 0.75 + 1.2 * WIDE * (at % n_columns), 1.05 + PITCH * (at / n_columns), 0.8 * WIDE, 0.8 * TALL);
         sh_gp_log_tics(gp, lift_scale(d).high);
         snprintf(name, sizeof name, "lift%d", i);
         if (d->heads[i].lift)

@@ -20,7 +20,9 @@ static int n_missing(const struct sh_fig_series *s)
 
 static void block(struct sh_gp *gp, const struct sh_fig_series *s, int panel, int series)
 {
-    fprintf(gp->to, "$p%ds%d << EOD\n# layer ratio density min_head max_head\n", panel, series);
+    fprintf(gp->to, "$p%ds%d << EOD\n# ", panel, series);
+    sh_gp_text(gp, s->label, 200);
+    fputs("\n# layer ratio density min_head max_head\n", gp->to);
     for (int i = 0; i < s->n_layers; i++) {
         const double column[] = {s->ratio[i], s->density[i], s->min_head ? s->min_head[i] : NAN,
                                  s->max_head ? s->max_head[i] : NAN};
@@ -137,7 +139,8 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     if (check(d, e))
         return -1;
-    int n_columns = d->n_panels < 2 ? 1 : 2, n_rows = (d->n_panels + 1) / 2, any_missing = 0;
+    int n_columns = sh_gp_columns(gp, PITCH_X, d->n_panels < 2 ? 1 : 2);
+    int n_rows = (d->n_panels + n_columns - 1) / n_columns, any_missing = 0;
     for (int p = 0; p < d->n_panels; p++)
         for (int i = 0; i < d->panels[p].n_series; i++)
             any_missing |= n_missing(&d->panels[p].series[i]) > 0;

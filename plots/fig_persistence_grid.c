@@ -74,7 +74,7 @@ static void grid(struct sh_gp *gp, const struct sh_fig_grid *g, int i, int has_c
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     (void)e;
-    int n_columns = d->n_grids < 3 ? d->n_grids : 3, most_alphas = 1;
+    int n_columns = sh_gp_columns(gp, 3.95, d->n_grids < 3 ? d->n_grids : 3), most_alphas = 1;
     for (int i = 0; i < d->n_grids; i++)
         most_alphas = d->grids[i].n_alphas > most_alphas ? d->grids[i].n_alphas : most_alphas;
     double low, high, wide = n_columns == 1 ? 4.2 : 3.1, tall = 0.42 * most_alphas + 0.4;

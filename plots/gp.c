@@ -161,6 +161,31 @@ static int write_all(const struct sh_gp *gp, struct sh_err *e)
     return 0;
 }
 
+/* Of the script only the named blocks, each with its name above and an empty line below. */
+static void keep_data(struct sh_gp *gp)
+{
+    char *to = gp->text, *from = gp->text;
+    int inside = 0;
+    while (*from) {
+        size_t n = strcspn(from, "\n"), skip = n + (from[n] == '\n');
+        int begins = *from == '$' && n > 7 && !memcmp(from + n - 7, " << EOD", 7);
+        if (begins) {
+            *to++ = '#';
+            memmove(to, from + 1, n - 8);
+            to += n - 8;
+            *to++ = '\n';
+        } else if (inside && n == 3 && !memcmp(from, "EOD", 3)) {
+            *to++ = '\n';
+        } else if (inside) {
+            for (size_t i = 0; i < skip; i++)
+                *to++ = from[i] == ' ' && *from != '#' ? '\t' : from[i];
+        }
+        inside = begins || (inside && (n != 3 || memcmp(from, "EOD", 3)));
+        from += skip;
+    }
+    gp->text_bytes = (size_t)(to - gp->text);
+}
+
 /* Draws into the open file; gives its size, or -1. */
 static long long produce(struct sh_gp *gp, struct sh_err *e)
 {
@@ -170,6 +195,8 @@ static long long produce(struct sh_gp *gp, struct sh_err *e)
     gp->to = NULL;
     if (failed)
         return sh_fail(e, "no memory for its script");
+    if (gp->script == SH_GP_DATA)
+        keep_data(gp);
     if (gp->script ? write_all(gp, e)
                    : sh_gnuplot_run(gp->program, gp->text, gp->text_bytes, gp->fd, e))
         return -1;

@@ -19,6 +19,8 @@
 
 #define SH_GP_COLOURS 7     /* line styles 1..7 and 11..17, see sh_gp_page */
 
+enum { SH_GP_DRAW, SH_GP_SCRIPT, SH_GP_DATA };      /* `script` of sh_gp_open                 */
+
 struct sh_gp {
     FILE *to;                       /* the script; figures only ever write            */
     double width_in, height_in;     /* the page as it will be; 0: as the figure likes */
@@ -31,7 +33,8 @@ struct sh_gp {
 
 /* `path` ends in .svg, .png or .pdf (misuse otherwise) and its folder can be written to, or nothing
  * is begun. With `script` the script itself goes to `path`, whatever its extension, and will draw
- * into sh_gp_figure_path(path). Sizes in inches; 0: what the figure likes best. No gnuplot on PATH
+ * into sh_gp_figure_path(path); with SH_GP_DATA its data alone, tabs between the columns. Sizes in
+ * inches; 0: what the figure likes best. No gnuplot on PATH
  * and no `script`: SH_ABSENT. */
 int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, double height_in,
                struct sh_err *e);
@@ -49,7 +52,12 @@ int sh_gp_close_text(struct sh_gp *gp, char **text, size_t *bytes, struct sh_err
  * is never overwritten by its own figure: fig.png -> fig.png.png. */
 char *sh_gp_figure_path(const char *path);
 
-/* Begins the page: terminal, size (used unless sh_gp_open was told another), fonts, line styles
+/* How many columns of panels of `column_in` inches a figure lays out, of `most`: as many as the width that sh_gp_open
+ * was told leaves legible, one at least. Without such a width all of them. */
+int sh_gp_columns(const struct sh_gp *gp, double column_in, int most);
+
+/* Begins the page: terminal, size (that of sh_gp_open if it was told one; a height of its own
+ * follows the width; fonts and lines follow, too, but letters stay legible), fonts, line styles
  * 1..7 (solid, a colour-blind-safe order), 11..17 (the same, dashed), 20 (grid), 21 (axes), and
  * the palette. */
 void sh_gp_page(struct sh_gp *gp, double width_in, double height_in);

@@ -20,32 +20,54 @@ static const char *const viridis[] = {"#440154", "#482878", "#3e4a89", "#31688e"
 /* Inside a single-quoted string. Two quotes would do, were they not misread at a string's start. */
 static const char apostrophe[] = "'.\"'\".'";
 
+/* Below this share of their own size letters on paper can no longer be read. */
+#define LEAST_LETTERS 0.8
+#define LEAST_COLUMN 0.75               /* a column's width, likewise */
+
+/* Letters and lines against their own size. */
+static double zoom(const struct sh_gp *gp)
+{
+    double z = gp->width_in / gp->own_width_in;
+    return z > 0.999 && z < 1.001 ? 1 : fmin(fmax(z, LEAST_LETTERS), 1.5);
+}
+
+int sh_gp_columns(const struct sh_gp *gp, double column_in, int most)
+{
+    int n = most;
+    while (gp->width_in > 0 && n > 1 && gp->width_in < LEAST_COLUMN * column_in * n)
+        n--;
+    return n;
+}
+
 static void terminal(struct sh_gp *gp)
 {
-    double w = gp->width_in, h = gp->height_in;
+    double w = gp->width_in, h = gp->height_in, z = zoom(gp);
+    char lines[32] = "";
+    if (z < 1 || z > 1)
+        snprintf(lines, sizeof lines, "linewidth %.3g ", gp->format == 1 ? 2 * z : z);
     if (gp->format == 0)
         fprintf(
             gp->to,
-            "set terminal svg size %.0f,%.0f font 'sans-serif,13' noenhanced "
+            "set terminal svg size %.0f,%.0f font 'sans-serif,%.4g' %snoenhanced "
             "background '#ffffff'\n",
-            100 * w, 100 * h);
+            100 * w, 100 * h, 13 * z, lines);
     if (gp->format == 1)
         fprintf(
             gp->to,
             "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
-            "    set terminal pngcairo size %.0f,%.0f font 'sans-serif,10.5' "
-            "fontscale 2 linewidth 2 "
+            "    set terminal pngcairo size %.0f,%.0f font 'sans-serif,%.4g' "
+            "fontscale 2 %s"
             "pointscale 2 noenhanced background '#ffffff'\n"
             "} else {\n"
             "    set terminal png size %.0f,%.0f medium noenhanced\n"
             "}\n",
-            200 * w, 200 * h, 100 * w, 100 * h);
+            200 * w, 200 * h, 10.5 * z, *lines ? lines : "linewidth 2 ", 100 * w, 100 * h);
     if (gp->format == 2)
         fprintf(
             gp->to,
-            "set terminal pdfcairo size %.3fin,%.3fin font 'sans-serif,10.5' fontscale 0.75 "
-            "noenhanced\n",
-            w, h);
+            "set terminal pdfcairo size %.3fin,%.3fin font 'sans-serif,%.4g' fontscale 0.75 "
+            "%snoenhanced\n",
+            w, h, 10.5 * z, lines);
 }
 
 static void styles(FILE *to)
@@ -78,7 +100,7 @@ void sh_gp_page(struct sh_gp *gp, double width_in, double height_in)
     gp->own_width_in = width_in;
     gp->own_height_in = height_in;
     gp->width_in = gp->width_in > 0 ? gp->width_in : width_in;
-    gp->height_in = gp->height_in > 0 ? gp->height_in : height_in;
+    gp->height_in = gp->height_in > 0 ? gp->height_in : height_in * gp->width_in / width_in;
     fputs("set encoding utf8\n", gp->to);
     terminal(gp);
     if (gp->script) {
@@ -103,13 +125,14 @@ void sh_gp_at(struct sh_gp *gp, double left, double top)
 
 void sh_gp_heading(struct sh_gp *gp, const char *title, const char *settings)
 {
+    double room = gp->width_in / zoom(gp);      /* inches, as letters of their own size would see it */
     fputs("set label 901 ", gp->to);
-    sh_gp_text(gp, title, (int)(gp->own_width_in * 10.5));
+    sh_gp_text(gp, title, (int)(room * 10.5));
     fputs(" at ", gp->to);
     sh_gp_at(gp, 0.18, 0.26);
-    fprintf(gp->to, " left font '%s' tc rgb '#111111'\nset label 902 ",
-            gp->format ? "sans-serif:Bold,12.5" : "sans-serif,17");
-    sh_gp_text(gp, settings ? settings : "", (int)(gp->own_width_in * 13));
+    fprintf(gp->to, " left font '%s,%.4g' tc rgb '#111111'\nset label 902 ",
+            gp->format ? "sans-serif:Bold" : "sans-serif", (gp->format ? 12.5 : 17) * zoom(gp));
+    sh_gp_text(gp, settings ? settings : "", (int)(room * 13));
     fputs(" at ", gp->to);
     sh_gp_at(gp, 0.18, 0.5);
     fputs(" left tc rgb '#606060'\n", gp->to);

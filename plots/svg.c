@@ -14,30 +14,58 @@ static int begins(const char *s, const char *end, const char *word)
     return (size_t)(end - s) >= n && !memcmp(s, word, n);
 }
 
-/* rgb(v, v, v) with three equal numbers: v, and *bytes that it takes; else -1. */
-static int grey(const char *s, const char *end, int *bytes)
+/* The colours of lines, and of the darkest of two marks: dim where it is dark. */
+static const int named[][3] = {{0, 114, 178}, {213, 94, 0}, {0, 158, 115}, {204, 121, 167}, {230, 159, 0},
+                               {86, 180, 233}, {11, 60, 111}};
+/* Greys, and what is nearly one, are taken for the nearest of these. */
+static const int greys[] = {0, 17, 64, 96, 128, 160, 200, 226, 255};
+
+static int nearest(int v)
 {
-    int r = -1, g = -1, b = -1, n = 0;
+    int best = greys[0];
+    for (size_t i = 0; i < sizeof greys / sizeof *greys; i++)
+        if (abs(greys[i] - v) < abs(best - v))
+            best = greys[i];
+    return best;
+}
+
+/* A colour that the page may choose: 1 with its name and itself, and *bytes that it takes; else 0. */
+static int colour(const char *s, const char *end, char name[16], int rgb[3], int *bytes)
+{
+    int n = 0, *r = rgb, *g = rgb + 1, *b = rgb + 2;
     char text[32];
     if (!begins(s, end, "rgb(") || end - s < 10)
-        return -1;
+        return 0;
     snprintf(text, sizeof text, "%.*s", (int)(end - s < 31 ? end - s : 31), s);
-    if (sscanf(text, "rgb( %d , %d , %d )%n", &r, &g, &b, &n) < 3 || !n || r != g || g != b || r < 0 || r > 255)
-        return -1;
+    if (sscanf(text, "rgb( %d , %d , %d )%n", r, g, b, &n) < 3 || !n)
+        return 0;
     *bytes = n;
-    return r;
+    for (int i = 0; i < 3; i++)
+        if (rgb[i] < 0 || rgb[i] > 255)
+            return 0;
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (!memcmp(named[i], rgb, sizeof named[i])) {
+            snprintf(name, 16, "c%02x%02x%02x", (unsigned)*r, (unsigned)*g, (unsigned)*b);
+            return 1;
+        }
+    if (abs(*r - *g) > 5 || abs(*g - *b) > 5 || abs(*r - *b) > 8)
+        return 0;
+    snprintf(name, 16, "g%d", nearest(*g));
+    return 1;
 }
 
 /* One tag, from its < to its >. */
 static void tag(FILE *to, const char *s, const char *end, const char *name)
 {
     while (s < end) {
-        int n = 0, v = grey(s, end, &n);
-        if (v >= 0) {
-            fprintf(to, "var(--g%d,#%02x%02x%02x)", v, (unsigned)v, (unsigned)v, (unsigned)v);
+        int n = 0, rgb[3];
+        char variable[16];
+        if (*s == 'r' && colour(s, end, variable, rgb, &n)) {
+            fprintf(to, "var(--%s,#%02x%02x%02x)", variable, (unsigned)rgb[0], (unsigned)rgb[1], (unsigned)rgb[2]);
             s += n;
             continue;
         }
+        n = 0;
         static const char *const before[] = {" id='", " id=\"", "href='#", "href=\"#", "url(#"};
         for (size_t i = 0; i < sizeof before / sizeof *before && !n; i++)
             if (begins(s, end, before[i])) {
@@ -60,8 +88,8 @@ static void head(FILE *to, const char *s, const char *end, const char *label, co
     const char *box = strstr(s, "viewBox=\"0 0 ");
     if (box && box < end)
         sscanf(box, "viewBox=\"0 0 %lf %lf", &w, &h);
-    fprintf(to, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %g %g\" style=\"--w:%gpx\" aria-label=\"", class_name, w, h,
-            w);
+    fprintf(to, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %g %g\" style=\"--w:%gpx\" aria-label=\"", class_name,
+            w, h, w);
     sh_html_text(to, label);
     fputs("\">", to);
 }

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /* Writes the element. `name` [a-z0-9-] goes before every id, so that several figures live in one page; `label` says
- * what it shows to those who do not see it. A grey rgb(v,v,v) becomes var(--gV, the grey itself): a dark page turns
- * it round, others need to know nothing. `class` is the element's. */
+ * what it shows to those who do not see it. Greys become var(--gV, the grey itself), the colours of lines
+ * var(--cRRGGBB, itself): a dark page sets them, others need to know nothing. */
 void sh_svg_inline(FILE *to, const char *svg, const char *name, const char *label, const char *class_name);
 
 #endif

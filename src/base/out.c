@@ -361,7 +361,8 @@ static void write_text(const struct sh_out *o, FILE *to)
         width = width_of(scalar[i]->label) > width ? width_of(scalar[i]->label) : width;
     for (int i = 0, k = 0; i < o->root.n_child; i++) {
         const struct sh_node *n = o->root.child[i];
-        for (int end = k + (n->kind == SH_NODE_LIST ? 0 : n->kind == SH_NODE_OBJECT ? sh_node_scalars(n, NULL) : 1); k < end; k++) {
+        int is_list = n->kind == SH_NODE_LIST, own = n->kind == SH_NODE_OBJECT ? sh_node_scalars(n, NULL) : 1;
+        for (int end = k + (is_list ? 0 : own); k < end; k++) {
             sh_node_cell(buffer, sizeof buffer, scalar[k], 0);
             fprintf(to, "%s%*s  %s\n", scalar[k]->label, width - width_of(scalar[k]->label), "", buffer);
         }

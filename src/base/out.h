@@ -58,7 +58,8 @@ void sh_out_note(struct sh_out *o, const char *format, ...) __attribute__((forma
  * direction of writing and what is not UTF-8 become U+FFFD. */
 void sh_html_text(FILE *to, const char *text);
 
-/* Writes everything (HTML: as a fragment of a page, <dl> and <table>); -1 if the stream reports an error (a full disk, a closed pipe). */
+/* Writes everything (HTML: as a fragment of a page, <dl> and <table>); -1 if the stream reports an error (a full
+ * disk, a closed pipe). */
 int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, struct sh_err *e);
 
 #endif

@@ -15,7 +15,7 @@
 #include "traces/store.h"
 
 /* Figures of one setting, as they come. */
-struct figures { double change, error, mass, low, high, tokens, budget_tokens; };
+struct figures { double change, error, mass, low, high, tokens, budget_tokens, peak_tokens; };
 
 struct reader {
     enum sh_quality kind;
@@ -66,6 +66,8 @@ static int describe(const struct reader *r, const json_t *o, struct sh_quality_p
     if (json_object_get(o, "plan") || !strcmp(p->policy, "full") || sh_policy_parse(p->policy, &spec, &ignored) ||
         (spec.policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) || sh_budget_parse(p->budget, b, &n, &ignored) || n != 1)
         return 0;
+    if (r->f.peak_tokens > 1.5 * r->f.budget_tokens + 8)        /* it kept more: its budget bought nothing */
+        return 0;
     if (json_object_get(o, "weight_bits") && json_integer_value(json_object_get(o, "weight_bits")) < 16)
         return 0;
     if (!(p->length > 0) && !b[0].tokens && r->f.budget_tokens > 0)
@@ -100,13 +102,13 @@ static int take(void *to, const struct sh_stored_result *s, struct sh_err *e)
     const struct { const char *name; double *to; } known[] = {
         {"nll_change", &f->change}, {"nll_change_stderr", &f->error}, {"kept_mass", &f->mass},
         {"kept_mass_low", &f->low}, {"kept_mass_high", &f->high}, {"tokens", &f->tokens},
-        {"budget_tokens", &f->budget_tokens}};
+        {"budget_tokens", &f->budget_tokens}, {"peak_tokens", &f->peak_tokens}};
     (void)e;
     if (!r->settings || strcmp(r->settings, s->settings)) {
         finish(r);
         r->settings = xstrdup(s->settings);
         double no = (double)NAN;
-        *f = (struct figures){no, no, no, no, no, no, no};
+        *f = (struct figures){no, no, no, no, no, no, no, no};
     }
     for (size_t i = 0; i < sizeof known / sizeof *known && s->layer < 0 && s->head < 0; i++)
         if (!strcmp(known[i].name, s->metric))

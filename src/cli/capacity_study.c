@@ -88,7 +88,8 @@ static const char *keep_line(struct sh_capacity_study *s, char *line)
     return s->evidence[s->n_evidence++] = line;
 }
 
-static int answer(struct sh_capacity_study *s, const struct sh_capacity_question *q, const struct variant *v, struct sh_err *e)
+static int answer(struct sh_capacity_study *s, const struct sh_capacity_question *q, const struct variant *v,
+                  struct sh_err *e)
 {
     const char *line = NULL, *budget = v->is_plan ? s->args->plan : q->budget;
     free(s->layers);
@@ -113,7 +114,8 @@ static void keep(struct sh_capacity_study *s)
 }
 
 /* The smallest group of a power of two GPUs that holds the batch; when none does, the largest is shown. */
-static int fewest(struct sh_capacity_study *s, struct sh_capacity_question *q, const struct variant *v, struct sh_err *e)
+static int fewest(struct sh_capacity_study *s, struct sh_capacity_question *q, const struct variant *v,
+                  struct sh_err *e)
 {
     int done = 0;
     for (int tp = 1; tp <= 64 && !done; tp *= 2) {
@@ -128,7 +130,8 @@ static int fewest(struct sh_capacity_study *s, struct sh_capacity_question *q, c
     return 0;
 }
 
-static int each_tp(struct sh_capacity_study *s, struct sh_capacity_question *q, const struct variant *v, struct sh_err *e)
+static int each_tp(struct sh_capacity_study *s, struct sh_capacity_question *q, const struct variant *v,
+                   struct sh_err *e)
 {
     const struct sh_capacity_words *w = &s->settings.tp;
     int many = s->n_model > 1 || w->n > 1;

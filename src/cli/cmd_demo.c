@@ -15,12 +15,10 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
+#include "src/cli/demo_steps.h"
 #include "src/cli/study.h"
 
-enum { MOST_ARGS = 32 };
-
-#define SIZE " --length 512 --count 6"
-#define RANDOM " --random-weights"
+enum { MOST_ARGS = 40 };
 
 struct demo {
     const struct sh_common *common;
@@ -121,27 +119,43 @@ static void restore(int saved)
     close(saved);
 }
 
-/* Run one command, given as one line in which % stands for the folder; its output goes to a file.
- * Gives its exit status, or -1. */
-static int step(struct demo *d, const char *output, const char *line, struct sh_err *e)
+/* A word of a step: % is the folder, %% itself. */
+static char *expand(const struct demo *d, const char *word)
 {
-    char *argv[MOST_ARGS], *copy = xstrdup(line), *rest = copy, *word, *path = xasprintf("%s/%s", d->folder, output);
+    const char *at = strchr(word, '%');
+    return !at            ? xstrdup(word)
+           : at[1] == '%' ? xasprintf("%.*s%s", (int)(at - word), word, at + 1)
+                          : xasprintf("%.*s%s%s", (int)(at - word), word, d->folder, at + 1);
+}
+
+/* The step's words, and what of the demonstration's own options it takes over. */
+static int words(const struct demo *d, const char *line, char *argv[MOST_ARGS])
+{
+    char *copy = xstrdup(line), *rest = copy, *word;
     int n = 0;
-    if (!d->common->quiet)
-        fprintf(stderr, "$ shears");
-    while ((word = strsep(&rest, " ")) && n < MOST_ARGS - 1) {
-        argv[n] = strchr(word, '%') ? xasprintf("%.*s%s%s", (int)(strchr(word, '%') - word), word, d->folder,
-                                                strchr(word, '%') + 1)
-                                    : xstrdup(word);
-        if (!d->common->quiet)
-            fprintf(stderr, " %s", argv[n]);
-        n++;
+    while ((word = strsep(&rest, " ")) && n < MOST_ARGS - 6)
+        argv[n++] = expand(d, word);
+    if (d->common->threads != sysconf(_SC_NPROCESSORS_ONLN)) {
+        argv[n++] = xstrdup("--threads");
+        argv[n++] = xasprintf("%lld", d->common->threads);
+    }
+    if (d->common->seed) {
+        argv[n++] = xstrdup("--seed");
+        argv[n++] = xasprintf("%lld", d->common->seed);
     }
     if (d->common->quiet)
         argv[n++] = xstrdup("-q");
-    else
-        fputc('\n', stderr);
-    int saved = divert(path), status = -1;
+    free(copy);
+    return n;
+}
+
+/* Run one step; its output goes to a file. Gives its exit status, or -1. */
+static int step(struct demo *d, const struct sh_demo_step *s, struct sh_err *e)
+{
+    char *argv[MOST_ARGS], *path = xasprintf("%s/%s", d->folder, s->output);
+    int n = words(d, s->line, argv), saved = divert(path), status = -1;
+    for (int i = 0; i < n && !d->common->quiet; i++)
+        fprintf(stderr, "%s%s%s", i ? " " : "$ shears ", argv[i], i + 1 < n ? "" : "\n");
     if (saved < 0) {
         sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
     } else {
@@ -154,40 +168,19 @@ static int step(struct demo *d, const char *output, const char *line, struct sh_
         status = sh_fail(e, "demo: the step above failed");
     for (int i = 0; i < n; i++)
         free(argv[i]);
-    free(copy);
     free(path);
     return status;
 }
 
-static int trace(struct demo *d, struct sh_err *e)
+static int steps(struct demo *d, struct sh_err *e)
 {
-    static const char *const line[][2] = {
-        {"trained-natural.txt", "trace --model %/demo-opt --db %/trained.db --text %/natural.txt" SIZE},
-        {"trained-recall.txt", "trace --model %/demo-opt --db %/trained.db --jsonl %/recall.jsonl" SIZE},
-        {"random-natural.txt", "trace --model %/demo-opt --db %/random.db --text %/natural.txt" SIZE RANDOM},
-        {"random-recall.txt", "trace --model %/demo-opt --db %/random.db --jsonl %/recall.jsonl" SIZE RANDOM},
-        {"persistence-trained.txt", "persistence --db %/trained.db"},
-        {"persistence-random.txt", "persistence --db %/random.db"}};
-    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
-        if (step(d, line[i][0], line[i][1], e))
-            return -1;
-    return 0;
-}
-
-static int draw(struct demo *d, struct sh_err *e)
-{
-    static const char *const figure[][2] = {
-        {"persistence", "--db %/trained.db %/random.db"},
-        {"persistence-grid", "--db %/trained.db %/random.db"},
-        {"heads", "--db %/trained.db %/random.db"},
-        {"heatmap", "--db %/trained.db"}};
-    for (size_t i = 0; i < sizeof figure / sizeof *figure; i++) {
-        char *line = xasprintf("plot %s %s -o %%/%s.svg", figure[i][0], figure[i][1], figure[i][0]);
-        int status = step(d, "plot.txt", line, e);
-        free(line);
+    for (const struct sh_demo_step *s = sh_demo_steps; s->line; s++) {
+        if (s->draws && d->gnuplot_absent)
+            continue;
+        int status = step(d, s, e);
         if (status < 0)
             return -1;
-        d->gnuplot_absent |= status == SH_ABSENT;
+        d->gnuplot_absent |= s->draws && status == SH_ABSENT;
     }
     return 0;
 }
@@ -240,7 +233,7 @@ static void explain(const struct demo *d, struct sh_out *o)
     if (d->gnuplot_absent)
         sh_out_note(o, "No figures: gnuplot is not installed. Open %s/persistence-trained.txt", d->folder);
     else
-        sh_out_note(o, "Open %s/persistence.svg (beside it: persistence-grid.svg, heads.svg, heatmap.svg).", d->folder);
+        sh_out_note(o, "Open %s/report.html (beside it the steps' own answers, and figures as .svg).", d->folder);
 }
 
 static int conclude(struct demo *d, double began, struct sh_err *e)
@@ -267,7 +260,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (strchr(d.folder, ' ') || strchr(d.folder, '%'))
         return sh_misused(e, "demo: the folder's name may hold no space and no %%");
     double began = sh_now_s();
-    return unpack(&d, e) || trace(&d, e) || draw(&d, e) || conclude(&d, began, e) ? -1 : 0;
+    return unpack(&d, e) || steps(&d, e) || conclude(&d, began, e) ? -1 : 0;
 }
 
 const struct sh_cmd sh_cmd_demo = {
@@ -275,8 +268,10 @@ const struct sh_cmd sh_cmd_demo = {
     .usage = "[DIR]",
     .summary = "everything on the model that comes with the program",
     .about = "Writes the embedded model, a text it never saw and recall documents into DIR (default: shears-demo),\n"
-             "traces them with the trained weights and with fresh random ones, measures persistence, draws the\n"
-             "figures, and shows every command it runs. A demo that was stopped goes on where it was.\n\n"
+             "traces them with the trained weights and with fresh random ones, measures persistence, replays\n"
+             "eviction, makes a plan, reads under budgets and with fewer bits, asks what fits on a GPU and how a\n"
+             "server would fare, and puts it all on one page. It shows every command it runs, --threads and --seed\n"
+             "passed on. A demo that was stopped goes on where it was.\n\n"
              "  shears demo /tmp/demo",
     .run = run,
 };

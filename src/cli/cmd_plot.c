@@ -12,9 +12,9 @@
 
 struct plot_args {
     struct sh_list db, plan;
-    const char *out, *head, *rows, *layer;
+    const char *out, *head, *rows, *layer, *width_text, *height_text, *data;
     long long sequence, run;
-    double width, height, split;
+    double split;
     int script;
 };
 
@@ -30,8 +30,11 @@ static const struct sh_opt opts[] = {
     {"sequence", SH_OPT_INT, F(sequence), "S", "heatmap: which sequence (default: 0)", 0, 1e9, 0},
     {"split", SH_OPT_REAL, F(split), "F", "where earlier ends (default: 0.5)", 1e-6, 1, 0},
     {"run", SH_OPT_INT, F(run), "N", "only this run of each store", 1, 1e9, 0},
-    {"width", SH_OPT_REAL, F(width), "IN", "of the page in inches (default: the figure's own)", 0.5, 100, 0},
-    {"height", SH_OPT_REAL, F(height), "IN", "likewise", 0.5, 100, 0},
+    {"data", SH_OPT_TEXT, F(data), "FILE.tsv", "write the figure's data there, too", 0, 0, 0},
+    {"width", SH_OPT_TEXT, F(width_text), "SIZE", "of the page: 3.3in, 16cm, 84mm, 240pt or inches (default: "
+                                                  "the figure's own);\n"
+     "panels move below each other where that is narrow", 0, 0, 0},
+    {"height", SH_OPT_TEXT, F(height_text), "SIZE", "likewise (default: as the width asks)", 0, 0, 0},
     {0}};
 #undef F
 
@@ -45,6 +48,26 @@ static void release(void *args)
     struct plot_args *a = args;
     sh_list_free(&a->db);
     sh_list_free(&a->plan);
+}
+
+/* "3.3in", "16cm": to inches. NULL text: 0, the figure's own. */
+static int read_size(const char *option, const char *text, double *inches, struct sh_err *e)
+{
+    static const struct { const char *unit; double inches; } units[] = {
+        {"", 1}, {"in", 1}, {"cm", 1 / 2.54}, {"mm", 1 / 25.4}, {"pt", 1 / 72.0}};
+    char *end = NULL;
+    *inches = text ? strtod(text, &end) : 0;
+    if (!text)
+        return 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units && end != text; i++)
+        if (!strcmp(end, units[i].unit)) {
+            *inches *= units[i].inches;
+            if (*inches >= 0.5 && *inches <= 100)
+                return 0;
+            break;
+        }
+    return sh_misused(e, "%s: '%s', expected a size of 0.5 to 100 inches such as 3.3in, 16cm, 84mm or 240pt", option,
+                      text);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -66,6 +89,13 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     for (int i = 0; i < a->db.n; i++)
         if (sh_output_differs("-o", a->out, a->db.at[i], e))
             return -1;
+    double width, height;
+    if (read_size("--width", a->width_text, &width, e) || read_size("--height", a->height_text, &height, e))
+        return -1;
+    for (int i = 0; i < a->db.n + a->plan.n; i++)
+        if (sh_output_differs("--data", a->data, i < a->db.n ? a->db.at[i] : a->plan.at[i - a->db.n], e) ||
+            (i >= a->db.n && sh_output_differs("-o", a->out, a->plan.at[i - a->db.n], e)))
+            return -1;
     struct sh_gp probe;                         /* a path that cannot be written to is told before the work */
     if (sh_gp_open(&probe, a->out, a->script, 0, 0, e))
         return -1;
@@ -77,14 +107,16 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         .quiet = common->quiet};
     struct sh_fig_data data;
     struct sh_figure_data *d = sh_figure_data_new(f->needs, &q, &data, e);
-    int bad = !d || sh_figure_plot(f, &data, a->out, a->script, a->width, a->height, e);
+    int bad = !d || sh_figure_plot(f, &data, a->out, a->script, width, height, e) ||
+              (a->data && sh_figure_plot(f, &data, a->data, SH_GP_DATA, 0, 0, e));
     sh_figure_data_free(d);
     return bad ? -1 : 0;
 }
 
 const struct sh_cmd sh_cmd_plot = {
     .name = "plot",
-    .usage = "FIGURE {--db FILE... | --plan FILE...} -o FILE.{svg,png,pdf} [--script]",
+    .usage = "FIGURE {--db FILE... | --plan FILE...} -o FILE.{svg,png,pdf} [--width 3.3in] [--data FILE.tsv] "
+             "[--script]",
     .summary = "draw a figure from trace stores",
     .about = "figures:\n"
              "  heatmap            the scores of heads, and what of them is above the row's mean\n"

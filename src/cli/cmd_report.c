@@ -29,14 +29,17 @@ struct report_args {
 
 #define F(name) offsetof(struct report_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_LIST, F(db), "FILE...", "trace stores with results, at most four; one of random weights is the control",
+    {"db", SH_OPT_LIST, F(db), "FILE...", "trace stores with results, at most four; one of random weights is "
+                                          "the control",
      0, 0, 0},
     {"output", SH_OPT_TEXT, F(out), "FILE.html", "the page", 0, 0, 'o'},
     {"plan", SH_OPT_LIST, F(plan), "FILE...", "plans whose budgets are shown, at most four", 0, 0, 0},
-    {"model", SH_OPT_TEXT, F(model), "NAME|DIR", "for capacity (default: the traced model, where it is known)", 0, 0, 0},
+    {"model", SH_OPT_TEXT, F(model), "NAME|DIR", "for capacity (default: the traced model, where it is known)",
+     0, 0, 0},
     {"gpu", SH_OPT_TEXT, F(gpu), "NAME,...", "boards for capacity (default: RTX-4090,A100-SXM-80GB,H100-SXM)", 0, 0, 0},
     {"gpus", SH_OPT_TEXT, F(gpus), "FILE", "rows of your own boards, which come first", 0, 0, 0},
-    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence for capacity (default: the model's positions)", 1, 1e9, 0},
+    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence for capacity (default: the model's "
+                                           "positions)", 1, 1e9, 0},
     {0}};
 #undef F
 
@@ -102,7 +105,8 @@ static void begin(const struct sh_report *r, const int *lacks, FILE *to)
     title(r, to);
     fprintf(to, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<header>\n<h1>", sh_report_style);
     title(r, to);
-    fputs("</h1>\n<p class=\"soft\">How attention persists, what a KV cache of fixed size keeps of it, and what that costs "
+    fputs("</h1>\n<p class=\"soft\">How attention persists, what a KV cache of fixed size keeps of it, and what "
+          "that costs "
           "and buys. Made by shears " PACKAGE_VERSION "; every part ends with the commands that repeat it.</p>\n"
           "</header>\n<nav aria-label=\"parts\"><ul>\n", to);
     for (int i = 0; sh_report_parts[i]; i++)
@@ -113,7 +117,8 @@ static void begin(const struct sh_report *r, const int *lacks, FILE *to)
 
 static void end(const struct sh_report *r, const struct sh_common *common, FILE *to)
 {
-    fputs("<section id=\"commands\"><h2>All commands</h2>\n<p>In this order they make everything on this page again.</p>\n"
+    fputs("<section id=\"commands\"><h2>All commands</h2>\n<p>In this order they make everything on this page "
+          "again.</p>\n"
           "<pre><code>", to);
     for (int i = 0; i < r->n_command; i++) {
         fputs("shears ", to);

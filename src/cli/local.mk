@@ -39,6 +39,7 @@ shears_SOURCES = \
 	%D%/cmd_trace.c \
 	%D%/cmd_verify.c \
 	%D%/commands.c %D%/commands.h \
+	%D%/demo_steps.h \
 	%D%/completion.c \
 	%D%/describe.c %D%/describe.h \
 	%D%/devices.c %D%/devices.h \

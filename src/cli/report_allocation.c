@@ -69,7 +69,8 @@ static void command(struct sh_report *r, const char *path, const struct sh_plan 
 static int write(struct sh_report *r, struct sh_err *e)
 {
     if (!r->n_plan) {
-        char *line = xasprintf("plan --db %s --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o plan.json",
+        char *line = xasprintf("plan --db %s --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o "
+                               "plan.json",
                                r->store[0].path);
         sh_report_missing(r, line, "budgets of layers and heads: make a plan and name it with --plan.");
         free(line);

@@ -92,7 +92,8 @@ static void write_row(struct capacity *c, const char *quality, const struct sh_c
 static char *line_of(const struct capacity *c, const char *db, const char *option, const char *limit)
 {
     return xasprintf("capacity --model %s --gpu %s --length %lld%s%s%s%s%s%s", c->model, c->r->gpu ? c->r->gpu : BOARDS,
-                     c->length, db ? " --db " : "", db ? db : "", *option ? " --" : "", option, *limit ? " " : "", limit);
+                     c->length, db ? " --db " : "", db ? db : "", *option ? " --" : "", option,
+                     *limit ? " " : "", limit);
 }
 
 static int whole(struct capacity *c, int has_figure, struct sh_err *e)
@@ -110,7 +111,8 @@ static int whole(struct capacity *c, int has_figure, struct sh_err *e)
 static void stated(struct capacity *c, const char *db)
 {
     static const struct { const char *option, *limit, *says; } quality[] = {
-        {"max-ppl-increase", "1%", "perplexity at most 1 % up"}, {"max-ppl-increase", "5%", "perplexity at most 5 % up"},
+        {"max-ppl-increase", "1%", "perplexity at most 1 % up"}, {"max-ppl-increase", "5%",
+         "perplexity at most 5 % up"},
         {"max-ppl-increase", "10%", "perplexity at most 10 % up"}, {"min-recall", "0.99", "99 % of attention kept"},
         {"min-recall", "0.95", "95 % of attention kept"}, {"min-recall", "0.9", "90 % of attention kept"}};
     for (size_t k = 0; k < sizeof quality / sizeof *quality; k++) {
@@ -166,7 +168,8 @@ static int answers(struct capacity *c, struct sh_err *e)
     int at = measured(r);
     const char *db = at < 0 ? NULL : r->store[at].path;
     char *plain = line_of(c, NULL, "", ""), *limit = line_of(c, db ? db : "FILE", "max-ppl-increase", "1%");
-    sh_report_say(r, "%s at %lld tokens a sequence: bytes counted exactly, the rate bounded by memory and arithmetic. A "
+    sh_report_say(r, "%s at %lld tokens a sequence: bytes counted exactly, the rate bounded by memory and "
+                     "arithmetic. A "
                   "stated quality is met by the smallest budget that was measured to meet it.", c->model, c->length);
     c->o = sh_out_new();
     sh_out_list(c->o, "capacity", "what fits");

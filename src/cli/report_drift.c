@@ -20,7 +20,8 @@ static int write(struct sh_report *r, struct sh_err *e)
     if (sh_results_read(r, "drift", &all, e))
         return -1;
     if (!all.n) {
-        char *line = xasprintf("drift --model %s --db %s --policy h2o:recent=10 --budget 0.2", r->model ? r->model : "DIR",
+        char *line = xasprintf("drift --model %s --db %s --policy h2o:recent=10 --budget 0.2",
+                               r->model ? r->model : "DIR",
                                r->store[0].path);
         sh_report_missing(r, line, "the live cache beside the replay, step by step.");
         free(line);
@@ -46,7 +47,8 @@ static int write(struct sh_report *r, struct sh_err *e)
     }
     sh_out_end(o);
     sh_results_free(&all);
-    sh_report_say(r, "The first layer sees the same rows in both, so a difference there is rounding; behind it, the live "
+    sh_report_say(r, "The first layer sees the same rows in both, so a difference there is rounding; behind it, "
+                     "the live "
                   "model's own rows change with what was dropped below.");
     sh_report_table(r, NULL, o);
     for (int i = 0; i < r->n_store && !bad; i++)

@@ -10,9 +10,10 @@
 /* The replay of the same policy under the same budget on a trace of the same model; NULL: there is none. */
 static const struct sh_result_row *predicted(const struct sh_results *replay, const struct sh_result_row *row)
 {
-    static const char *const same[] = {"policy", "knobs", "budget", "model"};
+    static const char *const same[] = {"policy", "knobs", "model"};
     for (int i = 0; i < replay->n; i++) {
-        int agree = sh_result_int(&replay->row[i], "prefill") == sh_result_int(row, "prefill") &&
+        int agree = !strcmp(sh_result_budget(&replay->row[i]), sh_result_budget(row)) &&
+                    sh_result_int(&replay->row[i], "prefill") == sh_result_int(row, "prefill") &&
                     !strcmp(sh_result_text(&replay->row[i], "allocator"), "uniform") &&
                     !strcmp(sh_result_text(&replay->row[i], "rows"), "renormalised");
         for (size_t k = 0; k < sizeof same / sizeof *same && agree; k++)
@@ -34,7 +35,7 @@ static void live(struct sh_report *r, const struct sh_results *eval, const struc
         if (p)
             sh_out_link(o, "#fig-budget-curve");
         sh_out_text(o, "policy", "policy", policy);
-        sh_out_text(o, "budget", "budget", sh_result_text(row, "budget"));
+        sh_out_text(o, "budget", "budget", sh_result_budget(row));
         sh_out_int(o, "kv_bits", "KV bits", sh_result_int(row, "kv_bits"));
         sh_out_real(o, "tokens", "tokens", sh_result(row, "tokens", -1), 0);
         sh_out_real(o, "ppl", "perplexity", sh_result(row, "ppl", -1), 3);
@@ -63,7 +64,7 @@ static void tasks(struct sh_report *r, const struct sh_results *task)
         sh_out_item(o);
         sh_out_text(o, "task", "task", sh_result_text(row, "task"));
         sh_out_text(o, "policy", "policy", policy);
-        sh_out_text(o, "budget", "budget", sh_result_text(row, "budget"));
+        sh_out_text(o, "budget", "budget", sh_result_budget(row));
         sh_out_int(o, "kv_bits", "KV bits", sh_result_int(row, "kv_bits"));
         sh_out_real(o, "items", "items", sh_result(row, "items", -1), 0);
         sh_out_real(o, "acc", "accuracy", sh_result(row, "acc", -1), 4);
@@ -89,7 +90,8 @@ static int write(struct sh_report *r, struct sh_err *e)
     int bad = sh_results_read(r, "eval", &eval, e) || sh_results_read(r, "task", &task, e) ||
               sh_results_read(r, "replay", &replay, e);
     if (!bad && !eval.n && !task.n) {
-        char *line = xasprintf("eval --model %s --text FILE --policy h2o:recent=10 scissorhands --budget 0.1,0.2,0.5 --db %s",
+        char *line = xasprintf("eval --model %s --text FILE --policy h2o:recent=10 scissorhands --budget "
+                               "0.1,0.2,0.5 --db %s",
                                r->model ? r->model : "DIR", r->store[0].path);
         sh_report_missing(r, line, "what budgets cost the model itself: nothing was read under one.");
         free(line);

@@ -10,10 +10,11 @@
 /* Same texts, policy and budget, whole numbers: what the loss of bits alone is measured from. */
 static double unquantised(const struct sh_results *all, const struct sh_result_row *row)
 {
-    static const char *const same[] = {"policy", "knobs", "budget", "model", "texts", "dtype"};
+    static const char *const same[] = {"policy", "knobs", "model", "texts", "dtype"};
     for (int i = 0; i < all->n; i++) {
         const struct sh_result_row *o = &all->row[i];
-        int agree = sh_result_int(o, "kv_bits") >= 16 && sh_result_int(o, "prefill") == sh_result_int(row, "prefill") &&
+        int agree = sh_result_int(o, "kv_bits") >= 16 && !strcmp(sh_result_budget(o), sh_result_budget(row)) &&
+                    sh_result_int(o, "prefill") == sh_result_int(row, "prefill") &&
                     sh_result_int(o, "weight_bits") == sh_result_int(row, "weight_bits");
         for (size_t k = 0; k < sizeof same / sizeof *same && agree; k++)
             agree = !strcmp(sh_result_text(o, same[k]), sh_result_text(row, same[k]));
@@ -40,7 +41,7 @@ static int write(struct sh_report *r, struct sh_err *e)
         n++;
         sh_out_item(o);
         sh_out_text(o, "policy", "policy", policy);
-        sh_out_text(o, "budget", "budget", sh_result_text(row, "budget"));
+        sh_out_text(o, "budget", "budget", sh_result_budget(row));
         sh_out_int(o, "kv_bits", "KV bits", sh_result_int(row, "kv_bits"));
         sh_out_int(o, "group", "group", sh_result_int(row, "group"));
         sh_out_real(o, "ppl", "perplexity", sh_result(row, "ppl", -1), 3);
@@ -53,11 +54,13 @@ static int write(struct sh_report *r, struct sh_err *e)
     }
     sh_out_end(o);
     if (n) {
-        sh_report_say(r, "Changes are against the whole cache in f32 on the same tokens. What the bits alone cost is the "
+        sh_report_say(r, "Changes are against the whole cache in f32 on the same tokens. What the bits alone "
+                         "cost is the "
                       "change less that of the same policy and budget in whole numbers, where that was measured.");
         sh_report_table(r, NULL, o);
     } else {
-        char *line = xasprintf("eval --model %s --text FILE --policy full h2o:recent=10 --budget 0.2 --kv-bits 4 --db %s",
+        char *line = xasprintf("eval --model %s --text FILE --policy full h2o:recent=10 --budget 0.2 --kv-bits "
+                               "4 --db %s",
                                r->model ? r->model : "DIR", r->store[0].path);
         sh_out_free(o);
         sh_report_missing(r, line, "what 8 or 4 bits a number cost: every reading kept keys and values whole.");

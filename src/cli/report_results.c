@@ -97,3 +97,8 @@ char *sh_result_policy(const struct sh_result_row *r)
     const char *knobs = sh_result_text(r, "knobs");
     return xasprintf("%s%s%s", sh_result_text(r, "policy"), *knobs ? ":" : "", knobs);
 }
+
+const char *sh_result_budget(const struct sh_result_row *r)
+{
+    return strcmp(sh_result_text(r, "policy"), "full") ? sh_result_text(r, "budget") : "all";
+}

@@ -36,6 +36,9 @@ double sh_result(const struct sh_result_row *r, const char *metric, int layer);
 const char *sh_result_text(const struct sh_result_row *r, const char *key);
 long long sh_result_int(const struct sh_result_row *r, const char *key);
 
+/* "0.2", "64"; "all" for the full policy, to which a budget is nothing. */
+const char *sh_result_budget(const struct sh_result_row *r);
+
 /* "h2o", "h2o:recent=10"; for free(). */
 char *sh_result_policy(const struct sh_result_row *r);
 

@@ -53,7 +53,8 @@ static int write(struct sh_report *r, struct sh_err *e)
     struct sh_figure_data *d = sh_figure_data_new(SH_FIG_DROPPED, &q, &data, e);
     if (!d)
         return sh_report_lacks(r, NULL, e);
-    sh_report_say(r, "No policy can do better than to keep each row's largest scores. What is dropped then, and what the "
+    sh_report_say(r, "No policy can do better than to keep each row's largest scores. What is dropped then, and "
+                     "what the "
                   "law of power-law scores says; Theorem 4.1 as printed bounds the output's error in units of the "
                   "longest value vector, and - stands where it says nothing or values were not recorded. %s.",
                   data.settings);

@@ -132,7 +132,8 @@ static int write(struct sh_report *r, struct sh_err *e)
     if (full >= 0)
         return look(r, full, e);
     char *again = sh_report_trace_again(r, 0, "full.db", " --record full");
-    sh_report_missing(r, again, "the scores themselves, for a look at a head: none of these runs recorded them in full.");
+    sh_report_missing(r, again, "the scores themselves, for a look at a head: none of these runs recorded them "
+                                "in full.");
     free(again);
     return 0;
 }

@@ -28,8 +28,8 @@ run verify --db out/d/trained.db -q
 expect "its store is whole" 0 'complete +yes' ""
 run demo out/d -q
 if PATH=${search-$PATH} command -v gnuplot >/dev/null; then
-    expect "again: names the figure to open" 0 'Open out/d/persistence.svg' ""
-    holds "the figures are there" test -s out/d/persistence.svg -a -s out/d/persistence-grid.svg -a -s out/d/heads.svg -a -s out/d/heatmap.svg
+    expect "again: names the report to open" 0 'Open out/d/report.html' ""
+    holds "the figures are there" test -s out/d/report.html -a -s out/d/persistence.svg -a -s out/d/persistence-grid.svg -a -s out/d/heads.svg -a -s out/d/heatmap.svg
 else
     expect "again, without gnuplot: names the table to open" 0 'Open out/d/persistence-trained.txt' ""
 fi
