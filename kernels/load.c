@@ -1,69 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See load.h. Relies on /proc/self/exe for the program's own folder. */
+/* See load.h. */
 #include "kernels/load.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/cpu/cpu.h"
+#include "src/base/places.h"
 
 enum { CUDA, CPU, N_KNOWN };
 
 const char *const sh_backend_names[N_KNOWN + 1] = {[CUDA] = "cuda", [CPU] = "cpu"};
 
-struct places {
-    char at[2][sizeof ((struct sh_module *)0)->path - 64];      /* leaves room for a module's name */
-    int n;
-};
-
-/* The folder of the program, or nothing where /proc is not mounted. */
-static int own_folder(char *to, size_t size)
-{
-    ssize_t n = readlink("/proc/self/exe", to, size);
-    if (n <= 0 || (size_t)n >= size)
-        return -1;
-    to[n] = '\0';
-    char *slash = strrchr(to, '/');
-    if (!slash)
-        return -1;
-    *slash = '\0';
-    return 0;
-}
-
-static void list_places(struct places *p)
-{
-    const char *chosen = getenv("SH_MODULE_DIR");
-    size_t size = sizeof p->at[0];
-    p->n = 0;
-    if (chosen && *chosen) {
-        snprintf(p->at[p->n++], size, "%s", chosen);
-        return;
-    }
-    char *beside = p->at[0];
-    if (!own_folder(beside, size - sizeof "/kernels")) {
-        snprintf(beside + strlen(beside), sizeof "/kernels", "/kernels");
-        p->n++;
-    }
-    snprintf(p->at[p->n++], size, "%s", SH_PKGLIBDIR);
-}
-
-/* What cannot even be looked at is left to dlopen, which says why. */
-static int is_there(const char *path)
-{
-    return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
-}
-
-static void not_built(struct sh_module *m, const char *name, const struct places *p)
+static void not_built(struct sh_module *m, const char *name)
 {
     m->state = SH_MODULE_NOT_BUILT;
-    m->path[0] = '\0';
-    sh_absent(&m->why, "backend %s: not built: there is no %s.so in %.400s%s%.400s; a program that was configured "
-              "without it has none", name, name, p->at[0], p->n > 1 ? " or " : "", p->n > 1 ? p->at[1] : "");
+    sh_absent(&m->why, "backend %s: not built: there is no %s.so in %.801s; a program that was configured "
+              "without it has none", name, name, m->path);
     sh_hint(&m->why, "./configure --with-%s && make builds it", name);
+    m->path[0] = '\0';
 }
 
 static void load(struct sh_module *m, const char *name)
@@ -87,16 +42,10 @@ static void load(struct sh_module *m, const char *name)
 
 static void look(struct sh_module *m, const char *name)
 {
-    struct places p;
-    list_places(&p);
-    for (int i = 0; i < p.n; i++) {
-        snprintf(m->path, sizeof m->path, "%s/%s.so", p.at[i], name);
-        if (is_there(m->path)) {
-            load(m, name);
-            return;
-        }
-    }
-    not_built(m, name, &p);
+    if (sh_module_find(name, "kernels", m->path))
+        load(m, name);
+    else
+        not_built(m, name);
 }
 
 const struct sh_module *sh_backend_look(const char *name)

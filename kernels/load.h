@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where backends come from. "cpu" is part of the program; any other one is a module: one shared object
  * NAME.so with one exported struct sh_backend (SH_BACKEND_SYMBOL), which imports nothing from the
- * program. It is looked for in
- *
- *     $SH_MODULE_DIR                    if that is set and not empty, and then nowhere else
- *     kernels/ beside the program       a program that runs from its build folder
- *     the folder of installed modules   $(pkglibdir)
- *
- * and never in the current folder. The first file that is there is the one that counts. Nothing is
+ * program, in one of the places of src/base/places.h (in a build: kernels/). The first file that is
+ * there is the one that counts. Nothing is
  * loaded before somebody asks for it by name, nothing is loaded twice, and nothing is unloaded: what a
  * runtime has started does not survive that. One thread at a time. */
 #ifndef SH_KERNELS_LOAD_H

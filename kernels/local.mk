@@ -11,7 +11,6 @@ libkernels_a_SOURCES = \
 	%D%/cpu/weight.c %D%/cpu/weight_codes.c %D%/cpu/weight_codes.h \
 	%D%/weight_bits.h
 libkernels_a_CFLAGS   = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic
-libkernels_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_PKGLIBDIR='"$(pkglibdir)"'
 
 cpu_variant_sources = \
 	%D%/cpu/attend.c %D%/cpu/attend.h \
@@ -74,7 +73,7 @@ cuda_headers = \
 	%D%/cuda/tile.cuh
 
 SUFFIXES = .cu
-EXTRA_PROGRAMS = %D%/cuda.so
+EXTRA_PROGRAMS += %D%/cuda.so
 CLEANFILES += %D%/cuda.so %D%/cuda/*.d
 if WITH_CUDA
 module_PROGRAMS += %D%/cuda.so

@@ -9,6 +9,7 @@ cd "${SH_TOP:-.}" || exit 99
 rules='src/base|^$
 kernels|^src/base/
 traces|^src/base/
+src/ranks|^src/base/
 src/model|^(src/base/|kernels/backend\.h)
 src/engine|^(src/base/|src/model/|kernels/backend\.h|planner/(policy|kept|budget)\.h)
 src/tracer|^(src/base/|src/model/|kernels/backend\.h|traces/(trace|stats|stats_spec|codec|writer)\.h)
@@ -37,5 +38,5 @@ done <<<"$rules"
 
 check "only traces/ knows SQLite" "$(grep -rln '<sqlite3' --include='*.[ch]' src kernels planner plots traces | grep -v '^traces/')"
 check "only kernels/cpu knows oneDNN" "$(grep -rln 'oneapi/dnnl' --include='*.[ch]' src kernels planner plots traces | grep -v '^kernels/cpu/')"
-check "only src/main.c, src/cli and progress print or exit" "$(grep -rnE '\b(printf|puts|exit|abort|perror) ?\(|fprintf\(stderr' --include='*.[ch]' src/base src/model src/tracer kernels traces planner plots |
+check "only src/main.c, src/cli and progress print or exit" "$(grep -rnE '\b(printf|puts|exit|abort|perror) ?\(|fprintf\(stderr' --include='*.[ch]' src/base src/ranks src/model src/tracer kernels traces planner plots |
     grep -vE 'src/base/(progress|mem)\.c|__attribute__|^[^:]*:[0-9]*: *(/\*|\*)')"

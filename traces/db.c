@@ -304,6 +304,11 @@ struct sh_store *sh_store_open(const char *path, struct sh_err *e)
     return s;
 }
 
+struct sh_store *sh_store_look(const char *path, struct sh_err *e)
+{
+    return open_existing(path, SQLITE_OPEN_READONLY, e);
+}
+
 struct sh_store *sh_store_update(const char *path, struct sh_err *e)
 {
     return open_existing(path, SQLITE_OPEN_READWRITE, e);

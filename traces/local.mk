@@ -3,7 +3,11 @@ noinst_LIBRARIES += libtraces.a
 libtraces_a_SOURCES = \
 	%D%/codec.c %D%/codec.h \
 	%D%/db.c %D%/db.h \
+	%D%/digest.c %D%/digest.h \
 	%D%/log8.c %D%/log8.h \
+	%D%/merge.c %D%/merge.h \
+	%D%/merge_match.c %D%/merge_match.h \
+	%D%/shard.c \
 	%D%/sparse.c %D%/sparse.h \
 	%D%/store.c %D%/store.h \
 	%D%/store_plan.c %D%/store_plan.h \

@@ -115,6 +115,13 @@ int sh_store_begin(struct sh_store *s, const struct sh_trace_run *run, const cha
     return id;
 }
 
+int sh_store_finished(struct sh_store *s, const struct sh_trace_run *run, const char *key, int n, unsigned char *done,
+                      struct sh_err *e)
+{
+    int id = find_run(s, key, e);
+    return id > 0 && mark_done(s, id, run, n, done, e) ? -1 : id;
+}
+
 static int put_block(struct sh_store *s, int sequence, int layer, const struct sh_block *b, struct sh_err *e)
 {
     sqlite3_stmt *q;

@@ -20,6 +20,7 @@ struct sh_store;
 
 struct sh_store *sh_store_create(const char *path, struct sh_err *e);   /* opens or makes */
 struct sh_store *sh_store_open(const char *path, struct sh_err *e);     /* must exist; read only */
+struct sh_store *sh_store_look(const char *path, struct sh_err *e);     /* must exist; the file is not touched */
 struct sh_store *sh_store_update(const char *path, struct sh_err *e);   /* must exist; for results */
 void sh_store_close(struct sh_store *s);                                /* NULL is fine */
 void sh_store_remove(const char *path);                 /* the file, and what SQLite laid beside it */
@@ -33,6 +34,10 @@ const char *sh_store_path(const struct sh_store *s);
  * hash that identifies it. Gives the run's id, or -1. done: [n * n_layers], zeroed by the caller. */
 int sh_store_begin(struct sh_store *s, const struct sh_trace_run *run, const char *key,
                    const struct sh_trace_sequence *sequence, int n, unsigned char *done, struct sh_err *e);
+
+/* What is finished of the run of that key, as sh_store_begin marks it; 0: no such run. */
+int sh_store_finished(struct sh_store *s, const struct sh_trace_run *run, const char *key, int n, unsigned char *done,
+                      struct sh_err *e);
 
 /* One (sequence, layer) of that run in one transaction. */
 int sh_store_write(struct sh_store *s, int run, const struct sh_batch *b, struct sh_err *e);

@@ -13,6 +13,11 @@ libbase_a_SOURCES = \
 	%D%/rng.c %D%/rng.h \
 	%D%/score.h \
 	%D%/utf8.h
+	%D%/places.c %D%/places.h \
+	%D%/progress.c %D%/progress.h \
+	%D%/rng.c %D%/rng.h \
+	%D%/score.h
+libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_PKGLIBDIR='"$(pkglibdir)"'
 
 # What runs over every row of attention; sums keep their order, so that they are the same everywhere.
 noinst_LIBRARIES += librows.a

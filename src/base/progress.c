@@ -32,7 +32,7 @@ static void time_left(char *buffer, size_t bytes, double s)
         snprintf(buffer, bytes, "%d s", whole);
 }
 
-void sh_progress_at(struct sh_progress *p, double done, const char *detail)
+void sh_progress_show(struct sh_progress *p, double done, const char *detail)
 {
     double now = sh_now_s();
     if (p->quiet || now - p->shown_s < (p->terminal ? 0.2 : 5.0))
@@ -47,6 +47,23 @@ void sh_progress_at(struct sh_progress *p, double done, const char *detail)
             100 * done / (p->total > 0 ? p->total : 1), done, p->total, p->unit, rate, left, detail,
             p->terminal ? "\033[K" : "\n");
     fflush(stderr);
+}
+
+static void (*told)(void *to, double share);
+static void *told_to;
+
+void sh_progress_listen(void (*listener)(void *to, double share), void *to)
+{
+    told = listener;
+    told_to = to;
+}
+
+void sh_progress_at(struct sh_progress *p, double done, const char *detail)
+{
+    if (told)
+        told(told_to, p->total > 0 ? done / p->total : 0);
+    else
+        sh_progress_show(p, done, detail);
 }
 
 void sh_progress_end(struct sh_progress *p)

@@ -18,4 +18,9 @@ void sh_progress_begin(struct sh_progress *p, const char *what, const char *unit
 void sh_progress_at(struct sh_progress *p, double done, const char *detail);
 void sh_progress_end(struct sh_progress *p);
 
+/* From now on every sh_progress_at tells `listener` the share that is done and shows nothing: for a process
+ * whose progress somebody else shows. NULL: as before. sh_progress_show shows in any case. */
+void sh_progress_listen(void (*listener)(void *to, double share), void *to);
+void sh_progress_show(struct sh_progress *p, double done, const char *detail);
+
 #endif

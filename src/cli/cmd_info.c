@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears info: what is in a trace store, a model folder, or this program. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,14 +16,18 @@
 #include "src/cli/info_policies.h"
 #include "src/model/layer.h"
 #include "traces/codec.h"
+#include "traces/digest.h"
 
 struct info_args {
     const char *model;
+    int hash;
 };
 
 static const struct sh_opt opts[] = {
     {"model", SH_OPT_TEXT, offsetof(struct info_args, model), "DIR",
      "describe this checkpoint: a folder, or a .gguf file", 0, 0, 0},
+    {"hash", SH_OPT_FLAG, offsetof(struct info_args, hash), NULL,
+     "a hash of what the store holds: equal for equal content, whoever\nwrote it and in which order", 0, 0, 0},
     {0}};
 
 enum { SAMPLES = 256 };                 /* blocks whose code entropy is measured */
@@ -115,6 +121,30 @@ static int info_store(const char *path, const struct sh_common *common, struct s
     sh_stored_runs_free(runs, n);
     sh_store_close(s);
     return bad ? -1 : 0;
+}
+
+static int info_hash(const char *path, const struct sh_common *common, struct sh_err *e)
+{
+    struct sh_digest d;
+    struct sh_digest_counts n;
+    char hex[40];
+    struct sh_store *s = sh_store_open(path, e);
+    int bad = !s || sh_digest_store(s, &d, &n, e);
+    sh_store_close(s);
+    if (bad)
+        return -1;
+    struct sh_out *o = sh_out_new();
+    snprintf(hex, sizeof hex, "%016" PRIx64 "%016" PRIx64, d.high, d.low);
+    sh_out_text(o, "hash", "hash", hex);
+    sh_out_int(o, "runs", "runs", n.runs);
+    sh_out_int(o, "sequences", "sequences", n.sequences);
+    sh_out_int(o, "layers_done", "layers finished", n.layers);
+    sh_out_int(o, "blocks", "blocks", n.blocks);
+    sh_out_int(o, "results", "results", n.results);
+    sh_out_int(o, "plans", "plans", n.plans);
+    bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    sh_out_free(o);
+    return bad;
 }
 
 /* The layers with a window as ranges: "0-4, 6-10"; "none". The caller frees it. */
@@ -218,6 +248,8 @@ static int is_model(const char *path)
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct info_args *a = args;
+    if (a->hash && (a->model || positional->n != 1))
+        return sh_misused(e, "--hash belongs to one store: shears info FILE.db --hash");
     if (a->model)
         return info_model(a->model, common, e);
     if (positional->n > 1)
@@ -232,15 +264,18 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return sh_capacity_list_models(sh_common_format(common), e);
     if (!strcmp(positional->at[0], "policies"))
         return sh_info_policies(sh_common_format(common), e);
+    if (a->hash)
+        return info_hash(positional->at[0], common, e);
     return is_model(positional->at[0]) ? info_model(positional->at[0], common, e)
                                        : info_store(positional->at[0], common, e);
 }
 
 const struct sh_cmd sh_cmd_info = {
     .name = "info",
-    .usage = "[FILE.db | DIR | FILE.gguf | --model DIR | backends | gpus | models | policies]",
+    .usage = "[FILE.db [--hash] | DIR | FILE.gguf | --model DIR | backends | gpus | models | policies]",
     .summary = "what a trace store, a model folder or this program holds",
     .about = "  shears info traces.db          runs, sizes, bytes per score beside the entropy of its codes\n"
+             "  shears info traces.db --hash   a hash of its content: of a merged file that of the unsplit one\n"
              "  shears info opt-125m           shape, size, local layers of a checkpoint, what a trace takes\n"
              "  shears info backends           what this program can compute on, and why not\n"
              "  shears info gpus, models       the boards and models whose capacity is known by name\n"

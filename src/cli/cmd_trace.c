@@ -6,18 +6,22 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
+#include "src/cli/cluster.h"
 #include "src/cli/commands.h"
 #include "src/cli/describe.h"
 #include "src/cli/devices.h"
+#include "src/cli/part.h"
 #include "src/tracer/sweep.h"
 #include "src/tracer/texts.h"
+#include "src/tracer/units.h"
 
 struct trace_args {
-    const char *model, *db, *jsonl, *field, *tokens, *layers, *record, *codec, *vectors, *dtype, *recent, *split;
+    const char *model, *db, *jsonl, *field, *tokens, *layers, *record, *codec, *vectors, *dtype, *recent, *split, *shard;
     struct sh_list text, alpha;
     long long length, count, window, weight_bits;
     size_t memory, device_memory;
     int random_weights;
+    double rank_timeout;
 };
 
 #define F(name) offsetof(struct trace_args, name)
@@ -51,6 +55,8 @@ static const struct sh_opt opts[] = {
     {"recent", SH_OPT_TEXT, F(recent), "R,...", "summary: recent windows left out (default: 0,1,10,50)", 0, 0, 0},
     {"split", SH_OPT_TEXT, F(split), "F,...", "summary: split points (default: 0.25,0.5,0.75)", 0, 0, 0},
     {"window", SH_OPT_INT, F(window), "W", "summary: rows whose low scores are counted (default: 400)", 1, 1 << 22, 0},
+    SH_PART_OPT(F(shard)),
+    SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
 #undef F
 
@@ -63,6 +69,7 @@ static void preset(void *args)
     a->vectors = "";
     a->dtype = "f32";
     a->weight_bits = 16;
+    a->rank_timeout = SH_RANK_TIMEOUT_S;
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     a->memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 2 : (size_t)1 << 32;
 }
@@ -86,8 +93,14 @@ struct trace {
     struct sh_sweep_needs needs;
     struct sh_trace_run run;
     char *chips, *statistics, *weights, *folder;
-    unsigned char *done;
+    unsigned char *done;                /* [n * layers]: what the store of the run has            */
     struct sh_store *store;
+    char key[20];
+    struct sh_part part;
+    char *path;                         /* of the store that is written: --db, or its shard       */
+    struct sh_cluster cluster;
+    struct sh_unit *unit;               /* [n_unit]                                               */
+    int n_unit, own_run;                /* own_run: in this rank's store; 0: not begun            */
 };
 
 static int choice(const char *option, const char *value, const char *const names[], struct sh_err *e)
@@ -305,29 +318,43 @@ static char *folder_of(const char *path)
     return copy;
 }
 
-static int sweep(struct trace *t, int run, struct sh_err *e)
+/* What is done of a unit, [n, its layers]; caller frees. */
+static unsigned char *done_of(const struct trace *t, const struct sh_unit *u)
+{
+    int n_layer = u->last_layer - u->first_layer + 1, all = t->run.last_layer - t->run.first_layer + 1;
+    unsigned char *done = xcalloc((size_t)u->n * (size_t)n_layer, 1);
+    for (int i = 0; i < u->n; i++)
+        memcpy(done + i * n_layer, t->done + (u->first + i) * all + u->first_layer - t->run.first_layer,
+               (size_t)n_layer);
+    return done;
+}
+
+static double choose_unit(struct trace *t, const struct sh_unit *u)
+{
+    double tokens = 0;
+    t->sweep.sequence = t->texts.sequence + u->first;
+    t->sweep.n = u->n;
+    t->sweep.first_sequence = u->first;
+    t->sweep.first_layer = u->first_layer;
+    t->sweep.last_layer = u->last_layer;
+    for (int i = 0; i < u->n; i++)
+        tokens += t->sweep.sequence[i].n_tokens;
+    return tokens * (u->last_layer + 1);
+}
+
+/* One unit into a run of a store. */
+static int sweep(struct trace *t, const struct sh_unit *u, struct sh_store *store, int run, struct sh_err *e)
 {
     struct sh_progress progress;
-    double tokens = 0;
-    for (int i = 0; i < t->texts.n; i++)
-        tokens += t->texts.sequence[i].n_tokens;
-    sh_progress_begin(&progress, "tracing", "token-layers", tokens * (t->sweep.last_layer + 1), t->common->quiet);
-    t->sweep.backend = t->devices.backend;
-    t->sweep.device = t->devices.at;
-    t->sweep.n_device = t->devices.n;
-    t->sweep.model = t->model;
-    t->sweep.model_path = t->a->model;
-    t->sweep.sequence = t->texts.sequence;
-    t->sweep.n = t->texts.n;
-    t->sweep.done = t->done;
-    t->sweep.vectors = t->a->vectors;
-    t->sweep.memory_bytes = t->a->memory;
-    t->sweep.spill_folder = t->folder = folder_of(t->a->db);
+    double work = choose_unit(t, u);
+    sh_progress_begin(&progress, "tracing", "token-layers", work, t->common->quiet);
     t->sweep.progress = &progress;
     if (say_needs(t, e))
         return -1;
-    if (!(t->sweep.writer = sh_writer_begin(t->store, run, (size_t)256 << 20, e)))
+    if (!(t->sweep.writer = sh_writer_begin(store, run, (size_t)256 << 20, e)))
         return -1;
+    unsigned char *done = done_of(t, u);
+    t->sweep.done = done;
     double began = sh_now_s();
     int bad = sh_sweep_run(&t->sweep, e);
     struct sh_err write_error;
@@ -335,9 +362,10 @@ static int sweep(struct trace *t, int run, struct sh_err *e)
         *e = write_error;
         bad = -1;
     }
+    free(done);
     sh_progress_end(&progress);
     struct sh_err ignored;
-    sh_store_add_seconds(t->store, run, sh_now_s() - began, bad ? &ignored : e);
+    sh_store_add_seconds(store, run, sh_now_s() - began, bad ? &ignored : e);
     return bad;
 }
 
@@ -368,7 +396,7 @@ static int report(struct trace *t, int run, struct sh_err *e)
             bad = sh_describe_run(o, t->store, &runs[i], e);
     sh_out_int(o, "peak_memory_bytes", "peak memory bytes", peak_memory());
     report_device_memory(o, t);
-    sh_out_text(o, "db", "store", t->a->db);
+    sh_out_text(o, "db", "store", t->path);
     if (!bad)
         bad = sh_out_write(o, sh_common_format(t->common), stdout, e);
     sh_out_free(o);
@@ -388,22 +416,92 @@ static int nothing_recorded(struct trace *t)
     return empty;
 }
 
+/* ---- by several ranks ---- */
+
+/* This rank's own run; what the joint store has is not done again. */
+static int begin_own(struct trace *t, struct sh_err *e)
+{
+    struct sh_store *joint = sh_cluster_is_first(&t->cluster) ? NULL : sh_store_look(t->a->db, e);
+    int bad = joint && sh_store_finished(joint, &t->run, t->key, t->texts.n, t->done, e) < 0;
+    sh_store_close(joint);
+    struct sh_store *own = bad || (!joint && !sh_cluster_is_first(&t->cluster)) ? NULL : sh_cluster_own(&t->cluster, e);
+    if (!own)
+        return -1;
+    t->own_run = sh_store_begin(own, &t->run, t->key, t->texts.sequence, t->texts.n, t->done, e);
+    return t->own_run < 0 ? -1 : 0;
+}
+
+static int run_unit(void *to, int unit, struct sh_err *e)
+{
+    struct trace *t = to;
+    if (!t->own_run && begin_own(t, e))
+        return -1;
+    return sweep(t, &t->unit[unit], t->cluster.own, t->own_run, e);
+}
+
+static int share(struct trace *t, struct sh_err *e)
+{
+    double *size = xcalloc((size_t)t->n_unit, sizeof *size);
+    unsigned char *whole = xcalloc((size_t)t->n_unit, 1);
+    for (int i = 0; i < t->n_unit; i++) {
+        const struct sh_unit *u = &t->unit[i];
+        unsigned char *done = done_of(t, u);
+        size[i] = u->work;
+        whole[i] = !memchr(done, 0, (size_t)(u->n * (u->last_layer - u->first_layer + 1)));
+        free(done);
+    }
+    struct sh_share s = {.n = t->n_unit, .size = size, .done = whole, .run = run_unit, .to = t,
+                         .timeout_s = t->a->rank_timeout, .what = "tracing", .quiet = t->common->quiet};
+    int bad = sh_cluster_run(&t->cluster, &s, t->store, e);
+    free(size);
+    free(whole);
+    return bad;
+}
+
+/* ---- the run ---- */
+
+static void cut(struct trace *t)
+{
+    enum { UNITS_OF_A_RANK = 4 };
+    int wanted = t->part.parts ? t->part.parts : t->cluster.ranks ? UNITS_OF_A_RANK * t->cluster.me.size : 1;
+    t->unit = xcalloc((size_t)wanted, sizeof *t->unit);
+    t->n_unit = sh_units_cut(t->unit, wanted, t->texts.sequence, t->texts.n, t->run.first_layer, t->run.last_layer);
+}
+
+/* Alone: all of it, or the one unit that is this shard; a shard may be empty. */
+static int record_alone(struct trace *t, int run, struct sh_err *e)
+{
+    uint64_t job = strtoull(t->key, NULL, 16);
+    if (t->part.parts && sh_part_mark(t->store, &t->part, "trace", job, t->run.model.fingerprint, e))
+        return -1;
+    int i = t->part.parts ? t->part.part - 1 : 0;
+    return i < t->n_unit ? sweep(t, &t->unit[i], t->store, run, e) : 0;
+}
+
 static int record(struct trace *t, struct sh_err *e)
 {
-    char key[20];
+    int is_first = sh_cluster_is_first(&t->cluster), run = 0, bad = 0;
     describe_run(t);
-    run_key(t, key);
-    if (!(t->store = sh_store_create(t->a->db, e)))
+    run_key(t, t->key);
+    cut(t);
+    t->done = xcalloc((size_t)t->texts.n * (size_t)(t->run.last_layer - t->run.first_layer + 1), 1);
+    if (is_first && !(t->store = sh_store_create(t->path, e)))
         return -1;
-    t->done = xcalloc((size_t)t->texts.n * (size_t)(t->sweep.last_layer - t->sweep.first_layer + 1), 1);
-    int run = sh_store_begin(t->store, &t->run, key, t->texts.sequence, t->texts.n, t->done, e);
-    int bad = run < 0 || sweep(t, run, e) || report(t, run, e);
-    if (bad && sh_store_was_made(t->store) && nothing_recorded(t)) {       /* leave no empty store behind */
+    if (is_first) {                             /* the run first: it decides which leftovers belong to it */
+        run = sh_store_begin(t->store, &t->run, t->key, t->texts.sequence, t->texts.n, t->done, e);
+        bad = run < 0 || (t->cluster.ranks && (sh_cluster_gather(&t->cluster, t->store, e) ||
+              sh_store_finished(t->store, &t->run, t->key, t->texts.n, t->done, e) < 0));
+    }
+    if (!bad)
+        bad = t->cluster.ranks ? share(t, e) : record_alone(t, run, e);
+    if (!bad && is_first)
+        bad = report(t, run, e);
+    if (bad && t->store && sh_store_was_made(t->store) && nothing_recorded(t)) {       /* leave no empty store behind */
         sh_store_close(t->store);
         t->store = NULL;
-        sh_store_remove(t->a->db);
+        sh_store_remove(t->path);
     } else if (bad && run >= 0 && !e->hint[0]) {
-        sh_hint(e, "what was committed to %s is whole; the same command goes on from there", t->a->db);
+        sh_hint(e, "what was committed to %s is whole; the same command goes on from there", t->path);
     }
     return bad;
 }
@@ -420,22 +518,41 @@ static void close_all(struct trace *t)
     free(t->weights);
     free(t->folder);
     free(t->done);
+    free(t->unit);
+    free(t->path);
+}
+
+static void set_sweep(struct trace *t)
+{
+    t->sweep.backend = t->devices.backend;
+    t->sweep.device = t->devices.at;
+    t->sweep.n_device = t->devices.n;
+    t->sweep.model = t->model;
+    t->sweep.model_path = t->a->model;
+    t->sweep.vectors = t->a->vectors;
+    t->sweep.memory_bytes = t->a->memory;
+    t->sweep.spill_folder = t->folder = folder_of(t->a->db);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
-    struct trace t = {.a = args, .common = common};
-    int bad = read_options(&t, positional, e);
-    if (!bad)
-        bad = sh_devices_open(&t.devices, common, t.a->device_memory, e);   /* before reading much in vain */
+    struct trace t = {.a = args, .common = &t.cluster.common};
+    int bad = sh_part_parse(t.a->shard, &t.part, e) ||
+              (t.part.parts ? sh_cluster_alone(&t.cluster, common) : sh_cluster_join(&t.cluster, common, t.a->db, e)) ||
+              read_options(&t, positional, e);
+    if (!bad) {
+        t.path = t.part.parts ? sh_part_path(t.a->db, &t.part) : xstrdup(t.a->db);
+        bad = sh_devices_open(&t.devices, t.common, t.a->device_memory, e);   /* before reading much in vain */
+    }
     if (!bad)
         bad = open_model(&t, e) || read_texts(&t, e);
     if (!bad) {
         t.chips = sh_devices_chips(&t.devices);
+        set_sweep(&t);
         bad = record(&t, e);
     }
     close_all(&t);
-    return bad ? -1 : 0;
+    return sh_cluster_leave(&t.cluster, bad ? -1 : 0, e);
 }
 
 const struct sh_cmd sh_cmd_trace = {

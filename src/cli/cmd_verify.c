@@ -8,6 +8,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
 #include "traces/codec.h"
+#include "traces/merge.h"
 #include "traces/stats.h"
 #include "traces/store.h"
 
@@ -174,28 +175,61 @@ static int check_run(struct sh_store *s, const struct sh_stored_run *run, struct
     return bad;
 }
 
+/* Which parts of its jobs a merged file has not got: "trace 2, 5 of 8"; NULL: none. Caller frees. */
+static char *missing_parts(const struct sh_shard *have, int n)
+{
+    char *text = NULL;
+    for (int first = 0, end; first < n; first = end) {
+        int expected = 1, any = 0;
+        for (end = first; end < n && !strcmp(have[end].job, have[first].job); end++)
+            ;
+        for (int i = first; i <= end; i++, expected++)
+            for (; expected < (i < end ? have[i].part : have[first].parts + 1); expected++) {
+                char *more = any++ ? xasprintf("%s, %d", text, expected)
+                                   : xasprintf("%s%s%s %d", text ? text : "", text ? "; " : "", have[first].command,
+                                               expected);
+                free(text);
+                text = more;
+            }
+        if (any) {
+            char *more = xasprintf("%s of %d", text, have[first].parts);
+            free(text);
+            text = more;
+        }
+    }
+    return text;
+}
+
 static int verify(struct sh_store *s, const struct sh_common *common, struct sh_err *e)
 {
     struct sh_stored_run *runs;
+    struct sh_shard *parts = NULL;
     struct totals t = {0};
-    int n;
+    int n, n_part = 0;
     if (sh_store_check_pages(s, e) || sh_store_runs(s, &runs, &n, e))
         return -1;
     int bad = 0;
     for (int i = 0; i < n && !bad; i++)
         bad = check_run(s, &runs[i], &t, common->quiet, e);
     sh_stored_runs_free(runs, n);
+    bad = bad || sh_shard_list(s, &parts, &n_part, e);
+    char *missing = bad ? NULL : missing_parts(parts, n_part);
+    free(parts);
     if (bad)
         return -1;
     struct sh_out *o = sh_out_new();
     sh_out_text(o, "db", "store", sh_store_path(s));
     sh_out_bool(o, "sound", "sound", 1);
-    sh_out_bool(o, "complete", "complete", t.missing == 0);
+    sh_out_bool(o, "complete", "complete", t.missing == 0 && !missing);
     sh_out_int(o, "layers_done", "layers finished", t.done);
     sh_out_int(o, "layers_missing", "layers missing", t.missing);
+    sh_out_text(o, "shards_missing", "shards missing", missing ? missing : "none");
     sh_out_int(o, "blocks", "blocks checked", t.check.blocks);
     sh_out_int(o, "rows", "rows checked", t.check.rows);
-    if (t.missing)
+    free(missing);
+    if (n_part && !bad && t.missing)
+        sh_out_note(o, "This is a shard, or others of its job have not been merged yet.");
+    else if (t.missing)
         sh_out_note(o, "The run was stopped before its end: the same trace command goes on.");
     bad = sh_out_write(o, sh_common_format(common), stdout, e);
     sh_out_free(o);

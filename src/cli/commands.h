@@ -11,6 +11,7 @@
     X(info) \
     X(import) \
     X(export) \
+    X(merge) \
     X(verify) \
     X(persistence) \
     X(replay) \

@@ -19,6 +19,7 @@ shears_SOURCES = \
 	%D%/capacity_states.c \
 	%D%/capacity_stored.c %D%/capacity_stored.h \
 	%D%/capacity_study.c %D%/capacity_study.h \
+	%D%/cluster.c %D%/cluster.h \
 	%D%/cmd_capacity.c \
 	%D%/cmd_demo.c \
 	%D%/cmd_drift.c \
@@ -28,6 +29,7 @@ shears_SOURCES = \
 	%D%/cmd_help.c \
 	%D%/cmd_import.c \
 	%D%/cmd_info.c \
+	%D%/cmd_merge.c \
 	%D%/cmd_persistence.c \
 	%D%/cmd_plan.c \
 	%D%/cmd_plot.c \
@@ -62,6 +64,7 @@ shears_SOURCES = \
 	%D%/key_profile.c %D%/key_profile.h \
 	%D%/live.c %D%/live.h \
 	%D%/man.c %D%/man.h \
+	%D%/part.c %D%/part.h \
 	%D%/plan_evals.c %D%/plan_evals.h \
 	%D%/plan_file.c %D%/plan_file.h \
 	%D%/plan_measure.c %D%/plan_measure.h \
@@ -99,5 +102,5 @@ shears_SOURCES = \
 	%D%/theory_run.c %D%/theory_run.h \
 	%D%/theory_show.c %D%/theory_show.h \
 	%D%/vector_set.c %D%/vector_set.h
-shears_LDADD = libdemo.a libtracer.a libengine.a libplanner.a libreplay.a libcapacity.a libplots.a libtokenizer.a libmodel.a libtraces.a libstats.a \
+shears_LDADD = libdemo.a libranks.a libtracer.a libengine.a libplanner.a libreplay.a libcapacity.a libplots.a libtokenizer.a libmodel.a libtraces.a libstats.a \
 	librows.a $(kernel_libs) $(SQLITE_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm

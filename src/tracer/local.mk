@@ -10,4 +10,5 @@ libtracer_a_SOURCES = \
 	%D%/needs.c \
 	%D%/recorder.c %D%/recorder.h \
 	%D%/sweep.c %D%/sweep.h \
-	%D%/texts.c %D%/texts.h
+	%D%/texts.c %D%/texts.h \
+	%D%/units.c %D%/units.h

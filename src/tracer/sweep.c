@@ -145,7 +145,7 @@ static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, con
         struct sh_tap tap = any ? sh_recorder_tap(r) : (struct sh_tap){0};
         bad = compute(lane, l, layer, c, &tap, e);
         for (int i = 0; i < c->n && !bad; i++) {
-            struct sh_batch b = {.sequence = c->first + i, .layer = layer};
+            struct sh_batch b = {.sequence = s->first_sequence + c->first + i, .layer = layer};
             if (!wanted[i])
                 continue;
             sh_recorder_take(r, i, &b);

@@ -29,7 +29,7 @@ struct sh_sweep {
                                                  * (kernels/weight_bits.h), 16: as dtype                  */
     int first_layer, last_layer;                /* recorded, inclusive; those before are computed only  */
     const struct sh_trace_sequence *sequence;   /* [n] */
-    int n;
+    int n, first_sequence;                      /* first_sequence: number of sequence[0] within the run */
     const unsigned char *done;                  /* [n, last_layer - first_layer + 1]: recorded before   */
     struct sh_recorder_options record;
     const char *vectors;                        /* any of "qkv", or ""                                  */

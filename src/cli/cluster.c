@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cluster.h. */
+#include "src/cli/cluster.h"
+
+#include <glob.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/load.h"
+#include "src/base/mem.h"
+#include "traces/merge.h"
+
+/* The cores that this rank may use: those it is bound to, or its share of the machine. */
+static long long fair_threads(const struct sh_cluster *c, long long asked)
+{
+    cpu_set_t set;
+    long all = sysconf(_SC_NPROCESSORS_ONLN);
+    if (asked != all)                   /* --threads was given */
+        return asked;
+    long bound = sched_getaffinity(0, sizeof set, &set) ? all : CPU_COUNT(&set), share = all / c->me.local_size;
+    long fair = bound < all ? bound : share;
+    return fair > 0 ? fair : 1;
+}
+
+/* Ranks of one machine take its devices in turn. */
+static void take_local_device(struct sh_cluster *c)
+{
+    struct sh_err ignored;
+    int any = !strcmp(c->common.backend, "auto");
+    const struct sh_module *m = sh_backend_look(any ? sh_backend_names[0] : c->common.backend);
+    int n = m && m->backend ? m->backend->count(&ignored) : 0;
+    if (n > 1)
+        c->common.device = (struct sh_ordinals){.n = 1, .at = {c->me.local_rank % n}};
+}
+
+int sh_cluster_alone(struct sh_cluster *c, const struct sh_common *common)
+{
+    *c = (struct sh_cluster){.me = {.size = 1, .local_size = 1}, .common = *common};
+    return 0;
+}
+
+int sh_cluster_join(struct sh_cluster *c, const struct sh_common *common, const char *db, struct sh_err *e)
+{
+    sh_cluster_alone(c, common);
+    c->db = db;
+    if (sh_ranks_are_mute())
+        return sh_fail(e, "srun started several tasks that cannot talk to each other, and each would do all the work"),
+               sh_hint(e, "srun --mpi=pmix, or --shard I/N for each task");
+    if (!sh_ranks_are_there())
+        return 0;
+    c->ranks = sh_ranks_open(&c->me, e);
+    if (!c->ranks)
+        return -1;
+    if (c->me.size > 1 && !db)
+        return sh_misused(e, "several ranks need --db FILE: what each finds is joined there");
+    c->common.quiet |= c->me.rank > 0;
+    c->common.threads = fair_threads(c, common->threads);
+    if (!common->device.n && !common->device.all)
+        take_local_device(c);
+    return 0;
+}
+
+static char *own_path(const struct sh_cluster *c)
+{
+    return xasprintf("%s.rank-%04d", c->db, c->me.rank);
+}
+
+struct sh_store *sh_cluster_own(struct sh_cluster *c, struct sh_err *e)
+{
+    if (!c->own) {
+        char *path = own_path(c);
+        c->own = sh_store_create(path, e);
+        free(path);
+    }
+    return c->own;
+}
+
+void sh_cluster_close(struct sh_cluster *c)
+{
+    sh_store_close(c->own);
+    c->own = NULL;
+}
+
+/* A name for glob that means itself. */
+static char *literal(const char *path)
+{
+    char *out = xmalloc(2 * strlen(path) + 1), *at = out;
+    for (; *path; path++) {
+        if (strchr("*?[]\\", *path))
+            *at++ = '\\';
+        *at++ = *path;
+    }
+    *at = '\0';
+    return out;
+}
+
+int sh_cluster_gather(const struct sh_cluster *c, struct sh_store *into, struct sh_err *e)
+{
+    glob_t found;
+    char *name = literal(c->db), *pattern = xasprintf("%s.rank-[0-9][0-9][0-9][0-9]", name);
+    int none = glob(pattern, 0, NULL, &found), bad = 0;
+    free(name);
+    free(pattern);
+    if (none)
+        return 0;
+    struct sh_merge *m = sh_merge_begin(into, e);
+    bad = !m;
+    for (size_t i = 0; i < found.gl_pathc && !bad; i++) {
+        bad = sh_merge_add(m, found.gl_pathv[i], e);
+        if (!bad)
+            sh_store_remove(found.gl_pathv[i]);
+        else if (!e->hint[0])
+            sh_hint(e, "%.300s stays; it may be of another job: merge it elsewhere, or remove it", found.gl_pathv[i]);
+    }
+    sh_merge_end(m);
+    globfree(&found);
+    return bad ? -1 : 0;
+}
+
+int sh_cluster_run(struct sh_cluster *c, const struct sh_share *s, struct sh_store *into, struct sh_err *e)
+{
+    struct sh_err later;
+    int bad = sh_share_run(c->ranks, &c->me, s, &c->lost, e);
+    c->is_orphan = bad && !sh_cluster_is_first(c);
+    sh_cluster_close(c);
+    if (sh_cluster_is_first(c) && sh_cluster_gather(c, into, bad ? &later : e))
+        bad = -1;
+    return bad;
+}
+
+int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
+{
+    sh_cluster_close(c);
+    if (!c->ranks)
+        return bad;
+    fflush(stdout);
+    if (c->is_orphan) {
+        fprintf(stderr, "shears: rank %d: %s\n", c->me.rank, e->text);
+        c->ranks->abort(SH_FAILED);
+    }
+    if (c->me.rank && bad) {            /* rank 0 says it, once */
+        sh_share_failed(c->ranks, &c->me, e);
+        bad = 0;
+    }
+    if (c->lost) {                      /* they may hang: whoever is still there goes, and nobody waits for him */
+        fprintf(stderr, "shears: %d of %d ranks were lost%s\n", c->lost, c->me.size,
+                bad ? "" : "; others did their work");
+        if (bad)
+            fprintf(stderr, "shears: %s\n", e->text);
+        c->ranks->abort(bad ? (int)e->status : 0);
+    }
+    c->ranks->close();
+    return bad;
+}

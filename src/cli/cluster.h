@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command that mpirun or srun started as several ranks: who this one is, the store of its own that it writes
+ * (FILE.rank-0003 beside --db), and how rank 0 joins them. A process that stands alone is rank 0 of 1.
+ *
+ * Ranks share the folder of --db and nothing else. Rank 0's store FILE is the only one that stays: what other
+ * ranks left, now or in an earlier job that was killed, goes into it in order of rank, and then away. */
+#ifndef SH_CLI_CLUSTER_H
+#define SH_CLI_CLUSTER_H
+
+#include "src/cli/args.h"
+#include "src/ranks/share.h"
+#include "traces/store.h"
+
+struct sh_cluster {
+    const struct sh_ranks *ranks;       /* NULL: alone                                            */
+    struct sh_rank_place me;
+    struct sh_common common;            /* the command's, with this rank's threads, device, silence */
+    const char *db;
+    int lost;                           /* ranks that did not come to the end                     */
+    int is_orphan;                      /* rank 0 is gone                                         */
+    struct sh_store *own;               /* of this rank, once it has a unit                       */
+};
+
+enum { SH_RANK_TIMEOUT_S = 600 };
+#define SH_CLUSTER_OPT(field) {"rank-timeout", SH_OPT_REAL, field, "S", "under mpirun or srun: a rank that makes no " \
+    "progress for so long is lost,\nand others do its unit (default: 600)", 0.1, 1e6, 0}
+
+/* Joins the others if there are any; db: the command's store, which a cluster needs. */
+int sh_cluster_join(struct sh_cluster *c, const struct sh_common *common, const char *db, struct sh_err *e);
+
+/* Does not look for others. 0. */
+int sh_cluster_alone(struct sh_cluster *c, const struct sh_common *common);
+
+/* At the command's end: `bad` with e is told to rank 0, where the others' errors are shown; gives what the
+ * command should return. */
+int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e);
+
+static inline int sh_cluster_is_first(const struct sh_cluster *c) { return c->me.rank == 0; }
+
+/* The store of this rank, made at the first call. NULL: e says why. */
+struct sh_store *sh_cluster_own(struct sh_cluster *c, struct sh_err *e);
+
+/* Closes this rank's store. Rank 0 puts all ranks' stores that are there into `into` and removes them. */
+void sh_cluster_close(struct sh_cluster *c);
+int sh_cluster_gather(const struct sh_cluster *c, struct sh_store *into, struct sh_err *e);
+
+/* The work, by all ranks; then each closes its store and rank 0 gathers them, also after an error. */
+int sh_cluster_run(struct sh_cluster *c, const struct sh_share *s, struct sh_store *into, struct sh_err *e);
+
+#endif

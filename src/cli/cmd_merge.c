@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears merge: the shards of a job into one store. */
+#include <stdlib.h>
+
+#include "src/base/interrupt.h"
+#include "src/base/progress.h"
+#include "src/cli/commands.h"
+#include "src/cli/paths.h"
+#include "traces/merge.h"
+
+struct merge_args {
+    const char *db;
+};
+
+static const struct sh_opt opts[] = {
+    {"db", SH_OPT_TEXT, offsetof(struct merge_args, db), "OUT", "the store to make, or to add to", 0, 0, 0}, {0}};
+
+static int report(const struct sh_merge *m, const char *out, int n_in, const struct sh_common *common, struct sh_err *e)
+{
+    const struct sh_merge_counts *c = sh_merge_counts(m);
+    struct sh_out *o = sh_out_new();
+    sh_out_text(o, "db", "store", out);
+    sh_out_int(o, "files", "files", n_in);
+    sh_out_int(o, "layers", "layers of sequences, new", c->layers);
+    sh_out_int(o, "layers_same", "  there before, the same", c->layers_same);
+    sh_out_int(o, "results", "sets of results, new", c->results);
+    sh_out_int(o, "results_same", "  there before, the same", c->results_same);
+    sh_out_int(o, "plans", "plans, new", c->plans);
+    int bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    sh_out_free(o);
+    return bad;
+}
+
+/* All files are looked at before the first byte is written. */
+static int merge(struct sh_store *s, const struct sh_list *in, const struct sh_common *common, struct sh_err *e)
+{
+    struct sh_progress progress;
+    struct sh_merge *m = sh_merge_begin(s, e);
+    int bad = !m;
+    for (int i = 0; i < in->n && !bad; i++)
+        bad = sh_merge_look(m, in->at[i], e);
+    sh_progress_begin(&progress, "merging", "files", in->n, common->quiet);
+    for (int i = 0; i < in->n && !bad; i++) {
+        bad = sh_merge_add(m, in->at[i], e);
+        sh_progress_at(&progress, i + 1, in->at[i]);
+        if (!bad && sh_interrupted())
+            bad = (sh_fail(e, "interrupted after %d of %d files", i + 1, in->n),
+                   sh_hint(e, "the same command goes on from there"));
+    }
+    sh_progress_end(&progress);
+    if (!bad)
+        bad = report(m, sh_store_path(s), in->n, common, e);
+    sh_merge_end(m);
+    return bad;
+}
+
+static int is_empty(struct sh_store *s)
+{
+    struct sh_err ignored;
+    struct sh_stored_run *runs;
+    struct sh_shard *shards = NULL;
+    int n_run = 1, n_shard = 1;
+    if (!sh_store_runs(s, &runs, &n_run, &ignored))
+        sh_stored_runs_free(runs, n_run);
+    sh_shard_list(s, &shards, &n_shard, &ignored);
+    free(shards);
+    return !n_run && !n_shard;
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct merge_args *a = args;
+    if (!a->db || !positional->n)
+        return sh_misused(e, "merge needs --db OUT and the files to merge");
+    for (int i = 0; i < positional->n; i++)
+        if (sh_output_differs("--db", a->db, positional->at[i], e))
+            return -1;
+    struct sh_store *s = sh_store_create(a->db, e);
+    if (!s)
+        return -1;
+    int bad = merge(s, positional, common, e), drop = bad && sh_store_was_made(s) && is_empty(s);
+    sh_store_close(s);
+    if (drop)
+        sh_store_remove(a->db);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_merge = {
+    .name = "merge",
+    .usage = "--db OUT IN...",
+    .summary = "join the shards of a job into one store",
+    .about = "Joins what `--shard I/N` of trace, replay, eval and simulate wrote. Every file is looked at first: one\n"
+             "of another model, of other settings or of another version of this program is refused by name, before\n"
+             "anything is written. What OUT has already must be the same; then it is left alone, so the same files\n"
+             "may come twice, and a merge that was killed is finished by the same command. The files are only\n"
+             "read. `shears info OUT --hash` gives the hash of a job that was never split; `shears verify --db OUT`\n"
+             "tells what is missing.\n\n"
+             "  shears merge --db traces.db traces.db.shard-*-of-8",
+    .opts = opts,
+    .args_bytes = sizeof(struct merge_args),
+    .run = run,
+};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See ranks.h. */
+#include "src/ranks/ranks.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "src/base/places.h"
+#include "src/base/progress.h"
+
+static int number(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? (int)strtol(text, NULL, 10) : 0;
+}
+
+int sh_ranks_are_there(void)
+{
+    return number("OMPI_COMM_WORLD_SIZE") > 1 || number("PMI_SIZE") > 1 ||
+           (getenv("PMIX_RANK") && number("SLURM_STEP_NUM_TASKS") != 1);
+}
+
+int sh_ranks_are_mute(void)
+{
+    return number("SLURM_STEP_NUM_TASKS") > 1 && getenv("SLURM_PROCID") && !sh_ranks_are_there();
+}
+
+static const struct sh_ranks *load(const char *path, struct sh_err *e)
+{
+    void *file = dlopen(path, RTLD_NOW | RTLD_GLOBAL);  /* Open MPI's own parts look for its symbols */
+    const struct sh_ranks *r = file ? dlsym(file, SH_RANKS_SYMBOL) : NULL;
+    if (!r)
+        sh_absent(e, "mpi: cannot load: %s", dlerror());
+    else if (r->abi != SH_RANKS_ABI)
+        sh_absent(e, "mpi: cannot load: %s: built with another version: its interface is number %u, this program's is %u",
+                  path, r->abi, (unsigned)SH_RANKS_ABI);
+    else
+        return r;
+    return NULL;
+}
+
+const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, struct sh_err *e)
+{
+    char path[SH_PATH], why[400];
+    if (!sh_module_find("mpi", "src/ranks", path)) {
+        sh_absent(e, "mpi: not built: there is no mpi.so in %.801s; a program that was configured without it has none",
+                  path);
+        sh_hint(e, "./configure --with-mpi && make builds it; without it, --shard I/N splits the work");
+        return NULL;
+    }
+    const struct sh_ranks *r = load(path, e);
+    if (r && r->open(place, why, sizeof why)) {
+        sh_fail(e, "mpi: cannot start: %s", why);
+        return NULL;
+    }
+    return r;
+}
+
+int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes, int *sender,
+                   double timeout_s, struct sh_err *e)
+{
+    char why[400];
+    double began = sh_now_s();
+    const struct timespec pause = {0, 500000};
+    for (;;) {
+        int got = r->poll(from, tag, at, most, bytes, sender, why, sizeof why);
+        if (got < 0)
+            return sh_fail(e, "mpi: receiving failed: %s", why);
+        if (got)
+            return 0;
+        if (sh_now_s() - began > timeout_s)
+            return sh_fail(e, "rank %d has said nothing for %.0f s: it is taken for dead", from, timeout_s);
+        nanosleep(&pause, NULL);        /* do not take a core from those that compute */
+    }
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See merge_match.h. */
+#include "traces/merge_match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "traces/db.h"
+#include "traces/merge.h"
+
+static const char doing[] = "comparing runs";
+
+enum { MODEL, WEIGHTS, FINGERPRINT, PROGRAM, KEY = 14, N_COLUMN };
+
+static const char columns[] =
+    "SELECT name, weights, fingerprint, program, backend, dtype, weight_bits, record, codec, vectors, statistics,"
+    " first_layer, last_layer, seed, key FROM run JOIN model ON model.id = run.model ORDER BY run.id";
+static const char *const column_name[N_COLUMN] = {
+    "model", "weights", "model's fingerprint", "program version", "backend", "dtype", "weight bits", "record", "codec",
+    "vectors", "statistics", "first layer", "last layer", "seed", "texts (key)"};
+
+struct identity { char *at[N_COLUMN]; };
+
+struct sh_match {
+    struct identity *run;               /* that may come                                          */
+    int n;
+    char *run_of, *shard_of;            /* the file that said so                                  */
+    struct sh_shard shard;              /* part 0: none yet                                       */
+};
+
+static void forget(struct identity *run, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int c = 0; c < N_COLUMN; c++)
+            free(run[i].at[c]);
+    free(run);
+}
+
+static int read_runs(struct sh_store *s, struct identity **out, int *n, struct sh_err *e)
+{
+    int got;
+    *out = NULL;
+    *n = 0;
+    sqlite3_stmt *q = sh_db_query(s, e, columns, "");
+    while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
+        *out = xreallocarray(*out, (size_t)*n + 1, sizeof **out);
+        for (int c = 0; c < N_COLUMN; c++) {
+            const unsigned char *t = sqlite3_column_text(q, c);
+            (*out)[*n].at[c] = xstrdup(t ? (const char *)t : "");
+        }
+        ++*n;
+    }
+    sqlite3_finalize(q);
+    if (got)
+        forget(*out, *n);
+    return got;
+}
+
+static int differ_at(const struct identity *a, const struct identity *b)
+{
+    int c = 0;
+    while (c < N_COLUMN && !strcmp(a->at[c], b->at[c]))
+        c++;
+    return c;
+}
+
+/* A run that nobody expected: say in what it differs from the one that is most like it. */
+static int refuse(const struct sh_match *m, const struct sh_store *in, const struct identity *r, struct sh_err *e)
+{
+    const struct identity *near = NULL;
+    int most = -1;
+    for (int i = 0; i < m->n; i++)
+        if (differ_at(&m->run[i], r) > most) {
+            most = differ_at(&m->run[i], r);
+            near = &m->run[i];
+        }
+    sh_fail(e, "%s: is no shard of the same run as %s: its %s is %.200s, expected %.200s", in->path, m->run_of,
+            column_name[most], r->at[most], near->at[most]);
+    return sh_hint(e, "nothing of it was merged");
+}
+
+static int match_runs(struct sh_match *m, struct sh_store *in, struct sh_err *e)
+{
+    struct identity *run;
+    int n, bad = 0;
+    if (read_runs(in, &run, &n, e))
+        return -1;
+    if (!m->n && n) {
+        m->run = run;
+        m->n = n;
+        m->run_of = xstrdup(in->path);
+        return 0;
+    }
+    for (int i = 0; i < n && !bad; i++) {
+        int known = 0;
+        for (int k = 0; k < m->n; k++)
+            known |= differ_at(&m->run[k], &run[i]) == N_COLUMN;
+        bad = known ? 0 : refuse(m, in, &run[i], e);
+    }
+    forget(run, n);
+    return bad;
+}
+
+/* Results name no program and no run, the note of the shard does. */
+static int match_shard(struct sh_match *m, const struct sh_store *in, const struct sh_shard *h, struct sh_err *e)
+{
+    const struct sh_shard *is = &m->shard;
+    const char *what = NULL, *found = NULL, *expected = NULL;
+    int known = m->n == 0;
+    for (int i = 0; i < m->n; i++)
+        known |= !strcmp(m->run[i].at[FINGERPRINT], h->model);
+    if (!known)
+        return sh_fail(e, "%s: is of another model than %s: its fingerprint is %s, expected %s", in->path, m->run_of,
+                       h->model, m->run[0].at[FINGERPRINT]), sh_hint(e, "nothing of it was merged");
+    if (!is->part) {
+        m->shard = *h;
+        m->shard_of = xstrdup(in->path);
+        return 0;
+    }
+    if (strcmp(is->model, h->model))
+        what = "model's fingerprint", found = h->model, expected = is->model;
+    else if (strcmp(is->program, h->program))
+        what = "program version", found = h->program, expected = is->program;
+    else if (strcmp(is->command, h->command))
+        what = "command", found = h->command, expected = is->command;
+    else if (strcmp(is->job, h->job) || is->parts != h->parts)
+        what = "job (its settings, texts and number of shards)", found = h->job, expected = is->job;
+    if (!what)
+        return 0;
+    sh_fail(e, "%s: is no shard of the same job as %s: its %s is %s, expected %s", in->path, m->shard_of, what, found,
+            expected);
+    return sh_hint(e, "nothing of it was merged");
+}
+
+static int match_shards(struct sh_match *m, struct sh_store *in, struct sh_err *e)
+{
+    struct sh_shard *list = NULL;
+    int n, bad = sh_shard_list(in, &list, &n, e);
+    for (int i = 0; i < n && !bad; i++)
+        bad = match_shard(m, in, &list[i], e);
+    free(list);
+    return bad;
+}
+
+struct sh_match *sh_match_begin(struct sh_store *out, struct sh_err *e)
+{
+    struct sh_match *m = xcalloc(1, sizeof *m);
+    if (match_runs(m, out, e)) {
+        sh_match_end(m);
+        return NULL;
+    }
+    return m;
+}
+
+void sh_match_end(struct sh_match *m)
+{
+    if (!m)
+        return;
+    forget(m->run, m->n);
+    free(m->run_of);
+    free(m->shard_of);
+    free(m);
+}
+
+int sh_match_store(struct sh_match *m, struct sh_store *in, struct sh_err *e)
+{
+    return match_runs(m, in, e) || match_shards(m, in, e) ? -1 : 0;
+}
