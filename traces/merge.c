@@ -284,8 +284,9 @@ static int merge_plans(struct sh_merge *m, struct sh_store *in, struct sh_err *e
 
 /* ---- a file ---- */
 
-/* At the end: which part has come, and the time it took, if that part is new. */
-static int note_parts(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
+/* At the end: which part has come, and the time it took, if that part is new, or something of a file that is
+ * no part. */
+static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new, struct sh_err *e)
 {
     struct sh_shard *part = NULL;
     int n, bad = sh_shard_list(in, &part, &n, e), before, got;
@@ -300,7 +301,7 @@ static int note_parts(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
         bad = sh_shard_list(m->out, &known, &after, e);
         free(known);
     }
-    sqlite3_stmt *q = bad || after == before ? NULL : sh_db_query(in, e, "SELECT key, seconds FROM run", "");
+    sqlite3_stmt *q = bad || (n ? after == before : !anything_new) ? NULL : sh_db_query(in, e, "SELECT key, seconds FROM run", "");
     while (q && (got = sh_db_step(in, q, doing, e)) == 1 && !bad)
         bad = sh_db_once(m->out, sh_db_query(m->out, e, "UPDATE run SET seconds = seconds + ?1 WHERE key = ?2", "rt",
                                              sqlite3_column_double(q, 1), (const char *)sqlite3_column_text(q, 0)),
@@ -312,8 +313,9 @@ static int note_parts(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 int sh_merge_add(struct sh_merge *m, const char *path, struct sh_err *e)
 {
     struct sh_store *in = sh_store_look(path, e);
+    long long before = m->counts.layers;
     int bad = !in || sh_match_store(m->match, in, e) || merge_runs(m, in, e) || merge_results(m, in, e) ||
-              merge_plans(m, in, e) || note_parts(m, in, e);
+              merge_plans(m, in, e) || note_parts(m, in, m->counts.layers > before, e);
     sh_store_close(in);
     return bad ? -1 : 0;
 }

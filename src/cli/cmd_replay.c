@@ -8,16 +8,19 @@
 
 #include "src/base/mem.h"
 #include "src/cli/allot.h"
+#include "src/cli/cluster.h"
 #include "src/cli/commands.h"
+#include "src/cli/part.h"
 #include "src/cli/paths.h"
 #include "src/cli/replay_rows.h"
 #include "src/cli/runs.h"
 
 struct replay_args {
-    const char *db, *rows, *dump, *allocator;
+    const char *db, *rows, *dump, *allocator, *shard;
     struct sh_list policy, budget;
     long long prefill, run, dump_every, error_every;
     int force;
+    double rank_timeout;
 };
 
 #define F(name) offsetof(struct replay_args, name)
@@ -42,6 +45,8 @@ static const struct sh_opt opts[] = {
     {"dump-every", SH_OPT_INT, F(dump_every), "N", "only every so many steps (default: 1)", 1, 1 << 22, 0},
     {"run", SH_OPT_INT, F(run), "N", "only this run (default: all, which must be of one model)", 0, 1e9, 0},
     {"force", SH_OPT_FLAG, F(force), NULL, "replay even what the store has the results of", 0, 0, 0},
+    SH_PART_OPT(F(shard)),
+    SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
 #undef F
 
@@ -51,6 +56,7 @@ static void preset(void *args)
     a->rows = "renormalised";
     a->allocator = "uniform";
     a->dump_every = a->error_every = 1;
+    a->rank_timeout = SH_RANK_TIMEOUT_S;
 }
 
 static void release(void *args)
@@ -75,6 +81,9 @@ struct work {
     char **settings;
     int n_row;
     char *part;                         /* the dump under its temporary name */
+    struct sh_part shard;
+    struct sh_cluster cluster;
+    struct sh_store *store;             /* that is read                      */
 };
 
 static int has_what_it_needs(const struct work *w, const struct sh_policy *p)
@@ -147,20 +156,23 @@ static void make_rows(struct work *w)
     w->row = xcalloc((size_t)w->n_row, sizeof *w->row);
     w->settings = xcalloc((size_t)w->n_row, sizeof *w->settings);
     for (int i = 0; i < w->n_row; i++) {
+        for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
+            w->row[i].all[m] = (double)NAN;
         w->row[i].spec = &w->spec[i / w->q.n_budget];
         w->row[i].budget = &w->budget[i % w->q.n_budget];
         w->settings[i] = sh_replay_row_settings(&w->row[i], &w->q, allocator, w->runs, w->n_run);
     }
 }
 
-/* Replay q and fill the rows of its policies: policy i of q is policy of[i] of the request. */
-static int run_some(struct work *w, const struct sh_replay_request *q, const int *of, struct sh_store *s,
+/* Replay q and fill the rows of its policies: policy i of q is policy of[i] of the request, its budgets are
+ * those from `first` on. */
+static int run_some(struct work *w, const struct sh_replay_request *q, const int *of, int first, struct sh_store *s,
                     struct sh_err *e)
 {
     struct sh_replay_result r = {0};
     int bad = sh_replay_run(q, s, &r, e), n_budget = q->n_budget;
     for (int i = 0; i < q->n_spec * n_budget && !bad; i++) {
-        struct sh_replay_row *row = &w->row[of[i / n_budget] * n_budget + i % n_budget];
+        struct sh_replay_row *row = &w->row[of[i / n_budget] * w->q.n_budget + first + i % n_budget];
         free(row->layer);
         sh_replay_row_fill(row, &r, i, q->seed);
         row->all[SH_M_BUDGET_TOKENS] = r.budget_tokens[i % n_budget];
@@ -178,35 +190,150 @@ static int run_shared_out(struct work *w, const struct sh_replay_request *one, i
     struct sh_replay_request q = *one;
     struct sh_allot a = {0};
     int bad = sh_allot_open(&a, &w->allocator, one, s, e) || sh_allot_budgets(&a, &q, e) ||
-              run_some(w, &q, &of, s, e);
+              run_some(w, &q, &of, 0, s, e);
     sh_allot_close(&a);
     return bad;
 }
 
-/* Replay the policies of which a row is missing. */
-static int run_missing(struct work *w, struct sh_store *s, struct sh_err *e)
+static int is_uniform(const struct work *w)
 {
-    struct sh_policy_spec missing[MOST_POLICIES];
-    int of[MOST_POLICIES], n = 0, bad = 0;
+    return !strcmp(w->allocator.allocator->name, "uniform");
+}
+
+/* Replay these policies (of[n]) under the budgets [first, first + n_budget). */
+static int run_policies(struct work *w, const int *of, int n, int first, int n_budget, struct sh_err *e)
+{
+    struct sh_policy_spec spec[MOST_POLICIES];
     struct sh_replay_request q = w->q;
-    for (int i = 0; i < w->q.n_spec; i++) {
-        int known = 1;
-        for (int b = 0; b < w->q.n_budget; b++)
-            known &= w->row[i * w->q.n_budget + b].is_known;
-        if (!known) {
-            of[n] = i;
-            missing[n++] = w->spec[i];
-        }
-    }
-    q.spec = missing;
+    int bad = 0;
+    for (int i = 0; i < n; i++)
+        spec[i] = w->spec[of[i]];
+    q.spec = spec;
     q.n_spec = n;
-    if (!strcmp(w->allocator.allocator->name, "uniform"))
-        return n ? run_some(w, &q, of, s, e) : 0;
+    q.budget = &w->budget[first];
+    q.n_budget = n_budget;
+    if (is_uniform(w))
+        return n ? run_some(w, &q, of, first, w->store, e) : 0;
     q.n_spec = 1;
     for (int i = 0; i < n && !bad; i++) {
-        q.spec = &missing[i];
-        bad = run_shared_out(w, &q, of[i], s, e);
+        q.spec = &spec[i];
+        bad = run_shared_out(w, &q, of[i], w->store, e);
     }
+    return bad;
+}
+
+/* ---- in parts: a policy under neighbouring budgets is a unit ---- */
+
+struct cut { int pieces, n; };          /* of the budgets; units                                  */
+
+/* At least two units for each of `parts`, if there are so many cells; an allocator looks at all budgets. */
+static struct cut cut(const struct work *w, int parts)
+{
+    int pieces = is_uniform(w) ? (2 * parts + w->q.n_spec - 1) / w->q.n_spec : 1;
+    pieces = pieces < w->q.n_budget ? pieces : w->q.n_budget;
+    return (struct cut){pieces, pieces * w->q.n_spec};
+}
+
+static int piece_first(const struct work *w, const struct cut *c, int piece)
+{
+    return piece * w->q.n_budget / c->pieces;
+}
+
+/* Are all rows of a policy under the budgets of a piece in the store? */
+static int piece_known(const struct work *w, const struct cut *c, int i_spec, int piece)
+{
+    int known = 1;
+    for (int b = piece_first(w, c, piece); b < piece_first(w, c, piece + 1); b++)
+        known &= w->row[i_spec * w->q.n_budget + b].is_known;
+    return known;
+}
+
+/* Replay the units of this shard of which a row is missing: one walk over the store for each piece. */
+static int run_missing(struct work *w, struct sh_err *e)
+{
+    struct cut c = w->shard.parts ? cut(w, w->shard.parts) : (struct cut){1, w->q.n_spec};
+    int bad = 0;
+    for (int piece = 0; piece < c.pieces && !bad; piece++) {
+        int of[MOST_POLICIES], n = 0, first = piece_first(w, &c, piece);
+        for (int i = 0; i < w->q.n_spec; i++)
+            if (sh_part_has(&w->shard, i * c.pieces + piece) && !piece_known(w, &c, i, piece))
+                of[n++] = i;
+        if (n)
+            bad = run_policies(w, of, n, first, piece_first(w, &c, piece + 1) - first, e);
+    }
+    return bad;
+}
+
+static int keep_rows(const struct work *w, int from, int n, struct sh_store *s, struct sh_err *e)
+{
+    int bad = 0;
+    for (int i = from; i < from + n && !bad; i++)
+        if (!w->row[i].is_known && w->row[i].layer)
+            bad = sh_replay_row_keep(&w->row[i], w->settings[i], s, e);
+    return bad;
+}
+
+/* One unit on one of several ranks. */
+static int run_unit(void *to, int unit, struct sh_err *e)
+{
+    struct work *w = to;
+    struct cut c = cut(w, w->cluster.me.size);
+    int of = unit / c.pieces, piece = unit % c.pieces, first = piece_first(w, &c, piece);
+    int n = piece_first(w, &c, piece + 1) - first;
+    struct sh_store *own = sh_cluster_own(&w->cluster, e);
+    return !own || run_policies(w, &of, 1, first, n, e) || keep_rows(w, of * w->q.n_budget + first, n, own, e) ? -1 : 0;
+}
+
+/* A larger cache costs more, and every unit reads the store. */
+static double work_of(const struct work *w, int first, int n)
+{
+    double work = 1;
+    for (int b = first; b < first + n; b++)
+        work += w->budget[b].tokens ? 1 : 0.5 + w->budget[b].share;
+    return work;
+}
+
+static int share(struct work *w, const struct replay_args *a, struct sh_store *into, struct sh_err *e)
+{
+    struct cut c = cut(w, w->cluster.me.size);
+    double *size = xcalloc((size_t)c.n, sizeof *size);
+    unsigned char *known = xcalloc((size_t)c.n, 1);
+    for (int u = 0; u < c.n; u++) {
+        int first = piece_first(w, &c, u % c.pieces);
+        size[u] = work_of(w, first, piece_first(w, &c, u % c.pieces + 1) - first);
+        known[u] = (unsigned char)piece_known(w, &c, u / c.pieces, u % c.pieces);
+    }
+    struct sh_share s = {.n = c.n, .size = size, .done = known, .run = run_unit, .to = w,
+                         .timeout_s = a->rank_timeout, .what = "replaying", .quiet = w->cluster.common.quiet};
+    int bad = sh_cluster_run(&w->cluster, &s, into, e);
+    free(size);
+    free(known);
+    return bad;
+}
+
+/* Rank 0 joins what all found; it alone has rows to show, those that were there before marked as such. */
+static int run_shared(struct work *w, const struct replay_args *a, const char *path, struct sh_err *e)
+{
+    if (!sh_cluster_is_first(&w->cluster))
+        return share(w, a, NULL, e);
+    struct sh_store *into = sh_store_update(path, e);
+    int bad = !into || sh_cluster_gather(&w->cluster, into, e);
+    if (!bad && !a->force)
+        bad = sh_replay_rows_find(w->row, w->settings, w->n_row, into, e);
+    int *known = xcalloc((size_t)w->n_row, sizeof *known);
+    for (int i = 0; i < w->n_row; i++)
+        known[i] = w->row[i].is_known;
+    bad = bad || share(w, a, into, e);
+    for (int i = 0; i < w->n_row; i++) {
+        free(w->row[i].layer);
+        w->row[i].layer = NULL;
+        w->row[i].is_known = 0;
+    }
+    bad = bad || sh_replay_rows_find(w->row, w->settings, w->n_row, into, e);
+    for (int i = 0; i < w->n_row; i++)
+        w->row[i].is_known = known[i];
+    free(known);
+    sh_store_close(into);
     return bad;
 }
 
@@ -215,13 +342,24 @@ static void keep_results(const struct work *w, const char *path, int quiet)
 {
     struct sh_err e;
     struct sh_store *s = sh_store_update(path, &e);
-    int bad = !s;
-    for (int i = 0; i < w->n_row && !bad; i++)
-        if (!w->row[i].is_known)
-            bad = sh_replay_row_keep(&w->row[i], w->settings[i], s, &e);
+    int bad = !s || keep_rows(w, 0, w->n_row, s, &e);
     sh_store_close(s);
     if (bad && !quiet)
         fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
+}
+
+/* A shard that cannot be kept is nothing. */
+static int keep_shard(const struct work *w, const char *path, struct sh_err *e)
+{
+    uint64_t job = SH_PART_HASH, model = strtoull(w->runs[0].fingerprint, NULL, 16);
+    for (int i = 0; i < w->n_row; i++)
+        sh_part_hash(&job, w->settings[i]);
+    char *own = sh_part_path(path, &w->shard);
+    struct sh_store *s = sh_store_create(own, e);
+    int bad = !s || keep_rows(w, 0, w->n_row, s, e) || sh_part_mark(s, &w->shard, "replay", job, model, e);
+    sh_store_close(s);
+    free(own);
+    return bad ? -1 : 0;
 }
 
 /* ---- the answer ---- */
@@ -342,7 +480,8 @@ static struct sh_out *describe(const struct work *w)
     sh_out_int(o, "prefill", "prefill", w->q.prefill);
     sh_out_list(o, "results", "policies and budgets: means over rows, heads, layers");
     for (int i = 0; i < w->n_row; i++)
-        write_row(o, w, i);
+        if (w->row[i].layer)                    /* else another shard's */
+            write_row(o, w, i);
     sh_out_end(o);
     write_areas(o, w);
     if (w->q.leave_out_small)
@@ -374,22 +513,31 @@ static int close_dump(const struct replay_args *a, struct work *w, int bad, stru
     return bad;
 }
 
-static int work(const struct replay_args *a, const struct sh_common *common, const char *path, struct work *w,
-                struct sh_err *e)
+static int replay(const struct replay_args *a, const char *path, struct work *w, struct sh_err *e)
 {
-    struct sh_store *s = sh_store_open(path, e);
-    if (!s)
+    make_rows(w);
+    if (w->cluster.ranks)
+        return run_shared(w, a, path, e);
+    if (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, w->store, e))
         return -1;
-    int bad = read_request(a, common, w, s, e);
-    if (!bad) {
-        make_rows(w);
-        bad = (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, s, e)) ||
-              open_dump(a, w, e) || close_dump(a, w, run_missing(w, s, e), e);
-    }
-    sh_store_close(s);
-    if (bad)
+    return open_dump(a, w, e) || close_dump(a, w, run_missing(w, e), e) ? -1 : 0;
+}
+
+static int work(const struct replay_args *a, const char *path, struct work *w, struct sh_err *e)
+{
+    const struct sh_common *common = &w->cluster.common;
+    if (a->dump && (w->shard.parts || w->cluster.ranks))
+        return sh_misused(e, "--dump-kept: one process writes it, not several");
+    if (!(w->store = sh_store_open(path, e)))
         return -1;
-    keep_results(w, path, common->quiet);
+    int bad = read_request(a, common, w, w->store, e) || replay(a, path, w, e);
+    sh_store_close(w->store);
+    if (bad || !sh_cluster_is_first(&w->cluster))
+        return bad ? -1 : 0;
+    if (w->shard.parts && keep_shard(w, path, e))
+        return -1;
+    if (!w->shard.parts && !w->cluster.ranks)
+        keep_results(w, path, common->quiet);
     struct sh_out *o = describe(w);
     bad = sh_out_write(o, sh_common_format(common), stdout, e);
     sh_out_free(o);
@@ -405,7 +553,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (sh_output_differs("--dump-kept", a->dump, path, e))
         return -1;
     struct work *w = xcalloc(1, sizeof *w);
-    int bad = work(a, common, path, w, e);
+    int bad = sh_part_parse(a->shard, &w->shard, e) ||
+              (w->shard.parts ? sh_cluster_alone(&w->cluster, common)
+                              : sh_cluster_join(&w->cluster, common, path, e)) || work(a, path, w, e);
     if (w->runs)
         sh_stored_runs_free(w->runs, w->n_run);
     sh_replay_rows_free(w->row, w->n_row);
@@ -414,8 +564,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     free(w->settings);
     free(w->row);
     free(w->part);
+    bad = sh_cluster_leave(&w->cluster, bad ? -1 : 0, e);
     free(w);
-    return bad ? -1 : 0;
+    return bad;
 }
 
 const struct sh_cmd sh_cmd_replay = {

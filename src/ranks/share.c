@@ -214,20 +214,20 @@ static void own_beat(void *to, double share)
 static void work_beside(struct server *v)
 {
     struct sh_err e = {0};
-    int finished = NONE, unit = NONE, what;
+    int finished = NONE, unit = NONE, bad = 0, what;
     do {
         pthread_mutex_lock(&v->lock);
-        if (e.text[0])
+        if (bad)
             fail_with(v, 0, e.text, e.hint, (int)e.status);
         else
             finish(v, finished);
         what = next(v, 0, &unit);
         pthread_mutex_unlock(&v->lock);
         finished = NONE;
-        e.text[0] = e.hint[0] = '\0';
+        bad = 0;
         if (what == WAIT)
             nap(5);
-        else if (what == GIVE && !v->s->run(v->s->to, unit, &e))
+        else if (what == GIVE && !(bad = v->s->run(v->s->to, unit, &e)))
             finished = unit;
     } while (what != STOP);
 }
