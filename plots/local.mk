@@ -22,5 +22,5 @@ libplots_a_SOURCES = \
 	%D%/figure.c %D%/figure.h %D%/figures.h \
 	%D%/gnuplot.c %D%/gnuplot.h \
 	%D%/gp.c %D%/gp.h %D%/gp_write.c \
-	%D%/measured.c %D%/measured.h
+	%D%/measured.c %D%/measured.h \
 	%D%/svg.c %D%/svg.h

@@ -12,11 +12,8 @@ libbase_a_SOURCES = \
 	%D%/progress.c %D%/progress.h \
 	%D%/rng.c %D%/rng.h \
 	%D%/score.h \
-	%D%/utf8.h
-	%D%/places.c %D%/places.h \
-	%D%/progress.c %D%/progress.h \
-	%D%/rng.c %D%/rng.h \
-	%D%/score.h
+	%D%/utf8.h \
+	%D%/places.c %D%/places.h
 libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_PKGLIBDIR='"$(pkglibdir)"'
 
 # What runs over every row of attention; sums keep their order, so that they are the same everywhere.

@@ -1,32 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears eval: what texts cost a model that reads them under a KV budget. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
+#include "src/cli/cluster.h"
 #include "src/cli/commands.h"
 #include "src/cli/devices.h"
 #include "src/cli/eval_answers.h"
 #include "src/cli/eval_dump.h"
 #include "src/cli/eval_rows.h"
 #include "src/cli/eval_tasks.h"
+#include "src/cli/eval_work.h"
+#include "src/cli/part.h"
 #include "src/cli/paths.h"
 #include "src/cli/plan_file.h"
 #include "src/cli/text_source.h"
 
-struct eval_args {
-    const char *model, *jsonl, *field, *tokens, *answers, *by, *dtype, *db, *logits, *dump;
-    struct sh_list text, policy, budget, plan;
-    long long length, count, prefill, kv_bits, kv_group, weight_bits, dump_every;
-    size_t device_memory;
-    int force;
-    const char *task, *data, *shots_data, *items;
-    long long shots;
-};
-
-#define F(name) offsetof(struct eval_args, name)
+#define F(name) offsetof(struct sh_eval_args, name)
 static const struct sh_opt opts[] = {
     {"model", SH_OPT_TEXT, F(model), "DIR", "checkpoint folder, or a .gguf file", 0, 0, 0},
     {"text", SH_OPT_LIST, F(text), "FILE...", "plain texts, cut into sequences of --length tokens", 0, 0, 0},
@@ -70,23 +64,26 @@ static const struct sh_opt opts[] = {
     {"dump-every", SH_OPT_INT, F(dump_every), "N", "only every so many steps (default: 1)", 1, 1 << 22, 0},
     {"device-memory", SH_OPT_BYTES, F(device_memory), "BYTES",
      "what may be taken of the device (default: what is free)", 0, 0, 0},
+    SH_PART_OPT(F(shard)),
+    SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
 #undef F
 
 static void preset(void *args)
 {
-    struct eval_args *a = args;
+    struct sh_eval_args *a = args;
     a->field = "text";
     a->dtype = "f32";
     a->weight_bits = 16;
     a->kv_group = 64;
     a->dump_every = 1;
     a->prefill = -1;
+    a->rank_timeout = SH_RANK_TIMEOUT_S;
 }
 
 static void release(void *args)
 {
-    struct eval_args *a = args;
+    struct sh_eval_args *a = args;
     sh_list_free(&a->text);
     sh_list_free(&a->policy);
     sh_list_free(&a->budget);
@@ -94,35 +91,6 @@ static void release(void *args)
 }
 
 /* ---- the request ---- */
-
-enum { MOST_POLICIES = 64, MOST_PLANS = 16, AT_ONCE = 16 };      /* AT_ONCE: caches that read in lockstep          */
-
-struct work {
-    const struct eval_args *a;
-    const struct sh_common *common;
-    enum sh_type dtype;
-    struct sh_kv_format format;
-    struct sh_policy_spec spec[MOST_POLICIES], full;
-    int n_spec;
-    struct sh_budget budget[SH_MAX_BUDGETS];
-    int n_budget, prefill, part;                /* part: shown instead of the whole; -1: none     */
-    struct sh_plan plan[MOST_PLANS];
-    int n_plan;
-    struct sh_eval_answers answers;
-    struct sh_devices devices;
-    char *chips;
-    struct sh_text_source source;
-    struct sh_eval_cell reference, *cell;       /* [n]; reference: the full cache in f32          */
-    struct sh_eval_result *result;              /* [n + 1]; the last one: the reference's         */
-    int n;
-    int *twin;                                  /* [n]: the cell that does the same; budgets are nothing to a policy
-                                                 * that keeps all. n: the reference. Else the cell itself        */
-    struct sh_eval eval;
-    struct sh_eval_dump dump;
-    struct sh_progress progress;
-    double read;                                /* tokens, by all caches                          */
-    int kept;                                   /* results written to the store                   */
-};
 
 static int read_dtype(const char *name, enum sh_type *out, struct sh_err *e)
 {
@@ -156,7 +124,7 @@ static uint64_t hash_plan(const struct sh_plan *p)
     return h;
 }
 
-static void add_plan(struct work *w, int number)
+static void add_plan(struct sh_eval_work *w, int number)
 {
     const struct sh_plan *p = &w->plan[number];
     const char *path = w->a->plan.at[number], *slash = strrchr(path, '/');
@@ -168,7 +136,7 @@ static void add_plan(struct work *w, int number)
     w->result[i].plan_hash = hash_plan(p);
 }
 
-static void make_cells(struct work *w)
+static void make_cells(struct sh_eval_work *w)
 {
     int even = w->n_spec * w->n_budget;
     w->reference = (struct sh_eval_cell){.spec = &w->full, .budget = {.share = 1}, .format = {.bits = 32}};
@@ -178,6 +146,7 @@ static void make_cells(struct work *w)
     w->twin = xcalloc((size_t)w->n, sizeof *w->twin);
     for (int i = 0; i < w->n; i++) {
         w->result[i].cell = &w->cell[i];
+        w->result[i].at[SH_E_TOKENS] = (double)NAN;     /* another shard's */
         w->twin[i] = i;
     }
     for (int i = 0; i < even; i++) {
@@ -191,7 +160,7 @@ static void make_cells(struct work *w)
     w->result[w->n].cell = &w->reference;
 }
 
-static int read_part(struct work *w, struct sh_err *e)
+static int read_part(struct sh_eval_work *w, struct sh_err *e)
 {
     const char *by = w->a->by;
     w->part = -1;
@@ -205,9 +174,9 @@ static int read_part(struct work *w, struct sh_err *e)
     return 0;
 }
 
-static int read_source(struct work *w, struct sh_err *e)
+static int read_source(struct sh_eval_work *w, struct sh_err *e)
 {
-    const struct eval_args *a = w->a;
+    const struct sh_eval_args *a = w->a;
     int n = (a->text.n > 0) + (a->jsonl != NULL) + (a->tokens != NULL);
     if (!n)
         return sh_misused(e, "eval needs something to read: --text, --jsonl, --tokens or --task");
@@ -220,12 +189,12 @@ static int read_source(struct work *w, struct sh_err *e)
 }
 
 /* The plans, which must agree on the prefill, because all caches read side by side. */
-static int read_plans(struct work *w, struct sh_err *e)
+static int read_plans(struct sh_eval_work *w, struct sh_err *e)
 {
-    const struct eval_args *a = w->a;
+    const struct sh_eval_args *a = w->a;
     w->prefill = a->prefill < 0 ? 0 : (int)a->prefill;
-    if (a->plan.n > MOST_PLANS)
-        return sh_misused(e, "--plan: more than %d plans", MOST_PLANS);
+    if (a->plan.n > SH_EVAL_PLANS)
+        return sh_misused(e, "--plan: more than %d plans", SH_EVAL_PLANS);
     for (int i = 0; i < a->plan.n; i++, w->n_plan++) {
         if (sh_plan_read(&w->plan[i], a->plan.at[i], e))
             return -1;
@@ -240,7 +209,7 @@ static int read_plans(struct work *w, struct sh_err *e)
     return 0;
 }
 
-static int check_plans(const struct work *w, struct sh_err *e)
+static int check_plans(const struct sh_eval_work *w, struct sh_err *e)
 {
     const struct sh_arch *arch = sh_model_arch(w->source.model);
     char fingerprint[24];
@@ -252,12 +221,12 @@ static int check_plans(const struct work *w, struct sh_err *e)
     return 0;
 }
 
-static int read_cells(struct work *w, struct sh_err *e)
+static int read_cells(struct sh_eval_work *w, struct sh_err *e)
 {
-    const struct eval_args *a = w->a;
+    const struct sh_eval_args *a = w->a;
     int is_even = a->policy.n || !a->plan.n;            /* plans alone need no other cell         */
-    if (a->policy.n > MOST_POLICIES)
-        return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
+    if (a->policy.n > SH_EVAL_POLICIES)
+        return sh_misused(e, "--policy: more than %d policies", SH_EVAL_POLICIES);
     for (int i = 0; i < a->policy.n; i++)
         if (sh_policy_parse(a->policy.at[i], &w->spec[w->n_spec++], e))
             return sh_err_prefix(e, "--policy");
@@ -272,9 +241,9 @@ static int read_cells(struct work *w, struct sh_err *e)
     return read_plans(w, e) ? -1 : sh_policy_parse("full", &w->full, e);
 }
 
-static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
+static int read_options(struct sh_eval_work *w, const struct sh_list *positional, struct sh_err *e)
 {
-    const struct eval_args *a = w->a;
+    const struct sh_eval_args *a = w->a;
     if (positional->n)
         return sh_misused(e, "eval: \"%s\" is no option", positional->at[0]);
     if (!a->model)
@@ -300,9 +269,9 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
 
 /* ---- the work ---- */
 
-static int open_all(struct work *w, struct sh_err *e)
+static int open_all(struct sh_eval_work *w, struct sh_err *e)
 {
-    const struct eval_args *a = w->a;
+    const struct sh_eval_args *a = w->a;
     w->source = (struct sh_text_source){.path = a->model, .text = &a->text, .jsonl = a->jsonl, .field = a->field,
                                         .tokens = a->tokens, .length = (int)a->length, .count = (int)a->count};
     if (sh_devices_open(&w->devices, w->common, a->device_memory, e) || sh_text_source_open(&w->source, e))
@@ -325,21 +294,7 @@ static int open_all(struct work *w, struct sh_err *e)
                ? -1 : 0;
 }
 
-static int open_resident(struct work *w, struct sh_err *e)
-{
-    struct sh_props props;
-    int longest = sh_text_source_longest(&w->source);
-    w->devices.backend->props(w->devices.at[0], &props);
-    struct sh_resident_setup setup = {.backend = w->devices.backend, .device = w->devices.at[0],
-                                      .model = w->source.model, .dtype = w->dtype,
-                                      .weight_bits = (int)w->a->weight_bits,
-                                      .rows = props.rows_at_once < longest ? props.rows_at_once : longest,
-                                      .positions = longest, .n_threads = (int)w->common->threads};
-    w->eval.resident = sh_resident_open(&setup, e);
-    return w->eval.resident ? 0 : sh_err_prefix(e, "%s", w->a->model);
-}
-
-static void name_results(struct work *w)
+static void name_results(struct sh_eval_work *w)
 {
     struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->source.model),
                                   .texts = sh_text_source_hash(&w->source), .dtype = w->a->dtype,
@@ -350,115 +305,15 @@ static void name_results(struct work *w)
         sh_eval_result_name(&w->result[i], &scene);
 }
 
-static void on_tokens(void *to, int tokens)
+static int mark(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e)
 {
-    struct work *w = to;
-    w->read += tokens;
-    sh_progress_at(&w->progress, w->read, "");
+    uint64_t job = SH_PART_HASH;
+    for (int i = 0; i <= w->n; i++)
+        sh_part_hash(&job, w->result[i].settings);
+    return sh_part_mark(store, &w->shard, "eval", job, sh_model_fingerprint(w->source.model), e);
 }
 
-/* The cells `of` [n] and, beside them, the reference on all texts. */
-static int read_texts(struct work *w, const int *of, int n, struct sh_store *store, struct sh_err *e)
-{
-    struct sh_eval_cell cell[AT_ONCE];
-    struct sh_eval_total *total = xcalloc(AT_ONCE + 1, sizeof *total), *full = &total[AT_ONCE];
-    int bad = 0;
-    for (int i = 0; i < n; i++)
-        cell[i] = w->cell[of[i]];
-    w->eval.cell = cell;
-    w->eval.n_cell = n;
-    w->eval.watched = n ? 0 : -1;
-    for (int i = 0; i < w->source.texts.n && !bad; i++) {
-        const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
-        struct sh_eval_text text = {.tokens = q->tokens, .n_token = q->n_tokens};
-        if (w->answers.texts) {
-            text.answer = w->answers.of[i];
-            text.n_answer = w->answers.n[i];
-        }
-        w->dump.sequence = i;
-        bad = sh_eval_read(&w->eval, &text, full, total, e) && sh_err_prefix(e, "%s", q->source);
-    }
-    for (int i = 0; i <= n && !bad; i++) {
-        struct sh_eval_result *r = &w->result[i < n ? of[i] : w->n];
-        sh_eval_result_fill(r, i < n ? &total[i] : full);
-        bad = store && sh_eval_result_keep(r, store, e);
-        w->kept += store && !bad;
-    }
-    free(total);
-    return bad ? -1 : 0;
-}
-
-/* A cell without a run of its own has its twin's figures. */
-static void take_twin(struct work *w, int i)
-{
-    struct sh_eval_result own = w->result[i];
-    w->result[i] = w->result[w->twin[i]];
-    w->result[i].cell = own.cell;
-    w->result[i].settings = own.settings;
-    w->result[i].is_known = own.is_known;
-}
-
-static int read_groups(struct work *w, struct sh_store *store, struct sh_err *e)
-{
-    int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = 0, bad = 0;
-    double tokens = (double)sh_text_source_tokens(&w->source);
-    for (int i = 0; i < w->n; i++)
-        if (!w->result[i].is_known && w->twin[i] == i)
-            of[n++] = i;
-    int groups = n ? (n + AT_ONCE - 1) / AT_ONCE : !w->result[w->n].is_known;
-    sh_progress_begin(&w->progress, "reading", "tokens", tokens * (n + groups), w->common->quiet);
-    for (int g = 0; g < groups && !bad; g++) {
-        int first = g * AT_ONCE, m = n - first < AT_ONCE ? n - first : AT_ONCE;
-        bad = read_texts(w, of + first, m, store, e);
-    }
-    sh_progress_end(&w->progress);
-    for (int i = 0; i < w->n && !bad; i++)
-        if (w->twin[i] != i)
-            take_twin(w, i);
-    if (bad && store && w->kept && !e->hint[0])
-        sh_hint(e, "finished results are in %s; the same command goes on from there", w->a->db);
-    free(of);
-    return bad;
-}
-
-static int all_known(const struct work *w)
-{
-    int known = w->result[w->n].is_known;
-    for (int i = 0; i < w->n; i++)
-        known &= w->result[i].is_known || w->twin[i] != i;
-    return known;
-}
-
-static int check_lengths(const struct work *w, struct sh_err *e)
-{
-    for (int i = 0; i < w->source.texts.n; i++)
-        if (sh_eval_check(&w->eval, w->source.texts.sequence[i].n_tokens, e))
-            return -1;
-    return 0;
-}
-
-static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
-{
-    const struct eval_args *a = w->a;
-    if (store && !a->force && !a->logits && !a->dump && sh_eval_results_find(w->result, w->n + 1, store, e))
-        return -1;
-    w->eval = (struct sh_eval){.cell = w->cell, .n_cell = w->n, .prefill = w->prefill,
-                               .seed = (uint64_t)w->common->seed, .watch = a->dump ? sh_eval_dump_kept : NULL,
-                               .take = a->logits ? sh_eval_dump_logits : NULL, .to = &w->dump,
-                               .progress = on_tokens, .progress_to = w};
-    w->dump = (struct sh_eval_dump){.kept_path = a->dump, .logits_path = a->logits, .every = (int)a->dump_every,
-                                    .n_vocab = sh_model_arch(w->source.model)->n_vocab};
-    if (all_known(w))
-        return read_groups(w, store, e);
-    if (open_resident(w, e) || check_lengths(w, e) ||
-        sh_eval_dump_begin(&w->dump, sh_text_source_tokens(&w->source), e))
-        return -1;
-    return sh_eval_dump_end(&w->dump, read_groups(w, store, e), e);
-}
-
-/* ---- the answer ---- */
-
-static int report(const struct work *w, struct sh_err *e)
+static int report(const struct sh_eval_work *w, struct sh_err *e)
 {
     const struct sh_eval_result *full = &w->result[w->n];
     struct sh_out *o = sh_out_new();
@@ -488,6 +343,8 @@ static int report(const struct work *w, struct sh_err *e)
         sh_out_show(o, sh_eval_part_names[w->part].list);
     sh_out_list(o, "results", "policies and budgets (nats per token; change, kl, top 1: against the full cache)");
     for (int i = 0; i < w->n; i++) {
+        if (isnan(w->result[i].at[SH_E_TOKENS]))
+            continue;
         known += w->result[i].is_known;
         sh_eval_result_write(&w->result[i], w->n_plan > 0, o);
     }
@@ -499,7 +356,7 @@ static int report(const struct work *w, struct sh_err *e)
     return bad;
 }
 
-static void close_all(struct work *w)
+static void close_all(struct sh_eval_work *w)
 {
     sh_resident_close(w->eval.resident);
     if (w->result)
@@ -514,7 +371,7 @@ static void close_all(struct work *w)
     free(w->chips);
 }
 
-static int run_task(const struct eval_args *a, const struct sh_common *common, const struct sh_list *positional,
+static int run_task(const struct sh_eval_args *a, const struct sh_common *common, const struct sh_list *positional,
                     struct sh_err *e)
 {
     struct sh_task_request q = {
@@ -524,6 +381,8 @@ static int run_task(const struct eval_args *a, const struct sh_common *common, c
         .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force};
     if (positional->n)
         return sh_misused(e, "eval: \"%s\" is no option", positional->at[0]);
+    if (a->shard || sh_ranks_are_there())
+        return sh_misused(e, "--task runs in one process: no --shard, no mpirun");
     if (a->text.n || a->jsonl || a->tokens || a->length || a->logits || a->dump || a->answers || a->by ||
         a->plan.n)
         return sh_misused(e, "--task has its own texts: no --text, --jsonl, --tokens, --answers, --by, --length, --plan, "
@@ -531,29 +390,52 @@ static int run_task(const struct eval_args *a, const struct sh_common *common, c
     return sh_eval_tasks(&q, common, e);
 }
 
+static int join(struct sh_eval_work *w, const struct sh_common *common, struct sh_err *e)
+{
+    const struct sh_eval_args *a = w->a;
+    if (sh_part_parse(a->shard, &w->shard, e))
+        return -1;
+    if (w->shard.parts ? sh_cluster_alone(&w->cluster, common) : sh_cluster_join(&w->cluster, common, a->db, e))
+        return -1;
+    if (w->shard.parts && !a->db)
+        return sh_misused(e, "--shard needs --db FILE: the shard is written beside it");
+    if ((a->logits || a->dump) && (w->shard.parts || w->cluster.ranks))
+        return sh_misused(e, "%s: one process writes it, not several", a->logits ? "--logits" : "--dump-kept");
+    return 0;
+}
+
+static int work(struct sh_eval_work *w, struct sh_err *e)
+{
+    const struct sh_eval_args *a = w->a;
+    int is_first = sh_cluster_is_first(&w->cluster);
+    char *path = w->shard.parts ? sh_part_path(a->db, &w->shard) : a->db ? xstrdup(a->db) : NULL;
+    struct sh_store *store = NULL;
+    name_results(w);
+    int bad = (path && is_first && !(store = sh_store_create(path, e))) || sh_evaluate(w, store, e) ||
+              (w->shard.parts && mark(w, store, e)) || (is_first && report(w, e));
+    int is_empty = bad && store && !w->kept && sh_store_was_made(store);
+    sh_store_close(store);
+    if (is_empty)
+        sh_store_remove(path);
+    free(path);
+    return bad;
+}
+
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
-    const struct eval_args *asked = args;
+    const struct sh_eval_args *asked = args;
     if (asked->task)
         return run_task(asked, common, positional, e);
     if (asked->data || asked->shots || asked->shots_data || asked->items)
         return sh_misused(e, "--data, --shots, --shots-data and --items belong to a --task NAME");
-    struct work *w = xcalloc(1, sizeof *w);
-    struct sh_store *store = NULL;
+    struct sh_eval_work *w = xcalloc(1, sizeof *w);
     w->a = args;
-    w->common = common;
-    int bad = read_options(w, positional, e) || open_all(w, e);
-    if (!bad) {
-        name_results(w);
-        bad = (w->a->db && !(store = sh_store_create(w->a->db, e))) || evaluate(w, store, e) || report(w, e);
-    }
-    int is_empty = bad && store && !w->kept && sh_store_was_made(store);
-    sh_store_close(store);
-    if (is_empty)
-        sh_store_remove(w->a->db);
+    w->common = &w->cluster.common;
+    int bad = join(w, common, e) || read_options(w, positional, e) || open_all(w, e) || work(w, e);
     close_all(w);
+    bad = sh_cluster_leave(&w->cluster, bad ? -1 : 0, e);
     free(w);
-    return bad ? -1 : 0;
+    return bad;
 }
 
 const struct sh_cmd sh_cmd_eval = {
@@ -571,7 +453,7 @@ const struct sh_cmd sh_cmd_eval = {
              "the right one. Prompts are those of the lm-evaluation-harness.\n\n"
              "  shears eval --model opt-125m --text book.txt --length 512 --policy window h2o --budget 0.1,0.2,0.5",
     .opts = opts,
-    .args_bytes = sizeof(struct eval_args),
+    .args_bytes = sizeof(struct sh_eval_args),
     .preset = preset,
     .run = run,
     .release = release,

@@ -50,6 +50,7 @@ shears_SOURCES = \
 	%D%/eval_dump.c %D%/eval_dump.h \
 	%D%/eval_rows.c %D%/eval_rows.h \
 	%D%/eval_tasks.c %D%/eval_tasks.h \
+	%D%/eval_work.c %D%/eval_work.h \
 	%D%/figure_curves.c \
 	%D%/figure_data.c %D%/figure_data.h \
 	%D%/figure_drift.c \
