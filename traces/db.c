@@ -108,8 +108,8 @@ static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
         return sh_fail(e, "%s: is a database of another program (application id 0x%08x, expected 0x%08x)", s->path,
                        (unsigned)application, (unsigned)SH_STORE_APPLICATION);
     if (version != SH_STORE_VERSION && version != SH_STORE_ORDERLESS)
-        return sh_fail(e, "%s: has store version %d, this program reads versions %d and %d: it was written by %s shears",
-                       s->path, version, SH_STORE_VERSION, SH_STORE_ORDERLESS,
+        return sh_fail(e, "%s: has store version %d, this program reads versions %d and %d: it was written by %s "
+                       "shears", s->path, version, SH_STORE_VERSION, SH_STORE_ORDERLESS,
                        version > SH_STORE_VERSION ? "a newer" : "an older");
     return 0;
 }

@@ -58,7 +58,7 @@ static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char
     if (sh_db_once(s, q, "recording the run", e))
         return -1;
     int id = (int)sqlite3_last_insert_rowid(s->db);
-    if (!r->has_order && say_orderless(s, e))
+    if (r->orderless && say_orderless(s, e))
         return -1;
     q = sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) FROM sequence", "");
     int first = q && sh_db_step(s, q, "numbering the sequences", e) == 1 ? sqlite3_column_int(q, 0) : -1;

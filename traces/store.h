@@ -65,7 +65,7 @@ struct sh_stored_run {
     enum sh_codec codec;
     int n_layer, n_head, n_kv_head, d_head, first_layer, last_layer, weight_bits;
     int n_sequence, n_done;                 /* n_done: finished (sequence, layer) pairs */
-    int has_order;                          /* 0: its rows are known not to be causal   */
+    int orderless;                          /* its rows are not causal                  */
     long long n_tokens;
     double seconds;
 };

@@ -37,7 +37,7 @@ static int read_run(struct sh_store *s, sqlite3_stmt *q, struct sh_stored_run *r
         .first_layer = sqlite3_column_int(q, 19), .last_layer = sqlite3_column_int(q, 20),
         .seconds = sqlite3_column_double(q, 21), .n_sequence = sqlite3_column_int(q, 22),
         .n_tokens = sqlite3_column_int64(q, 23), .n_done = sqlite3_column_int(q, 24),
-        .weight_bits = sqlite3_column_int(q, 25), .has_order = sqlite3_column_int(q, 26) >= 0};
+        .weight_bits = sqlite3_column_int(q, 25), .orderless = sqlite3_column_int(q, 26) < 0};
     int bad = which_record < 0 || which_codec < 0 || r->n_layer < 1 || r->n_layer > 100000 || r->n_head < 1 ||
               r->n_head > 100000 ||
               r->n_kv_head < 1 || r->n_kv_head > r->n_head || r->d_head < 1 || r->d_head > 1000000 ||

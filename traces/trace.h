@@ -55,7 +55,7 @@ struct sh_trace_run {
     enum sh_codec codec;
     int weight_bits;                    /* 16, 8 or 4: of the layers' matrices while it ran */
     int first_layer, last_layer;
-    int has_order;                      /* causal attention; 0: every row sees the same keys            */
+    int orderless;                      /* not causal: every row sees the same keys                    */
     long long seed;
 };
 

@@ -272,7 +272,6 @@ static void describe_run(struct trace *t)
     t->run.command = t->common->line;
     t->run.first_layer = t->sweep.first_layer;
     t->run.last_layer = t->sweep.last_layer;
-    t->run.has_order = 1;
     t->run.seed = t->common->seed;
 }
 

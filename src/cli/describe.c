@@ -9,7 +9,7 @@ long long sh_describe_scores(struct sh_store *s, const struct sh_stored_run *r, 
 {
     struct sh_stored_sequence *q;
     int n;
-    if (!r->has_order)
+    if (r->orderless)
         return sh_store_scores(s, r->id, e);
     if (sh_store_sequences(s, r->id, &q, &n, e))
         return -1;

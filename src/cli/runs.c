@@ -30,7 +30,7 @@ int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int 
                              all[0].id, all[0].model, all[0].weights, all[i].id, all[i].model, all[i].weights),
                   sh_hint(e, "choose one with --run N; shears info lists them"));
     for (int i = 0; i < kept && !bad; i++)
-        if (!all[i].has_order) {
+        if (all[i].orderless) {
             bad = sh_misused(e, "%s: run %d (%s) holds attention that is not causal", sh_store_path(s), all[i].id,
                              all[i].model);
             sh_hint(e, "its keys are all there from the first query on, so no cache grows and nothing of this command"

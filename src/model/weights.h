@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tensors of a checkpoint by name, whatever format its files have. Files are mapped; their
- * readers (safetensors.h, torch_file.h, gguf_tensors.h, npy.h) check every name, offset, shape and size against the file when
- * it is opened, so what this module hands out may be read without further checks.
+ * readers (safetensors.h, torch_file.h, gguf_tensors.h, npy.h) check every name, offset, shape and size
+ * against the file when it is opened, so what this module hands out may be read without further checks.
  *
  * Ownership: everything returned points into the struct sh_weights and lives as long as it. */
 #ifndef SH_MODEL_WEIGHTS_H

@@ -28,7 +28,8 @@ static int look(void *to, const struct sh_row *r)
 {
     struct seen *s = to;
     int before = r->first_key - 1;
-    if (r->n != sh_row_keys(r->q, s->window) || r->first_key != sh_row_start(r->q, s->window) || r->n < 1 || r->n_stored > r->n || r->n_stored < 0)
+    if (r->n != sh_row_keys(r->q, s->window) || r->first_key != sh_row_start(r->q, s->window) ||
+        r->n < 1 || r->n_stored > r->n || r->n_stored < 0)
         abort();
     for (int i = 0; i < (r->sparse ? r->n_stored : r->n); i++) {
         int key = r->sparse ? r->key[i] : r->first_key + i;
