@@ -11,8 +11,8 @@
  * 1 % of the largest. */
 void sh_log8_scores(float *to, const uint8_t *code, int n);
 
-/* The codes of a row of n scores, 1 <= n < 2^24, none below 0 (1 is the most): what a backend hands out where logits are
- * at hand. */
+/* The codes of a row of n scores, 1 <= n < 2^24, none below 0 (1 is the most): what a backend hands out where
+ * logits are at hand. */
 void sh_log8_codes(uint8_t *to, const float *score, int n);
 
 #endif

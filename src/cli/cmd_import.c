@@ -32,8 +32,8 @@ static const struct sh_opt opts[] = {
      "bidirectional: every query sees every key\ncross: the keys are another sequence's", 0, 0, 0},
     {"window", SH_OPT_TEXT, F(window), "W,...", "a causal query sees its last W keys; 0: all. Layer l has the\n"
      "l-th of these, over and over (default: 0)", 0, 0, 0},
-    {"tolerance", SH_OPT_REAL, F(tolerance), "X", "how far a row's sum may be from 1\n(default: 0.001, of 16-bit files 0.01)",
-     0, 0.1, 0},
+    {"tolerance", SH_OPT_REAL, F(tolerance), "X", "how far a row's sum may be from 1\n"
+     "(default: 0.001, of 16-bit files 0.01)", 0, 0.1, 0},
     {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "the token ids, one JSON array a sequence and line; where a line\n"
      "is shorter than the attention, the rest is padding", 0, 0, 0},
     {"name", SH_OPT_TEXT, F(name), "NAME", "the model's name (default: the file's)", 0, 0, 0},
