@@ -83,6 +83,16 @@ for mine, theirs in zip(head(f"out/{sys.argv[1]}.db", 0, 1, 2), head("one.db", 0
 P
 done
 
+good "log8" --db out/log8.db --attention all.npy
+holds "log8: at most 4 % off, and above K/n what was above it" python - <<'P'
+from scores import head
+for layer, which in (0, 0), (1, 2):
+    for q, (mine, theirs) in enumerate(zip(head("out/log8.db", 0, layer, which), head("one.db", 0, layer, which))):
+        for a, b in zip(mine[:q + 1], theirs):
+            assert abs(a - b) <= 0.04 * b or b < 1e-8, (q, a, b)
+            assert all((a > k / (q + 1)) == (b > k / (q + 1)) for k in (1, 2, 5, 10)), (q, a, b)
+P
+
 # ---- again, and on behind what is there ----
 
 whole() { python -c 'import sqlite3; print(*sqlite3.connect("one.db").iterdump(), sep="\n")' | sha256sum; }
