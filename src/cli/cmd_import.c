@@ -253,6 +253,7 @@ static void hash_part(uint64_t *h, const struct sh_dump_part *p)
     for (size_t i = 0; i < SAMPLES; i++)
         hash(h, p->at + (all - n) / (SAMPLES - 1) * i, n);
     hash(h, p->at + all - n, n);
+    sh_dump_drop(p);
 }
 
 static void run_key(const struct import *t, char key[20])
