@@ -75,7 +75,8 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
             return sh_misused(e, "figure allocation shows plans of at least one layer and head");
     double high = most(d);
     int n_columns = sh_gp_columns(gp, 6, 2), n_rows = d->n_plans * (2 / n_columns);
-    sh_gp_page(gp, n_columns < 2 ? 6.6 : 12, 0.7 + PITCH * n_rows);
+    double top = n_columns < 2 ? 1.25 : 1.05, pitch = n_columns < 2 ? PITCH + 0.4 : PITCH;  /* letters are larger there */
+    sh_gp_page(gp, n_columns < 2 ? 6.6 : 12, top - 0.35 + pitch * n_rows);
     for (int i = 0; i < d->n_plans; i++) {
         char name[32];
         snprintf(name, sizeof name, "plan%d", i);
@@ -86,10 +87,10 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     sh_gp_heading(gp, d->title, d->settings);
     for (int i = 0; i < d->n_plans; i++) {
         int at = 2 * i;
-        sh_gp_box(gp, 0.75, 1.05 + PITCH * (at / n_columns), WIDE, TALL);
+        sh_gp_box(gp, 0.75, top + pitch * (at / n_columns), WIDE, TALL);
         map(gp, &d->plans[i], i, high);
         at++;
-        sh_gp_box(gp, n_columns < 2 ? 0.75 : 7.3, 1.05 + PITCH * (at / n_columns), 4.3, TALL);
+        sh_gp_box(gp, n_columns < 2 ? 0.75 : 7.3, top + pitch * (at / n_columns), 4.3, TALL);
         profile(gp, &d->plans[i], i, high);
     }
     fputs("unset multiplot\n", gp->to);

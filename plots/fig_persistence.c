@@ -8,7 +8,7 @@
 #define WIDE 4.2                /* inches, a panel without its margins */
 #define TALL 2.7
 #define PITCH_X 5.1
-#define PITCH_Y 3.75
+#define PITCH_Y 4.1
 
 static int n_missing(const struct sh_fig_series *s)
 {

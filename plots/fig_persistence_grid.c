@@ -79,7 +79,9 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         most_alphas = d->grids[i].n_alphas > most_alphas ? d->grids[i].n_alphas : most_alphas;
     double low, high, wide = n_columns == 1 ? 4.2 : 3.1, tall = 0.42 * most_alphas + 0.4;
     int n_rows = (d->n_grids + n_columns - 1) / n_columns;
-    sh_gp_page(gp, 1.8 + (wide + 0.85) * n_columns - 0.85 + 0.2, 0.55 + (tall + 1.15) * n_rows);
+    int is_narrow = n_columns == 1 && d->n_grids > 1;          /* letters are larger there */
+    double top = is_narrow ? 1.25 : 1.05, pitch = tall + (is_narrow ? 1.45 : 1.15);
+    sh_gp_page(gp, 1.8 + (wide + 0.85) * n_columns - 0.85 + 0.2, top - 0.5 + pitch * n_rows);
     colour_range(d, &low, &high);
     for (int i = 0; i < d->n_grids; i++) {
         char name[32];
@@ -100,7 +102,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     sh_gp_heading(gp, d->title, d->settings);
     for (int i = 0; i < d->n_grids; i++) {
         int column = i % n_columns, is_last = column == n_columns - 1 || i == d->n_grids - 1;
-        sh_gp_box(gp, 0.9 + (wide + 0.85) * column, 1.05 + (tall + 1.15) * (i / n_columns), wide,
+        sh_gp_box(gp, 0.9 + (wide + 0.85) * column, top + pitch * (i / n_columns), wide,
                   0.42 * d->grids[i].n_alphas + 0.4);
         grid(gp, &d->grids[i], i, is_last);
     }

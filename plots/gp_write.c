@@ -22,7 +22,7 @@ static const char apostrophe[] = "'.\"'\".'";
 
 /* Below this share of their own size letters on paper can no longer be read. */
 #define LEAST_LETTERS 0.8
-#define LEAST_COLUMN 0.75               /* a column's width, likewise */
+#define LEAST_COLUMN 0.6                /* a column's width, likewise */
 
 /* Letters and lines against their own size. */
 static double zoom(const struct sh_gp *gp)

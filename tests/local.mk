@@ -259,8 +259,8 @@ EXTRA_DIST += %D%/cli/simulate.sh %D%/cli/capacity_quality.sh
 TESTS      += %D%/cli/capacity.sh
 EXTRA_DIST += %D%/cli/capacity.sh %D%/golden/capacity.json %D%/golden/capacity_configs.json
 EXTRA_DIST += %D%/oracle/capacity.py %D%/oracle/capacity_configs.py
-TESTS      += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/backends.sh %D%/cli/cuda.sh
-EXTRA_DIST += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/backends.sh %D%/cli/cuda.sh
+TESTS      += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/report.sh %D%/cli/backends.sh %D%/cli/cuda.sh
+EXTRA_DIST += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/report.sh %D%/cli/backends.sh %D%/cli/cuda.sh
 TESTS      += %D%/cli/weight_bits.sh
 EXTRA_DIST += %D%/cli/weight_bits.sh %D%/golden/weight_bits %D%/oracle/weight_bits.py
 

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1050,980 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1050,1020 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
@@ -24,6 +24,7 @@ set format '%g'
 unset key
 set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
 $s0c0 << EOD
+# 'oracle'
 # share mass low high no_sink pivotal error
 0.1 0.87890625 0.86328125 0.90234375 0.48828125 0.2978515625 0.126953125
 0.2 0.8984375 0.8828125 0.921875 0.3662109375 0.552734375 0.111328125
@@ -32,6 +33,7 @@ $s0c0 << EOD
 0.5 0.95703125 0.94140625 0.98046875 0.689453125 0.3095703125 0.1533203125
 EOD
 $s0c1 << EOD
+# 'tova'
 # share mass low high no_sink pivotal error
 0.1 0.80078125 0.78515625 0.82421875 0.7578125 0.9375 0.2373046875
 0.2 0.8203125 0.8046875 0.84375 0.5986328125 0.517578125 0.2021484375
@@ -40,6 +42,7 @@ $s0c1 << EOD
 0.5 0.87890625 0.86328125 0.90234375 0.345703125 0.8662109375 0.3671875
 EOD
 $s0c2 << EOD
+# 'roco'
 # share mass low high no_sink pivotal error
 0.1 0.72265625 0.70703125 0.74609375 0.552734375 0.4208984375 0.1640625
 0.2 0.7421875 0.7265625 0.765625 0.353515625 0.373046875 0.25390625
@@ -48,6 +51,7 @@ $s0c2 << EOD
 0.5 0.80078125 0.78515625 0.82421875 0.7626953125 0.8779296875 0.2197265625
 EOD
 $s0c3 << EOD
+# 'h2o:recent=5'
 # share mass low high no_sink pivotal error
 0.1 NaN NaN NaN 0.55078125 0.3017578125 0.470703125
 0.2 0.6640625 0.6484375 0.6875 0.7587890625 0.580078125 0.470703125
@@ -56,6 +60,7 @@ $s0c3 << EOD
 0.5 0.72265625 0.70703125 0.74609375 0.4140625 0.6240234375 0.0478515625
 EOD
 $s0c4 << EOD
+# 'snapkv'
 # share mass low high no_sink pivotal error
 0.1 0.56640625 0.55078125 0.58984375 0.36328125 0.380859375 0.3056640625
 0.2 0.5859375 0.5703125 0.609375 0.6337890625 0.662109375 0.2724609375
@@ -64,6 +69,7 @@ $s0c4 << EOD
 0.5 0.64453125 0.62890625 0.66796875 0.42578125 0.56640625 0.2392578125
 EOD
 $s0c5 << EOD
+# 'window'
 # share mass low high no_sink pivotal error
 0.1 0.48828125 0.47265625 0.51171875 0.505859375 0.3388671875 0.2255859375
 0.2 0.5078125 0.4921875 0.53125 0.212890625 0.62890625 0.4326171875
@@ -72,6 +78,7 @@ $s0c5 << EOD
 0.5 0.56640625 0.55078125 0.58984375 0.6787109375 0.4833984375 0.0869140625
 EOD
 $s0c6 << EOD
+# 'random'
 # share mass low high no_sink pivotal error
 0.1 0.41015625 0.39453125 0.43359375 0.7666015625 0.7216796875 0.0625
 0.2 0.4296875 0.4140625 0.453125 0.5380859375 0.345703125 0.35546875
@@ -80,6 +87,7 @@ $s0c6 << EOD
 0.5 0.48828125 0.47265625 0.51171875 0.5439453125 0.380859375 0.1396484375
 EOD
 $s0c7 << EOD
+# 'knorm'
 # share mass low high no_sink pivotal error
 0.1 0.33203125 0.31640625 0.35546875 0.345703125 0.3203125 0.26953125
 0.2 0.3515625 0.3359375 0.375 0.7177734375 0.3173828125 0.3505859375
@@ -88,6 +96,7 @@ $s0c7 << EOD
 0.5 0.41015625 0.39453125 0.43359375 0.6806640625 0.6630859375 0.3984375
 EOD
 $s0c8 << EOD
+# 'full'
 # share mass low high no_sink pivotal error
 0.1 0.25390625 0.23828125 0.27734375 0.595703125 0.7509765625 0.1904296875
 0.2 0.2734375 0.2578125 0.296875 0.279296875 0.7158203125 0.310546875
@@ -99,12 +108,12 @@ set xlabel 'budget, as a share of the sequence'
 set xrange [0:1]
 set xtics 0, 0.25, 1
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01714, screen 0.97347 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01714, screen 0.94898 left tc rgb '#606060'
+set label 901 'The demo model on its own text' at screen 0.01714, screen 0.97451 left font 'sans-serif,17' tc rgb '#111111'
+set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01714, screen 0.95098 left tc rgb '#606060'
 set lmargin at screen 0.08095
 set rmargin at screen 0.48095
-set tmargin at screen 0.89286
-set bmargin at screen 0.58673
+set tmargin at screen 0.89706
+set bmargin at screen 0.60294
 set title 'kept attention mass'
 set ylabel 'kept mass'
 set yrange [0.2:1.01]
@@ -128,8 +137,8 @@ plot $s0c1 using 1:3:4 with filledcurves ls 1 fs transparent solid 0.15 noborder
 unset label
 set lmargin at screen 0.56667
 set rmargin at screen 0.96667
-set tmargin at screen 0.89286
-set bmargin at screen 0.58673
+set tmargin at screen 0.89706
+set bmargin at screen 0.60294
 set title 'without sinks and the newest token'
 set ylabel 'kept mass'
 set yrange [0.2:1.01]
@@ -146,8 +155,8 @@ plot $s0c0 using 1:5 with lines lc rgb '#000000' lw 2.4 dt 1, \
 unset label
 set lmargin at screen 0.08095
 set rmargin at screen 0.48095
-set tmargin at screen 0.48469
-set bmargin at screen 0.17857
+set tmargin at screen 0.48529
+set bmargin at screen 0.19118
 set title 'pivotal tokens (score above 1/n)'
 set ylabel 'share that is kept'
 set yrange [0.2:1.01]
@@ -164,8 +173,8 @@ plot $s0c0 using 1:6 with lines lc rgb '#000000' lw 2.4 dt 1, \
 unset label
 set lmargin at screen 0.56667
 set rmargin at screen 0.96667
-set tmargin at screen 0.48469
-set bmargin at screen 0.17857
+set tmargin at screen 0.48529
+set bmargin at screen 0.19118
 set title 'error of the attention output'
 set ylabel 'relative error'
 set yrange [0:0.5086]
@@ -191,8 +200,8 @@ set xrange [0:1]
 set yrange [0:1]
 set lmargin at screen 0.03810
 set rmargin at screen 0.34286
-set tmargin at screen 0.10204
-set bmargin at screen 0.00510
+set tmargin at screen 0.09804
+set bmargin at screen 0.00490
 plot \
     NaN with lines lc rgb '#000000' lw 2.4 dt 1 title 'oracle'.' (sees the future)', \
     NaN with linespoints ls 1 dt 1 pt 7 ps 0.45 pi 2 title 'tova', \
@@ -201,8 +210,8 @@ plot \
     NaN notitle
 set lmargin at screen 0.35238
 set rmargin at screen 0.65714
-set tmargin at screen 0.10204
-set bmargin at screen 0.00510
+set tmargin at screen 0.09804
+set bmargin at screen 0.00490
 plot \
     NaN with linespoints ls 4 dt 1 pt 7 ps 0.45 pi 2 title 'snapkv', \
     NaN with linespoints ls 5 dt 1 pt 7 ps 0.45 pi 2 title 'window', \
@@ -211,8 +220,8 @@ plot \
     NaN notitle
 set lmargin at screen 0.66667
 set rmargin at screen 0.97143
-set tmargin at screen 0.10204
-set bmargin at screen 0.00510
+set tmargin at screen 0.09804
+set bmargin at screen 0.00490
 plot \
     NaN with lines lc rgb '#a0a0a0' lw 1.5 dt 1 title 'full'.' (keeps more)', \
     NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder title '95 % interval'

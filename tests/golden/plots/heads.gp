@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1000,445 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1000,460 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
@@ -46,13 +46,13 @@ set xlabel 'layer'
 set ylabel 'head'
 set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 behind fc rgb '#c8c8c8' fs solid noborder
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01800, screen 0.94157 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01800, screen 0.88764 left tc rgb '#606060'
-set label 903 'grey: no pivotal token was left' at screen 0.07500, screen 0.02697 left tc rgb '#606060'
+set label 901 'The demo model on its own text' at screen 0.01800, screen 0.94348 left font 'sans-serif,17' tc rgb '#111111'
+set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01800, screen 0.89130 left tc rgb '#606060'
+set label 903 'grey: no pivotal token was left' at screen 0.07500, screen 0.02609 left tc rgb '#606060'
 set lmargin at screen 0.07500
 set rmargin at screen 0.39500
-set tmargin at screen 0.76404
-set bmargin at screen 0.22472
+set tmargin at screen 0.77174
+set bmargin at screen 0.25000
 unset logscale cb
 set cbtics auto
 set title 'demo model'.': '.'R = 0, K = 1'
@@ -67,8 +67,8 @@ plot $ratio0 matrix using ($3 == $3 ? $2 : NaN):1:($2-0.5):($2+0.5):($1-0.5):($1
 unset label
 set lmargin at screen 0.55500
 set rmargin at screen 0.87500
-set tmargin at screen 0.76404
-set bmargin at screen 0.22472
+set tmargin at screen 0.77174
+set bmargin at screen 0.25000
 set logscale cb
 set cbtics (0.1, 0.2, 0.5, 1, 2, 5)
 set title 'demo model'.': '.'R = 10, K = 5'

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1050,536 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1050,571 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
@@ -24,6 +24,7 @@ set format '%g'
 unset key
 set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
 $p0s0 << EOD
+# 'demo model'
 # layer ratio density min_head max_head
 0 0.9052734375 0.1845703125 0.8466796875 0.9248046875
 1 0.9365234375 0.1337890625 0.8779296875 0.9560546875
@@ -33,6 +34,7 @@ $p0s0 << EOD
 5 0.94140625 0.23828125 0.8828125 0.9609375
 EOD
 $p0s1 << EOD
+# 'random twin'
 # layer ratio density min_head max_head
 0 0.384765625 0.166015625 0.326171875 0.404296875
 1 0.3525390625 0.2607421875 0.2939453125 0.3720703125
@@ -42,6 +44,7 @@ $p0s1 << EOD
 5 0.3251953125 0.1357421875 0.2666015625 0.3447265625
 EOD
 $p1s0 << EOD
+# 'demo model'
 # layer ratio density min_head max_head
 0 0.9384765625 0.1669921875 0.8798828125 0.9580078125
 1 0.9248046875 0.240234375 0.8662109375 0.9443359375
@@ -51,6 +54,7 @@ $p1s0 << EOD
 5 0.8984375 0.1669921875 0.83984375 0.91796875
 EOD
 $p1s1 << EOD
+# 'random twin'
 # layer ratio density min_head max_head
 0 0.4345703125 0.236328125 0.3759765625 0.4541015625
 1 0.4013671875 0.115234375 0.3427734375 0.4208984375
@@ -68,12 +72,12 @@ set ylabel 'persistence ratio'
 set yrange [0:1.04]
 set ytics 0, 0.2, 1
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01714, screen 0.95149 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01714, screen 0.90672 left tc rgb '#606060'
+set label 901 'The demo model on its own text' at screen 0.01714, screen 0.95447 left font 'sans-serif,17' tc rgb '#111111'
+set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01714, screen 0.91243 left tc rgb '#606060'
 set lmargin at screen 0.08095
 set rmargin at screen 0.48095
-set tmargin at screen 0.76679
-set bmargin at screen 0.26306
+set tmargin at screen 0.78109
+set bmargin at screen 0.30823
 set title 'all pivotal tokens (R = 0, K = 1)' offset 0, 0.8
 set xtics 0, 1
 set xrange [-0.5:5.5]
@@ -87,8 +91,8 @@ plot $p0s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.2 noborder,
 unset label
 set lmargin at screen 0.56667
 set rmargin at screen 0.96667
-set tmargin at screen 0.76679
-set bmargin at screen 0.26306
+set tmargin at screen 0.78109
+set bmargin at screen 0.30823
 set title 'beyond recency (R = 10, K = 5)' offset 0, 0.8
 set xtics 0, 1
 set xrange [-0.5:5.5]
@@ -103,8 +107,8 @@ plot $p1s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.2 noborder,
 unset label
 set lmargin at screen 0.02857
 set rmargin at screen 0.97143
-set tmargin at screen 0.13806
-set bmargin at screen 0.01493
+set tmargin at screen 0.12960
+set bmargin at screen 0.01401
 set key center center horizontal Left reverse samplen 2.5
 unset border
 unset tics

@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The report: a well-formed page with all parts, nothing fetched from elsewhere, foreign names harmless, what is
+# missing named with its command; refused when it would write over what it reads; sizes and data of figures.
+. "$(dirname "$0")/lib.sh"
+
+hostile='<img src=x onerror=alert(1)>&"x'
+cp -r "$checkpoints/opt" "$hostile"
+python3 - <<'P'
+import json
+for seed, name in ((1, "ids.jsonl"),):
+    with open(name, "w") as f:
+        for s in range(3):
+            f.write(json.dumps([(7 * i * i + 3 * s + i) % 50 + 4 for i in range(24)]) + "\n")
+P
+run trace --model "$hostile" --tokens ids.jsonl --db t.db -q
+expect "a model with a hostile name is traced" 0 . ""
+run trace --model "$hostile" --tokens ids.jsonl --db r.db --random-weights -q
+expect "and its random twin" 0 . ""
+cp t.db bare.db
+
+if ! PATH=${search-$PATH} command -v gnuplot >/dev/null; then
+    refuse "without gnuplot: status 3 and what to do" 3 "report out/a.html: gnuplot is needed to draw it and is not on PATH" \
+        report --db t.db -o out/a.html
+    skip "the page" "gnuplot is not here"
+    finish
+    exit
+fi
+search=$work/nothing refuse "without gnuplot: status 3 and what to do" 3 \
+    "report out/a.html: gnuplot is needed to draw it and is not on PATH" report --db t.db -o out/a.html
+refuse "no output" 2 "report needs --db FILE... and -o FILE.html" report --db t.db
+refuse "no store" 1 "gone.db" report --db gone.db -o out/a.html
+cp t.db same.db
+refuse "the store is not written over" 2 "is the file same.db that is read" report --db same.db -o same.db
+holds "it is as it was" cmp t.db same.db
+refuse "no such folder" 1 "cannot write in its folder" report --db t.db -o out/none/a.html
+refuse "five stores" 2 "at most 4 stores" report --db t.db t.db t.db t.db t.db -o out/a.html
+
+refuse "a width that is none" 2 "width: '3 miles', expected a size" plot persistence --db t.db -o out/a.svg --width "3 miles"
+
+cat >page.py <<'P'
+"""What is wrong with a page: tags that do not match, ids twice, links into nothing, anything from elsewhere."""
+import html.parser, re, sys
+VOID = {"meta", "br", "img", "link", "input", "hr", "base", "source", "wbr"}
+
+class Page(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.links, self.faults, self.tags, self.text = [], set(), set(), [], {}, []
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        if tag not in VOID:
+            self.open.append(tag)
+        for key, value in attrs:
+            if key == "id":
+                if value in self.ids: self.faults.append("id twice: " + value)
+                self.ids.add(value)
+            if key in ("href", "xlink:href", "src") and value:
+                if value.startswith("#"): self.links.add(value[1:])
+                elif not value.startswith("data:image/png;base64,"): self.faults.append(f"{tag} {key}={value[:60]}")
+            if key.startswith("on"): self.faults.append(f"{tag} has {key}")
+            self.links.update(re.findall(r"url\(#([^)]*)\)", value or ""))
+            if "url(" in (value or "") and "url(#" not in value: self.faults.append(f"{key}={value[:60]}")
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID: self.open.pop()
+    def handle_endtag(self, tag):
+        if not self.open or self.open[-1] != tag: self.faults.append(f"</{tag}> closes {self.open[-1:]}")
+        else: self.open.pop()
+    def handle_data(self, data):
+        self.text.append(data)
+
+def read(path):
+    p = Page()
+    p.feed(open(path, encoding="utf-8").read())
+    p.close()
+    p.faults += [f"never closed: {t}" for t in p.open] + [f"leads nowhere: #{i}" for i in p.links - p.ids]
+    p.text = " ".join(p.text)
+    return p
+P
+cat >check.py <<'P'
+import sys
+from page import read
+p = read(sys.argv[1])
+assert not p.faults, p.faults[:8]
+parts = "traced persistence policies allocation quality quantisation capacity theory drift commands".split()
+assert all(i in p.ids for i in parts), [i for i in parts if i not in p.ids]
+assert "img" not in p.tags and p.tags["script"] == 1, p.tags
+for want in sys.argv[2:]:
+    lacks = want.startswith("!")
+    assert (want.lstrip("!") in p.text or want.lstrip("!") in p.ids) != lacks, want
+P
+
+run report --db bare.db -o out/bare.html --length 24 -q
+expect "a bare trace makes a page" 0 "report +out/bare.html" ""
+holds "it is sound and names what is missing, with commands" python3 check.py out/bare.html "Missing: the control" \
+    "--random-weights" "shears replay --db bare.db --policy all" "shears plan --db bare.db" "shears eval" "--kv-bits 4" \
+    "shears drift" "onerror=alert(1)" fig-persistence fig-heads fig-heatmap fig-dropped-mass "!fig-budget-curve"
+
+run replay --db t.db --policy h2o window full --budget 0.25,0.5,0.75 -q
+expect "a replay" 0 . ""
+run plan --db t.db --policy h2o --budget 0.5 -o plan.json -q
+run eval --model "$hostile" --tokens ids.jsonl --policy h2o window --budget 0.5 --db t.db -q
+expect "a reading under a budget" 0 . ""
+run eval --model "$hostile" --tokens ids.jsonl --policy h2o full --budget 0.5 --kv-bits 8 --kv-group 8 --db t.db -q
+run drift --model "$hostile" --db t.db --policy h2o --budget 0.5 -q
+expect "drift" 0 . ""
+run report --db t.db r.db --plan plan.json --model "$hostile" --length 24 --json -q -o out/full.html
+expect "everything makes a page" 0 '"bytes"' ""
+holds "every part is there, with its figures and the commands as they were typed" python3 check.py out/full.html \
+    fig-persistence fig-heads fig-persistence-grid fig-heatmap fig-budget-curve fig-leaderboard fig-allocation \
+    fig-frontier fig-dropped-mass "!Missing: the control" "!Missing: what 8 or 4 bits" \
+    "shears replay --db t.db --policy h2o window full --budget 0.25,0.5,0.75 -q" "--kv-bits 8 --kv-group 8"
+holds "its numbers are those of the store" python3 - <<'P'
+import sqlite3, re
+page = open("out/full.html").read()
+def value(command, metric, *like):
+    where = "".join(" AND settings LIKE ?" for _ in like)
+    return sqlite3.connect("t.db").execute("SELECT value FROM result WHERE command = ? AND metric = ? AND layer IS NULL"
+                                           + where, (command, metric, *like)).fetchone()[0]
+quality = page[page.index('<section id="quality">'):page.index('<section id="quantisation">')]
+for command, metric, digits in (("eval", "ppl", 3), ("eval", "kl", 4), ("replay", "kept_mass", 4)):
+    like = ['%"h2o"%', '%"budget": "0.5"%'] + ['%"kv_bits": 32%'] * (command == "eval")
+    said = f"{value(command, metric, *like):.{digits}f}"
+    assert f">{said}</td>" in quality, (command, metric, said)
+P
+holds "no temporary file is left" test -z "$(find . -name '.shears-report*')"
+holds "a store from before commands were kept still makes a page" sh -c '
+    cp t.db old.db && python3 -c "import sqlite3; c = sqlite3.connect(\"old.db\"); c.execute(\"DROP TABLE typed\"); c.commit()" &&
+    "$SHEARS" report --db old.db -o out/old.html --length 24 -q >/dev/null && python3 check.py out/old.html'
+
+# ---- figures in the sizes of papers, and their data
+run plot persistence --db t.db r.db -o out/one.svg --width 3.3in --data out/one.tsv
+expect "a figure for one column" 0 "" ""
+run plot persistence --db t.db r.db -o out/two.svg --width 16cm
+holds "is as wide as asked, and taller for it" python3 - <<'P'
+import re
+size = lambda f: [int(x) for x in re.search(r'width="(\d+)" height="(\d+)"', open(f).read()).groups()]
+one, two = size("out/one.svg"), size("out/two.svg")
+assert one[0] == 330 and one[1] > one[0] and abs(two[0] - 630) <= 1 and two[1] < two[0], (one, two)
+P
+run persistence --db t.db --json -q
+cp log/out persistence.json
+holds "its data are there as columns" python3 - <<'P'
+import json
+blocks = [b.split("\n") for b in open("out/one.tsv").read().strip().split("\n\n")]
+layers = json.load(open("persistence.json"))["layers"]
+rows = [list(map(float, l.split("\t"))) for l in blocks[0] if not l.startswith("#")]
+assert len(blocks) >= 4 and len(rows) == len(layers), (len(blocks), len(rows), len(layers))
+for row, layer in zip(rows, layers):
+    assert abs(row[1] - layer["ratio"]) < 1e-9 and abs(row[2] - layer["density"]) < 1e-9, (row, layer)
+P
+run plot heads --db t.db -o out/heads.pdf --width 84mm
+expect "a figure as PDF" 0 "" ""
+if command -v pdffonts >/dev/null; then
+    holds "its fonts are embedded" sh -c 'pdffonts out/heads.pdf | awk "NR > 2 { n++; if (\$(NF-4) != \"yes\") bad = 1 } END { exit bad || !n }"'
+else
+    skip "its fonts are embedded" "pdffonts is not here"
+fi
+finish
