@@ -75,7 +75,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
             return sh_misused(e, "figure allocation shows plans of at least one layer and head");
     double high = most(d);
     int n_columns = sh_gp_columns(gp, 6, 2), n_rows = d->n_plans * (2 / n_columns);
-    double top = n_columns < 2 ? 1.25 : 1.05, pitch = n_columns < 2 ? PITCH + 0.4 : PITCH;  /* letters are larger there */
+    double top = n_columns < 2 ? 1.25 : 1.05, pitch = n_columns < 2 ? PITCH + 0.4 : PITCH;  /* letters grow */
     sh_gp_page(gp, n_columns < 2 ? 6.6 : 12, top - 0.35 + pitch * n_rows);
     for (int i = 0; i < d->n_plans; i++) {
         char name[32];
