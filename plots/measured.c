@@ -3,6 +3,7 @@
 #include "plots/measured.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "plots/figure.h"
 
@@ -14,7 +15,7 @@
 #define BELOW 0.68              /* axis and its label */
 #define KEY 0.2                 /* a line of the legend */
 
-enum { COLUMNS = 2, LETTERS = 27 };
+enum { LETTERS = 27 };          /* of a name in one of two columns */
 
 static double shown(double v, int is_log)
 {
@@ -55,6 +56,66 @@ static void limit(struct sh_gp *gp, double value)
         putc('*', gp->to);
 }
 
+static void widen(double v, double *low, double *high)
+{
+    if (!isfinite(v))
+        return;
+    *low = v < *low ? v : *low;
+    *high = v > *high ? v : *high;
+}
+
+/* Tics of a logarithmic x axis are the values themselves, of those that lie close together the first. */
+static void value_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
+{
+    double low = INFINITY, high = 0, at = 0;
+    for (int i = 0; i < m->n_lines; i++)
+        for (int k = 0; k < m->lines[i].n; k++)
+            widen(shown(m->lines[i].x[k], 1), &low, &high);
+    fputs("set xrange [", gp->to);
+    sh_gp_real(gp, low < high ? low : low / 2);
+    putc(':', gp->to);
+    sh_gp_real(gp, low < high ? high : high * 2);
+    fputs("]\nset xtics (", gp->to);
+    for (double next = low; isfinite(next);) {
+        fprintf(gp->to, "%s'%.2g' ", at > 0 ? ", " : "", next);
+        sh_gp_real(gp, next);
+        double least = next * fmax(1.03, pow(high / low, 0.06));
+        at = next;
+        next = INFINITY;
+        for (int i = 0; i < m->n_lines; i++)
+            for (int k = 0; k < m->lines[i].n; k++)
+                if (m->lines[i].x[k] > least && m->lines[i].x[k] < next)
+                    next = m->lines[i].x[k];
+    }
+    fputs(")\n", gp->to);
+}
+
+/* 1, 2 and 5 of every decade, or over many decades 1 alone. */
+static void decade_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
+{
+    double low = INFINITY, high = 0;
+    for (int i = 0; i < m->n_lines; i++)
+        for (int k = 0; k < m->lines[i].n; k++) {
+            const struct sh_fig_measured_line *l = &m->lines[i];
+            widen(shown(l->y[k], 1), &low, &high);
+            widen(shown(l->low ? l->low[k] : (double)NAN, 1), &low, &high);
+            widen(shown(l->high ? l->high[k] : (double)NAN, 1), &low, &high);
+        }
+    fprintf(gp->to, "set yrange [%.6g:%.6g]\n", low / 1.1, high * 1.1);
+    int few = high / low > 2000, one = high / low < 3;
+    const char *separator = "set ytics (";
+    for (double unit = pow(10, floor(log10(low / 1.1))); unit <= high * 1.1; unit *= 10)
+        for (int n = 10; n < 100; n++) {
+            double at = unit * n / 10;
+            if (at < low / 1.1 || at > high * 1.1 || (n != 10 && few) ||
+                (one ? n % (n < 30 ? 2 : 5) : n != 10 && n != 20 && n != 50))
+                continue;
+            fprintf(gp->to, "%s'%g' %g", separator, at, at);
+            separator = ", ";
+        }
+    fputs(*separator == ',' ? ")\n" : "set ytics auto\n", gp->to);
+}
+
 static void axes(struct sh_gp *gp, const struct sh_fig_measured *m)
 {
     fputs("set title ", gp->to);
@@ -63,17 +124,25 @@ static void axes(struct sh_gp *gp, const struct sh_fig_measured *m)
     sh_gp_text(gp, m->x, 60);
     fputs("\nset ylabel ", gp->to);
     sh_gp_text(gp, m->y, 46);
+    fputs("\nunset logscale\nset xtics auto\nset ytics auto\nset xrange [*:*]\n", gp->to);
     if (!has_points(m)) {
-        fputs("\nunset logscale\nset xrange [0:1]\nset yrange [0:1]\n"
+        fputs("set xrange [0:1]\nset yrange [0:1]\n"
               "set label 901 'no values' at graph 0.5, graph 0.5 center tc rgb '#606060'\n", gp->to);
         return;
     }
-    fprintf(gp->to, "\n%s\n%s\nset xrange [*:*]\nset yrange [", m->is_log_x ? "set logscale x 2" : "unset logscale x",
-            m->is_log_y ? "set logscale y 10" : "unset logscale y");
+    if (m->is_log_x) {
+        fputs("set logscale x 10\n", gp->to);
+        value_tics(gp, m);
+    }
+    fputs("set yrange [", gp->to);
     limit(gp, m->floor);
     putc(':', gp->to);
     limit(gp, m->ceiling);
     fputs("]\n", gp->to);
+    if (m->is_log_y) {
+        fputs("set logscale y 10\n", gp->to);
+        decade_tics(gp, m);
+    }
 }
 
 /* Colours first, then the same dashed and with hollow marks. */
@@ -82,16 +151,26 @@ static int style_of(int line)
     return line % SH_GP_COLOURS + 1 + (line < SH_GP_COLOURS ? 0 : 10);
 }
 
-static void legend(struct sh_gp *gp, const struct sh_fig_measured *m, double left, double top)
+/* Columns of all legends: two, or one where a name would be cut. */
+static int key_columns(const struct sh_fig_data *d)
+{
+    for (int i = 0; i < d->n_measured; i++)
+        for (int k = 0; k < d->measured[i].n_lines; k++)
+            if (strlen(d->measured[i].lines[k].label) > LETTERS)
+                return 1;
+    return 2;
+}
+
+static void legend(struct sh_gp *gp, const struct sh_fig_measured *m, double left, double top, int columns)
 {
     for (int i = 0; i < m->n_lines; i++) {
-        double x = left + (WIDE + 0.5) / COLUMNS * (i % COLUMNS), y = top + KEY * (i / COLUMNS);
+        double x = left + (WIDE + 0.5) / columns * (i % columns), y = top + KEY * (i / columns);
         fprintf(gp->to, "set arrow %d from ", i + 1);
         sh_gp_at(gp, x, y);
         fputs(" to ", gp->to);
         sh_gp_at(gp, x + 0.3, y);
         fprintf(gp->to, " nohead ls %d\nset label %d ", style_of(i), i + 1);
-        sh_gp_text(gp, m->lines[i].label, LETTERS);
+        sh_gp_text(gp, m->lines[i].label, columns == 1 ? 2 * LETTERS : LETTERS);
         fputs(" at ", gp->to);
         sh_gp_at(gp, x + 0.38, y);
         fputs(" left\n", gp->to);
@@ -122,12 +201,13 @@ static void bars(struct sh_gp *gp, const struct sh_fig_measured *m, int panel, d
         fprintf(gp->to, ", \\\n    $p%dl%d using 1:2 with histeps ls %d lw 1.6", panel, i, style_of(i));
 }
 
-static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int number, double top, double bar)
+static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int number, double top, double bar,
+                       int columns)
 {
     double left = LEFT + PITCH_X * (number % 2);
     sh_gp_box(gp, left, top, WIDE, TALL);
     axes(gp, m);
-    legend(gp, m, left - 0.45, top + TALL + BELOW);
+    legend(gp, m, left - 0.45, top + TALL + BELOW, columns);
     if (!has_points(m))
         fputs("plot NaN notitle", gp->to);
     else if (bar > 0)
@@ -139,13 +219,13 @@ static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int nu
 
 int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *d, double bar, struct sh_err *e)
 {
-    int most = 0, n = d->n_measured;
+    int most = 0, n = d->n_measured, columns = key_columns(d);
     for (int i = 0; i < n; i++) {
         if (d->measured[i].n_lines < 1 || d->measured[i].n_lines > SH_MEASURED_LINES)
             return sh_misused(e, "a panel shows 1 to %d lines, found %d", SH_MEASURED_LINES, d->measured[i].n_lines);
         most = d->measured[i].n_lines > most ? d->measured[i].n_lines : most;
     }
-    double pitch = TALL + BELOW + KEY * ((most + COLUMNS - 1) / COLUMNS) + 0.75;
+    double pitch = TALL + BELOW + KEY * ((most + columns - 1) / columns) + 0.75;
     sh_gp_page(gp, n > 1 ? 2 * PITCH_X + 0.25 : PITCH_X + 0.25, TOP - 0.55 + pitch * ((n + 1) / 2));
     for (int i = 0; i < n; i++)
         for (int k = 0; k < d->measured[i].n_lines; k++)
@@ -153,7 +233,7 @@ int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *d, double bar, 
     fputs("unset key\nset multiplot\n", gp->to);
     sh_gp_heading(gp, d->title, d->settings);
     for (int i = 0; i < n; i++)
-        draw_panel(gp, &d->measured[i], i, TOP + pitch * (i / 2), bar);
+        draw_panel(gp, &d->measured[i], i, TOP + pitch * (i / 2), bar, columns);
     fputs("unset multiplot\n", gp->to);
     return 0;
 }

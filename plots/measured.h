@@ -21,7 +21,7 @@ struct sh_fig_measured_line {
 struct sh_fig_measured {
     const char *title, *x, *y;      /* heading and axes with their units                         */
     int is_log_x, is_log_y;         /* values that are not above 0 are left out then             */
-    double floor, ceiling;          /* of y; NaN: as the values ask for                          */
+    double floor, ceiling;          /* of y where it is not log; NaN: as the values ask for      */
     int n_lines;                    /* 1 to SH_MEASURED_LINES                                    */
     const struct sh_fig_measured_line *lines;
 };

@@ -328,7 +328,8 @@ static int report(const struct work *w, struct sh_err *e)
         sh_out_end(o);
     }
     sh_out_end(o);
-    sh_out_list(o, "score_changes", "scores beside those of the full cache: (live - recorded) / recorded, at some steps");
+    sh_out_list(o, "score_changes",
+                "scores beside those of the full cache: (live - recorded) / recorded, at some steps");
     for (int i = 0; i < w->n_spec * w->n_budget; i++) {
         write_cell(o, w, i);
         write_change(o, &w->drift[i].change);

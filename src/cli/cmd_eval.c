@@ -30,8 +30,8 @@ static const struct sh_opt opts[] = {
      "where a jsonl document lists its answers, {\"at\": byte, \"answer\": text,\n"
      "\"said_at\": byte}: how many come out exactly, and their perplexity", 0, 0, 0},
     {"by", SH_OPT_TEXT, F(by), "WHAT",
-     "the table by position (in the text), length (of the text) or\ndistance (of answers); --json has all of them", 0, 0,
-     0},
+     "the table by position (in the text), length (of the text) or\ndistance (of answers); --json has all of them",
+     0, 0, 0},
     {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
     {"task", SH_OPT_TEXT, F(task), "NAME", "a few-shot task: hellaswag, piqa, winogrande, mathqa, openbookqa,\n"
      "arc_easy, copa or lambada", 0, 0, 0},
@@ -48,7 +48,8 @@ static const struct sh_opt opts[] = {
      "tokens per KV head (17), or a share of the sequence (0.2); commas between;\n"
      "0.05..1.0/20: twenty, evenly spaced (default: 0.1,0.2,0.3,0.5)", 0, 0, 0},
     {"plan", SH_OPT_LIST, F(plan), "FILE...", "policy, prefill and budgets of every head, of shears plan", 0, 0, 0},
-    {"prefill", SH_OPT_INT, F(prefill), "N", "the first N tokens see everything, nothing is dropped (default: the\nplan's, or 0)", 0,
+    {"prefill", SH_OPT_INT, F(prefill), "N",
+     "the first N tokens see everything, nothing is dropped (default: the\nplan's, or 0)", 0,
      1 << 22, 0},
     {"kv-bits", SH_OPT_INT, F(kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes in groups\n"
      "(default: 32 with --dtype f32, else 16)", 4, 32, 0},
@@ -376,7 +377,8 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
 {
     struct sh_task_request q = {
         .live = {.model = a->model, .dtype = a->dtype, .kv_bits = a->kv_bits, .kv_group = a->kv_group,
-                 .weight_bits = a->weight_bits, .prefill = a->prefill < 0 ? 0 : a->prefill, .device_memory = a->device_memory},
+                 .weight_bits = a->weight_bits, .prefill = a->prefill < 0 ? 0 : a->prefill,
+                 .device_memory = a->device_memory},
         .task = a->task, .data = a->data, .shots_data = a->shots_data, .items = a->items, .policy = &a->policy,
         .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force};
     if (positional->n)
@@ -385,8 +387,8 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
         return sh_misused(e, "--task runs in one process: no --shard, no mpirun");
     if (a->text.n || a->jsonl || a->tokens || a->length || a->logits || a->dump || a->answers || a->by ||
         a->plan.n)
-        return sh_misused(e, "--task has its own texts: no --text, --jsonl, --tokens, --answers, --by, --length, --plan, "
-                             "--logits, --dump-kept");
+        return sh_misused(e, "--task has its own texts: no --text, --jsonl, --tokens, --answers, --by, --length, "
+                             "--plan, --logits, --dump-kept");
     return sh_eval_tasks(&q, common, e);
 }
 

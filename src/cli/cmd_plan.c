@@ -214,8 +214,8 @@ static const char *target_metric(const struct plan_args *a)
 
 static void add_ppl(struct work *w, const char *path)
 {
-    struct sh_plan_evidence *v = sh_plan_add_evidence(&w->plan, "ppl", w->eval.ppl, w->eval.sequences, w->eval.tokens, -1,
-                                                      path);
+    struct sh_plan_evidence *v = sh_plan_add_evidence(&w->plan, "ppl", w->eval.ppl, w->eval.sequences,
+                                                      w->eval.tokens, -1, path);
     if (isfinite(w->eval.stderr_ppl)) {
         v->low = w->eval.ppl - 1.96 * w->eval.stderr_ppl;
         v->high = w->eval.ppl + 1.96 * w->eval.stderr_ppl;

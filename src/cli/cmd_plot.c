@@ -135,8 +135,8 @@ const struct sh_cmd sh_cmd_plot = {
              "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
              "  shears plot budget-curve --db traces.db -o budget-curve.svg\n\n"
              "budget-curve and leaderboard draw the results that shears replay left in the stores: of each store the\n"
-             "largest group whose settings agree in all but policy, knobs and budget; likewise compression and quant, with\n"
-             "the results of shears eval, and drift and score-change, with those of shears drift.\n"
+             "largest group whose settings agree in all but policy, knobs and budget; likewise compression and quant,\n"
+             "with the results of shears eval, and drift and score-change, with those of shears drift.\n"
              "gnuplot draws; without it --script writes what it would have been told (status 3 otherwise).",
     .opts = opts,
     .args_bytes = sizeof(struct plot_args),

@@ -32,24 +32,25 @@ static const struct sh_opt opts[] = {
     {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
     {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 2, 1 << 22, 0},
     {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: 16)", 1, 1e9, 0},
-    {"prompt-tokens", SH_OPT_INT, F(prompt), "N", "of each sequence that the text goes on from (default: half of it)", 1,
-     1 << 22, 0},
+    {"prompt-tokens", SH_OPT_INT, F(prompt), "N",
+     "of each sequence that the text goes on from (default: half of it)", 1, 1 << 22, 0},
     {"max-tokens", SH_OPT_INT, F(max_tokens), "N", "tokens to write behind each (default: 128)", 2, 1 << 22, 0},
-    {"policy", SH_OPT_TEXT, F(policy), "NAME[:knob=value,...]", "an eviction policy (shears info policies lists them)", 0,
-     0, 0},
-    {"budget", SH_OPT_TEXT, F(budget), "B", "tokens per KV head (64), or a share of what is read and written (0.2)", 0, 0,
-     0},
-    {"temperature", SH_OPT_REAL, F(temperature), "T", "0: the likeliest token (default); above: drawn at random", 0, 100,
-     0},
+    {"policy", SH_OPT_TEXT, F(policy), "NAME[:knob=value,...]",
+     "an eviction policy (shears info policies lists them)", 0, 0, 0},
+    {"budget", SH_OPT_TEXT, F(budget), "B",
+     "tokens per KV head (64), or a share of what is read and written (0.2)", 0, 0, 0},
+    {"temperature", SH_OPT_REAL, F(temperature), "T",
+     "0: the likeliest token (default); above: drawn at random", 0, 100, 0},
     {"top-k", SH_OPT_INT, F(top_k), "K", "draw only from the K likeliest (default: all)", 0, 1 << 24, 0},
     {"top-p", SH_OPT_REAL, F(top_p), "P", "draw only from the likeliest that make up P (default: 1)", 0, 1, 0},
-    {"prefill", SH_OPT_INT, F(live.prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)", 0,
-     1 << 22, 0},
-    {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes (default: 32 for f32)", 4,
-     32, 0},
+    {"prefill", SH_OPT_INT, F(live.prefill), "N",
+     "the first N tokens see everything, nothing is dropped (default: 0)", 0, 1 << 22, 0},
+    {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4",
+     "keys and values as f32, f16, or codes (default: 32 for f32)", 4, 32, 0},
     {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
     {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
-    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4", "what a weight of the layers takes (default: 16)", 4, 16, 0},
+    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4",
+     "what a weight of the layers takes (default: 16)", 4, 16, 0},
     {"device-memory", SH_OPT_BYTES, F(live.device_memory), "BYTES",
      "what may be taken of the device (default: what is free)", 0, 0, 0},
     {0}};
@@ -337,8 +338,8 @@ static int report(const struct work *w, struct sh_err *e)
         sh_out_real(o, "row_likeness_change_stderr", "+-", like.error, 4);
     }
     sh_out_end(o);
-    sh_out_note(o, "Uniform retention keeps a random sample of the tokens in the same budget, besides the policy's own\n"
-                "sinks and recent tokens: what it changes is due to which tokens stay, not to how many.");
+    sh_out_note(o, "Uniform retention keeps a random sample of the tokens in the same budget, besides the policy's\n"
+                "own sinks and recent tokens: what it changes is due to which tokens stay, not to how many.");
     int bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
     sh_out_free(o);
     return bad;

@@ -12,7 +12,8 @@
 #include "src/cli/result_check.h"
 
 static const struct sh_metric metric[SH_N_EVAL_METRIC] = {
-    [SH_E_SEQUENCES] = {"sequences", "texts", 0}, [SH_E_TOKENS] = {"tokens", "tokens", 0}, [SH_E_NLL] = {"nll", "nll", 4},
+    [SH_E_SEQUENCES] = {"sequences", "texts", 0}, [SH_E_TOKENS] = {"tokens", "tokens", 0},
+    [SH_E_NLL] = {"nll", "nll", 4},
     [SH_E_NLL_STDERR] = {"nll_stderr", "+-", 4}, [SH_E_PPL] = {"ppl", "ppl", 4},
     [SH_E_PPL_STDERR] = {"ppl_stderr", "+-", 4}, [SH_E_CHANGE] = {"nll_change", "change", 4},
     [SH_E_CHANGE_STDERR] = {"nll_change_stderr", "+-", 4}, [SH_E_KL] = {"kl", "kl", 4},
@@ -28,7 +29,8 @@ static const struct sh_metric answer_metric[SH_N_ANSWER_METRIC] = {
     [SH_A_CHANGE_STDERR] = {"answer_nll_change_stderr", "+-", 4}};
 
 static const struct sh_metric part_metric[SH_N_PART_METRIC] = {
-    [SH_P_TOKENS] = {"tokens", "tokens", 0}, [SH_P_NLL] = {"nll", "nll", 4}, [SH_P_NLL_STDERR] = {"nll_stderr", "+-", 4},
+    [SH_P_TOKENS] = {"tokens", "tokens", 0}, [SH_P_NLL] = {"nll", "nll", 4},
+    [SH_P_NLL_STDERR] = {"nll_stderr", "+-", 4},
     [SH_P_CHANGE] = {"nll_change", "change", 4}, [SH_P_CHANGE_STDERR] = {"nll_change_stderr", "+-", 4},
     [SH_P_ANSWERS] = {"answers", "answers", 0}, [SH_P_EXACT] = {"answer_exact", "exact", 4}};
 
@@ -130,7 +132,8 @@ void sh_eval_results_free(struct sh_eval_result *r, int n)
 
 static const struct sh_metrics metrics = {"eval", metric, SH_N_EVAL_METRIC},
                                answer_metrics = {"eval", answer_metric, SH_N_ANSWER_METRIC},
-                               part_metrics = {"eval", part_metric, SH_N_PART_METRIC};
+                               part_metrics = {"eval", part_metric, SH_P_ANSWERS},
+                               distance_metrics = {"eval", part_metric, SH_N_PART_METRIC};
 
 struct parts { struct sh_eval_result *r; int n; const char *store; };
 
@@ -249,7 +252,7 @@ static void write_parts(const struct sh_eval_result *r, const char *of, struct s
             sh_out_text(o, "of", "of", of);
             sh_out_int(o, "from", "from", from);
             sh_out_int(o, "to", "to", to);
-            sh_metrics_write(&part_metrics, m, o);
+            sh_metrics_write(p == SH_EVAL_DISTANCE ? &distance_metrics : &part_metrics, m, o);
             sh_out_real(o, "ppl", "ppl", exp(m[SH_P_NLL]), 4);
             sh_out_real(o, "ppl_stderr", "+-", exp(m[SH_P_NLL]) * m[SH_P_NLL_STDERR], 4);
         }
@@ -274,7 +277,8 @@ void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, struct 
     sh_metrics_write(&metrics, r->at, o);
     if (r->has_answers)
         sh_metrics_write(&answer_metrics, r->answer, o);
-    char budget[SH_BUDGET_TEXT], *of = xasprintf("%s %s", knobs, r->plan ? r->plan : sh_budget_text(&c->budget, budget));
+    char budget[SH_BUDGET_TEXT],
+        *of = xasprintf("%s %s", knobs, r->plan ? r->plan : sh_budget_text(&c->budget, budget));
     write_parts(r, of, o);
     free(of);
 }

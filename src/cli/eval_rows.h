@@ -9,8 +9,8 @@
 #include "traces/store.h"
 
 enum sh_eval_metric {
-    SH_E_SEQUENCES, SH_E_TOKENS, SH_E_NLL, SH_E_NLL_STDERR, SH_E_PPL, SH_E_PPL_STDERR, SH_E_CHANGE, SH_E_CHANGE_STDERR, SH_E_KL,
-    SH_E_KL_STDERR, SH_E_SAME, SH_E_BUDGET_TOKENS, SH_E_PEAK_TOKENS, SH_E_KV_BYTES, SH_E_RATE, SH_N_EVAL_METRIC
+    SH_E_SEQUENCES, SH_E_TOKENS, SH_E_NLL, SH_E_NLL_STDERR, SH_E_PPL, SH_E_PPL_STDERR, SH_E_CHANGE, SH_E_CHANGE_STDERR,
+    SH_E_KL, SH_E_KL_STDERR, SH_E_SAME, SH_E_BUDGET_TOKENS, SH_E_PEAK_TOKENS, SH_E_KV_BYTES, SH_E_RATE, SH_N_EVAL_METRIC
 };
 
 enum sh_answer_metric {                 /* of answers in the texts                                */

@@ -193,8 +193,8 @@ struct sh_figure_data *sh_figure_data_new(int needs, const struct sh_figure_requ
               : needs & SH_FIG_CURVES  ? sh_figure_curves(q, out, keep, d, e)
               : needs & SH_FIG_DROPPED ? sh_figure_dropped(q, out, keep, d, e)
               : needs & SH_FIG_PLANS   ? sh_figure_plans(q, out, keep, d, e)
-              : needs & (SH_FIG_COMPRESSION | SH_FIG_QUANT) ? sh_figure_evals(needs, q, out, keep, d, e)
-              : needs & (SH_FIG_DRIFT | SH_FIG_CHANGES)     ? sh_figure_drift(needs, q, out, keep, d, e)
+              : needs & (SH_FIG_COMPRESSION | SH_FIG_QUANT) ? sh_figure_of_evals(needs, q, out, keep, d, e)
+              : needs & (SH_FIG_DRIFT | SH_FIG_CHANGES)     ? sh_figure_of_drift(needs, q, out, keep, d, e)
                                        : studies(d, q, out, e);
     if (bad) {
         sh_figure_data_free(d);

@@ -42,9 +42,9 @@ int sh_figure_plans(const struct sh_figure_request *q, struct sh_fig_data *out, 
                     void *keeper, struct sh_err *e);
 
 /* figure_evals.c: what shears eval left (compression, quant); figure_drift.c: what shears drift left. */
-int sh_figure_evals(int needs, const struct sh_figure_request *q, struct sh_fig_data *out,
+int sh_figure_of_evals(int needs, const struct sh_figure_request *q, struct sh_fig_data *out,
                     void *(*own)(void *keeper, void *at), void *keeper, struct sh_err *e);
-int sh_figure_drift(int needs, const struct sh_figure_request *q, struct sh_fig_data *out,
+int sh_figure_of_drift(int needs, const struct sh_figure_request *q, struct sh_fig_data *out,
                     void *(*own)(void *keeper, void *at), void *keeper, struct sh_err *e);
 
 /* figure_curves.c: a policy as a legend shows it, its name and those of its knobs that are not at their start;

@@ -120,8 +120,7 @@ static void draw_steps(const struct cell *c, struct sh_fig_measured *m, own_fn *
     m->lines = line;
     m->x = "token of the text";
     m->y = "Jaccard index of the kept sets, 0 to 1";
-    m->floor = 0;
-    m->ceiling = 1.02;
+    m->ceiling = 1;
 }
 
 static void draw_change(const struct cell *c, struct sh_fig_measured *m, own_fn *own, void *keeper)
@@ -138,7 +137,7 @@ static void draw_change(const struct cell *c, struct sh_fig_measured *m, own_fn 
                                                 .n = SH_CHANGE_BINS, .x = x, .y = x + (k + 1) * SH_CHANGE_BINS};
     m->lines = line;
     m->n_lines = 2;
-    m->x = "(compressed - full) / full; left bar: dropped, right: 3 and above";
+    m->x = "change of a score: (compressed - full) / full";
     m->y = "share (%)";
     m->floor = 0;
 }
@@ -181,7 +180,7 @@ static int read_store(int needs, const char *path, struct sh_fig_measured *panel
     return bad ? -1 : 0;
 }
 
-int sh_figure_drift(int needs, const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
+int sh_figure_of_drift(int needs, const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
                     struct sh_err *e)
 {
     struct sh_fig_measured *panel = own(keeper, xcalloc(SH_MEASURED_PANELS, sizeof *panel));
@@ -191,8 +190,8 @@ int sh_figure_drift(int needs, const struct sh_figure_request *q, struct sh_fig_
     out->measured = panel;
     out->title = needs & SH_FIG_CHANGES ? "Attention scores in a compressed cache beside those of the full one"
                                         : "Kept sets: a live cache beside the replay of the full model's attention";
-    out->settings = needs & SH_FIG_CHANGES ? "rows of all layers and heads behind the first eviction, at up to 64 steps "
-                                             "of each text"
+    out->settings = needs & SH_FIG_CHANGES ? "rows of all heads behind the first eviction, at up to 64 steps of each "
+                                             "text; first bar: dropped, last: 3 and above"
                                            : "means over heads and texts";
     return 0;
 }

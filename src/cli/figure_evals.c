@@ -378,13 +378,14 @@ static int read_store(int needs, const char *path, struct sh_fig_data *out, own_
     return bad ? -1 : 0;
 }
 
-int sh_figure_evals(int needs, const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
+int sh_figure_of_evals(int needs, const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
                     struct sh_err *e)
 {
     for (int i = 0; i < q->n_db; i++)
         if (read_store(needs, q->db[i], out, own, keeper, e))
             return -1;
-    out->title = needs & SH_FIG_QUANT ? "Fewer bits for keys and values" : "Quality against compression of the KV cache";
+    out->title = needs & SH_FIG_QUANT ? "Fewer bits for keys and values"
+                                      : "Quality against compression of the KV cache";
     out->settings = needs & SH_FIG_QUANT
                         ? "bands: 95 % of the paired change against the full cache in f32"
                         : "1 is the full cache; bands: 95 %, of perplexities that of the paired change";

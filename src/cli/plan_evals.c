@@ -109,7 +109,8 @@ static int smallest_first(const void *a, const void *b)
 int sh_plan_evals(struct sh_store *s, const char *fingerprint, int weight_bits, const struct sh_policy_spec *policy,
                   int prefill, int n_token, struct sh_plan_eval **out, int *n, struct sh_err *e)
 {
-    struct evals f = {.store = sh_store_path(s), .fingerprint = fingerprint, .policy = policy->policy->name, .weight_bits = weight_bits,
+    struct evals f = {.store = sh_store_path(s), .fingerprint = fingerprint, .policy = policy->policy->name,
+                      .weight_bits = weight_bits,
                       .prefill = prefill, .n_token = n_token};
     sh_policy_knobs(policy, f.knobs);
     int bad = sh_store_read_results(s, "eval", take, &f, e);

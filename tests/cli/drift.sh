@@ -68,6 +68,33 @@ for x in json.load(open("log/out"))["results"][0]["layers"]:
 E
 done
 
+# Changes of scores: the histogram adds up, what left is what the kept sets lack.
+run drift --model "$model" --db one.db --policy tova --budget 24 --every 1 --json -q
+cp log/out drift.json
+run eval --model "$model" --tokens one --policy tova --budget 24 --dump-kept live.jsonl -q
+holds "changes of scores: shares add up, and what left is what the live cache lacks" python - <<'E'
+import json
+c = json.load(open("drift.json"))["score_changes"][0]
+bins = c["bins"]
+assert len(bins) == 42 and bins[0]["from"] == bins[0]["to"] == -1 and bins[41]["to"] is None
+assert abs(sum(b["pairs"] for b in bins) - 1) < 1e-9 and abs(sum(b["mass"] for b in bins) - 1) < 1e-9
+assert c["pairs_left"] == bins[0]["pairs"] and c["mass_left"] == bins[0]["mass"] < c["pairs_left"]
+n = len(json.loads(open("one").readline()))
+step = -(-n // 64)
+gone = all_pairs = 0
+for x in map(json.loads, open("live.jsonl")):
+    t = x["step"]
+    if t % step == step - 1 and len(x["kept"]) <= t:
+        gone += t + 1 - len(x["kept"])
+        all_pairs += t + 1
+assert abs(c["pairs_left"] - gone / all_pairs) < 1e-6, (c["pairs_left"], gone / all_pairs)
+E
+run plot score-change --db one.db -o out/s.gp --script
+verdict "score-change is drawn" "$(faults 0 "" ""; grep -q "'tova, budget 24'" out/s.gp || grep title out/s.gp)"
+run plot drift --db one.db -o out/d.gp --script
+verdict "drift is drawn, a line a layer" "$(faults 0 "" ""; grep -q "'layer 1'" out/d.gp || grep label out/d.gp)"
+rm -f out/*
+
 if command -v sqlite3 >/dev/null; then
     sqlite3 one.db "SELECT count(*), min(value), max(value) FROM result WHERE command = 'drift' AND layer = 0
         AND metric = 'jaccard'" >kept

@@ -194,9 +194,280 @@ for x, y in zip(a, b):
         assert key == "tokens_per_s" or x[key] == y[key], (key, x[key], y[key])
 P
 
+# Killed: the same, with nothing half kept.
+python - "$SHEARS" "${sweep[@]}" --db killed.db <<'P' >log/out 2>log/err
+import signal, sqlite3, subprocess, sys, time
+run = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+def kept():
+    try:
+        with sqlite3.connect("file:killed.db?mode=ro", uri=True, timeout=10) as db:
+            return db.execute("SELECT count(DISTINCT settings) FROM result").fetchone()[0]
+    except sqlite3.Error:
+        return 0
+
+while run.poll() is None and kept() < 5:
+    time.sleep(0.002)
+run.kill()
+assert run.wait() == -signal.SIGKILL, run.returncode
+with sqlite3.connect("killed.db") as db:
+    rows = db.execute("SELECT count(*) FROM result GROUP BY settings").fetchall()
+assert 1 <= len(rows) < 49 and len(set(rows)) == 1, rows
+P
+expect "killed: what is finished is whole" 0 "" ""
+run "${sweep[@]}" --db killed.db
+cp log/out resumed.json
+holds "and the same command gives what one run gives, too" python - <<'P'
+import json
+a, b = (json.load(open(f))["results"] for f in ("resumed.json", "fresh.json"))
+assert [{k: v for k, v in x.items() if k != "tokens_per_s"} for x in a] == \
+       [{k: v for k, v in x.items() if k != "tokens_per_s"} for x in b]
+P
+
+# ---- parts of the texts ----
+
+python -c '
+import json
+ids = [t for line in open("tokens.jsonl") for t in json.loads(line)]
+for n in (20, 32, 33, 70): print(json.dumps((ids * 4)[:n]))' >parts.jsonl
+part=(eval -q --model "$checkpoints/opt" --tokens parts.jsonl --policy h2o --budget 17)
+run "${part[@]}" --json --db parts.db
+cp log/out said.json
+run "${part[@]}" --logits parts.npy
+run "${part[@]}" --json --db parts.db
+cp log/out again.json
+holds "by position and by length: sums over the rows' own likelihoods, the same out of the store" python - <<'P'
+import json, math
+from evals import npy
+said = json.load(open("said.json"))
+rows, at = npy("parts.npy"), 0
+position, length = {}, {}
+def bucket(n):
+    to = 32
+    while n > to: to *= 2
+    return to
+for ids in map(json.loads, open("parts.jsonl")):
+    for i in range(len(ids) - 1):
+        row = rows[at + i]
+        most = max(row)
+        nll = most + math.log(sum(math.exp(x - most) for x in row)) - row[ids[i + 1]]
+        position.setdefault(bucket(i + 2), []).append(nll)
+        length.setdefault(bucket(len(ids)), []).append(nll)
+    at += len(ids)
+r = said["results"][0]
+for name, want in (("by_position", position), ("by_length", length)):
+    assert [x["to"] for x in r[name]] == sorted(want) == [32, 64, 128], (name, r[name])
+    for x in r[name]:
+        v = want[x["to"]]
+        mean = sum(v) / len(v)
+        error = math.sqrt(sum((y - mean) ** 2 for y in v) / (len(v) - 1) / len(v))
+        assert x["tokens"] == len(v) and abs(x["nll"] - mean) < 1e-5 and abs(x["nll_stderr"] - error) < 1e-5, x
+        assert abs(x["ppl"] - math.exp(x["nll"])) < 1e-9 * x["ppl"]
+assert r["sequences"] == 4 and json.load(open("again.json"))["results"] == said["results"]
+P
+run "${part[@]}" --by length
+expect "a table by length" 0 "^  h2o .* 65 +128 +69 " ""
+
+# ---- answers ----
+
+demo=${SH_TOP:-.}/demo
+python - "$demo/text/recall.jsonl" <<'P'
+import json, sys
+lines = [json.loads(x) for x in open(sys.argv[1])][:2]
+for d in lines: d["questions"] = d["questions"][:6]
+open("recall.jsonl", "w").write("".join(json.dumps(d) + "\n" for d in lines))
+P
+recall=(eval -q --model "$demo/model" --jsonl recall.jsonl --answers questions --length 300)
+run "${recall[@]}" --json --policy window --budget 40 --db recall.db
+cp log/out said.json
+run eval -q --model "$demo/model" --jsonl recall.jsonl --length 300 --policy window --budget 40 --logits recall.npy
+run "${recall[@]}" --json --policy window --budget 40 --db recall.db
+cp log/out again.json
+run trace -q --model "$demo/model" --jsonl recall.jsonl --length 300 --record summary --layers 0 --db ids.db
+holds "answers: tokens by their bytes, likeliest and likelihood by the logits" python - "$demo" <<'P'
+import array, json, math, sqlite3, sys
+from evals import npy
+said, rows, at = json.load(open("said.json")), npy("recall.npy"), 0
+vocab = json.load(open(sys.argv[1] + "/model/tokenizer.json"))["model"]["vocab"]
+own = [*range(33, 127), *range(161, 173), *range(174, 256)]     # GPT-2's alphabet of bytes
+chars = {chr(b): b for b in own}
+chars.update({chr(256 + i): b for i, b in enumerate(b for b in range(256) if b not in own)})
+size = {i: len(t) for t, i in vocab.items() if all(c in chars for c in t)}
+texts = [array.array("i", x[0]).tolist() for x in sqlite3.connect("ids.db").execute("SELECT tokens FROM sequence ORDER BY id")]
+right, nll, far = [], [], []
+for doc, ids in zip(map(json.loads, open("recall.jsonl")), texts):
+    first, begin = 0, []
+    for i, token in enumerate(ids):
+        begin.append(first)
+        first += size[token] if i else 0                        # the start token has no bytes
+    for q in doc["questions"]:
+        end = q["at"] + len(q["answer"].encode())
+        if end > first:
+            continue
+        tokens = [i for i in range(1, len(ids)) if begin[i] < end and begin[i] + size[ids[i]] > q["at"]]
+        good = True
+        for i in tokens:
+            row = rows[at + i - 1]
+            most = max(row)
+            nll.append(most + math.log(sum(math.exp(x - most) for x in row)) - row[ids[i]])
+            good &= row.index(most) == ids[i]
+        right.append(good)
+        said_at = max(i for i in range(1, len(ids)) if begin[i] <= q["said_at"])
+        far += [good] * (tokens[0] - said_at > 64)
+    at += len(ids)
+r = said["results"][0]
+assert r["answers"] == said["answers"] == len(right) > 6, (r["answers"], len(right))
+assert abs(r["answer_exact"] - sum(right) / len(right)) < 1e-12, r
+assert abs(r["answer_nll"] - sum(nll) / len(nll)) < 1e-4, (r["answer_nll"], sum(nll) / len(nll))
+assert sum(x["answers"] for x in r["by_distance"]) == len(right) and said["full_answer_exact"] > r["answer_exact"]
+assert sum(x["answers"] for x in r["by_distance"] if x["from"] > 64) == len(far) > 0
+assert json.load(open("again.json"))["results"] == said["results"]
+P
+
+# ---- plans ----
+
+run trace -q --model "$checkpoints/opt" --tokens tokens.jsonl --record full --codec f32 --db plan.db
+run plan -q --db plan.db --policy h2o:recent=2 --budget 0.3 --allocator greedy -o greedy.json
+run plan -q --db plan.db --policy h2o:recent=2 --budget 0.3 -o uniform.json
+run eval -q --json --model "$checkpoints/opt" --tokens tokens.jsonl --plan greedy.json uniform.json --policy h2o:recent=2 --budget 0.3 \
+    --db plan.db
+cp log/out said.json
+head -n 1 tokens.jsonl >one.jsonl
+run eval -q --model "$checkpoints/opt" --tokens one.jsonl --plan greedy.json --dump-kept kept.jsonl
+holds "a plan: its budgets in every head, even ones as --budget, kept under a name of its own" python - <<'P'
+import json, sqlite3
+said = json.load(open("said.json"))["results"]
+plan = json.load(open("greedy.json"))
+assert [r["plan"] for r in said] == [None, "greedy.json", "uniform.json"], said
+same = ("nll", "kl", "top1_agreement", "budget_tokens", "kv_bytes")
+assert all(said[0][k] == said[2][k] for k in same) and said[1]["nll"] != said[2]["nll"]
+n = len(json.loads(open("one.jsonl").readline()))
+most = {}
+for x in map(json.loads, open("kept.jsonl")):
+    most[x["layer"], x["head"]] = max(most.get((x["layer"], x["head"]), 0), len(x["kept"]))
+for l, row in enumerate(plan["budgets"]):
+    for h, b in enumerate(row):
+        want = min(n, max(3, int(b * n / plan["n_token"] + 0.5)))
+        assert most[l, h] == want, (l, h, most[l, h], want)
+assert len({b for row in plan["budgets"] for b in row}) > 1
+found = sqlite3.connect("plan.db").execute("SELECT DISTINCT settings FROM result WHERE command = 'eval'").fetchall()
+assert len({json.loads(x[0]).get("plan") for x in found}) == 3 and len(found) == 4, found
+P
+refuse "a plan of another model" 1 "greedy.json is for opt .* and .*llama_gqa has" \
+    eval --model "$checkpoints/llama_gqa" --tokens tokens.jsonl --plan greedy.json
+run plan -q --db plan.db --policy h2o:recent=2 --target-ppl 1e9 --json
+holds "a plan for a perplexity: on how many texts it was measured, and that no run was" python - <<'P'
+import json
+e = {e["metric"]: e for e in json.load(open("log/out"))["evidence"]}
+assert e["ppl"]["sequences"] == sum(1 for _ in open("tokens.jsonl")) and e["ppl"]["run"] is None, e
+P
+
+# ---- damaged results ----
+
+damaged() { # what, metric, value, sentence
+    cp results.db damaged.db
+    python -c 'import sqlite3, sys
+with sqlite3.connect("damaged.db") as db:
+    db.execute("UPDATE result SET value = " + sys.argv[2] + " WHERE command = ? AND metric = ? AND settings LIKE ?",
+               ("eval", sys.argv[1], "%tova%"))' "$2" "$3"
+    refuse "a kept result that cannot be: $1" 1 "damaged.db: a kept result of eval is damaged: $4" \
+        eval --model "$checkpoints/opt" --tokens tokens.jsonl --policy tova --budget 9 --db damaged.db
+}
+damaged "a perplexity below 1" ppl 0.5 "ppl is 0.5, expected 1 or more"
+damaged "a perplexity that is none" ppl NULL "ppl is nan, expected exp\(nll\)"
+damaged "one that does not go with the likelihood" ppl 1000.25 "ppl is 1000.25, expected exp\(nll\)"
+damaged "a text for a number" nll "'abc'" "ppl is .*, expected exp\(nll\) = 1"
+damaged "a negative count" tokens -3 "tokens is -3, expected 0 to"
+damaged "an endless divergence" kl 9e999 "kl is inf, expected 0 or more"
+damaged "a share above 1" top1_agreement 1.5 "top1_agreement is 1.5, expected 0 to 1"
+cp results.db damaged.db
+python -c 'import sqlite3
+with sqlite3.connect("damaged.db") as db: db.execute("DELETE FROM result WHERE metric = ?", ("kl",))'
+run eval --model "$checkpoints/opt" --tokens tokens.jsonl --policy tova --budget 9 --db damaged.db --json -q
+holds "a result in pieces is measured again" python - <<'P'
+import json
+r = json.load(open("log/out"))["results"][0]
+want = next(x for x in json.load(open("first.json"))["results"] if x["policy"] == "tova" and x["budget"] == 9)
+assert r["kl"] == want["kl"] > 0 and r["nll"] == want["nll"]
+P
+
+# ---- figures of the store ----
+
+run plot compression --db results.db -o out/c.gp --script
+holds "compression: every policy's perplexities, from the full cache on" python - <<'P'
+import json
+text, want = open("out/c.gp").read(), {}
+first = json.load(open("second.json"))
+blocks = [b.split("EOD")[1].splitlines()[2:] for b in text.split("<< ")[1:]]
+curves = sorted(tuple(round(float(line.split()[1]), 6) for line in b) for b in blocks if b)
+for r in first["results"]:
+    want.setdefault(r["policy"], []).append((-r["budget_tokens"], round(r["ppl"], 6)))
+assert curves == sorted((round(first["full_ppl"], 6), *(y for _, y in sorted(v))) for v in want.values()), (curves, want)
+P
+rm -f out/c.gp
+refuse "quant without codes" 1 "no results of an eval with --kv-bits 8 or 4 are in it" plot quant --db results.db -o out/q.gp --script
+verdict "and what fills it" "$(grep -q "hint: .*shears eval .*--kv-bits 4 --db results.db" log/err || cat log/err)"
+for bits in 16 4; do
+    run eval -q --model "$checkpoints/opt" --tokens tokens.jsonl --policy full tova --budget 9 --kv-bits $bits --kv-group 8 --db results.db
+done
+run plot quant --db results.db -o out/q.gp --script
+verdict "quant: the full cache and tova over bits and bytes" "$(faults 0 "" ""; grep -q "'tova, 9'" out/q.gp || grep "set label" out/q.gp)"
+rm -f out/q.gp
+run trace -q --model "$checkpoints/opt" --tokens one.jsonl --record summary --db empty.db
+refuse "compression of a store without evaluations" 1 "no results of an eval under a budget" plot compression --db empty.db -o out/c.gp --script
+refuse "drift of a store without one" 1 "no results of a drift" plot drift --db empty.db -o out/d.gp --script
+refuse "score-change likewise" 1 "no results of a drift" plot score-change --db empty.db -o out/d.gp --script
+
+# ---- repetition ----
+
+repeat=(repetition -q --model "$checkpoints/opt" --tokens tokens.jsonl --policy scissorhands:recent=2,drop=2 --budget 12
+    --prompt-tokens 8 --max-tokens 24 --json)
+run "${repeat[@]}"
+cp log/out said.json
+python -c 'import json; print(json.dumps(json.loads(open("tokens.jsonl").readline())[:8]))' >prompt.jsonl
+for policy in scissorhands:recent=2,drop=2 random:sinks=0,recent=2; do
+    run generate -q --model "$checkpoints/opt" --tokens prompt.jsonl --policy $policy --budget 12 --max-tokens 24 --repetition --json
+    cp log/out ${policy%%:*}.json
+done
+run "${repeat[@]}" --count 1
+holds "repetition: of one text what generate says of the two caches; differences are paired" python - <<'P'
+import json
+one, all_texts = json.load(open("log/out")), json.load(open("said.json"))
+rows = {r["condition"]: r for r in one["results"]}
+for name, file in (("policy", "scissorhands.json"), ("uniform", "random.json")):
+    want = json.load(open(file))
+    for key in ("rep_4", "distinct_1", "distinct_2", "longest_repeat_tokens"):
+        assert abs(rows[name][key] - want[key]) < 1e-12, (name, key, rows[name][key], want[key])
+    assert abs(rows[name]["row_likeness"] - want["row_likeness"]) < 0.05, (rows[name], want)
+assert rows["uniform"]["policy"] == "random" and "recent=2" in rows["uniform"]["knobs"]
+many = {r["condition"]: r for r in all_texts["results"]}
+change = all_texts["differences"][1]
+assert abs(change["rep_4_change"] - (many["uniform"]["rep_4"] - many["policy"]["rep_4"])) < 1e-12
+assert abs(change["row_likeness_change"] - (many["uniform"]["row_likeness"] - many["policy"]["row_likeness"])) < 1e-12
+assert all_texts["texts"] > 1 and change["rep_4_change_stderr"] >= 0
+P
+run eval -q --json --model "$checkpoints/opt" --tokens tokens.jsonl --policy scissorhands:recent=2,drop=2 --budget 12
+holds "the texts' own perplexity is that of eval" python - <<'P'
+import json
+a = {r["condition"]: r["ppl"] for r in json.load(open("said.json"))["results"]}
+b = json.load(open("log/out"))
+assert a["full"] == b["full_ppl"] and a["policy"] == b["results"][0]["ppl"], (a, b["results"][0]["ppl"])
+P
+refuse "repetition without a budget" 2 "needs --policy NAME and --budget" repetition --model "$checkpoints/opt" --tokens tokens.jsonl --policy tova
+
 # ---- refusals ----
 
 opt=(--model "$checkpoints/opt" --tokens tokens.jsonl)
+refuse "two kinds of texts" 2 "--text and --tokens: one kind" eval "${opt[@]}" --text tokens.jsonl
+refuse "answers of plain ids" 2 "--answers names a field" eval "${opt[@]}" --answers questions
+refuse "a part that is none" 2 "--by week: expected position" eval "${opt[@]}" --by week
+sed 's/"at": [0-9]*/"at": 1/' recall.jsonl >misplaced.jsonl
+refuse "an answer that is not there" 1 "misplaced.jsonl: line 1: answer 1: .* does not stand at byte 1" \
+    eval --model "$demo/model" --jsonl misplaced.jsonl --answers questions
+refuse "documents without the field" 1 "recall.jsonl: line 1: no list in field \"answers\"" \
+    eval --model "$demo/model" --jsonl recall.jsonl --answers answers
+printf '{"query": "a", "choices": ["b", "c"], "gold": 0}\n{"query": "a", "choices\n' >broken.jsonl
+refuse "a task file with a broken line" 1 "broken.jsonl: line 2" eval --model "$demo/model" --task openbookqa --data broken.jsonl
 refuse "nothing to read" 2 "something to read" eval --model "$checkpoints/opt"
 refuse "no model" 2 "--model" eval --tokens tokens.jsonl
 refuse "an unknown policy" 2 "--policy: .*lru" eval "${opt[@]}" --policy lru

@@ -158,11 +158,34 @@ static void fill_capacity(struct plot_data *p, const char *foreign)
     p->stacks = (struct sh_fig_stacks){PARTS, 2, p->part, p->stack};
 }
 
+/* A plain panel, a logarithmic one, and one of a single value without an interval. */
+static void fill_measured(struct plot_data *p, const char *foreign)
+{
+    for (int i = 0; i < 2; i++) {
+        double(*v)[TICKS] = p->measured_value[i];
+        for (int k = 0; k < TICKS; k++) {
+            v[0][k] = k + 1;
+            v[1][k] = (2048 + 700 * k * (i + 1)) / 1024.0;
+            v[2][k] = v[1][k] - 200 / 1024.0;
+            v[3][k] = v[1][k] + 300 / 1024.0;
+        }
+        v[1][3] = i ? NAN : v[1][3];
+        p->measured_line[i] = (struct sh_fig_measured_line){foreign ? foreign : i ? "h2o:recent=25" : "window", TICKS,
+                                                            v[0], v[1], i ? v[2] : NULL, i ? v[3] : NULL};
+    }
+    for (int i = 0; i < 3; i++)
+        p->measured[i] = (struct sh_fig_measured){
+            .title = foreign ? foreign : "demo model", .x = foreign ? foreign : "times smaller",
+            .y = foreign ? foreign : "perplexity", .is_log_x = i > 0, .is_log_y = i > 0, .floor = i ? NAN : 0,
+            .ceiling = NAN, .n_lines = i < 2 ? 2 : 1, .lines = p->measured_line};
+}
+
 void plot_data_fill(struct plot_data *p, const char *foreign)
 {
     fill_curves(p, foreign);
     fill_theory(p, foreign);
     fill_capacity(p, foreign);
+    fill_measured(p, foreign);
     fill_map(p, foreign);
     fill_panels(p, foreign);
     fill_tables(p, foreign);
@@ -173,6 +196,7 @@ void plot_data_fill(struct plot_data *p, const char *foreign)
                                 .panels = p->panels, .grids = &p->grid, .heads = &p->heads,
                                 .n_curves = 1, .n_dropped = 1, .n_plans = 1,
                                 .curves = &p->curves, .dropped = &p->dropped, .plans = &p->plan,
+                                .n_measured = 3, .measured = p->measured,
                                 .n_charts = 2, .n_stacks = 1, .charts = p->charts, .stacks = &p->stacks,
                                 .ratio_settings = foreign ? foreign : "R = 0, K = 1",
                                 .lift_settings = foreign ? foreign : "R = 10, K = 5"};

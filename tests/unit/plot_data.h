@@ -21,6 +21,9 @@ struct plot_data {
     struct sh_fig_chart charts[2];
     struct sh_fig_stack stack[2];
     struct sh_fig_stacks stacks;
+    struct sh_fig_measured_line measured_line[2];
+    struct sh_fig_measured measured[3];
+    double measured_value[2][4][TICKS]; /* x, y, low, high */
     double tick[TICKS], over[2][TICKS];
     const char *part[PARTS];
     int marks[2], k[MAP][MAP];          /* scores are k / 1024, causal */

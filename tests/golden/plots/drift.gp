@@ -1,0 +1,141 @@
+set encoding utf8
+set terminal svg size 1195,996 font 'sans-serif,13' noenhanced background '#ffffff'
+set output './it.svg'
+set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
+set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
+set style line 2 lc rgb '#D55E00' lw 1.8 dt 1 pt 5 ps 0.5
+set style line 12 lc rgb '#D55E00' lw 1.3 dt (16,8) pt 5 ps 0.5
+set style line 3 lc rgb '#009E73' lw 1.8 dt 1 pt 9 ps 0.5
+set style line 13 lc rgb '#009E73' lw 1.3 dt (16,8) pt 9 ps 0.5
+set style line 4 lc rgb '#CC79A7' lw 1.8 dt 1 pt 13 ps 0.5
+set style line 14 lc rgb '#CC79A7' lw 1.3 dt (16,8) pt 13 ps 0.5
+set style line 5 lc rgb '#E69F00' lw 1.8 dt 1 pt 11 ps 0.5
+set style line 15 lc rgb '#E69F00' lw 1.3 dt (16,8) pt 11 ps 0.5
+set style line 6 lc rgb '#56B4E9' lw 1.8 dt 1 pt 6 ps 0.5
+set style line 16 lc rgb '#56B4E9' lw 1.3 dt (16,8) pt 6 ps 0.5
+set style line 7 lc rgb '#000000' lw 1.8 dt 1 pt 4 ps 0.5
+set style line 17 lc rgb '#000000' lw 1.3 dt (16,8) pt 4 ps 0.5
+set style line 20 lc rgb '#e2e2e2' lw 0.7 dt 1
+set style line 21 lc rgb '#606060' lw 0.8 dt 1
+set border 3 ls 21
+set grid ls 20
+set tics nomirror out scale 0.5
+set format '%g'
+unset key
+set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
+$p0l0 << EOD
+# x y low high
+1 2 NaN NaN
+2 2.68359375 NaN NaN
+3 3.3671875 NaN NaN
+4 4.05078125 NaN NaN
+5 4.734375 NaN NaN
+EOD
+$p0l1 << EOD
+# x y low high
+1 2 1.8046875 2.29296875
+2 3.3671875 3.171875 3.66015625
+3 4.734375 4.5390625 5.02734375
+4 NaN 5.90625 6.39453125
+5 7.46875 7.2734375 7.76171875
+EOD
+$p1l0 << EOD
+# x y low high
+1 2 NaN NaN
+2 2.68359375 NaN NaN
+3 3.3671875 NaN NaN
+4 4.05078125 NaN NaN
+5 4.734375 NaN NaN
+EOD
+$p1l1 << EOD
+# x y low high
+1 2 1.8046875 2.29296875
+2 3.3671875 3.171875 3.66015625
+3 4.734375 4.5390625 5.02734375
+4 NaN 5.90625 6.39453125
+5 7.46875 7.2734375 7.76171875
+EOD
+$p2l0 << EOD
+# x y low high
+1 2 NaN NaN
+2 2.68359375 NaN NaN
+3 3.3671875 NaN NaN
+4 4.05078125 NaN NaN
+5 4.734375 NaN NaN
+EOD
+unset key
+set multiplot
+set label 901 'The demo model on its own text' at screen 0.01506, screen 0.97390 left font 'sans-serif,17' tc rgb '#111111'
+set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01506, screen 0.94980 left tc rgb '#606060'
+set lmargin at screen 0.07950
+set rmargin at screen 0.47280
+set tmargin at screen 0.89458
+set bmargin at screen 0.58333
+set title 'demo model'
+set xlabel 'times smaller'
+set ylabel 'perplexity'
+unset logscale
+set xtics auto
+set ytics auto
+set xrange [*:*]
+set yrange [0:*]
+set arrow 1 from screen 0.04184, screen 0.51506 to screen 0.06695, screen 0.51506 nohead ls 1
+set label 1 'window' at screen 0.07364, screen 0.51506 left
+set arrow 2 from screen 0.25941, screen 0.51506 to screen 0.28452, screen 0.51506 nohead ls 2
+set label 2 'h2o:recent=25' at screen 0.29121, screen 0.51506 left
+plot $p0l1 using 1:3:4 with filledcurves ls 2 fs transparent solid 0.15 noborder, \
+    $p0l0 using 1:2 with linespoints ls 1 pt 7 ps 0.5, \
+    $p0l1 using 1:2 with linespoints ls 2 pt 7 ps 0.5
+unset label
+unset arrow
+set lmargin at screen 0.56904
+set rmargin at screen 0.96234
+set tmargin at screen 0.89458
+set bmargin at screen 0.58333
+set title 'demo model'
+set xlabel 'times smaller'
+set ylabel 'perplexity'
+unset logscale
+set xtics auto
+set ytics auto
+set xrange [*:*]
+set logscale x 10
+set xrange [1:5]
+set xtics ('1' 1, '2' 2, '3' 3, '4' 4, '5' 5)
+set yrange [*:*]
+set logscale y 10
+set yrange [1.64062:8.53789]
+set ytics ('2' 2, '5' 5)
+set arrow 1 from screen 0.53138, screen 0.51506 to screen 0.55649, screen 0.51506 nohead ls 1
+set label 1 'window' at screen 0.56318, screen 0.51506 left
+set arrow 2 from screen 0.74895, screen 0.51506 to screen 0.77406, screen 0.51506 nohead ls 2
+set label 2 'h2o:recent=25' at screen 0.78075, screen 0.51506 left
+plot $p1l1 using 1:3:4 with filledcurves ls 2 fs transparent solid 0.15 noborder, \
+    $p1l0 using 1:2 with linespoints ls 1 pt 7 ps 0.5, \
+    $p1l1 using 1:2 with linespoints ls 2 pt 7 ps 0.5
+unset label
+unset arrow
+set lmargin at screen 0.07950
+set rmargin at screen 0.47280
+set tmargin at screen 0.41968
+set bmargin at screen 0.10843
+set title 'demo model'
+set xlabel 'times smaller'
+set ylabel 'perplexity'
+unset logscale
+set xtics auto
+set ytics auto
+set xrange [*:*]
+set logscale x 10
+set xrange [1:5]
+set xtics ('1' 1, '2' 2, '3' 3, '4' 4, '5' 5)
+set yrange [*:*]
+set logscale y 10
+set yrange [1.81818:5.20781]
+set ytics ('2' 2, '2.2' 2.2, '2.4' 2.4, '2.6' 2.6, '2.8' 2.8, '3' 3, '3.5' 3.5, '4' 4, '4.5' 4.5, '5' 5)
+set arrow 1 from screen 0.04184, screen 0.04016 to screen 0.06695, screen 0.04016 nohead ls 1
+set label 1 'window' at screen 0.07364, screen 0.04016 left
+plot $p2l0 using 1:2 with linespoints ls 1 pt 7 ps 0.5
+unset label
+unset arrow
+unset multiplot
