@@ -29,7 +29,7 @@
 #include "src/base/num.h"
 #include "src/base/row_figures.h"
 
-#define SH_BACKEND_ABI 3
+#define SH_BACKEND_ABI 4
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -141,7 +141,8 @@ struct sh_tap {
     void (*rows)(void *to, int sequence, int head, int first_row, int n_rows, const void *packed);
     void *to;
     const unsigned char *wanted;        /* host, [n_seq]: 0 leaves a sequence out; NULL: all wanted */
-};
+    const struct sh_tap *beside;        /* NULL, or another pack of the same rows (its `wanted` is this one's): */
+};                                      /* whatever rows are handed out, they have gone there before */
 
 /* Causal attention of n_seq sequences laid one after another: sequence s has the rows
  * [start[s], start[s + 1]) of q, k, v and out. Query i of a sequence sees its keys j <= i, with a

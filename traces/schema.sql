@@ -81,7 +81,7 @@ CREATE TABLE vectors (                          -- queries, keys, values that th
     UNIQUE (sequence, layer, kind, head)
 );
 
-CREATE TABLE head_stats (                       -- streaming statistics of one head (sparse and summary runs)
+CREATE TABLE head_stats (                       -- streaming statistics of one head (full runs: where thresholds were named)
     id          INTEGER PRIMARY KEY,
     sequence    INTEGER NOT NULL REFERENCES sequence,
     layer       INTEGER NOT NULL,

@@ -429,6 +429,39 @@ int sh_stats_is_complete(const struct sh_stats *s)
     return s->n_row == s->length;
 }
 
+static void take_lane(struct sh_stats *s, int lane, const struct sh_stats *exact, int from)
+{
+    size_t n = (size_t)s->length, to_cells = (size_t)s->spec.n_recent, from_cells = (size_t)exact->spec.n_recent;
+    memcpy(s->last + (size_t)lane * n, exact->last + (size_t)from * n, n * sizeof *s->last);
+    for (size_t i = 0; i < to_cells; i++)
+        for (size_t k = 0; k < from_cells; k++) {
+            size_t to_cell = (size_t)lane * to_cells + i, from_cell = (size_t)from * from_cells + k;
+            if (s->spec.recent[i] != exact->spec.recent[k])
+                continue;
+            memcpy(s->first + to_cell * n, exact->first + from_cell * n, n * sizeof *s->first);
+            memcpy(s->jaccard + to_cell * SH_STATS_LAGS, exact->jaccard + from_cell * SH_STATS_LAGS,
+                   SH_STATS_LAGS * sizeof *s->jaccard);
+        }
+}
+
+void sh_stats_take_exact(struct sh_stats *s, const struct sh_stats *exact)
+{
+    const struct sh_stats_spec *to = &s->spec, *from = &exact->spec;
+    for (int i = 0; i < to->n_alpha && s->n_lane && exact->n_lane; i++)
+        for (int k = 0; k < from->n_alpha; k++) {
+            if (sh_stats_log8_can(&to->alpha[i]) || !sh_alpha_equal(&to->alpha[i], &from->alpha[k]))
+                continue;
+            if (to->alpha[i].kind != SH_ALPHA_SPLIT) {
+                take_lane(s, sh_stats_lane(to, i, 0), exact, sh_stats_lane(from, k, 0));
+                continue;
+            }
+            for (int a = 0; a < to->n_split; a++)
+                for (int b = 0; b < from->n_split; b++)
+                    if (to->split[a] == from->split[b])
+                        take_lane(s, sh_stats_lane(to, i, a), exact, sh_stats_lane(from, k, b));
+        }
+}
+
 struct sh_stats *sh_stats_new_finished(const struct sh_stats_spec *spec, int length)
 {
     struct sh_stats *s = xcalloc(1, sizeof *s);

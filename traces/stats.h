@@ -83,6 +83,10 @@ int sh_stats_row_sparse(struct sh_stats *s, int q, int first_key, int n, const i
 
 int sh_stats_is_complete(const struct sh_stats *s);
 
+/* Cells that both have, of thresholds that log8 codes do not decide, become those of `exact`. Both are of the
+ * same length. */
+void sh_stats_take_exact(struct sh_stats *s, const struct sh_stats *exact);
+
 /* Bytes of a complete head, for a blob: versioned, little-endian, meant to be compressed by the
  * caller. *out is malloc'ed. 0 when the head is not complete. Reading back gives the very same
  * numbers and trusts nothing: every count, length and position is checked. *out is freed with

@@ -186,6 +186,11 @@ int sh_stats_sparse_can(const struct sh_alpha *a)
     return a->kind == SH_ALPHA_ROW && a->value >= 1;
 }
 
+int sh_stats_log8_can(const struct sh_alpha *a)
+{
+    return a->kind == SH_ALPHA_ROW && (a->value == 1 || a->value == 2 || a->value == 5 || a->value == 10);
+}
+
 /* ---- JSON ---- */
 
 char *sh_stats_spec_write(const struct sh_stats_spec *spec)

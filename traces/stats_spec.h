@@ -70,6 +70,9 @@ int sh_stats_limits(const struct sh_stats_spec *spec, int length,
 /* Whether the scores >= 1/n of every row of n keys are all that the threshold asks for. */
 int sh_stats_sparse_can(const struct sh_alpha *a);
 
+/* Whether the threshold is an edge between log8 codes (src/base/score.h), which then decide as scores do. */
+int sh_stats_log8_can(const struct sh_alpha *a);
+
 /* The spec as one line of JSON; free() it. Reading it back gives the same spec, bit by bit. */
 char *sh_stats_spec_write(const struct sh_stats_spec *spec);
 int sh_stats_spec_parse(const char *text, struct sh_stats_spec *out, struct sh_err *e);

@@ -10,36 +10,41 @@
 
 enum { WORD = 64 };                                     /* keys                             */
 
-static int most_lanes(const struct sh_attend *a, int *values)
+static int most_lanes(const struct sh_attend *a, const struct sh_tap *tap, int *values)
 {
     int most = 0;
     *values = 0;
     for (int s = 0; s < a->n_seq; s++) {
         if (!is_wanted(a, s))
             continue;
-        const struct sh_lanes *lanes = &a->tap.lanes[s];
+        const struct sh_lanes *lanes = &tap->lanes[s];
         most = lanes->n > most ? lanes->n : most;
         *values |= lanes->values;
     }
     return most;
 }
 
-void CPU_NAME(cpu_record_lay_out)(struct record *r, const struct sh_attend *a, int n_columns, char *base, size_t *at)
+static void lay_out(struct record *r, const struct sh_attend *a, const struct sh_tap *tap, int n_columns, char *base,
+                    size_t *at)
 {
     static const size_t score_bytes[] = {[SH_PACK_F32] = 4, [SH_PACK_F16] = 2, [SH_PACK_LOG8] = 1};
     size_t columns = (size_t)n_columns, words = columns / WORD + 2;     /* both ends within a word */
     int values;
-    if (!a->tap.rows)
-        return;
-    if (a->tap.pack != SH_PACK_SETS) {
-        r->packed = carve(base, at, BLOCK * columns * score_bytes[a->tap.pack]);
+    if (tap->pack != SH_PACK_SETS) {
+        r->packed = carve(base, at, BLOCK * columns * score_bytes[tap->pack]);
         return;
     }
-    size_t sets = (size_t)most_lanes(a, &values) + 1;
+    size_t sets = (size_t)most_lanes(a, tap, &values) + 1;
     r->figures = carve(base, at, BLOCK * sizeof *r->figures);
     r->bits = carve(base, at, BLOCK * sets * words * sizeof *r->bits);
     r->row = carve(base, at, words * WORD * sizeof *r->row);
     r->value = values ? carve(base, at, BLOCK * columns * sizeof *r->value) : NULL;
+}
+
+void CPU_NAME(cpu_record_lay_out)(struct record *r, const struct sh_attend *a, int n_columns, char *base, size_t *at)
+{
+    for (const struct sh_tap *tap = a->tap.rows ? &a->tap : NULL; tap; tap = tap->beside)
+        lay_out(r, a, tap, n_columns, base, at);
 }
 
 static void pack_f32(float *to, const float *p, int n, float inverse)
@@ -59,9 +64,9 @@ static void pack_log8(uint8_t *to, const float *s, const float *p, int n, float 
         to[j] = sh_log8_code(&row, s[j], p[j] * inverse);
 }
 
-static void record_scores(const struct scratch *w, const struct sh_attend *a, const struct block *b)
+static void record_scores(const struct scratch *w, const struct sh_attend *a, const struct sh_tap *tap,
+                          const struct block *b)
 {
-    const struct sh_tap *tap = &a->tap;
     size_t at = 0;
     for (int i = 0; i < b->n_rows; i++) {
         int t = b->q0 + i, first = first_key(a, t), n = t - first + 1;
@@ -94,10 +99,11 @@ static float *keep_values(float *to, const float *row, const uint64_t *low, int 
 }
 
 /* Keys outside of what a row sees are NaN in r->row: these are in no set. */
-static void record_sets(const struct scratch *w, const struct sh_attend *a, const struct block *b)
+static void record_sets(const struct scratch *w, const struct sh_attend *a, const struct sh_tap *tap,
+                        const struct block *b)
 {
     const struct record *r = &w->record;
-    const struct sh_lanes *lanes = &a->tap.lanes[b->sequence];
+    const struct sh_lanes *lanes = &tap->lanes[b->sequence];
     int first_word = first_key(a, b->q0) / WORD, n_word = (b->q0 + b->n_rows - 1) / WORD - first_word + 1;
     size_t n = (size_t)n_word, all = n * ((size_t)lanes->n + 1);        /* words of a set, of a row */
     float *value = r->value;
@@ -121,13 +127,20 @@ static void record_sets(const struct scratch *w, const struct sh_attend *a, cons
     }
     struct sh_row_sets sets = {.first_word = first_word, .n_word = n_word, .bits = r->bits, .figures = r->figures,
                                .value = lanes->values ? r->value : NULL};
-    a->tap.rows(a->tap.to, b->sequence, b->head, b->q0, b->n_rows, &sets);
+    tap->rows(tap->to, b->sequence, b->head, b->q0, b->n_rows, &sets);
+}
+
+static void record(const struct scratch *w, const struct sh_attend *a, const struct sh_tap *tap, const struct block *b)
+{
+    if (tap->beside)
+        record(w, a, tap->beside, b);
+    if (tap->pack == SH_PACK_SETS)
+        record_sets(w, a, tap, b);
+    else
+        record_scores(w, a, tap, b);
 }
 
 void CPU_NAME(cpu_record)(const struct scratch *w, const struct sh_attend *a, const struct block *b)
 {
-    if (a->tap.pack == SH_PACK_SETS)
-        record_sets(w, a, b);
-    else
-        record_scores(w, a, b);
+    record(w, a, &a->tap, b);
 }

@@ -49,17 +49,18 @@ static int words_of(const struct sh_attend *a, int first_row, int n_rows)
 }
 
 /* The memory of those rows of all heads, with sets of `words` words. */
-static struct cuda_layout layout_of(const struct sh_attend *a, int sequence, int first_row, int n_rows, int words)
+static struct cuda_layout layout_of(const struct sh_attend *a, const struct sh_tap *tap, int sequence, int first_row,
+                                    int n_rows, int words)
 {
     struct cuda_layout l = {};
     size_t scores = tile_scores_before(first_row + n_rows, a->window) - tile_scores_before(first_row, a->window);
     size_t heads = (size_t)a->n_head, rows = heads * (size_t)n_rows;
-    if (a->tap.pack != SH_PACK_SETS) {
-        l.head_bytes = scores * packed_width(a->tap.pack);
+    if (tap->pack != SH_PACK_SETS) {
+        l.head_bytes = scores * packed_width(tap->pack);
         l.bytes = l.fetch_bytes = heads * l.head_bytes;
         return l;
     }
-    const struct sh_lanes *lanes = &a->tap.lanes[sequence];
+    const struct sh_lanes *lanes = &tap->lanes[sequence];
     l.bits_at = rows * sizeof(struct sh_row_figures);
     l.count_at = l.bits_at + rows * (size_t)(lanes->n + 1) * (size_t)words * sizeof(uint64_t);
     l.fetch_bytes = l.count_at + (rows + 1) * sizeof(uint32_t);
@@ -90,11 +91,12 @@ static struct plan plan_of(const struct sh_attend *a)
         p.out_bytes = (size_t)a->out.rows * (size_t)a->out.cols * sizeof(float);
     for (int s = 0; s < a->n_seq && a->tap.rows; s++) {
         int n = a->start[s + 1] - a->start[s], last = n < p.n_rows ? n : p.n_rows;
-        struct cuda_layout l = {};
-        if (n > 0 && is_wanted(a, s))
-            l = layout_of(a, s, n - last, last, words_of(a, n - last, last) + 1);      /* no tile has more */
-        if (l.bytes > p.layout.bytes)
-            p.layout = l;
+        for (const struct sh_tap *tap = n > 0 && is_wanted(a, s) ? &a->tap : NULL; tap; tap = tap->beside) {
+            /* no tile has more words */
+            struct cuda_layout l = layout_of(a, tap, s, n - last, last, words_of(a, n - last, last) + 1);
+            if (l.bytes > p.layout.bytes)
+                p.layout = l;
+        }
     }
     return p;
 }
@@ -149,21 +151,23 @@ static void multiply_values(struct sh_dev *d, const struct sh_attend *a, const s
             return;
 }
 
-static void record(struct sh_dev *d, const struct sh_attend *a, const struct plan *p, const struct cuda_tile *t,
-                   int sequence)
+static void record(struct sh_dev *d, const struct sh_attend *a, const struct sh_tap *tap, const struct plan *p,
+                   const struct cuda_tile *t, int sequence)
 {
+    if (tap->beside)
+        record(d, a, tap->beside, p, t, sequence);
     int words = words_of(a, t->first_row, t->n_rows);
-    struct cuda_layout layout = layout_of(a, sequence, t->first_row, t->n_rows, words);
+    struct cuda_layout layout = layout_of(a, tap, sequence, t->first_row, t->n_rows, words);
     struct cuda_job *job = cuda_drain_job(d, &layout, p->layout.bytes);
     if (!job)
         return;
-    job->tap = a->tap;
+    job->tap = *tap;
     job->sequence = sequence;
     job->n_head = t->n_head;
     job->first_row = t->first_row;
     job->n_rows = t->n_rows;
-    if (a->tap.pack == SH_PACK_SETS) {
-        const struct sh_lanes *lanes = &a->tap.lanes[sequence];
+    if (tap->pack == SH_PACK_SETS) {
+        const struct sh_lanes *lanes = &tap->lanes[sequence];
         char *at = (char *)job->device;
         job->n_lane = lanes->n;
         job->values = lanes->values;
@@ -175,7 +179,7 @@ static void record(struct sh_dev *d, const struct sh_attend *a, const struct pla
                                  job->n_word};
         cuda_sets(t, lanes, &sets, d->compute);
     } else {
-        cuda_pack(t, a->tap.pack, job->device, d->compute);
+        cuda_pack(t, tap->pack, job->device, d->compute);
     }
     if (!cuda_check(d, "attend", cudaGetLastError()))
         cuda_drain_send(d, job);
@@ -196,7 +200,7 @@ static void attend_tile(struct sh_dev *d, const struct sh_attend *a, const struc
     if (a->out.at)
         multiply_values(d, a, out, t, row0, n_key);
     if (is_wanted(a, sequence) && !cuda_has_failed(d))
-        record(d, a, p, t, sequence);
+        record(d, a, &a->tap, p, t, sequence);
 }
 
 void cuda_attend(struct sh_dev *d, const struct sh_attend *a)

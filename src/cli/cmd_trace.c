@@ -50,8 +50,9 @@ static const struct sh_opt opts[] = {
      "(default: what is free)", 0, 0, 0},
     {"random-weights", SH_OPT_FLAG, F(random_weights), NULL, "fresh weights from --seed instead of the trained ones:\n"
      "the untrained control", 0, 0, 0},
-    {"alpha", SH_OPT_LIST, F(alpha), "A...", "summary: thresholds row, K/t, split or a number\n"
-     "(default: row 2/t 5/t 10/t split)", 0, 0, 0},
+    {"alpha", SH_OPT_LIST, F(alpha), "A...", "thresholds row, K/t, split or a number, of summary\n"
+     "(default: row 2/t 5/t 10/t split); with full and log8: to be\n"
+     "exact, too (1/t, 2/t, 5/t, 10/t are)", 0, 0, 0},
     {"recent", SH_OPT_TEXT, F(recent), "R,...", "summary: recent windows left out (default: 0,1,10,50)", 0, 0, 0},
     {"split", SH_OPT_TEXT, F(split), "F,...", "summary: split points (default: 0.25,0.5,0.75)", 0, 0, 0},
     {"window", SH_OPT_INT, F(window), "W", "summary: rows whose low scores are counted (default: 400)", 1, 1 << 22, 0},
@@ -134,13 +135,14 @@ static int read_statistics(struct trace *t, enum sh_record record, struct sh_sta
     spec->n_alpha = a->alpha.n ? a->alpha.n : spec->n_alpha;
     if (sh_stats_spec_check(spec, e))
         return -1;
-    if (record == SH_RECORD_SPARSE) {           /* what the stored scores themselves answer needs no statistics */
-        int n = 0;
-        for (int i = 0; i < spec->n_alpha; i++)
-            if (!sh_stats_sparse_can(&spec->alpha[i]))
-                spec->alpha[n++] = spec->alpha[i];
-        spec->n_alpha = n;
-    }
+    if (record == SH_RECORD_FULL && (!a->alpha.n || t->run.codec != SH_CODEC_LOG8))
+        spec->n_alpha = 0;
+    int n = 0;                                  /* what the stored scores themselves answer needs no statistics */
+    for (int i = 0; i < spec->n_alpha; i++)
+        if (record == SH_RECORD_SUMMARY || !(record == SH_RECORD_SPARSE ? sh_stats_sparse_can(&spec->alpha[i])
+                                                                        : sh_stats_log8_can(&spec->alpha[i])))
+            spec->alpha[n++] = spec->alpha[i];
+    spec->n_alpha = n;
     return 0;
 }
 
@@ -234,9 +236,10 @@ static void hash(uint64_t *h, const void *at, size_t bytes)
 static void run_key(const struct trace *t, char key[20])
 {
     uint64_t h = 0xcbf29ce484222325u, fingerprint = t->run.model.fingerprint;
-    /* A full trace has no statistics: what was said about them does not make it another one. */
+    int is_without = t->run.record == SH_RECORD_FULL && !t->sweep.record.statistics.n_alpha;
+    /* What was said about statistics that a full trace does not have does not make it another one. */
     const char *text[] = {t->weights, t->a->dtype, t->a->record, t->a->codec, t->a->vectors,
-                          t->run.record == SH_RECORD_FULL ? "" : t->statistics};
+                          is_without ? "" : t->statistics};
     hash(&h, &fingerprint, sizeof fingerprint);
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
         hash(&h, text[i], strlen(text[i]) + 1);

@@ -131,7 +131,7 @@ static int check_layer(struct sh_store *s, const struct sh_stored_run *run, cons
     if (scores && (c->head != run->n_head - 1 || c->next_row != q->n_tokens))
         return sh_fail(e, "scores end with head %d, row %d; expected %d heads of %d rows", c->head, c->next_row,
                        run->n_head, q->n_tokens);
-    if (stats && c->n_stats != run->n_head)
+    if ((stats || c->n_stats) && c->n_stats != run->n_head)
         return sh_fail(e, "statistics of %d heads, expected %d", c->n_stats, run->n_head);
     if (c->n_vectors != vectors)
         return sh_fail(e, "vectors of %lld heads, expected %lld", c->n_vectors, vectors);

@@ -76,7 +76,7 @@ static void spec_of(const struct sh_gather *g, struct sh_stats_spec *spec)
 }
 
 /* Statistics of one head, made from its rows. A sparse head takes the row sums, which it cannot tell
- * itself, from the statistics stored beside it. */
+ * itself, from the statistics stored beside it, a log8 one the sets that its codes do not decide. */
 static struct sh_stats *from_rows(const struct layer *l, int head, int length, const struct sh_stats_spec *spec,
                                   struct sh_err *e)
 {
@@ -94,17 +94,20 @@ static struct sh_stats *from_rows(const struct layer *l, int head, int length, c
             return NULL;
         }
     }
-    struct sh_stats *stored = sparse ? stored_stats(l, head, e) : NULL;
-    if (stored)
+    int wants = sparse || l->stats.n_block > 0;
+    struct sh_stats *stored = wants ? stored_stats(l, head, e) : NULL;
+    if (stored && sparse)
         f.s->sums = stored->sums;
+    else if (stored && stored->length == length && sh_stats_is_complete(f.s))
+        sh_stats_take_exact(f.s, stored);
+    int bad = wants && !stored;
     sh_stats_free(stored);
-    if (!sh_stats_is_complete(f.s) || (sparse && !stored)) {
-        if (!sparse || stored)
-            sh_fail(e, "has %d rows of %d", f.s->n_row, length);
-        sh_stats_free(f.s);
-        return NULL;
-    }
-    return f.s;
+    if (!bad && !sh_stats_is_complete(f.s))
+        bad = sh_fail(e, "has %d rows of %d", f.s->n_row, length);
+    if (!bad)
+        return f.s;
+    sh_stats_free(f.s);
+    return NULL;
 }
 
 static int work_layer(struct sh_gather *g, const struct sh_stored_run *run, const struct layer *l, int sequence,
@@ -159,8 +162,7 @@ static int gather_run(struct sh_gather *g, struct sh_store *s, const struct sh_s
             }
             bad = (run->record != SH_RECORD_SUMMARY &&
                    sh_store_blocks(s, SH_BLOCK_SCORES, q[i].id, layer, -1, sh_store_keep, &l.scores, e)) ||
-                  (run->record != SH_RECORD_FULL &&
-                   sh_store_blocks(s, SH_BLOCK_STATS, q[i].id, layer, -1, sh_store_keep, &l.stats, e)) ||
+                  sh_store_blocks(s, SH_BLOCK_STATS, q[i].id, layer, -1, sh_store_keep, &l.stats, e) ||
                   work_layer(g, run, &l, q[i].id, q[i].n_tokens, layer, spec, e);
             if (bad)
                 sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(s), q[i].id, layer);

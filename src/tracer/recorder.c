@@ -31,7 +31,8 @@ struct sh_recorder {
     const unsigned char *wanted;
     struct head *head;                          /* [n_seq, n_head] */
     size_t width;                               /* bytes of a score in a block's rows */
-    struct sh_lanes *lanes;                     /* [n_seq]; NULL in full records */
+    struct sh_lanes *lanes;                     /* [n_seq]; NULL: no statistics are taken */
+    struct sh_tap sets;                         /* of a full record with statistics */
 };
 
 static struct sh_lanes *lanes_of(const struct sh_recorder *r)
@@ -57,7 +58,7 @@ struct sh_recorder *sh_recorder_new(const struct sh_recorder_options *o, int n_s
     r->wanted = wanted;
     r->head = xcalloc((size_t)n_seq * (size_t)o->n_head, sizeof *r->head);
     r->width = o->record == SH_RECORD_FULL ? sh_codec_width(o->codec) : sizeof(float);
-    r->lanes = o->record == SH_RECORD_FULL ? NULL : lanes_of(r);
+    r->lanes = o->record == SH_RECORD_FULL && !sh_stats_n_lane(&o->statistics) ? NULL : lanes_of(r);
     return r;
 }
 
@@ -160,12 +161,18 @@ static void pack_stats(struct head *h, int head)
     free(plain);
 }
 
-/* Called by the backend, from any of its threads. */
+/* Called by the backend, from any of its threads: a full record's sets come before the rows themselves. */
+static void sets_beside(void *to, int sequence, int head, int first_row, int n_rows, const void *sets)
+{
+    struct sh_recorder *r = to;
+    take_sets(r, &r->head[sequence * r->o.n_head + head], sequence, head, first_row, n_rows, sets);
+}
+
 static void rows(void *to, int sequence, int head, int first_row, int n_rows, const void *packed)
 {
     struct sh_recorder *r = to;
     struct head *h = &r->head[sequence * r->o.n_head + head];
-    if (r->lanes)
+    if (r->o.record != SH_RECORD_FULL)
         take_sets(r, h, sequence, head, first_row, n_rows, packed);
     else
         take_packed(r, h, head, first_row, n_rows, packed);
@@ -181,8 +188,13 @@ struct sh_tap sh_recorder_tap(struct sh_recorder *r)
 {
     static const enum sh_pack pack[] = {
         [SH_CODEC_F32] = SH_PACK_F32, [SH_CODEC_F16] = SH_PACK_F16, [SH_CODEC_LOG8] = SH_PACK_LOG8};
-    return (struct sh_tap){.pack = r->lanes ? SH_PACK_SETS : pack[r->o.codec], .lanes = r->lanes,
-                           .rows = rows, .to = r, .wanted = r->wanted};
+    struct sh_tap sets = {.pack = SH_PACK_SETS, .lanes = r->lanes, .rows = rows, .to = r, .wanted = r->wanted};
+    if (r->o.record != SH_RECORD_FULL)
+        return sets;
+    r->sets = sets;
+    r->sets.rows = sets_beside;
+    return (struct sh_tap){.pack = pack[r->o.codec], .rows = rows, .to = r, .wanted = r->wanted,
+                           .beside = r->lanes ? &r->sets : NULL};
 }
 
 void sh_recorder_take(struct sh_recorder *r, int sequence, struct sh_batch *b)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Takes what a backend hands out of the attention it computes and turns it into blocks for the store:
- * packed rows for full records, sets of keys (SH_PACK_SETS) for sparse and summary ones. One recorder
+ * packed rows for full records, sets of keys (SH_PACK_SETS) for sparse and summary ones, and for the
+ * statistics of full ones. One recorder
  * covers the sequences of one call of the backend and all their heads; rows of different heads may
  * arrive at the same time. */
 #ifndef SH_TRACER_RECORDER_H
@@ -15,7 +16,7 @@ struct sh_recorder;
 struct sh_recorder_options {
     enum sh_record record;
     enum sh_codec codec;
-    struct sh_stats_spec statistics;    /* of sparse and summary runs                     */
+    struct sh_stats_spec statistics;    /* full runs take none where it has no lane       */
     int n_head;
     int window;                         /* of the layer's attention; 0: none              */
 };

@@ -24,6 +24,7 @@ figures() { # result, store, arguments...: persistence as JSON
 }
 traced full.db --codec f32
 traced log8.db
+traced named.db --alpha row split 3/t 0.05
 traced f16.db --codec f16
 traced summary.db --record summary
 traced sparse.db --record sparse --codec f32
@@ -104,7 +105,7 @@ same "sparse: a split that is not among the recorded ones" sparse8.db --alpha 5/
 holds "the whole grid was compared" python -c 'from scores import *; g = load("a.json")["grid"]; assert len(g) >= 1, len(g)'
 
 on_edges="row 2/t 5/t 10/t"
-for db in log8 f16 full; do
+for db in log8 named f16 full; do
     figures $db.json $db.db --alpha $on_edges --recent 0,1,10,50
     figures $db-between.json $db.db --alpha split 3/t 0.05 --recent 0,1,10,50
 done
@@ -159,6 +160,36 @@ lacks summary.db "alpha row, recent 0, split 0.5, window 100" --window 100
 lacks sparse.db "alpha 0.05" --alpha 0.05
 lacks sparse.db "alpha split, recent 0, split 0.4" --alpha split --split 0.4
 lacks own.db "alpha row, recent 10" --recent 10 --window 16 --split 0.4
+
+holds "log8, thresholds named while tracing: those are decided as by f32, too; the codes are the same" python - <<'P'
+from scores import *
+near = "entropy_nats", "normalised_entropy", "mass_top20pct"
+def walk(a, b, at, seen):
+    if isinstance(a, dict):
+        for key in a: walk(a[key], b[key], f"{at}.{key}", seen)
+    elif isinstance(a, list):
+        assert len(a) == len(b), at
+        for i in range(len(a)): walk(a[i], b[i], f"{at}[{i}]", seen)
+    elif at.rpartition(".")[2] in near:
+        assert abs(a - b) < 1e-3, f"{at}: {b}, f32 gives {a}"
+    else:
+        seen.append(a)
+        assert a == b, f"{at}: {b}, f32 gives {a}"
+seen = []
+for figures in "", "-between": walk(load(f"full{figures}.json"), load(f"named{figures}.json"), "", seen)
+assert len(seen) > 500, len(seen)
+ratios = [[g["ratio"] for g in load(f"{db}-between.json")["grid"]] for db in ("full", "log8")]
+assert ratios[0] != ratios[1], "the codes alone would do"
+blobs = "SELECT blob FROM scores ORDER BY sequence, layer, head, first_row"
+assert query("log8.db", blobs) == query("named.db", blobs)
+P
+run verify --db named.db -q
+expect "log8 with thresholds: the store is whole" 0 "^complete +yes" ""
+traced log8.db --alpha row 10/t
+holds "thresholds that the codes decide make no other run" python - <<'P'
+from scores import *
+assert query("log8.db", "SELECT count(*) FROM run") == [(1,)] and not query("log8.db", "SELECT * FROM head_stats")
+P
 
 # ---- the untrained twin, and unfinished runs ----
 
