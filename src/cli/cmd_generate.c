@@ -42,6 +42,15 @@ static const struct sh_opt opts[] = {
      "tokens per KV head (17), or a share (0.2) of prompt and\n--max-tokens together", 0, 0, 0},
     {"prefill", SH_OPT_INT, F(live.prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)",
      0, 1 << 22, 0},
+    {"prefill-mode", SH_OPT_TEXT, F(live.prefill_mode), "blocks|once|stream",
+     "how a prompt longer than the budget goes through the cache: in\n"
+     "blocks that see themselves and what is kept, with compression\n"
+     "behind each (default); as one block, compressed once; token after\n"
+     "token", 0, 0, 0},
+    {"prefill-block", SH_OPT_INT, F(live.prefill_block), "N", "tokens of a block (default: 128)", 1, 1 << 22, 0},
+    {"positions", SH_OPT_TEXT, F(live.positions), "original|cache",
+     "where a token stands: in the text (default), or among what is\n"
+     "kept; then a text may grow beyond the model's positions", 0, 0, 0},
     {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes in groups\n"
      "(default: 32 with --dtype f32, else 16)", 4, 32, 0},
     {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
@@ -61,6 +70,7 @@ static void preset(void *args)
 {
     struct generate_args *a = args;
     sh_live_preset(&a->live);
+    a->live.prefill_mode = "blocks";
     a->max_tokens = 128;
     a->top_p = 1;
     a->dump_every = 1;
@@ -106,7 +116,7 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
     if (!a->temperature && (a->top_k || a->top_p < 1))
         return sh_misused(e, "--top-k and --top-p draw at random: give a --temperature above 0");
     w->sampler = (struct sh_sampler){a->temperature, (int)a->top_k, a->top_p, w->live.seed};
-    w->prompt = (struct sh_prompt){.text = a->prompt, .file = a->prompt_file, .tokens = a->tokens};
+    w->prompt = (struct sh_prompt){.is_bounded = w->live.positions == SH_POSITIONS_ORIGINAL, .text = a->prompt, .file = a->prompt_file, .tokens = a->tokens};
     w->streams = sh_common_format(w->common) == SH_OUT_TEXT;
     return 0;
 }
@@ -132,9 +142,12 @@ static int open_all(struct work *w, struct sh_err *e)
     if (a->stop_at_end && !w->prompt.n_end)
         return sh_fail(e, "%s: --stop-at-end: config.json names no eos_token_id", a->live.model);
     int n_prompt = (int)w->prompt.ids.n, room = arch->max_pos - n_prompt + 1;   /* the last token is not read */
-    w->most = a->max_tokens < room ? (int)a->max_tokens : room;
+    w->most = a->max_tokens < room || !w->prompt.is_bounded ? (int)a->max_tokens : room;
     int n_token = n_prompt + w->most - 1;
-    if (sh_live_load(&w->live, n_token, n_prompt, e))
+    if (a->live.prefill >= n_token && a->budget && !w->common->quiet)
+        fprintf(stderr, "shears: --prefill %lld reaches beyond the text's %d tokens: nothing is ever dropped\n",
+                a->live.prefill, n_token);
+    if (sh_live_read_prompt(&w->live, a->budget ? &w->budget : NULL, n_prompt, n_token, e) || sh_live_load(&w->live, n_token, n_prompt, e))
         return -1;
     w->session = sh_live_session(&w->live, &w->policy, a->budget ? &w->budget : NULL, 1, n_token, e);
     if (!w->session)
@@ -179,10 +192,21 @@ static int show_rest(struct work *w, struct sh_err *e)
     return fflush(stdout) || ferror(stdout) ? sh_fail(e, "the text cannot be written to stdout") : 0;
 }
 
-static int step(struct work *w, const int32_t *tokens, int n, double *seconds, struct sh_err *e)
+/* What the prompt went through the cache as. */
+static const char *way(const struct work *w)
+{
+    static char text[64];
+    if (w->live.prefill_mode == SH_PREFILL_BLOCKS && w->live.block < (int)w->prompt.ids.n) {
+        snprintf(text, sizeof text, "in blocks of %d", w->live.block);
+        return text;
+    }
+    return w->live.prefill_mode == SH_PREFILL_STREAM ? "token by token" : "as one block";
+}
+
+static int step(struct work *w, const int32_t *tokens, int n, int is_prompt, double *seconds, struct sh_err *e)
 {
     double began = sh_now_s();
-    int bad = sh_session_step(w->session, tokens, (int[]){0, n}, NULL, NULL, e);
+    int bad = (is_prompt ? sh_session_prompt : sh_session_step)(w->session, tokens, (int[]){0, n}, NULL, NULL, e);
     *seconds += sh_now_s() - began;
     return bad;
 }
@@ -191,7 +215,7 @@ static int write_tokens(struct work *w, struct sh_choice *room, struct sh_err *e
 {
     int n_vocab = w->live.resident->arch->n_vocab;
     w->stopped = w->most < w->a->max_tokens ? "positions" : "length";
-    if (step(w, w->prompt.ids.at, (int)w->prompt.ids.n, &w->prompt_s, e))
+    if (step(w, w->prompt.ids.at, (int)w->prompt.ids.n, 1, &w->prompt_s, e))
         return -1;
     for (;;) {
         int32_t token = sh_sampler_pick(&w->sampler, sh_session_logits(w->session, 0), n_vocab, (uint64_t)w->n_made,
@@ -208,7 +232,7 @@ static int write_tokens(struct work *w, struct sh_choice *room, struct sh_err *e
             return sh_fail(e, "interrupted after %d tokens", w->n_made);
         if (w->n_made == w->most || (w->streams && ferror(stdout)))
             return 0;
-        if (step(w, &token, 1, &w->made_s, e))
+        if (step(w, &token, 1, 0, &w->made_s, e))
             return -1;
     }
 }
@@ -236,6 +260,7 @@ struct figures {
     size_t all_bytes;
     double budget, kept;                /* means over heads, at the end                           */
     int peak;
+    size_t block_bytes, activation_bytes;       /* beside the cache, while the prompt was read    */
     double prompt_rate, rate;           /* tokens a second                                        */
     double likeness, chance;
 };
@@ -247,6 +272,8 @@ static struct figures take_figures(const struct work *w)
     struct figures f = {.bytes = sh_session_bytes(w->session)};
     struct sh_row_likeness all = {0};
     f.all_bytes = sh_kv_bytes_sum(&f.bytes);
+    f.block_bytes = sh_session_prompt_bytes(w->session);
+    f.activation_bytes = sh_activations_bytes(w->live.resident->arch, w->live.resident->setup.rows, w->live.dtype);
     for (int i = 0; i < n; i++) {
         const struct sh_cache *k = sh_kept_cache(c->head[i].kept);
         f.budget += (double)sh_kept_budget(c->head[i].kept) / n;
@@ -268,12 +295,18 @@ static struct figures take_figures(const struct work *w)
 static void tell(const struct work *w, const struct figures *f)
 {
     const int32_t *ids = w->made;
-    fprintf(stderr, "shears: prompt of %zu tokens token by token through the cache at %.1f tokens/s; %d written",
-            w->prompt.ids.n, f->prompt_rate, w->n_made);
+    fprintf(stderr, "shears: prompt of %zu tokens %s through the cache at %.1f tokens/s; %d written",
+            w->prompt.ids.n, way(w), f->prompt_rate, w->n_made);
     if (w->n_made > 1)
         fprintf(stderr, " at %.1f tokens/s", f->rate);
     fprintf(stderr, "; cache %zu bytes, %.1f of %d tokens a head kept at the end, %d at most\n", f->all_bytes,
             f->kept, sh_session_length(w->session, 0), f->peak);
+    if (w->live.block)
+        fprintf(stderr, "shears: while the prompt was read, blocks took %zu bytes beside the cache, activations %zu\n",
+                f->block_bytes, f->activation_bytes);
+    if (!strcmp(w->stopped, "positions"))
+        fprintf(stderr, "shears: stopped at the model's %d positions; with --positions cache it would go on\n",
+                w->live.resident->arch->max_pos);
     if (w->likeness)
         fprintf(stderr, "shears: rep-4 %.4f, distinct-1 %.4f, distinct-2 %.4f, longest repeat %d tokens; "
                 "neighbouring rows alike %.4f (by chance %.4f)\n", sh_repetition(ids, w->n_made, 4),
@@ -327,7 +360,10 @@ static int report(const struct work *w, const struct figures *f, struct sh_err *
     sh_out_real(o, "budget_tokens", "budget", f->budget, 1);
     sh_out_int(o, "kv_bits", "bits", w->live.format.bits);
     sh_out_int(o, "prefill", "prefill", w->a->live.prefill);
-    sh_out_text(o, "stream", "the prompt goes through the cache", "token by token");
+    sh_out_text(o, "prefill_mode", "prompt", w->a->live.prefill_mode);
+    sh_out_int(o, "prefill_block", "tokens of a block", w->live.block);
+    sh_out_text(o, "stream", "the prompt goes through the cache", way(w));
+    sh_out_text(o, "positions", "positions", w->live.positions == SH_POSITIONS_CACHE ? "cache" : "original");
     sh_out_int(o, "prompt_tokens", "prompt tokens", (long long)w->prompt.ids.n);
     sh_out_int(o, "generated_tokens", "written tokens", w->n_made);
     sh_out_text(o, "stopped", "stopped by", w->stopped);
@@ -336,6 +372,8 @@ static int report(const struct work *w, const struct figures *f, struct sh_err *
     sh_out_real(o, "tokens_per_s", "tokens/s", f->rate, 1);
     sh_out_int(o, "kv_bytes", "cache bytes", (long long)f->all_bytes);
     sh_out_int(o, "kv_policy_bytes", "of them the policy's", (long long)f->bytes.policy);
+    sh_out_int(o, "prompt_block_bytes", "blocks of the prompt, beside it", (long long)f->block_bytes);
+    sh_out_int(o, "activation_bytes", "activations", (long long)f->activation_bytes);
     sh_out_real(o, "kept_tokens", "kept at the end", f->kept, 1);
     sh_out_int(o, "peak_tokens", "at most", f->peak);
     if (w->likeness)
@@ -385,7 +423,7 @@ const struct sh_cmd sh_cmd_generate = {
              "        [--budget B] [--max-tokens N] [--temperature F] [options]",
     .summary = "text from a model under a KV budget",
     .about = "Goes on from a prompt, token by token, through a real cache of fixed size; prompt and text alike are\n"
-             "evicted from it as they come. The text is written to stdout as it grows, in whole characters, and\n"
+             "evicted from it, the text as it comes, the prompt behind each of its blocks. The text is written to stdout as it grows, in whole characters, and\n"
              "what it took to stderr; with --json both are one object on stdout. The same seed gives the same text.\n\n"
              "  shears generate --model opt-125m --prompt \"Once upon a time\" --policy h2o --budget 64",
     .opts = opts,

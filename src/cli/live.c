@@ -2,6 +2,7 @@
 /* See live.h. */
 #include "src/cli/live.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,35 @@ static int read_dtype(const char *name, enum sh_type *out, struct sh_err *e)
     return sh_misused(e, "--dtype: \"%s\" is not known, expected one of f32, f16, bf16", name);
 }
 
+static int read_name(const char *option, const char *name, const char *const *names, struct sh_err *e)
+{
+    char list[64] = "";
+    for (int i = 0; names[i]; i++) {
+        if (!name || !strcmp(name, names[i]))
+            return i;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", names[i]);
+    }
+    return sh_misused(e, "--%s: \"%s\" is not known, expected one of %s", option, name, list);
+}
+
+/* How prompts are read and where tokens stand. */
+static int read_ways(struct sh_live *l, const struct sh_live_options *o, struct sh_err *e)
+{
+    static const char *const modes[] = {"stream", "blocks", "once", NULL}, *const positions[] = {"original", "cache", NULL};
+    int mode = read_name("prefill-mode", o->prefill_mode, modes, e);
+    int where = mode < 0 ? -1 : read_name("positions", o->positions, positions, e);
+    if (where < 0)
+        return -1;
+    l->prefill_mode = (enum sh_prefill_mode)mode;
+    l->positions = (enum sh_positions)where;
+    l->prefill = (int)o->prefill;
+    if (o->prefill_block && l->prefill_mode != SH_PREFILL_BLOCKS)
+        return sh_misused(e, "--prefill-block: only --prefill-mode blocks reads a prompt in blocks");
+    if (o->prefill && l->prefill_mode == SH_PREFILL_ONCE)
+        return sh_misused(e, "--prefill-mode once lets the whole prompt see everything: no --prefill beside it");
+    return 0;
+}
+
 int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struct sh_common *c, const char *command,
                  struct sh_err *e)
 {
@@ -41,6 +71,30 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
         return -1;
     l->format = (struct sh_kv_format){.bits = bits ? bits : l->dtype == SH_F32 ? 32 : 16, .group = (int)o->kv_group,
                                       .meta = SH_F16};
+    return read_ways(l, o, e);
+}
+
+/* A block is no longer than the prompt; and with positions inside the cache no place may be beyond the
+ * model's positions, if nobody asked for a length. */
+int sh_live_read_prompt(struct sh_live *l, const struct sh_budget *b, int n_prompt, int n_token, struct sh_err *e)
+{
+    enum { BLOCK = 128 };
+    const struct sh_arch *a = sh_model_arch(l->model);
+    int asked = (int)l->options->prefill_block, slots = b ? sh_budget_tokens(b, n_token) : n_token;
+    slots = slots < l->prefill ? l->prefill : slots;
+    if (l->prefill_mode == SH_PREFILL_STREAM)
+        return 0;
+    if (l->prefill_mode == SH_PREFILL_ONCE) {
+        l->prefill = l->block = n_prompt;
+        if (l->positions == SH_POSITIONS_CACHE && n_prompt > a->max_pos && a->pos != SH_POS_ALIBI)
+            return sh_misused(e, "--prefill-mode once: the prompt has %d tokens, the model knows %d positions", n_prompt,
+                              a->max_pos);
+        return 0;
+    }
+    l->block = asked ? asked : BLOCK;
+    if (!asked && l->positions == SH_POSITIONS_CACHE && a->pos != SH_POS_ALIBI && slots + l->block > a->max_pos)
+        l->block = a->max_pos - slots < 1 ? 1 : a->max_pos - slots;
+    l->block = l->block > n_prompt ? n_prompt : l->block;
     return 0;
 }
 
@@ -55,11 +109,14 @@ int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e)
 int sh_live_load(struct sh_live *l, int positions, int rows, struct sh_err *e)
 {
     struct sh_props props;
+    int most = sh_model_arch(l->model)->max_pos;
     l->devices.backend->props(l->devices.at[0], &props);
     struct sh_resident_setup setup = {.backend = l->devices.backend, .device = l->devices.at[0], .model = l->model,
                                       .dtype = l->dtype, .weight_bits = (int)l->options->weight_bits,
                                       .rows = props.rows_at_once < rows ? props.rows_at_once : rows,
-                                      .positions = positions};
+                                      .positions = positions < most ? positions : most};
+    if (setup.rows < l->block)
+        setup.rows = l->block;
     l->resident = sh_resident_open(&setup, e);
     return l->resident ? 0 : sh_err_prefix(e, "%s", l->options->model);
 }
@@ -94,7 +151,9 @@ struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_poli
     for (int i = 0; i < n; i++)
         budget[i] = b ? sh_budget_tokens(b, n_token) : n_token;
     struct sh_session_setup setup = {.spec = p, .budget = budget, .n_seq = n_seq, .n_token = n_token,
-                                     .prefill = (int)l->options->prefill, .format = l->format, .seed = l->seed};
+                                     .prefill = l->prefill, .whole = l->prefill_mode == SH_PREFILL_ONCE,
+                                     .block = l->block, .positions = l->positions, .format = l->format,
+                                     .seed = l->seed};
     struct sh_session *s = sh_session_new(l->resident, &setup, e);
     free(budget);
     return s;

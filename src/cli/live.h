@@ -12,7 +12,11 @@ struct sh_live_options {                /* as typed; a command's option table po
     const char *model, *dtype;
     long long kv_bits, kv_group, weight_bits, prefill;  /* kv_bits 0: 32 with f32, else 16        */
     size_t device_memory;
+    const char *positions, *prefill_mode;               /* NULL: original, stream                 */
+    long long prefill_block;                            /* 0: as sh_live_read_prompt decides       */
 };
+
+enum sh_prefill_mode { SH_PREFILL_STREAM, SH_PREFILL_BLOCKS, SH_PREFILL_ONCE };
 
 struct sh_live {
     const struct sh_live_options *options;
@@ -22,6 +26,9 @@ struct sh_live {
     struct sh_model *model;
     struct sh_resident *resident;       /* NULL until sh_live_load                                */
     uint64_t seed;
+    enum sh_positions positions;
+    enum sh_prefill_mode prefill_mode;
+    int prefill, block;                 /* of sessions; block 0: token after token                */
 };
 
 void sh_live_preset(struct sh_live_options *o);
@@ -34,6 +41,10 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
 int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e);
 int sh_live_load(struct sh_live *l, int positions, int rows, struct sh_err *e);
 void sh_live_close(struct sh_live *l);                  /* {0} is fine */
+
+/* How a prompt of n_prompt tokens will be read, of a text of n_token: between sh_live_open and sh_live_load.
+ * b: sh_live_session's. */
+int sh_live_read_prompt(struct sh_live *l, const struct sh_budget *b, int n_prompt, int n_token, struct sh_err *e);
 
 /* A policy as typed and one budget for every head. b NULL: everything is kept, and a policy that does
  * not do so by itself is refused. */

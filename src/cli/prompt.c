@@ -104,7 +104,7 @@ int sh_prompt_open(struct sh_prompt *p, const char *model_path, const struct sh_
     }
     if (p->tokens ? read_ids(p, a, e) : read_text(p, a, model_path, e))
         return -1;
-    if (p->ids.n > (size_t)a->max_pos)
+    if (p->is_bounded && p->ids.n > (size_t)a->max_pos)
         return sh_misused(e, "the prompt has %zu tokens, the model knows %d positions", p->ids.n, a->max_pos);
     return read_ends(p, model_path, a->n_vocab, e);
 }

@@ -24,16 +24,42 @@ static void take(void *to, int sequence, int position, const float *logits)
     l->out->is_greedy[sequence] &= row.best == c->ids[position + 1];
 }
 
-/* The contexts without their last token, whose logits nobody needs; or the rest, up to the choices' last
- * token but one. */
-static int read_part(struct sh_session *s, const struct sh_task_prompt *p, int is_rest, struct listener *l,
-                     struct sh_err *e)
+/* Tokens that all choices begin with, of those whose logits nobody needs. */
+static int shared_tokens(const struct sh_task_prompt *p)
+{
+    int n = p->choice[0].n_context - 1;
+    for (int i = 1; i < p->n; i++) {
+        int m = p->choice[i].n_context - 1, k = 0;
+        while (k < n && k < m && p->choice[i].ids[k] == p->choice[0].ids[k])
+            k++;
+        n = k;
+    }
+    return n;
+}
+
+/* What all begin with is read once; the other choices go on from there. */
+static int read_shared(struct sh_session *s, const struct sh_task_prompt *p, int n, struct sh_err *e)
+{
+    int start[SH_TASK_CHOICES + 1] = {0};
+    for (int i = 1; i <= p->n; i++)
+        start[i] = n;
+    if (sh_session_step(s, p->choice[0].ids, start, NULL, NULL, e))
+        return -1;
+    for (int i = 1; i < p->n; i++)
+        sh_session_fork(s, i, s, 0);
+    return 0;
+}
+
+/* The contexts from `shared` on without their last token, whose logits nobody needs; or the rest, up to the
+ * choices' last token but one. */
+static int read_part(struct sh_session *s, const struct sh_task_prompt *p, int shared, int is_rest,
+                     struct listener *l, struct sh_err *e)
 {
     int start[SH_TASK_CHOICES + 1] = {0};
     int32_t *tokens = xmalloc((size_t)p->n * (size_t)(p->longest + 1) * sizeof *tokens);
     for (int i = 0; i < p->n; i++) {
         const struct sh_task_choice *c = &p->choice[i];
-        int from = is_rest ? c->n_context - 1 : 0, n = (is_rest ? c->n - 1 : c->n_context - 1) - from;
+        int from = is_rest ? c->n_context - 1 : shared, n = (is_rest ? c->n - 1 : c->n_context - 1) - from;
         memcpy(tokens + start[i], c->ids + from, (size_t)n * sizeof *tokens);
         start[i + 1] = start[i] + n;
     }
@@ -85,7 +111,10 @@ int sh_task_score_item(const struct sh_task_reader *r, const struct sh_task_prom
         out->is_greedy[i] = 1;
         out->read += p->choice[i].n - 1;
     }
-    int bad = !s || read_part(s, p, 0, &l, e) || read_part(s, p, 1, &l, e);
+    int shared = shared_tokens(p);
+    out->read -= (long long)(p->n - 1) * shared;
+    int bad = !s || (shared && read_shared(s, p, shared, e)) || read_part(s, p, shared, 0, &l, e) ||
+              read_part(s, p, shared, 1, &l, e);
     for (int i = 0; i < p->n && !bad; i++)
         if (!isfinite(out->sum[i]))
             bad = sh_fail(e, "the log-likelihood of choice %d is %f", i, out->sum[i]);

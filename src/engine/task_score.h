@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a model under a KV budget thinks of the choices of a task's item: every choice is read from its
  * first token on through a cache of its own, the prompt evicted from it as it comes, so that compression
- * has done its work before the first scored token. The choices of an item are read side by side. */
+ * has done its work before the first scored token. What the choices of an item
+ * begin with is read once, each goes on from a copy of the cache, and the rest is read side by side: the same
+ * numbers as reading each as a whole. */
 #ifndef SH_ENGINE_TASK_SCORE_H
 #define SH_ENGINE_TASK_SCORE_H
 
@@ -24,7 +26,7 @@ struct sh_task_score {
     int is_greedy[SH_TASK_CHOICES];     /* every one of them is the likeliest                     */
     int best, best_norm;                /* choice of the largest sum; of the largest sum per      */
                                         /* character; the first of equal ones                     */
-    long long read;                     /* tokens                                                 */
+    long long read;                     /* tokens; what choices share counts once                 */
     size_t kv_bytes;                    /* of one choice's cache                                  */
     int budget_tokens;
 };

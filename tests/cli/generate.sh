@@ -43,7 +43,7 @@ for name in "opt", "llama_gqa":
 E
 while read -r name case policy budget prefill; do
     run generate --model "$checkpoints/$name" --tokens $case.ids --max-tokens 16 --policy $policy --budget $budget \
-        --prefill $prefill --json -q
+        --prefill $prefill --prefill-mode stream --json -q
     holds "$case: greedy continuation under the budget" same_ids $case.greedy
 done <cases
 
