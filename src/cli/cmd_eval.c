@@ -54,6 +54,10 @@ static const struct sh_opt opts[] = {
     {"kv-bits", SH_OPT_INT, F(kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes in groups\n"
      "(default: 32 with --dtype f32, else 16)", 4, 32, 0},
     {"kv-group", SH_OPT_INT, F(kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
+    {"kv-keys", SH_OPT_TEXT, F(kv_keys), "token|channel", "codes of keys share scales along a token's channels (default), or\n"
+     "along slots, channel by channel", 0, 0, 0},
+    {"kv-residual", SH_OPT_INT, F(kv_residual), "N", "with --kv-keys channel: newest keys that are f16 (default: 16)", 1, 1024,
+     0},
     {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
      "16: as --dtype (default); 8, 4: codes in groups of 64", 0, 0, 0},
@@ -265,7 +269,7 @@ static int read_options(struct sh_eval_work *w, const struct sh_list *positional
         return sh_misused(e, "--kv-bits: %d, expected 32, 16, 8 or 4", w->format.bits);
     if (w->format.group % 8)
         return sh_misused(e, "--kv-group: %d is no multiple of 8", w->format.group);
-    return read_cells(w, e);
+    return sh_live_read_keys(a->kv_keys, a->kv_residual, &w->format, e) || read_cells(w, e) ? -1 : 0;
 }
 
 /* ---- the work ---- */
@@ -377,8 +381,8 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
 {
     struct sh_task_request q = {
         .live = {.model = a->model, .dtype = a->dtype, .kv_bits = a->kv_bits, .kv_group = a->kv_group,
-                 .weight_bits = a->weight_bits, .prefill = a->prefill < 0 ? 0 : a->prefill,
-                 .device_memory = a->device_memory},
+                 .kv_keys = a->kv_keys, .kv_residual = a->kv_residual, .weight_bits = a->weight_bits,
+                 .prefill = a->prefill < 0 ? 0 : a->prefill, .device_memory = a->device_memory},
         .task = a->task, .data = a->data, .shots_data = a->shots_data, .items = a->items, .policy = &a->policy,
         .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force};
     if (positional->n)

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,16 +54,19 @@ static char *more_settings(const struct sh_eval_result *r, const struct sh_eval_
 void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c)
 {
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
+    char keys[64] = "";
     const struct sh_eval_cell *cell = r->cell;
     char *more = more_settings(r, c);
     r->has_answers = c->answers != 0;
+    if (cell->format.by_channel)
+        snprintf(keys, sizeof keys, ", \"keys\": \"channel\", \"residual\": %d", cell->format.residual);
     r->settings = xasprintf(
-        "{\"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", \"kv_bits\": %d, \"group\": %d, \"prefill\": %d, "
+        "{\"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", \"kv_bits\": %d, \"group\": %d%s, \"prefill\": %d, "
         "\"model\": \"%016" PRIx64 "\", \"texts\": \"%016" PRIx64 "\", \"dtype\": \"%s\", \"weight_bits\": %d, "
         "\"seed\": %" PRIu64 "%s}",
         cell->spec->policy->name, sh_policy_knobs(cell->spec, knobs), sh_budget_text(&cell->budget, budget),
-        cell->format.bits, cell->format.bits < 16 ? cell->format.group : 0, c->prefill, c->model, c->texts, c->dtype,
-        c->weight_bits, c->seed, more);
+        cell->format.bits, cell->format.bits < 16 ? cell->format.group : 0, keys, c->prefill, c->model, c->texts,
+        c->dtype, c->weight_bits, c->seed, more);
     free(more);
 }
 

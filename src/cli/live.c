@@ -55,6 +55,22 @@ static int read_ways(struct sh_live *l, const struct sh_live_options *o, struct 
     return 0;
 }
 
+int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format *f, struct sh_err *e)
+{
+    enum { RESIDUAL = 16 };
+    static const char *const names[] = {"token", "channel", NULL};
+    int by = read_name("kv-keys", keys, names, e);
+    if (by < 0)
+        return -1;
+    if (residual && (f->bits >= 16 || !by))
+        return sh_misused(e, "--kv-residual: only --kv-keys channel with --kv-bits 8 or 4 has newest keys apart");
+    if (keys && by && f->bits >= 16)
+        return sh_misused(e, "--kv-keys: %d bits are no codes, expected --kv-bits 8 or 4", f->bits);
+    f->by_channel = by;
+    f->residual = by ? residual ? (int)residual : RESIDUAL : 0;
+    return 0;
+}
+
 int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struct sh_common *c, const char *command,
                  struct sh_err *e)
 {
@@ -71,7 +87,7 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
         return -1;
     l->format = (struct sh_kv_format){.bits = bits ? bits : l->dtype == SH_F32 ? 32 : 16, .group = (int)o->kv_group,
                                       .meta = SH_F16};
-    return read_ways(l, o, e);
+    return sh_live_read_keys(o->kv_keys, o->kv_residual, &l->format, e) || read_ways(l, o, e) ? -1 : 0;
 }
 
 /* A block is no longer than the prompt; and with positions inside the cache no place may be beyond the

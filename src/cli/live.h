@@ -10,6 +10,8 @@
 
 struct sh_live_options {                /* as typed; a command's option table points at them      */
     const char *model, *dtype;
+    const char *kv_keys;                                /* NULL: token                            */
+    long long kv_residual;
     long long kv_bits, kv_group, weight_bits, prefill;  /* kv_bits 0: 32 with f32, else 16        */
     size_t device_memory;
     const char *positions, *prefill_mode;               /* NULL: original, stream                 */
@@ -30,6 +32,9 @@ struct sh_live {
     enum sh_prefill_mode prefill_mode;
     int prefill, block;                 /* of sessions; block 0: token after token                */
 };
+
+/* --kv-keys and --kv-residual into the format. */
+int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format *f, struct sh_err *e);
 
 void sh_live_preset(struct sh_live_options *o);
 

@@ -23,6 +23,8 @@ static int check_format(const struct sh_kv_format *f, struct sh_err *e)
         return sh_misused(e, "%d bits for keys and values: expected 32, 16, 8 or 4", f->bits);
     if (f->bits < 16 && (f->group < 8 || f->group > 1024 || f->group % 8))
         return sh_misused(e, "groups of %d: expected a multiple of 8 up to 1024", f->group);
+    if (f->bits < 16 && f->by_channel && (f->residual < 1 || f->residual > 1024))
+        return sh_misused(e, "%d keys as f16: expected 1 to 1024", f->residual);
     if (f->bits < 16 && f->meta != SH_F16 && f->meta != SH_F32)
         return sh_misused(e, "scales as %s: expected f16 or f32", sh_type_name(f->meta));
     return 0;
@@ -65,7 +67,8 @@ static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int 
         h->place = xmalloc((size_t)sh_kept_capacity(h->kept) * sizeof *h->place);
     int capacity = sh_kept_capacity(h->kept), in_order = sh_kept_budget(h->kept) >= s->n_token;
     c->most_slots = capacity > c->most_slots ? capacity : c->most_slots;
-    if (sh_kv_rows_new(&h->k, &s->format, in_order, capacity, d, e) ||
+    enum sh_kv_layout keys = in_order ? SH_KV_IN_ORDER : s->format.by_channel ? SH_KV_BY_CHANNEL : SH_KV_BY_TOKEN;
+    if (sh_kv_rows_new(&h->k, &s->format, keys, capacity, d, e) ||
         sh_kv_rows_new(&h->v, &s->format, 0, capacity, d, e))
         return -1;
     if (s->format.bits < 32 && (p->needs & SH_NEEDS_KEYS) && sh_kv_rows_new(&h->seen_k, &plain, 0, capacity, d, e))
@@ -129,6 +132,7 @@ void sh_kv_cache_restart(struct sh_kv_cache *c, int sequence)
 {
     for (int i = 0; i < heads(c); i++) {
         struct sh_kv_head *h = &c->head[sequence * heads(c) + i];
+        sh_kv_rows_clear(&h->k);
         sh_kept_restart(h->kept, floats(&h->k, &h->seen_k), floats(&h->v, &h->seen_v));
     }
 }

@@ -6,8 +6,8 @@
  * then also how a policy sees keys and queries.
  *
  * Codes: V shares scales along the channels of a token. K shares them along `group` tokens of a channel
- * when nothing can ever leave (the budget holds the whole text), because only then slots are filled in
- * order; a policy that evicts gets K per token, too.
+ * when nothing can ever leave (the budget holds the whole text), since slots are then filled in order;
+ * with a policy that evicts, along slots or along a token's channels as the format says (rows.h).
  *
  * A policy that looks at keys or values sees floats: where they are kept in fewer bits it gets a copy in
  * f32 beside them, which counts. */

@@ -52,6 +52,28 @@ void sh_quant_write(const struct sh_kv_format *f, const float *x, size_t stride,
     }
 }
 
+void sh_quant_set_range(const struct sh_kv_format *f, float low, float high, void *meta)
+{
+    stored((high - low) / (f->bits == 8 ? 255 : 15), f->meta, meta, 0);
+    stored(low, f->meta, meta, 1);
+}
+
+void sh_quant_range(const struct sh_kv_format *f, const void *meta, float *low, float *high)
+{
+    *low = loaded(f->meta, meta, 1);
+    *high = *low + loaded(f->meta, meta, 0) * (f->bits == 8 ? 255 : 15);
+}
+
+void sh_quant_put(const struct sh_kv_format *f, float x, int i, void *codes, const void *meta)
+{
+    unsigned code = code_of(x, loaded(f->meta, meta, 1), loaded(f->meta, meta, 0), f->bits == 8 ? 255 : 15);
+    uint8_t *at = (uint8_t *)codes + i * f->bits / 8;
+    if (f->bits == 8)
+        *at = (uint8_t)code;
+    else
+        *at = (uint8_t)(i % 2 ? (*at & 15) | code << 4 : (*at & 240) | code);
+}
+
 SH_CLONES static void read_8(const uint8_t *restrict code, float scale, float least, int n, float *restrict x)
 {
     for (int i = 0; i < n; i++)

@@ -20,6 +20,8 @@ struct sh_kv_format {
     int bits;                           /* 32: f32, 16: f16, 8 and 4: codes                       */
     int group;                          /* of codes: numbers that share a scale; a multiple of 8  */
     enum sh_type meta;                  /* of scale and minimum: SH_F16, or SH_F32                */
+    int by_channel;                     /* codes of keys share them along slots, not channels     */
+    int residual;                       /* with that: newest keys that are kept as f16            */
 };
 
 static inline size_t sh_quant_code_bytes(int n, int bits) { return ((size_t)n * (size_t)bits + 7) / 8; }
@@ -27,6 +29,12 @@ static inline size_t sh_quant_meta_bytes(enum sh_type meta) { return 2 * sh_type
 
 /* One group of n numbers x[0], x[stride], …; meta: scale, minimum. */
 void sh_quant_write(const struct sh_kv_format *f, const float *x, size_t stride, int n, void *codes, void *meta);
+
+/* The same piece by piece: scale and minimum for numbers in [low, high]; what they can tell apart; and the code of
+ * number i. */
+void sh_quant_set_range(const struct sh_kv_format *f, float low, float high, void *meta);
+void sh_quant_range(const struct sh_kv_format *f, const void *meta, float *low, float *high);
+void sh_quant_put(const struct sh_kv_format *f, float x, int i, void *codes, const void *meta);
 
 /* Numbers [first, first + n) of a group; first is even. */
 void sh_quant_read(const struct sh_kv_format *f, const void *codes, const void *meta, int first, int n, float *x,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rows.h. Codes by channel: block b holds the tokens [b * group, (b + 1) * group); in it channel
- * after channel. */
+/* See rows.h. Codes by channel: block b holds the slots [b * group, (b + 1) * group), the last one perhaps
+ * fewer; in it channel after channel. */
 #include "src/engine/rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,12 @@
 static size_t rounded(size_t bytes)
 {
     return (bytes + 63) / 64 * 64;
+}
+
+/* No more than there are slots. */
+static int residual_rows(const struct sh_kv_rows *r)
+{
+    return r->format.residual < r->capacity ? r->format.residual : r->capacity;
 }
 
 /* The sizes of a head's parts. */
@@ -30,19 +37,25 @@ static void measure(struct sh_kv_rows *r)
         r->meta_bytes = blocks * width * sh_quant_meta_bytes(f->meta);
         r->open_bytes = (size_t)f->group * width * sizeof(float);
     }
+    if (f->bits < 16 && r->by_channel == SH_KV_BY_CHANNEL) {
+        int rest = r->capacity % f->group;
+        r->at_bytes += rest ? width * sh_quant_code_bytes(rest, f->bits) : 0;
+        r->meta_bytes += rest ? width * sh_quant_meta_bytes(f->meta) : 0;
+        r->open_bytes = (size_t)residual_rows(r) * (width * sizeof(uint16_t) + sizeof(int));
+    }
 }
 
-size_t sh_kv_rows_bytes(const struct sh_kv_format *f, int by_channel, int capacity, int width)
+size_t sh_kv_rows_bytes(const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity, int width)
 {
     struct sh_kv_rows r = {.format = *f, .by_channel = by_channel, .capacity = capacity, .width = width};
     measure(&r);
     return r.at_bytes + r.meta_bytes + r.open_bytes;
 }
 
-int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, int by_channel, int capacity, int width,
-                   struct sh_err *e)
+int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity,
+                   int width, struct sh_err *e)
 {
-    *r = (struct sh_kv_rows){.format = *f, .by_channel = by_channel && f->bits < 16, .capacity = capacity,
+    *r = (struct sh_kv_rows){.format = *f, .by_channel = f->bits < 16 ? by_channel : SH_KV_BY_TOKEN, .capacity = capacity,
                              .width = width};
     measure(r);
     size_t at = rounded(r->at_bytes), meta = rounded(r->meta_bytes), all = at + meta + rounded(r->open_bytes);
@@ -53,7 +66,24 @@ int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, int by_ch
     r->at = block;
     r->meta = block + at;
     r->open = (float *)(void *)(block + at + meta);
+    if (r->by_channel == SH_KV_BY_CHANNEL) {
+        r->held = (int *)(void *)r->open;
+        r->fresh = (uint16_t *)(r->held + residual_rows(r));
+    }
+    sh_kv_rows_clear(r);
     return 0;
+}
+
+/* A block without a coded token has a scale that is no number. */
+void sh_kv_rows_clear(struct sh_kv_rows *r)
+{
+    r->whole = 0;
+    if (r->by_channel != SH_KV_BY_CHANNEL)
+        return;
+    memset(r->meta, 0xff, r->meta_bytes);
+    memset(r->at, 0, r->at_bytes);
+    for (int i = 0; i < residual_rows(r); i++)
+        r->held[i] = -1;
 }
 
 void sh_kv_rows_free(struct sh_kv_rows *r)
@@ -71,8 +101,9 @@ void sh_kv_rows_copy(struct sh_kv_rows *to, const struct sh_kv_rows *from)
 
 static char *block_codes(const struct sh_kv_rows *r, int block, int channel)
 {
-    size_t i = (size_t)block * (size_t)r->width + (size_t)channel;
-    return (char *)r->at + i * sh_quant_code_bytes(r->format.group, r->format.bits);
+    int group = r->format.group, rest = r->capacity - block * group;
+    size_t before = (size_t)block * (size_t)r->width * sh_quant_code_bytes(group, r->format.bits);
+    return (char *)r->at + before + (size_t)channel * sh_quant_code_bytes(rest < group ? rest : group, r->format.bits);
 }
 
 static char *block_meta(const struct sh_kv_rows *r, int block, int channel)
@@ -106,6 +137,80 @@ SH_CLONES static void widen(float *restrict to, const uint16_t *restrict from, s
         to[i] = sh_f16_to_f32(from[i]);
 }
 
+static int is_coded(const struct sh_kv_rows *r, int block)
+{
+    float low, high;
+    sh_quant_range(&r->format, block_meta(r, block, 0), &low, &high);
+    return !isnan(high);
+}
+
+/* One channel of a block takes in the residual's tokens that are in it. */
+static void code_channel(struct sh_kv_rows *r, int block, int channel)
+{
+    const struct sh_kv_format *f = &r->format;
+    int group = f->group, n = r->capacity - block * group < group ? r->capacity - block * group : group;
+    char *codes = block_codes(r, block, channel), *meta = block_meta(r, block, channel);
+    float low = INFINITY, high = -INFINITY, from, to, old[1024];
+    for (int i = 0; i < residual_rows(r); i++)
+        if (r->held[i] >= 0 && r->held[i] / group == block) {
+            float x = sh_f16_to_f32(r->fresh[(size_t)i * (size_t)r->width + (size_t)channel]);
+            low = x < low ? x : low;
+            high = x > high ? x : high;
+        }
+    sh_quant_range(f, meta, &from, &to);
+    if (isnan(to)) {
+        sh_quant_set_range(f, low, high, meta);
+    } else {
+        float half = (to - from) / (f->bits == 8 ? 255 : 15) / 2;
+        if (low < from - half || high > to + half) {
+            sh_quant_read(f, codes, meta, 0, n, old, 1);
+            sh_quant_set_range(f, low < from ? low : from, high > to ? high : to, meta);
+            for (int i = 0; i < n; i++)
+                sh_quant_put(f, old[i], i, codes, meta);
+        }
+    }
+    for (int i = 0; i < residual_rows(r); i++)
+        if (r->held[i] >= 0 && r->held[i] / group == block)
+            sh_quant_put(f, sh_f16_to_f32(r->fresh[(size_t)i * (size_t)r->width + (size_t)channel]), r->held[i] % group,
+                         codes, meta);
+}
+
+/* The block that has most tokens in the residual takes them in. */
+static void flush(struct sh_kv_rows *r)
+{
+    int group = r->format.group, best = 0, most = 0;
+    for (int i = 0; i < residual_rows(r); i++) {
+        int n = 0;
+        for (int k = 0; k < residual_rows(r); k++)
+            n += r->held[k] / group == r->held[i] / group;      /* all are taken */
+        if (n > most) {
+            most = n;
+            best = r->held[i] / group;
+        }
+    }
+    for (int c = 0; c < r->width; c++)
+        code_channel(r, best, c);
+    for (int i = 0; i < residual_rows(r); i++)
+        if (r->held[i] >= 0 && r->held[i] / group == best)
+            r->held[i] = -1;
+}
+
+static void put_fresh(struct sh_kv_rows *r, int slot, const float *row)
+{
+    int at = -1, n = residual_rows(r);
+    for (int i = 0; i < n; i++)                         /* a slot that is taken again before it was coded */
+        if (r->held[i] == slot)
+            at = i;
+    while (at < 0) {
+        for (int i = 0; i < n && at < 0; i++)
+            at = r->held[i] < 0 ? i : at;
+        if (at < 0)
+            flush(r);
+    }
+    r->held[at] = slot;
+    narrow(r->fresh + (size_t)at * (size_t)r->width, row, (size_t)r->width);
+}
+
 void sh_kv_rows_put(struct sh_kv_rows *r, int slot, const float *row)
 {
     size_t width = (size_t)r->width, at = (size_t)slot * width;
@@ -113,8 +218,10 @@ void sh_kv_rows_put(struct sh_kv_rows *r, int slot, const float *row)
         memcpy((float *)r->at + at, row, width * sizeof *row);
     else if (r->format.bits == 16)
         narrow((uint16_t *)r->at + at, row, width);
-    else if (r->by_channel)
+    else if (r->by_channel == SH_KV_IN_ORDER)
         put_by_channel(r, slot, row);
+    else if (r->by_channel == SH_KV_BY_CHANNEL)
+        put_fresh(r, slot, row);
     else
         sh_quant_row_write(&r->format, row, r->width,
                            (char *)r->at + (size_t)slot * sh_quant_row_code_bytes(&r->format, r->width),
@@ -129,13 +236,20 @@ static const float *get_by_channel(const struct sh_kv_rows *r, int first, int n,
         int block = i / group, from = i % group;
         m = group - from < first + n - i ? group - from : first + n - i;
         float *to = scratch + (size_t)(i - first) * width;
-        if (block >= r->whole) {
+        if (r->by_channel == SH_KV_BY_CHANNEL && !is_coded(r, block)) {
+            memset(to, 0, (size_t)m * width * sizeof *to);
+            continue;
+        }
+        if (r->by_channel == SH_KV_IN_ORDER && block >= r->whole) {
             memcpy(to, r->open + (size_t)from * width, (size_t)m * width * sizeof *to);
             continue;
         }
         for (int c = 0; c < r->width; c++)
             sh_quant_read(&r->format, block_codes(r, block, c), block_meta(r, block, c), from, m, to + c, width);
     }
+    for (int i = 0; r->held && i < residual_rows(r); i++)
+        if (r->held[i] >= first && r->held[i] < first + n)
+            widen(scratch + (size_t)(r->held[i] - first) * width, r->fresh + (size_t)i * width, width);
     return scratch;
 }
 

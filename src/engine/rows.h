@@ -2,10 +2,14 @@
 /* The keys or the values of one KV head of one sequence, by slot, in the format that the cache asks for.
  * Allocated once.
  *
- * Codes share their scale along the channels of one token, or, with `by_channel`, along `group`
- * consecutive tokens of one channel, which suits keys better (their channels differ more than their
- * tokens). The latter needs slots that are filled in order and never again: the block of the newest
- * tokens stays in f32 until it is whole. */
+ * Codes share their scale along the channels of one token, or along `group` consecutive slots of one channel,
+ * which suits keys better (their channels differ more than their tokens; Liu et al., "KIVI", 2024). Where slots
+ * are filled in order and never again, the block of the newest tokens stays in f32 until it is whole. Where
+ * tokens leave and slots are taken again, the newest `residual` tokens are f16 rows; when there is no room for
+ * another one, those of the block of slots that has most of them become codes. A channel of a block has the
+ * range of its first tokens, and the codes that are there are left alone as long as new ones are within it (or
+ * half a step outside); else it grows, and its `group` codes are made again. So nothing is coded again without
+ * need, a step never codes more than a block, and no byte is allocated after the first. */
 #ifndef SH_ENGINE_ROWS_H
 #define SH_ENGINE_ROWS_H
 
@@ -14,20 +18,26 @@
 
 enum { SH_ROWS_AT_ONCE = 64 };          /* rows that are read together at most                     */
 
+enum sh_kv_layout { SH_KV_BY_TOKEN, SH_KV_IN_ORDER, SH_KV_BY_CHANNEL };  /* of codes; the last two: by channel */
+
 struct sh_kv_rows {
     struct sh_kv_format format;
-    int by_channel, capacity, width;    /* width: d_head                                           */
+    enum sh_kv_layout by_channel;
+    int capacity, width;                /* width: d_head                                           */
     void *at;                           /* [capacity, width] numbers, or codes                     */
     void *meta;                         /* scales and minima of the codes                          */
-    float *open;                        /* [group, width]: the unfinished block, with by_channel   */
-    int whole;                          /* finished blocks                                         */
+    float *open;                        /* in order: [group, width], the unfinished block          */
+    int whole;                          /* in order: finished blocks                               */
+    uint16_t *fresh;                    /* by channel: [residual, width] f16                       */
+    int *held;                          /* by channel: [residual]: their slots; -1: none           */
     size_t at_bytes, meta_bytes, open_bytes;
     size_t all_bytes;                   /* of the one allocation that holds these                 */
 };
 
 /* -1: it does not fit into memory. */
-int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, int by_channel, int capacity, int width,
+int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity, int width,
                    struct sh_err *e);
+void sh_kv_rows_clear(struct sh_kv_rows *r);            /* no token of before is there; {0} is fine */
 void sh_kv_rows_free(struct sh_kv_rows *r);             /* {0} is fine */
 
 /* to, of the same shape, becomes from. */
@@ -40,6 +50,6 @@ void sh_kv_rows_put(struct sh_kv_rows *r, int slot, const float *row);
 const float *sh_kv_rows_get(const struct sh_kv_rows *r, int first, int n, float *scratch);
 
 /* What sh_kv_rows_new would take. */
-size_t sh_kv_rows_bytes(const struct sh_kv_format *f, int by_channel, int capacity, int width);
+size_t sh_kv_rows_bytes(const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity, int width);
 
 #endif
