@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,7 +62,7 @@ extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__
 
 static void watch(void)
 {
-    static const int signals[] = {SIGABRT, SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL};   /* two are ours alone */
+    static const int signals[] = {SIGABRT, SIGPROF, SIGSEGV, SIGBUS, SIGFPE, SIGILL};   /* two are ours alone */
     int mine = __sanitizer_set_death_callback ? 2 : sizeof signals / sizeof *signals;
     atexit(keep_input);
     if (__sanitizer_set_death_callback)
@@ -198,11 +199,17 @@ static void set_now(const char *name, const struct input *from)
     memcpy(now.at, from->at, from->n);
 }
 
+/* One input that takes longer is a fault; in processor time, which stands still when the machine is busy. */
+static void be_patient(int seconds)
+{
+    setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
+}
+
 static void try_now(void)
 {
-    alarm(PATIENCE_SECONDS);                            /* one input that takes longer is a fault */
+    be_patient(PATIENCE_SECONDS);
     LLVMFuzzerTestOneInput(now.at, now.n);
-    alarm(0);
+    be_patient(0);
 }
 
 static void run_seeds(void)
