@@ -19,3 +19,12 @@ bench-replay: %D%/replay_speed
 .PHONY: bench-replay
 CLEANFILES += %D%/replay_speed
 EXTRA_DIST += %D%/replay_speed.py
+
+# `make bench-decode`: the driver of decode_speed.py.
+EXTRA_PROGRAMS += %D%/decode_speed
+%C%_decode_speed_SOURCES = %D%/decode_speed.c
+%C%_decode_speed_LDADD   = libengine.a libplanner.a libreplay.a libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) -lpthread -lm
+bench-decode: %D%/decode_speed
+.PHONY: bench-decode
+CLEANFILES += %D%/decode_speed
+EXTRA_DIST += %D%/decode_speed.py

@@ -13,9 +13,14 @@ libkernels_a_SOURCES = \
 libkernels_a_CFLAGS   = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic
 
 cpu_variant_sources = \
+	%D%/cpu/activate.h \
 	%D%/cpu/attend.c %D%/cpu/attend.h \
 	%D%/cpu/convert.c \
 	%D%/cpu/embed.c \
+	%D%/cpu/few.c %D%/cpu/few.h %D%/cpu/few_out.h \
+	%D%/cpu/few_bf16.c \
+	%D%/cpu/few_codes.c \
+	%D%/cpu/few_codes_bf16.c \
 	%D%/cpu/floats.h \
 	%D%/cpu/gate.c \
 	%D%/cpu/norm.c \
@@ -37,7 +42,7 @@ noinst_LIBRARIES += libcpuavx2.a libcpuavx512.a
 libcpuavx2_a_SOURCES   = $(cpu_variant_sources)
 libcpuavx2_a_CFLAGS    = $(cpu_variant_cflags) -DCPU_VARIANT=avx2 -DCPU_FLOATS=8 -mavx2 -mfma -mf16c
 libcpuavx512_a_SOURCES = $(cpu_variant_sources)
-libcpuavx512_a_CFLAGS  = $(cpu_variant_cflags) -DCPU_VARIANT=avx512 -DCPU_FLOATS=16 \
+libcpuavx512_a_CFLAGS  = $(cpu_variant_cflags) -DCPU_VARIANT=avx512 -DCPU_FLOATS=16 -DCPU_HAS_BF16 \
 	-mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512
 cpu_variant_libs += libcpuavx2.a libcpuavx512.a
 endif

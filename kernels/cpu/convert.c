@@ -37,7 +37,7 @@ void CPU_NAME(cpu_convert)(struct sh_mat to, struct sh_mat from, int n_threads)
         rows = 1;
     }
     size_t pieces = (cols + PIECE - 1) / PIECE;         /* of a row */
-#pragma omp parallel for num_threads(n_threads)
+#pragma omp parallel for num_threads(n_threads) if (rows * cols > PIECE)
     for (size_t i = 0; i < rows * pieces; i++) {
         size_t row = i / pieces, col = i % pieces * PIECE, n = cols - col < PIECE ? cols - col : PIECE;
         convert_piece(element(&to, row, col), to.type, element(&from, row, col), from.type, n);

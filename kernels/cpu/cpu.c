@@ -47,6 +47,7 @@ static void close_device(struct sh_dev *d)
     free(d->product.at);
     free(d->panel.at);
     free(d->narrowed.at);
+    free(d->ordered.at);
     free(d);
 }
 
@@ -66,6 +67,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     d->n_threads = o->n_threads;
     d->weight_bits = 16;
     d->kernels = cpu_kernels_pick();
+    d->few_bf16 = cpu_runs_bf16();
     d->native_bf16 = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
     if (dnnl_engine_create(&d->engine, dnnl_cpu, 0) ||
         dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags)) {

@@ -28,7 +28,7 @@ static void embed_row(const struct sh_embed *a, int i)
 
 void CPU_NAME(cpu_embed)(const struct sh_embed *a, int n_threads)
 {
-#pragma omp parallel for num_threads(n_threads)
+#pragma omp parallel for num_threads(n_threads) if (a->out.rows > 1)
     for (int i = 0; i < a->out.rows; i++)
         embed_row(a, i);
 }

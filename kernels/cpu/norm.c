@@ -51,7 +51,7 @@ static void norm_row(const struct sh_norm *a, const float *x, char *out)
 void CPU_NAME(cpu_norm)(const struct sh_norm *a, int n_threads)
 {
     size_t bytes = sh_type_bytes(a->out.type);
-#pragma omp parallel for num_threads(n_threads)
+#pragma omp parallel for num_threads(n_threads) if (a->x.rows > 1)
     for (int row = 0; row < a->x.rows; row++)
         norm_row(a, (const float *)a->x.at + (size_t)row * a->x.stride,
                  (char *)a->out.at + (size_t)row * a->out.stride * bytes);

@@ -17,11 +17,18 @@ struct sh_weight {
     dnnl_memory_t memory;               /* NULL: there are only codes                        */
     void *at;                           /* the memory's buffer, ours                         */
     struct cpu_codes codes;             /* at NULL: there are none                           */
+    struct few_layout few;              /* what products of a few rows know of the layout    */
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_memory_desc_t layout;
 #else
     dnnl_memory_desc_t layout[1];
 #endif
+};
+
+struct blocking {                       /* a layout of [in, out] as oneDNN describes it      */
+    int n;                              /* inner blocks                                      */
+    dnnl_dim_t inner[3], which[3];      /* size, and 0: of inputs, 1: of outputs             */
+    dnnl_dim_t stride[2];               /* from one outer block to the next                  */
 };
 
 #if DNNL_VERSION_MAJOR >= 3
@@ -55,6 +62,23 @@ static inline void layout_copy(struct sh_weight *w, const_dnnl_primitive_desc_t 
 static inline desc layout_of(const struct sh_weight *w) { return w->layout; }
 
 static inline void layout_free(struct sh_weight *w) { dnnl_memory_desc_destroy(w->layout); }
+
+static inline struct blocking blocking_of(const struct sh_weight *w)
+{
+    struct blocking b = {0};
+    const dnnl_dims_t *inner, *which, *strides;
+    dnnl_memory_desc_query(w->layout, dnnl_query_inner_nblks_s32, &b.n);
+    dnnl_memory_desc_query(w->layout, dnnl_query_inner_blks, &inner);
+    dnnl_memory_desc_query(w->layout, dnnl_query_inner_idxs, &which);
+    dnnl_memory_desc_query(w->layout, dnnl_query_strides, &strides);
+    for (int i = 0; i < b.n && i < 3; i++) {
+        b.inner[i] = (*inner)[i];
+        b.which[i] = (*which)[i];
+    }
+    b.stride[0] = (*strides)[0];
+    b.stride[1] = (*strides)[1];
+    return b;
+}
 
 static inline void set_sum(dnnl_post_ops_t ops) { dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef); }
 
@@ -95,6 +119,17 @@ static inline void layout_copy(struct sh_weight *w, const_dnnl_primitive_desc_t 
 static inline desc layout_of(const struct sh_weight *w) { return w->layout; }
 
 static inline void layout_free(struct sh_weight *w) { (void)w; }
+
+static inline struct blocking blocking_of(const struct sh_weight *w)
+{
+    const dnnl_blocking_desc_t *d = &w->layout->format_desc.blocking;
+    struct blocking b = {.n = d->inner_nblks, .stride = {d->strides[0], d->strides[1]}};
+    for (int i = 0; i < b.n && i < 3; i++) {
+        b.inner[i] = d->inner_blks[i];
+        b.which[i] = d->inner_idxs[i];
+    }
+    return b;
+}
 
 static inline void set_sum(dnnl_post_ops_t ops) { dnnl_post_ops_append_sum(ops, 1); }
 

@@ -36,7 +36,7 @@ static void turn_neighbours(float *restrict x, const float *c, const float *s, i
 void CPU_NAME(cpu_rotary)(const struct sh_rotary *a, int n_threads)
 {
     int half = a->n_rot / 2;
-#pragma omp parallel for num_threads(n_threads)
+#pragma omp parallel for num_threads(n_threads) if (a->x.rows > 1)
     for (int row = a->start[0]; row < a->start[a->n_seq]; row++) {
         size_t at = (size_t)position_of(a, row) * (size_t)half;
         float *x = (float *)a->x.at + (size_t)row * a->x.stride;

@@ -15,4 +15,10 @@ const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .gate = CPU_NAME(cpu_gate),
     .convert = CPU_NAME(cpu_convert),
     .snap = CPU_NAME(cpu_snap),
+    .few = CPU_NAME(cpu_few),
+    .few_codes = CPU_NAME(cpu_few_codes),
+#ifdef CPU_HAS_BF16
+    .few_bf16 = CPU_NAME(cpu_few_bf16),
+    .few_codes_bf16 = CPU_NAME(cpu_few_codes_bf16),
+#endif
 };

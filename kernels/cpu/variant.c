@@ -16,6 +16,15 @@ int cpu_runs_avx512(void)
 }
 #endif
 
+int cpu_runs_bf16(void)
+{
+#ifdef SH_X86_VARIANTS
+    return cpu_runs_avx512() && __builtin_cpu_supports("avx512bf16");
+#else
+    return 0;
+#endif
+}
+
 const struct cpu_kernels *cpu_kernels_pick(void)
 {
 #ifdef SH_X86_VARIANTS

@@ -6,6 +6,7 @@
 #define SH_KERNELS_CPU_VARIANT_H
 
 #include "kernels/backend.h"
+#include "kernels/cpu/few.h"
 
 struct cpu_kernels {
     const char *name;
@@ -19,6 +20,11 @@ struct cpu_kernels {
     void (*convert)(struct sh_mat to, struct sh_mat from, int n_threads);   /* from any type to any */
     /* Each number as it is after a visit to a 16-bit type. */
     void (*snap)(float *x, enum sh_type type, size_t n, int n_threads);
+    void (*few)(const struct few *a, int n_threads);
+    void (*few_codes)(const struct few *a, int n_threads);
+    /* The same for bf16 operands; only where cpu_runs_bf16, and NULL in variants without such instructions. */
+    void (*few_bf16)(const struct few *a, int n_threads);
+    void (*few_codes_bf16)(const struct few *a, int n_threads);
 };
 
 extern const struct cpu_kernels cpu_kernels_base;
@@ -29,6 +35,7 @@ extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512;
 int cpu_runs_avx2(void);
 int cpu_runs_avx512(void);
 #endif
+int cpu_runs_bf16(void);                /* products of bf16 numbers, beside avx512                */
 
 /* The best variant that this machine runs. */
 const struct cpu_kernels *cpu_kernels_pick(void);
@@ -47,6 +54,12 @@ void CPU_NAME(cpu_rotary)(const struct sh_rotary *a, int n_threads);
 void CPU_NAME(cpu_gate)(const struct sh_gate *a, int n_threads);
 void CPU_NAME(cpu_convert)(struct sh_mat to, struct sh_mat from, int n_threads);
 void CPU_NAME(cpu_snap)(float *x, enum sh_type type, size_t n, int n_threads);
+void CPU_NAME(cpu_few)(const struct few *a, int n_threads);
+void CPU_NAME(cpu_few_codes)(const struct few *a, int n_threads);
+#ifdef CPU_HAS_BF16
+void CPU_NAME(cpu_few_bf16)(const struct few *a, int n_threads);
+void CPU_NAME(cpu_few_codes_bf16)(const struct few *a, int n_threads);
+#endif
 #endif
 
 #endif

@@ -26,6 +26,26 @@ static int choose_layout(struct sh_dev *d, struct sh_weight *w)
     return status == dnnl_success ? 0 : -1;
 }
 
+/* What few.h can read: plain rows, or panels of FEW_COLS outputs, inputs in blocks one after another. */
+static struct few_layout few_layout(const struct sh_weight *w)
+{
+    struct few_layout l = {.at = w->at, .wide = w->rows};
+    struct blocking b = blocking_of(w);
+    int fold = w->stored == dnnl_bf16 ? 2 : 1;
+    if (!b.n && fold == 1 && b.stride[1] == 1 && b.stride[0] == w->rows) {
+        l.fold = 1;
+        return l;
+    }
+    int last = b.n == 3 && b.which[2] == 0 ? (int)b.inner[2] : 1;
+    if (b.n != 1 + fold || last != fold || b.which[0] != 0 || b.which[1] != 1 || b.inner[1] != FEW_COLS ||
+        b.stride[0] != b.inner[0] * FEW_COLS * fold)
+        return l;
+    l.fold = fold;
+    l.wide = FEW_COLS;
+    l.panel = (size_t)b.stride[1];
+    return l;
+}
+
 /* Reorder the plain [rows, cols] matrix into the chosen layout; oneDNN sees it as [cols, rows]. */
 static int fill(struct sh_dev *d, struct sh_weight *w, const void *plain_at)
 {
@@ -153,6 +173,8 @@ struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from
         sh_fail(e, "a weight matrix of %zu bytes (%d x %d) does not fit into memory", bytes, rows, cols);
         cpu_drop(d, w);
         w = NULL;
+    } else {
+        w->few = few_layout(w);
     }
     free(owned);
     return w;

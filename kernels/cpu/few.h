@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of a few rows, which are what writing token by token consists of. Each number of the weight
+ * is read once from memory, in order, and used for all rows: as fast as memory is.
+ *
+ * Weights lie as oneDNN's own products want them, or as codes; there is no second copy. Every sum is
+ * made by one thread in a fixed order, so that results do not depend on the number of threads. */
+#ifndef SH_KERNELS_CPU_FEW_H
+#define SH_KERNELS_CPU_FEW_H
+
+#include "kernels/backend.h"
+#include "kernels/cpu/weight_codes.h"
+
+enum { FEW_ROWS = 4, FEW_COLS = 64 };   /* rows and outputs that are summed up together */
+
+/* Number (in i, output o) lies at at[o / wide * panel + (i / fold * wide + o % wide) * fold + i % fold]. Panels
+ * of 64 (wide = 64; padded with zeros in both directions), or plain rows (wide = out). */
+struct few_layout {
+    const void *at;
+    int wide, fold;                     /* fold 0: laid out in a way that is not known here       */
+    size_t panel;
+};
+
+struct few {                            /* out (+)= act(x w^T + bias), as struct sh_linear        */
+    struct sh_mat out, x;               /* x: f32, or bf16 where the variant has that             */
+    const struct few_layout *w;         /* f32, or bf16 with fold 2                               */
+    const struct cpu_codes *codes;      /* instead of w                                           */
+    enum sh_type rounded;               /* of the numbers that codes stand for                    */
+    const float *bias;
+    enum sh_act act;
+    int add;
+};
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of a few rows with bf16 weights (few.h) by the processor's own bf16 products: pairs of inputs
+ * lie together in the weight (fold 2), outputs in the lanes. Compiled into the avx512 variant; runs where
+ * cpu_runs_bf16() says so. */
+#include "kernels/cpu/few_out.h"
+#include "kernels/cpu/variant.h"
+
+#ifdef CPU_HAS_BF16
+#include <immintrin.h>
+
+typedef uint32_t pair __attribute__((aligned(2), may_alias));   /* two neighbouring numbers */
+
+#define BF16 __attribute__((target("avx512bf16")))
+
+/* The pair of inputs i and i + 1 of a row with n of them. */
+BF16 static inline __m512bh both(const uint16_t *x, int i, int n)
+{
+    uint32_t bits = i + 1 < n ? *(const pair *)(const void *)(x + i) : x[i];
+    return (__m512bh)_mm512_set1_epi32((int)bits);
+}
+
+/* sum[r] = x[r] w for FEW_COLS outputs and n inputs. */
+BF16 static inline __attribute__((always_inline)) void tile(const uint16_t *w, const uint16_t *x, size_t stride,
+                                                            int rows, int n, float *sum)
+{
+    __m512 part[FEW_ROWS][4];
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < 4; c++)
+            part[r][c] = _mm512_setzero_ps();
+    for (int i = 0; i < n; i += 2, w += 2 * FEW_COLS) {
+        __m512bh v[4];
+        for (int c = 0; c < 4; c++)
+            v[c] = (__m512bh)_mm512_loadu_si512(w + c * 32);
+        for (int r = 0; r < rows; r++) {
+            __m512bh at = both(x + (size_t)r * stride, i, n);
+            for (int c = 0; c < 4; c++)
+                part[r][c] = _mm512_dpbf16_ps(part[r][c], v[c], at);
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < 4; c++)
+            _mm512_storeu_ps(sum + r * FEW_COLS + c * 16, part[r][c]);
+}
+
+BF16 static void tile_of(const uint16_t *w, const uint16_t *x, size_t stride, int rows, int n, float *sum)
+{
+    switch (rows) {
+    case 1: tile(w, x, stride, 1, n, sum); break;
+    case 2: tile(w, x, stride, 2, n, sum); break;
+    case 3: tile(w, x, stride, 3, n, sum); break;
+    default: tile(w, x, stride, 4, n, sum);
+    }
+}
+
+/* few_sums */
+static void sums(const struct few *a, int first, int n, int row, int rows, float *sum)
+{
+    (void)n;                            /* panels are padded */
+    tile_of((const uint16_t *)a->w->at + (size_t)(first / FEW_COLS) * a->w->panel,
+            (const uint16_t *)a->x.at + (size_t)row * a->x.stride, a->x.stride, rows, a->x.cols, sum);
+}
+
+void CPU_NAME(cpu_few_bf16)(const struct few *a, int n_threads)
+{
+    few_run(a, n_threads, sums);
+}
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all products of a few rows have in common: how the work is shared, and what happens to sums. */
+#ifndef SH_KERNELS_CPU_FEW_OUT_H
+#define SH_KERNELS_CPU_FEW_OUT_H
+
+#include "kernels/cpu/activate.h"
+#include "kernels/cpu/few.h"
+#include "kernels/cpu/floats.h"
+
+/* Outputs [first, first + n) of one row, n <= FEW_COLS; sum is overwritten. */
+static inline void few_out(const struct few *a, int row, int first, int n, float *sum)
+{
+    size_t count = (size_t)n, at = (size_t)row * a->out.stride + (size_t)first;
+    char *out = (char *)a->out.at + at * sh_type_bytes(a->out.type);
+    const float *old = (const float *)(const void *)out;        /* with `add` it is f32 */
+    if (a->bias)
+        for (int i = 0; i < n; i++)
+            sum[i] += a->bias[first + i];
+    if (a->act != SH_ACT_NONE)
+        activate(sum, sum, a->act, count);
+    if (a->add)
+        for (int i = 0; i < n; i++)
+            sum[i] += old[i];
+    store_floats(out, a->out.type, sum, count);
+}
+
+/* sum[r * FEW_COLS + c] = that of row + r and output first + c; first is a multiple of FEW_COLS, n <= FEW_COLS,
+ * rows <= FEW_ROWS. */
+typedef void few_sums(const struct few *a, int first, int n, int row, int rows, float *sum);
+
+static inline void few_run(const struct few *a, int n_threads, few_sums *fn)
+{
+    int out = a->out.cols, blocks = (out + FEW_COLS - 1) / FEW_COLS;
+#pragma omp parallel for schedule(static) num_threads(n_threads)
+    for (int b = 0; b < blocks; b++)
+        for (int row = 0, rows; row < a->x.rows; row += rows) {
+            float sum[FEW_ROWS * FEW_COLS] __attribute__((aligned(64)));
+            int first = b * FEW_COLS, n = out - first < FEW_COLS ? out - first : FEW_COLS;
+            rows = a->x.rows - row < FEW_ROWS ? a->x.rows - row : FEW_ROWS;
+            fn(a, first, n, row, rows, sum);
+            for (int r = 0; r < rows; r++)
+                few_out(a, row + r, first, n, sum + r * FEW_COLS);
+        }
+}
+
+#endif
