@@ -20,7 +20,6 @@ cpu_variant_sources = \
 	%D%/cpu/few.c %D%/cpu/few.h %D%/cpu/few_out.h \
 	%D%/cpu/few_bf16.c \
 	%D%/cpu/few_codes.c \
-	%D%/cpu/few_codes_bf16.c \
 	%D%/cpu/floats.h \
 	%D%/cpu/gate.c \
 	%D%/cpu/norm.c \

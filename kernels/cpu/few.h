@@ -21,10 +21,10 @@ struct few_layout {
 };
 
 struct few {                            /* out (+)= act(x w^T + bias), as struct sh_linear        */
-    struct sh_mat out, x;               /* x: f32, or bf16 where the variant has that             */
+    struct sh_mat out, x;               /* x: beside codes of any type, else that of w            */
     const struct few_layout *w;         /* f32, or bf16 with fold 2                               */
     const struct cpu_codes *codes;      /* instead of w                                           */
-    enum sh_type rounded;               /* of the numbers that codes stand for                    */
+    float *room;                        /* beside codes: scratch [x.rows, few_codes_room]         */
     const float *bias;
     enum sh_act act;
     int add;

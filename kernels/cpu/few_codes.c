@@ -1,78 +1,217 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of a few rows with weights that are kept as codes (few.h): a group is read back once, rounded
- * as the products want it, and used for all rows. x is f32. */
+/* Products of a few rows with weights that are kept as codes (few.h). A weight is code * scale + least, so
+ *
+ *     sum of x w = sum over groups of (scale * sum of x code + least * sum of x)
+ *
+ * and a code costs no more than its conversion and one multiplication for each row. The number that a code
+ * stands for is not rounded to the operands' type on its way, as it is in products of many rows.
+ *
+ * 4 bits: a vector of 32-bit words has 8 codes in each of its lanes. x lies in the order in which
+ * they are shifted out: of every 8 * CPU_FLOATS inputs first 0, 8, 16 …, then 1, 9, 17 … */
 #include "kernels/cpu/few_out.h"
 #include "kernels/cpu/variant.h"
 
-enum { GROUP = SH_CODE_GROUP };
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
-static inline __attribute__((always_inline)) void group_of(float *w, const unsigned char *code, int bits, float scale,
-                                                           float least)
+enum {
+    GROUP = SH_CODE_GROUP,
+    SHIFTED = 8 * CPU_FLOATS,           /* codes of 4 bits in a vector                            */
+    GROUPS_AT_ONCE = 64                 /* whose scales are read together                         */
+};
+
+typedef uint32_t words __attribute__((vector_size(4 * CPU_FLOATS), aligned(4), may_alias));
+typedef int32_t whole __attribute__((vector_size(4 * CPU_FLOATS)));
+
+/* Floats a row: x in order up to whole pairs of groups; then for each group 0 and its sum, beside scale
+ * and least value of a weight's groups; up to whole vectors. */
+size_t CPU_NAME(cpu_few_codes_room)(int cols)
 {
-    if (bits == 8)
-        for (int i = 0; i < GROUP; i++)
-            w[i] = sh_code_value(code[i], scale, least);
-    else
-        for (int i = 0; i < GROUP / 2; i++) {
-            w[2 * i] = sh_code_value(code[i] & 15u, scale, least);
-            w[2 * i + 1] = sh_code_value((unsigned)code[i] >> 4, scale, least);
+    size_t inputs = ((size_t)cols + 2 * GROUP - 1) / (2 * GROUP) * (2 * GROUP);
+    return inputs + (2 * sh_code_groups(cols) + 15) / 16 * 16;
+}
+
+static float *sums_of(const struct few *a, int row)
+{
+    size_t inputs = ((size_t)a->x.cols + 2 * GROUP - 1) / (2 * GROUP) * (2 * GROUP);
+    return a->room + (size_t)row * CPU_NAME(cpu_few_codes_room)(a->x.cols) + inputs;
+}
+
+/* x as the products want it: f32, in their order, zeros up to whole vectors. */
+static void put_in_order(const struct few *a, int row)
+{
+    size_t n = (size_t)a->x.cols, room = CPU_NAME(cpu_few_codes_room)(a->x.cols);
+    float *to = a->room + (size_t)row * room, *sum = sums_of(a, row);
+    const char *x = (const char *)a->x.at + (size_t)row * a->x.stride * sh_type_bytes(a->x.type);
+    memset(to, 0, room * sizeof *to);
+    for (size_t at = 0; at < n; at += GROUP) {
+        float part[GROUP];
+        size_t m = n - at < GROUP ? n - at : GROUP;
+        load_floats(part, a->x.type, x + at * sh_type_bytes(a->x.type), m);
+        for (size_t i = 0; i < m; i++) {
+            size_t in = (at + i) % SHIFTED;
+            to[a->codes->bits == 8 ? at + i : at + i - in + in % 8 * CPU_FLOATS + in / 8] = part[i];
+            sum[2 * (at / GROUP) + 1] += part[i];
         }
+    }
 }
 
-static inline __attribute__((always_inline)) void round_group(float *w, enum sh_type type)
+/* Scale, least value, scale, … of n groups; zeros up to a whole vector. */
+static inline void read_scales(float *to, const uint16_t *from, size_t n)
 {
-    if (type == SH_BF16)
-        for (int i = 0; i < GROUP; i++)
-            w[i] = sh_bf16_to_f32(sh_f32_to_bf16(w[i]));
-    else if (type == SH_F16)
-        for (int i = 0; i < GROUP; i++)
-            w[i] = sh_f16_to_f32(sh_f32_to_f16(w[i]));
+    size_t i = 0;
+#ifdef __F16C__
+    for (; i + 4 <= n; i += 4)
+        _mm256_storeu_ps(to + 2 * i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + 2 * i))));
+#endif
+    for (; i < n; i++) {
+        to[2 * i] = sh_f16_to_f32(from[2 * i]);
+        to[2 * i + 1] = sh_f16_to_f32(from[2 * i + 1]);
+    }
+    *(vec *)(to + 2 * n) = (vec){0};
 }
 
-/* sum[r][0] of one output: lanes are added up in a fixed order. */
+/* CPU_FLOATS codes of 8 bits. */
+static inline __attribute__((always_inline)) vec widened(const unsigned char *code)
+{
+#if defined __AVX512F__
+    return (vec)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)code)));
+#elif defined __AVX2__
+    return (vec)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)code)));
+#else
+    vec w = {0};
+    for (int k = 0; k < CPU_FLOATS; k++)
+        w[k] = (float)code[k];
+    return w;
+#endif
+}
+
+/* Of the lanes, in a fixed order. */
+static inline __attribute__((always_inline)) float total(vec x)
+{
+#ifdef __AVX512F__
+    return _mm512_reduce_add_ps((__m512)x);
+#else
+    float sum = 0;
+    for (int k = 0; k < CPU_FLOATS; k++)
+        sum += x[k];
+    return sum;
+#endif
+}
+
+/* part[r] += scale * x[r] code of a group of 8-bit codes */
+static inline __attribute__((always_inline)) void add_8(vec *part, const unsigned char *code, float scale,
+                                                        const float *x, size_t stride, int rows)
+{
+    vec sum[FEW_ROWS] = {0};
+    for (int i = 0; i < GROUP; i += CPU_FLOATS) {
+        vec w = widened(code + i);
+        for (int r = 0; r < rows; r++)
+            sum[r] += *(const vec *)(x + (size_t)r * stride + i) * w;
+    }
+    for (int r = 0; r < rows; r++)
+        part[r] += scale * sum[r];
+}
+
+/* The lowest code of each lane. */
+static inline __attribute__((always_inline)) vec lowest(words w)
+{
+#ifdef __AVX512F__
+    const __m512 all = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return (vec)_mm512_permutexvar_ps((__m512i)w, all); /* looks at 4 bits of each lane */
+#else
+    return __builtin_convertvector((whole)(w & 15), vec);
+#endif
+}
+
+/* The same of a vector of 4-bit codes, whose lanes may belong to two groups. */
+static inline __attribute__((always_inline)) void add_4(vec *part, words w, vec scale, const float *x, size_t stride,
+                                                        int rows)
+{
+    vec sum[FEW_ROWS] = {0};
+    for (int k = 0; k < 8; k++, w >>= 4) {
+        vec code = lowest(w);
+        for (int r = 0; r < rows; r++)
+            sum[r] += *(const vec *)(x + (size_t)r * stride + k * CPU_FLOATS) * code;
+    }
+    for (int r = 0; r < rows; r++)
+        part[r] += scale * sum[r];
+}
+
+/* The scale of each lane's group. */
+static inline __attribute__((always_inline)) vec scales(const float *pair)
+{
+#ifdef __AVX512F__
+    return (vec)_mm512_mask_blend_ps(0xff00, _mm512_set1_ps(pair[0]), _mm512_set1_ps(pair[2]));
+#else
+    return pair[0] + (vec){0};
+#endif
+}
+
+/* Codes of 4 bits of n inputs; where the last vector is of two groups and there is only one, the other's are 0. */
+static inline __attribute__((always_inline)) void add_all_4(vec *part, const unsigned char *code, const float *pair,
+                                                            size_t n, const float *x, size_t stride, int rows)
+{
+    size_t i = 0;
+    for (; i + SHIFTED <= n; i += SHIFTED, code += SHIFTED / 2, x += SHIFTED)
+        add_4(part, *(const words *)(const void *)code, scales(pair + i / GROUP * 2), x, stride, rows);
+    if (i < n) {
+        words w = {0};
+        memcpy(&w, code, (n - i) / 2);
+        add_4(part, w, scales(pair + i / GROUP * 2), x, stride, rows);
+    }
+}
+
+/* sum[r * FEW_COLS] of one output; lanes are added up in a fixed order. */
 static inline __attribute__((always_inline)) void output(const struct few *a, int o, int row, int rows, int bits,
                                                          float *sum)
 {
     const struct cpu_codes *c = a->codes;
-    size_t groups = sh_code_groups(c->cols), bytes = sh_code_group_bytes(bits), in = (size_t)c->cols;
+    size_t groups = sh_code_groups(c->cols), bytes = sh_code_group_bytes(bits);
+    size_t stride = CPU_NAME(cpu_few_codes_room)(c->cols);
     const unsigned char *code = c->at + (size_t)o * groups * bytes;
     const void *all = c->at + sh_code_scales_at(c->rows, c->cols, bits);
-    const uint16_t *scale = (const uint16_t *)all + 2 * (size_t)o * groups;
-    float part[FEW_ROWS][CPU_FLOATS] = {{0}};
-    for (size_t g = 0; g < groups; g++, code += bytes, scale += 2) {
-        float w[GROUP];
-        size_t at = g * GROUP, n = in - at < GROUP ? in - at : GROUP;
-        group_of(w, code, bits, sh_f16_to_f32(scale[0]), sh_f16_to_f32(scale[1]));
-        round_group(w, a->rounded);
-        for (int r = 0; r < rows; r++) {
-            const float *x = (const float *)a->x.at + (size_t)(row + r) * a->x.stride + at;
-            if (n == GROUP)
-                for (int i = 0; i < GROUP; i += CPU_FLOATS)
-                    for (int k = 0; k < CPU_FLOATS; k++)
-                        part[r][k] += x[i + k] * w[i + k];
-            else
-                for (size_t i = 0; i < n; i++)
-                    part[r][i % CPU_FLOATS] += x[i] * w[i];
-        }
+    const uint16_t *pairs = (const uint16_t *)all + 2 * (size_t)o * groups;
+    const float *x = a->room + (size_t)row * stride;
+    vec part[FEW_ROWS] = {0};
+    for (size_t g = 0, n; g < groups; g += n, code += n * bytes, x += n * GROUP) {
+        float pair[2 * GROUPS_AT_ONCE + CPU_FLOATS];
+        n = groups - g < GROUPS_AT_ONCE ? groups - g : GROUPS_AT_ONCE;
+        read_scales(pair, pairs + 2 * g, n);
+        if (bits == 8)
+            for (size_t i = 0; i < n; i++)
+                add_8(part, code + i * bytes, pair[2 * i], x + i * GROUP, stride, rows);
+        else
+            add_all_4(part, code, pair, n * GROUP, x, stride, rows);
+        for (int r = 0; r < rows; r++)
+            for (size_t i = 0; i < 2 * n; i += CPU_FLOATS)
+                part[r] += *(const vec *)(pair + i) * *(const vec *)(sums_of(a, row + r) + 2 * g + i);
     }
-    for (int r = 0; r < rows; r++) {
-        sum[r * FEW_COLS] = 0;
-        for (int k = 0; k < CPU_FLOATS; k++)
-            sum[r * FEW_COLS] += part[r][k];
-    }
+    for (int r = 0; r < rows; r++)
+        sum[r * FEW_COLS] = total(part[r]);
 }
 
 /* few_sums */
 static void sums(const struct few *a, int first, int n, int row, int rows, float *sum)
 {
+    int kind = (a->codes->bits == 8 ? 0 : FEW_ROWS) + rows;
     for (int o = 0; o < n; o++)
-        if (a->codes->bits == 8)
-            output(a, first + o, row, rows, 8, sum + o);
-        else
-            output(a, first + o, row, rows, 4, sum + o);
+        switch (kind) {
+        case 1: output(a, first + o, row, 1, 8, sum + o); break;
+        case 2: output(a, first + o, row, 2, 8, sum + o); break;
+        case 3: output(a, first + o, row, 3, 8, sum + o); break;
+        case 4: output(a, first + o, row, 4, 8, sum + o); break;
+        case 5: output(a, first + o, row, 1, 4, sum + o); break;
+        case 6: output(a, first + o, row, 2, 4, sum + o); break;
+        case 7: output(a, first + o, row, 3, 4, sum + o); break;
+        default: output(a, first + o, row, 4, 4, sum + o);
+        }
 }
 
 void CPU_NAME(cpu_few_codes)(const struct few *a, int n_threads)
 {
+    for (int row = 0; row < a->x.rows; row++)
+        put_in_order(a, row);
     few_run(a, n_threads, sums);
 }

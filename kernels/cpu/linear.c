@@ -4,14 +4,14 @@
  * product of two such numbers is exact in f32 (the 22 and 16 bits fit), so only the order of the sums
  * differs. A weight that is kept as codes is read back a panel of outputs at a time. */
 #include <omp.h>
-#include <string.h>
 
 #include "kernels/cpu/onednn.h"
 
 enum {
     PANEL = 1 << 20,                    /* numbers: small enough for a cache, and yet ...                */
     LEAST_ROWS = 256,                   /* ... as many outputs as a product needs to run at full speed   */
-    MOST_FEW_ROWS = 8                   /* of x: with more, oneDNN is faster                             */
+    MOST_FEW_ROWS = 8,                  /* of x: with more, and in bf16 with more than one, oneDNN ... */
+    MOST_FEW_ROWS_BF16 = 1              /* ... is faster                                          */
 };
 
 static dnnl_primitive_attr_t attributes(const struct sh_linear *a)
@@ -58,8 +58,8 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
     size_t floats = is_native ? 0 : (size_t)rows * ((size_t)in + (size_t)out);
     if (bits < 16)                      /* a bf16 panel is made of an f32 one */
         floats += (size_t)panel_rows(out, in) * (size_t)in * (type == SH_BF16 && is_native ? 2 : 1);
-    if (bits < 16 && is_native && type != SH_F32)   /* x beside codes: ordered, or as f32 */
-        floats += (size_t)(rows < MOST_FEW_ROWS ? rows : MOST_FEW_ROWS) * sh_code_groups(in) * SH_CODE_GROUP;
+    if (bits < 16)
+        floats += (size_t)(rows < MOST_FEW_ROWS ? rows : MOST_FEW_ROWS) * d->kernels->few_codes_room(in);
     return floats * sizeof(float);
 }
 
@@ -164,20 +164,6 @@ static dnnl_status_t multiply_panels(struct sh_dev *d, const struct product *who
 
 /* ---- a few rows ---- */
 
-/* x in bf16 beside codes: zeros up to whole groups; beside 4 bits the inputs 0, 4, 8 …, then 1, 5, 9 … of a group. */
-static struct sh_mat ordered(struct sh_dev *d, const struct cpu_codes *c, struct sh_mat x)
-{
-    size_t stride = sh_code_groups(x.cols) * SH_CODE_GROUP;
-    uint16_t *to = (uint16_t *)(void *)cpu_scratch_at(&d->ordered, ((size_t)x.rows * stride + 1) / 2);
-    memset(to, 0, (size_t)x.rows * stride * sizeof *to);
-    for (size_t row = 0; row < (size_t)x.rows; row++)
-        for (size_t i = 0; i < (size_t)x.cols; i++) {
-            size_t in = i % SH_CODE_GROUP, at = c->bits == 4 ? i - in + in % 4 * (SH_CODE_GROUP / 4) + in / 4 : i;
-            to[row * stride + at] = ((const uint16_t *)x.at)[row * x.stride + i];
-        }
-    return (struct sh_mat){to, SH_BF16, x.rows, x.cols, stride};
-}
-
 static struct sh_mat widened(struct sh_dev *d, struct sh_mat x)
 {
     if (x.type == SH_F32)
@@ -192,19 +178,22 @@ static struct sh_mat widened(struct sh_dev *d, struct sh_mat x)
 static int few_rows(struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;
-    int by_bf16 = w->stored == dnnl_bf16 && d->few_bf16 && d->kernels->few_bf16, in_codes = w->codes.at != NULL;
-    struct few f = {.out = a->out, .w = &w->few, .codes = &w->codes, .rounded = w->type, .bias = a->bias,
-                    .act = a->act, .add = a->add};
-    if (a->x.rows > MOST_FEW_ROWS || (!in_codes && (!w->few.fold || (w->few.fold == 2 && !by_bf16))))
+    struct few f = {.out = a->out, .x = a->x, .w = &w->few, .codes = &w->codes, .bias = a->bias, .act = a->act,
+                    .add = a->add};
+    int has_bf16 = w->few.fold == 2 && d->few_bf16 && d->kernels->few_bf16;
+    if (a->x.rows > (has_bf16 ? MOST_FEW_ROWS_BF16 : MOST_FEW_ROWS))
         return 0;
-    if (by_bf16)
-        f.x = in_codes ? ordered(d, &w->codes, a->x) : a->x;
-    else
+    if (w->codes.at) {
+        f.room = cpu_scratch_at(&d->ordered, (size_t)a->x.rows * d->kernels->few_codes_room(a->x.cols));
+        d->kernels->few_codes(&f, d->n_threads);
+    } else if (has_bf16) {
+        d->kernels->few_bf16(&f, d->n_threads);
+    } else if (w->few.fold == 1) {
         f.x = widened(d, a->x);
-    if (in_codes)
-        (by_bf16 ? d->kernels->few_codes_bf16 : d->kernels->few_codes)(&f, d->n_threads);
-    else
-        (by_bf16 ? d->kernels->few_bf16 : d->kernels->few)(&f, d->n_threads);
+        d->kernels->few(&f, d->n_threads);
+    } else {
+        return 0;
+    }
     return 1;
 }
 

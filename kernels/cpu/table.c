@@ -17,8 +17,8 @@ const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .snap = CPU_NAME(cpu_snap),
     .few = CPU_NAME(cpu_few),
     .few_codes = CPU_NAME(cpu_few_codes),
+    .few_codes_room = CPU_NAME(cpu_few_codes_room),
 #ifdef CPU_HAS_BF16
     .few_bf16 = CPU_NAME(cpu_few_bf16),
-    .few_codes_bf16 = CPU_NAME(cpu_few_codes_bf16),
 #endif
 };

@@ -22,9 +22,9 @@ struct cpu_kernels {
     void (*snap)(float *x, enum sh_type type, size_t n, int n_threads);
     void (*few)(const struct few *a, int n_threads);
     void (*few_codes)(const struct few *a, int n_threads);
-    /* The same for bf16 operands; only where cpu_runs_bf16, and NULL in variants without such instructions. */
+    size_t (*few_codes_room)(int cols);                 /* floats of few.room that a row takes     */
+    /* With bf16 operands; only where cpu_runs_bf16, and NULL in variants without such instructions. */
     void (*few_bf16)(const struct few *a, int n_threads);
-    void (*few_codes_bf16)(const struct few *a, int n_threads);
 };
 
 extern const struct cpu_kernels cpu_kernels_base;
@@ -56,9 +56,9 @@ void CPU_NAME(cpu_convert)(struct sh_mat to, struct sh_mat from, int n_threads);
 void CPU_NAME(cpu_snap)(float *x, enum sh_type type, size_t n, int n_threads);
 void CPU_NAME(cpu_few)(const struct few *a, int n_threads);
 void CPU_NAME(cpu_few_codes)(const struct few *a, int n_threads);
+size_t CPU_NAME(cpu_few_codes_room)(int cols);
 #ifdef CPU_HAS_BF16
 void CPU_NAME(cpu_few_bf16)(const struct few *a, int n_threads);
-void CPU_NAME(cpu_few_codes_bf16)(const struct few *a, int n_threads);
 #endif
 #endif
 
