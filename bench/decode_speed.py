@@ -1,1 +1,274 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Speed of a live session on the CPU: shears beside PyTorch and llama.cpp, in one go on one machine.
+
+    make bench-decode && python3 bench/decode_speed.py --program bench/decode_speed --work /tmp/bench
+
+All get the same checkpoint, LLaMA-shaped with random weights (12 layers of width 768, 12 heads, SwiGLU
+2048, vocabulary 32,000; bf16), the same random prompt and all cores, and go on greedily:
+
+  PyTorch    transformers' generate with its cache; a step is the mean of a run
+  llama.cpp  its Python package's bindings; the checkpoint as GGUF in f16, bf16, q8_0
+  shears     bench/decode_speed.c: f32, bf16, 8 and 4 bits
+
+Rounds go through all of them in turn; the best of each counts. A step is the logits of one token and the
+choice of the next. Then, shears alone: a batch of 16, and a text of 2048 tokens from the first on with
+everything kept and with a fifth of it, whose steps are given by part of the text (mean) and as
+percentiles.
+
+The limit of decoding is reading every weight once: bytes of the weights that a step reads (all but the
+embedding) over what the machine's memory gives to all cores, measured in the same run between rounds.
+Needs torch, transformers, safetensors, gguf, llama-cpp-python. Prints one JSON object; nothing here is
+run by make check.
+"""
+import argparse
+import ctypes
+import json
+import os
+import subprocess
+import time
+
+import numpy as np
+
+LAYERS, WIDTH, HEADS, FFN, VOCAB = 12, 768, 12, 2048, 32000
+LAYER_WEIGHTS, HEAD_WEIGHTS = LAYERS * (4 * WIDTH * WIDTH + 3 * WIDTH * FFN), VOCAB * WIDTH
+LONG = 2048
+POLICIES = ("full", "scissorhands", "h2o")
+
+
+def make_checkpoint(folder):
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(num_hidden_layers=LAYERS, hidden_size=WIDTH, intermediate_size=FFN, vocab_size=VOCAB,
+                         num_attention_heads=HEADS, max_position_embeddings=4096, tie_word_embeddings=False,
+                         bos_token_id=None, eos_token_id=None)
+    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+
+
+def make_gguf(folder, path, kind):
+    import gguf
+    import torch
+    from safetensors.torch import load_file
+
+    names = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q",
+             "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
+             "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+    top = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+    types = {"f16": gguf.GGMLQuantizationType.F16, "bf16": gguf.GGMLQuantizationType.BF16,
+             "q8_0": gguf.GGMLQuantizationType.Q8_0}
+    w = gguf.GGUFWriter(path, "llama")
+    w.add_block_count(LAYERS)
+    w.add_context_length(4096)
+    w.add_embedding_length(WIDTH)
+    w.add_feed_forward_length(FFN)
+    w.add_head_count(HEADS)
+    w.add_head_count_kv(HEADS)
+    w.add_rope_dimension_count(WIDTH // HEADS)
+    w.add_layer_norm_rms_eps(1e-6)
+    w.add_vocab_size(VOCAB)
+    w.add_tokenizer_model("no_vocab")
+    for name, t in load_file(os.path.join(folder, "model.safetensors")).items():
+        x, stem = t.to(torch.float32).numpy(), name.removesuffix(".weight")
+        if stem in top:
+            new = top[stem]
+        else:
+            _, _, layer, rest = stem.split(".", 3)
+            new = f"blk.{layer}.{names[rest]}"
+        if new.endswith(("attn_q", "attn_k")):          # llama.cpp turns neighbouring elements
+            x = x.reshape(HEADS, 2, WIDTH // HEADS // 2, WIDTH).swapaxes(1, 2).reshape(WIDTH, WIDTH)
+        if x.ndim == 1:
+            w.add_tensor(new + ".weight", x)
+        else:
+            w.add_tensor(new + ".weight", gguf.quants.quantize(np.ascontiguousarray(x), types[kind]),
+                         raw_dtype=types[kind])
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+class PyTorch:
+    def __init__(self, folder, dtype):
+        import torch
+        from transformers import LlamaForCausalLM
+
+        self.torch = torch
+        self.model = LlamaForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
+
+    def run(self, long_prompt, prompt, n):
+        torch = self.torch
+        with torch.no_grad():
+            def generate(ids, count):
+                began = time.perf_counter()
+                out = self.model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)),
+                                          max_new_tokens=count, do_sample=False, pad_token_id=0)
+                if out.shape[1] != len(ids) + count:
+                    raise SystemExit("PyTorch: a text ended early")
+                return time.perf_counter() - began
+
+            generate(prompt, 2)
+            prefill = generate(long_prompt, 1)
+            first = generate(prompt, 1)
+            whole = generate(prompt, n + 1)
+        return prefill, n / (whole - first), None
+
+
+class LlamaCpp:
+    def __init__(self, path, threads, positions):
+        import llama_cpp
+
+        self.l = llama_cpp
+        llama_cpp.llama_backend_init()
+        self.silence = llama_cpp.llama_log_callback(lambda *_: None)
+        llama_cpp.llama_log_set(self.silence, ctypes.c_void_p())
+        self.model = llama_cpp.llama_model_load_from_file(path.encode(), llama_cpp.llama_model_default_params())
+        p = llama_cpp.llama_context_default_params()
+        p.n_ctx, p.n_batch, p.n_threads, p.n_threads_batch = positions, 1024, threads, threads
+        self.context = llama_cpp.llama_init_from_model(self.model, p)
+
+    def step(self, ids):
+        l = self.l
+        if l.llama_decode(self.context, l.llama_batch_get_one((l.llama_token * len(ids))(*ids), len(ids))):
+            raise SystemExit("llama.cpp: a step failed")
+        return int(np.ctypeslib.as_array(l.llama_get_logits_ith(self.context, -1), (VOCAB,)).argmax())
+
+    def prompt(self, ids):
+        self.l.llama_memory_clear(self.l.llama_get_memory(self.context), True)
+        began = time.perf_counter()
+        token = self.step(ids)
+        return time.perf_counter() - began, token
+
+    def run(self, long_prompt, prompt, n):
+        self.prompt(prompt)
+        prefill, _ = self.prompt(long_prompt)
+        _, token = self.prompt(prompt)
+        steps = []
+        for _ in range(n):
+            began = time.perf_counter()
+            token = self.step([token])
+            steps.append(time.perf_counter() - began)
+        return prefill, n / sum(steps), steps
+
+
+class Shears:
+    def __init__(self, a, folder, dtype, weight_bits):
+        self.a, self.folder, self.what = a, folder, (dtype, weight_bits)
+
+    def ask(self, batch, prompt, n, policy="full", budget="1.0", repeat=2):
+        dtype, bits = self.what
+        kv = 32 if dtype == "f32" else 16
+        return driver(self.a, self.folder, dtype, bits, kv, batch, prompt, n, policy, budget, repeat)
+
+    def run(self, long_prompt, prompt, n):
+        prefill = self.ask(1, len(long_prompt), 1)
+        r = self.ask(1, len(prompt), n)
+        self.own_bytes = r["own_bytes"]
+        steps = min(r["step_s"], key=sum)
+        return min(prefill["prompt_s"]), n / sum(steps), steps
+
+
+def driver(a, *args):
+    env = dict(os.environ, OMP_NUM_THREADS=str(a.threads))
+    return json.loads(subprocess.run([a.program, *map(str, args)], check=True, env=env, stdout=subprocess.PIPE).stdout)
+
+
+def percentiles(steps):
+    p = np.percentile(steps, (50, 99)) * 1e3
+    return {"p50_ms": p[0], "p99_ms": p[1], "p99_over_p50": p[1] / p[0]}
+
+
+def read_bytes(kind):
+    per = {"f32": (4, 4), "f16": (2, 2), "bf16": (2, 2), "q8_0": (34 / 32, 34 / 32), "8 bits": (68 / 64, 68 / 64),
+           "4 bits": (36 / 64, 68 / 64)}[kind]
+    return LAYER_WEIGHTS * per[0] + HEAD_WEIGHTS * per[1]
+
+
+def long_texts(a, folder):
+    runs = {}
+    for name in POLICIES:
+        r = Shears(a, folder, "bf16", 16).ask(1, 1, LONG - 1, name, "1.0" if name == "full" else "0.2", 1)
+        parts = [np.array_split(np.array(s), 8) for s in r["step_s"]]
+        late = min((s[LONG // 4:] for s in r["step_s"]), key=sum)       # the cache of a budget is full by then
+        runs[name] = {"tokens_per_s": max((LONG - 1) / sum(s) for s in r["step_s"]), "kv_bytes": r["kv_bytes"],
+                      "mean_ms_by_eighth": [1e3 * min(p[i].mean() for p in parts) for i in range(8)],
+                      "after_the_first_quarter": percentiles(late)}
+    for name in POLICIES[1:]:
+        full, own = (np.array(runs[k]["mean_ms_by_eighth"]) for k in ("full", name))
+        runs[name]["over_full_by_eighth"] = (own / full).tolist()
+    return runs
+
+
+def side_by_side(a, folder, ggufs):
+    import torch
+
+    torch.set_num_threads(a.threads)
+    rng = np.random.default_rng(1)
+    long_prompt, prompt = (rng.integers(0, VOCAB, n).tolist() for n in (a.long_prompt, a.prompt))
+    engines = {("PyTorch", "f32"): PyTorch(folder, "float32"), ("PyTorch", "bf16"): PyTorch(folder, "bfloat16")}
+    engines |= {("llama.cpp", k): LlamaCpp(v, a.threads, a.long_prompt + a.tokens) for k, v in ggufs.items()}
+    engines |= {("shears", k): Shears(a, folder, *v) for k, v in
+                {"f32": ("f32", 16), "bf16": ("bf16", 16), "8 bits": ("bf16", 8), "4 bits": ("bf16", 4)}.items()}
+    best, bandwidth = {}, []
+    for _ in range(a.rounds):
+        for key, engine in engines.items():
+            prefill, rate, steps = engine.run(long_prompt, prompt, a.tokens)
+            old = best.get(key, (1e9, 0, None))
+            best[key] = (min(prefill, old[0]), max(rate, old[1]), steps if rate > old[1] else old[2])
+            if key[0] == "shears":
+                bandwidth.append(driver(a, "read", a.threads)["read_bytes_per_s"])
+    speed, runs = max(bandwidth), []
+    for (name, kind), (prefill, rate, steps) in best.items():
+        limit = speed / read_bytes(kind)
+        run = {"engine": name, "weights": kind, "decode_tokens_per_s": rate, "limit_tokens_per_s": limit,
+               "share_of_limit": rate / limit, "prefill_tokens_per_s": a.long_prompt / prefill}
+        run |= percentiles(steps) if steps else {}
+        run |= {"own_resident_bytes": engines[name, kind].own_bytes} if name == "shears" else {}
+        runs.append(run)
+    rate = {k: v[1] for k, v in best.items()}
+    batch = Shears(a, folder, "bf16", 16).ask(16, a.prompt, a.tokens)
+    together = 16 * a.tokens / min(map(sum, batch["step_s"]))
+    ratios = {"decode_over_llama_cpp_bf16": rate["shears", "bf16"] / rate["llama.cpp", "bf16"],
+              "decode_over_pytorch_bf16": rate["shears", "bf16"] / rate["PyTorch", "bf16"],
+              "8_bits_over_bf16": rate["shears", "8 bits"] / rate["shears", "bf16"],
+              "4_bits_over_bf16": rate["shears", "4 bits"] / rate["shears", "bf16"],
+              "prefill_over_pytorch_bf16": best["PyTorch", "bf16"][0] / best["shears", "bf16"][0],
+              "batch_16_over_batch_1": together / rate["shears", "bf16"]}
+    return {"torch": torch.__version__, "llama_cpp_python": engines["llama.cpp", "f16"].l.__version__,
+            "prompt": a.prompt, "tokens": a.tokens, "long_prompt": a.long_prompt, "read_bytes_per_s": bandwidth,
+            "runs": runs, "ratios": ratios, "batch_16_tokens_per_s": together}
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--program", required=True)
+    p.add_argument("--work", required=True)
+    p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--long-prompt", type=int, default=512, help="tokens that prefill is timed with")
+    p.add_argument("--prompt", type=int, default=32)
+    p.add_argument("--tokens", type=int, default=64)
+    p.add_argument("--part", choices=("beside", "long"), help="of the run; both if not given")
+    p.add_argument("--only-prepare", action="store_true", help="write the checkpoints and stop")
+    a = p.parse_args()
+    folder = os.path.join(a.work, "model")
+    ggufs = {k: os.path.join(a.work, f"model-{k}.gguf") for k in ("f16", "bf16", "q8_0")}
+    os.makedirs(a.work, exist_ok=True)
+    if not os.path.exists(os.path.join(folder, "model.safetensors")):
+        make_checkpoint(folder)
+    for kind, path in ggufs.items():
+        if not os.path.exists(path):
+            make_gguf(folder, path, kind)
+    if a.only_prepare:
+        return
+    cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "CPU")
+    result = {"date": time.strftime("%Y-%m-%d"), "cpu": cpu, "threads": a.threads, "load_before": os.getloadavg()}
+    if a.part != "long":
+        result |= side_by_side(a, folder, ggufs)
+    if a.part != "beside":
+        result["text_of_2048"] = long_texts(a, folder)
+    print(json.dumps(result | {"load_after": os.getloadavg()}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

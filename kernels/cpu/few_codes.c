@@ -46,14 +46,18 @@ static void put_in_order(const struct few *a, int row)
     const char *x = (const char *)a->x.at + (size_t)row * a->x.stride * sh_type_bytes(a->x.type);
     memset(to, 0, room * sizeof *to);
     for (size_t at = 0; at < n; at += GROUP) {
-        float part[GROUP];
+        float part[GROUP] = {0}, all = 0;
         size_t m = n - at < GROUP ? n - at : GROUP;
         load_floats(part, a->x.type, x + at * sh_type_bytes(a->x.type), m);
-        for (size_t i = 0; i < m; i++) {
-            size_t in = (at + i) % SHIFTED;
-            to[a->codes->bits == 8 ? at + i : at + i - in + in % 8 * CPU_FLOATS + in / 8] = part[i];
-            sum[2 * (at / GROUP) + 1] += part[i];
-        }
+        for (size_t i = 0; i < m; i++)
+            all += part[i];
+        sum[2 * (at / GROUP) + 1] = all;
+        if (a->codes->bits == 8)
+            memcpy(to + at, part, sizeof part);
+        else
+            for (size_t i = 0; i < GROUP / 8; i++)
+                for (size_t k = 0; k < 8; k++)
+                    to[at / SHIFTED * SHIFTED + k * CPU_FLOATS + at % SHIFTED / 8 + i] = part[8 * i + k];
     }
 }
 

@@ -20,6 +20,16 @@ static int load_layers(struct sh_resident *r, struct sh_err *e)
     return bad;
 }
 
+/* The output matrix of a model in codes is read in every step, too: 8 bits, which it bears better than 4. */
+static int load_head(struct sh_resident *r, struct sh_err *e)
+{
+    const struct sh_resident_setup *s = &r->setup;
+    s->backend->weight_bits(s->device, s->weight_bits < 16 ? 8 : 16);
+    r->head = sh_head_new(s->backend, s->device, s->model, s->dtype, e);
+    s->backend->weight_bits(s->device, 16);
+    return r->head ? 0 : -1;
+}
+
 struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, struct sh_err *e)
 {
     struct sh_resident *r = xcalloc(1, sizeof *r);
@@ -32,7 +42,7 @@ struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, stru
     r->is_host = props.is_host;
     size_t bytes = (size_t)setup->rows * (size_t)r->arch->d_model * sizeof(float);
     int bad = load_layers(r, e) || !(r->entry = sh_entry_new(b, d, setup->model, e)) ||
-              !(r->head = sh_head_new(b, d, setup->model, setup->dtype, e)) ||
+              load_head(r, e) ||
               sh_activations_new(&r->act, b, d, r->arch, setup->rows, setup->dtype, e) ||
               sh_activations_reach(&r->act, setup->positions, e) || !(r->hidden = b->alloc(d, bytes, e));
     if (bad) {

@@ -12,7 +12,8 @@ struct sh_resident_setup {
     struct sh_dev *device;
     struct sh_model *model;             /* stays open as long as the resident                     */
     enum sh_type dtype;                 /* of the products' operands                              */
-    int weight_bits;                    /* of the layers' matrices: 16 (as dtype), 8 or 4         */
+    int weight_bits;                    /* of the layers' matrices: 16 (as dtype), 8 or 4; below  */
+                                        /* 16 the output matrix has 8                             */
     int rows;                           /* tokens that go through a layer together, at most       */
     int positions;                      /* of the longest sequence                                */
     int n_threads;                      /* of the host, for attention; 0: as many as OpenMP takes */

@@ -3,11 +3,12 @@
  * fewer; in it channel after channel. */
 #include "src/engine/rows.h"
 
+#if defined __x86_64__ && defined __GNUC__
+#include <immintrin.h>
+#endif
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "src/base/clones.h"
 
 static size_t rounded(size_t bytes)
 {
@@ -125,15 +126,46 @@ static void put_by_channel(struct sh_kv_rows *r, int slot, const float *row)
     r->whole = block + 1;
 }
 
-SH_CLONES static void narrow(uint16_t *restrict to, const float *restrict from, size_t n)
+/* f16 and back. The processor's conversions give the same numbers as ours, many times faster. */
+#if defined __x86_64__ && defined __GNUC__
+#define WITH_F16C __attribute__((target("avx,f16c")))
+
+static int has_f16c(void)
 {
-    for (size_t i = 0; i < n; i++)
+    return __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
+}
+
+WITH_F16C static size_t narrow_fast(uint16_t *to, const float *from, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(void *)(to + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    return i;
+}
+
+WITH_F16C static size_t widen_fast(float *to, const uint16_t *from, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
+    return i;
+}
+#else
+static int has_f16c(void) { return 0; }
+static size_t narrow_fast(uint16_t *to, const float *from, size_t n) { (void)to; (void)from; (void)n; return 0; }
+static size_t widen_fast(float *to, const uint16_t *from, size_t n) { (void)to; (void)from; (void)n; return 0; }
+#endif
+
+static void narrow(uint16_t *to, const float *from, size_t n)
+{
+    for (size_t i = has_f16c() ? narrow_fast(to, from, n) : 0; i < n; i++)
         to[i] = sh_f32_to_f16(from[i]);
 }
 
-SH_CLONES static void widen(float *restrict to, const uint16_t *restrict from, size_t n)
+static void widen(float *to, const uint16_t *from, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = has_f16c() ? widen_fast(to, from, n) : 0; i < n; i++)
         to[i] = sh_f16_to_f32(from[i]);
 }
 
