@@ -188,7 +188,8 @@ static void legend(struct sh_gp *gp, const struct sh_fig_data *d, double top, do
           "unset border\nunset tics\nunset grid\nunset xlabel\nunset ylabel\nunset title\n"
           "set xrange [0:1]\nset yrange [0:1]\n", gp->to);
     for (int c = 0; c < n_columns; c++) {
-        sh_gp_box(gp, 0.4 + KEY_PITCH * c, top, KEY_PITCH - 0.1, tall);
+        double pitch = n_columns == KEY_COLUMNS ? KEY_PITCH : KEY_PITCH * KEY_COLUMNS / 2;
+        sh_gp_box(gp, 0.4 + pitch * c, top, pitch - 0.1, tall);
         legend_column(gp, d, c * rows, (c + 1) * rows);
     }
 }
@@ -205,6 +206,9 @@ static int check(const struct sh_fig_data *d, struct sh_err *e)
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     int n_rows = 0, row = 0, n_columns = sh_gp_columns(gp, PITCH_X, 2), n_keys = n_columns < 2 ? 1 : KEY_COLUMNS;
+    double width = 0.3 + PITCH_X * n_columns, letters = sh_gp_letters(gp, width);
+    if (n_columns > 1 && letters > 1.1)
+        n_keys = KEY_COLUMNS - 1;
     if (check(d, e))
         return -1;
     for (int s = 0; s < d->n_curves; s++) {
@@ -213,8 +217,8 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
             n += p == 0 || has_values(&d->curves[s], p);
         n_rows += (n + n_columns - 1) / n_columns;
     }
-    double key_in = KEY_IN * ((n_names(d) + n_keys) / n_keys) + 0.15,
-           width = 0.3 + PITCH_X * n_columns, height = 0.85 + PITCH_Y * n_rows + key_in;
+    double key_in = KEY_IN * letters * ((n_names(d) + n_keys) / n_keys) + 0.15,
+           height = 0.85 + PITCH_Y * n_rows + key_in;
     sh_gp_page(gp, width, height);
     blocks(gp, d);
     fputs("set xlabel 'budget, as a share of the sequence'\nset xrange [0:1]\n"

@@ -56,6 +56,9 @@ char *sh_gp_figure_path(const char *path);
  * was told leaves legible, one at least. Without such a width all of them. */
 int sh_gp_columns(const struct sh_gp *gp, double column_in, int most);
 
+/* How much larger letters are on the page than on one of `own_width_in`, drawn as asked: 1 unless it is narrower. */
+double sh_gp_letters(const struct sh_gp *gp, double own_width_in);
+
 /* Begins the page: terminal, size (that of sh_gp_open if it was told one; a height of its own
  * follows the width; fonts and lines follow, too, but letters stay legible), fonts, line styles
  * 1..7 (solid, a colour-blind-safe order), 11..17 (the same, dashed), 20 (grid), 21 (axes), and

@@ -25,10 +25,20 @@ static const char apostrophe[] = "'.\"'\".'";
 #define LEAST_COLUMN 0.6                /* a column's width, likewise */
 
 /* Letters and lines against their own size. */
+static double zoom_of(double z)
+{
+    return z > 0.999 && z < 1.001 ? 1 : fmin(fmax(z, LEAST_LETTERS), 1.5);
+}
+
 static double zoom(const struct sh_gp *gp)
 {
-    double z = gp->width_in / gp->own_width_in;
-    return z > 0.999 && z < 1.001 ? 1 : fmin(fmax(z, LEAST_LETTERS), 1.5);
+    return zoom_of(gp->width_in / gp->own_width_in);
+}
+
+double sh_gp_letters(const struct sh_gp *gp, double own_width_in)
+{
+    double z = gp->width_in > 0 ? gp->width_in / own_width_in : 1;
+    return fmax(1, zoom_of(z) / z);
 }
 
 int sh_gp_columns(const struct sh_gp *gp, double column_in, int most)
@@ -125,7 +135,7 @@ void sh_gp_at(struct sh_gp *gp, double left, double top)
 
 void sh_gp_heading(struct sh_gp *gp, const char *title, const char *settings)
 {
-    double room = gp->width_in / zoom(gp);      /* inches, as letters of their own size would see it */
+    double room = gp->width_in / zoom(gp) * (zoom(gp) < 1 ? 0.85 : 1);   /* inches of letters of their own size */
     fputs("set label 901 ", gp->to);
     sh_gp_text(gp, title, (int)(room * 10.5));
     fputs(" at ", gp->to);
