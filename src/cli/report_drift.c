@@ -46,11 +46,12 @@ static int write(struct sh_report *r, struct sh_err *e)
         free(policy);
     }
     sh_out_end(o);
-    sh_results_free(&all);
     sh_report_say(r, "The first layer sees the same rows in both, so a difference there is rounding; behind it, "
                      "the live "
                   "model's own rows change with what was dropped below.");
     sh_report_table(r, NULL, o);
+    bad = sh_results_figure(r, &all, "drift", e);
+    sh_results_free(&all);
     for (int i = 0; i < r->n_store && !bad; i++)
         bad = sh_report_typed(r, i, "drift", e);
     return bad ? -1 : 0;

@@ -99,11 +99,13 @@ static int write(struct sh_report *r, struct sh_err *e)
         sh_report_say(r, "The model reads texts with a cache of the stated size, and the same policies that the replay "
                       "ran choose what leaves it. The change of the mean negative log-likelihood is against the whole "
                       "cache on the same tokens; errors are standard errors over texts.");
-        if (eval.n)
+        if (eval.n) {
             live(r, &eval, &replay);
+            bad = sh_results_figure(r, &eval, "compression", e);
+        }
         if (task.n)
             tasks(r, &task);
-        bad = typed(r, e);
+        bad = bad || typed(r, e);
     }
     sh_results_free(&eval);
     sh_results_free(&task);

@@ -27,7 +27,7 @@ static double unquantised(const struct sh_results *all, const struct sh_result_r
 static int write(struct sh_report *r, struct sh_err *e)
 {
     struct sh_results eval;
-    int n = 0;
+    int n = 0, bad = 0;
     if (sh_results_read(r, "eval", &eval, e))
         return -1;
     struct sh_out *o = sh_out_new();
@@ -58,6 +58,7 @@ static int write(struct sh_report *r, struct sh_err *e)
                          "cost is the "
                       "change less that of the same policy and budget in whole numbers, where that was measured.");
         sh_report_table(r, NULL, o);
+        bad = sh_results_figure(r, &eval, "quant", e);
     } else {
         char *line = xasprintf("eval --model %s --text FILE --policy full h2o:recent=10 --budget 0.2 --kv-bits "
                                "4 --db %s",
@@ -67,7 +68,7 @@ static int write(struct sh_report *r, struct sh_err *e)
         free(line);
     }
     sh_results_free(&eval);
-    return 0;
+    return bad;
 }
 
 const struct sh_report_part sh_report_quantisation = {"quantisation", "Fewer bits", write};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/cli/figure_data.h"
 
 struct reading {
     struct sh_results *out;
@@ -101,4 +102,20 @@ char *sh_result_policy(const struct sh_result_row *r)
 const char *sh_result_budget(const struct sh_result_row *r)
 {
     return strcmp(sh_result_text(r, "policy"), "full") ? sh_result_text(r, "budget") : "all";
+}
+
+int sh_results_figure(struct sh_report *r, const struct sh_results *s, const char *name, struct sh_err *e)
+{
+    const char *db[SH_REPORT_STORES];
+    const struct sh_figure *f = sh_figure_find(name, e);
+    int n = 0, last = -1;
+    for (int i = 0; i < s->n; last = s->row[i++].store)        /* rows of one store lie together */
+        if (s->row[i].store != last)
+            db[n++] = r->store[s->row[i].store].path;
+    struct sh_figure_request q = {.db = db, .n_db = n, .split = 0.5, .threads = r->threads, .quiet = r->quiet};
+    struct sh_fig_data data;
+    struct sh_figure_data *d = f ? sh_figure_data_new(f->needs, &q, &data, e) : NULL;
+    int bad = !f ? -1 : d ? sh_report_figure(r, name, &data, e) : sh_report_lacks(r, NULL, e);
+    sh_figure_data_free(d);
+    return bad;
 }
