@@ -8,6 +8,7 @@ libbase_a_SOURCES = \
 	%D%/near.c %D%/near.h \
 	%D%/num.h \
 	%D%/out.c %D%/out.h \
+	%D%/out_columns.c \
 	%D%/out_html.c %D%/out_tree.h \
 	%D%/progress.c %D%/progress.h \
 	%D%/rng.c %D%/rng.h \

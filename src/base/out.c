@@ -41,6 +41,7 @@ void sh_out_free(struct sh_out *o)
         free(o->note[i]);
     free(o->note);
     free(o->show);
+    free(o->columns);
     free(o);
 }
 
@@ -252,8 +253,8 @@ static void csv_field(FILE *to, const char *s, int first)
 
 static void csv_name(FILE *to, const struct sh_node *n, int first)
 {
-    char name[128];
-    snprintf(name, sizeof name, "%s%s%s", n->group ? n->group->key : "", n->group ? "." : "", n->key);
+    char name[SH_NODE_NAME];
+    sh_node_name(n, name);
     csv_field(to, name, first);
 }
 
@@ -311,6 +312,7 @@ void sh_rows_free(struct sh_rows *r)
         free(r->row[i]);
     free(r->row);
     free(r->link);
+    *r = (struct sh_rows){0};
 }
 
 /* Columns of a terminal that a UTF-8 string takes, near enough: one per code point. */
@@ -354,29 +356,33 @@ static void text_table(FILE *to, const struct sh_rows *r)
 static void write_text(const struct sh_out *o, FILE *to)
 {
     char buffer[512];
-    int width = 0, n_scalar = sh_node_scalars(&o->root, NULL);
+    int width = 0, shown = 0, n_scalar = sh_node_scalars(&o->root, NULL);
     const struct sh_node **scalar = xcalloc((size_t)n_scalar + 1, sizeof *scalar);
     sh_node_scalars(&o->root, scalar);
     for (int i = 0; i < n_scalar; i++)
-        width = width_of(scalar[i]->label) > width ? width_of(scalar[i]->label) : width;
+        if (sh_out_shows(o, scalar[i]))
+            width = width_of(scalar[i]->label) > width ? width_of(scalar[i]->label) : width;
     for (int i = 0, k = 0; i < o->root.n_child; i++) {
         const struct sh_node *n = o->root.child[i];
         int is_list = n->kind == SH_NODE_LIST, own = n->kind == SH_NODE_OBJECT ? sh_node_scalars(n, NULL) : 1;
         for (int end = k + (is_list ? 0 : own); k < end; k++) {
+            if (!sh_out_shows(o, scalar[k]))
+                continue;
             sh_node_cell(buffer, sizeof buffer, scalar[k], 0);
+            shown++;
             fprintf(to, "%s%*s  %s\n", scalar[k]->label, width - width_of(scalar[k]->label), "", buffer);
         }
         if (n->kind != SH_NODE_LIST)
             continue;
-        struct sh_rows r = sh_rows_of(n, o->show);
+        struct sh_rows r = sh_out_rows(o, n);
         if (r.n_row) {
-            fprintf(to, "%s%s\n", i ? "\n" : "", n->label);
+            fprintf(to, "%s%s\n", shown++ ? "\n" : "", n->label);
             text_table(to, &r);
         }
         sh_rows_free(&r);
     }
     free(scalar);
-    for (int i = 0; i < o->n_note; i++)
+    for (int i = 0; i < o->n_note && !o->columns; i++)
         fprintf(to, "%s%s\n", i ? "" : "\n", o->note[i]);
 }
 
@@ -385,11 +391,17 @@ static void write_csv(const struct sh_out *o, FILE *to)
 {
     char buffer[4096];
     struct sh_rows r = {0};
-    for (int i = 0; i < o->root.n_child && !r.n_row; i++)
-        if (o->root.child[i]->kind == SH_NODE_LIST)
-            r = sh_rows_of(o->root.child[i], o->show);
-    if (!r.n_row)
+    for (int i = 0; i < o->root.n_child && !r.n_col; i++)
+        if (o->root.child[i]->kind == SH_NODE_LIST) {
+            sh_rows_free(&r);
+            r = sh_out_rows(o, o->root.child[i]);
+        }
+    if (!r.n_col) {
+        sh_rows_free(&r);
         add_row(&r, NULL, &o->root);
+        if (o->columns)
+            sh_rows_pick(&r, o->columns);
+    }
     for (int i = -1; i < r.n_row; i++) {
         for (int c = 0; c < r.n_col; c++) {
             const struct sh_node *n = r.row[i < 0 ? 0 : i][c];
@@ -407,6 +419,8 @@ static void write_csv(const struct sh_out *o, FILE *to)
 
 int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, struct sh_err *e)
 {
+    if (format != SH_OUT_JSON && sh_out_check_columns(o, e))
+        return -1;
     if (format == SH_OUT_JSON) {
         json_value(to, &o->root, 0);
         fputc('\n', to);

@@ -51,6 +51,10 @@ void sh_out_group_end(struct sh_out *o);
 /* Where the open item's row leads to, "#figure": its first cell is a link in HTML, and that is all. */
 void sh_out_link(struct sh_out *o, const char *address);
 
+/* Text and CSV then show only these: "policy,budget,ttft_s.p50", keys with commas, of the tables that have most of
+ * them. JSON always has everything. NULL: all, as at first. */
+void sh_out_columns(struct sh_out *o, const char *columns);
+
 /* A remark under the text output and the page's tables; absent from JSON and CSV. */
 void sh_out_note(struct sh_out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -58,8 +62,8 @@ void sh_out_note(struct sh_out *o, const char *format, ...) __attribute__((forma
  * direction of writing and what is not UTF-8 become U+FFFD. */
 void sh_html_text(FILE *to, const char *text);
 
-/* Writes everything (HTML: as a fragment of a page, <dl> and <table>); -1 if the stream reports an error (a full
- * disk, a closed pipe). */
+/* Writes everything (HTML: as a fragment of a page, <dl> and <table>); -1 if a column was named that
+ * is not there, or the stream reports an error (a full disk, a closed pipe). */
 int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, struct sh_err *e);
 
 #endif

@@ -23,7 +23,7 @@ struct sh_out {
     struct sh_node root;
     struct sh_node *open[16];           /* the object or list being filled, outermost first */
     int depth;
-    char *show;
+    char *show, *columns;
     char **note;
     int n_note;
 };
@@ -38,6 +38,20 @@ struct sh_rows {
 
 struct sh_rows sh_rows_of(const struct sh_node *list, const char *show);
 void sh_rows_free(struct sh_rows *r);
+
+/* Only these columns "a,b,group.c", in this order; there may be none left. */
+void sh_rows_pick(struct sh_rows *r, const char *columns);
+
+/* What text and CSV show of a list, no rows: nothing; and whether they show a scalar. With columns named: the
+ * lists that have most of them, and scalars of those names that no such list has. */
+struct sh_rows sh_out_rows(const struct sh_out *o, const struct sh_node *list);
+int sh_out_shows(const struct sh_out *o, const struct sh_node *scalar);
+
+enum { SH_NODE_NAME = 128 };
+void sh_node_name(const struct sh_node *n, char name[SH_NODE_NAME]);    /* "key", "group.key" */
+
+/* -1: a column is wanted that nothing has. */
+int sh_out_check_columns(const struct sh_out *o, struct sh_err *e);
 
 /* The scalars of an object, those of its groups in their places; `to` NULL: how many. */
 int sh_node_scalars(const struct sh_node *object, const struct sh_node **to);

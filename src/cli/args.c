@@ -13,6 +13,8 @@
 const struct sh_opt sh_common_opts[] = {
     {"json", SH_OPT_FLAG, offsetof(struct sh_common, json), NULL, "the result as one JSON object", 0, 0, 0},
     {"csv", SH_OPT_FLAG, offsetof(struct sh_common, csv), NULL, "the result's table as CSV", 0, 0, 0},
+    {"columns", SH_OPT_TEXT, offsetof(struct sh_common, columns), "KEY,...",
+     "only these figures, in this order, by their names in --json\n(tables and CSV)", 0, 0, 0},
     {"quiet", SH_OPT_FLAG, offsetof(struct sh_common, quiet), NULL, "no progress and no remarks on stderr", 0, 0, 'q'},
     {"verbose", SH_OPT_FLAG, offsetof(struct sh_common, verbose), NULL, "say what is being done", 0, 0, 'v'},
     {"threads", SH_OPT_INT, offsetof(struct sh_common, threads), "N", "processor threads (default: all)", 1, 4096, 0},
@@ -38,6 +40,12 @@ static void push(struct sh_list *l, const char *value)
 enum sh_out_format sh_common_format(const struct sh_common *c)
 {
     return c->json ? SH_OUT_JSON : c->csv ? SH_OUT_CSV : SH_OUT_TEXT;
+}
+
+int sh_common_write(const struct sh_common *c, struct sh_out *o, struct sh_err *e)
+{
+    sh_out_columns(o, c->columns);
+    return sh_out_write(o, sh_common_format(c), stdout, e);
 }
 
 static const struct sh_opt *find(const struct sh_opt *table, const char *name, size_t length, char letter)

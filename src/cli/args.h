@@ -47,7 +47,7 @@ struct sh_opt {
 struct sh_common {
     int json, csv, quiet, verbose, help;
     long long threads, seed;
-    const char *backend;
+    const char *backend, *columns;
     struct sh_ordinals device;
     const char *line;                   /* the command as it was typed, words quoted where needed */
 };
@@ -71,8 +71,9 @@ int sh_args_parse(const struct sh_cmd *c, int argc, char **argv, struct sh_commo
 void sh_args_help(const struct sh_cmd *c, FILE *to);
 void sh_list_free(struct sh_list *l);
 
-/* The format that the common options ask for. */
+/* The format that the common options ask for, and a result written in it on stdout. */
 enum sh_out_format sh_common_format(const struct sh_common *c);
+int sh_common_write(const struct sh_common *c, struct sh_out *o, struct sh_err *e);
 
 /* "1,10,50": whole numbers; "0.25,0.5": reals. At most `most`; -1 with the option's name. */
 int sh_args_ints(const char *option, const char *text, int *to, int most, int *n, struct sh_err *e);

@@ -156,7 +156,7 @@ static double positive(double x)
     return x > 0 ? x : NAN;             /* shown as unknown */
 }
 
-int sh_capacity_list_gpus(enum sh_out_format format, struct sh_err *e)
+int sh_capacity_list_gpus(const struct sh_common *common, struct sh_err *e)
 {
     struct sh_capacity_names n;
     struct sh_board b;
@@ -179,7 +179,7 @@ int sh_capacity_list_gpus(enum sh_out_format format, struct sh_err *e)
         remark(o, &n.gpus, i);
     }
     sh_out_end(o);
-    bad = bad || end < 0 || sh_out_write(o, format, stdout, e);
+    bad = bad || end < 0 || sh_common_write(common, o, e);
     sh_out_free(o);
     sh_capacity_names_close(&n);
     return bad ? -1 : 0;
@@ -211,7 +211,7 @@ static int list_model(struct sh_out *o, const struct sh_kv_shape *s, struct sh_e
     return 0;
 }
 
-int sh_capacity_list_models(enum sh_out_format format, struct sh_err *e)
+int sh_capacity_list_models(const struct sh_common *common, struct sh_err *e)
 {
     struct sh_capacity_names n;
     int bad = sh_capacity_names_open(&n, NULL, NULL, e), end = 0;
@@ -227,7 +227,7 @@ int sh_capacity_list_models(enum sh_out_format format, struct sh_err *e)
         sh_kv_shape_clear(&s);
     }
     sh_out_end(o);
-    bad = bad || end < 0 || sh_out_write(o, format, stdout, e);
+    bad = bad || end < 0 || sh_common_write(common, o, e);
     sh_out_free(o);
     sh_capacity_names_close(&n);
     return bad ? -1 : 0;

@@ -6,7 +6,7 @@
 
 #include "planner/catalog/catalog.h"
 #include "planner/capacity/kv_shape.h"
-#include "src/base/out.h"
+#include "src/cli/args.h"
 
 struct sh_capacity_names {
     struct sh_catalog gpus, models;
@@ -26,7 +26,7 @@ int sh_capacity_model_at(const struct sh_capacity_names *n, int i, struct sh_kv_
 int sh_capacity_board_at(const struct sh_capacity_names *n, int i, struct sh_board *out, struct sh_err *e);
 
 /* shears info gpus, shears info models. */
-int sh_capacity_list_gpus(enum sh_out_format format, struct sh_err *e);
-int sh_capacity_list_models(enum sh_out_format format, struct sh_err *e);
+int sh_capacity_list_gpus(const struct sh_common *common, struct sh_err *e);
+int sh_capacity_list_models(const struct sh_common *common, struct sh_err *e);
 
 #endif

@@ -75,7 +75,7 @@ static int show(struct sh_capacity_study *s, const struct sh_common *common, str
             sh_capacity_show_lists(o, &s->answer, 0);
         sh_out_end(o);
     }
-    int bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    int bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;
 }

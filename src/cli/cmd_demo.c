@@ -246,7 +246,7 @@ static int conclude(struct demo *d, double began, struct sh_err *e)
     sh_out_text(o, "folder", "folder", d->folder);
     explain(d, o);
     if (!bad)
-        bad = sh_out_write(o, sh_common_format(d->common), stdout, e);
+        bad = sh_common_write(d->common, o, e);
     sh_out_free(o);
     return bad;
 }

@@ -338,7 +338,7 @@ static int report(const struct work *w, struct sh_err *e)
     if (w->runs[0].codec != SH_CODEC_F32)
         sh_out_note(o, "The trace is rounded (%s), so near ties may fall otherwise in the replay, in layer 0, too;\n"
                     "--codec f32 of shears trace leaves that out.", sh_codec_names[w->runs[0].codec]);
-    int bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
+    int bad = sh_common_write(w->common, o, e);
     sh_out_free(o);
     return bad;
 }

@@ -356,7 +356,7 @@ static int report(const struct sh_eval_work *w, struct sh_err *e)
     sh_out_end(o);
     if (known)
         sh_out_note(o, "%d of %d rows are from the store; --force does them again.", known, w->n);
-    int bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
+    int bad = sh_common_write(w->common, o, e);
     sh_out_free(o);
     return bad;
 }

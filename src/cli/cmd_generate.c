@@ -390,7 +390,7 @@ static int report(const struct work *w, const struct figures *f, struct sh_err *
                     w->prompt.tokenizer ? sh_tokenizer_piece(w->prompt.tokenizer, w->made[i]) : NULL);
     }
     sh_out_end(o);
-    int bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
+    int bad = sh_common_write(w->common, o, e);
     sh_out_free(o);
     return bad;
 }

@@ -355,7 +355,7 @@ static int report(struct import *t, int run, struct sh_err *e)
             bad = sh_describe_run(o, t->store, &runs[i], e);
     sh_out_text(o, "db", "store", t->a->db);
     if (!bad)
-        bad = sh_out_write(o, sh_common_format(t->common), stdout, e);
+        bad = sh_common_write(t->common, o, e);
     sh_out_free(o);
     sh_stored_runs_free(runs, n);
     return bad;

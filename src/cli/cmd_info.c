@@ -115,7 +115,7 @@ static int info_store(const char *path, const struct sh_common *common, struct s
             sh_out_int(o, "bytes", "bytes", bytes);
         }
         sh_out_end(o);
-        bad = bad || sh_out_write(o, sh_common_format(common), stdout, e);
+        bad = bad || sh_common_write(common, o, e);
     }
     sh_out_free(o);
     sh_stored_runs_free(runs, n);
@@ -142,7 +142,7 @@ static int info_hash(const char *path, const struct sh_common *common, struct sh
     sh_out_int(o, "blocks", "blocks", n.blocks);
     sh_out_int(o, "results", "results", n.results);
     sh_out_int(o, "plans", "plans", n.plans);
-    bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;
 }
@@ -222,7 +222,7 @@ static int info_model(const char *folder, const struct sh_common *common, struct
     struct sh_out *o = sh_out_new();
     info_shape(o, m);
     info_sizes(o, m);
-    int bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    int bad = sh_common_write(common, o, e);
     sh_out_free(o);
     sh_model_close(m);
     return bad;
@@ -232,7 +232,7 @@ static int info_backends(const struct sh_common *common, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
     sh_describe_backends(o, (int)common->threads);
-    int bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    int bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;
 }
@@ -259,11 +259,11 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (!strcmp(positional->at[0], "backends"))
         return info_backends(common, e);
     if (!strcmp(positional->at[0], "gpus"))
-        return sh_capacity_list_gpus(sh_common_format(common), e);
+        return sh_capacity_list_gpus(common, e);
     if (!strcmp(positional->at[0], "models"))
-        return sh_capacity_list_models(sh_common_format(common), e);
+        return sh_capacity_list_models(common, e);
     if (!strcmp(positional->at[0], "policies"))
-        return sh_info_policies(sh_common_format(common), e);
+        return sh_info_policies(common, e);
     if (a->hash)
         return info_hash(positional->at[0], common, e);
     return is_model(positional->at[0]) ? info_model(positional->at[0], common, e)

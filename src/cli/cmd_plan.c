@@ -283,7 +283,7 @@ static int show(const struct work *w, const char *file, const struct sh_common *
                     "curves are concave.");
     if (file)
         sh_out_note(o, "The plan is in %s.", file);
-    int bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    int bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;
 }

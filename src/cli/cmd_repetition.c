@@ -340,7 +340,7 @@ static int report(const struct work *w, struct sh_err *e)
     sh_out_end(o);
     sh_out_note(o, "Uniform retention keeps a random sample of the tokens in the same budget, besides the policy's\n"
                 "own sinks and recent tokens: what it changes is due to which tokens stay, not to how many.");
-    int bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
+    int bad = sh_common_write(w->common, o, e);
     sh_out_free(o);
     return bad;
 }

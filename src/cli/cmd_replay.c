@@ -539,7 +539,7 @@ static int work(const struct replay_args *a, const char *path, struct work *w, s
     if (!w->shard.parts && !w->cluster.ranks)
         keep_results(w, path, common->quiet);
     struct sh_out *o = describe(w);
-    bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;
 }

@@ -220,7 +220,7 @@ static int tell(const struct sh_common *common, const char *out, struct sh_err *
     struct stat s;
     sh_out_text(o, "report", "report", out);
     sh_out_int(o, "bytes", "bytes", stat(out, &s) ? 0 : (long long)s.st_size);
-    int bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    int bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;
 }

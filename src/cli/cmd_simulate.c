@@ -88,7 +88,7 @@ static int show(const struct sh_sim_study *s, const struct sh_common *common, st
 {
     struct sh_out *o = sh_out_new();
     sh_sim_show(o, s, sh_common_format(common) == SH_OUT_TEXT);
-    int bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    int bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;
 }

@@ -74,7 +74,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     sh_store_close(s);
     if (!bad) {
         struct sh_out *o = sh_theory_show(&q, &r, repeat, !strcmp(a->per, "head"));
-        bad = sh_out_write(o, sh_common_format(common), stdout, e);
+        bad = sh_common_write(common, o, e);
         sh_out_free(o);
     }
     if (!bad)

@@ -400,7 +400,7 @@ static int report(struct trace *t, int run, struct sh_err *e)
     report_device_memory(o, t);
     sh_out_text(o, "db", "store", t->path);
     if (!bad)
-        bad = sh_out_write(o, sh_common_format(t->common), stdout, e);
+        bad = sh_common_write(t->common, o, e);
     sh_out_free(o);
     sh_stored_runs_free(runs, n);
     return bad;

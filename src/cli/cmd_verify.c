@@ -231,7 +231,7 @@ static int verify(struct sh_store *s, const struct sh_common *common, struct sh_
         sh_out_note(o, "This is a shard, or others of its job have not been merged yet.");
     else if (t.missing)
         sh_out_note(o, "The run was stopped before its end: the same trace command goes on.");
-    bad = sh_out_write(o, sh_common_format(common), stdout, e);
+    bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;
 }

@@ -327,7 +327,7 @@ static int report(const struct work *w, struct sh_err *e)
     sh_out_end(o);
     if (known)
         sh_out_note(o, "%d of %d rows are from the store; --force does them again.", known, w->n_row);
-    int bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
+    int bad = sh_common_write(w->common, o, e);
     sh_out_free(o);
     return bad;
 }

@@ -87,7 +87,7 @@ static void write_knobs(struct sh_out *o)
     sh_out_end(o);
 }
 
-int sh_info_policies(enum sh_out_format format, struct sh_err *e)
+int sh_info_policies(const struct sh_common *common, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
     write_policies(o);
@@ -95,7 +95,7 @@ int sh_info_policies(enum sh_out_format format, struct sh_err *e)
     sh_out_note(o, "one pass: with its usual knobs, one walk over a trace gives every budget. bound: sees the "
                    "future, no policy that could run.\nKeys, values and queries are there when the trace was made "
                    "with --vectors qkv. Knobs are set as in --policy h2o:recent=10,sinks=4.");
-    int bad = sh_out_write(o, format, stdout, e);
+    int bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;
 }

@@ -3,8 +3,8 @@
 #ifndef SH_CLI_INFO_POLICIES_H
 #define SH_CLI_INFO_POLICIES_H
 
-#include "src/base/out.h"
+#include "src/cli/args.h"
 
-int sh_info_policies(enum sh_out_format format, struct sh_err *e);
+int sh_info_policies(const struct sh_common *common, struct sh_err *e);
 
 #endif

@@ -220,6 +220,10 @@ misuse "h2o: recent=99999999, expected a whole number from 0 to 1048576" replay 
 misuse 'model "odd\?\?\?" is not known' capacity --model $'odd\xff\x80\x1b' --gpu H100-SXM --length 10
 misuse "--db needs a value" verify --db
 misuse "--json takes no value" verify --json=yes
+misuse '--columns: nothing is called "kept_mas" here' replay --db whole.db --policy full --columns policy,kept_mas -q
+run replay --db whole.db --policy full window --budget 4 -q --csv --columns kept_mass,policy
+expect "--columns: these figures, in this order" 0 '^kept_mass,policy$' ""
+holds "--columns: and nothing else" test "$(grep -cv '^[0-9.]*,\(full\|window\)$' log/out)" = 1
 misuse "--json and --csv exclude each other" info whole.db --json --csv
 misuse "trace needs --model DIR and --db FILE" trace --db x.db
 misuse "trace needs something to run on" trace --model "$opt" --db out/x.db
