@@ -54,10 +54,11 @@ static const struct sh_opt opts[] = {
     {"kv-bits", SH_OPT_INT, F(kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes in groups\n"
      "(default: 32 with --dtype f32, else 16)", 4, 32, 0},
     {"kv-group", SH_OPT_INT, F(kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
-    {"kv-keys", SH_OPT_TEXT, F(kv_keys), "token|channel", "codes of keys share scales along a token's channels (default), or\n"
-     "along slots, channel by channel", 0, 0, 0},
-    {"kv-residual", SH_OPT_INT, F(kv_residual), "N", "with --kv-keys channel: newest keys that are f16 (default: 16)", 1, 1024,
-     0},
+    {"kv-keys", SH_OPT_TEXT, F(kv_keys), "token|channel",
+     "codes of keys share scales along a token's channels (default),\n"
+     "or along slots, channel by channel", 0, 0, 0},
+    {"kv-residual", SH_OPT_INT, F(kv_residual), "N",
+     "with --kv-keys channel: newest keys that are f16 (default: 8)", 1, 1024, 0},
     {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
      "16: as --dtype (default); 8, 4: codes in groups of 64", 0, 0, 0},

@@ -54,10 +54,11 @@ static const struct sh_opt opts[] = {
     {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes in groups\n"
      "(default: 32 with --dtype f32, else 16)", 4, 32, 0},
     {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
-    {"kv-keys", SH_OPT_TEXT, F(live.kv_keys), "token|channel", "codes of keys share scales along a token's channels (default), or\n"
-     "along slots, channel by channel", 0, 0, 0},
-    {"kv-residual", SH_OPT_INT, F(live.kv_residual), "N", "with --kv-keys channel: newest keys that are f16 (default: 16)", 1, 1024,
-     0},
+    {"kv-keys", SH_OPT_TEXT, F(live.kv_keys), "token|channel",
+     "codes of keys share scales along a token's channels (default),\n"
+     "or along slots, channel by channel", 0, 0, 0},
+    {"kv-residual", SH_OPT_INT, F(live.kv_residual), "N",
+     "with --kv-keys channel: newest keys that are f16 (default: 8)", 1, 1024, 0},
     {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4",
      "what a weight of the layers takes: 16: as --dtype (default);\n8, 4: codes in groups of 64 (the output matrix: 8)", 0, 0, 0},
@@ -120,7 +121,8 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
     if (!a->temperature && (a->top_k || a->top_p < 1))
         return sh_misused(e, "--top-k and --top-p draw at random: give a --temperature above 0");
     w->sampler = (struct sh_sampler){a->temperature, (int)a->top_k, a->top_p, w->live.seed};
-    w->prompt = (struct sh_prompt){.is_bounded = w->live.positions == SH_POSITIONS_ORIGINAL, .text = a->prompt, .file = a->prompt_file, .tokens = a->tokens};
+    w->prompt = (struct sh_prompt){.is_bounded = w->live.positions == SH_POSITIONS_ORIGINAL,
+                                   .text = a->prompt, .file = a->prompt_file, .tokens = a->tokens};
     w->streams = sh_common_format(w->common) == SH_OUT_TEXT;
     return 0;
 }
@@ -151,7 +153,8 @@ static int open_all(struct work *w, struct sh_err *e)
     if (a->live.prefill >= n_token && a->budget && !w->common->quiet)
         fprintf(stderr, "shears: --prefill %lld reaches beyond the text's %d tokens: nothing is ever dropped\n",
                 a->live.prefill, n_token);
-    if (sh_live_read_prompt(&w->live, a->budget ? &w->budget : NULL, n_prompt, n_token, e) || sh_live_load(&w->live, n_token, n_prompt, e))
+    if (sh_live_read_prompt(&w->live, a->budget ? &w->budget : NULL, n_prompt, n_token, e) ||
+        sh_live_load(&w->live, n_token, n_prompt, e))
         return -1;
     w->session = sh_live_session(&w->live, &w->policy, a->budget ? &w->budget : NULL, 1, n_token, e);
     if (!w->session)
@@ -427,7 +430,8 @@ const struct sh_cmd sh_cmd_generate = {
              "        [--budget B] [--max-tokens N] [--temperature F] [options]",
     .summary = "text from a model under a KV budget",
     .about = "Goes on from a prompt, token by token, through a real cache of fixed size; prompt and text alike are\n"
-             "evicted from it, the text as it comes, the prompt behind each of its blocks. The text is written to stdout as it grows, in whole characters, and\n"
+             "evicted from it, the text as it comes, the prompt behind each of its blocks. The text is\n"
+             "written to stdout as it grows, in whole characters, and\n"
              "what it took to stderr; with --json both are one object on stdout. The same seed gives the same text.\n\n"
              "  shears generate --model opt-125m --prompt \"Once upon a time\" --policy h2o --budget 64",
     .opts = opts,

@@ -57,7 +57,7 @@ static int read_ways(struct sh_live *l, const struct sh_live_options *o, struct 
 
 int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format *f, struct sh_err *e)
 {
-    enum { RESIDUAL = 16 };
+    enum { RESIDUAL = 8 };
     static const char *const names[] = {"token", "channel", NULL};
     int by = read_name("kv-keys", keys, names, e);
     if (by < 0)

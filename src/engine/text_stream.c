@@ -58,9 +58,12 @@ static size_t open_bytes(const struct sh_text_stream *s)
 /* The tokens long ago are forgotten; what is held back stays at the end. */
 static void forget(struct sh_text_stream *s)
 {
-    if (s->ids.n - s->from <= WINDOW)
+    size_t n = s->ids.n;
+    if (n - s->from <= WINDOW)
         return;
-    s->from = s->ids.n - CONTEXT;
+    s->ids.n = CONTEXT;
+    memmove(s->ids.at, s->ids.at + n - CONTEXT, CONTEXT * sizeof *s->ids.at);
+    s->from = 0;
     decode(s);
     s->held = s->held < s->bytes ? s->held : s->bytes;
 }

@@ -10,7 +10,7 @@
 
 struct sh_text_stream {
     const struct sh_tokenizer *tokenizer;
-    struct sh_ids ids;                  /* the last of the prompt's, and all that came; owned     */
+    struct sh_ids ids;                  /* the last of the prompt's, and of those that came; owned */
     size_t from;                        /* decoding begins with this one                          */
     char *text;                         /* of ids [from, ids.n); owned                            */
     size_t bytes, held;                 /* of it; at its end, not shown yet                       */

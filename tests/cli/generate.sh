@@ -129,8 +129,57 @@ longest = max([n for n in range(1, 60) if share(n) < 1], default=0)
 assert r["longest_repeat_tokens"] == longest, (r["longest_repeat_tokens"], longest)
 assert 0 <= r["row_likeness"] <= 1 and 0 <= r["row_likeness_chance"] < 1, r'
 
-# ---- bad input ----
 go=(generate --model model)
+
+# How prompts are read, and where tokens stand. (tests/unit/test_prompt.c has the numbers.)
+long=$(printf 'The old man and the sea were there. %.0s' {1..4})
+for mode in stream blocks once; do
+    run "${go[@]}" --prompt "$long" --max-tokens 20 --policy window --budget 16 --prefill-mode $mode --json -q
+    cp log/out way.$mode.json
+done
+run "${go[@]}" --prompt "$long" --max-tokens 20 --policy window --budget 16 --prefill-mode blocks --prefill-block 1 --json -q
+cp log/out way.ones.json
+holds "the way that a prompt takes is told, and what it takes is counted" python -c 'import json
+w = {n: json.load(open(f"way.{n}.json")) for n in ("stream", "blocks", "once", "ones")}
+n = w["once"]["prompt_tokens"]
+assert n > 32 and [w[k]["prefill_block"] for k in ("stream", "once", "ones")] == [0, n, 1], w
+assert w["blocks"]["prefill_mode"] == "blocks" and w["ones"]["stream"] == "in blocks of 1", w
+assert len({w[k]["kv_bytes"] for k in w}) == 1, "the cache has the same size whatever the prompt did"
+assert w["stream"]["prompt_block_bytes"] == 0 < w["ones"]["prompt_block_bytes"] < w["once"]["prompt_block_bytes"], w
+assert w["ones"]["ids"] == w["stream"]["ids"], "blocks of one token are the stream"'
+run "${go[@]}" --prompt "$long" --max-tokens 5 --policy window --budget 16
+expect "what blocks take is told on stderr, too" 0 "." "blocks took [1-9][0-9]* bytes beside the cache"
+run "${go[@]}" --prompt "The old man" --max-tokens 400
+expect "where the positions end" 0 "." "stopped at the model's 100 positions; with --positions cache it would go on"
+streaming=("${go[@]}" --prompt "The old man" --policy streaming:sinks=4 --budget 32 --positions cache)
+run "${streaming[@]}" --max-tokens 400 --json -q
+cp log/out short.json
+run "${streaming[@]}" --max-tokens 800 --json -q
+holds "with positions inside the cache it goes on, and the cache stays as it is" python -c 'import json
+a, b = json.load(open("short.json")), json.load(open("log/out"))
+assert a["generated_tokens"] == 400 and b["generated_tokens"] == 800 and b["stopped"] == "length", b
+assert a["ids"] == b["ids"][:400] and a["kv_bytes"] == b["kv_bytes"] and b["peak_tokens"] == 32, b'
+for policy in h2o scissorhands:recent=4; do
+    for residual in 4 16; do
+        run "${go[@]}" --prompt "The old man" --max-tokens 300 --policy $policy --budget 24 --kv-bits 4 --kv-keys channel \
+            --kv-residual $residual --positions cache --json -q
+        holds "$policy, 4 bits, scales along slots, $residual keys apart" python -c 'import json
+r = json.load(open("log/out"))
+assert r["generated_tokens"] == 300 and r["peak_tokens"] == 24, r'
+    done
+done
+run "${go[@]}" --prompt "$long" --policy h2o --budget 20 --prefill 500 --max-tokens 5
+expect "a prefill beyond the text" 0 "." "reaches beyond the text's [0-9]+ tokens: nothing is ever dropped"
+
+# ---- bad input ----
+refuse "a way that is not known" 2 "expected one of stream, blocks, once" "${go[@]}" --prompt a --prefill-mode twice
+refuse "positions that are not known" 2 "expected one of original, cache" "${go[@]}" --prompt a --positions here
+refuse "blocks that nobody reads" 2 "only --prefill-mode blocks" "${go[@]}" --prompt a --prefill-mode once --prefill-block 9
+refuse "a prefill where all is one" 2 "no --prefill beside it" "${go[@]}" --prompt a --prefill-mode once --prefill 9
+refuse "places that the model has not" 2 "positions inside the cache go up to 1[0-9][0-9] .*the model knows 100" \
+    "${go[@]}" --prompt "$long" --max-tokens 100 --policy h2o --budget 90 --prefill-block 30 --positions cache
+refuse "keys by channel that are no codes" 2 "32 bits are no codes" "${go[@]}" --prompt a --kv-keys channel
+refuse "keys apart that nobody has" 2 "only --kv-keys channel" "${go[@]}" --prompt a --kv-bits 4 --kv-residual 8
 refuse "no prompt" 2 "a prompt is needed" "${go[@]}"
 refuse "two prompts" 2 "one of --prompt" "${go[@]}" --prompt a --prompt-file prompt.txt
 refuse "an empty prompt" 2 "the prompt is empty" "${go[@]}" --prompt ""

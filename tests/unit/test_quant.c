@@ -289,6 +289,62 @@ static void slots(void)
                 }
 }
 
+/* Slots taken again in any order: the newest tokens are f16; a coded one is off by no more than half a step of
+ * what its channel ever spanned for each time it was coded, which is seldom; and it moves only when it is. */
+static void reuse(const struct sh_kv_format *f, int n, int width)
+{
+    enum { PUTS = 3000 };
+    struct sh_kv_rows r;
+    float row[40], scratch[SH_ROWS_AT_ONCE * 40], before[200 * 40] = {0};
+    int token[200], moved = 0;
+    double off = 0, sum = 0, step = 4.0 / (f->bits == 8 ? 255 : 15), far_fresh = 0;
+    CU_ASSERT_FATAL(n <= 200 && width <= 40 && sh_kv_rows_new(&r, f, SH_KV_BY_CHANNEL, n, width, &e) == 0);
+    CU_ASSERT_EQUAL(sh_kv_rows_bytes(f, SH_KV_BY_CHANNEL, n, width), r.at_bytes + r.meta_bytes + r.open_bytes);
+    for (int p = 0; p < PUTS; p++) {
+        int slot = p < n ? p : (int)(sh_rng(11, (uint64_t)p) % (uint64_t)n);
+        token[slot] = p;
+        for (int c = 0; c < width; c++)
+            row[c] = number(p, c);
+        sh_kv_rows_put(&r, slot, row);
+        for (int first = 0; p >= n && p % 50 < 2 && first < n; first += SH_ROWS_AT_ONCE) {
+            int m = n - first < SH_ROWS_AT_ONCE ? n - first : SH_ROWS_AT_ONCE;
+            const float *at = sh_kv_rows_get(&r, first, m, scratch);
+            for (int i = 0; i < m * width; i++) {
+                int k = first + i / width;
+                double x = fabs((double)(at[i] - number(token[k], i % width)));
+                off = fmax(off, x);
+                sum += x / ((double)n * width);
+                far_fresh = token[k] == p ? fmax(far_fresh, x) : far_fresh;
+                moved += p % 50 == 1 && token[k] < p && before[k * 40 + i % width] != at[i];
+                before[k * 40 + i % width] = at[i];
+            }
+        }
+    }
+    double mean = sum / ((PUTS - n) / 50 * 2);
+    if (off > 2.5 * step || mean > 0.4 * step || far_fresh > 2e-3)
+        printf("# %d bits, groups of %d, %d slots: off by %g, mean %g, newest %g (step %g)\n", f->bits, f->group, n,
+               off, mean, far_fresh, step);
+    CU_ASSERT(off > 0 && off <= 2.5 * step && mean <= 0.4 * step && far_fresh <= 2e-3);
+    CU_ASSERT(moved <= PUTS / 50 * 2 * f->group * width / 8);      /* a block at most, and most steps none */
+    sh_kv_rows_clear(&r);
+    sh_kv_rows_put(&r, 0, row);
+    const float *at = sh_kv_rows_get(&r, 0, 1, scratch);
+    for (int c = 0; c < width; c++)
+        CU_ASSERT_DOUBLE_EQUAL(at[c], row[c], 2e-3);
+    sh_kv_rows_free(&r);
+}
+
+static void reused(void)
+{
+    for (int bits = 4; bits <= 8; bits += 4)
+        for (int residual = 1; residual <= 64; residual *= 4) {
+            struct sh_kv_format f = {.bits = bits, .group = residual == 4 ? 24 : 64, .meta = SH_F16, .by_channel = 1,
+                                     .residual = residual};
+            reuse(&f, 150, 8);
+            reuse(&f, 37, 40);
+        }
+}
+
 /* f16 has no number for what comes from far outside of it. */
 static void extremes(void)
 {
@@ -313,6 +369,7 @@ int main(void)
         {"codes, scales and minima of matrices", matrices},
         {"logits over a cache of codes, at once and token by token", logits},
         {"slots: rows come back, in every format", slots},
+        {"slots that are taken again, scales along slots", reused},
         {"numbers that f16 does not have, and equal ones", extremes},
         {0}};
     return tap_run("quant", tests);
