@@ -159,6 +159,25 @@ holds "with positions inside the cache it goes on, and the cache stays as it is"
 a, b = json.load(open("short.json")), json.load(open("log/out"))
 assert a["generated_tokens"] == 400 and b["generated_tokens"] == 800 and b["stopped"] == "length", b
 assert a["ids"] == b["ids"][:400] and a["kv_bytes"] == b["kv_bytes"] and b["peak_tokens"] == 32, b'
+if grep -q __asan_init "$SHEARS"; then
+    skip "the process stays as large, too" "sanitizers keep what is freed"
+else
+    holds "the process stays as large, too" python - "${streaming[@]}" <<'P'
+import os, resource, subprocess, sys
+def most(tokens):                       # largest resident set in KiB of a child of its own
+    pid = os.fork()
+    if not pid:
+        subprocess.run([os.environ["SHEARS"], *sys.argv[1:], "--max-tokens", str(tokens), "-q"], check=True,
+                       stdout=subprocess.DEVNULL)
+        with open("most", "w") as f:
+            f.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    return int(open("most").read())
+a, b = most(40), most(1000)             # once and some 30 times what the cache holds
+assert b < 1.02 * a, (a, b)
+P
+fi
 for policy in h2o scissorhands:recent=4; do
     for residual in 4 16; do
         run "${go[@]}" --prompt "The old man" --max-tokens 300 --policy $policy --budget 24 --kv-bits 4 --kv-keys channel \
