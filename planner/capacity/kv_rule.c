@@ -108,8 +108,15 @@ static void add_layers(const struct sh_kv_shape *s, const struct sh_kv_rule *r, 
 {
     int mix = s->layer[layer].mix;
     uint64_t cell = sh_kv_cell(s, r, layer, tp), number = r->k.bits == 32 ? 4 : 2;     /* states are not quantised */
+    uint64_t held = sh_kv_held(s, r, layer, length), all = sh_kv_mul(cell, held);
+    if (r->k.residual && (mix == SH_MIX_FULL || mix == SH_MIX_WINDOW || mix == SH_MIX_CHUNK)) {
+        uint64_t width = (uint64_t)sh_kv_shape_width(s, (enum sh_mix)mix);
+        uint64_t heads = ((uint64_t)sh_kv_shape_heads(s, (enum sh_mix)mix) + (uint64_t)tp - 1) / (uint64_t)tp;
+        all = sh_kv_mul(heads, sh_kv_mul(held, sh_kv_type_bytes(&r->v, width) + r->state));
+        all = sh_kv_add(all, sh_kv_mul(heads, sh_kv_type_channels(&r->k, held, width)));
+    }
     b->token += n * cell;
-    b->sequence = sh_kv_add(b->sequence, sh_kv_mul(n * cell, sh_kv_held(s, r, layer, length)));
+    b->sequence = sh_kv_add(b->sequence, sh_kv_mul(n, all));
     b->prefix = sh_kv_add(b->prefix, sh_kv_mul(n * cell, sh_kv_shared(s, r, layer, length)));
     if (mix == SH_MIX_STATE)
         b->states += n * ((s->state + (uint64_t)tp - 1) / (uint64_t)tp) * number;

@@ -31,10 +31,10 @@ static int refuse(const char *text, struct sh_err *e)
 
 static int setting(const char *text, const char *from, size_t n, struct sh_kv_type *t, struct sh_err *e)
 {
-    static const char *const names[] = {"group=", "scale=", "zero=", "block="};
-    int *const fields[] = {&t->group, &t->scale, &t->zero, &t->block};
-    const int most[] = {MOST_GROUP, MOST_SCALE, MOST_SCALE, MOST_GROUP};
-    for (int i = 0; i < 4; i++) {
+    static const char *const names[] = {"group=", "scale=", "zero=", "block=", "residual="};
+    int *const fields[] = {&t->group, &t->scale, &t->zero, &t->block, &t->residual};
+    const int most[] = {MOST_GROUP, MOST_SCALE, MOST_SCALE, MOST_GROUP, MOST_GROUP};
+    for (int i = 0; i < 5; i++) {
         size_t len = strlen(names[i]);
         if (n <= len || strncmp(from, names[i], len))
             continue;
@@ -47,7 +47,8 @@ static int setting(const char *text, const char *from, size_t n, struct sh_kv_ty
         return 0;
     }
     return sh_misused(e,
-                      "number format \"%.60s\": unknown setting \"%.*s\", expected group=, scale=, zero= or block=",
+                      "number format \"%.60s\": unknown setting \"%.*s\", expected group=, scale=, zero=, block= or "
+                      "residual=",
                       text, (int)n, from);
 }
 
@@ -80,6 +81,14 @@ uint64_t sh_kv_type_bytes(const struct sh_kv_type *t, uint64_t n)
     if (!group || !n)
         return (n * bits + (n ? extra : 0) + 7) / 8;
     return (n + group - 1) / group * ((group * bits + extra) / 8);
+}
+
+uint64_t sh_kv_type_channels(const struct sh_kv_type *t, uint64_t n, uint64_t channels)
+{
+    uint64_t bits = (uint64_t)t->bits, extra = (uint64_t)(t->scale + t->zero) / 8, newest = (uint64_t)t->residual;
+    uint64_t group = t->group ? (uint64_t)t->group : n, whole = group ? n / group : 0, rest = group ? n % group : 0;
+    uint64_t each = whole * ((group * bits + 7) / 8 + extra) + (rest ? (rest * bits + 7) / 8 + extra : 0);
+    return channels * each + (newest < n ? newest : n) * (2 * channels + 4);
 }
 
 uint64_t sh_kv_type_matrix(const struct sh_kv_type *t, uint64_t rows, uint64_t n)
