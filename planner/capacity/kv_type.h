@@ -9,9 +9,11 @@
  * is, and the newest R of them are f16 with a 32-bit slot beside each, as src/engine/rows.h keeps them; values as
  * ever:
  *
- *     keys(n) = sum over channels and groups of g (ceil(g * bits / 8) + (scale + zero) / 8) + min(R, n) (2 channels + 4)
+ *     keys(n) = sum over channels and groups of g (ceil(g * bits / 8) + (scale + zero) / 8)
+ *               + min(R, n) (2 channels + 4)
  *
- * Written name[:group=N][:scale=BITS][:zero=BITS][:block=N][:residual=R]. A scale for each whole vector is scale without
+ * Written name[:group=N][:scale=BITS][:zero=BITS][:block=N][:residual=R]. A scale for each whole vector is
+ * scale without
  * group; block=N adds one f32 scale for each N x N tile of a matrix. Sources: ggml's block layouts (q8_0,
  * q4_0), the OCP microscaling formats (mxfp4), and the runtimes' NVFP4 caches (16 values, one f8 scale). */
 #ifndef SH_PLANNER_KV_TYPE_H

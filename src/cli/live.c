@@ -40,7 +40,8 @@ static int read_name(const char *option, const char *name, const char *const *na
 /* How prompts are read and where tokens stand. */
 static int read_ways(struct sh_live *l, const struct sh_live_options *o, struct sh_err *e)
 {
-    static const char *const modes[] = {"stream", "blocks", "once", NULL}, *const positions[] = {"original", "cache", NULL};
+    static const char *const modes[] = {"stream", "blocks", "once", NULL};
+    static const char *const positions[] = {"original", "cache", NULL};
     int mode = read_name("prefill-mode", o->prefill_mode, modes, e);
     int where = mode < 0 ? -1 : read_name("positions", o->positions, positions, e);
     if (where < 0)
@@ -103,8 +104,8 @@ int sh_live_read_prompt(struct sh_live *l, const struct sh_budget *b, int n_prom
     if (l->prefill_mode == SH_PREFILL_ONCE) {
         l->prefill = l->block = n_prompt;
         if (l->positions == SH_POSITIONS_CACHE && n_prompt > a->max_pos && a->pos != SH_POS_ALIBI)
-            return sh_misused(e, "--prefill-mode once: the prompt has %d tokens, the model knows %d positions", n_prompt,
-                              a->max_pos);
+            return sh_misused(e, "--prefill-mode once: the prompt has %d tokens, the model knows %d positions",
+                              n_prompt, a->max_pos);
         return 0;
     }
     l->block = asked ? asked : BLOCK;

@@ -43,7 +43,8 @@ void sh_turn_free(struct sh_turn *t)
     *t = (struct sh_turn){0};
 }
 
-SH_CLONES static void turn(const float *x, const float *restrict cosine, const float *restrict sine, int half, float *to)
+SH_CLONES static void turn(const float *x, const float *restrict cosine, const float *restrict sine, int half,
+                           float *to)
 {
     for (int i = 0; i < half; i++) {
         float a = x[i], b = x[half + i];

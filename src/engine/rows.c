@@ -56,7 +56,8 @@ size_t sh_kv_rows_bytes(const struct sh_kv_format *f, enum sh_kv_layout by_chann
 int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity,
                    int width, struct sh_err *e)
 {
-    *r = (struct sh_kv_rows){.format = *f, .by_channel = f->bits < 16 ? by_channel : SH_KV_BY_TOKEN, .capacity = capacity,
+    *r = (struct sh_kv_rows){.format = *f, .by_channel = f->bits < 16 ? by_channel : SH_KV_BY_TOKEN,
+                             .capacity = capacity,
                              .width = width};
     measure(r);
     size_t at = rounded(r->at_bytes), meta = rounded(r->meta_bytes), all = at + meta + rounded(r->open_bytes);

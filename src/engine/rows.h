@@ -35,7 +35,8 @@ struct sh_kv_rows {
 };
 
 /* -1: it does not fit into memory. */
-int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity, int width,
+int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity,
+                   int width,
                    struct sh_err *e);
 void sh_kv_rows_clear(struct sh_kv_rows *r);            /* no token of before is there; {0} is fine */
 void sh_kv_rows_free(struct sh_kv_rows *r);             /* {0} is fine */

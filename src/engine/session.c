@@ -27,7 +27,7 @@ struct sh_session {
     sh_session_watch *watch;
     void *watch_to;
     struct sh_turn turn[2];             /* of arch->rope, local_rope; n 0: layers turn, or nothing does */
-    int *place;                         /* [n_seq]: position of each sequence's first row for the tables; NULL: `first` */
+    int *place;                         /* [n_seq]: where the tables are read; NULL: at `first`   */
     int block;                          /* tokens of a prompt's block; 0: none                    */
     int by_block;                       /* the piece on its way is a block                        */
     size_t block_bytes;                 /* the most that blocks took at a time                    */
@@ -464,8 +464,8 @@ static int make_places(struct sh_session *s, struct sh_err *e)
     int most = s->cache->most_slots + s->block;
     most = most > setup->n_token ? setup->n_token : most;
     if ((a->pos == SH_POS_LEARNED || a->pos == SH_POS_ROTARY) && most > a->max_pos)
-        return sh_misused(e, "positions inside the cache go up to %d (%d slots, blocks of %d tokens): the model knows %d",
-                          most, s->cache->most_slots, s->block, a->max_pos);
+        return sh_misused(e, "positions inside the cache go up to %d (%d slots, blocks of %d tokens): "
+                          "the model knows %d", most, s->cache->most_slots, s->block, a->max_pos);
     if (a->pos == SH_POS_LEARNED)
         s->place = xcalloc((size_t)s->n_seq, sizeof *s->place);
     if (a->pos != SH_POS_ROTARY)

@@ -268,7 +268,8 @@ static void same(struct stage *s, const char *policy, const struct how *a, const
 static void as_stream(void)
 {
     static const char *const checkpoints[] = {"llama_gqa", "gemma2", "bloom"};
-    static const struct how stream = {.bits = 32}, ones = {.bits = 32, .block = 1}, seen = {.bits = 32, .prefill = PROMPT},
+    static const struct how stream = {.bits = 32}, ones = {.bits = 32, .block = 1},
+        seen = {.bits = 32, .prefill = PROMPT},
         once = {.bits = 32, .prefill = PROMPT, .whole = 1, .block = PROMPT},
         cache = {.bits = 32, .positions = SH_POSITIONS_CACHE},
         cache_ones = {.bits = 32, .positions = SH_POSITIONS_CACHE, .block = 1};
