@@ -42,16 +42,18 @@ int sh_cluster_alone(struct sh_cluster *c, const struct sh_common *common)
     return 0;
 }
 
-int sh_cluster_join(struct sh_cluster *c, const struct sh_common *common, const char *db, struct sh_err *e)
+int sh_cluster_join(struct sh_cluster *c, const struct sh_common *common, const char *db, double timeout_s,
+                    struct sh_err *e)
 {
     sh_cluster_alone(c, common);
     c->db = db;
+    c->timeout_s = timeout_s;
     if (sh_ranks_are_mute())
         return sh_fail(e, "srun started several tasks that cannot talk to each other, and each would do all the work"),
                sh_hint(e, "srun --mpi=pmix, or --shard I/N for each task");
     if (!sh_ranks_are_there())
         return 0;
-    c->ranks = sh_ranks_open(&c->me, e);
+    c->ranks = sh_ranks_open(&c->me, timeout_s < 10 ? 10 : timeout_s, e);
     if (!c->ranks)
         return -1;
     if (c->me.size > 1 && !db)
@@ -152,6 +154,6 @@ int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
             fprintf(stderr, "shears: %s\n", e->text);
         c->ranks->abort(bad ? (int)e->status : 0);
     }
-    c->ranks->close();
+    sh_ranks_close(c->ranks, c->timeout_s < 10 ? 10 : c->timeout_s, bad ? (int)e->status : 0);
     return bad;
 }

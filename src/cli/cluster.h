@@ -16,6 +16,7 @@ struct sh_cluster {
     struct sh_rank_place me;
     struct sh_common common;            /* the command's, with this rank's threads, device, silence */
     const char *db;
+    double timeout_s;
     int lost;                           /* ranks that did not come to the end                     */
     int is_orphan;                      /* rank 0 is gone                                         */
     struct sh_store *own;               /* of this rank, once it has a unit                       */
@@ -26,7 +27,8 @@ enum { SH_RANK_TIMEOUT_S = 600 };
     "progress for so long is lost,\nand others do its unit (default: 600)", 0.1, 1e6, 0}
 
 /* Joins the others if there are any; db: the command's store, which a cluster needs. */
-int sh_cluster_join(struct sh_cluster *c, const struct sh_common *common, const char *db, struct sh_err *e);
+int sh_cluster_join(struct sh_cluster *c, const struct sh_common *common, const char *db, double timeout_s,
+                    struct sh_err *e);
 
 /* Does not look for others. 0. */
 int sh_cluster_alone(struct sh_cluster *c, const struct sh_common *common);

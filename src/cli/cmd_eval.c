@@ -402,7 +402,8 @@ static int join(struct sh_eval_work *w, const struct sh_common *common, struct s
     const struct sh_eval_args *a = w->a;
     if (sh_part_parse(a->shard, &w->shard, e))
         return -1;
-    if (w->shard.parts ? sh_cluster_alone(&w->cluster, common) : sh_cluster_join(&w->cluster, common, a->db, e))
+    if (w->shard.parts ? sh_cluster_alone(&w->cluster, common)
+                       : sh_cluster_join(&w->cluster, common, a->db, a->rank_timeout, e))
         return -1;
     if (w->shard.parts && !a->db)
         return sh_misused(e, "--shard needs --db FILE: the shard is written beside it");

@@ -555,7 +555,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     struct work *w = xcalloc(1, sizeof *w);
     int bad = sh_part_parse(a->shard, &w->shard, e) ||
               (w->shard.parts ? sh_cluster_alone(&w->cluster, common)
-                              : sh_cluster_join(&w->cluster, common, path, e)) || work(a, path, w, e);
+                              : sh_cluster_join(&w->cluster, common, path, a->rank_timeout, e)) || work(a, path, w, e);
     if (w->runs)
         sh_stored_runs_free(w->runs, w->n_run);
     sh_replay_rows_free(w->row, w->n_row);

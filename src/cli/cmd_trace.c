@@ -11,6 +11,7 @@
 #include "src/cli/describe.h"
 #include "src/cli/devices.h"
 #include "src/cli/part.h"
+#include "src/cli/pipeline.h"
 #include "src/tracer/sweep.h"
 #include "src/tracer/texts.h"
 #include "src/tracer/units.h"
@@ -20,7 +21,7 @@ struct trace_args {
     struct sh_list text, alpha;
     long long length, count, window, weight_bits;
     size_t memory, device_memory;
-    int random_weights;
+    int random_weights, pipeline;
     double rank_timeout;
 };
 
@@ -57,6 +58,8 @@ static const struct sh_opt opts[] = {
     {"split", SH_OPT_TEXT, F(split), "F,...", "summary: split points (default: 0.25,0.5,0.75)", 0, 0, 0},
     {"window", SH_OPT_INT, F(window), "W", "summary: rows whose low scores are counted (default: 400)", 1, 1 << 22, 0},
     SH_PART_OPT(F(shard)),
+    {"pipeline", SH_OPT_FLAG, F(pipeline), NULL, "under mpirun or srun: each rank holds its share of the layers and\n"
+     "passes hidden states on, so all together read the weights once", 0, 0, 0},
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
 #undef F
@@ -294,21 +297,6 @@ static int say_needs(struct trace *t, struct sh_err *e)
     return 0;
 }
 
-/* What was said to be needed of a device beside what the fullest one gave; nothing on the CPU. */
-static void report_device_memory(struct sh_out *o, const struct trace *t)
-{
-    size_t peak = 0;
-    for (int i = 0; i < t->devices.n; i++) {
-        struct sh_props p;
-        t->devices.backend->props(t->devices.at[i], &p);
-        peak = p.peak_bytes > peak ? p.peak_bytes : peak;
-    }
-    if (!t->needs.device_bytes)
-        return;
-    sh_out_int(o, "device_needs_bytes", "device needs bytes", (long long)t->needs.device_bytes);
-    sh_out_int(o, "device_peak_bytes", "device peak bytes", (long long)peak);
-}
-
 static char *folder_of(const char *path)
 {
     char *copy = xstrdup(path), *slash = strrchr(copy, '/');
@@ -341,7 +329,8 @@ static double choose_unit(struct trace *t, const struct sh_unit *u)
     t->sweep.last_layer = u->last_layer;
     for (int i = 0; i < u->n; i++)
         tokens += t->sweep.sequence[i].n_tokens;
-    return tokens * (u->last_layer + 1);
+    const struct sh_sweep_link *link = t->sweep.link;
+    return tokens * (link ? link->last - link->first + 1 : u->last_layer + 1);
 }
 
 /* One unit into a run of a store. */
@@ -371,21 +360,6 @@ static int sweep(struct trace *t, const struct sh_unit *u, struct sh_store *stor
     return bad;
 }
 
-/* The most memory this program has held, mapped weights included. (getrusage would count what the
- * parent held before it started us.) */
-static long long peak_memory(void)
-{
-    char line[128];
-    long long kib = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, "VmHWM:", 6))
-            kib = strtoll(line + 6, NULL, 10);
-    if (f)
-        fclose(f);
-    return kib * 1024;
-}
-
 static int report(struct trace *t, int run, struct sh_err *e)
 {
     struct sh_stored_run *runs;
@@ -396,8 +370,7 @@ static int report(struct trace *t, int run, struct sh_err *e)
     for (int i = 0; i < n; i++)
         if (runs[i].id == run)
             bad = sh_describe_run(o, t->store, &runs[i], e);
-    sh_out_int(o, "peak_memory_bytes", "peak memory bytes", peak_memory());
-    report_device_memory(o, t);
+    sh_describe_memory(o, &t->devices, t->needs.device_bytes);
     sh_out_text(o, "db", "store", t->path);
     if (!bad)
         bad = sh_common_write(t->common, o, e);
@@ -460,6 +433,22 @@ static int share(struct trace *t, struct sh_err *e)
     return bad;
 }
 
+/* All sequences through this rank's layers. */
+static int pass_on(struct trace *t, struct sh_err *e)
+{
+    const struct sh_unit whole = {.n = t->texts.n, .first_layer = t->run.first_layer, .last_layer = t->run.last_layer};
+    size_t cells = (size_t)t->texts.n * (size_t)(t->run.last_layer - t->run.first_layer + 1);
+    struct sh_pipeline p;
+    if (sh_pipeline_begin(&p, &t->cluster, t->run.last_layer, e))
+        return -1;
+    int bad = sh_pipeline_start(&p, e) || begin_own(t, e);
+    t->sweep.link = &p.link;
+    if (!bad && memchr(t->done, 0, cells))      /* all ranks see the same */
+        bad = sweep(t, &whole, t->cluster.own, t->own_run, e);
+    sh_pipeline_finish(&p, &t->cluster, bad, e);
+    return sh_cluster_is_first(&t->cluster) ? sh_cluster_gather(&t->cluster, t->store, e) : 0;
+}
+
 /* ---- the run ---- */
 
 static void cut(struct trace *t)
@@ -495,7 +484,7 @@ static int record(struct trace *t, struct sh_err *e)
               sh_store_finished(t->store, &t->run, t->key, t->texts.n, t->done, e) < 0));
     }
     if (!bad)
-        bad = t->cluster.ranks ? share(t, e) : record_alone(t, run, e);
+        bad = t->a->pipeline ? pass_on(t, e) : t->cluster.ranks ? share(t, e) : record_alone(t, run, e);
     if (!bad && is_first)
         bad = report(t, run, e);
     if (bad && t->store && sh_store_was_made(t->store) && nothing_recorded(t)) {       /* leave no empty store behind */
@@ -540,7 +529,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     struct trace t = {.a = args, .common = &t.cluster.common};
     int bad = sh_part_parse(t.a->shard, &t.part, e) ||
-              (t.part.parts ? sh_cluster_alone(&t.cluster, common) : sh_cluster_join(&t.cluster, common, t.a->db, e)) ||
+              (t.part.parts ? sh_cluster_alone(&t.cluster, common) : sh_cluster_join(&t.cluster, common, t.a->db, t.a->rank_timeout, e)) ||
               read_options(&t, positional, e);
     if (!bad) {
         t.path = t.part.parts ? sh_part_path(t.a->db, &t.part) : xstrdup(t.a->db);

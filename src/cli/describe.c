@@ -3,7 +3,9 @@
 #include "src/cli/describe.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 long long sh_describe_scores(struct sh_store *s, const struct sh_stored_run *r, struct sh_err *e)
 {
@@ -52,4 +54,35 @@ int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored
     sh_out_text(o, "dtype", "dtype", r->dtype);
     sh_out_int(o, "weight_bits", "weight bits", r->weight_bits);
     return 0;
+}
+
+/* The most memory this program has held, mapped weights included. (getrusage would count what the
+ * parent held before it started us.) */
+static long long peak_memory(void)
+{
+    char line[128];
+    long long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, "VmHWM:", 6))
+            kib = strtoll(line + 6, NULL, 10);
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+/* What was said to be needed of a device beside what the fullest one gave; nothing on the CPU. */
+void sh_describe_memory(struct sh_out *o, const struct sh_devices *d, size_t needs_bytes)
+{
+    size_t peak = 0;
+    sh_out_int(o, "peak_memory_bytes", "peak memory bytes", peak_memory());
+    for (int i = 0; i < d->n; i++) {
+        struct sh_props p;
+        d->backend->props(d->at[i], &p);
+        peak = p.peak_bytes > peak ? p.peak_bytes : peak;
+    }
+    if (!needs_bytes)
+        return;
+    sh_out_int(o, "device_needs_bytes", "device needs bytes", (long long)needs_bytes);
+    sh_out_int(o, "device_peak_bytes", "device peak bytes", (long long)peak);
 }

@@ -4,6 +4,7 @@
 #define SH_CLI_DESCRIBE_H
 
 #include "src/base/out.h"
+#include "src/cli/devices.h"
 #include "traces/store.h"
 
 /* Causal scores that the finished layers of a run hold (windows left aside). */
@@ -12,5 +13,8 @@ long long sh_describe_scores(struct sh_store *s, const struct sh_stored_run *r, 
 /* The contract's keys for one run: model, layers, heads, kv_heads, sequences, tokens, scores, bytes,
  * bytes_per_score, seconds, tokens_per_s, backend, dtype; then record, codec, device and the rest. */
 int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored_run *r, struct sh_err *e);
+
+/* The most memory that was held, and of devices with their own, what was said to be needed (0: none) and taken. */
+void sh_describe_memory(struct sh_out *o, const struct sh_devices *d, size_t needs_bytes);
 
 #endif

@@ -66,6 +66,7 @@ shears_SOURCES = \
 	%D%/live.c %D%/live.h \
 	%D%/man.c %D%/man.h \
 	%D%/part.c %D%/part.h \
+	%D%/pipeline.c %D%/pipeline.h \
 	%D%/plan_evals.c %D%/plan_evals.h \
 	%D%/plan_file.c %D%/plan_file.h \
 	%D%/plan_measure.c %D%/plan_measure.h \

@@ -3,8 +3,11 @@
 #include "src/ranks/ranks.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "src/base/places.h"
 #include "src/base/progress.h"
@@ -40,7 +43,36 @@ static const struct sh_ranks *load(const char *path, struct sh_err *e)
     return NULL;
 }
 
-const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, struct sh_err *e)
+static volatile sig_atomic_t status_then;
+
+/* In a signal handler: only what is allowed there. */
+static void leave(int number)
+{
+    static const char start[] = "shears: mpi: not all ranks have started: one of them is dead or hangs\n";
+    (void)number;
+    if (status_then < 0 && write(STDERR_FILENO, start, sizeof start - 1) < 0)
+        _exit(SH_FAILED);
+    _exit(status_then < 0 ? SH_FAILED : (int)status_then);
+}
+
+static void watch(double timeout_s, int status)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = leave;
+    status_then = status;
+    sigaction(SIGALRM, &action, NULL);
+    alarm((unsigned)timeout_s + 1);
+}
+
+void sh_ranks_close(const struct sh_ranks *r, double timeout_s, int status)
+{
+    watch(timeout_s, status);
+    r->close();
+    alarm(0);
+}
+
+const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, double timeout_s, struct sh_err *e)
 {
     char path[SH_PATH], why[400];
     if (!sh_module_find("mpi", "src/ranks", path)) {
@@ -50,11 +82,12 @@ const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, struct sh_err 
         return NULL;
     }
     const struct sh_ranks *r = load(path, e);
-    if (r && r->open(place, why, sizeof why)) {
+    watch(timeout_s, -1);
+    int bad = r && r->open(place, why, sizeof why);
+    alarm(0);
+    if (bad)
         sh_fail(e, "mpi: cannot start: %s", why);
-        return NULL;
-    }
-    return r;
+    return bad ? NULL : r;
 }
 
 int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes, int *sender,

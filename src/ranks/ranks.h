@@ -39,8 +39,12 @@ int sh_ranks_are_there(void);
 /* srun started several processes, but without a way to talk. */
 int sh_ranks_are_mute(void);
 
-/* Loads mpi.so and opens it. NULL: e says why (status SH_ABSENT when it is not built). */
-const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, struct sh_err *e);
+/* Loads mpi.so and opens it. NULL: e says why (status SH_ABSENT when it is not built). A process that died
+ * while all start, or end, would have the others wait for ever: after timeout_s they leave with a sentence. */
+const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, double timeout_s, struct sh_err *e);
+
+/* The orderly end; after timeout_s the process exits with `status`. */
+void sh_ranks_close(const struct sh_ranks *r, double timeout_s, int status);
 
 /* Wait for a message as poll takes it: 0, or -1 with e filled, which after timeout_s says that nothing came. */
 int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes, int *sender,

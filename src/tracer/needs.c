@@ -144,10 +144,12 @@ int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct 
     size_t share = (all + (size_t)s->n_device - 1) / (size_t)s->n_device;
     rows = share < (size_t)rows ? (int)share : rows;
     *out = (struct sh_sweep_needs){.layer_bytes = layer_bytes(s), .layers_at_once = props.is_host ? 1 : 2};
+    if (s->link)
+        out->layers_at_once = s->link->last - s->link->first + 1;
     int most = measure(s, rows, props.is_host, taken, out);
     while (room && out->device_bytes > room && most > longest)
         most = measure(s, rows = rows / 2 > longest ? rows / 2 : longest, props.is_host, taken, out);
-    if (room && out->device_bytes > room) {
+    if (room && out->device_bytes > room && !s->link) {
         out->layers_at_once = 1;
         measure(s, rows, props.is_host, taken, out);
     }

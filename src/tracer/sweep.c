@@ -63,10 +63,10 @@ static int last_needed(const struct sh_sweep *s)
     return -1;
 }
 
-static int embed_all(struct state *st, struct sh_err *e)
+static int embed_chunk(struct state *st, const struct sh_chunk *c, struct sh_err *e)
 {
-    size_t row = 0;
-    for (int i = 0; i < st->s->n; i++) {
+    size_t row = c->row0;
+    for (int i = c->first; i < c->first + c->n; i++) {
         const struct sh_trace_sequence *q = &st->s->sequence[i];
         if (sh_embed(st->s->backend, st->s->device[0], st->s->model, q->tokens, q->n_tokens,
                      sh_hidden_row(&st->hidden, row), e))
@@ -74,6 +74,14 @@ static int embed_all(struct state *st, struct sh_err *e)
         sh_hidden_rest(&st->hidden, row, (size_t)q->n_tokens);
         row += (size_t)q->n_tokens;
     }
+    return 0;
+}
+
+static int embed_all(struct state *st, struct sh_err *e)
+{
+    for (int i = 0; i < st->chunks.n; i++)
+        if (embed_chunk(st, &st->chunks.at[i], e))
+            return -1;
     sh_model_drop(st->s->model, -1);
     return 0;
 }
@@ -236,6 +244,48 @@ static int run_layers(struct lane *lane, struct sh_err *e)
     return 0;
 }
 
+/* ---- neighbouring layers in several processes ---- */
+
+/* A chunk through the layers that are here; its hidden states are the only ones in memory. */
+static int pass_chunk(struct lane *lane, struct sh_layer *const *held, const struct sh_chunk *c, struct sh_err *e)
+{
+    struct state *st = lane->st;
+    const struct sh_sweep_link *k = st->s->link;
+    float *rows = sh_hidden_row(&st->hidden, 0);
+    size_t bytes = (size_t)c->rows * st->hidden.row_bytes;
+    if (k->first ? k->take(k->to, rows, bytes, e) : embed_chunk(st, c, e))
+        return -1;
+    for (int layer = k->first; layer <= k->last; layer++)
+        if (run_chunk(lane, held[layer - k->first], layer, c, e) || move_on(lane, layer, c, e))
+            return -1;
+    return k->last < st->last ? k->give(k->to, rows, bytes, e) : 0;
+}
+
+static int run_held(struct lane *lane, struct sh_err *e)
+{
+    struct state *st = lane->st;
+    const struct sh_sweep_link *k = st->s->link;
+    int n = k->last - k->first + 1, bad = 0, loaded = 0;
+    struct sh_layer **held = xcalloc((size_t)n, sizeof *held);
+    while (loaded < n && !bad) {
+        struct load l;
+        begin_load(&l, lane, k->first + loaded, 0);
+        if ((held[loaded] = end_load(&l)))
+            loaded++;
+        else {
+            *e = l.error;
+            bad = -1;
+        }
+    }
+    st->s->backend->weight_bits(lane->device, 16);      /* not of what embeds */
+    for (int i = 0; i < st->chunks.n && !bad; i++)
+        bad = pass_chunk(lane, held, &st->chunks.at[i], e);
+    while (loaded > 0)
+        sh_layer_drop(held[--loaded]);
+    free(held);
+    return bad;
+}
+
 static int open_lane(struct lane *lane, int is_host, struct sh_err *e)
 {
     const struct sh_sweep *s = lane->st->s;
@@ -260,7 +310,8 @@ static void *run_lane(void *argument)
     struct state *st = lane->st;
     struct sh_props props;
     st->s->backend->props(lane->device, &props);
-    lane->bad = open_lane(lane, props.is_host, &lane->error) || run_layers(lane, &lane->error);
+    lane->bad = open_lane(lane, props.is_host, &lane->error) ||
+                (st->s->link ? run_held(lane, &lane->error) : run_layers(lane, &lane->error));
     close_lane(lane);
     if (lane->bad) {
         pthread_mutex_lock(&st->progress);
@@ -300,9 +351,19 @@ static void set_weight_bits(const struct sh_sweep *s, int bits)
         s->backend->weight_bits(s->device[i], bits);
 }
 
+/* In a pipeline one chunk is here at a time: all begin at row 0. */
+static size_t rows_kept(struct state *st)
+{
+    if (!st->s->link)
+        return st->chunks.n_rows;
+    for (int i = 0; i < st->chunks.n; i++)
+        st->chunks.at[i].row0 = 0;
+    return (size_t)st->chunks.most_rows;
+}
+
 int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
 {
-    struct state st = {.s = s, .arch = sh_model_arch(s->model), .last = last_needed(s)};
+    struct state st = {.s = s, .arch = sh_model_arch(s->model), .last = s->link ? s->last_layer : last_needed(s)};
     struct sh_sweep_needs needs;
     if (st.last < 0)
         return 0;
@@ -312,9 +373,9 @@ int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
     sh_chunks_cut(&st.chunks, s->sequence, s->n, needs.rows);
     pthread_mutex_init(&st.model, NULL);
     pthread_mutex_init(&st.progress, NULL);
-    int bad = sh_hidden_new(&st.hidden, st.chunks.n_rows, (size_t)st.arch->d_model, s->memory_bytes,
+    int bad = sh_hidden_new(&st.hidden, rows_kept(&st), (size_t)st.arch->d_model, s->memory_bytes,
                             s->spill_folder, e);
-    if (!bad)
+    if (!bad && !s->link)
         bad = embed_all(&st, e);
     set_weight_bits(s, s->weight_bits);         /* not of what embeds */
     if (!bad)

@@ -18,6 +18,18 @@
 #include "src/tracer/recorder.h"
 #include "traces/writer.h"
 
+/* One process of several that hold neighbouring layers of one model, each its own range [first, last] all at
+ * once: a chunk of sequences comes in from the one before, goes through these layers, and goes on to the one
+ * behind. Weights are then read once by all together. */
+struct sh_sweep_link {
+    int first, last;                            /* layers held here                                     */
+    /* The hidden states of a chunk, [rows, d_model] f32: from the process before (not asked for when first is
+     * 0), to the one behind (not when last is the last layer that is traced). -1: e says why. */
+    int (*take)(void *to, float *rows, size_t bytes, struct sh_err *e);
+    int (*give)(void *to, const float *rows, size_t bytes, struct sh_err *e);
+    void *to;
+};
+
 struct sh_sweep {
     const struct sh_backend *backend;
     struct sh_dev *const *device;               /* [n_device], all of this backend */
@@ -37,6 +49,8 @@ struct sh_sweep {
     const char *spill_folder;
     struct sh_writer *writer;
     struct sh_progress *progress;               /* in tokens x layers                                   */
+    const struct sh_sweep_link *link;           /* NULL: all layers are here. One device, everything is
+                                                 * recorded whatever `done` says of other layers        */
 };
 
 /* What the sweep will take at its peak, before anything is allocated. */
