@@ -28,3 +28,12 @@ bench-decode: %D%/decode_speed
 .PHONY: bench-decode
 CLEANFILES += %D%/decode_speed
 EXTRA_DIST += %D%/decode_speed.py
+
+# `make bench-ranks`: the driver of ranks.sh.
+EXTRA_PROGRAMS += %D%/ranks_overhead
+%C%_ranks_overhead_SOURCES = %D%/ranks_overhead.c
+%C%_ranks_overhead_LDADD   = libranks.a libbase.a -ldl -lpthread -lm
+bench-ranks: %D%/ranks_overhead
+.PHONY: bench-ranks
+CLEANFILES += %D%/ranks_overhead
+EXTRA_DIST += %D%/ranks.sh

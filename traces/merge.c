@@ -243,7 +243,8 @@ static int merge_results(struct sh_merge *m, struct sh_store *in, struct sh_err 
     sqlite3_stmt *q = sh_db_query(in, e, "SELECT command, settings FROM result GROUP BY command, settings"
                                   " ORDER BY min(id)", "");
     while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1)
-        if (merge_settings(m, in, (const char *)sqlite3_column_text(q, 0), (const char *)sqlite3_column_text(q, 1), e)) {
+        if (merge_settings(m, in, (const char *)sqlite3_column_text(q, 0), (const char *)sqlite3_column_text(q, 1),
+                           e)) {
             got = -1;
             break;
         }
@@ -263,8 +264,8 @@ static int merge_plans(struct sh_merge *m, struct sh_store *in, struct sh_err *e
         for (int i = 0; i < 5; i++)
             column[i] = (const char *)sqlite3_column_text(q, i);
         sqlite3_stmt *look = sh_db_query(m->out, e,
-            "SELECT 1 + (json = ?5) FROM plan JOIN model ON model.id = plan.model WHERE model.name = ?1 AND weights = ?2"
-            " AND fingerprint = ?3 AND plan.name = ?4", "ttttt", column[0], column[1], column[2], column[3], column[4]);
+            "SELECT 1 + (json = ?5) FROM plan JOIN model ON model.id = plan.model WHERE model.name = ?1"
+            " AND weights = ?2 AND fingerprint = ?3 AND plan.name = ?4", "ttttt", column[0], column[1], column[2], column[3], column[4]);
         int there = one_number(m->out, look, e);
         if (there == 1)
             there = sh_fail(e, "%s: the plan %s is not the one of that name in %s", in->path, column[3], m->out->path);
@@ -301,7 +302,8 @@ static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new,
         bad = sh_shard_list(m->out, &known, &after, e);
         free(known);
     }
-    sqlite3_stmt *q = bad || (n ? after == before : !anything_new) ? NULL : sh_db_query(in, e, "SELECT key, seconds FROM run", "");
+    int add = !bad && (n ? after > before : anything_new);
+    sqlite3_stmt *q = add ? sh_db_query(in, e, "SELECT key, seconds FROM run", "") : NULL;
     while (q && (got = sh_db_step(in, q, doing, e)) == 1 && !bad)
         bad = sh_db_once(m->out, sh_db_query(m->out, e, "UPDATE run SET seconds = seconds + ?1 WHERE key = ?2", "rt",
                                              sqlite3_column_double(q, 1), (const char *)sqlite3_column_text(q, 0)),

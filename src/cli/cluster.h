@@ -23,8 +23,8 @@ struct sh_cluster {
 };
 
 enum { SH_RANK_TIMEOUT_S = 600 };
-#define SH_CLUSTER_OPT(field) {"rank-timeout", SH_OPT_REAL, field, "S", "under mpirun or srun: a rank that makes no " \
-    "progress for so long is lost,\nand others do its unit (default: 600)", 0.1, 1e6, 0}
+#define SH_CLUSTER_OPT(field) {"rank-timeout", SH_OPT_REAL, field, "S", "under mpirun or srun: a rank that makes " \
+    "no progress for so\nlong is lost, and others do its unit (default: 600)", 0.1, 1e6, 0}
 
 /* Joins the others if there are any; db: the command's store, which a cluster needs. */
 int sh_cluster_join(struct sh_cluster *c, const struct sh_common *common, const char *db, double timeout_s,

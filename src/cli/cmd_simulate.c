@@ -6,6 +6,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
 #include "src/cli/simulate_run.h"
+#include "src/ranks/ranks.h"
 
 #define F(name) offsetof(struct sh_simulate_args, name)
 static const struct sh_opt opts[] = {
@@ -111,6 +112,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     struct sh_sim_study s = {.args = a};
     if (positional->n)
         return sh_misused(e, "simulate: \"%.80s\" belongs to no option", positional->at[0]);
+    if (sh_ranks_are_there())
+        return sh_misused(e, "simulate runs in one process: each of several would do all of it");
     if (!a->capacity.model || !a->capacity.gpu)
         return sh_misused(e, "simulate needs --model NAME and --gpu NAME");
     for (int i = 0; i < a->plan.n; i++)

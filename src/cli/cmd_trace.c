@@ -17,7 +17,8 @@
 #include "src/tracer/units.h"
 
 struct trace_args {
-    const char *model, *db, *jsonl, *field, *tokens, *layers, *record, *codec, *vectors, *dtype, *recent, *split, *shard;
+    const char *model, *db, *jsonl, *field, *tokens, *layers, *record, *codec, *vectors, *dtype, *recent, *split,
+        *shard;
     struct sh_list text, alpha;
     long long length, count, window, weight_bits;
     size_t memory, device_memory;
@@ -529,7 +530,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     struct trace t = {.a = args, .common = &t.cluster.common};
     int bad = sh_part_parse(t.a->shard, &t.part, e) ||
-              (t.part.parts ? sh_cluster_alone(&t.cluster, common) : sh_cluster_join(&t.cluster, common, t.a->db, t.a->rank_timeout, e)) ||
+              (t.part.parts ? sh_cluster_alone(&t.cluster, common)
+                            : sh_cluster_join(&t.cluster, common, t.a->db, t.a->rank_timeout, e)) ||
               read_options(&t, positional, e);
     if (!bad) {
         t.path = t.part.parts ? sh_part_path(t.a->db, &t.part) : xstrdup(t.a->db);

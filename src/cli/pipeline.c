@@ -33,8 +33,8 @@ int sh_pipeline_begin(struct sh_pipeline *p, const struct sh_cluster *c, int las
         return sh_misused(e, "--pipeline needs several ranks: mpirun -n N shears trace ...");
     if (size > n)
         return sh_misused(e, "--pipeline: %d ranks for %d layers", size, n);
-    *p = (struct sh_pipeline){.c = c, .link = {.first = rank * n / size, .last = (rank + 1) * n / size - 1, .take = take,
-                                               .give = give, .to = p}};
+    *p = (struct sh_pipeline){.c = c, .link = {.first = rank * n / size, .last = (rank + 1) * n / size - 1,
+                                               .take = take, .give = give, .to = p}};
     return 0;
 }
 

@@ -36,8 +36,8 @@ static const struct sh_ranks *load(const char *path, struct sh_err *e)
     if (!r)
         sh_absent(e, "mpi: cannot load: %s", dlerror());
     else if (r->abi != SH_RANKS_ABI)
-        sh_absent(e, "mpi: cannot load: %s: built with another version: its interface is number %u, this program's is %u",
-                  path, r->abi, (unsigned)SH_RANKS_ABI);
+        sh_absent(e, "mpi: cannot load: %s: built with another version: its interface is number %u, this program's "
+                  "is %u", path, r->abi, (unsigned)SH_RANKS_ABI);
     else
         return r;
     return NULL;

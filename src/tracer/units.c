@@ -53,7 +53,8 @@ int sh_units_cut(struct sh_unit *unit, int wanted, const struct sh_trace_sequenc
         units = n * ranges;
         for (int u = 0; u < units; u++) {
             int range = u % ranges;
-            unit[u] = (struct sh_unit){.first = u / ranges, .n = 1, .first_layer = first_layer + range * n_layer / ranges,
+            unit[u] = (struct sh_unit){.first = u / ranges, .n = 1,
+                                       .first_layer = first_layer + range * n_layer / ranges,
                                        .last_layer = first_layer + (range + 1) * n_layer / ranges - 1};
         }
     }

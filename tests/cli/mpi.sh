@@ -94,7 +94,7 @@ killed_run() { # which, ms, store: $hit_now is its pid, or empty
     "${limit[@]}" mpirun --oversubscribe --enable-recovery -n 4 "$SHEARS" "${trace[@]}" -q --db "$3" >log/out 2>log/all &
     local launcher=$! child
     while [ ! -e "$3.rank-000$1" ] && kill -0 $launcher 2>/dev/null; do sleep 0.01; done
-    sleep "0.$(printf %03d "$2")"
+    sleep "0.$2"
     hit_now=
     child=$(ps -o pid= --ppid $launcher | head -n 1)
     [ -n "$child" ] && hit_now=$(victim $child "$1")

@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# --shard I/N and merge: the joined file holds what one process would have written, by hash; merging is
+# idempotent, refuses what does not belong by name, survives kills, and never touches what it reads.
+. "$(dirname "$0")/lib.sh"
+
+golden_tokens opt >tokens.jsonl
+model=$checkpoints/opt
+trace=(trace --model "$model" --tokens tokens.jsonl --vectors qkv -q)
+n_layer=$("$SHEARS" info --model "$model" --json | python -c 'import json, sys; print(json.load(sys.stdin)["layers"])')
+n_sequence=$(wc -l <tokens.jsonl)
+cells=$((n_layer * n_sequence))
+
+hash_of() { "$SHEARS" info "$1" --hash --json | python -c 'import json, sys; print(json.load(sys.stdin)["hash"])'; }
+same() {
+    local a b
+    a=$(hash_of "$1") b=$(hash_of "$2")
+    [ -n "$a" ] && [ "$a" = "$b" ] || { echo "$1 $a, $2 $b"; false; }
+}
+differ() { ! same "$1" "$2"; }
+sums() { md5sum "$@" >log/sums; }
+
+# ---- the hash ----
+
+run "${trace[@]}" --db one.db
+run "${trace[@]}" --db two.db --threads 1
+holds "the same content has the same hash" same one.db two.db
+cp one.db wide.db
+sqlite3 wide.db "UPDATE run SET id = 7, started = 'then', seconds = 9, command = 'x', device = 'y';
+    UPDATE sequence SET id = id + 40, run = 7; UPDATE done SET sequence = sequence + 40;
+    UPDATE scores SET sequence = sequence + 40, id = id + 100000; UPDATE vectors SET sequence = sequence + 40;
+    VACUUM"
+holds "it does not see numbers of rows, times, pages" same one.db wide.db
+for change in "UPDATE sequence SET source = 'other' WHERE id = 0" "UPDATE scores SET head = 99 WHERE id = 1" \
+    "DELETE FROM vectors WHERE id = 2" "DELETE FROM done WHERE layer = 0 AND sequence = 0" \
+    "UPDATE scores SET blob = (SELECT blob FROM scores WHERE id = 3) WHERE id = 4" \
+    "INSERT INTO result (command, settings, metric, value) VALUES ('eval', '{}', 'nll', 1)"; do
+    cp one.db changed.db
+    sqlite3 changed.db "$change"
+    holds "it sees: $change" differ one.db changed.db
+done
+
+# ---- shards of a trace ----
+
+for n in 2 $((n_sequence * 2 + 1)); do
+    for i in $(seq $n); do
+        "$SHEARS" "${trace[@]}" --db out/$n.db --shard $i/$n >/dev/null || not_ok "shard $i/$n"
+    done
+    sums out/*
+    run merge --db out/$n.db out/$n.db.shard-*-of-$n -q
+    expect "$n shards are merged" 0 "^layers of sequences, new +$cells" ""
+    holds "$n shards: what one process writes" same one.db out/$n.db
+    run merge --db out/$n.db out/$n.db.shard-*-of-$n -q
+    expect "$n shards: once more changes nothing" 0 "^layers of sequences, new +0" ""
+    holds "$n shards: what one process writes" same one.db out/$n.db
+    holds "$n shards: the files are as they were" md5sum --quiet -c log/sums
+    run verify --db out/$n.db -q
+    expect "$n shards: complete" 0 "^complete +yes" ""
+    rm out/$n.db
+    [ $n = 2 ] || rm out/$n.db.*
+done
+run merge --db hole.db out/2.db.shard-2-of-2
+run verify --db hole.db --json -q
+expect "a hole is told" 0 '"shards_missing":"trace 1 of 2"|"shards_missing": "trace 1 of 2"' ""
+expect "with the layers" 0 '"complete": ?false' ""
+
+# ---- what does not belong ----
+
+mv out/2.db.shard-1-of-2 first; mv out/2.db.shard-2-of-2 second; rm -rf out && mkdir out
+other() { # name, what differs, arguments...
+    local name=$1 what=$2
+    shift 2
+    "$SHEARS" "${trace[@]}" --db $name --shard 2/2 "$@" >/dev/null
+    refuse "another $what is refused by name" 1 "$name.shard-2-of-2: is no shard of the same run as first: its $what" \
+        merge --db out/x.db first $name.shard-2-of-2
+}
+other dtype dtype --dtype bf16
+other codec codec --codec f32
+other record record --record summary --vectors ""
+other layers "first layer" --layers 1-1
+head -n 1 tokens.jsonl >less.jsonl
+"$SHEARS" trace --model "$model" --tokens less.jsonl --vectors qkv -q --db less --shard 1/2 >/dev/null
+refuse "other texts are refused by name" 1 "less.shard-1-of-2: .*its texts" merge --db out/x.db first less.shard-1-of-2
+cp second older
+sqlite3 older "UPDATE run SET program = '0.0.9'; UPDATE shard SET program = '0.0.9'"
+refuse "another version of the program" 1 "older: .*its program version is 0.0.9" merge --db out/x.db first older
+golden_tokens gpt2 >gpt2.jsonl
+"$SHEARS" trace --model "$checkpoints/gpt2" --tokens gpt2.jsonl -q --db gpt2 --shard 1/1 >/dev/null
+refuse "another model" 1 "gpt2.shard-1-of-1: .*its model" merge --db out/x.db first gpt2.shard-1-of-1
+cp first changed
+sqlite3 changed "UPDATE scores SET blob = (SELECT blob FROM scores AS s WHERE s.sequence = scores.sequence AND
+    s.layer = scores.layer AND s.head = scores.head + 1 AND s.first_row = scores.first_row) WHERE head = 0"
+run merge --db out/x.db first changed
+expect "an overlap that differs is named" 1 "" "^shears: changed: sequence [0-9]+, layer [0-9]+ is not what out/x.db has"
+rm -rf out && mkdir out
+head -c 3000 /dev/urandom >noise
+refuse "noise" 1 "noise" merge --db out/x.db first noise
+refuse "nothing to merge" 2 "merge needs" merge --db out/x.db
+cp first out/first
+run merge --db out/first second out/first
+expect "OUT among the files is refused" 2 "" "is the file out/first that is read"
+rm -rf out && mkdir out
+for wrong in 0/2 3/2 1/0 x 1/2x; do
+    refuse "--shard $wrong" 2 "--shard $wrong: expected I/N" "${trace[@]}" --db out/x.db --shard $wrong
+done
+
+# ---- shards of replay and eval ----
+
+cp one.db all.db && cp one.db parts.db
+replay=(replay --policy window h2o tova --budget 0.25,0.5,0.75 -q)
+run "${replay[@]}" --db all.db
+sums parts.db
+for i in 1 2 3; do run "${replay[@]}" --db parts.db --shard $i/3; expect "replay, shard $i" 0 "kept mass" ""; done
+holds "a shard does not write to the store it reads" md5sum --quiet -c log/sums
+run merge --db parts.db parts.db.shard-1-of-3 parts.db.shard-3-of-3
+run verify --db parts.db -q
+expect "a missing shard of replay is told" 0 "^shards missing +replay 2 of 3" ""
+run merge --db parts.db parts.db.shard-*
+holds "replay in shards: what one process finds" same all.db parts.db
+run "${replay[@]}" --db parts.db
+expect "and it is found there" 0 "9 of 9 rows are from the store" ""
+run "${replay[@]}" --db one.db --shard 2/4
+refuse "a shard of another split" 1 "one.db.shard-2-of-4: is no shard of the same job as parts.db.shard-1-of-3: its job" \
+    merge --db out/x.db parts.db.shard-1-of-3 one.db.shard-2-of-4
+evaluate=(eval --model "$model" --tokens tokens.jsonl --policy full window h2o --budget 0.5,0.75 -q)
+run "${evaluate[@]}" --db e1.db
+for i in 1 2; do run "${evaluate[@]}" --db e2.db --shard $i/2; done
+run merge --db e2.db e2.db.shard-*
+holds "eval in shards: what one process finds" same e1.db e2.db
+
+# ---- killed while it merges ----
+
+for i in $(seq $cells); do "$SHEARS" "${trace[@]}" --db many --shard $i/$cells >/dev/null; done
+for ms in 005 010 020 040; do
+    timeout -s KILL 0.$ms "$SHEARS" merge --db out/killed.db many.shard-* -q >log/out 2>&1 || true
+    if [ -e out/killed.db ]; then
+        run verify --db out/killed.db -q
+        expect "killed after $ms ms: what is there is sound" 0 "^sound +yes" ""
+    else
+        ok "killed after $ms ms: there is no file yet"
+    fi
+done
+run merge --db out/killed.db many.shard-* -q
+expect "the same command finishes" 0 "^layers" ""
+holds "the same content" same one.db out/killed.db
+holds "no other file is left" [ "$(ls -A out)" = killed.db ]
+finish
