@@ -10,10 +10,10 @@ trap 'rm -rf "$work"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 [ -n "${1-}" ] && cp "$1" "$work/traces.db" || {
     "$here/shears" demo "$work/demo" -q >/dev/null
-    "$here/shears" trace --model "$work/demo/demo-opt" --text "$work/demo/natural.txt" --length 512 --count 6 \
+    "$here/shears" trace --model "$work/demo/demo-opt" --text "$work/demo/natural.txt" --length 512 --count 4 \
         --vectors v --db "$work/traces.db" -q >/dev/null
 }
-replay=(replay --db "$work/traces.db" --policy window streaming h2o tova scissorhands oracle --budget 0.05..0.5/8
+replay=(replay --db "$work/traces.db" --policy all --budget 0.05..0.5/20
     --threads 1 --force -q)
 for n in 1 2 1 2; do
     begin=$(date +%s%N)

@@ -265,7 +265,8 @@ static int merge_plans(struct sh_merge *m, struct sh_store *in, struct sh_err *e
             column[i] = (const char *)sqlite3_column_text(q, i);
         sqlite3_stmt *look = sh_db_query(m->out, e,
             "SELECT 1 + (json = ?5) FROM plan JOIN model ON model.id = plan.model WHERE model.name = ?1"
-            " AND weights = ?2 AND fingerprint = ?3 AND plan.name = ?4", "ttttt", column[0], column[1], column[2], column[3], column[4]);
+            " AND weights = ?2 AND fingerprint = ?3 AND plan.name = ?4", "ttttt", column[0], column[1], column[2],
+            column[3], column[4]);
         int there = one_number(m->out, look, e);
         if (there == 1)
             there = sh_fail(e, "%s: the plan %s is not the one of that name in %s", in->path, column[3], m->out->path);

@@ -222,16 +222,24 @@ static int run_policies(struct work *w, const int *of, int n, int first, int n_b
     return bad;
 }
 
-/* ---- in parts: a policy under neighbouring budgets is a unit ---- */
+/* ---- in parts: some policies under neighbouring budgets are a unit ---- */
 
-struct cut { int pieces, n; };          /* of the budgets; units                                  */
+struct cut { int groups, pieces, n; };  /* of the policies, of the budgets; units                 */
 
-/* At least two units for each of `parts`, if there are so many cells; an allocator looks at all budgets. */
+/* Two units for each of `parts`, if there are so many cells: every unit reads the store once, so more would cost
+ * more than they balance. An allocator looks at all budgets. */
 static struct cut cut(const struct work *w, int parts)
 {
-    int pieces = is_uniform(w) ? (2 * parts + w->q.n_spec - 1) / w->q.n_spec : 1;
+    int wanted = 2 * parts, groups = w->q.n_spec < wanted ? w->q.n_spec : wanted;
+    int pieces = is_uniform(w) ? (wanted + w->q.n_spec - 1) / w->q.n_spec : 1;
     pieces = pieces < w->q.n_budget ? pieces : w->q.n_budget;
-    return (struct cut){pieces, pieces * w->q.n_spec};
+    return (struct cut){groups, pieces, pieces * groups};
+}
+
+/* Neighbours in the list cost alike: a group takes every so many-th policy. */
+static int unit_of(const struct cut *c, int i_spec, int piece)
+{
+    return i_spec % c->groups * c->pieces + piece;
 }
 
 static int piece_first(const struct work *w, const struct cut *c, int piece)
@@ -248,16 +256,25 @@ static int piece_known(const struct work *w, const struct cut *c, int i_spec, in
     return known;
 }
 
-/* Replay the units of this shard of which a row is missing: one walk over the store for each piece. */
+/* The policies of which a row is missing under the budgets of a piece: of[n]; unit -1: those of this shard. */
+static int missing(const struct work *w, const struct cut *c, int unit, int piece, int *of)
+{
+    int n = 0;
+    for (int i = 0; i < w->q.n_spec; i++) {
+        int u = unit_of(c, i, piece);
+        if ((unit < 0 ? sh_part_has(&w->shard, u) : u == unit) && !piece_known(w, c, i, piece))
+            of[n++] = i;
+    }
+    return n;
+}
+
+/* Replay what is missing: one walk over the store for each piece. */
 static int run_missing(struct work *w, struct sh_err *e)
 {
-    struct cut c = w->shard.parts ? cut(w, w->shard.parts) : (struct cut){1, w->q.n_spec};
+    struct cut c = w->shard.parts ? cut(w, w->shard.parts) : (struct cut){w->q.n_spec, 1, w->q.n_spec};
     int bad = 0;
     for (int piece = 0; piece < c.pieces && !bad; piece++) {
-        int of[MOST_POLICIES], n = 0, first = piece_first(w, &c, piece);
-        for (int i = 0; i < w->q.n_spec; i++)
-            if (sh_part_has(&w->shard, i * c.pieces + piece) && !piece_known(w, &c, i, piece))
-                of[n++] = i;
+        int of[MOST_POLICIES], n = missing(w, &c, -1, piece, of), first = piece_first(w, &c, piece);
         if (n)
             bad = run_policies(w, of, n, first, piece_first(w, &c, piece + 1) - first, e);
     }
@@ -278,10 +295,14 @@ static int run_unit(void *to, int unit, struct sh_err *e)
 {
     struct work *w = to;
     struct cut c = cut(w, w->cluster.me.size);
-    int of = unit / c.pieces, piece = unit % c.pieces, first = piece_first(w, &c, piece);
-    int n = piece_first(w, &c, piece + 1) - first;
+    int piece = unit % c.pieces, first = piece_first(w, &c, piece), n_budget = piece_first(w, &c, piece + 1) - first;
+    int of[MOST_POLICIES], n = missing(w, &c, unit, piece, of), bad = 0;
     struct sh_store *own = sh_cluster_own(&w->cluster, e);
-    return !own || run_policies(w, &of, 1, first, n, e) || keep_rows(w, of * w->q.n_budget + first, n, own, e) ? -1 : 0;
+    if (!own || run_policies(w, of, n, first, n_budget, e))
+        return -1;
+    for (int i = 0; i < n && !bad; i++)
+        bad = keep_rows(w, of[i] * w->q.n_budget + first, n_budget, own, e);
+    return bad ? -1 : 0;
 }
 
 /* A larger cache costs more, and every unit reads the store. */
@@ -299,9 +320,9 @@ static int share(struct work *w, const struct replay_args *a, struct sh_store *i
     double *size = xcalloc((size_t)c.n, sizeof *size);
     unsigned char *known = xcalloc((size_t)c.n, 1);
     for (int u = 0; u < c.n; u++) {
-        int first = piece_first(w, &c, u % c.pieces);
-        size[u] = work_of(w, first, piece_first(w, &c, u % c.pieces + 1) - first);
-        known[u] = (unsigned char)piece_known(w, &c, u / c.pieces, u % c.pieces);
+        int of[MOST_POLICIES], piece = u % c.pieces, first = piece_first(w, &c, piece), n = missing(w, &c, u, piece, of);
+        size[u] = n * work_of(w, first, piece_first(w, &c, piece + 1) - first);
+        known[u] = n == 0;
     }
     struct sh_share s = {.n = c.n, .size = size, .done = known, .run = run_unit, .to = w,
                          .timeout_s = a->rank_timeout, .what = "replaying", .quiet = w->cluster.common.quiet};
@@ -418,34 +439,6 @@ static void write_row(struct sh_out *o, const struct work *w, int i)
     write_layers(o, row);
 }
 
-struct point { double x, y; };
-
-static int by_x(const void *a, const void *b)
-{
-    double x = ((const struct point *)a)->x, y = ((const struct point *)b)->x;
-    return (x > y) - (x < y);
-}
-
-/* Mean height of a policy's curve over its budgets, which are taken by their mean size in tokens; those
- * that were left out are no part of it. */
-static double area(const struct work *w, int i_spec)
-{
-    struct point p[SH_MAX_BUDGETS];
-    double x[SH_MAX_BUDGETS], y[SH_MAX_BUDGETS];
-    int n = 0;
-    for (int b = 0; b < w->q.n_budget; b++) {
-        const double *all = w->row[i_spec * w->q.n_budget + b].all;
-        if (!isnan(all[SH_M_KEPT_MASS]))
-            p[n++] = (struct point){all[SH_M_BUDGET_TOKENS], all[SH_M_KEPT_MASS]};
-    }
-    qsort(p, (size_t)n, sizeof *p, by_x);
-    for (int b = 0; b < n; b++) {
-        x[b] = p[b].x;
-        y[b] = p[b].y;
-    }
-    return sh_area_mean(x, y, n);
-}
-
 static void write_areas(struct sh_out *o, const struct work *w)
 {
     sh_out_list(o, "curves", "kept mass over the budgets: mean height of the curve");
@@ -454,7 +447,7 @@ static void write_areas(struct sh_out *o, const struct work *w)
         sh_out_item(o);
         sh_out_text(o, "policy", "policy", w->spec[i].policy->name);
         sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&w->spec[i], knobs));
-        sh_out_real(o, "area", "area", area(w, i), 4);
+        sh_out_real(o, "area", "area", sh_replay_rows_area(&w->row[i * w->q.n_budget], w->q.n_budget), 4);
     }
     sh_out_end(o);
 }

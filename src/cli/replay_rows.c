@@ -83,6 +83,30 @@ void sh_replay_rows_free(struct sh_replay_row *row, int n)
         free(row[i].layer);
 }
 
+struct point { double x, y; };
+
+static int by_x(const void *a, const void *b)
+{
+    double x = ((const struct point *)a)->x, y = ((const struct point *)b)->x;
+    return (x > y) - (x < y);
+}
+
+double sh_replay_rows_area(const struct sh_replay_row *row, int n_budget)
+{
+    struct point p[SH_MAX_BUDGETS];
+    double x[SH_MAX_BUDGETS], y[SH_MAX_BUDGETS];
+    int n = 0;
+    for (int b = 0; b < n_budget; b++)
+        if (!isnan(row[b].all[SH_M_KEPT_MASS]))
+            p[n++] = (struct point){row[b].all[SH_M_BUDGET_TOKENS], row[b].all[SH_M_KEPT_MASS]};
+    qsort(p, (size_t)n, sizeof *p, by_x);
+    for (int b = 0; b < n; b++) {
+        x[b] = p[b].x;
+        y[b] = p[b].y;
+    }
+    return sh_area_mean(x, y, n);
+}
+
 /* ---- the store ---- */
 
 struct found {

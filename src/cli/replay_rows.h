@@ -29,6 +29,10 @@ char *sh_replay_row_settings(const struct sh_replay_row *row, const struct sh_re
                              const struct sh_stored_run *runs, int n_run);
 
 void sh_replay_row_fill(struct sh_replay_row *row, const struct sh_replay_result *r, int cell, uint64_t seed);
+/* Mean height of a policy's curve of kept mass over its budgets, row[n_budget], which are taken by their mean size
+ * in tokens; those that were left out are no part of it. */
+double sh_replay_rows_area(const struct sh_replay_row *row, int n_budget);
+
 void sh_replay_rows_free(struct sh_replay_row *row, int n);
 
 /* Rows whose settings the store has results of are filled and marked as known. */
