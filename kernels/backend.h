@@ -141,8 +141,8 @@ struct sh_tap {
     void (*rows)(void *to, int sequence, int head, int first_row, int n_rows, const void *packed);
     void *to;
     const unsigned char *wanted;        /* host, [n_seq]: 0 leaves a sequence out; NULL: all wanted */
-    const struct sh_tap *beside;        /* NULL, or another pack of the same rows (its `wanted` is this one's): */
-};                                      /* whatever rows are handed out, they have gone there before */
+    const struct sh_tap *beside;        /* NULL, or, where this one packs scores, sets of the same rows: they are */
+};                                      /* handed out there, too, each time behind the scores     */
 
 /* Causal attention of n_seq sequences laid one after another: sequence s has the rows
  * [start[s], start[s + 1]) of q, k, v and out. Query i of a sequence sees its keys j <= i, with a

@@ -120,8 +120,8 @@ WIDE void pass(__m512i key[8], int64_t *carried)
     }
 }
 
-WIDE int64_t walk_blocks(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], const struct sh_list_row *row,
-                         int n, int comes, int64_t carried, int in_group)
+WIDE void walk_blocks(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], const struct sh_list_row *row,
+                      int n, int comes, int64_t carried, int in_group)
 {
     const struct sh_list_row r = *row;
     float *mass = lately[SH_KEPT_MASS], *no_sink = lately[SH_KEPT_MASS_NO_SINK], *pivotal = lately[SH_PIVOTAL_RECALL];
@@ -139,30 +139,39 @@ WIDE int64_t walk_blocks(struct sh_budget_list *l, float *const lately[SH_N_LINE
         for (int i = 0; i < 4; i++)
             _mm512_storeu_si512(token + 16 * i, halves(key[2 * i], key[2 * i + 1], 0));
     }
-    return carried;
 }
 
-SH_GATHER_WIDE static int64_t walk_wide(struct sh_budget_list *l, float *const lately[SH_N_LINEAR],
-                                        const struct sh_list_row *row, int n, int comes, int64_t carried)
+SH_GATHER_WIDE static void walk_wide(struct sh_budget_list *l, float *const lately[SH_N_LINEAR],
+                                     const struct sh_list_row *row, int n, int comes, int64_t carried)
 {
-    return row->rest ? walk_blocks(l, lately, row, n, comes, carried, 1)
-                     : walk_blocks(l, lately, row, n, comes, carried, 0);
+    if (row->rest)
+        walk_blocks(l, lately, row, n, comes, carried, 1);
+    else
+        walk_blocks(l, lately, row, n, comes, carried, 0);
 }
 #else
-#define walk_wide(l, lately, row, n, comes, carried) (carried)
+#define walk_wide(l, lately, row, n, comes, carried) ((void)(carried))
 #endif
+
+void sh_list_walk_portable(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], const struct sh_list_row *row,
+                           int next)
+{
+    int64_t carried = sh_budget_list_comes(next);
+    for (int from = 0, n, whole = sh_budget_list_whole(l); from < whole; from += n) {
+        n = whole - from < SH_LIST_RUN ? whole - from : SH_LIST_RUN;
+        carried = run(l, lately, row, from, n, next >= 0, carried);
+    }
+    if (next >= 0)
+        sh_budget_list_came(l);
+}
 
 void sh_list_walk(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], const struct sh_list_row *row, int next)
 {
-    int whole = sh_budget_list_whole(l), comes = next >= 0;
-    int64_t carried = sh_budget_list_comes(next);
-    if (sh_gather_is_wide())
-        walk_wide(l, lately, row, whole, comes, carried);
-    else
-        for (int from = 0, n; from < whole; from += n) {
-            n = whole - from < SH_LIST_RUN ? whole - from : SH_LIST_RUN;
-            carried = run(l, lately, row, from, n, comes, carried);
-        }
-    if (comes)
+    if (!sh_gather_is_wide()) {
+        sh_list_walk_portable(l, lately, row, next);
+        return;
+    }
+    walk_wide(l, lately, row, sh_budget_list_whole(l), next >= 0, sh_budget_list_comes(next));
+    if (next >= 0)
         sh_budget_list_came(l);
 }

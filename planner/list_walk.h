@@ -19,4 +19,8 @@ struct sh_list_row {                    /* what all walks of a row share */
 /* lately[f], by place, gets the row's figure f. next: the token that comes, or -1. */
 void sh_list_walk(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], const struct sh_list_row *row, int next);
 
+/* What it does on machines without AVX-512: the same, bit by bit. */
+void sh_list_walk_portable(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], const struct sh_list_row *row,
+                           int next);
+
 #endif

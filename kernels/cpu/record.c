@@ -132,12 +132,12 @@ static void record_sets(const struct scratch *w, const struct sh_attend *a, cons
 
 static void record(const struct scratch *w, const struct sh_attend *a, const struct sh_tap *tap, const struct block *b)
 {
-    if (tap->beside)
-        record(w, a, tap->beside, b);
     if (tap->pack == SH_PACK_SETS)
         record_sets(w, a, tap, b);
     else
         record_scores(w, a, tap, b);
+    if (tap->beside)
+        record(w, a, tap->beside, b);
 }
 
 void CPU_NAME(cpu_record)(const struct scratch *w, const struct sh_attend *a, const struct block *b)

@@ -154,8 +154,6 @@ static void multiply_values(struct sh_dev *d, const struct sh_attend *a, const s
 static void record(struct sh_dev *d, const struct sh_attend *a, const struct sh_tap *tap, const struct plan *p,
                    const struct cuda_tile *t, int sequence)
 {
-    if (tap->beside)
-        record(d, a, tap->beside, p, t, sequence);
     int words = words_of(a, t->first_row, t->n_rows);
     struct cuda_layout layout = layout_of(a, tap, sequence, t->first_row, t->n_rows, words);
     struct cuda_job *job = cuda_drain_job(d, &layout, p->layout.bytes);
@@ -181,8 +179,11 @@ static void record(struct sh_dev *d, const struct sh_attend *a, const struct sh_
     } else {
         cuda_pack(t, tap->pack, job->device, d->compute);
     }
-    if (!cuda_check(d, "attend", cudaGetLastError()))
-        cuda_drain_send(d, job);
+    if (cuda_check(d, "attend", cudaGetLastError()))
+        return;
+    cuda_drain_send(d, job);
+    if (tap->beside && !cuda_has_failed(d))             /* sets are last: they leave p where s was */
+        record(d, a, tap->beside, p, t, sequence);
 }
 
 static void attend_tile(struct sh_dev *d, const struct sh_attend *a, const struct plan *p, const struct sh_mat *out,

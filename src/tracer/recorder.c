@@ -161,27 +161,38 @@ static void pack_stats(struct head *h, int head)
     free(plain);
 }
 
-/* Called by the backend, from any of its threads: a full record's sets come before the rows themselves. */
-static void sets_beside(void *to, int sequence, int head, int first_row, int n_rows, const void *sets)
+static void end_head(struct head *h, int head)
 {
-    struct sh_recorder *r = to;
-    take_sets(r, &r->head[sequence * r->o.n_head + head], sequence, head, first_row, n_rows, sets);
+    if (h->stats)
+        pack_stats(h, head);
+    drop_work(h);
 }
 
+/* Called by the backend, from any of its threads. */
 static void rows(void *to, int sequence, int head, int first_row, int n_rows, const void *packed)
 {
     struct sh_recorder *r = to;
     struct head *h = &r->head[sequence * r->o.n_head + head];
-    if (r->o.record != SH_RECORD_FULL)
-        take_sets(r, h, sequence, head, first_row, n_rows, packed);
-    else
+    int is_full = r->o.record == SH_RECORD_FULL;
+    if (is_full)
         take_packed(r, h, head, first_row, n_rows, packed);
+    else
+        take_sets(r, h, sequence, head, first_row, n_rows, packed);
     if (first_row + n_rows < r->n_tokens[sequence])
         return;
-    flush(r, h, head);                          /* the head is whole */
-    if (h->stats)
-        pack_stats(h, head);
-    drop_work(h);
+    flush(r, h, head);                          /* the head is whole, but for sets that come beside */
+    if (!is_full || !r->lanes)
+        end_head(h, head);
+}
+
+/* A full record's sets come behind the rows themselves. */
+static void sets_beside(void *to, int sequence, int head, int first_row, int n_rows, const void *sets)
+{
+    struct sh_recorder *r = to;
+    struct head *h = &r->head[sequence * r->o.n_head + head];
+    take_sets(r, h, sequence, head, first_row, n_rows, sets);
+    if (first_row + n_rows == r->n_tokens[sequence])
+        end_head(h, head);
 }
 
 struct sh_tap sh_recorder_tap(struct sh_recorder *r)

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/list_walk.h"
 #include "planner/replay_bound.h"
 #include "planner/replay_stack.h"
 #include "src/base/mem.h"
+#include "src/base/num.h"
 #include "src/base/rng.h"
 #include "tests/tap.h"
 
@@ -386,6 +388,67 @@ static void long_text(void)
     clear(&c);
 }
 
+struct portable_trial {
+    struct sh_budget_list list;
+    float *lately[SH_N_LINEAR];
+};
+
+static void begin_portable(struct portable_trial *p, int most, const int64_t *pair)
+{
+    sh_budget_list_begin(&p->list, most);
+    sh_budget_list_start(&p->list, 0, 0, pair);
+    for (int f = 0; f < SH_N_LINEAR; f++)
+        p->lately[f] = xcalloc((size_t)p->list.room, sizeof(float));
+}
+
+/* Ranks with ties, the lowest and the highest ones; rows with zeros. */
+static void draw_row(int64_t *pair, int64_t *rest, int t)
+{
+    for (int i = 1; i <= t + 1; i++) {
+        uint64_t at = (uint64_t)t * 4096 + (uint64_t)i;
+        double u = sh_rng_uniform(5, at), v = sh_rng_uniform(6, at);
+        int64_t rank = u < 0.05 ? INT32_MAX : u < 0.1 ? INT32_MIN : (int64_t)(1000 * u) - 500;
+        float x = v < 0.2 ? 0 : (float)v, y = (float)u;
+        pair[i] = rank * ((int64_t)1 << 32) + sh_bits(x);
+        rest[i] = (int64_t)((uint64_t)sh_bits(y) << 32 | sh_bits(x));
+    }
+}
+
+/* On a machine with AVX-512 these are two programs. */
+static void portable_walk(void)
+{
+    enum { N = 700, MOST = 600 };
+    int64_t *pair = xcalloc(N + 2, sizeof *pair), *rest = xcalloc(N + 2, sizeof *rest);
+    int64_t *seen = xcalloc(SH_LIST_RUN, sizeof *seen);
+    pair[0] = SH_PAIR_EMPTY;
+    for (int in_group = 0; in_group < 2; in_group++) {
+        struct portable_trial a, b;
+        begin_portable(&a, MOST, pair);
+        begin_portable(&b, MOST, pair);
+        for (int t = 0; t < N; t++) {
+            struct sh_list_row row = {.pair = pair, .rest = in_group ? rest : NULL, .mass = 0.9f, .no_sink = 1.1f,
+                                      .pivotal = 0.3f, .limit = 0.5f, .self = t + 1, .seen = seen};
+            int next = t % 50 == 49 ? -1 : t + 1 - t / 50;              /* now and then none comes */
+            draw_row(pair, rest, t);
+            sh_list_walk(&a.list, a.lately, &row, next);
+            sh_list_walk_portable(&b.list, b.lately, &row, next);
+        }
+        CU_ASSERT(a.list.n == b.list.n && a.list.n == MOST);
+        CU_ASSERT(!memcmp(a.list.token, b.list.token, (size_t)a.list.room * sizeof *a.list.token));
+        for (int f = 0; f < SH_N_LINEAR; f++) {
+            CU_ASSERT(a.lately[f][0] > 0);
+            CU_ASSERT(!memcmp(a.lately[f], b.lately[f], (size_t)a.list.room * sizeof(float)));
+            free(a.lately[f]);
+            free(b.lately[f]);
+        }
+        sh_budget_list_end(&a.list);
+        sh_budget_list_end(&b.list);
+    }
+    free(pair);
+    free(rest);
+    free(seen);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {{"all budgets in one pass, every length", every_length},
@@ -393,6 +456,7 @@ int main(void)
                                             {"… windowed layers, prompts", windows_and_prompts},
                                             {"… 200 tokens", long_text},
                                             {"the bound that readmits equals a search", bound_by_search},
+                                            {"a list is walked alike on every machine", portable_walk},
                                             {"what has no single pass is refused with the reason", refusals},
                                             {NULL, NULL}};
     return tap_run("replay_stack", tests);
