@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/slots.h"
 #include "kernels/weight_bits.h"
 #include "src/base/err.h"
 #include "src/base/num.h"
@@ -93,7 +94,9 @@ struct sh_rotary {
     int n_seq;
     const int *start;                   /* host, [n_seq + 1]: the rows of each sequence            */
     const int *first;                   /* host, [n_seq]: position of each sequence's first row;   */
-};                                      /* NULL: 0                                                 */
+                                        /* NULL: 0                                                 */
+    const int *position;                /* [rows]: of each row, in place of start and first; NULL: */
+};                                      /* these say it                                            */
 
 /* out = act(gate) * up, elementwise; gate and up f32, dense like out. */
 struct sh_gate {
@@ -209,6 +212,8 @@ struct sh_backend {
     void  (*gate)  (struct sh_dev *d, const struct sh_gate *a);
     void  (*attend)(struct sh_dev *d, const struct sh_attend *a);
     int   (*sync)(struct sh_dev *d, struct sh_err *e);      /* -1: e says what failed first              */
+    const struct sh_slots_ops *slots;   /* NULL: device memory is host memory, where the engine has its own cache */
+    const struct sh_graph_ops *graph;   /* NULL: operations cost the host nothing to speak of                     */
 };
 
 /* The name of a module's one exported symbol, a struct sh_backend. */

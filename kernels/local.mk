@@ -4,7 +4,7 @@
 # by name.
 noinst_LIBRARIES += libkernels.a
 libkernels_a_SOURCES = \
-	%D%/backend.h %D%/load.c %D%/load.h \
+	%D%/backend.h %D%/load.c %D%/load.h %D%/slots.h \
 	%D%/cpu/cpu.c %D%/cpu/cpu.h \
 	%D%/cpu/linear.c %D%/cpu/onednn.h \
 	%D%/cpu/variant.c %D%/cpu/variant.h \
@@ -60,12 +60,17 @@ cuda_sources = \
 	%D%/cuda/drain.cu \
 	%D%/cuda/embed.cu \
 	%D%/cuda/gate.cu \
+	%D%/cuda/graph.cu \
 	%D%/cuda/linear.cu \
 	%D%/cuda/memory.cu \
 	%D%/cuda/norm.cu \
 	%D%/cuda/pack.cu \
 	%D%/cuda/rotary.cu \
 	%D%/cuda/sets.cu \
+	%D%/cuda/slots.cu \
+	%D%/cuda/slots_attend.cu \
+	%D%/cuda/slots_room.cu \
+	%D%/cuda/slots_see.cu \
 	%D%/cuda/softmax.cu \
 	%D%/cuda/weight.cu
 cuda_headers = \
@@ -74,6 +79,8 @@ cuda_headers = \
 	%D%/cuda/device.cuh \
 	%D%/cuda/drain.cuh \
 	%D%/cuda/launch.cuh \
+	%D%/cuda/slots.cuh \
+	%D%/cuda/slots_unpack.cuh \
 	%D%/cuda/tile.cuh
 
 SUFFIXES = .cu

@@ -29,7 +29,7 @@ static int keeps_all(const struct sh_kept_setup *s)
 }
 
 /* A cache of more than the window holds dead tokens; one of more than the text holds nothing more. */
-static int room_for(const struct sh_kept_setup *s)
+int sh_kept_room(const struct sh_kept_setup *s)
 {
     int room = keeps_all(s) ? s->n_token : s->budget;
     if (s->window > 0 && room > s->window)
@@ -37,15 +37,19 @@ static int room_for(const struct sh_kept_setup *s)
     return room > s->n_token && s->n_token > 0 ? s->n_token : room;
 }
 
+int sh_kept_slots(const struct sh_kept_setup *s)
+{
+    int budget = sh_kept_room(s), prefill = s->prefill < s->n_token ? s->prefill : s->n_token;
+    int capacity = s->capacity > 0 ? s->capacity : !s->capacity && prefill > budget ? prefill : budget;
+    return capacity < 1 ? 1 : capacity;
+}
+
 struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup)
 {
     struct sh_kept *k = xcalloc(1, sizeof *k);
     k->setup = *setup;
     k->policy = setup->spec->policy;
-    int budget = room_for(setup), prefill = setup->prefill < setup->n_token ? setup->prefill : setup->n_token;
-    int capacity = setup->capacity > 0 ? setup->capacity : !setup->capacity && prefill > budget ? prefill : budget;
-    if (capacity < 1)
-        capacity = 1;
+    int budget = sh_kept_room(setup), capacity = sh_kept_slots(setup);
     k->sinks = (int)sh_policy_knob(setup->spec, "sinks", 0);
     k->recent = (int)sh_policy_knob(setup->spec, "recent", 0);
     k->drop = sh_policy_drop(setup->spec, budget);

@@ -29,6 +29,10 @@ struct sh_kept_setup {
 
 struct sh_kept;
 
+/* What such an object keeps to, and the slots that it has. */
+int sh_kept_room(const struct sh_kept_setup *setup);
+int sh_kept_slots(const struct sh_kept_setup *setup);
+
 /* The budget must exceed sh_policy_protected. */
 struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup);
 void sh_kept_free(struct sh_kept *k);                   /* NULL is fine */

@@ -5,6 +5,8 @@
 static int position_of(const struct sh_rotary *a, int row)
 {
     int low = 0, high = a->n_seq;                       /* start[low] <= row < start[high] */
+    if (a->position)
+        return a->position[row];
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
         if (a->start[middle] <= row)

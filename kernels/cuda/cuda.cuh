@@ -54,6 +54,7 @@ struct sh_dev {
     char queued[160];                   /* operations since the last good sync, for errors         */
     struct cuda_scratch linear, panel, embed, out, scores, weights, rows, slopes;
     int weight_bits;                    /* of the weights that are made                            */
+    int is_recording;                   /* operations go into a graph (graph.cu)                   */
     struct cuda_stage embed_stage[CUDA_STAGES], load_stage[CUDA_STAGES];
     void *load_raw[CUDA_STAGES];        /* device: weights before their conversion                 */
     int *fault;                         /* device: 1 + number of a sequence whose scores are no    */
@@ -84,6 +85,8 @@ void cuda_end(struct sh_dev *d, const char *operation);
 /* memory.cu */
 void *cuda_alloc(struct sh_dev *d, size_t bytes, struct sh_err *e);
 void cuda_release(struct sh_dev *d, void *at);
+/* Given back to the device at once: nobody will ask for this size again. NULL is fine. */
+void cuda_discard(struct sh_dev *d, void *at);
 void cuda_put(struct sh_dev *d, void *to, const void *from, size_t bytes);
 void cuda_get(struct sh_dev *d, void *to, const void *from, size_t bytes);
 void cuda_memory_close(struct sh_dev *d);

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/drain.cuh"
+#include "kernels/cuda/slots.cuh"
 
 enum { WORKSPACE_BYTES = 32 << 20, ROWS_AT_ONCE = 8192 };
 
@@ -275,4 +276,6 @@ extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_bac
     cuda_gate,
     cuda_attend,
     sync_device,
+    &cuda_slots_ops,
+    &cuda_graph_ops,
 };

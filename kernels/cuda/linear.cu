@@ -91,7 +91,8 @@ void cuda_linear(struct sh_dev *d, const struct sh_linear *a)
                   a->w->rows, a->w->cols, a->out.rows, a->out.cols, sh_type_name(a->x.type), sh_type_name(a->w->type));
         return;
     }
-    if (cuda_check(d, "linear", cudaStreamWaitEvent(d->compute, a->w->ready, 0)))
+    /* A graph's operations have run before: this stream has waited. */
+    if (!d->is_recording && cuda_check(d, "linear", cudaStreamWaitEvent(d->compute, a->w->ready, 0)))
         return;
     if (is_direct(a)) {
         product(d, a, a->out.at, a->out.type, a->out.stride, a->add ? 1.0f : 0.0f);

@@ -168,17 +168,21 @@ void *cuda_scratch_at(struct sh_dev *d, struct cuda_scratch *s, size_t bytes)
     return s->at;
 }
 
-/* Given back to the device at once: nobody will ask for this size again. */
-void cuda_scratch_free(struct sh_dev *d, struct cuda_scratch *s)
+void cuda_discard(struct sh_dev *d, void *memory)
 {
-    cuda_release(d, s->at);
+    cuda_release(d, memory);
     pthread_mutex_lock(&d->lock);
-    for (struct cuda_block **at = &d->blocks; s->at && *at; at = &(*at)->next)
-        if ((*at)->at == s->at) {
+    for (struct cuda_block **at = &d->blocks; memory && *at; at = &(*at)->next)
+        if ((*at)->at == memory) {
             discard(d, at);
             break;
         }
     pthread_mutex_unlock(&d->lock);
+}
+
+void cuda_scratch_free(struct sh_dev *d, struct cuda_scratch *s)
+{
+    cuda_discard(d, s->at);
     s->at = NULL;
     s->bytes = 0;
 }

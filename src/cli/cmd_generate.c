@@ -274,23 +274,18 @@ struct figures {
 
 static struct figures take_figures(const struct work *w)
 {
-    const struct sh_kv_cache *c = sh_session_cache(w->session);
+    struct sh_session_kept kept = sh_session_kept(w->session);
     int n = w->live.resident->arch->n_layer * w->live.resident->arch->n_kv_head;
-    struct figures f = {.bytes = sh_session_bytes(w->session)};
+    struct figures f = {.bytes = sh_session_bytes(w->session), .budget = kept.budget, .kept = kept.kept,
+                        .peak = kept.peak};
     struct sh_row_likeness all = {0};
     f.all_bytes = sh_kv_bytes_sum(&f.bytes);
     f.block_bytes = sh_session_prompt_bytes(w->session);
     f.activation_bytes = sh_activations_bytes(w->live.resident->arch, w->live.resident->setup.rows, w->live.dtype);
-    for (int i = 0; i < n; i++) {
-        const struct sh_cache *k = sh_kept_cache(c->head[i].kept);
-        f.budget += (double)sh_kept_budget(c->head[i].kept) / n;
-        f.kept += (double)k->n / n;
-        f.peak = k->n_slot > f.peak ? k->n_slot : f.peak;
-        if (w->likeness) {
-            all.sum += w->likeness[i].sum;
-            all.chance += w->likeness[i].chance;
-            all.pairs += w->likeness[i].pairs;
-        }
+    for (int i = 0; i < n && w->likeness; i++) {
+        all.sum += w->likeness[i].sum;
+        all.chance += w->likeness[i].chance;
+        all.pairs += w->likeness[i].pairs;
     }
     f.likeness = all.sum / (double)all.pairs;           /* NaN without a pair */
     f.chance = all.chance / (double)all.pairs;

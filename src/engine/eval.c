@@ -99,16 +99,10 @@ static struct sh_session *open_cell(const struct sh_eval *v, const struct sh_eva
 /* After a text: what its cache took. */
 static void weigh(const struct sh_session *s, struct sh_eval_sums *sums)
 {
-    const struct sh_kv_cache *c = sh_session_cache(s);
     struct sh_kv_bytes bytes = sh_session_bytes(s);
-    int n = c->setup.arch->n_layer * c->setup.arch->n_kv_head;
-    double budget = 0;
-    for (int i = 0; i < n; i++) {
-        int peak = sh_kept_cache(c->head[i].kept)->n_slot;
-        budget += sh_kept_budget(c->head[i].kept);
-        sums->peak_tokens = peak > sums->peak_tokens ? peak : sums->peak_tokens;
-    }
-    sums->budget_tokens += budget / n;
+    struct sh_session_kept kept = sh_session_kept(s);
+    sums->peak_tokens = kept.peak > sums->peak_tokens ? kept.peak : sums->peak_tokens;
+    sums->budget_tokens += kept.budget;
     sums->texts++;
     sums->kv_bytes = sh_kv_bytes_sum(&bytes) > sums->kv_bytes ? sh_kv_bytes_sum(&bytes) : sums->kv_bytes;
 }

@@ -5,6 +5,7 @@ noinst_LIBRARIES += libengine.a
 libengine_a_SOURCES = \
 	%D%/block.c %D%/block.h \
 	%D%/cache.c %D%/cache.h \
+	%D%/device_cache.c %D%/device_cache.h \
 	%D%/drift.c %D%/drift.h \
 	%D%/eval.c %D%/eval.h \
 	%D%/eval_sums.c %D%/eval_sums.h \

@@ -9,12 +9,17 @@
 
 #include "src/base/mem.h"
 #include "src/engine/block.h"
+#include "src/engine/device_cache.h"
 #include "src/engine/slots_attend.h"
 
 struct sh_session {
     struct sh_resident *r;
-    struct sh_kv_cache *cache;
-    int n_seq;
+    struct sh_kv_cache *cache;          /* one of the two is NULL                                 */
+    struct sh_device_cache *on_device;
+    struct sh_graph **graph;            /* [n_seq + 1]: the layers of steps of one row a sequence, by their rows */
+    unsigned char *has_run;             /* [n_seq + 1]: such a step has                           */
+    char why_host[SH_DEVICE_WHY];       /* empty: it is where it should be                        */
+    int n_token, n_seq;
     int *first, *start;                 /* [n_seq]: tokens read; [n_seq + 1]: rows of the piece on its way */
     float *logits;                      /* [n_seq, n_vocab] */
     float *rows;                        /* [rows_at_once, n_vocab]: of a `take` */
@@ -215,6 +220,12 @@ static const float *fetch(struct sh_session *s, float *copy, const struct sh_mat
     return copy;
 }
 
+static void attend_on_device(void *to, int layer, const struct sh_attend *what)
+{
+    struct sh_session *s = to;
+    sh_device_cache_attend(s->on_device, layer, what, s->watch, s->watch_to);
+}
+
 /* sh_own_attention's. */
 static void attend(void *to, int layer, const struct sh_attend *what)
 {
@@ -301,6 +312,37 @@ static int next_piece(struct sh_session *s, struct step *p)
     return n;
 }
 
+/* Steps that differ in nothing but what is on the device: one row a sequence, tables that stay as they are. */
+static int can_repeat(const struct sh_session *s)
+{
+    if (!s->graph || s->watch)
+        return 0;
+    for (int i = 0; i < s->n_seq; i++)
+        if (s->start[i + 1] - s->start[i] > 1)
+            return 0;
+    return 1;
+}
+
+/* The layers queued, or recorded the second time and run as a graph from then on. */
+static void run_on_device(struct sh_session *s)
+{
+    struct sh_resident *r = s->r;
+    const struct sh_graph_ops *g = r->setup.backend->graph;
+    struct sh_own_attention own = {.first = s->first, .position = sh_device_cache_positions(s->on_device),
+                                   .attend = attend_on_device, .to = s};
+    int n = s->start[s->n_seq], repeats = can_repeat(s), records = repeats && s->has_run[n] && !s->graph[n];
+    if (records && g->begin(r->setup.device))
+        return;
+    for (int l = 0; l < r->arch->n_layer && !(repeats && s->graph[n]); l++)
+        sh_layer_step(r->layer[l], &r->act, r->hidden, s->n_seq, s->start, &own);
+    if (records)
+        s->graph[n] = g->end(r->setup.device);
+    if (repeats && s->graph[n])
+        g->run(r->setup.device, s->graph[n]);
+    if (repeats)
+        s->has_run[n] = 1;
+}
+
 static int run_layers(struct sh_session *s, const int32_t *tokens, struct sh_err *e)
 {
     struct sh_resident *r = s->r;
@@ -309,6 +351,12 @@ static int run_layers(struct sh_session *s, const int32_t *tokens, struct sh_err
     if (sh_entry_run(r->entry, tokens, s->n_seq, s->start, s->place ? s->place : s->first, r->hidden, e))
         return -1;
     s->failed = 0;
+    if (s->on_device) {
+        if (sh_device_cache_begin(s->on_device, s->start, s->first, e))
+            return -1;
+        run_on_device(s);
+        return 0;
+    }
     for (int l = 0; l < r->arch->n_layer && !s->failed; l++)
         sh_layer_step(r->layer[l], &r->act, r->hidden, s->n_seq, s->start, &own);
     if (s->failed)
@@ -362,9 +410,9 @@ static int check(const struct sh_session *s, const int32_t *tokens, const int *s
     const struct sh_arch *a = s->r->arch;
     for (int i = 0; i < s->n_seq; i++) {
         int n = start[i + 1] - start[i];
-        if (n > s->cache->setup.n_token - s->first[i])
+        if (n > s->n_token - s->first[i])
             return sh_fail(e, "sequence %d: %d tokens after %d, room for %d in all", i, n, s->first[i],
-                           s->cache->setup.n_token);
+                           s->n_token);
         for (int t = start[i]; t < start[i + 1]; t++)
             if (tokens[t] < 0 || tokens[t] >= a->n_vocab)
                 return sh_fail(e, "token %d at position %d is outside the vocabulary of %d", tokens[t],
@@ -397,8 +445,8 @@ static int read_tokens(struct sh_session *s, const int32_t *tokens, const int *s
 int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                     struct sh_err *e)
 {
-    const struct sh_kv_setup *setup = &s->cache->setup;
-    for (int i = 0; i < s->n_seq && setup->whole; i++)
+    const struct sh_kv_setup *setup = s->cache ? &s->cache->setup : NULL;
+    for (int i = 0; i < s->n_seq && setup && setup->whole; i++)
         if (start[i + 1] > start[i] && s->first[i] < setup->prefill)
             return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, setup->prefill);
     return read_tokens(s, tokens, start, 0, take, to, e);
@@ -407,10 +455,10 @@ int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *star
 int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                       struct sh_err *e)
 {
-    const struct sh_kv_setup *setup = &s->cache->setup;
+    const struct sh_kv_setup *setup = s->cache ? &s->cache->setup : NULL;
     for (int i = 0; i < s->n_seq; i++) {
         int n = start[i + 1] - start[i];
-        if (n && setup->whole && (s->first[i] || n < setup->prefill))
+        if (n && setup && setup->whole && (s->first[i] || n < setup->prefill))
             return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, setup->prefill);
     }
     return read_tokens(s, tokens, start, s->block, take, to, e);
@@ -475,6 +523,29 @@ static int make_places(struct sh_session *s, struct sh_err *e)
                ? -1 : 0;
 }
 
+/* Are the layers of a step the same work each time? Not where rotary tables follow the text's length. */
+static void make_graphs(struct sh_session *s)
+{
+    const struct sh_arch *a = s->r->arch;
+    if (!s->r->setup.backend->graph || a->rope.kind == SH_ROPE_DYNAMIC || a->local_rope.kind == SH_ROPE_DYNAMIC)
+        return;
+    s->graph = xcalloc((size_t)s->n_seq + 1, sizeof *s->graph);
+    s->has_run = xcalloc((size_t)s->n_seq + 1, sizeof *s->has_run);
+}
+
+/* The cache, on the device where it can be. */
+static int make_cache(struct sh_session *s, const struct sh_kv_setup *kv, struct sh_err *e)
+{
+    if (sh_kv_setup_check(kv, e))
+        return -1;
+    if (s->r->is_host || sh_device_cache_why_not(s->r, kv, s->block, s->why_host)) {
+        s->cache = sh_kv_cache_new(kv, e);
+        return s->cache ? 0 : -1;
+    }
+    s->on_device = sh_device_cache_new(s->r, kv, e);
+    return s->on_device ? 0 : -1;
+}
+
 struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
 {
     enum { MOST_NUMBERS = 1 << 20, MOST_ROWS = 256 };
@@ -483,23 +554,28 @@ struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session
                              .positions = setup->positions, .format = setup->format, .seed = setup->seed};
     if (check_rows(r, setup, e))
         return NULL;
-    struct sh_kv_cache *cache = sh_kv_cache_new(&kv, e);
-    if (!cache)
-        return NULL;
     struct sh_session *s = xcalloc(1, sizeof *s);
+    s->r = r;
+    s->n_seq = setup->n_seq;
+    s->n_token = setup->n_token;
+    s->block = setup->block;
+    if (make_cache(s, &kv, e)) {
+        free(s);
+        return NULL;
+    }
     size_t n_seq = (size_t)setup->n_seq, vocab = (size_t)r->arch->n_vocab;
     int rows = MOST_NUMBERS / r->arch->n_vocab;
-    s->r = r;
-    s->cache = cache;
-    s->n_seq = setup->n_seq;
     s->first = xcalloc(n_seq, sizeof *s->first);
     s->start = xcalloc(n_seq + 1, sizeof *s->start);
     s->logits = xcalloc(n_seq * vocab, sizeof *s->logits);
     s->rows_at_once = rows < 1 ? 1 : rows > MOST_ROWS ? MOST_ROWS : rows;
     s->rows = xmalloc((size_t)s->rows_at_once * vocab * sizeof *s->rows);
+    if (s->on_device) {
+        make_graphs(s);
+        return s;
+    }
     make_copies(s);
     make_scratch(s);
-    s->block = setup->block;
     if (setup->positions == SH_POSITIONS_CACHE && make_places(s, e)) {
         sh_session_free(s);
         return NULL;
@@ -511,6 +587,11 @@ void sh_session_free(struct sh_session *s)
 {
     if (!s)
         return;
+    for (int i = 0; i <= s->n_seq && s->graph; i++)
+        s->r->setup.backend->graph->drop(s->r->setup.device, s->graph[i]);
+    free(s->graph);
+    free(s->has_run);
+    sh_device_cache_free(s->on_device);
     sh_kv_cache_free(s->cache);
     free(s->first);
     free(s->start);
@@ -541,7 +622,10 @@ int sh_session_length(const struct sh_session *s, int sequence)
 void sh_session_restart(struct sh_session *s, int sequence)
 {
     s->first[sequence] = 0;
-    sh_kv_cache_restart(s->cache, sequence);
+    if (s->on_device)
+        sh_device_cache_restart(s->on_device, sequence);
+    else
+        sh_kv_cache_restart(s->cache, sequence);
 }
 
 void sh_session_fork(struct sh_session *to, int sequence_to, const struct sh_session *from, int sequence_from)
@@ -550,7 +634,10 @@ void sh_session_fork(struct sh_session *to, int sequence_to, const struct sh_ses
     to->first[sequence_to] = from->first[sequence_from];
     memcpy(to->logits + (size_t)sequence_to * vocab, from->logits + (size_t)sequence_from * vocab,
            vocab * sizeof *to->logits);
-    sh_kv_cache_copy(to->cache, sequence_to, from->cache, sequence_from);
+    if (to->on_device)
+        sh_device_cache_copy(to->on_device, sequence_to, from->on_device, sequence_from);
+    else
+        sh_kv_cache_copy(to->cache, sequence_to, from->cache, sequence_from);
 }
 
 size_t sh_session_prompt_bytes(const struct sh_session *s)
@@ -562,6 +649,8 @@ void sh_session_set_watch(struct sh_session *s, sh_session_watch *fn, void *to)
 {
     s->watch = fn;
     s->watch_to = to;
+    if (fn && s->on_device)
+        sh_device_cache_keep_rows(s->on_device);
 }
 
 const struct sh_kv_cache *sh_session_cache(const struct sh_session *s)
@@ -571,5 +660,36 @@ const struct sh_kv_cache *sh_session_cache(const struct sh_session *s)
 
 struct sh_kv_bytes sh_session_bytes(const struct sh_session *s)
 {
-    return sh_kv_cache_bytes(s->cache);
+    return s->on_device ? sh_device_cache_bytes(s->on_device) : sh_kv_cache_bytes(s->cache);
+}
+
+const char *sh_session_why_host(const struct sh_session *s)
+{
+    return s->why_host[0] ? s->why_host : NULL;
+}
+
+struct sh_session_kept sh_session_kept(const struct sh_session *s)
+{
+    const struct sh_arch *a = s->r->arch;
+    struct sh_session_kept k = {0};
+    int all = s->n_seq * a->n_layer * a->n_kv_head;
+    for (int i = 0; i < all; i++) {
+        int head = i % a->n_kv_head, layer = i / a->n_kv_head % a->n_layer, sequence = i / a->n_kv_head / a->n_layer;
+        int n, n_slot, budget;
+        if (s->on_device) {
+            sh_device_cache_kept(s->on_device, sequence, layer, head, &n, &n_slot);
+            budget = sh_device_cache_budget(s->on_device, layer, head);
+        } else {
+            const struct sh_kept *kept = sh_kv_cache_head(s->cache, sequence, layer, head)->kept;
+            n = sh_kept_cache(kept)->n;
+            n_slot = sh_kept_cache(kept)->n_slot;
+            budget = sh_kept_budget(kept);
+        }
+        k.kept += n;
+        k.budget += budget;
+        k.peak = n_slot > k.peak ? n_slot : k.peak;
+    }
+    k.kept /= all;
+    k.budget /= all;
+    return k;
 }

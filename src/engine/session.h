@@ -79,12 +79,23 @@ int sh_session_length(const struct sh_session *s, int sequence);        /* token
 void sh_session_restart(struct sh_session *s, int sequence);
 
 /* What the query of each token attends over, its own token included: called once per sequence, layer,
- * KV head and token, in that order within a step. With the group's mean row of attention [n_slot]. */
+ * KV head and token, in that order within a step (on a device row by row, then by sequence). With the group's
+ * mean row of attention [n_slot]. To be set before anything is read; there are no keys and values to see on a
+ * device. */
 typedef void sh_session_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c,
                               const float *row);
 void sh_session_set_watch(struct sh_session *s, sh_session_watch *fn, void *to);        /* NULL: nobody */
 
-const struct sh_kv_cache *sh_session_cache(const struct sh_session *s);
+const struct sh_kv_cache *sh_session_cache(const struct sh_session *s);        /* NULL: on the device    */
+/* Why the cache is on the host and its rows travel, though the device's memory is another; NULL: it is not. */
+const char *sh_session_why_host(const struct sh_session *s);
+
+struct sh_session_kept {                /* of all heads and sequences                             */
+    double budget, kept;                /* means: tokens of a head, those that are there now      */
+    int peak;                           /* slots in use so far, at most                           */
+};
+
+struct sh_session_kept sh_session_kept(const struct sh_session *s);
 struct sh_kv_bytes sh_session_bytes(const struct sh_session *s);        /* of the KV cache        */
 
 #endif

@@ -115,7 +115,7 @@ static int length_of(const struct sh_rope *rope, const int *start, const int *fi
 
 /* Sequences that share a table go together; a table is made again when another one is needed. */
 void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_seq, const int *start,
-                         const int *first)
+                         const int *first, const int *position)
 {
     const struct sh_arch *c = a->arch;
     const struct sh_rope *rope = sh_arch_rope(c, layer);
@@ -128,7 +128,7 @@ void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_
             fill(a, t, rope, length);
         struct sh_rotary r = {.d_head = c->d_head, .n_rot = c->n_rot, .pairs = SH_ROTARY_HALVES, .cos = t->cosine,
                               .sin = t->sine, .n_seq = end - s, .start = start + s,
-                              .first = first ? first + s : NULL};
+                              .first = first ? first + s : NULL, .position = position};
         for (int i = 0; i < 2; i++) {
             int cols = (i ? c->n_kv_head : c->n_head) * c->d_head;
             r.x = (struct sh_mat){i ? a->k : a->q, SH_F32, n_rows, cols, (size_t)cols};

@@ -88,7 +88,7 @@ static cublasStatus_t put_gemm(cublasContext *h, const Gemm &g)
     check_operand("cublasGemm, c", g.c, c, g.batches, h->device);
     if (h->workspace)
         check_range("cublasGemm, workspace", h->workspace, h->workspace_bytes, h->device, false);
-    if (count_launch())
+    if (s->recording || count_launch())
         put(s, {[g] { run_gemm(g); }, nullptr, nullptr});
     else
         drop_all();

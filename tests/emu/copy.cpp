@@ -56,6 +56,7 @@ static void check_rows(const char *what, const Rows &rows, const Copy &c, int de
 /* The same copy out of bytes that nobody can change any more. */
 static std::function<void()> staged(const Copy &c)
 {
+    check_no_recording("pageable memory is copied");
     auto bytes = std::make_shared<std::vector<char>>(c.width * c.height);
     Copy now = c, later = c;
     now.to = later.from = {bytes->data(), c.width};

@@ -68,7 +68,7 @@ void launch(cudaStream_t stream, Launch work)
         call.end(cudaErrorInvalidResourceHandle);
         return;
     }
-    if (count_launch())
+    if (s->recording || count_launch())
         put(s, {[work] { run_and_check(work); }, nullptr, nullptr});
     else
         drop_all();

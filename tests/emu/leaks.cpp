@@ -13,7 +13,7 @@
 int emu_leaks(void)
 {
     emu::Call call;
-    return emu::report_memory_leaks() + emu::report_stream_leaks() + emu::report_handle_leaks();
+    return emu::report_memory_leaks() + emu::report_stream_leaks() + emu::report_graph_leaks() + emu::report_handle_leaks();
 }
 
 /* When the process ends or the module is unloaded. */

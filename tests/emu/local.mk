@@ -4,7 +4,7 @@
 # contraction: the kernels' operations are rounded one by one, as __fmul_rn and its kin say.
 if HAVE_CXX
 emu_cppflags = -I$(srcdir)/%D%/include $(AM_CPPFLAGS) -D_GNU_SOURCE
-emu_cxxflags = -std=c++17 -Wall -Wextra $(SH_SAN_FLAGS) -fPIC -fvisibility=hidden -ffp-contract=off
+emu_cxxflags = -std=c++17 -Wall -Wextra -Wno-unknown-pragmas $(SH_SAN_FLAGS) -fPIC -fvisibility=hidden -ffp-contract=off
 emu_headers  = \
 	%D%/include/cublas_v2.h %D%/include/cuda_bf16.h %D%/include/cuda_fp16.h %D%/include/cuda_runtime.h \
 	%D%/include/emu/device.h %D%/include/emu/launch.h %D%/include/emu/shared.h
@@ -21,6 +21,7 @@ libemu_a_SOURCES  = $(emu_headers) \
 	%D%/fail.cpp \
 	%D%/fiber.cpp %D%/fiber.h \
 	%D%/gemm.cpp \
+	%D%/graph.cpp \
 	%D%/guard.cpp %D%/guard.h \
 	%D%/launch.cpp \
 	%D%/leaks.cpp \

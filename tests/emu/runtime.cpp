@@ -45,6 +45,7 @@ static const struct { cudaError_t error; const char *name, *text; } known[] = {
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
@@ -162,6 +163,7 @@ cudaError_t cudaMalloc(void **at, size_t bytes)
         return call.status();
     if (!at)
         return call.end(cudaErrorInvalidValue);
+    check_no_recording("cudaMalloc");
     *at = bytes ? region_new(bytes, current_device) : nullptr;
     return call.end(*at || !bytes ? cudaSuccess : cudaErrorMemoryAllocation);
 }

@@ -22,7 +22,7 @@ CUstream_st *stream_at(cudaStream_t handle)
 {
     if (!handle) {
         CUstream_st *&s = default_stream[current_device];
-        s = s ? s : new CUstream_st{current_device, true, {}};
+        s = s ? s : new CUstream_st{current_device, true, {}, nullptr};
         return s;
     }
     if (!streams.count(handle))
@@ -76,6 +76,12 @@ static void wait_for_end(CUstream_st *s, CUstream_st *other)
 
 void put(CUstream_st *s, Work work)
 {
+    if (s->recording) {
+        if (!work.run)
+            fail("an event is recorded or waited for in a stream that is captured");
+        s->recording->push_back(std::move(work));
+        return;
+    }
     CUstream_st *common = default_stream[s->device];
     if (s != common && s->is_blocking)
         wait_for_end(s, common);
@@ -91,6 +97,7 @@ void put(CUstream_st *s, Work work)
 
 void settle(CUstream_st *s, const Mark *mark)
 {
+    check_no_recording("the host waits for a stream");
     if (stream_order() == OTHERS)
         for (CUstream_st *other : streams)
             if (other != s)
@@ -101,6 +108,7 @@ void settle(CUstream_st *s, const Mark *mark)
 
 void settle_device(int device)
 {
+    check_no_recording("the host waits for a device");
     for (CUstream_st *s : streams)
         if (s->device == device)
             run(s, nullptr);
@@ -157,7 +165,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
         return call.status();
     if (!stream || flags & ~cudaStreamNonBlocking)
         return call.end(cudaErrorInvalidValue);
-    *stream = new CUstream_st{current_device, !(flags & cudaStreamNonBlocking), {}};
+    *stream = new CUstream_st{current_device, !(flags & cudaStreamNonBlocking), {}, nullptr};
     streams.insert(*stream);
     return call.end(cudaSuccess);
 }

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include <cuda_runtime.h>
 
@@ -41,12 +42,17 @@ void drop_all();
 
 int report_stream_leaks();
 
+/* graph.cpp. Fails while a stream is captured. */
+void check_no_recording(const char *what);
+int report_graph_leaks();
+
 }
 
 struct CUstream_st {
     int device;
     bool is_blocking;
     std::deque<emu::Work> queue;
+    std::vector<emu::Work> *recording;  /* NULL: work is queued                                    */
 };
 
 struct CUevent_st {

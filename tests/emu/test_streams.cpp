@@ -228,6 +228,49 @@ static void host_threads()
     EXPECT(sum[0] == 5050 && sum[1] == 5050 && sum[2] == 5050);
 }
 
+static __global__ void add(int *at, int x)
+{
+    *at += x;
+}
+
+/* What is captured runs when the graph does, as often, and in the stream's order. */
+static void graphs()
+{
+    Two t = two();
+    cudaGraph_t graph;
+    cudaGraphExec_t run;
+    EXPECT(cudaStreamBeginCapture(t.a, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    SH_LAUNCH(add, dim3(1), dim3(1), t.a, t.at, 3);
+    SH_LAUNCH(copy_one, dim3(1), dim3(1), t.a, t.at + 1, t.at);
+    EXPECT(cudaMemcpyAsync(t.seen, t.at, 8, cudaMemcpyDeviceToHost, t.a) == cudaSuccess);
+    EXPECT(cudaStreamEndCapture(t.a, &graph) == cudaSuccess);
+    EXPECT(cudaGraphInstantiate(&run, graph, 0) == cudaSuccess && cudaGraphDestroy(graph) == cudaSuccess);
+    EXPECT(cudaStreamSynchronize(t.a) == cudaSuccess && t.seen[0] == 0);
+    SH_LAUNCH(set, dim3(1), dim3(1), t.a, t.at, 5);
+    EXPECT(cudaGraphLaunch(run, t.a) == cudaSuccess && cudaGraphLaunch(run, t.a) == cudaSuccess);
+    EXPECT(cudaStreamSynchronize(t.a) == cudaSuccess && t.seen[0] == 11 && t.seen[1] == 11);
+    EXPECT(cudaGraphExecDestroy(run) == cudaSuccess && cudaGraphExecDestroy(run) == cudaErrorInvalidValue);
+}
+
+static void captured(void (*wrong)(Two *))
+{
+    Two t = two();
+    EXPECT(cudaStreamBeginCapture(t.a, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    wrong(&t);
+}
+
+static void capture_waits() { captured([](Two *t) { cudaStreamSynchronize(t->a); }); }
+static void capture_allocates() { captured([](Two *t) { cudaMalloc(&t->at, 8); }); }
+static void capture_events() { captured([](Two *t) { cudaEventRecord(t->event, t->a); }); }
+
+static void capture_copies()
+{
+    captured([](Two *t) {
+        int here = 0;
+        cudaMemcpyAsync(t->at, &here, sizeof here, cudaMemcpyHostToDevice, t->a);
+    });
+}
+
 const Case stream_cases[] = {
     {"a stream keeps its order and runs late", in_order, NULL},
     {"events order streams, and nothing else does", events, NULL},
@@ -240,5 +283,10 @@ const Case stream_cases[] = {
     {"waiting for a device, freeing memory", whole_device, NULL},
     {"several host threads and devices at once", host_threads, NULL},
     {"streams and events belong to a device", other_devices, NULL},
+    {"a graph is work that runs again", graphs, NULL},
+    {"a captured stream is not waited for", capture_waits, "waits for a stream|captured"},
+    {"nothing is allocated while a stream is captured", capture_allocates, "cudaMalloc|captured"},
+    {"events stay out of a captured stream", capture_events, "event|captured"},
+    {"pageable memory stays out of a captured stream", capture_copies, "pageable|captured"},
     {NULL, NULL, NULL},
 };

@@ -12,6 +12,7 @@ struct __half {
 };
 
 static inline float __half2float(__half x) { return sh_f16_to_f32(x.bits); }
+static inline __half __ushort_as_half(unsigned short bits) { return __half{bits}; }
 static inline __half __float2half_rn(float x) { return __half{sh_f32_to_f16(x)}; }
 
 #endif

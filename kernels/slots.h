@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A KV cache of fixed size on a device, for the decoding loop: part of the seam of backend.h, for backends
+ * whose memory is not the host's. It does what src/engine/session.c does on the host with planner/kept.h:
+ * slots that are reused and never move, positions beside, and for each token of each sequence and KV head,
+ * in the order of planner/policy.h,
+ *
+ *     room is made, the token takes a slot, its query attends over the slots, the policy sees the row,
+ *
+ * and the tokens that are kept are the same. Nothing of it comes back to the host unless `look` asks.
+ *
+ * Keys and values are kept as f32, f16 or codes (src/engine/quant.h, scales along a token's channels) and
+ * read back into f32 where they are used. */
+#ifndef SH_KERNELS_SLOTS_H
+#define SH_KERNELS_SLOTS_H
+
+#include <stddef.h>
+
+#include "src/base/num.h"
+
+struct sh_dev;
+struct sh_err;
+struct sh_attend;
+struct sh_slots;                        /* the cache of a batch; the backend's own struct         */
+
+/* What a token is worth to the policies that need no more than a figure or two a slot. */
+enum sh_slots_rule {
+    SH_SLOTS_OLDEST,                    /* its position                                           */
+    SH_SLOTS_SUM,                       /* what it received: sum = sum * decay + row              */
+    SH_SLOTS_MEAN,                      /* the same without decay, over the rows that it was in   */
+    SH_SLOTS_LOW_RING,                  /* less the low rows of the last `look_back`              */
+    SH_SLOTS_LOW_EPOCHS                 /* the same, estimated from two counters                  */
+};
+
+struct sh_slots_policy {
+    enum sh_slots_rule rule;
+    int sinks, recent;                  /* first and newest tokens that never leave               */
+    float decay;
+    int look_back;                      /* rows, at most SH_SLOTS_LOOK_BACK                       */
+    int by_row;                         /* low is below 1/(t + 1); 0: below 1/(keys of the row)   */
+    int rate;                           /* low rows over the rows that a token was in             */
+};
+
+struct sh_slots_head {                  /* a KV head of a layer                                   */
+    int budget, capacity;               /* slots that are kept to, and that there are             */
+    int drop;                           /* tokens that leave at once, at least                    */
+    int window;                         /* of the layer; 0: none                                  */
+};
+
+enum { SH_SLOTS_WIDEST = 256, SH_SLOTS_MOST_GROUP = 128, SH_SLOTS_LOOK_BACK = 65535 };
+
+struct sh_slots_setup {
+    int n_seq, n_layer, n_head, n_kv_head;  /* query heads of a KV head: at most SH_SLOTS_MOST_GROUP */
+    int d_head;                         /* at most SH_SLOTS_WIDEST                                */
+    int bits, group;                    /* 32, 16, or codes of 8 or 4 in groups (a multiple of 8) */
+    enum sh_type meta;                  /* of scales and minima: SH_F16 or SH_F32                 */
+    int prefill;                        /* the first tokens see everything                        */
+    int keep_rows;                      /* `look` may ask for rows                                */
+    const struct sh_slots_head *head;   /* host, [n_layer * n_kv_head]                            */
+    const float *slopes;                /* host, [n_head] (ALiBi); NULL: none                     */
+    struct sh_slots_policy policy;
+};
+
+struct sh_slots_bytes {                 /* device memory                                          */
+    size_t rows, meta;                  /* keys and values; scales and minima of codes            */
+    size_t positions, policy;
+    size_t scratch;                     /* of a token's attention, for all layers together        */
+};
+
+struct sh_slots_step {                  /* one layer's rows                                       */
+    const struct sh_attend *what;       /* its start and n_seq are not looked at                  */
+    int layer;
+    const int *start, *position;        /* device: [n_seq + 1] the rows of each sequence; [rows]  */
+    int first, end;                     /* of each sequence's rows those numbered [first, end)    */
+};
+
+struct sh_slots_look {                  /* host copies of a head, after a step                    */
+    int n_slot, n;                      /* slots in use so far; live ones                         */
+    int *pos;                           /* [capacity]; -1: free                                   */
+    float *row;                         /* [capacity]: the newest row of the layer; NULL: not wanted */
+};
+
+struct sh_slots_ops {
+    struct sh_slots_bytes (*bytes)(const struct sh_slots_setup *s);
+    struct sh_slots *(*make)(struct sh_dev *d, const struct sh_slots_setup *s, struct sh_err *e);   /* NULL: does not fit */
+    void (*drop)(struct sh_dev *d, struct sh_slots *s);                 /* NULL is fine           */
+    void (*restart)(struct sh_dev *d, struct sh_slots *s, int sequence);        /* queued: empty  */
+    /* Room and slots for rows, token by token, when something else has computed their attention. */
+    void (*store)(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
+    /* The same and the attention of the one row `first` of each sequence that has it. */
+    void (*attend)(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
+    void (*look)(struct sh_dev *d, struct sh_slots *s, int sequence, int layer, int head,
+                 struct sh_slots_look *out);
+};
+
+/* Operations that are recorded once and run often, without the host's work in between. Between `begin` and
+ * `end` operations are kept instead of run. They must have run before with the same arguments, so that
+ * nothing is allocated, and copy nothing from or to the host. */
+struct sh_graph;
+
+struct sh_graph_ops {
+    int  (*begin)(struct sh_dev *d);                    /* -1: the device has failed              */
+    struct sh_graph *(*end)(struct sh_dev *d);          /* NULL: likewise                         */
+    void (*run)(struct sh_dev *d, struct sh_graph *g);
+    void (*drop)(struct sh_dev *d, struct sh_graph *g);                 /* NULL is fine           */
+};
+
+#endif

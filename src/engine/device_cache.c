@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See device_cache.h. What a policy's knobs mean on the device stands in `rules`, next to their names. */
+#include "src/engine/device_cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+struct sh_device_cache {
+    struct sh_resident *r;
+    struct sh_slots_setup setup;
+    struct sh_slots_head *head;         /* [n_layer * n_kv_head]                                  */
+    float *slopes;                      /* [n_head]; NULL: none                                   */
+    struct sh_slots *slots;
+    int *rows, *rows_at;                /* host, device: [n_seq + 1] starts, then each row's position */
+    int *start, *first;                 /* host: of the piece                                     */
+    int *pos;                           /* of a look: [most capacity]                             */
+    float *row;
+    struct sh_err error;                /* where slots is NULL                                    */
+};
+
+/* ---- what the device is told ---- */
+
+static int knob(const struct sh_policy_spec *p, const char *name)
+{
+    return (int)sh_policy_knob(p, name, 0);
+}
+
+/* The least rule is by position: nothing to say. */
+static const char *by_position(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to)
+{
+    (void)p;
+    (void)n_token;
+    to->rule = SH_SLOTS_OLDEST;
+    return NULL;
+}
+
+static const char *h2o(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to)
+{
+    enum { SUM, MEAN, FADING };
+    (void)n_token;
+    to->rule = knob(p, "score") == MEAN ? SH_SLOTS_MEAN : SH_SLOTS_SUM;
+    to->decay = knob(p, "score") == FADING ? (float)sh_policy_knob(p, "gamma", 1) : 1;
+    return NULL;
+}
+
+static const char *scissorhands(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to)
+{
+    enum { BY_CACHE, BY_ROW, BY_TIME };
+    int threshold = knob(p, "threshold"), is_epochs = knob(p, "counter") == 1, window = knob(p, "window");
+    to->rule = is_epochs ? SH_SLOTS_LOW_EPOCHS : SH_SLOTS_LOW_RING;
+    to->by_row = threshold != BY_CACHE;
+    to->rate = knob(p, "counts") == 1;
+    to->look_back = n_token > 0 && window > n_token ? n_token : window;
+    if (threshold == BY_TIME && !is_epochs)
+        return "threshold=t wants whole rows of attention";
+    return to->look_back > SH_SLOTS_LOOK_BACK ? "it looks back on too many rows" : NULL;
+}
+
+static const struct {
+    const char *policy;
+    const char *(*rule)(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to);   /* why not; NULL */
+} rules[] = {{"full", by_position}, {"window", by_position}, {"streaming", by_position}, {"h2o", h2o},
+             {"scissorhands", scissorhands}};
+
+/* Why not; NULL: `to` says what the policy does. */
+static const char *rule_of(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to)
+{
+    *to = (struct sh_slots_policy){.sinks = knob(p, "sinks"), .recent = knob(p, "recent"), .decay = 1, .look_back = 1};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (!strcmp(rules[i].policy, p->policy->name))
+            return rules[i].rule(p, n_token, to);
+    return "it needs more than the device keeps";
+}
+
+/* The budget and slots of each head are kept.c's. */
+static int fill_heads(const struct sh_kv_setup *s, struct sh_slots_head *head)
+{
+    const struct sh_arch *a = s->arch;
+    int in_order = 0;
+    for (int i = 0; i < a->n_layer * a->n_kv_head; i++) {
+        int layer = i / a->n_kv_head;
+        struct sh_kept_setup kept = {.spec = s->spec, .budget = s->budget[i], .prefill = s->prefill,
+                                     .window = sh_arch_window(a, layer), .n_token = s->n_token, .layer = layer};
+        head[i] = (struct sh_slots_head){.budget = sh_kept_room(&kept), .window = kept.window};
+        head[i].capacity = sh_kept_slots(&kept);
+        head[i].drop = sh_policy_drop(s->spec, head[i].budget);
+        in_order += head[i].budget >= s->n_token;
+    }
+    return in_order;
+}
+
+static struct sh_slots_setup setup_of(const struct sh_kv_setup *s, const struct sh_slots_head *head,
+                                      const float *slopes)
+{
+    const struct sh_arch *a = s->arch;
+    struct sh_slots_setup to = {.n_seq = s->n_seq, .n_layer = a->n_layer, .n_head = a->n_head,
+                                .n_kv_head = a->n_kv_head, .d_head = a->d_head, .bits = s->format.bits,
+                                .group = s->format.group, .meta = s->format.meta, .prefill = s->prefill,
+                                .head = head, .slopes = slopes};
+    rule_of(s->spec, s->n_token, &to.policy);
+    return to;
+}
+
+const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *s, char text[SH_DEVICE_WHY])
+{
+    const struct sh_arch *a = s->arch;
+    struct sh_slots_policy policy;
+    if (r->is_host)
+        return NULL;
+    const char *why = rule_of(s->spec, s->n_token, &policy);
+    struct sh_slots_head *head = xcalloc((size_t)(a->n_layer * a->n_kv_head), sizeof *head);
+    int in_order = fill_heads(s, head);
+    free(head);
+    if (!r->setup.backend->slots)
+        why = "the backend has none";
+    else if (a->d_head > SH_SLOTS_WIDEST || a->n_head / a->n_kv_head > SH_SLOTS_MOST_GROUP)
+        why = "its heads are too wide or too many";
+    else if (!why && s->format.bits < 16 && in_order)
+        why = "codes of keys share scales along tokens where nothing leaves";
+    if (!why)
+        return NULL;
+    snprintf(text, SH_DEVICE_WHY, "%s: %s", s->spec->policy->name, why);
+    return text;
+}
+
+/* ---- the object ---- */
+
+static float *slopes_of(const struct sh_arch *a)
+{
+    if (a->pos != SH_POS_ALIBI)
+        return NULL;
+    float *slopes = xcalloc((size_t)a->n_head, sizeof *slopes);
+    for (int h = 0; h < a->n_head; h++)
+        slopes[h] = sh_arch_slope(a, h);
+    return slopes;
+}
+
+static size_t total(const struct sh_slots_bytes *b)
+{
+    return b->rows + b->meta + b->positions + b->policy + b->scratch;
+}
+
+/* Bytes that a cache of so many sequences takes of the device. */
+static size_t bytes_for(const struct sh_resident *r, const struct sh_slots_setup *setup, int n_seq)
+{
+    struct sh_slots_setup s = *setup;
+    s.n_seq = n_seq;
+    struct sh_slots_bytes b = r->setup.backend->slots->bytes(&s);
+    return total(&b) + (1 << 14);       /* allocations are rounded up */
+}
+
+static int fit(const struct sh_resident *r, const struct sh_slots_setup *setup, int most)
+{
+    struct sh_props props;
+    int low = 0, high = most;
+    r->setup.backend->props(r->setup.device, &props);
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (bytes_for(r, setup, middle) <= props.memory_bytes)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+int sh_device_cache_fit(const struct sh_resident *r, const struct sh_kv_setup *s, int most)
+{
+    struct sh_slots_head *head = xcalloc((size_t)(s->arch->n_layer * s->arch->n_kv_head), sizeof *head);
+    float *slopes = slopes_of(s->arch);
+    fill_heads(s, head);
+    struct sh_slots_setup setup = setup_of(s, head, slopes);
+    int n = fit(r, &setup, most);
+    free(slopes);
+    free(head);
+    return n;
+}
+
+/* The largest budget of every head that would do, by halving. */
+static int largest_budget(const struct sh_resident *r, const struct sh_slots_setup *setup)
+{
+    struct sh_slots_setup s = *setup;
+    int n = s.n_layer * s.n_kv_head, low = 0, high = 0;
+    struct sh_slots_head *head = xcalloc((size_t)n, sizeof *head);
+    for (int i = 0; i < n; i++)
+        high = setup->head[i].capacity > high ? setup->head[i].capacity : high;
+    s.head = head;
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        for (int i = 0; i < n; i++) {
+            head[i] = setup->head[i];
+            head[i].capacity = head[i].capacity < middle ? head[i].capacity : middle;
+        }
+        if (fit(r, &s, s.n_seq) == s.n_seq)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    free(head);
+    return low;
+}
+
+static int refuse(const struct sh_device_cache *c, struct sh_err *e)
+{
+    const struct sh_slots_setup *s = &c->setup;
+    struct sh_props props;
+    c->r->setup.backend->props(c->r->setup.device, &props);
+    int most = fit(c->r, s, s->n_seq), budget = largest_budget(c->r, s);
+    sh_fail(e, "the KV cache of %d sequence%s takes %zu bytes, and %zu are left of the device: at most %d sequence%s "
+            "with this budget", s->n_seq, s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, s->n_seq), props.memory_bytes,
+            most, most == 1 ? "" : "s");
+    if (budget > 0)
+        sh_hint(e, "or a budget of %d tokens a head, if a prefill is no longer than that", budget);
+    return -1;
+}
+
+struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct sh_kv_setup *s, struct sh_err *e)
+{
+    const struct sh_backend *b = r->setup.backend;
+    struct sh_device_cache *c = xcalloc(1, sizeof *c);
+    size_t n_seq = (size_t)s->n_seq, rows = (size_t)r->setup.rows, most = 0;
+    c->r = r;
+    c->head = xcalloc((size_t)(s->arch->n_layer * s->arch->n_kv_head), sizeof *c->head);
+    c->slopes = slopes_of(s->arch);
+    fill_heads(s, c->head);
+    c->setup = setup_of(s, c->head, c->slopes);
+    for (int i = 0; i < s->arch->n_layer * s->arch->n_kv_head; i++)
+        most = (size_t)c->head[i].capacity > most ? (size_t)c->head[i].capacity : most;
+    c->rows = xcalloc(n_seq + 1 + rows, sizeof *c->rows);
+    c->start = xcalloc(n_seq + 1, sizeof *c->start);
+    c->first = xcalloc(n_seq, sizeof *c->first);
+    c->pos = xcalloc(most, sizeof *c->pos);
+    c->row = xcalloc(most, sizeof *c->row);
+    int bad = fit(r, &c->setup, s->n_seq) < s->n_seq && refuse(c, e);
+    if (!bad)
+        bad = !(c->rows_at = b->alloc(r->setup.device, (n_seq + 1 + rows) * sizeof *c->rows, e)) ||
+              !(c->slots = b->slots->make(r->setup.device, &c->setup, e));
+    if (bad) {
+        sh_device_cache_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void sh_device_cache_free(struct sh_device_cache *c)
+{
+    if (!c)
+        return;
+    const struct sh_resident_setup *r = &c->r->setup;
+    if (c->slots)
+        r->backend->slots->drop(r->device, c->slots);
+    r->backend->release(r->device, c->rows_at);
+    free(c->head);
+    free(c->slopes);
+    free(c->rows);
+    free(c->start);
+    free(c->first);
+    free(c->pos);
+    free(c->row);
+    free(c);
+}
+
+void sh_device_cache_restart(struct sh_device_cache *c, int sequence)
+{
+    c->r->setup.backend->slots->restart(c->r->setup.device, c->slots, sequence);
+}
+
+void sh_device_cache_keep_rows(struct sh_device_cache *c)
+{
+    const struct sh_resident_setup *r = &c->r->setup;
+    if (c->setup.keep_rows)
+        return;
+    c->setup.keep_rows = 1;
+    r->backend->slots->drop(r->device, c->slots);
+    c->slots = r->backend->slots->make(r->device, &c->setup, &c->error);
+}
+
+/* ---- steps ---- */
+
+int sh_device_cache_begin(struct sh_device_cache *c, const int *start, const int *first, struct sh_err *e)
+{
+    const struct sh_resident_setup *r = &c->r->setup;
+    if (!c->slots) {
+        *e = c->error;
+        return -1;
+    }
+    int n = c->setup.n_seq, *position = c->rows + n + 1;
+    memcpy(c->start, start, (size_t)(n + 1) * sizeof *start);
+    memcpy(c->first, first, (size_t)n * sizeof *first);
+    memcpy(c->rows, start, (size_t)(n + 1) * sizeof *start);
+    for (int i = 0; i < n; i++)
+        for (int row = start[i]; row < start[i + 1]; row++)
+            position[row] = first[i] + row - start[i];
+    r->backend->put(r->device, c->rows_at, c->rows, (size_t)(n + 1 + start[n]) * sizeof *c->rows);
+    return 0;
+}
+
+const int *sh_device_cache_positions(const struct sh_device_cache *c)
+{
+    return c->rows_at + c->setup.n_seq + 1;
+}
+
+static int most_rows(const struct sh_device_cache *c)
+{
+    int most = 0;
+    for (int i = 0; i < c->setup.n_seq; i++)
+        most = c->start[i + 1] - c->start[i] > most ? c->start[i + 1] - c->start[i] : most;
+    return most;
+}
+
+/* Do the rows begin their texts, with all that a query of theirs sees among them, and does the policy not look
+ * at rows? Then the backend's own attention gives the same, and faster. */
+static int is_fresh(const struct sh_device_cache *c, int layer, int window)
+{
+    const struct sh_slots_setup *s = &c->setup;
+    if (s->policy.rule != SH_SLOTS_OLDEST || s->bits < 32 || most_rows(c) < 2)
+        return 0;
+    for (int i = 0; i < s->n_seq; i++) {
+        int n = c->start[i + 1] - c->start[i];
+        for (int h = 0; h < s->n_kv_head && n; h++) {
+            int budget = c->head[layer * s->n_kv_head + h].budget;
+            if (c->first[i] || (n > budget && n > s->prefill && budget != window))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* The backend's attention, on sequences that have rows. */
+static void attend_fresh(const struct sh_device_cache *c, const struct sh_attend *what)
+{
+    const struct sh_resident_setup *r = &c->r->setup;
+    struct sh_attend a = *what;
+    int *start = xcalloc((size_t)c->setup.n_seq + 1, sizeof *start);
+    a.n_seq = 0;
+    for (int i = 0; i < c->setup.n_seq; i++)
+        if (c->start[i + 1] > c->start[i])
+            start[++a.n_seq] = c->start[i + 1];
+    a.start = start;
+    r->backend->attend(r->device, &a);
+    free(start);
+}
+
+/* Shows the newest row of every head of the layer. */
+static void show(const struct sh_device_cache *c, int layer, int number, sh_device_watch *watch, void *to)
+{
+    const struct sh_resident_setup *r = &c->r->setup;
+    for (int i = 0; i < c->setup.n_seq; i++)
+        for (int h = 0; h < c->setup.n_kv_head && number < c->start[i + 1] - c->start[i]; h++) {
+            struct sh_slots_look look = {.pos = c->pos, .row = c->row};
+            r->backend->slots->look(r->device, c->slots, i, layer, h, &look);
+            struct sh_cache seen = {.n_slot = look.n_slot, .n = look.n, .pos = c->pos, .d_head = c->setup.d_head,
+                                    .rows_by_slot = 1};
+            watch(to, i, layer, h, c->first[i] + number, &seen, c->row);
+        }
+}
+
+void sh_device_cache_attend(struct sh_device_cache *c, int layer, const struct sh_attend *what,
+                            sh_device_watch *watch, void *to)
+{
+    const struct sh_resident_setup *r = &c->r->setup;
+    struct sh_slots_step step = {.what = what, .layer = layer, .start = c->rows_at,
+                                 .position = sh_device_cache_positions(c), .end = most_rows(c)};
+    if (!watch && is_fresh(c, layer, what->window)) {
+        attend_fresh(c, what);
+        r->backend->slots->store(r->device, c->slots, &step);
+        return;
+    }
+    for (int i = 0, n = most_rows(c); i < n; i++) {
+        step.first = i;
+        step.end = i + 1;
+        r->backend->slots->attend(r->device, c->slots, &step);
+        if (watch)
+            show(c, layer, i, watch, to);
+    }
+}
+
+/* ---- what it takes ---- */
+
+struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c)
+{
+    struct sh_slots_bytes b = c->r->setup.backend->slots->bytes(&c->setup);
+    return (struct sh_kv_bytes){.rows = b.rows, .meta = b.meta, .positions = b.positions, .policy = b.policy};
+}
+
+size_t sh_device_cache_scratch(const struct sh_device_cache *c)
+{
+    return c->r->setup.backend->slots->bytes(&c->setup).scratch;
+}
+
+int sh_device_cache_budget(const struct sh_device_cache *c, int layer, int head)
+{
+    return c->head[layer * c->setup.n_kv_head + head].budget;
+}
+
+void sh_device_cache_kept(const struct sh_device_cache *c, int sequence, int layer, int head, int *n, int *n_slot)
+{
+    struct sh_slots_look look = {0};
+    c->r->setup.backend->slots->look(c->r->setup.device, c->slots, sequence, layer, head, &look);
+    *n = look.n;
+    *n_slot = look.n_slot;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The KV cache of a batch of sequences on the device (kernels/slots.h), where the backend has one and the
+ * policy needs no more than the device keeps. It does what cache.h does on the host, to the token: what the
+ * device is told follows from the same policies, and what it does is tested against them. */
+#ifndef SH_ENGINE_DEVICE_CACHE_H
+#define SH_ENGINE_DEVICE_CACHE_H
+
+#include "src/engine/cache.h"
+#include "src/engine/resident.h"
+
+struct sh_device_cache;
+
+/* Why the cache has to be on the host, though the memory of the device is not the host's; NULL: it need not,
+ * or the memory is. block: tokens of a prompt's block,
+ * 0: none. `text` is room for the sentence. */
+enum { SH_DEVICE_WHY = 160 };
+const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *setup, int block,
+                                    char text[SH_DEVICE_WHY]);
+
+/* The setup has been checked (sh_kv_setup_check). NULL: it does not fit; e says what would. */
+struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct sh_kv_setup *setup, struct sh_err *e);
+void sh_device_cache_free(struct sh_device_cache *c);           /* NULL is fine */
+void sh_device_cache_restart(struct sh_device_cache *c, int sequence);
+/* `to`, of a cache with the same setup (but for n_seq), takes over what `from` holds. */
+void sh_device_cache_copy(struct sh_device_cache *to, int sequence_to, const struct sh_device_cache *from,
+                          int sequence_from);
+
+/* Rows are going to be watched: before anything is read. */
+void sh_device_cache_keep_rows(struct sh_device_cache *c);
+
+/* A piece begins: the rows of each sequence (host, [n_seq + 1]), and the position of each one's first row. */
+int sh_device_cache_begin(struct sh_device_cache *c, const int *start, const int *first, struct sh_err *e);
+const int *sh_device_cache_positions(const struct sh_device_cache *c);  /* device: of the piece's rows     */
+
+/* The attention of a layer's rows. `watch` NULL: nobody looks. */
+typedef void sh_device_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c,
+                             const float *row);
+void sh_device_cache_attend(struct sh_device_cache *c, int layer, const struct sh_attend *what,
+                            sh_device_watch *watch, void *to);
+
+/* Device memory, the scratch of a step among what is the policy's not counted. */
+struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c);
+size_t sh_device_cache_scratch(const struct sh_device_cache *c);
+int sh_device_cache_budget(const struct sh_device_cache *c, int layer, int head);
+/* Of a head: live slots, and slots in use so far. */
+void sh_device_cache_kept(const struct sh_device_cache *c, int sequence, int layer, int head, int *n, int *n_slot);
+
+/* Sequences that fit into what the device has left, up to `most`; 0: not one. */
+int sh_device_cache_fit(const struct sh_resident *r, const struct sh_kv_setup *setup, int most);
+
+#endif
