@@ -98,6 +98,7 @@ static void drop_slots(struct sh_dev *d, struct sh_slots *s)
         return;
     for (int i = 0; i < PARTS; i++)
         cuda_discard(d, s->memory[i]);
+    free(s->host_head);
     free(s);
 }
 
@@ -155,6 +156,7 @@ static struct sh_slots *make(struct sh_dev *d, const struct sh_slots_setup *a, s
     if (bad)
         cuda_fail(d, "slots: out of memory");
     if (!bad) {
+        s->host_head = head;
         s->bits = a->bits;
         measure(a, &s->at, head);
         sizes(a, &s->at, bytes);
@@ -172,10 +174,11 @@ static struct sh_slots *make(struct sh_dev *d, const struct sh_slots_setup *a, s
         for (int i = 0; i < a->n_seq; i++)
             restart(d, s, i);
     }
-    free(head);
     if (bad || cuda_has_failed(d)) {
         if (cuda_has_failed(d))
             *e = d->error;
+        if (!s || !s->host_head)
+            free(head);
         drop_slots(d, s);
         return NULL;
     }
@@ -203,17 +206,15 @@ static void attend(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_s
 static void look(struct sh_dev *d, struct sh_slots *s, int sequence, int layer, int head, struct sh_slots_look *out)
 {
     struct slots_state state = {0, 0, -1};
-    struct slots_head h = {0, 0, 0, 0, 0, 0, 0};
     const struct slots *at = &s->at;
     size_t heads = (size_t)(at->n_layer * at->n_kv_head), i = (size_t)(layer * at->n_kv_head + head);
     out->n_slot = out->n = 0;
     cuda_get(d, &state, at->state + (size_t)sequence * heads + i, sizeof state);
-    cuda_get(d, &h, at->head + i, sizeof h);
     if (cuda_has_failed(d))
         return;
     out->n_slot = state.n_slot;
     out->n = state.n;
-    size_t base = (size_t)sequence * (size_t)at->slots_each + (size_t)h.slot_at, n = (size_t)state.n_slot;
+    size_t base = (size_t)sequence * (size_t)at->slots_each + (size_t)s->host_head[i].slot_at, n = (size_t)state.n_slot;
     if (out->pos && n)
         cuda_get(d, out->pos, at->pos + base, n * sizeof *out->pos);
     for (size_t k = 0; k < n && out->pos; k++)

@@ -59,6 +59,7 @@ struct slots {                          /* passed to kernels by value           
 struct sh_slots {
     struct slots at;
     int bits;
+    struct slots_head *host_head;       /* what at.head has                                        */
     void *memory[24];                   /* all that was allocated                                  */
 };
 
