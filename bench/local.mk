@@ -37,3 +37,11 @@ bench-ranks: %D%/ranks_overhead
 .PHONY: bench-ranks
 CLEANFILES += %D%/ranks_overhead
 EXTRA_DIST += %D%/ranks.sh
+# `make bench-engine`: the driver of engine_gpu.py.
+EXTRA_PROGRAMS += %D%/engine_gpu
+%C%_engine_gpu_SOURCES = %D%/engine_gpu.c
+%C%_engine_gpu_LDADD   = libengine.a libplanner.a libreplay.a libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) -lpthread -lm
+bench-engine: %D%/engine_gpu
+.PHONY: bench-engine
+CLEANFILES += %D%/engine_gpu
+EXTRA_DIST += %D%/engine_gpu.py

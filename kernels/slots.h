@@ -81,9 +81,12 @@ struct sh_slots_look {                  /* host copies of a head, after a step  
 
 struct sh_slots_ops {
     struct sh_slots_bytes (*bytes)(const struct sh_slots_setup *s);
-    struct sh_slots *(*make)(struct sh_dev *d, const struct sh_slots_setup *s, struct sh_err *e);   /* NULL: does not fit */
+    /* NULL: it does not fit. */
+    struct sh_slots *(*make)(struct sh_dev *d, const struct sh_slots_setup *s, struct sh_err *e);
     void (*drop)(struct sh_dev *d, struct sh_slots *s);                 /* NULL is fine           */
     void (*restart)(struct sh_dev *d, struct sh_slots *s, int sequence);        /* queued: empty  */
+    /* Sequence `to` becomes what sequence `from` of a cache with the same setup (but for n_seq) is; queued. */
+    void (*copy)(struct sh_dev *d, struct sh_slots *s, int to, const struct sh_slots *other, int from);
     /* Room and slots for rows, token by token, when something else has computed their attention. */
     void (*store)(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
     /* The same and the attention of the one row `first` of each sequence that has it. */

@@ -267,6 +267,8 @@ EXTRA_DIST += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/report.sh %D%/cli/backends.
 TESTS      += %D%/cli/weight_bits.sh
 EXTRA_DIST += %D%/cli/weight_bits.sh %D%/golden/weight_bits %D%/oracle/weight_bits.py
 
+TESTS      += %D%/cli/engine_cuda.sh
+EXTRA_DIST += %D%/cli/engine_cuda.sh
 TESTS      += %D%/cli/generate.sh %D%/cli/tasks.sh %D%/cli/drift.sh
 EXTRA_DIST += %D%/cli/generate.sh %D%/cli/tasks.sh %D%/cli/tasks.py %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
 TESTS      += %D%/cli/help.sh

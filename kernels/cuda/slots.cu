@@ -149,7 +149,7 @@ static void place(struct sh_slots *s)
 
 static struct sh_slots *make(struct sh_dev *d, const struct sh_slots_setup *a, struct sh_err *e)
 {
-    size_t bytes[PARTS], heads = (size_t)(a->n_layer * a->n_kv_head);
+    size_t heads = (size_t)(a->n_layer * a->n_kv_head);
     struct slots_head *head = (struct slots_head *)calloc(heads, sizeof *head);
     struct sh_slots *s = (struct sh_slots *)calloc(1, sizeof *s);
     int bad = !head || !s;
@@ -159,18 +159,18 @@ static struct sh_slots *make(struct sh_dev *d, const struct sh_slots_setup *a, s
         s->host_head = head;
         s->bits = a->bits;
         measure(a, &s->at, head);
-        sizes(a, &s->at, bytes);
+        sizes(a, &s->at, s->bytes);
         for (int i = 0; i < PARTS && !bad; i++)
-            bad = bytes[i] && !(s->memory[i] = cuda_alloc(d, bytes[i], e));
+            bad = s->bytes[i] && !(s->memory[i] = cuda_alloc(d, s->bytes[i], e));
     }
     if (!bad && !cuda_begin(d, "slots")) {
         place(s);
-        cuda_put(d, s->memory[HEAD], head, bytes[HEAD]);
+        cuda_put(d, s->memory[HEAD], head, s->bytes[HEAD]);
         if (a->slopes)
-            cuda_put(d, s->memory[SLOPES], a->slopes, bytes[SLOPES]);
+            cuda_put(d, s->memory[SLOPES], a->slopes, s->bytes[SLOPES]);
         for (int i = K; i <= BEFORE; i++)           /* also the padding behind a row's numbers        */
-            if (bytes[i])
-                cuda_check(d, "slots", cudaMemsetAsync(s->memory[i], 0, bytes[i], d->compute));
+            if (s->bytes[i])
+                cuda_check(d, "slots", cudaMemsetAsync(s->memory[i], 0, s->bytes[i], d->compute));
         for (int i = 0; i < a->n_seq; i++)
             restart(d, s, i);
     }
@@ -183,6 +183,21 @@ static struct sh_slots *make(struct sh_dev *d, const struct sh_slots_setup *a, s
         return NULL;
     }
     return s;
+}
+
+/* Every part that is kept for a sequence lies in one piece. */
+static void copy(struct sh_dev *d, struct sh_slots *s, int to, const struct sh_slots *other, int from)
+{
+    if (cuda_begin(d, "slots"))
+        return;
+    for (int i = STATE; i <= RING; i++) {
+        size_t each = s->bytes[i] / (size_t)s->at.n_seq;
+        if (each)
+            cuda_check(d, "slots", cudaMemcpyAsync((char *)s->memory[i] + (size_t)to * each,
+                                                   (const char *)other->memory[i] + (size_t)from * each, each,
+                                                   cudaMemcpyDeviceToDevice, d->compute));
+    }
+    cuda_end(d, "slots");
 }
 
 static void store(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a)
@@ -224,4 +239,4 @@ static void look(struct sh_dev *d, struct sh_slots *s, int sequence, int layer, 
                                              (size_t)at->most_slots, n * sizeof *out->row);
 }
 
-const struct sh_slots_ops cuda_slots_ops = {slots_bytes, make, drop_slots, restart, store, attend, look};
+const struct sh_slots_ops cuda_slots_ops = {slots_bytes, make, drop_slots, restart, copy, store, attend, look};

@@ -60,7 +60,8 @@ struct sh_slots {
     struct slots at;
     int bits;
     struct slots_head *host_head;       /* what at.head has                                        */
-    void *memory[24];                   /* all that was allocated                                  */
+    void *memory[24];                   /* all that was allocated, and the bytes of each           */
+    size_t bytes[24];
 };
 
 static __device__ __forceinline__ size_t slots_state_at(const struct slots &s, int sequence, int layer, int head)

@@ -347,6 +347,7 @@ static int report(const struct sh_eval_work *w, struct sh_err *e)
     }
     if (w->part >= 0)
         sh_out_show(o, sh_eval_part_names[w->part].list);
+    sh_live_put_peak(o, &w->devices);
     sh_out_list(o, "results", "policies and budgets (nats per token; change, kl, top 1: against the full cache)");
     for (int i = 0; i < w->n; i++) {
         if (isnan(w->result[i].at[SH_E_TOKENS]))

@@ -97,6 +97,7 @@ struct work {
     int n_made, most, streams;          /* streams: text goes to stdout as it comes               */
     const char *stopped;
     double prompt_s, made_s;            /* seconds of steps                                       */
+    struct sh_host_note note;
 };
 
 static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
@@ -159,6 +160,7 @@ static int open_all(struct work *w, struct sh_err *e)
     w->session = sh_live_session(&w->live, &w->policy, a->budget ? &w->budget : NULL, 1, n_token, e);
     if (!w->session)
         return -1;
+    sh_live_say_host(&w->note, sh_session_why_host(w->session), w->common);
     w->made = xcalloc((size_t)w->most, sizeof *w->made);
     if (a->repetition)
         w->likeness = xcalloc((size_t)(arch->n_layer * arch->n_kv_head), sizeof *w->likeness);
@@ -373,6 +375,7 @@ static int report(const struct work *w, const struct figures *f, struct sh_err *
     sh_out_real(o, "prompt_tokens_per_s", "prompt tokens/s", f->prompt_rate, 1);
     sh_out_real(o, "tokens_per_s", "tokens/s", f->rate, 1);
     sh_out_int(o, "kv_bytes", "cache bytes", (long long)f->all_bytes);
+    sh_live_put_peak(o, &w->live.devices);
     sh_out_int(o, "kv_policy_bytes", "of them the policy's", (long long)f->bytes.policy);
     sh_out_int(o, "prompt_block_bytes", "blocks of the prompt, beside it", (long long)f->block_bytes);
     sh_out_int(o, "activation_bytes", "activations", (long long)f->activation_bytes);

@@ -23,6 +23,12 @@ static int open_resident(struct sh_eval_work *w, struct sh_err *e)
     return w->eval.resident ? 0 : sh_err_prefix(e, "%s", w->a->model);
 }
 
+static void on_host(void *to, const char *why)
+{
+    struct sh_eval_work *w = to;
+    sh_live_say_host(&w->note, why, w->common);
+}
+
 static void on_tokens(void *to, int tokens)
 {
     struct sh_eval_work *w = to;
@@ -196,7 +202,7 @@ int sh_evaluate(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e
     w->eval = (struct sh_eval){.cell = w->cell, .n_cell = w->n, .prefill = w->prefill,
                                .seed = (uint64_t)w->common->seed, .watch = a->dump ? sh_eval_dump_kept : NULL,
                                .take = a->logits ? sh_eval_dump_logits : NULL, .to = &w->dump,
-                               .progress = on_tokens, .progress_to = w};
+                               .progress = on_tokens, .progress_to = w, .say = on_host};
     if (w->cluster.ranks)
         return evaluate_shared(w, store, e);
     if (store && !a->force && !a->logits && !a->dump && sh_eval_results_find(w->result, w->n + 1, store, e))

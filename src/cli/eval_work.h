@@ -10,6 +10,7 @@
 #include "src/cli/eval_answers.h"
 #include "src/cli/eval_dump.h"
 #include "src/cli/eval_rows.h"
+#include "src/cli/live.h"
 #include "src/cli/part.h"
 #include "src/cli/plan_file.h"
 #include "src/cli/text_source.h"
@@ -55,6 +56,7 @@ struct sh_eval_work {
     int kept;                                   /* results written to the store                   */
     struct sh_part shard;
     struct sh_cluster cluster;
+    struct sh_host_note note;
 };
 
 /* Fills the results that the store (NULL: none) does not know, and keeps them there. */

@@ -175,3 +175,20 @@ struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_poli
     free(budget);
     return s;
 }
+
+void sh_live_say_host(struct sh_host_note *n, const char *why, const struct sh_common *c)
+{
+    if (!why || c->quiet || !strcmp(n->why, why))
+        return;
+    snprintf(n->why, sizeof n->why, "%s", why);
+    fprintf(stderr, "shears: the cache is on the host and its rows travel: %s\n", why);
+}
+
+void sh_live_put_peak(struct sh_out *o, const struct sh_devices *d)
+{
+    struct sh_props props = {.peak_bytes = 0};
+    if (d->n)
+        d->backend->props(d->at[0], &props);
+    if (props.peak_bytes)
+        sh_out_int(o, "device_peak_bytes", "device memory, at most", (long long)props.peak_bytes);
+}

@@ -5,6 +5,7 @@
 #define SH_CLI_LIVE_H
 
 #include "planner/budget.h"
+#include "src/base/out.h"
 #include "src/cli/devices.h"
 #include "src/engine/session.h"
 
@@ -55,5 +56,16 @@ int sh_live_read_prompt(struct sh_live *l, const struct sh_budget *b, int n_prom
  * not do so by itself is refused. */
 struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_policy_spec *p, const struct sh_budget *b,
                                    int n_seq, int n_token, struct sh_err *e);
+
+/* Says on stderr that a cache is on the host and its rows travel; the same reason once. */
+struct sh_host_note {
+    char why[160];                      /* the last one                                           */
+};
+
+void sh_live_say_host(struct sh_host_note *n, const char *why, const struct sh_common *c);
+
+/* "device_peak_bytes": the most that was taken of the first device at once, by its own count; nothing where
+ * there is no such count. */
+void sh_live_put_peak(struct sh_out *o, const struct sh_devices *d);
 
 #endif

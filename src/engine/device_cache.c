@@ -104,7 +104,8 @@ static struct sh_slots_setup setup_of(const struct sh_kv_setup *s, const struct 
     return to;
 }
 
-const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *s, char text[SH_DEVICE_WHY])
+const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *s, int block,
+                                    char text[SH_DEVICE_WHY])
 {
     const struct sh_arch *a = s->arch;
     struct sh_slots_policy policy;
@@ -118,8 +119,12 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
         why = "the backend has none";
     else if (a->d_head > SH_SLOTS_WIDEST || a->n_head / a->n_kv_head > SH_SLOTS_MOST_GROUP)
         why = "its heads are too wide or too many";
-    else if (!why && s->format.bits < 16 && in_order)
-        why = "codes of keys share scales along tokens where nothing leaves";
+    else if (block || s->whole)
+        why = "prompts come in blocks";
+    else if (s->positions != SH_POSITIONS_ORIGINAL)
+        why = "positions are those inside the cache";
+    else if (!why && s->format.bits < 16 && (in_order || s->format.by_channel))
+        why = "codes of keys share scales along tokens";
     if (!why)
         return NULL;
     snprintf(text, SH_DEVICE_WHY, "%s: %s", s->spec->policy->name, why);
@@ -143,13 +148,38 @@ static size_t total(const struct sh_slots_bytes *b)
     return b->rows + b->meta + b->positions + b->policy + b->scratch;
 }
 
-/* Bytes that a cache of so many sequences takes of the device. */
+/* What the operations of a step take for themselves, at most, when they first run. */
+static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setup *s)
+{
+    const struct sh_arch *a = r->arch;
+    const struct sh_resident_setup *u = &r->setup;
+    int q = a->n_head * a->d_head, start[] = {0, u->rows};
+    const int shape[][2] = {{a->d_model, q}, {q, a->d_model}, {a->d_model, a->d_ff}, {a->d_ff, a->d_model}};
+    size_t most = 0, attend = 0, narrow = 0;
+    for (int i = 0; i < 4; i++) {
+        size_t n = u->backend->linear_bytes(u->device, u->rows, shape[i][0], shape[i][1], u->dtype, u->weight_bits);
+        most = n > most ? n : most;
+    }
+    for (int l = 0; l < a->n_layer && s->policy.rule == SH_SLOTS_OLDEST && s->bits == 32; l++) {
+        struct sh_attend w = sh_layer_attend(a, l, u->rows, u->dtype);
+        w.out.at = r->act.mixed;        /* wanted: what it gives, not the probabilities alone */
+        w.n_seq = 1;
+        w.start = start;
+        size_t n = u->backend->attend_bytes(u->device, &w);
+        attend = n > attend ? n : attend;
+    }
+    if (a->d_embed != a->d_model)
+        narrow = (size_t)u->rows * (size_t)a->d_embed * sizeof(float);
+    return most + attend + narrow;
+}
+
+/* Bytes that a cache of so many sequences takes of the device, and the steps over it. */
 static size_t bytes_for(const struct sh_resident *r, const struct sh_slots_setup *setup, int n_seq)
 {
     struct sh_slots_setup s = *setup;
     s.n_seq = n_seq;
     struct sh_slots_bytes b = r->setup.backend->slots->bytes(&s);
-    return total(&b) + (1 << 14);       /* allocations are rounded up */
+    return total(&b) + step_bytes(r, setup) + (1 << 14);        /* allocations are rounded up */
 }
 
 static int fit(const struct sh_resident *r, const struct sh_slots_setup *setup, int most)
@@ -209,9 +239,9 @@ static int refuse(const struct sh_device_cache *c, struct sh_err *e)
     struct sh_props props;
     c->r->setup.backend->props(c->r->setup.device, &props);
     int most = fit(c->r, s, s->n_seq), budget = largest_budget(c->r, s);
-    sh_fail(e, "the KV cache of %d sequence%s takes %zu bytes, and %zu are left of the device: at most %d sequence%s "
-            "with this budget", s->n_seq, s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, s->n_seq), props.memory_bytes,
-            most, most == 1 ? "" : "s");
+    sh_fail(e, "the KV cache of %d sequence%s and a step over it take %zu bytes, and %zu are left of the device: "
+            "at most %d sequence%s with this budget", s->n_seq, s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, s->n_seq),
+            props.memory_bytes, most, most == 1 ? "" : "s");
     if (budget > 0)
         sh_hint(e, "or a budget of %d tokens a head, if a prefill is no longer than that", budget);
     return -1;
@@ -266,6 +296,12 @@ void sh_device_cache_free(struct sh_device_cache *c)
 void sh_device_cache_restart(struct sh_device_cache *c, int sequence)
 {
     c->r->setup.backend->slots->restart(c->r->setup.device, c->slots, sequence);
+}
+
+void sh_device_cache_copy(struct sh_device_cache *to, int sequence_to, const struct sh_device_cache *from,
+                          int sequence_from)
+{
+    to->r->setup.backend->slots->copy(to->r->setup.device, to->slots, sequence_to, from->slots, sequence_from);
 }
 
 void sh_device_cache_keep_rows(struct sh_device_cache *c)

@@ -93,6 +93,8 @@ static struct sh_session *open_cell(const struct sh_eval *v, const struct sh_eva
     if (s && v->watch && v->watched == number)
         sh_session_set_watch(s, v->watch, v->to);
     free(budget);
+    if (s && v->say && sh_session_why_host(s))
+        v->say(v->progress_to, sh_session_why_host(s));
     return s;
 }
 

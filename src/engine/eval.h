@@ -29,6 +29,7 @@ struct sh_eval {
     int watched;
     void (*progress)(void *to, int tokens);     /* so many have been read by all cells; may be NULL */
     void *progress_to;
+    void (*say)(void *to, const char *why);     /* a cell's cache is on the host, and why; may be NULL */
 };
 
 /* Whether a text of n_token tokens can be read by all cells. */

@@ -663,6 +663,11 @@ struct sh_kv_bytes sh_session_bytes(const struct sh_session *s)
     return s->on_device ? sh_device_cache_bytes(s->on_device) : sh_kv_cache_bytes(s->cache);
 }
 
+size_t sh_session_scratch(const struct sh_session *s)
+{
+    return s->on_device ? sh_device_cache_scratch(s->on_device) : 0;
+}
+
 const char *sh_session_why_host(const struct sh_session *s)
 {
     return s->why_host[0] ? s->why_host : NULL;

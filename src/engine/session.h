@@ -97,5 +97,6 @@ struct sh_session_kept {                /* of all heads and sequences           
 
 struct sh_session_kept sh_session_kept(const struct sh_session *s);
 struct sh_kv_bytes sh_session_bytes(const struct sh_session *s);        /* of the KV cache        */
+size_t sh_session_scratch(const struct sh_session *s);  /* device memory of a step's attention over it; 0: on the host */
 
 #endif

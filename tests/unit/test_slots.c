@@ -50,8 +50,8 @@ static const struct shape policies[] = {
     {"h2o:recent=0", SUMS(SH_SLOTS_SUM, 0, 1), 16, 2, 2, 16, 0, 14, 20, 0, 50, 0, 0, 1, SH_F32},
     {"h2o:score=mean,recent=2", SUMS(SH_SLOTS_MEAN, 2, 1), 16, 4, 2, 32, 0, 14, 0, 0, 60, 0, 0, 0, SH_F32},
     {"h2o:score=decay,gamma=0.9", SUMS(SH_SLOTS_SUM, 0, 0.9f), 16, 2, 1, 32, 0, 14, 0, 0, 60, 0, 0, 0, SH_F32},
-    {"scissorhands:window=9,recent=2,drop=5", LOW(SH_SLOTS_LOW_RING, 2, 9, 0, 0), 16, 4, 2, 32, 0, 40, 0, 0, 90, 0, 0, 0,
-     SH_F32},
+    {"scissorhands:window=9,recent=2,drop=5", LOW(SH_SLOTS_LOW_RING, 2, 9, 0, 0), 16, 4, 2, 32, 0, 40, 0, 0, 90, 0, 0,
+     0, SH_F32},
     {"scissorhands:window=400,recent=2,drop=0.5", LOW(SH_SLOTS_LOW_RING, 2, 70, 0, 0), 16, 2, 2, 16, 0, 20, 0, 0, 70, 0,
      0, 1, SH_F32},
     {"scissorhands:window=7,recent=1,drop=1,threshold=i,counts=rate", LOW(SH_SLOTS_LOW_RING, 1, 7, 1, 1), 16, 2, 2, 32,
@@ -59,8 +59,8 @@ static const struct shape policies[] = {
     {"scissorhands:window=8,recent=2,drop=3,counter=epochs", LOW(SH_SLOTS_LOW_EPOCHS, 2, 8, 0, 0), 16, 4, 2, 32, 0, 14,
      0, 0, 60, 0, 0, 0, SH_F32},
     {"scissorhands:window=8,recent=2,drop=3,counter=epochs,counts=rate,sinks=2",
-     {.rule = SH_SLOTS_LOW_EPOCHS, .sinks = 2, .recent = 2, .decay = 1, .look_back = 8, .rate = 1}, 16, 2, 2, 4, 8, 14, 0,
-     0, 60, 0, 0, 0, SH_F32},
+     {.rule = SH_SLOTS_LOW_EPOCHS, .sinks = 2, .recent = 2, .decay = 1, .look_back = 8, .rate = 1}, 16, 2, 2, 4, 8, 14,
+     0, 0, 60, 0, 0, 0, SH_F32},
     {"scissorhands:window=9,recent=2,drop=4", LOW(SH_SLOTS_LOW_RING, 2, 9, 0, 0), 16, 2, 2, 32, 0, 30, 0, 12, 50, 0, 0,
      0, SH_F32},
     {NULL, OLDEST, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, SH_F32}};
@@ -146,7 +146,8 @@ static void close_world(struct world *w)
 }
 
 /* Probabilities of a query head, in the order of the reference's slots; in doubles. */
-static void probabilities(const struct world *w, int sequence, int head, int t, const float *q, int query_head, double *p)
+static void probabilities(const struct world *w, int sequence, int head, int t, const float *q, int query_head,
+                          double *p)
 {
     const struct shape *s = w->s;
     const struct sh_cache *c = sh_kept_cache(w->kept[sequence][head]);
@@ -170,8 +171,8 @@ static void probabilities(const struct world *w, int sequence, int head, int t, 
 }
 
 /* What one head of a row should have given, and what the reference's policy learns of it. */
-static void check_head(struct world *w, int sequence, int head, int t, const float *q, const struct matrix *out, int row,
-                       const struct sh_slots_look *look)
+static void check_head(struct world *w, int sequence, int head, int t, const float *q, const struct matrix *out,
+                       int row, const struct sh_slots_look *look)
 {
     const struct shape *s = w->s;
     const struct sh_cache *c = sh_kept_cache(w->kept[sequence][head]);
@@ -244,17 +245,19 @@ static void step(struct world *w, int t)
             rows[SEQ + 1 + n++] = t - q * LATE;
         rows[q + 1] = n;
     }
-    struct matrix q = matrix_new(on, SH_F32, n, s->n_head * s->d, 4), k = matrix_new(on, SH_F32, n, s->n_kv_head * s->d, 3);
-    struct matrix v = matrix_new(on, SH_F32, n, s->n_kv_head * s->d, 0), out = matrix_new(on, s->type, n, s->n_head * s->d, 8);
+    int wide = s->n_head * s->d, narrow = s->n_kv_head * s->d;
+    struct matrix q = matrix_new(on, SH_F32, n, wide, 4), k = matrix_new(on, SH_F32, n, narrow, 3);
+    struct matrix v = matrix_new(on, SH_F32, n, narrow, 0), out = matrix_new(on, s->type, n, wide, 8);
     struct sh_err e;
     int *at = on->b->alloc(on->d, sizeof rows, &e);
     fill(w, &q, 3 * t, s->is_even);
     fill(w, &k, 3 * t + 1, 0);
     fill(w, &v, 3 * t + 2, 0);
     on->b->put(on->d, at, rows, sizeof rows);
-    struct sh_attend what = {.q = q.m, .k = k.m, .v = v.m, .out = out.m, .n_head = s->n_head, .n_kv_head = s->n_kv_head,
-                             .d_head = s->d, .window = s->window, .scale = 1 / sqrtf((float)s->d), .softcap = s->softcap};
-    struct sh_slots_step a = {.what = &what, .layer = LAYER, .start = at, .position = at + SEQ + 1, .first = 0, .end = 1};
+    struct sh_attend what = {.q = q.m, .k = k.m, .v = v.m, .out = out.m, .n_head = s->n_head,
+                             .n_kv_head = s->n_kv_head, .d_head = s->d, .window = s->window,
+                             .scale = 1 / sqrtf((float)s->d), .softcap = s->softcap};
+    struct sh_slots_step a = {.what = &what, .layer = LAYER, .start = at, .position = at + SEQ + 1, .end = 1};
     on->b->slots->attend(on->d, w->slots, &a);
     matrix_get(on, &out);
     int pos[512];

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# generate and eval with --backend cuda on the emulated device (tests/emu): the numbers of the CPU, the same
+# tokens kept, what runs on the host says so, what does not fit is refused before the first token, and devices
+# that fail.
+. "$(dirname "$0")/lib.sh"
+
+modules=$(dirname "$SHEARS")/tests/emu/modules
+[ -e "$modules/cuda.so" ] || { echo "1..0 # SKIP there is no emulated module (no C++ compiler)"; exit 0; }
+export SH_MODULE_DIR=$modules SH_EMU_STREAMS=lazy
+
+python -c 'for i in range(2): print([(7 * i + 3 * j * j + i * j) % 128 for j in range(44 + i)])' >texts.jsonl
+python -c 'print([(5 + 3 * j * j) % 128 for j in range(30)])' >prompt.ids
+model=$checkpoints/llama_gqa
+
+same_evals() { # limit of the difference of figures
+    python - "$1" <<'P'
+import json, sys
+a, b, limit = *(json.load(open(f"{n}.json")) for n in ("cpu", "cuda")), float(sys.argv[1])
+assert b["backend"] == "cuda" and b["device_peak_bytes"] > 0
+for x, y in zip(a["results"], b["results"], strict=True):
+    for key in "nll", "kl":
+        assert abs(x[key] - y[key]) <= limit * max(1, abs(x[key])), (x["policy"], key, x[key], y[key])
+    assert x["tokens"] == y["tokens"]
+P
+}
+
+for bits in 32 16 8 4; do
+    for backend in cpu cuda; do
+        run eval --model "$model" --tokens texts.jsonl --policy window streaming h2o:recent=3 \
+            scissorhands:window=12,recent=3,drop=4 --budget 14 --kv-bits $bits --kv-group 8 --backend $backend --json
+        [ $status = 0 ] || sed 's/^/# /' log/err
+        [ $backend = cpu ] || said=$(cat log/err)
+        cp log/out $backend.json
+    done
+    holds "eval, $bits bits: the CPU's figures" same_evals 2e-4
+done
+holds "everything was on the device" test -z "$(grep "on the host" <<<"$said")"
+
+for policy in h2o:recent=3 scissorhands:window=12,recent=3,drop=4 streaming; do
+    for backend in cpu cuda; do
+        run generate --model "$model" --tokens prompt.ids --max-tokens 20 --policy $policy --budget 14 \
+            --dump-kept out/$backend.kept --backend $backend -q
+        cp log/out $backend.text
+    done
+    holds "generate, $policy: the CPU's tokens" cmp cpu.text cuda.text
+    holds "generate, $policy: the CPU's kept sets" python -c 'import json
+lines = [sorted((r["sequence"], r["layer"], r["head"], r["step"], sorted(r["kept"]))
+                for r in map(json.loads, open(f"out/{b}.kept"))) for b in ("cpu", "cuda")]
+assert lines[0] == lines[1] and len(lines[0]) > 100'
+    rm -rf out && mkdir out
+    SH_EMU_STREAMS=eager run generate --model "$model" --tokens prompt.ids --max-tokens 20 --policy $policy \
+        --budget 14 --backend cuda -q
+    holds "generate, $policy: the same when nobody looks" cmp cpu.text log/out
+done
+
+run generate --model "$model" --tokens prompt.ids --max-tokens 4 --policy tova --budget 14 --backend cuda
+expect "a policy that needs more says that its cache is on the host" 0 "^[0-9 ]+$" "cache is on the host.*tova"
+
+# ---- what does not fit, and devices that fail ----
+
+python -c 'print([(5 + 3 * j * j) % 128 for j in range(60)])' >sixty.ids
+run generate --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --budget 60 --json \
+    --backend cuda -q
+cp log/out whole.json
+python -c 'import json
+o = json.load(open("whole.json"))
+print(o["device_peak_bytes"] - o["kv_bytes"] // 2)' >little
+refuse "a cache that does not fit is refused before the first token, with what would" 1 \
+    "KV cache of 1 sequence and a step over it take [0-9]+ bytes, and [0-9]+ are left of the device" \
+    generate --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --budget 60 \
+    --backend cuda -q --device-memory "$(cat little)"
+holds "what is lacking can be read" python -c 'import re
+takes, left = map(int, re.search("take ([0-9]+) bytes, and ([0-9]+) are left", open("log/err").read()).groups())
+print(int(open("little").read()) + takes - left - 8000, file=open("nearly", "w"))'
+nearly=(generate --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --backend cuda -q
+    --device-memory "$(cat nearly)")
+run "${nearly[@]}" --budget 60
+holds "the hint names a budget" grep -Eq "budget of [0-9]+ tokens" log/err
+run "${nearly[@]}" --budget "$(sed -n 's/.*budget of \([0-9]*\) tokens.*/\1/p' log/err)"
+expect "that budget fits" 0 "^[0-9 ]+$" ""
+
+for fault in SH_EMU_FAIL:cudaErrorIllegalAddress SH_EMU_LOST:cudaErrorDevicesUnavailable; do
+    for at in 2 40 200 450; do
+        export "${fault%:*}=$at"
+        refuse "${fault%:*} at launch $at: the device and the error are named" 1 \
+            "backend cuda: device 0: .*${fault#*:}" generate --model "$model" --tokens prompt.ids --max-tokens 20 \
+            --policy h2o --budget 14 --backend cuda -q --json
+        unset "${fault%:*}"
+    done
+done
+SH_EMU_LEAKS=1 run generate --model "$model" --tokens prompt.ids --max-tokens 6 --policy h2o --budget 14 --backend cuda -q
+expect "nothing is left on the device" 0 "^[0-9 ]+$" ""
+finish
