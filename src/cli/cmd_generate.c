@@ -276,7 +276,7 @@ struct figures {
 
 static struct figures take_figures(const struct work *w)
 {
-    struct sh_session_kept kept = sh_session_kept(w->session);
+    struct sh_kv_kept kept = sh_session_kept(w->session);
     int n = w->live.resident->arch->n_layer * w->live.resident->arch->n_kv_head;
     struct figures f = {.bytes = sh_session_bytes(w->session), .budget = kept.budget, .kept = kept.kept,
                         .peak = kept.peak};

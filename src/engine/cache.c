@@ -180,3 +180,18 @@ size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b)
 {
     return b->rows + b->meta + b->positions + b->policy;
 }
+
+struct sh_kv_kept sh_kv_cache_kept(const struct sh_kv_cache *c)
+{
+    struct sh_kv_kept k = {0};
+    int all = c->setup.n_seq * heads(c);
+    for (int i = 0; i < all; i++) {
+        const struct sh_cache *seen = sh_kept_cache(c->head[i].kept);
+        k.kept += seen->n;
+        k.budget += sh_kept_budget(c->head[i].kept);
+        k.peak = seen->n_slot > k.peak ? seen->n_slot : k.peak;
+    }
+    k.kept /= all;
+    k.budget /= all;
+    return k;
+}

@@ -75,6 +75,12 @@ static inline struct sh_kv_head *sh_kv_cache_head(const struct sh_kv_cache *c, i
 /* A token's key and value into its slot, and where the policy sees them. */
 void sh_kv_head_put(struct sh_kv_head *h, int slot, const float *k, const float *v);
 
+struct sh_kv_kept {                     /* of all heads and sequences                             */
+    double budget, kept;                /* means: tokens of a head, those that are there now      */
+    int peak;                           /* slots in use so far, at most                           */
+};
+
+struct sh_kv_kept sh_kv_cache_kept(const struct sh_kv_cache *c);
 struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c);
 size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);
 

@@ -16,6 +16,10 @@ struct sh_device_cache {
     struct sh_slots *slots;
     int *rows, *rows_at;                /* host, device: [n_seq + 1] starts, then each row's position */
     int *start, *first;                 /* host: of the piece                                     */
+    struct sh_graph **graph;            /* [n_seq + 1]: the layers of steps of one row a sequence, by their rows */
+    unsigned char *has_run;             /* [n_seq + 1]: such a step has; both NULL: no graphs     */
+    sh_device_watch *watch;             /* of the piece                                           */
+    void *watch_to;
     int *pos;                           /* of a look: [most capacity]                             */
     float *row;
     struct sh_err error;                /* where slots is NULL                                    */
@@ -233,6 +237,17 @@ static int largest_budget(const struct sh_resident *r, const struct sh_slots_set
     return low;
 }
 
+/* Is a step the same work each time? Not where rotary tables follow the text's length. */
+static void make_graphs(struct sh_device_cache *c)
+{
+    const struct sh_arch *a = c->r->arch;
+    size_t n = (size_t)c->setup.n_seq + 1;
+    if (!c->r->setup.backend->graph || a->rope.kind == SH_ROPE_DYNAMIC || a->local_rope.kind == SH_ROPE_DYNAMIC)
+        return;
+    c->graph = xcalloc(n, sizeof *c->graph);
+    c->has_run = xcalloc(n, sizeof *c->has_run);
+}
+
 static int refuse(const struct sh_device_cache *c, struct sh_err *e)
 {
     const struct sh_slots_setup *s = &c->setup;
@@ -272,6 +287,7 @@ struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct 
         sh_device_cache_free(c);
         return NULL;
     }
+    make_graphs(c);
     return c;
 }
 
@@ -280,11 +296,15 @@ void sh_device_cache_free(struct sh_device_cache *c)
     if (!c)
         return;
     const struct sh_resident_setup *r = &c->r->setup;
+    for (int i = 0; i <= c->setup.n_seq && c->graph; i++)
+        r->backend->graph->drop(r->device, c->graph[i]);
     if (c->slots)
         r->backend->slots->drop(r->device, c->slots);
     r->backend->release(r->device, c->rows_at);
     free(c->head);
     free(c->slopes);
+    free(c->graph);
+    free(c->has_run);
     free(c->rows);
     free(c->start);
     free(c->first);
@@ -310,13 +330,18 @@ void sh_device_cache_keep_rows(struct sh_device_cache *c)
     if (c->setup.keep_rows)
         return;
     c->setup.keep_rows = 1;
+    for (int i = 0; i <= c->setup.n_seq && c->graph; i++) {
+        r->backend->graph->drop(r->device, c->graph[i]);        /* it works on what goes now */
+        c->graph[i] = NULL;
+    }
     r->backend->slots->drop(r->device, c->slots);
     c->slots = r->backend->slots->make(r->device, &c->setup, &c->error);
 }
 
 /* ---- steps ---- */
 
-int sh_device_cache_begin(struct sh_device_cache *c, const int *start, const int *first, struct sh_err *e)
+/* What the kernels need to know of a piece. */
+static int begin(struct sh_device_cache *c, const int *start, const int *first, struct sh_err *e)
 {
     const struct sh_resident_setup *r = &c->r->setup;
     if (!c->slots) {
@@ -334,7 +359,7 @@ int sh_device_cache_begin(struct sh_device_cache *c, const int *start, const int
     return 0;
 }
 
-const int *sh_device_cache_positions(const struct sh_device_cache *c)
+static const int *positions(const struct sh_device_cache *c)
 {
     return c->rows_at + c->setup.n_seq + 1;
 }
@@ -365,21 +390,6 @@ static int is_fresh(const struct sh_device_cache *c, int layer, int window)
     return 1;
 }
 
-/* The backend's attention, on sequences that have rows. */
-static void attend_fresh(const struct sh_device_cache *c, const struct sh_attend *what)
-{
-    const struct sh_resident_setup *r = &c->r->setup;
-    struct sh_attend a = *what;
-    int *start = xcalloc((size_t)c->setup.n_seq + 1, sizeof *start);
-    a.n_seq = 0;
-    for (int i = 0; i < c->setup.n_seq; i++)
-        if (c->start[i + 1] > c->start[i])
-            start[++a.n_seq] = c->start[i + 1];
-    a.start = start;
-    r->backend->attend(r->device, &a);
-    free(start);
-}
-
 /* Shows the newest row of every head of the layer. */
 static void show(const struct sh_device_cache *c, int layer, int number, sh_device_watch *watch, void *to)
 {
@@ -394,14 +404,15 @@ static void show(const struct sh_device_cache *c, int layer, int number, sh_devi
         }
 }
 
-void sh_device_cache_attend(struct sh_device_cache *c, int layer, const struct sh_attend *what,
-                            sh_device_watch *watch, void *to)
+/* sh_own_attention's. */
+static void attend(void *to, int layer, const struct sh_attend *what)
 {
+    struct sh_device_cache *c = to;
     const struct sh_resident_setup *r = &c->r->setup;
-    struct sh_slots_step step = {.what = what, .layer = layer, .start = c->rows_at,
-                                 .position = sh_device_cache_positions(c), .end = most_rows(c)};
-    if (!watch && is_fresh(c, layer, what->window)) {
-        attend_fresh(c, what);
+    struct sh_slots_step step = {.what = what, .layer = layer, .start = c->rows_at, .position = positions(c),
+                                 .end = most_rows(c)};
+    if (!c->watch && is_fresh(c, layer, what->window)) {
+        sh_resident_attend(c->r, what, c->setup.n_seq, c->start);
         r->backend->slots->store(r->device, c->slots, &step);
         return;
     }
@@ -409,9 +420,34 @@ void sh_device_cache_attend(struct sh_device_cache *c, int layer, const struct s
         step.first = i;
         step.end = i + 1;
         r->backend->slots->attend(r->device, c->slots, &step);
-        if (watch)
-            show(c, layer, i, watch, to);
+        if (c->watch)
+            show(c, layer, i, c->watch, c->watch_to);
     }
+}
+
+int sh_device_cache_run(struct sh_device_cache *c, const int *start, const int *first, sh_device_watch *watch,
+                        void *to, struct sh_err *e)
+{
+    struct sh_resident *r = c->r;
+    const struct sh_graph_ops *g = r->setup.backend->graph;
+    struct sh_own_attention own = {.first = first, .position = positions(c), .attend = attend, .to = c};
+    int rows = start[c->setup.n_seq];
+    c->watch = watch;
+    c->watch_to = to;
+    if (begin(c, start, first, e))
+        return -1;
+    int repeats = c->graph && !watch && most_rows(c) <= 1, records = repeats && c->has_run[rows] && !c->graph[rows];
+    if (records && g->begin(r->setup.device))
+        return 0;
+    for (int l = 0; l < r->arch->n_layer && !(repeats && c->graph[rows]); l++)
+        sh_layer_step(r->layer[l], &r->act, r->hidden, c->setup.n_seq, start, &own);
+    if (records)
+        c->graph[rows] = g->end(r->setup.device);
+    if (repeats && c->graph[rows])
+        g->run(r->setup.device, c->graph[rows]);
+    if (repeats)
+        c->has_run[rows] = 1;
+    return 0;
 }
 
 /* ---- what it takes ---- */
@@ -427,15 +463,20 @@ size_t sh_device_cache_scratch(const struct sh_device_cache *c)
     return c->r->setup.backend->slots->bytes(&c->setup).scratch;
 }
 
-int sh_device_cache_budget(const struct sh_device_cache *c, int layer, int head)
+struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c)
 {
-    return c->head[layer * c->setup.n_kv_head + head].budget;
-}
-
-void sh_device_cache_kept(const struct sh_device_cache *c, int sequence, int layer, int head, int *n, int *n_slot)
-{
-    struct sh_slots_look look = {0};
-    c->r->setup.backend->slots->look(c->r->setup.device, c->slots, sequence, layer, head, &look);
-    *n = look.n;
-    *n_slot = look.n_slot;
+    const struct sh_slots_setup *s = &c->setup;
+    const struct sh_resident_setup *r = &c->r->setup;
+    struct sh_kv_kept k = {0};
+    int heads = s->n_layer * s->n_kv_head, all = s->n_seq * heads;
+    for (int i = 0; i < all; i++) {
+        struct sh_slots_look look = {0};
+        r->backend->slots->look(r->device, c->slots, i / heads, i % heads / s->n_kv_head, i % s->n_kv_head, &look);
+        k.kept += look.n;
+        k.budget += c->head[i % heads].budget;
+        k.peak = look.n_slot > k.peak ? look.n_slot : k.peak;
+    }
+    k.kept /= all;
+    k.budget /= all;
+    return k;
 }

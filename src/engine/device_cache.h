@@ -11,8 +11,7 @@
 struct sh_device_cache;
 
 /* Why the cache has to be on the host, though the memory of the device is not the host's; NULL: it need not,
- * or the memory is. block: tokens of a prompt's block,
- * 0: none. `text` is room for the sentence. */
+ * or the memory is. block: tokens of a prompt's block, 0: none. `text` is room for the sentence. */
 enum { SH_DEVICE_WHY = 160 };
 const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *setup, int block,
                                     char text[SH_DEVICE_WHY]);
@@ -28,22 +27,19 @@ void sh_device_cache_copy(struct sh_device_cache *to, int sequence_to, const str
 /* Rows are going to be watched: before anything is read. */
 void sh_device_cache_keep_rows(struct sh_device_cache *c);
 
-/* A piece begins: the rows of each sequence (host, [n_seq + 1]), and the position of each one's first row. */
-int sh_device_cache_begin(struct sh_device_cache *c, const int *start, const int *first, struct sh_err *e);
-const int *sh_device_cache_positions(const struct sh_device_cache *c);  /* device: of the piece's rows     */
-
-/* The attention of a layer's rows. `watch` NULL: nobody looks. */
 typedef void sh_device_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c,
                              const float *row);
-void sh_device_cache_attend(struct sh_device_cache *c, int layer, const struct sh_attend *what,
-                            sh_device_watch *watch, void *to);
+/* The resident's hidden rows through all layers. The rows of each sequence are [start[i], start[i + 1]), and
+ * first[i] is the position of the first of them; both host. `watch` NULL: nobody looks. Steps of no more than
+ * one row a sequence are the same work each time, and run as a graph from the third on. -1: nothing is queued;
+ * the device's own failures come out of its sync. */
+int sh_device_cache_run(struct sh_device_cache *c, const int *start, const int *first, sh_device_watch *watch,
+                        void *to, struct sh_err *e);
 
-/* Device memory, the scratch of a step among what is the policy's not counted. */
+/* Device memory, and apart from it the scratch of a step. */
 struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c);
 size_t sh_device_cache_scratch(const struct sh_device_cache *c);
-int sh_device_cache_budget(const struct sh_device_cache *c, int layer, int head);
-/* Of a head: live slots, and slots in use so far. */
-void sh_device_cache_kept(const struct sh_device_cache *c, int sequence, int layer, int head, int *n, int *n_slot);
+struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c);
 
 /* Sequences that fit into what the device has left, up to `most`; 0: not one. */
 int sh_device_cache_fit(const struct sh_resident *r, const struct sh_kv_setup *setup, int most);

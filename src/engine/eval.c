@@ -102,7 +102,7 @@ static struct sh_session *open_cell(const struct sh_eval *v, const struct sh_eva
 static void weigh(const struct sh_session *s, struct sh_eval_sums *sums)
 {
     struct sh_kv_bytes bytes = sh_session_bytes(s);
-    struct sh_session_kept kept = sh_session_kept(s);
+    struct sh_kv_kept kept = sh_session_kept(s);
     sums->peak_tokens = kept.peak > sums->peak_tokens ? kept.peak : sums->peak_tokens;
     sums->budget_tokens += kept.budget;
     sums->texts++;

@@ -65,3 +65,16 @@ void sh_resident_close(struct sh_resident *r)
     free(r->layer);
     free(r);
 }
+
+void sh_resident_attend(const struct sh_resident *r, const struct sh_attend *what, int n_seq, const int *start)
+{
+    struct sh_attend a = *what;
+    int *own = xcalloc((size_t)n_seq + 1, sizeof *own);
+    a.n_seq = 0;
+    for (int i = 0; i < n_seq; i++)
+        if (start[i + 1] > start[i])
+            own[++a.n_seq] = start[i + 1];
+    a.start = own;
+    r->setup.backend->attend(r->setup.device, &a);
+    free(own);
+}

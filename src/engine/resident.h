@@ -34,4 +34,7 @@ struct sh_resident {
 struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, struct sh_err *e);
 void sh_resident_close(struct sh_resident *r);          /* NULL is fine */
 
+/* The backend's own attention, among the rows [start[i], start[i + 1]) of each sequence, which may be none. */
+void sh_resident_attend(const struct sh_resident *r, const struct sh_attend *what, int n_seq, const int *start);
+
 #endif

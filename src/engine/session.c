@@ -16,8 +16,6 @@ struct sh_session {
     struct sh_resident *r;
     struct sh_kv_cache *cache;          /* one of the two is NULL                                 */
     struct sh_device_cache *on_device;
-    struct sh_graph **graph;            /* [n_seq + 1]: the layers of steps of one row a sequence, by their rows */
-    unsigned char *has_run;             /* [n_seq + 1]: such a step has                           */
     char why_host[SH_DEVICE_WHY];       /* empty: it is where it should be                        */
     int n_token, n_seq;
     int *first, *start;                 /* [n_seq]: tokens read; [n_seq + 1]: rows of the piece on its way */
@@ -179,21 +177,6 @@ static int is_fresh(const struct sh_session *s, const struct sh_attend *what, in
     return 1;
 }
 
-/* The backend's attention, on sequences that have rows. */
-static void attend_fresh(struct sh_session *s, const struct sh_attend *what)
-{
-    const struct sh_resident_setup *r = &s->r->setup;
-    struct sh_attend a = *what;
-    int *start = xcalloc((size_t)s->n_seq + 1, sizeof *start);
-    a.n_seq = 0;
-    for (int i = 0; i < s->n_seq; i++)
-        if (s->start[i + 1] > s->start[i])
-            start[++a.n_seq] = s->start[i + 1];
-    a.start = start;
-    r->backend->attend(r->device, &a);
-    free(start);
-}
-
 /* Room is made and slots are filled, token by token. */
 static void store_all(struct sh_session *s, const struct piece *p)
 {
@@ -220,12 +203,6 @@ static const float *fetch(struct sh_session *s, float *copy, const struct sh_mat
     return copy;
 }
 
-static void attend_on_device(void *to, int layer, const struct sh_attend *what)
-{
-    struct sh_session *s = to;
-    sh_device_cache_attend(s->on_device, layer, what, s->watch, s->watch_to);
-}
-
 /* sh_own_attention's. */
 static void attend(void *to, int layer, const struct sh_attend *what)
 {
@@ -236,7 +213,7 @@ static void attend(void *to, int layer, const struct sh_attend *what)
         return;
     int fresh = is_fresh(s, what, layer);
     if (fresh)
-        attend_fresh(s, what);
+        sh_resident_attend(s->r, what, s->n_seq, s->start);
     else
         p.q = fetch(s, s->q, &what->q);
     p.k = fetch(s, s->k, &what->k);
@@ -312,37 +289,6 @@ static int next_piece(struct sh_session *s, struct step *p)
     return n;
 }
 
-/* Steps that differ in nothing but what is on the device: one row a sequence, tables that stay as they are. */
-static int can_repeat(const struct sh_session *s)
-{
-    if (!s->graph || s->watch)
-        return 0;
-    for (int i = 0; i < s->n_seq; i++)
-        if (s->start[i + 1] - s->start[i] > 1)
-            return 0;
-    return 1;
-}
-
-/* The layers queued, or recorded the second time and run as a graph from then on. */
-static void run_on_device(struct sh_session *s)
-{
-    struct sh_resident *r = s->r;
-    const struct sh_graph_ops *g = r->setup.backend->graph;
-    struct sh_own_attention own = {.first = s->first, .position = sh_device_cache_positions(s->on_device),
-                                   .attend = attend_on_device, .to = s};
-    int n = s->start[s->n_seq], repeats = can_repeat(s), records = repeats && s->has_run[n] && !s->graph[n];
-    if (records && g->begin(r->setup.device))
-        return;
-    for (int l = 0; l < r->arch->n_layer && !(repeats && s->graph[n]); l++)
-        sh_layer_step(r->layer[l], &r->act, r->hidden, s->n_seq, s->start, &own);
-    if (records)
-        s->graph[n] = g->end(r->setup.device);
-    if (repeats && s->graph[n])
-        g->run(r->setup.device, s->graph[n]);
-    if (repeats)
-        s->has_run[n] = 1;
-}
-
 static int run_layers(struct sh_session *s, const int32_t *tokens, struct sh_err *e)
 {
     struct sh_resident *r = s->r;
@@ -351,12 +297,8 @@ static int run_layers(struct sh_session *s, const int32_t *tokens, struct sh_err
     if (sh_entry_run(r->entry, tokens, s->n_seq, s->start, s->place ? s->place : s->first, r->hidden, e))
         return -1;
     s->failed = 0;
-    if (s->on_device) {
-        if (sh_device_cache_begin(s->on_device, s->start, s->first, e))
-            return -1;
-        run_on_device(s);
-        return 0;
-    }
+    if (s->on_device)
+        return sh_device_cache_run(s->on_device, s->start, s->first, s->watch, s->watch_to, e);
     for (int l = 0; l < r->arch->n_layer && !s->failed; l++)
         sh_layer_step(r->layer[l], &r->act, r->hidden, s->n_seq, s->start, &own);
     if (s->failed)
@@ -445,22 +387,20 @@ static int read_tokens(struct sh_session *s, const int32_t *tokens, const int *s
 int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                     struct sh_err *e)
 {
-    const struct sh_kv_setup *setup = s->cache ? &s->cache->setup : NULL;
-    for (int i = 0; i < s->n_seq && setup && setup->whole; i++)
-        if (start[i + 1] > start[i] && s->first[i] < setup->prefill)
-            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, setup->prefill);
+    int whole = s->cache && s->cache->setup.whole ? s->cache->setup.prefill : 0;
+    for (int i = 0; i < s->n_seq; i++)
+        if (start[i + 1] > start[i] && s->first[i] < whole)
+            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, whole);
     return read_tokens(s, tokens, start, 0, take, to, e);
 }
 
 int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                       struct sh_err *e)
 {
-    const struct sh_kv_setup *setup = s->cache ? &s->cache->setup : NULL;
-    for (int i = 0; i < s->n_seq; i++) {
-        int n = start[i + 1] - start[i];
-        if (n && setup && setup->whole && (s->first[i] || n < setup->prefill))
-            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, setup->prefill);
-    }
+    int whole = s->cache && s->cache->setup.whole ? s->cache->setup.prefill : 0;
+    for (int i = 0; i < s->n_seq; i++)
+        if (start[i + 1] > start[i] && whole && (s->first[i] || start[i + 1] - start[i] < whole))
+            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, whole);
     return read_tokens(s, tokens, start, s->block, take, to, e);
 }
 
@@ -486,8 +426,7 @@ static void make_scratch(struct sh_session *s)
 {
     const struct sh_arch *a = s->r->arch;
     size_t group = (size_t)(a->n_head / a->n_kv_head), slots = (size_t)s->cache->most_slots;
-    s->scratch_size = (SH_ROWS_AT_ONCE + group) * (size_t)a->d_head + (3 + group) * slots + 1;
-    s->scratch_size = (s->scratch_size + 15) / 16 * 16;
+    s->scratch_size = ((SH_ROWS_AT_ONCE + group) * (size_t)a->d_head + (3 + group) * slots + 16) / 16 * 16;
     s->n_thread = s->r->setup.n_threads > 0 ? s->r->setup.n_threads : omp_get_max_threads();
     s->scratch = xaligned((size_t)s->n_thread * s->scratch_size * sizeof *s->scratch);
 }
@@ -523,27 +462,16 @@ static int make_places(struct sh_session *s, struct sh_err *e)
                ? -1 : 0;
 }
 
-/* Are the layers of a step the same work each time? Not where rotary tables follow the text's length. */
-static void make_graphs(struct sh_session *s)
-{
-    const struct sh_arch *a = s->r->arch;
-    if (!s->r->setup.backend->graph || a->rope.kind == SH_ROPE_DYNAMIC || a->local_rope.kind == SH_ROPE_DYNAMIC)
-        return;
-    s->graph = xcalloc((size_t)s->n_seq + 1, sizeof *s->graph);
-    s->has_run = xcalloc((size_t)s->n_seq + 1, sizeof *s->has_run);
-}
-
 /* The cache, on the device where it can be. */
 static int make_cache(struct sh_session *s, const struct sh_kv_setup *kv, struct sh_err *e)
 {
     if (sh_kv_setup_check(kv, e))
         return -1;
-    if (s->r->is_host || sh_device_cache_why_not(s->r, kv, s->block, s->why_host)) {
+    if (s->r->is_host || sh_device_cache_why_not(s->r, kv, s->block, s->why_host))
         s->cache = sh_kv_cache_new(kv, e);
-        return s->cache ? 0 : -1;
-    }
-    s->on_device = sh_device_cache_new(s->r, kv, e);
-    return s->on_device ? 0 : -1;
+    else
+        s->on_device = sh_device_cache_new(s->r, kv, e);
+    return s->cache || s->on_device ? 0 : -1;
 }
 
 struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
@@ -570,10 +498,8 @@ struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session
     s->logits = xcalloc(n_seq * vocab, sizeof *s->logits);
     s->rows_at_once = rows < 1 ? 1 : rows > MOST_ROWS ? MOST_ROWS : rows;
     s->rows = xmalloc((size_t)s->rows_at_once * vocab * sizeof *s->rows);
-    if (s->on_device) {
-        make_graphs(s);
+    if (s->on_device)
         return s;
-    }
     make_copies(s);
     make_scratch(s);
     if (setup->positions == SH_POSITIONS_CACHE && make_places(s, e)) {
@@ -587,10 +513,6 @@ void sh_session_free(struct sh_session *s)
 {
     if (!s)
         return;
-    for (int i = 0; i <= s->n_seq && s->graph; i++)
-        s->r->setup.backend->graph->drop(s->r->setup.device, s->graph[i]);
-    free(s->graph);
-    free(s->has_run);
     sh_device_cache_free(s->on_device);
     sh_kv_cache_free(s->cache);
     free(s->first);
@@ -673,28 +595,7 @@ const char *sh_session_why_host(const struct sh_session *s)
     return s->why_host[0] ? s->why_host : NULL;
 }
 
-struct sh_session_kept sh_session_kept(const struct sh_session *s)
+struct sh_kv_kept sh_session_kept(const struct sh_session *s)
 {
-    const struct sh_arch *a = s->r->arch;
-    struct sh_session_kept k = {0};
-    int all = s->n_seq * a->n_layer * a->n_kv_head;
-    for (int i = 0; i < all; i++) {
-        int head = i % a->n_kv_head, layer = i / a->n_kv_head % a->n_layer, sequence = i / a->n_kv_head / a->n_layer;
-        int n, n_slot, budget;
-        if (s->on_device) {
-            sh_device_cache_kept(s->on_device, sequence, layer, head, &n, &n_slot);
-            budget = sh_device_cache_budget(s->on_device, layer, head);
-        } else {
-            const struct sh_kept *kept = sh_kv_cache_head(s->cache, sequence, layer, head)->kept;
-            n = sh_kept_cache(kept)->n;
-            n_slot = sh_kept_cache(kept)->n_slot;
-            budget = sh_kept_budget(kept);
-        }
-        k.kept += n;
-        k.budget += budget;
-        k.peak = n_slot > k.peak ? n_slot : k.peak;
-    }
-    k.kept /= all;
-    k.budget /= all;
-    return k;
+    return s->on_device ? sh_device_cache_kept(s->on_device) : sh_kv_cache_kept(s->cache);
 }

@@ -90,13 +90,8 @@ const struct sh_kv_cache *sh_session_cache(const struct sh_session *s);        /
 /* Why the cache is on the host and its rows travel, though the device's memory is another; NULL: it is not. */
 const char *sh_session_why_host(const struct sh_session *s);
 
-struct sh_session_kept {                /* of all heads and sequences                             */
-    double budget, kept;                /* means: tokens of a head, those that are there now      */
-    int peak;                           /* slots in use so far, at most                           */
-};
-
-struct sh_session_kept sh_session_kept(const struct sh_session *s);
+struct sh_kv_kept sh_session_kept(const struct sh_session *s);
 struct sh_kv_bytes sh_session_bytes(const struct sh_session *s);        /* of the KV cache        */
-size_t sh_session_scratch(const struct sh_session *s);  /* device memory of a step's attention over it; 0: on the host */
+size_t sh_session_scratch(const struct sh_session *s);  /* of a step's attention over it; 0: on the host   */
 
 #endif
