@@ -30,14 +30,18 @@ static _Noreturn void die(const struct sh_err *e)
 
 enum { READ_BYTES = 1 << 30, READ_TIMES = 8 };
 
+typedef uint64_t line __attribute__((vector_size(64)));
+
 SH_CLONES static uint64_t sum_of(const uint64_t *x, size_t n)
 {
-    uint64_t part[32] = {0}, sum = 0;
-    for (size_t i = 0; i < n; i += 32)
-        for (size_t k = 0; k < 32; k++)
-            part[k] += x[i + k];
+    const line *at = (const line *)(const void *)x;
+    line part[4] = {{0}};
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n / 8; i += 4)
+        for (size_t k = 0; k < 4; k++)
+            part[k] += at[i + k];
     for (size_t k = 0; k < 32; k++)
-        sum += part[k];
+        sum += part[k / 8][k % 8];
     return sum;
 }
 
@@ -95,7 +99,7 @@ static void make_session(struct bench *b, struct sh_policy_spec *spec)
         die(&e);
     for (int i = 0; i < n; i++)
         budget[i] = sh_budget_tokens(&all[0], n_token);
-    struct sh_session_setup setup = {.spec = spec, .budget = budget, .n_seq = b->batch, .n_token = n_token,
+    struct sh_session_setup setup = {.spec = spec, .budget = budget, .n_seq = b->batch, .n_token = n_token, .block = b->prompt,
                                      .format = {.bits = b->kv_bits, .group = 64, .meta = SH_F16}};
     b->session = sh_session_new(b->resident, &setup, &e);
     if (!b->session)
@@ -111,12 +115,15 @@ static int32_t likeliest(const float *logits, int n)
     return best;
 }
 
-static void step(struct bench *b, const int32_t *tokens, int each)
+typedef int reader(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
+                   struct sh_err *e);
+
+static void step(struct bench *b, reader *read, const int32_t *tokens, int each)
 {
     struct sh_err e;
     for (int i = 0; i <= b->batch; i++)
         b->start[i] = i * each;
-    if (sh_session_step(b->session, tokens, b->start, NULL, NULL, &e))
+    if (read(b->session, tokens, b->start, NULL, NULL, &e))
         die(&e);
     for (int i = 0; i < b->batch; i++)
         b->next[i] = likeliest(sh_session_logits(b->session, i), b->resident->arch->n_vocab);
@@ -127,11 +134,11 @@ static void run(struct bench *b, int turn)
     for (int i = 0; i < b->batch; i++)
         sh_session_restart(b->session, i);
     double began = sh_now_s(), now;
-    step(b, b->tokens, b->prompt);
+    step(b, sh_session_prompt, b->tokens, b->prompt);
     b->prompt_s[turn] = sh_now_s() - began;
     for (int i = 0; i < b->n; i++, began = now) {
         began = sh_now_s();
-        step(b, b->next, 1);
+        step(b, sh_session_step, b->next, 1);
         now = sh_now_s();
         b->step_s[turn * b->n + i] = now - began;
     }
