@@ -107,12 +107,23 @@ static void make_session(struct bench *b, struct sh_policy_spec *spec)
     free(budget);
 }
 
-static int32_t likeliest(const float *logits, int n)
+/* The first of the largest. */
+SH_CLONES static int32_t likeliest(const float *logits, int n)
 {
-    int best = 0;
-    for (int i = 1; i < n; i++)
-        best = logits[i] > logits[best] ? i : best;
-    return best;
+    float part[16], most = logits[0];
+    int i = 0;
+    for (int k = 0; k < 16; k++)
+        part[k] = most;
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k++)
+            part[k] = logits[i + k] > part[k] ? logits[i + k] : part[k];
+    for (; i < n; i++)
+        most = logits[i] > most ? logits[i] : most;
+    for (int k = 0; k < 16; k++)
+        most = part[k] > most ? part[k] : most;
+    for (i = 0; i < n - 1 && logits[i] != most;)
+        i++;
+    return i;
 }
 
 typedef int reader(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,

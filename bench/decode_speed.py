@@ -129,7 +129,8 @@ class LlamaCpp:
 
     def step(self, ids):
         l = self.l
-        if l.llama_decode(self.context, l.llama_batch_get_one((l.llama_token * len(ids))(*ids), len(ids))):
+        tokens = (l.llama_token * len(ids))(*ids)
+        if l.llama_decode(self.context, l.llama_batch_get_one(tokens, len(ids))):
             raise SystemExit("llama.cpp: a step failed")
         return int(np.ctypeslib.as_array(l.llama_get_logits_ith(self.context, -1), (VOCAB,)).argmax())
 

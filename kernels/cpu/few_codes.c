@@ -55,9 +55,10 @@ static void put_in_order(const struct few *a, int row)
         if (a->codes->bits == 8)
             memcpy(to + at, part, sizeof part);
         else
-            for (size_t i = 0; i < GROUP / 8; i++)
-                for (size_t k = 0; k < 8; k++)
-                    to[at / SHIFTED * SHIFTED + k * CPU_FLOATS + at % SHIFTED / 8 + i] = part[8 * i + k];
+            for (size_t i = 0; i < GROUP; i++) {
+                size_t word = (at + i) / 8, lane = word % CPU_FLOATS;
+                to[word / CPU_FLOATS * SHIFTED + i % 8 * CPU_FLOATS + lane] = part[i];
+            }
     }
 }
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/cpu/few.h: products of 1 to 17 rows, which cross from our own loops to oneDNN's, on every variant,
+ * against double precision; and that one thread and three give the same bits.
+ *
+ * Limits: those of test_linear.c. Codes are made of numbers that they hold exactly, so that nothing depends on
+ * how they are rounded. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "tests/tap.h"
+#include "tests/unit/backends.h"
+#include "tests/unit/variants.h"
+
+enum { MOST_ROWS = 17 };
+
+struct shape {
+    int in, out, bits;
+    enum sh_type type;
+};
+
+/* Multiples of 1/8 in -1 .. 7/8, both ends in every group: 16 steps, which 4 bits have (scale 1/8, least -1), and
+ * 8 bits too where the steps are 1/64 of up to 255. */
+static float number(const struct shape *p, int row, int col)
+{
+    unsigned code = (unsigned)(row * 7 + col * 5 + row * col) % (p->bits == 8 ? 256 : 16);
+    if (col % 64 == 0)
+        code = 0;
+    if (col % 64 == 1 || col == p->in - 1)
+        code = p->bits == 8 ? 255 : 15;
+    if (col == p->in - 1 && col % 64 == 0)
+        code = 0;
+    return p->bits == 8 ? (float)code / 64 - 2 : (float)code / 8 - 1;
+}
+
+static struct sh_weight *weight_of(const struct target *t, const struct shape *p)
+{
+    struct sh_err e = {.text = ""};
+    float *w = xcalloc((size_t)p->in * (size_t)p->out, sizeof *w);
+    for (int i = 0; i < p->in * p->out; i++)
+        w[i] = number(p, i / p->in, i % p->in);
+    t->b->weight_bits(t->d, p->bits);
+    struct sh_weight *made = t->b->weight(t->d, w, SH_F32, p->out, p->in, p->type, &e);
+    t->b->weight_bits(t->d, 16);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(made);
+    free(w);
+    return made;
+}
+
+static void check(const struct shape *p, const struct matrix *x, const struct matrix *bias, const struct matrix *out,
+                  struct tally *all)
+{
+    struct tally own = {0};
+    for (int row = 0; row < out->m.rows; row++)
+        for (int o = 0; o < p->out; o++) {
+            double sum = matrix_at(bias, 0, o), size = fabs(sum);
+            for (int i = 0; i < p->in; i++) {
+                double term = matrix_at(x, row, i) * rounded(p->type, number(p, o, i));
+                sum += term;
+                size += fabs(term);
+            }
+            compare(&own, matrix_at(out, row, o), sum, 1e-6 * size);
+        }
+    int touched = matrix_gap_touched(out);
+    if (own.wrong || touched)
+        printf("# [%d, %d] x [%d, %d] %s, %d bits: %d wrong, %d bytes between rows\n", out->m.rows, p->in, p->in, p->out,
+               sh_type_name(p->type), p->bits, own.wrong, touched);
+    CU_ASSERT(own.wrong == 0 && touched == 0);
+    all->worst = fmax(all->worst, own.worst);
+}
+
+static void try_shape(const struct target *t, const struct target *alone, const struct shape *p, struct tally *all)
+{
+    struct sh_weight *w = weight_of(t, p);
+    struct matrix bias = matrix_new(t, SH_F32, 1, p->out, 0);
+    matrix_normal(t, &bias, 2, 1);
+    for (int rows = 1; rows <= MOST_ROWS; rows++) {
+        struct matrix x = matrix_new(t, p->type, rows, p->in, rows % 3), out = matrix_new(t, SH_F32, rows, p->out, 5);
+        struct matrix same = matrix_new(alone, SH_F32, rows, p->out, 5);
+        matrix_normal(t, &x, (uint64_t)rows, 1);
+        struct sh_linear a = {.out = out.m, .x = x.m, .w = w, .bias = bias.m.at};
+        t->b->linear(t->d, &a);
+        matrix_get(t, &out);
+        check(p, &x, &bias, &out, all);
+        a.out = same.m;
+        alone->b->linear(alone->d, &a);
+        matrix_get(alone, &same);
+        for (int i = 0; i < rows * p->out; i++)
+            CU_ASSERT(matrix_at(&same, i / p->out, i % p->out) == matrix_at(&out, i / p->out, i % p->out));
+        matrix_free(t, &x);
+        matrix_free(t, &out);
+        matrix_free(alone, &same);
+    }
+    matrix_free(t, &bias);
+    t->b->drop(t->d, w);
+}
+
+static const int ins[] = {2, 63, 65, 129, 200, 4200}, outs[] = {1, 17, 64, 65, 131};
+
+static void few(const struct target *t)
+{
+    struct target alone;
+    struct tally all = {0};
+    if (target_open(&alone, t->which, 1))
+        return;
+    for (int turn = 0; turn < 6 * 5; turn++)
+        for (int kind = 0; kind < 3; kind++) {
+            struct shape p = {ins[turn / 5], outs[turn % 5], (int[]){16, 8, 4}[kind], (enum sh_type)((turn + kind) % 3)};
+            if (p.in < 4200 || p.out == 17)
+                try_shape(t, &alone, &p, &all);
+        }
+    target_close(&alone);
+    printf("# worst error: %.2f of the limit\n", all.worst);
+}
+static void few_base(void) { target_run(ON_BASE, few); }
+static void few_avx2(void) { target_run(ON_AVX2, few); }
+static void few_avx512(void) { target_run(ON_AVX512, few); }
+
+int main(void)
+{
+    static const struct tap_test tests[] = {{"products of a few rows (base)", few_base},
+                                            {"products of a few rows (avx2)", few_avx2},
+                                            {"products of a few rows (avx512)", few_avx512},
+                                            {0}};
+    return tap_run("few", tests);
+}
