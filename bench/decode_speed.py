@@ -21,11 +21,12 @@ Needs torch, transformers, safetensors, gguf, llama-cpp-python. Prints one JSON 
 run by make check.
 """
 import argparse
-import ctypes
 import json
 import os
 import subprocess
+import sys
 import time
+from importlib.metadata import version
 
 import numpy as np
 
@@ -120,8 +121,6 @@ class LlamaCpp:
 
         self.l = llama_cpp
         llama_cpp.llama_backend_init()
-        self.silence = llama_cpp.llama_log_callback(lambda *_: None)
-        llama_cpp.llama_log_set(self.silence, ctypes.c_void_p())
         self.model = llama_cpp.llama_model_load_from_file(path.encode(), llama_cpp.llama_model_default_params())
         p = llama_cpp.llama_context_default_params()
         p.n_ctx, p.n_batch, p.n_threads, p.n_threads_batch = positions, 1024, threads, threads
@@ -150,6 +149,19 @@ class LlamaCpp:
             token = self.step([token])
             steps.append(time.perf_counter() - began)
         return prefill, n / sum(steps), steps
+
+
+class Apart:
+    """An engine in a process of its own: their thread pools do not bear each other."""
+
+    def __init__(self, a, name, kind):
+        self.command = [sys.executable, __file__, "--program", a.program, "--work", a.work, "--threads", str(a.threads),
+                        "--long-prompt", str(a.long_prompt), "--prompt", str(a.prompt), "--tokens", str(a.tokens),
+                        "--engine", name, kind]
+
+    def run(self, *_):
+        out = subprocess.run(self.command, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE).stdout
+        return json.loads(out.splitlines()[-1])
 
 
 class Shears:
@@ -200,14 +212,26 @@ def long_texts(a, folder):
     return runs
 
 
-def side_by_side(a, folder, ggufs):
-    import torch
-
-    torch.set_num_threads(a.threads)
+def prompts(a):
     rng = np.random.default_rng(1)
-    long_prompt, prompt = (rng.integers(0, VOCAB, n).tolist() for n in (a.long_prompt, a.prompt))
-    engines = {("PyTorch", "f32"): PyTorch(folder, "float32"), ("PyTorch", "bf16"): PyTorch(folder, "bfloat16")}
-    engines |= {("llama.cpp", k): LlamaCpp(v, a.threads, a.long_prompt + a.tokens) for k, v in ggufs.items()}
+    return [rng.integers(0, VOCAB, n).tolist() for n in (a.long_prompt, a.prompt)]
+
+
+def run_engine(a, folder, ggufs, name, kind):
+    if name == "PyTorch":
+        import torch
+
+        torch.set_num_threads(a.threads)
+        engine = PyTorch(folder, {"f32": "float32", "bf16": "bfloat16"}[kind])
+    else:
+        engine = LlamaCpp(ggufs[kind], a.threads, a.long_prompt + a.tokens)
+    print(json.dumps(engine.run(*prompts(a), a.tokens)), flush=True)
+
+
+def side_by_side(a, folder, ggufs):
+    long_prompt, prompt = prompts(a)
+    engines = {("PyTorch", k): Apart(a, "PyTorch", k) for k in ("f32", "bf16")}
+    engines |= {("llama.cpp", k): Apart(a, "llama.cpp", k) for k in ggufs}
     engines |= {("shears", k): Shears(a, folder, *v) for k, v in
                 {"f32": ("f32", 16), "bf16": ("bf16", 16), "8 bits": ("bf16", 8), "4 bits": ("bf16", 4)}.items()}
     best, bandwidth = {}, []
@@ -235,7 +259,7 @@ def side_by_side(a, folder, ggufs):
               "4_bits_over_bf16": rate["shears", "4 bits"] / rate["shears", "bf16"],
               "prefill_over_pytorch_bf16": best["PyTorch", "bf16"][0] / best["shears", "bf16"][0],
               "batch_16_over_batch_1": together / rate["shears", "bf16"]}
-    return {"torch": torch.__version__, "llama_cpp_python": engines["llama.cpp", "f16"].l.__version__,
+    return {"torch": version("torch"), "llama_cpp_python": version("llama-cpp-python"),
             "prompt": a.prompt, "tokens": a.tokens, "long_prompt": a.long_prompt, "read_bytes_per_s": bandwidth,
             "runs": runs, "ratios": ratios, "batch_16_tokens_per_s": together}
 
@@ -250,6 +274,7 @@ def main():
     p.add_argument("--prompt", type=int, default=32)
     p.add_argument("--tokens", type=int, default=64)
     p.add_argument("--part", choices=("beside", "long"), help="of the run; both if not given")
+    p.add_argument("--engine", nargs=2, metavar=("NAME", "WEIGHTS"), help="one of the others once; what a run starts")
     p.add_argument("--only-prepare", action="store_true", help="write the checkpoints and stop")
     a = p.parse_args()
     folder = os.path.join(a.work, "model")
@@ -262,13 +287,16 @@ def main():
             make_gguf(folder, path, kind)
     if a.only_prepare:
         return
+    if a.engine:
+        run_engine(a, folder, ggufs, *a.engine)
+        return
     cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "CPU")
     result = {"date": time.strftime("%Y-%m-%d"), "cpu": cpu, "threads": a.threads, "load_before": os.getloadavg()}
     if a.part != "long":
         result |= side_by_side(a, folder, ggufs)
     if a.part != "beside":
         result["text_of_2048"] = long_texts(a, folder)
-    print(json.dumps(result | {"load_after": os.getloadavg()}, indent=1))
+    print(json.dumps(result | {"load_after": os.getloadavg()}, indent=1), flush=True)
 
 
 if __name__ == "__main__":
