@@ -121,7 +121,9 @@ class LlamaCpp:
 
         self.l = llama_cpp
         llama_cpp.llama_backend_init()
-        self.model = llama_cpp.llama_model_load_from_file(path.encode(), llama_cpp.llama_model_default_params())
+        m = llama_cpp.llama_model_default_params()
+        m.use_extra_bufts = "q8_0" not in path          # its own AMX product of q8_0 crashes (0.3.36)
+        self.model = llama_cpp.llama_model_load_from_file(path.encode(), m)
         p = llama_cpp.llama_context_default_params()
         p.n_ctx, p.n_batch, p.n_threads, p.n_threads_batch = positions, 1024, threads, threads
         self.context = llama_cpp.llama_init_from_model(self.model, p)
@@ -199,14 +201,14 @@ def read_bytes(kind):
 
 def long_texts(a, folder):
     runs = {}
-    for name in POLICIES:
+    for name in a.policies:
         r = Shears(a, folder, "bf16", 16).ask(1, 1, LONG - 1, name, "1.0" if name == "full" else "0.2", 1)
         parts = [np.array_split(np.array(s), 8) for s in r["step_s"]]
         late = min((s[LONG // 4:] for s in r["step_s"]), key=sum)       # the cache of a budget is full by then
         runs[name] = {"tokens_per_s": max((LONG - 1) / sum(s) for s in r["step_s"]), "kv_bytes": r["kv_bytes"],
                       "mean_ms_by_eighth": [1e3 * min(p[i].mean() for p in parts) for i in range(8)],
                       "after_the_first_quarter": percentiles(late)}
-    for name in POLICIES[1:]:
+    for name in a.policies[1:]:
         full, own = (np.array(runs[k]["mean_ms_by_eighth"]) for k in ("full", name))
         runs[name]["over_full_by_eighth"] = (own / full).tolist()
     return runs
@@ -274,6 +276,7 @@ def main():
     p.add_argument("--prompt", type=int, default=32)
     p.add_argument("--tokens", type=int, default=64)
     p.add_argument("--part", choices=("beside", "long"), help="of the run; both if not given")
+    p.add_argument("--policies", nargs="+", default=POLICIES, help="of the long text; the first keeps everything")
     p.add_argument("--engine", nargs=2, metavar=("NAME", "WEIGHTS"), help="one of the others once; what a run starts")
     p.add_argument("--only-prepare", action="store_true", help="write the checkpoints and stop")
     a = p.parse_args()
