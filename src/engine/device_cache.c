@@ -124,7 +124,7 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
     else if (a->d_head > SH_SLOTS_WIDEST || a->n_head / a->n_kv_head > SH_SLOTS_MOST_GROUP)
         why = "its heads are too wide or too many";
     else if (block || s->whole)
-        why = "prompts come in blocks";
+        why = "prompts come in blocks (token by token, --prefill-mode stream, they need no host)";
     else if (s->positions != SH_POSITIONS_ORIGINAL)
         why = "positions are those inside the cache";
     else if (!why && s->format.bits < 16 && (in_order || s->format.by_channel))

@@ -225,12 +225,10 @@ static void attend(void *to, int layer, const struct sh_attend *what)
     p.mixed = s->mixed ? s->mixed : what->out.at;
     if (s->by_block && (s->failed = run_blocks(s, &p, fresh)))
         return;
-    if (fresh && !s->by_block)
-        store_all(s, &p);
+    if (!s->by_block)
+        (fresh ? store_all : attend_all)(s, &p);
     if (fresh)
         return;
-    if (!s->by_block)
-        attend_all(s, &p);
     size_t n = (size_t)what->out.rows * (size_t)what->out.cols;
     for (size_t i = 0; s->half && i < n; i++)
         s->half[i] = what->out.type == SH_F16 ? sh_f32_to_f16(s->mixed[i]) : sh_f32_to_bf16(s->mixed[i]);

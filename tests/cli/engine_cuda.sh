@@ -39,7 +39,7 @@ holds "everything was on the device" test -z "$(grep "on the host" <<<"$said")"
 
 for policy in h2o:recent=3 scissorhands:window=12,recent=3,drop=4 streaming; do
     for backend in cpu cuda; do
-        run generate --model "$model" --tokens prompt.ids --max-tokens 20 --policy $policy --budget 14 \
+        run generate --prefill-mode stream --model "$model" --tokens prompt.ids --max-tokens 20 --policy $policy --budget 14 \
             --dump-kept out/$backend.kept --backend $backend -q
         cp log/out $backend.text
     done
@@ -49,18 +49,21 @@ lines = [sorted((r["sequence"], r["layer"], r["head"], r["step"], sorted(r["kept
                 for r in map(json.loads, open(f"out/{b}.kept"))) for b in ("cpu", "cuda")]
 assert lines[0] == lines[1] and len(lines[0]) > 100'
     rm -rf out && mkdir out
-    SH_EMU_STREAMS=eager run generate --model "$model" --tokens prompt.ids --max-tokens 20 --policy $policy \
+    SH_EMU_STREAMS=eager run generate --prefill-mode stream --model "$model" --tokens prompt.ids --max-tokens 20 --policy $policy \
         --budget 14 --backend cuda -q
     holds "generate, $policy: the same when nobody looks" cmp cpu.text log/out
 done
 
-run generate --model "$model" --tokens prompt.ids --max-tokens 4 --policy tova --budget 14 --backend cuda
+run generate --prefill-mode stream --model "$model" --tokens prompt.ids --max-tokens 4 --policy tova --budget 14 --backend cuda
 expect "a policy that needs more says that its cache is on the host" 0 "^[0-9 ]+$" "cache is on the host.*tova"
+
+run generate --model "$model" --tokens prompt.ids --max-tokens 4 --policy h2o --budget 14 --backend cuda
+expect "so does a prompt in blocks" 0 "^[0-9 ]+$" "cache is on the host.*h2o: prompts come in blocks"
 
 # ---- what does not fit, and devices that fail ----
 
 python -c 'print([(5 + 3 * j * j) % 128 for j in range(60)])' >sixty.ids
-run generate --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --budget 60 --json \
+run generate --prefill-mode stream --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --budget 60 --json \
     --backend cuda -q
 cp log/out whole.json
 python -c 'import json
@@ -68,12 +71,12 @@ o = json.load(open("whole.json"))
 print(o["device_peak_bytes"] - o["kv_bytes"] // 2)' >little
 refuse "a cache that does not fit is refused before the first token, with what would" 1 \
     "KV cache of 1 sequence and a step over it take [0-9]+ bytes, and [0-9]+ are left of the device" \
-    generate --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --budget 60 \
+    generate --prefill-mode stream --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --budget 60 \
     --backend cuda -q --device-memory "$(cat little)"
 holds "what is lacking can be read" python -c 'import re
 takes, left = map(int, re.search("take ([0-9]+) bytes, and ([0-9]+) are left", open("log/err").read()).groups())
 print(int(open("little").read()) + takes - left - 8000, file=open("nearly", "w"))'
-nearly=(generate --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --backend cuda -q
+nearly=(generate --prefill-mode stream --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --backend cuda -q
     --device-memory "$(cat nearly)")
 run "${nearly[@]}" --budget 60
 holds "the hint names a budget" grep -Eq "budget of [0-9]+ tokens" log/err
@@ -84,11 +87,11 @@ for fault in SH_EMU_FAIL:cudaErrorIllegalAddress SH_EMU_LOST:cudaErrorDevicesUna
     for at in 2 40 200 450; do
         export "${fault%:*}=$at"
         refuse "${fault%:*} at launch $at: the device and the error are named" 1 \
-            "backend cuda: device 0: .*${fault#*:}" generate --model "$model" --tokens prompt.ids --max-tokens 20 \
+            "backend cuda: device 0: .*${fault#*:}" generate --prefill-mode stream --model "$model" --tokens prompt.ids --max-tokens 20 \
             --policy h2o --budget 14 --backend cuda -q --json
         unset "${fault%:*}"
     done
 done
-SH_EMU_LEAKS=1 run generate --model "$model" --tokens prompt.ids --max-tokens 6 --policy h2o --budget 14 --backend cuda -q
+SH_EMU_LEAKS=1 run generate --prefill-mode stream --model "$model" --tokens prompt.ids --max-tokens 6 --policy h2o --budget 14 --backend cuda -q
 expect "nothing is left on the device" 0 "^[0-9 ]+$" ""
 finish
