@@ -320,7 +320,8 @@ static int share(struct work *w, const struct replay_args *a, struct sh_store *i
     double *size = xcalloc((size_t)c.n, sizeof *size);
     unsigned char *known = xcalloc((size_t)c.n, 1);
     for (int u = 0; u < c.n; u++) {
-        int of[MOST_POLICIES], piece = u % c.pieces, first = piece_first(w, &c, piece), n = missing(w, &c, u, piece, of);
+        int of[MOST_POLICIES], piece = u % c.pieces, first = piece_first(w, &c, piece);
+        int n = missing(w, &c, u, piece, of);
         size[u] = n * work_of(w, first, piece_first(w, &c, piece + 1) - first);
         known[u] = n == 0;
     }
