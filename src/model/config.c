@@ -331,6 +331,52 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
     return 0;
 }
 
+/* Python writes Infinity, -Infinity and NaN bare where JSON has no such numbers (time_step_limit of Mamba models).
+ * The letters of the one at `at`, if one stands there alone as a value. */
+static size_t python_number(const char *at, const char *end, char before)
+{
+    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t n = strlen(words[i]);
+        if ((size_t)(end - at) < n || memcmp(at, words[i], n))
+            continue;
+        const char *next = at + n;
+        while (next < end && strchr(" \t\r\n", *next) && *next)
+            next++;
+        return next < end && strchr(",]}", *next) && *next && strchr(":,[", before) && before ? n : 0;
+    }
+    return 0;
+}
+
+/* The text with those as strings, which every reader of a number refuses by its key; for free(). */
+static char *without_python(const char *text, size_t bytes, size_t *out)
+{
+    char *to = xmalloc(2 * bytes + 1), before = '\0';
+    const char *end = text + bytes;
+    size_t n = 0;
+    for (const char *at = text; at < end;) {
+        size_t word = *at == '-' || *at == 'I' || *at == 'N' ? python_number(at, end, before) : 0;
+        size_t from = n;
+        if (word)
+            to[n++] = '"';
+        else if (*at == '"') {          /* a string, to its end */
+            for (word = 1; at + word < end && at[word] != '"'; word++)
+                word += at[word] == '\\' && at + word + 1 < end;
+            word += at + word < end;
+        }
+        size_t taken = word ? word : 1;
+        memcpy(to + n, at, taken);
+        n += taken;
+        if (to[from] == '"' && *at != '"')
+            to[n++] = '"';
+        if (!strchr(" \t\r\n", *at) || !*at)
+            before = *at;
+        at += taken;
+    }
+    *out = n;
+    return to;
+}
+
 static int parse(struct sh_config *c, struct sh_err *e)
 {
     if (sh_map_open(&c->map, c->path, e))
@@ -339,8 +385,10 @@ static int parse(struct sh_config *c, struct sh_err *e)
         return sh_fail(e, "%s: found %zu bytes, expected a config.json of at most %zu", c->path,
                        c->map.bytes, MAX_CONFIG_BYTES);
     json_error_t why;
-    c->root = json_loadb(c->map.at ? (const char *)c->map.at : "", c->map.bytes,
-                         JSON_REJECT_DUPLICATES, &why);
+    size_t bytes;
+    char *text = without_python(c->map.at ? (const char *)c->map.at : "", c->map.bytes, &bytes);
+    c->root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
+    free(text);
     if (!c->root)
         return sh_fail(e, "%s: line %d: not valid JSON: %s", c->path, why.line, why.text);
     if (!json_is_object(c->root))

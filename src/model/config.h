@@ -15,7 +15,8 @@
 struct sh_config;
 
 /* `path`: a folder that holds config.json, or the file itself; or a GGUF file, or a folder with one in
- * place of config.json, whose metadata become one (gguf_config.h). NULL: e says why. */
+ * place of config.json, whose metadata become one (gguf_config.h). Numbers as Python writes them (Infinity,
+ * -Infinity, NaN) are read as strings, which no number can be. NULL: e says why. */
 struct sh_config *sh_config_open(const char *path, struct sh_err *e);
 void sh_config_close(struct sh_config *c);                          /* NULL is fine */
 

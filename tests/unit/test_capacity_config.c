@@ -114,11 +114,40 @@ static void refused(void)
     }
 }
 
+/* Infinity, -Infinity and NaN stand bare in files that Python wrote; as a count they are refused by name. */
+static void python_numbers(void)
+{
+    static const struct { const char *text, *says; } cases[] = {
+        {"\"time_step_limit\": [0.0, Infinity]", NULL}, {"\"a\": -Infinity, \"b\": NaN", NULL},
+        {"\"a\": [NaN,Infinity , -Infinity\n], \"b\": {\"c\":NaN}", NULL},
+        {"\"a\": \"x\\\\\", \"b\": \"\\\", NaN, [Infinity]\"", NULL},
+        {"\"num_key_value_heads\": NaN", "'num_key_value_heads': found \"NaN\""},
+        {"\"sliding_window\": Infinity", "'sliding_window': found \"Infinity\""},
+        {"\"a\": Infinityx", "not valid JSON"}, {"\"a\": --Infinity", "not valid JSON"}, {"NaN: 1", "not valid JSON"},
+        {"\"a\": 1Infinity", "not valid JSON"}, {"\"a\": +Infinity", "not valid JSON"}, {"\"a\": \"NaN", "not valid"},
+        {"\"a\": NaN", "not valid JSON"}, {"\"a\": \"\\", "not valid JSON"}};
+    struct sh_kv_facts f;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[400];                 /* the last two end where a letter is missing */
+        int cut = i + 2 >= sizeof cases / sizeof *cases;
+        snprintf(text, sizeof text, "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 8, "
+                 "\"num_attention_heads\": 2, \"intermediate_size\": 8, \"vocab_size\": 9,\n%s%s", cases[i].text,
+                 cut ? "" : "}");
+        int bad = sh_capacity_config(scratch_write("config.json", text, strlen(text)), &f, &e);
+        int good = cases[i].says ? bad && e.status == SH_FAILED && strstr(e.text, cases[i].says) : !bad;
+        if (!good)
+            printf("# %s: %s\n", cases[i].text, bad ? e.text : "taken");
+        CU_ASSERT(good);
+        scratch_clear();
+    }
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
         {"parameters and layers as transformers has them", against_transformers},
         {"keys of unknown effect are refused by name", refused},
+        {"numbers as Python writes them", python_numbers},
         {NULL, NULL}};
     return tap_run("capacity config", tests);
 }
