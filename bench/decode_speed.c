@@ -94,12 +94,14 @@ static void make_session(struct bench *b, struct sh_policy_spec *spec)
     struct sh_err e;
     struct sh_budget all[SH_MAX_BUDGETS];
     const struct sh_arch *a = b->resident->arch;
-    int n_budget = 0, n = a->n_layer * a->n_kv_head, n_token = b->prompt + b->n, *budget = xcalloc((size_t)n, sizeof(int));
+    int n_budget = 0, n = a->n_layer * a->n_kv_head, n_token = b->prompt + b->n;
+    int *budget = xcalloc((size_t)n, sizeof *budget);
     if (sh_policy_parse(b->policy, spec, &e) || sh_budget_parse(b->budget, all, &n_budget, &e))
         die(&e);
     for (int i = 0; i < n; i++)
         budget[i] = sh_budget_tokens(&all[0], n_token);
-    struct sh_session_setup setup = {.spec = spec, .budget = budget, .n_seq = b->batch, .n_token = n_token, .block = b->prompt,
+    struct sh_session_setup setup = {.spec = spec, .budget = budget, .n_seq = b->batch,
+                                     .n_token = n_token, .block = b->prompt,
                                      .format = {.bits = b->kv_bits, .group = 64, .meta = SH_F16}};
     b->session = sh_session_new(b->resident, &setup, &e);
     if (!b->session)
@@ -208,7 +210,8 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc != 11) {
-        fprintf(stderr, "usage: decode_speed read THREADS | MODEL DTYPE WEIGHT_BITS KV_BITS BATCH PROMPT N POLICY BUDGET "
+        fprintf(stderr, "usage: decode_speed read THREADS | "
+                        "MODEL DTYPE WEIGHT_BITS KV_BITS BATCH PROMPT N POLICY BUDGET "
                 "REPEAT\n");
         return 2;
     }

@@ -61,7 +61,8 @@ static const struct sh_opt opts[] = {
      "with --kv-keys channel: newest keys that are f16 (default: 8)", 1, 1024, 0},
     {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4",
-     "what a weight of the layers takes: 16: as --dtype (default);\n8, 4: codes in groups of 64 (the output matrix: 8)", 0, 0, 0},
+     "what a weight of the layers takes: 16: as --dtype (default);\n"
+     "8, 4: codes in groups of 64 (the output matrix: 8)", 0, 0, 0},
     {"repetition", SH_OPT_FLAG, F(repetition), NULL,
      "tell how much the text repeats itself, and how much alike\nneighbouring rows of its attention are", 0, 0, 0},
     {"dump-kept", SH_OPT_TEXT, F(dump), "FILE", "kept positions as JSON lines, one per layer, head and step", 0, 0, 0},

@@ -62,8 +62,8 @@ void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c
         snprintf(keys, sizeof keys, ", \"keys\": \"channel\", \"residual\": %d", cell->format.residual);
     r->settings = xasprintf(
         "{\"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", \"kv_bits\": %d, \"group\": %d%s, "
-        "\"prefill\": %d, \"model\": \"%016" PRIx64 "\", \"texts\": \"%016" PRIx64 "\", \"dtype\": \"%s\", \"weight_bits\": %d, "
-        "\"seed\": %" PRIu64 "%s}",
+        "\"prefill\": %d, \"model\": \"%016" PRIx64 "\", \"texts\": \"%016" PRIx64 "\", \"dtype\": \"%s\", "
+        "\"weight_bits\": %d, \"seed\": %" PRIu64 "%s}",
         cell->spec->policy->name, sh_policy_knobs(cell->spec, knobs), sh_budget_text(&cell->budget, budget),
         cell->format.bits, cell->format.bits < 16 ? cell->format.group : 0, keys, c->prefill, c->model, c->texts,
         c->dtype, c->weight_bits, c->seed, more);

@@ -65,7 +65,8 @@ static void check(const struct shape *p, const struct matrix *x, const struct ma
         }
     int touched = matrix_gap_touched(out);
     if (own.wrong || touched)
-        printf("# [%d, %d] x [%d, %d] %s, %d bits: %d wrong, %d bytes between rows\n", out->m.rows, p->in, p->in, p->out,
+        printf("# [%d, %d] x [%d, %d] %s, %d bits: %d wrong, %d bytes between rows\n",
+               out->m.rows, p->in, p->in, p->out,
                sh_type_name(p->type), p->bits, own.wrong, touched);
     CU_ASSERT(own.wrong == 0 && touched == 0);
     all->worst = fmax(all->worst, own.worst);
@@ -107,7 +108,8 @@ static void few(const struct target *t)
         return;
     for (int turn = 0; turn < 6 * 5; turn++)
         for (int kind = 0; kind < 3; kind++) {
-            struct shape p = {ins[turn / 5], outs[turn % 5], (int[]){16, 8, 4}[kind], (enum sh_type)((turn + kind) % 3)};
+            struct shape p = {ins[turn / 5], outs[turn % 5], (int[]){16, 8, 4}[kind],
+                              (enum sh_type)((turn + kind) % 3)};
             if (p.in < 4200 || p.out == 17)
                 try_shape(t, &alone, &p, &all);
         }
