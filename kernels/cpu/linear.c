@@ -175,14 +175,15 @@ static struct sh_mat widened(struct sh_dev *d, struct sh_mat x)
     return to;
 }
 
-/* The product by our own loops; 0: they do not have it. */
+/* The product by our own loops; 0: they do not have it, or it is none (oneDNN says so). */
 static int few_rows(struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;
     struct few f = {.out = a->out, .x = a->x, .w = &w->few, .codes = &w->codes, .bias = a->bias, .act = a->act,
                     .add = a->add};
     int has_bf16 = w->few.fold == 2 && d->few_bf16 && d->kernels->few_bf16;
-    if (a->x.rows > (has_bf16 ? MOST_FEW_ROWS_BF16 : MOST_FEW_ROWS))
+    if (a->x.rows > (has_bf16 ? MOST_FEW_ROWS_BF16 : MOST_FEW_ROWS) || a->x.cols != w->cols ||
+        a->out.cols != w->rows || a->out.rows != a->x.rows)
         return 0;
     if (w->codes.at) {
         f.room = cpu_scratch_at(&d->ordered, (size_t)a->x.rows * d->kernels->few_codes_room(a->x.cols));
