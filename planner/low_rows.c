@@ -78,7 +78,7 @@ void sh_low_rows_carry(struct sh_low_rows *r, const struct sh_low_rows *from, co
     r->n_row = from->n_row;
     sh_carry_words(c, r->low, from->low);
     sh_carry_words(c, r->born, from->born);
-    for (int i = 0; i < r->window; i++) {
+    for (int i = 0; i <= r->window; i++) {
         uint32_t *to = r->bits + (size_t)i * (size_t)r->words;
         const uint32_t *old = from->bits + (size_t)i * (size_t)from->words;
         for (int k = 0; k < c->n; k++)
