@@ -29,7 +29,7 @@ static const struct { const char *key; size_t field; int min, max; } numbers[] =
 static const struct { const char *key; size_t field; } flags[] = {
     {"gated", F(gated)}, {"tied", F(tied)}, {"qkv_bias", F(qkv_bias)}, {"o_bias", F(o_bias)},
     {"mlp_bias", F(mlp_bias)}, {"head_bias", F(head_bias)}, {"router_bias", F(router_bias)}, {"sinks", F(sinks)},
-    {"qk_norm", F(qk_norm)}, {"query_gate", F(query_gate)}, {"embed_norm", F(embed_norm)},
+    {"qk_norm", F(qk_norm)}, {"qk_norm_wide", F(qk_norm_wide)}, {"query_gate", F(query_gate)}, {"embed_norm", F(embed_norm)},
     {"post_norm", F(post_norm)}, {"shared_gate", F(shared_gate)}, {"keys_are_values", F(keys_are_values)},
     {"router_scale", F(router_scale)}};
 

@@ -72,6 +72,8 @@ static void attention(struct sum *s, const struct sh_kv_shape *m, enum sh_mix mi
         vector(s, SH_PART_MIX, f->heads);
     if (f->qk_norm)
         vector(s, SH_PART_NORM, 2 * width);
+    if (f->qk_norm_wide)
+        vector(s, SH_PART_NORM, q + kv);
 }
 
 /* DeepSeek-V2 (2405.04434), 2.1: queries through a latent of their own or not, keys and values through one,

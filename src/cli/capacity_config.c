@@ -24,14 +24,22 @@ static const struct kind {
     {{"mixtral"}, "gated", sh_capacity_mixtral, " sliding_window num_local_experts ", 0},
     {{"qwen2"}, "gated qkv_bias", sh_capacity_qwen,
      " sliding_window use_sliding_window max_window_layers layer_types ", 0},
-    {{"qwen3"}, "gated qk_norm head_dim=128", sh_capacity_qwen,
+    {{"qwen3", "qwen3_vl_text", "qwen3_vl"}, "gated qk_norm head_dim=128", sh_capacity_qwen,
      " sliding_window use_sliding_window max_window_layers layer_types ", 0},
     {{"qwen2_moe"}, "gated qkv_bias shared_gate", sh_capacity_qwen_moe,
      " sliding_window use_sliding_window max_window_layers layer_types num_experts num_local_experts ", 0},
-    {{"qwen3_moe"}, "gated qk_norm head_dim=128", sh_capacity_qwen_moe,
+    {{"qwen3_moe", "qwen3_vl_moe_text", "qwen3_vl_moe"}, "gated qk_norm head_dim=128", sh_capacity_qwen_moe,
      " sliding_window use_sliding_window max_window_layers layer_types num_experts num_local_experts ", 0},
     {{"qwen3_next"}, "gated qk_norm query_gate shared_gate", sh_capacity_qwen_next,
      " layer_types full_attention_interval num_experts linear_num_value_heads ", 0},
+    {{"qwen3_5_text", "qwen3_5"}, "gated qk_norm query_gate head_dim=256", sh_capacity_qwen_5,
+     " layer_types full_attention_interval linear_num_value_heads ", 0},
+    {{"qwen3_5_moe_text", "qwen3_5_moe"}, "gated qk_norm query_gate shared_gate head_dim=256", sh_capacity_qwen_5_moe,
+     " layer_types full_attention_interval num_experts num_local_experts linear_num_value_heads ", 0},
+    {{"mimo"}, "gated qkv_bias", sh_capacity_mimo,
+     " sliding_window use_sliding_window max_window_layers layer_types num_nextn_predict_layers ", 0},
+    {{"minimax_m2"}, "gated qk_norm_wide", sh_capacity_minimax,
+     " num_local_experts attn_type_list layer_types ", 0},
     {{"gemma"}, "gated tied", NULL, " ", 0},
     {{"gemma2"}, "gated norms=4 tied", sh_capacity_gemma, " sliding_window layer_types ", 0},
     {{"gemma3_text", "gemma3"}, "gated norms=4 qk_norm tied heads=8 kv_heads=4 head_dim=256 vocab=262208",
@@ -68,7 +76,7 @@ static const char *const structural[] = {
     "new_decoder_architecture", "num_ln_in_parallel_attn", "word_embed_proj_dim", "cross_attention_layers",
     "block_types", "layers_block_type", "is_encoder_decoder", "add_cross_attention", "hidden_size_per_layer_input",
     "altup_num_inputs", "laurel_rank", "kv_sharing_map", "compress_ratios", "mtp_num_layers", "attention_layer_pattern",
-    "block_configs", "per_layer_config", "use_double_wide_mlp", "linear_attn_config", "sparse_attention_config", NULL};
+    "block_configs", "per_layer_config", "use_double_wide_mlp", "linear_attn_config", "sparse_attention_config", "attn_type_list", NULL};
 
 /* Neutral values say that the model has no such thing. */
 static int is_set(const struct sh_config *c, const char *key)
@@ -115,7 +123,7 @@ static const struct kind *find(const struct sh_config *c, struct sh_err *e)
         sh_fail(e, "%s: key 'model_type' is missing", sh_config_path(c));
         return NULL;
     }
-    char expected[600] = "one of";
+    char expected[800] = "one of";
     for (int i = 0; i < N_KIND; i++)
         for (int t = 0; t < 4 && kinds[i].types[t]; t++) {
             size_t used = strlen(expected);
@@ -266,6 +274,7 @@ static int read_facts(const struct sh_config *c, struct sh_kv_facts *f, struct s
         (k->quirk && k->quirk(c, f, e)) || published(c, f, e))
         return -1;
     snprintf(f->family, sizeof f->family, "%s", k->types[0]);
+    f->no_vision = is_set(c, "vision_config");
     return 0;
 }
 

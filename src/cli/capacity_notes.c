@@ -63,6 +63,8 @@ void sh_capacity_show_notes(struct sh_out *o, const struct sh_capacity_answer *a
                     (unsigned long long)k->rule.page);
     if (a->budget && k->rule.prefix)
         sh_out_note(o, "The budget counts tokens behind the shared prefix, which is kept whole.");
+    if (k->shape->f.no_vision)
+        sh_out_note(o, "The weights of the part that sees pictures are left out; --overhead can count them.");
     if (k->draft)
         sh_out_note(o, "The draft model's memory is counted; tokens/s are without speculation.");
     if (k->tp * k->pp * k->ep > 1 && k->link <= 0)

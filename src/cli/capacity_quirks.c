@@ -144,6 +144,13 @@ int sh_capacity_qwen(const struct sh_config *c, struct sh_kv_facts *f, struct sh
     return 0;
 }
 
+/* Qwen 2 with biases of queries, keys and values alone. */
+int sh_capacity_mimo(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    f->o_bias = 0;
+    return sh_capacity_qwen(c, f, e);
+}
+
 /* Every layer has experts, or every decoder_sparse_step-th; a list of plain layers is not known here. */
 static int expert_steps(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
@@ -161,6 +168,28 @@ int sh_capacity_qwen_moe(const struct sh_config *c, struct sh_kv_facts *f, struc
            COUNT("shared_expert_intermediate_size", 0, &f->shared_ffn) ||
            experts(c, sh_config_has(c, "num_experts") ? "num_experts" : "num_local_experts", "num_experts_per_tok",
                    "moe_intermediate_size", f, e) ? -1 : 0;
+}
+
+/* MiniMax-M2: plain attention (1 in attn_type_list) in every layer, one norm over the queries of all heads, one over
+ * the keys, and experts alone, of the width that others give their plain blocks. */
+int sh_capacity_minimax(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    static const struct sh_word norms[] = {{"per_layer", 1}, {NULL, 0}};
+    int normed = 1, wide = 1, shared = 0;
+    if (sh_config_flag(c, "use_qk_norm", &normed, e) || sh_config_choice(c, "qk_norm_type", norms, &wide, e) ||
+        COUNT("shared_intermediate_size", 0, &shared))
+        return -1;
+    if (!normed || shared)
+        return sh_config_refuse(c, shared ? "shared_intermediate_size" : "use_qk_norm", shared ? "0" : "true", e);
+    for (int i = 0; i < f->layers && sh_config_has(c, "attn_type_list.0"); i++) {
+        char key[40];
+        int kind = -1;
+        snprintf(key, sizeof key, "attn_type_list.%d", i);
+        if (COUNT(key, 0, &kind) || kind != 1)
+            return kind < 0 ? -1 : sh_config_refuse(c, key, "1, which is plain attention", e);
+    }
+    return sh_capacity_layer_types(c, f, e) < 0 ||
+           experts(c, "num_local_experts", "num_experts_per_tok", "intermediate_size", f, e) ? -1 : 0;
 }
 
 /* Gemma 2: every other layer local; Gemma 3: five local ones to one that sees everything. */

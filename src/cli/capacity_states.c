@@ -99,7 +99,8 @@ int sh_capacity_jamba(const struct sh_config *c, struct sh_kv_facts *f, struct s
     return 0;
 }
 
-int sh_capacity_qwen_next(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+/* Qwen3-Next and 3.5: three layers of the gated delta rule to one that attends. */
+static int delta_rule(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
     int period = 4, key_dim = 0;
     f->ssm = 3;
@@ -107,14 +108,10 @@ int sh_capacity_qwen_next(const struct sh_config *c, struct sh_kv_facts *f, stru
         return sh_config_refuse(c, "mlp_only_layers", "an empty list", e);
     if (COUNT("full_attention_interval", 1, &period) || need(c, "linear_num_key_heads", &f->ssm_key_heads, e) ||
         need(c, "linear_num_value_heads", &f->ssm_heads, e) || need(c, "linear_value_head_dim", &f->ssm_head_dim, e) ||
-        need(c, "linear_key_head_dim", &key_dim, e) || need(c, "linear_conv_kernel_dim", &f->ssm_conv, e) ||
-        need(c, "num_experts", &f->experts, e) || need(c, "num_experts_per_tok", &f->used, e) ||
-        need(c, "moe_intermediate_size", &f->expert_ffn, e) ||
-        COUNT("shared_expert_intermediate_size", 0, &f->shared_ffn) || COUNT("decoder_sparse_step", 1, &f->moe_every))
+        need(c, "linear_key_head_dim", &key_dim, e) || need(c, "linear_conv_kernel_dim", &f->ssm_conv, e))
         return -1;
     if (key_dim != f->ssm_head_dim)
         return sh_config_refuse(c, "linear_key_head_dim", "the same as linear_value_head_dim", e);
-    f->moe_offset = f->moe_every - 1;
     int listed = sh_capacity_layer_types(c, f, e);
     if (listed <= 0)
         return listed;
@@ -124,4 +121,30 @@ int sh_capacity_qwen_next(const struct sh_config *c, struct sh_kv_facts *f, stru
     f->pattern[period - 1] = 'G';
     f->pattern[period] = '\0';
     return 0;
+}
+
+static int delta_experts(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    return need(c, sh_config_has(c, "num_experts") ? "num_experts" : "num_local_experts", &f->experts, e) ||
+           need(c, "num_experts_per_tok", &f->used, e) || need(c, "moe_intermediate_size", &f->expert_ffn, e) ||
+           COUNT("shared_expert_intermediate_size", 0, &f->shared_ffn) ? -1 : 0;
+}
+
+int sh_capacity_qwen_next(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    if (delta_rule(c, f, e) || delta_experts(c, f, e) || COUNT("decoder_sparse_step", 1, &f->moe_every))
+        return -1;
+    f->moe_offset = f->moe_every - 1;
+    return 0;
+}
+
+int sh_capacity_qwen_5(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    return sh_config_flag(c, "attn_output_gate", &f->query_gate, e) || delta_rule(c, f, e) ? -1 : 0;
+}
+
+/* Every layer has experts. */
+int sh_capacity_qwen_5_moe(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    return sh_capacity_qwen_5(c, f, e) || delta_experts(c, f, e) ? -1 : 0;
 }

@@ -9,7 +9,7 @@ import json
 import sys
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
 
 BASE = dict(num_hidden_layers=4, hidden_size=96, num_attention_heads=6, intermediate_size=160, vocab_size=131,
             max_position_embeddings=256)
@@ -37,6 +37,16 @@ CONFIGS = [
     ("qwen3_moe", dict(MOE, head_dim=16, decoder_sparse_step=2)),
     ("qwen3_next", dict(MOE, head_dim=32, shared_expert_intermediate_size=48, linear_num_key_heads=2, linear_num_value_heads=4,
                         linear_key_head_dim=16, linear_value_head_dim=16, linear_conv_kernel_dim=4)),
+    ("qwen3_vl_text", dict(GQA, head_dim=24, tie_word_embeddings=True)), ("qwen3_vl_moe_text", dict(MOE, head_dim=24, tie_word_embeddings=False)),
+    ("qwen3_5_text", dict(GQA, head_dim=32, linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=16,
+                          linear_value_head_dim=16, linear_conv_kernel_dim=4)),
+    ("qwen3_5_moe_text", dict(MOE, num_hidden_layers=5, head_dim=32, shared_expert_intermediate_size=48, linear_num_key_heads=2,
+                              linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16,
+                              linear_conv_kernel_dim=4, full_attention_interval=2)),
+    ("minimax_m2", dict(GQA, head_dim=24, num_local_experts=4, num_experts_per_tok=2, attn_type_list=[1, 1, 1, 1],
+                        use_qk_norm=True, qk_norm_type="per_layer", shared_intermediate_size=0)),
+    ("mimo", dict(GQA, head_dim=24, attention_bias=True, num_nextn_predict_layers=1, use_sliding_window=False,
+                  sliding_window=32)),
     ("gemma", dict(GQA, head_dim=24)),
     ("gemma2", dict(GQA, head_dim=24, sliding_window=32)), ("gemma3_text", dict(GQA, num_hidden_layers=7, head_dim=24, sliding_window=32)),
     ("gemma4_text", dict(MOE, num_experts_per_tok=None, top_k_experts=2, num_hidden_layers=6, num_attention_heads=4, head_dim=24,
@@ -69,14 +79,23 @@ CONFIGS = [
 ]
 
 
+# Text parts of models with pictures have no head of their own in transformers; models it does not know are built as
+# the type they are made from: MiMo is Qwen2, whose heads it gives a width.
+HEADLESS = ("qwen3_vl_text", "qwen3_vl_moe_text")
+SIBLING = {"mimo": ("qwen2", ("attention_bias", "num_nextn_predict_layers"))}
+
+
 def count(kind, keys):
-    config = AutoConfig.for_model(kind, **keys)
+    kind, unknown = SIBLING.get(kind, (kind, ()))
+    config = AutoConfig.for_model(kind, **{k: v for k, v in keys.items() if k not in unknown})
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config)
+        model = (AutoModel if kind in HEADLESS else AutoModelForCausalLM).from_config(config)
     text = getattr(config, "layer_types", None)
     buffers = ("e_score_correction_bias",)
     seen, total = set(), 0
     for name, p in model.named_parameters():
+        if kind in HEADLESS and name.endswith("embed_tokens.weight") and not config.tie_word_embeddings:
+            total += p.numel()          # the head
         if id(p) not in seen and not name.endswith(buffers):
             seen.add(id(p))
             total += p.numel()
@@ -85,7 +104,14 @@ def count(kind, keys):
         if head is not embed:           # ties are made when weights are loaded
             total -= head.numel()
     today = json.loads(config.to_json_string(use_diff=False))
-    return total, text, today
+    return total, text, {**today, **{k: keys[k] for k in unknown if k in keys}}
+
+
+def as_published(kind, keys):
+    """A model of text and pictures keeps what it says of its text in an object."""
+    if kind not in HEADLESS:
+        return dict(keys, model_type=kind)
+    return {"model_type": kind[:-len("_text")], "text_config": dict(keys, model_type=kind), "vision_config": {"depth": 2}}
 
 
 out = []
@@ -95,6 +121,6 @@ for kind, keys in CONFIGS:
     except Exception as error:
         print(f"{kind}: {type(error).__name__}: {error}", file=sys.stderr)
         continue
-    out.append({"config": dict(keys, model_type=kind), "today": dict(today, model_type=kind), "parameters": parameters,
+    out.append({"config": as_published(kind, keys), "today": dict(today, model_type=kind), "parameters": parameters,
                 "layer_types": layer_types})
 print("[\n" + ",\n".join(json.dumps(o, default=str) for o in out) + "\n]")
