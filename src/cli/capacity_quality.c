@@ -70,6 +70,8 @@ static int describe(const struct reader *r, const json_t *o, struct sh_quality_p
         return 0;
     if (json_object_get(o, "weight_bits") && json_integer_value(json_object_get(o, "weight_bits")) < 16)
         return 0;
+    if (json_object_get(o, "weight_prune"))                     /* other weights than those that are asked for */
+        return 0;
     if (!(p->length > 0) && !b[0].tokens && r->f.budget_tokens > 0)
         p->length = r->f.budget_tokens / b[0].share;
     name_model(r, p);

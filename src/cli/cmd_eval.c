@@ -62,6 +62,8 @@ static const struct sh_opt opts[] = {
     {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
      "16: as --dtype (default); 8, 4: codes in groups of 64", 0, 0, 0},
+    {"weight-prune", SH_OPT_REAL, F(weight_prune), "F",
+     "set the share F of the smallest weights (by magnitude) of each\nmatrix of the layers to 0 (default: 0)", 0, 0.99, 0},
     {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results; what it has is not done again", 0, 0, 0},
     {"force", SH_OPT_FLAG, F(force), NULL, "do again even what the store has the results of", 0, 0, 0},
     {"logits", SH_OPT_TEXT, F(logits), "FILE.npy", "every row's logits, float32 [tokens, vocabulary]", 0, 0, 0},
@@ -279,7 +281,8 @@ static int open_all(struct sh_eval_work *w, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     w->source = (struct sh_text_source){.path = a->model, .text = &a->text, .jsonl = a->jsonl, .field = a->field,
-                                        .tokens = a->tokens, .length = (int)a->length, .count = (int)a->count};
+                                        .tokens = a->tokens, .length = (int)a->length, .count = (int)a->count,
+                                        .prune = a->weight_prune};
     if (sh_devices_open(&w->devices, w->common, a->device_memory, e) || sh_text_source_open(&w->source, e))
         return -1;
     w->chips = sh_devices_chips(&w->devices);
@@ -305,6 +308,8 @@ static void name_results(struct sh_eval_work *w)
     struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->source.model),
                                   .texts = sh_text_source_hash(&w->source), .dtype = w->a->dtype,
                                   .prefill = w->prefill, .weight_bits = (int)w->a->weight_bits,
+                                  .weight_prune = w->a->weight_prune,
+                                  .unpruned = sh_model_fingerprint_unpruned(w->source.model),
                                   .seed = (uint64_t)w->common->seed,
                                   .answers = w->a->answers ? sh_eval_answers_hash(&w->answers) : 0};
     for (int i = 0; i <= w->n; i++)
@@ -329,6 +334,8 @@ static int report(const struct sh_eval_work *w, struct sh_err *e)
     sh_out_text(o, "device", "device", w->chips);
     sh_out_text(o, "dtype", "dtype", w->a->dtype);
     sh_out_int(o, "weight_bits", "weight bits", w->a->weight_bits);
+    if (w->a->weight_prune > 0)
+        sh_out_real(o, "weight_prune", "share of weights pruned", w->a->weight_prune, 4);
     sh_out_int(o, "sequences", "sequences", w->source.texts.n);
     sh_out_int(o, "tokens", "tokens", sh_text_source_tokens(&w->source));
     sh_out_int(o, "prefill", "prefill", w->prefill);
@@ -383,7 +390,7 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
 {
     struct sh_task_request q = {
         .live = {.model = a->model, .dtype = a->dtype, .kv_bits = a->kv_bits, .kv_group = a->kv_group,
-                 .kv_keys = a->kv_keys, .kv_residual = a->kv_residual, .weight_bits = a->weight_bits,
+                 .kv_keys = a->kv_keys, .kv_residual = a->kv_residual, .weight_bits = a->weight_bits, .weight_prune = a->weight_prune,
                  .prefill = a->prefill < 0 ? 0 : a->prefill, .device_memory = a->device_memory},
         .task = a->task, .data = a->data, .shots_data = a->shots_data, .items = a->items, .policy = &a->policy,
         .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force};

@@ -23,7 +23,7 @@ struct trace_args {
     long long length, count, window, weight_bits;
     size_t memory, device_memory;
     int random_weights, pipeline;
-    double rank_timeout;
+    double rank_timeout, weight_prune;
 };
 
 #define F(name) offsetof(struct trace_args, name)
@@ -46,6 +46,8 @@ static const struct sh_opt opts[] = {
     {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
      "16: as --dtype (default); 8, 4: codes, in groups of\n64 with a scale, 8.5 and 4.5 bits in all", 0, 0, 0},
+    {"weight-prune", SH_OPT_REAL, F(weight_prune), "F", "set the share F of the smallest weights (by magnitude)\n"
+     "of each matrix of the layers to 0 (default: 0)", 0, 0.99, 0},
     {"memory", SH_OPT_BYTES, F(memory), "BYTES", "hidden states above this are kept in a temporary file\n"
      "beside the store (default: half of the memory)", 0, 0, 0},
     {"device-memory", SH_OPT_BYTES, F(device_memory), "BYTES", "what may be taken of each device\n"
@@ -193,6 +195,7 @@ static int open_model(struct trace *t, struct sh_err *e)
                                  : sh_model_open(a->model, e);
     if (!t->model)
         return -1;
+    sh_model_prune(t->model, a->weight_prune);
     const struct sh_arch *c = sh_model_arch(t->model);
     t->sweep.record.n_head = c->n_head;
     t->sweep.last_layer = c->n_layer - 1;
@@ -262,7 +265,11 @@ static void run_key(const struct trace *t, char key[20])
 static void describe_run(struct trace *t)
 {
     const struct sh_arch *c = sh_model_arch(t->model);
-    t->weights = t->a->random_weights ? xasprintf("random:%lld", t->common->seed) : xstrdup("checkpoint");
+    char pruned[32] = "";
+    if (t->a->weight_prune > 0)
+        snprintf(pruned, sizeof pruned, "%spruned:%g", t->a->random_weights ? "," : "", t->a->weight_prune);
+    t->weights = t->a->random_weights ? xasprintf("random:%lld%s", t->common->seed, pruned)
+                                      : xstrdup(*pruned ? pruned : "checkpoint");
     t->statistics = sh_stats_spec_write(&t->sweep.record.statistics);
     t->run.model = (struct sh_trace_model){
         .name = sh_model_name(t->model), .family = sh_model_family(t->model), .weights = t->weights,

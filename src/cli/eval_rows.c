@@ -51,22 +51,30 @@ static char *more_settings(const struct sh_eval_result *r, const struct sh_eval_
     return all;
 }
 
+char *sh_eval_pruned(double weight_prune, uint64_t unpruned)
+{
+    return weight_prune > 0 ? xasprintf(", \"weight_prune\": %g, \"unpruned\": \"%016" PRIx64 "\"", weight_prune,
+                                        unpruned)
+                            : xstrdup("");
+}
+
 void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c)
 {
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
     char keys[64] = "";
     const struct sh_eval_cell *cell = r->cell;
-    char *more = more_settings(r, c);
+    char *more = more_settings(r, c), *pruned = sh_eval_pruned(c->weight_prune, c->unpruned);
     r->has_answers = c->answers != 0;
     if (cell->format.by_channel)
         snprintf(keys, sizeof keys, ", \"keys\": \"channel\", \"residual\": %d", cell->format.residual);
     r->settings = xasprintf(
         "{\"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", \"kv_bits\": %d, \"group\": %d%s, "
         "\"prefill\": %d, \"model\": \"%016" PRIx64 "\", \"texts\": \"%016" PRIx64 "\", \"dtype\": \"%s\", "
-        "\"weight_bits\": %d, \"seed\": %" PRIu64 "%s}",
+        "\"weight_bits\": %d, \"seed\": %" PRIu64 "%s%s}",
         cell->spec->policy->name, sh_policy_knobs(cell->spec, knobs), sh_budget_text(&cell->budget, budget),
         cell->format.bits, cell->format.bits < 16 ? cell->format.group : 0, keys, c->prefill, c->model, c->texts,
-        c->dtype, c->weight_bits, c->seed, more);
+        c->dtype, c->weight_bits, c->seed, pruned, more);
+    free(pruned);
     free(more);
 }
 

@@ -27,6 +27,8 @@ struct sh_eval_scene {                /* what else decides the figures          
     const char *dtype;
     int prefill, weight_bits;
     uint64_t seed, answers;             /* answers: hash of where they are; 0: none are scored    */
+    double weight_prune;                /* 0: none                                                */
+    uint64_t unpruned;                  /* fingerprint of the whole weights                       */
 };
 
 struct sh_eval_result {
@@ -40,6 +42,10 @@ struct sh_eval_result {
     char *settings;                     /* everything needed to repeat it, as JSON; owned         */
     int is_known;                       /* found in the store                                     */
 };
+
+/* What a row of a pruned model says besides, for the end of its settings; "" where nothing is pruned, so that
+ * results of before it could be asked for keep their names. For free(). */
+char *sh_eval_pruned(double weight_prune, uint64_t unpruned);
 
 void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c);    /* fills settings */
 void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t);

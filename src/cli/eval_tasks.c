@@ -12,6 +12,7 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
+#include "src/cli/eval_rows.h"
 #include "src/cli/task_rows.h"
 
 enum { MOST_POLICIES = 64 };
@@ -133,15 +134,17 @@ static void name_row(const struct work *w, struct sh_task_row *r)
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
     const struct sh_task_reader *c = &r->reader;
     char keys[64] = "";
+    char *pruned = sh_eval_pruned(w->q->live.weight_prune, sh_model_fingerprint_unpruned(w->live.model));
     if (c->format.by_channel)
         snprintf(keys, sizeof keys, ", \"keys\": \"channel\", \"residual\": %d", c->format.residual);
     r->settings = xasprintf(
         "{\"task\": \"%s\", \"shots\": %lld, \"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", "
         "\"kv_bits\": %d, \"group\": %d%s, \"prefill\": %d, \"model\": \"%016" PRIx64 "\", "
-        "\"items\": \"%016" PRIx64 "\", \"dtype\": \"%s\", \"weight_bits\": %lld, \"seed\": %" PRIu64 "}",
+        "\"items\": \"%016" PRIx64 "\", \"dtype\": \"%s\", \"weight_bits\": %lld, \"seed\": %" PRIu64 "%s}",
         w->task->name, w->q->shots, c->spec->policy->name, sh_policy_knobs(c->spec, knobs),
         sh_budget_text(&c->budget, budget), c->format.bits, c->format.bits < 16 ? c->format.group : 0, keys, c->prefill,
-        sh_model_fingerprint(w->live.model), w->hash, w->q->live.dtype, w->q->live.weight_bits, c->seed);
+        sh_model_fingerprint(w->live.model), w->hash, w->q->live.dtype, w->q->live.weight_bits, c->seed, pruned);
+    free(pruned);
 }
 
 /* One row for each policy and budget; a policy that keeps all whatever the budget has one. */

@@ -26,7 +26,7 @@ struct sh_eval_args {
     const char *task, *data, *shots_data, *items;
     long long shots;
     const char *shard;
-    double rank_timeout;
+    double rank_timeout, weight_prune;
 };
 
 struct sh_eval_work {

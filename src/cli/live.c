@@ -120,6 +120,8 @@ int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e)
     if (sh_devices_open(&l->devices, c, l->options->device_memory, e))
         return -1;
     l->model = sh_model_open(l->options->model, e);
+    if (l->model)
+        sh_model_prune(l->model, l->options->weight_prune);
     return l->model ? 0 : -1;
 }
 

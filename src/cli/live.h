@@ -14,6 +14,7 @@ struct sh_live_options {                /* as typed; a command's option table po
     const char *kv_keys;                                /* NULL: token                            */
     long long kv_residual;
     long long kv_bits, kv_group, weight_bits, prefill;  /* kv_bits 0: 32 with f32, else 16        */
+    double weight_prune;                                /* of each matrix of the layers; 0: none  */
     size_t device_memory;
     const char *positions, *prefill_mode;               /* NULL: original, stream                 */
     long long prefill_block;                            /* 0: as sh_live_read_prompt decides       */

@@ -6,6 +6,7 @@ static int open_model(struct sh_text_source *s, struct sh_err *e)
 {
     if (!(s->model = sh_model_open(s->path, e)))
         return -1;
+    sh_model_prune(s->model, s->prune);
     const struct sh_arch *a = sh_model_arch(s->model);
     if (s->length > a->max_pos)
         return sh_misused(e, "--length %d: the model knows %d positions", s->length, a->max_pos);

@@ -30,6 +30,7 @@ libmodel_a_SOURCES = \
 	%D%/model.c %D%/model.h \
 	%D%/npy.c %D%/npy.h \
 	%D%/pickle.c %D%/pickle.h %D%/pickle_name.c \
+	%D%/prune.c %D%/prune.h \
 	%D%/random.c %D%/random.h \
 	%D%/rope.c %D%/rope.h \
 	%D%/safetensors.c %D%/safetensors.h \

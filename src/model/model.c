@@ -15,6 +15,7 @@
 #include "src/model/gguf_tensors.h"
 #include "src/model/gguf_type.h"
 #include "src/model/layout.h"
+#include "src/model/prune.h"
 #include "src/model/random.h"
 #include "src/model/weights.h"
 
@@ -38,6 +39,7 @@ struct sh_model {
     struct sh_arch arch;
     struct sh_weights *file;            /* NULL in a random model                                 */
     uint64_t seed;
+    double pruned;                      /* share of each matrix of a layer                         */
     struct bound *bound;
     size_t n_bound;
 };
@@ -300,6 +302,11 @@ struct sh_model *sh_model_open_random(const char *path, uint64_t seed, struct sh
     return open_model(path, 0, seed, e);
 }
 
+void sh_model_prune(struct sh_model *m, double share)
+{
+    m->pruned = share;
+}
+
 void sh_model_close(struct sh_model *m)
 {
     if (!m)
@@ -343,6 +350,11 @@ static int is_paired(const struct bound *b)
     return (b->param->form & SH_GGUF_PAIRED) != 0;
 }
 
+static int is_pruned(const struct sh_model *m, const struct bound *b)
+{
+    return m->pruned > 0 && b->param->role >= SH_LAYER_ROLE && b->param->rows != SH_ONE;
+}
+
 /* Made weights, and weights that do not lie in their file as they are wanted, get memory of their own. */
 static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_err *e)
 {
@@ -356,6 +368,8 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
         sh_layout_gather(&b->layout, b->stored->at, b->own, sh_type_bytes(b->type));
     else
         make(m, b, layer);
+    if (is_pruned(m, b))
+        sh_prune(b->own, b->type, (size_t)b->rows * (size_t)b->cols, m->pruned);
     return 0;
 }
 
@@ -373,7 +387,7 @@ int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_
         return 0;
     size_t first = (size_t)b->layout.first * (size_t)b->layout.cols * sh_type_bytes(b->type);
     int lies_well = b->stored && (uintptr_t)b->stored->at % sh_type_bytes(b->type) == 0 &&
-                    sh_layout_is_plain(&b->layout) && !b->stored->packed && !is_paired(b);
+                    sh_layout_is_plain(&b->layout) && !b->stored->packed && !is_paired(b) && !is_pruned(m, b);
     if (!lies_well && !b->own && own(m, b, layer, e))
         return -1;
     *out = (struct sh_tensor){.at = b->own ? b->own : b->stored->at + first, .type = b->type,
@@ -490,7 +504,7 @@ static uint64_t hash_weights(uint64_t h, const struct sh_stored *t)
     return h;
 }
 
-uint64_t sh_model_fingerprint(const struct sh_model *m)
+uint64_t sh_model_fingerprint_unpruned(const struct sh_model *m)
 {
     size_t bytes;
     const void *text = sh_config_text(m->config, &bytes);
@@ -509,4 +523,10 @@ uint64_t sh_model_fingerprint(const struct sh_model *m)
         h = hash_weights(h, t);
     }
     return sh_rng(h, 0);
+}
+
+uint64_t sh_model_fingerprint(const struct sh_model *m)
+{
+    uint64_t h = sh_model_fingerprint_unpruned(m);
+    return m->pruned > 0 ? hash(h, &m->pruned, sizeof m->pruned) : h;
 }

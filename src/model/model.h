@@ -42,6 +42,11 @@ struct sh_model *sh_model_open(const char *path, struct sh_err *e);
  * 0, as PyTorch begins training. Each tensor depends on seed, role and layer only. */
 struct sh_model *sh_model_open_random(const char *path, uint64_t seed, struct sh_err *e);
 
+/* From now on every matrix of a layer (query, key, value, output and those of the feed-forward block, each by
+ * itself, also where the file has several in one tensor) is given without the share of its numbers that are
+ * smallest in magnitude (prune.h). It is another model: the fingerprint is another one, too. 0: as it is. */
+void sh_model_prune(struct sh_model *m, double share);
+
 void sh_model_close(struct sh_model *m);                            /* NULL is fine               */
 
 const struct sh_arch *sh_model_arch(const struct sh_model *m);
@@ -69,8 +74,9 @@ const char *sh_model_family(const struct sh_model *m);              /* "opt"    
 
 /* Changes when config.json, a tensor's name, shape or type, or a file's size changes, and most
  * likely when weights do: it reads a few places of each tensor. Of a random model: config.json and
- * seed. */
+ * seed. And with the share that is pruned. */
 uint64_t sh_model_fingerprint(const struct sh_model *m);
+uint64_t sh_model_fingerprint_unpruned(const struct sh_model *m);    /* the same of all weights    */
 
 /* An error for the first element that is NaN or infinite. Reads the whole tensor. */
 int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See prune.h. Without its sign a float orders as the whole number that its bits are, so the magnitude that
+ * divides what goes from what stays is found by counting: in one pass over the upper 15 bits, for f32 in a
+ * second one over the lower 16 of those that share them. No copy, no sort. */
+#include "src/model/prune.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "src/base/mem.h"
+
+enum { BINS = 1 << 16 };
+
+typedef uint32_t word32 __attribute__((may_alias));
+typedef uint16_t word16 __attribute__((may_alias));
+
+/* The magnitude as a number of 31 bits; 16-bit types in the upper 15. */
+static uint32_t magnitude(const void *at, enum sh_type type, size_t i)
+{
+    return type == SH_F32 ? ((const word32 *)at)[i] & 0x7fffffffu : (((const word16 *)at)[i] & 0x7fffu) << 16;
+}
+
+static void zero(void *at, enum sh_type type, size_t i)
+{
+    if (type == SH_F32)
+        ((word32 *)at)[i] = 0;
+    else
+        ((word16 *)at)[i] = 0;
+}
+
+/* The bin in which the one of rank *left is; *left becomes its rank there. */
+static uint32_t bin_of(const size_t *count, size_t *left)
+{
+    uint32_t b = 0;
+    while (*left >= count[b])
+        *left -= count[b++];
+    return b;
+}
+
+void sh_prune(void *at, enum sh_type type, size_t n, double share)
+{
+    size_t k = (size_t)rint(share * (double)n), left = k;
+    if (!k)
+        return;
+    size_t *count = xcalloc(BINS, sizeof *count);
+    left--;                                     /* the largest that goes has rank k - 1 */
+    for (size_t i = 0; i < n; i++)
+        count[magnitude(at, type, i) >> 16]++;
+    uint32_t edge = bin_of(count, &left) << 16;
+    if (type == SH_F32) {
+        for (int b = 0; b < BINS; b++)
+            count[b] = 0;
+        for (size_t i = 0; i < n; i++)
+            if (magnitude(at, type, i) >> 16 == edge >> 16)
+                count[magnitude(at, type, i) & 0xffff]++;
+        edge |= bin_of(count, &left);
+    }
+    free(count);
+    left++;                                     /* so many of the edge's own magnitude go */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t m = magnitude(at, type, i);
+        if (m < edge || (m == edge && left && left--))
+            zero(at, type, i);
+    }
+}
