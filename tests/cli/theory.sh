@@ -144,7 +144,7 @@ blocks = re.findall(r"\$s0c(\d+) << EOD\n#.*\n((?:.*\n)*?)EOD", text)
 assert len(blocks) == 5
 shown = {}
 for i, body in blocks:
-    shown[int(i)] = [[float(x) for x in line.split()] for line in body.splitlines()]
+    shown[int(i)] = [[float(x) for x in line.split()] for line in body.splitlines() if not line.startswith("#")]
 places = re.findall(r"'([^']*)' (\d+)", re.search(r"set ytics \((.*)\)", open("out/board.gp").read()).group(1))
 assert len(places) == 5
 heights = {int(l.split()[0]): float(l.split()[2]) for l in
