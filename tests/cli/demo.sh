@@ -3,6 +3,7 @@
 # The demonstration: it ends by naming what to open, the trained model persists beyond recency and its
 # random twin does not, the default codec is as small as promised on real text, and again is no work.
 . "$(dirname "$0")/lib.sh"
+[ -z "${SH_SANITIZED-}" ] || { echo "1..0 # SKIP under sanitizers: minutes of what other tests do in seconds"; exit 0; }
 
 run demo out/d --json
 cp log/out demo.json
@@ -37,4 +38,18 @@ verdict "again traced nothing new" "$(
     for kind in natural recall; do
         grep -Eq '^layers finished +24$' out/d/trained-$kind.txt || { echo "# trained-$kind.txt:"; sed 's/^/# /' out/d/trained-$kind.txt; }
     done)"
+
+# The README's examples stand on the demonstration, and their outputs in it are these.
+if [ -e "$SH_TOP/README.md" ]; then
+    ln -s out/d shears-demo
+    python "$cli/examples.py" readme "$SH_TOP/README.md" >examples.tap
+    while read -r line; do
+        case $line in
+            "ok "*"# SKIP"*) skip "README: ${line#*- }" "" ;;
+            "ok "*) ok "README: ${line#*- }" ;;
+            "not ok "*) not_ok "README: ${line#*- }" ;;
+            "# "*) echo "$line" ;;
+        esac
+    done < <(sed 's/ # SKIP .*/ # SKIP/' examples.tap)
+fi
 finish
