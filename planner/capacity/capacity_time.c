@@ -68,19 +68,32 @@ static double pair_flops(const struct sh_kv_shape *s, int layer, int tp)
     case SH_MIX_FULL:
     case SH_MIX_WINDOW:
     case SH_MIX_CHUNK: return 4.0 * f->heads * sh_kv_shape_width(s, mix) / tp;
-    case SH_MIX_LATENT: return 2.0 * f->heads * (2.0 * f->latent + f->rope_dim) / tp;
+    case SH_MIX_LATENT:
+    case SH_MIX_INDEXED: return 2.0 * f->heads * (2.0 * f->latent + f->rope_dim) / tp;
     default: return 0;
     }
+}
+
+/* And of the index, whose heads are the same on each rank. */
+static double index_flops(const struct sh_kv_shape *s, int layer)
+{
+    return s->layer[layer].mix == SH_MIX_INDEXED ? 2.0 * s->f.index_heads * s->f.index_dim : 0;
+}
+
+static int is_chosen(const struct sh_kv_shape *s, int layer)
+{
+    int mix = s->layer[layer].mix;
+    return s->f.index_topk && (mix == SH_MIX_LATENT || mix == SH_MIX_INDEXED);
 }
 
 /* Tokens that the queries of a prompt see, all together: 1 + 2 + ..., bounded by the window. */
 static double pairs(const struct sh_kv_shape *s, int layer, double length)
 {
-    int mix = s->layer[layer].mix;
-    double w = s->f.window;
-    if ((mix != SH_MIX_WINDOW && mix != SH_MIX_CHUNK) || length <= w)
+    int mix = s->layer[layer].mix, chosen = is_chosen(s, layer);
+    double w = chosen ? s->f.index_topk : s->f.window;
+    if ((!chosen && mix != SH_MIX_WINDOW && mix != SH_MIX_CHUNK) || length <= w)
         return length * (length + 1) / 2;
-    if (mix == SH_MIX_WINDOW)
+    if (chosen || mix == SH_MIX_WINDOW)
         return w * (w + 1) / 2 + (length - w) * w;
     double whole = (double)((uint64_t)length / (uint64_t)s->f.window), rest = length - whole * w;
     return whole * w * (w + 1) / 2 + rest * (rest + 1) / 2;
@@ -94,7 +107,15 @@ struct sh_step_work sh_capacity_decode_work(const struct sh_capacity_ask *a, int
     for (int i = sh_split_first(n, a->pp, stage); i < last; i++) {
         uint64_t seen = sh_kv_kept(a->shape, &a->rule, i, length);
         uint64_t prefix = sh_kv_shared(a->shape, &a->rule, i, length);
-        w.attention_flops += pair_flops(a->shape, i, a->tp) * (double)(seen + prefix);
+        uint64_t all = seen + prefix, most = (uint64_t)a->shape->f.index_topk;
+        if (is_chosen(a->shape, i) && all > most) {     /* the rest of the latents is not read */
+            w.cache_bytes -= (double)(all - most) * (double)(sh_kv_cell(a->shape, &a->rule, i, a->tp) -
+                                                             sh_kv_index_cell(a->shape, i));
+            seen = most;
+            prefix = 0;
+        }
+        w.attention_flops += pair_flops(a->shape, i, a->tp) * (double)(seen + prefix) +
+                             index_flops(a->shape, i) * (double)all;
     }
     w.cache_bytes += (double)b.prefix;
     return w;
@@ -105,6 +126,7 @@ struct sh_step_work sh_capacity_prompt_work(const struct sh_capacity_ask *a, int
     struct sh_step_work w = {.tokens = (double)length, .logits = stage + 1 == a->pp};
     int n = a->shape->f.layers, last = sh_split_first(n, a->pp, stage + 1);
     for (int i = sh_split_first(n, a->pp, stage); i < last; i++)
-        w.attention_flops += pair_flops(a->shape, i, a->tp) * pairs(a->shape, i, (double)length);
+        w.attention_flops += pair_flops(a->shape, i, a->tp) * pairs(a->shape, i, (double)length) +
+                             index_flops(a->shape, i) * (double)length * ((double)length + 1) / 2;
     return w;
 }

@@ -20,6 +20,8 @@ static const struct { const char *key; size_t field; int min, max; } numbers[] =
     {"dense_first", F(dense_first), 0, 10000}, {"moe_every", F(moe_every), 1, 10000},
     {"moe_offset", F(moe_offset), 0, 10000}, {"latent", F(latent), 1, 1000000}, {"rope_dim", F(rope_dim), 0, 100000},
     {"nope_dim", F(nope_dim), 0, 100000}, {"v_dim", F(v_dim), 1, 100000}, {"q_latent", F(q_latent), 0, 1000000},
+    {"index_dim", F(index_dim), 1, 100000}, {"index_heads", F(index_heads), 1, 100000},
+    {"index_topk", F(index_topk), 1, 1000000000}, {"latent_ffn", F(latent_ffn), 1, 10000000},
     {"ssm", F(ssm), 1, 3}, {"ssm_inner", F(ssm_inner), 1, 10000000}, {"ssm_heads", F(ssm_heads), 1, 100000},
     {"ssm_head_dim", F(ssm_head_dim), 1, 100000}, {"ssm_state", F(ssm_state), 1, 100000},
     {"ssm_groups", F(ssm_groups), 1, 100000}, {"ssm_conv", F(ssm_conv), 1, 1000}, {"ssm_rank", F(ssm_rank), 1, 1000000},
@@ -29,8 +31,9 @@ static const struct { const char *key; size_t field; int min, max; } numbers[] =
 static const struct { const char *key; size_t field; } flags[] = {
     {"gated", F(gated)}, {"tied", F(tied)}, {"qkv_bias", F(qkv_bias)}, {"o_bias", F(o_bias)},
     {"mlp_bias", F(mlp_bias)}, {"head_bias", F(head_bias)}, {"router_bias", F(router_bias)}, {"sinks", F(sinks)},
-    {"qk_norm", F(qk_norm)}, {"qk_norm_wide", F(qk_norm_wide)}, {"query_gate", F(query_gate)}, {"embed_norm", F(embed_norm)},
-    {"post_norm", F(post_norm)}, {"shared_gate", F(shared_gate)}, {"keys_are_values", F(keys_are_values)},
+    {"qk_norm", F(qk_norm)}, {"qk_norm_wide", F(qk_norm_wide)}, {"query_gate", F(query_gate)},
+    {"embed_norm", F(embed_norm)}, {"post_norm", F(post_norm)}, {"shared_gate", F(shared_gate)},
+    {"keys_are_values", F(keys_are_values)},
     {"router_scale", F(router_scale)}};
 
 static const struct { const char *key; size_t field, bytes; } words[] = {

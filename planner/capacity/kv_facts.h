@@ -19,8 +19,8 @@ struct sh_kv_facts {
     int gated, tied, norm, norms, qkv_bias, o_bias, mlp_bias, head_bias, router_bias, sinks;
     int qk_norm, qk_norm_wide, query_gate, embed_norm, post_norm, positions, embed_width, window;
     int global_kv_heads, global_head_dim, keys_are_values, router_scale;
-    int experts, used, expert_ffn, shared_ffn, shared_gate, dense_first, moe_every, moe_offset;
-    int latent, rope_dim, nope_dim, v_dim, q_latent;
+    int experts, used, expert_ffn, latent_ffn, shared_ffn, shared_gate, dense_first, moe_every, moe_offset;
+    int latent, rope_dim, nope_dim, v_dim, q_latent, index_dim, index_heads, index_topk;
     int ssm, ssm_inner, ssm_heads, ssm_head_dim, ssm_state, ssm_groups, ssm_conv, ssm_rank, ssm_key_heads;
     int no_vision;                      /* there is a vision tower, whose weights are not known    */
     long long vision, parameters;       /* parameters: the public count, 0: not known             */

@@ -64,7 +64,8 @@ static uint64_t windowed(const struct sh_kv_shape *s, const struct sh_kv_rule *r
 uint64_t sh_kv_shared(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t length)
 {
     int mix = s->layer[layer].mix;
-    return mix == SH_MIX_FULL || mix == SH_MIX_LATENT ? least(r->prefix, length) / r->page * r->page : 0;
+    int all = mix == SH_MIX_FULL || mix == SH_MIX_LATENT || mix == SH_MIX_INDEXED;
+    return all ? least(r->prefix, length) / r->page * r->page : 0;
 }
 
 uint64_t sh_kv_kept(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t length)
@@ -85,6 +86,12 @@ uint64_t sh_kv_held(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int
     return ceil_to(sh_kv_kept(s, r, layer, length), r->page);
 }
 
+uint64_t sh_kv_index_cell(const struct sh_kv_shape *s, int layer)
+{
+    uint64_t n = (uint64_t)s->f.index_dim;
+    return s->layer[layer].mix == SH_MIX_INDEXED ? n + 4 * ((n + 127) / 128) : 0;
+}
+
 uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, int tp)
 {
     const struct sh_kv_facts *f = &s->f;
@@ -97,7 +104,9 @@ uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int
     case SH_MIX_CHUNK:
         return heads * (sh_kv_type_bytes(&r->k, width) + sh_kv_type_bytes(&r->v, width) + r->state);
     case SH_MIX_LATENT:
-        return sh_kv_type_bytes(&r->k, (uint64_t)f->latent) + sh_kv_type_bytes(&r->k, (uint64_t)f->rope_dim) + r->state;
+    case SH_MIX_INDEXED:
+        return sh_kv_type_bytes(&r->k, (uint64_t)f->latent) + sh_kv_type_bytes(&r->k, (uint64_t)f->rope_dim) +
+               sh_kv_index_cell(s, layer) + r->state;
     default: return 0;
     }
 }

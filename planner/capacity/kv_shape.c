@@ -10,11 +10,11 @@
 /* What stands behind a letter of the pattern. */
 static int letter(char c, const struct sh_kv_facts *f, struct sh_kv_layer *out)
 {
-    static const char letters[] = "GLCSM*-";
+    static const char letters[] = "GLCSM*-EI";
     static const struct sh_kv_layer kinds[] = {
         {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_WINDOW, SH_FEED_PLAIN}, {SH_MIX_CHUNK, SH_FEED_PLAIN},
         {SH_MIX_STATE, SH_FEED_PLAIN}, {SH_MIX_STATE, SH_FEED_NONE}, {SH_MIX_FULL, SH_FEED_NONE},
-        {SH_MIX_NONE, SH_FEED_PLAIN}};
+        {SH_MIX_NONE, SH_FEED_PLAIN}, {SH_MIX_NONE, SH_FEED_EXPERTS}, {SH_MIX_INDEXED, SH_FEED_PLAIN}};
     const char *at = c ? strchr(letters, c) : NULL;
     if (!at)
         return -1;
@@ -31,12 +31,18 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
     for (int i = 0; i < f->layers; i++) {
         struct sh_kv_layer *l = &s->layer[i];
         if (letter(f->pattern[(size_t)i % n], f, l))
-            return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * -", f->name,
+            return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I", f->name,
                            f->pattern[(size_t)i % n]);
-        if (l->feed == SH_FEED_PLAIN && f->experts && i >= f->dense_first && i % f->moe_every == f->moe_offset)
+        if (l->feed == SH_FEED_PLAIN && f->experts && !strchr(f->pattern, 'E') && i >= f->dense_first &&
+            i % f->moe_every == f->moe_offset)
             l->feed = SH_FEED_EXPERTS;
         if ((l->mix == SH_MIX_WINDOW || l->mix == SH_MIX_CHUNK) && !f->window)
             return sh_fail(e, "%s: layer %d has a window, but window is missing", f->name, i);
+        if (l->mix == SH_MIX_INDEXED && (!f->latent || !f->q_latent || !f->index_dim || !f->index_heads))
+            return sh_fail(e, "%s: layer %d has an index, but latent, q_latent, index_dim or index_heads is missing",
+                           f->name, i);
+        if (l->feed == SH_FEED_EXPERTS && !f->experts)
+            return sh_fail(e, "%s: layer %d has experts, but experts is missing", f->name, i);
         if (l->mix == SH_MIX_STATE && !f->ssm)
             return sh_fail(e, "%s: layer %d has a state, but ssm is missing", f->name, i);
         if (l->feed == SH_FEED_PLAIN && !f->ffn)
@@ -85,6 +91,7 @@ static int check_widths(const struct sh_kv_facts *f, struct sh_err *e)
         {"heads of head_dim", (double)f->heads * f->head_dim},
         {"heads of global_head_dim", (double)f->heads * f->global_head_dim},
         {"heads of nope_dim, rope_dim and v_dim", (double)f->heads * ((double)f->nope_dim + f->rope_dim + f->v_dim)},
+        {"index_heads of index_dim", (double)f->index_heads * f->index_dim},
         {"ssm_heads of ssm_head_dim", (double)f->ssm_heads * f->ssm_head_dim},
         {"ssm_key_heads of ssm_head_dim", 2.0 * f->ssm_key_heads * f->ssm_head_dim},
         {"ssm_groups of ssm_state", 2.0 * f->ssm_groups * f->ssm_state},
@@ -138,9 +145,11 @@ static int check_size(const struct sh_kv_shape *s, struct sh_err *e)
 {
     const struct sh_kv_facts *f = &s->f;
     double heads = f->heads, width = f->hidden, wide = s->d_k > f->global_head_dim ? s->d_k : f->global_head_dim;
-    double cell = 2.0 * (f->kv_heads > f->global_kv_heads ? f->kv_heads : f->global_kv_heads) * wide + f->latent;
+    double cell = 2.0 * (f->kv_heads > f->global_kv_heads ? f->kv_heads : f->global_kv_heads) * wide +
+                  f->latent + f->index_dim;
     double layer = width * (heads * wide * 4 + (double)f->ffn * 3) +
                    (double)f->experts * f->expert_ffn * width * 3 + width * f->shared_ffn * 3.0 +
+                   (double)f->index_heads * f->index_dim * f->q_latent +
                    (double)f->ssm_inner * (width * 4 + f->ssm_state);
     if (cell * f->layers * 8 > 0x1p32)
         return sh_fail(e, "%s: a token would take %g cached numbers, expected fewer than 2^29", f->name,

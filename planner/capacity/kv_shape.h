@@ -16,6 +16,7 @@ enum sh_mix {
     SH_MIX_WINDOW,                      /* of the last `window`                                   */
     SH_MIX_CHUNK,                       /* of the current chunk of `window`                       */
     SH_MIX_LATENT,                      /* one latent and one rotary key a token, for all heads    */
+    SH_MIX_INDEXED,                     /* the same, chosen by an index key of each token (DeepSeek-V3.2) */
     SH_MIX_STATE,                       /* a state of fixed size                                  */
     SH_N_MIX
 };

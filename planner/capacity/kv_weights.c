@@ -93,6 +93,16 @@ static void latent_attention(struct sum *s, const struct sh_kv_shape *m)
     matrix(s, SH_PART_MIX, 1, f->hidden, f->heads * f->v_dim);
 }
 
+/* DeepSeek-V3.2 (2512.02556), 2.1: queries of the index from the queries' latent, one key for all its heads behind a
+ * layer norm, a weight for each head. */
+static void indexer(struct sum *s, const struct sh_kv_facts *f)
+{
+    matrix(s, SH_PART_MIX, 1, f->index_heads * f->index_dim, f->q_latent);
+    matrix(s, SH_PART_MIX, 1, f->index_dim, f->hidden);
+    vector(s, SH_PART_NORM, 2 * f->index_dim);
+    plain(s, SH_PART_MIX, (uint64_t)f->index_heads * (uint64_t)f->hidden, s->small);
+}
+
 static void state(struct sum *s, const struct sh_kv_facts *f)
 {
     int inner = f->ssm_inner, conv = sh_kv_shape_conv(f);
@@ -119,10 +129,11 @@ static void state(struct sum *s, const struct sh_kv_facts *f)
 static void feed(struct sum *s, const struct sh_kv_facts *f, enum sh_kv_part part, int copies, int width)
 {
     uint64_t n = (uint64_t)copies;
-    matrix(s, part, f->gated ? 2 * n : n, width, f->hidden);
-    matrix(s, part, n, f->hidden, width);
+    int outer = part == SH_PART_EXPERTS && f->latent_ffn ? f->latent_ffn : f->hidden;
+    matrix(s, part, f->gated ? 2 * n : n, width, outer);
+    matrix(s, part, n, outer, width);
     if (f->mlp_bias && part != SH_PART_SHARED)
-        plain(s, part, n * (uint64_t)(width * (f->gated ? 2 : 1) + f->hidden), s->vector);
+        plain(s, part, n * (uint64_t)(width * (f->gated ? 2 : 1) + outer), s->vector);
 }
 
 static void experts(struct sum *s, const struct sh_kv_facts *f)
@@ -133,6 +144,10 @@ static void experts(struct sum *s, const struct sh_kv_facts *f)
         vector(s, SH_PART_ROUTER, f->experts);
     if (f->shared_ffn)
         feed(s, f, SH_PART_SHARED, 1, f->shared_ffn);
+    if (f->latent_ffn) {                /* down to the experts' narrower vector, and up again */
+        matrix(s, SH_PART_SHARED, 1, f->latent_ffn, f->hidden);
+        matrix(s, SH_PART_SHARED, 1, f->hidden, f->latent_ffn);
+    }
     if (f->router_scale)                /* of its input and of what each expert gives */
         vector(s, SH_PART_ROUTER, f->hidden + f->experts);
     if (f->shared_gate)
@@ -152,7 +167,9 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
     struct sum s = begin(t, p);
     const struct sh_kv_facts *f = &m->f;
     const struct sh_kv_layer *l = &m->layer[layer];
-    if (l->mix == SH_MIX_LATENT)
+    if (l->mix == SH_MIX_INDEXED)
+        indexer(&s, f);
+    if (l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED)
         latent_attention(&s, m);
     else if (l->mix == SH_MIX_STATE)
         state(&s, f);

@@ -34,8 +34,9 @@ static const struct kind {
      " layer_types full_attention_interval num_experts linear_num_value_heads ", 0},
     {{"qwen3_5_text", "qwen3_5"}, "gated qk_norm query_gate head_dim=256", sh_capacity_qwen_5,
      " layer_types full_attention_interval linear_num_value_heads ", 0},
-    {{"qwen3_5_moe_text", "qwen3_5_moe"}, "gated qk_norm query_gate shared_gate head_dim=256", sh_capacity_qwen_5_moe,
-     " layer_types full_attention_interval num_experts num_local_experts linear_num_value_heads ", 0},
+    {{"qwen3_5_moe_text", "qwen3_5_moe"}, "gated qk_norm query_gate shared_gate head_dim=256",
+     sh_capacity_qwen_5_moe, " layer_types full_attention_interval num_experts num_local_experts "
+     "linear_num_value_heads ", 0},
     {{"mimo"}, "gated qkv_bias", sh_capacity_mimo,
      " sliding_window use_sliding_window max_window_layers layer_types num_nextn_predict_layers ", 0},
     {{"minimax_m2"}, "gated qk_norm_wide", sh_capacity_minimax,
@@ -53,10 +54,18 @@ static const struct kind {
     {{"mpt"}, "tied", sh_capacity_mpt, " ", 1},
     {{"deepseek_v2", "deepseek_v3", "kimi_k2"}, "gated", sh_capacity_deepseek,
      " kv_lora_rank q_lora_rank n_routed_experts first_k_dense_replace moe_layer_freq num_nextn_predict_layers ", 0},
+    {{"deepseek_v32"}, "gated", sh_capacity_indexed,
+     " kv_lora_rank q_lora_rank n_routed_experts first_k_dense_replace moe_layer_freq num_nextn_predict_layers "
+     "index_topk index_head_dim layer_types mlp_layer_types num_local_experts ", 0},
+    {{"glm_moe_dsa"}, "gated", sh_capacity_indexed,
+     " kv_lora_rank q_lora_rank n_routed_experts first_k_dense_replace moe_layer_freq num_nextn_predict_layers "
+     "index_topk index_head_dim layer_types mlp_layer_types num_local_experts indexer_types index_topk_freq "
+     "index_topk_pattern index_skip_topk_offset ", 0},
     {{"gpt_oss"}, "gated qkv_bias o_bias mlp_bias router_bias sinks", sh_capacity_gpt_oss,
      " sliding_window layer_types num_local_experts ", 0},
     {{"nemotron_h"}, "", sh_capacity_nemotron,
-     " hybrid_override_pattern layers_block_type mamba_num_heads ssm_state_size n_routed_experts ", 0},
+     " hybrid_override_pattern layers_block_type mamba_num_heads ssm_state_size "
+     "n_routed_experts num_nextn_predict_layers moe_latent_size num_local_experts ", 0},
     {{"jamba"}, "gated", sh_capacity_jamba,
      " attn_layer_period expert_layer_period num_experts mamba_d_state sliding_window ", 0},
     {{"llama4_text"}, "gated", sh_capacity_llama4,
@@ -76,7 +85,9 @@ static const char *const structural[] = {
     "new_decoder_architecture", "num_ln_in_parallel_attn", "word_embed_proj_dim", "cross_attention_layers",
     "block_types", "layers_block_type", "is_encoder_decoder", "add_cross_attention", "hidden_size_per_layer_input",
     "altup_num_inputs", "laurel_rank", "kv_sharing_map", "compress_ratios", "mtp_num_layers", "attention_layer_pattern",
-    "block_configs", "per_layer_config", "use_double_wide_mlp", "linear_attn_config", "sparse_attention_config", "attn_type_list", NULL};
+    "block_configs", "per_layer_config", "use_double_wide_mlp", "linear_attn_config", "sparse_attention_config",
+    "attn_type_list", "mlp_layer_types", "indexer_types",
+    "index_topk_freq", "index_topk_pattern", "index_skip_topk_offset", "moe_latent_size", NULL};
 
 /* Neutral values say that the model has no such thing. */
 static int is_set(const struct sh_config *c, const char *key)

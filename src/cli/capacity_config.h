@@ -22,7 +22,7 @@ sh_capacity_quirk sh_capacity_opt, sh_capacity_gpt2, sh_capacity_falcon, sh_capa
     sh_capacity_gemma4,
     sh_capacity_deepseek, sh_capacity_gpt_oss, sh_capacity_nemotron, sh_capacity_jamba, sh_capacity_llama4,
     sh_capacity_qwen_next, sh_capacity_gpt_neo, sh_capacity_qwen_5, sh_capacity_qwen_5_moe, sh_capacity_mimo,
-    sh_capacity_minimax;
+    sh_capacity_minimax, sh_capacity_indexed;
 
 /* A count under the first of up to three names that is there; stays as it is without one. */
 int sh_capacity_count(const struct sh_config *c, const char *const names[3], int min, int *out, struct sh_err *e);

@@ -284,6 +284,76 @@ int sh_capacity_deepseek(const struct sh_config *c, struct sh_kv_facts *f, struc
     return width <= 100000000 ? 0 : sh_config_refuse(c, "n_shared_experts", "experts of at most 10^8 together", e);
 }
 
+/* The leading plain layers as newer files list them; 1: the lists say something else. */
+static int listed_feeds(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    static const struct sh_word feeds[] = {{"dense", 0}, {"sparse", 1}, {NULL, 0}};
+    static const struct sh_word mixes[] = {{"indexed_attention", 1}, {NULL, 0}};
+    int plain = 0, seen = 0;
+    for (int i = 0; i < f->layers; i++) {
+        char key[2][40];
+        int feed = -1, mix = -1;
+        snprintf(key[0], sizeof key[0], "mlp_layer_types.%d", i);
+        snprintf(key[1], sizeof key[1], "layer_types.%d", i);
+        if (sh_config_choice(c, key[0], feeds, &feed, e) || sh_config_choice(c, key[1], mixes, &mix, e))
+            return -1;
+        if ((feed < 0 && sh_config_has(c, "mlp_layer_types.0")) || (mix < 0 && sh_config_has(c, "layer_types.0")))
+            return sh_config_refuse(c, key[mix < 0 && sh_config_has(c, "layer_types.0")], "a word for each layer", e);
+        if (feed == 0 && seen)
+            return sh_config_refuse(c, key[0], "sparse, as the layers before it", e);
+        seen += feed == 1;
+        plain += feed == 0;
+    }
+    if (plain + seen)
+        f->dense_first = plain;
+    return 0;
+}
+
+/* Layers with an index of their own; the others ("shared") take the choice of the last one that has. */
+static int index_pattern(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    static const struct sh_word words[] = {{"full", 'I'}, {"F", 'I'}, {"shared", 'G'}, {"S", 'G'}, {NULL, 0}};
+    int every = 1, offset = 2;
+    const char *letters = NULL, *list = sh_config_has(c, "indexer_types.0") ? "indexer_types" : "index_topk_pattern";
+    struct sh_err ignored = {0};
+    if (COUNT("index_topk_freq", 0, &every) || COUNT("index_skip_topk_offset", 0, &offset))
+        return -1;
+    if (f->layers >= SH_FACTS_PATTERN)
+        return sh_config_refuse(c, "num_hidden_layers", "fewer than 1024", e);
+    int spelled = !sh_config_has(c, "indexer_types.0") && !sh_config_word(c, list, &letters, &ignored) && letters;
+    if (spelled && (strlen(letters) != (size_t)f->layers || strspn(letters, "FS") != strlen(letters)))
+        return sh_config_refuse(c, list, "a letter F or S for each layer", e);
+    for (int i = 0; i < f->layers; i++) {
+        char key[40];
+        int kind = 0, past = i - offset + 1 > 0 ? i - offset + 1 : 0;
+        snprintf(key, sizeof key, "%s.%d", list, i);
+        if (spelled)
+            kind = letters[i] == 'F' ? 'I' : 'G';
+        else if (sh_config_choice(c, key, words, &kind, e))
+            return -1;
+        else if (!kind && (sh_config_has(c, "indexer_types.0") || sh_config_has(c, "index_topk_pattern.0")))
+            return sh_config_refuse(c, key, "full or shared for each layer", e);
+        else if (!kind)
+            kind = past % (every ? every : 1) ? 'G' : 'I';
+        f->pattern[i] = (char)kind;
+        f->pattern[i + 1] = '\0';
+    }
+    return 0;
+}
+
+/* DeepSeek-V3.2 and GLM-5: latent attention to the tokens that an index chooses. */
+int sh_capacity_indexed(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    if (sh_capacity_deepseek(c, f, e) || COUNT("index_head_dim", 1, &f->index_dim) ||
+        COUNT("index_n_heads", 1, &f->index_heads) || COUNT("index_topk", 1, &f->index_topk))
+        return -1;
+    const char *missing = !f->index_dim ? "index_head_dim" : !f->index_heads ? "index_n_heads"
+                        : !f->index_topk ? "index_topk" : !f->q_latent ? "q_lora_rank" : NULL;
+    if (missing)
+        return sh_fail(e, "%s: key '%s' is missing", sh_config_path(c), missing);
+    return listed_feeds(c, f, e) || index_pattern(c, f, e) ? -1 : 0;
+}
+
 int sh_capacity_gpt_oss(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
     static const char *const used[3] = {"num_experts_per_tok", "experts_per_token", NULL};

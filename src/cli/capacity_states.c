@@ -16,11 +16,12 @@ static int need(const struct sh_config *c, const char *key, int *field, struct s
     return *field ? 0 : sh_fail(e, "%s: key '%s' is missing", sh_config_path(c), key);
 }
 
-/* Newer files list the kinds of layers; experts among them are not known here. */
+/* Newer files list the kinds of layers. */
 static int block_types(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
     static const struct sh_word words[] = {{"mamba", 'M'}, {"linear_attention", 'M'}, {"attention", '*'},
-                                           {"full_attention", '*'}, {"mlp", '-'}, {NULL, 0}};
+                                           {"full_attention", '*'}, {"mlp", '-'},
+                                           {"moe", 'E'}, {NULL, 0}};
     for (int i = 0; i < f->layers && i + 1 < SH_FACTS_PATTERN; i++) {
         char key[48];
         int kind = 0;
@@ -35,7 +36,7 @@ static int block_types(const struct sh_config *c, struct sh_kv_facts *f, struct 
     return 0;
 }
 
-/* hybrid_override_pattern is written in the letters of our pattern: M, * and -. Such a file has as many layers
+/* hybrid_override_pattern is written in the letters of our pattern: M, *, - and E. Such a file has as many layers
  * as letters; newer ones have a list. */
 static int hybrid_pattern(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
@@ -48,15 +49,26 @@ static int hybrid_pattern(const struct sh_config *c, struct sh_kv_facts *f, stru
         return block_types(c, f, e);
     if (!pattern)
         return sh_fail(e, "%s: key 'hybrid_override_pattern' is missing", sh_config_path(c));
-    if (strspn(pattern, "M*-") != strlen(pattern) || strlen(pattern) != (size_t)f->layers)
-        return sh_config_refuse(c, "hybrid_override_pattern", "a letter of M * - for each layer", e);
+    if (strspn(pattern, "M*-E") != strlen(pattern) || strlen(pattern) != (size_t)f->layers)
+        return sh_config_refuse(c, "hybrid_override_pattern", "a letter of M * - E for each layer", e);
     snprintf(f->pattern, sizeof f->pattern, "%s", pattern);
     return 0;
 }
 
+/* Experts that are not gated, maybe behind a narrower vector, and a shared one as wide as its own key says. Files
+ * without such layers may name counts all the same. */
+static int pattern_experts(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    if (!strchr(f->pattern, 'E'))
+        return 0;
+    return need(c, "n_routed_experts", &f->experts, e) || need(c, "num_experts_per_tok", &f->used, e) ||
+           need(c, "moe_intermediate_size", &f->expert_ffn, e) || COUNT("moe_latent_size", 1, &f->latent_ffn) ||
+           need(c, "moe_shared_expert_intermediate_size", &f->shared_ffn, e) ? -1 : 0;
+}
+
 int sh_capacity_nemotron(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
-    if (hybrid_pattern(c, f, e))
+    if (hybrid_pattern(c, f, e) || pattern_experts(c, f, e))
         return -1;
     f->ssm = 2;
     static const char *const heads[3] = {"attention_head_dim", NULL, NULL};

@@ -242,6 +242,36 @@ no "util and reserve" 2 "say the same twice" "${base[@]}" --length 9 --util 0.9 
 no "link of an unlinked board" 2 "linked to others is not known" --model opt-6.7b --gpu H100-SXM --gpus gpus.txt --length 9 --tp 2 --link
 no "an empty word" 2 "has an empty word" --model opt-6.7b, --gpu L4 --length 9
 no "a stray word" 2 '"here" belongs to no option' here "${base[@]}" --length 9
+dsa() { # attention's format, bytes of a token, changes of the object c
+    python -c 'import json
+c = dict(model_type="glm_moe_dsa", num_hidden_layers=4, hidden_size=96, num_attention_heads=6, intermediate_size=160,
+    vocab_size=131, max_position_embeddings=256, kv_lora_rank=32, q_lora_rank=40, qk_rope_head_dim=8, qk_nope_head_dim=16,
+    v_head_dim=16, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, n_shared_experts=1,
+    first_k_dense_replace=1, index_head_dim=160, index_n_heads=3, index_topk=16)
+'"$3"'
+json.dump(c, open("dsa.json", "w"))'
+    ask dsa.json L4 100 --kv "$1" --tp 2
+    check "an index key of 160 + 2 scales in its layers, $1, $3: $2 bytes a token" "token == $2 and kv == $2 * 100"
+}
+dsa f16 $((4 * (40 * 2 + 168))) ""
+dsa f16 $((4 * 40 * 2 + 2 * 168)) "c['index_topk_pattern'] = 'FSSF'"
+dsa f8 $((4 * 40 + 2 * 168)) "c['indexer_types'] = ['full', 'shared', 'full', 'shared']"
+dsa f8 $((4 * 40 + 2 * 168)) "c['index_topk_freq'] = 4"
+no_dsa() { # change of the object c, the key that is refused
+    python -c 'import json
+c = json.load(open("dsa.json"))
+'"$1"'
+json.dump(c, open("odd.json", "w"))'
+    no "config.json: $1" 1 "odd.json: key '$2'" --model odd.json --gpu L4 --length 9
+}
+no_dsa "c['index_topk_freq'] = -1" index_topk_freq
+no_dsa "del c['index_topk_freq']; c['index_topk_pattern'] = 'FSX'" index_topk_pattern
+no_dsa "c['indexer_types'] = ['full', 'odd']" indexer_types.1
+no_dsa "c['indexer_types'] = ['full']" indexer_types.1
+no_dsa "c['mlp_layer_types'] = ['sparse', 'dense', 'sparse', 'sparse']" mlp_layer_types.1
+no_dsa "del c['index_n_heads']" index_n_heads
+no_dsa "c['layer_types'] = ['full_attention'] * 4" layer_types.0
+no_dsa "c['model_type'] = 'deepseek_v3'" index_topk
 config() { # description, sentence, Python expression that changes the object c
     python -c 'import json, sys
 c = json.load(open("config.json"))

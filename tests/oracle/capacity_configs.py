@@ -15,6 +15,11 @@ BASE = dict(num_hidden_layers=4, hidden_size=96, num_attention_heads=6, intermed
             max_position_embeddings=256)
 GQA = dict(BASE, num_key_value_heads=2)
 MOE = dict(GQA, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)
+DSA = dict(BASE, num_key_value_heads=6, kv_lora_rank=32, q_lora_rank=40, qk_rope_head_dim=8, qk_nope_head_dim=16,
+           v_head_dim=16, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, n_shared_experts=1,
+           first_k_dense_replace=1, n_group=1, topk_group=1, index_head_dim=24, index_n_heads=3, index_topk=16)
+NEMOTRON = dict(BASE, num_hidden_layers=6, num_key_value_heads=2, head_dim=16, mamba_num_heads=8, mamba_head_dim=16,
+                ssm_state_size=16, n_groups=2, conv_kernel=4)
 CONFIGS = [
     ("opt", dict(num_hidden_layers=3, hidden_size=48, num_attention_heads=4, ffn_dim=100, vocab_size=131,
                  max_position_embeddings=64, word_embed_proj_dim=48)),
@@ -68,9 +73,18 @@ CONFIGS = [
     ("deepseek_v3", dict(BASE, num_key_value_heads=6, kv_lora_rank=32, q_lora_rank=40, qk_rope_head_dim=8,
                          qk_nope_head_dim=16, v_head_dim=16, n_routed_experts=4, num_experts_per_tok=2,
                          moe_intermediate_size=24, n_shared_experts=1, first_k_dense_replace=2, n_group=1, topk_group=1)),
+    ("deepseek_v32", dict(DSA)), ("glm_moe_dsa", dict(DSA, first_k_dense_replace=2)),
+    ("glm_moe_dsa", dict(DSA, num_hidden_layers=7, index_topk_freq=3, index_skip_topk_offset=2, num_nextn_predict_layers=1)),
+    ("glm_moe_dsa", dict(DSA, indexer_types=["full", "shared", "full", "shared"])),
+    ("glm_moe_dsa", dict(DSA, index_topk_pattern="FSSF")),
     ("gpt_oss", dict(GQA, head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=32)),
     ("nemotron_h", dict(BASE, num_hidden_layers=6, num_key_value_heads=2, head_dim=16, hybrid_override_pattern="M-M*M-",
                         mamba_num_heads=8, mamba_head_dim=16, ssm_state_size=16, n_groups=2, conv_kernel=4)),
+    ("nemotron_h", dict(NEMOTRON, hybrid_override_pattern="ME-*EM", n_routed_experts=4, num_experts_per_tok=2,
+                        moe_intermediate_size=24, moe_shared_expert_intermediate_size=40, n_shared_experts=1)),
+    ("nemotron_h", dict(NEMOTRON, layers_block_type=["mamba", "moe", "mamba", "attention", "moe", "mlp"], n_routed_experts=4,
+                        num_experts_per_tok=2, moe_intermediate_size=24, moe_shared_expert_intermediate_size=40,
+                        moe_latent_size=32, num_nextn_predict_layers=1, mtp_layers_block_type=["attention", "moe"])),
     ("jamba", dict(GQA, num_hidden_layers=8, num_experts=4, num_experts_per_tok=2, attn_layer_period=4, attn_layer_offset=2,
                    expert_layer_period=2, expert_layer_offset=1, mamba_d_state=8, mamba_d_conv=4, mamba_expand=2,
                    mamba_dt_rank=6, use_mamba_kernels=False)),
@@ -91,6 +105,9 @@ def count(kind, keys):
     with torch.device("meta"):
         model = (AutoModel if kind in HEADLESS else AutoModelForCausalLM).from_config(config)
     text = getattr(config, "layer_types", None)
+    if text and text[0] == "indexed_attention":     # which layers have an index of their own, the model itself shows
+        names = [name for name, _ in model.named_parameters() if ".indexer." in name]
+        text = ["indexed_attention" if any(f"layers.{i}." in n for n in names) else "shared_index" for i in range(len(text))]
     buffers = ("e_score_correction_bias",)
     seen, total = set(), 0
     for name, p in model.named_parameters():
