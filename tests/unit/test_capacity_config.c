@@ -143,12 +143,57 @@ static void python_numbers(void)
     }
 }
 
+/* What compressed-tensors and modelopt say, as formats of the matrices and of the experts; NULL: refused by `says`. */
+static void quantised(void)
+{
+#define GROUP(bits, type, more) "\"config_groups\": {\"group_0\": {\"targets\": [\"Linear\"], \"weights\": {" \
+    "\"num_bits\": " bits ", \"type\": \"" type "\"" more "}}}, "
+#define TENSORS "\"quant_method\": \"compressed-tensors\", "
+#define MODELOPT "\"quant_method\": \"modelopt\", \"quant_algo\": "
+#define HEAD "\"ignore\": [\"lm_head\"]"
+    static const struct { const char *text, *all, *experts, *says; } cases[] = {
+        {GROUP("8", "float", "") "\"quant_algo\": \"FP8\", " HEAD, "f8", "", ""},
+        {TENSORS GROUP("8", "float", ", \"strategy\": \"tensor\"") HEAD, "f8", "", ""},
+        {TENSORS GROUP("4", "int", ", \"group_size\": 32, \"strategy\": \"group\", \"symmetric\": true")
+         "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\", \"re:.*shared_experts.*\", "
+         "\"re:.*mlp\\\\.(gate|up|gate_up|down)_proj.*\"]", "f16", "int4:group=32:scale=16:zero=0", ""},
+        {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 16") "\"ignore\": [\"lm_head\", "
+         "\"model.layers.0.mlp.gate\", \"model.visual*\"]", "nvfp4", "", ""},
+        {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 16") "\"ignore\": [\"lm_head\", "
+         "\"model.layers.0.self_attn*\"]", NULL, NULL, "'quantization_config.ignore.1'"},
+        {MODELOPT "\"MIXED_PRECISION\", " HEAD, NULL, NULL, "'quantization_config.quant_algo'"},
+        {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 32") HEAD, NULL, NULL, "group_0.weights'"},
+        {TENSORS GROUP("8", "float", ", \"strategy\": \"channel\"") HEAD, NULL, NULL, "group_0.weights.strategy'"},
+        {TENSORS GROUP("4", "int", ", \"group_size\": 32, \"strategy\": \"group\", \"symmetric\": false") HEAD, NULL,
+         NULL, "group_0.weights'"},
+        {TENSORS GROUP("8", "float", "") "\"ignore\": []", NULL, NULL, "'quantization_config.ignore'"},
+        {TENSORS "\"config_groups\": {\"group_0\": {}, \"group_1\": {}}, " HEAD, NULL, NULL, "config_groups'"},
+        {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\"]", NULL, NULL,
+         "'quantization_config.ignore'"}};
+    struct sh_kv_facts f;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[900];
+        snprintf(text, sizeof text, "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 8, "
+                 "\"num_attention_heads\": 2, \"intermediate_size\": 8, \"vocab_size\": 9, "
+                 "\"quantization_config\": {%s}}", cases[i].text);
+        int bad = sh_capacity_config(scratch_write("config.json", text, strlen(text)), &f, &e);
+        int good = cases[i].all ? !bad && !strcmp(f.published, cases[i].all) &&
+                                      !strcmp(f.published_experts, cases[i].experts)
+                                : bad && strstr(e.text, cases[i].says);
+        if (!good)
+            printf("# %s: %s\n", text, bad ? e.text : f.published);
+        CU_ASSERT(good);
+        scratch_clear();
+    }
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
         {"parameters and layers as transformers has them", against_transformers},
         {"keys of unknown effect are refused by name", refused},
         {"numbers as Python writes them", python_numbers},
+        {"formats of compressed-tensors and modelopt", quantised},
         {NULL, NULL}};
     return tap_run("capacity config", tests);
 }
