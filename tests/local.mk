@@ -267,9 +267,9 @@ EXTRA_DIST += %D%/cli/capacity.sh %D%/golden/capacity.json %D%/golden/capacity_c
 EXTRA_DIST += %D%/oracle/capacity.py %D%/oracle/capacity_configs.py
 TESTS      += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/report.sh %D%/cli/backends.sh %D%/cli/cuda.sh
 EXTRA_DIST += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/report.sh %D%/cli/backends.sh %D%/cli/cuda.sh
-TESTS      += %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh
+TESTS      += %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/reproduce.sh
 EXTRA_DIST += %D%/cli/weight_bits.sh %D%/golden/weight_bits %D%/oracle/weight_bits.py
-EXTRA_DIST += %D%/cli/weight_prune.sh %D%/golden/weight_prune %D%/oracle/weight_prune.py
+EXTRA_DIST += %D%/cli/reproduce.sh %D%/cli/weight_prune.sh %D%/golden/weight_prune %D%/oracle/weight_prune.py
 
 TESTS      += %D%/cli/engine_cuda.sh
 EXTRA_DIST += %D%/cli/engine_cuda.sh

@@ -3,7 +3,6 @@
  * runs the ordinary commands and shows each, so that every step can be repeated by hand. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +10,11 @@
 #include <unistd.h>
 
 #include "demo/embed.h"
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
 #include "src/cli/demo_steps.h"
 #include "src/cli/study.h"
-
-enum { MOST_ARGS = 40 };
 
 struct demo {
     const struct sh_common *common;
@@ -97,92 +93,21 @@ static int unpack(struct demo *d, struct sh_err *e)
     return bad;
 }
 
-/* Standard output goes to this file while a step runs; gives the saved descriptor or -1. */
-static int divert(const char *path)
-{
-    fflush(stdout);
-    int saved = dup(STDOUT_FILENO), fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (saved < 0 || fd < 0 || dup2(fd, STDOUT_FILENO) < 0) {
-        if (saved >= 0)
-            close(saved);
-        saved = -1;
-    }
-    if (fd >= 0)
-        close(fd);
-    return saved;
-}
-
-static void restore(int saved)
-{
-    fflush(stdout);
-    dup2(saved, STDOUT_FILENO);
-    close(saved);
-}
-
-/* A word of a step: % is the folder, %% itself. */
-static char *expand(const struct demo *d, const char *word)
-{
-    const char *at = strchr(word, '%');
-    return !at            ? xstrdup(word)
-           : at[1] == '%' ? xasprintf("%.*s%s", (int)(at - word), word, at + 1)
-                          : xasprintf("%.*s%s%s", (int)(at - word), word, d->folder, at + 1);
-}
-
-/* The step's words, and what of the demonstration's own options it takes over. */
-static int words(const struct demo *d, const char *line, char *argv[MOST_ARGS])
-{
-    char *copy = xstrdup(line), *rest = copy, *word;
-    int n = 0;
-    while ((word = strsep(&rest, " ")) && n < MOST_ARGS - 6)
-        argv[n++] = expand(d, word);
-    if (d->common->threads != sysconf(_SC_NPROCESSORS_ONLN)) {
-        argv[n++] = xstrdup("--threads");
-        argv[n++] = xasprintf("%lld", d->common->threads);
-    }
-    if (d->common->seed) {
-        argv[n++] = xstrdup("--seed");
-        argv[n++] = xasprintf("%lld", d->common->seed);
-    }
-    if (d->common->quiet)
-        argv[n++] = xstrdup("-q");
-    free(copy);
-    return n;
-}
-
-/* Run one step; its output goes to a file. Gives its exit status, or -1. */
-static int step(struct demo *d, const struct sh_demo_step *s, struct sh_err *e)
-{
-    char *argv[MOST_ARGS], *path = xasprintf("%s/%s", d->folder, s->output);
-    int n = words(d, s->line, argv), saved = divert(path), status = -1;
-    for (int i = 0; i < n && !d->common->quiet; i++)
-        fprintf(stderr, "%s%s%s", i ? " " : "$ shears ", argv[i], i + 1 < n ? "" : "\n");
-    if (saved < 0) {
-        sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
-    } else {
-        status = sh_command_run(sh_command_find(argv[0]), n - 1, argv + 1);
-        restore(saved);
-    }
-    if (sh_interrupted())
-        status = sh_fail(e, "interrupted; shears demo %s goes on from there", d->folder);
-    else if (status == SH_FAILED || status == SH_MISUSED)
-        status = sh_fail(e, "demo: the step above failed");
-    for (int i = 0; i < n; i++)
-        free(argv[i]);
-    free(path);
-    return status;
-}
-
 static int steps(struct demo *d, struct sh_err *e)
 {
-    for (const struct sh_demo_step *s = sh_demo_steps; s->line; s++) {
-        if (s->draws && d->gnuplot_absent)
-            continue;
-        int status = step(d, s, e);
-        if (status < 0)
-            return -1;
-        d->gnuplot_absent |= s->draws && status == SH_ABSENT;
+    const struct sh_step_name names[] = {{'f', &d->folder, 1}, {0}};
+    char *again = xasprintf("shears demo %s", d->folder);
+    struct sh_steps run = {.common = d->common, .folder = d->folder, .name = names, .again = again};
+    int bad = 0;
+    for (const struct sh_step *s = sh_demo_steps; s->line && !bad; s++) {
+        int status = sh_steps_run(&run, s, e);
+        bad = status < 0;
+        if (status == SH_FAILED || status == SH_MISUSED)
+            bad = sh_fail(e, "demo: the step above failed");
     }
-    return 0;
+    d->gnuplot_absent = run.gnuplot_absent;
+    free(again);
+    return bad;
 }
 
 static int compare(struct demo *d, const char *db, const char *who, struct sh_out *o, struct sh_err *e)

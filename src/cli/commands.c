@@ -65,11 +65,10 @@ int sh_command_report(const struct sh_err *e)
     return e->status;
 }
 
-/* "trace --model 'my model' …": what a shell would take again. */
-static char *typed(const struct sh_cmd *c, int argc, char **argv)
+char *sh_command_typed(const char *command, int argc, char *const *argv)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
-    char *line = xstrdup(c->name);
+    char *line = xstrdup(command);
     for (int i = 0; i < argc; i++) {
         const char *quote = argv[i][0] && strspn(argv[i], plain) == strlen(argv[i]) ? "" : "'";
         char *longer = xasprintf("%s %s%s%s", line, quote, argv[i], quote);
@@ -81,7 +80,7 @@ static char *typed(const struct sh_cmd *c, int argc, char **argv)
 
 int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
 {
-    char *line = typed(c, argc, argv);
+    char *line = sh_command_typed(c->name, argc, argv);
     struct sh_err e = {0};
     struct sh_common common = {.backend = "auto", .threads = sysconf(_SC_NPROCESSORS_ONLN), .line = line};
     struct sh_list positional = {0};

@@ -25,6 +25,7 @@
     X(simulate) \
     X(plot) \
     X(report) \
+    X(reproduce) \
     X(help)
 
 #define X(name) extern const struct sh_cmd sh_cmd_##name;
@@ -45,6 +46,9 @@ int sh_command_unknown(const char *name, struct sh_err *e);
 
 /* Reports an error on stderr; gives its exit status. */
 int sh_command_report(const struct sh_err *e);
+
+/* "trace --model 'my model' …": what a shell would take again; for free(). */
+char *sh_command_typed(const char *command, int argc, char *const *argv);
 
 /* Run one command with its arguments, report its error on stderr; gives the exit status. */
 int sh_command_run(const struct sh_cmd *c, int argc, char **argv);

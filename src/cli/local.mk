@@ -36,6 +36,8 @@ shears_SOURCES = \
 	%D%/cmd_repetition.c \
 	%D%/cmd_replay.c \
 	%D%/cmd_report.c \
+	%D%/cmd_reproduce.c %D%/reproduce_steps.h \
+	%D%/reproduce_show.c %D%/reproduce_show.h \
 	%D%/cmd_simulate.c \
 	%D%/cmd_theory.c \
 	%D%/cmd_trace.c \
@@ -96,6 +98,7 @@ shears_SOURCES = \
 	%D%/simulate_plot.c \
 	%D%/simulate_run.c %D%/simulate_run.h \
 	%D%/simulate_show.c \
+	%D%/steps.c %D%/steps.h \
 	%D%/study.c %D%/study.h \
 	%D%/task_rows.c %D%/task_rows.h \
 	%D%/text_source.c %D%/text_source.h \

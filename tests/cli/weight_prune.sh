@@ -52,7 +52,7 @@ P
         expect "$name: the run says that 0.$share are pruned" 0 "\"weights\": \"pruned:0.${share%0}\"" ""
         holds "$name, 0.$share: scores are transformers' within 5e-5" \
             against out/$name.$share.db "$golden/$name.safetensors" p$share.attn
-        run eval "${given[@]}" --tokens $name.jsonl --policy full --logits out/$name.$share.npy
+        run eval "${given[@]}" --tokens $name.jsonl --policy window --budget 1.0 --logits out/$name.$share.npy
         holds "$name, 0.$share: logits of eval are transformers' within 5e-5" \
             against out/$name.$share.npy "$golden/$name.safetensors" p$share.logits
         run generate "${given[@]}" --tokens $name.prompt --max-tokens 12

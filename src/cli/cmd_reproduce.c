@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears reproduce: the paper's programme on models and texts of one's own, as ordinary commands (reproduce_steps.h)
+ * whose results lie in a folder for each model. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+#include "src/cli/commands.h"
+#include "src/cli/report.h"
+#include "src/cli/reproduce_show.h"
+#include "src/cli/reproduce_steps.h"
+#include "src/model/model.h"
+
+enum { MOST_MODELS = 8, MANY_POSITIONS = 2048, ROOM_FOR_TENTH = 120 };
+
+struct reproduce_args {
+    struct sh_list model, text;
+    const char *out, *jsonl, *field, *tasks, *size;
+    long long length, count, items, shots;
+};
+
+#define F(name) offsetof(struct reproduce_args, name)
+static const struct sh_opt opts[] = {
+    {"model", SH_OPT_LIST, F(model), "DIR...", "checkpoint folders or .gguf files, at most eight", 0, 0, 0},
+    {"output", SH_OPT_TEXT, F(out), "DIR", "where everything goes, in a folder for each model", 0, 0, 'o'},
+    {"text", SH_OPT_LIST, F(text), "FILE...", "plain texts, cut into sequences of --length tokens", 0, 0, 0},
+    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "or documents, one JSON object a line, each one sequence (C4)", 0, 0, 0},
+    {"field", SH_OPT_TEXT, F(field), "NAME", "where a document's text is (default: text)", 0, 0, 0},
+    {"tasks", SH_OPT_TEXT, F(tasks), "DIR", "holds hellaswag.jsonl, math_qa.jsonl, piqa.jsonl, winogrande.jsonl,\n"
+     "openbook_qa.jsonl, or some of them", 0, 0, 0},
+    {"size", SH_OPT_TEXT, F(size), "small|medium|full",
+     "small (default): 2 sequences of 256 tokens, 20 questions a task\n"
+     "medium: 8 of 512, 200 questions\nfull: 32 of all the model's positions, 1000 questions", 0, 0, 0},
+    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence instead", 64, 1 << 22, 0},
+    {"count", SH_OPT_INT, F(count), "N", "sequences instead", 1, 1e9, 0},
+    {"items", SH_OPT_INT, F(items), "N", "questions of a task instead", 1, 1e9, 0},
+    {"shots", SH_OPT_INT, F(shots), "N", "examples in front of each question (default: 5 as in the paper, 0 for\n"
+     "models of fewer than 2048 positions)", 0, 1000, 0},
+    {0}};
+#undef F
+
+static const struct size { const char *name; int length, count, documents, items, made; } sizes[] = {
+    {"small", 256, 2, 8, 20, 32}, {"medium", 512, 8, 64, 200, 64}, {"full", 1 << 30, 32, 500, 1000, 128}};
+
+static void preset(void *args)
+{
+    struct reproduce_args *a = args;
+    a->field = "text";
+    a->size = "small";
+    a->shots = -1;
+}
+
+static void release(void *args)
+{
+    struct reproduce_args *a = args;
+    sh_list_free(&a->model);
+    sh_list_free(&a->text);
+}
+
+struct subject {
+    const char *path;
+    char *name, *folder;
+    int positions, is_plain;            /* plain: scores are of x W_Q and x W_K themselves         */
+    double parameters;
+};
+
+struct work {
+    const struct reproduce_args *a;
+    const struct sh_common *common;
+    struct size size;
+    struct subject model[MOST_MODELS];
+    int n_model;
+    struct sh_left_out *left;           /* [n_left] */
+    int n_left, done, known, failed, gnuplot_absent;
+};
+
+/* ---- the request ---- */
+
+static int check(struct work *w, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct reproduce_args *a = w->a;
+    size_t i = 0;
+    if (positional->n)
+        return sh_misused(e, "reproduce: \"%s\" is no option", positional->at[0]);
+    if (!a->model.n || !a->out)
+        return sh_misused(e, "reproduce needs --model DIR... and -o DIR");
+    if (a->model.n > MOST_MODELS)
+        return sh_misused(e, "--model: %d models, at most %d", a->model.n, MOST_MODELS);
+    if (!a->text.n == !a->jsonl)
+        return sh_misused(e, "reproduce needs something to read: --text FILE... or --jsonl FILE, one of them");
+    while (i < 2 && strcmp(sizes[i].name, a->size))
+        i++;
+    w->size = sizes[i];
+    if (strcmp(w->size.name, a->size))
+        return sh_misused(e, "--size: \"%s\" is not known, expected one of small, medium, full", a->size);
+    w->size.length = a->length ? (int)a->length : w->size.length;
+    w->size.count = a->count ? (int)a->count : w->size.count;
+    w->size.items = a->items ? (int)a->items : w->size.items;
+    for (int k = 0; k < a->text.n; k++)
+        if (access(a->text.at[k], R_OK))
+            return sh_fail(e, "%s: cannot be read: %s", a->text.at[k], strerror(errno));
+    if (a->jsonl && access(a->jsonl, R_OK))
+        return sh_fail(e, "%s: cannot be read: %s", a->jsonl, strerror(errno));
+    if (a->tasks && access(a->tasks, R_OK | X_OK))
+        return sh_fail(e, "%s: cannot be read: %s", a->tasks, strerror(errno));
+    return 0;
+}
+
+static int make_folder(const char *path, struct sh_err *e)
+{
+    struct stat s;
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
+    return stat(path, &s) || !S_ISDIR(s.st_mode) ? sh_fail(e, "%s: is no folder", path) : 0;
+}
+
+/* Looks at every model before anything is run; two of one name are told apart by their number. */
+static int look(struct work *w, struct sh_err *e)
+{
+    for (int i = 0; i < w->a->model.n; i++) {
+        struct subject *s = &w->model[w->n_model];
+        struct sh_model *m = sh_model_open(s->path = w->a->model.at[i], e);
+        if (!m)
+            return -1;
+        w->n_model++;
+        s->name = xstrdup(sh_model_name(m));
+        for (int k = 0; k < i; k++)
+            if (!strcmp(w->model[k].name, s->name)) {
+                free(s->name);
+                s->name = xasprintf("%s-%d", sh_model_name(m), i + 1);
+            }
+        const struct sh_arch *arch = sh_model_arch(m);
+        s->positions = arch->max_pos;
+        s->is_plain = arch->pos != SH_POS_ROTARY && !(arch->flags & SH_HAS_QK_NORM);
+        s->parameters = (double)sh_model_parameters(m);
+        const char *slash = strrchr(s->name, '/');
+        s->folder = xasprintf("%s/%s", w->a->out, slash ? slash + 1 : s->name);
+        sh_model_close(m);
+    }
+    int bad = make_folder(w->a->out, e);
+    for (int i = 0; i < w->n_model && !bad; i++)
+        bad = make_folder(w->model[i].folder, e);
+    return bad;
+}
+
+/* ---- the steps ---- */
+
+static void leave(struct work *w, const struct subject *m, const char *output, const char *why)
+{
+    w->left = xreallocarray(w->left, (size_t)w->n_left + 1, sizeof *w->left);
+    w->left[w->n_left++] = (struct sh_left_out){
+        xasprintf("%s, %.*s", m->name, (int)strcspn(output, ":") - 4 * (strstr(output, ".txt") != NULL), output), xstrdup(why)};
+}
+
+/* Why a step cannot be run with what was given; NULL: it can. For free(). */
+static char *lacks(const struct work *w, const struct sh_step *s)
+{
+    const char *file = strstr(s->line, "%k/");
+    if (strstr(s->line, "%j") && !w->a->jsonl)
+        return xstrdup("needs documents of different lengths: --jsonl FILE");
+    if (!file)
+        return NULL;
+    if (!w->a->tasks)
+        return xstrdup("needs the questions: --tasks DIR");
+    char *path = xasprintf("%s/%.*s", w->a->tasks, (int)strcspn(file + 3, " "), file + 3);
+    char *why = access(path, R_OK) ? xasprintf("needs %s", path) : NULL;
+    free(path);
+    return why;
+}
+
+static int run_steps(struct work *w, const struct subject *m, const struct sh_step_name *names, struct sh_err *e)
+{
+    struct sh_steps run = {.common = w->common, .folder = m->folder, .name = names, .again = "the same command", .keeps = 1,
+                           .gnuplot_absent = w->gnuplot_absent};
+    int bad = 0;
+    for (const struct sh_step *s = sh_reproduce_steps; s->line && !bad; s++) {
+        char *why = lacks(w, s);
+        int status = why ? SH_OK : sh_steps_run(&run, s, e);
+        bad = status < 0;
+        if (why)
+            leave(w, m, s->output, why);
+        else if (s->draws && status == SH_ABSENT)
+            leave(w, m, s->output, "gnuplot is not installed");
+        else if (status > 0)
+            leave(w, m, s->output, "failed: the command said why");
+        w->failed += status > 0 && !(s->draws && status == SH_ABSENT);
+        free(why);
+        if (s == sh_reproduce_steps && status > 0)
+            bad = sh_fail(e, "reproduce: %s was not traced, and everything else needs that", m->name);
+    }
+    w->gnuplot_absent = run.gnuplot_absent;
+    w->done += run.done;
+    w->known += run.known;
+    return bad;
+}
+
+static int run_model(struct work *w, const struct subject *m, struct sh_err *e)
+{
+    const struct reproduce_args *a = w->a;
+    char number[6][24];
+    const char **text = xcalloc((size_t)a->text.n + 4, sizeof *text), *at[6];
+    int length = w->size.length < m->positions ? w->size.length : m->positions, n = 0;
+    long long shots = a->shots >= 0 ? a->shots : m->positions < MANY_POSITIONS ? 0 : 5;
+    const long long value[6] = {length, w->size.count, w->size.documents, w->size.items, shots,
+                                w->size.made < length / 2 ? w->size.made : length / 2};
+    const char *budgets = length < ROOM_FOR_TENTH ? "0.2,0.3333,0.5,0.75,1.0" : "0.1,0.2,0.3333,0.5,0.75,1.0";
+    text[n++] = a->jsonl ? "--jsonl" : "--text";
+    if (a->jsonl) {
+        text[n++] = a->jsonl;
+        text[n++] = "--field";
+        text[n++] = a->field;
+    }
+    for (int i = 0; i < a->text.n; i++)
+        text[n++] = a->text.at[i];
+    for (int i = 0; i < 6; i++) {
+        snprintf(number[i], sizeof number[i], "%lld", value[i]);
+        at[i] = number[i];
+    }
+    const char *folder = m->folder, *theorem[] = {"--model", m->path};
+    /* A prompt without examples is short, and a fifth of it must have room for more than the newest tokens. */
+    const char *policy = shots ? "scissorhands" : "scissorhands:recent=2";
+    if (!m->is_plain)
+        leave(w, m, "Theorem 3.1", "speaks of x W_Q and x W_K, which this model turns or norms: OPT, GPT-2, BLOOM");
+    const struct sh_step_name names[] = {
+        {'d', &folder, 1}, {'m', &m->path, 1}, {'t', text, n}, {'j', text, a->jsonl ? n : 0}, {'k', &a->tasks, 1},
+        {'b', &budgets, 1}, {'l', &at[0], 1}, {'n', &at[1], 1}, {'c', &at[2], 1}, {'i', &at[3], 1}, {'s', &at[4], 1},
+        {'r', &at[5], 1}, {'q', &policy, 1}, {'v', theorem, m->is_plain ? 2 : 0}, {0}};
+    int bad = run_steps(w, m, names, e);
+    free(text);
+    return bad;
+}
+
+/* One page of several models beside each other, as many as a page shows. */
+static int run_page(struct work *w, struct sh_err *e)
+{
+    static const struct sh_step page[] = {{"report.txt", "report --db %x -o %o/report.html", 1}, {0}};
+    const char *db[MOST_MODELS];
+    int n = w->n_model < SH_REPORT_STORES ? w->n_model : SH_REPORT_STORES;
+    if (w->n_model < 2 || w->gnuplot_absent)
+        return 0;
+    for (int i = 0; i < n; i++)
+        db[i] = xasprintf("%s/trained.db", w->model[i].folder);
+    const struct sh_step_name names[] = {{'x', db, n}, {'o', &w->a->out, 1}, {0}};
+    struct sh_steps run = {.common = w->common, .folder = w->a->out, .name = names, .again = "the same command",
+                           .keeps = !w->done};
+    int status = sh_steps_run(&run, page, e);
+    w->done += run.done;
+    w->known += run.known;
+    w->failed += status > 0;
+    for (int i = 0; i < n; i++)
+        free((char *)(uintptr_t)db[i]);
+    return status < 0;
+}
+
+/* ---- the answer ---- */
+
+/* What the programme of the paper and of its successors has besides, and what fills it. */
+static const char *const elsewhere[][2] = {
+    {"over the training of a model", "demo/README.md: the recipe keeps checkpoints; name them with --model A B C"},
+    {"other domains (vision, audio)", "shears import --attention, then persistence and replay of that store"},
+    {"distilled models", "name both checkpoints with --model"},
+    {"measured batches and rates", "shears generate on the GPU itself; Tables 1 and 2 here are arithmetic"}};
+
+static int conclude(struct work *w, struct sh_err *e)
+{
+    struct sh_out *o = sh_out_new();
+    int bad = 0;
+    sh_out_list(o, "models", "models (cache, weights: change of nats per token; see below)");
+    for (int i = 0; i < w->n_model && !bad; i++)
+        bad = sh_reproduce_row(o, w->model[i].name, w->model[i].parameters, w->model[i].folder, e);
+    sh_out_end(o);
+    sh_out_list(o, "left_out", "left out");
+    for (int i = 0; i < w->n_left; i++) {
+        sh_out_item(o);
+        sh_out_text(o, "part", "part", w->left[i].part);
+        sh_out_text(o, "why", "what would fill it", w->left[i].why);
+    }
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+        sh_out_item(o);
+        sh_out_text(o, "part", "part", elsewhere[i][0]);
+        sh_out_text(o, "why", "what would fill it", elsewhere[i][1]);
+    }
+    sh_out_end(o);
+    sh_out_int(o, "steps_done", "steps done now", w->done);
+    sh_out_int(o, "steps_known", "done before", w->known);
+    sh_out_int(o, "steps_failed", "failed", w->failed);
+    sh_out_note(o, "ratio: literal persistence (1/t), chance its density; lift beyond recency (5/t, 10 apart). cache 2x, "
+                   "5x: Scissorhands; held to: the");
+    sh_out_note(o, "largest compression measured at which perplexity rises by at most 1 %%. 4-bit w., pruned (half of the "
+                   "weights): with the whole cache;");
+    sh_out_note(o, "beyond sum: what half the cache costs these weights more than it costs the whole ones (0: losses add).");
+    for (int i = 0; i < w->n_model && !w->gnuplot_absent; i++)
+        sh_out_note(o, "Open %s/report.html; beside it each step's answer and the figures.", w->model[i].folder);
+    if (w->n_model > 1 && !w->gnuplot_absent)
+        sh_out_note(o, "Open %s/report.html for the models side by side.", w->a->out);
+    if (!bad)
+        bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
+    sh_out_free(o);
+    if (!bad && w->failed)
+        bad = sh_fail(e, "reproduce: %d step%s failed; the same command tries again", w->failed, w->failed > 1 ? "s" : "");
+    return bad;
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    struct work w = {.a = args, .common = common};
+    int bad = check(&w, positional, e) || look(&w, e);
+    for (int i = 0; i < w.n_model && !bad; i++)
+        bad = run_model(&w, &w.model[i], e);
+    bad = bad || run_page(&w, e) || conclude(&w, e);
+    for (int i = 0; i < w.n_model; i++) {
+        free(w.model[i].name);
+        free(w.model[i].folder);
+    }
+    for (int i = 0; i < w.n_left; i++) {
+        free(w.left[i].part);
+        free(w.left[i].why);
+    }
+    free(w.left);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_reproduce = {
+    .name = "reproduce",
+    .usage = "--model DIR... -o DIR (--text FILE... | --jsonl FILE [--field NAME]) [--tasks DIR] [--size NAME]",
+    .summary = "the Scissorhands paper's figures and tables for your own model",
+    .about = "Runs the paper's whole programme on each model: attention maps of trained and of random weights (Fig. 1,\n"
+             "5), persistence (Fig. 2), perplexity and accuracy under compression (Fig. 3, Table 3, C4 by length),\n"
+             "the change of scores (Fig. 4), memory (Tables 1, 2); and beyond it a leaderboard of policies, the\n"
+             "theorems beside measurement, repetition, compression together with 4-bit and with pruned weights. Each\n"
+             "step is an ordinary command, shown as it runs, and its answer is kept; a step that is done is not done\n"
+             "again, and a run that was stopped or killed goes on with the same command. Ends with a page (shears\n"
+             "report), a table of the models, and what was left out and why. Files that changed since are not\n"
+             "noticed: take a new folder for them.\n\n"
+             "  shears reproduce --model opt-125m opt-1.3b --jsonl c4.jsonl --tasks tasks --size medium -o paper",
+    .opts = opts,
+    .args_bytes = sizeof(struct reproduce_args),
+    .preset = preset,
+    .run = run,
+    .release = release,
+};
