@@ -63,7 +63,8 @@ static const struct sh_opt opts[] = {
     {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
      "16: as --dtype (default); 8, 4: codes in groups of 64", 0, 0, 0},
     {"weight-prune", SH_OPT_REAL, F(weight_prune), "F",
-     "set the share F of the smallest weights (by magnitude) of each\nmatrix of the layers to 0 (default: 0)", 0, 0.99, 0},
+     "set the share F of the smallest weights (by magnitude) of\n"
+     "each matrix of the layers to 0 (default: 0)", 0, 0.99, 0},
     {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results; what it has is not done again", 0, 0, 0},
     {"force", SH_OPT_FLAG, F(force), NULL, "do again even what the store has the results of", 0, 0, 0},
     {"logits", SH_OPT_TEXT, F(logits), "FILE.npy", "every row's logits, float32 [tokens, vocabulary]", 0, 0, 0},
@@ -390,7 +391,8 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
 {
     struct sh_task_request q = {
         .live = {.model = a->model, .dtype = a->dtype, .kv_bits = a->kv_bits, .kv_group = a->kv_group,
-                 .kv_keys = a->kv_keys, .kv_residual = a->kv_residual, .weight_bits = a->weight_bits, .weight_prune = a->weight_prune,
+                 .kv_keys = a->kv_keys, .kv_residual = a->kv_residual, .weight_bits = a->weight_bits,
+                 .weight_prune = a->weight_prune,
                  .prefill = a->prefill < 0 ? 0 : a->prefill, .device_memory = a->device_memory},
         .task = a->task, .data = a->data, .shots_data = a->shots_data, .items = a->items, .policy = &a->policy,
         .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force};

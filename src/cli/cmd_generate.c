@@ -64,7 +64,8 @@ static const struct sh_opt opts[] = {
      "what a weight of the layers takes: 16: as --dtype (default);\n"
      "8, 4: codes in groups of 64 (the output matrix: 8)", 0, 0, 0},
     {"weight-prune", SH_OPT_REAL, F(live.weight_prune), "F",
-     "set the share F of the smallest weights (by magnitude) of each\nmatrix of the layers to 0 (default: 0)", 0, 0.99, 0},
+     "set the share F of the smallest weights (by magnitude) of\n"
+     "each matrix of the layers to 0 (default: 0)", 0, 0.99, 0},
     {"repetition", SH_OPT_FLAG, F(repetition), NULL,
      "tell how much the text repeats itself, and how much alike\nneighbouring rows of its attention are", 0, 0, 0},
     {"dump-kept", SH_OPT_TEXT, F(dump), "FILE", "kept positions as JSON lines, one per layer, head and step", 0, 0, 0},

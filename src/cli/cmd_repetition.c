@@ -52,7 +52,8 @@ static const struct sh_opt opts[] = {
     {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4",
      "what a weight of the layers takes (default: 16)", 4, 16, 0},
     {"weight-prune", SH_OPT_REAL, F(live.weight_prune), "F",
-     "set the share F of the smallest weights (by magnitude) of each\nmatrix of the layers to 0 (default: 0)", 0, 0.99, 0},
+     "set the share F of the smallest weights (by magnitude) of\n"
+     "each matrix of the layers to 0 (default: 0)", 0, 0.99, 0},
     {"device-memory", SH_OPT_BYTES, F(live.device_memory), "BYTES",
      "what may be taken of the device (default: what is free)", 0, 0, 0},
     {0}};

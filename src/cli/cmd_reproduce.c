@@ -153,7 +153,8 @@ static void leave(struct work *w, const struct subject *m, const char *output, c
 {
     w->left = xreallocarray(w->left, (size_t)w->n_left + 1, sizeof *w->left);
     w->left[w->n_left++] = (struct sh_left_out){
-        xasprintf("%s, %.*s", m->name, (int)strcspn(output, ":") - 4 * (strstr(output, ".txt") != NULL), output), xstrdup(why)};
+        xasprintf("%s, %.*s", m->name, (int)(strstr(output, ".txt") ? strlen(output) - 4 : strlen(output)), output),
+        xstrdup(why)};
 }
 
 /* Why a step cannot be run with what was given; NULL: it can. For free(). */
@@ -174,8 +175,8 @@ static char *lacks(const struct work *w, const struct sh_step *s)
 
 static int run_steps(struct work *w, const struct subject *m, const struct sh_step_name *names, struct sh_err *e)
 {
-    struct sh_steps run = {.common = w->common, .folder = m->folder, .name = names, .again = "the same command", .keeps = 1,
-                           .gnuplot_absent = w->gnuplot_absent};
+    struct sh_steps run = {.common = w->common, .folder = m->folder, .name = names,
+                           .again = "the same command", .keeps = 1, .gnuplot_absent = w->gnuplot_absent};
     int bad = 0;
     for (const struct sh_step *s = sh_reproduce_steps; s->line && !bad; s++) {
         char *why = lacks(w, s);
@@ -263,7 +264,7 @@ static const char *const elsewhere[][2] = {
     {"over the training of a model", "demo/README.md: the recipe keeps checkpoints; name them with --model A B C"},
     {"other domains (vision, audio)", "shears import --attention, then persistence and replay of that store"},
     {"distilled models", "name both checkpoints with --model"},
-    {"measured batches and rates", "shears generate on the GPU itself; Tables 1 and 2 here are arithmetic"}};
+    {"measured batches and rates", "shears generate on the GPU itself; Tables 1 and 2 are arithmetic"}};
 
 static int conclude(struct work *w, struct sh_err *e)
 {
@@ -288,11 +289,12 @@ static int conclude(struct work *w, struct sh_err *e)
     sh_out_int(o, "steps_done", "steps done now", w->done);
     sh_out_int(o, "steps_known", "done before", w->known);
     sh_out_int(o, "steps_failed", "failed", w->failed);
-    sh_out_note(o, "ratio: literal persistence (1/t), chance its density; lift beyond recency (5/t, 10 apart). cache 2x, "
-                   "5x: Scissorhands; held to: the");
-    sh_out_note(o, "largest compression measured at which perplexity rises by at most 1 %%. 4-bit w., pruned (half of the "
-                   "weights): with the whole cache;");
-    sh_out_note(o, "beyond sum: what half the cache costs these weights more than it costs the whole ones (0: losses add).");
+    sh_out_note(o, "ratio: literal persistence (1/t), chance its density; lift beyond recency (5/t, 10 apart). cache "
+                   "2x, 5x: Scissorhands; held to: the");
+    sh_out_note(o, "largest compression measured at which perplexity rises by at most 1 %%. 4-bit w., pruned (half of "
+                   "the weights): with the whole cache;");
+    sh_out_note(o, "beyond sum: what half the cache costs these weights more than it costs the whole ones (0: losses "
+                   "add).");
     for (int i = 0; i < w->n_model && !w->gnuplot_absent; i++)
         sh_out_note(o, "Open %s/report.html; beside it each step's answer and the figures.", w->model[i].folder);
     if (w->n_model > 1 && !w->gnuplot_absent)
@@ -301,7 +303,8 @@ static int conclude(struct work *w, struct sh_err *e)
         bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
     sh_out_free(o);
     if (!bad && w->failed)
-        bad = sh_fail(e, "reproduce: %d step%s failed; the same command tries again", w->failed, w->failed > 1 ? "s" : "");
+        bad = sh_fail(e, "reproduce: %d step%s failed; the same command tries again", w->failed,
+                      w->failed > 1 ? "s" : "");
     return bad;
 }
 
@@ -328,8 +331,8 @@ const struct sh_cmd sh_cmd_reproduce = {
     .name = "reproduce",
     .usage = "--model DIR... -o DIR (--text FILE... | --jsonl FILE [--field NAME]) [--tasks DIR] [--size NAME]",
     .summary = "the Scissorhands paper's figures and tables for your own model",
-    .about = "Runs the paper's whole programme on each model: attention maps of trained and of random weights (Fig. 1,\n"
-             "5), persistence (Fig. 2), perplexity and accuracy under compression (Fig. 3, Table 3, C4 by length),\n"
+    .about = "Runs the paper's whole programme on each model: attention maps of trained and of random weights (Fig.\n"
+             "1, 5), persistence (Fig. 2), perplexity and accuracy under compression (Fig. 3, Table 3, C4 by length),\n"
              "the change of scores (Fig. 4), memory (Tables 1, 2); and beyond it a leaderboard of policies, the\n"
              "theorems beside measurement, repetition, compression together with 4-bit and with pruned weights. Each\n"
              "step is an ordinary command, shown as it runs, and its answer is kept; a step that is done is not done\n"

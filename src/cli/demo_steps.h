@@ -34,7 +34,8 @@ static const struct sh_step sh_demo_steps[] = {
     {"plot.txt", "plot persistence-grid --db %f/trained.db %f/random.db -o %f/persistence-grid.svg", 1},
     {"plot.txt", "plot heads --db %f/trained.db %f/random.db -o %f/heads.svg", 1},
     {"plot.txt", "plot heatmap --db %f/trained.db -o %f/heatmap.svg", 1},
-    {"report.txt", "report --db %f/trained.db %f/random.db --plan %f/plan.json --model %f/demo-opt -o %f/report.html", 1},
+    {"report.txt",
+     "report --db %f/trained.db %f/random.db --plan %f/plan.json --model %f/demo-opt -o %f/report.html", 1},
     {0}};
 
 #undef SIZE

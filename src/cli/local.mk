@@ -86,6 +86,7 @@ shears_SOURCES = \
 	%D%/report_allocation.c \
 	%D%/report_capacity.c \
 	%D%/report_drift.c \
+	%D%/report_paper.c \
 	%D%/report_persistence.c \
 	%D%/report_policies.c \
 	%D%/report_quality.c \

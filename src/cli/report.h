@@ -21,7 +21,8 @@
     X(quantisation) \
     X(capacity) \
     X(theory) \
-    X(drift)
+    X(drift) \
+    X(paper)
 
 enum { SH_REPORT_STORES = 4 };          /* what the figures can show side by side                 */
 

@@ -11,8 +11,10 @@
 
 #define T " --db %d/trained.db"
 #define READ "eval --model %m %t --length %l --count %n" T
-#define TASK(name, file) {"task-" name ".txt", "eval --model %m --task " name " --data %k/" file " --shots %s --count %i" \
-                          " --policy full window %q --budget 0.5,0.2" T, 0}
+#define TASK(name, file) {"task-" name ".txt", "eval --model %m --task " name " --data %k/" file " --shots %s " \
+                          "--count %i --policy full window %q --budget 0.5,0.2" T, 0}
+
+#define PAPER " --model opt-175b,llama-65b,bloom-176b --gpu A100-SXM-80GB --tp 8 --length 2048"
 
 /* What the rest is measured on, and the figures of the stores alone. */
 static const struct sh_step sh_reproduce_steps[] = {
@@ -39,7 +41,8 @@ static const struct sh_step sh_reproduce_steps[] = {
     {"theory.txt", "theory" T " %v", 0},
     {"repetition.txt", "repetition --model %m %t --length %l --count %n --max-tokens %r --policy scissorhands "
      "--budget 0.5", 0},
-    {"tables-1-and-2.txt", "capacity --model opt-175b,llama-65b,bloom-176b --gpu A100-SXM-80GB --tp 8 --length 2048", 0},
+    {"table-1.txt", "capacity" PAPER " --batch 128", 0},
+    {"table-2.txt", "capacity" PAPER, 0},
     {"figure-1.txt", "plot heatmap" T " -o %d/figure-1-attention-map.svg", 1},
     {"figure-2.txt", "plot persistence" T " %d/random.db -o %d/figure-2-persistence.svg", 1},
     {"figure-3.txt", "plot compression" T " -o %d/figure-3-compression.svg", 1},
@@ -52,5 +55,6 @@ static const struct sh_step sh_reproduce_steps[] = {
 #undef T
 #undef READ
 #undef TASK
+#undef PAPER
 
 #endif
