@@ -217,7 +217,7 @@ static int read_row(struct work *w, struct sh_task_row *r, struct sh_progress *p
         sums.seconds += sh_now_s() - began;
         sh_task_sums_add(&sums, w->task, &w->prompt[i], to, is_full ? NULL : &w->full[i]);
         write_item(w, r, &w->prompt[i], to);
-        sh_progress_at(progress, *done += 1, NULL);
+        sh_progress_at(progress, *done += 1, "");
         if (sh_interrupted())
             return sh_fail(e, "interrupted");
     }
