@@ -124,7 +124,7 @@ const struct sh_cmd sh_cmd_capacity = {
              "What a server takes besides is a range with its source, and not part of the exact sum.\n\n"
              "  shears capacity --model llama-3.1-8b --gpu H100-SXM --length 131072 --util 0.9 --budget 4096\n"
              "  shears capacity --model llama-3.1-70b --gpu all --tp auto --length 8192 --batch 16\n"
-             "  shears capacity --model opt-6.7b --gpu A100-SXM-80GB --length 2048 --db book.db --max-ppl-increase 1%",
+             "  shears capacity --model opt-6.7b --gpu A100-SXM-80GB --length 512 --db traces.db --max-ppl-increase 5%",
     .opts = opts,
     .args_bytes = sizeof(struct sh_capacity_args),
     .preset = preset,

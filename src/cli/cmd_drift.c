@@ -372,7 +372,7 @@ const struct sh_cmd sh_cmd_drift = {
              "same policy: the Jaccard index of the two kept sets, per layer and step. In the first layer both see\n"
              "the same rows, so any difference there is the codec's rounding (or --rows recorded); behind it, the\n"
              "live model's own rows change with what was dropped below.\n\n"
-             "  shears drift --model opt-125m --db book.db --policy scissorhands --budget 0.2",
+             "  shears drift --model opt-125m --db traces.db --policy scissorhands --budget 0.2",
     .opts = opts,
     .args_bytes = sizeof(struct drift_args),
     .preset = preset,

@@ -469,7 +469,7 @@ const struct sh_cmd sh_cmd_eval = {
              "With --task: accuracy on multiple-choice questions, the prompt evicted from the cache as it is read;\n"
              "the choice of the largest log-likelihood (acc), or of the largest per character (acc_norm), must be\n"
              "the right one. Prompts are those of the lm-evaluation-harness.\n\n"
-             "  shears eval --model opt-125m --text book.txt --length 512 --policy window h2o --budget 0.1,0.2,0.5",
+             "  shears eval --model opt-125m --text book.txt --policy window h2o --budget 0.1,0.2,0.5 --db traces.db",
     .opts = opts,
     .args_bytes = sizeof(struct sh_eval_args),
     .preset = preset,

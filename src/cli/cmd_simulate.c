@@ -138,7 +138,7 @@ const struct sh_cmd sh_cmd_simulate = {
              "the rules). The whole cache, each --budget and each --plan are run side by side on the same requests.\n\n"
              "  shears simulate --model llama-3.1-8b --gpu H100-SXM --rate 4,8,16 --prompt lognormal:4000:0.8 \\\n"
              "      --output exp:300 --budget 0.2 --slo-ttft 1 --slo-tpot 0.05\n"
-             "  shears simulate --model opt-6.7b --gpu A100-SXM-80GB --workload trace.csv --plan plan.json \\\n"
+             "  shears simulate --model opt-6.7b --gpu A100-SXM-80GB --workload trace.csv --budget 0.2 \\\n"
              "      --max-rate --slo-ttft 2",
     .opts = opts,
     .args_bytes = sizeof(struct sh_simulate_args),

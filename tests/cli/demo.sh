@@ -39,17 +39,23 @@ verdict "again traced nothing new" "$(
         grep -Eq '^layers finished +24$' out/d/trained-$kind.txt || { echo "# trained-$kind.txt:"; sed 's/^/# /' out/d/trained-$kind.txt; }
     done)"
 
-# The README's examples stand on the demonstration, and their outputs in it are these.
-if [ -e "$SH_TOP/README.md" ]; then
-    ln -s out/d shears-demo
-    python "$cli/examples.py" readme "$SH_TOP/README.md" >examples.tap
+# Examples: those of the README print what it shows, those of the manual pages succeed and say something.
+examples() { # label, arguments of examples.py
     while read -r line; do
         case $line in
-            "ok "*"# SKIP"*) skip "README: ${line#*- }" "" ;;
-            "ok "*) ok "README: ${line#*- }" ;;
-            "not ok "*) not_ok "README: ${line#*- }" ;;
+            "ok "*"# SKIP"*) skip "$1: ${line#*- }" "" ;;
+            "ok "*) ok "$1: ${line#*- }" ;;
+            "not ok "*) not_ok "$1: ${line#*- }" ;;
             "# "*) echo "$line" ;;
         esac
-    done < <(sed 's/ # SKIP .*/ # SKIP/' examples.tap)
-fi
+    done < <(python "$cli/examples.py" "${@:2}" | sed 's/ # SKIP .*/ # SKIP/')
+}
+ln -s out/d shears-demo
+[ ! -e "$SH_TOP/README.md" ] || examples README readme "$SH_TOP/README.md"
+ln -s shears-demo/demo-opt opt-125m
+cp shears-demo/*.db .
+head -c 2000 shears-demo/natural.txt >book.txt
+printf '%s\n' arrival_s,prompt_tokens,output_tokens 0,100,20 0.5,200,30 >trace.csv
+run help --man log
+examples manual manual log/shears-*.1
 finish
