@@ -11,8 +11,8 @@ enum { WARPS = SLOTS_THREADS / WARP };
 
 struct seeing {                         /* of a step                                               */
     int layer, first, window;
+    int stride;                         /* of out; as an int it leaves no hole before the pointers */
     const int *start, *position;
-    size_t stride;                      /* of out                                                  */
     int *fault;
 };
 
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(SLOTS_THREADS) slots_see(struct slots s, struc
     p.heads = (size_t)p.sequence * (size_t)s.n_head + (size_t)(p.head * s.group);
     weigh(s, a, p, top, inverse);
     __syncthreads();
-    put_out(s, p, out, a.stride);
+    put_out(s, p, out, (size_t)a.stride);
     if (!s.scores)
         return;
     float limit = 0;
@@ -191,7 +191,7 @@ void cuda_slots_see(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_
     seeing.window = w->window;
     seeing.start = a->start;
     seeing.position = a->position;
-    seeing.stride = w->out.stride;
+    seeing.stride = (int)w->out.stride;
     seeing.fault = d->fault;
     dim3 grid((unsigned)s->at.n_kv_head, (unsigned)s->at.n_seq);
     BY_TYPE(w->out.type, T,
