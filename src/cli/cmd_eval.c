@@ -61,7 +61,7 @@ static const struct sh_opt opts[] = {
      "with --kv-keys channel: newest keys that are f16 (default: 8)", 1, 1024, 0},
     {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
-     "16: as --dtype (default); 8, 4: codes in groups of 64", 0, 0, 0},
+     "16: as --dtype (default); 8, 4: codes in groups of 64\n(the output matrix: 8)", 0, 0, 0},
     {"weight-prune", SH_OPT_REAL, F(weight_prune), "F",
      "set the share F of the smallest weights (by magnitude) of\n"
      "each matrix of the layers to 0 (default: 0)", 0, 0.99, 0},

@@ -345,19 +345,12 @@ static int write_all(struct import *t, int run, struct sh_err *e)
 
 static int report(struct import *t, int run, struct sh_err *e)
 {
-    struct sh_stored_run *runs;
-    int n, bad = 0;
-    if (sh_store_runs(t->store, &runs, &n, e))
-        return -1;
     struct sh_out *o = sh_out_new();
-    for (int i = 0; i < n; i++)
-        if (runs[i].id == run)
-            bad = sh_describe_run(o, t->store, &runs[i], e);
+    int bad = sh_describe_run_of(o, t->store, run, e);
     sh_out_text(o, "db", "store", t->a->db);
     if (!bad)
         bad = sh_common_write(t->common, o, e);
     sh_out_free(o);
-    sh_stored_runs_free(runs, n);
     return bad;
 }
 

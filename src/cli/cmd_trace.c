@@ -370,20 +370,13 @@ static int sweep(struct trace *t, const struct sh_unit *u, struct sh_store *stor
 
 static int report(struct trace *t, int run, struct sh_err *e)
 {
-    struct sh_stored_run *runs;
-    int n, bad = 0;
-    if (sh_store_runs(t->store, &runs, &n, e))
-        return -1;
     struct sh_out *o = sh_out_new();
-    for (int i = 0; i < n; i++)
-        if (runs[i].id == run)
-            bad = sh_describe_run(o, t->store, &runs[i], e);
+    int bad = sh_describe_run_of(o, t->store, run, e);
     sh_describe_memory(o, &t->devices, t->needs.device_bytes);
     sh_out_text(o, "db", "store", t->path);
     if (!bad)
         bad = sh_common_write(t->common, o, e);
     sh_out_free(o);
-    sh_stored_runs_free(runs, n);
     return bad;
 }
 

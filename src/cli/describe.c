@@ -86,3 +86,16 @@ void sh_describe_memory(struct sh_out *o, const struct sh_devices *d, size_t nee
     sh_out_int(o, "device_needs_bytes", "device needs bytes", (long long)needs_bytes);
     sh_out_int(o, "device_peak_bytes", "device peak bytes", (long long)peak);
 }
+
+int sh_describe_run_of(struct sh_out *o, struct sh_store *s, int run, struct sh_err *e)
+{
+    struct sh_stored_run *runs;
+    int n, bad = 0;
+    if (sh_store_runs(s, &runs, &n, e))
+        return -1;
+    for (int i = 0; i < n; i++)
+        if (runs[i].id == run)
+            bad = sh_describe_run(o, s, &runs[i], e);
+    sh_stored_runs_free(runs, n);
+    return bad;
+}

@@ -84,8 +84,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     if (!d)
         return sh_report_lacks(r, NULL, e);
     sh_report_say(r, "The recorded rows are given to each policy, which keeps no more than its budget; kept "
-                     "mass is the "
-                  "share of a row's attention that falls on what is kept. %s.", data.settings);
+                  "mass is the share of a row's attention that falls on what is kept. %s.", data.settings);
     board(r, &data);
     bad = sh_report_figure(r, "budget-curve", &data, e) || sh_report_figure(r, "leaderboard", &data, e);
     points(r, &data);
