@@ -22,8 +22,9 @@ struct sh_ranks {
     const char *name;
     /* Before anything else; once. */
     int (*open)(struct sh_rank_place *out, char *why, size_t size);
-    /* Gives up after timeout_s: the receiver is dead or does not take it. Messages of one sender and one
-     * tag arrive in order. */
+    /* One of at most 64 KB is copied and goes its way without waiting, whether anybody takes it or not. A larger
+     * one gives up after timeout_s: the receiver is dead or does not take it. Messages of one sender and one tag
+     * arrive in order. */
     int (*send)(int to, int tag, const void *at, size_t bytes, double timeout_s, char *why, size_t size);
     /* A message of that rank (-1: of any) and tag, if there is one: 1, *bytes and *from are set; 0: none.
      * One larger than `most` is an error. */

@@ -16,7 +16,7 @@ limit=(timeout -s KILL 120)
 python "$cli/checkpoint.py" random model num_hidden_layers=4 hidden_size=128 num_attention_heads=8 ffn_dim=512 \
     vocab_size=512
 python -c 'for i in range(24): print([(7 * i + 3 * j * j + i * j) % 512 for j in range(240)])' >tokens.jsonl
-trace=(trace --model model --random-weights --tokens tokens.jsonl --threads 1 --rank-timeout 2)
+trace=(trace --model model --random-weights --tokens tokens.jsonl --threads 1 --rank-timeout 4)
 
 ranks() { # how many, arguments...: like run, under mpirun with ranks that may be lost
     local n=$1
