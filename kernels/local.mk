@@ -14,7 +14,9 @@ libkernels_a_CFLAGS   = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic
 
 cpu_variant_sources = \
 	%D%/cpu/activate.h \
+	%D%/cpu/amx.h \
 	%D%/cpu/attend.c %D%/cpu/attend.h \
+	%D%/cpu/attend_amx.c %D%/cpu/attend_lanes.c \
 	%D%/cpu/convert.c \
 	%D%/cpu/embed.c \
 	%D%/cpu/few.c %D%/cpu/few.h %D%/cpu/few_out.h \
@@ -41,9 +43,17 @@ noinst_LIBRARIES += libcpuavx2.a libcpuavx512.a
 libcpuavx2_a_SOURCES   = $(cpu_variant_sources)
 libcpuavx2_a_CFLAGS    = $(cpu_variant_cflags) -DCPU_VARIANT=avx2 -DCPU_FLOATS=8 -mavx2 -mfma -mf16c
 libcpuavx512_a_SOURCES = $(cpu_variant_sources)
-libcpuavx512_a_CFLAGS  = $(cpu_variant_cflags) -DCPU_VARIANT=avx512 -DCPU_FLOATS=16 -DCPU_HAS_BF16 \
+cpu_avx512_cflags      = $(cpu_variant_cflags) -DCPU_FLOATS=16 -DCPU_HAS_BF16 \
 	-mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512
+libcpuavx512_a_CFLAGS  = $(cpu_avx512_cflags) -DCPU_VARIANT=avx512
 cpu_variant_libs += libcpuavx2.a libcpuavx512.a
+endif
+if AMX_VARIANT
+AM_CPPFLAGS += -DSH_AMX_VARIANT
+noinst_LIBRARIES += libcpuamx.a
+libcpuamx_a_SOURCES    = $(cpu_variant_sources)
+libcpuamx_a_CFLAGS     = $(cpu_avx512_cflags) -DCPU_VARIANT=amx -DCPU_HAS_AMX -mamx-tile -mamx-bf16
+cpu_variant_libs += libcpuamx.a
 endif
 
 kernel_libs = libkernels.a $(cpu_variant_libs) librows.a libbase.a $(DNNL_LIBS) -ldl -lm

@@ -8,7 +8,7 @@
  *     P = exp(S - row max)   not yet divided by the row's sum
  *     out = (P V) / sum      and, if tapped, each row recorded from S or P (record.c)
  *
- * So there is never more than BLOCK x T of scores per thread, with a window not even that. The result of
+ * The two products are those of attend_lanes.c or attend_amx.c. There is never more than BLOCK x T of scores per thread, with a window not even that. The result of
  * a row does not depend on whether it is recorded: a resumed trace recomputes exactly the same hidden
  * states. 16-bit operands are computed with as f32; only `out` is rounded to their type. */
 #include "kernels/cpu/attend.h"
@@ -20,69 +20,6 @@
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/vector.h"
 #include "src/base/mem.h"
-
-/* The two products are functions of their own: inlined, the tiles would share their registers with all that
- * is around them. */
-#define SEPARATE __attribute__((noinline))
-
-static int padded(int n)
-{
-    return (n + COLS - 1) / COLS * COLS;
-}
-
-/* c[ROWS, COLS] = a[ROWS, depth] b[depth, COLS]; rows lie lda, ldb, ldc floats apart. */
-static inline void tile(float *c, int ldc, const float *a, int lda, const float *b, int ldb, int depth)
-{
-    vec acc[ROWS][2] = {0};
-    for (int k = 0; k < depth; k++) {
-        const vec b0 = *(const vec *)(b + (size_t)k * (size_t)ldb);
-        const vec b1 = *(const vec *)(b + (size_t)k * (size_t)ldb + CPU_FLOATS);
-#pragma GCC unroll 8
-        for (int i = 0; i < ROWS; i++) {
-            float x = a[(size_t)i * (size_t)lda + (size_t)k];
-            acc[i][0] += x * b0;
-            acc[i][1] += x * b1;
-        }
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < ROWS; i++) {
-        *(vec *)(c + (size_t)i * (size_t)ldc) = acc[i][0];
-        *(vec *)(c + (size_t)i * (size_t)ldc + CPU_FLOATS) = acc[i][1];
-    }
-}
-
-static const float *at_row(const struct sh_mat *m, int row, int col)
-{
-    return (const float *)m->at + (size_t)row * m->stride + col;
-}
-
-/* CPU_FLOATS keys at a time, so that what is written lies together. */
-static void transpose_keys(struct scratch *w, const struct sh_attend *a, int row0, int n, int col)
-{
-    for (int j0 = 0; j0 < n; j0 += CPU_FLOATS) {
-        int m = n - j0 < CPU_FLOATS ? n - j0 : CPU_FLOATS;
-        const float *k = at_row(&a->k, row0 + j0, col);
-        for (int c = 0; c < a->d_head; c++) {
-            float *to = w->kt + (size_t)c * (size_t)w->n_pad + (size_t)j0;
-            for (int j = 0; j < m; j++)
-                to[j] = k[(size_t)j * a->k.stride + (size_t)c];
-        }
-    }
-}
-
-static void load_keys_values(struct scratch *w, const struct sh_attend *a, int row0, int n, int kv_head)
-{
-    int d = a->d_head, col = kv_head * d;
-    transpose_keys(w, a, row0, n, col);
-    for (int j = 0; j < n; j++) {
-        const float *v = at_row(&a->v, row0 + j, col);
-        memcpy(w->v + (size_t)j * (size_t)w->d_pad, v, (size_t)d * sizeof *v);
-        memset(w->v + (size_t)j * (size_t)w->d_pad + d, 0, (size_t)(w->d_pad - d) * sizeof *v);
-    }
-    for (int c = 0; c < d; c++)
-        memset(w->kt + (size_t)c * (size_t)w->n_pad + n, 0, (size_t)(w->n_pad - n) * sizeof(float));
-    memset(w->v + (size_t)n * (size_t)w->d_pad, 0, (size_t)(w->n_pad - n) * (size_t)w->d_pad * sizeof(float));
-}
 
 /* Row i's keys lie in the columns [from, to). */
 static void row_columns(const struct sh_attend *a, const struct block *b, int i, int *from, int *to)
@@ -142,30 +79,11 @@ static void store_out(const struct scratch *w, const struct sh_attend *a, int ro
     store_floats((char *)a->out.at + at * sh_type_bytes(a->out.type), a->out.type, o, (size_t)a->d_head);
 }
 
-SEPARATE static void multiply_keys(struct scratch *w, const struct sh_attend *a, const struct block *b)
+static void put_out(struct scratch *w, const struct sh_attend *a, const struct block *b)
 {
-    int row0 = a->start[b->sequence] + b->q0, d = a->d_head;
-    for (int i = 0; i < b->n_rows; i++) {
-        const float *q = at_row(&a->q, row0 + i, b->head * d);
-        for (int c = 0; c < d; c++)
-            w->q[i * d + c] = q[c] * a->scale;
-    }
-    for (int i = 0; i < b->n_rows; i += ROWS)
-        for (int j = 0; j < b->width; j += COLS)
-            tile(w->s + (size_t)i * (size_t)w->s_pad + j, w->s_pad, w->q + i * d, d, w->kt + b->first_column + j,
-                 w->n_pad, d);
-}
-
-SEPARATE static void multiply_values(struct scratch *w, const struct sh_attend *a, const struct block *b)
-{
-    const float *v = w->v + (size_t)b->first_column * (size_t)w->d_pad;
-    int depth = b->q0 + b->n_rows - b->first_column, row0 = a->start[b->sequence] + b->q0;
-    for (int i = 0; i < b->n_rows; i += ROWS)
-        for (int c = 0; c < w->d_pad; c += COLS)
-            tile(w->o + (size_t)i * (size_t)w->d_pad + c, w->d_pad, w->p + (size_t)i * (size_t)w->s_pad, w->s_pad,
-                 v + c, w->d_pad, depth);
+    CPU_NAME(cpu_multiply_values)(w, a, b);
     for (int i = 0; i < b->n_rows; i++)
-        store_out(w, a, row0 + i, b->head, i);
+        store_out(w, a, a->start[b->sequence] + b->q0 + i, b->head, i);
 }
 
 static void attend_head(struct scratch *w, const struct sh_attend *a, int sequence, int head)
@@ -175,12 +93,12 @@ static void attend_head(struct scratch *w, const struct sh_attend *a, int sequen
         struct block b = {.sequence = sequence, .head = head, .q0 = q0, .n_rows = n - q0 < BLOCK ? n - q0 : BLOCK};
         b.first_column = first_key(a, q0) / COLS * COLS;
         b.width = padded(q0 + b.n_rows) - b.first_column;
-        multiply_keys(w, a, &b);
+        CPU_NAME(cpu_multiply_keys)(w, a, &b);
         if (a->softcap > 0 || a->slopes)
             adjust_rows(w, a, &b);
         softmax_rows(w, a, &b);
         if (a->out.at)
-            multiply_values(w, a, &b);
+            put_out(w, a, &b);
         if (is_wanted(a, sequence))
             CPU_NAME(cpu_record)(w, a, &b);
     }
@@ -195,11 +113,9 @@ static size_t lay_out(struct scratch *w, const struct sh_attend *a, char *base)
             longest = a->start[s + 1] - a->start[s];
     int wide = a->window && a->window < longest - BLOCK - COLS ? a->window + BLOCK + COLS : longest;
     /* One register tile more than needed: rows that lie 4096 bytes apart would share their cache sets. */
-    size_t n = (size_t)(w->n_pad = padded(longest) + COLS), d = (size_t)(w->d_pad = padded(a->d_head));
-    size_t s = (size_t)(w->s_pad = padded(wide) + COLS), at = 0;
-    w->kt = carve(base, &at, (size_t)a->d_head * n * sizeof(float));
-    w->v = carve(base, &at, n * d * sizeof(float));
-    w->q = carve(base, &at, (size_t)BLOCK * (size_t)a->d_head * sizeof(float));
+    size_t d = (size_t)(w->d_pad = padded(a->d_head)), s = (size_t)(w->s_pad = padded(wide) + COLS), at = 0;
+    w->n_pad = padded(longest) + COLS;
+    CPU_NAME(cpu_operands_lay_out)(w, a, base, &at);
     w->s = carve(base, &at, BLOCK * s * sizeof(float));
     w->p = carve(base, &at, BLOCK * s * sizeof(float));
     w->o = carve(base, &at, BLOCK * d * sizeof(float));
@@ -224,14 +140,14 @@ int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads)
         struct scratch w = {0};
         char *base = xaligned(bytes);
         lay_out(&w, a, base);
-        memset(w.q, 0, (size_t)BLOCK * (size_t)a->d_head * sizeof(float));     /* tiles read whole ROWS */
-        memset(w.p, 0, BLOCK * (size_t)w.s_pad * sizeof(float));
+        memset(w.p, 0, BLOCK * (size_t)w.s_pad * sizeof(float));        /* tiles read whole ROWS */
+        CPU_NAME(cpu_operands_begin)(&w);
 #pragma omp for schedule(dynamic, 1)
         for (int work = 0; work < n_work; work++) {
             int sequence = work / a->n_kv_head, kv_head = work % a->n_kv_head;
             int n = a->start[sequence + 1] - a->start[sequence];
             w.faulty = 0;
-            load_keys_values(&w, a, a->start[sequence], n, kv_head);
+            CPU_NAME(cpu_load_keys_values)(&w, a, a->start[sequence], n, kv_head);
             for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
                 attend_head(&w, a, sequence, head);
             if (w.faulty) {                             /* the first sequence is named */
@@ -239,6 +155,7 @@ int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads)
                 faulty = faulty && faulty <= sequence ? faulty : sequence + 1;
             }
         }
+        CPU_NAME(cpu_operands_end)(&w);
         free(base);
     }
     return faulty;

@@ -25,8 +25,28 @@ int cpu_runs_bf16(void)
 #endif
 }
 
+#ifdef SH_AMX_VARIANT
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { ASK_FOR_STATE = 0x1023, TILE_DATA = 18 };        /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+enum { BF16_TILES = 1 << 22, TILES = 1 << 24 };         /* CPUID 7, EDX                            */
+
+int cpu_runs_amx(void)
+{
+    unsigned a, b, c, d;
+    return cpu_runs_bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & BF16_TILES && d & TILES &&
+           !syscall(SYS_arch_prctl, ASK_FOR_STATE, TILE_DATA);
+}
+#endif
+
 const struct cpu_kernels *cpu_kernels_pick(void)
 {
+#ifdef SH_AMX_VARIANT
+    if (cpu_runs_amx())
+        return &cpu_kernels_amx;
+#endif
 #ifdef SH_X86_VARIANTS
     if (cpu_runs_avx512())
         return &cpu_kernels_avx512;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops of the CPU backend that are worth more than one instruction set. The sources listed as
- * cpu_variant_sources are compiled once per variant with CPU_VARIANT set (base, avx2, avx512); table.c
+ * cpu_variant_sources are compiled once per variant with CPU_VARIANT set (base, avx2, avx512, amx); table.c
  * among them exports the variant's one table. */
 #ifndef SH_KERNELS_CPU_VARIANT_H
 #define SH_KERNELS_CPU_VARIANT_H
@@ -34,6 +34,10 @@ extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512;
 /* Whether this machine has the instructions. */
 int cpu_runs_avx2(void);
 int cpu_runs_avx512(void);
+#endif
+#ifdef SH_AMX_VARIANT
+extern const struct cpu_kernels cpu_kernels_amx;        /* avx512, and tiles of bf16 numbers (amx.h)   */
+int cpu_runs_amx(void);                 /* asks the system to let this process use them           */
 #endif
 int cpu_runs_bf16(void);                /* products of bf16 numbers, beside avx512                */
 

@@ -17,7 +17,7 @@
 
 #include "kernels/backend.h"
 
-enum which { ON_BASE, ON_AVX2, ON_AVX512, ON_CPU, ON_MODULE };      /* ON_CPU: the variant that it picks */
+enum which { ON_BASE, ON_AVX2, ON_AVX512, ON_AMX, ON_CPU, ON_MODULE };      /* ON_CPU: the variant that it picks */
 
 struct target {
     const struct sh_backend *b;
@@ -42,9 +42,11 @@ void target_sync(const struct target *t);
     static void fn##_base(void) { target_run(ON_BASE, fn); }        \
     static void fn##_avx2(void) { target_run(ON_AVX2, fn); }        \
     static void fn##_avx512(void) { target_run(ON_AVX512, fn); }    \
+    static void fn##_amx(void) { target_run(ON_AMX, fn); }          \
     static void fn##_module(void) { target_run(ON_MODULE, fn); }
 #define LIST_BACKENDS(text, fn) \
     {text " (base)", fn##_base}, {text " (avx2)", fn##_avx2}, {text " (avx512)", fn##_avx512}, \
+    {text " (amx)", fn##_amx}, \
     {text " (module)", fn##_module}
 
 /* A matrix on the device and what the host last knew of it. Its rows lie `gap` elements further apart

@@ -14,7 +14,11 @@ static const struct cpu_kernels *find(enum variant v, const char **why)
     *why = "this processor has no such instructions";
     if (v == VARIANT_AVX2)
         return cpu_runs_avx2() ? &cpu_kernels_avx2 : NULL;
-    return cpu_runs_avx512() ? &cpu_kernels_avx512 : NULL;
+    if (v == VARIANT_AVX512)
+        return cpu_runs_avx512() ? &cpu_kernels_avx512 : NULL;
+#endif
+#ifdef SH_AMX_VARIANT
+    return cpu_runs_amx() ? &cpu_kernels_amx : NULL;
 #else
     *why = "not compiled for this kind of processor";
     return NULL;

@@ -5,19 +5,20 @@
 
 #include "kernels/cpu/cpu.h"
 
-enum variant { VARIANT_BASE, VARIANT_AVX2, VARIANT_AVX512 };
+enum variant { VARIANT_BASE, VARIANT_AVX2, VARIANT_AVX512, VARIANT_AMX };
 
 /* The CPU backend opened with this variant's loops. NULL: the running test has been skipped, because
  * the variant was not compiled or the machine has no such instructions. Close with sh_backend_cpu. */
 struct sh_dev *variant_open(enum variant v, int n_threads);
 
-/* Three tests for each function `void fn(enum variant v)`. */
+/* Four tests for each function `void fn(enum variant v)`. */
 #define EACH_VARIANT(fn)                                        \
     static void fn##_base(void) { fn(VARIANT_BASE); }           \
     static void fn##_avx2(void) { fn(VARIANT_AVX2); }           \
-    static void fn##_avx512(void) { fn(VARIANT_AVX512); }
+    static void fn##_avx512(void) { fn(VARIANT_AVX512); }       \
+    static void fn##_amx(void) { fn(VARIANT_AMX); }
 #define LIST_VARIANTS(text, fn) \
-    {text " (base)", fn##_base}, {text " (avx2)", fn##_avx2}, {text " (avx512)", fn##_avx512}
+    {text " (base)", fn##_base}, {text " (avx2)", fn##_avx2}, {text " (avx512)", fn##_avx512}, {text " (amx)", fn##_amx}
 
 /* n numbers, normal with this deviation; the caller frees them. */
 float *variant_normal(size_t n, uint64_t seed, double deviation);
