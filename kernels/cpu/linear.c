@@ -53,10 +53,18 @@ static int panel_rows(int out, int in)
     return out < fit ? out : fit;
 }
 
+/* Products of f32 operands that are not oneDNN's. */
+static int has_many(const struct sh_dev *d, enum sh_type type)
+{
+    return d->kernels->many && cpu_computed(d, type) == SH_F32;
+}
+
 size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits)
 {
     int is_native = cpu_computed(d, type) == type;
     size_t floats = is_native ? 0 : (size_t)rows * ((size_t)in + (size_t)out);
+    if (has_many(d, type) && bits == 16)
+        floats += d->kernels->many_room(rows, in, out);
     if (bits < 16)                      /* a bf16 panel is made of an f32 one */
         floats += (size_t)panel_rows(out, in) * (size_t)in * (type == SH_BF16 && is_native ? 2 : 1);
     if (bits < 16)
@@ -199,9 +207,22 @@ static int few_rows(struct sh_dev *d, const struct sh_linear *a)
     return 1;
 }
 
+/* The same for many rows. oneDNN has a faster GELU by erf. */
+static int many_rows(struct sh_dev *d, const struct sh_linear *a)
+{
+    const struct sh_weight *w = a->w;
+    if (!has_many(d, w->type) || w->codes.at || w->few.fold != 1 || a->act == SH_ACT_GELU || a->x.cols != w->cols ||
+        a->out.cols != w->rows || a->out.rows != a->x.rows)
+        return 0;
+    struct few f = {.out = a->out, .x = widened(d, a->x), .w = &w->few, .bias = a->bias, .act = a->act, .add = a->add};
+    f.room = cpu_scratch_at(&d->ordered, d->kernels->many_room(f.x.rows, f.x.cols, f.out.cols));
+    d->kernels->many(&f, d->n_threads);
+    return 1;
+}
+
 void cpu_linear(struct sh_dev *d, const struct sh_linear *a)
 {
-    if (d->failed || few_rows(d, a))
+    if (d->failed || few_rows(d, a) || many_rows(d, a))
         return;
     omp_set_num_threads(d->n_threads);  /* oneDNN takes its number from OpenMP, which keeps one per thread */
     struct product p = {.x = seen(d, &d->widened, a->x), .out = seen(d, &d->product, a->out), .bias = a->bias};

@@ -21,4 +21,8 @@ const struct cpu_kernels CPU_NAME(cpu_kernels) = {
 #ifdef CPU_HAS_BF16
     .few_bf16 = CPU_NAME(cpu_few_bf16),
 #endif
+#ifdef CPU_HAS_AMX
+    .many = CPU_NAME(cpu_many),
+    .many_room = CPU_NAME(cpu_many_room),
+#endif
 };

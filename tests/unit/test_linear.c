@@ -131,6 +131,21 @@ EACH_BACKEND(linear_f32)
 EACH_BACKEND(linear_f16)
 EACH_BACKEND(linear_bf16)
 
+/* More of each dimension than products take at once. */
+static void linear_blocks(const struct target *t)
+{
+    static const int shape[][3] = {{1030, 40, 33}, {20, 2100, 65}, {40, 70, 1100}};
+    struct tally all = {0};
+    for (int i = 0; i < 3; i++)
+        for (int c = 0; c < 2; c++) {
+            struct product p = {.rows = shape[i][0], .in = shape[i][1], .out = shape[i][2], .gap = 6 * c,
+                                .act = c ? SH_ACT_NONE : SH_ACT_RELU, .bias = 1, .add = c};
+            try_product(t, &p, &all);
+        }
+    printf("# worst error: %.2f of the limit\n", all.worst);
+}
+EACH_BACKEND(linear_blocks)
+
 /* The CPU's bf16 products, which the backend uses only where they are fast. */
 static void linear_bf16_native(void)
 {
@@ -177,6 +192,7 @@ int main(void)
         LIST_BACKENDS("linear: f16 operands", linear_f16),
         LIST_BACKENDS("linear: bf16 operands", linear_bf16),
         {"linear: bf16 operands, computed as bf16", linear_bf16_native},
+        LIST_BACKENDS("linear: more than a block of each dimension", linear_blocks),
         LIST_BACKENDS("linear: takes no more memory than it said", linear_memory),
         {0}};
     return tap_run("linear", tests);
