@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Causal attention that can hand out its probabilities. One (sequence, KV head) is one piece of
- * work: its keys are transposed and its values copied once into dense scratch, then every query
+ * work: its keys and values are laid out once as the products want them, then every query
  * head of the group walks over blocks of BLOCK queries:
  *
  *     S = scale * Q K^T      only columns some query of the block can see
@@ -8,9 +8,10 @@
  *     P = exp(S - row max)   not yet divided by the row's sum
  *     out = (P V) / sum      and, if tapped, each row recorded from S or P (record.c)
  *
- * The two products are those of attend_lanes.c or attend_amx.c. There is never more than BLOCK x T of scores per thread, with a window not even that. The result of
- * a row does not depend on whether it is recorded: a resumed trace recomputes exactly the same hidden
- * states. 16-bit operands are computed with as f32; only `out` is rounded to their type. */
+ * The two products are those of attend_lanes.c or attend_amx.c. There is never more than BLOCK x T of scores
+ * per thread, with a window not even that. The result of a row does not depend on whether it is recorded: a
+ * resumed trace recomputes exactly the same hidden states. 16-bit operands are computed with as f32; only
+ * `out` is rounded to their type. */
 #include "kernels/cpu/attend.h"
 
 #include <math.h>

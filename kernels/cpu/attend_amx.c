@@ -71,7 +71,8 @@ void CPU_NAME(cpu_load_keys_values)(struct scratch *w, const struct sh_attend *a
 {
     int d = a->d_head, col = kv_head * d;
     for (int j = 0; j < w->n_pad; j += AMX_SIDE)
-        load_keys(w, a, at_row(&a->k, row0 + (j < n ? j : 0), col), n - j, w->kt + numbers(w, j / AMX_SIDE, w->d_steps));
+        load_keys(w, a, at_row(&a->k, row0 + (j < n ? j : 0), col), n - j,
+                  w->kt + numbers(w, j / AMX_SIDE, w->d_steps));
     for (int c = 0; c < w->d_pad && a->out.at; c += AMX_SIDE)
         load_values(w, a, at_row(&a->v, row0, col + c), d - c, n,
                     w->v + numbers(w, c / AMX_SIDE, w->n_pad / AMX_DEPTH));
