@@ -10,7 +10,10 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/weight_codes.h"
 
-enum { FEW_ROWS = 4, FEW_COLS = 64 };   /* rows and outputs that are summed up together */
+enum {
+    FEW_ROWS = 4, FEW_COLS = 64,        /* rows and outputs that are summed up together           */
+    FEW_PLACES = 4                      /* of a weight that a thread reads in turn                */
+};
 
 /* Number (in i, output o) lies at at[o / wide * panel + (i / fold * wide + o % wide) * fold + i % fold]. Panels
  * of 64 (wide = 64; padded with zeros in both directions), or plain rows (wide = out). */

@@ -19,24 +19,42 @@ BF16 static inline __m512bh both(const uint16_t *x, int i, int n)
     return (__m512bh)_mm512_set1_epi32((int)bits);
 }
 
-/* sum[r] = x[r] w for FEW_COLS outputs and n inputs. */
+/* part[r] += x[r] w of one pair of inputs and FEW_COLS outputs */
+BF16 static inline __attribute__((always_inline)) void pair_of(__m512 (*part)[4], const uint16_t *w, const uint16_t *x,
+                                                               size_t stride, int rows, int i, int n)
+{
+    __m512bh v[4];
+    for (int c = 0; c < 4; c++)
+        v[c] = (__m512bh)_mm512_loadu_si512(w + c * 32);
+    for (int r = 0; r < rows; r++) {
+        __m512bh at = both(x + (size_t)r * stride, i, n);
+        for (int c = 0; c < 4; c++)
+            part[r][c] = _mm512_dpbf16_ps(part[r][c], v[c], at);
+    }
+}
+
+/* sum[r] = x[r] w for FEW_COLS outputs and n inputs. One row's weights are read at four places in turn, ahead: a core
+ * gets more out of memory than from one place. */
 BF16 static inline __attribute__((always_inline)) void tile(const uint16_t *w, const uint16_t *x, size_t stride,
                                                             int rows, int n, float *sum)
 {
-    __m512 part[FEW_ROWS][4];
-    for (int r = 0; r < rows; r++)
+    enum { PAIR = 2 * FEW_COLS };       /* numbers of the weight                                  */
+    int places = rows == 1 ? FEW_PLACES : 1, pairs = (n + 1) / 2, each = pairs / places;
+    __m512 part[FEW_PLACES > FEW_ROWS ? FEW_PLACES : FEW_ROWS][4];
+    for (int r = 0; r < FEW_PLACES || r < rows; r++)
         for (int c = 0; c < 4; c++)
             part[r][c] = _mm512_setzero_ps();
-    for (int i = 0; i < n; i += 2, w += 2 * FEW_COLS) {
-        __m512bh v[4];
-        for (int c = 0; c < 4; c++)
-            v[c] = (__m512bh)_mm512_loadu_si512(w + c * 32);
-        for (int r = 0; r < rows; r++) {
-            __m512bh at = both(x + (size_t)r * stride, i, n);
-            for (int c = 0; c < 4; c++)
-                part[r][c] = _mm512_dpbf16_ps(part[r][c], v[c], at);
+    for (int i = 0; i < each; i++)
+        for (int p = 0; p < places; p++) {
+            int at = p * each + i;
+            few_ahead(w + (size_t)at * PAIR, PAIR * sizeof *w);
+            pair_of(part + p, w + (size_t)at * PAIR, x, stride, rows, 2 * at, n);
         }
-    }
+    for (int at = places * each; at < pairs; at++)
+        pair_of(part, w + (size_t)at * PAIR, x, stride, rows, 2 * at, n);
+    for (int p = 1; p < places; p++)
+        for (int c = 0; c < 4; c++)
+            part[0][c] += part[p][c];
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < 4; c++)
             _mm512_storeu_ps(sum + r * FEW_COLS + c * 16, part[r][c]);

@@ -105,18 +105,32 @@ static inline __attribute__((always_inline)) float total(vec x)
 #endif
 }
 
-/* part[r] += scale * x[r] code of a group of 8-bit codes */
-static inline __attribute__((always_inline)) void add_8(vec *part, const unsigned char *code, float scale,
-                                                        const float *x, size_t stride, int rows)
+/* What follows is for n_out outputs, `step` apart (their codes code_step bytes), and `rows` rows: all constants where it
+ * is inlined. Sums of output k and row r are at [k * rows + r]. */
+enum { MOST_SUMS = FEW_ROWS > FEW_PLACES ? FEW_ROWS : FEW_PLACES };
+
+struct outs {
+    int n, rows;
+    size_t code_step;
+};
+
+/* part += scale * x code of a group of 8-bit codes; scale: pair_step floats from output to output */
+static inline __attribute__((always_inline)) void add_8(vec *part, struct outs to, const unsigned char *code,
+                                                        const float *scale, size_t pair_step, const float *x,
+                                                        size_t stride)
 {
-    vec sum[FEW_ROWS] = {0};
-    for (int i = 0; i < GROUP; i += CPU_FLOATS) {
-        vec w = widened(code + i);
-        for (int r = 0; r < rows; r++)
-            sum[r] += *(const vec *)(x + (size_t)r * stride + i) * w;
-    }
-    for (int r = 0; r < rows; r++)
-        part[r] += scale * sum[r];
+    vec sum[MOST_SUMS] = {0};
+    for (int k = 0; k < to.n; k++)
+        few_ahead(code + (size_t)k * to.code_step, GROUP);
+    for (int i = 0; i < GROUP; i += CPU_FLOATS)
+        for (int k = 0; k < to.n; k++) {
+            vec w = widened(code + (size_t)k * to.code_step + i);
+            for (int r = 0; r < to.rows; r++)
+                sum[k * to.rows + r] += *(const vec *)(x + (size_t)r * stride + i) * w;
+        }
+    for (int k = 0; k < to.n; k++)
+        for (int r = 0; r < to.rows; r++)
+            part[k * to.rows + r] += scale[(size_t)k * pair_step] * sum[k * to.rows + r];
 }
 
 /* The lowest code of each lane. */
@@ -130,20 +144,6 @@ static inline __attribute__((always_inline)) vec lowest(words w)
 #endif
 }
 
-/* The same of a vector of 4-bit codes, whose lanes may belong to two groups. */
-static inline __attribute__((always_inline)) void add_4(vec *part, words w, vec scale, const float *x, size_t stride,
-                                                        int rows)
-{
-    vec sum[FEW_ROWS] = {0};
-    for (int k = 0; k < 8; k++, w >>= 4) {
-        vec code = lowest(w);
-        for (int r = 0; r < rows; r++)
-            sum[r] += *(const vec *)(x + (size_t)r * stride + k * CPU_FLOATS) * code;
-    }
-    for (int r = 0; r < rows; r++)
-        part[r] += scale * sum[r];
-}
-
 /* The scale of each lane's group. */
 static inline __attribute__((always_inline)) vec scales(const float *pair)
 {
@@ -154,24 +154,50 @@ static inline __attribute__((always_inline)) vec scales(const float *pair)
 #endif
 }
 
-/* Codes of 4 bits of n inputs; where the last vector is of two groups and there is only one, the other's are 0. */
-static inline __attribute__((always_inline)) void add_all_4(vec *part, const unsigned char *code, const float *pair,
-                                                            size_t n, const float *x, size_t stride, int rows)
+/* The same of a vector of 4-bit codes, whose lanes may belong to two groups. */
+static inline __attribute__((always_inline)) void add_4(vec *part, struct outs to, const words *codes,
+                                                        const float *pair, size_t pair_step, const float *x,
+                                                        size_t stride)
 {
-    size_t i = 0;
-    for (; i + SHIFTED <= n; i += SHIFTED, code += SHIFTED / 2, x += SHIFTED)
-        add_4(part, *(const words *)(const void *)code, scales(pair + i / GROUP * 2), x, stride, rows);
-    if (i < n) {
-        words w = {0};
-        memcpy(&w, code, (n - i) / 2);
-        add_4(part, w, scales(pair + i / GROUP * 2), x, stride, rows);
+    vec sum[MOST_SUMS] = {0};
+    words w[MOST_SUMS];
+    for (int k = 0; k < to.n; k++)
+        w[k] = codes[k];
+    for (int i = 0; i < 8; i++)
+        for (int k = 0; k < to.n; k++, w[k - 1] >>= 4) {
+            vec code = lowest(w[k]);
+            for (int r = 0; r < to.rows; r++)
+                sum[k * to.rows + r] += *(const vec *)(x + (size_t)r * stride + i * CPU_FLOATS) * code;
+        }
+    for (int k = 0; k < to.n; k++)
+        for (int r = 0; r < to.rows; r++)
+            part[k * to.rows + r] += scales(pair + (size_t)k * pair_step) * sum[k * to.rows + r];
+}
+
+/* Codes of 4 bits of n inputs; where the last vector is of two groups and there is only one, the other's are 0. */
+static inline __attribute__((always_inline)) void add_all_4(vec *part, struct outs to, const unsigned char *code,
+                                                            const float *pair, size_t pair_step, size_t n,
+                                                            const float *x, size_t stride)
+{
+    for (size_t i = 0; i < n; i += SHIFTED, code += SHIFTED / 2, x += SHIFTED) {
+        words w[MOST_SUMS] = {{0}};
+        for (int k = 0; k < to.n; k++) {
+            const unsigned char *at = code + (size_t)k * to.code_step;
+            few_ahead(at, SHIFTED / 2);
+            if (i + SHIFTED <= n)
+                w[k] = *(const words *)(const void *)at;
+            else
+                memcpy(&w[k], at, (n - i) / 2);
+        }
+        add_4(part, to, w, pair + i / GROUP * 2, pair_step, x, stride);
     }
 }
 
-/* sum[r * FEW_COLS] of one output; lanes are added up in a fixed order. */
-static inline __attribute__((always_inline)) void output(const struct few *a, int o, int row, int rows, int bits,
-                                                         float *sum)
+/* sum[k * step + r * FEW_COLS] of outputs o + k * step; lanes are added up in a fixed order. */
+static inline __attribute__((always_inline)) void outputs(const struct few *a, int o, int n_out, int step, int row,
+                                                          int rows, int bits, float *sum)
 {
+    enum { PAIRS = 2 * GROUPS_AT_ONCE + CPU_FLOATS };
     const struct cpu_codes *c = a->codes;
     size_t groups = sh_code_groups(c->cols), bytes = sh_code_group_bytes(bits);
     size_t stride = CPU_NAME(cpu_few_codes_room)(c->cols);
@@ -179,38 +205,47 @@ static inline __attribute__((always_inline)) void output(const struct few *a, in
     const void *all = c->at + sh_code_scales_at(c->rows, c->cols, bits);
     const uint16_t *pairs = (const uint16_t *)all + 2 * (size_t)o * groups;
     const float *x = a->room + (size_t)row * stride;
-    vec part[FEW_ROWS] = {0};
+    struct outs to = {n_out, rows, (size_t)step * groups * bytes};
+    vec part[MOST_SUMS] = {0};
     for (size_t g = 0, n; g < groups; g += n, code += n * bytes, x += n * GROUP) {
-        float pair[2 * GROUPS_AT_ONCE + CPU_FLOATS];
+        float pair[FEW_PLACES * PAIRS];
         n = groups - g < GROUPS_AT_ONCE ? groups - g : GROUPS_AT_ONCE;
-        read_scales(pair, pairs + 2 * g, n);
+        for (int k = 0; k < n_out; k++)
+            read_scales(pair + k * PAIRS, pairs + 2 * (g + (size_t)(k * step) * groups), n);
         if (bits == 8)
             for (size_t i = 0; i < n; i++)
-                add_8(part, code + i * bytes, pair[2 * i], x + i * GROUP, stride, rows);
+                add_8(part, to, code + i * bytes, pair + 2 * i, PAIRS, x + i * GROUP, stride);
         else
-            add_all_4(part, code, pair, n * GROUP, x, stride, rows);
-        for (int r = 0; r < rows; r++)
-            for (size_t i = 0; i < 2 * n; i += CPU_FLOATS)
-                part[r] += *(const vec *)(pair + i) * *(const vec *)(sums_of(a, row + r) + 2 * g + i);
+            add_all_4(part, to, code, pair, PAIRS, n * GROUP, x, stride);
+        for (int k = 0; k < n_out; k++)
+            for (int r = 0; r < rows; r++)
+                for (size_t i = 0; i < 2 * n; i += CPU_FLOATS)
+                    part[k * rows + r] += *(const vec *)(pair + (size_t)(k * PAIRS) + i) *
+                                          *(const vec *)(sums_of(a, row + r) + 2 * g + i);
     }
-    for (int r = 0; r < rows; r++)
-        sum[r * FEW_COLS] = total(part[r]);
+    for (int k = 0; k < n_out; k++)
+        for (int r = 0; r < rows; r++)
+            sum[k * step + r * FEW_COLS] = total(part[k * rows + r]);
 }
 
-/* few_sums */
+/* few_sums. One row's outputs are taken from FEW_PLACES places in turn (few_ahead says why). */
 static void sums(const struct few *a, int first, int n, int row, int rows, float *sum)
 {
-    int kind = (a->codes->bits == 8 ? 0 : FEW_ROWS) + rows;
-    for (int o = 0; o < n; o++)
+    int kind = (a->codes->bits == 8 ? 0 : FEW_ROWS) + rows, step = n / FEW_PLACES, o = 0;
+    for (; o < step && kind == 1; o++)
+        outputs(a, first + o, FEW_PLACES, step, row, 1, 8, sum + o);
+    for (; o < step && kind == 1 + FEW_ROWS; o++)
+        outputs(a, first + o, FEW_PLACES, step, row, 1, 4, sum + o);
+    for (o *= FEW_PLACES; o < n; o++)
         switch (kind) {
-        case 1: output(a, first + o, row, 1, 8, sum + o); break;
-        case 2: output(a, first + o, row, 2, 8, sum + o); break;
-        case 3: output(a, first + o, row, 3, 8, sum + o); break;
-        case 4: output(a, first + o, row, 4, 8, sum + o); break;
-        case 5: output(a, first + o, row, 1, 4, sum + o); break;
-        case 6: output(a, first + o, row, 2, 4, sum + o); break;
-        case 7: output(a, first + o, row, 3, 4, sum + o); break;
-        default: output(a, first + o, row, 4, 4, sum + o);
+        case 1: outputs(a, first + o, 1, 0, row, 1, 8, sum + o); break;
+        case 2: outputs(a, first + o, 1, 0, row, 2, 8, sum + o); break;
+        case 3: outputs(a, first + o, 1, 0, row, 3, 8, sum + o); break;
+        case 4: outputs(a, first + o, 1, 0, row, 4, 8, sum + o); break;
+        case 5: outputs(a, first + o, 1, 0, row, 1, 4, sum + o); break;
+        case 6: outputs(a, first + o, 1, 0, row, 2, 4, sum + o); break;
+        case 7: outputs(a, first + o, 1, 0, row, 3, 4, sum + o); break;
+        default: outputs(a, first + o, 1, 0, row, 4, 4, sum + o);
         }
 }
 

@@ -7,6 +7,16 @@
 #include "kernels/cpu/few.h"
 #include "kernels/cpu/floats.h"
 
+/* Ask for the weight's bytes that are read some loops after these. A thread that reads one run of addresses gets
+ * about 11 GB/s from a memory that gives it 18 when it reads four in turn and asks a little ahead (Xeon with AMX; two
+ * threads 22 and 35). What lies behind the weight is asked for, too, which does no harm. */
+static inline __attribute__((always_inline)) void few_ahead(const void *at, size_t bytes)
+{
+    enum { AHEAD = 2048 };
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const char *)at + AHEAD + i);
+}
+
 /* Outputs [first, first + n) of one row, n <= FEW_COLS; sum is overwritten. */
 static inline void few_out(const struct few *a, int row, int first, int n, float *sum)
 {
