@@ -30,7 +30,7 @@
 #include "src/base/num.h"
 #include "src/base/row_figures.h"
 
-#define SH_BACKEND_ABI 4
+#define SH_BACKEND_ABI 5
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -214,6 +214,8 @@ struct sh_backend {
     int   (*sync)(struct sh_dev *d, struct sh_err *e);      /* -1: e says what failed first              */
     const struct sh_slots_ops *slots;   /* NULL: device memory is host memory, where the engine has its own cache */
     const struct sh_graph_ops *graph;   /* NULL: operations cost the host nothing to speak of                     */
+    /* n products of the same x, none of which reads what another one writes. NULL: one by one is as fast. */
+    void  (*linears)(struct sh_dev *d, const struct sh_linear *a, int n);
 };
 
 /* The name of a module's one exported symbol, a struct sh_backend. */

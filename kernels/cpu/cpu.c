@@ -210,4 +210,5 @@ const struct sh_backend sh_backend_cpu = {
     .gate = gate,
     .attend = attend,
     .sync = sync,
+    .linears = cpu_linears,
 };

@@ -52,5 +52,6 @@ void cpu_drop(struct sh_dev *d, struct sh_weight *w);
 /* linear.c */
 size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits);
 void cpu_linear(struct sh_dev *d, const struct sh_linear *a);
+void cpu_linears(struct sh_dev *d, const struct sh_linear *a, int n);
 
 #endif

@@ -59,7 +59,7 @@ static void sums(const struct few *a, int first, int n, int row, int rows, float
         rest_of(w + c, step, x, a->x.stride, rows, in, cols - c, sum + c);
 }
 
-void CPU_NAME(cpu_few)(const struct few *a, int n_threads)
+void CPU_NAME(cpu_few)(const struct few *a, int n, int n_threads)
 {
-    few_run(a, n_threads, sums);
+    few_run(a, n, n_threads, sums);
 }

@@ -78,8 +78,8 @@ static void sums(const struct few *a, int first, int n, int row, int rows, float
             (const uint16_t *)a->x.at + (size_t)row * a->x.stride, a->x.stride, rows, a->x.cols, sum);
 }
 
-void CPU_NAME(cpu_few_bf16)(const struct few *a, int n_threads)
+void CPU_NAME(cpu_few_bf16)(const struct few *a, int n, int n_threads)
 {
-    few_run(a, n_threads, sums);
+    few_run(a, n, n_threads, sums);
 }
 #endif

@@ -249,9 +249,9 @@ static void sums(const struct few *a, int first, int n, int row, int rows, float
         }
 }
 
-void CPU_NAME(cpu_few_codes)(const struct few *a, int n_threads)
+void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads)
 {
     for (int row = 0; row < a->x.rows; row++)
         put_in_order(a, row);
-    few_run(a, n_threads, sums);
+    few_run(a, n, n_threads, sums);
 }

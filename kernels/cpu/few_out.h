@@ -38,19 +38,43 @@ static inline void few_out(const struct few *a, int row, int first, int n, float
  * rows <= FEW_ROWS. */
 typedef void few_sums(const struct few *a, int first, int n, int row, int rows, float *sum);
 
-static inline void few_run(const struct few *a, int n_threads, few_sums *fn)
+static inline int few_blocks(const struct few *a)
 {
-    int out = a->out.cols, blocks = (out + FEW_COLS - 1) / FEW_COLS;
-#pragma omp parallel for schedule(static) num_threads(n_threads)
-    for (int b = 0; b < blocks; b++)
-        for (int row = 0, rows; row < a->x.rows; row += rows) {
-            float sum[FEW_ROWS * FEW_COLS] __attribute__((aligned(64)));
-            int first = b * FEW_COLS, n = out - first < FEW_COLS ? out - first : FEW_COLS;
-            rows = a->x.rows - row < FEW_ROWS ? a->x.rows - row : FEW_ROWS;
-            fn(a, first, n, row, rows, sum);
-            for (int r = 0; r < rows; r++)
-                few_out(a, row + r, first, n, sum + r * FEW_COLS);
-        }
+    return (a->out.cols + FEW_COLS - 1) / FEW_COLS;
+}
+
+static inline void few_block(const struct few *a, int block, few_sums *fn)
+{
+    int first = block * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+    for (int row = 0, rows; row < a->x.rows; row += rows) {
+        float sum[FEW_ROWS * FEW_COLS] __attribute__((aligned(64)));
+        rows = a->x.rows - row < FEW_ROWS ? a->x.rows - row : FEW_ROWS;
+        fn(a, first, n, row, rows, sum);
+        for (int r = 0; r < rows; r++)
+            few_out(a, row + r, first, n, sum + r * FEW_COLS);
+    }
+}
+
+/* The product that block *b of all n belongs to; *b becomes its own block. */
+static inline const struct few *few_of(const struct few *a, int *b)
+{
+    for (; *b >= few_blocks(a); a++)
+        *b -= few_blocks(a);
+    return a;
+}
+
+/* n products, in one go: who is ready takes the next block, because memory does not serve all alike. */
+static inline void few_run(const struct few *a, int n, int n_threads, few_sums *fn)
+{
+    int blocks = 0;
+    for (int i = 0; i < n; i++)
+        blocks += few_blocks(&a[i]);
+#pragma omp parallel for schedule(dynamic) num_threads(n_threads)
+    for (int b = 0; b < blocks; b++) {
+        int own = b;
+        const struct few *of = few_of(a, &own);
+        few_block(of, own, fn);
+    }
 }
 
 #endif

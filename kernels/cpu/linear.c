@@ -12,7 +12,8 @@ enum {
     PANEL = 1 << 20,                    /* numbers: small enough for a cache, and yet ...                */
     LEAST_ROWS = 256,                   /* ... as many outputs as a product needs to run at full speed   */
     MOST_FEW_ROWS = 8,                  /* of x: with more, and in bf16 with more than one, oneDNN ... */
-    MOST_FEW_ROWS_BF16 = 1              /* ... is faster                                          */
+    MOST_FEW_ROWS_BF16 = 1,             /* ... is faster                                          */
+    MOST_LINEARS = 4                    /* that run together                                      */
 };
 
 static dnnl_primitive_attr_t attributes(const struct sh_linear *a)
@@ -183,32 +184,43 @@ static struct sh_mat widened(struct sh_dev *d, struct sh_mat x)
     return to;
 }
 
-/* The product by our own loops; 0: they do not have it, or it is none (oneDNN says so). */
-static int few_rows(struct sh_dev *d, const struct sh_linear *a)
+enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, CODE_LOOPS };
+
+/* Our own loops for the product; NO_LOOPS: they do not have it, or it is none (oneDNN says so). */
+static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;
-    struct few f = {.out = a->out, .x = a->x, .w = &w->few, .codes = &w->codes, .bias = a->bias, .act = a->act,
-                    .add = a->add};
     int has_bf16 = w->few.fold == 2 && d->few_bf16 && d->kernels->few_bf16;
     if (a->x.rows > (has_bf16 ? MOST_FEW_ROWS_BF16 : MOST_FEW_ROWS) || a->x.cols != w->cols ||
         a->out.cols != w->rows || a->out.rows != a->x.rows)
-        return 0;
-    if (w->codes.at) {
-        f.room = cpu_scratch_at(&d->ordered, (size_t)a->x.rows * d->kernels->few_codes_room(a->x.cols));
-        d->kernels->few_codes(&f, d->n_threads);
-    } else if (has_bf16) {
-        d->kernels->few_bf16(&f, d->n_threads);
-    } else if (w->few.fold == 1) {
-        f.x = widened(d, a->x);
-        d->kernels->few(&f, d->n_threads);
-    } else {
-        return 0;
-    }
-    return 1;
+        return NO_LOOPS;
+    return w->codes.at ? CODE_LOOPS : has_bf16 ? BF16_LOOPS : w->few.fold == 1 ? F32_LOOPS : NO_LOOPS;
 }
 
-/* The same for many rows. oneDNN has a faster GELU by erf. */
-static int many_rows(struct sh_dev *d, const struct sh_linear *a)
+static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear *a, int n)
+{
+    struct few f[MOST_LINEARS];
+    struct sh_mat x = a->x;
+    float *room = NULL;
+    if (loops == CODE_LOOPS)
+        room = cpu_scratch_at(&d->ordered, (size_t)x.rows * d->kernels->few_codes_room(x.cols));
+    if (loops == F32_LOOPS)
+        x = widened(d, x);
+    for (int i = 0; i < n; i++)
+        f[i] = (struct few){.out = a[i].out, .x = x, .w = &a[i].w->few, .codes = &a[i].w->codes, .room = room,
+                            .bias = a[i].bias, .act = a[i].act, .add = a[i].add};
+    if (loops == CODE_LOOPS)
+        d->kernels->few_codes(f, n, d->n_threads);
+    else if (loops == BF16_LOOPS)
+        d->kernels->few_bf16(f, n, d->n_threads);
+    else
+        d->kernels->few(f, n, d->n_threads);
+}
+
+/* ---- many ---- */
+
+/* The product by tiles; 0: there are none for it. oneDNN has a faster GELU by erf. */
+static int by_tiles(struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;
     if (!has_many(d, w->type) || w->codes.at || w->few.fold != 1 || a->act == SH_ACT_GELU || a->x.cols != w->cols ||
@@ -220,10 +232,8 @@ static int many_rows(struct sh_dev *d, const struct sh_linear *a)
     return 1;
 }
 
-void cpu_linear(struct sh_dev *d, const struct sh_linear *a)
+static void by_onednn(struct sh_dev *d, const struct sh_linear *a)
 {
-    if (d->failed || few_rows(d, a) || many_rows(d, a))
-        return;
     omp_set_num_threads(d->n_threads);  /* oneDNN takes its number from OpenMP, which keeps one per thread */
     struct product p = {.x = seen(d, &d->widened, a->x), .out = seen(d, &d->product, a->out), .bias = a->bias};
     if (p.x.at != a->x.at)
@@ -243,4 +253,29 @@ void cpu_linear(struct sh_dev *d, const struct sh_linear *a)
     else if (p.out.at != a->out.at)
         d->kernels->convert(a->out, p.out, d->n_threads);
     dnnl_primitive_attr_destroy(p.attr);
+}
+
+static void many_rows(struct sh_dev *d, const struct sh_linear *a)
+{
+    if (!by_tiles(d, a))
+        by_onednn(d, a);
+}
+
+void cpu_linear(struct sh_dev *d, const struct sh_linear *a)
+{
+    cpu_linears(d, a, 1);
+}
+
+void cpu_linears(struct sh_dev *d, const struct sh_linear *a, int n)
+{
+    for (int i = 0, run; i < n && !d->failed; i += run) {
+        enum loops loops = loops_for(d, a + i);
+        for (run = 1; i + run < n && run < MOST_LINEARS && loops && loops_for(d, a + i + run) == loops &&
+                      a[i + run].w->codes.bits == a[i].w->codes.bits;)
+            run++;
+        if (loops)
+            run_loops(d, loops, a + i, run);
+        else
+            many_rows(d, a + i);
+    }
 }

@@ -20,11 +20,12 @@ struct cpu_kernels {
     void (*convert)(struct sh_mat to, struct sh_mat from, int n_threads);   /* from any type to any */
     /* Each number as it is after a visit to a 16-bit type. */
     void (*snap)(float *x, enum sh_type type, size_t n, int n_threads);
-    void (*few)(const struct few *a, int n_threads);
-    void (*few_codes)(const struct few *a, int n_threads);
+    /* n products of the same x, and beside codes of the same bits. */
+    void (*few)(const struct few *a, int n, int n_threads);
+    void (*few_codes)(const struct few *a, int n, int n_threads);
     size_t (*few_codes_room)(int cols);                 /* floats of few.room that a row takes     */
     /* With bf16 operands; only where cpu_runs_bf16, and NULL in variants without such instructions. */
-    void (*few_bf16)(const struct few *a, int n_threads);
+    void (*few_bf16)(const struct few *a, int n, int n_threads);
     /* Of f32 operands and any number of rows, faster than oneDNN's from some rows on; NULL in other variants than
      * amx. few.room: many_room floats. */
     void (*many)(const struct few *a, int n_threads);
@@ -62,11 +63,11 @@ void CPU_NAME(cpu_rotary)(const struct sh_rotary *a, int n_threads);
 void CPU_NAME(cpu_gate)(const struct sh_gate *a, int n_threads);
 void CPU_NAME(cpu_convert)(struct sh_mat to, struct sh_mat from, int n_threads);
 void CPU_NAME(cpu_snap)(float *x, enum sh_type type, size_t n, int n_threads);
-void CPU_NAME(cpu_few)(const struct few *a, int n_threads);
-void CPU_NAME(cpu_few_codes)(const struct few *a, int n_threads);
+void CPU_NAME(cpu_few)(const struct few *a, int n, int n_threads);
+void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads);
 size_t CPU_NAME(cpu_few_codes_room)(int cols);
 #ifdef CPU_HAS_BF16
-void CPU_NAME(cpu_few_bf16)(const struct few *a, int n_threads);
+void CPU_NAME(cpu_few_bf16)(const struct few *a, int n, int n_threads);
 #endif
 #ifdef CPU_HAS_AMX
 void CPU_NAME(cpu_many)(const struct few *a, int n_threads);

@@ -278,4 +278,5 @@ extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_bac
     sync_device,
     &cuda_slots_ops,
     &cuda_graph_ops,
+    NULL,
 };

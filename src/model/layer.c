@@ -105,12 +105,27 @@ static struct sh_mat dense(void *at, enum sh_type type, int rows, int cols)
 }
 
 /* out (+)= act(x w^T + bias) with the layer's own w and bias */
+static struct sh_linear product(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w,
+                                enum sh_role bias, enum sh_act act, int add)
+{
+    return (struct sh_linear){
+        .out = out, .x = x, .w = l->matrix[w], .bias = l->vector[bias], .act = act, .add = add};
+}
+
 static void linear(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w, enum sh_role bias,
                    enum sh_act act, int add)
 {
-    struct sh_linear a = {
-        .out = out, .x = x, .w = l->matrix[w], .bias = l->vector[bias], .act = act, .add = add};
+    struct sh_linear a = product(l, out, x, w, bias, act, add);
     l->b->linear(l->d, &a);
+}
+
+/* Several products of one x. */
+static void linears(const struct sh_layer *l, const struct sh_linear *a, int n)
+{
+    if (l->b->linears)
+        l->b->linears(l->d, a, n);
+    for (int i = 0; i < n && !l->b->linears; i++)
+        l->b->linear(l->d, &a[i]);
 }
 
 /* out = or, with add, out += the norm of x */
@@ -152,9 +167,10 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
     attend.n_seq = n_seq;
     attend.start = start;
     attend.tap = *tap;
-    linear(l, attend.q, x, SH_Q_W, SH_Q_B, SH_ACT_NONE, 0);
-    linear(l, attend.k, x, SH_K_W, SH_K_B, SH_ACT_NONE, 0);
-    linear(l, attend.v, x, SH_V_W, SH_V_B, SH_ACT_NONE, 0);
+    const struct sh_linear qkv[] = {product(l, attend.q, x, SH_Q_W, SH_Q_B, SH_ACT_NONE, 0),
+                                    product(l, attend.k, x, SH_K_W, SH_K_B, SH_ACT_NONE, 0),
+                                    product(l, attend.v, x, SH_V_W, SH_V_B, SH_ACT_NONE, 0)};
+    linears(l, qkv, 3);
     if (a->arch->flags & SH_HAS_QK_NORM) {
         norm_heads(l, a->arch, attend.q, SH_Q_NORM_W);
         norm_heads(l, a->arch, attend.k, SH_K_NORM_W);
@@ -188,8 +204,9 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
     if (c->flags & SH_GATED) {
         struct sh_gate gate = {.out = up, .gate = dense(a->gate, SH_F32, x.rows, c->d_ff),
                                .up = dense(a->gated, SH_F32, x.rows, c->d_ff), .act = c->act};
-        linear(l, gate.gate, x, SH_GATE_W, SH_GATE_B, SH_ACT_NONE, 0);
-        linear(l, gate.up, x, SH_UP_W, SH_UP_B, SH_ACT_NONE, 0);
+        const struct sh_linear both[] = {product(l, gate.gate, x, SH_GATE_W, SH_GATE_B, SH_ACT_NONE, 0),
+                                         product(l, gate.up, x, SH_UP_W, SH_UP_B, SH_ACT_NONE, 0)};
+        linears(l, both, 2);
         l->b->gate(l->d, &gate);
     } else {
         linear(l, up, x, SH_UP_W, SH_UP_B, c->act, 0);
