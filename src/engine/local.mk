@@ -14,6 +14,7 @@ libengine_a_SOURCES = \
 	%D%/repetition.c %D%/repetition.h \
 	%D%/resident.c %D%/resident.h \
 	%D%/rows.c %D%/rows.h \
+	%D%/rows_f16.c %D%/rows_f16.h \
 	%D%/sampler.c %D%/sampler.h \
 	%D%/session.c %D%/session.h \
 	%D%/slots_attend.c %D%/slots_attend.h \

@@ -23,7 +23,7 @@ struct sh_session {
     float *rows;                        /* [rows_at_once, n_vocab]: of a `take` */
     int rows_at_once;
     float *q, *k, *v, *mixed;           /* host copies of a piece's rows; q, k, v NULL: device memory is host memory */
-    uint16_t *half;                     /* mixed in the operands' type; NULL: that is f32 */
+    uint16_t *half;                     /* host copy of mixed in the operands' type; NULL: none is needed */
     int n_thread;
     float *scratch;                     /* [n_thread][scratch_size] */
     size_t scratch_size;
@@ -108,7 +108,7 @@ static void token(struct sh_session *s, const struct piece *p, struct sh_kv_head
 
 static void attend_all(struct sh_session *s, const struct piece *p)
 {
-    enum { WORTH_THREADS = 1 << 18 };   /* products: below that, waking them takes longer         */
+    enum { WORTH_THREADS = 1 << 16 };   /* products: below that, waking them takes longer         */
     int n_head = p->what->n_kv_head, jobs = s->n_seq * n_head;
     double products = 2.0 * p->what->q.rows * p->what->q.cols * s->cache->most_slots;
 #pragma omp parallel for schedule(dynamic) num_threads(s->n_thread) if (!s->watch && products > WORTH_THREADS)
@@ -232,7 +232,10 @@ static void attend(void *to, int layer, const struct sh_attend *what)
     size_t n = (size_t)what->out.rows * (size_t)what->out.cols;
     for (size_t i = 0; s->half && i < n; i++)
         s->half[i] = what->out.type == SH_F16 ? sh_f32_to_f16(s->mixed[i]) : sh_f32_to_bf16(s->mixed[i]);
-    if (s->mixed)
+    if (s->mixed && s->r->is_host)
+        r->backend->cast(r->device, what->out, (struct sh_mat){s->mixed, SH_F32, what->out.rows, what->out.cols,
+                                                               (size_t)what->out.cols});
+    else if (s->mixed)
         r->backend->put(r->device, what->out.at, s->half ? (void *)s->half : s->mixed,
                         n * sh_type_bytes(what->out.type));
 }
@@ -417,7 +420,7 @@ static void make_copies(struct sh_session *s)
         s->v = xaligned(kv * sizeof *s->v);
     }
     s->mixed = s->r->is_host && is_f32 ? NULL : xaligned(q * sizeof *s->mixed);
-    s->half = is_f32 ? NULL : xaligned(q * sizeof *s->half);
+    s->half = is_f32 || s->r->is_host ? NULL : xaligned(q * sizeof *s->half);
 }
 
 static void make_scratch(struct sh_session *s)

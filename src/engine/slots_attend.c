@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/base/clones.h"
+#include "src/engine/rows_f16.h"
 
 enum { LANES = 16 };
 
@@ -167,11 +168,19 @@ static int seen(const int *pos, int n, int oldest)
     return count;
 }
 
-int sh_slots_attend(const struct sh_slots_attend *a)
+/* Rows of f16 that one query looks at need not become floats first. */
+static const uint16_t *read_in_place(const struct sh_slots_attend *a, const struct sh_kv_rows *r)
 {
-    int n = a->n_slot, d = a->k->width, oldest = a->window > 0 ? a->position + 1 - a->window : 0;
-    oldest = oldest < 0 ? 0 : oldest;
-    for (int j = 0, m; j < n; j += m) {
+    return r->format.bits == 16 && a->group == 1 && !(a->turn && r == a->k) && sh_rows_f16_fit(r->width) ? r->at : NULL;
+}
+
+static void all_products(const struct sh_slots_attend *a)
+{
+    int n = a->n_slot, d = a->k->width;
+    const uint16_t *whole = read_in_place(a, a->k);
+    if (whole)
+        sh_rows_f16_products(a->q, whole, a->scale, n, d, a->probs);
+    for (int j = 0, m; j < n && !whole; j += m) {
         m = n - j < SH_ROWS_AT_ONCE ? n - j : SH_ROWS_AT_ONCE;
         const float *k = sh_kv_rows_get(a->k, j, m, a->chunk);
         if (a->turn) {
@@ -181,20 +190,36 @@ int sh_slots_attend(const struct sh_slots_attend *a)
         for (int g = 0; g < a->group; g++)
             products(a->q + (size_t)(g * d), k, a->scale, m, d, a->probs + (size_t)g * (size_t)n + j);
     }
+}
+
+static void mix_all(const struct sh_slots_attend *a)
+{
+    int n = a->n_slot, d = a->v->width;
+    const uint16_t *whole = read_in_place(a, a->v);
+    for (int c = 0; c < a->group * d; c++)
+        a->out[c] = 0;
+    if (whole)
+        sh_rows_f16_mix(a->probs, whole, n, d, a->out);
+    for (int j = 0, m; j < n && !whole; j += m) {
+        m = n - j < SH_ROWS_AT_ONCE ? n - j : SH_ROWS_AT_ONCE;
+        const float *v = sh_kv_rows_get(a->v, j, m, a->chunk);
+        for (int g = 0; g < a->group; g++)
+            mix(a->probs + (size_t)g * (size_t)n + j, v, m, d, a->out + (size_t)(g * d));
+    }
+}
+
+int sh_slots_attend(const struct sh_slots_attend *a)
+{
+    int n = a->n_slot, oldest = a->window > 0 ? a->position + 1 - a->window : 0;
+    oldest = oldest < 0 ? 0 : oldest;
+    all_products(a);
     for (int g = 0; g < a->group; g++) {
         float *row = a->probs + (size_t)g * (size_t)n;
         if (a->softcap > 0)
             cap(row, a->softcap, n);
         softmax(row, settle(row, a->pos, n, a->slopes ? a->slopes[g] : 0, a->position, oldest), n);
     }
-    for (int c = 0; c < a->group * d; c++)
-        a->out[c] = 0;
-    for (int j = 0, m; j < n; j += m) {
-        m = n - j < SH_ROWS_AT_ONCE ? n - j : SH_ROWS_AT_ONCE;
-        const float *v = sh_kv_rows_get(a->v, j, m, a->chunk);
-        for (int g = 0; g < a->group; g++)
-            mix(a->probs + (size_t)g * (size_t)n + j, v, m, d, a->out + (size_t)(g * d));
-    }
+    mix_all(a);
     return seen(a->pos, n, oldest);
 }
 
