@@ -35,10 +35,10 @@ BF16 static inline __attribute__((always_inline)) void pair_of(__m512 (*part)[4]
 
 /* sum[r] = x[r] w for FEW_COLS outputs and n inputs. One row's weights are read at four places in turn, ahead: a core
  * gets more out of memory than from one place. */
-BF16 static inline __attribute__((always_inline)) void tile(const uint16_t *w, const uint16_t *x, size_t stride,
-                                                            int rows, int n, float *sum)
+BF16 static inline __attribute__((always_inline)) void tile(const uint16_t *w, size_t panel, const uint16_t *x,
+                                                            size_t stride, int rows, int n, float *sum)
 {
-    enum { PAIR = 2 * FEW_COLS };       /* numbers of the weight                                  */
+    enum { PAIR = 2 * FEW_COLS, AHEAD = FEW_AHEAD / (2 * PAIR) };       /* numbers of the weight; pairs */
     int places = rows == 1 ? FEW_PLACES : 1, pairs = (n + 1) / 2, each = pairs / places;
     __m512 part[FEW_PLACES > FEW_ROWS ? FEW_PLACES : FEW_ROWS][4];
     for (int r = 0; r < FEW_PLACES || r < rows; r++)
@@ -47,7 +47,10 @@ BF16 static inline __attribute__((always_inline)) void tile(const uint16_t *w, c
     for (int i = 0; i < each; i++)
         for (int p = 0; p < places; p++) {
             int at = p * each + i;
-            few_ahead(w + (size_t)at * PAIR, PAIR * sizeof *w);
+            size_t ahead = (size_t)(at + AHEAD) * PAIR;
+            if (i + AHEAD >= each && places > 1)        /* where this place of the next panel begins */
+                ahead += panel - (size_t)each * PAIR;
+            few_ask(w + ahead, PAIR * sizeof *w);
             pair_of(part + p, w + (size_t)at * PAIR, x, stride, rows, 2 * at, n);
         }
     for (int at = places * each; at < pairs; at++)
@@ -60,13 +63,13 @@ BF16 static inline __attribute__((always_inline)) void tile(const uint16_t *w, c
             _mm512_storeu_ps(sum + r * FEW_COLS + c * 16, part[r][c]);
 }
 
-BF16 static void tile_of(const uint16_t *w, const uint16_t *x, size_t stride, int rows, int n, float *sum)
+BF16 static void tile_of(const uint16_t *w, size_t panel, const uint16_t *x, size_t stride, int rows, int n, float *sum)
 {
     switch (rows) {
-    case 1: tile(w, x, stride, 1, n, sum); break;
-    case 2: tile(w, x, stride, 2, n, sum); break;
-    case 3: tile(w, x, stride, 3, n, sum); break;
-    default: tile(w, x, stride, 4, n, sum);
+    case 1: tile(w, panel, x, stride, 1, n, sum); break;
+    case 2: tile(w, panel, x, stride, 2, n, sum); break;
+    case 3: tile(w, panel, x, stride, 3, n, sum); break;
+    default: tile(w, panel, x, stride, 4, n, sum);
     }
 }
 
@@ -74,7 +77,7 @@ BF16 static void tile_of(const uint16_t *w, const uint16_t *x, size_t stride, in
 static void sums(const struct few *a, int first, int n, int row, int rows, float *sum)
 {
     (void)n;                            /* panels are padded */
-    tile_of((const uint16_t *)a->w->at + (size_t)(first / FEW_COLS) * a->w->panel,
+    tile_of((const uint16_t *)a->w->at + (size_t)(first / FEW_COLS) * a->w->panel, a->w->panel,
             (const uint16_t *)a->x.at + (size_t)row * a->x.stride, a->x.stride, rows, a->x.cols, sum);
 }
 

@@ -111,7 +111,7 @@ enum { MOST_SUMS = FEW_ROWS > FEW_PLACES ? FEW_ROWS : FEW_PLACES };
 
 struct outs {
     int n, rows;
-    size_t code_step;
+    size_t code_step, ahead;            /* ahead: from a code to what is read some loops later    */
 };
 
 /* part += scale * x code of a group of 8-bit codes; scale: pair_step floats from output to output */
@@ -121,7 +121,7 @@ static inline __attribute__((always_inline)) void add_8(vec *part, struct outs t
 {
     vec sum[MOST_SUMS] = {0};
     for (int k = 0; k < to.n; k++)
-        few_ahead(code + (size_t)k * to.code_step, GROUP);
+        few_ask(code + (size_t)k * to.code_step + to.ahead, GROUP);
     for (int i = 0; i < GROUP; i += CPU_FLOATS)
         for (int k = 0; k < to.n; k++) {
             vec w = widened(code + (size_t)k * to.code_step + i);
@@ -183,7 +183,7 @@ static inline __attribute__((always_inline)) void add_all_4(vec *part, struct ou
         words w[MOST_SUMS] = {{0}};
         for (int k = 0; k < to.n; k++) {
             const unsigned char *at = code + (size_t)k * to.code_step;
-            few_ahead(at, SHIFTED / 2);
+            few_ask(at + to.ahead, SHIFTED / 2);
             if (i + SHIFTED <= n)
                 w[k] = *(const words *)(const void *)at;
             else
@@ -191,6 +191,12 @@ static inline __attribute__((always_inline)) void add_all_4(vec *part, struct ou
         }
         add_4(part, to, w, pair + i / GROUP * 2, pair_step, x, stride);
     }
+}
+
+/* Outputs from one to that whose codes are asked for beside it. */
+static inline int ahead_of(size_t row_bytes)
+{
+    return (int)((FEW_AHEAD + row_bytes - 1) / row_bytes);
 }
 
 /* sum[k * step + r * FEW_COLS] of outputs o + k * step; lanes are added up in a fixed order. */
@@ -205,11 +211,16 @@ static inline __attribute__((always_inline)) void outputs(const struct few *a, i
     const void *all = c->at + sh_code_scales_at(c->rows, c->cols, bits);
     const uint16_t *pairs = (const uint16_t *)all + 2 * (size_t)o * groups;
     const float *x = a->room + (size_t)row * stride;
-    struct outs to = {n_out, rows, (size_t)step * groups * bytes};
+    int ahead = ahead_of(groups * bytes);
+    if (o % FEW_COLS % (step ? step : 1) + ahead >= step && step)       /* where this place of the next block begins */
+        ahead += FEW_COLS - step;
+    struct outs to = {n_out, rows, (size_t)step * groups * bytes, (size_t)ahead * groups * bytes};
     vec part[MOST_SUMS] = {0};
     for (size_t g = 0, n; g < groups; g += n, code += n * bytes, x += n * GROUP) {
         float pair[FEW_PLACES * PAIRS];
         n = groups - g < GROUPS_AT_ONCE ? groups - g : GROUPS_AT_ONCE;
+        for (int k = 0; k < n_out; k++)
+            few_ask(pairs + 2 * (g + (size_t)(k * step + ahead) * groups), 4 * n);
         for (int k = 0; k < n_out; k++)
             read_scales(pair + k * PAIRS, pairs + 2 * (g + (size_t)(k * step) * groups), n);
         if (bits == 8)

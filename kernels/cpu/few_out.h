@@ -3,18 +3,22 @@
 #ifndef SH_KERNELS_CPU_FEW_OUT_H
 #define SH_KERNELS_CPU_FEW_OUT_H
 
+#include <omp.h>
+#include <stdatomic.h>
+
 #include "kernels/cpu/activate.h"
 #include "kernels/cpu/few.h"
 #include "kernels/cpu/floats.h"
 
-/* Ask for the weight's bytes that are read some loops after these. A thread that reads one run of addresses gets
+/* Ask for the weight's bytes that are read some loops later. A thread that reads one run of addresses gets
  * about 11 GB/s from a memory that gives it 18 when it reads four in turn and asks a little ahead (Xeon with AMX; two
  * threads 22 and 35). What lies behind the weight is asked for, too, which does no harm. */
-static inline __attribute__((always_inline)) void few_ahead(const void *at, size_t bytes)
+enum { FEW_AHEAD = 2048 };              /* bytes */
+
+static inline __attribute__((always_inline)) void few_ask(const void *at, size_t bytes)
 {
-    enum { AHEAD = 2048 };
     for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch((const char *)at + AHEAD + i);
+        __builtin_prefetch((const char *)at + i);
 }
 
 /* Outputs [first, first + n) of one row, n <= FEW_COLS; sum is overwritten. */
@@ -63,18 +67,45 @@ static inline const struct few *few_of(const struct few *a, int *b)
     return a;
 }
 
-/* n products, in one go: who is ready takes the next block, because memory does not serve all alike. */
+/* A thread's blocks, first in the low half, end in the high one. It takes them from the front, in the order in which
+ * they lie in memory; who has none left takes others' from the back, because memory does not serve all threads alike. */
+struct few_share {
+    _Alignas(64) _Atomic uint64_t left;
+};
+
+enum { MOST_SHARES = 64 };
+
+static inline int few_take(struct few_share *s, int from_back, int *block)
+{
+    uint64_t old = atomic_load_explicit(&s->left, memory_order_relaxed), next;
+    uint32_t first, end;
+    do {
+        first = (uint32_t)old;
+        end = (uint32_t)(old >> 32);
+        if (first >= end)
+            return 0;
+        *block = (int)(from_back ? end - 1 : first);
+        next = from_back ? (uint64_t)(end - 1) << 32 | first : old + 1;
+    } while (!atomic_compare_exchange_weak_explicit(&s->left, &old, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return 1;
+}
+
+/* n products in one go. */
 static inline void few_run(const struct few *a, int n, int n_threads, few_sums *fn)
 {
-    int blocks = 0;
+    struct few_share share[MOST_SHARES];
+    int blocks = 0, shares = n_threads < MOST_SHARES ? n_threads : MOST_SHARES;
     for (int i = 0; i < n; i++)
         blocks += few_blocks(&a[i]);
-#pragma omp parallel for schedule(dynamic) num_threads(n_threads)
-    for (int b = 0; b < blocks; b++) {
-        int own = b;
-        const struct few *of = few_of(a, &own);
-        few_block(of, own, fn);
-    }
+    for (int i = 0; i < shares; i++)
+        atomic_init(&share[i].left, (uint64_t)(blocks * (i + 1) / shares) << 32 | (uint64_t)(blocks * i / shares));
+#pragma omp parallel num_threads(n_threads)
+    for (int i = 0, b; i < shares; i++)
+        while (few_take(&share[(omp_get_thread_num() + i) % shares], i > 0, &b)) {
+            const struct few *of = few_of(a, &b);
+            few_block(of, b, fn);
+        }
 }
 
 #endif
