@@ -16,7 +16,8 @@ everything kept and with a fifth of it, whose steps are given by part of the tex
 percentiles.
 
 The limit of decoding is reading every weight once: bytes of the weights that a step reads (all but the
-embedding) over what the machine's memory gives to all cores, measured in the same run between rounds.
+embedding) over what the machine's memory gives to all cores, measured in the same run between rounds, from one
+run of addresses a core and from four with prefetching; the limit is the larger one.
 Needs torch, transformers, safetensors, gguf, llama-cpp-python. Prints one JSON object; nothing here is
 run by make check.
 """
@@ -244,11 +245,13 @@ def side_by_side(a, folder, ggufs):
             best[key] = (min(prefill, old[0]), max(rate, old[1]), steps if rate > old[1] else old[2])
             if key[0] == "shears":
                 bandwidth.append(driver(a, "read", a.threads)["read_bytes_per_s"])
-    speed, runs = max(bandwidth), []
+    one_place, speed = (max(b) for b in zip(*bandwidth))
+    runs = []
     for (name, kind), (prefill, rate, steps) in best.items():
-        limit = speed / read_bytes(kind)
+        limit, plain = speed / read_bytes(kind), one_place / read_bytes(kind)
         run = {"engine": name, "weights": kind, "decode_tokens_per_s": rate, "limit_tokens_per_s": limit,
-               "share_of_limit": rate / limit, "prefill_tokens_per_s": a.long_prompt / prefill}
+               "share_of_limit": rate / limit, "share_of_limit_from_one_place": rate / plain,
+               "prefill_tokens_per_s": a.long_prompt / prefill}
         run |= percentiles(steps) if steps else {}
         run |= {"own_resident_bytes": engines[name, kind].own_bytes} if name == "shears" else {}
         runs.append(run)

@@ -20,6 +20,7 @@ cpu_variant_sources = \
 	%D%/cpu/convert.c \
 	%D%/cpu/embed.c \
 	%D%/cpu/few.c %D%/cpu/few.h %D%/cpu/few_out.h \
+	%D%/cpu/few_amx.c \
 	%D%/cpu/few_bf16.c \
 	%D%/cpu/few_codes.c \
 	%D%/cpu/floats.h \

@@ -5,7 +5,8 @@ AC_DEFUN([SH_CPU_VARIANT], [
     AC_MSG_CHECKING([whether the compiler can target $2])
     sh_save_CFLAGS=$CFLAGS
     CFLAGS="$CFLAGS $3"
-    AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include <immintrin.h>]], [[$4]])],
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include <immintrin.h>
+#include <sys/syscall.h>]], [[$4]])],
         [$1=yes; sh_cpu_variants="$sh_cpu_variants, $2"],
         [$1=no])
     CFLAGS=$sh_save_CFLAGS
@@ -19,7 +20,7 @@ AC_DEFUN([SH_CPU_VARIANTS], [
         [-mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-width=512],
         [__m512 x = _mm512_setzero_ps(); (void)x;])
     AS_IF([test "$sh_x86" = yes],
-        [SH_CPU_VARIANT([sh_amx], [AMX], [-mamx-tile -mamx-bf16], [_tile_zero(0); _tile_dpbf16ps(0, 1, 2);])])
+        [SH_CPU_VARIANT([sh_amx], [AMX], [-mamx-tile -mamx-bf16], [int ask = SYS_arch_prctl; (void)ask; _tile_dpbf16ps(0, 1, 2);])])
     AM_CONDITIONAL([X86_VARIANTS], [test "$sh_x86" = yes])
     AM_CONDITIONAL([AMX_VARIANT], [test "$sh_amx" = yes])
 ])

@@ -26,9 +26,9 @@ struct amx_config {
 
 /* What was written is in memory, and what is read comes from there: the compiler's own functions do not say what
  * they read. */
-static inline void amx_fence(void)
+static inline void amx_fence(const void *at)
 {
-    __asm__ volatile("" ::: "memory");
+    __asm__ volatile("" : : "r"(at) : "memory");
 }
 
 /* Whoever had tiles before (oneDNN remembers what it has set) gets them back. */
@@ -41,15 +41,15 @@ static inline void amx_begin(struct amx_config *before)
         own.row_bytes[i] = 64;
         own.rows[i] = AMX_SIDE;
     }
-    amx_fence();
+    amx_fence(&own);
     _tile_storeconfig(before);
     _tile_loadconfig(&own);
-    amx_fence();
+    amx_fence(before);
 }
 
 static inline void amx_end(const struct amx_config *before)
 {
-    amx_fence();
+    amx_fence(before);
     if (before->palette)
         _tile_loadconfig(before);
     else
@@ -148,7 +148,7 @@ static inline void amx_tiles(float *c, size_t ldc, const uint16_t *a, size_t a_n
                                  size_t b_next, int steps, int pieces, int add)
 {
     size_t row = ldc * sizeof *c;
-    amx_fence();
+    amx_fence(a);
     if (add) {
         _tile_loadd(0, c, row);
         _tile_loadd(1, c + AMX_SIDE, row);

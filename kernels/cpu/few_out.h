@@ -21,6 +21,13 @@ static inline __attribute__((always_inline)) void few_ask(const void *at, size_t
         __builtin_prefetch((const char *)at + i);
 }
 
+/* The same for what is read a block later: into a cache that holds more. */
+static inline __attribute__((always_inline)) void few_ask_next(const void *at, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const char *)at + i, 0, 2);
+}
+
 /* Outputs [first, first + n) of one row, n <= FEW_COLS; sum is overwritten. */
 static inline void few_out(const struct few *a, int row, int first, int n, float *sum)
 {
@@ -91,21 +98,43 @@ static inline int few_take(struct few_share *s, int from_back, int *block)
     return 1;
 }
 
+struct few_shares {
+    const struct few *a;                /* the products                                           */
+    int n;
+    struct few_share share[MOST_SHARES];
+};
+
+static inline void few_shares_begin(struct few_shares *s, const struct few *a, int n, int n_threads)
+{
+    int blocks = 0;
+    for (int i = 0; i < n; i++)
+        blocks += few_blocks(&a[i]);
+    s->a = a;
+    s->n = n_threads < MOST_SHARES ? n_threads : MOST_SHARES;
+    for (int i = 0; i < s->n; i++)
+        atomic_init(&s->share[i].left, (uint64_t)(blocks * (i + 1) / s->n) << 32 | (uint64_t)(blocks * i / s->n));
+}
+
+/* The running thread's next block, and the product that it belongs to; NULL: none is left. *turn: 0 at first. */
+static inline const struct few *few_next(struct few_shares *s, int *turn, int *block)
+{
+    for (; *turn < s->n; ++*turn)
+        if (few_take(&s->share[(omp_get_thread_num() + *turn) % s->n], *turn > 0, block))
+            return few_of(s->a, block);
+    return NULL;
+}
+
 /* n products in one go. */
 static inline void few_run(const struct few *a, int n, int n_threads, few_sums *fn)
 {
-    struct few_share share[MOST_SHARES];
-    int blocks = 0, shares = n_threads < MOST_SHARES ? n_threads : MOST_SHARES;
-    for (int i = 0; i < n; i++)
-        blocks += few_blocks(&a[i]);
-    for (int i = 0; i < shares; i++)
-        atomic_init(&share[i].left, (uint64_t)(blocks * (i + 1) / shares) << 32 | (uint64_t)(blocks * i / shares));
+    struct few_shares all;
+    few_shares_begin(&all, a, n, n_threads);
 #pragma omp parallel num_threads(n_threads)
-    for (int i = 0, b; i < shares; i++)
-        while (few_take(&share[(omp_get_thread_num() + i) % shares], i > 0, &b)) {
-            const struct few *of = few_of(a, &b);
+    {
+        const struct few *of;
+        for (int turn = 0, b; (of = few_next(&all, &turn, &b));)
             few_block(of, b, fn);
-        }
+    }
 }
 
 #endif

@@ -12,7 +12,8 @@ enum {
     PANEL = 1 << 20,                    /* numbers: small enough for a cache, and yet ...                */
     LEAST_ROWS = 256,                   /* ... as many outputs as a product needs to run at full speed   */
     MOST_FEW_ROWS = 8,                  /* of x: with more, and in bf16 with more than one, oneDNN ... */
-    MOST_FEW_ROWS_BF16 = 1,             /* ... is faster                                          */
+    MOST_FEW_ROWS_BF16 = 1,             /* ... is faster,                                         */
+    MOST_FEW_ROWS_AMX = 32,             /* later where we have tiles                              */
     MOST_LINEARS = 4                    /* that run together                                      */
 };
 
@@ -184,17 +185,20 @@ static struct sh_mat widened(struct sh_dev *d, struct sh_mat x)
     return to;
 }
 
-enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, CODE_LOOPS };
+enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS };
 
 /* Our own loops for the product; NO_LOOPS: they do not have it, or it is none (oneDNN says so). */
 static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;
-    int has_bf16 = w->few.fold == 2 && d->few_bf16 && d->kernels->few_bf16;
-    if (a->x.rows > (has_bf16 ? MOST_FEW_ROWS_BF16 : MOST_FEW_ROWS) || a->x.cols != w->cols ||
-        a->out.cols != w->rows || a->out.rows != a->x.rows)
+    int has_bf16 = w->few.fold == 2 && d->few_bf16 && d->kernels->few_bf16, rows = a->x.rows;
+    int has_amx = has_bf16 && d->kernels->few_amx;
+    if (rows > (has_amx ? MOST_FEW_ROWS_AMX : has_bf16 ? MOST_FEW_ROWS_BF16 : MOST_FEW_ROWS) ||
+        a->x.cols != w->cols || a->out.cols != w->rows || a->out.rows != rows)
         return NO_LOOPS;
-    return w->codes.at ? CODE_LOOPS : has_bf16 ? BF16_LOOPS : w->few.fold == 1 ? F32_LOOPS : NO_LOOPS;
+    if (has_bf16)
+        return has_amx && rows > 1 ? AMX_LOOPS : BF16_LOOPS;
+    return w->codes.at ? CODE_LOOPS : w->few.fold == 1 ? F32_LOOPS : NO_LOOPS;
 }
 
 static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear *a, int n)
@@ -211,6 +215,8 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
                             .bias = a[i].bias, .act = a[i].act, .add = a[i].add};
     if (loops == CODE_LOOPS)
         d->kernels->few_codes(f, n, d->n_threads);
+    else if (loops == AMX_LOOPS)
+        d->kernels->few_amx(f, n, d->n_threads);
     else if (loops == BF16_LOOPS)
         d->kernels->few_bf16(f, n, d->n_threads);
     else

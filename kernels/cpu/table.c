@@ -22,6 +22,7 @@ const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .few_bf16 = CPU_NAME(cpu_few_bf16),
 #endif
 #ifdef CPU_HAS_AMX
+    .few_amx = CPU_NAME(cpu_few_amx),
     .many = CPU_NAME(cpu_many),
     .many_room = CPU_NAME(cpu_many_room),
 #endif

@@ -21,10 +21,9 @@ struct sh_session {
     int *first, *start;                 /* [n_seq]: tokens read; [n_seq + 1]: rows of the piece on its way */
     float *logits;                      /* [n_seq, n_vocab] */
     float *rows;                        /* [rows_at_once, n_vocab]: of a `take` */
-    int rows_at_once;
+    int rows_at_once, n_thread;
     float *q, *k, *v, *mixed;           /* host copies of a piece's rows; q, k, v NULL: device memory is host memory */
     uint16_t *half;                     /* host copy of mixed in the operands' type; NULL: none is needed */
-    int n_thread;
     float *scratch;                     /* [n_thread][scratch_size] */
     size_t scratch_size;
     sh_session_watch *watch;
@@ -88,7 +87,6 @@ static void token(struct sh_session *s, const struct piece *p, struct sh_kv_head
     float *probs = mean + s->cache->most_slots, *q = probs + (size_t)group * (size_t)s->cache->most_slots;
     int *dropped = (int *)(q + group * d);
     sh_kv_head_put(h, admit(h, t, dropped), p->k + narrow, p->v + narrow);
-
     const struct sh_cache *c = sh_kept_cache(h->kept);
     const struct sh_turn *turn = turn_of(s, p->layer);
     struct sh_slots_attend a = {
