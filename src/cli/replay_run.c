@@ -223,7 +223,7 @@ static struct sh_replay_pass *begin_replay(const struct layer *l, int kv_head, c
     return r;
 }
 
-static int replay_head(const struct layer *l, int kv_head, struct sh_replay_total *total, FILE *dump, struct sh_err *e)
+static int replay_head(const struct layer *l, int kv_head, struct sh_replay_sums *sums, FILE *dump, struct sh_err *e)
 {
     struct group *g = xcalloc(1, sizeof *g);
     struct dump d = {l, dump, kv_head};
@@ -233,11 +233,8 @@ static int replay_head(const struct layer *l, int kv_head, struct sh_replay_tota
     if (r && dump)
         sh_replay_pass_set_watch(r, dump_kept, &d);
     bad = bad || replay_rows(r, g, l, kv_head, e);
-    for (int i = 0; i < l->q->n_spec * l->q->n_budget && !bad; i++) {
-        struct sh_replay_sums sums;
-        sh_replay_pass_sums(r, i, &sums);
-        sh_replay_total_add(total, i, l->index, l->layer - l->run->first_layer, kv_head, &sums);
-    }
+    for (int i = 0; i < l->q->n_spec * l->q->n_budget && !bad; i++)
+        sh_replay_pass_sums(r, i, &sums[i]);
     sh_replay_pass_free(r);
     free(received);
     free(g);
@@ -245,16 +242,16 @@ static int replay_head(const struct layer *l, int kv_head, struct sh_replay_tota
 }
 
 /* Heads on threads; each dumps into memory, and the dumps are joined in order. */
-static int replay_layer(const struct layer *l, struct sh_replay_total *total, struct sh_err *e)
+static int replay_layer(const struct layer *l, struct sh_replay_sums *sums, struct sh_err *e)
 {
-    int n = l->run->n_kv_head, bad = 0;
+    int n = l->run->n_kv_head, n_cell = l->q->n_spec * l->q->n_budget, bad = 0;
     char **text = xcalloc((size_t)n, sizeof *text);
     size_t *bytes = xcalloc((size_t)n, sizeof *bytes);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(l->q->threads)
     for (int h = 0; h < n; h++) {
         struct sh_err mine;
         FILE *dump = l->q->dump ? open_memstream(&text[h], &bytes[h]) : NULL;
-        int failed = replay_head(l, h, total, dump, &mine);
+        int failed = replay_head(l, h, &sums[(size_t)h * (size_t)n_cell], dump, &mine);
         if (dump)
             fclose(dump);
         if (failed) {
@@ -275,7 +272,122 @@ static int replay_layer(const struct layer *l, struct sh_replay_total *total, st
     return bad;
 }
 
-/* ---- all of it ---- */
+/* ---- layer by layer ---- */
+
+struct item { int run, sequence, layer; };      /* run, sequence: places in their lists               */
+
+struct sh_replay_walk {
+    const struct sh_replay_request *q;
+    struct sh_store *s;
+    struct sh_stored_run *runs;
+    struct sh_stored_sequence **sequence;       /* [run]                                              */
+    int *n_sequence, *first;                    /* [run]; first: place of its first over all runs     */
+    struct item *item;
+    int n_run, n_item, n_unfinished;
+};
+
+static const struct sh_stored_sequence *sequence_of(const struct sh_replay_walk *w, const struct item *i)
+{
+    return &w->sequence[i->run][i->sequence];
+}
+
+static int same_layers(const struct sh_replay_walk *w, struct sh_err *e)
+{
+    const struct sh_stored_run *r = w->runs;
+    for (int i = 1; i < w->n_run; i++) {
+        if (r[i].n_kv_head != r[0].n_kv_head)
+            return sh_fail(e, "%s: run %d has %d KV heads, run %d of the same model %d", sh_store_path(w->s), r[i].id,
+                           r[i].n_kv_head, r[0].id, r[0].n_kv_head);
+        if (r[i].first_layer != r[0].first_layer || r[i].last_layer != r[0].last_layer)
+            return sh_misused(e, "%s: run %d holds layers %d-%d, run %d layers %d-%d", sh_store_path(w->s), r[0].id,
+                              r[0].first_layer, r[0].last_layer, r[i].id, r[i].first_layer, r[i].last_layer),
+                   sh_hint(e, "choose one with --run N");
+    }
+    return 0;
+}
+
+static int find_sequence(struct sh_replay_walk *w, int run, int sequence, struct sh_err *e)
+{
+    for (int layer = w->runs[run].first_layer; layer <= w->runs[run].last_layer; layer++) {
+        int done = sh_store_is_done(w->s, w->sequence[run][sequence].id, layer, e);
+        if (done < 0)
+            return -1;
+        if (done)
+            w->item[w->n_item++] = (struct item){run, sequence, layer};
+        else
+            w->n_unfinished++;
+    }
+    return 0;
+}
+
+static int find_run(struct sh_replay_walk *w, int run, struct sh_err *e)
+{
+    const struct sh_stored_run *r = &w->runs[run];
+    int n, bad = sh_store_sequences(w->s, r->id, &w->sequence[run], &n, e);
+    if (bad)
+        return -1;
+    w->n_sequence[run] = n;
+    if (run + 1 < w->n_run)
+        w->first[run + 1] = w->first[run] + n;
+    w->item = xreallocarray(w->item, (size_t)w->n_item + (size_t)n * (size_t)(r->last_layer - r->first_layer + 1) + 1,
+                            sizeof *w->item);
+    for (int k = 0; k < n && !bad; k++)
+        bad = find_sequence(w, run, k, e);
+    return bad;
+}
+
+struct sh_replay_walk *sh_replay_walk_open(const struct sh_replay_request *q, struct sh_store *s, struct sh_err *e)
+{
+    if (sh_replay_check(q, s, e))
+        return NULL;
+    struct sh_replay_walk *w = xcalloc(1, sizeof *w);
+    w->q = q;
+    w->s = s;
+    int bad = sh_runs_choose(s, q->run, &w->runs, &w->n_run, e) || same_layers(w, e);
+    w->sequence = xcalloc((size_t)w->n_run + 1, sizeof(void *));
+    w->n_sequence = xcalloc((size_t)w->n_run + 1, sizeof *w->n_sequence);
+    w->first = xcalloc((size_t)w->n_run + 1, sizeof *w->first);
+    for (int i = 0; i < w->n_run && !bad; i++)
+        bad = find_run(w, i, e);
+    if (!bad && !w->n_item)
+        bad = sh_fail(e, "%s: no layer is finished yet", sh_store_path(s));
+    if (!bad)
+        return w;
+    sh_replay_walk_close(w);
+    return NULL;
+}
+
+void sh_replay_walk_close(struct sh_replay_walk *w)
+{
+    if (!w)
+        return;
+    for (int i = 0; i < w->n_run; i++)
+        if (w->sequence[i])
+            sh_stored_sequences_free(w->sequence[i], w->n_sequence[i]);
+    if (w->runs)
+        sh_stored_runs_free(w->runs, w->n_run);
+    free(w->sequence);
+    free(w->n_sequence);
+    free(w->first);
+    free(w->item);
+    free(w);
+}
+
+int sh_replay_walk_n(const struct sh_replay_walk *w)
+{
+    return w->n_item;
+}
+
+double sh_replay_walk_scores(const struct sh_replay_walk *w, int i)
+{
+    double n = sequence_of(w, &w->item[i])->n_tokens;
+    return n * (n + 1) / 2 * w->runs[w->item[i].run].n_head;
+}
+
+int sh_replay_walk_sums(const struct sh_replay_walk *w)
+{
+    return w->runs[0].n_kv_head * w->q->n_spec * w->q->n_budget;
+}
 
 static int load_layer(struct layer *l, struct sh_store *s, struct sh_err *e)
 {
@@ -283,32 +395,19 @@ static int load_layer(struct layer *l, struct sh_store *s, struct sh_err *e)
            (*l->run->vectors && sh_vector_set_read(&l->vectors, s, l->sequence, l->layer, l->run, e));
 }
 
-static int run_sequence(const struct sh_replay_request *q, struct sh_store *s, const struct sh_stored_run *run,
-                        const struct sh_stored_sequence *sequence, struct sh_replay_result *out,
-                        struct sh_progress *progress, struct sh_err *e)
+int sh_replay_walk_layer(const struct sh_replay_walk *w, int i, struct sh_replay_sums *sums, struct sh_err *e)
 {
-    int bad = 0;
-    for (int layer = run->first_layer; layer <= run->last_layer && !bad; layer++) {
-        struct layer l = {.q = q, .run = run, .sequence = sequence, .index = out->n_sequence, .layer = layer};
-        int done = sh_store_is_done(s, sequence->id, layer, e);
-        if (done <= 0) {
-            bad = done;
-            out->n_unfinished++;
-            continue;
-        }
-        bad = load_layer(&l, s, e) || replay_layer(&l, out->total, e);
-        for (int i = 0; i < l.scores.n_block; i++)
-            out->n_scores += (long long)sh_rows_scores(l.scores.block[i].first_row, l.scores.block[i].n_rows,
-                                                       l.scores.block[i].window);
-        sh_batch_clear(&l.scores);
-        sh_vector_set_free(&l.vectors);
-        if (bad)
-            sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(s), sequence->id, layer);
-        if (!bad && sh_interrupted())
-            bad = sh_fail(e, "interrupted");
-        sh_progress_at(progress, (double)out->n_scores, "");
-    }
-    return bad;
+    const struct item *it = &w->item[i];
+    struct layer l = {.q = w->q, .run = &w->runs[it->run], .sequence = sequence_of(w, it),
+                      .index = w->first[it->run] + it->sequence, .layer = it->layer};
+    int bad = load_layer(&l, w->s, e) || replay_layer(&l, sums, e);
+    sh_batch_clear(&l.scores);
+    sh_vector_set_free(&l.vectors);
+    if (bad)
+        sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(w->s), l.sequence->id, l.layer);
+    else if (sh_interrupted())
+        bad = sh_fail(e, "interrupted");
+    return bad ? -1 : 0;
 }
 
 static void note_length(const struct sh_replay_request *q, struct sh_replay_result *out, int n_tokens)
@@ -316,64 +415,65 @@ static void note_length(const struct sh_replay_request *q, struct sh_replay_resu
     out->least_tokens = out->n_sequence && out->least_tokens < n_tokens ? out->least_tokens : n_tokens;
     out->most_tokens = out->most_tokens > n_tokens ? out->most_tokens : n_tokens;
     out->n_tokens += n_tokens;
+    out->n_sequence++;
     for (int b = 0; b < q->n_budget; b++)
         out->budget_tokens[b] += sh_budget_tokens(&q->budget[b], n_tokens);
 }
 
-static int run_runs(const struct sh_replay_request *q, struct sh_store *s, const struct sh_stored_run *runs, int n_run,
-                    struct sh_replay_result *out, struct sh_err *e)
+void sh_replay_walk_begin(const struct sh_replay_walk *w, struct sh_replay_result *out)
 {
-    struct sh_progress progress;
-    double scores = 0;
-    int bad = 0, n_sequence = 0;
-    for (int i = 0; i < n_run; i++)
-        n_sequence += runs[i].n_sequence;
-    out->total = sh_replay_total_new(q->n_spec * q->n_budget, runs[0].last_layer - runs[0].first_layer + 1,
-                                     runs[0].n_kv_head, n_sequence);
-    for (int i = 0; i < n_run; i++)     /* as if no layer had a window, which is near enough for a progress line */
-        scores += (double)runs[i].n_tokens * (double)runs[i].n_tokens / runs[i].n_sequence / 2 *
-                  (runs[i].last_layer - runs[i].first_layer + 1) * runs[i].n_head;
-    sh_progress_begin(&progress, "replaying", "scores", scores, q->quiet);
-    for (int i = 0; i < n_run && !bad; i++) {
-        struct sh_stored_sequence *sequence;
-        int n;
-        if (sh_store_sequences(s, runs[i].id, &sequence, &n, e))
-            return -1;
-        for (int k = 0; k < n && !bad; k++) {
-            bad = run_sequence(q, s, &runs[i], &sequence[k], out, &progress, e);
-            note_length(q, out, sequence[k].n_tokens);
-            out->n_sequence++;
-        }
-        sh_stored_sequences_free(sequence, n);
-    }
-    sh_progress_end(&progress);
+    const struct sh_stored_run *r = w->runs;
+    const struct sh_replay_request *q = w->q;
+    *out = (struct sh_replay_result){.model = xstrdup(r->model), .weights = xstrdup(r->weights),
+                                     .n_layer = r->n_layer, .n_head = r->n_head,
+                                     .n_kv_head = r->n_kv_head, .d_head = r->d_head,
+                                     .first_layer = r->first_layer, .last_layer = r->last_layer,
+                                     .n_unfinished = w->n_unfinished,
+                                     .has_values = strchr(r->vectors, 'v') != NULL,
+                                     .budget_tokens = xcalloc((size_t)q->n_budget, sizeof(double))};
+    for (int i = 0; i < w->n_run; i++)
+        for (int k = 0; k < w->n_sequence[i]; k++)
+            note_length(q, out, w->sequence[i][k].n_tokens);
     for (int b = 0; b < q->n_budget; b++)
         out->budget_tokens[b] /= out->n_sequence;
-    return bad;
+    out->total = sh_replay_total_new(q->n_spec * q->n_budget, r->last_layer - r->first_layer + 1, r->n_kv_head,
+                                     out->n_sequence);
+}
+
+void sh_replay_walk_add(const struct sh_replay_walk *w, int i, const struct sh_replay_sums *sums,
+                        struct sh_replay_result *out)
+{
+    const struct item *it = &w->item[i];
+    int n_cell = w->q->n_spec * w->q->n_budget;
+    for (int h = 0; h < out->n_kv_head; h++)
+        for (int cell = 0; cell < n_cell; cell++)
+            sh_replay_total_add(out->total, cell, w->first[it->run] + it->sequence, it->layer - out->first_layer, h,
+                                &sums[h * n_cell + cell]);
 }
 
 int sh_replay_run(const struct sh_replay_request *q, struct sh_store *s, struct sh_replay_result *out, struct sh_err *e)
 {
-    struct sh_stored_run *runs;
-    int n, bad = 0;
-    if (sh_replay_check(q, s, e) || sh_runs_choose(s, q->run, &runs, &n, e))
+    struct sh_replay_walk *w = sh_replay_walk_open(q, s, e);
+    struct sh_progress progress;
+    double scores = 0, done = 0;
+    int bad = 0;
+    if (!w)
         return -1;
-    *out = (struct sh_replay_result){.model = xstrdup(runs[0].model), .weights = xstrdup(runs[0].weights),
-                                     .n_layer = runs[0].n_layer, .n_head = runs[0].n_head,
-                                     .n_kv_head = runs[0].n_kv_head, .d_head = runs[0].d_head,
-                                     .first_layer = runs[0].first_layer, .last_layer = runs[0].last_layer,
-                                     .has_values = strchr(runs[0].vectors, 'v') != NULL,
-                                     .budget_tokens = xcalloc((size_t)q->n_budget, sizeof(double))};
-    for (int i = 1; i < n && !bad; i++)
-        if (runs[i].first_layer != runs[0].first_layer || runs[i].last_layer != runs[0].last_layer)
-            bad = (sh_misused(e, "%s: run %d holds layers %d-%d, run %d layers %d-%d", sh_store_path(s), runs[0].id,
-                             runs[0].first_layer, runs[0].last_layer, runs[i].id, runs[i].first_layer,
-                             runs[i].last_layer),
-                  sh_hint(e, "choose one with --run N"));
-    bad = bad || run_runs(q, s, runs, n, out, e);
-    sh_stored_runs_free(runs, n);
-    if (!bad && !out->n_scores)
-        bad = sh_fail(e, "%s: no layer is finished yet", sh_store_path(s));
+    struct sh_replay_sums *sums = xcalloc((size_t)sh_replay_walk_sums(w), sizeof *sums);
+    for (int i = 0; i < w->n_item; i++)
+        scores += sh_replay_walk_scores(w, i);
+    sh_replay_walk_begin(w, out);
+    sh_progress_begin(&progress, "replaying", "scores", scores, q->quiet);
+    for (int i = 0; i < w->n_item && !bad; i++) {
+        bad = sh_replay_walk_layer(w, i, sums, e);
+        if (!bad)
+            sh_replay_walk_add(w, i, sums, out);
+        done += sh_replay_walk_scores(w, i);
+        sh_progress_at(&progress, done, "");
+    }
+    sh_progress_end(&progress);
+    free(sums);
+    sh_replay_walk_close(w);
     return bad ? -1 : 0;
 }
 

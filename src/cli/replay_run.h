@@ -34,7 +34,7 @@ struct sh_replay_result {               /* cell: i_spec * n_budget + i_budget   
     int n_sequence, n_unfinished, has_values;
     int least_tokens, most_tokens;      /* of a sequence                                          */
     double *budget_tokens;              /* [n_budget]: mean over the sequences                    */
-    long long n_tokens, n_scores;       /* scores that were read                                  */
+    long long n_tokens;
 };
 
 /* Is everything there that the policies need, and is every budget larger than what they protect? */
@@ -43,5 +43,23 @@ int sh_replay_check(const struct sh_replay_request *q, struct sh_store *s, struc
 int sh_replay_run(const struct sh_replay_request *q, struct sh_store *s, struct sh_replay_result *out,
                   struct sh_err *e);
 void sh_replay_result_free(struct sh_replay_result *r);
+
+/* The same layer by layer, in any order and by any process; what is added up in order of number gives the bits of
+ * sh_replay_run. The request must outlive it. */
+struct sh_replay_walk;
+
+struct sh_replay_walk *sh_replay_walk_open(const struct sh_replay_request *q, struct sh_store *s, struct sh_err *e);
+void sh_replay_walk_close(struct sh_replay_walk *w);            /* NULL is fine */
+int sh_replay_walk_n(const struct sh_replay_walk *w);           /* finished layers of sequences */
+double sh_replay_walk_scores(const struct sh_replay_walk *w, int i);    /* that it has, as if it had no window */
+int sh_replay_walk_sums(const struct sh_replay_walk *w);        /* of a layer: KV heads times cells */
+
+/* sums [KV head][cell]. */
+int sh_replay_walk_layer(const struct sh_replay_walk *w, int i, struct sh_replay_sums *sums, struct sh_err *e);
+
+/* A result without figures; then what each layer adds. */
+void sh_replay_walk_begin(const struct sh_replay_walk *w, struct sh_replay_result *out);
+void sh_replay_walk_add(const struct sh_replay_walk *w, int i, const struct sh_replay_sums *sums,
+                        struct sh_replay_result *out);
 
 #endif
