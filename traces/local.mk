@@ -7,6 +7,7 @@ libtraces_a_SOURCES = \
 	%D%/log8.c %D%/log8.h \
 	%D%/merge.c %D%/merge.h \
 	%D%/merge_match.c %D%/merge_match.h \
+	%D%/partial.c %D%/partial.h \
 	%D%/shard.c \
 	%D%/sparse.c %D%/sparse.h \
 	%D%/store.c %D%/store.h \

@@ -12,6 +12,7 @@
 #include "kernels/load.h"
 #include "src/base/mem.h"
 #include "traces/merge.h"
+#include "traces/partial.h"
 
 /* The cores that this rank may use: those it is bound to, or its share of the machine. */
 static long long fair_threads(const struct sh_cluster *c, long long asked)
@@ -99,38 +100,95 @@ static char *literal(const char *path)
     return out;
 }
 
+/* All ranks' stores that are there, in order of rank; release by globfree. */
+static void find_stores(const struct sh_cluster *c, glob_t *found)
+{
+    char *name = literal(c->db), *pattern = xasprintf("%s.rank-[0-9][0-9][0-9][0-9]", name);
+    if (glob(pattern, 0, NULL, found))
+        *found = (glob_t){0};
+    free(name);
+    free(pattern);
+}
+
+/* How many parts of the job the store of that name has; which of the first n, if somebody wants to know. */
+static int parts_in(const struct sh_cluster *c, const char *path, int n, int *has, struct sh_err *e)
+{
+    struct sh_store *s = sh_store_look(path, e);
+    int parts = s ? sh_partial_list(s, c->job, n, has, 1, e) : -1;
+    sh_store_close(s);
+    return parts;
+}
+
+int sh_cluster_parts(const struct sh_cluster *c, int n, int *has, struct sh_err *e)
+{
+    glob_t found;
+    int bad = 0;
+    find_stores(c, &found);
+    for (size_t i = 0; i < found.gl_pathc && !bad; i++)
+        bad = parts_in(c, found.gl_pathv[i], n, has, e) < 0;
+    globfree(&found);
+    return bad ? -1 : 0;
+}
+
+static int gather_one(const struct sh_cluster *c, struct sh_merge *m, const char *path, struct sh_err *e)
+{
+    if (sh_merge_add(m, path, e)) {
+        if (!e->hint[0])
+            sh_hint(e, "%.300s stays; it may be of another job: merge it elsewhere, or remove it", path);
+        return -1;
+    }
+    int parts = c->job ? parts_in(c, path, 0, NULL, e) : 0;
+    if (!parts)
+        sh_store_remove(path);
+    return parts < 0 ? -1 : 0;
+}
+
 int sh_cluster_gather(const struct sh_cluster *c, struct sh_store *into, struct sh_err *e)
 {
     glob_t found;
-    char *name = literal(c->db), *pattern = xasprintf("%s.rank-[0-9][0-9][0-9][0-9]", name);
-    int none = glob(pattern, 0, NULL, &found), bad = 0;
-    free(name);
-    free(pattern);
-    if (none)
-        return 0;
-    struct sh_merge *m = sh_merge_begin(into, e);
-    bad = !m;
-    for (size_t i = 0; i < found.gl_pathc && !bad; i++) {
-        bad = sh_merge_add(m, found.gl_pathv[i], e);
-        if (!bad)
-            sh_store_remove(found.gl_pathv[i]);
-        else if (!e->hint[0])
-            sh_hint(e, "%.300s stays; it may be of another job: merge it elsewhere, or remove it", found.gl_pathv[i]);
-    }
+    find_stores(c, &found);
+    struct sh_merge *m = found.gl_pathc ? sh_merge_begin(into, e) : NULL;
+    int bad = found.gl_pathc && !m;
+    for (size_t i = 0; i < found.gl_pathc && !bad; i++)
+        bad = gather_one(c, m, found.gl_pathv[i], e);
     sh_merge_end(m);
     globfree(&found);
     return bad ? -1 : 0;
+}
+
+static int join(struct sh_cluster *c, struct sh_err *e)
+{
+    glob_t found;
+    find_stores(c, &found);
+    int bad = c->join(c->join_to, found.gl_pathv, (int)found.gl_pathc, e);
+    globfree(&found);
+    if (!bad)
+        c->job = NULL;                  /* the parts are no longer needed */
+    return bad;
 }
 
 int sh_cluster_run(struct sh_cluster *c, const struct sh_share *s, struct sh_store *into, struct sh_err *e)
 {
     struct sh_err later;
     int bad = sh_share_run(c->ranks, &c->me, s, &c->lost, e);
+    c->shares = 0;
     c->is_orphan = bad && !sh_cluster_is_first(c);
     sh_cluster_close(c);
-    if (sh_cluster_is_first(c) && sh_cluster_gather(c, into, bad ? &later : e))
+    if (!sh_cluster_is_first(c))
+        return bad;
+    if (!bad && c->join)
+        bad = join(c, e);
+    if (sh_cluster_gather(c, into, bad ? &later : e))
         bad = -1;
     return bad;
+}
+
+/* Rank 0 failed before there was any work: the others may be waiting for it. */
+static void dismiss(struct sh_cluster *c)
+{
+    struct sh_share nothing = {.timeout_s = c->timeout_s, .what = "ending", .quiet = 1};
+    struct sh_err ignored;
+    sh_share_run(c->ranks, &c->me, &nothing, &c->lost, &ignored);
 }
 
 int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
@@ -139,6 +197,8 @@ int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
     if (!c->ranks)
         return bad;
     fflush(stdout);
+    if (bad && c->shares && sh_cluster_is_first(c))
+        dismiss(c);
     if (c->is_orphan) {
         fprintf(stderr, "shears: rank %d: %s\n", c->me.rank, e->text);
         c->ranks->abort(SH_FAILED);

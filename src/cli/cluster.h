@@ -17,9 +17,15 @@ struct sh_cluster {
     struct sh_common common;            /* the command's, with this rank's threads, device, silence */
     const char *db;
     double timeout_s;
+    int shares;                         /* ranks will ask rank 0 for units: if it fails before, it tells them */
     int lost;                           /* ranks that did not come to the end                     */
     int is_orphan;                      /* rank 0 is gone                                         */
     struct sh_store *own;               /* of this rank, once it has a unit                       */
+    /* For figures that are of all units together (traces/partial.h). Ranks' stores that hold parts of this job
+     * stay until rank 0 has added them up: join, after the last unit, gets the stores' names in order of rank. */
+    const char *job;                    /* NULL: none                                             */
+    int (*join)(void *to, char *const *path, int n, struct sh_err *e);
+    void *join_to;
 };
 
 enum { SH_RANK_TIMEOUT_S = 600 };
@@ -42,11 +48,16 @@ static inline int sh_cluster_is_first(const struct sh_cluster *c) { return c->me
 /* The store of this rank, made at the first call. NULL: e says why. */
 struct sh_store *sh_cluster_own(struct sh_cluster *c, struct sh_err *e);
 
-/* Closes this rank's store. Rank 0 puts all ranks' stores that are there into `into` and removes them. */
+/* Closes this rank's store. Rank 0 puts all ranks' stores that are there into `into` and removes them, but for those
+ * with parts of c->job. */
 void sh_cluster_close(struct sh_cluster *c);
 int sh_cluster_gather(const struct sh_cluster *c, struct sh_store *into, struct sh_err *e);
 
-/* The work, by all ranks; then each closes its store and rank 0 gathers them, also after an error. */
+/* Which parts of c->job, 0 to n - 1, are in any rank's store: has[part] = 1. */
+int sh_cluster_parts(const struct sh_cluster *c, int n, int *has, struct sh_err *e);
+
+/* The work, by all ranks; then each closes its store and rank 0 joins and gathers them, the latter also after an
+ * error. */
 int sh_cluster_run(struct sh_cluster *c, const struct sh_share *s, struct sh_store *into, struct sh_err *e);
 
 #endif

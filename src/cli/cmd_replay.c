@@ -7,12 +7,9 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
-#include "src/cli/allot.h"
-#include "src/cli/cluster.h"
 #include "src/cli/commands.h"
-#include "src/cli/part.h"
 #include "src/cli/paths.h"
-#include "src/cli/replay_rows.h"
+#include "src/cli/replay_work.h"
 #include "src/cli/runs.h"
 
 struct replay_args {
@@ -68,25 +65,7 @@ static void release(void *args)
 
 /* ---- the request ---- */
 
-enum { MOST_POLICIES = 64 };
-
-struct work {
-    struct sh_policy_spec spec[MOST_POLICIES];
-    struct sh_budget budget[SH_MAX_BUDGETS];
-    struct sh_replay_request q;
-    struct sh_allocator_spec allocator;
-    struct sh_stored_run *runs;
-    int n_run;
-    struct sh_replay_row *row;          /* [n_spec * n_budget] */
-    char **settings;
-    int n_row;
-    char *part;                         /* the dump under its temporary name */
-    struct sh_part shard;
-    struct sh_cluster cluster;
-    struct sh_store *store;             /* that is read                      */
-};
-
-static int has_what_it_needs(const struct work *w, const struct sh_policy *p)
+static int has_what_it_needs(const struct sh_replay_work *w, const struct sh_policy *p)
 {
     int ok = !(p->needs & SH_NEEDS_PROMPT) || w->q.prefill > 0;
     for (int i = 0; i < w->n_run; i++)
@@ -96,14 +75,14 @@ static int has_what_it_needs(const struct work *w, const struct sh_policy *p)
     return ok;
 }
 
-static int add_policy(struct work *w, const char *text, struct sh_err *e)
+static int add_policy(struct sh_replay_work *w, const char *text, struct sh_err *e)
 {
-    if (w->q.n_spec == MOST_POLICIES)
-        return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
+    if (w->q.n_spec == SH_REPLAY_POLICIES)
+        return sh_misused(e, "--policy: more than %d policies", SH_REPLAY_POLICIES);
     return sh_policy_parse(text, &w->spec[w->q.n_spec], e) ? -1 : (w->q.n_spec++, 0);
 }
 
-static int read_policies(struct work *w, const struct sh_list *list, struct sh_err *e)
+static int read_policies(struct sh_replay_work *w, const struct sh_list *list, struct sh_err *e)
 {
     static const char *const usual[] = {"full", "window", "streaming", "h2o", "tova", "scissorhands"};
     w->q.leave_out_small = !list->n;
@@ -124,7 +103,7 @@ static int read_policies(struct work *w, const struct sh_list *list, struct sh_e
     return 0;
 }
 
-static int read_request(const struct replay_args *a, const struct sh_common *common, struct work *w, struct sh_store *s,
+static int read_request(const struct replay_args *a, const struct sh_common *common, struct sh_replay_work *w, struct sh_store *s,
                         struct sh_err *e)
 {
     if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
@@ -148,237 +127,26 @@ static int read_request(const struct replay_args *a, const struct sh_common *com
     return sh_replay_check(&w->q, s, e);
 }
 
-static void make_rows(struct work *w)
-{
-    char allocator[SH_ALLOT_TEXT];
-    sh_allot_text(&w->allocator, allocator);
-    w->n_row = w->q.n_spec * w->q.n_budget;
-    w->row = xcalloc((size_t)w->n_row, sizeof *w->row);
-    w->settings = xcalloc((size_t)w->n_row, sizeof *w->settings);
-    for (int i = 0; i < w->n_row; i++) {
-        for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
-            w->row[i].all[m] = (double)NAN;
-        w->row[i].spec = &w->spec[i / w->q.n_budget];
-        w->row[i].budget = &w->budget[i % w->q.n_budget];
-        w->settings[i] = sh_replay_row_settings(&w->row[i], &w->q, allocator, w->runs, w->n_run);
-    }
-}
-
-/* Replay q and fill the rows of its policies: policy i of q is policy of[i] of the request, its budgets are
- * those from `first` on. */
-static int run_some(struct work *w, const struct sh_replay_request *q, const int *of, int first, struct sh_store *s,
-                    struct sh_err *e)
-{
-    struct sh_replay_result r = {0};
-    int bad = sh_replay_run(q, s, &r, e), n_budget = q->n_budget;
-    for (int i = 0; i < q->n_spec * n_budget && !bad; i++) {
-        struct sh_replay_row *row = &w->row[of[i / n_budget] * w->q.n_budget + first + i % n_budget];
-        free(row->layer);
-        sh_replay_row_fill(row, &r, i, q->seed);
-        row->all[SH_M_BUDGET_TOKENS] = r.budget_tokens[i % n_budget];
-        row->is_known = 0;
-    }
-    sh_replay_result_free(&r);
-    return bad;
-}
-
-/* One policy under budgets that an allocator shares out: they depend on what the policy protects, so policies
- * go one by one. */
-static int run_shared_out(struct work *w, const struct sh_replay_request *one, int of, struct sh_store *s,
-                          struct sh_err *e)
-{
-    struct sh_replay_request q = *one;
-    struct sh_allot a = {0};
-    int bad = sh_allot_open(&a, &w->allocator, one, s, e) || sh_allot_budgets(&a, &q, e) ||
-              run_some(w, &q, &of, 0, s, e);
-    sh_allot_close(&a);
-    return bad;
-}
-
-static int is_uniform(const struct work *w)
-{
-    return !strcmp(w->allocator.allocator->name, "uniform");
-}
-
-/* Replay these policies (of[n]) under the budgets [first, first + n_budget). */
-static int run_policies(struct work *w, const int *of, int n, int first, int n_budget, struct sh_err *e)
-{
-    struct sh_policy_spec spec[MOST_POLICIES];
-    struct sh_replay_request q = w->q;
-    int bad = 0;
-    for (int i = 0; i < n; i++)
-        spec[i] = w->spec[of[i]];
-    q.spec = spec;
-    q.n_spec = n;
-    q.budget = &w->budget[first];
-    q.n_budget = n_budget;
-    if (is_uniform(w))
-        return n ? run_some(w, &q, of, first, w->store, e) : 0;
-    q.n_spec = 1;
-    for (int i = 0; i < n && !bad; i++) {
-        q.spec = &spec[i];
-        bad = run_shared_out(w, &q, of[i], w->store, e);
-    }
-    return bad;
-}
-
-/* ---- in parts: some policies under neighbouring budgets are a unit ---- */
-
-struct cut { int groups, pieces, n; };  /* of the policies, of the budgets; units                 */
-
-/* Two units for each of `parts`, if there are so many cells: every unit reads the store once, so more would cost
- * more than they balance. An allocator looks at all budgets. */
-static struct cut cut(const struct work *w, int parts)
-{
-    int wanted = 2 * parts, groups = w->q.n_spec < wanted ? w->q.n_spec : wanted;
-    int pieces = is_uniform(w) ? (wanted + w->q.n_spec - 1) / w->q.n_spec : 1;
-    pieces = pieces < w->q.n_budget ? pieces : w->q.n_budget;
-    return (struct cut){groups, pieces, pieces * groups};
-}
-
-/* Neighbours in the list cost alike: a group takes every so many-th policy. */
-static int unit_of(const struct cut *c, int i_spec, int piece)
-{
-    return i_spec % c->groups * c->pieces + piece;
-}
-
-static int piece_first(const struct work *w, const struct cut *c, int piece)
-{
-    return piece * w->q.n_budget / c->pieces;
-}
-
-/* Are all rows of a policy under the budgets of a piece in the store? */
-static int piece_known(const struct work *w, const struct cut *c, int i_spec, int piece)
-{
-    int known = 1;
-    for (int b = piece_first(w, c, piece); b < piece_first(w, c, piece + 1); b++)
-        known &= w->row[i_spec * w->q.n_budget + b].is_known;
-    return known;
-}
-
-/* The policies of which a row is missing under the budgets of a piece: of[n]; unit -1: those of this shard. */
-static int missing(const struct work *w, const struct cut *c, int unit, int piece, int *of)
-{
-    int n = 0;
-    for (int i = 0; i < w->q.n_spec; i++) {
-        int u = unit_of(c, i, piece);
-        if ((unit < 0 ? sh_part_has(&w->shard, u) : u == unit) && !piece_known(w, c, i, piece))
-            of[n++] = i;
-    }
-    return n;
-}
-
-/* Replay what is missing: one walk over the store for each piece. */
-static int run_missing(struct work *w, struct sh_err *e)
-{
-    struct cut c = w->shard.parts ? cut(w, w->shard.parts) : (struct cut){w->q.n_spec, 1, w->q.n_spec};
-    int bad = 0;
-    for (int piece = 0; piece < c.pieces && !bad; piece++) {
-        int of[MOST_POLICIES], n = missing(w, &c, -1, piece, of), first = piece_first(w, &c, piece);
-        if (n)
-            bad = run_policies(w, of, n, first, piece_first(w, &c, piece + 1) - first, e);
-    }
-    return bad;
-}
-
-static int keep_rows(const struct work *w, int from, int n, struct sh_store *s, struct sh_err *e)
-{
-    int bad = 0;
-    for (int i = from; i < from + n && !bad; i++)
-        if (!w->row[i].is_known && w->row[i].layer)
-            bad = sh_replay_row_keep(&w->row[i], w->settings[i], s, e);
-    return bad;
-}
-
-/* One unit on one of several ranks. */
-static int run_unit(void *to, int unit, struct sh_err *e)
-{
-    struct work *w = to;
-    struct cut c = cut(w, w->cluster.me.size);
-    int piece = unit % c.pieces, first = piece_first(w, &c, piece), n_budget = piece_first(w, &c, piece + 1) - first;
-    int of[MOST_POLICIES], n = missing(w, &c, unit, piece, of), bad = 0;
-    struct sh_store *own = sh_cluster_own(&w->cluster, e);
-    if (!own || run_policies(w, of, n, first, n_budget, e))
-        return -1;
-    for (int i = 0; i < n && !bad; i++)
-        bad = keep_rows(w, of[i] * w->q.n_budget + first, n_budget, own, e);
-    return bad ? -1 : 0;
-}
-
-/* A larger cache costs more, and every unit reads the store. */
-static double work_of(const struct work *w, int first, int n)
-{
-    double work = 1;
-    for (int b = first; b < first + n; b++)
-        work += w->budget[b].tokens ? 1 : 0.5 + w->budget[b].share;
-    return work;
-}
-
-static int share(struct work *w, const struct replay_args *a, struct sh_store *into, struct sh_err *e)
-{
-    struct cut c = cut(w, w->cluster.me.size);
-    double *size = xcalloc((size_t)c.n, sizeof *size);
-    unsigned char *known = xcalloc((size_t)c.n, 1);
-    for (int u = 0; u < c.n; u++) {
-        int of[MOST_POLICIES], piece = u % c.pieces, first = piece_first(w, &c, piece);
-        int n = missing(w, &c, u, piece, of);
-        size[u] = n * work_of(w, first, piece_first(w, &c, piece + 1) - first);
-        known[u] = n == 0;
-    }
-    struct sh_share s = {.n = c.n, .size = size, .done = known, .run = run_unit, .to = w,
-                         .timeout_s = a->rank_timeout, .what = "replaying", .quiet = w->cluster.common.quiet};
-    int bad = sh_cluster_run(&w->cluster, &s, into, e);
-    free(size);
-    free(known);
-    return bad;
-}
-
-/* Rank 0 joins what all found; it alone has rows to show, those that were there before marked as such. */
-static int run_shared(struct work *w, const struct replay_args *a, const char *path, struct sh_err *e)
-{
-    if (!sh_cluster_is_first(&w->cluster))
-        return share(w, a, NULL, e);
-    struct sh_store *into = sh_store_update(path, e);
-    int bad = !into || sh_cluster_gather(&w->cluster, into, e);
-    if (!bad && !a->force)
-        bad = sh_replay_rows_find(w->row, w->settings, w->n_row, into, e);
-    int *known = xcalloc((size_t)w->n_row, sizeof *known);
-    for (int i = 0; i < w->n_row; i++)
-        known[i] = w->row[i].is_known;
-    bad = bad || share(w, a, into, e);
-    for (int i = 0; i < w->n_row; i++) {
-        free(w->row[i].layer);
-        w->row[i].layer = NULL;
-        w->row[i].is_known = 0;
-    }
-    bad = bad || sh_replay_rows_find(w->row, w->settings, w->n_row, into, e);
-    for (int i = 0; i < w->n_row; i++)
-        w->row[i].is_known = known[i];
-    free(known);
-    sh_store_close(into);
-    return bad;
-}
-
 /* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
-static void keep_results(const struct work *w, const char *path, int quiet)
+static void keep_results(const struct sh_replay_work *w, const char *path, int quiet)
 {
     struct sh_err e;
     struct sh_store *s = sh_store_update(path, &e);
-    int bad = !s || keep_rows(w, 0, w->n_row, s, &e);
+    int bad = !s || sh_replay_work_keep(w, 0, w->n_row, s, &e);
     sh_store_close(s);
     if (bad && !quiet)
         fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
 }
 
 /* A shard that cannot be kept is nothing. */
-static int keep_shard(const struct work *w, const char *path, struct sh_err *e)
+static int keep_shard(const struct sh_replay_work *w, const char *path, struct sh_err *e)
 {
     uint64_t job = SH_PART_HASH, model = strtoull(w->runs[0].fingerprint, NULL, 16);
     for (int i = 0; i < w->n_row; i++)
         sh_part_hash(&job, w->settings[i]);
     char *own = sh_part_path(path, &w->shard);
     struct sh_store *s = sh_store_create(own, e);
-    int bad = !s || keep_rows(w, 0, w->n_row, s, e) || sh_part_mark(s, &w->shard, "replay", job, model, e);
+    int bad = !s || sh_replay_work_keep(w, 0, w->n_row, s, e) || sh_part_mark(s, &w->shard, "replay", job, model, e);
     sh_store_close(s);
     free(own);
     return bad ? -1 : 0;
@@ -387,7 +155,7 @@ static int keep_shard(const struct work *w, const char *path, struct sh_err *e)
 /* ---- the answer ---- */
 
 /* The best that is known for a budget: kept mass of the oracle in this request, or NaN. */
-static double oracle_mass(const struct work *w, int i_budget)
+static double oracle_mass(const struct sh_replay_work *w, int i_budget)
 {
     for (int i = 0; i < w->q.n_spec; i++)
         if (!strcmp(w->spec[i].policy->name, "oracle"))
@@ -411,7 +179,7 @@ static void write_layers(struct sh_out *o, const struct sh_replay_row *row)
     sh_out_end(o);
 }
 
-static void write_row(struct sh_out *o, const struct work *w, int i)
+static void write_row(struct sh_out *o, const struct sh_replay_work *w, int i)
 {
     const struct sh_replay_row *row = &w->row[i];
     char knobs[SH_POLICY_TEXT], allocator[SH_ALLOT_TEXT];
@@ -440,7 +208,7 @@ static void write_row(struct sh_out *o, const struct work *w, int i)
     write_layers(o, row);
 }
 
-static void write_areas(struct sh_out *o, const struct work *w)
+static void write_areas(struct sh_out *o, const struct sh_replay_work *w)
 {
     sh_out_list(o, "curves", "kept mass over the budgets: mean height of the curve");
     for (int i = 0; i < w->q.n_spec; i++) {
@@ -453,7 +221,7 @@ static void write_areas(struct sh_out *o, const struct work *w)
     sh_out_end(o);
 }
 
-static struct sh_out *describe(const struct work *w)
+static struct sh_out *describe(const struct sh_replay_work *w)
 {
     struct sh_out *o = sh_out_new();
     int known = 0, sequences = 0, unfinished = 0;
@@ -485,7 +253,7 @@ static struct sh_out *describe(const struct work *w)
     return o;
 }
 
-static int open_dump(const struct replay_args *a, struct work *w, struct sh_err *e)
+static int open_dump(const struct replay_args *a, struct sh_replay_work *w, struct sh_err *e)
 {
     if (!a->dump)
         return 0;
@@ -494,7 +262,7 @@ static int open_dump(const struct replay_args *a, struct work *w, struct sh_err 
     return w->q.dump ? 0 : sh_fail(e, "%s: %s", a->dump, strerror(errno));
 }
 
-static int close_dump(const struct replay_args *a, struct work *w, int bad, struct sh_err *e)
+static int close_dump(const struct replay_args *a, struct sh_replay_work *w, int bad, struct sh_err *e)
 {
     if (!w->q.dump)
         return bad;
@@ -507,19 +275,20 @@ static int close_dump(const struct replay_args *a, struct work *w, int bad, stru
     return bad;
 }
 
-static int replay(const struct replay_args *a, const char *path, struct work *w, struct sh_err *e)
+static int replay(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
 {
-    make_rows(w);
+    sh_replay_work_rows(w);
     if (w->cluster.ranks)
-        return run_shared(w, a, path, e);
+        return sh_replay_work_ranks(w, path, e);
     if (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, w->store, e))
         return -1;
-    return open_dump(a, w, e) || close_dump(a, w, run_missing(w, e), e) ? -1 : 0;
+    return open_dump(a, w, e) || close_dump(a, w, sh_replay_work_alone(w, e), e) ? -1 : 0;
 }
 
-static int work(const struct replay_args *a, const char *path, struct work *w, struct sh_err *e)
+static int work(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
 {
     const struct sh_common *common = &w->cluster.common;
+    w->cluster.shares = w->cluster.ranks != NULL;
     if (a->dump && (w->shard.parts || w->cluster.ranks))
         return sh_misused(e, "--dump-kept: one process writes it, not several");
     if (!(w->store = sh_store_open(path, e)))
@@ -546,18 +315,13 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return -1;
     if (sh_output_differs("--dump-kept", a->dump, path, e))
         return -1;
-    struct work *w = xcalloc(1, sizeof *w);
+    struct sh_replay_work *w = xcalloc(1, sizeof *w);
+    w->force = a->force;
+    w->rank_timeout = a->rank_timeout;
     int bad = sh_part_parse(a->shard, &w->shard, e) ||
               (w->shard.parts ? sh_cluster_alone(&w->cluster, common)
                               : sh_cluster_join(&w->cluster, common, path, a->rank_timeout, e)) || work(a, path, w, e);
-    if (w->runs)
-        sh_stored_runs_free(w->runs, w->n_run);
-    sh_replay_rows_free(w->row, w->n_row);
-    for (int i = 0; i < w->n_row; i++)
-        free(w->settings[i]);
-    free(w->settings);
-    free(w->row);
-    free(w->part);
+    sh_replay_work_clear(w);
     bad = sh_cluster_leave(&w->cluster, bad ? -1 : 0, e);
     free(w);
     return bad;

@@ -80,6 +80,8 @@ shears_SOURCES = \
 	%D%/paths.c %D%/paths.h \
 	%D%/replay_rows.c %D%/replay_rows.h \
 	%D%/replay_run.c %D%/replay_run.h \
+	%D%/replay_share.c %D%/replay_share.h \
+	%D%/replay_work.c %D%/replay_work.h \
 	%D%/result_check.c %D%/result_check.h \
 	%D%/report.h %D%/report_page.c %D%/report_style.h \
 	%D%/report_results.c %D%/report_results.h \

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See partial.h. */
+#include "traces/partial.h"
+
+#include <string.h>
+
+#include "traces/db.h"
+
+static const char doing[] = "keeping a part", looking[] = "looking for parts";
+
+static long long check_sum(const char *job, int part, const void *at, size_t bytes)
+{
+    const unsigned char *p = at;
+    uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)part;
+    for (; *job; job++)
+        h = (h ^ (unsigned char)*job) * 0x100000001b3u;
+    for (size_t i = 0; i < bytes; i++)
+        h = (h ^ p[i]) * 0x100000001b3u;
+    return (long long)(h >> 1);
+}
+
+int sh_partial_begin(struct sh_store *s, struct sh_err *e)
+{
+    if (sh_db_exec(s, "BEGIN IMMEDIATE", doing, e))
+        return -1;
+    if (!sh_db_exec(s, "CREATE TABLE IF NOT EXISTS partial (job TEXT NOT NULL, part INTEGER NOT NULL,"
+                    " sum INTEGER NOT NULL, blob BLOB NOT NULL, PRIMARY KEY (job, part))", doing, e))
+        return 0;
+    sh_partial_undo(s);
+    return -1;
+}
+
+int sh_partial_put(struct sh_store *s, const char *job, int part, const void *at, size_t bytes, struct sh_err *e)
+{
+    int bad = bytes > 1 << 30 ? sh_fail(e, "%s: a part of %zu bytes is too large for it", s->path, bytes)
+                              : sh_db_once(s, sh_db_query(s, e,
+        "INSERT OR REPLACE INTO partial (job, part, sum, blob) VALUES (?,?,?,?)", "tilb", job, part,
+        check_sum(job, part, at, bytes), at, (int)bytes), doing, e);
+    if (bad)
+        sh_partial_undo(s);
+    return bad;
+}
+
+int sh_partial_end(struct sh_store *s, struct sh_err *e)
+{
+    int bad = sh_db_exec(s, "COMMIT", doing, e);
+    if (bad)
+        sh_partial_undo(s);
+    return bad;
+}
+
+void sh_partial_undo(struct sh_store *s)
+{
+    sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+int sh_partial_list(struct sh_store *s, const char *job, int n, int *has, int mark, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'partial'", "");
+    int count = 0, got = q ? sh_db_step(s, q, looking, e) : -1;
+    sqlite3_finalize(q);
+    if (got < 1)
+        return got;
+    q = sh_db_query(s, e, "SELECT part FROM partial WHERE job = ?", "t", job);
+    while ((got = q ? sh_db_step(s, q, looking, e) : -1) == 1) {
+        int part = sqlite3_column_int(q, 0);
+        count++;
+        if (part >= 0 && part < n)
+            has[part] = mark;
+    }
+    sqlite3_finalize(q);
+    return got < 0 ? -1 : count;
+}
+
+int sh_partial_get(struct sh_store *s, const char *job, int part, void *at, size_t bytes, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT sum, blob FROM partial WHERE job = ? AND part = ?", "ti", job, part);
+    int got = q ? sh_db_step(s, q, looking, e) : -1, bad = got < 0;
+    if (!got)
+        bad = sh_fail(e, "%s: has no part %d of this job", s->path, part);
+    if (got == 1 && (size_t)sqlite3_column_bytes(q, 1) != bytes)
+        bad = sh_fail(e, "%s: part %d has %d bytes, expected %zu", s->path, part, sqlite3_column_bytes(q, 1), bytes);
+    if (!bad) {
+        memcpy(at, sqlite3_column_blob(q, 1), bytes);
+        if (check_sum(job, part, at, bytes) != sqlite3_column_int64(q, 0))
+            bad = sh_fail(e, "%s: damaged: part %d is not what was written", s->path, part);
+    }
+    sqlite3_finalize(q);
+    return bad ? -1 : 0;
+}
