@@ -103,8 +103,8 @@ static int read_policies(struct sh_replay_work *w, const struct sh_list *list, s
     return 0;
 }
 
-static int read_request(const struct replay_args *a, const struct sh_common *common, struct sh_replay_work *w, struct sh_store *s,
-                        struct sh_err *e)
+static int read_request(const struct replay_args *a, const struct sh_common *common, struct sh_replay_work *w,
+                        struct sh_store *s, struct sh_err *e)
 {
     if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
         return sh_misused(e, "--rows %s: expected renormalised or recorded", a->rows);

@@ -9,7 +9,7 @@
 #include "src/base/progress.h"
 #include "traces/partial.h"
 
-enum { UNITS_OF_A_RANK = 32 };          /* the last ones make ranks wait for each other: 1/64 of the work, by and large */
+enum { UNITS_OF_A_RANK = 32 };          /* ranks wait for each other's last one: 1/64 of the work by and large */
 
 struct job {
     const struct sh_replay_share *a;
