@@ -29,12 +29,14 @@ replay() { # store, launcher...
     cp "$work/traces.db" "$work/$store"
     "$@" "$here/shears" replay --db "$work/$store" --policy all --budget 0.05..0.5/4 --threads 1 -q >/dev/null
 }
-timed() { # what, ranks, command...
-    local what=$1 ranks=$2 begin
+timed() { # what, processes, command...: seconds by the clock, and of processor time of all that ran
+    local what=$1 processes=$2
     shift 2
-    begin=$(date +%s%N)
-    "$@"
-    echo "{\"what\": \"$what\", \"processes\": $ranks, \"seconds\": $((($(date +%s%N) - begin) / 1000000))e-3}"
+    TIMEFORMAT='%R %U %S'
+    { time "$@" 2>&3; } 3>&2 2>"$work/times"
+    awk -v what="$what" -v n="$processes" '{
+        printf "{\"what\": \"%s\", \"processes\": %d, \"seconds\": %.2f, \"cpu_seconds\": %.2f}\n", what, n, $1, $2 + $3
+    }' "$work/times"
 }
 pair() {
     replay pair-1.db env &
