@@ -69,28 +69,15 @@ static int check_path(const char *path, int script, struct sh_err *e)
     return 0;
 }
 
-static int open_temporary(struct sh_gp *gp, const char *path, struct sh_err *e)
-{
-    int folder = (int)(base_name(path) - path);
-    for (int i = 0; i < 100; i++) {
-        gp->temporary = xasprintf("%.*s.shears-plot-%ld-%d.tmp", folder, path, (long)getpid(), i);
-        gp->fd = open(gp->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (gp->fd >= 0)
-            return 0;
-        free(gp->temporary);
-        gp->temporary = NULL;
-        if (errno != EEXIST)
-            break;
-    }
-    return sh_fail(e, "figure %s: cannot write in its folder: %s", path, strerror(errno));
-}
-
 int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, double height_in,
                struct sh_err *e)
 {
     struct sh_gp new = {.script = script, .width_in = width_in, .height_in = height_in, .fd = -1};
-    if (check_path(path, script, e) || open_temporary(&new, path, e))
+    if (check_path(path, script, e))
         return -1;
+    if (!(new.file = sh_file_begin(path, e)))
+        return sh_err_prefix(e, "figure");
+    new.fd = sh_file_fd(new.file);
     char *what = xasprintf("figure %s", path);
     new.path = xstrdup(path);
     new.program = script ? NULL : sh_gnuplot_need(what, e);
@@ -104,11 +91,7 @@ int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, 
     new.format = format_of(figure ? figure : path);
     free(figure);
     *gp = new;
-    gp->to = open_memstream(&gp->text, &gp->text_bytes);
-    if (!gp->to) {
-        sh_gp_abandon(gp);
-        return sh_fail(e, "figure %s: no memory for its script", path);
-    }
+    gp->to = xmemstream(&gp->text, &gp->text_bytes);
     return 0;
 }
 
@@ -128,37 +111,29 @@ int sh_gp_open_text(struct sh_gp *gp, double width_in, struct sh_err *e)
         return -1;
     }
     *gp = new;
-    gp->to = open_memstream(&gp->text, &gp->text_bytes);
-    if (gp->to)
-        return 0;
-    sh_gp_abandon(gp);
-    return sh_fail(e, "figure: no memory for its script");
+    gp->to = xmemstream(&gp->text, &gp->text_bytes);
+    return 0;
 }
 
 void sh_gp_abandon(struct sh_gp *gp)
 {
     if (gp->to)
         fclose(gp->to);
-    if (gp->fd >= 0)
+    struct sh_err unused;
+    if (gp->file)
+        sh_file_end(gp->file, -1, &unused);
+    else if (gp->fd >= 0)
         close(gp->fd);
-    if (gp->temporary)
-        unlink(gp->temporary);
-    free(gp->temporary);
     free(gp->path);
     free(gp->program);
     free(gp->text);
     *gp = (struct sh_gp){.fd = -1};
 }
 
-static int write_all(const struct sh_gp *gp, struct sh_err *e)
+static int write_script(const struct sh_gp *gp, struct sh_err *e)
 {
-    for (size_t at = 0; at < gp->text_bytes;) {
-        ssize_t n = write(gp->fd, gp->text + at, gp->text_bytes - at);
-        if (n < 0 && errno != EINTR)
-            return sh_fail(e, "writing it failed: %s", strerror(errno));
-        at += n > 0 ? (size_t)n : 0;
-    }
-    return 0;
+    return sh_write_all(gp->fd, gp->text, gp->text_bytes)
+        ? sh_fail(e, "writing it failed: %s", strerror(errno)) : 0;
 }
 
 /* Of the script only the named blocks, each with its name above and an empty line below. */
@@ -190,14 +165,11 @@ static void keep_data(struct sh_gp *gp)
 static long long produce(struct sh_gp *gp, struct sh_err *e)
 {
     struct stat s;
-    int failed = ferror(gp->to);
-    failed |= fclose(gp->to);
+    xmemclose(gp->to, &gp->text_bytes);
     gp->to = NULL;
-    if (failed)
-        return sh_fail(e, "no memory for its script");
     if (gp->script == SH_GP_DATA)
         keep_data(gp);
-    if (gp->script ? write_all(gp, e)
+    if (gp->script ? write_script(gp, e)
                    : sh_gnuplot_run(gp->program, gp->text, gp->text_bytes, gp->fd, e))
         return -1;
     if (fstat(gp->fd, &s) || s.st_size == 0)
@@ -205,40 +177,52 @@ static long long produce(struct sh_gp *gp, struct sh_err *e)
     return s.st_size;
 }
 
-static int put_in_place(struct sh_gp *gp, struct sh_err *e)
-{
-    int failed = close(gp->fd);
-    gp->fd = -1;
-    if (failed || rename(gp->temporary, gp->path))
-        return sh_fail(e, "cannot put it in place: %s", strerror(errno));
-    free(gp->temporary);
-    gp->temporary = NULL;
-    return 0;
-}
-
 int sh_gp_close(struct sh_gp *gp, struct sh_err *e)
 {
-    int result = produce(gp, e) < 0 || put_in_place(gp, e) ? -1 : 0;
-    if (result)
+    int bad = produce(gp, e) < 0;
+    struct sh_file *f = bad ? NULL : gp->file;
+    if (bad) {
         sh_err_prefix(e, "figure %s", gp->path);
+    } else {
+        gp->file = NULL;
+        gp->fd = -1;
+        if (sh_file_end(f, 0, e))
+            bad = sh_err_prefix(e, "figure");
+    }
     sh_gp_abandon(gp);
-    return result;
+    return bad ? -1 : 0;
+}
+
+/* Everything from the file's beginning on; 0 at its end, -1. */
+static int read_back(int fd, char *at, size_t bytes)
+{
+    for (size_t n = 0; n < bytes;) {
+        ssize_t got = pread(fd, at + n, bytes - n, (off_t)n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            errno = got ? errno : EIO;
+            return -1;
+        }
+        n += (size_t)got;
+    }
+    return 0;
 }
 
 int sh_gp_close_text(struct sh_gp *gp, char **text, size_t *bytes, struct sh_err *e)
 {
     long long size = produce(gp, e);
     char *at = size < 0 ? NULL : xmalloc((size_t)size + 1);
-    ssize_t n = 1;
-    *bytes = 0;
-    while (at && *bytes < (size_t)size && n > 0) {
-        n = pread(gp->fd, at + *bytes, (size_t)size - *bytes, (off_t)*bytes);
-        *bytes += n > 0 ? (size_t)n : 0;
+    if (at && read_back(gp->fd, at, (size_t)size)) {
+        sh_fail(e, "a temporary file cannot be read: %s", strerror(errno));
+        free(at);
+        at = NULL;
     }
     sh_gp_abandon(gp);
     if (!at)
         return sh_err_prefix(e, "figure");
-    at[*bytes] = '\0';
+    at[size] = '\0';
     *text = at;
+    *bytes = (size_t)size;
     return 0;
 }

@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-#include "src/base/err.h"
+#include "src/base/file.h"
 
 #define SH_GP_COLOURS 7     /* line styles 1..7 and 11..17, see sh_gp_page */
 
@@ -27,7 +27,8 @@ struct sh_gp {
     double own_width_in, own_height_in;     /* the page as the figure laid it out     */
     /* the rest is gp.c's own */
     int script, format, fd;
-    char *path, *temporary, *program, *text;
+    struct sh_file *file;           /* the target; NULL: a figure as a text            */
+    char *path, *program, *text;
     size_t text_bytes;
 };
 

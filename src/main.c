@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears: finds the command in the table and maps its outcome to an exit status. */
+#include <fcntl.h>
+#include <jansson.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/base/err.h"
+#include "src/base/file.h"
 #include "src/base/interrupt.h"
+#include "src/base/mem.h"
 #include "src/cli/commands.h"
 
 static int dispatch(int argc, char **argv)
@@ -39,9 +45,32 @@ static void keep_freed_memory(void)
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
+/* A descriptor that was closed before the start would be the next file's, and what is printed would go into that. In
+ * its place comes one that cannot be used either. */
+static void take_descriptors(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+            return;
+}
+
+/* What is written to it goes on after an interrupted call, as with files. Whoever diverts the descriptor diverts it. */
+static void set_up_output(void)
+{
+    FILE *to = sh_stream_of(STDOUT_FILENO, "w");
+    if (!to)
+        return;                         /* stdio's own will do */
+    if (isatty(STDOUT_FILENO))
+        setvbuf(to, NULL, _IOLBF, 0);
+    stdout = to;
+}
+
 int main(int argc, char **argv)
 {
     keep_freed_memory();
+    json_set_alloc_funcs(xmalloc, free);        /* its builders drop what there is no memory for, and go on */
+    take_descriptors();
+    set_up_output();
     sh_interrupt_install();
     int status = dispatch(argc, argv);
     if ((fflush(stdout) || ferror(stdout)) && !status) {

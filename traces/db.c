@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,8 +126,40 @@ static int make_schema(struct sh_store *s, struct sh_err *e)
     return sh_db_exec(s, "COMMIT", "making the tables", e);
 }
 
+/* SQLite's memory, without its way of going on without: where an allocation fails a bound text may turn into NULL. */
+static sqlite3_mem_methods theirs;
+
+static void *take(int bytes)
+{
+    void *at = theirs.xMalloc(bytes);
+    if (!at)
+        sh_no_memory((size_t)bytes);
+    return at;
+}
+
+static void *retake(void *old, int bytes)
+{
+    void *at = theirs.xRealloc(old, bytes);
+    if (!at)
+        sh_no_memory((size_t)bytes);
+    return at;
+}
+
+/* Refused where SQLite is in use already, as in another program that loads the extension: its memory is its own. */
+static void set_up_memory(void)
+{
+    if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &theirs) != SQLITE_OK)
+        return;
+    sqlite3_mem_methods ours = theirs;
+    ours.xMalloc = take;
+    ours.xRealloc = retake;
+    sqlite3_config(SQLITE_CONFIG_MALLOC, &ours);
+}
+
 static struct sh_store *connect_to(const char *path, int flags, struct sh_err *e)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_up_memory);
     struct sh_store *s = xcalloc(1, sizeof *s);
     s->path = xstrdup(path);
     s->writes = flags & SQLITE_OPEN_READWRITE;

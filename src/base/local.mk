@@ -3,6 +3,7 @@
 noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
 	%D%/err.c %D%/err.h \
+	%D%/file.c %D%/file.h \
 	%D%/interrupt.c %D%/interrupt.h \
 	%D%/mem.c %D%/mem.h \
 	%D%/near.c %D%/near.h \

@@ -7,12 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Other threads may be in the middle of anything, so nothing is torn down: only what was said to be removed on such an
+ * exit (file.c) is. */
+void sh_no_memory(size_t bytes)
+{
+    fprintf(stderr, "shears: out of memory: %zu bytes more were wanted\n", bytes);
+    quick_exit(1);
+}
+
 static void *or_die(void *at, size_t bytes)
 {
-    if (!at && bytes) {
-        fprintf(stderr, "shears: out of memory: %zu bytes more were wanted\n", bytes);
-        exit(1);
-    }
+    if (!at && bytes)
+        sh_no_memory(bytes);
     return at;
 }
 
@@ -30,7 +36,7 @@ void *xreallocarray(void *at, size_t count, size_t bytes)
 {
     size_t total;
     if (sh_mul(count, bytes, &total))
-        return or_die(NULL, (size_t)-1);
+        sh_no_memory((size_t)-1);
     return or_die(realloc(at, total ? total : 1), total);
 }
 
@@ -59,6 +65,20 @@ char *xasprintf(const char *format, ...)
         vsnprintf(text, (size_t)length + 1, format, args);
     va_end(args);
     return text;
+}
+
+FILE *xmemstream(char **text, size_t *bytes)
+{
+    FILE *to = open_memstream(text, bytes);
+    or_die(to, 1);
+    return to;
+}
+
+void xmemclose(FILE *to, const size_t *bytes)
+{
+    int bad = ferror(to);
+    if (fclose(to) || bad)
+        sh_no_memory(*bytes + 1);
 }
 
 int sh_mul(size_t a, size_t b, size_t *out)

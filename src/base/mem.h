@@ -7,6 +7,7 @@
 #define SH_BASE_MEM_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 void *xmalloc(size_t bytes);
 void *xcalloc(size_t count, size_t bytes);              /* zeroed; dies on overflow of count * bytes */
@@ -14,6 +15,13 @@ void *xreallocarray(void *at, size_t count, size_t bytes);
 void *xaligned(size_t bytes);                           /* 64-byte aligned, not zeroed               */
 char *xstrdup(const char *text);
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* open_memstream, and its end: *text for free(), whole. */
+FILE *xmemstream(char **text, size_t *bytes);
+void xmemclose(FILE *to, const size_t *bytes);
+
+/* The allocation of this many bytes failed: says so and ends the program. */
+void sh_no_memory(size_t bytes) __attribute__((noreturn));
 
 /* *out = a * b (a + b) unless it overflows: then -1. For sizes that come out of foreign files. */
 int sh_mul(size_t a, size_t b, size_t *out);

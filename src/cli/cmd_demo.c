@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "demo/embed.h"
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
@@ -34,7 +35,7 @@ static int make_folder(const char *path, struct sh_err *e)
 /* 1: the file is there and says this, 0: it says something else, -1: it is not there. */
 static int same(const char *path, const unsigned char *at, size_t bytes)
 {
-    FILE *f = fopen(path, "rb");
+    FILE *f = sh_stream_open(path, NULL);
     if (!f)
         return -1;
     unsigned char *there = xmalloc(bytes + 1);
@@ -49,15 +50,15 @@ static int write_file(struct demo *d, const struct sh_demo_file *f, struct sh_er
 {
     char *path = xasprintf("%s/%s", d->folder, f->path);
     size_t bytes = (size_t)(f->end - f->begin);
-    d->stale |= same(path, f->begin, bytes) == 0;
-    FILE *to = fopen(path, "wb");
-    int bad = !to || fwrite(f->begin, 1, bytes, to) != bytes;
-    if (to && fclose(to))
-        bad = 1;
-    if (bad)
-        sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
+    int known = same(path, f->begin, bytes), bad = 0;
+    d->stale |= known == 0;
+    struct sh_file *to = known == 1 ? NULL : sh_file_begin(path, e);
+    if (to)
+        fwrite(f->begin, 1, bytes, sh_file_stream(to));
+    if (known != 1)
+        bad = to ? sh_file_end(to, 0, e) : -1;
     free(path);
-    return bad ? -1 : 0;
+    return bad;
 }
 
 /* A folder that holds something else is not ours to write into. */

@@ -246,7 +246,7 @@ static void keep_results(struct work *w)
         bad = bad || keep_change(w->store, settings, &d->change, &e) || sh_store_results_end(w->store, &e);
         free(settings);
     }
-    if (bad && !w->common->quiet)
+    if (bad)
         fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
@@ -69,7 +70,7 @@ static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
     return sh_codec_rows_any(b, take_row, to, e);
 }
 
-static int write_npy(const struct matrix *m, FILE *f)
+static void write_npy(const struct matrix *m, FILE *f)
 {
     char header[128];
     int n = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", m->n,
@@ -80,10 +81,9 @@ static int write_npy(const struct matrix *m, FILE *f)
     fwrite(magic, 1, sizeof magic, f);
     fprintf(f, "%s%*s\n", header, padded - n - 1, "");
     fwrite(m->at, sizeof(float), (size_t)m->n * (size_t)m->keys, f);
-    return ferror(f);
 }
 
-static int write_safetensors(const struct matrix *m, FILE *f)
+static void write_safetensors(const struct matrix *m, FILE *f)
 {
     char header[160];
     size_t bytes = (size_t)m->n * (size_t)m->keys * sizeof(float);
@@ -94,22 +94,20 @@ static int write_safetensors(const struct matrix *m, FILE *f)
     fwrite(&length, 8, 1, f);
     fprintf(f, "%s%*s", header, (int)length - n, "");
     fwrite(m->at, 1, bytes, f);
-    return ferror(f);
 }
 
-static int write_tsv(const struct matrix *m, FILE *f)
+static void write_tsv(const struct matrix *m, FILE *f)
 {
     fputs("query\tkey\tscore\n", f);
     for (int q = 0; q < m->n; q++)
         for (int k = 0; k < (m->causal ? q + 1 : m->keys); k++)
             fprintf(f, "%d\t%d\t%.9g\n", q, k, (double)m->at[(size_t)q * (size_t)m->keys + (size_t)k]);
-    return ferror(f);
 }
 
-static const struct { const char *ending; int (*write)(const struct matrix *, FILE *); } formats[] = {
+static const struct { const char *ending; void (*write)(const struct matrix *, FILE *); } formats[] = {
     {".npy", write_npy}, {".tsv", write_tsv}, {".safetensors", write_safetensors}};
 
-static int (*format_of(const char *path))(const struct matrix *, FILE *)
+static void (*format_of(const char *path))(const struct matrix *, FILE *)
 {
     size_t n = strlen(path);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
@@ -120,24 +118,13 @@ static int (*format_of(const char *path))(const struct matrix *, FILE *)
     return NULL;
 }
 
-/* Under a temporary name first: the file is whole or not there. */
 static int write_file(const char *path, const struct matrix *m, struct sh_err *e)
 {
-    char *temporary = xasprintf("%s.part", path);
-    FILE *f = fopen(temporary, "wb");
-    int bad = 0;
-    if (!f) {
-        bad = sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
-    } else {
-        bad = format_of(path)(m, f);
-        bad |= fclose(f);
-        if (bad || rename(temporary, path)) {
-            bad = sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
-            unlink(temporary);
-        }
-    }
-    free(temporary);
-    return bad ? -1 : 0;
+    struct sh_file *f = sh_file_begin(path, e);
+    if (!f)
+        return -1;
+    format_of(path)(m, sh_file_stream(f));
+    return sh_file_end(f, 0, e);
 }
 
 static int load(struct sh_store *s, const struct export_args *a, struct matrix *m, struct sh_err *e)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
 #include "src/cli/man.h"
@@ -23,18 +24,13 @@ static const struct sh_opt opts[] = {
 static int write_page(const char *dir, const struct sh_cmd *c, struct sh_err *e)
 {
     char *path = xasprintf("%s/shears%s%s.1", dir, c ? "-" : "", c ? c->name : "");
-    FILE *f = fopen(path, "w");
-    int bad = 0;
-    if (!f)
-        bad = sh_fail(e, "%s: cannot write: %s", path, strerror(errno));
-    else if (c)
-        sh_man_page(c, f);
-    else
-        sh_man_overview(f);
-    if (f && (fflush(f) | ferror(f) | fclose(f)))
-        bad = sh_fail(e, "%s: cannot write: %s", path, strerror(errno));
+    struct sh_file *f = sh_file_begin(path, e);
     free(path);
-    return bad;
+    if (f && c)
+        sh_man_page(c, sh_file_stream(f));
+    else if (f)
+        sh_man_overview(sh_file_stream(f));
+    return f ? sh_file_end(f, 0, e) : -1;
 }
 
 static int write_pages(const char *dir, struct sh_err *e)

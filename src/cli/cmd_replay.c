@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
@@ -128,13 +129,13 @@ static int read_request(const struct replay_args *a, const struct sh_common *com
 }
 
 /* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
-static void keep_results(const struct sh_replay_work *w, const char *path, int quiet)
+static void keep_results(const struct sh_replay_work *w, const char *path)
 {
     struct sh_err e;
     struct sh_store *s = sh_store_update(path, &e);
     int bad = !s || sh_replay_work_keep(w, 0, w->n_row, s, &e);
     sh_store_close(s);
-    if (bad && !quiet)
+    if (bad)
         fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
 }
 
@@ -253,26 +254,13 @@ static struct sh_out *describe(const struct sh_replay_work *w)
     return o;
 }
 
-static int open_dump(const struct replay_args *a, struct sh_replay_work *w, struct sh_err *e)
+static int run_and_dump(const char *path, struct sh_replay_work *w, struct sh_err *e)
 {
-    if (!a->dump)
-        return 0;
-    w->part = xasprintf("%s.part", a->dump);
-    w->q.dump = fopen(w->part, "w");
-    return w->q.dump ? 0 : sh_fail(e, "%s: %s", a->dump, strerror(errno));
-}
-
-static int close_dump(const struct replay_args *a, struct sh_replay_work *w, int bad, struct sh_err *e)
-{
-    if (!w->q.dump)
-        return bad;
-    int failed = ferror(w->q.dump);
-    failed |= fclose(w->q.dump);
-    if (!bad && (failed || rename(w->part, a->dump)))
-        bad = sh_fail(e, "%s: %s", a->dump, strerror(errno));
-    if (bad)
-        unlink(w->part);
-    return bad;
+    struct sh_file *f = path ? sh_file_begin(path, e) : NULL;
+    if (path && !f)
+        return -1;
+    w->q.dump = f ? sh_file_stream(f) : NULL;
+    return sh_file_end(f, sh_replay_work_alone(w, e), e);
 }
 
 static int replay(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
@@ -282,7 +270,7 @@ static int replay(const struct replay_args *a, const char *path, struct sh_repla
         return sh_replay_work_ranks(w, path, e);
     if (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, w->store, e))
         return -1;
-    return open_dump(a, w, e) || close_dump(a, w, sh_replay_work_alone(w, e), e) ? -1 : 0;
+    return run_and_dump(a->dump, w, e) ? -1 : 0;
 }
 
 static int work(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
@@ -300,7 +288,7 @@ static int work(const struct replay_args *a, const char *path, struct sh_replay_
     if (w->shard.parts && keep_shard(w, path, e))
         return -1;
     if (!w->shard.parts && !w->cluster.ranks)
-        keep_results(w, path, common->quiet);
+        keep_results(w, path);
     struct sh_out *o = describe(w);
     bad = sh_common_write(common, o, e);
     sh_out_free(o);

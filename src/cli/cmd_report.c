@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "plots/gnuplot.h"
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
@@ -152,36 +153,15 @@ static int write_parts(struct sh_report *r, int *lacks, struct sh_err *e)
 
 /* ---- the file ---- */
 
-/* Beside its place, and renamed when it is whole: what was there before stays until then. */
-static char *open_beside(const char *path, FILE **to, struct sh_err *e)
+static struct sh_file *open_page(const char *path, struct sh_err *e)
 {
     struct stat s;
     const char *slash = strrchr(path, '/');
-    int folder = slash ? (int)(slash + 1 - path) : 0;
-    if (!path[folder])
+    if (!(slash ? slash[1] : path[0]))
         return sh_misused(e, "-o %s: names a folder, not a file", path), NULL;
     if (!lstat(path, &s) && !S_ISREG(s.st_mode))
         return sh_misused(e, "-o %s: there is something by this name that is not a plain file", path), NULL;
-    char *temporary = xasprintf("%.*s.shears-report-%ld.tmp", folder, path, (long)getpid());
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    *to = fd < 0 ? NULL : fdopen(fd, "w");
-    if (*to)
-        return temporary;
-    sh_fail(e, "-o %s: cannot write in its folder: %s", path, strerror(errno));
-    free(temporary);
-    return NULL;
-}
-
-static int put_in_place(FILE *to, const char *temporary, const char *path, struct sh_err *e)
-{
-    int bad = ferror(to);
-    errno = 0;
-    bad |= fclose(to) != 0;
-    if (!bad && !rename(temporary, path))
-        return 0;
-    sh_fail(e, "-o %s: cannot be written: %s", path, errno ? strerror(errno) : "no space or an error of the disk");
-    unlink(temporary);
-    return -1;
+    return sh_file_begin(path, e);
 }
 
 static int make(struct sh_report *r, const struct sh_common *common, const char *out, struct sh_err *e)
@@ -189,29 +169,19 @@ static int make(struct sh_report *r, const struct sh_common *common, const char 
     int lacks[64] = {0};
     char *body = NULL;
     size_t bytes;
-    FILE *to, *memory = open_memstream(&body, &bytes);
-    char *temporary = open_beside(out, &to, e);
-    if (!temporary || !memory) {
-        if (memory)
-            fclose(memory);
-        free(body);
-        return temporary ? sh_fail(e, "no memory for the page") : -1;
-    }
-    r->to = memory;
+    struct sh_file *f = open_page(out, e);
+    if (!f)
+        return -1;
+    r->to = xmemstream(&body, &bytes);
     int bad = write_parts(r, lacks, e);
-    bad |= fclose(memory) != 0;
+    xmemclose(r->to, &bytes);
     if (!bad) {
-        begin(r, lacks, to);
-        fwrite(body, 1, bytes, to);
-        end(r, common, to);
-        bad = put_in_place(to, temporary, out, e);
-    } else {
-        fclose(to);
-        unlink(temporary);
+        begin(r, lacks, sh_file_stream(f));
+        fwrite(body, 1, bytes, sh_file_stream(f));
+        end(r, common, sh_file_stream(f));
     }
-    free(temporary);
     free(body);
-    return bad;
+    return sh_file_end(f, bad, e);
 }
 
 static int tell(const struct sh_common *common, const char *out, struct sh_err *e)

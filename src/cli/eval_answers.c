@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 
 struct document {
@@ -123,7 +124,7 @@ static int read_line(const struct sh_text_source *s, const json_t *item, const c
 int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source *s, const char *field,
                          struct sh_err *e)
 {
-    FILE *f = fopen(s->jsonl, "rb");
+    FILE *f = sh_stream_open(s->jsonl, NULL);
     char *line = NULL;
     size_t cap = 0;
     ssize_t got;
@@ -140,6 +141,8 @@ int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source 
             bad = sh_err_prefix(e, "%s: line %d", s->jsonl, number);
         json_decref(item);
     }
+    if (!bad && ferror(f))
+        bad = sh_fail(e, "%s: cannot be read: %s", s->jsonl, strerror(errno));
     free(line);
     fclose(f);
     if (!bad && !a->all)

@@ -2,21 +2,17 @@
 /* See eval_dump.h. */
 #include "src/cli/eval_dump.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/base/mem.h"
 
-static int open_part(const char *path, FILE **to, struct sh_err *e)
+static int open_file(const char *path, struct sh_file **file, FILE **to, struct sh_err *e)
 {
-    if (!path)
-        return 0;
-    char *part = xasprintf("%s.part", path);
-    *to = fopen(part, "wb");
-    free(part);
-    return *to ? 0 : sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
+    if (path && !(*file = sh_file_begin(path, e)))
+        return -1;
+    *to = path ? sh_file_stream(*file) : NULL;
+    return 0;
 }
 
 static void write_header(FILE *f, long long rows, int cols)
@@ -33,7 +29,8 @@ static void write_header(FILE *f, long long rows, int cols)
 
 int sh_eval_dump_begin(struct sh_eval_dump *d, long long rows, struct sh_err *e)
 {
-    if (open_part(d->kept_path, &d->kept, e) || open_part(d->logits_path, &d->logits, e))
+    if (open_file(d->kept_path, &d->kept_file, &d->kept, e) ||
+        open_file(d->logits_path, &d->logits_file, &d->logits, e))
         return sh_eval_dump_end(d, -1, e);
     if (d->logits)
         write_header(d->logits, rows, d->n_vocab);
@@ -68,24 +65,11 @@ void sh_eval_dump_logits(void *to, int sequence, int position, const float *logi
     fwrite(logits, sizeof *logits, (size_t)d->n_vocab, d->logits);
 }
 
-static int close_part(const char *path, FILE **f, int bad, struct sh_err *e)
-{
-    if (!*f)
-        return bad;
-    char *part = xasprintf("%s.part", path);
-    int failed = ferror(*f);
-    failed |= fclose(*f);
-    *f = NULL;
-    if (!bad && (failed || rename(part, path)))
-        bad = sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
-    if (bad)
-        unlink(part);
-    free(part);
-    return bad;
-}
-
 int sh_eval_dump_end(struct sh_eval_dump *d, int bad, struct sh_err *e)
 {
-    bad = close_part(d->kept_path, &d->kept, bad, e);
-    return close_part(d->logits_path, &d->logits, bad, e);
+    bad = sh_file_end(d->kept_file, bad, e);
+    bad = sh_file_end(d->logits_file, bad, e);
+    d->kept_file = d->logits_file = NULL;
+    d->kept = d->logits = NULL;
+    return bad;
 }

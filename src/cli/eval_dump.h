@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "src/base/file.h"
 #include "src/engine/session.h"
 
 struct sh_eval_dump {
@@ -13,7 +14,8 @@ struct sh_eval_dump {
     int every;                                  /* steps                                          */
     int n_vocab;
     int sequence;                               /* that is being read                             */
-    FILE *kept, *logits;
+    struct sh_file *kept_file, *logits_file;
+    FILE *kept, *logits;                        /* their streams; NULL: not wanted                */
 };
 
 /* rows: of the logits. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "src/base/interrupt.h"
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/eval_rows.h"
@@ -271,17 +272,11 @@ static int check_rows(const struct work *w, struct sh_err *e)
 
 static int write_items(struct work *w, struct sh_store *store, struct sh_err *e)
 {
-    const char *path = w->q->items;
-    if (path && !(w->items = fopen(path, "w")))
-        return sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
-    int bad = read_rows(w, store, e), failed = w->items ? ferror(w->items) : 0;
-    if (w->items)
-        failed |= fclose(w->items);
-    if (failed && !bad)
-        bad = sh_fail(e, "%s: cannot be written: %s", path, strerror(errno));
-    if (path && bad)
-        unlink(path);
-    return bad;
+    struct sh_file *f = w->q->items ? sh_file_begin(w->q->items, e) : NULL;
+    if (w->q->items && !f)
+        return -1;
+    w->items = f ? sh_file_stream(f) : NULL;
+    return sh_file_end(f, read_rows(w, store, e), e);
 }
 
 static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)

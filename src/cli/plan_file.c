@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 
 enum { MOST_BYTES = 64 << 20, MOST_TOKENS = 1 << 22, MOST_LAYERS = 4096, MOST_HEADS = 4096, MOST_D_HEAD = 1 << 16 };
@@ -239,36 +240,12 @@ static int read_root(const json_t *root, struct sh_plan *p, struct sh_err *e)
 
 /* ---- the file ---- */
 
-static char *load(const char *path, size_t *n, struct sh_err *e)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f) {
-        sh_fail(e, "%s: %s", path, strerror(errno));
-        return NULL;
-    }
-    size_t room = 1 << 16;
-    char *text = xmalloc(room);
-    *n = 0;
-    for (size_t got; (got = fread(text + *n, 1, room - *n, f)) > 0 && *n + got <= MOST_BYTES;) {
-        *n += got;
-        if (*n == room)
-            text = xreallocarray(text, room *= 2, 1);
-    }
-    int failed = ferror(f), more = !failed && !feof(f);
-    fclose(f);
-    if (!failed && !more)
-        return text;
-    sh_fail(e, "%s: %s", path, failed ? "cannot be read" : "too large for a plan");
-    free(text);
-    return NULL;
-}
-
 int sh_plan_read(struct sh_plan *out, const char *path, struct sh_err *e)
 {
     json_error_t where;
     struct sh_plan p = {0};
     size_t n;
-    char *text = load(path, &n, e);
+    char *text = sh_file_read(path, MOST_BYTES, &n, e);
     if (!text)
         return -1;
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing of plan_file.h: a line for each field, and for each layer of budgets. */
-#include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/cli/plan_file.h"
 
@@ -111,8 +108,8 @@ char *sh_plan_text(const struct sh_plan *p)
     char *text = NULL;
     size_t bytes = 0;
     const char *key;
+    FILE *to = xmemstream(&text, &bytes);
     json_t *root = root_of(p), *v;
-    FILE *to = open_memstream(&text, &bytes);
     const char *before = "{\n";
     json_object_foreach(root, key, v) {
         fprintf(to, "%s  \"%s\": ", before, key);
@@ -120,44 +117,18 @@ char *sh_plan_text(const struct sh_plan *p)
         before = ",\n";
     }
     fputs("\n}\n", to);
-    fclose(to);
     json_decref(root);
+    xmemclose(to, &bytes);
     return text;
-}
-
-static int write_all(int fd, const char *text)
-{
-    size_t n = strlen(text);
-    while (n) {
-        ssize_t got = write(fd, text, n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return -1;
-        text += got;
-        n -= (size_t)got;
-    }
-    return fsync(fd);
 }
 
 int sh_plan_write(const struct sh_plan *p, const char *path, struct sh_err *e)
 {
-    char *text = sh_plan_text(p), *beside = xasprintf("%s.XXXXXX", path);
-    int fd = mkstemp(beside), bad = fd < 0;
-    if (!bad) {
-        mode_t mask = umask(0);
-        umask(mask);
-        bad = fchmod(fd, 0666 & ~mask) || write_all(fd, text);
-        bad |= close(fd);
-        bad = bad || rename(beside, path);
-        int why = errno;
-        if (bad)
-            unlink(beside);
-        errno = why;
-    }
-    if (bad)
-        sh_fail(e, "%s: %s", path, strerror(errno));
+    struct sh_file *f = sh_file_begin(path, e);
+    if (!f)
+        return -1;
+    char *text = sh_plan_text(p);
+    fputs(text, sh_file_stream(f));
     free(text);
-    free(beside);
-    return bad ? -1 : 0;
+    return sh_file_end(f, 0, e);
 }

@@ -7,31 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/model/config.h"
 #include "src/tracer/texts.h"
-
-static char *read_whole(const char *path, size_t *bytes, struct sh_err *e)
-{
-    FILE *f = fopen(path, "rb");
-    char *text = NULL;
-    size_t cap = 0, n = 0, got = 1;
-    while (f && got) {
-        if (n + 1 >= cap)
-            text = xreallocarray(text, cap = 2 * cap + 4096, 1);
-        n += got = fread(text + n, 1, cap - n - 1, f);
-    }
-    int bad = !f || ferror(f), why = errno;
-    if (f)
-        fclose(f);
-    if (!bad) {
-        *bytes = n;
-        return text;
-    }
-    free(text);
-    sh_fail(e, "%s: cannot be read: %s", path, strerror(why));
-    return NULL;
-}
 
 static int encode(struct sh_prompt *p, const char *text, size_t bytes, struct sh_err *e)
 {
@@ -67,7 +46,7 @@ static int read_text(struct sh_prompt *p, const struct sh_arch *a, const char *m
     if (sh_tokenizer_size(p->tokenizer) > a->n_vocab)
         return sh_fail(e, "%s: the tokenizer has %d tokens, the model's vocabulary %d", model_path,
                        sh_tokenizer_size(p->tokenizer), a->n_vocab);
-    if (p->file && !(whole = read_whole(p->file, &bytes, e)))
+    if (p->file && !(whole = sh_file_read(p->file, SIZE_MAX / 4, &bytes, e)))
         return -1;
     int bad = encode(p, whole ? whole : p->text, bytes, e);
     free(whole);

@@ -250,10 +250,10 @@ static int replay_layer(const struct layer *l, struct sh_replay_sums *sums, stru
 #pragma omp parallel for schedule(dynamic, 1) num_threads(l->q->threads)
     for (int h = 0; h < n; h++) {
         struct sh_err mine;
-        FILE *dump = l->q->dump ? open_memstream(&text[h], &bytes[h]) : NULL;
+        FILE *dump = l->q->dump ? xmemstream(&text[h], &bytes[h]) : NULL;
         int failed = replay_head(l, h, &sums[(size_t)h * (size_t)n_cell], dump, &mine);
         if (dump)
-            fclose(dump);
+            xmemclose(dump, &bytes[h]);
         if (failed) {
 #pragma omp critical
             if (!bad) {

@@ -51,7 +51,6 @@ void sh_replay_work_clear(struct sh_replay_work *w)
 {
     forget_rows(w);
     forget_runs(w);
-    free(w->part);
 }
 
 /* Fill the rows of the policies that were replayed: policy i of q is policy of[i] of the request, its budgets are

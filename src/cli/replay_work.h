@@ -23,7 +23,6 @@ struct sh_replay_work {
     int n_row;
     int force;                          /* what the store has the results of, too */
     double rank_timeout;
-    char *part;                         /* the dump under its temporary name */
     struct sh_part shard;
     struct sh_cluster cluster;
     struct sh_store *store;             /* that is read                      */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/file.h"
+
 enum { MOST_LINE = 1 << 16 };
 
 /* The next line into *text: 1, 0 at the end, -1. */
@@ -61,7 +63,7 @@ static int header(struct sh_workload_file *w, struct sh_err *e)
 
 int sh_workload_open(struct sh_workload_file *w, const char *path, struct sh_err *e)
 {
-    *w = (struct sh_workload_file){.base = {next}, .path = path, .file = fopen(path, "re")};
+    *w = (struct sh_workload_file){.base = {next}, .path = path, .file = sh_stream_open(path, NULL)};
     if (!w->file)
         return sh_fail(e, "%s: %s", path, strerror(errno));
     return header(w, e);
@@ -137,7 +139,7 @@ static int points(FILE *file, struct sh_sim_point *out, int *n, long long *line,
 
 int sh_sim_points_read(const char *path, struct sh_sim_point *out, int *n, struct sh_err *e)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = sh_stream_open(path, NULL);
     long long line = 0;
     if (!file)
         return sh_fail(e, "%s: %s", path, strerror(errno));

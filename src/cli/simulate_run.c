@@ -9,6 +9,7 @@
 
 #include "planner/simulate/simulate_rate.h"
 #include "src/base/interrupt.h"
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/cli/capacity_plan.h"
 
@@ -194,22 +195,20 @@ static int open_log(struct sh_sim_study *s, struct sh_err *e)
     const char *path = s->args->log;
     if (!path)
         return 0;
-    s->log = fopen(path, "we");
-    if (!s->log)
-        return sh_fail(e, "%s: %s", path, strerror(errno));
+    if (!(s->log_file = sh_file_begin(path, e)))
+        return -1;
+    s->log = sh_file_stream(s->log_file);
     fputs("plan,speed,request,arrival_s,prompt_tokens,output_tokens,admitted_s,first_token_s,finished_s,"
           "preemptions\n", s->log);
     return 0;
 }
 
-static int close_log(struct sh_sim_study *s, struct sh_err *e)
+static int close_log(struct sh_sim_study *s, int bad, struct sh_err *e)
 {
-    FILE *log = s->log;
+    bad = sh_file_end(s->log_file, bad, e);
+    s->log_file = NULL;
     s->log = NULL;
-    if (!log)
-        return 0;
-    int bad = ferror(log);
-    return fclose(log) || bad ? sh_fail(e, "%s: could not be written: %s", s->args->log, strerror(errno)) : 0;
+    return bad ? -1 : 0;
 }
 
 static int one_each(const struct sh_sim_study *s, struct sh_err *e)
@@ -243,8 +242,7 @@ int sh_sim_study(const struct sh_simulate_args *a, uint64_t seed, struct sh_sim_
     s->ask.stopped = sh_interrupted;
     if ((a->calibrate && calibrate(s, e)) || open_log(s, e))
         return -1;
-    int bad = each_variant(s, e);
-    return (bad ? 0 : close_log(s, e)) || bad ? -1 : 0;
+    return close_log(s, each_variant(s, e), e);
 }
 
 void sh_sim_study_clear(struct sh_sim_study *s)
@@ -255,8 +253,6 @@ void sh_sim_study_clear(struct sh_sim_study *s)
     }
     for (int i = 0; s->plan && i < s->args->plan.n; i++)
         sh_plan_clear(&s->plan[i]);
-    if (s->log)
-        fclose(s->log);
     free(s->plan);
     free(s->row);
     sh_sim_source_close(&s->source);

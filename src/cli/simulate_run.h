@@ -35,6 +35,7 @@ struct sh_sim_study {
     struct sh_plan *plan;               /* [args->plan.n]                                          */
     struct sh_sim_row *row;
     int n_row;
+    struct sh_file *log_file;
     FILE *log;
 };
 

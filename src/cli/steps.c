@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/base/file.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 
@@ -107,7 +108,7 @@ char *sh_step_line(const struct sh_steps *s, const struct sh_step *step)
 /* Does the file begin with "$ shears <line>"? */
 static int is_done(const char *path, const char *line)
 {
-    FILE *f = fopen(path, "r");
+    FILE *f = sh_stream_open(path, NULL);
     char *first = NULL;
     size_t room = 0;
     ssize_t n = f ? getline(&first, &room, f) : -1;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/near.h"
 #include "src/engine/tasks.h"
@@ -74,7 +75,7 @@ static int read_line(const struct sh_task *t, const char *text, size_t bytes, st
 int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_task_item **out, int *n,
                  struct sh_err *e)
 {
-    FILE *f = fopen(path, "rb");
+    FILE *f = sh_stream_open(path, NULL);
     char *line = NULL;
     size_t cap = 0;
     ssize_t bytes;

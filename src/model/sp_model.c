@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/model/sp_wire.h"
 #include "src/model/tok_text.h"
@@ -188,10 +189,10 @@ static int finish(struct reader *r)
 
 static char *read_all(const char *path, size_t *n, struct sh_err *e)
 {
-    FILE *from = fopen(path, "rb");
     struct stat info;
+    FILE *from = sh_stream_open(path, &info);
     char *file = NULL;
-    if (!from || fstat(fileno(from), &info)) {
+    if (!from) {
         sh_fail(e, "cannot be opened: %s", strerror(errno));
     } else if (!S_ISREG(info.st_mode) || info.st_size > MOST_BYTES) {
         sh_fail(e, "expected a file of at most %lld bytes", (long long)MOST_BYTES);

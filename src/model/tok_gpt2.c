@@ -7,12 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/model/tok.h"
 
 static json_t *read_merges(const char *path, struct sh_err *e)
 {
-    FILE *from = fopen(path, "rb");
+    FILE *from = sh_stream_open(path, NULL);
     if (!from) {
         sh_fail(e, "%s: cannot be opened: %s", path, strerror(errno));
         return NULL;
@@ -36,6 +37,11 @@ static json_t *read_merges(const char *path, struct sh_err *e)
             break;
         }
         json_array_append_new(merges, merge);
+    }
+    if (merges && ferror(from)) {
+        sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
+        json_decref(merges);
+        merges = NULL;
     }
     free(line);
     fclose(from);

@@ -7,17 +7,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "src/base/file.h"
+
 #define MOST_BYTES ((off_t)512 << 20)   /* the largest published file has 35 MB */
 
 json_t *sh_tok_load(const char *path, int loose, struct sh_err *e)
 {
-    FILE *from = fopen(path, "rb");
+    struct stat info;
+    FILE *from = sh_stream_open(path, &info);
     if (!from) {
         sh_fail(e, "%s: cannot be opened: %s", path, strerror(errno));
         return NULL;
     }
-    struct stat info = {0};
-    if (fstat(fileno(from), &info) || info.st_size > MOST_BYTES) {
+    if (info.st_size > MOST_BYTES) {
         sh_fail(e, "%s: found %lld bytes, expected at most %lld", path, (long long)info.st_size,
                 (long long)MOST_BYTES);
         fclose(from);
@@ -26,8 +28,13 @@ json_t *sh_tok_load(const char *path, int loose, struct sh_err *e)
     json_error_t error;
     size_t how = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | (loose ? JSON_DECODE_INT_AS_REAL : 0u);
     json_t *root = json_loadf(from, how, &error);
+    int failed = ferror(from), why = errno;
     fclose(from);
-    if (!root) {
+    if (failed) {
+        json_decref(root);
+        root = NULL;
+        sh_fail(e, "%s: cannot be read: %s", path, strerror(why));
+    } else if (!root) {
         sh_fail(e, "%s: not valid JSON: line %d, column %d: %s", path, error.line, error.column,
                 error.text);
     } else if (!json_is_object(root)) {

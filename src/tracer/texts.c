@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 
 static int full(const struct sh_texts *t)
@@ -29,27 +30,6 @@ static void add(struct sh_texts *t, const char *path, int part, const int32_t *t
     q->n_tokens = n;
     q->tokens = xmalloc((size_t)n * sizeof *tokens);
     memcpy(q->tokens, tokens, (size_t)n * sizeof *tokens);
-}
-
-static int read_whole(const char *path, char **text, size_t *bytes, struct sh_err *e)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
-    size_t cap = 1 << 16, n = 0, got;
-    char *all = xmalloc(cap);
-    while ((got = fread(all + n, 1, cap - n, f)) > 0)
-        if ((n += got) == cap)
-            all = xreallocarray(all, cap *= 2, 1);
-    int bad = ferror(f);
-    fclose(f);
-    if (bad) {
-        free(all);
-        return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
-    }
-    *text = all;
-    *bytes = n;
-    return 0;
 }
 
 static int encode(const struct sh_texts *t, const char *text, size_t bytes, const char *path, struct sh_ids *ids,
@@ -94,7 +74,7 @@ int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
         return 0;
     if (!has_room(t, path, e))
         return -1;
-    if (read_whole(path, &text, &bytes, e))
+    if (!(text = sh_file_read(path, SIZE_MAX / 4, &bytes, e)))
         return -1;
     int bad = encode(t, text, bytes, path, &ids, e);
     free(text);
@@ -159,7 +139,7 @@ static int one_line_of_ids(struct sh_texts *t, const char *path, int line, const
 /* Walk over the JSON values of a file, one a line; field NULL: lines of ids. */
 static int each_line(struct sh_texts *t, const char *path, const char *field, struct sh_err *e)
 {
-    FILE *f = fopen(path, "rb");
+    FILE *f = sh_stream_open(path, NULL);
     if (!f)
         return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
     char *line = NULL;

@@ -54,7 +54,7 @@ else
 fi
 
 refuse "a shell that it does not know" 2 '"tcsh" is neither bash nor fish' help --completion tcsh
-refuse "a folder that is not there" 1 "nowhere/shears.1: cannot write: No such file" help --man nowhere
+refuse "a folder that is not there" 1 "nowhere/shears.1: cannot be written: No such file" help --man nowhere
 refuse "a command that it does not have" 2 'there is no command "replya"' help replya
 refuse "two commands" 2 "help takes one command" help trace replay
 finish

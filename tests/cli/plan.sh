@@ -240,5 +240,5 @@ changed "a plan: evidence without a value" '"evidence" 0: "value" is something e
 changed "a plan: no prefill" '"prefill" is not there, expected a whole number' 'del p["prefill"]'
 head -c 300 plan.json >bad.json
 refuse "a plan that was cut" 1 'bad.json: line' plan --db opt.db --plan bad.json
-refuse "a plan that is not there" 1 'none.json: No such file' plan --db opt.db --plan none.json
+refuse "a plan that is not there" 1 'none.json: cannot be read: No such file' plan --db opt.db --plan none.json
 finish

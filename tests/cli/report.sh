@@ -33,7 +33,7 @@ refuse "no store" 1 "gone.db" report --db gone.db -o out/a.html
 cp t.db same.db
 refuse "the store is not written over" 2 "is the file same.db that is read" report --db same.db -o same.db
 holds "it is as it was" cmp t.db same.db
-refuse "no such folder" 1 "cannot write in its folder" report --db t.db -o out/none/a.html
+refuse "no such folder" 1 "out/none/a.html: cannot be written: No such file" report --db t.db -o out/none/a.html
 refuse "five stores" 2 "at most 4 stores" report --db t.db t.db t.db t.db t.db -o out/a.html
 
 refuse "a width that is none" 2 "width: '3 miles', expected a size" plot persistence --db t.db -o out/a.svg --width "3 miles"
@@ -124,7 +124,7 @@ for command, metric, digits in (("eval", "ppl", 3), ("eval", "kl", 4), ("replay"
     said = f"{value(command, metric, *like):.{digits}f}"
     assert f">{said}</td>" in quality, (command, metric, said)
 P
-holds "no temporary file is left" test -z "$(find . -name '.shears-report*')"
+holds "no temporary file is left" test -z "$(find . -name '*.shears-new')"
 holds "a store from before commands were kept still makes a page" sh -c '
     cp t.db old.db && python3 -c "import sqlite3; c = sqlite3.connect(\"old.db\"); c.execute(\"DROP TABLE typed\"); c.commit()" &&
     "$SHEARS" report --db old.db -o out/old.html --length 24 -q >/dev/null && python3 check.py out/old.html'

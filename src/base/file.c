@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See file.h. The file beside an output is locked as long as it is written, so that nobody takes over what is not
+ * abandoned; a lock goes with its process. Outputs that are open when the program exits early (no memory) are
+ * removed on the way out. */
+#include "src/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+
+struct sh_file {
+    FILE *to;
+    int fd, why;                        /* of the first write that failed, or 0 */
+    char *path, *real, *beside;         /* as named, behind links, where it is written: NULL: in place */
+    struct sh_file *next;
+};
+
+static struct sh_file *open_files;
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- streams ---- */
+
+static int fd_of(void *cookie)
+{
+    return (int)(intptr_t)cookie;
+}
+
+static ssize_t read_some(void *cookie, char *to, size_t bytes)
+{
+    ssize_t n;
+    do
+        n = read(fd_of(cookie), to, bytes);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+int sh_write_all(int fd, const void *from, size_t bytes)
+{
+    const char *at = from;
+    while (bytes) {
+        ssize_t n = write(fd, at, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            errno = n ? errno : EIO;
+            return -1;
+        }
+        at += n;
+        bytes -= (size_t)n;
+    }
+    return 0;
+}
+
+/* The stream counts what is not written as lost, so it is all or nothing. */
+static ssize_t write_some(void *cookie, const char *from, size_t bytes)
+{
+    return sh_write_all(fd_of(cookie), from, bytes) ? 0 : (ssize_t)bytes;
+}
+
+static int seek(void *cookie, off64_t *at, int whence)
+{
+    off64_t now = lseek64(fd_of(cookie), *at, whence);
+    if (now < 0)
+        return -1;
+    *at = now;
+    return 0;
+}
+
+static int end(void *cookie)
+{
+    return close(fd_of(cookie));
+}
+
+FILE *sh_stream_of(int fd, const char *how)
+{
+    FILE *f = fopencookie((void *)(intptr_t)fd, how,
+                          (cookie_io_functions_t){.read = read_some, .write = write_some, .seek = seek, .close = end});
+    int why = errno;
+    if (!f)
+        close(fd);
+    errno = why;
+    return f;
+}
+
+FILE *sh_stream_open(const char *path, struct stat *about)
+{
+    struct stat mine;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, about ? about : &mine)) {
+        int why = errno;
+        close(fd);
+        errno = why;
+        return NULL;
+    }
+    return sh_stream_of(fd, "r");
+}
+
+char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *e)
+{
+    FILE *f = sh_stream_open(path, NULL);
+    if (!f) {
+        sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
+        return NULL;
+    }
+    size_t cap = 1 << 16, n = 0, got;
+    char *text = xmalloc(cap);
+    while (n <= most && (got = fread(text + n, 1, cap - n - 1, f)) > 0)
+        if ((n += got) == cap - 1)
+            text = xreallocarray(text, cap *= 2, 1);
+    int failed = ferror(f), why = errno;
+    fclose(f);
+    if (!failed && n <= most) {
+        text[n] = '\0';
+        *bytes = n;
+        return text;
+    }
+    free(text);
+    if (failed)
+        sh_fail(e, "%s: cannot be read: %s", path, strerror(why));
+    else
+        sh_fail(e, "%s: found more than %zu bytes, expected at most that", path, most);
+    return NULL;
+}
+
+/* ---- outputs ---- */
+
+static ssize_t write_output(void *cookie, const char *from, size_t bytes)
+{
+    struct sh_file *f = cookie;
+    if (!sh_write_all(f->fd, from, bytes))
+        return (ssize_t)bytes;
+    f->why = f->why ? f->why : errno;
+    return 0;
+}
+
+static void abandon_all(void)
+{
+    for (struct sh_file *f = open_files; f; f = f->next)
+        if (f->beside)
+            unlink(f->beside);
+}
+
+static void list(struct sh_file *f)
+{
+    static int is_installed;
+    pthread_mutex_lock(&list_lock);
+    if (!is_installed)
+        is_installed = !atexit(abandon_all) && !at_quick_exit(abandon_all);
+    f->next = open_files;
+    open_files = f;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void unlist(const struct sh_file *f)
+{
+    pthread_mutex_lock(&list_lock);
+    for (struct sh_file **at = &open_files; *at; at = &(*at)->next)
+        if (*at == f) {
+            *at = f->next;
+            break;
+        }
+    pthread_mutex_unlock(&list_lock);
+}
+
+/* The file beside, locked and empty. EWOULDBLOCK: somebody writes it. */
+static int open_beside(const char *beside)
+{
+    for (;;) {
+        struct stat opened, named;
+        int fd = open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (fd < 0)
+            return -1;
+        int got;
+        do
+            got = flock(fd, LOCK_EX | LOCK_NB);
+        while (got && errno == EINTR);
+        if (got || fstat(fd, &opened)) {
+            int why = errno;
+            close(fd);
+            errno = why;
+            return -1;
+        }
+        if (!stat(beside, &named) && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev) {
+            while ((got = ftruncate(fd, 0)) && errno == EINTR)
+                continue;
+            if (!got)
+                return fd;
+            int why = errno;
+            unlink(beside);
+            close(fd);
+            errno = why;
+            return -1;
+        }
+        close(fd);                              /* it got its name, or went away, between the two calls */
+    }
+}
+
+static int open_output(struct sh_file *f)
+{
+    struct stat about;
+    char *behind = realpath(f->path, NULL);
+    f->real = behind ? behind : xstrdup(f->path);
+    if (!stat(f->real, &about) && !S_ISREG(about.st_mode))
+        return open(f->real, O_WRONLY | O_CLOEXEC);
+    f->beside = xasprintf("%s.shears-new", f->real);
+    return open_beside(f->beside);
+}
+
+static void release(struct sh_file *f)
+{
+    free(f->path);
+    free(f->real);
+    free(f->beside);
+    free(f);
+}
+
+struct sh_file *sh_file_begin(const char *path, struct sh_err *e)
+{
+    struct sh_file *f = xcalloc(1, sizeof *f);
+    f->path = xstrdup(path);
+    f->fd = open_output(f);
+    f->to = f->fd < 0 ? NULL : fopencookie(f, "w", (cookie_io_functions_t){.write = write_output});
+    if (f->to) {
+        list(f);
+        return f;
+    }
+    sh_fail(e, "%s: cannot be written: %s", path,
+            errno == EWOULDBLOCK ? "another program is writing it" : strerror(errno));
+    if (f->fd >= 0 && f->beside)
+        unlink(f->beside);
+    if (f->fd >= 0)
+        close(f->fd);
+    release(f);
+    return NULL;
+}
+
+FILE *sh_file_stream(struct sh_file *f)
+{
+    return f->to;
+}
+
+int sh_file_fd(const struct sh_file *f)
+{
+    return f->fd;
+}
+
+/* On the disk; a pipe or terminal has none. */
+static int settle(int fd)
+{
+    int got;
+    while ((got = fsync(fd)) && errno == EINTR)
+        continue;
+    return got && (errno == EINVAL || errno == EROFS || errno == ENOTSUP) ? 0 : got;
+}
+
+int sh_file_end(struct sh_file *f, int bad, struct sh_err *e)
+{
+    if (!f)
+        return bad;
+    if (!bad && (fflush(f->to) || ferror(f->to) || settle(f->fd) || (f->beside && rename(f->beside, f->real))))
+        bad = sh_fail(e, "%s: cannot be written: %s", f->path, strerror(f->why ? f->why : errno));
+    if (bad && f->beside)
+        unlink(f->beside);
+    unlist(f);
+    fclose(f->to);
+    close(f->fd);
+    release(f);
+    return bad;
+}

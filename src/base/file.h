@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files: streams that go on after an interrupted call, and outputs that are whole or not there.
+ *
+ *     struct sh_file *f = sh_file_begin("page.html", &e);
+ *     if (!f) return -1;
+ *     int bad = write_page(sh_file_stream(f), &e);
+ *     return sh_file_end(f, bad, &e);
+ *
+ * An output is written beside its place, under its name with ".shears-new" behind it, and renamed when it is on
+ * the disk; what was there before stays until then. Of several programs that write the same file one does, the
+ * others are refused; what a killed one left is taken over by the next. A name that is there and no plain file (a
+ * pipe, a terminal) is written to directly. */
+#ifndef SH_BASE_FILE_H
+#define SH_BASE_FILE_H
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "src/base/err.h"
+
+/* A stream over the descriptor, which is closed with it; reads and writes that a signal cut short are gone on with,
+ * which stdio's own do not. `how` as for fopen, "r" or "w". NULL: errno says why, and the descriptor is closed. */
+FILE *sh_stream_of(int fd, const char *how);
+
+/* A file for reading; *about, unless NULL, gets what fstat says of it. NULL: errno says why. */
+FILE *sh_stream_open(const char *path, struct stat *about);
+
+/* All bytes of a file in a new array, with a zero behind them; NULL and the reason in `e` when it cannot be read or
+ * holds more than `most` bytes. */
+char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *e);
+
+/* All bytes, whatever the calls in between; -1 and errno. */
+int sh_write_all(int fd, const void *from, size_t bytes);
+
+struct sh_file;
+
+/* NULL and the reason in `e`; nothing is there then that was not before. */
+struct sh_file *sh_file_begin(const char *path, struct sh_err *e);
+
+FILE *sh_file_stream(struct sh_file *f);        /* ends with the file                                */
+int sh_file_fd(const struct sh_file *f);        /* for who writes past the stream, a child for one   */
+
+/* bad: what was to be written is not whole, so nothing is left. Else the file gets its name. Returns `bad`, or -1 when
+ * the file could not be written; f NULL: `bad`. */
+int sh_file_end(struct sh_file *f, int bad, struct sh_err *e);
+
+#endif
