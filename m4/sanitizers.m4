@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# SH_SANITIZERS: --enable-sanitizers builds with the address and undefined-behaviour sanitizers.
+# SH_SANITIZERS: --enable-sanitizers builds with the address and undefined-behaviour sanitizers,
+# --enable-sanitizers=thread with the thread sanitizer (tests/thread.sh says how that is run).
 AC_DEFUN([SH_SANITIZERS], [
     AC_ARG_ENABLE([sanitizers],
-        [AS_HELP_STRING([--enable-sanitizers], [build with the address and undefined-behaviour sanitizers])])
+        [AS_HELP_STRING([--enable-sanitizers@<:@=thread@:>@], [build with the address and undefined-behaviour
+            sanitizers, or with the thread sanitizer])])
     sh_sanitizers=no
-    AS_IF([test "x$enable_sanitizers" = xyes], [
-        sh_sanitizers="address, undefined"
-        SH_SAN_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-    ])
+    AS_CASE([$enable_sanitizers],
+        [yes], [sh_sanitizers="address, undefined"
+            SH_SAN_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"],
+        [thread], [sh_sanitizers="thread"
+            SH_SAN_FLAGS="-fsanitize=thread -fno-omit-frame-pointer"],
+        [no|""], [],
+        [AC_MSG_ERROR([--enable-sanitizers=$enable_sanitizers: expected yes, no or thread])])
     AC_SUBST([SH_SAN_FLAGS])
 ])

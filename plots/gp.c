@@ -165,7 +165,7 @@ static void keep_data(struct sh_gp *gp)
 static long long produce(struct sh_gp *gp, struct sh_err *e)
 {
     struct stat s;
-    xmemclose(gp->to, &gp->text_bytes);
+    xmemclose(gp->to, &gp->text, &gp->text_bytes);
     gp->to = NULL;
     if (gp->script == SH_GP_DATA)
         keep_data(gp);

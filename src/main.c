@@ -59,7 +59,7 @@ static void set_up_output(void)
 {
     FILE *to = sh_stream_of(STDOUT_FILENO, "w");
     if (!to)
-        return;                         /* stdio's own will do */
+        sh_no_memory(sizeof *to);
     if (isatty(STDOUT_FILENO))
         setvbuf(to, NULL, _IOLBF, 0);
     stdout = to;

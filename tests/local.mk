@@ -18,6 +18,7 @@ AM_TESTS_ENVIRONMENT = \
 	SH_TOP='$(abs_top_srcdir)'; export SH_TOP; \
 	SH_GOLDEN='$(abs_top_srcdir)/tests/golden'; export SH_GOLDEN; \
 	SH_FAKE='$(abs_top_builddir)/tests/fake'; export SH_FAKE; \
+	SH_FAULTS_SO='$(abs_top_builddir)/tests/faults/faults.so'; export SH_FAULTS_SO; \
 	SH_FIXTURES="$${SH_FIXTURES-$(abs_top_srcdir)/../shared/fixtures}"; export SH_FIXTURES;
 
 if HAVE_CUNIT
@@ -283,6 +284,14 @@ TESTS      += %D%/cli/gguf.sh
 EXTRA_DIST += %D%/cli/gguf.sh
 TESTS      += %D%/cli/import.sh %D%/cli/reader.sh
 EXTRA_DIST += %D%/cli/import.sh %D%/cli/dumps.py %D%/cli/reader.sh %D%/cli/reader.py
+
+# Calls that fail, for programs that are started with this library in LD_PRELOAD; without sanitizers.
+check_PROGRAMS += %D%/faults/faults.so
+tests_faults_faults_so_SOURCES = %D%/faults/faults.c
+tests_faults_faults_so_CFLAGS  = $(SH_WARN_CFLAGS) -fPIC
+tests_faults_faults_so_LINK    = $(CC) -shared $(CFLAGS) $(LDFLAGS) -o $@
+TESTS      += %D%/cli/faults.sh
+EXTRA_DIST += %D%/cli/faults.sh %D%/faults/sweep.py
 
 # Readers of foreign bytes over a kept corpus and seeded mutations of it (tests/fuzz/fuzz.h).
 fuzz_tests = \

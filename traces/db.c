@@ -21,6 +21,8 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
     int code = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
     sh_fail(e, "%s: %s: %s%s%s", s->path, doing, sqlite3_errmsg(s->db), system ? ": " : "",
             system ? strerror(system) : "");
+    int kind = code & 0xff;
+    e->is_io = kind == SQLITE_IOERR || kind == SQLITE_FULL || kind == SQLITE_CORRUPT || kind == SQLITE_CANTOPEN;
     if ((code & 0xff) == SQLITE_FULL || system == ENOSPC)
         sh_hint(e, "the disk is full; what was committed is whole: free some space and give the same command again");
     else if ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED)
@@ -77,14 +79,15 @@ int sh_db_once(struct sh_store *s, sqlite3_stmt *q, const char *doing, struct sh
     return code < 0 ? -1 : 0;
 }
 
-static int pragma(struct sh_store *s, const char *name, struct sh_err *e)
+static int pragma(struct sh_store *s, const char *name, int *value, struct sh_err *e)
 {
     char sql[64];
     snprintf(sql, sizeof sql, "PRAGMA %s", name);
     sqlite3_stmt *q = sh_db_query(s, e, sql, "");
-    int value = q && sqlite3_step(q) == SQLITE_ROW ? sqlite3_column_int(q, 0) : -1;
+    int got = q ? sh_db_step(s, q, "reading its first page", e) : -1;
+    *value = got == 1 ? sqlite3_column_int(q, 0) : 0;
     sqlite3_finalize(q);
-    return value;
+    return got < 0 ? -1 : 0;
 }
 
 /* Refuse what is not ours before anything is written to it. */
@@ -101,7 +104,9 @@ static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
     sqlite3_finalize(q);
     if (got != SQLITE_ROW)
         return -1;
-    int application = pragma(s, "application_id", e), version = pragma(s, "user_version", e);
+    int application, version;
+    if (pragma(s, "application_id", &application, e) || pragma(s, "user_version", &version, e))
+        return -1;
     *is_new = n == 0 && application == 0 && version == 0;
     if (*is_new)
         return 0;

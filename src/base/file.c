@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/base/mem.h"
@@ -172,6 +173,16 @@ static void unlist(const struct sh_file *f)
     pthread_mutex_unlock(&list_lock);
 }
 
+/* Patient for a moment: the child of a killed program, gnuplot, ends a little later and holds the lock so long. */
+static int lock(int fd)
+{
+    const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+    int got;
+    for (int i = 0; (got = flock(fd, LOCK_EX | LOCK_NB)) && (errno == EINTR || errno == EWOULDBLOCK) && i < 60; i++)
+        nanosleep(&pause, NULL);
+    return got;
+}
+
 /* The file beside, locked and empty. EWOULDBLOCK: somebody writes it. */
 static int open_beside(const char *beside)
 {
@@ -180,10 +191,7 @@ static int open_beside(const char *beside)
         int fd = open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (fd < 0)
             return -1;
-        int got;
-        do
-            got = flock(fd, LOCK_EX | LOCK_NB);
-        while (got && errno == EINTR);
+        int got = lock(fd);
         if (got || fstat(fd, &opened)) {
             int why = errno;
             close(fd);

@@ -74,10 +74,10 @@ FILE *xmemstream(char **text, size_t *bytes)
     return to;
 }
 
-void xmemclose(FILE *to, const size_t *bytes)
+void xmemclose(FILE *to, char *const *text, const size_t *bytes)
 {
     int bad = ferror(to);
-    if (fclose(to) || bad)
+    if (fclose(to) || bad || !*text)         /* glibc tells of the last reallocation by NULL alone */
         sh_no_memory(*bytes + 1);
 }
 

@@ -18,7 +18,7 @@ char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* open_memstream, and its end: *text for free(), whole. */
 FILE *xmemstream(char **text, size_t *bytes);
-void xmemclose(FILE *to, const size_t *bytes);
+void xmemclose(FILE *to, char *const *text, const size_t *bytes);
 
 /* The allocation of this many bytes failed: says so and ends the program. */
 void sh_no_memory(size_t bytes) __attribute__((noreturn));

@@ -90,9 +90,12 @@ static int add_cells(struct sh_study *y, struct sh_store *s, struct request *q, 
 {
     static const char *const grid_alpha[] = {"row", "2/t", "5/t", "10/t"};
     static const int grid_recent[] = {0, 1, 10, 50};
-    struct sh_alpha alpha;
-    sh_alpha_parse("row", &alpha, e);
-    q->literal = literal_fits(q) ? sh_study_add_if(y, s, &alpha, 0, q->split[0]) : -1;
+    struct sh_persistence_cell more = {.split = q->split[0]};
+    int unused;
+    sh_alpha_parse("row", &more.alpha, e);
+    q->literal = -1;
+    if (literal_fits(q) && sh_study_add_if(y, s, &more, &q->literal, e))
+        return -1;
     for (int f = 0; f < q->n_split; f++)
         for (int i = 0; i < q->n_alpha; i++)
             for (int r = 0; r < q->n_recent; r++) {
@@ -107,8 +110,10 @@ static int add_cells(struct sh_study *y, struct sh_store *s, struct request *q, 
             }
     for (int i = 0; i < 4 && q->n_alpha * q->n_recent * q->n_split == 1; i++)
         for (int r = 0; r < 4; r++) {
-            sh_alpha_parse(grid_alpha[i], &alpha, e);
-            sh_study_add_if(y, s, &alpha, grid_recent[r], q->split[0]);
+            sh_alpha_parse(grid_alpha[i], &more.alpha, e);
+            more.recent = grid_recent[r];
+            if (sh_study_add_if(y, s, &more, &unused, e))
+                return -1;
         }
     return 0;
 }

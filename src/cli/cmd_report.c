@@ -174,7 +174,7 @@ static int make(struct sh_report *r, const struct sh_common *common, const char 
         return -1;
     r->to = xmemstream(&body, &bytes);
     int bad = write_parts(r, lacks, e);
-    xmemclose(r->to, &bytes);
+    xmemclose(r->to, &body, &bytes);
     if (!bad) {
         begin(r, lacks, sh_file_stream(f));
         fwrite(body, 1, bytes, sh_file_stream(f));

@@ -54,16 +54,17 @@ static int study(struct source *src, const struct sh_figure_request *q, const ch
     struct sh_store *s = sh_store_open(path, e);
     if (!s)
         return -1;
-    for (int i = 0; i < ALPHAS; i++)
-        for (int r = 0; r < RECENTS; r++) {
-            struct sh_alpha alpha;
-            sh_alpha_parse(alpha_name[i], &alpha, e);
-            src->cell[i][r] = sh_study_add_if(y, s, &alpha, recent_value[r], q->split);
+    int bad = 0;
+    for (int i = 0; i < ALPHAS && !bad; i++)
+        for (int r = 0; r < RECENTS && !bad; r++) {
+            struct sh_persistence_cell c = {.recent = recent_value[r], .split = q->split};
+            sh_alpha_parse(alpha_name[i], &c.alpha, e);
+            bad = sh_study_add_if(y, s, &c, &src->cell[i][r], e);
         }
     struct sh_alpha literal;
     sh_alpha_parse("row", &literal, e);
     struct sh_persistence_cell c = {literal, 0, q->split};
-    int bad = (!y->n_cell && sh_gather_can(s, q->run, &c, y->window, e)) || sh_study_run(y, s, e);
+    bad = bad || (!y->n_cell && sh_gather_can(s, q->run, &c, y->window, e)) || sh_study_run(y, s, e);
     sh_store_close(s);
     if (!bad) {
         const struct sh_gather *g = &y->part[0];

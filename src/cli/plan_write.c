@@ -118,7 +118,7 @@ char *sh_plan_text(const struct sh_plan *p)
     }
     fputs("\n}\n", to);
     json_decref(root);
-    xmemclose(to, &bytes);
+    xmemclose(to, &text, &bytes);
     return text;
 }
 

@@ -253,7 +253,7 @@ static int replay_layer(const struct layer *l, struct sh_replay_sums *sums, stru
         FILE *dump = l->q->dump ? xmemstream(&text[h], &bytes[h]) : NULL;
         int failed = replay_head(l, h, &sums[(size_t)h * (size_t)n_cell], dump, &mine);
         if (dump)
-            xmemclose(dump, &bytes[h]);
+            xmemclose(dump, &text[h], &bytes[h]);
         if (failed) {
 #pragma omp critical
             if (!bad) {

@@ -69,7 +69,8 @@ int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_
 void sh_report_missing(struct sh_report *r, const char *command, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same with what an error says, which is cleared; -1 when it was an interruption. */
+/* The same with what an error says, which is cleared; -1 when it was an interruption, or a file that could not be
+ * read. */
 int sh_report_lacks(struct sh_report *r, const char *command, struct sh_err *e);
 
 /* How the numbers above are made again; also gathered for the page's end. Copied. */

@@ -99,7 +99,7 @@ void sh_report_missing(struct sh_report *r, const char *command, const char *for
 
 int sh_report_lacks(struct sh_report *r, const char *command, struct sh_err *e)
 {
-    if (sh_interrupted() || e->status == SH_ABSENT)
+    if (sh_interrupted() || e->status == SH_ABSENT || e->is_io)
         return -1;
     sh_report_missing(r, command, "%s%s%s", e->text, *e->hint ? "; " : "", e->hint);
     *e = (struct sh_err){0};

@@ -13,11 +13,12 @@ int sh_study_add(struct sh_study *y, const struct sh_alpha *alpha, int recent, d
     return y->n_cell++;
 }
 
-int sh_study_add_if(struct sh_study *y, struct sh_store *s, const struct sh_alpha *alpha, int recent, double split)
+int sh_study_add_if(struct sh_study *y, struct sh_store *s, const struct sh_persistence_cell *c, int *cell,
+                    struct sh_err *e)
 {
-    struct sh_err ignored;
-    struct sh_persistence_cell c = {*alpha, recent, split};
-    return sh_gather_can(s, y->run, &c, y->window, &ignored) ? -1 : sh_study_add(y, alpha, recent, split);
+    int cannot = sh_gather_can(s, y->run, c, y->window, e);
+    *cell = cannot ? -1 : sh_study_add(y, &c->alpha, c->recent, c->split);
+    return cannot && e->status != SH_MISUSED ? -1 : 0;
 }
 
 /* Do some runs hold sparse scores? */

@@ -22,8 +22,10 @@ struct sh_study {
 /* The cell's index, added if it is new; -1 when there are too many. */
 int sh_study_add(struct sh_study *y, const struct sh_alpha *alpha, int recent, double split);
 
-/* The same, but left out when the store cannot answer it: then -1. */
-int sh_study_add_if(struct sh_study *y, struct sh_store *s, const struct sh_alpha *alpha, int recent, double split);
+/* The same, but left out when the store's records cannot answer it: then *cell is -1. Returns -1 when the store cannot
+ * be read. */
+int sh_study_add_if(struct sh_study *y, struct sh_store *s, const struct sh_persistence_cell *c, int *cell,
+                    struct sh_err *e);
 
 int sh_study_run(struct sh_study *y, struct sh_store *s, struct sh_err *e);
 void sh_study_free(struct sh_study *y);

@@ -22,8 +22,11 @@ static int map_whole(struct sh_map *m, int fd, const char *path, struct sh_err *
         return 0;
     }
     void *at = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (at == MAP_FAILED)
-        return sh_fail(e, "%s: cannot be mapped: %s", path, strerror(errno));
+    if (at == MAP_FAILED) {
+        sh_fail(e, "%s: cannot be mapped: %s", path, strerror(errno));
+        e->is_io = 1;
+        return -1;
+    }
     *m = (struct sh_map){at, (size_t)facts.st_size};
     return 0;
 }
