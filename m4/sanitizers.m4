@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SH_SANITIZERS: --enable-sanitizers builds with the address and undefined-behaviour sanitizers,
-# --enable-sanitizers=thread with the thread sanitizer (tests/thread.sh says how that is run).
+# --enable-sanitizers=thread with the thread sanitizer (tests/cli/thread.sh says how that is run).
 AC_DEFUN([SH_SANITIZERS], [
     AC_ARG_ENABLE([sanitizers],
         [AS_HELP_STRING([--enable-sanitizers@<:@=thread@:>@], [build with the address and undefined-behaviour

@@ -290,8 +290,8 @@ check_PROGRAMS += %D%/faults/faults.so
 tests_faults_faults_so_SOURCES = %D%/faults/faults.c
 tests_faults_faults_so_CFLAGS  = $(SH_WARN_CFLAGS) -fPIC
 tests_faults_faults_so_LINK    = $(CC) -shared $(CFLAGS) $(LDFLAGS) -o $@
-TESTS      += %D%/cli/faults.sh
-EXTRA_DIST += %D%/cli/faults.sh %D%/faults/sweep.py
+TESTS      += %D%/cli/faults.sh %D%/cli/thread.sh
+EXTRA_DIST += %D%/cli/faults.sh %D%/cli/thread.sh %D%/faults/sweep.py
 
 # Readers of foreign bytes over a kept corpus and seeded mutations of it (tests/fuzz/fuzz.h).
 fuzz_tests = \

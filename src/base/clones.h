@@ -8,7 +8,7 @@
 #define SH_BASE_CLONES_H
 
 #if defined __x86_64__ && defined __gnu_linux__ && defined __GNUC__ && !defined __clang__ && \
-    __GNUC__ >= 12 && !defined __SANITIZE_ADDRESS__
+    __GNUC__ >= 12 && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 #define SH_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
 #define SH_CLONES

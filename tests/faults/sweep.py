@@ -12,7 +12,8 @@
 
 The same of commands that write and are killed at some moments: of a signal, then.
 
-sweep.py --shears PROGRAM --faults faults.so --model FOLDER --text FILE [--sample N | --most N] [--kills N] [--only NAME,...]
+sweep.py --shears PROGRAM --faults faults.so --model FOLDER --text FILE [--sample N | --most N] [--kills N]
+         [--only NAME,...]
 TAP on stdout: one line for each command. --sample N: so many faults in all, chosen with a seed; else all calls of each
 kind, or --most N of them where there are more (the first ones, the last ones, the rest spread). --kills N: so many
 moments of each command."""

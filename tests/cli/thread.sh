@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Races between threads, in a build that was configured with --enable-sanitizers=thread:
+#
+#     ../configure --enable-sanitizers=thread && make && make check TESTS=tests/cli/thread.sh
+#
+# GCC's libgomp tells the sanitizer nothing of its barriers, so that every parallel loop would look like a race.
+# LLVM's libomp knows the same calls (it stands in for libgomp.so.1 here), and its tool Archer tells the sanitizer who
+# waits for whom: nothing has to be suppressed. Debian: libomp-dev. The rest of what the sanitizer did not compile
+# (OpenBLAS, oneDNN, SQLite) is left out of account. Unit tests run, too, where they were built.
+. "$(dirname "$0")/lib.sh"
+case ${SH_SANITIZED-} in
+*thread*) ;;
+*) echo "1..0 # SKIP this build has no thread sanitizer"; exit 0 ;;
+esac
+archer=$(ls -v /usr/lib/llvm-*/lib/libarcher.so /usr/lib64/libarcher.so 2>/dev/null | tail -n 1)
+[ -n "$archer" ] || { echo "1..0 # SKIP LLVM's libomp and its libarcher.so are not here"; exit 0; }
+
+mkdir lib && ln -s "$(dirname "$archer")/libomp.so.5" lib/libgomp.so.1
+export LD_LIBRARY_PATH=$work/lib OMP_TOOL_LIBRARIES=$archer
+export TSAN_OPTIONS="${TSAN_OPTIONS:+$TSAN_OPTIONS:}ignore_noninstrumented_modules=1 exitcode=99"
+
+# ---- does it see a race, and only a race? ----
+
+cat >race.c <<'P'
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    long sum = 0, part[64] = {0};
+    (void)argv;
+#pragma omp parallel for num_threads(4)
+    for (int i = 0; i < 64; i++) {
+        part[i] = i;
+        if (argc > 1)
+            sum += i;
+    }
+    for (int i = 0; i < 64; i++)
+        sum += part[i];
+    return sum < 0;
+}
+P
+if ! ${CC:-gcc} -g -O1 -fopenmp -fsanitize=thread race.c -o race 2>log/err; then
+    echo "1..0 # SKIP no compiler here that knows -fopenmp and -fsanitize=thread"
+    exit 0
+fi
+holds "a parallel loop is no race" ./race
+holds "a sum without a lock is one" bash -c '! ./race now 2>/dev/null'
+
+# ---- commands ----
+
+clean() { # description, arguments...
+    local what=$1
+    shift
+    run "$@" -q --threads 4
+    [ $status = 0 ] && ! grep -q ThreadSanitizer log/err
+    verdict "$what" "$([ $? = 0 ] || { echo "# exit status $status"; head -n 40 log/err | sed 's/^/# /'; })"
+}
+
+head -c 3000 "$SH_TOP/demo/text/natural.txt" >text.txt
+text=(--model "$SH_TOP/demo/model" --text text.txt --length 96 --count 3)
+clean "trace" trace "${text[@]}" --db full.db --vectors qkv
+clean "trace with hidden states in a file" trace "${text[@]}" --db spill.db --memory 1
+clean "trace of sparse rows" trace "${text[@]}" --db sparse.db --record sparse
+clean "trace of statistics" trace "${text[@]}" --db summary.db --record summary
+clean "trace with coded weights" trace "${text[@]}" --db coded.db --weight-bits 4
+clean "trace of a shard" trace "${text[@]}" --db part.db --shard 1/2
+clean "trace of the other" trace "${text[@]}" --db part.db --shard 2/2
+clean "merge" merge --db part.db part.db.shard-1-of-2 part.db.shard-2-of-2
+clean "verify" verify --db full.db
+clean "persistence of full rows" persistence --db full.db
+clean "persistence of sparse rows" persistence --db sparse.db
+clean "replay of all policies" replay --db full.db --policy all --budget 0.1,0.3,1.0
+clean "replay with kept sets" replay --db full.db --policy h2o --budget 0.3 --dump-kept kept.jsonl
+clean "plan" plan --db full.db --policy h2o --target-recall 0.9 --allocator greedy -o plan.json
+clean "theory" theory --db full.db --replicas 4
+clean "eval" eval "${text[@]}" --policy h2o streaming --budget 0.3 --db full.db
+clean "eval with coded keys and values" eval "${text[@]}" --policy h2o --budget 0.3 --kv-bits 4
+clean "drift" drift --model "$SH_TOP/demo/model" --db full.db --policy h2o --budget 0.3
+clean "generate" generate --model "$SH_TOP/demo/model" --prompt-file text.txt --max-tokens 16 --policy h2o --budget 64
+
+# ---- unit tests ----
+
+for name in store recorder forward replay replay_stack session slots engine prompt; do
+    test=$(dirname "$SHEARS")/tests/unit/test_$name
+    [ -x "$test" ] || continue
+    "$test" >log/out 2>log/err
+    status=$?
+    [ $status = 0 ] && ! grep -q ThreadSanitizer log/err
+    verdict "test_$name" "$([ $? = 0 ] || { echo "# exit status $status"; head -n 40 log/err | sed 's/^/# /'; })"
+done
+finish
