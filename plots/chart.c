@@ -10,7 +10,7 @@
 #define LEFT 0.95               /* inches around a panel */
 #define RIGHT 0.25
 #define TOP 1.0
-#define BOTTOM 0.62
+#define BOTTOM 0.85              /* axis and its label */
 #define KEY 0.2                 /* a line of the legend */
 
 #define LETTER 0.088            /* of its text, more or less */
@@ -54,12 +54,13 @@ static int has_points(const struct sh_fig_chart *c)
     return 0;
 }
 
-static void axes(struct sh_gp *gp, const struct sh_fig_chart *c)
+static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide)
 {
+    int letters = sh_gp_letters(wide + 0.5);
     fputs("set title ", gp->to);
-    sh_gp_text(gp, c->title, 48);
+    sh_gp_text(gp, c->title, letters);
     fputs("\nset xlabel ", gp->to);
-    sh_gp_text(gp, c->x, 48);
+    sh_gp_text(gp, c->x, letters);
     fputs("\nset ylabel ", gp->to);
     sh_gp_text(gp, c->y, 48);
     if (!has_points(c)) {
@@ -139,21 +140,23 @@ static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, en
 void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *d, double wide, double tall,
                     enum sh_chart_style style)
 {
-    int most = 0, columns = key_columns(d, wide + 0.4);
+    int most = 0, n_columns = sh_gp_columns(gp, LEFT + wide + RIGHT, d->n_charts),
+        n_rows = (d->n_charts + n_columns - 1) / n_columns;
+    double page = sh_gp_room(gp, (LEFT + wide + RIGHT) * n_columns), pitch = page / n_columns;
+    wide = pitch - LEFT - RIGHT;
+    int columns = key_columns(d, wide + 0.4);
     for (int c = 0; c < d->n_charts; c++)
         most = d->charts[c].n_lines > most ? d->charts[c].n_lines : most;
-    double key = KEY * ((most + columns - 1) / columns) + 0.15, pitch = LEFT + wide + RIGHT;
-    int n_columns = sh_gp_columns(gp, pitch, d->n_charts), n_rows = (d->n_charts + n_columns - 1) / n_columns;
-    double row = tall + BOTTOM + key + 0.45;
-    sh_gp_page(gp, pitch * n_columns, TOP - 0.45 + row * n_rows);
+    double key = KEY * ((most + columns - 1) / columns) + 0.15, row = tall + BOTTOM + key + 0.45;
+    sh_gp_page(gp, page, TOP - 0.45 + row * n_rows, d->title, d->settings);
     blocks(gp, d);
     fputs("unset key\nset multiplot\n", gp->to);
-    sh_gp_heading(gp, d->title, d->settings);
+    sh_gp_heading(gp);
     for (int c = 0; c < d->n_charts; c++) {
         const struct sh_fig_chart *at = &d->charts[c];
         double left = LEFT + pitch * (c % n_columns), top = TOP + row * (c / n_columns);
         sh_gp_box(gp, left, top, wide, tall);
-        axes(gp, at);
+        axes(gp, at, wide);
         legend(gp, at, left - 0.4, top + tall + BOTTOM, wide + 0.4, columns);
         if (isfinite(at->limit) && at->limit_label && has_points(at)) {
             fputs("set label 900 ", gp->to);

@@ -5,9 +5,11 @@
 
 #include "plots/figure.h"
 
-#define WIDE 4.6                /* inches, a map without its margins */
-#define TALL 2.7
+#define TALL 2.7                /* inches, a map without its margins */
 #define PITCH 3.9
+#define LEFT 0.95
+#define RIGHT 0.3
+#define COLOURS 0.9             /* right of a map: its colour box with tics */
 
 static double most(const struct sh_fig_data *d)
 {
@@ -75,8 +77,9 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
             return sh_misused(e, "figure allocation shows plans of at least one layer and head");
     double high = most(d);
     int n_columns = sh_gp_columns(gp, 6, 2), n_rows = d->n_plans * (2 / n_columns);
-    double top = n_columns < 2 ? 1.25 : 1.05, pitch = n_columns < 2 ? PITCH + 0.4 : PITCH;  /* letters grow */
-    sh_gp_page(gp, n_columns < 2 ? 6.6 : 12, top - 0.35 + pitch * n_rows);
+    double top = 1.05, page = sh_gp_room(gp, n_columns < 2 ? 6.6 : 12), half = page / n_columns,
+           wide = half - LEFT - RIGHT - COLOURS;
+    sh_gp_page(gp, page, top - 0.35 + PITCH * n_rows, d->title, d->settings);
     for (int i = 0; i < d->n_plans; i++) {
         char name[32];
         snprintf(name, sizeof name, "plan%d", i);
@@ -84,13 +87,14 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         layers(gp, &d->plans[i], i);
     }
     fputs("set xlabel 'layer'\nset cblabel 'tokens' offset 0.8, 0\nset multiplot\n", gp->to);
-    sh_gp_heading(gp, d->title, d->settings);
+    sh_gp_heading(gp);
     for (int i = 0; i < d->n_plans; i++) {
         int at = 2 * i;
-        sh_gp_box(gp, 0.75, top + pitch * (at / n_columns), WIDE, TALL);
+        sh_gp_box(gp, LEFT, top + PITCH * (at / n_columns), wide, TALL);
         map(gp, &d->plans[i], i, high);
         at++;
-        sh_gp_box(gp, n_columns < 2 ? 0.75 : 7.3, top + pitch * (at / n_columns), 4.3, TALL);
+        sh_gp_box(gp, LEFT + half * (at % n_columns), top + PITCH * (at / n_columns), wide + (n_columns - 1) * COLOURS,
+                  TALL);
         profile(gp, &d->plans[i], i, high);
     }
     fputs("unset multiplot\n", gp->to);

@@ -7,14 +7,14 @@
 
 #include "plots/figure.h"
 
-#define WIDE 4.2                /* inches, a panel without its margins */
-#define TALL 3.0
-#define PITCH_X 5.1
+#define TALL 3.0                /* inches, a panel without its margins */
+#define PITCH_X 5.1             /* from one to the next, where there is room */
 #define PITCH_Y 4.2
+#define MARGINS 0.9
 #define KEY_IN 0.2              /* a line of the legend, and a column */
-#define KEY_PITCH 3.3
+#define KEY_PITCH 3.1
 
-enum { PANELS = 4, KEY_COLUMNS = 3, COLOURS = 6, DASHES = 4, MOST = 48 };
+enum { PANELS = 4, COLOURS = 6, DASHES = 4, MOST = 48 };
 
 static const struct { const char *title, *axis; int column; } panels[PANELS] = {
     {"kept attention mass", "kept mass", 2},
@@ -181,14 +181,14 @@ static void legend_column(struct sh_gp *gp, const struct sh_fig_data *d, int fro
                     "'95 % interval'\n" : "    NaN notitle\n", gp->to);
 }
 
-static void legend(struct sh_gp *gp, const struct sh_fig_data *d, double top, double tall, int n_columns)
+static void legend(struct sh_gp *gp, const struct sh_fig_data *d, double width, double top, double tall, int n_columns)
 {
+    double pitch = (width - 0.4) / n_columns;
     int rows = (n_names(d) + n_columns) / n_columns;
     fputs("set key left top vertical Left reverse samplen 3\n"
           "unset border\nunset tics\nunset grid\nunset xlabel\nunset ylabel\nunset title\n"
           "set xrange [0:1]\nset yrange [0:1]\n", gp->to);
     for (int c = 0; c < n_columns; c++) {
-        double pitch = n_columns == KEY_COLUMNS ? KEY_PITCH : KEY_PITCH * KEY_COLUMNS / 2;
         sh_gp_box(gp, 0.4 + pitch * c, top, pitch - 0.1, tall);
         legend_column(gp, d, c * rows, (c + 1) * rows);
     }
@@ -205,10 +205,9 @@ static int check(const struct sh_fig_data *d, struct sh_err *e)
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
-    int n_rows = 0, row = 0, n_columns = sh_gp_columns(gp, PITCH_X, 2), n_keys = n_columns < 2 ? 1 : KEY_COLUMNS;
-    double width = 0.3 + PITCH_X * n_columns, letters = sh_gp_letters(gp, width);
-    if (n_columns > 1 && letters > 1.1)
-        n_keys = KEY_COLUMNS - 1;
+    int n_rows = 0, row = 0, n_columns = sh_gp_columns(gp, PITCH_X, 2);
+    double width = sh_gp_room(gp, 0.3 + PITCH_X * n_columns), pitch = (width - 0.3) / n_columns;
+    int n_keys = (int)fmax(1, (width - 0.4) / KEY_PITCH);
     if (check(d, e))
         return -1;
     for (int s = 0; s < d->n_curves; s++) {
@@ -217,25 +216,25 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
             n += p == 0 || has_values(&d->curves[s], p);
         n_rows += (n + n_columns - 1) / n_columns;
     }
-    double key_in = KEY_IN * letters * ((n_names(d) + n_keys) / n_keys) + 0.15,
+    double key_in = KEY_IN * ((n_names(d) + n_keys) / n_keys) + 0.15,
            height = 0.85 + PITCH_Y * n_rows + key_in;
-    sh_gp_page(gp, width, height);
+    sh_gp_page(gp, width, height, d->title, d->settings);
     blocks(gp, d);
     fputs("set xlabel 'budget, as a share of the sequence'\nset xrange [0:1]\n"
           "set xtics 0, 0.25, 1\nset multiplot\n", gp->to);
-    sh_gp_heading(gp, d->title, d->settings);
+    sh_gp_heading(gp);
     for (int s = 0; s < d->n_curves; s++) {
         int n = 0;
         for (int p = 0; p < PANELS; p++)
             if (p == 0 || has_values(&d->curves[s], p)) {
-                sh_gp_box(gp, 0.85 + PITCH_X * (n % n_columns), 1.05 + PITCH_Y * (row + n / n_columns), WIDE,
-                          TALL);
+                sh_gp_box(gp, 0.85 + pitch * (n % n_columns), 1.05 + PITCH_Y * (row + n / n_columns),
+                          pitch - MARGINS, TALL);
                 panel(gp, d, s, p);
                 n++;
             }
         row += (n + n_columns - 1) / n_columns;
     }
-    legend(gp, d, height - key_in - 0.05, key_in, n_keys);
+    legend(gp, d, width, height - key_in - 0.05, key_in, n_keys);
     fputs("unset multiplot\n", gp->to);
     return 0;
 }

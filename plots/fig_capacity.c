@@ -89,9 +89,9 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     double tall = PITCH * s->n_bars;
     if (s->n_bars < 1 || s->n_bars > 64 || s->n_parts > SH_STACK_PARTS)
         return sh_misused(e, "figure capacity shows 1 to 64 settings, found %d", s->n_bars);
-    sh_gp_page(gp, LEFT + WIDE + RIGHT, TOP + tall + 1.2);
+    sh_gp_page(gp, LEFT + WIDE + RIGHT, TOP + tall + 1.2, d->title, d->settings);
     fputs("unset key\n", gp->to);
-    sh_gp_heading(gp, d->title, d->settings);
+    sh_gp_heading(gp);
     sh_gp_box(gp, LEFT, TOP, WIDE, tall);
     fprintf(gp->to, "set xlabel 'GiB of one GPU; the line is what may be used'\nset yrange [%g:-0.6]\n"
             "set xrange [0:%.6g]\nset ytics scale 0 (", s->n_bars - 0.4, 1.02 * widest(s));

@@ -6,10 +6,10 @@
 
 #include "plots/figure.h"
 
-#define WIDE 4.2                /* inches, a panel without its margins */
-#define TALL 3.0
-#define PITCH_X 5.2
-#define PITCH_Y 4.95
+#define TALL 3.0                /* inches, a panel without its margins */
+#define PITCH_X 5.2             /* from one to the next, where there is room */
+#define MARGINS 1.0
+#define PITCH_Y 5.1
 #define FLOOR 1e-6
 
 enum { COLUMNS = 8 };
@@ -90,7 +90,8 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
             return sh_misused(e, "figure dropped-mass shows 2 or more budgets, found %d",
                               d->dropped[i].n);
     int n_columns = sh_gp_columns(gp, PITCH_X, 2), n_rows = d->n_dropped * (2 / n_columns);
-    sh_gp_page(gp, 0.4 + n_columns * PITCH_X, 0.75 + PITCH_Y * n_rows);
+    double width = sh_gp_room(gp, 0.4 + n_columns * PITCH_X), pitch = (width - 0.4) / n_columns;
+    sh_gp_page(gp, width, 0.75 + PITCH_Y * n_rows, d->title, d->settings);
     for (int i = 0; i < d->n_dropped; i++)
         block(gp, &d->dropped[i], i);
     fprintf(gp->to,
@@ -99,16 +100,16 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
             "set ytics ('1' 1, '10⁻¹' 1e-1, '10⁻²' 1e-2, '10⁻³' 1e-3, '10⁻⁴' 1e-4, "
             "'10⁻⁵' 1e-5, '10⁻⁶' 1e-6)\n"
             "set yrange [%g:3]\nset xlabel 'share of the scores that are kept'\n"
-            "set key at graph 0, graph -0.25 left top vertical Left reverse samplen 2\n"
+            "set key at graph 0, graph -0.27 left top vertical Left reverse samplen 2\n"
             "set multiplot\n", FLOOR, FLOOR, FLOOR, FLOOR);
-    sh_gp_heading(gp, d->title, d->settings);
+    sh_gp_heading(gp);
     for (int i = 0; i < d->n_dropped; i++) {
         int at = 2 * i;
-        sh_gp_box(gp, 0.95, 1.05 + PITCH_Y * (at / n_columns), WIDE, TALL);
+        sh_gp_box(gp, 0.95, 1.05 + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
         mass(gp, &d->dropped[i], i);
         fputs("unset label\n", gp->to);
         at++;
-        sh_gp_box(gp, 0.95 + PITCH_X * (at % n_columns), 1.05 + PITCH_Y * (at / n_columns), WIDE, TALL);
+        sh_gp_box(gp, 0.95 + pitch * (at % n_columns), 1.05 + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
         output(gp, &d->dropped[i], i);
     }
     fputs("unset multiplot\n", gp->to);

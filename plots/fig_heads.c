@@ -5,8 +5,10 @@
 
 #include "plots/figure.h"
 
-enum { WIDE = 4, TALL = 3 };                    /* inches: room for a map with its margins */
-#define PITCH 3.6                               /* from one row of maps to the next */
+#define TALL 2.4                /* inches, a map without its margins */
+#define PITCH 3.6               /* from one row of maps to the next */
+#define PITCH_X 4.8             /* from one column, where there is room */
+#define MARGINS 1.6
 
 struct scale { double low, high; };
 
@@ -74,9 +76,10 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     int n_kinds = 1;
     for (int i = 0; i < d->n_heads; i++)
         n_kinds = d->heads[i].lift ? 2 : n_kinds;
-    int n_columns = sh_gp_columns(gp, 1.2 * WIDE, n_kinds), n_rows = d->n_heads * (n_kinds / n_columns);
+    int n_columns = sh_gp_columns(gp, PITCH_X, n_kinds), n_rows = d->n_heads * (n_kinds / n_columns);
     double height = 0.75 + PITCH * n_rows + (has_none(d) ? 0.25 : 0);
-    sh_gp_page(gp, 0.4 + 1.2 * WIDE * n_columns, height);
+    double width = sh_gp_room(gp, 0.4 + PITCH_X * n_columns), pitch = (width - 0.4) / n_columns;
+    sh_gp_page(gp, width, height, d->title, d->settings);
     for (int i = 0; i < d->n_heads; i++) {
         const struct sh_fig_heads *h = &d->heads[i];
         char name[32];
@@ -93,7 +96,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         "behind fc rgb '#c8c8c8' fs solid noborder\n"
         "set multiplot\n",
         gp->to);
-    sh_gp_heading(gp, d->title, d->settings);
+    sh_gp_heading(gp);
     if (has_none(d)) {
         fputs("set label 903 'grey: no pivotal token was left' at ", gp->to);
         sh_gp_at(gp, 0.75, height - 0.12);
@@ -102,12 +105,12 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     for (int i = 0; i < d->n_heads; i++) {
         char name[32];
         int at = i * n_kinds;
-        sh_gp_box(gp, 0.75, 1.05 + PITCH * (at / n_columns), 0.8 * WIDE, 0.8 * TALL);
+        sh_gp_box(gp, 0.75, 1.05 + PITCH * (at / n_columns), pitch - MARGINS, TALL);
         fputs("unset logscale cb\nset cbtics auto\n", gp->to);
         snprintf(name, sizeof name, "ratio%d", i);
         map(gp, &d->heads[i], name, ratio_scale(d), "persistence ratio", d->ratio_settings);
         at++;
-        sh_gp_box(gp, 0.75 + 1.2 * WIDE * (at % n_columns), 1.05 + PITCH * (at / n_columns), 0.8 * WIDE, 0.8 * TALL);
+        sh_gp_box(gp, 0.75 + pitch * (at % n_columns), 1.05 + PITCH * (at / n_columns), pitch - MARGINS, TALL);
         sh_gp_log_tics(gp, lift_scale(d).high);
         snprintf(name, sizeof name, "lift%d", i);
         if (d->heads[i].lift)

@@ -11,9 +11,18 @@
 
 #define MOST_PIXELS 512
 #define MOST_TOKENS 48          /* up to here token texts stand at the axes */
-#define SIDE 3.6                /* inches, a map without its margins        */
-#define RIGHT 5.75              /* where the second map begins              */
+#define SIDE 3.6                /* inches, a map without its margins, where there is room */
+#define LEFT 0.95               /* of a map                                 */
+#define BETWEEN 1.65            /* a map and the one beside it              */
+#define RIGHT 0.5               /* behind the last one                      */
+#define COLOURS 0.85            /* behind one with a colour box             */
 #define STRIP 0.2
+
+/* Maps beside each other, or where the page is narrow below. */
+struct layout {
+    double side, page;
+    int across;
+};
 
 /* A map as it is drawn. */
 struct picture {
@@ -180,7 +189,7 @@ static void picture(struct sh_gp *gp, const struct sh_fig_map *m, const char *bl
             m->n_rows <= 128 && m->n_cols <= 128 ? " pixels" : "");
 }
 
-static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d, int i)
+static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d, int i, int most_tics)
 {
     int n = 0, by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
     fputs("set title ''\nset ytics (", gp->to);
@@ -195,7 +204,7 @@ static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh
         "set yrange [%d-0.5:-0.5]\nunset colorbox\n"
         "plot $rows%d matrix using (%d + %d * $1 + %.1f):2:(at_least($3)) with image pixels\n"
         "set colorbox\n",
-        sh_gp_step(m->n_cols, 16), n, i, m->col0, by_col, 0.5 * (by_col - 1));
+        sh_gp_step(m->n_cols, most_tics), n, i, m->col0, by_col, 0.5 * (by_col - 1));
 }
 
 static void score_colours(struct sh_gp *gp)
@@ -212,7 +221,12 @@ static double lowest(const struct sh_fig_map *m)
     return low < 1e-6 ? 1e-6 : low;
 }
 
-static void map(struct sh_gp *gp, const struct sh_fig_data *d, int i, double top)
+static double axes_in(const struct sh_fig_map *m)
+{
+    return has_tokens(m) ? 1.25 : 1.05;
+}
+
+static void map(struct sh_gp *gp, const struct sh_fig_data *d, int i, double top, const struct layout *l)
 {
     const struct sh_fig_map *m = &d->maps[i];
     char block[32];
@@ -221,7 +235,7 @@ static void map(struct sh_gp *gp, const struct sh_fig_data *d, int i, double top
     score_colours(gp);
     title(gp, m, "attention score");
     marks(gp, m, d, 0);
-    sh_gp_box(gp, 0.95, top, SIDE, SIDE);
+    sh_gp_box(gp, LEFT, top, l->side, l->side);
     snprintf(block, sizeof block, "score%d", i);
     picture(gp, m, block, "at_least($3)");
     fputs(
@@ -230,27 +244,38 @@ static void map(struct sh_gp *gp, const struct sh_fig_data *d, int i, double top
         gp->to);
     title(gp, m, "above its row’s average");
     marks(gp, m, d, 1);
-    sh_gp_box(gp, RIGHT + 0.45, top, SIDE, SIDE);
+    top += l->across > 1 ? 0 : l->side + axes_in(m);
+    sh_gp_box(gp, l->across > 1 ? LEFT + l->side + BETWEEN : LEFT, top, l->side, l->side);
     snprintf(block, sizeof block, "significant%d", i);
     picture(gp, m, block, "$3");
     if (n_marked(m, d) == 0)
         return;
     score_colours(gp);
-    sh_gp_box(gp, 0.95, top + SIDE + (has_tokens(m) ? 0.9 : 0.7), RIGHT + 0.45 + SIDE - 0.95,
+    sh_gp_box(gp, LEFT, top + l->side + axes_in(m) - 0.35, l->page - LEFT - (l->across > 1 ? RIGHT : COLOURS),
               STRIP * n_marked(m, d));
-    strips(gp, m, d, i);
+    strips(gp, m, d, i, 8 * l->across);
 }
 
 /* The height of one map with its axes and strips. */
-static double height(const struct sh_fig_map *m, const struct sh_fig_data *d)
+static double height(const struct sh_fig_map *m, const struct sh_fig_data *d, const struct layout *l)
 {
     int n = n_marked(m, d);
-    return SIDE + (has_tokens(m) ? 1.25 : 1.05) + (n ? STRIP * n + 0.65 : 0);
+    return (l->side + axes_in(m)) * (l->across > 1 ? 1 : 2) + (n ? STRIP * n + 0.75 : 0);
+}
+
+static struct layout lay_out(const struct sh_gp *gp)
+{
+    struct layout l = {.across = sh_gp_columns(gp, LEFT + SIDE + COLOURS, 2)};
+    double margins = l.across > 1 ? LEFT + BETWEEN + RIGHT : LEFT + COLOURS;
+    l.page = sh_gp_room(gp, margins + SIDE * l.across);
+    l.side = (l.page - margins) / l.across;
+    return l;
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     double total = 0.75, top = 1.05;
+    struct layout l = lay_out(gp);
     if (d->n_marks < 0 || d->n_marks > 8)
         return sh_misused(e, "figure heatmap shows 0 to 8 single rows, found %d", d->n_marks);
     for (int i = 0; i < d->n_maps; i++) {
@@ -258,18 +283,18 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
             return sh_misused(
                 e, "figure heatmap needs at least 2 rows and 2 columns of scores, found %d x %d",
                 d->maps[i].n_rows, d->maps[i].n_cols);
-        total += height(&d->maps[i], d);
+        total += height(&d->maps[i], d, &l);
     }
-    sh_gp_page(gp, RIGHT + 0.45 + SIDE + 0.5, total);
+    sh_gp_page(gp, l.page, total, d->title, d->settings);
     for (int i = 0; i < d->n_maps; i++)
         blocks(gp, &d->maps[i], d, i);
     fputs("at_least(v) = v == v ? (v < low ? low : v) : NaN\n"
           "set border 15 ls 21\nunset grid\nset multiplot\n",
           gp->to);
-    sh_gp_heading(gp, d->title, d->settings);
+    sh_gp_heading(gp);
     for (int i = 0; i < d->n_maps; i++) {
-        map(gp, d, i, top);
-        top += height(&d->maps[i], d);
+        map(gp, d, i, top, &l);
+        top += height(&d->maps[i], d, &l);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;

@@ -2,12 +2,16 @@
 /* The policies in order: a bar is the mean height of the budget curve, and marks are what is kept
  * at three budgets, so that it shows who is good only where there is room. */
 #include <math.h>
+#include <string.h>
 
 #include "plots/figure.h"
 
 #define LINE 0.24               /* inches, a policy */
+#define KEY 0.2                 /* a line of the legend */
+#define BELOW 0.75              /* axis and its label */
+#define NARROW 4.0              /* a board with fewer tics and one column of legend */
 
-enum { SHARES = 3, MOST = 48 };
+enum { SHARES = 3, MOST = 48, LABEL = 30, KEYS = 3 };
 static const double wanted[SHARES] = {0.1, 0.2, 0.5};
 static const int mark[SHARES] = {7, 5, 9}, colour[SHARES] = {2, 4, 3};
 
@@ -69,20 +73,36 @@ static int any(const struct sh_fig_curves *set, int bound)
     return 0;
 }
 
-static void board(struct sh_gp *gp, const struct sh_fig_data *d, int s, double low)
+/* Inches that the longest name takes. */
+static double names(const struct sh_fig_data *d)
+{
+    size_t most = 0;
+    for (int s = 0; s < d->n_curves; s++)
+        for (int i = 0; i < d->curves[s].n_curves; i++) {
+            size_t n = strlen(d->curves[s].curve[i].label);
+            most = n > most ? n : most;
+        }
+    return 0.084 * (most < LABEL ? (double)most : LABEL) + 0.35;
+}
+
+static void board(struct sh_gp *gp, const struct sh_fig_data *d, int s, double low, int is_narrow, double key_top)
 {
     const struct sh_fig_curves *set = &d->curves[s];
     fputs("set title ", gp->to);
     sh_gp_text(gp, d->n_curves > 1 ? set->title : "", 60);
-    fprintf(gp->to, "\nset xrange [%g:1.0]\nset yrange [%d.6:-0.6]\nset ytics (", low,
-            set->n_curves - 1);
+    fprintf(gp->to, "\nset xrange [%g:1.0]\nset xtics %s\nset yrange [%d.6:-0.6]\nset ytics (", low,
+            is_narrow && low < 0.7 ? "0, 0.2" : is_narrow ? "0, 0.1" : "auto", set->n_curves - 1);
     for (int i = 0; i < set->n_curves; i++) {
         fputs(i ? ", " : "", gp->to);
-        sh_gp_tic(gp, set->curve[i].label, 30);
+        sh_gp_tic(gp, set->curve[i].label, LABEL);
         fprintf(gp->to, " %d", i);
     }
-    fprintf(gp->to, ")\nset key at graph 0, graph %.4f left top vertical maxrows 3 Left reverse "
-            "samplen 1\n", -0.6 / (LINE * set->n_curves));
+    fputs(")\nset key at ", gp->to);
+    if (is_narrow)
+        sh_gp_at(gp, 0.2, key_top);
+    else
+        fprintf(gp->to, "graph 0, graph %.4f", -BELOW / (LINE * set->n_curves));
+    fprintf(gp->to, " left top vertical maxrows %d Left reverse samplen 1\n", is_narrow ? 2 * KEYS : KEYS);
     for (int i = 0; i < set->n_curves; i++)
         if (!isfinite(set->curve[i].height))
             fprintf(gp->to, "set label 'too few of these budgets' at graph 0.01, first %d left "
@@ -108,24 +128,27 @@ static void board(struct sh_gp *gp, const struct sh_fig_data *d, int s, double l
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
-    double top = d->n_curves > 1 ? 1.05 : 0.8, height = top - 0.45, low = 1;
+    double top = d->n_curves > 1 ? 1.05 : 0.8, height = top - 0.45, low = 1, page = sh_gp_room(gp, 9.2),
+           left = names(d), wide = page - left - 0.3;
+    int is_narrow = wide < NARROW;
+    double row = BELOW + KEY * KEYS * (is_narrow ? 2 : 1) + 0.55;
     for (int s = 0; s < d->n_curves; s++) {
         int n = d->curves[s].n_curves;
         if (n < 1 || n > MOST)
             return sh_misused(e, "figure leaderboard shows 1 to %d policies, found %d", MOST, n);
-        height += LINE * n + 1.65;
+        height += LINE * n + row;
         low = fmin(low, least(&d->curves[s]));
     }
-    sh_gp_page(gp, 9.2, height);
+    sh_gp_page(gp, page, height, d->title, d->settings);
     for (int s = 0; s < d->n_curves; s++)
         block(gp, &d->curves[s], s, low);
     fputs("set xlabel 'kept attention mass'\nset multiplot\n", gp->to);
-    sh_gp_heading(gp, d->title, d->settings);
+    sh_gp_heading(gp);
     for (int s = 0; s < d->n_curves; s++) {
         double tall = LINE * d->curves[s].n_curves;
-        sh_gp_box(gp, 2.6, top, 6.3, tall);
-        board(gp, d, s, low);
-        top += tall + 1.65;
+        sh_gp_box(gp, left, top, wide, tall);
+        board(gp, d, s, low, is_narrow, top + tall + BELOW);
+        top += tall + row;
     }
     fputs("unset multiplot\n", gp->to);
     return 0;

@@ -5,10 +5,10 @@
 
 #include "plots/figure.h"
 
-#define WIDE 4.2                /* inches, a panel without its margins */
-#define TALL 2.7
-#define PITCH_X 5.1
-#define PITCH_Y 4.1
+#define TALL 2.7                /* inches, a panel without its margins */
+#define PITCH_X 5.1             /* from one to the next, where there is room */
+#define MARGINS 0.9
+#define PITCH_Y 4.0
 
 static int n_missing(const struct sh_fig_series *s)
 {
@@ -43,25 +43,6 @@ static void block(struct sh_gp *gp, const struct sh_fig_series *s, int panel, in
     fputs("EOD\n", gp->to);
 }
 
-/* The line under a panel's title: which traces have layers without a value. */
-static void tell_missing(struct sh_gp *gp, const struct sh_fig_panel *p)
-{
-    int told = 0, n_left = 0;
-    fputs("set label 903 ''", gp->to);
-    for (int i = 0; i < p->n_series; i++) {
-        int n = n_missing(&p->series[i]);
-        n_left += n && told == 2;
-        if (!n || told == 2)
-            continue;
-        fprintf(gp->to, ".'%s'.", told++ ? "; " : "no pivotal token left: ");
-        sh_gp_text(gp, p->series[i].label, 18);
-        fprintf(gp->to, ".', %d of %d layers'", n, p->series[i].n_layers);
-    }
-    if (n_left)
-        fprintf(gp->to, ".'; and %d more'", n_left);
-    fputs(" at graph 0, graph 1 offset 0, 0.7 left font ',' tc rgb '#606060'\n", gp->to);
-}
-
 /* Draws nothing but the legend, for all panels, into a box of its own. */
 static void legend(struct sh_gp *gp, const struct sh_fig_data *d, int any_missing)
 {
@@ -92,7 +73,7 @@ static void legend(struct sh_gp *gp, const struct sh_fig_data *d, int any_missin
           gp->to);
 }
 
-static void panel(struct sh_gp *gp, const struct sh_fig_data *d, int p, int any_missing)
+static void panel(struct sh_gp *gp, const struct sh_fig_data *d, int p)
 {
     const struct sh_fig_panel *here = &d->panels[p];
     const char *separator = "plot ";
@@ -101,9 +82,7 @@ static void panel(struct sh_gp *gp, const struct sh_fig_data *d, int p, int any_
         n_layers = here->series[i].n_layers > n_layers ? here->series[i].n_layers : n_layers;
     fputs("set title ", gp->to);
     sh_gp_text(gp, here->title, 60);
-    fprintf(gp->to, " offset 0, %s\nset xtics 0, %d\nset xrange [-0.5:%d.5]\n",
-            any_missing ? "0.8" : "0", sh_gp_step(n_layers, 14), n_layers - 1);
-    tell_missing(gp, here);
+    fprintf(gp->to, "\nset xtics 0, %d\nset xrange [-0.5:%d.5]\n", sh_gp_step(n_layers, 14), n_layers - 1);
     for (int i = 0; i < here->n_series; i++)
         if (here->series[i].min_head && here->series[i].max_head) {
             fprintf(
@@ -144,10 +123,10 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     for (int p = 0; p < d->n_panels; p++)
         for (int i = 0; i < d->panels[p].n_series; i++)
             any_missing |= n_missing(&d->panels[p].series[i]) > 0;
-    double legend_in = 0.22 * ((d->panels[0].n_series + 2 + n_columns) / n_columns),
-           top = any_missing ? 1.25 : 1.05;
-    double width = 0.3 + PITCH_X * n_columns, height = top - 0.3 + PITCH_Y * n_rows + legend_in;
-    sh_gp_page(gp, width, height);
+    double legend_in = 0.22 * ((d->panels[0].n_series + 2 + n_columns) / n_columns), top = 1.05;
+    double width = sh_gp_room(gp, 0.3 + PITCH_X * n_columns), height = top - 0.3 + PITCH_Y * n_rows + legend_in,
+           pitch = (width - 0.3) / n_columns;
+    sh_gp_page(gp, width, height, d->title, d->settings);
     for (int p = 0; p < d->n_panels; p++)
         for (int i = 0; i < d->panels[p].n_series; i++)
             block(gp, &d->panels[p].series[i], p, i);
@@ -156,11 +135,10 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         "set ytics 0, 0.2, 1\n"
         "set multiplot\n",
         gp->to);
-    sh_gp_heading(gp, d->title, d->settings);
+    sh_gp_heading(gp);
     for (int p = 0; p < d->n_panels; p++) {
-        sh_gp_box(gp, 0.85 + PITCH_X * (p % n_columns), top + PITCH_Y * (p / n_columns), WIDE,
-                  TALL);
-        panel(gp, d, p, any_missing);
+        sh_gp_box(gp, 0.85 + pitch * (p % n_columns), top + PITCH_Y * (p / n_columns), pitch - MARGINS, TALL);
+        panel(gp, d, p);
     }
     sh_gp_box(gp, 0.3, height - legend_in - 0.08, width - 0.6, legend_in);
     legend(gp, d, any_missing);

@@ -74,14 +74,14 @@ static void grid(struct sh_gp *gp, const struct sh_fig_grid *g, int i, int has_c
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     (void)e;
-    int n_columns = sh_gp_columns(gp, 3.95, d->n_grids < 3 ? d->n_grids : 3), most_alphas = 1;
+    int n_columns = sh_gp_columns(gp, 4.4, d->n_grids < 3 ? d->n_grids : 3), most_alphas = 1;
     for (int i = 0; i < d->n_grids; i++)
         most_alphas = d->grids[i].n_alphas > most_alphas ? d->grids[i].n_alphas : most_alphas;
-    double low, high, wide = n_columns == 1 ? 4.2 : 3.1, tall = 0.42 * most_alphas + 0.4;
+    double low, high, tall = 0.42 * most_alphas + 0.4, top = 1.05, pitch = tall + 1.15,
+           page = sh_gp_room(gp, 2.0 + 0.85 * (n_columns - 1) + (n_columns == 1 ? 4.2 : 3.1 * n_columns)),
+           wide = (page - 2.0 + 0.85) / n_columns - 0.85;
     int n_rows = (d->n_grids + n_columns - 1) / n_columns;
-    int is_narrow = n_columns == 1 && d->n_grids > 1;          /* letters are larger there */
-    double top = is_narrow ? 1.25 : 1.05, pitch = tall + (is_narrow ? 1.45 : 1.15);
-    sh_gp_page(gp, 1.8 + (wide + 0.85) * n_columns - 0.85 + 0.2, top - 0.5 + pitch * n_rows);
+    sh_gp_page(gp, page, top - 0.5 + pitch * n_rows, d->title, d->settings);
     colour_range(d, &low, &high);
     for (int i = 0; i < d->n_grids; i++) {
         char name[32];
@@ -99,7 +99,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         "set xlabel 'R: recent tokens left out'\nset ylabel 'pivotal above'\nset multiplot\n",
         low, high);
     sh_gp_log_tics(gp, high);
-    sh_gp_heading(gp, d->title, d->settings);
+    sh_gp_heading(gp);
     for (int i = 0; i < d->n_grids; i++) {
         int column = i % n_columns, is_last = column == n_columns - 1 || i == d->n_grids - 1;
         sh_gp_box(gp, 0.9 + (wide + 0.85) * column, top + pitch * (i / n_columns), wide,

@@ -25,6 +25,8 @@ struct sh_gp {
     FILE *to;                       /* the script; figures only ever write            */
     double width_in, height_in;     /* the page as it will be; 0: as the figure likes */
     double own_width_in, own_height_in;     /* the page as the figure laid it out     */
+    double down_in;                 /* what a heading of several lines moves the rest */
+    const char *title, *settings;   /* the heading                                    */
     /* the rest is gp.c's own */
     int script, format, fd;
     struct sh_file *file;           /* the target; NULL: a figure as a text            */
@@ -57,20 +59,25 @@ char *sh_gp_figure_path(const char *path);
  * was told leaves legible, one at least. Without such a width all of them. */
 int sh_gp_columns(const struct sh_gp *gp, double column_in, int most);
 
-/* How much larger letters are on the page than on one of `own_width_in`, drawn as asked: 1 unless it is narrower. */
-double sh_gp_letters(const struct sh_gp *gp, double own_width_in);
+/* How wide a page to lay out that would like to be `width_in`: narrower where sh_gp_open was told a width on which
+ * letters would become too small to read, so that panels shrink and letters do not. */
+double sh_gp_room(const struct sh_gp *gp, double width_in);
+
+/* How many letters of text stand on so many inches, the page's own. */
+int sh_gp_letters(double inches);
 
 /* Begins the page: terminal, size (that of sh_gp_open if it was told one; a height of its own
  * follows the width; fonts and lines follow, too, but letters stay legible), fonts, line styles
  * 1..7 (solid, a colour-blind-safe order), 11..17 (the same, dashed), 20 (grid), 21 (axes), and
- * the palette. */
-void sh_gp_page(struct sh_gp *gp, double width_in, double height_in);
+ * the palette. The heading (what, and under which settings, or NULL) is kept by the caller; `height_in`
+ * counts one line of each, and the page grows and everything moves down for more. */
+void sh_gp_page(struct sh_gp *gp, double width_in, double height_in, const char *title, const char *settings);
 
 /* The palette of amounts, set by sh_gp_page; for going back to it after another. */
 void sh_gp_viridis(struct sh_gp *gp);
 
-/* The heading at the top left (drawn with the next plot): what, and under which settings. */
-void sh_gp_heading(struct sh_gp *gp, const char *title, const char *settings);
+/* The heading at the top left (drawn with the next plot). */
+void sh_gp_heading(struct sh_gp *gp);
 
 /* The next plot fills this box: inches from the page's left and top edges as the figure chose them
  * in sh_gp_page (scaled if the page has another size). */

@@ -22,7 +22,14 @@ static const char apostrophe[] = "'.\"'\".'";
 
 /* Below this share of their own size letters on paper can no longer be read. */
 #define LEAST_LETTERS 0.8
-#define LEAST_COLUMN 0.6                /* a column's width, likewise */
+#define LEAST_COLUMN 0.52               /* a column's width, likewise */
+#define LEAST_PAGE 3.0                  /* inches, below which panels have no room beside their labels */
+#define LETTERS 12.5                    /* on an inch, of the usual size */
+#define TITLE_LETTERS 10.5              /* and of the heading's */
+
+enum { TITLE_LINES = 2, SETTINGS_LINES = 4, HEADING_LABEL = 910 };
+#define TITLE_PITCH 0.23
+#define SETTINGS_PITCH 0.19
 
 /* Letters and lines against their own size. */
 static double zoom_of(double z)
@@ -35,18 +42,23 @@ static double zoom(const struct sh_gp *gp)
     return zoom_of(gp->width_in / gp->own_width_in);
 }
 
-double sh_gp_letters(const struct sh_gp *gp, double own_width_in)
-{
-    double z = gp->width_in > 0 ? gp->width_in / own_width_in : 1;
-    return fmax(1, zoom_of(z) / z);
-}
-
 int sh_gp_columns(const struct sh_gp *gp, double column_in, int most)
 {
     int n = most;
     while (gp->width_in > 0 && n > 1 && gp->width_in < LEAST_COLUMN * column_in * n)
         n--;
     return n;
+}
+
+double sh_gp_room(const struct sh_gp *gp, double width_in)
+{
+    double room = gp->width_in > 0 ? fmax(LEAST_PAGE, gp->width_in / LEAST_LETTERS) : width_in;
+    return fmin(width_in, room);
+}
+
+int sh_gp_letters(double inches)
+{
+    return (int)fmax(8, inches * LETTERS);
 }
 
 static void terminal(struct sh_gp *gp)
@@ -105,10 +117,49 @@ void sh_gp_viridis(struct sh_gp *gp)
     fputs(")\n", gp->to);
 }
 
-void sh_gp_page(struct sh_gp *gp, double width_in, double height_in)
+/* Bytes of the next line of at most `letters` letters: up to the last blank of those, or all. */
+static size_t next_line(const char *s, int letters)
+{
+    size_t blank = 0, n = 0;
+    for (int i = 0; s[n]; i++) {
+        if (i == letters)
+            return blank ? blank : n;
+        blank = s[n] == ' ' ? n : blank;
+        n++;
+        while (((unsigned char)s[n] & 0xc0) == 0x80)
+            n++;
+    }
+    return n;
+}
+
+static int n_lines(const char *text, int letters, int most)
+{
+    int n = 1;
+    for (const char *s = text; s && s[next_line(s, letters)] && n < most; n++) {
+        s += next_line(s, letters);
+        s += *s == ' ';
+    }
+    return n;
+}
+
+static int title_letters(const struct sh_gp *gp)
+{
+    return (int)(fmax(1, gp->own_width_in - 0.3) * TITLE_LETTERS);
+}
+
+static int settings_letters(const struct sh_gp *gp)
+{
+    return sh_gp_letters(gp->own_width_in - 0.3);
+}
+
+void sh_gp_page(struct sh_gp *gp, double width_in, double height_in, const char *title, const char *settings)
 {
     gp->own_width_in = width_in;
-    gp->own_height_in = height_in;
+    gp->title = title;
+    gp->settings = settings;
+    gp->down_in = TITLE_PITCH * (n_lines(title, title_letters(gp), TITLE_LINES) - 1) +
+                  SETTINGS_PITCH * (n_lines(settings, settings_letters(gp), SETTINGS_LINES) - 1);
+    gp->own_height_in = height_in += gp->down_in;
     gp->width_in = gp->width_in > 0 ? gp->width_in : width_in;
     gp->height_in = gp->height_in > 0 ? gp->height_in : height_in * gp->width_in / width_in;
     fputs("set encoding utf8\n", gp->to);
@@ -127,25 +178,47 @@ void sh_gp_page(struct sh_gp *gp, double width_in, double height_in)
     sh_gp_viridis(gp);
 }
 
-void sh_gp_at(struct sh_gp *gp, double left, double top)
+/* A point of the page from its very top. */
+static void point(struct sh_gp *gp, double left, double top)
 {
     fprintf(gp->to, "screen %.5f, screen %.5f", left / gp->own_width_in,
             1 - top / gp->own_height_in);
 }
 
-void sh_gp_heading(struct sh_gp *gp, const char *title, const char *settings)
+void sh_gp_at(struct sh_gp *gp, double left, double top)
 {
-    double room = gp->width_in / zoom(gp) * (zoom(gp) < 1 ? 0.85 : 1);   /* inches of letters of their own size */
-    fputs("set label 901 ", gp->to);
-    sh_gp_text(gp, title, (int)(room * 10.5));
-    fputs(" at ", gp->to);
-    sh_gp_at(gp, 0.18, 0.26);
-    fprintf(gp->to, " left font '%s,%.4g' tc rgb '#111111'\nset label 902 ",
-            gp->format ? "sans-serif:Bold" : "sans-serif", (gp->format ? 12.5 : 17) * zoom(gp));
-    sh_gp_text(gp, settings ? settings : "", (int)(room * 13));
-    fputs(" at ", gp->to);
-    sh_gp_at(gp, 0.18, 0.5);
-    fputs(" left tc rgb '#606060'\n", gp->to);
+    point(gp, left, top + gp->down_in);
+}
+
+/* One label a line, the last one cut where there is no room for more lines; gives where it ended. */
+static double heading_lines(struct sh_gp *gp, int label, const char *text, int letters, int most, double top,
+                            double pitch, const char *look)
+{
+    int n = n_lines(text, letters, most);
+    for (int i = 0; i < n; i++, top += pitch) {
+        size_t bytes = i + 1 < n ? next_line(text, letters) : strlen(text);
+        char *line = strndup(text, bytes);
+        fprintf(gp->to, "set label %d ", label + i);
+        sh_gp_text(gp, line ? line : "", letters);
+        fputs(" at ", gp->to);
+        point(gp, 0.18, top);
+        fprintf(gp->to, " left %s\n", look);
+        free(line);
+        text += bytes;
+        text += *text == ' ';
+    }
+    return top - pitch;
+}
+
+void sh_gp_heading(struct sh_gp *gp)
+{
+    char look[96];
+    snprintf(look, sizeof look, "font '%s,%.4g' tc rgb '#111111'", gp->format ? "sans-serif:Bold" : "sans-serif",
+             (gp->format ? 12.5 : 17) * zoom(gp));
+    double top = heading_lines(gp, HEADING_LABEL, gp->title ? gp->title : "", title_letters(gp), TITLE_LINES, 0.26,
+                               TITLE_PITCH, look);
+    heading_lines(gp, HEADING_LABEL + TITLE_LINES, gp->settings ? gp->settings : "", settings_letters(gp),
+                  SETTINGS_LINES, top + 0.24, SETTINGS_PITCH, "tc rgb '#606060'");
 }
 
 void sh_gp_box(struct sh_gp *gp, double left, double top, double width, double height)
@@ -154,7 +227,7 @@ void sh_gp_box(struct sh_gp *gp, double left, double top, double width, double h
     fprintf(gp->to,
             "set lmargin at screen %.5f\nset rmargin at screen %.5f\n"
             "set tmargin at screen %.5f\nset bmargin at screen %.5f\n",
-            left / w, (left + width) / w, 1 - top / h, 1 - (top + height) / h);
+            left / w, (left + width) / w, 1 - (top + gp->down_in) / h, 1 - (top + gp->down_in + height) / h);
 }
 
 /* Bytes of the well-formed UTF-8 character at `s` that may be shown, or 0. */

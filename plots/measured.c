@@ -7,15 +7,19 @@
 
 #include "plots/figure.h"
 
-#define WIDE 4.7                /* inches, a panel without its margins */
-#define TALL 3.1
+#define TALL 3.1                /* inches, a panel without its margins */
 #define LEFT 0.95
+#define RIGHT 0.2
 #define TOP 1.05
-#define PITCH_X 5.85
-#define BELOW 0.68              /* axis and its label */
+#define PITCH_X 5.85            /* from one panel to the next, where there is room */
+#define BELOW 0.87              /* axis and its label */
 #define KEY 0.2                 /* a line of the legend */
+#define KEY_MARK 0.5            /* what stands in front of a name, and behind it */
 
-enum { LETTERS = 27 };          /* of a name in one of two columns */
+struct page {
+    double pitch, row;              /* inches from one panel to the next */
+    int across, key_columns;
+};
 
 static double shown(double v, int is_log)
 {
@@ -90,7 +94,38 @@ static void value_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
     fputs(")\n", gp->to);
 }
 
-/* 1, 2 and 5 of every decade, or over many decades 1 alone. */
+/* Room for what a panel shows, the bands too: gnuplot's own ranges are those of the lines. */
+static void linear_range(struct sh_gp *gp, const struct sh_fig_measured *m)
+{
+    double low = m->floor, high = m->ceiling, least = INFINITY, most = -INFINITY;
+    for (int i = 0; i < m->n_lines; i++)
+        for (int k = 0; k < m->lines[i].n; k++) {
+            const struct sh_fig_measured_line *l = &m->lines[i];
+            widen(l->y[k], &least, &most);
+            widen(l->low ? l->low[k] : (double)NAN, &least, &most);
+            widen(l->high ? l->high[k] : (double)NAN, &least, &most);
+        }
+    double room = 0.04 * (most - least);
+    fputs("set yrange [", gp->to);
+    limit(gp, isfinite(low) ? low : most > least ? least - room : low);
+    putc(':', gp->to);
+    limit(gp, isfinite(high) ? high : most > least ? most + room : high);
+    fputs("]\n", gp->to);
+}
+
+/* n tenths of a power of ten, 10 to 99: whether a tic stands there on an axis over that many times. */
+static int is_tic(int n, double times)
+{
+    if (times > 2000)
+        return n == 10;
+    if (times > 4)
+        return n == 10 || n == 20 || n == 50;
+    if (times > 2)
+        return n == 15 || (n < 50 ? n % 10 == 0 : n == 60 || n == 80);
+    return n % (n < 20 ? 2 : n < 50 ? 5 : 10) == 0 || (times < 1.5 && n % (n < 20 ? 1 : n < 50 ? 2 : 5) == 0);
+}
+
+/* 1, 2 and 5 of every decade, of many decades 1 alone, and of less than one some in between. */
 static void decade_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
 {
     double low = INFINITY, high = 0;
@@ -102,13 +137,11 @@ static void decade_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
             widen(shown(l->high ? l->high[k] : (double)NAN, 1), &low, &high);
         }
     fprintf(gp->to, "set yrange [%.6g:%.6g]\n", low / 1.1, high * 1.1);
-    int few = high / low > 2000, one = high / low < 3;
     const char *separator = "set ytics (";
     for (double unit = pow(10, floor(log10(low / 1.1))); unit <= high * 1.1; unit *= 10)
         for (int n = 10; n < 100; n++) {
             double at = unit * n / 10;
-            if (at < low / 1.1 || at > high * 1.1 || (n != 10 && few) ||
-                (one ? n % (n < 30 ? 2 : 5) : n != 10 && n != 20 && n != 50))
+            if (at < low / 1.1 || at > high * 1.1 || !is_tic(n, high / low))
                 continue;
             fprintf(gp->to, "%s'%g' %g", separator, at, at);
             separator = ", ";
@@ -116,12 +149,12 @@ static void decade_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
     fputs(*separator == ',' ? ")\n" : "set ytics auto\n", gp->to);
 }
 
-static void axes(struct sh_gp *gp, const struct sh_fig_measured *m)
+static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch)
 {
     fputs("set title ", gp->to);
-    sh_gp_text(gp, m->title, 52);
+    sh_gp_text(gp, m->title, sh_gp_letters(pitch - 0.5));
     fputs("\nset xlabel ", gp->to);
-    sh_gp_text(gp, m->x, 60);
+    sh_gp_text(gp, m->x, sh_gp_letters(pitch - 0.1));
     fputs("\nset ylabel ", gp->to);
     sh_gp_text(gp, m->y, 46);
     fputs("\nunset logscale\nset xtics auto\nset ytics auto\nset xrange [*:*]\n", gp->to);
@@ -134,14 +167,11 @@ static void axes(struct sh_gp *gp, const struct sh_fig_measured *m)
         fputs("set logscale x 10\n", gp->to);
         value_tics(gp, m);
     }
-    fputs("set yrange [", gp->to);
-    limit(gp, m->floor);
-    putc(':', gp->to);
-    limit(gp, m->ceiling);
-    fputs("]\n", gp->to);
     if (m->is_log_y) {
         fputs("set logscale y 10\n", gp->to);
         decade_tics(gp, m);
+    } else {
+        linear_range(gp, m);
     }
 }
 
@@ -151,26 +181,32 @@ static int style_of(int line)
     return line % SH_GP_COLOURS + 1 + (line < SH_GP_COLOURS ? 0 : 10);
 }
 
+static int key_letters(double pitch, int columns)
+{
+    return sh_gp_letters((pitch - 0.5) / columns - KEY_MARK);
+}
+
 /* Columns of all legends: two, or one where a name would be cut. */
-static int key_columns(const struct sh_fig_data *d)
+static int key_columns(const struct sh_fig_data *d, double pitch)
 {
     for (int i = 0; i < d->n_measured; i++)
         for (int k = 0; k < d->measured[i].n_lines; k++)
-            if (strlen(d->measured[i].lines[k].label) > LETTERS)
+            if (strlen(d->measured[i].lines[k].label) > (size_t)key_letters(pitch, 2))
                 return 1;
     return 2;
 }
 
-static void legend(struct sh_gp *gp, const struct sh_fig_measured *m, double left, double top, int columns)
+static void legend(struct sh_gp *gp, const struct sh_fig_measured *m, double left, double top, const struct page *page)
 {
+    int columns = page->key_columns;
     for (int i = 0; i < m->n_lines; i++) {
-        double x = left + (WIDE + 0.5) / columns * (i % columns), y = top + KEY * (i / columns);
+        double x = left + (page->pitch - 0.5) / columns * (i % columns), y = top + KEY * (i / columns);
         fprintf(gp->to, "set arrow %d from ", i + 1);
         sh_gp_at(gp, x, y);
         fputs(" to ", gp->to);
         sh_gp_at(gp, x + 0.3, y);
         fprintf(gp->to, " nohead ls %d\nset label %d ", style_of(i), i + 1);
-        sh_gp_text(gp, m->lines[i].label, columns == 1 ? 2 * LETTERS : LETTERS);
+        sh_gp_text(gp, m->lines[i].label, key_letters(page->pitch, columns));
         fputs(" at ", gp->to);
         sh_gp_at(gp, x + 0.38, y);
         fputs(" left\n", gp->to);
@@ -201,13 +237,13 @@ static void bars(struct sh_gp *gp, const struct sh_fig_measured *m, int panel, d
         fprintf(gp->to, ", \\\n    $p%dl%d using 1:2 with histeps ls %d lw 1.6", panel, i, style_of(i));
 }
 
-static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int number, double top, double bar,
-                       int columns)
+static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int number, double bar,
+                       const struct page *page)
 {
-    double left = LEFT + PITCH_X * (number % 2);
-    sh_gp_box(gp, left, top, WIDE, TALL);
-    axes(gp, m);
-    legend(gp, m, left - 0.45, top + TALL + BELOW, columns);
+    double left = LEFT + page->pitch * (number % page->across), top = TOP + page->row * (number / page->across);
+    sh_gp_box(gp, left, top, page->pitch - LEFT - RIGHT, TALL);
+    axes(gp, m, page->pitch);
+    legend(gp, m, left - 0.6, top + TALL + BELOW, page);
     if (!has_points(m))
         fputs("plot NaN notitle", gp->to);
     else if (bar > 0)
@@ -219,21 +255,25 @@ static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int nu
 
 int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *d, double bar, struct sh_err *e)
 {
-    int most = 0, n = d->n_measured, columns = key_columns(d);
+    int most = 0, n = d->n_measured;
+    struct page page = {.across = sh_gp_columns(gp, PITCH_X, n > 1 ? 2 : 1)};
+    double width = sh_gp_room(gp, page.across * PITCH_X + 0.25);
+    page.pitch = (width - 0.25) / page.across;
+    page.key_columns = key_columns(d, page.pitch);
     for (int i = 0; i < n; i++) {
         if (d->measured[i].n_lines < 1 || d->measured[i].n_lines > SH_MEASURED_LINES)
             return sh_misused(e, "a panel shows 1 to %d lines, found %d", SH_MEASURED_LINES, d->measured[i].n_lines);
         most = d->measured[i].n_lines > most ? d->measured[i].n_lines : most;
     }
-    double pitch = TALL + BELOW + KEY * ((most + columns - 1) / columns) + 0.75;
-    sh_gp_page(gp, n > 1 ? 2 * PITCH_X + 0.25 : PITCH_X + 0.25, TOP - 0.55 + pitch * ((n + 1) / 2));
+    page.row = TALL + BELOW + KEY * ((most + page.key_columns - 1) / page.key_columns) + 0.6;
+    sh_gp_page(gp, width, TOP - 0.55 + page.row * ((n + page.across - 1) / page.across), d->title, d->settings);
     for (int i = 0; i < n; i++)
         for (int k = 0; k < d->measured[i].n_lines; k++)
             block(gp, &d->measured[i], i, k);
     fputs("unset key\nset multiplot\n", gp->to);
-    sh_gp_heading(gp, d->title, d->settings);
+    sh_gp_heading(gp);
     for (int i = 0; i < n; i++)
-        draw_panel(gp, &d->measured[i], i, TOP + pitch * (i / 2), bar, columns);
+        draw_panel(gp, &d->measured[i], i, bar, &page);
     fputs("unset multiplot\n", gp->to);
     return 0;
 }

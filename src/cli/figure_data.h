@@ -47,6 +47,10 @@ int sh_figure_of_evals(int needs, const struct sh_figure_request *q, struct sh_f
 int sh_figure_of_drift(int needs, const struct sh_figure_request *q, struct sh_fig_data *out,
                     void *(*own)(void *keeper, void *at), void *keeper, struct sh_err *e);
 
+/* figure_evals.c: the model that a store is of, or where it has no trace the file's name; for free(). */
+struct sh_store;
+char *sh_figure_name(struct sh_store *s, struct sh_err *e);
+
 /* figure_curves.c: a policy as a legend shows it, its name and those of its knobs that are not at their start;
  * new string. is_bound: it sees the future. */
 char *sh_policy_label(const char *policy, int *is_bound);

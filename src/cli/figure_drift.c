@@ -80,8 +80,8 @@ static int in_order(const void *a, const void *b)
                                 : (x->step > y->step) - (x->step < y->step);
 }
 
-/* "h2o:recent=5, budget 0.2" */
-static char *title_of(const char *settings)
+/* "opt-125m: h2o:recent=5, budget 0.2" */
+static char *title_of(const char *name, const char *settings)
 {
     json_t *o = json_loads(settings, 0, NULL);
     const char *policy = json_string_value(json_object_get(o, "policy")),
@@ -89,7 +89,7 @@ static char *title_of(const char *settings)
                *budget = json_string_value(json_object_get(o, "budget"));
     int is_bound;
     char *spec = xasprintf("%s%s%s", policy ? policy : "?", knobs && *knobs ? ":" : "", knobs ? knobs : ""),
-         *label = sh_policy_label(spec, &is_bound), *title = xasprintf("%s, budget %s", label, budget ? budget : "?");
+         *label = sh_policy_label(spec, &is_bound), *title = xasprintf("%s: %s, budget %s", name, label, budget ? budget : "?");
     free(label);
     free(spec);
     json_decref(o);
@@ -152,7 +152,8 @@ static int read_store(int needs, const char *path, struct sh_fig_measured *panel
 {
     struct sh_store *s = sh_store_open(path, e);
     struct found f = {.store = path};
-    int bad = !s || sh_store_read_results(s, "drift", take, &f, e), before = *n;
+    char *name = s ? sh_figure_name(s, e) : NULL;
+    int bad = !name || sh_store_read_results(s, "drift", take, &f, e), before = *n;
     sh_store_close(s);
     for (int i = 0; i < f.n && !bad; i++) {
         struct cell *c = &f.cell[i];
@@ -160,7 +161,7 @@ static int read_store(int needs, const char *path, struct sh_fig_measured *panel
             continue;
         struct sh_fig_measured *m = &panel[(*n)++];
         *m = (struct sh_fig_measured){.floor = (double)NAN, .ceiling = (double)NAN,
-                                      .title = own(keeper, title_of(c->settings))};
+                                      .title = own(keeper, title_of(name, c->settings))};
         if (c->n)
             qsort(c->point, c->n, sizeof *c->point, in_order);
         if (needs & SH_FIG_CHANGES)
@@ -173,6 +174,7 @@ static int read_store(int needs, const char *path, struct sh_fig_measured *panel
         free(f.cell[i].point);
     }
     free(f.cell);
+    free(name);
     if (!bad && *n == before && before < SH_MEASURED_PANELS) {
         sh_fail(e, "%s: no results of a drift are in it", path);
         bad = sh_hint(e, "make them: shears drift --model DIR --db %s --policy scissorhands --budget 0.33", path);
@@ -188,8 +190,8 @@ int sh_figure_of_drift(int needs, const struct sh_figure_request *q, struct sh_f
         if (read_store(needs, q->db[i], panel, &out->n_measured, own, keeper, e))
             return -1;
     out->measured = panel;
-    out->title = needs & SH_FIG_CHANGES ? "Attention scores in a compressed cache beside those of the full one"
-                                        : "Kept sets: a live cache beside the replay of the full model's attention";
+    out->title = needs & SH_FIG_CHANGES ? "Attention scores of a compressed cache beside the full one's"
+                                        : "Kept sets of a live cache beside the replay's";
     out->settings = needs & SH_FIG_CHANGES ? "rows of all heads behind the first eviction, at up to 64 steps of each "
                                              "text; first bar: dropped, last: 3 and above"
                                            : "means over heads and texts";

@@ -178,7 +178,12 @@ static struct sort value_of(const struct point *p, const struct point *full, int
         return (struct sort){0, p->at[metric], full->at[metric] * exp(change - error),
                              full->at[metric] * exp(change + error)};
     double unit = metric == CHANGE ? 1 : 100;
-    return (struct sort){0, unit * change, unit * (change - error), unit * (change + error)};
+    double low = unit * (change - error), high = unit * (change + error);
+    if (metric != CHANGE) {                     /* shares: the interval of a few is wider than what there is */
+        low = isnan(low) ? low : fmax(low, 0);
+        high = isnan(high) ? high : fmin(high, 100);
+    }
+    return (struct sort){0, unit * change, low, high};
 }
 
 enum x_axis { TIMES, BITS, BYTE_TIMES };
@@ -278,7 +283,7 @@ static void add(const struct panel *q, const char *title, const char *x, const c
     out->measured = all;
 }
 
-static const char times[] = "compression: tokens of a text / kept tokens a head";
+static const char times[] = "compression: tokens / kept tokens of a head";
 
 static void add_curves(const struct found *f, const char *name, struct sh_fig_data *out, own_fn *own, void *keeper)
 {
@@ -336,7 +341,7 @@ static void add_quant(const struct found *f, const char *name, struct sh_fig_dat
 /* ---- a store ---- */
 
 /* Evaluations need no trace, so the store may not know a name: the file's then. */
-static char *name_of(struct sh_store *s, struct sh_err *e)
+char *sh_figure_name(struct sh_store *s, struct sh_err *e)
 {
     struct sh_stored_run *runs;
     const char *path = sh_store_path(s), *slash = strrchr(path, '/');
@@ -353,7 +358,7 @@ static int read_store(int needs, const char *path, struct sh_fig_data *out, own_
     struct found eval = {.store = path, .command = "eval"}, task = {.store = path, .command = "task"};
     int before = out->n_measured;
     struct sh_store *s = sh_store_open(path, e);
-    char *name = s ? name_of(s, e) : NULL;
+    char *name = s ? sh_figure_name(s, e) : NULL;
     int bad = !name || sh_store_read_results(s, "eval", take, &eval, e) ||
               sh_store_read_results(s, "task", take, &task, e);
     sh_store_close(s);
@@ -385,7 +390,7 @@ int sh_figure_of_evals(int needs, const struct sh_figure_request *q, struct sh_f
         if (read_store(needs, q->db[i], out, own, keeper, e))
             return -1;
     out->title = needs & SH_FIG_QUANT ? "Fewer bits for keys and values"
-                                      : "Quality against compression of the KV cache";
+                                      : "Quality over compression of the cache";
     out->settings = needs & SH_FIG_QUANT
                         ? "bands: 95 % of the paired change against the full cache in f32"
                         : "1 is the full cache; bands: 95 %, of perplexities that of the paired change";

@@ -157,7 +157,7 @@ static void line_and_table_numbers_are_the_inputs(void)
         }
     CU_ASSERT(block(script, "p1m1", v, 64) == 1 && v[0] == 2);
     CU_ASSERT(block(script, "p0m0", v, 64) == 0);
-    CU_ASSERT(strstr(script, "'random twin'.', 1 of 6 layers'") != NULL);
+    CU_ASSERT(strstr(script, "$p1m1 using 1:(0.065) with points") != NULL);
     free(script);
     script = script_of("persistence-grid", &tame.d);
     CU_ASSERT_FATAL(block(script, "lift0", v, 64) == ALPHAS * RECENTS);
@@ -512,7 +512,7 @@ static void a_bad_script_fails_with_gnuplots_words(void)
     if (!has_gnuplot())
         return;
     CU_ASSERT_FATAL(sh_gp_open(&gp, "bad.svg", 0, 4, 3, &e) == 0);
-    sh_gp_page(&gp, 4, 3);
+    sh_gp_page(&gp, 4, 3, NULL, NULL);
     fputs("plot no_such_thing\n", gp.to);
     CU_ASSERT(sh_gp_close(&gp, &e) == -1 && e.status == SH_FAILED);
     CU_ASSERT(strstr(e.text, "undefined variable: no_such_thing") != NULL);

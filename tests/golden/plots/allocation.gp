@@ -43,10 +43,10 @@ EOD
 set xlabel 'layer'
 set cblabel 'tokens' offset 0.8, 0
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01500, screen 0.94348 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01500, screen 0.89130 left tc rgb '#606060'
-set lmargin at screen 0.06250
-set rmargin at screen 0.44583
+set label 910 'The demo model on its own text' at screen 0.01500, screen 0.94348 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01500, screen 0.89130 left tc rgb '#606060'
+set lmargin at screen 0.07917
+set rmargin at screen 0.40000
 set tmargin at screen 0.77174
 set bmargin at screen 0.18478
 set title 'h2o, greedy: 37.5 of 256 tokens a head'
@@ -60,8 +60,8 @@ set border 15 ls 21
 unset grid
 plot $plan0 matrix using ($3 == $3 ? $2 : NaN):1:($2-0.5):($2+0.5):($1-0.5):($1+0.5):3 with boxxyerror fs solid noborder lc palette
 unset label
-set lmargin at screen 0.60833
-set rmargin at screen 0.96667
+set lmargin at screen 0.57917
+set rmargin at screen 0.97500
 set tmargin at screen 0.77174
 set bmargin at screen 0.18478
 set title 'by layer: mean and range over its heads'

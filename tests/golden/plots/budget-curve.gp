@@ -108,8 +108,8 @@ set xlabel 'budget, as a share of the sequence'
 set xrange [0:1]
 set xtics 0, 0.25, 1
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01714, screen 0.97451 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01714, screen 0.95098 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01714, screen 0.97451 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01714, screen 0.95098 left tc rgb '#606060'
 set lmargin at screen 0.08095
 set rmargin at screen 0.48095
 set tmargin at screen 0.89706
@@ -199,7 +199,7 @@ unset title
 set xrange [0:1]
 set yrange [0:1]
 set lmargin at screen 0.03810
-set rmargin at screen 0.34286
+set rmargin at screen 0.34921
 set tmargin at screen 0.09804
 set bmargin at screen 0.00490
 plot \
@@ -208,8 +208,8 @@ plot \
     NaN with linespoints ls 2 dt 1 pt 7 ps 0.45 pi 2 title 'roco', \
     NaN with linespoints ls 3 dt 1 pt 7 ps 0.45 pi 2 title 'h2o:recent=5', \
     NaN notitle
-set lmargin at screen 0.35238
-set rmargin at screen 0.65714
+set lmargin at screen 0.35873
+set rmargin at screen 0.66984
 set tmargin at screen 0.09804
 set bmargin at screen 0.00490
 plot \
@@ -218,8 +218,8 @@ plot \
     NaN with linespoints ls 6 dt 1 pt 7 ps 0.45 pi 2 title 'random', \
     NaN with linespoints ls 1 dt (16,8) pt 8 ps 0.45 pi 2 title 'knorm', \
     NaN notitle
-set lmargin at screen 0.66667
-set rmargin at screen 0.97143
+set lmargin at screen 0.67937
+set rmargin at screen 0.99048
 set tmargin at screen 0.09804
 set bmargin at screen 0.00490
 plot \

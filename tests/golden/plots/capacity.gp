@@ -24,8 +24,8 @@ set format '%g'
 unset key
 set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
 unset key
-set label 901 'The demo model on its own text' at screen 0.01935, screen 0.91304 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01935, screen 0.83278 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01935, screen 0.91304 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01935, screen 0.83278 left tc rgb '#606060'
 set lmargin at screen 0.27957
 set rmargin at screen 0.83871
 set tmargin at screen 0.68227

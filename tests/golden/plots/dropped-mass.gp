@@ -39,10 +39,10 @@ set xtics 0, 0.2, 1
 set ytics ('1' 1, '10⁻¹' 1e-1, '10⁻²' 1e-2, '10⁻³' 1e-3, '10⁻⁴' 1e-4, '10⁻⁵' 1e-5, '10⁻⁶' 1e-6)
 set yrange [1e-06:3]
 set xlabel 'share of the scores that are kept'
-set key at graph 0, graph -0.25 left top vertical Left reverse samplen 2
+set key at graph 0, graph -0.27 left top vertical Left reverse samplen 2
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01667, screen 0.95439 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01667, screen 0.91228 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01667, screen 0.95439 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01667, screen 0.91228 left tc rgb '#606060'
 set lmargin at screen 0.08796
 set rmargin at screen 0.47685
 set tmargin at screen 0.81579

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 960,517 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 960,540 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
@@ -57,12 +57,12 @@ $c1l1 << EOD
 EOD
 unset key
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01875, screen 0.94971 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01875, screen 0.90329 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01875, screen 0.95185 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01875, screen 0.90741 left tc rgb '#606060'
 set lmargin at screen 0.09896
 set rmargin at screen 0.47396
-set tmargin at screen 0.80658
-set bmargin at screen 0.18762
+set tmargin at screen 0.81481
+set bmargin at screen 0.22222
 set title 'time to the first token'
 set xlabel 'requests a second'
 set ylabel 'seconds'
@@ -70,18 +70,18 @@ unset logscale x
 unset logscale y
 set xrange [*:*]
 set yrange [0:*]
-set arrow 1 from screen 0.05729, screen 0.06770 to screen 0.08854, screen 0.06770 nohead ls 1
-set label 1 'full, p50' at screen 0.09688, screen 0.06770 left
-set arrow 2 from screen 0.26562, screen 0.06770 to screen 0.29688, screen 0.06770 nohead ls 11
-set label 2 'full, p99' at screen 0.30521, screen 0.06770 left
+set arrow 1 from screen 0.05729, screen 0.06481 to screen 0.08854, screen 0.06481 nohead ls 1
+set label 1 'full, p50' at screen 0.09688, screen 0.06481 left
+set arrow 2 from screen 0.26562, screen 0.06481 to screen 0.29688, screen 0.06481 nohead ls 11
+set label 2 'full, p99' at screen 0.30521, screen 0.06481 left
 plot $c0l0 using 1:2 with linespoints ls 1 pt 7 ps 0.5, \
     $c0l1 using 1:2 with linespoints ls 11 pt 6 ps 0.5
 unset label
 unset arrow
 set lmargin at screen 0.59896
 set rmargin at screen 0.97396
-set tmargin at screen 0.80658
-set bmargin at screen 0.18762
+set tmargin at screen 0.81481
+set bmargin at screen 0.22222
 set title 'time to the first token'
 set xlabel 'requests a second'
 set ylabel 'seconds'
@@ -89,10 +89,10 @@ set logscale x 10
 set logscale y 10
 set xrange [*:*]
 set yrange [*:*]
-set arrow 1 from screen 0.55729, screen 0.06770 to screen 0.58854, screen 0.06770 nohead ls 1
-set label 1 'full, p50' at screen 0.59687, screen 0.06770 left
-set arrow 2 from screen 0.76562, screen 0.06770 to screen 0.79688, screen 0.06770 nohead ls 11
-set label 2 'full, p99' at screen 0.80521, screen 0.06770 left
+set arrow 1 from screen 0.55729, screen 0.06481 to screen 0.58854, screen 0.06481 nohead ls 1
+set label 1 'full, p50' at screen 0.59687, screen 0.06481 left
+set arrow 2 from screen 0.76562, screen 0.06481 to screen 0.79688, screen 0.06481 nohead ls 11
+set label 2 'full, p99' at screen 0.80521, screen 0.06481 left
 set label 900 'limit' at graph 0.01, first 1.5 left offset 0, 0.5 tc rgb '#404040'
 plot $c1l0 using 1:2 with linespoints ls 1 pt 7 ps 0.5, \
     $c1l1 using 1:2 with linespoints ls 11 pt 6 ps 0.5, \

@@ -46,8 +46,8 @@ set xlabel 'layer'
 set ylabel 'head'
 set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 behind fc rgb '#c8c8c8' fs solid noborder
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01800, screen 0.94348 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01800, screen 0.89130 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01800, screen 0.94348 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01800, screen 0.89130 left tc rgb '#606060'
 set label 903 'grey: no pivotal token was left' at screen 0.07500, screen 0.02609 left tc rgb '#606060'
 set lmargin at screen 0.07500
 set rmargin at screen 0.39500

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1030,665 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1030,675 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
@@ -59,8 +59,8 @@ at_least(v) = v == v ? (v < low ? low : v) : NaN
 set border 15 ls 21
 unset grid
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01748, screen 0.96090 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01748, screen 0.92481 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01748, screen 0.96148 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01748, screen 0.92593 left tc rgb '#606060'
 set xtics 2 norotate font ','
 set ytics 2 font ','
 set xtics ('<s>' 0, 'The' 1, ' quick' 2, ' brown' 3, ' fox' 4, ''."'".'s' 5, ' tail' 6, ' is' 7, ' 50' 8, '%%' 9, ' red' 10, '.' 11) font ',8' rotate by 90 right
@@ -80,8 +80,8 @@ set arrow 1 from graph 0, first 5 to graph 1, first 5 nohead front ls 2 lw 0.8
 set arrow 2 from graph 0, first 10 to graph 1, first 10 nohead front ls 2 lw 0.8
 set lmargin at screen 0.09223
 set rmargin at screen 0.44175
-set tmargin at screen 0.84211
-set bmargin at screen 0.30075
+set tmargin at screen 0.84444
+set bmargin at screen 0.31111
 plot $score0 matrix using (0 + 1 * $1 + 0.0):(0 + 1 * $2 + 0.0):(at_least($3)) with image pixels
 unset label
 unset arrow
@@ -96,8 +96,8 @@ set arrow 2 from graph 0, first 10 to graph 1, first 10 nohead front ls 2 lw 0.8
 set label 2 '10' at graph 1.02, first 10 left front tc ls 2
 set lmargin at screen 0.60194
 set rmargin at screen 0.95146
-set tmargin at screen 0.84211
-set bmargin at screen 0.30075
+set tmargin at screen 0.84444
+set bmargin at screen 0.31111
 plot $significant0 matrix using (0 + 1 * $1 + 0.0):(0 + 1 * $2 + 0.0):($3) with image pixels
 unset label
 unset arrow
@@ -108,8 +108,8 @@ set cbtics auto
 set colorbox
 set lmargin at screen 0.09223
 set rmargin at screen 0.95146
-set tmargin at screen 0.16541
-set bmargin at screen 0.10526
+set tmargin at screen 0.17778
+set bmargin at screen 0.11852
 set title ''
 set ytics ('query 5' 0, 'query 10' 1) font ','
 set xtics 1 norotate font ','

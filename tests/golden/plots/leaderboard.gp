@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 920,416 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 920,431 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
@@ -37,17 +37,18 @@ $board0 << EOD
 EOD
 set xlabel 'kept attention mass'
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01957, screen 0.93750 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01957, screen 0.87981 left tc rgb '#606060'
-set lmargin at screen 0.28261
+set label 910 'The demo model on its own text' at screen 0.01957, screen 0.93968 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01957, screen 0.88399 left tc rgb '#606060'
+set lmargin at screen 0.14761
 set rmargin at screen 0.96739
-set tmargin at screen 0.80769
-set bmargin at screen 0.28846
+set tmargin at screen 0.81439
+set bmargin at screen 0.31323
 set title ''
 set xrange [0.2:1.0]
+set xtics auto
 set yrange [8.6:-0.6]
 set ytics ('oracle' 0, 'tova' 1, 'roco' 2, 'h2o:recent=5' 3, 'snapkv' 4, 'window' 5, 'random' 6, 'knorm' 7, 'full' 8)
-set key at graph 0, graph -0.2778 left top vertical maxrows 3 Left reverse samplen 1
+set key at graph 0, graph -0.3472 left top vertical maxrows 3 Left reverse samplen 1
 set label 'too few of these budgets' at graph 0.01, first 3 left tc rgb '#909090'
 plot $board0 using 2:1:2:3:($1-0.36):($1+0.36):4 with boxxyerror fs solid 0.75 noborder lc rgb variable notitle, \
     NaN with boxes fs solid 0.75 noborder lc rgb '#56B4E9' title 'mean height, budgets '.'0.1 to 0.5', \

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1740,497 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1740,520 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
@@ -57,12 +57,12 @@ $c1l1 << EOD
 EOD
 unset key
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01034, screen 0.94769 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01034, screen 0.89940 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01034, screen 0.95000 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01034, screen 0.90385 left tc rgb '#606060'
 set lmargin at screen 0.05460
 set rmargin at screen 0.48563
-set tmargin at screen 0.79879
-set bmargin at screen 0.19517
+set tmargin at screen 0.80769
+set bmargin at screen 0.23077
 set title 'time to the first token'
 set xlabel 'requests a second'
 set ylabel 'seconds'
@@ -70,18 +70,18 @@ unset logscale x
 unset logscale y
 set xrange [*:*]
 set yrange [0:*]
-set arrow 1 from screen 0.03161, screen 0.07042 to screen 0.04885, screen 0.07042 nohead ls 1
-set label 1 'full, p50' at screen 0.05345, screen 0.07042 left
-set arrow 2 from screen 0.25862, screen 0.07042 to screen 0.27586, screen 0.07042 nohead ls 11
-set label 2 'full, p99' at screen 0.28046, screen 0.07042 left
+set arrow 1 from screen 0.03161, screen 0.06731 to screen 0.04885, screen 0.06731 nohead ls 1
+set label 1 'full, p50' at screen 0.05345, screen 0.06731 left
+set arrow 2 from screen 0.25862, screen 0.06731 to screen 0.27586, screen 0.06731 nohead ls 11
+set label 2 'full, p99' at screen 0.28046, screen 0.06731 left
 plot $c0l0 using 1:2 with lines ls 1, \
     $c0l1 using 1:2 with lines ls 11
 unset label
 unset arrow
 set lmargin at screen 0.55460
 set rmargin at screen 0.98563
-set tmargin at screen 0.79879
-set bmargin at screen 0.19517
+set tmargin at screen 0.80769
+set bmargin at screen 0.23077
 set title 'time to the first token'
 set xlabel 'requests a second'
 set ylabel 'seconds'
@@ -89,10 +89,10 @@ set logscale x 10
 set logscale y 10
 set xrange [*:*]
 set yrange [*:*]
-set arrow 1 from screen 0.53161, screen 0.07042 to screen 0.54885, screen 0.07042 nohead ls 1
-set label 1 'full, p50' at screen 0.55345, screen 0.07042 left
-set arrow 2 from screen 0.75862, screen 0.07042 to screen 0.77586, screen 0.07042 nohead ls 11
-set label 2 'full, p99' at screen 0.78046, screen 0.07042 left
+set arrow 1 from screen 0.53161, screen 0.06731 to screen 0.54885, screen 0.06731 nohead ls 1
+set label 1 'full, p50' at screen 0.55345, screen 0.06731 left
+set arrow 2 from screen 0.75862, screen 0.06731 to screen 0.77586, screen 0.06731 nohead ls 11
+set label 2 'full, p99' at screen 0.78046, screen 0.06731 left
 set label 900 'limit' at graph 0.01, first 1.5 left offset 0, 0.5 tc rgb '#404040'
 plot $c1l0 using 1:2 with lines ls 1, \
     $c1l1 using 1:2 with lines ls 11, \

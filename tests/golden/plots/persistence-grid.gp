@@ -43,8 +43,8 @@ set ylabel 'pivotal above'
 set multiplot
 set logscale cb
 set cbtics (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
-set label 901 'The demo model on its own text' at screen 0.02903, screen 0.92262 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.02903, screen 0.85119 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.02903, screen 0.92262 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.02903, screen 0.85119 left tc rgb '#606060'
 set lmargin at screen 0.14516
 set rmargin at screen 0.82258
 set tmargin at screen 0.68750

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1050,571 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1050,541 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
@@ -72,16 +72,15 @@ set ylabel 'persistence ratio'
 set yrange [0:1.04]
 set ytics 0, 0.2, 1
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01714, screen 0.95447 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01714, screen 0.91243 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01714, screen 0.95194 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01714, screen 0.90758 left tc rgb '#606060'
 set lmargin at screen 0.08095
 set rmargin at screen 0.48095
-set tmargin at screen 0.78109
-set bmargin at screen 0.30823
-set title 'all pivotal tokens (R = 0, K = 1)' offset 0, 0.8
+set tmargin at screen 0.80591
+set bmargin at screen 0.30684
+set title 'all pivotal tokens (R = 0, K = 1)'
 set xtics 0, 1
 set xrange [-0.5:5.5]
-set label 903 '' at graph 0, graph 1 offset 0, 0.7 left font ',' tc rgb '#606060'
 plot $p0s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.2 noborder, \
     $p0s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.2 noborder, \
     $p0s0 using 1:3 with lines ls 11, \
@@ -91,12 +90,11 @@ plot $p0s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.2 noborder,
 unset label
 set lmargin at screen 0.56667
 set rmargin at screen 0.96667
-set tmargin at screen 0.78109
-set bmargin at screen 0.30823
-set title 'beyond recency (R = 10, K = 5)' offset 0, 0.8
+set tmargin at screen 0.80591
+set bmargin at screen 0.30684
+set title 'beyond recency (R = 10, K = 5)'
 set xtics 0, 1
 set xrange [-0.5:5.5]
-set label 903 ''.'no pivotal token left: '.'random twin'.', 1 of 6 layers' at graph 0, graph 1 offset 0, 0.7 left font ',' tc rgb '#606060'
 plot $p1s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.2 noborder, \
     $p1s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.2 noborder, \
     $p1s0 using 1:3 with lines ls 11, \
@@ -107,8 +105,8 @@ plot $p1s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.2 noborder,
 unset label
 set lmargin at screen 0.02857
 set rmargin at screen 0.97143
-set tmargin at screen 0.12960
-set bmargin at screen 0.01401
+set tmargin at screen 0.13678
+set bmargin at screen 0.01479
 set key center center horizontal Left reverse samplen 2.5
 unset border
 unset tics

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1195,996 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1195,1004 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
@@ -65,12 +65,12 @@ $p2l0 << EOD
 EOD
 unset key
 set multiplot
-set label 901 'The demo model on its own text' at screen 0.01506, screen 0.97390 left font 'sans-serif,17' tc rgb '#111111'
-set label 902 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01506, screen 0.94980 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01506, screen 0.97410 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01506, screen 0.95020 left tc rgb '#606060'
 set lmargin at screen 0.07950
 set rmargin at screen 0.47280
-set tmargin at screen 0.89458
-set bmargin at screen 0.58333
+set tmargin at screen 0.89542
+set bmargin at screen 0.58665
 set title 'demo model'
 set xlabel 'times smaller'
 set ylabel 'perplexity'
@@ -78,11 +78,11 @@ unset logscale
 set xtics auto
 set ytics auto
 set xrange [*:*]
-set yrange [0:*]
-set arrow 1 from screen 0.04184, screen 0.51506 to screen 0.06695, screen 0.51506 nohead ls 1
-set label 1 'window' at screen 0.07364, screen 0.51506 left
-set arrow 2 from screen 0.25941, screen 0.51506 to screen 0.28452, screen 0.51506 nohead ls 2
-set label 2 'h2o:recent=25' at screen 0.29121, screen 0.51506 left
+set yrange [0:8]
+set arrow 1 from screen 0.02929, screen 0.50000 to screen 0.05439, screen 0.50000 nohead ls 1
+set label 1 'window' at screen 0.06109, screen 0.50000 left
+set arrow 2 from screen 0.25314, screen 0.50000 to screen 0.27824, screen 0.50000 nohead ls 2
+set label 2 'h2o:recent=25' at screen 0.28494, screen 0.50000 left
 set boxwidth 0.1 absolute
 plot $p0l0 using 1:2 with boxes ls 1 fs solid 0.55 border, \
     $p0l1 using 1:2 with histeps ls 2 lw 1.6
@@ -90,8 +90,8 @@ unset label
 unset arrow
 set lmargin at screen 0.56904
 set rmargin at screen 0.96234
-set tmargin at screen 0.89458
-set bmargin at screen 0.58333
+set tmargin at screen 0.89542
+set bmargin at screen 0.58665
 set title 'demo model'
 set xlabel 'times smaller'
 set ylabel 'perplexity'
@@ -102,14 +102,13 @@ set xrange [*:*]
 set logscale x 10
 set xrange [1:5]
 set xtics ('1' 1, '2' 2, '3' 3, '4' 4, '5' 5)
-set yrange [*:*]
 set logscale y 10
 set yrange [1.64062:8.53789]
 set ytics ('2' 2, '5' 5)
-set arrow 1 from screen 0.53138, screen 0.51506 to screen 0.55649, screen 0.51506 nohead ls 1
-set label 1 'window' at screen 0.56318, screen 0.51506 left
-set arrow 2 from screen 0.74895, screen 0.51506 to screen 0.77406, screen 0.51506 nohead ls 2
-set label 2 'h2o:recent=25' at screen 0.78075, screen 0.51506 left
+set arrow 1 from screen 0.51883, screen 0.50000 to screen 0.54393, screen 0.50000 nohead ls 1
+set label 1 'window' at screen 0.55063, screen 0.50000 left
+set arrow 2 from screen 0.74268, screen 0.50000 to screen 0.76778, screen 0.50000 nohead ls 2
+set label 2 'h2o:recent=25' at screen 0.77448, screen 0.50000 left
 set boxwidth 0.1 absolute
 plot $p1l0 using 1:2 with boxes ls 1 fs solid 0.55 border, \
     $p1l1 using 1:2 with histeps ls 2 lw 1.6
@@ -117,8 +116,8 @@ unset label
 unset arrow
 set lmargin at screen 0.07950
 set rmargin at screen 0.47280
-set tmargin at screen 0.41968
-set bmargin at screen 0.10843
+set tmargin at screen 0.42032
+set bmargin at screen 0.11155
 set title 'demo model'
 set xlabel 'times smaller'
 set ylabel 'perplexity'
@@ -129,12 +128,11 @@ set xrange [*:*]
 set logscale x 10
 set xrange [1:5]
 set xtics ('1' 1, '2' 2, '3' 3, '4' 4, '5' 5)
-set yrange [*:*]
 set logscale y 10
 set yrange [1.81818:5.20781]
-set ytics ('2' 2, '2.2' 2.2, '2.4' 2.4, '2.6' 2.6, '2.8' 2.8, '3' 3, '3.5' 3.5, '4' 4, '4.5' 4.5, '5' 5)
-set arrow 1 from screen 0.04184, screen 0.04016 to screen 0.06695, screen 0.04016 nohead ls 1
-set label 1 'window' at screen 0.07364, screen 0.04016 left
+set ytics ('2' 2, '3' 3, '4' 4)
+set arrow 1 from screen 0.02929, screen 0.02490 to screen 0.05439, screen 0.02490 nohead ls 1
+set label 1 'window' at screen 0.06109, screen 0.02490 left
 set boxwidth 0.1 absolute
 plot $p2l0 using 1:2 with boxes ls 1 fs solid 0.55 border
 unset label
