@@ -181,7 +181,8 @@ static void legend_column(struct sh_gp *gp, const struct sh_fig_data *d, int fro
                     "'95 % interval'\n" : "    NaN notitle\n", gp->to);
 }
 
-static void legend(struct sh_gp *gp, const struct sh_fig_data *d, double width, double top, double tall, int n_columns)
+static void legend(struct sh_gp *gp, const struct sh_fig_data *d, double width, double top, double tall,
+                   int n_columns)
 {
     double pitch = (width - 0.4) / n_columns;
     int rows = (n_names(d) + n_columns) / n_columns;

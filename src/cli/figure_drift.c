@@ -89,7 +89,8 @@ static char *title_of(const char *name, const char *settings)
                *budget = json_string_value(json_object_get(o, "budget"));
     int is_bound;
     char *spec = xasprintf("%s%s%s", policy ? policy : "?", knobs && *knobs ? ":" : "", knobs ? knobs : ""),
-         *label = sh_policy_label(spec, &is_bound), *title = xasprintf("%s: %s, budget %s", name, label, budget ? budget : "?");
+         *label = sh_policy_label(spec, &is_bound),
+         *title = xasprintf("%s: %s, budget %s", name, label, budget ? budget : "?");
     free(label);
     free(spec);
     json_decref(o);

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1080,570 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1080,585 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
@@ -41,12 +41,12 @@ set yrange [1e-06:3]
 set xlabel 'share of the scores that are kept'
 set key at graph 0, graph -0.27 left top vertical Left reverse samplen 2
 set multiplot
-set label 910 'The demo model on its own text' at screen 0.01667, screen 0.95439 left font 'sans-serif,17' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01667, screen 0.91228 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01667, screen 0.95556 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01667, screen 0.91453 left tc rgb '#606060'
 set lmargin at screen 0.08796
 set rmargin at screen 0.47685
-set tmargin at screen 0.81579
-set bmargin at screen 0.28947
+set tmargin at screen 0.82051
+set bmargin at screen 0.30769
 set title 'demo model'.': dropped mass'
 set ylabel 'share of the attention mass'
 plot $d0 using 1:(floor_at($3)):(floor_at($4)) with filledcurves ls 1 fs transparent solid 0.2 noborder title 'range over the layers', \
@@ -56,8 +56,8 @@ plot $d0 using 1:(floor_at($3)):(floor_at($4)) with filledcurves ls 1 fs transpa
 unset label
 set lmargin at screen 0.56944
 set rmargin at screen 0.95833
-set tmargin at screen 0.81579
-set bmargin at screen 0.28947
+set tmargin at screen 0.82051
+set bmargin at screen 0.30769
 set title 'what it may do to the output'
 set ylabel 'error in units of max |v|'
 plot $d0 using 1:(over(2 * $2)) with linespoints ls 5 title '2 x measured (bound)', \

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 920,431 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 920,441 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
@@ -37,12 +37,12 @@ $board0 << EOD
 EOD
 set xlabel 'kept attention mass'
 set multiplot
-set label 910 'The demo model on its own text' at screen 0.01957, screen 0.93968 left font 'sans-serif,17' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01957, screen 0.88399 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01957, screen 0.94104 left font 'sans-serif,17' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01957, screen 0.88662 left tc rgb '#606060'
 set lmargin at screen 0.14761
 set rmargin at screen 0.96739
-set tmargin at screen 0.81439
-set bmargin at screen 0.31323
+set tmargin at screen 0.81859
+set bmargin at screen 0.32880
 set title ''
 set xrange [0.2:1.0]
 set xtics auto
