@@ -165,12 +165,12 @@ static void marks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_
     }
 }
 
-static void title(struct sh_gp *gp, const struct sh_fig_map *m, const char *what)
+static void title(struct sh_gp *gp, const struct sh_fig_map *m, const char *what, double side)
 {
     int by_row = (m->n_rows + MOST_PIXELS - 1) / MOST_PIXELS,
         by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
     fputs("set title ", gp->to);
-    sh_gp_text(gp, m->title, 26);
+    sh_gp_text(gp, m->title, sh_gp_letters(side));
     fprintf(gp->to, ".': %s", what);
     if (by_row > 1 || by_col > 1)
         fprintf(gp->to, ", %d × %d pooled", by_row, by_col);
@@ -233,7 +233,7 @@ static void map(struct sh_gp *gp, const struct sh_fig_data *d, int i, double top
     axes(gp, m);
     fprintf(gp->to, "low = %.3g\n", lowest(m));
     score_colours(gp);
-    title(gp, m, "attention score");
+    title(gp, m, "attention score", l->side);
     marks(gp, m, d, 0);
     sh_gp_box(gp, LEFT, top, l->side, l->side);
     snprintf(block, sizeof block, "score%d", i);
@@ -242,7 +242,7 @@ static void map(struct sh_gp *gp, const struct sh_fig_data *d, int i, double top
         "unset logscale cb\nset palette defined (0 '#e4e8ec', 1 '#0b3c6f')\nset cbrange [0:1]\n"
         "unset colorbox\n",
         gp->to);
-    title(gp, m, "above its row’s average");
+    title(gp, m, "above its row’s average", l->side - 0.5);
     marks(gp, m, d, 1);
     top += l->across > 1 ? 0 : l->side + axes_in(m);
     sh_gp_box(gp, l->across > 1 ? LEFT + l->side + BETWEEN : LEFT, top, l->side, l->side);

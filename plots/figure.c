@@ -19,7 +19,8 @@ const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e)
         if (strcmp(name, sh_figures[i]->name) == 0)
             return sh_figures[i];
         size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", sh_figures[i]->name);
+        if (!(sh_figures[i]->needs & (SH_FIG_CHARTS | SH_FIG_STACKS)))     /* drawn by the commands themselves */
+            snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", sh_figures[i]->name);
     }
     sh_misused(e, "unknown figure '%s'; known are %s", name, known);
     return NULL;

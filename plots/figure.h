@@ -132,7 +132,7 @@ struct sh_figure {
 /* The figures in the order of figures.h; a NULL ends them. */
 extern const struct sh_figure *const sh_figures[];
 
-/* By name; an unknown one is misuse, told with the known ones. NULL then. */
+/* By name; an unknown one is misuse, told with those that stores and plans give. NULL then. */
 const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e);
 
 /* Open, draw, close: see sh_gp_open for the path, `script`, and the sizes. */

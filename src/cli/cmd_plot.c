@@ -27,7 +27,8 @@ static const struct sh_opt opts[] = {
     {"layer", SH_OPT_TEXT, F(layer), "L,...", "heatmap: layers (default: the middle one)", 0, 0, 0},
     {"head", SH_OPT_TEXT, F(head), "H,...", "heatmap: heads, one for each layer or all of one (default: 0)", 0, 0, 0},
     {"rows", SH_OPT_TEXT, F(rows), "Q,...", "heatmap: queries whose rows are drawn one by one", 0, 0, 0},
-    {"sequence", SH_OPT_INT, F(sequence), "S", "heatmap: which sequence (default: 0)", 0, 1e9, 0},
+    {"sequence", SH_OPT_INT, F(sequence), "S", "heatmap: which sequence (default: 0), of --run if it is given", 0, 1e9,
+     0},
     {"split", SH_OPT_REAL, F(split), "F", "where earlier ends (default: 0.5)", 1e-6, 1, 0},
     {"run", SH_OPT_INT, F(run), "N", "only this run of each store", 1, 1e9, 0},
     {"data", SH_OPT_TEXT, F(data), "FILE.tsv", "write the figure's data there, too", 0, 0, 0},
@@ -134,9 +135,10 @@ const struct sh_cmd sh_cmd_plot = {
              "  shears plot persistence --db trained.db random.db -o persistence.svg\n"
              "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
              "  shears plot budget-curve --db traces.db -o budget-curve.svg\n\n"
-             "budget-curve and leaderboard draw the results that shears replay left in the stores: of each store the\n"
-             "largest group whose settings agree in all but policy, knobs and budget; likewise compression and quant,\n"
-             "with the results of shears eval, and drift and score-change, with those of shears drift.\n"
+             "heatmap draws the same layers and heads of each store, five maps at most. budget-curve and leaderboard\n"
+             "draw the results that shears replay left in the stores: of each store the largest group whose settings\n"
+             "agree in all but policy, knobs and budget; likewise compression and quant, with the results of shears\n"
+             "eval, and drift and score-change, with those of shears drift.\n"
              "gnuplot draws; without it --script writes what it would have been told (status 3 otherwise).",
     .opts = opts,
     .args_bytes = sizeof(struct plot_args),

@@ -29,7 +29,7 @@ struct sh_study;
 const struct sh_study *sh_figure_study(const struct sh_figure_data *d, int i_db, const char **label);
 int sh_figure_cell(const struct sh_figure_data *d, int i_db, int beyond);
 
-/* figure_maps.c: the score maps of the first store. `own` takes memory that lives as long as the data. */
+/* figure_maps.c: the score maps of each store. `own` takes memory that lives as long as the data. */
 int sh_figure_maps(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
                    void *keeper, struct sh_err *e);
 

@@ -108,9 +108,9 @@ static int tables(struct sh_report *r, struct sh_err *e)
     return bad;
 }
 
-static int look(struct sh_report *r, int i_store, struct sh_err *e)
+static int look(struct sh_report *r, const char *const *db, int n, struct sh_err *e)
 {
-    struct sh_figure_request q = {.db = &r->path[i_store], .n_db = 1, .threads = r->threads, .quiet = 1, .split = 0.5};
+    struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = 1, .split = 0.5};
     struct sh_fig_data data;
     struct sh_figure_data *d = sh_figure_data_new(SH_FIG_MAPS, &q, &data, e);
     int bad = d ? sh_report_figure(r, "heatmap", &data, e) : sh_report_lacks(r, NULL, e);
@@ -120,17 +120,18 @@ static int look(struct sh_report *r, int i_store, struct sh_err *e)
 
 static int write(struct sh_report *r, struct sh_err *e)
 {
-    int full = -1;
+    const char *full[SH_REPORT_STORES];
+    int n_full = 0;
     if (tables(r, e))
         return -1;
     for (int i = 0; i < r->n_store; i++)
         for (int k = 0; k < r->store[i].n_run; k++) {
             sh_report_command(r, r->store[i].run[k].command);
-            if (full < 0 && r->store[i].run[k].record == SH_RECORD_FULL && r->store[i].run[k].n_done)
-                full = i;
+            if (!k && r->store[i].run[k].record == SH_RECORD_FULL && r->store[i].run[k].n_done)
+                full[n_full++] = r->path[i];
         }
-    if (full >= 0)
-        return look(r, full, e);
+    if (n_full)
+        return look(r, full, n_full, e);
     char *again = sh_report_trace_again(r, 0, "full.db", " --record full");
     sh_report_missing(r, again, "the scores themselves, for a look at a head: none of these runs recorded them "
                                 "in full.");

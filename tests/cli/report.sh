@@ -129,6 +129,28 @@ holds "a store from before commands were kept still makes a page" sh -c '
     cp t.db old.db && python3 -c "import sqlite3; c = sqlite3.connect(\"old.db\"); c.execute(\"DROP TABLE typed\"); c.commit()" &&
     "$SHEARS" report --db old.db -o out/old.html --length 24 -q >/dev/null && python3 check.py out/old.html'
 
+# ---- what is drawn of which store
+run plot zz --db t.db -o out/zz.svg
+expect "an unknown figure: told those that plot draws" 2 "" "known are heatmap, .*, score-change$"
+holds "and none that other commands draw" sh -c '! grep -q -e frontier -e occupancy log/err'
+run plot heatmap --db t.db r.db --run 1 --sequence 1 -o out/maps.svg --data out/maps.tsv
+expect "a map of each store" 0 "" ""
+for db in t r; do run export --db $db.db --sequence 1 --layer 1 --head 0 -o $db.tsv; done
+holds "whose numbers are the stores' own" python - <<'P'
+maps = [b for b in open("out/maps.tsv").read().strip().split("\n\n") if b.startswith("#score")]
+rows = lambda text: [l.split("\t") for l in text.split("\n") if l[0].isdigit()]
+assert len(maps) == 2, [m[:20] for m in maps]
+for db, m in zip("tr", maps):
+    ours, n = rows(m), 0
+    for q, k, score in rows(open(db + ".tsv").read()):
+        assert abs(float(ours[int(q)][int(k)]) - float(score)) <= 1e-6, (db, q, k, score)
+        n += 1
+    assert n == 24 * 25 // 2, n
+assert maps[0].split("\n")[1:] != maps[1].split("\n")[1:]
+P
+run plot heatmap --db t.db --run 7 -o out/x.svg
+expect "a run that is not there" 1 "" "t.db: run 7 has no sequence 0"
+
 # ---- figures in the sizes of papers, and their data
 run plot persistence --db t.db r.db -o out/one.svg --width 3.3in --data out/one.tsv
 expect "a figure for one column" 0 "" ""
