@@ -11,7 +11,7 @@ mpirun --version 2>&1 | grep -q "Open MPI" || { echo "1..0 # SKIP mpirun is not 
 export SH_MODULE_DIR=${SHEARS%/*}/src/ranks
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 export LSAN_OPTIONS=detect_leaks=0      # of MPI's own, with a sanitizer
-limit=(timeout -s KILL 120)
+limit=(timeout -s KILL 300)
 
 python "$cli/checkpoint.py" random model num_hidden_layers=4 hidden_size=128 num_attention_heads=8 ffn_dim=512 \
     vocab_size=512
