@@ -262,8 +262,10 @@ static int make_new(const char *path, int *made, struct sh_err *e)
         empty = about.st_size == 0;
     if (!bad && (!there || empty)) {            /* else somebody was quicker: his will do */
         forget_journals(temporary);
-        sh_fail(e, "%s: cannot be emptied", temporary);
-        struct sh_store *s = ftruncate(fd, 0) ? NULL : connect_to(temporary, SQLITE_OPEN_READWRITE, e);
+        int emptied = ftruncate(fd, 0) == 0;
+        if (!emptied)
+            sh_fail(e, "%s: cannot be emptied: %s", temporary, strerror(errno));
+        struct sh_store *s = !emptied ? NULL : connect_to(temporary, SQLITE_OPEN_READWRITE, e);
         bad = !s || sh_db_exec(s, "PRAGMA page_size = 65536", "setting it up", e) || make_schema(s, e);
         sh_store_close(s);
         forget_journals(path);

@@ -93,7 +93,8 @@ static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, 
     int bad = sh_study_run(y, s, e);
     const struct sh_persistence *p = bad ? NULL : y->part[0].p;
     if (!bad && sh_persistence_n_layer(p) != a->n_layer)
-        bad = sh_fail(e, "%s: %d layers of %d are finished", sh_store_path(s), sh_persistence_n_layer(p), a->n_layer);
+        bad = sh_fail(e, "%s: found %d finished layers, expected all %d: the trace command that was stopped goes on",
+                      sh_store_path(s), sh_persistence_n_layer(p), a->n_layer);
     if (!bad)
         take_study(a, y, cell, group);
     sh_study_free(y);
@@ -124,7 +125,7 @@ static int take_lengths(struct sh_allot *a, struct sh_store *s, const struct sh_
         sh_stored_sequences_free(q, count);
     }
     if (!all)
-        return sh_fail(e, "%s: no sequences", sh_store_path(s));
+        return sh_fail(e, "%s: holds no sequence, expected at least one", sh_store_path(s));
     qsort(a->length, (size_t)all, sizeof *a->length, ascending);
     for (int i = 0; i < all; i++)
         if (!n || a->length[n - 1] != a->length[i])

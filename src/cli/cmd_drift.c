@@ -9,6 +9,7 @@
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
 #include "src/cli/drift_run.h"
+#include "src/cli/paths.h"
 #include "src/cli/replay_run.h"
 #include "src/cli/runs.h"
 
@@ -247,7 +248,7 @@ static void keep_results(struct work *w)
         free(settings);
     }
     if (bad)
-        fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
+        sh_store_tell_unkept("results are", w->a->db, w->common->quiet, &e);
 }
 
 static void write_layer(struct sh_out *o, const struct sh_drift *d, const struct sh_drift_layer *l, int every)

@@ -268,7 +268,7 @@ static int store_cell(struct sh_store *s, const struct sh_study *y, int cell, st
 }
 
 /* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
-static void keep_results(const char *path, const struct sh_study *y)
+static void keep_results(const char *path, const struct sh_study *y, int quiet)
 {
     struct sh_err e;
     struct sh_store *s = sh_store_update(path, &e);
@@ -277,7 +277,7 @@ static void keep_results(const char *path, const struct sh_study *y)
         bad = store_cell(s, y, i, &e);
     sh_store_close(s);
     if (bad)
-        fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
+        sh_store_tell_unkept("results are", path, quiet, &e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -303,7 +303,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         sh_out_free(o);
     }
     if (!bad)
-        keep_results(path, y);
+        keep_results(path, y, common->quiet);
     sh_study_free(y);
     free(y);
     return bad ? -1 : 0;

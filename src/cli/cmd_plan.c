@@ -255,7 +255,7 @@ static int measure_plan(const struct plan_args *a, struct work *w, struct sh_sto
 }
 
 /* Kept in the store where it can be written to. */
-static void keep_plan(const struct work *w, const char *path, const char *out)
+static void keep_plan(const struct work *w, const char *path, const char *out, int quiet)
 {
     struct sh_err e;
     const char *slash = out ? strrchr(out, '/') : NULL;
@@ -265,7 +265,7 @@ static void keep_plan(const struct work *w, const char *path, const char *out)
     sh_store_close(s);
     free(text);
     if (bad)
-        fprintf(stderr, "shears: the plan is not kept in the store: %s\n", e.text);
+        sh_store_tell_unkept("plan is", path, quiet, &e);
 }
 
 static int show(const struct work *w, const char *file, const struct sh_common *common, struct sh_err *e)
@@ -302,7 +302,7 @@ static int work(const struct plan_args *a, const struct sh_common *common, const
     if (bad || (a->out && sh_plan_write(&w->plan, a->out, e)))
         return -1;
     if (!a->plan || a->out)
-        keep_plan(w, path, a->out);
+        keep_plan(w, path, a->out, common->quiet);
     return show(w, a->out, common, e);
 }
 

@@ -136,7 +136,7 @@ static void keep_results(const struct sh_replay_work *w, const char *path)
     int bad = !s || sh_replay_work_keep(w, 0, w->n_row, s, &e);
     sh_store_close(s);
     if (bad)
-        fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
+        sh_store_tell_unkept("results are", path, w->cluster.common.quiet, &e);
 }
 
 /* A shard that cannot be kept is nothing. */

@@ -40,14 +40,15 @@ static void preset(void *args)
 }
 
 /* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
-static void keep_results(const char *path, const struct sh_theory_request *q, const struct sh_theory_result *r)
+static void keep_results(const char *path, const struct sh_theory_request *q, const struct sh_theory_result *r,
+                         int quiet)
 {
     struct sh_err e;
     struct sh_store *s = sh_store_update(path, &e);
     int bad = !s || sh_theory_keep(q, r, s, &e);
     sh_store_close(s);
     if (bad)
-        fprintf(stderr, "shears: the results are not kept: %s\n", e.text);
+        sh_store_tell_unkept("results are", path, quiet, &e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -77,7 +78,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         sh_out_free(o);
     }
     if (!bad)
-        keep_results(path, &q, &r);
+        keep_results(path, &q, &r, common->quiet);
     free(repeat);
     sh_theory_result_free(&r);
     return bad ? -1 : 0;

@@ -2,7 +2,9 @@
 /* See paths.h. */
 #include "src/cli/paths.h"
 
+#include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 const char *sh_store_path_of(const char *command, const char *db, const struct sh_list *positional, struct sh_err *e)
 {
@@ -22,4 +24,10 @@ int sh_output_differs(const char *option, const char *out, const char *in, struc
     if (!out || !in || stat(out, &a) || stat(in, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
         return 0;
     return sh_misused(e, "%s %s: is the file %s that is read", option, out, in);
+}
+
+void sh_store_tell_unkept(const char *what, const char *path, int quiet, const struct sh_err *e)
+{
+    if (!quiet || !access(path, W_OK))
+        fprintf(stderr, "shears: the %s not kept: %s\n", what, e->text);
 }

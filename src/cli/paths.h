@@ -11,4 +11,8 @@ const char *sh_store_path_of(const char *command, const char *db, const struct s
 /* What is written must not be what is read. NULL paths are fine. */
 int sh_output_differs(const char *option, const char *out, const char *in, struct sh_err *e);
 
+/* What a command found is not kept in the store, and why. Under --quiet only where writing failed: of a store that may
+ * not be written to, nobody expects it. what: "results are". */
+void sh_store_tell_unkept(const char *what, const char *path, int quiet, const struct sh_err *e);
+
 #endif

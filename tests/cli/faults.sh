@@ -7,7 +7,7 @@ if [ -n "${SH_SANITIZED-}" ]; then
     echo "1..0 # SKIP a sanitizer has its own allocator, and comes before any other library"
     exit 0
 fi
-how=(--sample 42 --kills 1)
+how=(--sample 28 --kills 1)
 [ -n "${SH_FAULTS-}" ] && how=(--most "$SH_FAULTS" --kills $((SH_FAULTS / 4)))
 cd "$SH_TOP" && PYTHONDONTWRITEBYTECODE=1 python3 tests/faults/sweep.py --shears "$SHEARS" --faults "$SH_FAULTS_SO" \
     --model demo/model --text demo/text/natural.txt --work "$work" "${how[@]}"
