@@ -37,6 +37,10 @@ unit_tests = \
 tests_unit_test_base_SOURCES = %D%/unit/test_base.c
 tests_unit_test_base_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm
 
+tests_unit_test_file_SOURCES = %D%/unit/test_file.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_file_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm
+unit_tests += %D%/unit/test_file
+
 tests_unit_test_safetensors_SOURCES = %D%/unit/test_safetensors.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_safetensors_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_torch_file_SOURCES = %D%/unit/test_torch_file.c %D%/unit/scratch.c %D%/unit/scratch.h

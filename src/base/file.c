@@ -216,6 +216,10 @@ static int open_beside(const char *beside)
 static int open_output(struct sh_file *f)
 {
     struct stat about;
+    if (!strncmp(f->path, "/dev/", 5)) {        /* /dev/stdout may lead to a file that others write, too */
+        f->real = xstrdup(f->path);
+        return open(f->real, O_WRONLY | O_APPEND | O_CLOEXEC);
+    }
     char *behind = realpath(f->path, NULL);
     f->real = behind ? behind : xstrdup(f->path);
     if (!stat(f->real, &about) && !S_ISREG(about.st_mode))
