@@ -120,11 +120,52 @@ static void few_base(void) { target_run(ON_BASE, few); }
 static void few_avx2(void) { target_run(ON_AVX2, few); }
 static void few_avx512(void) { target_run(ON_AVX512, few); }
 
+/* Products of one x handed over together, in kinds that do not go into one run, too: bit by bit those one by one. */
+static void try_together(const struct target *t, enum sh_type type, int rows)
+{
+    enum { N = 6, IN = 130 };
+    static const int out[N] = {65, 1, 200, 64, 131, 7}, bits[N] = {16, 16, 8, 8, 4, 16};
+    struct matrix x = matrix_new(t, type, rows, IN, 1), apart[N], both[N];
+    struct sh_linear a[N];
+    matrix_normal(t, &x, 3, 1);
+    for (int i = 0; i < N; i++) {
+        struct shape p = {IN, out[i], bits[i], type};
+        apart[i] = matrix_new(t, SH_F32, rows, out[i], 2);
+        both[i] = matrix_new(t, SH_F32, rows, out[i], 2);
+        a[i] = (struct sh_linear){.out = apart[i].m, .x = x.m, .w = weight_of(t, &p)};
+        t->b->linear(t->d, &a[i]);
+        a[i].out = both[i].m;
+    }
+    t->b->linears(t->d, a, N);
+    for (int i = 0; i < N; i++) {
+        matrix_get(t, &apart[i]);
+        matrix_get(t, &both[i]);
+        for (int k = 0; k < rows * out[i]; k++)
+            CU_ASSERT(matrix_at(&apart[i], k / out[i], k % out[i]) == matrix_at(&both[i], k / out[i], k % out[i]));
+        matrix_free(t, &apart[i]);
+        matrix_free(t, &both[i]);
+        t->b->drop(t->d, (struct sh_weight *)(uintptr_t)a[i].w);
+    }
+    matrix_free(t, &x);
+}
+
+static void together(const struct target *t)
+{
+    for (int turn = 0; turn < 9; turn++)
+        try_together(t, (enum sh_type)(turn % 3), (int[]){1, 5, 40}[turn / 3]);
+}
+static void together_base(void) { target_run(ON_BASE, together); }
+static void together_avx2(void) { target_run(ON_AVX2, together); }
+static void together_avx512(void) { target_run(ON_AVX512, together); }
+
 int main(void)
 {
     static const struct tap_test tests[] = {{"products of a few rows (base)", few_base},
                                             {"products of a few rows (avx2)", few_avx2},
                                             {"products of a few rows (avx512)", few_avx512},
+                                            {"products of one x together (base)", together_base},
+                                            {"products of one x together (avx2)", together_avx2},
+                                            {"products of one x together (avx512)", together_avx512},
                                             {0}};
     return tap_run("few", tests);
 }
