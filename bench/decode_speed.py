@@ -34,6 +34,7 @@ import numpy as np
 LAYERS, WIDTH, HEADS, FFN, VOCAB = 12, 768, 12, 2048, 32000
 LAYER_WEIGHTS, HEAD_WEIGHTS = LAYERS * (4 * WIDTH * WIDTH + 3 * WIDTH * FFN), VOCAB * WIDTH
 LONG = 2048
+OTHERS = (("PyTorch", "f32"), ("PyTorch", "bf16"), ("llama.cpp", "f16"), ("llama.cpp", "bf16"), ("llama.cpp", "q8_0"))
 POLICIES = ("full", "scissorhands", "h2o")
 
 
@@ -233,8 +234,7 @@ def run_engine(a, folder, ggufs, name, kind):
 
 def side_by_side(a, folder, ggufs):
     long_prompt, prompt = prompts(a)
-    engines = {("PyTorch", k): Apart(a, "PyTorch", k) for k in ("f32", "bf16")}
-    engines |= {("llama.cpp", k): Apart(a, "llama.cpp", k) for k in ggufs}
+    engines = {(name, k): Apart(a, name, k) for name, k in OTHERS if name in a.against}
     engines |= {("shears", k): Shears(a, folder, *v) for k, v in
                 {"f32": ("f32", 16), "bf16": ("bf16", 16), "8 bits": ("bf16", 8), "4 bits": ("bf16", 4)}.items()}
     best, bandwidth = {}, []
@@ -258,12 +258,12 @@ def side_by_side(a, folder, ggufs):
     rate = {k: v[1] for k, v in best.items()}
     batch = Shears(a, folder, "bf16", 16).ask(16, a.prompt, a.tokens)
     together = 16 * a.tokens / min(map(sum, batch["step_s"]))
-    ratios = {"decode_over_llama_cpp_bf16": rate["shears", "bf16"] / rate["llama.cpp", "bf16"],
-              "decode_over_pytorch_bf16": rate["shears", "bf16"] / rate["PyTorch", "bf16"],
-              "8_bits_over_bf16": rate["shears", "8 bits"] / rate["shears", "bf16"],
+    ratios = {"8_bits_over_bf16": rate["shears", "8 bits"] / rate["shears", "bf16"],
               "4_bits_over_bf16": rate["shears", "4 bits"] / rate["shears", "bf16"],
-              "prefill_over_pytorch_bf16": best["PyTorch", "bf16"][0] / best["shears", "bf16"][0],
               "batch_16_over_batch_1": together / rate["shears", "bf16"]}
+    for name in a.against:
+        ratios |= {f"decode_over_{name}_bf16": rate["shears", "bf16"] / rate[name, "bf16"],
+                   f"prefill_over_{name}_bf16": best[name, "bf16"][0] / best["shears", "bf16"][0]}
     return {"torch": version("torch"), "llama_cpp_python": version("llama-cpp-python"),
             "prompt": a.prompt, "tokens": a.tokens, "long_prompt": a.long_prompt, "read_bytes_per_s": bandwidth,
             "runs": runs, "ratios": ratios, "batch_16_tokens_per_s": together}
@@ -281,6 +281,7 @@ def main():
     p.add_argument("--part", choices=("beside", "long"), help="of the run; both if not given")
     p.add_argument("--policies", nargs="+", default=POLICIES, help="of the long text; the first keeps everything")
     p.add_argument("--engine", nargs=2, metavar=("NAME", "WEIGHTS"), help="one of the others once; what a run starts")
+    p.add_argument("--against", nargs="+", choices=("PyTorch", "llama.cpp"), default=["PyTorch", "llama.cpp"])
     p.add_argument("--only-prepare", action="store_true", help="write the checkpoints and stop")
     a = p.parse_args()
     folder = os.path.join(a.work, "model")
