@@ -137,24 +137,33 @@ static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, en
     fputs("\nunset label\nunset arrow\n", gp->to);
 }
 
+/* The tallest legend of a row of charts. */
+static double key_in(const struct sh_fig_data *d, int from, int n, int columns)
+{
+    int most = 0;
+    for (int c = from; c < from + n && c < d->n_charts; c++)
+        most = d->charts[c].n_lines > most ? d->charts[c].n_lines : most;
+    return KEY * ((most + columns - 1) / columns) + 0.15;
+}
+
 void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *d, double wide, double tall,
                     enum sh_chart_style style)
 {
-    int most = 0, n_columns = sh_gp_columns(gp, LEFT + wide + RIGHT, d->n_charts),
+    int n_columns = sh_gp_columns(gp, LEFT + wide + RIGHT, d->n_charts < 2 ? 1 : 2),
         n_rows = (d->n_charts + n_columns - 1) / n_columns;
     double page = sh_gp_room(gp, (LEFT + wide + RIGHT) * n_columns), pitch = page / n_columns;
     wide = pitch - LEFT - RIGHT;
     int columns = key_columns(d, wide + 0.4);
-    for (int c = 0; c < d->n_charts; c++)
-        most = d->charts[c].n_lines > most ? d->charts[c].n_lines : most;
-    double key = KEY * ((most + columns - 1) / columns) + 0.15, row = tall + BOTTOM + key + 0.45;
-    sh_gp_page(gp, page, TOP - 0.45 + row * n_rows, d->title, d->settings);
+    double top = TOP, height = TOP - 0.45;
+    for (int i = 0; i < n_rows; i++)
+        height += tall + BOTTOM + key_in(d, i * n_columns, n_columns, columns) + 0.45;
+    sh_gp_page(gp, page, height, d->title, d->settings);
     blocks(gp, d);
     fputs("unset key\nset multiplot\n", gp->to);
     sh_gp_heading(gp);
     for (int c = 0; c < d->n_charts; c++) {
         const struct sh_fig_chart *at = &d->charts[c];
-        double left = LEFT + pitch * (c % n_columns), top = TOP + row * (c / n_columns);
+        double left = LEFT + pitch * (c % n_columns);
         sh_gp_box(gp, left, top, wide, tall);
         axes(gp, at, wide);
         legend(gp, at, left - 0.4, top + tall + BOTTOM, wide + 0.4, columns);
@@ -166,6 +175,8 @@ void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *d, double wide, 
             fputs(" left offset 0, 0.5 tc rgb '#404040'\n", gp->to);
         }
         panel(gp, at, c, style);
+        if (c % n_columns == n_columns - 1)
+            top += tall + BOTTOM + key_in(d, c + 1 - n_columns, n_columns, columns) + 0.45;
     }
     fputs("unset multiplot\n", gp->to);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears repetition: does repeated attention go with repeated text, and what changes when tokens stay in the
  * cache whatever attention they get? */
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,11 @@
 #include "src/engine/eval.h"
 #include "src/engine/repetition.h"
 #include "src/engine/sampler.h"
+#include "traces/store.h"
 
 struct repetition_args {
     struct sh_live_options live;
-    const char *jsonl, *field, *tokens, *policy, *budget;
+    const char *jsonl, *field, *tokens, *policy, *budget, *db;
     struct sh_list text;
     long long length, count, prompt, max_tokens, top_k;
     double temperature, top_p;
@@ -54,6 +56,7 @@ static const struct sh_opt opts[] = {
     {"weight-prune", SH_OPT_REAL, F(live.weight_prune), "F",
      "set the share F of the smallest weights (by magnitude) of\n"
      "each matrix of the layers to 0 (default: 0)", 0, 0.99, 0},
+    {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results, for shears report", 0, 0, 0},
     {"device-memory", SH_OPT_BYTES, F(live.device_memory), "BYTES",
      "what may be taken of the device (default: what is free)", 0, 0, 0},
     {0}};
@@ -297,6 +300,59 @@ static double correlation(const struct work *w, int condition)
     return n > 2 && xx[0] > 0 && xx[1] > 0 ? xx[2] / sqrt(xx[0] * xx[1]) : (double)NAN;
 }
 
+/* One set of figures for each cache. */
+static char *settings_of(const struct work *w, int c)
+{
+    const struct sh_live_options *live = &w->a->live;
+    char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
+    const struct { const char *key; long long value; } number[] = {
+        {"n_texts", w->source.texts.n}, {"length", w->a->length}, {"prompt_tokens", w->a->prompt},
+        {"tokens_written", w->a->max_tokens}, {"prefill", live->prefill}, {"kv_bits", w->live.format.bits},
+        {"weight_bits", live->weight_bits}, {"top_k", w->a->top_k}, {"seed", (long long)w->live.seed}};
+    json_t *o = json_object();
+    json_object_set_new(o, "model", json_string(sh_model_name(w->live.model)));
+    json_object_set_new(o, "texts", json_string(w->source.texts.sequence[0].source));
+    json_object_set_new(o, "condition", json_string(condition_key[c]));
+    json_object_set_new(o, "policy", json_string(w->spec[c].policy->name));
+    json_object_set_new(o, "knobs", json_string(sh_policy_knobs(&w->spec[c], knobs)));
+    json_object_set_new(o, "budget", json_string(sh_budget_text(&w->budget, budget)));
+    json_object_set_new(o, "temperature", json_real(w->a->temperature));
+    json_object_set_new(o, "top_p", json_real(w->a->top_p));
+    json_object_set_new(o, "weight_prune", json_real(live->weight_prune));
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        json_object_set_new(o, number[i].key, json_integer(number[i].value));
+    char *text = json_dumps(o, JSON_SORT_KEYS);
+    json_decref(o);
+    return text;
+}
+
+static int keep_condition(const struct work *w, int c, struct sh_store *s, const char *settings, struct sh_err *e)
+{
+    int bad = sh_store_results_begin(s, "repetition", settings, e) ||
+              sh_store_result(s, "repetition", settings, "ppl", -1, -1, sh_eval_perplexity(&w->total[c].all).value, e);
+    for (int f = 0; f < N_FIGURE && !bad; f++) {
+        struct sh_eval_mean m = over_texts(w, c, -1, f);
+        char *error = xasprintf("%s_stderr", figure[f].key);
+        bad = sh_store_result(s, "repetition", settings, figure[f].key, -1, -1, m.value, e) ||
+              sh_store_result(s, "repetition", settings, error, -1, -1, m.error, e);
+        free(error);
+    }
+    bad = bad || sh_store_result(s, "repetition", settings, "correlation", -1, -1, correlation(w, c), e);
+    return bad ? -1 : sh_store_results_end(s, e);
+}
+
+static int keep(const struct work *w, struct sh_store *s, struct sh_err *e)
+{
+    int bad = 0;
+    for (int c = 0; c < N_CONDITION && s && !bad; c++) {
+        char *settings = settings_of(w, c);
+        bad = settings ? keep_condition(w, c, s, settings, e)
+                       : sh_fail(e, "--db: a name is not UTF-8, which the store keeps settings in");
+        free(settings);
+    }
+    return bad;
+}
+
 static void write_condition(const struct work *w, int c, struct sh_out *o)
 {
     char knobs[SH_POLICY_TEXT];
@@ -353,7 +409,15 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     struct work *w = xcalloc(1, sizeof *w);
     w->a = args;
     w->common = common;
-    int bad = read_options(w, positional, e) || open_all(w, e) || run_all(w, e) || report(w, e);
+    const char *db = w->a->db;
+    struct sh_store *store = NULL;
+    int bad = read_options(w, positional, e) || open_all(w, e) || (db && !(store = sh_store_create(db, e))) ||
+              run_all(w, e) || keep(w, store, e);
+    int is_empty = bad && store && sh_store_was_made(store);
+    sh_store_close(store);
+    if (is_empty)
+        sh_store_remove(db);
+    bad = bad || report(w, e);
     free(w->at);
     sh_live_close(&w->live);
     sh_text_source_close(&w->source);

@@ -7,6 +7,7 @@
 #include "src/cli/paths.h"
 #include "src/cli/simulate_run.h"
 #include "src/ranks/ranks.h"
+#include "traces/store.h"
 
 #define F(name) offsetof(struct sh_simulate_args, name)
 static const struct sh_opt opts[] = {
@@ -59,6 +60,7 @@ static const struct sh_opt opts[] = {
     {"uneven", SH_OPT_FLAG, F(capacity.uneven), NULL, "take a tp that does not divide the heads, too", 0, 0, 0},
     {"gpus", SH_OPT_TEXT, F(capacity.gpus), "FILE", "rows of your own boards, which come first", 0, 0, 0},
     {"models", SH_OPT_TEXT, F(capacity.models), "FILE", "rows of your own models, which come first", 0, 0, 0},
+    {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results, for shears report", 0, 0, 0},
     {"log", SH_OPT_TEXT, F(log), "FILE", "every request of every run as CSV, as it ends", 0, 0, 0},
     {"timeline", SH_OPT_FLAG, F(timeline), NULL, "the cache in use over time: with --json, or --csv alone", 0,
      0, 0},
@@ -106,6 +108,22 @@ static int probe(const char *path, struct sh_err *e)
     return 0;
 }
 
+/* The study with its results kept. The store is opened before the work, so that a path that cannot be one is told
+ * then; one that is made for nothing goes again. */
+static int study(struct sh_sim_study *s, uint64_t seed, struct sh_err *e)
+{
+    const char *db = s->args->db;
+    struct sh_store *store = db ? sh_store_create(db, e) : NULL;
+    if (db && !store)
+        return -1;
+    int bad = sh_sim_study(s->args, seed, s, e) || (db && sh_sim_keep(s, store, seed, e));
+    int is_empty = bad && db && sh_store_was_made(store);
+    sh_store_close(store);
+    if (is_empty)
+        sh_store_remove(db);
+    return bad;
+}
+
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct sh_simulate_args *a = args;
@@ -121,8 +139,13 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
             return -1;
     if (sh_output_differs("--log", a->log, a->workload, e) || probe(a->plot_latency, e) || probe(a->plot_occupancy, e))
         return -1;
+    for (int i = 0; i < a->plan.n; i++)
+        if (sh_output_differs("--db", a->db, a->plan.at[i], e))
+            return -1;
+    if (sh_output_differs("--db", a->db, a->workload, e))
+        return -1;
     a->capacity.has_plan = a->plan.n > 0;
-    int bad = sh_sim_study(a, (uint64_t)common->seed, &s, e) ||
+    int bad = study(&s, (uint64_t)common->seed, e) ||
               (a->plot_latency && sh_sim_plot_latency(&s, a->plot_latency, e)) ||
               (a->plot_occupancy && sh_sim_plot_occupancy(&s, a->plot_occupancy, e)) || show(&s, common, e);
     sh_sim_study_clear(&s);

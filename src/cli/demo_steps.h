@@ -29,7 +29,7 @@ static const struct sh_step sh_demo_steps[] = {
     {"capacity.txt", "capacity --model %f/demo-opt --gpu RTX-4090,H100-SXM --length 512 --db %f/trained.db "
      "--max-ppl-increase 5%%", 0},
     {"simulate.txt", "simulate --model %f/demo-opt --gpu RTX-4090 --rate 50,200 --prompt 400 --output 100 "
-                     "--budget 0.2", 0},
+                     "--budget 0.2 --db %f/trained.db", 0},
     {"plot.txt", "plot persistence --db %f/trained.db %f/random.db -o %f/persistence.svg", 1},
     {"plot.txt", "plot persistence-grid --db %f/trained.db %f/random.db -o %f/persistence-grid.svg", 1},
     {"plot.txt", "plot heads --db %f/trained.db %f/random.db -o %f/heads.svg", 1},

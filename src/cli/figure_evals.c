@@ -353,42 +353,55 @@ char *sh_figure_name(struct sh_store *s, struct sh_err *e)
     return name;
 }
 
-static int read_store(int needs, const char *path, struct sh_fig_data *out, own_fn *own, void *keeper, struct sh_err *e)
+/* Curves of all stores come before tasks, so that many tasks of one do not leave another one out. */
+enum pass { CURVES, TASKS };
+
+static int read_store(int needs, enum pass pass, const char *path, struct sh_fig_data *out, own_fn *own, void *keeper,
+                      struct sh_err *e)
 {
     struct found eval = {.store = path, .command = "eval"}, task = {.store = path, .command = "task"};
-    int before = out->n_measured;
     struct sh_store *s = sh_store_open(path, e);
     char *name = s ? sh_figure_name(s, e) : NULL;
     int bad = !name || sh_store_read_results(s, "eval", take, &eval, e) ||
               sh_store_read_results(s, "task", take, &task, e);
     sh_store_close(s);
-    if (!bad && needs & SH_FIG_QUANT) {
-        add_quant(&eval, name, out, own, keeper);
-    } else if (!bad) {
-        add_curves(&eval, name, out, own, keeper);
+    if (!bad && pass == TASKS)
         add_tasks(&task, name, out, own, keeper);
-    }
-    if (!bad && out->n_measured == before && before < SH_MEASURED_PANELS) {
-        sh_fail(e, needs & SH_FIG_QUANT ? "%s: no results of an eval with --kv-bits 8 or 4 are in it"
-                                        : "%s: no results of an eval under a budget are in it", path);
-        bad = needs & SH_FIG_QUANT
-                  ? sh_hint(e, "make them, once for each of 16, 8 and 4 bits: shears eval --model DIR --text FILE "
-                            "--policy full tova --budget 0.5 --kv-bits 4 --db %s", path)
-                  : sh_hint(e, "make them: shears eval --model DIR --text FILE --policy window h2o --budget "
-                            "0.1,0.2,0.5 --db %s", path);
-    }
+    else if (!bad && needs & SH_FIG_QUANT)
+        add_quant(&eval, name, out, own, keeper);
+    else if (!bad)
+        add_curves(&eval, name, out, own, keeper);
     found_free(&eval);
     found_free(&task);
     free(name);
     return bad ? -1 : 0;
 }
 
+static int nothing_in(int needs, const char *path, struct sh_err *e)
+{
+    sh_fail(e, needs & SH_FIG_QUANT ? "%s: no results of an eval with --kv-bits 8 or 4 are in it"
+                                    : "%s: no results of an eval under a budget are in it", path);
+    return needs & SH_FIG_QUANT
+               ? sh_hint(e, "make them, once for each of 16, 8 and 4 bits: shears eval --model DIR --text FILE "
+                         "--policy full tova --budget 0.5 --kv-bits 4 --db %s", path)
+               : sh_hint(e, "make them: shears eval --model DIR --text FILE --policy window h2o --budget "
+                         "0.1,0.2,0.5 --db %s", path);
+}
+
 int sh_figure_of_evals(int needs, const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
                     struct sh_err *e)
 {
+    int *n = own(keeper, xcalloc((size_t)q->n_db, sizeof *n));
+    for (enum pass pass = CURVES; pass <= (needs & SH_FIG_QUANT ? CURVES : TASKS); pass++)
+        for (int i = 0; i < q->n_db; i++) {
+            int before = out->n_measured;
+            if (read_store(needs, pass, q->db[i], out, own, keeper, e))
+                return -1;
+            n[i] += out->n_measured - before + (before == SH_MEASURED_PANELS);  /* full: left out, not empty */
+        }
     for (int i = 0; i < q->n_db; i++)
-        if (read_store(needs, q->db[i], out, own, keeper, e))
-            return -1;
+        if (!n[i])
+            return nothing_in(needs, q->db[i], e);
     out->title = needs & SH_FIG_QUANT ? "Fewer bits for keys and values"
                                       : "Quality over compression of the cache";
     out->settings = needs & SH_FIG_QUANT

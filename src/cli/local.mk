@@ -88,16 +88,21 @@ shears_SOURCES = \
 	%D%/report_allocation.c \
 	%D%/report_capacity.c \
 	%D%/report_drift.c \
+	%D%/report_models.c \
 	%D%/report_paper.c \
 	%D%/report_persistence.c \
 	%D%/report_policies.c \
 	%D%/report_quality.c \
 	%D%/report_quantisation.c \
+	%D%/report_repetition.c \
+	%D%/report_serving.c \
 	%D%/report_theory.c \
 	%D%/report_traced.c \
+	%D%/report_weights.c \
 	%D%/runs.c %D%/runs.h \
 	%D%/simulate_args.c %D%/simulate_args.h \
 	%D%/simulate_csv.c %D%/simulate_csv.h \
+	%D%/simulate_keep.c \
 	%D%/simulate_plot.c \
 	%D%/simulate_run.c %D%/simulate_run.h \
 	%D%/simulate_show.c \

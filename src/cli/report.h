@@ -20,8 +20,12 @@
     X(quality) \
     X(quantisation) \
     X(capacity) \
+    X(serving) \
     X(theory) \
     X(drift) \
+    X(weights) \
+    X(repetition) \
+    X(models) \
     X(paper)
 
 enum { SH_REPORT_STORES = 4 };          /* what the figures can show side by side                 */

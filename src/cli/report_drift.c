@@ -34,6 +34,8 @@ static int write(struct sh_report *r, struct sh_err *e)
         char *policy = sh_result_policy(row);
         for (int l = 0, end = most_layer(row); l <= end; l++) {
             sh_out_item(o);
+            if (r->n_store > 1)
+                sh_out_text(o, "store", "store", r->store[row->store].path);
             sh_out_text(o, "policy", "policy", policy);
             sh_out_text(o, "budget", "budget", sh_result_text(row, "budget"));
             sh_out_text(o, "rows", "replayed rows", sh_result_text(row, "rows"));

@@ -11,6 +11,8 @@
 static const struct sh_result_row *predicted(const struct sh_results *replay, const struct sh_result_row *row)
 {
     static const char *const same[] = {"policy", "knobs", "model"};
+    if (sh_result_int(row, "weight_bits") < 16)         /* the trace is of whole weights */
+        return NULL;
     for (int i = 0; i < replay->n; i++) {
         int agree = !strcmp(sh_result_budget(&replay->row[i]), sh_result_budget(row)) &&
                     sh_result_int(&replay->row[i], "prefill") == sh_result_int(row, "prefill") &&
@@ -30,13 +32,16 @@ static void live(struct sh_report *r, const struct sh_results *eval, const struc
     sh_out_list(o, "eval", "read under a budget (live), and the replay's prediction for the same policy and budget");
     for (int i = 0; i < eval->n; i++) {
         const struct sh_result_row *row = &eval->row[i], *p = predicted(replay, row);
-        char *policy = sh_result_policy(row);
+        char *policy = sh_result_policy(row), *weights = sh_result_weights(row);
         sh_out_item(o);
         if (p)
             sh_out_link(o, "#fig-budget-curve");
+        if (r->n_store > 1)
+            sh_out_text(o, "store", "store", r->store[row->store].path);
         sh_out_text(o, "policy", "policy", policy);
         sh_out_text(o, "budget", "budget", sh_result_budget(row));
         sh_out_int(o, "kv_bits", "KV bits", sh_result_int(row, "kv_bits"));
+        sh_out_text(o, "weights", "weights", weights);
         sh_out_real(o, "tokens", "tokens", sh_result(row, "tokens", -1), 0);
         sh_out_real(o, "ppl", "perplexity", sh_result(row, "ppl", -1), 3);
         sh_out_real(o, "ppl_stderr", "±", sh_result(row, "ppl_stderr", -1), 3);
@@ -49,6 +54,7 @@ static void live(struct sh_report *r, const struct sh_results *eval, const struc
         sh_out_real(o, "pivotal_recall", "pivotal kept", p ? sh_result(p, "pivotal_recall", -1) : (double)NAN, 4);
         sh_out_real(o, "output_error", "output error", p ? sh_result(p, "output_error", -1) : (double)NAN, 4);
         free(policy);
+        free(weights);
     }
     sh_out_end(o);
     sh_report_table(r, NULL, o);
@@ -62,6 +68,8 @@ static void tasks(struct sh_report *r, const struct sh_results *task)
         const struct sh_result_row *row = &task->row[i];
         char *policy = sh_result_policy(row);
         sh_out_item(o);
+        if (r->n_store > 1)
+            sh_out_text(o, "store", "store", r->store[row->store].path);
         sh_out_text(o, "task", "task", sh_result_text(row, "task"));
         sh_out_text(o, "policy", "policy", policy);
         sh_out_text(o, "budget", "budget", sh_result_budget(row));

@@ -40,6 +40,8 @@ static int write(struct sh_report *r, struct sh_err *e)
         double change = sh_result(row, "nll_change", -1), without = unquantised(&eval, row);
         n++;
         sh_out_item(o);
+        if (r->n_store > 1)
+            sh_out_text(o, "store", "store", r->store[row->store].path);
         sh_out_text(o, "policy", "policy", policy);
         sh_out_text(o, "budget", "budget", sh_result_budget(row));
         sh_out_int(o, "kv_bits", "KV bits", sh_result_int(row, "kv_bits"));

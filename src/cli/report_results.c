@@ -96,7 +96,20 @@ long long sh_result_int(const struct sh_result_row *r, const char *key)
 char *sh_result_policy(const struct sh_result_row *r)
 {
     const char *knobs = sh_result_text(r, "knobs");
-    return xasprintf("%s%s%s", sh_result_text(r, "policy"), *knobs ? ":" : "", knobs);
+    int is_bound;
+    char *whole = xasprintf("%s%s%s", sh_result_text(r, "policy"), *knobs ? ":" : "", knobs),
+         *label = sh_policy_label(whole, &is_bound);
+    free(whole);
+    return label;
+}
+
+char *sh_result_weights(const struct sh_result_row *r)
+{
+    double prune = 100 * json_number_value(json_object_get(r->settings, "weight_prune"));
+    long long bits = sh_result_int(r, "weight_bits");
+    if (prune > 0)
+        return bits < 16 ? xasprintf("%g %% pruned, %lld bits", prune, bits) : xasprintf("%g %% pruned", prune);
+    return bits < 16 ? xasprintf("%lld bits", bits) : xstrdup("whole");
 }
 
 const char *sh_result_budget(const struct sh_result_row *r)

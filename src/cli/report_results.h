@@ -42,7 +42,10 @@ long long sh_result_int(const struct sh_result_row *r, const char *key);
 /* "0.2", "64"; "all" for the full policy, to which a budget is nothing. */
 const char *sh_result_budget(const struct sh_result_row *r);
 
-/* "h2o", "h2o:recent=10"; for free(). */
+/* "whole", "4 bits", "50 % pruned"; for free(). */
+char *sh_result_weights(const struct sh_result_row *r);
+
+/* "h2o", "h2o:recent=10": knobs that are not at their start; for free(). */
 char *sh_result_policy(const struct sh_result_row *r);
 
 #endif

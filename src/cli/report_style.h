@@ -40,8 +40,8 @@ static const char sh_report_style[] =
     "figure svg.narrow{display:none;min-width:0}\n"
     "@media screen and (max-width:640px){figure svg.wide{display:none}figure svg.narrow{display:block}"
     "dl div{display:block}}\n"
-    "pre{overflow-x:auto;background:var(--box);padding:.5rem .8rem;margin:.5rem 0;font-size:.84rem;"
-    "overflow-wrap:normal}\n"
+    "pre{white-space:pre-wrap;background:var(--box);padding:.5rem .8rem;margin:.5rem 0;font-size:.84rem;"
+    "overflow-wrap:anywhere}\n"
     "@media print{body{max-width:none;font-size:10pt;padding:0}.scroll,details .scroll{overflow:visible;"
     "max-height:none}table{font-size:7.5pt}td{white-space:normal}figure{break-inside:avoid}"
     "figure svg{min-width:0}pre{white-space:pre-wrap}tr{break-inside:avoid}h2{break-after:avoid}nav{display:none}}\n";

@@ -120,15 +120,18 @@ static int look(struct sh_report *r, const char *const *db, int n, struct sh_err
 
 static int write(struct sh_report *r, struct sh_err *e)
 {
-    const char *full[SH_REPORT_STORES];
-    int n_full = 0;
+    const char *full[2];                        /* the first trained and the first random one: scores take room */
+    int n_full = 0, has[2] = {0, 0};
     if (tables(r, e))
         return -1;
     for (int i = 0; i < r->n_store; i++)
         for (int k = 0; k < r->store[i].n_run; k++) {
             sh_report_command(r, r->store[i].run[k].command);
-            if (!k && r->store[i].run[k].record == SH_RECORD_FULL && r->store[i].run[k].n_done)
+            int is_random = sh_report_is_random(&r->store[i].run[k]);
+            if (!k && !has[is_random] && r->store[i].run[k].record == SH_RECORD_FULL && r->store[i].run[k].n_done) {
                 full[n_full++] = r->path[i];
+                has[is_random] = 1;
+            }
         }
     if (n_full)
         return look(r, full, n_full, e);

@@ -132,13 +132,18 @@ static int persistence(struct sh_out *o, const char *db, int is_random, struct s
     return 0;
 }
 
+int sh_model_figures(struct sh_out *o, const char *trained, const char *random, struct sh_err *e)
+{
+    return persistence(o, trained, 0, e) || (random && persistence(o, random, 1, e)) || quality(o, trained, e) ? -1 : 0;
+}
+
 int sh_reproduce_row(struct sh_out *o, const char *name, double parameters, const char *folder, struct sh_err *e)
 {
     char *trained = xasprintf("%s/trained.db", folder), *random = xasprintf("%s/random.db", folder);
     sh_out_item(o);
     sh_out_text(o, "model", "model", name);
     sh_out_real(o, "parameters", "parameters", parameters, 0);
-    int bad = persistence(o, trained, 0, e) || persistence(o, random, 1, e) || quality(o, trained, e);
+    int bad = sh_model_figures(o, trained, random, e);
     free(trained);
     free(random);
     return bad ? -1 : 0;

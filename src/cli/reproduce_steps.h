@@ -40,7 +40,7 @@ static const struct sh_step sh_reproduce_steps[] = {
     {"drift.txt", "drift --model %m" T " --policy scissorhands --budget 0.3333 --count 1", 0},
     {"theory.txt", "theory" T " %v", 0},
     {"repetition.txt", "repetition --model %m %t --length %l --count %n --max-tokens %r --policy scissorhands "
-     "--budget 0.5", 0},
+     "--budget 0.5" T, 0},
     {"table-1.txt", "capacity" PAPER " --batch 128", 0},
     {"table-2.txt", "capacity" PAPER, 0},
     {"figure-1.txt", "plot heatmap" T " -o %d/figure-1-attention-map.svg", 1},

@@ -17,7 +17,7 @@ struct sh_simulate_args {
                                          * but budget may have more                               */
     struct sh_list plan;
     const char *workload, *rate, *speed, *prompt, *output, *memory, *evict, *calibrate, *efficiency, *log;
-    const char *plot_latency, *plot_occupancy;
+    const char *plot_latency, *plot_occupancy, *db;
     long long requests, max_seqs;
     double slo_ttft, slo_tpot, goal;    /* below 0: none; goal: share of requests that meets them   */
     double overhead_s;                  /* of a step; below 0: not given                           */

@@ -46,6 +46,10 @@ void sh_sim_study_clear(struct sh_sim_study *s);
 /* Rows, remarks. */
 void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text);
 
+/* --db: replaces what the store has of the same settings. */
+struct sh_store;
+int sh_sim_keep(const struct sh_sim_study *s, struct sh_store *store, uint64_t seed, struct sh_err *e);
+
 /* --plot-latency and --plot-occupancy. */
 int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, struct sh_err *e);
 int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, struct sh_err *e);

@@ -105,14 +105,22 @@ expect "a reading under a budget" 0 . ""
 run eval --model "$hostile" --tokens ids.jsonl --policy h2o full --budget 0.5 --kv-bits 8 --kv-group 8 --db t.db -q
 run drift --model "$hostile" --db t.db --policy h2o --budget 0.5 -q
 expect "drift" 0 . ""
+run eval --model "$hostile" --tokens ids.jsonl --policy h2o window --budget 0.5 --weight-prune 0.5 --db t.db -q
+expect "pruned weights under a budget" 0 . ""
+run simulate --model opt-125m --gpu RTX-4090 --rate 20,40 --requests 50 --prompt 100 --output 20 --budget 0.5 --slo-ttft 1 \
+    --db t.db --json -q
+cp log/out simulate.json
+run repetition --model "$hostile" --tokens ids.jsonl --prompt-tokens 6 --max-tokens 8 --policy h2o --budget 8 --db t.db --json -q
+cp log/out repetition.json
 run report --db t.db r.db --plan plan.json --model "$hostile" --length 24 --json -q -o out/full.html
 expect "everything makes a page" 0 '"bytes"' ""
 holds "every part is there, with its figures and the commands as they were typed" python3 check.py out/full.html \
     fig-persistence fig-heads fig-persistence-grid fig-heatmap fig-budget-curve fig-leaderboard fig-allocation \
-    fig-frontier fig-dropped-mass "!Missing: the control" "!Missing: what 8 or 4 bits" \
+    fig-frontier fig-dropped-mass fig-latency serving weights repetition models "50 % pruned" "!no requests were simulated" \
+    "shears simulate --model opt-125m" "shears repetition --model" "!Missing: the control" "!Missing: what 8 or 4 bits" \
     "shears replay --db t.db --policy h2o window full --budget 0.25,0.5,0.75 -q" "--kv-bits 8 --kv-group 8"
 holds "its numbers are those of the store" python3 - <<'P'
-import sqlite3, re
+import json, sqlite3, re
 page = open("out/full.html").read()
 def value(command, metric, *like):
     where = "".join(" AND settings LIKE ?" for _ in like)
@@ -123,6 +131,18 @@ for command, metric, digits in (("eval", "ppl", 3), ("eval", "kl", 4), ("replay"
     like = ['%"h2o"%', '%"budget": "0.5"%'] + ['%"kv_bits": 32%'] * (command == "eval")
     said = f"{value(command, metric, *like):.{digits}f}"
     assert f">{said}</td>" in quality, (command, metric, said)
+def section(name):
+    return page[page.index(f'<section id="{name}">'):].split("</section>")[0]
+nll = lambda policy, pruned: value("eval", "nll", f'%"{policy}"%', '%"kv_bits": 32%', "%weight_prune%" if pruned else '%"budget"%') \
+    if pruned else sqlite3.connect("t.db").execute("SELECT value FROM result WHERE command = 'eval' AND metric = 'nll' AND settings"
+        " LIKE ? AND settings LIKE '%\"kv_bits\": 32%' AND settings NOT LIKE '%weight_prune%'", (f'%"{policy}"%',)).fetchone()[0]
+beyond = nll("h2o", 1) - nll("full", 1) - (nll("h2o", 0) - nll("full", 0))
+assert any(f">{beyond + d:.4f}</td>" in section("weights") for d in (-1e-4, 0, 1e-4)), beyond
+for row in json.load(open("simulate.json"))["results"]:
+    assert f">{row['throughput_tokens_per_s']:.1f}</td>" in section("serving"), row["throughput_tokens_per_s"]
+    assert f">{1e3 * row['ttft_s']['p99']:.3f}</td>" in section("serving"), row["ttft_s"]
+for row in json.load(open("repetition.json"))["results"]:
+    assert f">{row['rep_4']:.4f}</td>" in section("repetition") and f">{row['ppl']:.3f}</td>" in section("repetition"), row
 P
 holds "no temporary file is left" test -z "$(find . -name '*.shears-new')"
 holds "a store from before commands were kept still makes a page" sh -c '
@@ -138,7 +158,7 @@ expect "a map of each store" 0 "" ""
 for db in t r; do run export --db $db.db --sequence 1 --layer 1 --head 0 -o $db.tsv; done
 holds "whose numbers are the stores' own" python - <<'P'
 maps = [b for b in open("out/maps.tsv").read().strip().split("\n\n") if b.startswith("#score")]
-rows = lambda text: [l.split("\t") for l in text.split("\n") if l[0].isdigit()]
+rows = lambda text: [l.split("\t") for l in text.split("\n") if l[:1].isdigit()]
 assert len(maps) == 2, [m[:20] for m in maps]
 for db, m in zip("tr", maps):
     ours, n = rows(m), 0
