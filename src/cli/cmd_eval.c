@@ -41,6 +41,7 @@ static const struct sh_opt opts[] = {
     {"shots-data", SH_OPT_TEXT, F(shots_data), "FILE", "take the examples from here; all of --data is scored", 0, 0, 0},
     {"items", SH_OPT_TEXT, F(items), "FILE", "log-likelihood of every choice, as JSON lines", 0, 0, 0},
     {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 1, 1 << 22, 0},
+    {"min-tokens", SH_OPT_INT, F(least), "N", "leave out texts and documents of fewer tokens", 1, 1 << 22, 0},
     {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: all there are)", 1, 1e9, 0},
     {"policy", SH_OPT_LIST, F(policy), "NAME[:knob=value,...]...",
      "eviction policies (shears info policies lists them);\nnone: the full cache alone", 0, 0, 0},
@@ -283,7 +284,7 @@ static int open_all(struct sh_eval_work *w, struct sh_err *e)
     const struct sh_eval_args *a = w->a;
     w->source = (struct sh_text_source){.path = a->model, .text = &a->text, .jsonl = a->jsonl, .field = a->field,
                                         .tokens = a->tokens, .length = (int)a->length, .count = (int)a->count,
-                                        .prune = a->weight_prune};
+                                        .least = (int)a->least, .prune = a->weight_prune};
     if (sh_devices_open(&w->devices, w->common, a->device_memory, e) || sh_text_source_open(&w->source, e))
         return -1;
     w->chips = sh_devices_chips(&w->devices);

@@ -21,7 +21,7 @@ struct repetition_args {
     struct sh_live_options live;
     const char *jsonl, *field, *tokens, *policy, *budget, *db;
     struct sh_list text;
-    long long length, count, prompt, max_tokens, top_k;
+    long long length, count, least, prompt, max_tokens, top_k;
     double temperature, top_p;
 };
 
@@ -33,6 +33,7 @@ static const struct sh_opt opts[] = {
     {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
     {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
     {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 2, 1 << 22, 0},
+    {"min-tokens", SH_OPT_INT, F(least), "N", "leave out texts and documents of fewer tokens", 1, 1 << 22, 0},
     {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: 16)", 1, 1e9, 0},
     {"prompt-tokens", SH_OPT_INT, F(prompt), "N",
      "of each sequence that the text goes on from (default: half of it)", 1, 1 << 22, 0},
@@ -153,7 +154,8 @@ static int open_all(struct work *w, struct sh_err *e)
 {
     const struct repetition_args *a = w->a;
     w->source = (struct sh_text_source){.path = a->live.model, .text = &a->text, .jsonl = a->jsonl, .field = a->field,
-                                        .tokens = a->tokens, .length = (int)a->length, .count = (int)a->count};
+                                        .tokens = a->tokens, .length = (int)a->length, .count = (int)a->count,
+                                        .least = (int)a->least};
     if (sh_text_source_open(&w->source, e) || sh_live_open(&w->live, w->common, e))
         return -1;
     int longest = 0, max_pos = sh_model_arch(w->live.model)->max_pos;

@@ -17,6 +17,10 @@
 
 enum { MOST_MODELS = 8, MANY_POSITIONS = 2048, ROOM_FOR_TENTH = 120 };
 
+/* Tokens of a text of which a fifth, or a tenth, has room for Scissorhands' newest ten and one more. */
+#define LEAST "55"
+#define LEAST_FOR_TENTH "110"
+
 struct reproduce_args {
     struct sh_list model, text;
     const char *out, *jsonl, *field, *tasks, *size;
@@ -149,12 +153,23 @@ static int look(struct work *w, struct sh_err *e)
 
 /* ---- the steps ---- */
 
+/* What is left out of several models is one line that names them all. */
 static void leave(struct work *w, const struct subject *m, const char *output, const char *why)
 {
+    int bytes = (int)(strstr(output, ".txt") ? strlen(output) - 4 : strlen(output));
+    for (int i = 0; i < w->n_left; i++) {
+        struct sh_left_out *l = &w->left[i];
+        size_t n = strlen(l->part);
+        if (strcmp(l->why, why) || n < (size_t)bytes + 2 || strncmp(l->part + n - bytes, output, (size_t)bytes))
+            continue;
+        char *part = xasprintf("%s, %s", m->name, l->part);
+        free(l->part);
+        l->part = part;
+        return;
+    }
     w->left = xreallocarray(w->left, (size_t)w->n_left + 1, sizeof *w->left);
     w->left[w->n_left++] = (struct sh_left_out){
-        xasprintf("%s, %.*s", m->name, (int)(strstr(output, ".txt") ? strlen(output) - 4 : strlen(output)), output),
-        xstrdup(why)};
+        xasprintf("%s, %.*s", m->name, bytes, output), xstrdup(why)};
 }
 
 /* Why a step cannot be run with what was given; NULL: it can. For free(). */
@@ -203,12 +218,12 @@ static int run_model(struct work *w, const struct subject *m, struct sh_err *e)
 {
     const struct reproduce_args *a = w->a;
     char number[6][24];
-    const char **text = xcalloc((size_t)a->text.n + 4, sizeof *text), *at[6];
+    const char **text = xcalloc((size_t)a->text.n + 6, sizeof *text), *at[6];
     int length = w->size.length < m->positions ? w->size.length : m->positions, n = 0;
     long long shots = a->shots >= 0 ? a->shots : m->positions < MANY_POSITIONS ? 0 : 5;
     const long long value[6] = {length, w->size.count, w->size.documents, w->size.items, shots,
                                 w->size.made < length / 2 ? w->size.made : length / 2};
-    const char *budgets = length < ROOM_FOR_TENTH ? "0.2,0.3333,0.5,0.75,1.0" : "0.1,0.2,0.3333,0.5,0.75,1.0";
+    const char *least = length < ROOM_FOR_TENTH ? LEAST : LEAST_FOR_TENTH, *budgets = length < ROOM_FOR_TENTH ? "0.2,0.3333,0.5,0.75,1.0" : "0.1,0.2,0.3333,0.5,0.75,1.0";
     text[n++] = a->jsonl ? "--jsonl" : "--text";
     if (a->jsonl) {
         text[n++] = a->jsonl;
@@ -217,6 +232,8 @@ static int run_model(struct work *w, const struct subject *m, struct sh_err *e)
     }
     for (int i = 0; i < a->text.n; i++)
         text[n++] = a->text.at[i];
+    text[n++] = "--min-tokens";
+    text[n++] = least;
     for (int i = 0; i < 6; i++) {
         snprintf(number[i], sizeof number[i], "%lld", value[i]);
         at[i] = number[i];
@@ -262,7 +279,7 @@ static int run_page(struct work *w, struct sh_err *e)
 /* What the programme of the paper and of its successors has besides, and what fills it. */
 static const char *const elsewhere[][2] = {
     {"over the training of a model",
-     "name its checkpoints with --model A B C; demo/checkpoints has those of the embedded one"},
+     "name its checkpoints with --model A B C, each a folder; demo/README.md has those of the embedded one"},
     {"other domains (vision, audio)", "shears import --attention, then persistence and replay of that store"},
     {"distilled models", "name both checkpoints with --model"},
     {"measured batches and rates", "shears generate on the GPU itself; Tables 1 and 2 are arithmetic"}};

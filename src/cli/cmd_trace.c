@@ -20,7 +20,7 @@ struct trace_args {
     const char *model, *db, *jsonl, *field, *tokens, *layers, *record, *codec, *vectors, *dtype, *recent, *split,
         *shard;
     struct sh_list text, alpha;
-    long long length, count, window, weight_bits;
+    long long length, count, least, window, weight_bits;
     size_t memory, device_memory;
     int random_weights, pipeline;
     double rank_timeout, weight_prune;
@@ -36,6 +36,7 @@ static const struct sh_opt opts[] = {
     {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
     {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
     {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 1, 1 << 22, 0},
+    {"min-tokens", SH_OPT_INT, F(least), "N", "leave out texts and documents of fewer tokens", 1, 1 << 22, 0},
     {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: all there are)", 1, 1e9, 0},
     {"layers", SH_OPT_TEXT, F(layers), "A-B", "record only these layers, from 0 (default: all)", 0, 0, 0},
     {"record", SH_OPT_TEXT, F(record), "WHAT", "full: every score (default)\n"
@@ -219,7 +220,7 @@ static int read_texts(struct trace *t, struct sh_err *e)
     const struct trace_args *a = t->a;
     const struct sh_arch *c = sh_model_arch(t->model);
     t->texts = (struct sh_texts){.tokenizer = t->tokenizer, .length = (int)a->length, .max_pos = c->max_pos,
-                                 .n_vocab = c->n_vocab, .most = (int)a->count};
+                                 .n_vocab = c->n_vocab, .most = (int)a->count, .least = (int)a->least};
     int bad = 0;
     for (int i = 0; i < a->text.n && !bad; i++)
         bad = sh_texts_text(&t->texts, a->text.at[i], e);
@@ -228,8 +229,9 @@ static int read_texts(struct trace *t, struct sh_err *e)
     if (!bad && a->tokens)
         bad = sh_texts_tokens(&t->texts, a->tokens, e);
     if (!bad && !t->texts.n)
-        bad = sh_fail(e, "%s: no sequence came out, expected at least one token of text",
-                      a->jsonl ? a->jsonl : a->model);
+        bad = sh_fail(e, "%s: no sequence came out, expected a text of at least %lld token%s",
+                      a->jsonl ? a->jsonl : a->text.n ? a->text.at[0] : a->model, a->least > 1 ? a->least : 1,
+                      a->least > 1 ? "s" : "");
     return bad;
 }
 

@@ -26,7 +26,7 @@ int sh_text_source_open(struct sh_text_source *s, struct sh_err *e)
         return -1;
     const struct sh_arch *a = sh_model_arch(s->model);
     s->texts = (struct sh_texts){.tokenizer = s->tokenizer, .length = s->length, .max_pos = a->max_pos,
-                                 .n_vocab = a->n_vocab, .most = s->count};
+                                 .n_vocab = a->n_vocab, .most = s->count, .least = s->least};
     int bad = 0;
     for (int i = 0; i < s->text->n && !bad; i++)
         bad = sh_texts_text(&s->texts, s->text->at[i], e);
@@ -35,8 +35,9 @@ int sh_text_source_open(struct sh_text_source *s, struct sh_err *e)
     if (!bad && s->tokens)
         bad = sh_texts_tokens(&s->texts, s->tokens, e);
     if (!bad && !s->texts.n)
-        bad = sh_fail(e, "%s: no sequence came out, expected at least one token of text",
-                      s->jsonl ? s->jsonl : s->tokens ? s->tokens : s->text->at[0]);
+        bad = sh_fail(e, "%s: no sequence came out, expected a text of at least %d token%s",
+                      s->jsonl ? s->jsonl : s->tokens ? s->tokens : s->text->at[0], s->least > 1 ? s->least : 1,
+                      s->least > 1 ? "s" : "");
     return bad ? -1 : 0;
 }
 

@@ -13,6 +13,7 @@ struct sh_text_source {
     const struct sh_list *text;
     const char *jsonl, *field, *tokens;
     int length, count;                  /* 0: the model's positions; all                          */
+    int least;                          /* tokens; what has fewer is left out                     */
     double prune;                       /* share of each matrix of the layers; 0: none            */
     struct sh_model *model;             /* these are opened                                       */
     struct sh_tokenizer *tokenizer;     /* NULL: only ids are read                                */

@@ -40,6 +40,13 @@ static int encode(const struct sh_texts *t, const char *text, size_t bytes, cons
     return 0;
 }
 
+/* Are these ids, with the start token in front and cut to `length`, too few? */
+static int is_short(const struct sh_texts *t, size_t n_ids, int length)
+{
+    size_t n = n_ids + (sh_tokenizer_bos(t->tokenizer) >= 0);
+    return (n < (size_t)length ? n : (size_t)length) < (size_t)t->least;
+}
+
 /* The start token and up to `length` - 1 ids from ids[at] on; gives how many ids were used. */
 static int cut(struct sh_texts *t, const char *path, int part, const struct sh_ids *ids, size_t at, int length)
 {
@@ -81,7 +88,7 @@ int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
     if (!bad && !ids.n)
         bad = sh_fail(e, "%s: holds no text, expected at least one token", path);
     size_t whole = (size_t)(length - has_start), at = 0;
-    for (int part = 0; !bad && !full(t) && at < ids.n; part++) {
+    for (int part = 0; !bad && !full(t) && at < ids.n && !is_short(t, ids.n - at, length); part++) {
         if (part && ids.n - at < whole)
             break;
         at += (size_t)cut(t, path, part, &ids, at, length);
@@ -101,7 +108,7 @@ static int one_document(struct sh_texts *t, const char *path, const char *field,
     int bad = encode(t, json_string_value(text), json_string_length(text), path, &ids, e);
     if (bad)
         return sh_err_prefix(e, "line %d", line);
-    if (ids.n)                                  /* an empty document is no error among many */
+    if (ids.n && !is_short(t, ids.n, length))   /* an empty document is no error among many */
         cut(t, path, line - 1, &ids, 0, length);
     free(ids.at);
     return 0;
@@ -118,6 +125,8 @@ static int one_line_of_ids(struct sh_texts *t, const char *path, int line, const
                        path, line);
     if (t->length && n > (size_t)t->length)
         n = (size_t)t->length;
+    if (n < (size_t)t->least)
+        return 0;
     if (n > (size_t)t->max_pos)
         return sh_fail(e, "%s: line %d: %zu tokens, the model knows %d positions", path, line, n, t->max_pos);
     int32_t *tokens = xmalloc(n * sizeof *tokens);
