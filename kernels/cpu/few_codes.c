@@ -105,8 +105,8 @@ static inline __attribute__((always_inline)) float total(vec x)
 #endif
 }
 
-/* What follows is for n_out outputs, `step` apart (their codes code_step bytes), and `rows` rows: all constants where it
- * is inlined. Sums of output k and row r are at [k * rows + r]. */
+/* What follows is for n_out outputs, `step` apart (their codes code_step bytes), and `rows` rows: all constants where
+ * it is inlined. Sums of output k and row r are at [k * rows + r]. */
 enum { MOST_SUMS = FEW_ROWS > FEW_PLACES ? FEW_ROWS : FEW_PLACES };
 
 struct outs {

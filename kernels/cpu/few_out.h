@@ -75,7 +75,7 @@ static inline const struct few *few_of(const struct few *a, int *b)
 }
 
 /* A thread's blocks, first in the low half, end in the high one. It takes them from the front, in the order in which
- * they lie in memory; who has none left takes others' from the back, because memory does not serve all threads alike. */
+ * they lie in memory; who has none left takes others' from the back, as memory does not serve all threads alike. */
 struct few_share {
     _Alignas(64) _Atomic uint64_t left;
 };

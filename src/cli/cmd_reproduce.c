@@ -223,7 +223,9 @@ static int run_model(struct work *w, const struct subject *m, struct sh_err *e)
     long long shots = a->shots >= 0 ? a->shots : m->positions < MANY_POSITIONS ? 0 : 5;
     const long long value[6] = {length, w->size.count, w->size.documents, w->size.items, shots,
                                 w->size.made < length / 2 ? w->size.made : length / 2};
-    const char *least = length < ROOM_FOR_TENTH ? LEAST : LEAST_FOR_TENTH, *budgets = length < ROOM_FOR_TENTH ? "0.2,0.3333,0.5,0.75,1.0" : "0.1,0.2,0.3333,0.5,0.75,1.0";
+    int has_tenth = length >= ROOM_FOR_TENTH;
+    const char *least = has_tenth ? LEAST_FOR_TENTH : LEAST;
+    const char *budgets = has_tenth ? "0.1,0.2,0.3333,0.5,0.75,1.0" : "0.2,0.3333,0.5,0.75,1.0";
     text[n++] = a->jsonl ? "--jsonl" : "--text";
     if (a->jsonl) {
         text[n++] = a->jsonl;
