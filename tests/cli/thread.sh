@@ -80,7 +80,7 @@ clean "generate" generate --model "$SH_TOP/demo/model" --prompt-file text.txt --
 
 # ---- unit tests ----
 
-for name in store recorder forward replay replay_stack session slots engine prompt; do
+for name in store recorder forward replay session slots engine prompt; do
     test=$(dirname "$SHEARS")/tests/unit/test_$name
     [ -x "$test" ] || continue
     "$test" >log/out 2>log/err
