@@ -3,7 +3,7 @@
 # The Python reader (traces/shears_trace.py) against the program: every codec and level, rows that are not
 # causal, vectors, statistics, damaged blobs.
 . "$(dirname "$0")/lib.sh"
-python3 -c 'import numpy' 2>/dev/null || { echo "1..0 # SKIP numpy is not here"; exit 0; }
+python3 -c 'import numpy' 2>/dev/null || { echo "1..0 # SKIP $(command -v python3) has no numpy (Debian: python3-numpy, for /usr/bin/python3)"; exit 0; }
 reader() { PYTHONPATH=$cli:${SH_TOP:?the source tree}/traces PYTHONDONTWRITEBYTECODE=1 python3 "$@"; }
 
 opt=$checkpoints/opt
