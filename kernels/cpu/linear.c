@@ -14,6 +14,7 @@ enum {
     MOST_FEW_ROWS = 8,                  /* of x: with more, and in bf16 with more than one, oneDNN ... */
     MOST_FEW_ROWS_BF16 = 1,             /* ... is faster,                                         */
     MOST_FEW_ROWS_AMX = 32,             /* later where we have tiles                              */
+    LEAST_TILE_ROWS = 128,              /* from which f32 operands are worth packing into tiles   */
     MOST_LINEARS = 4                    /* that run together                                      */
 };
 
@@ -229,8 +230,10 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
 static int by_tiles(struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;
-    if (!has_many(d, w->type) || w->codes.at || w->few.fold != 1 || a->act == SH_ACT_GELU || a->x.cols != w->cols ||
-        a->out.cols != w->rows || a->out.rows != a->x.rows)
+    if (a->x.cols != w->cols || a->out.cols != w->rows || a->out.rows != a->x.rows)
+        return 0;                       /* it is none: oneDNN says so */
+    if (a->x.rows < LEAST_TILE_ROWS || !has_many(d, w->type) || w->codes.at || w->few.fold != 1 ||
+        a->act == SH_ACT_GELU)
         return 0;
     struct few f = {.out = a->out, .x = widened(d, a->x), .w = &w->few, .bias = a->bias, .act = a->act, .add = a->add};
     f.room = cpu_scratch_at(&d->ordered, d->kernels->many_room(f.x.rows, f.x.cols, f.out.cols));

@@ -134,7 +134,7 @@ EACH_BACKEND(linear_bf16)
 /* More of each dimension than products take at once. */
 static void linear_blocks(const struct target *t)
 {
-    static const int shape[][3] = {{1030, 40, 33}, {20, 2100, 65}, {40, 70, 1100}};
+    static const int shape[][3] = {{1030, 40, 33}, {130, 2100, 65}, {130, 70, 1100}};
     struct tally all = {0};
     for (int i = 0; i < 3; i++)
         for (int c = 0; c < 2; c++) {
