@@ -25,7 +25,6 @@ cpu_variant_sources = \
 	%D%/cpu/few_codes.c \
 	%D%/cpu/floats.h \
 	%D%/cpu/gate.c \
-	%D%/cpu/many_amx.c \
 	%D%/cpu/norm.c \
 	%D%/cpu/record.c \
 	%D%/cpu/rotary.c \

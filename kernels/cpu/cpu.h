@@ -24,7 +24,7 @@ struct sh_dev {
     int weight_bits;                    /* of the weights that are made                      */
     struct cpu_scratch widened, product;    /* 16-bit x and out as f32, where the type is not native */
     int few_bf16;                       /* the machine runs the variant's bf16 products of a few rows */
-    struct cpu_scratch ordered;         /* operands as products want them: x beside codes, or tiles */
+    struct cpu_scratch ordered;         /* x as products of a few rows want it beside codes  */
     struct cpu_scratch panel, narrowed; /* rows of a weight out of their codes: f32, and as bf16 */
     int failed;
     struct sh_err error;                /* the first failure                                 */

@@ -14,7 +14,6 @@ enum {
     MOST_FEW_ROWS = 8,                  /* of x: with more, and in bf16 with more than one, oneDNN ... */
     MOST_FEW_ROWS_BF16 = 1,             /* ... is faster,                                         */
     MOST_FEW_ROWS_AMX = 32,             /* later where we have tiles                              */
-    LEAST_TILE_ROWS = 128,              /* from which f32 operands are worth packing into tiles   */
     MOST_LINEARS = 4                    /* that run together                                      */
 };
 
@@ -56,18 +55,10 @@ static int panel_rows(int out, int in)
     return out < fit ? out : fit;
 }
 
-/* Products of f32 operands that are not oneDNN's. */
-static int has_many(const struct sh_dev *d, enum sh_type type)
-{
-    return d->kernels->many && cpu_computed(d, type) == SH_F32;
-}
-
 size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits)
 {
     int is_native = cpu_computed(d, type) == type;
     size_t floats = is_native ? 0 : (size_t)rows * ((size_t)in + (size_t)out);
-    if (has_many(d, type) && bits == 16)
-        floats += d->kernels->many_room(rows, in, out);
     if (bits < 16)                      /* a bf16 panel is made of an f32 one */
         floats += (size_t)panel_rows(out, in) * (size_t)in * (type == SH_BF16 && is_native ? 2 : 1);
     if (bits < 16)
@@ -226,22 +217,7 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
 
 /* ---- many ---- */
 
-/* The product by tiles; 0: there are none for it. oneDNN has a faster GELU by erf. */
-static int by_tiles(struct sh_dev *d, const struct sh_linear *a)
-{
-    const struct sh_weight *w = a->w;
-    if (a->x.cols != w->cols || a->out.cols != w->rows || a->out.rows != a->x.rows)
-        return 0;                       /* it is none: oneDNN says so */
-    if (a->x.rows < LEAST_TILE_ROWS || !has_many(d, w->type) || w->codes.at || w->few.fold != 1 ||
-        a->act == SH_ACT_GELU)
-        return 0;
-    struct few f = {.out = a->out, .x = widened(d, a->x), .w = &w->few, .bias = a->bias, .act = a->act, .add = a->add};
-    f.room = cpu_scratch_at(&d->ordered, d->kernels->many_room(f.x.rows, f.x.cols, f.out.cols));
-    d->kernels->many(&f, d->n_threads);
-    return 1;
-}
-
-static void by_onednn(struct sh_dev *d, const struct sh_linear *a)
+static void many_rows(struct sh_dev *d, const struct sh_linear *a)
 {
     omp_set_num_threads(d->n_threads);  /* oneDNN takes its number from OpenMP, which keeps one per thread */
     struct product p = {.x = seen(d, &d->widened, a->x), .out = seen(d, &d->product, a->out), .bias = a->bias};
@@ -262,12 +238,6 @@ static void by_onednn(struct sh_dev *d, const struct sh_linear *a)
     else if (p.out.at != a->out.at)
         d->kernels->convert(a->out, p.out, d->n_threads);
     dnnl_primitive_attr_destroy(p.attr);
-}
-
-static void many_rows(struct sh_dev *d, const struct sh_linear *a)
-{
-    if (!by_tiles(d, a))
-        by_onednn(d, a);
 }
 
 void cpu_linear(struct sh_dev *d, const struct sh_linear *a)

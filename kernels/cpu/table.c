@@ -23,7 +23,5 @@ const struct cpu_kernels CPU_NAME(cpu_kernels) = {
 #endif
 #ifdef CPU_HAS_AMX
     .few_amx = CPU_NAME(cpu_few_amx),
-    .many = CPU_NAME(cpu_many),
-    .many_room = CPU_NAME(cpu_many_room),
 #endif
 };

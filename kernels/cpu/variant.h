@@ -26,11 +26,7 @@ struct cpu_kernels {
     size_t (*few_codes_room)(int cols);                 /* floats of few.room that a row takes     */
     /* With bf16 operands; only where cpu_runs_bf16, and NULL in variants without such instructions. */
     void (*few_bf16)(const struct few *a, int n, int n_threads);
-    /* The same, and f32 operands with any number of rows, by tiles; NULL in other variants than amx. `many` is faster
-     * than oneDNN's from some rows on; it takes few.room: many_room floats. */
-    void (*few_amx)(const struct few *a, int n, int n_threads);
-    void (*many)(const struct few *a, int n_threads);
-    size_t (*many_room)(int rows, int in, int out);
+    void (*few_amx)(const struct few *a, int n, int n_threads);         /* the same by tiles; only in amx */
 };
 
 extern const struct cpu_kernels cpu_kernels_base;
@@ -72,8 +68,6 @@ void CPU_NAME(cpu_few_bf16)(const struct few *a, int n, int n_threads);
 #endif
 #ifdef CPU_HAS_AMX
 void CPU_NAME(cpu_few_amx)(const struct few *a, int n, int n_threads);
-void CPU_NAME(cpu_many)(const struct few *a, int n_threads);
-size_t CPU_NAME(cpu_many_room)(int rows, int in, int out);
 #endif
 #endif
 
