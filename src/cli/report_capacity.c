@@ -45,7 +45,7 @@ static int try_model(struct capacity *c, const struct sh_capacity_names *names, 
 static int find_model(struct capacity *c, struct sh_err *e)
 {
     struct sh_capacity_names names;
-    struct sh_err ignored;
+    struct sh_err missed = {0};         /* a name that is none is no failure */
     int found = 0;
     if (sh_capacity_names_open(&names, c->r->gpus, NULL, e))
         return -1;
@@ -55,11 +55,13 @@ static int find_model(struct capacity *c, struct sh_err *e)
         if (c->r->store[i].n_run) {
             free(c->from_trace);
             c->from_trace = typed_model(c->r->store[i].run[0].command);
-            found = try_model(c, &names, c->r->store[i].run[0].model, &ignored) ||
-                    try_model(c, &names, c->from_trace, &ignored);
+            found = try_model(c, &names, c->r->store[i].run[0].model, &missed) ||
+                    try_model(c, &names, c->from_trace, &missed);
         }
+    if (!found && missed.is_io)
+        *e = missed;
     sh_capacity_names_close(&names);
-    return c->r->model && !found ? -1 : found;
+    return !found && (c->r->model || missed.is_io) ? -1 : found;
 }
 
 static struct sh_capacity_args ask(const struct capacity *c)
@@ -108,7 +110,7 @@ static int whole(struct capacity *c, int has_figure, struct sh_err *e)
 }
 
 /* Budgets that meet a stated quality; where none does, nothing is shown of it. */
-static void stated(struct capacity *c, const char *db)
+static int stated(struct capacity *c, const char *db, struct sh_err *e)
 {
     static const struct { const char *option, *limit, *says; } quality[] = {
         {"max-ppl-increase", "1%", "perplexity at most 1 % up"}, {"max-ppl-increase", "5%",
@@ -118,7 +120,7 @@ static void stated(struct capacity *c, const char *db)
     for (size_t k = 0; k < sizeof quality / sizeof *quality; k++) {
         struct sh_capacity_args a = ask(c);
         struct sh_capacity_study s;
-        struct sh_err none;
+        struct sh_err none = {0};
         int is_recall = !strcmp(quality[k].option, "min-recall");
         a.db = db;
         *(is_recall ? &a.min_recall : &a.max_ppl) = quality[k].limit;
@@ -126,7 +128,12 @@ static void stated(struct capacity *c, const char *db)
         for (int i = 0; i < s.n_row && !bad; i++, c->n_good++)
             write_row(c, quality[k].says, &s.row[i], 1);
         sh_capacity_study_clear(&s);
+        if (bad && none.is_io) {
+            *e = none;
+            return -1;
+        }
     }
+    return 0;
 }
 
 static int draw(void *to, const struct sh_fig_data *d, struct sh_err *e)
@@ -144,28 +151,35 @@ static int frontier(struct capacity *c, const char *db, struct sh_err *e)
     return bad;
 }
 
-/* The first store of trained weights whose budgets were measured; -1: none. */
-static int measured(const struct sh_report *r)
+/* The first store of trained weights whose budgets were measured: *at, -1: none. */
+static int measured(const struct sh_report *r, int *at, struct sh_err *e)
 {
-    for (int i = 0; i < r->n_store; i++) {
+    *at = -1;
+    for (int i = 0; i < r->n_store && *at < 0; i++) {
         struct sh_quality_point *point;
-        struct sh_err ignored;
+        struct sh_err none = {0};
         int n;
         if (r->store[i].n_run && sh_report_is_random(&r->store[i].run[0]))
             continue;
-        if (sh_quality_read(r->store[i].path, &point, &n, &ignored))
-            continue;
+        if (sh_quality_read(r->store[i].path, &point, &n, &none)) {
+            if (!none.is_io)
+                continue;
+            *e = none;
+            return -1;
+        }
         free(point);
         if (n)
-            return i;
+            *at = i;
     }
-    return -1;
+    return 0;
 }
 
 static int answers(struct capacity *c, struct sh_err *e)
 {
     struct sh_report *r = c->r;
-    int at = measured(r);
+    int at;
+    if (measured(r, &at, e))
+        return -1;
     const char *db = at < 0 ? NULL : r->store[at].path;
     char *plain = line_of(c, NULL, "", ""), *limit = line_of(c, db ? db : "FILE", "max-ppl-increase", "1%");
     sh_report_say(r, "%s at %lld tokens a sequence: bytes counted exactly, the rate bounded by memory and "
@@ -175,7 +189,7 @@ static int answers(struct capacity *c, struct sh_err *e)
     sh_out_list(c->o, "capacity", "what fits");
     int bad = whole(c, db != NULL, e);
     if (!bad && db)
-        stated(c, db);
+        bad = stated(c, db, e);
     sh_out_end(c->o);
     sh_report_table(r, NULL, c->o);
     if (!bad && !c->n_good)

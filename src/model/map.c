@@ -35,8 +35,12 @@ static int map_whole(struct sh_map *m, int fd, const char *path, struct sh_err *
 int sh_map_open(struct sh_map *m, const char *path, struct sh_err *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return sh_fail(e, "%s: cannot be opened: %s", path, strerror(errno));
+    if (fd < 0) {
+        int why = errno;
+        sh_fail(e, "%s: cannot be opened: %s", path, strerror(why));
+        e->is_io = why != ENOENT && why != ENOTDIR;     /* there, and yet not readable */
+        return -1;
+    }
     int result = map_whole(m, fd, path, e);
     close(fd);
     return result;
