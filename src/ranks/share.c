@@ -44,7 +44,7 @@ struct server {
     struct unit *unit;                  /* in order of size                                       */
     int *place;                         /* of a unit's number in that order                       */
     int left, failed;
-    double total, finished;
+    double total, finished, looked_s;
     struct sh_progress progress;
     struct sh_err error;
     pthread_mutex_t lock;
@@ -119,11 +119,15 @@ static int next(struct server *v, int rank, int *number)
     return WAIT;
 }
 
-/* Ranks that have not moved for too long: their units may be given to others. */
+/* Ranks that have not moved for too long: their units may be given to others. Time in which rank 0 itself stood
+ * still counts against nobody. */
 static void look_for_lost(struct server *v, double now)
 {
+    double blind_s = now - v->looked_s > 1 ? now - v->looked_s : 0;
+    v->looked_s = now;
     for (int i = 1; i < v->n_rank; i++) {
         struct rank *k = &v->rank[i];
+        k->heard_s += blind_s;
         if (k->stopped || k->lost || now - k->heard_s <= v->s->timeout_s)
             continue;
         k->lost = 1;
@@ -235,7 +239,7 @@ static void work_beside(struct server *v)
 static int run_server(const struct sh_ranks *r, const struct sh_rank_place *me, const struct sh_share *s, int *lost,
                       struct sh_err *e)
 {
-    struct server v = {.r = r, .s = s, .n_rank = me->size};
+    struct server v = {.r = r, .s = s, .n_rank = me->size, .looked_s = sh_now_s()};
     pthread_t thread;
     v.rank = xcalloc((size_t)me->size, sizeof *v.rank);
     for (int i = 0; i < me->size; i++)
