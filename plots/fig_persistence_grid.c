@@ -59,14 +59,14 @@ static void axes(struct sh_gp *gp, const struct sh_fig_grid *g)
 static void grid(struct sh_gp *gp, const struct sh_fig_grid *g, int i, int has_colour_box)
 {
     axes(gp, g);
-    fprintf(
+    fprintf(                            /* letters of no grey: the report's page changes those in the dark */
         gp->to,
         "%s colorbox\n"
         "plot $lift%d matrix using ($3 == $3 ? $1 : NaN):2:($1-0.5):($1+0.5):($2-0.5):($2+0.5)"
         ":(at_least($3)) "
         "with boxxyerror fs solid noborder lc palette, \\\n"
-        "    '' matrix using 1:2:(is_dark($3) ? said($3) : '') with labels tc rgb '#ffffff', \\\n"
-        "    '' matrix using 1:2:(is_dark($3) ? '' : said($3)) with labels tc rgb '#111111'\n"
+        "    '' matrix using 1:2:(is_dark($3) ? said($3) : '') with labels tc rgb '#fffff0', \\\n"
+        "    '' matrix using 1:2:(is_dark($3) ? '' : said($3)) with labels tc rgb '#0b0b17'\n"
         "unset label\nunset object\n",
         has_colour_box ? "set" : "unset", i);
 }

@@ -66,8 +66,7 @@ static int describe(const struct reader *r, const json_t *o, struct sh_quality_p
     if (json_object_get(o, "plan") || !strcmp(p->policy, "full") || sh_policy_parse(p->policy, &spec, &ignored) ||
         (spec.policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) || sh_budget_parse(p->budget, b, &n, &ignored) || n != 1)
         return 0;
-    if (r->f.peak_tokens > 1.5 * r->f.budget_tokens + 8)        /* it kept more: its budget bought nothing */
-        return 0;
+    p->is_over = r->f.peak_tokens > 1.5 * r->f.budget_tokens + 8;
     if (json_object_get(o, "weight_bits") && json_integer_value(json_object_get(o, "weight_bits")) < 16)
         return 0;
     if (json_object_get(o, "weight_prune"))                     /* other weights than those that are asked for */
@@ -127,6 +126,27 @@ static void fill_lengths(struct sh_quality_point *p, int n)
                 p[i].length = p[k].length;
 }
 
+/* One that kept more than some budget is no evidence under the others, which it may only have met by chance. */
+static int is_over(const struct sh_quality_point *p, int n, const struct sh_quality_point *one)
+{
+    int over = 0;
+    for (int i = 0; i < n; i++)
+        over |= p[i].is_over && !strcmp(p[i].policy, one->policy) && !strcmp(p[i].knobs, one->knobs);
+    return over;
+}
+
+static int leave_out_over(struct sh_quality_point *p, int n)
+{
+    struct sh_quality_point *kept = xcalloc((size_t)n + 1, sizeof *kept);
+    int n_kept = 0;
+    for (int i = 0; i < n; i++)
+        if (!is_over(p, n, &p[i]))
+            kept[n_kept++] = p[i];
+    memcpy(p, kept, (size_t)n_kept * sizeof *p);
+    free(kept);
+    return n_kept;
+}
+
 int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struct sh_err *e)
 {
     struct sh_stored_run *run = NULL;
@@ -153,7 +173,7 @@ int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struc
     }
     fill_lengths(r.at, r.n);
     *out = r.at;
-    *n = r.n;
+    *n = r.n ? leave_out_over(r.at, r.n) : 0;
     return 0;
 }
 

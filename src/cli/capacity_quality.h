@@ -17,11 +17,13 @@ struct sh_quality_point {
     char model[160];                    /* its name in the store, else its fingerprint             */
     enum sh_quality kind;
     int bits;                           /* of the cache's numbers                                 */
+    int is_over;                        /* it kept more than its budget, which so bought nothing  */
     double value, low, high;            /* PPL: increase as a share; RECALL: kept mass; 95 %, or NaN */
     double tokens, length;              /* measured on; mean tokens of a text, NaN: not known       */
 };
 
-/* Policies that cannot run (they see the future) and whole caches are left out. -1: the store cannot be read. */
+/* Policies that cannot run (they see the future) or kept more than a budget, and whole caches are left out. -1: the
+ * store cannot be read. */
 int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struct sh_err *e);
 
 struct sh_quality_ask {

@@ -338,7 +338,8 @@ static int report(const struct work *w, struct sh_err *e)
     sh_out_end(o);
     if (w->runs[0].codec != SH_CODEC_F32)
         sh_out_note(o, "The trace is rounded (%s), so near ties may fall otherwise in the replay, in layer 0, too;\n"
-                    "--codec f32 of shears trace leaves that out.", sh_codec_names[w->runs[0].codec]);
+                    "with --codec f32 of shears trace only those that f32 itself rounds.",
+                    sh_codec_names[w->runs[0].codec]);
     int bad = sh_common_write(w->common, o, e);
     sh_out_free(o);
     return bad;
@@ -371,8 +372,9 @@ const struct sh_cmd sh_cmd_drift = {
     .summary = "what a live cache keeps beside what the replay of a trace says",
     .about = "Reads a trace's tokens with the model and a real cache under a budget, and replays the trace with the\n"
              "same policy: the Jaccard index of the two kept sets, per layer and step. In the first layer both see\n"
-             "the same rows, so any difference there is the codec's rounding (or --rows recorded); behind it, the\n"
-             "live model's own rows change with what was dropped below.\n\n"
+             "the same rows, so any difference there is rounding: the codec's (or --rows recorded), or f32's own\n"
+             "where a policy adds scores up and two sums are nearly the same. What was dropped stays dropped.\n"
+             "Behind it, the live model's own rows change with what was dropped below.\n\n"
              "  shears drift --model opt-125m --db traces.db --policy scissorhands --budget 0.2",
     .opts = opts,
     .args_bytes = sizeof(struct drift_args),

@@ -48,9 +48,8 @@ static int write(struct sh_report *r, struct sh_err *e)
         free(policy);
     }
     sh_out_end(o);
-    sh_report_say(r, "The first layer sees the same rows in both, so a difference there is rounding; behind it, "
-                     "the live "
-                  "model's own rows change with what was dropped below.");
+    sh_report_say(r, "The first layer sees the same rows in both, so a difference there is rounding (of the codec, or "
+                     "of nearly equal sums); behind it, the live model's own rows change with what was dropped below.");
     sh_report_table(r, NULL, o);
     bad = sh_results_figure(r, &all, "drift", e);
     sh_results_free(&all);

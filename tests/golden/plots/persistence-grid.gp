@@ -59,8 +59,8 @@ set object 2 rectangle from 2.5, 1.5 to 3.5, 2.5 front fc rgb '#b4b4b4' fs trans
 set label 1 'none' at 3, 2 center front tc rgb '#404040'
 set colorbox
 plot $lift0 matrix using ($3 == $3 ? $1 : NaN):2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):(at_least($3)) with boxxyerror fs solid noborder lc palette, \
-    '' matrix using 1:2:(is_dark($3) ? said($3) : '') with labels tc rgb '#ffffff', \
-    '' matrix using 1:2:(is_dark($3) ? '' : said($3)) with labels tc rgb '#111111'
+    '' matrix using 1:2:(is_dark($3) ? said($3) : '') with labels tc rgb '#fffff0', \
+    '' matrix using 1:2:(is_dark($3) ? '' : said($3)) with labels tc rgb '#0b0b17'
 unset label
 unset object
 unset multiplot
