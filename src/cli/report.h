@@ -79,6 +79,8 @@ int sh_report_lacks(struct sh_report *r, const char *command, struct sh_err *e);
 
 /* How the numbers above are made again; also gathered for the page's end. Copied. */
 void sh_report_command(struct sh_report *r, const char *command);
+/* Only shown: it has names that the reader is to fill in. */
+void sh_report_example(struct sh_report *r, const char *command);
 
 /* The commands that the store keeps of results of this command. */
 int sh_report_typed(struct sh_report *r, int i_store, const char *command, struct sh_err *e);

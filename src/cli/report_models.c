@@ -21,7 +21,7 @@ static int write(struct sh_report *r, struct sh_err *e)
         char *line = xasprintf("report --db %s OTHER.db... -o report.html", r->store[0].path);
         sh_report_say(r, "One trained model is on this page. Others beside it, larger ones, or the same one earlier in "
                       "its training, show the trend:");
-        sh_report_command(r, line);
+        sh_report_example(r, line);
         free(line);
         return 0;
     }

@@ -106,6 +106,11 @@ int sh_report_lacks(struct sh_report *r, const char *command, struct sh_err *e)
     return 0;
 }
 
+void sh_report_example(struct sh_report *r, const char *command)
+{
+    code(r, command);
+}
+
 void sh_report_command(struct sh_report *r, const char *command)
 {
     code(r, command);
