@@ -145,7 +145,7 @@ static inline void amx_three(const uint16_t *a, size_t a_next, const uint16_t *b
 /* c[32, 32] = a b, or += : two tiles of rows, a_next numbers apart, and two of columns; rows of c lie ldc floats
  * apart. `steps` times AMX_DEPTH of the inner dimension. The pieces' numbers: 3, 3 or 2, 2. */
 static inline void amx_tiles(float *c, size_t ldc, const uint16_t *a, size_t a_next, const uint16_t *b,
-                                 size_t b_next, int steps, int pieces, int add)
+                             size_t b_next, int steps, int pieces, int add)
 {
     size_t row = ldc * sizeof *c;
     amx_fence(a);

@@ -16,7 +16,7 @@
 enum { TO_SERVER = 1, TO_WORKER = 2 };          /* tags                                           */
 enum kind { ASK, BEAT, FAILED, GIVE, WAIT, STOP };
 enum { NONE = -1, MOST_TRIES = 3 };
-static const double send_s = 60;                /* a message of this size is taken at once        */
+static const double send_s = 60;                /* messages of this size go without waiting        */
 
 struct message {
     int kind, unit;                     /* ASK: unit that was finished, or NONE                   */
