@@ -235,6 +235,16 @@ int sh_codec_rows_any(const struct sh_block *b, sh_row_fn fn, void *to, struct s
     return b->codec & SH_CODEC_SPARSE ? sh_sparse_rows(b, fn, to, e) : dense_rows(b, fn, to, e);
 }
 
+int sh_codec_plain(const struct sh_block *b, unsigned char **out, size_t *n, struct sh_err *e)
+{
+    if (check_block(b, e))
+        return -1;
+    if (b->codec & SH_CODEC_SPARSE)
+        return sh_sparse_plain(b, out, n, e);
+    size_t bytes = sh_rows_scores(b->first_row, b->n_rows, b->window) * sh_codec_width((enum sh_codec)b->codec);
+    return sh_codec_unbytes(b->blob, b->bytes, bytes, out, n, e);
+}
+
 int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct sh_err *e)
 {
     unsigned char *codes;

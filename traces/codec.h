@@ -63,6 +63,9 @@ int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_er
 /* The same, also of rows that all see the same keys: first_key 0 and any n. */
 int sh_codec_rows_any(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
 
+/* What a block of rows holds before zstd, however that packed it; *out is the caller's. */
+int sh_codec_plain(const struct sh_block *b, unsigned char **out, size_t *n, struct sh_err *e);
+
 /* Causal rows of a block that is not sparse, row by row when they are asked for. The block must outlive it. */
 struct sh_codec_reader {
     const struct sh_block *block;

@@ -84,7 +84,8 @@ static int add_block(void *to, const struct sh_block *b, struct sh_err *e)
     struct blocks *s = to;
     unsigned char *plain;
     size_t n;
-    if (sh_codec_unbytes(b->blob, b->bytes, (size_t)1 << 32, &plain, &n, e))
+    if (b->kind == SH_BLOCK_SCORES ? sh_codec_plain(b, &plain, &n, e)
+                                   : sh_codec_unbytes(b->blob, b->bytes, (size_t)1 << 32, &plain, &n, e))
         return sh_err_prefix(e, "layer %d, head %d, row %d", s->layer, b->head, b->first_row);
     wide h = begin("block");
     const long long what[] = {b->kind, s->layer, b->head, b->first_row, b->n_rows, b->window, b->codec,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/clones.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
 
@@ -16,12 +17,21 @@ enum {
     WHOLE = 100,                        /* the largest K that is a boundary      */
     CODES = 256,
     N_FRAME = 4,
-    COARSE = 32 * 16                    /* sixteenths of octaves from 1 up       */
+    PARTS = 128,                        /* of an octave, so short that at most one boundary lies in each   */
+    COARSE = 25 * PARTS                 /* from 1 up, to more keys than a row has                          */
 };
 
 static double boundary[CODES + 1];      /* in units of the row's mean; code c: (boundary[c], boundary[c + 1]] */
-static unsigned char coarse[COARSE];    /* the code at the beginning of each sixteenth of an octave */
+static int coarse[COARSE];              /* the code at the beginning of each part of an octave */
 static pthread_once_t built = PTHREAD_ONCE_INIT;
+
+/* The part of an octave that x lies in, counted from 1; below 1 it is negative. */
+static inline int64_t part_of(double x)
+{
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits >> 45) - 1023 * PARTS;
+}
 
 static void build(void)
 {
@@ -34,25 +44,24 @@ static void build(void)
     for (int i = 0; n <= CODES; i++)
         boundary[n++] = WHOLE * exp(i * WIDEST);
     for (int i = 0, code = 0; i < COARSE; i++) {
-        float x = sh_from_bits((uint32_t)(127 * 16 + i) << 19);
-        while (code + 1 < CODES && (double)x > boundary[code + 1])
+        double x = ldexp(1 + i % PARTS / (double)PARTS, i / PARTS);
+        while (code + 2 < CODES && x > boundary[code + 1])
             code++;
-        coarse[i] = (unsigned char)code;
+        coarse[i] = code;
     }
 }
 
-/* The table gives a code that is at most a few too low (or one too high, by rounding of the product);
- * the comparisons with boundary / n decide, exactly as a reader makes them. */
-static unsigned char code_of(float score, int keys)
+/* A score times the keys is exact in double (24 bits by at most 24), so it is above K exactly when the score is
+ * above K/keys, as a reader compares. */
+SH_CLONES static void codes_of(unsigned char *code, const float *score, uint32_t n, int keys)
 {
-    float x = score * (float)keys;
-    int at = (int)(sh_bits(x) >> 19) - 127 * 16;
-    int code = at < 0 ? 0 : coarse[at < COARSE ? at : COARSE - 1];
-    while (code + 1 < CODES && (double)score > boundary[code + 1] / keys)
-        code++;
-    while (code && !((double)score > boundary[code] / keys))
-        code--;
-    return (unsigned char)code;
+    for (uint32_t i = 0; i < n; i++) {
+        double x = (double)score[i] * keys;
+        int64_t part = part_of(x);
+        part = part < 0 ? 0 : part < COARSE ? part : COARSE - 1;
+        int at = coarse[part];
+        code[i] = (unsigned char)(at + (x > boundary[at + 1]));
+    }
 }
 
 static float score_of(unsigned char code, int keys)
@@ -135,9 +144,9 @@ const float *sh_codec_sparse_row(struct sh_codec_sparse *s, int first_key, int n
             *gap++ = (unsigned char)between;
             before = key;
         }
-    for (uint32_t i = 0; s->width == 1 && i < stored; i++)
-        code[i] = code_of(value[i], n);
-    if (s->width == 4 && stored)
+    if (s->width == 1)
+        codes_of(code, value, stored, n);
+    else if (stored)
         memcpy(code, value, 4 * (size_t)stored);
     s->part[2].n = (size_t)(gap - s->part[2].at);
     s->part[3].n += s->width * stored;
@@ -245,15 +254,40 @@ static int decode(const struct sh_block *b, struct bytes part[N_FRAME], size_t w
     return status;
 }
 
+static size_t width_of(const struct sh_block *b)
+{
+    return (b->codec & ~SH_CODEC_SPARSE) == SH_CODEC_F32 ? 4 : 1;
+}
+
+static void free_parts(struct bytes part[N_FRAME])
+{
+    for (int i = 0; i < N_FRAME; i++)
+        free(part[i].at);
+}
+
+int sh_sparse_plain(const struct sh_block *b, unsigned char **out, size_t *n, struct sh_err *e)
+{
+    struct bytes part[N_FRAME] = {{0}}, whole = {0};
+    int bad = frames(b, width_of(b), part, e);
+    for (int i = 0; i < N_FRAME && !bad; i++) {
+        uint64_t length = part[i].n;
+        append(&whole, &length, sizeof length);
+        if (length)
+            append(&whole, part[i].at, part[i].n);
+    }
+    free_parts(part);
+    *out = whole.at;
+    *n = whole.n;
+    return bad;
+}
+
 int sh_sparse_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
 {
     struct bytes part[N_FRAME] = {{0}};
-    size_t width = (b->codec & ~SH_CODEC_SPARSE) == SH_CODEC_F32 ? 4 : 1;
     pthread_once(&built, build);
-    int status = frames(b, width, part, e);
+    int status = frames(b, width_of(b), part, e);
     if (!status)
-        status = decode(b, part, width, fn, to, e);
-    for (int i = 0; i < N_FRAME; i++)
-        free(part[i].at);
+        status = decode(b, part, width_of(b), fn, to, e);
+    free_parts(part);
     return status;
 }

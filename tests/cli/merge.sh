@@ -59,6 +59,21 @@ for n in 2 $((n_sequence * 2 + 1)); do
     rm out/$n.db
     [ $n = 2 ] || rm out/$n.db.*
 done
+for record in "sparse --codec f32" sparse summary; do
+    name=${record// /}
+    for i in 1 2; do
+        "$SHEARS" trace --model "$model" --tokens tokens.jsonl --record $record -q --db $name.db --shard $i/2 >/dev/null ||
+            not_ok "$record: shard $i/2"
+    done
+    "$SHEARS" trace --model "$model" --tokens tokens.jsonl --record $record -q --db $name-one.db >/dev/null
+    run merge --db $name.db $name.db.shard-*-of-2 -q
+    run merge --db $name.db $name.db.shard-*-of-2 -q
+    expect "$record: twice is once" 0 "^layers of sequences, new +0" ""
+    holds "$record: what one process writes" same $name-one.db $name.db
+done
+cp sparse-one.db changed.db
+sqlite3 changed.db "UPDATE scores SET blob = (SELECT blob FROM scores WHERE id = 3) WHERE id = 4"
+holds "sparse: another block is seen" differ sparse-one.db changed.db
 run merge --db hole.db out/2.db.shard-2-of-2
 run verify --db hole.db --json -q
 expect "a hole is told" 0 '"shards_missing":"trace 1 of 2"|"shards_missing": "trace 1 of 2"' ""
