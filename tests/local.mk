@@ -8,9 +8,11 @@ SH_LOG_COMPILER = bash
 if HAVE_CXX
 emulated_module = $(abs_top_builddir)/%D%/emu/modules/cuda.so
 endif
+# Tests run beside each other: a thread that waits long for another one would take the processor from it.
 # At a wait the emulation lets the other streams run first here, and runs them last in tests/cli/cuda.sh.
 AM_TESTS_ENVIRONMENT = \
 	SH_EMU_STREAMS="$${SH_EMU_STREAMS-others}"; export SH_EMU_STREAMS; \
+	GOMP_SPINCOUNT="$${GOMP_SPINCOUNT-2000}"; export GOMP_SPINCOUNT; \
 	SH_TEST_FULL="$${SH_TEST_FULL-1}"; export SH_TEST_FULL; \
 	SH_TEST_MODULE="$${SH_TEST_MODULE-$(emulated_module)}"; export SH_TEST_MODULE; \
 	SH_SANITIZED='$(SH_SAN_FLAGS)'; export SH_SANITIZED; \
