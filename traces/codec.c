@@ -14,7 +14,7 @@
 /* Scores are noise to a match finder: what compresses them is the entropy coder. A tiny hash table
  * keeps the search for matches from costing anything, and from finding worthless ones: 0.423 byte a
  * score at 423 MB/s against 0.436 at 304 MB/s with the level's own table, and level 3 is worse still. */
-enum { NOISE_LEVEL = 1, NOISE_HASH_LOG = 6, NOISE_MIN_MATCH = 7, BYTES_LEVEL = 3 };
+enum { FAST_LEVEL = 1, RECORDS_LEVEL = 3, NOISE_HASH_LOG = 6, NOISE_MIN_MATCH = 7 };
 
 enum { LEAST_BLOCK = 4 };               /* bytes of a zstd block, which gives at most ZSTD_BLOCKSIZE_MAX */
 
@@ -35,14 +35,14 @@ void sh_codec_pack(enum sh_codec codec, void *to, const float *score, int n)
         sh_log8_codes(to, score, n);
 }
 
-static size_t compress(const void *from, size_t bytes, int noise, unsigned char **out)
+size_t sh_codec_bytes(const void *from, size_t bytes, enum sh_bytes like, unsigned char **out)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
     size_t bound = ZSTD_compressBound(bytes);
     *out = xmalloc(bound);
-    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, noise ? NOISE_LEVEL : BYTES_LEVEL);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, like == SH_BYTES_RECORDS ? RECORDS_LEVEL : FAST_LEVEL);
     ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
-    if (noise) {
+    if (like == SH_BYTES_NOISE) {
         ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, NOISE_HASH_LOG);
         ZSTD_CCtx_setParameter(context, ZSTD_c_minMatch, NOISE_MIN_MATCH);
     }
@@ -50,11 +50,6 @@ static size_t compress(const void *from, size_t bytes, int noise, unsigned char 
     ZSTD_freeCCtx(context);
     *out = xreallocarray(*out, 1, n);   /* cannot fail: the bound is zstd's own */
     return n;
-}
-
-size_t sh_codec_bytes(const void *from, size_t bytes, unsigned char **out)
-{
-    return compress(from, bytes, 0, out);
 }
 
 int sh_codec_unbytes(const void *blob, size_t bytes, size_t limit, unsigned char **out, size_t *n, struct sh_err *e)
@@ -98,10 +93,10 @@ size_t sh_codec_dense(enum sh_codec codec, const void *packed, size_t count, uns
 {
     size_t width = sh_codec_width(codec);
     if (width == 1)
-        return compress(packed, count, 1, out);
+        return sh_codec_bytes(packed, count, SH_BYTES_NOISE, out);
     unsigned char *planes = xmalloc(count * width);
     to_planes(planes, packed, count, width);
-    size_t n = compress(planes, count * width, 1, out);
+    size_t n = sh_codec_bytes(planes, count * width, SH_BYTES_NOISE, out);
     free(planes);
     return n;
 }

@@ -40,8 +40,12 @@ const float *sh_codec_sparse_row(struct sh_codec_sparse *s, int first_key, int n
 /* A block of the rows given since the last one: its bytes in a new buffer, *out is the caller's. */
 size_t sh_codec_sparse_end(struct sh_codec_sparse *s, unsigned char **out);
 
+/* What bytes are like, which tells how hard to look for repetitions: in records of counts and positions they
+ * pay; in the gaps between stored keys few do; in codes of scores none. */
+enum sh_bytes { SH_BYTES_RECORDS, SH_BYTES_GAPS, SH_BYTES_NOISE };
+
 /* Bytes as they are through zstd and back; `limit` bounds what a hostile frame may unpack to. */
-size_t sh_codec_bytes(const void *from, size_t bytes, unsigned char **out);
+size_t sh_codec_bytes(const void *from, size_t bytes, enum sh_bytes like, unsigned char **out);
 int sh_codec_unbytes(const void *blob, size_t bytes, size_t limit, unsigned char **out, size_t *n, struct sh_err *e);
 
 /* One decoded row. Dense: score[n]. Sparse: key[n_stored] (ascending) and score[n_stored], and the

@@ -157,12 +157,13 @@ const float *sh_codec_sparse_row(struct sh_codec_sparse *s, int first_key, int n
 
 size_t sh_codec_sparse_end(struct sh_codec_sparse *s, unsigned char **out)
 {
+    static const enum sh_bytes like[N_FRAME] = {SH_BYTES_RECORDS, SH_BYTES_RECORDS, SH_BYTES_GAPS, SH_BYTES_NOISE};
     struct bytes whole = {0};
     unsigned char *frame[N_FRAME];
     uint32_t length[N_FRAME];
     for (int i = 0; i < N_FRAME; i++) {
         struct bytes *part = &s->part[i];
-        length[i] = (uint32_t)sh_codec_bytes(part->at ? (void *)part->at : "", part->n, &frame[i]);
+        length[i] = (uint32_t)sh_codec_bytes(part->at ? (void *)part->at : "", part->n, like[i], &frame[i]);
         part->n = 0;
     }
     append(&whole, length, sizeof length);

@@ -156,7 +156,7 @@ static void pack_stats(struct head *h, int head)
     size_t n = sh_stats_pack(h->stats, &plain);
     if (!n)
         return;
-    b.bytes = sh_codec_bytes(plain, n, &b.blob);
+    b.bytes = sh_codec_bytes(plain, n, SH_BYTES_RECORDS, &b.blob);
     sh_batch_add(&h->done, b);
     free(plain);
 }

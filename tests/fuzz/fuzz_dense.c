@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (how < 0)
         return 0;
     if (how & 1)
-        b.bytes = sh_codec_bytes(data, size, &frame);
+        b.bytes = sh_codec_bytes(data, size, SH_BYTES_NOISE, &frame);
     else
         *(const void **)&b.blob = data, b.bytes = size;
     if (frame)

@@ -16,7 +16,7 @@ size_t sparse_blob(const struct sparse_part part[4], unsigned char **out)
     *out = xmalloc(bytes);
     for (int i = 0; i < 4; i++) {
         unsigned char *frame;
-        length[i] = (uint32_t)sh_codec_bytes(part[i].bytes ? part[i].at : "", part[i].bytes, &frame);
+        length[i] = (uint32_t)sh_codec_bytes(part[i].bytes ? part[i].at : "", part[i].bytes, SH_BYTES_GAPS, &frame);
         *out = xreallocarray(*out, bytes + length[i], 1);
         memcpy(*out + bytes, frame, length[i]);
         bytes += length[i];
