@@ -170,9 +170,9 @@ struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_poli
     for (int i = 0; i < n; i++)
         budget[i] = b ? sh_budget_tokens(b, n_token) : n_token;
     struct sh_session_setup setup = {.spec = p, .budget = budget, .n_seq = n_seq, .n_token = n_token,
-                                     .prefill = l->prefill, .whole = l->prefill_mode == SH_PREFILL_ONCE,
-                                     .block = l->block, .positions = l->positions, .format = l->format,
-                                     .seed = l->seed};
+                                     .length = n_token, .prefill = l->prefill,
+                                     .whole = l->prefill_mode == SH_PREFILL_ONCE, .block = l->block,
+                                     .positions = l->positions, .format = l->format, .seed = l->seed};
     struct sh_session *s = sh_session_new(l->resident, &setup, e);
     free(budget);
     return s;

@@ -26,6 +26,7 @@ struct sh_kv_setup {
                                         /* protects                                               */
     int n_seq;
     int n_token;                        /* of a sequence that will come, at most                  */
+    int length;                         /* sh_session_setup's                                     */
     int prefill;                        /* the first tokens see everything                        */
     int whole;                          /* they come as one block: the cache has no slots for them */
     enum sh_positions positions;

@@ -11,6 +11,7 @@
 struct sh_device_cache {
     struct sh_resident *r;
     struct sh_slots_setup setup;
+    int length;                         /* sh_own_attention's                                     */
     struct sh_slots_head *head;         /* [n_layer * n_kv_head]                                  */
     float *slopes;                      /* [n_head]; NULL: none                                   */
     struct sh_slots *slots;
@@ -237,12 +238,17 @@ static int largest_budget(const struct sh_resident *r, const struct sh_slots_set
     return low;
 }
 
-/* Is a step the same work each time? Not where rotary tables follow the text's length. */
+static int follows_length(const struct sh_rope *r)
+{
+    return r->kind == SH_ROPE_DYNAMIC || r->kind == SH_ROPE_LONG;
+}
+
+/* Is a step the same work each time? Not where rotary tables follow what has come. */
 static void make_graphs(struct sh_device_cache *c)
 {
     const struct sh_arch *a = c->r->arch;
     size_t n = (size_t)c->setup.n_seq + 1;
-    if (!c->r->setup.backend->graph || a->rope.kind == SH_ROPE_DYNAMIC || a->local_rope.kind == SH_ROPE_DYNAMIC)
+    if (!c->r->setup.backend->graph || (!c->length && (follows_length(&a->rope) || follows_length(&a->local_rope))))
         return;
     c->graph = xcalloc(n, sizeof *c->graph);
     c->has_run = xcalloc(n, sizeof *c->has_run);
@@ -268,6 +274,7 @@ struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct 
     struct sh_device_cache *c = xcalloc(1, sizeof *c);
     size_t n_seq = (size_t)s->n_seq, rows = (size_t)r->setup.rows, most = 0;
     c->r = r;
+    c->length = s->length;
     c->head = xcalloc((size_t)(s->arch->n_layer * s->arch->n_kv_head), sizeof *c->head);
     c->slopes = slopes_of(s->arch);
     fill_heads(s, c->head);
@@ -430,7 +437,8 @@ int sh_device_cache_run(struct sh_device_cache *c, const int *start, const int *
 {
     struct sh_resident *r = c->r;
     const struct sh_graph_ops *g = r->setup.backend->graph;
-    struct sh_own_attention own = {.first = first, .position = positions(c), .attend = attend, .to = c};
+    struct sh_own_attention own = {.first = first, .position = positions(c), .length = c->length,
+                                   .attend = attend, .to = c};
     int rows = start[c->setup.n_seq];
     c->watch = watch;
     c->watch_to = to;

@@ -88,7 +88,7 @@ static struct sh_session *open_cell(const struct sh_eval *v, const struct sh_eva
 {
     int *budget = budgets(v, c, n_token);
     struct sh_session_setup setup = {.spec = c->spec, .budget = budget, .n_seq = 1, .n_token = n_token,
-                                     .prefill = v->prefill, .format = c->format, .seed = v->seed};
+                                     .length = n_token, .prefill = v->prefill, .format = c->format, .seed = v->seed};
     struct sh_session *s = sh_session_new(v->resident, &setup, e);
     if (s && v->watch && v->watched == number)
         sh_session_set_watch(s, v->watch, v->to);

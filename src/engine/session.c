@@ -291,13 +291,13 @@ static int next_piece(struct sh_session *s, struct step *p)
 static int run_layers(struct sh_session *s, const int32_t *tokens, struct sh_err *e)
 {
     struct sh_resident *r = s->r;
-    struct sh_own_attention own = {.first = s->first, .attend = attend, .to = s,
-                                   .turns = s->turn[0].n || s->turn[1].n};
     if (sh_entry_run(r->entry, tokens, s->n_seq, s->start, s->place ? s->place : s->first, r->hidden, e))
         return -1;
     s->failed = 0;
     if (s->on_device)
         return sh_device_cache_run(s->on_device, s->start, s->first, s->watch, s->watch_to, e);
+    struct sh_own_attention own = {.first = s->first, .attend = attend, .to = s, .length = s->cache->setup.length,
+                                   .turns = s->turn[0].n || s->turn[1].n};
     for (int l = 0; l < r->arch->n_layer && !s->failed; l++)
         sh_layer_step(r->layer[l], &r->act, r->hidden, s->n_seq, s->start, &own);
     if (s->failed)
@@ -477,15 +477,13 @@ struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session
 {
     enum { MOST_NUMBERS = 1 << 20, MOST_ROWS = 256 };
     struct sh_kv_setup kv = {.arch = r->arch, .spec = setup->spec, .budget = setup->budget, .n_seq = setup->n_seq,
-                             .n_token = setup->n_token, .prefill = setup->prefill, .whole = setup->whole,
-                             .positions = setup->positions, .format = setup->format, .seed = setup->seed};
+                             .n_token = setup->n_token, .length = setup->length, .prefill = setup->prefill,
+                             .whole = setup->whole, .positions = setup->positions, .format = setup->format,
+                             .seed = setup->seed};
     if (check_rows(r, setup, e))
         return NULL;
     struct sh_session *s = xcalloc(1, sizeof *s);
-    s->r = r;
-    s->n_seq = setup->n_seq;
-    s->n_token = setup->n_token;
-    s->block = setup->block;
+    *s = (struct sh_session){.r = r, .n_seq = setup->n_seq, .n_token = setup->n_token, .block = setup->block};
     if (make_cache(s, &kv, e)) {
         free(s);
         return NULL;

@@ -107,28 +107,29 @@ static void fill(struct sh_activations *a, struct sh_turns *t, const struct sh_r
     free(sine);
 }
 
-/* What a sequence's table depends on: all of its positions so far. */
-static int length_of(const struct sh_rope *rope, const int *start, const int *first, int s)
+/* What a sequence's table depends on: its positions so far, or all that it is known to come to. */
+static int length_of(const struct sh_rope *rope, const int *start, const struct sh_own_attention *own, int s)
 {
-    return sh_rope_length(rope, start[s + 1] - start[s] + (first ? first[s] : 0));
+    int so_far = start[s + 1] - start[s] + (own ? own->first[s] : 0);
+    return sh_rope_length(rope, own && own->length ? own->length : so_far);
 }
 
 /* Sequences that share a table go together; a table is made again when another one is needed. */
 void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_seq, const int *start,
-                         const int *first, const int *position)
+                         const struct sh_own_attention *own)
 {
     const struct sh_arch *c = a->arch;
     const struct sh_rope *rope = sh_arch_rope(c, layer);
     struct sh_turns *t = &a->turns[rope == &c->local_rope];
     for (int s = 0, end; s < n_seq; s = end) {
-        int length = length_of(rope, start, first, s);
-        for (end = s + 1; end < n_seq && length_of(rope, start, first, end) == length;)
+        int length = length_of(rope, start, own, s);
+        for (end = s + 1; end < n_seq && length_of(rope, start, own, end) == length;)
             end++;
         if (t->length != length)
             fill(a, t, rope, length);
         struct sh_rotary r = {.d_head = c->d_head, .n_rot = c->n_rot, .pairs = SH_ROTARY_HALVES, .cos = t->cosine,
                               .sin = t->sine, .n_seq = end - s, .start = start + s,
-                              .first = first ? first + s : NULL, .position = position};
+                              .first = own ? own->first + s : NULL, .position = own ? own->position : NULL};
         for (int i = 0; i < 2; i++) {
             int cols = (i ? c->n_kv_head : c->n_head) * c->d_head;
             r.x = (struct sh_mat){i ? a->k : a->q, SH_F32, n_rows, cols, (size_t)cols};

@@ -144,6 +144,24 @@ int sh_config_real(const struct sh_config *c, const char *key, double max, float
     return 0;
 }
 
+int sh_config_reals(const struct sh_config *c, const char *key, double max, float *out, int n, struct sh_err *e)
+{
+    json_t *list = value_of(c, key);
+    int good = json_is_array(list) && json_array_size(list) == (size_t)n;
+    for (int i = 0; i < n && good; i++) {
+        json_t *v = json_array_get(list, (size_t)i);
+        double x = json_number_value(v);
+        good = json_is_number(v) && x > 0 && x <= max;
+        out[i] = (float)x;
+    }
+    if (good)
+        return 0;
+    char *expected = xasprintf("a list of %d numbers above 0 and up to %g", n, max);
+    sh_config_refuse(c, key, expected, e);
+    free(expected);
+    return -1;
+}
+
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e)
 {
     json_t *v = value_of(c, key);

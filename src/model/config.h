@@ -36,6 +36,8 @@ int sh_config_count(const struct sh_config *c, const char *key, int max, int *ou
 int sh_config_at_least(const struct sh_config *c, const char *key, int min, int max, int *out, struct sh_err *e);
 int sh_config_real(const struct sh_config *c, const char *key, double max, float *out,
                    struct sh_err *e);
+/* A list of n numbers above 0. Absent is wrong, too. */
+int sh_config_reals(const struct sh_config *c, const char *key, double max, float *out, int n, struct sh_err *e);
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);
 int sh_config_word(const struct sh_config *c, const char *key, const char **out, struct sh_err *e);
 

@@ -8,7 +8,9 @@
 
 static const struct sh_word kinds[] = {
     {"default", SH_ROPE_PLAIN}, {"linear", SH_ROPE_LINEAR}, {"dynamic", SH_ROPE_DYNAMIC},
-    {"llama3", SH_ROPE_LLAMA3}, {"yarn", SH_ROPE_YARN}, {NULL, 0}};
+    {"llama3", SH_ROPE_LLAMA3}, {"yarn", SH_ROPE_YARN}, {"longrope", SH_ROPE_LONG},
+    {"su", SH_ROPE_LONG},               /* in the first files of Phi-3                                */
+    {NULL, 0}};
 
 struct place {
     const struct sh_config *c;
@@ -58,6 +60,22 @@ static int read_yarn(struct place *p, struct sh_rope *r, struct sh_err *e)
     return 0;
 }
 
+static int read_long(struct place *p, const struct sh_arch *a, struct sh_rope *r, struct sh_err *e)
+{
+    if (a->n_rot / 2 > SH_ROPE_PAIRS)
+        return sh_fail(e, "%s: %d elements of a head turn, expected at most %d for longrope", sh_config_path(p->c),
+                       a->n_rot, 2 * SH_ROPE_PAIRS);
+    if (r->original < 2)
+        return sh_config_refuse(p->c, inner(p, "original_max_position_embeddings"), "at least 2 positions", e);
+    if (sh_config_reals(p->c, inner(p, "short_factor"), 1e6, r->stretch[0], a->n_rot / 2, e) ||
+        sh_config_reals(p->c, inner(p, "long_factor"), 1e6, r->stretch[1], a->n_rot / 2, e) ||
+        real(p, "attention_factor", 1e6, &r->attention, e))
+        return -1;
+    if (!(r->attention > 0))
+        r->attention = (float)sh_rope_long_attention((double)r->factor, r->original);
+    return 0;
+}
+
 static int read_kind(struct place *p, struct sh_rope *r, struct sh_err *e)
 {
     int kind = SH_ROPE_PLAIN;
@@ -76,7 +94,7 @@ static int read_factor(struct place *p, const struct sh_arch *a, struct sh_rope 
         sh_config_count(p->c, inner(p, "original_max_position_embeddings"), (int)1e8, &r->original, e) ||
         real(p, "factor", 1e6, &r->factor, e))
         return -1;
-    if (r->kind == SH_ROPE_YARN && !(r->factor > 0))
+    if ((r->kind == SH_ROPE_YARN || r->kind == SH_ROPE_LONG) && !(r->factor > 0))
         r->factor = (float)a->max_pos / (float)r->original;
     if (!(r->factor >= 1))
         return sh_config_refuse(p->c, inner(p, "factor"), "a number of at least 1", e);
@@ -100,7 +118,7 @@ int sh_config_rope(const struct sh_config *c, const char *const *objects, struct
     if (r->kind == SH_ROPE_PLAIN)
         return 0;
     if (read_factor(&p, a, r, e) || (r->kind == SH_ROPE_LLAMA3 && read_llama3(&p, r, e)) ||
-        (r->kind == SH_ROPE_YARN && read_yarn(&p, r, e)))
+        (r->kind == SH_ROPE_YARN && read_yarn(&p, r, e)) || (r->kind == SH_ROPE_LONG && read_long(&p, a, r, e)))
         return -1;
     if (r->kind == SH_ROPE_DYNAMIC && a->n_rot < 4)
         return sh_fail(e, "%s: %d elements of a head turn, expected at least 4 for dynamic scaling",

@@ -176,8 +176,7 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
         norm_heads(l, a->arch, attend.k, SH_K_NORM_W);
     }
     if (a->arch->pos == SH_POS_ROTARY && !(own && own->turns))
-        sh_activations_turn(a, l->index, x.rows, n_seq, start, own ? own->first : NULL,
-                            own ? own->position : NULL);
+        sh_activations_turn(a, l->index, x.rows, n_seq, start, own);
     if (own)
         own->attend(own->to, l->index, &attend);
     else

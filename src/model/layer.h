@@ -45,10 +45,11 @@ int sh_activations_reach(struct sh_activations *a, int positions, struct sh_err 
 void sh_activations_free(struct sh_activations *a);
 size_t sh_activations_bytes(const struct sh_arch *arch, int rows, enum sh_type dtype);
 
-/* Turn q and k [n_rows, …] of the layer by their positions, which count from first[sequence], or 0; position
- * is sh_own_attention's. */
+struct sh_own_attention;
+
+/* Turn q and k [n_rows, …] of the layer by their positions, which count from first[sequence], or 0. */
 void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_seq, const int *start,
-                         const int *first, const int *position);
+                         const struct sh_own_attention *own);
 
 /* The attend of a layer for `rows` tokens: shapes, window and types, without pointers, sequences and tap. */
 struct sh_attend sh_layer_attend(const struct sh_arch *arch, int layer, int rows, enum sh_type dtype);
@@ -62,6 +63,8 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
 struct sh_own_attention {
     const int *first;                   /* host, [n_seq]: position of each sequence's first row */
     const int *position;                /* [rows] of each row, on the device; NULL: not there    */
+    int length;                         /* of the whole texts, for rotary scalings that follow it; 0: they
+                                           follow what has come of each                              */
     /* Fills what->out from what->q, k and v; all on the device, operations may still be queued. */
     void (*attend)(void *to, int layer, const struct sh_attend *what);
     void *to;

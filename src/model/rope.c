@@ -12,7 +12,9 @@
 
 int sh_rope_length(const struct sh_rope *r, int n_tokens)
 {
-    return r->kind == SH_ROPE_DYNAMIC && n_tokens > r->original ? n_tokens : r->original;
+    if (n_tokens <= r->original)
+        return r->original;
+    return r->kind == SH_ROPE_DYNAMIC ? n_tokens : r->kind == SH_ROPE_LONG ? r->original + 1 : r->original;
 }
 
 static float plain(double base, int n_rot, int pair)
@@ -59,6 +61,13 @@ static void yarn(const struct sh_rope *r, int n_rot, float *f)
     }
 }
 
+static void long_rope(const struct sh_rope *r, int n_rot, int length, float *f)
+{
+    const float *stretch = r->stretch[length > r->original];
+    for (int i = 0; i < n_rot / 2; i++)
+        f[i] = 1.0f / (stretch[i] * powf(r->base, (float)(2 * i) / (float)n_rot));
+}
+
 void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *out)
 {
     double base = r->kind == SH_ROPE_DYNAMIC ? dynamic_base(r, n_rot, length) : (double)r->base;
@@ -71,12 +80,15 @@ void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *
     }
     if (r->kind == SH_ROPE_YARN)
         yarn(r, n_rot, out);
+    if (r->kind == SH_ROPE_LONG)
+        long_rope(r, n_rot, length, out);
 }
 
 void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int n, float *cosine, float *sine)
 {
     int half = n_rot / 2;
-    float *f = xcalloc((size_t)half, sizeof *f), by = r->kind == SH_ROPE_YARN ? r->attention : 1;
+    float *f = xcalloc((size_t)half, sizeof *f);
+    float by = r->kind == SH_ROPE_YARN || r->kind == SH_ROPE_LONG ? r->attention : 1;
     sh_rope_frequencies(r, n_rot, length, f);
     #pragma omp parallel for schedule(static) if (n > 1024)
     for (int t = 0; t < n; t++)
@@ -91,4 +103,9 @@ void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int n, float 
 double sh_rope_sharpening(double factor, double weight)
 {
     return factor <= 1 ? 1 : 0.1 * weight * log(factor) + 1;
+}
+
+double sh_rope_long_attention(double factor, int original)
+{
+    return factor <= 1 ? 1 : sqrt(1 + log(factor) / log(original));
 }

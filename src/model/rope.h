@@ -10,8 +10,11 @@ enum sh_rope_kind {
     SH_ROPE_LINEAR,             /* all frequencies / factor                                       */
     SH_ROPE_DYNAMIC,            /* a larger base for sequences longer than `original`             */
     SH_ROPE_LLAMA3,             /* low frequencies / factor, high ones kept, a ramp between       */
-    SH_ROPE_YARN                /* the same with a ramp over elements, and scores sharpened       */
+    SH_ROPE_YARN,               /* the same with a ramp over elements, and scores sharpened       */
+    SH_ROPE_LONG                /* each frequency / one number up to `original`, / another beyond */
 };
+
+enum { SH_ROPE_PAIRS = 256 };               /* longrope: pairs of a head, at most                 */
 
 struct sh_rope {
     enum sh_rope_kind kind;
@@ -20,8 +23,9 @@ struct sh_rope {
     int original;                           /* positions that the model was trained on            */
     float low, high;                        /* llama3: turns within `original` that bound the ramp */
     float fast, slow;                       /* yarn: the same                                     */
-    float attention;                        /* yarn: cos and sin are multiplied by it             */
+    float attention;                        /* yarn, longrope: cos and sin are multiplied by it   */
     int is_rough;                           /* yarn: the ramp begins and ends at whole elements   */
+    float stretch[2][SH_ROPE_PAIRS];        /* longrope: of sequences up to `original`, and of longer ones */
 };
 
 /* What the frequencies of a sequence depend on besides the model: sequences for which this is the
@@ -34,7 +38,8 @@ void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *
 /* cosine, sine [n, n_rot / 2]: of the positions 0 to n - 1. */
 void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int n, float *cosine, float *sine);
 
-/* YaRN's default for `attention` at a factor. */
+/* The defaults for `attention` at a factor: YaRN's, and longrope's. */
 double sh_rope_sharpening(double factor, double weight);
+double sh_rope_long_attention(double factor, int original);
 
 #endif

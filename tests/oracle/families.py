@@ -48,6 +48,11 @@ def cases():
                                                 eos_token_id=2), [24]),
         "bloom_six_heads": (t.BloomConfig(vocab_size=64, hidden_size=24, n_layer=2, n_head=6, bos_token_id=1,
                                           eos_token_id=2), [32]),
+        "phi3_longrope": (t.Phi3Config(
+            **dict(LLAMA, hidden_size=32, max_position_embeddings=48), pad_token_id=0, sliding_window=None,
+            original_max_position_embeddings=16, rope_parameters=rope(
+                "longrope", original_max_position_embeddings=16, partial_rotary_factor=0.75,
+                short_factor=[1.0, 1.1, 1.3], long_factor=[1.2, 2.0, 4.5])), [12, 40, 33]),
     }
 
 

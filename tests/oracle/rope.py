@@ -12,6 +12,9 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 BASE = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1, "num_attention_heads": 2,
         "vocab_size": 8, "intermediate_size": 8}
 LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+FACTORS = {n: {"short_factor": [1 + i / 50 for i in range(n)], "long_factor": [1.5 + i * i / 40 for i in range(n)]}
+           for n in (32, 48)}
+LONG = {"type": "longrope", "original_max_position_embeddings": 4096, **FACTORS[48]}
 CASES = [  # head width, positions, theta, length, scaling, in an old file?
     (128, 4096, 10000.0, 100, None, True),
     (64, 2048, 10000.0, 100, {"type": "linear", "factor": 2.5}, True),
@@ -25,6 +28,9 @@ CASES = [  # head width, positions, theta, length, scaling, in an old file?
                                  "attention_factor": 1.25, "beta_fast": 16.0, "beta_slow": 2.0}, False),
     (64, 163840, 10000.0, 9, {"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096,
                               "mscale": 0.707, "mscale_all_dim": 1.0, "truncate": False}, False),
+    (96, 131072, 10000.0, 4096, LONG, True),
+    (96, 131072, 10000.0, 4097, LONG, True),
+    (64, 8192, 10000.0, 70, {**LONG, **FACTORS[32], "attention_factor": 1.5}, False),
 ]
 
 

@@ -25,7 +25,7 @@ static const struct fixture { const char *family, *name; } fixtures[] = {
     {"mistral", "mistral"},
     {"qwen2", "qwen2"}, {"qwen2", "qwen2_window"},
     {"qwen3", "qwen3"},
-    {"phi3", "phi3"},
+    {"phi3", "phi3"}, {"phi3", "phi3_longrope"},
     {"gemma2", "gemma2"},
     {"gemma3", "gemma3"}, {"gemma3", "gemma3_newer_config"},
     {"gpt2", "gpt2"},

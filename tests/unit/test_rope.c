@@ -61,7 +61,7 @@ static void frequencies(void)
         seen |= (size_t)1 << a.rope.kind;
         check_case(expected, &a);
     }
-    CU_ASSERT(seen == 31);                                      /* each kind */
+    CU_ASSERT(seen == 63);                                      /* each kind */
     json_decref(root);
 }
 
@@ -83,8 +83,13 @@ static int read_text(const char *more, struct sh_arch *a)
 static void refusals(void)
 {
     static const struct { const char *more, *says; } bad[] = {
+        {"\"rope_scaling\":{\"type\":\"ntk\"}", "'rope_scaling.type': found \"ntk\", expected one of default"},
         {"\"rope_scaling\":{\"type\":\"longrope\"}",
-         "'rope_scaling.type': found \"longrope\", expected one of default"},
+         "'rope_scaling.short_factor': found nothing, expected a list of 2"},
+        {"\"rope_scaling\":{\"type\":\"su\",\"short_factor\":[1,1],\"long_factor\":[1]}",
+         "'rope_scaling.long_factor': found [1], expected a list of 2 numbers"},
+        {"\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,0],\"long_factor\":[1,1]}",
+         "'rope_scaling.short_factor': found [1,0], expected a list of 2 numbers above 0"},
         {"\"rope_scaling\":{\"rope_type\":3}", "'rope_scaling.rope_type': found 3, expected a string"},
         {"\"rope_scaling\":{\"type\":\"linear\"}",
          "'rope_scaling.factor': found nothing, expected a number of at least"},
