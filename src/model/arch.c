@@ -14,6 +14,11 @@ void sh_arch_see_all(struct sh_arch *a, int layer)
     a->whole[layer / 64] |= (uint64_t)1 << layer % 64;
 }
 
+float sh_arch_scale(const struct sh_arch *a, int layer)
+{
+    return a->flags & SH_SCALED_BY_LAYER ? a->scale / (float)(layer + 1) : a->scale;
+}
+
 const struct sh_rope *sh_arch_rope(const struct sh_arch *a, int layer)
 {
     return a->local_rope.base > 0 && sh_arch_window(a, layer) ? &a->local_rope : &a->rope;

@@ -27,7 +27,8 @@ enum sh_arch_flag {
     SH_GATED = 128,             /* feed-forward: act(gate x) * (up x), in place of act(up x)      */
     SH_PARALLEL = 256,          /* both blocks of a layer read the layer's input                  */
     SH_NORM_PLUS_ONE = 512,     /* the weights of norms are stored less 1                         */
-    SH_HAS_QK_NORM = 1024       /* queries and keys are normed head by head, before they turn     */
+    SH_HAS_QK_NORM = 1024,      /* queries and keys are normed head by head, before they turn     */
+    SH_SCALED_BY_LAYER = 2048   /* the scores of layer l are divided by l + 1, too                */
 };
 
 enum { SH_MOST_LAYERS = 10048 };            /* a multiple of 64                                   */
@@ -59,6 +60,9 @@ struct sh_arch {
 /* How many keys a query of the layer sees, its own included; 0: all. */
 int sh_arch_window(const struct sh_arch *a, int layer);
 void sh_arch_see_all(struct sh_arch *a, int layer);
+
+/* What the products of the layer's queries and keys are multiplied by. */
+float sh_arch_scale(const struct sh_arch *a, int layer);
 
 /* How the layer's queries and keys turn. */
 const struct sh_rope *sh_arch_rope(const struct sh_arch *a, int layer);

@@ -58,7 +58,7 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
         sh_config_flag(c, "scale_attn_by_inverse_layer_idx", &by_layer, e))
         return -1;
     if (by_layer)
-        return sh_config_refuse(c, "scale_attn_by_inverse_layer_idx", "scores that are scaled alike in all layers", e);
+        a->flags |= SH_SCALED_BY_LAYER;
     if (!by_width)
         a->scale = 1;
     if (!a->d_ff)

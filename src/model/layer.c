@@ -144,7 +144,7 @@ struct sh_attend sh_layer_attend(const struct sh_arch *c, int layer, int rows, e
         .q = dense(NULL, SH_F32, rows, q), .k = dense(NULL, SH_F32, rows, kv), .v = dense(NULL, SH_F32, rows, kv),
         .out = dense(NULL, dtype, rows, q),
         .n_head = c->n_head, .n_kv_head = c->n_kv_head, .d_head = c->d_head,
-        .window = sh_arch_window(c, layer), .scale = c->scale, .softcap = c->softcap};
+        .window = sh_arch_window(c, layer), .scale = sh_arch_scale(c, layer), .softcap = c->softcap};
 }
 
 static void norm_heads(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat x, enum sh_role w)

@@ -53,6 +53,9 @@ def cases():
             original_max_position_embeddings=16, rope_parameters=rope(
                 "longrope", original_max_position_embeddings=16, partial_rotary_factor=0.75,
                 short_factor=[1.0, 1.1, 1.3], long_factor=[1.2, 2.0, 4.5])), [12, 40, 33]),
+        "gpt2_scaled_by_layer": (t.GPT2Config(vocab_size=64, n_embd=24, n_head=4, n_layer=3, n_positions=64,
+                                              scale_attn_by_inverse_layer_idx=True, bos_token_id=1, eos_token_id=2),
+                                 [32]),
     }
 
 

@@ -28,7 +28,7 @@ static const struct fixture { const char *family, *name; } fixtures[] = {
     {"phi3", "phi3"}, {"phi3", "phi3_longrope"},
     {"gemma2", "gemma2"},
     {"gemma3", "gemma3"}, {"gemma3", "gemma3_newer_config"},
-    {"gpt2", "gpt2"},
+    {"gpt2", "gpt2"}, {"gpt2", "gpt2_scaled_by_layer"},
     {"gpt_neo", "gpt_neo"},
     {"gpt_neox", "gpt_neox"}, {"gpt_neox", "gpt_neox_sequential"},
     {"bloom", "bloom"}, {"bloom", "bloom_transformer_prefix"}, {"bloom", "bloom_six_heads"}};

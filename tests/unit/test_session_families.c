@@ -191,8 +191,8 @@ static void checkpoint(const char *name, enum which which)
 static const char *const names[] = {
     "opt", "opt_350m_style", "opt_f16", "opt_bf16", "opt_sharded", "llama", "llama_gqa", "llama3_rope",
     "llama_linear_rope", "llama_dynamic_rope", "llama_yarn_rope", "llama_bias", "mistral", "qwen2", "qwen2_window",
-    "qwen3", "phi3", "phi3_longrope", "gemma2", "gemma3", "gemma3_newer_config", "gpt2", "gpt_neo", "gpt_neox",
-    "gpt_neox_sequential", "bloom", "bloom_transformer_prefix", "bloom_six_heads", NULL};
+    "qwen3", "phi3", "phi3_longrope", "gemma2", "gemma3", "gemma3_newer_config", "gpt2", "gpt2_scaled_by_layer",
+    "gpt_neo", "gpt_neox", "gpt_neox_sequential", "bloom", "bloom_transformer_prefix", "bloom_six_heads", NULL};
 
 static void checkpoints(void)
 {
