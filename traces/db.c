@@ -37,15 +37,8 @@ int sh_db_exec(struct sh_store *s, const char *sql, const char *doing, struct sh
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : sh_db_fail(s, doing, e);
 }
 
-sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql, const char *types, ...)
+static void bind(sqlite3_stmt *q, const char *types, va_list args)
 {
-    sqlite3_stmt *q = NULL;
-    if (sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) != SQLITE_OK) {
-        sh_db_fail(s, "preparing a query", e);
-        return NULL;
-    }
-    va_list args;
-    va_start(args, types);
     for (int i = 1; *types; types++, i++) {
         if (*types == 'i') {
             sqlite3_bind_int(q, i, va_arg(args, int));
@@ -60,8 +53,28 @@ sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql,
             sqlite3_bind_blob(q, i, at, va_arg(args, int), SQLITE_STATIC);
         }
     }
+}
+
+sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql, const char *types, ...)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) != SQLITE_OK) {
+        sh_db_fail(s, "preparing a query", e);
+        return NULL;
+    }
+    va_list args;
+    va_start(args, types);
+    bind(q, types, args);
     va_end(args);
     return q;
+}
+
+void sh_db_bind(sqlite3_stmt *q, const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    bind(q, types, args);
+    va_end(args);
 }
 
 int sh_db_step(struct sh_store *s, sqlite3_stmt *q, const char *doing, struct sh_err *e)
@@ -360,6 +373,7 @@ void sh_store_close(struct sh_store *s)
 {
     if (!s)
         return;
+    sqlite3_finalize(s->put);
     if (s->db && s->writes)
         sqlite3_exec(s->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     sqlite3_close(s->db);

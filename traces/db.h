@@ -13,6 +13,8 @@ struct sh_store {
     char *path;
     int writes;
     int made;                           /* the file was made by this connection */
+    int in_group;                       /* the transaction of results is that of a group of them */
+    sqlite3_stmt *put;                  /* of a figure; NULL: not prepared yet  */
 };
 
 /* Fill e with "PATH: doing what: SQLite's reason". -1. */
@@ -22,6 +24,9 @@ int sh_db_exec(struct sh_store *s, const char *sql, const char *doing, struct sh
 
 /* Prepare and bind: i int, l long long, r double, t text (NULL allowed), b blob + int size. NULL on error. */
 sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql, const char *types, ...);
+
+/* Bind again, to one that is prepared and reset. */
+void sh_db_bind(sqlite3_stmt *q, const char *types, ...);
 
 /* One step: 1 row, 0 done, -1 error. sh_db_once also finalises and expects no row. */
 int sh_db_step(struct sh_store *s, sqlite3_stmt *q, const char *doing, struct sh_err *e);

@@ -190,31 +190,66 @@ static int keep_line(struct sh_store *s, const char *command, const char *settin
                                      typed_line), "storing results", e);
 }
 
-int sh_store_results_begin(struct sh_store *s, const char *command, const char *settings, struct sh_err *e)
+static int begin(struct sh_store *s, struct sh_err *e)
 {
-    if (sh_db_exec(s, "BEGIN IMMEDIATE", "storing results", e))
-        return -1;
-    int bad = sh_db_once(s, sh_db_query(s, e, "DELETE FROM result WHERE command = ? AND settings = ?", "tt", command,
-                                        settings), "storing results", e) || keep_line(s, command, settings, e);
+    return sh_db_exec(s, "BEGIN IMMEDIATE", "storing results", e);
+}
+
+static int end(struct sh_store *s, int bad, struct sh_err *e)
+{
+    if (!bad)
+        bad = sh_db_exec(s, "COMMIT", "storing results", e);
     if (bad)
         sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     return bad ? -1 : 0;
 }
 
+int sh_store_group_begin(struct sh_store *s, struct sh_err *e)
+{
+    if (begin(s, e))
+        return -1;
+    s->in_group = 1;
+    return 0;
+}
+
+int sh_store_group_end(struct sh_store *s, int bad, struct sh_err *e)
+{
+    s->in_group = 0;
+    return end(s, bad, e);
+}
+
+/* A set of results failed: undone here, or with its group. */
+static int give_up(struct sh_store *s, struct sh_err *e)
+{
+    return s->in_group ? -1 : end(s, 1, e);
+}
+
+int sh_store_results_begin(struct sh_store *s, const char *command, const char *settings, struct sh_err *e)
+{
+    if (!s->in_group && begin(s, e))
+        return -1;
+    int bad = sh_db_once(s, sh_db_query(s, e, "DELETE FROM result WHERE command = ? AND settings = ?", "tt", command,
+                                        settings), "storing results", e) || keep_line(s, command, settings, e);
+    return bad ? give_up(s, e) : 0;
+}
+
 int sh_store_result(struct sh_store *s, const char *command, const char *settings, const char *metric, int layer,
                     int head, double value, struct sh_err *e)
 {
-    sqlite3_stmt *q = sh_db_query(s, e,
-        "INSERT INTO result (command, settings, metric, layer, head, value)"
-        " VALUES (?,?,?, CASE WHEN ?4 < 0 THEN NULL ELSE ?4 END, CASE WHEN ?5 < 0 THEN NULL ELSE ?5 END, ?)",
-        "tttiir", command, settings, metric, layer, head, value);
-    int bad = sh_db_once(s, q, "storing results", e);
-    if (bad)
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    return bad;
+    if (!s->put)
+        s->put = sh_db_query(s, e,
+            "INSERT INTO result (command, settings, metric, layer, head, value)"
+            " VALUES (?,?,?, CASE WHEN ?4 < 0 THEN NULL ELSE ?4 END, CASE WHEN ?5 < 0 THEN NULL ELSE ?5 END, ?)", "");
+    int bad = !s->put;
+    if (!bad) {
+        sh_db_bind(s->put, "tttiir", command, settings, metric, layer, head, value);
+        bad = sh_db_step(s, s->put, "storing results", e) < 0;
+        sqlite3_reset(s->put);
+    }
+    return bad ? give_up(s, e) : 0;
 }
 
 int sh_store_results_end(struct sh_store *s, struct sh_err *e)
 {
-    return sh_db_exec(s, "COMMIT", "storing results", e);
+    return s->in_group ? 0 : end(s, 0, e);
 }

@@ -55,6 +55,11 @@ int sh_store_result(struct sh_store *s, const char *command, const char *setting
                     int head, double value, struct sh_err *e);          /* -1: NULL; NaN: NULL */
 int sh_store_results_end(struct sh_store *s, struct sh_err *e);
 
+/* All results that begin and end in between are one transaction, they are all there or none of them is: a commit waits
+ * for the disk. bad: something in between failed, so nothing is kept; gives -1 then, and when the commit fails. */
+int sh_store_group_begin(struct sh_store *s, struct sh_err *e);
+int sh_store_group_end(struct sh_store *s, int bad, struct sh_err *e);
+
 /* ---- reading ---- */
 
 struct sh_stored_run {

@@ -180,11 +180,13 @@ int sh_replay_work_alone(struct sh_replay_work *w, struct sh_err *e)
 
 int sh_replay_work_keep(const struct sh_replay_work *w, int from, int n, struct sh_store *s, struct sh_err *e)
 {
-    int bad = 0;
+    int bad = sh_store_group_begin(s, e);
+    if (bad)
+        return -1;
     for (int i = from; i < from + n && !bad; i++)
         if (!w->row[i].is_known && w->row[i].layer)
             bad = sh_replay_row_keep(&w->row[i], w->settings[i], s, e);
-    return bad;
+    return sh_store_group_end(s, bad, e);
 }
 
 /* ---- by ranks ---- */

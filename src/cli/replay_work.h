@@ -38,7 +38,7 @@ int sh_replay_work_alone(struct sh_replay_work *w, struct sh_err *e);
 /* All rows that the store does not know, by all ranks; on rank 0 they are filled and kept in the store `path`. */
 int sh_replay_work_ranks(struct sh_replay_work *w, const char *path, struct sh_err *e);
 
-/* The figures of rows [from, from + n) that were replayed now, into a store. */
+/* The figures of rows [from, from + n) that were replayed now, into a store: all of them or none. */
 int sh_replay_work_keep(const struct sh_replay_work *w, int from, int n, struct sh_store *s, struct sh_err *e);
 
 #endif
