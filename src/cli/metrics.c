@@ -13,33 +13,67 @@ struct found {
     const struct sh_metrics *m;
     const struct sh_metric_row *row;
     int n_row;
+    const struct sh_metric_row **order; /* [n_row], by settings: there may be thousands           */
     int *seen;                          /* [n_row] metrics                                        */
     const char *store;
 };
 
+static int by_settings(const void *a, const void *b)
+{
+    const struct sh_metric_row *const *x = a, *const *y = b;
+    return strcmp((*x)->settings, (*y)->settings);
+}
+
+/* The first place in that order whose settings do not come before these. */
+static int place_of(const struct found *f, const char *settings)
+{
+    int low = 0, high = f->n_row;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (strcmp(f->order[middle]->settings, settings) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int take_figure(const struct found *f, const struct sh_metric_row *row, const struct sh_stored_result *stored,
+                       struct sh_err *e)
+{
+    for (int m = 0; m < f->m->n; m++)
+        if (!strcmp(f->m->metric[m].key, stored->metric)) {
+            if (sh_result_check(stored, f->store, f->m->command, e))
+                return -1;
+            row->at[m] = stored->value;
+            f->seen[row - f->row]++;
+        }
+    return 0;
+}
+
 static int take(void *to, const struct sh_stored_result *stored, struct sh_err *e)
 {
-    struct found *f = to;
+    const struct found *f = to;
     if (stored->layer >= 0 || stored->head >= 0)
         return 0;
-    for (int i = 0; i < f->n_row; i++)
-        for (int m = 0; m < f->m->n && !strcmp(f->row[i].settings, stored->settings); m++)
-            if (!strcmp(f->m->metric[m].key, stored->metric)) {
-                if (sh_result_check(stored, f->store, f->m->command, e))
-                    return -1;
-                f->row[i].at[m] = stored->value;
-                f->seen[i]++;
-            }
+    for (int k = place_of(f, stored->settings); k < f->n_row && !strcmp(f->order[k]->settings, stored->settings); k++)
+        if (take_figure(f, f->order[k], stored, e))
+            return -1;
     return 0;
 }
 
 int sh_metrics_find(const struct sh_metrics *m, const struct sh_metric_row *row, int n_row, struct sh_store *s,
                     struct sh_err *e)
 {
-    struct found f = {m, row, n_row, xcalloc((size_t)n_row, sizeof *f.seen), sh_store_path(s)};
+    struct found f = {m, row, n_row, xcalloc((size_t)n_row, sizeof *f.order), xcalloc((size_t)n_row, sizeof *f.seen),
+                      sh_store_path(s)};
+    for (int i = 0; i < n_row; i++)
+        f.order[i] = &row[i];
+    qsort(f.order, (size_t)n_row, sizeof *f.order, by_settings);
     int bad = sh_store_read_results(s, m->command, take, &f, e);
     for (int i = 0; i < n_row && !bad; i++)
         *row[i].is_known = f.seen[i] == m->n;   /* others are of an older version, or in pieces: done again */
+    free(f.order);
     free(f.seen);
     return bad;
 }
