@@ -17,8 +17,10 @@
 struct sh_shard {                       /* a part of a job                                        */
     char job[24];                       /* hash of all that decides the whole                     */
     int part, parts;                    /* part: from 1                                           */
-    char command[16], program[32], model[24];   /* model: fingerprint                             */
+    char command[16], program[32], model[24];   /* model: fingerprint of its weights, which those of runs in the
+                                         * same store must be; or of a shape alone, with this in front */
 };
+#define SH_SHARD_SHAPE "shape:"
 
 /* Say which part this store is; the same again is no error. */
 int sh_shard_mark(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e);

@@ -37,33 +37,34 @@ static void take_local_device(struct sh_cluster *c)
         c->common.device = (struct sh_ordinals){.n = 1, .at = {c->me.local_rank % n}};
 }
 
-int sh_cluster_alone(struct sh_cluster *c, const struct sh_common *common)
+static int join_others(struct sh_cluster *c, struct sh_err *e)
 {
-    *c = (struct sh_cluster){.me = {.size = 1, .local_size = 1}, .common = *common};
-    return 0;
-}
-
-int sh_cluster_join(struct sh_cluster *c, const struct sh_common *common, const char *db, double timeout_s,
-                    struct sh_err *e)
-{
-    sh_cluster_alone(c, common);
-    c->db = db;
-    c->timeout_s = timeout_s;
     if (sh_ranks_are_mute())
         return sh_fail(e, "srun started several tasks that cannot talk to each other, and each would do all the work"),
                sh_hint(e, "srun --mpi=pmix, or --shard I/N for each task");
     if (!sh_ranks_are_there())
         return 0;
-    c->ranks = sh_ranks_open(&c->me, timeout_s < 10 ? 10 : timeout_s, e);
+    c->ranks = sh_ranks_open(&c->me, c->timeout_s < 10 ? 10 : c->timeout_s, e);
     if (!c->ranks)
         return -1;
-    if (c->me.size > 1 && !db)
+    if (c->me.size > 1 && !c->db)
         return sh_misused(e, "several ranks need --db FILE: what each finds is joined there");
     c->common.quiet |= c->me.rank > 0;
-    c->common.threads = fair_threads(c, common->threads);
-    if (!common->device.n && !common->device.all)
+    c->common.threads = fair_threads(c, c->common.threads);
+    if (!c->common.device.n && !c->common.device.all)
         take_local_device(c);
     return 0;
+}
+
+int sh_cluster_enter(struct sh_cluster *c, const struct sh_common *common, const char *db, const char *shard,
+                     struct sh_part *part, double timeout_s, struct sh_err *e)
+{
+    *c = (struct sh_cluster){.me = {.size = 1, .local_size = 1}, .common = *common, .db = db, .timeout_s = timeout_s};
+    if (sh_part_parse(shard, part, e))
+        return -1;
+    if (part->parts && !db)
+        return sh_misused(e, "--shard needs --db FILE: the shard is written beside it");
+    return part->parts ? 0 : join_others(c, e);
 }
 
 static char *own_path(const struct sh_cluster *c)
@@ -199,6 +200,10 @@ int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
     fflush(stdout);
     if (bad && c->shares && sh_cluster_is_first(c))
         dismiss(c);
+    if (bad && c->in_line && sh_cluster_is_first(c)) {
+        fprintf(stderr, "shears: %s\n", e->text);
+        c->ranks->abort((int)e->status);
+    }
     if (c->is_orphan) {
         fprintf(stderr, "shears: rank %d: %s\n", c->me.rank, e->text);
         c->ranks->abort(SH_FAILED);

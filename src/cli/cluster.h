@@ -8,6 +8,7 @@
 #define SH_CLI_CLUSTER_H
 
 #include "src/cli/args.h"
+#include "src/cli/part.h"
 #include "src/ranks/share.h"
 #include "traces/store.h"
 
@@ -18,6 +19,7 @@ struct sh_cluster {
     const char *db;
     double timeout_s;
     int shares;                         /* ranks will ask rank 0 for units: if it fails before, it tells them */
+    int in_line;                        /* they wait for its word to start: if it fails before, it ends them */
     int lost;                           /* ranks that did not come to the end                     */
     int is_orphan;                      /* rank 0 is gone                                         */
     struct sh_store *own;               /* of this rank, once it has a unit                       */
@@ -32,12 +34,10 @@ enum { SH_RANK_TIMEOUT_S = 600 };
 #define SH_CLUSTER_OPT(field) {"rank-timeout", SH_OPT_REAL, field, "S", "under mpirun or srun: a rank that makes " \
     "no progress for so\nlong is lost, and others do its unit (default: 600)", 0.1, 1e6, 0}
 
-/* Joins the others if there are any; db: the command's store, which a cluster needs. */
-int sh_cluster_join(struct sh_cluster *c, const struct sh_common *common, const char *db, double timeout_s,
-                    struct sh_err *e);
-
-/* Does not look for others. 0. */
-int sh_cluster_alone(struct sh_cluster *c, const struct sh_common *common);
+/* A command begins: --shard ("3/8", or NULL) makes it one that stands alone, else it joins the others if there are any.
+ * db: the command's store, which both need. */
+int sh_cluster_enter(struct sh_cluster *c, const struct sh_common *common, const char *db, const char *shard,
+                     struct sh_part *part, double timeout_s, struct sh_err *e);
 
 /* At the command's end: `bad` with e is told to rank 0, where the others' errors are shown; gives what the
  * command should return. */

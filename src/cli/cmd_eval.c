@@ -323,7 +323,7 @@ static int mark(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e
     uint64_t job = SH_PART_HASH;
     for (int i = 0; i <= w->n; i++)
         sh_part_hash(&job, w->result[i].settings);
-    return sh_part_mark(store, &w->shard, "eval", job, sh_model_fingerprint(w->source.model), e);
+    return sh_part_mark(store, &w->shard, "eval", job, sh_model_fingerprint(w->source.model), 1, e);
 }
 
 static int report(const struct sh_eval_work *w, struct sh_err *e)
@@ -411,13 +411,8 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
 static int join(struct sh_eval_work *w, const struct sh_common *common, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
-    if (sh_part_parse(a->shard, &w->shard, e))
+    if (sh_cluster_enter(&w->cluster, common, a->db, a->shard, &w->shard, a->rank_timeout, e))
         return -1;
-    if (w->shard.parts ? sh_cluster_alone(&w->cluster, common)
-                       : sh_cluster_join(&w->cluster, common, a->db, a->rank_timeout, e))
-        return -1;
-    if (w->shard.parts && !a->db)
-        return sh_misused(e, "--shard needs --db FILE: the shard is written beside it");
     if ((a->logits || a->dump) && (w->shard.parts || w->cluster.ranks))
         return sh_misused(e, "%s: one process writes it, not several", a->logits ? "--logits" : "--dump-kept");
     return 0;
@@ -427,8 +422,9 @@ static int work(struct sh_eval_work *w, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     int is_first = sh_cluster_is_first(&w->cluster);
-    char *path = w->shard.parts ? sh_part_path(a->db, &w->shard) : a->db ? xstrdup(a->db) : NULL;
+    char *path = sh_part_path(a->db, &w->shard);
     struct sh_store *store = NULL;
+    w->cluster.shares = w->cluster.ranks != NULL;
     name_results(w);
     int bad = (path && is_first && !(store = sh_store_create(path, e))) || sh_evaluate(w, store, e) ||
               (w->shard.parts && mark(w, store, e)) || (is_first && report(w, e));

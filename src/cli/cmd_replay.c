@@ -147,7 +147,7 @@ static int keep_shard(const struct sh_replay_work *w, const char *path, struct s
         sh_part_hash(&job, w->settings[i]);
     char *own = sh_part_path(path, &w->shard);
     struct sh_store *s = sh_store_create(own, e);
-    int bad = !s || sh_replay_work_keep(w, 0, w->n_row, s, e) || sh_part_mark(s, &w->shard, "replay", job, model, e);
+    int bad = !s || sh_replay_work_keep(w, 0, w->n_row, s, e) || sh_part_mark(s, &w->shard, "replay", job, model, 1, e);
     sh_store_close(s);
     free(own);
     return bad ? -1 : 0;
@@ -306,9 +306,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     struct sh_replay_work *w = xcalloc(1, sizeof *w);
     w->force = a->force;
     w->rank_timeout = a->rank_timeout;
-    int bad = sh_part_parse(a->shard, &w->shard, e) ||
-              (w->shard.parts ? sh_cluster_alone(&w->cluster, common)
-                              : sh_cluster_join(&w->cluster, common, path, a->rank_timeout, e)) || work(a, path, w, e);
+    int bad = sh_cluster_enter(&w->cluster, common, path, a->shard, &w->shard, a->rank_timeout, e) ||
+              work(a, path, w, e);
     sh_replay_work_clear(w);
     bad = sh_cluster_leave(&w->cluster, bad ? -1 : 0, e);
     free(w);

@@ -466,7 +466,7 @@ static void cut(struct trace *t)
 static int record_alone(struct trace *t, int run, struct sh_err *e)
 {
     uint64_t job = strtoull(t->key, NULL, 16);
-    if (t->part.parts && sh_part_mark(t->store, &t->part, "trace", job, t->run.model.fingerprint, e))
+    if (t->part.parts && sh_part_mark(t->store, &t->part, "trace", job, t->run.model.fingerprint, 1, e))
         return -1;
     int i = t->part.parts ? t->part.part - 1 : 0;
     return i < t->n_unit ? sweep(t, &t->unit[i], t->store, run, e) : 0;
@@ -475,6 +475,8 @@ static int record_alone(struct trace *t, int run, struct sh_err *e)
 static int record(struct trace *t, struct sh_err *e)
 {
     int is_first = sh_cluster_is_first(&t->cluster), run = 0, bad = 0;
+    t->cluster.shares = t->cluster.ranks && !t->a->pipeline;
+    t->cluster.in_line = t->cluster.ranks && t->a->pipeline;
     describe_run(t);
     run_key(t, t->key);
     cut(t);
@@ -486,6 +488,7 @@ static int record(struct trace *t, struct sh_err *e)
         bad = run < 0 || (t->cluster.ranks && (sh_cluster_gather(&t->cluster, t->store, e) ||
               sh_store_finished(t->store, &t->run, t->key, t->texts.n, t->done, e) < 0));
     }
+    t->cluster.in_line &= bad;
     if (!bad)
         bad = t->a->pipeline ? pass_on(t, e) : t->cluster.ranks ? share(t, e) : record_alone(t, run, e);
     if (!bad && is_first)
@@ -531,12 +534,10 @@ static void set_sweep(struct trace *t)
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct trace t = {.a = args, .common = &t.cluster.common};
-    int bad = sh_part_parse(t.a->shard, &t.part, e) ||
-              (t.part.parts ? sh_cluster_alone(&t.cluster, common)
-                            : sh_cluster_join(&t.cluster, common, t.a->db, t.a->rank_timeout, e)) ||
+    int bad = sh_cluster_enter(&t.cluster, common, t.a->db, t.a->shard, &t.part, t.a->rank_timeout, e) ||
               read_options(&t, positional, e);
     if (!bad) {
-        t.path = t.part.parts ? sh_part_path(t.a->db, &t.part) : xstrdup(t.a->db);
+        t.path = sh_part_path(t.a->db, &t.part);
         bad = sh_devices_open(&t.devices, t.common, t.a->device_memory, e);   /* before reading much in vain */
     }
     if (!bad)

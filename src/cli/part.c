@@ -25,6 +25,8 @@ int sh_part_parse(const char *text, struct sh_part *out, struct sh_err *e)
 
 char *sh_part_path(const char *db, const struct sh_part *p)
 {
+    if (!p->parts)
+        return db ? xstrdup(db) : NULL;
     int digits = snprintf(NULL, 0, "%d", p->parts);
     return xasprintf("%s.shard-%0*d-of-%d", db, digits, p->part, p->parts);
 }
@@ -42,11 +44,11 @@ void sh_part_hash(uint64_t *h, const char *text)
 }
 
 int sh_part_mark(struct sh_store *s, const struct sh_part *p, const char *command, uint64_t job, uint64_t model,
-                 struct sh_err *e)
+                 int has_weights, struct sh_err *e)
 {
     struct sh_shard shard = {.part = p->part, .parts = p->parts};
     snprintf(shard.job, sizeof shard.job, "%016" PRIx64, job);
-    snprintf(shard.model, sizeof shard.model, "%016" PRIx64, model);
+    snprintf(shard.model, sizeof shard.model, "%s%016" PRIx64, has_weights ? "" : SH_SHARD_SHAPE, model);
     snprintf(shard.command, sizeof shard.command, "%s", command);
     snprintf(shard.program, sizeof shard.program, "%s", PACKAGE_VERSION);
     return sh_shard_mark(s, &shard, e);
