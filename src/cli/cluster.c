@@ -192,6 +192,29 @@ static void dismiss(struct sh_cluster *c)
     sh_share_run(c->ranks, &c->me, &nothing, &c->lost, &ignored);
 }
 
+enum { LEAVE = 3 };                     /* a tag: rank 0 is through with everything */
+
+/* MPI's own end waits for all, and somebody is lost: the ranks that live wait for rank 0's word instead, since a launcher
+ * may end the job with the first that goes. */
+static void let_others_leave(const struct sh_cluster *c)
+{
+    char byte = 0, why[200];
+    for (int i = 1; i < c->me.size; i++)
+        c->ranks->send(i, LEAVE, &byte, 1, c->timeout_s, why, sizeof why);
+}
+
+static void leave_after_rank_0(const struct sh_cluster *c)
+{
+    enum { ITS_END_S = 1 };             /* its own word to the launcher comes first */
+    char byte;
+    size_t bytes;
+    int from;
+    struct sh_err ignored;
+    sh_ranks_await(c->ranks, 0, LEAVE, &byte, 1, &bytes, &from, c->timeout_s, &ignored);
+    sleep(ITS_END_S);
+    _exit(0);
+}
+
 int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
 {
     sh_cluster_close(c);
@@ -212,11 +235,14 @@ int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
         sh_share_failed(c->ranks, &c->me, e);
         bad = 0;
     }
+    if (c->lost && c->me.rank)
+        leave_after_rank_0(c);
     if (c->lost) {                      /* they may hang: whoever is still there goes, and nobody waits for him */
         fprintf(stderr, "shears: %d of %d ranks were lost%s\n", c->lost, c->me.size,
                 bad ? "" : "; others did their work");
         if (bad)
             fprintf(stderr, "shears: %s\n", e->text);
+        let_others_leave(c);
         c->ranks->abort(bad ? (int)e->status : 0);
     }
     sh_ranks_close(c->ranks, c->timeout_s < 10 ? 10 : c->timeout_s, bad ? (int)e->status : 0);

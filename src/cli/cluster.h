@@ -20,7 +20,7 @@ struct sh_cluster {
     double timeout_s;
     int shares;                         /* ranks will ask rank 0 for units: if it fails before, it tells them */
     int in_line;                        /* they wait for its word to start: if it fails before, it ends them */
-    int lost;                           /* ranks that did not come to the end                     */
+    int lost;                           /* ranks that did not come to the end, as far as is known here */
     int is_orphan;                      /* rank 0 is gone                                         */
     struct sh_store *own;               /* of this rank, once it has a unit                       */
     /* For figures that are of all units together (traces/partial.h). Ranks' stores that hold parts of this job

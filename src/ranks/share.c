@@ -19,7 +19,7 @@ enum { NONE = -1, MOST_TRIES = 3 };
 static const double send_s = 60;                /* messages of this size go without waiting        */
 
 struct message {
-    int kind, unit;                     /* ASK: unit that was finished, or NONE                   */
+    int kind, unit;                     /* ASK: unit that was finished, or NONE; STOP: ranks that were lost */
     double share;                       /* BEAT: of the unit that is done                         */
     int status;                         /* FAILED                                                 */
     char text[1024], hint[512];
@@ -96,6 +96,14 @@ static void finish(struct server *v, int number)
     v->finished += u->size;
 }
 
+static int count_lost(const struct server *v)
+{
+    int lost = 0;
+    for (int i = 0; i < v->n_rank; i++)
+        lost += v->rank[i].lost;
+    return lost;
+}
+
 /* The next unit for a rank that is free: its number, or WAIT, or STOP. */
 static int next(struct server *v, int rank, int *number)
 {
@@ -158,6 +166,8 @@ static void serve_message(struct server *v, int from, const struct message *m)
     else
         finish(v, m->unit);
     answer.kind = next(v, from, &answer.unit);
+    if (answer.kind == STOP)
+        answer.unit = count_lost(v);
     if (v->r->send(from, TO_WORKER, &answer, sizeof answer, send_s, why, sizeof why))
         k->heard_s = -1e9;              /* nobody is there: lost at the next look */
 }
@@ -257,9 +267,7 @@ static int run_server(const struct sh_ranks *r, const struct sh_rank_place *me, 
     }
     sh_progress_listen(NULL, NULL);
     sh_progress_end(&v.progress);
-    *lost = 0;
-    for (int i = 0; i < me->size; i++)
-        *lost += v.rank[i].lost;
+    *lost = count_lost(&v);
     if (v.failed) {
         *e = v.error;
         bad = -1;
@@ -312,7 +320,7 @@ static void copy_error(struct message *m, const struct sh_err *e)
     memcpy(m->hint, e->hint, sizeof m->hint);
 }
 
-static int run_worker(const struct sh_ranks *r, const struct sh_share *s, struct sh_err *e)
+static int run_worker(const struct sh_ranks *r, const struct sh_share *s, int *lost, struct sh_err *e)
 {
     struct worker w = {.r = r};
     struct message question = {.kind = ASK, .unit = NONE}, answer;
@@ -329,6 +337,7 @@ static int run_worker(const struct sh_ranks *r, const struct sh_share *s, struct
             question.unit = answer.unit;
     }
     sh_progress_listen(NULL, NULL);
+    *lost = bad ? 0 : answer.unit;
     return bad;
 }
 
@@ -336,7 +345,7 @@ int sh_share_run(const struct sh_ranks *r, const struct sh_rank_place *me, const
                  struct sh_err *e)
 {
     *lost = 0;
-    return me->rank ? run_worker(r, s, e) : run_server(r, me, s, lost, e);
+    return me->rank ? run_worker(r, s, lost, e) : run_server(r, me, s, lost, e);
 }
 
 void sh_share_failed(const struct sh_ranks *r, const struct sh_rank_place *me, const struct sh_err *error)

@@ -19,9 +19,9 @@ struct sh_share {
     int quiet;
 };
 
-/* Until all units are done. On rank 0: 0, or -1 with the first error of any rank; *lost says how many ranks
- * did not come to the end. On the others: 0 also when a unit failed, since rank 0 knows; -1 when rank 0 is
- * silent. */
+/* Until all units are done. On rank 0: 0, or -1 with the first error of any rank. On the others: 0 also when a unit
+ * failed, since rank 0 knows; -1 when rank 0 is silent. *lost says how many ranks did not come to the end, as far as
+ * rank 0 knew when it ended this one's work. */
 int sh_share_run(const struct sh_ranks *r, const struct sh_rank_place *me, const struct sh_share *s, int *lost,
                  struct sh_err *e);
 
