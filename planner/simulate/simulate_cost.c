@@ -54,7 +54,7 @@ void sh_sim_cost_clear(struct sh_sim_cost *c)
     c->n = 0;
 }
 
-static struct sh_sim_size size_at(const struct sh_sim_cost *c, uint64_t n)
+struct sh_sim_size sh_sim_size_at(const struct sh_sim_cost *c, uint64_t n)
 {
     struct sh_step_work kept = sh_capacity_decode_work(&c->ask, 0, n);
     struct sh_step_work whole = sh_capacity_decode_work(&c->plain, 0, n);
@@ -75,7 +75,7 @@ void sh_sim_cost_reach(struct sh_sim_cost *c, size_t tokens)
         n = SH_REQUEST_TOKENS + 1;
     c->size = xreallocarray(c->size, n, sizeof *c->size);
     for (size_t i = c->n; i < n; i++)
-        c->size[i] = i ? size_at(c, i) : (struct sh_sim_size){0};
+        c->size[i] = i ? sh_sim_size_at(c, i) : (struct sh_sim_size){0};
     c->n = n;
 }
 

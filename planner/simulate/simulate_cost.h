@@ -48,6 +48,9 @@ void sh_sim_cost_clear(struct sh_sim_cost *c);
 /* Other efficiencies from now on. */
 void sh_sim_cost_slow(struct sh_sim_cost *c, const struct sh_sim_efficiency *f);
 
+/* What a sequence of n tokens costs, computed and not looked up. */
+struct sh_sim_size sh_sim_size_at(const struct sh_sim_cost *c, uint64_t n);
+
 /* Fill the tables up to so many tokens, at most SH_REQUEST_TOKENS. */
 void sh_sim_cost_reach(struct sh_sim_cost *c, size_t tokens);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears simulate: how a server answers requests that come over time, with the whole cache and with budgets. */
-#include <string.h>
+#include <stdlib.h>
 
 #include "plots/gp.h"
+#include "src/base/mem.h"
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
 #include "src/cli/simulate_run.h"
-#include "src/ranks/ranks.h"
 #include "traces/store.h"
 
 #define F(name) offsetof(struct sh_simulate_args, name)
 static const struct sh_opt opts[] = {
     {"model", SH_OPT_TEXT, F(capacity.model), "NAME", "of shears info models, a folder with config.json, such a file,\n"
      "or a .gguf file", 0, 0, 0},
-    {"gpu", SH_OPT_TEXT, F(capacity.gpu), "NAME", "of shears info gpus", 0, 0, 0},
+    {"gpu", SH_OPT_TEXT, F(capacity.gpu), "NAME,...", "of shears info gpus; each is a server", 0, 0, 0},
     {"workload", SH_OPT_TEXT, F(workload), "FILE", "CSV with arrival_s, prompt_tokens, output_tokens, or with the\n"
      "columns of the public Azure or BurstGPT traces", 0, 0, 0},
     {"speed", SH_OPT_TEXT, F(speed), "F,...", "the file's requests come so many times as fast (default: 1)", 0, 0, 0},
@@ -44,12 +44,12 @@ static const struct sh_opt opts[] = {
     {"step-overhead", SH_OPT_REAL, F(overhead_s), "S", "added to each step (default: 0)", 0, 10, 0},
     {"calibrate", SH_OPT_TEXT, F(calibrate), "FILE", "measured steps to find both from: CSV with prefill_tokens,\n"
      "decode_sequences, context_tokens, seconds", 0, 0, 0},
-    {"kv", SH_OPT_TEXT, F(capacity.kv), "TYPE", "the cache's format (default: f16; shears capacity --help has all)", 0,
-     0, 0},
+    {"kv", SH_OPT_TEXT, F(capacity.kv), "TYPE,...", "the cache's format (default: f16; shears capacity --help has all)",
+     0, 0, 0},
     {"weights", SH_OPT_TEXT, F(capacity.weights), "TYPE", "the weights' (default: as published or stored)", 0, 0, 0},
     {"windows", SH_OPT_TEXT, F(capacity.windows), "HOW", "charge windowed layers: model, ignore, vllm:N, llama:N", 0, 0,
      0},
-    {"tp", SH_OPT_TEXT, F(capacity.tp), "N", "GPUs that share each layer (default: 1)", 0, 0, 0},
+    {"tp", SH_OPT_TEXT, F(capacity.tp), "N,...", "GPUs that share each layer (default: 1)", 0, 0, 0},
     {"link", SH_OPT_FLAG, F(capacity.link), NULL, "count the time of what they send each other", 0, 0, 0},
     {"memory", SH_OPT_BYTES, F(capacity.memory), "BYTES", "of one GPU, in place of the board's", 1, 0x1p62, 0},
     {"util", SH_OPT_REAL, F(capacity.util), "F", "share of it that may be used (default: 1)", 0, 1, 0},
@@ -60,13 +60,16 @@ static const struct sh_opt opts[] = {
     {"uneven", SH_OPT_FLAG, F(capacity.uneven), NULL, "take a tp that does not divide the heads, too", 0, 0, 0},
     {"gpus", SH_OPT_TEXT, F(capacity.gpus), "FILE", "rows of your own boards, which come first", 0, 0, 0},
     {"models", SH_OPT_TEXT, F(capacity.models), "FILE", "rows of your own models, which come first", 0, 0, 0},
-    {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results, for shears report", 0, 0, 0},
+    {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results; what it has is not run again", 0, 0, 0},
+    {"force", SH_OPT_FLAG, F(force), NULL, "run again even what the store has the results of", 0, 0, 0},
     {"log", SH_OPT_TEXT, F(log), "FILE", "every request of every run as CSV, as it ends", 0, 0, 0},
     {"timeline", SH_OPT_FLAG, F(timeline), NULL, "the cache in use over time: with --json, or --csv alone", 0,
      0, 0},
     {"plot-latency", SH_OPT_TEXT, F(plot_latency), "FILE", "draw TTFT and TPOT over the rate (.svg, .png, .pdf)", 0, 0,
      0},
     {"plot-occupancy", SH_OPT_TEXT, F(plot_occupancy), "FILE", "draw the cache in use over time", 0, 0, 0},
+    SH_PART_OPT(F(shard)),
+    SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
 #undef F
 
@@ -80,6 +83,7 @@ static void preset(void *args)
     a->evict = "prompt";
     a->slo_ttft = a->slo_tpot = a->overhead_s = -1;
     a->goal = 0.99;
+    a->rank_timeout = SH_RANK_TIMEOUT_S;
 }
 
 static void release(void *args)
@@ -108,48 +112,98 @@ static int probe(const char *path, struct sh_err *e)
     return 0;
 }
 
-/* The study with its results kept. The store is opened before the work, so that a path that cannot be one is told
- * then; one that is made for nothing goes again. */
-static int study(struct sh_sim_study *s, uint64_t seed, struct sh_err *e)
+/* What is written must not be what is read. */
+static int check_paths(const struct sh_simulate_args *a, struct sh_err *e)
+{
+    for (int i = 0; i < a->plan.n; i++)
+        if (sh_output_differs("--log", a->log, a->plan.at[i], e) || sh_output_differs("--db", a->db, a->plan.at[i], e))
+            return -1;
+    return sh_output_differs("--log", a->log, a->workload, e) || sh_output_differs("--db", a->db, a->workload, e) ||
+                   sh_output_differs("--log", a->log, a->db, e)
+               ? -1 : 0;
+}
+
+static int read_options(const struct sh_sim_study *s, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct sh_simulate_args *a = s->args;
+    if (positional->n)
+        return sh_misused(e, "simulate: \"%.80s\" belongs to no option", positional->at[0]);
+    if (!a->capacity.model || !a->capacity.gpu)
+        return sh_misused(e, "simulate needs --model NAME and --gpu NAME");
+    if (a->force && !a->db)
+        return sh_misused(e, "--force: no --db is given");
+    if ((a->log || a->timeline || a->plot_occupancy) && (s->shard.parts || s->cluster.ranks))
+        return sh_misused(e, "%s: one process has all of it, several have not",
+                          a->log ? "--log" : a->timeline ? "--timeline" : "--plot-occupancy");
+    if (s->shard.parts && a->plot_latency)
+        return sh_misused(e, "--plot-latency: a shard has a part of the rows"),
+               sh_hint(e, "the same command without --shard draws it from what is merged, and runs nothing again");
+    if (check_paths(a, e))
+        return -1;
+    if (!sh_cluster_is_first(&s->cluster))
+        return 0;
+    return probe(a->plot_latency, e) || probe(a->plot_occupancy, e) ? -1 : 0;
+}
+
+/* FNV-1a over the model's shape: shards of another one are told from others by it. */
+static uint64_t hash_of_shape(const struct sh_kv_facts *f)
+{
+    uint64_t h = SH_PART_HASH;
+    char *text = xasprintf("%s %d %d %d %d %d %d %d", f->name, f->layers, f->hidden, f->heads, f->kv_heads, f->head_dim,
+                           f->ffn, f->vocab);
+    sh_part_hash(&h, text);
+    free(text);
+    return h;
+}
+
+static int mark(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
+{
+    uint64_t job = SH_PART_HASH;
+    for (int i = 0; i < s->n_row; i++)
+        sh_part_hash(&job, s->row[i].settings);
+    return sh_part_mark(store, &s->shard, "simulate", job, hash_of_shape(&s->model.f), 0, e);
+}
+
+static int answer(const struct sh_sim_study *s, struct sh_err *e)
+{
+    const struct sh_simulate_args *a = s->args;
+    return (a->plot_latency && sh_sim_plot_latency(s, a->plot_latency, e)) ||
+                   (a->plot_occupancy && sh_sim_plot_occupancy(s, a->plot_occupancy, e)) || show(s, s->common, e)
+               ? -1 : 0;
+}
+
+/* The store is opened before the work, so that a path that cannot be one is told then; one that is made for nothing
+ * goes again. */
+static int work(struct sh_sim_study *s, struct sh_err *e)
 {
     const char *db = s->args->db;
-    struct sh_store *store = db ? sh_store_create(db, e) : NULL;
-    if (db && !store)
-        return -1;
-    int bad = sh_sim_study(s->args, seed, s, e) || (db && sh_sim_keep(s, store, seed, e));
-    int is_empty = bad && db && sh_store_was_made(store);
+    char *path = sh_part_path(db, &s->shard);
+    struct sh_store *store = NULL;
+    int is_first = sh_cluster_is_first(&s->cluster);
+    s->cluster.shares = s->cluster.ranks != NULL;
+    int bad = (db && sh_sim_names(s, e)) || (db && is_first && !(store = sh_store_create(path, e))) ||
+              sh_sim_sweep(s, store, e) || (s->shard.parts && mark(s, store, e)) || (is_first && answer(s, e));
+    int is_empty = bad && store && !s->kept && sh_store_was_made(store);
     sh_store_close(store);
     if (is_empty)
-        sh_store_remove(db);
-    return bad;
+        sh_store_remove(path);
+    free(path);
+    return bad ? -1 : 0;
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct sh_simulate_args *a = args;
-    struct sh_sim_study s = {.args = a};
-    if (positional->n)
-        return sh_misused(e, "simulate: \"%.80s\" belongs to no option", positional->at[0]);
-    if (sh_ranks_are_there())
-        return sh_misused(e, "simulate runs in one process: each of several would do all of it");
-    if (!a->capacity.model || !a->capacity.gpu)
-        return sh_misused(e, "simulate needs --model NAME and --gpu NAME");
-    for (int i = 0; i < a->plan.n; i++)
-        if (sh_output_differs("--log", a->log, a->plan.at[i], e))
-            return -1;
-    if (sh_output_differs("--log", a->log, a->workload, e) || probe(a->plot_latency, e) || probe(a->plot_occupancy, e))
-        return -1;
-    for (int i = 0; i < a->plan.n; i++)
-        if (sh_output_differs("--db", a->db, a->plan.at[i], e))
-            return -1;
-    if (sh_output_differs("--db", a->db, a->workload, e))
-        return -1;
+    struct sh_sim_study *s = xcalloc(1, sizeof *s);
     a->capacity.has_plan = a->plan.n > 0;
-    int bad = study(&s, (uint64_t)common->seed, e) ||
-              (a->plot_latency && sh_sim_plot_latency(&s, a->plot_latency, e)) ||
-              (a->plot_occupancy && sh_sim_plot_occupancy(&s, a->plot_occupancy, e)) || show(&s, common, e);
-    sh_sim_study_clear(&s);
-    return bad ? -1 : 0;
+    s->args = a;
+    s->common = &s->cluster.common;
+    int bad = sh_cluster_enter(&s->cluster, common, a->db, a->shard, &s->shard, a->rank_timeout, e) ||
+              read_options(s, positional, e) || sh_sim_study_open(s, e) || work(s, e);
+    sh_sim_study_clear(s);
+    bad = sh_cluster_leave(&s->cluster, bad ? -1 : 0, e);
+    free(s);
+    return bad;
 }
 
 const struct sh_cmd sh_cmd_simulate = {
@@ -158,11 +212,15 @@ const struct sh_cmd sh_cmd_simulate = {
     .summary = "a server under load: latency, throughput and cache over time, whole and with budgets",
     .about = "Steps through continuous batching on one GPU or a tensor-parallel group: chunked prefill, a paged\n"
              "cache, preemption by recomputation; a step takes what bandwidth and compute allow (doc/simulate.md has\n"
-             "the rules). The whole cache, each --budget and each --plan are run side by side on the same requests.\n\n"
+             "the rules). The whole cache, each --budget and each --plan are run side by side on the same requests,\n"
+             "on each server (--gpu, --tp, --kv) at each rate. With --db what was run is found again, and a sweep\n"
+             "can be split: --shard, or mpirun (doc/scale.md).\n\n"
              "  shears simulate --model llama-3.1-8b --gpu H100-SXM --rate 4,8,16 --prompt lognormal:4000:0.8 \\\n"
              "      --output exp:300 --budget 0.2 --slo-ttft 1 --slo-tpot 0.05\n"
              "  shears simulate --model opt-6.7b --gpu A100-SXM-80GB --workload trace.csv --budget 0.2 \\\n"
-             "      --max-rate --slo-ttft 2",
+             "      --max-rate --slo-ttft 2\n"
+             "  shears simulate --model llama-3.1-8b --gpu A100-SXM-80GB,H100-SXM --tp 1,2 --rate 2,4,8,16 \\\n"
+             "      --prompt 4000 --output 300 --budget 0.2 --db served.db",
     .opts = opts,
     .args_bytes = sizeof(struct sh_simulate_args),
     .preset = preset,

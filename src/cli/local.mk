@@ -106,6 +106,8 @@ shears_SOURCES = \
 	%D%/simulate_plot.c \
 	%D%/simulate_run.c %D%/simulate_run.h \
 	%D%/simulate_show.c \
+	%D%/simulate_study.c \
+	%D%/simulate_sweep.c \
 	%D%/steps.c %D%/steps.h \
 	%D%/study.c %D%/study.h \
 	%D%/task_rows.c %D%/task_rows.h \

@@ -58,7 +58,7 @@ static void table(struct sh_report *r, const struct sh_results *all)
 /* Settings without the cache and the rate; for free(). */
 static char *group_of(const struct sh_result_row *row)
 {
-    static const char *const apart[] = {"plan", "evidence", "speed"};
+    static const char *const apart[] = {"plan", "evidence", "costs", "speed"};
     json_t *copy = json_copy(row->settings);
     for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
         json_object_del(copy, apart[i]);

@@ -21,7 +21,8 @@ static const struct { const char *metric; double least, most; } known[] = {
     {"acc_norm_stderr", 0, 1}, {"same_choice", 0, 1}, {"loglikelihood_change", 0, DBL_MAX}, {"jaccard", 0, 1},
     {"least_jaccard", 0, 1}, {"same_first_eviction", 0, 1}, {"score_change", 0, 1}, {"kept_mass", 0, near_one},
     {"kept_mass_low", 0, near_one}, {"kept_mass_high", 0, near_one}, {"pivotal_recall", 0, near_one},
-    {"output_error", 0, DBL_MAX}};
+    {"output_error", 0, DBL_MAX}, {"requests", 1, 0x1p53}, {"good_share", 0, 1}, {"busy_share", 0, near_one},
+    {"kv_occupancy_mean", 0, near_one}, {"kv_occupancy_peak", 0, near_one}, {"throughput_tokens_per_s", 0, DBL_MAX}};
 
 int sh_result_damaged(const char *store, const char *command, const char *settings, const char *metric, double value,
                       const char *expected, struct sh_err *e)

@@ -3,6 +3,7 @@
 #include "src/cli/simulate_args.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,13 +54,33 @@ void sh_sim_source_close(struct sh_sim_source *s)
     sh_workload_close(&s->file);
 }
 
+/* Of a pipe nobody knows how long it is. */
+static double share_given(const struct sh_sim_source *s)
+{
+    if (!s->is_file)
+        return (double)s->given / (double)s->requests;
+    return s->file.whole ? (double)ftello(s->file.file) / (double)s->file.whole : 0;
+}
+
+static int next(struct sh_workload *base, struct sh_request *out, struct sh_err *e)
+{
+    struct sh_sim_source *s = (struct sh_sim_source *)base;
+    struct sh_workload *from = s->is_file ? &s->file.base : &s->random.base;
+    if (s->moved && ++s->given % 256 == 0)
+        s->moved(s->to, share_given(s));
+    return from->next(from, out, e);
+}
+
 struct sh_workload *sh_sim_source_again(void *from, struct sh_err *e)
 {
     struct sh_sim_source *s = from;
-    if (s->is_file)
-        return sh_workload_again(&s->file, e) ? NULL : &s->file.base;
-    sh_workload_random(&s->random, s->rate, (uint64_t)s->requests, s->seed);
-    return &s->random.base;
+    if (s->is_file && sh_workload_again(&s->file, e))
+        return NULL;
+    if (!s->is_file)
+        sh_workload_random(&s->random, s->rate, (uint64_t)s->requests, s->seed);
+    s->base.next = next;
+    s->given = 0;
+    return &s->base;
 }
 
 static int choice(const char *option, const char *word, const char *first, const char *second, int *out,

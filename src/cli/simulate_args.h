@@ -13,19 +13,23 @@
 enum { SH_SIM_RATES = 64 };
 
 struct sh_simulate_args {
-    struct sh_capacity_args capacity;   /* model, gpu and what shapes the cache; lists have one word each,
-                                         * but budget may have more                               */
+    struct sh_capacity_args capacity;   /* one model; gpu, tp, kv and budget are lists            */
     struct sh_list plan;
     const char *workload, *rate, *speed, *prompt, *output, *memory, *evict, *calibrate, *efficiency, *log;
-    const char *plot_latency, *plot_occupancy, *db;
+    const char *plot_latency, *plot_occupancy, *db, *shard;
     long long requests, max_seqs;
     double slo_ttft, slo_tpot, goal;    /* below 0: none; goal: share of requests that meets them   */
     double overhead_s;                  /* of a step; below 0: not given                           */
-    int max_rate, timeline;
+    double rank_timeout;
+    int max_rate, timeline, force;
 };
 
 /* Requests from a file or generated, at one speed. */
 struct sh_sim_source {
+    struct sh_workload base;            /* gives what the file or the generator gives, and counts  */
+    uint64_t given;                     /* of this reading                                         */
+    void (*moved)(void *to, double share);      /* told now and then how much of a reading is over; NULL */
+    void *to;
     int is_file;
     struct sh_workload_file file;
     struct sh_workload_random random;

@@ -13,6 +13,7 @@ struct sh_workload_file {
     struct sh_workload base;
     const char *path;                   /* not owned                                              */
     FILE *file;
+    long long whole;                    /* bytes of the file; 0: a pipe                           */
     char *text;
     size_t bytes;
     struct sh_workload_columns columns;
@@ -24,6 +25,9 @@ struct sh_workload_file {
 int sh_workload_open(struct sh_workload_file *w, const char *path, struct sh_err *e);
 int sh_workload_again(struct sh_workload_file *w, struct sh_err *e);    /* from its beginning */
 void sh_workload_close(struct sh_workload_file *w);
+
+/* FNV-1a over all its bytes: what the requests are, whatever the file's name. A pipe is refused. */
+int sh_workload_hash(struct sh_workload_file *w, uint64_t *out, struct sh_err *e);
 
 /* The columns prefill_tokens, decode_sequences, context_tokens, seconds in this order, under a header.
  * At most SH_SIM_POINTS rows. */

@@ -17,7 +17,7 @@ static int by_rate(const void *x, const void *y)
     return (*a)->speed < (*b)->speed ? -1 : (*a)->speed > (*b)->speed;
 }
 
-/* Rows of one cache lie together, as many as there are speeds; sorted by it. For free(). */
+/* The rows of one cache, sorted by speed. For free(). */
 static const struct sh_sim_row **rows_of(const struct sh_sim_study *s, int variant)
 {
     const struct sh_sim_row **row = xcalloc((size_t)s->source.n, sizeof *row);
@@ -44,18 +44,19 @@ struct latency {
 
 static void latency_lines(const struct sh_sim_study *s, struct latency *d)
 {
-    static const int quantile[2] = {0, 2};
+    static const int quantile[2] = {0, 2};              /* p50, p99 */
     for (int v = 0; v < d->n_variant; v++) {
         const struct sh_sim_row **row = rows_of(s, v);
         double *x = d->x + v * d->n_speed;
         for (int i = 0; i < d->n_speed; i++)
-            x[i] = row[i]->rate;
+            x[i] = row[i]->at[SH_S_RATE];
         for (int k = 0; k < 4; k++) {
             int which = k / 2, q = k % 2, at = (which * d->n_variant + v) * 2 + q;
             double *y = d->y + at * d->n_speed;
             for (int i = 0; i < d->n_speed; i++)
-                y[i] = (which ? row[i]->tpot : row[i]->ttft)[quantile[q]];
-            snprintf(d->label[v * 2 + q], LABEL, "%.140s, %s", base(row[0]->plan), q ? "p99" : "p50");
+                y[i] = row[i]->at[(which ? SH_S_TPOT : SH_S_TTFT) + quantile[q]];
+            snprintf(d->label[v * 2 + q], LABEL, "%.80s%.64s, %s", base(row[0]->cache->name), row[0]->cache->on,
+                     q ? "p99" : "p50");
             d->line[at] = (struct sh_fig_line){d->label[v * 2 + q], d->n_speed, v, q, x, y};
         }
         free(row);
@@ -64,11 +65,12 @@ static void latency_lines(const struct sh_sim_study *s, struct latency *d)
 
 static void heading(const struct sh_sim_study *s, char title[LABEL], char settings[LABEL])
 {
-    snprintf(title, LABEL, "%.60s on %d x %.40s", s->model.f.name, (int)strtol(s->settings.tp.at[0], NULL, 10),
-             s->board.name);
+    if (s->n_board > 1 || s->settings.tp.n > 1)
+        snprintf(title, LABEL, "%.60s", s->model.f.name);
+    else
+        snprintf(title, LABEL, "%.60s on %d x %.40s", s->model.f.name, s->cache[0].tp, s->board[0].name);
     if (s->source.is_file)
-        snprintf(settings, LABEL, "%.80s, %llu requests", base(s->args->workload),
-                 (unsigned long long)s->row[0].requests);
+        snprintf(settings, LABEL, "%.80s, %.0f requests", base(s->args->workload), s->row[0].at[SH_S_REQUESTS]);
     else
         snprintf(settings, LABEL, "%lld requests, prompts %.40s, answers %.40s", s->source.requests, s->args->prompt,
                  s->args->output);
@@ -76,7 +78,7 @@ static void heading(const struct sh_sim_study *s, char title[LABEL], char settin
 
 int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, struct sh_err *e)
 {
-    struct latency d = {.n_speed = s->source.n, .n_variant = s->n_row / s->source.n};
+    struct latency d = {.n_speed = s->source.n, .n_variant = s->n_cache};
     char title[LABEL], settings[LABEL];
     size_t n = (size_t)(4 * d.n_variant);
     d.x = xcalloc(n * (size_t)d.n_speed, sizeof *d.x);
@@ -111,12 +113,13 @@ int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, struct
     for (int i = 0; i < s->n_row; i++) {
         const struct sh_sim_row *r = &s->row[i];
         double *x = xy + 2 * i * SH_TIMELINE_BINS, *y = x + SH_TIMELINE_BINS;
-        int n = sh_timeline_count(&r->occupancy);
+        int n = sh_timeline_count(r->occupancy);
         for (int k = 0; k < n; k++) {
-            x[k] = (k + 0.5) * r->occupancy.width;
-            y[k] = 100 * sh_timeline_mean(&r->occupancy, k);
+            x[k] = (k + 0.5) * r->occupancy->width;
+            y[k] = 100 * sh_timeline_mean(r->occupancy, k);
         }
-        snprintf(label[i], LABEL, s->source.n > 1 ? "%.120s, %.3g/s" : "%.120s", base(r->plan), r->rate);
+        snprintf(label[i], LABEL, s->source.n > 1 ? "%.60s%.60s, %.3g/s" : "%.60s%.60s", base(r->cache->name),
+                 r->cache->on, r->at[SH_S_RATE]);
         line[i] = (struct sh_fig_line){label[i], n, i, i >= SH_GP_COLOURS, x, y};
     }
     heading(s, title, settings);

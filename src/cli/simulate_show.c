@@ -4,6 +4,15 @@
 
 #include "src/cli/simulate_run.h"
 
+/* A figure that counts, which a damaged store may lack. */
+static void count(struct sh_out *o, const char *key, const char *label, double n)
+{
+    if (isnan(n))
+        sh_out_real(o, key, label, n, 0);
+    else
+        sh_out_int(o, key, label, llround(n));
+}
+
 static void group(struct sh_out *o, const char *key, const char *p50, const char *p99, const double q[4], int is_text,
                   int digits)
 {
@@ -19,24 +28,25 @@ static void group(struct sh_out *o, const char *key, const char *p50, const char
 
 static void details(struct sh_out *o, const struct sh_sim_row *r)
 {
-    sh_out_int(o, "finished", "finished", (long long)r->finished);
-    sh_out_int(o, "refused", "refused", (long long)r->refused);
+    const double *m = r->at;
+    count(o, "finished", "finished", m[SH_S_FINISHED]);
+    count(o, "refused", "refused", m[SH_S_REFUSED]);
     sh_out_real(o, "speed", "speed", r->speed, 3);
-    sh_out_real(o, "good_share", "good", r->good_share, 4);
-    group(o, "latency_s", "latency p50", "p99", r->latency, 0, 3);
-    group(o, "queue_s", "queue p50", "p99", r->queue, 0, 3);
-    sh_out_real(o, "kv_occupancy_peak", "peak", r->occupancy_peak, 4);
-    sh_out_int(o, "kv_pool_bytes_per_gpu", "pool", (long long)r->pool);
-    sh_out_real(o, "running_mean", "running", r->running_mean, 2);
-    sh_out_int(o, "largest_batch", "largest batch", (long long)r->largest_batch);
-    sh_out_int(o, "steps", "steps", (long long)r->steps);
-    sh_out_real(o, "seconds", "seconds", r->seconds, 2);
-    sh_out_real(o, "busy_share", "busy", r->busy_share, 4);
-    sh_out_int(o, "tokens_in", "tokens in", (long long)r->tokens_in);
-    sh_out_int(o, "tokens_out", "tokens out", (long long)r->tokens_out);
-    sh_out_int(o, "tokens_recomputed", "recomputed", (long long)r->recomputed);
-    sh_out_real(o, "max_speed", "max. speed", r->has_max && !r->max_is_open ? r->max_speed : (double)NAN, 3);
-    sh_out_text(o, "evidence", "evidence", r->evidence);
+    sh_out_real(o, "good_share", "good", m[SH_S_GOOD_SHARE], 4);
+    group(o, "latency_s", "latency p50", "p99", m + SH_S_LATENCY, 0, 3);
+    group(o, "queue_s", "queue p50", "p99", m + SH_S_QUEUE, 0, 3);
+    sh_out_real(o, "kv_occupancy_peak", "peak", m[SH_S_OCCUPANCY_PEAK], 4);
+    sh_out_int(o, "kv_pool_bytes_per_gpu", "pool", (long long)r->cache->pool);
+    sh_out_real(o, "running_mean", "running", m[SH_S_RUNNING], 2);
+    count(o, "largest_batch", "largest batch", m[SH_S_LARGEST_BATCH]);
+    count(o, "steps", "steps", m[SH_S_STEPS]);
+    sh_out_real(o, "seconds", "seconds", m[SH_S_SECONDS], 2);
+    sh_out_real(o, "busy_share", "busy", m[SH_S_BUSY], 4);
+    count(o, "tokens_in", "tokens in", m[SH_S_TOKENS_IN]);
+    count(o, "tokens_out", "tokens out", m[SH_S_TOKENS_OUT]);
+    count(o, "tokens_recomputed", "recomputed", m[SH_S_RECOMPUTED]);
+    sh_out_real(o, "max_speed", "max. speed", m[SH_S_MAX_SPEED], 3);
+    sh_out_text(o, "evidence", "evidence", r->cache->evidence);
 }
 
 static void timeline(struct sh_out *o, const struct sh_timeline *t)
@@ -52,35 +62,85 @@ static void timeline(struct sh_out *o, const struct sh_timeline *t)
     sh_out_end(o);
 }
 
-static void row(struct sh_out *o, const struct sh_sim_row *r, int has_limits, int is_text)
+/* What differs among the servers of the sweep; in text alone, since a file has all columns anyway. */
+static void server(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_cache *v, int is_text)
 {
+    if (!is_text || s->n_board > 1)
+        sh_out_text(o, "gpu", "GPU", v->board->name);
+    if (!is_text || s->settings.tp.n > 1)
+        sh_out_int(o, "tp", "tp", v->tp);
+    if (!is_text || s->settings.kv.n > 1)
+        sh_out_text(o, "kv", "kv", v->kv);
+}
+
+static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_row *r, int is_text)
+{
+    int has_limits = s->args->slo_ttft >= 0 || s->args->slo_tpot >= 0;
+    const double *m = r->at;
     sh_out_item(o);
-    sh_out_text(o, "plan", "plan", r->plan);
-    sh_out_real(o, "rate_requests_per_s", "requests/s", r->rate, 3);
-    sh_out_int(o, "requests", "requests", (long long)r->requests);
-    sh_out_real(o, "throughput_tokens_per_s", "tokens/s", r->throughput, 1);
+    sh_out_text(o, "plan", "plan", r->cache->name);
+    server(o, s, r->cache, is_text);
+    sh_out_real(o, "rate_requests_per_s", "requests/s", m[SH_S_RATE], 3);
+    count(o, "requests", "requests", m[SH_S_REQUESTS]);
+    sh_out_real(o, "throughput_tokens_per_s", "tokens/s", m[SH_S_THROUGHPUT], 1);
     if (has_limits || !is_text)
-        sh_out_real(o, "goodput_requests_per_s", "good/s", r->goodput, 3);
-    group(o, "ttft_s", "TTFT p50", "TTFT p99", r->ttft, is_text, 4);
-    group(o, "tpot_s", "TPOT p50", "TPOT p99", r->tpot, is_text, 5);
-    sh_out_int(o, "preemptions", "preemptions", (long long)r->preemptions);
-    sh_out_real(o, "kv_occupancy_mean", "KV in use", r->occupancy_mean, 4);
+        sh_out_real(o, "goodput_requests_per_s", "good/s", m[SH_S_GOODPUT], 3);
+    group(o, "ttft_s", "TTFT p50", "TTFT p99", m + SH_S_TTFT, is_text, 4);
+    group(o, "tpot_s", "TPOT p50", "TPOT p99", m + SH_S_TPOT, is_text, 5);
+    count(o, "preemptions", "preemptions", m[SH_S_PREEMPTIONS]);
+    sh_out_real(o, "kv_occupancy_mean", "KV in use", m[SH_S_OCCUPANCY], 4);
     if (is_text)
-        sh_out_int(o, "largest_batch", "largest batch", (long long)r->largest_batch);
-    if (is_text && r->has_max)
-        sh_out_real(o, "max_rate", "max. rate", r->max_is_open ? (double)INFINITY : r->max_rate, 3);
+        count(o, "largest_batch", "largest batch", m[SH_S_LARGEST_BATCH]);
+    if (is_text && s->args->max_rate)
+        sh_out_real(o, "max_rate", "max. rate", m[SH_S_MAX_IS_OPEN] > 0 ? (double)INFINITY : m[SH_S_MAX_RATE], 3);
     if (!is_text) {
-        sh_out_real(o, "max_rate_requests_per_s", "max. rate",
-                    r->has_max && !r->max_is_open ? r->max_rate : (double)NAN, 3);
+        sh_out_real(o, "max_rate_requests_per_s", "max. rate", m[SH_S_MAX_RATE], 3);
         details(o, r);
+    }
+}
+
+/* What the quality of each cache is known to be, which is the same on all servers. */
+static void note_evidence(struct sh_out *o, const struct sh_sim_study *s)
+{
+    int n = 1 + s->settings.budget.n + s->args->plan.n;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < s->n_row; i++)
+            if (s->row[i].is_there && (int)(s->row[i].cache - s->cache) % n == k) {
+                sh_out_note(o, "%s: %s", s->row[i].cache->name, s->row[i].cache->evidence);
+                break;
+            }
+}
+
+/* What happened to a cache, at the first of its rows. */
+static void note_cache(struct sh_out *o, const struct sh_sim_row *r)
+{
+    const struct sh_sim_cache *v = r->cache;
+    if (r->at[SH_S_REFUSED] > 0)
+        sh_out_note(o, "%s%s: %.0f requests were refused, since not even alone their cache fits.", v->name, v->on,
+                    r->at[SH_S_REFUSED]);
+    if (r->at[SH_S_MAX_IS_OPEN] > 0)
+        sh_out_note(o, "%s%s: the limits hold however fast these requests come; ask for more requests.", v->name,
+                    v->on);
+}
+
+static void note_pool(struct sh_out *o, const struct sh_sim_study *s)
+{
+    uint64_t last = 0;
+    for (int i = 0; i < s->n_cache; i++) {
+        const struct sh_sim_cache *v = &s->cache[i];
+        if (v->pool != last)
+            sh_out_note(o, "%s%sThe cache has %.2f GiB of each GPU: what weights leave of --util, --reserve and "
+                        "--overhead.", *v->on ? v->on + 2 : "", *v->on ? ": " : "", (double)v->pool / 0x1p30);
+        last = v->pool;
     }
 }
 
 static void notes(struct sh_out *o, const struct sh_sim_study *s)
 {
     const struct sh_sim_efficiency *f = &s->efficiency;
-    sh_out_note(o, "The cache has %.2f GiB of each GPU: what weights leave of --util, --reserve and --overhead.",
-                (double)s->row[0].pool / 0x1p30);
+    const struct sh_sim_cache *last = NULL;
+    int known = 0, first = 1;
+    note_pool(o, s);
     if (s->n_point)
         sh_out_note(o, "Calibrated on %d steps: memory %.3f, compute %.3f of the board's numbers, %.3f ms a step; off "
                     "by %.1f %% (root mean square), %.1f %% at most.", s->n_point, f->weights, f->products,
@@ -90,29 +150,32 @@ static void notes(struct sh_out *o, const struct sh_sim_study *s)
     if (f->weights == 1 && f->products == 1 && f->overhead_s <= 0)
         sh_out_note(o, "Steps take the least time that bandwidth and compute allow; real ones take longer "
                     "(--efficiency, --step-overhead, or --calibrate FILE).");
-    if (s->source.file.skipped)
-        sh_out_note(o, "%lld rows without a prompt or an answer were left out.", s->source.file.skipped);
     for (int i = 0; i < s->n_row; i++) {
         const struct sh_sim_row *r = &s->row[i];
-        if (i && s->row[i - 1].evidence && s->source.n > 1 && i % s->source.n)
+        known += r->is_known;
+        if (!r->is_there)
             continue;
-        sh_out_note(o, "%s: %s", r->plan, r->evidence);
-        if (r->refused)
-            sh_out_note(o, "%s: %llu requests were refused, since not even alone their cache fits.", r->plan,
-                        (unsigned long long)r->refused);
-        if (r->max_is_open)
-            sh_out_note(o, "%s: the limits hold however fast these requests come; ask for more requests.", r->plan);
+        if (first && r->at[SH_S_SKIPPED] > 0)
+            sh_out_note(o, "%.0f rows without a prompt or an answer were left out.", r->at[SH_S_SKIPPED]);
+        first = 0;
+        if (r->cache != last)
+            note_cache(o, r);
+        last = r->cache;
     }
+    note_evidence(o, s);
+    if (known)
+        sh_out_note(o, "%d of %d rows are from the store; --force runs them again.", known, s->n_row);
 }
 
 void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text)
 {
-    int has_limits = s->args->slo_ttft >= 0 || s->args->slo_tpot >= 0;
     sh_out_list(o, "results", "continuous batching; times in seconds");
     for (int i = 0; i < s->n_row; i++) {
-        row(o, &s->row[i], has_limits, is_text);
+        if (!s->row[i].is_there)                /* another shard's */
+            continue;
+        row(o, s, &s->row[i], is_text);
         if (s->args->timeline && !is_text)
-            timeline(o, &s->row[i].occupancy);
+            timeline(o, s->row[i].occupancy);
     }
     if (s->args->timeline && !is_text)
         sh_out_show(o, "timeline");

@@ -89,6 +89,14 @@ golden_tokens() { # checkpoint
 for s in json.load(open(sys.argv[1]))["sequences"]: print(json.dumps(s["tokens"]))' "$checkpoints/$1/ref.json"
 }
 
+# Two stores hold the same.
+hash_of() { "$SHEARS" info "$1" --hash --json | python -c 'import json, sys; print(json.load(sys.stdin)["hash"])'; }
+same() {
+    local a b
+    a=$(hash_of "$1") b=$(hash_of "$2")
+    [ -n "$a" ] && [ "$a" = "$b" ] || { echo "$1 $a, $2 $b"; false; }
+}
+
 # Go on in mounts of our own, where there may be such: file systems of a chosen size come and go with
 # them. Without that, $alone is empty.
 own_mounts() {

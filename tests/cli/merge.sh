@@ -11,12 +11,6 @@ n_layer=$("$SHEARS" info --model "$model" --json | python -c 'import json, sys; 
 n_sequence=$(wc -l <tokens.jsonl)
 cells=$((n_layer * n_sequence))
 
-hash_of() { "$SHEARS" info "$1" --hash --json | python -c 'import json, sys; print(json.load(sys.stdin)["hash"])'; }
-same() {
-    local a b
-    a=$(hash_of "$1") b=$(hash_of "$2")
-    [ -n "$a" ] && [ "$a" = "$b" ] || { echo "$1 $a, $2 $b"; false; }
-}
 differ() { ! same "$1" "$2"; }
 sums() { md5sum "$@" >log/sums; }
 

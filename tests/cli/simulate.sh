@@ -140,7 +140,7 @@ misuse "a rate of nothing" "expected more than 0" $base --rate 0 --prompt 5 --ou
 misuse "no length" "expected tokens" $base --rate 1 --prompt none --output 5
 misuse "a highest rate without limits" "slo-ttft" $base --prompt 5 --output 5 --max-rate
 misuse "an unknown efficiency" "expected weights=F" $base --rate 1 --prompt 5 --output 5 --efficiency speed=2
-misuse "two formats" "one --kv" $base --rate 1 --prompt 5 --output 5 --kv f16,int8
+misuse "a number of GPUs to be found" "numbers for --tp" $base --rate 1 --prompt 5 --output 5 --tp auto
 misuse "an unknown GPU" "A100" --model opt-125m --gpu A1000 --rate 1 --prompt 5 --output 5
 run simulate --model llama-3.1-70b --gpu A100-SXM-80GB --rate 1 --prompt 5 --output 5
 expect "weights that do not fit" 1 "" "no room for weights, [0-9]+ bytes"

@@ -76,18 +76,13 @@ done
 golden_tokens opt >tokens.jsonl
 model=$checkpoints/opt
 run trace --model "$model" --tokens tokens.jsonl -q --db one.db
-hash_of() { "$SHEARS" info "$1" --hash --json | python -c 'import json, sys; print(json.load(sys.stdin)["hash"])'; }
-same() {
-    local a b
-    a=$(hash_of "$1") b=$(hash_of "$2")
-    [ -n "$a" ] && [ "$a" = "$b" ] || { echo "$1 $a, $2 $b"; cat slurm-*.out; tail -n 20 $s/slurmd.log; false; }
-}
+as_one() { same one.db "$1" || { cat slurm-*.out; tail -n 20 $s/slurmd.log; false; }; }
 export MODEL=$model OPTIONS="--tokens $work/tokens.jsonl" SHEARS SHARDS=3
 export DB=$work/array.db
 job=$(sbatch --parsable --array=1-3 --cpus-per-task=1 --time=5 "$SH_TOP/doc/slurm/array.sbatch")
 holds "an array job and its merge end" timeout 60 \
     sbatch --wait --dependency=afterok:"$job" --kill-on-invalid-dep=yes --time=5 "$SH_TOP/doc/slurm/merge.sbatch"
-holds "they make what one process writes" same one.db array.db
+holds "they make what one process writes" as_one array.db
 holds "no shard is left" bash -c '! ls array.db.shard-* 2>/dev/null'
 
 export DB=$work/mpi.db
@@ -95,7 +90,7 @@ mpi=pmix
 srun --mpi=list 2>&1 | grep -q pmix || mpi=pmi2
 holds "ranks by srun --mpi=$mpi end" env MPI=$mpi timeout 60 sbatch --wait --nodes=1 --ntasks-per-node=3 \
     --cpus-per-task=1 --time=5 "$SH_TOP/doc/slurm/mpi.sbatch"
-holds "they make what one process writes" same one.db mpi.db
+holds "they make what one process writes" as_one mpi.db
 holds "no rank's store is left" bash -c '! ls mpi.db.rank-* 2>/dev/null'
 timeout 60 srun --mpi=none -n 2 "$SHEARS" trace --model "$model" --tokens tokens.jsonl -q --db mute.db >log/out 2>log/err
 holds "tasks that cannot talk are refused" grep -q "srun started several tasks that cannot talk" log/err
