@@ -118,11 +118,13 @@ static int add_cells(struct sh_study *y, struct sh_store *s, struct request *q, 
     return 0;
 }
 
-static void figures(struct sh_out *o, const double *f)
+/* Where a table is wanted, the chance is not told again beside the density that it equals. */
+static void figures(struct sh_out *o, const double *f, int is_table)
 {
     sh_out_real(o, "ratio", "ratio", f[SH_RATIO], 4);
-    sh_out_real(o, "density", "density", f[SH_DENSITY], 4);
-    sh_out_real(o, "chance", "chance", f[SH_CHANCE], 4);
+    sh_out_real(o, "density", is_table ? "density = chance" : "density", f[SH_DENSITY], 4);
+    if (!is_table)
+        sh_out_real(o, "chance", "chance", f[SH_CHANCE], 4);
     sh_out_real(o, "lift", "lift", f[SH_LIFT], 3);
     sh_out_real(o, "relative_risk", "rel. risk", f[SH_RELATIVE_RISK], 3);
     sh_out_real(o, "phi", "phi", f[SH_PHI], 3);
@@ -141,43 +143,48 @@ static void likeness(struct sh_out *o, const double *f)
     }
 }
 
-static void name_cell(struct sh_out *o, const struct sh_persistence_cell *c)
+/* As people write it, or as in JSON. */
+static const char *alpha_name(const struct sh_alpha *a, int is_table, char to[SH_ALPHA_NAME])
+{
+    sh_alpha_name(a, to);
+    return is_table && !strcmp(to, "row") ? "1/t" : to;
+}
+
+static void name_cell(struct sh_out *o, const struct sh_persistence_cell *c, int is_table)
 {
     char name[SH_ALPHA_NAME];
-    sh_alpha_name(&c->alpha, name);
-    sh_out_text(o, "alpha", "alpha", name);
+    sh_out_text(o, "alpha", "alpha", alpha_name(&c->alpha, is_table, name));
     sh_out_int(o, "recent", "R", c->recent);
     sh_out_real(o, "split", "split", c->split, 3);
 }
 
-static void write_heads(struct sh_out *o, const struct sh_study *y, int cell, int layer)
+static void write_heads(struct sh_out *o, const struct sh_study *y, int cell, int layer, int is_table)
 {
     const struct sh_persistence *p = y->part[0].p;
     sh_out_list(o, "heads", "per head");
     for (int h = 0; h < sh_persistence_n_head(p, layer); h++) {
         sh_out_item(o);
         sh_out_int(o, "head", "head", sh_persistence_head_at(p, layer, h));
-        figures(o, sh_study_head(y, cell, layer, h));
+        figures(o, sh_study_head(y, cell, layer, h), is_table);
     }
     sh_out_end(o);
 }
 
-static void write_layers(struct sh_out *o, const struct sh_study *y, int cell)
+static void write_layers(struct sh_out *o, const struct sh_study *y, int cell, int is_table)
 {
     const struct sh_persistence *p = y->part[0].p;
     char name[SH_ALPHA_NAME], label[160];
-    sh_alpha_name(&y->cell[cell].alpha, name);
-    snprintf(label, sizeof label, "layer by layer: alpha %s, recent %d, split %g", name, y->cell[cell].recent,
-             y->cell[cell].split);
+    snprintf(label, sizeof label, "layer by layer: alpha %s, recent %d, split %g",
+             alpha_name(&y->cell[cell].alpha, 1, name), y->cell[cell].recent, y->cell[cell].split);
     sh_out_list(o, "layers", label);
     for (int i = 0; i < sh_persistence_n_layer(p); i++) {
         int min = sh_study_min_head(y, cell, i);
         sh_out_item(o);
         sh_out_int(o, "layer", "layer", sh_persistence_layer_at(p, i));
-        figures(o, sh_study_layer(y, cell, i));
+        figures(o, sh_study_layer(y, cell, i), is_table);
         sh_out_real(o, "min_head", "min. head", min < 0 ? NAN : sh_study_head(y, cell, i, min)[SH_RATIO], 4);
         sh_out_int(o, "min_head_index", "which", min < 0 ? -1 : sh_persistence_head_at(p, i, min));
-        write_heads(o, y, cell, i);
+        write_heads(o, y, cell, i, is_table);
     }
     sh_out_end(o);
     sh_out_list(o, "rows", "how attention is spread: means over rows; pivotal sets of rows 1, 8, 64 apart (Jaccard)");
@@ -208,7 +215,7 @@ static void write_literal(struct sh_out *o, const struct sh_study *y, int cell)
     sh_out_text(o, "literal", "literal", line);
 }
 
-static struct sh_out *describe(const struct sh_study *y, const struct request *q, const char *per)
+static struct sh_out *describe(const struct sh_study *y, const struct request *q, const char *per, int is_table)
 {
     const struct sh_gather *g = &y->part[0];
     const struct sh_persistence_cell *c = &y->cell[q->main];
@@ -219,14 +226,14 @@ static struct sh_out *describe(const struct sh_study *y, const struct request *q
     sh_out_int(o, "sequences", "sequences", g->n_sequence);
     sh_out_int(o, "tokens", "tokens", g->n_tokens);
     sh_out_int(o, "unfinished", "layers not finished", g->n_unfinished);
-    name_cell(o, c);
+    name_cell(o, c, is_table);
     sh_out_int(o, "window", "window", y->window);
-    write_layers(o, y, q->main);
+    write_layers(o, y, q->main, is_table);
     sh_out_list(o, "grid", "whole model: mean over layers");
     for (int i = 0; i < y->n_cell; i++) {
         sh_out_item(o);
-        name_cell(o, &y->cell[i]);
-        figures(o, sh_study_all(y, i));
+        name_cell(o, &y->cell[i], is_table);
+        figures(o, sh_study_all(y, i), is_table);
         likeness(o, sh_study_all(y, i));
     }
     sh_out_end(o);
@@ -298,7 +305,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     int bad = !s || add_cells(y, s, &q, e) || sh_study_run(y, s, e);
     sh_store_close(s);
     if (!bad) {
-        struct sh_out *o = describe(y, &q, a->per);
+        int is_table = sh_common_format(common) == SH_OUT_TEXT && !common->columns;
+        struct sh_out *o = describe(y, &q, a->per, is_table);
         bad = sh_common_write(common, o, e);
         sh_out_free(o);
     }

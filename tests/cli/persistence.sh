@@ -47,6 +47,13 @@ assert said["sequences"] == 4 and said["tokens"] == 40 + 88 + 141 + 122 and said
 assert [(g["alpha"], g["recent"]) for g in said["grid"]] == \
     [(a, r) for a in ("row", "2/t", "5/t", "10/t") for r in (0, 1, 10, 50)]
 P
+run persistence --db full.db -q
+expect "tables: alpha as people write it" 0 "^alpha +1/t$" ""
+expect "tables: the label, too" 0 "^layer by layer: alpha 1/t, recent 0" ""
+holds "tables: the density is the chance, told once" test \
+    "$(grep -c '^ *\(layer\|alpha .* split\) *ratio *density = chance *lift' log/out):$(grep -c 'density *chance' log/out)" = 2:0
+run persistence --db full.db -q --columns layer,density,chance
+expect "--columns: both, where they are asked for" 0 "^ *layer *density *chance$" ""
 run persistence --db full.db -q --csv
 holds "--csv: the layers' table with every digit" python - <<'P'
 import csv
