@@ -32,6 +32,15 @@ static void time_left(char *buffer, size_t bytes, double s)
         snprintf(buffer, bytes, "%d s", whole);
 }
 
+static void say_pace(const struct sh_progress *p, double done, double now, char *to, size_t bytes)
+{
+    double rate = done / (now - p->began_s + 1e-9), s = rate > 0 ? (p->total - done) / rate : -1;
+    char left[32] = "?";
+    if (s >= 0 && s < 1e8)
+        time_left(left, sizeof left, s);
+    snprintf(to, bytes, "  %.*f/s  %s left", rate >= 10 ? 0 : rate >= 1 ? 1 : 2, rate, left);
+}
+
 void sh_progress_show(struct sh_progress *p, double done, const char *detail)
 {
     double now = sh_now_s();
@@ -39,12 +48,11 @@ void sh_progress_show(struct sh_progress *p, double done, const char *detail)
         return;
     p->shown_s = now;
     p->shown = 1;
-    double rate = done / (now - p->began_s + 1e-9);
-    char left[32] = "?";
-    if (rate > 0)
-        time_left(left, sizeof left, (p->total - done) / rate);
-    fprintf(stderr, "%s%s %3.0f %%  %.0f of %.0f %s  %.0f/s  %s left  %s%s", p->terminal ? "\r" : "", p->what,
-            100 * done / (p->total > 0 ? p->total : 1), done, p->total, p->unit, rate, left, detail,
+    char pace[80] = "";
+    if (!p->uneven)
+        say_pace(p, done, now, pace, sizeof pace);
+    fprintf(stderr, "%s%s %3.0f %%  %.0f of %.0f %s%s  %s%s", p->terminal ? "\r" : "", p->what,
+            100 * done / (p->total > 0 ? p->total : 1), done, p->total, p->unit, pace, detail,
             p->terminal ? "\033[K" : "\n");
     fflush(stderr);
 }

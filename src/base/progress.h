@@ -9,6 +9,8 @@ struct sh_progress {
     double total;                   /* in units                                     */
     double began_s, shown_s;
     int quiet, terminal, shown;
+    int uneven;                     /* set after begin: one unit may take a thousand times as long as another, so no
+                                       rate and no time left are told */
 };
 
 /* Seconds of a monotonic clock, for durations. */
