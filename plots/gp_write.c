@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plots/gp.h"
+#include "src/base/mem.h"
 
 /* Okabe and Ito's colours, told apart by all common kinds of colour blindness and on grey paper. */
 static const char *const colours[SH_GP_COLOURS] = {
@@ -197,9 +198,9 @@ static double heading_lines(struct sh_gp *gp, int label, const char *text, int l
     int n = n_lines(text, letters, most);
     for (int i = 0; i < n; i++, top += pitch) {
         size_t bytes = i + 1 < n ? next_line(text, letters) : strlen(text);
-        char *line = strndup(text, bytes);
+        char *line = xasprintf("%.*s", (int)bytes, text);
         fprintf(gp->to, "set label %d ", label + i);
-        sh_gp_text(gp, line ? line : "", letters);
+        sh_gp_text(gp, line, letters);
         fputs(" at ", gp->to);
         point(gp, 0.18, top);
         fprintf(gp->to, " left %s\n", look);

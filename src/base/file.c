@@ -220,7 +220,9 @@ static int open_output(struct sh_file *f)
         f->real = xstrdup(f->path);
         return open(f->real, O_WRONLY | O_APPEND | O_CLOEXEC);
     }
-    char *behind = realpath(f->path, NULL);
+    char *behind = xrealpath(f->path);
+    if (!behind && errno != ENOENT)
+        return -1;
     f->real = behind ? behind : xstrdup(f->path);
     if (!stat(f->real, &about) && !S_ISREG(about.st_mode))
         return open(f->real, O_WRONLY | O_CLOEXEC);

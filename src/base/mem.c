@@ -2,6 +2,7 @@
 /* See mem.h. */
 #include "src/base/mem.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,13 +59,29 @@ char *xasprintf(const char *format, ...)
     va_start(args, format);
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    char *text = xmalloc((size_t)(length > 0 ? length : 0) + 1);
-    text[0] = '\0';
+    if (length < 0)
+        sh_no_memory(strlen(format) + 1);
+    char *text = xmalloc((size_t)length + 1);
     va_start(args, format);
-    if (length > 0)
-        vsnprintf(text, (size_t)length + 1, format, args);
+    vsnprintf(text, (size_t)length + 1, format, args);
     va_end(args);
     return text;
+}
+
+ssize_t xgetline(char **line, size_t *room, FILE *from)
+{
+    ssize_t n = getline(line, room, from);
+    if (n < 0 && !feof(from) && !ferror(from))
+        sh_no_memory(2 * *room + 1);
+    return n;
+}
+
+char *xrealpath(const char *path)
+{
+    char *whole = realpath(path, NULL);
+    if (!whole && errno == ENOMEM)
+        sh_no_memory(strlen(path) + 1);
+    return whole;
 }
 
 FILE *xmemstream(char **text, size_t *bytes)

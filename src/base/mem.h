@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 void *xmalloc(size_t bytes);
 void *xcalloc(size_t count, size_t bytes);              /* zeroed; dies on overflow of count * bytes */
@@ -15,6 +16,12 @@ void *xreallocarray(void *at, size_t count, size_t bytes);
 void *xaligned(size_t bytes);                           /* 64-byte aligned, not zeroed               */
 char *xstrdup(const char *text);
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* getline, which tells of a missing buffer as it does of the end. */
+ssize_t xgetline(char **line, size_t *room, FILE *from);
+
+/* realpath; NULL and errno: there is nothing of that name. */
+char *xrealpath(const char *path);
 
 /* open_memstream, and its end: *text for free(), whole. */
 FILE *xmemstream(char **text, size_t *bytes);

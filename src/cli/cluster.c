@@ -105,7 +105,10 @@ static char *literal(const char *path)
 static void find_stores(const struct sh_cluster *c, glob_t *found)
 {
     char *name = literal(c->db), *pattern = xasprintf("%s.rank-[0-9][0-9][0-9][0-9]", name);
-    if (glob(pattern, 0, NULL, found))
+    int got = glob(pattern, 0, NULL, found);
+    if (got == GLOB_NOSPACE)
+        sh_no_memory(strlen(pattern) + 1);
+    if (got)
         *found = (glob_t){0};
     free(name);
     free(pattern);

@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "src/base/file.h"
+#include "src/base/mem.h"
 
 enum { MOST_LINE = 1 << 16 };
 
 /* The next line into *text: 1, 0 at the end, -1. */
 static int line_of(FILE *file, char **text, size_t *bytes, long long *number, struct sh_err *e)
 {
-    ssize_t n = getline(text, bytes, file);
+    ssize_t n = xgetline(text, bytes, file);
     if (n < 0)
         return ferror(file) ? sh_fail(e, "%s", strerror(errno)) : 0;
     ++*number;

@@ -111,7 +111,7 @@ static int is_done(const char *path, const char *line)
     FILE *f = sh_stream_open(path, NULL);
     char *first = NULL;
     size_t room = 0;
-    ssize_t n = f ? getline(&first, &room, f) : -1;
+    ssize_t n = f ? xgetline(&first, &room, f) : -1;
     if (f)
         fclose(f);
     if (n > 0 && first[n - 1] == '\n')

@@ -235,7 +235,7 @@ static char *name_of(const struct sh_config *c, const char *folder)
 {
     const char *said = NULL;
     struct sh_err ignored;
-    char *whole = realpath(folder, NULL);
+    char *whole = xrealpath(folder);
     char *slash = whole ? strrchr(whole, '/') : NULL;
     if (slash && !strcmp(slash, "/config.json")) {
         *slash = '\0';

@@ -22,7 +22,7 @@ static json_t *read_merges(const char *path, struct sh_err *e)
     char *line = NULL;
     size_t cap = 0, number = 0;
     ssize_t got;
-    while ((got = getline(&line, &cap, from)) >= 0) {
+    while ((got = xgetline(&line, &cap, from)) >= 0) {
         size_t n = (size_t)got;
         number++;
         while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))

@@ -155,7 +155,7 @@ static int each_line(struct sh_texts *t, const char *path, const char *field, st
     size_t cap = 0;
     ssize_t got;
     int number = 0, bad = 0, before = t->n;
-    while (!bad && !full(t) && (got = getline(&line, &cap, f)) >= 0) {
+    while (!bad && !full(t) && (got = xgetline(&line, &cap, f)) >= 0) {
         json_error_t problem;
         number++;
         if (strspn(line, " \t\r\n") == (size_t)got)

@@ -25,7 +25,7 @@ KINDS = {"write-short": "write", "write-eintr": "write", "write-enospc": "write"
          "truncate": "truncate", "open": "open", "rename": "rename", "alloc": "alloc"}
 HARMLESS = {"write-short", "write-eintr", "read-short", "read-eintr"}
 STAYS = {"write-enospc", "write-eio", "sync"}           # a disk that is full or broken stays so
-SPARED = "libdnnl,libstdc++,libopenblas"                # they crash or abort by themselves, which no caller can mend
+SPARED = "libdnnl,libstdc++,libopenblas,libgomp"        # they crash or end by themselves, which no caller can mend
 AGAIN = (".shears-new", ".part")
 
 # name, arguments, what lies in the folder before, files that it writes; a store in both is added to
