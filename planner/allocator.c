@@ -17,7 +17,7 @@ const struct sh_allocator *const sh_allocators[] = {SH_ALLOCATORS(ENTRY) NULL};
 
 static const struct sh_allocator *find(const char *name, size_t length, struct sh_err *e)
 {
-    char all[64 * 32] = "", near[128];
+    char all[64 * 32] = "";
     for (int i = 0; sh_allocators[i]; i++) {
         if (strlen(sh_allocators[i]->name) == length && !memcmp(sh_allocators[i]->name, name, length))
             return sh_allocators[i];
@@ -25,7 +25,7 @@ static const struct sh_allocator *find(const char *name, size_t length, struct s
         snprintf(all + at, sizeof all - at, "%s%s", i ? "\n" : "", sh_allocators[i]->name);
     }
     sh_misused(e, "\"%.*s\" is no allocator", (int)(length < 64 ? length : 64), name);
-    sh_hint(e, "did you mean %s? shears plan --help lists all", sh_near(name, length, all, near, sizeof near));
+    sh_hint_near(e, name, length, all, "shears plan --help lists them");
     return NULL;
 }
 

@@ -59,7 +59,7 @@ static int refuse_value(const char *owner, const struct sh_knob *k, const char *
 /* The knob's index, or -1. */
 static int find(const char *owner, const struct sh_knob *knobs, const char *name, size_t length, struct sh_err *e)
 {
-    char all[SH_MAX_KNOBS * 32] = "", near[128];
+    char all[SH_MAX_KNOBS * 32] = "";
     for (int i = 0; knobs && knobs[i].name; i++) {
         if (is(knobs[i].name, name, length))
             return i;
@@ -67,8 +67,14 @@ static int find(const char *owner, const struct sh_knob *knobs, const char *name
         snprintf(all + at, sizeof all - at, "%s%s", at ? "\n" : "", knobs[i].name);
     }
     sh_misused(e, "%s has no knob \"%.*s\"", owner, shown(length), name);
-    return *all ? sh_hint(e, "did you mean %s?", sh_near(name, length, all, near, sizeof near))
-                : sh_hint(e, "it has no knobs at all");
+    if (!*all)
+        return sh_hint(e, "it has no knobs at all");
+    sh_hint_near(e, name, length, all, "");
+    if (*e->hint)
+        return -1;
+    for (char *end = all; (end = strchr(end, '\n')); )
+        *end = ' ';
+    return sh_hint(e, "its knobs are %s", all);
 }
 
 static int set_knob(const char *owner, const struct sh_knob *knobs, const char *item, size_t length, unsigned *is_set,

@@ -25,9 +25,8 @@ static int find_policy(const char *name, size_t length, const struct sh_policy *
         size_t at = strlen(all);
         snprintf(all + at, sizeof all - at, "%s%s", i ? "\n" : "", sh_policies[i]->name);
     }
-    char near[128];
     sh_misused(e, "\"%.*s\" is no policy", (int)(length < 64 ? length : 64), name);
-    return sh_hint(e, "did you mean %s? shears info policies lists all", sh_near(name, length, all, near, sizeof near));
+    return sh_hint_near(e, name, length, all, "shears info policies lists them");
 }
 
 int sh_policy_parse(const char *text, struct sh_policy_spec *out, struct sh_err *e)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plots/figures.h"
+#include "src/base/near.h"
 
 #define DECLARE(name) extern const struct sh_figure sh_figure_##name;
 SH_FIGURES(DECLARE)
@@ -14,15 +15,18 @@ const struct sh_figure *const sh_figures[] = {SH_FIGURES(ENTRY) NULL};
 
 const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e)
 {
-    char known[512] = "";
+    char names[300] = "", known[400] = "known are";
     for (int i = 0; sh_figures[i]; i++) {
         if (strcmp(name, sh_figures[i]->name) == 0)
             return sh_figures[i];
-        size_t used = strlen(known);
-        if (!(sh_figures[i]->needs & (SH_FIG_CHARTS | SH_FIG_STACKS)))     /* drawn by the commands themselves */
-            snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", sh_figures[i]->name);
+        if (sh_figures[i]->needs & (SH_FIG_CHARTS | SH_FIG_STACKS))         /* drawn by the commands themselves */
+            continue;
+        size_t used = strlen(names), said = strlen(known);
+        snprintf(names + used, sizeof names - used, "%s\n", sh_figures[i]->name);
+        snprintf(known + said, sizeof known - said, "%s %s", used ? "," : "", sh_figures[i]->name);
     }
-    sh_misused(e, "unknown figure '%s'; known are %s", name, known);
+    sh_misused(e, "there is no figure \"%.80s\"", name);
+    sh_hint_near(e, name, strlen(name), names, known);
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 
 #include "planner/catalog/gpus.inc"
 #include "planner/catalog/models.inc"
+#include "src/base/mem.h"
 
 static size_t name_length(const char *row)
 {
@@ -66,52 +67,16 @@ const char *sh_catalog_row(const struct sh_catalog *c, int i, char at[256])
     return NULL;
 }
 
-enum { LONGEST = 63 };                  /* letters of a name that are compared */
-
-/* Changes of letters that make one name of the other, letters left out at the end counted a quarter. */
-static int distance(const char *a, size_t n_a, const char *b, size_t n_b)
+char *sh_catalog_names(const struct sh_catalog *c)
 {
-    int row[LONGEST + 1];
-    n_a = n_a > LONGEST ? LONGEST : n_a;
-    n_b = n_b > LONGEST ? LONGEST : n_b;
-    for (size_t j = 0; j <= n_b; j++)
-        row[j] = (int)j * 4;
-    int best = row[n_b];
-    for (size_t i = 1; i <= n_a; i++) {
-        int corner = row[0];
-        row[0] = (int)i * 4;
-        for (size_t j = 1; j <= n_b; j++) {
-            int change = corner + (strncasecmp(a + i - 1, b + j - 1, 1) ? 4 : 0);
-            int drop = row[j] + 4, put = row[j - 1] + 4;
-            corner = row[j];
-            row[j] = change < drop ? change < put ? change : put : drop < put ? drop : put;
-        }
-        int rest = row[n_b] + (int)(n_a - i);
-        best = rest < best ? rest : best;
-    }
-    return best;
-}
-
-void sh_catalog_near(const struct sh_catalog *c, const char *name, char *to, size_t bytes)
-{
-    struct { const char *row; int far; } best[3] = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
-    char at[256];
+    char at[256], *all;
+    size_t bytes;
     const char *row;
-    for (int i = 0; (row = sh_catalog_row(c, i, at)); i++) {
-        row += strspn(row, " \t");
-        int far = distance(row, name_length(row), name, strlen(name)), k = 2;
-        if (best[2].row && best[2].far <= far)
-            continue;
-        for (; k > 0 && (!best[k - 1].row || best[k - 1].far > far); k--)
-            best[k] = best[k - 1];
-        best[k].row = row;
-        best[k].far = far;
-    }
-    size_t used = 0;
-    to[0] = '\0';
-    for (int k = 0; k < 3 && best[k].row && used < bytes; k++)
-        used += (size_t)snprintf(to + used, bytes - used, "%s%.*s", k ? ", " : "", (int)name_length(best[k].row),
-                                 best[k].row);
+    FILE *to = xmemstream(&all, &bytes);
+    for (int i = 0; (row = sh_catalog_row(c, i, at)); i++)
+        fprintf(to, "%.*s\n", (int)name_length(row), row + strspn(row, " \t"));
+    xmemclose(to, &all, &bytes);
+    return all;
 }
 
 void sh_catalog_remark(const char *row, int n, char *to, size_t bytes)

@@ -25,8 +25,8 @@ const char *sh_catalog_find(const struct sh_catalog *c, const char *name, char a
 /* Row i of both lists, own rows first, those that they hide left out; NULL behind the last. */
 const char *sh_catalog_row(const struct sh_catalog *c, int i, char at[256]);
 
-/* "H100-SXM, H100-NVL": up to three names that are near to a wrong one. */
-void sh_catalog_near(const struct sh_catalog *c, const char *name, char *to, size_t bytes);
+/* The names of both lists, one a line; for free(). */
+char *sh_catalog_names(const struct sh_catalog *c);
 
 /* What stands behind the n-th bar of a row: 1 its status, 2 its source. Empty when there is none. */
 void sh_catalog_remark(const char *row, int n, char *to, size_t bytes);

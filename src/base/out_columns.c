@@ -138,7 +138,7 @@ static char *names(const struct sh_out *o)
 
 int sh_out_check_columns(const struct sh_out *o, struct sh_err *e)
 {
-    char *all = names(o), name[SH_NODE_NAME], line[SH_NODE_NAME + 2], near[256];
+    char *all = names(o), name[SH_NODE_NAME], line[SH_NODE_NAME + 2];
     const char *at = o->columns;
     int bad = 0;
     while (at && !bad && next(&at, name)) {
@@ -146,7 +146,7 @@ int sh_out_check_columns(const struct sh_out *o, struct sh_err *e)
         if (strstr(all, line))
             continue;
         bad = sh_misused(e, "--columns: nothing is called \"%s\" here", name);
-        sh_hint(e, "near it: %s; --json shows all names", sh_near(name, strlen(name), all + 1, near, sizeof near));
+        sh_hint_near(e, name, strlen(name), all + 1, "--json shows all names");
     }
     free(all);
     return bad;

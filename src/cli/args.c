@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/near.h"
 
 const struct sh_opt sh_common_opts[] = {
     {"json", SH_OPT_FLAG, offsetof(struct sh_common, json), NULL, "the result as one JSON object", 0, 0, 0},
@@ -142,6 +143,23 @@ static int looks_like_option(const char *s)
     return s[0] == '-' && s[1];
 }
 
+static int unknown_option(const struct sh_cmd *c, const char *text, size_t length, struct sh_err *e)
+{
+    const struct sh_opt *tables[] = {c->opts, sh_common_opts};
+    char *all, rest[80];
+    size_t bytes;
+    FILE *to = xmemstream(&all, &bytes);
+    for (int i = 0; i < 2; i++)
+        for (const struct sh_opt *o = tables[i]; o && o->name; o++)
+            fprintf(to, "--%s\n", o->name);
+    xmemclose(to, &all, &bytes);
+    sh_misused(e, "%s: there is no option %.*s", c->name, (int)(length < 80 ? length : 80), text);
+    snprintf(rest, sizeof rest, "shears %s --help lists the options", c->name);
+    sh_hint_near(e, text, length, all, rest);
+    free(all);
+    return -1;
+}
+
 /* argv[i] is an option: find it, store its value or values, give the index behind them or -1. */
 static int option(const struct sh_cmd *c, int argc, char **argv, int i, struct sh_common *common, void *args,
                   struct sh_err *e)
@@ -155,10 +173,8 @@ static int option(const struct sh_cmd *c, int argc, char **argv, int i, struct s
         o = find(sh_common_opts, name, length, letter);
         into = common;
     }
-    if (!o) {
-        sh_misused(e, "%s: there is no option %.*s", c->name, (int)(length + (size_t)(name - text)), text);
-        return sh_hint(e, "shears %s --help lists the options", c->name);
-    }
+    if (!o)
+        return unknown_option(c, text, length + (size_t)(name - text), e);
     if (o->kind == SH_OPT_FLAG) {
         if (equals)
             return sh_misused(e, "--%s takes no value", o->name);
@@ -192,6 +208,22 @@ int sh_args_parse(const struct sh_cmd *c, int argc, char **argv, struct sh_commo
     if (common->json && common->csv)
         return sh_misused(e, "--json and --csv exclude each other");
     return 0;
+}
+
+int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err *e)
+{
+    char list[400] = "";
+    int missing = 0, named = 0;
+    for (const struct sh_need *n = needs; n->option; n++)
+        missing += !n->is_given;
+    for (const struct sh_need *n = needs; n->option; n++)
+        if (!n->is_given) {
+            size_t used = strlen(list);
+            snprintf(list + used, sizeof list - used, "%s%s", !named ? "" : named + 1 < missing ? ", " : " and ",
+                     n->option);
+            named++;
+        }
+    return missing ? sh_misused(e, "%s needs %s", command, list) : 0;
 }
 
 int sh_args_ints(const char *option_name, const char *text, int *to, int most, int *n, struct sh_err *e)

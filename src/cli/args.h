@@ -71,6 +71,15 @@ int sh_args_parse(const struct sh_cmd *c, int argc, char **argv, struct sh_commo
 void sh_args_help(const struct sh_cmd *c, FILE *to);
 void sh_list_free(struct sh_list *l);
 
+/* What a command cannot do without; an option of NULL ends the list. */
+struct sh_need {
+    const char *option;                 /* "--db FILE"                                            */
+    int is_given;
+};
+
+/* "trace needs --db FILE": names those that were not given; 0 when all were. */
+int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err *e);
+
 /* The format that the common options ask for, and a result written in it on stdout. */
 enum sh_out_format sh_common_format(const struct sh_common *c);
 int sh_common_write(const struct sh_common *c, struct sh_out *o, struct sh_err *e);

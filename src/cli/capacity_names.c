@@ -10,6 +10,7 @@
 
 #include "planner/capacity/kv_weights.h"
 #include "src/base/mem.h"
+#include "src/base/near.h"
 #include "src/cli/capacity_config.h"
 #include "src/cli/capacity_stored.h"
 #include "src/model/map.h"
@@ -94,10 +95,11 @@ static int shape_of(const char *row, const char *at, struct sh_kv_shape *out, st
 
 static int unknown(const struct sh_catalog *c, const char *what, const char *name, const char *more, struct sh_err *e)
 {
-    char near[300];
-    sh_catalog_near(c, name, near, sizeof near);
+    char *all = sh_catalog_names(c);
     sh_misused(e, "%s \"%.100s\" is not known", what, name);
-    return sh_hint(e, "near it: %s%s", near, more);
+    sh_hint_near(e, name, strlen(name), all, more);
+    free(all);
+    return -1;
 }
 
 int sh_capacity_model(const struct sh_capacity_names *n, const char *name, struct sh_kv_shape *out, struct sh_err *e)
@@ -108,7 +110,8 @@ int sh_capacity_model(const struct sh_capacity_names *n, const char *name, struc
     if (row)
         return shape_of(row, at, out, e);
     if (access(name, F_OK))
-        return unknown(&n->models, "model", name, "; or give a folder with config.json, such a file, a .gguf file", e);
+        return unknown(&n->models, "model", name, "shears info models lists them; a folder with "
+                       "config.json, such a file or a .gguf file will do, too", e);
     if (sh_capacity_config(name, &f, e))
         return -1;
     if (sh_kv_shape_build(&f, out, e))
@@ -124,7 +127,7 @@ int sh_capacity_board(const struct sh_capacity_names *n, const char *name, struc
 {
     char at[256];
     const char *row = sh_catalog_find(&n->gpus, name, at);
-    return row ? sh_board_row(row, at, out, e) : unknown(&n->gpus, "GPU", name, "", e);
+    return row ? sh_board_row(row, at, out, e) : unknown(&n->gpus, "GPU", name, "shears info gpus lists them", e);
 }
 
 int sh_capacity_model_at(const struct sh_capacity_names *n, int i, struct sh_kv_shape *out, struct sh_err *e)

@@ -103,8 +103,10 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     struct sh_capacity_args *a = args;
     if (positional->n)
         return sh_misused(e, "capacity: \"%.80s\" belongs to no option", positional->at[0]);
-    if (!a->model || !a->gpu || !a->length)
-        return sh_misused(e, "capacity needs --model NAME, --gpu NAME and --length N");
+    const struct sh_need needs[] = {{"--model NAME", a->model != NULL}, {"--gpu NAME", a->gpu != NULL},
+                                    {"--length N", a->length > 0}, {0}};
+    if (sh_args_need("capacity", needs, e))
+        return -1;
     if (probe(a->plot_memory, e) || probe(a->plot_frontier, e))
         return -1;
     struct sh_capacity_study s;

@@ -80,9 +80,11 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
 {
     const struct drift_args *a = w->a;
     if (positional->n)
-        return sh_misused(e, "drift: \"%s\" is no option", positional->at[0]);
-    if (!a->live.model || !a->db || !a->policy.n || !a->budget.n)
-        return sh_misused(e, "drift needs --model DIR, --db FILE, --policy NAME and --budget LIST");
+        return sh_misused(e, "drift: \"%.80s\" belongs to no option", positional->at[0]);
+    const struct sh_need needs[] = {{"--model DIR", a->live.model != NULL}, {"--db FILE", a->db != NULL},
+                                    {"--policy NAME", a->policy.n > 0}, {"--budget LIST", a->budget.n > 0}, {0}};
+    if (sh_args_need("drift", needs, e))
+        return -1;
     if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
         return sh_misused(e, "--rows %s: expected renormalised or recorded", a->rows);
     w->rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED;
@@ -141,7 +143,7 @@ static int open_model(struct work *w, struct sh_err *e)
 static void on_tokens(void *to, int tokens)
 {
     struct work *w = to;
-    sh_progress_at(&w->progress, w->read += tokens, NULL);
+    sh_progress_at(&w->progress, w->read += tokens, "");
 }
 
 static int compare_all(struct work *w, struct sh_err *e)

@@ -255,7 +255,7 @@ static int read_options(struct sh_eval_work *w, const struct sh_list *positional
 {
     const struct sh_eval_args *a = w->a;
     if (positional->n)
-        return sh_misused(e, "eval: \"%s\" is no option", positional->at[0]);
+        return sh_misused(e, "eval: \"%.80s\" belongs to no option", positional->at[0]);
     if (!a->model)
         return sh_misused(e, "eval needs --model DIR");
     if (read_source(w, e))
@@ -398,7 +398,7 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
         .task = a->task, .data = a->data, .shots_data = a->shots_data, .items = a->items, .policy = &a->policy,
         .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force};
     if (positional->n)
-        return sh_misused(e, "eval: \"%s\" is no option", positional->at[0]);
+        return sh_misused(e, "eval: \"%.80s\" belongs to no option", positional->at[0]);
     if (a->shard || sh_ranks_are_there())
         return sh_misused(e, "--task runs in one process: no --shard, no mpirun");
     if (a->text.n || a->jsonl || a->tokens || a->length || a->logits || a->dump || a->answers || a->by ||

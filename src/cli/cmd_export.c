@@ -146,8 +146,13 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     const struct export_args *a = args;
     (void)common;
-    if (!a->db || !a->out || a->sequence < 0 || a->layer < 0 || a->head < 0 || positional->n)
-        return sh_misused(e, "export needs --db FILE --sequence S --layer L --head H -o FILE");
+    if (positional->n)
+        return sh_misused(e, "export: \"%.80s\" belongs to no option", positional->at[0]);
+    const struct sh_need needs[] = {{"--db FILE", a->db != NULL}, {"--sequence S", a->sequence >= 0},
+                                    {"--layer L", a->layer >= 0}, {"--head H", a->head >= 0},
+                                    {"-o FILE", a->out != NULL}, {0}};
+    if (sh_args_need("export", needs, e))
+        return -1;
     if (sh_output_differs("-o", a->out, a->db, e))
         return -1;
     if (!format_of(a->out))

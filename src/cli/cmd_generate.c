@@ -110,7 +110,7 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
     struct sh_budget all[SH_MAX_BUDGETS];
     int n = 0;
     if (positional->n)
-        return sh_misused(e, "generate: \"%s\" is no option", positional->at[0]);
+        return sh_misused(e, "generate: \"%.80s\" belongs to no option", positional->at[0]);
     if (sh_live_read(&w->live, &a->live, w->common, "generate", e))
         return -1;
     if (a->budget && !a->policy)

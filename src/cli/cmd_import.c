@@ -107,9 +107,10 @@ static int read_options(struct import *t, const struct sh_list *positional, stru
 {
     const struct import_args *a = t->a;
     if (positional->n)
-        return sh_misused(e, "import: \"%s\" is no option", positional->at[0]);
-    if (!a->db || !a->attention.n)
-        return sh_misused(e, "import needs --db FILE and --attention FILE");
+        return sh_misused(e, "import: \"%.80s\" belongs to no option", positional->at[0]);
+    const struct sh_need needs[] = {{"--db FILE", a->db != NULL}, {"--attention FILE", a->attention.n > 0}, {0}};
+    if (sh_args_need("import", needs, e))
+        return -1;
     for (int i = 0; i < a->attention.n; i++)
         if (sh_output_differs("--db", a->db, a->attention.at[i], e))
             return -1;

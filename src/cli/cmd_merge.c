@@ -70,8 +70,9 @@ static int is_empty(struct sh_store *s)
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct merge_args *a = args;
-    if (!a->db || !positional->n)
-        return sh_misused(e, "merge needs --db OUT and the files to merge");
+    const struct sh_need needs[] = {{"--db OUT", a->db != NULL}, {"the files to merge", positional->n > 0}, {0}};
+    if (sh_args_need("merge", needs, e))
+        return -1;
     for (int i = 0; i < positional->n; i++)
         if (sh_output_differs("--db", a->db, positional->at[i], e))
             return -1;

@@ -76,8 +76,6 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     const struct plot_args *a = args;
     if (positional->n != 1)
         return sh_misused(e, "plot needs one FIGURE, for instance persistence or budget-curve (shears plot --help)");
-    if (!a->out)
-        return sh_misused(e, "plot needs --db FILE... and -o FILE");
     const struct sh_figure *f = sh_figure_find(positional->at[0], e);
     if (!f)
         return -1;
@@ -85,8 +83,10 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return sh_misused(e, "%s is drawn by shears %s itself (--plot-%s FILE)", f->name,
                           !strcmp(f->name, "latency") || !strcmp(f->name, "occupancy") ? "simulate" : "capacity",
                           !strcmp(f->name, "capacity") ? "memory" : f->name);
-    if (!(f->needs & SH_FIG_PLANS) && !a->db.n)
-        return sh_misused(e, "plot needs --db FILE... and -o FILE");
+    const struct sh_need needs[] = {{"--db FILE...", a->db.n > 0 || (f->needs & SH_FIG_PLANS)},
+                                    {"-o FILE", a->out != NULL}, {0}};
+    if (sh_args_need("plot", needs, e))
+        return -1;
     for (int i = 0; i < a->db.n; i++)
         if (sh_output_differs("-o", a->out, a->db.at[i], e))
             return -1;

@@ -131,11 +131,12 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
 {
     const struct repetition_args *a = w->a;
     if (positional->n)
-        return sh_misused(e, "repetition: \"%s\" is no option", positional->at[0]);
+        return sh_misused(e, "repetition: \"%.80s\" belongs to no option", positional->at[0]);
     if (sh_live_read(&w->live, &a->live, w->common, "repetition", e))
         return -1;
-    if (!a->policy || !a->budget)
-        return sh_misused(e, "repetition needs --policy NAME and --budget B");
+    const struct sh_need needs[] = {{"--policy NAME", a->policy != NULL}, {"--budget B", a->budget != NULL}, {0}};
+    if (sh_args_need("repetition", needs, e))
+        return -1;
     if ((a->text.n > 0) + (a->jsonl != NULL) + (a->tokens != NULL) != 1)
         return sh_misused(e, "repetition needs one of --text, --jsonl and --tokens");
     if (!(a->temperature > 0) && (a->top_k || a->top_p < 1))
@@ -194,7 +195,7 @@ static int write_text(struct work *w, struct sh_session *s, const int32_t *promp
         bad = made[i] < 0 || sh_session_step(s, &made[i], (int[]){0, 1}, NULL, NULL, e);
         if (!bad && sh_interrupted())
             bad = sh_fail(e, "interrupted");
-        sh_progress_at(&w->progress, w->done++, NULL);
+        sh_progress_at(&w->progress, w->done++, "");
     }
     free(room);
     return bad;

@@ -56,9 +56,10 @@ static void release(void *args)
 static int check(const struct report_args *a, const struct sh_list *positional, struct sh_err *e)
 {
     if (positional->n)
-        return sh_misused(e, "report: \"%s\" belongs to no option", positional->at[0]);
-    if (!a->db.n || !a->out)
-        return sh_misused(e, "report needs --db FILE... and -o FILE.html");
+        return sh_misused(e, "report: \"%.80s\" belongs to no option", positional->at[0]);
+    const struct sh_need needs[] = {{"--db FILE...", a->db.n > 0}, {"-o FILE.html", a->out != NULL}, {0}};
+    if (sh_args_need("report", needs, e))
+        return -1;
     if (a->db.n > SH_REPORT_STORES || a->plan.n > SH_REPORT_STORES)
         return sh_misused(e, "report shows at most %d %s side by side, found %d", SH_REPORT_STORES,
                           a->db.n > SH_REPORT_STORES ? "stores" : "plans",
@@ -138,6 +139,7 @@ static int write_parts(struct sh_report *r, int *lacks, struct sh_err *e)
     while (sh_report_parts[n])
         n++;
     sh_progress_begin(&progress, "writing", "parts", n, r->quiet);
+    progress.uneven = 1;
     for (int i = 0; i < n && !bad; i++) {
         const struct sh_report_part *part = sh_report_parts[i];
         r->is_missing = 0;

@@ -89,9 +89,10 @@ static int check(struct work *w, const struct sh_list *positional, struct sh_err
     const struct reproduce_args *a = w->a;
     size_t i = 0;
     if (positional->n)
-        return sh_misused(e, "reproduce: \"%s\" is no option", positional->at[0]);
-    if (!a->model.n || !a->out)
-        return sh_misused(e, "reproduce needs --model DIR... and -o DIR");
+        return sh_misused(e, "reproduce: \"%.80s\" belongs to no option", positional->at[0]);
+    const struct sh_need needs[] = {{"--model DIR...", a->model.n > 0}, {"-o DIR", a->out != NULL}, {0}};
+    if (sh_args_need("reproduce", needs, e))
+        return -1;
     if (a->model.n > MOST_MODELS)
         return sh_misused(e, "--model: %d models, at most %d", a->model.n, MOST_MODELS);
     if (!a->text.n == !a->jsonl)

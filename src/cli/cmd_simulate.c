@@ -128,8 +128,10 @@ static int read_options(const struct sh_sim_study *s, const struct sh_list *posi
     const struct sh_simulate_args *a = s->args;
     if (positional->n)
         return sh_misused(e, "simulate: \"%.80s\" belongs to no option", positional->at[0]);
-    if (!a->capacity.model || !a->capacity.gpu)
-        return sh_misused(e, "simulate needs --model NAME and --gpu NAME");
+    const struct sh_need needs[] = {{"--model NAME", a->capacity.model != NULL},
+                                    {"--gpu NAME", a->capacity.gpu != NULL}, {0}};
+    if (sh_args_need("simulate", needs, e))
+        return -1;
     if (a->force && !a->db)
         return sh_misused(e, "--force: no --db is given");
     if ((a->log || a->timeline || a->plot_occupancy) && (s->shard.parts || s->cluster.ranks))

@@ -167,9 +167,10 @@ static int read_options(struct trace *t, const struct sh_list *positional, struc
     static const enum sh_type type_of[] = {SH_F32, SH_BF16, SH_F16};
     const struct trace_args *a = t->a;
     if (positional->n)
-        return sh_misused(e, "trace: \"%s\" is no option", positional->at[0]);
-    if (!a->model || !a->db)
-        return sh_misused(e, "trace needs --model DIR and --db FILE");
+        return sh_misused(e, "trace: \"%.80s\" belongs to no option", positional->at[0]);
+    const struct sh_need needs[] = {{"--model DIR", a->model != NULL}, {"--db FILE", a->db != NULL}, {0}};
+    if (sh_args_need("trace", needs, e))
+        return -1;
     if (!a->text.n && !a->jsonl && !a->tokens)
         return sh_misused(e, "trace needs something to run on: --text, --jsonl or --tokens");
     int record = choice("record", a->record, sh_record_names, e), codec = choice("codec", a->codec, sh_codec_names, e);

@@ -36,11 +36,15 @@ void sh_commands_list(FILE *to)
 
 int sh_command_unknown(const char *name, struct sh_err *e)
 {
-    char near[128], all[1024] = "";
+    char all[1024] = "";
     for (int i = 0; sh_commands[i]; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? "\n" : "", sh_commands[i]->name);
+    if (name[0] == '-') {
+        sh_misused(e, "there is no option %.80s; a command comes first", name);
+        return sh_hint_near(e, name, strlen(name), "--help\n--version", "shears --help lists the commands");
+    }
     sh_misused(e, "there is no command \"%.80s\"", name);
-    return sh_hint(e, "near it: %s; shears --help lists them all", sh_near(name, strlen(name), all, near, sizeof near));
+    return sh_hint_near(e, name, strlen(name), all, "shears --help lists the commands");
 }
 
 /* Texts may carry names out of foreign files: a terminal must not obey them, nor get half a character. */

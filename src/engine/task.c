@@ -22,12 +22,11 @@ static const char all_names[] = SH_TASKS(X);
 
 const struct sh_task *sh_task_find(const char *name, struct sh_err *e)
 {
-    char near[256];
     for (int i = 0; sh_tasks[i]; i++)
         if (!strcmp(sh_tasks[i]->name, name))
             return sh_tasks[i];
-    sh_misused(e, "the task \"%s\" is not known; the nearest are %s", name,
-               sh_near(name, strlen(name), all_names, near, sizeof near));
+    sh_misused(e, "the task \"%.80s\" is not known", name);
+    sh_hint_near(e, name, strlen(name), all_names, "shears eval --help lists the tasks");
     return NULL;
 }
 
@@ -83,7 +82,7 @@ int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_
     int number = 0, count = 0, bad = 0;
     if (!f)
         return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
-    while (!bad && (!most || count < most) && (bytes = getline(&line, &cap, f)) >= 0) {
+    while (!bad && (!most || count < most) && (bytes = xgetline(&line, &cap, f)) >= 0) {
         number++;
         if (is_blank(line) && strlen(line) == (size_t)bytes)
             continue;

@@ -178,7 +178,7 @@ figure() { # description, status, sentence, arguments...
     refuse "figure: $what" "$wanted" "$sentence" plot -q "$@"
 }
 figure "unknown kind of file" 2 "out/x.jpeg: unknown kind of file; known are .svg, .png and .pdf" persistence --db whole.db -o out/x.jpeg
-figure "unknown name" 2 "unknown figure 'pie'; known are .*heatmap" pie --db whole.db -o out/x.svg
+figure "unknown name" 2 'there is no figure "pie"' pie --db whole.db -o out/x.svg
 figure "path below a file" 1 "tokens.jsonl/x.gp: .*Not a directory" persistence --db whole.db --script -o tokens.jsonl/x.gp
 figure "folder that is not there" 1 "nowhere/x.gp: .*No such file" persistence --db whole.db --script -o nowhere/x.gp
 figure "a device as its file" 2 "/dev/full: .*not a plain file" persistence --db whole.db --script -o /dev/full
@@ -207,9 +207,24 @@ misuse() { # sentence, arguments...
 }
 run
 expect "misuse: no command at all shows the commands" 2 "" "^usage: shears COMMAND"
-misuse "there is no command \"tracce\"" tracce
-misuse "trace: there is no option --modle" trace --modle x
-misuse "verify: there is no option -z" verify -z
+hinted() { # the whole hint, sentence, arguments...
+    local hint=$1
+    shift
+    misuse "$@"
+    verdict "misuse: ${*:2}: the hint" "$(stream_fault stderr log/err "^hint: $hint\$")"
+}
+hinted "did you mean trace[?] shears --help lists the commands" "there is no command \"tracce\"" tracce
+hinted "did you mean replay[?] shears --help lists the commands" "there is no command \"repaly\"" repaly
+hinted "shears --help lists the commands" "there is no command \"foo\"" foo
+hinted "shears --help lists the commands" "there is no option --model; a command comes first" --model x trace
+hinted "did you mean --version[?] shears --help lists the commands" "there is no option --vesrion; a command" --vesrion
+hinted "did you mean --model[?] shears trace --help lists the options" "trace: there is no option --modle" trace --modle x
+hinted "did you mean --db[?] shears verify --help lists the options" "verify: there is no option --database" verify --database=x.db
+hinted "did you mean --policy[?] .*" "replay: there is no option --policies" replay --policies h2o
+hinted "did you mean --quiet[?] .*" "verify: there is no option --qiet" verify --qiet
+hinted "shears verify --help lists the options" "verify: there is no option -z" verify -z
+hinted "did you mean kept_mass, .*[?] --json shows all names" \
+    '--columns: nothing is called "keptmass" here' replay --db whole.db --policy full --budget 4 --columns keptmass -q
 misuse "--length: \"many\" is not a whole number" trace --length many
 misuse "--length: 0 is outside 1 to" trace --length 0
 misuse "--threads: 0 is outside 1 to" trace --threads 0
@@ -225,10 +240,13 @@ run replay --db whole.db --policy full window --budget 4 -q --csv --columns kept
 expect "--columns: these figures, in this order" 0 '^kept_mass,policy$' ""
 holds "--columns: and nothing else" test "$(grep -cv '^[0-9.]*,\(full\|window\)$' log/out)" = 1
 misuse "--json and --csv exclude each other" info whole.db --json --csv
-misuse "trace needs --model DIR and --db FILE" trace --db x.db
+misuse "trace needs --model DIR and --db FILE$" trace --text x.txt
+misuse "trace needs --model DIR$" trace --db x.db
+misuse "trace needs --db FILE$" trace --model x
 misuse "trace needs something to run on" trace --model "$opt" --db out/x.db
-misuse "trace: \"stray\" is no option" trace stray
-misuse "export needs --db FILE" export --db whole.db
+misuse "trace: \"stray\" belongs to no option" trace stray
+misuse "export: \"stray\" belongs to no option" export stray --db whole.db
+misuse "export needs --layer L, --head H and -o FILE$" export --db whole.db --sequence 0
 misuse "out/x.mat: expected a name that ends in .npy, .tsv or .safetensors" export --db whole.db --sequence 0 --layer 0 --head 0 -o out/x.mat
 misuse "--split: 1.5 is no fraction between 0 and 1" persistence --db whole.db --split 1.5
 misuse "--alpha: .*\"most\", expected row, split, a number" persistence --db whole.db --alpha most

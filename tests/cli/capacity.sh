@@ -217,11 +217,17 @@ no() { # description, status, sentence, arguments...
     refuse "$what" "$wanted" "$sentence" capacity "$@"
 }
 base=(--model opt-6.7b --gpu A100-SXM-80GB)
-no "no length" 2 "capacity needs --model" "${base[@]}"
+no "nothing" 2 "capacity needs --model NAME, --gpu NAME and --length N$"
+no "no length" 2 "capacity needs --length N$" "${base[@]}"
+no "no GPU" 2 "capacity needs --gpu NAME$" --model opt-6.7b --length 9
 no "unknown model" 2 'model "opt-6.8b" is not known' --model opt-6.8b --gpu L4 --length 9
-holds "unknown model: the nearest is named" grep -q '^hint: near it: opt-6.7b' log/err
+holds "unknown model: the nearest is named" grep -q '^hint: did you mean opt-6.7b' log/err
+no "a model's short name" 2 'model "llama3" is not known' --model llama3 --gpu L4 --length 9
+holds "a model's short name: those that begin so" grep -q '^hint: did you mean .*llama-3-8b.*[?] shears info models lists them' log/err
+no "no model's name at all" 2 'model "xyzzy" is not known' --model xyzzy --gpu L4 --length 9
+holds "no model's name at all: none is named" grep -q '^hint: shears info models lists them; a folder' log/err
 no "unknown GPU" 2 'GPU "H100" is not known' --model opt-6.7b --gpu H100 --length 9
-holds "unknown GPU: the nearest are named" grep -q '^hint: near it: H100-SXM' log/err
+holds "unknown GPU: the nearest are named" grep -q '^hint: did you mean H100-SXM, H100-NVL or H100-PCIe[?] shears info gpus lists them' log/err
 no "negative length" 2 "length: -5 is outside" "${base[@]}" --length -5
 no "length beyond any" 2 "length: 99999999999 is outside" "${base[@]}" --length 99999999999
 no "length that overflows" 2 "length: .* is not a whole number" "${base[@]}" --length 99999999999999999999999

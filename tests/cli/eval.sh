@@ -453,7 +453,7 @@ a = {r["condition"]: r["ppl"] for r in json.load(open("said.json"))["results"]}
 b = json.load(open("log/out"))
 assert a["full"] == b["full_ppl"] and a["policy"] == b["results"][0]["ppl"], (a, b["results"][0]["ppl"])
 P
-refuse "repetition without a budget" 2 "needs --policy NAME and --budget" repetition --model "$checkpoints/opt" --tokens tokens.jsonl --policy tova
+refuse "repetition without a budget" 2 "repetition needs --budget B$" repetition --model "$checkpoints/opt" --tokens tokens.jsonl --policy tova
 
 # ---- refusals ----
 

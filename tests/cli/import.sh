@@ -233,7 +233,7 @@ wrong "statistics of what is not causal" 2 "takes --record full" fine.safetensor
 wrong "a window of what is not causal" 2 "goes with --kind causal" fine.safetensors --kind cross --window 5
 wrong "vectors that are not there" 2 "holds no k" fine.safetensors --vectors k
 wrong "no such file" 1 "nothing.safetensors: cannot be opened" nothing.safetensors
-refuse "no file at all" 2 "needs --db FILE and --attention FILE" import --db out/x.db
+refuse "no file at all" 2 "import needs --attention FILE$" import --db out/x.db
 cp fine.safetensors same.safetensors
 run import --attention same.safetensors --db same.safetensors
 expect "the store over its source" 2 "" "--db"

@@ -58,8 +58,9 @@ run eval --model model --task copa --data "$records/copa.jsonl" -q --policy full
 expect "a full cache of codes is a row of its own" 0 'full .* 8  copa' ""
 
 # ---- bad input ----
-refuse "an unknown task: the nearest are named" 2 '"hellaswagg" is not known; the nearest are hellaswag' \
+refuse "an unknown task" 2 '"hellaswagg" is not known$' \
     eval --model model --task hellaswagg --data "$records/copa.jsonl"
+holds "an unknown task: the nearest is named" grep -q '^hint: did you mean hellaswag[?]' log/err
 refuse "no data" 2 "needs --data FILE" eval --model model --task copa
 refuse "data that is not there" 1 "none.jsonl: cannot be read" eval --model model --task copa --data none.jsonl
 refuse "--shots without a task" 2 "belong to a --task" eval --model model --text first.jsonl --shots 2

@@ -303,7 +303,7 @@ static void texts(void)
     CU_ASSERT_EQUAL(sh_allocator_parse("uniform", &s, &e), 0);
     CU_ASSERT_STRING_EQUAL(sh_allocator_knobs(&s, knobs), "");
     misread("piramid", "\"piramid\" is no allocator", "did you mean pyramid");
-    misread("", "\"\" is no allocator", "did you mean");
+    misread("", "\"\" is no allocator", "shears plan --help lists them");
     misread("pyramid:bet=2", "pyramid has no knob \"bet\"", "did you mean beta?");
     misread("uniform:beta=2", "uniform has no knob \"beta\"", "it has no knobs at all");
     misread("pyramid:beta", "pyramid: \"beta\" sets nothing", "");

@@ -6,6 +6,7 @@
 
 #include "src/base/err.h"
 #include "src/base/mem.h"
+#include "src/base/near.h"
 #include "src/base/num.h"
 #include "src/base/out.h"
 #include "src/base/rng.h"
@@ -164,6 +165,31 @@ static void json_is_always_utf8(void)
     }
 }
 
+static void near_names(void)
+{
+    static const char all[] = "trace\nreplay\nreport\nllama-7b\nllama-3-8b\nllama-3.1-70b\nH100-SXM\nH100-PCIe\n--db\n"
+                              "--tp\n--policy\n--temperature";
+    static const struct { const char *meant, *near; } names[] = {
+        {"tarce", "trace"}, {"TRACE", "trace"}, {"trac", "trace"}, {"replya", "replay"}, {"reports", "report"},
+        {"foo", ""}, {"xyzzy", ""}, {"", ""}, {"--", ""}, {"e", ""},
+        {"llama3", "llama-3-8b, llama-3.1-70b or llama-7b"},    /* what it begins comes before what it resembles */
+        {"H100", "H100-SXM or H100-PCIe"}, {"sxm", "H100-SXM"},
+        {"--database", "--db"}, {"--tensor-parallel", "--tp"}, {"--policies", "--policy"},
+        {"--temperatur", "--temperature"}};     /* --tp would be short for it, but this is near */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char near[100];
+        CU_ASSERT_STRING_EQUAL(sh_near(names[i].meant, strlen(names[i].meant), all, near, sizeof near), names[i].near);
+    }
+    char cut[8];
+    CU_ASSERT_STRING_EQUAL(sh_near("H100", 4, all, cut, sizeof cut), "H100-SX");
+    struct sh_err e;
+    sh_misused(&e, "no");
+    CU_ASSERT(sh_hint_near(&e, "trac", 4, all, "ask") == -1);
+    CU_ASSERT_STRING_EQUAL(e.hint, "did you mean trace? ask");
+    sh_hint_near(&e, "foo", 3, all, "ask");
+    CU_ASSERT_STRING_EQUAL(e.hint, "ask");
+}
+
 static void errors_keep_their_context(void)
 {
     struct sh_err e;
@@ -187,6 +213,7 @@ int main(void)
         {"out: text, JSON and CSV come from one tree", writer_renders_one_tree},
         {"groups of results", writer_groups},
         {"out: JSON is UTF-8 whatever the names are", json_is_always_utf8},
+        {"near: names that another may stand for, and no others", near_names},
         {"err: context goes in front", errors_keep_their_context},
         {0}};
     return tap_run("base", tests);

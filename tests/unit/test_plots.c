@@ -431,7 +431,7 @@ static void refusals_come_first_and_leave_nothing(void)
     CU_ASSERT(strstr(e.text, "nowhere/figure.svg") != NULL);
     CU_ASSERT(plot("heads", &tame.d, "nowhere/", 1, &e) == SH_MISUSED);
     CU_ASSERT(plot("pie", &tame.d, "figure.svg", 0, &e) == SH_MISUSED);
-    CU_ASSERT(strstr(e.text, "heatmap, persistence, persistence-grid, heads") != NULL);
+    CU_ASSERT(strstr(e.hint, "heatmap, persistence, persistence-grid, heads") != NULL);
     CU_ASSERT(symlink("/dev/null", "link.svg") == 0);
     CU_ASSERT(plot("heads", &tame.d, "link.svg", 0, &e) == SH_MISUSED);
     unlink("link.svg");

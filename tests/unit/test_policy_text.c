@@ -65,15 +65,15 @@ static void unknown_policies(void)
     refused("h20", "\"h20\" is no policy", "h2o");
     refused("scisorhands", "\"scisorhands\" is no policy", "scissorhands");
     refused("scissorhands_released", "is no policy", "scissorhands-released");
-    refused("", "\"\" is no policy", "did you mean");
-    refused(":recent=5", "is no policy", "did you mean");
+    refused("", "\"\" is no policy", "shears info policies lists them");
+    refused(":recent=5", "is no policy", "shears info policies lists them");
     refused("H2O", "is no policy", "h2o");
 }
 
 static void unknown_knobs(void)
 {
     refused("h2o:recents=5", "h2o has no knob \"recents\"", "recent");
-    refused("h2o:=5", "h2o has no knob \"\"", "did you mean");
+    refused("h2o:=5", "h2o has no knob \"\"", "its knobs are ");
     refused("full:recent=5", "full has no knob \"recent\"", "no knobs at all");
 }
 
