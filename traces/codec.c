@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "src/base/mem.h"
 #include "src/base/num.h"
@@ -39,6 +40,8 @@ size_t sh_codec_bytes(const void *from, size_t bytes, enum sh_bytes like, unsign
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
     size_t bound = ZSTD_compressBound(bytes);
+    if (!context)
+        sh_no_memory(bound);
     *out = xmalloc(bound);
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, like == SH_BYTES_RECORDS ? RECORDS_LEVEL : FAST_LEVEL);
     ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
@@ -47,8 +50,10 @@ size_t sh_codec_bytes(const void *from, size_t bytes, enum sh_bytes like, unsign
         ZSTD_CCtx_setParameter(context, ZSTD_c_minMatch, NOISE_MIN_MATCH);
     }
     size_t n = ZSTD_compress2(context, *out, bound, from, bytes);
+    if (ZSTD_isError(n))                /* the bound is zstd's own: there was no memory for its tables */
+        sh_no_memory(bound);
     ZSTD_freeCCtx(context);
-    *out = xreallocarray(*out, 1, n);   /* cannot fail: the bound is zstd's own */
+    *out = xreallocarray(*out, 1, n);
     return n;
 }
 
@@ -65,6 +70,8 @@ int sh_codec_unbytes(const void *blob, size_t bytes, size_t limit, unsigned char
     if (!to)
         return sh_fail(e, "a zstd frame of %llu bytes does not fit into memory", size);
     size_t got = ZSTD_decompress(to, (size_t)size, blob, bytes);
+    if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
+        sh_no_memory((size_t)size);
     if (ZSTD_isError(got) || got != size) {
         free(to);
         return sh_fail(e, "damaged: %s", ZSTD_isError(got) ? ZSTD_getErrorName(got) : "shorter than stated");
