@@ -60,7 +60,7 @@ static int check_path(const char *path, int script, struct sh_err *e)
         return sh_hint(e,
                        "with --script the file may have any name, for instance one ending in .gp");
     }
-    for (const char *c = path; script && *c; c++)
+    for (const char *c = path; script && script != SH_GP_DATA && *c; c++)
         if ((unsigned char)*c < 32)
             return sh_misused(e, "figure: a name with control characters cannot stand in a script");
     if (lstat(path, &s) == 0 && !S_ISREG(s.st_mode))

@@ -3,6 +3,7 @@
 #include "plots/gp.h"
 #include "src/cli/capacity_study.h"
 #include "src/cli/commands.h"
+#include "src/cli/paths.h"
 
 #define F(name) offsetof(struct sh_capacity_args, name)
 static const struct sh_opt opts[] = {
@@ -106,6 +107,11 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     const struct sh_need needs[] = {{"--model NAME", a->model != NULL}, {"--gpu NAME", a->gpu != NULL},
                                     {"--length N", a->length > 0}, {0}};
     if (sh_args_need("capacity", needs, e))
+        return -1;
+    const struct sh_file_use files[] = {
+        {"--plot-memory", a->plot_memory, 1}, {"--plot-frontier", a->plot_frontier, 1}, {"--db", a->db, 0},
+        {"--plan", a->plan, 0}, {"--gpus", a->gpus, 0}, {"--models", a->models, 0}, {0}};
+    if (sh_files_apart(files, e))
         return -1;
     if (probe(a->plot_memory, e) || probe(a->plot_frontier, e))
         return -1;

@@ -295,14 +295,15 @@ static int open_all(struct sh_eval_work *w, struct sh_err *e)
         return sh_misused(e, "%s: there are %d results, and it is made of one",
                           a->logits ? "--logits" : "--dump-kept", w->n),
                sh_hint(e, "give one policy and one budget");
-    for (int i = 0; i < a->text.n; i++)
-        if (sh_output_differs("--dump-kept", a->dump, a->text.at[i], e) ||
-            sh_output_differs("--logits", a->logits, a->text.at[i], e))
+    for (int i = 0; i <= a->text.n + a->plan.n; i++) {
+        const char *in = i < a->text.n ? a->text.at[i] : i < a->text.n + a->plan.n ? a->plan.at[i - a->text.n] : NULL;
+        const struct sh_file_use files[] = {
+            {"--db", a->db, 1}, {"--dump-kept", a->dump, 1}, {"--logits", a->logits, 1}, {"--tokens", a->tokens, 0},
+            {"--jsonl", a->jsonl, 0}, {"--text", in, 0}, {0}};
+        if (sh_files_apart(files, e))
             return -1;
-    return sh_output_differs("--dump-kept", a->dump, a->db, e) || sh_output_differs("--logits", a->logits, a->db, e) ||
-                   sh_output_differs("--dump-kept", a->dump, a->tokens, e) ||
-                   sh_output_differs("--dump-kept", a->dump, a->jsonl, e)
-               ? -1 : 0;
+    }
+    return 0;
 }
 
 static void name_results(struct sh_eval_work *w)

@@ -9,6 +9,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/eval_dump.h"
 #include "src/cli/live.h"
+#include "src/cli/paths.h"
 #include "src/cli/prompt.h"
 #include "src/engine/repetition.h"
 #include "src/engine/sampler.h"
@@ -111,7 +112,9 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
     int n = 0;
     if (positional->n)
         return sh_misused(e, "generate: \"%.80s\" belongs to no option", positional->at[0]);
-    if (sh_live_read(&w->live, &a->live, w->common, "generate", e))
+    const struct sh_file_use files[] = {
+        {"--dump-kept", a->dump, 1}, {"--prompt-file", a->prompt_file, 0}, {"--tokens", a->tokens, 0}, {0}};
+    if (sh_live_read(&w->live, &a->live, w->common, "generate", e) || sh_files_apart(files, e))
         return -1;
     if (a->budget && !a->policy)
         return sh_misused(e, "--budget: no --policy is given");

@@ -71,6 +71,16 @@ static int read_size(const char *option, const char *text, double *inches, struc
                       text);
 }
 
+/* A path that cannot be written to is told before the work. */
+static int probe(const char *path, int script, struct sh_err *e)
+{
+    struct sh_gp gp;
+    if (sh_gp_open(&gp, path, script, 0, 0, e))
+        return -1;
+    sh_gp_abandon(&gp);
+    return 0;
+}
+
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct plot_args *a = args;
@@ -87,20 +97,17 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
                                     {"-o FILE", a->out != NULL}, {0}};
     if (sh_args_need("plot", needs, e))
         return -1;
-    for (int i = 0; i < a->db.n; i++)
-        if (sh_output_differs("-o", a->out, a->db.at[i], e))
+    for (int i = 0; i < a->db.n + a->plan.n; i++) {
+        const char *in = i < a->db.n ? a->db.at[i] : a->plan.at[i - a->db.n];
+        const struct sh_file_use files[] = {{"-o", a->out, 1}, {"--data", a->data, 1}, {"--db", in, 0}, {0}};
+        if (sh_files_apart(files, e))
             return -1;
+    }
     double width, height;
     if (read_size("--width", a->width_text, &width, e) || read_size("--height", a->height_text, &height, e))
         return -1;
-    for (int i = 0; i < a->db.n + a->plan.n; i++)
-        if (sh_output_differs("--data", a->data, i < a->db.n ? a->db.at[i] : a->plan.at[i - a->db.n], e) ||
-            (i >= a->db.n && sh_output_differs("-o", a->out, a->plan.at[i - a->db.n], e)))
-            return -1;
-    struct sh_gp probe;                         /* a path that cannot be written to is told before the work */
-    if (sh_gp_open(&probe, a->out, a->script, 0, 0, e))
+    if (probe(a->out, a->script, e) || (a->data && probe(a->data, SH_GP_DATA, e)))
         return -1;
-    sh_gp_abandon(&probe);
     struct sh_figure_request q = {
         .db = a->db.at, .n_db = a->db.n, .plan = a->plan.at, .n_plan = a->plan.n,
         .layer = a->layer, .head = a->head, .rows = a->rows,

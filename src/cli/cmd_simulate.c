@@ -112,15 +112,18 @@ static int probe(const char *path, struct sh_err *e)
     return 0;
 }
 
-/* What is written must not be what is read. */
+/* What is written must not be what is read, nor what is written besides. */
 static int check_paths(const struct sh_simulate_args *a, struct sh_err *e)
 {
-    for (int i = 0; i < a->plan.n; i++)
-        if (sh_output_differs("--log", a->log, a->plan.at[i], e) || sh_output_differs("--db", a->db, a->plan.at[i], e))
+    for (int i = 0; i <= a->plan.n; i++) {
+        const struct sh_file_use files[] = {
+            {"--db", a->db, 1}, {"--log", a->log, 1}, {"--plot-latency", a->plot_latency, 1},
+            {"--plot-occupancy", a->plot_occupancy, 1}, {"--workload", a->workload, 0},
+            {"--calibrate", a->calibrate, 0}, {"--plan", i < a->plan.n ? a->plan.at[i] : NULL, 0}, {0}};
+        if (sh_files_apart(files, e))
             return -1;
-    return sh_output_differs("--log", a->log, a->workload, e) || sh_output_differs("--db", a->db, a->workload, e) ||
-                   sh_output_differs("--log", a->log, a->db, e)
-               ? -1 : 0;
+    }
+    return 0;
 }
 
 static int read_options(const struct sh_sim_study *s, const struct sh_list *positional, struct sh_err *e)

@@ -14,6 +14,7 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/eval_rows.h"
+#include "src/cli/paths.h"
 #include "src/cli/task_rows.h"
 
 enum { MOST_POLICIES = 64 };
@@ -46,6 +47,10 @@ static int read_request(struct work *w, struct sh_err *e)
         return sh_err_prefix(e, "--task");
     if (!q->data)
         return sh_misused(e, "--task needs --data FILE, a jsonl file of records");
+    const struct sh_file_use files[] = {
+        {"--db", q->db, 1}, {"--items", q->items, 1}, {"--data", q->data, 0}, {"--shots-data", q->shots_data, 0}, {0}};
+    if (sh_files_apart(files, e))
+        return -1;
     if (q->shots_data && !q->shots)
         return sh_misused(e, "--shots-data: say with --shots N how many examples to take of it");
     if (sh_live_read(&w->live, &q->live, w->common, "eval", e))

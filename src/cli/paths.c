@@ -3,8 +3,11 @@
 #include "src/cli/paths.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "src/cli/commands.h"
 
 const char *sh_store_path_of(const char *command, const char *db, const struct sh_list *positional, struct sh_err *e)
 {
@@ -18,16 +21,44 @@ const char *sh_store_path_of(const char *command, const char *db, const struct s
     return NULL;
 }
 
-int sh_output_differs(const char *option, const char *out, const char *in, struct sh_err *e)
+/* Names of what is not there yet are compared as they are. */
+static int are_same(const char *x, const char *y)
 {
     struct stat a, b;
-    if (!out || !in || stat(out, &a) || stat(in, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
-        return 0;
-    return sh_misused(e, "%s %s: is the file %s that is read", option, out, in);
+    int is_x = !stat(x, &a), is_y = !stat(y, &b);
+    return is_x && is_y ? a.st_dev == b.st_dev && a.st_ino == b.st_ino : !is_x && !is_y && !strcmp(x, y);
+}
+
+int sh_output_differs(const char *option, const char *out, const char *in, struct sh_err *e)
+{
+    return out && in && are_same(out, in) ? sh_misused(e, "%s %s: is the file %s that is read", option, out, in) : 0;
+}
+
+static int is_device(const char *path)
+{
+    struct stat s;
+    return !stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+}
+
+int sh_files_apart(const struct sh_file_use *files, struct sh_err *e)
+{
+    for (const struct sh_file_use *a = files; a->option; a++)
+        for (const struct sh_file_use *b = files; b < a; b++) {
+            const struct sh_file_use *out = a->is_written ? a : b, *other = out == a ? b : a;
+            if (!a->path || !b->path || !out->is_written || !are_same(a->path, b->path) || is_device(a->path))
+                continue;
+            if (other->is_written)
+                return sh_misused(e, "%s %s: %s names the same file", a->option, a->path, b->option);
+            return sh_output_differs(out->option, out->path, other->path, e);
+        }
+    return 0;
 }
 
 void sh_store_tell_unkept(const char *what, const char *path, int quiet, const struct sh_err *e)
 {
-    if (!quiet || !access(path, W_OK))
-        fprintf(stderr, "shears: the %s not kept: %s\n", what, e->text);
+    char label[80];
+    if (!quiet || !access(path, W_OK)) {
+        snprintf(label, sizeof label, "shears: the %s not kept: ", what);
+        sh_say(label, e->text);
+    }
 }
