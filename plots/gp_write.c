@@ -8,6 +8,7 @@
 
 #include "plots/gp.h"
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 
 /* Okabe and Ito's colours, told apart by all common kinds of colour blindness and on grey paper. */
 static const char *const colours[SH_GP_COLOURS] = {
@@ -231,37 +232,19 @@ void sh_gp_box(struct sh_gp *gp, double left, double top, double width, double h
             left / w, (left + width) / w, 1 - (top + gp->down_in) / h, 1 - (top + gp->down_in + height) / h);
 }
 
-/* Bytes of the well-formed UTF-8 character at `s` that may be shown, or 0. */
-static int character(const unsigned char *s)
-{
-    int n = *s < 0x80 ? 1 : *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
-    unsigned code = n == 1 ? *s : n ? *s & (0x7fu >> n) : 0;
-    for (int i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (s[i] & 0x3fu);
-    }
-    int is_short_form = (n == 3 && code < 0x800) || (n == 4 && code < 0x10000);
-    int is_surrogate = code >= 0xd800 && code < 0xe000;
-    int is_control = code < 32 || (code >= 0x7f && code < 0xa0);
-    int turns_text = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-    int is_none = (code & 0xfffe) == 0xfffe || code > 0x10ffff;
-    return is_short_form || is_surrogate || is_control || turns_text || is_none ? 0 : n;
-}
-
 static void quote(FILE *to, const char *text, int max_chars, int is_format)
 {
-    const unsigned char *s = (const unsigned char *)text;
+    const char *s = text;
     putc('\'', to);
     for (int i = 0; *s; i++) {
-        int n = character(s), is_last = i == max_chars - 1 && s[n ? n : 1];
+        int is_shown, n = sh_utf8_plain(s, &is_shown), is_last = i == max_chars - 1 && s[n];
         if (i == max_chars)
             break;
         if (is_last)
             fputs("…", to);
         else if (*s == '\n' || *s == '\t' || *s == '\r')
             fputs(*s == '\n' ? "\\n" : *s == '\t' ? "\\t" : "\\r", to);
-        else if (n == 0)
+        else if (!is_shown)
             fputs("\xef\xbf\xbd", to);
         else if (*s == '\'')
             fputs(apostrophe, to);
@@ -269,7 +252,7 @@ static void quote(FILE *to, const char *text, int max_chars, int is_format)
             fputs("%%", to);
         else
             fwrite(s, 1, (size_t)n, to);
-        s += n ? n : 1;
+        s += n;
     }
     putc('\'', to);
 }

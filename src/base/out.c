@@ -212,9 +212,17 @@ static void json_value(FILE *to, const struct sh_node *n, int indent)
 static void text_cell(char *buffer, size_t bytes, const char *text, int csv)
 {
     snprintf(buffer, bytes, "%s", text);
-    for (char *c = buffer; *c && !csv; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
+    char *to = buffer;
+    for (const char *from = buffer; *from && !csv;) {
+        int is_shown, n = sh_utf8_plain(from, &is_shown);
+        if (!is_shown)
+            *to++ = '?';
+        for (int i = 0; i < n && is_shown; i++)
+            *to++ = from[i];
+        from += n;
+    }
+    if (!csv)
+        *to = '\0';
 }
 
 /* A cell as the reader sees it; csv keeps every digit. */

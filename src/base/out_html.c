@@ -8,28 +8,11 @@
 #include "src/base/out_tree.h"
 #include "src/base/utf8.h"
 
-/* The code point of a well-formed sequence of n bytes. */
-static unsigned code_of(const unsigned char *s, int n)
-{
-    unsigned code = n == 1 ? *s : *s & (0x7fu >> n);
-    for (int i = 1; i < n; i++)
-        code = code << 6 | (s[i] & 0x3fu);
-    return code;
-}
-
-static int may_be_shown(unsigned code)
-{
-    int is_control = (code < 32 && code != '\n') || (code >= 0x7f && code < 0xa0);
-    int turns_text = (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-                     (code >= 0x2066 && code <= 0x2069);
-    return !is_control && !turns_text && (code & 0xfffe) != 0xfffe;
-}
-
 void sh_html_text(FILE *to, const char *text)
 {
-    for (int n; *text; text += n ? n : 1) {
-        n = sh_utf8_bytes(text);
-        if (!n || !may_be_shown(code_of((const unsigned char *)text, n)))
+    for (int n, is_shown; *text; text += n) {
+        n = sh_utf8_plain(text, &is_shown);
+        if (!is_shown && *text != '\n')
             fputs("\xef\xbf\xbd", to);
         else if (*text == '&')
             fputs("&amp;", to);

@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/base/utf8.h"
+
 double sh_now_s(void)
 {
     struct timespec now;
@@ -51,9 +53,10 @@ void sh_progress_show(struct sh_progress *p, double done, const char *detail)
     char pace[80] = "";
     if (!p->uneven)
         say_pace(p, done, now, pace, sizeof pace);
-    fprintf(stderr, "%s%s %3.0f %%  %.0f of %.0f %s%s  %s%s", p->terminal ? "\r" : "", p->what,
-            100 * done / (p->total > 0 ? p->total : 1), done, p->total, p->unit, pace, detail,
-            p->terminal ? "\033[K" : "\n");
+    fprintf(stderr, "%s%s %3.0f %%  %.0f of %.0f %s%s  ", p->terminal ? "\r" : "", p->what,
+            100 * done / (p->total > 0 ? p->total : 1), done, p->total, p->unit, pace);
+    sh_put_plain(stderr, detail);
+    fputs(p->terminal ? "\033[K" : "\n", stderr);
     fflush(stderr);
 }
 

@@ -3,6 +3,8 @@
 #ifndef SH_BASE_UTF8_H
 #define SH_BASE_UTF8_H
 
+#include <stdio.h>
+
 /* Bytes of the well-formed sequence that begins here (a string's end is 1); 0: it is none. */
 static inline int sh_utf8_bytes(const char *at)
 {
@@ -15,6 +17,31 @@ static inline int sh_utf8_bytes(const char *at)
         (s[0] == 0xf4 && s[1] > 0x8f))
         return 0;                               /* overlong, a surrogate, or above U+10FFFF */
     return n;
+}
+
+/* Bytes of the character that begins here (a string's end is 1), and whether it may be shown: not a control character,
+ * which a terminal would obey, nor a mark that turns the direction of writing, nor what is no character. */
+static inline int sh_utf8_plain(const char *at, int *is_shown)
+{
+    const unsigned char *s = (const unsigned char *)at;
+    int n = sh_utf8_bytes(at);
+    unsigned code = n == 1 ? *s : *s & (0x7fu >> n);
+    for (int i = 1; i < n; i++)
+        code = code << 6 | (s[i] & 0x3fu);
+    int is_control = (code && code < 32) || (code >= 0x7f && code < 0xa0);
+    int turns_text = (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+                     (code >= 0x2066 && code <= 0x2069);
+    *is_shown = n && !is_control && !turns_text && (code & 0xfffe) != 0xfffe;
+    return n ? n : 1;
+}
+
+/* A text out of foreign files, for people: what is not to be shown becomes a question mark. */
+static inline void sh_put_plain(FILE *to, const char *text)
+{
+    for (int n, is_shown; *text; text += n) {
+        n = sh_utf8_plain(text, &is_shown);
+        fwrite(is_shown ? text : "?", 1, is_shown ? (size_t)n : 1, to);
+    }
 }
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "kernels/load.h"
 #include "src/base/mem.h"
+#include "src/cli/commands.h"
 #include "traces/merge.h"
 #include "traces/partial.h"
 
@@ -227,11 +228,13 @@ int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
     if (bad && c->shares && sh_cluster_is_first(c))
         dismiss(c);
     if (bad && c->in_line && sh_cluster_is_first(c)) {
-        fprintf(stderr, "shears: %s\n", e->text);
+        sh_say("shears: ", e->text);
         c->ranks->abort((int)e->status);
     }
     if (c->is_orphan) {
-        fprintf(stderr, "shears: rank %d: %s\n", c->me.rank, e->text);
+        char label[40];
+        snprintf(label, sizeof label, "shears: rank %d: ", c->me.rank);
+        sh_say(label, e->text);
         c->ranks->abort(SH_FAILED);
     }
     if (c->me.rank && bad) {            /* rank 0 says it, once */
@@ -244,7 +247,7 @@ int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
         fprintf(stderr, "shears: %d of %d ranks were lost%s\n", c->lost, c->me.size,
                 bad ? "" : "; others did their work");
         if (bad)
-            fprintf(stderr, "shears: %s\n", e->text);
+            sh_say("shears: ", e->text);
         let_others_leave(c);
         c->ranks->abort(bad ? (int)e->status : 0);
     }

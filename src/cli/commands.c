@@ -47,25 +47,18 @@ int sh_command_unknown(const char *name, struct sh_err *e)
     return sh_hint_near(e, name, strlen(name), all, "shears --help lists the commands");
 }
 
-/* Texts may carry names out of foreign files: a terminal must not obey them, nor get half a character. */
-static void say(const char *label, const char *text)
+void sh_say(const char *label, const char *text)
 {
     fputs(label, stderr);
-    for (int n; *text; text += n ? n : 1) {
-        n = sh_utf8_bytes(text);
-        if (n > 1)
-            fwrite(text, 1, (size_t)n, stderr);
-        else
-            fputc(!n || (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, stderr);
-    }
+    sh_put_plain(stderr, text);
     fputc('\n', stderr);
 }
 
 int sh_command_report(const struct sh_err *e)
 {
-    say("shears: ", e->text);
+    sh_say("shears: ", e->text);
     if (e->hint[0])
-        say("hint: ", e->hint);
+        sh_say("hint: ", e->hint);
     return e->status;
 }
 

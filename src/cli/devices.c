@@ -7,6 +7,7 @@
 
 #include "kernels/load.h"
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 
 /* The ordinals that are asked for, of this backend. */
 static int resolve(const struct sh_backend *b, const struct sh_ordinals *asked, struct sh_ordinals *to,
@@ -54,8 +55,7 @@ static int open_all(struct sh_devices *d, const char *name, const struct sh_comm
 static void say_why(const char *instead, const struct sh_err *why)
 {
     fputs("shears: ", stderr);
-    for (const char *s = why->text; *s; s++)
-        fputc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, stderr);
+    sh_put_plain(stderr, why->text);
     fprintf(stderr, "; using %s\n", instead);
 }
 

@@ -8,6 +8,7 @@
 
 #include "kernels/weight_bits.h"
 #include "src/base/mem.h"
+#include "src/cli/commands.h"
 
 void sh_live_preset(struct sh_live_options *o)
 {
@@ -183,7 +184,7 @@ void sh_live_say_host(struct sh_host_note *n, const char *why, const struct sh_c
     if (!why || c->quiet || !strcmp(n->why, why))
         return;
     snprintf(n->why, sizeof n->why, "%s", why);
-    fprintf(stderr, "shears: the cache is on the host and its rows travel: %s\n", why);
+    sh_say("shears: the cache is on the host and its rows travel: ", why);
 }
 
 void sh_live_put_peak(struct sh_out *o, const struct sh_devices *d)

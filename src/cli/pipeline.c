@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "src/cli/commands.h"
+
 enum { START = 11, HIDDEN = 12, FINISHED = 13 };        /* tags; share.c has its own            */
 
 static int take(void *to, float *rows, size_t bytes, struct sh_err *e)
@@ -64,7 +66,9 @@ void sh_pipeline_finish(struct sh_pipeline *p, struct sh_cluster *c, int bad, st
         bad = sh_ranks_await(c->ranks, i, FINISHED, &byte, 1, &bytes, &from, c->timeout_s, e);
     if (!bad)
         return;
-    fprintf(stderr, "shears: rank %d: %s\n", c->me.rank, e->text);
-    fprintf(stderr, "hint: what was committed is kept beside %s; the same command goes on from there\n", c->db);
+    snprintf(why, sizeof why, "shears: rank %d: ", c->me.rank);
+    sh_say(why, e->text);
+    sh_hint(e, "what was committed is kept beside %s; the same command goes on from there", c->db);
+    sh_say("hint: ", e->hint);
     c->ranks->abort((int)e->status);
 }

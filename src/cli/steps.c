@@ -11,6 +11,7 @@
 #include "src/base/file.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/cli/commands.h"
 
 enum { MOST_ARGS = 120, COMMON_ARGS = 5 };
 
@@ -111,7 +112,7 @@ static int is_done(const char *path, const char *line)
     FILE *f = sh_stream_open(path, NULL);
     char *first = NULL;
     size_t room = 0;
-    ssize_t n = f ? xgetline(&first, &room, f) : -1;
+    ssize_t n = f ? xgetline(&first, &room, strlen(line) + 10, f) : -1;
     if (f)
         fclose(f);
     if (n > 0 && first[n - 1] == '\n')
@@ -193,7 +194,7 @@ int sh_steps_run(struct sh_steps *s, const struct sh_step *step, struct sh_err *
         add_common(s->common, &w);
         add_manner(s->common, &w);
         if (!s->common->quiet)
-            fprintf(stderr, "$ shears %s\n", line);
+            sh_say("$ shears ", line);
         status = run(s, step, &w, line, part, path, e);
         s->anew |= status == SH_OK;
         s->done += status == SH_OK;
