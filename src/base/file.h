@@ -18,6 +18,8 @@
 
 #include "src/base/err.h"
 
+#define SH_MOST_TEXT ((size_t)1 << 30)          /* bytes of a text, or of a line with one */
+
 /* A stream over the descriptor, which is closed with it; reads and writes that a signal cut short are gone on with,
  * which stdio's own do not. `how` as for fopen, "r" or "w". NULL: errno says why, and the descriptor is closed. */
 FILE *sh_stream_of(int fd, const char *how);

@@ -68,12 +68,18 @@ char *xasprintf(const char *format, ...)
     return text;
 }
 
-ssize_t xgetline(char **line, size_t *room, FILE *from)
+ssize_t xgetline(char **line, size_t *room, size_t most, FILE *from)
 {
-    ssize_t n = getline(line, room, from);
-    if (n < 0 && !feof(from) && !ferror(from))
-        sh_no_memory(2 * *room + 1);
-    return n;
+    size_t n = 0;
+    for (int c = 0; c != '\n' && n <= most && (c = getc_unlocked(from)) != EOF;) {
+        if (n + 2 > *room)
+            *line = xreallocarray(*line, *room = *room ? 2 * *room : 128, 1);
+        (*line)[n++] = (char)c;
+    }
+    if (!n || ferror(from))
+        return -1;
+    (*line)[n] = '\0';
+    return (ssize_t)n;
 }
 
 char *xrealpath(const char *path)

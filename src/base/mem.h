@@ -17,8 +17,9 @@ void *xaligned(size_t bytes);                           /* 64-byte aligned, not 
 char *xstrdup(const char *text);
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* getline, which tells of a missing buffer as it does of the end. */
-ssize_t xgetline(char **line, size_t *room, FILE *from);
+/* getline for lines of foreign files: one of more bytes than `most` is cut behind the first of them, so that what has
+ * no end (a device, a pipe) does not fill the memory. */
+ssize_t xgetline(char **line, size_t *room, size_t most, FILE *from);
 
 /* realpath; NULL and errno: there is nothing of that name. */
 char *xrealpath(const char *path);

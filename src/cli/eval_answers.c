@@ -134,7 +134,7 @@ int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source 
     a->texts = s->texts.n;
     a->of = xcalloc((size_t)a->texts, sizeof *a->of);
     a->n = xcalloc((size_t)a->texts, sizeof *a->n);
-    while (!bad && text < a->texts && (got = xgetline(&line, &cap, f)) >= 0) {
+    while (!bad && text < a->texts && (got = xgetline(&line, &cap, SH_MOST_TEXT, f)) >= 0) {
         number++;
         json_t *item = json_loadb(line, (size_t)got, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
         if (item && read_line(s, item, field, a, &text, e))     /* blank lines make no item */

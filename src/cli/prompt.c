@@ -46,7 +46,7 @@ static int read_text(struct sh_prompt *p, const struct sh_arch *a, const char *m
     if (sh_tokenizer_size(p->tokenizer) > a->n_vocab)
         return sh_fail(e, "%s: the tokenizer has %d tokens, the model's vocabulary %d", model_path,
                        sh_tokenizer_size(p->tokenizer), a->n_vocab);
-    if (p->file && !(whole = sh_file_read(p->file, SIZE_MAX / 4, &bytes, e)))
+    if (p->file && !(whole = sh_file_read(p->file, SH_MOST_TEXT, &bytes, e)))
         return -1;
     int bad = encode(p, whole ? whole : p->text, bytes, e);
     free(whole);

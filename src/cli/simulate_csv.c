@@ -14,12 +14,14 @@ enum { MOST_LINE = 1 << 16 };
 /* The next line into *text: 1, 0 at the end, -1. */
 static int line_of(FILE *file, char **text, size_t *bytes, long long *number, struct sh_err *e)
 {
-    ssize_t n = xgetline(text, bytes, file);
-    if (n < 0)
-        return ferror(file) ? sh_fail(e, "%s", strerror(errno)) : 0;
+    ssize_t n = xgetline(text, bytes, MOST_LINE, file);
     ++*number;
+    if (ferror(file))
+        return sh_fail(e, "cannot be read: %s", strerror(errno));
+    if (n < 0)
+        return 0;
     if (n > MOST_LINE)
-        return sh_fail(e, "a line of %zd bytes, expected at most %d", n, MOST_LINE);
+        return sh_fail(e, "found more than %d bytes, expected at most that", MOST_LINE);
     if (strlen(*text) != (size_t)n)
         return sh_fail(e, "a NUL byte in the line");
     return 1;
@@ -67,7 +69,7 @@ int sh_workload_open(struct sh_workload_file *w, const char *path, struct sh_err
     struct stat about;
     *w = (struct sh_workload_file){.base = {next}, .path = path, .file = sh_stream_open(path, &about)};
     if (!w->file)
-        return sh_fail(e, "%s: %s", path, strerror(errno));
+        return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
     w->whole = S_ISREG(about.st_mode) ? (long long)about.st_size : 0;
     return header(w, e);
 }
@@ -162,7 +164,7 @@ int sh_sim_points_read(const char *path, struct sh_sim_point *out, int *n, struc
     FILE *file = sh_stream_open(path, NULL);
     long long line = 0;
     if (!file)
-        return sh_fail(e, "%s: %s", path, strerror(errno));
+        return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
     int bad = points(file, out, n, &line, e);
     fclose(file);
     return bad ? sh_err_prefix(e, "%s: line %lld", path, line) : 0;

@@ -82,10 +82,15 @@ int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_
     int number = 0, count = 0, bad = 0;
     if (!f)
         return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
-    while (!bad && (!most || count < most) && (bytes = xgetline(&line, &cap, f)) >= 0) {
+    while (!bad && (!most || count < most) && (bytes = xgetline(&line, &cap, SH_MOST_TEXT, f)) >= 0) {
         number++;
         if (is_blank(line) && strlen(line) == (size_t)bytes)
             continue;
+        if ((size_t)bytes > SH_MOST_TEXT) {
+            bad = sh_fail(e, "%s: line %d: found more than %zu bytes, expected at most that", path, number,
+                          SH_MOST_TEXT);
+            break;
+        }
         all = xreallocarray(all, (size_t)count + 1, sizeof *all);
         all[count] = (struct sh_task_item){.line = number};
         if (read_line(t, line, (size_t)bytes, &all[count++], e))

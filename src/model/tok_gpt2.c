@@ -11,6 +11,8 @@
 #include "src/base/mem.h"
 #include "src/model/tok.h"
 
+enum { MOST_LINE = 1 << 20 };
+
 static json_t *read_merges(const char *path, struct sh_err *e)
 {
     FILE *from = sh_stream_open(path, NULL);
@@ -22,16 +24,16 @@ static json_t *read_merges(const char *path, struct sh_err *e)
     char *line = NULL;
     size_t cap = 0, number = 0;
     ssize_t got;
-    while ((got = xgetline(&line, &cap, from)) >= 0) {
+    while ((got = xgetline(&line, &cap, MOST_LINE, from)) >= 0) {
         size_t n = (size_t)got;
         number++;
         while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
             n--;
         if (!n || sh_starts_with(line, n, "#version", 8))
             continue;
-        json_t *merge = json_stringn(line, n);
+        json_t *merge = got > MOST_LINE ? NULL : json_stringn(line, n);
         if (!merge) {
-            sh_fail(e, "%s: line %zu is not UTF-8", path, number);
+            sh_fail(e, got > MOST_LINE ? "%s: line %zu is too long" : "%s: line %zu is not UTF-8", path, number);
             json_decref(merges);
             merges = NULL;
             break;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/model/tok.h"
 #include "src/model/tok_ids.h"
@@ -103,7 +104,7 @@ int sh_tokenizer_encode(const struct sh_tokenizer *t, const char *text, size_t b
     if (valid < bytes)
         return sh_fail(e, "the text is not UTF-8: byte 0x%02X at offset %zu begins no character",
                        (unsigned char)text[valid], valid);
-    if (bytes > (size_t)1 << 30)
+    if (bytes > SH_MOST_TEXT)
         return sh_fail(e, "the text has %zu bytes: at most 1 GiB is taken at a time", bytes);
     struct work w = {.t = t, .out = out, .e = e};
     if (t->is_unigram)

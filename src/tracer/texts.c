@@ -32,14 +32,6 @@ static void add(struct sh_texts *t, const char *path, int part, const int32_t *t
     memcpy(q->tokens, tokens, (size_t)n * sizeof *tokens);
 }
 
-static int encode(const struct sh_texts *t, const char *text, size_t bytes, const char *path, struct sh_ids *ids,
-                  struct sh_err *e)
-{
-    if (sh_tokenizer_encode(t->tokenizer, text, bytes, 0, ids, e))
-        return sh_err_prefix(e, "%s", path);
-    return 0;
-}
-
 /* Are these ids, with the start token in front and cut to `length`, too few? */
 static int is_short(const struct sh_texts *t, size_t n_ids, int length)
 {
@@ -81,9 +73,9 @@ int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
         return 0;
     if (!has_room(t, path, e))
         return -1;
-    if (!(text = sh_file_read(path, SIZE_MAX / 4, &bytes, e)))
+    if (!(text = sh_file_read(path, SH_MOST_TEXT, &bytes, e)))
         return -1;
-    int bad = encode(t, text, bytes, path, &ids, e);
+    int bad = sh_tokenizer_encode(t->tokenizer, text, bytes, 0, &ids, e) ? sh_err_prefix(e, "%s", path) : 0;
     free(text);
     if (!bad && !ids.n)
         bad = sh_fail(e, "%s: holds no text, expected at least one token", path);
@@ -105,9 +97,9 @@ static int one_document(struct sh_texts *t, const char *path, const char *field,
     if (!json_is_string(text))
         return sh_fail(e, "%s: line %d: no text in field \"%s\", expected a string", path, line, field);
     int length = t->length ? t->length : t->max_pos;
-    int bad = encode(t, json_string_value(text), json_string_length(text), path, &ids, e);
+    int bad = sh_tokenizer_encode(t->tokenizer, json_string_value(text), json_string_length(text), 0, &ids, e);
     if (bad)
-        return sh_err_prefix(e, "line %d", line);
+        return sh_err_prefix(e, "%s: line %d", path, line);
     if (ids.n && !is_short(t, ids.n, length))   /* an empty document is no error among many */
         cut(t, path, line - 1, &ids, 0, length);
     free(ids.at);
@@ -155,11 +147,16 @@ static int each_line(struct sh_texts *t, const char *path, const char *field, st
     size_t cap = 0;
     ssize_t got;
     int number = 0, bad = 0, before = t->n;
-    while (!bad && !full(t) && (got = xgetline(&line, &cap, f)) >= 0) {
+    while (!bad && !full(t) && (got = xgetline(&line, &cap, SH_MOST_TEXT, f)) >= 0) {
         json_error_t problem;
         number++;
         if (strspn(line, " \t\r\n") == (size_t)got)
             continue;
+        if ((size_t)got > SH_MOST_TEXT) {
+            bad = sh_fail(e, "%s: line %d: found more than %zu bytes, expected at most that", path, number,
+                          SH_MOST_TEXT);
+            break;
+        }
         json_t *item = json_loadb(line, (size_t)got, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &problem);
         if (!item)
             bad = sh_fail(e, "%s: line %d is not JSON: %s", path, number, problem.text);

@@ -63,7 +63,7 @@ bad "a NUL byte" "${h}0,5,5\\\\0000,5\n" 1 'w.csv: line 2: '
 bad "an empty file" '' 1 'w.csv: empty'
 bad "only a header" "$h" 1 'no request'
 run simulate $base --workload nothing.csv
-expect "a file that is not there" 1 "" "nothing.csv: No such file"
+expect "a file that is not there" 1 "" "nothing.csv: cannot be read: No such file"
 csv "${h}0,600000,400000\n0,5,5\n"
 sim --workload w.csv --memory 4G
 check "what can never fit is refused and counted" 'r["refused"] == 1 and r["finished"] == 1'
