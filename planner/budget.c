@@ -47,7 +47,8 @@ static int add_span(const char *at, size_t length, const char *dots, struct sh_b
     char *end;
     long count = slash ? strtol(slash + 1, &end, 10) : 0;
     if (!slash || end != at + length || count < 2 || count > SH_MAX_BUDGETS)
-        return sh_misused(e, "budget \"%.*s\": expected FROM..TO/COUNT with a count of 2 at least", (int)length, at);
+        return sh_misused(e, "budget \"%.*s\": expected FROM..TO/COUNT with a count of 2 to %d",
+                          (int)(length < 64 ? length : 64), at, SH_MAX_BUDGETS);
     if (parse_one(at, (size_t)(dots - at), &first, e) || parse_one(dots + 2, (size_t)(slash - dots - 2), &last, e))
         return -1;
     if (!first.tokens != !last.tokens)

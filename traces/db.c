@@ -212,8 +212,10 @@ static int folder_writable(const char *path, struct sh_err *e)
     if (slash)
         slash[slash == folder] = '\0';
     const char *where = slash ? folder : ".";
-    int bad = access(where, W_OK | X_OK) ? sh_fail(e, "%s: folder %s cannot be written to: %s", path, where,
+    char *in_it = xasprintf("%s/.", where);
+    int bad = access(in_it, W_OK | X_OK) ? sh_fail(e, "%s: folder %s cannot be written to: %s", path, where,
                                                    strerror(errno)) : 0;
+    free(in_it);
     free(folder);
     return bad;
 }
@@ -305,8 +307,8 @@ static void tidy(const char *path)
 struct sh_store *sh_store_create(const char *path, struct sh_err *e)
 {
     struct stat about;
-    int is_new, made = 0, there = stat(path, &about) == 0;
-    if (folder_writable(path, e) || (there && exists(path, e)) ||
+    int is_new, made = 0, there = stat(path, &about) == 0, is_loop = !there && errno == ELOOP;
+    if (folder_writable(path, e) || ((there || is_loop) && exists(path, e)) ||
         ((!there || !about.st_size) && make_new(path, &made, e)))
         return NULL;
     struct sh_store *s = connect_to(path, SQLITE_OPEN_READWRITE, e);

@@ -183,6 +183,8 @@ static int option(const struct sh_cmd *c, int argc, char **argv, int i, struct s
     const char *value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
     if (!value)
         return sh_misused(e, "--%s needs a value: --%s %s", o->name, o->name, o->arg);
+    if (!*value && (!strncmp(o->arg, "FILE", 4) || !strncmp(o->arg, "DIR", 3)))
+        return sh_misused(e, "--%s: found an empty name, expected %s", o->name, o->arg);
     if (store(o, into, value, e))
         return -1;
     while (o->kind == SH_OPT_LIST && !equals && i + 1 < argc && !looks_like_option(argv[i + 1]))

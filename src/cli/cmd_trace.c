@@ -231,7 +231,7 @@ static int read_texts(struct trace *t, struct sh_err *e)
         bad = sh_texts_tokens(&t->texts, a->tokens, e);
     if (!bad && !t->texts.n)
         bad = sh_fail(e, "%s: no sequence came out, expected a text of at least %lld token%s",
-                      a->jsonl ? a->jsonl : a->text.n ? a->text.at[0] : a->model, a->least > 1 ? a->least : 1,
+                      a->jsonl ? a->jsonl : a->tokens ? a->tokens : a->text.at[0], a->least > 1 ? a->least : 1,
                       a->least > 1 ? "s" : "");
     return bad;
 }

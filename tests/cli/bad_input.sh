@@ -262,6 +262,62 @@ misuse "--layers 1-2: the model has layers 0-1" "$@" --layers 1-2
 misuse "--layers: 1-0 ends before it begins" "$@" --layers 1-0
 misuse "backend \"abacus\": there is none of that name; known are auto, cpu, cuda" "$@" --backend abacus
 
+misuse "budget \"0.1..0.9/1000000000\": expected FROM..TO/COUNT with a count of 2 to 1024" \
+    replay --db whole.db --policy h2o --budget 0.1..0.9/1000000000
+misuse "--db: found an empty name, expected FILE" verify --db ""
+misuse "--model: found an empty name, expected DIR" trace --model "" --db out/x.db --tokens tokens.jsonl
+
+# ---- files that have no end, are folders, or lead in a circle ----
+
+server=(simulate --model opt-125m --gpu L4)
+if [ -r /dev/zero ]; then
+    refuse "a workload without an end" 1 "/dev/zero: line 1: found more than 65536 bytes" "${server[@]}" --workload /dev/zero
+else
+    skip "a workload without an end" "there is no /dev/zero"
+fi
+refuse "a workload that is a folder" 1 "bin: line 1: cannot be read: Is a directory" "${server[@]}" --workload bin
+trace "texts that are a folder" 1 "bin: cannot be read: Is a directory" "$opt" --tokens bin
+trace "too short, all of them: the file is named" 1 "uses-127.jsonl: no sequence came out, expected a text of at least 50" \
+    "$opt" --tokens uses-127.jsonl --min-tokens 50
+ln -s circle circle
+trace "a store behind links in a circle" 1 "circle: cannot be opened: Too many levels" "$opt" --tokens tokens.jsonl --db circle
+refuse "an output behind links in a circle" 1 "circle: cannot be written: Too many levels" \
+    plan --db whole.db --policy window --budget 4 -o circle -q
+holds "the links are still there" test -L circle
+trace "a store below a file" 1 "folder tokens.jsonl cannot be written to: Not a directory" "$opt" --tokens tokens.jsonl \
+    --db tokens.jsonl/x.db
+
+# ---- one file for two things ----
+
+cp whole.db twice.db
+misuse "--log twice.db: --db names the same file" "${server[@]}" --rate 1 --prompt 9 --output 9 --db twice.db --log twice.db
+holds "the store is what it was" cmp whole.db twice.db
+misuse "--plot-latency out/l.svg: --log names the same file" "${server[@]}" --rate 1 --prompt 9 --output 9 --log out/l.svg \
+    --plot-latency out/l.svg
+misuse "--plot-frontier out/p.svg: --plot-memory names the same file" capacity --model opt-125m --gpu L4 --length 9 \
+    --plot-memory out/p.svg --plot-frontier out/p.svg
+figure "its data in itself" 2 "--data out/x.gp: -o names the same file" persistence --db whole.db --script -o out/x.gp \
+    --data out/x.gp
+figure "data that cannot be written: no figure either" 1 "nowhere/x.tsv: cannot be written: No such file" persistence \
+    --db whole.db --script -o out/x.gp --data nowhere/x.tsv
+evaluated=(eval --model "$opt" --tokens tokens.jsonl --policy window --budget 4 -q)
+misuse "--logits out/x: --dump-kept names the same file" "${evaluated[@]}" --logits out/x --dump-kept out/x
+misuse "--logits tokens.jsonl: is the file tokens.jsonl that is read" "${evaluated[@]}" --logits tokens.jsonl
+cp uses-127.jsonl prompt.jsonl
+misuse "--dump-kept prompt.jsonl: is the file prompt.jsonl that is read" generate --model "$opt" --tokens prompt.jsonl \
+    --max-tokens 2 --dump-kept prompt.jsonl
+holds "the prompt is what it was" cmp uses-127.jsonl prompt.jsonl
+
+# ---- names that a terminal would obey ----
+
+name=$'a\x1b[31m\xc2\x9b31m\xe2\x80\xaeb\xff.db'
+cp whole.db "$name"
+refuse "a file's name: what a terminal would obey is not shown" 1 "a[?]\[31m[?]31m[?]b[?].db: sequence 0 has no scores" \
+    export --db "$name" --sequence 0 --layer 9 --head 0 -o out/x.npy
+run merge --db "out/$name" "$name" -q
+expect "nor in a table" 0 "^store .* out/a[?]\[31m[?]31m[?]b[?].db$" ""
+rm -f out/*
+
 # ---- an output that cannot be written ----
 
 output() { # description, stderr, arguments...: to a full device, then to nothing at all

@@ -10,6 +10,7 @@
 #include "src/base/num.h"
 #include "src/base/out.h"
 #include "src/base/rng.h"
+#include "src/base/utf8.h"
 #include "tests/tap.h"
 
 static void f16_round_trip(void)
@@ -165,6 +166,50 @@ static void json_is_always_utf8(void)
     }
 }
 
+static void shown_names(void)
+{
+    static const struct { const char *in, *out; } text[] = {
+        {"a\nb\x7f" "c", "a?b?c"}, {"\x1b[1m", "?[1m"}, {"\xc2\x9b" "1m", "?1m"}, {"\xe2\x80\xae" "abc", "?abc"},
+        {"a\xff" "b\xc3", "a?b?"},
+        {"K\xc3\xb6ln \xe2\x80\xa6", "K\xc3\xb6ln \xe2\x80\xa6"}};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+        char *said, *wanted = xasprintf("name  %s\n", text[i].out), *plain;
+        size_t bytes;
+        struct sh_out *o = sh_out_new();
+        sh_out_text(o, "name", "name", text[i].in);
+        said = render(o, SH_OUT_TEXT);
+        CU_ASSERT_STRING_EQUAL(said, wanted);
+        FILE *to = xmemstream(&plain, &bytes);
+        sh_put_plain(to, text[i].in);
+        xmemclose(to, &plain, &bytes);
+        CU_ASSERT_STRING_EQUAL(plain, text[i].out);
+        free(plain);
+        free(said);
+        free(wanted);
+        sh_out_free(o);
+    }
+}
+
+static void lines(void)
+{
+    static const struct { const char *in; size_t most; const char *line[4]; } text[] = {
+        {"", 9, {NULL}}, {"a\n\nbc", 9, {"a\n", "\n", "bc", NULL}}, {"abcdef\n", 3, {"abcd", "ef\n", NULL}},
+        {"abc\n", 3, {"abc\n", NULL}}};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+        FILE *from = fmemopen((void *)(uintptr_t)text[i].in, strlen(text[i].in), "r");
+        char *line = NULL;
+        size_t room = 0;
+        for (int k = 0; from && text[i].line[k]; k++) {
+            CU_ASSERT_EQUAL(xgetline(&line, &room, text[i].most, from), (ssize_t)strlen(text[i].line[k]));
+            CU_ASSERT_STRING_EQUAL(line, text[i].line[k]);
+        }
+        CU_ASSERT(!from || xgetline(&line, &room, text[i].most, from) == -1);
+        free(line);
+        if (from)
+            fclose(from);
+    }
+}
+
 static void near_names(void)
 {
     static const char all[] = "trace\nreplay\nreport\nllama-7b\nllama-3-8b\nllama-3.1-70b\nH100-SXM\nH100-PCIe\n--db\n"
@@ -213,6 +258,8 @@ int main(void)
         {"out: text, JSON and CSV come from one tree", writer_renders_one_tree},
         {"groups of results", writer_groups},
         {"out: JSON is UTF-8 whatever the names are", json_is_always_utf8},
+        {"out: what a terminal would obey is not shown", shown_names},
+        {"lines of foreign files, and no more of them than asked for", lines},
         {"near: names that another may stand for, and no others", near_names},
         {"err: context goes in front", errors_keep_their_context},
         {0}};
