@@ -15,6 +15,8 @@ static int check(const struct sh_capacity_ask *a, struct sh_err *e)
     if (a->pp > layers || a->pp > SH_CAPACITY_STAGES)
         return sh_misused(e, "%s: %d stages of a pipeline, expected at most %d", a->shape->f.name, a->pp,
                           layers < SH_CAPACITY_STAGES ? layers : SH_CAPACITY_STAGES);
+    if (a->ep > 1 && !a->shape->f.experts)
+        return sh_misused(e, "%s: --ep %d: it has no experts to share", a->shape->f.name, a->ep);
     if (a->ep > 1 && a->ep > a->shape->f.experts)
         return sh_misused(e, "%s: --ep %d, expected at most its experts, which are %d", a->shape->f.name, a->ep,
                           a->shape->f.experts);

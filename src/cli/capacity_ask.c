@@ -101,8 +101,8 @@ static int pyramid(const char *word, const struct sh_kv_shape *s, struct sh_kv_r
     return 0;
 }
 
-int sh_capacity_budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
-                       struct sh_err *e)
+static int budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
+                  struct sh_err *e)
 {
     char *end;
     size_t plus = strcspn(word, "+");
@@ -125,6 +125,14 @@ int sh_capacity_budget(const char *word, const struct sh_kv_shape *s, struct sh_
         return -1;
     r->tokens += recent;
     return r->tokens ? 0 : sh_misused(e, "--budget: an empty cache cannot be attended to, expected 1 token or more");
+}
+
+int sh_capacity_budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
+                       struct sh_err *e)
+{
+    return !budget(word, s, r, layers, e) ? 0
+           : sh_hint(e, "a share of the length has a point: 0.2; tokens have none: 4096, 4+2044 (sinks+recent), "
+                     "64/32/... (each layer), pyramid:96-32");
 }
 
 static int windows(const char *word, struct sh_kv_rule *r, struct sh_err *e)

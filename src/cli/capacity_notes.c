@@ -6,7 +6,7 @@ static void bottleneck(struct sh_out *o, const struct sh_capacity_answer *a, con
 {
     if (!r->fits) {
         if (r->room == 0)
-            sh_out_note(o, "The cache is not your bottleneck: %s does not fit, whatever is evicted.", r->unfit);
+            sh_out_note(o, "The cache is not your bottleneck: no room for %s, whatever is evicted.", r->unfit);
         return;
     }
     if (a->c.step.bound == SH_BOUND_COMPUTE)

@@ -204,9 +204,11 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
     snprintf(line, sizeof line, "%s, %llu parameters, weights as %s", r->model, (unsigned long long)r->parameters,
              r->weights);
     sh_out_text(o, "model", "model", line);
-    snprintf(line, sizeof line, "%d x %s (tp %d, pp %d, ep %d), %g of the memory", r->tp * r->pp * r->ep, r->gpu,
-             r->tp, r->pp,
-             r->ep, r->util);
+    char share[32] = "all";
+    if (r->util < 1)
+        snprintf(share, sizeof share, "%g %%", 100 * r->util);
+    snprintf(line, sizeof line, "%d x %s (tp %d, pp %d, ep %d), %s of the memory", r->tp * r->pp * r->ep, r->gpu, r->tp,
+             r->pp, r->ep, share);
     sh_out_text(o, "gpus", "GPUs", line);
     snprintf(line, sizeof line, "%s, %s", r->kv, r->budget ? r->budget : "whole: nothing is evicted");
     sh_out_text(o, "cache", "cache", line);

@@ -137,7 +137,15 @@ expect "windowed layers that gain nothing are counted" 0 "The budget frees nothi
 run capacity --model opt-6.7b --gpu A100-SXM-80GB --length 64 --batch 4
 expect "not your bottleneck, when it is not" 0 "The cache is not your bottleneck" ""
 
+run capacity --model opt-125m --gpu L4 --length 100 --util 0.9
+expect "the share of the memory in words" 0 "^GPUs .*, 90 % of the memory$" ""
+run capacity --model opt-125m --gpu L4 --length 100
+expect "all of it" 0 "^GPUs .*, all of the memory$" ""
+
 # ---- what does not fit is an answer ----
+
+run capacity --model llama-3.1-70b --gpu L4 --length 100
+expect "weights that do not fit: what is said of the cache" 0 "^The cache is not your bottleneck: no room for weights, whatever is evicted.$" ""
 
 ask llama-3.1-70b H100-SXM 8192 --util 0.9
 expect "weights that do not fit: exit 0" 0 '"unfit_term": "weights"' ""
@@ -237,7 +245,7 @@ expect "tp that does not divide, with --uneven: computed, with a warning" 0 "ser
 no "tp 0" 2 "--tp: found 0" "${base[@]}" --length 9 --tp 0
 no "tp auto without a batch" 2 "needs --batch" "${base[@]}" --length 9 --tp auto
 no "more stages than layers" 2 "33 stages of a pipeline, expected at most 32" "${base[@]}" --length 9 --pp 33
-no "ep without experts" 2 "--ep 2, expected at most its experts" "${base[@]}" --length 9 --ep 2
+no "ep without experts" 2 "--ep 2: it has no experts to share" "${base[@]}" --length 9 --ep 2
 no "unknown format" 2 'number format "f7"' "${base[@]}" --length 9 --kv f7
 no "budget above the whole" 2 'budget: found "1.5"' "${base[@]}" --length 9 --budget 1.5
 no "empty budget" 2 "an empty cache cannot be attended to" "${base[@]}" --length 9 --budget 0
