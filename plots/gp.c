@@ -55,11 +55,8 @@ static int check_path(const char *path, int script, struct sh_err *e)
     struct stat s;
     if (!*base_name(path))
         return sh_misused(e, "figure '%s': this names a folder, not a file", path);
-    if (!script && format_of(path) < 0) {
-        sh_misused(e, "figure %s: unknown kind of file; known are .svg, .png and .pdf", path);
-        return sh_hint(e,
-                       "with --script the file may have any name, for instance one ending in .gp");
-    }
+    if (!script && format_of(path) < 0)
+        return sh_misused(e, "figure %s: unknown kind of file; known are .svg, .png and .pdf", path);
     for (const char *c = path; script && script != SH_GP_DATA && *c; c++)
         if ((unsigned char)*c < 32)
             return sh_misused(e, "figure: a name with control characters cannot stand in a script");
@@ -84,8 +81,7 @@ int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, 
     free(what);
     if (!script && !new.program) {
         sh_gp_abandon(&new);
-        return sh_hint(
-            e, "install gnuplot (Debian: gnuplot-nox), or add --script to get the gnuplot script");
+        return -1;
     }
     char *figure = script ? sh_gp_figure_path(path) : NULL;
     new.format = format_of(figure ? figure : path);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plots/figure.h"
 #include "src/base/mem.h"
@@ -75,10 +76,15 @@ static int read_size(const char *option, const char *text, double *inches, struc
 static int probe(const char *path, int script, struct sh_err *e)
 {
     struct sh_gp gp;
-    if (sh_gp_open(&gp, path, script, 0, 0, e))
-        return -1;
-    sh_gp_abandon(&gp);
-    return 0;
+    if (!sh_gp_open(&gp, path, script, 0, 0, e)) {
+        sh_gp_abandon(&gp);
+        return 0;
+    }
+    if (e->status == SH_ABSENT)
+        return sh_hint(e, "install gnuplot (Debian: gnuplot-nox), or add --script to get the gnuplot script");
+    if (e->status == SH_MISUSED && !script && access(path, F_OK))
+        return sh_hint(e, "with --script the file may have any name, for instance one ending in .gp");
+    return -1;
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)

@@ -446,7 +446,7 @@ static void without_gnuplot_the_script_remains(void)
     struct sh_err e = {.text = ""};
     setenv("PATH", "", 1);
     CU_ASSERT(plot("heads", &tame.d, "figure.svg", 0, &e) == SH_ABSENT);
-    CU_ASSERT(strstr(e.hint, "--script") != NULL && n_files() == 0);
+    CU_ASSERT(strstr(e.hint, "gnuplot-nox") != NULL && n_files() == 0);
     CU_ASSERT(plot("heads", &tame.d, "figure.gp", 1, &e) == SH_OK);
     CU_ASSERT(n_files() == 1);
     unlink("figure.gp");
