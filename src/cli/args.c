@@ -262,6 +262,10 @@ int sh_args_reals(const char *option_name, const char *text, double *to, int mos
 
 int sh_args_range(const char *option_name, const char *text, int *first, int *last, struct sh_err *e)
 {
+    size_t digits = strspn(text, "0123456789");
+    size_t behind = text[digits] == '-' ? strspn(text + digits + 1, "0123456789") : 0;
+    if (!digits || (text[digits] && (!behind || text[digits + 1 + behind])))
+        return sh_misused(e, "%s: found \"%.40s\", expected a range A-B or one number", option_name, text);
     char *copy = xstrdup(text), *dash = strchr(copy, '-');
     long long a = 0, b = 0;
     if (dash)

@@ -7,8 +7,10 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "src/base/mem.h"
+#include "src/base/near.h"
 #include "src/cli/backends.h"
 #include "src/cli/capacity_names.h"
 #include "src/cli/commands.h"
@@ -266,8 +268,11 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return sh_info_policies(common, e);
     if (a->hash)
         return info_hash(positional->at[0], common, e);
-    return is_model(positional->at[0]) ? info_model(positional->at[0], common, e)
-                                       : info_store(positional->at[0], common, e);
+    const char *what = positional->at[0];
+    int bad = is_model(what) ? info_model(what, common, e) : info_store(what, common, e);
+    if (bad && access(what, F_OK))
+        sh_hint_near(e, what, strlen(what), "backends\ngpus\nmodels\npolicies", "");
+    return bad;
 }
 
 const struct sh_cmd sh_cmd_info = {

@@ -141,7 +141,7 @@ static int read_statistics(struct trace *t, enum sh_record record, struct sh_sta
             return sh_err_prefix(e, "--alpha");
     spec->n_alpha = a->alpha.n ? a->alpha.n : spec->n_alpha;
     if (sh_stats_spec_check(spec, e))
-        return -1;
+        return sh_err_prefix(e, "--alpha, --recent, --split");
     if (record == SH_RECORD_FULL && (!a->alpha.n || t->run.codec != SH_CODEC_LOG8))
         spec->n_alpha = 0;
     int n = 0;                                  /* what the stored scores themselves answer needs no statistics */

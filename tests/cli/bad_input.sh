@@ -260,6 +260,12 @@ misuse "--record sparse takes --codec log8 or f32" "$@" --record sparse --codec 
 misuse "--vectors: \"qkx\", expected some of q, k, v" "$@" --vectors qkx
 misuse "--layers 1-2: the model has layers 0-1" "$@" --layers 1-2
 misuse "--layers: 1-0 ends before it begins" "$@" --layers 1-0
+misuse "--layers: found \"-1\", expected a range A-B or one number" "$@" --layers -1
+misuse "--layers: found \"0-\", expected a range A-B or one number" "$@" --layers 0-
+misuse "--layers: found \"0-1-2\", expected a range A-B or one number" "$@" --layers 0-1-2
+misuse "--alpha, --recent, --split: .*recent 1: found 3, expected ascending" "$@" --recent 5,3
+refuse "info of a word that is nearly one of its own" 1 "polices: cannot be opened" info polices
+holds "the word is named" grep -qx 'hint: did you mean policies?' log/err
 misuse "backend \"abacus\": there is none of that name; known are auto, cpu, cuda" "$@" --backend abacus
 
 misuse "budget \"0.1..0.9/1000000000\": expected FROM..TO/COUNT with a count of 2 to 1024" \
