@@ -26,37 +26,49 @@ static void blocks(struct sh_gp *gp, const struct sh_fig_data *d)
             for (int k = 0; k < l->n; k++) {
                 sh_gp_real(gp, l->x[k]);
                 putc(' ', gp->to);
-                sh_gp_real(gp, d->charts[c].is_log_y && !(l->y[k] > 0) ? (double)NAN : l->y[k]);
+                sh_gp_real(gp, d->charts[c].is_log && !(l->y[k] > 0) ? (double)NAN : l->y[k]);
                 putc('\n', gp->to);
             }
             fputs("EOD\n", gp->to);
         }
 }
 
-static int has_negative(const struct sh_fig_chart *c)
+static int is_shown(const struct sh_fig_chart *c, double x, double y)
 {
-    for (int i = 0; i < c->n_lines; i++)
-        for (int k = 0; k < c->lines[i].n; k++)
-            if (c->lines[i].y[k] < 0)
-                return 1;
-    return 0;
+    return isfinite(x) && isfinite(y) && (y > 0 || !c->is_log);
 }
 
-/* gnuplot fails where it finds nothing to scale its axes by. */
-static int has_points(const struct sh_fig_chart *c)
+/* What the lines, and the limit, reach from and to; 0: there is nothing, and gnuplot could not scale its axes. */
+static int reach(const struct sh_fig_chart *c, double *low, double *high)
 {
+    int n = 0;
+    *low = INFINITY;
+    *high = -INFINITY;
     for (int i = 0; i < c->n_lines; i++)
         for (int k = 0; k < c->lines[i].n; k++) {
-            double x = c->lines[i].x[k], y = c->lines[i].y[k];
-            if (isfinite(x) && isfinite(y) && (x > 0 || !c->is_log_x) && (y > 0 || !c->is_log_y))
-                return 1;
+            if (!is_shown(c, c->lines[i].x[k], c->lines[i].y[k]))
+                continue;
+            *low = fmin(*low, c->lines[i].y[k]);
+            *high = fmax(*high, c->lines[i].y[k]);
+            n++;
         }
-    return 0;
+    if (n && isfinite(c->limit) && (c->limit > 0 || !c->is_log)) {
+        *low = fmin(*low, c->limit);
+        *high = fmax(*high, c->limit);
+    }
+    return n;
+}
+
+static int has_points(const struct sh_fig_chart *c)
+{
+    double low, high;
+    return reach(c, &low, &high);
 }
 
 static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide)
 {
     int letters = sh_gp_letters(wide + 0.5);
+    double low, high;
     fputs("set title ", gp->to);
     sh_gp_text(gp, c->title, letters);
     fputs("\nset xlabel ", gp->to);
@@ -68,19 +80,25 @@ static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide)
               "set label 901 'no values' at graph 0.5, graph 0.5 center tc rgb '#606060'\n", gp->to);
         return;
     }
-    fprintf(gp->to, "\n%s\n%s\nset xrange [*:*]\nset yrange [%s:*]\n",
-            c->is_log_x ? "set logscale x 10" : "unset logscale x",
-            c->is_log_y ? "set logscale y 10" : "unset logscale y",
-            c->is_log_y || has_negative(c) ? "*" : "0");
+    fputs("\nunset logscale\nset xrange [*:*]\nset yrange [*:*]\nset xtics auto\nset ytics auto\n", gp->to);
+    reach(c, &low, &high);
+    if (c->is_log)
+        sh_gp_log_axis(gp, low, high);
+    else if (!c->is_close && low >= 0)
+        fputs("set yrange [0:*]\n", gp->to);
 }
 
-static void look(struct sh_gp *gp, const struct sh_fig_line *l, enum sh_chart_style style)
+static void style(struct sh_gp *gp, const struct sh_fig_line *l)
 {
-    int ls = l->look % SH_GP_COLOURS + 1 + (l->is_dashed ? 10 : 0);
-    if (style == SH_CHART_MARKS)
-        fprintf(gp->to, "with linespoints ls %d pt %d ps 0.5", ls, l->is_dashed ? 6 : 7);
-    else
-        fprintf(gp->to, "with lines ls %d", ls);
+    fprintf(gp->to, " ls %d%s", l->look % SH_GP_COLOURS + 1 + (l->dash == 1 ? 10 : 0), l->dash > 1 ? " dt '.'" : "");
+}
+
+static void look(struct sh_gp *gp, const struct sh_fig_line *l, enum sh_chart_style how)
+{
+    fputs(how == SH_CHART_MARKS ? "with linespoints" : "with lines", gp->to);
+    style(gp, l);
+    if (how == SH_CHART_MARKS)
+        fprintf(gp->to, " pt %d ps 0.5", l->dash ? 6 : 7);
 }
 
 static int letters_of(double wide, int columns)
@@ -109,7 +127,9 @@ static void legend(struct sh_gp *gp, const struct sh_fig_chart *c, double left, 
         sh_gp_at(gp, x, y);
         fputs(" to ", gp->to);
         sh_gp_at(gp, x + 0.3, y);
-        fprintf(gp->to, " nohead ls %d\nset label %d ", l->look % SH_GP_COLOURS + 1 + (l->is_dashed ? 10 : 0), i + 1);
+        fputs(" nohead", gp->to);
+        style(gp, l);
+        fprintf(gp->to, "\nset label %d ", i + 1);
         sh_gp_text(gp, l->label, letters);
         fputs(" at ", gp->to);
         sh_gp_at(gp, x + 0.38, y);
@@ -117,7 +137,7 @@ static void legend(struct sh_gp *gp, const struct sh_fig_chart *c, double left, 
     }
 }
 
-static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, enum sh_chart_style style)
+static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, enum sh_chart_style how)
 {
     const char *separator = "plot ";
     if (!has_points(c)) {
@@ -126,7 +146,7 @@ static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, en
     }
     for (int i = 0; i < c->n_lines; i++) {
         fprintf(gp->to, "%s$c%dl%d using 1:2 ", separator, number, i);
-        look(gp, &c->lines[i], style);
+        look(gp, &c->lines[i], how);
         separator = ", \\\n    ";
     }
     if (isfinite(c->limit)) {
@@ -147,7 +167,7 @@ static double key_in(const struct sh_fig_data *d, int from, int n, int columns)
 }
 
 void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *d, double wide, double tall,
-                    enum sh_chart_style style)
+                    enum sh_chart_style how)
 {
     int n_columns = sh_gp_columns(gp, LEFT + wide + RIGHT, d->n_charts < 2 ? 1 : 2),
         n_rows = (d->n_charts + n_columns - 1) / n_columns;
@@ -174,7 +194,7 @@ void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *d, double wide, 
             sh_gp_real(gp, at->limit);
             fputs(" left offset 0, 0.5 tc rgb '#404040'\n", gp->to);
         }
-        panel(gp, at, c, style);
+        panel(gp, at, c, how);
         if (c % n_columns == n_columns - 1)
             top += tall + BOTTOM + key_in(d, c + 1 - n_columns, n_columns, columns) + 0.45;
     }

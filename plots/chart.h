@@ -9,13 +9,14 @@ struct sh_gp;
 struct sh_fig_line {
     const char *label;              /* the plan: "full", "0.2"                                   */
     int n, look;                    /* colour, from 0; labels of one look share it                */
-    int is_dashed;
+    int dash;                       /* 0 solid, 1 dashed, more: dotted                            */
     const double *x, *y;            /* [n] x ascending; NaN: no value                            */
 };
 
 struct sh_fig_chart {
     const char *title, *x, *y;      /* heading and axes with their units                         */
-    int is_log_x, is_log_y;         /* of values above 0; others are left out then               */
+    int is_log;                     /* upwards, of values above 0; others are left out then       */
+    int is_close;                   /* the axis begins near the least value, not at 0             */
     double limit;                   /* drawn across the panel; NaN: none                         */
     const char *limit_label;
     int n_lines;
@@ -43,6 +44,6 @@ enum sh_chart_style { SH_CHART_MARKS, SH_CHART_LINES };
 /* The charts' data blocks, then each chart in a box of these inches from the left, its legend below it. */
 struct sh_fig_data;
 void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *d, double wide, double tall,
-                    enum sh_chart_style style);
+                    enum sh_chart_style how);
 
 #endif

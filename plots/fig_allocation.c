@@ -101,5 +101,10 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
+static void caption(FILE *to, const struct sh_fig_data *d)
+{
+    fprintf(to, "the budgets of %s, layer by head and over the layers", d->n_plans > 1 ? "the plans" : "a plan");
+}
+
 const struct sh_figure sh_figure_allocation = {
-    "allocation", "the budgets of a plan, layer by head", SH_FIG_PLANS, draw};
+    "allocation", "the budgets of a plan, layer by head", SH_FIG_PLANS, draw, caption};

@@ -240,6 +240,20 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
+static void caption(FILE *to, const struct sh_fig_data *d)
+{
+    int has_bound = 0, has_error = 0;
+    for (int s = 0; s < d->n_curves; s++)
+        for (int i = 0; i < d->curves[s].n_curves; i++) {
+            const struct sh_fig_curve *c = &d->curves[s].curve[i];
+            has_bound |= c->is_bound;
+            for (int k = 0; k < c->n; k++)
+                has_error |= isfinite(c->error[k]);
+        }
+    fprintf(to, "what every policy keeps of the attention%s, over its budget%s",
+            has_error ? ", and what that does to the output" : "", has_bound ? ", with the oracles" : "");
+}
+
 const struct sh_figure sh_figure_budget_curve = {
     "budget-curve", "what every policy keeps of the attention, over its budget, with the oracles",
-    SH_FIG_CURVES, draw};
+    SH_FIG_CURVES, draw, caption};

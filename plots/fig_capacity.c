@@ -109,4 +109,4 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 }
 
 const struct sh_figure sh_figure_capacity = {
-    "capacity", "what the memory of a GPU is used for, setting by setting (capacity)", SH_FIG_STACKS, draw};
+    "capacity", "what the memory of a GPU is used for, setting by setting (capacity)", SH_FIG_STACKS, draw, NULL};

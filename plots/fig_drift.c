@@ -8,4 +8,5 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 }
 
 const struct sh_figure sh_figure_drift = {
-    "drift", "kept sets of the live cache and of the replay, over steps", SH_FIG_DRIFT, draw};
+    "drift", "how alike the kept sets of the live cache and of the replay are, over the text", SH_FIG_DRIFT, draw,
+    NULL};

@@ -116,6 +116,19 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
+static void caption(FILE *to, const struct sh_fig_data *d)
+{
+    int law = 0, printed = 0, error = 0;
+    for (int i = 0; i < d->n_dropped; i++) {
+        const struct sh_fig_dropped *t = &d->dropped[i];
+        law |= any(t->law, t->n) || any(t->law_cut, t->n);
+        printed |= any(t->printed, t->n);
+        error |= any(t->error, t->n);
+    }
+    fprintf(to, "the mass that eviction drops at best%s; what that may do to the output%s%s",
+            law ? ", beside the law" : "", printed ? ", beside the theorem" : "", error ? ", and what it does" : "");
+}
+
 const struct sh_figure sh_figure_dropped_mass = {
     "dropped-mass", "the mass that eviction drops, measured, beside the law and the theorem",
-    SH_FIG_DROPPED, draw};
+    SH_FIG_DROPPED, draw, caption};

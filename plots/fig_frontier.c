@@ -10,5 +10,12 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
+static void caption(FILE *to, const struct sh_fig_data *d)
+{
+    fputs("over the share of tokens kept: ", to);
+    for (int i = 0; i < d->n_charts; i++)
+        fprintf(to, "%s%s", i ? "; " : "", d->charts[i].title);
+}
+
 const struct sh_figure sh_figure_frontier = {
-    "frontier", "batch, speed and measured quality over the budget (capacity)", SH_FIG_CHARTS, draw};
+    "frontier", "batch, speed and measured quality over the budget (capacity)", SH_FIG_CHARTS, draw, caption};

@@ -122,4 +122,4 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 
 const struct sh_figure sh_figure_heads = {
     "heads", "persistence ratio and lift beyond recency of every head, layer by head", SH_FIG_HEADS,
-    draw};
+    draw, NULL};

@@ -300,7 +300,16 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
+static void caption(FILE *to, const struct sh_fig_data *d)
+{
+    int n = 0;
+    for (int i = 0; i < d->n_maps; i++)
+        n += n_marked(&d->maps[i], d);
+    fprintf(to, "attention scores, and which of them are above their row's average%s",
+            n ? "; below, single rows as strips" : "");
+}
+
 const struct sh_figure sh_figure_heatmap = {
     "heatmap",
     "attention scores of chosen heads, which of them are above average, and chosen rows as strips",
-    SH_FIG_MAPS, draw};
+    SH_FIG_MAPS, draw, caption};

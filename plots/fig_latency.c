@@ -10,6 +10,13 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
+static void caption(FILE *to, const struct sh_fig_data *d)
+{
+    (void)d;
+    fputs("times to the first and of each further token over the rate of requests: the middle (p50) and the hundredth "
+          "worst (p99)", to);
+}
+
 const struct sh_figure sh_figure_latency = {
     "latency", "times to the first and of each further token over the rate of requests (simulate)", SH_FIG_CHARTS,
-    draw};
+    draw, caption};

@@ -154,6 +154,14 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
+static void caption(FILE *to, const struct sh_fig_data *d)
+{
+    int n = 0;
+    for (int k = 0; k < SHARES; k++)
+        n += isfinite(nearest(&d->curves[0], wanted[k])) != 0;
+    fprintf(to, "policies by the mean height of their budget curves%s", n > 1 ? ", and at single budgets" : "");
+}
+
 const struct sh_figure sh_figure_leaderboard = {
     "leaderboard", "policies by the mean height of their budget curves, and at three budgets",
-    SH_FIG_CURVES, draw};
+    SH_FIG_CURVES, draw, caption};

@@ -10,4 +10,4 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 }
 
 const struct sh_figure sh_figure_occupancy = {
-    "occupancy", "how much of the cache's memory is in use over time (simulate)", SH_FIG_CHARTS, draw};
+    "occupancy", "how much of the cache's memory is in use over time (simulate)", SH_FIG_CHARTS, draw, NULL};

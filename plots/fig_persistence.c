@@ -146,7 +146,13 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
+static void caption(FILE *to, const struct sh_fig_data *d)
+{
+    fprintf(to, "persistence ratio of every layer with its chance level%s",
+            d->panels[0].n_series > 1 ? ", traces side by side" : "");
+}
+
 const struct sh_figure sh_figure_persistence = {
     "persistence",
     "persistence ratio of every layer with its chance level, several traces side by side",
-    SH_FIG_PANELS, draw};
+    SH_FIG_PANELS, draw, caption};

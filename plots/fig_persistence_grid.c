@@ -110,7 +110,13 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
+static void caption(FILE *to, const struct sh_fig_data *d)
+{
+    fprintf(to, "lift over the threshold and over the recent tokens left out%s",
+            d->n_grids > 1 ? ", one grid per trace" : "");
+}
+
 const struct sh_figure sh_figure_persistence_grid = {
     "persistence-grid",
     "lift over the threshold and over the recent tokens left out, one grid per trace", SH_FIG_GRIDS,
-    draw};
+    draw, caption};

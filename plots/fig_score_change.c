@@ -8,4 +8,4 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 }
 
 const struct sh_figure sh_figure_score_change = {
-    "score-change", "how much attention scores change when the cache is compressed", SH_FIG_CHANGES, draw};
+    "score-change", "how much attention scores change when the cache is compressed", SH_FIG_CHANGES, draw, NULL};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plots/figures.h"
+#include "src/base/mem.h"
 #include "src/base/near.h"
 
 #define DECLARE(name) extern const struct sh_figure sh_figure_##name;
@@ -48,6 +49,19 @@ static int check(const struct sh_figure *f, const struct sh_fig_data *d, struct 
             return sh_misused(e, "figure %s shows 1 to %d %s, found %d", f->name, parts[i].most,
                               parts[i].what, parts[i].n);
     return 0;
+}
+
+char *sh_figure_caption(const struct sh_figure *f, const struct sh_fig_data *d)
+{
+    char *text;
+    size_t bytes;
+    FILE *to = xmemstream(&text, &bytes);
+    if (f->caption)
+        f->caption(to, d);
+    else
+        fputs(f->summary, to);
+    xmemclose(to, &text, &bytes);
+    return text;
 }
 
 int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path,

@@ -127,6 +127,8 @@ struct sh_figure {
     int needs;                      /* of sh_fig_needs */
 /* Writes the whole script; -1 if the data are not what it needs. Begins with sh_gp_page. */
     int (*draw)(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e);
+    /* What is drawn of these data, as a phrase; NULL: the summary says it of any. */
+    void (*caption)(FILE *to, const struct sh_fig_data *d);
 };
 
 /* The figures in the order of figures.h; a NULL ends them. */
@@ -134,6 +136,9 @@ extern const struct sh_figure *const sh_figures[];
 
 /* By name; an unknown one is misuse, told with those that stores and plans give. NULL then. */
 const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e);
+
+/* What a reader finds in the figure of these data, and no more; for free(). */
+char *sh_figure_caption(const struct sh_figure *f, const struct sh_fig_data *d);
 
 /* Open, draw, close: see sh_gp_open for the path, `script`, and the sizes. */
 int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path,

@@ -73,6 +73,10 @@ int sh_gp_letters(double inches);
  * counts one line of each, and the page grows and everything moves down for more. */
 void sh_gp_page(struct sh_gp *gp, double width_in, double height_in, const char *title, const char *settings);
 
+/* The y axis from low to high (above 0) and a little more, logarithmic: 1, 2 and 5 of every decade as its numbers, of
+ * many decades 1 alone, of less than one some in between. */
+void sh_gp_log_axis(struct sh_gp *gp, double low, double high);
+
 /* The palette of amounts, set by sh_gp_page; for going back to it after another. */
 void sh_gp_viridis(struct sh_gp *gp);
 

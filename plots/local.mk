@@ -21,6 +21,6 @@ libplots_a_SOURCES = \
 	%D%/fig_score_change.c \
 	%D%/figure.c %D%/figure.h %D%/figures.h \
 	%D%/gnuplot.c %D%/gnuplot.h \
-	%D%/gp.c %D%/gp.h %D%/gp_write.c \
+	%D%/gp.c %D%/gp.h %D%/gp_axis.c %D%/gp_write.c \
 	%D%/measured.c %D%/measured.h \
 	%D%/svg.c %D%/svg.h

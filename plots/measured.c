@@ -113,20 +113,7 @@ static void linear_range(struct sh_gp *gp, const struct sh_fig_measured *m)
     fputs("]\n", gp->to);
 }
 
-/* n tenths of a power of ten, 10 to 99: whether a tic stands there on an axis over that many times. */
-static int is_tic(int n, double times)
-{
-    if (times > 2000)
-        return n == 10;
-    if (times > 4)
-        return n == 10 || n == 20 || n == 50;
-    if (times > 2)
-        return n == 15 || (n < 50 ? n % 10 == 0 : n == 60 || n == 80);
-    return n % (n < 20 ? 2 : n < 50 ? 5 : 10) == 0 || (times < 1.5 && n % (n < 20 ? 1 : n < 50 ? 2 : 5) == 0);
-}
-
-/* 1, 2 and 5 of every decade, of many decades 1 alone, and of less than one some in between. */
-static void decade_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
+static void log_axis(struct sh_gp *gp, const struct sh_fig_measured *m)
 {
     double low = INFINITY, high = 0;
     for (int i = 0; i < m->n_lines; i++)
@@ -136,17 +123,7 @@ static void decade_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
             widen(shown(l->low ? l->low[k] : (double)NAN, 1), &low, &high);
             widen(shown(l->high ? l->high[k] : (double)NAN, 1), &low, &high);
         }
-    fprintf(gp->to, "set yrange [%.6g:%.6g]\n", low / 1.1, high * 1.1);
-    const char *separator = "set ytics (";
-    for (double unit = pow(10, floor(log10(low / 1.1))); unit <= high * 1.1; unit *= 10)
-        for (int n = 10; n < 100; n++) {
-            double at = unit * n / 10;
-            if (at < low / 1.1 || at > high * 1.1 || !is_tic(n, high / low))
-                continue;
-            fprintf(gp->to, "%s'%g' %g", separator, at, at);
-            separator = ", ";
-        }
-    fputs(*separator == ',' ? ")\n" : "set ytics auto\n", gp->to);
+    sh_gp_log_axis(gp, low, high);
 }
 
 static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch)
@@ -168,17 +145,22 @@ static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch
         value_tics(gp, m);
     }
     if (m->is_log_y) {
-        fputs("set logscale y 10\n", gp->to);
-        decade_tics(gp, m);
+        log_axis(gp, m);
     } else {
         linear_range(gp, m);
     }
 }
 
-/* Colours first, then the same dashed and with hollow marks. */
-static int style_of(int line)
+/* Colours first, then the same dashed and with hollow marks, then dotted with hollow squares, and so on. */
+static int dash_of(int line)
 {
-    return line % SH_GP_COLOURS + 1 + (line < SH_GP_COLOURS ? 0 : 10);
+    return line / SH_GP_COLOURS;
+}
+
+static void style(struct sh_gp *gp, int line)
+{
+    fprintf(gp->to, " ls %d%s", line % SH_GP_COLOURS + 1 + (dash_of(line) == 1 ? 10 : 0),
+            dash_of(line) > 1 ? " dt '.'" : "");
 }
 
 static int key_letters(double pitch, int columns)
@@ -205,7 +187,9 @@ static void legend(struct sh_gp *gp, const struct sh_fig_measured *m, double lef
         sh_gp_at(gp, x, y);
         fputs(" to ", gp->to);
         sh_gp_at(gp, x + 0.3, y);
-        fprintf(gp->to, " nohead ls %d\nset label %d ", style_of(i), i + 1);
+        fputs(" nohead", gp->to);
+        style(gp, i);
+        fprintf(gp->to, "\nset label %d ", i + 1);
         sh_gp_text(gp, m->lines[i].label, key_letters(page->pitch, columns));
         fputs(" at ", gp->to);
         sh_gp_at(gp, x + 0.38, y);
@@ -224,8 +208,10 @@ static void curves(struct sh_gp *gp, const struct sh_fig_measured *m, int panel)
         separator = ", \\\n    ";
     }
     for (int i = 0; i < m->n_lines; i++) {
-        fprintf(gp->to, "%s$p%dl%d using 1:2 with linespoints ls %d pt %d ps 0.5", separator, panel, i, style_of(i),
-                i < SH_GP_COLOURS ? 7 : 6);
+        static const int mark[] = {7, 6, 4, 8, 10, 12};
+        fprintf(gp->to, "%s$p%dl%d using 1:2 with linespoints", separator, panel, i);
+        style(gp, i);
+        fprintf(gp->to, " pt %d ps 0.5", mark[dash_of(i)]);
         separator = ", \\\n    ";
     }
 }
@@ -233,8 +219,11 @@ static void curves(struct sh_gp *gp, const struct sh_fig_measured *m, int panel)
 static void bars(struct sh_gp *gp, const struct sh_fig_measured *m, int panel, double bar)
 {
     fprintf(gp->to, "set boxwidth %g absolute\nplot $p%dl0 using 1:2 with boxes ls 1 fs solid 0.55 border", bar, panel);
-    for (int i = 1; i < m->n_lines; i++)
-        fprintf(gp->to, ", \\\n    $p%dl%d using 1:2 with histeps ls %d lw 1.6", panel, i, style_of(i));
+    for (int i = 1; i < m->n_lines; i++) {
+        fprintf(gp->to, ", \\\n    $p%dl%d using 1:2 with histeps", panel, i);
+        style(gp, i);
+        fputs(" lw 1.6", gp->to);
+    }
 }
 
 static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int number, double bar,
@@ -251,6 +240,26 @@ static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int nu
     else
         curves(gp, m, number);
     fputs("\nunset label\nunset arrow\n", gp->to);
+}
+
+static int is_first(const struct sh_fig_data *d, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (!strcmp(d->measured[k].what, d->measured[i].what))
+            return 0;
+    return 1;
+}
+
+void sh_measured_caption(FILE *to, const struct sh_fig_data *d)
+{
+    int n = 0, n_said = 0;
+    for (int i = 0; i < d->n_measured; i++)
+        n += is_first(d, i);
+    for (int i = 0; i < d->n_measured; i++)
+        if (is_first(d, i)) {
+            fprintf(to, "%s%s", !n_said ? "" : n_said + 1 < n ? ", " : " and ", d->measured[i].what);
+            n_said++;
+        }
 }
 
 int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *d, double bar, struct sh_err *e)

@@ -4,12 +4,14 @@
 #ifndef PLOTS_MEASURED_H
 #define PLOTS_MEASURED_H
 
+#include <stdio.h>
+
 #include "src/base/err.h"
 
 struct sh_gp;
 struct sh_fig_data;
 
-enum { SH_MEASURED_LINES = 14, SH_MEASURED_PANELS = 6 };
+enum { SH_MEASURED_LINES = 42, SH_MEASURED_PANELS = 6 };
 
 struct sh_fig_measured_line {
     const char *label;              /* "h2o:recent=25", "layer 3"                                */
@@ -20,6 +22,7 @@ struct sh_fig_measured_line {
 
 struct sh_fig_measured {
     const char *title, *x, *y;      /* heading and axes with their units                         */
+    const char *what;               /* what is drawn, in a caption: "perplexity"                 */
     int is_log_x, is_log_y;         /* values that are not above 0 are left out then             */
     double floor, ceiling;          /* of y where it is not log; NaN: as the values ask for      */
     int n_lines;                    /* 1 to SH_MEASURED_LINES                                    */
@@ -28,6 +31,7 @@ struct sh_fig_measured {
 
 /* Points joined by lines, an interval as a band; or, with is_bars, x as the middle of bars of width `bar`:
  * the first line filled, the others as outlines. Two panels a row, the legend of each below it. */
+void sh_measured_caption(FILE *to, const struct sh_fig_data *d);     /* what the panels show, each once */
 int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *d, double bar, struct sh_err *e);
 
 #endif

@@ -117,6 +117,9 @@ tests_unit_test_plots_SOURCES = %D%/unit/test_plots.c %D%/unit/plot_data.c %D%/u
 tests_unit_test_plots_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 
 unit_tests += %D%/unit/test_plots
+tests_unit_test_charts_SOURCES = %D%/unit/test_charts.c %D%/unit/plot_data.c %D%/unit/plot_data.h
+tests_unit_test_charts_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+unit_tests += %D%/unit/test_charts
 
 # The contract of kernels/backend.h, on the CPU backend and on the module that the environment names.
 contract_sources = %D%/unit/backends.c %D%/unit/backends.h %D%/unit/variants.c %D%/unit/variants.h

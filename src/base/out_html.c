@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results as a fragment of a page: single values as a list of definitions, lists as tables. Everything that is
- * text is foreign. A cell of numbers is marked, so that a page can align and sort it. */
+ * text is foreign. A cell of numbers is marked, so that a page can align and sort it; a long text, so that it can
+ * break it. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/base/out_tree.h"
 #include "src/base/utf8.h"
+
+enum { LONG = 40 };                     /* letters of a text that one line of a cell holds        */
 
 void sh_html_text(FILE *to, const char *text)
 {
@@ -46,16 +50,52 @@ static int is_number(const struct sh_node *n)
     return n->kind == SH_NODE_INT || n->kind == SH_NODE_REAL;
 }
 
+/* Of a column that has no value in any row a reader learns nothing. */
+static int is_empty(const struct sh_rows *r, int c)
+{
+    for (int i = 0; i < r->n_row; i++) {
+        const struct sh_node *n = r->row[i][c];
+        if (n->kind == SH_NODE_REAL ? isfinite(n->real) : n->kind != SH_NODE_TEXT || (n->text && *n->text))
+            return 0;
+    }
+    return 1;
+}
+
+/* Numbers line up at their right; a text that would make its column too wide is broken. */
+static const char *class_of(const struct sh_node *n)
+{
+    if (is_number(n))
+        return " class=\"n\"";
+    return n->kind == SH_NODE_TEXT && n->text && strlen(n->text) > LONG ? " class=\"long\"" : "";
+}
+
+static void cell(FILE *to, const struct sh_node *n, const char *link)
+{
+    fprintf(to, "<td%s>", class_of(n));
+    if (link) {
+        fputs("<a href=\"", to);
+        sh_html_text(to, link);
+        fputs("\">", to);
+    }
+    value(to, n);
+    fputs(link ? "</a></td>" : "</td>", to);
+}
+
 static void table(FILE *to, const char *caption, const struct sh_rows *r)
 {
-    fputs("<div class=\"scroll\"><table>\n", to);
-    if (caption && *caption) {
-        fputs("<caption>", to);
+    if (caption && *caption) {          /* outside of what scrolls, so that it is read whole on a narrow page */
+        fputs("<p class=\"caption\">", to);
         sh_html_text(to, caption);
-        fputs("</caption>\n", to);
+        fputs("</p>\n<div class=\"scroll\"><table aria-label=\"", to);
+        sh_html_text(to, caption);
+        fputs("\">\n", to);
+    } else {
+        fputs("<div class=\"scroll\"><table>\n", to);
     }
     fputs("<thead><tr>", to);
     for (int c = 0; c < r->n_col; c++) {
+        if (is_empty(r, c))
+            continue;
         fprintf(to, "<th scope=\"col\"%s>", is_number(r->row[0][c]) ? " class=\"n\"" : "");
         sh_html_text(to, r->row[0][c]->label);
         fputs("</th>", to);
@@ -63,17 +103,9 @@ static void table(FILE *to, const char *caption, const struct sh_rows *r)
     fputs("</tr></thead>\n<tbody>\n", to);
     for (int i = 0; i < r->n_row; i++) {
         fputs("<tr>", to);
-        for (int c = 0; c < r->n_col; c++) {
-            int links = c == 0 && r->link[i];
-            fputs(is_number(r->row[i][c]) ? "<td class=\"n\">" : "<td>", to);
-            if (links) {
-                fputs("<a href=\"", to);
-                sh_html_text(to, r->link[i]);
-                fputs("\">", to);
-            }
-            value(to, r->row[i][c]);
-            fputs(links ? "</a></td>" : "</td>", to);
-        }
+        for (int c = 0; c < r->n_col; c++)
+            if (!is_empty(r, c))
+                cell(to, r->row[i][c], c ? NULL : r->link[i]);
         fputs("</tr>\n", to);
     }
     fputs("</tbody></table></div>\n", to);

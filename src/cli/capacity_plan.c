@@ -70,7 +70,7 @@ char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint
 {
     char other[SH_PLAN_NAME + 64] = "", range[64] = "", beyond[96] = "";
     if (!p->n_evidence)
-        return xasprintf("none: the plan says of no measurement");
+        return xasprintf("the plan names no measurement of what it costs");
     const struct sh_plan_evidence *v = &p->evidence[0];
     for (int i = 1; i < p->n_evidence && *p->target_metric; i++)
         if (!strcmp(p->evidence[i].metric, p->target_metric))

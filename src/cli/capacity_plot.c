@@ -10,7 +10,7 @@
 #include "src/cli/capacity_quality.h"
 #include "src/cli/capacity_show.h"
 
-enum { LABEL = 96, BARS = 64, LINES = 24 };
+enum { LABEL = 96, BARS = 64, LINES = 48 };
 
 static double gib(uint64_t bytes)
 {
@@ -87,7 +87,8 @@ int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const cha
 
 /* ---- frontier ---- */
 
-/* What a line is of: a budget buys the same under any policy, and costs the same on any board. */
+/* What a line is of: a budget buys the same under any policy, and costs the same on any board; what it costs is of one
+ * policy with one set of knobs, measured in one way. */
 enum { BATCH, RATE, PPL, RECALL, N_CHART };
 
 struct line {
@@ -104,24 +105,37 @@ static int by_x(const void *a, const void *b)
     return p->x != q->x ? (p->x < q->x ? -1 : 1) : p->y < q->y ? -1 : p->y > q->y;
 }
 
-/* Is the row on that chart? Then *label is its line there. */
-static int line_name(const struct sh_capacity_row *rows, int n, const struct sh_capacity_row *r, int chart,
-                     char label[LABEL])
+static int is_on(const struct sh_capacity_row *r, int chart)
 {
-    const struct sh_quality_point *q = r->measured;
-    name(rows, n, r, label);
-    if (chart == BATCH || chart == RATE) {
-        if (!*label)
-            snprintf(label, LABEL, "%.60s", r->gpu);
-        return 1;
+    return chart == BATCH || chart == RATE ||
+           (r->measured && r->measured->kind == (chart == PPL ? SH_QUALITY_PPL : SH_QUALITY_RECALL));
+}
+
+/* The line of each row on that chart, "" where it is not on it; for free(). */
+static char (*line_names(const struct sh_capacity_row *rows, int n, int chart))[LABEL]
+{
+    char (*label)[LABEL] = xcalloc((size_t)n, sizeof *label);
+    const struct sh_quality_point **point = xcalloc((size_t)n, sizeof *point);
+    int n_point = 0;
+    for (int i = 0; i < n; i++)
+        if (is_on(&rows[i], chart))
+            point[n_point++] = rows[i].measured;
+    for (int i = 0; i < n; i++) {
+        if (!is_on(&rows[i], chart))
+            continue;
+        if (chart == BATCH || chart == RATE) {
+            name(rows, n, &rows[i], label[i]);
+            if (!*label[i])
+                snprintf(label[i], LABEL, "%.60s", rows[i].gpu);
+            continue;
+        }
+        char *policy = sh_quality_name(point, n_point, rows[i].measured);
+        snprintf(label[i], LABEL, "%.*s%s%.*s", varies(rows, n, 3) ? 24 : 0, rows[i].kv, varies(rows, n, 3) ? " " : "",
+                 LABEL - 32, policy);
+        free(policy);
     }
-    if (!q || q->kind != (chart == PPL ? SH_QUALITY_PPL : SH_QUALITY_RECALL))
-        return 0;
-    if (varies(rows, n, 3))
-        snprintf(label, LABEL, "%.24s %.40s", r->kv, q->policy);
-    else
-        snprintf(label, LABEL, "%.40s", q->policy);
-    return 1;
+    free(point);
+    return label;
 }
 
 /* Per cent of the length that is kept: what bytes and time say of any kind of budget. */
@@ -142,13 +156,12 @@ static double value(const struct sh_capacity_row *r, int chart)
     return r->measured->value * (chart == PPL ? 100 : 1);
 }
 
-static void collect(const struct sh_capacity_row *rows, int n, int chart, struct line *l)
+static void collect(const struct sh_capacity_row *rows, int n, int chart, char (*label)[LABEL], struct line *l)
 {
     struct at *at = xcalloc((size_t)n, sizeof *at);
-    char label[LABEL];
     int found = 0;
     for (int i = 0; i < n; i++)
-        if (line_name(rows, n, &rows[i], chart, label) && !strcmp(label, l->label))
+        if (!strcmp(label[i], l->label))
             at[found++] = (struct at){share(&rows[i]), value(&rows[i], chart)};
     qsort(at, (size_t)found, sizeof *at, by_x);
     l->x = xcalloc(2 * (size_t)found + 1, sizeof *l->x);
@@ -163,19 +176,20 @@ static void collect(const struct sh_capacity_row *rows, int n, int chart, struct
 
 static int find_lines(const struct sh_capacity_row *rows, int n, int chart, struct line *line)
 {
-    char label[LABEL];
+    char (*label)[LABEL] = line_names(rows, n, chart);
     int n_line = 0;
     for (int i = 0; i < n; i++) {
         int k = 0;
-        if (!line_name(rows, n, &rows[i], chart, label))
+        if (!*label[i])
             continue;
-        while (k < n_line && strcmp(line[k].label, label))
+        while (k < n_line && strcmp(line[k].label, label[i]))
             k++;
         if (k < n_line || n_line == LINES)
             continue;
-        snprintf(line[k].label, LABEL, "%s", label);
-        collect(rows, n, chart, &line[n_line++]);
+        snprintf(line[k].label, LABEL, "%s", label[i]);
+        collect(rows, n, chart, label, &line[n_line++]);
     }
+    free(label);
     return n_line;
 }
 
@@ -190,11 +204,11 @@ static int charts(const struct sh_capacity_row *rows, int n, struct line line[N_
     for (int c = 0; c < N_CHART; c++) {
         int n_line = find_lines(rows, n, c, line[c]);
         for (int i = 0; i < n_line; i++)
-            part[c][i] = (struct sh_fig_line){line[c][i].label, line[c][i].n, i, i >= SH_GP_COLOURS, line[c][i].x,
+            part[c][i] = (struct sh_fig_line){line[c][i].label, line[c][i].n, i, i / SH_GP_COLOURS, line[c][i].x,
                                               line[c][i].y};
         if (n_line)
-            out[n_chart++] = (struct sh_fig_chart){is[c].title, "kept tokens, % of the length", is[c].y, 0,
-                                                   is[c].is_log, (double)NAN, NULL, n_line, part[c]};
+            out[n_chart++] = (struct sh_fig_chart){is[c].title, "kept tokens, % of the length", is[c].y, is[c].is_log,
+                                                   c == RECALL, (double)NAN, NULL, n_line, part[c]};
     }
     return n_chart;
 }

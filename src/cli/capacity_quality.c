@@ -2,7 +2,6 @@
 /* See capacity_quality.h. Settings are JSON of the commands' own; what does not look like it is passed over. */
 #include "src/cli/capacity_quality.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +60,7 @@ static int describe(const struct reader *r, const json_t *o, struct sh_quality_p
     copy(o, "texts", p->texts, sizeof p->texts);
     /* What 32 bits cost 16 bits do; a cache in memory is never wider here. */
     p->bits = json_is_integer(bits) && json_integer_value(bits) < 16 ? (int)json_integer_value(bits) : 16;
+    sh_quality_settings(o, p->bits, p->settings, sizeof p->settings);
     p->tokens = tokens;
     p->length = tokens > 0 && sequences > 0 ? tokens / sequences : (double)NAN;
     if (json_object_get(o, "plan") || !strcmp(p->policy, "full") || sh_policy_parse(p->policy, &spec, &ignored) ||
@@ -204,6 +204,18 @@ static int is_better(const struct sh_quality_point *p, const struct sh_quality_p
     return p->kind == SH_QUALITY_PPL ? p->value < than->value : p->value > than->value;
 }
 
+static void none_meets(const struct sh_quality_point *best, const char *db, const struct sh_quality_ask *a,
+                       struct sh_err *e)
+{
+    int is_ppl = a->kind == SH_QUALITY_PPL;
+    char *policy = sh_quality_policy(best);
+    sh_fail(e, "%s: no measured budget %s %.4g%s; the best is %s at %s with %.4g%s", db,
+            is_ppl ? "raises the perplexity by at most" : "keeps a mass of at least",
+            is_ppl ? 100 * a->limit : a->limit, is_ppl ? " %" : "", policy, best->budget,
+            is_ppl ? 100 * best->value : best->value, is_ppl ? " %" : "");
+    free(policy);
+}
+
 const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p, int n, const char *db,
                                                 const struct sh_quality_ask *a, struct sh_err *e)
 {
@@ -226,10 +238,7 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
                 is_ppl ? "eval" : "replay", a->policy ? a->policy : "a budget", a->bits,
                 (unsigned long long)a->length);
     else
-        sh_fail(e, "%s: no measured budget %s %.4g%s; the best is %s at %s with %.4g%s", db,
-                is_ppl ? "raises the perplexity by at most" : "keeps a mass of at least",
-                is_ppl ? 100 * a->limit : a->limit, is_ppl ? " %" : "", best->policy, best->budget,
-                is_ppl ? 100 * best->value : best->value, is_ppl ? " %" : "");
+        none_meets(best, db, a, e);
     sh_hint(e, is_ppl ? "shears eval --budget ... --db FILE measures more"
                       : "shears replay --budget ... --db FILE measures more");
     return NULL;

@@ -4,17 +4,20 @@
 #ifndef SH_CLI_CAPACITY_QUALITY_H
 #define SH_CLI_CAPACITY_QUALITY_H
 
+#include <jansson.h>
 #include <stdint.h>
 
 #include "src/base/err.h"
 
 enum sh_quality { SH_QUALITY_PPL, SH_QUALITY_RECALL };
+enum { SH_QUALITY_SETTINGS = 400 };
 
 /* One measured budget. */
 struct sh_quality_point {
     char policy[48], knobs[192], allocator[64], budget[32];     /* budget: as capacity takes it, "0.2" or "64" */
     char texts[24];                     /* hash of what it was measured on; empty: not known       */
     char model[160];                    /* its name in the store, else its fingerprint             */
+    char settings[SH_QUALITY_SETTINGS]; /* the others, "key=value\n" each                          */
     enum sh_quality kind;
     int bits;                           /* of the cache's numbers                                 */
     int is_over;                        /* it kept more than its budget, which so bought nothing  */
@@ -46,6 +49,12 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
 
 /* The evidence as a line; says first when the model is another one. For free(). */
 char *sh_quality_text(const struct sh_quality_point *p, const char *db, const char *model, uint64_t length);
+
+/* "h2o:recent=10", the knobs that are not at their start, for free(); and behind it the settings in which some of
+ * `all`, which it is one of, differ: "h2o:recent=10, prefill 64". */
+char *sh_quality_policy(const struct sh_quality_point *p);
+char *sh_quality_name(const struct sh_quality_point *const *all, int n, const struct sh_quality_point *p);
+void sh_quality_settings(const json_t *settings, int bits, char *to, size_t bytes);
 
 /* "1%", "0.01" */
 int sh_quality_share(const char *option, const char *text, double *out, struct sh_err *e);

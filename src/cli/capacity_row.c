@@ -107,7 +107,7 @@ static void contract(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_text(o, "bound", "bound", r->bound);
     sh_out_text(o, "evidence", "evidence",
                 r->evidence ? r->evidence
-                : r->budget ? "none: what this budget costs in quality is not measured"
+                : r->budget ? "what this budget costs in quality is not measured"
                             : "whole cache: nothing is evicted");
 }
 
@@ -122,6 +122,7 @@ static void details(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_text(o, "measured", "measured", !q ? NULL : q->kind == SH_QUALITY_PPL ? "ppl_increase" : "kept_mass");
     sh_out_real(o, "measured_value", "measured value", q ? q->value : (double)NAN, 4);
     sh_out_text(o, "measured_policy", "policy", q ? q->policy : NULL);
+    sh_out_text(o, "measured_knobs", "knobs", q ? q->knobs : NULL);
     sh_out_int(o, "page_tokens", "page", shown(r->page));
     sh_out_int(o, "parameters", "parameters", shown(r->parameters));
     sh_out_int(o, "memory_bytes", "memory", shown(r->memory));

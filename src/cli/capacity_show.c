@@ -239,7 +239,7 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
                  (unsigned long long)r->beside_prompt);
         sh_out_text(o, "beside", "beside a prompt", line);
         sh_out_text(o, "evidence", "evidence",
-                    r->evidence ? r->evidence : "none: what this budget costs in quality is not measured");
+                    r->evidence ? r->evidence : "what this budget costs in quality is not measured");
     }
     speeds(o, a, r);
     sh_capacity_show_lists(o, a, 1);

@@ -89,15 +89,36 @@ static int open_stores(struct sh_report *r, const struct report_args *a, struct 
 
 /* ---- the page ---- */
 
+/* Is the model of that name there with trained weights (random 0), in a store before i? */
+static int is_named(const struct sh_report *r, int i, const char *model, int random)
+{
+    for (int k = 0; k < i; k++)
+        if (r->store[k].n_run && !strcmp(r->store[k].run[0].model, model) &&
+            sh_report_is_random(&r->store[k].run[0]) == random)
+            return 1;
+    return 0;
+}
+
+/* "opt-6.7b and random weights": every model once. */
 static void title(const struct sh_report *r, FILE *to)
 {
-    for (int i = 0, said = 0; i < r->n_store; i++)
-        if (r->store[i].n_run) {
-            char *label = sh_report_label(&r->store[i].run[0]);
-            fputs(said++ ? "; " : "", to);
-            sh_html_text(to, label);
-            free(label);
+    int said = 0, has_twin = 0;
+    for (int i = 0; i < r->n_store; i++) {
+        const struct sh_stored_run *run = r->store[i].run;
+        if (!r->store[i].n_run || is_named(r, i, run->model, sh_report_is_random(run)))
+            continue;
+        if (sh_report_is_random(run) && is_named(r, r->n_store, run->model, 0)) {
+            has_twin = 1;
+            continue;
         }
+        char *label = sh_report_label(run);
+        fputs(said++ ? "; " : "", to);
+        sh_html_text(to, label);
+        free(label);
+    }
+    if (!said)
+        sh_html_text(to, r->store[0].path);
+    fputs(has_twin ? " and random weights" : "", to);
 }
 
 static void begin(const struct sh_report *r, const int *lacks, FILE *to)

@@ -7,12 +7,13 @@
 #include "src/cli/steps.h"
 
 #define SIZE " --length 512 --count 6"
+#define VALUES " --vectors v"
 #define READ " --model %f/demo-opt --text %f/natural.txt --length 512 --count 4 --db %f/trained.db"
 #define POLICIES " --policy h2o:recent=10 scissorhands streaming"
 
 static const struct sh_step sh_demo_steps[] = {
-    {"trained-natural.txt", "trace --model %f/demo-opt --db %f/trained.db --text %f/natural.txt" SIZE, 0},
-    {"trained-recall.txt", "trace --model %f/demo-opt --db %f/trained.db --jsonl %f/recall.jsonl" SIZE, 0},
+    {"trained-natural.txt", "trace --model %f/demo-opt --db %f/trained.db --text %f/natural.txt" SIZE VALUES, 0},
+    {"trained-recall.txt", "trace --model %f/demo-opt --db %f/trained.db --jsonl %f/recall.jsonl" SIZE VALUES, 0},
     {"random-natural.txt", "trace --model %f/demo-opt --db %f/random.db --text %f/natural.txt" SIZE " "
      "--random-weights", 0},
     {"random-recall.txt", "trace --model %f/demo-opt --db %f/random.db --jsonl %f/recall.jsonl" SIZE " "
@@ -39,6 +40,7 @@ static const struct sh_step sh_demo_steps[] = {
     {0}};
 
 #undef SIZE
+#undef VALUES
 #undef READ
 #undef POLICIES
 

@@ -248,15 +248,16 @@ static int make_set(struct point *p, size_t n, struct sh_fig_curves *out, own_fn
     return 0;
 }
 
-/* "12 sequences of 256 tokens, renormalised rows, prefill 0": what all points of the group share. */
-static char *group_text(const struct point *p, size_t n, int others)
+/* "12 sequences, 6044 tokens; renormalised rows, uniform budgets, prefill 0": what all points of the group share. */
+static char *group_text(const struct point *p, int others)
 {
     json_t *g = json_loads(p->group, 0, NULL);
     const char *rows = json_string_value(json_object_get(g, "rows")),
                *allocator = json_string_value(json_object_get(g, "allocator"));
-    char *text = xasprintf("%.0f sequences, %.0f tokens each, %.40s rows, %.40s budgets, prefill %.0f; %zu results%s",
-                           json_number_value(json_object_get(g, "sequences")), p->length, rows ? rows : "?",
-                           allocator ? allocator : "?", json_number_value(json_object_get(g, "prefill")), n,
+    char *text = xasprintf("%.0f sequences, %.0f tokens; %.40s rows, %.40s budgets, prefill %.0f%s",
+                           json_number_value(json_object_get(g, "sequences")),
+                           json_number_value(json_object_get(g, "tokens")), rows ? rows : "?",
+                           allocator ? allocator : "?", json_number_value(json_object_get(g, "prefill")),
                            others ? " (other settings are left out)" : "");
     json_decref(g);
     return text;
@@ -293,7 +294,7 @@ static int read_store(const char *path, struct sh_fig_curves *out, char **how, o
     }
     bad = bad || make_set(p, n, out, own, keeper, e);
     if (!bad)
-        *how = group_text(p, n, others);
+        *how = group_text(p, others);
     found_free(&f);
     return bad ? -1 : 0;
 }

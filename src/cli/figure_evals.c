@@ -266,12 +266,22 @@ static int make_lines(const struct panel *q, struct sh_fig_measured *m, own_fn *
 
 /* ---- panels ---- */
 
+static const char *what_of(const struct panel *q)
+{
+    static const char *const of[N_METRIC] = {[PPL] = "perplexity", [EXACT] = "answers that are right in every token",
+                                             [ANSWER_PPL] = "perplexity of the answers",
+                                             [ACC] = "accuracy in tasks"};
+    return q->x == BITS         ? "what fewer bits for a number of the cache cost"
+           : q->x == BYTE_TIMES ? "perplexity over how many times fewer bytes the cache has"
+                                : of[q->metric];
+}
+
 static void add(const struct panel *q, const char *title, const char *x, const char *y, struct sh_fig_data *out,
                 own_fn *own, void *keeper)
 {
     struct sh_fig_measured *all = own(keeper, xcalloc((size_t)out->n_measured + 1, sizeof *all));
-    struct sh_fig_measured m = {.title = own(keeper, xstrdup(title)), .x = x, .y = y, .floor = (double)NAN,
-                                .ceiling = (double)NAN, .is_log_x = q->x != BYTE_TIMES,
+    struct sh_fig_measured m = {.title = own(keeper, xstrdup(title)), .x = x, .y = y, .what = what_of(q),
+                                .floor = (double)NAN, .ceiling = (double)NAN, .is_log_x = q->x != BYTE_TIMES,
                                 .is_log_y = q->metric == PPL || q->metric == ANSWER_PPL};
     if (q->metric == EXACT || q->metric == ACC)
         m.floor = 0;

@@ -78,6 +78,7 @@ shears_SOURCES = \
 	%D%/prompt.c %D%/prompt.h \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/paths.c %D%/paths.h \
+	%D%/quality_names.c \
 	%D%/replay_rows.c %D%/replay_rows.h \
 	%D%/replay_run.c %D%/replay_run.h \
 	%D%/replay_share.c %D%/replay_share.h \
@@ -116,6 +117,7 @@ shears_SOURCES = \
 	%D%/theory_repeat_run.c %D%/theory_repeat_run.h \
 	%D%/theory_run.c %D%/theory_run.h \
 	%D%/theory_show.c %D%/theory_show.h \
+	%D%/time_unit.c %D%/time_unit.h \
 	%D%/vector_set.c %D%/vector_set.h
 shears_LDADD = libdemo.a libranks.a libtracer.a libengine.a libplanner.a libreplay.a libcapacity.a libplots.a libtokenizer.a libmodel.a libtraces.a libstats.a \
 	librows.a $(kernel_libs) $(SQLITE_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm

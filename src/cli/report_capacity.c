@@ -14,7 +14,9 @@ struct capacity {
     const char *model;
     char *from_trace;                   /* the model as it was typed when it was traced; owned    */
     long long length;
-    struct sh_out *o;
+    struct sh_out *o, *how;             /* what fits; how its budgets were measured               */
+    char **evidence;                    /* [n_evidence] lines that `how` has                       */
+    int n_evidence;
     int n_good;                         /* rows of budgets that were measured                      */
 };
 
@@ -78,17 +80,34 @@ static struct sh_capacity_args ask(const struct capacity *c)
 static void write_row(struct capacity *c, const char *quality, const struct sh_capacity_row *row, int has_figure)
 {
     struct sh_out *o = c->o;
+    char *policy = row->measured ? sh_quality_policy(row->measured) : NULL;
     sh_out_item(o);
     if (has_figure)
         sh_out_link(o, "#fig-frontier");
     sh_out_text(o, "quality", "stated quality", quality);
     sh_out_text(o, "gpu", "GPU", row->gpu);
-    sh_out_text(o, "policy", "policy", row->measured ? row->measured->policy : NULL);
+    sh_out_text(o, "policy", "policy", policy);
     sh_out_text(o, "budget", "budget", row->budget ? row->budget : "whole cache");
     sh_out_int(o, "bytes", "KV bytes of a sequence", (long long)row->sequence);
     sh_out_int(o, "batch", "largest batch", (long long)row->max_batch);
     sh_out_real(o, "rate", "decode tokens/s, at most", row->fits ? row->decode_rate : 0, 0);
-    sh_out_text(o, "evidence", "evidence", row->evidence);
+    free(policy);
+}
+
+/* How a budget was measured is the same on every board: told once. */
+static void write_evidence(struct capacity *c, const struct sh_capacity_row *row)
+{
+    for (int i = 0; i < c->n_evidence; i++)
+        if (!strcmp(c->evidence[i], row->evidence))
+            return;
+    c->evidence = xreallocarray(c->evidence, (size_t)c->n_evidence + 1, sizeof *c->evidence);
+    c->evidence[c->n_evidence++] = xstrdup(row->evidence);
+    char *policy = sh_quality_policy(row->measured);
+    sh_out_item(c->how);
+    sh_out_text(c->how, "policy", "policy", policy);
+    sh_out_text(c->how, "budget", "budget", row->budget);
+    sh_out_text(c->how, "evidence", "evidence", row->evidence);
+    free(policy);
 }
 
 static char *line_of(const struct capacity *c, const char *db, const char *option, const char *limit)
@@ -125,8 +144,10 @@ static int stated(struct capacity *c, const char *db, struct sh_err *e)
         a.db = db;
         *(is_recall ? &a.min_recall : &a.max_ppl) = quality[k].limit;
         int bad = sh_capacity_study(&s, &a, &none);
-        for (int i = 0; i < s.n_row && !bad; i++, c->n_good++)
+        for (int i = 0; i < s.n_row && !bad; i++, c->n_good++) {
             write_row(c, quality[k].says, &s.row[i], 1);
+            write_evidence(c, &s.row[i]);
+        }
         sh_capacity_study_clear(&s);
         if (bad && none.is_io) {
             *e = none;
@@ -182,16 +203,21 @@ static int answers(struct capacity *c, struct sh_err *e)
         return -1;
     const char *db = at < 0 ? NULL : r->store[at].path;
     char *plain = line_of(c, NULL, "", ""), *limit = line_of(c, db ? db : "FILE", "max-ppl-increase", "1%");
-    sh_report_say(r, "%s at %lld tokens a sequence: bytes counted exactly, the rate bounded by memory and "
-                     "arithmetic. A "
-                  "stated quality is met by the smallest budget that was measured to meet it.", c->model, c->length);
+    sh_report_say(r, "How many sequences of %lld tokens of %s fit on a board beside each other (the largest batch), "
+                  "and how fast all of them together can be decoded at most: bytes are counted exactly, the rate is "
+                  "what the board's bandwidth and arithmetic allow. Under a stated quality stands the smallest budget "
+                  "that was measured to meet it, and how it was measured.", c->length, c->model);
     c->o = sh_out_new();
+    c->how = sh_out_new();
     sh_out_list(c->o, "capacity", "what fits");
+    sh_out_list(c->how, "evidence", "how these budgets were measured");
     int bad = whole(c, db != NULL, e);
     if (!bad && db)
         bad = stated(c, db, e);
     sh_out_end(c->o);
+    sh_out_end(c->how);
     sh_report_table(r, NULL, c->o);
+    sh_report_table(r, NULL, c->how);
     if (!bad && !c->n_good)
         sh_report_missing(r, limit, "budgets that meet a stated quality: none was measured that does. Readings under a "
                           "budget (shears eval --db) or replays give the evidence.");
@@ -217,6 +243,9 @@ static int write(struct sh_report *r, struct sh_err *e)
     } else if (!bad) {
         bad = answers(&c, e);
     }
+    for (int i = 0; i < c.n_evidence; i++)
+        free(c.evidence[i]);
+    free(c.evidence);
     free(c.from_trace);
     return bad;
 }

@@ -28,13 +28,14 @@ static int write(struct sh_report *r, struct sh_err *e)
         return 0;
     }
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "drift", "kept sets, live cache and replay: Jaccard index, mean over heads and steps");
+    sh_out_list(o, "drift", "kept sets of live cache and replay, each layer: means over heads and steps, and the "
+                "least");
     for (int i = 0; i < all.n; i++) {
         const struct sh_result_row *row = &all.row[i];
         char *policy = sh_result_policy(row);
         for (int l = 0, end = most_layer(row); l <= end; l++) {
             sh_out_item(o);
-            if (r->n_store > 1)
+            if (sh_results_mixed(&all))
                 sh_out_text(o, "store", "store", r->store[row->store].path);
             sh_out_text(o, "policy", "policy", policy);
             sh_out_text(o, "budget", "budget", sh_result_text(row, "budget"));
@@ -48,8 +49,10 @@ static int write(struct sh_report *r, struct sh_err *e)
         free(policy);
     }
     sh_out_end(o);
-    sh_report_say(r, "The first layer sees the same rows in both, so a difference there is rounding (of the codec, or "
-                     "of nearly equal sums); behind it, the live model's own rows change with what was dropped below.");
+    sh_report_say(r, "Does a replay keep what a live cache would? The Jaccard index is the share of the tokens kept in "
+                  "either that is kept in both: 1 where both keep the same. The first layer sees the same rows in "
+                  "both, so a difference there is rounding (of the codec, or of nearly equal sums); behind it, the "
+                  "live model's own rows change with what was dropped below.");
     sh_report_table(r, NULL, o);
     bad = sh_results_figure(r, &all, "drift", e);
     sh_results_free(&all);

@@ -57,17 +57,22 @@ int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_
     const struct sh_figure *f = sh_figure_find(name, e);
     char *wide = NULL, *narrow = NULL;
     int bad = !f || sh_figure_svg(f, d, 0, &wide, e) || sh_figure_svg(f, d, NARROW_IN, &narrow, e);
-    if (!bad) {
-        char *small = xasprintf("%s-narrow", name);
+    if (f && bad && e->status == SH_MISUSED) {          /* more lines than it shows, say: the tables have them */
+        sh_report_say(r, "The figure %s is left out: %s.", name, e->text);
+        *e = (struct sh_err){0};
+        bad = 0;
+    } else if (!bad) {
+        char *small = xasprintf("%s-narrow", name), *caption = sh_figure_caption(f, d);
         int has_own = shape_of(narrow) > 1.1 * shape_of(wide);     /* else it would only be smaller */
         fprintf(r->to, "<figure id=\"fig-%s\"><div class=\"scroll\">\n", name);
-        sh_svg_inline(r->to, wide, name, f->summary, has_own ? "wide" : "both");
+        sh_svg_inline(r->to, wide, name, caption, has_own ? "wide" : "both");
         if (has_own)
-            sh_svg_inline(r->to, narrow, small, f->summary, "narrow");
+            sh_svg_inline(r->to, narrow, small, caption, "narrow");
         fputs("</div><figcaption>", r->to);
-        sh_html_text(r->to, f->summary);
+        sh_html_text(r->to, caption);
         fputs("</figcaption></figure>\n", r->to);
         free(small);
+        free(caption);
     }
     free(wide);
     free(narrow);

@@ -10,7 +10,7 @@
 static void board(struct sh_report *r, const struct sh_fig_data *data)
 {
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "policies", "policies, best mean height of the curve first");
+    sh_out_list(o, "policies", "policies by their mean kept mass over the budgets that all have");
     for (int s = 0; s < data->n_curves; s++)
         for (int i = 0; i < data->curves[s].n_curves; i++) {
             const struct sh_fig_curve *c = &data->curves[s].curve[i];
@@ -83,8 +83,12 @@ static int write(struct sh_report *r, struct sh_err *e)
     struct sh_figure_data *d = sh_figure_data_new(SH_FIG_CURVES, &q, &data, e);
     if (!d)
         return sh_report_lacks(r, NULL, e);
-    sh_report_say(r, "The recorded rows are given to each policy, which keeps no more than its budget; kept "
-                  "mass is the share of a row's attention that falls on what is kept. %s.", data.settings);
+    sh_report_say(r, "The recorded rows are given to each policy, which keeps no more tokens of a head than its "
+                  "budget. Kept mass is the share of a row's attention that falls on what is kept (without sinks: not "
+                  "counting the first tokens, which draw attention whatever they say, and the token itself); pivotal "
+                  "tokens are those with a score above the average of their row; output error, where values were "
+                  "recorded, is how far off that leaves the head's output, as a share of it. Measured: %s.",
+                  data.settings);
     board(r, &data);
     bad = sh_report_figure(r, "budget-curve", &data, e) || sh_report_figure(r, "leaderboard", &data, e);
     points(r, &data);

@@ -26,26 +26,38 @@ static const struct sh_result_row *predicted(const struct sh_results *replay, co
     return NULL;
 }
 
+static int has_coarse_weights(const struct sh_result_row *row)
+{
+    return sh_result_int(row, "weight_bits") < 16 || json_object_get(row->settings, "weight_prune");
+}
+
 static void live(struct sh_report *r, const struct sh_results *eval, const struct sh_results *replay)
 {
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "eval", "read under a budget (live), and the replay's prediction for the same policy and budget");
+    int n_predicted = 0, n_coarse = 0;
+    for (int i = 0; i < eval->n; i++) {
+        n_predicted += predicted(replay, &eval->row[i]) != NULL;
+        n_coarse += has_coarse_weights(&eval->row[i]);
+    }
+    sh_out_list(o, "eval", n_predicted ? "read under a budget, and what the replay said of the same policy and budget"
+                                       : "read under a budget");
     for (int i = 0; i < eval->n; i++) {
         const struct sh_result_row *row = &eval->row[i], *p = predicted(replay, row);
         char *policy = sh_result_policy(row), *weights = sh_result_weights(row);
         sh_out_item(o);
         if (p)
             sh_out_link(o, "#fig-budget-curve");
-        if (r->n_store > 1)
+        if (sh_results_mixed(eval))
             sh_out_text(o, "store", "store", r->store[row->store].path);
         sh_out_text(o, "policy", "policy", policy);
         sh_out_text(o, "budget", "budget", sh_result_budget(row));
         sh_out_int(o, "kv_bits", "KV bits", sh_result_int(row, "kv_bits"));
-        sh_out_text(o, "weights", "weights", weights);
+        if (n_coarse)
+            sh_out_text(o, "weights", "weights", weights);
         sh_out_real(o, "tokens", "tokens", sh_result(row, "tokens", -1), 0);
         sh_out_real(o, "ppl", "perplexity", sh_result(row, "ppl", -1), 3);
         sh_out_real(o, "ppl_stderr", "±", sh_result(row, "ppl_stderr", -1), 3);
-        sh_out_real(o, "nll_change", "change of nll, nats", sh_result(row, "nll_change", -1), 4);
+        sh_out_real(o, "nll_change", "nll change, nats", sh_result(row, "nll_change", -1), 4);
         sh_out_real(o, "nll_change_stderr", "±", sh_result(row, "nll_change_stderr", -1), 4);
         sh_out_real(o, "kl", "KL, nats", sh_result(row, "kl", -1), 4);
         sh_out_real(o, "top1_agreement", "same top token", sh_result(row, "top1_agreement", -1), 4);
@@ -68,7 +80,7 @@ static void tasks(struct sh_report *r, const struct sh_results *task)
         const struct sh_result_row *row = &task->row[i];
         char *policy = sh_result_policy(row);
         sh_out_item(o);
-        if (r->n_store > 1)
+        if (sh_results_mixed(task))
             sh_out_text(o, "store", "store", r->store[row->store].path);
         sh_out_text(o, "task", "task", sh_result_text(row, "task"));
         sh_out_text(o, "policy", "policy", policy);
@@ -104,9 +116,10 @@ static int write(struct sh_report *r, struct sh_err *e)
         sh_report_missing(r, line, "what budgets cost the model itself: nothing was read under one.");
         free(line);
     } else if (!bad) {
-        sh_report_say(r, "The model reads texts with a cache of the stated size, and the same policies that the replay "
-                      "ran choose what leaves it. The change of the mean negative log-likelihood is against the whole "
-                      "cache on the same tokens; errors are standard errors over texts.");
+        sh_report_say(r, "The model itself reads texts with a cache of the stated size (a share of each text, or so "
+                      "many tokens), and the same policies that the replay ran choose what leaves it. The change of "
+                      "the mean negative log-likelihood (nll) is against the whole cache on the same tokens; KL is the "
+                      "divergence of the predictions from that cache's; errors (±) are standard errors over texts.");
         if (eval.n) {
             live(r, &eval, &replay);
             bad = sh_results_figure(r, &eval, "compression", e);

@@ -31,7 +31,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     if (sh_results_read(r, "eval", &eval, e))
         return -1;
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "bits", "keys and values as codes in groups");
+    sh_out_list(o, "bits", "keys and values in few bits; the numbers of a group share a scale");
     for (int i = 0; i < eval.n; i++) {
         const struct sh_result_row *row = &eval.row[i];
         if (sh_result_int(row, "kv_bits") >= 16)
@@ -40,14 +40,14 @@ static int write(struct sh_report *r, struct sh_err *e)
         double change = sh_result(row, "nll_change", -1), without = unquantised(&eval, row);
         n++;
         sh_out_item(o);
-        if (r->n_store > 1)
+        if (sh_results_mixed(&eval))
             sh_out_text(o, "store", "store", r->store[row->store].path);
         sh_out_text(o, "policy", "policy", policy);
         sh_out_text(o, "budget", "budget", sh_result_budget(row));
         sh_out_int(o, "kv_bits", "KV bits", sh_result_int(row, "kv_bits"));
-        sh_out_int(o, "group", "group", sh_result_int(row, "group"));
+        sh_out_int(o, "group", "numbers in a group", sh_result_int(row, "group"));
         sh_out_real(o, "ppl", "perplexity", sh_result(row, "ppl", -1), 3);
-        sh_out_real(o, "nll_change", "change of nll, nats", change, 5);
+        sh_out_real(o, "nll_change", "nll change, nats", change, 5);
         sh_out_real(o, "nll_change_stderr", "±", sh_result(row, "nll_change_stderr", -1), 5);
         sh_out_real(o, "by_bits", "of it by the bits", change - without, 5);
         sh_out_real(o, "kl", "KL, nats", sh_result(row, "kl", -1), 5);
@@ -57,8 +57,8 @@ static int write(struct sh_report *r, struct sh_err *e)
     sh_out_end(o);
     if (n) {
         sh_report_say(r, "Changes are against the whole cache in f32 on the same tokens. What the bits alone "
-                         "cost is the "
-                      "change less that of the same policy and budget in whole numbers, where that was measured.");
+                         "cost is that "
+                      "less the change of the same policy and budget in f32, where it was measured.");
         sh_report_table(r, NULL, o);
         bad = sh_results_figure(r, &eval, "quant", e);
     } else {

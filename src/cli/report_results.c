@@ -74,6 +74,11 @@ void sh_results_free(struct sh_results *s)
     *s = (struct sh_results){0};
 }
 
+int sh_results_mixed(const struct sh_results *s)
+{
+    return s->n > 0 && s->row[0].store != s->row[s->n - 1].store;      /* rows of one store lie together */
+}
+
 double sh_result(const struct sh_result_row *r, const char *metric, int layer)
 {
     for (int i = 0; i < r->n; i++)

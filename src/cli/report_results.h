@@ -29,6 +29,9 @@ struct sh_results {
 int sh_results_read(const struct sh_report *r, const char *command, struct sh_results *out, struct sh_err *e);
 void sh_results_free(struct sh_results *s);
 
+/* Are they of several stores, so that a table must say which? */
+int sh_results_mixed(const struct sh_results *s);
+
 /* A figure of the stores that these results are in; where they do not suffice for it, that is said. */
 int sh_results_figure(struct sh_report *r, const struct sh_results *s, const char *name, struct sh_err *e);
 

@@ -6,6 +6,7 @@
 
 #include "src/base/mem.h"
 #include "src/cli/report_results.h"
+#include "src/cli/time_unit.h"
 
 enum { LABEL = 96 };
 
@@ -23,16 +24,39 @@ static char *workload(const struct sh_result_row *row)
                                                     sh_result_text(row, "output"));
 }
 
+/* The unit of two metrics over all rows, limits not counted. */
+static struct sh_time_unit unit_of(const struct sh_results *all, const char *p50, const char *p99)
+{
+    double *at = xcalloc(2 * (size_t)all->n, sizeof *at);
+    for (int i = 0; i < all->n; i++) {
+        at[2 * i] = sh_result(&all->row[i], p50, -1);
+        at[2 * i + 1] = sh_result(&all->row[i], p99, -1);
+    }
+    struct sh_time_unit u = sh_time_unit(at, 2 * all->n);
+    free(at);
+    return u;
+}
+
+static void put_time(struct sh_out *o, const struct sh_result_row *row, const char *metric, const char *what,
+                     const struct sh_time_unit *u)
+{
+    char *label = xasprintf("%s, %s", what, u->name);
+    sh_out_real(o, metric, label, sh_result(row, metric, -1) * u->per_s, u->digits);
+    free(label);
+}
+
+static int has_limit(const struct sh_result_row *row)
+{
+    return json_object_get(row->settings, "slo_ttft_s") || json_object_get(row->settings, "slo_tpot_s");
+}
+
 static void table(struct sh_report *r, const struct sh_results *all)
 {
-    static const struct { const char *metric, *label; int digits; } column[] = {
-        {"rate_requests_per_s", "requests/s", 3}, {"throughput_tokens_per_s", "tokens/s", 1},
-        {"goodput_requests_per_s", "within limits/s", 3}, {"ttft_s.p50", "first token, ms, p50", 3},
-        {"ttft_s.p99", "p99", 3}, {"tpot_s.p50", "each further, ms, p50", 3}, {"tpot_s.p99", "p99", 3},
-        {"preemptions", "preemptions", 0}, {"kv_occupancy_mean", "cache in use", 4},
-        {"max_rate_requests_per_s", "largest rate within limits", 3}};
+    struct sh_time_unit ttft = unit_of(all, "ttft_s.p50", "ttft_s.p99"),
+                        tpot = unit_of(all, "tpot_s.p50", "tpot_s.p99");
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "simulate", "requests served, whole cache and budgets");
+    sh_out_list(o, "simulate", "requests served with the whole cache and with smaller ones; p50: the middle, p99: all "
+                "but the slowest hundredth");
     for (int i = 0; i < all->n; i++) {
         const struct sh_result_row *row = &all->row[i];
         char *what = workload(row);
@@ -41,11 +65,18 @@ static void table(struct sh_report *r, const struct sh_results *all)
         sh_out_text(o, "plan", "cache", base(sh_result_text(row, "plan")));
         sh_out_text(o, "model", "model", base(sh_result_text(row, "model")));
         sh_out_text(o, "gpu", "GPU", sh_result_text(row, "gpu"));
-        sh_out_text(o, "workload", "requests", what);
-        for (size_t k = 0; k < sizeof column / sizeof *column; k++)
-            sh_out_real(o, column[k].metric, column[k].label,
-                        sh_result(row, column[k].metric, -1) * (strchr(column[k].metric, '.') ? 1e3 : 1),
-                        column[k].digits);
+        sh_out_text(o, "workload", "tokens of a request", what);
+        sh_out_real(o, "rate", "requests/s", sh_result(row, "rate_requests_per_s", -1), 3);
+        sh_out_real(o, "throughput", "tokens/s", sh_result(row, "throughput_tokens_per_s", -1), 1);
+        sh_out_real(o, "good_share", "share within the limits",
+                    has_limit(row) ? sh_result(row, "good_share", -1) : (double)NAN, 4);
+        sh_out_real(o, "max_rate", "most requests/s within them", sh_result(row, "max_rate_requests_per_s", -1), 3);
+        put_time(o, row, "ttft_s.p50", "first token p50", &ttft);
+        put_time(o, row, "ttft_s.p99", "p99", &ttft);
+        put_time(o, row, "tpot_s.p50", "each further p50", &tpot);
+        put_time(o, row, "tpot_s.p99", "p99", &tpot);
+        sh_out_real(o, "preemptions", "preemptions", sh_result(row, "preemptions", -1), 0);
+        sh_out_real(o, "occupancy", "cache in use, %", 100 * sh_result(row, "kv_occupancy_mean", -1), 4);
         sh_out_text(o, "evidence", "quality", sh_result_text(row, "evidence"));
         free(what);
     }
@@ -79,6 +110,7 @@ struct lines {
     int n;
     double *xy;                         /* all numbers that lines are made of, in use             */
     int used, look;
+    struct sh_time_unit unit[2];        /* TTFT, TPOT                                             */
     struct sh_fig_line *line[2];        /* time to the first token, of each further one           */
     char (*label)[LABEL];
     int n_line;
@@ -98,7 +130,7 @@ static void add_lines(struct lines *l)
             double *y = l->xy + l->used;
             l->used += l->n;
             for (int i = 0; i < l->n; i++)
-                y[i] = sh_result(l->row[i], metric[k][q], -1);
+                y[i] = sh_result(l->row[i], metric[k][q], -1) * l->unit[k].per_s;
             l->line[k][l->n_line] = (struct sh_fig_line){l->label[l->n_line], l->n, l->look, q, x, y};
         }
     }
@@ -135,7 +167,8 @@ static int draw(struct sh_report *r, const struct sh_results *all, struct sh_err
     char **group = xcalloc(n, sizeof *group);
     struct lines l = {.row = xcalloc(n, sizeof *l.row), .xy = xcalloc(5 * n, sizeof *l.xy),
                       .line = {xcalloc(2 * n, sizeof **l.line), xcalloc(2 * n, sizeof **l.line)},
-                      .label = xcalloc(2 * n, sizeof *l.label)};
+                      .label = xcalloc(2 * n, sizeof *l.label),
+                      .unit = {unit_of(all, "ttft_s.p50", "ttft_s.p99"), unit_of(all, "tpot_s.p50", "tpot_s.p99")}};
     for (int i = 0; i < all->n; i++)
         group[i] = group_of(&all->row[i]);
     gather(&l, all, group);
@@ -145,10 +178,10 @@ static int draw(struct sh_report *r, const struct sh_results *all, struct sh_err
     char *what = workload(first), *title = xasprintf("%s on %s", base(sh_result_text(first, "model")),
                                                      sh_result_text(first, "gpu"));
     struct sh_fig_chart chart[2] = {
-        {"time to the first token", "requests a second", "seconds", 0, 1,
-         ttft ? json_number_value(ttft) : (double)NAN, "limit", l.n_line, l.line[0]},
-        {"time of each further token", "requests a second", "seconds", 0, 1,
-         tpot ? json_number_value(tpot) : (double)NAN, "limit", l.n_line, l.line[1]}};
+        {"time to the first token", "requests a second", l.unit[0].whole, 1, 0,
+         ttft ? json_number_value(ttft) * l.unit[0].per_s : (double)NAN, "limit", l.n_line, l.line[0]},
+        {"time of each further token", "requests a second", l.unit[1].whole, 1, 0,
+         tpot ? json_number_value(tpot) * l.unit[1].per_s : (double)NAN, "limit", l.n_line, l.line[1]}};
     struct sh_fig_data data = {.title = title, .settings = what, .n_charts = 2, .charts = chart};
     int bad = sh_report_figure(r, "latency", &data, e);
     for (int i = 0; i < all->n; i++)
@@ -176,9 +209,10 @@ static int write(struct sh_report *r, struct sh_err *e)
         free(line);
         return 0;
     }
-    sh_report_say(r, "The same requests come to a server with the whole cache and with smaller ones: continuous "
-                  "batching, chunked prompts, a paged cache. A step takes the least time that the board's memory and "
-                  "arithmetic allow, unless an efficiency was given; real ones take longer.");
+    sh_report_say(r, "The same requests come to a simulated server with the whole cache and with smaller ones (a share "
+                  "of each sequence, or a plan): how long they wait for their first token and for each further one. "
+                  "Continuous batching, chunked prompts, a paged cache; a step takes the least time that the board's "
+                  "memory and arithmetic allow, unless an efficiency was given, and real ones take longer.");
     table(r, &all);
     int bad = draw(r, &all, e);
     sh_results_free(&all);

@@ -56,7 +56,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     sh_report_say(r, "No policy can do better than to keep each row's largest scores. What is dropped then, and "
                      "what the law of power-law scores says; Theorem 4.1 as printed bounds the output's error in "
                      "units of the longest value vector, and - stands where it says nothing or values were not "
-                     "recorded. %s.",
+                     "recorded. Measured: %s.",
                      data.settings);
     bad = sh_report_figure(r, "dropped-mass", &data, e);
     if (!bad)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: what was traced, from which texts, and a look at one head. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +13,7 @@ static void write_run(struct sh_out *o, const char *store, const struct sh_store
 {
     static const char *const record[] = {[SH_RECORD_FULL] = "full", [SH_RECORD_SPARSE] = "sparse",
                                          [SH_RECORD_SUMMARY] = "summary"};
-    int n_layer = run->last_layer - run->first_layer + 1;
+    long long unfinished = (long long)run->n_sequence * (run->last_layer - run->first_layer + 1) - run->n_done;
     sh_out_item(o);
     sh_out_text(o, "store", "store", store);
     sh_out_int(o, "run", "run", run->id);
@@ -23,7 +24,7 @@ static void write_run(struct sh_out *o, const char *store, const struct sh_store
     sh_out_int(o, "kv_heads", "KV heads", run->n_kv_head);
     sh_out_int(o, "sequences", "sequences", run->n_sequence);
     sh_out_int(o, "tokens", "tokens", run->n_tokens);
-    sh_out_int(o, "unfinished", "layers not finished", (long long)run->n_sequence * n_layer - run->n_done);
+    sh_out_real(o, "unfinished", "layers not finished", unfinished ? (double)unfinished : (double)NAN, 0);
     sh_out_text(o, "record", "record", record[run->record]);
     sh_out_text(o, "codec", "codec", sh_codec_names[run->codec]);
     sh_out_text(o, "dtype", "dtype", run->dtype);

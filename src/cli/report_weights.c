@@ -64,7 +64,8 @@ static int table(struct sh_report *r, const struct sh_results *all)
                b = of(whole, "nll_change_stderr");
         char *name = sh_result_weights(row), *policy = sh_result_policy(row);
         sh_out_item(o);
-        sh_out_text(o, "store", "store", r->store[row->store].path);
+        if (sh_results_mixed(all))
+            sh_out_text(o, "store", "store", r->store[row->store].path);
         sh_out_text(o, "weights", "weights", name);
         sh_out_text(o, "policy", "policy", policy);
         sh_out_text(o, "budget", "budget", sh_result_budget(row));

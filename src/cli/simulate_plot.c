@@ -8,6 +8,7 @@
 #include "plots/figure.h"
 #include "src/base/mem.h"
 #include "src/cli/simulate_run.h"
+#include "src/cli/time_unit.h"
 
 enum { LABEL = 160 };
 
@@ -35,12 +36,24 @@ static const char *base(const char *path)
 }
 
 struct latency {
+    struct sh_time_unit unit[2];        /* TTFT, TPOT                                             */
     int n_variant, n_speed;
     double *x;                          /* [variant][speed]                                       */
     double *y;                          /* [TTFT, TPOT][variant][p50, p99][speed]                  */
     struct sh_fig_line *line;           /* [TTFT, TPOT][variant][p50, p99]                         */
     char (*label)[LABEL];               /* [variant][p50, p99]                                    */
 };
+
+/* Both figures in units of their size. */
+static void scale(struct latency *d)
+{
+    int n = 2 * d->n_variant * d->n_speed;
+    for (int k = 0; k < 2; k++) {
+        d->unit[k] = sh_time_unit(d->y + k * n, n);
+        for (int i = 0; i < n; i++)
+            d->y[k * n + i] *= d->unit[k].per_s;
+    }
+}
 
 static void latency_lines(const struct sh_sim_study *s, struct latency *d)
 {
@@ -86,12 +99,13 @@ int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, struct s
     d.line = xcalloc(n, sizeof *d.line);
     d.label = xcalloc(n, sizeof *d.label);
     latency_lines(s, &d);
+    scale(&d);
     heading(s, title, settings);
-    double ttft = s->args->slo_ttft >= 0 ? s->args->slo_ttft : (double)NAN;
-    double tpot = s->args->slo_tpot >= 0 ? s->args->slo_tpot : (double)NAN;
+    double ttft = s->args->slo_ttft >= 0 ? s->args->slo_ttft * d.unit[0].per_s : (double)NAN;
+    double tpot = s->args->slo_tpot >= 0 ? s->args->slo_tpot * d.unit[1].per_s : (double)NAN;
     struct sh_fig_chart chart[2] = {
-        {"time to the first token", "requests a second", "seconds", 0, 1, ttft, "limit", 2 * d.n_variant, d.line},
-        {"time of each further token", "requests a second", "seconds", 0, 1, tpot, "limit", 2 * d.n_variant,
+        {"time to the first token", "requests a second", d.unit[0].whole, 1, 0, ttft, "limit", 2 * d.n_variant, d.line},
+        {"time of each further token", "requests a second", d.unit[1].whole, 1, 0, tpot, "limit", 2 * d.n_variant,
          d.line + 2 * d.n_variant}};
     struct sh_fig_data data = {.title = title, .settings = settings, .n_charts = 2, .charts = chart};
     const struct sh_figure *f = sh_figure_find("latency", e);

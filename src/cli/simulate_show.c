@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The results of shears simulate (simulate_run.h). */
 #include <math.h>
+#include <stdlib.h>
 
+#include "src/base/mem.h"
 #include "src/cli/simulate_run.h"
+#include "src/cli/time_unit.h"
 
 /* A figure that counts, which a damaged store may lack. */
 static void count(struct sh_out *o, const char *key, const char *label, double n)
@@ -13,17 +16,26 @@ static void count(struct sh_out *o, const char *key, const char *label, double n
         sh_out_int(o, key, label, llround(n));
 }
 
-static void group(struct sh_out *o, const char *key, const char *p50, const char *p99, const double q[4], int is_text,
-                  int digits)
+static void group(struct sh_out *o, const char *key, const double q[4])
 {
     sh_out_group(o, key);
-    sh_out_real(o, "p50", p50, q[0], digits);
-    sh_out_real(o, "p99", p99, q[2], digits);
-    if (!is_text) {
-        sh_out_real(o, "p90", "p90", q[1], digits);
-        sh_out_real(o, "mean", "mean", q[3], digits);
-    }
+    sh_out_real(o, "p50", "p50", q[0], 4);
+    sh_out_real(o, "p99", "p99", q[2], 4);
+    sh_out_real(o, "p90", "p90", q[1], 4);
+    sh_out_real(o, "mean", "mean", q[3], 4);
     sh_out_group_end(o);
+}
+
+/* What people read of it: in a unit of its size. */
+static void shown(struct sh_out *o, const char *key, const char *what, const double q[4], const struct sh_time_unit *u)
+{
+    char *p50 = xasprintf("%s p50, %s", what, u->name), *p99 = xasprintf("%s p99, %s", what, u->name);
+    sh_out_group(o, key);
+    sh_out_real(o, "p50", p50, q[0] * u->per_s, u->digits);
+    sh_out_real(o, "p99", p99, q[2] * u->per_s, u->digits);
+    sh_out_group_end(o);
+    free(p50);
+    free(p99);
 }
 
 static void details(struct sh_out *o, const struct sh_sim_row *r)
@@ -33,8 +45,8 @@ static void details(struct sh_out *o, const struct sh_sim_row *r)
     count(o, "refused", "refused", m[SH_S_REFUSED]);
     sh_out_real(o, "speed", "speed", r->speed, 3);
     sh_out_real(o, "good_share", "good", m[SH_S_GOOD_SHARE], 4);
-    group(o, "latency_s", "latency p50", "p99", m + SH_S_LATENCY, 0, 3);
-    group(o, "queue_s", "queue p50", "p99", m + SH_S_QUEUE, 0, 3);
+    group(o, "latency_s", m + SH_S_LATENCY);
+    group(o, "queue_s", m + SH_S_QUEUE);
     sh_out_real(o, "kv_occupancy_peak", "peak", m[SH_S_OCCUPANCY_PEAK], 4);
     sh_out_int(o, "kv_pool_bytes_per_gpu", "pool", (long long)r->cache->pool);
     sh_out_real(o, "running_mean", "running", m[SH_S_RUNNING], 2);
@@ -73,7 +85,29 @@ static void server(struct sh_out *o, const struct sh_sim_study *s, const struct 
         sh_out_text(o, "kv", "kv", v->kv);
 }
 
-static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_row *r, int is_text)
+/* The units of TTFT and TPOT, each over all rows. */
+struct units {
+    struct sh_time_unit ttft, tpot;
+    int digits;                         /* of the cache in use, which tiny models hardly need      */
+};
+
+static struct units units_of(const struct sh_sim_study *s)
+{
+    double *at = xcalloc(4 * (size_t)s->n_row + 1, sizeof *at);
+    int n = 2 * s->n_row;
+    for (int i = 0; i < n; i++) {
+        at[i] = s->row[i / 2].at[SH_S_TTFT + (i % 2 ? 2 : 0)];
+        at[n + i] = s->row[i / 2].at[SH_S_TPOT + (i % 2 ? 2 : 0)];
+    }
+    struct units u = {sh_time_unit(at, n), sh_time_unit(at + n, n), 4};
+    for (int i = 0; i < s->n_row; i++)
+        u.digits = s->row[i].at[SH_S_OCCUPANCY] < 1e-3 ? 7 : u.digits;
+    free(at);
+    return u;
+}
+
+static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_row *r, const struct units *u,
+                int is_text)
 {
     int has_limits = s->args->slo_ttft >= 0 || s->args->slo_tpot >= 0;
     const double *m = r->at;
@@ -85,10 +119,15 @@ static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_
     sh_out_real(o, "throughput_tokens_per_s", "tokens/s", m[SH_S_THROUGHPUT], 1);
     if (has_limits || !is_text)
         sh_out_real(o, "goodput_requests_per_s", "good/s", m[SH_S_GOODPUT], 3);
-    group(o, "ttft_s", "TTFT p50", "TTFT p99", m + SH_S_TTFT, is_text, 4);
-    group(o, "tpot_s", "TPOT p50", "TPOT p99", m + SH_S_TPOT, is_text, 5);
+    if (is_text) {
+        shown(o, "ttft_s", "TTFT", m + SH_S_TTFT, &u->ttft);
+        shown(o, "tpot_s", "TPOT", m + SH_S_TPOT, &u->tpot);
+    } else {
+        group(o, "ttft_s", m + SH_S_TTFT);
+        group(o, "tpot_s", m + SH_S_TPOT);
+    }
     count(o, "preemptions", "preemptions", m[SH_S_PREEMPTIONS]);
-    sh_out_real(o, "kv_occupancy_mean", "KV in use", m[SH_S_OCCUPANCY], 4);
+    sh_out_real(o, "kv_occupancy_mean", "KV in use", m[SH_S_OCCUPANCY], u->digits);
     if (is_text)
         count(o, "largest_batch", "largest batch", m[SH_S_LARGEST_BATCH]);
     if (is_text && s->args->max_rate)
@@ -169,11 +208,12 @@ static void notes(struct sh_out *o, const struct sh_sim_study *s)
 
 void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text)
 {
-    sh_out_list(o, "results", "continuous batching; times in seconds");
+    struct units u = units_of(s);
+    sh_out_list(o, "results", "continuous batching");
     for (int i = 0; i < s->n_row; i++) {
         if (!s->row[i].is_there)                /* another shard's */
             continue;
-        row(o, s, &s->row[i], is_text);
+        row(o, s, &s->row[i], &u, is_text);
         if (s->args->timeline && !is_text)
             timeline(o, s->row[i].occupancy);
     }

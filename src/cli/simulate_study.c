@@ -84,7 +84,7 @@ static int look_at(const struct sh_sim_study *s, struct sh_sim_cache *v, struct 
     v->pool = server.cost.pool;
     v->costs = sh_sim_costs(&server.cost);
     v->evidence = v->plan ? sh_capacity_plan_evidence(v->plan, s->model.f.name, 0)
-                          : xstrdup(v->budget ? "none: what this budget costs in quality is not measured"
+                          : xstrdup(v->budget ? "what this budget costs in quality is not measured"
                                               : "whole cache: nothing is evicted");
     sh_sim_server_close(&server);
     return 0;

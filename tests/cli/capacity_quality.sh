@@ -69,6 +69,16 @@ if command -v gnuplot >/dev/null; then
     expect "figures are drawn beside the table" 0 "evidence" ""
     holds "frontier: what was measured" grep -q "perplexity, measured" out/f.svg
     holds "memory: parts" grep -q "left over" out/m.svg
+    cp q.db apart.db
+    run replay -q --db apart.db --policy h2o:recent=3 --budget 0.2,0.4,0.6,0.8
+    run replay -q --db apart.db --policy h2o --budget 0.2,0.4,0.6,0.8 --prefill 8
+    run capacity $ask --length 64 --db apart.db --plot-frontier out/f.svg
+    holds "frontier: other knobs, and another beginning, are lines of their own with names of their own" python - <<'P'
+import re
+text = open("out/f.svg").read()
+said = re.findall(r">([^<>]*h2o[^<>]*)<", text)
+assert {"h2o:recent=3, prefill 0", "h2o, prefill 0", "h2o, prefill 8"} <= set(said), said
+P
     rm -f out/*
 else
     skip "figures" "gnuplot is not here"

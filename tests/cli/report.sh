@@ -140,9 +140,28 @@ beyond = nll("h2o", 1) - nll("full", 1) - (nll("h2o", 0) - nll("full", 0))
 assert any(f">{beyond + d:.4f}</td>" in section("weights") for d in (-1e-4, 0, 1e-4)), beyond
 for row in json.load(open("simulate.json"))["results"]:
     assert f">{row['throughput_tokens_per_s']:.1f}</td>" in section("serving"), row["throughput_tokens_per_s"]
-    assert f">{1e3 * row['ttft_s']['p99']:.3f}</td>" in section("serving"), row["ttft_s"]
+    shown = re.findall(r'<td class="n">([0-9.]+)</td>', section("serving"))
+    unit = {"ms": 1e3, "µs": 1e6, "s": 1}[re.search(r"first token p50, (\w+)<", section("serving")).group(1)]
+    assert any(abs(float(x) / (unit * row["ttft_s"]["p99"]) - 1) < 0.006 for x in shown), row["ttft_s"]
+    assert f">{row['good_share']:.4f}</td>" in section("serving"), row["good_share"]
 for row in json.load(open("repetition.json"))["results"]:
     assert f">{row['rep_4']:.4f}</td>" in section("repetition") and f">{row['ppl']:.3f}</td>" in section("repetition"), row
+P
+holds "a column without a value is left out, captions say what is drawn, the title names a model once" python3 - <<'P'
+import re
+page = open("out/full.html").read()
+def section(name):
+    return page[page.index(f'<section id="{name}">'):].split("</section>")[0]
+assert ">output error</th>" not in section("quality") and ">perplexity</th>" in section("quality")
+for table in re.findall(r"<tbody>(.*?)</tbody>", page, re.S):
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.S) for row in table.split("</tr>") if "<td" in row]
+    assert len({len(r) for r in rows}) == 1, rows[:2]
+    assert not any(set(column) == {"-"} for column in zip(*rows)), rows[:2]
+said = re.findall(r"<figcaption>(.*?)</figcaption>", page)
+assert "perplexity, over how many times smaller the cache is" in said, said
+assert not any("strips" in s or "accuracy" in s for s in said), said
+title = re.search(r"<h1>(.*?)</h1>", page).group(1)
+assert title.count("onerror") == 1 and title.endswith(" and random weights"), title
 P
 holds "no temporary file is left" test -z "$(find . -name '*.shears-new')"
 holds "a store from before commands were kept still makes a page" sh -c '

@@ -176,7 +176,8 @@ static void fill_measured(struct plot_data *p, const char *foreign)
     for (int i = 0; i < 3; i++)
         p->measured[i] = (struct sh_fig_measured){
             .title = foreign ? foreign : "demo model", .x = foreign ? foreign : "times smaller",
-            .y = foreign ? foreign : "perplexity", .is_log_x = i > 0, .is_log_y = i > 0, .floor = i ? NAN : 0,
+            .y = foreign ? foreign : "perplexity", .what = foreign ? foreign : i ? "perplexity" : "accuracy",
+            .is_log_x = i > 0, .is_log_y = i > 0, .floor = i ? NAN : 0,
             .ceiling = NAN, .n_lines = i < 2 ? 2 : 1, .lines = p->measured_line};
 }
 

@@ -66,9 +66,11 @@ set bmargin at screen 0.22222
 set title 'time to the first token'
 set xlabel 'requests a second'
 set ylabel 'seconds'
-unset logscale x
-unset logscale y
+unset logscale
 set xrange [*:*]
+set yrange [*:*]
+set xtics auto
+set ytics auto
 set yrange [0:*]
 set arrow 1 from screen 0.05093, screen 0.06481 to screen 0.07870, screen 0.06481 nohead ls 1
 set label 1 'full, p50' at screen 0.08611, screen 0.06481 left
@@ -85,10 +87,14 @@ set bmargin at screen 0.22222
 set title 'time to the first token'
 set xlabel 'requests a second'
 set ylabel 'seconds'
-set logscale x 10
-set logscale y 10
+unset logscale
 set xrange [*:*]
 set yrange [*:*]
+set xtics auto
+set ytics auto
+set logscale y 10
+set yrange [0.0568182:2.75]
+set ytics ('0.1' 0.1, '0.2' 0.2, '0.5' 0.5, '1' 1, '2' 2)
 set arrow 1 from screen 0.55093, screen 0.06481 to screen 0.57870, screen 0.06481 nohead ls 1
 set label 1 'full, p50' at screen 0.58611, screen 0.06481 left
 set arrow 2 from screen 0.76389, screen 0.06481 to screen 0.79167, screen 0.06481 nohead ls 11
