@@ -14,7 +14,9 @@ static int is_tic(int n, double times)
         return n == 10 || n == 20 || n == 50;
     if (times > 2)
         return n == 15 || (n < 50 ? n % 10 == 0 : n == 60 || n == 80);
-    return n % (n < 20 ? 2 : n < 50 ? 5 : 10) == 0 || (times < 1.5 && n % (n < 20 ? 1 : n < 50 ? 2 : 5) == 0);
+    if (times > 1.5)
+        return n % (n < 20 ? 2 : n < 50 ? 5 : 10) == 0;
+    return n % (n < 20 ? 1 : n < 50 ? 2 : 5) == 0;
 }
 
 /* 10000 as 10k, 2000000 as 2M: short enough for the side of a panel. */

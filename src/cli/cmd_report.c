@@ -99,26 +99,25 @@ static int is_named(const struct sh_report *r, int i, const char *model, int ran
     return 0;
 }
 
-/* "opt-6.7b and random weights": every model once. */
+/* "opt-6.7b and random weights; opt-13b": every model once. */
 static void title(const struct sh_report *r, FILE *to)
 {
-    int said = 0, has_twin = 0;
+    int said = 0;
     for (int i = 0; i < r->n_store; i++) {
         const struct sh_stored_run *run = r->store[i].run;
-        if (!r->store[i].n_run || is_named(r, i, run->model, sh_report_is_random(run)))
+        if (!r->store[i].n_run)
             continue;
-        if (sh_report_is_random(run) && is_named(r, r->n_store, run->model, 0)) {
-            has_twin = 1;
+        int random = sh_report_is_random(run), twins = is_named(r, r->n_store, run->model, !random);
+        if (is_named(r, i, run->model, random) || (random && twins))
             continue;
-        }
         char *label = sh_report_label(run);
         fputs(said++ ? "; " : "", to);
         sh_html_text(to, label);
+        fputs(twins ? " and random weights" : "", to);
         free(label);
     }
     if (!said)
         sh_html_text(to, r->store[0].path);
-    fputs(has_twin ? " and random weights" : "", to);
 }
 
 static void begin(const struct sh_report *r, const int *lacks, FILE *to)

@@ -169,7 +169,11 @@ static int studies(struct sh_figure_data *d, const struct sh_figure_request *q, 
             return -1;
         }
     const struct sh_gather *g = &d->source[0].study.part[0];
-    out->title = keep(d, xasprintf("%s: persistence of importance", g->model));
+    int is_one = 1;
+    for (int i = 1; i < d->n_source; i++)
+        is_one &= !strcmp(d->source[i].study.part[0].model, g->model);
+    out->title = keep(d, is_one ? xasprintf("%s: persistence of importance", g->model)
+                                : xstrdup("persistence of importance"));
     out->settings = keep(d, xasprintf("split %g, %d sequences, %lld tokens", q->split, g->n_sequence, g->n_tokens));
     return 0;
 }

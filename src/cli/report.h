@@ -68,6 +68,9 @@ void sh_report_table(struct sh_report *r, const char *title, struct sh_out *o);
 
 /* A figure of the list, as #fig-<name>. */
 int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_data *d, struct sh_err *e);
+/* The same as #fig-<id>, where a part has several of one kind. */
+int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, const struct sh_fig_data *d,
+                        struct sh_err *e);
 
 /* What is not there, and the command that would fill it (without the program's name; NULL: none would). */
 void sh_report_missing(struct sh_report *r, const char *command, const char *format, ...)

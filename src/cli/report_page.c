@@ -52,7 +52,8 @@ static double shape_of(const char *svg)
     return w > 0 ? h / w : 0;
 }
 
-int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_data *d, struct sh_err *e)
+int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, const struct sh_fig_data *d,
+                        struct sh_err *e)
 {
     const struct sh_figure *f = sh_figure_find(name, e);
     char *wide = NULL, *narrow = NULL;
@@ -62,10 +63,10 @@ int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_
         *e = (struct sh_err){0};
         bad = 0;
     } else if (!bad) {
-        char *small = xasprintf("%s-narrow", name), *caption = sh_figure_caption(f, d);
+        char *small = xasprintf("%s-narrow", id), *caption = sh_figure_caption(f, d);
         int has_own = shape_of(narrow) > 1.1 * shape_of(wide);     /* else it would only be smaller */
-        fprintf(r->to, "<figure id=\"fig-%s\"><div class=\"scroll\">\n", name);
-        sh_svg_inline(r->to, wide, name, caption, has_own ? "wide" : "both");
+        fprintf(r->to, "<figure id=\"fig-%s\"><div class=\"scroll\">\n", id);
+        sh_svg_inline(r->to, wide, id, caption, has_own ? "wide" : "both");
         if (has_own)
             sh_svg_inline(r->to, narrow, small, caption, "narrow");
         fputs("</div><figcaption>", r->to);
@@ -77,6 +78,11 @@ int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_
     free(wide);
     free(narrow);
     return bad ? -1 : 0;
+}
+
+int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_data *d, struct sh_err *e)
+{
+    return sh_report_figure_as(r, name, name, d, e);
 }
 
 static void code(struct sh_report *r, const char *command)

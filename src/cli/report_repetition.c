@@ -48,8 +48,9 @@ static int write(struct sh_report *r, struct sh_err *e)
     }
     sh_report_say(r, "The model goes on from each text in the full cache, under the policy, and in a cache of the same "
                   "size that keeps tokens at random (uniform). rep-4 is the share of repeated 4-grams; rows alike, how "
-                  "much the pivotal tokens of neighbouring rows overlap; correlation, over texts, of that beyond "
-                  "chance with rep-4. If repeated attention made texts repeat, uniform retention would lower rep-4.");
+                  "much the pivotal tokens of neighbouring rows overlap; correlation, over the texts, that of rows "
+                  "alike beyond chance with rep-4. If repeated attention made texts repeat, uniform retention would "
+                  "lower rep-4.");
     table(r, &all);
     sh_results_free(&all);
     for (int i = 0; i < r->n_store && !bad; i++)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/cli/figure_data.h"
 
@@ -122,18 +123,49 @@ const char *sh_result_budget(const struct sh_result_row *r)
     return strcmp(sh_result_text(r, "policy"), "full") ? sh_result_text(r, "budget") : "all";
 }
 
+/* Whether the figure has something to show of that one store. What it lacks is in *why; -1: e ends the command. */
+static int has_figure(const struct sh_report *r, const struct sh_figure *f, const char *db, struct sh_err *why,
+                      struct sh_err *e)
+{
+    struct sh_figure_request q = {.db = &db, .n_db = 1, .split = 0.5, .threads = r->threads, .quiet = 1};
+    struct sh_fig_data data;
+    struct sh_err lacks = {0};
+    struct sh_figure_data *d = sh_figure_data_new(f->needs, &q, &data, &lacks);
+    int found = d != NULL;
+    sh_figure_data_free(d);
+    if (!found && (sh_interrupted() || lacks.is_io || lacks.status == SH_ABSENT)) {
+        *e = lacks;
+        return -1;
+    }
+    if (!found)
+        *why = lacks;
+    return found;
+}
+
 int sh_results_figure(struct sh_report *r, const struct sh_results *s, const char *name, struct sh_err *e)
 {
     const char *db[SH_REPORT_STORES];
     const struct sh_figure *f = sh_figure_find(name, e);
-    int n = 0, last = -1;
-    for (int i = 0; i < s->n; last = s->row[i++].store)        /* rows of one store lie together */
-        if (s->row[i].store != last)
-            db[n++] = r->store[s->row[i].store].path;
+    struct sh_err why = {0};
+    int n = 0, last = -1, found = 0;
+    for (int i = 0; f && found >= 0 && i < s->n; last = s->row[i++].store) {       /* rows of one store lie together */
+        const char *path = r->store[s->row[i].store].path;
+        if (s->row[i].store == last)
+            continue;
+        found = has_figure(r, f, path, &why, e);
+        if (found > 0)
+            db[n++] = path;
+    }
+    if (!f || found < 0)
+        return -1;
+    if (!n) {
+        *e = why;
+        return sh_report_lacks(r, NULL, e);
+    }
     struct sh_figure_request q = {.db = db, .n_db = n, .split = 0.5, .threads = r->threads, .quiet = r->quiet};
     struct sh_fig_data data;
-    struct sh_figure_data *d = f ? sh_figure_data_new(f->needs, &q, &data, e) : NULL;
-    int bad = !f ? -1 : d ? sh_report_figure(r, name, &data, e) : sh_report_lacks(r, NULL, e);
+    struct sh_figure_data *d = sh_figure_data_new(f->needs, &q, &data, e);
+    int bad = d ? sh_report_figure(r, name, &data, e) : sh_report_lacks(r, NULL, e);
     sh_figure_data_free(d);
     return bad;
 }

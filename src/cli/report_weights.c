@@ -47,14 +47,18 @@ static double of(const struct sh_result_row *row, const char *metric)
     return row ? sh_result(row, metric, -1) : (double)NAN;
 }
 
-static int table(struct sh_report *r, const struct sh_results *all)
+static int is_compared(const struct sh_result_row *row)
+{
+    return !is_whole(row) && strcmp(sh_result_text(row, "policy"), "full");
+}
+
+static void table(struct sh_report *r, const struct sh_results *all)
 {
     struct sh_out *o = sh_out_new();
-    int n = 0;
     sh_out_list(o, "weights", "change of the mean negative log-likelihood against whole weights and cache, nats");
     for (int i = 0; i < all->n; i++) {
         const struct sh_result_row *row = &all->row[i], *full, *whole, *whole_full;
-        if (is_whole(row) || !strcmp(sh_result_text(row, "policy"), "full"))
+        if (!is_compared(row))
             continue;
         full = find(all, row, 0, 1);
         whole = find(all, row, 1, 0);
@@ -77,24 +81,25 @@ static int table(struct sh_report *r, const struct sh_results *all)
         sh_out_real(o, "beyond_stderr", "±, at most", a + b, 4);
         free(name);
         free(policy);
-        n++;
     }
     sh_out_end(o);
-    if (n)
-        sh_report_table(r, NULL, o);
-    else
-        sh_out_free(o);
-    return n;
+    sh_report_table(r, NULL, o);
 }
 
 static int write(struct sh_report *r, struct sh_err *e)
 {
     struct sh_results all;
+    int n = 0;
     if (sh_results_read(r, "eval", &all, e))
         return -1;
-    if (table(r, &all)) {
-        sh_report_say(r, "Beyond the sum is what a smaller cache costs these weights more than it costs the whole "
-                      "ones: 0 where losses add, as far as the errors allow to say (the two changes' added up).");
+    for (int i = 0; i < all.n; i++)
+        n += is_compared(&all.row[i]);
+    if (n) {
+        sh_report_say(r, "Do losses add? What pruned or coded weights cost with the whole cache, what the smaller "
+                      "cache costs the whole weights, and what both cost together. Beyond the sum is what the cache "
+                      "costs these weights more than the whole ones: 0 where losses add, as far as the errors allow "
+                      "to say (the two changes' added up).");
+        table(r, &all);
     } else {
         char *line = xasprintf("eval --model %s --text FILE --policy full scissorhands --budget 0.5 --weight-prune 0.5 "
                                "--db %s", r->model ? r->model : "DIR", r->store[0].path);

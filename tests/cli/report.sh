@@ -163,6 +163,11 @@ assert not any("strips" in s or "accuracy" in s for s in said), said
 title = re.search(r"<h1>(.*?)</h1>", page).group(1)
 assert title.count("onerror") == 1 and title.endswith(" and random weights"), title
 P
+run eval --model "$hostile" --tokens ids.jsonl --policy window --budget 0.25 --db other.db -q
+run simulate --model opt-350m --gpu RTX-4090 --rate 20 --requests 20 --prompt 100 --output 20 --budget 0.5 --db other.db -q
+run report --db t.db other.db --length 24 -q -o out/two.html
+holds "a store without fewer bits does not keep the other's figure away; each simulated server has its own" \
+    python3 check.py out/two.html fig-quant fig-compression fig-latency fig-latency-2 "!Missing: other.db"
 holds "no temporary file is left" test -z "$(find . -name '*.shears-new')"
 holds "a store from before commands were kept still makes a page" sh -c '
     cp t.db old.db && python3 -c "import sqlite3; c = sqlite3.connect(\"old.db\"); c.execute(\"DROP TABLE typed\"); c.commit()" &&
