@@ -23,9 +23,10 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
             system ? strerror(system) : "");
     int kind = code & 0xff;
     e->is_io = kind == SQLITE_IOERR || kind == SQLITE_FULL || kind == SQLITE_CORRUPT || kind == SQLITE_CANTOPEN;
+    e->is_locked = kind == SQLITE_BUSY || kind == SQLITE_LOCKED;
     if ((code & 0xff) == SQLITE_FULL || system == ENOSPC)
         sh_hint(e, "the disk is full; what was committed is whole: free some space and give the same command again");
-    else if ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED)
+    else if (e->is_locked)
         sh_hint(e, "another program is writing to this file");
     else if ((code & 0xff) == SQLITE_CONSTRAINT)
         sh_hint(e, "it is there already: is the same command running twice? What the other one writes is whole");

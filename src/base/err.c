@@ -10,7 +10,7 @@ static void fill(struct sh_err *e, enum sh_status status, const char *format, va
 {
     e->status = status;
     e->hint[0] = '\0';
-    e->is_io = 0;
+    e->is_io = e->is_locked = 0;
     vsnprintf(e->text, sizeof e->text, format, args);
 }
 

@@ -17,6 +17,7 @@ struct sh_err {
     char text[1024];        /* "what: where, found, expected"; no trailing newline              */
     char hint[512];         /* what to do about it; empty when there is nothing useful to say   */
     int is_io;              /* a file could not be read or written: not the same as what it does not hold */
+    int is_locked;          /* somebody else holds a store's lock                                   */
 };
 
 /* Fill and return -1, so that a caller can `return sh_fail(e, …)`. */

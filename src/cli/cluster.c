@@ -148,17 +148,35 @@ static int gather_one(const struct sh_cluster *c, struct sh_merge *m, const char
     return parts < 0 ? -1 : 0;
 }
 
+/* Someone holds a store that rank 0 wants: most likely a rank that hangs in the middle of reading or writing, whose
+ * lock goes with its process. */
+static int tell_locked(const struct sh_cluster *c, struct sh_err *e)
+{
+    if (e->is_locked)
+        sh_hint(e, "a rank that hangs may hold it; what ranks found is kept beside %.300s: when that process is gone, "
+                "the same command goes on from there", c->db);
+    return -1;
+}
+
 int sh_cluster_gather(const struct sh_cluster *c, struct sh_store *into, struct sh_err *e)
 {
     glob_t found;
     find_stores(c, &found);
     struct sh_merge *m = found.gl_pathc ? sh_merge_begin(into, e) : NULL;
-    int bad = found.gl_pathc && !m;
-    for (size_t i = 0; i < found.gl_pathc && !bad; i++)
-        bad = gather_one(c, m, found.gl_pathv[i], e);
+    struct sh_err mine;
+    int bad = found.gl_pathc && !m, locked = 0;
+    for (size_t i = 0; i < found.gl_pathc && !bad; i++) {
+        const char *path = found.gl_pathv[i];
+        if (!gather_one(c, m, path, &mine))
+            continue;
+        *e = mine;
+        int is_its = mine.is_locked && !strncmp(mine.text, path, strlen(path));
+        locked |= is_its;
+        bad = !is_its;                  /* the others need not wait for its lock */
+    }
     sh_merge_end(m);
     globfree(&found);
-    return bad ? -1 : 0;
+    return bad || locked ? tell_locked(c, e) : 0;
 }
 
 static int join(struct sh_cluster *c, struct sh_err *e)
@@ -182,7 +200,7 @@ int sh_cluster_run(struct sh_cluster *c, const struct sh_share *s, struct sh_sto
     if (!sh_cluster_is_first(c))
         return bad;
     if (!bad && c->join)
-        bad = join(c, e);
+        bad = join(c, e) ? tell_locked(c, e) : 0;
     if (sh_cluster_gather(c, into, bad ? &later : e))
         bad = -1;
     return bad;
@@ -198,8 +216,8 @@ static void dismiss(struct sh_cluster *c)
 
 enum { LEAVE = 3 };                     /* a tag: rank 0 is through with everything */
 
-/* MPI's own end waits for all, and somebody is lost: the ranks that live wait for rank 0's word instead, since a launcher
- * may end the job with the first that goes. */
+/* MPI's own end waits for all, and somebody is lost: the ranks that live wait for rank 0's word instead, since a
+ * launcher may end the job with the first that goes. */
 static void let_others_leave(const struct sh_cluster *c)
 {
     char byte = 0, why[200];
@@ -228,7 +246,7 @@ int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
     if (bad && c->shares && sh_cluster_is_first(c))
         dismiss(c);
     if (bad && c->in_line && sh_cluster_is_first(c)) {
-        sh_say("shears: ", e->text);
+        sh_command_report(e);
         c->ranks->abort((int)e->status);
     }
     if (c->is_orphan) {
@@ -247,7 +265,7 @@ int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
         fprintf(stderr, "shears: %d of %d ranks were lost%s\n", c->lost, c->me.size,
                 bad ? "" : "; others did their work");
         if (bad)
-            sh_say("shears: ", e->text);
+            sh_command_report(e);
         let_others_leave(c);
         c->ranks->abort(bad ? (int)e->status : 0);
     }

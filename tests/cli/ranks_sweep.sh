@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Simulate by ranks: one process's answer and content, found again, and a rank that is killed costs its cell, which
+# another one runs. A store whose lock somebody holds, as a rank may that hangs: said, and nothing is lost.
+. "$(dirname "$0")/lib.sh"
+n_sequence=12
+. "$cli/ranks_lib.sh"
+
+sweep=(simulate --model opt-125m --gpu A100-SXM-80GB,RTX-4090 --kv f16,int8 --rate 20,40,80,160 --budget 0.2 --requests 3000
+    --prompt 300 --output 200)
+run "${sweep[@]}" --db swept.db -q
+cp log/out swept
+ranks 4 "${sweep[@]}" --db out/sweep.db -q
+expect "four ranks simulate" 0 "^ +0\.2 .*[0-9]" ""
+holds "the same answer" cmp log/out swept
+holds "the same content" same swept.db out/sweep.db
+ranks 2 "${sweep[@]}" --db out/sweep.db
+expect "ranks find what is kept" 0 "^32 of 32 rows are from the store" ""
+ranks 2 "${sweep[@]}" --db out/sweep.db --force
+expect "ranks run it again" 0 "^ +0\.2 .*[0-9]" ""
+holds "and know none" bash -c '! grep -q "rows are from the store" log/out'
+holds "with the same content" same swept.db out/sweep.db
+tidy "sweeps" out/sweep.db
+start 4 "${sweep[@]}" --db out/sweep.db --rank-timeout 1 -q
+at_work 2 out/sweep.db
+[ -n "$hit" ] && kill -9 $hit
+ended
+holds "a rank of a sweep is killed: the others finish" [ $status = 0 ]
+holds "a rank of a sweep is killed: the same answer" cmp log/out swept
+holds "a rank of a sweep is killed: the same content" same swept.db out/sweep.db
+tidy "a rank of a sweep is killed" out/sweep.db
+ranks 2 "${sweep[@]}" --db out/x.db --log out/log.csv -q
+expect "what only one process has is refused" 0 "" "^shears: --log: one process has all of it"
+
+# ---- locked ----
+
+hold() { # seconds, file, statement or "file": its lock, in the background
+    python3 - "$@" <<'P' &
+import fcntl, sqlite3, sys, time
+seconds, path, what = float(sys.argv[1]), sys.argv[2], sys.argv[3]
+if what == "file":                          # as a process in the middle of closing it does
+    f = open(path, "r+b")
+    fcntl.lockf(f, fcntl.LOCK_EX, 512, 0x40000000)
+else:
+    q = sqlite3.connect(path).execute(what)
+    q.fetchone()
+open("held", "w").close()
+time.sleep(seconds)
+P
+    holder=$!
+    while [ ! -e held ]; do sleep 0.02; done
+    rm held
+}
+run "${trace[@]}" --db traced.db -q
+expect "traces for a replay" 0 "$traced" ""
+replay=(replay --policy h2o window --budget 0.2,0.5 --threads 1 -q)
+cp traced.db replayed.db
+run "${replay[@]}" --db replayed.db
+cp traced.db out/x.db
+hold 60 out/x.db "SELECT * FROM scores"
+ranks 2 "${replay[@]}" --db out/x.db
+kill $holder && wait $holder 2>/dev/null
+expect "the results cannot be stored while somebody reads" 0 "" "^shears: out/x.db: storing results: database is locked"
+expect "what to do is said" 0 "" "^hint: a rank that hangs may hold it; what ranks found is kept beside out/x.db"
+holds "what ranks found is kept" ls out/x.db.rank-0000 out/x.db.rank-0001
+ranks 2 "${replay[@]}" --db out/x.db
+expect "the same command goes on" 0 "^ +h2o .*0\.[0-9]+" ""
+holds "to one process's bits" same replayed.db out/x.db
+tidy "the same command goes on" out/x.db
+
+cp traced.db out/x.db
+for i in 1 2; do cp traced.db out/x.db.rank-000$i; done
+hold 60 out/x.db.rank-0001 file
+ranks 2 "${trace[@]}" --db out/x.db -q
+kill $holder && wait $holder 2>/dev/null
+expect "a rank's store that is locked is named" 0 "" "^shears: out/x.db.rank-0001: .*database is locked"
+holds "the others are joined" [ ! -e out/x.db.rank-0002 ]
+ranks 2 "${trace[@]}" --db out/x.db -q
+expect "the same command joins it, too" 0 "$traced" ""
+holds "with the same content" same traced.db out/x.db
+tidy "the same command joins it, too" out/x.db
+finish
