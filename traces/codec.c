@@ -57,6 +57,13 @@ size_t sh_codec_bytes(const void *from, size_t bytes, enum sh_bytes like, unsign
     return n;
 }
 
+/* The machine's fault, not the store's. */
+static int no_room(int failed, struct sh_err *e)
+{
+    e->is_io = 1;
+    return failed;
+}
+
 int sh_codec_unbytes(const void *blob, size_t bytes, size_t limit, unsigned char **out, size_t *n, struct sh_err *e)
 {
     unsigned long long size = ZSTD_getFrameContentSize(blob, bytes);
@@ -68,7 +75,7 @@ int sh_codec_unbytes(const void *blob, size_t bytes, size_t limit, unsigned char
         return sh_fail(e, "a zstd frame of %llu bytes cannot be in %zu bytes", size, bytes);
     unsigned char *to = malloc(size ? (size_t)size : 1);
     if (!to)
-        return sh_fail(e, "a zstd frame of %llu bytes does not fit into memory", size);
+        return no_room(sh_fail(e, "a zstd frame of %llu bytes does not fit into memory", size), e);
     size_t got = ZSTD_decompress(to, (size_t)size, blob, bytes);
     if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
         sh_no_memory((size_t)size);
@@ -126,7 +133,7 @@ static int unpack(const struct sh_block *b, size_t count, unsigned char **packed
             from_planes(*packed, planes, count, width);
         free(planes);
     }
-    return *packed ? 0 : sh_fail(e, "%zu numbers do not fit into memory", count);
+    return *packed ? 0 : no_room(sh_fail(e, "%zu numbers do not fit into memory", count), e);
 }
 
 /* Of f32 or f16. */
@@ -177,7 +184,7 @@ static int open_dense(struct sh_codec_reader *r, const struct sh_block *b, struc
     if (r->score)
         return 0;
     sh_codec_close(r);
-    return sh_fail(e, "rows of %zu scores do not fit into memory", most);
+    return no_room(sh_fail(e, "rows of %zu scores do not fit into memory", most), e);
 }
 
 int sh_codec_open(struct sh_codec_reader *r, const struct sh_block *b, struct sh_err *e)
@@ -285,7 +292,7 @@ float *sh_codec_all_floats(const struct sh_block *b, size_t *count, struct sh_er
     }
     float *to = malloc(bytes ? bytes / width * sizeof *to : 1);
     if (!to)
-        sh_fail(e, "%llu numbers do not fit into memory", bytes / width);
+        no_room(sh_fail(e, "%llu numbers do not fit into memory", bytes / width), e);
     if (to && sh_codec_floats(b, to, bytes / width, e)) {
         free(to);
         to = NULL;

@@ -22,7 +22,8 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
     sh_fail(e, "%s: %s: %s%s%s", s->path, doing, sqlite3_errmsg(s->db), system ? ": " : "",
             system ? strerror(system) : "");
     int kind = code & 0xff;
-    e->is_io = kind == SQLITE_IOERR || kind == SQLITE_FULL || kind == SQLITE_CORRUPT || kind == SQLITE_CANTOPEN;
+    e->is_io = kind == SQLITE_IOERR || kind == SQLITE_FULL || kind == SQLITE_CORRUPT || kind == SQLITE_CANTOPEN ||
+               kind == SQLITE_NOMEM;
     e->is_locked = kind == SQLITE_BUSY || kind == SQLITE_LOCKED;
     if ((code & 0xff) == SQLITE_FULL || system == ENOSPC)
         sh_hint(e, "the disk is full; what was committed is whole: free some space and give the same command again");
@@ -38,22 +39,25 @@ int sh_db_exec(struct sh_store *s, const char *sql, const char *doing, struct sh
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : sh_db_fail(s, doing, e);
 }
 
-static void bind(sqlite3_stmt *q, const char *types, va_list args)
+/* Nonzero: SQLite refused one of them. */
+static int bind(sqlite3_stmt *q, const char *types, va_list args)
 {
+    int bad = 0;
     for (int i = 1; *types; types++, i++) {
         if (*types == 'i') {
-            sqlite3_bind_int(q, i, va_arg(args, int));
+            bad |= sqlite3_bind_int(q, i, va_arg(args, int));
         } else if (*types == 'l') {
-            sqlite3_bind_int64(q, i, va_arg(args, long long));
+            bad |= sqlite3_bind_int64(q, i, va_arg(args, long long));
         } else if (*types == 'r') {
-            sqlite3_bind_double(q, i, va_arg(args, double));        /* NaN is stored as NULL */
+            bad |= sqlite3_bind_double(q, i, va_arg(args, double));     /* NaN is stored as NULL */
         } else if (*types == 't') {
-            sqlite3_bind_text(q, i, va_arg(args, const char *), -1, SQLITE_TRANSIENT);
+            bad |= sqlite3_bind_text(q, i, va_arg(args, const char *), -1, SQLITE_TRANSIENT);
         } else {
             const void *at = va_arg(args, const void *);
-            sqlite3_bind_blob(q, i, at, va_arg(args, int), SQLITE_STATIC);
+            bad |= sqlite3_bind_blob(q, i, at, va_arg(args, int), SQLITE_STATIC);
         }
     }
+    return bad;
 }
 
 sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql, const char *types, ...)
@@ -65,17 +69,23 @@ sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql,
     }
     va_list args;
     va_start(args, types);
-    bind(q, types, args);
+    int bad = bind(q, types, args);
     va_end(args);
+    if (bad) {
+        sh_db_fail(s, "preparing a query", e);
+        sqlite3_finalize(q);
+        return NULL;
+    }
     return q;
 }
 
-void sh_db_bind(sqlite3_stmt *q, const char *types, ...)
+int sh_db_bind(struct sh_store *s, sqlite3_stmt *q, struct sh_err *e, const char *types, ...)
 {
     va_list args;
     va_start(args, types);
-    bind(q, types, args);
+    int bad = bind(q, types, args);
     va_end(args);
+    return bad ? sh_db_fail(s, "filling in a query", e) : 0;
 }
 
 int sh_db_step(struct sh_store *s, sqlite3_stmt *q, const char *doing, struct sh_err *e)

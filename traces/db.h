@@ -26,7 +26,7 @@ int sh_db_exec(struct sh_store *s, const char *sql, const char *doing, struct sh
 sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql, const char *types, ...);
 
 /* Bind again, to one that is prepared and reset. */
-void sh_db_bind(sqlite3_stmt *q, const char *types, ...);
+int sh_db_bind(struct sh_store *s, sqlite3_stmt *q, struct sh_err *e, const char *types, ...);
 
 /* One step: 1 row, 0 done, -1 error. sh_db_once also finalises and expects no row. */
 int sh_db_step(struct sh_store *s, sqlite3_stmt *q, const char *doing, struct sh_err *e);

@@ -242,8 +242,8 @@ int sh_store_result(struct sh_store *s, const char *command, const char *setting
             " VALUES (?,?,?, CASE WHEN ?4 < 0 THEN NULL ELSE ?4 END, CASE WHEN ?5 < 0 THEN NULL ELSE ?5 END, ?)", "");
     int bad = !s->put;
     if (!bad) {
-        sh_db_bind(s->put, "tttiir", command, settings, metric, layer, head, value);
-        bad = sh_db_step(s, s->put, "storing results", e) < 0;
+        bad = sh_db_bind(s, s->put, e, "tttiir", command, settings, metric, layer, head, value) ||
+              sh_db_step(s, s->put, "storing results", e) < 0;
         sqlite3_reset(s->put);
     }
     return bad ? give_up(s, e) : 0;

@@ -16,7 +16,8 @@ struct sh_err {
     enum sh_status status;
     char text[1024];        /* "what: where, found, expected"; no trailing newline              */
     char hint[512];         /* what to do about it; empty when there is nothing useful to say   */
-    int is_io;              /* a file could not be read or written: not the same as what it does not hold */
+    int is_io;              /* a file could not be read or written, or there was no memory for what it holds: not the
+                             * same as what it does not hold */
     int is_locked;          /* somebody else holds a store's lock                                   */
 };
 
