@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "traces/codec.h"
 #include "traces/db.h"
 #include "traces/digest.h"
 #include "traces/merge_match.h"
@@ -52,12 +53,19 @@ int sh_merge_look(struct sh_merge *m, const char *path, struct sh_err *e)
 
 /* ---- rows from one store to the other ---- */
 
-/* What `from` gives, row by row, as the parameters of `to` from ?first on. */
-static int copy_rows(struct sh_store *out, struct sh_store *in, sqlite3_stmt *from, sqlite3_stmt *to, int first,
-                     struct sh_err *e)
+/* May a row be copied? 0, or -1. */
+typedef int check_fn(sqlite3_stmt *from, struct sh_err *e);
+
+/* What `from` gives, row by row, as the parameters of `to` from ?first on; check NULL: every row. */
+static int copy_checked(struct sh_store *out, struct sh_store *in, sqlite3_stmt *from, sqlite3_stmt *to, int first,
+                        check_fn *check, struct sh_err *e)
 {
     int got = from && to ? 1 : -1;
     while (got == 1 && (got = sh_db_step(in, from, doing, e)) == 1) {
+        if (check && check(from, e)) {
+            got = -1;
+            break;
+        }
         for (int i = 0; i < sqlite3_column_count(from); i++)
             sqlite3_bind_value(to, first + i, sqlite3_column_value(from, i));
         if (sqlite3_step(to) != SQLITE_DONE)
@@ -67,6 +75,41 @@ static int copy_rows(struct sh_store *out, struct sh_store *in, sqlite3_stmt *fr
     sqlite3_finalize(from);
     sqlite3_finalize(to);
     return got;
+}
+
+static int copy_rows(struct sh_store *out, struct sh_store *in, sqlite3_stmt *from, sqlite3_stmt *to, int first,
+                     struct sh_err *e)
+{
+    return copy_checked(out, in, from, to, first, NULL, e);
+}
+
+static int pass(void *to, const struct sh_row *row)
+{
+    (void)to;
+    (void)row;
+    return 0;
+}
+
+/* Blobs have check sums of their own, of what a disk has changed since; sparse rows are several in one. */
+static int check_blob(sqlite3_stmt *from, struct sh_err *e)
+{
+    enum { FIRST_ROW = 1, N_ROWS, WINDOW, CODEC, COLUMNS_OF_SCORES = 6 };
+    int n_column = sqlite3_column_count(from), last = n_column - 1;
+    struct sh_block b = {.blob = (void *)sqlite3_column_blob(from, last),
+                         .bytes = (size_t)sqlite3_column_bytes(from, last)};
+    unsigned char *plain;
+    size_t n;
+    if (n_column == COLUMNS_OF_SCORES && sqlite3_column_int(from, CODEC) & SH_CODEC_SPARSE) {
+        b.first_row = sqlite3_column_int(from, FIRST_ROW);
+        b.n_rows = sqlite3_column_int(from, N_ROWS);
+        b.window = sqlite3_column_int(from, WINDOW);
+        b.codec = (enum sh_codec)sqlite3_column_int(from, CODEC);
+        return sh_codec_rows_any(&b, pass, NULL, e);
+    }
+    if (sh_codec_unbytes(b.blob, b.bytes, (size_t)1 << 32, &plain, &n, e))
+        return -1;
+    free(plain);
+    return 0;
 }
 
 /* Within a transaction of `out`: 0, or -1 and nothing is written. */
@@ -100,8 +143,10 @@ static int copy_layer(struct sh_merge *m, struct sh_store *in, int from, int to,
          "INSERT INTO head_stats (sequence, layer, head, blob) VALUES (?,?,?,?)"}};
     int bad = sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e);
     for (size_t i = 0; i < sizeof table / sizeof *table && !bad; i++)
-        bad = copy_rows(m->out, in, sh_db_query(in, e, table[i][0], "ii", from, layer),
-                        sh_db_query(m->out, e, table[i][1], "ii", to, layer), 3, e);
+        bad = copy_checked(m->out, in, sh_db_query(in, e, table[i][0], "ii", from, layer),
+                           sh_db_query(m->out, e, table[i][1], "ii", to, layer), 3, check_blob, e);
+    if (bad && strncmp(e->text, in->path, strlen(in->path)) && strncmp(e->text, m->out->path, strlen(m->out->path)))
+        sh_err_prefix(e, "%s: sequence %d, layer %d", in->path, from, layer);
     if (!bad)
         bad = sh_db_once(m->out, sh_db_query(m->out, e, "INSERT INTO done (sequence, layer) VALUES (?,?)", "ii", to,
                                              layer), doing, e);

@@ -124,12 +124,16 @@ static int match_shard(struct sh_match *m, const struct sh_store *in, const stru
         what = "program version", found = h->program, expected = is->program;
     else if (strcmp(is->command, h->command))
         what = "command", found = h->command, expected = is->command;
-    else if (strcmp(is->job, h->job) || is->parts != h->parts)
-        what = "job (its settings, texts and number of shards)", found = h->job, expected = is->job;
-    if (!what)
+    else if (strcmp(is->job, h->job))
+        what = "job (its settings and texts)", found = h->job, expected = is->job;
+    if (!what && is->parts == h->parts)
         return 0;
-    sh_fail(e, "%s: is no shard of the same job as %s: its %s is %s, expected %s", in->path, m->shard_of, what, found,
-            expected);
+    if (what)
+        sh_fail(e, "%s: is no shard of the same job as %s: its %s is %s, expected %s", in->path, m->shard_of, what,
+                found, expected);
+    else
+        sh_fail(e, "%s: is no shard of the same job as %s: it is one of %d, expected one of %d", in->path, m->shard_of,
+                h->parts, is->parts);
     return sh_hint(e, "nothing of it was merged");
 }
 

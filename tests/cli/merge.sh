@@ -102,6 +102,20 @@ sqlite3 changed "UPDATE scores SET blob = (SELECT blob FROM scores AS s WHERE s.
 run merge --db out/x.db first changed
 expect "an overlap that differs is named" 1 "" "^shears: changed: sequence [0-9]+, layer [0-9]+ is not what out/x.db has"
 rm -rf out && mkdir out
+for record in full sparse; do
+    "$SHEARS" "${trace[@]}" --record $record --db $record --shard 1/2 >/dev/null
+    cp $record.shard-1-of-2 rotten
+    sqlite3 rotten "UPDATE scores SET blob = substr(blob, 1, length(blob) - 1) || x'55' WHERE layer = (SELECT max(layer)
+        FROM scores)"
+    run merge --db out/x.db rotten
+    expect "a blob that rotted, of --record $record, is named" 1 "" "^shears: rotten: sequence [0-9]+, layer [0-9]+: .*damaged"
+    run verify --db out/x.db -q
+    expect "and not taken over" 0 "^sound +yes" ""
+    rm -rf out && mkdir out
+done
+"$SHEARS" "${trace[@]}" --db thirds --shard 2/3 >/dev/null
+refuse "one of another number of shards" 1 "thirds.shard-2-of-3: .*it is one of 3, expected one of 2" \
+    merge --db out/x.db first thirds.shard-2-of-3
 head -c 3000 /dev/urandom >noise
 refuse "noise" 1 "noise" merge --db out/x.db first noise
 refuse "nothing to merge" 2 "merge needs" merge --db out/x.db
@@ -129,7 +143,7 @@ holds "replay in shards: what one process finds" same all.db parts.db
 run "${replay[@]}" --db parts.db
 expect "and it is found there" 0 "9 of 9 rows are from the store" ""
 run "${replay[@]}" --db one.db --shard 2/4
-refuse "a shard of another split" 1 "one.db.shard-2-of-4: is no shard of the same job as parts.db.shard-1-of-3: its job" \
+refuse "a shard of another split" 1 "one.db.shard-2-of-4: is no shard of the same job as parts.db.shard-1-of-3: it is one of 4, expected one of 3" \
     merge --db out/x.db parts.db.shard-1-of-3 one.db.shard-2-of-4
 evaluate=(eval --model "$model" --tokens tokens.jsonl --policy full window h2o --budget 0.5,0.75 -q)
 run "${evaluate[@]}" --db e1.db
