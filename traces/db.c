@@ -305,8 +305,7 @@ static int make_new(const char *path, int *made, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-/* What a killed program left of the making of a store. */
-static void tidy(const char *path)
+void sh_store_tidy(const char *path)
 {
     char *temporary = temporary_name(path);
     int fd = lock_temporary(temporary, 0);
@@ -326,7 +325,7 @@ struct sh_store *sh_store_create(const char *path, struct sh_err *e)
     if (!s)
         return NULL;
     s->made = made;
-    tidy(path);
+    sh_store_tidy(path);
     if (check_owner(s, &is_new, e) || (is_new && make_schema(s, e)) ||
         sh_db_exec(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256",
                    "setting it up", e)) {

@@ -102,10 +102,10 @@ static char *literal(const char *path)
     return out;
 }
 
-/* All ranks' stores that are there, in order of rank; release by globfree. */
-static void find_stores(const struct sh_cluster *c, glob_t *found)
+/* All ranks' files that are there and end like this, in order of rank; release by globfree. */
+static void find_files(const struct sh_cluster *c, const char *ending, glob_t *found)
 {
-    char *name = literal(c->db), *pattern = xasprintf("%s.rank-[0-9][0-9][0-9][0-9]", name);
+    char *name = literal(c->db), *pattern = xasprintf("%s.rank-[0-9][0-9][0-9][0-9]%s", name, ending);
     int got = glob(pattern, 0, NULL, found);
     if (got == GLOB_NOSPACE)
         sh_no_memory(strlen(pattern) + 1);
@@ -113,6 +113,34 @@ static void find_stores(const struct sh_cluster *c, glob_t *found)
         *found = (glob_t){0};
     free(name);
     free(pattern);
+}
+
+static void each_without(glob_t *found, const char *ending, void (*do_this)(const char *path))
+{
+    for (size_t i = 0; i < found->gl_pathc; i++) {
+        found->gl_pathv[i][strlen(found->gl_pathv[i]) - strlen(ending)] = '\0';
+        do_this(found->gl_pathv[i]);
+    }
+    globfree(found);
+}
+
+/* One that was killed in the middle of a change: opening it with the right to write undoes that, and merging only
+ * reads. What is wrong with it beyond is told then. */
+static void roll_back(const char *path)
+{
+    struct sh_err ignored;
+    sh_store_close(sh_store_open(path, &ignored));
+}
+
+/* All ranks' stores, after what killed ranks left in the middle is settled. */
+static void find_stores(const struct sh_cluster *c, glob_t *found)
+{
+    static const char made[] = ".shears-new", changed[] = "-journal";
+    find_files(c, made, found);
+    each_without(found, made, sh_store_tidy);
+    find_files(c, changed, found);
+    each_without(found, changed, roll_back);
+    find_files(c, "", found);
 }
 
 /* How many parts of the job the store of that name has; which of the first n, if somebody wants to know. */

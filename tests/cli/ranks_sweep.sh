@@ -32,6 +32,29 @@ tidy "a rank of a sweep is killed" out/sweep.db
 ranks 2 "${sweep[@]}" --db out/x.db --log out/log.csv -q
 expect "what only one process has is refused" 0 "" "^shears: --log: one process has all of it"
 
+# ---- killed in the middle of a change of the file itself ----
+
+run "${trace[@]}" --db traced.db -q
+expect "traces" 0 "$traced" ""
+rm -rf out && mkdir out
+cp traced.db half
+python - <<'P'
+import shutil, sqlite3
+c = sqlite3.connect("half", isolation_level=None)
+c.execute("PRAGMA cache_size = 1")
+c.execute("BEGIN")
+c.execute("UPDATE scores SET first_row = 7")            # more pages than fit: the file has some of them now
+for end in ("", "-journal"):
+    shutil.copy("half" + end, "out/x.db.rank-0002" + end)
+c.execute("ROLLBACK")
+P
+touch out/x.db.rank-0003.shears-new out/x.db.rank-0003.shears-new-journal
+holds "a store with half a change in it" [ -s out/x.db.rank-0002-journal ]
+ranks 2 "${trace[@]}" --db out/x.db -q
+expect "what a killed rank left is used" 0 "$traced" ""
+holds "without the half change" same traced.db out/x.db
+tidy "what a killed rank left is used" out/x.db
+
 # ---- locked ----
 
 hold() { # seconds, file, statement or "file": its lock, in the background
@@ -51,8 +74,6 @@ P
     while [ ! -e held ]; do sleep 0.02; done
     rm held
 }
-run "${trace[@]}" --db traced.db -q
-expect "traces for a replay" 0 "$traced" ""
 replay=(replay --policy h2o window --budget 0.2,0.5 --threads 1 -q)
 cp traced.db replayed.db
 run "${replay[@]}" --db replayed.db
