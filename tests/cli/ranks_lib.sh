@@ -46,12 +46,18 @@ at_work() { # rank, store: $hit is its process once it has finished something, o
 only() { # the files that may be in out/
     [ "$(ls -A out)" = "$*" ] || { ls -A out; false; }
 }
+at_it() { # store: processes of this test alone that work on it
+    local p
+    for p in $(pgrep -f -- "[-]-db $1"); do
+        [ "$(readlink "/proc/$p/cwd")" = "$work" ] && ps -o pid=,stat=,args= -p "$p" | grep "^ *[0-9]* [^ ]* [^ ]*shears "
+    done
+}
 gone() { # store: nobody works on it
     for _ in $(seq 50); do
-        ps -eo args | grep "[-]-db $1" | grep -q "^[^ ]*shears " || return 0
+        [ -n "$(at_it "$1")" ] || return 0
         sleep 0.1
     done
-    ps -eo pid,stat,args | grep "[-]-db $1"
+    at_it "$1"
     false
 }
 tidy() { # what, store: at the end
