@@ -412,8 +412,8 @@ const struct sh_cmd sh_cmd_import = {
              "the name does not say: layers, then sequences (a batch). Every row is checked before anything is\n"
              "written: numbers, none below 0, a sum of 1, nothing where a query cannot see. Vectors lie beside it\n"
              "as [heads, tokens, d_head]. doc/import.md shows how to record them in Python.\n\n"
-             "What is not causal (--kind bidirectional, cross) has rows over the same keys; info, export, verify\n"
-             "and plot heatmap take it, what is about caches refuses it.\n\n"
+             "What is not causal (--kind bidirectional, cross) has rows over the same keys; info, export, verify,\n"
+             "report and plot heatmap take it, what is about caches refuses it.\n\n"
              "  shears import --db traces.db --attention attention.safetensors --tokens tokens.jsonl --name gpt2",
     .opts = opts,
     .args_bytes = sizeof(struct import_args),

@@ -131,9 +131,12 @@ static void begin(const struct sh_report *r, const int *lacks, FILE *to)
           "that costs "
           "and buys. Made by shears " PACKAGE_VERSION "; every part ends with the commands that repeat it.</p>\n"
           "</header>\n<nav aria-label=\"parts\"><ul>\n", to);
-    for (int i = 0; sh_report_parts[i]; i++)
+    for (int i = 0; sh_report_parts[i]; i++) {
+        if (lacks[i] < 0)
+            continue;
         fprintf(to, "<li%s><a href=\"#%s\">%s</a></li>\n", lacks[i] ? " class=\"lacks\"" : "", sh_report_parts[i]->name,
                 sh_report_parts[i]->title);
+    }
     fputs("<li><a href=\"#commands\">All commands</a></li>\n</ul></nav>\n<main>\n", to);
 }
 
@@ -152,21 +155,50 @@ static void end(const struct sh_report *r, const struct sh_common *common, FILE 
     fprintf(to, "\n</code></pre>\n</section>\n</main>\n<script>\n%s</script>\n</body>\n</html>\n", sh_report_script);
 }
 
+/* Of nothing but attention without an order parts about caches would only say that they cannot be. */
+static int has_causal(const struct sh_report *r)
+{
+    int n_run = 0;
+    for (int i = 0; i < r->n_store; i++)
+        for (int k = 0; k < r->store[i].n_run; k++, n_run++)
+            if (!r->store[i].run[k].orderless)
+                return 1;
+    return !n_run;
+}
+
+static int write_part(struct sh_report *r, const struct sh_report_part *part, int *lacks, struct sh_err *e)
+{
+    FILE *page = r->to;
+    char *text = NULL;
+    size_t bytes;
+    r->is_missing = 0;
+    r->to = xmemstream(&text, &bytes);
+    int bad = part->write(r, e);
+    xmemclose(r->to, &text, &bytes);
+    r->to = page;
+    *lacks = bytes ? r->is_missing : -1;
+    if (bytes) {
+        fprintf(page, "<section id=\"%s\"><h2>%s</h2>\n", part->name, part->title);
+        fwrite(text, 1, bytes, page);
+        fputs("</section>\n", page);
+    }
+    free(text);
+    return bad;
+}
+
 static int write_parts(struct sh_report *r, int *lacks, struct sh_err *e)
 {
     struct sh_progress progress;
-    int n = 0, bad = 0;
+    int n = 0, bad = 0, caches = has_causal(r);
     while (sh_report_parts[n])
         n++;
     sh_progress_begin(&progress, "writing", "parts", n, r->quiet);
     progress.uneven = 1;
     for (int i = 0; i < n && !bad; i++) {
         const struct sh_report_part *part = sh_report_parts[i];
-        r->is_missing = 0;
-        fprintf(r->to, "<section id=\"%s\"><h2>%s</h2>\n", part->name, part->title);
-        bad = part->write(r, e);
-        fputs("</section>\n", r->to);
-        lacks[i] = r->is_missing;
+        int is_of_any = !strcmp(part->name, "traced") || !strcmp(part->name, "orderless");
+        lacks[i] = -1;
+        bad = caches || is_of_any ? write_part(r, part, &lacks[i], e) : 0;
         sh_progress_at(&progress, i + 1, part->name);
     }
     sh_progress_end(&progress);

@@ -90,6 +90,7 @@ shears_SOURCES = \
 	%D%/report_capacity.c \
 	%D%/report_drift.c \
 	%D%/report_models.c \
+	%D%/report_orderless.c \
 	%D%/report_paper.c \
 	%D%/report_persistence.c \
 	%D%/report_policies.c \

@@ -15,6 +15,7 @@
 #define SH_REPORT_PARTS(X) \
     X(traced) \
     X(persistence) \
+    X(orderless) \
     X(policies) \
     X(allocation) \
     X(quality) \
@@ -53,7 +54,8 @@ struct sh_report {
 
 struct sh_report_part {
     const char *name, *title;
-    /* Writes the part. -1 only for what ends the command: what a store cannot tell is missing, not an error. */
+    /* Writes the part; of nothing written nothing is shown. -1 only for what ends the command: what a store cannot
+     * tell is missing, not an error. */
     int (*write)(struct sh_report *r, struct sh_err *e);
 };
 
@@ -96,5 +98,8 @@ char *sh_report_trace_again(const struct sh_report *r, int i_store, const char *
 /* "opt-6.7b", "opt-6.7b, random weights"; for free(). */
 char *sh_report_label(const struct sh_stored_run *run);
 int sh_report_is_random(const struct sh_stored_run *run);
+
+/* Does the store hold causal attention, and nothing else? Only then is it asked what caches would keep. */
+int sh_report_is_causal(const struct sh_report_store *s);
 
 #endif

@@ -42,14 +42,13 @@ void sh_report_table(struct sh_report *r, const char *title, struct sh_out *o)
     sh_out_free(o);
 }
 
-/* Height over width of an SVG. */
-static double shape_of(const char *svg)
+static double width_of(const char *svg)
 {
-    double w = 0, h = 0;
+    double w = 0;
     const char *box = strstr(svg, "viewBox=\"0 0 ");
     if (box)
-        sscanf(box, "viewBox=\"0 0 %lf %lf", &w, &h);
-    return w > 0 ? h / w : 0;
+        sscanf(box, "viewBox=\"0 0 %lf", &w);
+    return w;
 }
 
 int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, const struct sh_fig_data *d,
@@ -64,7 +63,7 @@ int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, c
         bad = 0;
     } else if (!bad) {
         char *small = xasprintf("%s-narrow", id), *caption = sh_figure_caption(f, d);
-        int has_own = shape_of(narrow) > 1.1 * shape_of(wide);     /* else it would only be smaller */
+        int has_own = width_of(wide) > 1.05 * width_of(narrow);
         fprintf(r->to, "<figure id=\"fig-%s\"><div class=\"scroll\">\n", id);
         sh_svg_inline(r->to, wide, id, caption, has_own ? "wide" : "both");
         if (has_own)
@@ -168,6 +167,14 @@ char *sh_report_trace_again(const struct sh_report *r, int i_store, const char *
 int sh_report_is_random(const struct sh_stored_run *run)
 {
     return !strncmp(run->weights, "random", 6);
+}
+
+int sh_report_is_causal(const struct sh_report_store *s)
+{
+    for (int i = 0; i < s->n_run; i++)
+        if (s->run[i].orderless)
+            return 0;
+    return s->n_run > 0;
 }
 
 char *sh_report_label(const struct sh_stored_run *run)

@@ -116,7 +116,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     const char *db[SH_REPORT_STORES];
     int n = 0, first = 0;
     for (int i = 0; i < r->n_store; i++)
-        if (r->store[i].n_run) {
+        if (sh_report_is_causal(&r->store[i])) {
             first = n ? first : i;
             db[n++] = r->store[i].path;
         }

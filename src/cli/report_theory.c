@@ -35,7 +35,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     const char *db[SH_REPORT_STORES];
     int n = 0, bad = 0;
     for (int i = 0; i < r->n_store; i++) {
-        int full = r->store[i].n_run > 0;
+        int full = sh_report_is_causal(&r->store[i]);
         for (int k = 0; k < r->store[i].n_run; k++)
             full &= r->store[i].run[k].record == SH_RECORD_FULL && r->store[i].run[k].n_done;
         if (full)

@@ -34,7 +34,7 @@ int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int 
             bad = sh_misused(e, "%s: run %d (%s) holds attention that is not causal", sh_store_path(s), all[i].id,
                              all[i].model);
             sh_hint(e, "its keys are all there from the first query on, so no cache grows and nothing of this command"
-                    " is defined; info, export, verify and plot heatmap take it");
+                    " is defined; info, export, verify, report and plot heatmap take it");
         }
     if (bad) {
         sh_stored_runs_free(all, count);

@@ -173,6 +173,67 @@ holds "a store from before commands were kept still makes a page" sh -c '
     cp t.db old.db && python3 -c "import sqlite3; c = sqlite3.connect(\"old.db\"); c.execute(\"DROP TABLE typed\"); c.commit()" &&
     "$SHEARS" report --db old.db -o out/old.html --length 24 -q >/dev/null && python3 check.py out/old.html'
 
+# ---- attention without an order
+python3 - <<'P'
+import json, math, random, struct
+random.seed(3)
+def softmax(v):
+    e = [math.exp(x - max(v)) for x in v]
+    return [x / sum(e) for x in e]
+for kind, rows, keys in (("bidirectional", 30, 30), ("cross", 14, 40)):
+    tensors, blob = {}, b""
+    for s in range(2):
+        for l in range(2):
+            a = []
+            for h in range(3):
+                column = [random.gauss(0, 1.5) for _ in range(keys)]
+                for q in range(rows):
+                    a += softmax([c + random.gauss(0, 1) for c in column])
+            data = struct.pack(f"<{len(a)}f", *a)
+            tensors[f"s{s}.l{l}.attn"] = {"dtype": "F32", "shape": [3, rows, keys],
+                                          "data_offsets": [len(blob), len(blob) + len(data)]}
+            blob += data
+    head = json.dumps(tensors).encode()
+    open(kind + ".safetensors", "wb").write(struct.pack("<Q", len(head)) + head + blob)
+P
+for kind in bidirectional cross; do
+    run import --db $kind.db --attention $kind.safetensors --kind $kind --codec f32 -q
+    run report --db $kind.db -o out/$kind.html -q
+    expect "a page of $kind attention" 0 "report +out/$kind.html" ""
+    holds "has a part of its own, with the kind's name and what can be measured, and none about caches" python3 - $kind <<'P'
+import json, re, struct, sys
+kind = sys.argv[1]
+page = open(f"out/{kind}.html").read()
+assert re.findall(r'<section id="(\w+)"', page) == ["traced", "orderless", "commands"], re.findall(r'<section id="(\w+)"', page)
+part = page[page.index('<section id="orderless">'):].split("</section>")[0]
+assert f"{kind} attention of {kind}.safetensors" in part and "shears replay" not in page and "fig-orderless-1" in part
+said = [[float(x) for x in re.findall(r'<td class="n">([0-9.]+)</td>', row)] for row in part.split("<tr>")[2:]]
+raw = open(kind + ".safetensors", "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+tensors, data = json.loads(raw[8:8 + n]), raw[8 + n:]
+mean = lambda x: sum(x) / len(x)
+for l in range(2):
+    heads = []
+    for h in range(3):
+        figures = []
+        for s in range(2):
+            t = tensors[f"s{s}.l{l}.attn"]
+            rows, keys = t["shape"][1:]
+            v = struct.unpack_from(f"<{rows * keys}f", data, t["data_offsets"][0] + 4 * h * rows * keys)
+            v = [v[q * keys:(q + 1) * keys] for q in range(rows)]
+            half = [{i for row in part for i, x in enumerate(row) if x * keys > 5} for part in (v[:rows // 2], v[rows // 2:])]
+            ratio, chance = len(half[0] & half[1]) / len(half[1]), len(half[0]) / keys
+            figures.append([mean([sum(x * keys > 1 for x in row) / keys for row in v]),
+                            mean([sum(sorted(row)[-(-(-keys // 10)):]) for row in v]), ratio, chance, ratio / chance])
+        heads.append([mean(f) for f in zip(*figures)])
+    expected = [l] + [mean(f) for f in zip(*heads)] + [min(h[2] for h in heads)]
+    assert len(said[l]) == 7 and all(abs(a - b) <= 6e-4 for a, b in zip(said[l], expected)), (said[l], expected)
+P
+done
+run report --db t.db bidirectional.db --length 24 -q -o out/both.html
+holds "beside a causal store, whose parts are all there" python3 check.py out/both.html orderless fig-orderless-1 fig-persistence \
+    "!is not causal"
+
 # ---- what is drawn of which store
 run plot zz --db t.db -o out/zz.svg
 expect "an unknown figure: told those that plot draws" 2 "" "known are heatmap, .*, score-change$"
