@@ -27,7 +27,7 @@ replay() { # store, launcher...
     local store=$1
     shift
     cp "$work/traces.db" "$work/$store"
-    "$@" "$here/shears" replay --db "$work/$store" --policy all --budget 0.05..0.5/4 --threads 1 -q >/dev/null
+    "$@" "$here/shears" replay --db "$work/$store" --policy all --budget 0.05..1.0/20 --threads 1 -q >/dev/null
 }
 timed() { # what, processes, command...: seconds by the clock, and of processor time of all that ran
     local what=$1 processes=$2
