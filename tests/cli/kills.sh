@@ -8,7 +8,7 @@
 n_sequence=24
 . "$cli/ranks_lib.sh"
 
-: "${SH_TEST_SEED:=$RANDOM}"
+: "${SH_TEST_SEED:=1}"    # so that a failure can be seen again
 echo "# SH_TEST_SEED=$SH_TEST_SEED"
 RANDOM=$SH_TEST_SEED
 run "${trace[@]}" --db traced.db -q
