@@ -23,7 +23,7 @@ EXTRA_DIST += %D%/replay_speed.py
 # `make bench-decode`: the driver of decode_speed.py.
 EXTRA_PROGRAMS += %D%/decode_speed
 %C%_decode_speed_SOURCES = %D%/decode_speed.c
-%C%_decode_speed_CFLAGS  = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic -fno-trapping-math
+%C%_decode_speed_CFLAGS  = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) -fno-trapping-math
 %C%_decode_speed_LDADD   = libengine.a libplanner.a libreplay.a libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) -lpthread -lm
 bench-decode: %D%/decode_speed
 .PHONY: bench-decode

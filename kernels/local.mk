@@ -10,7 +10,7 @@ libkernels_a_SOURCES = \
 	%D%/cpu/variant.c %D%/cpu/variant.h \
 	%D%/cpu/weight.c %D%/cpu/weight_codes.c %D%/cpu/weight_codes.h \
 	%D%/weight_bits.h
-libkernels_a_CFLAGS   = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic
+libkernels_a_CFLAGS   = $(AM_CFLAGS) $(VECTORIZE_CFLAGS)
 
 cpu_variant_sources = \
 	%D%/cpu/activate.h \
@@ -30,7 +30,7 @@ cpu_variant_sources = \
 	%D%/cpu/rotary.c \
 	%D%/cpu/table.c \
 	%D%/cpu/vector.h
-cpu_variant_cflags  = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic -fpeel-loops \
+cpu_variant_cflags  = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) $(PEEL_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=fast
 
 noinst_LIBRARIES += libcpubase.a

@@ -47,13 +47,13 @@ SH_INLINE void scan(const lanes *least, int64_t before, lanes *exclusive, int64_
 {
     const lanes none = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
     const lanes carried = {before, before, before, before, before, before, before, before};
-    lanes x = *least, moved = __builtin_shuffle(x, none, (lanes){8, 0, 1, 2, 3, 4, 5, 6});
+    lanes x = *least, moved = __builtin_shufflevector(x, none, 8, 0, 1, 2, 3, 4, 5, 6);
     x = PICK(moved < x, moved, x);
-    moved = __builtin_shuffle(x, none, (lanes){8, 8, 0, 1, 2, 3, 4, 5});
+    moved = __builtin_shufflevector(x, none, 8, 8, 0, 1, 2, 3, 4, 5);
     x = PICK(moved < x, moved, x);
-    moved = __builtin_shuffle(x, none, (lanes){8, 8, 8, 8, 0, 1, 2, 3});
+    moved = __builtin_shufflevector(x, none, 8, 8, 8, 8, 0, 1, 2, 3);
     x = PICK(moved < x, moved, x);
-    moved = __builtin_shuffle(x, none, (lanes){8, 0, 1, 2, 3, 4, 5, 6});
+    moved = __builtin_shufflevector(x, none, 8, 0, 1, 2, 3, 4, 5, 6);
     *exclusive = PICK(moved < carried, moved, carried);
     *last = x[LANES - 1] < before ? x[LANES - 1] : before;
 }

@@ -75,7 +75,7 @@ libreplay_a_SOURCES = \
 	%D%/row_shares.c %D%/row_shares.h \
 	%D%/replay_stack.c %D%/replay_stack.h \
 	%D%/replay_total.c %D%/replay_total.h
-libreplay_a_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
+libreplay_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
 
 # What fits on a GPU and how fast it could run; integers and formulas alone.

@@ -34,7 +34,7 @@ libstats_a_SOURCES = \
 	%D%/stats.c %D%/stats.h \
 	%D%/stats_pack.c \
 	%D%/stats_spec.c %D%/stats_spec.h
-libstats_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
+libstats_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
 
 # The SQL functions, a module that SQLite loads; built without libtool, as a program that is linked shared.

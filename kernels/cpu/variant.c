@@ -2,11 +2,13 @@
 /* Picks the instruction set at run time. What is asked for here is what local.mk compiles with. */
 #include "kernels/cpu/variant.h"
 
+#include "src/base/cpu.h"
+
 #ifdef SH_X86_VARIANTS
 int cpu_runs_avx2(void)
 {
     __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && sh_cpu_has_f16c();
 }
 
 int cpu_runs_avx512(void)

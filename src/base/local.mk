@@ -2,6 +2,7 @@
 # What every folder may use; knows nothing of models, traces or GPUs.
 noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
+	%D%/cpu.c %D%/cpu.h \
 	%D%/err.c %D%/err.h \
 	%D%/file.c %D%/file.h \
 	%D%/interrupt.c %D%/interrupt.h \
@@ -24,5 +25,5 @@ librows_a_SOURCES = \
 	%D%/clones.h \
 	%D%/row_bits.c %D%/row_bits.h \
 	%D%/row_figures.c %D%/row_figures.h
-librows_a_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
+librows_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off

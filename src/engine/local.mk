@@ -32,5 +32,5 @@ libengine_a_SOURCES = \
 	%D%/task_winogrande.c \
 	%D%/tasks.h \
 	%D%/text_stream.c %D%/text_stream.h
-libengine_a_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
+libengine_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off

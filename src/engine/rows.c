@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/cpu.h"
+
 static size_t rounded(size_t bytes)
 {
     return (bytes + 63) / 64 * 64;
@@ -131,11 +133,6 @@ static void put_by_channel(struct sh_kv_rows *r, int slot, const float *row)
 #if defined __x86_64__ && defined __GNUC__
 #define WITH_F16C __attribute__((target("avx,f16c")))
 
-static int has_f16c(void)
-{
-    return __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
-}
-
 WITH_F16C static size_t narrow_fast(uint16_t *to, const float *from, size_t n)
 {
     size_t i = 0;
@@ -153,20 +150,19 @@ WITH_F16C static size_t widen_fast(float *to, const uint16_t *from, size_t n)
     return i;
 }
 #else
-static int has_f16c(void) { return 0; }
 static size_t narrow_fast(uint16_t *to, const float *from, size_t n) { (void)to; (void)from; (void)n; return 0; }
 static size_t widen_fast(float *to, const uint16_t *from, size_t n) { (void)to; (void)from; (void)n; return 0; }
 #endif
 
 static void narrow(uint16_t *to, const float *from, size_t n)
 {
-    for (size_t i = has_f16c() ? narrow_fast(to, from, n) : 0; i < n; i++)
+    for (size_t i = sh_cpu_has_f16c() ? narrow_fast(to, from, n) : 0; i < n; i++)
         to[i] = sh_f32_to_f16(from[i]);
 }
 
 static void widen(float *to, const uint16_t *from, size_t n)
 {
-    for (size_t i = has_f16c() ? widen_fast(to, from, n) : 0; i < n; i++)
+    for (size_t i = sh_cpu_has_f16c() ? widen_fast(to, from, n) : 0; i < n; i++)
         to[i] = sh_f16_to_f32(from[i]);
 }
 

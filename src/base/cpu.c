@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cpu.h. The registers of the conversions are AVX's, and whether the system saves these is what
+ * __builtin_cpu_supports("avx") knows. The instruction that tells is slow in a virtual machine: asked once. */
+#include "src/base/cpu.h"
+
+#if defined __x86_64__ && defined __GNUC__
+#include <cpuid.h>
+#include <stdatomic.h>
+
+static int ask(void)
+{
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+
+int sh_cpu_has_f16c(void)
+{
+    static atomic_int known = -1;
+    int has = atomic_load_explicit(&known, memory_order_relaxed);
+    if (has < 0)
+        atomic_store_explicit(&known, has = ask(), memory_order_relaxed);
+    return has;
+}
+#else
+int sh_cpu_has_f16c(void) { return 0; }
+#endif
