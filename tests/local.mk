@@ -324,7 +324,7 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_workload \
 	%D%/fuzz/fuzz_npy \
 	%D%/fuzz/fuzz_sql
-fuzz_driver = %D%/fuzz/driver.c %D%/fuzz/fuzz.h %D%/fuzz/input.c %D%/unit/scratch.c %D%/unit/scratch.h
+fuzz_driver = %D%/fuzz/driver.c %D%/fuzz/afl.c %D%/fuzz/afl.h %D%/fuzz/fuzz.h %D%/fuzz/input.c %D%/unit/scratch.c %D%/unit/scratch.h
 
 tests_fuzz_fuzz_dense_SOURCES       = %D%/fuzz/fuzz_dense.c %D%/fuzz/block.c $(fuzz_driver)
 tests_fuzz_fuzz_dense_LDADD         = libtraces.a libbase.a $(ZSTD_LIBS) -lpthread -lm
@@ -373,7 +373,7 @@ tests_fuzz_fuzz_sql_LDADD           = libtraces.a libstats.a librows.a libbase.a
 
 check_PROGRAMS += $(fuzz_tests)
 TESTS          += $(fuzz_tests)
-EXTRA_DIST     += %D%/fuzz/corpus
+EXTRA_DIST     += %D%/fuzz/corpus %D%/fuzz/long.sh
 
 # On a machine with a GPU (make check-gpu): the contract tests on the real module, also under
 # compute-sanitizer; what they say is kept.

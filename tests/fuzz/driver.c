@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs one fuzz target without libFuzzer: every file of its corpus, then seeded mutations of them, for
  * at most SECONDS. The mutations are the same in every run. TAP on stdout. When the target crashes, hangs
- * or ends the program, the input is left in fuzz_<target>.input.
+ * or ends the program, the input is left in fuzz_<target>.input. Built and started by AFL++, it does what that
+ * says (long.sh).
  *
  *     fuzz_dense [FILE...]             only these inputs
  *     SH_FUZZ_RUNS=1000000 fuzz_dense  so many mutations, however long they take
@@ -17,6 +18,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/rng.h"
+#include "tests/fuzz/afl.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { RUNS = 4000, SECONDS = 3, PATIENCE_SECONDS = 30, MOST_SEEDS = 64, MOST_BYTES = 1 << 16 };
@@ -248,6 +250,8 @@ static void run_mutations(void)
 int main(int argc, char **argv)
 {
     const char *slash = strrchr(argv[0], '/'), *other = getenv("SH_FUZZ_SEED");
+    if (fuzz_afl())
+        return 0;
     target = slash ? slash + 1 : argv[0];
     seed = other && *other ? strtoull(other, NULL, 10) : 1;
     watch();

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readers of foreign bytes as fuzz targets: one file fuzz_<target>.c each, with the entry point that
  * libFuzzer calls. `make check` runs them with driver.c over corpus/<target>/ and seeded mutations of
- * it; with clang they can be linked with -fsanitize=fuzzer instead:
- *
- *     clang -fsanitize=fuzzer,address -I. -Ibuild tests/fuzz/fuzz_dense.c tests/fuzz/input.c \
- *         tests/unit/scratch.c build/libtraces.a build/libbase.a -lzstd -lm */
+ * it; long.sh runs the same programs, built by AFL++'s compiler, by coverage for as long as one likes. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 
