@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention maps: left the scores, right which of them are above their row's average, and below
- * both the rows that were asked for, one strip each. A map of more than MOST_PIXELS a side is
- * reduced: a pixel is the largest of its scores, and significant when one of them is. */
+ * both the rows that were asked for, one strip each. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,6 @@
 #include "plots/figure.h"
 #include "src/base/mem.h"
 
-#define MOST_PIXELS 512
 #define MOST_TOKENS 48          /* up to here token texts stand at the axes */
 #define SIDE 3.6                /* inches, a map without its margins, where there is room */
 #define LEFT 0.95               /* of a map                                 */
@@ -24,58 +22,19 @@ struct layout {
     int across;
 };
 
-/* A map as it is drawn. */
-struct picture {
-    int by_row, by_col;         /* how many rows and columns of scores make one pixel */
-    int n_rows, n_cols;
-    float *score, *significant; /* [n_rows, n_cols], NaN where masked                 */
-};
-
-static int n_keys(const struct sh_fig_map *m, int r)
+static int down(const struct sh_fig_map *m)
 {
-    return m->n_keys ? m->n_keys[r] : m->row0 + r + 1;
+    return (m->n_rows - 1) / m->by_row + 1;
 }
 
-static float larger(float a, float b)
+static int across(const struct sh_fig_map *m)
 {
-    return isnan(a) || b > a ? b : a;       /* NaN only if both are */
-}
-
-static struct picture reduce(const struct sh_fig_map *m)
-{
-    struct picture p = {.by_row = (m->n_rows + MOST_PIXELS - 1) / MOST_PIXELS,
-                        .by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS};
-    p.n_rows = (m->n_rows + p.by_row - 1) / p.by_row;
-    p.n_cols = (m->n_cols + p.by_col - 1) / p.by_col;
-    size_t n = (size_t)p.n_rows * (size_t)p.n_cols;
-    p.score = xmalloc(n * sizeof *p.score);
-    p.significant = xmalloc(n * sizeof *p.significant);
-    for (size_t i = 0; i < n; i++)
-        p.score[i] = p.significant[i] = NAN;
-    for (int r = 0; r < m->n_rows; r++)
-        for (int c = 0; c < m->n_cols; c++) {
-            float v = m->value[(size_t)r * (size_t)m->n_cols + (size_t)c];
-            size_t at = (size_t)(r / p.by_row) * (size_t)p.n_cols + (size_t)(c / p.by_col);
-            if (isnan(v))
-                continue;
-            p.score[at] = larger(p.score[at], v);
-            p.significant[at] = larger(p.significant[at], (double)v > 1.0 / n_keys(m, r) ? 1 : 0);
-        }
-    return p;
-}
-
-static void reduce_row(const struct sh_fig_map *m, const struct picture *p, int r, float *out)
-{
-    for (int c = 0; c < p->n_cols; c++)
-        out[c] = NAN;
-    for (int c = 0; c < m->n_cols; c++)
-        out[c / p->by_col] =
-            larger(out[c / p->by_col], m->value[(size_t)r * (size_t)m->n_cols + (size_t)c]);
+    return (m->n_cols - 1) / m->by_col + 1;
 }
 
 static int is_marked(const struct sh_fig_map *m, int pos)
 {
-    return pos >= m->row0 && pos < m->row0 + m->n_rows;
+    return pos >= 0 && pos < m->n_rows;
 }
 
 static int n_marked(const struct sh_fig_map *m, const struct sh_fig_data *d)
@@ -94,34 +53,30 @@ static int has_tokens(const struct sh_fig_map *m)
 /* The blocks $score<i>, $significant<i> and, when rows are marked, $rows<i>. */
 static void blocks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d, int i)
 {
-    struct picture p = reduce(m);
     char name[32];
     snprintf(name, sizeof name, "score%d", i);
-    sh_gp_matrix32(gp, name, p.n_rows, p.n_cols, p.score);
+    sh_gp_matrix32(gp, name, down(m), across(m), m->score);
     snprintf(name, sizeof name, "significant%d", i);
-    sh_gp_matrix32(gp, name, p.n_rows, p.n_cols, p.significant);
-    size_t n = (size_t)n_marked(m, d), wide = (size_t)p.n_cols, at = 0;
+    sh_gp_matrix32(gp, name, down(m), across(m), m->above);
+    size_t n = (size_t)n_marked(m, d), wide = (size_t)across(m);
     float *rows = xmalloc((n + 1) * wide * sizeof *rows);
-    for (int k = 0; k < d->n_marks; k++)
-        if (is_marked(m, d->marks[k]))
-            reduce_row(m, &p, d->marks[k] - m->row0, rows + at++ * wide);
+    if (n)
+        memcpy(rows, m->single, n * wide * sizeof *rows);
     if (n == 1)             /* gnuplot draws no image of one row: the second lies out of sight */
         memcpy(rows + wide, rows, wide * sizeof *rows);
     snprintf(name, sizeof name, "rows%d", i);
     if (n)
-        sh_gp_matrix32(gp, name, n == 1 ? 2 : (int)n, p.n_cols, rows);
+        sh_gp_matrix32(gp, name, n == 1 ? 2 : (int)n, across(m), rows);
     free(rows);
-    free(p.score);
-    free(p.significant);
 }
 
-static void token_tics(struct sh_gp *gp, char axis, const char *const *label, int n, int first)
+static void token_tics(struct sh_gp *gp, char axis, const char *const *label, int n)
 {
     fprintf(gp->to, "set %ctics (", axis);
     for (int i = 0; i < n; i++) {
         fputs(i ? ", " : "", gp->to);
         sh_gp_tic(gp, label[i], 10);
-        fprintf(gp->to, " %d", first + i);
+        fprintf(gp->to, " %d", i);
     }
     fprintf(gp->to, ") font ',%g'%s\n", gp->format ? 6.0 : 8.0,
             axis == 'x' ? " rotate by 90 right" : "");
@@ -132,16 +87,15 @@ static void axes(struct sh_gp *gp, const struct sh_fig_map *m)
     int by_x = sh_gp_step(m->n_cols, 8), by_y = sh_gp_step(m->n_rows, 8), tokens = has_tokens(m);
     fprintf(gp->to, "set xtics %d norotate font ','\nset ytics %d font ','\n", by_x, by_y);
     if (tokens && m->col_label)
-        token_tics(gp, 'x', m->col_label, m->n_cols, m->col0);
+        token_tics(gp, 'x', m->col_label, m->n_cols);
     if (tokens && m->row_label)
-        token_tics(gp, 'y', m->row_label, m->n_rows, m->row0);
+        token_tics(gp, 'y', m->row_label, m->n_rows);
     fprintf(
         gp->to,
         "set xlabel '%s'\nset ylabel '%s'\n"
-        "set xrange [%d-0.5:%d-0.5]\nset yrange [%d-0.5:%d-0.5]\n",
+        "set xrange [-0.5:%d-0.5]\nset yrange [%d-0.5:-0.5]\n",
         tokens && m->col_label ? "" : "key position",
-        tokens && m->row_label ? "" : "query position", m->col0, m->col0 + m->n_cols,
-        m->row0 + m->n_rows, m->row0);
+        tokens && m->row_label ? "" : "query position", m->n_cols, m->n_rows);
 }
 
 /* Lines across the map at the marked rows, named at the right edge where there is room. */
@@ -167,31 +121,33 @@ static void marks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_
 
 static void title(struct sh_gp *gp, const struct sh_fig_map *m, const char *what, double side)
 {
-    int by_row = (m->n_rows + MOST_PIXELS - 1) / MOST_PIXELS,
-        by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
     fputs("set title ", gp->to);
     sh_gp_text(gp, m->title, sh_gp_letters(side));
     fprintf(gp->to, ".': %s", what);
-    if (by_row > 1 || by_col > 1)
-        fprintf(gp->to, ", %d × %d pooled", by_row, by_col);
+    if (m->by_row > 1 || m->by_col > 1)
+        fprintf(gp->to, ", %d × %d pooled", m->by_row, m->by_col);
     fputs("'\n", gp->to);
+}
+
+/* A cell's middle in positions. */
+static double middle(int by)
+{
+    return 0.5 * (by - 1);
 }
 
 static void picture(struct sh_gp *gp, const struct sh_fig_map *m, const char *block,
                     const char *colour)
 {
-    int by_row = (m->n_rows + MOST_PIXELS - 1) / MOST_PIXELS,
-        by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
     fprintf(gp->to,
-            "plot $%s matrix using (%d + %d * $1 + %.1f):(%d + %d * $2 + %.1f):(%s) with image%s\n"
+            "plot $%s matrix using (%d * $1 + %.1f):(%d * $2 + %.1f):(%s) with image%s\n"
             "unset label\nunset arrow\n",
-            block, m->col0, by_col, 0.5 * (by_col - 1), m->row0, by_row, 0.5 * (by_row - 1), colour,
+            block, m->by_col, middle(m->by_col), m->by_row, middle(m->by_row), colour,
             m->n_rows <= 128 && m->n_cols <= 128 ? " pixels" : "");
 }
 
 static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d, int i, int most_tics)
 {
-    int n = 0, by_col = (m->n_cols + MOST_PIXELS - 1) / MOST_PIXELS;
+    int n = 0;
     fputs("set title ''\nset ytics (", gp->to);
     for (int k = 0; k < d->n_marks; k++)
         if (is_marked(m, d->marks[k])) {
@@ -202,9 +158,9 @@ static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh
         gp->to,
         ") font ','\nset xtics %d norotate font ','\nset xlabel 'key position'\nset ylabel ''\n"
         "set yrange [%d-0.5:-0.5]\nunset colorbox\n"
-        "plot $rows%d matrix using (%d + %d * $1 + %.1f):2:(at_least($3)) with image pixels\n"
+        "plot $rows%d matrix using (%d * $1 + %.1f):2:(at_least($3)) with image pixels\n"
         "set colorbox\n",
-        sh_gp_step(m->n_cols, most_tics), n, i, m->col0, by_col, 0.5 * (by_col - 1));
+        sh_gp_step(m->n_cols, most_tics), n, i, m->by_col, middle(m->by_col));
 }
 
 static void score_colours(struct sh_gp *gp)
@@ -217,7 +173,7 @@ static void score_colours(struct sh_gp *gp)
 /* The lowest score that the colours tell apart: the power of ten below a tenth of the average. */
 static double lowest(const struct sh_fig_map *m)
 {
-    double low = pow(10, floor(log10(0.1 / n_keys(m, m->n_rows - 1))));
+    double low = pow(10, floor(log10(0.1 / m->most_keys)));
     return low < 1e-6 ? 1e-6 : low;
 }
 

@@ -9,14 +9,15 @@
 #include "plots/gp.h"
 #include "plots/measured.h"
 
-/* heatmap: the scores of one head, or a rectangle cut out of them. */
+/* heatmap: the scores of one head in cells (score_map.h makes them). */
 struct sh_fig_map {
     const char *title;              /* "layer 12, head 3"                                        */
-    int n_rows, n_cols;
-    int row0, col0;                 /* position in the text of value[0][0]: query, key           */
-    const float *value;             /* [n_rows, n_cols] scores in 0..1, NaN where masked         */
-    const int *n_keys;              /* [n_rows] visible keys of each row; NULL: row0 + r + 1.
-                                       A score is significant when it is above 1 / n_keys       */
+    int n_rows, n_cols;             /* positions: queries, keys                                  */
+    int by_row, by_col;             /* of them in a cell                                         */
+    int most_keys;                  /* that a row sees                                           */
+    const float *score;             /* [cells down, cells across]: the largest of the cell's, 0..1; NaN: masked */
+    const float *above;             /* likewise 1: one of them is above its row's average; 0; NaN */
+    const float *single;            /* [of the figure's marks those below n_rows, cells across]: their rows alone */
     const char *const *row_label;   /* [n_rows] token texts or NULL; shown when n_rows <= 48     */
     const char *const *col_label;   /* [n_cols] likewise                                         */
 };

@@ -23,4 +23,5 @@ libplots_a_SOURCES = \
 	%D%/gnuplot.c %D%/gnuplot.h \
 	%D%/gp.c %D%/gp.h %D%/gp_axis.c %D%/gp_write.c \
 	%D%/measured.c %D%/measured.h \
+	%D%/score_map.c %D%/score_map.h \
 	%D%/svg.c %D%/svg.h

@@ -121,6 +121,10 @@ tests_unit_test_charts_SOURCES = %D%/unit/test_charts.c %D%/unit/plot_data.c %D%
 tests_unit_test_charts_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 unit_tests += %D%/unit/test_charts
 
+tests_unit_test_score_map_SOURCES = %D%/unit/test_score_map.c
+tests_unit_test_score_map_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+unit_tests += %D%/unit/test_score_map
+
 # The contract of kernels/backend.h, on the CPU backend and on the module that the environment names.
 contract_sources = %D%/unit/backends.c %D%/unit/backends.h %D%/unit/variants.c %D%/unit/variants.h
 contract_libs    = $(kernel_libs) libtap.a $(CUNIT_LIBS) -ldl -lpthread -lm
@@ -266,7 +270,7 @@ TESTS      += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/c
 	%D%/cli/damage.sh
 EXTRA_DIST += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
 	%D%/cli/damage.sh
-EXTRA_DIST += %D%/cli/lib.sh %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/figures.py %D%/cli/scores.py \
+EXTRA_DIST += %D%/cli/lib.sh %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/figures.py %D%/cli/maps.py %D%/cli/scores.py \
 	%D%/cli/vectors.py
 TESTS      += %D%/cli/plan.sh
 EXTRA_DIST += %D%/cli/plan.sh

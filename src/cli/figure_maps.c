@@ -1,51 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See figure_data.h: score maps for the heatmap figure, of every store the same layers and heads. Long
- * sequences are reduced by taking the largest score of each square, so that a lone bright column does not
- * vanish. */
-#include <math.h>
+/* See figure_data.h: score maps for the heatmap figure, of every store the same layers and heads. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/score_map.h"
 #include "src/base/mem.h"
 #include "src/cli/args.h"
 #include "src/cli/figure_data.h"
 #include "traces/codec.h"
 #include "traces/store.h"
 
-enum { MOST = 5, SIDE = 512 };
+enum { MOST = 5, MARKS = 8 };
 
-struct map {
-    float *value;                       /* [side, side], NaN where masked */
-    int side, square;                   /* square x square scores are one cell */
+struct map {                            /* of one head, as its rows come */
     int n_tokens, rows;
-    int n_key;                          /* of every row, where attention is not causal; else 0 */
+    const int *mark;
+    int n_mark;
+    struct sh_score_map *cells;         /* NULL: none has come */
+    int n_keys;
 };
 
 static int take_row(void *to, const struct sh_row *r)
 {
     struct map *m = to;
-    if (r->q >= m->n_tokens)
+    if (r->q < 0 || r->q >= m->n_tokens || r->first_key < 0 || r->n > m->n_keys - r->first_key)
         return 1;
     m->rows++;
-    float *row = m->value + (size_t)(r->q / m->square) * (size_t)m->side;
-    int n = r->sparse ? r->n_stored : r->n;
-    if (r->first_key + r->n > m->n_tokens)
-        return 1;
-    for (int j = r->first_key; j < r->first_key + r->n; j++)    /* visible: at least 0 */
-        row[j / m->square] = fmaxf(row[j / m->square], 0.0f);
-    for (int i = 0; i < n; i++) {
-        int key = r->sparse ? r->key[i] : r->first_key + i;
-        row[key / m->square] = fmaxf(row[key / m->square], r->score[i]);
-    }
+    sh_score_map_row(m->cells, r->q, r->first_key, r->n, r->sparse ? r->key : NULL, r->score,
+                     r->sparse ? r->n_stored : r->n);
     return 0;
 }
 
+/* Rows without an order see the same keys, and say with each block how many. */
 static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
 {
     struct map *m = to;
-    m->n_key = b->window < 0 ? sh_row_keys(0, b->window) : 0;
-    if (m->n_key && m->n_key != m->n_tokens)
-        return sh_fail(e, "has %d keys for %d queries, a map is square", m->n_key, m->n_tokens);
+    int n_keys = b->window < 0 ? sh_row_keys(0, b->window) : m->n_tokens;
+    if (n_keys < 1 || (m->cells && n_keys != m->n_keys))
+        return sh_fail(e, "has rows over %d keys, and others over %d", m->n_keys, n_keys);
+    if (!m->cells)
+        m->cells = sh_score_map_new(m->n_tokens, m->n_keys = n_keys, m->mark, m->n_mark);
     return sh_codec_rows_any(b, take_row, to, e);
 }
 
@@ -58,26 +52,22 @@ struct source {
     const struct sh_stored_run *run;    /* of the sequence */
 };
 
-static int one_map(const struct source *from, const char *label, int layer, int head, struct sh_fig_map *out,
-                   void *(*own)(void *, void *), void *keeper, struct sh_err *e)
+static int one_map(const struct source *from, const char *label, int layer, int head, const struct sh_fig_data *marks,
+                   struct sh_fig_map *out, void *(*own)(void *, void *), void *keeper, struct sh_err *e)
 {
-    int n_tokens = from->n_tokens, sequence = from->sequence;
-    struct map m = {.square = (n_tokens + SIDE - 1) / SIDE, .n_tokens = n_tokens};
-    m.side = (n_tokens + m.square - 1) / m.square;
-    size_t n = (size_t)m.side * (size_t)m.side;
-    m.value = own(keeper, xmalloc(n * sizeof *m.value));
-    for (size_t i = 0; i < n; i++)
-        m.value[i] = NAN;
-    if (sh_store_blocks(from->store, SH_BLOCK_SCORES, sequence, layer, head, take_block, &m, e))
-        return sh_err_prefix(e, "%s: sequence %d, layer %d, head %d", from->path, sequence, layer, head);
-    if (m.rows != n_tokens)
-        return sh_fail(e, "%s: sequence %d has no scores of layer %d, head %d (%d rows of %d); shears info %s tells "
-                       "what was recorded", from->path, sequence, layer, head, m.rows, n_tokens, from->path);
-    int *keys = own(keeper, xmalloc((size_t)m.side * sizeof *keys));
-    for (int i = 0; i < m.side; i++)
-        keys[i] = !m.n_key && (i + 1) * m.square < n_tokens ? (i + 1) * m.square : n_tokens;
-    *out = (struct sh_fig_map){.title = own(keeper, xasprintf("%slayer %d, head %d", label, layer, head)),
-                               .n_rows = m.side, .n_cols = m.side, .value = m.value, .n_keys = keys};
+    struct map m = {.n_tokens = from->n_tokens, .mark = marks->marks, .n_mark = marks->n_marks};
+    int bad = sh_store_blocks(from->store, SH_BLOCK_SCORES, from->sequence, layer, head, take_block, &m, e);
+    if (bad)
+        sh_err_prefix(e, "%s: sequence %d, layer %d, head %d", from->path, from->sequence, layer, head);
+    else if (m.rows != m.n_tokens)
+        bad = sh_fail(e, "%s: sequence %d has no scores of layer %d, head %d (%d rows of %d); shears info %s tells "
+                      "what was recorded", from->path, from->sequence, layer, head, m.rows, m.n_tokens, from->path);
+    if (bad) {
+        free(m.cells);
+        return -1;
+    }
+    *out = sh_score_map_cells(own(keeper, m.cells));
+    out->title = own(keeper, xasprintf("%slayer %d, head %d", label, layer, head));
     return 0;
 }
 
@@ -152,27 +142,30 @@ static char *label_of(const struct source *from, int n_db)
 static char *settings_of(const struct source *from, const struct sh_figure_request *q)
 {
     const char *weights = from->run->weights;
-    int is_plain = q->n_db > 1 || !strcmp(weights, "checkpoint"), square = (from->n_tokens + SIDE - 1) / SIDE;
+    int is_plain = q->n_db > 1 || !strcmp(weights, "checkpoint");
     return xasprintf("sequence %d%s, %d tokens%s%s%s", q->sequence, q->n_db > 1 ? " of each" : "", from->n_tokens,
                      is_plain ? "" : ", ", is_plain ? "" : weights,
-                     square > 1 ? "; squares of several scores show the largest" : "");
+                     from->n_tokens > SH_MAP_CELLS ? "; squares of several scores show the largest" : "");
 }
 
-/* The rows to be drawn one by one, in cells of the first store's maps. */
-static int read_marks(const struct sh_figure_request *q, int n_tokens, struct sh_fig_data *out,
+/* The rows to be drawn one by one, which the first store's text has. */
+static int read_marks(const struct source *from, const struct sh_figure_request *q, struct sh_fig_data *out,
                       void *(*own)(void *keeper, void *at), void *keeper, struct sh_err *e)
 {
-    int *marks = own(keeper, xcalloc(8, sizeof *marks)), square = (n_tokens + SIDE - 1) / SIDE;
-    if (q->rows && sh_args_ints("--rows", q->rows, marks, 8, &out->n_marks, e))
+    int *marks = own(keeper, xcalloc(MARKS, sizeof *marks));
+    if (q->rows && sh_args_ints("--rows", q->rows, marks, MARKS, &out->n_marks, e))
         return -1;
     for (int i = 0; i < out->n_marks; i++)
-        marks[i] /= square;
+        if (marks[i] < 0 || marks[i] >= from->n_tokens)
+            return sh_misused(e, "--rows: %s: sequence %d has the queries 0 to %d, found %d", from->path, q->sequence,
+                              from->n_tokens - 1, marks[i]);
     out->marks = marks;
     return 0;
 }
 
-static int add_store(const struct source *from, const struct sh_figure_request *q, struct sh_fig_map *maps, int *n,
-                     void *(*own)(void *keeper, void *at), void *keeper, struct sh_err *e)
+static int add_store(const struct source *from, const struct sh_figure_request *q, const struct sh_fig_data *marks,
+                     struct sh_fig_map *maps, int *n, void *(*own)(void *keeper, void *at), void *keeper,
+                     struct sh_err *e)
 {
     int layer[MOST], head[MOST], more = 0;
     if (choose(q, from->run->n_layer, layer, head, &more, e))
@@ -182,7 +175,7 @@ static int add_store(const struct source *from, const struct sh_figure_request *
                           MOST);
     char *label = own(keeper, label_of(from, q->n_db));
     for (int i = 0; i < more; i++)
-        if (one_map(from, label, layer[i], head[i], &maps[(*n)++], own, keeper, e))
+        if (one_map(from, label, layer[i], head[i], marks, &maps[(*n)++], own, keeper, e))
             return -1;
     return 0;
 }
@@ -194,9 +187,9 @@ int sh_figure_maps(const struct sh_figure_request *q, struct sh_fig_data *out, v
     int n = 0, bad = 0;
     for (int i = 0; i < q->n_db && !bad; i++) {
         struct source from;
-        bad = open_source(&from, q->db[i], q, e) || add_store(&from, q, maps, &n, own, keeper, e);
+        bad = open_source(&from, q->db[i], q, e) || (!i && read_marks(&from, q, out, own, keeper, e)) ||
+              add_store(&from, q, out, maps, &n, own, keeper, e);
         if (!bad && !i) {
-            bad = read_marks(q, from.n_tokens, out, own, keeper, e);
             out->title = own(keeper, xasprintf("%s: attention scores", from.run->model));
             out->settings = own(keeper, settings_of(&from, q));
         }

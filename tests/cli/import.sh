@@ -173,9 +173,35 @@ done
 if command -v gnuplot >/dev/null; then
     run plot heatmap --db out/encoder.db --layer 1 -o out/map.svg
     expect "bidirectional: a heatmap" 0 "" ""
+    run plot heatmap --db out/cross.db -o out/cross.svg
+    expect "cross: a heatmap" 0 "" ""
 fi
-run plot heatmap --db out/cross.db -o out/cross.svg
-expect "cross: a map is square" 1 "" "has 30 keys for 9 queries"
+
+# ---- maps: of long texts a cell is several scores, and positions stay those of the text ----
+
+python - <<'P'
+from dumps import *
+def seen(n, window):
+    whole = softmax_rows(1, n, n, causal=True)
+    rows = [[x if q - k < window else 0.0 for k, x in enumerate(whole[q * n:(q + 1) * n])] for q in range(n)]
+    return [x / sum(row) for row in rows for x in row]
+write_safetensors("long.safetensors", {"s0.l0.attn": ("F32", [1, 540, 540], softmax_rows(1, 540, 540, causal=True))})
+write_safetensors("window.safetensors", {"s0.l0.attn": ("F32", [1, 530, 530], seen(530, 60))})
+write_safetensors("keys.safetensors", {"s0.l0.attn": ("F32", [1, 20, 1030], softmax_rows(1, 20, 1030))})
+P
+for map in "long 0 0 17 538" "window 60 59 529" "keys -1 0 19"; do
+    read -r name window rows <<<"$map"
+    what="--window $window"
+    [ "$window" != -1 ] || what="--kind cross"
+    good "$name" --db out/$name.db --attention $name.safetensors --codec f32 $what
+    run plot heatmap --db out/$name.db --rows "${rows// /,}" --script -o out/$name.gp --data out/$name.tsv
+    expect "$name: its map" 0 "" ""
+    holds "$name: cells that are several scores say so" grep -q "attention score, [123] × [123] pooled" out/$name.gp
+    holds "$name: cells are the largest of their scores" python "$cli/maps.py" $name.safetensors out/$name.tsv $window $rows
+done
+run plot heatmap --db out/long.db --rows 3,540 --script -o out/x.gp
+expect "a row beyond the text" 2 "" "--rows: out/long.db: sequence 0 has the queries 0 to 539, found 540"
+verdict "and nothing is drawn" "$([ ! -e out/x.gp ] || echo "# out/x.gp is there")"
 rm -rf out && mkdir out
 
 # ---- what is refused ----

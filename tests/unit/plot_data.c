@@ -30,12 +30,12 @@ static void fill_map(struct plot_data *p, const char *foreign)
         p->tokens[i] = foreign ? foreign : words[i];
     p->marks[0] = 5;
     p->marks[1] = 10;
-    p->map = (struct sh_fig_map){.title = foreign ? foreign : "layer 1, head 2",
-                                 .n_rows = MAP,
-                                 .n_cols = MAP,
-                                 .value = p->score[0],
-                                 .row_label = p->tokens,
-                                 .col_label = p->tokens};
+    p->cells = sh_score_map_new(MAP, MAP, p->marks, 2);
+    for (int r = 0; r < MAP; r++)
+        sh_score_map_row(p->cells, r, 0, r + 1, NULL, p->score[r], r + 1);
+    p->map = sh_score_map_cells(p->cells);
+    p->map.title = foreign ? foreign : "layer 1, head 2";
+    p->map.row_label = p->map.col_label = p->tokens;
 }
 
 static void fill_panels(struct plot_data *p, const char *foreign)

@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_PLOT_DATA_H
 #define TESTS_UNIT_PLOT_DATA_H
 
-#include "plots/figure.h"
+#include "plots/score_map.h"
 
 enum { MAP = 12, LAYERS = 6, ALPHAS = 3, RECENTS = 4, HEADS = 3, SERIES = 2, PANELS = 2,
        CURVES = 9, SHARES = 5 };
@@ -12,7 +12,8 @@ enum { TICKS = 5, PARTS = 3 };
 
 struct plot_data {
     struct sh_fig_data d;               /* fits every figure */
-    struct sh_fig_map map;
+    struct sh_fig_map map;              /* of `cells`       */
+    struct sh_score_map *cells;
     struct sh_fig_series series[PANELS][SERIES];
     struct sh_fig_panel panels[PANELS];
     struct sh_fig_grid grid;

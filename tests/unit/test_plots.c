@@ -249,38 +249,6 @@ static void theory_and_plan_numbers_are_the_inputs(void)
     free(script);
 }
 
-/* 1030 positions a side are drawn as 344 pixels of 3 x 3: the largest score, any significant. */
-static void long_maps_are_pooled(void)
-{
-    enum { N = 1030, PIXELS = 344 };
-    float *value = xmalloc(N * N * sizeof *value);
-    double *v = xmalloc(PIXELS * PIXELS * sizeof *v);
-    for (int i = 0; i < N * N; i++)
-        value[i] = i % N > i / N ? NAN : 1e-5f;
-    value[601 * N + 302] = 0.5f;
-    value[602 * N + 300] = 0.1234567f;
-    struct sh_fig_map map = {.title = "long", .n_rows = N, .n_cols = N, .value = value};
-    struct sh_fig_data d = {.title = "t", .n_maps = 1, .maps = &map};
-    char *script = script_of("heatmap", &d);
-    CU_ASSERT_FATAL(block(script, "score0", v, PIXELS * PIXELS) == PIXELS * PIXELS);
-    CU_ASSERT(v[200 * PIXELS + 100] == 0.5);
-    CU_ASSERT((float)v[200 * PIXELS + 101] == 1e-5f);
-    CU_ASSERT(isnan(v[200 * PIXELS + 201]));
-    CU_ASSERT_FATAL(block(script, "significant0", v, PIXELS * PIXELS) == PIXELS * PIXELS);
-    double n = 0;
-    for (int i = 0; i < PIXELS * PIXELS; i++)
-        n += isnan(v[i]) ? 0 : v[i];
-    CU_ASSERT(n == 1 && v[200 * PIXELS + 100] == 1);
-    free(script);
-    value[602 * N + 300] = 0.75f;           /* a second one in the same pixel: now the largest */
-    map.n_rows = 603;
-    script = script_of("heatmap", &d);
-    CU_ASSERT(block(script, "score0", v, PIXELS * PIXELS) == PIXELS * 302);
-    free(script);
-    free(value);
-    free(v);
-}
-
 static void every_figure_in_every_format(void)
 {
     static const char *const kinds[][2] = {{"svg", "<?xml"}, {"png", "\x89PNG"}, {"pdf", "%PDF-"}};
@@ -559,7 +527,6 @@ int main(int argc, char **argv)
         {"budget-curve, leaderboard: inline numbers are the inputs", policy_numbers_are_the_inputs},
         {"dropped-mass, allocation: inline numbers are the inputs",
          theory_and_plan_numbers_are_the_inputs},
-        {"heatmap: long sequences are max-pooled", long_maps_are_pooled},
         {"every figure draws as SVG, PNG and PDF", every_figure_in_every_format},
         {"hostile names are drawn, never run", names_are_never_commands},
         {"hostile paths are written, never run", paths_are_never_commands},

@@ -67,8 +67,8 @@ set xtics ('<s>' 0, 'The' 1, ' quick' 2, ' brown' 3, ' fox' 4, ''."'".'s' 5, ' t
 set ytics ('<s>' 0, 'The' 1, ' quick' 2, ' brown' 3, ' fox' 4, ''."'".'s' 5, ' tail' 6, ' is' 7, ' 50' 8, '%%' 9, ' red' 10, '.' 11) font ',8'
 set xlabel ''
 set ylabel ''
-set xrange [0-0.5:12-0.5]
-set yrange [12-0.5:0-0.5]
+set xrange [-0.5:12-0.5]
+set yrange [12-0.5:-0.5]
 low = 0.001
 set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
 set logscale cb
@@ -82,7 +82,7 @@ set lmargin at screen 0.09223
 set rmargin at screen 0.44175
 set tmargin at screen 0.84444
 set bmargin at screen 0.31111
-plot $score0 matrix using (0 + 1 * $1 + 0.0):(0 + 1 * $2 + 0.0):(at_least($3)) with image pixels
+plot $score0 matrix using (1 * $1 + 0.0):(1 * $2 + 0.0):(at_least($3)) with image pixels
 unset label
 unset arrow
 unset logscale cb
@@ -98,7 +98,7 @@ set lmargin at screen 0.60194
 set rmargin at screen 0.95146
 set tmargin at screen 0.84444
 set bmargin at screen 0.31111
-plot $significant0 matrix using (0 + 1 * $1 + 0.0):(0 + 1 * $2 + 0.0):($3) with image pixels
+plot $significant0 matrix using (1 * $1 + 0.0):(1 * $2 + 0.0):($3) with image pixels
 unset label
 unset arrow
 set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
@@ -117,6 +117,6 @@ set xlabel 'key position'
 set ylabel ''
 set yrange [2-0.5:-0.5]
 unset colorbox
-plot $rows0 matrix using (0 + 1 * $1 + 0.0):2:(at_least($3)) with image pixels
+plot $rows0 matrix using (1 * $1 + 0.0):2:(at_least($3)) with image pixels
 set colorbox
 unset multiplot
