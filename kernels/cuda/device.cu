@@ -11,6 +11,10 @@
 
 enum { WORKSPACE_BYTES = 32 << 20, ROWS_AT_ONCE = 8192 };
 
+/* No TF32, and partial sums in f32 also where a product comes out in 16 bits. */
+static const cublasMath_t MATH =
+    (cublasMath_t)(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+
 static int refuse(struct sh_err *e, enum sh_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -155,7 +159,7 @@ static int start(struct sh_dev *d)
             return -1;
     if (cuda_check_blas(d, "cuBLAS", cublasCreate(&d->blas)) ||
         cuda_check_blas(d, "cuBLAS", cublasSetStream(d->blas, d->compute)) ||
-        cuda_check_blas(d, "cuBLAS", cublasSetMathMode(d->blas, CUBLAS_DEFAULT_MATH)))      /* no TF32 */
+        cuda_check_blas(d, "cuBLAS", cublasSetMathMode(d->blas, MATH)))
         return -1;
     return cuda_check(d, "pinned memory", cuda_stages_new(d->embed_stage)) ||
            cuda_check(d, "pinned memory", cuda_stages_new(d->load_stage));

@@ -19,6 +19,7 @@ struct cublasContext {
     cudaStream_t stream;
     void *workspace;                    /* NULL: its own                                           */
     size_t workspace_bytes;
+    bool sums_are_f32;                  /* of products that come out in 16 bits, too               */
 };
 
 namespace emu {
@@ -104,7 +105,7 @@ cublasStatus_t cublasCreate(cublasHandle_t *handle)
     Call call;
     if (call.failed())
         return CUBLAS_STATUS_NOT_INITIALIZED;
-    *handle = new cublasContext{current_device, 0, nullptr, 0};
+    *handle = new cublasContext{current_device, 0, nullptr, 0, false};
     handles.insert(*handle);
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -137,8 +138,11 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
     Call call;
     if (!handle_at(handle) || call.failed())
         return handle ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_NOT_INITIALIZED;
-    bool is_exact = mode == CUBLAS_DEFAULT_MATH || mode == CUBLAS_PEDANTIC_MATH;
-    return is_exact ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;      /* TF32 is not emulated */
+    int kind = mode & ~CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+    if (kind != CUBLAS_DEFAULT_MATH && kind != CUBLAS_PEDANTIC_MATH)
+        return CUBLAS_STATUS_NOT_SUPPORTED;             /* TF32 is not emulated */
+    handle_at(handle)->sums_are_f32 = mode != CUBLAS_DEFAULT_MATH;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *at, size_t bytes)
@@ -183,7 +187,8 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
     if (m < 0 || n < 0 || k < 0 || batches < 0 || lda < 0 || ldb < 0 || ldc < 0 || !alpha || !beta ||
         !is_operation(op_a) || !is_operation(op_b))
         return CUBLAS_STATUS_INVALID_VALUE;
-    if (!is_supported(type_a, type_b, type_c, compute) ||
+    /* Partial sums in 16 bits, which cuBLAS may use unless it is told not to, are not emulated. */
+    if (!is_supported(type_a, type_b, type_c, compute) || (type_c != CUDA_R_32F && !h->sums_are_f32) ||
         (algo != CUBLAS_GEMM_DEFAULT && algo != CUBLAS_GEMM_DEFAULT_TENSOR_OP))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     Gemm g = {{(char *)a, type_a, (size_t)lda, stride_a, op_a != CUBLAS_OP_N},

@@ -212,7 +212,8 @@ static void products()
 {
     static const cudaDataType_t type[] = {CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF};
     cublasHandle_t blas;
-    EXPECT(cublasCreate(&blas) == CUBLAS_STATUS_SUCCESS);
+    EXPECT(cublasCreate(&blas) == CUBLAS_STATUS_SUCCESS &&
+           cublasSetMathMode(blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) == CUBLAS_STATUS_SUCCESS);
     for (cudaDataType_t t : type)
         for (int turns = 0; turns < 4; turns++)
             for (int beta = 0; beta < 3; beta++) {
@@ -238,6 +239,8 @@ static void refused_products()
     EXPECT(product(CUBLAS_OP_T, 3, 4, 3, 3, f, f, f, c) == CUBLAS_STATUS_INVALID_VALUE);
     EXPECT(product(CUBLAS_OP_N, 3, 4, 3, 2, f, f, f, c) == CUBLAS_STATUS_INVALID_VALUE);
     EXPECT(product(CUBLAS_OP_N, -3, 4, 3, 3, f, f, f, c) == CUBLAS_STATUS_INVALID_VALUE);
+    EXPECT(product(CUBLAS_OP_N, 3, 4, 3, 3, h, h, f, c) == CUBLAS_STATUS_SUCCESS);
+    EXPECT(product(CUBLAS_OP_N, 3, 4, 3, 3, h, h, h, c) == CUBLAS_STATUS_NOT_SUPPORTED);     /* by default */
     EXPECT(product(CUBLAS_OP_N, 3, 4, 3, 3, h, b, f, c) == CUBLAS_STATUS_NOT_SUPPORTED);
     EXPECT(product(CUBLAS_OP_N, 3, 4, 3, 3, f, f, h, c) == CUBLAS_STATUS_NOT_SUPPORTED);
     EXPECT(product(CUBLAS_OP_N, 3, 4, 3, 3, h, h, b, c) == CUBLAS_STATUS_NOT_SUPPORTED);
