@@ -29,6 +29,12 @@ struct cuda_block {                     /* device memory that is in use or kept 
 struct cuda_scratch {                   /* of one operation; grows, is kept                        */
     void *at;
     size_t bytes;
+    int in_graph;                       /* some graph works on it                                  */
+};
+
+struct cuda_outgrown {                  /* scratch that graphs still work on                       */
+    void *at;
+    struct cuda_outgrown *next;
 };
 
 struct cuda_stage {                     /* pinned memory on the way to the device                  */
@@ -55,6 +61,8 @@ struct sh_dev {
     struct cuda_scratch linear, panel, embed, out, scores, weights, rows, slopes;
     int weight_bits;                    /* of the weights that are made                            */
     int is_recording;                   /* operations go into a graph (graph.cu)                   */
+    int n_graph;                        /* that are there                                          */
+    struct cuda_outgrown *outgrown;     /* freed with the last of them                             */
     struct cuda_stage embed_stage[CUDA_STAGES], load_stage[CUDA_STAGES];
     void *load_raw[CUDA_STAGES];        /* device: weights before their conversion                 */
     int *fault;                         /* device: 1 + number of a sequence whose scores are no    */
@@ -95,6 +103,7 @@ void cuda_wait_idle(struct sh_dev *d, const void *at, cudaStream_t stream);
 /* At least `bytes`, what was there before is lost; NULL when it does not fit: the device has failed. */
 void *cuda_scratch_at(struct sh_dev *d, struct cuda_scratch *s, size_t bytes);
 void cuda_scratch_free(struct sh_dev *d, struct cuda_scratch *s);
+void cuda_outgrown_free(struct sh_dev *d);
 cudaError_t cuda_stages_new(struct cuda_stage stage[CUDA_STAGES]);
 void cuda_stages_free(struct cuda_stage stage[CUDA_STAGES]);
 /* Waits until the stage is free to be written; NULL after a failure. */

@@ -33,6 +33,7 @@ static struct sh_graph *end(struct sh_dev *d)
         free(g);
         return NULL;
     }
+    d->n_graph++;
     return g;
 }
 
@@ -50,6 +51,8 @@ static void drop(struct sh_dev *d, struct sh_graph *g)
     cudaStreamSynchronize(d->compute);
     cudaGraphExecDestroy(g->run);
     free(g);
+    if (--d->n_graph == 0)
+        cuda_outgrown_free(d);
 }
 
 const struct sh_graph_ops cuda_graph_ops = {begin, end, run, drop};

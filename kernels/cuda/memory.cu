@@ -155,16 +155,41 @@ void cuda_get(struct sh_dev *d, void *to, const void *from, size_t bytes)
         cuda_check(d, "get", cudaStreamSynchronize(d->compute));
 }
 
+/* A graph has its scratch's address for good. */
+static void outgrow(struct sh_dev *d, struct cuda_scratch *s)
+{
+    struct cuda_outgrown *o = s->in_graph && d->n_graph ? (struct cuda_outgrown *)calloc(1, sizeof *o) : NULL;
+    if (s->in_graph && d->n_graph && !o)
+        cuda_fail(d, "graph: out of memory");
+    if (o) {
+        *o = {s->at, d->outgrown};
+        d->outgrown = o;
+        s->at = NULL;
+    }
+    cuda_scratch_free(d, s);
+}
+
+void cuda_outgrown_free(struct sh_dev *d)
+{
+    while (d->outgrown) {
+        struct cuda_outgrown *o = d->outgrown;
+        d->outgrown = o->next;
+        cuda_discard(d, o->at);
+        free(o);
+    }
+}
+
 void *cuda_scratch_at(struct sh_dev *d, struct cuda_scratch *s, size_t bytes)
 {
     struct sh_err e;
-    if (s->bytes >= bytes && s->at)
-        return s->at;
-    cuda_scratch_free(d, s);
-    s->at = cuda_alloc(d, bytes, &e);
-    s->bytes = s->at ? bytes : 0;
-    if (!s->at)
-        cuda_fail_as(d, &e);
+    if (s->bytes < bytes || !s->at) {
+        outgrow(d, s);
+        s->at = cuda_alloc(d, bytes, &e);
+        s->bytes = s->at ? bytes : 0;
+        if (!s->at)
+            cuda_fail_as(d, &e);
+    }
+    s->in_graph |= d->is_recording;
     return s->at;
 }
 
@@ -183,8 +208,7 @@ void cuda_discard(struct sh_dev *d, void *memory)
 void cuda_scratch_free(struct sh_dev *d, struct cuda_scratch *s)
 {
     cuda_discard(d, s->at);
-    s->at = NULL;
-    s->bytes = 0;
+    *s = {};
 }
 
 cudaError_t cuda_stages_new(struct cuda_stage stage[CUDA_STAGES])

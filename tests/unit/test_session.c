@@ -14,7 +14,7 @@
 #include "tests/tap.h"
 #include "tests/unit/backends.h"
 
-enum { MOST_TOKENS = 128, GREEDY = 16 };
+enum { MOST_TOKENS = 128, GREEDY = 16, LONG_AT = 6, LONG_STEP = 20 };
 
 static struct sh_err e;
 
@@ -31,7 +31,8 @@ struct trial {                          /* one case of a golden file */
     const int8_t *evict;                /* [layer][kv_head][n + 15] */
     const float *nll, *logits;          /* [n - 1], [rows, vocab] */
     const json_t *rows, *greedy;
-    int vocab, wrong_sets, taken, per_step;
+    int vocab, wrong_sets, taken;
+    int per_step;                       /* tokens; 0: one, but LONG_STEP from LONG_AT on */
     double logits_off, nll_off;
 };
 
@@ -147,12 +148,18 @@ static int best(const float *logits, int n)
     return at;
 }
 
+static int step_at(const struct trial *t, int at)
+{
+    int n = t->per_step ? t->per_step : at == LONG_AT ? LONG_STEP : 1;
+    return t->n - at < n ? t->n - at : n;
+}
+
 /* The text in steps of so many tokens, then the continuation. */
 static void play(struct sh_session *s, struct trial *t, const char *name)
 {
     int differ = 0;
     for (int i = 0, n; i < t->n; i += n) {
-        n = t->n - i < t->per_step ? t->n - i : t->per_step;
+        n = step_at(t, i);
         CU_ASSERT_EQUAL_FATAL(sh_session_step(s, t->tokens + i, (int[]){0, n}, take, t, &e), 0);
     }
     CU_ASSERT_EQUAL(t->taken, t->n);
@@ -199,6 +206,23 @@ static int is_repeated(const char *policy)
     return !strcmp(policy, "h2o:recent=8") || !strcmp(policy, "scissorhands:window=16,recent=4,drop=8");
 }
 
+/* Looked at: unless it is to run as graphs. */
+static void play_case(const struct golden *g, const json_t *c, struct sh_resident *r, int per_step, int is_watched)
+{
+    struct trial t;
+    read_case(g, c, r->arch, &t);
+    t.per_step = per_step;
+    struct sh_session_setup setup = {.spec = &t.spec, .budget = t.budget, .n_seq = 1, .n_token = t.n + GREEDY - 1,
+                                     .prefill = t.prefill, .format = {.bits = 32}};
+    struct sh_session *s = sh_session_new(r, &setup, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+    check_place(s, &t, r->is_host);
+    if (is_watched)
+        sh_session_set_watch(s, watch, &t);
+    play(s, &t, json_string_value(json_object_get(c, "name")));
+    sh_session_free(s);
+}
+
 /* Every case whose policy begins with `only`; steps of one token and of 60, which goes in pieces. */
 static void every(const char *name, const char *only, enum which which)
 {
@@ -212,27 +236,39 @@ static void every(const char *name, const char *only, enum which which)
         size_t i;
         int n = 0;
         json_array_foreach(json_object_get(g.root, "cases"), i, c) {
-            struct trial t;
             const char *policy = json_string_value(json_object_get(c, "policy"));
             if (strncmp(policy, only, strlen(only)))
                 continue;
             int alone = !r->is_host && is_repeated(policy);     /* nobody looks: steps of one token as graphs */
-            for (int per_step = on.small && !alone ? 60 : 1; per_step <= 60; per_step += 59) {
-                read_case(&g, c, r->arch, &t);
-                t.per_step = per_step;
-                struct sh_session_setup setup = {.spec = &t.spec, .budget = t.budget, .n_seq = 1,
-                                                 .n_token = t.n + GREEDY - 1, .prefill = t.prefill,
-                                                 .format = {.bits = 32}};
-                struct sh_session *s = sh_session_new(r, &setup, &e);
-                CU_ASSERT_PTR_NOT_NULL_FATAL(s);
-                check_place(s, &t, r->is_host);
-                if (r->is_host || per_step > 1)
-                    sh_session_set_watch(s, watch, &t);
-                play(s, &t, json_string_value(json_object_get(c, "name")));
-                sh_session_free(s);
-            }
+            for (int per_step = on.small && !alone ? 60 : 1; per_step <= 60; per_step += 59)
+                play_case(&g, c, r, per_step, r->is_host || per_step > 1);
             n++;
         }
+        CU_ASSERT(n > 0);
+        sh_resident_close(r);
+        target_close(&on);
+    }
+    sh_model_close(m);
+    close_golden(&g);
+}
+
+/* Graphs of steps of one token, before and after a step that needs more scratch than any before it. */
+static void long_step(void)
+{
+    struct target on;
+    struct golden g = open_golden("opt");
+    struct sh_model *m = sh_model_open(g.folder, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    if (target_open(&on, ON_MODULE, 1) == 0) {
+        struct sh_resident *r = open_resident(&on, m, 25);
+        const json_t *c;
+        size_t i;
+        int n = 0;
+        json_array_foreach(json_object_get(g.root, "cases"), i, c)
+            if (!n && is_repeated(json_string_value(json_object_get(c, "policy")))) {
+                play_case(&g, c, r, 0, 0);
+                n++;
+            }
         CU_ASSERT(n > 0);
         sh_resident_close(r);
         target_close(&on);
@@ -259,6 +295,7 @@ int main(void)
         {"llama, grouped heads: every policy", llama_gqa},
         {"opt: streaming, scissorhands (module)", opt_module},
         {"llama, grouped heads: every policy (module)", llama_gqa_module},
+        {"opt: a long step between short ones that run as graphs (module)", long_step},
         {0}};
     return tap_run("session", tests);
 }
