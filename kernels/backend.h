@@ -30,7 +30,7 @@
 #include "src/base/num.h"
 #include "src/base/row_figures.h"
 
-#define SH_BACKEND_ABI 5
+#define SH_BACKEND_ABI 6
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -44,15 +44,14 @@ struct sh_mat {                         /* row-major view                       
 
 enum sh_act { SH_ACT_NONE, SH_ACT_RELU, SH_ACT_GELU, SH_ACT_GELU_TANH, SH_ACT_SILU };
 
-/* out[i] = scale * table[id[i]] (+ position_table[first_position + i]). Tables stay in host memory
+/* out[i] = scale * table[id[i]] (+ position_table[position[i]]). Tables stay in host memory
  * (the mapped checkpoint): only the rows that are asked for travel. */
 struct sh_embed {
     struct sh_mat out;                  /* f32 [n, width]                                          */
     const void *table;                  /* host, [vocabulary, width], dense                        */
-    const int32_t *id;                  /* host, [n], checked by the caller                        */
+    const int32_t *id, *position;       /* host, [n], checked by the caller                        */
     const void *position_table;         /* host, [positions, width], dense; NULL: none             */
     enum sh_type type, position_type;
-    int first_position;
     float scale;
 };
 

@@ -14,7 +14,7 @@ static void embed_row(const struct sh_embed *a, int i)
     float *out = (float *)a->out.at + (size_t)i * a->out.stride;
     const char *token = table_row(a->table, a->type, a->id[i], a->out.cols), *position = NULL;
     if (a->position_table)
-        position = table_row(a->position_table, a->position_type, a->first_position + i, a->out.cols);
+        position = table_row(a->position_table, a->position_type, a->position[i], a->out.cols);
     for (size_t at = 0; at < n; at += CHUNK) {
         float x[CHUNK], y[CHUNK] = {0};
         size_t m = chunk_at(at, n);

@@ -31,9 +31,9 @@ static void piece(struct sh_dev *d, const struct sh_embed *a, struct cuda_stage 
     for (int i = 0; i < n; i++)
         memcpy(pinned + (size_t)i * row_bytes, (const char *)a->table + (size_t)a->id[first + i] * row_bytes,
                row_bytes);
-    if (a->position_table)
-        memcpy(pinned + offset, (const char *)a->position_table + (size_t)(a->first_position + first) * position_bytes,
-               (size_t)n * position_bytes);
+    for (int i = 0; i < n && a->position_table; i++)
+        memcpy(pinned + offset + (size_t)i * position_bytes,
+               (const char *)a->position_table + (size_t)a->position[first + i] * position_bytes, position_bytes);
     if (cuda_check(d, "embed", cudaMemcpyAsync(raw, pinned, bytes, cudaMemcpyHostToDevice, d->compute)))
         return;
     float *out = (float *)a->out.at + (size_t)first * a->out.stride;

@@ -16,6 +16,7 @@ struct sh_entry {
     struct sh_tensor words, places;                     /* the tables; places.at NULL: no learned positions */
     float *some;                                        /* [rows, d_embed] of a packed `words`, whose `at` is NULL */
     int32_t *count;                                     /* 0, 1, … rows - 1: their numbers        */
+    int32_t *position;                                  /* [rows] of `places`                     */
     struct sh_weight *in;                               /* NULL: the embedding is as wide as the model */
     float *norm_w, *norm_b;                             /* device: [d_model]                      */
     void *narrow;                                       /* device: [rows, d_embed], with `in`     */
@@ -32,6 +33,12 @@ static float element(const struct sh_tensor *t, size_t i)
 /* Row `at` of the view is the tensor's row `row`. */
 static int check_row(const struct sh_tensor *t, int at, int row, struct sh_err *e)
 {
+    struct sh_tensor one = *t;
+    struct sh_err ignored;
+    one.at = (const char *)t->at + (size_t)at * (size_t)t->cols * sh_type_bytes(t->type);
+    one.rows = 1;
+    if (!sh_model_check_finite(&one, &ignored))
+        return 0;
     for (int i = 0; i < t->cols; i++) {
         float x = element(t, (size_t)at * (size_t)t->cols + (size_t)i);
         if (!isfinite(x))
@@ -59,9 +66,9 @@ static int check_rows(const struct sh_entry *n, const int32_t *tokens, int n_tok
     return 0;
 }
 
-static struct sh_mat rows_of(void *at, int first, int rows, int cols)
+static struct sh_mat rows_of(void *at, int rows, int cols)
 {
-    return (struct sh_mat){(float *)at + (size_t)first * (size_t)cols, SH_F32, rows, cols, (size_t)cols};
+    return (struct sh_mat){at, SH_F32, rows, cols, (size_t)cols};
 }
 
 /* The rows of a packed table, from row 0 of this call on. */
@@ -81,41 +88,44 @@ static int unpack(struct sh_entry *n, const int32_t *tokens, int rows, struct sh
 }
 
 /* Where the tokens' rows are found: in the table, or among those that were unpacked. */
-static void look_up(const struct sh_entry *n, const int32_t *tokens, int row, struct sh_embed *a)
+static void look_up(const struct sh_entry *n, const int32_t *tokens, struct sh_embed *a)
 {
     a->table = n->words.at ? n->words.at : n->some;
     a->type = n->words.type;
-    a->id = n->words.at ? tokens : n->count + row;
+    a->id = n->words.at ? tokens : n->count;
+}
+
+/* Where the rows of all sequences are found among the positions. */
+static void place(struct sh_entry *n, int n_seq, const int *start, const int *first)
+{
+    n->position = xreallocarray(n->position, (size_t)start[n_seq] + 1, sizeof *n->position);
+    for (int s = 0; s < n_seq; s++)
+        for (int row = start[s]; row < start[s + 1]; row++)
+            n->position[row] = (first ? first[s] : 0) + row - start[s] + n->arch->pos_offset;
 }
 
 /* hidden = scale * words + positions */
-static void add_up(const struct sh_entry *n, const int32_t *tokens, int row, int rows, int first, void *hidden)
+static void add_up(const struct sh_entry *n, const int32_t *tokens, int rows, void *hidden)
 {
     const struct sh_arch *c = n->arch;
-    struct sh_embed a = {.out = rows_of(hidden, row, rows, c->d_model), .position_table = n->places.at,
-                         .position_type = n->places.type, .first_position = first + c->pos_offset,
-                         .scale = c->embed_scale};
-    look_up(n, tokens, row, &a);
+    struct sh_embed a = {.out = rows_of(hidden, rows, c->d_model), .position_table = n->places.at,
+                         .position_type = n->places.type, .position = n->position, .scale = c->embed_scale};
+    look_up(n, tokens, &a);
     n->b->embed(n->d, &a);
 }
 
 /* hidden = positions + (scale * words) W^T, where the embedding is narrower than the model */
-static void project(const struct sh_entry *n, const int32_t *tokens, int row, int rows, int first, void *hidden)
+static void project(const struct sh_entry *n, const int32_t *tokens, int rows, void *hidden)
 {
     const struct sh_arch *c = n->arch;
-    struct sh_embed a = {.out = rows_of(n->narrow, row, rows, c->d_embed), .scale = c->embed_scale};
-    struct sh_linear in = {.out = rows_of(hidden, row, rows, c->d_model), .x = a.out, .w = n->in,
+    struct sh_embed a = {.out = rows_of(n->narrow, rows, c->d_embed), .scale = c->embed_scale};
+    struct sh_linear in = {.out = rows_of(hidden, rows, c->d_model), .x = a.out, .w = n->in,
                            .add = n->places.at != NULL};
-    look_up(n, tokens, row, &a);
+    struct sh_embed b = {.out = in.out, .table = n->places.at, .type = n->places.type, .id = n->position, .scale = 1};
+    look_up(n, tokens, &a);
     n->b->embed(n->d, &a);
-    if (n->places.at) {
-        int32_t *id = xmalloc((size_t)rows * sizeof *id);
-        for (int t = 0; t < rows; t++)
-            id[t] = first + t + c->pos_offset;
-        struct sh_embed b = {.out = in.out, .table = n->places.at, .type = n->places.type, .id = id, .scale = 1};
+    if (n->places.at)
         n->b->embed(n->d, &b);
-        free(id);
-    }
     n->b->linear(n->d, &in);
 }
 
@@ -159,6 +169,7 @@ void sh_entry_free(struct sh_entry *n)
     n->b->drop(n->d, n->in);
     free(n->some);
     free(n->count);
+    free(n->position);
     free(n);
 }
 
@@ -179,12 +190,11 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
             return -1;
         n->rows = rows;
     }
-    for (int s = 0; s < n_seq; s++)
-        if (start[s + 1] > start[s])
-            (n->in ? project : add_up)(n, tokens + start[s], start[s], start[s + 1] - start[s],
-                                       first ? first[s] : 0, hidden);
+    place(n, n_seq, start, first);
+    if (rows)
+        (n->in ? project : add_up)(n, tokens, rows, hidden);
     if (n->norm_w) {
-        struct sh_mat h = rows_of(hidden, 0, rows, c->d_model);
+        struct sh_mat h = rows_of(hidden, rows, c->d_model);
         struct sh_norm a = {.out = h, .x = h, .weight = n->norm_w, .bias = n->norm_b, .eps = c->norm_eps,
                             .kind = c->norm};
         n->b->norm(n->d, &a);

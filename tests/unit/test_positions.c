@@ -16,7 +16,7 @@
 enum { VOCABULARY = 61, POSITIONS = 150 };
 
 struct embed_case {
-    int n, width, gap, positions, first_position;       /* positions: 1 with a table of them      */
+    int n, width, gap, positions, seed;                 /* positions: 1 with a table of them      */
     enum sh_type type, position_type;
     float scale;
 };
@@ -25,20 +25,22 @@ static void try_embed(const struct target *t, const struct embed_case *c, struct
 {
     void *table = host_normal(c->type, (size_t)(VOCABULARY * c->width), 1, 1);
     void *positions = host_normal(c->position_type, (size_t)(POSITIONS * c->width), 2, 1);
-    int32_t *id = xcalloc((size_t)c->n, sizeof *id);
+    int32_t *id = xcalloc((size_t)c->n, sizeof *id), *position = xcalloc((size_t)c->n, sizeof *position);
     struct matrix out = matrix_new(t, SH_F32, c->n, c->width, c->gap);
     struct tally tally = {0};
     for (int i = 0; i < c->n; i++)                      /* both ends of the table among them      */
         id[i] = i < 2 ? i * (VOCABULARY - 1) : (int32_t)(sh_rng(3, (uint64_t)i) % VOCABULARY);
+    for (int i = 0; i < c->n; i++)
+        position[i] = i < 2 ? (1 - i) * (POSITIONS - 1) : (int32_t)(sh_rng(4 + (uint64_t)c->seed, (uint64_t)i) % POSITIONS);
     struct sh_embed a = {.out = out.m, .table = table, .id = id, .position_table = c->positions ? positions : NULL,
-                         .type = c->type, .position_type = c->position_type, .first_position = c->first_position,
+                         .type = c->type, .position_type = c->position_type, .position = position,
                          .scale = c->scale};
     t->b->embed(t->d, &a);
     matrix_get(t, &out);
     for (int i = 0; i < c->n; i++)
         for (int j = 0; j < c->width; j++) {
             size_t at = (size_t)id[i] * (size_t)c->width + (size_t)j;
-            size_t place = (size_t)(c->first_position + i) * (size_t)c->width + (size_t)j;
+            size_t place = (size_t)position[i] * (size_t)c->width + (size_t)j;
             double x = (double)c->scale * host_at(c->type, table, at);
             double p = c->positions ? host_at(c->position_type, positions, place) : 0;
             double limit = c->scale == 1 && !c->positions ? 0 : 0x1p-22 * (fabs(x) + fabs(p));
@@ -54,6 +56,7 @@ static void try_embed(const struct target *t, const struct embed_case *c, struct
     free(table);
     free(positions);
     free(id);
+    free(position);
 }
 
 static void embeddings(const struct target *t)
@@ -65,7 +68,7 @@ static void embeddings(const struct target *t)
         for (int types = 0; types < 9; types++, turn++) {
             struct embed_case c = {.n = counts[shape / 5], .width = widths[shape % 5], .gap = turn % 2 * 5,
                                    .type = (enum sh_type)(types / 3), .position_type = (enum sh_type)(types % 3),
-                                   .positions = turn % 4 > 0, .first_position = turn % 3 * 10,
+                                   .positions = turn % 4 > 0, .seed = turn % 3,
                                    .scale = turn % 5 < 2 ? 1.0f : sqrtf((float)widths[shape % 5])};
             if (!t->small || turn % 5 == 0)
                 try_embed(t, &c, &all);
