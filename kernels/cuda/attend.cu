@@ -63,8 +63,9 @@ static struct cuda_layout layout_of(const struct sh_attend *a, const struct sh_t
     const struct sh_lanes *lanes = &tap->lanes[sequence];
     l.bits_at = rows * sizeof(struct sh_row_figures);
     l.count_at = l.bits_at + rows * (size_t)(lanes->n + 1) * (size_t)words * sizeof(uint64_t);
-    l.fetch_bytes = l.count_at + (rows + 1) * sizeof(uint32_t);
-    l.value_at = whole(l.fetch_bytes, 16);
+    size_t counts_end = l.count_at + (rows + 1) * sizeof(uint32_t);
+    l.fetch_bytes = lanes->values ? counts_end : l.count_at;
+    l.value_at = whole(counts_end, 16);
     l.bytes = l.value_at + (lanes->values ? heads * scores * sizeof(float) : 0);
     return l;
 }

@@ -8,7 +8,7 @@
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/tile.cuh"
 
-enum { THREADS = 128, WARPS = THREADS / WARP, PARTIAL = 16, DIGITS = 256 };
+enum { THREADS = 128, WARPS = THREADS / WARP, SUM_THREADS = 512, PARTIAL = 16, DIGITS = 256 };
 
 static __device__ float round_down(double alpha)
 {
@@ -185,20 +185,31 @@ __global__ void reduce_rows(struct cuda_tile t, struct sh_lanes lanes, struct cu
     }
 }
 
-/* Counts become the sums of the counts before; one block. */
+/* Counts become the sums of the counts before; one block, SUM_THREADS of them at a time. */
 __global__ void add_up(uint32_t *count, int n)
 {
+    SH_SHARED(uint32_t, total, SUM_THREADS / WARP);
+    int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     uint32_t before = 0;
-    for (int at = 0; at < n; at += WARP) {
+    for (int at = 0; at < n; at += SUM_THREADS) {
         int i = at + (int)threadIdx.x;
         uint32_t own = i < n ? count[i] : 0, sum = own;
         for (int step = 1; step < WARP; step *= 2) {
             uint32_t other = __shfl_up_sync(ALL_LANES, sum, step);
-            sum += (int)threadIdx.x >= step ? other : 0;
+            sum += lane >= step ? other : 0;
+        }
+        if (lane == WARP - 1)
+            total[warp] = sum;
+        __syncthreads();
+        uint32_t all = 0, warps = 0;
+        for (int w = 0; w < SUM_THREADS / WARP; w++) {
+            warps = w == warp ? all : warps;
+            all += total[w];
         }
         if (i < n)
-            count[i] = before + sum - own;
-        before += __shfl_sync(ALL_LANES, sum, WARP - 1);
+            count[i] = before + warps + sum - own;
+        before += all;
+        __syncthreads();
     }
     if (threadIdx.x == 0)
         count[n] = before;
@@ -225,7 +236,8 @@ void cuda_sets(const struct cuda_tile *t, const struct sh_lanes *lanes, const st
 {
     dim3 rows((unsigned)t->n_rows, (unsigned)t->n_head);
     SH_LAUNCH(reduce_rows, rows, dim3(THREADS), stream, *t, *lanes, *out);
-    SH_LAUNCH(add_up, dim3(1), dim3(WARP), stream, out->n_value, t->n_rows * t->n_head);
-    if (out->value)
-        SH_LAUNCH(gather, rows, dim3(WARP), stream, *t, *out);
+    if (!out->value)
+        return;
+    SH_LAUNCH(add_up, dim3(1), dim3(SUM_THREADS), stream, out->n_value, t->n_rows * t->n_head);
+    SH_LAUNCH(gather, rows, dim3(WARP), stream, *t, *out);
 }

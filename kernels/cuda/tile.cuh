@@ -65,8 +65,8 @@ void cuda_pack(const struct cuda_tile *t, enum sh_pack pack, void *out, cudaStre
 struct cuda_sets {                      /* of all rows of a tile; row i of head h is h * n_rows + i */
     struct sh_row_figures *figures;
     uint64_t *bits;                     /* [rows][lanes + 1][n_word]                               */
-    uint32_t *n_value;                  /* [rows + 1]: scores that are not low in the rows before; */
-                                        /* the last: in all rows                                   */
+    uint32_t *n_value;                  /* [rows + 1], with `value`: scores that are not low in the */
+                                        /* rows before; the last: in all rows                      */
     float *value;                       /* NULL: not wanted                                        */
     int first_word, n_word;
 };
