@@ -33,3 +33,11 @@ void sh_chunks_free(struct sh_chunks *c)
     free(c->at);
     *c = (struct sh_chunks){0};
 }
+
+size_t sh_chunks_before(const struct sh_chunks *c, int number, int n, int chunk)
+{
+    size_t rows = 0;
+    for (int i = number; i < c->n && i < chunk; i += n)
+        rows += (size_t)c->at[i].rows;
+    return rows;
+}

@@ -131,6 +131,22 @@ static int measure(const struct sh_sweep *s, int rows, int is_host, size_t taken
     return most;
 }
 
+/* Hidden states that stay on the devices, where there is room for them. */
+static void let_stay(const struct sh_sweep *s, size_t room, struct sh_sweep_needs *out)
+{
+    struct sh_chunks chunks;
+    size_t most = 0;
+    sh_chunks_cut(&chunks, s->sequence, s->n, out->rows);
+    for (int i = 0; i < s->n_device; i++) {
+        size_t rows = sh_chunks_before(&chunks, i, s->n_device, chunks.n);
+        most = rows > most ? rows : most;
+    }
+    size_t more = (most - (size_t)chunks.most_rows) * (size_t)sh_model_arch(s->model)->d_model * sizeof(float);
+    sh_chunks_free(&chunks);
+    out->stay = !s->link && room > out->device_bytes && more <= room - out->device_bytes;
+    out->device_bytes += out->stay ? more : 0;
+}
+
 int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct sh_err *e)
 {
     struct sh_props props;
@@ -153,8 +169,11 @@ int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct 
         out->layers_at_once = 1;
         measure(s, rows, props.is_host, taken, out);
     }
-    if (!room || out->device_bytes <= room)
+    if (!room || out->device_bytes <= room) {
+        if (!props.is_host)
+            let_stay(s, room, out);
         return 0;
+    }
     sh_fail(e, "%s: %zu bytes of device memory are needed (%zu for a layer's weights, the rest for a sequence of %d "
             "tokens), %zu may be taken", s->model_path, out->device_bytes, out->layer_bytes, longest, room);
     return sh_hint(e, "set --device-memory to at least %zu if the device has it, or take shorter sequences with "

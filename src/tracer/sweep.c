@@ -22,7 +22,7 @@ struct state {                          /* what the lanes share */
     struct sh_chunks chunks;
     struct sh_hidden hidden;
     int last;                           /* the last layer with something to record */
-    int layers_at_once;
+    int layers_at_once, stay;
     pthread_mutex_t model, progress;    /* `progress` guards step and stop, too */
     double step;                        /* tokens x layers that are done */
     int stop;                           /* some lane has failed */
@@ -33,7 +33,9 @@ struct lane {
     struct sh_dev *device;
     int number;                         /* takes every n_device-th chunk from here on */
     struct sh_activations act;
-    void *on_device;                    /* hidden states of one chunk; NULL: they are used where they are */
+    void *on_device;                    /* hidden states of one chunk, or of all the lane's where they stay; */
+                                        /* NULL: they are used where they are                     */
+    size_t row;                         /* where the chunk's begin there                          */
     pthread_t thread;
     int bad, was_stopped;               /* was_stopped: another lane failed first */
     struct sh_err error;
@@ -120,13 +122,13 @@ static int compute(struct lane *lane, const struct sh_layer *l, int layer, const
     const struct sh_sweep *s = lane->st->s;
     const struct sh_hidden *hidden = &lane->st->hidden;
     size_t bytes = (size_t)c->rows * hidden->row_bytes;
-    int is_last = layer == lane->st->last;
+    int is_last = layer == lane->st->last, stay = lane->st->stay;
     float *here = sh_hidden_row(hidden, c->row0);
-    void *there = lane->on_device ? lane->on_device : here;
-    if (lane->on_device)
+    void *there = lane->on_device ? (char *)lane->on_device + lane->row * hidden->row_bytes : (void *)here;
+    if (lane->on_device && (!stay || layer == 0))
         s->backend->put(lane->device, there, here, bytes);
     sh_layer_run(l, &lane->act, there, c->n, c->start, tap, is_last);
-    if (lane->on_device && !is_last)
+    if (lane->on_device && !is_last && !stay)
         s->backend->get(lane->device, here, there, bytes);
     if (s->backend->sync(lane->device, e))
         return sh_err_prefix(e, "%s: layer %d, from sequence %s on", s->model_path, layer,
@@ -230,6 +232,7 @@ static int run_layers(struct lane *lane, struct sh_err *e)
             begin_load(&next, lane, layer + 1, beside);
         int bad = 0;
         for (int i = lane->number; i < st->chunks.n && !bad; i += st->s->n_device) {
+            lane->row = st->stay ? sh_chunks_before(&st->chunks, lane->number, st->s->n_device, i) : 0;
             bad = run_chunk(lane, l, layer, &st->chunks.at[i], e);
             if (!bad)
                 bad = move_on(lane, layer, &st->chunks.at[i], e);
@@ -289,12 +292,14 @@ static int run_held(struct lane *lane, struct sh_err *e)
 static int open_lane(struct lane *lane, int is_host, struct sh_err *e)
 {
     const struct sh_sweep *s = lane->st->s;
-    int rows = lane->st->chunks.most_rows;
+    const struct sh_chunks *chunks = &lane->st->chunks;
+    int rows = chunks->most_rows;
+    size_t held = lane->st->stay ? sh_chunks_before(chunks, lane->number, s->n_device, chunks->n) : (size_t)rows;
     if (sh_activations_new(&lane->act, s->backend, lane->device, lane->st->arch, rows, s->dtype, e))
         return -1;
     if (is_host)
         return 0;
-    lane->on_device = s->backend->alloc(lane->device, (size_t)rows * lane->st->hidden.row_bytes, e);
+    lane->on_device = s->backend->alloc(lane->device, held * lane->st->hidden.row_bytes, e);
     return lane->on_device ? 0 : -1;
 }
 
@@ -370,6 +375,7 @@ int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
     if (sh_sweep_needs(s, &needs, e))
         return -1;
     st.layers_at_once = needs.layers_at_once;
+    st.stay = needs.stay;
     sh_chunks_cut(&st.chunks, s->sequence, s->n, needs.rows);
     pthread_mutex_init(&st.model, NULL);
     pthread_mutex_init(&st.progress, NULL);

@@ -61,6 +61,8 @@ struct sh_sweep_needs {
     int rows;                                   /* tokens that go through a layer together, at most     */
     int layers_at_once;                         /* 2: the next is loaded while this one computes        */
     int spills;                                 /* the hidden states go to a temporary file             */
+    int stay;                                   /* a device holds those of all its chunks, which then do
+                                                 * not travel between layers                            */
 };
 
 /* -1 when a device is too small: e says how much it needs. */
