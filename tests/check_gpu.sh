@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What make check-gpu runs, from the build folder, on a machine with an NVIDIA GPU: the contract tests and
-# the fixtures' forward passes on the real cuda.so, then the same under compute-sanitizer's memcheck,
-# racecheck and initcheck. All of it goes to the file named by $1, with date and chip. Fails, and does not
-# skip, where there is no GPU: a pass always means that something ran.
+# the fixtures' forward passes on the real cuda.so, then the module's part of them under compute-sanitizer's
+# tools. All of it goes to the file named by $1, with date and chip. Fails, and does not skip, where there is no
+# GPU: a pass always means that something ran.
 #
 #   tests/check_gpu.sh OUT PROGRAM...
+#
+# SH_GPU_TOOLS: the tools, one after another (memcheck synccheck initcheck racecheck; "": none). SH_GPU_SECONDS:
+# what one program may take (300); a kernel that waits for ever is stopped and named.
 set -uo pipefail
 out=$1
 shift
@@ -14,11 +17,14 @@ export SH_TEST_MODULE=$PWD/kernels/cuda.so
 command -v nvidia-smi >/dev/null && nvidia-smi -L | grep -q GPU || { echo "check-gpu: this machine has no GPU"; exit 1; }
 
 bad=0
+seconds=${SH_GPU_SECONDS-300}
+tools=${SH_GPU_TOOLS-memcheck synccheck initcheck racecheck}
 run() { # title, command…: TAP goes to the file, a line to the screen
     local title=$1 log=$out.tmp
     shift
-    "$@" >"$log" 2>&1
+    timeout -k 10 "$seconds" "$@" >"$log" 2>&1
     local rc=$? ok skipped
+    [ $rc -ne 124 ] || echo "# stopped after $seconds seconds" >>"$log"
     ok=$(grep -c '^ok ' "$log")
     skipped=$(grep -c '^ok .*# SKIP' "$log")
     { echo "== $title: status $rc, $ok ok, $skipped of them skipped, $(grep -c '^not ok ' "$log") not ok"
@@ -35,15 +41,16 @@ mkdir -p "$(dirname "$out")"
 for program; do
     SH_TEST_FULL=1 run "$(basename "$program")" "$program"
 done
-if command -v compute-sanitizer >/dev/null; then
-    for tool in memcheck racecheck initcheck; do
-        for program; do
-            run "$tool $(basename "$program")" compute-sanitizer --tool "$tool" --error-exitcode 9 "$program"
-        done
+for tool in $tools; do
+    if ! command -v compute-sanitizer >/dev/null; then
+        echo "== compute-sanitizer is not installed: $tools were not run" | tee -a "$out"
+        bad=1
+        break
+    fi
+    for program; do
+        SH_TEST_ONLY="(module)" run "$tool $(basename "$program")" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+            "$program"
     done
-else
-    echo "== compute-sanitizer is not installed: its three tools were not run" | tee -a "$out"
-    bad=1
-fi
+done
 [ $bad -eq 0 ] && echo "check-gpu: all good, see $out"
 exit $bad

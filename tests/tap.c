@@ -34,8 +34,14 @@ void tap_skip(const char *reason)
     snprintf(skip_reason, sizeof skip_reason, "%s", reason);
 }
 
+static void not_asked_for(void)
+{
+    tap_skip("SH_TEST_ONLY names others");
+}
+
 int tap_run(const char *suite, const struct tap_test *tests)
 {
+    const char *only = getenv("SH_TEST_ONLY");
     int n = 0;
     while (tests[n].name)
         n++;
@@ -44,7 +50,7 @@ int tap_run(const char *suite, const struct tap_test *tests)
         return 99;
     CU_pSuite s = CU_add_suite(suite, NULL, NULL);
     for (int i = 0; i < n; i++)
-        CU_add_test(s, tests[i].name, tests[i].run);
+        CU_add_test(s, tests[i].name, !only || strstr(tests[i].name, only) ? tests[i].run : not_asked_for);
     CU_set_test_complete_handler(after_test);
     CU_run_all_tests();
     CU_cleanup_registry();

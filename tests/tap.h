@@ -11,7 +11,8 @@ struct tap_test {
     void (*run)(void);
 };
 
-/* Run the tests, print TAP on stdout; returns the exit status for main(). The list ends with a NULL name. */
+/* Run the tests, print TAP on stdout; returns the exit status for main(). The list ends with a NULL name. With
+ * SH_TEST_ONLY in the environment those are skipped whose names do not contain it. */
 int tap_run(const char *suite, const struct tap_test *tests);
 
 /* Called by a running test: it is reported as skipped for this reason, and should return at once. */
