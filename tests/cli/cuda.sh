@@ -104,10 +104,15 @@ said = load("log/out")
 assert 0 < said["device_peak_bytes"] <= 62 << 20, said["device_peak_bytes"]
 assert said["device_peak_bytes"] <= said["device_needs_bytes"] <= 62 << 20, said
 P
+cp out/one.db one.db
 rm -rf out && mkdir out
 refuse "too little memory says how much is needed" 1 "device" \
-    trace --model "$opt" --tokens six.jsonl --db out/x.db --backend cuda --device-memory 58900000 -q
+    trace --model "$opt" --tokens six.jsonl --db out/x.db --backend cuda --codec f32 --device-memory 58900000 -q
 holds "too little memory: the hint names the option" grep -q -- "--device-memory" log/err
+least=$(sed -n 's/.*--device-memory to at least \([0-9]*\).*/\1/p' log/err)
+traced least.db --tokens six.jsonl --backend cuda --codec f32 --device-memory "$least"
+holds "no more than is needed: the same scores, with hidden states that travel" same_scores one.db out/least.db 0 6
+rm -rf out && mkdir out
 SH_EMU_MEMORY=4M refuse "a device that is too small" 1 "device 0" \
     trace --model "$opt" --tokens six.jsonl --db out/x.db --backend cuda -q
 

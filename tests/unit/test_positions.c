@@ -31,7 +31,8 @@ static void try_embed(const struct target *t, const struct embed_case *c, struct
     for (int i = 0; i < c->n; i++)                      /* both ends of the table among them      */
         id[i] = i < 2 ? i * (VOCABULARY - 1) : (int32_t)(sh_rng(3, (uint64_t)i) % VOCABULARY);
     for (int i = 0; i < c->n; i++)
-        position[i] = i < 2 ? (1 - i) * (POSITIONS - 1) : (int32_t)(sh_rng(4 + (uint64_t)c->seed, (uint64_t)i) % POSITIONS);
+        position[i] = i < 2 ? (1 - i) * (POSITIONS - 1)
+                            : (int32_t)(sh_rng(4 + (uint64_t)c->seed, (uint64_t)i) % POSITIONS);
     struct sh_embed a = {.out = out.m, .table = table, .id = id, .position_table = c->positions ? positions : NULL,
                          .type = c->type, .position_type = c->position_type, .position = position,
                          .scale = c->scale};
