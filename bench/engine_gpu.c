@@ -4,9 +4,10 @@
  *     engine_gpu MODEL BACKEND MEMORY POLICY BUDGET KV_BITS CONTEXT STEPS BATCH
  *
  * MEMORY: bytes that may be taken of the device, 0: all; BUDGET: tokens of a head; BATCH 0: the largest that
- * fits. Every sequence reads CONTEXT random tokens, all but the STEPS last of them as a prompt, and those one
- * at a time, which is what is timed: tokens are given, so that every setting does the same work. One JSON
- * object: times of steps, bytes that the cache was to take and that the device counted. */
+ * fits. Every sequence reads CONTEXT random tokens, all but the STEPS last of them as a prompt, which is the
+ * same for all: the first reads it, the others take over its cache. The last ones come one at a time, which is
+ * what is timed: tokens are given, so that every setting does the same work. One JSON object: times of steps,
+ * bytes that the cache was to take and that the device counted. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,12 +85,13 @@ static int choose_batch(struct bench *b, const struct sh_session_setup *s, struc
     return b->batch ? 0 : sh_fail(e, "not even one sequence fits");
 }
 
-static int read_step(struct bench *b, int32_t *tokens, int *start, int first, int n, struct sh_err *e)
+/* n tokens of each of the first `readers` sequences. */
+static int read_step(struct bench *b, int32_t *tokens, int *start, int readers, int first, int n, struct sh_err *e)
 {
     int vocab = b->resident->arch->n_vocab;
     for (int i = 0; i < b->batch; i++) {
-        start[i + 1] = (i + 1) * n;
-        for (int t = 0; t < n; t++)
+        start[i + 1] = start[i] + (i < readers ? n : 0);
+        for (int t = 0; t < n && i < readers; t++)
             tokens[i * n + t] = (int32_t)(sh_rng((uint64_t)i, (uint64_t)(first + t)) % (uint64_t)vocab);
     }
     return sh_session_step(b->session, tokens, start, NULL, NULL, e);
@@ -103,7 +105,7 @@ static int warm_up(struct bench *b, const struct sh_session_setup *setup, struct
     int32_t tokens[PROMPT_AT_ONCE];
     one.n_seq = b->batch = 1;
     b->session = sh_session_new(b->resident, &one, e);
-    int bad = !b->session || read_step(b, tokens, start, 0, n, e);
+    int bad = !b->session || read_step(b, tokens, start, 1, 0, n, e);
     sh_session_free(b->session);
     b->session = NULL;
     b->batch = batch;
@@ -122,16 +124,18 @@ static int run(struct bench *b, struct sh_err *e)
         return -1;
     if (!b->resident->is_host && sh_session_why_host(b->session))
         return sh_fail(e, "the cache would be on the host: %s", sh_session_why_host(b->session));
-    int32_t *tokens = xcalloc((size_t)b->batch * PROMPT_AT_ONCE, sizeof *tokens);
+    int32_t *tokens = xcalloc((size_t)b->batch + PROMPT_AT_ONCE, sizeof *tokens);
     int *start = xcalloc((size_t)b->batch + 1, sizeof *start), bad = 0, prompt = b->context - b->steps;
     b->seconds = xcalloc((size_t)b->steps, sizeof *b->seconds);
     for (int t = 0, n; t < prompt && !bad; t += n) {
         n = prompt - t < PROMPT_AT_ONCE ? prompt - t : PROMPT_AT_ONCE;
-        bad = read_step(b, tokens, start, t, n, e);
+        bad = read_step(b, tokens, start, 1, t, n, e);
     }
+    for (int i = 1; i < b->batch && !bad; i++)
+        sh_session_fork(b->session, i, b->session, 0);
     for (int t = 0; t < b->steps && !bad; t++) {
         double began = sh_now_s();
-        bad = read_step(b, tokens, start, prompt + t, 1, e);
+        bad = read_step(b, tokens, start, b->batch, prompt + t, 1, e);
         b->seconds[t] = sh_now_s() - began;
     }
     free(tokens);

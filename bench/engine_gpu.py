@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a smaller KV cache buys on a GPU: tokens per second of decoding, side by side in one run.
 
-For each shape (random weights), f16, and each stated memory: the full cache, a fifth of it, and a fifth in
-4-bit codes, each with the largest batch that fits. Beside them PyTorch's own decoding with a full cache, at
-the largest batch of powers of two and their halves that it takes, and what `shears capacity` predicts. By hand,
+For each shape (random weights, random_model.py), f16, and each stated memory: the full cache, a fifth of it, and a
+fifth in 4-bit codes, each with the largest batch that fits. Beside them PyTorch's own decoding with a full cache,
+at the largest batch of powers of two and their halves that it takes, and what `shears capacity` predicts. By hand,
 where there is a GPU, after `make bench-engine`:
 
     python3 bench/engine_gpu.py --driver ./bench/engine_gpu --shears ./shears --work /tmp/bench >FILE.json
 
-Tokens per second are those of whole decoding steps, logits on the host included, behind a prompt of
-context - steps random tokens; PyTorch's leave the prompt out as well. kv_read_share is the bytes of keys and
+Each row goes to stderr as soon as it is there; with --minutes, what has not begun by then is left out and said to
+be. Tokens per second are those of whole decoding steps, ours with all logits on the host, PyTorch's with none,
+behind a prompt of context - steps random tokens, which is not counted. kv_read_share is the bytes of keys and
 values that a step's attention reads (its kept tokens), over the median step's time and the memory bandwidth
 that a large copy reaches in the same run: a lower bound of the attention's own share, for the step also reads
-the weights. steps_read_share counts these as well. needs torch, transformers, safetensors.
+the weights. steps_read_share counts these as well. PyTorch's rows need torch and transformers, the shares torch;
+without them they are left out with a word. On the emulated device (tests/emu), to try the program itself:
+
+    SH_MODULE_DIR=tests/emu/modules python3 bench/engine_gpu.py --driver ./bench/engine_gpu --shears ./shears \\
+        --work /tmp/bench --shape small small-opt --memory 1e9 --context 64 --steps 12 --batch 3
 """
 import argparse
 import json
@@ -21,49 +26,21 @@ import subprocess
 import sys
 import time
 
-import torch
-from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, LlamaConfig, OPTConfig
+import random_model
 
-SHAPES = {
-    "opt-6.7b": OPTConfig(num_hidden_layers=32, hidden_size=4096, num_attention_heads=32, ffn_dim=16384,
-                          vocab_size=50272, max_position_embeddings=2048, word_embed_proj_dim=4096, dropout=0.0),
-    "llama-7b": LlamaConfig(num_hidden_layers=32, hidden_size=4096, num_attention_heads=32,
-                            num_key_value_heads=32, intermediate_size=11008, vocab_size=32000,
-                            max_position_embeddings=2048, tie_word_embeddings=False),
-    "small": LlamaConfig(num_hidden_layers=2, hidden_size=64, num_attention_heads=4, num_key_value_heads=2,
-                         intermediate_size=96, vocab_size=128, max_position_embeddings=2048,
-                         tie_word_embeddings=False),
-}
-SHARD = 2 << 30
+try:
+    import torch
+except ImportError:
+    torch = None
+try:
+    from transformers import AutoModelForCausalLM
+except ImportError:
+    AutoModelForCausalLM = None
+HAS_GPU = torch is not None and torch.cuda.is_available()
 
 
-def make_checkpoint(folder, config):
-    """Random f16 weights, in pieces, with an index."""
-    if os.path.exists(f"{folder}/config.json"):
-        return
-    os.makedirs(folder, exist_ok=True)
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config)
-    tied = "lm_head.weight" if config.tie_word_embeddings else None
-    names = [(k, v.shape) for k, v in model.state_dict().items() if k != tied]
-    generator, where, piece, held, n = torch.Generator().manual_seed(0), {}, {}, 0, 0
-    for i, (name, shape) in enumerate(names):
-        t = torch.randn(shape, generator=generator) * 0.02
-        if name.endswith("norm.weight") or "layer_norm.weight" in name or "layernorm.weight" in name:
-            t = torch.ones(shape)
-        piece[name] = t.half().contiguous()
-        held += piece[name].nbytes
-        if held > SHARD or i == len(names) - 1:
-            file = f"model-{n:05d}.safetensors"
-            save_file(piece, f"{folder}/{file}", metadata={"format": "pt"})
-            where.update({k: file for k in piece})
-            piece, held, n = {}, 0, n + 1
-    with open(f"{folder}/model.safetensors.index.json", "w") as f:
-        json.dump({"metadata": {}, "weight_map": where}, f)
-    config.architectures = ["OPTForCausalLM" if config.model_type == "opt" else "LlamaForCausalLM"]
-    config.dtype = "float16"
-    config.save_pretrained(folder)
+def say(row):
+    print(json.dumps(row), file=sys.stderr, flush=True)
 
 
 def copy_bandwidth():
@@ -79,13 +56,15 @@ def copy_bandwidth():
     return best
 
 
-def pytorch(folder, context, steps, memory):
+def pytorch(folder, context, steps, memory, end):
     """The library's decoding with its own full cache, at the largest batch that goes through."""
     total = torch.cuda.get_device_properties(0).total_memory
     torch.cuda.set_per_process_memory_fraction(min(1.0, memory / total))
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float16).eval().cuda()
     best = None
     for batch in sorted({n for k in range(8) for n in (1 << k, 3 << k >> 1)} - {0}):
+        if time.monotonic() > end:
+            break
         try:
             ids = torch.randint(0, model.config.vocab_size, (batch, context), device="cuda")
             with torch.no_grad():
@@ -109,9 +88,6 @@ def pytorch(folder, context, steps, memory):
         finally:
             past = out = None
             torch.cuda.empty_cache()
-    del model
-    torch.cuda.empty_cache()
-    torch.cuda.set_per_process_memory_fraction(1.0)
     return best
 
 
@@ -127,60 +103,92 @@ def predicted(a, folder, row, budget, bits, bandwidth, memory):
     return {k: result.get(k) for k in ("decode_tokens_per_s", "kv_bytes_per_sequence_per_gpu")}
 
 
+def shares(a, row, folder, config, budget, bits, bandwidth):
+    """What a step reads, over its time and the bandwidth."""
+    width = config["hidden_size"] // config["num_attention_heads"]
+    heads = config.get("num_key_value_heads", config["num_attention_heads"])
+    read = row["batch"] * budget * 2 * config["num_hidden_layers"] * heads * width * bits / 8
+    weights = random_model.weight_bytes(folder)
+    return {"kv_read_share": read / row["step_s_p50"] / bandwidth,
+            "steps_read_share": (read + weights) / row["step_s_p50"] / bandwidth}
+
+
+def ours(a, shape, folder, memory, policy, budget, bits, bandwidth):
+    ran = subprocess.run([a.driver, folder, a.backend, str(int(memory)), policy, str(budget), str(bits),
+                          str(a.context), str(a.steps), str(a.batch)], capture_output=True, text=True)
+    row = {"shape": shape, "memory_bytes": int(memory), "policy": policy, "kv_bits": bits}
+    if ran.returncode:
+        return row | {"failed": ran.stderr.strip() or f"status {ran.returncode}"}
+    row = json.loads(ran.stdout) | row
+    row["p99_over_p50"] = row["step_s_p99"] / row["step_s_p50"]
+    row["taken_over_predicted"] = row["cache_bytes_taken"] / (row["kv_bytes"] + row["scratch_bytes"])
+    if bandwidth:
+        row |= shares(a, row, folder, random_model.config_of(shape), budget, bits, bandwidth)
+        row["predicted"] = predicted(a, folder, row, budget, bits, bandwidth, int(memory))
+    return row
+
+
+def theirs(a, shape, folder, memory, end):
+    row = {"shape": shape, "memory_bytes": int(memory), "policy": "PyTorch, full cache"}
+    try:
+        return row | (pytorch(folder, a.context, a.steps, memory, end) or {"failed": "not even one sequence"})
+    except Exception as e:                              # the other rows stand
+        return row | {"failed": f"{type(e).__name__}: {e}"}
+    finally:
+        torch.cuda.empty_cache()
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def rows(a, bandwidth, end):
+    for shape in a.shape:
+        folder, fifth = f"{a.work}/{shape}", a.context // 5
+        random_model.make(folder, shape)
+        for memory in a.memory:
+            if HAS_GPU:
+                memory = min(memory, torch.cuda.mem_get_info()[0] * 0.96)
+            for policy, budget, bits in (("full", a.context, 16), (a.policy, fifth, 16), (a.policy, fifth, 4)):
+                if time.monotonic() > end:
+                    yield {"shape": shape, "memory_bytes": int(memory), "policy": policy, "kv_bits": bits,
+                           "left_out": f"{a.minutes} minutes were over"}
+                else:
+                    yield ours(a, shape, folder, memory, policy, budget, bits, bandwidth)
+            if not a.without_pytorch:
+                yield theirs(a, shape, folder, memory, end)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--driver", default="./bench/engine_gpu")
     p.add_argument("--shears", default="./shears")
     p.add_argument("--work", required=True)
     p.add_argument("--backend", default="cuda")
-    p.add_argument("--shape", nargs="+", default=["opt-6.7b", "llama-7b"], choices=SHAPES)
+    p.add_argument("--shape", nargs="+", default=["opt-6.7b", "llama-7b"], choices=random_model.SHAPES)
     p.add_argument("--memory", type=float, nargs="+", default=[40e9, 80e9], help="bytes; the device's own where larger")
-    p.add_argument("--gpu", default="H100-SXM", help="capacity's name of it; memory and bandwidth are measured ones")
+    p.add_argument("--gpu", default="H200-SXM", help="capacity's name of it; memory and bandwidth are measured ones")
     p.add_argument("--context", type=int, default=2048)
     p.add_argument("--steps", type=int, default=128)
     p.add_argument("--batch", type=int, default=0, help="0: the largest that fits")
     p.add_argument("--policy", default="scissorhands:counter=epochs", help="of the small caches")
+    p.add_argument("--minutes", type=float, default=0, help="begin nothing after so many; 0: no limit")
     p.add_argument("--without-pytorch", action="store_true")
     a = p.parse_args()
-    answer = {"context": a.context, "steps": a.steps, "rows": []}
+    end = time.monotonic() + 60 * a.minutes if a.minutes else float("inf")
+    answer = {"date": time.strftime("%Y-%m-%d"), "context": a.context, "steps": a.steps, "rows": []}
     bandwidth = None
-    if a.backend == "cuda":
+    if not a.without_pytorch and not (HAS_GPU and AutoModelForCausalLM):
+        answer["pytorch"] = "left out: " + ("no torch" if torch is None else "no GPU that torch sees" if not HAS_GPU
+                                            else "no transformers")
+        say(answer["pytorch"])
+        a.without_pytorch = True
+    if HAS_GPU:
         answer["device"] = torch.cuda.get_device_name(0)
         bandwidth = answer["copy_bytes_per_s"] = copy_bandwidth()
         torch.cuda.empty_cache()
-    for shape in a.shape:
-        folder = f"{a.work}/{shape}"
-        make_checkpoint(folder, SHAPES[shape])
-        fifth = a.context // 5
-        for memory in a.memory:
-            if a.backend == "cuda":
-                memory = min(memory, torch.cuda.mem_get_info()[0] * 0.96)
-            for policy, budget, bits in (("full", a.context, 16), (a.policy, fifth, 16), (a.policy, fifth, 4)):
-                ran = subprocess.run([a.driver, folder, a.backend, str(int(memory)), policy, str(budget), str(bits),
-                                      str(a.context), str(a.steps), str(a.batch)], capture_output=True, text=True)
-                row = {"shape": shape, "memory_bytes": int(memory), "policy": policy, "kv_bits": bits}
-                row |= json.loads(ran.stdout) if ran.returncode == 0 else {"failed": ran.stderr.strip()}
-                if ran.returncode == 0:
-                    row["p99_over_p50"] = row["step_s_p99"] / row["step_s_p50"]
-                    row["taken_over_predicted"] = row["cache_bytes_taken"] / (row["kv_bytes"] + row["scratch_bytes"])
-                if ran.returncode == 0 and bandwidth:
-                    config = SHAPES[shape]
-                    width = config.hidden_size // config.num_attention_heads
-                    heads = getattr(config, "num_key_value_heads", config.num_attention_heads)
-                    token = 2 * config.num_hidden_layers * heads * width * bits / 8
-                    read = row["batch"] * budget * token
-                    weights = sum(os.path.getsize(f"{folder}/{f}") for f in os.listdir(folder) if f.startswith("model-"))
-                    row["kv_read_share"] = read / row["step_s_p50"] / bandwidth
-                    row["steps_read_share"] = (read + weights) / row["step_s_p50"] / bandwidth
-                    row["predicted"] = predicted(a, folder, row, budget, bits, bandwidth, int(memory))
-                answer["rows"].append(row)
-                print(json.dumps(row), file=sys.stderr)
-            if a.backend == "cuda" and not a.without_pytorch:
-                row = {"shape": shape, "memory_bytes": int(memory), "policy": "PyTorch, full cache"}
-                row |= pytorch(folder, a.context, a.steps, memory) or {"failed": "not even one sequence"}
-                answer["rows"].append(row)
-                print(json.dumps(row), file=sys.stderr)
+    for row in rows(a, bandwidth, end):
+        answer["rows"].append(row)
+        say(row)
     print(json.dumps(answer, indent=1))
+    sys.exit(any("failed" in row for row in answer["rows"]))
 
 
 main()

@@ -45,4 +45,4 @@ EXTRA_PROGRAMS += %D%/engine_gpu
 bench-engine: %D%/engine_gpu
 .PHONY: bench-engine
 CLEANFILES += %D%/engine_gpu
-EXTRA_DIST += %D%/engine_gpu.py
+EXTRA_DIST += %D%/engine_gpu.py %D%/random_model.py
