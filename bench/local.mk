@@ -46,3 +46,10 @@ bench-engine: %D%/engine_gpu
 .PHONY: bench-engine
 CLEANFILES += %D%/engine_gpu
 EXTRA_DIST += %D%/engine_gpu.py %D%/random_model.py
+# `make bench-slots`.
+EXTRA_PROGRAMS += %D%/slots_speed
+%C%_slots_speed_SOURCES = %D%/slots_speed.c
+%C%_slots_speed_LDADD   = $(kernel_libs) -lpthread -lm
+bench-slots: %D%/slots_speed
+.PHONY: bench-slots
+CLEANFILES += %D%/slots_speed

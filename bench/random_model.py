@@ -8,9 +8,17 @@ import random
 import statistics
 import struct
 
+
+def opt(layers, width, heads):
+    return {"model_type": "opt", "num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": heads,
+            "ffn_dim": 4 * width, "vocab_size": 50272, "max_position_embeddings": 2048}
+
+
 SHAPES = {
-    "opt-6.7b": {"model_type": "opt", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
-                 "ffn_dim": 16384, "vocab_size": 50272, "max_position_embeddings": 2048},
+    "opt-125m": opt(12, 768, 12),
+    "opt-1.3b": opt(24, 2048, 32),
+    "opt-6.7b": opt(32, 4096, 32),
+    "opt-30b": opt(48, 7168, 56),
     "llama-7b": {"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
                  "num_key_value_heads": 32, "intermediate_size": 11008, "vocab_size": 32000,
                  "max_position_embeddings": 2048},
@@ -86,8 +94,8 @@ def write_tensor(f, name, count, block, rng):
             at, left = 0, left - len(piece)
 
 
-def make(folder, shape):
-    """The checkpoint, unless it is there already."""
+def make(folder, shape, holes=False):
+    """The checkpoint, unless it is there already. holes: all weights are 0, and the file takes no disk."""
     path = os.path.join(folder, "model.safetensors")
     if os.path.exists(os.path.join(folder, "config.json")) and os.path.exists(path):
         return
@@ -102,7 +110,9 @@ def make(folder, shape):
     text += b" " * (-len(text) % 8)
     with open(path + ".part", "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text)
-        for name, _ in tensors:
+        if holes:
+            f.truncate(f.tell() + end)
+        for name, _ in () if holes else tensors:
             begin, end = header[name]["data_offsets"]
             write_tensor(f, name, (end - begin) // 2, block, rng)
     os.rename(path + ".part", path)

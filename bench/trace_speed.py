@@ -16,16 +16,18 @@ store's folder takes. By hand:
     python3 bench/trace_speed.py --shears ./shears --work /tmp/bench
     python3 bench/trace_speed.py --shears ./shears --work /tmp/bench --backend cuda --shape opt-6.7b
 
-needs torch, transformers, safetensors. Prints one JSON object; nothing here is run by make.
+needs torch, transformers, safetensors. Prints one JSON object, and each run on stderr as soon as it is there;
+nothing here is run by make.
 """
 import argparse
 import json
 import os
 import sqlite3
-import struct
 import subprocess
+import sys
 import time
 
+import random_model
 import torch
 from safetensors.torch import save_file
 from transformers import OPTConfig, OPTForCausalLM
@@ -52,36 +54,17 @@ def n_parameters(shape):
     return layers * (4 * width * width + 2 * width * ffn) + (VOCAB + 2050) * width
 
 
-def save_holes(config, path):
-    """A safetensors file with f16 zeros that takes no disk."""
-    with torch.device("meta"):
-        state = OPTForCausalLM(config).state_dict()
-    header, at = {}, 0
-    for name, t in state.items():
-        if name != "lm_head.weight":
-            header[name] = {"dtype": "F16", "shape": list(t.shape), "data_offsets": [at, at + 2 * t.numel()]}
-            at += 2 * t.numel()
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text)
-        f.truncate(f.tell() + at)
-
-
 def make_checkpoint(folder, shape, backend):
-    """Fresh weights: f32 on the CPU, so that neither side converts; f16 for a GPU."""
+    """f32 on the CPU, so that neither side converts; f16 for a GPU, the file that engine_gpu.py takes, too."""
+    if backend == "cuda" or 2 * n_parameters(shape) > SPARSE_FROM:
+        random_model.make(folder, shape, 2 * n_parameters(shape) > SPARSE_FROM)
+        return
     config = config_of(shape)
     os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, "model.safetensors")
-    if 2 * n_parameters(shape) > SPARSE_FROM:
-        save_holes(config, path)
-    else:
-        torch.manual_seed(0)
-        with torch.device(backend):
-            model = OPTForCausalLM(config).eval()
-        model = model.half() if backend == "cuda" else model
-        tensors = {k: v.contiguous() for k, v in model.state_dict().items() if k != "lm_head.weight"}
-        save_file(tensors, path, metadata={"format": "pt"})
+    torch.manual_seed(0)
+    model = OPTForCausalLM(config).eval()
+    tensors = {k: v.contiguous() for k, v in model.state_dict().items() if k != "lm_head.weight"}
+    save_file(tensors, os.path.join(folder, "model.safetensors"), metadata={"format": "pt"})
     config.architectures = ["OPTForCausalLM"]
     config.save_pretrained(folder)
 
@@ -172,18 +155,20 @@ def runs_of(a, model, tokens, sequences, name):
     layers = SHAPES[a.shape][0]
     total, store = a.sequences * a.length, os.path.join(a.work, "shears.db")
     theirs = None
+    few = sequences[:a.pytorch_sequences or None]
     if not a.without_pytorch:
-        theirs = best(a.repeat, lambda: pytorch(model, sequences, DTYPES[name], a.backend,
+        theirs = best(a.repeat, lambda: pytorch(model, few, DTYPES[name], a.backend,
                                                 fresh(os.path.join(a.work, "torch.db"))))
+        fresh(os.path.join(a.work, "torch.db"))         # its room on the disk
     levels = {"full log8": [], "full f16": ["--codec", "f16"], "sparse": ["--record", "sparse"],
               "summary": ["--record", "summary"],
               "one layer only": ["--layers", f"{layers - 1}-{layers - 1}", "--record", "summary"]}
     for level, options in levels.items():
         ours, report = best(a.repeat, lambda: shears(a, model, tokens, fresh(store), name, options))
         keys = ("peak_memory_bytes", "device_needs_bytes", "device_peak_bytes", "bytes_per_score", "bytes")
-        yield {"dtype": name, "record": level, "pytorch_tokens_per_s": theirs and total / theirs,
+        yield {"dtype": name, "record": level, "pytorch_tokens_per_s": theirs and len(few) * a.length / theirs,
                "shears_tokens_per_s": total / ours, "shears_without_loading_tokens_per_s": report["tokens_per_s"],
-               "ratio": theirs and theirs / ours, **{k: report[k] for k in keys if k in report}}
+               "ratio": theirs and theirs / len(few) / (ours / a.sequences), **{k: report[k] for k in keys if k in report}}
 
 
 def main():
@@ -195,6 +180,7 @@ def main():
     p.add_argument("--dtype", nargs="+", choices=DTYPES)
     p.add_argument("--length", type=int, default=1024)
     p.add_argument("--sequences", type=int, default=4)
+    p.add_argument("--pytorch-sequences", type=int, default=0, help="of these; 0: all (a GPU's fill a disk in f16)")
     p.add_argument("--repeat", type=int, default=2)
     p.add_argument("--without-pytorch", action="store_true", help="for shapes that it has no room for")
     a = p.parse_args()
@@ -221,6 +207,7 @@ def main():
             limit = speed / flop
             result["runs"].append(run | {"limit_tokens_per_s": limit,
                                          "share_of_limit": run["shears_tokens_per_s"] / limit})
+            print(json.dumps(result["runs"][-1]), file=sys.stderr, flush=True)
     print(json.dumps(result, indent=1))
 
 
