@@ -48,7 +48,8 @@ def opt_tensors(c):
     yield "model.decoder.embed_tokens.weight", (c["vocab_size"], width)
     yield "model.decoder.embed_positions.weight", (c["max_position_embeddings"] + 2, width)
     layer = [("self_attn." + x, (width, width)) for x in ("k_proj", "v_proj", "q_proj", "out_proj")]
-    layer += [("fc1", (ffn, width)), ("fc2", (width, ffn)), ("self_attn_layer_norm", (width,)), ("final_layer_norm", (width,))]
+    layer += [("fc1", (ffn, width)), ("fc2", (width, ffn)), ("self_attn_layer_norm", (width,)),
+              ("final_layer_norm", (width,))]
     for i in range(c["num_hidden_layers"]):
         for name, shape in layer:
             yield f"model.decoder.layers.{i}.{name}.weight", shape

@@ -167,7 +167,8 @@ static int measure(struct bench *x, struct sh_err *e)
     return 0;
 }
 
-static int run(const struct sh_backend *b, struct sh_dev *d, double memory, int repeat, int tokens, struct sh_err *e)
+static int run(const struct sh_backend *b, struct sh_dev *d, double memory, int repeat, int tokens,
+               struct sh_err *e)
 {
     int bad = 0;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !bad; i++) {

@@ -168,7 +168,8 @@ def runs_of(a, model, tokens, sequences, name):
         keys = ("peak_memory_bytes", "device_needs_bytes", "device_peak_bytes", "bytes_per_score", "bytes")
         yield {"dtype": name, "record": level, "pytorch_tokens_per_s": theirs and len(few) * a.length / theirs,
                "shears_tokens_per_s": total / ours, "shears_without_loading_tokens_per_s": report["tokens_per_s"],
-               "ratio": theirs and theirs / len(few) / (ours / a.sequences), **{k: report[k] for k in keys if k in report}}
+               "ratio": theirs and theirs / len(few) / (ours / a.sequences),
+               **{k: report[k] for k in keys if k in report}}
 
 
 def main():
