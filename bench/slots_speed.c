@@ -161,8 +161,8 @@ static int measure(struct bench *x, struct sh_err *e)
     double rate = row_bytes(x) / step;
     printf("{\"heads\": %d, \"kv_heads\": %d, \"d_head\": %d, \"kv_bits\": %d, \"tokens\": %d, \"policy\": \"%s\", "
            "\"sequences\": %d, \"bytes\": %.0f, \"layer_s\": %.3e, \"read_bytes_per_s\": %.4g, "
-           "\"copy_bytes_per_s\": %.4g, \"share_of_copy\": %.3f}\n", N_HEAD, x->s->n_kv_head, D_HEAD, x->s->bits, x->tokens, x->s->policy, x->n_seq,
-           row_bytes(x), step / LAYERS, rate, copy, rate / copy);
+           "\"copy_bytes_per_s\": %.4g, \"share_of_copy\": %.3f}\n", N_HEAD, x->s->n_kv_head, D_HEAD, x->s->bits,
+           x->tokens, x->s->policy, x->n_seq, row_bytes(x), step / LAYERS, rate, copy, rate / copy);
     fflush(stdout);
     return 0;
 }
@@ -182,12 +182,20 @@ static int run(const struct sh_backend *b, struct sh_dev *d, double memory, int 
     return bad;
 }
 
+/* 0: it is none, or too small or large. */
+static int number(const char *text, long least)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+    return *end || n < least || n > 1 << 20 ? 0 : (int)n;
+}
+
 int main(int argc, char **argv)
 {
     struct sh_err e = {.text = ""};
     double memory = argc > 2 ? strtod(argv[2], NULL) : 0;
-    int repeat = argc > 3 ? atoi(argv[3]) : 20, tokens = argc > 4 ? atoi(argv[4]) : FULL;
-    if (argc < 3 || argc > 5 || memory <= 0 || repeat < 1 || tokens < 5 || tokens > 1 << 20) {
+    int repeat = argc > 3 ? number(argv[3], 1) : 20, tokens = argc > 4 ? number(argv[4], 5) : FULL;
+    if (argc < 3 || argc > 5 || !(memory > 0) || !repeat || !tokens) {
         fprintf(stderr, "usage: %s BACKEND MEMORY [REPEAT [TOKENS]]\n", argv[0]);
         return 2;
     }
