@@ -181,6 +181,22 @@ static int take_first_memory(struct sh_dev *d, struct sh_err *e)
            cuda_check(d, "memory", cudaMemsetAsync(d->fault, 0, sizeof *d->fault, d->compute));
 }
 
+static __global__ void any_kernel() {}
+
+/* Is there code for this chip among what the module was built with? Else the first launch would say so. */
+static int has_code(struct sh_dev *d, const cudaDeviceProp *about, struct sh_err *e)
+{
+    cudaFuncAttributes code;
+    cudaError_t status = cudaFuncGetAttributes(&code, (const void *)any_kernel);
+    if (status == cudaSuccess)
+        return 1;
+    cudaGetLastError();
+    refuse(e, SH_ABSENT, "backend cuda: cannot open: device %d (%.80s) has compute capability %d.%d, for which this "
+           "program was not built: %s (%s)", d->ordinal, about->name, about->major, about->minor,
+           cudaGetErrorString(status), cudaGetErrorName(status));
+    return 0;
+}
+
 static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
 {
     cudaDeviceProp about;
@@ -202,8 +218,8 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     d->weight_bits = 16;
     e->text[0] = '\0';
     int bad = cuda_check(d, "open", cudaSetDevice(d->ordinal)) ||
-              cuda_check(d, "open", cudaGetDeviceProperties(&about, d->ordinal)) || start(d) ||
-              set_limit(d, o->memory_bytes, e) || take_first_memory(d, e);
+              cuda_check(d, "open", cudaGetDeviceProperties(&about, d->ordinal)) || !has_code(d, &about, e) ||
+              start(d) || set_limit(d, o->memory_bytes, e) || take_first_memory(d, e);
     if (!bad && !(d->drain = cuda_drain_new(d)))
         bad = refuse(e, SH_FAILED, "backend cuda: device %d: no thread to record with", d->ordinal);
     if (bad) {

@@ -122,6 +122,12 @@ for how in 0 driver; do
     SH_EMU_DEVICES=$how refuse "no device ($how): exit 3 with the runtime's sentence" 3 "backend cuda: cannot open: .*cudaError" \
         trace --model "$opt" --tokens six.jsonl --db out/x.db --backend cuda -q
 done
+SH_EMU_CODE=0 refuse "a chip that the module has no code for" 3 \
+    "cannot open: device 0 \(Emulated device\) has compute capability 9.0, for which this program was not built: no kernel" \
+    trace --model "$opt" --tokens six.jsonl --db out/x.db --backend cuda -q
+SH_EMU_CODE=0 run trace --model "$opt" --tokens six.jsonl --db out/auto.db --backend auto
+expect "auto falls back from it to the CPU as well" 0 "backend +cpu" "for which this program was not built"
+rm -rf out && mkdir out
 SH_EMU_DEVICES=0 run trace --model "$opt" --tokens six.jsonl --db out/auto.db --backend auto
 expect "auto falls back to the CPU and says why" 0 "backend +cpu" "cudaErrorNoDevice"
 rm -rf out && mkdir out

@@ -44,6 +44,8 @@ static const struct { cudaError_t error; const char *name, *text; } known[] = {
     {cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable", "CUDA-capable device(s) is/are busy or unavailable"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+     "no kernel image is available for execution on the device"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
@@ -120,6 +122,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int device)
     about->major = 9;
     about->multiProcessorCount = 1;
     return call.end(cudaSuccess);
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *about, const void *kernel)
+{
+    Call call;
+    *about = cudaFuncAttributes();
+    return call.end(!kernel ? cudaErrorInvalidValue : has_code() ? cudaSuccess : cudaErrorNoKernelImageForDevice);
 }
 
 /* Versions are known without a device; a driver that is too old has one too. */

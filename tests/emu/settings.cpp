@@ -56,6 +56,11 @@ Order stream_order()
     return EAGER;
 }
 
+bool has_code()
+{
+    return number_in("SH_EMU_CODE", 1) != 0;
+}
+
 bool leaks_fail()
 {
     return number_in("SH_EMU_LEAKS", 0) != 0;

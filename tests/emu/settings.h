@@ -5,6 +5,7 @@
  *                      or "driver": cudaErrorInsufficientDriver
  *     SH_EMU_MEMORY    bytes of each device, with K, M or G behind (default 1G); cudaMalloc beyond
  *                      is refused
+ *     SH_EMU_CODE=0    the devices are of a kind that the module has no code for
  *     SH_EMU_FAIL=N    the N-th kernel or cuBLAS product of the process makes it and every later call
  *                      return cudaErrorIllegalAddress
  *     SH_EMU_LOST=N    the same with cudaErrorDevicesUnavailable
@@ -23,6 +24,7 @@ enum Order { LAZY, OTHERS, EAGER };
 
 cudaError_t device_count(int *count);
 size_t device_memory();
+bool has_code();
 Order stream_order();
 bool leaks_fail();
 

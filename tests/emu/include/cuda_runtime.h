@@ -24,6 +24,7 @@ enum cudaError_t {
     cudaErrorDevicesUnavailable = 46,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
+    cudaErrorNoKernelImageForDevice = 209,
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorIllegalState = 401,
     cudaErrorNotReady = 600,
@@ -57,10 +58,16 @@ struct cudaDeviceProp {
     int major, minor, multiProcessorCount;
 };
 
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes;
+    int numRegs, binaryVersion, ptxVersion;
+};
+
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int device);
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *about, const void *kernel);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaDeviceSynchronize(void);
