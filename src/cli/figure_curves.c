@@ -254,8 +254,9 @@ static char *group_text(const struct point *p, int others)
     json_t *g = json_loads(p->group, 0, NULL);
     const char *rows = json_string_value(json_object_get(g, "rows")),
                *allocator = json_string_value(json_object_get(g, "allocator"));
-    char *text = xasprintf("%.0f sequences, %.0f tokens; %.40s rows, %.40s budgets, prefill %.0f%s",
-                           json_number_value(json_object_get(g, "sequences")),
+    double sequences = json_number_value(json_object_get(g, "sequences"));
+    char *text = xasprintf("%.0f sequence%s, %.0f tokens; %.40s rows, %.40s budgets, prefill %.0f%s", sequences,
+                           sequences == 1 ? "" : "s",
                            json_number_value(json_object_get(g, "tokens")), rows ? rows : "?",
                            allocator ? allocator : "?", json_number_value(json_object_get(g, "prefill")),
                            others ? " (other settings are left out)" : "");

@@ -159,6 +159,40 @@ static void heads(struct sh_figure_data *d, struct sh_fig_data *out)
     out->lift_settings = "alpha 5/t, R 10";
 }
 
+/* Stores of one model say which they are. */
+static void tell_apart(struct sh_figure_data *d, const struct sh_figure_request *q)
+{
+    char **plain = xcalloc((size_t)d->n_source + 1, sizeof *plain);
+    for (int i = 0; i < d->n_source; i++)
+        plain[i] = xstrdup(d->source[i].label);
+    for (int i = 0; i < d->n_source; i++) {
+        const char *slash = strrchr(q->db[i], '/');
+        int n = 0;
+        for (int k = 0; k < d->n_source; k++)
+            n += !strcmp(plain[k], plain[i]);
+        if (n < 2)
+            continue;
+        free(d->source[i].label);
+        d->source[i].label = xasprintf("%s (%s)", plain[i], slash ? slash + 1 : q->db[i]);
+    }
+    for (int i = 0; i < d->n_source; i++)
+        free(plain[i]);
+    free(plain);
+}
+
+/* "split 0.5, 2 sequences, 782 tokens", when that is so of every store. */
+static char *studied(const struct sh_figure_data *d, double split)
+{
+    const struct sh_gather *g = &d->source[0].study.part[0];
+    for (int i = 1; i < d->n_source; i++) {
+        const struct sh_gather *other = &d->source[i].study.part[0];
+        if (other->n_sequence != g->n_sequence || other->n_tokens != g->n_tokens)
+            return xasprintf("split %g; each store has its own number of tokens", split);
+    }
+    return xasprintf("split %g, %d sequence%s, %lld tokens", split, g->n_sequence, g->n_sequence == 1 ? "" : "s",
+                     g->n_tokens);
+}
+
 static int studies(struct sh_figure_data *d, const struct sh_figure_request *q, struct sh_fig_data *out,
                    struct sh_err *e)
 {
@@ -174,7 +208,8 @@ static int studies(struct sh_figure_data *d, const struct sh_figure_request *q, 
         is_one &= !strcmp(d->source[i].study.part[0].model, g->model);
     out->title = keep(d, is_one ? xasprintf("%s: persistence of importance", g->model)
                                 : xstrdup("persistence of importance"));
-    out->settings = keep(d, xasprintf("split %g, %d sequences, %lld tokens", q->split, g->n_sequence, g->n_tokens));
+    out->settings = keep(d, studied(d, q->split));
+    tell_apart(d, q);
     return 0;
 }
 

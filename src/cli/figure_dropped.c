@@ -63,9 +63,9 @@ int sh_figure_dropped(const struct sh_figure_request *q, struct sh_fig_data *out
         d[i] = trace(&r, own, keeper);
         if (!i) {
             out->title = own(keeper, xasprintf("%s: dropped mass, measured and promised", r.model));
-            out->settings = own(keeper, xasprintf("rows behind the middle of %d sequences, %lld tokens; means over "
+            out->settings = own(keeper, xasprintf("rows behind the middle of %d sequence%s, %lld tokens; means over "
                                                   "heads and layers; the largest scores are kept",
-                                                  r.n_sequence, r.n_tokens));
+                                                  r.n_sequence, r.n_sequence == 1 ? "" : "s", r.n_tokens));
         }
         sh_theory_result_free(&r);
     }

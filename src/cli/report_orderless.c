@@ -196,8 +196,8 @@ static int draw(struct sh_report *r, const struct totals *t, const struct sh_sto
         chance[l] = of_layer(t, l, CHANCE, &least, &most);
     }
     char *title = xasprintf("%s: persistence over the queries", run->model),
-         *settings = xasprintf("%s; %d sequences, %lld queries, %lld keys", run->device, run->n_sequence, t->n_query,
-                               t->n_key);
+         *settings = xasprintf("%s; %d sequence%s, %lld queries, %lld keys", run->device, run->n_sequence,
+                               run->n_sequence == 1 ? "" : "s", t->n_query, t->n_key);
     struct sh_fig_series line = {run->model, t->n_layer, v, chance, low, high};
     struct sh_fig_panel panel = {"alpha 5/n, later half of the queries against the earlier", 1, &line};
     struct sh_fig_data data = {.title = title, .settings = settings, .n_panels = 1, .panels = &panel};
