@@ -14,10 +14,13 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
+#include "traces/guard.h"
 #include "traces/schema.inc"
 
 int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
 {
+    if (s->spent)
+        return sh_fail(e, "%s: damaged: %s: it has more rows than there can be in a file of its size", s->path, doing);
     int code = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
     sh_fail(e, "%s: %s: %s%s%s", s->path, doing, sqlite3_errmsg(s->db), system ? ": " : "",
             system ? strerror(system) : "");
@@ -36,6 +39,7 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
 
 int sh_db_exec(struct sh_store *s, const char *sql, const char *doing, struct sh_err *e)
 {
+    sh_guard_begin(s);
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : sh_db_fail(s, doing, e);
 }
 
@@ -63,6 +67,7 @@ static int bind(sqlite3_stmt *q, const char *types, va_list args)
 sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql, const char *types, ...)
 {
     sqlite3_stmt *q = NULL;
+    sh_guard_begin(s);
     if (sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) != SQLITE_OK) {
         sh_db_fail(s, "preparing a query", e);
         return NULL;
@@ -141,7 +146,7 @@ static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
         return sh_fail(e, "%s: has store version %d, this program reads versions %d and %d: it was written by %s "
                        "shears", s->path, version, SH_STORE_VERSION, SH_STORE_ORDERLESS,
                        version > SH_STORE_VERSION ? "a newer" : "an older");
-    return 0;
+    return sh_guard_check(s, e);
 }
 
 static int make_schema(struct sh_store *s, struct sh_err *e)
@@ -203,6 +208,7 @@ static struct sh_store *connect_to(const char *path, int flags, struct sh_err *e
     }
     sqlite3_busy_timeout(s->db, 5000);
     sqlite3_extended_result_codes(s->db, 1);
+    sh_guard_set(s);
     return s;
 }
 
@@ -427,8 +433,9 @@ int sh_store_check_pages(struct sh_store *s, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "PRAGMA integrity_check(1)", "");
     int got = q ? sh_db_step(s, q, "checking its pages", e) : -1;
-    if (got == 1 && strcmp((const char *)sqlite3_column_text(q, 0), "ok"))
-        got = sh_fail(e, "%s: damaged: %s", s->path, (const char *)sqlite3_column_text(q, 0));
+    const unsigned char *said = got == 1 ? sqlite3_column_text(q, 0) : NULL;
+    if (said && strcmp((const char *)said, "ok"))
+        got = sh_fail(e, "%s: damaged: %s", s->path, (const char *)said);
     sqlite3_finalize(q);
     if (got < 0)
         return -1;

@@ -15,6 +15,8 @@ struct sh_store {
     int made;                           /* the file was made by this connection */
     int in_group;                       /* the transaction of results is that of a group of them */
     sqlite3_stmt *put;                  /* of a figure; NULL: not prepared yet  */
+    long long steps, taken, most;       /* guard.h: of the running query; bytes that one may give */
+    int spent;                          /* it was ended for its steps           */
 };
 
 /* Fill e with "PATH: doing what: SQLite's reason". -1. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "traces/codec.h"
+#include "traces/column.h"
 #include "traces/db.h"
 
 __extension__ typedef unsigned __int128 wide;
@@ -63,8 +64,8 @@ static void columns(wide *h, sqlite3_stmt *q, int first)
             double value = sqlite3_column_double(q, i);
             bytes(h, &value, sizeof value);
         } else if (type != SQLITE_NULL) {
+            int n = sqlite3_column_bytes(q, i);         /* first: it may move what the other points to */
             const void *at = sqlite3_column_blob(q, i);
-            int n = sqlite3_column_bytes(q, i);
             whole(h, n);
             bytes(h, at, (size_t)n);
         }
@@ -122,15 +123,17 @@ static int add_sequence(wide *sum, struct sh_store *s, int sequence, wide own, s
                         struct sh_err *e)
 {
     struct blocks b = {.parent = own};
-    int got;
+    int got, layer = -1;
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT layer FROM done WHERE sequence = ? ORDER BY layer", "i", sequence);
     while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
         wide h = begin("done");
+        struct sh_columns c = sh_columns_of(s, q, "done", e);
+        layer = sh_column_int(&c, 0, layer + 1, SH_MOST_ID);
         bytes(&h, &own, sizeof own);
         columns(&h, q, 0);
         *sum += end(h);
         n->layers++;
-        if (add_layer(&b, s, sequence, sqlite3_column_int(q, 0), e)) {
+        if (c.bad || add_layer(&b, s, sequence, layer, e)) {
             got = -1;
             break;
         }
@@ -146,17 +149,19 @@ static int add_sequence(wide *sum, struct sh_store *s, int sequence, wide own, s
 static int add_sequences(wide *sum, struct sh_store *s, int run, wide own, struct sh_digest_counts *n,
                          struct sh_err *e)
 {
-    int got, place = 0;
+    int got, place = 0, id = -1;
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT id, source, n_tokens, tokens FROM sequence WHERE run = ? ORDER BY id",
                                   "i", run);
     while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
         wide h = begin("sequence");
+        struct sh_columns c = sh_columns_of(s, q, "sequence", e);
+        id = sh_column_int(&c, 0, id + 1, SH_MOST_ID);
         bytes(&h, &own, sizeof own);
         whole(&h, place++);
         columns(&h, q, 1);
         *sum += end(h);
         n->sequences++;
-        if (add_sequence(sum, s, sqlite3_column_int(q, 0), end(h), n, e)) {
+        if (c.bad || add_sequence(sum, s, id, end(h), n, e)) {
             got = -1;
             break;
         }
@@ -167,16 +172,18 @@ static int add_sequences(wide *sum, struct sh_store *s, int run, wide own, struc
 
 static int add_runs(wide *sum, struct sh_store *s, struct sh_digest_counts *n, struct sh_err *e)
 {
-    int got;
+    int got, id = 0;
     sqlite3_stmt *q = sh_db_query(s, e,
         "SELECT run.id, name, family, weights, fingerprint, n_layer, n_head, n_kv_head, d_head, d_model, n_vocab,"
         " max_pos, key, dtype, weight_bits, record, codec, vectors, statistics, first_layer, last_layer"
-        " FROM run JOIN model ON model.id = run.model", "");
+        " FROM run JOIN model ON model.id = run.model ORDER BY run.id", "");
     while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
         wide h = begin("run");
+        struct sh_columns c = sh_columns_of(s, q, "run", e);
+        id = sh_column_int(&c, 0, id + 1, SH_MOST_ID);
         columns(&h, q, 1);
         n->runs++;
-        if (add_sequences(sum, s, sqlite3_column_int(q, 0), end(h), n, e)) {
+        if (c.bad || add_sequences(sum, s, id, end(h), n, e)) {
             got = -1;
             break;
         }
@@ -207,7 +214,7 @@ int sh_digest_results(struct sh_store *s, const char *command, const char *setti
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT count(*) FROM result WHERE command = ? AND settings = ?", "tt", command,
                                   settings);
     int got = q ? sh_db_step(s, q, doing, e) : -1;
-    *n = got == 1 ? sqlite3_column_int(q, 0) : 0;
+    *n = got == 1 ? sqlite3_column_int(q, 0) : 0;       /* a count: SQLite's own */
     sqlite3_finalize(q);
     q = got < 0 ? NULL : sh_db_query(s, e,
         "SELECT metric, layer, head, value FROM result WHERE command = ? AND settings = ? AND metric NOT LIKE '%\\_s'"

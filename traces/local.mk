@@ -2,8 +2,10 @@
 noinst_LIBRARIES += libtraces.a
 libtraces_a_SOURCES = \
 	%D%/codec.c %D%/codec.h \
+	%D%/column.c %D%/column.h \
 	%D%/db.c %D%/db.h \
 	%D%/digest.c %D%/digest.h \
+	%D%/guard.c %D%/guard.h \
 	%D%/log8.c %D%/log8.h \
 	%D%/merge.c %D%/merge.h \
 	%D%/merge_match.c %D%/merge_match.h \

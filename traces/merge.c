@@ -2,12 +2,14 @@
 /* See merge.h. */
 #include "traces/merge.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "traces/codec.h"
+#include "traces/column.h"
 #include "traces/db.h"
 #include "traces/digest.h"
 #include "traces/merge_match.h"
@@ -53,16 +55,20 @@ int sh_merge_look(struct sh_merge *m, const char *path, struct sh_err *e)
 
 /* ---- rows from one store to the other ---- */
 
-/* May a row be copied? 0, or -1. */
-typedef int check_fn(sqlite3_stmt *from, struct sh_err *e);
+/* A query of the store that is read: of which table, and what its columns must hold. */
+struct source {
+    const char *table, *kinds, *query;
+    int (*check)(struct sh_columns *from);      /* and what else; NULL: nothing. -1: it may not be copied */
+};
 
-/* What `from` gives, row by row, as the parameters of `to` from ?first on; check NULL: every row. */
-static int copy_checked(struct sh_store *out, struct sh_store *in, sqlite3_stmt *from, sqlite3_stmt *to, int first,
-                        check_fn *check, struct sh_err *e)
+/* What `from` gives, row by row, as the parameters of `to` from ?first on; takes both. */
+static int copy_rows(struct sh_store *out, struct sh_store *in, const struct source *what, sqlite3_stmt *from,
+                     sqlite3_stmt *to, int first, struct sh_err *e)
 {
     int got = from && to ? 1 : -1;
     while (got == 1 && (got = sh_db_step(in, from, doing, e)) == 1) {
-        if (check && check(from, e)) {
+        struct sh_columns c = sh_columns_of(in, from, what->table, e);
+        if (sh_columns_are(&c, what->kinds) || (what->check && what->check(&c))) {
             got = -1;
             break;
         }
@@ -77,12 +83,6 @@ static int copy_checked(struct sh_store *out, struct sh_store *in, sqlite3_stmt 
     return got;
 }
 
-static int copy_rows(struct sh_store *out, struct sh_store *in, sqlite3_stmt *from, sqlite3_stmt *to, int first,
-                     struct sh_err *e)
-{
-    return copy_checked(out, in, from, to, first, NULL, e);
-}
-
 static int pass(void *to, const struct sh_row *row)
 {
     (void)to;
@@ -90,28 +90,27 @@ static int pass(void *to, const struct sh_row *row)
     return 0;
 }
 
-/* Blobs have check sums of their own, of what a disk has changed since; sparse rows are several in one. */
-static int check_blob(sqlite3_stmt *from, struct sh_err *e)
+static int check_last(struct sh_columns *from)
 {
-    enum { FIRST_ROW = 1, N_ROWS, WINDOW, CODEC, COLUMNS_OF_SCORES = 6 };
-    int n_column = sqlite3_column_count(from), last = n_column - 1;
-    struct sh_block b = {.blob = (void *)sqlite3_column_blob(from, last),
-                         .bytes = (size_t)sqlite3_column_bytes(from, last)};
     unsigned char *plain;
-    size_t n;
-    if (n_column == COLUMNS_OF_SCORES && sqlite3_column_int(from, CODEC) & SH_CODEC_SPARSE) {
-        b.first_row = sqlite3_column_int(from, FIRST_ROW);
-        b.n_rows = sqlite3_column_int(from, N_ROWS);
-        b.window = sqlite3_column_int(from, WINDOW);
-        b.codec = (enum sh_codec)sqlite3_column_int(from, CODEC);
-        return sh_codec_rows_any(&b, pass, NULL, e);
-    }
-    if (sh_codec_unbytes(b.blob, b.bytes, (size_t)1 << 32, &plain, &n, e))
+    size_t bytes, n;
+    const void *blob = sh_column_blob(from, sqlite3_column_count(from->q) - 1, &bytes);
+    if (sh_codec_unbytes(blob, bytes, (size_t)1 << 32, &plain, &n, from->e))
         return -1;
     free(plain);
     return 0;
 }
 
+/* Blobs have check sums of their own, of what a disk has changed since; sparse rows are several in one. */
+static int check_scores(struct sh_columns *from)
+{
+    struct sh_block b = {.first_row = sh_column_int(from, 1, INT_MIN, INT_MAX),
+                         .n_rows = sh_column_int(from, 2, INT_MIN, INT_MAX),
+                         .window = sh_column_int(from, 3, INT_MIN, INT_MAX),
+                         .codec = sh_column_int(from, 4, INT_MIN, INT_MAX)};
+    *(const void **)&b.blob = sh_column_blob(from, 5, &b.bytes);
+    return b.codec & SH_CODEC_SPARSE ? sh_codec_rows_any(&b, pass, NULL, from->e) : check_last(from);
+}
 /* Within a transaction of `out`: 0, or -1 and nothing is written. */
 static int closing(struct sh_store *out, int bad, struct sh_err *e)
 {
@@ -122,30 +121,38 @@ static int closing(struct sh_store *out, int bad, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-static int one_number(struct sh_store *s, sqlite3_stmt *q, struct sh_err *e)
+/* A number of a row from 0 on; 0 where there is none. */
+static int one_number(struct sh_store *s, const char *table, sqlite3_stmt *q, struct sh_err *e)
 {
-    int got = q ? sh_db_step(s, q, doing, e) : -1, n = got == 1 ? sqlite3_column_int(q, 0) : got;
+    int got = q ? sh_db_step(s, q, doing, e) : -1;
+    struct sh_columns c = sh_columns_of(s, q, table, e);
+    int n = got == 1 ? sh_column_int(&c, 0, 0, SH_MOST_ID) : got;
     sqlite3_finalize(q);
-    return n;
+    return c.bad ? -1 : n;
 }
 
 /* ---- traces ---- */
 
 static int copy_layer(struct sh_merge *m, struct sh_store *in, int from, int to, int layer, struct sh_err *e)
 {
-    static const char *const table[][2] = {
-        {"SELECT head, first_row, n_rows, window, codec, blob FROM scores WHERE sequence = ? AND layer = ?"
-         " ORDER BY head, first_row",
+    static const struct {
+        struct source from;
+        const char *to;
+    } part[] = {
+        {{"scores", "iiiiib", "SELECT head, first_row, n_rows, window, codec, blob FROM scores WHERE sequence = ?"
+          " AND layer = ? ORDER BY head, first_row", check_scores},
          "INSERT INTO scores (sequence, layer, head, first_row, n_rows, window, codec, blob) VALUES (?,?,?,?,?,?,?,?)"},
-        {"SELECT kind, head, codec, blob FROM vectors WHERE sequence = ? AND layer = ? ORDER BY kind, head",
+        {{"vectors", "tiib", "SELECT kind, head, codec, blob FROM vectors WHERE sequence = ? AND layer = ?"
+          " ORDER BY kind, head", check_last},
          "INSERT INTO vectors (sequence, layer, kind, head, codec, blob) VALUES (?,?,?,?,?,?)"},
-        {"SELECT head, blob FROM head_stats WHERE sequence = ? AND layer = ? ORDER BY head",
+        {{"head_stats", "ib", "SELECT head, blob FROM head_stats WHERE sequence = ? AND layer = ? ORDER BY head",
+          check_last},
          "INSERT INTO head_stats (sequence, layer, head, blob) VALUES (?,?,?,?)"}};
     int bad = sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e);
-    for (size_t i = 0; i < sizeof table / sizeof *table && !bad; i++)
-        bad = copy_checked(m->out, in, sh_db_query(in, e, table[i][0], "ii", from, layer),
-                           sh_db_query(m->out, e, table[i][1], "ii", to, layer), 3, check_blob, e);
-    if (bad && strncmp(e->text, in->path, strlen(in->path)) && strncmp(e->text, m->out->path, strlen(m->out->path)))
+    for (size_t i = 0; i < sizeof part / sizeof *part && !bad; i++)
+        bad = copy_rows(m->out, in, &part[i].from, sh_db_query(in, e, part[i].from.query, "ii", from, layer),
+                        sh_db_query(m->out, e, part[i].to, "ii", to, layer), 3, e);
+    if (bad && strncmp(e->text, m->out->path, strlen(m->out->path)))
         sh_err_prefix(e, "%s: sequence %d, layer %d", in->path, from, layer);
     if (!bad)
         bad = sh_db_once(m->out, sh_db_query(m->out, e, "INSERT INTO done (sequence, layer) VALUES (?,?)", "ii", to,
@@ -168,10 +175,12 @@ static int compare_layer(struct sh_merge *m, struct sh_store *in, int from, int 
 
 static int merge_layers(struct sh_merge *m, struct sh_store *in, int from, int to, struct sh_err *e)
 {
-    int got;
+    int got, layer = -1;
     sqlite3_stmt *q = sh_db_query(in, e, "SELECT layer FROM done WHERE sequence = ? ORDER BY layer", "i", from);
     while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1) {
-        int layer = sqlite3_column_int(q, 0), there = sh_store_is_done(m->out, to, layer, e);
+        struct sh_columns c = sh_columns_of(in, q, "done", e);
+        layer = sh_column_int(&c, 0, layer + 1, SH_MOST_ID);
+        int there = c.bad ? -1 : sh_store_is_done(m->out, to, layer, e);
         if (there < 0 || (there ? compare_layer(m, in, from, to, layer, e) : copy_layer(m, in, from, to, layer, e))) {
             got = -1;
             break;
@@ -184,53 +193,72 @@ static int merge_layers(struct sh_merge *m, struct sh_store *in, int from, int t
 /* The run and its sequences, as the shard has them; the numbers of the sequences go on behind ours. */
 static int make_run(struct sh_merge *m, struct sh_store *in, int run, struct sh_err *e)
 {
+    static const struct source model = {"model", "ttttiiiiiii",
+        "SELECT name, family, weights, fingerprint, n_layer, n_head, n_kv_head, d_head, d_model, n_vocab, max_pos"
+        " FROM model WHERE id = (SELECT model FROM run WHERE id = ?)", NULL};
+    static const struct source of_run = {"run", "tttttittttiilttttt",
+        "SELECT key, program, backend, device, dtype, weight_bits, record, codec, vectors, statistics,"
+        " first_layer, last_layer, seed, command, started, name, weights, fingerprint"
+        " FROM run JOIN model ON model.id = run.model WHERE run.id = ?", NULL};
+    static const struct source sequences = {"sequence", "itib",
+        "SELECT id - (SELECT min(id) FROM sequence WHERE run = ?1) AS id, source, n_tokens, tokens FROM sequence"
+        " WHERE run = ?1 ORDER BY sequence.id", NULL};
     struct sh_store *out = m->out;
     if (sh_db_exec(out, "BEGIN IMMEDIATE", doing, e))
         return -1;
-    int bad = copy_rows(out, in, sh_db_query(in, e,
-        "SELECT name, family, weights, fingerprint, n_layer, n_head, n_kv_head, d_head, d_model, n_vocab, max_pos"
-        " FROM model WHERE id = (SELECT model FROM run WHERE id = ?)", "i", run), sh_db_query(out, e,
+    int bad = copy_rows(out, in, &model, sh_db_query(in, e, model.query, "i", run), sh_db_query(out, e,
         "INSERT OR IGNORE INTO model (name, family, weights, fingerprint, n_layer, n_head, n_kv_head, d_head, d_model,"
         " n_vocab, max_pos) VALUES (?,?,?,?,?,?,?,?,?,?,?)", ""), 1, e);
     if (!bad)
-        bad = copy_rows(out, in, sh_db_query(in, e,
-            "SELECT key, program, backend, device, dtype, weight_bits, record, codec, vectors, statistics,"
-            " first_layer, last_layer, seed, command, started, name, weights, fingerprint"
-            " FROM run JOIN model ON model.id = run.model WHERE run.id = ?", "i", run), sh_db_query(out, e,
+        bad = copy_rows(out, in, &of_run, sh_db_query(in, e, of_run.query, "i", run), sh_db_query(out, e,
             "INSERT INTO run (key, program, backend, device, dtype, weight_bits, record, codec, vectors, statistics,"
             " first_layer, last_layer, seed, command, started, model) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
             " ?11, ?12, ?13, ?14, ?15, id FROM model WHERE name = ?16 AND weights = ?17 AND fingerprint = ?18", ""),
             1, e);
-    int id = (int)sqlite3_last_insert_rowid(out->db);
-    int first = bad ? -1 : one_number(out, sh_db_query(out, e, "SELECT coalesce(max(id) + 1, 0) FROM sequence", ""), e);
+    long long id = sqlite3_last_insert_rowid(out->db);
+    if (!bad && (id < 1 || id > SH_MOST_ID))
+        bad = sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", out->path, id, SH_MOST_ID);
+    int first = bad ? -1 : one_number(out, "sequence", sh_db_query(out, e,
+        "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", ""), e);
     bad = first < 0;
     if (!bad)
-        bad = copy_rows(out, in, sh_db_query(in, e,
-            "SELECT id - (SELECT min(id) FROM sequence WHERE run = ?1), source, n_tokens, tokens FROM sequence"
-            " WHERE run = ?1 ORDER BY id", "i", run), sh_db_query(out, e,
-            "INSERT INTO sequence (run, id, source, n_tokens, tokens) VALUES (?1, ?3 + ?2, ?4, ?5, ?6)", "ii", id,
+        bad = copy_rows(out, in, &sequences, sh_db_query(in, e, sequences.query, "i", run), sh_db_query(out, e,
+            "INSERT INTO sequence (run, id, source, n_tokens, tokens) VALUES (?1, ?3 + ?2, ?4, ?5, ?6)", "ii", (int)id,
             first), 3, e);
-    return closing(out, bad, e) ? -1 : id;
+    return closing(out, bad, e) ? -1 : (int)id;
+}
+
+/* at: the numbers of the sequences before, then of these. */
+static int same_tokens(struct sh_store *out, sqlite3_stmt *ours, struct sh_store *in, sqlite3_stmt *theirs, int at[2],
+                       struct sh_err *e)
+{
+    struct sh_columns a = sh_columns_of(out, ours, "sequence", e), b = sh_columns_of(in, theirs, "sequence", e);
+    size_t n, their_n;
+    at[0] = sh_column_int(&a, 0, at[0] + 1, SH_MOST_ID);
+    at[1] = sh_column_int(&b, 0, at[1] + 1, SH_MOST_ID);
+    const void *tokens = sh_column_blob(&a, 1, &n), *their_tokens = sh_column_blob(&b, 1, &their_n);
+    return a.bad || b.bad ? -1 : n == their_n && !memcmp(tokens, their_tokens, n);
 }
 
 /* The sequences of both runs side by side: the same tokens, then their layers. */
 static int merge_sequences(struct sh_merge *m, struct sh_store *in, int from, int to, struct sh_err *e)
 {
-    static const char list[] = "SELECT id, n_tokens, tokens FROM sequence WHERE run = ? ORDER BY id";
+    static const char list[] = "SELECT id, tokens FROM sequence WHERE run = ? ORDER BY id";
     sqlite3_stmt *theirs = sh_db_query(in, e, list, "i", from);
     sqlite3_stmt *ours = theirs ? sh_db_query(m->out, e, list, "i", to) : NULL;
-    int got = ours ? 1 : -1;
+    int got = ours ? 1 : -1, at[2] = {-1, -1};
     while (got == 1) {
         int here = sh_db_step(m->out, ours, doing, e);
         got = sh_db_step(in, theirs, doing, e);
-        if (got < 0 || here < 0)
+        int same = got < 0 || here < 0    ? -1
+                   : got == 1 && here == 1 ? same_tokens(m->out, ours, in, theirs, at, e)
+                                           : got == here;
+        if (same < 0)
             got = -1;
-        else if (got != here || (got && (sqlite3_column_bytes(ours, 2) != sqlite3_column_bytes(theirs, 2) ||
-                                         memcmp(sqlite3_column_blob(ours, 2), sqlite3_column_blob(theirs, 2),
-                                                (size_t)sqlite3_column_bytes(ours, 2)))))
+        else if (!same)
             got = sh_fail(e, "%s: damaged: its sequences are not those of %s, though the runs have the same key",
                           in->path, m->out->path);
-        else if (got && merge_layers(m, in, sqlite3_column_int(theirs, 0), sqlite3_column_int(ours, 0), e))
+        else if (got && merge_layers(m, in, at[1], at[0], e))
             got = -1;
     }
     sqlite3_finalize(theirs);
@@ -240,12 +268,14 @@ static int merge_sequences(struct sh_merge *m, struct sh_store *in, int from, in
 
 static int merge_runs(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 {
-    int got;
+    int got, from = 0;
     sqlite3_stmt *q = sh_db_query(in, e, "SELECT id, key FROM run ORDER BY id", "");
     while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1) {
-        int from = sqlite3_column_int(q, 0);
-        int to = one_number(m->out, sh_db_query(m->out, e, "SELECT id FROM run WHERE key = ?", "t",
-                                                (const char *)sqlite3_column_text(q, 1)), e);
+        struct sh_columns c = sh_columns_of(in, q, "run", e);
+        from = sh_column_int(&c, 0, from + 1, SH_MOST_ID);
+        const char *key = sh_column_text(&c, 1);
+        int to = c.bad ? -1 : one_number(m->out, "run", sh_db_query(m->out, e, "SELECT id FROM run WHERE key = ?", "t",
+                                                                    key), e);
         to = to ? to : make_run(m, in, from, e);
         if (to < 0 || merge_sequences(m, in, from, to, e)) {
             got = -1;
@@ -261,6 +291,9 @@ static int merge_runs(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings,
                           struct sh_err *e)
 {
+    static const struct source results = {"result", "tttIIR",
+        "SELECT command, settings, metric, layer, head, value FROM result WHERE command = ? AND settings = ?"
+        " ORDER BY id", NULL};
     struct sh_digest ours, theirs;
     int n, their_n;
     if (sh_digest_results(m->out, command, settings, &ours, &n, e) ||
@@ -274,9 +307,7 @@ static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *c
         return 0;
     if (sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e))
         return -1;
-    int bad = copy_rows(m->out, in, sh_db_query(in, e,
-        "SELECT command, settings, metric, layer, head, value FROM result WHERE command = ? AND settings = ?"
-        " ORDER BY id", "tt", command, settings), sh_db_query(m->out, e,
+    int bad = copy_rows(m->out, in, &results, sh_db_query(in, e, results.query, "tt", command, settings), sh_db_query(m->out, e,
         "INSERT INTO result (command, settings, metric, layer, head, value) VALUES (?,?,?,?,?,?)", ""), 1, e);
     m->counts.results += !bad;
     return closing(m->out, bad, e);
@@ -287,12 +318,14 @@ static int merge_results(struct sh_merge *m, struct sh_store *in, struct sh_err 
     int got;
     sqlite3_stmt *q = sh_db_query(in, e, "SELECT command, settings FROM result GROUP BY command, settings"
                                   " ORDER BY min(id)", "");
-    while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1)
-        if (merge_settings(m, in, (const char *)sqlite3_column_text(q, 0), (const char *)sqlite3_column_text(q, 1),
-                           e)) {
+    while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1) {
+        struct sh_columns c = sh_columns_of(in, q, "result", e);
+        const char *command = sh_column_text(&c, 0), *settings = sh_column_text(&c, 1);
+        if (c.bad || merge_settings(m, in, command, settings, e)) {
             got = -1;
             break;
         }
+    }
     sqlite3_finalize(q);
     return got;
 }
@@ -301,18 +334,24 @@ static int merge_plans(struct sh_merge *m, struct sh_store *in, struct sh_err *e
 {
     static const char of_model[] = "INSERT INTO plan (model, name, json) SELECT id, ?4, ?5 FROM model"
                                    " WHERE name = ?1 AND weights = ?2 AND fingerprint = ?3";
-    int got;
-    sqlite3_stmt *q = sh_db_query(in, e, "SELECT model.name, weights, fingerprint, plan.name, json FROM plan"
+    int got, id = 0;
+    sqlite3_stmt *q = sh_db_query(in, e, "SELECT model.name, weights, fingerprint, plan.name, json, plan.id FROM plan"
                                   " JOIN model ON model.id = plan.model ORDER BY plan.id", "");
     while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1) {
+        struct sh_columns c = sh_columns_of(in, q, "plan", e);
         const char *column[5];
+        c.row = id = sh_column_int(&c, 5, id + 1, INT_MAX - 1);
         for (int i = 0; i < 5; i++)
-            column[i] = (const char *)sqlite3_column_text(q, i);
+            column[i] = sh_column_text(&c, i);
+        if (c.bad) {
+            got = -1;
+            break;
+        }
         sqlite3_stmt *look = sh_db_query(m->out, e,
             "SELECT 1 + (json = ?5) FROM plan JOIN model ON model.id = plan.model WHERE model.name = ?1"
             " AND weights = ?2 AND fingerprint = ?3 AND plan.name = ?4", "ttttt", column[0], column[1], column[2],
             column[3], column[4]);
-        int there = one_number(m->out, look, e);
+        int there = one_number(m->out, "plan", look, e);
         if (there == 1)
             there = sh_fail(e, "%s: the plan %s is not the one of that name in %s", in->path, column[3], m->out->path);
         if (there == 0) {
@@ -331,12 +370,31 @@ static int merge_plans(struct sh_merge *m, struct sh_store *in, struct sh_err *e
 
 /* ---- a file ---- */
 
+static int add_seconds(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
+{
+    int got, id = 0;
+    sqlite3_stmt *q = sh_db_query(in, e, "SELECT key, seconds, id FROM run ORDER BY id", "");
+    while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1) {
+        struct sh_columns c = sh_columns_of(in, q, "run", e);
+        c.row = id = sh_column_int(&c, 2, id + 1, SH_MOST_ID);
+        const char *key = sh_column_text(&c, 0);
+        double seconds = sh_column_real(&c, 1);
+        if (c.bad || sh_db_once(m->out, sh_db_query(m->out, e, "UPDATE run SET seconds = seconds + ?1 WHERE key = ?2",
+                                                    "rt", seconds, key), doing, e)) {
+            got = -1;
+            break;
+        }
+    }
+    sqlite3_finalize(q);
+    return got;
+}
+
 /* At the end: which part has come, and the time it took, if that part is new, or something of a file that is
  * no part. */
 static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new, struct sh_err *e)
 {
     struct sh_shard *part = NULL;
-    int n, bad = sh_shard_list(in, &part, &n, e), before, got;
+    int n, bad = sh_shard_list(in, &part, &n, e), before;
     struct sh_shard *known = NULL;
     bad = bad || sh_shard_list(m->out, &known, &before, e) || sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e);
     free(known);
@@ -349,12 +407,7 @@ static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new,
         free(known);
     }
     int add = !bad && (n ? after > before : anything_new);
-    sqlite3_stmt *q = add ? sh_db_query(in, e, "SELECT key, seconds FROM run", "") : NULL;
-    while (q && (got = sh_db_step(in, q, doing, e)) == 1 && !bad)
-        bad = sh_db_once(m->out, sh_db_query(m->out, e, "UPDATE run SET seconds = seconds + ?1 WHERE key = ?2", "rt",
-                                             sqlite3_column_double(q, 1), (const char *)sqlite3_column_text(q, 0)),
-                         doing, e);
-    sqlite3_finalize(q);
+    bad = bad || (add && add_seconds(m, in, e));
     return closing(m->out, bad, e);
 }
 

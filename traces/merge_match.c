@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "traces/column.h"
 #include "traces/db.h"
 #include "traces/merge.h"
 
@@ -15,10 +16,12 @@ enum { MODEL, WEIGHTS, FINGERPRINT, PROGRAM, KEY = 14, N_COLUMN };
 
 static const char columns[] =
     "SELECT name, weights, fingerprint, program, backend, dtype, weight_bits, record, codec, vectors, statistics,"
-    " first_layer, last_layer, seed, key FROM run JOIN model ON model.id = run.model ORDER BY run.id";
+    " first_layer, last_layer, seed, key, run.id FROM run JOIN model ON model.id = run.model ORDER BY run.id";
 static const char *const column_name[N_COLUMN] = {
     "model", "weights", "model's fingerprint", "program version", "backend", "dtype", "weight bits", "record", "codec",
     "vectors", "statistics", "first layer", "last layer", "seed", "texts (key)"};
+
+static const char kinds[] = "ttttttittttiilt";
 
 struct identity { char *at[N_COLUMN]; };
 
@@ -39,16 +42,20 @@ static void forget(struct identity *run, int n)
 
 static int read_runs(struct sh_store *s, struct identity **out, int *n, struct sh_err *e)
 {
-    int got;
+    int got, id = 0;
     *out = NULL;
     *n = 0;
     sqlite3_stmt *q = sh_db_query(s, e, columns, "");
     while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
-        *out = xreallocarray(*out, (size_t)*n + 1, sizeof **out);
-        for (int c = 0; c < N_COLUMN; c++) {
-            const unsigned char *t = sqlite3_column_text(q, c);
-            (*out)[*n].at[c] = xstrdup(t ? (const char *)t : "");
+        struct sh_columns c = sh_columns_of(s, q, "run", e);
+        c.row = id = sh_column_int(&c, N_COLUMN, id + 1, SH_MOST_ID);
+        if (sh_columns_are(&c, kinds)) {
+            got = -1;
+            break;
         }
+        *out = xreallocarray(*out, (size_t)*n + 1, sizeof **out);
+        for (int k = 0; k < N_COLUMN; k++)      /* numbers as well: they are compared and shown */
+            (*out)[*n].at[k] = xstrdup((const char *)sqlite3_column_text(q, k));
         ++*n;
     }
     sqlite3_finalize(q);

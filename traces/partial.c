@@ -2,8 +2,10 @@
 /* See partial.h. */
 #include "traces/partial.h"
 
+#include <limits.h>
 #include <string.h>
 
+#include "traces/column.h"
 #include "traces/db.h"
 
 static const char doing[] = "keeping a part", looking[] = "looking for parts";
@@ -63,7 +65,12 @@ int sh_partial_list(struct sh_store *s, const char *job, int n, int *has, int ma
         return got;
     q = sh_db_query(s, e, "SELECT part FROM partial WHERE job = ?", "t", job);
     while ((got = q ? sh_db_step(s, q, looking, e) : -1) == 1) {
-        int part = sqlite3_column_int(q, 0);
+        struct sh_columns c = sh_columns_of(s, q, "partial", e);
+        int part = sh_column_int(&c, 0, 0, INT_MAX);
+        if (c.bad) {
+            got = -1;
+            break;
+        }
         count++;
         if (part >= 0 && part < n)
             has[part] = mark;
@@ -78,12 +85,19 @@ int sh_partial_get(struct sh_store *s, const char *job, int part, void *at, size
     int got = q ? sh_db_step(s, q, looking, e) : -1, bad = got < 0;
     if (!got)
         bad = sh_fail(e, "%s: has no part %d of this job", s->path, part);
-    if (got == 1 && (size_t)sqlite3_column_bytes(q, 1) != bytes)
-        bad = sh_fail(e, "%s: part %d has %d bytes, expected %zu", s->path, part, sqlite3_column_bytes(q, 1), bytes);
-    if (!bad) {
-        memcpy(at, sqlite3_column_blob(q, 1), bytes);
-        if (check_sum(job, part, at, bytes) != sqlite3_column_int64(q, 0))
+    if (got == 1) {
+        struct sh_columns c = sh_columns_of(s, q, "partial", e);
+        size_t has;
+        c.row = part;
+        long long sum = sh_column_long(&c, 0);
+        const void *blob = sh_column_blob(&c, 1, &has);
+        bad = c.bad;
+        if (!bad && has != bytes)
+            bad = sh_fail(e, "%s: part %d has %zu bytes, expected %zu", s->path, part, has, bytes);
+        if (!bad && check_sum(job, part, blob, bytes) != sum)
             bad = sh_fail(e, "%s: damaged: part %d is not what was written", s->path, part);
+        if (!bad)
+            memcpy(at, blob, bytes);
     }
     sqlite3_finalize(q);
     return bad ? -1 : 0;

@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "traces/column.h"
 #include "traces/db.h"
 #include "traces/merge.h"
+
+enum { MOST_PARTS = 1000000 };
 
 static const char doing[] = "looking for its shards";
 
@@ -20,10 +23,15 @@ int sh_shard_mark(struct sh_store *s, const struct sh_shard *h, struct sh_err *e
                                      h->program, h->model), "noting a shard", e);
 }
 
-static void take(char *to, size_t size, sqlite3_stmt *q, int column)
+static void take(char *to, size_t size, struct sh_columns *c, int column)
 {
-    const unsigned char *t = sqlite3_column_text(q, column);
-    snprintf(to, size, "%s", t ? (const char *)t : "");
+    snprintf(to, size, "%s", sh_column_text(c, column));
+}
+
+static int comes_after(const struct sh_shard *h, const struct sh_shard *before)
+{
+    int jobs = strcmp(h->job, before->job);
+    return jobs > 0 || (!jobs && h->part > before->part && h->parts == before->parts);
 }
 
 int sh_shard_list(struct sh_store *s, struct sh_shard **out, int *n, struct sh_err *e)
@@ -37,16 +45,17 @@ int sh_shard_list(struct sh_store *s, struct sh_shard **out, int *n, struct sh_e
                                "") : NULL;
     got = got == 1 && !q ? -1 : got;
     while (q && (got = sh_db_step(s, q, doing, e)) == 1) {
+        struct sh_columns c = sh_columns_of(s, q, "shard", e);
         list = xreallocarray(list, (size_t)count + 1, sizeof *list);
         struct sh_shard *h = &list[count++];
-        *h = (struct sh_shard){.part = sqlite3_column_int(q, 1), .parts = sqlite3_column_int(q, 2)};
-        take(h->job, sizeof h->job, q, 0);
-        take(h->command, sizeof h->command, q, 3);
-        take(h->program, sizeof h->program, q, 4);
-        take(h->model, sizeof h->model, q, 5);
-        int bad = h->part < 1 || h->part > h->parts || h->parts > 1000000;
-        if (bad)
-            sh_fail(e, "%s: is damaged: shard %d of %d", s->path, h->part, h->parts);
+        *h = (struct sh_shard){.part = sh_column_int(&c, 1, 1, MOST_PARTS), .parts = sh_column_int(&c, 2, 1, MOST_PARTS)};
+        take(h->job, sizeof h->job, &c, 0);
+        take(h->command, sizeof h->command, &c, 3);
+        take(h->program, sizeof h->program, &c, 4);
+        take(h->model, sizeof h->model, &c, 5);
+        int bad = c.bad;
+        if (!bad && (h->part > h->parts || (count > 1 && !comes_after(h, h - 1))))
+            bad = sh_fail(e, "%s: is damaged: shard %d of %d", s->path, h->part, h->parts);
         if (bad) {
             got = -1;
             break;

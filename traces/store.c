@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See store.h: what is written. */
-#include <math.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "src/base/mem.h"
+#include "traces/column.h"
 #include "traces/db.h"
 
 static void now_utc(char *to, size_t bytes)
@@ -14,6 +15,14 @@ static void now_utc(char *to, size_t bytes)
     struct tm parts;
     gmtime_r(&now, &parts);
     strftime(to, bytes, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+/* The first column, a number of a row; -1. */
+static int read_id(struct sh_store *s, sqlite3_stmt *q, const char *table, int least, struct sh_err *e)
+{
+    struct sh_columns c = sh_columns_of(s, q, table, e);
+    int id = sh_column_int(&c, 0, least, SH_MOST_ID);
+    return c.bad ? -1 : id;
 }
 
 static int put_model(struct sh_store *s, const struct sh_trace_model *m, struct sh_err *e)
@@ -28,7 +37,7 @@ static int put_model(struct sh_store *s, const struct sh_trace_model *m, struct 
         return -1;
     q = sh_db_query(s, e, "SELECT id FROM model WHERE name = ? AND weights = ? AND fingerprint = ?", "ttt", m->name,
                     m->weights, fingerprint);
-    int id = q && sh_db_step(s, q, "recording the model", e) == 1 ? sqlite3_column_int(q, 0) : -1;
+    int id = q && sh_db_step(s, q, "recording the model", e) == 1 ? read_id(s, q, "model", 0, e) : -1;
     sqlite3_finalize(q);
     return id;
 }
@@ -57,27 +66,29 @@ static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char
         r->statistics, r->weight_bits, r->first_layer, r->last_layer, r->seed, r->command, started);
     if (sh_db_once(s, q, "recording the run", e))
         return -1;
-    int id = (int)sqlite3_last_insert_rowid(s->db);
+    long long id = sqlite3_last_insert_rowid(s->db);
+    if (id < 1 || id > SH_MOST_ID)
+        return sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", s->path, id, SH_MOST_ID);
     if (r->orderless && say_orderless(s, e))
         return -1;
-    q = sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) FROM sequence", "");
-    int first = q && sh_db_step(s, q, "numbering the sequences", e) == 1 ? sqlite3_column_int(q, 0) : -1;
+    q = sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", "");
+    int first = q && sh_db_step(s, q, "numbering the sequences", e) == 1 ? read_id(s, q, "sequence", 0, e) : -1;
     sqlite3_finalize(q);
     for (int i = 0; i < n && first >= 0; i++) {
         q = sh_db_query(s, e, "INSERT INTO sequence (id, run, source, n_tokens, tokens) VALUES (?,?,?,?,?)", "iitib",
-                        first + i, id, sequence[i].source, sequence[i].n_tokens, (const void *)sequence[i].tokens,
+                        first + i, (int)id, sequence[i].source, sequence[i].n_tokens, (const void *)sequence[i].tokens,
                         4 * sequence[i].n_tokens);
         if (sh_db_once(s, q, "recording the sequences", e))
             return -1;
     }
-    return first < 0 ? -1 : id;
+    return first < 0 ? -1 : (int)id;
 }
 
 static int find_run(struct sh_store *s, const char *key, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT id FROM run WHERE key = ?", "t", key);
     int got = q ? sh_db_step(s, q, "looking for an earlier run", e) : -1;
-    int id = got == 1 ? sqlite3_column_int(q, 0) : got;
+    int id = got == 1 ? read_id(s, q, "run", 1, e) : got;
     sqlite3_finalize(q);
     return id;                          /* 0: none, -1: error */
 }
@@ -87,10 +98,15 @@ static int mark_done(struct sh_store *s, int run, const struct sh_trace_run *r, 
 {
     int n_layer = r->last_layer - r->first_layer + 1, got;
     sqlite3_stmt *q = sh_db_query(s, e,
-        "SELECT done.sequence - (SELECT min(id) FROM sequence WHERE run = ?1), done.layer FROM done"
+        "SELECT done.sequence - (SELECT min(id) FROM sequence WHERE run = ?1) AS sequence, done.layer FROM done"
         " JOIN sequence ON sequence.id = done.sequence WHERE sequence.run = ?1", "i", run);
     while ((got = q ? sh_db_step(s, q, "looking for finished layers", e) : -1) == 1) {
-        int sequence = sqlite3_column_int(q, 0), layer = sqlite3_column_int(q, 1) - r->first_layer;
+        struct sh_columns c = sh_columns_of(s, q, "done", e);
+        int sequence = sh_column_int(&c, 0, 0, SH_MOST_ID), layer = sh_column_int(&c, 1, 0, INT_MAX) - r->first_layer;
+        if (c.bad) {
+            got = -1;
+            break;
+        }
         if (sequence >= 0 && sequence < n && layer >= 0 && layer < n_layer)
             done[sequence * n_layer + layer] = 1;
     }
@@ -141,10 +157,13 @@ static int put_block(struct sh_store *s, int sequence, int layer, const struct s
 
 int sh_store_write(struct sh_store *s, int run, const struct sh_batch *b, struct sh_err *e)
 {
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT min(id), count(*) FROM sequence WHERE run = ?", "i", run);
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT min(id) AS id, count(*) FROM sequence WHERE run = ?", "i", run);
     int got = q ? sh_db_step(s, q, "writing a layer", e) : -1;
-    int n = got == 1 ? sqlite3_column_int(q, 1) : 0, sequence = got == 1 ? sqlite3_column_int(q, 0) + b->sequence : -1;
+    struct sh_columns c = sh_columns_of(s, q, "sequence", e);
+    int n = got == 1 ? sh_column_int(&c, 1, 0, SH_MOST_ID) : 0;
+    int sequence = n ? sh_column_int(&c, 0, 0, SH_MOST_ID) + b->sequence : -1;
     sqlite3_finalize(q);
+    got = c.bad ? -1 : got;
     if (got == 1 && (b->sequence < 0 || b->sequence >= n))
         got = sh_fail(e, "%s: run %d has no sequence %d", s->path, run, b->sequence);
     if (got != 1 || sh_db_exec(s, "BEGIN IMMEDIATE", "writing a layer", e))

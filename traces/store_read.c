@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See store.h: what is read. Columns are checked where they are used: a store may come from anywhere. */
-#include <math.h>
+/* See store.h: what is read. column.h sees to kinds and ranges; what columns say together is checked here, and
+ * where they are used. A store may come from anywhere: even that rows come in order is not to be believed. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "traces/column.h"
 #include "traces/db.h"
 
-enum { MOST_TOKENS = 1 << 22 };         /* of a sequence, as in codec.c */
+enum { MOST_TOKENS = 1 << 22,           /* of a sequence, as in codec.c */
+       MOST_LAYERS = 100000, MOST_HEADS = 100000, MOST_LAYERS_HEADS = 10000000, MOST_WIDTH = 1000000 };
 
-static char *text(sqlite3_stmt *q, int column)
+static char *text(struct sh_columns *c, int column)
 {
-    const unsigned char *t = sqlite3_column_text(q, column);
-    return xstrdup(t ? (const char *)t : "");
+    return xstrdup(sh_column_text(c, column));
 }
 
 static int lookup(const char *const names[], const char *name)
@@ -23,32 +25,35 @@ static int lookup(const char *const names[], const char *name)
     return -1;
 }
 
-static int read_run(struct sh_store *s, sqlite3_stmt *q, struct sh_stored_run *r, struct sh_err *e)
+/* before: the id of the run before it, 0 at the first. */
+static int read_run(struct sh_store *s, sqlite3_stmt *q, int before, struct sh_stored_run *r, struct sh_err *e)
 {
-    char *record = text(q, 13), *codec = text(q, 14);
+    struct sh_columns c = sh_columns_of(s, q, "run", e);
+    c.row = sh_column_int(&c, 0, before + 1, SH_MOST_ID);
+    char *record = text(&c, 13), *codec = text(&c, 14);
     int which_record = lookup(sh_record_names, record), which_codec = lookup(sh_codec_names, codec);
     *r = (struct sh_stored_run){
-        .id = sqlite3_column_int(q, 0), .model = text(q, 1), .family = text(q, 2), .weights = text(q, 3),
-        .fingerprint = text(q, 4), .program = text(q, 5), .backend = text(q, 6), .device = text(q, 7),
-        .dtype = text(q, 8), .vectors = text(q, 9), .statistics = text(q, 10), .command = text(q, 11),
-        .started = text(q, 12), .record = (enum sh_record)which_record, .codec = (enum sh_codec)which_codec,
-        .n_layer = sqlite3_column_int(q, 15), .n_head = sqlite3_column_int(q, 16),
-        .n_kv_head = sqlite3_column_int(q, 17), .d_head = sqlite3_column_int(q, 18),
-        .first_layer = sqlite3_column_int(q, 19), .last_layer = sqlite3_column_int(q, 20),
-        .seconds = sqlite3_column_double(q, 21), .n_sequence = sqlite3_column_int(q, 22),
-        .n_tokens = sqlite3_column_int64(q, 23), .n_done = sqlite3_column_int(q, 24),
-        .weight_bits = sqlite3_column_int(q, 25), .orderless = sqlite3_column_int(q, 26) < 0};
-    int bad = which_record < 0 || which_codec < 0 || r->n_layer < 1 || r->n_layer > 100000 || r->n_head < 1 ||
-              r->n_head > 100000 ||
-              r->n_kv_head < 1 || r->n_kv_head > r->n_head || r->d_head < 1 || r->d_head > 1000000 ||
-              (long long)r->n_layer * r->n_head > 10000000 || r->first_layer < 0 ||
-              r->last_layer < r->first_layer || r->last_layer >= r->n_layer;
-    if (bad)
-        sh_fail(e, "%s: run %d is damaged: record \"%s\", codec \"%s\", %d layers, %d heads, layers %d-%d", s->path,
-                r->id, record, codec, r->n_layer, r->n_head, r->first_layer, r->last_layer);
+        .id = (int)c.row, .model = text(&c, 1), .family = text(&c, 2), .weights = text(&c, 3),
+        .fingerprint = text(&c, 4), .program = text(&c, 5), .backend = text(&c, 6), .device = text(&c, 7),
+        .dtype = text(&c, 8), .vectors = text(&c, 9), .statistics = text(&c, 10), .command = text(&c, 11),
+        .started = text(&c, 12), .record = (enum sh_record)which_record, .codec = (enum sh_codec)which_codec,
+        .n_layer = sh_column_int(&c, 15, 1, MOST_LAYERS), .n_head = sh_column_int(&c, 16, 1, MOST_HEADS),
+        .n_kv_head = sh_column_int(&c, 17, 1, MOST_HEADS), .d_head = sh_column_int(&c, 18, 1, MOST_WIDTH),
+        .first_layer = sh_column_int(&c, 19, 0, MOST_LAYERS), .last_layer = sh_column_int(&c, 20, 0, MOST_LAYERS),
+        .seconds = sh_column_real(&c, 21), .n_sequence = sh_column_int(&c, 22, 0, SH_MOST_ID),
+        .n_tokens = sh_column_long(&c, 23), .n_done = sh_column_int(&c, 24, 0, INT_MAX),
+        .weight_bits = sh_column_int(&c, 25, 0, 64),
+        .orderless = sh_column_int_or(&c, 26, INT_MIN, INT_MAX, 0) < 0};
+    int bad = c.bad;
+    if (!bad && (which_record < 0 || which_codec < 0 || r->n_kv_head > r->n_head ||
+                 (long long)r->n_layer * r->n_head > MOST_LAYERS_HEADS || r->last_layer < r->first_layer ||
+                 r->last_layer >= r->n_layer))
+        bad = sh_fail(e, "%s: run %d is damaged: record \"%.40s\", codec \"%.40s\", %d layers, %d heads, %d KV heads, "
+                      "layers %d-%d", s->path, r->id, record, codec, r->n_layer, r->n_head, r->n_kv_head,
+                      r->first_layer, r->last_layer);
     free(record);
     free(codec);
-    return bad ? -1 : 0;
+    return bad;
 }
 
 int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct sh_err *e)
@@ -59,15 +64,16 @@ int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct
         "SELECT run.id, name, family, weights, fingerprint, program, backend, device, dtype, vectors, statistics,"
         " command, started, record, codec, n_layer, n_head, n_kv_head, d_head, first_layer, last_layer, seconds,"
         " (SELECT count(*) FROM sequence WHERE run = run.id),"
-        " (SELECT coalesce(sum(n_tokens), 0) FROM sequence WHERE run = run.id),"
+        " (SELECT coalesce(sum(n_tokens), 0) FROM sequence WHERE run = run.id) AS n_tokens,"
         " (SELECT count(*) FROM done JOIN sequence ON sequence.id = done.sequence WHERE sequence.run = run.id),"
         " weight_bits,"
         " (SELECT window FROM done JOIN sequence ON sequence.id = done.sequence JOIN scores"
         "  ON scores.sequence = done.sequence AND scores.layer = done.layer WHERE sequence.run = run.id LIMIT 1)"
-        " FROM run JOIN model ON model.id = run.model ORDER BY run.id", "");
+        " AS window FROM run JOIN model ON model.id = run.model ORDER BY run.id", "");
     while ((got = q ? sh_db_step(s, q, "reading the runs", e) : -1) == 1) {
         runs = xreallocarray(runs, (size_t)count + 1, sizeof *runs);
-        if (read_run(s, q, &runs[count++], e)) {
+        int before = count ? runs[count - 1].id : 0;
+        if (read_run(s, q, before, &runs[count++], e)) {
             got = -1;
             break;
         }
@@ -89,11 +95,13 @@ long long sh_store_scores(struct sh_store *s, int run, struct sh_err *e)
     long long sum = 0;
     int got;
     while ((got = q ? sh_db_step(s, q, "counting scores", e) : -1) == 1) {
-        int first = sqlite3_column_int(q, 0), n = sqlite3_column_int(q, 1), window = sqlite3_column_int(q, 2);
-        if (first < 0 || n < 0 || first > MOST_TOKENS || n > MOST_TOKENS || window < -MOST_TOKENS)
-            got = sh_fail(e, "%s: run %d is damaged: rows %d + %d with window %d", s->path, run, first, n, window);
-        if (got < 0)
+        struct sh_columns c = sh_columns_of(s, q, "scores", e);
+        int first = sh_column_int(&c, 0, 0, MOST_TOKENS), n = sh_column_int(&c, 1, 0, MOST_TOKENS),
+            window = sh_column_int(&c, 2, -MOST_TOKENS, INT_MAX);
+        if (c.bad) {
+            got = -1;
             break;
+        }
         sum += (long long)sh_rows_scores(first, n, window);
     }
     sqlite3_finalize(q);
@@ -106,10 +114,11 @@ long long sh_store_blob_bytes(struct sh_store *s, int run, struct sh_err *e)
         "SELECT (SELECT coalesce(sum(length(blob)), 0) FROM scores JOIN sequence ON sequence.id = scores.sequence"
         "  WHERE sequence.run = ?1) +"
         " (SELECT coalesce(sum(length(blob)), 0) FROM head_stats JOIN sequence ON sequence.id = head_stats.sequence"
-        "  WHERE sequence.run = ?1)", "i", run);
-    long long bytes = q && sh_db_step(s, q, "measuring a run", e) == 1 ? sqlite3_column_int64(q, 0) : -1;
+        "  WHERE sequence.run = ?1) AS bytes", "i", run);
+    struct sh_columns c = sh_columns_of(s, q, "scores", e);
+    long long bytes = q && sh_db_step(s, q, "measuring a run", e) == 1 ? sh_column_long(&c, 0) : -1;
     sqlite3_finalize(q);
-    return bytes;
+    return c.bad ? -1 : bytes;
 }
 
 void sh_stored_runs_free(struct sh_stored_run *r, int n)
@@ -130,12 +139,14 @@ int sh_store_sequences(struct sh_store *s, int run, struct sh_stored_sequence **
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT id, run, n_tokens, source FROM sequence WHERE ?1 = 0 OR run = ?1"
                                   " ORDER BY id", "i", run);
     while ((got = q ? sh_db_step(s, q, "reading the sequences", e) : -1) == 1) {
+        struct sh_columns c = sh_columns_of(s, q, "sequence", e);
+        c.row = sh_column_int(&c, 0, count ? list[count - 1].id + 1 : 0, SH_MOST_ID);
         list = xreallocarray(list, (size_t)count + 1, sizeof *list);
-        list[count++] = (struct sh_stored_sequence){.id = sqlite3_column_int(q, 0), .run = sqlite3_column_int(q, 1),
-                                                    .n_tokens = sqlite3_column_int(q, 2), .source = text(q, 3)};
-        if (list[count - 1].n_tokens < 1 || list[count - 1].n_tokens > MOST_TOKENS) {
-            got = sh_fail(e, "%s: sequence %d is damaged: %d tokens", s->path, list[count - 1].id,
-                          list[count - 1].n_tokens);
+        list[count++] = (struct sh_stored_sequence){
+            .id = (int)c.row, .run = sh_column_int(&c, 1, 1, SH_MOST_ID),
+            .n_tokens = sh_column_int(&c, 2, 1, MOST_TOKENS), .source = text(&c, 3)};
+        if (c.bad) {
+            got = -1;
             break;
         }
     }
@@ -163,12 +174,18 @@ int sh_store_tokens(struct sh_store *s, int sequence, int32_t **tokens, int *n, 
     if (got == 0)
         sh_fail(e, "%s: has no sequence %d", s->path, sequence);
     if (got == 1) {
-        int count = sqlite3_column_int(q, 0), bytes = sqlite3_column_bytes(q, 1);
-        if (count < 1 || bytes != 4 * (long long)count) {
-            got = sh_fail(e, "%s: sequence %d is damaged: %d tokens in %d bytes", s->path, sequence, count, bytes);
+        size_t bytes;
+        struct sh_columns c = sh_columns_of(s, q, "sequence", e);
+        c.row = sequence;
+        int count = sh_column_int(&c, 0, 1, MOST_TOKENS);
+        const void *blob = sh_column_blob(&c, 1, &bytes);
+        if (c.bad) {
+            got = -1;
+        } else if (bytes != 4 * (size_t)count) {
+            got = sh_fail(e, "%s: sequence %d is damaged: %d tokens in %zu bytes", s->path, sequence, count, bytes);
         } else {
-            *tokens = xmalloc((size_t)bytes);
-            memcpy(*tokens, sqlite3_column_blob(q, 1), (size_t)bytes);
+            *tokens = xmalloc(bytes);
+            memcpy(*tokens, blob, bytes);
             *n = count;
         }
     }
@@ -176,33 +193,56 @@ int sh_store_tokens(struct sh_store *s, int sequence, int32_t **tokens, int *n, 
     return got == 1 ? 0 : -1;
 }
 
-static const char *const block_query[] = {
-    [SH_BLOCK_SCORES] = "SELECT head, first_row, n_rows, window, codec, blob FROM scores WHERE sequence = ?1"
-                        " AND layer = ?2 AND (?3 < 0 OR head = ?3) ORDER BY head, first_row",
-    [SH_BLOCK_VECTORS] = "SELECT head, 0, 0, 0, codec, blob, kind FROM vectors WHERE sequence = ?1 AND layer = ?2"
-                         " AND (?3 < 0 OR head = ?3) ORDER BY kind, head",
-    [SH_BLOCK_STATS] = "SELECT head, 0, 0, 0, 0, blob FROM head_stats WHERE sequence = ?1 AND layer = ?2"
-                       " AND (?3 < 0 OR head = ?3) ORDER BY head",
+static const struct { const char *table, *query; } of_kind[] = {
+    [SH_BLOCK_SCORES] = {"scores", "SELECT head, first_row, n_rows, window, codec, blob FROM scores WHERE sequence = ?1"
+                         " AND layer = ?2 AND (?3 < 0 OR head = ?3) ORDER BY head, first_row"},
+    [SH_BLOCK_VECTORS] = {"vectors", "SELECT head, 0, 0, 0, codec, blob, kind FROM vectors WHERE sequence = ?1"
+                          " AND layer = ?2 AND (?3 < 0 OR head = ?3) ORDER BY kind, head"},
+    [SH_BLOCK_STATS] = {"head_stats", "SELECT head, 0, 0, 0, 0, blob FROM head_stats WHERE sequence = ?1"
+                        " AND layer = ?2 AND (?3 < 0 OR head = ?3) ORDER BY head"},
 };
+
+/* The blob stays SQLite's, and is read only. */
+static int read_block(struct sh_columns *c, int kind, struct sh_block *b)
+{
+    *b = (struct sh_block){.kind = kind,
+                           .head = sh_column_int(c, 0, INT_MIN, INT_MAX),
+                           .first_row = sh_column_int(c, 1, INT_MIN, INT_MAX),
+                           .n_rows = sh_column_int(c, 2, INT_MIN, INT_MAX),
+                           .window = sh_column_int(c, 3, INT_MIN, INT_MAX),
+                           .codec = sh_column_int(c, 4, INT_MIN, INT_MAX)};
+    if (kind == SH_BLOCK_VECTORS) {
+        const char *name = sh_column_text(c, 6);
+        if (!c->bad && strlen(name) != 1)
+            c->bad = sh_fail(c->e, "%s: damaged: vectors of the kind \"%.40s\", expected q, k or v", c->s->path, name);
+        b->vector = name[0];
+    }
+    *(const void **)&b->blob = sh_column_blob(c, 5, &b->bytes);
+    return c->bad;
+}
+
+/* Who takes rows or heads in turn relies on it. */
+static int comes_after(const struct sh_block *b, const struct sh_block *before)
+{
+    return b->vector != before->vector ? b->vector > before->vector
+           : b->head != before->head   ? b->head > before->head
+                                       : b->first_row > before->first_row;
+}
 
 int sh_store_blocks(struct sh_store *s, int kind, int sequence, int layer, int head, sh_block_fn fn, void *to,
                     struct sh_err *e)
 {
-    int got;
-    sqlite3_stmt *q = sh_db_query(s, e, block_query[kind], "iii", sequence, layer, head);
+    struct sh_block b, before;
+    int got, n = 0;
+    sqlite3_stmt *q = sh_db_query(s, e, of_kind[kind].query, "iii", sequence, layer, head);
     while ((got = q ? sh_db_step(s, q, "reading a layer", e) : -1) == 1) {
-        struct sh_block b = {.head = sqlite3_column_int(q, 0), .first_row = sqlite3_column_int(q, 1),
-                             .n_rows = sqlite3_column_int(q, 2), .window = sqlite3_column_int(q, 3),
-                             .codec = sqlite3_column_int(q, 4)};
-        b.kind = kind;
-        if (kind == SH_BLOCK_VECTORS) {
-            const unsigned char *name = sqlite3_column_text(q, 6);
-            b.vector = name ? (char)name[0] : '?';
-        }
-        const void *blob = sqlite3_column_blob(q, 5);
-        *(const void **)&b.blob = blob;                 /* read only during the callback */
-        b.bytes = (size_t)sqlite3_column_bytes(q, 5);
-        if (fn(to, &b, e)) {
+        struct sh_columns c = sh_columns_of(s, q, of_kind[kind].table, e);
+        int bad = read_block(&c, kind, &b);
+        if (!bad && n++ && !comes_after(&b, &before))
+            bad = sh_fail(e, "%s: damaged: table %s: head %d, row %d comes after head %d, row %d", s->path, c.table,
+                          b.head, b.first_row, before.head, before.first_row);
+        before = b;
+        if (bad || fn(to, &b, e)) {
             got = -1;
             break;
         }
@@ -216,8 +256,7 @@ int sh_store_keep(void *batch, const struct sh_block *b, struct sh_err *e)
     (void)e;
     struct sh_block copy = *b;
     copy.blob = xmalloc(b->bytes);
-    if (b->bytes)                       /* an empty blob comes as NULL */
-        memcpy(copy.blob, b->blob, b->bytes);
+    memcpy(copy.blob, b->blob, b->bytes);
     sh_batch_add(batch, copy);
     return 0;
 }
@@ -233,15 +272,16 @@ int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err 
 int sh_store_read_results(struct sh_store *s, const char *command, sh_result_fn fn, void *to, struct sh_err *e)
 {
     int got;
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT settings, metric, ifnull(layer, -1), ifnull(head, -1), value"
-                                  " FROM result WHERE command = ? ORDER BY settings, id", "t", command);
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT settings, metric, layer, head, value, id FROM result"
+                                  " WHERE command = ? ORDER BY settings, id", "t", command);
     while ((got = q ? sh_db_step(s, q, "reading results", e) : -1) == 1) {
-        struct sh_stored_result r = {.settings = (const char *)sqlite3_column_text(q, 0),
-                                     .metric = (const char *)sqlite3_column_text(q, 1),
-                                     .layer = sqlite3_column_int(q, 2), .head = sqlite3_column_int(q, 3),
-                                     .value = sqlite3_column_type(q, 4) == SQLITE_NULL ? (double)NAN
-                                                                                       : sqlite3_column_double(q, 4)};
-        if (r.settings && r.metric && fn(to, &r, e)) {
+        struct sh_columns c = sh_columns_of(s, q, "result", e);
+        c.row = sh_column_long(&c, 5);
+        struct sh_stored_result r = {.settings = sh_column_text(&c, 0), .metric = sh_column_text(&c, 1),
+                                     .layer = sh_column_int_or(&c, 2, 0, MOST_LAYERS, -1),
+                                     .head = sh_column_int_or(&c, 3, 0, MOST_HEADS, -1),
+                                     .value = sh_column_real_or_nan(&c, 4)};
+        if (c.bad || fn(to, &r, e)) {
             got = -1;
             break;
         }
@@ -258,9 +298,15 @@ int sh_store_read_typed(struct sh_store *s, const char *command, sh_line_fn fn, 
     if (got < 1)
         return got;
     q = sh_db_query(s, e, "SELECT DISTINCT line FROM typed WHERE command = ?", "t", command);
-    while ((got = q ? sh_db_step(s, q, "reading results", e) : -1) == 1)
-        if (sqlite3_column_text(q, 0))
-            fn(to, (const char *)sqlite3_column_text(q, 0));
+    while ((got = q ? sh_db_step(s, q, "reading results", e) : -1) == 1) {
+        struct sh_columns c = sh_columns_of(s, q, "typed", e);
+        const char *line = sh_column_text(&c, 0);
+        if (c.bad) {
+            got = -1;
+            break;
+        }
+        fn(to, line);
+    }
     sqlite3_finalize(q);
     return got;
 }

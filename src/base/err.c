@@ -51,7 +51,10 @@ int sh_err_prefix(struct sh_err *e, const char *format, ...)
     va_end(args);
     if (used < 0 || (size_t)used >= sizeof e->text)
         used = 0;
-    snprintf(e->text + used, sizeof e->text - (size_t)used, ": %s", old);
+    const char *end = strstr(e->text, ": ");
+    size_t first = end ? (size_t)(end - e->text) : (size_t)used;
+    int again = first && !strncmp(old, e->text, first) && !strncmp(old + first, ": ", 2);
+    snprintf(e->text + used, sizeof e->text - (size_t)used, ": %s", again ? old + first + 2 : old);
     return -1;
 }
 

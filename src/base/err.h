@@ -26,7 +26,8 @@ int sh_fail(struct sh_err *e, const char *format, ...) __attribute__((format(pri
 int sh_misused(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int sh_absent(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Put "context: " in front of the text. Returns -1. */
+/* Put "context: " in front of the text. Its first part, up to a colon, is not said twice: the file's name where who
+ * found the error knew that as well. Returns -1. */
 int sh_err_prefix(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Set the hint. Returns -1. */

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See guard.h. */
+#include "traces/guard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "src/base/mem.h"
+
+/* SQLite counts steps of its own machine, some tens for a row, and a row takes four bytes and more. Blobs pass once, names
+ * of a model with each of its runs. */
+enum { STEPS_A_LOOK = 1 << 20, STEPS_A_BYTE = 100, TIMES_THE_FILE = 16, LEAST_BYTES = 1 << 20,
+       LEAST_LONGEST = 1 << 26 };       /* of a value: a file grows while it is read */
+
+static const char *const tables[] = {"model",      "run",    "sequence", "done", "scores", "vectors",
+                                     "head_stats", "result", "typed",    "plan", "shard",  "partial"};
+
+/* With what was not yet moved into it. */
+static long long file_bytes(const struct sh_store *s)
+{
+    struct stat about;
+    char *log = xasprintf("%s-wal", s->path);
+    long long n = (stat(s->path, &about) ? 0 : about.st_size) + (stat(log, &about) ? 0 : about.st_size);
+    free(log);
+    return n;
+}
+
+/* Pages that lead back to each other give rows without end. */
+static int look(void *store)
+{
+    struct sh_store *s = store;
+    s->steps += STEPS_A_LOOK;
+    s->spent = s->steps / STEPS_A_BYTE > LEAST_BYTES + file_bytes(s);
+    return s->spent;
+}
+
+void sh_guard_set(struct sh_store *s)
+{
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    sqlite3_drop_modules(s->db, NULL);          /* virtual tables; checks of pages do without */
+    sqlite3_exec(s->db, "PRAGMA cell_size_check = 1; PRAGMA mmap_size = 0", NULL, NULL, NULL);
+    sqlite3_progress_handler(s->db, STEPS_A_LOOK, look, s);
+    long long longest = file_bytes(s);
+    if (!s->writes && longest < INT32_MAX)      /* no value is longer than the file */
+        sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, longest > LEAST_LONGEST ? (int)longest : LEAST_LONGEST);
+}
+
+static int check_encoding(struct sh_store *s, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e, "PRAGMA encoding", "");
+    int got = q ? sh_db_step(s, q, "reading its first page", e) : -1;
+    const unsigned char *name = got == 1 ? sqlite3_column_text(q, 0) : NULL;
+    int bad = got < 0 || (name && strcmp((const char *)name, "UTF-8"));
+    if (got == 1 && bad)
+        sh_fail(e, "%s: holds text in %s, expected UTF-8", s->path, (const char *)name);
+    sqlite3_finalize(q);
+    return bad ? -1 : 0;
+}
+
+/* A column that SQLite computes may make a gigabyte of a few bytes. */
+static int check_columns(struct sh_store *s, const char *table, struct sh_err *e)
+{
+    enum { NAME = 1, HIDDEN = 6 };
+    char sql[64];
+    int got;
+    snprintf(sql, sizeof sql, "PRAGMA table_xinfo(%s)", table);
+    sqlite3_stmt *q = sh_db_query(s, e, sql, "");
+    while ((got = q ? sh_db_step(s, q, "reading its tables", e) : -1) == 1)
+        if (sqlite3_column_int(q, HIDDEN)) {
+            const unsigned char *name = sqlite3_column_text(q, NAME);
+            got = sh_fail(e, "%s: damaged: column %.60s of table %s is computed, expected a stored one", s->path,
+                          name ? (const char *)name : "?", table);
+            break;
+        }
+    sqlite3_finalize(q);
+    return got;
+}
+
+int sh_guard_check(struct sh_store *s, struct sh_err *e)
+{
+    int bad = check_encoding(s, e);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables && !bad; i++)
+        bad = check_columns(s, tables[i], e);
+    return bad;
+}
+
+void sh_guard_begin(struct sh_store *s)
+{
+    s->steps = s->taken = 0;
+    s->spent = 0;
+}
+
+int sh_guard_take(struct sh_store *s, size_t bytes, struct sh_err *e)
+{
+    s->taken += (long long)bytes;
+    if (s->taken <= s->most)
+        return 0;
+    long long n = file_bytes(s);                /* somebody may be writing */
+    s->most = LEAST_BYTES + TIMES_THE_FILE * n;
+    return s->taken <= s->most ? 0 : sh_fail(e, "%s: damaged: %lld bytes of values and more in a file of %lld", s->path,
+                                             s->taken, n);
+}
