@@ -175,27 +175,34 @@ static int check_run(struct sh_store *s, const struct sh_stored_run *run, struct
     return bad;
 }
 
+/* Put the parts of one job that are not in have[0 to n - 1] behind what is said already. */
+static char *missing_of_job(const struct sh_shard *have, int n, char *text)
+{
+    enum { MOST = 100 };                /* numbers that are named: a file may claim a million parts */
+    int expected = 1, any = 0, left = have[0].parts - n;
+    for (int i = 0; i <= n; i++, expected++)
+        for (; any < MOST && expected < (i < n ? have[i].part : have[0].parts + 1); expected++) {
+            char *more = any++ ? xasprintf("%s, %d", text, expected)
+                               : xasprintf("%s%s%s %d", text ? text : "", text ? "; " : "", have[0].command, expected);
+            free(text);
+            text = more;
+        }
+    if (!any)
+        return text;
+    char *more = left > any ? xasprintf("%s and %d more of %d", text, left - any, have[0].parts)
+                            : xasprintf("%s of %d", text, have[0].parts);
+    free(text);
+    return more;
+}
+
 /* Which parts of its jobs a merged file has not got: "trace 2, 5 of 8"; NULL: none. Caller frees. */
 static char *missing_parts(const struct sh_shard *have, int n)
 {
     char *text = NULL;
     for (int first = 0, end; first < n; first = end) {
-        int expected = 1, any = 0;
         for (end = first; end < n && !strcmp(have[end].job, have[first].job); end++)
             ;
-        for (int i = first; i <= end; i++, expected++)
-            for (; expected < (i < end ? have[i].part : have[first].parts + 1); expected++) {
-                char *more = any++ ? xasprintf("%s, %d", text, expected)
-                                   : xasprintf("%s%s%s %d", text ? text : "", text ? "; " : "", have[first].command,
-                                               expected);
-                free(text);
-                text = more;
-            }
-        if (any) {
-            char *more = xasprintf("%s of %d", text, have[first].parts);
-            free(text);
-            text = more;
-        }
+        text = missing_of_job(have + first, end - first, text);
     }
     return text;
 }

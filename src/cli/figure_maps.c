@@ -117,6 +117,7 @@ static int open_source(struct source *from, const char *path, const struct sh_fi
             at = seen++ == q->sequence ? i : -1;
     for (int i = 0; i < from->n_run && at >= 0; i++)
         from->run = from->runs[i].id == all[at].run ? &from->runs[i] : from->run;
+    int id = at >= 0 ? all[at].id : -1;
     sh_stored_sequences_free(all, n);
     if (!n)
         return sh_fail(e, "%s: holds no run", path);
@@ -125,8 +126,8 @@ static int open_source(struct source *from, const char *path, const struct sh_fi
                        path);
     if (!from->run)
         return sh_fail(e, "%s: there is no sequence %d, it holds %d", path, q->sequence, n);
-    from->sequence = at;
-    int bad = sh_store_tokens(from->store, at, &tokens, &from->n_tokens, e);
+    from->sequence = id;
+    int bad = sh_store_tokens(from->store, id, &tokens, &from->n_tokens, e);
     free(tokens);
     return bad;
 }
