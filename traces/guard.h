@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connection lets a file do. A store may come from anywhere, and a SQLite file brings a schema of its own: views,
- * triggers, virtual tables, computed columns, pages that lead in circles, values that lie on one another. None of
- * that is ever in a store, so none of it runs: nothing of the file is executed, what it says of itself is not trusted
- * (sqlite.org/security.html), and reading takes time and memory in proportion to the file's size. */
+/* What a connection lets a file do. A store may come from anywhere, and a SQLite file brings a schema of its own:
+ * views, triggers, virtual tables, computed columns, pages that lead in circles, values that lie on one another. None
+ * of that is ever in a store, so none of it runs: nothing of the file is executed, what it says of itself is not
+ * trusted (sqlite.org/security.html), and reading takes time and memory in proportion to the file's size. */
 #ifndef SH_TRACES_GUARD_H
 #define SH_TRACES_GUARD_H
 

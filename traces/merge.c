@@ -74,8 +74,11 @@ static int copy_rows(struct sh_store *out, struct sh_store *in, const struct sou
         }
         for (int i = 0; i < sqlite3_column_count(from); i++)
             sqlite3_bind_value(to, first + i, sqlite3_column_value(from, i));
-        if (sqlite3_step(to) != SQLITE_DONE)
+        if (sqlite3_step(to) != SQLITE_DONE) {
             got = sh_db_fail(out, doing, e);
+            if ((sqlite3_errcode(out->db) & 0xff) == SQLITE_CONSTRAINT)         /* a row that is there twice, say */
+                sh_err_prefix(e, "%s: table %s", in->path, what->table);
+        }
         sqlite3_reset(to);
     }
     sqlite3_finalize(from);
@@ -217,7 +220,8 @@ static int make_run(struct sh_merge *m, struct sh_store *in, int run, struct sh_
             1, e);
     long long id = sqlite3_last_insert_rowid(out->db);
     if (!bad && (id < 1 || id > SH_MOST_ID))
-        bad = sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", out->path, id, SH_MOST_ID);
+        bad = sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", out->path, id,
+                      SH_MOST_ID);
     int first = bad ? -1 : one_number(out, "sequence", sh_db_query(out, e,
         "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", ""), e);
     bad = first < 0;
@@ -307,7 +311,8 @@ static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *c
         return 0;
     if (sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e))
         return -1;
-    int bad = copy_rows(m->out, in, &results, sh_db_query(in, e, results.query, "tt", command, settings), sh_db_query(m->out, e,
+    int bad = copy_rows(m->out, in, &results, sh_db_query(in, e, results.query, "tt", command, settings),
+                        sh_db_query(m->out, e,
         "INSERT INTO result (command, settings, metric, layer, head, value) VALUES (?,?,?,?,?,?)", ""), 1, e);
     m->counts.results += !bad;
     return closing(m->out, bad, e);

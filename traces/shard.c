@@ -48,7 +48,8 @@ int sh_shard_list(struct sh_store *s, struct sh_shard **out, int *n, struct sh_e
         struct sh_columns c = sh_columns_of(s, q, "shard", e);
         list = xreallocarray(list, (size_t)count + 1, sizeof *list);
         struct sh_shard *h = &list[count++];
-        *h = (struct sh_shard){.part = sh_column_int(&c, 1, 1, MOST_PARTS), .parts = sh_column_int(&c, 2, 1, MOST_PARTS)};
+        *h = (struct sh_shard){.part = sh_column_int(&c, 1, 1, MOST_PARTS),
+                               .parts = sh_column_int(&c, 2, 1, MOST_PARTS)};
         take(h->job, sizeof h->job, &c, 0);
         take(h->command, sizeof h->command, &c, 3);
         take(h->program, sizeof h->program, &c, 4);

@@ -68,7 +68,8 @@ static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char
         return -1;
     long long id = sqlite3_last_insert_rowid(s->db);
     if (id < 1 || id > SH_MOST_ID)
-        return sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", s->path, id, SH_MOST_ID);
+        return sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", s->path, id,
+                       SH_MOST_ID);
     if (r->orderless && say_orderless(s, e))
         return -1;
     q = sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", "");
