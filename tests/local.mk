@@ -267,10 +267,11 @@ EXTRA_DIST += %D%/cli/replay.sh %D%/cli/kept.py %D%/cli/capacity_engine.sh
 TESTS      += %D%/cli/theory.sh
 EXTRA_DIST += %D%/cli/theory.sh %D%/cli/theory.py
 TESTS      += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
-	%D%/cli/damage.sh
+	%D%/cli/damage.sh %D%/cli/hostile.sh
 EXTRA_DIST += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
-	%D%/cli/damage.sh
-EXTRA_DIST += %D%/cli/lib.sh %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/figures.py %D%/cli/maps.py %D%/cli/scores.py \
+	%D%/cli/damage.sh %D%/cli/hostile.sh
+EXTRA_DIST += %D%/cli/lib.sh %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/hostile.py %D%/cli/figures.py \
+	%D%/cli/maps.py %D%/cli/scores.py \
 	%D%/cli/vectors.py
 TESTS      += %D%/cli/plan.sh
 EXTRA_DIST += %D%/cli/plan.sh
@@ -327,8 +328,10 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_vocab \
 	%D%/fuzz/fuzz_workload \
 	%D%/fuzz/fuzz_npy \
-	%D%/fuzz/fuzz_sql
-fuzz_driver = %D%/fuzz/driver.c %D%/fuzz/afl.c %D%/fuzz/afl.h %D%/fuzz/fuzz.h %D%/fuzz/input.c %D%/unit/scratch.c %D%/unit/scratch.h
+	%D%/fuzz/fuzz_sql \
+	%D%/fuzz/fuzz_store
+fuzz_driver = %D%/fuzz/driver.c %D%/fuzz/afl.c %D%/fuzz/afl.h %D%/fuzz/fuzz.h %D%/fuzz/input.c \
+	%D%/unit/scratch.c %D%/unit/scratch.h
 
 tests_fuzz_fuzz_dense_SOURCES       = %D%/fuzz/fuzz_dense.c %D%/fuzz/block.c $(fuzz_driver)
 tests_fuzz_fuzz_dense_LDADD         = libtraces.a libbase.a $(ZSTD_LIBS) -lpthread -lm
@@ -373,6 +376,9 @@ tests_fuzz_fuzz_npy_LDADD           = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_sql_SOURCES         = %D%/fuzz/fuzz_sql.c %D%/fuzz/block.c $(fuzz_driver) \
 	traces/sql_extension.c traces/sql.h traces/sql_rows.c traces/sql_stats.c
 tests_fuzz_fuzz_sql_LDADD           = libtraces.a libstats.a librows.a libbase.a $(SQLITE_LIBS) $(ZSTD_LIBS) \
+	$(JANSSON_LIBS) -lpthread -lm
+tests_fuzz_fuzz_store_SOURCES       = %D%/fuzz/fuzz_store.c %D%/fuzz/store_fixture.c %D%/fuzz/store_fixture.h $(fuzz_driver)
+tests_fuzz_fuzz_store_LDADD         = libtraces.a libstats.a librows.a libbase.a $(SQLITE_LIBS) $(ZSTD_LIBS) \
 	$(JANSSON_LIBS) -lpthread -lm
 
 check_PROGRAMS += $(fuzz_tests)

@@ -377,6 +377,81 @@ static void writer_passes_failures_on(void)
     CU_ASSERT(ask("SELECT count(*) FROM done") == 1);
 }
 
+static int count_result(void *to, const struct sh_stored_result *r, struct sh_err *err)
+{
+    (void)err;
+    *(int *)to += r->value > 0;
+    return 0;
+}
+
+/* Everything of the store; 0, or -1 with the first error. */
+static int read_it(void)
+{
+    struct sh_store *s = sh_store_open(db, &e);
+    struct sh_stored_run *runs = NULL;
+    struct sh_stored_sequence *q = NULL;
+    struct sh_batch kept = {0};
+    int32_t *t = NULL;
+    int n_run = 0, n = 0, seen = 0, n_token, bad = !s || sh_store_runs(s, &runs, &n_run, &e) ||
+                                         sh_store_sequences(s, 0, &q, &n, &e) ||
+                                         sh_store_tokens(s, q[0].id, &t, &n_token, &e) ||
+                                         sh_store_blocks(s, SH_BLOCK_SCORES, 0, 1, -1, sh_store_keep, &kept, &e) ||
+                                         sh_store_read_results(s, "replay", count_result, &seen, &e);
+    free(t);
+    sh_batch_clear(&kept);
+    sh_stored_sequences_free(q, n);
+    sh_stored_runs_free(runs, n_run);
+    sh_store_close(s);
+    return bad ? -1 : 0;
+}
+
+/* The columns of a table without types and rules. */
+#define LOOSE(table, columns) \
+    "CREATE TABLE l (" columns "); INSERT INTO l SELECT * FROM " table "; DROP TABLE " table ";" \
+    "ALTER TABLE l RENAME TO " table ";"
+#define LOOSE_SEQUENCE LOOSE("sequence", "id, run, source, n_tokens, tokens")
+#define LOOSE_SCORES LOOSE("scores", "id, sequence, layer, head, first_row, n_rows, window, codec, blob")
+#define LOOSE_RESULT LOOSE("result", "id, run, command, settings, metric, layer, head, value")
+
+static void values_of_other_kinds(void)
+{
+    static const char views[] = "DROP VIEW trace_summary; DROP VIEW persistence_per_layer; DROP VIEW bytes_per_layer;";
+    static const struct { const char *sql, *why; } wrong[] = {
+        {"UPDATE run SET first_layer = 1 << 40",
+         "table run, row 1: first_layer is 1099511627776, expected a whole number from 0"},
+        {"UPDATE model SET n_head = 'many'", "n_head is the text \"many\""},
+        {"UPDATE run SET device = x'00'", "device is a blob of 1 bytes, expected a text"},
+        {"UPDATE run SET device = char(97, 0, 98)", "expected a text without NUL"},
+        {LOOSE_SEQUENCE "UPDATE sequence SET source = NULL", "table sequence, row 0: source is NULL"},
+        {LOOSE_SEQUENCE "UPDATE sequence SET id = 0", "id is 0, expected a whole number from 1"},
+        {"UPDATE sequence SET tokens = '12345678901234567890' WHERE id = 0", "tokens is the text"},
+        {LOOSE_SCORES "UPDATE scores SET blob = 'x'", "table scores: blob is the text"},
+        {LOOSE_SCORES "UPDATE scores SET n_rows = 1.5", "n_rows is 1.5"},
+        {LOOSE_SCORES "INSERT INTO scores SELECT * FROM scores", "comes after head 0, row 0"},
+        {LOOSE_RESULT "UPDATE result SET metric = NULL", "table result, row 1: metric is NULL"},
+        {"UPDATE result SET value = 'inf'", "value is the text \"inf\", expected a number"},
+        {"ALTER TABLE plan ADD COLUMN more AS (name)", "column more of table plan is computed"},
+        {"ALTER TABLE scores RENAME TO other; CREATE VIEW scores AS SELECT * FROM other", "view"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        unsigned char done[6] = {0};
+        fresh();
+        struct sh_store *s = sh_store_create(db, &e);
+        int id = sh_store_begin(s, &run, "k", sequences, 2, done, &e);
+        CU_ASSERT(!write_batch(s, id, batch(0, 1, 2)) && !sh_store_results_begin(s, "replay", "{}", &e) &&
+                  !sh_store_result(s, "replay", "{}", "kept_mass", -1, -1, 0.5, &e) && !sh_store_results_end(s, &e));
+        sh_store_close(s);
+        CU_ASSERT(read_it() == 0);
+        make_with(views);
+        make_with(wrong[i].sql);
+        e.text[0] = '\0';
+        int bad = read_it();
+        if (!bad || !strstr(e.text, wrong[i].why))
+            printf("# %s: expected \"%s\" in \"%s\"\n", wrong[i].sql, wrong[i].why, e.text);
+        CU_ASSERT(bad && strstr(e.text, wrong[i].why) && strstr(e.text, db));
+    }
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
@@ -389,6 +464,7 @@ int main(void)
         {"writer: batches keep their order", writer_keeps_order},
         {"writer: a full queue holds the tracer back", writer_holds_back},
         {"writer: a failure comes back", writer_passes_failures_on},
+        {"values of other kinds, computed columns and views are refused", values_of_other_kinds},
         {0}};
     return tap_run("store", tests);
 }
