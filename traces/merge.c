@@ -212,12 +212,16 @@ static int make_run(struct sh_merge *m, struct sh_store *in, int run, struct sh_
     int bad = copy_rows(out, in, &model, sh_db_query(in, e, model.query, "i", run), sh_db_query(out, e,
         "INSERT OR IGNORE INTO model (name, family, weights, fingerprint, n_layer, n_head, n_kv_head, d_head, d_model,"
         " n_vocab, max_pos) VALUES (?,?,?,?,?,?,?,?,?,?,?)", ""), 1, e);
+    int before = sqlite3_total_changes(out->db);
     if (!bad)
         bad = copy_rows(out, in, &of_run, sh_db_query(in, e, of_run.query, "i", run), sh_db_query(out, e,
             "INSERT INTO run (key, program, backend, device, dtype, weight_bits, record, codec, vectors, statistics,"
             " first_layer, last_layer, seed, command, started, model) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
             " ?11, ?12, ?13, ?14, ?15, id FROM model WHERE name = ?16 AND weights = ?17 AND fingerprint = ?18", ""),
             1, e);
+    if (!bad && sqlite3_total_changes(out->db) - before != 1)
+        bad = sh_fail(e, "%s: damaged: run %d is of %s, expected one model", in->path, run,
+                      sqlite3_total_changes(out->db) == before ? "no model" : "several models");
     long long id = sqlite3_last_insert_rowid(out->db);
     if (!bad && (id < 1 || id > SH_MOST_ID))
         bad = sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", out->path, id,
