@@ -99,17 +99,30 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
     return 0;
 }
 
+/* What the options take from the trace when nobody says otherwise. */
+static int take_settings(struct work *w, struct sh_err *e)
+{
+    const struct sh_stored_run *run = &w->runs[0];
+    int is_type = 0, bits = run->weight_bits;
+    for (int type = SH_F32; type <= SH_BF16; type++)
+        is_type |= !strcmp(run->dtype, sh_type_name((enum sh_type)type));
+    if (!is_type || (bits && bits != 16 && bits != 8 && bits != 4))
+        return sh_fail(e, "%s: damaged: run %d has dtype \"%.40s\" and %d weight bits, expected f32, f16 or bf16, and "
+                       "16, 8 or 4", w->a->db, run->id, run->dtype, bits);
+    w->options = w->a->live;
+    w->options.dtype = w->options.dtype ? w->options.dtype : run->dtype;
+    w->options.weight_bits = w->options.weight_bits ? w->options.weight_bits : bits;
+    return 0;
+}
+
 /* Everything that replay would refuse, too, and whether the trace is of this model. */
 static int open_trace(struct work *w, struct sh_err *e)
 {
     struct sh_replay_request q = {.spec = w->spec, .n_spec = w->n_spec, .budget = w->budget, .n_budget = w->n_budget,
                                   .rows = w->rows, .prefill = (int)w->a->live.prefill, .run = (int)w->a->run};
     if (!(w->store = sh_store_open(w->a->db, e)) || sh_runs_choose(w->store, (int)w->a->run, &w->runs, &w->n_run, e) ||
-        sh_replay_check(&q, w->store, e))
+        sh_replay_check(&q, w->store, e) || take_settings(w, e))
         return -1;
-    w->options = w->a->live;
-    w->options.dtype = w->options.dtype ? w->options.dtype : w->runs[0].dtype;
-    w->options.weight_bits = w->options.weight_bits ? w->options.weight_bits : w->runs[0].weight_bits;
     for (int i = 0; i < w->n_run; i++) {
         struct sh_stored_sequence *stored;
         int n;
