@@ -91,6 +91,8 @@ cuda_headers = \
 	%D%/cuda/drain.cuh \
 	%D%/cuda/launch.cuh \
 	%D%/cuda/slots.cuh \
+	%D%/cuda/slots_leave.cuh \
+	%D%/cuda/slots_put.cuh \
 	%D%/cuda/slots_unpack.cuh \
 	%D%/cuda/tile.cuh
 
