@@ -80,8 +80,11 @@ cuda_sources = \
 	%D%/cuda/sets.cu \
 	%D%/cuda/slots.cu \
 	%D%/cuda/slots_attend.cu \
+	%D%/cuda/slots_block.cu \
 	%D%/cuda/slots_room.cu \
+	%D%/cuda/slots_rows.cu \
 	%D%/cuda/slots_see.cu \
+	%D%/cuda/slots_settle.cu \
 	%D%/cuda/softmax.cu \
 	%D%/cuda/weight.cu
 cuda_headers = \

@@ -6,7 +6,8 @@
  *
  *     room is made, the token takes a slot, its query attends over the slots, the policy sees the row,
  *
- * and the tokens that are kept are the same. Nothing of it comes back to the host unless `look` asks.
+ * and the tokens that are kept are the same. A prompt may come in blocks, as src/engine/block.h has them.
+ * Nothing of all this comes back to the host unless somebody looks.
  *
  * Keys and values are kept as f32, f16 or codes (src/engine/quant.h, scales along a token's channels) and
  * read back into f32 where they are used. */
@@ -54,7 +55,8 @@ struct sh_slots_setup {
     int bits, group;                    /* 32, 16, or codes of 8 or 4 in groups (a multiple of 8) */
     enum sh_type meta;                  /* of scales and minima: SH_F16 or SH_F32                 */
     int prefill;                        /* the first tokens see everything                        */
-    int keep_rows;                      /* `look` may ask for rows                                */
+    int block;                          /* rows of a prompt's block, at most; 0: there are none   */
+    int keep_rows;                      /* looks may ask for rows                                 */
     const struct sh_slots_head *head;   /* host, [n_layer * n_kv_head]                            */
     const float *slopes;                /* host, [n_head] (ALiBi); NULL: none                     */
     struct sh_slots_policy policy;
@@ -64,6 +66,7 @@ struct sh_slots_bytes {                 /* device memory                        
     size_t rows, meta;                  /* keys and values; scales and minima of codes            */
     size_t positions, policy;
     size_t scratch;                     /* of a token's attention, for all layers together        */
+    size_t block;                       /* of a block's, for all layers and sequences together    */
 };
 
 struct sh_slots_step {                  /* one layer's rows                                       */
@@ -79,6 +82,18 @@ struct sh_slots_look {                  /* host copies of a head, after a step  
     float *row;                         /* [capacity]: the newest row of the layer; NULL: not wanted */
 };
 
+struct sh_slots_block {                 /* one layer's rows of one sequence                       */
+    const struct sh_attend *what;       /* its start and n_seq are not looked at                  */
+    int layer, sequence;
+    int row, n, first;                  /* rows [row, row + n) of what's matrices are tokens      */
+                                        /* first, first + 1, …: all that come behind those read   */
+    /* NULL, or, where the setup keeps rows: what the query of each token t attended over, head by head: the
+     * cached tokens and those of the block up to t, in slots that they have for the time of the block.
+     * Valid during the call; the device is waited for. */
+    void (*look)(void *to, int head, int t, const struct sh_slots_look *seen);
+    void *to;
+};
+
 struct sh_slots_ops {
     struct sh_slots_bytes (*bytes)(const struct sh_slots_setup *s);
     /* NULL: it does not fit. */
@@ -91,6 +106,9 @@ struct sh_slots_ops {
     void (*store)(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
     /* The same and the attention of the one row `first` of each sequence that has it. */
     void (*attend)(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
+    /* The rows attend over what is cached and causally over each other, the policy sees them in order, then
+     * room is made as for the token behind them, and those of them that stay take slots. Not for graphs. */
+    void (*block)(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_block *a);
     void (*look)(struct sh_dev *d, struct sh_slots *s, int sequence, int layer, int head,
                  struct sh_slots_look *out);
 };

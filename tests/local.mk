@@ -195,7 +195,9 @@ tests_unit_test_text_stream_LDADD   = libengine.a libtokenizer.a libmodel.a libb
 	$(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
 tests_unit_test_slots_SOURCES = %D%/unit/test_slots.c $(contract_sources)
 tests_unit_test_slots_LDADD   = $(tests_unit_test_session_LDADD)
-unit_tests += %D%/unit/test_slots
+tests_unit_test_slots_block_SOURCES = %D%/unit/test_slots_block.c $(contract_sources)
+tests_unit_test_slots_block_LDADD   = $(tests_unit_test_session_LDADD)
+unit_tests += %D%/unit/test_slots %D%/unit/test_slots_block
 unit_tests += %D%/unit/test_sampler %D%/unit/test_repetition %D%/unit/test_text_stream
 unit_tests += %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant %D%/unit/test_engine \
 	%D%/unit/test_prompt
@@ -390,7 +392,7 @@ EXTRA_DIST     += %D%/fuzz/corpus %D%/fuzz/long.sh
 EXTRA_DIST += %D%/check_gpu.sh
 gpu_report = $(abs_top_srcdir)/bench/results/$$(date -u +%Y-%m-%d)-check-gpu.txt
 gpu_tests  = $(contract_tests) %D%/unit/test_forward %D%/unit/test_families %D%/unit/test_session \
-	%D%/unit/test_session_families %D%/unit/test_slots
+	%D%/unit/test_session_families %D%/unit/test_slots %D%/unit/test_slots_block %D%/unit/test_prompt
 check-gpu: all $(gpu_tests)
 	PATH="$$PATH:$$(dirname '$(NVCC)')" SH_TOP='$(abs_top_srcdir)' SH_GOLDEN='$(abs_top_srcdir)/tests/golden' \
 	SH_FIXTURES="$${SH_FIXTURES-$(abs_top_srcdir)/../shared/fixtures}" \

@@ -49,10 +49,11 @@ static void measure(const struct sh_slots_setup *a, struct slots *s, struct slot
 }
 
 enum part {
-    HEAD, STATE, K, V, K_META, V_META, POS, SUM, LOW, BEFORE, RING, SCORES, ROWS, TOP, TOTAL, PART, SLOPES, PARTS
+    HEAD, STATE, K, V, K_META, V_META, POS, SUM, LOW, BEFORE, RING, SCORES, ROWS, TOP, TOTAL, PART, SLOPES,
+    WIDE, PARTS = WIDE + SLOTS_WIDE_PARTS
 };
 
-static void sizes(const struct sh_slots_setup *a, const struct slots *s, size_t bytes[PARTS])
+static void sizes(const struct sh_slots_setup *a, const struct slots *s, struct slots_wide *wide, size_t bytes[PARTS])
 {
     size_t slots = (size_t)s->n_seq * (size_t)s->slots_each, seq = (size_t)s->n_seq;
     size_t heads = (size_t)(s->n_layer * s->n_kv_head), queries = seq * (size_t)s->n_head;
@@ -75,20 +76,25 @@ static void sizes(const struct sh_slots_setup *a, const struct slots *s, size_t 
     bytes[TOP] = bytes[TOTAL] = queries * (size_t)s->n_split * sizeof(float);
     bytes[PART] = bytes[TOP] * (size_t)s->d;
     bytes[SLOPES] = a->slopes ? (size_t)s->n_head * sizeof(float) : 0;
+    cuda_slots_wide_sizes(s, a->block, wide, bytes + WIDE);
 }
 
 static struct sh_slots_bytes slots_bytes(const struct sh_slots_setup *a)
 {
     struct slots s;
+    struct slots_wide wide;
     struct sh_slots_bytes b;
     size_t part[PARTS];
     measure(a, &s, NULL);
-    sizes(a, &s, part);
+    sizes(a, &s, &wide, part);
     b.rows = part[K] + part[V];
     b.meta = part[K_META] + part[V_META];
     b.positions = part[POS] + part[STATE] + part[HEAD];
     b.policy = part[SUM] + part[LOW] + part[BEFORE] + part[RING];
     b.scratch = part[SCORES] + part[ROWS] + part[TOP] + part[TOTAL] + part[PART] + part[SLOPES];
+    b.block = 0;
+    for (int i = WIDE; i < PARTS; i++)
+        b.block += part[i];
     return b;
 }
 
@@ -145,6 +151,7 @@ static void place(struct sh_slots *s)
     at->total = (float *)m[TOTAL];
     at->part = (float *)m[PART];
     at->slopes = (const float *)m[SLOPES];
+    cuda_slots_wide_place(&s->wide, m + WIDE);
 }
 
 static struct sh_slots *make(struct sh_dev *d, const struct sh_slots_setup *a, struct sh_err *e)
@@ -158,8 +165,9 @@ static struct sh_slots *make(struct sh_dev *d, const struct sh_slots_setup *a, s
     if (!bad) {
         s->host_head = head;
         s->bits = a->bits;
+        s->block = a->block;
         measure(a, &s->at, head);
-        sizes(a, &s->at, s->bytes);
+        sizes(a, &s->at, &s->wide, s->bytes);
         for (int i = 0; i < PARTS && !bad; i++)
             bad = s->bytes[i] && !(s->memory[i] = cuda_alloc(d, s->bytes[i], e));
     }
@@ -218,6 +226,14 @@ static void attend(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_s
     cuda_end(d, "slots");
 }
 
+static void block(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_block *a)
+{
+    if (cuda_begin(d, "slots"))
+        return;
+    cuda_slots_block(d, s, a);
+    cuda_end(d, "slots");
+}
+
 static void look(struct sh_dev *d, struct sh_slots *s, int sequence, int layer, int head, struct sh_slots_look *out)
 {
     struct slots_state state = {0, 0, -1};
@@ -239,4 +255,4 @@ static void look(struct sh_dev *d, struct sh_slots *s, int sequence, int layer, 
                                              (size_t)at->most_slots, n * sizeof *out->row);
 }
 
-const struct sh_slots_ops cuda_slots_ops = {slots_bytes, make, drop_slots, restart, copy, store, attend, look};
+const struct sh_slots_ops cuda_slots_ops = {slots_bytes, make, drop_slots, restart, copy, store, attend, block, look};

@@ -56,12 +56,42 @@ struct slots {                          /* passed to kernels by value           
     const float *slopes;                /* [n_head] or NULL                                        */
 };
 
+/* Where a block of a prompt is at work, one layer of one sequence at a time (slots_block.cu). A head has columns
+ * for the slots of the cache, as they lie there, rounded up to whole warps, and then for the block's tokens. So
+ * nothing that is cached moves, and what stays of it stays where it is. */
+struct slots_wide {
+    int columns;                        /* of a head, at most; a multiple of WARP                  */
+    int cached;                         /* of them for the cache's slots, at most; likewise        */
+    int rows, ring_rows;                /* rows of a tile, and of the ring, at most                */
+    int *pos;                           /* [n_kv_head, columns]; negative: free, or it has left    */
+    float *sum;                         /* likewise: what struct slots has by slot                 */
+    uint16_t *low, *before;
+    uint32_t *ring;                     /* [n_kv_head, ring_rows, columns / WARP], from the block's first row on */
+    float *k, *v;                       /* [n_kv_head, cached, d]: out of the cache's format       */
+    float *scores;                      /* [n_head, rows, columns], then probabilities             */
+    float *out;                         /* [rows, n_head * d]: where the caller's is not of f32    */
+    float *limit;                       /* [n_kv_head, rows]: what is below is low                 */
+    float *mean;                        /* [n_kv_head, rows, columns]: the rows, when they are looked at */
+    int *list;                          /* [n_kv_head, columns]: free slots                        */
+    int *to, *from;                     /* likewise: the slot of a token of the block, or -1; the column that */
+                                        /* a slot's token had, or -1                               */
+};
+
+enum { SLOTS_WIDE_PARTS = 14 };
+
+struct slots_block {                    /* one at work                                             */
+    int layer, sequence, first, n;      /* tokens [first, first + n)                               */
+    int row;                            /* of the caller's matrices: its first                     */
+    int cached;                         /* columns for the cache's slots: so many may be in use    */
+};
+
 struct sh_slots {
     struct slots at;
-    int bits;
+    struct slots_wide wide;
+    int bits, block;                    /* block: rows of one, at most; 0: nothing of `wide` is there */
     struct slots_head *host_head;       /* what at.head has                                        */
-    void *memory[24];                   /* all that was allocated, and the bytes of each           */
-    size_t bytes[24];
+    void *memory[40];                   /* all that was allocated, and the bytes of each           */
+    size_t bytes[40];
 };
 
 static __device__ __forceinline__ size_t slots_state_at(const struct slots &s, int sequence, int layer, int head)
@@ -92,10 +122,33 @@ static __device__ __forceinline__ float2 slots_scale(const struct slots &s, cons
     return make_float2(__half2float(pair[0]), __half2float(pair[1]));
 }
 
+/* x is low when x < limit: 1 / n rounded up. */
+static __device__ __forceinline__ float low_limit(int n)
+{
+    double exact = __ddiv_rn(1.0, (double)n);
+    float f = (float)exact;
+    return (double)f < exact ? __uint_as_float(__float_as_uint(f) + 1) : f;
+}
+
+static inline int slots_counts_low(const struct slots *s)
+{
+    return s->policy.rule == SH_SLOTS_LOW_RING || s->policy.rule == SH_SLOTS_LOW_EPOCHS;
+}
+
 /* slots_room.cu, slots_attend.cu, slots_see.cu */
 void cuda_slots_admit(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
 void cuda_slots_scores(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
 void cuda_slots_see(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
+/* slots_block.cu: the shape and the bytes of each part for blocks of n rows, 0: none; then their places. */
+void cuda_slots_wide_sizes(const struct slots *s, int n, struct slots_wide *w, size_t bytes[SLOTS_WIDE_PARTS]);
+void cuda_slots_wide_place(struct slots_wide *w, void *const memory[SLOTS_WIDE_PARTS]);
+void cuda_slots_block(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_block *a);
+/* slots_rows.cu: what the rows [first, first + n) of a block attend over, n up to w.rows; and the policy sees them. */
+void cuda_slots_rows(struct sh_dev *d, const struct sh_slots *s, const struct sh_slots_block *a,
+                     const struct slots_block *b, int first, int n);
+/* slots_settle.cu: room, and slots for those that stay. */
+void cuda_slots_settle(struct sh_dev *d, const struct sh_slots *s, const struct sh_slots_block *a,
+                       const struct slots_block *b);
 extern const struct sh_slots_ops cuda_slots_ops;
 extern const struct sh_graph_ops cuda_graph_ops;
 

@@ -77,14 +77,6 @@ static __device__ float probability(const struct slots &s, const struct seen &p,
     return s.group > 1 ? __fdiv_rn(sum, (float)s.group) : sum;
 }
 
-/* x is low when x < limit: 1 / n rounded up. */
-static __device__ float low_limit(int n)
-{
-    double exact = __ddiv_rn(1.0, (double)n);
-    float f = (float)exact;
-    return (double)f < exact ? __uint_as_float(__float_as_uint(f) + 1) : f;
-}
-
 /* How many slots the softmax ran over. */
 template <typename Count>
 static __device__ int count_seen(const struct slots &s, const struct seen &p, int oldest, Count &count)

@@ -29,6 +29,7 @@ struct sh_kv_setup {
     int length;                         /* sh_session_setup's                                     */
     int prefill;                        /* the first tokens see everything                        */
     int whole;                          /* they come as one block: the cache has no slots for them */
+    int block;                          /* tokens of a prompt's block, at most; 0: none come      */
     enum sh_positions positions;
     struct sh_kv_format format;
     uint64_t seed;

@@ -17,6 +17,7 @@ struct sh_device_cache {
     struct sh_slots *slots;
     int *rows, *rows_at;                /* host, device: [n_seq + 1] starts, then each row's position */
     int *start, *first;                 /* host: of the piece                                     */
+    int by_block;                       /* the piece is one                                       */
     struct sh_graph **graph;            /* [n_seq + 1]: the layers of steps of one row a sequence, by their rows */
     unsigned char *has_run;             /* [n_seq + 1]: such a step has; both NULL: no graphs     */
     sh_device_watch *watch;             /* of the piece                                           */
@@ -88,7 +89,8 @@ static int fill_heads(const struct sh_kv_setup *s, struct sh_slots_head *head)
     for (int i = 0; i < a->n_layer * a->n_kv_head; i++) {
         int layer = i / a->n_kv_head;
         struct sh_kept_setup kept = {.spec = s->spec, .budget = s->budget[i], .prefill = s->prefill,
-                                     .window = sh_arch_window(a, layer), .n_token = s->n_token, .layer = layer};
+                                     .window = sh_arch_window(a, layer), .n_token = s->n_token,
+                                     .capacity = s->whole ? -1 : 0, .layer = layer};
         head[i] = (struct sh_slots_head){.budget = sh_kept_room(&kept), .window = kept.window};
         head[i].capacity = sh_kept_slots(&kept);
         head[i].drop = sh_policy_drop(s->spec, head[i].budget);
@@ -104,12 +106,12 @@ static struct sh_slots_setup setup_of(const struct sh_kv_setup *s, const struct 
     struct sh_slots_setup to = {.n_seq = s->n_seq, .n_layer = a->n_layer, .n_head = a->n_head,
                                 .n_kv_head = a->n_kv_head, .d_head = a->d_head, .bits = s->format.bits,
                                 .group = s->format.group, .meta = s->format.meta, .prefill = s->prefill,
-                                .head = head, .slopes = slopes};
+                                .block = s->block, .head = head, .slopes = slopes};
     rule_of(s->spec, s->n_token, &to.policy);
     return to;
 }
 
-const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *s, int block,
+const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *s,
                                     char text[SH_DEVICE_WHY])
 {
     const struct sh_arch *a = s->arch;
@@ -124,8 +126,6 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
         why = "the backend has none";
     else if (a->d_head > SH_SLOTS_WIDEST || a->n_head / a->n_kv_head > SH_SLOTS_MOST_GROUP)
         why = "its heads are too wide or too many";
-    else if (block || s->whole)
-        why = "prompts come in blocks (token by token, --prefill-mode stream, they need no host)";
     else if (s->positions != SH_POSITIONS_ORIGINAL)
         why = "positions are those inside the cache";
     else if (!why && s->format.bits < 16 && (in_order || s->format.by_channel))
@@ -150,7 +150,7 @@ static float *slopes_of(const struct sh_arch *a)
 
 static size_t total(const struct sh_slots_bytes *b)
 {
-    return b->rows + b->meta + b->positions + b->policy + b->scratch;
+    return b->rows + b->meta + b->positions + b->policy + b->scratch + b->block;
 }
 
 /* What the operations of a step take for themselves, at most, when they first run. */
@@ -348,14 +348,18 @@ void sh_device_cache_keep_rows(struct sh_device_cache *c)
 /* ---- steps ---- */
 
 /* What the kernels need to know of a piece. */
-static int begin(struct sh_device_cache *c, const int *start, const int *first, struct sh_err *e)
+static int begin(struct sh_device_cache *c, const struct sh_device_piece *p, struct sh_err *e)
 {
     const struct sh_resident_setup *r = &c->r->setup;
+    const int *start = p->start, *first = p->first;
     if (!c->slots) {
         *e = c->error;
         return -1;
     }
     int n = c->setup.n_seq, *position = c->rows + n + 1;
+    c->by_block = p->by_block;
+    c->watch = p->watch;
+    c->watch_to = p->to;
     memcpy(c->start, start, (size_t)(n + 1) * sizeof *start);
     memcpy(c->first, first, (size_t)n * sizeof *first);
     memcpy(c->rows, start, (size_t)(n + 1) * sizeof *start);
@@ -397,18 +401,46 @@ static int is_fresh(const struct sh_device_cache *c, int layer, int window)
     return 1;
 }
 
+/* One head's row, as `watch` wants it. */
+static void show_row(const struct sh_device_cache *c, int sequence, int layer, int head, int t,
+                     const struct sh_slots_look *look)
+{
+    struct sh_cache seen = {.n_slot = look->n_slot, .n = look->n, .pos = look->pos, .d_head = c->setup.d_head,
+                            .rows_by_slot = 1};
+    c->watch(c->watch_to, sequence, layer, head, t, &seen, look->row);
+}
+
 /* Shows the newest row of every head of the layer. */
-static void show(const struct sh_device_cache *c, int layer, int number, sh_device_watch *watch, void *to)
+static void show(const struct sh_device_cache *c, int layer, int number)
 {
     const struct sh_resident_setup *r = &c->r->setup;
     for (int i = 0; i < c->setup.n_seq; i++)
         for (int h = 0; h < c->setup.n_kv_head && number < c->start[i + 1] - c->start[i]; h++) {
             struct sh_slots_look look = {.pos = c->pos, .row = c->row};
             r->backend->slots->look(r->device, c->slots, i, layer, h, &look);
-            struct sh_cache seen = {.n_slot = look.n_slot, .n = look.n, .pos = c->pos, .d_head = c->setup.d_head,
-                                    .rows_by_slot = 1};
-            watch(to, i, layer, h, c->first[i] + number, &seen, c->row);
+            show_row(c, i, layer, h, c->first[i] + number, &look);
         }
+}
+
+struct shown { const struct sh_device_cache *c; int sequence, layer; };
+
+static void show_block_row(void *to, int head, int t, const struct sh_slots_look *seen)
+{
+    const struct shown *s = to;
+    show_row(s->c, s->sequence, s->layer, head, t, seen);
+}
+
+static void attend_blocks(struct sh_device_cache *c, int layer, const struct sh_attend *what)
+{
+    const struct sh_resident_setup *r = &c->r->setup;
+    for (int i = 0; i < c->setup.n_seq; i++) {
+        struct shown shown = {c, i, layer};
+        struct sh_slots_block b = {.what = what, .layer = layer, .sequence = i, .row = c->start[i],
+                                   .n = c->start[i + 1] - c->start[i], .first = c->first[i],
+                                   .look = c->watch ? show_block_row : NULL, .to = &shown};
+        if (b.n)
+            r->backend->slots->block(r->device, c->slots, &b);
+    }
 }
 
 /* sh_own_attention's. */
@@ -418,6 +450,10 @@ static void attend(void *to, int layer, const struct sh_attend *what)
     const struct sh_resident_setup *r = &c->r->setup;
     struct sh_slots_step step = {.what = what, .layer = layer, .start = c->rows_at, .position = positions(c),
                                  .end = most_rows(c)};
+    if (c->by_block) {
+        attend_blocks(c, layer, what);
+        return;
+    }
     if (!c->watch && is_fresh(c, layer, what->window)) {
         sh_resident_attend(c->r, what, c->setup.n_seq, c->start);
         r->backend->slots->store(r->device, c->slots, &step);
@@ -428,27 +464,25 @@ static void attend(void *to, int layer, const struct sh_attend *what)
         step.end = i + 1;
         r->backend->slots->attend(r->device, c->slots, &step);
         if (c->watch)
-            show(c, layer, i, c->watch, c->watch_to);
+            show(c, layer, i);
     }
 }
 
-int sh_device_cache_run(struct sh_device_cache *c, const int *start, const int *first, sh_device_watch *watch,
-                        void *to, struct sh_err *e)
+int sh_device_cache_run(struct sh_device_cache *c, const struct sh_device_piece *p, struct sh_err *e)
 {
     struct sh_resident *r = c->r;
     const struct sh_graph_ops *g = r->setup.backend->graph;
-    struct sh_own_attention own = {.first = first, .position = positions(c), .length = c->length,
+    struct sh_own_attention own = {.first = p->first, .position = positions(c), .length = c->length,
                                    .attend = attend, .to = c};
-    int rows = start[c->setup.n_seq];
-    c->watch = watch;
-    c->watch_to = to;
-    if (begin(c, start, first, e))
+    int rows = p->start[c->setup.n_seq];
+    if (begin(c, p, e))
         return -1;
-    int repeats = c->graph && !watch && most_rows(c) <= 1, records = repeats && c->has_run[rows] && !c->graph[rows];
+    int repeats = c->graph && !p->watch && !p->by_block && most_rows(c) <= 1;
+    int records = repeats && c->has_run[rows] && !c->graph[rows];
     if (records && g->begin(r->setup.device))
         return 0;
     for (int l = 0; l < r->arch->n_layer && !(repeats && c->graph[rows]); l++)
-        sh_layer_step(r->layer[l], &r->act, r->hidden, c->setup.n_seq, start, &own);
+        sh_layer_step(r->layer[l], &r->act, r->hidden, c->setup.n_seq, p->start, &own);
     if (records)
         c->graph[rows] = g->end(r->setup.device);
     if (repeats && c->graph[rows])
@@ -469,6 +503,11 @@ struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c)
 size_t sh_device_cache_scratch(const struct sh_device_cache *c)
 {
     return c->r->setup.backend->slots->bytes(&c->setup).scratch;
+}
+
+size_t sh_device_cache_block_bytes(const struct sh_device_cache *c)
+{
+    return c->r->setup.backend->slots->bytes(&c->setup).block;
 }
 
 struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c)

@@ -11,9 +11,9 @@
 struct sh_device_cache;
 
 /* Why the cache has to be on the host, though the memory of the device is not the host's; NULL: it need not,
- * or the memory is. block: tokens of a prompt's block, 0: none. `text` is room for the sentence. */
+ * or the memory is. `text` is room for the sentence. */
 enum { SH_DEVICE_WHY = 160 };
-const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *setup, int block,
+const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *setup,
                                     char text[SH_DEVICE_WHY]);
 
 /* The setup has been checked (sh_kv_setup_check). NULL: it does not fit; e says what would. */
@@ -29,16 +29,23 @@ void sh_device_cache_keep_rows(struct sh_device_cache *c);
 
 typedef void sh_device_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c,
                              const float *row);
-/* The resident's hidden rows through all layers. The rows of each sequence are [start[i], start[i + 1]), and
- * first[i] is the position of the first of them; both host. `watch` NULL: nobody looks. Steps of no more than
- * one row a sequence are the same work each time, and run as a graph from the third on. -1: nothing is queued;
- * the device's own failures come out of its sync. */
-int sh_device_cache_run(struct sh_device_cache *c, const int *start, const int *first, sh_device_watch *watch,
-                        void *to, struct sh_err *e);
+struct sh_device_piece {                /* of what a session reads                                */
+    const int *start, *first;           /* host: the rows of sequence i are [start[i], start[i + 1]), and */
+                                        /* first[i] is the position of the first of them          */
+    int by_block;                       /* those of each sequence are a block (block.h)           */
+    sh_device_watch *watch;             /* NULL: nobody looks                                     */
+    void *to;
+};
 
-/* Device memory, and apart from it the scratch of a step. */
+/* The resident's hidden rows through all layers. Steps of no more than one row a sequence are the same work each
+ * time, and run as a graph from the third on. -1: nothing is queued; the device's own failures come out of its
+ * sync. */
+int sh_device_cache_run(struct sh_device_cache *c, const struct sh_device_piece *p, struct sh_err *e);
+
+/* Device memory, and apart from it the scratch of a step, and what is there for the blocks of a prompt. */
 struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c);
 size_t sh_device_cache_scratch(const struct sh_device_cache *c);
+size_t sh_device_cache_block_bytes(const struct sh_device_cache *c);
 struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c);
 
 /* Sequences that fit into what the device has left, up to `most`; 0: not one. */

@@ -30,6 +30,7 @@ struct sh_session {
     void *watch_to;
     struct sh_turn turn[2];             /* of arch->rope, local_rope; n 0: layers turn, or nothing does */
     int *place;                         /* [n_seq]: where the tables are read; NULL: at `first`   */
+    int whole;                          /* tokens that must come as one block; 0: none            */
     int block;                          /* tokens of a prompt's block; 0: none                    */
     int by_block;                       /* the piece on its way is a block                        */
     size_t block_bytes;                 /* the most that blocks took at a time                    */
@@ -295,7 +296,9 @@ static int run_layers(struct sh_session *s, const int32_t *tokens, struct sh_err
         return -1;
     s->failed = 0;
     if (s->on_device)
-        return sh_device_cache_run(s->on_device, s->start, s->first, s->watch, s->watch_to, e);
+        return sh_device_cache_run(s->on_device, &(struct sh_device_piece){.start = s->start, .first = s->first,
+                                                                           .by_block = s->by_block,
+                                                                           .watch = s->watch, .to = s->watch_to}, e);
     struct sh_own_attention own = {.first = s->first, .attend = attend, .to = s, .length = s->cache->setup.length,
                                    .turns = s->turn[0].n || s->turn[1].n};
     for (int l = 0; l < r->arch->n_layer && !s->failed; l++)
@@ -386,20 +389,18 @@ static int read_tokens(struct sh_session *s, const int32_t *tokens, const int *s
 int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                     struct sh_err *e)
 {
-    int whole = s->cache && s->cache->setup.whole ? s->cache->setup.prefill : 0;
     for (int i = 0; i < s->n_seq; i++)
-        if (start[i + 1] > start[i] && s->first[i] < whole)
-            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, whole);
+        if (start[i + 1] > start[i] && s->first[i] < s->whole)
+            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, s->whole);
     return read_tokens(s, tokens, start, 0, take, to, e);
 }
 
 int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                       struct sh_err *e)
 {
-    int whole = s->cache && s->cache->setup.whole ? s->cache->setup.prefill : 0;
     for (int i = 0; i < s->n_seq; i++)
-        if (start[i + 1] > start[i] && whole && (s->first[i] || start[i + 1] - start[i] < whole))
-            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, whole);
+        if (start[i + 1] > start[i] && s->whole && (s->first[i] || start[i + 1] - start[i] < s->whole))
+            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, s->whole);
     return read_tokens(s, tokens, start, s->block, take, to, e);
 }
 
@@ -466,7 +467,7 @@ static int make_cache(struct sh_session *s, const struct sh_kv_setup *kv, struct
 {
     if (sh_kv_setup_check(kv, e))
         return -1;
-    if (s->r->is_host || sh_device_cache_why_not(s->r, kv, s->block, s->why_host))
+    if (s->r->is_host || sh_device_cache_why_not(s->r, kv, s->why_host))
         s->cache = sh_kv_cache_new(kv, e);
     else
         s->on_device = sh_device_cache_new(s->r, kv, e);
@@ -478,12 +479,13 @@ struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session
     enum { MOST_NUMBERS = 1 << 20, MOST_ROWS = 256 };
     struct sh_kv_setup kv = {.arch = r->arch, .spec = setup->spec, .budget = setup->budget, .n_seq = setup->n_seq,
                              .n_token = setup->n_token, .length = setup->length, .prefill = setup->prefill,
-                             .whole = setup->whole, .positions = setup->positions, .format = setup->format,
-                             .seed = setup->seed};
+                             .whole = setup->whole, .block = setup->block, .positions = setup->positions,
+                             .format = setup->format, .seed = setup->seed};
     if (check_rows(r, setup, e))
         return NULL;
     struct sh_session *s = xcalloc(1, sizeof *s);
-    *s = (struct sh_session){.r = r, .n_seq = setup->n_seq, .n_token = setup->n_token, .block = setup->block};
+    *s = (struct sh_session){.r = r, .n_seq = setup->n_seq, .n_token = setup->n_token, .block = setup->block,
+                             .whole = setup->whole ? setup->prefill : 0};
     if (make_cache(s, &kv, e)) {
         free(s);
         return NULL;
@@ -561,7 +563,7 @@ void sh_session_fork(struct sh_session *to, int sequence_to, const struct sh_ses
 
 size_t sh_session_prompt_bytes(const struct sh_session *s)
 {
-    return s->block_bytes;
+    return s->on_device ? sh_device_cache_block_bytes(s->on_device) : s->block_bytes;
 }
 
 void sh_session_set_watch(struct sh_session *s, sh_session_watch *fn, void *to)

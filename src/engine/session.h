@@ -68,7 +68,8 @@ int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *star
 int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                       struct sh_err *e);
 
-/* What blocks took for themselves, the most at a time; beside the cache and the resident's activations. */
+/* What blocks took for themselves, the most at a time; beside the cache and the resident's activations. On a
+ * device: what is there for them. */
 size_t sh_session_prompt_bytes(const struct sh_session *s);
 
 /* A sequence takes over another's text: cache, policy's state and position, of a session with the same

@@ -57,8 +57,41 @@ done
 run generate --prefill-mode stream --model "$model" --tokens prompt.ids --max-tokens 4 --policy tova --budget 14 --backend cuda
 expect "a policy that needs more says that its cache is on the host" 0 "^[0-9 ]+$" "cache is on the host.*tova"
 
-run generate --model "$model" --tokens prompt.ids --max-tokens 4 --policy h2o --budget 14 --backend cuda
-expect "so does a prompt in blocks" 0 "^[0-9 ]+$" "cache is on the host.*h2o: prompts come in blocks"
+# ---- a prompt in blocks, which is how generate reads it ----
+
+same_kept() { # the CPU's dump and the device's
+    python -c 'import json
+lines = [sorted((r["sequence"], r["layer"], r["head"], r["step"], sorted(r["kept"]))
+                for r in map(json.loads, open(f"out/{b}.kept"))) for b in ("cpu", "cuda")]
+assert lines[0] == lines[1] and len(lines[0]) > 100'
+}
+
+blocks() { # arguments of generate
+    for backend in cpu cuda; do
+        run generate --model "$model" --tokens prompt.ids --max-tokens 20 "$@" --dump-kept out/$backend.kept \
+            --backend $backend
+        cp log/out $backend.text
+    done
+    expect "blocks ($*): the cache is on the device" 0 "^[0-9 ]+$" "blocks took [1-9][0-9]* bytes"
+    holds "blocks ($*): nothing says that it is on the host" test -z "$(grep "on the host" log/err)"
+    holds "blocks ($*): the CPU's tokens" cmp cpu.text cuda.text
+    holds "blocks ($*): the CPU's kept sets" same_kept
+    rm -rf out && mkdir out
+    SH_EMU_STREAMS=eager run generate --model "$model" --tokens prompt.ids --max-tokens 20 "$@" --backend cuda -q
+    holds "blocks ($*): the same when nobody looks" cmp cpu.text log/out
+}
+
+blocks --policy h2o --budget 14
+blocks --policy h2o:score=mean,recent=3 --budget 14 --prefill-block 7
+blocks --policy scissorhands:window=12,recent=3,drop=4 --budget 14 --prefill-block 9 --kv-bits 8 --kv-group 8
+blocks --policy scissorhands:window=12,recent=3,drop=4,counter=epochs --budget 14 --prefill 17 --prefill-block 11
+blocks --policy streaming --budget 14 --prefill-block 1 --kv-bits 16
+blocks --policy window --budget 14 --prefill-block 8 --kv-bits 4 --kv-group 8
+blocks --policy h2o --budget 14 --prefill-mode once
+blocks --policy window --budget 40 --prefill-mode once
+
+run generate --model "$model" --tokens prompt.ids --max-tokens 4 --policy tova --budget 14 --backend cuda
+expect "blocks: what is on the host for its policy says so" 0 "^[0-9 ]+$" "cache is on the host.*tova: it needs more"
 
 # ---- what does not fit, and devices that fail ----
 
@@ -83,6 +116,18 @@ holds "the hint names a budget" grep -Eq "budget of [0-9]+ tokens" log/err
 run "${nearly[@]}" --budget "$(sed -n 's/.*budget of \([0-9]*\) tokens.*/\1/p' log/err)"
 expect "that budget fits" 0 "^[0-9 ]+$" ""
 
+refuse "what blocks take counts" 1 "KV cache of 1 sequence and a step over it take [0-9]+ bytes, and [0-9]+ are left" \
+    generate --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --budget 60 --backend cuda -q \
+    --device-memory "$(cat nearly)"
+holds "what is lacking can be read there, too" python -c 'import re
+takes, left = map(int, re.search("take ([0-9]+) bytes, and ([0-9]+) are left", open("log/err").read()).groups())
+print(int(open("nearly").read()) + takes - left - 8000, file=open("blocks", "w"))'
+nearly=(generate --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --backend cuda -q
+    --device-memory "$(cat blocks)")
+run "${nearly[@]}" --budget 60
+run "${nearly[@]}" --budget "$(sed -n 's/.*budget of \([0-9]*\) tokens.*/\1/p' log/err)"
+expect "the budget of the hint fits with blocks" 0 "^[0-9 ]+$" ""
+
 for fault in SH_EMU_FAIL:cudaErrorIllegalAddress SH_EMU_LOST:cudaErrorDevicesUnavailable; do
     for at in 2 40 200 450; do
         export "${fault%:*}=$at"
@@ -92,6 +137,13 @@ for fault in SH_EMU_FAIL:cudaErrorIllegalAddress SH_EMU_LOST:cudaErrorDevicesUna
         unset "${fault%:*}"
     done
 done
+for at in 3 25 45; do
+    SH_EMU_FAIL=$at refuse "in a block, at launch $at: the device and the error are named" 1 \
+        "backend cuda: device 0: .*cudaErrorIllegalAddress" generate --model "$model" --tokens prompt.ids --max-tokens 2 \
+        --policy h2o --budget 14 --backend cuda -q
+done
+SH_EMU_LEAKS=1 run generate --model "$model" --tokens prompt.ids --max-tokens 6 --policy h2o --budget 14 --backend cuda -q
+expect "nothing of a block is left on the device" 0 "^[0-9 ]+$" ""
 SH_EMU_LEAKS=1 run generate --prefill-mode stream --model "$model" --tokens prompt.ids --max-tokens 6 --policy h2o --budget 14 --backend cuda -q
 expect "nothing is left on the device" 0 "^[0-9 ]+$" ""
 finish

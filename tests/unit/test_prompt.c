@@ -24,21 +24,27 @@ struct stage {                          /* a model, opened */
     struct target on;
     struct sh_model *m;
     struct sh_resident *r;
-    int heads;
+    int heads, on_device;               /* on_device: sessions whose cache was there              */
 };
 
-static void open_stage(struct stage *s, const char *name)
+/* -1: there is no such backend, and the running test has been skipped. */
+static int open_stage(struct stage *s, const char *name, enum which which)
 {
     char path[96];
     snprintf(path, sizeof path, "checkpoints/%s", name);
     *s = (struct stage){.m = sh_model_open(tap_golden(path), &e)};
-    CU_ASSERT_FATAL(s->m && !target_open(&s->on, ON_CPU, 1));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s->m);
+    if (target_open(&s->on, which, 1)) {
+        sh_model_close(s->m);
+        return -1;
+    }
     struct sh_resident_setup setup = {.backend = s->on.b, .device = s->on.d, .model = s->m, .dtype = SH_F32,
                                       .weight_bits = 16, .rows = ROWS, .positions = 160};
     s->r = sh_resident_open(&setup, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s->r);
     s->heads = s->r->arch->n_layer * s->r->arch->n_kv_head;
     CU_ASSERT_FATAL(s->heads <= MOST_HEADS);
+    return 0;
 }
 
 static void close_stage(struct stage *s)
@@ -137,6 +143,7 @@ static void play(struct stage *s, const json_t *c, int number, const struct sh_w
     for (int watched = 1; watched >= 0; watched--) {    /* where nobody looks on, a beginning may go another way */
         struct sh_session *session = sh_session_new(s->r, &setup, &e);
         CU_ASSERT_PTR_NOT_NULL_FATAL(session);
+        s->on_device += sh_session_cache(session) == NULL;
         if (watched)
             sh_session_set_watch(session, see, &y);
         y.taken = 0;
@@ -152,7 +159,7 @@ static void play(struct stage *s, const json_t *c, int number, const struct sh_w
     }
 }
 
-static void golden(const char *checkpoint)
+static void golden(const char *checkpoint, enum which which)
 {
     json_error_t error;
     struct stage s;
@@ -161,21 +168,28 @@ static void golden(const char *checkpoint)
     size_t i;
     int n = 0;
     CU_ASSERT_FATAL(root && file);
-    open_stage(&s, checkpoint);
+    if (open_stage(&s, checkpoint, which)) {
+        sh_weights_close(file);
+        json_decref(root);
+        return;
+    }
     json_array_foreach(json_object_get(root, "cases"), i, c)
         if (!strcmp(text(c, "checkpoint"), checkpoint)) {
             play(&s, c, (int)i, file);
             n++;
         }
-    CU_ASSERT(n >= 20);
+    CU_ASSERT(n >= 20 && s.on_device == (s.r->is_host ? 0 : 18));
     close_stage(&s);
     sh_weights_close(file);
     json_decref(root);
 }
 
-static void learned(void) { golden("opt"); }
-static void rotary(void) { golden("llama_gqa"); }
-static void alibi(void) { golden("bloom"); }
+static void learned(void) { golden("opt", ON_CPU); }
+static void rotary(void) { golden("llama_gqa", ON_CPU); }
+static void alibi(void) { golden("bloom", ON_CPU); }
+static void learned_module(void) { golden("opt", ON_MODULE); }
+static void rotary_module(void) { golden("llama_gqa", ON_MODULE); }
+static void alibi_module(void) { golden("bloom", ON_MODULE); }
 
 /* ---- every policy ---- */
 
@@ -265,7 +279,7 @@ static void same(struct stage *s, const char *policy, const struct how *a, const
     free(y.set);
 }
 
-static void as_stream(void)
+static void alike(enum which which)
 {
     static const char *const checkpoints[] = {"llama_gqa", "gemma2", "bloom"};
     static const struct how stream = {.bits = 32}, ones = {.bits = 32, .block = 1},
@@ -275,10 +289,13 @@ static void as_stream(void)
         cache_ones = {.bits = 32, .positions = SH_POSITIONS_CACHE, .block = 1};
     for (int c = 0; c < 3; c++) {
         struct stage s;
-        open_stage(&s, checkpoints[c]);
+        if (open_stage(&s, checkpoints[c], which))
+            return;
         for (int i = 0; policies[i]; i++) {
             struct sh_policy_spec spec;
             CU_ASSERT_EQUAL_FATAL(sh_policy_parse(policies[i], &spec, &e), 0);
+            if (!s.r->is_host && !strchr("fwsh", policies[i][0]))        /* the rest is the host's business */
+                continue;
             if (!(spec.policy->needs & SH_NEEDS_PROMPT)) {
                 same(&s, policies[i], &stream, &ones);
                 same(&s, policies[i], &cache, &cache_ones);
@@ -288,6 +305,9 @@ static void as_stream(void)
         close_stage(&s);
     }
 }
+
+static void as_stream(void) { alike(ON_CPU); }
+static void as_stream_module(void) { alike(ON_MODULE); }
 
 /* Sequence 0 reads PROMPT tokens, sequence 1 takes over, and both read the rest. */
 static void fork(struct stage *s, const char *policy, int bits, enum sh_positions positions)
@@ -321,7 +341,8 @@ static void fork(struct stage *s, const char *policy, int bits, enum sh_position
 static void forks(void)
 {
     struct stage s;
-    open_stage(&s, "llama_gqa");
+    if (open_stage(&s, "llama_gqa", ON_CPU))
+        return;
     for (int i = 0; policies[i]; i++) {
         fork(&s, policies[i], 32, SH_POSITIONS_ORIGINAL);
         fork(&s, policies[i], 4, SH_POSITIONS_CACHE);
@@ -335,7 +356,11 @@ int main(void)
         {"blocks and positions inside the cache: learned positions", learned},
         {"blocks and positions inside the cache: rotary, grouped heads", rotary},
         {"blocks and positions inside the cache: ALiBi", alibi},
+        {"blocks: learned positions (module)", learned_module},
+        {"blocks: rotary, grouped heads (module)", rotary_module},
+        {"blocks: ALiBi (module)", alibi_module},
         {"every policy: blocks of one are the stream, one block a prefill", as_stream},
+        {"the device's policies: blocks of one are the stream, one block a prefill (module)", as_stream_module},
         {"every policy: a fork goes on as its text does, bit by bit", forks},
         {0}};
     return tap_run("prompt", tests);
