@@ -82,9 +82,9 @@ int sh_session_length(const struct sh_session *s, int sequence);        /* token
 void sh_session_restart(struct sh_session *s, int sequence);
 
 /* What the query of each token attends over, its own token included: called once per sequence, layer,
- * KV head and token, in that order within a step (on a device row by row, then by sequence). With the group's
- * mean row of attention [n_slot]. To be set before anything is read; there are no keys and values to see on a
- * device. */
+ * KV head and token, in that order within a step (on a device row by row, then by sequence; of a block some rows
+ * at a time, head by head). With the group's mean row of attention [n_slot]. To be set before anything is read;
+ * there are no keys and values to see on a device. */
 typedef void sh_session_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c,
                               const float *row);
 void sh_session_set_watch(struct sh_session *s, sh_session_watch *fn, void *to);        /* NULL: nobody */

@@ -350,6 +350,68 @@ static void forks(void)
     close_stage(&s);
 }
 
+/* ---- a batch ---- */
+
+enum { BATCH = 3 };
+
+/* Prompts of a batch, one of which comes later, then tokens of all: each text as if it were alone, on the CPU. */
+static void batch(struct stage *alone, struct stage *s, const char *policy)
+{
+    static const int first[BATCH + 1] = {0, 50, 50, 73}, later[BATCH + 1] = {0, 0, 31, 31};
+    static const int rest[BATCH + 1] = {0, 5, 6, 13};
+    struct how how = {.bits = 32, .block = 17};
+    struct sh_policy_spec spec;
+    struct story story;
+    CU_ASSERT_EQUAL_FATAL(sh_policy_parse(policy, &spec, &e), 0);
+    struct sh_session *all = new_session(s, &spec, &how, &story, BATCH);
+    CU_ASSERT((sh_session_cache(all) == NULL) == !s->r->is_host);
+    sh_session_set_watch(all, NULL, NULL);
+    free(story.set);
+    CU_ASSERT_EQUAL_FATAL(sh_session_prompt(all, words(), first, NULL, NULL, &e), 0);
+    CU_ASSERT_EQUAL_FATAL(sh_session_prompt(all, words() + 40, later, NULL, NULL, &e), 0);
+    for (int i = 0; i < 3; i++)         /* steps of one row each become a graph */
+        CU_ASSERT_EQUAL_FATAL(sh_session_step(all, words() + i, (int[]){0, 1, 2, 3}, NULL, NULL, &e), 0);
+    CU_ASSERT_EQUAL_FATAL(sh_session_step(all, words() + 60, rest, NULL, NULL, &e), 0);
+    for (int i = 0; i < BATCH; i++) {
+        const int *start = i == 1 ? later : first;
+        const int32_t *prompt = words() + (i == 1 ? 40 : 0) + start[i];
+        int n = start[i + 1] - start[i];
+        struct sh_session *one = new_session(alone, &spec, &how, &story, 1);
+        sh_session_set_watch(one, NULL, NULL);
+        free(story.set);
+        CU_ASSERT_EQUAL_FATAL(sh_session_prompt(one, prompt, (int[]){0, n}, NULL, NULL, &e), 0);
+        for (int k = 0; k < 3; k++)
+            CU_ASSERT_EQUAL_FATAL(sh_session_step(one, words() + k + i, (int[]){0, 1}, NULL, NULL, &e), 0);
+        n = rest[i + 1] - rest[i];
+        CU_ASSERT_EQUAL_FATAL(sh_session_step(one, words() + 60 + rest[i], (int[]){0, n}, NULL, NULL, &e), 0);
+        double off = differ(s, sh_session_logits(all, i), sh_session_logits(one, 0));
+        if (off > 1e-4)
+            printf("# %s, text %d: logits off by %.1e\n", policy, i, off);
+        CU_ASSERT(off <= 1e-4);
+        CU_ASSERT_EQUAL(sh_session_length(all, i), sh_session_length(one, 0));
+        sh_session_free(one);
+    }
+    sh_session_free(all);
+}
+
+static void batches(enum which which)
+{
+    static const char *const some[] = {
+        "window", "streaming", "h2o:score=mean,recent=3", "scissorhands:recent=4,window=20",
+        "scissorhands:recent=4,window=8,counter=epochs,drop=1", NULL};
+    struct stage alone, s;
+    if (open_stage(&s, "llama_gqa", which))
+        return;
+    CU_ASSERT_EQUAL_FATAL(open_stage(&alone, "llama_gqa", ON_CPU), 0);
+    for (int i = 0; some[i]; i++)
+        batch(&alone, &s, some[i]);
+    close_stage(&alone);
+    close_stage(&s);
+}
+
+static void batches_cpu(void) { batches(ON_CPU); }
+static void batches_module(void) { batches(ON_MODULE); }
+
 int main(void)
 {
     static const struct tap_test tests[] = {
@@ -361,6 +423,8 @@ int main(void)
         {"blocks: ALiBi (module)", alibi_module},
         {"every policy: blocks of one are the stream, one block a prefill", as_stream},
         {"the device's policies: blocks of one are the stream, one block a prefill (module)", as_stream_module},
+        {"prompts of a batch in blocks, of different lengths", batches_cpu},
+        {"prompts of a batch in blocks, of different lengths (module)", batches_module},
         {"every policy: a fork goes on as its text does, bit by bit", forks},
         {0}};
     return tap_run("prompt", tests);
