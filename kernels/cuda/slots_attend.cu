@@ -62,7 +62,7 @@ static __device__ void products(const struct slots &s, size_t slot, const Query 
 #pragma unroll
     for (int g = 0; g < G; g++)
         sum[g] = 0;
-#pragma unroll 2
+#pragma unroll 4
     for (int chunk = 0; chunk < s.chunks; chunk++) {
         float x[N];
         key_chunk<BITS>(s, slot, chunk, x);
@@ -132,27 +132,38 @@ static __device__ void exponentials(const struct slots &s, const struct place &p
     }
 }
 
+enum { MIX_AT_ONCE = 4 };              /* values on their way to a thread: one would not keep the memory busy */
+
 /* Sums of 8 channels over every step-th slot. */
 template <int BITS, int G, typename Score>
 static __device__ void mix(const struct slots &s, const struct place &p, const Score &score, int unit, int from,
                            int step, float sum[G][SLOTS_UNIT])
 {
-#pragma unroll 4
-    for (int j = from; j < p.n; j += step) {
-        float weight[G], any = 0, x[SLOTS_UNIT];
+    for (int first = from; first < p.n; first += MIX_AT_ONCE * step) {
+        value_unit<BITS> value[MIX_AT_ONCE];
+        float weight[MIX_AT_ONCE][G], x[SLOTS_UNIT];
 #pragma unroll
-        for (int g = 0; g < G; g++) {
-            weight[g] = g < p.n_query ? (float)score[g * SLOTS_SPLIT + j] : 0.0f;
-            any += weight[g];
+        for (int k = 0; k < MIX_AT_ONCE; k++) {
+            int j = first + k * step;
+            float any = 0;
+#pragma unroll
+            for (int g = 0; g < G; g++) {
+                weight[k][g] = g < p.n_query && j < p.n ? (float)score[g * SLOTS_SPLIT + j] : 0.0f;
+                any += weight[k][g];
+            }
+            value[k] = {};
+            if (any > 0)
+                value_load<BITS>(s, p.base + (size_t)(p.first + j), unit, value[k]);
         }
-        if (any == 0)
-            continue;
-        value_unit<BITS>(s, p.base + (size_t)(p.first + j), unit, x);
 #pragma unroll
-        for (int g = 0; g < G; g++)
+        for (int k = 0; k < MIX_AT_ONCE; k++) {
+            value_numbers<BITS>(value[k], x);
 #pragma unroll
-            for (int i = 0; i < SLOTS_UNIT; i++)
-                sum[g][i] += weight[g] * x[i];
+            for (int g = 0; g < G; g++)
+#pragma unroll
+                for (int i = 0; i < SLOTS_UNIT; i++)
+                    sum[g][i] += weight[k][g] * x[i];
+        }
     }
 }
 

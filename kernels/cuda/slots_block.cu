@@ -119,8 +119,11 @@ __global__ void __launch_bounds__(SLOTS_THREADS) slots_floats(struct slots s, st
     for (int at = i; at < b.cached * s.units; at += step) {     /* neighbouring units             */
         int slot = at / s.units, c = at % s.units * SLOTS_UNIT;
         float x[SLOTS_UNIT] = {};
-        if (pos[slot] >= 0)
-            value_unit<BITS>(s, base + (size_t)slot, c / SLOTS_UNIT, x);
+        if (pos[slot] >= 0) {
+            value_unit<BITS> unit;
+            value_load<BITS>(s, base + (size_t)slot, c / SLOTS_UNIT, unit);
+            value_numbers<BITS>(unit, x);
+        }
 #pragma unroll
         for (int j = 0; j < SLOTS_UNIT; j++)
             if (c + j < s.d)

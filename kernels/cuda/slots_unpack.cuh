@@ -50,32 +50,47 @@ static __device__ __forceinline__ void key_chunk(const struct slots &s, size_t s
     }
 }
 
-/* The 8 numbers of a slot's value from channel 8 * unit on. */
+/* What 8 numbers of a value are made of. */
+template <int BITS> struct value_unit {
+    unsigned word[BITS / 4];
+    float2 scale;                       /* of codes                                                */
+};
+
+/* Those of a slot from channel 8 * unit on: nothing is done with them here, so that several are asked for before
+ * the first is waited for. */
 template <int BITS>
-static __device__ __forceinline__ void value_unit(const struct slots &s, size_t slot, int unit, float *x)
+static __device__ __forceinline__ void value_load(const struct slots &s, size_t slot, int unit, value_unit<BITS> &to)
 {
     const char *at = s.v + (slot * (size_t)s.units + (size_t)unit) * BITS;
     if constexpr (BITS == 4) {
-        numbers_of<4>(*(const unsigned *)at, x);
+        to.word[0] = *(const unsigned *)at;
     } else if constexpr (BITS == 8) {
         uint2 two = *(const uint2 *)at;
-        numbers_of<8>(two.x, x);
-        numbers_of<8>(two.y, x + 4);
+        to.word[0] = two.x;
+        to.word[1] = two.y;
     } else {
 #pragma unroll
         for (int i = 0; i < BITS / 16; i++) {
             uint4 four = ((const uint4 *)at)[i];
-            numbers_of<BITS>(four.x, x + i * 4);
-            numbers_of<BITS>(four.y, x + i * 4 + 32 / BITS);
-            numbers_of<BITS>(four.z, x + i * 4 + 64 / BITS);
-            numbers_of<BITS>(four.w, x + i * 4 + 96 / BITS);
+            to.word[4 * i] = four.x;
+            to.word[4 * i + 1] = four.y;
+            to.word[4 * i + 2] = four.z;
+            to.word[4 * i + 3] = four.w;
         }
     }
+    if constexpr (BITS < 16)
+        to.scale = slots_scale(s, s.v_meta, slot, unit * SLOTS_UNIT);
+}
+
+template <int BITS> static __device__ __forceinline__ void value_numbers(const value_unit<BITS> &from, float *x)
+{
+#pragma unroll
+    for (int i = 0; i < BITS / 4; i++)
+        numbers_of<BITS>(from.word[i], x + i * (32 / BITS));
     if constexpr (BITS < 16) {
-        float2 scale = slots_scale(s, s.v_meta, slot, unit * SLOTS_UNIT);
 #pragma unroll
         for (int i = 0; i < SLOTS_UNIT; i++)
-            x[i] = x[i] * scale.x + scale.y;
+            x[i] = x[i] * from.scale.x + from.scale.y;
     }
 }
 
