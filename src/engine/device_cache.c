@@ -2,6 +2,7 @@
 /* See device_cache.h. What a policy's knobs mean on the device stands in `rules`, next to their names. */
 #include "src/engine/device_cache.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,18 @@ static struct sh_slots_setup setup_of(const struct sh_kv_setup *s, const struct 
     return to;
 }
 
+/* Slots of a sequence, and words of the rows that its policy looks back on, as far as the device numbers them. */
+static int is_too_large(const struct sh_kv_setup *s, const struct sh_slots_head *head, const struct sh_slots_policy *p)
+{
+    enum { A_WORD = 32, MOST_SEQUENCES = 65535 };       /* as many as a launch has blocks to the side */
+    long long slots = 0, words = 0;
+    for (int i = 0; i < s->arch->n_layer * s->arch->n_kv_head; i++) {
+        slots += head[i].capacity + A_WORD;             /* the device rounds up */
+        words += (head[i].capacity / A_WORD + 1LL) * (p->rule == SH_SLOTS_LOW_RING ? p->look_back : 0);
+    }
+    return slots > INT_MAX || words > INT_MAX || s->n_seq > MOST_SEQUENCES;
+}
+
 const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *s,
                                     char text[SH_DEVICE_WHY])
 {
@@ -120,12 +133,14 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
         return NULL;
     const char *why = rule_of(s->spec, s->n_token, &policy);
     struct sh_slots_head *head = xcalloc((size_t)(a->n_layer * a->n_kv_head), sizeof *head);
-    int in_order = fill_heads(s, head);
+    int in_order = fill_heads(s, head), too_large = is_too_large(s, head, &policy);
     free(head);
     if (!r->setup.backend->slots)
         why = "the backend has none";
     else if (a->d_head > SH_SLOTS_WIDEST || a->n_head / a->n_kv_head > SH_SLOTS_MOST_GROUP)
         why = "its heads are too wide or too many";
+    else if (too_large)
+        why = "it has more sequences, slots or rows to look back on than the device can number";
     else if (s->positions != SH_POSITIONS_ORIGINAL)
         why = "positions are those inside the cache";
     else if (!why && s->format.bits < 16 && (in_order || s->format.by_channel))
@@ -243,12 +258,13 @@ static int follows_length(const struct sh_rope *r)
     return r->kind == SH_ROPE_DYNAMIC || r->kind == SH_ROPE_LONG;
 }
 
-/* Is a step the same work each time? Not where rotary tables follow what has come. */
+/* Is a step the same work each time? Not where rotary tables follow what has come, or a text's length: another
+ * session of the resident may have filled them for its own. */
 static void make_graphs(struct sh_device_cache *c)
 {
     const struct sh_arch *a = c->r->arch;
     size_t n = (size_t)c->setup.n_seq + 1;
-    if (!c->r->setup.backend->graph || (!c->length && (follows_length(&a->rope) || follows_length(&a->local_rope))))
+    if (!c->r->setup.backend->graph || follows_length(&a->rope) || follows_length(&a->local_rope))
         return;
     c->graph = xcalloc(n, sizeof *c->graph);
     c->has_run = xcalloc(n, sizeof *c->has_run);
