@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "src/base/interrupt.h"
 #include "src/base/mem.h"
 
 /* SQLite counts steps of its own machine: some tens for a row. The smallest rows, of `done`, take eight bytes, and
@@ -27,13 +28,13 @@ static long long file_bytes(const struct sh_store *s)
     return n;
 }
 
-/* Pages that lead back to each other give rows without end. */
+/* Pages that lead back to each other give rows without end. Who only reads may be stopped in the middle. */
 static int look(void *store)
 {
     struct sh_store *s = store;
     s->steps += STEPS_A_LOOK;
     s->spent = s->steps / STEPS_A_BYTE > LEAST_BYTES + file_bytes(s);
-    return s->spent;
+    return s->spent || (!s->writes && sh_interrupted());
 }
 
 void sh_guard_set(struct sh_store *s)
