@@ -364,19 +364,19 @@ P
 
 # ---- damaged results ----
 
-damaged() { # what, metric, value, sentence
+damaged() { # what, metric, value, sentence, where it does not begin as these do: its beginning
     cp results.db damaged.db
     python -c 'import sqlite3, sys
 with sqlite3.connect("damaged.db") as db:
     db.execute("UPDATE result SET value = " + sys.argv[2] + " WHERE command = ? AND metric = ? AND settings LIKE ?",
                ("eval", sys.argv[1], "%tova%"))' "$2" "$3"
-    refuse "a kept result that cannot be: $1" 1 "damaged.db: a kept result of eval is damaged: $4" \
+    refuse "a kept result that cannot be: $1" 1 "damaged.db: ${5-a kept result of eval is damaged}: $4" \
         eval --model "$checkpoints/opt" --tokens tokens.jsonl --policy tova --budget 9 --db damaged.db
 }
 damaged "a perplexity below 1" ppl 0.5 "ppl is 0.5, expected 1 or more"
 damaged "a perplexity that is none" ppl NULL "ppl is nan, expected exp\(nll\)"
 damaged "one that does not go with the likelihood" ppl 1000.25 "ppl is 1000.25, expected exp\(nll\)"
-damaged "a text for a number" nll "'abc'" "ppl is .*, expected exp\(nll\) = 1"
+damaged "a text for a number" nll "'abc'" 'value is the text "abc", expected a number' "damaged: table result.*"
 damaged "a negative count" tokens -3 "tokens is -3, expected 0 to"
 damaged "an endless divergence" kl 9e999 "kl is inf, expected 0 or more"
 damaged "a share above 1" top1_agreement 1.5 "top1_agreement is 1.5, expected 0 to 1"
