@@ -13,6 +13,7 @@
 /* SQLite counts steps of its own machine: some tens for a row. The smallest rows, of `done`, take eight bytes, and
  * there are few of them: a store is made of blobs. Blobs pass once, names of a model with each of its runs. */
 enum { STEPS_A_LOOK = 1 << 18, STEPS_A_BYTE = 8, TIMES_THE_FILE = 16, LEAST_BYTES = 1 << 20,
+       PAGE_BYTES = 1 << 12, TIMES_READ = 256,  /* rows in no order ask for pages again           */
        LEAST_LONGEST = 1 << 26 };       /* of a value: a file grows while it is read */
 
 static const char *const tables[] = {"model",      "run",    "sequence", "done", "scores", "vectors",
@@ -32,8 +33,11 @@ static long long file_bytes(const struct sh_store *s)
 static int look(void *store)
 {
     struct sh_store *s = store;
+    long long most = LEAST_BYTES + file_bytes(s);
+    int pages = 0, unused;
     s->steps += STEPS_A_LOOK;
-    s->spent = s->steps / STEPS_A_BYTE > LEAST_BYTES + file_bytes(s);
+    sqlite3_db_status(s->db, SQLITE_DBSTATUS_CACHE_MISS, &pages, &unused, 0);
+    s->spent = s->steps / STEPS_A_BYTE > most || (long long)pages * PAGE_BYTES / TIMES_READ > most;
     return s->spent || (!s->writes && sh_interrupted());
 }
 
@@ -93,8 +97,10 @@ int sh_guard_check(struct sh_store *s, struct sh_err *e)
 
 void sh_guard_begin(struct sh_store *s)
 {
+    int pages, unused;
     s->steps = s->taken = 0;
     s->spent = 0;
+    sqlite3_db_status(s->db, SQLITE_DBSTATUS_CACHE_MISS, &pages, &unused, 1);
 }
 
 int sh_guard_take(struct sh_store *s, size_t bytes, struct sh_err *e)
