@@ -6,6 +6,7 @@
 #include "tests/unit/plot_data.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "src/base/rng.h"
 
@@ -201,4 +202,9 @@ void plot_data_fill(struct plot_data *p, const char *foreign)
                                 .n_charts = 2, .n_stacks = 1, .charts = p->charts, .stacks = &p->stacks,
                                 .ratio_settings = foreign ? foreign : "R = 0, K = 1",
                                 .lift_settings = foreign ? foreign : "R = 10, K = 5"};
+}
+
+void plot_data_free(struct plot_data *p)
+{
+    free(p->cells);
 }

@@ -43,5 +43,6 @@ struct plot_data {
 
 /* Every string of the data is `foreign`, or a tame one where that is NULL. It points into *p. */
 void plot_data_fill(struct plot_data *p, const char *foreign);
+void plot_data_free(struct plot_data *p);
 
 #endif

@@ -319,6 +319,7 @@ static void names_are_never_commands(void)
             CU_ASSERT(drawn && !strstr(drawn, "<script"));
             free(drawn);
             unlink("it.svg");
+            plot_data_free(&p);
         }
 }
 
