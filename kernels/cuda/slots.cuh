@@ -24,6 +24,24 @@ enum {
     SLOTS_GROUP = 8                     /* query heads of such a block, at most                   */
 };
 
+/* BITS: what a number of the rows takes, as a constant. */
+#define BY_BITS(bits, BITS, ...)                               \
+    do {                                                       \
+        if ((bits) == 32) {                                    \
+            enum { BITS = 32 };                                \
+            __VA_ARGS__;                                       \
+        } else if ((bits) == 16) {                             \
+            enum { BITS = 16 };                                \
+            __VA_ARGS__;                                       \
+        } else if ((bits) == 8) {                              \
+            enum { BITS = 8 };                                 \
+            __VA_ARGS__;                                       \
+        } else {                                               \
+            enum { BITS = 4 };                                 \
+            __VA_ARGS__;                                       \
+        }                                                      \
+    } while (0)
+
 struct slots_head {                     /* of a layer                                              */
     int slot_at, budget, capacity, drop, window;
     int ring_at, ring_words;            /* words of a row of the ring, and where it begins          */

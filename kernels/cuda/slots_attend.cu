@@ -254,12 +254,5 @@ void cuda_slots_scores(struct sh_dev *d, struct sh_slots *s, const struct sh_slo
     query.softcap = w->softcap;
     query.window = w->window;
     query.n_part = 1;
-    if (s->bits == 32)
-        launch<32>(d, s, query);
-    else if (s->bits == 16)
-        launch<16>(d, s, query);
-    else if (s->bits == 8)
-        launch<8>(d, s, query);
-    else
-        launch<4>(d, s, query);
+    BY_BITS(s->bits, BITS, launch<BITS>(d, s, query));
 }

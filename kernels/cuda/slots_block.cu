@@ -144,15 +144,8 @@ static void open_cache(struct sh_dev *d, const struct sh_slots *s, const struct 
         return;
     dim3 grid = grid_for((size_t)b->cached * (size_t)(at->chunks > at->units ? at->chunks : at->units), SLOTS_THREADS);
     grid.y = heads;
-#define OPEN(BITS) SH_LAUNCH((slots_floats<BITS>), grid, dim3(SLOTS_THREADS), d->compute, *at, s->wide, *b)
-    if (s->bits == 32)
-        OPEN(32);
-    else if (s->bits == 16)
-        OPEN(16);
-    else if (s->bits == 8)
-        OPEN(8);
-    else
-        OPEN(4);
+    BY_BITS(s->bits, BITS,
+            SH_LAUNCH((slots_floats<BITS>), grid, dim3(SLOTS_THREADS), d->compute, *at, s->wide, *b));
 }
 
 /* ---- somebody looks ---- */

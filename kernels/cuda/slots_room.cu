@@ -51,15 +51,8 @@ void cuda_slots_admit(struct sh_dev *d, struct sh_slots *s, const struct sh_slot
 {
     const struct sh_attend *w = a->what;
     dim3 grid((unsigned)s->at.n_kv_head, (unsigned)s->at.n_seq);
-#define ADMIT(BITS)                                                                                                 \
-    SH_LAUNCH((slots_admit<BITS>), grid, dim3(SLOTS_THREADS), d->compute, s->at, a->layer, (const float *)w->k.at, \
-              (const float *)w->v.at, w->k.stride, w->v.stride, a->start, a->position, a->first, a->end)
-    if (s->bits == 32)
-        ADMIT(32);
-    else if (s->bits == 16)
-        ADMIT(16);
-    else if (s->bits == 8)
-        ADMIT(8);
-    else
-        ADMIT(4);
+    BY_BITS(s->bits, BITS,
+            SH_LAUNCH((slots_admit<BITS>), grid, dim3(SLOTS_THREADS), d->compute, s->at, a->layer,
+                      (const float *)w->k.at, (const float *)w->v.at, w->k.stride, w->v.stride, a->start, a->position,
+                      a->first, a->end));
 }

@@ -140,15 +140,7 @@ void cuda_slots_settle(struct sh_dev *d, const struct sh_slots *s, const struct 
     if (s->wide.ring)
         SH_LAUNCH(slots_close_ring, dim3(n < look_back ? n : look_back, heads), dim3(SLOTS_THREADS), d->compute, s->at,
                   s->wide, *b);
-#define KEEP(BITS)                                                                                                    \
-    SH_LAUNCH((slots_keep<BITS>), dim3(n, heads), dim3(SLOTS_THREADS), d->compute, s->at, s->wide, *b,                \
-              (const float *)w->k.at, (const float *)w->v.at, w->k.stride, w->v.stride)
-    if (s->bits == 32)
-        KEEP(32);
-    else if (s->bits == 16)
-        KEEP(16);
-    else if (s->bits == 8)
-        KEEP(8);
-    else
-        KEEP(4);
+    BY_BITS(s->bits, BITS,
+            SH_LAUNCH((slots_keep<BITS>), dim3(n, heads), dim3(SLOTS_THREADS), d->compute, s->at, s->wide, *b,
+                      (const float *)w->k.at, (const float *)w->v.at, w->k.stride, w->v.stride));
 }

@@ -18,6 +18,15 @@ static inline const char *sh_type_name(enum sh_type type)
     return type == SH_F32 ? "f32" : type == SH_F16 ? "f16" : "bf16";
 }
 
+/* -1: no type has that name. */
+static inline int sh_type_of(const char *name)
+{
+    for (int t = SH_F32; t <= SH_BF16; t++)
+        if (!strcmp(sh_type_name((enum sh_type)t), name))
+            return t;
+    return -1;
+}
+
 static inline uint32_t sh_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 static inline float sh_from_bits(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 

@@ -228,6 +228,15 @@ int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err
     return missing ? sh_misused(e, "%s needs %s", command, list) : 0;
 }
 
+int sh_args_dtype(const char *name, enum sh_type *out, struct sh_err *e)
+{
+    int type = sh_type_of(name);
+    if (type < 0)
+        return sh_misused(e, "--dtype: \"%s\" is not known, expected one of f32, f16, bf16", name);
+    *out = (enum sh_type)type;
+    return 0;
+}
+
 int sh_args_ints(const char *option_name, const char *text, int *to, int most, int *n, struct sh_err *e)
 {
     char *copy = xstrdup(text), *at = copy, *item;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "src/base/err.h"
+#include "src/base/num.h"
 #include "src/base/out.h"
 
 enum sh_opt_kind {
@@ -86,6 +87,9 @@ int sh_common_write(const struct sh_common *c, struct sh_out *o, struct sh_err *
 
 /* "1,10,50": whole numbers; "0.25,0.5": reals. At most `most`; -1 with the option's name. */
 int sh_args_ints(const char *option, const char *text, int *to, int most, int *n, struct sh_err *e);
+
+/* --dtype: "f32", "f16" or "bf16". */
+int sh_args_dtype(const char *name, enum sh_type *out, struct sh_err *e);
 int sh_args_reals(const char *option, const char *text, double *to, int most, int *n, struct sh_err *e);
 
 /* A range "A-B" or one number "A". */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/weight_bits.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
@@ -103,10 +104,8 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
 static int take_settings(struct work *w, struct sh_err *e)
 {
     const struct sh_stored_run *run = &w->runs[0];
-    int is_type = 0, bits = run->weight_bits;
-    for (int type = SH_F32; type <= SH_BF16; type++)
-        is_type |= !strcmp(run->dtype, sh_type_name((enum sh_type)type));
-    if (!is_type || (bits && bits != 16 && bits != 8 && bits != 4))
+    int bits = run->weight_bits;
+    if (sh_type_of(run->dtype) < 0 || (bits && !sh_code_bits_fit(bits)))
         return sh_fail(e, "%s: damaged: run %d has dtype \"%.40s\" and %d weight bits, expected f32, f16 or bf16, and "
                        "16, 8 or 4", w->a->db, run->id, run->dtype, bits);
     w->options = w->a->live;

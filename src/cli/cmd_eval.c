@@ -102,16 +102,6 @@ static void release(void *args)
 
 /* ---- the request ---- */
 
-static int read_dtype(const char *name, enum sh_type *out, struct sh_err *e)
-{
-    for (int t = SH_F32; t <= SH_BF16; t++)
-        if (!strcmp(sh_type_name((enum sh_type)t), name)) {
-            *out = (enum sh_type)t;
-            return 0;
-        }
-    return sh_misused(e, "--dtype: \"%s\" is not known, expected one of f32, f16, bf16", name);
-}
-
 static int keeps_all(const struct sh_policy_spec *p, int n_layer)
 {
     for (int l = 0; l < n_layer; l++)
@@ -266,7 +256,7 @@ static int read_options(struct sh_eval_work *w, const struct sh_list *positional
         return sh_misused(e, "--force: no --db is given");
     if (a->budget.n && !a->policy.n)
         return sh_misused(e, "--budget: no --policy is given");
-    if (read_dtype(a->dtype, &w->dtype, e))
+    if (sh_args_dtype(a->dtype, &w->dtype, e))
         return -1;
     w->format = (struct sh_kv_format){.bits = a->kv_bits ? (int)a->kv_bits : w->dtype == SH_F32 ? 32 : 16,
                                       .group = (int)a->kv_group, .meta = SH_F16};

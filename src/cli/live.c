@@ -17,16 +17,6 @@ void sh_live_preset(struct sh_live_options *o)
     o->kv_group = 64;
 }
 
-static int read_dtype(const char *name, enum sh_type *out, struct sh_err *e)
-{
-    for (int t = SH_F32; t <= SH_BF16; t++)
-        if (!strcmp(sh_type_name((enum sh_type)t), name)) {
-            *out = (enum sh_type)t;
-            return 0;
-        }
-    return sh_misused(e, "--dtype: \"%s\" is not known, expected one of f32, f16, bf16", name);
-}
-
 static int read_name(const char *option, const char *name, const char *const *names, struct sh_err *e)
 {
     char list[64] = "";
@@ -85,7 +75,7 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
         return sh_misused(e, "--weight-bits: %lld, expected 16, 8 or 4", o->weight_bits);
     if (bits && bits != 32 && bits != 16 && bits != 8 && bits != 4)
         return sh_misused(e, "--kv-bits: %d, expected 32, 16, 8 or 4", bits);
-    if (read_dtype(o->dtype, &l->dtype, e))
+    if (sh_args_dtype(o->dtype, &l->dtype, e))
         return -1;
     l->format = (struct sh_kv_format){.bits = bits ? bits : l->dtype == SH_F32 ? 32 : 16, .group = (int)o->kv_group,
                                       .meta = SH_F16};

@@ -34,10 +34,10 @@ void sh_chunks_free(struct sh_chunks *c)
     *c = (struct sh_chunks){0};
 }
 
-size_t sh_chunks_before(const struct sh_chunks *c, int number, int n, int chunk)
+size_t sh_chunks_rows(const struct sh_chunks *c, int number, int n)
 {
     size_t rows = 0;
-    for (int i = number; i < c->n && i < chunk; i += n)
+    for (int i = number; i < c->n; i += n)
         rows += (size_t)c->at[i].rows;
     return rows;
 }

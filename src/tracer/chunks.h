@@ -21,9 +21,8 @@ struct sh_chunks {
 
 /* As many sequences a chunk as stay within `rows` tokens, at least one. */
 void sh_chunks_cut(struct sh_chunks *c, const struct sh_trace_sequence *sequence, int n, int rows);
-/* Of a device that takes chunk `number` and every n-th one behind it: the tokens of its chunks before this one;
- * c->n or more: of all. */
-size_t sh_chunks_before(const struct sh_chunks *c, int number, int n, int chunk);
+/* The tokens of a device that takes chunk `number` and every n-th one behind it. */
+size_t sh_chunks_rows(const struct sh_chunks *c, int number, int n);
 void sh_chunks_free(struct sh_chunks *c);
 
 #endif

@@ -138,7 +138,7 @@ static void let_stay(const struct sh_sweep *s, size_t room, struct sh_sweep_need
     size_t most = 0;
     sh_chunks_cut(&chunks, s->sequence, s->n, out->rows);
     for (int i = 0; i < s->n_device; i++) {
-        size_t rows = sh_chunks_before(&chunks, i, s->n_device, chunks.n);
+        size_t rows = sh_chunks_rows(&chunks, i, s->n_device);
         most = rows > most ? rows : most;
     }
     size_t more = (most - (size_t)chunks.most_rows) * (size_t)sh_model_arch(s->model)->d_model * sizeof(float);

@@ -231,11 +231,12 @@ static int run_layers(struct lane *lane, struct sh_err *e)
         if (layer < st->last)
             begin_load(&next, lane, layer + 1, beside);
         int bad = 0;
+        lane->row = 0;
         for (int i = lane->number; i < st->chunks.n && !bad; i += st->s->n_device) {
-            lane->row = st->stay ? sh_chunks_before(&st->chunks, lane->number, st->s->n_device, i) : 0;
             bad = run_chunk(lane, l, layer, &st->chunks.at[i], e);
             if (!bad)
                 bad = move_on(lane, layer, &st->chunks.at[i], e);
+            lane->row += st->stay ? (size_t)st->chunks.at[i].rows : 0;
         }
         sh_layer_drop(l);
         if (bad) {
@@ -294,7 +295,7 @@ static int open_lane(struct lane *lane, int is_host, struct sh_err *e)
     const struct sh_sweep *s = lane->st->s;
     const struct sh_chunks *chunks = &lane->st->chunks;
     int rows = chunks->most_rows;
-    size_t held = lane->st->stay ? sh_chunks_before(chunks, lane->number, s->n_device, chunks->n) : (size_t)rows;
+    size_t held = lane->st->stay ? sh_chunks_rows(chunks, lane->number, s->n_device) : (size_t)rows;
     if (sh_activations_new(&lane->act, s->backend, lane->device, lane->st->arch, rows, s->dtype, e))
         return -1;
     if (is_host)

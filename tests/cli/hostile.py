@@ -153,22 +153,15 @@ def pick(chance, db, table):
     place = f"rowid IN (SELECT rowid FROM {table} LIMIT 1 OFFSET {row})"
     if chance.randrange(4) == 0:
         place = "1"
-    kind, name = chance.randrange(12), chance.choice(names)
-    if kind == 0:
-        return f"DELETE FROM {table} WHERE {place}"
-    if kind == 1:
-        return f"INSERT INTO {table} SELECT * FROM {table} WHERE {place}"
-    if kind == 2:
-        return f"UPDATE {table} SET {name} = (SELECT {chance.choice(names)} FROM {table} LIMIT 1) WHERE {place}"
-    if kind == 3:
-        return f"UPDATE {table} SET {name} = {chance.choice(['-', '2 * ', '1000003 * ', '1 + ', '-1 + '])}{name} WHERE {place}"
-    if kind == 4:
-        return f"UPDATE {table} SET {name} = CAST({name} AS {chance.choice(['TEXT', 'BLOB', 'REAL', 'INTEGER'])}) WHERE {place}"
-    if kind == 5:
-        return f"UPDATE {table} SET {name} = substr({name}, 2) WHERE {place}"
-    if kind == 6:
-        return f"UPDATE {table} SET {name} = {name} || char({chance.choice([0, 34, 39, 60, 123, 255])}) WHERE {place}"
-    return f"UPDATE {table} SET {name} = ? WHERE {place}", (chance.choice(VALUES),)
+    name, other = chance.choice(names), chance.choice(names)
+    times = chance.choice(["-", "2 * ", "1000003 * ", "1 + ", "-1 + "])
+    kind, byte = chance.choice(["TEXT", "BLOB", "REAL", "INTEGER"]), chance.choice([0, 34, 39, 60, 123, 255])
+    rows = [f"DELETE FROM {table}", f"INSERT INTO {table} SELECT * FROM {table}"]
+    cells = [f"(SELECT {other} FROM {table} LIMIT 1)", f"{times}{name}", f"CAST({name} AS {kind})", f"substr({name}, 2)",
+             f"{name} || char({byte})"] + 5 * ["?"]
+    statements = rows + [f"UPDATE {table} SET {name} = {cell}" for cell in cells]
+    statement = chance.choice(statements) + f" WHERE {place}"
+    return (statement, (chance.choice(VALUES),)) if "= ?" in statement else statement
 
 
 def values(store, model, tokens, first, count):

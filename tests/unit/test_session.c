@@ -223,8 +223,23 @@ static void play_case(const struct golden *g, const json_t *c, struct sh_residen
     sh_session_free(s);
 }
 
-/* Every case whose policy begins with `only`; steps of one token and of 60, which goes in pieces. */
-static void every(const char *name, const char *only, enum which which)
+static void play_some(const struct golden *g, struct sh_resident *r, const json_t *c, int is_small)
+{
+    int alone = !r->is_host && is_repeated(json_string_value(json_object_get(c, "policy")));
+    for (int per_step = is_small && !alone ? 60 : 1; per_step <= 60; per_step += 59)    /* alone: steps as graphs */
+        play_case(g, c, r, per_step, r->is_host || per_step > 1);
+}
+
+/* Graphs of steps of one token, before and after a step that needs more scratch than any before it. */
+static void play_long_step(const struct golden *g, struct sh_resident *r, const json_t *c, int is_small)
+{
+    (void)is_small;
+    play_case(g, c, r, 0, 0);
+}
+
+/* Every case whose policy begins with `only`. */
+static void every(const char *name, const char *only, enum which which,
+                  void (*play_it)(const struct golden *g, struct sh_resident *r, const json_t *c, int is_small))
 {
     struct target on;
     struct golden g = open_golden(name);
@@ -235,38 +250,9 @@ static void every(const char *name, const char *only, enum which which)
         const json_t *c;
         size_t i;
         int n = 0;
-        json_array_foreach(json_object_get(g.root, "cases"), i, c) {
-            const char *policy = json_string_value(json_object_get(c, "policy"));
-            if (strncmp(policy, only, strlen(only)))
-                continue;
-            int alone = !r->is_host && is_repeated(policy);     /* nobody looks: steps of one token as graphs */
-            for (int per_step = on.small && !alone ? 60 : 1; per_step <= 60; per_step += 59)
-                play_case(&g, c, r, per_step, r->is_host || per_step > 1);
-            n++;
-        }
-        CU_ASSERT(n > 0);
-        sh_resident_close(r);
-        target_close(&on);
-    }
-    sh_model_close(m);
-    close_golden(&g);
-}
-
-/* Graphs of steps of one token, before and after a step that needs more scratch than any before it. */
-static void long_step(void)
-{
-    struct target on;
-    struct golden g = open_golden("opt");
-    struct sh_model *m = sh_model_open(g.folder, &e);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
-    if (target_open(&on, ON_MODULE, 1) == 0) {
-        struct sh_resident *r = open_resident(&on, m, 25);
-        const json_t *c;
-        size_t i;
-        int n = 0;
         json_array_foreach(json_object_get(g.root, "cases"), i, c)
-            if (!n && is_repeated(json_string_value(json_object_get(c, "policy")))) {
-                play_case(&g, c, r, 0, 0);
+            if (!strncmp(json_string_value(json_object_get(c, "policy")), only, strlen(only))) {
+                play_it(&g, r, c, on.small);
                 n++;
             }
         CU_ASSERT(n > 0);
@@ -277,13 +263,14 @@ static void long_step(void)
     close_golden(&g);
 }
 
-static void opt_full(void) { every("opt", "full", ON_CPU); }
-static void opt_window(void) { every("opt", "window", ON_CPU); }
-static void opt(void) { every("opt", "", ON_CPU); }
-static void llama(void) { every("llama", "", ON_CPU); }
-static void llama_gqa(void) { every("llama_gqa", "", ON_CPU); }
-static void opt_module(void) { every("opt", "s", ON_MODULE); }
-static void llama_gqa_module(void) { every("llama_gqa", "", ON_MODULE); }
+static void opt_full(void) { every("opt", "full", ON_CPU, play_some); }
+static void opt_window(void) { every("opt", "window", ON_CPU, play_some); }
+static void opt(void) { every("opt", "", ON_CPU, play_some); }
+static void llama(void) { every("llama", "", ON_CPU, play_some); }
+static void llama_gqa(void) { every("llama_gqa", "", ON_CPU, play_some); }
+static void opt_module(void) { every("opt", "s", ON_MODULE, play_some); }
+static void long_step(void) { every("opt", "h2o:recent=8", ON_MODULE, play_long_step); }
+static void llama_gqa_module(void) { every("llama_gqa", "", ON_MODULE, play_some); }
 
 int main(void)
 {
