@@ -355,11 +355,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int n = 0;
     memcpy(text, data, size);
     text[size] = '\0';
-    for (char *at = text, *end = at; n < MOST_LINES && end; at = end + 1) {
-        end = strchr(at, '\n');
+    for (char *at = text; n < MOST_LINES && at;) {
+        char *end = strchr(at, '\n');
+        line[n++] = at;
         if (end)
             *end = '\0';
-        line[n++] = at;
+        at = end ? end + 1 : NULL;
     }
     if (!sound.at)
         make_files();
