@@ -15,7 +15,7 @@ shift
 [ $# -gt 0 ] || set -- $(cd "$here/corpus" && ls -d */ | tr -d /)
 AFL_QUIET=1 make -s "${@/#/tests/fuzz/fuzz_}"
 export AFL_NO_UI=1 AFL_SKIP_CPUFREQ=1 AFL_NO_AFFINITY=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1
-export ASAN_OPTIONS=abort_on_error=1:symbolize=0:detect_leaks=0:allocator_may_return_null=1
+export ASAN_OPTIONS=abort_on_error=1:symbolize=0:detect_leaks=0:allocator_may_return_null=1:malloc_context_size=0
 export UBSAN_OPTIONS=halt_on_error=1:abort_on_error=1
 found=0
 TIMEFORMAT='%U %S'
