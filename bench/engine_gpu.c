@@ -85,6 +85,17 @@ static int choose_batch(struct bench *b, const struct sh_session_setup *s, struc
     return b->batch ? 0 : sh_fail(e, "not even one sequence fits");
 }
 
+/* The likeliest token of each sequence, and what follows it. */
+static int write_step(struct bench *b, int32_t *tokens, int *start, struct sh_err *e)
+{
+    for (int i = 0; i < b->batch; i++) {
+        start[i + 1] = i + 1;
+        if ((tokens[i] = sh_session_best(b->session, i, e)) < 0)
+            return -1;
+    }
+    return sh_session_step(b->session, tokens, start, NULL, NULL, e);
+}
+
 /* n tokens of each of the first `readers` sequences. */
 static int read_step(struct bench *b, int32_t *tokens, int *start, int readers, int first, int n, struct sh_err *e)
 {
@@ -124,6 +135,7 @@ static int run(struct bench *b, struct sh_err *e)
         return -1;
     if (!b->resident->is_host && sh_session_why_host(b->session))
         return sh_fail(e, "the cache would be on the host: %s", sh_session_why_host(b->session));
+    sh_session_only_best(b->session);
     int32_t *tokens = xcalloc((size_t)b->batch + PROMPT_AT_ONCE, sizeof *tokens);
     int *start = xcalloc((size_t)b->batch + 1, sizeof *start), bad = 0, prompt = b->context - b->steps;
     b->seconds = xcalloc((size_t)b->steps, sizeof *b->seconds);
@@ -135,7 +147,7 @@ static int run(struct bench *b, struct sh_err *e)
         sh_session_fork(b->session, i, b->session, 0);
     for (int t = 0; t < b->steps && !bad; t++) {
         double began = sh_now_s();
-        bad = read_step(b, tokens, start, b->batch, prompt + t, 1, e);
+        bad = write_step(b, tokens, start, e);
         b->seconds[t] = sh_now_s() - began;
     }
     free(tokens);

@@ -30,7 +30,7 @@
 #include "src/base/num.h"
 #include "src/base/row_figures.h"
 
-#define SH_BACKEND_ABI 6
+#define SH_BACKEND_ABI 7
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -163,6 +163,11 @@ struct sh_attend {
     struct sh_tap tap;
 };
 
+struct sh_best {                        /* of a row: its greatest number, the first of equal ones; if some are */
+    float value;                        /* NaN or infinitely large, the first of those            */
+    int32_t column;
+};
+
 struct sh_open {                        /* what to open                                            */
     int ordinal, n_threads;             /* n_threads: host threads it may keep busy                */
     size_t memory_bytes;                /* of the device that it may take; 0: all that is free     */
@@ -215,6 +220,8 @@ struct sh_backend {
     const struct sh_graph_ops *graph;   /* NULL: operations cost the host nothing to speak of                     */
     /* n products of the same x, none of which reads what another one writes. NULL: one by one is as fast. */
     void  (*linears)(struct sh_dev *d, const struct sh_linear *a, int n);
+    /* Of each row of x, f32. out: device memory, [rows]. NULL: device memory is host memory, anybody can look. */
+    void  (*best)(struct sh_dev *d, struct sh_best *out, struct sh_mat x);
 };
 
 /* The name of a module's one exported symbol, a struct sh_backend. */

@@ -65,6 +65,7 @@ kernel_libs = libkernels.a $(cpu_variant_libs) librows.a libbase.a $(DNNL_LIBS) 
 # the user's. Objects follow headers, not flags: after changing flags, make clean.
 cuda_sources = \
 	%D%/cuda/attend.cu \
+	%D%/cuda/best.cu \
 	%D%/cuda/cast.cu \
 	%D%/cuda/codes.cu \
 	%D%/cuda/device.cu \

@@ -126,6 +126,7 @@ void cuda_embed(struct sh_dev *d, const struct sh_embed *a);
 void cuda_linear(struct sh_dev *d, const struct sh_linear *a);
 size_t cuda_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits);
 void cuda_norm(struct sh_dev *d, const struct sh_norm *a);
+void cuda_best(struct sh_dev *d, struct sh_best *out, struct sh_mat x);
 void cuda_cast(struct sh_dev *d, struct sh_mat out, struct sh_mat x);
 void cuda_convert(struct sh_dev *d, const struct sh_mat *to, const struct sh_mat *from, cudaStream_t stream);
 void cuda_rotary(struct sh_dev *d, const struct sh_rotary *a);

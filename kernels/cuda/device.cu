@@ -299,4 +299,5 @@ extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_bac
     &cuda_slots_ops,
     &cuda_graph_ops,
     NULL,
+    cuda_best,
 };

@@ -167,6 +167,8 @@ static int open_all(struct work *w, struct sh_err *e)
     w->session = sh_live_session(&w->live, &w->policy, a->budget ? &w->budget : NULL, 1, n_token, e);
     if (!w->session)
         return -1;
+    if (w->sampler.temperature <= 0)
+        sh_session_only_best(w->session);
     sh_live_say_host(&w->note, sh_session_why_host(w->session), w->common);
     w->made = xcalloc((size_t)w->most, sizeof *w->made);
     if (a->repetition)
@@ -234,8 +236,10 @@ static int write_tokens(struct work *w, struct sh_choice *room, struct sh_err *e
     if (step(w, w->prompt.ids.at, (int)w->prompt.ids.n, 1, &w->prompt_s, e))
         return -1;
     for (;;) {
-        int32_t token = sh_sampler_pick(&w->sampler, sh_session_logits(w->session, 0), n_vocab, (uint64_t)w->n_made,
-                                        room, e);
+        int32_t token = w->sampler.temperature > 0
+                            ? sh_sampler_pick(&w->sampler, sh_session_logits(w->session, 0), n_vocab,
+                                              (uint64_t)w->n_made, room, e)
+                            : sh_session_best(w->session, 0, e);
         if (token < 0)
             return sh_err_prefix(e, "behind token %d", (int)w->prompt.ids.n + w->n_made - 1);
         w->made[w->n_made++] = token;

@@ -191,7 +191,9 @@ static int write_text(struct work *w, struct sh_session *s, const int32_t *promp
     struct sh_choice *room = xcalloc((size_t)n_vocab, sizeof *room);
     bad = sh_session_step(s, prompt, (int[]){0, w->n_prompt}, NULL, NULL, e);
     for (int i = 0; i < most && !bad; i++) {
-        made[i] = sh_sampler_pick(&w->sampler, sh_session_logits(s, 0), n_vocab, (uint64_t)i, room, e);
+        made[i] = w->sampler.temperature > 0
+                      ? sh_sampler_pick(&w->sampler, sh_session_logits(s, 0), n_vocab, (uint64_t)i, room, e)
+                      : sh_session_best(s, 0, e);
         bad = made[i] < 0 || sh_session_step(s, &made[i], (int[]){0, 1}, NULL, NULL, e);
         if (!bad && sh_interrupted())
             bad = sh_fail(e, "interrupted");
@@ -231,6 +233,8 @@ static int run_condition(struct work *w, int text, int condition, struct sh_err 
     int32_t *made = xcalloc((size_t)most, sizeof *made);
     w->likeness = xcalloc((size_t)(arch->n_layer * arch->n_kv_head), sizeof *w->likeness);
     sh_session_set_watch(s, watch, w);
+    if (w->sampler.temperature <= 0)
+        sh_session_only_best(s);
     int bad = write_text(w, s, w->source.texts.sequence[text].tokens, made, e);
     take_figures(w, made, w->at[text][condition]);
     free(w->likeness);

@@ -21,7 +21,7 @@ struct sh_eval_dump {
 /* rows: of the logits. */
 int sh_eval_dump_begin(struct sh_eval_dump *d, long long rows, struct sh_err *e);
 
-sh_session_watch sh_eval_dump_kept;             /* their `to` is the dump                         */
+sh_watch sh_eval_dump_kept;             /* their `to` is the dump                         */
 sh_session_take sh_eval_dump_logits;
 
 /* bad: the reading failed; then nothing is left behind. Returns it, or -1 when a file could not be written. */

@@ -12,7 +12,7 @@
 #define SH_ENGINE_BLOCK_H
 
 #include "src/engine/cache.h"
-#include "src/engine/session.h"
+#include "src/engine/piece.h"
 
 struct sh_block {
     const struct sh_attend *what;       /* of the layer: shapes, scale, window, slopes            */
@@ -24,7 +24,7 @@ struct sh_block {
     float *mixed;                       /* likewise; NULL: somebody has attended already          */
     unsigned needs;                     /* the policy's (enum sh_needs)                           */
     int observes;                       /* it wants the rows                                      */
-    sh_session_watch *watch;            /* NULL: nobody                                           */
+    sh_watch *watch;            /* NULL: nobody                                           */
     void *watch_to;
 };
 

@@ -21,7 +21,7 @@ struct sh_device_cache {
     int by_block;                       /* the piece is one                                       */
     struct sh_graph **graph;            /* [n_seq + 1]: the layers of steps of one row a sequence, by their rows */
     unsigned char *has_run;             /* [n_seq + 1]: such a step has; both NULL: no graphs     */
-    sh_device_watch *watch;             /* of the piece                                           */
+    sh_watch *watch;             /* of the piece                                           */
     void *watch_to;
     int *pos;                           /* of a look: [most capacity]                             */
     float *row;
@@ -364,7 +364,7 @@ void sh_device_cache_keep_rows(struct sh_device_cache *c)
 /* ---- steps ---- */
 
 /* What the kernels need to know of a piece. */
-static int begin(struct sh_device_cache *c, const struct sh_device_piece *p, struct sh_err *e)
+static int begin(struct sh_device_cache *c, const struct sh_piece *p, struct sh_err *e)
 {
     const struct sh_resident_setup *r = &c->r->setup;
     const int *start = p->start, *first = p->first;
@@ -375,7 +375,7 @@ static int begin(struct sh_device_cache *c, const struct sh_device_piece *p, str
     int n = c->setup.n_seq, *position = c->rows + n + 1;
     c->by_block = p->by_block;
     c->watch = p->watch;
-    c->watch_to = p->to;
+    c->watch_to = p->watch_to;
     memcpy(c->start, start, (size_t)(n + 1) * sizeof *start);
     memcpy(c->first, first, (size_t)n * sizeof *first);
     memcpy(c->rows, start, (size_t)(n + 1) * sizeof *start);
@@ -484,7 +484,7 @@ static void attend(void *to, int layer, const struct sh_attend *what)
     }
 }
 
-int sh_device_cache_run(struct sh_device_cache *c, const struct sh_device_piece *p, struct sh_err *e)
+int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, struct sh_err *e)
 {
     struct sh_resident *r = c->r;
     const struct sh_graph_ops *g = r->setup.backend->graph;

@@ -6,6 +6,7 @@
 #define SH_ENGINE_DEVICE_CACHE_H
 
 #include "src/engine/cache.h"
+#include "src/engine/piece.h"
 #include "src/engine/resident.h"
 
 struct sh_device_cache;
@@ -27,20 +28,10 @@ void sh_device_cache_copy(struct sh_device_cache *to, int sequence_to, const str
 /* Rows are going to be watched: before anything is read. */
 void sh_device_cache_keep_rows(struct sh_device_cache *c);
 
-typedef void sh_device_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c,
-                             const float *row);
-struct sh_device_piece {                /* of what a session reads                                */
-    const int *start, *first;           /* host: the rows of sequence i are [start[i], start[i + 1]), and */
-                                        /* first[i] is the position of the first of them          */
-    int by_block;                       /* those of each sequence are a block (block.h)           */
-    sh_device_watch *watch;             /* NULL: nobody looks                                     */
-    void *to;
-};
-
 /* The resident's hidden rows through all layers. Steps of no more than one row a sequence are the same work each
  * time, and run as a graph from the third on. -1: nothing is queued; the device's own failures come out of its
  * sync. */
-int sh_device_cache_run(struct sh_device_cache *c, const struct sh_device_piece *p, struct sh_err *e);
+int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, struct sh_err *e);
 
 /* Device memory, and apart from it the scratch of a step, and what is there for the blocks of a prompt. */
 struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c);

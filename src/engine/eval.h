@@ -23,7 +23,7 @@ struct sh_eval {
     int n_cell;
     int prefill;
     uint64_t seed;
-    sh_session_watch *watch;            /* of cell `watched`, -1 the full cache; NULL: none       */
+    sh_watch *watch;            /* of cell `watched`, -1 the full cache; NULL: none       */
     sh_session_take *take;              /* that one's logits; NULL: none                          */
     void *to;                           /* of both; `sequence` is 0                               */
     int watched;

@@ -9,6 +9,8 @@ libengine_a_SOURCES = \
 	%D%/drift.c %D%/drift.h \
 	%D%/eval.c %D%/eval.h \
 	%D%/eval_sums.c %D%/eval_sums.h \
+	%D%/host_cache.c %D%/host_cache.h \
+	%D%/piece.h \
 	%D%/places.c %D%/places.h \
 	%D%/quant.c %D%/quant.h \
 	%D%/repetition.c %D%/repetition.h \

@@ -6,16 +6,23 @@
 
 #include "src/base/rng.h"
 
+int32_t sh_sampler_check(int32_t token, float logit, struct sh_err *e)
+{
+    if (!(logit < INFINITY))
+        return sh_fail(e, "the logit of token %d is %s", token, isnan(logit) ? "not a number" : "infinite");
+    return isinf(logit) ? sh_fail(e, "no token has a finite logit") : token;
+}
+
 int32_t sh_sampler_best(const float *logits, int n_vocab, struct sh_err *e)
 {
     int32_t best = 0;
     for (int32_t i = 0; i < n_vocab; i++) {
-        if (isnan(logits[i]) || (isinf(logits[i]) && logits[i] > 0))
-            return sh_fail(e, "the logit of token %d is %s", i, isnan(logits[i]) ? "not a number" : "infinite");
+        if (!(logits[i] < INFINITY))
+            return sh_sampler_check(i, logits[i], e);
         if (logits[i] > logits[best])
             best = i;
     }
-    return isinf(logits[best]) ? sh_fail(e, "no token has a finite logit") : best;
+    return sh_sampler_check(best, logits[best], e);
 }
 
 static int comes_first(const struct sh_choice *a, const struct sh_choice *b)

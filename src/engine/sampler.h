@@ -34,6 +34,9 @@ int sh_sampler_choices(const struct sh_sampler *s, const float *logits, int n_vo
 int32_t sh_sampler_pick(const struct sh_sampler *s, const float *logits, int n_vocab, uint64_t n,
                         struct sh_choice *room, struct sh_err *e);
 
+/* The token, if a likeliest one's logit is a number; -1: as above. */
+int32_t sh_sampler_check(int32_t token, float logit, struct sh_err *e);
+
 /* The likeliest of all, the first of equal ones; -1: as above. */
 int32_t sh_sampler_best(const float *logits, int n_vocab, struct sh_err *e);
 

@@ -30,6 +30,7 @@
 #define SH_ENGINE_SESSION_H
 
 #include "src/engine/cache.h"
+#include "src/engine/piece.h"
 #include "src/engine/resident.h"
 
 struct sh_session_setup {
@@ -78,16 +79,19 @@ void sh_session_fork(struct sh_session *to, int sequence_to, const struct sh_ses
 
 /* Logits [n_vocab] behind the last token that the sequence read; valid until the next step. */
 const float *sh_session_logits(const struct sh_session *s, int sequence);
+
+/* From now on nobody asks for logits but with `take`, only for the likeliest token: where the device can look for it,
+ * they do not travel. To be said before anything is read, and of both sides of a fork. */
+void sh_session_only_best(struct sh_session *s);
+/* The likeliest token behind the last one that the sequence read, the first of equal ones. -1: a logit is NaN or
+ * infinitely large, or all are infinitely small. */
+int32_t sh_session_best(const struct sh_session *s, int sequence, struct sh_err *e);
+
 int sh_session_length(const struct sh_session *s, int sequence);        /* tokens read so far     */
 void sh_session_restart(struct sh_session *s, int sequence);
 
-/* What the query of each token attends over, its own token included: called once per sequence, layer,
- * KV head and token, in that order within a step (on a device row by row, then by sequence; of a block some rows
- * at a time, head by head). With the group's mean row of attention [n_slot]. To be set before anything is read;
- * there are no keys and values to see on a device. */
-typedef void sh_session_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c,
-                              const float *row);
-void sh_session_set_watch(struct sh_session *s, sh_session_watch *fn, void *to);        /* NULL: nobody */
+/* Who looks on (piece.h): to be set before anything is read. */
+void sh_session_set_watch(struct sh_session *s, sh_watch *fn, void *to);                /* NULL: nobody */
 
 const struct sh_kv_cache *sh_session_cache(const struct sh_session *s);        /* NULL: on the device    */
 /* Why the cache is on the host and its rows travel, though the device's memory is another; NULL: it is not. */

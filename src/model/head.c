@@ -18,6 +18,8 @@ struct sh_head {
     struct sh_weight *out, *matrix;                     /* out: project_out; NULL: none           */
     float *norm_w, *norm_b;
     int rows;                                           /* of a block                             */
+    struct sh_best *best;                               /* device, [best_rows]                    */
+    int best_rows;
     void *x, *narrow, *logits;                          /* [rows, d_model], [rows, d_embed] dtype; [rows, vocab] f32 */
 };
 
@@ -86,6 +88,7 @@ void sh_head_free(struct sh_head *h)
     h->b->release(h->d, h->x);
     h->b->release(h->d, h->narrow);
     h->b->release(h->d, h->logits);
+    h->b->release(h->d, h->best);
     free(h);
 }
 
@@ -131,4 +134,28 @@ int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, floa
             to[k] = c->head_softcap * tanhf(to[k] / c->head_softcap);
     }
     return 0;
+}
+
+/* A soft cap, rounded, can make numbers equal that were not. */
+int sh_head_can_choose(const struct sh_head *h)
+{
+    return h->b->best && !(h->arch->head_softcap > 0);
+}
+
+int sh_head_choose(struct sh_head *h, const void *hidden, int first, int rows, struct sh_best *out, struct sh_err *e)
+{
+    if (rows > h->best_rows) {
+        h->b->release(h->d, h->best);
+        h->best_rows = 0;
+        if (!(h->best = h->b->alloc(h->d, (size_t)rows * sizeof *h->best, e)))
+            return -1;
+        h->best_rows = rows;
+    }
+    for (int i = 0, n; i < rows; i += n) {
+        n = rows - i < h->rows ? rows - i : h->rows;
+        queue(h, hidden, first + i, n);
+        h->b->best(h->d, h->best + i, dense(h->logits, SH_F32, n, h->arch->n_vocab));
+    }
+    h->b->get(h->d, out, h->best, (size_t)rows * sizeof *out);
+    return h->b->sync(h->d, e);
 }

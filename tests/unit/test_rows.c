@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/: norms, casts and gates on every backend against double precision. Embeddings and rotary
+/* kernels/: norms, casts, gates and greatest numbers on every backend against double precision. Embeddings and rotary
  * positions are in test_positions.c.
  *
  * Limits, of the magnitudes of what is added: norms 3e-6; gates 1e-6 of (1 + |gate|) |up|. A 16-bit
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/rng.h"
 #include "tests/tap.h"
 #include "tests/unit/backends.h"
 
@@ -204,6 +205,78 @@ static void gates(const struct target *t)
 }
 EACH_BACKEND(gates)
 
+/* The first of what is no number or infinite, else the first of the greatest. */
+static int expected_best(const struct matrix *x, int row)
+{
+    int best = 0;
+    for (int j = 0; j < x->m.cols; j++) {
+        double now = matrix_at(x, row, j);
+        if (isnan(now) || (isinf(now) && now > 0))
+            return j;
+        best = now > matrix_at(x, row, best) ? j : best;
+    }
+    return best;
+}
+
+/* Rows with equal numbers, with some that are none, with nothing but the least. */
+static void fill_best(struct matrix *x, int row)
+{
+    int n = x->m.cols, at = (int)(sh_rng(3, (uint64_t)row) % (uint64_t)n), other = (at + n / 2) % n;
+    if (row % 5 == 1) {
+        matrix_set(x, row, at, 9);
+        matrix_set(x, row, other, 9);
+    } else if (row % 5 == 2) {
+        matrix_set(x, row, at, row % 2 ? (double)NAN : -(double)NAN);
+        matrix_set(x, row, other, (double)INFINITY);
+    } else if (row % 5 == 3) {
+        matrix_set(x, row, at, (double)INFINITY);
+        matrix_set(x, row, other, (double)INFINITY);
+    }
+    for (int j = 0; j < n && row % 5 == 4; j++)
+        matrix_set(x, row, j, -(double)INFINITY);
+}
+
+static void try_best(const struct target *t, int rows, int cols, int gap)
+{
+    struct matrix x = matrix_new(t, SH_F32, rows, cols, gap);
+    struct sh_err e;
+    size_t bytes = (size_t)rows * sizeof(struct sh_best);
+    struct sh_best *found = xmalloc(bytes), *out = t->b->alloc(t->d, bytes, &e);
+    int wrong = 0;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+    matrix_normal(t, &x, 21, 3);
+    for (int i = 0; i < rows; i++)
+        fill_best(&x, i);
+    matrix_put(t, &x);
+    t->b->best(t->d, out, x.m);
+    t->b->get(t->d, found, out, bytes);
+    target_sync(t);
+    for (int i = 0; i < rows; i++) {
+        int j = expected_best(&x, i);
+        double value = matrix_at(&x, i, j);
+        wrong += found[i].column != j || (isnan(value) ? !isnan(found[i].value) : (double)found[i].value != value);
+    }
+    if (wrong)
+        printf("# [%d, %d]: %d of the rows wrong\n", rows, cols, wrong);
+    CU_ASSERT(wrong == 0);
+    t->b->release(t->d, out);
+    matrix_free(t, &x);
+    free(found);
+}
+
+static void bests(const struct target *t)
+{
+    static const int wide[] = {1, 31, 64, 513, 3001};
+    if (!t->b->best) {
+        tap_skip("device memory is host memory");
+        return;
+    }
+    for (int i = 0; i < 5; i++)
+        for (int gap = 0; gap < 4; gap += 3)
+            try_best(t, t->small ? 10 : 40, wide[i], gap);
+}
+static void bests_module(void) { target_run(ON_MODULE, bests); }
+
 int main(void)
 {
     static const struct tap_test tests[] = {
@@ -211,6 +284,7 @@ int main(void)
         LIST_BACKENDS("norm: RMS norm to all types, in place, added, with and without weights", norms_rms),
         LIST_BACKENDS("cast: to nearest even, whatever the number", casts),
         LIST_BACKENDS("gate: all activations, to all types", gates),
+        {"best: of each row, the first of equal ones, and what is no number (module)", bests_module},
         {0}};
     return tap_run("rows", tests);
 }

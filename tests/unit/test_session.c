@@ -140,14 +140,6 @@ static void take(void *to, int sequence, int position, const float *logits)
         }
 }
 
-static int best(const float *logits, int n)
-{
-    int at = 0;
-    for (int i = 1; i < n; i++)
-        at = logits[i] > logits[at] ? i : at;
-    return at;
-}
-
 static int step_at(const struct trial *t, int at)
 {
     int n = t->per_step ? t->per_step : at == LONG_AT ? LONG_STEP : 1;
@@ -164,7 +156,7 @@ static void play(struct sh_session *s, struct trial *t, const char *name)
     }
     CU_ASSERT_EQUAL(t->taken, t->n);
     for (size_t i = 0; i < GREEDY; i++) {
-        int32_t id = best(sh_session_logits(s, 0), t->vocab);
+        int32_t id = sh_session_best(s, 0, &e);
         differ += id != json_integer_value(json_array_get(t->greedy, i));
         if (i < GREEDY - 1)
             CU_ASSERT_EQUAL_FATAL(sh_session_step(s, &id, (int[]){0, 1}, NULL, NULL, &e), 0);
@@ -219,6 +211,8 @@ static void play_case(const struct golden *g, const json_t *c, struct sh_residen
     check_place(s, &t, r->is_host);
     if (is_watched)
         sh_session_set_watch(s, watch, &t);
+    if (per_step != 1)
+        sh_session_only_best(s);
     play(s, &t, json_string_value(json_object_get(c, "name")));
     sh_session_free(s);
 }

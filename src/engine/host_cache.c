@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See host_cache.h. One thread for a KV head of a sequence: what is shared between them is read only. */
+#include "src/engine/host_cache.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/engine/block.h"
+#include "src/engine/slots_attend.h"
+
+struct sh_host_cache {
+    struct sh_resident *r;
+    struct sh_kv_cache *kv;
+    const struct sh_piece *piece;       /* on its way */
+    int n_thread;
+    float *q, *k, *v, *mixed;           /* host copies of a piece's rows; q, k, v NULL: device memory is host memory */
+    uint16_t *half;                     /* host copy of mixed in the operands' type; NULL: none is needed */
+    float *scratch;                     /* [n_thread][scratch_size] */
+    size_t scratch_size;
+    struct sh_turn turn[2];             /* of arch->rope, local_rope; n 0: layers turn, or nothing does */
+    int *place;                         /* [n_seq]; NULL: not asked for                           */
+    size_t block_bytes;                 /* the most that blocks took at a time                    */
+    int failed;                         /* the device, inside a layer; the error is in `error`    */
+    struct sh_err error;
+};
+
+/* ---- attention ---- */
+
+struct rows {                          /* one layer's rows on the host */
+    const struct sh_attend *what;
+    int layer;
+    const float *q, *k, *v;
+    float *mixed;
+};
+
+/* Room for token t, and its slot. dropped: scratch for two numbers a slot and one more. */
+static int admit(struct sh_kv_head *h, int t, int *dropped)
+{
+    const struct sh_cache *c = sh_kept_cache(h->kept);
+    int n = sh_kept_make_room(h->kept, t, NULL, h->place ? dropped : NULL);
+    if (h->place)
+        sh_places_leave(h->place, c->n_slot, dropped, n, dropped + n);
+    int slot = sh_kept_admit(h->kept, t);
+    if (h->place)
+        h->place[slot] = c->n - 1;
+    return slot;
+}
+
+/* The group's queries as they attend: turned for their place where that is still to be done. */
+static const float *turned(const struct sh_turn *turn, const float *q, int group, int d, int place, float *to)
+{
+    for (int g = 0; g < group && turn; g++)
+        sh_turn_rows(turn, q + g * d, &place, 1, d, to + g * d);
+    return turn ? to : q;
+}
+
+/* How queries and keys of a layer turn here; NULL: they come turned, or never do. */
+static const struct sh_turn *turn_of(const struct sh_host_cache *own, int layer)
+{
+    const struct sh_turn *t = &own->turn[sh_arch_rope(own->r->arch, layer) == &own->r->arch->local_rope];
+    return t->n ? t : NULL;
+}
+
+/* One token of one KV head, in the order of planner/policy.h. */
+static void token(struct sh_host_cache *own, const struct rows *p, struct sh_kv_head *h, int sequence, int head,
+                  int row, int t, float *scratch)
+{
+    const struct sh_attend *w = p->what;
+    const struct sh_policy *policy = own->kv->setup.spec->policy;
+    int group = w->n_head / w->n_kv_head, d = w->d_head;
+    size_t wide = (size_t)row * (size_t)(w->n_head * d) + (size_t)(head * group * d);
+    size_t narrow = (size_t)row * (size_t)(w->n_kv_head * d) + (size_t)(head * d);
+    float *chunk = scratch, *mean = chunk + (size_t)SH_ROWS_AT_ONCE * (size_t)d;
+    float *probs = mean + own->kv->most_slots, *q = probs + (size_t)group * (size_t)own->kv->most_slots;
+    int *dropped = (int *)(q + group * d);
+    sh_kv_head_put(h, admit(h, t, dropped), p->k + narrow, p->v + narrow);
+    const struct sh_cache *c = sh_kept_cache(h->kept);
+    const struct sh_turn *turn = turn_of(own, p->layer);
+    struct sh_slots_attend a = {
+        .k = &h->k, .v = &h->v, .pos = h->place ? h->place : c->pos, .turn = turn, .n_slot = c->n_slot, .group = group,
+        .q = turned(turn, p->q + wide, group, d, c->n - 1, q), .position = h->place ? c->n - 1 : t,
+        .window = w->window, .scale = w->scale, .softcap = w->softcap,
+        .slopes = w->slopes ? w->slopes + head * group : NULL, .out = p->mixed + wide, .probs = probs, .chunk = chunk};
+    int n_row = sh_slots_attend(&a);
+    const struct sh_piece *piece = own->piece;
+    if (!policy->observe && !piece->watch)
+        return;
+    sh_slots_mean(probs, group, c->n_slot, mean);
+    struct sh_step step = {.t = t, .n_row = n_row, .row = mean, .q = p->q + wide, .n_query = group};
+    if (piece->watch)
+        piece->watch(piece->watch_to, sequence, p->layer, head, t, c, mean);
+    sh_kept_observe(h->kept, &step);
+}
+
+static void attend_all(struct sh_host_cache *own, const struct rows *p)
+{
+    enum { WORTH_THREADS = 1 << 16 };   /* products: below that, waking them takes longer         */
+    const struct sh_piece *piece = own->piece;
+    int n_head = p->what->n_kv_head, jobs = own->kv->setup.n_seq * n_head;
+    double products = 2.0 * p->what->q.rows * p->what->q.cols * own->kv->most_slots;
+#pragma omp parallel for schedule(dynamic) num_threads(own->n_thread) if (!piece->watch && products > WORTH_THREADS)
+    for (int i = 0; i < jobs; i++) {
+        int sequence = i / n_head, head = i % n_head;
+        struct sh_kv_head *h = sh_kv_cache_head(own->kv, sequence, p->layer, head);
+        float *scratch = own->scratch + (size_t)omp_get_thread_num() * own->scratch_size;
+        for (int row = piece->start[sequence]; row < piece->start[sequence + 1]; row++)
+            token(own, p, h, sequence, head, row, piece->first[sequence] + row - piece->start[sequence], scratch);
+    }
+}
+
+/* The pieces as blocks (block.h). attended: somebody has filled `mixed`. */
+static int run_blocks(struct sh_host_cache *own, const struct rows *p, int attended)
+{
+    const struct sh_attend *w = p->what;
+    const struct sh_policy *policy = own->kv->setup.spec->policy;
+    const struct sh_piece *piece = own->piece;
+    int n_head = w->n_kv_head, bad = 0;
+    size_t most = 0, wide = (size_t)w->q.cols, narrow = (size_t)w->k.cols;
+#pragma omp parallel for schedule(dynamic) num_threads(own->n_thread) if (!piece->watch)
+    for (int i = 0; i < own->kv->setup.n_seq * n_head; i++) {
+        int sequence = i / n_head, head = i % n_head;
+        size_t row = (size_t)piece->start[sequence], bytes = 0;
+        struct sh_err e;
+        struct sh_block b = {
+            .what = w, .sequence = sequence, .layer = p->layer, .head = head, .turn = turn_of(own, p->layer),
+            .h = sh_kv_cache_head(own->kv, sequence, p->layer, head), .first = piece->first[sequence],
+            .n = piece->start[sequence + 1] - piece->start[sequence], .q = p->q + row * wide, .k = p->k + row * narrow,
+            .v = p->v + row * narrow, .mixed = attended ? NULL : p->mixed + row * wide, .needs = policy->needs,
+            .observes = policy->observe != NULL, .watch = piece->watch, .watch_to = piece->watch_to};
+        int failed = b.n && sh_block_run(&b, &bytes, &e);
+#pragma omp critical(sh_host_cache_blocks)
+        {
+            most = bytes > most ? bytes : most;
+            if (failed && !bad)
+                own->error = e;
+            bad |= failed;
+        }
+    }
+    most *= (size_t)(own->n_thread < n_head ? own->n_thread : n_head);
+    own->block_bytes = most > own->block_bytes ? most : own->block_bytes;
+    return bad ? -1 : 0;
+}
+
+/* Do the rows begin their texts, with all that a query of theirs sees among them, and does nobody ask for
+ * probabilities? Then the backend's attention is what the slots' would be, and faster. */
+static int is_fresh(const struct sh_host_cache *own, const struct sh_attend *what, int layer)
+{
+    const struct sh_kv_setup *setup = &own->kv->setup;
+    const struct sh_piece *piece = own->piece;
+    if (piece->watch || setup->spec->policy->observe || (setup->format.bits < 32 && !piece->by_block) ||
+        own->turn[0].n || own->turn[1].n)
+        return 0;
+    for (int i = 0; i < own->kv->setup.n_seq && piece->by_block; i++)
+        if (piece->start[i + 1] > piece->start[i] && piece->first[i])
+            return 0;
+    if (piece->by_block)
+        return 1;
+    for (int i = 0; i < own->kv->setup.n_seq; i++) {
+        int n = piece->start[i + 1] - piece->start[i];
+        for (int h = 0; h < what->n_kv_head && n; h++) {
+            int budget = sh_kept_budget(sh_kv_cache_head(own->kv, i, layer, h)->kept);
+            if (piece->first[i] || (n > budget && n > setup->prefill && budget != what->window))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* Room is made and slots are filled, token by token. */
+static void store_all(struct sh_host_cache *own, const struct rows *p)
+{
+    const struct sh_piece *piece = own->piece;
+    int n_head = p->what->n_kv_head, d = p->what->d_head;
+#pragma omp parallel for schedule(dynamic) num_threads(own->n_thread) if (p->what->k.rows > SH_ROWS_AT_ONCE)
+    for (int i = 0; i < own->kv->setup.n_seq * n_head; i++) {
+        int sequence = i / n_head, head = i % n_head;
+        struct sh_kv_head *h = sh_kv_cache_head(own->kv, sequence, p->layer, head);
+        for (int row = piece->start[sequence]; row < piece->start[sequence + 1]; row++) {
+            int t = piece->first[sequence] + row - piece->start[sequence];
+            size_t at = ((size_t)row * (size_t)n_head + (size_t)head) * (size_t)d;
+            int *dropped = (int *)(own->scratch + (size_t)omp_get_thread_num() * own->scratch_size);
+            sh_kv_head_put(h, admit(h, t, dropped), p->k + at, p->v + at);
+        }
+    }
+}
+
+static const float *fetch(struct sh_host_cache *own, float *copy, const struct sh_mat *m)
+{
+    const struct sh_resident_setup *r = &own->r->setup;
+    if (!copy)
+        return m->at;
+    r->backend->get(r->device, copy, m->at, (size_t)m->rows * (size_t)m->cols * sizeof *copy);
+    return copy;
+}
+
+/* sh_own_attention's. */
+static void attend(void *to, int layer, const struct sh_attend *what)
+{
+    struct sh_host_cache *own = to;
+    const struct sh_resident_setup *r = &own->r->setup;
+    struct rows p = {.what = what, .layer = layer};
+    if (own->failed)
+        return;
+    int fresh = is_fresh(own, what, layer);
+    if (fresh)
+        sh_resident_attend(own->r, what, own->kv->setup.n_seq, own->piece->start);
+    else
+        p.q = fetch(own, own->q, &what->q);
+    p.k = fetch(own, own->k, &what->k);
+    p.v = fetch(own, own->v, &what->v);
+    if (r->backend->sync(r->device, &own->error)) {
+        own->failed = 1;
+        return;
+    }
+    p.mixed = own->mixed ? own->mixed : what->out.at;
+    if (own->piece->by_block && (own->failed = run_blocks(own, &p, fresh)))
+        return;
+    if (!own->piece->by_block)
+        (fresh ? store_all : attend_all)(own, &p);
+    if (fresh)
+        return;
+    size_t n = (size_t)what->out.rows * (size_t)what->out.cols;
+    for (size_t i = 0; own->half && i < n; i++)
+        own->half[i] = what->out.type == SH_F16 ? sh_f32_to_f16(own->mixed[i]) : sh_f32_to_bf16(own->mixed[i]);
+    if (own->mixed && own->r->is_host)
+        r->backend->cast(r->device, what->out, (struct sh_mat){own->mixed, SH_F32, what->out.rows, what->out.cols,
+                                                               (size_t)what->out.cols});
+    else if (own->mixed)
+        r->backend->put(r->device, what->out.at, own->half ? (void *)own->half : own->mixed,
+                        n * sh_type_bytes(what->out.type));
+}
+
+int sh_host_cache_run(struct sh_host_cache *own, const struct sh_piece *p, struct sh_err *e)
+{
+    struct sh_resident *r = own->r;
+    struct sh_own_attention attention = {.first = p->first, .attend = attend, .to = own,
+                                         .length = own->kv->setup.length,
+                                         .turns = own->turn[0].n || own->turn[1].n};
+    own->piece = p;
+    own->failed = 0;
+    for (int l = 0; l < r->arch->n_layer && !own->failed; l++)
+        sh_layer_step(r->layer[l], &r->act, r->hidden, own->kv->setup.n_seq, p->start, &attention);
+    if (own->failed)
+        *e = own->error;
+    return own->failed ? -1 : 0;
+}
+
+/* ---- positions inside the cache ---- */
+
+/* Positions inside the cache: angles for as many places as there can be, or where the tables are read. */
+static int make_places(struct sh_host_cache *own, struct sh_err *e)
+{
+    const struct sh_arch *a = own->r->arch;
+    const struct sh_kv_setup *setup = &own->kv->setup;
+    int most = own->kv->most_slots + setup->block;
+    most = most > setup->n_token ? setup->n_token : most;
+    if ((a->pos == SH_POS_LEARNED || a->pos == SH_POS_ROTARY) && most > a->max_pos)
+        return sh_misused(e, "positions inside the cache go up to %d (%d slots, blocks of %d tokens): "
+                          "the model knows %d", most, own->kv->most_slots, setup->block, a->max_pos);
+    if (a->pos == SH_POS_LEARNED)
+        own->place = xcalloc((size_t)setup->n_seq, sizeof *own->place);
+    if (a->pos != SH_POS_ROTARY)
+        return 0;
+    return sh_turn_new(&own->turn[0], &a->rope, a->n_rot, most, e) ||
+                   (a->local_rope.base > 0 && sh_turn_new(&own->turn[1], &a->local_rope, a->n_rot, most, e))
+               ? -1 : 0;
+}
+
+const int *sh_host_cache_places(const struct sh_host_cache *own)
+{
+    return own->place;
+}
+
+/* Those of the sequence's next tokens follow one another as long as no head is full. */
+int sh_host_cache_find_place(struct sh_host_cache *own, int sequence, int first, int n)
+{
+    int heads = own->r->arch->n_layer * own->r->arch->n_kv_head, most = 1, run = n;
+    for (int i = 0; i < heads && own->place; i++) {
+        const struct sh_kept *k = sh_kv_cache_head(own->kv, sequence, 0, 0)[i].kept;
+        int count = sh_kept_count_at(k, first), room = sh_kept_budget(k) - count + 1;
+        int seen = own->kv->setup.prefill - first;
+        room = seen > room ? seen : room;
+        most = count > most ? count : most;
+        run = room < run ? room : run;
+    }
+    if (own->place)
+        own->place[sequence] = most - 1;
+    return run < 1 ? 1 : run;
+}
+
+/* ---- the object ---- */
+
+/* Buffers for the rows of a piece where the device's are out of reach, or of another type. */
+static void make_copies(struct sh_host_cache *own)
+{
+    const struct sh_arch *a = own->r->arch;
+    size_t rows = (size_t)own->r->setup.rows, q = rows * (size_t)(a->n_head * a->d_head);
+    size_t kv = rows * (size_t)(a->n_kv_head * a->d_head);
+    int is_f32 = own->r->setup.dtype == SH_F32;
+    if (!own->r->is_host) {
+        own->q = xaligned(q * sizeof *own->q);
+        own->k = xaligned(kv * sizeof *own->k);
+        own->v = xaligned(kv * sizeof *own->v);
+    }
+    own->mixed = own->r->is_host && is_f32 ? NULL : xaligned(q * sizeof *own->mixed);
+    own->half = is_f32 || own->r->is_host ? NULL : xaligned(q * sizeof *own->half);
+}
+
+static void make_scratch(struct sh_host_cache *own)
+{
+    const struct sh_arch *a = own->r->arch;
+    size_t group = (size_t)(a->n_head / a->n_kv_head), slots = (size_t)own->kv->most_slots;
+    own->scratch_size = ((SH_ROWS_AT_ONCE + group) * (size_t)a->d_head + (3 + group) * slots + 16) / 16 * 16;
+    own->n_thread = own->r->setup.n_threads > 0 ? own->r->setup.n_threads : omp_get_max_threads();
+    own->scratch = xaligned((size_t)own->n_thread * own->scratch_size * sizeof *own->scratch);
+}
+
+struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_kv_setup *setup, struct sh_err *e)
+{
+    struct sh_host_cache *own = xcalloc(1, sizeof *own);
+    own->r = r;
+    own->kv = sh_kv_cache_new(setup, e);
+    if (!own->kv || (setup->positions == SH_POSITIONS_CACHE && make_places(own, e))) {
+        sh_host_cache_free(own);
+        return NULL;
+    }
+    make_copies(own);
+    make_scratch(own);
+    return own;
+}
+
+void sh_host_cache_free(struct sh_host_cache *own)
+{
+    if (!own)
+        return;
+    sh_kv_cache_free(own->kv);
+    free(own->q);
+    free(own->k);
+    free(own->v);
+    free(own->mixed);
+    free(own->half);
+    free(own->scratch);
+    free(own->place);
+    sh_turn_free(&own->turn[0]);
+    sh_turn_free(&own->turn[1]);
+    free(own);
+}
+
+struct sh_kv_cache *sh_host_cache_kv(struct sh_host_cache *own)
+{
+    return own->kv;
+}
+
+size_t sh_host_cache_block_bytes(const struct sh_host_cache *own)
+{
+    return own->block_bytes;
+}

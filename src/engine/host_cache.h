@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layers of a resident over a KV cache in host memory (cache.h): what device_cache.h is for one on the device.
+ * Products run where the resident is, attention over the slots here. */
+#ifndef SH_ENGINE_HOST_CACHE_H
+#define SH_ENGINE_HOST_CACHE_H
+
+#include "src/engine/cache.h"
+#include "src/engine/piece.h"
+#include "src/engine/resident.h"
+
+struct sh_host_cache;
+
+/* The setup has been checked (sh_kv_setup_check). NULL: it does not fit, or the model has not as many positions as
+ * the cache places. */
+struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_kv_setup *setup, struct sh_err *e);
+void sh_host_cache_free(struct sh_host_cache *c);               /* NULL is fine */
+struct sh_kv_cache *sh_host_cache_kv(struct sh_host_cache *c);
+
+/* Where each sequence's next tokens are read in the tables of learned positions, [n_seq]; NULL: these are not inside
+ * the cache. */
+const int *sh_host_cache_places(const struct sh_host_cache *c);
+/* Looks for the place of a sequence's next n tokens, behind `first` that it has read. How many of them follow one
+ * another there, at least 1; all n where places are not asked for. */
+int sh_host_cache_find_place(struct sh_host_cache *c, int sequence, int first, int n);
+
+/* The resident's hidden rows through all layers. -1: a block does not fit into memory, or the device failed. */
+int sh_host_cache_run(struct sh_host_cache *c, const struct sh_piece *p, struct sh_err *e);
+
+/* What blocks took for themselves, the most at a time. */
+size_t sh_host_cache_block_bytes(const struct sh_host_cache *c);
+
+#endif
