@@ -9,7 +9,7 @@ where there is a GPU, after `make bench-engine`:
     python3 bench/engine_gpu.py --driver ./bench/engine_gpu --shears ./shears --work /tmp/bench >FILE.json
 
 Each row goes to stderr as soon as it is there; with --minutes, what has not begun by then is left out and said to
-be. Tokens per second are those of whole decoding steps, ours with all logits on the host, PyTorch's with none,
+be. Tokens per second are those of whole decoding steps, each token the likeliest one, which the device looks for,
 behind a prompt of context - steps random tokens, which is not counted. kv_read_share is the bytes of keys and
 values that a step's attention reads (its kept tokens), over the median step's time and the memory bandwidth
 that a large copy reaches in the same run: a lower bound of the attention's own share, for the step also reads
@@ -74,10 +74,11 @@ def pytorch(folder, context, steps, memory, end):
                                 logits_to_keep=1)
                     past = out.past_key_values
                 times = []
-                for t in range(context - steps, context):
+                for _ in range(steps):
                     torch.cuda.synchronize()
                     began = time.perf_counter()
-                    past = model(ids[:, t:t + 1], past_key_values=past, use_cache=True).past_key_values
+                    out = model(out.logits[:, -1:].argmax(-1), past_key_values=past, use_cache=True)
+                    past = out.past_key_values
                     torch.cuda.synchronize()
                     times.append(time.perf_counter() - began)
             times = sorted(times[4:] or times)
