@@ -186,6 +186,8 @@ tests_unit_test_engine_SOURCES = %D%/unit/test_engine.c %D%/unit/pass.c %D%/unit
 tests_unit_test_engine_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_prompt_SOURCES = %D%/unit/test_prompt.c $(contract_sources)
 tests_unit_test_prompt_LDADD   = $(tests_unit_test_session_LDADD)
+tests_unit_test_eval_row_SOURCES = %D%/unit/test_eval_row.c
+tests_unit_test_eval_row_LDADD   = $(tests_unit_test_sampler_LDADD)
 tests_unit_test_sampler_SOURCES = %D%/unit/test_sampler.c
 tests_unit_test_sampler_LDADD   = libengine.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 tests_unit_test_repetition_SOURCES = %D%/unit/test_repetition.c
@@ -198,7 +200,7 @@ tests_unit_test_slots_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_slots_block_SOURCES = %D%/unit/test_slots_block.c $(contract_sources)
 tests_unit_test_slots_block_LDADD   = $(tests_unit_test_session_LDADD)
 unit_tests += %D%/unit/test_slots %D%/unit/test_slots_block
-unit_tests += %D%/unit/test_sampler %D%/unit/test_repetition %D%/unit/test_text_stream
+unit_tests += %D%/unit/test_sampler %D%/unit/test_eval_row %D%/unit/test_repetition %D%/unit/test_text_stream
 unit_tests += %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant %D%/unit/test_engine \
 	%D%/unit/test_prompt
 EXTRA_DIST += %D%/golden/session %D%/oracle/session.py %D%/oracle/prompt.py

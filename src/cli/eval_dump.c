@@ -57,12 +57,12 @@ void sh_eval_dump_kept(void *to, int sequence, int layer, int head, int t, const
     free(kept);
 }
 
-void sh_eval_dump_logits(void *to, int sequence, int position, const float *logits)
+void sh_eval_dump_logits(void *to, int sequence, int position, int n, const float *logits)
 {
     const struct sh_eval_dump *d = to;
     (void)sequence;
     (void)position;
-    fwrite(logits, sizeof *logits, (size_t)d->n_vocab, d->logits);
+    fwrite(logits, sizeof *logits, (size_t)n * (size_t)d->n_vocab, d->logits);
 }
 
 int sh_eval_dump_end(struct sh_eval_dump *d, int bad, struct sh_err *e)

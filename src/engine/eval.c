@@ -2,6 +2,7 @@
 /* See eval.h. */
 #include "src/engine/eval.h"
 
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +10,17 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 
-enum { BLOCK_NUMBERS = 1 << 22 };       /* logits of the full cache that are held at most         */
+enum { BLOCK_NUMBERS = 1 << 22,         /* logits of the full cache that are held at most         */
+       WORTH_THREADS = 1 << 14 };       /* logits: below that, waking them takes longer           */
 
 struct reading {                        /* one text on its way */
     const struct sh_eval *v;
     const struct sh_eval_text *text;
-    int n_vocab, block, first;          /* first: position of the block                           */
+    int n_vocab, n_threads;
+    int block, first;                   /* first: position of the block                           */
     float *logits;                      /* [block, n_vocab]: of the full cache                    */
     struct sh_eval_row *row;            /* [block]: the same rows                                 */
+    struct sh_eval_point *point;        /* [block]                                                */
     struct sh_session *full, **session; /* [n_cell]                                               */
     int *answer_at;                     /* [n_token]: the answer that a token belongs to, or -1   */
     unsigned char *missed;              /* [n_cell + 1, n_answer]: some token was not the likeliest; last: full */
@@ -49,27 +53,28 @@ static void add(struct reading *r, int position, const struct sh_eval_point *p)
     r->missed[(size_t)of * (size_t)r->text->n_answer + (size_t)answer] |= !p->is_right;
 }
 
-static void take_full(void *to, int sequence, int position, const float *logits)
+/* Rows are judged side by side, and added up in their order. */
+static void take(void *to, int sequence, int position, int n, const float *logits)
 {
     struct reading *r = to;
-    int i = position - r->first;
-    float *own = r->logits + (size_t)i * (size_t)r->n_vocab;
-    memcpy(own, logits, (size_t)r->n_vocab * sizeof *own);
-    r->row[i] = sh_eval_row_of(own, r->n_vocab);
-    struct sh_eval_point p = sh_eval_point_of(&r->row[i], NULL, next_token(r, position), r->n_vocab);
-    add(r, position, &p);
-    if (r->v->take && r->v->watched < 0)
-        r->v->take(r->v->to, sequence, position, logits);
-}
-
-static void take_cell(void *to, int sequence, int position, const float *logits)
-{
-    struct reading *r = to;
-    struct sh_eval_row row = sh_eval_row_of(logits, r->n_vocab);
-    struct sh_eval_point p = sh_eval_point_of(&row, &r->row[position - r->first], next_token(r, position), r->n_vocab);
-    add(r, position, &p);
+    size_t vocab = (size_t)r->n_vocab;
+    int is_full = r->cell < 0, first = position - r->first;
+#pragma omp parallel for num_threads(r->n_threads) if ((size_t)n * vocab > WORTH_THREADS)
+    for (int k = 0; k < n; k++) {
+        struct sh_eval_row *full = &r->row[first + k];
+        const float *own = logits + (size_t)k * vocab;
+        if (is_full) {
+            float *copy = r->logits + (size_t)(first + k) * vocab;
+            memcpy(copy, own, vocab * sizeof *copy);
+            *full = sh_eval_row_of(copy, r->n_vocab);
+        }
+        struct sh_eval_row row = is_full ? *full : sh_eval_row_of(own, r->n_vocab);
+        r->point[k] = sh_eval_point_of(&row, is_full ? NULL : full, next_token(r, position + k), r->n_vocab);
+    }
+    for (int k = 0; k < n; k++)
+        add(r, position + k, &r->point[k]);
     if (r->v->take && r->v->watched == r->cell)
-        r->v->take(r->v->to, sequence, position, logits);
+        r->v->take(r->v->to, sequence, position, n, logits);
 }
 
 /* Budgets [n_layer * n_kv_head] of a cell; caller frees. */
@@ -115,7 +120,7 @@ static int read_block(struct reading *r, struct sh_session *s, int cell, struct 
     double began = sh_now_s();
     r->total = total;
     r->cell = cell;
-    if (sh_session_step(s, r->text->tokens + r->first, (int[]){0, n}, cell < 0 ? take_full : take_cell, r, e))
+    if (sh_session_step(s, r->text->tokens + r->first, (int[]){0, n}, take, r, e))
         return -1;
     total->all.seconds += sh_now_s() - began;
     total->all.read += n;
@@ -192,6 +197,8 @@ int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, struc
     r.block = r.block < 1 ? 1 : r.block > v->resident->setup.rows ? v->resident->setup.rows : r.block;
     r.logits = xmalloc((size_t)r.block * (size_t)r.n_vocab * sizeof *r.logits);
     r.row = xmalloc((size_t)r.block * sizeof *r.row);
+    r.point = xmalloc((size_t)r.block * sizeof *r.point);
+    r.n_threads = v->resident->setup.n_threads > 0 ? v->resident->setup.n_threads : omp_get_max_threads();
     r.session = xcalloc((size_t)v->n_cell + 1, sizeof *r.session);
     mark_answers(&r);
     int bad = open_all(&r, &whole, e) || read_blocks(&r, full, total, e);
@@ -202,6 +209,7 @@ int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, struc
     free(r.missed);
     free(r.session);
     free(r.row);
+    free(r.point);
     free(r.logits);
     return bad ? -1 : 0;
 }

@@ -4,41 +4,6 @@
 
 #include <math.h>
 
-struct sh_eval_row sh_eval_row_of(const float *logits, int n_vocab)
-{
-    struct sh_eval_row r = {.logits = logits};
-    double sum = 0;
-    for (int i = 1; i < n_vocab; i++)
-        r.best = logits[i] > logits[r.best] ? i : r.best;
-    for (int i = 0; i < n_vocab; i++)
-        sum += exp((double)(logits[i] - logits[r.best]));
-    r.total = (double)logits[r.best] + log(sum);
-    return r;
-}
-
-static double divergence(const struct sh_eval_row *full, const struct sh_eval_row *row, int n_vocab)
-{
-    double sum = 0;
-    for (int i = 0; i < n_vocab; i++) {
-        double a = (double)full->logits[i] - full->total, b = (double)row->logits[i] - row->total;
-        sum += exp(a) * (a - b);
-    }
-    return sum > 0 ? sum : 0;           /* rounding */
-}
-
-struct sh_eval_point sh_eval_point_of(const struct sh_eval_row *row, const struct sh_eval_row *full, int next,
-                                      int n_vocab)
-{
-    struct sh_eval_point p = {.has_next = next >= 0, .same = !full || full->best == row->best,
-                              .is_right = next == row->best};
-    p.kl = full ? divergence(full, row, n_vocab) : 0;
-    if (next < 0)
-        return p;
-    p.nll = row->total - (double)row->logits[next];
-    p.change = full ? p.nll - (full->total - (double)full->logits[next]) : 0;
-    return p;
-}
-
 void sh_eval_add(struct sh_eval_sums *s, const struct sh_eval_point *p)
 {
     s->rows++;

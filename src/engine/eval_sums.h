@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a text costs a model that reads it through a compressed cache, row by row beside the full cache:
- * negative log-likelihood of the next token, Kullback-Leibler divergence KL(full || compressed) of the
- * next token's distribution, and whether both think the same token the likeliest. In nats and double. */
+/* What texts cost a model that reads them through a compressed cache: sums over rows (eval_row.h), and what follows
+ * from them. */
 #ifndef SH_ENGINE_EVAL_SUMS_H
 #define SH_ENGINE_EVAL_SUMS_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "src/engine/eval_row.h"
 
 /* Sums over rows (a row: a token with its successor); they add up over texts. */
 struct sh_eval_sums {
@@ -22,24 +23,6 @@ struct sh_eval_sums {
     int peak_tokens;                    /* of any head                                            */
 };
 
-/* One row's logits [n_vocab] as the others are measured against. */
-struct sh_eval_row {
-    const float *logits;
-    double total;                       /* log sum exp                                            */
-    int best;                           /* the likeliest token; the first of equal ones           */
-};
-
-struct sh_eval_row sh_eval_row_of(const float *logits, int n_vocab);
-
-/* What one row adds. */
-struct sh_eval_point {
-    double nll, change, kl;
-    int has_next, same, is_right;       /* is_right: the next token is the likeliest one          */
-};
-
-/* next: the token that follows, -1: none does. full: the same row over the full cache; NULL: this is it. */
-struct sh_eval_point sh_eval_point_of(const struct sh_eval_row *row, const struct sh_eval_row *full, int next,
-                                      int n_vocab);
 void sh_eval_add(struct sh_eval_sums *s, const struct sh_eval_point *p);
 
 /* Numbers of tokens in buckets that double: 0 is 1 to 32, 1 is 33 to 64, and so on; the last has no end. */

@@ -8,6 +8,7 @@ libengine_a_SOURCES = \
 	%D%/device_cache.c %D%/device_cache.h \
 	%D%/drift.c %D%/drift.h \
 	%D%/eval.c %D%/eval.h \
+	%D%/eval_row.c %D%/eval_row.h \
 	%D%/eval_sums.c %D%/eval_sums.h \
 	%D%/host_cache.c %D%/host_cache.h \
 	%D%/piece.h \

@@ -49,6 +49,8 @@ struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, stru
         sh_resident_close(r);
         return NULL;
     }
+    r->logits_rows = sh_head_rows(r->head);
+    r->logits = xmalloc((size_t)r->logits_rows * (size_t)r->arch->n_vocab * sizeof *r->logits);
     return r;
 }
 
@@ -63,6 +65,7 @@ void sh_resident_close(struct sh_resident *r)
     sh_activations_free(&r->act);
     r->setup.backend->release(r->setup.device, r->hidden);
     free(r->layer);
+    free(r->logits);
     free(r);
 }
 

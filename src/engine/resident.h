@@ -27,6 +27,8 @@ struct sh_resident {
     struct sh_head *head;
     struct sh_activations act;
     void *hidden;                       /* device: [rows, d_model] f32                            */
+    float *logits;                      /* host: [logits_rows, n_vocab], for who looks at rows one after another */
+    int logits_rows;
     int is_host;                        /* device memory is host memory                           */
 };
 

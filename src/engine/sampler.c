@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "src/base/clones.h"
 #include "src/base/rng.h"
 
 int32_t sh_sampler_check(int32_t token, float logit, struct sh_err *e)
@@ -13,16 +14,39 @@ int32_t sh_sampler_check(int32_t token, float logit, struct sh_err *e)
     return isinf(logit) ? sh_fail(e, "no token has a finite logit") : token;
 }
 
+/* The greatest; *odd: some are NaN or infinitely large. */
+SH_CLONES static float greatest(const float *x, int n, int *odd)
+{
+    enum { LANES = 16 };
+    float most[LANES], top;
+    int bad[LANES] = {0}, any = 0, i;
+    for (int k = 0; k < LANES; k++)
+        most[k] = -INFINITY;
+    for (i = 0; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) {
+            bad[k] |= !(x[i + k] < INFINITY);
+            most[k] = x[i + k] > most[k] ? x[i + k] : most[k];
+        }
+    for (top = most[0]; i < n; i++) {
+        any |= !(x[i] < INFINITY);
+        top = x[i] > top ? x[i] : top;
+    }
+    for (int k = 0; k < LANES; k++) {
+        any |= bad[k];
+        top = most[k] > top ? most[k] : top;
+    }
+    *odd = any;
+    return top;
+}
+
 int32_t sh_sampler_best(const float *logits, int n_vocab, struct sh_err *e)
 {
-    int32_t best = 0;
-    for (int32_t i = 0; i < n_vocab; i++) {
-        if (!(logits[i] < INFINITY))
-            return sh_sampler_check(i, logits[i], e);
-        if (logits[i] > logits[best])
-            best = i;
-    }
-    return sh_sampler_check(best, logits[best], e);
+    int odd;
+    float most = greatest(logits, n_vocab, &odd);
+    int32_t at = 0;
+    while (at < n_vocab - 1 && (odd ? logits[at] < INFINITY : logits[at] != most))
+        at++;
+    return sh_sampler_check(at, logits[at], e);
 }
 
 static int comes_first(const struct sh_choice *a, const struct sh_choice *b)

@@ -19,8 +19,6 @@ struct sh_session {
     int *first, *start;                 /* [n_seq]: tokens read; [n_seq + 1]: rows of the piece on its way */
     float *logits;                      /* [n_seq, n_vocab]                                       */
     struct sh_best *best;               /* [n_seq]: in place of logits; NULL: those are there     */
-    float *rows;                        /* [rows_at_once, n_vocab]: of a `take`                   */
-    int rows_at_once;
     sh_watch *watch;
     void *watch_to;
     int whole;                          /* tokens that must come as one block; 0: none            */
@@ -85,13 +83,12 @@ static int take_rows(struct sh_session *s, int sequence, const struct step *p, s
     size_t vocab = (size_t)s->r->arch->n_vocab;
     int end = s->start[sequence + 1];
     for (int row = s->start[sequence], n; row < end; row += n) {
-        n = end - row < s->rows_at_once ? end - row : s->rows_at_once;
-        if (sh_head_run(s->r->head, s->r->hidden, row, n, s->rows, e))
+        n = end - row < s->r->logits_rows ? end - row : s->r->logits_rows;
+        if (sh_head_run(s->r->head, s->r->hidden, row, n, s->r->logits, e))
             return -1;
-        for (int i = 0; i < n; i++)
-            p->take(p->to, sequence, s->first[sequence] + row + i - s->start[sequence], s->rows + (size_t)i * vocab);
+        p->take(p->to, sequence, s->first[sequence] + row - s->start[sequence], n, s->r->logits);
         if (row + n == end)
-            memcpy(s->logits + (size_t)sequence * vocab, s->rows + (size_t)(n - 1) * vocab, vocab * sizeof(float));
+            memcpy(s->logits + (size_t)sequence * vocab, s->r->logits + (size_t)(n - 1) * vocab, vocab * sizeof(float));
     }
     return s->best && end > s->start[sequence] ? finish_rows(s, end - 1, 1, sequence, e) : 0;
 }
@@ -200,7 +197,6 @@ static int make_cache(struct sh_session *s, const struct sh_kv_setup *kv, struct
 
 struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
 {
-    enum { MOST_NUMBERS = 1 << 20, MOST_ROWS = 256 };
     struct sh_kv_setup kv = {.arch = r->arch, .spec = setup->spec, .budget = setup->budget, .n_seq = setup->n_seq,
                              .n_token = setup->n_token, .length = setup->length, .prefill = setup->prefill,
                              .whole = setup->whole, .block = setup->block, .positions = setup->positions,
@@ -215,12 +211,9 @@ struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session
         return NULL;
     }
     size_t n_seq = (size_t)setup->n_seq, vocab = (size_t)r->arch->n_vocab;
-    int rows = MOST_NUMBERS / r->arch->n_vocab;
     s->first = xcalloc(n_seq, sizeof *s->first);
     s->start = xcalloc(n_seq + 1, sizeof *s->start);
     s->logits = xcalloc(n_seq * vocab, sizeof *s->logits);
-    s->rows_at_once = rows < 1 ? 1 : rows > MOST_ROWS ? MOST_ROWS : rows;
-    s->rows = xmalloc((size_t)s->rows_at_once * vocab * sizeof *s->rows);
     return s;
 }
 
@@ -233,7 +226,6 @@ void sh_session_free(struct sh_session *s)
     free(s->first);
     free(s->start);
     free(s->logits);
-    free(s->rows);
     free(s->best);
     free(s);
 }

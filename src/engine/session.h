@@ -55,11 +55,11 @@ struct sh_session;
 struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e);
 void sh_session_free(struct sh_session *s);             /* NULL is fine */
 
-/* Logits [n_vocab] behind the token at this position; valid during the call. */
-typedef void sh_session_take(void *to, int sequence, int position, const float *logits);
+/* Logits [n, n_vocab] behind the n tokens from this position on; valid during the call. */
+typedef void sh_session_take(void *to, int sequence, int position, int n, const float *logits);
 
 /* Sequence i reads tokens[start[i] .. start[i + 1]), which may be none; start[0] is 0. With `take` every
- * token's logits are computed and handed over, sequence by sequence in order of position; without it
+ * token's logits are computed and handed over, sequence by sequence in order of position, some at a time; without it
  * only those of each sequence's last token. -1: a token or position that the model does not have (nothing
  * has changed), or the device failed. */
 int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,

@@ -15,13 +15,15 @@ struct listener {
     int n_vocab;
 };
 
-static void take(void *to, int sequence, int position, const float *logits)
+static void take(void *to, int sequence, int position, int n, const float *logits)
 {
     const struct listener *l = to;
-    const struct sh_task_choice *c = &l->p->choice[sequence];
-    struct sh_eval_row row = sh_eval_row_of(logits, l->n_vocab);
-    l->out->sum[sequence] += (double)logits[c->ids[position + 1]] - row.total;
-    l->out->is_greedy[sequence] &= row.best == c->ids[position + 1];
+    const int32_t *next = l->p->choice[sequence].ids + position + 1;
+    for (int i = 0; i < n; i++, logits += l->n_vocab) {
+        struct sh_eval_row row = sh_eval_row_of(logits, l->n_vocab);
+        l->out->sum[sequence] += (double)logits[next[i]] - row.total;
+        l->out->is_greedy[sequence] &= row.best == next[i];
+    }
 }
 
 /* Tokens that all choices begin with, of those whose logits nobody needs. */

@@ -136,6 +136,11 @@ int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, floa
     return 0;
 }
 
+int sh_head_rows(const struct sh_head *h)
+{
+    return h->rows;
+}
+
 /* A soft cap, rounded, can make numbers equal that were not. */
 int sh_head_can_choose(const struct sh_head *h)
 {

@@ -19,6 +19,9 @@ void sh_head_free(struct sh_head *h);                           /* NULL is fine 
  * [rows, n_vocab] on the host. Waits for the device and reports its errors, those of before included. */
 int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, float *logits, struct sh_err *e);
 
+/* Rows that go through it at once: more are as many times so many. */
+int sh_head_rows(const struct sh_head *h);
+
 /* The likeliest token of each of these rows, into out [rows] on the host: the device looks for it, and no logits
  * travel. Only where it can choose: not where its memory is the host's, and of capped logits it cannot. */
 int sh_head_can_choose(const struct sh_head *h);

@@ -81,7 +81,7 @@ static void see(void *to, int sequence, int layer, int head, int t, const struct
     y->wrong += off > 0 || fabs(sum - 1) > 1e-5;
 }
 
-static void take(void *to, int sequence, int position, const float *logits)
+static void take_one(void *to, int sequence, int position, const float *logits)
 {
     struct trial *y = to;
     size_t i;
@@ -99,6 +99,13 @@ static void take(void *to, int sequence, int position, const float *logits)
             y->off = fmax(y->off, isnan(off) ? INFINITY : off);
         }
     }
+}
+
+static void take(void *to, int sequence, int position, int n, const float *logits)
+{
+    const struct trial *y = to;
+    for (int i = 0; i < n; i++)
+        take_one(to, sequence, position + i, logits + (size_t)i * (size_t)y->vocab);
 }
 
 static int whole(const json_t *c, const char *key)

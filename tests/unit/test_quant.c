@@ -118,7 +118,7 @@ struct run {
     const struct target *on;
 };
 
-static void take(void *to, int sequence, int position, const float *logits)
+static void take_one(void *to, int sequence, int position, const float *logits)
 {
     struct run *r = to;
     size_t i;
@@ -132,6 +132,13 @@ static void take(void *to, int sequence, int position, const float *logits)
                 r->off = fmax(r->off, isnan(off) ? INFINITY : off);
             }
         }
+}
+
+static void take(void *to, int sequence, int position, int n, const float *logits)
+{
+    const struct run *r = to;
+    for (int i = 0; i < n; i++)
+        take_one(to, sequence, position + i, logits + (size_t)i * (size_t)r->vocab);
 }
 
 /* What the numbers are after they were codes. */
@@ -170,8 +177,7 @@ static void one_shot(struct sh_resident *r, const int32_t *tokens, int n, struct
     for (int l = 0; l < r->arch->n_layer; l++)
         sh_layer_step(r->layer[l], &r->act, r->hidden, 1, start, &own);
     CU_ASSERT_EQUAL_FATAL(sh_head_run(r->head, r->hidden, 0, n, logits, &e), 0);
-    for (int t = 0; t < n; t++)
-        take(run, 0, t, logits + (size_t)t * (size_t)run->vocab);
+    take(run, 0, 0, n, logits);
     free(logits);
 }
 

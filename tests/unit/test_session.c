@@ -120,7 +120,7 @@ static double total(const float *x, int n)
     return most + log(sum);
 }
 
-static void take(void *to, int sequence, int position, const float *logits)
+static void take_one(void *to, int sequence, int position, const float *logits)
 {
     struct trial *t = to;
     double largest = 0;
@@ -138,6 +138,13 @@ static void take(void *to, int sequence, int position, const float *logits)
             double off = fabs((double)(logits[k] - t->logits[i * (size_t)t->vocab + (size_t)k])) / largest;
             t->logits_off = fmax(t->logits_off, isnan(off) ? INFINITY : off);
         }
+}
+
+static void take(void *to, int sequence, int position, int n, const float *logits)
+{
+    const struct trial *t = to;
+    for (int i = 0; i < n; i++)
+        take_one(to, sequence, position + i, logits + (size_t)i * (size_t)t->vocab);
 }
 
 static int step_at(const struct trial *t, int at)

@@ -28,7 +28,7 @@ struct batch {
     int taken;
 };
 
-static void take(void *to, int sequence, int position, const float *logits)
+static void take_one(void *to, int sequence, int position, const float *logits)
 {
     struct batch *b = to;
     int vocab = b->arch->n_vocab;
@@ -38,6 +38,13 @@ static void take(void *to, int sequence, int position, const float *logits)
         b->off = fmax(b->off, isnan(off) ? INFINITY : off);
     }
     b->taken++;
+}
+
+static void take(void *to, int sequence, int position, int n, const float *logits)
+{
+    const struct batch *b = to;
+    for (int i = 0; i < n; i++)
+        take_one(to, sequence, position + i, logits + (size_t)i * (size_t)b->arch->n_vocab);
 }
 
 static void read_batch(struct batch *b, const char *name)
