@@ -21,8 +21,9 @@ typedef float narrow __attribute__((vector_size(32)));
  * whole number and leaves n in the low bits. */
 SH_INLINE void exp_below_0(const lanes *of, lanes *to)
 {
-    static const double over[] = {1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800, 1. / 362880, 1. / 40320,
-                                  1. / 5040, 1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2, 1, 1};        /* k!, k = 13 .. 0 */
+    static const double over[] = {      /* k!, for k = 13 .. 0                                    */
+        1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800, 1. / 362880, 1. / 40320, 1. / 5040, 1. / 720,
+        1. / 120, 1. / 24, 1. / 6, 1. / 2, 1, 1};
     const lanes x = *of;
     bits too_small = (bits)(x < -708.0);
     lanes at = x * 1.44269504088896340736 + 0x1.8p52, n = at - 0x1.8p52;
