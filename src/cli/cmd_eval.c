@@ -43,6 +43,8 @@ static const struct sh_opt opts[] = {
     {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 1, 1 << 22, 0},
     {"min-tokens", SH_OPT_INT, F(least), "N", "leave out texts and documents of fewer tokens", 1, 1 << 22, 0},
     {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: all there are)", 1, 1e9, 0},
+    {"batch", SH_OPT_INT, F(batch), "N", "texts of one length that are read side by side (default: on a GPU\n"
+     "as many as fit, up to 64; else 1)", 1, 4096, 0},
     {"policy", SH_OPT_LIST, F(policy), "NAME[:knob=value,...]...",
      "eviction policies (shears info policies lists them);\nnone: the full cache alone", 0, 0, 0},
     {"budget", SH_OPT_LIST, F(budget), "LIST",
@@ -281,6 +283,8 @@ static int open_all(struct sh_eval_work *w, struct sh_err *e)
     if (check_plans(w, e) || (a->answers && sh_eval_answers_read(&w->answers, &w->source, a->answers, e)))
         return -1;
     make_cells(w);
+    if ((a->logits || a->dump) && a->batch > 1)
+        return sh_misused(e, "--batch: %s is written one text after another", a->logits ? "--logits" : "--dump-kept");
     if ((a->logits || a->dump) && w->n > 1)
         return sh_misused(e, "%s: there are %d results, and it is made of one",
                           a->logits ? "--logits" : "--dump-kept", w->n),
@@ -393,9 +397,9 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
     if (a->shard || sh_ranks_are_there())
         return sh_misused(e, "--task runs in one process: no --shard, no mpirun");
     if (a->text.n || a->jsonl || a->tokens || a->length || a->logits || a->dump || a->answers || a->by ||
-        a->plan.n)
+        a->plan.n || a->batch)
         return sh_misused(e, "--task has its own texts: no --text, --jsonl, --tokens, --answers, --by, --length, "
-                             "--plan, --logits, --dump-kept");
+                             "--plan, --batch, --logits, --dump-kept");
     return sh_eval_tasks(&q, common, e);
 }
 

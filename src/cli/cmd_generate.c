@@ -102,7 +102,6 @@ struct work {
     int n_made, most, streams;          /* streams: text goes to stdout as it comes               */
     const char *stopped;
     double prompt_s, made_s;            /* seconds of steps                                       */
-    struct sh_host_note note;
 };
 
 static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
@@ -169,7 +168,6 @@ static int open_all(struct work *w, struct sh_err *e)
         return -1;
     if (w->sampler.temperature <= 0)
         sh_session_only_best(w->session);
-    sh_live_say_host(&w->note, sh_session_why_host(w->session), w->common);
     w->made = xcalloc((size_t)w->most, sizeof *w->made);
     if (a->repetition)
         w->likeness = xcalloc((size_t)(arch->n_layer * arch->n_kv_head), sizeof *w->likeness);

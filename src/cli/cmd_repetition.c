@@ -254,7 +254,7 @@ static int read_texts(struct work *w, struct sh_err *e)
     for (int i = 0; i < w->source.texts.n; i++) {
         const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
         struct sh_eval_text text = {.tokens = q->tokens, .n_token = q->n_tokens};
-        if (sh_eval_check(&v, q->n_tokens, e) || sh_eval_read(&v, &text, &w->total[FULL], &w->total[POLICY], e))
+        if (sh_eval_check(&v, q->n_tokens, e) || sh_eval_read(&v, &text, 1, &w->total[FULL], &w->total[POLICY], e))
             return sh_err_prefix(e, "%s", q->source);
     }
     return 0;

@@ -7,7 +7,8 @@
 
 #include "src/base/mem.h"
 
-enum { AT_ONCE = 16 };                  /* caches that read in lockstep */
+enum { AT_ONCE = 16,                    /* caches that read in lockstep, at most                  */
+       TEXTS = 64 };                    /* texts that a GPU reads side by side, at most           */
 
 static int open_resident(struct sh_eval_work *w, struct sh_err *e)
 {
@@ -18,15 +19,11 @@ static int open_resident(struct sh_eval_work *w, struct sh_err *e)
                                       .model = w->source.model, .dtype = w->dtype,
                                       .weight_bits = (int)w->a->weight_bits,
                                       .rows = props.rows_at_once < longest ? props.rows_at_once : longest,
-                                      .positions = longest, .n_threads = (int)w->common->threads};
+                                      .positions = longest, .n_threads = (int)w->common->threads,
+                                      .on_host = sh_live_say_host, .to = &w->note};
+    w->note.quiet = w->common->quiet;
     w->eval.resident = sh_resident_open(&setup, e);
     return w->eval.resident ? 0 : sh_err_prefix(e, "%s", w->a->model);
-}
-
-static void on_host(void *to, const char *why)
-{
-    struct sh_eval_work *w = to;
-    sh_live_say_host(&w->note, why, w->common);
 }
 
 static void on_tokens(void *to, int tokens)
@@ -34,6 +31,35 @@ static void on_tokens(void *to, int tokens)
     struct sh_eval_work *w = to;
     w->read += tokens;
     sh_progress_at(&w->progress, w->read, "");
+}
+
+/* From text `first` on: how many follow of its length, and go through the caches together. */
+static int texts_at_once(const struct sh_eval_work *w, int first)
+{
+    const struct sh_trace_sequence *q = w->source.texts.sequence;
+    int most = w->a->batch ? (int)w->a->batch : w->eval.watch || w->eval.take ? 1 : TEXTS, n = 1;
+    while (n < most && first + n < w->source.texts.n && q[first + n].n_tokens == q[first].n_tokens)
+        n++;
+    int fit = n > 1 && !w->a->batch ? sh_eval_fit(&w->eval, q[first].n_tokens, n) : n;
+    return fit > 1 ? fit : 1;
+}
+
+static int read_some(struct sh_eval_work *w, int first, int n, struct sh_eval_total *full, struct sh_eval_total *total,
+                     struct sh_err *e)
+{
+    const struct sh_trace_sequence *q = &w->source.texts.sequence[first];
+    struct sh_eval_text *text = xcalloc((size_t)n, sizeof *text);
+    for (int i = 0; i < n; i++) {
+        text[i] = (struct sh_eval_text){.tokens = q[i].tokens, .n_token = q[i].n_tokens};
+        if (w->answers.texts) {
+            text[i].answer = w->answers.of[first + i];
+            text[i].n_answer = w->answers.n[first + i];
+        }
+    }
+    w->dump.sequence = first;
+    int bad = sh_eval_read(&w->eval, text, n, full, total, e) && sh_err_prefix(e, "%s", q->source);
+    free(text);
+    return bad ? -1 : 0;
 }
 
 /* The cells `of` [n] and, beside them, the reference on all texts. */
@@ -47,15 +73,13 @@ static int read_texts(struct sh_eval_work *w, const int *of, int n, struct sh_st
     w->eval.cell = cell;
     w->eval.n_cell = n;
     w->eval.watched = n ? 0 : -1;
-    for (int i = 0; i < w->source.texts.n && !bad; i++) {
+    for (int i = 0, some, at_once = 0; i < w->source.texts.n && !bad; i += some) {
         const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
-        struct sh_eval_text text = {.tokens = q->tokens, .n_token = q->n_tokens};
-        if (w->answers.texts) {
-            text.answer = w->answers.of[i];
-            text.n_answer = w->answers.n[i];
-        }
-        w->dump.sequence = i;
-        bad = sh_eval_read(&w->eval, &text, full, total, e) && sh_err_prefix(e, "%s", q->source);
+        if (!i || q->n_tokens != q[-1].n_tokens)
+            at_once = texts_at_once(w, i);
+        for (some = 1; some < at_once && i + some < w->source.texts.n && q[some].n_tokens == q->n_tokens;)
+            some++;
+        bad = read_some(w, i, some, full, total, e);
     }
     for (int i = 0; i <= n && !bad; i++) {
         struct sh_eval_result *r = &w->result[i < n ? of[i] : w->n];
@@ -94,6 +118,23 @@ static void tell_twins(struct sh_eval_work *w)
             take_twin(w, i);
 }
 
+/* Not more than fit on the device beside each other, the longest text in each. */
+static int cells_at_once(struct sh_eval_work *w, const int *of, int n)
+{
+    struct sh_eval_cell cell[AT_ONCE];
+    int at_once = n < AT_ONCE ? n : AT_ONCE;
+    struct sh_eval v = w->eval;
+    for (int i = 0; i < at_once; i++)
+        cell[i] = w->cell[of[i]];
+    v.cell = cell;
+    for (; at_once > 1; at_once = (at_once + 1) / 2) {
+        v.n_cell = at_once;
+        if (sh_eval_fit(&v, sh_text_source_longest(&w->source), 1))
+            break;
+    }
+    return at_once;
+}
+
 static int read_groups(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e)
 {
     int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = 0, bad = 0, own = own_cells(w, of);
@@ -101,17 +142,18 @@ static int read_groups(struct sh_eval_work *w, struct sh_store *store, struct sh
     for (int i = 0; i < own; i++)
         if (!w->result[of[i]].is_known)
             of[n++] = of[i];
-    int groups = n ? (n + AT_ONCE - 1) / AT_ONCE : !w->result[w->n].is_known;
+    int *size = xcalloc((size_t)w->n + 1, sizeof *size), groups = !n && !w->result[w->n].is_known;
+    for (int first = 0; first < n; first += size[groups++])
+        size[groups] = cells_at_once(w, of + first, n - first);
     sh_progress_begin(&w->progress, "reading", "tokens", tokens * (n + groups), w->common->quiet);
-    for (int g = 0; g < groups && !bad; g++) {
-        int first = g * AT_ONCE, m = n - first < AT_ONCE ? n - first : AT_ONCE;
-        bad = read_texts(w, of + first, m, store, e);
-    }
+    for (int g = 0, first = 0; g < groups && !bad; first += size[g++])
+        bad = read_texts(w, of + first, size[g], store, e);
     sh_progress_end(&w->progress);
     if (!bad)
         tell_twins(w);
     if (bad && store && w->kept && !e->hint[0])
         sh_hint(e, "finished results are in %s; the same command goes on from there", w->a->db);
+    free(size);
     free(of);
     return bad;
 }
@@ -202,7 +244,7 @@ int sh_evaluate(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e
     w->eval = (struct sh_eval){.cell = w->cell, .n_cell = w->n, .prefill = w->prefill,
                                .seed = (uint64_t)w->common->seed, .watch = a->dump ? sh_eval_dump_kept : NULL,
                                .take = a->logits ? sh_eval_dump_logits : NULL, .to = &w->dump,
-                               .progress = on_tokens, .progress_to = w, .say = on_host};
+                               .progress = on_tokens, .progress_to = w};
     if (w->cluster.ranks)
         return evaluate_shared(w, store, e);
     if (store && !a->force && !a->logits && !a->dump && sh_eval_results_find(w->result, w->n + 1, store, e))

@@ -20,7 +20,7 @@ enum { SH_EVAL_POLICIES = 64, SH_EVAL_PLANS = 16 };
 struct sh_eval_args {
     const char *model, *jsonl, *field, *tokens, *answers, *by, *dtype, *kv_keys, *db, *logits, *dump;
     struct sh_list text, policy, budget, plan;
-    long long length, count, least, prefill, kv_bits, kv_group, kv_residual, weight_bits, dump_every;
+    long long length, count, least, batch, prefill, kv_bits, kv_group, kv_residual, weight_bits, dump_every;
     size_t device_memory;
     int force;
     const char *task, *data, *shots_data, *items;

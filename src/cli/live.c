@@ -108,6 +108,7 @@ int sh_live_read_prompt(struct sh_live *l, const struct sh_budget *b, int n_prom
 
 int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e)
 {
+    l->note.quiet = c->quiet;
     if (sh_devices_open(&l->devices, c, l->options->device_memory, e))
         return -1;
     l->model = sh_model_open(l->options->model, e);
@@ -124,7 +125,8 @@ int sh_live_load(struct sh_live *l, int positions, int rows, struct sh_err *e)
     struct sh_resident_setup setup = {.backend = l->devices.backend, .device = l->devices.at[0], .model = l->model,
                                       .dtype = l->dtype, .weight_bits = (int)l->options->weight_bits,
                                       .rows = props.rows_at_once < rows ? props.rows_at_once : rows,
-                                      .positions = positions < most ? positions : most};
+                                      .positions = positions < most ? positions : most,
+                                      .on_host = sh_live_say_host, .to = &l->note};
     if (setup.rows < l->block)
         setup.rows = l->block;
     l->resident = sh_resident_open(&setup, e);
@@ -169,9 +171,10 @@ struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_poli
     return s;
 }
 
-void sh_live_say_host(struct sh_host_note *n, const char *why, const struct sh_common *c)
+void sh_live_say_host(void *note, const char *why)
 {
-    if (!why || c->quiet || !strcmp(n->why, why))
+    struct sh_host_note *n = note;
+    if (n->quiet || !strcmp(n->why, why))
         return;
     snprintf(n->why, sizeof n->why, "%s", why);
     sh_say("shears: the cache is on the host and its rows travel: ", why);

@@ -22,6 +22,13 @@ struct sh_live_options {                /* as typed; a command's option table po
 
 enum sh_prefill_mode { SH_PREFILL_STREAM, SH_PREFILL_BLOCKS, SH_PREFILL_ONCE };
 
+/* Says on stderr that a cache is on the host and its rows travel; the same reason once. A resident's `on_host`. */
+struct sh_host_note {
+    char why[160];                      /* the last one                                           */
+    int quiet;
+};
+void sh_live_say_host(void *note, const char *why);
+
 struct sh_live {
     const struct sh_live_options *options;
     enum sh_type dtype;
@@ -33,6 +40,7 @@ struct sh_live {
     enum sh_positions positions;
     enum sh_prefill_mode prefill_mode;
     int prefill, block;                 /* of sessions; block 0: token after token                */
+    struct sh_host_note note;
 };
 
 /* --kv-keys and --kv-residual into the format. */
@@ -57,13 +65,6 @@ int sh_live_read_prompt(struct sh_live *l, const struct sh_budget *b, int n_prom
  * not do so by itself is refused. */
 struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_policy_spec *p, const struct sh_budget *b,
                                    int n_seq, int n_token, struct sh_err *e);
-
-/* Says on stderr that a cache is on the host and its rows travel; the same reason once. */
-struct sh_host_note {
-    char why[160];                      /* the last one                                           */
-};
-
-void sh_live_say_host(struct sh_host_note *n, const char *why, const struct sh_common *c);
 
 /* "device_peak_bytes": the most that was taken of the first device at once, by its own count; nothing where
  * there is no such count. */

@@ -10,69 +10,85 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 
-enum { BLOCK_NUMBERS = 1 << 22,         /* logits of the full cache that are held at most         */
+enum { BLOCK_NUMBERS = 1 << 22,         /* logits of the full cache that are held, of a text, */
+       MOST_NUMBERS = 1 << 26,          /* and of all texts, at most                              */
        WORTH_THREADS = 1 << 14 };       /* logits: below that, waking them takes longer           */
 
-struct reading {                        /* one text on its way */
+struct reading {                        /* texts on their way */
     const struct sh_eval *v;
-    const struct sh_eval_text *text;
+    const struct sh_eval_text *text;    /* [n_text], of one length                                */
+    int n_text, n_token;
     int n_vocab, n_threads;
-    int block, first;                   /* first: position of the block                           */
-    float *logits;                      /* [block, n_vocab]: of the full cache                    */
-    struct sh_eval_row *row;            /* [block]: the same rows                                 */
+    int block, first;                   /* tokens of a text at a time; position of the first of them */
+    int32_t *tokens;                    /* [n_text, block]                                        */
+    int *start;                         /* [n_text + 1]                                           */
+    float *logits;                      /* [n_text, block, n_vocab]: of the full cache            */
+    struct sh_eval_row *row;            /* [n_text, block]: the same rows                         */
     struct sh_eval_point *point;        /* [block]                                                */
+    struct sh_policy_spec all;          /* the full cache's                                       */
     struct sh_session *full, **session; /* [n_cell]                                               */
-    int *answer_at;                     /* [n_token]: the answer that a token belongs to, or -1   */
-    unsigned char *missed;              /* [n_cell + 1, n_answer]: some token was not the likeliest; last: full */
-    struct sh_eval_total *total;        /* of the session that reads                              */
-    int cell;                           /* its number; -1: the full cache                         */
+    int *answer_at;                     /* [n_text, n_token]: the answer that a token belongs to, or -1 */
+    unsigned char **missed;             /* [n_text][n_cell + 1, n_answer]: some token was not the likeliest; last: */
+                                        /* the full cache                                         */
+    struct sh_eval_total *total;        /* [n_text, n_cell + 1]; last: the full cache's           */
+    int cell;                           /* whose session reads; -1: the full cache                */
 };
 
-static int next_token(const struct reading *r, int position)
+static int of_cell(const struct reading *r, int cell)
 {
-    return position + 1 < r->text->n_token ? r->text->tokens[position + 1] : -1;
+    return cell < 0 ? r->v->n_cell : cell;
+}
+
+static struct sh_eval_total *total_of(const struct reading *r, int text, int cell)
+{
+    return &r->total[(size_t)text * (size_t)(r->v->n_cell + 1) + (size_t)of_cell(r, cell)];
+}
+
+static int next_token(const struct reading *r, int text, int position)
+{
+    return position + 1 < r->n_token ? r->text[text].tokens[position + 1] : -1;
 }
 
 /* A row counts where the token that it predicts lies. */
-static void add(struct reading *r, int position, const struct sh_eval_point *p)
+static void add(struct reading *r, int text, int position, const struct sh_eval_point *p)
 {
-    struct sh_eval_total *t = r->total;
-    int next = position + 1, answer = p->has_next ? r->answer_at[next] : -1;
+    struct sh_eval_total *t = total_of(r, text, r->cell);
+    int next = position + 1, answer = p->has_next ? r->answer_at[(size_t)text * (size_t)r->n_token + (size_t)next] : -1;
     sh_eval_add(&t->all, p);
     if (!p->has_next)
         return;
     sh_eval_add(&t->part[SH_EVAL_POSITION][sh_eval_bucket(next + 1)], p);
-    sh_eval_add(&t->part[SH_EVAL_LENGTH][sh_eval_bucket(r->text->n_token)], p);
+    sh_eval_add(&t->part[SH_EVAL_LENGTH][sh_eval_bucket(r->n_token)], p);
     if (answer < 0)
         return;
-    const struct sh_eval_answer *a = &r->text->answer[answer];
-    int of = r->cell < 0 ? r->v->n_cell : r->cell;
+    const struct sh_eval_text *x = &r->text[text];
+    const struct sh_eval_answer *a = &x->answer[answer];
     sh_eval_add(&t->answers, p);
     if (a->said >= 0)
         sh_eval_add(&t->part[SH_EVAL_DISTANCE][sh_eval_bucket(a->from - a->said)], p);
-    r->missed[(size_t)of * (size_t)r->text->n_answer + (size_t)answer] |= !p->is_right;
+    r->missed[text][(size_t)of_cell(r, r->cell) * (size_t)x->n_answer + (size_t)answer] |= !p->is_right;
 }
 
 /* Rows are judged side by side, and added up in their order. */
 static void take(void *to, int sequence, int position, int n, const float *logits)
 {
     struct reading *r = to;
-    size_t vocab = (size_t)r->n_vocab;
-    int is_full = r->cell < 0, first = position - r->first;
+    size_t vocab = (size_t)r->n_vocab, first = (size_t)sequence * (size_t)r->block + (size_t)(position - r->first);
+    int is_full = r->cell < 0;
 #pragma omp parallel for num_threads(r->n_threads) if ((size_t)n * vocab > WORTH_THREADS)
     for (int k = 0; k < n; k++) {
-        struct sh_eval_row *full = &r->row[first + k];
+        struct sh_eval_row *full = &r->row[first + (size_t)k];
         const float *own = logits + (size_t)k * vocab;
         if (is_full) {
-            float *copy = r->logits + (size_t)(first + k) * vocab;
+            float *copy = r->logits + (first + (size_t)k) * vocab;
             memcpy(copy, own, vocab * sizeof *copy);
             *full = sh_eval_row_of(copy, r->n_vocab);
         }
         struct sh_eval_row row = is_full ? *full : sh_eval_row_of(own, r->n_vocab);
-        r->point[k] = sh_eval_point_of(&row, is_full ? NULL : full, next_token(r, position + k), r->n_vocab);
+        r->point[k] = sh_eval_point_of(&row, is_full ? NULL : full, next_token(r, sequence, position + k), r->n_vocab);
     }
     for (int k = 0; k < n; k++)
-        add(r, position + k, &r->point[k]);
+        add(r, sequence, position + k, &r->point[k]);
     if (r->v->take && r->v->watched == r->cell)
         r->v->take(r->v->to, sequence, position, n, logits);
 }
@@ -88,52 +104,57 @@ static int *budgets(const struct sh_eval *v, const struct sh_eval_cell *c, int n
     return budget;
 }
 
-static struct sh_session *open_cell(const struct sh_eval *v, const struct sh_eval_cell *c, int number, int n_token,
+static struct sh_session *open_cell(const struct sh_eval *v, const struct sh_eval_cell *c, int n_text, int n_token,
                                     struct sh_err *e)
 {
     int *budget = budgets(v, c, n_token);
-    struct sh_session_setup setup = {.spec = c->spec, .budget = budget, .n_seq = 1, .n_token = n_token,
+    struct sh_session_setup setup = {.spec = c->spec, .budget = budget, .n_seq = n_text, .n_token = n_token,
                                      .length = n_token, .prefill = v->prefill, .format = c->format, .seed = v->seed};
     struct sh_session *s = sh_session_new(v->resident, &setup, e);
-    if (s && v->watch && v->watched == number)
-        sh_session_set_watch(s, v->watch, v->to);
     free(budget);
-    if (s && v->say && sh_session_why_host(s))
-        v->say(v->progress_to, sh_session_why_host(s));
     return s;
 }
 
 /* After a text: what its cache took. */
-static void weigh(const struct sh_session *s, struct sh_eval_sums *sums)
+static void weigh(const struct reading *r, const struct sh_session *s, int cell)
 {
     struct sh_kv_bytes bytes = sh_session_bytes(s);
     struct sh_kv_kept kept = sh_session_kept(s);
-    sums->peak_tokens = kept.peak > sums->peak_tokens ? kept.peak : sums->peak_tokens;
-    sums->budget_tokens += kept.budget;
-    sums->texts++;
-    sums->kv_bytes = sh_kv_bytes_sum(&bytes) > sums->kv_bytes ? sh_kv_bytes_sum(&bytes) : sums->kv_bytes;
+    for (int i = 0; i < r->n_text; i++) {
+        struct sh_eval_sums *sums = &total_of(r, i, cell)->all;
+        sums->peak_tokens = kept.peak;
+        sums->budget_tokens = kept.budget;
+        sums->texts = 1;
+        sums->kv_bytes = sh_kv_bytes_sum(&bytes) / (size_t)r->n_text;
+    }
 }
 
-static int read_block(struct reading *r, struct sh_session *s, int cell, struct sh_eval_total *total, struct sh_err *e)
+static int read_block(struct reading *r, struct sh_session *s, int cell, struct sh_err *e)
 {
-    int left = r->text->n_token - r->first, n = left < r->block ? left : r->block;
+    int left = r->n_token - r->first, n = left < r->block ? left : r->block;
     double began = sh_now_s();
-    r->total = total;
+    for (int i = 0; i < r->n_text; i++) {
+        r->start[i] = i * n;
+        memcpy(r->tokens + i * n, r->text[i].tokens + r->first, (size_t)n * sizeof *r->tokens);
+        total_of(r, i, cell)->all.read += n;
+    }
+    r->start[r->n_text] = r->n_text * n;
     r->cell = cell;
-    if (sh_session_step(s, r->text->tokens + r->first, (int[]){0, n}, take, r, e))
+    if (sh_session_step(s, r->tokens, r->start, take, r, e))
         return -1;
-    total->all.seconds += sh_now_s() - began;
-    total->all.read += n;
+    total_of(r, 0, cell)->all.seconds += sh_now_s() - began;
     if (r->v->progress)
-        r->v->progress(r->v->progress_to, n);
-    return sh_interrupted() ? sh_fail(e, "interrupted at token %d of %d", r->first, r->text->n_token) : 0;
+        r->v->progress(r->v->progress_to, r->n_text * n);
+    return sh_interrupted() ? sh_fail(e, "interrupted at token %d of %d", r->first, r->n_token) : 0;
 }
 
-static void count_answers(const struct reading *r, int of, struct sh_eval_total *t)
+static void count_answers(const struct reading *r, int text, int cell)
 {
-    const unsigned char *missed = r->missed + (size_t)of * (size_t)r->text->n_answer;
-    for (int i = 0; i < r->text->n_answer; i++) {
-        const struct sh_eval_answer *a = &r->text->answer[i];
+    const struct sh_eval_text *x = &r->text[text];
+    struct sh_eval_total *t = total_of(r, text, cell);
+    const unsigned char *missed = r->missed[text] + (size_t)of_cell(r, cell) * (size_t)x->n_answer;
+    for (int i = 0; i < x->n_answer; i++) {
+        const struct sh_eval_answer *a = &x->answer[i];
         t->n_answer++;
         t->n_right += !missed[i];
         if (a->said < 0)
@@ -144,74 +165,147 @@ static void count_answers(const struct reading *r, int of, struct sh_eval_total 
     }
 }
 
-static int read_blocks(struct reading *r, struct sh_eval_total *full, struct sh_eval_total *total, struct sh_err *e)
+static int read_blocks(struct reading *r, struct sh_err *e)
 {
-    int n = r->v->n_cell;
-    for (r->first = 0; r->first < r->text->n_token; r->first += r->block) {
-        if (read_block(r, r->full, -1, full, e))
-            return -1;
-        for (int i = 0; i < n; i++)
-            if (read_block(r, r->session[i], i, &total[i], e))
+    for (r->first = 0; r->first < r->n_token; r->first += r->block)
+        for (int i = -1; i < r->v->n_cell; i++)
+            if (read_block(r, i < 0 ? r->full : r->session[i], i, e))
                 return -1;
+    for (int i = -1; i < r->v->n_cell; i++) {
+        weigh(r, i < 0 ? r->full : r->session[i], i);
+        for (int text = 0; text < r->n_text; text++)
+            count_answers(r, text, i);
     }
-    weigh(r->full, &full->all);
-    count_answers(r, n, full);
-    for (int i = 0; i < n; i++) {
-        weigh(r->session[i], &total[i].all);
-        count_answers(r, i, &total[i]);
-    }
-    return 0;
-}
-
-static int open_all(struct reading *r, const struct sh_eval_cell *whole, struct sh_err *e)
-{
-    if (!(r->full = open_cell(r->v, whole, -1, r->text->n_token, e)))
-        return -1;
-    for (int i = 0; i < r->v->n_cell; i++)
-        if (!(r->session[i] = open_cell(r->v, &r->v->cell[i], i, r->text->n_token, e)))
-            return -1;
     return 0;
 }
 
 static void mark_answers(struct reading *r)
 {
-    const struct sh_eval_text *x = r->text;
-    r->answer_at = xmalloc((size_t)x->n_token * sizeof *r->answer_at);
-    r->missed = xcalloc((size_t)(r->v->n_cell + 1) * (size_t)(x->n_answer + 1), 1);
-    for (int t = 0; t < x->n_token; t++)
+    size_t n = (size_t)r->n_token;
+    r->answer_at = xmalloc((size_t)r->n_text * n * sizeof *r->answer_at);
+    r->missed = xcalloc((size_t)r->n_text, sizeof *r->missed);
+    for (size_t t = 0; t < (size_t)r->n_text * n; t++)
         r->answer_at[t] = -1;
-    for (int i = 0; i < x->n_answer; i++)
-        for (int t = x->answer[i].from; t < x->answer[i].to; t++)
-            r->answer_at[t] = i;
+    for (int k = 0; k < r->n_text; k++) {
+        const struct sh_eval_text *x = &r->text[k];
+        r->missed[k] = xcalloc((size_t)(r->v->n_cell + 1) * (size_t)(x->n_answer + 1), 1);
+        for (int i = 0; i < x->n_answer; i++)
+            for (int t = x->answer[i].from; t < x->answer[i].to; t++)
+                r->answer_at[(size_t)k * n + (size_t)t] = i;
+    }
 }
 
-int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, struct sh_eval_total *full,
+static void make_room(struct reading *r)
+{
+    const struct sh_resident *on = r->v->resident;
+    int n_text = r->n_text, most = MOST_NUMBERS / n_text, numbers = most < BLOCK_NUMBERS ? most : BLOCK_NUMBERS;
+    int rows = on->setup.rows / n_text;
+    r->block = numbers / r->n_vocab;
+    r->block = r->block > rows ? rows : r->block;
+    r->block = r->block < 1 ? 1 : r->block;
+    size_t n = (size_t)n_text * (size_t)r->block;
+    r->n_threads = on->setup.n_threads > 0 ? on->setup.n_threads : omp_get_max_threads();
+    r->tokens = xmalloc(n * sizeof *r->tokens);
+    r->start = xmalloc(((size_t)n_text + 1) * sizeof *r->start);
+    r->logits = xmalloc(n * (size_t)r->n_vocab * sizeof *r->logits);
+    r->row = xmalloc(n * sizeof *r->row);
+    r->point = xmalloc((size_t)r->block * sizeof *r->point);
+    r->total = xcalloc((size_t)n_text * (size_t)(r->v->n_cell + 1), sizeof *r->total);
+    mark_answers(r);
+}
+
+static void drop_room(struct reading *r)
+{
+    for (int i = 0; i < r->n_text && r->missed; i++)
+        free(r->missed[i]);
+    free(r->tokens);
+    free(r->start);
+    free(r->logits);
+    free(r->row);
+    free(r->point);
+    free(r->total);
+    free(r->answer_at);
+    free(r->missed);
+}
+
+static void close_all(struct reading *r)
+{
+    for (int i = 0; i < r->v->n_cell; i++)
+        sh_session_free(r->session[i]);
+    sh_session_free(r->full);
+    free(r->session);
+}
+
+/* What did not fit, by its name. */
+static int no_cell(const struct sh_eval *v, int i, struct sh_err *e)
+{
+    char text[SH_BUDGET_TEXT];
+    if (i < 0) {
+        sh_err_prefix(e, "the full cache, which the others are compared with");
+        if (!v->resident->is_host)
+            sh_hint(e, "it is there whatever --budget says; shorter sequences (--length) make it smaller");
+        return -1;
+    }
+    const struct sh_eval_cell *c = &v->cell[i];
+    sh_err_prefix(e, "%s, %s", c->spec->policy->name, c->tokens ? "budgets of a plan"
+                                                                : sh_budget_text(&c->budget, text));
+    if (v->n_cell > 1 && !v->resident->is_host)
+        sh_hint(e, "%d caches are read side by side: give fewer policies and budgets at a time", v->n_cell);
+    return -1;
+}
+
+/* The texts' caches; -1: one of them cannot be, and none is open. */
+static int open_all(struct reading *r, struct sh_err *e)
+{
+    const struct sh_eval *v = r->v;
+    struct sh_eval_cell whole = {.spec = &r->all, .budget = {.share = 1}, .format = {.bits = 32}};
+    if (sh_policy_parse("full", &r->all, e))
+        return -1;
+    r->session = xcalloc((size_t)v->n_cell + 1, sizeof *r->session);
+    for (int i = -1; i < v->n_cell; i++) {
+        struct sh_session *s = open_cell(v, i < 0 ? &whole : &v->cell[i], r->n_text, r->n_token, e);
+        if (!s) {
+            close_all(r);
+            return no_cell(v, i, e);
+        }
+        *(i < 0 ? &r->full : &r->session[i]) = s;
+        if (v->watch && v->watched == i)
+            sh_session_set_watch(s, v->watch, v->to);
+    }
+    return 0;
+}
+
+int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *full,
                  struct sh_eval_total *total, struct sh_err *e)
 {
-    struct sh_policy_spec all;
-    struct sh_eval_cell whole = {.spec = &all, .budget = {.share = 1}, .format = {.bits = 32}};
-    struct reading r = {.v = v, .text = text, .n_vocab = v->resident->arch->n_vocab};
-    if (sh_policy_parse("full", &all, e))
+    struct reading r = {.v = v, .text = text, .n_text = n_text, .n_token = text->n_token,
+                        .n_vocab = v->resident->arch->n_vocab};
+    if (open_all(&r, e))
         return -1;
-    r.block = BLOCK_NUMBERS / r.n_vocab;
-    r.block = r.block < 1 ? 1 : r.block > v->resident->setup.rows ? v->resident->setup.rows : r.block;
-    r.logits = xmalloc((size_t)r.block * (size_t)r.n_vocab * sizeof *r.logits);
-    r.row = xmalloc((size_t)r.block * sizeof *r.row);
-    r.point = xmalloc((size_t)r.block * sizeof *r.point);
-    r.n_threads = v->resident->setup.n_threads > 0 ? v->resident->setup.n_threads : omp_get_max_threads();
-    r.session = xcalloc((size_t)v->n_cell + 1, sizeof *r.session);
-    mark_answers(&r);
-    int bad = open_all(&r, &whole, e) || read_blocks(&r, full, total, e);
-    for (int i = 0; i < v->n_cell; i++)
-        sh_session_free(r.session[i]);
-    sh_session_free(r.full);
-    free(r.answer_at);
-    free(r.missed);
-    free(r.session);
-    free(r.row);
-    free(r.point);
-    free(r.logits);
+    make_room(&r);
+    int bad = read_blocks(&r, e);
+    for (int i = 0; i < n_text && !bad; i++)
+        for (int k = -1; k < v->n_cell; k++)
+            sh_eval_total_add(k < 0 ? full : &total[k], total_of(&r, i, k));
+    close_all(&r);
+    drop_room(&r);
     return bad ? -1 : 0;
+}
+
+int sh_eval_fit(const struct sh_eval *v, int n_token, int most)
+{
+    struct sh_err e;
+    for (int n = v->resident->is_host ? 0 : most; n > 0; n /= 2) {
+        struct reading r = {.v = v, .n_text = n, .n_token = n_token};
+        int travels = 0;
+        if (open_all(&r, &e))
+            continue;
+        for (int i = -1; i < v->n_cell; i++)
+            travels |= sh_session_why_host(i < 0 ? r.full : r.session[i]) != NULL;
+        close_all(&r);
+        return travels ? 1 : n;
+    }
+    return v->resident->is_host;
 }
 
 int sh_eval_check(const struct sh_eval *v, int n_token, struct sh_err *e)

@@ -23,13 +23,12 @@ struct sh_eval {
     int n_cell;
     int prefill;
     uint64_t seed;
-    sh_watch *watch;            /* of cell `watched`, -1 the full cache; NULL: none       */
+    sh_watch *watch;                    /* of cell `watched`, -1 the full cache; NULL: none       */
     sh_session_take *take;              /* that one's logits; NULL: none                          */
-    void *to;                           /* of both; `sequence` is 0                               */
+    void *to;                           /* of both                                                */
     int watched;
     void (*progress)(void *to, int tokens);     /* so many have been read by all cells; may be NULL */
     void *progress_to;
-    void (*say)(void *to, const char *why);     /* a cell's cache is on the host, and why; may be NULL */
 };
 
 /* Whether a text of n_token tokens can be read by all cells. */
@@ -48,9 +47,14 @@ struct sh_eval_text {
     int n_answer;
 };
 
-/* Reads one text. full, and total [n_cell]: added to. -1 also when Ctrl-C was pressed; they then hold a
- * part of the text. */
-int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, struct sh_eval_total *full,
+/* Reads n_text texts of one length side by side. full, and total [n_cell]: added to, text after text, so that they
+ * do not depend on how many are read at a time but by the rounding of the products. -1 also when Ctrl-C was pressed:
+ * they are as they were. */
+int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *full,
                  struct sh_eval_total *total, struct sh_err *e);
+
+/* Texts of so many tokens that can be read side by side on the device, found by making their caches: most, most / 2, …;
+ * 1 where caches are on the host, 0: not one. */
+int sh_eval_fit(const struct sh_eval *v, int n_token, int most);
 
 #endif

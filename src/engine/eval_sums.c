@@ -27,6 +27,39 @@ int sh_eval_bucket(long long n)
     return b;
 }
 
+static void add_sums(struct sh_eval_sums *to, const struct sh_eval_sums *from)
+{
+    to->tokens += from->tokens;
+    to->nll += from->nll;
+    to->nll_2 += from->nll_2;
+    to->change += from->change;
+    to->change_2 += from->change_2;
+    to->kl += from->kl;
+    to->kl_2 += from->kl_2;
+    to->rows += from->rows;
+    to->same += from->same;
+    to->seconds += from->seconds;
+    to->read += from->read;
+    to->budget_tokens += from->budget_tokens;
+    to->texts += from->texts;
+    to->kv_bytes = from->kv_bytes > to->kv_bytes ? from->kv_bytes : to->kv_bytes;
+    to->peak_tokens = from->peak_tokens > to->peak_tokens ? from->peak_tokens : to->peak_tokens;
+}
+
+void sh_eval_total_add(struct sh_eval_total *to, const struct sh_eval_total *from)
+{
+    add_sums(&to->all, &from->all);
+    add_sums(&to->answers, &from->answers);
+    to->n_answer += from->n_answer;
+    to->n_right += from->n_right;
+    for (int i = 0; i < SH_EVAL_BUCKETS; i++) {
+        for (int part = 0; part < SH_EVAL_PARTS; part++)
+            add_sums(&to->part[part][i], &from->part[part][i]);
+        to->answered[i] += from->answered[i];
+        to->right[i] += from->right[i];
+    }
+}
+
 struct sh_eval_mean sh_eval_share(long long right, long long n)
 {
     double mean = n ? (double)right / (double)n : (double)NAN;

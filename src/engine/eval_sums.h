@@ -44,6 +44,9 @@ struct sh_eval_total {
     long long answered[SH_EVAL_BUCKETS], right[SH_EVAL_BUCKETS];        /* by distance            */
 };
 
+/* Of other texts. */
+void sh_eval_total_add(struct sh_eval_total *to, const struct sh_eval_total *from);
+
 struct sh_eval_mean { double value, error; };           /* standard error; NaN with fewer than two */
 
 /* Share of n that is right, with the standard error of a share. */

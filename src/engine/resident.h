@@ -17,6 +17,8 @@ struct sh_resident_setup {
     int rows;                           /* tokens that go through a layer together, at most       */
     int positions;                      /* of the longest sequence                                */
     int n_threads;                      /* of the host, for attention; 0: as many as OpenMP takes */
+    void (*on_host)(void *to, const char *why); /* a session's cache is on the host though the device's memory is */
+    void *to;                           /* another, and why; NULL: nobody asks                    */
 };
 
 struct sh_resident {

@@ -188,10 +188,13 @@ static int make_cache(struct sh_session *s, const struct sh_kv_setup *kv, struct
 {
     if (sh_kv_setup_check(kv, e))
         return -1;
+    const struct sh_resident_setup *r = &s->r->setup;
     if (s->r->is_host || sh_device_cache_why_not(s->r, kv, s->why_host))
         s->on_host = sh_host_cache_new(s->r, kv, e);
     else
         s->on_device = sh_device_cache_new(s->r, kv, e);
+    if (s->on_host && s->why_host[0] && r->on_host)
+        r->on_host(r->to, s->why_host);
     return s->on_host || s->on_device ? 0 : -1;
 }
 

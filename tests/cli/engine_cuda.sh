@@ -57,6 +57,15 @@ done
 run generate --prefill-mode stream --model "$model" --tokens prompt.ids --max-tokens 4 --policy tova --budget 14 --backend cuda
 expect "a policy that needs more says that its cache is on the host" 0 "^[0-9 ]+$" "cache is on the host.*tova"
 
+demo=$SH_TOP/demo
+run repetition --model "$demo/model" --text "$demo/text/natural.txt" --length 24 --count 1 --max-tokens 2 --policy tova \
+    --budget 12 --backend cuda
+holds "repetition says so, too" grep -q "cache is on the host.*tova" log/err
+python -c 'import json
+for i in range(2): print(json.dumps({"text": "The old house by the river was empty"}))' >lambada.jsonl
+run eval --model "$demo/model" --task lambada --data lambada.jsonl --policy tova --budget 12 --backend cuda
+holds "and tasks" grep -q "cache is on the host.*tova" log/err
+
 # ---- a prompt in blocks, which is how generate reads it ----
 
 same_kept() { # the CPU's dump and the device's
@@ -92,6 +101,32 @@ blocks --policy window --budget 40 --prefill-mode once
 
 run generate --model "$model" --tokens prompt.ids --max-tokens 4 --policy tova --budget 14 --backend cuda
 expect "blocks: what is on the host for its policy says so" 0 "^[0-9 ]+$" "cache is on the host.*tova: it needs more"
+
+# ---- texts side by side ----
+
+python -c 'for i in range(6): print([(7 * i + 3 * j * j + i * j) % 128 for j in range(40)])' >six.jsonl
+six=(eval --model "$model" --tokens six.jsonl --policy window h2o:recent=3 --budget 14 --json -q)
+peak() { python -c 'import json, sys; print(json.load(open(sys.argv[1]))["device_peak_bytes"])' "$1"; }
+run "${six[@]}" --backend cpu
+cp log/out cpu.json
+for batch in 1 4 ""; do
+    run "${six[@]}" --backend cuda ${batch:+--batch $batch}
+    cp log/out cuda.json
+    holds "${batch:-as many as fit} texts side by side: the CPU's figures" same_evals 2e-4
+    cp cuda.json "side-$batch.json"
+done
+holds "more texts take more of the device" test "$(peak side-1.json)" -lt "$(peak side-4.json)"
+holds "all go side by side when they fit" test "$(peak side-4.json)" -lt "$(peak side-.json)"
+memory=$(($(peak side-4.json) + 4096))
+refuse "a batch that does not fit is refused, with how many texts would" 1 "at most [1-5] sequences? with this budget" \
+    "${six[@]}" --backend cuda --batch 6 --device-memory $memory
+run "${six[@]}" --backend cuda --device-memory $memory
+cp log/out cuda.json
+holds "without --batch as many are read as fit" same_evals 2e-4
+refuse "what cannot be read is the full cache" 1 "the full cache, which the others are compared with: the KV cache of 6 seq" \
+    "${six[@]}" --backend cuda --batch 6 --device-memory "$(peak side-1.json)"
+refuse "dumps are of one text after another" 2 "--batch: --dump-kept is written one text after another" \
+    "${six[@]}" --policy window --backend cpu --batch 2 --dump-kept out/k.jsonl
 
 # ---- what does not fit, and devices that fail ----
 

@@ -224,6 +224,28 @@ assert [{k: v for k, v in x.items() if k != "tokens_per_s"} for x in a] == \
        [{k: v for k, v in x.items() if k != "tokens_per_s"} for x in b]
 P
 
+# ---- texts side by side ----
+
+python -c '
+import json
+ids = [t for line in open("tokens.jsonl") for t in json.loads(line)]
+for i, n in enumerate((20, 20, 20, 33, 20, 20)): print(json.dumps((ids * 4)[3 * i:3 * i + n]))' >batch.jsonl
+for batch in 1 2 64; do
+    run eval -q --json --model "$checkpoints/opt" --tokens batch.jsonl --policy h2o snapkv:recent=3 streaming --budget 8 --prefill 4 --batch $batch
+    cp log/out batch-$batch.json
+done
+holds "texts side by side: what they give one after another" python - <<'P'
+import json
+one, *more = ([{k: v for k, v in x.items() if k != "tokens_per_s"} for x in json.load(open(f"batch-{n}.json"))["results"]]
+              for n in (1, 2, 64))
+assert one[0]["tokens"] == 5 * 19 + 32 and len(one) == 3
+for other in more:
+    for a, b in zip(one, other, strict=True):
+        for k in a:
+            same = abs(a[k] - b[k]) <= 1e-6 * max(1, abs(a[k])) if isinstance(a[k], float) else a[k] == b[k] or k.startswith("by_")
+            assert same, (a["policy"], k, a[k], b[k])
+P
+
 # ---- parts of the texts ----
 
 python -c '
