@@ -48,13 +48,13 @@ struct sh_eval_text {
 };
 
 /* Reads n_text texts of one length side by side. full, and total [n_cell]: added to, text after text, so that they
- * do not depend on how many are read at a time but by the rounding of the products. -1 also when Ctrl-C was pressed:
- * they are as they were. */
+ * depend on how many are read at a time by the rounding of the products alone. -1 also when Ctrl-C was pressed: they
+ * are as they were. */
 int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *full,
                  struct sh_eval_total *total, struct sh_err *e);
 
-/* Texts of so many tokens that can be read side by side on the device, found by making their caches: most, most / 2, …;
- * 1 where caches are on the host, 0: not one. */
+/* Texts of so many tokens that can be read side by side on the device, found by making their caches: most,
+ * most / 2, …; 1 where caches are on the host, 0: not one. */
 int sh_eval_fit(const struct sh_eval *v, int n_token, int most);
 
 #endif
