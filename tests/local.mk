@@ -296,9 +296,9 @@ TESTS      += %D%/cli/generate.sh %D%/cli/tasks.sh %D%/cli/drift.sh
 EXTRA_DIST += %D%/cli/generate.sh %D%/cli/tasks.sh %D%/cli/tasks.py %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
 TESTS      += %D%/cli/help.sh
 EXTRA_DIST += %D%/cli/help.sh %D%/cli/examples.py
-TESTS      += %D%/cli/merge.sh %D%/cli/mpi.sh %D%/cli/ranks.sh %D%/cli/ranks_sweep.sh %D%/cli/kills.sh \
+TESTS      += %D%/cli/hash.sh %D%/cli/merge.sh %D%/cli/mpi.sh %D%/cli/ranks.sh %D%/cli/ranks_sweep.sh %D%/cli/kills.sh \
 	%D%/cli/slurm.sh
-EXTRA_DIST += %D%/cli/merge.sh %D%/cli/mpi.sh %D%/cli/ranks.sh %D%/cli/ranks_sweep.sh %D%/cli/kills.sh \
+EXTRA_DIST += %D%/cli/hash.sh %D%/cli/merge.sh %D%/cli/mpi.sh %D%/cli/ranks.sh %D%/cli/ranks_sweep.sh %D%/cli/kills.sh \
 	%D%/cli/ranks_lib.sh %D%/cli/slurm.sh
 TESTS      += %D%/cli/gguf.sh
 EXTRA_DIST += %D%/cli/gguf.sh

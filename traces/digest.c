@@ -13,6 +13,10 @@ __extension__ typedef unsigned __int128 wide;
 
 static const char doing[] = "hashing its content";
 
+/* Results that a clock measured: two runs that found the same differ in them. All others are content, whatever their
+ * unit: the seconds and rates of a simulation follow from its settings. */
+#define NOT_BY_CLOCK "(command, metric) NOT IN (VALUES ('eval', 'tokens_per_s'), ('task', 'tokens_per_s'))"
+
 static wide begin(const char *kind)
 {
     wide h = (wide)0x6c62272e07bb0142u << 64 | 0x62b821756295c58du;
@@ -217,8 +221,8 @@ int sh_digest_results(struct sh_store *s, const char *command, const char *setti
     *n = got == 1 ? sqlite3_column_int(q, 0) : 0;       /* a count: SQLite's own */
     sqlite3_finalize(q);
     q = got < 0 ? NULL : sh_db_query(s, e,
-        "SELECT metric, layer, head, value FROM result WHERE command = ? AND settings = ? AND metric NOT LIKE '%\\_s'"
-        " ESCAPE '\\'", "tt", command, settings);
+        "SELECT metric, layer, head, value FROM result WHERE command = ? AND settings = ? AND " NOT_BY_CLOCK, "tt",
+        command, settings);
     if (got < 0 || add_rows(&sum, s, "result", q, &timeless, e))
         return -1;
     *out = digest(sum);
@@ -232,7 +236,7 @@ int sh_digest_store(struct sh_store *s, struct sh_digest *out, struct sh_digest_
     if (add_runs(&sum, s, n, e))
         return -1;
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT command, settings, metric, layer, head, value FROM result"
-                                  " WHERE metric NOT LIKE '%\\_s' ESCAPE '\\'", "");
+                                  " WHERE " NOT_BY_CLOCK, "");
     if (add_rows(&sum, s, "result", q, &n->results, e))
         return -1;
     q = sh_db_query(s, e, "SELECT model.name, weights, fingerprint, plan.name, json FROM plan"

@@ -4,8 +4,9 @@
  *
  * Every row of sequence, done, scores, vectors, head_stats, result and plan is hashed by itself, with what
  * it hangs on (model, settings and key of its run, its place there), and the hashes are added. Blobs count as
- * they are unpacked, so the compressor's version does not matter. Figures of time (a metric that ends in _s)
- * are left out. 128-bit FNV-1a, mixed at the end: it finds differences and is no proof against malice. */
+ * they are unpacked, so the compressor's version does not matter. Results that a clock measured (digest.c lists
+ * them) are left out; what a simulation says of time is content. 128-bit FNV-1a, mixed at the end: it finds
+ * differences and is no proof against malice. */
 #ifndef SH_TRACES_DIGEST_H
 #define SH_TRACES_DIGEST_H
 

@@ -7,6 +7,7 @@
 #include "src/base/out.h"
 #include "traces/store.h"
 
+/* One that a clock measures must be listed in traces/digest.c: else what was found twice has two hashes. */
 struct sh_metric {
     const char *key, *label;            /* in the store and in JSON; above the column             */
     int digits;                         /* 0: a whole number                                      */
