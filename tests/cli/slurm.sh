@@ -79,7 +79,8 @@ run trace --model "$model" --tokens tokens.jsonl -q --db one.db
 as_one() { same one.db "$1" || { cat slurm-*.out; tail -n 20 $s/slurmd.log; false; }; }
 export MODEL=$model OPTIONS="--tokens $work/tokens.jsonl" SHEARS SHARDS=3
 export DB=$work/array.db
-job=$(sbatch --parsable --array=1-3 --cpus-per-task=1 --time=5 "$SH_TOP/doc/slurm/array.sbatch")
+array() { sbatch --parsable --array="$1" --cpus-per-task=1 --time=5 "$SH_TOP/doc/slurm/array.sbatch"; }
+job=$(array 1-2):$(array 3)
 holds "an array job and its merge end" timeout 60 \
     sbatch --wait --dependency=afterok:"$job" --kill-on-invalid-dep=yes --time=5 "$SH_TOP/doc/slurm/merge.sbatch"
 holds "they make what one process writes" as_one array.db
