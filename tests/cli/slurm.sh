@@ -60,16 +60,25 @@ stop() {
     rm -rf "$work"
 }
 trap stop EXIT
-slurmctld -D -i >$s/ctld.out 2>&1 &
+slurmctld -D -i >$s/slurmctld.out 2>&1 &
 daemons+=($!)
 slurmd -D >$s/slurmd.out 2>&1 &
 daemons+=($!)
+all_run() {
+    for d in "${daemons[@]}"; do kill -0 "$d" 2>/dev/null || return 1; done
+}
 up=
 for _ in $(seq 100); do
     sleep 0.2
-    [ "$(sinfo -h -o %t 2>/dev/null)" = idle ] && up=1 && break
+    all_run || break
+    [ "$(timeout 5 sinfo -h -o %t 2>/dev/null)" = idle ] && up=1 && break
 done
-[ -n "$up" ] || { tail -n 3 $s/*.log $s/*.out | sed 's/^/# /'; lacks "no Slurm node came up"; }
+last_words() { # daemon: on stderr, or in its log where it says nothing there
+    local from=$s/$1.out
+    [ -s "$from" ] || from=$s/$1.log
+    grep . "$from" 2>/dev/null | tail -n 2 | paste -sd ' '
+}
+[ -n "$up" ] || lacks "no Slurm node came up; slurmctld: $(last_words slurmctld); slurmd: $(last_words slurmd)"
 
 # ---- jobs ----
 
