@@ -24,8 +24,8 @@ trap 'rm -rf "$scratch"' EXIT
 
 words() { # the dictionary of a target: what its corpus is made of, and numbers at the ends of types
     {
-        cat "$here/corpus/$1"/* | LC_ALL=C grep -aoE '"[A-Za-z_.0-9]{2,30}"|[A-Za-z_.]{4,30}' | LC_ALL=C sort | uniq -c |
-            sort -rn | awk 'NR <= 180 { print $2 }'
+        cat "$here/corpus/$1"/* | { LC_ALL=C grep -aoE '"[A-Za-z_.0-9]{2,30}"|[A-Za-z_.]{4,30}' || true; } |
+            LC_ALL=C sort | uniq -c | sort -rn | awk 'NR <= 180 { print $2 }'
         printf '%s\n' null true -1 1e999 18446744073709551616 9223372036854775807 4294967296 '{}' '[]' '""'
     } | sed 's/\\/\\\\/g; s/"/\\x22/g; s/.*/"&"/'
 }
