@@ -264,6 +264,53 @@ static void every(const char *name, const char *only, enum which which,
     close_golden(&g);
 }
 
+/* What caches of many sequences take of the device, by its count, and what their shapes predict: within 2 %. */
+static void device_bytes(void)
+{
+    enum { N_SEQ = 24, BUDGET = 40, GROUP = 8 };
+    static const struct { const char *policy; int bits; } setting[] = {
+        {"window", 32}, {"h2o", 16}, {"h2o:recent=8", 8}, {"streaming", 4}, {"scissorhands:window=16,recent=4,drop=8", 16}};
+    struct target on;
+    char *folder = xasprintf("%s/demo/model", getenv("SH_TOP") ? getenv("SH_TOP") : ".");
+    struct sh_model *m = sh_model_open(folder, &e);
+    free(folder);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    if (target_open(&on, ON_MODULE, 1)) {
+        sh_model_close(m);
+        return;
+    }
+    struct sh_resident *r = open_resident(&on, m, 25);
+    int heads = r->arch->n_layer * r->arch->n_kv_head, budget[64];
+    CU_ASSERT_FATAL(heads <= 64 && r->arch->d_head == 32);      /* a row of 4-bit codes fills 16 bytes */
+    for (int i = 0; i < heads; i++)
+        budget[i] = BUDGET;
+    for (int i = 0; i < 5; i++) {
+        struct sh_policy_spec spec;
+        struct sh_props before, after;
+        CU_ASSERT_EQUAL_FATAL(sh_policy_parse(setting[i].policy, &spec, &e), 0);
+        struct sh_session_setup setup = {.spec = &spec, .budget = budget, .n_seq = N_SEQ, .n_token = 2 * BUDGET,
+                                         .format = {.bits = setting[i].bits, .group = GROUP, .meta = SH_F16}};
+        on.b->props(on.d, &before);
+        struct sh_session *s = sh_session_new(r, &setup, &e);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+        on.b->props(on.d, &after);
+        struct sh_kv_bytes bytes = sh_session_bytes(s);
+        double taken = (double)(after.taken_bytes - before.taken_bytes);
+        double predicted = (double)(sh_kv_bytes_sum(&bytes) + sh_session_scratch(s));
+        double numbers = 2.0 * N_SEQ * heads * BUDGET * r->arch->d_head;
+        if (fabs(taken / predicted - 1) > 0.02)
+            printf("# %s, %d bits: %.0f bytes taken, %.0f predicted\n", setting[i].policy, setting[i].bits, taken,
+                   predicted);
+        CU_ASSERT(fabs(taken / predicted - 1) <= 0.02);
+        CU_ASSERT_EQUAL((double)bytes.rows, numbers * setting[i].bits / 8);
+        CU_ASSERT_EQUAL((double)bytes.meta, setting[i].bits < 16 ? numbers / GROUP * 4 : 0);
+        sh_session_free(s);
+    }
+    sh_resident_close(r);
+    target_close(&on);
+    sh_model_close(m);
+}
+
 static void opt_full(void) { every("opt", "full", ON_CPU, play_some); }
 static void opt_window(void) { every("opt", "window", ON_CPU, play_some); }
 static void opt(void) { every("opt", "", ON_CPU, play_some); }
@@ -284,6 +331,7 @@ int main(void)
         {"opt: streaming, scissorhands (module)", opt_module},
         {"llama, grouped heads: every policy (module)", llama_gqa_module},
         {"opt: a long step between short ones that run as graphs (module)", long_step},
+        {"what a cache takes of the device is what its shapes predict (module)", device_bytes},
         {0}};
     return tap_run("session", tests);
 }
