@@ -30,6 +30,9 @@ struct sh_match {
     int n;
     char *run_of, *shard_of;            /* the file that said so                                  */
     struct sh_shard shard;              /* part 0: none yet                                       */
+    struct sh_shard *there;             /* [n_there]: those that the merged store has had before  */
+    int n_there;
+    const char *out;                    /* its path                                               */
 };
 
 static void forget(struct identity *run, int n)
@@ -110,21 +113,10 @@ static int match_runs(struct sh_match *m, struct sh_store *in, struct sh_err *e)
 }
 
 /* Results name no program and no run, the note of the shard does. */
-static int match_shard(struct sh_match *m, const struct sh_store *in, const struct sh_shard *h, struct sh_err *e)
+static int same_job(const struct sh_store *in, const struct sh_shard *h, const char *of, const struct sh_shard *is,
+                    struct sh_err *e)
 {
-    const struct sh_shard *is = &m->shard;
     const char *what = NULL, *found = NULL, *expected = NULL;
-    int known = m->n == 0 || !strncmp(h->model, SH_SHARD_SHAPE, strlen(SH_SHARD_SHAPE));
-    for (int i = 0; i < m->n; i++)
-        known |= !strcmp(m->run[i].at[FINGERPRINT], h->model);
-    if (!known)
-        return sh_fail(e, "%s: is of another model than %s: its fingerprint is %s, expected %s", in->path, m->run_of,
-                       h->model, m->run[0].at[FINGERPRINT]), sh_hint(e, "nothing of it was merged");
-    if (!is->part) {
-        m->shard = *h;
-        m->shard_of = xstrdup(in->path);
-        return 0;
-    }
     if (strcmp(is->model, h->model))
         what = "model's fingerprint", found = h->model, expected = is->model;
     else if (strcmp(is->program, h->program))
@@ -136,12 +128,30 @@ static int match_shard(struct sh_match *m, const struct sh_store *in, const stru
     if (!what && is->parts == h->parts)
         return 0;
     if (what)
-        sh_fail(e, "%s: is no shard of the same job as %s: its %s is %s, expected %s", in->path, m->shard_of, what,
-                found, expected);
+        sh_fail(e, "%s: is no shard of the same job as %s: its %s is %s, expected %s", in->path, of, what, found,
+                expected);
     else
-        sh_fail(e, "%s: is no shard of the same job as %s: it is one of %d, expected one of %d", in->path, m->shard_of,
+        sh_fail(e, "%s: is no shard of the same job as %s: it is one of %d, expected one of %d", in->path, of,
                 h->parts, is->parts);
     return sh_hint(e, "nothing of it was merged");
+}
+
+static int match_shard(struct sh_match *m, const struct sh_store *in, const struct sh_shard *h, struct sh_err *e)
+{
+    int known = m->n == 0 || !strncmp(h->model, SH_SHARD_SHAPE, strlen(SH_SHARD_SHAPE));
+    for (int i = 0; i < m->n; i++)
+        known |= !strcmp(m->run[i].at[FINGERPRINT], h->model);
+    if (!known)
+        return sh_fail(e, "%s: is of another model than %s: its fingerprint is %s, expected %s", in->path, m->run_of,
+                       h->model, m->run[0].at[FINGERPRINT]), sh_hint(e, "nothing of it was merged");
+    for (int i = 0; i < m->n_there; i++)        /* the merged store may have parts of other jobs, too */
+        if (!strcmp(m->there[i].job, h->job) && same_job(in, h, m->out, &m->there[i], e))
+            return -1;
+    if (m->shard.part)
+        return same_job(in, h, m->shard_of, &m->shard, e);
+    m->shard = *h;
+    m->shard_of = xstrdup(in->path);
+    return 0;
 }
 
 static int match_shards(struct sh_match *m, struct sh_store *in, struct sh_err *e)
@@ -157,7 +167,8 @@ static int match_shards(struct sh_match *m, struct sh_store *in, struct sh_err *
 struct sh_match *sh_match_begin(struct sh_store *out, struct sh_err *e)
 {
     struct sh_match *m = xcalloc(1, sizeof *m);
-    if (match_runs(m, out, e)) {
+    m->out = sh_store_path(out);
+    if (match_runs(m, out, e) || sh_shard_list(out, &m->there, &m->n_there, e)) {
         sh_match_end(m);
         return NULL;
     }
@@ -171,6 +182,7 @@ void sh_match_end(struct sh_match *m)
     forget(m->run, m->n);
     free(m->run_of);
     free(m->shard_of);
+    free(m->there);
     free(m);
 }
 

@@ -8,7 +8,7 @@
 
 struct sh_match;
 
-/* What a store has decides what may come; one without runs takes what comes first. */
+/* What a store has, runs and parts of jobs, decides what may come; one without takes what comes first. */
 struct sh_match *sh_match_begin(struct sh_store *out, struct sh_err *e);
 void sh_match_end(struct sh_match *m);  /* NULL is fine */
 

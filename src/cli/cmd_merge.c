@@ -91,11 +91,11 @@ const struct sh_cmd sh_cmd_merge = {
     .usage = "--db OUT IN...",
     .summary = "join the shards of a job into one store",
     .about = "Joins what `--shard I/N` of trace, replay, eval and simulate wrote. Every file is looked at first: one\n"
-             "of another model, of other settings or of another version of this program is refused by name, before\n"
-             "anything is written. What OUT has already must be the same; then it is left alone, so the same files\n"
-             "may come twice, and a merge that was killed is finished by the same command. The files are only\n"
-             "read. `shears info OUT --hash` gives the hash of a job that was never split; `shears verify --db OUT`\n"
-             "tells what is missing.\n\n"
+             "of another model, of other settings, of another version of this program or of another number of shards\n"
+             "than the others, or than what OUT has of that job, is refused by name, before anything is written.\n"
+             "What OUT has already must be the same; then it is left alone, so the same files may come twice, and a\n"
+             "merge that was killed is finished by the same command. The files are only read. `shears info OUT\n"
+             "--hash` gives the hash of a job that was never split; `shears verify --db OUT` tells what is missing.\n\n"
              "  shears merge --db traces.db traces.db.shard-*-of-8",
     .opts = opts,
     .args_bytes = sizeof(struct merge_args),

@@ -116,6 +116,15 @@ done
 "$SHEARS" "${trace[@]}" --db thirds --shard 2/3 >/dev/null
 refuse "one of another number of shards" 1 "thirds.shard-2-of-3: .*it is one of 3, expected one of 2" \
     merge --db out/x.db first thirds.shard-2-of-3
+late() { # what, OUT that an earlier command made, file, message
+    sqlite3 $2 .dump >log/before
+    run merge --db $2 $3 -q
+    expect "$1, when OUT is there, is refused by name" 1 "" "^shears: $3: is no shard of the same job as $2: its? $4"
+    sqlite3 $2 .dump >log/after
+    holds "$1: before anything is written" cmp log/before log/after
+}
+run merge --db earlier.db first -q
+late "a trace in another number of shards" earlier.db thirds.shard-2-of-3 "is one of 3, expected one of 2"
 head -c 3000 /dev/urandom >noise
 refuse "noise" 1 "noise" merge --db out/x.db first noise
 refuse "nothing to merge" 2 "merge needs" merge --db out/x.db
@@ -145,11 +154,23 @@ expect "and it is found there" 0 "9 of 9 rows are from the store" ""
 run "${replay[@]}" --db one.db --shard 2/4
 refuse "a shard of another split" 1 "one.db.shard-2-of-4: is no shard of the same job as parts.db.shard-1-of-3: it is one of 4, expected one of 3" \
     merge --db out/x.db parts.db.shard-1-of-3 one.db.shard-2-of-4
+late "a replay in another number of shards" parts.db one.db.shard-2-of-4 "is one of 4, expected one of 3"
 evaluate=(eval --model "$model" --tokens tokens.jsonl --policy full window h2o --budget 0.5,0.75 -q)
 run "${evaluate[@]}" --db e1.db
 for i in 1 2; do run "${evaluate[@]}" --db e2.db --shard $i/2; done
 run merge --db e2.db e2.db.shard-*
 holds "eval in shards: what one process finds" same e1.db e2.db
+run merge --db e3.db e2.db.shard-1-of-2 -q
+cp e2.db.shard-2-of-2 older
+sqlite3 older "UPDATE shard SET program = '0.0.9'"
+late "an eval of another version of the program" e3.db older "program version is 0.0.9, expected"
+"$SHEARS" "${evaluate[@]}" --db e3 --shard 2/3 >/dev/null
+late "an eval in another number of shards" e3.db e3.shard-2-of-3 "is one of 3, expected one of 2"
+run merge --db e3.db parts.db.shard-*-of-3 e1.db -q
+expect "a job of another command joins it" 0 "^sets of results, new +11" ""
+run merge --db e3.db e2.db.shard-2-of-2 -q
+run verify --db e3.db -q
+expect "and what belongs there does" 0 "^shards missing +none" ""
 
 # ---- killed while it merges ----
 

@@ -107,6 +107,14 @@ refuse "a shard of another sweep is refused by name" 1 \
 run simulate ${sweep/opt-125m/opt-350m} --db model.db --shard 2/3
 refuse "a shard of another model is refused by name" 1 "model.db.shard-2-of-3: .* its model's fingerprint is shape:" \
     merge --db out/x.db parts.db.shard-1-of-3 model.db.shard-2-of-3
+sqlite3 parts.db .dump >log/before
+run simulate $sweep --db parts.db --shard 2/4
+run merge --db parts.db parts.db.shard-2-of-4 -q
+expect "so is one of another split by a store of an earlier merge" 1 "" \
+    "^shears: parts.db.shard-2-of-4: is no shard of the same job as parts.db: it is one of 4, expected one of 3"
+sqlite3 parts.db .dump >log/after
+holds "before anything is written" cmp log/before log/after
+rm parts.db.shard-2-of-4
 golden_tokens opt >tokens.jsonl
 run trace --model "$checkpoints/opt" --tokens tokens.jsonl -q --db traced.db
 run merge --db traced.db parts.db.shard-* -q
