@@ -17,7 +17,7 @@ work=$1
 shift
 mkdir -p "$work"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 SH_MODULE_DIR=$here/src/ranks
-if [ ! -e "$work/traces.db" ]; then
+if [ "$*" != overhead ] && [ ! -e "$work/traces.db" ]; then
     "$here/shears" demo "$work/demo" -q >/dev/null
     "$here/shears" trace --model "$work/demo/demo-opt" --text "$work/demo/natural.txt" --length 512 --count 16 \
         --vectors v --db "$work/new.db" -q >/dev/null
