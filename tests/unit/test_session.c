@@ -269,7 +269,8 @@ static void device_bytes(void)
 {
     enum { N_SEQ = 24, BUDGET = 40, GROUP = 8 };
     static const struct { const char *policy; int bits; } setting[] = {
-        {"window", 32}, {"h2o", 16}, {"h2o:recent=8", 8}, {"streaming", 4}, {"scissorhands:window=16,recent=4,drop=8", 16}};
+        {"window", 32}, {"h2o", 16}, {"h2o:recent=8", 8}, {"streaming", 4},
+        {"scissorhands:window=16,recent=4,drop=8", 16}};
     struct target on;
     char *folder = xasprintf("%s/demo/model", getenv("SH_TOP") ? getenv("SH_TOP") : ".");
     struct sh_model *m = sh_model_open(folder, &e);
