@@ -52,7 +52,8 @@ void sh_out_group_end(struct sh_out *o);
 void sh_out_link(struct sh_out *o, const char *address);
 
 /* Text and CSV then show only these: "policy,budget,ttft_s.p50", keys with commas, of the tables that have most of
- * them. JSON always has everything. NULL: all, as at first. */
+ * them; single values that no such table has, or all that are asked for where all are single values. JSON always has
+ * everything. NULL: all, as at first. */
 void sh_out_columns(struct sh_out *o, const char *columns);
 
 /* A remark under the text output and the page's tables; absent from JSON and CSV. */

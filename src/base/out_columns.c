@@ -57,9 +57,25 @@ struct sh_rows sh_out_rows(const struct sh_out *o, const struct sh_node *list)
     if (!o->columns)
         return r;
     sh_rows_pick(&r, o->columns);
-    if (r.n_col < most_in_a_list(o, o->columns))
+    if (!r.n_col || r.n_col < most_in_a_list(o, o->columns))
         sh_rows_free(&r);
     return r;
+}
+
+/* Does every column name a single value? Then that is what is asked for, whatever tables have, too. */
+static int are_all_single(const struct sh_out *o, const char *columns)
+{
+    char name[SH_NODE_NAME];
+    int n = sh_node_scalars(&o->root, NULL), all = 1;
+    const struct sh_node **scalar = xcalloc((size_t)n + 1, sizeof *scalar);
+    sh_node_scalars(&o->root, scalar);
+    while (all && next(&columns, name)) {
+        all = 0;
+        for (int i = 0; i < n && !all; i++)
+            all = is_called(scalar[i], name);
+    }
+    free(scalar);
+    return all;
 }
 
 int sh_out_shows(const struct sh_out *o, const struct sh_node *scalar)
@@ -69,8 +85,10 @@ int sh_out_shows(const struct sh_out *o, const struct sh_node *scalar)
     int wanted = !at, most = at ? most_in_a_list(o, at) : 0;
     while (at && next(&at, name))
         wanted |= is_called(scalar, name);
+    if (!o->columns || !wanted || are_all_single(o, o->columns))
+        return wanted;
     sh_node_name(scalar, name);
-    for (int i = 0; i < o->root.n_child && o->columns && wanted; i++) {
+    for (int i = 0; i < o->root.n_child && wanted; i++) {
         const struct sh_node *n = o->root.child[i];
         if (n->kind == SH_NODE_LIST && count_in(o, n, o->columns) == most && count_in(o, n, name))
             wanted = 0;

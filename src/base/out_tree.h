@@ -43,7 +43,8 @@ void sh_rows_free(struct sh_rows *r);
 void sh_rows_pick(struct sh_rows *r, const char *columns);
 
 /* What text and CSV show of a list, no rows: nothing; and whether they show a scalar. With columns named: the
- * lists that have most of them, and scalars of those names that no such list has. */
+ * lists that have most of them, and scalars of those names: all of them where every name is a scalar's, else those
+ * that no such list has. */
 struct sh_rows sh_out_rows(const struct sh_out *o, const struct sh_node *list);
 int sh_out_shows(const struct sh_out *o, const struct sh_node *scalar);
 

@@ -149,6 +149,35 @@ static void writer_groups(void)
     sh_out_free(o);
 }
 
+static void writer_columns(void)
+{
+    static const struct { const char *columns, *text; } shown[] = {
+        {"sequences", "sequences  4\n"},                       /* and of tables that have none of them nothing */
+        {"layer", "per layer\n  layer\n      0\n"},
+        {"share", "share  0.50\n\nper layer\n  share\n   0.25\n"},
+        {"share,sequences", "sequences  4\nshare      0.50\n\nper layer\n  share\n   0.25\n"},
+        {"layer,share", "per layer\n  layer  share\n      0   0.25\n"}};
+    struct sh_out *o = sh_out_new();
+    sh_out_int(o, "sequences", "sequences", 4);
+    sh_out_real(o, "share", "share", 0.5, 2);
+    sh_out_list(o, "layers", "per layer");
+    sh_out_item(o);
+    sh_out_int(o, "layer", "layer", 0);
+    sh_out_real(o, "share", "share", 0.25, 2);
+    sh_out_end(o);
+    sh_out_list(o, "rows", "how attention is spread");
+    sh_out_item(o);
+    sh_out_int(o, "entropy", "entropy", 1);
+    sh_out_end(o);
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        sh_out_columns(o, shown[i].columns);
+        char *text = render(o, SH_OUT_TEXT);
+        CU_ASSERT_STRING_EQUAL(text, shown[i].text);
+        free(text);
+    }
+    sh_out_free(o);
+}
+
 static void json_is_always_utf8(void)
 {
     static const struct { const char *in, *out; } text[] = {
@@ -257,6 +286,7 @@ int main(void)
         {"rng: published values of splitmix64", rng_reference},
         {"out: text, JSON and CSV come from one tree", writer_renders_one_tree},
         {"groups of results", writer_groups},
+        {"columns that are named, in tables and single values", writer_columns},
         {"out: JSON is UTF-8 whatever the names are", json_is_always_utf8},
         {"out: what a terminal would obey is not shown", shown_names},
         {"lines of foreign files, and no more of them than asked for", lines},
