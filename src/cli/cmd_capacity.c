@@ -64,17 +64,20 @@ static void preset(void *args)
 
 static int show(struct sh_capacity_study *s, const struct sh_common *common, struct sh_err *e)
 {
-    int is_text = sh_common_format(common) == SH_OUT_TEXT;
+    int is_text = sh_common_format(common) == SH_OUT_TEXT, is_named = is_text && common->columns;
     struct sh_out *o = sh_out_new();
     if (s->n_row > 1)
         sh_capacity_study_sort(s);
-    if (s->n_row == 1 && is_text) {
+    if (s->n_row == 1 && is_text && !is_named) {
         sh_capacity_show_one(o, &s->answer, &s->row[0]);
     } else {
-        sh_capacity_show_rows(o, s->row, s->n_row, is_text);
+        sh_capacity_show_rows(o, s->row, s->n_row, is_text && !is_named);
+        if (is_named)                   /* as tables beside it, of which columns are named, too   */
+            sh_out_end(o);
         if (s->n_row == 1)
             sh_capacity_show_lists(o, &s->answer, 0);
-        sh_out_end(o);
+        if (!is_named)
+            sh_out_end(o);
     }
     int bad = sh_common_write(common, o, e);
     sh_out_free(o);

@@ -94,7 +94,8 @@ static void release(void *args)
 static int show(const struct sh_sim_study *s, const struct sh_common *common, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
-    sh_sim_show(o, s, sh_common_format(common) == SH_OUT_TEXT);
+    int is_text = sh_common_format(common) == SH_OUT_TEXT;
+    sh_sim_show(o, s, is_text, !is_text || common->columns);
     int bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;

@@ -26,16 +26,20 @@ static void group(struct sh_out *o, const char *key, const double q[4])
     sh_out_group_end(o);
 }
 
-/* What people read of it: in a unit of its size. */
-static void shown(struct sh_out *o, const char *key, const char *what, const double q[4], const struct sh_time_unit *u)
+/* What people read of it: in a unit of its size. All: what is asked for by name may be any of it. */
+static void shown(struct sh_out *o, const char *key, const char *what, const double q[4], const struct sh_time_unit *u,
+                  int all)
 {
-    char *p50 = xasprintf("%s p50, %s", what, u->name), *p99 = xasprintf("%s p99, %s", what, u->name);
+    static const struct { const char *key; int at, is_extra; } part[] = {
+        {"p50", 0, 0}, {"p99", 2, 0}, {"p90", 1, 1}, {"mean", 3, 1}};
     sh_out_group(o, key);
-    sh_out_real(o, "p50", p50, q[0] * u->per_s, u->digits);
-    sh_out_real(o, "p99", p99, q[2] * u->per_s, u->digits);
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        char *label = xasprintf("%s %s, %s", what, part[i].key, u->name);
+        if (all || !part[i].is_extra)
+            sh_out_real(o, part[i].key, label, q[part[i].at] * u->per_s, u->digits);
+        free(label);
+    }
     sh_out_group_end(o);
-    free(p50);
-    free(p99);
 }
 
 static void details(struct sh_out *o, const struct sh_sim_row *r)
@@ -74,14 +78,14 @@ static void timeline(struct sh_out *o, const struct sh_timeline *t)
     sh_out_end(o);
 }
 
-/* What differs among the servers of the sweep; in text alone, since a file has all columns anyway. */
-static void server(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_cache *v, int is_text)
+/* What differs among the servers of the sweep, or all of them. */
+static void server(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_cache *v, int all)
 {
-    if (!is_text || s->n_board > 1)
+    if (all || s->n_board > 1)
         sh_out_text(o, "gpu", "GPU", v->board->name);
-    if (!is_text || s->settings.tp.n > 1)
+    if (all || s->settings.tp.n > 1)
         sh_out_int(o, "tp", "tp", v->tp);
-    if (!is_text || s->settings.kv.n > 1)
+    if (all || s->settings.kv.n > 1)
         sh_out_text(o, "kv", "kv", v->kv);
 }
 
@@ -107,35 +111,34 @@ static struct units units_of(const struct sh_sim_study *s)
 }
 
 static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_row *r, const struct units *u,
-                int is_text)
+                int is_text, int all)
 {
     int has_limits = s->args->slo_ttft >= 0 || s->args->slo_tpot >= 0;
     const double *m = r->at;
     sh_out_item(o);
-    sh_out_text(o, "plan", "plan", r->cache->name);
-    server(o, s, r->cache, is_text);
+    sh_out_text(o, "plan", "cache", r->cache->name);
+    server(o, s, r->cache, all);
     sh_out_real(o, "rate_requests_per_s", "requests/s", m[SH_S_RATE], 3);
     count(o, "requests", "requests", m[SH_S_REQUESTS]);
     sh_out_real(o, "throughput_tokens_per_s", "tokens/s", m[SH_S_THROUGHPUT], 1);
-    if (has_limits || !is_text)
+    if (has_limits || all)
         sh_out_real(o, "goodput_requests_per_s", "good/s", m[SH_S_GOODPUT], 3);
     if (is_text) {
-        shown(o, "ttft_s", "TTFT", m + SH_S_TTFT, &u->ttft);
-        shown(o, "tpot_s", "TPOT", m + SH_S_TPOT, &u->tpot);
+        shown(o, "ttft_s", "TTFT", m + SH_S_TTFT, &u->ttft, all);
+        shown(o, "tpot_s", "TPOT", m + SH_S_TPOT, &u->tpot, all);
     } else {
         group(o, "ttft_s", m + SH_S_TTFT);
         group(o, "tpot_s", m + SH_S_TPOT);
     }
     count(o, "preemptions", "preemptions", m[SH_S_PREEMPTIONS]);
     sh_out_real(o, "kv_occupancy_mean", "KV in use", m[SH_S_OCCUPANCY], u->digits);
-    if (is_text)
+    if (!all)
         count(o, "largest_batch", "largest batch", m[SH_S_LARGEST_BATCH]);
-    if (is_text && s->args->max_rate)
-        sh_out_real(o, "max_rate", "max. rate", m[SH_S_MAX_IS_OPEN] > 0 ? (double)INFINITY : m[SH_S_MAX_RATE], 3);
-    if (!is_text) {
-        sh_out_real(o, "max_rate_requests_per_s", "max. rate", m[SH_S_MAX_RATE], 3);
+    if (s->args->max_rate || all)
+        sh_out_real(o, "max_rate_requests_per_s", "max. rate",
+                    is_text && m[SH_S_MAX_IS_OPEN] > 0 ? (double)INFINITY : m[SH_S_MAX_RATE], 3);
+    if (all)
         details(o, r);
-    }
 }
 
 /* What the quality of each cache is known to be, which is the same on all servers. */
@@ -206,14 +209,14 @@ static void notes(struct sh_out *o, const struct sh_sim_study *s)
         sh_out_note(o, "%d of %d rows are from the store; --force runs them again.", known, s->n_row);
 }
 
-void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text)
+void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text, int all)
 {
     struct units u = units_of(s);
     sh_out_list(o, "results", "continuous batching");
     for (int i = 0; i < s->n_row; i++) {
         if (!s->row[i].is_there)                /* another shard's */
             continue;
-        row(o, s, &s->row[i], &u, is_text);
+        row(o, s, &s->row[i], &u, is_text, all);
         if (s->args->timeline && !is_text)
             timeline(o, s->row[i].occupancy);
     }

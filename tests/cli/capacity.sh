@@ -34,6 +34,12 @@ run capacity --model opt-6.7b --gpu A100-SXM-80GB --length 2048
 expect "text: GiB and GB of each term" 0 "weights +13316947968 +12.402 +13.317" ""
 run capacity --model opt-6.7b --gpu A100-SXM-80GB --length 2048 --csv
 expect "CSV: one line of names" 0 "^model,gpu,tp,pp,length,batch,room_bytes_per_gpu" ""
+for kv in f16 q4_0,nvfp4; do
+    run capacity --model llama-3.1-8b --gpu H100-SXM --length 8192 --kv $kv -q --columns kv,kv_bytes_per_token_per_gpu
+    expect "--columns in text: names of --json, $kv" 0 "^  KV +KV a token$" ""
+done
+run capacity --model opt-6.7b --gpu A100-SXM-80GB --length 2048 --columns term,bytes
+expect "--columns in text: a table beside the figures" 0 "^  weights +13316947968$" ""
 
 # ---- Scissorhands, Tables 1 and 2 ----
 

@@ -36,6 +36,9 @@ expect "text: a table, and that nothing was calibrated" 0 "Steps take the least 
 run simulate --model "$checkpoints/opt" --gpu A100-SXM-80GB --rate 20 --requests 50 --prompt 20 --output 5 --step-overhead 4e-6 --columns ttft_s.p50,tpot_s.p99
 expect "text: the times of a tiny model are microseconds" 0 "TTFT p50, µs +TPOT p99, µs" ""
 cp log/out tiny.txt
+run simulate $base --rate 20 --requests 50 --prompt 200 --output 50 --slo-ttft 1 --max-rate -q \
+    --columns plan,gpu,ttft_s.p90,good_share,max_rate_requests_per_s
+expect "text: any figure of --json by its name" 0 "^  cache +GPU +TTFT p90, [^ ]*s +good +max. rate$" ""
 run simulate --model "$checkpoints/opt" --gpu A100-SXM-80GB --rate 20 --requests 50 --prompt 20 --output 5 --step-overhead 4e-6 --json
 check "with three digits; JSON has seconds" '(lambda t: abs(float(t[0]) / (1e6 * r["ttft_s"]["p50"]) - 1) < 0.006 and
     abs(float(t[1]) / (1e6 * r["tpot_s"]["p99"]) - 1) < 0.006 and r["tpot_s"]["p99"] < 1e-3)(
