@@ -2,11 +2,9 @@
 /* shears demo: the whole path on the model that the program carries, and on its untrained twin. It
  * runs the ordinary commands and shows each, so that every step can be repeated by hand. */
 #include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "demo/embed.h"
@@ -15,6 +13,7 @@
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
 #include "src/cli/demo_steps.h"
+#include "src/cli/paths.h"
 #include "src/cli/study.h"
 
 struct demo {
@@ -24,13 +23,6 @@ struct demo {
     int stale;                          /* the folder held another demonstration: its stores are void */
     double lift[2];                     /* beyond recency: trained, random */
 };
-
-static int make_folder(const char *path, struct sh_err *e)
-{
-    if (mkdir(path, 0777) && errno != EEXIST)
-        return sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
-    return 0;
-}
 
 /* 1: the file is there and says this, 0: it says something else, -1: it is not there. */
 static int same(const char *path, const unsigned char *at, size_t bytes)
@@ -82,7 +74,7 @@ static int unpack(struct demo *d, struct sh_err *e)
     if (!is_ours(d, e))
         return -1;
     char *model = xasprintf("%s/demo-opt", d->folder);
-    int bad = make_folder(d->folder, e) || make_folder(model, e);
+    int bad = sh_folder_make(d->folder, e) || sh_folder_make(model, e);
     free(model);
     for (int i = 0; sh_demo_files[i].path && !bad; i++)
         bad = write_file(d, &sh_demo_files[i], e);

@@ -8,6 +8,7 @@
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
 #include "src/cli/man.h"
+#include "src/cli/paths.h"
 
 struct help_args {
     const char *man, *completion;
@@ -15,7 +16,8 @@ struct help_args {
 
 #define F(name) offsetof(struct help_args, name)
 static const struct sh_opt opts[] = {
-    {"man", SH_OPT_TEXT, F(man), "DIR", "write the manual pages into DIR, shears.1 and one per command", 0, 0, 0},
+    {"man", SH_OPT_TEXT, F(man), "DIR",
+     "write the manual pages into DIR, shears.1 and one per command;\nDIR is made if it is not there", 0, 0, 0},
     {"completion", SH_OPT_TEXT, F(completion), "SHELL",
      "print completion for bash or fish; zsh reads bash's behind\nautoload -U bashcompinit && bashcompinit", 0, 0, 0},
     {0}};
@@ -35,7 +37,7 @@ static int write_page(const char *dir, const struct sh_cmd *c, struct sh_err *e)
 
 static int write_pages(const char *dir, struct sh_err *e)
 {
-    int bad = write_page(dir, NULL, e);
+    int bad = sh_folder_make(dir, e) || write_page(dir, NULL, e);
     for (int i = 0; sh_commands[i] && !bad; i++)
         bad = write_page(dir, sh_commands[i], e);
     return bad;
@@ -71,7 +73,7 @@ const struct sh_cmd sh_cmd_help = {
     .about = "Alone it lists the commands, with one it tells what that does and takes, as `shears COMMAND --help`.\n"
              "\n"
              "  shears help replay\n"
-             "  shears help --completion bash > shears.bash && . ./shears.bash\n",
+             "  shears help --completion bash > shears.bash && . ./shears.bash",
     .opts = opts,
     .args_bytes = sizeof(struct help_args),
     .run = run};

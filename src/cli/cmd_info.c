@@ -101,7 +101,7 @@ static int info_store(const char *path, const struct sh_common *common, struct s
         sh_out_text(o, "statistics", "statistics", runs[n - 1].statistics);
         sh_out_text(o, "started", "started", runs[n - 1].started);
         sh_out_text(o, "command", "command", runs[n - 1].command);
-        sh_out_list(o, "runs", "runs of this store (the last one is described above)");
+        sh_out_list(o, "runs", "runs of this store (single figures are the last one's)");
         for (int i = 0; i < n && !bad; i++) {
             long long bytes = sh_store_blob_bytes(s, runs[i].id, e);
             bad = bytes < 0;
@@ -283,8 +283,12 @@ const struct sh_cmd sh_cmd_info = {
              "  shears info traces.db --hash   a hash of its content: of a merged file that of the unsplit one\n"
              "  shears info opt-125m           shape, size, local layers of a checkpoint, what a trace takes\n"
              "  shears info backends           what this program can compute on, and why not\n"
-             "  shears info gpus, models       the boards and models whose capacity is known by name\n"
-             "  shears info policies           the eviction policies: what they need, their knobs",
+             "  shears info gpus               the boards whose capacity is known by name\n"
+             "  shears info models             the models whose capacity is known by name\n"
+             "  shears info policies           the eviction policies: what they need, their knobs\n"
+             "\n"
+             "The status of a board or model says which of its numbers were checked against the source that is\n"
+             "named (verified) and which were not (background).",
     .opts = opts,
     .args_bytes = sizeof(struct info_args),
     .run = run,

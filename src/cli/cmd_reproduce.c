@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "src/cli/paths.h"
 #include "src/cli/report.h"
 #include "src/cli/reproduce_show.h"
 #include "src/cli/reproduce_steps.h"
@@ -115,14 +115,6 @@ static int check(struct work *w, const struct sh_list *positional, struct sh_err
     return 0;
 }
 
-static int make_folder(const char *path, struct sh_err *e)
-{
-    struct stat s;
-    if (mkdir(path, 0777) && errno != EEXIST)
-        return sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
-    return stat(path, &s) || !S_ISDIR(s.st_mode) ? sh_fail(e, "%s: is no folder", path) : 0;
-}
-
 /* Looks at every model before anything is run; two of one name are told apart by their number. */
 static int look(struct work *w, struct sh_err *e)
 {
@@ -146,9 +138,9 @@ static int look(struct work *w, struct sh_err *e)
         s->folder = xasprintf("%s/%s", w->a->out, slash ? slash + 1 : s->name);
         sh_model_close(m);
     }
-    int bad = make_folder(w->a->out, e);
+    int bad = sh_folder_make(w->a->out, e);
     for (int i = 0; i < w->n_model && !bad; i++)
-        bad = make_folder(w->model[i].folder, e);
+        bad = sh_folder_make(w->model[i].folder, e);
     return bad;
 }
 

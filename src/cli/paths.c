@@ -2,6 +2,7 @@
 /* See paths.h. */
 #include "src/cli/paths.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,6 +28,14 @@ static int are_same(const char *x, const char *y)
     struct stat a, b;
     int is_x = !stat(x, &a), is_y = !stat(y, &b);
     return is_x && is_y ? a.st_dev == b.st_dev && a.st_ino == b.st_ino : !is_x && !is_y && !strcmp(x, y);
+}
+
+int sh_folder_make(const char *path, struct sh_err *e)
+{
+    struct stat s;
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
+    return stat(path, &s) || !S_ISDIR(s.st_mode) ? sh_fail(e, "%s: is no folder", path) : 0;
 }
 
 int sh_output_differs(const char *option, const char *out, const char *in, struct sh_err *e)

@@ -8,6 +8,9 @@
 /* The one store that a command reads: --db FILE, or a word without an option. NULL: neither, or more. */
 const char *sh_store_path_of(const char *command, const char *db, const struct sh_list *positional, struct sh_err *e);
 
+/* The folder is there, or is made in one that is. */
+int sh_folder_make(const char *path, struct sh_err *e);
+
 /* What is written must not be what is read. NULL paths are fine. */
 int sh_output_differs(const char *option, const char *out, const char *in, struct sh_err *e);
 

@@ -10,8 +10,11 @@ cp log/out listed
 run --help
 holds "help alone says what --help says" cmp listed log/out
 
+run help --man out/man1
+expect "manual pages are written, into a folder that is made for them" 0 "" ""
+mv out/man1/* out/ && rmdir out/man1
 run help --man out
-expect "manual pages are written" 0 "" ""
+expect "and into one that is there" 0 "" ""
 verdict "a page for every command, with every option of its --help" "$(
     for c in $commands; do
         [ -s "out/shears-$c.1" ] || { echo "# no page of $c"; continue; }
@@ -28,6 +31,15 @@ else
     skip "mandoc finds nothing wrong" "mandoc is not here"
 fi
 rm -rf out && mkdir out
+
+verdict "what info's help names by words can be typed" "$(
+    "$SHEARS" info --help | awk -F '  +' '$2 ~ /^shears info [a-z, ]+$/ {print $2}' | while read -ra words; do
+        "$SHEARS" "${words[@]:1}" -q >/dev/null 2>&1 </dev/null || echo "# ${words[*]}"
+    done)"
+verdict "no help has two blank lines in a row, or a blank one at its end" "$(
+    for c in $commands; do
+        "$SHEARS" "$c" --help | awk -v c="$c" '!NF && blank {print "# " c ": line " NR} {blank = !NF} END {if (blank) print "# " c ": end"}'
+    done)"
 
 "$SHEARS" help --completion bash >shears.bash
 complete_words() { # words...: what bash offers for the last one
@@ -54,7 +66,8 @@ else
 fi
 
 refuse "a shell that it does not know" 2 '"tcsh" is neither bash nor fish' help --completion tcsh
-refuse "a folder that is not there" 1 "nowhere/shears.1: cannot be written: No such file" help --man nowhere
+refuse "a folder in one that is not there" 1 "nowhere/man1: cannot be made: No such file" help --man nowhere/man1
+refuse "a file in the folder's place" 1 "a-file.db: is no folder" help --man a-file.db
 refuse "a command that it does not have" 2 'there is no command "replya"' help replya
 refuse "two commands" 2 "help takes one command" help trace replay
 finish
