@@ -53,6 +53,15 @@ static void release(void *args)
 
 /* ---- the stores ---- */
 
+/* The page is HTML whatever the file is called: another ending would only mislead. A folder is told later. */
+static int check_ending(const char *out, struct sh_err *e)
+{
+    const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out, *dot = strrchr(name, '.');
+    if (!*name || (dot && dot > name && (!strcmp(dot, ".html") || !strcmp(dot, ".htm"))))
+        return 0;
+    return sh_misused(e, "-o %s: the page is HTML, expected a name that ends in .html or .htm", out);
+}
+
 static int check(const struct report_args *a, const struct sh_list *positional, struct sh_err *e)
 {
     if (positional->n)
@@ -70,7 +79,8 @@ static int check(const struct report_args *a, const struct sh_list *positional, 
     for (int i = 0; i < a->plan.n; i++)
         if (sh_output_differs("-o", a->out, a->plan.at[i], e))
             return -1;
-    return sh_output_differs("-o", a->out, a->gpus, e) || sh_output_differs("-o", a->out, a->model, e) ? -1 : 0;
+    return sh_output_differs("-o", a->out, a->gpus, e) || sh_output_differs("-o", a->out, a->model, e) ||
+           check_ending(a->out, e) ? -1 : 0;
 }
 
 static int open_stores(struct sh_report *r, const struct report_args *a, struct sh_err *e)
