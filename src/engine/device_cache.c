@@ -144,7 +144,8 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
     else if (s->positions != SH_POSITIONS_ORIGINAL)
         why = "positions are those inside the cache";
     else if (!why && s->format.bits < 16 && (in_order || s->format.by_channel))
-        why = "codes of keys share scales along tokens";
+        why = in_order ? "codes of keys that are never evicted share scales along slots"
+                       : "--kv-keys channel: codes of keys share scales along slots";
     if (!why)
         return NULL;
     snprintf(text, SH_DEVICE_WHY, "%s: %s", s->spec->policy->name, why);
