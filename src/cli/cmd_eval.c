@@ -46,7 +46,7 @@ static const struct sh_opt opts[] = {
     {"batch", SH_OPT_INT, F(batch), "N", "texts of one length that are read side by side (default: on a GPU\n"
      "as many as fit, up to 64; else 1)", 1, 4096, 0},
     {"policy", SH_OPT_LIST, F(policy), "NAME[:knob=value,...]...",
-     "eviction policies (shears info policies lists them);\nnone: the full cache alone", 0, 0, 0},
+     "eviction policies (shears info policies lists them);\nwithout it: the full cache alone", 0, 0, 0},
     {"budget", SH_OPT_LIST, F(budget), "LIST",
      "tokens per KV head (17), or a share of the sequence (0.2); commas between;\n"
      "0.05..1.0/20: twenty, evenly spaced (default: 0.1,0.2,0.3,0.5)", 0, 0, 0},
@@ -59,7 +59,8 @@ static const struct sh_opt opts[] = {
     {"kv-group", SH_OPT_INT, F(kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
     {"kv-keys", SH_OPT_TEXT, F(kv_keys), "token|channel",
      "codes of keys share scales along a token's channels (default),\n"
-     "or along slots, channel by channel", 0, 0, 0},
+     "or along slots, channel by channel, as they always do in a\n"
+     "cache that never evicts", 0, 0, 0},
     {"kv-residual", SH_OPT_INT, F(kv_residual), "N",
      "with --kv-keys channel: newest keys that are f16 (default: 8)", 1, 1024, 0},
     {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
@@ -457,7 +458,7 @@ const struct sh_cmd sh_cmd_eval = {
              "fixed size for each policy and budget: perplexity, and beside the full cache the change of the\n"
              "likelihood (paired), the divergence KL(full || compressed) and how often both think the same token\n"
              "the likeliest. The policies are those of replay, driven by the model's own rows. Standard errors\n"
-             "take tokens as independent.\n\n"
+             "take tokens as independent. slots: tokens that a head has room for; peak: the most that one held.\n\n"
              "With --task: accuracy on multiple-choice questions, the prompt evicted from the cache as it is read;\n"
              "the choice of the largest log-likelihood (acc), or of the largest per character (acc_norm), must be\n"
              "the right one. Prompts are those of the lm-evaluation-harness.\n\n"

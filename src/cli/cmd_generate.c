@@ -57,7 +57,8 @@ static const struct sh_opt opts[] = {
     {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
     {"kv-keys", SH_OPT_TEXT, F(live.kv_keys), "token|channel",
      "codes of keys share scales along a token's channels (default),\n"
-     "or along slots, channel by channel", 0, 0, 0},
+     "or along slots, channel by channel, as they always do in a\n"
+     "cache that never evicts", 0, 0, 0},
     {"kv-residual", SH_OPT_INT, F(live.kv_residual), "N",
      "with --kv-keys channel: newest keys that are f16 (default: 8)", 1, 1024, 0},
     {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
@@ -437,9 +438,9 @@ const struct sh_cmd sh_cmd_generate = {
              "        [--budget B] [--max-tokens N] [--temperature F] [options]",
     .summary = "text from a model under a KV budget",
     .about = "Goes on from a prompt, token by token, through a real cache of fixed size; prompt and text alike are\n"
-             "evicted from it, the text as it comes, the prompt behind each of its blocks. The text is\n"
-             "written to stdout as it grows, in whole characters, and\n"
-             "what it took to stderr; with --json both are one object on stdout. The same seed gives the same text.\n\n"
+             "evicted from it, the text as it comes, the prompt behind each of its blocks. The text is written to\n"
+             "stdout as it grows, in whole characters, and what it took to stderr; with --json both are one object on\n"
+             "stdout. The same seed gives the same text.\n\n"
              "  shears generate --model opt-125m --prompt \"Once upon a time\" --policy h2o --budget 64",
     .opts = opts,
     .args_bytes = sizeof(struct generate_args),

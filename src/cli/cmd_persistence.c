@@ -327,7 +327,8 @@ const struct sh_cmd sh_cmd_persistence = {
              "The literal definition saturates: nearly every token beats 1/t once, when it is the newest.\n"
              "--recent leaves out what a recent window keeps anyway, --alpha K/t raises the bar; beside the\n"
              "ratio stand the relative risk P(S2 | S1) / P(S2 | not S1), phi, and the AUC of the early low-score\n"
-             "count (the eviction policy's own signal) as a predictor of S2. `-` marks what is undefined.\n\n"
+             "count (the eviction policy's own signal) as a predictor of S2. `-` marks what is undefined.\n"
+             "min. head is the least ratio among the layer's heads, which is that head.\n\n"
              "  shears persistence --db traces.db --recent 10 --alpha 5/t",
     .opts = opts,
     .args_bytes = sizeof(struct persistence_args),

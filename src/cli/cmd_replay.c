@@ -321,7 +321,9 @@ const struct sh_cmd sh_cmd_replay = {
     .about = "Every recorded row goes once through a cache for each policy and budget. kept mass: the share of the\n"
              "full row that falls on kept tokens; no sinks: the same without the first four tokens and the query's\n"
              "own, which else make all policies look alike; pivotal: the share of the keys above 1/n that are kept;\n"
-             "output error: |o - o'| / |o| of the head's output, where values were recorded (--vectors v).\n"
+             "output error: |o - o'| / |o| of the head's output, where values were recorded (--vectors v); to oracle:\n"
+             "what kept mass lacks of the oracle's; stability: the Jaccard likeness of neighbouring steps' kept sets;\n"
+             "peak, mean: kept tokens of a head.\n"
              "The intervals are a bootstrap over sequences. Queries are those of the uncompressed model: exact in\n"
              "the first layer, an approximation behind. Results are kept in the store and found there again.\n\n"
              "  shears replay --db traces.db --policy window h2o:recent=10 scissorhands --budget 0.05..0.5/10",

@@ -9,7 +9,7 @@
 struct sh_part { int part, parts; };    /* parts 0: the whole                                     */
 
 #define SH_PART_OPT(field) {"shard", SH_OPT_TEXT, field, "I/N", "do only the I-th of N parts, into FILE.shard-I-of-N " \
-    "beside --db;\nshears merge joins them", 0, 0, 0}
+    "beside --db\n(I with as many digits as N); shears merge joins them", 0, 0, 0}
 
 /* "3/8"; NULL: the whole. */
 int sh_part_parse(const char *text, struct sh_part *out, struct sh_err *e);
