@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 EXTRA_DIST += %D%/trace-format.md %D%/policies.md %D%/capacity.md %D%/planning.md %D%/reproduce.md %D%/adding.md %D%/decisions.md %D%/persistence.svg
 EXTRA_DIST += %D%/figures.md %D%/budget-curve.svg %D%/leaderboard.svg %D%/dropped-mass.svg %D%/allocation.svg
-EXTRA_DIST += %D%/simulate.md
 EXTRA_DIST += %D%/quality.md %D%/compression.svg %D%/compression-texts.svg %D%/quant.svg %D%/drift.svg %D%/score-change.svg
 
 # Manual pages and completion, made by the program from the tables that parse its options.

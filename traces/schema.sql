@@ -8,13 +8,13 @@ CREATE TABLE model (
     id          INTEGER PRIMARY KEY,
     name        TEXT    NOT NULL,               -- the folder's name or the checkpoint's own
     family      TEXT    NOT NULL,               -- "opt"
-    weights     TEXT    NOT NULL,               -- "checkpoint", or "random:SEED" for an untrained twin
+    weights     TEXT    NOT NULL,               -- checkpoint, import, random:SEED (an untrained twin), pruned:F
     fingerprint TEXT    NOT NULL,               -- hash of configuration, tensor table and sampled weights
-    n_layer     INTEGER NOT NULL,
+    n_layer     INTEGER NOT NULL,               -- layers of the whole model
     n_head      INTEGER NOT NULL,               -- query heads
-    n_kv_head   INTEGER NOT NULL,
-    d_head      INTEGER NOT NULL,
-    d_model     INTEGER NOT NULL,
+    n_kv_head   INTEGER NOT NULL,               -- heads of keys and values, each for n_head / n_kv_head of them
+    d_head      INTEGER NOT NULL,               -- numbers of a head's query, key or value
+    d_model     INTEGER NOT NULL,               -- numbers of a token between layers
     n_vocab     INTEGER NOT NULL,
     max_pos     INTEGER NOT NULL,               -- positions that the model knows
     UNIQUE (name, weights, fingerprint)
@@ -27,7 +27,7 @@ CREATE TABLE run (                              -- one invocation of trace or im
     program     TEXT    NOT NULL,               -- version that wrote it
     backend     TEXT    NOT NULL,
     device      TEXT    NOT NULL,
-    dtype       TEXT    NOT NULL,               -- f32, bf16
+    dtype       TEXT    NOT NULL,               -- f32, bf16, f16
     weight_bits INTEGER NOT NULL,               -- 16: weights as dtype; 8, 4: codes with scales
     record      TEXT    NOT NULL,               -- full, sparse, summary
     codec       TEXT    NOT NULL,               -- f32, f16, log8
@@ -103,8 +103,8 @@ CREATE TABLE result (                           -- figures computed from traces
 CREATE INDEX result_of_settings ON result (command, settings);
 
 CREATE TABLE typed (                            -- how results were asked for; stores from before have no such table
-    command     TEXT    NOT NULL,
-    settings    TEXT    NOT NULL,
+    command     TEXT    NOT NULL,               -- as in result
+    settings    TEXT    NOT NULL,               -- as in result
     line        TEXT    NOT NULL,               -- the command as it was typed, without the program's name
     PRIMARY KEY (command, settings)
 ) WITHOUT ROWID;
@@ -112,8 +112,8 @@ CREATE TABLE typed (                            -- how results were asked for; s
 CREATE TABLE plan (                             -- budgets per layer and head, with the quality they were measured to cost
     id          INTEGER PRIMARY KEY,
     model       INTEGER NOT NULL REFERENCES model,
-    name        TEXT    NOT NULL,
-    json        TEXT    NOT NULL
+    name        TEXT    NOT NULL,               -- of the file that shears plan wrote
+    json        TEXT    NOT NULL                -- that file's content
 );
 
 -- For a person at the sqlite3 shell.
