@@ -144,7 +144,7 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
     else if (s->positions != SH_POSITIONS_ORIGINAL)
         why = "positions are those inside the cache";
     else if (!why && s->format.bits < 16 && (in_order || s->format.by_channel))
-        why = in_order ? "codes of keys that are never evicted share scales along slots"
+        why = in_order ? "codes of keys in a cache that never evicts share scales along slots"
                        : "--kv-keys channel: codes of keys share scales along slots";
     if (!why)
         return NULL;

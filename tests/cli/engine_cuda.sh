@@ -56,6 +56,13 @@ done
 
 run generate --prefill-mode stream --model "$model" --tokens prompt.ids --max-tokens 4 --policy tova --budget 14 --backend cuda
 expect "a policy that needs more says that its cache is on the host" 0 "^[0-9 ]+$" "cache is on the host.*tova"
+coded="generate --prefill-mode stream --model $model --tokens prompt.ids --max-tokens 4 --kv-bits 8 --kv-group 8 --backend cuda"
+run $coded --policy streaming --budget 14 --kv-keys channel
+expect "codes that share scales along slots do, in the words of --help" 0 "^[0-9 ]+$" \
+    "streaming: --kv-keys channel: codes of keys share scales along slots"
+run $coded --policy full
+expect "and a cache in codes that never evicts" 0 "^[0-9 ]+$" \
+    "full: codes of keys in a cache that never evicts share scales along slots"
 
 demo=$SH_TOP/demo
 run repetition --model "$demo/model" --text "$demo/text/natural.txt" --length 24 --count 1 --max-tokens 2 --policy tova \

@@ -36,6 +36,12 @@ verdict "what info's help names by words can be typed" "$(
     "$SHEARS" info --help | awk -F '  +' '$2 ~ /^shears info [a-z, ]+$/ {print $2}' | while read -ra words; do
         "$SHEARS" "${words[@]:1}" -q >/dev/null 2>&1 </dev/null || echo "# ${words[*]}"
     done)"
+run eval --help
+expect "eval says what comes without --policy, in no word that could be typed" 0 "without it: the full cache alone" ""
+for c in eval generate; do
+    run $c --help
+    expect "$c says how codes of keys lie where nothing is evicted" 0 "cache that never evicts" ""
+done
 verdict "no help has two blank lines in a row, or a blank one at its end" "$(
     for c in $commands; do
         "$SHEARS" "$c" --help | awk -v c="$c" '!NF && blank {print "# " c ": line " NR} {blank = !NF} END {if (blank) print "# " c ": end"}'
