@@ -71,4 +71,25 @@ ranks 3 "${words[@]}" --db out/x.db
 expect "rank 0 killed: the same command finishes" 0 "$traced" ""
 holds "rank 0 killed: the same content" same traced.db out/x.db
 holds "rank 0 killed: one file is left" only x.db
+
+lay trace
+start 4 "${words[@]}" --db out/x.db --rank-timeout 2
+at_work 0 out/x.db
+[ -n "$hit" ] && kill -9 $hit
+ended
+holds "rank 0 killed again: no rank is left" gone out/x.db
+left=$(find out -name 'x.db.rank-????' | sort)
+if [ -n "$left" ]; then
+    run merge --db out/x.db $left -q
+    expect "rank 0 killed: merge takes what the ranks wrote" 0 "^layers of sequences, new +[1-9]" ""
+    done_in() { for file; do sqlite3 $file "SELECT sequence, layer FROM done"; done | sort -u; }
+    holds "rank 0 killed: all of it" [ -z "$(comm -23 <(done_in $left) <(done_in out/x.db))" ]
+    rm out/x.db.rank-*
+    run "${words[@]}" --db out/x.db
+    expect "rank 0 killed: one process goes on from there" 0 "$traced" ""
+else
+    skip "rank 0 killed: merge takes what the ranks wrote" "it was through before"
+fi
+holds "rank 0 killed: merged, the same content" same traced.db out/x.db
+holds "rank 0 killed: merged, one file is left" only x.db
 finish
