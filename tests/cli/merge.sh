@@ -172,6 +172,30 @@ run merge --db e3.db e2.db.shard-2-of-2 -q
 run verify --db e3.db -q
 expect "and what belongs there does" 0 "^shards missing +none" ""
 
+# ---- dozens of shards ----
+
+dozens() { # what, arguments...: 48 shards beside 48.db
+    for i in $(seq 48); do "$SHEARS" "${@:2}" --db 48.db --shard $i/48 >/dev/null || not_ok "$1: shard $i/48"; done
+    "$SHEARS" "${@:2}" --db whole.db >/dev/null
+    run merge --db 48.db 48.db.shard-*-of-48 -q
+    expect "$1: 48 shards are merged" 0 "^files +48$" ""
+    holds "$1: what one process writes" same whole.db 48.db
+    run verify --db 48.db -q
+    expect "$1: complete" 0 "^complete +yes" ""
+    for i in $(seq 48); do
+        [ "$(sqlite3 "$(printf 48.db.shard-%02d-of-48 $i)" "SELECT (SELECT count(*) FROM done) +
+            (SELECT count(DISTINCT settings) FROM result)")" = 1 ] || echo $i
+    done >uneven
+    holds "$1: each had a part of it" cmp uneven /dev/null
+    rm 48.db* whole.db
+}
+python -c 'import json, sys
+t = json.loads(open("tokens.jsonl").readline())
+for i in range(48 // int(sys.argv[1])): print(t[i:i + 8])' $n_layer >short.jsonl
+dozens trace trace --model "$model" --tokens short.jsonl --threads 1 -q
+dozens simulate simulate --model opt-125m --gpu A100-SXM-80GB --rate "$(seq -s, 48)" --requests 20 --prompt 300 \
+    --output 30 -q
+
 # ---- killed while it merges ----
 
 for i in $(seq $cells); do "$SHEARS" "${trace[@]}" --db many --shard $i/$cells >/dev/null; done
