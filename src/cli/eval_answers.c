@@ -25,13 +25,12 @@ static int common(const struct document *d, size_t bytes, int *all, struct sh_er
 {
     struct sh_ids part = {0};
     size_t n = 0;
-    if (sh_tokenizer_encode(d->s->tokenizer, d->text, bytes, 0, &part, e))
-        return -1;
+    int bad = sh_tokenizer_encode(d->s->tokenizer, d->text, bytes, 0, &part, e);
     while (n < part.n && n < d->ids.n && part.at[n] == d->ids.at[n])
         n++;
     *all = (int)part.n;
     free(part.at);
-    return (int)n;
+    return bad ? -1 : (int)n;
 }
 
 /* "at" or "said_at", within the text. */
@@ -102,7 +101,7 @@ static int read_list(const struct document *d, const json_t *list, int n_token, 
     return 0;
 }
 
-/* A document of the file is the source's next text, unless it is empty. */
+/* A document of the file is the source's next text, unless that has left it out. */
 static int read_line(const struct sh_text_source *s, const json_t *item, const char *field, struct sh_eval_answers *out,
                      int *text, struct sh_err *e)
 {
@@ -114,9 +113,10 @@ static int read_line(const struct sh_text_source *s, const json_t *item, const c
     if (!json_is_array(list))
         return sh_fail(e, "no list in field \"%s\", expected answers: [{\"at\": byte, \"answer\": text}, ...]", field);
     int bad = sh_tokenizer_encode(s->tokenizer, d.text, d.bytes, 0, &d.ids, e);
-    if (!bad && d.ids.n)
+    if (!bad && sh_texts_takes(&s->texts, d.ids.n)) {
         bad = read_list(&d, list, s->texts.sequence[*text].n_tokens, out, *text, e);
-    *text += d.ids.n > 0;
+        ++*text;
+    }
     free(d.ids.at);
     return bad;
 }

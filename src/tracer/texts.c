@@ -39,6 +39,11 @@ static int is_short(const struct sh_texts *t, size_t n_ids, int length)
     return (n < (size_t)length ? n : (size_t)length) < (size_t)t->least;
 }
 
+int sh_texts_takes(const struct sh_texts *t, size_t n_ids)
+{
+    return n_ids && !is_short(t, n_ids, t->length ? t->length : t->max_pos);
+}
+
 /* The start token and up to `length` - 1 ids from ids[at] on; gives how many ids were used. */
 static int cut(struct sh_texts *t, const char *path, int part, const struct sh_ids *ids, size_t at, int length)
 {
@@ -96,14 +101,13 @@ static int one_document(struct sh_texts *t, const char *path, const char *field,
     struct sh_ids ids = {0};
     if (!json_is_string(text))
         return sh_fail(e, "%s: line %d: no text in field \"%s\", expected a string", path, line, field);
-    int length = t->length ? t->length : t->max_pos;
     int bad = sh_tokenizer_encode(t->tokenizer, json_string_value(text), json_string_length(text), 0, &ids, e);
     if (bad)
-        return sh_err_prefix(e, "%s: line %d", path, line);
-    if (ids.n && !is_short(t, ids.n, length))   /* an empty document is no error among many */
-        cut(t, path, line - 1, &ids, 0, length);
+        sh_err_prefix(e, "%s: line %d", path, line);
+    else if (sh_texts_takes(t, ids.n))          /* an empty document is no error among many */
+        cut(t, path, line - 1, &ids, 0, t->length ? t->length : t->max_pos);
     free(ids.at);
-    return 0;
+    return bad;
 }
 
 static int one_line_of_ids(struct sh_texts *t, const char *path, int line, const json_t *item, struct sh_err *e)

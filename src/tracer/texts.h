@@ -26,4 +26,7 @@ int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e);
 int sh_texts_jsonl(struct sh_texts *t, const char *path, const char *field, struct sh_err *e);
 int sh_texts_tokens(struct sh_texts *t, const char *path, struct sh_err *e);
 
+/* Does a document of so many ids become a sequence? Not when it is empty or shorter than asked for. */
+int sh_texts_takes(const struct sh_texts *t, size_t n_ids);
+
 #endif

@@ -346,6 +346,17 @@ assert sum(x["answers"] for x in r["by_distance"] if x["from"] > 64) == len(far)
 assert json.load(open("again.json"))["results"] == said["results"]
 P
 
+{ python -c 'import json
+print(json.dumps({"text": " the", "questions": [{"at": 0, "answer": " the"}]}))'; cat recall.jsonl; } >behind.jsonl
+run eval -q --model "$demo/model" --jsonl behind.jsonl --answers questions --length 300 --min-tokens 20 --json
+cp log/out behind.json
+run "${recall[@]}" --json
+holds "answers are those of their document where a short one in front is left out" python - <<'P'
+import json
+a, b = (json.load(open(x)) for x in ("behind.json", "log/out"))
+for key in ("answers", "full_answer_exact", "full_answer_ppl"): assert a[key] == b[key], (key, a[key], b[key])
+P
+
 # ---- plans ----
 
 run trace -q --model "$checkpoints/opt" --tokens tokens.jsonl --record full --codec f32 --db plan.db
