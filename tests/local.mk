@@ -330,6 +330,9 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_sp_model \
 	%D%/fuzz/fuzz_tok_gguf \
 	%D%/fuzz/fuzz_vocab \
+	%D%/fuzz/fuzz_texts \
+	%D%/fuzz/fuzz_answers \
+	%D%/fuzz/fuzz_task \
 	%D%/fuzz/fuzz_workload \
 	%D%/fuzz/fuzz_npy \
 	%D%/fuzz/fuzz_sql \
@@ -371,6 +374,13 @@ tests_fuzz_fuzz_tok_gguf_SOURCES    = %D%/fuzz/fuzz_tok_gguf.c $(fuzz_driver)
 tests_fuzz_fuzz_tok_gguf_LDADD      = $(tests_fuzz_fuzz_tokenizer_LDADD)
 tests_fuzz_fuzz_vocab_SOURCES       = %D%/fuzz/fuzz_vocab.c $(fuzz_driver)
 tests_fuzz_fuzz_vocab_LDADD         = $(tests_fuzz_fuzz_tokenizer_LDADD)
+fuzz_words = %D%/fuzz/words.c %D%/fuzz/words.h
+tests_fuzz_fuzz_texts_SOURCES       = %D%/fuzz/fuzz_texts.c $(fuzz_words) $(fuzz_driver)
+tests_fuzz_fuzz_texts_LDADD         = libtracer.a libtraces.a $(tests_fuzz_fuzz_tokenizer_LDADD)
+tests_fuzz_fuzz_answers_SOURCES     = %D%/fuzz/fuzz_answers.c src/cli/eval_answers.c $(fuzz_words) $(fuzz_driver)
+tests_fuzz_fuzz_answers_LDADD       = $(tests_fuzz_fuzz_texts_LDADD)
+tests_fuzz_fuzz_task_SOURCES        = %D%/fuzz/fuzz_task.c $(fuzz_driver)
+tests_fuzz_fuzz_task_LDADD          = libengine.a $(tests_fuzz_fuzz_tokenizer_LDADD)
 tests_fuzz_fuzz_workload_SOURCES    = %D%/fuzz/fuzz_workload.c $(fuzz_driver)
 tests_fuzz_fuzz_workload_LDADD      = libcapacity.a libbase.a -lm
 

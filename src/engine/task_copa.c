@@ -6,6 +6,7 @@
 #include "src/base/mem.h"
 #include "src/engine/task_fields.h"
 #include "src/engine/tasks.h"
+#include "src/model/tok_text.h"
 
 static int read(const json_t *record, struct sh_task_item *out, struct sh_err *e)
 {
@@ -18,13 +19,14 @@ static int read(const json_t *record, struct sh_task_item *out, struct sh_err *e
     if (strcmp(kind, "cause") && strcmp(kind, "effect"))
         return sh_fail(e, "field \"question\": \"%.20s\", expected cause or effect", kind);
     premise += strspn(premise, " \t\n\r");
-    int n = sh_task_trimmed(premise) - 1;       /* without its full stop */
+    int n = sh_task_trimmed(premise);
+    n = n ? (int)sh_utf8_before(premise, (size_t)n) : 0;    /* without its full stop */
     for (int i = 0; i < 2; i++) {
         if (sh_task_text(record, field[i], &text, e))
             return -1;
         char *choice = xstrdup(text);
         *choice = (char)tolower((unsigned char)*choice);
-        if (sh_task_add(out, xasprintf("%.*s %s", n > 0 ? n : 0, premise, *kind == 'c' ? "because" : "therefore"),
+        if (sh_task_add(out, xasprintf("%.*s %s", n, premise, *kind == 'c' ? "because" : "therefore"),
                         choice, e))
             return -1;
     }

@@ -21,6 +21,10 @@ struct fuzz_part {
 };
 struct fuzz_part fuzz_until(uint8_t end, const uint8_t **data, size_t *size);
 
+/* Aborts unless the error names the file. */
+struct sh_err;
+void fuzz_names(const struct sh_err *e, const char *path);
+
 /* A safetensors file in the scratch folder. When the bytes begin with "{": its header up to a NUL,
  * then the data (so that a mutated header keeps a length that fits); else the file as it is. */
 void fuzz_safetensors(const char *name, const uint8_t *data, size_t size);

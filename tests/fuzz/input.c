@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See fuzz.h: cutting inputs, without any of the program's libraries but libbase. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/err.h"
 #include "src/base/mem.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
@@ -17,6 +19,14 @@ struct fuzz_part fuzz_until(uint8_t end, const uint8_t **data, size_t *size)
     *data += used;
     *size -= used;
     return part;
+}
+
+void fuzz_names(const struct sh_err *e, const char *path)
+{
+    if (!strncmp(e->text, path, strlen(path)))
+        return;
+    printf("# expected %s in front of: %s\n", path, e->text);
+    abort();
 }
 
 void fuzz_safetensors(const char *name, const uint8_t *data, size_t size)
