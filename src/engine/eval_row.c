@@ -13,7 +13,7 @@
 enum { LANES = 8 };
 
 typedef double lanes __attribute__((vector_size(64)));
-typedef int64_t bits __attribute__((vector_size(64)));
+typedef uint64_t bits __attribute__((vector_size(64)));
 typedef float narrow __attribute__((vector_size(32)));
 
 /* e^x for x <= 0, within two roundings; 0 where it would be below the normal numbers. 2^n * e^r with
@@ -31,7 +31,7 @@ SH_INLINE void exp_below_0(const lanes *of, lanes *to)
     lanes y = r * over[0] + over[1];
     for (int k = 2; k < (int)(sizeof over / sizeof *over); k++)
         y = y * r + over[k];
-    bits power = ((bits)at << 52) + ((int64_t)1023 << 52);
+    bits power = ((bits)at << 52) + ((uint64_t)1023 << 52);
     *to = (lanes)((bits)(y * (lanes)power) & ~too_small);
 }
 
