@@ -116,25 +116,6 @@ static void make_session(struct bench *b, struct sh_policy_spec *spec)
     free(budget);
 }
 
-/* The first of the largest. */
-SH_CLONES static int32_t likeliest(const float *logits, int n)
-{
-    float part[16], most = logits[0];
-    int i = 0;
-    for (int k = 0; k < 16; k++)
-        part[k] = most;
-    for (; i + 16 <= n; i += 16)
-        for (int k = 0; k < 16; k++)
-            part[k] = logits[i + k] > part[k] ? logits[i + k] : part[k];
-    for (; i < n; i++)
-        most = logits[i] > most ? logits[i] : most;
-    for (int k = 0; k < 16; k++)
-        most = part[k] > most ? part[k] : most;
-    for (i = 0; i < n - 1 && logits[i] != most;)
-        i++;
-    return i;
-}
-
 typedef int reader(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                    struct sh_err *e);
 
@@ -146,7 +127,8 @@ static void step(struct bench *b, reader *read, const int32_t *tokens, int each)
     if (read(b->session, tokens, b->start, NULL, NULL, &e))
         die(&e);
     for (int i = 0; i < b->batch; i++)
-        b->next[i] = likeliest(sh_session_logits(b->session, i), b->resident->arch->n_vocab);
+        if ((b->next[i] = sh_session_best(b->session, i, &e)) < 0)
+            die(&e);
 }
 
 static void run(struct bench *b, int turn)

@@ -33,14 +33,23 @@ static void on_tokens(void *to, int tokens)
     sh_progress_at(&w->progress, w->read, "");
 }
 
-/* From text `first` on: how many follow of its length, and go through the caches together. */
-static int texts_at_once(const struct sh_eval_work *w, int first)
+/* From text `first` on: how many have its length, up to `most`. */
+static int of_one_length(const struct sh_eval_work *w, int first, int most)
 {
     const struct sh_trace_sequence *q = w->source.texts.sequence;
-    int most = w->a->batch ? (int)w->a->batch : w->eval.watch || w->eval.take ? 1 : TEXTS, n = 1;
+    int n = 1;
     while (n < most && first + n < w->source.texts.n && q[first + n].n_tokens == q[first].n_tokens)
         n++;
-    int fit = n > 1 && !w->a->batch ? sh_eval_fit(&w->eval, q[first].n_tokens, n) : n;
+    return n;
+}
+
+/* How many texts of this one's length go through the caches together. */
+static int texts_at_once(const struct sh_eval_work *w, int first)
+{
+    if (w->a->batch || w->eval.watch || w->eval.take)
+        return w->a->batch ? (int)w->a->batch : 1;
+    int n = of_one_length(w, first, TEXTS), n_token = w->source.texts.sequence[first].n_tokens;
+    int fit = n > 1 ? sh_eval_fit(&w->eval, n_token, n) : 1;
     return fit > 1 ? fit : 1;
 }
 
@@ -77,8 +86,7 @@ static int read_texts(struct sh_eval_work *w, const int *of, int n, struct sh_st
         const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
         if (!i || q->n_tokens != q[-1].n_tokens)
             at_once = texts_at_once(w, i);
-        for (some = 1; some < at_once && i + some < w->source.texts.n && q[some].n_tokens == q->n_tokens;)
-            some++;
+        some = of_one_length(w, i, at_once);
         bad = read_some(w, i, some, full, total, e);
     }
     for (int i = 0; i <= n && !bad; i++) {

@@ -60,24 +60,22 @@ for which in trace replay eval simulate; do
 done
 holds "ranks were hit while they lived ($n_hit)" [ $n_hit -ge 1 ]
 
-lay trace
+lose_rank_0() {
+    lay trace
+    start 4 "${words[@]}" --db out/x.db --rank-timeout 2
+    at_work 0 out/x.db
+    [ -n "$hit" ] && kill -9 $hit
+    ended
+    holds "$1: no rank is left" gone out/x.db
+}
 command_of trace
-start 4 "${words[@]}" --db out/x.db --rank-timeout 2
-at_work 0 out/x.db
-[ -n "$hit" ] && kill -9 $hit
-ended
-holds "rank 0 killed: no rank is left" gone out/x.db
+lose_rank_0 "rank 0 killed"
 ranks 3 "${words[@]}" --db out/x.db
 expect "rank 0 killed: the same command finishes" 0 "$traced" ""
 holds "rank 0 killed: the same content" same traced.db out/x.db
 holds "rank 0 killed: one file is left" only x.db
 
-lay trace
-start 4 "${words[@]}" --db out/x.db --rank-timeout 2
-at_work 0 out/x.db
-[ -n "$hit" ] && kill -9 $hit
-ended
-holds "rank 0 killed again: no rank is left" gone out/x.db
+lose_rank_0 "rank 0 killed again"
 left=$(find out -name 'x.db.rank-????' | sort)
 if [ -n "$left" ]; then
     run merge --db out/x.db $left -q
