@@ -7,7 +7,8 @@
 #
 # From the folder of the build; all targets unless some are named (dense, sql, …). A line a target as it ends, 1 when
 # something was found. Inputs that crash or hang lie in fuzzed/TARGET/default/{crashes,hangs}, and inputs that reach
-# something of their own in …/queue; started again, a target goes on from there.
+# something of their own in …/queue. Started again, a target goes on from there: fuzzed/TARGET/seconds holds the time
+# it has had (without that file it begins anew).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 minutes=${1?minutes of processor time a target}
@@ -33,6 +34,7 @@ words() { # the dictionary of a target: what its corpus is made of, and numbers 
 for target in "$@"; do
     out=fuzzed/$target used=0
     mkdir -p "$out"
+    [ ! -f "$out/seconds" ] || used=$(cat "$out/seconds")
     words "$target" >"$out/words"
     while [ "$used" -lt $((minutes * 60)) ]; do
         left=$((minutes * 60 - used + 5))
@@ -42,6 +44,7 @@ for target in "$@"; do
             -t 5000 -m none -- "tests/fuzz/fuzz_$target" >"$out/log" 2>&1; } 2>"$out/time" ||
             { tail -n 20 "$out/log"; exit 1; }
         used=$(awk -v used="$used" '{ print int(used + $1 + $2) }' "$out/time")
+        echo "$used" >"$out/seconds"
     done
     stat() { sed -n "s/^$1 *: //p" "$out/default/fuzzer_stats"; }
     crashes=$(stat saved_crashes) hangs=$(stat saved_hangs)
