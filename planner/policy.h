@@ -41,7 +41,8 @@ enum sh_needs {                         /* what a policy cannot work without    
     SH_NEEDS_QUERIES = 8,
     SH_NEEDS_PROMPT = 16,               /* decides once, when the prompt has been read: prefill > 0 */
     SH_NEEDS_FUTURE = 32,               /* a bound, not a policy that could run                   */
-    SH_IS_BOUND = 64                    /* no policy at all: replay_bound.h knows what it is      */
+    SH_IS_BOUND = 64,                   /* no policy at all: replay_bound.h knows what it is      */
+    SH_NEEDS_LENGTH = 128               /* decides by n_token: not the same in a cache for longer texts */
 };
 
 struct sh_policy;

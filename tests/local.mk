@@ -292,8 +292,8 @@ EXTRA_DIST += %D%/cli/reproduce.sh %D%/cli/weight_prune.sh %D%/golden/weight_pru
 
 TESTS      += %D%/cli/engine_cuda.sh
 EXTRA_DIST += %D%/cli/engine_cuda.sh
-TESTS      += %D%/cli/generate.sh %D%/cli/tasks.sh %D%/cli/drift.sh
-EXTRA_DIST += %D%/cli/generate.sh %D%/cli/tasks.sh %D%/cli/tasks.py %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
+TESTS      += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/tasks.sh %D%/cli/drift.sh
+EXTRA_DIST += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/generate_many.py %D%/cli/tasks.sh %D%/cli/tasks.py %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
 TESTS      += %D%/cli/help.sh
 EXTRA_DIST += %D%/cli/help.sh %D%/cli/examples.py
 TESTS      += %D%/cli/hash.sh %D%/cli/merge.sh %D%/cli/mpi.sh %D%/cli/ranks.sh %D%/cli/ranks_sweep.sh %D%/cli/kills.sh \

@@ -5,6 +5,7 @@ libbase_a_SOURCES = \
 	%D%/cpu.c %D%/cpu.h \
 	%D%/err.c %D%/err.h \
 	%D%/file.c %D%/file.h \
+	%D%/host_memory.c %D%/host_memory.h \
 	%D%/interrupt.c %D%/interrupt.h \
 	%D%/mem.c %D%/mem.h \
 	%D%/near.c %D%/near.h \

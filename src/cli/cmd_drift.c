@@ -149,7 +149,7 @@ static int open_model(struct work *w, struct sh_err *e)
             w->runs[i].n_kv_head != a->n_kv_head)
             return sh_fail(e, "%s: run %d is of another model (%s, %s) than %s", w->a->db, w->runs[i].id,
                            w->runs[i].model, w->runs[i].weights, w->a->live.model);
-    return sh_live_load(&w->live, w->longest, w->longest < 256 ? w->longest : 256, e);
+    return sh_live_load(&w->live, w->longest, w->longest < 256 ? w->longest : 256, 0, e);
 }
 
 static void on_tokens(void *to, int tokens)

@@ -6,15 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
-#include "src/cli/live.h"
 #include "src/cli/text_source.h"
+#include "src/cli/writing.h"
 #include "src/engine/eval.h"
-#include "src/engine/repetition.h"
-#include "src/engine/sampler.h"
 #include "traces/store.h"
 
 struct repetition_args {
@@ -96,12 +93,11 @@ struct work {
     struct sh_policy_spec spec[N_CONDITION];
     struct sh_budget budget;
     struct sh_sampler sampler;
-    struct sh_row_likeness *likeness;   /* [n_layer * n_kv_head], of the text being written       */
+    struct sh_written *text;            /* [texts]: those that are being written                  */
     double (*at)[N_CONDITION][N_FIGURE];        /* [texts]                                        */
     struct sh_eval_total total[N_CONDITION];    /* what the texts themselves cost                 */
     struct sh_progress progress;
     double done;
-    int n_prompt;                       /* of the text being written                              */
 };
 
 /* Uniform retention: a random sample, with the policy's own sinks and recent tokens and its budget, so that
@@ -172,75 +168,48 @@ static int open_all(struct work *w, struct sh_err *e)
         longest = q->n_tokens > longest ? q->n_tokens : longest;
     }
     w->at = xcalloc((size_t)w->source.texts.n, sizeof *w->at);
-    return sh_live_load(&w->live, longest, longest < 256 ? longest : 256, e);
+    w->text = xcalloc((size_t)w->source.texts.n, sizeof *w->text);
+    return sh_live_load(&w->live, longest, longest < 256 ? longest : 256, 0, e);
 }
 
-/* ---- one text ---- */
+/* ---- one cache ---- */
 
-static void watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row)
+static void on_token(void *to, int text)
 {
     struct work *w = to;
-    (void)sequence;
-    if (t >= w->n_prompt)
-        sh_row_likeness_add(&w->likeness[layer * w->live.resident->arch->n_kv_head + head], t, c->pos, row, c->n_slot);
+    (void)text;
+    sh_progress_at(&w->progress, ++w->done, "");
 }
 
-static int write_text(struct work *w, struct sh_session *s, const int32_t *prompt, int32_t *made, struct sh_err *e)
+static void take_figures(const struct sh_written *t, double *at)
 {
-    int n_vocab = w->live.resident->arch->n_vocab, bad = 0, most = (int)w->a->max_tokens;
-    struct sh_choice *room = xcalloc((size_t)n_vocab, sizeof *room);
-    bad = sh_session_step(s, prompt, (int[]){0, w->n_prompt}, NULL, NULL, e);
-    for (int i = 0; i < most && !bad; i++) {
-        made[i] = w->sampler.temperature > 0
-                      ? sh_sampler_pick(&w->sampler, sh_session_logits(s, 0), n_vocab, (uint64_t)i, room, e)
-                      : sh_session_best(s, 0, e);
-        bad = made[i] < 0 || sh_session_step(s, &made[i], (int[]){0, 1}, NULL, NULL, e);
-        if (!bad && sh_interrupted())
-            bad = sh_fail(e, "interrupted");
-        sh_progress_at(&w->progress, w->done++, "");
+    at[REP_4] = sh_repetition(t->made, t->n_made, 4);
+    at[DISTINCT_1] = sh_distinct(t->made, t->n_made, 1);
+    at[DISTINCT_2] = sh_distinct(t->made, t->n_made, 2);
+    at[LONGEST] = sh_longest_repeat(t->made, t->n_made);
+    at[LIKENESS] = t->likeness.sum / (double)t->likeness.pairs;
+    at[CHANCE] = t->likeness.chance / (double)t->likeness.pairs;
+}
+
+static int run_condition(struct work *w, int condition, struct sh_err *e)
+{
+    int n = w->source.texts.n, bad = 0;
+    struct sh_writing writing = {.live = &w->live,
+                                 .cache = {&w->spec[condition], condition == FULL ? NULL : &w->budget},
+                                 .sampler = w->sampler, .wants_likeness = 1, .on_token = on_token, .to = w};
+    for (int i = 0; i < n && !bad; i++) {
+        const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
+        w->text[i] = (struct sh_written){.name = q->source, .prompt = q->tokens, .n_prompt = prompt_of(w, i),
+                                         .most = (int)w->a->max_tokens};
+        bad = sh_writing_shape(&w->live, &writing.cache, &w->text[i], e) && sh_err_prefix(e, "%s", q->source);
     }
-    free(room);
-    return bad;
-}
-
-static void take_figures(struct work *w, const int32_t *made, double *at)
-{
-    int n = w->live.resident->arch->n_layer * w->live.resident->arch->n_kv_head, most = (int)w->a->max_tokens;
-    double sum = 0, chance = 0, pairs = 0;
+    bad = bad || sh_write(&writing, w->text, n, e);
     for (int i = 0; i < n; i++) {
-        sum += w->likeness[i].sum;
-        chance += w->likeness[i].chance;
-        pairs += (double)w->likeness[i].pairs;
-        sh_row_likeness_clear(&w->likeness[i]);
+        if (!bad)
+            take_figures(&w->text[i], w->at[i][condition]);
+        sh_written_free(&w->text[i]);
     }
-    at[REP_4] = sh_repetition(made, most, 4);
-    at[DISTINCT_1] = sh_distinct(made, most, 1);
-    at[DISTINCT_2] = sh_distinct(made, most, 2);
-    at[LONGEST] = sh_longest_repeat(made, most);
-    at[LIKENESS] = sum / pairs;
-    at[CHANCE] = chance / pairs;
-}
-
-static int run_condition(struct work *w, int text, int condition, struct sh_err *e)
-{
-    const struct sh_arch *arch = w->live.resident->arch;
-    int most = (int)w->a->max_tokens;
-    w->n_prompt = prompt_of(w, text);
-    struct sh_session *s = sh_live_session(&w->live, &w->spec[condition], condition == FULL ? NULL : &w->budget, 1,
-                                           w->n_prompt + most, e);
-    if (!s)
-        return -1;
-    int32_t *made = xcalloc((size_t)most, sizeof *made);
-    w->likeness = xcalloc((size_t)(arch->n_layer * arch->n_kv_head), sizeof *w->likeness);
-    sh_session_set_watch(s, watch, w);
-    if (w->sampler.temperature <= 0)
-        sh_session_only_best(s);
-    int bad = write_text(w, s, w->source.texts.sequence[text].tokens, made, e);
-    take_figures(w, made, w->at[text][condition]);
-    free(w->likeness);
-    free(made);
-    sh_session_free(s);
-    return bad;
+    return bad ? -1 : 0;
 }
 
 /* What each cache makes of the texts themselves, so that repetition can be seen at its price. */
@@ -265,9 +234,8 @@ static int run_all(struct work *w, struct sh_err *e)
     int n = w->source.texts.n, bad = read_texts(w, e);
     sh_progress_begin(&w->progress, "writing", "tokens", (double)n * N_CONDITION * (double)w->a->max_tokens,
                       w->common->quiet);
-    for (int i = 0; i < n && !bad; i++)
-        for (int c = 0; c < N_CONDITION && !bad; c++)
-            bad = run_condition(w, i, c, e) && sh_err_prefix(e, "%s", w->source.texts.sequence[i].source);
+    for (int c = 0; c < N_CONDITION && !bad; c++)
+        bad = run_condition(w, c, e);
     sh_progress_end(&w->progress);
     return bad ? -1 : 0;
 }
@@ -426,6 +394,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         sh_store_remove(db);
     bad = bad || report(w, e);
     free(w->at);
+    free(w->text);
     sh_live_close(&w->live);
     sh_text_source_close(&w->source);
     free(w);

@@ -56,7 +56,11 @@ static int run_live(struct sequence *s, struct sh_err *e)
 {
     const struct sh_drift_request *q = s->q;
     int n = s->stored->n_tokens, bad = 0, block = q->live->resident->setup.rows;
-    struct sh_session *session = sh_live_session(q->live, q->spec, q->budget, 1, n, e);
+    struct sh_live_cache cache = {q->spec, q->budget};
+    struct sh_live_shape shape;
+    if (sh_live_shape(q->live, &cache, n, n, &shape, e))
+        return -1;
+    struct sh_session *session = sh_live_session(q->live, &cache, &shape, 1, e);
     if (!session)
         return -1;
     sh_session_set_watch(session, see_live, s);

@@ -295,7 +295,7 @@ static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
         widest = w->prompt[i].n > widest ? w->prompt[i].n : widest;
     if (all_known)
         return read_rows(w, store, e);
-    if (sh_live_load(&w->live, w->longest, w->longest * widest, e) || check_rows(w, e))
+    if (sh_live_load(&w->live, w->longest, w->longest * widest, 0, e) || check_rows(w, e))
         return -1;
     for (int i = 0; i <= w->n_row; i++)
         w->row[i].reader.resident = w->live.resident;

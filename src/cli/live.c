@@ -82,30 +82,6 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
     return sh_live_read_keys(o->kv_keys, o->kv_residual, &l->format, e) || read_ways(l, o, e) ? -1 : 0;
 }
 
-/* A block is no longer than the prompt; and with positions inside the cache no place may be beyond the
- * model's positions, if nobody asked for a length. */
-int sh_live_read_prompt(struct sh_live *l, const struct sh_budget *b, int n_prompt, int n_token, struct sh_err *e)
-{
-    enum { BLOCK = 128 };
-    const struct sh_arch *a = sh_model_arch(l->model);
-    int asked = (int)l->options->prefill_block, slots = b ? sh_budget_tokens(b, n_token) : n_token;
-    slots = slots < l->prefill ? l->prefill : slots;
-    if (l->prefill_mode == SH_PREFILL_STREAM)
-        return 0;
-    if (l->prefill_mode == SH_PREFILL_ONCE) {
-        l->prefill = l->block = n_prompt;
-        if (l->positions == SH_POSITIONS_CACHE && n_prompt > a->max_pos && a->pos != SH_POS_ALIBI)
-            return sh_misused(e, "--prefill-mode once: the prompt has %d tokens, the model knows %d positions",
-                              n_prompt, a->max_pos);
-        return 0;
-    }
-    l->block = asked ? asked : BLOCK;
-    if (!asked && l->positions == SH_POSITIONS_CACHE && a->pos != SH_POS_ALIBI && slots + l->block > a->max_pos)
-        l->block = a->max_pos - slots < 1 ? 1 : a->max_pos - slots;
-    l->block = l->block > n_prompt ? n_prompt : l->block;
-    return 0;
-}
-
 int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e)
 {
     l->note.quiet = c->quiet;
@@ -117,7 +93,7 @@ int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e)
     return l->model ? 0 : -1;
 }
 
-int sh_live_load(struct sh_live *l, int positions, int rows, struct sh_err *e)
+int sh_live_load(struct sh_live *l, int positions, int rows, int block, struct sh_err *e)
 {
     struct sh_props props;
     int most = sh_model_arch(l->model)->max_pos;
@@ -127,8 +103,8 @@ int sh_live_load(struct sh_live *l, int positions, int rows, struct sh_err *e)
                                       .rows = props.rows_at_once < rows ? props.rows_at_once : rows,
                                       .positions = positions < most ? positions : most,
                                       .on_host = sh_live_say_host, .to = &l->note};
-    if (setup.rows < l->block)
-        setup.rows = l->block;
+    if (setup.rows < block)
+        setup.rows = block;
     l->resident = sh_resident_open(&setup, e);
     return l->resident ? 0 : sh_err_prefix(e, "%s", l->options->model);
 }
@@ -150,25 +126,94 @@ static int keeps_all(const struct sh_policy_spec *p, int n_layer)
     return 1;
 }
 
-struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_policy_spec *p, const struct sh_budget *b,
-                                   int n_seq, int n_token, struct sh_err *e)
+/* A block is no longer than the prompt; and with positions inside the cache no place may be beyond the
+ * model's positions, if nobody asked for a length. */
+static int shape_prompt(const struct sh_live *l, struct sh_live_shape *s, struct sh_err *e)
+{
+    enum { BLOCK = 128 };
+    const struct sh_arch *a = sh_model_arch(l->model);
+    int asked = (int)l->options->prefill_block, slots = s->budget ? s->budget : s->n_token;
+    int by_place = l->positions == SH_POSITIONS_CACHE && a->pos != SH_POS_ALIBI;
+    slots = slots < l->prefill ? l->prefill : slots;
+    s->prefill = l->prefill;
+    if (l->prefill_mode == SH_PREFILL_STREAM)
+        return 0;
+    if (l->prefill_mode == SH_PREFILL_ONCE) {
+        s->prefill = s->block = s->block_asked = s->n_prompt;
+        if (by_place && s->n_prompt > a->max_pos)
+            return sh_misused(e, "--prefill-mode once: the prompt has %d tokens, the model knows %d positions",
+                              s->n_prompt, a->max_pos);
+        return 0;
+    }
+    s->block_asked = asked ? asked : BLOCK;
+    if (!asked && by_place && slots + s->block_asked > a->max_pos)
+        s->block_asked = a->max_pos - slots < 1 ? 1 : a->max_pos - slots;
+    s->block = s->block_asked > s->n_prompt ? s->n_prompt : s->block_asked;
+    return 0;
+}
+
+int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_prompt, int n_token,
+                  struct sh_live_shape *out, struct sh_err *e)
+{
+    const struct sh_arch *a = sh_model_arch(l->model);
+    const struct sh_policy *p = c->policy->policy;
+    if (!c->budget && !keeps_all(c->policy, a->n_layer))
+        return sh_misused(e, "the policy %s drops tokens: say with --budget how many a head keeps", p->name);
+    *out = (struct sh_live_shape){.n_prompt = n_prompt, .n_token = n_token,
+                                  .budget = c->budget ? sh_budget_tokens(c->budget, n_token) : 0,
+                                  .length = sh_arch_follows_length(a) || p->needs & SH_NEEDS_LENGTH ? n_token : 0};
+    out->fits = (!out->budget || n_token <= out->budget) | (!a->window || n_token <= a->window) << 1;
+    return shape_prompt(l, out, e);
+}
+
+int sh_live_shape_join(struct sh_live_shape *s, const struct sh_live_shape *other)
+{
+    if (s->budget != other->budget || s->fits != other->fits || s->length != other->length ||
+        s->prefill != other->prefill || s->block_asked != other->block_asked)
+        return 0;
+    s->n_prompt = other->n_prompt > s->n_prompt ? other->n_prompt : s->n_prompt;
+    s->n_token = other->n_token > s->n_token ? other->n_token : s->n_token;
+    s->block = other->block > s->block ? other->block : s->block;
+    return 1;
+}
+
+/* The session's own setup; budget: room for one number a head. */
+static struct sh_session_setup setup_of(const struct sh_live *l, const struct sh_live_cache *c,
+                                        const struct sh_live_shape *shape, int n_seq, int *budget)
 {
     const struct sh_arch *a = l->resident->arch;
-    int n = a->n_layer * a->n_kv_head;
-    if (!b && !keeps_all(p, a->n_layer)) {
-        sh_misused(e, "the policy %s drops tokens: say with --budget how many a head keeps", p->policy->name);
-        return NULL;
-    }
-    int *budget = xcalloc((size_t)n, sizeof *budget);
-    for (int i = 0; i < n; i++)
-        budget[i] = b ? sh_budget_tokens(b, n_token) : n_token;
-    struct sh_session_setup setup = {.spec = p, .budget = budget, .n_seq = n_seq, .n_token = n_token,
-                                     .length = n_token, .prefill = l->prefill,
-                                     .whole = l->prefill_mode == SH_PREFILL_ONCE, .block = l->block,
+    for (int i = 0; i < a->n_layer * a->n_kv_head; i++)
+        budget[i] = shape->budget ? shape->budget : shape->n_token;
+    return (struct sh_session_setup){.spec = c->policy, .budget = budget, .n_seq = n_seq, .n_token = shape->n_token,
+                                     .length = shape->n_token, .prefill = shape->prefill,
+                                     .whole = l->prefill_mode == SH_PREFILL_ONCE, .block = shape->block,
                                      .positions = l->positions, .format = l->format, .seed = l->seed};
+}
+
+static int *budgets_of(const struct sh_live *l)
+{
+    const struct sh_arch *a = l->resident->arch;
+    return xcalloc((size_t)(a->n_layer * a->n_kv_head), sizeof(int));
+}
+
+struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_live_cache *c,
+                                   const struct sh_live_shape *shape, int n_seq, struct sh_err *e)
+{
+    int *budget = budgets_of(l);
+    struct sh_session_setup setup = setup_of(l, c, shape, n_seq, budget);
     struct sh_session *s = sh_session_new(l->resident, &setup, e);
     free(budget);
     return s;
+}
+
+int sh_live_fit(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape, int most,
+                struct sh_err *e)
+{
+    int *budget = budgets_of(l);
+    struct sh_session_setup setup = setup_of(l, c, shape, 1, budget);
+    int n = sh_session_fit(l->resident, &setup, most, e);
+    free(budget);
+    return n;
 }
 
 void sh_live_say_host(void *note, const char *why)

@@ -17,7 +17,7 @@ struct sh_live_options {                /* as typed; a command's option table po
     double weight_prune;                                /* of each matrix of the layers; 0: none  */
     size_t device_memory;
     const char *positions, *prefill_mode;               /* NULL: original, stream                 */
-    long long prefill_block;                            /* 0: as sh_live_read_prompt decides       */
+    long long prefill_block;                            /* 0: as sh_live_shape decides             */
 };
 
 enum sh_prefill_mode { SH_PREFILL_STREAM, SH_PREFILL_BLOCKS, SH_PREFILL_ONCE };
@@ -39,7 +39,7 @@ struct sh_live {
     uint64_t seed;
     enum sh_positions positions;
     enum sh_prefill_mode prefill_mode;
-    int prefill, block;                 /* of sessions; block 0: token after token                */
+    int prefill;                        /* --prefill                                              */
     struct sh_host_note note;
 };
 
@@ -52,19 +52,41 @@ void sh_live_preset(struct sh_live_options *o);
 int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struct sh_common *c, const char *command,
                  struct sh_err *e);
 
-/* Opens devices and model; then, when it is known what will be read, loads the weights. */
+/* Opens devices and model; then, when it is known what will be read, loads the weights: for texts of so many
+ * positions, so many rows at a time where the device likes that, and at least `block`. */
 int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e);
-int sh_live_load(struct sh_live *l, int positions, int rows, struct sh_err *e);
+int sh_live_load(struct sh_live *l, int positions, int rows, int block, struct sh_err *e);
 void sh_live_close(struct sh_live *l);                  /* {0} is fine */
 
-/* How a prompt of n_prompt tokens will be read, of a text of n_token: between sh_live_open and sh_live_load.
- * b: sh_live_session's. */
-int sh_live_read_prompt(struct sh_live *l, const struct sh_budget *b, int n_prompt, int n_token, struct sh_err *e);
+/* A policy as typed and one budget for every head. */
+struct sh_live_cache {
+    const struct sh_policy_spec *policy;
+    const struct sh_budget *budget;     /* NULL: everything is kept, and a policy that does not do so by itself is */
+};                                      /* refused                                                */
 
-/* A policy as typed and one budget for every head. b NULL: everything is kept, and a policy that does
- * not do so by itself is refused. */
-struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_policy_spec *p, const struct sh_budget *b,
-                                   int n_seq, int n_token, struct sh_err *e);
+/* What a session has to be for a text, or for the texts that share it. */
+struct sh_live_shape {
+    int n_prompt, n_token;              /* of the longest: read before it writes; in all          */
+    int budget;                         /* tokens of a head; 0: all that come                     */
+    int fits;                           /* bits: a text fits into the budget, into the window     */
+    int length;                         /* that angles or the policy follow; 0: neither does      */
+    int prefill, block;                 /* block 0: token after token                             */
+    int block_asked;                    /* the same, however short the prompt is                  */
+};
+
+/* Between sh_live_open and sh_live_load. -1: it cannot be. */
+int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_prompt, int n_token,
+                  struct sh_live_shape *out, struct sh_err *e);
+
+/* `other` joins a session of shape `s`, if each text is then read and written as it would be alone: its number of
+ * tokens kept, its angles and how its codes lie are the same. 1: s is for both now; 0: it has not changed. */
+int sh_live_shape_join(struct sh_live_shape *s, const struct sh_live_shape *other);
+
+struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_live_cache *c,
+                                   const struct sh_live_shape *shape, int n_seq, struct sh_err *e);
+/* sh_session_fit of it. */
+int sh_live_fit(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape, int most,
+                struct sh_err *e);
 
 /* "device_peak_bytes": the most that was taken of the first device at once, by its own count; nothing where
  * there is no such count. */

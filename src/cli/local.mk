@@ -61,6 +61,7 @@ shears_SOURCES = \
 	%D%/figure_maps.c \
 	%D%/figure_plan.c \
 	%D%/gather.c %D%/gather.h \
+	%D%/generate_show.c %D%/generate_work.h \
 	%D%/head_rows.c %D%/head_rows.h \
 	%D%/help.c \
 	%D%/info_policies.c %D%/info_policies.h \
@@ -75,7 +76,7 @@ shears_SOURCES = \
 	%D%/plan_search.c %D%/plan_search.h \
 	%D%/plan_show.c %D%/plan_show.h \
 	%D%/plan_write.c \
-	%D%/prompt.c %D%/prompt.h \
+	%D%/prompts.c %D%/prompts.h \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/paths.c %D%/paths.h \
 	%D%/quality_names.c \
@@ -119,6 +120,7 @@ shears_SOURCES = \
 	%D%/theory_run.c %D%/theory_run.h \
 	%D%/theory_show.c %D%/theory_show.h \
 	%D%/time_unit.c %D%/time_unit.h \
-	%D%/vector_set.c %D%/vector_set.h
+	%D%/vector_set.c %D%/vector_set.h \
+	%D%/writing.c %D%/writing.h
 shears_LDADD = libdemo.a libranks.a libtracer.a libengine.a libplanner.a libreplay.a libcapacity.a libplots.a libtokenizer.a libmodel.a libtraces.a libstats.a \
 	librows.a $(kernel_libs) $(SQLITE_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm

@@ -254,18 +254,13 @@ static int largest_budget(const struct sh_resident *r, const struct sh_slots_set
     return low;
 }
 
-static int follows_length(const struct sh_rope *r)
-{
-    return r->kind == SH_ROPE_DYNAMIC || r->kind == SH_ROPE_LONG;
-}
-
 /* Is a step the same work each time? Not where rotary tables follow what has come, or a text's length: another
  * session of the resident may have filled them for its own. */
 static void make_graphs(struct sh_device_cache *c)
 {
     const struct sh_arch *a = c->r->arch;
     size_t n = (size_t)c->setup.n_seq + 1;
-    if (!c->r->setup.backend->graph || follows_length(&a->rope) || follows_length(&a->local_rope))
+    if (!c->r->setup.backend->graph || sh_arch_follows_length(a))
         return;
     c->graph = xcalloc(n, sizeof *c->graph);
     c->has_run = xcalloc(n, sizeof *c->has_run);

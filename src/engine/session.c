@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/host_memory.h"
 #include "src/base/mem.h"
 #include "src/engine/device_cache.h"
 #include "src/engine/host_cache.h"
@@ -93,21 +94,22 @@ static int take_rows(struct sh_session *s, int sequence, const struct step *p, s
     return s->best && end > s->start[sequence] ? finish_rows(s, end - 1, 1, sequence, e) : 0;
 }
 
-static int has_one_each(const struct sh_session *s)
+/* From `sequence` on: how many have one row each, which is their last. Such rows are neighbours, and so are their
+ * logits: the output matrix is read once for all of them. */
+static int neighbours(const struct sh_session *s, const struct step *p, int sequence)
 {
-    for (int i = 0; i < s->n_seq; i++)
-        if (s->start[i + 1] - s->start[i] != 1)
-            return 0;
-    return 1;
+    int n = 0;
+    for (int i = sequence; i < s->n_seq && s->start[i + 1] - s->start[i] == 1 && p->at[i] == p->end[i]; i++)
+        n++;
+    return n;
 }
 
 static int make_logits(struct sh_session *s, const struct step *p, struct sh_err *e)
 {
-    if (!p->take && has_one_each(s))
-        return finish_rows(s, 0, s->n_seq, 0, e);
-    for (int i = 0; i < s->n_seq; i++) {
-        int n = s->start[i + 1] - s->start[i], is_last = p->at[i] == p->end[i];
-        if (p->take ? take_rows(s, i, p, e) : n > 0 && is_last && finish_rows(s, s->start[i + 1] - 1, 1, i, e))
+    for (int i = 0, some; i < s->n_seq; i += some) {
+        int n = s->start[i + 1] - s->start[i], is_last = p->at[i] == p->end[i], alike = neighbours(s, p, i);
+        some = p->take || !alike ? 1 : alike;
+        if (p->take ? take_rows(s, i, p, e) : n > 0 && is_last && finish_rows(s, s->start[i + 1] - 1, some, i, e))
             return -1;
     }
     return 0;
@@ -198,12 +200,41 @@ static int make_cache(struct sh_session *s, const struct sh_kv_setup *kv, struct
     return s->on_host || s->on_device ? 0 : -1;
 }
 
+static struct sh_kv_setup kv_setup(const struct sh_resident *r, const struct sh_session_setup *setup, int n_seq)
+{
+    return (struct sh_kv_setup){.arch = r->arch, .spec = setup->spec, .budget = setup->budget, .n_seq = n_seq,
+                                .n_token = setup->n_token, .length = setup->length, .prefill = setup->prefill,
+                                .whole = setup->whole, .block = setup->block, .positions = setup->positions,
+                                .format = setup->format, .seed = setup->seed};
+}
+
+/* On the host nothing says no before the memory is used, so half of what is free is left to others. */
+static int fit_on_host(const struct sh_resident *r, const struct sh_kv_setup *kv, int most, struct sh_err *e)
+{
+    struct sh_kv_cache *one = sh_kv_cache_new(kv, e);
+    if (!one)
+        return -1;
+    struct sh_kv_bytes bytes = sh_kv_cache_bytes(one);
+    size_t each = sh_kv_bytes_sum(&bytes) + (size_t)r->arch->n_vocab * sizeof(float);
+    size_t fit = sh_host_memory_free() / 2 / each;
+    sh_kv_cache_free(one);
+    return fit < (size_t)most ? (int)fit : most;
+}
+
+int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *setup, int most, struct sh_err *e)
+{
+    char why[SH_DEVICE_WHY];
+    struct sh_kv_setup kv = kv_setup(r, setup, 1);
+    if (check_rows(r, setup, e) || sh_kv_setup_check(&kv, e))
+        return -1;
+    if (r->is_host || sh_device_cache_why_not(r, &kv, why))
+        return fit_on_host(r, &kv, most, e);
+    return sh_device_cache_fit(r, &kv, most);
+}
+
 struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
 {
-    struct sh_kv_setup kv = {.arch = r->arch, .spec = setup->spec, .budget = setup->budget, .n_seq = setup->n_seq,
-                             .n_token = setup->n_token, .length = setup->length, .prefill = setup->prefill,
-                             .whole = setup->whole, .block = setup->block, .positions = setup->positions,
-                             .format = setup->format, .seed = setup->seed};
+    struct sh_kv_setup kv = kv_setup(r, setup, setup->n_seq);
     if (check_rows(r, setup, e))
         return NULL;
     struct sh_session *s = xcalloc(1, sizeof *s);

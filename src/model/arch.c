@@ -24,6 +24,16 @@ const struct sh_rope *sh_arch_rope(const struct sh_arch *a, int layer)
     return a->local_rope.base > 0 && sh_arch_window(a, layer) ? &a->local_rope : &a->rope;
 }
 
+static int follows_length(const struct sh_rope *r)
+{
+    return r->kind == SH_ROPE_DYNAMIC || r->kind == SH_ROPE_LONG;
+}
+
+int sh_arch_follows_length(const struct sh_arch *a)
+{
+    return follows_length(&a->rope) || follows_length(&a->local_rope);
+}
+
 /* A geometric series for a power of two; the heads beyond take every other slope of the next one. */
 float sh_arch_slope(const struct sh_arch *a, int head)
 {

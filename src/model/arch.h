@@ -66,6 +66,8 @@ float sh_arch_scale(const struct sh_arch *a, int layer);
 
 /* How the layer's queries and keys turn. */
 const struct sh_rope *sh_arch_rope(const struct sh_arch *a, int layer);
+/* Do a rotary scaling's angles depend on how long the text is (dynamic, longrope)? */
+int sh_arch_follows_length(const struct sh_arch *a);
 
 /* ALiBi: the slope of a head. */
 float sh_arch_slope(const struct sh_arch *a, int head);

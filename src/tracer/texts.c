@@ -48,7 +48,8 @@ int sh_texts_takes(const struct sh_texts *t, size_t n_ids)
 static int cut(struct sh_texts *t, const char *path, int part, const struct sh_ids *ids, size_t at, int length)
 {
     int bos = sh_tokenizer_bos(t->tokenizer), n = 0, used = 0;
-    int32_t *tokens = xmalloc((size_t)length * sizeof *tokens);
+    size_t rest = ids->n - at + 1, room = rest < (size_t)length ? rest : (size_t)length;
+    int32_t *tokens = xmalloc(room * sizeof *tokens);
     if (bos >= 0)
         tokens[n++] = bos;
     while (n < length && at + (size_t)used < ids->n)
@@ -90,6 +91,18 @@ int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
             break;
         at += (size_t)cut(t, path, part, &ids, at, length);
     }
+    free(ids.at);
+    return bad;
+}
+
+int sh_texts_add(struct sh_texts *t, const char *name, const char *text, size_t bytes, struct sh_err *e)
+{
+    struct sh_ids ids = {0};
+    int bad = sh_tokenizer_encode(t->tokenizer, text, bytes, 0, &ids, e);
+    if (!bad && !ids.n)
+        bad = sh_fail(e, "holds no text, expected at least one token");
+    if (!bad)
+        cut(t, name, 0, &ids, 0, t->length ? t->length : t->max_pos);
     free(ids.at);
     return bad;
 }

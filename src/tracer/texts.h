@@ -23,6 +23,8 @@ struct sh_texts {
 
 /* Each adds sequences; -1 names the file and the place. */
 int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e);
+/* A text that is one sequence, cut to `length`, as a document is. */
+int sh_texts_add(struct sh_texts *t, const char *name, const char *text, size_t bytes, struct sh_err *e);
 int sh_texts_jsonl(struct sh_texts *t, const char *path, const char *field, struct sh_err *e);
 int sh_texts_tokens(struct sh_texts *t, const char *path, struct sh_err *e);
 

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# shears generate with many prompts: side by side each text is what it is alone, whatever the policy, the cache and
+# the batch; they come in order; what cannot work is refused.
+. "$(dirname "$0")/lib.sh"
+
+mkdir model && cp "$SH_GOLDEN"/tasks/model/* \
+    "$tokenizer"/{vocab.json,merges.txt,special_tokens_map.json,tokenizer_config.json} model
+chmod -R u+w model
+python3 - <<'E'
+import json
+texts = ["The old man", "And it came to pass in those days that there went out a decree",
+         "Once upon a time there was a small house in the wood", "The sea", "", "A", "Who was there? The old man was.",
+         "It was the best of times and the worst of times, and the old man and the sea were there to see it all the day"]
+with open("prompts.jsonl", "w") as f:
+    for i, t in enumerate(texts):
+        f.write(json.dumps({"id": i, "text": t, "other": "x" + t}) + "\n")
+for i, t in enumerate(texts):
+    if t:
+        open(f"one.{i}", "w").write(t)
+E
+go=(generate --model model)
+lines="0 1 2 3 5 6 7"                   # line 4 is empty
+
+# What is alone with these options, and what is side by side.
+alike() { # name, options…
+    local name=$1 i n
+    shift
+    for i in $lines; do
+        run "${go[@]}" --prompt-file one.$i "$@" --dump-kept kept.$i --repetition --json -q
+        cp log/out alone.$i
+    done
+    for n in $batches; do
+        [ $n != all ] || n=
+        run "${go[@]}" --jsonl prompts.jsonl ${n:+--batch $n} "$@" --dump-kept kept --repetition --json -q
+        holds "$name: each of ${n:-as many as fit} side by side is what it is alone" python3 "$cli/generate_many.py" "$n" $lines
+    done
+}
+batches="1 3 all"
+alike "full cache" --max-tokens 30
+batches="3 all"
+alike "window, prompts as one block" --max-tokens 30 --policy window --budget 14 --prefill-mode once
+alike "streaming, token by token" --max-tokens 30 --policy streaming:sinks=2 --budget 12 --prefill-mode stream
+alike "h2o in blocks" --max-tokens 30 --policy h2o --budget 12 --prefill-block 5
+alike "scissorhands, a prefill" --max-tokens 30 --policy scissorhands:recent=4 --budget 16 --prefill 20
+alike "a share of the text" --max-tokens 30 --policy h2o --budget 0.6
+alike "positions inside the cache" --max-tokens 150 --policy streaming:sinks=4 --budget 32 --positions cache
+alike "4-bit codes, some texts fit and some do not" --max-tokens 20 --policy h2o --budget 30 --kv-bits 4 --kv-group 8
+alike "the released rule over the padded text" --max-tokens 20 --budget 16 \
+    --policy scissorhands-released:of=text,recent=4,first_layer=0,last_layer=9
+alike "drawn at random, to the end token or the positions" --max-tokens 90 --temperature 1.2 --top-k 40 --stop-at-end
+
+# An architecture whose angles follow the length of the text.
+python3 - <<'E'
+import json, os
+folder = os.environ["SH_GOLDEN"] + "/checkpoints"
+for name in sorted(os.listdir(folder)):
+    config = json.load(open(f"{folder}/{name}/config.json")) if os.path.exists(f"{folder}/{name}/config.json") else {}
+    rope = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    if (rope.get("rope_type") or rope.get("type")) in ("dynamic", "longrope"):
+        print(name, file=open("follows", "w"))
+E
+if [ -s follows ]; then
+    python3 -c 'for n in 5, 9, 14, 30: print([(7 * i + n) % 50 for i in range(n)])' >ids
+    follows=(generate --model "$checkpoints/$(tail -n 1 follows)" --max-tokens 30 --json -q)
+    for i in 1 2 3 4; do
+        sed -n ${i}p ids >ids.$i
+        run "${follows[@]}" --tokens ids.$i
+        cp log/out alone.$i
+    done
+    run "${follows[@]}" --tokens ids --count 9
+    holds "angles that follow the length are each text's own" python3 -c 'import json
+many = json.load(open("log/out"))["texts"]
+assert len(many) == 4, len(many)
+for i, t in enumerate(many):
+    assert t["ids"] == json.load(open(f"alone.{i + 1}"))["ids"], i'
+else
+    not_ok "there is a checkpoint whose angles follow the length"
+fi
+
+# ---- how they come ----
+run "${go[@]}" --jsonl prompts.jsonl --max-tokens 12 --batch 2
+cp log/out shown
+expect "texts with the lines they come from, what it took on stderr" 0 "^== prompts.jsonl:7$" \
+    "7 prompts of [0-9]+ tokens through the cache at [0-9.]+ tokens/s; 84 written at .*, 2 texts side by side at most"
+run "${go[@]}" --jsonl prompts.jsonl --max-tokens 12 --batch 2 --json -q
+holds "texts come in the order of their prompts, the empty one left out" python3 -c 'import json
+r = json.load(open("log/out"))
+assert [t["source"] for t in r["texts"]] == [f"prompts.jsonl:{i}" for i in (0, 1, 2, 3, 5, 6, 7)], r
+assert r["n_texts"] == 7 and r["batch"] == 2 and r["generated_tokens"] == 84, r
+shown = "".join("== %s\n%s\n" % (t["source"], t["text"]) for t in r["texts"])
+found = open("shown", newline="", encoding="utf8").read().replace("\0", "\ufffd")
+assert found == shown, (found, shown)'
+run "${go[@]}" --jsonl prompts.jsonl --field other --count 2 --max-tokens 4 --json -q
+holds "--field and --count" python3 -c 'import json
+r = json.load(open("log/out"))
+assert len(r["texts"]) == 2 and r["batch"] == 2, r'
+python3 - <<'E'
+import json
+with open("long.jsonl", "w") as f:
+    for n in 2, 25: f.write(json.dumps({"text": "word " * n}) + "\n")
+E
+run "${go[@]}" --jsonl long.jsonl --max-tokens 60
+expect "where the positions end" 0 "." "1 of them stopped at the model's 100 positions"
+
+# ---- bad input ----
+refuse "a batch of one prompt" 2 "--batch: there is one prompt" "${go[@]}" --prompt a --batch 4
+refuse "a count of one prompt" 2 "--count: there is one prompt" "${go[@]}" --prompt a --count 4
+refuse "two sources" 2 "a prompt is needed: one of" "${go[@]}" --prompt a --jsonl prompts.jsonl
+refuse "no such file" 1 "none.jsonl: cannot be read" "${go[@]}" --jsonl none.jsonl
+refuse "no such field" 1 "prompts.jsonl: line 1: no text in field \"title\"" "${go[@]}" --jsonl prompts.jsonl --field title
+echo '{"text": ""}' >empty.jsonl
+refuse "nothing but empty documents" 1 "empty.jsonl: holds nothing" "${go[@]}" --jsonl empty.jsonl
+python3 -c 'import json
+for n in 3, 200: print(json.dumps({"text": "word " * n}))' >beyond.jsonl
+refuse "a document longer than the model's positions" 2 "beyond.jsonl:1: the prompt has [0-9]+ tokens, the model knows 100" \
+    "${go[@]}" --jsonl beyond.jsonl
+refuse "a dump over the prompts" 2 "prompts.jsonl" "${go[@]}" --jsonl prompts.jsonl --dump-kept prompts.jsonl
+finish
