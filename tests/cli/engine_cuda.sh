@@ -135,6 +135,47 @@ refuse "what cannot be read is the full cache" 1 "the full cache, which the othe
 refuse "dumps are of one text after another" 2 "--batch: --dump-kept is written one text after another" \
     "${six[@]}" --policy window --backend cpu --batch 2 --dump-kept out/k.jsonl
 
+# ---- many texts being written ----
+
+python -c 'for n in 5, 19, 11, 2, 30, 16: print([(5 * n + 3 * j * j) % 128 for j in range(n)])' >many.jsonl
+many=(generate --model "$model" --tokens many.jsonl --count 9 --max-tokens 12 --json -q)
+same_many() { # two answers: the same texts
+    python - "$@" <<'P'
+import json, sys
+a, b = (json.load(open(n))["texts"] for n in sys.argv[1:])
+assert len(a) == len(b) == 6
+for x, y in zip(a, b):
+    assert x["ids"] == y["ids"] and x["stopped"] == y["stopped"], (x["source"], x["ids"], y["ids"])
+P
+}
+write_many() { # arguments of generate
+    run "${many[@]}" "$@" --backend cpu --dump-kept out/cpu.kept
+    cp log/out cpu.json
+    for batch in 1 4 ""; do
+        run "${many[@]}" "$@" --backend cuda --dump-kept out/cuda.kept ${batch:+--batch $batch}
+        cp log/out "many-$batch.json"
+        holds "many texts ($*), ${batch:-as many as fit} side by side: the CPU's tokens" same_many cpu.json "many-$batch.json"
+        holds "many texts ($*), ${batch:-as many as fit} side by side: the CPU's kept sets" same_kept
+    done
+    SH_EMU_STREAMS=eager run "${many[@]}" "$@" --backend cuda --batch 4
+    cp log/out many.json
+    holds "many texts ($*): the same when nobody looks" same_many cpu.json many.json
+    rm -rf out && mkdir out
+}
+write_many --policy h2o --budget 14 --prefill-block 7
+write_many --policy scissorhands:window=12,recent=3,drop=4 --budget 14 --prefill-mode stream
+write_many --policy window --budget 14 --kv-bits 8 --kv-group 8
+write_many
+run "${many[@]}" --policy h2o --budget 14 --backend cuda --batch 3
+cp log/out many-3.json
+memory=$(($(peak many-3.json) + 4096))
+refuse "a batch that does not fit on the device is refused, with how many texts would" 1 \
+    "at most [1-5] sequences? with this budget" "${many[@]}" --policy h2o --budget 14 --backend cuda --batch 6 --device-memory $memory
+run "${many[@]}" --policy h2o --budget 14 --backend cuda --device-memory $memory
+cp log/out many.json
+holds "without --batch as many are written as fit" same_many many-3.json many.json
+holds "which are not all" python -c 'import json; assert 1 <= json.load(open("many.json"))["batch"] < 6'
+
 # ---- what does not fit, and devices that fail ----
 
 python -c 'print([(5 + 3 * j * j) % 128 for j in range(60)])' >sixty.ids

@@ -459,7 +459,8 @@ run "${repeat[@]}"
 cp log/out said.json
 python -c 'import json; print(json.dumps(json.loads(open("tokens.jsonl").readline())[:8]))' >prompt.jsonl
 for policy in scissorhands:recent=2,drop=2 random:sinks=0,recent=2; do
-    run generate -q --model "$checkpoints/opt" --tokens prompt.jsonl --policy $policy --budget 12 --max-tokens 24 --repetition --json
+    run generate -q --model "$checkpoints/opt" --tokens prompt.jsonl --policy $policy --budget 12 --max-tokens 24 --repetition \
+        --prefill-mode stream --json
     cp log/out ${policy%%:*}.json
 done
 run "${repeat[@]}" --count 1
@@ -471,13 +472,32 @@ for name, file in (("policy", "scissorhands.json"), ("uniform", "random.json")):
     want = json.load(open(file))
     for key in ("rep_4", "distinct_1", "distinct_2", "longest_repeat_tokens"):
         assert abs(rows[name][key] - want[key]) < 1e-12, (name, key, rows[name][key], want[key])
-    assert abs(rows[name]["row_likeness"] - want["row_likeness"]) < 0.05, (rows[name], want)
+    for key in ("row_likeness", "row_likeness_chance"):
+        assert abs(rows[name][key] - want[key]) < 1e-9, (name, key, rows[name], want)
 assert rows["uniform"]["policy"] == "random" and "recent=2" in rows["uniform"]["knobs"]
 many = {r["condition"]: r for r in all_texts["results"]}
 change = all_texts["differences"][1]
 assert abs(change["rep_4_change"] - (many["uniform"]["rep_4"] - many["policy"]["rep_4"])) < 1e-12
 assert abs(change["row_likeness_change"] - (many["uniform"]["row_likeness"] - many["policy"]["row_likeness"])) < 1e-12
 assert all_texts["texts"] > 1 and change["rep_4_change_stderr"] >= 0
+P
+python - <<'P'
+import json
+for i, line in enumerate(open("tokens.jsonl")):
+    open(f"text.{i}", "w").write(line)
+P
+for i in $(seq 0 $(($(wc -l <tokens.jsonl) - 1))); do
+    run "${repeat[@]/tokens.jsonl/text.$i}"
+    cp log/out said.$i
+done
+holds "repetition of many texts, side by side, is the mean of each alone" python - <<'P'
+import json
+all_texts = json.load(open("said.json"))
+alone = [json.load(open(f"said.{i}")) for i in range(all_texts["texts"])]
+for i, r in enumerate(all_texts["results"]):
+    for key in "rep_4", "distinct_1", "distinct_2", "longest_repeat_tokens", "row_likeness", "row_likeness_chance":
+        mean = sum(a["results"][i][key] for a in alone) / len(alone)
+        assert len(alone) > 1 and abs(r[key] - mean) < 1e-6, (r["condition"], key, r[key], mean)
 P
 run eval -q --json --model "$checkpoints/opt" --tokens tokens.jsonl --policy scissorhands:recent=2,drop=2 --budget 12
 holds "the texts' own perplexity is that of eval" python - <<'P'
