@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "src/base/host_memory.h"
 #include "src/base/mem.h"
 
 static int load_layers(struct sh_resident *r, struct sh_err *e)
@@ -30,6 +31,33 @@ static int load_head(struct sh_resident *r, struct sh_err *e)
     return r->head ? 0 : -1;
 }
 
+/* What the layers' weights and the output matrix take at least, with matrices of so many bits. */
+static size_t weight_bytes(const struct sh_resident *r, int bits)
+{
+    const struct sh_model *m = r->setup.model;
+    size_t numbers = 0, stored = sh_type_bytes(sh_model_type(m)), own = 8 * sh_type_bytes(r->setup.dtype);
+    for (int i = 0; i < r->arch->n_layer; i++)
+        numbers += sh_model_layer_bytes(m, i) / stored;
+    size_t head = (size_t)r->arch->n_vocab * (size_t)r->arch->d_model;
+    return bits < 16 ? numbers / 8 * (size_t)bits + head : (numbers + head) / 8 * own;
+}
+
+/* Weights that cannot fit are refused before the first is read, with the width that would do. */
+static int check_room(const struct sh_resident *r, const struct sh_props *props, struct sh_err *e)
+{
+    size_t left = r->is_host ? sh_host_memory_free() : props->memory_bytes;
+    if (weight_bytes(r, r->setup.weight_bits) <= left)
+        return 0;
+    sh_fail(e, "the weights take %zu bytes at least, and %zu are left of the %s", weight_bytes(r, r->setup.weight_bits),
+            left, r->is_host ? "machine's memory" : "device");
+    for (int bits = 8; bits >= 4; bits /= 2)
+        if (bits < r->setup.weight_bits && weight_bytes(r, bits) <= left) {
+            sh_hint(e, "with --weight-bits %d they take %zu bytes", bits, weight_bytes(r, bits));
+            break;
+        }
+    return -1;
+}
+
 struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, struct sh_err *e)
 {
     struct sh_resident *r = xcalloc(1, sizeof *r);
@@ -41,7 +69,7 @@ struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, stru
     b->props(d, &props);
     r->is_host = props.is_host;
     size_t bytes = (size_t)setup->rows * (size_t)r->arch->d_model * sizeof(float);
-    int bad = load_layers(r, e) || !(r->entry = sh_entry_new(b, d, setup->model, e)) ||
+    int bad = check_room(r, &props, e) || load_layers(r, e) || !(r->entry = sh_entry_new(b, d, setup->model, e)) ||
               load_head(r, e) ||
               sh_activations_new(&r->act, b, d, r->arch, setup->rows, setup->dtype, e) ||
               sh_activations_reach(&r->act, setup->positions, e) || !(r->hidden = b->alloc(d, bytes, e));
@@ -58,7 +86,7 @@ void sh_resident_close(struct sh_resident *r)
 {
     if (!r)
         return;
-    for (int i = 0; i < r->arch->n_layer; i++)
+    for (int i = 0; i < r->arch->n_layer && r->layer; i++)
         sh_layer_drop(r->layer[i]);
     sh_entry_free(r->entry);
     sh_head_free(r->head);

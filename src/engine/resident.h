@@ -34,7 +34,8 @@ struct sh_resident {
     int is_host;                        /* device memory is host memory                           */
 };
 
-/* NULL: e says what is wrong with which tensor, or that it does not fit. */
+/* NULL: e says what is wrong with which tensor, or that it does not fit; weights that cannot fit are refused before any
+ * is read. */
 struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, struct sh_err *e);
 void sh_resident_close(struct sh_resident *r);          /* NULL is fine */
 

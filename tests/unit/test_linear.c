@@ -150,6 +150,12 @@ EACH_BACKEND(linear_blocks)
 static void linear_bf16_native(void)
 {
     struct target t;
+#ifdef SH_X86_VARIANTS
+    if (!cpu_runs_avx512()) {
+        tap_skip("oneDNN has such products only for processors with AVX-512");
+        return;
+    }
+#endif
     if (target_open(&t, ON_BASE, 2))
         return;
     t.d->native_bf16 = 1;
