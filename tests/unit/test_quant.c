@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The KV cache in 8 and 4 bits against a reference in PyTorch (tests/oracle/session.py): codes, scales and
- * minima of matrices exactly; logits of a model that reads its cache back from codes, within 2e-4 (4 bits)
- * or 5e-3 (8 bits, where a code may differ by one). And the storage by slots, in all formats. */
+ * minima of matrices exactly; logits of a model that reads its cache back from codes, on every backend, within
+ * 2e-4 (4 bits) or 5e-3 (8 bits, where a code may differ by one). And the storage by slots, in all formats. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -156,16 +156,24 @@ static void round_trip(const struct sh_kv_format *f, float *x, size_t stride, in
 static void attend_to_codes(void *to, int layer, const struct sh_attend *what)
 {
     struct run *r = to;
-    struct sh_attend a = *what;
-    int width = a.n_kv_head * a.d_head;
+    const struct sh_backend *b = r->on->b;
+    int n = what->k.rows, width = what->n_kv_head * what->d_head;
+    size_t bytes = (size_t)n * (size_t)width * sizeof(float);
+    float *k = xmalloc(bytes), *v = xmalloc(bytes);
     (void)layer;
-    CU_ASSERT_EQUAL(r->on->b->sync(r->on->d, &e), 0);
+    CU_ASSERT_FATAL(what->k.stride == (size_t)width && what->v.stride == (size_t)width);
+    b->get(r->on->d, k, what->k.at, bytes);
+    b->get(r->on->d, v, what->v.at, bytes);
+    CU_ASSERT_EQUAL_FATAL(b->sync(r->on->d, &e), 0);
     for (int c = 0; c < width; c++)
-        round_trip(&r->format, (float *)a.k.at + c, (size_t)width, a.k.rows);
-    for (int t = 0; t < a.v.rows; t++)
-        for (int h = 0; h < a.n_kv_head; h++)
-            round_trip(&r->format, (float *)a.v.at + t * width + h * a.d_head, 1, a.d_head);
-    r->on->b->attend(r->on->d, &a);
+        round_trip(&r->format, k + c, (size_t)width, n);
+    for (int row = 0; row < n * what->n_kv_head; row++)
+        round_trip(&r->format, v + row * what->d_head, 1, what->d_head);
+    b->put(r->on->d, what->k.at, k, bytes);
+    b->put(r->on->d, what->v.at, v, bytes);
+    b->attend(r->on->d, what);
+    free(k);
+    free(v);
 }
 
 static void one_shot(struct sh_resident *r, const int32_t *tokens, int n, struct run *run)
@@ -181,6 +189,14 @@ static void one_shot(struct sh_resident *r, const int32_t *tokens, int n, struct
     free(logits);
 }
 
+/* Nothing leaves, so keys share scales along slots: that cache is on the host, wherever the model is. */
+static void check_place(const struct sh_session *s, int is_host)
+{
+    const char *why = sh_session_why_host(s);
+    CU_ASSERT_PTR_NOT_NULL(sh_session_cache(s));
+    CU_ASSERT(is_host ? !why : why && strstr(why, "never evicts share scales along slots"));
+}
+
 static void decode(struct sh_resident *r, const int32_t *tokens, int n, int by, struct run *run)
 {
     struct sh_policy_spec full;
@@ -190,6 +206,7 @@ static void decode(struct sh_resident *r, const int32_t *tokens, int n, int by, 
                                      .format = run->format};
     struct sh_session *s = sh_session_new(r, &setup, &e);
     CU_ASSERT_FATAL(s && r->arch->n_layer * r->arch->n_kv_head <= 16);
+    check_place(s, r->is_host);
     for (int i = 0; i < n; i += by)
         CU_ASSERT_EQUAL_FATAL(sh_session_step(s, tokens + i, (int[]){0, n - i < by ? n - i : by}, take, run, &e), 0);
     sh_session_free(s);
@@ -221,16 +238,18 @@ static void logit_case(const struct golden *g, struct sh_resident *r, const stru
     CU_ASSERT_EQUAL(run.seen, (is_decode ? 2 : 1) * (int)json_array_size(run.rows));
 }
 
-static void logits(void)
+static void logits(enum which which)
 {
-    struct golden g = open_golden();
     struct target on;
+    if (target_open(&on, which, 2))
+        return;
+    struct golden g = open_golden();
     size_t i;
     const json_t *c;
     char *folder = xstrdup(tap_golden("session/opt_wide/config.json"));
     *strrchr(folder, '/') = '\0';
     struct sh_model *m = sh_model_open(folder, &e);
-    CU_ASSERT_FATAL(m && target_open(&on, ON_CPU, 2) == 0);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
     struct sh_resident_setup setup = {.backend = on.b, .device = on.d, .model = m, .dtype = SH_F32,
                                       .weight_bits = 16, .rows = 128, .positions = 128};
     struct sh_resident *r = sh_resident_open(&setup, &e);
@@ -244,6 +263,9 @@ static void logits(void)
     free(folder);
     close_golden(&g);
 }
+
+static void logits_cpu(void) { logits(ON_CPU); }
+static void logits_module(void) { logits(ON_MODULE); }
 
 /* ---- slots ---- */
 
@@ -373,7 +395,8 @@ int main(void)
 {
     static const struct tap_test tests[] = {
         {"codes, scales and minima of matrices", matrices},
-        {"logits over a cache of codes, at once and token by token", logits},
+        {"logits over a cache of codes, at once and token by token", logits_cpu},
+        {"logits over a cache of codes, at once and token by token (module)", logits_module},
         {"slots: rows come back, in every format", slots},
         {"slots that are taken again, scales along slots", reused},
         {"numbers that f16 does not have, and equal ones", extremes},
