@@ -30,7 +30,7 @@
 #include "src/base/num.h"
 #include "src/base/row_figures.h"
 
-#define SH_BACKEND_ABI 7
+#define SH_BACKEND_ABI 8
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -180,6 +180,9 @@ struct sh_props {
     size_t memory_bytes;                /* that alloc and weight can still take; 0: not known      */
     size_t taken_bytes;                 /* that are in use, the backend's own included; 0: not known */
     size_t peak_bytes;                  /* the most that was at once; 0: not known                 */
+    size_t used_bytes;                  /* the most that the device itself, asked whenever memory was taken of it */
+                                        /* and now, counted as taken since it was opened: what libraries, kernels */
+                                        /* and other programs take there included; 0: not known    */
     int rows_at_once;                   /* tokens that should go through an operation together     */
 };
 

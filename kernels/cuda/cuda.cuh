@@ -52,9 +52,11 @@ struct sh_dev {
     char chip[128];
     cudaStream_t compute, record, load;
     cublasHandle_t blas;
-    pthread_mutex_t lock;               /* guards: blocks, taken, peak, failed, error              */
+    pthread_mutex_t lock;               /* guards: blocks, taken, peak, used, failed, error        */
     struct cuda_block *blocks;
     size_t taken, peak, limit;          /* bytes: in blocks, the most so far, that may be          */
+    size_t free_at_first, used;         /* by the device's count: free when it was opened; the most that were   */
+                                        /* missing since                                           */
     int failed;
     struct sh_err error;                /* the first failure                                       */
     char queued[160];                   /* operations since the last good sync, for errors         */
@@ -91,6 +93,8 @@ int cuda_begin(struct sh_dev *d, const char *operation);
 void cuda_end(struct sh_dev *d, const char *operation);
 
 /* memory.cu */
+/* Looks how much of the device is free; the lock is held. A device that does not answer changes nothing. */
+void cuda_note_used(struct sh_dev *d);
 void *cuda_alloc(struct sh_dev *d, size_t bytes, struct sh_err *e);
 void cuda_release(struct sh_dev *d, void *at);
 /* Given back to the device at once: nobody will ask for this size again. NULL is fine. */

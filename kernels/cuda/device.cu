@@ -137,6 +137,13 @@ static void close_device(struct sh_dev *d)
     free(d);
 }
 
+/* Before anything is taken of the device. */
+static int note_free(struct sh_dev *d)
+{
+    size_t total;
+    return cuda_check(d, "memory", cudaMemGetInfo(&d->free_at_first, &total));
+}
+
 /* The memory that may be taken: what is free now, or less. */
 static int set_limit(struct sh_dev *d, size_t asked, struct sh_err *e)
 {
@@ -219,7 +226,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     e->text[0] = '\0';
     int bad = cuda_check(d, "open", cudaSetDevice(d->ordinal)) ||
               cuda_check(d, "open", cudaGetDeviceProperties(&about, d->ordinal)) || !has_code(d, &about, e) ||
-              start(d) || set_limit(d, o->memory_bytes, e) || take_first_memory(d, e);
+              note_free(d) || start(d) || set_limit(d, o->memory_bytes, e) || take_first_memory(d, e);
     if (!bad && !(d->drain = cuda_drain_new(d)))
         bad = refuse(e, SH_FAILED, "backend cuda: device %d: no thread to record with", d->ordinal);
     if (bad) {
@@ -238,14 +245,17 @@ static void props(const struct sh_dev *d, struct sh_props *out)
     memset(out, 0, sizeof *out);
     memcpy(out->chip, d->chip, sizeof out->chip);
     out->native_bf16 = 1;
-    struct sh_dev *own = (struct sh_dev *)d;            /* for the lock alone */
+    struct sh_dev *own = (struct sh_dev *)d;            /* for the lock and the device's count */
+    cudaSetDevice(d->ordinal);
     pthread_mutex_lock(&own->lock);
+    cuda_note_used(own);
     size_t in_use = 0;
     for (const struct cuda_block *b = d->blocks; b; b = b->next)
         in_use += b->in_use ? b->bytes : 0;
     out->memory_bytes = d->limit > in_use ? d->limit - in_use : 0;
     out->taken_bytes = in_use;
     out->peak_bytes = d->peak;
+    out->used_bytes = d->used;
     pthread_mutex_unlock(&own->lock);
     out->rows_at_once = ROWS_AT_ONCE;
 }

@@ -40,6 +40,13 @@ static struct cuda_block *find(struct sh_dev *d, size_t bytes)
     return NULL;
 }
 
+void cuda_note_used(struct sh_dev *d)
+{
+    size_t left, total;
+    if (cudaMemGetInfo(&left, &total) == cudaSuccess && left < d->free_at_first)
+        d->used = d->free_at_first - left > d->used ? d->free_at_first - left : d->used;
+}
+
 /* NULL: it does not fit, or *why says what is wrong with the device. */
 static struct cuda_block *take(struct sh_dev *d, size_t bytes, cudaError_t *why)
 {
@@ -68,6 +75,7 @@ static struct cuda_block *take(struct sh_dev *d, size_t bytes, cudaError_t *why)
     d->blocks = b;
     d->taken += bytes;
     d->peak = d->taken > d->peak ? d->taken : d->peak;
+    cuda_note_used(d);
     return b;
 }
 

@@ -74,17 +74,19 @@ static long long peak_memory(void)
 /* What was said to be needed of a device beside what the fullest one gave; nothing on the CPU. */
 void sh_describe_memory(struct sh_out *o, const struct sh_devices *d, size_t needs_bytes)
 {
-    size_t peak = 0;
+    size_t peak = 0, used = 0;
     sh_out_int(o, "peak_memory_bytes", "peak memory bytes", peak_memory());
     for (int i = 0; i < d->n; i++) {
         struct sh_props p;
         d->backend->props(d->at[i], &p);
         peak = p.peak_bytes > peak ? p.peak_bytes : peak;
+        used = p.used_bytes > used ? p.used_bytes : used;
     }
     if (!needs_bytes)
         return;
     sh_out_int(o, "device_needs_bytes", "device needs bytes", (long long)needs_bytes);
     sh_out_int(o, "device_peak_bytes", "device peak bytes", (long long)peak);
+    sh_out_int(o, "device_used_bytes", "device used bytes", (long long)used);
 }
 
 int sh_describe_run_of(struct sh_out *o, struct sh_store *s, int run, struct sh_err *e)

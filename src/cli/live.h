@@ -88,8 +88,8 @@ struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_live
 int sh_live_fit(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape, int most,
                 struct sh_err *e);
 
-/* "device_peak_bytes": the most that was taken of the first device at once, by its own count; nothing where
- * there is no such count. */
+/* "device_peak_bytes": the most that was allocated on the first device at once; "device_used_bytes": the most that the
+ * device itself counted (sh_props). Nothing where there is no such count. */
 void sh_live_put_peak(struct sh_out *o, const struct sh_devices *d);
 
 #endif

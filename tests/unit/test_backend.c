@@ -69,7 +69,8 @@ static void limited_memory(const struct target *t)
     struct sh_dev *d = t->b->open(&(struct sh_open){.n_threads = 1, .memory_bytes = LIMIT}, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(d);
     t->b->props(d, &props);
-    size_t left = props.memory_bytes;
+    size_t left = props.memory_bytes, used = props.used_bytes;
+    CU_ASSERT((used == 0) == props.is_host);
     if (t->which == ON_MODULE) {
         CU_ASSERT(left > 0 && left <= LIMIT && props.peak_bytes <= LIMIT);
     }
@@ -78,11 +79,15 @@ static void limited_memory(const struct target *t)
         CU_ASSERT_PTR_NOT_NULL(at);
         t->b->props(d, &props);
         CU_ASSERT(props.memory_bytes <= left - PART && props.peak_bytes >= PART && props.peak_bytes <= LIMIT);
+        CU_ASSERT(props.is_host || props.used_bytes >= used + PART);    /* the device's count goes with ours */
+        used = props.used_bytes;
         CU_ASSERT(!t->b->alloc(d, LIMIT - PART + 1, &e) && e.text[0]);
         t->b->release(d, at);
         at = t->b->alloc(d, left - 4096, &e);           /* what was released is there again */
         CU_ASSERT_PTR_NOT_NULL(at);
         t->b->release(d, at);
+        t->b->props(d, &props);
+        CU_ASSERT(props.used_bytes >= used);            /* the most so far */
     }
     CU_ASSERT(t->b->sync(d, &e) == 0);
     t->b->close(d);
