@@ -326,7 +326,9 @@ static int report(const struct sh_eval_work *w, struct sh_err *e)
 {
     const struct sh_eval_result *full = &w->result[w->n];
     struct sh_out *o = sh_out_new();
+    struct sh_props props;
     int known = 0;
+    w->devices.backend->props(w->devices.at[0], &props);
     sh_out_text(o, "model", "model", sh_model_name(w->source.model));
     sh_out_text(o, "backend", "backend", w->devices.backend->name);
     sh_out_text(o, "device", "device", w->chips);
@@ -358,7 +360,7 @@ static int report(const struct sh_eval_work *w, struct sh_err *e)
         if (isnan(w->result[i].at[SH_E_TOKENS]))
             continue;
         known += w->result[i].is_known;
-        sh_eval_result_write(&w->result[i], w->n_plan > 0, o);
+        sh_eval_result_write(&w->result[i], w->n_plan > 0, !props.is_host, o);
     }
     sh_out_end(o);
     if (known)
@@ -458,7 +460,9 @@ const struct sh_cmd sh_cmd_eval = {
              "fixed size for each policy and budget: perplexity, and beside the full cache the change of the\n"
              "likelihood (paired), the divergence KL(full || compressed) and how often both think the same token\n"
              "the likeliest. The policies are those of replay, driven by the model's own rows. Standard errors\n"
-             "take tokens as independent. slots: tokens that a head has room for; peak: the most that one held.\n\n"
+             "take tokens as independent. slots: tokens that a head has room for; peak: the most that one held;\n"
+             "With a device that has memory of its own, cache: where it was, device, host or, from text to text,\n"
+             "both, and why on the host; - where the figures are the store's.\n\n"
              "With --task: accuracy on multiple-choice questions, the prompt evicted from the cache as it is read;\n"
              "the choice of the largest log-likelihood (acc), or of the largest per character (acc_norm), must be\n"
              "the right one. Prompts are those of the lm-evaluation-harness.\n\n"

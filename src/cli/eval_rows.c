@@ -112,6 +112,7 @@ void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t
     struct sh_eval_mean nll = sh_eval_nll(s), ppl = sh_eval_perplexity(s), change = sh_eval_change(s),
                         kl = sh_eval_kl(s);
     double *m = r->at;
+    r->place = t->place;
     m[SH_E_SEQUENCES] = s->texts;
     m[SH_E_TOKENS] = (double)s->tokens;
     m[SH_E_NLL] = nll.value;
@@ -272,7 +273,7 @@ static void write_parts(const struct sh_eval_result *r, const char *of, struct s
     }
 }
 
-void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, struct sh_out *o)
+void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int with_device, struct sh_out *o)
 {
     char knobs[SH_POLICY_TEXT];
     const struct sh_eval_cell *c = r->cell;
@@ -289,6 +290,10 @@ void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, struct 
     sh_metrics_write(&metrics, r->at, o);
     if (r->has_answers)
         sh_metrics_write(&answer_metrics, r->answer, o);
+    if (with_device) {
+        sh_out_text(o, "cache_on", "cache", sh_eval_place_name(&r->place));
+        sh_out_text(o, "why_host", "on the host because", r->place.why_host[0] ? r->place.why_host : NULL);
+    }
     char budget[SH_BUDGET_TEXT],
         *of = xasprintf("%s %s", knobs, r->plan ? r->plan : sh_budget_text(&c->budget, budget));
     write_parts(r, of, o);

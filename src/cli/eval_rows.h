@@ -39,6 +39,7 @@ struct sh_eval_result {
     double at[SH_N_EVAL_METRIC];        /* NaN: not defined                                       */
     double answer[SH_N_ANSWER_METRIC];
     double part[SH_EVAL_PARTS][SH_EVAL_BUCKETS][SH_N_PART_METRIC];      /* no token there: not shown */
+    struct sh_eval_place place;         /* of this run's caches; not kept in stores               */
     char *settings;                     /* everything needed to repeat it, as JSON; owned         */
     int is_known;                       /* found in the store                                     */
 };
@@ -55,8 +56,9 @@ void sh_eval_results_free(struct sh_eval_result *r, int n);
 int sh_eval_results_find(struct sh_eval_result *r, int n, struct sh_store *s, struct sh_err *e);
 int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e);
 
-/* An item of "results". with_plan: some results are of a plan. */
-void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, struct sh_out *o);
+/* An item of "results". with_plan: some results are of a plan; with_device: the device has memory of its own, so it is
+ * said where the cache was, and if on the host, why. */
+void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int with_device, struct sh_out *o);
 
 /* "position", "length", "distance" and the list of JSON that holds it: "by_position". NULL, NULL ends. */
 struct sh_eval_part_name { const char *name, *list; };

@@ -115,17 +115,19 @@ static struct sh_session *open_cell(const struct sh_eval *v, const struct sh_eva
     return s;
 }
 
-/* After a text: what its cache took. */
+/* After a text: what its cache took, and where it was. */
 static void weigh(const struct reading *r, const struct sh_session *s, int cell)
 {
     struct sh_kv_bytes bytes = sh_session_bytes(s);
     struct sh_kv_kept kept = sh_session_kept(s);
     for (int i = 0; i < r->n_text; i++) {
-        struct sh_eval_sums *sums = &total_of(r, i, cell)->all;
+        struct sh_eval_total *total = total_of(r, i, cell);
+        struct sh_eval_sums *sums = &total->all;
         sums->peak_tokens = kept.peak;
         sums->budget_tokens = kept.budget;
         sums->texts = 1;
         sums->kv_bytes = sh_kv_bytes_sum(&bytes) / (size_t)r->n_text;
+        sh_eval_place_add(&total->place, sh_session_cache(s) != NULL, sh_session_why_host(s));
     }
 }
 

@@ -3,6 +3,7 @@
 #include "src/engine/eval_sums.h"
 
 #include <math.h>
+#include <stdio.h>
 
 void sh_eval_add(struct sh_eval_sums *s, const struct sh_eval_point *p)
 {
@@ -46,12 +47,36 @@ static void add_sums(struct sh_eval_sums *to, const struct sh_eval_sums *from)
     to->peak_tokens = from->peak_tokens > to->peak_tokens ? from->peak_tokens : to->peak_tokens;
 }
 
+void sh_eval_place_add(struct sh_eval_place *p, int is_on_host, const char *why)
+{
+    p->on_host += is_on_host;
+    p->on_device += !is_on_host;
+    if (why)
+        snprintf(p->why_host, sizeof p->why_host, "%s", why);
+}
+
+const char *sh_eval_place_name(const struct sh_eval_place *p)
+{
+    if (p->on_host && p->on_device)
+        return "both";
+    return p->on_host ? "host" : p->on_device ? "device" : NULL;
+}
+
+static void add_place(struct sh_eval_place *to, const struct sh_eval_place *from)
+{
+    to->on_host += from->on_host;
+    to->on_device += from->on_device;
+    if (from->why_host[0])
+        snprintf(to->why_host, sizeof to->why_host, "%s", from->why_host);
+}
+
 void sh_eval_total_add(struct sh_eval_total *to, const struct sh_eval_total *from)
 {
     add_sums(&to->all, &from->all);
     add_sums(&to->answers, &from->answers);
     to->n_answer += from->n_answer;
     to->n_right += from->n_right;
+    add_place(&to->place, &from->place);
     for (int i = 0; i < SH_EVAL_BUCKETS; i++) {
         for (int part = 0; part < SH_EVAL_PARTS; part++)
             add_sums(&to->part[part][i], &from->part[part][i]);

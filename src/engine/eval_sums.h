@@ -37,11 +37,23 @@ enum sh_eval_part {
     SH_EVAL_PARTS
 };
 
+/* Where the texts' caches were. */
+struct sh_eval_place {
+    int on_host, on_device;             /* texts                                                  */
+    char why_host[160];                 /* of the last one on the host beside a device with memory of its own: the */
+};                                      /* reason; else empty                                     */
+
+/* Of a text: why is NULL where its cache is on the device, or on the host because the backend's memory is. */
+void sh_eval_place_add(struct sh_eval_place *p, int is_on_host, const char *why);
+/* "host", "device", "both"; NULL: no text was read. */
+const char *sh_eval_place_name(const struct sh_eval_place *p);
+
 struct sh_eval_total {
     struct sh_eval_sums all, answers;   /* answers: of the rows in front of their tokens          */
     struct sh_eval_sums part[SH_EVAL_PARTS][SH_EVAL_BUCKETS];
     long long n_answer, n_right;        /* right: every token of it is the likeliest              */
     long long answered[SH_EVAL_BUCKETS], right[SH_EVAL_BUCKETS];        /* by distance            */
+    struct sh_eval_place place;
 };
 
 /* Of other texts. */

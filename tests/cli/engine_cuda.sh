@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# generate and eval with --backend cuda on the emulated device (tests/emu): the numbers of the CPU, the same
-# tokens kept, what runs on the host says so, what does not fit is refused before the first token, and devices
-# that fail.
+# generate and eval with --backend cuda on the emulated device (tests/emu), or on a real one (make check-gpu): the
+# numbers of the CPU, the same tokens kept, what runs on the host says so, what does not fit is refused before the
+# first token, and, emulated, devices that fail.
 . "$(dirname "$0")/lib.sh"
 
-modules=$(dirname "$SHEARS")/tests/emu/modules
-[ -e "$modules/cuda.so" ] || { echo "1..0 # SKIP there is no emulated module (no C++ compiler)"; exit 0; }
+find_modules
+[ -n "$modules" ] || { echo "1..0 # SKIP there is no emulated module (no C++ compiler)"; exit 0; }
 export SH_MODULE_DIR=$modules SH_EMU_STREAMS=lazy
 
 python -c 'for i in range(2): print([(7 * i + 3 * j * j + i * j) % 128 for j in range(44 + i)])' >texts.jsonl
@@ -18,10 +18,13 @@ same_evals() { # limit of the difference of figures
 import json, sys
 a, b, limit = *(json.load(open(f"{n}.json")) for n in ("cpu", "cuda")), float(sys.argv[1])
 assert b["backend"] == "cuda" and b["device_peak_bytes"] > 0
+# The device counts what was allocated, and what libraries and kernels take there.
+assert b["device_used_bytes"] > 0.9 * b["device_peak_bytes"] and "device_used_bytes" not in a
 for x, y in zip(a["results"], b["results"], strict=True):
     for key in "nll", "kl":
         assert abs(x[key] - y[key]) <= limit * max(1, abs(x[key])), (x["policy"], key, x[key], y[key])
     assert x["tokens"] == y["tokens"]
+    assert "cache_on" not in x and "why_host" not in x and y["cache_on"] == "device" and y["why_host"] is None
 P
 }
 
@@ -63,6 +66,31 @@ expect "codes that share scales along slots do, in the words of --help" 0 "^[0-9
 run $coded --policy full
 expect "and a cache in codes that never evicts" 0 "^[0-9 ]+$" \
     "full: codes of keys in a cache that never evicts share scales along slots"
+
+# ---- rows say where their cache was ----
+
+rows() { # policy=cache,reason…, of the JSON in log/out
+    python - "$@" <<'P'
+import json, sys
+found = {x["policy"]: (x["cache_on"], x["why_host"]) for x in json.load(open("log/out"))["results"]}
+for one in sys.argv[1:]:
+    policy, wanted = one.split("=")
+    on, why = wanted.split(",")
+    assert found[policy][0] == (on or None) and (why in found[policy][1] if why else found[policy][1] is None), found
+assert len(found) == len(sys.argv) - 1
+P
+}
+some=(eval --model "$model" --tokens texts.jsonl --backend cuda -q --json)
+run "${some[@]}" --policy full window tova --budget 14 --db rows.db
+holds "eval: rows say where their cache was, and why it is on the host" rows full=device, window=device, \
+    "tova=host,tova: it needs more than the device keeps"
+run "${some[@]}" --policy full window h2o --budget 14 --db rows.db
+holds "of what the store knew nobody can say it (the full cache is read again)" rows full=device, window=, h2o=device,
+run "${some[@]}" --policy window --budget 44 --kv-bits 8 --kv-group 8
+holds "a text that fills the cache is on the host, a longer one is not" rows "window=both,never evicts"
+run eval --model "$model" --tokens texts.jsonl --backend cuda -q --policy window tova --budget 14 \
+    --columns policy,cache_on,why_host
+expect "the table has them as columns" 0 "^ +tova +host +tova: it needs more" ""
 
 demo=$SH_TOP/demo
 run repetition --model "$demo/model" --text "$demo/text/natural.txt" --length 24 --count 1 --max-tokens 2 --policy tova \
@@ -211,6 +239,7 @@ run "${nearly[@]}" --budget 60
 run "${nearly[@]}" --budget "$(sed -n 's/.*budget of \([0-9]*\) tokens.*/\1/p' log/err)"
 expect "the budget of the hint fits with blocks" 0 "^[0-9 ]+$" ""
 
+[ -n "$emulated" ] || { skip "devices that fail" "this one is real"; finish; exit; }
 for fault in SH_EMU_FAIL:cudaErrorIllegalAddress SH_EMU_LOST:cudaErrorDevicesUnavailable; do
     for at in 2 40 200 450; do
         export "${fault%:*}=$at"

@@ -83,6 +83,23 @@ holds() { # description, command...
 # python3 - with the numbers of exported heads at hand, see scores.py
 python() { PYTHONPATH=$cli PYTHONDONTWRITEBYTECODE=1 python3 "$@"; }
 
+# $numeric: a Python that has numpy. Debian's packages are for its own Python, which may not be the first one here.
+find_numeric() {
+    for numeric in python3 /usr/bin/python3; do
+        "$numeric" -c 'import numpy' 2>/dev/null && return
+    done
+    echo "1..0 # SKIP no python3 here has numpy (Debian: python3-numpy)"
+    exit 0
+}
+
+# $modules: the folder of the CUDA module that is tested, the emulated one unless SH_TEST_MODULES names another;
+# empty: there is none. $emulated: 1, or empty.
+find_modules() {
+    emulated=$([ -n "${SH_TEST_MODULES-}" ] || echo 1)
+    modules=${SH_TEST_MODULES:-$(dirname "$SHEARS")/tests/emu/modules}
+    [ -e "$modules/cuda.so" ] || modules=
+}
+
 # The token ids of a golden checkpoint's sequences, one a line.
 golden_tokens() { # checkpoint
     python -c 'import json, sys
