@@ -3,11 +3,7 @@
 # The Python reader (traces/shears_trace.py) against the program: every codec and level, rows that are not
 # causal, vectors, statistics, damaged blobs.
 . "$(dirname "$0")/lib.sh"
-numeric= # Debian's packages are for its own Python, which may not be the first one here
-for one in python3 /usr/bin/python3; do
-    "$one" -c 'import numpy' 2>/dev/null && { numeric=$one; break; }
-done
-[ -n "$numeric" ] || { echo "1..0 # SKIP no python3 here has numpy (Debian: python3-numpy)"; exit 0; }
+find_numeric
 reader() { PYTHONPATH=$cli:${SH_TOP:?the source tree}/traces PYTHONDONTWRITEBYTECODE=1 "$numeric" "$@"; }
 
 opt=$checkpoints/opt
