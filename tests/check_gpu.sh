@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What make check-gpu runs, from the build folder, on a machine with an NVIDIA GPU: the contract tests and
-# the fixtures' forward passes on the real cuda.so, then the module's part of them under compute-sanitizer's
-# tools. All of it goes to the file named by $1, with date and chip. Fails, and does not skip, where there is no
-# GPU: a pass always means that something ran.
+# What make check-gpu runs, from the build folder, on a machine with an NVIDIA GPU: the contract tests, the
+# fixtures' forward passes and the live cache's tests on the real cuda.so, scripts that drive the program with it,
+# then the module's part of the former under compute-sanitizer's tools. All of it goes to the file named by $1, with
+# date and chip. Fails, and does not skip, where there is no GPU: a pass always means that something ran.
 #
 #   tests/check_gpu.sh OUT PROGRAM...
 #
 # SH_GPU_TOOLS: the tools, one after another (memcheck synccheck initcheck racecheck; "": none). SH_GPU_SECONDS:
-# what one program may take (300); a kernel that waits for ever is stopped and named.
+# what one program may take (300), a script three times that; a kernel that waits for ever is stopped and named.
 set -uo pipefail
 out=$1
 shift
-export SH_TEST_MODULE=$PWD/kernels/cuda.so
+export SH_TEST_MODULE=$PWD/kernels/cuda.so SH_TEST_MODULES=$PWD/kernels
 [ -e "$SH_TEST_MODULE" ] || { echo "check-gpu: $SH_TEST_MODULE is not there; configure with CUDA and make"; exit 1; }
 command -v nvidia-smi >/dev/null && nvidia-smi -L | grep -q GPU || { echo "check-gpu: this machine has no GPU"; exit 1; }
 
@@ -38,8 +38,13 @@ run() { # title, command…: TAP goes to the file, a line to the screen
 
 mkdir -p "$(dirname "$out")"
 { date -u +%Y-%m-%d; nvidia-smi -L | sed 's/ (UUID.*//'; nvcc --version | tail -n 2; } >"$out"
+programs=()
 for program; do
-    SH_TEST_FULL=1 run "$(basename "$program")" "$program"
+    case $program in
+    *.sh) seconds=$((3 * seconds)) run "$(basename "$program")" bash "$program" ;;
+    *) SH_TEST_FULL=1 run "$(basename "$program")" "$program"
+       programs+=("$program") ;;
+    esac
 done
 for tool in $tools; do
     if ! command -v compute-sanitizer >/dev/null; then
@@ -47,7 +52,7 @@ for tool in $tools; do
         bad=1
         break
     fi
-    for program; do
+    for program in "${programs[@]}"; do
         SH_TEST_ONLY="(module)" run "$tool $(basename "$program")" compute-sanitizer --tool "$tool" --error-exitcode 9 \
             "$program"
     done

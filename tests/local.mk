@@ -400,14 +400,16 @@ check_PROGRAMS += $(fuzz_tests)
 TESTS          += $(fuzz_tests)
 EXTRA_DIST     += %D%/fuzz/corpus %D%/fuzz/long.sh
 
-# On a machine with a GPU (make check-gpu): the contract tests on the real module, also under
-# compute-sanitizer; what they say is kept.
+# On a machine with a GPU (make check-gpu): the contract tests, the engine's and the program with its cache on the
+# device, all on the real module, the former also under compute-sanitizer; what they say is kept.
 EXTRA_DIST += %D%/check_gpu.sh
 gpu_report = $(abs_top_srcdir)/bench/results/$$(date -u +%Y-%m-%d)-check-gpu.txt
 gpu_tests  = $(contract_tests) %D%/unit/test_forward %D%/unit/test_families %D%/unit/test_session \
-	%D%/unit/test_session_families %D%/unit/test_slots %D%/unit/test_slots_block %D%/unit/test_prompt
+	%D%/unit/test_session_families %D%/unit/test_slots %D%/unit/test_slots_block %D%/unit/test_prompt \
+	%D%/unit/test_quant
+gpu_scripts = %D%/cli/engine_cuda.sh %D%/cli/codes.sh
 check-gpu: all $(gpu_tests)
 	PATH="$$PATH:$$(dirname '$(NVCC)')" SH_TOP='$(abs_top_srcdir)' SH_GOLDEN='$(abs_top_srcdir)/tests/golden' \
-	SH_FIXTURES="$${SH_FIXTURES-$(abs_top_srcdir)/../shared/fixtures}" \
-	bash $(srcdir)/%D%/check_gpu.sh "$(gpu_report)" $(gpu_tests:%=./%)
+	SH_FIXTURES="$${SH_FIXTURES-$(abs_top_srcdir)/../shared/fixtures}" SHEARS='$(abs_top_builddir)/shears' \
+	bash $(srcdir)/%D%/check_gpu.sh "$(gpu_report)" $(gpu_tests:%=./%) $(gpu_scripts:%=$(abs_top_srcdir)/%)
 .PHONY: check-gpu
