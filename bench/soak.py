@@ -6,6 +6,12 @@ each: seconds, resident MiB once the run has settled (a tenth of its time), in i
 Exit status 1: memory grew (but for the written tokens, 4 bytes each), or the result is not sane.
 
     python3 bench/soak.py --shears ./shears --work /tmp/work [--only h2o scissorhands simulate simulate-file]
+    python3 bench/soak.py --shears ./shears --work /tmp/work --backend cuda --tokens 10000 --only h2o scissorhands
+
+With --backend cuda the cache is on the device, where positions are the original ones: the model, whose positions have to
+be rotary, is copied with a config that knows as many as there are tokens. The device's memory is looked at, too: a tenth
+of the tokens is written before all of them are, and what the program had allocated there, as well as what the device
+itself counted beyond that, may have grown by no more than the angles of the further positions.
 """
 import argparse
 import json
@@ -14,11 +20,14 @@ import pathlib
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import time
 
 GROWTH = 2.0            # MiB from a tenth of the time to the end; what has been written so far is not counted
+DEVICE_GROWTH = 4096    # bytes: what allocations are rounded up to
+JSON_OF_A_TOKEN = 1024  # bytes, at most, of the answer while it is put together
 
 
 def resident(pid):
@@ -56,7 +65,53 @@ def report(what, samples, seconds, more, written=0):
     return flat
 
 
+def with_positions(a):
+    """The model, in a copy that knows a position for every token."""
+    model, copy = pathlib.Path(a.model), pathlib.Path(a.work) / "model"
+    config = json.loads((model / "config.json").read_text())
+    if "rope_theta" not in config:
+        sys.exit(f"{model}: its positions are not rotary, and end at {config.get('max_position_embeddings')}")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(model, copy)
+    (copy / "config.json").write_text(json.dumps(config | {"max_position_embeddings": a.tokens + 3}))
+    return copy, config.get("head_dim", config["hidden_size"] // config["num_attention_heads"])
+
+
+def write_on_device(a, model, policy, n):
+    (pathlib.Path(a.work) / "prompt.jsonl").write_text("[2, 5, 7]\n")
+    samples, seconds, told = watch([a.shears, "generate", "--model", str(model), "--tokens",
+                                    f"{a.work}/prompt.jsonl", "--policy", policy, "--budget", "16", "--temperature", "1",
+                                    "--max-tokens", str(n), "--backend", a.backend, "--json"], f"{a.work}/text")
+    if "on the host" in told:
+        sys.exit(told)
+    with open(f"{a.work}/text") as f:
+        return samples, seconds, json.load(f)
+
+
+def device_growth(early, late, more_tokens, width):
+    """Bytes beyond the angles of further positions: of our own allocations, and of the device's count beyond these."""
+    own = late["device_peak_bytes"] - early["device_peak_bytes"] - 4 * width * more_tokens
+    beyond = [x["device_used_bytes"] - x["device_peak_bytes"] for x in (early, late)]
+    return {"device_grew_bytes": max(0, own), "device_grew_beyond_bytes": max(0, beyond[1] - beyond[0])}
+
+
+def engine_on_device(a, policy):
+    model, width = with_positions(a)
+    early = write_on_device(a, model, policy, a.tokens // 10)[2]
+    samples, seconds, late = write_on_device(a, model, policy, a.tokens)
+    grew = device_growth(early, late, a.tokens - a.tokens // 10, width)
+    made, different = late["generated_tokens"], len({x["id"] for x in late["ids"]})
+    flat = max(grew.values()) <= DEVICE_GROWTH
+    flat &= report(f"engine, {policy} of 16, {a.backend}", samples, seconds,
+                   {"tokens": made, "tokens_per_s": round(made / seconds), "different_tokens": different,
+                    "peak_tokens_of_a_head": late["peak_tokens"], "device_peak_bytes": late["device_peak_bytes"],
+                    "device_used_bytes": late["device_used_bytes"], **grew, "device_flat": flat}, JSON_OF_A_TOKEN * made)
+    return flat and made == a.tokens and late["peak_tokens"] == 16 and different > 1
+
+
 def engine(a, policy):
+    if a.backend != "cpu":
+        return engine_on_device(a, policy)
     work = pathlib.Path(a.work)
     (work / "prompt.jsonl").write_text("[2, 5, 7]\n")
     samples, seconds, told = watch([a.shears, "generate", "--model", a.model, "--tokens",
@@ -100,11 +155,14 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--shears", required=True)
     p.add_argument("--work", required=True)
-    p.add_argument("--model", default=str(pathlib.Path(__file__).parent.parent / "tests/golden/checkpoints/opt"))
+    p.add_argument("--backend", default="cpu", choices=["cpu", "cuda"], help="of the engine")
+    p.add_argument("--model", help="a checkpoint (default: one of the tests')")
     p.add_argument("--tokens", type=int, default=10**6)
     p.add_argument("--requests", type=int, default=10**7)
     p.add_argument("--only", nargs="+", default=["h2o", "scissorhands", "simulate", "simulate-file"])
     a = p.parse_args()
+    a.model = a.model or str(pathlib.Path(__file__).parent.parent / "tests/golden/checkpoints" /
+                             ("opt" if a.backend == "cpu" else "llama_gqa"))
     os.makedirs(a.work, exist_ok=True)
     good = True
     for what in a.only:
