@@ -3,8 +3,9 @@
 
 For each shape (random weights, random_model.py), f16, and each stated memory: the full cache, a fifth of it, and a
 fifth in 4-bit codes, each with the largest batch that fits. Beside them PyTorch's own decoding with a full cache,
-at the largest batch of powers of two and their halves that it takes, and what `shears capacity` predicts. By hand,
-where there is a GPU, after `make bench-engine`:
+at the largest batch of powers of two and their halves that it takes, and what `shears capacity` predicts, with the
+error of that: predicted_error_percent, 100 (predicted / measured - 1). By hand, where there is a GPU, after
+`make bench-engine`:
 
     python3 bench/engine_gpu.py --driver ./bench/engine_gpu --shears ./shears --work /tmp/bench >FILE.json
 
@@ -14,7 +15,7 @@ behind a prompt of context - steps random tokens, which is not counted. kv_read_
 values that a step's attention reads (its kept tokens), over the median step's time and the memory bandwidth
 that a large copy reaches in the same run: a lower bound of the attention's own share, for the step also reads
 the weights. steps_read_share counts these as well. PyTorch's rows need torch and transformers, the shares torch;
-without them they are left out with a word. On the emulated device (tests/emu), to try the program itself:
+without them they are left out with a word, and predictions go by the catalogue's bandwidth of --gpu. On the emulated device (tests/emu), to try the program itself:
 
     SH_MODULE_DIR=tests/emu/modules python3 bench/engine_gpu.py --driver ./bench/engine_gpu --shears ./shears \\
         --work /tmp/bench --shape small small-opt --memory 1e9 --context 64 --steps 12 --batch 3
@@ -92,16 +93,26 @@ def pytorch(folder, context, steps, memory, end):
     return best
 
 
+def error_percent(predicted, measured):
+    """How far the prediction is above what was measured, in percent of that; None where one of them is lacking."""
+    return 100 * (predicted / measured - 1) if predicted and measured else None
+
+
 def predicted(a, folder, row, budget, bits, bandwidth, memory):
-    """What capacity's roofline says of the same batch, with the bandwidth that was measured."""
+    """What capacity's roofline says of the same batch, with the bandwidth that was measured, and how far it is off."""
     kv = "f16" if bits == 16 else f"int{bits}"
     said = subprocess.run([a.shears, "capacity", "--model", folder, "--gpu", a.gpu, "--length", str(a.context),
                            "--batch", str(row["batch"]), "--kv", kv, "--budget", str(budget), "--memory", str(memory),
-                           "--bandwidth", str(int(bandwidth)), "--json", "-q"], capture_output=True, text=True)
+                           "--json", "-q"] + (["--bandwidth", str(int(bandwidth))] if bandwidth else []),
+                          capture_output=True, text=True)
     if said.returncode:
         return {"refused": said.stderr.strip()}
     result = json.loads(said.stdout)["results"][0]
-    return {k: result.get(k) for k in ("decode_tokens_per_s", "kv_bytes_per_sequence_per_gpu")}
+    rate, kv_bytes = result.get("decode_tokens_per_s"), result.get("kv_bytes_per_sequence_per_gpu")
+    return {"bandwidth_of": "a copy here" if bandwidth else a.gpu, "decode_tokens_per_s": rate,
+            "predicted_error_percent": error_percent(rate, row["tokens_per_s"]),
+            "kv_bytes_per_sequence_per_gpu": kv_bytes,
+            "kv_bytes_error_percent": error_percent(kv_bytes, row["kv_bytes"] / row["batch"])}
 
 
 def shares(a, row, folder, config, budget, bits, bandwidth):
@@ -125,7 +136,7 @@ def ours(a, shape, folder, memory, policy, budget, bits, bandwidth):
     row["taken_over_predicted"] = row["cache_bytes_taken"] / (row["kv_bytes"] + row["scratch_bytes"])
     if bandwidth:
         row |= shares(a, row, folder, random_model.config_of(shape), budget, bits, bandwidth)
-        row["predicted"] = predicted(a, folder, row, budget, bits, bandwidth, int(memory))
+    row["predicted"] = predicted(a, folder, row, budget, bits, bandwidth, int(memory))
     return row
 
 
@@ -165,7 +176,7 @@ def main():
     p.add_argument("--backend", default="cuda")
     p.add_argument("--shape", nargs="+", default=["opt-6.7b", "llama-7b"], choices=random_model.SHAPES)
     p.add_argument("--memory", type=float, nargs="+", default=[40e9, 80e9], help="bytes; the device's own where larger")
-    p.add_argument("--gpu", default="H200-SXM", help="capacity's name of it; memory and bandwidth are measured ones")
+    p.add_argument("--gpu", default="H200-SXM", help="capacity's name of it; its memory is --memory, its bandwidth that of a copy, if torch is here")
     p.add_argument("--context", type=int, default=2048)
     p.add_argument("--steps", type=int, default=128)
     p.add_argument("--batch", type=int, default=0, help="0: the largest that fits")
