@@ -273,6 +273,12 @@ static void write_parts(const struct sh_eval_result *r, const char *of, struct s
     }
 }
 
+void sh_eval_place_write(const struct sh_eval_place *p, struct sh_out *o)
+{
+    sh_out_text(o, "cache_on", "cache", sh_eval_place_name(p));
+    sh_out_text(o, "why_host", "on the host because", p->why_host[0] ? p->why_host : NULL);
+}
+
 void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int with_device, struct sh_out *o)
 {
     char knobs[SH_POLICY_TEXT];
@@ -290,10 +296,8 @@ void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int wit
     sh_metrics_write(&metrics, r->at, o);
     if (r->has_answers)
         sh_metrics_write(&answer_metrics, r->answer, o);
-    if (with_device) {
-        sh_out_text(o, "cache_on", "cache", sh_eval_place_name(&r->place));
-        sh_out_text(o, "why_host", "on the host because", r->place.why_host[0] ? r->place.why_host : NULL);
-    }
+    if (with_device)
+        sh_eval_place_write(&r->place, o);
     char budget[SH_BUDGET_TEXT],
         *of = xasprintf("%s %s", knobs, r->plan ? r->plan : sh_budget_text(&c->budget, budget));
     write_parts(r, of, o);

@@ -60,6 +60,9 @@ int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, stru
  * said where the cache was, and if on the host, why. */
 void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int with_device, struct sh_out *o);
 
+/* "cache_on" and "why_host" of an item. */
+void sh_eval_place_write(const struct sh_eval_place *p, struct sh_out *o);
+
 /* "position", "length", "distance" and the list of JSON that holds it: "by_position". NULL, NULL ends. */
 struct sh_eval_part_name { const char *name, *list; };
 extern const struct sh_eval_part_name sh_eval_part_names[SH_EVAL_PARTS + 1];

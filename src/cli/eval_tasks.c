@@ -238,6 +238,12 @@ static int is_full(const struct work *w, const struct sh_task_row *r)
     return r->reader.spec->policy == w->all.policy && r->reader.format.bits == 32;
 }
 
+static void take_full(const struct work *w, struct sh_task_row *r)
+{
+    memcpy(r->at, w->row[w->n_row].at, sizeof r->at);
+    r->place = w->row[w->n_row].place;
+}
+
 /* The full cache comes first, since all others are measured against it. */
 static int read_rows(struct work *w, struct sh_store *store, struct sh_err *e)
 {
@@ -257,7 +263,7 @@ static int read_rows(struct work *w, struct sh_store *store, struct sh_err *e)
     }
     for (int i = 0; i < w->n_row && !bad; i++)
         if (is_full(w, &w->row[i]))
-            memcpy(w->row[i].at, w->row[w->n_row].at, sizeof w->row[i].at);
+            take_full(w, &w->row[i]);
     if (bad && w->kept && !e->hint[0])
         sh_hint(e, "finished results are in %s; the same command goes on from there", w->q->db);
     return bad;
@@ -308,7 +314,9 @@ static int report(const struct work *w, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
     const double *full = w->row[w->n_row].at;
+    struct sh_props props;
     int known = 0;
+    w->live.devices.backend->props(w->live.devices.at[0], &props);
     sh_out_text(o, "model", "model", sh_model_name(w->live.model));
     sh_out_text(o, "backend", "backend", w->live.devices.backend->name);
     sh_out_text(o, "dtype", "dtype", w->q->live.dtype);
@@ -325,7 +333,7 @@ static int report(const struct work *w, struct sh_err *e)
     sh_out_list(o, "results", "policies and budgets (same choice, change of log-likelihoods: against the full cache)");
     for (int i = 0; i < w->n_row; i++) {
         known += w->row[i].is_known;
-        sh_task_row_write(&w->row[i], w->task, o);
+        sh_task_row_write(&w->row[i], w->task, !props.is_host, o);
     }
     sh_out_end(o);
     if (known)

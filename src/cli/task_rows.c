@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "src/base/mem.h"
+#include "src/cli/eval_rows.h"
 #include "src/cli/metrics.h"
 
 static const struct sh_metric metric[SH_N_TASK_METRIC] = {
@@ -32,12 +33,14 @@ void sh_task_sums_add(struct sh_task_sums *s, const struct sh_task *task, const 
     s->read += score->read;
     s->budget_tokens += score->budget_tokens;
     s->kv_bytes = score->kv_bytes > s->kv_bytes ? score->kv_bytes : s->kv_bytes;
+    sh_eval_place_join(&s->place, &score->place);
 }
 
 void sh_task_row_fill(struct sh_task_row *r, const struct sh_task *task, const struct sh_task_sums *s)
 {
     struct sh_task_mean acc = sh_task_accuracy(s->right, s->items), norm = sh_task_accuracy(s->right_norm, s->items);
     double *m = r->at, n = (double)s->items;
+    r->place = s->place;
     m[SH_T_ITEMS] = n;
     m[SH_T_ACC] = acc.value;
     m[SH_T_STDERR] = acc.error;
@@ -68,7 +71,7 @@ int sh_task_row_keep(const struct sh_task_row *r, struct sh_store *s, struct sh_
     return sh_metrics_keep(&metrics, r->settings, r->at, s, e);
 }
 
-void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, struct sh_out *o)
+void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, int with_device, struct sh_out *o)
 {
     char knobs[SH_POLICY_TEXT];
     const struct sh_task_reader *c = &r->reader;
@@ -82,4 +85,6 @@ void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, 
     sh_out_int(o, "kv_bits", "bits", c->format.bits);
     sh_out_text(o, "task", "task", task->name);
     sh_metrics_write(&metrics, r->at, o);
+    if (with_device)
+        sh_eval_place_write(&r->place, o);
 }

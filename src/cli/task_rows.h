@@ -18,11 +18,13 @@ struct sh_task_sums {                   /* over items                           
     double change;                      /* |log-likelihood - the full cache's|, over choices      */
     double budget_tokens, seconds;
     size_t kv_bytes;                    /* of the largest item's choice                           */
+    struct sh_eval_place place;
 };
 
 struct sh_task_row {
     struct sh_task_reader reader;
     double at[SH_N_TASK_METRIC];        /* NaN: not defined                                       */
+    struct sh_eval_place place;         /* of this run's caches; not kept in stores               */
     char *settings;                     /* everything needed to repeat it, as JSON; owned         */
     int is_known;                       /* found in the store                                     */
 };
@@ -37,7 +39,7 @@ void sh_task_row_fill(struct sh_task_row *r, const struct sh_task *task, const s
 int sh_task_rows_find(struct sh_task_row *r, int n, struct sh_store *s, struct sh_err *e);
 int sh_task_row_keep(const struct sh_task_row *r, struct sh_store *s, struct sh_err *e);
 
-/* An item of "results". */
-void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, struct sh_out *o);
+/* An item of "results". with_device: as sh_eval_result_write's. */
+void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, int with_device, struct sh_out *o);
 
 #endif

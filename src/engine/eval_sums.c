@@ -62,7 +62,7 @@ const char *sh_eval_place_name(const struct sh_eval_place *p)
     return p->on_host ? "host" : p->on_device ? "device" : NULL;
 }
 
-static void add_place(struct sh_eval_place *to, const struct sh_eval_place *from)
+void sh_eval_place_join(struct sh_eval_place *to, const struct sh_eval_place *from)
 {
     to->on_host += from->on_host;
     to->on_device += from->on_device;
@@ -76,7 +76,7 @@ void sh_eval_total_add(struct sh_eval_total *to, const struct sh_eval_total *fro
     add_sums(&to->answers, &from->answers);
     to->n_answer += from->n_answer;
     to->n_right += from->n_right;
-    add_place(&to->place, &from->place);
+    sh_eval_place_join(&to->place, &from->place);
     for (int i = 0; i < SH_EVAL_BUCKETS; i++) {
         for (int part = 0; part < SH_EVAL_PARTS; part++)
             add_sums(&to->part[part][i], &from->part[part][i]);

@@ -45,6 +45,7 @@ struct sh_eval_place {
 
 /* Of a text: why is NULL where its cache is on the device, or on the host because the backend's memory is. */
 void sh_eval_place_add(struct sh_eval_place *p, int is_on_host, const char *why);
+void sh_eval_place_join(struct sh_eval_place *to, const struct sh_eval_place *from);     /* of other texts */
 /* "host", "device", "both"; NULL: no text was read. */
 const char *sh_eval_place_name(const struct sh_eval_place *p);
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/engine/eval_sums.h"
 
 struct listener {
     const struct sh_task_prompt *p;
@@ -123,6 +122,7 @@ int sh_task_score_item(const struct sh_task_reader *r, const struct sh_task_prom
     if (!bad) {
         struct sh_kv_bytes bytes = sh_session_bytes(s);
         out->kv_bytes = sh_kv_bytes_sum(&bytes) / (size_t)p->n;
+        sh_eval_place_add(&out->place, sh_session_cache(s) != NULL, sh_session_why_host(s));
         choose(p, out);
     }
     sh_session_free(s);

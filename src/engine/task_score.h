@@ -8,6 +8,7 @@
 #define SH_ENGINE_TASK_SCORE_H
 
 #include "planner/budget.h"
+#include "src/engine/eval_sums.h"
 #include "src/engine/session.h"
 #include "src/engine/task_prompt.h"
 
@@ -29,6 +30,7 @@ struct sh_task_score {
     long long read;                     /* tokens; what choices share counts once                 */
     size_t kv_bytes;                    /* of one choice's cache                                  */
     int budget_tokens;
+    struct sh_eval_place place;         /* of the item, as one text                               */
 };
 
 /* Whether the item can be read under this budget: before anything runs. */

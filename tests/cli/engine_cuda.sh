@@ -100,6 +100,8 @@ python -c 'import json
 for i in range(2): print(json.dumps({"text": "The old house by the river was empty"}))' >lambada.jsonl
 run eval --model "$demo/model" --task lambada --data lambada.jsonl --policy tova --budget 12 --backend cuda
 holds "and tasks" grep -q "cache is on the host.*tova" log/err
+run eval --model "$demo/model" --task lambada --data lambada.jsonl --policy full window tova --budget 12 --backend cuda -q --json
+holds "whose rows say it as well" rows full=device, window=device, "tova=host,tova: it needs more than the device keeps"
 
 # ---- a prompt in blocks, which is how generate reads it ----
 
