@@ -85,9 +85,8 @@ static int refuse(const struct sh_match *m, const struct sh_store *in, const str
             most = differ_at(&m->run[i], r);
             near = &m->run[i];
         }
-    sh_fail(e, "%s: is no shard of the same run as %s: its %s is %.200s, expected %.200s", in->path, m->run_of,
-            column_name[most], r->at[most], near->at[most]);
-    return sh_hint(e, "nothing of it was merged");
+    return sh_fail(e, "%s: is no shard of the same run as %s: its %s: found \"%.200s\", expected \"%.200s\"", in->path,
+                   m->run_of, column_name[most], r->at[most], near->at[most]);
 }
 
 static int match_runs(struct sh_match *m, struct sh_store *in, struct sh_err *e)
@@ -128,12 +127,10 @@ static int same_job(const struct sh_store *in, const struct sh_shard *h, const c
     if (!what && is->parts == h->parts)
         return 0;
     if (what)
-        sh_fail(e, "%s: is no shard of the same job as %s: its %s is %s, expected %s", in->path, of, what, found,
-                expected);
-    else
-        sh_fail(e, "%s: is no shard of the same job as %s: it is one of %d, expected one of %d", in->path, of,
-                h->parts, is->parts);
-    return sh_hint(e, "nothing of it was merged");
+        return sh_fail(e, "%s: is no shard of the same job as %s: its %s is %s, expected %s", in->path, of, what, found,
+                       expected);
+    return sh_fail(e, "%s: is no shard of the same job as %s: it is one of %d, expected one of %d", in->path, of,
+                   h->parts, is->parts);
 }
 
 static int match_shard(struct sh_match *m, const struct sh_store *in, const struct sh_shard *h, struct sh_err *e)
@@ -143,7 +140,7 @@ static int match_shard(struct sh_match *m, const struct sh_store *in, const stru
         known |= !strcmp(m->run[i].at[FINGERPRINT], h->model);
     if (!known)
         return sh_fail(e, "%s: is of another model than %s: its fingerprint is %s, expected %s", in->path, m->run_of,
-                       h->model, m->run[0].at[FINGERPRINT]), sh_hint(e, "nothing of it was merged");
+                       h->model, m->run[0].at[FINGERPRINT]);
     for (int i = 0; i < m->n_there; i++)        /* the merged store may have parts of other jobs, too */
         if (!strcmp(m->there[i].job, h->job) && same_job(in, h, m->out, &m->there[i], e))
             return -1;

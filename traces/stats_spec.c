@@ -51,7 +51,7 @@ int sh_alpha_parse(const char *text, struct sh_alpha *out, struct sh_err *e)
             bad = strcmp(end, "/t");
     }
     if (bad || !alpha_is_valid(&a))
-        return sh_misused(e, "alpha: found \"%.40s\", expected row, split, a number between 0 and "
+        return sh_misused(e, "found \"%.40s\", expected row, split, a number between 0 and "
                              "1, or K/t with K above 0", text);
     *out = a;
     return 0;
@@ -250,7 +250,7 @@ static int read_spec(json_t *root, struct sh_stats_spec *s, struct sh_err *e)
     for (int i = 0; i < s->n_alpha; i++) {
         const char *name = json_string_value(json_array_get(alphas, (size_t)i));
         if (sh_alpha_parse(name ? name : "", &s->alpha[i], e))
-            return sh_err_prefix(e, "attention statistics");
+            return sh_err_prefix(e, "attention statistics: key \"alphas\"");
     }
     for (int i = 0; i < s->n_recent; i++)
         if (whole(json_array_get(recents, (size_t)i), "recents", &s->recent[i], e))

@@ -101,7 +101,7 @@ void *cuda_alloc(struct sh_dev *d, size_t bytes, struct sh_err *e)
                  "backend cuda: device %d: %zu bytes more do not fit: %zu are taken of the %zu that may be", d->ordinal,
                  bytes, d->taken, d->limit);
         snprintf(e->hint, sizeof e->hint, "at least %zu bytes are needed: give more with --device-memory, if the "
-                 "device has them, or take shorter sequences with --length", d->taken + whole);
+                 "device has them; shorter texts and smaller caches need less", d->taken + whole);
     }
     pthread_mutex_unlock(&d->lock);
     if (why != cudaSuccess && why != cudaErrorMemoryAllocation) {

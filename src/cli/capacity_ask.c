@@ -74,7 +74,7 @@ static int budget_list(const char *word, const struct sh_kv_shape *s, struct sh_
     }
     if (++n != s->f.layers) {
         free(to);
-        return sh_misused(e, "--budget: %d numbers, expected one for each layer of %s, which are %d", n, s->f.name,
+        return sh_misused(e, "--budget: found %d numbers, expected one for each of %s's %d layers", n, s->f.name,
                           s->f.layers);
     }
     r->budget = SH_BUDGET_LAYERS;
@@ -155,7 +155,7 @@ int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_se
     uint64_t tp;
     *out = (struct sh_capacity_settings){.util = 1};
     if (a->util >= 0 && a->reserve >= 0)
-        return sh_misused(e, "--util and --reserve say the same twice: util is 1 less the reserve");
+        return sh_misused(e, "--util and --reserve say the same (util is 1 less the reserve), expected one of them");
     if (a->util == 0)
         return sh_misused(e, "--util: a share of 0 leaves nothing, expected more");
     out->util = a->util >= 0 ? a->util : a->reserve >= 0 ? 1 - a->reserve : 1;
@@ -227,7 +227,8 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
         (q->draft && weights(NULL, q->draft, &k.draft_weights, e)))
         return -1;
     if (a->link && !(b->link > 0) && q->tp * k.pp * k.ep > 1)
-        return sh_misused(e, "--link: how fast %s is linked to others is not known", b->name);
+        return sh_misused(e, "--link: how fast %s is linked to others is not known", b->name),
+               sh_hint(e, "leave --link out, or say it as link= in the row of a --gpus FILE");
     k.memory = a->memory ? a->memory : sh_board_bytes(b);
     k.util = t->util;
     k.overhead = a->overhead;

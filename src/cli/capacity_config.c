@@ -143,7 +143,7 @@ static const struct kind *find(const struct sh_config *c, struct sh_err *e)
             snprintf(expected + used, sizeof expected - used, " %s", kinds[i].types[t]);
         }
     sh_config_refuse(c, "model_type", expected, e);
-    sh_hint(e, "a row of a --models file describes any model");
+    sh_hint(e, "shears capacity and shears simulate take any model that a row of a --models FILE describes");
     return NULL;
 }
 
@@ -341,7 +341,8 @@ static int published(const struct sh_config *c, struct sh_kv_facts *f, struct sh
     } else {
         sh_config_refuse(c, "quantization_config.quant_method", "one of fp8 mxfp4 gptq awq compressed-tensors "
                          "modelopt", e);
-        return sh_hint(e, "a row of a --models file with published= describes any format");
+        return sh_hint(e, "shears capacity and shears simulate take any format that a row of a --models FILE "
+                       "gives as published=");
     }
     return 0;
 }

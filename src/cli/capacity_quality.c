@@ -216,6 +216,22 @@ static void none_meets(const struct sh_quality_point *best, const char *db, cons
     free(policy);
 }
 
+/* Shares of a text: they say something of any length. */
+static void measure_more(const char *db, const struct sh_quality_ask *a, struct sh_err *e)
+{
+    const char *policy = a->policy ? a->policy : "h2o";
+    char bits[24] = "";
+    if (a->bits < 16)
+        snprintf(bits, sizeof bits, " --kv-bits %d", a->bits);
+    if (a->kind == SH_QUALITY_PPL)
+        sh_hint(e, "more is measured by: shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5%s "
+                "--db %s", policy, bits, db);
+    else if (a->bits < 16)
+        sh_hint(e, "a replay keeps 16-bit numbers: ask with --kv f16, or for --max-ppl-increase");
+    else
+        sh_hint(e, "more is measured by: shears replay --policy %s --budget 0.1,0.2,0.5 --db %s", policy, db);
+}
+
 const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p, int n, const char *db,
                                                 const struct sh_quality_ask *a, struct sh_err *e)
 {
@@ -239,8 +255,7 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
                 (unsigned long long)a->length);
     else
         none_meets(best, db, a, e);
-    sh_hint(e, is_ppl ? "shears eval --budget ... --db FILE measures more"
-                      : "shears replay --budget ... --db FILE measures more");
+    measure_more(db, a, e);
     return NULL;
 }
 

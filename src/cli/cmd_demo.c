@@ -176,7 +176,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (positional->n > 1)
         return sh_misused(e, "demo takes one folder, found %d", positional->n);
     if (strchr(d.folder, ' ') || strchr(d.folder, '%'))
-        return sh_misused(e, "demo: the folder's name may hold no space and no %%");
+        return sh_misused(e, "demo: found the folder \"%.200s\", expected a name without spaces and %%", d.folder);
     double began = sh_now_s();
     return unpack(&d, e) || steps(&d, e) || conclude(&d, began, e) ? -1 : 0;
 }

@@ -127,7 +127,7 @@ static int open_trace(struct work *w, struct sh_err *e)
         int n;
         if (w->runs[i].first_layer != w->runs[0].first_layer || w->runs[i].last_layer != w->runs[0].last_layer)
             return sh_fail(e, "%s: runs %d and %d recorded different layers", w->a->db, w->runs[0].id, w->runs[i].id),
-                   sh_hint(e, "choose one with --run");
+                   sh_hint(e, "choose one with --run N");
         if (sh_store_sequences(w->store, w->runs[i].id, &stored, &n, e))
             return -1;
         for (int k = 0; k < n; k++)

@@ -136,9 +136,9 @@ static int load(struct sh_store *s, const struct export_args *a, struct matrix *
     if (sh_store_blocks(s, SH_BLOCK_SCORES, (int)a->sequence, (int)a->layer, (int)a->head, take_block, m, e))
         return sh_err_prefix(e, "%s: sequence %lld, layer %lld, head %lld", a->db, a->sequence, a->layer, a->head);
     if (m->rows != m->n)
-        return sh_fail(e, "%s: sequence %lld has no scores of layer %lld, head %lld (%d rows of %d); "
-                       "shears info %s tells what was recorded", a->db, a->sequence, a->layer, a->head, m->rows, m->n,
-                       a->db);
+        return sh_fail(e, "%s: sequence %lld has no scores of layer %lld, head %lld (%d rows of %d)", a->db,
+                       a->sequence, a->layer, a->head, m->rows, m->n),
+               sh_hint(e, "shears info %s tells what was recorded", a->db);
     return 0;
 }
 

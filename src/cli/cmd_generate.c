@@ -165,7 +165,7 @@ static int open_all(struct sh_generate_work *w, struct sh_err *e)
     if (sh_prompts_open(&w->prompts, a->live.model, arch, e))
         return -1;
     if (a->stop_at_end && !w->prompts.n_end)
-        return sh_fail(e, "%s: --stop-at-end: config.json names no eos_token_id", a->live.model);
+        return sh_fail(e, "%s: --stop-at-end: the model names no token that ends a text (eos_token_id)", a->live.model);
     if (plan_texts(w, &longest_prompt, &longest, e))
         return -1;
     for (int i = 0; i < w->n; i++)

@@ -219,13 +219,13 @@ static int read_texts(struct import *t, struct sh_err *e)
     else if (sh_texts_tokens(&t->texts, t->a->tokens, e))
         return -1;
     if (t->texts.n != t->dump.n_seq)
-        return sh_fail(e, "%s: %d lines of tokens, %s holds %d sequences", t->a->tokens, t->texts.n,
-                       t->a->attention.at[0], t->dump.n_seq);
+        return sh_fail(e, "%s: found %d line%s of tokens, expected %d, one for each sequence of %s", t->a->tokens,
+                       t->texts.n, t->texts.n == 1 ? "" : "s", t->dump.n_seq, t->a->attention.at[0]);
     for (int i = 0; i < t->texts.n; i++) {
         int n = t->texts.sequence[i].n_tokens, have = t->dump.sequence[i].n_row;
         if (n > have)
-            return sh_fail(e, "%s: line %d has %d tokens, sequence %d of %s %d queries", t->a->tokens, i + 1, n,
-                           t->dump.sequence[i].number, t->a->attention.at[0], have);
+            return sh_fail(e, "%s: line %d: found %d tokens, expected at most %d, the queries of sequence %d of %s",
+                           t->a->tokens, i + 1, n, have, t->dump.sequence[i].number, t->a->attention.at[0]);
     }
     t->m.sequence = t->texts.sequence;
     return 0;

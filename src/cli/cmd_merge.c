@@ -31,6 +31,16 @@ static int report(const struct sh_merge *m, const char *out, int n_in, const str
     return bad;
 }
 
+static int look(struct sh_merge *m, const char *path, struct sh_err *e)
+{
+    if (!sh_merge_look(m, path, e))
+        return 0;
+    if (!e->hint[0])
+        sh_hint(e, "nothing was merged: leave this file out, or merge it with the shards of its own job into another "
+                "store");
+    return -1;
+}
+
 /* All files are looked at before the first byte is written. */
 static int merge(struct sh_store *s, const struct sh_list *in, const struct sh_common *common, struct sh_err *e)
 {
@@ -38,7 +48,7 @@ static int merge(struct sh_store *s, const struct sh_list *in, const struct sh_c
     struct sh_merge *m = sh_merge_begin(s, e);
     int bad = !m;
     for (int i = 0; i < in->n && !bad; i++)
-        bad = sh_merge_look(m, in->at[i], e);
+        bad = look(m, in->at[i], e);
     sh_progress_begin(&progress, "merging", "files", in->n, common->quiet);
     for (int i = 0; i < in->n && !bad; i++) {
         bad = sh_merge_add(m, in->at[i], e);

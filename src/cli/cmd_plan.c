@@ -129,17 +129,17 @@ static int check_runs(const struct plan_args *a, const struct work *w, const cha
         if (r->first_layer || r->last_layer != r->n_layer - 1) {
             sh_fail(e, "%s: run %d holds layers %d-%d of %d, and a plan is for all", path, r->id, r->first_layer,
                     r->last_layer, r->n_layer);
-            return sh_hint(e, "trace without --layers");
+            return sh_runs_hint(e, "without --layers");
         }
         int layers = r->n_sequence * r->n_layer;
         if (r->n_done < layers) {
             sh_fail(e, "%s: run %d has %d of %d layers of its sequences, and a plan is for all", path, r->id, r->n_done,
                     layers);
-            return sh_hint(e, "the trace command that was stopped goes on");
+            return sh_hint(e, "the trace command that was stopped goes on; --run N chooses another run");
         }
         if (!isnan(a->error) && !strchr(r->vectors, 'v')) {
             sh_fail(e, "%s: --target-error needs values, and run %d recorded none", path, r->id);
-            return sh_hint(e, "trace with --vectors v");
+            return sh_runs_hint(e, "with --vectors v");
         }
     }
     return 0;
@@ -156,7 +156,7 @@ static int budget_given(struct work *w, const char *path, struct sh_err *e)
         return 0;
     sh_misused(e, "%s: budget %s is %d tokens, and %s protects %d (sinks and recent)", path,
                sh_budget_text(&w->budget, text), tokens, w->policy.policy->name, w->allot.floor - 1);
-    return sh_hint(e, "a budget must be larger than what is protected");
+    return sh_hint(e, "give a budget of %d tokens or more", w->allot.floor);
 }
 
 static int budget_of_ppl(const struct plan_args *a, struct work *w, struct sh_store *s, struct sh_err *e)
@@ -173,7 +173,8 @@ static int budget_of_ppl(const struct plan_args *a, struct work *w, struct sh_st
     int bad = 0;
     if (!n) {
         sh_fail(e, "%s: holds no evaluation of %s with these knobs and prefill %d", path, policy, w->q.prefill);
-        bad = sh_hint(e, "run shears eval --db %s --policy %s --budget LIST first", path, a->policy);
+        bad = sh_hint(e, "make some: shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5 --prefill %d "
+                      "--db %s", a->policy, w->q.prefill, path);
     } else if (i == n)
         bad = sh_fail(e, "%s: no evaluated budget has a perplexity of %g: the largest, %d tokens, has %.6g", path,
                       a->ppl, eval[n - 1].mean_tokens, eval[n - 1].ppl);

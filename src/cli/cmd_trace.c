@@ -498,7 +498,7 @@ static int record(struct trace *t, struct sh_err *e)
         sh_store_close(t->store);
         t->store = NULL;
         sh_store_remove(t->path);
-    } else if (bad && run >= 0 && !e->hint[0]) {
+    } else if (bad && run >= 0 && !e->hint[0] && e->status != SH_MISUSED) {
         sh_hint(e, "what was committed to %s is whole; the same command goes on from there", t->path);
     }
     return bad;

@@ -60,8 +60,9 @@ static int one_map(const struct source *from, const char *label, int layer, int 
     if (bad)
         sh_err_prefix(e, "%s: sequence %d, layer %d, head %d", from->path, from->sequence, layer, head);
     else if (m.rows != m.n_tokens)
-        bad = sh_fail(e, "%s: sequence %d has no scores of layer %d, head %d (%d rows of %d); shears info %s tells "
-                      "what was recorded", from->path, from->sequence, layer, head, m.rows, m.n_tokens, from->path);
+        bad = (sh_fail(e, "%s: sequence %d has no scores of layer %d, head %d (%d rows of %d)", from->path,
+                       from->sequence, layer, head, m.rows, m.n_tokens),
+               sh_hint(e, "shears info %s tells what was recorded", from->path));
     if (bad) {
         free(m.cells);
         return -1;
@@ -122,8 +123,8 @@ static int open_source(struct source *from, const char *path, const struct sh_fi
     if (!n)
         return sh_fail(e, "%s: holds no run", path);
     if (!from->run && q->run)
-        return sh_fail(e, "%s: run %d has no sequence %d; shears info %s lists the runs", path, q->run, q->sequence,
-                       path);
+        return sh_fail(e, "%s: run %d has no sequence %d", path, q->run, q->sequence),
+               sh_hint(e, "shears info %s lists the runs", path);
     if (!from->run)
         return sh_fail(e, "%s: there is no sequence %d, it holds %d", path, q->sequence, n);
     from->sequence = id;

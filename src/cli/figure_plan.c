@@ -20,7 +20,7 @@ int sh_figure_plans(const struct sh_figure_request *q, struct sh_fig_data *out, 
 {
     if (!q->n_plan) {
         sh_misused(e, "allocation needs --plan FILE...");
-        return sh_hint(e, "make one: shears plan --db FILE --target-recall 0.95 -o plan.json");
+        return sh_hint(e, "make one: shears plan --db FILE --policy h2o --target-recall 0.95 -o plan.json");
     }
     struct sh_fig_plan *all = own(keeper, xcalloc((size_t)q->n_plan, sizeof *all));
     for (int i = 0; i < q->n_plan; i++) {

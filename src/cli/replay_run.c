@@ -24,15 +24,15 @@ static int check_needs(const struct sh_replay_request *q, const struct sh_stored
                        struct sh_err *e)
 {
     if (r->record != SH_RECORD_FULL)
-        return sh_fail(e, "%s: run %d recorded %s, replay needs full rows", path, r->id, sh_record_names[r->record]),
-               sh_hint(e, "trace with --record full");
+        return sh_fail(e, "%s: run %d recorded %s, expected full rows", path, r->id, sh_record_names[r->record]),
+               sh_runs_hint(e, "with --record full");
     for (int i = 0; i < q->n_spec; i++) {
         const struct sh_policy *p = q->spec[i].policy;
         for (size_t k = 0; k < sizeof vectors / sizeof *vectors; k++)
             if (p->needs & vectors[k].need && !strchr(r->vectors, vectors[k].letter))
                 return sh_fail(e, "%s: the policy %s needs %s, and run %d recorded none", path, p->name,
                                vectors[k].what, r->id),
-                       sh_hint(e, "trace with --vectors qkv");
+                       sh_runs_hint(e, "with --vectors qkv");
         if (p->needs & SH_NEEDS_PROMPT && q->prefill < 1)
             return sh_misused(e, "the policy %s decides when the prompt has been read", p->name),
                    sh_hint(e, "say with --prefill N how many tokens the prompt has");
@@ -51,7 +51,7 @@ static int check_budgets(const struct sh_replay_request *q, const struct sh_stor
                 return sh_misused(e, "%s: sequence %d: budget %s is %d tokens, and %s protects %d (sinks and recent)",
                                   path, s->id, sh_budget_text(&q->budget[b], text), tokens,
                                   q->spec[i].policy->name, protected),
-                       sh_hint(e, "a budget must be larger than what is protected");
+                       sh_hint(e, "give a budget of %d tokens or more", protected + 1);
         }
     return 0;
 }

@@ -29,8 +29,9 @@ int sh_result_damaged(const char *store, const char *command, const char *settin
 {
     sh_fail(e, "%s: a kept result of %s is damaged: %s is %g, expected %s (%.300s)", store, command, metric, value,
             expected, settings);
-    return sh_hint(e, "results are plain rows of the table \"result\": delete those of these settings, or measure "
-                   "again with --force");
+    int is_skipped = !strcmp(command, "replay") || !strcmp(command, "eval") || !strcmp(command, "simulate");
+    return sh_hint(e, "measure it again with shears %s%s, or delete the rows of these settings from the store's table "
+                   "\"result\"", command, is_skipped ? " --force" : "");
 }
 
 int sh_result_check(const struct sh_stored_result *r, const char *store, const char *command, struct sh_err *e)

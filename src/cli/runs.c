@@ -7,6 +7,11 @@
 
 #include "src/base/mem.h"
 
+int sh_runs_hint(struct sh_err *e, const char *how)
+{
+    return sh_hint(e, "trace %s, or choose a run that was traced so with --run N", how);
+}
+
 int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e)
 {
     struct sh_stored_run *all;
@@ -28,7 +33,7 @@ int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int 
             all[i].n_layer != all[0].n_layer || all[i].n_head != all[0].n_head)
             bad = (sh_misused(e, "%s: holds runs of several models (run %d: %s, %s; run %d: %s, %s)", sh_store_path(s),
                              all[0].id, all[0].model, all[0].weights, all[i].id, all[i].model, all[i].weights),
-                  sh_hint(e, "choose one with --run N; shears info lists them"));
+                  sh_hint(e, "choose one with --run N; shears info %s lists them", sh_store_path(s)));
     for (int i = 0; i < kept && !bad; i++)
         if (all[i].orderless) {
             bad = sh_misused(e, "%s: run %d (%s) holds attention that is not causal", sh_store_path(s), all[i].id,

@@ -10,4 +10,8 @@
  * Free with sh_stored_runs_free. */
 int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e);
 
+/* The hint where a run was recorded without what is needed: `how` is said of trace, "with --record full". A store keeps
+ * the old run beside a new one, so that --run is a part of it. Returns -1. */
+int sh_runs_hint(struct sh_err *e, const char *how);
+
 #endif

@@ -173,8 +173,10 @@ static int run_row(struct sh_sim_study *s, struct sh_sim_row *row, const double 
     ask.speed = row->speed;
     ask.done = s->log ? log_request : NULL;
     ask.to = &log;
-    if (!w || sh_simulate(&ask, &s->server.cost, w, s->result, e))
+    if (!w)
         return -1;
+    if (sh_simulate(&ask, &s->server.cost, w, s->result, e))
+        return s->args->workload && !sh_interrupted() ? sh_err_prefix(e, "%s", s->args->workload) : -1;
     fill(s->result, row);
     row->at[SH_S_SKIPPED] = (double)s->source.file.skipped;
     memcpy(&row->at[SH_S_MAX_RATE], most, 3 * sizeof *most);

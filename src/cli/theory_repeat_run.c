@@ -164,17 +164,18 @@ static int check_sequence(const struct work *w, struct sh_err *e)
 
 /* ---- all of it ---- */
 
-static int check_fits(const struct sh_model *m, const struct sh_stored_run *r, const char *model, struct sh_err *e)
+static int check_fits(const struct sh_model *m, struct sh_store *s, const struct sh_stored_run *r, const char *model,
+                      struct sh_err *e)
 {
     const struct sh_arch *a = sh_model_arch(m);
     char fingerprint[24];
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)sh_model_fingerprint(m));
     if (strcmp(fingerprint, r->fingerprint) || a->n_layer != r->n_layer || a->n_head != r->n_head ||
         a->n_kv_head != r->n_kv_head || a->d_head != r->d_head)
-        return sh_fail(e, "%s: run %d was traced with another model", model, r->id);
+        return sh_fail(e, "%s: run %d is of another model than %s", sh_store_path(s), r->id, model);
     if (!strchr(r->vectors, 'q') || !strchr(r->vectors, 'k') || !strchr(r->vectors, 'v')) {
-        sh_fail(e, "run %d: Theorem 3.1 needs queries, keys and values", r->id);
-        return sh_hint(e, "trace with --vectors qkv");
+        sh_fail(e, "%s: run %d: Theorem 3.1 needs queries, keys and values", sh_store_path(s), r->id);
+        return sh_runs_hint(e, "with --vectors qkv");
     }
     if (a->pos == SH_POS_ROTARY || a->flags & SH_HAS_QK_NORM)
         return sh_fail(e, "%s: its queries and keys are turned or normed, and Theorem 3.1 speaks of x W_Q and x W_K",
@@ -192,7 +193,7 @@ static int run_layer(struct work *w, struct sh_model *m, const struct sh_stored_
     for (int r = 0; r < n_run && !bad; r++) {
         struct sh_stored_sequence *sequence = NULL;
         int n = 0;
-        bad = check_fits(m, &runs[r], sh_model_name(m), e) ||
+        bad = check_fits(m, w->s, &runs[r], sh_model_name(m), e) ||
               sh_store_sequences(w->s, runs[r].id, &sequence, &n, e);
         w->run = &runs[r];
         for (int i = 0; i < n && !bad; i++) {
@@ -214,7 +215,7 @@ int sh_theory_repeat_run(const struct sh_theory_request *q, const struct sh_theo
     int n_run = 0;
     *layer = NULL;
     struct sh_model *m = sh_model_open(model, e);
-    int bad = !m || sh_runs_choose(s, q->run, &runs, &n_run, e) || check_fits(m, &runs[0], model, e);
+    int bad = !m || sh_runs_choose(s, q->run, &runs, &n_run, e) || check_fits(m, s, &runs[0], model, e);
     struct sh_repeat *sum = xcalloc((size_t)r->n_layer, sizeof *sum);
     for (int l = 0; l < r->n_layer && !bad; l++) {
         struct work w = {.q = q, .s = s, .layer = r->first_layer + l, .sum = &sum[l]};

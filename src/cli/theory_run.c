@@ -232,8 +232,8 @@ static int check_run(const struct sh_stored_run *r, const struct sh_stored_run *
                      struct sh_err *e)
 {
     if (r->record != SH_RECORD_FULL) {
-        sh_fail(e, "%s: run %d recorded %s, theory needs full rows", path, r->id, sh_record_names[r->record]);
-        return sh_hint(e, "trace with --record full");
+        sh_fail(e, "%s: run %d recorded %s, expected full rows", path, r->id, sh_record_names[r->record]);
+        return sh_runs_hint(e, "with --record full");
     }
     if (r->n_kv_head < 1 || r->n_head < 1 || r->n_head % r->n_kv_head || r->d_head < 1)
         return sh_fail(e, "%s: run %d: %d heads on %d KV heads make no groups", path, r->id, r->n_head, r->n_kv_head);

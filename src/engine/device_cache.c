@@ -276,7 +276,7 @@ static int refuse(const struct sh_device_cache *c, struct sh_err *e)
             "at most %d sequence%s with this budget", s->n_seq, s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, s->n_seq),
             props.memory_bytes, most, most == 1 ? "" : "s");
     if (budget > 0)
-        sh_hint(e, "or a budget of %d tokens a head, if a prefill is no longer than that", budget);
+        sh_hint(e, "a budget of %d tokens a head fits, if a prefill is no longer than that", budget);
     return -1;
 }
 

@@ -113,5 +113,5 @@ refuse "a policy of keys on a trace without" 1 "needs keys" drift --model "$mode
 refuse "a budget that what is protected fills" 2 "protects 4" \
     drift --model "$model" --db one.db --policy streaming:sinks=4 --budget 4
 run trace --model "$model" --db thin.db --tokens one --record summary -q
-refuse "a summary" 1 "replay needs full rows" drift --model "$model" --db thin.db --policy tova --budget 24
+refuse "a summary" 1 "recorded summary, expected full rows" drift --model "$model" --db thin.db --policy tova --budget 24
 finish

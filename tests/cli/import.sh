@@ -242,7 +242,7 @@ wrong "a score below 0" 1 "head 0, row 2: found -0.25 at key 1" negative.safeten
 wrong "a score of a later key" 1 "head 1, row 3: found 0.5 at key 5, expected 0: it comes later" later.safetensors
 wrong "a row that does not sum to 1" 1 "head 1, row 5: its 6 scores sum to .*, expected 1 within 0.001" sum.safetensors
 wrong "rows that a window cuts" 1 "row 2: its 2 scores sum to" fine.safetensors --window 2
-wrong "a padded row" 1 "4 tokens|line 1 has 7 tokens, sequence 0 of .* 6 queries" fine.safetensors --tokens long.jsonl
+wrong "a padded row" 1 "4 tokens|line 1: found 7 tokens, expected at most 6, the queries of sequence 0 of" fine.safetensors --tokens long.jsonl
 wrong "f64" 1 "found dtype F64, expected F32, F16 or BF16" double.safetensors
 wrong "f64 of numpy" 1 "found dtype F64" f8.npy
 wrong "two dimensions" 1 "is \[12, 6\]: expected 3 to 5 dimensions" flat.safetensors

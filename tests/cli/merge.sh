@@ -92,7 +92,7 @@ head -n 1 tokens.jsonl >less.jsonl
 refuse "other texts are refused by name" 1 "less.shard-1-of-2: .*its texts" merge --db out/x.db first less.shard-1-of-2
 cp second older
 sqlite3 older "UPDATE run SET program = '0.0.9'; UPDATE shard SET program = '0.0.9'"
-refuse "another version of the program" 1 "older: .*its program version is 0.0.9" merge --db out/x.db first older
+refuse "another version of the program" 1 "older: .*its program version: found .0.0.9., expected" merge --db out/x.db first older
 golden_tokens gpt2 >gpt2.jsonl
 "$SHEARS" trace --model "$checkpoints/gpt2" --tokens gpt2.jsonl -q --db gpt2 --shard 1/1 >/dev/null
 refuse "another model" 1 "gpt2.shard-1-of-1: .*its model" merge --db out/x.db first gpt2.shard-1-of-1

@@ -98,7 +98,7 @@ refuse "a budget of nothing" 2 'budget "0": expected tokens' replay --db opt.db 
 refuse "a share above 1" 2 'budget "1.5": expected tokens' replay --db opt.db --budget 1.5
 refuse "a span without a count" 2 'expected FROM..TO/COUNT' replay --db opt.db --budget 0.1..0.5
 refuse "a budget below what is protected" 2 'is 8 tokens, and h2o protects 8' replay --db opt.db --policy h2o:recent=8 --budget 8
-refuse "sparse rows" 1 'recorded sparse, replay needs full rows' replay --db sparse.db
+refuse "sparse rows" 1 'recorded sparse, expected full rows' replay --db sparse.db
 refuse "vectors that were not recorded" 1 'the policy knorm needs keys, and run 1 recorded none' \
     replay --db gqa.db --policy knorm
 refuse "a prompt that was not said" 2 'observed decides when the prompt has been read' \

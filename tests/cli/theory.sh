@@ -70,14 +70,14 @@ refuse "a budget that is no number" 2 '--budget' theory --db opt.db --budget 0.2
 refuse "no such table" 2 '--per: "row", expected layer or head' theory --db opt.db --per row
 refuse "epsilon not below the budgets" 2 'expected less than the least budget, 0.1' \
     theory --db opt.db --budget 0.3,0.1 --epsilon 0.1
-refuse "sparse rows" 1 'recorded sparse, theory needs full rows' theory --db sparse.db
+refuse "sparse rows" 1 'recorded sparse, expected full rows' theory --db sparse.db
 expect "sparse rows: what to do" 1 '' 'trace with --record full'
 refuse "Theorem 3.1 without queries" 1 'needs queries, keys and values' \
     theory --db gqav.db -q --replicas 0 --model "$checkpoints/llama_gqa"
 traced turned.db llama_gqa gqa.jsonl --vectors qkv
 refuse "Theorem 3.1 of a model that turns its queries" 1 'turned or normed' \
     theory --db turned.db -q --replicas 0 --model "$checkpoints/llama_gqa"
-refuse "Theorem 3.1 with another model" 1 'was traced with another model' \
+refuse "Theorem 3.1 with another model" 1 'opt.db: run 1 is of another model than' \
     theory --db opt.db -q --replicas 0 --model "$checkpoints/llama_gqa"
 cp opt.db bad.db
 python - <<'P'
