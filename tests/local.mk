@@ -295,8 +295,8 @@ EXTRA_DIST += %D%/cli/engine_cuda.sh %D%/cli/codes.sh %D%/oracle/codes.py
 TESTS      += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/tasks.sh %D%/cli/drift.sh
 EXTRA_DIST += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/generate_many.py %D%/cli/tasks.sh %D%/cli/tasks.py
 EXTRA_DIST += %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
-TESTS      += %D%/cli/help.sh
-EXTRA_DIST += %D%/cli/help.sh %D%/cli/examples.py
+TESTS      += %D%/cli/help.sh %D%/cli/hints.sh
+EXTRA_DIST += %D%/cli/help.sh %D%/cli/hints.sh %D%/cli/examples.py
 TESTS      += %D%/cli/hash.sh %D%/cli/merge.sh %D%/cli/mpi.sh %D%/cli/ranks.sh %D%/cli/ranks_sweep.sh %D%/cli/kills.sh \
 	%D%/cli/slurm.sh %D%/cli/slurm_scripts.sh
 EXTRA_DIST += %D%/cli/hash.sh %D%/cli/merge.sh %D%/cli/mpi.sh %D%/cli/ranks.sh %D%/cli/ranks_sweep.sh %D%/cli/kills.sh \

@@ -266,17 +266,20 @@ static void make_graphs(struct sh_device_cache *c)
     c->has_run = xcalloc(n, sizeof *c->has_run);
 }
 
-static int refuse(const struct sh_device_cache *c, struct sh_err *e)
+static int refuse(const struct sh_device_cache *c, int evicts, struct sh_err *e)
 {
     const struct sh_slots_setup *s = &c->setup;
     struct sh_props props;
+    char others[60] = "";
     c->r->setup.backend->props(c->r->setup.device, &props);
     int most = fit(c->r, s, s->n_seq), budget = largest_budget(c->r, s);
-    sh_fail(e, "the KV cache of %d sequence%s and a step over it take %zu bytes, and %zu are left of the device: "
-            "at most %d sequence%s with this budget", s->n_seq, s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, s->n_seq),
-            props.memory_bytes, most, most == 1 ? "" : "s");
+    if (most)
+        snprintf(others, sizeof others, ": at most %d sequence%s with this budget", most, most == 1 ? "" : "s");
+    sh_fail(e, "the KV cache of %d sequence%s and a step over it take %zu bytes, and %zu are left of the device%s", s->n_seq,
+            s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, s->n_seq), props.memory_bytes, others);
     if (budget > 0)
-        sh_hint(e, "a budget of %d tokens a head fits, if a prefill is no longer than that", budget);
+        sh_hint(e, "%sa budget of %d tokens a head fits, if a prefill is no longer than that",
+                evicts ? "" : "with a --policy that evicts, ", budget);
     return -1;
 }
 
@@ -298,7 +301,7 @@ struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct 
     c->first = xcalloc(n_seq, sizeof *c->first);
     c->pos = xcalloc(most, sizeof *c->pos);
     c->row = xcalloc(most, sizeof *c->row);
-    int bad = fit(r, &c->setup, s->n_seq) < s->n_seq && refuse(c, e);
+    int bad = fit(r, &c->setup, s->n_seq) < s->n_seq && refuse(c, strcmp(s->spec->policy->name, "full") != 0, e);
     if (!bad)
         bad = !(c->rows_at = b->alloc(r->setup.device, (n_seq + 1 + rows) * sizeof *c->rows, e)) ||
               !(c->slots = b->slots->make(r->setup.device, &c->setup, e));
