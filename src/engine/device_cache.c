@@ -275,8 +275,8 @@ static int refuse(const struct sh_device_cache *c, int evicts, struct sh_err *e)
     int most = fit(c->r, s, s->n_seq), budget = largest_budget(c->r, s);
     if (most)
         snprintf(others, sizeof others, ": at most %d sequence%s with this budget", most, most == 1 ? "" : "s");
-    sh_fail(e, "the KV cache of %d sequence%s and a step over it take %zu bytes, and %zu are left of the device%s", s->n_seq,
-            s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, s->n_seq), props.memory_bytes, others);
+    sh_fail(e, "the KV cache of %d sequence%s and a step over it take %zu bytes, and %zu are left of the device%s",
+            s->n_seq, s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, s->n_seq), props.memory_bytes, others);
     if (budget > 0)
         sh_hint(e, "%sa budget of %d tokens a head fits, if a prefill is no longer than that",
                 evicts ? "" : "with a --policy that evicts, ", budget);
