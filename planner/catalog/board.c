@@ -31,7 +31,7 @@ static int set(struct sh_board *b, const char *key, const char *value, struct sh
             *(double *)((char *)b + keys[i].field) = x;
             return 0;
         }
-    return sh_fail(e, "unknown key \"%.40s\"", key);
+    return sh_fail(e, "unknown key \"%.40s\", expected one of gb, mib, visible, gbps, f16, f8, link, watts, dies", key);
 }
 
 static int next_word(const char **at, char *to, size_t bytes)

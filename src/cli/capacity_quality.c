@@ -217,7 +217,7 @@ static void none_meets(const struct sh_quality_point *best, const char *db, cons
 }
 
 /* Shares of a text: they say something of any length. */
-static void measure_more(const char *db, const struct sh_quality_ask *a, struct sh_err *e)
+void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_err *e)
 {
     const char *policy = a->policy ? a->policy : "h2o";
     char bits[24] = "";
@@ -255,7 +255,7 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
                 (unsigned long long)a->length);
     else
         none_meets(best, db, a, e);
-    measure_more(db, a, e);
+    sh_quality_more(db, a, e);
     return NULL;
 }
 

@@ -47,6 +47,9 @@ int sh_quality_meets(const struct sh_quality_point *p, const struct sh_quality_a
 const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p, int n, const char *db,
                                                 const struct sh_quality_ask *a, struct sh_err *e);
 
+/* The hint with the command that measures more of this kind, for a policy and bits. */
+void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_err *e);
+
 /* The evidence as a line; says first when the model is another one. For free(). */
 char *sh_quality_text(const struct sh_quality_point *p, const char *db, const char *model, uint64_t length);
 

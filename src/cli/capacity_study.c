@@ -194,8 +194,13 @@ static int variants(struct sh_capacity_study *s, const char *kv, struct variant 
         if (sh_quality_fits(&s->point[i], &q))
             v[(*n)++] = (struct variant){s->point[i].budget, &s->point[i], 0};
     }
-    return *n ? 0 : sh_fail(e, "%s: no budget was measured there with %s%s%d-bit numbers", s->args->db,
-                            q.policy ? q.policy : "", q.policy ? " and " : "", q.bits);
+    if (*n)
+        return 0;
+    sh_fail(e, "%s: no budget was measured there with %s%s%d-bit numbers", s->args->db, q.policy ? q.policy : "",
+            q.policy ? " and " : "", q.bits);
+    q.kind = SH_QUALITY_PPL;
+    sh_quality_more(s->args->db, &q, e);
+    return -1;
 }
 
 static int each_variant(struct sh_capacity_study *s, struct sh_capacity_question q, struct sh_err *e)

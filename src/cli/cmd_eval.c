@@ -55,7 +55,7 @@ static const struct sh_opt opts[] = {
      "the first N tokens see everything, nothing is dropped (default: the\nplan's, or 0)", 0,
      1 << 22, 0},
     {"kv-bits", SH_OPT_INT, F(kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes in groups\n"
-     "(default: 32 with --dtype f32, else 16)", 4, 32, 0},
+     "(default: 32 with --dtype f32, else 16)", 1, 1024, 0},
     {"kv-group", SH_OPT_INT, F(kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
     {"kv-keys", SH_OPT_TEXT, F(kv_keys), "token|channel",
      "codes of keys share scales along a token's channels (default),\n"

@@ -45,7 +45,7 @@ static const struct sh_opt opts[] = {
      "where a token stands: in the text (default), or among what is\n"
      "kept; then a text may grow beyond the model's positions", 0, 0, 0},
     {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes in groups\n"
-     "(default: 32 with --dtype f32, else 16)", 4, 32, 0},
+     "(default: 32 with --dtype f32, else 16)", 1, 1024, 0},
     {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
     {"kv-keys", SH_OPT_TEXT, F(live.kv_keys), "token|channel",
      "codes of keys share scales along a token's channels (default),\n"

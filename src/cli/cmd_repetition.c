@@ -46,7 +46,7 @@ static const struct sh_opt opts[] = {
     {"prefill", SH_OPT_INT, F(live.prefill), "N",
      "the first N tokens see everything, nothing is dropped (default: 0)", 0, 1 << 22, 0},
     {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4",
-     "keys and values as f32, f16, or codes (default: 32 for f32)", 4, 32, 0},
+     "keys and values as f32, f16, or codes (default: 32 for f32)", 1, 1024, 0},
     {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
     {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4",

@@ -10,10 +10,14 @@
 static int check_policy(const struct sh_kv_setup *s, struct sh_err *e)
 {
     const struct sh_policy *p = s->spec->policy;
-    if (p->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND))
-        return sh_misused(e, "%s needs the attention that is still to come: a live cache has none", p->name);
-    if ((p->needs & SH_NEEDS_PROMPT) && s->prefill < 1)
-        return sh_misused(e, "%s decides when the prompt has been read: give a prefill", p->name);
+    if (p->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) {
+        sh_misused(e, "%s needs the attention that is still to come: a live cache has none", p->name);
+        return sh_hint(e, "shears replay measures it over recorded attention");
+    }
+    if ((p->needs & SH_NEEDS_PROMPT) && s->prefill < 1) {
+        sh_misused(e, "%s decides when the prompt has been read", p->name);
+        return sh_hint(e, "say with --prefill N how many tokens the prompt has");
+    }
     return 0;
 }
 
@@ -37,7 +41,7 @@ static int check_budgets(const struct sh_kv_setup *s, struct sh_err *e)
     for (int i = 0; i < s->arch->n_layer * per_layer; i++) {
         int layer = i / per_layer, keeps_all = p->keeps_all && p->keeps_all(s->spec->knob, layer);
         if (s->budget[i] <= least && s->budget[i] < s->n_token && !keeps_all)
-            return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), of which %d can never leave: "
+            return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), and %d can never leave: "
                               "expected %d at least", p->name, s->budget[i], layer, i % per_layer, least, least + 1);
     }
     return 0;

@@ -103,7 +103,8 @@ int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t
         if (got)
             return 0;
         if (sh_now_s() - began > timeout_s)
-            return sh_fail(e, "rank %d has said nothing for %.0f s: it is taken for dead", from, timeout_s);
+            return sh_fail(e, "rank %d has said nothing for %.0f s: it is taken for dead", from, timeout_s),
+                   sh_hint(e, "a longer --rank-timeout waits for slow ranks");
         nanosleep(&pause, NULL);        /* do not take a core from those that compute */
     }
 }

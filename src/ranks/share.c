@@ -145,7 +145,8 @@ static void look_for_lost(struct server *v, double now)
             snprintf(text, sizeof text, "unit %d has cost %d ranks and is given up", u->number, u->tries);
             u->out = 0;
             if (u->tries == MOST_TRIES)
-                fail_with(v, 0, text, "", SH_FAILED);
+                fail_with(v, 0, text, "what is finished is kept; a longer --rank-timeout waits for slow ranks",
+                          SH_FAILED);
         }
         k->unit = NONE;
     }

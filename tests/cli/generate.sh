@@ -211,7 +211,7 @@ refuse "a prompt longer than the model's positions" 2 "the model knows 100 posit
 printf 'a\377b' >bytes
 refuse "a prompt that is no UTF-8" 1 "bytes: the text is not UTF-8" "${go[@]}" --prompt-file bytes
 refuse "a folder without a tokenizer" 1 "" generate --model "$checkpoints/opt" --prompt a
-refuse "a budget that what is protected fills" 2 "of which 12 can never leave" \
+refuse "a budget that what is protected fills" 2 "and 12 can never leave" \
     "${go[@]}" --prompt a --policy streaming:sinks=12 --budget 12
 refuse "a policy without a budget" 2 "say with --budget" "${go[@]}" --prompt a --policy h2o
 refuse "a budget without a policy" 2 "no --policy is given" "${go[@]}" --prompt a --budget 8

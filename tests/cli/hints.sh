@@ -116,6 +116,20 @@ for command in replay "drift --model $model"; do
     # shellcheck disable=SC2086
     done_so "--prefill 8" $command --db two.db --run 1 --policy observed --budget 0.9 --prefill 8 -q
 done
+live=(--policy observed --budget 20)
+for command in "eval --tokens tokens.jsonl" "repetition --tokens tokens.jsonl --max-tokens 4"; do
+    # shellcheck disable=SC2086
+    hinted "${command%% *}, a policy that waits for the prompt" '--prefill N' $command --model "$model" "${live[@]}"
+    # shellcheck disable=SC2086
+    done_so "--prefill 8" $command --model "$model" "${live[@]}" --prefill 8 -q
+done
+hinted "a policy that looks into the future" 'shears replay measures it' eval "${fast[@]}" --policy oracle --budget 20
+done_so "shears replay" replay --db fresh.db --policy oracle --budget 20 -q
+positions=$(python -c 'import json, sys; print(json.load(open(sys.argv[1]))["max_position_embeddings"])' "$model/config.json")
+python -c 'import sys; print([7 + i % 90 for i in range(int(sys.argv[1]) + 1)])' "$positions" >beyond.ids
+hinted "a prompt beyond the model's positions" '--positions cache' generate --model "$model" --tokens beyond.ids --max-tokens 2
+done_so "--positions cache" generate --model "$model" --tokens beyond.ids --max-tokens 2 --positions cache --policy window \
+    --budget 20 -q
 listed() { # description, what the hint says, what it lists, arguments...
     local what=$1 wanted=$2 name=$3
     hinted "$what" "$wanted" "${@:4}"
@@ -164,6 +178,9 @@ for bits in 16 8; do
     done_as_said ''
     done_so "then the question" "${ask[@]}" "${kv[@]}" --db none.db --max-ppl-increase 1e3
 done
+hinted "capacity under a policy that was not measured" 'eval .*--policy tova' "${ask[@]}" --db none.db --policy tova
+done_as_said ''
+done_so "then the question" "${ask[@]}" --db none.db --policy tova
 hinted "capacity at a kept mass, no replay" 'shears replay' "${ask[@]}" --db none.db --min-recall 0.1
 done_as_said ''
 done_so "then the question" "${ask[@]}" --db none.db --min-recall 0.1

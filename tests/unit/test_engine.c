@@ -376,7 +376,7 @@ static void refusals(void)
     struct sh_policy_spec spec;
     const struct sh_kv_format plain = {.bits = 32};
     open_stage(&s, "llama_gqa");
-    refuses(&s, "h2o:recent=8,sinks=2", 10, 0, plain, "10 tokens (layer 0, head 1), of which 10 can never leave");
+    refuses(&s, "h2o:recent=8,sinks=2", 10, 0, plain, "10 tokens (layer 0, head 1), and 10 can never leave");
     refuses(&s, "window", 0, 0, plain, "0 tokens");
     refuses(&s, "oracle", 20, 0, plain, "still to come");
     refuses(&s, "observed", 20, 0, plain, "prefill");
