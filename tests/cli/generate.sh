@@ -222,6 +222,6 @@ refuse "a policy that is not known" 2 "is no policy" "${go[@]}" --prompt a --pol
 refuse "bits that no cache has" 2 "expected 32, 16, 8 or 4" "${go[@]}" --prompt a --kv-bits 5
 refuse "a cut without a temperature" 2 "give a --temperature" "${go[@]}" --prompt a --top-k 4
 refuse "a share above 1" 2 "top-p" "${go[@]}" --prompt a --top-p 1.5
-refuse "no end token to stop at" 1 "names no eos_token_id" generate --model endless --prompt a --stop-at-end
+refuse "no end token to stop at" 1 "names no token that ends a text .eos_token_id." generate --model endless --prompt a --stop-at-end
 refuse "a dump that cannot be written" 1 "out/none/kept" "${go[@]}" --prompt a --dump-kept out/none/kept
 finish
