@@ -21,6 +21,7 @@ cpu_variant_sources = \
 	%D%/cpu/embed.c \
 	%D%/cpu/few.c %D%/cpu/few.h %D%/cpu/few_out.h \
 	%D%/cpu/few_amx.c \
+	%D%/cpu/many.c \
 	%D%/cpu/few_bf16.c \
 	%D%/cpu/few_codes.c \
 	%D%/cpu/floats.h \

@@ -45,6 +45,7 @@ static void close_device(struct sh_dev *d)
         dnnl_engine_destroy(d->engine);
     free(d->widened.at);
     free(d->product.at);
+    free(d->packed.at);
     free(d->panel.at);
     free(d->narrowed.at);
     free(d->ordered.at);
@@ -69,7 +70,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     d->kernels = cpu_kernels_pick();
     d->few_bf16 = cpu_runs_bf16();
     d->native_bf16 = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
-    d->in_parts = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core;
+    d->own_sums = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core;
     if (dnnl_engine_create(&d->engine, dnnl_cpu, 0) ||
         dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags)) {
         sh_fail(e, "backend cpu: oneDNN could not be started");

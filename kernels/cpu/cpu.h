@@ -21,12 +21,13 @@ struct sh_dev {
     const struct cpu_kernels *kernels;  /* the variant picked for this machine               */
     int n_threads;
     int native_bf16;                    /* bf16 products run as bf16; else as f32 of the same values */
-    int in_parts;                       /* products are cut by us: oneDNN without AVX-512 cuts a product by its
-                                         * number of threads, and sums go another way in another piece          */
+    int own_sums;                       /* products of many rows are ours, too: without AVX-512 oneDNN's sums depend
+                                         * on how many rows and threads there are                                */
     int weight_bits;                    /* of the weights that are made                      */
     struct cpu_scratch widened, product;    /* 16-bit x and out as f32, where the type is not native */
     int few_bf16;                       /* the machine runs the variant's bf16 products of a few rows */
     struct cpu_scratch ordered;         /* x as products of a few rows want it beside codes  */
+    struct cpu_scratch packed;          /* weights as our products of many rows take them    */
     struct cpu_scratch panel, narrowed; /* rows of a weight out of their codes: f32, and as bf16 */
     int failed;
     struct sh_err error;                /* the first failure                                 */

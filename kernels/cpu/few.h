@@ -27,10 +27,17 @@ struct few {                            /* out (+)= act(x w^T + bias), as struct
     struct sh_mat out, x;               /* x: beside codes of any type, else that of w            */
     const struct few_layout *w;         /* f32, or bf16 with fold 2                               */
     const struct cpu_codes *codes;      /* instead of w                                           */
-    float *room;                        /* beside codes: scratch [x.rows, few_codes_room]         */
+    float *room;                        /* beside codes: scratch [x.rows, few_codes_room]; of many.c: below */
     const float *bias;
     enum sh_act act;
     int add;
+};
+
+/* Plain f32 weights of products of many rows (many.c): number (in i, output o) lies at at[i * in_step + o * out_step].
+ * few.room: [threads, x.cols, FEW_COLS]; few.w and few.codes are not looked at. */
+struct few_weight {
+    const float *at;
+    size_t in_step, out_step;
 };
 
 #endif

@@ -63,6 +63,8 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
         floats += (size_t)panel_rows(out, in) * (size_t)in * (type == SH_BF16 && is_native ? 2 : 1);
     if (bits < 16)
         floats += (size_t)(rows < MOST_FEW_ROWS ? rows : MOST_FEW_ROWS) * d->kernels->few_codes_room(in);
+    if (d->own_sums && rows > MOST_FEW_ROWS)
+        floats += (size_t)d->n_threads * (size_t)in * FEW_COLS;
     return floats * sizeof(float);
 }
 
@@ -122,64 +124,6 @@ static dnnl_status_t multiply(struct sh_dev *d, const struct product *p)
     return s;
 }
 
-/* ---- where the library's sums depend on how many threads it has ---- */
-
-/* Plain weights [in, outputs] in memory. */
-struct plain_weight {
-    const char *at;
-    dnnl_data_type_t stored;
-    dnnl_dims_t strides;                /* of inputs, of outputs                                     */
-    int in;
-};
-
-/* One thread's part of a product: rows [row, row + rows), outputs [first, first + n). */
-static dnnl_status_t multiply_part(const struct sh_dev *d, const struct product *whole, const struct plain_weight *w,
-                                   int row, int rows, int first, int n)
-{
-    struct sh_dev own = *d;
-    struct product p = *whole;
-    void *at;
-    *(const void **)&at = w->at + (size_t)(first * w->strides[1]) * sizeof(float);
-    p.x.at = (char *)whole->x.at + (size_t)row * p.x.stride * sizeof(float);
-    p.out.at = (char *)whole->out.at + ((size_t)row * p.out.stride + (size_t)first) * sizeof(float);
-    p.x.rows = p.out.rows = rows;
-    p.out.cols = n;
-    p.bias = whole->bias ? whole->bias + first : NULL;
-    desc_owner md = desc_new(w->stored, w->in, n, w->strides);
-    p.w_md = md;
-    p.w = NULL;
-    own.stream = NULL;
-    dnnl_status_t s = dnnl_stream_create(&own.stream, d->engine, dnnl_stream_default_flags);
-    if (!s)
-        s = dnnl_memory_create(&p.w, md, d->engine, at);
-    if (!s)
-        s = multiply(&own, &p);
-    if (p.w)
-        dnnl_memory_destroy(p.w);
-    if (own.stream)
-        dnnl_stream_destroy(own.stream);
-    desc_free(md);
-    return s;
-}
-
-/* An f32 product in parts of a fixed size, each by one thread. */
-static dnnl_status_t multiply_in_parts(const struct sh_dev *d, const struct product *p, const struct plain_weight *w)
-{
-    enum { ROWS = 256, OUTPUTS = 128 };
-    int by_row = (p->x.rows + ROWS - 1) / ROWS, by_output = (p->out.cols + OUTPUTS - 1) / OUTPUTS, status = 0;
-#pragma omp parallel for num_threads(d->n_threads) schedule(dynamic) reduction(| : status)
-    for (int i = 0; i < by_row * by_output; i++) {
-        int row = i / by_output * ROWS, first = i % by_output * OUTPUTS;
-        int rows = p->x.rows - row < ROWS ? p->x.rows - row : ROWS;
-        int n = p->out.cols - first < OUTPUTS ? p->out.cols - first : OUTPUTS;
-        omp_set_num_threads(1);         /* of this thread's own: what the library would take          */
-        status |= (int)multiply_part(d, p, w, row, rows, first, n);
-    }
-    return (dnnl_status_t)status;
-}
-
-/* ---- weights out of their codes ---- */
-
 /* Some rows of a weight out of their codes, as the products take them: [n, cols], dense. */
 static void *panel(struct sh_dev *d, const struct sh_weight *w, int first, int n)
 {
@@ -211,14 +155,9 @@ static dnnl_status_t multiply_panels(struct sh_dev *d, const struct product *who
         p.out.at = (char *)whole->out.at + (size_t)first * sh_type_bytes(p.out.type);
         p.out.cols = n;
         p.bias = whole->bias ? whole->bias + first : NULL;
-        void *at = panel(d, w, first, n);
-        if (d->in_parts) {
-            s = multiply_in_parts(d, &p, &(struct plain_weight){at, w->stored, {1, w->cols}, w->cols});
-            continue;
-        }
         desc_owner md = desc_new(w->stored, w->cols, n, strides);
         p.w_md = md;
-        s = dnnl_memory_create(&p.w, md, d->engine, at);
+        s = dnnl_memory_create(&p.w, md, d->engine, panel(d, w, first, n));
         if (!s) {
             s = multiply(d, &p);
             dnnl_memory_destroy(p.w);
@@ -280,8 +219,35 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
 
 /* ---- many ---- */
 
+static int has_own_loops(const struct sh_dev *d, const struct sh_weight *w)
+{
+    return d->own_sums && (w->codes.at || (w->few.fold == 1 && w->few.wide == w->rows));
+}
+
+static void run_own(struct sh_dev *d, const struct sh_linear *a)
+{
+    const struct sh_weight *w = a->w;
+    struct few f = {.out = a->out, .x = widened(d, a->x), .bias = a->bias, .act = a->act, .add = a->add};
+    struct few_weight plain_at = {.at = w->at, .in_step = (size_t)w->rows, .out_step = 1};
+    int most = w->codes.at ? panel_rows(w->rows, w->cols) : w->rows;
+    f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * (size_t)w->cols * FEW_COLS);
+    for (int first = 0, n; first < w->rows; first += n) {
+        n = w->rows - first < most ? w->rows - first : most;
+        if (w->codes.at)
+            plain_at = (struct few_weight){panel(d, w, first, n), 1, (size_t)w->cols};
+        f.out.at = (char *)a->out.at + (size_t)first * sh_type_bytes(f.out.type);
+        f.out.cols = n;
+        f.bias = a->bias ? a->bias + first : NULL;
+        d->kernels->many(&f, &plain_at, d->n_threads);
+    }
+}
+
 static void many_rows(struct sh_dev *d, const struct sh_linear *a)
 {
+    if (has_own_loops(d, a->w)) {
+        run_own(d, a);
+        return;
+    }
     omp_set_num_threads(d->n_threads);  /* oneDNN takes its number from OpenMP, which keeps one per thread */
     struct product p = {.x = seen(d, &d->widened, a->x), .out = seen(d, &d->product, a->out), .bias = a->bias};
     if (p.x.at != a->x.at)
@@ -290,8 +256,6 @@ static void many_rows(struct sh_dev *d, const struct sh_linear *a)
     dnnl_status_t s;
     if (a->w->codes.at) {
         s = multiply_panels(d, &p, a->w);
-    } else if (d->in_parts && a->w->few.fold == 1 && a->w->few.wide == a->w->rows) {
-        s = multiply_in_parts(d, &p, &(struct plain_weight){a->w->at, a->w->stored, {a->w->rows, 1}, a->w->cols});
     } else {
         p.w_md = layout_of(a->w);
         p.w = a->w->memory;

@@ -16,6 +16,7 @@ const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .convert = CPU_NAME(cpu_convert),
     .snap = CPU_NAME(cpu_snap),
     .few = CPU_NAME(cpu_few),
+    .many = CPU_NAME(cpu_many),
     .few_codes = CPU_NAME(cpu_few_codes),
     .few_codes_room = CPU_NAME(cpu_few_codes_room),
 #ifdef CPU_HAS_BF16

@@ -22,6 +22,7 @@ struct cpu_kernels {
     void (*snap)(float *x, enum sh_type type, size_t n, int n_threads);
     /* n products of the same x, and beside codes of the same bits. */
     void (*few)(const struct few *a, int n, int n_threads);
+    void (*many)(const struct few *a, const struct few_weight *w, int n_threads);       /* f32 x and weights */
     void (*few_codes)(const struct few *a, int n, int n_threads);
     size_t (*few_codes_room)(int cols);                 /* floats of few.room that a row takes     */
     /* With bf16 operands; only where cpu_runs_bf16, and NULL in variants without such instructions. */
@@ -61,6 +62,7 @@ void CPU_NAME(cpu_gate)(const struct sh_gate *a, int n_threads);
 void CPU_NAME(cpu_convert)(struct sh_mat to, struct sh_mat from, int n_threads);
 void CPU_NAME(cpu_snap)(float *x, enum sh_type type, size_t n, int n_threads);
 void CPU_NAME(cpu_few)(const struct few *a, int n, int n_threads);
+void CPU_NAME(cpu_many)(const struct few *a, const struct few_weight *w, int n_threads);
 void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads);
 size_t CPU_NAME(cpu_few_codes_room)(int cols);
 #ifdef CPU_HAS_BF16
