@@ -59,12 +59,13 @@ static int refuse_value(const char *owner, const struct sh_knob *k, const char *
 /* The knob's index, or -1. */
 static int find(const char *owner, const struct sh_knob *knobs, const char *name, size_t length, struct sh_err *e)
 {
-    char all[SH_MAX_KNOBS * 32] = "";
+    char all[SH_MAX_KNOBS * 32] = "", list[SH_MAX_KNOBS * 32] = "";
     for (int i = 0; knobs && knobs[i].name; i++) {
         if (is(knobs[i].name, name, length))
             return i;
-        size_t at = strlen(all);
+        size_t at = strlen(all), said = strlen(list);
         snprintf(all + at, sizeof all - at, "%s%s", at ? "\n" : "", knobs[i].name);
+        snprintf(list + said, sizeof list - said, "%s%s", said ? ", " : "", knobs[i].name);
     }
     sh_misused(e, "%s has no knob \"%.*s\"", owner, shown(length), name);
     if (!*all)
@@ -72,9 +73,7 @@ static int find(const char *owner, const struct sh_knob *knobs, const char *name
     sh_hint_near(e, name, length, all, "");
     if (*e->hint)
         return -1;
-    for (char *end = all; (end = strchr(end, '\n')); )
-        *end = ' ';
-    return sh_hint(e, "its knobs are %s", all);
+    return sh_hint(e, "its knobs are %s", list);
 }
 
 static int set_knob(const char *owner, const struct sh_knob *knobs, const char *item, size_t length, unsigned *is_set,

@@ -2,6 +2,7 @@
 /* See out.h. The description is a small tree: an object holds fields, a list holds objects. */
 #include "src/base/out.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -439,7 +440,9 @@ int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, st
     } else {
         write_text(o, to);
     }
-    if (fflush(to) || ferror(to))
-        return sh_fail(e, "writing the result: the output could not be written");
+    int why = fflush(to) ? errno : 0;
+    if (why || ferror(to))
+        return sh_fail(e, "writing the result: the output could not be written%s%s", why ? ": " : "",
+                       why ? strerror(why) : "");
     return 0;
 }

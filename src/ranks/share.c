@@ -207,8 +207,11 @@ static void *serve(void *argument)
         while ((got = v->r->poll(-1, TO_SERVER, &m, sizeof m, &bytes, &from, why, sizeof why)) == 1)
             if (bytes == sizeof m)
                 serve_message(v, from, &m);
-        if (got < 0)
-            fail_with(v, 0, why, "", SH_FAILED);
+        if (got < 0) {
+            char said[sizeof why + 32];
+            snprintf(said, sizeof said, "mpi: receiving failed: %s", why);
+            fail_with(v, 0, said, "", SH_FAILED);
+        }
         if (sh_interrupted())
             fail_with(v, 0, "interrupted", "what is finished is kept; the same command goes on from there", SH_FAILED);
         look_for_lost(v, sh_now_s());

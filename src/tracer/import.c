@@ -63,8 +63,10 @@ static int check_row(const struct work *w, const float *row, int start, int n, s
             return sh_fail(e, "found %g at key %d, expected a number that is not below 0", (double)row[k], k);
         sum += (double)row[k];
     }
-    if (!(fabs(sum - 1) <= w->m->tolerance))
-        return sh_fail(e, "its %d scores sum to %.6g, expected 1 within %g", n, sum, w->m->tolerance);
+    if (!(fabs(sum - 1) <= w->m->tolerance)) {
+        sh_fail(e, "its %d scores sum to %.6g, expected 1 within %g", n, sum, w->m->tolerance);
+        return w->window > 0 ? sh_hint(e, "--window W says how far back a query sees") : -1;
+    }
     return check_masked(w, row, start + n, w->part->n_col, e) || check_masked(w, row, 0, start, e) ? -1 : 0;
 }
 

@@ -216,6 +216,10 @@ hinted "scores that were not recorded" 'shears info better.db tells' export --db
     -o out/x.npy
 run info better.db
 expect "  done so: shears info better.db" 0 "^first layer recorded" ""
+hinted "import, rows that a window cuts" '--window W' import --db out/i.db --attention "$model/ref.safetensors" --window 2
+done_so "the window of the attention" import --db out/i.db --attention "$model/ref.safetensors" --window 1000 -q
+hinted "a knob that there is none of" 'its knobs are sinks, recent' replay --db fresh.db --policy h2o:qqqq=1
+done_so "one of them" replay --db fresh.db --policy h2o:recent=1 --budget 0.5 -q
 run trace "${fast[@]}" --db two.db --pipeline
 verdict "what was misused has no hint that the same command goes on" "$([ -z "$(grep '^hint' log/err)" ] || cat log/err)"
 
