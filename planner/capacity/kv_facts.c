@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/near.h"
+
 #define F(field) offsetof(struct sh_kv_facts, field)
 
 static const struct { const char *key; size_t field; int min, max; } numbers[] = {
@@ -64,6 +66,21 @@ static int number(const char *key, const char *value, long long min, long long m
     return 0;
 }
 
+static int unknown(const char *key, struct sh_err *e)
+{
+    char all[2048] = "norm";
+#define NAMES(list) \
+    for (size_t i = 0; i < LENGTH(list); i++) \
+        snprintf(all + strlen(all), sizeof all - strlen(all), "\n%s", list[i].key)
+    NAMES(numbers);
+    NAMES(flags);
+    NAMES(words);
+    NAMES(counts);
+#undef NAMES
+    sh_fail(e, "unknown key \"%.40s\"", key);
+    return sh_hint_near(e, key, strlen(key), all, "");
+}
+
 static int norm_kind(struct sh_kv_facts *f, const char *value, struct sh_err *e)
 {
     static const char *const names[] = {"rms", "layer", "scale"};
@@ -99,7 +116,7 @@ int sh_kv_facts_set(struct sh_kv_facts *f, const char *key, const char *value, s
     for (size_t i = 0; i < LENGTH(counts); i++)
         if (!strcmp(key, counts[i].key))
             return number(key, value, 1, 1000000000000000LL, (long long *)((char *)f + counts[i].field), e);
-    return !strcmp(key, "norm") ? norm_kind(f, value, e) : sh_fail(e, "unknown key \"%.40s\"", key);
+    return !strcmp(key, "norm") ? norm_kind(f, value, e) : unknown(key, e);
 }
 
 /* The next word of a row, at most `bytes` - 1 long; 0: there is none before the bar. */

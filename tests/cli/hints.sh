@@ -144,6 +144,11 @@ listed "no such option" 'shears drift --help lists the options' '--every' drift 
 listed "no such command" 'shears --help lists the commands' persistence qqqq
 listed "no such GPU" 'shears info gpus lists them' H100-SXM capacity --model opt-6.7b --gpu qqqq --length 9
 listed "no such model" 'shears info models lists them' opt-6.7b capacity --model qqqq --gpu H100-SXM --length 9
+row="X layers=2 hidden=64 heads=4 vocab=100 ffn=256"
+echo "$row tide" >rows.txt
+hinted "a key of a row of --models" 'did you mean tied' capacity --models rows.txt --model X --gpu H100-SXM --length 9
+echo "$row tied" >rows.txt
+done_so "tied" capacity --models rows.txt --model X --gpu H100-SXM --length 9
 hinted "no such column" '--json shows all names' persistence --db two.db --run 1 --columns qqqq
 done_so "--json" persistence --db two.db --run 1 --json -q
 holds "  and a name that it shows is a column" grep -q '"ratio"' log/out
