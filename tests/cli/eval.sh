@@ -526,7 +526,7 @@ refuse "no model" 2 "--model" eval --tokens tokens.jsonl
 refuse "an unknown policy" 2 "--policy: .*lru" eval "${opt[@]}" --policy lru
 refuse "a budget that is protected whole" 2 "14 tokens.*can never leave" eval "${opt[@]}" --policy scissorhands:recent=12,sinks=4 --budget 14 --db out/r.db
 refuse "a policy that looks ahead" 2 "oracle needs" eval "${opt[@]}" --policy oracle --budget 14
-refuse "a policy that decides at the prompt's end" 2 "observed.*prefill" eval "${opt[@]}" --policy observed --budget 30
+refuse "a policy that decides at the prompt's end" 2 "observed decides when the prompt has been read" eval "${opt[@]}" --policy observed --budget 30
 refuse "five bits" 2 "--kv-bits: 5" eval "${opt[@]}" --kv-bits 5
 refuse "budgets of nobody" 2 "--budget: no --policy" eval "${opt[@]}" --budget 5
 refuse "logits of two caches" 2 "--logits: there are 2 results" eval "${opt[@]}" --policy window --budget 4,5 --logits out/l.npy
