@@ -269,6 +269,16 @@ int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err 
     return done;
 }
 
+int sh_store_is_empty(struct sh_store *s)
+{
+    struct sh_err ignored;
+    sqlite3_stmt *q = sh_db_query(s, &ignored, "SELECT 1 FROM run UNION ALL SELECT 1 FROM result UNION ALL"
+                                  " SELECT 1 FROM plan LIMIT 1", "");
+    int got = q ? sh_db_step(s, q, "looking for anything", &ignored) : -1;
+    sqlite3_finalize(q);
+    return got == 0;
+}
+
 int sh_store_read_results(struct sh_store *s, const char *command, sh_result_fn fn, void *to, struct sh_err *e)
 {
     int got;

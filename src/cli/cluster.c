@@ -229,8 +229,12 @@ int sh_cluster_run(struct sh_cluster *c, const struct sh_share *s, struct sh_sto
         return bad;
     if (!bad && c->join)
         bad = join(c, e) ? tell_locked(c, e) : 0;
+    int failed = bad && e->status == SH_FAILED;
     if (sh_cluster_gather(c, into, bad ? &later : e))
         bad = -1;
+    if (failed && !e->hint[0] && !sh_store_is_empty(into))
+        sh_hint(e, "what is finished is kept %s %.300s; the same command goes on from there", c->job ? "beside" : "in",
+                c->db);
     return bad;
 }
 

@@ -426,7 +426,7 @@ static int work(struct sh_eval_work *w, struct sh_err *e)
     name_results(w);
     int bad = (path && is_first && !(store = sh_store_create(path, e))) || sh_evaluate(w, store, e) ||
               (w->shard.parts && mark(w, store, e)) || (is_first && report(w, e));
-    int is_empty = bad && store && !w->kept && sh_store_was_made(store);
+    int is_empty = bad && store && sh_store_was_made(store) && sh_store_is_empty(store);
     sh_store_close(store);
     if (is_empty)
         sh_store_remove(path);

@@ -189,7 +189,7 @@ static int work(struct sh_sim_study *s, struct sh_err *e)
     s->cluster.shares = s->cluster.ranks != NULL;
     int bad = (db && sh_sim_names(s, e)) || (db && is_first && !(store = sh_store_create(path, e))) ||
               sh_sim_sweep(s, store, e) || (s->shard.parts && mark(s, store, e)) || (is_first && answer(s, e));
-    int is_empty = bad && store && !s->kept && sh_store_was_made(store);
+    int is_empty = bad && store && sh_store_was_made(store) && sh_store_is_empty(store);
     sh_store_close(store);
     if (is_empty)
         sh_store_remove(path);

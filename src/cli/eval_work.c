@@ -235,12 +235,10 @@ static int evaluate_shared(struct sh_eval_work *w, struct sh_store *store, struc
     int bad = store && (sh_cluster_gather(&w->cluster, store, e) ||
                         (!w->a->force && sh_eval_results_find(w->result, w->n + 1, store, e)));
     for (int i = 0; i <= w->n; i++)
-        w->kept |= known[i] = w->result[i].is_known;
+        known[i] = w->result[i].is_known;
     bad = bad || share(w, store, e) || (store && sh_eval_results_find(w->result, w->n + 1, store, e));
-    for (int i = 0; i <= w->n; i++) {
-        w->kept |= w->result[i].is_known;
+    for (int i = 0; i <= w->n; i++)
         w->result[i].is_known = known[i];
-    }
     tell_twins(w);
     free(known);
     return bad;

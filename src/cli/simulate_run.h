@@ -76,7 +76,6 @@ struct sh_sim_study {
     struct sh_progress progress;        /* of all_runs, of which `runs` are over, `tried` are a search's */
     double all_runs, runs;
     int tried;
-    int kept;                           /* rows are in the store                                  */
     struct sh_part shard;
     struct sh_cluster cluster;
 };

@@ -23,7 +23,7 @@ static int may_find(const struct sh_sim_study *s)
 
 static int run_own(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
 {
-    int per = rows_of_unit(s), bad = 0;
+    int per = rows_of_unit(s), bad = 0, kept = 0;
     s->all_runs = s->runs = 0;
     for (int u = 0; u * per < s->n_row; u++)
         s->all_runs += sh_part_has(&s->shard, u) ? sh_sim_runs(s, u * per, per) : 0;
@@ -32,10 +32,10 @@ static int run_own(struct sh_sim_study *s, struct sh_store *store, struct sh_err
         if (!sh_part_has(&s->shard, u) || !(sh_sim_runs(s, u * per, per) > 0))
             continue;
         bad = sh_sim_run(s, u * per, per, e) || (store && sh_sim_keep(s, u * per, per, store, e));
-        s->kept |= store && !bad;
+        kept |= store && !bad;
     }
     sh_progress_end(&s->progress);
-    if (bad && s->kept && !e->hint[0])
+    if (bad && kept && !e->hint[0])
         sh_hint(e, "finished results are in %s; the same command goes on from there", s->args->db);
     return bad ? -1 : 0;
 }
@@ -98,10 +98,8 @@ static int work_shared(struct sh_sim_study *s, struct sh_store *store, struct sh
     for (int i = 0; i < s->n_row; i++)
         known[i] = s->row[i].is_known;
     bad = bad || share(s, store, e) || sh_sim_find(s, store, e);
-    for (int i = 0; i < s->n_row; i++) {
-        s->kept |= s->row[i].is_known;
+    for (int i = 0; i < s->n_row; i++)
         s->row[i].is_known = known[i];
-    }
     free(known);
     return bad ? -1 : 0;
 }
