@@ -17,7 +17,8 @@ enum { STEPS_A_LOOK = 1 << 18, STEPS_A_BYTE = 8, TIMES_THE_FILE = 16, LEAST_BYTE
        LEAST_LONGEST = 1 << 26 };       /* of a value: a file grows while it is read */
 
 static const char *const tables[] = {"model",      "run",    "sequence", "done", "scores", "vectors",
-                                     "head_stats", "result", "typed",    "plan", "shard",  "partial"};
+                                     "head_stats", "result", "typed",    "plan", "shard",  "partial",
+                                     "held"};
 
 /* With what was not yet moved into it. */
 static long long file_bytes(const struct sh_store *s)

@@ -6,6 +6,7 @@ libtraces_a_SOURCES = \
 	%D%/db.c %D%/db.h \
 	%D%/digest.c %D%/digest.h \
 	%D%/guard.c %D%/guard.h \
+	%D%/held.c %D%/held.h \
 	%D%/log8.c %D%/log8.h \
 	%D%/merge.c %D%/merge.h \
 	%D%/merge_match.c %D%/merge_match.h \

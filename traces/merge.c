@@ -12,31 +12,61 @@
 #include "traces/column.h"
 #include "traces/db.h"
 #include "traces/digest.h"
+#include "traces/held.h"
 #include "traces/merge_match.h"
 
 struct sh_merge {
     struct sh_store *out;
     struct sh_match *match;
+    struct sh_held_seen *seen;
     struct sh_merge_counts counts;
 };
 
 static const char doing[] = "merging";
 
+/* The parts that a store has, and what they held. */
+struct parts {
+    struct sh_shard *shard;
+    struct sh_held *held;
+    int n, n_held;
+};
+
+static int read_parts(struct sh_store *s, struct parts *p, struct sh_err *e)
+{
+    *p = (struct parts){0};
+    return sh_shard_list(s, &p->shard, &p->n, e) || sh_held_list(s, p->shard, p->n, &p->held, &p->n_held, e) ? -1 : 0;
+}
+
+static void clear_parts(struct parts *p)
+{
+    free(p->shard);
+    free(p->held);
+}
+
 struct sh_merge *sh_merge_begin(struct sh_store *out, struct sh_err *e)
 {
-    struct sh_match *match = sh_match_begin(out, e);
-    if (!match)
-        return NULL;
     struct sh_merge *m = xcalloc(1, sizeof *m);
+    struct parts had;
     m->out = out;
-    m->match = match;
-    return m;
+    m->match = sh_match_begin(out, e);
+    m->seen = sh_held_seen_new();
+    int bad = !m->match;
+    if (!bad) {
+        bad = read_parts(out, &had, e) || sh_held_seen_add(m->seen, out->path, had.held, had.n_held, e);
+        clear_parts(&had);
+    }
+    if (!bad)
+        return m;
+    sh_merge_end(m);
+    return NULL;
 }
 
 void sh_merge_end(struct sh_merge *m)
 {
-    if (m)
-        sh_match_end(m->match);
+    if (!m)
+        return;
+    sh_match_end(m->match);
+    sh_held_seen_free(m->seen);
     free(m);
 }
 
@@ -45,10 +75,40 @@ const struct sh_merge_counts *sh_merge_counts(const struct sh_merge *m)
     return &m->counts;
 }
 
+/* Something that a part held is gone: the part would be taken for there. */
+static int refuse_hole(const struct sh_store *in, const struct parts *p, const struct sh_held *hole, struct sh_err *e)
+{
+    int i = 0, gone = 0, all = 0;
+    while (p->shard[i].part != hole->part || strcmp(p->shard[i].job, hole->job))
+        i++;
+    for (const struct sh_held *h = hole; h < p->held + p->n_held; h++)
+        gone += h->part == hole->part && !strcmp(h->job, hole->job) && h->found < h->rows;
+    for (int k = 0; k < p->n_held; k++)
+        all += p->held[k].part == hole->part && !strcmp(p->held[k].job, hole->job);
+    const char *command = p->shard[i].command;
+    int parts = p->shard[i].parts;
+    sh_fail(e, "%s: part %d of %d of its %s has a hole: %d of %d %s are gone, or rows of them", in->path, hole->part,
+            parts, command, gone, all, strcmp(command, "trace") ? "sets of results" : "layers");
+    return sh_hint(e, "nothing of it was merged; its command makes again what is gone, with --shard %d/%d",
+                   hole->part, parts);
+}
+
+static int look_at_parts(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
+{
+    struct parts p;
+    int bad = read_parts(in, &p, e) || sh_held_look(in, p.held, p.n_held, e);
+    for (int i = 0; i < p.n_held && !bad; i++)
+        if (p.held[i].found < p.held[i].rows)
+            bad = refuse_hole(in, &p, &p.held[i], e);
+    bad = bad || sh_held_seen_add(m->seen, in->path, p.held, p.n_held, e);
+    clear_parts(&p);
+    return bad;
+}
+
 int sh_merge_look(struct sh_merge *m, const char *path, struct sh_err *e)
 {
     struct sh_store *in = sh_store_look(path, e);
-    int bad = !in || sh_match_store(m->match, in, e);
+    int bad = !in || sh_match_store(m->match, in, e) || look_at_parts(m, in, e);
     sh_store_close(in);
     return bad ? -1 : 0;
 }
@@ -402,14 +462,15 @@ static int add_seconds(struct sh_merge *m, struct sh_store *in, struct sh_err *e
  * no part. */
 static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new, struct sh_err *e)
 {
-    struct sh_shard *part = NULL;
-    int n, bad = sh_shard_list(in, &part, &n, e), before;
+    struct parts p;
+    int bad = read_parts(in, &p, e), n = p.n, before;
     struct sh_shard *known = NULL;
     bad = bad || sh_shard_list(m->out, &known, &before, e) || sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e);
     free(known);
     for (int i = 0; i < n && !bad; i++)
-        bad = sh_shard_mark(m->out, &part[i], e);
-    free(part);
+        bad = sh_shard_mark(m->out, &p.shard[i], e);
+    bad = bad || sh_held_copy(m->out, p.held, p.n_held, e);
+    clear_parts(&p);
     int after = 0;
     if (!bad) {
         bad = sh_shard_list(m->out, &known, &after, e);

@@ -3,7 +3,8 @@
  *
  * A shard is a store. One of trace has the whole run, all sequences, and those layers that are its own;
  * one of replay, eval or simulate has some of the results. The table `shard`, made when it is needed, says
- * which part of which job it is, and in a merged file which parts have come: verify tells what is missing.
+ * which part of which job it is, and in a merged file which parts have come: verify tells what is missing. What a
+ * part held is noted beside (held.h): one of which something is gone, or that holds what another one does, is refused.
  *
  * Merging copies layer by layer, setting by setting, each in one transaction, one block in memory at a time:
  * killed anywhere, the file opens, and merging the same files again goes on. What is there already is

@@ -316,10 +316,19 @@ static void name_results(struct sh_eval_work *w)
 
 static int mark(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e)
 {
-    uint64_t job = SH_PART_HASH;
-    for (int i = 0; i <= w->n; i++)
-        sh_part_hash(&job, w->result[i].settings);
-    return sh_part_mark(store, &w->shard, "eval", job, sh_model_fingerprint(w->source.model), 1, e);
+    int n = w->n + 1, *of = xcalloc((size_t)n, sizeof *of), own = sh_eval_own_cells(w, of);
+    struct sh_part_results r = {.command = "eval", .settings = xcalloc((size_t)n, sizeof *r.settings),
+                                .own = xcalloc((size_t)n, 1), .n = n, .has_weights = 1,
+                                .model = sh_model_fingerprint(w->source.model)};
+    for (int i = 0; i < n; i++)
+        r.settings[i] = w->result[i].settings;
+    for (int i = 0; i < own; i++)               /* the reference is each shard's */
+        r.own[of[i]] = 1;
+    int bad = sh_part_mark_results(store, &w->shard, &r, e);
+    free(r.settings);
+    free(r.own);
+    free(of);
+    return bad;
 }
 
 static int report(const struct sh_eval_work *w, struct sh_err *e)

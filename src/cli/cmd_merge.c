@@ -102,7 +102,8 @@ const struct sh_cmd sh_cmd_merge = {
     .summary = "join the shards of a job into one store",
     .about = "Joins what `--shard I/N` of trace, replay, eval and simulate wrote. Every file is looked at first: one\n"
              "of another model, of other settings, of another version of this program or of another number of shards\n"
-             "than the others, or than what OUT has of that job, is refused by name, before anything is written.\n"
+             "than the others, or than what OUT has of that job, is refused by name, before anything is written, and\n"
+             "so is one from which something is gone, or that holds what is another shard's.\n"
              "What OUT has already must be the same; then it is left alone, so the same files may come twice, and a\n"
              "merge that was killed is finished by the same command. The files are only read. `shears info OUT\n"
              "--hash` gives the hash of a job that was never split; `shears verify --db OUT` tells what is missing.\n\n"

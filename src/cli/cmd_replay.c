@@ -142,14 +142,20 @@ static void keep_results(const struct sh_replay_work *w, const char *path)
 /* A shard that cannot be kept is nothing. */
 static int keep_shard(const struct sh_replay_work *w, const char *path, struct sh_err *e)
 {
-    uint64_t job = SH_PART_HASH, model = strtoull(w->runs[0].fingerprint, NULL, 16);
-    for (int i = 0; i < w->n_row; i++)
-        sh_part_hash(&job, w->settings[i]);
+    struct sh_part_results r = {.command = "replay", .settings = xcalloc((size_t)w->n_row + 1, sizeof *r.settings),
+                                .own = xcalloc((size_t)w->n_row + 1, 1), .n = w->n_row, .has_weights = 1,
+                                .model = strtoull(w->runs[0].fingerprint, NULL, 16)};
+    for (int i = 0; i < w->n_row; i++) {
+        r.settings[i] = w->settings[i];
+        r.own[i] = (unsigned char)sh_replay_work_is_own(w, i);
+    }
     char *own = sh_part_path(path, &w->shard);
     struct sh_store *s = sh_store_create(own, e);
-    int bad = !s || sh_replay_work_keep(w, 0, w->n_row, s, e) || sh_part_mark(s, &w->shard, "replay", job, model, 1, e);
+    int bad = !s || sh_replay_work_keep(w, 0, w->n_row, s, e) || sh_part_mark_results(s, &w->shard, &r, e);
     sh_store_close(s);
     free(own);
+    free(r.settings);
+    free(r.own);
     return bad ? -1 : 0;
 }
 

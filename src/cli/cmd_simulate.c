@@ -164,10 +164,17 @@ static uint64_t hash_of_shape(const struct sh_kv_facts *f)
 
 static int mark(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
 {
-    uint64_t job = SH_PART_HASH;
-    for (int i = 0; i < s->n_row; i++)
-        sh_part_hash(&job, s->row[i].settings);
-    return sh_part_mark(store, &s->shard, "simulate", job, hash_of_shape(&s->model.f), 0, e);
+    struct sh_part_results r = {.command = "simulate", .settings = xcalloc((size_t)s->n_row, sizeof *r.settings),
+                                .own = xcalloc((size_t)s->n_row, 1), .n = s->n_row,
+                                .model = hash_of_shape(&s->model.f)};
+    for (int i = 0; i < s->n_row; i++) {
+        r.settings[i] = s->row[i].settings;
+        r.own[i] = (unsigned char)sh_sim_is_own(s, i);
+    }
+    int bad = sh_part_mark_results(store, &s->shard, &r, e);
+    free(r.settings);
+    free(r.own);
+    return bad;
 }
 
 static int answer(const struct sh_sim_study *s, struct sh_err *e)

@@ -467,10 +467,10 @@ static void cut(struct trace *t)
 static int record_alone(struct trace *t, int run, struct sh_err *e)
 {
     uint64_t job = strtoull(t->key, NULL, 16);
-    if (t->part.parts && sh_part_mark(t->store, &t->part, "trace", job, t->run.model.fingerprint, 1, e))
+    if (t->part.parts && sh_part_mark(t->store, &t->part, job, t->run.model.fingerprint, 0, e))
         return -1;
-    int i = t->part.parts ? t->part.part - 1 : 0;
-    return i < t->n_unit ? sweep(t, &t->unit[i], t->store, run, e) : 0;
+    int i = t->part.parts ? t->part.part - 1 : 0, bad = i < t->n_unit && sweep(t, &t->unit[i], t->store, run, e);
+    return bad || (t->part.parts && sh_part_mark(t->store, &t->part, job, t->run.model.fingerprint, 1, e)) ? -1 : 0;
 }
 
 static int record(struct trace *t, struct sh_err *e)

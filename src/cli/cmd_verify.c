@@ -8,6 +8,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
 #include "traces/codec.h"
+#include "traces/held.h"
 #include "traces/merge.h"
 #include "traces/stats.h"
 #include "traces/store.h"
@@ -207,39 +208,94 @@ static char *missing_parts(const struct sh_shard *have, int n)
     return text;
 }
 
+/* The parts that a store has, what they held, and what is wrong with them; owned. */
+struct parts {
+    struct sh_shard *shard;
+    struct sh_held *held;
+    int n, n_held;
+    char *missing, *holes;              /* NULL: none                                             */
+};
+
+/* Parts that have not got all that they held: "simulate 2 of 8, simulate 5 of 8". */
+static char *parts_with_holes(const struct parts *p)
+{
+    enum { MOST = 100 };                /* that are named */
+    char *text = NULL;
+    int any = 0;
+    for (int i = 0, k = 0; i < p->n && any <= MOST; i++) {
+        const struct sh_shard *h = &p->shard[i];
+        int hole = 0;
+        for (; k < p->n_held && p->held[k].part == h->part && !strcmp(p->held[k].job, h->job); k++)
+            hole |= p->held[k].found < p->held[k].rows;
+        if (!hole)
+            continue;
+        char *more = any++ == MOST ? xasprintf("%s, ...", text)
+                                   : xasprintf("%s%s%s %d of %d", text ? text : "", text ? ", " : "", h->command,
+                                               h->part, h->parts);
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
+static int check_parts(struct sh_store *s, struct parts *p, struct sh_err *e)
+{
+    if (sh_shard_list(s, &p->shard, &p->n, e) || sh_held_list(s, p->shard, p->n, &p->held, &p->n_held, e) ||
+        sh_held_look(s, p->held, p->n_held, e))
+        return -1;
+    p->missing = missing_parts(p->shard, p->n);
+    p->holes = parts_with_holes(p);
+    return 0;
+}
+
+static void clear_parts(struct parts *p)
+{
+    free(p->shard);
+    free(p->held);
+    free(p->missing);
+    free(p->holes);
+}
+
+static int report(struct sh_store *s, const struct totals *t, const struct parts *p, const struct sh_common *common,
+                  struct sh_err *e)
+{
+    struct sh_out *o = sh_out_new();
+    sh_out_text(o, "db", "store", sh_store_path(s));
+    sh_out_bool(o, "sound", "sound", 1);
+    sh_out_bool(o, "complete", "complete", t->missing == 0 && !p->missing && !p->holes);
+    sh_out_int(o, "layers_done", "layers finished", t->done);
+    sh_out_int(o, "layers_missing", "layers missing", t->missing);
+    sh_out_text(o, "shards_missing", "shards missing", p->missing ? p->missing : "none");
+    if (p->n)
+        sh_out_text(o, "shards_with_holes", "shards with holes", p->holes ? p->holes : "none");
+    sh_out_int(o, "blocks", "blocks checked", t->check.blocks);
+    sh_out_int(o, "rows", "rows checked", t->check.rows);
+    if (p->holes)
+        sh_out_note(o, "Some of what these shards held is gone: merge brings it back from a shard's own file, or the "
+                    "command that made it makes it again.");
+    else if (p->n && t->missing)
+        sh_out_note(o, "This is a shard, or others of its job have not been merged yet.");
+    else if (t->missing)
+        sh_out_note(o, "The run was stopped before its end: the same trace command goes on.");
+    int bad = sh_common_write(common, o, e);
+    sh_out_free(o);
+    return bad;
+}
+
 static int verify(struct sh_store *s, const struct sh_common *common, struct sh_err *e)
 {
     struct sh_stored_run *runs;
-    struct sh_shard *parts = NULL;
     struct totals t = {0};
-    int n, n_part = 0;
+    struct parts parts = {0};
+    int n;
     if (sh_store_check_pages(s, e) || sh_store_runs(s, &runs, &n, e))
         return -1;
     int bad = 0;
     for (int i = 0; i < n && !bad; i++)
         bad = check_run(s, &runs[i], &t, common->quiet, e);
     sh_stored_runs_free(runs, n);
-    bad = bad || sh_shard_list(s, &parts, &n_part, e);
-    char *missing = bad ? NULL : missing_parts(parts, n_part);
-    free(parts);
-    if (bad)
-        return -1;
-    struct sh_out *o = sh_out_new();
-    sh_out_text(o, "db", "store", sh_store_path(s));
-    sh_out_bool(o, "sound", "sound", 1);
-    sh_out_bool(o, "complete", "complete", t.missing == 0 && !missing);
-    sh_out_int(o, "layers_done", "layers finished", t.done);
-    sh_out_int(o, "layers_missing", "layers missing", t.missing);
-    sh_out_text(o, "shards_missing", "shards missing", missing ? missing : "none");
-    sh_out_int(o, "blocks", "blocks checked", t.check.blocks);
-    sh_out_int(o, "rows", "rows checked", t.check.rows);
-    free(missing);
-    if (n_part && !bad && t.missing)
-        sh_out_note(o, "This is a shard, or others of its job have not been merged yet.");
-    else if (t.missing)
-        sh_out_note(o, "The run was stopped before its end: the same trace command goes on.");
-    bad = sh_common_write(common, o, e);
-    sh_out_free(o);
+    bad = bad || check_parts(s, &parts, e) || report(s, &t, &parts, common, e);
+    clear_parts(&parts);
     return bad;
 }
 
@@ -261,7 +317,8 @@ const struct sh_cmd sh_cmd_verify = {
     .summary = "check that a trace store is whole: pages, checksums, holes",
     .about = "Reads everything: SQLite's own structure, every block's checksum and counts, every row's sum,\n"
              "and that each finished layer has all its heads and rows. Exit status 1 names the first fault.\n"
-             "A run that was stopped early is sound but not complete.\n\n"
+             "A run that was stopped early is sound but not complete, nor is a store in which a shard's results are\n"
+             "gone that it held when it was made or merged.\n\n"
              "  shears verify --db traces.db",
     .opts = opts,
     .args_bytes = sizeof(struct verify_args),

@@ -109,8 +109,7 @@ static void take_twin(struct sh_eval_work *w, int i)
     w->result[i].is_known = own.is_known;
 }
 
-/* The cells that are not told by another one, in order: of[n], of all or of this shard. */
-static int own_cells(const struct sh_eval_work *w, int *of)
+int sh_eval_own_cells(const struct sh_eval_work *w, int *of)
 {
     int n = 0, all = 0;
     for (int i = 0; i < w->n; i++)
@@ -145,7 +144,7 @@ static int cells_at_once(struct sh_eval_work *w, const int *of, int n)
 
 static int read_groups(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e)
 {
-    int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = 0, bad = 0, own = own_cells(w, of);
+    int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = 0, bad = 0, own = sh_eval_own_cells(w, of);
     double tokens = (double)sh_text_source_tokens(&w->source);
     for (int i = 0; i < own; i++)
         if (!w->result[of[i]].is_known)
@@ -195,7 +194,7 @@ static int cells_of_unit(const struct sh_eval_work *w, int n)
 static int run_unit(void *to, int unit, struct sh_err *e)
 {
     struct sh_eval_work *w = to;
-    int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = own_cells(w, of), per = cells_of_unit(w, n);
+    int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = sh_eval_own_cells(w, of), per = cells_of_unit(w, n);
     int first = unit * per, m = n - first < per ? n - first : per;
     struct sh_store *own = sh_cluster_own(&w->cluster, e);
     w->read = 0;
@@ -209,7 +208,7 @@ static int run_unit(void *to, int unit, struct sh_err *e)
 
 static int share(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e)
 {
-    int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = own_cells(w, of), per = cells_of_unit(w, n);
+    int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = sh_eval_own_cells(w, of), per = cells_of_unit(w, n);
     int units = n ? (n + per - 1) / per : 1;            /* none: the reference alone */
     double *size = xcalloc((size_t)units, sizeof *size);
     unsigned char *known = xcalloc((size_t)units, 1);

@@ -59,6 +59,9 @@ struct sh_eval_work {
     struct sh_host_note note;
 };
 
+/* The cells that are not told by another one, in order: of[n], of all or of this shard; gives how many. */
+int sh_eval_own_cells(const struct sh_eval_work *w, int *of);
+
 /* Fills the results that the store (NULL: none) does not know, and keeps them there. */
 int sh_evaluate(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e);
 

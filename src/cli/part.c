@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/mem.h"
+#include "traces/held.h"
 
 enum { MOST_PARTS = 100000 };
 
@@ -43,13 +45,57 @@ void sh_part_hash(uint64_t *h, const char *text)
     while (*text++);
 }
 
-int sh_part_mark(struct sh_store *s, const struct sh_part *p, const char *command, uint64_t job, uint64_t model,
-                 int has_weights, struct sh_err *e)
+static struct sh_shard shard_of(const struct sh_part *p, const char *command, uint64_t job, uint64_t model,
+                                int has_weights)
 {
     struct sh_shard shard = {.part = p->part, .parts = p->parts};
     snprintf(shard.job, sizeof shard.job, "%016" PRIx64, job);
     snprintf(shard.model, sizeof shard.model, "%s%016" PRIx64, has_weights ? "" : SH_SHARD_SHAPE, model);
     snprintf(shard.command, sizeof shard.command, "%s", command);
     snprintf(shard.program, sizeof shard.program, "%s", PACKAGE_VERSION);
-    return sh_shard_mark(s, &shard, e);
+    return shard;
+}
+
+int sh_part_mark(struct sh_store *s, const struct sh_part *p, uint64_t job, uint64_t model, int is_whole,
+                 struct sh_err *e)
+{
+    struct sh_shard shard = shard_of(p, "trace", job, model, 1);
+    return is_whole ? sh_held_mark(s, &shard, NULL, 0, e) : sh_shard_mark(s, &shard, e);
+}
+
+struct named { const char *settings; int at; };
+
+static int by_name(const void *a, const void *b)
+{
+    const struct named *x = a, *y = b;
+    int names = strcmp(x->settings, y->settings);
+    return names ? names : x->at - y->at;
+}
+
+/* Those of this part: of[]; gives how many. */
+static int own_settings(const struct sh_part_results *r, const char **of)
+{
+    struct named *all = xcalloc((size_t)r->n + 1, sizeof *all);
+    int n = 0;
+    for (int i = 0; i < r->n; i++)
+        all[i] = (struct named){r->settings[i], i};
+    qsort(all, (size_t)r->n, sizeof *all, by_name);
+    for (int i = 0; i < r->n; i++)
+        if ((!i || strcmp(all[i].settings, all[i - 1].settings)) && r->own[all[i].at])
+            of[n++] = all[i].settings;
+    free(all);
+    return n;
+}
+
+int sh_part_mark_results(struct sh_store *s, const struct sh_part *p, const struct sh_part_results *r,
+                         struct sh_err *e)
+{
+    const char **of = xcalloc((size_t)r->n + 1, sizeof *of);
+    uint64_t job = SH_PART_HASH;
+    for (int i = 0; i < r->n; i++)
+        sh_part_hash(&job, r->settings[i]);
+    struct sh_shard shard = shard_of(p, r->command, job, r->model, r->has_weights);
+    int bad = sh_held_mark(s, &shard, of, own_settings(r, of), e);
+    free(of);
+    return bad;
 }

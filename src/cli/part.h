@@ -25,9 +25,22 @@ int sh_part_has(const struct sh_part *p, int i);
 void sh_part_hash(uint64_t *h, const char *text);
 #define SH_PART_HASH 0xcbf29ce484222325u
 
-/* Note in the shard what it is: `job` is the hash of all that decides the whole, `model` the fingerprint of its
- * weights, or the hash of its shape where nothing reads weights (has_weights 0). */
-int sh_part_mark(struct sh_store *s, const struct sh_part *p, const char *command, uint64_t job, uint64_t model,
-                 int has_weights, struct sh_err *e);
+/* Note in a shard of trace what it is: `job` is the key of its run, as a number, `model` the fingerprint of its
+ * weights. is_whole: it has all that it shall have, which is noted as well (traces/held.h). */
+int sh_part_mark(struct sh_store *s, const struct sh_part *p, uint64_t job, uint64_t model, int is_whole,
+                 struct sh_err *e);
+
+/* The same of a shard of results that has all it shall have. settings [n]: of all results of the whole, in order, which
+ * decide the job; own [n]: does this part make them? Of several alike the first one decides. model: the hash of its
+ * shape where nothing reads weights (has_weights 0). */
+struct sh_part_results {
+    const char *command;
+    const char **settings;
+    unsigned char *own;
+    int n, has_weights;
+    uint64_t model;
+};
+int sh_part_mark_results(struct sh_store *s, const struct sh_part *p, const struct sh_part_results *r,
+                         struct sh_err *e);
 
 #endif

@@ -165,10 +165,24 @@ static int missing(const struct sh_replay_work *w, const struct cut *c, int unit
     return n;
 }
 
+static struct cut cut_alone(const struct sh_replay_work *w)
+{
+    return w->shard.parts ? cut(w, w->shard.parts) : (struct cut){w->q.n_spec, 1, w->q.n_spec};
+}
+
+int sh_replay_work_is_own(const struct sh_replay_work *w, int row)
+{
+    struct cut c = cut_alone(w);
+    int i_spec = row / w->q.n_budget, piece = 0;
+    while (piece_first(w, &c, piece + 1) <= row % w->q.n_budget)
+        piece++;
+    return sh_part_has(&w->shard, unit_of(&c, i_spec, piece));
+}
+
 /* Replay what is missing: one walk over the store for each piece. */
 int sh_replay_work_alone(struct sh_replay_work *w, struct sh_err *e)
 {
-    struct cut c = w->shard.parts ? cut(w, w->shard.parts) : (struct cut){w->q.n_spec, 1, w->q.n_spec};
+    struct cut c = cut_alone(w);
     int bad = 0;
     for (int piece = 0; piece < c.pieces && !bad; piece++) {
         int of[SH_REPLAY_POLICIES], n = missing(w, &c, -1, piece, of), first = piece_first(w, &c, piece);

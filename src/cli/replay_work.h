@@ -32,6 +32,9 @@ struct sh_replay_work {
 void sh_replay_work_rows(struct sh_replay_work *w);
 void sh_replay_work_clear(struct sh_replay_work *w);
 
+/* Is that row of this shard? */
+int sh_replay_work_is_own(const struct sh_replay_work *w, int row);
+
 /* Replays the rows that are not known, those of this shard. */
 int sh_replay_work_alone(struct sh_replay_work *w, struct sh_err *e);
 

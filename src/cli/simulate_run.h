@@ -100,6 +100,9 @@ int sh_sim_run(struct sh_sim_study *s, int first, int n, struct sh_err *e);
 /* All rows that the store (NULL: none) does not know, by this process or all ranks, or those of this shard. */
 int sh_sim_sweep(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
 
+/* Is row i of this shard? */
+int sh_sim_is_own(const struct sh_sim_study *s, int i);
+
 /* Rows, remarks. All: everything that --json has, else what people read. */
 void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text, int all);
 

@@ -12,6 +12,11 @@ static int rows_of_unit(const struct sh_sim_study *s)
     return s->args->max_rate ? s->source.n : 1;
 }
 
+int sh_sim_is_own(const struct sh_sim_study *s, int i)
+{
+    return sh_part_has(&s->shard, i / rows_of_unit(s));
+}
+
 /* What is not kept cannot be found. */
 static int may_find(const struct sh_sim_study *s)
 {

@@ -116,7 +116,8 @@ def change(store, statements):
     return changed
 
 
-TABLES = ["model", "run", "sequence", "done", "scores", "vectors", "head_stats", "result", "typed", "plan", "shard"]
+TABLES = ["model", "run", "sequence", "done", "scores", "vectors", "head_stats", "result", "typed", "plan", "shard",
+          "held"]
 
 
 def columns(db, table):

@@ -7,7 +7,8 @@
 opt=$checkpoints/opt
 golden_tokens opt | head -n 2 >tokens.jsonl
 trace=(trace --model "$opt" --tokens tokens.jsonl --db store.db -q)
-run "${trace[@]}" --vectors qkv
+run "${trace[@]}" --vectors qkv --shard 1/1             # with its note, and what it holds
+mv store.db.shard-1-of-1 store.db
 run "${trace[@]}" --record summary
 run "${trace[@]}" --record sparse
 expect "three runs" 0 "^layers finished +4" ""

@@ -21,7 +21,7 @@
 #include "tests/fuzz/afl.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { RUNS = 4000, SECONDS = 3, PATIENCE_SECONDS = 30, MOST_SEEDS = 64, MOST_BYTES = 1 << 16 };
+enum { RUNS = 4000, SECONDS = 3, PATIENCE_SECONDS = 30, MOST_SEEDS = 256, MOST_BYTES = 1 << 16 };
 
 struct input {
     char *name;

@@ -19,6 +19,7 @@
 #include "tests/unit/scratch.h"
 #include "traces/codec.h"
 #include "traces/digest.h"
+#include "traces/held.h"
 #include "traces/merge.h"
 #include "traces/partial.h"
 #include "traces/stats.h"
@@ -69,7 +70,7 @@ static void put_file(const char *name, const struct file *f)
 /* ---- what an input does to it ---- */
 
 static const char *const tables[] = {"model", "run", "sequence", "done", "scores", "vectors", "head_stats", "result",
-                                     "typed", "plan", "shard", "partial"};
+                                     "typed", "plan", "shard", "partial", "held"};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 /* %s is the column. */
@@ -85,7 +86,7 @@ static void execute(sqlite3 *db, const char *sql)
     sqlite3_exec(db, sql, NULL, NULL, NULL);    /* what fails changes nothing */
 }
 
-/* Those of stores as they are made have no rowid in three tables: all their rows are changed. */
+/* Those of stores as they are made have no rowid in four tables: all their rows are changed. */
 static char *where(const char *table, unsigned row)
 {
     return xasprintf(" WHERE rowid IN (SELECT rowid FROM %s LIMIT 1 OFFSET %u %% max(1, (SELECT count(*) FROM %s)))",
@@ -306,16 +307,20 @@ static int read_rest(struct sh_store *s, struct sh_err *e)
 {
     static const char *const command[] = {"replay", "eval", "persistence"};
     struct sh_shard *shard = NULL;
+    struct sh_held *held = NULL;
     struct sh_digest digest;
     struct sh_digest_counts counts;
     unsigned char part[FIXTURE_PART_BYTES];
     size_t length = 0;
-    int n = 0, has[FIXTURE_PART + 1] = {0}, bad = 0;
+    int n = 0, n_held = 0, has[FIXTURE_PART + 1] = {0}, bad = 0;
     for (int i = 0; i < 3; i++)
         bad |= sound_error(sh_store_read_results(s, command[i], take_result, &length, e), e) |
                sound_error(sh_store_read_typed(s, command[i], take_line, &length, e), e);
     bad |= sound_error(sh_shard_list(s, &shard, &n, e), e);
+    bad |= sound_error(sh_held_list(s, shard, n, &held, &n_held, e), e) ||
+           sound_error(sh_held_look(s, held, n_held, e), e);
     free(shard);
+    free(held);
     bad |= sound_error(sh_partial_list(s, FIXTURE_JOB, FIXTURE_PART + 1, has, 1, e) < 0, e);
     if (has[FIXTURE_PART])
         bad |= sound_error(sh_partial_get(s, FIXTURE_JOB, FIXTURE_PART, part, sizeof part, e), e);

@@ -9,6 +9,7 @@
 
 #include "src/base/mem.h"
 #include "traces/codec.h"
+#include "traces/held.h"
 #include "traces/merge.h"
 #include "traces/partial.h"
 #include "traces/stats.h"
@@ -203,12 +204,13 @@ void fixture_empty(const char *path)
 
 void fixture_make(const char *path)
 {
-    static const struct sh_shard shard = {FIXTURE_JOB, 1, 3, "trace", "1", "0000000000000007"};
+    static const struct sh_shard shard = {"a", 1, 3, "trace", "1", "0000000000000007"};    /* of the first run */
     const char *before = sh_store_typed("replay --db t.db");
     struct sh_store *s = sh_store_create(path, &e);
     must(s != NULL);
     make_runs(s);
-    must(!put_results(s) && !sh_store_keep_plan(s, 1, "plan", "{\"layers\": []}", &e) && !sh_shard_mark(s, &shard, &e));
+    must(!put_results(s) && !sh_store_keep_plan(s, 1, "plan", "{\"layers\": []}", &e) &&
+         !sh_held_mark(s, &shard, NULL, 0, &e));
     must(!sh_partial_begin(s, &e) && !sh_partial_put(s, FIXTURE_JOB, FIXTURE_PART, tokens, FIXTURE_PART_BYTES, &e) &&
          !sh_partial_end(s, &e));
     sh_store_close(s);
@@ -227,7 +229,7 @@ void fixture_loosen(const char *path)
         "vectors (id, sequence, layer, kind, head, codec, blob)", "head_stats (id, sequence, layer, head, blob)",
         "result (id, run, command, settings, metric, layer, head, value)", "typed (command, settings, line)",
         "plan (id, model, name, json)", "shard (job, part, parts, command, program, model)",
-        "partial (job, part, sum, blob)"};
+        "partial (job, part, sum, blob)", "held (job, part, item, n_rows)"};
     execute(path, "DROP VIEW trace_summary; DROP VIEW persistence_per_layer; DROP VIEW bytes_per_layer");
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         int name = (int)strcspn(tables[i], " ");
@@ -243,10 +245,11 @@ void fixture_loosen(const char *path)
 
 void fixture_write_to(const char *path)
 {
+    static const struct sh_shard shard = {"a", 2, 3, "trace", "1", "0000000000000007"};
     unsigned char done[SEQUENCES * LAYERS] = {0};
     struct sh_store *s = sh_store_update(path, &e);
-    if (s)
-        put_results(s);
+    if (s && !put_results(s))
+        sh_held_mark(s, &shard, NULL, 0, &e);
     sh_store_close(s);
     if (!(s = sh_store_create(path, &e)))
         return;

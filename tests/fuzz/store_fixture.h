@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small sound trace store, with everything that a store can hold: full, sparse and summary runs, one that is not
- * causal, vectors, statistics, results of several commands, a plan, a shard's note and a part. */
+ * causal, vectors, statistics, results of several commands, a plan, a shard's note, what it held, and a part. */
 #ifndef TESTS_FUZZ_STORE_FIXTURE_H
 #define TESTS_FUZZ_STORE_FIXTURE_H
 
