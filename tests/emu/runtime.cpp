@@ -116,7 +116,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int device)
     if (device < 0 || device >= count)
         return call.end(cudaErrorInvalidDevice);
     *about = cudaDeviceProp();
-    snprintf(about->name, sizeof about->name, "Emulated device");
+    if (device)
+        snprintf(about->name, sizeof about->name, "Emulated device %d", device);
+    else
+        snprintf(about->name, sizeof about->name, "Emulated device");
     about->totalGlobalMem = device_memory();
     about->sharedMemPerBlock = 48 * 1024;
     about->major = 9;

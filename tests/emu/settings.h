@@ -2,7 +2,8 @@
 /* What the environment asks for. Read when it is needed, so that a test may change it as it goes.
  *
  *     SH_EMU_DEVICES   how many devices there are (default 1, at most 8; 0: cudaErrorNoDevice),
- *                      or "driver": cudaErrorInsufficientDriver
+ *                      or "driver": cudaErrorInsufficientDriver. All but the first have their
+ *                      number in their name
  *     SH_EMU_MEMORY    bytes of each device, with K, M or G behind (default 1G); cudaMalloc beyond
  *                      is refused
  *     SH_EMU_CODE=0    the devices are of a kind that the module has no code for

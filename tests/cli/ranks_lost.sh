@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A unit that costs three ranks their lives is given up: the job ends with an error that names it, and what was gathered
+# stays. Every rank stands still as soon as it has a unit, since its store is locked, and is killed there; rank 0 goes on
+# when all others are gone.
+. "$(dirname "$0")/lib.sh"
+n_sequence=1
+. "$cli/ranks_lib.sh"
+limit=(timeout -s KILL 300)
+
+# Two units. One of them stays with rank 0; of five that are killed three had the same, whoever came first.
+sweep=(simulate --model opt-125m --gpu A100-SXM-80GB --rate 20,40 --requests 200 --prompt 300 --output 20 -q)
+run "${sweep[@]}" --db whole.db
+expect "one process" 0 . ""
+run "${sweep[@]/20,40/30}" --db out/x.db.rank-0009              # as a job that was killed leaves it
+expect "another question" 0 . ""
+run merge --db both.db whole.db out/x.db.rank-0009 -q
+expect "both" 0 "^sets of results, new +3" ""
+
+python3 - <<'P' &
+import fcntl, signal
+files = [open(f"out/x.db.rank-{rank:04d}.shears-new", "w") for rank in range(6)]
+for f in files:
+    fcntl.flock(f, fcntl.LOCK_EX)
+open("held", "w").close()
+signal.pause()
+P
+holder=$!
+while [ ! -e held ]; do sleep 0.02; done
+start 6 "${sweep[@]}" --db out/x.db --rank-timeout 6
+while kill -0 $launcher 2>/dev/null && [ -z "$(pid_of 5)" ]; do sleep 0.05; done
+has_unit() { # process, rank: it waits for its store
+    ls -l "/proc/$1/fd" 2>/dev/null | grep -q "x.db.rank-000$2.shears-new"
+}
+killed=0 left=5
+while [ $left -gt 0 ] && kill -0 $launcher 2>/dev/null; do      # those that got none go by themselves
+    left=0
+    for rank in 1 2 3 4 5; do
+        p=$(pid_of $rank)
+        [ -n "$p" ] || continue
+        left=$((left + 1))
+        has_unit $p $rank && kill -9 $p && killed=$((killed + 1))
+    done
+    sleep 0.1
+done
+kill $holder
+wait $holder 2>/dev/null
+ended
+holds "three ranks at least have died ($killed)" [ $killed -ge 3 ]
+holds "the job ends with an error that names the unit" \
+    grep -Eq "^shears: unit [01] has cost 3 ranks and is given up" log/err
+holds "once" [ "$(grep -c "is given up" log/err)" = 1 ]
+holds "how many were lost is said" grep -Eq "^shears: [3-5] of 6 ranks were lost$" log/err
+holds "what is kept is said" \
+    grep -q "^hint: what is finished is kept in out/x.db; the same command goes on from there" log/err
+holds "what was gathered is there" \
+    [ "$(sqlite3 out/x.db "SELECT count(DISTINCT settings) BETWEEN 1 AND 2 FROM result")" = 1 ]
+holds "no rank is left" gone out/x.db
+holds "one file is left" only x.db
+ranks 2 "${sweep[@]}" --db out/x.db
+expect "the same command finishes" 0 . ""
+holds "with all of it" same both.db out/x.db
+tidy "the same command finishes" out/x.db
+finish
