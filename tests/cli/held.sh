@@ -59,8 +59,8 @@ for i in 1, 2, 3:
 assert noted == len(there) > 3, (noted, there)          # what two have is one's
 P
     parts=($which.db.shard-?-of-3) whole=$which.whole
-    if [ $which = trace ]; then                         # one process's last digits may be others
-        whole=trace.joined
+    if [ $which = trace ] || [ $which = eval ]; then    # one process's last digits may be others
+        whole=$which.joined
         run merge --db $whole "${parts[@]}" -q
     fi
     cp $which.whole out/x.db 2>/dev/null && sql out/x.db "DELETE FROM result" && [ $which = replay ] || rm -f out/x.db
