@@ -219,9 +219,12 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
 
 /* ---- many ---- */
 
-static int has_own_loops(const struct sh_dev *d, const struct sh_weight *w)
+/* Is it one that we have? What is no product at all oneDNN says. */
+static int is_own(const struct sh_dev *d, const struct sh_linear *a)
 {
-    return d->own_sums && (w->codes.at || (w->few.fold == 1 && w->few.wide == w->rows));
+    const struct sh_weight *w = a->w;
+    return d->own_sums && (w->codes.at || (w->few.fold == 1 && w->few.wide == w->rows)) && a->x.cols == w->cols &&
+           a->out.cols == w->rows && a->out.rows == a->x.rows;
 }
 
 static void run_own(struct sh_dev *d, const struct sh_linear *a)
@@ -244,7 +247,7 @@ static void run_own(struct sh_dev *d, const struct sh_linear *a)
 
 static void many_rows(struct sh_dev *d, const struct sh_linear *a)
 {
-    if (has_own_loops(d, a->w)) {
+    if (is_own(d, a)) {
         run_own(d, a);
         return;
     }
