@@ -46,9 +46,12 @@ static int check_lengths(const struct sh_prompts *p, const struct sh_arch *a, st
     for (int i = 0; i < p->texts.n; i++) {
         const struct sh_trace_sequence *q = &p->texts.sequence[i];
         const char *name = p->texts.n > 1 ? q->source : "";
-        if (q->n_tokens > most && p->is_bounded)
-            return sh_misused(e, "%s%sthe prompt has %d tokens, the model knows %d positions", name, *name ? ": " : "",
-                              q->n_tokens, most);
+        if (q->n_tokens > most && p->is_bounded) {
+            sh_misused(e, "%s%sthe prompt has %d tokens, the model knows %d positions", name, *name ? ": " : "",
+                       q->n_tokens, most);
+            sh_hint(e, "with --positions cache, a --policy that evicts and its --budget a text may be longer");
+            return -1;
+        }
         if (q->n_tokens > most)
             return sh_misused(e, "%s%sthe prompt has more than %d tokens, expected at most that", name,
                               *name ? ": " : "", most);

@@ -141,12 +141,12 @@ static void look_for_lost(struct server *v, double now)
         k->lost = 1;
         struct unit *u = k->unit >= 0 ? &v->unit[k->unit] : NULL;
         if (u && !u->done) {
-            char text[96];
-            snprintf(text, sizeof text, "unit %d has cost %d ranks and is given up", u->number, u->tries);
+            char text[128];
+            snprintf(text, sizeof text, "unit %d has cost %d ranks and is given up (a longer --rank-timeout waits for "
+                     "slow ones)", u->number, u->tries);
             u->out = 0;
             if (u->tries == MOST_TRIES)
-                fail_with(v, 0, text, "what is finished is kept; a longer --rank-timeout waits for slow ranks",
-                          SH_FAILED);
+                fail_with(v, 0, text, "", SH_FAILED);
         }
         k->unit = NONE;
     }

@@ -57,6 +57,7 @@ ln -s shears-demo/demo-opt opt-125m
 cp shears-demo/*.db .
 head -c 2000 shears-demo/natural.txt >book.txt
 printf '%s\n' arrival_s,prompt_tokens,output_tokens 0,100,20 0.5,200,30 >trace.csv
+printf '{"text": "%s"}\n' "And it came to pass" "In those days" >prompts.jsonl
 run help --man log
 examples manual manual log/shears-*.1
 finish
