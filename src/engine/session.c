@@ -107,8 +107,9 @@ static int neighbours(const struct sh_session *s, const struct step *p, int sequ
 static int make_logits(struct sh_session *s, const struct step *p, struct sh_err *e)
 {
     for (int i = 0, some; i < s->n_seq; i += some) {
-        int n = s->start[i + 1] - s->start[i], is_last = p->at[i] == p->end[i], alike = neighbours(s, p, i);
-        some = p->take || !alike ? 1 : alike;
+        int n = s->start[i + 1] - s->start[i], is_last = p->at[i] == p->end[i];
+        int alike = p->take ? 0 : neighbours(s, p, i);
+        some = alike ? alike : 1;
         if (p->take ? take_rows(s, i, p, e) : n > 0 && is_last && finish_rows(s, s->start[i + 1] - 1, some, i, e))
             return -1;
     }
