@@ -43,6 +43,10 @@ tests_unit_test_file_SOURCES = %D%/unit/test_file.c %D%/unit/scratch.c %D%/unit/
 tests_unit_test_file_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm
 unit_tests += %D%/unit/test_file
 
+tests_unit_test_host_memory_SOURCES = %D%/unit/test_host_memory.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_host_memory_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm
+unit_tests += %D%/unit/test_host_memory
+
 tests_unit_test_safetensors_SOURCES = %D%/unit/test_safetensors.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_safetensors_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_torch_file_SOURCES = %D%/unit/test_torch_file.c %D%/unit/scratch.c %D%/unit/scratch.h
@@ -292,8 +296,8 @@ EXTRA_DIST += %D%/cli/reproduce.sh %D%/cli/weight_prune.sh %D%/golden/weight_pru
 
 TESTS      += %D%/cli/engine_cuda.sh %D%/cli/codes.sh
 EXTRA_DIST += %D%/cli/engine_cuda.sh %D%/cli/codes.sh %D%/oracle/codes.py
-TESTS      += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/tasks.sh %D%/cli/drift.sh
-EXTRA_DIST += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/generate_many.py %D%/cli/tasks.sh %D%/cli/tasks.py
+TESTS      += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/limits.sh %D%/cli/tasks.sh %D%/cli/drift.sh
+EXTRA_DIST += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/generate_many.py %D%/cli/limits.sh %D%/cli/tasks.sh %D%/cli/tasks.py
 EXTRA_DIST += %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
 TESTS      += %D%/cli/help.sh %D%/cli/hints.sh
 EXTRA_DIST += %D%/cli/help.sh %D%/cli/hints.sh %D%/cli/examples.py

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes checkpoints for the tests of the command line.
     checkpoint.py random FOLDER KEY=NUMBER...    a config.json of the OPT family, no weights
+    checkpoint.py holes FOLDER KEY=NUMBER...     the same with f16 weights that are all 0 and take no disk
     checkpoint.py damage FOLDER FROM HOW [NAME]  a copy of FROM with one fault in model.safetensors"""
 import json
+import math
 import os
 import shutil
 import struct
@@ -21,6 +23,32 @@ def random_model(folder, settings):
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/config.json", "w") as f:
         json.dump(config, f)
+
+
+def holes(folder, settings):
+    random_model(folder, settings)
+    with open(f"{folder}/config.json") as f:
+        c = json.load(f)
+    width, ffn = c["hidden_size"], c["ffn_dim"]
+    shapes = {"embed_tokens.weight": [c["vocab_size"], width],
+              "embed_positions.weight": [c["max_position_embeddings"] + 2, width]}
+    norms = ["final_layer_norm"]
+    for i in range(c["num_hidden_layers"]):
+        layer = f"layers.{i}"
+        norms += [f"{layer}.self_attn_layer_norm", f"{layer}.final_layer_norm"]
+        for name, rows, cols in ([f"self_attn.{p}_proj", width, width] for p in ("q", "k", "v", "out")):
+            shapes |= {f"{layer}.{name}.weight": [rows, cols], f"{layer}.{name}.bias": [rows]}
+        for name, rows, cols in ("fc1", ffn, width), ("fc2", width, ffn):
+            shapes |= {f"{layer}.{name}.weight": [rows, cols], f"{layer}.{name}.bias": [rows]}
+    for name in norms:
+        shapes |= {f"{name}.weight": [width], f"{name}.bias": [width]}
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + 2 * math.prod(shape)
+        header[f"model.decoder.{name}"] = {"dtype": "F16", "shape": shape, "data_offsets": [begin, end]}
+    path = f"{folder}/model.safetensors"
+    write(path, header, b"")
+    os.truncate(path, os.path.getsize(path) + end)
 
 
 def read(path):
@@ -72,5 +100,7 @@ def damage(folder, source, how, name):
 if __name__ == "__main__":
     if sys.argv[1] == "random":
         random_model(sys.argv[2], sys.argv[3:])
+    elif sys.argv[1] == "holes":
+        holes(sys.argv[2], sys.argv[3:])
     else:
         damage(*sys.argv[2:5], sys.argv[5] if len(sys.argv) > 5 else None)

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What cannot fit into the memory that the process may take is refused before it is tried, with what would fit. The
+# limit is one of address space; a container's or a job's counts likewise (tests/unit/test_host_memory.c).
+[ -z "${SH_SANITIZED-}" ] || { echo "1..0 # SKIP a sanitizer takes more address space than any limit leaves"; exit 0; }
+. "$(dirname "$0")/lib.sh"
+
+within() { # KiB of address space, the command line
+    local limit=$1
+    shift
+    (
+        ulimit -v "$limit"
+        run "$@"
+        exit "$status"
+    )
+    status=$?
+}
+
+# 2.2e9 weights: 4.5 GB as they lie in the file, 8.9 GB in f32, 2.2 GB in codes of 8 bits.
+python3 "$cli/checkpoint.py" holes large num_hidden_layers=10 hidden_size=4096 ffn_dim=16384 vocab_size=50272
+echo "[2, 5, 9]" >ids.jsonl
+within 9000000 generate --model large --tokens ids.jsonl --max-tokens 2 --dtype f32 --threads 1
+expect "weights that cannot fit are refused, with a width that would" 1 "" \
+    "large: the weights take [0-9]* bytes at least, and [0-9]* are left of the machine's memory"
+holds "the hint names the width" grep -q "^hint: with --weight-bits 8 they take 2[0-9]\{9\} bytes" log/err
+within 9000000 eval --model large --tokens ids.jsonl --dtype f32 --threads 1 --db out/e.db
+expect "the same in eval" 1 "" "large: the weights take [0-9]* bytes at least"
+holds "and no store is left" [ ! -e out/e.db ]
+
+# A text's keys and values take 16 MiB.
+python3 "$cli/checkpoint.py" holes small num_hidden_layers=4 hidden_size=256 ffn_dim=256 max_position_embeddings=2048
+python3 -c 'for i in range(1000): print([2, 5 + i % 50, 9])' >many.jsonl
+within 4000000 generate --model small --tokens many.jsonl --count 1000 --max-tokens 2000 --batch 1000 --threads 1
+expect "a batch that cannot fit is refused, with one that would" 2 "" \
+    "--batch 1000: the KV caches of so many texts do not fit into the memory that is free: at most [0-9]+ do"
+most=$(sed -n 's/.*at most \([0-9]*\) do$/\1/p' log/err)
+holds "what would is less than half of the limit" [ "$most" -gt 0 -a $((most * 16)) -lt 2000 ]
+finish
