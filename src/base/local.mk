@@ -7,6 +7,7 @@ libbase_a_SOURCES = \
 	%D%/file.c %D%/file.h \
 	%D%/host_memory.c %D%/host_memory.h \
 	%D%/interrupt.c %D%/interrupt.h \
+	%D%/json_kind.c %D%/json_kind.h \
 	%D%/mem.c %D%/mem.h \
 	%D%/near.c %D%/near.h \
 	%D%/num.h \
@@ -18,6 +19,7 @@ libbase_a_SOURCES = \
 	%D%/score.h \
 	%D%/utf8.h \
 	%D%/places.c %D%/places.h
+libbase_a_CFLAGS   = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_PKGLIBDIR='"$(pkglibdir)"'
 
 # What runs over every row of attention; sums keep their order, so that they are the same everywhere.

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "src/base/file.h"
+#include "src/base/json_kind.h"
 #include "src/base/mem.h"
 
 enum { MOST_BYTES = 64 << 20, MOST_TOKENS = 1 << 22, MOST_LAYERS = 4096, MOST_HEADS = 4096, MOST_D_HEAD = 1 << 16 };
@@ -48,7 +49,7 @@ static int take_text(const json_t *o, const char *key, char *to, size_t bytes, s
     const json_t *v = json_object_get(o, key);
     size_t n = json_string_length(v);
     if (!json_is_string(v))
-        return sh_fail(e, "\"%s\" is %s, expected a string", key, v ? "something else" : "not there");
+        return sh_fail(e, "\"%s\": found %s, expected a string", key, sh_json_kind(v));
     if (n >= bytes)
         return sh_fail(e, "\"%s\" has %zu bytes, at most %zu make sense", key, n, bytes - 1);
     memcpy(to, json_string_value(v), n + 1);
@@ -59,7 +60,7 @@ static int take_whole(const json_t *o, const char *key, long long min, long long
 {
     const json_t *v = json_object_get(o, key);
     if (!json_is_integer(v))
-        return sh_fail(e, "\"%s\" is %s, expected a whole number", key, v ? "something else" : "not there");
+        return sh_fail(e, "\"%s\": found %s, expected a whole number", key, sh_json_kind(v));
     if (json_integer_value(v) < min || json_integer_value(v) > max)
         return sh_fail(e, "\"%s\" is %lld, expected %lld to %lld", key, (long long)json_integer_value(v), min, max);
     *to = json_integer_value(v);
@@ -84,7 +85,7 @@ static int take_real(const json_t *o, const char *key, int may_be_null, double *
         return 0;
     }
     if (!json_is_number(v) || !isfinite(json_number_value(v)))
-        return sh_fail(e, "\"%s\" is %s, expected a number", key, v ? "something else" : "not there");
+        return sh_fail(e, "\"%s\": found %s, expected a number", key, sh_json_kind(v));
     *to = json_number_value(v);
     return 0;
 }
@@ -94,7 +95,7 @@ static const json_t *object_in(const json_t *o, const char *key, struct sh_err *
     const json_t *v = json_object_get(o, key);
     if (json_is_object(v))
         return v;
-    sh_fail(e, "\"%s\" is %s, expected an object", key, v ? "something else" : "not there");
+    sh_fail(e, "\"%s\": found %s, expected an object", key, sh_json_kind(v));
     return NULL;
 }
 

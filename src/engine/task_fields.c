@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/json_kind.h"
 #include "src/base/mem.h"
 
 int sh_task_text(const json_t *record, const char *field, const char **out, struct sh_err *e)
 {
     const json_t *v = json_object_get(record, field);
     if (!json_is_string(v))
-        return sh_fail(e, "field \"%s\": %s, expected a text", field, v ? "found something else" : "not there");
+        return sh_fail(e, "field \"%s\": found %s, expected a text", field, sh_json_kind(v));
     *out = json_string_value(v);
     return 0;
 }
@@ -28,9 +29,13 @@ int sh_task_index(const json_t *record, const char *field, int first, int n, int
         number = strtoll(json_string_value(v), &end, 10);
         number = *end ? first - 1 : number;
     }
-    if (number < first || number >= (long long)first + n)
-        return sh_fail(e, "field \"%s\": %s, expected a whole number from %d to %d", field,
-                       v ? "not one of the choices" : "not there", first, first + n - 1);
+    if (number < first || number >= (long long)first + n) {
+        char *found = json_is_integer(v) ? xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(v)) :
+                      json_is_string(v) ? xasprintf("\"%.40s\"", json_string_value(v)) : xstrdup(sh_json_kind(v));
+        sh_fail(e, "field \"%s\": found %s, expected a whole number from %d to %d", field, found, first, first + n - 1);
+        free(found);
+        return -1;
+    }
     *out = (int)number - first;
     return 0;
 }

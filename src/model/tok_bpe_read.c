@@ -13,7 +13,7 @@ static int refuse_options(const json_t *model, struct sh_err *e)
                  *dropout = json_object_get(model, "dropout");
     if (type && (!json_is_string(type) || strcmp(json_string_value(type), "BPE")))
         return sh_fail(e, "type: %s is not supported, only BPE is",
-                       json_is_string(type) ? json_string_value(type) : sh_tok_kind(type));
+                       json_is_string(type) ? json_string_value(type) : sh_json_kind(type));
     if (!type && !json_object_get(model, "merges"))
         return sh_fail(e, "found neither a type nor merges, expected a BPE model");
     if (dropout && !json_is_null(dropout) &&
@@ -44,11 +44,11 @@ static int halves(const json_t *merge, struct sh_span part[2], const char *text[
         return 0;
     }
     if (!json_is_array(merge) || json_array_size(merge) != 2)
-        return sh_fail(e, "found %s, expected \"a b\" or [\"a\", \"b\"]", sh_tok_kind(merge));
+        return sh_fail(e, "found %s, expected \"a b\" or [\"a\", \"b\"]", sh_json_kind(merge));
     for (size_t i = 0; i < 2; i++) {
         const json_t *half = json_array_get(merge, i);
         if (!json_is_string(half))
-            return sh_fail(e, "found %s in a pair, expected a string", sh_tok_kind(half));
+            return sh_fail(e, "found %s in a pair, expected a string", sh_json_kind(half));
         text[i] = json_string_value(half);
         part[i].n = json_string_length(half);
     }
@@ -83,7 +83,7 @@ static int read_merges(struct sh_bpe *b, const json_t *merges, struct sh_err *e)
     size_t n = json_array_size(merges);
     int bad = 0;
     if (merges && !json_is_null(merges) && !json_is_array(merges))
-        return sh_fail(e, "merges: found %s, expected an array", sh_tok_kind(merges));
+        return sh_fail(e, "merges: found %s, expected an array", sh_json_kind(merges));
     if (n > INT32_MAX / 4)
         return sh_fail(e, "merges: %zu of them are too many", n);
     sh_bpe_room(b, n);

@@ -85,7 +85,7 @@ static int read_step(struct sh_decode *d, const json_t *from, int depth, struct 
         if (!json_is_array(steps) || depth == SH_TOK_DEPTH)
             return sh_fail(e,
                            "decoder: Sequence: found %s at depth %d, expected an array of decoders",
-                           sh_tok_kind(steps), depth);
+                           sh_json_kind(steps), depth);
         for (size_t i = 0; i < json_array_size(steps); i++)
             if (read_step(d, json_array_get(steps, i), depth + 1, e))
                 return -1;

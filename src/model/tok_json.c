@@ -38,34 +38,18 @@ json_t *sh_tok_load(const char *path, int loose, struct sh_err *e)
         sh_fail(e, "%s: not valid JSON: line %d, column %d: %s", path, error.line, error.column,
                 error.text);
     } else if (!json_is_object(root)) {
-        sh_fail(e, "%s: found %s, expected an object", path, sh_tok_kind(root));
+        sh_fail(e, "%s: found %s, expected an object", path, sh_json_kind(root));
         json_decref(root);
         root = NULL;
     }
     return root;
 }
 
-const char *sh_tok_kind(const json_t *value)
-{
-    if (!value)
-        return "nothing";
-    switch (json_typeof(value)) {
-    case JSON_OBJECT: return "an object";
-    case JSON_ARRAY: return "an array";
-    case JSON_STRING: return "a string";
-    case JSON_INTEGER: return "an integer";
-    case JSON_REAL: return "a real number";
-    case JSON_TRUE: return "true";
-    case JSON_FALSE: return "false";
-    default: return "null";
-    }
-}
-
 const char *sh_tok_string(const json_t *o, const char *key, size_t *n, struct sh_err *e)
 {
     const json_t *value = json_object_get(o, key);
     if (!json_is_string(value)) {
-        sh_fail(e, "%s: found %s, expected a string", key, sh_tok_kind(value));
+        sh_fail(e, "%s: found %s, expected a string", key, sh_json_kind(value));
         return NULL;
     }
     *n = json_string_length(value);
@@ -76,7 +60,7 @@ int sh_tok_flag(const json_t *o, const char *key, int absent, int *out, struct s
 {
     const json_t *value = json_object_get(o, key);
     if (value && !json_is_null(value) && !json_is_boolean(value))
-        return sh_fail(e, "%s: found %s, expected true or false", key, sh_tok_kind(value));
+        return sh_fail(e, "%s: found %s, expected true or false", key, sh_json_kind(value));
     *out = json_is_boolean(value) ? json_is_true(value) : absent;
     return 0;
 }
@@ -85,7 +69,7 @@ const char *sh_tok_type(const json_t *step, const char *what, struct sh_err *e)
 {
     size_t n;
     if (!json_is_object(step)) {
-        sh_fail(e, "%s: found %s, expected an object", what, sh_tok_kind(step));
+        sh_fail(e, "%s: found %s, expected an object", what, sh_json_kind(step));
         return NULL;
     }
     const char *type = sh_tok_string(step, "type", &n, e);

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "src/base/err.h"
+#include "src/base/json_kind.h"
 #include "src/model/tok_text.h"
 
 #define SH_TOK_DEPTH 16                 /* how deep Sequence within Sequence may go */
@@ -13,7 +14,6 @@
 /* The object in a file, to be json_decref'ed; NULL: e. loose: integers are read as real numbers,
  * for files that write down 1e30 as an integer and where none is of interest. */
 json_t *sh_tok_load(const char *path, int loose, struct sh_err *e);
-const char *sh_tok_kind(const json_t *value);           /* "a string", "an object", for messages */
 
 /* The string under `key`: NULL and an error when it is not there or something else. */
 const char *sh_tok_string(const json_t *o, const char *key, size_t *n, struct sh_err *e);

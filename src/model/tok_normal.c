@@ -71,7 +71,7 @@ static int read_step(struct sh_normal *s, const json_t *step, int depth, struct 
         if (!json_is_array(steps) || depth == SH_TOK_DEPTH)
             return sh_fail(
                 e, "normalizer: Sequence: found %s at depth %d, expected an array of normalizers",
-                sh_tok_kind(steps), depth);
+                sh_json_kind(steps), depth);
         for (size_t i = 0; i < json_array_size(steps); i++)
             if (read_step(s, json_array_get(steps, i), depth + 1, e))
                 return -1;

@@ -32,7 +32,7 @@ static int32_t named(const struct sh_tokenizer *t, const json_t *config, const c
         token = json_object_get(token, "content");
     if (!json_is_string(token))
         return sh_fail(e, "%s: found %s, expected a token, since add_%s is true", key,
-                       sh_tok_kind(token), key);
+                       sh_json_kind(token), key);
     int32_t id = id_of(t, json_string_value(token), json_string_length(token));
     return id >= 0 ? id : sh_fail(e, "%s: \"%.80s\" is no token", key, json_string_value(token));
 }

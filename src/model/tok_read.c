@@ -19,7 +19,7 @@ static int claim_id(struct sh_vocab *v, const json_t *token, const char *text, s
     const json_t *given = json_object_get(token, "id");
     int32_t known = sh_vocab_find(v, text, n);
     if (!json_is_integer(given))
-        return sh_fail(e, "\"%.80s\": id: found %s, expected an integer", text, sh_tok_kind(given));
+        return sh_fail(e, "\"%.80s\": id: found %s, expected an integer", text, sh_json_kind(given));
     json_int_t id = json_integer_value(given);
     if (id < 0 || id > SH_TOK_MAX_ID)
         return sh_fail(e, "\"%.80s\": id %lld, expected 0 to %d", text, (long long)id,
@@ -40,7 +40,7 @@ static int add_token(struct sh_tokenizer *t, const json_t *token, struct sh_err 
     int lstrip, rstrip, word, normalized, special;
     size_t n;
     if (!json_is_object(token))
-        return sh_fail(e, "found %s, expected an object", sh_tok_kind(token));
+        return sh_fail(e, "found %s, expected an object", sh_json_kind(token));
     const char *text = sh_tok_string(token, "content", &n, e);
     if (!text || sh_tok_flag(token, "lstrip", 0, &lstrip, e) ||
         sh_tok_flag(token, "rstrip", 0, &rstrip, e) ||
@@ -66,7 +66,7 @@ static int add_token(struct sh_tokenizer *t, const json_t *token, struct sh_err 
 int sh_tok_read_added(struct sh_tokenizer *t, const json_t *tokens, struct sh_err *e)
 {
     if (tokens && !json_is_null(tokens) && !json_is_array(tokens))
-        return sh_fail(e, "added_tokens: found %s, expected an array", sh_tok_kind(tokens));
+        return sh_fail(e, "added_tokens: found %s, expected an array", sh_json_kind(tokens));
     for (size_t i = 0; i < json_array_size(tokens); i++)
         if (add_token(t, json_array_get(tokens, i), e))
             return sh_err_prefix(e, "added_tokens: number %zu", i);
@@ -141,7 +141,7 @@ static int read_post(struct sh_tokenizer *t, const json_t *from, int depth, stru
     if (!json_is_array(steps) || depth == SH_TOK_DEPTH)
         return sh_fail(
             e, "post_processor: Sequence: found %s at depth %d, expected an array of processors",
-            sh_tok_kind(steps), depth);
+            sh_json_kind(steps), depth);
     for (size_t i = 0; i < json_array_size(steps); i++)
         if (read_post(t, json_array_get(steps, i), depth + 1, e))
             return -1;
@@ -215,7 +215,7 @@ int sh_tok_read(struct sh_tokenizer *t, const json_t *root, struct sh_err *e)
     const json_t *model = json_object_get(root, "model");
     t->bos = t->eos = -1;
     if (!json_is_object(model))
-        return sh_fail(e, "model: found %s, expected an object", sh_tok_kind(model));
+        return sh_fail(e, "model: found %s, expected an object", sh_json_kind(model));
     if (read_model(t, model, e))
         return sh_err_prefix(e, "model");
     if (sh_normal_read(&t->normal, json_object_get(root, "normalizer"), e) ||

@@ -82,7 +82,7 @@ struct sh_regex *sh_regex_read(const json_t *pattern, struct sh_err *e)
     const json_t *given = json_is_string(regex) ? regex : string;
     if (!json_is_string(given)) {
         sh_fail(e, "pattern: found %s, expected {\"Regex\": \"…\"} or {\"String\": \"…\"}",
-                sh_tok_kind(pattern));
+                sh_json_kind(pattern));
         return NULL;
     }
     return sh_regex_new(json_string_value(given), json_string_length(given), given == string, e);

@@ -168,7 +168,7 @@ static int read_step(struct sh_split *s, const json_t *from, int depth, struct s
             return sh_fail(
                 e,
                 "pre_tokenizer: Sequence: found %s at depth %d, expected an array of pretokenizers",
-                sh_tok_kind(steps), depth);
+                sh_json_kind(steps), depth);
         for (size_t i = 0; i < json_array_size(steps); i++)
             if (read_step(s, json_array_get(steps, i), depth + 1, e))
                 return -1;

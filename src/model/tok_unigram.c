@@ -49,7 +49,7 @@ static int read_vocab(struct sh_vocab *v, const json_t *list, struct sh_err *e)
     size_t n = json_array_size(list);
     if (!json_is_array(list) || !n || n > (size_t)SH_TOK_MAX_ID + 1)
         return sh_fail(e, "vocab: found %s with %zu entries, expected an array of 1 to %d",
-                       sh_tok_kind(list), n, SH_TOK_MAX_ID + 1);
+                       sh_json_kind(list), n, SH_TOK_MAX_ID + 1);
     for (size_t i = 0; i < n; i++) {
         const json_t *pair = json_array_get(list, i), *text = json_array_get(pair, 0);
         if (json_array_size(pair) != 2 || !json_is_string(text) ||

@@ -109,11 +109,11 @@ int sh_vocab_read(struct sh_vocab *v, const json_t *object, struct sh_err *e)
     const char *key;
     json_t *value;
     if (!json_is_object(object))
-        return sh_fail(e, "vocab: found %s, expected an object of token: id", sh_tok_kind(object));
+        return sh_fail(e, "vocab: found %s, expected an object of token: id", sh_json_kind(object));
     json_object_foreach((json_t *)object, key, value) {
         if (!json_is_integer(value))
             return sh_fail(e, "vocab: token \"%.80s\": found %s, expected an id", key,
-                           sh_tok_kind(value));
+                           sh_json_kind(value));
         json_int_t id = json_integer_value(value);
         if (id < 0 || id > SH_TOK_MAX_ID)
             return sh_fail(e, "vocab: token \"%.80s\" has id %lld, expected 0 to %d", key,

@@ -236,8 +236,8 @@ changed "a plan: layers missing" '"budgets" has 1 layers, and the model 2' 'del 
 changed "a plan: shares that lie" '"shares": layer 0, head 1 does not go with' 'p["shares"][0][1] += 0.01'
 changed "a plan: a sum that lies" '"total_tokens" is 1, and the budgets sum to' 'p["total_tokens"] = 1'
 changed "a plan: an unknown policy" '"h3o" is no policy' 'p["policy"]["name"] = "h3o"'
-changed "a plan: evidence without a value" '"evidence" 0: "value" is something else, expected a number' 'p["evidence"][0]["value"] = "high"'
-changed "a plan: no prefill" '"prefill" is not there, expected a whole number' 'del p["prefill"]'
+changed "a plan: evidence without a value" '"evidence" 0: "value": found a string, expected a number' 'p["evidence"][0]["value"] = "high"'
+changed "a plan: no prefill" '"prefill": found nothing, expected a whole number' 'del p["prefill"]'
 head -c 300 plan.json >bad.json
 refuse "a plan that was cut" 1 'bad.json: line' plan --db opt.db --plan bad.json
 refuse "a plan that is not there" 1 'none.json: cannot be read: No such file' plan --db opt.db --plan none.json

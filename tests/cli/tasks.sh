@@ -77,10 +77,10 @@ broken() { # description, sentence, record
 }
 broken "no JSON" "no JSON" '{"premise": "The'
 broken "no object" "expected a JSON object" '[1, 2]'
-broken "a field that is not there" 'field "premise": not there' '{"choice1": "a"}'
-broken "a field of another kind" 'field "choice1": found something else' \
+broken "a field that is not there" 'field "premise": found nothing, expected a text' '{"choice1": "a"}'
+broken "a field of another kind" 'field "choice1": found an integer, expected a text' \
     '{"premise": "A b.", "question": "cause", "choice1": 7, "choice2": "b", "label": 0}'
-broken "a label that is none of the choices" 'field "label": not one of the choices' \
+broken "a label that is none of the choices" 'field "label": found 2, expected a whole number from 0 to 1' \
     '{"premise": "A b.", "question": "cause", "choice1": "a", "choice2": "b", "label": 2}'
 broken "an empty choice" "choice 1 is empty" '{"query": "A b", "choices": ["a", ""], "gold": 0}'
 broken "a NUL in a text" "no JSON: .u0000 is not allowed" '{"query": "A \u0000 b", "choices": ["a", "c"], "gold": 0}'

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kind of value stands in JSON that came from elsewhere, for messages. */
+#ifndef SH_BASE_JSON_KIND_H
+#define SH_BASE_JSON_KIND_H
+
+#include <jansson.h>
+
+/* "a string", "an object", "null"; "nothing" for NULL. */
+const char *sh_json_kind(const json_t *value);
+
+#endif
