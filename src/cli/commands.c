@@ -62,13 +62,29 @@ int sh_command_report(const struct sh_err *e)
     return e->status;
 }
 
-char *sh_command_typed(const char *command, int argc, char *const *argv)
+/* A word as a shell takes it for one: plain, or between apostrophes; one within is written '\''. */
+static char *quoted(const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
+    if (word[0] && word[strspn(word, plain)] == '\0')
+        return xstrdup(word);
+    char *out = xmalloc(4 * strlen(word) + 3), *to = out;
+    *to++ = '\'';
+    for (; *word; word++)
+        if (*word == '\'')
+            to = stpcpy(to, "'\\''");
+        else
+            *to++ = *word;
+    stpcpy(to, "'");
+    return out;
+}
+
+char *sh_command_typed(const char *command, int argc, char *const *argv)
+{
     char *line = xstrdup(command);
     for (int i = 0; i < argc; i++) {
-        const char *quote = argv[i][0] && strspn(argv[i], plain) == strlen(argv[i]) ? "" : "'";
-        char *longer = xasprintf("%s %s%s%s", line, quote, argv[i], quote);
+        char *word = quoted(argv[i]), *longer = xasprintf("%s %s", line, word);
+        free(word);
         free(line);
         line = longer;
     }

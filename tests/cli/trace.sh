@@ -242,6 +242,15 @@ holds "--tokens: arrays and objects" python -c 'from scores import *; assert tok
 run verify --db out/forms.db -q
 expect "--tokens: a sequence of one token is traced too" 0 "^complete +yes" ""
 
+# ---- the command that a run keeps can be typed as it stands ----
+
+cp forms.jsonl "it's 'one' \$HOME.jsonl"
+traced "quoted.db" --model "$opt" --tokens "it's 'one' \$HOME.jsonl"
+run info out/quoted.db --json
+eval "set -- $(python3 -c 'import json; print(json.load(open("log/out"))["command"])')"
+holds "the kept command has every word as it was, apostrophes and all" \
+    [ "$*" = "trace --db out/quoted.db -q --json --model $opt --tokens it's 'one' \$HOME.jsonl" -a $# = 9 ]
+
 # ---- at the sqlite3 shell ----
 
 run persistence --db out/whole.db -q
