@@ -7,6 +7,6 @@ libdemo_a_SOURCES = %D%/embedded.S %D%/embed.c %D%/embed.h
 demo_files = \
 	%D%/model/config.json %D%/model/tokenizer.json %D%/model/tokenizer_config.json %D%/model/model.safetensors \
 	%D%/text/natural.txt %D%/text/recall.jsonl
-EXTRA_DIST += $(demo_files) %D%/README.md %D%/train
+EXTRA_DIST += $(demo_files) %D%/text/recall.txt %D%/README.md %D%/train
 
 demo/embedded.$(OBJEXT): $(demo_files)
