@@ -385,6 +385,13 @@ struct sh_store *sh_store_update(const char *path, struct sh_err *e)
     return open_existing(path, SQLITE_OPEN_READWRITE, e);
 }
 
+/* Another file may have the name by now; the pragma below would remove that one's journal. */
+static int has_moved(struct sh_store *s)
+{
+    int moved = 0;
+    return sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved;
+}
+
 /* Leaving WAL mode on the way out makes the file whole in itself: it can be copied, and read from a
  * folder that cannot be written to. It fails harmlessly while somebody else has the file open. */
 void sh_store_close(struct sh_store *s)
@@ -392,11 +399,18 @@ void sh_store_close(struct sh_store *s)
     if (!s)
         return;
     sqlite3_finalize(s->put);
-    if (s->db && s->writes)
+    if (s->db && s->writes && !has_moved(s))
         sqlite3_exec(s->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     sqlite3_close(s->db);
+    if (s->claim)
+        close(s->claim);
     free(s->path);
     free(s);
+}
+
+int sh_store_settle(struct sh_store *s, struct sh_err *e)
+{
+    return sh_db_exec(s, "PRAGMA wal_checkpoint(FULL)", "writing it to the disk", e);
 }
 
 void sh_store_remove(const char *path)

@@ -14,6 +14,7 @@ struct sh_store {
     int writes;
     int made;                           /* the file was made by this connection */
     int in_group;                       /* the transaction of results is that of a group of them */
+    int claim;                          /* claim.h: a descriptor of the file; 0: none */
     sqlite3_stmt *put;                  /* of a figure; NULL: not prepared yet  */
     long long steps, taken, most;       /* guard.h: of the running query; bytes that one may give */
     int spent;                          /* it was ended for its steps           */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 noinst_LIBRARIES += libtraces.a
 libtraces_a_SOURCES = \
+	%D%/claim.c %D%/claim.h \
 	%D%/codec.c %D%/codec.h \
 	%D%/column.c %D%/column.h \
 	%D%/db.c %D%/db.h \

@@ -23,6 +23,7 @@ struct sh_store *sh_store_open(const char *path, struct sh_err *e);     /* must 
 struct sh_store *sh_store_look(const char *path, struct sh_err *e);     /* must exist; the file is not touched */
 struct sh_store *sh_store_update(const char *path, struct sh_err *e);   /* must exist; for results */
 void sh_store_close(struct sh_store *s);                                /* NULL is fine */
+int sh_store_settle(struct sh_store *s, struct sh_err *e);              /* what was committed is on the disk */
 void sh_store_remove(const char *path);                 /* the file, and what SQLite laid beside it */
 void sh_store_tidy(const char *path);                   /* what a killed program left of the making of the file */
 int sh_store_was_made(const struct sh_store *s);        /* did sh_store_create make the file? */

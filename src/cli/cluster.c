@@ -12,8 +12,11 @@
 #include "kernels/load.h"
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "traces/claim.h"
 #include "traces/merge.h"
 #include "traces/partial.h"
+
+enum { MOST_RANKS = 10000 };            /* of four digits */
 
 /* The cores that this rank may use: those it is bound to, or its share of the machine. */
 static long long fair_threads(const struct sh_cluster *c, long long asked)
@@ -38,6 +41,24 @@ static void take_local_device(struct sh_cluster *c)
         c->common.device = (struct sh_ordinals){.n = 1, .at = {c->me.local_rank % n}};
 }
 
+void sh_cluster_apart(struct sh_cluster *c)
+{
+    if (c->ranks && sh_cluster_is_first(c) && !c->patience)
+        c->patience = sh_patience_begin(c->ranks, c->me.size);
+}
+
+void sh_cluster_together(struct sh_cluster *c)
+{
+    sh_patience_end(c->patience);
+    c->patience = NULL;
+}
+
+static double patience_s(const struct sh_cluster *c)
+{
+    enum { LEAST_S = 10 };
+    return c->timeout_s < LEAST_S ? LEAST_S : c->timeout_s;
+}
+
 static int join_others(struct sh_cluster *c, struct sh_err *e)
 {
     if (sh_ranks_are_mute())
@@ -45,11 +66,14 @@ static int join_others(struct sh_cluster *c, struct sh_err *e)
                sh_hint(e, "srun --mpi=pmix, or --shard I/N for each task");
     if (!sh_ranks_are_there())
         return 0;
-    c->ranks = sh_ranks_open(&c->me, c->timeout_s < 10 ? 10 : c->timeout_s, e);
+    c->ranks = sh_ranks_open(&c->me, patience_s(c), e);
     if (!c->ranks)
         return -1;
     if (c->me.size > 1 && !c->db)
         return sh_misused(e, "several ranks need --db FILE: what each finds is joined there");
+    if (c->me.size > MOST_RANKS)
+        return sh_misused(e, "%d ranks, and there are names for the stores of %d", c->me.size, MOST_RANKS);
+    sh_cluster_apart(c);
     c->common.quiet |= c->me.rank > 0;
     c->common.threads = fair_threads(c, c->common.threads);
     if (!c->common.device.n && !c->common.device.all)
@@ -79,6 +103,8 @@ struct sh_store *sh_cluster_own(struct sh_cluster *c, struct sh_err *e)
         char *path = own_path(c);
         c->own = sh_store_create(path, e);
         free(path);
+        if (c->own && sh_store_claim(c->own, e))
+            sh_cluster_close(c);
     }
     return c->own;
 }
@@ -163,7 +189,27 @@ int sh_cluster_parts(const struct sh_cluster *c, int n, int *has, struct sh_err 
     return bad ? -1 : 0;
 }
 
-static int gather_one(const struct sh_cluster *c, struct sh_merge *m, const char *path, struct sh_err *e)
+/* Before the work: what lies there must be of nobody who still writes. */
+static int claim(struct sh_cluster *c, struct sh_store *into, struct sh_err *e)
+{
+    glob_t found;
+    if (sh_store_claim(into, e))
+        return -1;
+    int bad = 0;
+    find_files(c, "", &found);
+    for (size_t i = 0; i < found.gl_pathc && !bad; i++)
+        if (sh_store_is_claimed(found.gl_pathv[i])) {
+            bad = sh_fail(e, "%s: a rank of another job is at work on it", found.gl_pathv[i]);
+            sh_hint(e, "a rank whose rank 0 died leaves after the --rank-timeout of its job at the latest; then the "
+                    "same command goes on from there");
+        }
+    globfree(&found);
+    c->claimed = !bad;
+    return bad;
+}
+
+static int gather_one(const struct sh_cluster *c, struct sh_merge *m, struct sh_store *into, const char *path,
+                      struct sh_err *e)
 {
     if (sh_merge_add(m, path, e)) {
         if (!e->hint[0])
@@ -171,9 +217,11 @@ static int gather_one(const struct sh_cluster *c, struct sh_merge *m, const char
         return -1;
     }
     int parts = c->job ? parts_in(c, path, 0, NULL, e) : 0;
+    if (parts < 0 || (!parts && sh_store_settle(into, e)))      /* no moment in which it is nowhere on the disk */
+        return -1;
     if (!parts)
         sh_store_remove(path);
-    return parts < 0 ? -1 : 0;
+    return 0;
 }
 
 /* Someone holds a store that rank 0 wants: most likely a rank that hangs in the middle of reading or writing, whose
@@ -186,16 +234,18 @@ static int tell_locked(const struct sh_cluster *c, struct sh_err *e)
     return -1;
 }
 
-int sh_cluster_gather(const struct sh_cluster *c, struct sh_store *into, struct sh_err *e)
+int sh_cluster_gather(struct sh_cluster *c, struct sh_store *into, struct sh_err *e)
 {
     glob_t found;
+    if (!c->claimed && claim(c, into, e))
+        return -1;
     find_stores(c, &found);
     struct sh_merge *m = found.gl_pathc ? sh_merge_begin(into, e) : NULL;
     struct sh_err mine;
     int bad = found.gl_pathc && !m, locked = 0;
     for (size_t i = 0; i < found.gl_pathc && !bad; i++) {
         const char *path = found.gl_pathv[i];
-        if (!gather_one(c, m, path, &mine))
+        if (!gather_one(c, m, into, path, &mine))
             continue;
         *e = mine;
         int is_its = mine.is_locked && !strncmp(mine.text, path, strlen(path));
@@ -221,7 +271,9 @@ static int join(struct sh_cluster *c, struct sh_err *e)
 int sh_cluster_run(struct sh_cluster *c, const struct sh_share *s, struct sh_store *into, struct sh_err *e)
 {
     struct sh_err later;
+    sh_cluster_together(c);
     int bad = sh_share_run(c->ranks, &c->me, s, &c->lost, e);
+    sh_cluster_apart(c);
     c->shares = 0;
     c->is_orphan = bad && !sh_cluster_is_first(c);
     sh_cluster_close(c);
@@ -248,8 +300,6 @@ static void dismiss(struct sh_cluster *c)
 
 enum { LEAVE = 3 };                     /* a tag: rank 0 is through with everything */
 
-/* MPI's own end waits for all, and somebody is lost: the ranks that live wait for rank 0's word instead, since a
- * launcher may end the job with the first that goes. */
 static void let_others_leave(const struct sh_cluster *c)
 {
     char byte = 0, why[200];
@@ -257,16 +307,46 @@ static void let_others_leave(const struct sh_cluster *c)
         c->ranks->send(i, LEAVE, &byte, 1, c->timeout_s, why, sizeof why);
 }
 
-static void leave_after_rank_0(const struct sh_cluster *c)
+static void say(const struct sh_cluster *c, const struct sh_err *e)
+{
+    char label[40];
+    snprintf(label, sizeof label, "shears: rank %d: ", c->me.rank);
+    sh_say(label, e->text);
+}
+
+/* The others wait for rank 0's word, not in MPI's own end: a launcher may end the job with the first that goes, and
+ * MPI's end waits for all, also for one that is lost. */
+static int leave_after_rank_0(const struct sh_cluster *c, struct sh_err *e)
 {
     enum { ITS_END_S = 1 };             /* its own word to the launcher comes first */
     char byte;
     size_t bytes;
     int from;
-    struct sh_err ignored;
-    sh_ranks_await(c->ranks, 0, LEAVE, &byte, 1, &bytes, &from, c->timeout_s, &ignored);
-    sleep(ITS_END_S);
-    _exit(0);
+    if (sh_ranks_await(c->ranks, 0, LEAVE, &byte, 1, &bytes, &from, patience_s(c), e)) {
+        say(c, e);
+        c->ranks->abort(SH_FAILED);
+    }
+    if (c->lost) {
+        sleep(ITS_END_S);
+        _exit(0);
+    }
+    sh_ranks_close(c->ranks, patience_s(c), 0);
+    return 0;
+}
+
+/* One of those that wait for each other fails: nobody would hear of it. What all find wrong rank 0 says, once. */
+static void end_all(const struct sh_cluster *c, const struct sh_err *e)
+{
+    enum { ITS_WORD_S = 2 };
+    if (sh_cluster_is_first(c)) {
+        sh_command_report(e);
+    } else {
+        sleep(ITS_WORD_S);
+        say(c, e);
+        if (e->hint[0])
+            sh_say("hint: ", e->hint);
+    }
+    c->ranks->abort((int)e->status);
 }
 
 int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
@@ -274,33 +354,29 @@ int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
     sh_cluster_close(c);
     if (!c->ranks)
         return bad;
+    sh_cluster_together(c);
     fflush(stdout);
     if (bad && c->shares && sh_cluster_is_first(c))
         dismiss(c);
-    if (bad && c->in_line && sh_cluster_is_first(c)) {
-        sh_command_report(e);
-        c->ranks->abort((int)e->status);
-    }
+    if (bad && c->in_line && e->status != SH_MISUSED)
+        end_all(c, e);
     if (c->is_orphan) {
-        char label[40];
-        snprintf(label, sizeof label, "shears: rank %d: ", c->me.rank);
-        sh_say(label, e->text);
+        say(c, e);
         c->ranks->abort(SH_FAILED);
     }
-    if (c->me.rank && bad) {            /* rank 0 says it, once */
+    if (c->me.rank && bad)              /* rank 0 says it, once */
         sh_share_failed(c->ranks, &c->me, e);
-        bad = 0;
-    }
-    if (c->lost && c->me.rank)
-        leave_after_rank_0(c);
+    if (c->me.rank)
+        return leave_after_rank_0(c, e);
     if (c->lost) {                      /* they may hang: whoever is still there goes, and nobody waits for him */
         fprintf(stderr, "shears: %d of %d ranks were lost%s\n", c->lost, c->me.size,
                 bad ? "" : "; others did their work");
         if (bad)
             sh_command_report(e);
-        let_others_leave(c);
-        c->ranks->abort(bad ? (int)e->status : 0);
     }
-    sh_ranks_close(c->ranks, c->timeout_s < 10 ? 10 : c->timeout_s, bad ? (int)e->status : 0);
+    let_others_leave(c);
+    if (c->lost)
+        c->ranks->abort(bad ? (int)e->status : 0);
+    sh_ranks_close(c->ranks, patience_s(c), bad ? (int)e->status : 0);
     return bad;
 }

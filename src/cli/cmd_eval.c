@@ -19,6 +19,7 @@
 #include "src/cli/paths.h"
 #include "src/cli/plan_file.h"
 #include "src/cli/text_source.h"
+#include "traces/claim.h"
 
 #define F(name) offsetof(struct sh_eval_args, name)
 static const struct sh_opt opts[] = {
@@ -420,6 +421,7 @@ static int join(struct sh_eval_work *w, const struct sh_common *common, struct s
     const struct sh_eval_args *a = w->a;
     if (sh_cluster_enter(&w->cluster, common, a->db, a->shard, &w->shard, a->rank_timeout, e))
         return -1;
+    w->cluster.shares = w->cluster.ranks != NULL;
     if ((a->logits || a->dump) && (w->shard.parts || w->cluster.ranks))
         return sh_misused(e, "%s: one process writes it, not several", a->logits ? "--logits" : "--dump-kept");
     return 0;
@@ -431,9 +433,9 @@ static int work(struct sh_eval_work *w, struct sh_err *e)
     int is_first = sh_cluster_is_first(&w->cluster);
     char *path = sh_part_path(a->db, &w->shard);
     struct sh_store *store = NULL;
-    w->cluster.shares = w->cluster.ranks != NULL;
     name_results(w);
-    int bad = (path && is_first && !(store = sh_store_create(path, e))) || sh_evaluate(w, store, e) ||
+    int bad = (path && is_first && !(store = sh_store_create(path, e))) ||
+              (w->shard.parts && sh_store_claim(store, e)) || sh_evaluate(w, store, e) ||
               (w->shard.parts && mark(w, store, e)) || (is_first && report(w, e));
     int is_empty = bad && store && sh_store_was_made(store) && sh_store_is_empty(store);
     sh_store_close(store);

@@ -7,6 +7,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
 #include "src/cli/simulate_run.h"
+#include "traces/claim.h"
 #include "traces/store.h"
 
 #define F(name) offsetof(struct sh_simulate_args, name)
@@ -193,8 +194,8 @@ static int work(struct sh_sim_study *s, struct sh_err *e)
     char *path = sh_part_path(db, &s->shard);
     struct sh_store *store = NULL;
     int is_first = sh_cluster_is_first(&s->cluster);
-    s->cluster.shares = s->cluster.ranks != NULL;
     int bad = (db && sh_sim_names(s, e)) || (db && is_first && !(store = sh_store_create(path, e))) ||
+              (s->shard.parts && sh_store_claim(store, e)) ||
               sh_sim_sweep(s, store, e) || (s->shard.parts && mark(s, store, e)) || (is_first && answer(s, e));
     int is_empty = bad && store && sh_store_was_made(store) && sh_store_is_empty(store);
     sh_store_close(store);
@@ -211,8 +212,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     a->capacity.has_plan = a->plan.n > 0;
     s->args = a;
     s->common = &s->cluster.common;
-    int bad = sh_cluster_enter(&s->cluster, common, a->db, a->shard, &s->shard, a->rank_timeout, e) ||
-              read_options(s, positional, e) || sh_sim_study_open(s, e) || work(s, e);
+    int bad = sh_cluster_enter(&s->cluster, common, a->db, a->shard, &s->shard, a->rank_timeout, e);
+    s->cluster.shares = s->cluster.ranks != NULL;
+    bad = bad || read_options(s, positional, e) || sh_sim_study_open(s, e) || work(s, e);
     sh_sim_study_clear(s);
     bad = sh_cluster_leave(&s->cluster, bad ? -1 : 0, e);
     free(s);

@@ -15,6 +15,7 @@
 #include "src/tracer/sweep.h"
 #include "src/tracer/texts.h"
 #include "src/tracer/units.h"
+#include "traces/claim.h"
 
 struct trace_args {
     const char *model, *db, *jsonl, *field, *tokens, *layers, *record, *codec, *vectors, *dtype, *recent, *split,
@@ -397,11 +398,28 @@ static int nothing_recorded(struct trace *t)
 
 /* ---- by several ranks ---- */
 
+/* A run is of one backend: what another wrote would be refused when it is joined, after the work. */
+static int check_backend(const struct trace *t, struct sh_store *joint, int run, struct sh_err *e)
+{
+    struct sh_stored_run *runs;
+    int n, bad = 0;
+    if (sh_store_runs(joint, &runs, &n, e))
+        return -1;
+    for (int i = 0; i < n && !bad; i++)
+        if (runs[i].id == run && strcmp(runs[i].backend, t->run.backend)) {
+            bad = sh_fail(e, "its backend is %s, and the run in %s is of %s", t->run.backend, t->path, runs[i].backend);
+            sh_hint(e, "--backend %s tells on every rank why it is not there", runs[i].backend);
+        }
+    sh_stored_runs_free(runs, n);
+    return bad;
+}
+
 /* This rank's own run; what the joint store has is not done again. */
 static int begin_own(struct trace *t, struct sh_err *e)
 {
     struct sh_store *joint = sh_cluster_is_first(&t->cluster) ? NULL : sh_store_look(t->a->db, e);
-    int bad = joint && sh_store_finished(joint, &t->run, t->key, t->texts.n, t->done, e) < 0;
+    int run = joint ? sh_store_finished(joint, &t->run, t->key, t->texts.n, t->done, e) : 0;
+    int bad = run < 0 || (run > 0 && check_backend(t, joint, run, e));
     sh_store_close(joint);
     struct sh_store *own = bad || (!joint && !sh_cluster_is_first(&t->cluster)) ? NULL : sh_cluster_own(&t->cluster, e);
     if (!own)
@@ -445,11 +463,13 @@ static int pass_on(struct trace *t, struct sh_err *e)
     struct sh_pipeline p;
     if (sh_pipeline_begin(&p, &t->cluster, t->run.last_layer, e))
         return -1;
+    sh_cluster_together(&t->cluster);
     int bad = sh_pipeline_start(&p, e) || begin_own(t, e);
     t->sweep.link = &p.link;
     if (!bad && memchr(t->done, 0, cells))      /* all ranks see the same */
         bad = sweep(t, &whole, t->cluster.own, t->own_run, e);
     sh_pipeline_finish(&p, &t->cluster, bad, e);
+    sh_cluster_apart(&t->cluster);
     return sh_cluster_is_first(&t->cluster) ? sh_cluster_gather(&t->cluster, t->store, e) : 0;
 }
 
@@ -476,13 +496,11 @@ static int record_alone(struct trace *t, int run, struct sh_err *e)
 static int record(struct trace *t, struct sh_err *e)
 {
     int is_first = sh_cluster_is_first(&t->cluster), run = 0, bad = 0;
-    t->cluster.shares = t->cluster.ranks && !t->a->pipeline;
-    t->cluster.in_line = t->cluster.ranks && t->a->pipeline;
     describe_run(t);
     run_key(t, t->key);
     cut(t);
     t->done = xcalloc((size_t)t->texts.n * (size_t)(t->run.last_layer - t->run.first_layer + 1), 1);
-    if (is_first && !(t->store = sh_store_create(t->path, e)))
+    if (is_first && (!(t->store = sh_store_create(t->path, e)) || (t->part.parts && sh_store_claim(t->store, e))))
         return -1;
     if (is_first) {                             /* the run first: it decides which leftovers belong to it */
         run = sh_store_begin(t->store, &t->run, t->key, t->texts.sequence, t->texts.n, t->done, e);
@@ -532,11 +550,22 @@ static void set_sweep(struct trace *t)
     t->sweep.spill_folder = t->folder = folder_of(t->a->db);
 }
 
+static int enter(struct trace *t, const struct sh_common *common, struct sh_err *e)
+{
+    const struct trace_args *a = t->a;
+    if (a->pipeline && a->shard)
+        return sh_misused(e, "--pipeline and --shard: a shard is one process's, a pipeline is of several ranks");
+    if (sh_cluster_enter(&t->cluster, common, a->db, a->shard, &t->part, a->rank_timeout, e))
+        return -1;
+    t->cluster.shares = t->cluster.ranks && !a->pipeline;
+    t->cluster.in_line = t->cluster.ranks && a->pipeline;
+    return 0;
+}
+
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct trace t = {.a = args, .common = &t.cluster.common};
-    int bad = sh_cluster_enter(&t.cluster, common, t.a->db, t.a->shard, &t.part, t.a->rank_timeout, e) ||
-              read_options(&t, positional, e);
+    int bad = enter(&t, common, e) || read_options(&t, positional, e);
     if (!bad) {
         t.path = sh_part_path(t.a->db, &t.part);
         bad = sh_devices_open(&t.devices, t.common, t.a->device_memory, e);   /* before reading much in vain */

@@ -64,12 +64,16 @@ static int await(struct sh_pipeline *p, int rank, int tag, struct sh_err *e)
     char byte, why[400];
     size_t bytes;
     int from, got;
-    double heard_s = sh_now_s();
+    double heard_s = sh_now_s(), told_s = heard_s;
     while (!(got = c->ranks->poll(rank, tag, &byte, 1, &bytes, &from, why, sizeof why))) {
         if (!c->me.rank && take_passed(p))
             heard_s = sh_now_s();
         if (sh_now_s() - heard_s > c->timeout_s)
             return sh_fail(e, "rank %d has said nothing for %.0f s: it is taken for dead", rank, c->timeout_s);
+        if (!c->me.rank && sh_now_s() - told_s > 1) {           /* those that are through wait, too */
+            told_s = sh_now_s();
+            sh_patience_tell(c->ranks, c->me.size, NULL);
+        }
         nanosleep(&pause, NULL);
     }
     return got < 0 ? sh_fail(e, "mpi: receiving failed: %s", why) : 0;

@@ -2,6 +2,7 @@
 # Several processes that share work. MPI is a module, as CUDA is: the program starts where there is none.
 noinst_LIBRARIES += libranks.a
 libranks_a_SOURCES = \
+	%D%/patience.c %D%/patience.h \
 	%D%/ranks.c %D%/ranks.h \
 	%D%/share.c %D%/share.h
 

@@ -90,6 +90,17 @@ const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, double timeout
     return bad ? NULL : r;
 }
 
+/* Signs of life of rank 0 that have come. */
+static int is_alive(const struct sh_ranks *r)
+{
+    char byte, why[400];
+    size_t bytes;
+    int from, any = 0;
+    while (r->poll(0, SH_RANKS_PATIENCE, &byte, 1, &bytes, &from, why, sizeof why) == 1)
+        any = 1;
+    return any;
+}
+
 int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes, int *sender,
                    double timeout_s, struct sh_err *e)
 {
@@ -102,6 +113,8 @@ int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t
             return sh_fail(e, "mpi: receiving failed: %s", why);
         if (got)
             return 0;
+        if (from == 0 && is_alive(r))
+            began = sh_now_s();
         if (sh_now_s() - began > timeout_s)
             return sh_fail(e, "rank %d has said nothing for %.0f s: it is taken for dead", from, timeout_s),
                    sh_hint(e, "a longer --rank-timeout waits for slow ranks");

@@ -13,6 +13,7 @@
 #include "src/base/err.h"
 
 enum { SH_RANKS_ABI = 1 };
+enum { SH_RANKS_PATIENCE = 4 };         /* a tag: rank 0 lives, and has nothing to say (patience.h) */
 #define SH_RANKS_SYMBOL "sh_ranks_module"
 
 struct sh_rank_place { int rank, size, local_rank, local_size; };       /* local: on this machine    */
@@ -47,7 +48,8 @@ const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, double timeout
 /* The orderly end; after timeout_s the process exits with `status`. */
 void sh_ranks_close(const struct sh_ranks *r, double timeout_s, int status);
 
-/* Wait for a message as poll takes it: 0, or -1 with e filled, which after timeout_s says that nothing came. */
+/* Wait for a message as poll takes it: 0, or -1 with e filled, which after timeout_s says that nothing came. Rank 0
+ * has so long from its last sign of life on (patience.h). */
 int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes, int *sender,
                    double timeout_s, struct sh_err *e);
 

@@ -12,6 +12,7 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
+#include "src/ranks/patience.h"
 
 enum { TO_SERVER = 1, TO_WORKER = 2 };          /* tags                                           */
 enum kind { ASK, BEAT, FAILED, GIVE, WAIT, STOP };
@@ -43,6 +44,8 @@ struct server {
     struct rank *rank;
     struct unit *unit;                  /* in order of size                                       */
     int *place;                         /* of a unit's number in that order                       */
+    unsigned char *stopped;             /* [n_rank]: waits for the end, and hears that rank 0 lives */
+    double told_s;
     int left, failed;
     double total, finished, looked_s;
     struct sh_progress progress;
@@ -195,6 +198,18 @@ static int all_stopped(const struct server *v)
     return stopped && (v->failed || !v->left);
 }
 
+/* Those that have no more to do wait until the last unit is through, or its rank is lost. */
+static void tell_stopped(struct server *v, double now)
+{
+    enum { EACH_S = 1 };
+    if (now - v->told_s < EACH_S)
+        return;
+    v->told_s = now;
+    for (int i = 1; i < v->n_rank; i++)
+        v->stopped[i] = (unsigned char)(v->rank[i].stopped && !v->rank[i].lost);
+    sh_patience_tell(v->r, v->n_rank, v->stopped);
+}
+
 static void *serve(void *argument)
 {
     struct server *v = argument;
@@ -215,6 +230,7 @@ static void *serve(void *argument)
         if (sh_interrupted())
             fail_with(v, 0, "interrupted", "what is finished is kept; the same command goes on from there", SH_FAILED);
         look_for_lost(v, sh_now_s());
+        tell_stopped(v, sh_now_s());
         show(v);
         over = all_stopped(v);
         pthread_mutex_unlock(&v->lock);
@@ -256,6 +272,7 @@ static int run_server(const struct sh_ranks *r, const struct sh_rank_place *me, 
     struct server v = {.r = r, .s = s, .n_rank = me->size, .looked_s = sh_now_s()};
     pthread_t thread;
     v.rank = xcalloc((size_t)me->size, sizeof *v.rank);
+    v.stopped = xcalloc((size_t)me->size, 1);
     for (int i = 0; i < me->size; i++)
         v.rank[i] = (struct rank){.unit = NONE, .heard_s = sh_now_s()};
     make_units(&v);
@@ -278,6 +295,7 @@ static int run_server(const struct sh_ranks *r, const struct sh_rank_place *me, 
     }
     pthread_mutex_destroy(&v.lock);
     free(v.rank);
+    free(v.stopped);
     free(v.unit);
     free(v.place);
     return bad;

@@ -43,6 +43,23 @@ at_work() { # rank, store: $hit is its process once it has finished something, o
     while [ ! -s "$2.rank-000$1-wal" ] && kill -0 $launcher 2>/dev/null; do sleep 0.01; done
     hit=$(pid_of "$1")
 }
+hold() { # store, ranks...: who gets a unit cannot make its store for it and stands still, until `let_go`
+    rm -f held
+    python3 - "$@" <<'P' &
+import fcntl, signal, sys
+files = [open(f"{sys.argv[1]}.rank-{int(rank):04d}.shears-new", "w") for rank in sys.argv[2:]]
+for f in files:
+    fcntl.flock(f, fcntl.LOCK_EX)
+open("held", "w").close()
+signal.pause()
+P
+    holder=$!
+    while [ ! -e held ]; do sleep 0.02; done
+}
+let_go() { kill $holder && wait $holder 2>/dev/null; }
+has_unit() { # process, rank, store: it stands still
+    ls -l "/proc/$1/fd" 2>/dev/null | grep -q "${3##*/}.rank-000$2.shears-new"
+}
 only() { # the files that may be in out/
     [ "$(ls -A out)" = "$*" ] || { ls -A out; false; }
 }

@@ -7,6 +7,7 @@
  *                       mmap        ENOMEM, of files          sync       EIO, fsync and fdatasync
  *                       truncate    ENOSPC                    open       EACCES
  *                       rename      EACCES                    alloc      no memory
+ *                       unlink-late goes well, SH_FAULT_DELAY seconds later
  *     SH_FAULT_AT       N: the N-th such call, from 1 on; 0: none, they are only counted
  *     SH_FAULT_HOW      once (default): that one; on: it and all later ones; every: each N-th
  *     SH_FAULT_UNDER    only files whose path begins so (after links); default: any file, pipe or terminal
@@ -30,14 +31,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum call { WRITE, READ, MMAP, SYNC, TRUNCATE, OPEN, RENAME, ALLOC };
+enum call { WRITE, READ, MMAP, SYNC, TRUNCATE, OPEN, RENAME, UNLINK, ALLOC };
 enum how { ONCE, ON, EVERY };
 
 static const struct kind { const char *name; enum call call; int error; } kinds[] = {
     {"write-short", WRITE, 0}, {"write-eintr", WRITE, EINTR}, {"write-enospc", WRITE, ENOSPC},
     {"write-eio", WRITE, EIO}, {"read-short", READ, 0}, {"read-eintr", READ, EINTR}, {"read-eio", READ, EIO},
     {"mmap", MMAP, ENOMEM}, {"sync", SYNC, EIO}, {"truncate", TRUNCATE, ENOSPC}, {"open", OPEN, EACCES},
-    {"rename", RENAME, EACCES}, {"alloc", ALLOC, ENOMEM}};
+    {"rename", RENAME, EACCES}, {"unlink-late", UNLINK, 0}, {"alloc", ALLOC, ENOMEM}};
 
 static const struct kind *kind;                 /* NULL: nothing fails */
 static enum how how;
@@ -291,6 +292,14 @@ int rename(const char *from, const char *to)
     if (kind && kind->call == RENAME && is_name_meant(from) && fails(RENAME))
         return -1;
     return (int)syscall(SYS_rename, from, to);
+}
+
+int unlink(const char *path)
+{
+    const char *delay = getenv("SH_FAULT_DELAY");
+    if (kind && kind->call == UNLINK && is_name_meant(path) && now(UNLINK))
+        sleep(delay ? (unsigned)strtoul(delay, NULL, 10) : 1);
+    return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
 /* ---- memory ---- */

@@ -12,6 +12,7 @@
 #include "src/base/mem.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
+#include "traces/claim.h"
 #include "traces/store.h"
 #include "traces/writer.h"
 
@@ -180,6 +181,52 @@ static void stale_journal(void)
     CU_ASSERT(s && sh_store_check_pages(s, &e) == 0);
     sh_store_close(s);
     CU_ASSERT(ask("SELECT count(*) FROM run") == 0);
+}
+
+/* The file by itself, as after a machine has lost its power. */
+static void settled(void)
+{
+    fresh();
+    unsigned char done[6] = {0};
+    char name[2200];
+    struct sh_store *s = sh_store_create(db, &e);
+    CU_ASSERT_FATAL(s && sh_store_begin(s, &run, "k", sequences, 2, done, &e) == 1 && !sh_store_settle(s, &e));
+    snprintf(name, sizeof name, "%s", scratch_path("u.db"));
+    CU_ASSERT(!link(db, name));                         /* by that name it has no journal */
+    snprintf(db, sizeof db, "%s", name);
+    CU_ASSERT(ask("SELECT count(*) FROM run") == 1);
+    sh_store_close(s);
+}
+
+/* Another store has the name by now, and a journal. */
+static void moved_away(void)
+{
+    fresh();
+    unsigned char done[6] = {0};
+    char old[2200];
+    snprintf(old, sizeof old, "%s-old", db);
+    struct sh_store *s = sh_store_create(db, &e);
+    CU_ASSERT_FATAL(s && sh_store_begin(s, &run, "k", sequences, 2, done, &e) == 1 && !rename(db, old));
+    struct sh_store *other = sh_store_create(db, &e);
+    CU_ASSERT_FATAL(other && sh_store_begin(other, &run, "k", sequences, 2, done, &e) == 1 && beside("-wal"));
+    sh_store_close(s);
+    CU_ASSERT(beside("-wal"));
+    sh_store_close(other);
+    CU_ASSERT(!beside("-wal") && ask("SELECT count(*) FROM run") == 1);
+}
+
+static void claimed_once(void)
+{
+    fresh();
+    struct sh_store *s = sh_store_create(db, &e), *other = sh_store_create(db, &e);
+    CU_ASSERT_FATAL(s && other && !sh_store_claim(s, &e));
+    CU_ASSERT(sh_store_claim(other, &e) == -1 && strstr(e.text, "another job is at work on it") && strstr(e.text, db));
+    sh_store_close(other);
+    sh_store_close(s);
+    CU_ASSERT(!sh_store_is_claimed(db));
+    CU_ASSERT((s = sh_store_create(db, &e)) && !sh_store_claim(s, &e));
+    sh_store_close(s);
+    CU_ASSERT(!sh_store_is_claimed("/nowhere/t.db"));
 }
 
 static void runs_are_found_again(void)
@@ -458,6 +505,9 @@ int main(void)
         {"files: made, opened, read only, no leftovers", made_and_opened},
         {"files: empty, foreign and newer ones are refused and left as they are", foreign_files},
         {"files: a journal that was left behind is not replayed", stale_journal},
+        {"files: what is settled is in the file itself", settled},
+        {"files: the journal of another store of the same name stays", moved_away},
+        {"files: one job at a time claims a store", claimed_once},
         {"runs: the same key finds its run and what is done; sequences are numbered on", runs_are_found_again},
         {"batches: all or nothing", batches_are_whole},
         {"results: replaced in one transaction, NaN is NULL", results_are_replaced},
