@@ -188,7 +188,7 @@ static void settled(void)
 {
     fresh();
     unsigned char done[6] = {0};
-    char name[2200];
+    char name[sizeof db];
     struct sh_store *s = sh_store_create(db, &e);
     CU_ASSERT_FATAL(s && sh_store_begin(s, &run, "k", sequences, 2, done, &e) == 1 && !sh_store_settle(s, &e));
     snprintf(name, sizeof name, "%s", scratch_path("u.db"));
