@@ -407,7 +407,8 @@ static int check_backend(const struct trace *t, struct sh_store *joint, int run,
         return -1;
     for (int i = 0; i < n && !bad; i++)
         if (runs[i].id == run && strcmp(runs[i].backend, t->run.backend)) {
-            bad = sh_fail(e, "its backend is %s, and the run in %s is of %s", t->run.backend, t->path, runs[i].backend);
+            bad = sh_fail(e, "%s: the run was begun by %s, and this process has %s", t->path, runs[i].backend,
+                          t->run.backend);
             sh_hint(e, "--backend %s tells on every rank why it is not there", runs[i].backend);
         }
     sh_stored_runs_free(runs, n);
@@ -499,13 +500,15 @@ static int record(struct trace *t, struct sh_err *e)
     describe_run(t);
     run_key(t, t->key);
     cut(t);
-    t->done = xcalloc((size_t)t->texts.n * (size_t)(t->run.last_layer - t->run.first_layer + 1), 1);
+    size_t cells = (size_t)t->texts.n * (size_t)(t->run.last_layer - t->run.first_layer + 1);
+    t->done = xcalloc(cells, 1);
     if (is_first && (!(t->store = sh_store_create(t->path, e)) || (t->part.parts && sh_store_claim(t->store, e))))
         return -1;
     if (is_first) {                             /* the run first: it decides which leftovers belong to it */
         run = sh_store_begin(t->store, &t->run, t->key, t->texts.sequence, t->texts.n, t->done, e);
         bad = run < 0 || (t->cluster.ranks && (sh_cluster_gather(&t->cluster, t->store, e) ||
-              sh_store_finished(t->store, &t->run, t->key, t->texts.n, t->done, e) < 0));
+              sh_store_finished(t->store, &t->run, t->key, t->texts.n, t->done, e) < 0 ||
+              (memchr(t->done, 0, cells) && check_backend(t, t->store, run, e))));
     }
     t->cluster.in_line &= bad;
     if (!bad)

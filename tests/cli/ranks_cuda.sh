@@ -55,4 +55,17 @@ rm -rf out && mkdir out
 in_line --backend cpu
 holds "on the CPU nobody looks for devices" is_traced
 holds "on the CPU nobody looks for devices: none is used" bash -c '[ -s places ] && ! grep "Emulated" places'
+rm -rf out && mkdir out
+
+# A run is of one backend: ranks of another are told before the work, not when what they found is joined.
+cp one.db out/x.db
+sqlite3 out/x.db "DELETE FROM scores WHERE layer = 3; DELETE FROM done WHERE layer = 3"
+"${limit[@]}" mpirun --oversubscribe -n 2 "$SHEARS" "${small[@]}" --backend cpu --db out/x.db >log/out 2>log/all </dev/null
+status=$?
+grep -E '^(shears|hint):' log/all >log/err
+expect "ranks of another backend than the run" 1 "" "^shears: out/x.db: the run was begun by cuda, and this process has cpu"
+holds "which to ask for" grep -q "^hint: --backend cuda tells" log/err
+in_line --backend cuda
+holds "ranks of the run's backend go on" is_traced
+holds "ranks of the run's backend: one process's content" same one.db out/x.db
 finish
