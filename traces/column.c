@@ -9,6 +9,14 @@
 
 #include "traces/guard.h"
 
+int sh_table_is_there(struct sh_store *s, const char *table, const char *doing, struct sh_err *e)
+{
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", "t", table);
+    int got = q ? sh_db_step(s, q, doing, e) : -1;
+    sqlite3_finalize(q);
+    return got;
+}
+
 struct sh_columns sh_columns_of(struct sh_store *s, sqlite3_stmt *q, const char *table, struct sh_err *e)
 {
     return (struct sh_columns){s, q, table, e, -1, 0};

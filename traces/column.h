@@ -21,6 +21,10 @@ struct sh_columns {
     int bad;                            /* -1: e says why                                         */
 };
 
+/* Has the store a table of that name, which stores from before have not, or which is made when it is needed? 1, 0, or
+ * -1. */
+int sh_table_is_there(struct sh_store *s, const char *table, const char *doing, struct sh_err *e);
+
 /* The row on which q stands. */
 struct sh_columns sh_columns_of(struct sh_store *s, sqlite3_stmt *q, const char *table, struct sh_err *e);
 

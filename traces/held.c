@@ -172,14 +172,6 @@ static int by_part(const char *job, int part, const char *other, int than)
     return jobs ? jobs : (part > than) - (part < than);
 }
 
-static int is_there(struct sh_store *s, struct sh_err *e)
-{
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'held'", "");
-    int got = q ? sh_db_step(s, q, looking, e) : -1;
-    sqlite3_finalize(q);
-    return got;
-}
-
 /* One row, behind those before it. */
 static int take(struct sh_columns *c, struct sh_held *to, const struct sh_held *before, struct sh_err *e)
 {
@@ -213,7 +205,7 @@ int sh_held_list(struct sh_store *s, const struct sh_shard *shard, int n_shard, 
 {
     struct sh_held *list = NULL;
     size_t count = 0;
-    int got = is_there(s, e);
+    int got = sh_table_is_there(s, "held", looking, e);
     *out = NULL;
     *n = 0;
     if (got < 1)

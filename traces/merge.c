@@ -458,26 +458,33 @@ static int add_seconds(struct sh_merge *m, struct sh_store *in, struct sh_err *e
     return got;
 }
 
-/* At the end: which part has come, and the time it took, if that part is new, or something of a file that is
- * no part. */
+static int is_in(const struct sh_shard *h, const struct sh_shard *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i].part == h->part && !strcmp(list[i].job, h->job))
+            return 1;
+    return 0;
+}
+
+/* At the end: which parts have come, and the time that tracing took, if that part is new, or something of a file that
+ * is no part of a trace. */
 static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new, struct sh_err *e)
 {
     struct parts p;
-    int bad = read_parts(in, &p, e), n = p.n, before;
     struct sh_shard *known = NULL;
-    bad = bad || sh_shard_list(m->out, &known, &before, e) || sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e);
-    free(known);
-    for (int i = 0; i < n && !bad; i++)
+    int n_known = 0, traces = 0, new_traces = 0;
+    int bad = read_parts(in, &p, e) || sh_shard_list(m->out, &known, &n_known, e);
+    bad = bad || sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e);
+    for (int i = 0; i < p.n && !bad; i++) {
+        int is_trace = !strcmp(p.shard[i].command, "trace");
+        traces += is_trace;
+        new_traces += is_trace && !is_in(&p.shard[i], known, n_known);
         bad = sh_shard_mark(m->out, &p.shard[i], e);
-    bad = bad || sh_held_copy(m->out, p.held, p.n_held, e);
-    clear_parts(&p);
-    int after = 0;
-    if (!bad) {
-        bad = sh_shard_list(m->out, &known, &after, e);
-        free(known);
     }
-    int add = !bad && (n ? after > before : anything_new);
-    bad = bad || (add && add_seconds(m, in, e));
+    bad = bad || sh_held_copy(m->out, p.held, p.n_held, e) ||
+          ((traces ? new_traces : anything_new) && add_seconds(m, in, e));
+    clear_parts(&p);
+    free(known);
     return closing(m->out, bad, e);
 }
 

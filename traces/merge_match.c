@@ -25,11 +25,15 @@ static const char kinds[] = "ttttttittttiilt";
 
 struct identity { char *at[N_COLUMN]; };
 
+/* The job of a command whose shards come: the first one's, and the file that it is in. */
+struct first { struct sh_shard shard; char *of; };
+
 struct sh_match {
     struct identity *run;               /* that may come                                          */
     int n;
-    char *run_of, *shard_of;            /* the file that said so                                  */
-    struct sh_shard shard;              /* part 0: none yet                                       */
+    char *run_of;                       /* the file that said so                                  */
+    struct first *first;                /* [n_first]: of each command                             */
+    int n_first;
     struct sh_shard *there;             /* [n_there]: those that the merged store has had before  */
     int n_there;
     const char *out;                    /* its path                                               */
@@ -141,13 +145,19 @@ static int match_shard(struct sh_match *m, const struct sh_store *in, const stru
     if (!known)
         return sh_fail(e, "%s: is of another model than %s: its fingerprint is %s, expected %s", in->path, m->run_of,
                        h->model, m->run[0].at[FINGERPRINT]);
-    for (int i = 0; i < m->n_there; i++)        /* the merged store may have parts of other jobs, too */
-        if (!strcmp(m->there[i].job, h->job) && same_job(in, h, m->out, &m->there[i], e))
+    for (int i = 0; i < m->n_there; i++) {      /* the merged store may have parts of other jobs, too */
+        if (strcmp(m->there[i].job, h->job))
+            continue;
+        if (same_job(in, h, m->out, &m->there[i], e))
             return -1;
-    if (m->shard.part)
-        return same_job(in, h, m->shard_of, &m->shard, e);
-    m->shard = *h;
-    m->shard_of = xstrdup(in->path);
+        if (m->there[i].part == h->part)        /* merged before: its content must be the same, and no new job comes */
+            return 0;
+    }
+    for (int i = 0; i < m->n_first; i++)
+        if (!strcmp(m->first[i].shard.command, h->command))
+            return same_job(in, h, m->first[i].of, &m->first[i].shard, e);
+    m->first = xreallocarray(m->first, (size_t)m->n_first + 1, sizeof *m->first);
+    m->first[m->n_first++] = (struct first){*h, xstrdup(in->path)};
     return 0;
 }
 
@@ -177,8 +187,10 @@ void sh_match_end(struct sh_match *m)
     if (!m)
         return;
     forget(m->run, m->n);
+    for (int i = 0; i < m->n_first; i++)
+        free(m->first[i].of);
+    free(m->first);
     free(m->run_of);
-    free(m->shard_of);
     free(m->there);
     free(m);
 }

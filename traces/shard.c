@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See merge.h: which parts of which jobs a store has. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
@@ -38,10 +39,8 @@ int sh_shard_list(struct sh_store *s, struct sh_shard **out, int *n, struct sh_e
 {
     struct sh_shard *list = NULL;
     int count = 0, got;
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'shard'", "");
-    got = q ? sh_db_step(s, q, doing, e) : -1;
-    sqlite3_finalize(q);
-    q = got == 1 ? sh_db_query(s, e, "SELECT job, part, parts, command, program, model FROM shard ORDER BY job, part",
+    got = sh_table_is_there(s, "shard", doing, e);
+    sqlite3_stmt *q = got == 1 ? sh_db_query(s, e, "SELECT job, part, parts, command, program, model FROM shard ORDER BY job, part",
                                "") : NULL;
     got = got == 1 && !q ? -1 : got;
     while (q && (got = sh_db_step(s, q, doing, e)) == 1) {
@@ -66,4 +65,99 @@ int sh_shard_list(struct sh_store *s, struct sh_shard **out, int *n, struct sh_e
     *out = list;
     *n = count;
     return got < 0 ? -1 : 0;
+}
+
+/* ---- is it this job's? ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int take_line(struct sh_store *s, sqlite3_stmt *q, const char *table, char **line, struct sh_err *e)
+{
+    int got = q ? sh_db_step(s, q, doing, e) : -1;
+    struct sh_columns c = sh_columns_of(s, q, table, e);
+    const char *text = got == 1 ? sh_column_text(&c, 0) : NULL;
+    if (text && !c.bad) {
+        free(*line);
+        *line = xstrdup(text);
+    }
+    sqlite3_finalize(q);
+    return got < 0 || c.bad ? -1 : 0;
+}
+
+/* The settings of results that are none of ours [n], in order; *line stays NULL: there are none. */
+static int find_foreign(struct sh_store *s, const char *command, const char *const *ours, int n, char **line,
+                        struct sh_err *e)
+{
+    int got;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT settings FROM result WHERE command = ? GROUP BY settings", "t", command);
+    while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
+        struct sh_columns c = sh_columns_of(s, q, "result", e);
+        const char *settings = sh_column_text(&c, 0);
+        if (c.bad || !bsearch(&settings, ours, (size_t)n, sizeof *ours, by_name)) {
+            *line = c.bad ? NULL : xstrdup(settings);
+            got = c.bad ? -1 : 0;
+            break;
+        }
+    }
+    sqlite3_finalize(q);
+    return got;
+}
+
+/* What made rows that are of another job: the command as it was typed, or the settings where nobody kept that. *line
+ * NULL: there are none. Caller frees. */
+static int foreign_rows(struct sh_store *s, const struct sh_shard *h, const char *const *settings, int n, char **line,
+                        struct sh_err *e)
+{
+    *line = NULL;
+    if (!settings)
+        return take_line(s, sh_db_query(s, e, "SELECT command FROM run WHERE key <> ? LIMIT 1", "t", h->job), "run", line,
+                         e);
+    const char **ours = xcalloc((size_t)n + 1, sizeof *ours);
+    memcpy(ours, settings, (size_t)n * sizeof *ours);
+    qsort(ours, (size_t)n, sizeof *ours, by_name);
+    int bad = find_foreign(s, h->command, ours, n, line, e);
+    free(ours);
+    int typed = bad || !*line ? 0 : sh_table_is_there(s, "typed", doing, e);
+    if (typed == 1)
+        bad = take_line(s, sh_db_query(s, e, "SELECT line FROM typed WHERE command = ? AND settings = ?", "tt",
+                                       h->command, *line), "typed", line, e);
+    return bad || typed < 0 ? -1 : 0;
+}
+
+static int refuse(const struct sh_store *s, const struct sh_shard *h, const char *what, struct sh_err *e)
+{
+    sh_fail(e, "%s: holds %s; expected a part of this %s alone", s->path, what, h->command);
+    return sh_hint(e, "merge the shards of that job and remove them, then the same command starts new ones; or name "
+                   "another --db");
+}
+
+int sh_shard_check(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
+                   struct sh_err *e)
+{
+    struct sh_shard *list;
+    char *line, *what = NULL;
+    int n_list, bad = sh_shard_list(s, &list, &n_list, e);
+    if (bad)
+        return -1;
+    bad = foreign_rows(s, shard, settings, n, &line, e);
+    if (!bad && line)
+        what = xasprintf("what another %s made: %.600s", shard->command, line);
+    for (int i = 0; i < n_list && !bad && !what; i++) {
+        const struct sh_shard *h = &list[i];
+        if (strcmp(h->command, shard->command))
+            continue;
+        if (strcmp(h->job, shard->job))
+            what = xasprintf("part %d of %d of another %s, of other settings or texts", h->part, h->parts, h->command);
+        else if (strcmp(h->program, shard->program))
+            what = xasprintf("what version %s of this program made", h->program);
+    }
+    if (what)
+        bad = refuse(s, shard, what, e);
+    free(what);
+    free(line);
+    free(list);
+    return bad ? -1 : 0;
 }

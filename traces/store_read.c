@@ -302,12 +302,10 @@ int sh_store_read_results(struct sh_store *s, const char *command, sh_result_fn 
 
 int sh_store_read_typed(struct sh_store *s, const char *command, sh_line_fn fn, void *to, struct sh_err *e)
 {
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'typed'", "");
-    int got = q ? sh_db_step(s, q, "reading results", e) : -1;
-    sqlite3_finalize(q);
+    int got = sh_table_is_there(s, "typed", "reading results", e);
     if (got < 1)
         return got;
-    q = sh_db_query(s, e, "SELECT DISTINCT line FROM typed WHERE command = ?", "t", command);
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT DISTINCT line FROM typed WHERE command = ?", "t", command);
     while ((got = q ? sh_db_step(s, q, "reading results", e) : -1) == 1) {
         struct sh_columns c = sh_columns_of(s, q, "typed", e);
         const char *line = sh_column_text(&c, 0);

@@ -315,7 +315,7 @@ static void name_results(struct sh_eval_work *w)
         sh_eval_result_name(&w->result[i], &scene);
 }
 
-static int mark(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e)
+static int mark(struct sh_eval_work *w, struct sh_store *store, int is_whole, struct sh_err *e)
 {
     int n = w->n + 1, *of = xcalloc((size_t)n, sizeof *of), own = sh_eval_own_cells(w, of);
     struct sh_part_results r = {.command = "eval", .settings = xcalloc((size_t)n, sizeof *r.settings),
@@ -325,7 +325,7 @@ static int mark(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e
         r.settings[i] = w->result[i].settings;
     for (int i = 0; i < own; i++)               /* the reference is each shard's */
         r.own[of[i]] = 1;
-    int bad = sh_part_mark_results(store, &w->shard, &r, e);
+    int bad = sh_part_mark_results(store, &w->shard, &r, is_whole, e);
     free(r.settings);
     free(r.own);
     free(of);
@@ -435,8 +435,8 @@ static int work(struct sh_eval_work *w, struct sh_err *e)
     struct sh_store *store = NULL;
     name_results(w);
     int bad = (path && is_first && !(store = sh_store_create(path, e))) ||
-              (w->shard.parts && sh_store_claim(store, e)) || sh_evaluate(w, store, e) ||
-              (w->shard.parts && mark(w, store, e)) || (is_first && report(w, e));
+              (w->shard.parts && (sh_store_claim(store, e) || mark(w, store, 0, e))) || sh_evaluate(w, store, e) ||
+              (w->shard.parts && mark(w, store, 1, e)) || (is_first && report(w, e));
     int is_empty = bad && store && sh_store_was_made(store) && sh_store_is_empty(store);
     sh_store_close(store);
     if (is_empty)

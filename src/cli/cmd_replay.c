@@ -139,8 +139,7 @@ static void keep_results(const struct sh_replay_work *w, const char *path)
         sh_store_tell_unkept("results are", path, w->cluster.common.quiet, &e);
 }
 
-/* A shard that cannot be kept is nothing. */
-static int keep_shard(const struct sh_replay_work *w, const char *path, struct sh_err *e)
+static int mark(const struct sh_replay_work *w, struct sh_store *store, int is_whole, struct sh_err *e)
 {
     struct sh_part_results r = {.command = "replay", .settings = xcalloc((size_t)w->n_row + 1, sizeof *r.settings),
                                 .own = xcalloc((size_t)w->n_row + 1, 1), .n = w->n_row, .has_weights = 1,
@@ -149,14 +148,10 @@ static int keep_shard(const struct sh_replay_work *w, const char *path, struct s
         r.settings[i] = w->settings[i];
         r.own[i] = (unsigned char)sh_replay_work_is_own(w, i);
     }
-    char *own = sh_part_path(path, &w->shard);
-    struct sh_store *s = sh_store_create(own, e);
-    int bad = !s || sh_replay_work_keep(w, 0, w->n_row, s, e) || sh_part_mark_results(s, &w->shard, &r, e);
-    sh_store_close(s);
-    free(own);
+    int bad = sh_part_mark_results(store, &w->shard, &r, is_whole, e);
     free(r.settings);
     free(r.own);
-    return bad ? -1 : 0;
+    return bad;
 }
 
 /* ---- the answer ---- */
@@ -271,12 +266,26 @@ static int run_and_dump(const char *path, struct sh_replay_work *w, struct sh_er
 
 static int replay(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
 {
-    sh_replay_work_rows(w);
     if (w->cluster.ranks)
         return sh_replay_work_ranks(w, path, e);
     if (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, w->store, e))
         return -1;
     return run_and_dump(a->dump, w, e) ? -1 : 0;
+}
+
+/* A shard that cannot be kept is nothing: its store is there before the work. */
+static int replay_shard(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
+{
+    char *own = sh_part_path(path, &w->shard);
+    struct sh_store *s = sh_store_create(own, e);
+    int bad = !s || mark(w, s, 0, e) || replay(a, path, w, e) || sh_replay_work_keep(w, 0, w->n_row, s, e) ||
+              mark(w, s, 1, e);
+    int is_empty = bad && s && sh_store_was_made(s) && sh_store_is_empty(s);
+    sh_store_close(s);
+    if (is_empty)
+        sh_store_remove(own);
+    free(own);
+    return bad ? -1 : 0;
 }
 
 static int work(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
@@ -287,12 +296,14 @@ static int work(const struct replay_args *a, const char *path, struct sh_replay_
         return sh_misused(e, "--dump-kept: one process writes it, not several");
     if (!(w->store = sh_store_open(path, e)))
         return -1;
-    int bad = read_request(a, common, w, w->store, e) || replay(a, path, w, e);
+    int bad = read_request(a, common, w, w->store, e);
+    if (!bad) {
+        sh_replay_work_rows(w);
+        bad = w->shard.parts ? replay_shard(a, path, w, e) : replay(a, path, w, e);
+    }
     sh_store_close(w->store);
     if (bad || !sh_cluster_is_first(&w->cluster))
         return bad ? -1 : 0;
-    if (w->shard.parts && keep_shard(w, path, e))
-        return -1;
     if (!w->shard.parts && !w->cluster.ranks)
         keep_results(w, path);
     struct sh_out *o = describe(w);

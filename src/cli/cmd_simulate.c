@@ -163,7 +163,7 @@ static uint64_t hash_of_shape(const struct sh_kv_facts *f)
     return h;
 }
 
-static int mark(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
+static int mark(const struct sh_sim_study *s, struct sh_store *store, int is_whole, struct sh_err *e)
 {
     struct sh_part_results r = {.command = "simulate", .settings = xcalloc((size_t)s->n_row, sizeof *r.settings),
                                 .own = xcalloc((size_t)s->n_row, 1), .n = s->n_row,
@@ -172,7 +172,7 @@ static int mark(const struct sh_sim_study *s, struct sh_store *store, struct sh_
         r.settings[i] = s->row[i].settings;
         r.own[i] = (unsigned char)sh_sim_is_own(s, i);
     }
-    int bad = sh_part_mark_results(store, &s->shard, &r, e);
+    int bad = sh_part_mark_results(store, &s->shard, &r, is_whole, e);
     free(r.settings);
     free(r.own);
     return bad;
@@ -195,8 +195,8 @@ static int work(struct sh_sim_study *s, struct sh_err *e)
     struct sh_store *store = NULL;
     int is_first = sh_cluster_is_first(&s->cluster);
     int bad = (db && sh_sim_names(s, e)) || (db && is_first && !(store = sh_store_create(path, e))) ||
-              (s->shard.parts && sh_store_claim(store, e)) ||
-              sh_sim_sweep(s, store, e) || (s->shard.parts && mark(s, store, e)) || (is_first && answer(s, e));
+              (s->shard.parts && (sh_store_claim(store, e) || mark(s, store, 0, e))) || sh_sim_sweep(s, store, e) ||
+              (s->shard.parts && mark(s, store, 1, e)) || (is_first && answer(s, e));
     int is_empty = bad && store && sh_store_was_made(store) && sh_store_is_empty(store);
     sh_store_close(store);
     if (is_empty)

@@ -504,6 +504,8 @@ static int record(struct trace *t, struct sh_err *e)
     t->done = xcalloc(cells, 1);
     if (is_first && (!(t->store = sh_store_create(t->path, e)) || (t->part.parts && sh_store_claim(t->store, e))))
         return -1;
+    if (t->part.parts && sh_part_check(t->store, &t->part, strtoull(t->key, NULL, 16), e))
+        return -1;
     if (is_first) {                             /* the run first: it decides which leftovers belong to it */
         run = sh_store_begin(t->store, &t->run, t->key, t->texts.sequence, t->texts.n, t->done, e);
         bad = run < 0 || (t->cluster.ranks && (sh_cluster_gather(&t->cluster, t->store, e) ||

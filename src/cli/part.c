@@ -56,6 +56,12 @@ static struct sh_shard shard_of(const struct sh_part *p, const char *command, ui
     return shard;
 }
 
+int sh_part_check(struct sh_store *s, const struct sh_part *p, uint64_t job, struct sh_err *e)
+{
+    struct sh_shard shard = shard_of(p, "trace", job, 0, 1);
+    return sh_shard_check(s, &shard, NULL, 0, e);
+}
+
 int sh_part_mark(struct sh_store *s, const struct sh_part *p, uint64_t job, uint64_t model, int is_whole,
                  struct sh_err *e)
 {
@@ -87,14 +93,21 @@ static int own_settings(const struct sh_part_results *r, const char **of)
     return n;
 }
 
-int sh_part_mark_results(struct sh_store *s, const struct sh_part *p, const struct sh_part_results *r,
-                         struct sh_err *e)
+static struct sh_shard shard_of_results(const struct sh_part *p, const struct sh_part_results *r)
 {
-    const char **of = xcalloc((size_t)r->n + 1, sizeof *of);
     uint64_t job = SH_PART_HASH;
     for (int i = 0; i < r->n; i++)
         sh_part_hash(&job, r->settings[i]);
-    struct sh_shard shard = shard_of(p, r->command, job, r->model, r->has_weights);
+    return shard_of(p, r->command, job, r->model, r->has_weights);
+}
+
+int sh_part_mark_results(struct sh_store *s, const struct sh_part *p, const struct sh_part_results *r, int is_whole,
+                         struct sh_err *e)
+{
+    struct sh_shard shard = shard_of_results(p, r);
+    if (!is_whole)
+        return sh_shard_check(s, &shard, r->settings, r->n, e);
+    const char **of = xcalloc((size_t)r->n + 1, sizeof *of);
     int bad = sh_held_mark(s, &shard, of, own_settings(r, of), e);
     free(of);
     return bad;

@@ -25,12 +25,15 @@ int sh_part_has(const struct sh_part *p, int i);
 void sh_part_hash(uint64_t *h, const char *text);
 #define SH_PART_HASH 0xcbf29ce484222325u
 
+/* Before a shard of trace is touched: it must be none of another trace (traces/merge.h). */
+int sh_part_check(struct sh_store *s, const struct sh_part *p, uint64_t job, struct sh_err *e);
+
 /* Note in a shard of trace what it is: `job` is the key of its run, as a number, `model` the fingerprint of its
  * weights. is_whole: it has all that it shall have, which is noted as well (traces/held.h). */
 int sh_part_mark(struct sh_store *s, const struct sh_part *p, uint64_t job, uint64_t model, int is_whole,
                  struct sh_err *e);
 
-/* The same of a shard of results that has all it shall have. settings [n]: of all results of the whole, in order, which
+/* Both of a shard of results: it is checked before any work, is_whole 0, and marked when it has all it shall have. settings [n]: of all results of the whole, in order, which
  * decide the job; own [n]: does this part make them? Of several alike the first one decides. model: the hash of its
  * shape where nothing reads weights (has_weights 0). */
 struct sh_part_results {
@@ -40,7 +43,7 @@ struct sh_part_results {
     int n, has_weights;
     uint64_t model;
 };
-int sh_part_mark_results(struct sh_store *s, const struct sh_part *p, const struct sh_part_results *r,
+int sh_part_mark_results(struct sh_store *s, const struct sh_part *p, const struct sh_part_results *r, int is_whole,
                          struct sh_err *e);
 
 #endif

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A shard's file has no command and no settings in its name. Parts of a trace and of what is asked of it stand in one
+# file, and merge together, before or after what came earlier; a part of another job of the same command is refused
+# before anything is written, and what is there is named.
+. "$(dirname "$0")/lib.sh"
+
+golden_tokens opt >tokens.jsonl
+model=$checkpoints/opt
+trace=(trace --model "$model" --tokens tokens.jsonl --vectors v --threads 1 -q)
+replay=(replay --policy window h2o --budget 0.25,0.5 -q)
+evaluate=(eval --model "$model" --tokens tokens.jsonl --policy window h2o --budget 0.5 --threads 1 -q)
+parts=(out/x.db.shard-1-of-2 out/x.db.shard-2-of-2)
+both() { for i in 1 2; do run "$@" --db out/x.db --shard $i/2; expect "$1, shard $i" 0 . ""; done; }
+joined() { # what, new layers, new sets of results
+    run merge --db out/x.db "${parts[@]}" -q
+    expect "$1: merged" 0 "^layers of sequences, new +$2$" ""
+    holds "$1: so many sets of results are new" grep -Eq "^sets of results, new +$3$" log/out
+}
+seconds() { sqlite3 out/x.db "SELECT sum(seconds) FROM run"; }
+
+# ---- one command after the other, into the same files ----
+
+run "${trace[@]}" --db one.db
+cells=$(sqlite3 one.db "SELECT count(*) FROM done")
+run "${replay[@]}" --db one.db
+run "${evaluate[@]}" --db one.db
+both "${trace[@]}"
+joined "a trace" $cells 0
+took=$(seconds)
+both "${replay[@]}"
+joined "its replay" 0 4
+holds "the time of the trace counts once" [ "$(seconds)" = "$took" ]
+both "${evaluate[@]}"
+joined "an eval" 0 3
+holds "all three are what one process writes" same one.db out/x.db
+joined "once more" 0 0
+run verify --db out/x.db -q
+expect "all of it is there" 0 "^complete +yes" ""
+run merge --db out/y.db "${parts[0]}" -q
+run verify --db out/y.db -q
+expect "what is missing is told of each command" 0 "^shards missing +.*trace 2.*of 2" ""
+holds "of replay" grep -Eq "^shards missing .*replay 2" log/out
+run merge --db out/y.db "${parts[1]}" -q
+holds "all three at once: the same" same one.db out/y.db
+
+# ---- another job of the same command ----
+
+kept() { # what, message, arguments...: refused, and the file is as it was
+    sqlite3 "${parts[0]}" .dump >log/before
+    run "${@:3}" --db out/x.db --shard 1/2
+    expect "$1 is refused by name" 1 "" "^shears: out/x.db.shard-1-of-2: holds $2"
+    holds "$1: what to do is said" grep -q "^hint: merge the shards of that job and remove them" log/err
+    sqlite3 "${parts[0]}" .dump >log/after
+    holds "$1: before anything is written" cmp log/before log/after
+}
+kept "a trace with another codec" "what another trace made: trace .*--shard 1/2" "${trace[@]}" --codec f32
+kept "a replay of other budgets" "what another replay made: replay .*0.25,0.5" "${replay[@]/0.25,0.5/0.75}"
+kept "a replay of more budgets" "part 1 of 2 of another replay" "${replay[@]/0.25,0.5/0.25,0.5,0.75}"
+kept "an eval of another prefill" "what another eval made: eval " "${evaluate[@]}" --prefill 3
+sqlite3 "${parts[0]}" "UPDATE shard SET program = '0.0.9' WHERE command = 'eval'"
+kept "a part of another version" "what version 0.0.9 of this program made" "${evaluate[@]}"
+sqlite3 "${parts[0]}" "DELETE FROM shard; DROP TABLE held; DELETE FROM typed"
+kept "results that no mark and no command names" 'what another replay made: \{' "${replay[@]/0.25,0.5/0.75}"
+rm "${parts[@]}"
+run "${replay[@]/0.25,0.5/0.75}" --db out/x.db --shard 1/2
+expect "when they are away a new job begins" 0 . ""
+sweep=(simulate --model opt-125m --gpu A100-SXM-80GB --budget 0.2 --requests 20 --prompt 300 --output 30 -q)
+both "${sweep[@]}" --rate 20
+kept "another sweep" "what another simulate made: simulate .*--rate 20" "${sweep[@]}" --rate 40
+finish
