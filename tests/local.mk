@@ -302,12 +302,12 @@ EXTRA_DIST += %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
 TESTS      += %D%/cli/help.sh %D%/cli/hints.sh
 EXTRA_DIST += %D%/cli/help.sh %D%/cli/hints.sh %D%/cli/examples.py
 TESTS      += %D%/cli/hash.sh %D%/cli/merge.sh %D%/cli/held.sh %D%/cli/shard_files.sh %D%/cli/mpi.sh %D%/cli/ranks.sh \
-	%D%/cli/ranks_sweep.sh %D%/cli/ranks_kept.sh %D%/cli/ranks_progress.sh %D%/cli/ranks_cuda.sh \
-	%D%/cli/ranks_lost.sh %D%/cli/ranks_apart.sh %D%/cli/kills.sh \
+	%D%/cli/ranks_sweep.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh %D%/cli/ranks_progress.sh \
+	%D%/cli/ranks_cuda.sh %D%/cli/ranks_lost.sh %D%/cli/ranks_apart.sh %D%/cli/kills.sh \
 	%D%/cli/slurm.sh %D%/cli/slurm_scripts.sh
 EXTRA_DIST += %D%/cli/hash.sh %D%/cli/merge.sh %D%/cli/held.sh %D%/cli/shard_files.sh %D%/cli/mpi.sh %D%/cli/ranks.sh \
-	%D%/cli/ranks_sweep.sh %D%/cli/ranks_kept.sh %D%/cli/ranks_progress.sh %D%/cli/ranks_cuda.sh \
-	%D%/cli/ranks_lost.sh %D%/cli/ranks_apart.sh %D%/cli/kills.sh \
+	%D%/cli/ranks_sweep.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh %D%/cli/ranks_progress.sh \
+	%D%/cli/ranks_cuda.sh %D%/cli/ranks_lost.sh %D%/cli/ranks_apart.sh %D%/cli/kills.sh \
 	%D%/cli/ranks_lib.sh %D%/cli/slurm.sh %D%/cli/slurm_scripts.sh
 TESTS      += %D%/cli/gguf.sh
 EXTRA_DIST += %D%/cli/gguf.sh

@@ -26,8 +26,8 @@ struct sh_shard {                       /* a part of a job                      
 /* Say which part this store is; the same again is no error. */
 int sh_shard_mark(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e);
 
-/* Before any work on a part: -1 where the store is that of another job of the same command, or of another version of the
- * program; parts of other commands may be in it. settings [n]: of all results of the whole job; NULL: of a trace. */
+/* Before any work on a part: -1 where the store has one of another job of the same command, or of another version of
+ * the program; parts of other commands may be in it. settings [n]: of all results of the whole; NULL: of a trace. */
 int sh_shard_check(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
                    struct sh_err *e);
 

@@ -40,8 +40,8 @@ int sh_shard_list(struct sh_store *s, struct sh_shard **out, int *n, struct sh_e
     struct sh_shard *list = NULL;
     int count = 0, got;
     got = sh_table_is_there(s, "shard", doing, e);
-    sqlite3_stmt *q = got == 1 ? sh_db_query(s, e, "SELECT job, part, parts, command, program, model FROM shard ORDER BY job, part",
-                               "") : NULL;
+    sqlite3_stmt *q = got == 1 ? sh_db_query(s, e, "SELECT job, part, parts, command, program, model FROM shard"
+                                             " ORDER BY job, part", "") : NULL;
     got = got == 1 && !q ? -1 : got;
     while (q && (got = sh_db_step(s, q, doing, e)) == 1) {
         struct sh_columns c = sh_columns_of(s, q, "shard", e);
@@ -92,7 +92,8 @@ static int find_foreign(struct sh_store *s, const char *command, const char *con
                         struct sh_err *e)
 {
     int got;
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT settings FROM result WHERE command = ? GROUP BY settings", "t", command);
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT settings FROM result WHERE command = ? GROUP BY settings", "t",
+                                  command);
     while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
         struct sh_columns c = sh_columns_of(s, q, "result", e);
         const char *settings = sh_column_text(&c, 0);
@@ -113,8 +114,8 @@ static int foreign_rows(struct sh_store *s, const struct sh_shard *h, const char
 {
     *line = NULL;
     if (!settings)
-        return take_line(s, sh_db_query(s, e, "SELECT command FROM run WHERE key <> ? LIMIT 1", "t", h->job), "run", line,
-                         e);
+        return take_line(s, sh_db_query(s, e, "SELECT command FROM run WHERE key <> ? LIMIT 1", "t", h->job), "run",
+                         line, e);
     const char **ours = xcalloc((size_t)n + 1, sizeof *ours);
     memcpy(ours, settings, (size_t)n * sizeof *ours);
     qsort(ours, (size_t)n, sizeof *ours, by_name);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/cli/metrics.h"
 
 enum { AT_ONCE = 16,                    /* caches that read in lockstep, at most                  */
        TEXTS = 64 };                    /* texts that a GPU reads side by side, at most           */
@@ -227,12 +228,34 @@ static int share(struct sh_eval_work *w, struct sh_store *store, struct sh_err *
     return bad;
 }
 
+/* What will be found again. */
+static int forget_unknown(const struct sh_eval_work *w, struct sh_store *store, struct sh_err *e)
+{
+    const char **settings = xcalloc((size_t)w->n + 1, sizeof *settings);
+    for (int i = 0; i <= w->n; i++)
+        if (!w->result[i].is_known && (i == w->n || w->twin[i] == i))
+            settings[i] = w->result[i].settings;
+    int bad = sh_results_forget("eval", settings, w->n + 1, store, e);
+    free(settings);
+    return bad;
+}
+
+/* What is there: of ranks that were killed, and of the store. With --force nothing, before and after ranks' stores
+ * come, so that an answer that differs does not keep them out. */
+static int begin_shared(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e)
+{
+    if (w->a->force && forget_unknown(w, store, e))
+        return -1;
+    return sh_cluster_gather(&w->cluster, store, e) ||
+                   (!w->a->force && sh_eval_results_find(w->result, w->n + 1, store, e)) || forget_unknown(w, store, e)
+               ? -1 : 0;
+}
+
 /* Rank 0 joins what all found, and shows it; rows that were there before stay marked. */
 static int evaluate_shared(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e)
 {
     int *known = xcalloc((size_t)w->n + 1, sizeof *known);
-    int bad = store && (sh_cluster_gather(&w->cluster, store, e) ||
-                        (!w->a->force && sh_eval_results_find(w->result, w->n + 1, store, e)));
+    int bad = store && begin_shared(w, store, e);
     for (int i = 0; i <= w->n; i++)
         known[i] = w->result[i].is_known;
     bad = bad || share(w, store, e) || (store && sh_eval_results_find(w->result, w->n + 1, store, e));

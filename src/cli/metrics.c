@@ -95,6 +95,16 @@ int sh_metrics_keep(const struct sh_metrics *m, const char *settings, const doub
                ? -1 : 0;
 }
 
+int sh_results_forget(const char *command, const char *const *settings, int n, struct sh_store *s, struct sh_err *e)
+{
+    int bad = sh_store_group_begin(s, e);
+    if (bad)
+        return -1;
+    for (int i = 0; i < n && !bad; i++)
+        bad = settings[i] && (sh_store_results_begin(s, command, settings[i], e) || sh_store_results_end(s, e));
+    return sh_store_group_end(s, bad, e);
+}
+
 void sh_metrics_write(const struct sh_metrics *m, const double *at, struct sh_out *o)
 {
     for (int i = 0; i < m->n; i++)

@@ -31,6 +31,10 @@ int sh_metrics_find(const struct sh_metrics *m, const struct sh_metric_row *row,
 int sh_metrics_keep(const struct sh_metrics *m, const char *settings, const double *at, struct sh_store *s,
                     struct sh_err *e);
 
+/* Erase what the store has of a command under those settings [n], in one transaction: ranks' finds are merged, which
+ * replaces nothing. NULL among them is left out. */
+int sh_results_forget(const char *command, const char *const *settings, int n, struct sh_store *s, struct sh_err *e);
+
 /* The figures alone, between the store's begin and end of results. */
 int sh_metrics_put(const struct sh_metrics *m, const char *settings, const double *at, struct sh_store *s,
                    struct sh_err *e);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/cli/metrics.h"
 #include "src/cli/replay_share.h"
 #include "src/cli/runs.h"
 
@@ -292,6 +293,7 @@ static int ask(void *to, struct sh_replay_request *q, char *job, struct sh_err *
     uint64_t hash = SH_PART_HASH;
     if (look_again(w, e))
         return -1;
+    sh_part_hash(&hash, PACKAGE_VERSION);       /* sums of two versions are not added up */
     struct cut all = {w->q.n_spec, 1, w->q.n_spec};
     r->q = w->q;
     r->q.spec = r->spec;
@@ -325,18 +327,36 @@ static int share_layers(struct sh_replay_work *w, struct sh_store *into, struct 
     return bad;
 }
 
+/* What will be found again. */
+static int forget_unknown(const struct sh_replay_work *w, struct sh_store *into, struct sh_err *e)
+{
+    const char **settings = xcalloc((size_t)w->n_row + 1, sizeof *settings);
+    for (int i = 0; i < w->n_row; i++)
+        settings[i] = w->row[i].is_known ? NULL : w->settings[i];
+    int bad = sh_results_forget("replay", settings, w->n_row, into, e);
+    free(settings);
+    return bad;
+}
+
+/* What is there: of ranks that were killed, and of the store. */
+static int begin_policies(struct sh_replay_work *w, struct sh_store *into, struct sh_err *e)
+{
+    return sh_cluster_gather(&w->cluster, into, e) ||
+                   (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, into, e)) ||
+                   forget_unknown(w, into, e)
+               ? -1 : 0;
+}
+
 int sh_replay_work_ranks(struct sh_replay_work *w, const char *path, struct sh_err *e)
 {
     if (!sh_cluster_is_first(&w->cluster))
         return is_uniform(w) ? share_layers(w, NULL, e) : share_policies(w, NULL, e);
     struct sh_store *into = sh_store_update(path, e);
-    int bad = !into;
+    int bad = !into || (w->force && forget_unknown(w, into, e));        /* so that they do not keep others' out */
     if (!bad && is_uniform(w))
         bad = share_layers(w, into, e);
     else if (!bad)
-        bad = sh_cluster_gather(&w->cluster, into, e) ||
-              (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, into, e)) ||
-              share_policies(w, into, e) || find_new_rows(w, into, e);
+        bad = begin_policies(w, into, e) || share_policies(w, into, e) || find_new_rows(w, into, e);
     sh_store_close(into);
     return bad ? -1 : 0;
 }

@@ -167,10 +167,10 @@ int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store 
 
 int sh_sim_forget(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
 {
-    int bad = sh_store_group_begin(store, e);
-    if (bad)
-        return -1;
-    for (int i = 0; i < s->n_row && !bad; i++)
-        bad = sh_store_results_begin(store, metrics.command, s->row[i].settings, e) || sh_store_results_end(store, e);
-    return sh_store_group_end(store, bad, e);
+    const char **settings = xcalloc((size_t)s->n_row + 1, sizeof *settings);
+    for (int i = 0; i < s->n_row; i++)
+        settings[i] = s->row[i].is_known ? NULL : s->row[i].settings;
+    int bad = sh_results_forget(metrics.command, settings, s->n_row, store, e);
+    free(settings);
+    return bad;
 }

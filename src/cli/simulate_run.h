@@ -111,6 +111,7 @@ void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text, in
 int sh_sim_names(struct sh_sim_study *s, struct sh_err *e);
 int sh_sim_find(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
 int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store *store, struct sh_err *e);
+/* Of the rows that are not known. */
 int sh_sim_forget(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
 uint64_t sh_sim_costs(const struct sh_sim_cost *c);
 

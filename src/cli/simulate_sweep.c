@@ -98,8 +98,9 @@ static int work_shared(struct sh_sim_study *s, struct sh_store *store, struct sh
     if (!sh_cluster_is_first(&s->cluster))
         return share(s, NULL, e);
     int *known = xcalloc((size_t)s->n_row, sizeof *known);
-    int bad = sh_cluster_gather(&s->cluster, store, e) || (s->args->force && sh_sim_forget(s, store, e)) ||
-              sh_sim_find(s, store, e);
+    int force = s->args->force;         /* before and after: an answer that differs must not keep ranks' stores out */
+    int bad = (force && sh_sim_forget(s, store, e)) || sh_cluster_gather(&s->cluster, store, e) ||
+              (!force && sh_sim_find(s, store, e)) || sh_sim_forget(s, store, e);
     for (int i = 0; i < s->n_row; i++)
         known[i] = s->row[i].is_known;
     bad = bad || share(s, store, e) || sh_sim_find(s, store, e);
