@@ -107,7 +107,8 @@ int sh_store_blocks(struct sh_store *s, int kind, int sequence, int layer, int h
 /* A sh_block_fn that copies blocks into a struct sh_batch. */
 int sh_store_keep(void *batch, const struct sh_block *b, struct sh_err *e);
 
-/* Has it no run, no result and no plan? 0 also where that cannot be told. */
+/* Has it no finished layer, no result and no plan? A run of which nothing was finished is nothing. 0 also where that
+ * cannot be told. */
 int sh_store_is_empty(struct sh_store *s);
 
 /* Is this (sequence, layer) marked as done? 1, 0, or -1. */

@@ -272,7 +272,7 @@ int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err 
 int sh_store_is_empty(struct sh_store *s)
 {
     struct sh_err ignored;
-    sqlite3_stmt *q = sh_db_query(s, &ignored, "SELECT 1 FROM run UNION ALL SELECT 1 FROM result UNION ALL"
+    sqlite3_stmt *q = sh_db_query(s, &ignored, "SELECT 1 FROM done UNION ALL SELECT 1 FROM result UNION ALL"
                                   " SELECT 1 FROM plan LIMIT 1", "");
     int got = q ? sh_db_step(s, q, "looking for anything", &ignored) : -1;
     sqlite3_finalize(q);

@@ -64,17 +64,15 @@ static int merge(struct sh_store *s, const struct sh_list *in, const struct sh_c
     return bad;
 }
 
+/* Nor may it say that a part has come. */
 static int is_empty(struct sh_store *s)
 {
     struct sh_err ignored;
-    struct sh_stored_run *runs;
     struct sh_shard *shards = NULL;
-    int n_run = 1, n_shard = 1;
-    if (!sh_store_runs(s, &runs, &n_run, &ignored))
-        sh_stored_runs_free(runs, n_run);
-    sh_shard_list(s, &shards, &n_shard, &ignored);
+    int n = 1;
+    sh_shard_list(s, &shards, &n, &ignored);
     free(shards);
-    return !n_run && !n_shard;
+    return !n && sh_store_is_empty(s);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)

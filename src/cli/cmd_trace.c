@@ -384,18 +384,6 @@ static int report(struct trace *t, int run, struct sh_err *e)
     return bad;
 }
 
-static int nothing_recorded(struct trace *t)
-{
-    struct sh_err ignored;
-    struct sh_stored_run *runs;
-    int n, empty = 0;
-    if (sh_store_runs(t->store, &runs, &n, &ignored))
-        return 0;
-    empty = n == 0 || (n == 1 && runs[0].n_done == 0);
-    sh_stored_runs_free(runs, n);
-    return empty;
-}
-
 /* ---- by several ranks ---- */
 
 /* A run is of one backend: what another wrote would be refused when it is joined, after the work. */
@@ -517,7 +505,7 @@ static int record(struct trace *t, struct sh_err *e)
         bad = t->a->pipeline ? pass_on(t, e) : t->cluster.ranks ? share(t, e) : record_alone(t, run, e);
     if (!bad && is_first)
         bad = report(t, run, e);
-    if (bad && t->store && sh_store_was_made(t->store) && nothing_recorded(t)) {       /* leave no empty store behind */
+    if (bad && t->store && sh_store_was_made(t->store) && sh_store_is_empty(t->store)) {
         sh_store_close(t->store);
         t->store = NULL;
         sh_store_remove(t->path);

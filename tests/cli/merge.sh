@@ -172,6 +172,13 @@ run merge --db e3.db e2.db.shard-2-of-2 -q
 run verify --db e3.db -q
 expect "and what belongs there does" 0 "^shards missing +none" ""
 
+cp e1.db other.db
+sqlite3 other.db "UPDATE result SET value = value + 1 WHERE metric = 'kl'"
+run merge --db out/kept.db e1.db other.db -q
+expect "results that differ between two files are named" 1 "" "^shears: other.db: the results of eval are not those"
+holds "what was merged of the first stays" same e1.db out/kept.db
+rm -rf out && mkdir out
+
 # ---- dozens of shards ----
 
 dozens() { # what, arguments...: 48 shards beside 48.db

@@ -77,6 +77,17 @@ for which in simulate eval; do
     tidy "$which: interrupted" out/x.db
 done
 
+# A trace that fails at its start, after the results of a rank of another job have come.
+cp eval.db out/x.db.rank-0005
+echo noise >out/x.db.rank-0006
+ranks 2 "${trace[@]}" --db out/x.db -q
+holds "a rank's store that is none ends a trace" grep -q "^shears: out/x.db.rank-0006: " log/err
+holds "what came before it stays" [ "$(sets out/x.db)" = "$(sets eval.db)" ]
+rm out/x.db.rank-0006
+ranks 2 "${trace[@]}" --db out/x.db -q
+expect "without it the trace joins it" 0 "$traced" ""
+rm -rf out && mkdir out
+
 apart "${words[@]}" --policy window --budget 0.5 --dtype f7
 expect "ranks that find nothing" 2 "" "^shears: --dtype"
 holds "leave no store" only ""
