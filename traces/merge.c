@@ -356,6 +356,21 @@ static int merge_runs(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 
 /* ---- results and plans ---- */
 
+/* How those results were asked for, if it is said there and not here. */
+static int copy_typed(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings,
+                      struct sh_err *e)
+{
+    static const struct source typed = {"typed", "ttt",
+        "SELECT command, settings, line FROM typed WHERE command = ? AND settings = ?", NULL};
+    int there = sh_table_is_there(in, "typed", doing, e);
+    there = there == 1 ? sh_table_is_there(m->out, "typed", doing, e) : there;
+    if (there < 1)
+        return there;
+    return copy_rows(m->out, in, &typed, sh_db_query(in, e, typed.query, "tt", command, settings),
+                     sh_db_query(m->out, e, "INSERT OR IGNORE INTO typed (command, settings, line) VALUES (?,?,?)", ""),
+                     1, e);
+}
+
 static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings,
                           struct sh_err *e)
 {
@@ -372,10 +387,11 @@ static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *c
                        settings);
     m->counts.results_same += n > 0;
     if (n)
-        return 0;
+        return copy_typed(m, in, command, settings, e);
     if (sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e))
         return -1;
-    int bad = copy_rows(m->out, in, &results, sh_db_query(in, e, results.query, "tt", command, settings),
+    int bad = copy_typed(m, in, command, settings, e) ||
+              copy_rows(m->out, in, &results, sh_db_query(in, e, results.query, "tt", command, settings),
                         sh_db_query(m->out, e,
         "INSERT INTO result (command, settings, metric, layer, head, value) VALUES (?,?,?,?,?,?)", ""), 1, e);
     m->counts.results += !bad;

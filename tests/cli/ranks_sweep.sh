@@ -14,6 +14,8 @@ ranks 4 "${sweep[@]}" --db out/sweep.db -q
 expect "four ranks simulate" 0 "^ +0\.2 .*[0-9]" ""
 holds "the same answer" cmp log/out swept
 holds "the same content" same swept.db out/sweep.db
+asked() { sqlite3 "$1" "SELECT command, settings FROM typed ORDER BY 1, 2"; }
+holds "and how it was asked for" cmp <(asked swept.db) <(asked out/sweep.db)
 ranks 2 "${sweep[@]}" --db out/sweep.db
 expect "ranks find what is kept" 0 "^32 of 32 rows are from the store" ""
 ranks 2 "${sweep[@]}" --db out/sweep.db --force

@@ -44,6 +44,27 @@ holds "of replay" grep -Eq "^shards missing .*replay 2" log/out
 run merge --db out/y.db "${parts[1]}" -q
 holds "all three at once: the same" same one.db out/y.db
 
+# ---- how it was asked for ----
+
+asked() { sqlite3 "$1" "SELECT command, settings FROM typed ORDER BY 1, 2"; }
+for db in x y; do
+    holds "$db: how each set of results was asked for goes along" cmp <(asked one.db) <(asked out/$db.db)
+done
+lines() { sqlite3 out/x.db "SELECT DISTINCT line FROM typed WHERE command = 'replay' ORDER BY 1"; }
+for i in 1 2; do echo "${replay[*]} --db out/x.db --shard $i/2"; done >typed
+holds "as it was typed" cmp typed <(lines)
+sqlite3 out/x.db "DELETE FROM typed; INSERT INTO typed SELECT DISTINCT command, settings, 'mine' FROM result
+    WHERE command = 'eval'"
+joined "once more" 0 0
+holds "it comes back" cmp <(asked one.db) <(asked out/x.db)
+holds "but replaces nothing" [ "$(sqlite3 out/x.db "SELECT count(*) FROM typed WHERE line = 'mine'")" = 3 ]
+for db in out/x.db "${parts[@]}"; do cp $db old.${db##*/} && sqlite3 old.${db##*/} "DROP TABLE typed"; done
+run merge --db old.x.db "${parts[@]}" -q
+expect "a store from before, without such a table, takes the rest" 0 "^files +2$" ""
+run merge --db out/z.db old.x.db.shard-* -q
+expect "and gives it" 0 "^files +2$" ""
+holds "with the same content" same one.db out/z.db
+
 # ---- another job of the same command ----
 
 kept() { # what, message, arguments...: refused, and the file is as it was
