@@ -229,7 +229,8 @@ static int compare_layer(struct sh_merge *m, struct sh_store *in, int from, int 
     struct sh_digest ours, theirs;
     if (sh_digest_layer(m->out, to, layer, &ours, e) || sh_digest_layer(in, from, layer, &theirs, e))
         return -1;
-    if (!sh_digest_same(&ours, &theirs))
+    m->counts.differs = !sh_digest_same(&ours, &theirs);
+    if (m->counts.differs)
         return sh_fail(e, "%s: sequence %d, layer %d is not what %s has of it (its sequence %d)", in->path, from, layer,
                        m->out->path, to);
     m->counts.layers_same++;
@@ -382,7 +383,8 @@ static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *c
     if (sh_digest_results(m->out, command, settings, &ours, &n, e) ||
         sh_digest_results(in, command, settings, &theirs, &their_n, e))
         return -1;
-    if (n && !sh_digest_same(&ours, &theirs))
+    m->counts.differs = n && !sh_digest_same(&ours, &theirs);
+    if (m->counts.differs)
         return sh_fail(e, "%s: the results of %s are not those that %s has: %.600s", in->path, command, m->out->path,
                        settings);
     m->counts.results_same += n > 0;
@@ -504,12 +506,26 @@ static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new,
     return closing(m->out, bad, e);
 }
 
+/* Rows that are not causal come with the version of the file that they are in. */
+static int raise_version(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
+{
+    static const char ask[] = "PRAGMA user_version";
+    char sql[48];
+    int theirs = one_number(in, "its first page", sh_db_query(in, e, ask, ""), e);
+    int ours = theirs < 0 ? -1 : one_number(m->out, "its first page", sh_db_query(m->out, e, ask, ""), e);
+    if (ours < 0 || ours >= theirs)
+        return ours < 0 ? -1 : 0;
+    snprintf(sql, sizeof sql, "%s = %d", ask, theirs);
+    return sh_db_exec(m->out, sql, doing, e);
+}
+
 int sh_merge_add(struct sh_merge *m, const char *path, struct sh_err *e)
 {
     struct sh_store *in = sh_store_look(path, e);
     long long before = m->counts.layers;
-    int bad = !in || sh_match_store(m->match, in, e) || merge_runs(m, in, e) || merge_results(m, in, e) ||
-              merge_plans(m, in, e) || note_parts(m, in, m->counts.layers > before, e);
+    m->counts.differs = 0;
+    int bad = !in || sh_match_store(m->match, in, e) || raise_version(m, in, e) || merge_runs(m, in, e) ||
+              merge_results(m, in, e) || merge_plans(m, in, e) || note_parts(m, in, m->counts.layers > before, e);
     sh_store_close(in);
     return bad ? -1 : 0;
 }

@@ -38,6 +38,7 @@ struct sh_merge;
 
 struct sh_merge_counts {
     long long layers, layers_same, results, results_same, plans;        /* results: sets of settings      */
+    int differs;                        /* the last file was refused since the store has other content in its place */
 };
 
 /* Into an open store (sh_store_create). */

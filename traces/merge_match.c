@@ -79,6 +79,13 @@ static int differ_at(const struct identity *a, const struct identity *b)
     return c;
 }
 
+/* It may be whole and sound by itself. */
+static int tell(struct sh_err *e)
+{
+    return sh_hint(e, "nothing was merged: leave this file out, or merge it with the shards of its own job into "
+                   "another store");
+}
+
 /* A run that nobody expected: say in what it differs from the one that is most like it. */
 static int refuse(const struct sh_match *m, const struct sh_store *in, const struct identity *r, struct sh_err *e)
 {
@@ -89,8 +96,9 @@ static int refuse(const struct sh_match *m, const struct sh_store *in, const str
             most = differ_at(&m->run[i], r);
             near = &m->run[i];
         }
-    return sh_fail(e, "%s: is no shard of the same run as %s: its %s: found \"%.200s\", expected \"%.200s\"", in->path,
-                   m->run_of, column_name[most], r->at[most], near->at[most]);
+    sh_fail(e, "%s: is no shard of the same run as %s: its %s: found \"%.200s\", expected \"%.200s\"", in->path,
+            m->run_of, column_name[most], r->at[most], near->at[most]);
+    return tell(e);
 }
 
 static int match_runs(struct sh_match *m, struct sh_store *in, struct sh_err *e)
@@ -131,10 +139,12 @@ static int same_job(const struct sh_store *in, const struct sh_shard *h, const c
     if (!what && is->parts == h->parts)
         return 0;
     if (what)
-        return sh_fail(e, "%s: is no shard of the same job as %s: its %s is %s, expected %s", in->path, of, what, found,
-                       expected);
-    return sh_fail(e, "%s: is no shard of the same job as %s: it is one of %d, expected one of %d", in->path, of,
-                   h->parts, is->parts);
+        sh_fail(e, "%s: is no shard of the same job as %s: its %s is %s, expected %s", in->path, of, what, found,
+                expected);
+    else
+        sh_fail(e, "%s: is no shard of the same job as %s: it is one of %d, expected one of %d", in->path, of, h->parts,
+                is->parts);
+    return tell(e);
 }
 
 static int match_shard(struct sh_match *m, const struct sh_store *in, const struct sh_shard *h, struct sh_err *e)
@@ -142,9 +152,11 @@ static int match_shard(struct sh_match *m, const struct sh_store *in, const stru
     int known = m->n == 0 || !strncmp(h->model, SH_SHARD_SHAPE, strlen(SH_SHARD_SHAPE));
     for (int i = 0; i < m->n; i++)
         known |= !strcmp(m->run[i].at[FINGERPRINT], h->model);
-    if (!known)
-        return sh_fail(e, "%s: is of another model than %s: its fingerprint is %s, expected %s", in->path, m->run_of,
-                       h->model, m->run[0].at[FINGERPRINT]);
+    if (!known) {
+        sh_fail(e, "%s: is of another model than %s: its fingerprint is %s, expected %s", in->path, m->run_of, h->model,
+                m->run[0].at[FINGERPRINT]);
+        return tell(e);
+    }
     for (int i = 0; i < m->n_there; i++) {      /* the merged store may have parts of other jobs, too */
         if (strcmp(m->there[i].job, h->job))
             continue;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears merge: the shards of a job into one store. */
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "src/base/interrupt.h"
 #include "src/base/progress.h"
@@ -31,14 +33,13 @@ static int report(const struct sh_merge *m, const char *out, int n_in, const str
     return bad;
 }
 
-static int look(struct sh_merge *m, const char *path, struct sh_err *e)
+static int add(struct sh_merge *m, const char *path, const char *out, struct sh_err *e)
 {
-    if (!sh_merge_look(m, path, e))
-        return 0;
-    if (!e->hint[0])
-        sh_hint(e, "nothing was merged: leave this file out, or merge it with the shards of its own job into another "
-                "store");
-    return -1;
+    int bad = sh_merge_add(m, path, e);
+    if (bad && sh_merge_counts(m)->differs && !e->hint[0])
+        sh_hint(e, "merge replaces nothing: merge these files into another store; results are replaced in %.200s by "
+                "their command with --force, without --shard", out);
+    return bad;
 }
 
 /* All files are looked at before the first byte is written. */
@@ -48,12 +49,12 @@ static int merge(struct sh_store *s, const struct sh_list *in, const struct sh_c
     struct sh_merge *m = sh_merge_begin(s, e);
     int bad = !m;
     for (int i = 0; i < in->n && !bad; i++)
-        bad = look(m, in->at[i], e);
+        bad = sh_merge_look(m, in->at[i], e);
     sh_progress_begin(&progress, "merging", "files", in->n, common->quiet);
     for (int i = 0; i < in->n && !bad; i++) {
-        bad = sh_merge_add(m, in->at[i], e);
+        bad = add(m, in->at[i], sh_store_path(s), e);
         sh_progress_at(&progress, i + 1, in->at[i]);
-        if (!bad && sh_interrupted())
+        if (!bad && i + 1 < in->n && sh_interrupted())
             bad = (sh_fail(e, "interrupted after %d of %d files", i + 1, in->n),
                    sh_hint(e, "the same command goes on from there"));
     }
@@ -75,19 +76,37 @@ static int is_empty(struct sh_store *s)
     return !n && sh_store_is_empty(s);
 }
 
+static int are_apart(const char *out, const struct sh_list *in, struct sh_err *e)
+{
+    int bad = 0;
+    for (int i = 0; i < in->n && !bad; i++)
+        bad = sh_output_differs("--db", out, in->at[i], e);
+    return bad;
+}
+
+/* A new store is made beside its place and renamed, which would put it in that of the link. */
+static int leads_nowhere(const char *path, struct sh_err *e)
+{
+    struct stat s;
+    if (lstat(path, &s) || !S_ISLNK(s.st_mode) || !stat(path, &s) || errno != ENOENT)
+        return 0;
+    return sh_fail(e, "%s: is a link to what is not there, expected a store, or nothing", path);
+}
+
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct merge_args *a = args;
     const struct sh_need needs[] = {{"--db OUT", a->db != NULL}, {"the files to merge", positional->n > 0}, {0}};
     if (sh_args_need("merge", needs, e))
         return -1;
-    for (int i = 0; i < positional->n; i++)
-        if (sh_output_differs("--db", a->db, positional->at[i], e))
-            return -1;
+    if (leads_nowhere(a->db, e) || are_apart(a->db, positional, e))
+        return -1;
     struct sh_store *s = sh_store_create(a->db, e);
     if (!s)
         return -1;
-    int bad = merge(s, positional, common, e), drop = bad && sh_store_was_made(s) && is_empty(s);
+    int bad = are_apart(a->db, positional, e) ||        /* a link among them may lead to what was not there */
+              merge(s, positional, common, e);
+    int drop = bad && sh_store_was_made(s) && is_empty(s);
     sh_store_close(s);
     if (drop)
         sh_store_remove(a->db);

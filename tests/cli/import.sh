@@ -146,6 +146,8 @@ write_safetensors("encoder.safetensors", {"s0.l0.attn": ("F32", [2, 30, 30], sof
                                           "s0.l1.attn": ("F32", [2, 30, 30], softmax_rows(2, 30, 30, 2))})
 write_safetensors("cross.safetensors", {"s0.l0.attn": ("F32", [2, 9, 30], softmax_rows(2, 9, 30))})
 P
+version() { python -c 'import sqlite3, sys
+print(sqlite3.connect(sys.argv[1]).execute("PRAGMA user_version").fetchone()[0])' "$1"; }
 for kind in encoder:bidirectional:3600 cross:cross:540; do
     IFS=: read -r name kind scores <<<"$kind"
     good "$name" --db out/$name.db --attention $name.safetensors --kind $kind --codec f32
@@ -167,8 +169,11 @@ P
         run $command --db out/$name.db -q
         expect "$kind: ${command%% *} says why not" 2 "" "run 1 \($name\) holds attention that is not causal"
     done
-    verdict "$kind: the store has version 3" "$([ "$(python -c 'import sqlite3, sys
-print(sqlite3.connect(sys.argv[1]).execute("PRAGMA user_version").fetchone()[0])' out/$name.db)" = 3 ] || echo "# it has not")"
+    verdict "$kind: the store has version 3" "$([ "$(version out/$name.db)" = 3 ] || echo "# it has not")"
+    run merge --db joined.db out/$name.db -q
+    expect "$kind: merged" 0 "^layers of sequences, new +[1-9]" ""
+    verdict "$kind: the merged store has it, too" "$([ "$(version joined.db)" = 3 ] || echo "# it has not")"
+    rm joined.db
 done
 if command -v gnuplot >/dev/null; then
     run plot heatmap --db out/encoder.db --layer 1 -o out/map.svg

@@ -13,6 +13,9 @@ cells=$((n_layer * n_sequence))
 
 differ() { ! same "$1" "$2"; }
 sums() { md5sum "$@" >log/sums; }
+said() { # the hint of the last run begins like this; "": there is none
+    holds "  the hint: ${1:-none}" [ "$(grep -o "^hint: $1" log/err)" = "${1:+hint: $1}" ]
+}
 
 # ---- the hash ----
 
@@ -116,6 +119,7 @@ done
 "$SHEARS" "${trace[@]}" --db thirds --shard 2/3 >/dev/null
 refuse "one of another number of shards" 1 "thirds.shard-2-of-3: .*it is one of 3, expected one of 2" \
     merge --db out/x.db first thirds.shard-2-of-3
+said "nothing was merged: leave this file out"
 late() { # what, OUT that an earlier command made, file, message
     sqlite3 $2 .dump >log/before
     run merge --db $2 $3 -q
@@ -127,10 +131,31 @@ run merge --db earlier.db first -q
 late "a trace in another number of shards" earlier.db thirds.shard-2-of-3 "is one of 3, expected one of 2"
 head -c 3000 /dev/urandom >noise
 refuse "noise" 1 "noise" merge --db out/x.db first noise
+said ""
+mkdir folder && mkfifo pipe
+for missing in "folder: is not a file" "pipe: is not a file" "none: cannot be opened"; do
+    refuse "$missing" 1 "$missing" merge --db out/x.db first ${missing%%:*}
+    said ""
+done
 refuse "nothing to merge" 2 "merge needs" merge --db out/x.db
 cp first out/first
 run merge --db out/first second out/first
 expect "OUT among the files is refused" 2 "" "is the file out/first that is read"
+rm -rf out && mkdir out
+ln -s out/x.db link
+for order in "link first" "first link"; do
+    refuse "so is a link to it, before it is there" 2 "--db out/x.db: is the file link that is read" \
+        merge --db out/x.db $order
+done
+ln -s x.db out/link
+run merge --db out/link first
+expect "a link to nothing is not replaced" 1 "" "^shears: out/link: is a link to what is not there"
+holds "it stays" [ -L out/link ]
+cp second out/x.db
+run merge --db out/link first -q
+expect "one to a store is followed" 0 "^layers of sequences, new +[1-9]" ""
+holds "and stays" [ -L out/link ]
+holds "with all of it in the store" same one.db out/x.db
 rm -rf out && mkdir out
 for wrong in 0/2 3/2 1/0 x 1/2x; do
     refuse "--shard $wrong" 2 "--shard $wrong: expected I/N" "${trace[@]}" --db out/x.db --shard $wrong
@@ -176,6 +201,7 @@ cp e1.db other.db
 sqlite3 other.db "UPDATE result SET value = value + 1 WHERE metric = 'kl'"
 run merge --db out/kept.db e1.db other.db -q
 expect "results that differ between two files are named" 1 "" "^shears: other.db: the results of eval are not those"
+said "merge replaces nothing: merge these files into another store"
 holds "what was merged of the first stays" same e1.db out/kept.db
 rm -rf out && mkdir out
 
