@@ -135,22 +135,64 @@ static int note_all(struct sh_store *s, const struct sh_shard *h, const char *co
         bad = note(s, h->job, h->part, all.at[i].hash, all.at[i].rows, e);
     for (int i = 0; i < n && !bad; i++) {
         long long item = item_of_results(h->command, settings[i]);
-        int rows = rows_of(&all, item);
-        bad = rows && note(s, h->job, h->part, item, rows, e);
+        bad = note(s, h->job, h->part, item, rows_of(&all, item), e);
     }
     free(all.at);
     return bad;
 }
 
-int sh_held_mark(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
-                 struct sh_err *e)
+static int begin(struct sh_store *s, struct sh_err *e)
 {
-    if (sh_db_exec(s, "BEGIN IMMEDIATE", noting, e))
-        return -1;
-    int bad = sh_shard_mark(s, shard, e) || note_all(s, shard, settings, n, e) || sh_db_exec(s, "COMMIT", noting, e);
+    return sh_db_exec(s, "BEGIN IMMEDIATE", noting, e);
+}
+
+static int end(struct sh_store *s, int bad, struct sh_err *e)
+{
+    bad = bad || sh_db_exec(s, "COMMIT", noting, e);
     if (bad)
         sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     return bad ? -1 : 0;
+}
+
+int sh_held_mark(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
+                 struct sh_err *e)
+{
+    if (begin(s, e))
+        return -1;
+    return end(s, sh_shard_mark(s, shard, e) || note_all(s, shard, settings, n, e), e);
+}
+
+int sh_held_begin(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
+                  struct sh_err *e)
+{
+    if (begin(s, e))
+        return -1;
+    int bad = sh_shard_mark(s, shard, e) || make_table(s, e);
+    for (int i = 0; i < n && !bad; i++)
+        bad = note(s, shard->job, shard->part, item_of_results(shard->command, settings[i]), 0, e);
+    return end(s, bad, e);
+}
+
+int sh_held_is_begun(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e)
+{
+    int there = sh_table_is_there(s, "held", looking, e);
+    if (there < 1)
+        return there;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT count(*) > 0 AND max(n_rows) = 0 FROM held WHERE job = ? AND part = ?",
+                                  "ti", shard->job, shard->part);
+    int got = q ? sh_db_step(s, q, looking, e) : -1, begun = got == 1 && sqlite3_column_int(q, 0);
+    sqlite3_finalize(q);
+    return got < 0 ? -1 : begun;
+}
+
+int sh_held_forget(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e)
+{
+    if (begin(s, e))
+        return -1;
+    int bad = forget(s, shard->job, shard->part, e) ||
+              sh_db_once(s, sh_db_query(s, e, "DELETE FROM shard WHERE job = ? AND part = ?", "ti", shard->job,
+                                        shard->part), noting, e);
+    return end(s, bad, e);
 }
 
 int sh_held_copy(struct sh_store *to, const struct sh_held *held, int n, struct sh_err *e)
@@ -176,7 +218,7 @@ static int by_part(const char *job, int part, const char *other, int than)
 static int take(struct sh_columns *c, struct sh_held *to, const struct sh_held *before, struct sh_err *e)
 {
     *to = (struct sh_held){.part = sh_column_int(c, 1, 1, INT_MAX), .item = sh_column_long(c, 2),
-                           .rows = sh_column_int(c, 3, 1, INT_MAX)};
+                           .rows = sh_column_int(c, 3, 0, INT_MAX)};
     snprintf(to->job, sizeof to->job, "%s", sh_column_text(c, 0));
     if (c->bad)
         return -1;

@@ -7,6 +7,7 @@
 #include "src/base/mem.h"
 #include "traces/column.h"
 #include "traces/db.h"
+#include "traces/held.h"
 #include "traces/merge.h"
 
 enum { MOST_PARTS = 1000000 };
@@ -150,7 +151,10 @@ int sh_shard_check(struct sh_store *s, const struct sh_shard *shard, const char 
         const struct sh_shard *h = &list[i];
         if (strcmp(h->command, shard->command))
             continue;
-        if (strcmp(h->job, shard->job))
+        int begun = strcmp(h->job, shard->job) ? sh_held_is_begun(s, h, e) : 0;
+        if (begun)                      /* and nothing came of it */
+            bad = begun < 0 || sh_held_forget(s, h, e);
+        else if (strcmp(h->job, shard->job))
             what = xasprintf("part %d of %d of another %s, of other settings or texts", h->part, h->parts, h->command);
         else if (strcmp(h->program, shard->program))
             what = xasprintf("what version %s of this program made", h->program);

@@ -146,7 +146,7 @@ static int mark(const struct sh_replay_work *w, struct sh_store *store, int is_w
                                 .model = strtoull(w->runs[0].fingerprint, NULL, 16)};
     for (int i = 0; i < w->n_row; i++) {
         r.settings[i] = w->settings[i];
-        r.own[i] = (unsigned char)sh_replay_work_is_own(w, i);
+        r.own[i] = sh_replay_work_is_own(w, i) && (!is_whole || w->row[i].layer);
     }
     int bad = sh_part_mark_results(store, &w->shard, &r, is_whole, e);
     free(r.settings);

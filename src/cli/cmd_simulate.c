@@ -170,7 +170,7 @@ static int mark(const struct sh_sim_study *s, struct sh_store *store, int is_who
                                 .model = hash_of_shape(&s->model.f)};
     for (int i = 0; i < s->n_row; i++) {
         r.settings[i] = s->row[i].settings;
-        r.own[i] = (unsigned char)sh_sim_is_own(s, i);
+        r.own[i] = sh_sim_is_own(s, i) && (!is_whole || s->row[i].is_there);
     }
     int bad = sh_part_mark_results(store, &s->shard, &r, is_whole, e);
     free(r.settings);

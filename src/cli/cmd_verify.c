@@ -213,11 +213,22 @@ struct parts {
     struct sh_shard *shard;
     struct sh_held *held;
     int n, n_held;
-    char *missing, *holes;              /* NULL: none                                             */
+    char *missing, *holes, *unfinished; /* NULL: none                                             */
 };
 
-/* Parts that have not got all that they held: "simulate 2 of 8, simulate 5 of 8". */
-static char *parts_with_holes(const struct parts *p)
+/* What is noted is gone; or is expected, and not there. */
+static int is_hole(const struct sh_held *h)
+{
+    return h->found < h->rows;
+}
+
+static int is_to_come(const struct sh_held *h)
+{
+    return !h->rows && !h->found;
+}
+
+/* Parts of which something is so: "simulate 2 of 8, simulate 5 of 8". */
+static char *parts_with(const struct parts *p, int (*is_so)(const struct sh_held *))
 {
     enum { MOST = 100 };                /* that are named */
     char *text = NULL;
@@ -226,7 +237,7 @@ static char *parts_with_holes(const struct parts *p)
         const struct sh_shard *h = &p->shard[i];
         int hole = 0;
         for (; k < p->n_held && p->held[k].part == h->part && !strcmp(p->held[k].job, h->job); k++)
-            hole |= p->held[k].found < p->held[k].rows;
+            hole |= is_so(&p->held[k]);
         if (!hole)
             continue;
         char *more = any++ == MOST ? xasprintf("%s, ...", text)
@@ -244,7 +255,8 @@ static int check_parts(struct sh_store *s, struct parts *p, struct sh_err *e)
         sh_held_look(s, p->held, p->n_held, e))
         return -1;
     p->missing = missing_parts(p->shard, p->n);
-    p->holes = parts_with_holes(p);
+    p->holes = parts_with(p, is_hole);
+    p->unfinished = parts_with(p, is_to_come);
     return 0;
 }
 
@@ -254,6 +266,7 @@ static void clear_parts(struct parts *p)
     free(p->held);
     free(p->missing);
     free(p->holes);
+    free(p->unfinished);
 }
 
 static int report(struct sh_store *s, const struct totals *t, const struct parts *p, const struct sh_common *common,
@@ -262,17 +275,23 @@ static int report(struct sh_store *s, const struct totals *t, const struct parts
     struct sh_out *o = sh_out_new();
     sh_out_text(o, "db", "store", sh_store_path(s));
     sh_out_bool(o, "sound", "sound", 1);
-    sh_out_bool(o, "complete", "complete", t->missing == 0 && !p->missing && !p->holes);
+    sh_out_bool(o, "complete", "complete", t->missing == 0 && !p->missing && !p->holes &&
+                !p->unfinished);
     sh_out_int(o, "layers_done", "layers finished", t->done);
     sh_out_int(o, "layers_missing", "layers missing", t->missing);
     sh_out_text(o, "shards_missing", "shards missing", p->missing ? p->missing : "none");
-    if (p->n)
+    if (p->n) {
         sh_out_text(o, "shards_with_holes", "shards with holes", p->holes ? p->holes : "none");
+        sh_out_text(o, "shards_unfinished", "shards unfinished", p->unfinished ? p->unfinished : "none");
+    }
     sh_out_int(o, "blocks", "blocks checked", t->check.blocks);
     sh_out_int(o, "rows", "rows checked", t->check.rows);
     if (p->holes)
         sh_out_note(o, "Some of what these shards held is gone: merge brings it back from a shard's own file, or the "
                     "command that made it makes it again.");
+    else if (p->unfinished)
+        sh_out_note(o, "These shards were stopped before their end, or what they found in the store that they read has "
+                    "not been merged into this one.");
     else if (p->n && t->missing)
         sh_out_note(o, "This is a shard, or others of its job have not been merged yet.");
     else if (t->missing)

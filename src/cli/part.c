@@ -105,10 +105,10 @@ int sh_part_mark_results(struct sh_store *s, const struct sh_part *p, const stru
                          struct sh_err *e)
 {
     struct sh_shard shard = shard_of_results(p, r);
-    if (!is_whole)
-        return sh_shard_check(s, &shard, r->settings, r->n, e);
     const char **of = xcalloc((size_t)r->n + 1, sizeof *of);
-    int bad = sh_held_mark(s, &shard, of, own_settings(r, of), e);
+    int n = own_settings(r, of);
+    int bad = is_whole ? sh_held_mark(s, &shard, of, n, e)
+                       : sh_shard_check(s, &shard, r->settings, r->n, e) || sh_held_begin(s, &shard, of, n, e);
     free(of);
-    return bad;
+    return bad ? -1 : 0;
 }

@@ -133,6 +133,54 @@ run merge --db out/x.db half -q
 expect "a shard that was killed, and holds nothing for sure, is merged" 0 "^layers of sequences, new +0" ""
 verified "and verify tells that" out/x.db no none
 
+# ---- results that were not finished, or that another store knew ----
+
+sweep=(simulate --model opt-125m --gpu A100-SXM-80GB --kv f16,int8 --rate "$(seq -s, 10 40)" --budget 0.2
+    --requests 3000 --prompt 300 --output 200 -q)
+rm -rf out && mkdir out
+sets() { sql "$1" "SELECT count(DISTINCT settings) FROM result" 2>/dev/null || echo 0; }
+"$SHEARS" "${sweep[@]}" --db killed.db --shard 1/2 >/dev/null 2>&1 &
+pid=$!
+while [ "$(sets killed.db.shard-1-of-2)" = 0 ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
+kill -9 $pid 2>/dev/null
+wait $pid 2>/dev/null
+run merge --db out/x.db killed.db.shard-1-of-2 -q
+expect "a shard of a sweep that was killed is merged" 0 "^sets of results, new +[0-9]" ""
+had=$(sets out/x.db)
+run verify --db out/x.db -q
+expect "its part is known, and the other one" 0 "^shards missing +simulate 2 of 2" ""
+expect "the store is not complete" 0 "^complete +no" ""
+[ "$had" = 62 ] || expect "it is told that more is to come" 0 "^shards unfinished +simulate 1 of 2" ""
+run "${sweep[@]}" --db killed.db --shard 1/2
+run merge --db out/x.db killed.db.shard-1-of-2 -q
+run verify --db out/x.db -q
+expect "when it was done and merged again nothing is" 0 "^shards unfinished +none" ""
+rm -rf out && mkdir out
+
+cp trace.whole read.db
+command_of replay
+run replay --policy window h2o --budget 0.25 --db read.db -q
+for i in 1 2; do run "${words[@]}" --db read.db --shard $i/2 -q; done
+run merge --db out/x.db read.db.shard-* -q
+verified "shards whose store knew some of it, elsewhere" out/x.db no none
+expect "that something is to come" 0 "^shards unfinished +replay [12] of 2" ""
+run merge --db read.db read.db.shard-* -q
+verified "and there" read.db yes none
+run merge --db out/x.db read.db -q
+verified "and where both come together" out/x.db yes none
+rm -rf out && mkdir out
+
+# A job that began and found nothing is none in another one's way.
+cp replay.whole out/x.db
+run replay --policy window --budget 0.3 --db out/x.db --shard 1/2 -q
+begun=$(sql out/x.db.shard-1-of-2 "SELECT count(*) FROM held")
+holds "what it expects is noted" [ "$begun" -ge 1 ]
+sql out/x.db.shard-1-of-2 "DELETE FROM result; UPDATE held SET n_rows = 0"
+run replay --policy window --budget 0.4 --db out/x.db --shard 1/2 -q
+expect "another one begins in its place" 0 . ""
+holds "and the first is forgotten" [ "$(sql out/x.db.shard-1-of-2 "SELECT count(*) FROM shard")" = 1 ]
+rm -rf out && mkdir out
+
 # ---- foreign values ----
 
 damaged() { # what, message, SQL
@@ -146,7 +194,7 @@ damaged "a job that is no text" ".*table held.*job" "INSERT INTO held VALUES (NU
 damaged "a part that is a text" ".*table held.*part" "INSERT INTO held VALUES ('a', 'x', 5, 1)"
 damaged "an item that is a real number" ".*table held.*item" "INSERT INTO held VALUES ('a', 1, 0.5, 1)"
 damaged "more rows than there can be" ".*table held.*n_rows" "INSERT INTO held VALUES ('a', 1, 5, 1 << 40)"
-damaged "no row" ".*table held.*n_rows" "INSERT INTO held VALUES ('a', 1, 5, 0)"
+damaged "fewer rows than none" ".*table held.*n_rows" "INSERT INTO held VALUES ('a', 1, 5, -1)"
 damaged "the same twice" "is damaged: table held has item 5 of part 1 twice" \
     "INSERT INTO held VALUES ('a', 1, 5, 1), ('a', 1, 5, 2)"
 damaged "what another part held" "is damaged: it holds what is of part 2 of job a" \
