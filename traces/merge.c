@@ -357,10 +357,12 @@ static int merge_runs(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 
 /* ---- results and plans ---- */
 
-/* How those results were asked for, if it is said there and not here. */
-static int copy_typed(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings,
+/* How those results were asked for, if it is said there; of results that are here already, if it is not said here. */
+static int copy_typed(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings, int is_new,
                       struct sh_err *e)
 {
+    static const char *const put[] = {"INSERT OR IGNORE INTO typed (command, settings, line) VALUES (?,?,?)",
+                                      "INSERT OR REPLACE INTO typed (command, settings, line) VALUES (?,?,?)"};
     static const struct source typed = {"typed", "ttt",
         "SELECT command, settings, line FROM typed WHERE command = ? AND settings = ?", NULL};
     int there = sh_table_is_there(in, "typed", doing, e);
@@ -368,8 +370,7 @@ static int copy_typed(struct sh_merge *m, struct sh_store *in, const char *comma
     if (there < 1)
         return there;
     return copy_rows(m->out, in, &typed, sh_db_query(in, e, typed.query, "tt", command, settings),
-                     sh_db_query(m->out, e, "INSERT OR IGNORE INTO typed (command, settings, line) VALUES (?,?,?)", ""),
-                     1, e);
+                     sh_db_query(m->out, e, put[is_new], ""), 1, e);
 }
 
 static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings,
@@ -389,10 +390,10 @@ static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *c
                        settings);
     m->counts.results_same += n > 0;
     if (n)
-        return copy_typed(m, in, command, settings, e);
+        return copy_typed(m, in, command, settings, 0, e);
     if (sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e))
         return -1;
-    int bad = copy_typed(m, in, command, settings, e) ||
+    int bad = copy_typed(m, in, command, settings, 1, e) ||
               copy_rows(m->out, in, &results, sh_db_query(in, e, results.query, "tt", command, settings),
                         sh_db_query(m->out, e,
         "INSERT INTO result (command, settings, metric, layer, head, value) VALUES (?,?,?,?,?,?)", ""), 1, e);

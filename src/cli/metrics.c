@@ -100,8 +100,10 @@ int sh_results_forget(const char *command, const char *const *settings, int n, s
     int bad = sh_store_group_begin(s, e);
     if (bad)
         return -1;
+    const char *line = sh_store_typed(NULL);    /* there is nothing that the running command made yet */
     for (int i = 0; i < n && !bad; i++)
         bad = settings[i] && (sh_store_results_begin(s, command, settings[i], e) || sh_store_results_end(s, e));
+    sh_store_typed(line);
     return sh_store_group_end(s, bad, e);
 }
 

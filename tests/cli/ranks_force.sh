@@ -36,6 +36,8 @@ for which in eval replay allocator simulate; do
     cp $which.db out/x.db
     holds "$which: there is that figure" [ "$(count)" -gt 1 ]
     again "$which: forced" --force
+    holds "$which: it was asked for anew" \
+        [ -z "$(sqlite3 out/x.db "SELECT line FROM typed WHERE line NOT LIKE '%out/x.db --force'")" ]
     sqlite3 out/x.db "UPDATE result SET value = value * 1.5 + 0.001 WHERE metric = '$figure'"
     cp out/x.db other.db
     again "$which: other figures are replaced" --force
