@@ -56,7 +56,8 @@ static const struct sh_opt opts[] = {
     {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
     {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4",
      "what a weight of the layers takes: 16: as --dtype (default);\n"
-     "8, 4: codes in groups of 64 (the output matrix: 8)", 0, 0, 0},
+     "8, 4: codes in groups of 64 (the output matrix: 8), whose products\n"
+     "of more than 8 tokens are rounded otherwise", 0, 0, 0},
     {"weight-prune", SH_OPT_REAL, F(live.weight_prune), "F",
      "set the share F of the smallest weights (by magnitude) of\n"
      "each matrix of the layers to 0 (default: 0)", 0, 0.99, 0},
@@ -214,8 +215,11 @@ const struct sh_cmd sh_cmd_generate = {
              "stdout as it grows, in whole characters, and what it took to stderr; with --json both are one object on\n"
              "stdout. The same seed gives the same text.\n\n"
              "Many prompts (--jsonl, or --tokens with --count) are written side by side: where a text ends, the next\n"
-             "prompt takes its place in the cache. Each is the text that it would be alone. They come in the order of\n"
-             "their prompts, each behind a line == FILE:LINE, lines counted from 0.\n\n"
+             "prompt takes its place in the cache. Each is the text that it would be alone: always on the CPU with whole\n"
+             "weights in f32 or f16; with --weight-bits 8|4, with bf16 where the processor multiplies it, and on a GPU up\n"
+             "to the rounding of products, which follows how many tokens go through a layer together and may turn one\n"
+             "token into another. They come in the order of their prompts, each behind a line == FILE:LINE, lines counted\n"
+             "from 0.\n\n"
              "  shears generate --model opt-125m --prompt \"Once upon a time\" --policy h2o --budget 64\n"
              "  shears generate --model opt-125m --jsonl prompts.jsonl --policy h2o --budget 0.2 --json",
     .opts = opts,

@@ -33,7 +33,7 @@ struct stage {                          /* a model with a text */
     int budget[MOST_HEADS];
 };
 
-static void open_stage(struct stage *s, const char *name)
+static void open_stage_as(struct stage *s, const char *name, enum sh_type dtype, int weight_bits)
 {
     char path[96];
     snprintf(path, sizeof path, "checkpoints/%s", name);
@@ -45,10 +45,15 @@ static void open_stage(struct stage *s, const char *name)
         s->tokens[i] = (int32_t)((i * 37 + 11) % 100);  /* no two alike: worths that are equal but for roundings */
     for (int i = 0; i < MOST_HEADS; i++)
         s->budget[i] = BUDGET;
-    struct sh_resident_setup setup = {.backend = s->on.b, .device = s->on.d, .model = s->m, .dtype = SH_F32,
-                                      .weight_bits = 16, .rows = 64, .positions = N, .n_threads = 1};
+    struct sh_resident_setup setup = {.backend = s->on.b, .device = s->on.d, .model = s->m, .dtype = dtype,
+                                      .weight_bits = weight_bits, .rows = 64, .positions = N, .n_threads = 1};
     s->r = sh_resident_open(&setup, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s->r);
+}
+
+static void open_stage(struct stage *s, const char *name)
+{
+    open_stage_as(s, name, SH_F32, 16);
 }
 
 static void close_stage(struct stage *s)
@@ -305,6 +310,44 @@ static void batches(void)
     close_stage(&s);
 }
 
+/* With weights in codes products of a few rows and of many round otherwise: logits are those of the text alone up to
+ * that, and no more is promised (src/cli/writing.h). */
+static void batches_in_codes(void)
+{
+    enum { SEQ = 12, LENGTH = 30 };                     /* more than kernels/cpu/linear.c calls a few */
+    static const struct { enum sh_type dtype; int bits; double off; } as[] = {
+        {SH_F32, 16, 1e-4}, {SH_F16, 16, 1e-4}, {SH_F32, 8, 1e-4}, {SH_F32, 4, 1e-4}, {SH_F16, 4, 2e-2}};
+    struct sh_policy_spec spec;
+    CU_ASSERT_EQUAL_FATAL(sh_policy_parse("full", &spec, &e), 0);
+    for (size_t k = 0; k < sizeof as / sizeof *as; k++) {
+        struct stage s;
+        open_stage_as(&s, "llama_gqa", as[k].dtype, as[k].bits);
+        for (int i = 0; i < MOST_HEADS; i++)
+            s.budget[i] = N;
+        struct sh_session *a = new_session(&s, &spec, 1, 32), *b = new_session(&s, &spec, SEQ, 32);
+        double worst = 0, widest = 0;
+        for (int t = 0; t < LENGTH; t++) {
+            int32_t tokens[SEQ];
+            int start[SEQ + 1] = {0}, own[] = {0, 1};
+            for (int i = 0; i < SEQ; i++) {
+                tokens[i] = s.tokens[t * (i + 1) % N];
+                start[i + 1] = i + 1;
+            }
+            CU_ASSERT_EQUAL_FATAL(sh_session_step(b, tokens, start, NULL, NULL, &e), 0);
+            CU_ASSERT_EQUAL_FATAL(sh_session_step(a, tokens, own, NULL, NULL, &e), 0);
+            for (int i = 0; i < s.arch->n_vocab; i++) {
+                worst = fmax(worst, fabs(sh_session_logits(b, 0)[i] - sh_session_logits(a, 0)[i]));
+                widest = fmax(widest, fabs(sh_session_logits(a, 0)[i]));
+            }
+        }
+        printf("# %s, %d bits: %g off, of %g\n", sh_type_name(as[k].dtype), as[k].bits, worst, widest);
+        CU_ASSERT(widest > 0.1 && worst <= as[k].off * fmax(widest, 1));
+        sh_session_free(a);
+        sh_session_free(b);
+        close_stage(&s);
+    }
+}
+
 static void bytes(void)
 {
     struct stage s;
@@ -400,6 +443,7 @@ int main(void)
         {"every policy: in layer 0 it keeps what replay keeps", as_replay},
         {"every policy: steps of any length give the same, a used session too", steps},
         {"batches: each sequence is what it is alone", batches},
+        {"batches: in codes up to rounding", batches_in_codes},
         {"bytes follow from the shapes", bytes},
         {"a layer with a window has slots for the window", windows},
         {"what cannot be done is refused", refusals},
