@@ -154,7 +154,7 @@ static int open_all(struct sh_generate_work *w, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
     int longest_prompt = 0, longest = 0, block = 0;
-    w->writing = (struct sh_writing){.live = &w->live, .cache = {&w->policy, a->budget ? &w->budget : NULL},
+    w->writing = (struct sh_writing){.live = &w->live, .cache = {&w->policy, a->budget ? &w->budget : NULL, 0},
                                      .sampler = {a->temperature, (int)a->top_k, a->top_p, w->live.seed},
                                      .batch = (int)a->batch, .is_end = a->stop_at_end ? is_end : NULL,
                                      .is_end_to = &w->prompts, .dump = a->dump ? &w->dump : NULL,

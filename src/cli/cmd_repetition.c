@@ -195,7 +195,7 @@ static int run_condition(struct work *w, int condition, struct sh_err *e)
 {
     int n = w->source.texts.n, bad = 0;
     struct sh_writing writing = {.live = &w->live,
-                                 .cache = {&w->spec[condition], condition == FULL ? NULL : &w->budget},
+                                 .cache = {&w->spec[condition], condition == FULL ? NULL : &w->budget, 0},
                                  .sampler = w->sampler, .wants_likeness = 1, .on_token = on_token, .to = w};
     for (int i = 0; i < n && !bad; i++) {
         const struct sh_trace_sequence *q = &w->source.texts.sequence[i];

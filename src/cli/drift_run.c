@@ -56,7 +56,7 @@ static int run_live(struct sequence *s, struct sh_err *e)
 {
     const struct sh_drift_request *q = s->q;
     int n = s->stored->n_tokens, bad = 0, block = q->live->resident->setup.rows;
-    struct sh_live_cache cache = {q->spec, q->budget};
+    struct sh_live_cache cache = {.policy = q->spec, .budget = q->budget, .watched = 1};
     struct sh_live_shape shape;
     if (sh_live_shape(q->live, &cache, n, n, &shape, e))
         return -1;

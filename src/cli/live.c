@@ -187,7 +187,8 @@ static struct sh_session_setup setup_of(const struct sh_live *l, const struct sh
     return (struct sh_session_setup){.spec = c->policy, .budget = budget, .n_seq = n_seq, .n_token = shape->n_token,
                                      .length = shape->n_token, .prefill = shape->prefill,
                                      .whole = l->prefill_mode == SH_PREFILL_ONCE, .block = shape->block,
-                                     .positions = l->positions, .format = l->format, .seed = l->seed};
+                                     .positions = l->positions, .format = l->format, .seed = l->seed,
+                                     .watched = c->watched};
 }
 
 static int *budgets_of(const struct sh_live *l)

@@ -62,7 +62,9 @@ void sh_live_close(struct sh_live *l);                  /* {0} is fine */
 struct sh_live_cache {
     const struct sh_policy_spec *policy;
     const struct sh_budget *budget;     /* NULL: everything is kept, and a policy that does not do so by itself is */
-};                                      /* refused                                                */
+                                        /* refused                                                */
+    int watched;                        /* sh_session_setup's                                     */
+};
 
 /* What a session has to be for a text, or for the texts that share it. */
 struct sh_live_shape {

@@ -181,12 +181,13 @@ static int places(struct run *r, const struct sh_live_shape *shape, struct sh_er
 static int open_run(struct run *r, const struct sh_live_shape *shape, struct sh_err *e)
 {
     struct sh_writing *w = r->w;
+    w->cache.watched = w->wants_likeness || (w->dump && w->dump->kept);
     if (places(r, shape, e) || !(r->session = sh_live_session(w->live, &w->cache, shape, r->n_place, e)))
         return -1;
     size_t n = (size_t)r->n_place;
     if (w->sampler.temperature <= 0)
         sh_session_only_best(r->session);
-    if (w->wants_likeness || (w->dump && w->dump->kept))
+    if (w->cache.watched)
         sh_session_set_watch(r->session, watch, r);
     r->at = xmalloc(n * sizeof *r->at);
     memset(r->at, -1, n * sizeof *r->at);

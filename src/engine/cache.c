@@ -136,6 +136,8 @@ void sh_kv_cache_restart(struct sh_kv_cache *c, int sequence)
 {
     for (int i = 0; i < heads(c); i++) {
         struct sh_kv_head *h = &c->head[sequence * heads(c) + i];
+        int n_slot = sh_kept_cache(h->kept)->n_slot;
+        c->peak = n_slot > c->peak ? n_slot : c->peak;
         sh_kv_rows_clear(&h->k);
         sh_kept_restart(h->kept, floats(&h->k, &h->seen_k), floats(&h->v, &h->seen_v));
     }
@@ -187,7 +189,7 @@ size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b)
 
 struct sh_kv_kept sh_kv_cache_kept(const struct sh_kv_cache *c)
 {
-    struct sh_kv_kept k = {0};
+    struct sh_kv_kept k = {.peak = c->peak};
     int all = c->setup.n_seq * heads(c);
     for (int i = 0; i < all; i++) {
         const struct sh_cache *seen = sh_kept_cache(c->head[i].kept);

@@ -33,6 +33,7 @@ struct sh_kv_setup {
     enum sh_positions positions;
     struct sh_kv_format format;
     uint64_t seed;
+    int watched;                        /* sh_session_setup's                                     */
 };
 
 struct sh_kv_head {
@@ -47,6 +48,7 @@ struct sh_kv_cache {
     int *budget;                        /* the cache's own copy                                   */
     struct sh_kv_head *head;            /* [n_seq, n_layer, n_kv_head]                            */
     int most_slots;                     /* capacity of the largest head                           */
+    int peak;                           /* slots that a head had in use before a restart, at most */
 };
 
 /* What it takes, in bytes; kept and metadata apart. */
@@ -79,7 +81,7 @@ void sh_kv_head_put(struct sh_kv_head *h, int slot, const float *k, const float 
 
 struct sh_kv_kept {                     /* of all heads and sequences                             */
     double budget, kept;                /* means: tokens of a head, those that are there now      */
-    int peak;                           /* slots in use so far, at most                           */
+    int peak;                           /* slots in use so far, by texts before a restart, too, at most */
 };
 
 struct sh_kv_kept sh_kv_cache_kept(const struct sh_kv_cache *c);

@@ -25,6 +25,7 @@ struct sh_device_cache {
     void *watch_to;
     int *pos;                           /* of a look: [most capacity]                             */
     float *row;
+    int most_slots, peak;               /* of a head: there are; in use before a restart, at most  */
     struct sh_err error;                /* where slots is NULL                                    */
 };
 
@@ -107,7 +108,7 @@ static struct sh_slots_setup setup_of(const struct sh_kv_setup *s, const struct 
     struct sh_slots_setup to = {.n_seq = s->n_seq, .n_layer = a->n_layer, .n_head = a->n_head,
                                 .n_kv_head = a->n_kv_head, .d_head = a->d_head, .bits = s->format.bits,
                                 .group = s->format.group, .meta = s->format.meta, .prefill = s->prefill,
-                                .block = s->block, .head = head, .slopes = slopes};
+                                .block = s->block, .keep_rows = s->watched, .head = head, .slopes = slopes};
     rule_of(s->spec, s->n_token, &to.policy);
     return to;
 }
@@ -296,6 +297,7 @@ struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct 
     c->setup = setup_of(s, c->head, c->slopes);
     for (int i = 0; i < s->arch->n_layer * s->arch->n_kv_head; i++)
         most = (size_t)c->head[i].capacity > most ? (size_t)c->head[i].capacity : most;
+    c->most_slots = (int)most;
     c->rows = xcalloc(n_seq + 1 + rows, sizeof *c->rows);
     c->start = xcalloc(n_seq + 1, sizeof *c->start);
     c->first = xcalloc(n_seq, sizeof *c->first);
@@ -335,8 +337,21 @@ void sh_device_cache_free(struct sh_device_cache *c)
     free(c);
 }
 
+/* How many slots and tokens a head of a sequence has. */
+static struct sh_slots_look count(const struct sh_device_cache *c, int sequence, int head)
+{
+    const struct sh_resident_setup *r = &c->r->setup;
+    struct sh_slots_look look = {0};
+    r->backend->slots->look(r->device, c->slots, sequence, head / c->setup.n_kv_head, head % c->setup.n_kv_head, &look);
+    return look;
+}
+
 void sh_device_cache_restart(struct sh_device_cache *c, int sequence)
 {
+    for (int i = 0; i < c->setup.n_layer * c->setup.n_kv_head && c->peak < c->most_slots; i++) {
+        int n_slot = count(c, sequence, i).n_slot;
+        c->peak = n_slot > c->peak ? n_slot : c->peak;
+    }
     c->r->setup.backend->slots->restart(c->r->setup.device, c->slots, sequence);
 }
 
@@ -528,12 +543,10 @@ size_t sh_device_cache_block_bytes(const struct sh_device_cache *c)
 struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c)
 {
     const struct sh_slots_setup *s = &c->setup;
-    const struct sh_resident_setup *r = &c->r->setup;
-    struct sh_kv_kept k = {0};
+    struct sh_kv_kept k = {.peak = c->peak};
     int heads = s->n_layer * s->n_kv_head, all = s->n_seq * heads;
     for (int i = 0; i < all; i++) {
-        struct sh_slots_look look = {0};
-        r->backend->slots->look(r->device, c->slots, i / heads, i % heads / s->n_kv_head, i % s->n_kv_head, &look);
+        struct sh_slots_look look = count(c, i / heads, i % heads);
         k.kept += look.n;
         k.budget += c->head[i % heads].budget;
         k.peak = look.n_slot > k.peak ? look.n_slot : k.peak;

@@ -25,7 +25,7 @@ void sh_device_cache_restart(struct sh_device_cache *c, int sequence);
 void sh_device_cache_copy(struct sh_device_cache *to, int sequence_to, const struct sh_device_cache *from,
                           int sequence_from);
 
-/* Rows are going to be watched: before anything is read. */
+/* Rows are going to be watched, which the setup did not say: before anything is read. */
 void sh_device_cache_keep_rows(struct sh_device_cache *c);
 
 /* The resident's hidden rows through all layers. Steps of no more than one row a sequence are the same work each

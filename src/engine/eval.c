@@ -109,7 +109,8 @@ static struct sh_session *open_cell(const struct sh_eval *v, const struct sh_eva
 {
     int *budget = budgets(v, c, n_token);
     struct sh_session_setup setup = {.spec = c->spec, .budget = budget, .n_seq = n_text, .n_token = n_token,
-                                     .length = n_token, .prefill = v->prefill, .format = c->format, .seed = v->seed};
+                                     .length = n_token, .prefill = v->prefill, .format = c->format, .seed = v->seed,
+                                     .watched = v->watch && v->watched >= 0 && c == v->cell + v->watched};
     struct sh_session *s = sh_session_new(v->resident, &setup, e);
     free(budget);
     return s;

@@ -206,7 +206,7 @@ static struct sh_kv_setup kv_setup(const struct sh_resident *r, const struct sh_
     return (struct sh_kv_setup){.arch = r->arch, .spec = setup->spec, .budget = setup->budget, .n_seq = n_seq,
                                 .n_token = setup->n_token, .length = setup->length, .prefill = setup->prefill,
                                 .whole = setup->whole, .block = setup->block, .positions = setup->positions,
-                                .format = setup->format, .seed = setup->seed};
+                                .format = setup->format, .seed = setup->seed, .watched = setup->watched};
 }
 
 /* On the host nothing says no before the memory is used, so half of what is free is left to others. */

@@ -48,6 +48,8 @@ struct sh_session_setup {
     enum sh_positions positions;
     struct sh_kv_format format;
     uint64_t seed;
+    int watched;                        /* there will be a sh_session_set_watch: a device has room for rows from the */
+                                        /* beginning, and sh_session_fit counts it                */
 };
 
 struct sh_session;

@@ -206,6 +206,37 @@ cp log/out many.json
 holds "without --batch as many are written as fit" same_many many-3.json many.json
 holds "which are not all" python -c 'import json; assert 1 <= json.load(open("many.json"))["batch"] < 6'
 
+# A place that is used again: the most that a head had in use is some text's.
+echo "[$(seq -s, 5 24)]
+[5]" >uneven
+for batch in 1 2; do
+    run generate --model "$model" --tokens uneven --count 2 --batch $batch --max-tokens 3 --backend cuda --json -q
+    holds "tokens a head at most, $batch side by side" python -c 'import json
+r = json.load(open("log/out"))
+assert r["peak_tokens"] == 22 and r["texts"][0]["prompt_tokens"] == 20, r["peak_tokens"]'
+done
+
+# Rows that somebody looks at take memory, too: it is counted before there is a cache, so that as many go as fit.
+python -c 'for i in range(6): print([(5 * i + 3 * j * j) % 128 for j in range(30)])' >alike.jsonl
+alike=(generate --model "$model" --tokens alike.jsonl --count 9 --max-tokens 40 --policy window --budget 60 --backend cuda --json -q)
+run "${alike[@]}" --batch 1
+cp log/out alone.json
+lacks() { # what a refusal says to be lacking
+    sed -n 's/.* take \([0-9]*\) bytes, and \([0-9]*\) are left.*/\1 - \2/p' log/err
+}
+run "${alike[@]}" --device-memory "$(peak alone.json)"
+plain=$(($(lacks)))
+run "${alike[@]}" --device-memory "$(peak alone.json)" --repetition
+looked=$(($(lacks)))
+holds "rows that are looked at are counted" test "$looked" -gt $((plain + 1024))
+for more in 0 8 16 24 32 40 48; do
+    run "${alike[@]}" --repetition --device-memory $(($(peak alone.json) + looked + 1024 * more))
+    [ $status = 0 ] || cat log/err
+    python -c 'import json; print(json.load(open("log/out"))["batch"], file=open("batches", "a"))'
+done >refused 2>&1
+holds "as many as fit are written when rows are looked at" test ! -s refused
+holds "one, and more with more memory" python -c 'n = [*map(int, open("batches"))]; assert n[0] == 1 < n[-1] <= 6 and n == sorted(n), n'
+
 # ---- what does not fit, and devices that fail ----
 
 python -c 'print([(5 + 3 * j * j) % 128 for j in range(60)])' >sixty.ids

@@ -48,7 +48,21 @@ alike "positions inside the cache" --max-tokens 150 --policy streaming:sinks=4 -
 alike "4-bit codes, some texts fit and some do not" --max-tokens 20 --policy h2o --budget 30 --kv-bits 4 --kv-group 8
 alike "the released rule over the padded text" --max-tokens 20 --budget 16 \
     --policy scissorhands-released:of=text,recent=4,first_layer=0,last_layer=9
+alike "operands in f16" --max-tokens 20 --temperature 1 --dtype f16
 alike "drawn at random, to the end token or the positions" --max-tokens 90 --temperature 1.2 --top-k 40 --stop-at-end
+
+# More texts than the products of a few rows take together (8): whole weights, so still the same texts.
+python3 -c 'for n in range(12): print([2] + [(7 * i + n) % 550 + 5 for i in range(5 + n)])' >twelve
+for batch in 1 12; do
+    for type in f32 f16; do
+        run "${go[@]}" --tokens twelve --count 12 --batch $batch --dtype $type --max-tokens 25 --temperature 1 --json -q
+        cp log/out twelve.$type.$batch
+    done
+done
+holds "twelve side by side are what they are one by one" python3 -c 'import json
+for type in "f32", "f16":
+    one, all = (json.load(open(f"twelve.{type}.{n}"))["texts"] for n in (1, 12))
+    assert len(one) == 12 and [t["ids"] for t in one] == [t["ids"] for t in all], type'
 
 # An architecture whose angles follow the length of the text.
 python3 - <<'E'
@@ -77,6 +91,16 @@ for i, t in enumerate(many):
 else
     not_ok "there is a checkpoint whose angles follow the length"
 fi
+
+# A place that is used again: the most that a head had in use is some text's, whichever place it had.
+echo "[$(seq -s, 5 24)]
+[5]" >uneven
+for batch in 1 2; do
+    run "${go[@]}" --tokens uneven --count 2 --batch $batch --max-tokens 3 --json -q
+    holds "tokens a head at most, $batch side by side" python3 -c 'import json
+r = json.load(open("log/out"))
+assert r["peak_tokens"] == 22 and r["texts"][0]["prompt_tokens"] == 20, r["peak_tokens"]'
+done
 
 # ---- how they come ----
 run "${go[@]}" --jsonl prompts.jsonl --max-tokens 12 --batch 2
