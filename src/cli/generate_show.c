@@ -15,6 +15,26 @@ static int n_shown(const struct sh_written *t)
     return t->n_made - t->at_end;
 }
 
+/* The text as it goes on from its prompt, in whole characters, so that its first word has the space in front that the
+ * prompt leaves to it; malloc'ed. What a stream shows is this, piece by piece. */
+static char *text_of(const struct sh_generate_work *w, const struct sh_written *t, size_t *bytes)
+{
+    struct sh_text_stream stream;
+    char *text = NULL;
+    *bytes = 0;
+    sh_text_stream_begin(&stream, w->prompts.tokenizer, t->prompt, (size_t)t->n_prompt);
+    for (int i = 0, n = n_shown(t); i <= n; i++) {
+        size_t more;
+        char *piece = i < n ? sh_text_stream_add(&stream, t->made[i], &more) : sh_text_stream_rest(&stream, &more);
+        text = xreallocarray(text, *bytes + more + 1, 1);
+        memcpy(text + *bytes, piece, more + 1);
+        *bytes += more;
+        free(piece);
+    }
+    sh_text_stream_end(&stream);
+    return text;
+}
+
 /* Ids where there is no tokenizer. */
 static void show_token(struct sh_generate_work *w, const struct sh_written *t)
 {
@@ -40,7 +60,7 @@ static void show_text(const struct sh_generate_work *w, const struct sh_written 
     for (int i = 0; i < n && !w->prompts.tokenizer; i++)
         printf("%s%d", i ? " " : "", t->made[i]);
     if (w->prompts.tokenizer) {
-        char *text = sh_tokenizer_decode(w->prompts.tokenizer, t->made, (size_t)n, &bytes);
+        char *text = text_of(w, t, &bytes);
         fwrite(text, 1, bytes, stdout);
         free(text);
     }
@@ -203,7 +223,7 @@ void sh_generate_tell(const struct sh_generate_work *w)
                 w->live.resident->arch->max_pos);
 }
 
-/* The text of the written tokens by themselves; a NUL in it, which would end a C string, is U+FFFD. */
+/* The text as it is shown; a NUL in it, which would end a C string, is U+FFFD. */
 static void put_text(struct sh_out *o, const struct sh_generate_work *w, const struct sh_written *t)
 {
     size_t bytes, n = 0;
@@ -211,7 +231,7 @@ static void put_text(struct sh_out *o, const struct sh_generate_work *w, const s
         sh_out_text(o, "text", "text", NULL);
         return;
     }
-    char *text = sh_tokenizer_decode(w->prompts.tokenizer, t->made, (size_t)n_shown(t), &bytes);
+    char *text = text_of(w, t, &bytes);
     char *safe = xmalloc(3 * bytes + 1);
     for (size_t i = 0; i < bytes; i++)
         if (text[i])

@@ -181,7 +181,7 @@ int sh_live_shape_join(struct sh_live_shape *s, const struct sh_live_shape *othe
 static struct sh_session_setup setup_of(const struct sh_live *l, const struct sh_live_cache *c,
                                         const struct sh_live_shape *shape, int n_seq, int *budget)
 {
-    const struct sh_arch *a = l->resident->arch;
+    const struct sh_arch *a = sh_model_arch(l->model);
     for (int i = 0; i < a->n_layer * a->n_kv_head; i++)
         budget[i] = shape->budget ? shape->budget : shape->n_token;
     return (struct sh_session_setup){.spec = c->policy, .budget = budget, .n_seq = n_seq, .n_token = shape->n_token,
@@ -193,8 +193,18 @@ static struct sh_session_setup setup_of(const struct sh_live *l, const struct sh
 
 static int *budgets_of(const struct sh_live *l)
 {
-    const struct sh_arch *a = l->resident->arch;
+    const struct sh_arch *a = sh_model_arch(l->model);
     return xcalloc((size_t)(a->n_layer * a->n_kv_head), sizeof(int));
+}
+
+int sh_live_check(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape,
+                  struct sh_err *e)
+{
+    int *budget = budgets_of(l);
+    struct sh_session_setup setup = setup_of(l, c, shape, 1, budget);
+    int bad = sh_session_check(sh_model_arch(l->model), &setup, e);
+    free(budget);
+    return bad;
 }
 
 struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_live_cache *c,

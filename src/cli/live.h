@@ -84,6 +84,9 @@ int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_
  * tokens kept, its angles and how its codes lie are the same. 1: s is for both now; 0: it has not changed. */
 int sh_live_shape_join(struct sh_live_shape *s, const struct sh_live_shape *other);
 
+/* sh_session_check of it; before sh_live_load, too. */
+int sh_live_check(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape,
+                  struct sh_err *e);
 struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_live_cache *c,
                                    const struct sh_live_shape *shape, int n_seq, struct sh_err *e);
 /* sh_session_fit of it. */

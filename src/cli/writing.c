@@ -246,7 +246,21 @@ static int write_some(struct sh_writing *w, struct sh_written *text, const int *
 
 int sh_writing_shape(const struct sh_live *l, const struct sh_live_cache *c, struct sh_written *t, struct sh_err *e)
 {
-    return sh_live_shape(l, c, t->n_prompt, t->n_prompt + t->most - 1, &t->shape, e);   /* the last is not read */
+    if (sh_live_shape(l, c, t->n_prompt, t->n_prompt + t->most - 1, &t->shape, e))      /* the last is not read */
+        return -1;
+    return sh_live_check(l, c, &t->shape, e);
+}
+
+/* The text joins a session of the shape, if that stays one that can be: of texts that can, a block of one and the
+ * length of another may be too much. */
+static int joins(const struct sh_writing *w, struct sh_live_shape *shape, const struct sh_written *t)
+{
+    struct sh_live_shape both = *shape;
+    struct sh_err ignored;
+    if (!sh_live_shape_join(&both, &t->shape) || sh_live_check(w->live, &w->cache, &both, &ignored))
+        return 0;
+    *shape = both;
+    return 1;
 }
 
 int sh_write(struct sh_writing *w, struct sh_written *text, int n, struct sh_err *e)
@@ -261,7 +275,7 @@ int sh_write(struct sh_writing *w, struct sh_written *text, int n, struct sh_err
         if (has_run[first])
             continue;
         for (int i = first; i < n; i++)
-            if (!has_run[i] && sh_live_shape_join(&shape, &text[i].shape)) {
+            if (!has_run[i] && joins(w, &shape, &text[i])) {
                 of[some++] = i;
                 has_run[i] = 1;
             }

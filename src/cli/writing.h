@@ -43,7 +43,7 @@ struct sh_writing {
     int peak, length, at_once;          /* slots, tokens of its first sequence, texts side by side */
 };
 
-/* Fills shape of a text; between sh_live_open and sh_live_load. -1: it cannot be. */
+/* Fills shape of a text; between sh_live_open and sh_live_load. -1: it cannot be, which no session says later. */
 int sh_writing_shape(const struct sh_live *l, const struct sh_live_cache *c, struct sh_written *t, struct sh_err *e);
 
 /* Writes the n texts, and fills what is found. -1 also on Ctrl-C: what was written until then is there. */

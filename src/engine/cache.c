@@ -47,9 +47,58 @@ static int check_budgets(const struct sh_kv_setup *s, struct sh_err *e)
     return 0;
 }
 
+/* What a head keeps to. */
+static struct sh_kept_setup kept_setup(const struct sh_kv_setup *s, int layer, int head)
+{
+    int budget = s->budget[layer * s->arch->n_kv_head + head], window = sh_arch_window(s->arch, layer);
+    int by_place = s->positions == SH_POSITIONS_CACHE;
+    if (by_place && window && budget > window)          /* what is cached is then within the window   */
+        budget = window;
+    return (struct sh_kept_setup){.spec = s->spec, .budget = budget, .prefill = s->prefill,
+                                  .window = by_place ? 0 : window, .n_token = s->n_token,
+                                  .capacity = s->whole ? -1 : 0, .layer = layer, .head = head,
+                                  .n_layer = s->arch->n_layer, .d_head = s->arch->d_head, .rows_by_slot = 1,
+                                  .seed = s->seed};
+}
+
+static int most_slots(const struct sh_kv_setup *s)
+{
+    int most = 0;
+    for (int i = 0; i < s->arch->n_layer * s->arch->n_kv_head; i++) {
+        struct sh_kept_setup kept = kept_setup(s, i / s->arch->n_kv_head, i % s->arch->n_kv_head);
+        int n = sh_kept_slots(&kept);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+int sh_kv_setup_places(const struct sh_kv_setup *s)
+{
+    int most = most_slots(s) + s->block;
+    return most > s->n_token ? s->n_token : most;
+}
+
+static int check_places(const struct sh_kv_setup *s, struct sh_err *e)
+{
+    const struct sh_arch *a = s->arch;
+    int places, slots;
+    if (s->positions != SH_POSITIONS_CACHE || (a->pos != SH_POS_LEARNED && a->pos != SH_POS_ROTARY) ||
+        (places = sh_kv_setup_places(s)) <= a->max_pos)
+        return 0;
+    slots = most_slots(s);
+    sh_misused(e, "positions inside the cache go up to %d (%d slots, blocks of %d token%s): the model knows %d", places,
+               slots, s->block, s->block == 1 ? "" : "s", a->max_pos);
+    if (slots >= s->n_token)
+        sh_hint(e, "with a --policy that evicts and its --budget a text may be longer");
+    else if (a->max_pos - s->block > sh_policy_protected(s->spec))
+        sh_hint(e, "a budget of %d tokens a head fits, if a prefill is no longer than that", a->max_pos - s->block);
+    return -1;
+}
+
 int sh_kv_setup_check(const struct sh_kv_setup *setup, struct sh_err *e)
 {
-    return check_policy(setup, e) || check_format(&setup->format, e) || check_budgets(setup, e) ? -1 : 0;
+    return check_policy(setup, e) || check_format(&setup->format, e) || check_budgets(setup, e) ||
+                   check_places(setup, e) ? -1 : 0;
 }
 
 static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int head, struct sh_err *e)
@@ -58,16 +107,9 @@ static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int 
     const struct sh_kv_setup *s = &c->setup;
     const struct sh_policy *p = s->spec->policy;
     int d = s->arch->d_head;
-    int budget = c->budget[layer * s->arch->n_kv_head + head], window = sh_arch_window(s->arch, layer);
-    int by_place = s->positions == SH_POSITIONS_CACHE;
-    if (by_place && window && budget > window)          /* what is cached is then within the window   */
-        budget = window;
-    struct sh_kept_setup kept = {.spec = s->spec, .budget = budget, .prefill = s->prefill,
-                                 .window = by_place ? 0 : window, .n_token = s->n_token,
-                                 .capacity = s->whole ? -1 : 0, .layer = layer, .head = head,
-                                 .n_layer = s->arch->n_layer, .d_head = d, .rows_by_slot = 1, .seed = s->seed};
+    struct sh_kept_setup kept = kept_setup(s, layer, head);
     h->kept = sh_kept_new(&kept);
-    if (by_place)
+    if (s->positions == SH_POSITIONS_CACHE)
         h->place = xmalloc((size_t)sh_kept_capacity(h->kept) * sizeof *h->place);
     int capacity = sh_kept_capacity(h->kept), in_order = sh_kept_budget(h->kept) >= s->n_token;
     c->most_slots = capacity > c->most_slots ? capacity : c->most_slots;

@@ -59,8 +59,11 @@ struct sh_kv_bytes {
     size_t policy;                      /* what the policy keeps, copies in f32 included          */
 };
 
-/* -1: a budget is too small, the format is unknown, the policy needs what a live cache has not. */
+/* -1: a budget is too small, the format is unknown, the policy needs what a live cache has not, positions inside the
+ * cache go beyond the model's. */
 int sh_kv_setup_check(const struct sh_kv_setup *setup, struct sh_err *e);
+/* With positions inside the cache: places of what is cached and of a block behind it, at most. */
+int sh_kv_setup_places(const struct sh_kv_setup *setup);
 
 /* NULL: the setup is refused, or it does not fit. */
 struct sh_kv_cache *sh_kv_cache_new(const struct sh_kv_setup *setup, struct sh_err *e);

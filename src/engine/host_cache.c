@@ -254,12 +254,7 @@ static int make_places(struct sh_host_cache *own, struct sh_err *e)
 {
     const struct sh_arch *a = own->r->arch;
     const struct sh_kv_setup *setup = &own->kv->setup;
-    int most = own->kv->most_slots + setup->block;
-    most = most > setup->n_token ? setup->n_token : most;
-    if ((a->pos == SH_POS_LEARNED || a->pos == SH_POS_ROTARY) && most > a->max_pos)
-        return sh_misused(e, "positions inside the cache go up to %d (%d slots, blocks of %d token%s): "
-                          "the model knows %d", most, own->kv->most_slots, setup->block, setup->block == 1 ? "" : "s",
-                          a->max_pos);
+    int most = sh_kv_setup_places(setup);
     if (a->pos == SH_POS_LEARNED)
         own->place = xcalloc((size_t)setup->n_seq, sizeof *own->place);
     if (a->pos != SH_POS_ROTARY)

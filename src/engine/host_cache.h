@@ -10,8 +10,7 @@
 
 struct sh_host_cache;
 
-/* The setup has been checked (sh_kv_setup_check). NULL: it does not fit, or the model has not as many positions as
- * the cache places. */
+/* The setup has been checked (sh_kv_setup_check). NULL: it does not fit. */
 struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_kv_setup *setup, struct sh_err *e);
 void sh_host_cache_free(struct sh_host_cache *c);               /* NULL is fine */
 struct sh_kv_cache *sh_host_cache_kv(struct sh_host_cache *c);

@@ -201,12 +201,18 @@ static int make_cache(struct sh_session *s, const struct sh_kv_setup *kv, struct
     return s->on_host || s->on_device ? 0 : -1;
 }
 
-static struct sh_kv_setup kv_setup(const struct sh_resident *r, const struct sh_session_setup *setup, int n_seq)
+static struct sh_kv_setup kv_setup(const struct sh_arch *a, const struct sh_session_setup *setup, int n_seq)
 {
-    return (struct sh_kv_setup){.arch = r->arch, .spec = setup->spec, .budget = setup->budget, .n_seq = n_seq,
+    return (struct sh_kv_setup){.arch = a, .spec = setup->spec, .budget = setup->budget, .n_seq = n_seq,
                                 .n_token = setup->n_token, .length = setup->length, .prefill = setup->prefill,
                                 .whole = setup->whole, .block = setup->block, .positions = setup->positions,
                                 .format = setup->format, .seed = setup->seed, .watched = setup->watched};
+}
+
+int sh_session_check(const struct sh_arch *a, const struct sh_session_setup *setup, struct sh_err *e)
+{
+    struct sh_kv_setup kv = kv_setup(a, setup, 1);
+    return sh_kv_setup_check(&kv, e);
 }
 
 /* On the host nothing says no before the memory is used, so half of what is free is left to others. */
@@ -225,7 +231,7 @@ static int fit_on_host(const struct sh_resident *r, const struct sh_kv_setup *kv
 int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *setup, int most, struct sh_err *e)
 {
     char why[SH_DEVICE_WHY];
-    struct sh_kv_setup kv = kv_setup(r, setup, 1);
+    struct sh_kv_setup kv = kv_setup(r->arch, setup, 1);
     if (check_rows(r, setup, e) || sh_kv_setup_check(&kv, e))
         return -1;
     if (r->is_host || sh_device_cache_why_not(r, &kv, why))
@@ -235,7 +241,7 @@ int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *s
 
 struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
 {
-    struct sh_kv_setup kv = kv_setup(r, setup, setup->n_seq);
+    struct sh_kv_setup kv = kv_setup(r->arch, setup, setup->n_seq);
     if (check_rows(r, setup, e))
         return NULL;
     struct sh_session *s = xcalloc(1, sizeof *s);

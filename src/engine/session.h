@@ -54,6 +54,8 @@ struct sh_session_setup {
 
 struct sh_session;
 
+/* What a session refuses of the setup whatever memory there is, before there are weights. */
+int sh_session_check(const struct sh_arch *a, const struct sh_session_setup *setup, struct sh_err *e);
 struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e);
 void sh_session_free(struct sh_session *s);             /* NULL is fine */
 

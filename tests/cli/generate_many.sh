@@ -102,6 +102,29 @@ r = json.load(open("log/out"))
 assert r["peak_tokens"] == 22 and r["texts"][0]["prompt_tokens"] == 20, r["peak_tokens"]'
 done
 
+# Positions inside the cache: the block of one text and the length of another together are more than the model has.
+echo "[$(seq -s, 5 64)]
+[5, 6]" >apart
+run "${go[@]}" --tokens apart --count 2 --max-tokens 2 --policy window --budget 50 --prefill-block 60 --positions cache --json -q
+holds "texts that each can be are written, if not in one session" python3 -c 'import json
+assert [t["generated_tokens"] for t in json.load(open("log/out"))["texts"]] == [2, 2]'
+
+# A tokenizer that leaves out the space in front of a text: behind a prompt it is there.
+python3 "$cli/checkpoint.py" holes spaced vocab_size=682
+cp "$SH_GOLDEN"/tokenizers/llama2_sp/tokenizer.* spaced
+echo '{"text": "The old man"}' >old.jsonl
+for seed in 1 2 3 4 5 6 7 8; do
+    run generate --model spaced --prompt "The old man" --max-tokens 9 --temperature 1 --seed $seed -q
+    cat log/out >>one.shown
+    run generate --model spaced --jsonl old.jsonl --max-tokens 9 --temperature 1 --seed $seed -q
+    sed 1d log/out >>many.shown
+    run generate --model spaced --jsonl old.jsonl --max-tokens 9 --temperature 1 --seed $seed --json -q
+    python3 -c 'import json; print(json.load(open("log/out"))["texts"][0]["text"])' >>json.shown
+done
+holds "a text among many is what it is alone, to the space in front" cmp one.shown many.shown
+holds "in JSON, too" cmp one.shown json.shown
+holds "there are such texts" grep -q "^ [^ ]" one.shown
+
 # ---- how they come ----
 run "${go[@]}" --jsonl prompts.jsonl --max-tokens 12 --batch 2
 cp log/out shown
@@ -139,5 +162,12 @@ python3 -c 'import json
 for n in 3, 200: print(json.dumps({"text": "word " * n}))' >beyond.jsonl
 refuse "a document longer than the model's positions" 2 "beyond.jsonl:1: the prompt has [0-9]+ tokens, the model knows 100" \
     "${go[@]}" --jsonl beyond.jsonl
+echo "[$(seq -s, 5 34)]
+[5, 6]" >mixed
+refuse "a text whose share of tokens is too small, before another is written" 2 "mixed:1: streaming: a budget of [0-9] tokens" \
+    "${go[@]}" --tokens mixed --count 2 --max-tokens 5 --policy streaming --budget 0.4 --dump-kept out/kept
+refuse "a text with more places than the model has" 2 "mixed:0: positions inside the cache go up to" \
+    "${go[@]}" --tokens mixed --count 2 --max-tokens 80 --positions cache
+holds "what would help" grep -q "^hint: with a --policy that evicts and its --budget a text may be longer" log/err
 refuse "a dump over the prompts" 2 "prompts.jsonl" "${go[@]}" --jsonl prompts.jsonl --dump-kept prompts.jsonl
 finish
