@@ -20,7 +20,7 @@ static const struct sh_opt opts[] = {
     {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
     {"count", SH_OPT_INT, F(count), "N", "at most so many prompts of --jsonl (default: all) or --tokens", 1, 1e9, 0},
     {"batch", SH_OPT_INT, F(batch), "N", "so many texts side by side; where one ends, the next takes its place\n"
-     "(default: as many as there is memory for)", 1, 1 << 16, 0},
+     "(default: as many as there is memory for, up to 256)", 1, 1 << 16, 0},
     {"max-tokens", SH_OPT_INT, F(max_tokens), "N", "write so many tokens (default: 128); fewer where the model's\n"
      "positions end", 1, 1 << 22, 0},
     {"temperature", SH_OPT_REAL, F(temperature), "F",
@@ -75,10 +75,8 @@ static void preset(void *args)
     struct sh_generate_args *a = args;
     sh_live_preset(&a->live);
     a->live.prefill_mode = "blocks";
-    a->field = "text";
     a->max_tokens = 128;
     a->top_p = 1;
-    a->dump_every = 1;
 }
 
 static int is_end(const void *prompts, int32_t token)
@@ -115,13 +113,20 @@ static int read_options(struct sh_generate_work *w, const struct sh_list *positi
         return -1;
     if (!a->temperature && (a->top_k || a->top_p < 1))
         return sh_misused(e, "--top-k and --top-p draw at random: give a --temperature above 0");
+    if (w->common->columns && sh_common_format(w->common) == SH_OUT_TEXT)
+        return sh_misused(e, "--columns: what goes to stdout is the text, no table: give --csv, too");
+    if (a->field && !a->jsonl)
+        return sh_misused(e, "--field: only documents of --jsonl FILE have fields");
+    if (a->dump_every && !a->dump)
+        return sh_misused(e, "--dump-every: nothing is dumped without --dump-kept FILE");
     w->is_many = a->jsonl || (a->tokens && a->count);
     if (!w->is_many && (a->count || a->batch))
         return sh_misused(e, "--%s: there is one prompt; several come from --jsonl FILE, or --tokens FILE with --count",
                           a->count ? "count" : "batch");
     w->prompts = (struct sh_prompts){.is_bounded = w->live.positions == SH_POSITIONS_ORIGINAL, .text = a->prompt,
                                      .file = a->prompt_file, .tokens = a->tokens, .jsonl = a->jsonl,
-                                     .field = a->field, .count = (int)a->count};
+                                     .field = a->field ? a->field : "text", .count = (int)a->count,
+                                     .wants_ends = a->stop_at_end};
     return 0;
 }
 
@@ -171,9 +176,12 @@ static int open_all(struct sh_generate_work *w, struct sh_err *e)
         return -1;
     for (int i = 0; i < w->n; i++)
         block = w->text[i].shape.block > block ? w->text[i].shape.block : block;
-    if (sh_live_load(&w->live, longest, longest_prompt > w->n ? longest_prompt : w->n, block, e))
+    int side = a->batch ? (int)a->batch : SH_WRITING_SIDE;
+    side = side < w->n ? side : w->n;
+    if (sh_live_load(&w->live, longest, longest_prompt > side ? longest_prompt : side, block, e))
         return -1;
-    w->dump = (struct sh_eval_dump){.kept_path = a->dump, .every = (int)a->dump_every, .n_vocab = arch->n_vocab};
+    w->dump = (struct sh_eval_dump){.kept_path = a->dump, .every = a->dump_every ? (int)a->dump_every : 1,
+                                    .n_vocab = arch->n_vocab};
     return sh_eval_dump_begin(&w->dump, 0, e);
 }
 
@@ -215,11 +223,11 @@ const struct sh_cmd sh_cmd_generate = {
              "stdout as it grows, in whole characters, and what it took to stderr; with --json both are one object on\n"
              "stdout. The same seed gives the same text.\n\n"
              "Many prompts (--jsonl, or --tokens with --count) are written side by side: where a text ends, the next\n"
-             "prompt takes its place in the cache. Each is the text that it would be alone: always on the CPU with whole\n"
-             "weights in f32 or f16; with --weight-bits 8|4, with bf16 where the processor multiplies it, and on a GPU up\n"
-             "to the rounding of products, which follows how many tokens go through a layer together and may turn one\n"
-             "token into another. They come in the order of their prompts, each behind a line == FILE:LINE, lines counted\n"
-             "from 0.\n\n"
+             "prompt takes its place in the cache. Each is the text that it would be alone: always on the CPU with\n"
+             "whole weights in f32 or f16; with --weight-bits 8|4, with bf16 where the processor multiplies it, and\n"
+             "on a GPU up to the rounding of products, which follows how many tokens go through a layer together and\n"
+             "may turn one token into another. They come in the order of their prompts, each behind a line\n"
+             "== FILE:LINE, lines counted from 0.\n\n"
              "  shears generate --model opt-125m --prompt \"Once upon a time\" --policy h2o --budget 64\n"
              "  shears generate --model opt-125m --jsonl prompts.jsonl --policy h2o --budget 0.2 --json",
     .opts = opts,

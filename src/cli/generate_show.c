@@ -111,11 +111,21 @@ int sh_generate_show_stops(void *work)
     return w->goes_out && ferror(stdout);
 }
 
+/* What there is of texts that never came to their end, and of those behind them. */
+static void show_broken_off(struct sh_generate_work *w)
+{
+    for (; w->n_shown < w->n; w->n_shown++)
+        if (w->text[w->n_shown].n_made)
+            show_text(w, &w->text[w->n_shown]);
+}
+
 int sh_generate_show_end(struct sh_generate_work *w, int bad, struct sh_err *e)
 {
     size_t bytes = 0;
     if (w->is_many)
         sh_progress_end(&w->progress);
+    if (w->goes_out && w->is_many && bad)
+        show_broken_off(w);
     if (w->goes_out && !w->is_many && w->text->n_made) {
         char *text = w->prompts.tokenizer ? sh_text_stream_rest(&w->stream, &bytes) : NULL;
         if (bytes)
@@ -196,18 +206,18 @@ static void tell_one(const struct sh_generate_work *w, const struct figures *f)
 
 static void tell_many(const struct sh_generate_work *w, const struct figures *f)
 {
-    fprintf(stderr, "shears: %d prompts of %lld tokens through the cache at %.1f tokens/s; %lld written", w->n,
-            f->n_prompt, f->prompt_rate, f->n_made);
+    fprintf(stderr, "shears: %d prompt%s of %lld tokens through the cache at %.1f tokens/s; %lld written", w->n,
+            w->n == 1 ? "" : "s", f->n_prompt, f->prompt_rate, f->n_made);
     if (f->n_made > w->n)
         fprintf(stderr, " at %.1f tokens/s", f->rate);
-    fprintf(stderr, ", %d texts side by side at most; cache %zu bytes, %d tokens a head at most\n",
-            w->writing.at_once, f->all_bytes, w->writing.peak);
+    fprintf(stderr, ", %d text%s side by side at most; cache %zu bytes, %d tokens a head at most\n",
+            w->writing.at_once, w->writing.at_once == 1 ? "" : "s", f->all_bytes, w->writing.peak);
 }
 
 void sh_generate_tell(const struct sh_generate_work *w)
 {
     struct figures f = take_figures(w);
-    int at_positions = 0;
+    int at_positions = 0, evicts = w->a->budget && strcmp(w->policy.policy->name, "full") != 0;
     (w->is_many ? tell_many : tell_one)(w, &f);
     if (w->live.prefill_mode != SH_PREFILL_STREAM)
         fprintf(stderr, "shears: while %s read, blocks took %zu bytes beside the cache, activations %zu\n",
@@ -219,8 +229,8 @@ void sh_generate_tell(const struct sh_generate_work *w)
     else if (at_positions)
         fprintf(stderr, "shears: stopped at");
     if (at_positions)
-        fprintf(stderr, " the model's %d positions; with --positions cache it would go on\n",
-                w->live.resident->arch->max_pos);
+        fprintf(stderr, " the model's %d positions; with --positions cache%s it would go on\n",
+                w->live.resident->arch->max_pos, evicts ? "" : ", a --policy that evicts and its --budget");
 }
 
 /* The text as it is shown; a NUL in it, which would end a C string, is U+FFFD. */
@@ -344,12 +354,24 @@ static void put_many(struct sh_out *o, const struct sh_generate_work *w, const s
     sh_out_end(o);
 }
 
+/* Is one of the names asked for, which stand between commas? */
+static int asks_for(const char *columns, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = columns; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (!strncmp(at, name, n) && (!at[n] || at[n] == ','))
+            return 1;
+    return 0;
+}
+
 int sh_generate_report(const struct sh_generate_work *w, struct sh_err *e)
 {
     struct figures f = take_figures(w);
     struct sh_out *o = sh_out_new();
     put_settings(o, w);
     (w->is_many ? put_many : put_one)(o, w, &f);
+    if (w->is_many && (asks_for(w->common->columns, "id") || asks_for(w->common->columns, "piece")))
+        sh_out_show(o, "ids");          /* a row for each token, in place of its text's */
     int bad = sh_common_write(w->common, o, e);
     sh_out_free(o);
     return bad;

@@ -218,11 +218,11 @@ struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_live
 }
 
 int sh_live_fit(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape, int most,
-                struct sh_err *e)
+                int *on_host, struct sh_err *e)
 {
     int *budget = budgets_of(l);
     struct sh_session_setup setup = setup_of(l, c, shape, 1, budget);
-    int n = sh_session_fit(l->resident, &setup, most, e);
+    int n = sh_session_fit(l->resident, &setup, most, on_host, e);
     free(budget);
     return n;
 }

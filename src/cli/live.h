@@ -91,7 +91,7 @@ struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_live
                                    const struct sh_live_shape *shape, int n_seq, struct sh_err *e);
 /* sh_session_fit of it. */
 int sh_live_fit(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape, int most,
-                struct sh_err *e);
+                int *on_host, struct sh_err *e);
 
 /* "device_peak_bytes": the most that was allocated on the first device at once; "device_used_bytes": the most that the
  * device itself counted (sh_props). Nothing where there is no such count. */

@@ -63,14 +63,15 @@ static int check_lengths(const struct sh_prompts *p, const struct sh_arch *a, st
 static int read_ends(struct sh_prompts *p, const char *model_path, int n_vocab, struct sh_err *e)
 {
     struct sh_config *c = sh_config_open(model_path, e);
-    char key[] = "eos_token_id.0";
+    char key[32] = "eos_token_id.0";
     int bad = !c, is_list = c && sh_config_has(c, key);
-    for (int i = 0; !bad && i < 8; i++) {
-        key[13] = (char)('0' + i);
+    for (int i = 0; !bad && i < (is_list ? n_vocab : 1); i++) {
+        snprintf(key, sizeof key, is_list ? "eos_token_id.%d" : "eos_token_id", i);
         int id = -1;
-        bad = sh_config_at_least(c, is_list ? key : "eos_token_id", 0, n_vocab - 1, &id, e);
-        if (id < 0 || (!is_list && i))
+        bad = sh_config_at_least(c, key, 0, n_vocab - 1, &id, e);
+        if (id < 0)
             break;
+        p->end = xreallocarray(p->end, (size_t)p->n_end + 1, sizeof *p->end);
         p->end[p->n_end++] = id;
     }
     sh_config_close(c);
@@ -90,13 +91,16 @@ int sh_prompts_open(struct sh_prompts *p, const char *model_path, const struct s
     }
     if (read_all(p, model_path, a, e) || check_lengths(p, a, e))
         return -1;
-    return read_ends(p, model_path, a->n_vocab, e);
+    return p->wants_ends ? read_ends(p, model_path, a->n_vocab, e) : 0;
 }
 
 void sh_prompts_close(struct sh_prompts *p)
 {
     sh_sequences_free(p->texts.sequence, p->texts.n);
     sh_tokenizer_free(p->tokenizer);
+    free(p->end);
+    p->end = NULL;
+    p->n_end = 0;
     p->tokenizer = NULL;
     p->texts = (struct sh_texts){0};
 }

@@ -15,7 +15,8 @@ struct sh_prompts {
     int is_bounded;                     /* none may be longer than the model's positions          */
     struct sh_tokenizer *tokenizer;     /* NULL: the folder has none, and ids were given          */
     struct sh_texts texts;              /* with the start token in front of a text; owned         */
-    int end[8], n_end;                  /* tokens that end a text, from config.json               */
+    int wants_ends;                     /* is_end is going to be asked                            */
+    int *end, n_end;                    /* tokens that end a text, from config.json; owned        */
 };
 
 /* -1: nothing or too much was given, a prompt is empty (a document among others is left out then), or longer than it

@@ -167,13 +167,17 @@ static int places(struct run *r, const struct sh_live_shape *shape, struct sh_er
     struct sh_writing *w = r->w;
     int most = w->batch && w->batch < r->n ? w->batch : r->n;
     int rows = w->live->resident->setup.rows;           /* more than go through a layer together gain nothing */
+    rows = rows < SH_WRITING_SIDE ? rows : SH_WRITING_SIDE;
     most = !w->batch && most > rows ? rows : most;
-    int fit = most > 1 ? sh_live_fit(w->live, &w->cache, shape, most, e) : most;
+    int on_host = 0, fit = most > 1 ? sh_live_fit(w->live, &w->cache, shape, most, &on_host, e) : most;
     if (fit < 0)
         return -1;
-    if (w->batch && fit < most && w->live->resident->is_host)
+    if (w->batch && fit < most && on_host && fit)
         return sh_misused(e, "--batch %d: the KV caches of so many texts do not fit into the memory that is free: "
                           "at most %d do", w->batch, fit);
+    if (w->batch && fit < most && on_host)
+        return sh_misused(e, "--batch %d: the KV caches of so many texts do not fit into the memory that is free, "
+                          "not even one", w->batch);
     r->n_place = w->batch ? most : fit > 1 ? fit : 1;
     return 0;
 }

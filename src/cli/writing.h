@@ -2,9 +2,10 @@
 /* Texts that a model writes behind prompts, side by side under one policy and budget. Where one ends, the next prompt
  * takes its place in the session, so that the batch stays full (continuous batching: Yu et al., "Orca", OSDI 2022).
  * Each text is what it would be alone: those whose sessions would differ (sh_live_shape_join) do not share one, but
- * come one session after another. That holds to the bit where a product's row is the same bits whatever stands beside it:
- * on the CPU with whole weights whose products are f32 (f32 and f16; bf16 where it is not native). Products over codes,
- * native ones of bf16 and a GPU's are the same up to rounding only, and a choice between two tokens can hang on that. */
+ * come one session after another. That holds to the bit where a product's row is the same bits whatever stands beside
+ * it: on the CPU with whole weights whose products are f32 (f32 and f16; bf16 where it is not native). Products over
+ * codes, native ones of bf16 and a GPU's are the same up to rounding only, and a choice between two tokens can hang on
+ * that. */
 #ifndef SH_CLI_WRITING_H
 #define SH_CLI_WRITING_H
 
@@ -12,6 +13,8 @@
 #include "src/cli/live.h"
 #include "src/engine/repetition.h"
 #include "src/engine/sampler.h"
+
+enum { SH_WRITING_SIDE = 256 };         /* texts side by side at most, if nobody asks for more     */
 
 struct sh_written {                     /* one text */
     const char *name;                   /* for messages; NULL: it has none                        */
@@ -27,7 +30,8 @@ struct sh_writing {
     const struct sh_live *live;         /* loaded                                                 */
     struct sh_live_cache cache;         /* watched: as dump and wants_likeness say                */
     struct sh_sampler sampler;          /* every text draws as if it were the only one            */
-    int batch;                          /* texts side by side, at most; 0: as many as there is memory for */
+    int batch;                          /* texts side by side, at most; 0: as many as there is memory */
+                                        /* for, up to SH_WRITING_SIDE                             */
     int (*is_end)(const void *to, int32_t token);       /* does it end a text? NULL: none does    */
     const void *is_end_to;
     struct sh_eval_dump *dump;          /* kept sets go there; NULL: nowhere                      */

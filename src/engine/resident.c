@@ -31,28 +31,31 @@ static int load_head(struct sh_resident *r, struct sh_err *e)
     return r->head ? 0 : -1;
 }
 
-/* What the layers' weights and the output matrix take at least, with matrices of so many bits. */
-static size_t weight_bytes(const struct sh_resident *r, int bits)
+/* What the layers' weights and the output matrix take at least, with matrices of so many bits. The host keeps f32 where
+ * it has no products of the type (kernels/cpu/linear.c). */
+static size_t weight_bytes(const struct sh_resident *r, const struct sh_props *props, int bits)
 {
-    const struct sh_model *m = r->setup.model;
-    size_t numbers = 0, stored = sh_type_bytes(sh_model_type(m)), own = 8 * sh_type_bytes(r->setup.dtype);
+    enum sh_type type = r->setup.dtype;
+    int is_native = !r->is_host || (type == SH_BF16 && props->native_bf16);
+    size_t numbers = 0, own = sh_type_bytes(is_native ? type : SH_F32);
     for (int i = 0; i < r->arch->n_layer; i++)
-        numbers += sh_model_layer_bytes(m, i) / stored;
+        numbers += sh_model_layer_parameters(r->setup.model, i);
     size_t head = (size_t)r->arch->n_vocab * (size_t)r->arch->d_model;
-    return bits < 16 ? numbers / 8 * (size_t)bits + head : (numbers + head) / 8 * own;
+    return bits < 16 ? numbers / 8 * (size_t)bits + head : (numbers + head) * own;
 }
 
 /* Weights that cannot fit are refused before the first is read, with the width that would do. */
 static int check_room(const struct sh_resident *r, const struct sh_props *props, struct sh_err *e)
 {
     size_t left = r->is_host ? sh_host_memory_free() : props->memory_bytes;
-    if (weight_bytes(r, r->setup.weight_bits) <= left)
+    size_t takes = weight_bytes(r, props, r->setup.weight_bits);
+    if (takes <= left)
         return 0;
-    sh_fail(e, "the weights take %zu bytes at least, and %zu are left of the %s", weight_bytes(r, r->setup.weight_bits),
-            left, r->is_host ? "machine's memory" : "device");
+    sh_fail(e, "the weights take %zu bytes at least, and %zu are left of the %s", takes, left,
+            r->is_host ? "machine's memory" : "device");
     for (int bits = 8; bits >= 4; bits /= 2)
-        if (bits < r->setup.weight_bits && weight_bytes(r, bits) <= left) {
-            sh_hint(e, "with --weight-bits %d they take %zu bytes", bits, weight_bytes(r, bits));
+        if (bits < r->setup.weight_bits && weight_bytes(r, props, bits) <= left) {
+            sh_hint(e, "with --weight-bits %d they take %zu bytes", bits, weight_bytes(r, props, bits));
             break;
         }
     return -1;

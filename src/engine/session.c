@@ -228,13 +228,15 @@ static int fit_on_host(const struct sh_resident *r, const struct sh_kv_setup *kv
     return fit < (size_t)most ? (int)fit : most;
 }
 
-int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *setup, int most, struct sh_err *e)
+int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *setup, int most, int *on_host,
+                   struct sh_err *e)
 {
     char why[SH_DEVICE_WHY];
     struct sh_kv_setup kv = kv_setup(r->arch, setup, 1);
     if (check_rows(r, setup, e) || sh_kv_setup_check(&kv, e))
         return -1;
-    if (r->is_host || sh_device_cache_why_not(r, &kv, why))
+    *on_host = r->is_host || sh_device_cache_why_not(r, &kv, why);
+    if (*on_host)
         return fit_on_host(r, &kv, most, e);
     return sh_device_cache_fit(r, &kv, most);
 }

@@ -60,8 +60,9 @@ struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session
 void sh_session_free(struct sh_session *s);             /* NULL is fine */
 
 /* Sequences of such a session that there is memory for, up to `most`, whatever its n_seq is: what the device has left,
- * or half of what the host has. 0: not one. -1: the setup is refused. */
-int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *setup, int most, struct sh_err *e);
+ * or half of what the host has (on_host: 1). 0: not one. -1: the setup is refused. */
+int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *setup, int most, int *on_host,
+                   struct sh_err *e);
 
 /* Logits [n, n_vocab] behind the n tokens from this position on; valid during the call. */
 typedef void sh_session_take(void *to, int sequence, int position, int n, const float *logits);

@@ -423,14 +423,20 @@ void sh_model_drop(struct sh_model *m, int layer)
     }
 }
 
+size_t sh_model_layer_parameters(const struct sh_model *m, int layer)
+{
+    size_t n = 0;
+    struct bound *b, *end = places(m, layer, &b);
+    for (; b < end; b++)
+        n += bytes_of(b) / sh_type_bytes(b->type);
+    return n;
+}
+
 size_t sh_model_parameters(const struct sh_model *m)
 {
     size_t n = 0;
-    for (int layer = -1; layer < m->arch.n_layer; layer++) {
-        struct bound *b, *end = places(m, layer, &b);
-        for (; b < end; b++)
-            n += bytes_of(b) / sh_type_bytes(b->type);
-    }
+    for (int layer = -1; layer < m->arch.n_layer; layer++)
+        n += sh_model_layer_parameters(m, layer);
     return n;
 }
 

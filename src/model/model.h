@@ -66,6 +66,7 @@ void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const
 void sh_model_drop(struct sh_model *m, int layer);
 
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: what is in no layer    */
+size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* numbers, whatever type each has */
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; a tied head counts once */
 enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */
 const char *sh_model_stored_as(const struct sh_model *m);           /* the same in the file: "f32", "Q4_K" */

@@ -3,6 +3,7 @@
 """Makes checkpoints for the tests of the command line.
     checkpoint.py random FOLDER KEY=NUMBER...    a config.json of the OPT family, no weights
     checkpoint.py holes FOLDER KEY=NUMBER...     the same with f16 weights that are all 0 and take no disk
+                                                 (f32_layers=N: the first N layers have f32)
     checkpoint.py damage FOLDER FROM HOW [NAME]  a copy of FROM with one fault in model.safetensors"""
 import json
 import math
@@ -43,9 +44,11 @@ def holes(folder, settings):
     for name in norms:
         shapes |= {f"{name}.weight": [width], f"{name}.bias": [width]}
     header, end = {}, 0
+    wide = tuple(f"layers.{i}." for i in range(c.get("f32_layers", 0)))
     for name, shape in shapes.items():
-        begin, end = end, end + 2 * math.prod(shape)
-        header[f"model.decoder.{name}"] = {"dtype": "F16", "shape": shape, "data_offsets": [begin, end]}
+        is_wide = name.startswith(wide) if wide else False
+        begin, end = end, end + (4 if is_wide else 2) * math.prod(shape)
+        header[f"model.decoder.{name}"] = {"dtype": "F32" if is_wide else "F16", "shape": shape, "data_offsets": [begin, end]}
     path = f"{folder}/model.safetensors"
     write(path, header, b"")
     os.truncate(path, os.path.getsize(path) + end)

@@ -98,21 +98,28 @@ python - <<'E'
 import json, shutil
 ids = [i["id"] for i in json.load(open("seven.json"))["ids"]]
 config = json.load(open("model/config.json"))
-config["eos_token_id"] = [560, ids[next(i for i in range(3, 39) if ids[i] not in ids[:i])]]
+config["eos_token_id"] = [560] * 9 + [ids[next(i for i in range(3, 39) if ids[i] not in ids[:i])]]
 shutil.copytree("model", "ending")
 json.dump(config, open("ending/config.json", "w"))
+config["eos_token_id"] = 1000           # the vocabulary has 561
+shutil.copytree("model", "beyond")
+json.dump(config, open("beyond/config.json", "w"))
 del config["eos_token_id"]
 shutil.copytree("model", "endless")
 json.dump(config, open("endless/config.json", "w"))
 E
 run "${warm[@]}" --model ending --prompt "The old man" --seed 7 --stop-at-end --json -q
 holds "--stop-at-end stops there" python -c 'import json
-r, end = json.load(open("log/out")), json.load(open("ending/config.json"))["eos_token_id"][1]
+r, end = json.load(open("log/out")), json.load(open("ending/config.json"))["eos_token_id"][-1]
 ids = [i["id"] for i in r["ids"]]
 assert r["stopped"] == "end" and ids[-1] == end and end not in ids[:-1] and 3 < len(ids) < 40, r
 assert json.load(open("seven.json"))["text"].startswith(r["text"]), r'
 run "${warm[@]}" --model ending --prompt "The old man" --seed 7 --json -q
 holds "without it, not" python -c 'import json
+assert json.load(open("log/out"))["ids"] == json.load(open("seven.json"))["ids"]'
+
+run "${warm[@]}" --model beyond --prompt "The old man" --seed 7 --json -q
+holds "an end token that the model has not matters to nobody who does not stop there" python -c 'import json
 assert json.load(open("log/out"))["ids"] == json.load(open("seven.json"))["ids"]'
 
 run generate --model model --prompt "The old man" --max-tokens 60 --repetition
@@ -150,7 +157,13 @@ assert w["ones"]["ids"] == w["stream"]["ids"], "blocks of one token are the stre
 run "${go[@]}" --prompt "$long" --max-tokens 5 --policy window --budget 16
 expect "what blocks take is told on stderr, too" 0 "." "blocks took [1-9][0-9]* bytes beside the cache"
 run "${go[@]}" --prompt "The old man" --max-tokens 400
-expect "where the positions end" 0 "." "stopped at the model's 100 positions; with --positions cache it would go on"
+expect "where the positions end" 0 "." \
+    "stopped at the model's 100 positions; with --positions cache, a --policy that evicts and its --budget it would go on"
+evicting=("${go[@]}" --prompt "The old man" --max-tokens 400 --policy h2o --budget 16)
+run "${evicting[@]}"
+expect "with a budget less is missing" 0 "." "stopped at the model's 100 positions; with --positions cache it would go on"
+run "${evicting[@]}" --positions cache
+expect "and it goes on" 0 "." "400 written"
 streaming=("${go[@]}" --prompt "The old man" --policy streaming:sinks=4 --budget 32 --positions cache)
 run "${streaming[@]}" --max-tokens 400 --json -q
 cp log/out short.json
@@ -198,6 +211,12 @@ refuse "blocks that nobody reads" 2 "only --prefill-mode blocks" "${go[@]}" --pr
 refuse "a prefill where all is one" 2 "no --prefill beside it" "${go[@]}" --prompt a --prefill-mode once --prefill 9
 refuse "places that the model has not" 2 "positions inside the cache go up to 1[0-9][0-9] .*the model knows 100" \
     "${go[@]}" --prompt "$long" --max-tokens 100 --policy h2o --budget 90 --prefill-block 30 --positions cache
+budget=$(sed -n 's/^hint: a budget of \([0-9]*\) tokens a head fits.*/\1/p' log/err)
+run "${go[@]}" --prompt "$long" --max-tokens 100 --policy h2o --budget "$budget" --prefill-block 30 --positions cache
+expect "the budget of the hint has no more places than the model" 0 "." "100 written"
+refuse "places that a text wants which keeps everything" 2 "positions inside the cache go up to .*the model knows 100" \
+    "${go[@]}" --prompt "The old man" --max-tokens 400 --positions cache
+holds "the hint says what is missing" grep -q "^hint: with a --policy that evicts and its --budget" log/err
 refuse "keys by channel that are no codes" 2 "32 bits are no codes" "${go[@]}" --prompt a --kv-keys channel
 refuse "keys apart that nobody has" 2 "only --kv-keys channel" "${go[@]}" --prompt a --kv-bits 4 --kv-residual 8
 refuse "no prompt" 2 "a prompt is needed" "${go[@]}"
@@ -223,5 +242,6 @@ refuse "bits that no cache has" 2 "expected 32, 16, 8 or 4" "${go[@]}" --prompt 
 refuse "a cut without a temperature" 2 "give a --temperature" "${go[@]}" --prompt a --top-k 4
 refuse "a share above 1" 2 "top-p" "${go[@]}" --prompt a --top-p 1.5
 refuse "no end token to stop at" 1 "names no token that ends a text .eos_token_id." generate --model endless --prompt a --stop-at-end
+refuse "an end token beyond the vocabulary" 1 "eos_token_id" generate --model beyond --prompt a --stop-at-end
 refuse "a dump that cannot be written" 1 "out/none/kept" "${go[@]}" --prompt a --dump-kept out/none/kept
 finish

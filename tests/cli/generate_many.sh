@@ -125,6 +125,19 @@ holds "a text among many is what it is alone, to the space in front" cmp one.sho
 holds "in JSON, too" cmp one.shown json.shown
 holds "there are such texts" grep -q "^ [^ ]" one.shown
 
+# What a layer works on is for the texts that are side by side, however many are to come.
+python3 -c 'for i in range(300): print([5 + i, 7])' >crowd
+for count in 2 300; do
+    run "${go[@]}" --tokens crowd --count $count --batch 2 --max-tokens 2 --json -q
+    cp log/out crowd.$count
+done
+run "${go[@]}" --tokens crowd --count 300 --max-tokens 2 --json -q
+holds "activations are those of the batch, which is 256 at most unless asked" python3 -c 'import json
+few, many, all = (json.load(open(n)) for n in ("crowd.2", "crowd.300", "log/out"))
+assert few["activation_bytes"] == many["activation_bytes"] and many["n_texts"] == 300, (few, many)
+assert [t["ids"] for t in many["texts"]] == [t["ids"] for t in all["texts"]]
+assert 1 <= all["batch"] <= 256'
+
 # ---- how they come ----
 run "${go[@]}" --jsonl prompts.jsonl --max-tokens 12 --batch 2
 cp log/out shown
@@ -150,7 +163,43 @@ E
 run "${go[@]}" --jsonl long.jsonl --max-tokens 60
 expect "where the positions end" 0 "." "1 of them stopped at the model's 100 positions"
 
+run "${go[@]}" --jsonl old.jsonl --max-tokens 3
+expect "one is one" 0 "." "^shears: 1 prompt of .*, 1 text side by side at most"
+run "${go[@]}" --jsonl prompts.jsonl --count 2 --max-tokens 3 --csv --columns source,id -q
+holds "tokens of many texts as a table" python3 -c 'import csv
+rows = [*csv.reader(open("log/out"))]
+assert rows[0] == ["source", "id"] and len(rows) == 7, rows
+assert [r[0] for r in rows[1:]] == 3 * ["prompts.jsonl:0"] + 3 * ["prompts.jsonl:1"], rows'
+
+# A text that breaks off takes none of the others with it: the third one's token 100 is no number.
+python - "$checkpoints/llama_gqa" <<'P'
+import json, os, struct, sys
+from checkpoint import read, write
+os.mkdir("broken")
+config = json.load(open(sys.argv[1] + "/config.json"))
+header, data = read(sys.argv[1] + "/model.safetensors")
+table = header["model.embed_tokens.weight"]
+begin, end = table["data_offsets"]
+header["lm_head.weight"] = {**table, "data_offsets": [len(data), len(data) + end - begin]}
+config["tie_word_embeddings"] = False
+data += data[begin:end]
+at = begin + 100 * 4 * table["shape"][1]
+data[at:at + 4] = struct.pack("<f", float("nan"))
+write("broken/model.safetensors", header, data)
+json.dump(config, open("broken/config.json", "w"))
+long = [5 + i % 20 for i in range(config["max_position_embeddings"] - 2)]
+open("breaks", "w").write("[5, 6, 7]\n%s\n[100]\n[8]\n" % long)
+P
+run generate --model broken --tokens breaks --count 4 --batch 2 --max-tokens 12 -q
+expect "what was written before a text broke off is shown" 1 "^== breaks:1" "row 100, column 0 is nan"
+holds "in order, and no more than there is" python3 -c 'import re
+shown = re.findall(r"== breaks:([0-9])\n([0-9 ]*)\n", open("log/out").read())
+assert [(n, len(ids.split())) for n, ids in shown] == [("0", 3), ("1", 3)], shown'
+
 # ---- bad input ----
+refuse "columns of what is no table" 2 "--columns: what goes to stdout is the text" "${go[@]}" --prompt a --columns model
+refuse "a field of no document" 2 "--field: only documents" "${go[@]}" --prompt a --field text
+refuse "steps of no dump" 2 "--dump-every: nothing is dumped" "${go[@]}" --prompt a --dump-every 2
 refuse "a batch of one prompt" 2 "--batch: there is one prompt" "${go[@]}" --prompt a --batch 4
 refuse "a count of one prompt" 2 "--count: there is one prompt" "${go[@]}" --prompt a --count 4
 refuse "two sources" 2 "a prompt is needed: one of" "${go[@]}" --prompt a --jsonl prompts.jsonl

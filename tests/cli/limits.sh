@@ -23,6 +23,13 @@ within 9000000 generate --model large --tokens ids.jsonl --max-tokens 2 --dtype 
 expect "weights that cannot fit are refused, with a width that would" 1 "" \
     "large: the weights take [0-9]* bytes at least, and [0-9]* are left of the machine's memory"
 holds "the hint names the width" grep -q "^hint: with --weight-bits 8 they take 2[0-9]\{9\} bytes" log/err
+takes() { sed -n 's/.*the weights take \([0-9]*\) bytes.*/\1/p' log/err; }
+whole=$(takes)
+within 9000000 generate --model large --tokens ids.jsonl --max-tokens 2 --dtype f16 --threads 1
+expect "in f16, too, whose products are f32 on the CPU" 1 "" "large: the weights take $whole bytes at least"
+python3 "$cli/checkpoint.py" holes mixed num_hidden_layers=10 hidden_size=4096 ffn_dim=16384 vocab_size=50272 f32_layers=3
+within 9000000 generate --model mixed --tokens ids.jsonl --max-tokens 2 --threads 1
+expect "each tensor counts as the type that it has in the file" 1 "" "mixed: the weights take $whole bytes at least"
 within 9000000 eval --model large --tokens ids.jsonl --dtype f32 --threads 1 --db out/e.db
 expect "the same in eval" 1 "" "large: the weights take [0-9]* bytes at least"
 holds "and no store is left" [ ! -e out/e.db ]
@@ -35,4 +42,13 @@ expect "a batch that cannot fit is refused, with one that would" 2 "" \
     "--batch 1000: the KV caches of so many texts do not fit into the memory that is free: at most [0-9]+ do"
 most=$(sed -n 's/.*at most \([0-9]*\) do$/\1/p' log/err)
 holds "what would is less than half of the limit" [ "$most" -gt 0 -a $((most * 16)) -lt 2000 ]
+find_modules
+if [ -n "$modules" ] && [ -n "$emulated" ]; then
+    SH_MODULE_DIR=$modules within 6000000 generate --model small --tokens many.jsonl --count 1000 --max-tokens 2000 \
+        --batch 1000 --threads 1 --backend cuda --policy tova --budget 2040
+    expect "so it is where a device's texts have their caches on the host" 2 "" \
+        "--batch 1000: the KV caches of so many texts do not fit into the memory that is free: at most [0-9]+ do"
+else
+    skip "so it is where a device's texts have their caches on the host" "there is no emulated module"
+fi
 finish
