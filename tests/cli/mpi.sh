@@ -5,9 +5,9 @@
 . "$(dirname "$0")/lib.sh"
 n_sequence=24
 . "$cli/ranks_lib.sh"
-trace+=(--rank-timeout 4)
+trace+=(--rank-timeout 60)
 
-run "${trace[@]}" --db one.db
+run "${trace[@]}" --db one.db -q
 expect "one process traces" 0 "$traced" ""
 ranks 4 "${trace[@]}" --db out/four.db
 expect "four ranks trace, one reports" 0 "$traced" ""

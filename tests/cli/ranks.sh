@@ -7,7 +7,7 @@
 n_sequence=12
 . "$cli/ranks_lib.sh"
 
-run "${trace[@]}" --db one.db
+run "${trace[@]}" --db one.db -q
 expect "one process traces" 0 "$traced" ""
 replay=(replay --policy h2o window scissorhands --budget 0.1,0.2,0.3,0.5 --threads 1)
 cp one.db replayed.db

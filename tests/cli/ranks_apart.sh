@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 n_sequence=3
 . "$cli/ranks_lib.sh"
-run "${trace[@]}" --db one.db
+run "${trace[@]}" --db one.db -q
 expect "one process traces" 0 "$traced" ""
 
 said() { # what mpirun itself has to say goes
@@ -31,11 +31,11 @@ if [ -n "${SH_SANITIZED-}" ]; then
 else
     slow=(env LD_PRELOAD="$SH_FAULTS_SO" SH_FAULT=unlink-late SH_FAULT_AT=1 SH_FAULT_UNDER="$work/out/x.db.rank-0001")
     cp one.db out/x.db.rank-0001                # as a job that was killed leaves it
-    first_other { "${slow[@]}" SH_FAULT_DELAY=6 "$SHEARS" } "${trace[@]}" --db out/x.db --rank-timeout 2
+    first_other { "${slow[@]}" SH_FAULT_DELAY=9 "$SHEARS" } "${trace[@]}" --db out/x.db --rank-timeout 5
     expect "rank 0 joins what was left for longer than --rank-timeout" 0 "$traced" ""
     tidy "rank 0 joins what was left" out/x.db
     for how in "" --pipeline; do
-        first_other { "${slow[@]}" SH_FAULT_DELAY=16 "$SHEARS" } "${trace[@]}" --db out/x.db --rank-timeout 2 $how
+        first_other { "${slow[@]}" SH_FAULT_DELAY=16 "$SHEARS" } "${trace[@]}" --db out/x.db --rank-timeout 5 $how
         expect "rank 0 joins what was found for longer than --rank-timeout ${how:-, by units}" 0 "$traced" ""
         holds "with all of it" same one.db out/x.db
         tidy "rank 0 joins what was found" out/x.db
@@ -95,10 +95,10 @@ alike "${trace[@]}" --db out/x.db
 expect "when it is gone, the same command goes on" 0 "$traced" ""
 tidy "a rank of another job" out/x.db
 
-run "${trace[@]}" --db out/x.db --shard 1/2
+run "${trace[@]}" --db out/x.db --shard 1/2 -q
 expect "a shard" 0 . ""
 busy out/x.db.shard-1-of-2
-run "${trace[@]}" --db out/x.db --shard 1/2
+run "${trace[@]}" --db out/x.db --shard 1/2 -q
 idle
 expect "another process has the shard" 1 "" "^shears: out/x.db.shard-1-of-2: another job is at work on it"
 rm -rf out && mkdir out
