@@ -19,7 +19,7 @@ said() { # the hint of the last run begins like this; "": there is none
 
 # ---- the hash ----
 
-run "${trace[@]}" --db one.db -q
+run "${trace[@]}" --db one.db
 run "${trace[@]}" --db two.db --threads 1
 holds "the same content has the same hash" same one.db two.db
 cp one.db wide.db

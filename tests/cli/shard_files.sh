@@ -21,7 +21,7 @@ seconds() { sqlite3 out/x.db "SELECT sum(seconds) FROM run"; }
 
 # ---- one command after the other, into the same files ----
 
-run "${trace[@]}" --db one.db -q
+run "${trace[@]}" --db one.db
 cells=$(sqlite3 one.db "SELECT count(*) FROM done")
 run "${replay[@]}" --db one.db
 run "${evaluate[@]}" --db one.db
