@@ -19,7 +19,6 @@
 #include "src/cli/paths.h"
 #include "src/cli/plan_file.h"
 #include "src/cli/text_source.h"
-#include "traces/claim.h"
 
 #define F(name) offsetof(struct sh_eval_args, name)
 static const struct sh_opt opts[] = {
@@ -435,7 +434,7 @@ static int work(struct sh_eval_work *w, struct sh_err *e)
     struct sh_store *store = NULL;
     name_results(w);
     int bad = (path && is_first && !(store = sh_store_create(path, e))) ||
-              (w->shard.parts && (sh_store_claim(store, e) || mark(w, store, 0, e))) || sh_evaluate(w, store, e) ||
+              (w->shard.parts && mark(w, store, 0, e)) || sh_evaluate(w, store, e) ||
               (w->shard.parts && mark(w, store, 1, e)) || (is_first && report(w, e));
     int is_empty = bad && store && sh_store_was_made(store) && sh_store_is_empty(store);
     sh_store_close(store);

@@ -7,7 +7,6 @@
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
 #include "src/cli/simulate_run.h"
-#include "traces/claim.h"
 #include "traces/store.h"
 
 #define F(name) offsetof(struct sh_simulate_args, name)
@@ -195,7 +194,7 @@ static int work(struct sh_sim_study *s, struct sh_err *e)
     struct sh_store *store = NULL;
     int is_first = sh_cluster_is_first(&s->cluster);
     int bad = (db && sh_sim_names(s, e)) || (db && is_first && !(store = sh_store_create(path, e))) ||
-              (s->shard.parts && (sh_store_claim(store, e) || mark(s, store, 0, e))) || sh_sim_sweep(s, store, e) ||
+              (s->shard.parts && mark(s, store, 0, e)) || sh_sim_sweep(s, store, e) ||
               (s->shard.parts && mark(s, store, 1, e)) || (is_first && answer(s, e));
     int is_empty = bad && store && sh_store_was_made(store) && sh_store_is_empty(store);
     sh_store_close(store);

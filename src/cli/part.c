@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "traces/claim.h"
 #include "traces/held.h"
 
 enum { MOST_PARTS = 100000 };
@@ -59,7 +60,7 @@ static struct sh_shard shard_of(const struct sh_part *p, const char *command, ui
 int sh_part_check(struct sh_store *s, const struct sh_part *p, uint64_t job, struct sh_err *e)
 {
     struct sh_shard shard = shard_of(p, "trace", job, 0, 1);
-    return sh_shard_check(s, &shard, NULL, 0, e);
+    return sh_store_claim(s, e) || sh_shard_check(s, &shard, NULL, 0, e) ? -1 : 0;
 }
 
 int sh_part_mark(struct sh_store *s, const struct sh_part *p, uint64_t job, uint64_t model, int is_whole,
@@ -108,7 +109,8 @@ int sh_part_mark_results(struct sh_store *s, const struct sh_part *p, const stru
     const char **of = xcalloc((size_t)r->n + 1, sizeof *of);
     int n = own_settings(r, of);
     int bad = is_whole ? sh_held_mark(s, &shard, of, n, e)
-                       : sh_shard_check(s, &shard, r->settings, r->n, e) || sh_held_begin(s, &shard, of, n, e);
+                       : sh_store_claim(s, e) || sh_shard_check(s, &shard, r->settings, r->n, e) ||
+                             sh_held_begin(s, &shard, of, n, e);
     free(of);
     return bad ? -1 : 0;
 }

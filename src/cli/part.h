@@ -25,7 +25,7 @@ int sh_part_has(const struct sh_part *p, int i);
 void sh_part_hash(uint64_t *h, const char *text);
 #define SH_PART_HASH 0xcbf29ce484222325u
 
-/* Before a shard of trace is touched: it must be none of another trace (traces/merge.h). */
+/* Before a shard of trace is touched: it is claimed (traces/claim.h), and must be none of another trace (merge.h). */
 int sh_part_check(struct sh_store *s, const struct sh_part *p, uint64_t job, struct sh_err *e);
 
 /* Note in a shard of trace what it is: `job` is the key of its run, as a number, `model` the fingerprint of its
@@ -33,10 +33,10 @@ int sh_part_check(struct sh_store *s, const struct sh_part *p, uint64_t job, str
 int sh_part_mark(struct sh_store *s, const struct sh_part *p, uint64_t job, uint64_t model, int is_whole,
                  struct sh_err *e);
 
-/* Both of a shard of results: before any work, is_whole 0, it is checked and marked with what it shall make; when it
- * has all of that, with what it has. settings [n]: of all results of the whole, in order, which decide the job; own
- * [n]: does this part make them? In the end: does it, and are they anywhere? Of several alike the first one decides.
- * model: the hash of its shape where nothing reads weights (has_weights 0). */
+/* Both of a shard of results: before any work, is_whole 0, it is claimed, checked and marked with what it shall make;
+ * when it has all of that, with what it has. settings [n]: of all results of the whole, in order, which decide the
+ * job; own [n]: does this part make them? In the end: does it, and are they anywhere? Of several alike the first one
+ * decides. model: the hash of its shape where nothing reads weights (has_weights 0). */
 struct sh_part_results {
     const char *command;
     const char **settings;

@@ -10,7 +10,6 @@
 #include "src/cli/commands.h"
 #include "src/cli/describe.h"
 #include "src/cli/pipeline.h"
-#include "traces/claim.h"
 
 /* FNV-1a over everything that decides the content of a run. */
 static void hash(uint64_t *h, const void *at, size_t bytes)
@@ -254,7 +253,7 @@ int sh_trace_record(struct sh_trace_work *t, struct sh_err *e)
     cut(t);
     size_t cells = (size_t)t->texts.n * (size_t)(t->run.last_layer - t->run.first_layer + 1);
     t->done = xcalloc(cells, 1);
-    if (is_first && (!(t->store = sh_store_create(t->path, e)) || (t->part.parts && sh_store_claim(t->store, e))))
+    if (is_first && !(t->store = sh_store_create(t->path, e)))
         return -1;
     if (t->part.parts && sh_part_check(t->store, &t->part, strtoull(t->key, NULL, 16), e))
         return -1;

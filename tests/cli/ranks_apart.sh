@@ -101,6 +101,11 @@ busy out/x.db.shard-1-of-2
 run "${trace[@]}" --db out/x.db --shard 1/2 -q
 idle
 expect "another process has the shard" 1 "" "^shears: out/x.db.shard-1-of-2: another job is at work on it"
+cp one.db out/x.db
+busy out/x.db.shard-1-of-2
+run replay --db out/x.db --policy window --budget 0.5 --shard 1/2 -q
+idle
+expect "another process has the shard of a replay" 1 "" "^shears: out/x.db.shard-1-of-2: another job is at work on it"
 rm -rf out && mkdir out
 
 # ---- what cannot be, for all ----
