@@ -320,17 +320,33 @@ void sh_store_tidy(const char *path)
     free(temporary);
 }
 
-struct sh_store *sh_store_create(const char *path, struct sh_err *e)
+/* Of a link, the empty file behind it is taken over. */
+static int make_or_follow(const char *path, int is_link, int *made, struct sh_err *e)
 {
     struct stat about;
-    int is_new, made = 0, there = stat(path, &about) == 0, is_loop = !there && errno == ELOOP;
-    if (folder_writable(path, e) || ((there || is_loop) && exists(path, e)) ||
-        ((!there || !about.st_size) && make_new(path, &made, e)))
+    int there = stat(path, &about) == 0;
+    if (!there && is_link && errno == ENOENT)
+        return sh_fail(e, "%s: is a link to what is not there, expected a store, or nothing", path);
+    if ((there || errno == ELOOP) && exists(path, e))
+        return -1;
+    if (there && about.st_size)
+        return 0;
+    char *real = there ? xrealpath(path) : NULL;
+    int bad = make_new(real ? real : path, made, e);
+    free(real);
+    return bad;
+}
+
+struct sh_store *sh_store_create(const char *path, struct sh_err *e)
+{
+    struct stat named;
+    int is_new, made = 0, is_link = lstat(path, &named) == 0 && S_ISLNK(named.st_mode);
+    if (folder_writable(path, e) || make_or_follow(path, is_link, &made, e))
         return NULL;
     struct sh_store *s = connect_to(path, SQLITE_OPEN_READWRITE, e);
     if (!s)
         return NULL;
-    s->made = made;
+    s->made = made && !is_link;                 /* a link is not ours to remove */
     sh_store_tidy(path);
     if (check_owner(s, &is_new, e) || (is_new && make_schema(s, e)) ||
         sh_db_exec(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256",

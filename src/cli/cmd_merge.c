@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears merge: the shards of a job into one store. */
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "src/base/interrupt.h"
 #include "src/base/progress.h"
@@ -84,22 +82,13 @@ static int are_apart(const char *out, const struct sh_list *in, struct sh_err *e
     return bad;
 }
 
-/* A new store is made beside its place and renamed, which would put it in that of the link. */
-static int leads_nowhere(const char *path, struct sh_err *e)
-{
-    struct stat s;
-    if (lstat(path, &s) || !S_ISLNK(s.st_mode) || !stat(path, &s) || errno != ENOENT)
-        return 0;
-    return sh_fail(e, "%s: is a link to what is not there, expected a store, or nothing", path);
-}
-
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct merge_args *a = args;
     const struct sh_need needs[] = {{"--db OUT", a->db != NULL}, {"the files to merge", positional->n > 0}, {0}};
     if (sh_args_need("merge", needs, e))
         return -1;
-    if (leads_nowhere(a->db, e) || are_apart(a->db, positional, e))
+    if (are_apart(a->db, positional, e))
         return -1;
     struct sh_store *s = sh_store_create(a->db, e);
     if (!s)

@@ -290,6 +290,19 @@ trace "a store behind links in a circle" 1 "circle: cannot be opened: Too many l
 refuse "an output behind links in a circle" 1 "circle: cannot be written: Too many levels" \
     plan --db whole.db --policy window --budget 4 -o circle -q
 holds "the links are still there" test -L circle
+ln -s nowhere.db leads
+trace "a store behind a link to nothing" 1 "leads: is a link to what is not there, expected a store, or nothing" \
+    "$opt" --tokens tokens.jsonl --db leads
+holds "the link is still there, and nothing behind it" [ -L leads -a ! -e nowhere.db ]
+: >nowhere.db
+trace "one to an empty file, by a trace that fails" 1 "expected a text of at least 50" "$opt" --tokens uses-127.jsonl \
+    --min-tokens 50 --db leads
+holds "that link is still there as well" [ -L leads -a -e nowhere.db ]
+: >nowhere.db
+run trace --model "$opt" --tokens tokens.jsonl --db leads -q
+expect "one to an empty file is followed" 0 "^model" ""
+holds "it is a link to a store now" [ -L leads -a -s nowhere.db ]
+rm leads nowhere.db
 trace "a store below a file" 1 "folder tokens.jsonl cannot be written to: Not a directory" "$opt" --tokens tokens.jsonl \
     --db tokens.jsonl/x.db
 
