@@ -8,7 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 #include "tests/emu/guard.h"
 #include "tests/emu/running.h"
@@ -28,6 +30,8 @@ static const size_t FILL_BYTES = 4 << 20;
 /* By the first byte of their pages; freed ones stay, for messages. Never destroyed: the last look is
  * taken when the process ends. */
 static std::map<const char *, Region> &regions = *new std::map<const char *, Region>;
+/* Those that are not freed: a long process has many more that are. */
+static std::vector<const Region *> &live = *new std::vector<const Region *>;
 static size_t taken[MOST_DEVICES];
 static bool is_open[MOST_DEVICES];
 
@@ -64,15 +68,47 @@ static void mark_edges(const Region &r)
     ASAN_POISON_MEMORY_REGION(end, (size_t)(map_end - end));
 }
 
-static int protection(const Region &r)
+static bool is_within_reach(const Region &r)
 {
-    return r.device == PINNED || is_open[r.device] ? PROT_READ | PROT_WRITE : PROT_NONE;
+    return r.device == PINNED || is_open[r.device];
+}
+
+/* A device's memory has a protection key where the processor has them: it opens and closes at once, however
+ * many allocations there are, and for the thread that is inside. -1: there is none. */
+static int key_of(int device)
+{
+    static int keys[MOST_DEVICES];
+    static bool is_asked[MOST_DEVICES];
+    if (!is_asked[device])
+        keys[device] = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+    is_asked[device] = true;
+    return keys[device];
 }
 
 static void protect(const Region &r)
 {
-    if (mprotect(r.map, r.map_bytes, protection(r)))
+    if (mprotect(r.map, r.map_bytes, is_within_reach(r) ? PROT_READ | PROT_WRITE : PROT_NONE))
         fail("mprotect of %zu bytes", r.map_bytes);
+}
+
+static void protect_new(const Region &r)
+{
+    int key = r.device == PINNED ? -1 : key_of(r.device);
+    if (key < 0)
+        protect(r);
+    else if (pkey_mprotect(r.map, r.map_bytes, PROT_READ | PROT_WRITE, key))
+        fail("pkey_mprotect of %zu bytes", r.map_bytes);
+}
+
+static void set_open(int device, bool open)
+{
+    is_open[device] = open;
+    int key = key_of(device);
+    if (key >= 0)
+        pkey_set(key, open ? 0 : PKEY_DISABLE_ACCESS);
+    for (const Region *r : live)
+        if (key < 0 && r->device == device)
+            protect(*r);
 }
 
 void *region_new(size_t bytes, int device)
@@ -93,8 +129,8 @@ void *region_new(size_t bytes, int device)
     }
     Region r = {map + map_bytes - own, bytes, device, true, map, map_bytes};
     mark_edges(r);
-    protect(r);
-    regions[map] = r;
+    protect_new(r);
+    live.push_back(&(regions[map] = r));
     if (device != PINNED)
         taken[device] += own;
     return r.at;
@@ -120,6 +156,7 @@ void region_free(const Region *r)
 {
     Region *own = &regions[r->map];
     own->is_live = false;
+    live.erase(std::find(live.begin(), live.end(), r));
     if (own->device != PINNED)
         taken[own->device] -= rounded(own->bytes, ALIGN);
     int flags = MAP_PRIVATE | MAP_NORESERVE | MAP_ANONYMOUS | MAP_FIXED;
@@ -142,22 +179,15 @@ void check_range(const char *what, const void *at, size_t bytes, int device, boo
 
 void memory_open(int device)
 {
-    if (is_open[device])
-        return;
-    is_open[device] = true;
-    for (const auto &r : regions)
-        if (r.second.is_live && r.second.device == device)
-            protect(r.second);
+    if (!is_open[device])
+        set_open(device, true);
 }
 
 void memory_close()
 {
-    bool was_open[MOST_DEVICES];
-    memcpy(was_open, is_open, sizeof is_open);
-    memset(is_open, 0, sizeof is_open);
-    for (const auto &r : regions)
-        if (r.second.is_live && r.second.device != PINNED && was_open[r.second.device])
-            protect(r.second);
+    for (int i = 0; i < MOST_DEVICES; i++)
+        if (is_open[i])
+            set_open(i, false);
 }
 
 #ifdef __SANITIZE_ADDRESS__
@@ -173,15 +203,14 @@ static bool is_edge(const char *at, size_t bytes)
 
 void check_edges(const char *what)
 {
-    for (const auto &entry : regions) {
-        const Region &r = entry.second;
-        if (!r.is_live || !(protection(r) & PROT_READ))
+    for (const Region *r : live) {
+        if (!is_within_reach(*r))
             continue;
-        const char *end = r.at + r.bytes;
-        if (!is_edge(r.at - EDGE, EDGE))
-            fail("%s has written before an allocation of %zu bytes", what, r.bytes);
-        if (!is_edge(end, (size_t)(r.map + r.map_bytes - end)))
-            fail("%s has written behind an allocation of %zu bytes", what, r.bytes);
+        const char *end = r->at + r->bytes;
+        if (!is_edge(r->at - EDGE, EDGE))
+            fail("%s has written before an allocation of %zu bytes", what, r->bytes);
+        if (!is_edge(end, (size_t)(r->map + r->map_bytes - end)))
+            fail("%s has written behind an allocation of %zu bytes", what, r->bytes);
     }
 }
 #endif
@@ -217,14 +246,10 @@ size_t memory_taken(int device)
 
 int report_memory_leaks()
 {
-    int n = 0;
-    for (const auto &r : regions)
-        if (r.second.is_live) {
-            fprintf(stderr, "emu: %zu bytes of %s memory are not freed\n", r.second.bytes,
-                    r.second.device == PINNED ? "pinned" : "device");
-            n++;
-        }
-    return n;
+    for (const Region *r : live)
+        fprintf(stderr, "emu: %zu bytes of %s memory are not freed\n", r->bytes,
+                r->device == PINNED ? "pinned" : "device");
+    return (int)live.size();
 }
 
 }
