@@ -22,6 +22,7 @@ int sh_sp_normal_read(struct sh_sp_normal *n, const struct sh_tok_arrays *a, str
 {
     const struct sh_tok_string *map = &a->charsmap;
     n->add_prefix = a->add_prefix;
+    n->prefix_once = a->prefix_once;
     n->squeeze = a->squeeze;
     n->escape = a->escape;
     if (!map->n)
@@ -146,7 +147,7 @@ static int run_parts(const struct sh_sp_normal *n, const char *text, size_t byte
     return 0;
 }
 
-int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t bytes,
+int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t bytes, int at_start,
                      struct sh_text *out, struct sh_err *e)
 {
     const char *space = n->escape ? SPACE : " ";
@@ -161,7 +162,7 @@ int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t byte
     }
     if (i >= bytes)
         return 0;
-    if (n->add_prefix)
+    if (n->add_prefix && (at_start || !n->prefix_once))
         sh_text_add(out, space, width);
     if (!n->squeeze && !n->n_unit && !n->user.n)
         run_plain(n, text, bytes, out);

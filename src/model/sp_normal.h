@@ -8,7 +8,7 @@
 #include "src/model/tok_arrays.h"
 
 struct sh_sp_normal {
-    int add_prefix, squeeze, escape;
+    int add_prefix, prefix_once, squeeze, escape;
     struct sh_added user;               /* what is left as it is          */
     uint32_t *unit;                     /* the map: a double array …      */
     size_t n_unit;
@@ -19,8 +19,9 @@ struct sh_sp_normal {
 int sh_sp_normal_read(struct sh_sp_normal *n, const struct sh_tok_arrays *a, struct sh_err *e);
 void sh_sp_normal_free(struct sh_sp_normal *n);
 
-/* Appends the normalised text (well-formed UTF-8 in, the same out) to `out`. */
-int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t bytes,
+/* Appends the normalised text (well-formed UTF-8 in, the same out) to `out`. at_start: nothing stands
+ * in front of it. */
+int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t bytes, int at_start,
                      struct sh_text *out, struct sh_err *e);
 
 #endif

@@ -42,6 +42,8 @@ struct sh_tok_arrays {
     /* SCORES and UNIGRAM */
     int add_prefix, squeeze, escape;    /* a space in front; runs of spaces become one, none at
                                            the ends; spaces are written U+2581      */
+    int prefix_once;                    /* that space is put in front of the text alone, not
+                                           behind each token that is cut out of it  */
     int byte_fallback;                  /* what has no token becomes <0x00> … <0xFF> */
     struct sh_tok_string charsmap;      /* precompiled normalisation, n 0: none     */
     struct sh_tok_string unknown_text;  /* what the unknown token is decoded as     */

@@ -176,13 +176,13 @@ static int run_form(const struct sh_normal_step *s, const char *text, size_t n, 
     return 0;
 }
 
-static int run_step(const struct sh_normal_step *s, const char *text, size_t n, struct sh_text *out,
-                    struct sh_err *e)
+static int run_step(const struct sh_normal_step *s, const char *text, size_t n, int at_start,
+                    struct sh_text *out, struct sh_err *e)
 {
     switch (s->kind) {
     case FORM: return run_form(s, text, n, out, e);
     case REPLACE: return sh_regex_replace(s->regex, text, n, &s->with, out, e);
-    case SENTENCEPIECE: return sh_sp_normal_run(s->sp, text, n, out, e);
+    case SENTENCEPIECE: return sh_sp_normal_run(s->sp, text, n, at_start, out, e);
     case LOWERCASE: lowercase(text, n, out); return 0;
     case STRIP: strip(s, text, n, out); return 0;
     case PREPEND: break;
@@ -193,15 +193,15 @@ static int run_step(const struct sh_normal_step *s, const char *text, size_t n, 
     return 0;
 }
 
-int sh_normal_run(const struct sh_normal *s, const char *text, size_t n, struct sh_text *out,
-                  struct sh_err *e)
+int sh_normal_run(const struct sh_normal *s, const char *text, size_t n, int at_start,
+                  struct sh_text *out, struct sh_err *e)
 {
     struct sh_text now = {.limit = SH_TOK_GROWTH(n)}, next = {.limit = SH_TOK_GROWTH(n)};
     int bad = 0;
     sh_text_add(&now, text, n);
     for (int i = 0; i < s->n && !bad; i++) {
         next.n = 0;
-        bad = run_step(&s->step[i], now.at, now.n, &next, e);
+        bad = run_step(&s->step[i], now.at, now.n, at_start, &next, e);
         struct sh_text old = now;
         now = next;
         next = old;

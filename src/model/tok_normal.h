@@ -13,8 +13,8 @@ int sh_normal_read(struct sh_normal *s, const json_t *normalizer, struct sh_err 
 void sh_normal_sentencepiece(struct sh_normal *s, struct sh_sp_normal *sp);    /* takes over sp */
 void sh_normal_free(struct sh_normal *s);
 
-/* Appends the normalised text to `out`. */
-int sh_normal_run(const struct sh_normal *s, const char *text, size_t n, struct sh_text *out,
-                  struct sh_err *e);
+/* Appends the normalised text to `out`. at_start: nothing stands in front of it. */
+int sh_normal_run(const struct sh_normal *s, const char *text, size_t n, int at_start,
+                  struct sh_text *out, struct sh_err *e);
 
 #endif

@@ -37,7 +37,22 @@ static int32_t named(const struct sh_tokenizer *t, const json_t *config, const c
     return id >= 0 ? id : sh_fail(e, "%s: \"%.80s\" is no token", key, json_string_value(token));
 }
 
-/* tokenizer_config.json has the last word on the tokens in front and behind, as everywhere. */
+/* Of the classes that read a tokenizer.json some build its post_processor anew from the two flags below; the others
+ * have them in their config as well, and pay no heed. */
+static int heeds_flags(const json_t *config)
+{
+    static const char *const families[] = {"Llama", "CodeLlama", "Gemma", "Cohere", "GPTNeoX"};
+    const json_t *class = json_object_get(config, "tokenizer_class");
+    const char *name = json_is_string(class) ? json_string_value(class) : "LlamaTokenizer";
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        size_t n = strlen(families[i]);
+        if (!strncmp(name, families[i], n) && (!strcmp(name + n, "Tokenizer") || !strcmp(name + n, "TokenizerFast")))
+            return 1;
+    }
+    return 0;
+}
+
+/* tokenizer_config.json has the last word on the tokens in front and behind. */
 static int apply_config(struct sh_tokenizer *t, const json_t *config, struct sh_err *e)
 {
     static const char *const keys[] = {"bos_token", "eos_token"};
@@ -107,13 +122,28 @@ static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *c
     return bad;
 }
 
+/* What tokenizer_config.json has to say about the space in front: whether there is one at all, and, with "legacy"
+ * false, that what follows a special token gets none. */
+static int apply_prefix(struct sh_tok_arrays *a, const json_t *config, struct sh_err *e)
+{
+    int legacy, prefix;
+    if (sh_tok_flag(config, "legacy", 1, &legacy, e) || sh_tok_flag(config, "add_prefix_space", 1, &prefix, e))
+        return -1;
+    a->add_prefix &= prefix;
+    a->prefix_once = !legacy;
+    return 0;
+}
+
 static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *config,
                       struct sh_err *e)
 {
     struct sh_sp_model model;
     char *path = xasprintf("%s/tokenizer.model", folder);
     int bad = sh_sp_model_open(&model, path, e);
-    if (!bad) {
+    if (!bad && apply_prefix(&model.arrays, config, e)) {
+        bad = sh_err_prefix(e, "%s/tokenizer_config.json", folder);
+        sh_sp_model_close(&model);
+    } else if (!bad) {
         bad = sh_tok_read_arrays(t, &model.arrays, e);
         sh_sp_model_close(&model);
         if (bad || (bad = add_named(t, folder, config, e)))
@@ -140,7 +170,7 @@ static int open_files(struct sh_tokenizer *t, const char *folder, struct sh_err 
     int whole = has(folder, "tokenizer.json"),
         pair = has(folder, "vocab.json") && has(folder, "merges.txt");
     int bad = whole || pair ? open_json(t, folder, config, e) : open_model(t, folder, config, e);
-    if (!bad && config && (bad = apply_config(t, config, e)))
+    if (!bad && config && (!whole || heeds_flags(config)) && (bad = apply_config(t, config, e)))
         sh_err_prefix(e, "%s/tokenizer_config.json", folder);
     json_decref(config);
     return bad;

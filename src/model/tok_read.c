@@ -56,7 +56,7 @@ static int add_token(struct sh_tokenizer *t, const json_t *token, struct sh_err 
     if (!normalized || t->sp.type)      /* beside a tokenizer.model they are always cut out first */
         return sh_added_put(&t->added, text, n, id, flags, e);
     struct sh_text form = {0}; /* it is looked for as the text will look by then */
-    int bad = sh_normal_run(&t->normal, text, n, &form, e);
+    int bad = sh_normal_run(&t->normal, text, n, 0, &form, e);
     if (!bad && form.n)
         bad = sh_added_put(&t->added_normal, form.at, form.n, id, flags, e);
     free(form.at);
@@ -121,7 +121,7 @@ static int read_pair(struct sh_tokenizer *t, const json_t *from, struct sh_err *
     return 0;
 }
 
-static int read_post(struct sh_tokenizer *t, const json_t *from, int depth, struct sh_err *e)
+static int read_post(struct sh_tokenizer *t, const json_t *from, int depth, int *adds, struct sh_err *e)
 {
     if (!from || json_is_null(from))
         return 0;
@@ -130,6 +130,8 @@ static int read_post(struct sh_tokenizer *t, const json_t *from, int depth, stru
         return -1;
     if (!strcmp(type, "ByteLevel"))                     /* moves offsets only, no ids */
         return 0;
+    if (strcmp(type, "Sequence") && (*adds)++)
+        return sh_fail(e, "post_processor: Sequence: found a second step that adds tokens, at most one is supported");
     if (!strcmp(type, "TemplateProcessing"))
         return read_template(t, from, e) ? sh_err_prefix(e, "post_processor: TemplateProcessing")
                                          : 0;
@@ -143,7 +145,7 @@ static int read_post(struct sh_tokenizer *t, const json_t *from, int depth, stru
             e, "post_processor: Sequence: found %s at depth %d, expected an array of processors",
             sh_json_kind(steps), depth);
     for (size_t i = 0; i < json_array_size(steps); i++)
-        if (read_post(t, json_array_get(steps, i), depth + 1, e))
+        if (read_post(t, json_array_get(steps, i), depth + 1, adds, e))
             return -1;
     return 0;
 }
@@ -213,6 +215,7 @@ static int read_model(struct sh_tokenizer *t, const json_t *model, struct sh_err
 int sh_tok_read(struct sh_tokenizer *t, const json_t *root, struct sh_err *e)
 {
     const json_t *model = json_object_get(root, "model");
+    int adds = 0;
     t->bos = t->eos = -1;
     if (!json_is_object(model))
         return sh_fail(e, "model: found %s, expected an object", sh_json_kind(model));
@@ -222,7 +225,7 @@ int sh_tok_read(struct sh_tokenizer *t, const json_t *root, struct sh_err *e)
         sh_split_read(&t->split, json_object_get(root, "pre_tokenizer"), e) ||
         sh_decode_read(&t->decode, json_object_get(root, "decoder"), e) ||
         sh_tok_read_added(t, json_object_get(root, "added_tokens"), e) ||
-        read_post(t, json_object_get(root, "post_processor"), 0, e))
+        read_post(t, json_object_get(root, "post_processor"), 0, &adds, e))
         return -1;
     sh_tok_labels(t);
     return 0;

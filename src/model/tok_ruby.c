@@ -4,7 +4,11 @@
 
 #include <string.h>
 
-#define WORD "\\p{L}\\p{M}\\p{Nd}\\p{Pc}"
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+#define LATIN1 "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"     /* words as well, unless within brackets */
+#define IN "[" WORD LATIN1 "]"
+#define EDGE "(?:(?<=" IN ")(?!" IN ")|(?<!" IN ")(?=" IN "))"
+#define NO_EDGE "(?:(?<=" IN ")(?=" IN ")|(?<!" IN ")(?!" IN "))"
 
 struct reader {
     const char *at;
@@ -47,28 +51,52 @@ static void property(struct reader *r)
     copy(r, end ? length + 1 : 0);
 }
 
+/* What an escape outside of brackets and within them is written as; "": refused, NULL: as it is. */
+static const struct { char c; const char *outside, *within; } escapes[] = {
+    {'s', "\\p{White_Space}", "\\p{White_Space}"}, {'S', "\\P{White_Space}", "\\P{White_Space}"},
+    {'w', IN, WORD}, {'W', "[^" WORD LATIN1 "]", ""}, {'b', EDGE, NULL}, {'B', NO_EDGE, ""},
+    {'v', "\\x0b", "\\x0b"}, {'V', "", ""}, {'h', "", ""}, {'H', "", ""}, {'X', "", ""}};
+
 static int escape(struct reader *r)
 {
     char c = peek(r, 1);
-    if (c == 'h' || c == 'H' || (c == 'W' && r->depth))
-        return sh_fail(r->e, "regular expression: \\%c%s at byte %zu is not supported", c,
-                       r->depth ? " within brackets" : "", r->i);
     if ((c == 'p' || c == 'P') && peek(r, 2) == '{') {
         property(r);
         return 0;
     }
-    if (c == 's' || c == 'S')
-        put(r, c == 's' ? "\\p{White_Space}" : "\\P{White_Space}");
-    else if (c == 'w')
-        put(r, r->depth ? WORD : "[" WORD "]");
-    else if (c == 'W')
-        put(r, "[^" WORD "]");
-    else {
-        copy(r, 2);
+    for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
+        const char *as = r->depth ? escapes[i].within : escapes[i].outside;
+        if (escapes[i].c != c || !as)
+            continue;
+        if (!*as)
+            return sh_fail(r->e, "regular expression: \\%c%s at byte %zu is not supported", c,
+                           r->depth ? " within brackets" : "", r->i);
+        put(r, as);
+        r->i += 2;
         return 0;
     }
-    r->i += 2;
+    copy(r, 2);
     return 0;
+}
+
+/* [:name:] within brackets. */
+static int class(struct reader *r)
+{
+    static const struct { const char *name, *as; } classes[] = {
+        {"alpha", "\\p{Alphabetic}"}, {"alnum", "\\p{Alphabetic}\\p{Nd}"}, {"word", WORD},
+        {"upper", "\\p{Uppercase}"}, {"lower", "\\p{Lowercase}"}, {"digit", "\\p{Nd}"},
+        {"space", "\\p{White_Space}"}, {"blank", "\\p{Zs}\\t"}, {"cntrl", "\\p{Cc}"},
+        {"xdigit", "0-9A-Fa-f"}, {"ascii", "\\x00-\\x7f"}};
+    const char *name = r->at + r->i + 2, *end = memchr(name, ':', r->n - r->i - 2);
+    size_t length = end ? (size_t)(end - name) : 0;
+    for (size_t i = 0; end && peek(r, length + 3) == ']' && i < sizeof classes / sizeof *classes; i++)
+        if (strlen(classes[i].name) == length && !memcmp(classes[i].name, name, length)) {
+            put(r, classes[i].as);
+            r->i += length + 4;
+            return 0;
+        }
+    return sh_fail(r->e, "regular expression: the class [:%.*s at byte %zu is not supported",
+                   length > 20 ? 20 : (int)length, name, r->i);
 }
 
 static void open_set(struct reader *r)
@@ -87,10 +115,9 @@ static int in_set(struct reader *r)
     if (c == '&' && next == '&')
         return sh_fail(r->e, "regular expression: the intersection && at byte %zu is not supported",
                        r->i);
-    if (c == '[' && next == ':') {
-        const char *end = memchr(r->at + r->i, ']', r->n - r->i);
-        copy(r, end ? (size_t)(end - r->at) - r->i + 1 : 1);
-    } else if (c == '[') {
+    if (c == '[' && next == ':')
+        return class(r);
+    if (c == '[') {
         if (next == '^' || (r->i && r->at[r->i - 1] == '-'))
             return sh_fail(r->e, "regular expression: the inner set at byte %zu is not supported",
                            r->i);

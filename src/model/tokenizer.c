@@ -70,7 +70,7 @@ static int normalised(struct work *w, const char *text, size_t n, int at_start)
         return 0;
     if (w->t->normal.n) {
         w->normal.n = 0;
-        if (sh_normal_run(&w->t->normal, text, n, &w->normal, w->e))
+        if (sh_normal_run(&w->t->normal, text, n, at_start, &w->normal, w->e))
             return -1;
         text = w->normal.at;
         n = w->normal.n;

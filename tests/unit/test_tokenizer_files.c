@@ -133,6 +133,10 @@ static const struct { const char *content, *why; } bad_json[] = {
      "[{\"SpecialToken\":{\"id\":\"x\"}},"
      "{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"x\":{\"ids\":[9]}}}," AB "}",
      "id of one known token"},
+    {"{\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"ByteLevel\"},"
+     "{\"type\":\"BertProcessing\",\"cls\":[\"a\",0],\"sep\":[\"b\",1]},"
+     "{\"type\":\"RobertaProcessing\",\"cls\":[\"a\",0],\"sep\":[\"b\",1]}]}," AB "}",
+     "Sequence: found a second step that adds tokens"},
     {"{\"added_tokens\":{}," AB "}", "added_tokens: found an object"},
     {"{\"added_tokens\":[1]," AB "}", "added_tokens: number 0: found an integer"},
     {"{\"added_tokens\":[{\"id\":5}]," AB "}", "content: found nothing"},
@@ -180,6 +184,10 @@ static void refused_patterns(void)
          "\\W within brackets"},
         {"a{1,3}+", "repeated interval"},       {"\\\\p{Nope}", "unknown property"}, {"\\\\C",
          "\\C"},
+        {"\\\\X", "\\X at byte 0"},            {"a\\\\V", "\\V at byte 1"},      {"[\\\\X]",
+         "\\X within brackets"},
+        {"[[:punct:]]", "class [:punct at byte 1"}, {"[[:^alpha:]]", "class [:^alpha at byte 1"},
+        {"[[:", "class [: at byte 1"},          {"[[:alpha:", "class [:alpha at byte 1"},
         {"\\\\", "\\ at end of pattern"},       {"\\\\p{", "malformed"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char *text = xasprintf("{\"pre_tokenizer\":{\"type\":\"Split\",\"behavior\":\"Isolated\","
@@ -298,6 +306,33 @@ static void holes_and_missing_characters(void)
     scratch_clear();
 }
 
+/* What the classes of transformers 4.46.3 do with the flags beside a tokenizer.json. */
+static void flags_by_class(void)
+{
+    static const struct { const char *class; int heeds; } cases[] = {
+        {"\"tokenizer_class\":\"LlamaTokenizer\",", 1}, {"\"tokenizer_class\":\"LlamaTokenizerFast\",", 1},
+        {"\"tokenizer_class\":\"CodeLlamaTokenizerFast\",", 1}, {"\"tokenizer_class\":\"GemmaTokenizer\",", 1},
+        {"\"tokenizer_class\":\"GPTNeoXTokenizerFast\",", 1}, {"\"tokenizer_class\":\"CohereTokenizerFast\",", 1},
+        {"", 1}, {"\"tokenizer_class\":null,", 1}, {"\"tokenizer_class\":\"GPT2Tokenizer\",", 0},
+        {"\"tokenizer_class\":\"Qwen2Tokenizer\",", 0}, {"\"tokenizer_class\":\"PreTrainedTokenizerFast\",", 0},
+        {"\"tokenizer_class\":\"LlamaTokenizerOfOurs\",", 0}};
+    const char *json = "{\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",0],"
+                       "\"sep\":[\"b\",1]}," AB "}";
+    scratch_write("tokenizer.json", json, strlen(json));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *config = xasprintf("{%s\"add_bos_token\":true,\"bos_token\":\"b\",\"add_eos_token\":false}",
+                                 cases[i].class);
+        scratch_write("tokenizer_config.json", config, strlen(config));
+        free(config);
+        struct sh_err e = {0};
+        struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+        CU_ASSERT(sh_tokenizer_bos(t) == 0 && sh_tokenizer_eos(t) == (cases[i].heeds ? -1 : 1));
+        sh_tokenizer_free(t);
+    }
+    scratch_clear();
+}
+
 static void refused_folders(void)
 {
     const char *vocab = "{\"a\":0,\"b\":1,\"ab\":2}";
@@ -380,6 +415,7 @@ int main(void)
         {"a token that is too long", long_token},
         {"steps that multiply a text are stopped", growing},
         {"vocabulary with holes, characters without a token", holes_and_missing_characters},
+        {"tokenizer_config.json: which classes heed its flags", flags_by_class},
         {"folders: each fault has its sentence", refused_folders},
         {"damaged files", damaged_files},
         {0}};

@@ -301,6 +301,42 @@ static void beside(void)
     scratch_clear();
 }
 
+/* The space in front, as LlamaTokenizer of transformers 4.46.3 has it for the same files. */
+static void space_in_front(void)
+{
+    enum { MOST = 6 };
+    static const struct { const char *flags, *text; int32_t ids[MOST]; } cases[] = {
+        {"", "the of", {269, 302}}, {"", "of</s>the", {302, 2, 269}}, {"", "</s> the", {2, 539, 269}},
+        {"\"legacy\":false,", "the of", {269, 302}}, {"\"legacy\":false,", "of</s>the", {302, 2, 541, 260}},
+        {"\"legacy\":false,", "</s> the", {2, 269}}, {"\"legacy\":false,", " the", {539, 269}},
+        {"\"legacy\":false,", "<s>of </s>", {1, 542, 557, 539, 2}}, {"\"legacy\":null,", "of</s>the", {302, 2, 269}},
+        {"\"legacy\":false,\"add_prefix_space\":false,", "the of", {541, 260, 302}},
+        {"\"legacy\":false,\"add_prefix_space\":false,", "of</s>the", {542, 557, 2, 541, 260}},
+        {"\"add_prefix_space\":null,", "the of", {269, 302}}};
+    size_t n;
+    char *whole = golden_model("llama", &n);
+    scratch_write("tokenizer.model", whole, n);
+    free(whole);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *config = xasprintf("{%s\"added_tokens_decoder\":{\"1\":{\"content\":\"<s>\"},"
+                                 "\"2\":{\"content\":\"</s>\"}}}", cases[i].flags);
+        scratch_write("tokenizer_config.json", config, strlen(config));
+        free(config);
+        struct sh_err e = {0};
+        struct sh_ids ids = {0};
+        struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+        CU_ASSERT(sh_tokenizer_encode(t, cases[i].text, strlen(cases[i].text), 0, &ids, &e) == 0);
+        int wanted = 0;
+        while (wanted < MOST && cases[i].ids[wanted])
+            wanted++;
+        CU_ASSERT(ids.n == (size_t)wanted && !memcmp(ids.at, cases[i].ids, ids.n * sizeof *ids.at));
+        free(ids.at);
+        sh_tokenizer_free(t);
+    }
+    scratch_clear();
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
@@ -310,6 +346,7 @@ int main(void)
         {"pieces: each fault has its sentence", refused_pieces},
         {"damaged files", damaged},
         {"the files beside tokenizer.model", beside},
+        {"the space in front of a text, and behind special tokens", space_in_front},
         {0}};
     return tap_run("tokenizer_model", tests);
 }

@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BYTES = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False, "trim_offsets": True}
 LLAMA = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s+(?!\\S)|\\s+"
 BLOOM = " ?[^(\\s|[.,!?…。，、।۔،])]+"
+WORDS = ["²", "¼", "Ⅻ", "〇", "ⓐ", "🅰", "\x0b", "\x0b\n", "ª", "ǅ", "ा", "‿", "\u200d", "\x7f", "©", "B", "F0"]
 O200K = "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
 
@@ -93,6 +94,11 @@ def variants():
         merges = json.load(f)["model"]["merges"]
     random.Random(7).shuffle(merges)  # then what a merge makes may merge before what is on its way
     yield "merges in another order, long texts", "llama2_sp", {"model": {"merges": merges}}
+    yield "words at edges", "gpt2_bpe", sequence(split("\\b\\w+\\b|\\B."))
+    yield "words in sets", "gpt2_bpe", sequence(split("[\\w]+|[^\\s\\w]+"))
+    yield "words by classes", "gpt2_bpe", sequence(split("[[:alpha:]]+|[[:digit:][:upper:]]+|[[:space:][:cntrl:]]+|[^[:ascii:]]"))
+    yield "words by more classes", "gpt2_bpe", sequence(split("[[:alnum:]]+|[[:blank:]]+", invert=True), split("[[:lower:]]+"), split("[[:xdigit:]]"))
+    yield "words and vertical tabs", "gpt2_bpe", {"normalizer": {"type": "Replace", "pattern": {"Regex": "[\\v]\\w"}, "content": "_"}, **sequence(split("\\v|[[:word:]]"))}
 
 
 def patched(base, patch):
@@ -106,10 +112,10 @@ def patched(base, patch):
     return Tokenizer.from_str(json.dumps(root))
 
 
-def texts(rng):
+def texts(rng, more=()):
     odd = ["é", "e\u0301", "ﬁ", "中文", "〆", "ー", "ß", "İ", "\u017f", "½", "٣", "\u0085", "\u180e", "\u3000", "\u200b",
            "🙂", "\x00", "\t", "\r\n", "\n", "▁", "<x>", "the", "<|end", "<|endoftext|>", "'S", "'ll", "A", "zed", "zed", "012", "xx",
-           "a\nb", "…", "।", "_", "\ue000", "नमस्ते"]
+           "a\nb", "…", "।", "_", "\ue000", "नमस्ते", *more]
     yield ""
     for _ in range(14):
         yield "".join(rng.choice(odd) if rng.random() < 0.5 else rng.choice(["the ", "re", " ", "  ", "of", "e", "ing"])
@@ -122,7 +128,7 @@ def main():
     for name, base, patch in variants():
         tokenizer = patched(base, patch)
         cases = []
-        for text in texts(rng):
+        for text in texts(rng, WORDS if name.startswith("words") else ()):
             if "long texts" in name:
                 text = "".join(texts(rng)) + text
             ids = tokenizer.encode(text, add_special_tokens=False).ids
