@@ -52,11 +52,13 @@ int sh_config_has(const struct sh_config *c, const char *key);      /* null coun
 int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e);
 
 /* Rotary scaling: fills `r`, whose base is set, from the first of the objects that is there; without
- * one it stays plain. The second form knows where LLaMA and its descendants keep it, and lets dynamic
- * scaling lengthen max_pos, which does not count it. */
+ * one it stays plain. The second form knows where LLaMA and its descendants keep it, and lets scaling
+ * lengthen max_pos where that does not count it: dynamic scaling and YaRN. */
 int sh_config_rope(const struct sh_config *c, const char *const *objects, struct sh_arch *a, struct sh_rope *r,
                    struct sh_err *e);
 int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+/* The same where all of a head turns: a partial_rotary_factor is refused. */
+int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 
 /* The window from sliding_window; null means none, `fallback` counts where the key is absent. */
 int sh_config_window(const struct sh_config *c, int fallback, struct sh_arch *a, struct sh_err *e);

@@ -82,6 +82,8 @@ static int read_kind(struct place *p, struct sh_rope *r, struct sh_err *e)
     const char *name = sh_config_has(p->c, inner(p, "rope_type")) ? "rope_type" : "type";
     if (sh_config_choice(p->c, inner(p, name), kinds, &kind, e))
         return -1;
+    if (kind == SH_ROPE_YARN && sh_config_has(p->c, inner(p, "short_factor")))
+        kind = SH_ROPE_LONG;            /* so called in early files of Phi-3, and read so by transformers */
     r->kind = (enum sh_rope_kind)kind;
     return 0;
 }
@@ -94,6 +96,8 @@ static int read_factor(struct place *p, const struct sh_arch *a, struct sh_rope 
         sh_config_count(p->c, inner(p, "original_max_position_embeddings"), (int)1e8, &r->original, e) ||
         real(p, "factor", 1e6, &r->factor, e))
         return -1;
+    if (r->kind == SH_ROPE_DYNAMIC)
+        r->original = a->max_pos;       /* transformers' documentation says otherwise, its code does this */
     if ((r->kind == SH_ROPE_YARN || r->kind == SH_ROPE_LONG) && !(r->factor > 0))
         r->factor = (float)a->max_pos / (float)r->original;
     if (!(r->factor >= 1))
@@ -131,7 +135,17 @@ int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct 
     static const char *const objects[] = {"rope_scaling", "rope_parameters", NULL};
     if (sh_config_rope(c, objects, a, &a->rope, e))
         return -1;
-    if (a->rope.kind == SH_ROPE_DYNAMIC && a->rope.original == a->max_pos)
-        a->max_pos = (int)fminf((float)a->max_pos * a->rope.factor, 1e8f);
+    const struct sh_rope *r = &a->rope;
+    int lengthens = r->kind == SH_ROPE_DYNAMIC || r->kind == SH_ROPE_YARN;
+    if (lengthens && (float)r->original * r->factor > (float)a->max_pos)
+        a->max_pos = (int)fminf((float)r->original * r->factor, 1e8f);
     return 0;
+}
+
+int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    if (a->rotary_share < 1)
+        return sh_fail(e, "%s: key 'partial_rotary_factor': found %g, expected 1 in models of this type",
+                       sh_config_path(c), (double)a->rotary_share);
+    return sh_config_classic_rope(a, c, e);
 }

@@ -23,8 +23,8 @@ static const struct sh_key keys[] = {
     {{"max_position_embeddings"}, SH_KEY_COUNT, FIELD(max_pos), 0, 0, 1e8},
     {{"hidden_activation"}, SH_KEY_ACT, FIELD(act), 0, 0, 0},
     {{"rms_norm_eps"}, SH_KEY_REAL, FIELD(norm_eps), 0, 0, 1},
-    {{"rope_theta", "rope_parameters.full_attention.rope_theta"}, SH_KEY_REAL, FIELD(rope.base), 0, 0, 1e12},
-    {{"rope_local_base_freq", "rope_parameters.sliding_attention.rope_theta"}, SH_KEY_REAL, FIELD(local_rope.base), 0,
+    {{"rope_parameters.full_attention.rope_theta", "rope_theta"}, SH_KEY_REAL, FIELD(rope.base), 0, 0, 1e12},
+    {{"rope_parameters.sliding_attention.rope_theta", "rope_local_base_freq"}, SH_KEY_REAL, FIELD(local_rope.base), 0,
      0, 1e12},
     {{"initializer_range"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
     {{"attention_bias"}, SH_KEY_FLAG, 0, SH_HAS_BIAS | SH_HAS_OUT_BIAS, 0, 0},
@@ -42,8 +42,10 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     static const char *const whole[] = {"rope_scaling", "rope_parameters.full_attention", NULL};
     static const char *const local[] = {"rope_parameters.sliding_attention", NULL};
     int period = 6;
-    return sh_gemma_finish(a, c, e) || sh_config_rope(c, whole, a, &a->rope, e) ||
-           sh_config_rope(c, local, a, &a->local_rope, e) ||
+    if (sh_gemma_finish(a, c, e))
+        return -1;
+    a->softcap = 0;                     /* of scores; the key is there, and nothing reads it */
+    return sh_config_rope(c, whole, a, &a->rope, e) || sh_config_rope(c, local, a, &a->local_rope, e) ||
            sh_config_count(c, "sliding_window_pattern", (int)1e8, &period, e) ||
            sh_config_windows(c, but_each, period, a, e) ? -1 : 0;
 }

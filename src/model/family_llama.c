@@ -23,7 +23,8 @@ const struct sh_key sh_llama_keys[] = {
     {{"max_position_embeddings"}, SH_KEY_COUNT, FIELD(max_pos), 0, 0, 1e8},
     {{"hidden_act"}, SH_KEY_ACT, FIELD(act), 0, 0, 0},
     {{"rms_norm_eps"}, SH_KEY_REAL, FIELD(norm_eps), 0, 0, 1},
-    {{"rope_theta", "rope_parameters.rope_theta"}, SH_KEY_REAL, FIELD(rope.base), 0, 0, 1e12},
+    {{"rope_parameters.rope_theta", "rope_scaling.rope_theta", "rope_theta"}, SH_KEY_REAL, FIELD(rope.base), 0, 0,
+     1e12},
     {{"partial_rotary_factor", "rope_parameters.partial_rotary_factor"}, SH_KEY_REAL, FIELD(rotary_share), 0, 0, 1},
     {{"initializer_range"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
     {{"attention_bias"}, SH_KEY_FLAG, 0, SH_HAS_BIAS | SH_HAS_OUT_BIAS, 0, 0},
@@ -64,5 +65,5 @@ const struct sh_family sh_family_llama = {
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .keys = sh_llama_keys,
     .params = sh_llama_params,
-    .finish = sh_config_classic_rope,
+    .finish = sh_config_whole_rope,
 };

@@ -9,7 +9,7 @@ static const char *const architectures[] = {"MistralForCausalLM", "MistralModel"
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    return sh_config_classic_rope(a, c, e) || sh_config_window(c, 4096, a, e) ? -1 : 0;
+    return sh_config_whole_rope(a, c, e) || sh_config_window(c, 4096, a, e) ? -1 : 0;
 }
 
 const struct sh_family sh_family_mistral = {

@@ -29,6 +29,8 @@ static const struct sh_param params[] = {
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
+    if (!sh_config_has(c, "rms_norm_eps"))
+        a->norm_eps = 1e-5f;
     return sh_config_classic_rope(a, c, e) || sh_config_window(c, 0, a, e) ? -1 : 0;
 }
 

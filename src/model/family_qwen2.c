@@ -15,13 +15,19 @@ static int from_layer(int layer, int first)
 int sh_qwen_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int uses = 0, first = 28;
-    if (sh_config_classic_rope(a, c, e) || sh_config_flag(c, "use_sliding_window", &uses, e))
+    if (sh_config_whole_rope(a, c, e) || sh_config_flag(c, "use_sliding_window", &uses, e))
         return -1;
     if (!uses)
         return 0;
     return sh_config_window(c, 4096, a, e) ||
            sh_config_at_least(c, "max_window_layers", 0, (int)1e8, &first, e) ||
            sh_config_windows(c, from_layer, first, a, e) ? -1 : 0;
+}
+
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    a->flags = (a->flags | SH_HAS_BIAS) & ~(unsigned)SH_HAS_OUT_BIAS;  /* attention_bias is no key of Qwen 2 */
+    return sh_qwen_finish(a, c, e);
 }
 
 const struct sh_family sh_family_qwen2 = {
@@ -32,5 +38,5 @@ const struct sh_family sh_family_qwen2 = {
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
     .keys = sh_llama_keys,
     .params = sh_llama_params,
-    .finish = sh_qwen_finish,
+    .finish = finish,
 };
