@@ -208,6 +208,7 @@ unit_tests += %D%/unit/test_sampler %D%/unit/test_eval_row %D%/unit/test_repetit
 unit_tests += %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant %D%/unit/test_engine \
 	%D%/unit/test_prompt
 EXTRA_DIST += %D%/golden/session %D%/oracle/session.py %D%/oracle/prompt.py
+EXTRA_DIST += %D%/golden/generated.json %D%/oracle/generated.py
 
 tests_unit_test_load_SOURCES = %D%/unit/test_load.c %D%/unit/scratch.c %D%/unit/scratch.h \
 	src/cli/devices.c src/cli/devices.h

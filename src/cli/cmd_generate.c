@@ -174,8 +174,11 @@ static int open_all(struct sh_generate_work *w, struct sh_err *e)
         return sh_fail(e, "%s: --stop-at-end: the model names no token that ends a text (eos_token_id)", a->live.model);
     if (plan_texts(w, &longest_prompt, &longest, e))
         return -1;
-    for (int i = 0; i < w->n; i++)
-        block = w->text[i].shape.block > block ? w->text[i].shape.block : block;
+    for (int i = 0; i < w->n; i++) {
+        const struct sh_written *t = &w->text[i];
+        block = t->shape.block > block ? t->shape.block : block;
+        block = t->again.block > block ? t->again.block : block;
+    }
     int side = a->batch ? (int)a->batch : SH_WRITING_SIDE;
     side = side < w->n ? side : w->n;
     if (sh_live_load(&w->live, longest, longest_prompt > side ? longest_prompt : side, block, e))

@@ -161,7 +161,8 @@ int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_
         return sh_misused(e, "the policy %s drops tokens: say with --budget how many a head keeps", p->name);
     *out = (struct sh_live_shape){.n_prompt = n_prompt, .n_token = n_token,
                                   .budget = c->budget ? sh_budget_tokens(c->budget, n_token) : 0,
-                                  .length = sh_arch_follows_length(a) || p->needs & SH_NEEDS_LENGTH ? n_token : 0};
+                                  .length = p->needs & SH_NEEDS_LENGTH ? n_token : 0,
+                                  .angles = sh_arch_follows_length(a) ? sh_rope_length(&a->rope, n_prompt) : 0};
     out->fits = (!out->budget || n_token <= out->budget) | (!a->window || n_token <= a->window) << 1;
     return shape_prompt(l, out, e);
 }
@@ -169,7 +170,7 @@ int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_
 int sh_live_shape_join(struct sh_live_shape *s, const struct sh_live_shape *other)
 {
     if (s->budget != other->budget || s->fits != other->fits || s->length != other->length ||
-        s->prefill != other->prefill || s->block_asked != other->block_asked)
+        s->angles != other->angles || s->prefill != other->prefill || s->block_asked != other->block_asked)
         return 0;
     s->n_prompt = other->n_prompt > s->n_prompt ? other->n_prompt : s->n_prompt;
     s->n_token = other->n_token > s->n_token ? other->n_token : s->n_token;
@@ -185,7 +186,7 @@ static struct sh_session_setup setup_of(const struct sh_live *l, const struct sh
     for (int i = 0; i < a->n_layer * a->n_kv_head; i++)
         budget[i] = shape->budget ? shape->budget : shape->n_token;
     return (struct sh_session_setup){.spec = c->policy, .budget = budget, .n_seq = n_seq, .n_token = shape->n_token,
-                                     .length = shape->n_token, .prefill = shape->prefill,
+                                     .length = shape->angles, .prefill = shape->prefill,
                                      .whole = l->prefill_mode == SH_PREFILL_ONCE, .block = shape->block,
                                      .positions = l->positions, .format = l->format, .seed = l->seed,
                                      .watched = c->watched};

@@ -71,7 +71,8 @@ struct sh_live_shape {
     int n_prompt, n_token;              /* of the longest: read before it writes; in all          */
     int budget;                         /* tokens of a head; 0: all that come                     */
     int fits;                           /* bits: a text fits into the budget, into the window     */
-    int length;                         /* that angles or the policy follow; 0: neither does      */
+    int length;                         /* in all, where the policy follows it; 0: it does not    */
+    int angles;                         /* sh_rope_length of the prompt, where they follow it; 0  */
     int prefill, block;                 /* block 0: token after token                             */
     int block_asked;                    /* the same, however short the prompt is                  */
 };

@@ -15,6 +15,7 @@ struct run {                            /* a session and the texts that go throu
     const int *of;                      /* [n]: indices of the texts, in order                    */
     int n, next;                        /* next: the first one that has no place yet              */
     struct sh_session *session;
+    int turn;                           /* tokens at which a text stops, to be read anew; 0: none */
     int n_place;
     int *at;                            /* [n_place]: the text that is there; -1: none            */
     int *is_used;                       /* [n_place]: another text has been there                 */
@@ -34,12 +35,15 @@ static int n_head(const struct run *r)
 static void watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row)
 {
     struct run *r = to;
+    const struct sh_written *w = &r->text[r->at[sequence]];
     int text = r->at[sequence], i = layer * r->w->live->resident->arch->n_kv_head + head;
+    if (t < w->n_again - 1)
+        return;                                         /* it has been seen */
     if (r->w->dump && r->w->dump->kept) {
         r->w->dump->sequence = text;
         sh_eval_dump_kept(r->w->dump, sequence, layer, head, t, c, row);
     }
-    if (r->likeness && t >= r->text[text].n_prompt)
+    if (r->likeness && t >= w->n_prompt)
         sh_row_likeness_add(&r->likeness[(size_t)sequence * (size_t)n_head(r) + (size_t)i], t, c->pos, row, c->n_slot);
 }
 
@@ -77,7 +81,7 @@ static int choose(struct run *r, int place, struct sh_err *e)
     t->at_end = w->is_end && w->is_end(w->is_end_to, token);
     if (w->on_token)
         w->on_token(w->to, r->at[place]);
-    if (t->at_end || t->n_made == t->most)
+    if (t->at_end || t->n_made == t->most || t->n_prompt + t->n_made == r->turn)
         leave(r, place);
     return 0;
 }
@@ -108,7 +112,9 @@ static int take_in(struct run *r, struct sh_err *e)
         r->at[i] = r->of[r->next++];
         const struct sh_written *t = &r->text[r->at[i]];
         memcpy(r->tokens + n, t->prompt, (size_t)t->n_prompt * sizeof *r->tokens);
-        n += t->n_prompt;
+        for (int k = 0; k < t->n_made; k++)             /* of one that is read anew */
+            r->tokens[n + t->n_prompt + k] = t->made[k];
+        n += t->n_prompt + t->n_made;
         came++;
     }
     r->start[r->n_place] = n;
@@ -151,11 +157,17 @@ static int write_all(struct run *r, struct sh_err *e)
 
 /* ---- one session ---- */
 
+/* The angles of longrope are others from the first token on that is beyond the trained positions. */
+static int turn_of(const struct sh_arch *a, const struct sh_live_shape *shape)
+{
+    return a->rope.kind == SH_ROPE_LONG && shape->n_prompt <= a->rope.original ? a->rope.original + 1 : 0;
+}
+
 static size_t prompt_room(const struct run *r)
 {
     size_t longest = 1;
     for (int i = 0; i < r->n; i++) {
-        size_t n = (size_t)r->text[r->of[i]].n_prompt;
+        size_t n = (size_t)r->text[r->of[i]].n_prompt + (size_t)r->text[r->of[i]].n_made;
         longest = n > longest ? n : longest;
     }
     return longest * (size_t)r->n_place;
@@ -238,7 +250,7 @@ static void close_run(struct run *r)
 static int write_some(struct sh_writing *w, struct sh_written *text, const int *of, int n,
                       const struct sh_live_shape *shape, struct sh_err *e)
 {
-    struct run r = {.w = w, .text = text, .of = of, .n = n};
+    struct run r = {.w = w, .text = text, .of = of, .n = n, .turn = turn_of(w->live->resident->arch, shape)};
     int bad = open_run(&r, shape, e) || write_all(&r, e);
     if (!bad)
         weigh(&r);
@@ -248,11 +260,19 @@ static int write_some(struct sh_writing *w, struct sh_written *text, const int *
 
 /* ---- all texts ---- */
 
+static int shape_of(const struct sh_live *l, const struct sh_live_cache *c, int n_prompt, int n_token,
+                    struct sh_live_shape *out, struct sh_err *e)
+{
+    return sh_live_shape(l, c, n_prompt, n_token, out, e) || sh_live_check(l, c, out, e) ? -1 : 0;
+}
+
 int sh_writing_shape(const struct sh_live *l, const struct sh_live_cache *c, struct sh_written *t, struct sh_err *e)
 {
-    if (sh_live_shape(l, c, t->n_prompt, t->n_prompt + t->most - 1, &t->shape, e))      /* the last is not read */
+    int n_token = t->n_prompt + t->most - 1;                    /* the last is not read */
+    if (shape_of(l, c, t->n_prompt, n_token, &t->shape, e))
         return -1;
-    return sh_live_check(l, c, &t->shape, e);
+    int turn = turn_of(sh_model_arch(l->model), &t->shape);
+    return turn && turn <= n_token ? shape_of(l, c, turn, n_token, &t->again, e) : 0;
 }
 
 /* The text joins a session of the shape, if that stays one that can be: of texts that can, a block of one and the
@@ -261,20 +281,18 @@ static int joins(const struct sh_writing *w, struct sh_live_shape *shape, const 
 {
     struct sh_live_shape both = *shape;
     struct sh_err ignored;
-    if (!sh_live_shape_join(&both, &t->shape) || sh_live_check(w->live, &w->cache, &both, &ignored))
+    if (!sh_live_shape_join(&both, t->n_again ? &t->again : &t->shape) || sh_live_check(w->live, &w->cache, &both, &ignored))
         return 0;
     *shape = both;
     return 1;
 }
 
-int sh_write(struct sh_writing *w, struct sh_written *text, int n, struct sh_err *e)
+/* Texts that have not run, one session after another. */
+static int write_rest(struct sh_writing *w, struct sh_written *text, int n, unsigned char *has_run, struct sh_err *e)
 {
     int *of = xcalloc((size_t)n, sizeof *of), bad = 0;
-    unsigned char *has_run = xcalloc((size_t)n, 1);
-    for (int i = 0; i < n; i++)
-        text[i].made = xcalloc((size_t)text[i].most, sizeof *text[i].made);
     for (int first = 0; first < n && !bad; first++) {
-        struct sh_live_shape shape = text[first].shape;
+        struct sh_live_shape shape = text[first].n_again ? text[first].again : text[first].shape;
         int some = 0;
         if (has_run[first])
             continue;
@@ -285,8 +303,32 @@ int sh_write(struct sh_writing *w, struct sh_written *text, int n, struct sh_err
             }
         bad = write_some(w, text, of, some, &shape, e);
     }
-    free(has_run);
     free(of);
+    return bad;
+}
+
+/* Those that stopped at the turn. */
+static int again(struct sh_writing *w, struct sh_written *text, int n, struct sh_err *e)
+{
+    unsigned char *has_run = xcalloc((size_t)n, 1);
+    for (int i = 0; i < n; i++) {
+        has_run[i] = text[i].at_end || text[i].n_made == text[i].most;
+        text[i].n_again = has_run[i] ? 0 : text[i].n_prompt + text[i].n_made;
+    }
+    int bad = write_rest(w, text, n, has_run, e);
+    free(has_run);
+    return bad;
+}
+
+int sh_write(struct sh_writing *w, struct sh_written *text, int n, struct sh_err *e)
+{
+    unsigned char *has_run = xcalloc((size_t)n, 1);
+    for (int i = 0; i < n; i++)
+        text[i].made = xcalloc((size_t)text[i].most, sizeof *text[i].made);
+    int bad = write_rest(w, text, n, has_run, e);
+    free(has_run);
+    if (!bad && !(w->stops && w->stops(w->to)))
+        bad = again(w, text, n, e);
     return bad ? -1 : 0;
 }
 

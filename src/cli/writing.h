@@ -20,9 +20,10 @@ struct sh_written {                     /* one text */
     const char *name;                   /* for messages; NULL: it has none                        */
     const int32_t *prompt;              /* [n_prompt], at least one                               */
     int n_prompt, most;                 /* tokens to write, 1 at least                            */
-    struct sh_live_shape shape;
+    struct sh_live_shape shape, again;  /* again: when it is read anew (sh_write); n_token 0: never */
     int32_t *made;                      /* [n_made]; owned: sh_written_free                       */
     int n_made, at_end;                 /* at_end: the last one ends a text                       */
+    int n_again;                        /* tokens of it that were read anew; 0: not yet           */
     struct sh_row_likeness likeness;    /* over all heads, of the written tokens' rows            */
 };
 
@@ -47,10 +48,13 @@ struct sh_writing {
     int peak, length, at_once;          /* slots, tokens of its first sequence, texts side by side */
 };
 
-/* Fills shape of a text; between sh_live_open and sh_live_load. -1: it cannot be, which no session says later. */
+/* Fills shape and again of a text; between sh_live_open and sh_live_load. -1: it cannot be, which no session says later. */
 int sh_writing_shape(const struct sh_live *l, const struct sh_live_cache *c, struct sh_written *t, struct sh_err *e);
 
-/* Writes the n texts, and fills what is found. -1 also on Ctrl-C: what was written until then is there. */
+/* Writes the n texts, and fills what is found. -1 also on Ctrl-C: what was written until then is there.
+ *
+ * A text that grows beyond what a model with longrope was trained on is then read anew, all that there is of it as a
+ * prompt, with the angles of long texts: these are one set for a whole text, and transformers does the same. */
 int sh_write(struct sh_writing *w, struct sh_written *text, int n, struct sh_err *e);
 void sh_written_free(struct sh_written *t);             /* {0} is fine */
 

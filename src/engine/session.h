@@ -39,8 +39,8 @@ struct sh_session_setup {
     int n_seq;
     int n_token;                        /* of a sequence that will come, at most; with original   */
                                         /* positions no more than the resident's                  */
-    int length;                         /* of the whole text, for rotary scalings that follow it; */
-                                        /* 0: they follow what has come                           */
+    int length;                         /* that a text is known to come to, for rotary scalings   */
+                                        /* that follow it; beyond it they follow what has come    */
     int prefill;
     int whole;                          /* they come as one block of a prompt, and need no slots  */
     int block;                          /* tokens of a prompt's block, at most the resident's     */

@@ -107,11 +107,11 @@ static void fill(struct sh_activations *a, struct sh_turns *t, const struct sh_r
     free(sine);
 }
 
-/* What a sequence's table depends on: its positions so far, or all that it is known to come to. */
+/* What a sequence's table depends on: its positions so far, or those that it is known to come to. */
 static int length_of(const struct sh_rope *rope, const int *start, const struct sh_own_attention *own, int s)
 {
     int so_far = start[s + 1] - start[s] + (own ? own->first[s] : 0);
-    return sh_rope_length(rope, own && own->length ? own->length : so_far);
+    return sh_rope_length(rope, own && own->length > so_far ? own->length : so_far);
 }
 
 /* Sequences that share a table go together; a table is made again when another one is needed. */

@@ -63,8 +63,8 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
 struct sh_own_attention {
     const int *first;                   /* host, [n_seq]: position of each sequence's first row */
     const int *position;                /* [rows] of each row, on the device; NULL: not there    */
-    int length;                         /* of the whole texts, for rotary scalings that follow it; 0: they
-                                           follow what has come of each                              */
+    int length;                         /* that the texts are known to come to, for rotary scalings that
+                                           follow it; beyond it they follow what has come of each    */
     /* Fills what->out from what->q, k and v; all on the device, operations may still be queued. */
     void (*attend)(void *to, int layer, const struct sh_attend *what);
     void *to;

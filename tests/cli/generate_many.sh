@@ -219,4 +219,37 @@ refuse "a text with more places than the model has" 2 "mixed:0: positions inside
     "${go[@]}" --tokens mixed --count 2 --max-tokens 80 --positions cache
 holds "what would help" grep -q "^hint: with a --policy that evicts and its --budget a text may be longer" log/err
 refuse "a dump over the prompts" 2 "prompts.jsonl" "${go[@]}" --jsonl prompts.jsonl --dump-kept prompts.jsonl
+
+# Angles that follow a text as it is written: below the trained length, across it, beyond it, and however many tokens are
+# asked for. A policy whose budget is the text keeps all; the tokens of a text that is read anew are dumped once.
+for model in phi3_longrope llama_dynamic_rope; do
+    python3 - $model "$SH_GOLDEN" <<'E' >wanted
+import json, sys
+for c in json.load(open(sys.argv[2] + "/generated.json")):
+    if c["model"] == sys.argv[1]:
+        print(json.dumps(c))
+E
+    python3 -c 'import json
+for line in open("wanted"): print(json.loads(line)["prompt"])' >ids
+    for how in "--max-tokens 30" "--max-tokens 9" "--max-tokens 30 --batch 1 --prefill-mode stream" \
+        "--max-tokens 30 --policy h2o --budget 48 --prefill-mode blocks --prefill-block 5"; do
+        run generate --model "$checkpoints/$model" --tokens ids --count 6 $how --dump-kept out/kept --json -q
+        holds "$model $how: what transformers writes" python3 -c 'import json
+mine, wanted = json.load(open("log/out"))["texts"], [json.loads(line) for line in open("wanted")]
+assert len(mine) == len(wanted) == 6
+for m, w in zip(mine, wanted):
+    ids = [i["id"] for i in m["ids"]]
+    n = min(len(ids), len(w["ids"]))
+    assert n >= 5 and ids[:n] == w["ids"][:n], (len(w["prompt"]), ids, w["ids"])
+rows = {}
+for line in open("out/kept"):
+    r = json.loads(line)
+    key = r["sequence"], r["layer"], r["head"]
+    assert r["step"] == rows.get(key, -1) + 1, (key, r["step"])
+    rows[key] = r["step"]
+for i, m in enumerate(mine):
+    assert rows[i, 0, 0] == m["prompt_tokens"] + m["generated_tokens"] - 2, (i, rows[i, 0, 0])'
+        rm -f out/kept
+    done
+done
 finish
