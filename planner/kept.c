@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "planner/least.h"
+#include "src/base/clones.h"
 #include "src/base/mem.h"
 
 struct sh_kept {
@@ -100,16 +101,40 @@ static const float *worth_of(struct sh_kept *k, const struct sh_step *step)
     return k->scratch;
 }
 
-int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *dropped)
+SH_CLONES static int count_below(const int *pos, int n, int end)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++)
+        found += (pos[i] >= 0) & (pos[i] < end);
+    return found;
+}
+
+/* Tokens that the window has left behind. */
+static int dead_before(const struct sh_kept *k, int t)
+{
+    return k->setup.window > 0 ? t + 1 - k->setup.window : 0;
+}
+
+/* How many leave for token t. Dead ones are no part of a drop: where they make room enough no other leaves. */
+static int leaving(const struct sh_kept *k, int t)
 {
     int over = k->cache.n - k->head.budget + 1;
     if (over < 1 || t < k->setup.prefill)
         return 0;
+    int dead = k->drop > 1 ? count_below(k->pos, k->cache.n_slot, dead_before(k, t)) : 0, rest = over - dead;
+    return rest < 1 ? over : dead + (rest > k->drop ? rest : k->drop);
+}
+
+int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *dropped)
+{
+    int want = leaving(k, t);
+    if (!want)
+        return 0;
     struct sh_step step = {.t = t, .future = future};
     struct sh_least least = {.worth = worth_of(k, &step), .pos = k->pos, .n = k->cache.n_slot, .from = k->sinks,
                              .to = t - k->recent,
-                             .dead = k->setup.window > 0 ? t + 1 - k->setup.window : 0};
-    int n = sh_least(&least, over > k->drop ? over : k->drop, k->chosen);
+                             .dead = dead_before(k, t)};
+    int n = sh_least(&least, want, k->chosen);
     for (int i = 0; i < n; i++) {
         k->pos[k->chosen[i]] = -1;
         k->freed[k->n_freed++] = k->chosen[i];
@@ -180,8 +205,7 @@ void sh_kept_copy(struct sh_kept *to, const struct sh_kept *from)
 
 int sh_kept_count_at(const struct sh_kept *k, int t)
 {
-    int over = k->cache.n - k->head.budget + 1;
-    return k->cache.n + 1 - (over < 1 || t < k->setup.prefill ? 0 : over > k->drop ? over : k->drop);
+    return k->cache.n + 1 - leaving(k, t);
 }
 
 const struct sh_cache *sh_kept_cache(const struct sh_kept *k)

@@ -3,7 +3,9 @@
  * driven by recorded rows (replay) and by the rows of a live cache (the engine), through kept.h.
  *
  * The order of things for token t (its position in the text), with n cached tokens and budget B:
- *   1. if t >= prefill and n >= B: the d = max(drop, n - B + 1) tokens of least worth leave;
+ *   1. if t >= prefill and n >= B: the d = max(drop, n - B + 1) tokens of least worth leave; in a windowed
+ *      layer those that the window has left behind leave first, and no other where that is room enough: n and
+ *      d count what can be seen;
  *   2. token t takes a free slot: now n <= B;
  *   3. the query of t attends over the cached tokens, itself included;
  *   4. the policy observes that row.

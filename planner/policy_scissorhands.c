@@ -218,7 +218,7 @@ static const struct sh_knob knobs[] = {
     [THRESHOLD] = {"threshold", BY_CACHE, 0, BY_TIME, thresholds,
                    "low is below 1/n (n cached), 1/(i+1) (i the row), 1/t (t the time of the decision)", 1},
     [COUNTS] = {"counts", RAW, 0, RATE, all_counts, "low rows, or their share of the rows that a token was in", 1},
-    [COUNTER] = {"counter", RING, 0, EPOCHS, counters, "exact, or two counters per slot", 1},
+    [COUNTER] = {"counter", RING, 0, EPOCHS, counters, "exact, or two counters per slot (threshold=t is then i)", 1},
     {0}};
 
 const struct sh_policy sh_policy_scissorhands = {

@@ -138,6 +138,15 @@ static void look(struct sh_replay *r, const struct row *row, const struct sh_cac
     }
 }
 
+/* How many of the kept tokens the query sees. */
+static int seen(const struct sh_replay *r, const struct sh_cache *cache, int t)
+{
+    int first = r->setup.window > 0 ? t + 1 - r->setup.window : 0, n = 0;
+    for (int i = 0; i < cache->n_slot && first > 0; i++)
+        n += cache->pos[i] >= first;
+    return first > 0 ? n : cache->n;
+}
+
 static void step(struct sh_replay *r, int i_cell, const struct row *row, const float *q)
 {
     struct cell *c = &r->cell[i_cell];
@@ -161,7 +170,8 @@ static void step(struct sh_replay *r, int i_cell, const struct row *row, const f
         c->sums.peak_tokens = cache->n;
     if (r->watch)
         r->watch(r->watch_to, i_cell, row->t, cache);
-    struct sh_step s = {.t = row->t, .n_row = cache->n, .row = r->by_slot, .q = q, .n_query = r->setup.group};
+    struct sh_step s = {.t = row->t, .n_row = seen(r, cache, row->t), .row = r->by_slot, .q = q,
+                        .n_query = r->setup.group};
     sh_kept_observe(c->kept, &s);
 }
 

@@ -185,11 +185,33 @@ static __device__ struct room room_of(const struct slots &s, const struct slots_
     return r;
 }
 
-/* Room for token r.t: `want` tokens leave. Their number; *next_free is free_slots'. */
-template <typename Part, typename Bins, typename Found, typename Masks>
-static __device__ int leave(const struct slots &s, const struct room &r, int want, int *next_free, Part &part,
-                            Bins &bins, Found &found, Masks &masks)
+/* How many leave where `over` must: planner/kept.c's rule. Tokens behind the window are no part of a drop. */
+template <typename Found>
+static __device__ int how_many(const struct slots &s, const struct room &r, int over, int drop, Found &found)
 {
+    if (drop == 1 || r.dead <= 0)
+        return max(over, drop);
+    int n = 0;
+    for (int i = (int)threadIdx.x; i < r.n_slot; i += SLOTS_THREADS) {
+        int pos = s.pos[r.base + (size_t)i];
+        n += pos >= 0 && pos < r.dead;
+    }
+    if (threadIdx.x == 0)
+        found[0] = 0;
+    __syncthreads();
+    atomicAdd(&found[0], n);
+    __syncthreads();
+    int dead = found[0];
+    __syncthreads();
+    return dead >= over ? over : dead + max(over - dead, drop);
+}
+
+/* Room for token r.t: `over` tokens leave at least, `drop` at once. Their number; *next_free is free_slots'. */
+template <typename Part, typename Bins, typename Found, typename Masks>
+static __device__ int leave(const struct slots &s, const struct room &r, int over, int drop, int *next_free,
+                            Part &part, Bins &bins, Found &found, Masks &masks)
+{
+    int want = how_many(s, r, over, drop, found);
     unsigned long long last = want == 1 ? least_key(s, r, part) : kth_key(s, r, want, bins, found);
     return free_slots(s, r, last, next_free, masks);
 }

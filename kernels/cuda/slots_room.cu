@@ -21,7 +21,7 @@ __global__ void slots_admit(struct slots s, int layer, const float *k, const flo
         int t = position[row], over = now.n - h.budget + 1;
         if (over > 0 && t >= s.prefill) {
             struct room r = room_of(s, h, sequence, now.n_slot, t);
-            now.n -= leave(s, r, max(over, h.drop), &now.next_free, part, bins, found, masks);
+            now.n -= leave(s, r, over, h.drop, &now.next_free, part, bins, found, masks);
         }
         int slot = now.next_free >= 0 ? now.next_free : now.n_slot++;
         size_t to = slots_base(s, sequence, h) + (size_t)slot;

@@ -50,7 +50,7 @@ static __device__ int make_room(const struct slots &s, const struct slots_wide &
     wide.low = w.low;
     wide.before = w.before;
     struct room r = room_of(wide, h, 0, b.cached + b.n, t);
-    return leave(wide, r, max(over, h.drop), &next_free, part, bins, found, masks);
+    return leave(wide, r, over, h.drop, &next_free, part, bins, found, masks);
 }
 
 /* One block of threads a KV head. */

@@ -184,6 +184,7 @@ static int open_all(struct sh_generate_work *w, struct sh_err *e)
     if (sh_live_load(&w->live, longest, longest_prompt > side ? longest_prompt : side, block, e))
         return -1;
     w->dump = (struct sh_eval_dump){.kept_path = a->dump, .every = a->dump_every ? (int)a->dump_every : 1,
+                                    .arch = w->live.positions == SH_POSITIONS_ORIGINAL ? arch : NULL,
                                     .n_vocab = arch->n_vocab};
     return sh_eval_dump_begin(&w->dump, 0, e);
 }

@@ -44,9 +44,10 @@ void sh_eval_dump_kept(void *to, int sequence, int layer, int head, int t, const
     (void)row;
     if (t % d->every)
         return;
+    int window = d->arch ? sh_arch_window(d->arch, layer) : 0, first = window && t >= window ? t + 1 - window : 0;
     unsigned char *kept = xcalloc((size_t)t + 1, 1);
     for (int i = 0; i < c->n_slot; i++)
-        if (c->pos[i] >= 0)
+        if (c->pos[i] >= first)
             kept[c->pos[i]] = 1;
     fprintf(d->kept, "{\"sequence\": %d, \"layer\": %d, \"head\": %d, \"step\": %d, \"kept\": [", d->sequence, layer,
             head, t);

@@ -278,6 +278,7 @@ int sh_evaluate(struct sh_eval_work *w, struct sh_store *store, struct sh_err *e
     if (store && !a->force && !a->logits && !a->dump && sh_eval_results_find(w->result, w->n + 1, store, e))
         return -1;
     w->dump = (struct sh_eval_dump){.kept_path = a->dump, .logits_path = a->logits, .every = (int)a->dump_every,
+                                    .arch = sh_model_arch(w->source.model),
                                     .n_vocab = sh_model_arch(w->source.model)->n_vocab};
     if (all_known(w))
         return read_groups(w, store, e);

@@ -108,9 +108,11 @@ static void dump_kept(void *to, int cell, int t, const struct sh_cache *c)
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
     if (t % q->dump_every)
         return;
+    int window = d->l->scores.n_block ? d->l->scores.block[0].window : 0;
+    int first = window && t >= window ? t + 1 - window : 0;             /* what the query sees */
     unsigned char *kept = xcalloc((size_t)t + 1, 1);
     for (int i = 0; i < c->n_slot; i++)
-        if (c->pos[i] >= 0)
+        if (c->pos[i] >= first)
             kept[c->pos[i]] = 1;
     fprintf(d->to, "{\"sequence\": %d, \"layer\": %d, \"head\": %d, \"step\": %d, ", d->l->index, d->l->layer,
             d->head, t);

@@ -281,7 +281,8 @@ static int joins(const struct sh_writing *w, struct sh_live_shape *shape, const 
 {
     struct sh_live_shape both = *shape;
     struct sh_err ignored;
-    if (!sh_live_shape_join(&both, t->n_again ? &t->again : &t->shape) || sh_live_check(w->live, &w->cache, &both, &ignored))
+    if (!sh_live_shape_join(&both, t->n_again ? &t->again : &t->shape) ||
+        sh_live_check(w->live, &w->cache, &both, &ignored))
         return 0;
     *shape = both;
     return 1;

@@ -179,7 +179,9 @@ def roco(s, t, o):
 
 
 def threshold(s, i, t, which):
-    return 1 / {"n": len(s.rows[i]), "i": i + 1, "t": t}[which]
+    window = s.head.s["window"]
+    seen = [j for j in s.rows[i] if not window or j > i - window]
+    return 1 / {"n": len(seen), "i": i + 1, "t": t}[which]
 
 
 def low_rows(s, j, t, first, which):
@@ -428,8 +430,9 @@ def run(text, head, budget):
     cancels = name in ("keydiff", "expected", "r-kv")
     for t in range(T):
         if t >= prefill and len(s.cached) >= room:
-            n = max(drop, len(s.cached) - room + 1)
+            over = len(s.cached) - room + 1
             dead = sorted(j for j in s.cached if window and j < t + 1 - window)
+            n = over if len(dead) >= over else len(dead) + max(drop, over - len(dead))  # a drop is of what can be seen
             w = worth(s, t, o)
             alive = [j for j in s.cached if j not in dead and j >= o.get("sinks", 0) and j < t - o.get("recent", 0)]
             alive.sort(key=lambda j: (w[j], j))
