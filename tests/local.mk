@@ -295,8 +295,8 @@ TESTS      += %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/reproduce.s
 EXTRA_DIST += %D%/cli/weight_bits.sh %D%/golden/weight_bits %D%/oracle/weight_bits.py
 EXTRA_DIST += %D%/cli/reproduce.sh %D%/cli/weight_prune.sh %D%/golden/weight_prune %D%/oracle/weight_prune.py
 
-TESTS      += %D%/cli/engine_cuda.sh %D%/cli/codes.sh
-EXTRA_DIST += %D%/cli/engine_cuda.sh %D%/cli/codes.sh %D%/oracle/codes.py
+TESTS      += %D%/cli/engine_cuda.sh %D%/cli/codes.sh %D%/cli/windowed.sh
+EXTRA_DIST += %D%/cli/engine_cuda.sh %D%/cli/codes.sh %D%/cli/windowed.sh %D%/oracle/codes.py
 TESTS      += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/limits.sh %D%/cli/tasks.sh %D%/cli/drift.sh
 EXTRA_DIST += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/generate_many.py %D%/cli/limits.sh %D%/cli/tasks.sh %D%/cli/tasks.py
 EXTRA_DIST += %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
