@@ -323,7 +323,8 @@ const struct sh_cmd sh_cmd_persistence = {
     .summary = "persistence of importance per layer and head",
     .about = "For each head: S1 = tokens that some query before the split attends to above alpha, S2 = tokens\n"
              "before the split that some query behind it does. ratio = |S1 and S2| / |S2|, density = |S1| / split\n"
-             "= what the ratio of a random set of that size would be (chance), lift = ratio / density.\n"
+             "= what the ratio of a random set of that size would be (chance), lift = ratio / density; all are\n"
+             "taken head by head and text by text, then averaged: a mean lift is no quotient of means.\n"
              "The literal definition saturates: nearly every token beats 1/t once, when it is the newest.\n"
              "--recent leaves out what a recent window keeps anyway, --alpha K/t raises the bar; beside the\n"
              "ratio stand the relative risk P(S2 | S1) / P(S2 | not S1), phi, and the AUC of the early low-score\n"

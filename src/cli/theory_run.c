@@ -19,8 +19,6 @@
 #include "src/cli/runs.h"
 #include "src/cli/vector_set.h"
 
-enum { MOST_CANDIDATES = 1000 };        /* of the scan for xmin, see powerlaw.h */
-
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -133,8 +131,8 @@ static void fit_head(const struct layer *l, int head)
     struct sh_powerlaw_rival thin, lognormal;
     struct sh_lomax lomax;
     sh_theory_sample_seen(l->sample[head], &seen);
-    sh_powerlaw_scan(x, n, MOST_CANDIDATES, &law);
-    sh_powerlaw_bootstrap(x, n, MOST_CANDIDATES, &law, l->q->replicas, l->q->seed + place, &test);
+    sh_powerlaw_scan(x, n, 0, &law);
+    sh_powerlaw_bootstrap(x, n, 0, &law, l->q->replicas, l->q->seed + place, &test);
     sh_powerlaw_against_exponential(x, n, &law, &thin);
     sh_powerlaw_against_lognormal(x, n, &law, &lognormal);
     sh_lomax_fit(x, n, &lomax);
