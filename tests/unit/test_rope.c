@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/mem.h"
 #include "src/model/config.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
@@ -129,12 +130,62 @@ static void lengths(void)
     CU_ASSERT(a.max_pos == 64 && sh_rope_length(&a.rope, 65) == sh_rope_length(&a.rope, 1));
 }
 
+/* Keys that are easily read otherwise; what stands here is what transformers 5.23 computes with. */
+static void corners(void)
+{
+    enum { PLAIN = SH_ROPE_PLAIN, LONG = SH_ROPE_LONG };
+    static const char llama[] = "\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+                                "\"hidden_size\":16,\"intermediate_size\":8,\"vocab_size\":9,"
+                                "\"max_position_embeddings\":64",
+                      *const phi3 = "\"model_type\":\"phi3\"", *const neox = "\"model_type\":\"gpt_neox\"",
+                      *const qwen2 = "\"model_type\":\"qwen2\"", *const gemma3 = "\"model_type\":\"gemma3_text\"";
+    static const struct { const char *type, *more; double base; int kind, max_pos; } cases[] = {
+        {"", "\"rope_theta\":77,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":500}", 500, PLAIN, 64},
+        {"", "\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"rope_theta\":123}", 123, SH_ROPE_LINEAR, 64},
+        {"", "\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2,\"original_max_position_embeddings\":16}", 1e4,
+         SH_ROPE_DYNAMIC, 128},
+        {"", "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":64}", 1e4,
+         SH_ROPE_YARN, 256},
+        {"", "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":16}", 1e4,
+         SH_ROPE_YARN, 64},
+        {phi3, "\"original_max_position_embeddings\":32,\"rope_scaling\":{\"type\":\"yarn\",\"short_factor\":[1,1,1,1],"
+               "\"long_factor\":[2,2,2,2]}", 1e4, LONG, 64},
+        {neox, "\"rope_theta\":500,\"rotary_pct\":0.5", 1e4, PLAIN, 64},
+        {neox, "\"rope_parameters\":{\"rope_theta\":500},\"rotary_emb_base\":9", 500, PLAIN, 64},
+        {qwen2, "\"attention_bias\":false", 1e4, PLAIN, 64},
+        {gemma3, "\"attn_logit_softcapping\":50,\"num_key_value_heads\":1", 1e6, PLAIN, 64}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sh_arch a;
+        char *text = xasprintf("{%s%s%s,%s}", llama, *cases[i].type ? "," : "", cases[i].type, cases[i].more);
+        json_t *config = json_loads(text, 0, NULL);             /* of two keys the last one counts */
+        CU_ASSERT_PTR_NOT_NULL_FATAL(config);
+        if (read_arch(config, &a)) {
+            printf("# %s\n", e.text);
+            CU_FAIL_FATAL("refused");
+        }
+        CU_ASSERT((double)a.rope.base == cases[i].base && (int)a.rope.kind == cases[i].kind);
+        CU_ASSERT(a.max_pos == cases[i].max_pos);
+        CU_ASSERT(cases[i].type != phi3 || (double)fabsf(a.norm_eps - 1e-5f) < 1e-12);
+        CU_ASSERT(cases[i].type != qwen2 || (a.flags & (SH_HAS_BIAS | SH_HAS_OUT_BIAS)) == SH_HAS_BIAS);
+        CU_ASSERT(cases[i].type != gemma3 || !(a.softcap > 0));
+        json_decref(config);
+        free(text);
+    }
+    json_t *config = json_loads("{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+                                "\"hidden_size\":16,\"intermediate_size\":8,\"vocab_size\":9,"
+                                "\"partial_rotary_factor\":0.5}", 0, NULL);
+    struct sh_arch a;
+    CU_ASSERT(read_arch(config, &a) != 0 && strstr(e.text, "'partial_rotary_factor': found 0.5, expected 1"));
+    json_decref(config);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
         {"rope: frequencies and tables of every scaling equal transformers'", frequencies},
         {"rope: configs that make no sense are refused by the key", refusals},
         {"rope: what depends on a sequence's length", lengths},
+        {"rope: keys in corners, of it and beside it", corners},
         {0}};
     return tap_run("rope", tests);
 }
