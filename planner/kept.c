@@ -121,7 +121,8 @@ static int leaving(const struct sh_kept *k, int t)
     int over = k->cache.n - k->head.budget + 1;
     if (over < 1 || t < k->setup.prefill)
         return 0;
-    int dead = k->drop > 1 ? count_below(k->pos, k->cache.n_slot, dead_before(k, t)) : 0, rest = over - dead;
+    int end = dead_before(k, t), dead = k->drop > 1 && end > 0 ? count_below(k->pos, k->cache.n_slot, end) : 0;
+    int rest = over - dead;
     return rest < 1 ? over : dead + (rest > k->drop ? rest : k->drop);
 }
 

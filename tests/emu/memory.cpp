@@ -104,10 +104,12 @@ static void set_open(int device, bool open)
 {
     is_open[device] = open;
     int key = key_of(device);
-    if (key >= 0)
+    if (key >= 0) {
         pkey_set(key, open ? 0 : PKEY_DISABLE_ACCESS);
+        return;
+    }
     for (const Region *r : live)
-        if (key < 0 && r->device == device)
+        if (r->device == device)
             protect(*r);
 }
 
