@@ -327,7 +327,7 @@ static int make_or_follow(const char *path, int is_link, int *made, struct sh_er
     int there = stat(path, &about) == 0;
     if (!there && is_link && errno == ENOENT)
         return sh_fail(e, "%s: is a link to what is not there, expected a store, or nothing", path);
-    if ((there || errno == ELOOP) && exists(path, e))
+    if ((there || is_link) && exists(path, e))
         return -1;
     if (there && about.st_size)
         return 0;

@@ -294,6 +294,10 @@ ln -s nowhere.db leads
 trace "a store behind a link to nothing" 1 "leads: is a link to what is not there, expected a store, or nothing" \
     "$opt" --tokens tokens.jsonl --db leads
 holds "the link is still there, and nothing behind it" [ -L leads -a ! -e nowhere.db ]
+ln -s tokens.jsonl/store.db through
+trace "a store behind a link through a file" 1 "through: cannot be opened: Not a directory" "$opt" --tokens tokens.jsonl \
+    --db through
+holds "this link is still there, too" [ -L through ]
 : >nowhere.db
 trace "one to an empty file, by a trace that fails" 1 "expected a text of at least 50" "$opt" --tokens uses-127.jsonl \
     --min-tokens 50 --db leads
