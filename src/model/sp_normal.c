@@ -147,6 +147,15 @@ static int run_parts(const struct sh_sp_normal *n, const char *text, size_t byte
     return 0;
 }
 
+/* A text that begins with a space gets none in front where only its start does: what tokenizers' Metaspace does for
+ * "legacy" false, where the slow class of transformers 4 put a second one. */
+static int gets_prefix(const struct sh_sp_normal *n, const char *text, size_t bytes, int at_start)
+{
+    size_t width = strlen(SPACE);
+    int has_one = *text == ' ' || (bytes >= width && !memcmp(text, SPACE, width));
+    return n->add_prefix && (!n->prefix_once || (at_start && !has_one));
+}
+
 int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t bytes, int at_start,
                      struct sh_text *out, struct sh_err *e)
 {
@@ -162,7 +171,7 @@ int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t byte
     }
     if (i >= bytes)
         return 0;
-    if (n->add_prefix && (at_start || !n->prefix_once))
+    if (gets_prefix(n, text + i, bytes - i, at_start))
         sh_text_add(out, space, width);
     if (!n->squeeze && !n->n_unit && !n->user.n)
         run_plain(n, text, bytes, out);

@@ -301,14 +301,15 @@ static void beside(void)
     scratch_clear();
 }
 
-/* The space in front, as LlamaTokenizer of transformers 4.46.3 has it for the same files. */
+/* The space in front, as LlamaTokenizerFast of transformers 4.46.3 has it for the same files. */
 static void space_in_front(void)
 {
     enum { MOST = 6 };
     static const struct { const char *flags, *text; int32_t ids[MOST]; } cases[] = {
         {"", "the of", {269, 302}}, {"", "of</s>the", {302, 2, 269}}, {"", "</s> the", {2, 539, 269}},
         {"\"legacy\":false,", "the of", {269, 302}}, {"\"legacy\":false,", "of</s>the", {302, 2, 541, 260}},
-        {"\"legacy\":false,", "</s> the", {2, 269}}, {"\"legacy\":false,", " the", {539, 269}},
+        {"\"legacy\":false,", "</s> the", {2, 269}}, {"\"legacy\":false,", " the", {269}},
+        {"", " the", {539, 269}},
         {"\"legacy\":false,", "<s>of </s>", {1, 542, 557, 539, 2}}, {"\"legacy\":null,", "of</s>the", {302, 2, 269}},
         {"\"legacy\":false,\"add_prefix_space\":false,", "the of", {541, 260, 302}},
         {"\"legacy\":false,\"add_prefix_space\":false,", "of</s>the", {542, 557, 2, 541, 260}},
