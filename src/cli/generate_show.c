@@ -156,7 +156,7 @@ static struct figures take_figures(const struct sh_generate_work *w)
         f.n_prompt += w->text[i].n_prompt;
         f.n_made += w->text[i].n_made;
     }
-    f.prompt_rate = (double)f.n_prompt / w->writing.prompt_s;
+    f.prompt_rate = (double)w->writing.n_read / w->writing.prompt_s;
     f.rate = (double)(f.n_made - w->n) / w->writing.made_s;     /* a text's first token comes with its prompt */
     return f;
 }

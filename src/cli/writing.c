@@ -92,6 +92,7 @@ static int step(struct run *r, int is_prompt, struct sh_err *e)
     double began = sh_now_s(), *seconds = is_prompt ? &r->w->prompt_s : &r->w->made_s;
     int bad = (is_prompt ? sh_session_prompt : sh_session_step)(r->session, r->tokens, r->start, NULL, NULL, e);
     *seconds += sh_now_s() - began;
+    r->w->n_read += is_prompt ? r->start[r->n_place] : 0;
     for (int i = 0; i < r->n_place && !bad; i++)
         if (r->start[i + 1] > r->start[i])
             bad = choose(r, i, e);
@@ -157,10 +158,13 @@ static int write_all(struct run *r, struct sh_err *e)
 
 /* ---- one session ---- */
 
-/* The angles of longrope are others from the first token on that is beyond the trained positions. */
-static int turn_of(const struct sh_arch *a, const struct sh_live_shape *shape)
+/* The angles of longrope are others from the first token on that is beyond the trained positions. Those of places in
+ * the cache stay. */
+static int turn_of(const struct sh_live *l, const struct sh_live_shape *shape)
 {
-    return a->rope.kind == SH_ROPE_LONG && shape->n_prompt <= a->rope.original ? a->rope.original + 1 : 0;
+    const struct sh_rope *r = &sh_model_arch(l->model)->rope;
+    int turns = r->kind == SH_ROPE_LONG && l->positions == SH_POSITIONS_ORIGINAL && shape->n_prompt <= r->original;
+    return turns ? r->original + 1 : 0;
 }
 
 static size_t prompt_room(const struct run *r)
@@ -250,7 +254,7 @@ static void close_run(struct run *r)
 static int write_some(struct sh_writing *w, struct sh_written *text, const int *of, int n,
                       const struct sh_live_shape *shape, struct sh_err *e)
 {
-    struct run r = {.w = w, .text = text, .of = of, .n = n, .turn = turn_of(w->live->resident->arch, shape)};
+    struct run r = {.w = w, .text = text, .of = of, .n = n, .turn = turn_of(w->live, shape)};
     int bad = open_run(&r, shape, e) || write_all(&r, e);
     if (!bad)
         weigh(&r);
@@ -271,7 +275,7 @@ int sh_writing_shape(const struct sh_live *l, const struct sh_live_cache *c, str
     int n_token = t->n_prompt + t->most - 1;                    /* the last is not read */
     if (shape_of(l, c, t->n_prompt, n_token, &t->shape, e))
         return -1;
-    int turn = turn_of(sh_model_arch(l->model), &t->shape);
+    int turn = turn_of(l, &t->shape);
     return turn && turn <= n_token ? shape_of(l, c, turn, n_token, &t->again, e) : 0;
 }
 

@@ -42,6 +42,7 @@ struct sh_writing {
     int (*stops)(void *to);             /* nobody wants to hear more; may be NULL                 */
 
     double prompt_s, made_s;            /* found: seconds of steps that read prompts, and wrote   */
+    long long n_read;                   /* tokens of the former: of prompts, and of texts that were read anew */
     struct sh_kv_bytes bytes;           /* of the largest session                                 */
     size_t block_bytes;
     double budget, kept;                /* means over its heads, at its end                       */
