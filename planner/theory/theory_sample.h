@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SH_THEORY_CAP 65536             /* a cap at which the fits still take well under a second */
+#define SH_THEORY_CAP 65536             /* a cap at which fits take a second at most, or two */
 
 struct sh_theory_sample;
 
