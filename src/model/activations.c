@@ -95,14 +95,21 @@ int sh_activations_reach(struct sh_activations *a, int positions, struct sh_err 
     return 0;
 }
 
-static void fill(struct sh_activations *a, struct sh_turns *t, const struct sh_rope *rope, int length)
+/* Angles of the positions first to last. With dynamic scaling every token makes them others, so just these are made;
+ * else all there will ever be. */
+static void fill(struct sh_activations *a, struct sh_turns *t, const struct sh_rope *rope, int length, int first,
+                 int last)
 {
-    size_t n = (size_t)a->positions * (size_t)(a->arch->n_rot / 2);
+    if (t->length == length && t->first <= first && last <= t->last)
+        return;
+    int is_passing = rope->kind == SH_ROPE_DYNAMIC && length > rope->original;
+    *t = (struct sh_turns){t->cosine, t->sine, length, is_passing ? first : 0, is_passing ? last : a->positions - 1};
+    size_t half = (size_t)(a->arch->n_rot / 2), n = (size_t)(t->last + 1 - t->first) * half,
+           at = (size_t)t->first * half * sizeof(float);
     float *cosine = xcalloc(n, sizeof *cosine), *sine = xcalloc(n, sizeof *sine);
-    sh_rope_table(rope, a->arch->n_rot, length, a->positions, cosine, sine);
-    a->backend->put(a->device, t->cosine, cosine, n * sizeof *cosine);
-    a->backend->put(a->device, t->sine, sine, n * sizeof *sine);
-    t->length = length;
+    sh_rope_table(rope, a->arch->n_rot, length, t->first, t->last + 1 - t->first, cosine, sine);
+    a->backend->put(a->device, (char *)t->cosine + at, cosine, n * sizeof *cosine);
+    a->backend->put(a->device, (char *)t->sine + at, sine, n * sizeof *sine);
     free(cosine);
     free(sine);
 }
@@ -122,11 +129,15 @@ void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_
     const struct sh_rope *rope = sh_arch_rope(c, layer);
     struct sh_turns *t = &a->turns[rope == &c->local_rope];
     for (int s = 0, end; s < n_seq; s = end) {
-        int length = length_of(rope, start, own, s);
-        for (end = s + 1; end < n_seq && length_of(rope, start, own, end) == length;)
-            end++;
-        if (t->length != length)
-            fill(a, t, rope, length);
+        int length = length_of(rope, start, own, s), first = a->positions, last = -1;
+        for (end = s; end < n_seq && length_of(rope, start, own, end) == length; end++) {
+            int from = own ? own->first[end] : 0, rows = start[end + 1] - start[end];
+            first = rows && from < first ? from : first;
+            last = rows && from + rows - 1 > last ? from + rows - 1 : last;
+        }
+        if (last < 0)
+            continue;                   /* none of them has a row */
+        fill(a, t, rope, length, first, last);
         struct sh_rotary r = {.d_head = c->d_head, .n_rot = c->n_rot, .pairs = SH_ROTARY_HALVES, .cos = t->cosine,
                               .sin = t->sine, .n_seq = end - s, .start = start + s,
                               .first = own ? own->first + s : NULL, .position = own ? own->position : NULL};

@@ -98,6 +98,11 @@ int sh_config_has(const struct sh_config *c, const char *key)
     return find(c, key) != NULL;
 }
 
+int sh_config_is_filled(const struct sh_config *c, const char *key)
+{
+    return json_object_size(find(c, key)) > 0;
+}
+
 int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e)
 {
     char *found = json_dumps(value_of(c, key), JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);

@@ -47,17 +47,21 @@ int sh_config_choice(const struct sh_config *c, const char *key, const struct sh
                      struct sh_err *e);
 
 int sh_config_has(const struct sh_config *c, const char *key);      /* null counts as there       */
+int sh_config_is_filled(const struct sh_config *c, const char *key); /* an object with keys        */
 
 /* -1 with "key: found …, expected …". */
 int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e);
 
-/* Rotary scaling: fills `r`, whose base is set, from the first of the objects that is there; without
- * one it stays plain. The second form knows where LLaMA and its descendants keep it, and lets scaling
- * lengthen max_pos where that does not count it: dynamic scaling and YaRN. */
+/* Rotary scaling: fills `r` from the first of the objects that has keys; without one it stays plain. The object's own
+ * rope_theta counts before the base that `r` comes with; `original`, where `r` comes with one, is what the family takes
+ * for original_max_position_embeddings where the config has none. */
 int sh_config_rope(const struct sh_config *c, const char *const *objects, struct sh_arch *a, struct sh_rope *r,
                    struct sh_err *e);
+/* Scaling of `r` lengthens max_pos where that does not count it: dynamic scaling and YaRN. */
+void sh_config_lengthen(struct sh_arch *a, const struct sh_rope *r);
+/* Both, from where LLaMA and its descendants keep it. */
 int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
-/* The same where all of a head turns: a partial_rotary_factor is refused. */
+/* The same where all of a head turns: a partial_rotary_factor is refused, but in GGUF, which says what was done. */
 int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 
 /* The window from sliding_window; null means none, `fallback` counts where the key is absent. */

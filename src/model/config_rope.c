@@ -88,18 +88,25 @@ static int read_kind(struct place *p, struct sh_rope *r, struct sh_err *e)
     return 0;
 }
 
-/* The factor; without one the model's positions tell how much longer they are. */
+/* The factor; without one the model's positions tell how much longer they are. What the config itself, or else its
+ * family, says of the original positions counts before what the object says. */
 static int read_factor(struct place *p, const struct sh_arch *a, struct sh_rope *r, struct sh_err *e)
 {
+    static const char *const original = "original_max_position_embeddings";
+    int of_family = r->original;
+    r->original = a->max_pos;
     r->factor = 0;
-    if (sh_config_count(p->c, "original_max_position_embeddings", (int)1e8, &r->original, e) ||
-        sh_config_count(p->c, inner(p, "original_max_position_embeddings"), (int)1e8, &r->original, e) ||
-        real(p, "factor", 1e6, &r->factor, e))
+    if (sh_config_count(p->c, inner(p, original), (int)1e8, &r->original, e))
+        return -1;
+    r->original = of_family ? of_family : r->original;
+    if (sh_config_count(p->c, original, (int)1e8, &r->original, e) || real(p, "factor", 1e6, &r->factor, e))
         return -1;
     if (r->kind == SH_ROPE_DYNAMIC)
         r->original = a->max_pos;       /* transformers' documentation says otherwise, its code does this */
     if ((r->kind == SH_ROPE_YARN || r->kind == SH_ROPE_LONG) && !(r->factor > 0))
         r->factor = (float)a->max_pos / (float)r->original;
+    if (r->kind == SH_ROPE_LONG && r->factor < 1 && !sh_config_has(p->c, inner(p, "factor")))
+        r->factor = 1;                  /* nothing is stretched so far, and nothing sharpened */
     if (!(r->factor >= 1))
         return sh_config_refuse(p->c, inner(p, "factor"), "a number of at least 1", e);
     return 0;
@@ -109,18 +116,19 @@ int sh_config_rope(const struct sh_config *c, const char *const *objects, struct
                    struct sh_err *e)
 {
     struct place p = {.c = c};
-    r->original = a->max_pos;
     while (*objects && !p.object) {
-        p.object = sh_config_has(c, *objects) ? *objects : NULL;
+        p.object = sh_config_is_filled(c, *objects) ? *objects : NULL;
         objects++;
     }
-    if (p.object && read_kind(&p, r, e))
+    if (p.object && (read_kind(&p, r, e) || real(&p, "rope_theta", 1e12, &r->base, e)))
         return -1;
     if (!(r->base > 1))
         return sh_fail(e, "%s: the base of the rotary frequencies: found %g, expected a number above 1",
                        sh_config_path(c), (double)r->base);
-    if (r->kind == SH_ROPE_PLAIN)
+    if (r->kind == SH_ROPE_PLAIN) {
+        r->original = a->max_pos;
         return 0;
+    }
     if (read_factor(&p, a, r, e) || (r->kind == SH_ROPE_LLAMA3 && read_llama3(&p, r, e)) ||
         (r->kind == SH_ROPE_YARN && read_yarn(&p, r, e)) || (r->kind == SH_ROPE_LONG && read_long(&p, a, r, e)))
         return -1;
@@ -130,21 +138,25 @@ int sh_config_rope(const struct sh_config *c, const char *const *objects, struct
     return 0;
 }
 
+void sh_config_lengthen(struct sh_arch *a, const struct sh_rope *r)
+{
+    int lengthens = r->kind == SH_ROPE_DYNAMIC || r->kind == SH_ROPE_YARN;
+    if (lengthens && (float)r->original * r->factor > (float)a->max_pos)
+        a->max_pos = (int)fminf((float)r->original * r->factor, 1e8f);
+}
+
 int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     static const char *const objects[] = {"rope_scaling", "rope_parameters", NULL};
     if (sh_config_rope(c, objects, a, &a->rope, e))
         return -1;
-    const struct sh_rope *r = &a->rope;
-    int lengthens = r->kind == SH_ROPE_DYNAMIC || r->kind == SH_ROPE_YARN;
-    if (lengthens && (float)r->original * r->factor > (float)a->max_pos)
-        a->max_pos = (int)fminf((float)r->original * r->factor, 1e8f);
+    sh_config_lengthen(a, &a->rope);
     return 0;
 }
 
 int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    if (a->rotary_share < 1)
+    if (a->rotary_share < 1 && !sh_config_is_gguf(c))
         return sh_fail(e, "%s: key 'partial_rotary_factor': found %g, expected 1 in models of this type",
                        sh_config_path(c), (double)a->rotary_share);
     return sh_config_classic_rope(a, c, e);

@@ -23,7 +23,7 @@ static const struct sh_key keys[] = {
     {{"max_position_embeddings"}, SH_KEY_COUNT, FIELD(max_pos), 0, 0, 1e8},
     {{"hidden_activation"}, SH_KEY_ACT, FIELD(act), 0, 0, 0},
     {{"rms_norm_eps"}, SH_KEY_REAL, FIELD(norm_eps), 0, 0, 1},
-    {{"rope_theta", "rope_parameters.rope_theta"}, SH_KEY_REAL, FIELD(rope.base), 0, 0, 1e12},
+    {{"rope_theta"}, SH_KEY_REAL, FIELD(rope.base), 0, 0, 1e12},
     {{"initializer_range"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
     {{"attention_bias"}, SH_KEY_FLAG, 0, SH_HAS_BIAS | SH_HAS_OUT_BIAS, 0, 0},
     {{"tie_word_embeddings"}, SH_KEY_FLAG, 0, SH_TIED_HEAD, 0, 0},

@@ -45,8 +45,10 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     if (sh_gemma_finish(a, c, e))
         return -1;
     a->softcap = 0;                     /* of scores; the key is there, and nothing reads it */
-    return sh_config_rope(c, whole, a, &a->rope, e) || sh_config_rope(c, local, a, &a->local_rope, e) ||
-           sh_config_count(c, "sliding_window_pattern", (int)1e8, &period, e) ||
+    if (sh_config_rope(c, whole, a, &a->rope, e) || sh_config_rope(c, local, a, &a->local_rope, e))
+        return -1;
+    sh_config_lengthen(a, &a->rope);
+    return sh_config_count(c, "sliding_window_pattern", (int)1e8, &period, e) ||
            sh_config_windows(c, but_each, period, a, e) ? -1 : 0;
 }
 

@@ -9,6 +9,7 @@ static const char *const architectures[] = {"MistralForCausalLM", "MistralModel"
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
+    a->flags &= ~(unsigned)(SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS);       /* no keys of Mistral */
     return sh_config_whole_rope(a, c, e) || sh_config_window(c, 4096, a, e) ? -1 : 0;
 }
 

@@ -12,7 +12,7 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     a->n_expert = 8;
     a->n_expert_used = 2;
     a->d_expert = a->d_ff;
-    return sh_config_classic_rope(a, c, e) || sh_config_window(c, 0, a, e) ||
+    return sh_config_whole_rope(a, c, e) || sh_config_window(c, 0, a, e) ||
            sh_config_count(c, "num_local_experts", 1 << 16, &a->n_expert, e) ||
            sh_config_count(c, "num_experts_per_tok", a->n_expert, &a->n_expert_used, e) ? -1 : 0;
 }

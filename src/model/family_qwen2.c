@@ -15,7 +15,8 @@ static int from_layer(int layer, int first)
 int sh_qwen_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int uses = 0, first = 28;
-    if (sh_config_classic_rope(a, c, e) || sh_config_flag(c, "use_sliding_window", &uses, e))
+    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;                            /* mlp_bias is no key of Qwen */
+    if (sh_config_whole_rope(a, c, e) || sh_config_flag(c, "use_sliding_window", &uses, e))
         return -1;
     if (!uses)
         return 0;

@@ -20,6 +20,7 @@ void sh_layer_drop(struct sh_layer *l);                         /* NULL is fine 
 struct sh_turns {
     void *cosine, *sine;                /* [rows, n_rot / 2] f32                             */
     int length;                         /* sh_rope_length that they were made for; 0: none yet */
+    int first, last;                    /* positions that hold angles                        */
 };
 
 /* Device memory for the activations of up to `rows` tokens. After sh_layer_run q, k, v hold the

@@ -84,7 +84,7 @@ void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *
         long_rope(r, n_rot, length, out);
 }
 
-void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int n, float *cosine, float *sine)
+void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int first, int n, float *cosine, float *sine)
 {
     int half = n_rot / 2;
     float *f = xcalloc((size_t)half, sizeof *f);
@@ -94,8 +94,8 @@ void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int n, float 
     for (int t = 0; t < n; t++)
         for (int i = 0; i < half; i++) {
             size_t at = (size_t)t * (size_t)half + (size_t)i;
-            cosine[at] = cosf((float)t * f[i]) * by;
-            sine[at] = sinf((float)t * f[i]) * by;
+            cosine[at] = cosf((float)(first + t) * f[i]) * by;
+            sine[at] = sinf((float)(first + t) * f[i]) * by;
         }
     free(f);
 }

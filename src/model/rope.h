@@ -35,8 +35,8 @@ int sh_rope_length(const struct sh_rope *r, int n_tokens);
 /* The angles per position of the n_rot / 2 pairs. */
 void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *out);
 
-/* cosine, sine [n, n_rot / 2]: of the positions 0 to n - 1. */
-void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int n, float *cosine, float *sine);
+/* cosine, sine [n, n_rot / 2]: of n positions from `first` on. */
+void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int first, int n, float *cosine, float *sine);
 
 /* The defaults for `attention` at a factor: YaRN's, and longrope's. */
 double sh_rope_sharpening(double factor, double weight);

@@ -35,7 +35,8 @@ static void check_case(const json_t *expected, const struct sh_arch *a)
     float f[64], cosine[3 * 64], sine[3 * 64];
     CU_ASSERT_FATAL(half <= 64 && (size_t)half == json_array_size(list));
     sh_rope_frequencies(&a->rope, a->n_rot, length, f);
-    sh_rope_table(&a->rope, a->n_rot, length, 3, cosine, sine);
+    sh_rope_table(&a->rope, a->n_rot, length, 0, 3, cosine, sine);
+    sh_rope_table(&a->rope, a->n_rot, length, 2, 1, cosine + 2 * half, sine + 2 * half);
     for (int i = 0; i < half; i++) {
         double wanted = json_number_value(json_array_get(list, (size_t)i));
         off = fmax(off, fabs((double)f[i] / wanted - 1));
@@ -131,29 +132,54 @@ static void lengths(void)
 }
 
 /* Keys that are easily read otherwise; what stands here is what transformers 5.23 computes with. */
+#define STRETCH "\"short_factor\":[1,1,1,1],\"long_factor\":[2,2,2,2]"
+
+enum { PLAIN = SH_ROPE_PLAIN, LONG = SH_ROPE_LONG };
+static const char llama[] = "\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+                            "\"hidden_size\":16,\"intermediate_size\":8,\"vocab_size\":9,"
+                            "\"max_position_embeddings\":64",
+                  *const phi3 = "\"model_type\":\"phi3\"", *const neox = "\"model_type\":\"gpt_neox\"",
+                  *const qwen2 = "\"model_type\":\"qwen2\"", *const gemma3 = "\"model_type\":\"gemma3_text\"",
+                  *const mistral = "\"model_type\":\"mistral\"", *const gemma2 = "\"model_type\":\"gemma2\"";
+static const struct corner { const char *type, *more; double base; int kind, max_pos, original; } cases[] = {
+    {"", "\"rope_theta\":77,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":500}", 500, PLAIN, 64, 64},
+    {"", "\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"rope_theta\":123}", 123, SH_ROPE_LINEAR, 64, 64},
+    {"", "\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2,\"original_max_position_embeddings\":16}", 1e4,
+     SH_ROPE_DYNAMIC, 128, 64},
+    {"", "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":64}", 1e4,
+     SH_ROPE_YARN, 256, 64},
+    {"", "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":16}", 1e4,
+     SH_ROPE_YARN, 64, 16},
+    {phi3, "\"original_max_position_embeddings\":32,\"rope_scaling\":{\"type\":\"yarn\",\"short_factor\":[1,1,1,1],"
+           "\"long_factor\":[2,2,2,2]}", 1e4, LONG, 64, 32},
+    {phi3, "\"original_max_position_embeddings\":16,\"rope_scaling\":{\"type\":\"longrope\"," STRETCH ","
+           "\"original_max_position_embeddings\":32}", 1e4, LONG, 64, 16},
+    {phi3, "\"rope_scaling\":{\"type\":\"longrope\"," STRETCH ",\"original_max_position_embeddings\":32}", 1e4,
+     LONG, 64, 4096},
+    {phi3, "\"partial_rotary_factor\":0.25,\"rope_parameters\":{\"rope_type\":\"longrope\"," STRETCH ","
+           "\"partial_rotary_factor\":1}", 1e4, LONG, 64, 4096},
+    {"", "\"rope_scaling\":null,\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4,"
+         "\"rope_theta\":9}", 9, SH_ROPE_LINEAR, 64, 64},
+    {"", "\"rope_scaling\":{},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4}", 1e4,
+     SH_ROPE_LINEAR, 64, 64},
+    {"", "\"rope_theta\":500,\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},"
+         "\"rope_parameters\":{\"rope_theta\":9}", 500, SH_ROPE_LINEAR, 64, 64},
+    {"", "\"original_max_position_embeddings\":32,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":8,"
+         "\"original_max_position_embeddings\":64}", 1e4, SH_ROPE_YARN, 256, 32},
+    {neox, "\"rope_theta\":500,\"rotary_pct\":0.5", 1e4, PLAIN, 64, 64},
+    {neox, "\"rope_parameters\":{\"rope_theta\":500},\"rotary_emb_base\":9", 500, PLAIN, 64, 64},
+    {neox, "\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"rope_theta\":300}", 300, SH_ROPE_LINEAR,
+     64, 64},
+    {qwen2, "\"attention_bias\":false,\"mlp_bias\":true", 1e4, PLAIN, 64, 64},
+    {mistral, "\"attention_bias\":true,\"mlp_bias\":true", 1e4, PLAIN, 64, 64},
+    {gemma2, "\"rope_theta\":500,\"rope_parameters\":{\"rope_theta\":3000},\"head_dim\":8,\"num_key_value_heads\":1",
+     3000, PLAIN, 64, 64},
+    {gemma3, "\"num_key_value_heads\":1,\"rope_scaling\":null,\"rope_parameters\":{\"full_attention\":"
+             "{\"rope_type\":\"dynamic\",\"factor\":4,\"rope_theta\":9}}", 9, SH_ROPE_DYNAMIC, 256, 64},
+    {gemma3, "\"attn_logit_softcapping\":50,\"num_key_value_heads\":1", 1e6, PLAIN, 64, 64}};
+
 static void corners(void)
 {
-    enum { PLAIN = SH_ROPE_PLAIN, LONG = SH_ROPE_LONG };
-    static const char llama[] = "\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"
-                                "\"hidden_size\":16,\"intermediate_size\":8,\"vocab_size\":9,"
-                                "\"max_position_embeddings\":64",
-                      *const phi3 = "\"model_type\":\"phi3\"", *const neox = "\"model_type\":\"gpt_neox\"",
-                      *const qwen2 = "\"model_type\":\"qwen2\"", *const gemma3 = "\"model_type\":\"gemma3_text\"";
-    static const struct { const char *type, *more; double base; int kind, max_pos; } cases[] = {
-        {"", "\"rope_theta\":77,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":500}", 500, PLAIN, 64},
-        {"", "\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"rope_theta\":123}", 123, SH_ROPE_LINEAR, 64},
-        {"", "\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2,\"original_max_position_embeddings\":16}", 1e4,
-         SH_ROPE_DYNAMIC, 128},
-        {"", "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":64}", 1e4,
-         SH_ROPE_YARN, 256},
-        {"", "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":16}", 1e4,
-         SH_ROPE_YARN, 64},
-        {phi3, "\"original_max_position_embeddings\":32,\"rope_scaling\":{\"type\":\"yarn\",\"short_factor\":[1,1,1,1],"
-               "\"long_factor\":[2,2,2,2]}", 1e4, LONG, 64},
-        {neox, "\"rope_theta\":500,\"rotary_pct\":0.5", 1e4, PLAIN, 64},
-        {neox, "\"rope_parameters\":{\"rope_theta\":500},\"rotary_emb_base\":9", 500, PLAIN, 64},
-        {qwen2, "\"attention_bias\":false", 1e4, PLAIN, 64},
-        {gemma3, "\"attn_logit_softcapping\":50,\"num_key_value_heads\":1", 1e6, PLAIN, 64}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sh_arch a;
         char *text = xasprintf("{%s%s%s,%s}", llama, *cases[i].type ? "," : "", cases[i].type, cases[i].more);
@@ -164,8 +190,11 @@ static void corners(void)
             CU_FAIL_FATAL("refused");
         }
         CU_ASSERT((double)a.rope.base == cases[i].base && (int)a.rope.kind == cases[i].kind);
-        CU_ASSERT(a.max_pos == cases[i].max_pos);
+        CU_ASSERT(a.max_pos == cases[i].max_pos && a.rope.original == cases[i].original);
         CU_ASSERT(cases[i].type != phi3 || (double)fabsf(a.norm_eps - 1e-5f) < 1e-12);
+        CU_ASSERT(a.n_rot == a.d_head || cases[i].type == neox);
+        CU_ASSERT((cases[i].type != mistral && cases[i].type != qwen2) || !(a.flags & SH_HAS_MLP_BIAS));
+        CU_ASSERT(cases[i].type != mistral || !(a.flags & (SH_HAS_BIAS | SH_HAS_OUT_BIAS)));
         CU_ASSERT(cases[i].type != qwen2 || (a.flags & (SH_HAS_BIAS | SH_HAS_OUT_BIAS)) == SH_HAS_BIAS);
         CU_ASSERT(cases[i].type != gemma3 || !(a.softcap > 0));
         json_decref(config);
