@@ -31,7 +31,8 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 {
     if (!sh_config_has(c, "rms_norm_eps"))
         a->norm_eps = 1e-5f;
-    a->rope.original = 4096;            /* Phi3Config has it always */
+    if (!sh_config_is_gguf(c))
+        a->rope.original = 4096;        /* Phi3Config has it always */
     return sh_config_classic_rope(a, c, e) || sh_config_window(c, 0, a, e) ? -1 : 0;
 }
 

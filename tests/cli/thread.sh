@@ -83,7 +83,9 @@ clean "generate" generate --model "$SH_TOP/demo/model" --prompt-file text.txt --
 for name in store recorder forward replay session slots engine prompt; do
     test=$(dirname "$SHEARS")/tests/unit/test_$name
     [ -x "$test" ] || continue
-    "$test" >log/out 2>log/err
+    how=()
+    [ $name != prompt ] || how=(env -u SH_TEST_MODULE)      # on the emulated device it takes half an hour
+    "${how[@]}" "$test" >log/out 2>log/err
     status=$?
     [ $status = 0 ] && ! grep -q ThreadSanitizer log/err
     verdict "test_$name" "$([ $? = 0 ] || { echo "# exit status $status"; head -n 40 log/err | sed 's/^/# /'; })"
