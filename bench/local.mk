@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks are run by hand; see bench/README.md.
-EXTRA_DIST += %D%/README.md %D%/trace_speed.py %D%/memory.sh %D%/simulate_speed.sh %D%/capacity_peers.py %D%/long_trace.py %D%/soak.py %D%/results
+EXTRA_DIST += %D%/README.md %D%/avx2_only.h %D%/summary_speed.py %D%/trace_speed.py %D%/memory.sh %D%/simulate_speed.sh %D%/capacity_peers.py %D%/long_trace.py %D%/soak.py %D%/results
 
 # `make bench-tokenizer` builds the driver of tokenizer_speed.py; plain make does not.
 EXTRA_PROGRAMS += %D%/tokenizer_encode
@@ -53,3 +53,54 @@ EXTRA_PROGRAMS += %D%/slots_speed
 bench-slots: %D%/slots_speed
 .PHONY: bench-slots
 CLEANFILES += %D%/slots_speed
+# `make bench-kernels`.
+EXTRA_PROGRAMS += %D%/kernels_speed
+%C%_kernels_speed_SOURCES = %D%/kernels_speed.c
+%C%_kernels_speed_LDADD   = $(kernel_libs) -lpthread -lm
+bench-kernels: %D%/kernels_speed
+.PHONY: bench-kernels
+CLEANFILES += %D%/kernels_speed
+
+# A day at a GPU: gpu_day.sh runs gpu_day.py, by itself or out of the pack that `make gpu-pack` writes. The pack's module
+# is for sm_90 alone, with PTX for newer chips, and linked without this machine's paths. GPU_PACK_EMULATED=1 takes the
+# emulated module along, and does without nvcc.
+EXTRA_DIST += %D%/gpu_day.sh %D%/gpu_day.py %D%/gpu_parts.py %D%/gpu_libraries.py %D%/gpu_environment.py \
+	%D%/gpu_pack.sh %D%/torch_speed.py %D%/trace_match.py
+gpu_pack_drivers  = %D%/engine_gpu %D%/slots_speed %D%/kernels_speed
+gpu_pack_gencode  = -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90
+gpu_pack_objects  = $(cuda_sources:kernels/cuda/%.cu=%D%/pack/%.o)
+gpu_pack_name     = shears-gpu-pack$(GPU_PACK_EMULATED:1=-emulated).tar.xz
+gpu_pack_emulated = $(GPU_PACK_EMULATED:1=tests/emu/modules/cuda.so)
+%D%/pack/%.o: kernels/cuda/%.cu
+	@$(MKDIR_P) $(@D)
+	$(AM_V_NVCC)$(NVCC) -std=c++17 $(DEFS) $(AM_CPPFLAGS) $(gpu_pack_gencode) $(NVCCFLAGS) \
+	-Xcompiler -fPIC,-fvisibility=hidden -MD -MP -MF $@.d -c -o $@ $<
+-include $(gpu_pack_objects:=.d)
+%D%/pack/cuda.so: $(gpu_pack_objects)
+	$(AM_V_NVCC)$(NVCC) -shared $(gpu_pack_gencode) $(NVCCFLAGS) -L$$(dirname $$(dirname '$(NVCC)'))/lib64 -o $@ \
+	$(gpu_pack_objects) -lcublas -lpthread
+# The pack's program is without the embedded demonstration, which would be a fifth of the pack.
+%D%/pack/shears: shears libnodemo.a
+	@$(MKDIR_P) $(@D)
+	$(AM_V_CCLD)$(CC) $(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -o $@ $(shears_OBJECTS) \
+	$(shears_LDADD:libdemo.a=libnodemo.a) $(LIBS)
+if WITH_CUDA
+gpu_pack_module = %D%/pack/cuda.so
+else
+gpu_pack_module = $(if $(gpu_pack_emulated),,no-nvcc)
+endif
+no-nvcc:
+	@echo "gpu-pack needs nvcc, which configure did not find; GPU_PACK_EMULATED=1 does without" >&2; exit 1
+gpu-pack: %D%/pack/shears $(gpu_tests) $(gpu_pack_drivers) $(gpu_pack_module) $(gpu_pack_emulated)
+	bash $(srcdir)/%D%/gpu_pack.sh $(srcdir) $(gpu_pack_name) shears=%D%/pack/shears $(gpu_tests) $(gpu_pack_drivers) \
+	$(gpu_pack_module:%=kernels/cuda.so=%) $(gpu_pack_emulated)
+.PHONY: gpu-pack no-nvcc
+CLEANFILES += shears-gpu-pack*.tar.xz %D%/pack/*
+# `make bench-writer`: the driver of writer_speed.py.
+EXTRA_PROGRAMS += %D%/writer_speed
+%C%_writer_speed_SOURCES = %D%/writer_speed.c
+%C%_writer_speed_LDADD   = $(trace_libs)
+bench-writer: %D%/writer_speed
+.PHONY: bench-writer
+CLEANFILES += %D%/writer_speed
+EXTRA_DIST += %D%/writer_speed.py

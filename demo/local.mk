@@ -2,6 +2,8 @@
 # The embedded model: files put into the program, and the recipe that made them (run by hand).
 noinst_LIBRARIES += libdemo.a
 AM_CCASFLAGS = -I$(srcdir)
+noinst_LIBRARIES += libnodemo.a
+libnodemo_a_SOURCES = %D%/none.c
 libdemo_a_SOURCES = %D%/embedded.S %D%/embed.c %D%/embed.h
 
 demo_files = \

@@ -11,8 +11,9 @@
  * Errors: operations only queue work and return nothing. The first failure sticks to the device,
  * later operations do nothing, and `sync` reports it. So the forward pass has no error branches.
  *
- * Threads: a device is used by one thread at a time, except that `alloc`, `release`, `weight` and
- * `drop` may run beside the operations of another thread: the next layer's weights are on their way
+ * Threads: operations, `put` and `get` among them, come from one thread; another one may go on after a
+ * `sync` or a `get`. `alloc`, `release`, `weight`, `vector` and `drop` may run next to the operations of
+ * another thread, `weight` and `vector` in one thread at a time: the next layer's weights are on their way
  * while this one computes.
  *
  * Types: the residual stream, q, k, v and biases are f32. The other operands of products (`x` of
@@ -29,8 +30,9 @@
 #include "src/base/err.h"
 #include "src/base/num.h"
 #include "src/base/row_figures.h"
+#include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 8
+#define SH_BACKEND_ABI 9
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -129,7 +131,7 @@ struct sh_row_sets {                    /* n_rows rows of one head              
                                         /* j / 64 - first_word is key j, set when score > limit;   */
                                         /* the last set: score < 1 / n (sh_round_up). Keys that    */
                                         /* the row does not see are in no set.                     */
-    const struct sh_row_figures *figures;   /* [n_rows]                                            */
+    const struct sh_row_figures *figures;   /* [n_rows]; low_mass only with `values`               */
     const float *value;                 /* with `values`: the scores that are not low, keys        */
 };                                      /* ascending, rows one after another; else NULL            */
 
@@ -171,6 +173,8 @@ struct sh_best {                        /* of a row: its greatest number, the fi
 struct sh_open {                        /* what to open                                            */
     int ordinal, n_threads;             /* n_threads: host threads it may keep busy                */
     size_t memory_bytes;                /* of the device that it may take; 0: all that is free     */
+    struct sh_stages *stages;           /* where operations count their time; NULL: they do not. Outlives the */
+                                        /* device                                                  */
 };
 
 struct sh_props {
@@ -184,6 +188,7 @@ struct sh_props {
                                         /* and now, counted as taken since it was opened: what libraries, kernels */
                                         /* and other programs take there included; 0: not known    */
     int rows_at_once;                   /* tokens that should go through an operation together     */
+    char why_eager[160];                /* why operations are recorded as graphs no more (slots.h); empty: they are */
 };
 
 struct sh_backend {
@@ -195,7 +200,8 @@ struct sh_backend {
     void  (*props)(const struct sh_dev *d, struct sh_props *out);
     void *(*alloc)(struct sh_dev *d, size_t bytes, struct sh_err *e);     /* NULL: does not fit    */
     void  (*release)(struct sh_dev *d, void *at);                         /* NULL is fine          */
-    /* On return the host memory may be reused (put) or read (get, after what is queued). */
+    /* On return the host memory may be reused (put) or read (get, after what is queued). A put does not wait for
+     * what is queued, unless so much has been put since that the space in between is full. */
     void  (*put)(struct sh_dev *d, void *to, const void *from, size_t bytes);
     void  (*get)(struct sh_dev *d, void *to, const void *from, size_t bytes);
     /* A host matrix [rows, cols] of type `from`, kept for products whose operands have type `to`. */
@@ -205,6 +211,9 @@ struct sh_backend {
      * read back into numbers of the operands' type; 16, as on a new device: as such numbers. Not while
      * another thread is in `weight`. */
     void  (*weight_bits)(struct sh_dev *d, int bits);
+    /* n numbers of the host as device memory for `bias` and `weight` of linear and norm, and for get; given back
+     * with `release`. On return the host memory may be reused. */
+    float *(*vector)(struct sh_dev *d, const float *from, size_t n, struct sh_err *e);
     void  (*drop)(struct sh_dev *d, struct sh_weight *w);                 /* NULL is fine          */
     /* Device memory that such an attend (its shapes, types and tap; of the pointers only `start` and
      * what the tap has are followed) takes for itself, at most. The space is kept for the next one. */

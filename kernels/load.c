@@ -3,6 +3,7 @@
 #include "kernels/load.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
@@ -21,13 +22,26 @@ static void not_built(struct sh_module *m, const char *name)
     m->path[0] = '\0';
 }
 
+/* The libraries that a module lacks are of no use without a driver: where that is not here either, it is said, too. */
+static void cannot_load(struct sh_module *m, const char *name)
+{
+    const char *why = dlerror();
+    sh_absent(&m->why, "backend %s: cannot load: %.800s", name, why ? why : m->path);
+    int lacks = strstr(m->why.text, "cannot open shared object file") != NULL;
+    if (lacks && !strcmp(name, sh_backend_names[CUDA]) && !dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) {
+        size_t used = strlen(m->why.text);
+        snprintf(m->why.text + used, sizeof m->why.text - used,
+                 "; nor is there an NVIDIA driver on this machine (libcuda.so.1 was not found)");
+    }
+}
+
 static void load(struct sh_module *m, const char *name)
 {
     void *file = dlopen(m->path, RTLD_NOW | RTLD_LOCAL);
     const struct sh_backend *b = file ? dlsym(file, SH_BACKEND_SYMBOL) : NULL;
     m->state = SH_MODULE_CANNOT_LOAD;
     if (!b)
-        sh_absent(&m->why, "backend %s: cannot load: %s", name, dlerror());
+        cannot_load(m, name);
     else if (b->abi != SH_BACKEND_ABI)
         sh_absent(&m->why, "backend %s: cannot load: %s: built with another version: its interface is number %u, "
                   "this program's is %u", name, m->path, b->abi, (unsigned)SH_BACKEND_ABI);

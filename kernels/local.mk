@@ -88,6 +88,8 @@ cuda_sources = \
 	%D%/cuda/slots_see.cu \
 	%D%/cuda/slots_settle.cu \
 	%D%/cuda/softmax.cu \
+	%D%/cuda/spans.cu \
+	%D%/cuda/stage.cu \
 	%D%/cuda/weight.cu
 cuda_headers = \
 	%D%/cuda/act.cuh \
@@ -99,6 +101,7 @@ cuda_headers = \
 	%D%/cuda/slots_leave.cuh \
 	%D%/cuda/slots_put.cuh \
 	%D%/cuda/slots_unpack.cuh \
+	%D%/cuda/spans.cuh \
 	%D%/cuda/tile.cuh
 
 SUFFIXES = .cu

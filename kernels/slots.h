@@ -76,6 +76,10 @@ struct sh_slots_step {                  /* one layer's rows                     
     int first, end;                     /* of each sequence's rows those numbered [first, end)    */
 };
 
+struct sh_slots_count {                 /* of a head                                              */
+    int n_slot, n;                      /* slots in use so far; live ones                         */
+};
+
 struct sh_slots_look {                  /* host copies of a head, after a step                    */
     int n_slot, n;                      /* slots in use so far; live ones                         */
     int *pos;                           /* [capacity]; -1: free                                   */
@@ -111,6 +115,8 @@ struct sh_slots_ops {
     void (*block)(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_block *a);
     void (*look)(struct sh_dev *d, struct sh_slots *s, int sequence, int layer, int head,
                  struct sh_slots_look *out);
+    /* Of the sequences [first, first + n), host: [n, n_layer, n_kv_head]. The device is waited for, once. */
+    void (*count)(struct sh_dev *d, const struct sh_slots *s, int first, int n, struct sh_slots_count *out);
 };
 
 /* Operations that are recorded once and run often, without the host's work in between. Between `begin` and
@@ -118,9 +124,11 @@ struct sh_slots_ops {
  * nothing is allocated, and copy nothing from or to the host. */
 struct sh_graph;
 
+/* Where recording fails, the device has not: it records no more (sh_props says why), and the operations are to be run
+ * as ever, those of the recording again. */
 struct sh_graph_ops {
-    int  (*begin)(struct sh_dev *d);                    /* -1: the device has failed              */
-    struct sh_graph *(*end)(struct sh_dev *d);          /* NULL: likewise                         */
+    int  (*begin)(struct sh_dev *d);                    /* -1: nothing is recorded                */
+    struct sh_graph *(*end)(struct sh_dev *d);          /* NULL: what was recorded has not run    */
     void (*run)(struct sh_dev *d, struct sh_graph *g);
     void (*drop)(struct sh_dev *d, struct sh_graph *g);                 /* NULL is fine           */
 };

@@ -10,7 +10,7 @@ AC_DEFUN([SH_CHECK_CUDA], [
         [], [with_cuda=auto])
     AC_ARG_WITH([cuda-arch],
         [AS_HELP_STRING([--with-cuda-arch=LIST],
-            [compute capabilities to build for (default: 80,90 and what the toolkit knows of 100,120)])],
+            [compute capabilities to build for (default: 80,90; newer chips compile the code of the last at their first start)])],
         [], [with_cuda_arch=])
     AC_ARG_VAR([NVCC], [the CUDA compiler])
     AC_ARG_VAR([NVCCFLAGS], [flags for the CUDA compiler (default: -O3)])
@@ -44,7 +44,7 @@ AC_DEFUN([SH_TRY_CUDA], [
     sh_cuda_known=$("$NVCC" --list-gpu-arch 2>/dev/null | sed 's/compute_//' | tr '\n' ' ')
     sh_cuda_archs=$(echo "$with_cuda_arch" | tr ',' ' ')
     AS_IF([test -z "$sh_cuda_archs"], [
-        for arch in 80 90 100 120; do
+        for arch in 80 90; do
             AS_CASE([" $sh_cuda_known "], [*" $arch "*], [sh_cuda_archs="$sh_cuda_archs $arch"])
         done])
     for arch in $sh_cuda_archs; do

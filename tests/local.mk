@@ -39,6 +39,10 @@ unit_tests = \
 tests_unit_test_base_SOURCES = %D%/unit/test_base.c
 tests_unit_test_base_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm
 
+tests_unit_test_row_variants_SOURCES = %D%/unit/test_row_variants.c
+tests_unit_test_row_variants_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm
+unit_tests += %D%/unit/test_row_variants
+
 tests_unit_test_file_SOURCES = %D%/unit/test_file.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_file_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm
 unit_tests += %D%/unit/test_file
@@ -130,13 +134,17 @@ tests_unit_test_score_map_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) 
 unit_tests += %D%/unit/test_score_map
 
 # The contract of kernels/backend.h, on the CPU backend and on the module that the environment names.
+near_sources     = %D%/unit/near_ties.c %D%/unit/near_ties.h
 contract_sources = %D%/unit/backends.c %D%/unit/backends.h %D%/unit/variants.c %D%/unit/variants.h
 contract_libs    = $(kernel_libs) libtap.a $(CUNIT_LIBS) -ldl -lpthread -lm
 contract_tests   = %D%/unit/test_backend %D%/unit/test_linear %D%/unit/test_rows %D%/unit/test_positions \
-	%D%/unit/test_attend %D%/unit/test_record %D%/unit/test_weight_bits %D%/unit/test_few
+	%D%/unit/test_attend %D%/unit/test_record %D%/unit/test_weight_bits %D%/unit/test_few %D%/unit/test_waits
 unit_tests      += $(contract_tests)
 tests_unit_test_backend_SOURCES   = %D%/unit/test_backend.c $(contract_sources)
 tests_unit_test_backend_LDADD     = $(contract_libs)
+tests_unit_test_waits_SOURCES     = %D%/unit/test_waits.c %D%/unit/attention.c %D%/unit/attention.h \
+	$(contract_sources)
+tests_unit_test_waits_LDADD       = $(contract_libs)
 tests_unit_test_linear_SOURCES    = %D%/unit/test_linear.c $(contract_sources)
 tests_unit_test_linear_LDADD      = $(contract_libs)
 tests_unit_test_few_SOURCES = %D%/unit/test_few.c $(contract_sources)
@@ -160,7 +168,11 @@ tests_unit_test_codec_LDADD   = libtraces.a libstats.a librows.a libbase.a libta
 	$(JANSSON_LIBS) -lpthread -lm
 tests_unit_test_recorder_SOURCES = %D%/unit/test_recorder.c %D%/unit/row_sets.c %D%/unit/row_sets.h
 tests_unit_test_recorder_LDADD   = libtracer.a $(tests_unit_test_codec_LDADD)
-tests_unit_test_store_SOURCES = %D%/unit/test_store.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_store_shared_SOURCES = %D%/unit/test_store_shared.c %D%/unit/scratch.c %D%/unit/scratch.h \
+	%D%/unit/scratch_store.c %D%/unit/scratch_store.h
+tests_unit_test_store_shared_LDADD   = libtap.a $(trace_libs) $(CUNIT_LIBS)
+tests_unit_test_store_SOURCES = %D%/unit/test_store.c %D%/unit/scratch.c %D%/unit/scratch.h \
+	%D%/unit/scratch_store.c %D%/unit/scratch_store.h
 tests_unit_test_store_LDADD   = libtap.a $(trace_libs) $(CUNIT_LIBS)
 tests_unit_test_forward_SOURCES = %D%/unit/test_forward.c %D%/unit/reference.c %D%/unit/reference.h \
 	%D%/unit/pass.c %D%/unit/pass.h $(contract_sources)
@@ -176,11 +188,13 @@ tests_unit_test_texts_SOURCES = %D%/unit/test_texts.c %D%/unit/scratch.c %D%/uni
 tests_unit_test_texts_LDADD   = libtracer.a libtokenizer.a libmodel.a libtraces.a libbase.a libtap.a $(CUNIT_LIBS) \
 	$(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
 
-unit_tests += %D%/unit/test_codec %D%/unit/test_recorder %D%/unit/test_store %D%/unit/test_forward %D%/unit/test_texts
+unit_tests += %D%/unit/test_codec %D%/unit/test_recorder %D%/unit/test_store %D%/unit/test_store_shared %D%/unit/test_forward %D%/unit/test_texts
 unit_tests += %D%/unit/test_families %D%/unit/test_family_names %D%/unit/test_rope
 
-tests_unit_test_session_SOURCES = %D%/unit/test_session.c $(contract_sources)
+tests_unit_test_session_SOURCES = %D%/unit/test_session.c $(near_sources) $(contract_sources)
 tests_unit_test_session_LDADD   = libengine.a libreplay.a libmodel.a $(contract_libs) $(JANSSON_LIBS)
+tests_unit_test_head_SOURCES = %D%/unit/test_head.c %D%/unit/scratch.c %D%/unit/scratch.h $(contract_sources)
+tests_unit_test_head_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_session_families_SOURCES = %D%/unit/test_session_families.c %D%/unit/reference.c \
 	%D%/unit/reference.h $(contract_sources)
 tests_unit_test_session_families_LDADD   = $(tests_unit_test_session_LDADD)
@@ -188,7 +202,7 @@ tests_unit_test_quant_SOURCES = %D%/unit/test_quant.c $(contract_sources)
 tests_unit_test_quant_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_engine_SOURCES = %D%/unit/test_engine.c %D%/unit/pass.c %D%/unit/pass.h $(contract_sources)
 tests_unit_test_engine_LDADD   = $(tests_unit_test_session_LDADD)
-tests_unit_test_prompt_SOURCES = %D%/unit/test_prompt.c $(contract_sources)
+tests_unit_test_prompt_SOURCES = %D%/unit/test_prompt.c $(near_sources) $(contract_sources)
 tests_unit_test_prompt_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_eval_row_SOURCES = %D%/unit/test_eval_row.c
 tests_unit_test_eval_row_LDADD   = $(tests_unit_test_sampler_LDADD)
@@ -201,11 +215,13 @@ tests_unit_test_text_stream_LDADD   = libengine.a libtokenizer.a libmodel.a libb
 	$(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
 tests_unit_test_slots_SOURCES = %D%/unit/test_slots.c $(contract_sources)
 tests_unit_test_slots_LDADD   = $(tests_unit_test_session_LDADD)
-tests_unit_test_slots_block_SOURCES = %D%/unit/test_slots_block.c $(contract_sources)
+tests_unit_test_slots_block_SOURCES = %D%/unit/test_slots_block.c $(near_sources) $(contract_sources)
 tests_unit_test_slots_block_LDADD   = $(tests_unit_test_session_LDADD)
-unit_tests += %D%/unit/test_slots %D%/unit/test_slots_block
+tests_unit_test_near_ties_SOURCES = %D%/unit/test_near_ties.c $(near_sources)
+tests_unit_test_near_ties_LDADD   = $(tests_unit_test_session_LDADD)
+unit_tests += %D%/unit/test_slots %D%/unit/test_slots_block %D%/unit/test_near_ties
 unit_tests += %D%/unit/test_sampler %D%/unit/test_eval_row %D%/unit/test_repetition %D%/unit/test_text_stream
-unit_tests += %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant %D%/unit/test_engine \
+unit_tests += %D%/unit/test_head %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant %D%/unit/test_engine \
 	%D%/unit/test_prompt
 EXTRA_DIST += %D%/golden/session %D%/oracle/session.py %D%/oracle/prompt.py
 EXTRA_DIST += %D%/golden/generated.json %D%/oracle/generated.py
@@ -275,6 +291,8 @@ TESTS      += %D%/cli/replay.sh %D%/cli/capacity_engine.sh
 EXTRA_DIST += %D%/cli/replay.sh %D%/cli/kept.py %D%/cli/capacity_engine.sh
 TESTS      += %D%/cli/theory.sh
 EXTRA_DIST += %D%/cli/theory.sh %D%/cli/theory.py
+TESTS      += %D%/cli/reading.sh
+EXTRA_DIST += %D%/cli/reading.sh
 TESTS      += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
 	%D%/cli/damage.sh %D%/cli/hostile.sh
 EXTRA_DIST += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
@@ -291,17 +309,17 @@ EXTRA_DIST += %D%/cli/capacity.sh %D%/golden/capacity.json %D%/golden/capacity_c
 EXTRA_DIST += %D%/oracle/capacity.py %D%/oracle/capacity_configs.py
 TESTS      += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/report.sh %D%/cli/backends.sh %D%/cli/cuda.sh
 EXTRA_DIST += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/report.sh %D%/cli/backends.sh %D%/cli/cuda.sh
-TESTS      += %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/reproduce.sh
+TESTS      += %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/reproduce.sh %D%/cli/timing.sh
 EXTRA_DIST += %D%/cli/weight_bits.sh %D%/golden/weight_bits %D%/oracle/weight_bits.py
-EXTRA_DIST += %D%/cli/reproduce.sh %D%/cli/weight_prune.sh %D%/golden/weight_prune %D%/oracle/weight_prune.py
+EXTRA_DIST += %D%/cli/reproduce.sh %D%/cli/timing.sh %D%/cli/weight_prune.sh %D%/golden/weight_prune %D%/oracle/weight_prune.py
 
 TESTS      += %D%/cli/engine_cuda.sh %D%/cli/codes.sh %D%/cli/windowed.sh
 EXTRA_DIST += %D%/cli/engine_cuda.sh %D%/cli/codes.sh %D%/cli/windowed.sh %D%/oracle/codes.py
 TESTS      += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/limits.sh %D%/cli/tasks.sh %D%/cli/drift.sh
 EXTRA_DIST += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/generate_many.py %D%/cli/limits.sh %D%/cli/tasks.sh %D%/cli/tasks.py
 EXTRA_DIST += %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
-TESTS      += %D%/cli/help.sh %D%/cli/hints.sh
-EXTRA_DIST += %D%/cli/help.sh %D%/cli/hints.sh %D%/cli/examples.py
+TESTS      += %D%/cli/help.sh %D%/cli/hints.sh %D%/cli/findings.sh
+EXTRA_DIST += %D%/cli/findings.sh %D%/cli/help.sh %D%/cli/hints.sh %D%/cli/examples.py
 TESTS      += %D%/cli/hash.sh %D%/cli/merge.sh %D%/cli/held.sh %D%/cli/shard_files.sh %D%/cli/mpi.sh %D%/cli/ranks.sh \
 	%D%/cli/ranks_sweep.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh %D%/cli/ranks_progress.sh \
 	%D%/cli/ranks_cuda.sh %D%/cli/ranks_lost.sh %D%/cli/ranks_apart.sh %D%/cli/kills.sh \
@@ -411,7 +429,7 @@ EXTRA_DIST     += %D%/fuzz/corpus %D%/fuzz/long.sh
 
 # On a machine with a GPU (make check-gpu): the contract tests, the engine's and the program with its cache on the
 # device, all on the real module, the former also under compute-sanitizer; what they say is kept.
-EXTRA_DIST += %D%/check_gpu.sh
+EXTRA_DIST += %D%/check_gpu.sh %D%/gpu_findings.awk %D%/golden/sanitizer
 gpu_report = $(abs_top_srcdir)/bench/results/$$(date -u +%Y-%m-%d)-check-gpu.txt
 gpu_tests  = $(contract_tests) %D%/unit/test_forward %D%/unit/test_families %D%/unit/test_session \
 	%D%/unit/test_session_families %D%/unit/test_slots %D%/unit/test_slots_block %D%/unit/test_prompt \
@@ -422,3 +440,10 @@ check-gpu: all $(gpu_tests)
 	SH_FIXTURES="$${SH_FIXTURES-$(abs_top_srcdir)/../shared/fixtures}" SHEARS='$(abs_top_builddir)/shears' \
 	bash $(srcdir)/%D%/check_gpu.sh "$(gpu_report)" $(gpu_tests:%=./%) $(gpu_scripts:%=$(abs_top_srcdir)/%)
 .PHONY: check-gpu
+
+# The pack for a bare GPU machine where there is next to nothing, with the emulated device.
+EXTRA_DIST += %D%/cli/gpu_pack.sh
+check-gpu-pack:
+	$(MAKE) gpu-pack GPU_PACK_EMULATED=1
+	$(MAKE) check TESTS=tests/cli/gpu_pack.sh
+.PHONY: check-gpu-pack

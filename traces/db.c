@@ -16,6 +16,7 @@
 #include "src/base/mem.h"
 #include "traces/guard.h"
 #include "traces/schema.inc"
+#include "traces/wait.h"
 
 int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
 {
@@ -31,7 +32,12 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
     if ((code & 0xff) == SQLITE_FULL || system == ENOSPC)
         sh_hint(e, "the disk is full; what was committed is whole: free some space and give the same command again");
     else if (e->is_locked)
-        sh_hint(e, "another program is writing to this file");
+        sh_hint(e, s->reads ? "another program has been writing to this file for a minute: ask again later"
+                            : "another program is reading this file or writing to it: when it is through, the same "
+                              "command goes on from there");
+    else if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY || code == SQLITE_READONLY_CANTINIT)
+        sh_hint(e, "a program that was killed left a change of it half-way; whoever may write to the file and its "
+                "folder undoes that by reading it once: shears info FILE");
     else if ((code & 0xff) == SQLITE_CONSTRAINT)
         sh_hint(e, "it is there already: is the same command running twice? What the other one writes is whole");
     return -1;
@@ -206,7 +212,7 @@ static struct sh_store *connect_to(const char *path, int flags, struct sh_err *e
         sh_store_close(s);
         return NULL;
     }
-    sqlite3_busy_timeout(s->db, 5000);
+    sh_wait_set(s);
     sqlite3_extended_result_codes(s->db, 1);
     sh_guard_set(s);
     return s;
@@ -337,6 +343,13 @@ static int make_or_follow(const char *path, int is_link, int *made, struct sh_er
     return bad;
 }
 
+/* Earlier versions wrote in WAL mode; one that was killed left the file in it. It stays so while such a program has
+ * the file open. */
+static void leave_wal(struct sh_store *s)
+{
+    sqlite3_exec(s->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+}
+
 struct sh_store *sh_store_create(const char *path, struct sh_err *e)
 {
     struct stat named;
@@ -349,21 +362,23 @@ struct sh_store *sh_store_create(const char *path, struct sh_err *e)
     s->made = made && !is_link;                 /* a link is not ours to remove */
     sh_store_tidy(path);
     if (check_owner(s, &is_new, e) || (is_new && make_schema(s, e)) ||
-        sh_db_exec(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256",
-                   "setting it up", e)) {
+        sh_db_exec(s, "PRAGMA synchronous = EXTRA", "setting it up", e)) {
         s->writes = 0;                          /* not ours to touch */
         sh_store_close(s);
         return NULL;
     }
+    leave_wal(s);
     return s;
 }
 
-static struct sh_store *open_existing(const char *path, int flags, struct sh_err *e)
+static struct sh_store *open_existing(const char *path, int flags, int reads, struct sh_err *e)
 {
     int is_new;
     if (exists(path, e))
         return NULL;
     struct sh_store *s = connect_to(path, flags, e);
+    if (s)
+        s->reads = reads;
     if (s && check_owner(s, &is_new, e)) {
         s->writes = 0;                          /* not ours to touch */
         sh_store_close(s);
@@ -381,7 +396,7 @@ static struct sh_store *open_existing(const char *path, int flags, struct sh_err
  * killed writer left in its journal. */
 struct sh_store *sh_store_open(const char *path, struct sh_err *e)
 {
-    struct sh_store *s = open_existing(path, SQLITE_OPEN_READWRITE, e);
+    struct sh_store *s = open_existing(path, SQLITE_OPEN_READWRITE, 1, e);
     if (s && sh_db_exec(s, "PRAGMA query_only = 1", "opening it for reading", e)) {
         sh_store_close(s);
         return NULL;
@@ -391,14 +406,28 @@ struct sh_store *sh_store_open(const char *path, struct sh_err *e)
     return s;
 }
 
+/* Without the right to write nobody can read what a killed writer left half changed: its journal is applied first. */
+static void roll_back(const char *path)
+{
+    struct sh_err ignored;
+    char *journal = xasprintf("%s-journal", path);
+    if (!access(journal, F_OK))
+        sh_store_close(open_existing(path, SQLITE_OPEN_READWRITE, 0, &ignored));
+    free(journal);
+}
+
 struct sh_store *sh_store_look(const char *path, struct sh_err *e)
 {
-    return open_existing(path, SQLITE_OPEN_READONLY, e);
+    roll_back(path);
+    return open_existing(path, SQLITE_OPEN_READONLY, 0, e);
 }
 
 struct sh_store *sh_store_update(const char *path, struct sh_err *e)
 {
-    return open_existing(path, SQLITE_OPEN_READWRITE, e);
+    struct sh_store *s = open_existing(path, SQLITE_OPEN_READWRITE, 1, e);
+    if (s)
+        s->reads = 0;
+    return s;
 }
 
 /* Another file may have the name by now; the pragma below would remove that one's journal. */
@@ -408,22 +437,23 @@ static int has_moved(struct sh_store *s)
     return sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved;
 }
 
-/* Leaving WAL mode on the way out makes the file whole in itself: it can be copied, and read from a
- * folder that cannot be written to. It fails harmlessly while somebody else has the file open. */
 void sh_store_close(struct sh_store *s)
 {
     if (!s)
         return;
     sqlite3_finalize(s->put);
     if (s->db && s->writes && !has_moved(s))
-        sqlite3_exec(s->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+        leave_wal(s);                   /* where a program of an earlier version had it open until now */
     sqlite3_close(s->db);
     if (s->claim)
         close(s->claim);
+    if (s->file > 0)
+        close(s->file);
     free(s->path);
     free(s);
 }
 
+/* Every commit waits for the disk, but in WAL mode. */
 int sh_store_settle(struct sh_store *s, struct sh_err *e)
 {
     return sh_db_exec(s, "PRAGMA wal_checkpoint(FULL)", "writing it to the disk", e);

@@ -15,6 +15,12 @@ struct sh_store {
     int made;                           /* the file was made by this connection */
     int in_group;                       /* the transaction of results is that of a group of them */
     int claim;                          /* claim.h: a descriptor of the file; 0: none */
+    int file;                           /* another, for hints to the system; 0: none */
+    int reads, patient, told;           /* wait.h: for readers' time; without end; it was said */
+    double since, gave_up;              /* wait.h: when the running wait began, and the last one ended in vain */
+    void (*tell)(void *to, const char *path);
+    void *tell_to;
+    size_t unsent;                      /* bytes of blobs since the system was last asked to write */
     sqlite3_stmt *put;                  /* of a figure; NULL: not prepared yet  */
     long long steps, taken, most;       /* guard.h: of the running query; bytes that one may give */
     int spent;                          /* it was ended for its steps           */

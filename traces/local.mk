@@ -18,6 +18,7 @@ libtraces_a_SOURCES = \
 	%D%/store_plan.c %D%/store_plan.h \
 	%D%/store_read.c \
 	%D%/trace.c %D%/trace.h \
+	%D%/wait.c %D%/wait.h \
 	%D%/writer.c %D%/writer.h
 
 # schema.sql as one C string
@@ -35,7 +36,9 @@ trace_libs = libtraces.a libbase.a $(SQLITE_LIBS) $(ZSTD_LIBS) -lpthread -lm
 # the streaming attention statistics; sums keep their order, so that they are the same everywhere
 noinst_LIBRARIES += libstats.a
 libstats_a_SOURCES = \
-	%D%/stats.c %D%/stats.h \
+	%D%/stats.c %D%/stats.h %D%/stats_work.h \
+	%D%/stats_fold.c \
+	%D%/stats_likeness.c \
 	%D%/stats_pack.c \
 	%D%/stats_spec.c %D%/stats_spec.h
 libstats_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(VECTORIZE_CFLAGS) \
@@ -44,8 +47,9 @@ libstats_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(VECTORIZE_CFLAGS) \
 # The SQL functions, a module that SQLite loads; built without libtool, as a program that is linked shared.
 module_PROGRAMS += shears_sql.so
 shears_sql_so_SOURCES = %D%/sql_extension.c %D%/sql.h %D%/sql_rows.c %D%/sql_stats.c %D%/codec.c %D%/log8.c \
-	%D%/sparse.c %D%/stats.c %D%/stats_pack.c %D%/stats_spec.c src/base/err.c src/base/mem.c src/base/row_bits.c \
-	src/base/row_figures.c
+	%D%/sparse.c %D%/stats.c %D%/stats_fold.c %D%/stats_likeness.c %D%/stats_pack.c %D%/stats_spec.c src/base/err.c \
+	src/base/mem.c src/base/row_bits.c \
+	src/base/row_figures.c src/base/row_near.c src/base/row_top.c
 shears_sql_so_CFLAGS  = $(AM_CFLAGS) $(JANSSON_CFLAGS) -fPIC -fvisibility=hidden
 shears_sql_so_LINK    = $(CC) -shared $(SH_SAN_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
 shears_sql_so_LDADD   = $(ZSTD_LIBS) $(JANSSON_LIBS) -lpthread -lm

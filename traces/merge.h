@@ -9,7 +9,8 @@
  * Merging copies layer by layer, setting by setting, each in one transaction, one block in memory at a time:
  * killed anywhere, the file opens, and merging the same files again goes on. What is there already is
  * compared (digest.h): the same content is left alone, other content is an error, and so is a blob that is not what
- * was written. Inputs are opened for reading only, one after another. */
+ * was written. Inputs are opened for reading only, one after another; what a killed program left of a change in one of
+ * them is undone first. */
 #ifndef SH_TRACES_MERGE_H
 #define SH_TRACES_MERGE_H
 

@@ -183,7 +183,7 @@ def read_stats(blob):
 
 class Store:
     def __init__(self, path):
-        self.db = sqlite3.connect(path)
+        self.db = sqlite3.connect(path, timeout=60)     # a trace may be writing to it
         self.db.execute("PRAGMA query_only = 1")
         number = lambda name: self.db.execute("PRAGMA " + name).fetchone()[0]
         need(number("application_id") == 0x53485253, "%s is no trace store" % path)

@@ -2,7 +2,8 @@
 /* The streaming attention statistics of one head (sequence, layer, head): fed its causal rows once,
  * in order, they keep what every pivotal-set figure needs for all cells of the grid and all splits,
  * so the rows themselves need not be stored. The same numbers give the same bits, whether they come
- * live from a backend or out of a stored trace.
+ * live from a backend or out of a stored trace; only the entropy, which backends may take from logits,
+ * differs by some 1e-7.
  *
  * A cell is a lane (see stats_spec.h) with a recent window. n_q = keys that row q sees, its own
  * included. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See store.h: what is written. */
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,11 +126,10 @@ int sh_store_begin(struct sh_store *s, const struct sh_trace_run *run, const cha
         id = make_run(s, run, key, sequence, n, e);
     if (found && mark_done(s, id, run, n, done, e))
         id = -1;
-    if (id < 0 || sh_db_exec(s, "COMMIT", "beginning a run", e)) {
+    int made = id > 0 && !found, kept = made && !sh_db_exec(s, "COMMIT", "beginning a run", e);
+    if (!kept)                          /* nothing to keep: a COMMIT would wait for readers even then */
         sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-        return -1;
-    }
-    return id;
+    return made && !kept ? -1 : id;
 }
 
 int sh_store_finished(struct sh_store *s, const struct sh_trace_run *run, const char *key, int n, unsigned char *done,
@@ -137,6 +137,24 @@ int sh_store_finished(struct sh_store *s, const struct sh_trace_run *run, const 
 {
     int id = find_run(s, key, e);
     return id > 0 && mark_done(s, id, run, n, done, e) ? -1 : id;
+}
+
+/* A few pages are kept, the others go to the system as they come, and it is asked to write them to the disk while the
+ * next ones are copied: else the disk stands still until the commit, and the processor during it. */
+static void send_early(struct sh_store *s, size_t bytes)
+{
+#ifdef SYNC_FILE_RANGE_WRITE
+    enum { AT_ONCE = 2 << 20 };
+    s->unsent += bytes;
+    if (s->unsent < AT_ONCE)
+        return;
+    s->unsent = 0;
+    if (!s->file)                       /* closed after SQLite's own, as the claim is */
+        s->file = open(s->path, O_RDONLY | O_CLOEXEC);
+    sync_file_range(s->file, 0, 0, SYNC_FILE_RANGE_WRITE);          /* no more than a hint */
+#else
+    (void)s, (void)bytes;
+#endif
 }
 
 static int put_block(struct sh_store *s, int sequence, int layer, const struct sh_block *b, struct sh_err *e)
@@ -153,29 +171,36 @@ static int put_block(struct sh_store *s, int sequence, int layer, const struct s
     else
         q = sh_db_query(s, e, "INSERT INTO head_stats (sequence, layer, head, blob) VALUES (?,?,?,?)", "iiib", sequence,
                         layer, b->head, blob, (int)b->bytes);
-    return sh_db_once(s, q, "writing a layer", e);
+    int bad = sh_db_once(s, q, "writing a layer", e);
+    send_early(s, b->bytes);
+    return bad;
 }
 
-int sh_store_write(struct sh_store *s, int run, const struct sh_batch *b, struct sh_err *e)
+/* Within a transaction. first: the run's first sequence, of n. */
+static int put_batch(struct sh_store *s, int first, int n, const struct sh_batch *b, struct sh_err *e)
+{
+    int sequence = first + b->sequence, bad = 0;
+    if (b->sequence < 0 || b->sequence >= n)
+        return sh_fail(e, "%s: the run has no sequence %d", s->path, b->sequence);
+    for (int i = 0; i < b->n_block && !bad; i++)
+        bad = put_block(s, sequence, b->layer, &b->block[i], e);
+    return bad || sh_db_once(s, sh_db_query(s, e, "INSERT INTO done (sequence, layer) VALUES (?,?)", "ii", sequence,
+                                            b->layer), "writing a layer", e) ? -1 : 0;
+}
+
+int sh_store_write(struct sh_store *s, int run, const struct sh_batch *const *b, int n_batch, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT min(id) AS id, count(*) FROM sequence WHERE run = ?", "i", run);
     int got = q ? sh_db_step(s, q, "writing a layer", e) : -1;
     struct sh_columns c = sh_columns_of(s, q, "sequence", e);
     int n = got == 1 ? sh_column_int(&c, 1, 0, SH_MOST_ID) : 0;
-    int sequence = n ? sh_column_int(&c, 0, 0, SH_MOST_ID) + b->sequence : -1;
+    int first = n ? sh_column_int(&c, 0, 0, SH_MOST_ID) : 0;
     sqlite3_finalize(q);
-    got = c.bad ? -1 : got;
-    if (got == 1 && (b->sequence < 0 || b->sequence >= n))
-        got = sh_fail(e, "%s: run %d has no sequence %d", s->path, run, b->sequence);
-    if (got != 1 || sh_db_exec(s, "BEGIN IMMEDIATE", "writing a layer", e))
+    if (c.bad || got != 1 || sh_db_exec(s, "BEGIN IMMEDIATE", "writing a layer", e))
         return -1;
     int bad = 0;
-    for (int i = 0; i < b->n_block && !bad; i++)
-        bad = put_block(s, sequence, b->layer, &b->block[i], e);
-    if (!bad) {
-        q = sh_db_query(s, e, "INSERT INTO done (sequence, layer) VALUES (?,?)", "ii", sequence, b->layer);
-        bad = sh_db_once(s, q, "writing a layer", e);
-    }
+    for (int i = 0; i < n_batch && !bad; i++)
+        bad = put_batch(s, first, n, b[i], e);
     if (!bad)
         bad = sh_db_exec(s, "COMMIT", "writing a layer", e);
     if (bad)

@@ -2,8 +2,8 @@
 /* The trace store: one SQLite file (schema.sql). Opaque; one connection, one thread at a time.
  *
  * Writing: sh_store_create, sh_store_begin (finds the run of the same settings or makes it), then
- * one sh_store_write per (sequence, layer): each is one transaction, so a killed program leaves a
- * file that holds whole layers only, and the same command goes on behind them.
+ * sh_store_write with one (sequence, layer) or several: each call is one transaction, so a killed program leaves a
+ * file that holds whole layers only, and the same command goes on after them.
  * Reading: sh_store_open, sh_store_runs, sh_store_sequences, sh_store_blocks.
  * Every error names the file. A file of another program or of another version is refused. */
 #ifndef SH_TRACES_STORE_H
@@ -20,7 +20,8 @@ struct sh_store;
 
 struct sh_store *sh_store_create(const char *path, struct sh_err *e);   /* opens or makes */
 struct sh_store *sh_store_open(const char *path, struct sh_err *e);     /* must exist; read only */
-struct sh_store *sh_store_look(const char *path, struct sh_err *e);     /* must exist; the file is not touched */
+struct sh_store *sh_store_look(const char *path, struct sh_err *e);     /* must exist; nothing is written to it, but
+                                                                         * that a killed writer's change is undone */
 struct sh_store *sh_store_update(const char *path, struct sh_err *e);   /* must exist; for results */
 void sh_store_close(struct sh_store *s);                                /* NULL is fine */
 int sh_store_settle(struct sh_store *s, struct sh_err *e);              /* what was committed is on the disk */
@@ -41,8 +42,9 @@ int sh_store_begin(struct sh_store *s, const struct sh_trace_run *run, const cha
 int sh_store_finished(struct sh_store *s, const struct sh_trace_run *run, const char *key, int n, unsigned char *done,
                       struct sh_err *e);
 
-/* One (sequence, layer) of that run in one transaction. */
-int sh_store_write(struct sh_store *s, int run, const struct sh_batch *b, struct sh_err *e);
+/* Whole (sequence, layer)s of that run, n of them in one transaction: all or none is there. It is on the disk when this
+ * returns. */
+int sh_store_write(struct sh_store *s, int run, const struct sh_batch *const *b, int n, struct sh_err *e);
 
 /* Add to the run's computing time. */
 int sh_store_add_seconds(struct sh_store *s, int run, double seconds, struct sh_err *e);

@@ -7,6 +7,11 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/progress.h"
+#include "traces/db.h"
+#include "traces/wait.h"
+
+enum { GROUP_BYTES = 64 << 20, MOST_BATCHES = 256 };
 
 struct node {
     struct sh_batch batch;
@@ -17,6 +22,7 @@ struct node {
 struct sh_writer {
     struct sh_store *store;
     int run;
+    struct sh_stages *stages;           /* NULL: time is not measured */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -26,35 +32,83 @@ struct sh_writer {
     struct sh_err error;
 };
 
+/* The first batches of the queue that one transaction takes. */
+static int choose_group(const struct sh_writer *w, const struct sh_batch **group)
+{
+    size_t bytes = 0;
+    int n = 0;
+    for (const struct node *at = w->first; at && n < MOST_BATCHES; at = at->next) {
+        bytes += at->bytes;
+        if (n && bytes > GROUP_BYTES)
+            break;
+        group[n++] = &at->batch;
+    }
+    return n;
+}
+
+/* Gives how many of them are in the store. What fails together is written one by one, up to the one that cannot be.
+ * *turn: readers have the file until then. */
+static int write_group(struct sh_writer *w, const struct sh_batch *const *group, int n, double *turn, struct sh_err *e)
+{
+    sh_wait_until(*turn);
+    double began = sh_now_s();
+    int bad = sh_store_write(w->store, w->run, group, n, e);
+    *turn = sh_wait_turn(began, sh_now_s());
+    if (!bad)
+        return n;
+    if (n == 1 || e->is_locked)
+        return 0;
+    for (int i = 0; i < n; i++)
+        if (sh_store_write(w->store, w->run, group + i, 1, e))
+            return i;
+    return n;
+}
+
+static void drop_first(struct sh_writer *w)
+{
+    struct node *n = w->first;
+    w->first = n->next;
+    if (!w->first)
+        w->last = &w->first;
+    w->queued -= n->bytes;
+    sh_batch_clear(&n->batch);
+    free(n);
+}
+
 static void *write_all(void *argument)
 {
     struct sh_writer *w = argument;
+    const struct sh_batch *group[MOST_BATCHES];
     struct sh_err e;
+    double turn = 0;
     pthread_mutex_lock(&w->lock);
     for (;;) {
         while (!w->first && !w->ending)
             pthread_cond_wait(&w->changed, &w->lock);
-        struct node *n = w->first;
-        if (!n)
+        if (!w->first)
             break;
-        int skip = w->failed;
+        int skip = w->failed, n = choose_group(w, group);
         pthread_mutex_unlock(&w->lock);
-        int bad = skip ? 0 : sh_store_write(w->store, w->run, &n->batch, &e);
+        unsigned long long since = sh_stage_begin(w->stages);
+        int bad = !skip && write_group(w, group, n, &turn, &e) < n;
+        sh_stage_end(w->stages, SH_STAGE_WRITER, since, 1);
         pthread_mutex_lock(&w->lock);
         if (bad) {
             w->failed = 1;
             w->error = e;
         }
-        w->first = n->next;
-        if (!w->first)
-            w->last = &w->first;
-        w->queued -= n->bytes;
-        sh_batch_clear(&n->batch);
-        free(n);
+        while (n--)
+            drop_first(w);
         pthread_cond_broadcast(&w->changed);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
+}
+
+static void wait_without_end(struct sh_store *s, int patient)
+{
+    s->patient = patient;
+    s->tell = NULL;
 }
 
 struct sh_writer *sh_writer_begin(struct sh_store *s, int run, size_t queue_bytes, struct sh_err *e)
@@ -62,6 +116,7 @@ struct sh_writer *sh_writer_begin(struct sh_store *s, int run, size_t queue_byte
     struct sh_writer *w = xcalloc(1, sizeof *w);
     w->store = s;
     w->run = run;
+    wait_without_end(s, 1);
     w->limit = queue_bytes;
     w->last = &w->first;
     pthread_mutex_init(&w->lock, NULL);
@@ -72,8 +127,20 @@ struct sh_writer *sh_writer_begin(struct sh_store *s, int run, size_t queue_byte
     sh_fail(e, "%s: no thread to write with: %s", sh_store_path(s), strerror(problem));
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
+    wait_without_end(s, 0);
     free(w);
     return NULL;
+}
+
+void sh_writer_time(struct sh_writer *w, struct sh_stages *stages)
+{
+    w->stages = stages;
+}
+
+void sh_writer_tell(struct sh_writer *w, void (*tell)(void *to, const char *path), void *to)
+{
+    w->store->tell = tell;
+    w->store->tell_to = to;
 }
 
 int sh_writer_push(struct sh_writer *w, struct sh_batch *b, struct sh_err *e)
@@ -113,6 +180,7 @@ int sh_writer_end(struct sh_writer *w, struct sh_err *e)
         *e = w->error;
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
+    wait_without_end(w->store, 0);
     free(w);
     return failed ? -1 : 0;
 }

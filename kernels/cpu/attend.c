@@ -46,29 +46,42 @@ static void adjust_rows(struct scratch *w, const struct sh_attend *a, const stru
 }
 
 /* P is zero in the columns that a row does not see. */
-static void softmax_rows(struct scratch *w, const struct sh_attend *a, const struct block *b)
+static void softmax_row(struct scratch *w, const struct sh_attend *a, const struct block *b, int i)
 {
-    for (int i = 0; i < b->n_rows; i++) {
-        int from, to;
-        row_columns(a, b, i, &from, &to);
-        const float *s = w->s + (size_t)i * (size_t)w->s_pad + from;
-        float *p = w->p + (size_t)i * (size_t)w->s_pad + from;
-        int n = to - from;
-        float top = s[0], sum = 0;
+    int from, to;
+    row_columns(a, b, i, &from, &to);
+    const float *s = w->s + (size_t)i * (size_t)w->s_pad + from;
+    float *p = w->p + (size_t)i * (size_t)w->s_pad + from;
+    int n = to - from;
+    float top = s[0], sum = 0;
 #pragma omp simd reduction(max : top)
-        for (int j = 0; j < n; j++)
-            top = s[j] > top ? s[j] : top;
+    for (int j = 0; j < n; j++)
+        top = s[j] > top ? s[j] : top;
 #pragma omp simd reduction(+ : sum)
-        for (int j = 0; j < n; j++) {
-            p[j] = exp_of_negative(s[j] - top);
-            sum += p[j];
-        }
-        memset(p - from, 0, (size_t)from * sizeof *p);
-        memset(p + n, 0, (size_t)(b->width - to) * sizeof *p);
-        w->top[i] = top;
-        w->sum[i] = sum;
-        w->faulty |= !(sum < INFINITY);
+    for (int j = 0; j < n; j++) {
+        p[j] = exp_of_negative(s[j] - top);
+        sum += p[j];
     }
+    memset(p - from, 0, (size_t)from * sizeof *p);
+    memset(p + n, 0, (size_t)(b->width - to) * sizeof *p);
+    w->top[i] = top;
+    w->sum[i] = sum;
+    w->faulty |= !(sum < INFINITY);
+}
+
+/* A row is recorded while it is in the nearest cache. */
+static void softmax_rows(struct scratch *w, const struct sh_attend *a, const struct block *b, int wanted)
+{
+    unsigned long long since = sh_stage_begin(w->stages);
+    for (int i = 0; i < b->n_rows; i++) {
+        softmax_row(w, a, b, i);
+        if (!wanted)
+            continue;
+        since = sh_stage_end(w->stages, SH_STAGE_SOFTMAX, since, w->sharers);
+        CPU_NAME(cpu_record_row)(w, a, b, i);
+        since = sh_stage_begin(w->stages);
+    }
+    sh_stage_end(w->stages, SH_STAGE_SOFTMAX, since, w->sharers);
 }
 
 static void store_out(const struct scratch *w, const struct sh_attend *a, int row, int head, int i)
@@ -94,14 +107,19 @@ static void attend_head(struct scratch *w, const struct sh_attend *a, int sequen
         struct block b = {.sequence = sequence, .head = head, .q0 = q0, .n_rows = n - q0 < BLOCK ? n - q0 : BLOCK};
         b.first_column = first_key(a, q0) / COLS * COLS;
         b.width = padded(q0 + b.n_rows) - b.first_column;
+        unsigned long long since = sh_stage_begin(w->stages);
         CPU_NAME(cpu_multiply_keys)(w, a, &b);
+        since = sh_stage_end(w->stages, SH_STAGE_ATTENTION, since, w->sharers);
         if (a->softcap > 0 || a->slopes)
             adjust_rows(w, a, &b);
-        softmax_rows(w, a, &b);
+        sh_stage_end(w->stages, SH_STAGE_SOFTMAX, since, w->sharers);
+        softmax_rows(w, a, &b, is_wanted(a, sequence));
+        since = sh_stage_begin(w->stages);
         if (a->out.at)
             put_out(w, a, &b);
+        sh_stage_end(w->stages, SH_STAGE_ATTENTION, since, w->sharers);
         if (is_wanted(a, sequence))
-            CPU_NAME(cpu_record)(w, a, &b);
+            CPU_NAME(cpu_record_block)(w, a, &b);
     }
 }
 
@@ -132,13 +150,13 @@ size_t CPU_NAME(cpu_attend_bytes)(const struct sh_attend *a)
     return lay_out(&w, a, NULL);
 }
 
-int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads)
+int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads, struct sh_stages *stages)
 {
     int faulty = 0, group = a->n_head / a->n_kv_head, n_work = a->n_seq * a->n_kv_head;
     size_t bytes = CPU_NAME(cpu_attend_bytes)(a);
 #pragma omp parallel num_threads(n_threads)
     {
-        struct scratch w = {0};
+        struct scratch w = {.stages = stages, .sharers = sh_stage_sharers(stages, omp_get_num_threads())};
         char *base = xaligned(bytes);
         lay_out(&w, a, base);
         memset(w.p, 0, BLOCK * (size_t)w.s_pad * sizeof(float));        /* tiles read whole ROWS */
@@ -148,7 +166,9 @@ int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads)
             int sequence = work / a->n_kv_head, kv_head = work % a->n_kv_head;
             int n = a->start[sequence + 1] - a->start[sequence];
             w.faulty = 0;
+            unsigned long long since = sh_stage_begin(stages);
             CPU_NAME(cpu_load_keys_values)(&w, a, a->start[sequence], n, kv_head);
+            sh_stage_end(stages, SH_STAGE_ATTENTION, since, w.sharers);
             for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
                 attend_head(&w, a, sequence, head);
             if (w.faulty) {                             /* the first sequence is named */

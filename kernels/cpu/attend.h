@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/variant.h"
+#include "src/base/row_top.h"
 
 enum {
     BLOCK = 32,                                         /* queries                          */
@@ -22,9 +23,12 @@ struct block {                                          /* queries of one head  
 
 struct record {                                         /* space for a block's rows         */
     void *packed;
+    size_t n_packed;                                    /* scores that are there            */
     struct sh_row_figures *figures;                     /* these four: of SH_PACK_SETS      */
     uint64_t *bits;
     float *row, *value;
+    float *value_end;                                   /* after the values that are there  */
+    struct sh_row_guess guess;
 };
 
 struct scratch {                                        /* of one thread                    */
@@ -44,6 +48,8 @@ struct scratch {                                        /* of one thread        
     float *top, *sum;                                   /* [BLOCK]                          */
     int n_pad, d_pad, s_pad;
     int faulty;                                         /* some row's sum was no number     */
+    struct sh_stages *stages;                           /* NULL: time is not measured       */
+    int sharers;                                        /* of the stages' time              */
     struct record record;
 };
 
@@ -87,6 +93,8 @@ void CPU_NAME(cpu_multiply_values)(struct scratch *w, const struct sh_attend *a,
 
 /* record.c. No row of a block has more than n_columns columns. */
 void CPU_NAME(cpu_record_lay_out)(struct record *r, const struct sh_attend *a, int n_columns, char *base, size_t *at);
-void CPU_NAME(cpu_record)(const struct scratch *w, const struct sh_attend *a, const struct block *b);
+/* Takes row i of a block, rows in order; then hands the block out. */
+void CPU_NAME(cpu_record_row)(struct scratch *w, const struct sh_attend *a, const struct block *b, int i);
+void CPU_NAME(cpu_record_block)(const struct scratch *w, const struct sh_attend *a, const struct block *b);
 
 #endif

@@ -66,6 +66,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     }
     struct sh_dev *d = xcalloc(1, sizeof *d);
     d->n_threads = o->n_threads;
+    d->stages = o->stages;
     d->weight_bits = 16;
     d->kernels = cpu_kernels_pick();
     d->few_bf16 = cpu_runs_bf16();
@@ -127,8 +128,18 @@ static void release(struct sh_dev *d, void *at)
 
 static void copy(struct sh_dev *d, void *to, const void *from, size_t bytes)
 {
+    unsigned long long since = sh_stage_begin(d->stages);
     if (!d->failed)
         memcpy(to, from, bytes);
+    sh_stage_end(d->stages, SH_STAGE_COPY, since, sh_stage_sharers(d->stages, 1));
+}
+
+static float *vector(struct sh_dev *d, const float *from, size_t n, struct sh_err *e)
+{
+    float *at = alloc(d, n * sizeof *at, e);
+    if (at)
+        copy(d, at, from, n * sizeof *at);
+    return at;
 }
 
 static void weight_bits(struct sh_dev *d, int bits)
@@ -138,8 +149,10 @@ static void weight_bits(struct sh_dev *d, int bits)
 
 static void embed(struct sh_dev *d, const struct sh_embed *a)
 {
+    unsigned long long since = sh_stage_begin(d->stages);
     if (!d->failed)
         d->kernels->embed(a, d->n_threads);
+    sh_stage_end(d->stages, SH_STAGE_TOKENS, since, sh_stage_sharers(d->stages, 1));
 }
 
 static void norm(struct sh_dev *d, const struct sh_norm *a)
@@ -173,7 +186,7 @@ static size_t attend_bytes(const struct sh_dev *d, const struct sh_attend *a)
 
 static void attend(struct sh_dev *d, const struct sh_attend *a)
 {
-    int faulty = d->failed ? 0 : d->kernels->attend(a, d->n_threads);
+    int faulty = d->failed ? 0 : d->kernels->attend(a, d->n_threads, d->stages);
     if (faulty)
         cpu_fail(d, "the attention of sequence %d of this batch is no number: its activations have overflowed",
                  faulty - 1);
@@ -201,6 +214,7 @@ const struct sh_backend sh_backend_cpu = {
     .get = copy,
     .weight = cpu_weight,
     .weight_bits = weight_bits,
+    .vector = vector,
     .drop = cpu_drop,
     .attend_bytes = attend_bytes,
     .linear_bytes = cpu_linear_bytes,

@@ -20,6 +20,7 @@ struct sh_dev {
     struct dnnl_stream *stream;
     const struct cpu_kernels *kernels;  /* the variant picked for this machine               */
     int n_threads;
+    struct sh_stages *stages;           /* NULL: time is not measured                        */
     int native_bf16;                    /* bf16 products run as bf16; else as f32 of the same values */
     int own_sums;                       /* products of many rows are ours, too: without AVX-512 oneDNN's sums depend
                                          * on how many rows and threads there are                                */

@@ -280,6 +280,7 @@ void cpu_linear(struct sh_dev *d, const struct sh_linear *a)
 
 void cpu_linears(struct sh_dev *d, const struct sh_linear *a, int n)
 {
+    unsigned long long since = sh_stage_begin(d->stages);
     for (int i = 0, run; i < n && !d->failed; i += run) {
         enum loops loops = loops_for(d, a + i);
         for (run = 1; i + run < n && run < MOST_LINEARS && loops && loops_for(d, a + i + run) == loops &&
@@ -290,4 +291,5 @@ void cpu_linears(struct sh_dev *d, const struct sh_linear *a, int n)
         else
             many_rows(d, a + i);
     }
+    sh_stage_end(d->stages, SH_STAGE_PRODUCTS, since, sh_stage_sharers(d->stages, 1));
 }

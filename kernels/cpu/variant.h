@@ -10,8 +10,8 @@
 
 struct cpu_kernels {
     const char *name;
-    /* 0, or 1 + the number of a sequence with scores that are no numbers */
-    int (*attend)(const struct sh_attend *a, int n_threads);
+    /* 0, or 1 + the number of a sequence with scores that are no numbers; stages may be NULL */
+    int (*attend)(const struct sh_attend *a, int n_threads, struct sh_stages *stages);
     size_t (*attend_bytes)(const struct sh_attend *a);                  /* that each thread takes  */
     void (*embed)(const struct sh_embed *a, int n_threads);
     void (*norm)(const struct sh_norm *a, int n_threads);
@@ -53,7 +53,7 @@ const struct cpu_kernels *cpu_kernels_pick(void);
 #define CPU_NAME(a) CPU_PASTE(a, CPU_VARIANT)
 
 #ifdef CPU_VARIANT                      /* for the table */
-int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads);
+int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads, struct sh_stages *stages);
 size_t CPU_NAME(cpu_attend_bytes)(const struct sh_attend *a);
 void CPU_NAME(cpu_embed)(const struct sh_embed *a, int n_threads);
 void CPU_NAME(cpu_norm)(const struct sh_norm *a, int n_threads);

@@ -147,8 +147,8 @@ static struct sh_weight *coded(struct sh_dev *d, struct sh_weight *w, const void
     return NULL;
 }
 
-struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
-                             enum sh_type to, struct sh_err *e)
+static struct sh_weight *lay_out(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
+                                 enum sh_type to, struct sh_err *e)
 {
     struct sh_weight *w = xcalloc(1, sizeof *w);
     omp_set_num_threads(d->n_threads);  /* of this thread; see cpu_linear */
@@ -177,5 +177,14 @@ struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from
         w->few = few_layout(w);
     }
     free(owned);
+    return w;
+}
+
+struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
+                             enum sh_type to, struct sh_err *e)
+{
+    unsigned long long since = sh_stage_begin(d->stages);
+    struct sh_weight *w = lay_out(d, at, from, rows, cols, to, e);
+    sh_stage_end(d->stages, SH_STAGE_COPY, since, sh_stage_sharers(d->stages, 1));
     return w;
 }

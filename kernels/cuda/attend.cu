@@ -9,6 +9,7 @@
  * several thousandths. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/drain.cuh"
+#include "kernels/cuda/spans.cuh"
 #include "kernels/cuda/tile.cuh"
 
 enum { TILE_BYTES = 48 << 20, LEAST_ROWS = 16, MOST_ROWS = 1024, WIDTH_STEP = 8 };
@@ -75,7 +76,8 @@ static int is_wanted(const struct sh_attend *a, int sequence)
     return a->tap.rows && (!a->tap.wanted || a->tap.wanted[sequence]);
 }
 
-static struct plan plan_of(const struct sh_attend *a)
+/* With tiles of at most `most_rows` rows. */
+static struct plan plan_of(const struct sh_attend *a, int most_rows)
 {
     struct plan p = {};
     size_t heads = (size_t)a->n_head, most = (size_t)longest(a);
@@ -83,6 +85,7 @@ static struct plan plan_of(const struct sh_attend *a)
     size_t width = (size_t)width_of((int)keys), row = heads * width * 2 * sizeof(float);
     size_t fit = TILE_BYTES / row / LEAST_ROWS * LEAST_ROWS;
     p.n_rows = fit < LEAST_ROWS ? LEAST_ROWS : fit > MOST_ROWS ? MOST_ROWS : (int)fit;
+    p.n_rows = p.n_rows > most_rows ? most_rows : p.n_rows;
     p.n_rows = p.n_rows > (int)most ? (int)most : p.n_rows;
     size_t rows = heads * (size_t)p.n_rows;
     p.score_bytes = rows * width * sizeof(float);
@@ -102,10 +105,22 @@ static struct plan plan_of(const struct sh_attend *a)
     return p;
 }
 
+/* Where pinned memory is short tiles are of fewer rows, so that what they record finds room. */
+static struct plan plan_within(struct sh_dev *d, const struct sh_attend *a)
+{
+    struct plan p = plan_of(a, MOST_ROWS);
+    if (!p.layout.bytes)
+        return p;
+    size_t room = cuda_drain_room(d, p.layout.bytes, plan_of(a, 1).layout.bytes);
+    while (p.layout.bytes > room && p.n_rows > 1)
+        p = plan_of(a, p.n_rows / 2);
+    return p;
+}
+
 size_t cuda_attend_bytes(const struct sh_dev *d, const struct sh_attend *a)
 {
     (void)d;
-    struct plan p = plan_of(a);
+    struct plan p = plan_of(a, MOST_ROWS);
     size_t sum = whole(p.score_bytes, 512) + whole(p.weight_bytes, 512) + whole(p.row_bytes, 512) + 1024 +
                  whole(p.out_bytes, 512) + CUDA_SLOTS * whole(p.layout.bytes, 512);
     return sum + (a->slopes ? whole((size_t)a->n_head * sizeof(float), 512) : 0);
@@ -165,6 +180,7 @@ static void record(struct sh_dev *d, const struct sh_attend *a, const struct sh_
     job->n_head = t->n_head;
     job->first_row = t->first_row;
     job->n_rows = t->n_rows;
+    cuda_stage_begin(d, tap->pack == SH_PACK_SETS ? SH_STAGE_STATISTICS : SH_STAGE_SOFTMAX);
     if (tap->pack == SH_PACK_SETS) {
         const struct sh_lanes *lanes = &tap->lanes[sequence];
         char *at = (char *)job->device;
@@ -180,6 +196,7 @@ static void record(struct sh_dev *d, const struct sh_attend *a, const struct sh_
     } else {
         cuda_pack(t, tap->pack, job->device, d->compute);
     }
+    cuda_stage_end(d);
     if (cuda_check(d, "attend", cudaGetLastError()))
         return;
     cuda_drain_send(d, job);
@@ -194,13 +211,20 @@ static void attend_tile(struct sh_dev *d, const struct sh_attend *a, const struc
     t->first_key = tile_first_key(t->first_row, a->window);
     int n_key = t->first_row + t->n_rows - t->first_key;
     t->width = width_of(n_key);
+    cuda_stage_begin(d, SH_STAGE_ATTENTION);
     multiply_keys(d, a, t, row0, n_key);
+    cuda_stage_end(d);
     if (cuda_has_failed(d))
         return;
+    cuda_stage_begin(d, SH_STAGE_SOFTMAX);
     cuda_softmax(t, a->softcap, a->slopes ? (const float *)d->slopes.at : NULL, d->fault, sequence + 1,
                  d->compute);
-    if (a->out.at)
+    cuda_stage_end(d);
+    if (a->out.at) {
+        cuda_stage_begin(d, SH_STAGE_ATTENTION);
         multiply_values(d, a, out, t, row0, n_key);
+        cuda_stage_end(d);
+    }
     if (is_wanted(a, sequence) && !cuda_has_failed(d))
         record(d, a, &a->tap, p, t, sequence);
 }
@@ -209,7 +233,7 @@ void cuda_attend(struct sh_dev *d, const struct sh_attend *a)
 {
     if (cuda_begin(d, "attend") || !a->start[a->n_seq])
         return;
-    struct plan p = plan_of(a);
+    struct plan p = plan_within(d, a);
     struct cuda_tile t = {};
     t.s = (float *)cuda_scratch_at(d, &d->scores, p.score_bytes);
     t.p = p.weight_bytes ? (float *)cuda_scratch_at(d, &d->weights, p.weight_bytes) : NULL;

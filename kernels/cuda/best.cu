@@ -2,6 +2,7 @@
 /* The greatest number of each row, one block a row. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/spans.cuh"
 
 enum { THREADS = 512 };
 
@@ -55,7 +56,9 @@ void cuda_best(struct sh_dev *d, struct sh_best *out, struct sh_mat x)
 {
     if (cuda_begin(d, "best") || !x.rows)
         return;
+    cuda_stage_begin(d, SH_STAGE_TOKENS);
     SH_LAUNCH(find_best, dim3((unsigned)x.rows), dim3(THREADS), d->compute, out, (const float *)x.at, x.stride,
               x.cols);
+    cuda_stage_end(d);
     cuda_end(d, "best");
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA backend, inside kernels/cuda only: the device, and what its files offer each other.
  *
- * Streams: `compute` runs the operations in order; `record` brings packed rows to the host beside
- * them; `load` brings weights. Whoever passes memory from one stream to another leaves an event.
+ * Streams: `compute` runs the operations in order; `record` brings packed rows to the host next to
+ * them, `values` what of them is a copy of its own; `load` brings weights. Whoever passes
+ * memory from one stream to another leaves an event.
  *
- * Host threads: operations come from one thread. cuda_alloc, cuda_release, cuda_weight and cuda_drop
+ * Host threads: operations come from one thread. cuda_alloc, cuda_release, cuda_weight, cuda_vector and cuda_drop
  * may come from another at the same time and share only what `lock` guards. The workers of drain.cu
  * touch nothing but their jobs.
  *
@@ -22,7 +23,9 @@ struct cuda_block {                     /* device memory that is in use or kept 
     void *at;
     size_t bytes;
     int in_use;
+    int is_coming;                      /* `load` brings a vector that `compute` has not waited for */
     cudaEvent_t idle;                   /* on `compute`, when it was released                      */
+    cudaEvent_t ready;                  /* on `load`, when the vector was there; NULL: never one   */
     struct cuda_block *next;
 };
 
@@ -37,23 +40,51 @@ struct cuda_outgrown {                  /* scratch that graphs still work on    
     struct cuda_outgrown *next;
 };
 
-struct cuda_stage {                     /* pinned memory on the way to the device                  */
+/* For events that the host waits for: it sleeps meanwhile, where it would otherwise ask again and again. */
+#define CUDA_EVENT_SLEEPS (cudaEventBlockingSync | cudaEventDisableTiming)
+
+enum { CUDA_STAGES = 2, CUDA_STAGE_BYTES = 8 << 20 };
+
+struct cuda_stage {                     /* pinned memory on the way to the device, or from it      */
     void *at;
-    cudaEvent_t done;                   /* the copy out of it                                      */
+    cudaEvent_t done;                   /* the last copy that uses it                              */
     int used;
 };
 
-enum { CUDA_STAGES = 2, CUDA_STAGE_BYTES = 8 << 20 };
+struct cuda_stages {                    /* of a stream: they are filled in turn                    */
+    struct cuda_stage at[CUDA_STAGES];
+    cudaStream_t stream;
+    size_t bytes;                       /* of each: CUDA_STAGE_BYTES, or less where pinned memory is short */
+    size_t filled;                      /* of the one that is being filled, ...                    */
+    int turn;                           /* ... which is at[turn]                                   */
+};
+
+struct cuda_span {                      /* what a stage of the run queued on a stream              */
+    cudaEvent_t begin, end;
+    enum sh_stage stage;
+};
+
+struct cuda_spans {                     /* of a stream, or of a graph (spans.cuh): a ring          */
+    struct cuda_span *at;               /* [room]                                                  */
+    int room, first, n, is_open;
+};
+
+enum { CUDA_SPANS_COMPUTE, CUDA_SPANS_RECORD, CUDA_SPANS_VALUES, CUDA_SPANS_LOAD, CUDA_SPANS };
 
 struct cuda_drain;
 
 struct sh_dev {
     int ordinal, n_threads;
     char chip[128];
-    cudaStream_t compute, record, load;
+    cudaStream_t compute, record, values, load;
     cublasHandle_t blas;
-    pthread_mutex_t lock;               /* guards: blocks, taken, peak, used, failed, error        */
+    pthread_mutex_t room;               /* held by who takes memory of the device or gives it back */
+    pthread_mutex_t lock;               /* guards: user, has_user, blocks, n_coming, taken, peak, used, failed, */
+                                        /* error, is_recording                                            */
+    pthread_t user;                     /* who has called operations since the last sync or get    */
+    int has_user;
     struct cuda_block *blocks;
+    int n_coming;                       /* of them that are coming                                 */
     size_t taken, peak, limit;          /* bytes: in blocks, the most so far, that may be          */
     size_t free_at_first, used;         /* by the device's count: free when it was opened; the most that were   */
                                         /* missing since                                           */
@@ -62,14 +93,22 @@ struct sh_dev {
     char queued[160];                   /* operations since the last good sync, for errors         */
     struct cuda_scratch linear, panel, embed, out, scores, weights, rows, slopes;
     int weight_bits;                    /* of the weights that are made                            */
-    int is_recording;                   /* operations go into a graph (graph.cu)                   */
+    int is_recording;                   /* operations of the thread `recorder` go into a graph (graph.cu) */
+    int is_spoiled;                     /* one of them could not: likewise its own                 */
+    pthread_t recorder;
+    char why_eager[160];                /* why nothing is recorded any more; empty: it is          */
     int n_graph;                        /* that are there                                          */
     struct cuda_outgrown *outgrown;     /* freed with the last of them                             */
-    struct cuda_stage embed_stage[CUDA_STAGES], load_stage[CUDA_STAGES];
+    struct cuda_stages stages_compute, stages_load;
+    cudaEvent_t settled;                /* on `compute`: cuda_wait's                               */
     void *load_raw[CUDA_STAGES];        /* device: weights before their conversion                 */
     int *fault;                         /* device: 1 + number of a sequence whose scores are no    */
                                         /* numbers, 0: none                                        */
     struct cuda_drain *drain;
+    struct sh_stages *stages;           /* NULL: time is not measured                              */
+    pthread_mutex_t spans_lock;         /* guards: spans, graph_spans                              */
+    struct cuda_spans spans[CUDA_SPANS], graph_spans;   /* the latter of the graph that is captured */
+    struct sh_graph *graphs;            /* that are there                                          */
 };
 
 struct sh_weight {
@@ -81,7 +120,8 @@ struct sh_weight {
 };
 
 /* device.cu: the first failure is kept with the operation's name. 0 when status is good and nothing
- * has failed before. */
+ * has failed before. What fails while operations are recorded spoils the recording, not the device: they run once
+ * more, and what is wrong in earnest fails then. */
 int cuda_check(struct sh_dev *d, const char *what, cudaError_t status);
 int cuda_check_blas(struct sh_dev *d, const char *what, cublasStatus_t status);
 void cuda_fail(struct sh_dev *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -91,6 +131,8 @@ int cuda_has_failed(struct sh_dev *d);
 int cuda_begin(struct sh_dev *d, const char *operation);
 /* After the launches of an operation. */
 void cuda_end(struct sh_dev *d, const char *operation);
+/* The device has been waited for: the next operations may come from another thread. */
+void cuda_let_go(struct sh_dev *d);
 
 /* memory.cu */
 /* Looks how much of the device is free; the lock is held. A device that does not answer changes nothing. */
@@ -99,8 +141,10 @@ void *cuda_alloc(struct sh_dev *d, size_t bytes, struct sh_err *e);
 void cuda_release(struct sh_dev *d, void *at);
 /* Given back to the device at once: nobody will ask for this size again. NULL is fine. */
 void cuda_discard(struct sh_dev *d, void *at);
-void cuda_put(struct sh_dev *d, void *to, const void *from, size_t bytes);
-void cuda_get(struct sh_dev *d, void *to, const void *from, size_t bytes);
+/* The memory at `at` holds a vector when `load` has done what is queued there now. */
+void cuda_is_coming(struct sh_dev *d, const void *at);
+/* What is queued on `compute` from now on finds the vector at `at` (NULL is fine) there. */
+void cuda_arrived(struct sh_dev *d, const void *at);
 void cuda_memory_close(struct sh_dev *d);
 /* The memory at `at` is about to be written on `stream`, another than compute. */
 void cuda_wait_idle(struct sh_dev *d, const void *at, cudaStream_t stream);
@@ -108,11 +152,24 @@ void cuda_wait_idle(struct sh_dev *d, const void *at, cudaStream_t stream);
 void *cuda_scratch_at(struct sh_dev *d, struct cuda_scratch *s, size_t bytes);
 void cuda_scratch_free(struct sh_dev *d, struct cuda_scratch *s);
 void cuda_outgrown_free(struct sh_dev *d);
-cudaError_t cuda_stages_new(struct cuda_stage stage[CUDA_STAGES]);
-void cuda_stages_free(struct cuda_stage stage[CUDA_STAGES]);
-/* Waits until the stage is free to be written; NULL after a failure. */
-void *cuda_stage_at(struct sh_dev *d, struct cuda_stage *s, const char *what);
-void cuda_stage_sent(struct sh_dev *d, struct cuda_stage *s, cudaStream_t stream, const char *what);
+
+/* stage.cu */
+/* Pinned memory, n pieces of one size at at[0 … n), whose size comes back: `bytes`, or where so much is not to be had
+ * half of it, and so on down to `least`. 0: not even that, and the device has failed. */
+size_t cuda_pinned(struct sh_dev *d, void **const at[], int n, size_t bytes, size_t least);
+int cuda_stages_new(struct sh_dev *d);                          /* both; -1: the device has failed */
+void cuda_stages_free(struct cuda_stages *s);
+/* Pinned memory for up to s->bytes, which waits until no copy uses it; NULL after a failure. */
+void *cuda_stage_at(struct sh_dev *d, struct cuda_stages *s, size_t bytes, const char *what);
+/* What uses that memory is queued on the stages' stream. */
+int cuda_stage_sent(struct sh_dev *d, struct cuda_stages *s, const char *what);
+void cuda_put(struct sh_dev *d, void *to, const void *from, size_t bytes);
+void cuda_get(struct sh_dev *d, void *to, const void *from, size_t bytes);
+float *cuda_vector(struct sh_dev *d, const float *from, size_t n, struct sh_err *e);
+void cuda_wait(struct sh_dev *d, const char *what);             /* until `compute` has done what is queued */
+
+/* graph.cu: takes the times of the graphs that have run; the device has been waited for. */
+void cuda_graphs_read(struct sh_dev *d);
 
 /* codes.cu */
 /* The part of w from row and col (a multiple of a group's length) on becomes the codes of x, dense, on

@@ -8,6 +8,7 @@
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/drain.cuh"
 #include "kernels/cuda/slots.cuh"
+#include "kernels/cuda/spans.cuh"
 
 enum { WORKSPACE_BYTES = 32 << 20, ROWS_AT_ONCE = 8192 };
 
@@ -29,33 +30,50 @@ static int refuse(struct sh_err *e, enum sh_status status, const char *format, .
     return -1;
 }
 
+/* With the lock held: is this the thread whose operations are recorded? */
+static int is_recorder(const struct sh_dev *d)
+{
+    return d->is_recording && pthread_equal(d->recorder, pthread_self());
+}
+
+static void fail_with(struct sh_dev *d, const struct sh_err *e)
+{
+    pthread_mutex_lock(&d->lock);
+    if (is_recorder(d)) {
+        const char *more = strchr(e->text, ';');        /* what else ran does not matter here */
+        size_t length = more ? (size_t)(more - e->text) : strlen(e->text);
+        if (!d->why_eager[0])
+            snprintf(d->why_eager, sizeof d->why_eager, "%.*s", (int)length, e->text);
+        d->is_spoiled = 1;
+    } else {
+        if (!d->failed)
+            d->error = *e;
+        d->failed = 1;
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
 void cuda_fail(struct sh_dev *d, const char *format, ...)
 {
     char text[600];
+    struct sh_err e;
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    pthread_mutex_lock(&d->lock);
-    if (!d->failed)
-        refuse(&d->error, SH_FAILED, "backend cuda: device %d: %s", d->ordinal, text);
-    d->failed = 1;
-    pthread_mutex_unlock(&d->lock);
+    refuse(&e, SH_FAILED, "backend cuda: device %d: %s", d->ordinal, text);
+    fail_with(d, &e);
 }
 
 void cuda_fail_as(struct sh_dev *d, const struct sh_err *e)
 {
-    pthread_mutex_lock(&d->lock);
-    if (!d->failed)
-        d->error = *e;
-    d->failed = 1;
-    pthread_mutex_unlock(&d->lock);
+    fail_with(d, e);
 }
 
 int cuda_has_failed(struct sh_dev *d)
 {
     pthread_mutex_lock(&d->lock);
-    int failed = d->failed;
+    int failed = d->failed || (d->is_spoiled && is_recorder(d));
     pthread_mutex_unlock(&d->lock);
     return failed;
 }
@@ -92,11 +110,24 @@ int cuda_begin(struct sh_dev *d, const char *operation)
     if (cuda_has_failed(d) || cuda_check(d, operation, cudaSetDevice(d->ordinal)))
         return -1;
     pthread_mutex_lock(&d->lock);
+    int is_strange = d->has_user && !pthread_equal(d->user, pthread_self());
+    d->user = pthread_self();
+    d->has_user = 1;
     size_t used = strlen(d->queued), more = strlen(operation);
     if (!strstr(d->queued, operation) && used + more + 3 < sizeof d->queued)
         snprintf(d->queued + used, sizeof d->queued - used, "%s%s", used ? ", " : "", operation);
     pthread_mutex_unlock(&d->lock);
-    return 0;
+    if (is_strange)
+        cuda_fail(d, "%s: it is called by another thread than the operation before it, and nobody has waited for the "
+                  "device since: only alloc, release, weight, vector and drop may run next to operations", operation);
+    return is_strange ? -1 : 0;
+}
+
+void cuda_let_go(struct sh_dev *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->has_user = 0;
+    pthread_mutex_unlock(&d->lock);
 }
 
 void cuda_end(struct sh_dev *d, const char *operation)
@@ -104,14 +135,27 @@ void cuda_end(struct sh_dev *d, const char *operation)
     cuda_check(d, operation, cudaGetLastError());
 }
 
+/* The driver's libraries read it when they start, and it counts for more than the math mode. */
+static int refuse_tf32(struct sh_err *e)
+{
+    const char *found = getenv("NVIDIA_TF32_OVERRIDE");
+    if (!found || !*found || !strcmp(found, "0"))
+        return 0;
+    refuse(e, SH_ABSENT, "backend cuda: cannot open: the environment has NVIDIA_TF32_OVERRIDE=%.20s, expected nothing "
+           "or 0: f32 products would be rounded to TF32, with 10 bits of mantissa, whatever is asked for", found);
+    snprintf(e->hint, sizeof e->hint, "unset NVIDIA_TF32_OVERRIDE, or set it to 0");
+    return -1;
+}
+
 static int count(struct sh_err *e)
 {
     int n = 0;
     cudaError_t status = cudaGetDeviceCount(&n);
     if (status != cudaSuccess)
-        return refuse(e, SH_ABSENT, "backend cuda: cannot open: %s (%s)", cudaGetErrorString(status),
+        return refuse(e, SH_ABSENT, "backend cuda: cannot open: %s%s (%s)", status == cudaErrorInsufficientDriver
+                      ? "this machine has no NVIDIA driver, or one that is too old: " : "", cudaGetErrorString(status),
                       cudaGetErrorName(status));
-    return n;
+    return refuse_tf32(e) ? -1 : n;
 }
 
 static void close_device(struct sh_dev *d)
@@ -124,16 +168,23 @@ static void close_device(struct sh_dev *d)
                                       &d->weights, &d->rows,  &d->slopes};
     for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
         cuda_scratch_free(d, scratch[i]);
-    cuda_stages_free(d->embed_stage);
-    cuda_stages_free(d->load_stage);
+    cuda_stages_free(&d->stages_compute);
+    cuda_stages_free(&d->stages_load);
+    if (d->settled)
+        cudaEventDestroy(d->settled);
+    for (int i = 0; i < CUDA_SPANS; i++)
+        cuda_spans_free(&d->spans[i]);
+    cuda_spans_free(&d->graph_spans);
     if (d->blas)
         cublasDestroy(d->blas);
     cuda_memory_close(d);
-    cudaStream_t stream[] = {d->compute, d->record, d->load};
-    for (int i = 0; i < 3; i++)
+    cudaStream_t stream[] = {d->compute, d->record, d->values, d->load};
+    for (int i = 0; i < 4; i++)
         if (stream[i])
             cudaStreamDestroy(stream[i]);
+    pthread_mutex_destroy(&d->room);
     pthread_mutex_destroy(&d->lock);
+    pthread_mutex_destroy(&d->spans_lock);
     free(d);
 }
 
@@ -158,18 +209,26 @@ static int set_limit(struct sh_dev *d, size_t asked, struct sh_err *e)
     return 0;
 }
 
+/* Before the stages, which take all the pinned memory that they want. */
+static int start_drain(struct sh_dev *d, struct sh_err *e)
+{
+    d->drain = cuda_drain_new(d);
+    if (d->drain || cuda_has_failed(d))
+        return d->drain ? 0 : -1;
+    return refuse(e, SH_FAILED, "backend cuda: device %d: no thread to record with", d->ordinal);
+}
+
 static int start(struct sh_dev *d)
 {
-    cudaStream_t *stream[] = {&d->compute, &d->record, &d->load};
-    for (int i = 0; i < 3; i++)
+    cudaStream_t *stream[] = {&d->compute, &d->record, &d->values, &d->load};
+    for (int i = 0; i < 4; i++)
         if (cuda_check(d, "stream", cudaStreamCreateWithFlags(stream[i], cudaStreamNonBlocking)))
             return -1;
     if (cuda_check_blas(d, "cuBLAS", cublasCreate(&d->blas)) ||
         cuda_check_blas(d, "cuBLAS", cublasSetStream(d->blas, d->compute)) ||
         cuda_check_blas(d, "cuBLAS", cublasSetMathMode(d->blas, MATH)))
         return -1;
-    return cuda_check(d, "pinned memory", cuda_stages_new(d->embed_stage)) ||
-           cuda_check(d, "pinned memory", cuda_stages_new(d->load_stage));
+    return cuda_check(d, "event", cudaEventCreateWithFlags(&d->settled, CUDA_EVENT_SLEEPS)) || cuda_stages_new(d);
 }
 
 /* What every run needs of the device's memory. */
@@ -219,16 +278,18 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
         refuse(e, SH_FAILED, "backend cuda: out of memory");
         return NULL;
     }
+    pthread_mutex_init(&d->room, NULL);
     pthread_mutex_init(&d->lock, NULL);
+    pthread_mutex_init(&d->spans_lock, NULL);
+    d->stages = o->stages;
     d->ordinal = o->ordinal;
     d->n_threads = o->n_threads > 0 ? o->n_threads : 1;
     d->weight_bits = 16;
     e->text[0] = '\0';
     int bad = cuda_check(d, "open", cudaSetDevice(d->ordinal)) ||
               cuda_check(d, "open", cudaGetDeviceProperties(&about, d->ordinal)) || !has_code(d, &about, e) ||
-              note_free(d) || start(d) || set_limit(d, o->memory_bytes, e) || take_first_memory(d, e);
-    if (!bad && !(d->drain = cuda_drain_new(d)))
-        bad = refuse(e, SH_FAILED, "backend cuda: device %d: no thread to record with", d->ordinal);
+              note_free(d) || start_drain(d, e) || start(d) || set_limit(d, o->memory_bytes, e) ||
+              take_first_memory(d, e);
     if (bad) {
         if (!e->text[0])
             *e = d->error;
@@ -257,17 +318,20 @@ static void props(const struct sh_dev *d, struct sh_props *out)
     out->peak_bytes = d->peak;
     out->used_bytes = d->used;
     pthread_mutex_unlock(&own->lock);
+    memcpy(out->why_eager, d->why_eager, sizeof out->why_eager);
     out->rows_at_once = ROWS_AT_ONCE;
 }
 
 static int sync_device(struct sh_dev *d, struct sh_err *e)
 {
     int fault = 0;
+    cuda_let_go(d);
     if (!cuda_has_failed(d) && !cuda_check(d, "sync", cudaSetDevice(d->ordinal)))
         cuda_get(d, &fault, d->fault, sizeof fault);
     cuda_drain_wait(d->drain);
-    if (!cuda_has_failed(d))
-        cuda_check(d, "sync", cudaStreamSynchronize(d->compute));
+    cuda_let_go(d);
+    cuda_graphs_read(d);
+    cuda_spans_read(d);
     if (fault)
         cuda_fail(d, "the attention of sequence %d of this batch is no number: its activations have overflowed",
                   fault - 1);
@@ -295,6 +359,7 @@ extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_bac
     cuda_get,
     cuda_weight,
     cuda_weight_bits,
+    cuda_vector,
     cuda_drop,
     cuda_attend_bytes,
     cuda_linear_bytes,

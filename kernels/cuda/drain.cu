@@ -5,12 +5,15 @@
 
 #include <stdlib.h>
 
+#include "kernels/cuda/spans.cuh"
+
+enum { FIRST_ROOM = 1 << 20, LEAST_ROOM = 64 << 10 };
+
 enum slot_state { SLOT_FREE, SLOT_SENT, SLOT_FETCHING, SLOT_READY };
 
 struct slot {
     struct cuda_job job;
     struct cuda_scratch memory;         /* on the device */
-    size_t pinned_bytes;
     cudaEvent_t packed, copied;
     enum slot_state state;
     int left;                           /* workers that have not been here */
@@ -28,12 +31,14 @@ struct cuda_drain {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct slot slot[CUDA_SLOTS];
+    size_t room, refused;               /* bytes: pinned memory of each slot; the least that was not to be had */
     unsigned long sent, done;           /* jobs */
     struct worker *worker;
     int n_worker, ending;
 };
 
-/* How many scores are not low is known only now: the values are a copy of their own. */
+/* How many scores are not low is known only now: the values are a copy of their own. The host has waited for the tile,
+ * so their stream need not. */
 static int fetch(struct sh_dev *d, struct slot *s)
 {
     const struct cuda_job *job = &s->job;
@@ -44,10 +49,14 @@ static int fetch(struct sh_dev *d, struct slot *s)
     char *pinned = (char *)job->pinned;
     const uint32_t *count = (const uint32_t *)(pinned + job->layout.count_at);
     size_t at = job->layout.value_at, bytes = count[job->n_head * job->n_rows] * sizeof(float);
-    if (bytes && cuda_check(d, "record", cudaMemcpyAsync(pinned + at, (char *)job->device + at, bytes,
-                                                         cudaMemcpyDeviceToHost, d->record)))
-        return -1;
-    return cuda_check(d, "record", cudaEventRecord(s->copied, d->record)) ||
+    if (!bytes)
+        return 0;
+    struct cuda_spans *spans = &d->spans[CUDA_SPANS_VALUES];
+    cuda_span_begin(d, spans, SH_STAGE_COPY, d->values);
+    int bad = cuda_check(d, "record", cudaMemcpyAsync(pinned + at, (char *)job->device + at, bytes,
+                                                      cudaMemcpyDeviceToHost, d->values));
+    cuda_span_end(d, spans, d->values);
+    return bad || cuda_check(d, "record", cudaEventRecord(s->copied, d->values)) ||
            cuda_check(d, "record", cudaEventSynchronize(s->copied));
 }
 
@@ -113,6 +122,21 @@ static void *work(void *argument)
     return NULL;
 }
 
+/* Nothing is on its way. The room of each slot; 0: the device has failed. */
+static size_t make_room(struct sh_dev *d, struct cuda_drain *n, size_t bytes, size_t least)
+{
+    void **at[CUDA_SLOTS];
+    for (int i = 0; i < CUDA_SLOTS; i++) {
+        at[i] = &n->slot[i].job.pinned;
+        if (*at[i])
+            cudaFreeHost(*at[i]);
+        *at[i] = NULL;
+    }
+    n->room = cuda_pinned(d, at, CUDA_SLOTS, bytes, least);
+    n->refused = n->room < bytes ? bytes : n->refused;
+    return n->room;
+}
+
 struct cuda_drain *cuda_drain_new(struct sh_dev *d)
 {
     struct cuda_drain *n = (struct cuda_drain *)calloc(1, sizeof *n);
@@ -125,7 +149,7 @@ struct cuda_drain *cuda_drain_new(struct sh_dev *d)
     int bad = !n->worker;
     for (int i = 0; i < CUDA_SLOTS && !bad; i++)
         bad = cuda_check(d, "record", cudaEventCreateWithFlags(&n->slot[i].packed, cudaEventDisableTiming)) ||
-              cuda_check(d, "record", cudaEventCreateWithFlags(&n->slot[i].copied, cudaEventDisableTiming));
+              cuda_check(d, "record", cudaEventCreateWithFlags(&n->slot[i].copied, CUDA_EVENT_SLEEPS));
     pthread_mutex_lock(&n->lock);                       /* nobody runs before the number of workers stands */
     for (int i = 0; i < d->n_threads && !bad; i++) {
         struct worker *w = &n->worker[i];
@@ -135,7 +159,7 @@ struct cuda_drain *cuda_drain_new(struct sh_dev *d)
         n->n_worker += !bad;
     }
     pthread_mutex_unlock(&n->lock);
-    if (!bad)
+    if (!bad && make_room(d, n, FIRST_ROOM, LEAST_ROOM))
         return n;
     cuda_drain_free(n);
     return NULL;
@@ -167,21 +191,13 @@ void cuda_drain_free(struct cuda_drain *n)
     free(n);
 }
 
-static int make_room(struct sh_dev *d, struct slot *s, size_t bytes)
+size_t cuda_drain_room(struct sh_dev *d, size_t bytes, size_t least)
 {
-    s->job.device = cuda_scratch_at(d, &s->memory, bytes);
-    if (!s->job.device)
-        return -1;
-    if (s->pinned_bytes >= bytes)
-        return 0;
-    if (s->job.pinned)
-        cudaFreeHost(s->job.pinned);
-    s->job.pinned = NULL;
-    s->pinned_bytes = 0;
-    if (cuda_check(d, "pinned memory", cudaHostAlloc(&s->job.pinned, bytes, cudaHostAllocDefault)))
-        return -1;
-    s->pinned_bytes = bytes;
-    return 0;
+    struct cuda_drain *n = d->drain;
+    if (n->room >= bytes || (n->refused && bytes >= n->refused && n->room >= least))
+        return n->room;
+    cuda_drain_wait(n);
+    return make_room(d, n, bytes, least);
 }
 
 struct cuda_job *cuda_drain_job(struct sh_dev *d, const struct cuda_layout *layout, size_t most_bytes)
@@ -192,7 +208,7 @@ struct cuda_job *cuda_drain_job(struct sh_dev *d, const struct cuda_layout *layo
     while (s->state != SLOT_FREE)
         pthread_cond_wait(&n->changed, &n->lock);
     pthread_mutex_unlock(&n->lock);
-    if (make_room(d, s, layout->bytes > most_bytes ? layout->bytes : most_bytes))
+    if (!(s->job.device = cuda_scratch_at(d, &s->memory, layout->bytes > most_bytes ? layout->bytes : most_bytes)))
         return NULL;
     s->job.layout = *layout;
     return &s->job;
@@ -202,11 +218,15 @@ void cuda_drain_send(struct sh_dev *d, struct cuda_job *job)
 {
     struct cuda_drain *n = d->drain;
     struct slot *s = &n->slot[n->sent % CUDA_SLOTS];
+    struct cuda_spans *spans = &d->spans[CUDA_SPANS_RECORD];
     if (cuda_check(d, "record", cudaEventRecord(s->packed, d->compute)) ||
-        cuda_check(d, "record", cudaStreamWaitEvent(d->record, s->packed, 0)) ||
-        cuda_check(d, "record", cudaMemcpyAsync(job->pinned, job->device, job->layout.fetch_bytes,
-                                                cudaMemcpyDeviceToHost, d->record)) ||
-        cuda_check(d, "record", cudaEventRecord(s->copied, d->record)))
+        cuda_check(d, "record", cudaStreamWaitEvent(d->record, s->packed, 0)))
+        return;
+    cuda_span_begin(d, spans, SH_STAGE_COPY, d->record);
+    int bad = cuda_check(d, "record", cudaMemcpyAsync(job->pinned, job->device, job->layout.fetch_bytes,
+                                                      cudaMemcpyDeviceToHost, d->record));
+    cuda_span_end(d, spans, d->record);
+    if (bad || cuda_check(d, "record", cudaEventRecord(s->copied, d->record)))
         return;
     pthread_mutex_lock(&n->lock);
     s->state = SLOT_SENT;

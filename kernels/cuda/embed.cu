@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/spans.cuh"
 
 enum { THREADS = 256 };
 
@@ -20,12 +21,12 @@ __global__ void widen(float *out, size_t stride, int width, const T *row, const 
 }
 
 /* Rows [first, first + n) through one stage. */
-static void piece(struct sh_dev *d, const struct sh_embed *a, struct cuda_stage *stage, char *raw, int first, int n)
+static void piece(struct sh_dev *d, const struct sh_embed *a, char *raw, int first, int n)
 {
     size_t width = (size_t)a->out.cols, row_bytes = width * sh_type_bytes(a->type);
     size_t position_bytes = a->position_table ? width * sh_type_bytes(a->position_type) : 0;
     size_t offset = ((size_t)n * row_bytes + 15) / 16 * 16, bytes = offset + (size_t)n * position_bytes;
-    char *pinned = (char *)cuda_stage_at(d, stage, "embed");
+    char *pinned = (char *)cuda_stage_at(d, &d->stages_compute, bytes, "embed");
     if (!pinned)
         return;
     for (int i = 0; i < n; i++)
@@ -42,7 +43,7 @@ static void piece(struct sh_dev *d, const struct sh_embed *a, struct cuda_stage 
             BY_TYPE(a->position_type, P,
                     SH_LAUNCH((widen<T, P>), dim3((unsigned)n), dim3(THREADS), d->compute, out, a->out.stride,
                               a->out.cols, (const T *)raw, (const P *)position, a->scale)));
-    cuda_stage_sent(d, stage, d->compute, "embed");
+    cuda_stage_sent(d, &d->stages_compute, "embed");
 }
 
 void cuda_embed(struct sh_dev *d, const struct sh_embed *a)
@@ -50,12 +51,14 @@ void cuda_embed(struct sh_dev *d, const struct sh_embed *a)
     if (cuda_begin(d, "embed"))
         return;
     size_t row = (size_t)a->out.cols * 8 + 16;          /* of both tables, at most */
-    int most = (int)(CUDA_STAGE_BYTES / row);
+    int most = (int)(d->stages_compute.bytes / row);
+    cuda_stage_begin(d, SH_STAGE_TOKENS);
     char *raw = (char *)cuda_scratch_at(d, &d->embed, CUDA_STAGE_BYTES);
     if (most < 1)
-        cuda_fail(d, "embed: rows of %d numbers are longer than the %d bytes that travel at once", a->out.cols,
-                  CUDA_STAGE_BYTES);
-    for (int at = 0, turn = 0; at < a->out.rows && !cuda_has_failed(d); at += most, turn++)
-        piece(d, a, &d->embed_stage[turn % CUDA_STAGES], raw, at, a->out.rows - at < most ? a->out.rows - at : most);
+        cuda_fail(d, "embed: rows of %d numbers are longer than the %zu bytes that travel at once", a->out.cols,
+                  d->stages_compute.bytes);
+    for (int at = 0; at < a->out.rows && !cuda_has_failed(d); at += most)
+        piece(d, a, raw, at, a->out.rows - at < most ? a->out.rows - at : most);
+    cuda_stage_end(d);
     cuda_end(d, "embed");
 }

@@ -5,6 +5,7 @@
 #include "kernels/cuda/act.cuh"
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/spans.cuh"
 
 enum {
     THREADS = 256,
@@ -94,6 +95,8 @@ void cuda_linear(struct sh_dev *d, const struct sh_linear *a)
     /* A graph's operations have run before: this stream has waited. */
     if (!d->is_recording && cuda_check(d, "linear", cudaStreamWaitEvent(d->compute, a->w->ready, 0)))
         return;
+    cuda_arrived(d, a->bias);
+    cuda_stage_begin(d, SH_STAGE_PRODUCTS);
     if (is_direct(a)) {
         product(d, a, a->out.at, a->out.type, a->out.stride, a->add ? 1.0f : 0.0f);
         if (a->bias && !cuda_has_failed(d))
@@ -109,5 +112,6 @@ void cuda_linear(struct sh_dev *d, const struct sh_linear *a)
                     SH_LAUNCH((finish<T>), dim3((unsigned)a->out.rows), dim3(THREADS), d->compute, (T *)a->out.at,
                               a->out.stride, a->out.cols, (const float *)scratch, cols, a->bias, a->act, a->add));
     }
+    cuda_stage_end(d);
     cuda_end(d, "linear");
 }

@@ -12,24 +12,41 @@ static size_t rounded(size_t bytes)
     return (bytes + 511) / 512 * 512 + (bytes ? 0 : 512);
 }
 
-static void discard(struct sh_dev *d, struct cuda_block **at)
+/* What has been taken out of the list goes back to the device. Freeing waits for all that is queued there, so `lock`,
+ * which operations need, must not be held. */
+static void give_back(struct sh_dev *d, struct cuda_block *list)
 {
-    struct cuda_block *b = *at;
-    *at = b->next;
-    d->taken -= b->bytes;
-    cudaEventDestroy(b->idle);
-    cudaFree(b->at);                    /* waits for what still uses it */
-    free(b);
+    while (list) {
+        struct cuda_block *b = list;
+        list = b->next;
+        cudaEventDestroy(b->idle);
+        if (b->ready)
+            cudaEventDestroy(b->ready);
+        cudaFree(b->at);                /* waits for what still uses it */
+        pthread_mutex_lock(&d->lock);
+        d->taken -= b->bytes;
+        pthread_mutex_unlock(&d->lock);
+        free(b);
+    }
 }
 
-/* Give what is not in use back to the device. */
-static void trim(struct sh_dev *d)
+/* `memory` alone, or with NULL all that is not in use, goes back to the device; `room` is held. */
+static void trim(struct sh_dev *d, const void *memory)
 {
-    for (struct cuda_block **at = &d->blocks; *at;)
-        if ((*at)->in_use)
-            at = &(*at)->next;
-        else
-            discard(d, at);
+    struct cuda_block *list = NULL;
+    pthread_mutex_lock(&d->lock);
+    for (struct cuda_block **at = &d->blocks; *at;) {
+        struct cuda_block *b = *at;
+        if (b->in_use || (memory && b->at != memory)) {
+            at = &b->next;
+            continue;
+        }
+        *at = b->next;
+        b->next = list;
+        list = b;
+    }
+    pthread_mutex_unlock(&d->lock);
+    give_back(d, list);
 }
 
 static struct cuda_block *find(struct sh_dev *d, size_t bytes)
@@ -47,20 +64,24 @@ void cuda_note_used(struct sh_dev *d)
         d->used = d->free_at_first - left > d->used ? d->free_at_first - left : d->used;
 }
 
-/* NULL: it does not fit, or *why says what is wrong with the device. */
-static struct cuda_block *take(struct sh_dev *d, size_t bytes, cudaError_t *why)
+static int is_beyond(struct sh_dev *d, size_t bytes)
 {
-    if (bytes > d->limit || d->taken > d->limit - bytes)
-        trim(d);
-    if (bytes > d->limit || d->taken > d->limit - bytes)
-        return NULL;
+    pthread_mutex_lock(&d->lock);
+    int is = bytes > d->limit || d->taken > d->limit - bytes;
+    pthread_mutex_unlock(&d->lock);
+    return is;
+}
+
+/* A block of the device's, not in the list yet. NULL: it does not fit, or *why says what is wrong with the device. */
+static struct cuda_block *block_new(struct sh_dev *d, size_t bytes, cudaError_t *why)
+{
     struct cuda_block *b = (struct cuda_block *)calloc(1, sizeof *b);
     if (!b)
         return NULL;
     *why = cudaMalloc(&b->at, bytes);
     if (*why == cudaErrorMemoryAllocation) {
         cudaGetLastError();             /* too little memory does not stick */
-        trim(d);
+        trim(d, NULL);
         *why = cudaMalloc(&b->at, bytes);
     }
     if (*why == cudaSuccess && (*why = cudaEventCreateWithFlags(&b->idle, cudaEventDisableTiming)) != cudaSuccess)
@@ -71,39 +92,66 @@ static struct cuda_block *take(struct sh_dev *d, size_t bytes, cudaError_t *why)
         return NULL;
     }
     b->bytes = bytes;
+    b->in_use = 1;
+    return b;
+}
+
+/* `room` is held, so no other thread takes what is freed here. */
+static struct cuda_block *take(struct sh_dev *d, size_t bytes, cudaError_t *why)
+{
+    if (is_beyond(d, bytes))
+        trim(d, NULL);
+    struct cuda_block *b = is_beyond(d, bytes) ? NULL : block_new(d, bytes, why);
+    if (!b)
+        return NULL;
+    pthread_mutex_lock(&d->lock);
     b->next = d->blocks;
     d->blocks = b;
     d->taken += bytes;
     d->peak = d->taken > d->peak ? d->taken : d->peak;
     cuda_note_used(d);
+    pthread_mutex_unlock(&d->lock);
     return b;
+}
+
+/* One that was released, of this size. */
+static struct cuda_block *take_again(struct sh_dev *d, size_t bytes)
+{
+    pthread_mutex_lock(&d->lock);
+    struct cuda_block *b = find(d, bytes);
+    if (b)
+        b->in_use = 1;
+    pthread_mutex_unlock(&d->lock);
+    return b;
+}
+
+static void say_full(struct sh_dev *d, size_t bytes, struct sh_err *e)
+{
+    pthread_mutex_lock(&d->lock);
+    e->status = SH_FAILED;
+    snprintf(e->text, sizeof e->text,
+             "backend cuda: device %d: %zu bytes more do not fit: %zu are taken of the %zu that may be", d->ordinal,
+             bytes, d->taken, d->limit);
+    snprintf(e->hint, sizeof e->hint, "at least %zu bytes are needed: give more with --device-memory, if the "
+             "device has them; shorter texts and smaller caches need less", d->taken + rounded(bytes));
+    pthread_mutex_unlock(&d->lock);
 }
 
 void *cuda_alloc(struct sh_dev *d, size_t bytes, struct sh_err *e)
 {
     cudaSetDevice(d->ordinal);
-    size_t whole = rounded(bytes);
     cudaError_t why = cudaSuccess;
-    pthread_mutex_lock(&d->lock);
-    if (d->failed) {
+    if (cuda_has_failed(d)) {
         *e = d->error;
-        pthread_mutex_unlock(&d->lock);
         return NULL;
     }
-    struct cuda_block *b = find(d, whole);
+    pthread_mutex_lock(&d->room);
+    struct cuda_block *b = take_again(d, rounded(bytes));
     if (!b)
-        b = take(d, whole, &why);
-    if (b) {
-        b->in_use = 1;
-    } else {
-        e->status = SH_FAILED;
-        snprintf(e->text, sizeof e->text,
-                 "backend cuda: device %d: %zu bytes more do not fit: %zu are taken of the %zu that may be", d->ordinal,
-                 bytes, d->taken, d->limit);
-        snprintf(e->hint, sizeof e->hint, "at least %zu bytes are needed: give more with --device-memory, if the "
-                 "device has them; shorter texts and smaller caches need less", d->taken + whole);
-    }
-    pthread_mutex_unlock(&d->lock);
+        b = take(d, rounded(bytes), &why);
+    if (!b)
+        say_full(d, bytes, e);
+    pthread_mutex_unlock(&d->room);
     if (why != cudaSuccess && why != cudaErrorMemoryAllocation) {
         cuda_check(d, "memory", why);
         *e = d->error;
@@ -111,12 +159,23 @@ void *cuda_alloc(struct sh_dev *d, size_t bytes, struct sh_err *e)
     return b ? b->at : NULL;
 }
 
+/* With this address in it. */
 static struct cuda_block *block_of(struct sh_dev *d, const void *at)
 {
     for (struct cuda_block *b = d->blocks; b; b = b->next)
-        if (b->at == at)
+        if ((const char *)at >= (const char *)b->at && (const char *)at < (const char *)b->at + b->bytes)
             return b;
     return NULL;
+}
+
+/* `compute` waits for what `load` brings; `lock` is held. */
+static cudaError_t wait_for(struct sh_dev *d, struct cuda_block *b)
+{
+    if (!b || !b->is_coming)
+        return cudaSuccess;
+    b->is_coming = 0;
+    d->n_coming--;
+    return b->ready ? cudaStreamWaitEvent(d->compute, b->ready, 0) : cudaSuccess;
 }
 
 void cuda_release(struct sh_dev *d, void *at)
@@ -126,7 +185,8 @@ void cuda_release(struct sh_dev *d, void *at)
     cudaSetDevice(d->ordinal);
     pthread_mutex_lock(&d->lock);
     struct cuda_block *b = block_of(d, at);
-    if (b) {
+    if (b && b->at == at) {
+        wait_for(d, b);                 /* the block is idle when `compute` is past this */
         cudaEventRecord(b->idle, d->compute);
         b->in_use = 0;
     }
@@ -142,25 +202,34 @@ void cuda_wait_idle(struct sh_dev *d, const void *at, cudaStream_t stream)
     cuda_check(d, "memory", status);
 }
 
+void cuda_is_coming(struct sh_dev *d, const void *at)
+{
+    pthread_mutex_lock(&d->lock);
+    struct cuda_block *b = block_of(d, at);
+    cudaError_t status = b->ready ? cudaSuccess : cudaEventCreateWithFlags(&b->ready, cudaEventDisableTiming);
+    if (status == cudaSuccess)
+        status = cudaEventRecord(b->ready, d->load);
+    d->n_coming += !b->is_coming;
+    b->is_coming = 1;
+    pthread_mutex_unlock(&d->lock);
+    cuda_check(d, "vector", status);
+}
+
+void cuda_arrived(struct sh_dev *d, const void *at)
+{
+    pthread_mutex_lock(&d->lock);
+    cudaError_t status = d->n_coming && at ? wait_for(d, block_of(d, at)) : cudaSuccess;
+    pthread_mutex_unlock(&d->lock);
+    cuda_check(d, "vector", status);
+}
+
 void cuda_memory_close(struct sh_dev *d)
 {
     for (struct cuda_block *b = d->blocks; b; b = b->next)
         b->in_use = 0;
-    trim(d);
-}
-
-/* From pageable memory the runtime returns when the source has been read, into it when it is written. */
-void cuda_put(struct sh_dev *d, void *to, const void *from, size_t bytes)
-{
-    if (!cuda_begin(d, "put"))
-        cuda_check(d, "put", cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, d->compute));
-}
-
-void cuda_get(struct sh_dev *d, void *to, const void *from, size_t bytes)
-{
-    if (!cuda_begin(d, "get") &&
-        !cuda_check(d, "get", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, d->compute)))
-        cuda_check(d, "get", cudaStreamSynchronize(d->compute));
+    pthread_mutex_lock(&d->room);
+    trim(d, NULL);
+    pthread_mutex_unlock(&d->room);
 }
 
 /* A graph has its scratch's address for good. */
@@ -204,54 +273,14 @@ void *cuda_scratch_at(struct sh_dev *d, struct cuda_scratch *s, size_t bytes)
 void cuda_discard(struct sh_dev *d, void *memory)
 {
     cuda_release(d, memory);
-    pthread_mutex_lock(&d->lock);
-    for (struct cuda_block **at = &d->blocks; memory && *at; at = &(*at)->next)
-        if ((*at)->at == memory) {
-            discard(d, at);
-            break;
-        }
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_lock(&d->room);
+    if (memory)
+        trim(d, memory);
+    pthread_mutex_unlock(&d->room);
 }
 
 void cuda_scratch_free(struct sh_dev *d, struct cuda_scratch *s)
 {
     cuda_discard(d, s->at);
     *s = {};
-}
-
-cudaError_t cuda_stages_new(struct cuda_stage stage[CUDA_STAGES])
-{
-    for (int i = 0; i < CUDA_STAGES; i++) {
-        cudaError_t status = cudaHostAlloc(&stage[i].at, CUDA_STAGE_BYTES, cudaHostAllocDefault);
-        if (status == cudaSuccess)
-            status = cudaEventCreateWithFlags(&stage[i].done, cudaEventDisableTiming);
-        if (status != cudaSuccess)
-            return status;
-    }
-    return cudaSuccess;
-}
-
-void cuda_stages_free(struct cuda_stage stage[CUDA_STAGES])
-{
-    for (int i = 0; i < CUDA_STAGES; i++) {
-        if (stage[i].done) {
-            cudaEventSynchronize(stage[i].done);
-            cudaEventDestroy(stage[i].done);
-        }
-        if (stage[i].at)
-            cudaFreeHost(stage[i].at);
-    }
-}
-
-void *cuda_stage_at(struct sh_dev *d, struct cuda_stage *s, const char *what)
-{
-    if (s->used && cuda_check(d, what, cudaEventSynchronize(s->done)))
-        return NULL;
-    return s->at;
-}
-
-void cuda_stage_sent(struct sh_dev *d, struct cuda_stage *s, cudaStream_t stream, const char *what)
-{
-    s->used = 1;
-    cuda_check(d, what, cudaEventRecord(s->done, stream));
 }

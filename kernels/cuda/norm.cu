@@ -32,6 +32,8 @@ void cuda_norm(struct sh_dev *d, const struct sh_norm *a)
 {
     if (cuda_begin(d, "norm") || !a->x.rows)
         return;
+    cuda_arrived(d, a->weight);
+    cuda_arrived(d, a->bias);
     BY_TYPE(a->out.type, T,
             SH_LAUNCH((normalise<T>), dim3((unsigned)a->x.rows), dim3(THREADS), d->compute, (T *)a->out.at,
                       a->out.stride, (const float *)a->x.at, a->x.stride, a->x.cols, a->weight, a->bias, a->eps,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/cuda/slots.cuh"
+#include "kernels/cuda/spans.cuh"
 
 enum { LEAST_SPLIT = 64, BLOCKS_WANTED = 512 };         /* enough to keep every multiprocessor busy */
 
@@ -212,7 +213,9 @@ static void store(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_st
 {
     if (cuda_begin(d, "slots"))
         return;
+    cuda_stage_begin(d, SH_STAGE_EVICTION);
     cuda_slots_admit(d, s, a);
+    cuda_stage_end(d);
     cuda_end(d, "slots");
 }
 
@@ -220,9 +223,15 @@ static void attend(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_s
 {
     if (cuda_begin(d, "slots"))
         return;
+    cuda_stage_begin(d, SH_STAGE_EVICTION);
     cuda_slots_admit(d, s, a);
+    cuda_stage_end(d);
+    cuda_stage_begin(d, SH_STAGE_ATTENTION);    /* softmax and all: one kernel */
     cuda_slots_scores(d, s, a);
+    cuda_stage_end(d);
+    cuda_stage_begin(d, SH_STAGE_EVICTION);
     cuda_slots_see(d, s, a);
+    cuda_stage_end(d);
     cuda_end(d, "slots");
 }
 
@@ -255,4 +264,19 @@ static void look(struct sh_dev *d, struct sh_slots *s, int sequence, int layer, 
                                              (size_t)at->most_slots, n * sizeof *out->row);
 }
 
-const struct sh_slots_ops cuda_slots_ops = {slots_bytes, make, drop_slots, restart, copy, store, attend, block, look};
+static void count(struct sh_dev *d, const struct sh_slots *s, int first, int n, struct sh_slots_count *out)
+{
+    size_t heads = (size_t)(s->at.n_layer * s->at.n_kv_head), all = (size_t)n * heads;
+    struct slots_state *state = (struct slots_state *)calloc(all, sizeof *state);
+    if (!state)
+        cuda_fail(d, "slots: out of memory");
+    else
+        cuda_get(d, state, s->at.state + (size_t)first * heads, all * sizeof *state);
+    int bad = cuda_has_failed(d);
+    for (size_t i = 0; i < all; i++)
+        out[i] = bad ? sh_slots_count{0, 0} : sh_slots_count{state[i].n_slot, state[i].n};
+    free(state);
+}
+
+const struct sh_slots_ops cuda_slots_ops = {slots_bytes, make, drop_slots, restart, copy, store, attend, block, look,
+                                            count};

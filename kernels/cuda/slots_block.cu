@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/slots.cuh"
 #include "kernels/cuda/slots_unpack.cuh"
+#include "kernels/cuda/spans.cuh"
 
 enum { TILE_BYTES = 48 << 20, LEAST_ROWS = 16 };        /* of scores, as in attend.cu               */
 
@@ -204,12 +205,16 @@ void cuda_slots_block(struct sh_dev *d, struct sh_slots *s, const struct sh_slot
     b.n = a->n;
     b.row = a->row;
     b.cached = whole_warps(slots_in_use(s, a->layer, a->first));
+    cuda_stage_begin(d, SH_STAGE_EVICTION);
     open_cache(d, s, &b);
+    cuda_stage_end(d);
     for (int i = 0, n; i < a->n && !cuda_has_failed(d); i += n) {
         n = a->n - i < s->wide.rows ? a->n - i : s->wide.rows;
         cuda_slots_rows(d, s, a, &b, i, n);
         if (a->look && s->wide.mean)
             show(d, s, a, &b, i, n);
     }
+    cuda_stage_begin(d, SH_STAGE_EVICTION);
     cuda_slots_settle(d, s, a, &b);
+    cuda_stage_end(d);
 }

@@ -4,6 +4,7 @@
  * slots_wide and those of the block are the caller's; as in attend.cu, member g of all groups is one batch against
  * the same keys. Then the policy learns row by row, a thread a column. */
 #include "kernels/cuda/slots.cuh"
+#include "kernels/cuda/spans.cuh"
 
 struct tile {                           /* rows that attend together                               */
     int row, n;                         /* numbers [row, row + n) of the block                     */
@@ -238,19 +239,28 @@ void cuda_slots_rows(struct sh_dev *d, const struct sh_slots *s, const struct sh
     }
     struct part keys = cached_part(s, &t, s->wide.k), own_keys = own_part(s, &t, b, &w->k);
     struct part values = cached_part(s, &t, s->wide.v), own_values = own_part(s, &t, b, &w->v);
+    cuda_stage_begin(d, SH_STAGE_ATTENTION);
     multiply_keys(d, s, w, q, n, &keys);
     multiply_keys(d, s, w, q, n, &own_keys);
+    cuda_stage_end(d);
     if (cuda_has_failed(d))
         return;
+    cuda_stage_begin(d, SH_STAGE_SOFTMAX);
     SH_LAUNCH(slots_softmax, dim3((unsigned)n, (unsigned)s->at.n_head), dim3(SLOTS_THREADS), d->compute, s->at, s->wide,
               *b, t, w->softcap, d->fault);
+    cuda_stage_end(d);
+    cuda_stage_begin(d, SH_STAGE_ATTENTION);
     multiply_values(d, s, (float *)from.at, from.stride, n, &values, 0);
     multiply_values(d, s, (float *)from.at, from.stride, n, &own_values, values.n ? 1 : 0);
+    cuda_stage_end(d);
     if (cuda_has_failed(d))
         return;
     if (to.type != SH_F32)
         cuda_convert(d, &to, &from, d->compute);
     dim3 columns((unsigned)((t.columns + SLOTS_THREADS - 1) / SLOTS_THREADS), (unsigned)s->at.n_kv_head);
-    if (learns)
-        SH_LAUNCH(slots_learn, columns, dim3(SLOTS_THREADS), d->compute, s->at, s->wide, *b, t);
+    if (!learns)
+        return;
+    cuda_stage_begin(d, SH_STAGE_EVICTION);
+    SH_LAUNCH(slots_learn, columns, dim3(SLOTS_THREADS), d->compute, s->at, s->wide, *b, t);
+    cuda_stage_end(d);
 }

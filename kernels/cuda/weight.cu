@@ -8,51 +8,52 @@
 #include <string.h>
 
 #include "kernels/cuda/cuda.cuh"
+#include "kernels/cuda/spans.cuh"
 #include "kernels/weight_bits.h"
 
-/* m numbers to `raw` on the device, or to the turn's own memory there when it is NULL. Where they are; NULL
- * after a failure. */
-static void *send_piece(struct sh_dev *d, size_t turn, const char *from, size_t bytes, void *raw)
+/* At most a stage of bytes to `raw` on the device, or to the stage's own memory there when it is NULL. Where they
+ * are; NULL after a failure. */
+static void *send_piece(struct sh_dev *d, const char *from, size_t bytes, void *raw)
 {
-    void *pinned = cuda_stage_at(d, &d->load_stage[turn % CUDA_STAGES], "weight");
+    void *pinned = cuda_stage_at(d, &d->stages_load, bytes, "weight");
     if (!pinned)
         return NULL;
     memcpy(pinned, from, bytes);
-    raw = raw ? raw : d->load_raw[turn % CUDA_STAGES];
+    raw = raw ? raw : d->load_raw[d->stages_load.turn];
     return cuda_check(d, "weight", cudaMemcpyAsync(raw, pinned, bytes, cudaMemcpyHostToDevice, d->load)) ? NULL : raw;
 }
 
 static void send(struct sh_dev *d, struct sh_weight *w, const char *from, enum sh_type type, size_t n)
 {
-    size_t width = sh_type_bytes(type), to_width = sh_type_bytes(w->type), piece = CUDA_STAGE_BYTES / width;
-    for (size_t at = 0, turn = 0; at < n; at += piece, turn++) {
+    size_t width = sh_type_bytes(type), to_width = sh_type_bytes(w->type), piece = d->stages_load.bytes / width;
+    for (size_t at = 0; at < n; at += piece) {
         size_t m = n - at < piece ? n - at : piece;
         char *to = (char *)w->at + at * to_width;
-        void *raw = send_piece(d, turn, from + at * width, m * width, type == w->type ? to : NULL);
+        void *raw = send_piece(d, from + at * width, m * width, type == w->type ? to : NULL);
         if (!raw)
             return;
         struct sh_mat as_stored = {raw, type, 1, (int)m, m}, as_wanted = {to, w->type, 1, (int)m, m};
         if (raw != to)
             cuda_convert(d, &as_wanted, &as_stored, d->load);
-        cuda_stage_sent(d, &d->load_stage[turn % CUDA_STAGES], d->load, "weight");
+        cuda_stage_sent(d, &d->stages_load, "weight");
     }
 }
 
 /* Pieces of whole rows, or of whole groups of one row. */
 static void send_codes(struct sh_dev *d, struct sh_weight *w, const char *from, enum sh_type type)
 {
-    size_t width = sh_type_bytes(type), most = CUDA_STAGE_BYTES / width, turn = 0;
+    size_t width = sh_type_bytes(type), most = d->stages_load.bytes / width;
     size_t rows = (size_t)w->rows, cols = (size_t)w->cols, high = most / cols ? most / cols : 1;
     size_t wide = cols < most ? cols : most / SH_CODE_GROUP * SH_CODE_GROUP;
     for (size_t row = 0; row < rows; row += high)
-        for (size_t col = 0; col < cols; col += wide, turn++) {
+        for (size_t col = 0; col < cols; col += wide) {
             size_t n = rows - row < high ? rows - row : high, m = cols - col < wide ? cols - col : wide;
-            void *raw = send_piece(d, turn, from + (row * cols + col) * width, n * m * width, NULL);
+            void *raw = send_piece(d, from + (row * cols + col) * width, n * m * width, NULL);
             if (!raw)
                 return;
             struct sh_mat x = {raw, type, (int)n, (int)m, m};
             cuda_encode(d, w, row, col, &x);
-            cuda_stage_sent(d, &d->load_stage[turn % CUDA_STAGES], d->load, "weight");
+            cuda_stage_sent(d, &d->stages_load, "weight");
         }
 }
 
@@ -82,10 +83,12 @@ struct sh_weight *cuda_weight(struct sh_dev *d, const void *at, enum sh_type fro
     }
     if (!cuda_check(d, "weight", cudaEventCreateWithFlags(&w->ready, cudaEventDisableTiming))) {
         cuda_wait_idle(d, w->at, d->load);
+        cuda_span_begin(d, &d->spans[CUDA_SPANS_LOAD], SH_STAGE_COPY, d->load);
         if (w->bits < 16)
             send_codes(d, w, (const char *)at, from);
         else
             send(d, w, (const char *)at, from, n);
+        cuda_span_end(d, &d->spans[CUDA_SPANS_LOAD], d->load);
         cuda_check(d, "weight", cudaEventRecord(w->ready, d->load));
     }
     cuda_check(d, "weight", cudaGetLastError());

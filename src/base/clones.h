@@ -9,7 +9,12 @@
 
 #if defined __x86_64__ && defined __gnu_linux__ && defined __GNUC__ && !defined __clang__ && \
     __GNUC__ >= 12 && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#ifdef SH_AVX2_ONLY                     /* bench/avx2_only.h */
+#define SH_CLONES __attribute__((target_clones("default", "arch=x86-64-v3")))
+#else
 #define SH_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#endif
+#define SH_HAS_CLONES
 #else
 #define SH_CLONES
 #endif

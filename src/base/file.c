@@ -216,7 +216,8 @@ static int open_beside(const char *beside)
 static int open_output(struct sh_file *f)
 {
     struct stat about;
-    if (!strncmp(f->path, "/dev/", 5)) {        /* /dev/stdout may lead to a file that others write, too */
+    if (!strncmp(f->path, "/dev/", 5) && strncmp(f->path, "/dev/shm/", 9)) {
+        /* /dev/stdout may lead to a file that others write, too; /dev/shm holds files like any folder */
         f->real = xstrdup(f->path);
         return open(f->real, O_WRONLY | O_APPEND | O_CLOEXEC);
     }

@@ -17,6 +17,7 @@ libbase_a_SOURCES = \
 	%D%/progress.c %D%/progress.h \
 	%D%/rng.c %D%/rng.h \
 	%D%/score.h \
+	%D%/stages.c %D%/stages.h \
 	%D%/utf8.h \
 	%D%/places.c %D%/places.h
 libbase_a_CFLAGS   = $(AM_CFLAGS) $(JANSSON_CFLAGS)
@@ -27,6 +28,9 @@ noinst_LIBRARIES += librows.a
 librows_a_SOURCES = \
 	%D%/clones.h \
 	%D%/row_bits.c %D%/row_bits.h \
-	%D%/row_figures.c %D%/row_figures.h
+	%D%/row_figures.c %D%/row_figures.h \
+	%D%/row_lanes.h \
+	%D%/row_near.c %D%/row_near.h \
+	%D%/row_top.c %D%/row_top.h
 librows_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off

@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See row_bits.h. Comparisons are exact, so every variant gives the same bits. */
+/* See row_bits.h. Comparisons are exact, so every variant gives the same bits. Limits are taken from the lowest up:
+ * where no score of a word is above one, none is above the next. */
 #include "src/base/row_bits.h"
+
+#include <string.h>
+
+enum { MOST_LIMITS = 64 };
+
+struct limits {                         /* ascending                                              */
+    int n;
+    float value[MOST_LIMITS];
+    uint64_t *above[MOST_LIMITS], *low; /* their words                                            */
+};
+
+/* No score of the word is above the limits from k on. */
+static inline void put_none(const struct limits *l, int k, size_t w)
+{
+    for (; k < l->n; k++)
+        l->above[k][w] = 0;
+}
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -36,26 +54,66 @@ static inline uint64_t below_limit(const float *x, float limit)
     return word;
 }
 
-__attribute__((target("avx512f")))
-static void wide(const float *x, size_t n_word, const float *limit, int n_limit, float low,
-                 uint64_t *above, size_t stride)
+/* Two halves of a word: joining them would cost more than storing them. Tells whether there is a bit. */
+__attribute__((target("avx512f,avx512bw")))
+static inline int put_halves(uint64_t *to, __mmask16 a, __mmask16 b, __mmask16 c, __mmask16 d)
 {
-    __m512 least = _mm512_set1_ps(low);
+    uint32_t half[2] = {_mm512_kunpackw((__mmask32)b, (__mmask32)a), _mm512_kunpackw((__mmask32)d, (__mmask32)c)};
+    memcpy(to, half, sizeof half[0]);
+    memcpy((char *)to + sizeof half[0], half + 1, sizeof half[1]);
+    return (half[0] | half[1]) != 0;
+}
+
+#define PUT_512(to, compare) put_halves(to, compare(0), compare(1), compare(2), compare(3))
+
+__attribute__((target("avx512f,avx512bw")))
+static void wide(const float *x, size_t n_word, const struct limits *l, float low)
+{
+    const __m512 least = _mm512_set1_ps(low);
     for (size_t w = 0; w < n_word; w++, x += 64) {
-        __m512 part[4];
+        const __m512 part[4] = {_mm512_loadu_ps(x), _mm512_loadu_ps(x + 16), _mm512_loadu_ps(x + 32),
+                                _mm512_loadu_ps(x + 48)};
+#define BELOW(i) _mm512_cmp_ps_mask(part[i], least, _CMP_LT_OQ)
+        PUT_512(l->low + w, BELOW);
+        for (int k = 0; k < l->n; k++) {
+            const __m512 limit = _mm512_set1_ps(l->value[k]);
+#define ABOVE(i) _mm512_cmp_ps_mask(part[i], limit, _CMP_GT_OQ)
+            int some = PUT_512(l->above[k] + w, ABOVE);
+            if (!k && !some) {                          /* asked for once: who guesses wrongly loses more */
+                put_none(l, 1, w);
+                break;
+            }
+        }
+    }
+}
+
+/* The signs of four registers, 32 scores, as bits in their order. */
+#define BITS_256(a, b, c, d)                                                                                  \
+    ((uint32_t)_mm256_movemask_epi8(_mm256_permutevar8x32_epi32(                                             \
+        _mm256_packs_epi16(_mm256_packs_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)),               \
+                           _mm256_packs_epi32(_mm256_castps_si256(c), _mm256_castps_si256(d))),              \
+        _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))))
+
+__attribute__((target("avx2")))
+static void middle(const float *x, size_t n_word, const struct limits *l, float low)
+{
+    const __m256 least = _mm256_set1_ps(low);
+    for (size_t w = 0; w < n_word; w++, x += 64) {
         uint64_t word = 0;
-        for (int i = 0; i < 4; i++) {
-            part[i] = _mm512_loadu_ps(x + 16 * i);
-            word |= (uint64_t)_mm512_cmp_ps_mask(part[i], least, _CMP_LT_OQ) << 16 * i;
+#define BELOW_8(i) _mm256_cmp_ps(_mm256_loadu_ps(x + (i)), least, _CMP_LT_OQ)
+        word = BITS_256(BELOW_8(0), BELOW_8(8), BELOW_8(16), BELOW_8(24));
+        word |= (uint64_t)BITS_256(BELOW_8(32), BELOW_8(40), BELOW_8(48), BELOW_8(56)) << 32;
+        l->low[w] = word;
+        word = 1;
+        int k = 0;
+        for (; k < l->n && word; k++) {
+            const __m256 limit = _mm256_set1_ps(l->value[k]);
+#define ABOVE_8(i) _mm256_cmp_ps(_mm256_loadu_ps(x + (i)), limit, _CMP_GT_OQ)
+            word = BITS_256(ABOVE_8(0), ABOVE_8(8), ABOVE_8(16), ABOVE_8(24));
+            word |= (uint64_t)BITS_256(ABOVE_8(32), ABOVE_8(40), ABOVE_8(48), ABOVE_8(56)) << 32;
+            l->above[k][w] = word;
         }
-        above[(size_t)n_limit * stride + w] = word;
-        for (int k = 0; k < n_limit; k++) {
-            __m512 l = _mm512_set1_ps(limit[k]);
-            word = 0;
-            for (int i = 0; i < 4; i++)
-                word |= (uint64_t)_mm512_cmp_ps_mask(part[i], l, _CMP_GT_OQ) << 16 * i;
-            above[(size_t)k * stride + w] = word;
-        }
+        put_none(l, k, w);
     }
 }
 #else
@@ -76,24 +134,39 @@ static inline uint64_t below_limit(const float *x, float limit)
 }
 #endif
 
-static void narrow(const float *x, size_t n_word, const float *limit, int n_limit, float low,
-                   uint64_t *above, size_t stride)
+static void narrow(const float *x, size_t n_word, const struct limits *l, float low)
 {
     for (size_t w = 0; w < n_word; w++, x += 64) {
-        for (int k = 0; k < n_limit; k++)
-            above[(size_t)k * stride + w] = above_limit(x, limit[k]);
-        above[(size_t)n_limit * stride + w] = below_limit(x, low);
+        uint64_t word = 1;
+        int k = 0;
+        for (; k < l->n && word; k++)
+            word = l->above[k][w] = above_limit(x, l->value[k]);
+        put_none(l, k, w);
+        l->low[w] = below_limit(x, low);
     }
 }
 
 void sh_row_bits(const float *x, size_t n_word, const float *limit, int n_limit, float low,
                  uint64_t *above, size_t stride)
 {
+    struct limits l = {.n = n_limit, .low = above + (size_t)n_limit * stride};
+    for (int k = 0, at; k < n_limit; k++) {
+        for (at = k; at > 0 && l.value[at - 1] > limit[k]; at--) {
+            l.value[at] = l.value[at - 1];
+            l.above[at] = l.above[at - 1];
+        }
+        l.value[at] = limit[k];
+        l.above[at] = above + (size_t)k * stride;
+    }
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f")) {
-        wide(x, n_word, limit, n_limit, low, above, stride);
+    if (__builtin_cpu_supports("avx512bw")) {
+        wide(x, n_word, &l, low);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        middle(x, n_word, &l, low);
         return;
     }
 #endif
-    narrow(x, n_word, limit, n_limit, low, above, stride);
+    narrow(x, n_word, &l, low);
 }

@@ -150,22 +150,12 @@ static void each_without(glob_t *found, const char *ending, void (*do_this)(cons
     globfree(found);
 }
 
-/* One that was killed in the middle of a change: opening it with the right to write undoes that, and merging only
- * reads. What is wrong with it beyond is told then. */
-static void roll_back(const char *path)
-{
-    struct sh_err ignored;
-    sh_store_close(sh_store_open(path, &ignored));
-}
-
-/* All ranks' stores, after what killed ranks left in the middle is settled. */
+/* All ranks' stores, without what killed ranks left of the making of one. */
 static void find_stores(const struct sh_cluster *c, glob_t *found)
 {
-    static const char made[] = ".shears-new", changed[] = "-journal";
+    static const char made[] = ".shears-new";
     find_files(c, made, found);
     each_without(found, made, sh_store_tidy);
-    find_files(c, changed, found);
-    each_without(found, changed, roll_back);
     find_files(c, "", found);
 }
 

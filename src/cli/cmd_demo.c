@@ -71,6 +71,8 @@ static int is_ours(const struct demo *d, struct sh_err *e)
 
 static int unpack(struct demo *d, struct sh_err *e)
 {
+    if (!sh_demo_files[0].path)
+        return sh_absent(e, "demo: this program was built without the embedded model, to be small");
     if (!is_ours(d, e))
         return -1;
     char *model = xasprintf("%s/demo-opt", d->folder);

@@ -77,6 +77,7 @@ static const struct sh_opt opts[] = {
     {"dump-every", SH_OPT_INT, F(dump_every), "N", "only every so many steps (default: 1)", 1, 1 << 22, 0},
     {"device-memory", SH_OPT_BYTES, F(device_memory), "BYTES",
      "what may be taken of the device (default: what is free)", 0, 0, 0},
+    SH_TIMING_OPT(F(timing)),
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
@@ -278,8 +279,13 @@ static int open_all(struct sh_eval_work *w, struct sh_err *e)
     w->source = (struct sh_text_source){.path = a->model, .text = &a->text, .jsonl = a->jsonl, .field = a->field,
                                         .tokens = a->tokens, .length = (int)a->length, .count = (int)a->count,
                                         .least = (int)a->least, .prune = a->weight_prune};
-    if (sh_devices_open(&w->devices, w->common, a->device_memory, e) || sh_text_source_open(&w->source, e))
+    w->devices.stages = sh_timing_begin(&w->timing, a->timing);
+    if (sh_devices_open(&w->devices, w->common, a->device_memory, e))
         return -1;
+    unsigned long long since = sh_stage_begin(w->devices.stages);
+    if (sh_text_source_open(&w->source, e))
+        return -1;
+    sh_stage_end(w->devices.stages, SH_STAGE_TOKENS, since, 1);
     w->chips = sh_devices_chips(&w->devices);
     if (check_plans(w, e) || (a->answers && sh_eval_answers_read(&w->answers, &w->source, a->answers, e)))
         return -1;
@@ -372,6 +378,9 @@ static int report(const struct sh_eval_work *w, struct sh_err *e)
         sh_eval_result_write(&w->result[i], w->n_plan > 0, !props.is_host, o);
     }
     sh_out_end(o);
+    sh_timing_put(o, &w->timing);
+    if (w->timing.on && w->cluster.ranks)
+        sh_out_note(o, "The times are those of the first rank alone.");
     if (known)
         sh_out_note(o, "%d of %d rows are from the store; --force does them again.", known, w->n);
     int bad = sh_common_write(w->common, o, e);
@@ -403,7 +412,8 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
                  .weight_prune = a->weight_prune,
                  .prefill = a->prefill < 0 ? 0 : a->prefill, .device_memory = a->device_memory},
         .task = a->task, .data = a->data, .shots_data = a->shots_data, .items = a->items, .policy = &a->policy,
-        .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force};
+        .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force,
+        .timing = a->timing};
     if (positional->n)
         return sh_misused(e, "eval: \"%.80s\" belongs to no option", positional->at[0]);
     if (a->shard || sh_ranks_are_there())

@@ -67,6 +67,7 @@ static const struct sh_opt opts[] = {
     {"dump-every", SH_OPT_INT, F(dump_every), "N", "only every so many steps (default: 1)", 1, 1 << 22, 0},
     {"device-memory", SH_OPT_BYTES, F(live.device_memory), "BYTES",
      "what may be taken of the device (default: what is free)", 0, 0, 0},
+    SH_TIMING_OPT(F(timing)),
     {0}};
 #undef F
 
@@ -168,8 +169,10 @@ static int open_all(struct sh_generate_work *w, struct sh_err *e)
     if (sh_live_open(&w->live, w->common, e))
         return -1;
     const struct sh_arch *arch = sh_model_arch(w->live.model);
+    unsigned long long since = sh_stage_begin(w->live.devices.stages);
     if (sh_prompts_open(&w->prompts, a->live.model, arch, e))
         return -1;
+    sh_stage_end(w->live.devices.stages, SH_STAGE_TOKENS, since, 1);
     if (a->stop_at_end && !w->prompts.n_end)
         return sh_fail(e, "%s: --stop-at-end: the model names no token that ends a text (eos_token_id)", a->live.model);
     if (plan_texts(w, &longest_prompt, &longest, e))
@@ -208,9 +211,12 @@ static void close_all(struct sh_generate_work *w)
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct sh_generate_work w = {.a = args, .common = common};
+    w.live.devices.stages = sh_timing_begin(&w.timing, w.a->timing);
     int bad = read_options(&w, positional, e) || open_all(&w, e) || write_texts(&w, e);
     if (!bad && !common->quiet)
         sh_generate_tell(&w);
+    if (!bad && w.goes_out)
+        sh_timing_tell(&w.timing, stderr);
     if (!bad && !w.goes_out)
         bad = sh_generate_report(&w, e);
     close_all(&w);

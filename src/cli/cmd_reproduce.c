@@ -274,7 +274,7 @@ static int run_page(struct work *w, struct sh_err *e)
 /* What the programme of the paper and of its successors has besides, and what fills it. */
 static const char *const elsewhere[][2] = {
     {"over the training of a model",
-     "name its checkpoints with --model A B C, each a folder; demo/README.md has those of the embedded one"},
+     "name its checkpoints with --model A B C, each a folder; demo/README.md says how to make the embedded one's"},
     {"other domains (vision, audio)", "shears import --attention, then persistence and replay of that store"},
     {"distilled models", "name both checkpoints with --model"},
     {"measured batches and rates", "shears generate on the GPU itself; Tables 1 and 2 are arithmetic"}};

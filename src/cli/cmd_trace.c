@@ -44,6 +44,7 @@ static const struct sh_opt opts[] = {
     {"split", SH_OPT_TEXT, F(split), "F,...", "summary: split points (default: 0.25,0.5,0.75)", 0, 0, 0},
     {"window", SH_OPT_INT, F(window), "W", "summary: rows whose low scores are counted (default: 400)", 1, 1 << 22, 0},
     SH_PART_OPT(F(shard)),
+    SH_TIMING_OPT(F(timing)),
     {"pipeline", SH_OPT_FLAG, F(pipeline), NULL, "under mpirun or srun: each rank holds its share of the layers and\n"
      "passes hidden states on, so all together read the weights once", 0, 0, 0},
     SH_CLUSTER_OPT(F(rank_timeout)),
@@ -196,6 +197,14 @@ static int read_texts(struct sh_trace_work *t, struct sh_err *e)
     return bad;
 }
 
+static int read_timed(struct sh_trace_work *t, struct sh_err *e)
+{
+    unsigned long long since = sh_stage_begin(t->devices.stages);
+    int bad = read_texts(t, e);
+    sh_stage_end(t->devices.stages, SH_STAGE_TOKENS, since, 1);
+    return bad;
+}
+
 static char *folder_of(const char *path)
 {
     char *copy = xstrdup(path), *slash = strrchr(copy, '/');
@@ -231,6 +240,8 @@ static void set_sweep(struct sh_trace_work *t)
     t->sweep.model = t->model;
     t->sweep.model_path = t->a->model;
     t->sweep.vectors = t->a->vectors;
+    t->sweep.n_threads = t->devices.n_threads;
+    t->sweep.stages = t->devices.stages;
     t->sweep.memory_bytes = t->a->memory;
     t->sweep.spill_folder = t->folder = folder_of(t->a->db);
 }
@@ -250,13 +261,14 @@ static int enter(struct sh_trace_work *t, const struct sh_common *common, struct
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct sh_trace_work t = {.a = args, .common = &t.cluster.common};
+    t.devices.stages = sh_timing_begin(&t.timing, t.a->timing);
     int bad = enter(&t, common, e) || read_options(&t, positional, e);
     if (!bad) {
         t.path = sh_part_path(t.a->db, &t.part);
         bad = sh_devices_open(&t.devices, t.common, t.a->device_memory, e);   /* before reading much in vain */
     }
     if (!bad)
-        bad = open_model(&t, e) || read_texts(&t, e);
+        bad = open_model(&t, e) || read_timed(&t, e);
     if (!bad) {
         t.chips = sh_devices_chips(&t.devices);
         set_sweep(&t);

@@ -16,10 +16,12 @@ struct sh_devices {
     const struct sh_backend *backend;
     struct sh_dev **at;                 /* [n], in the order that --device gave                   */
     int n;
+    struct sh_stages *stages;           /* set before they are opened: where they count their time; NULL */
+    int n_threads;                      /* of the first                                           */
 };
 
-/* Each device gets its share of the threads, at least one, and may take `memory_bytes` of its own
- * memory (0: what is free). */
+/* d is {0}, or has its stages set. Each device gets its share of the threads, at least one, and may take
+ * `memory_bytes` of its own memory (0: what is free). */
 int sh_devices_open(struct sh_devices *d, const struct sh_common *c, size_t memory_bytes, struct sh_err *e);
 void sh_devices_close(struct sh_devices *d);    /* {0} is fine                                    */
 

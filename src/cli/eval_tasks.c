@@ -16,6 +16,7 @@
 #include "src/cli/eval_rows.h"
 #include "src/cli/paths.h"
 #include "src/cli/task_rows.h"
+#include "src/cli/timing.h"
 
 enum { MOST_POLICIES = 64 };
 
@@ -24,6 +25,7 @@ struct work {
     const struct sh_common *common;
     const struct sh_task *task;
     struct sh_live live;
+    struct sh_timing timing;
     struct sh_tokenizer *tokenizer;
     struct sh_policy_spec spec[MOST_POLICIES], all;
     int n_spec, n_budget;
@@ -180,6 +182,7 @@ static void make_rows(struct work *w)
 static int open_all(struct work *w, struct sh_err *e)
 {
     const char *path = w->q->live.model;
+    w->live.devices.stages = sh_timing_begin(&w->timing, w->q->timing);
     if (sh_live_open(&w->live, w->common, e) || !(w->tokenizer = sh_tokenizer_open(path, e)))
         return -1;
     if (sh_tokenizer_size(w->tokenizer) > sh_model_arch(w->live.model)->n_vocab)
@@ -336,6 +339,7 @@ static int report(const struct work *w, struct sh_err *e)
         sh_task_row_write(&w->row[i], w->task, !props.is_host, o);
     }
     sh_out_end(o);
+    sh_timing_put(o, &w->timing);
     if (known)
         sh_out_note(o, "%d of %d rows are from the store; --force does them again.", known, w->n_row);
     int bad = sh_common_write(w->common, o, e);

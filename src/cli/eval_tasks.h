@@ -12,7 +12,7 @@ struct sh_task_request {
     const struct sh_list *policy, *budget;
     long long shots, count;                             /* count 0: every record                      */
     const char *db;                                     /* NULL: nothing is kept                      */
-    int force;
+    int force, timing;
 };
 
 /* Writes the report to stdout. */

@@ -21,7 +21,8 @@ static int open_resident(struct sh_eval_work *w, struct sh_err *e)
                                       .weight_bits = (int)w->a->weight_bits,
                                       .rows = props.rows_at_once < longest ? props.rows_at_once : longest,
                                       .positions = longest, .n_threads = (int)w->common->threads,
-                                      .on_host = sh_live_say_host, .to = &w->note};
+                                      .stages = w->devices.stages, .on_host = sh_live_say_host,
+                                      .on_eager = sh_live_say_eager, .to = &w->note};
     w->note.quiet = w->common->quiet;
     w->eval.resident = sh_resident_open(&setup, e);
     return w->eval.resident ? 0 : sh_err_prefix(e, "%s", w->a->model);

@@ -14,6 +14,7 @@
 #include "src/cli/part.h"
 #include "src/cli/plan_file.h"
 #include "src/cli/text_source.h"
+#include "src/cli/timing.h"
 
 enum { SH_EVAL_POLICIES = 64, SH_EVAL_PLANS = 16 };
 
@@ -22,7 +23,7 @@ struct sh_eval_args {
     struct sh_list text, policy, budget, plan;
     long long length, count, least, batch, prefill, kv_bits, kv_group, kv_residual, weight_bits, dump_every;
     size_t device_memory;
-    int force;
+    int force, timing;
     const char *task, *data, *shots_data, *items;
     long long shots;
     const char *shard;
@@ -42,6 +43,7 @@ struct sh_eval_work {
     int n_plan;
     struct sh_eval_answers answers;
     struct sh_devices devices;
+    struct sh_timing timing;
     char *chips;
     struct sh_text_source source;
     struct sh_eval_cell reference, *cell;       /* [n]; reference: the full cache in f32          */

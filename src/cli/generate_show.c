@@ -370,6 +370,7 @@ int sh_generate_report(const struct sh_generate_work *w, struct sh_err *e)
     struct sh_out *o = sh_out_new();
     put_settings(o, w);
     (w->is_many ? put_many : put_one)(o, w, &f);
+    sh_timing_put(o, &w->timing);
     if (w->is_many && (asks_for(w->common->columns, "id") || asks_for(w->common->columns, "piece")))
         sh_out_show(o, "ids");          /* a row for each token, in place of its text's */
     int bad = sh_common_write(w->common, o, e);

@@ -6,6 +6,7 @@
 
 #include "src/base/progress.h"
 #include "src/cli/prompts.h"
+#include "src/cli/timing.h"
 #include "src/cli/writing.h"
 #include "src/engine/text_stream.h"
 
@@ -14,13 +15,14 @@ struct sh_generate_args {
     const char *prompt, *prompt_file, *tokens, *jsonl, *field, *policy, *budget, *dump;
     long long count, batch, max_tokens, top_k, dump_every;
     double temperature, top_p;
-    int stop_at_end, repetition;
+    int stop_at_end, repetition, timing;
 };
 
 struct sh_generate_work {
     const struct sh_generate_args *a;
     const struct sh_common *common;
     struct sh_live live;
+    struct sh_timing timing;
     struct sh_prompts prompts;
     struct sh_policy_spec policy;
     struct sh_budget budget;

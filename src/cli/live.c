@@ -102,7 +102,8 @@ int sh_live_load(struct sh_live *l, int positions, int rows, int block, struct s
                                       .dtype = l->dtype, .weight_bits = (int)l->options->weight_bits,
                                       .rows = props.rows_at_once < rows ? props.rows_at_once : rows,
                                       .positions = positions < most ? positions : most,
-                                      .on_host = sh_live_say_host, .to = &l->note};
+                                      .stages = l->devices.stages,
+                                      .on_host = sh_live_say_host, .on_eager = sh_live_say_eager, .to = &l->note};
     if (setup.rows < block)
         setup.rows = block;
     l->resident = sh_resident_open(&setup, e);
@@ -235,6 +236,14 @@ void sh_live_say_host(void *note, const char *why)
         return;
     snprintf(n->why, sizeof n->why, "%s", why);
     sh_say("shears: the cache is on the host and its rows travel: ", why);
+}
+
+void sh_live_say_eager(void *note, const char *why)
+{
+    struct sh_host_note *n = note;
+    if (!n->quiet && !n->said_eager)
+        sh_say("shears: steps do not run as graphs, which costs the host time: ", why);
+    n->said_eager = 1;
 }
 
 void sh_live_put_peak(struct sh_out *o, const struct sh_devices *d)

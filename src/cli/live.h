@@ -25,9 +25,11 @@ enum sh_prefill_mode { SH_PREFILL_STREAM, SH_PREFILL_BLOCKS, SH_PREFILL_ONCE };
 /* Says on stderr that a cache is on the host and its rows travel; the same reason once. A resident's `on_host`. */
 struct sh_host_note {
     char why[160];                      /* the last one                                           */
-    int quiet;
+    int quiet, said_eager;
 };
 void sh_live_say_host(void *note, const char *why);
+/* That steps do not run as graphs; once. A resident's `on_eager`. */
+void sh_live_say_eager(void *note, const char *why);
 
 struct sh_live {
     const struct sh_live_options *options;

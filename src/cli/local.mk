@@ -120,6 +120,7 @@ shears_SOURCES = \
 	%D%/theory_run.c %D%/theory_run.h \
 	%D%/theory_show.c %D%/theory_show.h \
 	%D%/time_unit.c %D%/time_unit.h \
+	%D%/timing.c %D%/timing.h \
 	%D%/trace_work.c %D%/trace_work.h \
 	%D%/vector_set.c %D%/vector_set.h \
 	%D%/writing.c %D%/writing.h

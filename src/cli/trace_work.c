@@ -108,6 +108,14 @@ static double choose_unit(struct sh_trace_work *t, const struct sh_unit *u)
     return tokens * (link ? link->last - link->first + 1 : u->last_layer + 1);
 }
 
+/* The trace stands still; -q or not, somebody will ask why. */
+static void tell_waiting(void *to, const char *path)
+{
+    (void)to;
+    fprintf(stderr, "shears: %s: another program has been reading or writing it for some seconds; waiting for it to "
+            "end (Ctrl-C stops)\n", path);
+}
+
 /* One unit into a run of a store. */
 static int sweep(struct sh_trace_work *t, const struct sh_unit *u, struct sh_store *store, int run, struct sh_err *e)
 {
@@ -119,6 +127,8 @@ static int sweep(struct sh_trace_work *t, const struct sh_unit *u, struct sh_sto
         return -1;
     if (!(t->sweep.writer = sh_writer_begin(store, run, (size_t)256 << 20, e)))
         return -1;
+    sh_writer_time(t->sweep.writer, t->sweep.stages);
+    sh_writer_tell(t->sweep.writer, tell_waiting, NULL);
     unsigned char *done = done_of(t, u);
     t->sweep.done = done;
     double began = sh_now_s();
@@ -141,6 +151,9 @@ static int report(struct sh_trace_work *t, int run, struct sh_err *e)
     int bad = sh_describe_run_of(o, t->store, run, e);
     sh_describe_memory(o, &t->devices, t->needs.device_bytes);
     sh_out_text(o, "db", "store", t->path);
+    sh_timing_put(o, &t->timing);
+    if (t->timing.on && t->cluster.ranks)
+        sh_out_note(o, "The times are those of the first rank alone.");
     if (!bad)
         bad = sh_common_write(t->common, o, e);
     sh_out_free(o);

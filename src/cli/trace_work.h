@@ -7,6 +7,7 @@
 #include "src/cli/cluster.h"
 #include "src/cli/devices.h"
 #include "src/cli/part.h"
+#include "src/cli/timing.h"
 #include "src/tracer/sweep.h"
 #include "src/tracer/texts.h"
 #include "src/tracer/units.h"
@@ -17,7 +18,7 @@ struct sh_trace_args {
     struct sh_list text, alpha;
     long long length, count, least, window, weight_bits;
     size_t memory, device_memory;
-    int random_weights, pipeline;
+    int random_weights, pipeline, timing;
     double rank_timeout, weight_prune;
 };
 
@@ -25,6 +26,7 @@ struct sh_trace_work {
     const struct sh_trace_args *a;
     const struct sh_common *common;
     struct sh_devices devices;
+    struct sh_timing timing;
     struct sh_model *model;
     struct sh_tokenizer *tokenizer;
     struct sh_texts texts;

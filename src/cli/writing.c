@@ -69,10 +69,13 @@ static int choose(struct run *r, int place, struct sh_err *e)
 {
     struct sh_writing *w = r->w;
     struct sh_written *t = &r->text[r->at[place]];
+    struct sh_stages *stages = w->live->devices.stages;
+    unsigned long long since = sh_stage_begin(stages);
     int32_t token = w->sampler.temperature > 0
                         ? sh_sampler_pick(&w->sampler, sh_session_logits(r->session, place),
                                           w->live->resident->arch->n_vocab, (uint64_t)t->n_made, r->room, e)
                         : sh_session_best(r->session, place, e);
+    sh_stage_end(stages, SH_STAGE_TOKENS, since, 1);
     if (token < 0) {
         sh_err_prefix(e, "behind token %d", t->n_prompt + t->n_made - 1);
         return t->name ? sh_err_prefix(e, "%s", t->name) : -1;

@@ -117,15 +117,17 @@ static void attend(const struct work *w, int row)
         .k = &w->k, .v = &w->v, .pos = b->h->place ? w->place : c->pos, .n_slot = c->n_slot, .group = w->group, .q = q,
         .position = b->h->place ? at : t, .window = what->window, .scale = what->scale, .softcap = what->softcap,
         .slopes = what->slopes ? what->slopes + b->head * w->group : NULL, .out = b->mixed + wide_at(w, row),
-        .probs = w->probs, .chunk = w->chunk};
+        .probs = w->probs, .chunk = w->chunk, .stages = b->stages, .sharers = b->sharers};
     int n_row = sh_slots_attend(&a);
     if (!b->observes && !b->watch)
         return;
+    unsigned long long since = sh_stage_begin(b->stages);
     sh_slots_mean(w->probs, w->group, c->n_slot, w->mean);
     struct sh_step step = {.t = t, .n_row = n_row, .row = w->mean, .q = own, .n_query = w->group};
     if (b->watch)
         b->watch(b->watch_to, b->sequence, b->layer, b->head, t, c, w->mean);
     sh_kept_observe(w->wide, &step);
+    sh_stage_end(b->stages, SH_STAGE_EVICTION, since, b->sharers);
 }
 
 /* Where those that stay go: from[slot] of the cache, -1 free. Returns the number of slots. */
@@ -198,19 +200,23 @@ int sh_block_run(const struct sh_block *b, size_t *bytes, struct sh_err *e)
     w.q = w.chunk + SH_ROWS_AT_ONCE * d;
     for (int i = 0; i < w.m; i++)
         w.place[i] = i;
+    unsigned long long since = sh_stage_begin(b->stages);
     list_old(&w);
     if (open_rows(&w, e)) {
         close_work(&w);
         return -1;
     }
     open_wide(&w);
+    sh_stage_end(b->stages, SH_STAGE_EVICTION, since, b->sharers);
     for (int row = 0; row < b->n; row++) {
         sh_kept_admit(w.wide, b->first + row);
         if (b->mixed)
             attend(&w, row);
     }
+    since = sh_stage_begin(b->stages);
     sh_kept_make_room(w.wide, b->first + b->n, NULL, NULL);
     store(&w);
+    sh_stage_end(b->stages, SH_STAGE_EVICTION, since, b->sharers);
     *bytes = close_work(&w);
     return 0;
 }

@@ -11,6 +11,7 @@
 #ifndef SH_ENGINE_BLOCK_H
 #define SH_ENGINE_BLOCK_H
 
+#include "src/base/stages.h"
 #include "src/engine/cache.h"
 #include "src/engine/piece.h"
 
@@ -24,8 +25,10 @@ struct sh_block {
     float *mixed;                       /* likewise; NULL: somebody has attended already          */
     unsigned needs;                     /* the policy's (enum sh_needs)                           */
     int observes;                       /* it wants the rows                                      */
-    sh_watch *watch;            /* NULL: nobody                                           */
+    sh_watch *watch;                    /* NULL: nobody                                           */
     void *watch_to;
+    struct sh_stages *stages;           /* NULL: time is not measured                             */
+    int sharers;                        /* threads of the time                                    */
 };
 
 /* -1: it does not fit into memory, and the head is as it was. *bytes: that it took besides the cache, and are

@@ -18,9 +18,12 @@ struct sh_device_cache {
     struct sh_slots *slots;
     int *rows, *rows_at;                /* host, device: [n_seq + 1] starts, then each row's position */
     int *start, *first;                 /* host: of the piece                                     */
+    int *length_read;                   /* [n_seq]: tokens of each text so far                    */
+    struct sh_slots_count *count;       /* [n_seq * n_layer * n_kv_head]                          */
     int by_block;                       /* the piece is one                                       */
     struct sh_graph **graph;            /* [n_seq + 1]: the layers of steps of one row a sequence, by their rows */
     unsigned char *has_run;             /* [n_seq + 1]: such a step has; both NULL: no graphs     */
+    int is_eager;                       /* no more graphs: the device could not record one        */
     sh_watch *watch;             /* of the piece                                           */
     void *watch_to;
     int *pos;                           /* of a look: [most capacity]                             */
@@ -301,6 +304,8 @@ struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct 
     c->rows = xcalloc(n_seq + 1 + rows, sizeof *c->rows);
     c->start = xcalloc(n_seq + 1, sizeof *c->start);
     c->first = xcalloc(n_seq, sizeof *c->first);
+    c->length_read = xcalloc(n_seq, sizeof *c->length_read);
+    c->count = xcalloc(n_seq * (size_t)(s->arch->n_layer * s->arch->n_kv_head), sizeof *c->count);
     c->pos = xcalloc(most, sizeof *c->pos);
     c->row = xcalloc(most, sizeof *c->row);
     int bad = fit(r, &c->setup, s->n_seq) < s->n_seq && refuse(c, strcmp(s->spec->policy->name, "full") != 0, e);
@@ -332,32 +337,40 @@ void sh_device_cache_free(struct sh_device_cache *c)
     free(c->rows);
     free(c->start);
     free(c->first);
+    free(c->length_read);
+    free(c->count);
     free(c->pos);
     free(c->row);
     free(c);
 }
 
-/* How many slots and tokens a head of a sequence has. */
-static struct sh_slots_look count(const struct sh_device_cache *c, int sequence, int head)
+/* Slots that a head of the sequence has in use, at most; -1: only the device knows. A head that has had fewer tokens
+ * than its budget has lost none, and none has had more. */
+static int known_slots(const struct sh_device_cache *c, int sequence)
 {
-    const struct sh_resident_setup *r = &c->r->setup;
-    struct sh_slots_look look = {0};
-    r->backend->slots->look(r->device, c->slots, sequence, head / c->setup.n_kv_head, head % c->setup.n_kv_head, &look);
-    return look;
+    int n = c->length_read[sequence], known = n == 0;
+    for (int i = 0; i < c->setup.n_layer * c->setup.n_kv_head && !known; i++)
+        known = n < c->head[i].budget;
+    return known ? n : -1;
 }
 
 void sh_device_cache_restart(struct sh_device_cache *c, int sequence)
 {
-    for (int i = 0; i < c->setup.n_layer * c->setup.n_kv_head && c->peak < c->most_slots; i++) {
-        int n_slot = count(c, sequence, i).n_slot;
-        c->peak = n_slot > c->peak ? n_slot : c->peak;
+    int most = known_slots(c, sequence);
+    if (most < 0 && c->length_read[sequence] > c->peak && c->peak < c->most_slots) {
+        c->r->setup.backend->slots->count(c->r->setup.device, c->slots, sequence, 1, c->count);
+        for (int i = 0; i < c->setup.n_layer * c->setup.n_kv_head; i++)
+            most = c->count[i].n_slot > most ? c->count[i].n_slot : most;
     }
+    c->peak = most > c->peak ? most : c->peak;
+    c->length_read[sequence] = 0;
     c->r->setup.backend->slots->restart(c->r->setup.device, c->slots, sequence);
 }
 
 void sh_device_cache_copy(struct sh_device_cache *to, int sequence_to, const struct sh_device_cache *from,
                           int sequence_from)
 {
+    to->length_read[sequence_to] = from->length_read[sequence_from];
     to->r->setup.backend->slots->copy(to->r->setup.device, to->slots, sequence_to, from->slots, sequence_from);
 }
 
@@ -394,8 +407,10 @@ static int begin(struct sh_device_cache *c, const struct sh_piece *p, struct sh_
     memcpy(c->first, first, (size_t)n * sizeof *first);
     memcpy(c->rows, start, (size_t)(n + 1) * sizeof *start);
     for (int i = 0; i < n; i++)
-        for (int row = start[i]; row < start[i + 1]; row++)
+        for (int row = start[i]; row < start[i + 1]; row++) {
             position[row] = first[i] + row - start[i];
+            c->length_read[i] = position[row] + 1;
+        }
     r->backend->put(r->device, c->rows_at, c->rows, (size_t)(n + 1 + start[n]) * sizeof *c->rows);
     return 0;
 }
@@ -498,25 +513,53 @@ static void attend(void *to, int layer, const struct sh_attend *what)
     }
 }
 
+static void run_layers(struct sh_device_cache *c, const struct sh_piece *p, const struct sh_own_attention *own)
+{
+    struct sh_resident *r = c->r;
+    for (int l = 0; l < r->arch->n_layer; l++)
+        sh_layer_step(r->layer[l], &r->act, r->hidden, c->setup.n_seq, p->start, own);
+}
+
+/* The device records no more, or has failed: its sync says that. */
+static void give_graphs_up(struct sh_device_cache *c)
+{
+    const struct sh_resident_setup *r = &c->r->setup;
+    struct sh_props props;
+    c->is_eager = 1;
+    r->backend->props(r->device, &props);
+    if (props.why_eager[0] && r->on_eager)
+        r->on_eager(r->to, props.why_eager);
+}
+
+/* A graph of the layers; NULL: there is none, and they have not run. */
+static struct sh_graph *record(struct sh_device_cache *c, const struct sh_piece *p, const struct sh_own_attention *own)
+{
+    const struct sh_resident_setup *r = &c->r->setup;
+    struct sh_graph *made = NULL;
+    if (!r->backend->graph->begin(r->device)) {
+        run_layers(c, p, own);
+        made = r->backend->graph->end(r->device);
+    }
+    if (!made)
+        give_graphs_up(c);
+    return made;
+}
+
 int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, struct sh_err *e)
 {
     struct sh_resident *r = c->r;
-    const struct sh_graph_ops *g = r->setup.backend->graph;
     struct sh_own_attention own = {.first = p->first, .position = positions(c), .length = c->length,
                                    .attend = attend, .to = c};
     int rows = p->start[c->setup.n_seq];
     if (begin(c, p, e))
         return -1;
     int repeats = c->graph && !p->watch && !p->by_block && most_rows(c) <= 1;
-    int records = repeats && c->has_run[rows] && !c->graph[rows];
-    if (records && g->begin(r->setup.device))
-        return 0;
-    for (int l = 0; l < r->arch->n_layer && !(repeats && c->graph[rows]); l++)
-        sh_layer_step(r->layer[l], &r->act, r->hidden, c->setup.n_seq, p->start, &own);
-    if (records)
-        c->graph[rows] = g->end(r->setup.device);
+    if (repeats && c->has_run[rows] && !c->graph[rows] && !c->is_eager)
+        c->graph[rows] = record(c, p, &own);
     if (repeats && c->graph[rows])
-        g->run(r->setup.device, c->graph[rows]);
+        r->setup.backend->graph->run(r->setup.device, c->graph[rows]);
+    else
+        run_layers(c, p, &own);
     if (repeats)
         c->has_run[rows] = 1;
     return 0;
@@ -545,11 +588,11 @@ struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c)
     const struct sh_slots_setup *s = &c->setup;
     struct sh_kv_kept k = {.peak = c->peak};
     int heads = s->n_layer * s->n_kv_head, all = s->n_seq * heads;
+    c->r->setup.backend->slots->count(c->r->setup.device, c->slots, 0, s->n_seq, c->count);
     for (int i = 0; i < all; i++) {
-        struct sh_slots_look look = count(c, i / heads, i % heads);
-        k.kept += look.n;
+        k.kept += c->count[i].n;
         k.budget += c->head[i % heads].budget;
-        k.peak = look.n_slot > k.peak ? look.n_slot : k.peak;
+        k.peak = c->count[i].n_slot > k.peak ? c->count[i].n_slot : k.peak;
     }
     k.kept /= all;
     k.budget /= all;

@@ -29,8 +29,8 @@ void sh_device_cache_copy(struct sh_device_cache *to, int sequence_to, const str
 void sh_device_cache_keep_rows(struct sh_device_cache *c);
 
 /* The resident's hidden rows through all layers. Steps of no more than one row a sequence are the same work each
- * time, and run as a graph from the third on. -1: nothing is queued; the device's own failures come out of its
- * sync. */
+ * time, and run as a graph from the third on, where the device can record one. -1: nothing is queued; the
+ * device's own failures come out of its sync. */
 int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, struct sh_err *e);
 
 /* Device memory, and apart from it the scratch of a step, and what is there for the blocks of a prompt. */

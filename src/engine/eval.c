@@ -75,6 +75,8 @@ static void take(void *to, int sequence, int position, int n, const float *logit
     struct reading *r = to;
     size_t vocab = (size_t)r->n_vocab, first = (size_t)sequence * (size_t)r->block + (size_t)(position - r->first);
     int is_full = r->cell < 0;
+    struct sh_stages *stages = r->v->resident->setup.stages;
+    unsigned long long since = sh_stage_begin(stages);
 #pragma omp parallel for num_threads(r->n_threads) if ((size_t)n * vocab > WORTH_THREADS)
     for (int k = 0; k < n; k++) {
         struct sh_eval_row *full = &r->row[first + (size_t)k];
@@ -89,6 +91,7 @@ static void take(void *to, int sequence, int position, int n, const float *logit
     }
     for (int k = 0; k < n; k++)
         add(r, sequence, position + k, &r->point[k]);
+    sh_stage_end(stages, SH_STAGE_STATISTICS, since, 1);
     if (r->v->take && r->v->watched == r->cell)
         r->v->take(r->v->to, sequence, position, n, logits);
 }

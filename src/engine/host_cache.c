@@ -74,24 +74,30 @@ static void token(struct sh_host_cache *own, const struct rows *p, struct sh_kv_
     size_t narrow = (size_t)row * (size_t)(w->n_kv_head * d) + (size_t)(head * d);
     float *chunk = scratch, *mean = chunk + (size_t)SH_ROWS_AT_ONCE * (size_t)d;
     float *probs = mean + own->kv->most_slots, *q = probs + (size_t)group * (size_t)own->kv->most_slots;
-    int *dropped = (int *)(q + group * d);
+    int *dropped = (int *)(q + group * d), sharers = omp_get_num_threads();
+    struct sh_stages *stages = own->r->setup.stages;
+    unsigned long long since = sh_stage_begin(stages);
     sh_kv_head_put(h, admit(h, t, dropped), p->k + narrow, p->v + narrow);
+    sh_stage_end(stages, SH_STAGE_EVICTION, since, sharers);
     const struct sh_cache *c = sh_kept_cache(h->kept);
     const struct sh_turn *turn = turn_of(own, p->layer);
     struct sh_slots_attend a = {
         .k = &h->k, .v = &h->v, .pos = h->place ? h->place : c->pos, .turn = turn, .n_slot = c->n_slot, .group = group,
         .q = turned(turn, p->q + wide, group, d, c->n - 1, q), .position = h->place ? c->n - 1 : t,
         .window = w->window, .scale = w->scale, .softcap = w->softcap,
-        .slopes = w->slopes ? w->slopes + head * group : NULL, .out = p->mixed + wide, .probs = probs, .chunk = chunk};
+        .slopes = w->slopes ? w->slopes + head * group : NULL, .out = p->mixed + wide, .probs = probs, .chunk = chunk,
+        .stages = stages, .sharers = sharers};
     int n_row = sh_slots_attend(&a);
     const struct sh_piece *piece = own->piece;
     if (!policy->observe && !piece->watch)
         return;
+    since = sh_stage_begin(stages);
     sh_slots_mean(probs, group, c->n_slot, mean);
     struct sh_step step = {.t = t, .n_row = n_row, .row = mean, .q = p->q + wide, .n_query = group};
     if (piece->watch)
         piece->watch(piece->watch_to, sequence, p->layer, head, t, c, mean);
     sh_kept_observe(h->kept, &step);
+    sh_stage_end(stages, SH_STAGE_EVICTION, since, sharers);
 }
 
 static void attend_all(struct sh_host_cache *own, const struct rows *p)
@@ -128,7 +134,8 @@ static int run_blocks(struct sh_host_cache *own, const struct rows *p, int atten
             .h = sh_kv_cache_head(own->kv, sequence, p->layer, head), .first = piece->first[sequence],
             .n = piece->start[sequence + 1] - piece->start[sequence], .q = p->q + row * wide, .k = p->k + row * narrow,
             .v = p->v + row * narrow, .mixed = attended ? NULL : p->mixed + row * wide, .needs = policy->needs,
-            .observes = policy->observe != NULL, .watch = piece->watch, .watch_to = piece->watch_to};
+            .observes = policy->observe != NULL, .watch = piece->watch, .watch_to = piece->watch_to,
+            .stages = own->r->setup.stages, .sharers = omp_get_num_threads()};
         int failed = b.n && sh_block_run(&b, &bytes, &e);
 #pragma omp critical(sh_host_cache_blocks)
         {
@@ -173,6 +180,7 @@ static void store_all(struct sh_host_cache *own, const struct rows *p)
 {
     const struct sh_piece *piece = own->piece;
     int n_head = p->what->n_kv_head, d = p->what->d_head;
+    unsigned long long since = sh_stage_begin(own->r->setup.stages);
 #pragma omp parallel for schedule(dynamic) num_threads(own->n_thread) if (p->what->k.rows > SH_ROWS_AT_ONCE)
     for (int i = 0; i < own->kv->setup.n_seq * n_head; i++) {
         int sequence = i / n_head, head = i % n_head;
@@ -184,6 +192,7 @@ static void store_all(struct sh_host_cache *own, const struct rows *p)
             sh_kv_head_put(h, admit(h, t, dropped), p->k + at, p->v + at);
         }
     }
+    sh_stage_end(own->r->setup.stages, SH_STAGE_EVICTION, since, 1);
 }
 
 static const float *fetch(struct sh_host_cache *own, float *copy, const struct sh_mat *m)

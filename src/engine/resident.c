@@ -26,7 +26,7 @@ static int load_head(struct sh_resident *r, struct sh_err *e)
 {
     const struct sh_resident_setup *s = &r->setup;
     s->backend->weight_bits(s->device, s->weight_bits < 16 ? 8 : 16);
-    r->head = sh_head_new(s->backend, s->device, s->model, s->dtype, e);
+    r->head = sh_head_new(s->backend, s->device, s->model, s->dtype, s->rows, e);
     s->backend->weight_bits(s->device, 16);
     return r->head ? 0 : -1;
 }

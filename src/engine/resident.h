@@ -17,8 +17,11 @@ struct sh_resident_setup {
     int rows;                           /* tokens that go through a layer together, at most       */
     int positions;                      /* of the longest sequence                                */
     int n_threads;                      /* of the host, for attention; 0: as many as OpenMP takes */
+    struct sh_stages *stages;           /* NULL: time is not measured                             */
     void (*on_host)(void *to, const char *why); /* a session's cache is on the host though the device's memory is */
-    void *to;                           /* another, and why; NULL: nobody asks                    */
+                                        /* another, and why; NULL: nobody asks                    */
+    void (*on_eager)(void *to, const char *why);        /* steps do not run as graphs, and why; NULL: likewise    */
+    void *to;
 };
 
 struct sh_resident {
@@ -29,7 +32,8 @@ struct sh_resident {
     struct sh_head *head;
     struct sh_activations act;
     void *hidden;                       /* device: [rows, d_model] f32                            */
-    float *logits;                      /* host: [logits_rows, n_vocab], for who looks at rows one after another */
+    float *logits;                      /* host: [logits_rows, n_vocab], for who looks at rows one after another; */
+                                        /* not touched before somebody does                       */
     int logits_rows;
     int is_host;                        /* device memory is host memory                           */
 };

@@ -212,14 +212,18 @@ int sh_slots_attend(const struct sh_slots_attend *a)
 {
     int n = a->n_slot, oldest = a->window > 0 ? a->position + 1 - a->window : 0;
     oldest = oldest < 0 ? 0 : oldest;
+    unsigned long long since = sh_stage_begin(a->stages);
     all_products(a);
+    since = sh_stage_end(a->stages, SH_STAGE_ATTENTION, since, a->sharers);
     for (int g = 0; g < a->group; g++) {
         float *row = a->probs + (size_t)g * (size_t)n;
         if (a->softcap > 0)
             cap(row, a->softcap, n);
         softmax(row, settle(row, a->pos, n, a->slopes ? a->slopes[g] : 0, a->position, oldest), n);
     }
+    since = sh_stage_end(a->stages, SH_STAGE_SOFTMAX, since, a->sharers);
     mix_all(a);
+    sh_stage_end(a->stages, SH_STAGE_ATTENTION, since, a->sharers);
     return seen(a->pos, n, oldest);
 }
 

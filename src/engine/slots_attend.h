@@ -6,6 +6,7 @@
 #ifndef SH_ENGINE_SLOTS_ATTEND_H
 #define SH_ENGINE_SLOTS_ATTEND_H
 
+#include "src/base/stages.h"
 #include "src/engine/places.h"
 #include "src/engine/rows.h"
 
@@ -22,6 +23,8 @@ struct sh_slots_attend {
     float *out;                         /* [group, d_head]                                        */
     float *probs;                       /* [group, n_slot], out: the probabilities by slot        */
     float *chunk;                       /* scratch: [SH_ROWS_AT_ONCE, d_head]                     */
+    struct sh_stages *stages;           /* NULL: time is not measured                             */
+    int sharers;                        /* threads of the time                                    */
 };
 
 /* How many slots the softmax ran over. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See head.h. Rows go through in blocks, so that a large vocabulary takes little of the device. */
+/* See head.h. Rows go through in blocks, so that a large vocabulary takes little of the memory. Each block reads the
+ * whole output matrix, which is most of what a decoding step of a small batch reads: on a device of its own memory a
+ * block is larger, 256 rows of 131072 numbers. */
 #include "src/model/head.h"
 
 #include <math.h>
@@ -8,7 +10,12 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { BLOCK_NUMBERS = 1 << 22, MOST_ROWS = 256 };      /* logits on the device at once           */
+enum {
+    HOST_NUMBERS = 1 << 22,             /* logits at once: where device memory is the host's,     */
+    OWN_NUMBERS = 1 << 25,              /* and where it is the device's own; of what is left ...  */
+    OWN_SHARE = 8,                      /* ... no more than an eighth, unless that is less than the host's */
+    MOST_ROWS = 256
+};
 
 struct sh_head {
     const struct sh_backend *b;
@@ -47,11 +54,23 @@ static int load_matrix(struct sh_head *h, struct sh_model *m, enum sh_role role,
     return *out ? 0 : sh_err_prefix(e, "%s", t.name);
 }
 
-static int make_room(struct sh_head *h, struct sh_err *e)
+/* Logits that may lie on the device at once. */
+static size_t block_numbers(const struct sh_head *h)
+{
+    struct sh_props props;
+    h->b->props(h->d, &props);
+    size_t share = props.memory_bytes / OWN_SHARE / sizeof(float);
+    if (props.is_host || (props.memory_bytes && share < HOST_NUMBERS))
+        return HOST_NUMBERS;
+    return props.memory_bytes && share < OWN_NUMBERS ? share : OWN_NUMBERS;
+}
+
+static int make_room(struct sh_head *h, int most, struct sh_err *e)
 {
     const struct sh_arch *c = h->arch;
-    int rows = BLOCK_NUMBERS / c->n_vocab;
-    h->rows = rows < 1 ? 1 : rows > MOST_ROWS ? MOST_ROWS : rows;
+    int rows = (int)(block_numbers(h) / (size_t)c->n_vocab);
+    most = most < MOST_ROWS ? most : MOST_ROWS;
+    h->rows = rows < 1 ? 1 : rows > most ? most : rows;
     size_t n = (size_t)h->rows, operand = sh_type_bytes(h->dtype);
     if (!(h->x = h->b->alloc(h->d, n * (size_t)c->d_model * operand, e)) ||
         !(h->logits = h->b->alloc(h->d, n * (size_t)c->n_vocab * sizeof(float), e)))
@@ -62,7 +81,7 @@ static int make_room(struct sh_head *h, struct sh_err *e)
 }
 
 struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_type dtype,
-                            struct sh_err *e)
+                            int rows, struct sh_err *e)
 {
     struct sh_head *h = xcalloc(1, sizeof *h);
     h->b = b;
@@ -70,7 +89,8 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
     h->arch = sh_model_arch(m);
     h->dtype = dtype;
     if (load_vector(h, m, SH_FINAL_NORM_W, &h->norm_w, e) || load_vector(h, m, SH_FINAL_NORM_B, &h->norm_b, e) ||
-        load_matrix(h, m, SH_PROJ_OUT, &h->out, e) || load_matrix(h, m, SH_HEAD, &h->matrix, e) || make_room(h, e)) {
+        load_matrix(h, m, SH_PROJ_OUT, &h->out, e) || load_matrix(h, m, SH_HEAD, &h->matrix, e) ||
+        make_room(h, rows, e)) {
         sh_head_free(h);
         return NULL;
     }

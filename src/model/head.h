@@ -10,9 +10,10 @@
 
 struct sh_head;
 
-/* Loads its weights (checked for NaN) for products of `dtype`. NULL: e says which tensor and why. */
+/* Loads its weights (checked for NaN) for products of `dtype`, and takes the device memory for all that it will do:
+ * there are seldom more than `rows` rows to do at once. NULL: e says which tensor and why. */
 struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_type dtype,
-                            struct sh_err *e);
+                            int rows, struct sh_err *e);
 void sh_head_free(struct sh_head *h);                           /* NULL is fine */
 
 /* Logits of rows [first, first + rows) of hidden [.., d_model] f32 on the device, into logits

@@ -33,14 +33,11 @@ float *sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, const struc
     *bad = 0;
     if (!t->at)
         return NULL;
-    size_t bytes = (size_t)t->cols * sizeof(float);
-    float *host = widened(t), *at;
+    float *host = widened(t);
     if (sh_role_is_norm(role) && (arch->flags & SH_NORM_PLUS_ONE))
         for (int i = 0; i < t->cols; i++)
             host[i] += 1;
-    at = b->alloc(d, bytes, e);
-    if (at)
-        b->put(d, at, host, bytes);
+    float *at = b->vector(d, host, (size_t)t->cols, e);
     free(host);
     *bad = !at;
     return at;

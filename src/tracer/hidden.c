@@ -12,14 +12,29 @@
 
 #include "src/base/mem.h"
 
+/* A file without a name, so that a kill at any moment leaves none; where the file system has no such files, one that
+ * loses its name at once. */
+static int nameless(const char *folder)
+{
+    int fd = -1;
+#ifdef O_TMPFILE
+    fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+#endif
+    if (fd >= 0)
+        return fd;
+    char *path = xasprintf("%s/shears-hidden-XXXXXX", folder);
+    if ((fd = mkostemp(path, O_CLOEXEC)) >= 0)
+        unlink(path);
+    free(path);
+    return fd;
+}
+
 static int temporary_file(const char *folder, size_t bytes, struct sh_err *e)
 {
-    char *path = xasprintf("%s/shears-hidden-XXXXXX", folder);
-    int fd = mkostemp(path, O_CLOEXEC);
+    int fd = nameless(folder);
     if (fd < 0) {
         sh_fail(e, "%s: no temporary file for %zu bytes of hidden states: %s", folder, bytes, strerror(errno));
     } else {
-        unlink(path);
         int problem = posix_fallocate(fd, 0, (off_t)bytes);
         if (problem) {
             sh_fail(e, "%s: a temporary file for %zu bytes of hidden states does not fit: %s", folder, bytes,
@@ -28,7 +43,6 @@ static int temporary_file(const char *folder, size_t bytes, struct sh_err *e)
             fd = -1;
         }
     }
-    free(path);
     return fd;
 }
 

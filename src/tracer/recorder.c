@@ -87,6 +87,11 @@ void sh_recorder_free(struct sh_recorder *r)
     free(r);
 }
 
+static int sharers(const struct sh_recorder *r)
+{
+    return sh_stage_sharers(r->o.stages, r->o.n_threads);
+}
+
 static void flush(struct sh_recorder *r, struct head *h, int head)
 {
     if (!h->n_rows)
@@ -119,52 +124,69 @@ static size_t enter(struct sh_recorder *r, struct head *h, int head, int first_r
 
 static void take_packed(struct sh_recorder *r, struct head *h, int head, int first_row, int n_rows, const void *packed)
 {
+    unsigned long long since = sh_stage_begin(r->o.stages);
     size_t bytes = enter(r, h, head, first_row, n_rows);
     if (h->bytes > h->cap) {
         h->cap = h->bytes > BLOCK_BYTES ? h->bytes : BLOCK_BYTES;
         h->rows = xreallocarray(h->rows, h->cap, 1);
     }
     memcpy(h->rows + h->bytes - bytes, packed, bytes);
+    sh_stage_end(r->o.stages, SH_STAGE_COMPRESSION, since, sharers(r));
 }
 
-static void take_sets(struct sh_recorder *r, struct head *h, int sequence, int head, int first_row, int n_rows,
+static void take_sets(struct sh_recorder *r, struct head *h, int sequence, int first_row, int n_rows,
                       const struct sh_row_sets *sets)
 {
     size_t n_lane = (size_t)r->lanes[sequence].n, n_word = (size_t)sets->n_word;
     const uint64_t *bits = sets->bits;
-    const float *value = sets->value;
     if (!h->stats)
         h->stats = sh_stats_new(&r->o.statistics, r->n_tokens[sequence]);
-    if (!h->sparse && r->o.record == SH_RECORD_SPARSE)
-        h->sparse = sh_codec_sparse_new(r->o.codec);
+    unsigned long long since = sh_stage_begin(r->o.stages);
     for (int i = 0; i < n_rows; i++, bits += (n_lane + 1) * n_word) {
         int q = first_row + i, start = sh_row_start(q, r->o.window);
         sh_stats_row_sets(h->stats, q, start, bits, sets->first_word, sets->n_word, &sets->figures[i]);
-        if (h->sparse) {
-            enter(r, h, head, q, 1);
-            value = sh_codec_sparse_row(h->sparse, start, q + 1 - start, bits + n_lane * n_word, sets->first_word,
-                                        value, sets->figures[i].low_mass);
-        }
     }
+    sh_stage_end(r->o.stages, SH_STAGE_STATISTICS, since, sharers(r));
+}
+
+static void take_sparse(struct sh_recorder *r, struct head *h, int sequence, int head, int first_row, int n_rows,
+                        const struct sh_row_sets *sets)
+{
+    size_t n_lane = (size_t)r->lanes[sequence].n, n_word = (size_t)sets->n_word;
+    const uint64_t *low = sets->bits + n_lane * n_word;
+    const float *value = sets->value;
+    unsigned long long since = sh_stage_begin(r->o.stages);
+    if (!h->sparse)
+        h->sparse = sh_codec_sparse_new(r->o.codec);
+    for (int i = 0; i < n_rows; i++, low += (n_lane + 1) * n_word) {
+        int q = first_row + i, start = sh_row_start(q, r->o.window);
+        enter(r, h, head, q, 1);
+        value = sh_codec_sparse_row(h->sparse, start, q + 1 - start, low, sets->first_word, value,
+                                    sets->figures[i].low_mass);
+    }
+    sh_stage_end(r->o.stages, SH_STAGE_COMPRESSION, since, sharers(r));
 }
 
 /* Statistics that miss a row are left out: whoever reads the head is told that it has none. */
-static void pack_stats(struct head *h, int head)
+static void pack_stats(struct sh_recorder *r, struct head *h, int head)
 {
     unsigned char *plain;
     struct sh_block b = {.kind = SH_BLOCK_STATS, .head = head};
+    unsigned long long since = sh_stage_begin(r->o.stages);
     size_t n = sh_stats_pack(h->stats, &plain);
+    since = sh_stage_end(r->o.stages, SH_STAGE_STATISTICS, since, sharers(r));
     if (!n)
         return;
     b.bytes = sh_codec_bytes(plain, n, SH_BYTES_RECORDS, &b.blob);
+    sh_stage_end(r->o.stages, SH_STAGE_COMPRESSION, since, sharers(r));
     sh_batch_add(&h->done, b);
     free(plain);
 }
 
-static void end_head(struct head *h, int head)
+static void end_head(struct sh_recorder *r, struct head *h, int head)
 {
     if (h->stats)
-        pack_stats(h, head);
+        pack_stats(r, h, head);
     drop_work(h);
 }
 
@@ -177,12 +199,16 @@ static void rows(void *to, int sequence, int head, int first_row, int n_rows, co
     if (is_full)
         take_packed(r, h, head, first_row, n_rows, packed);
     else
-        take_sets(r, h, sequence, head, first_row, n_rows, packed);
+        take_sets(r, h, sequence, first_row, n_rows, packed);
+    if (r->o.record == SH_RECORD_SPARSE)
+        take_sparse(r, h, sequence, head, first_row, n_rows, packed);
     if (first_row + n_rows < r->n_tokens[sequence])
         return;
+    unsigned long long since = sh_stage_begin(r->o.stages);
     flush(r, h, head);                          /* the head is whole, but for sets that come beside */
+    sh_stage_end(r->o.stages, SH_STAGE_COMPRESSION, since, sharers(r));
     if (!is_full || !r->lanes)
-        end_head(h, head);
+        end_head(r, h, head);
 }
 
 /* A full record's sets come behind the rows themselves. */
@@ -190,9 +216,9 @@ static void sets_beside(void *to, int sequence, int head, int first_row, int n_r
 {
     struct sh_recorder *r = to;
     struct head *h = &r->head[sequence * r->o.n_head + head];
-    take_sets(r, h, sequence, head, first_row, n_rows, sets);
+    take_sets(r, h, sequence, first_row, n_rows, sets);
     if (first_row + n_rows == r->n_tokens[sequence])
-        end_head(h, head);
+        end_head(r, h, head);
 }
 
 struct sh_tap sh_recorder_tap(struct sh_recorder *r)

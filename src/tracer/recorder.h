@@ -19,6 +19,8 @@ struct sh_recorder_options {
     struct sh_stats_spec statistics;    /* full runs take none where it has no lane       */
     int n_head;
     int window;                         /* of the layer's attention; 0: none              */
+    struct sh_stages *stages;           /* NULL: time is not measured                     */
+    int n_threads;                      /* that hand out rows at the same time            */
 };
 
 /* n_tokens and wanted, [n_seq], stay the caller's and must outlive the recorder. */

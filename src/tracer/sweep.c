@@ -101,6 +101,7 @@ static void take_vectors(const struct lane *lane, const struct sh_chunk *c, int 
     uint16_t *half = xmalloc(per_head * sizeof *half);
     s->backend->get(lane->device, host, from + (size_t)c->start[i] * width, count * sizeof *host);
     enum sh_codec codec = s->record.codec == SH_CODEC_F32 ? SH_CODEC_F32 : SH_CODEC_F16;
+    unsigned long long since = sh_stage_begin(s->stages);
     for (int h = 0; h < n_head; h++) {
         struct sh_block block = {.kind = SH_BLOCK_VECTORS, .head = h, .codec = codec, .vector = kind};
         for (int t = 0; t < n; t++)
@@ -110,6 +111,7 @@ static void take_vectors(const struct lane *lane, const struct sh_chunk *c, int 
         block.bytes = sh_codec_dense(codec, codec == SH_CODEC_F16 ? (void *)half : one, per_head, &block.blob);
         sh_batch_add(b, block);
     }
+    sh_stage_end(s->stages, SH_STAGE_COMPRESSION, since, sh_stage_sharers(s->stages, 1));
     free(host);
     free(one);
     free(half);
@@ -151,6 +153,8 @@ static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, con
     if (any || layer != lane->st->last) {
         struct sh_recorder_options options = s->record;
         options.window = sh_arch_window(lane->st->arch, layer);
+        options.stages = s->stages;
+        options.n_threads = s->n_threads;
         struct sh_recorder *r = sh_recorder_new(&options, c->n, n_tokens, wanted);
         struct sh_tap tap = any ? sh_recorder_tap(r) : (struct sh_tap){0};
         bad = compute(lane, l, layer, c, &tap, e);

@@ -49,6 +49,8 @@ struct sh_sweep {
     const char *spill_folder;
     struct sh_writer *writer;
     struct sh_progress *progress;               /* in tokens x layers                                   */
+    int n_threads;                              /* of a device, as it was opened                        */
+    struct sh_stages *stages;                   /* NULL: time is not measured                           */
     const struct sh_sweep_link *link;           /* NULL: all layers are here. One device, everything is
                                                  * recorded whatever `done` says of other layers        */
 };

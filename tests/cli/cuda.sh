@@ -122,6 +122,20 @@ for how in 0 driver; do
     SH_EMU_DEVICES=$how refuse "no device ($how): exit 3 with the runtime's sentence" 3 "backend cuda: cannot open: .*cudaError" \
         trace --model "$opt" --tokens six.jsonl --db out/x.db --backend cuda -q
 done
+NVIDIA_TF32_OVERRIDE=1 refuse "an environment that turns f32 into TF32 is refused" 3 \
+    "cannot open: the environment has NVIDIA_TF32_OVERRIDE=1, expected nothing or 0: f32 products would be rounded to TF32" \
+    trace --model "$opt" --tokens six.jsonl --db out/x.db --backend cuda -q
+holds "and what to do is said" grep -q "^hint: unset NVIDIA_TF32_OVERRIDE, or set it to 0" log/err
+NVIDIA_TF32_OVERRIDE=1 run trace --model "$opt" --tokens tokens.jsonl --db out/auto.db --json
+expect "auto says so and goes on with the processor" 0 '"backend": "cpu"' \
+    "^shears: backend cuda: cannot open: the environment has NVIDIA_TF32_OVERRIDE=1.*; using cpu$"
+NVIDIA_TF32_OVERRIDE=1 run info backends
+expect "info backends says so" 0 "backend cuda: cannot open: the environment has NVIDIA_TF32_OVERRIDE=1" ""
+for value in 0 ""; do
+    NVIDIA_TF32_OVERRIDE=$value run trace --model "$opt" --tokens tokens.jsonl --db out/tf32$value.db --json
+    expect "NVIDIA_TF32_OVERRIDE=$value is none" 0 '"backend": "cuda"' ""
+done
+rm -rf out && mkdir out
 SH_EMU_CODE=0 refuse "a chip that the module has no code for" 3 \
     "cannot open: device 0 \(Emulated device\) has compute capability 9.0, for which this program was not built: no kernel" \
     trace --model "$opt" --tokens six.jsonl --db out/x.db --backend cuda -q

@@ -273,6 +273,31 @@ run "${nearly[@]}" --budget "$(sed -n 's/.*budget of \([0-9]*\) tokens.*/\1/p' l
 expect "the budget of the hint fits with blocks" 0 "^[0-9 ]+$" ""
 
 [ -n "$emulated" ] || { skip "devices that fail" "this one is real"; finish; exit; }
+
+# ---- steps that cannot be captured as graphs ----
+
+eager=(generate --prefill-mode stream --model "$model" --tokens prompt.ids --max-tokens 20 --policy h2o --budget 14)
+run "${eager[@]}" --backend cpu -q
+cp log/out cpu.text
+for part in begin kernel end make; do
+    SH_EMU_LEAKS=1 SH_EMU_GRAPH=$part run "${eager[@]}" --backend cuda
+    cp log/out cuda.text
+    expect "capturing fails ($part): the run goes on, and says it once" 0 "^[0-9 ]+$" \
+        "^shears: steps do not run as graphs, which costs the host time: .*cudaError"
+    holds "capturing fails ($part): once" test "$(grep -c "do not run as graphs" log/err)" = 1
+    holds "capturing fails ($part): the CPU's tokens" cmp cpu.text cuda.text
+    SH_EMU_LEAKS=1 SH_EMU_GRAPH=$part run "${eager[@]}" --backend cuda -q --json --timing
+    expect "capturing fails ($part): with timers, -q" 0 '"stage": "eviction"' ""
+done
+# Texts end one after another, so that there are steps of 6 rows, then of fewer: the first capture goes well.
+SH_EMU_LEAKS=1 run "${many[@]}" --policy window --budget 14 --backend cuda
+cp log/out many.json
+for part in kernel:2 end:2 make:3; do
+    SH_EMU_LEAKS=1 SH_EMU_GRAPH=$part run "${many[@]}" --policy window --budget 14 --backend cuda
+    cp log/out many-late.json
+    expect "capturing fails late ($part)" 0 '"texts"' ""
+    holds "capturing fails late ($part): the same texts" same_many many.json many-late.json
+done
 for fault in SH_EMU_FAIL:cudaErrorIllegalAddress SH_EMU_LOST:cudaErrorDevicesUnavailable; do
     for at in 2 40 200 450; do
         export "${fault%:*}=$at"

@@ -59,7 +59,7 @@ for which in simulate eval; do
     hold out/x.db 1
     start 2 "${words[@]}" --db out/x.db
     second=
-    until [ -n "$second" ] && has_unit $second 1 out/x.db && [ -s out/x.db.rank-0000-wal ]; do
+    until [ -n "$second" ] && has_unit $second 1 out/x.db && committed out/x.db.rank-0000; do
         kill -0 $launcher 2>/dev/null || break
         sleep 0.05
         second=$(pid_of 1)

@@ -38,9 +38,12 @@ pid_of() { # rank: of a process that $launcher started, while it lives
         tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1" && echo "$p"
     done
 }
+committed() { # store: has anything come since its tables were made? SQLite counts in bytes 24 to 27
+    [ -s "$1" ] && [ "$(od -An -j24 -N4 --endian=big -tu4 "$1")" -gt 1 ]
+}
 at_work() { # rank, store: $hit is its process once it has finished something, or empty when all was quicker
     hit=
-    while [ ! -s "$2.rank-000$1-wal" ] && kill -0 $launcher 2>/dev/null; do sleep 0.01; done
+    while ! committed "$2.rank-000$1" && kill -0 $launcher 2>/dev/null; do sleep 0.01; done
     hit=$(pid_of "$1")
 }
 hold() { # store, ranks...: who gets a unit cannot make its store for it and stands still, until `let_go`

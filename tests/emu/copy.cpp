@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies and fills. As CUDA does it: memory of the host that is not pinned is read when the call is made,
- * and written before it returns; pinned memory is read and written when the stream comes to it. */
+/* Copies and fills. As CUDA does it: memory of the host that is not pinned is written before the call returns. It
+ * is read at the call or when the stream comes to it, as the driver likes, so it must not change in between;
+ * pinned memory is read and written when the stream comes to it. */
 #include <cuda_runtime.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <vector>
 
 #include "tests/emu/call.h"
 #include "tests/emu/memory.h"
 #include "tests/emu/running.h"
+#include "tests/emu/settings.h"
 #include "tests/emu/stream.h"
 
 namespace emu {
@@ -53,15 +57,38 @@ static void check_rows(const char *what, const Rows &rows, const Copy &c, int de
         fail("%s: %p is freed memory, or beside an allocation", what, (void *)rows.at);
 }
 
-/* The same copy out of bytes that nobody can change any more. */
-static std::function<void()> staged(const Copy &c)
+static bool is_mapped(const Rows &rows, const Copy &c)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)rows.at, first = at / page * page;
+    return !msync((void *)first, at - first + (c.height - 1) * rows.pitch + c.width, MS_ASYNC);
+}
+
+/* The stream has come to the copy `c`; `was` is what its source was at the call. */
+static void check_source(const char *what, const Copy &c, const char *was)
+{
+    if (!is_mapped(c.from, c))
+        fail("%s: the pageable memory at %p is gone: it was freed before the stream had read it", what,
+             (void *)c.from.at);
+    for (size_t i = 0; i < c.height; i++)
+        if (memcmp(c.from.at + i * c.from.pitch, was + i * c.width, c.width))
+            fail("%s: the pageable memory at %p has changed: it was written or freed before the stream had read it",
+                 what, (void *)c.from.at);
+}
+
+/* Out of pageable memory: early out of a copy that nobody can change any more, late out of the memory itself. */
+static std::function<void()> from_pageable(const char *what, const Copy &c)
 {
     check_no_recording("pageable memory is copied");
     auto bytes = std::make_shared<std::vector<char>>(c.width * c.height);
-    Copy now = c, later = c;
-    now.to = later.from = {bytes->data(), c.width};
+    Copy now = c, early = c;
+    now.to = early.from = {bytes->data(), c.width};
     run_copy(now);
-    return [later, bytes] { run_copy(later); };
+    if (!reads_late())
+        return [early, bytes] { run_copy(early); };
+    return [what, c, bytes] {
+        check_source(what, c, bytes->data());
+        run_copy(c);
+    };
 }
 
 static cudaError_t copy(const char *what, const Copy &c, cudaMemcpyKind kind, cudaStream_t stream, bool wait_for_host)
@@ -77,9 +104,11 @@ static cudaError_t copy(const char *what, const Copy &c, cudaMemcpyKind kind, cu
     check_rows(what, c.to, c, s->device);
     check_rows(what, c.from, c, s->device);
     const Region *to = region_of(c.to.at), *from = region_of(c.from.at);
-    put(s, {from ? [c] { run_copy(c); } : staged(c), nullptr, nullptr});
-    if (!to || (wait_for_host && !(is_on_device(to) && is_on_device(from))))
+    put(s, {from ? [c] { run_copy(c); } : from_pageable(what, c), nullptr, nullptr});
+    if (!to || (wait_for_host && !(is_on_device(to) && is_on_device(from)))) {
+        count_wait(false);
         settle(s, nullptr);
+    }
     return call.end(cudaSuccess);
 }
 

@@ -24,11 +24,18 @@ namespace emu {
 
 static std::set<void *> &graphs = *new std::set<void *>;
 static int n_recording;
+static unsigned long captures;         /* that were begun, or were to be */
 
 void check_no_recording(const char *what)
 {
     if (n_recording)
         fail("%s while a stream is captured", what);
+}
+
+bool spoils_recording(CUstream_st *s)
+{
+    s->is_spoiled |= s->recording && graph_fails("kernel", captures);
+    return s->recording && s->is_spoiled;
 }
 
 int report_graph_leaks()
@@ -57,7 +64,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
     CUstream_st *s = stream_at(stream);
     if (s->recording)
         return call.end(cudaErrorIllegalState);
+    if (graph_fails("begin", ++captures))
+        return call.end(cudaErrorStreamCaptureUnsupported);
     s->recording = new std::vector<Work>;
+    s->is_spoiled = false;
     n_recording++;
     return call.end(cudaSuccess);
 }
@@ -72,10 +82,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     std::vector<Work> *work = s->recording;
     s->recording = nullptr;
     *graph = nullptr;
-    if (!call.failed())
+    bool is_bad = s->is_spoiled || graph_fails("end", captures);
+    if (!call.failed() && !is_bad)
         graphs.insert(*graph = new CUgraph_st{*work});
     delete work;
-    return call.end(cudaSuccess);
+    return call.end(is_bad ? cudaErrorStreamCaptureInvalidated : cudaSuccess);
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *run, cudaGraph_t graph, unsigned long long flags)
@@ -85,6 +96,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *run, cudaGraph_t graph, unsign
         return call.status();
     if (!run || !graph || !graphs.count(graph) || flags)
         return call.end(cudaErrorInvalidValue);
+    if (graph_fails("make", captures))
+        return call.end(cudaErrorMemoryAllocation);
     graphs.insert(*run = new CUgraphExec_st{graph->work});
     return call.end(cudaSuccess);
 }
@@ -98,7 +111,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t run, cudaStream_t stream)
         return call.end(cudaErrorInvalidValue);
     CUstream_st *s = stream_at(stream);
     for (const Work &work : run->work)
-        if (count_launch())
+        if (work.record)
+            record_event(work.record, s);
+        else if (count_launch())
             put(s, work);
         else {
             drop_all();

@@ -68,6 +68,10 @@ void launch(cudaStream_t stream, Launch work)
         call.end(cudaErrorInvalidResourceHandle);
         return;
     }
+    if (spoils_recording(s)) {
+        call.end(cudaErrorStreamCaptureUnsupported);
+        return;
+    }
     if (s->recording || count_launch())
         put(s, {[work] { run_and_check(work); }, nullptr, nullptr});
     else

@@ -32,8 +32,13 @@ static const size_t FILL_BYTES = 4 << 20;
 static std::map<const char *, Region> &regions = *new std::map<const char *, Region>;
 /* Those that are not freed: a long process has many more that are. */
 static std::vector<const Region *> &live = *new std::vector<const Region *>;
-static size_t taken[MOST_DEVICES];
+static size_t taken[MOST_DEVICES], taken_pinned;
 static bool is_open[MOST_DEVICES];
+
+static size_t &taken_of(int device)
+{
+    return device == PINNED ? taken_pinned : taken[device];
+}
 
 static size_t rounded(size_t bytes, size_t step)
 {
@@ -116,7 +121,8 @@ static void set_open(int device, bool open)
 void *region_new(size_t bytes, int device)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), own = rounded(bytes, ALIGN), map_bytes = rounded(own + EDGE, page);
-    if (device != PINNED && (own > device_memory() || taken[device] > device_memory() - own))
+    size_t most = device == PINNED ? pinned_memory() : device_memory();
+    if (own > most || taken_of(device) > most - own)
         return nullptr;
     watch_faults();
     int flags = MAP_PRIVATE | MAP_NORESERVE;
@@ -133,8 +139,7 @@ void *region_new(size_t bytes, int device)
     mark_edges(r);
     protect_new(r);
     live.push_back(&(regions[map] = r));
-    if (device != PINNED)
-        taken[device] += own;
+    taken_of(device) += own;
     return r.at;
 }
 
@@ -159,8 +164,7 @@ void region_free(const Region *r)
     Region *own = &regions[r->map];
     own->is_live = false;
     live.erase(std::find(live.begin(), live.end(), r));
-    if (own->device != PINNED)
-        taken[own->device] -= rounded(own->bytes, ALIGN);
+    taken_of(own->device) -= rounded(own->bytes, ALIGN);
     int flags = MAP_PRIVATE | MAP_NORESERVE | MAP_ANONYMOUS | MAP_FIXED;
     if (mmap(own->map, own->map_bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED)
         fail("no memory to free an allocation");
@@ -243,7 +247,7 @@ bool describe(const void *at, char *text, size_t bytes)
 
 size_t memory_taken(int device)
 {
-    return taken[device];
+    return taken_of(device);
 }
 
 int report_memory_leaks()

@@ -21,7 +21,7 @@ struct Region {
     size_t map_bytes;
 };
 
-/* The address is 256-byte aligned. NULL: the device has no more. */
+/* The address is 256-byte aligned. NULL: there is no more of it. */
 void *region_new(size_t bytes, int device);
 /* NULL: no allocation, or freed. An allocation's end counts as inside: nothing is read through it. */
 const Region *region_of(const void *at);

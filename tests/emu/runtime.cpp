@@ -3,7 +3,10 @@
 #include <cuda_runtime.h>
 #include <stdio.h>
 
+#include <atomic>
+
 #include "tests/emu/call.h"
+#include "tests/emu/emu.h"
 #include "tests/emu/memory.h"
 #include "tests/emu/running.h"
 #include "tests/emu/settings.h"
@@ -51,6 +54,10 @@ static const struct { cudaError_t error; const char *name, *text; } known[] = {
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
 };
 
 const char *cudaGetErrorString(cudaError_t error)
@@ -153,6 +160,7 @@ cudaError_t cudaDeviceSynchronize(void)
     Call call;
     if (call.failed())
         return call.status();
+    count_wait(false);
     settle_device(current_device);
     return call.end(cudaSuccess);
 }
@@ -188,7 +196,7 @@ cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags)
     if (!at || flags & ~(cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
         return call.end(cudaErrorInvalidValue);
     *at = bytes ? region_new(bytes, PINNED) : nullptr;
-    return call.end(cudaSuccess);
+    return call.end(*at || !bytes ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
 /* Both kinds of memory are freed when all devices are done, also after an error that lasts: what the
@@ -207,8 +215,18 @@ static cudaError_t give_back(void *at, bool is_pinned)
     return call.end(cudaSuccess);
 }
 
+static std::atomic<void (*)(void)> before_free;
+
+void emu_before_free(void (*fn)(void))
+{
+    before_free = fn;
+}
+
 cudaError_t cudaFree(void *at)
 {
+    void (*fn)(void) = before_free;
+    if (fn && at)
+        fn();
     return give_back(at, false);
 }
 

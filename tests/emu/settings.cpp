@@ -44,6 +44,21 @@ size_t device_memory()
     return (size_t)number_in("SH_EMU_MEMORY", 1 << 30);
 }
 
+size_t pinned_memory()
+{
+    return (size_t)number_in("SH_EMU_PINNED", SIZE_MAX);
+}
+
+bool reads_late()
+{
+    const char *text = getenv("SH_EMU_PAGEABLE");
+    if (!text || !*text || !strcmp(text, "late"))
+        return true;
+    if (strcmp(text, "early"))
+        fail("SH_EMU_PAGEABLE=%s: late or early is expected", text);
+    return false;
+}
+
 Order stream_order()
 {
     const char *text = getenv("SH_EMU_STREAMS");
@@ -64,6 +79,22 @@ bool has_code()
 bool leaks_fail()
 {
     return number_in("SH_EMU_LEAKS", 0) != 0;
+}
+
+bool graph_fails(const char *part, unsigned long capture)
+{
+    static const char *const parts[] = {"begin", "kernel", "end", "make"};
+    const char *text = getenv("SH_EMU_GRAPH");
+    if (!text || !*text)
+        return false;
+    size_t n = strcspn(text, ":");
+    bool known = false;
+    for (const char *p : parts)
+        known |= strlen(p) == n && !strncmp(p, text, n);
+    unsigned long first = text[n] ? strtoul(text + n + 1, nullptr, 10) : 1;
+    if (!known || !first)
+        fail("SH_EMU_GRAPH=%s: begin, kernel, end or make is expected, with :N", text);
+    return strlen(part) == n && !strncmp(part, text, n) && capture >= first;
 }
 
 bool count_launch()

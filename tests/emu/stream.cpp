@@ -3,10 +3,12 @@
 #include "tests/emu/stream.h"
 
 #include <stdio.h>
+#include <time.h>
 
 #include <set>
 
 #include "tests/emu/call.h"
+#include "tests/emu/emu.h"
 #include "tests/emu/memory.h"
 #include "tests/emu/running.h"
 #include "tests/emu/settings.h"
@@ -17,12 +19,13 @@ namespace emu {
 static std::set<CUstream_st *> &streams = *new std::set<CUstream_st *>;
 static std::set<CUevent_st *> &events = *new std::set<CUevent_st *>;
 static CUstream_st *default_stream[MOST_DEVICES];
+static unsigned long done, waits, spins;
 
 CUstream_st *stream_at(cudaStream_t handle)
 {
     if (!handle) {
         CUstream_st *&s = default_stream[current_device];
-        s = s ? s : new CUstream_st{current_device, true, {}, nullptr};
+        s = s ? s : new CUstream_st{current_device, true, {}, nullptr, false};
         return s;
     }
     if (!streams.count(handle))
@@ -38,6 +41,13 @@ static CUevent_st *event_at(cudaEvent_t handle)
 }
 
 static void run_next(CUstream_st *s);
+
+static double now_ms()
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+}
 
 /* To the mark, or to the end. */
 static void run(CUstream_st *s, const Mark *mark)
@@ -55,14 +65,17 @@ static void run_next(CUstream_st *s)
     if (work.run) {
         memory_open(s->device);
         work.run();
+        done++;
     }
-    if (work.reach)
+    if (work.reach) {
+        work.reach->at_ms = now_ms();
         work.reach->is_reached = true;
+    }
 }
 
 static MarkRef mark_end(CUstream_st *s)
 {
-    MarkRef mark = std::make_shared<Mark>(Mark{s, s->queue.empty()});
+    MarkRef mark = std::make_shared<Mark>(Mark{s, s->queue.empty(), 0});
     if (!mark->is_reached)
         s->queue.push_back({nullptr, nullptr, mark});
     return mark;
@@ -77,7 +90,7 @@ static void wait_for_end(CUstream_st *s, CUstream_st *other)
 void put(CUstream_st *s, Work work)
 {
     if (s->recording) {
-        if (!work.run)
+        if (!work.run && !work.record)
             fail("an event is recorded or waited for in a stream that is captured");
         s->recording->push_back(std::move(work));
         return;
@@ -93,6 +106,12 @@ void put(CUstream_st *s, Work work)
         run(s, nullptr);
         memory_close();
     }
+}
+
+void record_event(CUevent_st *e, CUstream_st *s)
+{
+    e->last = std::make_shared<Mark>(Mark{s, false, 0});
+    put(s, {nullptr, nullptr, e->last});
 }
 
 void settle(CUstream_st *s, const Mark *mark)
@@ -147,6 +166,12 @@ void drop_all()
             drop(s);
 }
 
+void count_wait(bool sleeps)
+{
+    waits++;
+    spins += !sleeps;
+}
+
 int report_stream_leaks()
 {
     if (!streams.empty() || !events.empty())
@@ -158,6 +183,24 @@ int report_stream_leaks()
 
 using namespace emu;
 
+unsigned long emu_done(void)
+{
+    Call call;
+    return done;
+}
+
+unsigned long emu_waits(void)
+{
+    Call call;
+    return waits;
+}
+
+unsigned long emu_spins(void)
+{
+    Call call;
+    return spins;
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
     Call call;
@@ -165,7 +208,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
         return call.status();
     if (!stream || flags & ~cudaStreamNonBlocking)
         return call.end(cudaErrorInvalidValue);
-    *stream = new CUstream_st{current_device, !(flags & cudaStreamNonBlocking), {}, nullptr};
+    *stream = new CUstream_st{current_device, !(flags & cudaStreamNonBlocking), {}, nullptr, false};
     streams.insert(*stream);
     return call.end(cudaSuccess);
 }
@@ -187,6 +230,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     Call call;
     if (call.failed())
         return call.status();
+    count_wait(false);
     settle(stream_at(stream), nullptr);
     return call.end(cudaSuccess);
 }
@@ -211,7 +255,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
         return call.status();
     if (!event || flags & ~(cudaEventBlockingSync | cudaEventDisableTiming))
         return call.end(cudaErrorInvalidValue);
-    *event = new CUevent_st{current_device, nullptr};
+    *event = new CUevent_st{current_device, nullptr, !(flags & cudaEventDisableTiming),
+                            (flags & cudaEventBlockingSync) != 0};
     events.insert(*event);
     return call.end(cudaSuccess);
 }
@@ -229,6 +274,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
     Call call;
     CUevent_st *e = event_at(event);
     if (call.failed())
@@ -236,8 +286,26 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     CUstream_st *s = stream_at(stream);
     if (!e || e->device != s->device)
         return call.end(cudaErrorInvalidResourceHandle);
-    e->last = std::make_shared<Mark>(Mark{s, false});
-    put(s, {nullptr, nullptr, e->last});
+    if (flags == cudaEventRecordDefault)
+        record_event(e, s);
+    else if (flags == cudaEventRecordExternal && s->recording)
+        put(s, {nullptr, nullptr, nullptr, e});
+    else
+        return call.end(cudaErrorInvalidValue);
+    return call.end(cudaSuccess);
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
+{
+    Call call;
+    CUevent_st *from = event_at(begin), *to = event_at(end);
+    if (call.failed())
+        return call.status();
+    if (!ms || !from || !to || !from->has_time || !to->has_time || !from->last || !to->last)
+        return call.end(ms ? cudaErrorInvalidResourceHandle : cudaErrorInvalidValue);
+    if (!from->last->is_reached || !to->last->is_reached)
+        return call.end(cudaErrorNotReady);
+    *ms = (float)(to->last->at_ms - from->last->at_ms);
     return call.end(cudaSuccess);
 }
 
@@ -250,6 +318,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     if (!e)
         return call.end(cudaErrorInvalidResourceHandle);
     MarkRef mark = e->last;
+    if (mark)
+        count_wait(e->sleeps);
     if (mark && !mark->is_reached)
         settle(mark->stream, mark.get());
     return call.end(cudaSuccess);

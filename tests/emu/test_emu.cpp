@@ -82,6 +82,8 @@ static bool passes(const Case *c)
 int main()
 {
     unsetenv("SH_EMU_STREAMS");                         /* each case says what it needs */
+    unsetenv("SH_EMU_PAGEABLE");
+    unsetenv("SH_EMU_PINNED");
     const Case *lists[] = {device_cases, runtime_cases, stream_cases, fault_cases};
     int n = 0, bad = 0, all = 0;
     for (const Case *list : lists)

@@ -49,6 +49,15 @@ static void little_memory()
     EXPECT(cudaFree(&left) == cudaErrorInvalidValue);
 }
 
+static void little_pinned_memory()
+{
+    void *a, *b;
+    setenv("SH_EMU_PINNED", "1M", 1);
+    EXPECT(cudaHostAlloc(&a, 3 << 18, 0) == cudaSuccess && cudaHostAlloc(&b, 1 << 19, 0) == cudaErrorMemoryAllocation);
+    EXPECT(cudaGetLastError() == cudaErrorMemoryAllocation && cudaMalloc(&b, 1 << 21) == cudaSuccess);
+    EXPECT(cudaFreeHost(a) == cudaSuccess && cudaHostAlloc(&a, 1 << 20, 0) == cudaSuccess);
+}
+
 static void fresh_memory()
 {
     std::vector<unsigned char> bytes(5 << 20);
@@ -251,6 +260,7 @@ static void refused_products()
 const Case runtime_cases[] = {
     {"devices: how many, which, none, no driver", devices, NULL},
     {"memory ends, without lasting harm", little_memory, NULL},
+    {"pinned memory ends, too", little_pinned_memory, NULL},
     {"new memory is full of NaN", fresh_memory, NULL},
     {"leaks are counted", leaks, NULL},
     {"a fault lasts", fault, NULL},

@@ -4,9 +4,11 @@
 #include <cuda_runtime.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <thread>
 
+#include "tests/emu/emu.h"
 #include "tests/emu/test_emu.h"
 
 static __global__ void set(int *at, int x)
@@ -134,6 +136,7 @@ static void host_memory()
     Two t = two();
     int pageable = 1;
     t.seen[0] = 1;
+    setenv("SH_EMU_PAGEABLE", "early", 1);
     EXPECT(cudaMemcpyAsync(t.at, &pageable, 4, cudaMemcpyHostToDevice, t.a) == cudaSuccess);
     EXPECT(cudaMemcpyAsync(t.at + 1, t.seen, 4, cudaMemcpyHostToDevice, t.a) == cudaSuccess);
     pageable = t.seen[0] = 2;           /* too early for the pinned one */
@@ -142,6 +145,52 @@ static void host_memory()
     EXPECT(back[0] == 1 && back[1] == 2);               /* pageable: it is there when the call returns */
     EXPECT(cudaMemcpyAsync(t.at, &pageable, 4, cudaMemcpyDeviceToHost, t.a) == cudaErrorInvalidValue);
     EXPECT(cudaMemcpyAsync(&pageable, t.at, 4, cudaMemcpyHostToDevice, t.a) == cudaErrorInvalidValue);
+}
+
+/* CUDA may read pageable memory when the stream comes to the copy. */
+static void changed_source()
+{
+    Two t = two();
+    int pageable = 1, back = 0;
+    EXPECT(cudaMemcpyAsync(t.at, &pageable, 4, cudaMemcpyHostToDevice, t.a) == cudaSuccess);
+    EXPECT(cudaStreamSynchronize(t.a) == cudaSuccess);
+    pageable = 2;                       /* it has been read */
+    host_copy(&back, t.at, 4);
+    EXPECT(back == 1);
+    EXPECT(cudaMemcpyAsync(t.at, &pageable, 4, cudaMemcpyHostToDevice, t.a) == cudaSuccess);
+    pageable = 3;
+    cudaStreamSynchronize(t.a);
+}
+
+static void freed_source()
+{
+    size_t bytes = 1 << 20;
+    void *at, *pageable = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(pageable != MAP_FAILED && cudaMalloc(&at, bytes) == cudaSuccess);
+    EXPECT(cudaMemcpyAsync(at, pageable, bytes, cudaMemcpyHostToDevice) == cudaSuccess);
+    EXPECT(munmap(pageable, bytes) == 0);
+    cudaDeviceSynchronize();
+}
+
+/* What makes the host wait, and what of it sleeps. */
+static void waiting()
+{
+    Two t = two();
+    cudaEvent_t sleepy;
+    int here = 0;
+    EXPECT(cudaEventCreateWithFlags(&sleepy, cudaEventBlockingSync | cudaEventDisableTiming) == cudaSuccess);
+    unsigned long waits = emu_waits(), spins = emu_spins();
+    EXPECT(cudaEventSynchronize(sleepy) == cudaSuccess && emu_waits() == waits);        /* never recorded */
+    EXPECT(cudaMemcpyAsync(t.at, &here, 4, cudaMemcpyHostToDevice, t.a) == cudaSuccess);
+    EXPECT(cudaMemcpyAsync(t.seen, t.at, 4, cudaMemcpyDeviceToHost, t.a) == cudaSuccess);
+    EXPECT(cudaEventRecord(sleepy, t.a) == cudaSuccess && cudaEventRecord(t.event, t.a) == cudaSuccess);
+    EXPECT(emu_waits() == waits);
+    EXPECT(cudaEventSynchronize(sleepy) == cudaSuccess && emu_waits() == waits + 1 && emu_spins() == spins);
+    EXPECT(cudaEventSynchronize(t.event) == cudaSuccess && emu_waits() == waits + 2 && emu_spins() == spins + 1);
+    EXPECT(cudaMemcpyAsync(&here, t.at, 4, cudaMemcpyDeviceToHost, t.a) == cudaSuccess);
+    EXPECT(cudaMemcpy(t.at, &here, 4, cudaMemcpyHostToDevice) == cudaSuccess);
+    EXPECT(cudaStreamSynchronize(t.a) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess);
+    EXPECT(emu_waits() == waits + 6 && emu_spins() == spins + 5);
 }
 
 static void pitched_copies()
@@ -252,6 +301,64 @@ static void graphs()
     EXPECT(cudaGraphExecDestroy(run) == cudaSuccess && cudaGraphExecDestroy(run) == cudaErrorInvalidValue);
 }
 
+/* Events that keep time are read when they are reached; one that a graph records is recorded by each of its runs. */
+static void times()
+{
+    Two t = two();
+    cudaEvent_t begin, end;
+    cudaGraph_t graph;
+    cudaGraphExec_t run;
+    float ms = -1;
+    EXPECT(cudaEventCreateWithFlags(&begin, cudaEventDefault) == cudaSuccess);
+    EXPECT(cudaEventCreateWithFlags(&end, cudaEventDefault) == cudaSuccess);
+    EXPECT(cudaEventElapsedTime(&ms, begin, end) == cudaErrorInvalidResourceHandle);
+    EXPECT(cudaEventRecord(begin, t.a) == cudaSuccess && cudaEventRecord(t.event, t.a) == cudaSuccess);
+    SH_LAUNCH(set, dim3(1), dim3(1), t.a, t.at, 5);
+    EXPECT(cudaEventRecord(end, t.a) == cudaSuccess);
+    EXPECT(cudaEventElapsedTime(&ms, begin, end) == cudaErrorNotReady && ms == -1);
+    EXPECT(cudaStreamSynchronize(t.a) == cudaSuccess && cudaEventElapsedTime(&ms, begin, end) == cudaSuccess && ms > 0);
+    EXPECT(cudaEventElapsedTime(&ms, begin, t.event) == cudaErrorInvalidResourceHandle);
+    EXPECT(cudaEventRecordWithFlags(end, t.a, cudaEventRecordExternal) == cudaErrorInvalidValue);
+    EXPECT(cudaStreamBeginCapture(t.a, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    EXPECT(cudaEventRecordWithFlags(end, t.a, cudaEventRecordExternal) == cudaSuccess);
+    EXPECT(cudaStreamEndCapture(t.a, &graph) == cudaSuccess);
+    EXPECT(cudaGraphInstantiate(&run, graph, 0) == cudaSuccess && cudaGraphDestroy(graph) == cudaSuccess);
+    for (int i = 0; i < 2; i++) {
+        float before = ms;
+        EXPECT(cudaGraphLaunch(run, t.a) == cudaSuccess);
+        EXPECT(cudaEventElapsedTime(&ms, begin, end) == cudaErrorNotReady);
+        EXPECT(cudaStreamSynchronize(t.a) == cudaSuccess && cudaEventElapsedTime(&ms, begin, end) == cudaSuccess);
+        EXPECT(ms > before);
+    }
+    EXPECT(cudaGraphExecDestroy(run) == cudaSuccess);
+}
+
+/* Each part of a capture can fail, and what was captured has not run then. */
+static void graphs_fail()
+{
+    static const char *const how[] = {"begin", "kernel:2", "end:3", "make:4"};
+    for (const char *part : how) {
+        Two t = two();
+        cudaGraph_t graph = nullptr;
+        cudaGraphExec_t run;
+        setenv("SH_EMU_GRAPH", part, 1);
+        cudaGetLastError();
+        bool begins = cudaStreamBeginCapture(t.a, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
+        EXPECT(begins == (*part != 'b'));
+        if (!begins)
+            continue;
+        SH_LAUNCH(add, dim3(1), dim3(1), t.a, t.at, 3);
+        EXPECT(cudaGetLastError() == (*part == 'k' ? cudaErrorStreamCaptureUnsupported : cudaSuccess));
+        bool ends = cudaStreamEndCapture(t.a, &graph) == cudaSuccess;
+        EXPECT(ends == (*part == 'm') && !graph == !ends);
+        if (ends)
+            EXPECT(cudaGraphInstantiate(&run, graph, 0) == cudaErrorMemoryAllocation && !cudaGraphDestroy(graph));
+        SH_LAUNCH(add, dim3(1), dim3(1), t.a, t.at, 4);
+        EXPECT(cudaMemcpyAsync(t.seen, t.at, 4, cudaMemcpyDeviceToHost, t.a) == cudaSuccess);
+        EXPECT(cudaStreamSynchronize(t.a) == cudaSuccess && t.seen[0] == 4);
+    }
+}
+
 static void captured(void (*wrong)(Two *))
 {
     Two t = two();
@@ -277,13 +384,18 @@ const Case stream_cases[] = {
     {"the other streams first", other_order, NULL},
     {"an event is a place in a stream", event_places, NULL},
     {"an event moves, those who wait do not", event_moves, NULL},
-    {"pageable memory is read at the call, pinned memory later", host_memory, NULL},
+    {"pageable memory may be read at the call, pinned memory is read later", host_memory, NULL},
+    {"pageable memory may be read later", changed_source, "cudaMemcpyAsync|pageable memory|has changed"},
+    {"pageable memory may be read when it is freed", freed_source, "cudaMemcpyAsync|pageable memory|is gone"},
+    {"waits are counted, with those that sleep apart", waiting, NULL},
     {"copies with pitches", pitched_copies, NULL},
     {"the default stream", default_stream, NULL},
     {"waiting for a device, freeing memory", whole_device, NULL},
     {"several host threads and devices at once", host_threads, NULL},
     {"streams and events belong to a device", other_devices, NULL},
     {"a graph is work that runs again", graphs, NULL},
+    {"events keep time, also in a graph", times, NULL},
+    {"a capture that fails leaves nothing that ran", graphs_fail, NULL},
     {"a captured stream is not waited for", capture_waits, "waits for a stream|captured"},
     {"nothing is allocated while a stream is captured", capture_allocates, "cudaMalloc|captured"},
     {"events stay out of a captured stream", capture_events, "event|captured"},

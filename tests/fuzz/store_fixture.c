@@ -124,7 +124,7 @@ static void write_layer(struct sh_store *s, int id, const struct sh_trace_run *r
             if (*v == 'q' || !h)
                 sh_batch_add(&b, vectors(*v, h, n));
     }
-    must(!sh_store_write(s, id, &b, &e));
+    must(!sh_store_write(s, id, (const struct sh_batch *[]){&b}, 1, &e));
     sh_batch_clear(&b);
 }
 
@@ -259,7 +259,7 @@ void fixture_write_to(const char *path)
     int id = sh_store_begin(s, &other, "new", sequences, SEQUENCES, done, &e);
     struct sh_batch b = {.sequence = 1, .layer = 1};
     sh_batch_add(&b, dense(0, SHORT, SH_CODEC_LOG8, 0));
-    if (id > 0 && !sh_store_write(s, id, &b, &e))
+    if (id > 0 && !sh_store_write(s, id, (const struct sh_batch *[]){&b}, 1, &e))
         sh_store_add_seconds(s, id, 1, &e);
     sh_batch_clear(&b);
     sh_store_close(s);

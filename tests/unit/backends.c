@@ -29,6 +29,30 @@ static const struct sh_backend *load_module(void)       /* NULL: there is none  
     return b;
 }
 
+/* NULL: the device is no emulated one. */
+static emulated_count *count_named(const char *name)
+{
+    const char *path = getenv("SH_TEST_MODULE");
+    void *module = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    emulated_count *count = NULL;
+    if (module)
+        *(void **)&count = dlsym(module, name);
+    return count;
+}
+
+int target_is_emulated(void)
+{
+    return count_named("emu_launches") != NULL;
+}
+
+emulated_count *target_emulated(const char *name)
+{
+    emulated_count *count = count_named(name);
+    if (!count)
+        tap_skip("no emulated device (tests/emu)");
+    return count;
+}
+
 static int open_module(struct target *t, int n_threads)
 {
     const char *full = getenv("SH_TEST_FULL");
@@ -70,8 +94,11 @@ void target_run(enum which which, void (*fn)(const struct target *t))
     struct target t;
     if (target_open(&t, which, 3))
         return;
+    emulated_count *spins = which == ON_MODULE ? count_named("emu_spins") : NULL;
+    unsigned long before = spins ? spins() : 0;
     fn(&t);
     target_sync(&t);
+    CU_ASSERT(!spins || spins() == before);             /* who waits for the device sleeps */
     target_close(&t);
 }
 

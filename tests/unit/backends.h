@@ -26,6 +26,14 @@ struct target {
     int small;                          /* slow: a test should be content with little             */
 };
 
+/* A count that an emulated device keeps (tests/emu/emu.h). NULL: the device is a real one, or there is none, and the
+ * running test has been skipped. */
+typedef unsigned long emulated_count(void);
+emulated_count *target_emulated(const char *name);
+
+/* Is the module's device an emulated one? */
+int target_is_emulated(void);
+
 /* Opens it; -1: the running test has been skipped: not compiled or no such instructions, no module. A
  * test that wants a device to fail opens another one of the same. */
 int target_open(struct target *t, enum which which, int n_threads);

@@ -214,6 +214,75 @@ static void weights_beside(const struct target *t)
 }
 EACH_BACKEND(weights_beside)
 
+enum { LONG = 100003 };                 /* numbers of a vector, more than fit next to others      */
+
+struct bringer {                        /* a thread that brings the next vector                   */
+    const struct target *t;
+    int round;
+    float *old, *made;
+    struct sh_err e;
+};
+
+/* In round r all numbers are r + 1. */
+static void *bring(void *bringer)
+{
+    struct bringer *b = bringer;
+    size_t n = b->round % 2 ? LONG : WIDTH;
+    float *host = xmalloc(n * sizeof *host);
+    for (size_t i = 0; i < n; i++)
+        host[i] = (float)(b->round + 1);
+    b->made = b->t->b->vector(b->t->d, host, n, &b->e);
+    memset(host, 0xff, n * sizeof *host);
+    free(host);
+    b->t->b->release(b->t->d, b->old);
+    return NULL;
+}
+
+/* While the operations of one round run, another thread brings the next round's vector and gives back that of the
+ * round before. A norm of equal numbers is its bias: none reads a vector that has not come yet or comes too early. */
+static void vectors_beside(const struct target *t)
+{
+    struct matrix x = matrix_new(t, SH_F32, ROWS, WIDTH, 0), y[ROUNDS];
+    struct bringer next = {.t = t}, now;
+    pthread_t thread;
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        matrix_set(&x, i / WIDTH, i % WIDTH, 3);
+    matrix_put(t, &x);
+    bring(&next);
+    for (int round = 0; round < ROUNDS; round++) {
+        now = next;
+        next = (struct bringer){.t = t, .round = round + 1, .old = now.made};       /* whose norm is only queued */
+        CU_ASSERT_PTR_NOT_NULL_FATAL(now.made);
+        y[round] = matrix_new(t, SH_F32, ROWS, WIDTH, 0);
+        t->b->norm(t->d, &(struct sh_norm){.out = y[round].m, .x = x.m, .bias = now.made, .eps = 1});
+        CU_ASSERT_FATAL(pthread_create(&thread, NULL, bring, &next) == 0);
+        pthread_join(thread, NULL);
+    }
+    for (int round = 0, wrong = 0; round < ROUNDS; round++) {
+        matrix_get(t, &y[round]);
+        for (int i = 0; i < ROWS * WIDTH; i++)
+            wrong += matrix_at(&y[round], i / WIDTH, i % WIDTH) != round + 1;
+        CU_ASSERT_EQUAL(wrong, 0);
+        matrix_free(t, &y[round]);
+    }
+    t->b->release(t->d, next.made);
+    matrix_free(t, &x);
+}
+EACH_BACKEND(vectors_beside)
+
+/* The same with the other streams run last: a vector that nobody waits for has not come. */
+static void vectors_late(const struct target *t)
+{
+    const char *order = getenv("SH_EMU_STREAMS");
+    char *was = order ? xstrdup(order) : NULL;
+    setenv("SH_EMU_STREAMS", "lazy", 1);
+    vectors_beside(t);
+    if (was)
+        setenv("SH_EMU_STREAMS", was, 1);
+    free(was);
+}
+EACH_BACKEND(vectors_late)
+
 /* A weight is dropped while its product is only queued, and another one of the same size is made at once:
  * its memory may be the same, but not before the product is done. */
 static void weights_in_turn(const struct target *t)
@@ -261,6 +330,8 @@ int main(void)
         LIST_BACKENDS("errors: the first one sticks and nothing runs after it", errors_stick),
         LIST_BACKENDS("weights: made and dropped beside operations", weights_beside),
         LIST_BACKENDS("weights: one dropped and the next made without a sync", weights_in_turn),
+        LIST_BACKENDS("vectors: brought and given back during operations", vectors_beside),
+        LIST_BACKENDS("vectors: likewise, as late as can be", vectors_late),
         {"backends: found by name, opened, described", backends_are_found},
         {0}};
     return tap_run("backend", tests);

@@ -109,6 +109,24 @@ static void devices_are_written_to_directly(void)
     CU_ASSERT_STRING_EQUAL(e.text, "/dev/full: cannot be written: No space left on device");
 }
 
+/* Its folder is among the devices, and its files are files. */
+static void memory_holds_files(void)
+{
+    char folder[] = "/dev/shm/shears-test.XXXXXX";
+    if (!mkdtemp(folder)) {
+        tap_skip("/dev/shm is not here");
+        return;
+    }
+    char *path = xasprintf("%s/out", folder);
+    CU_ASSERT_EQUAL(write_text(path, "first", -1), -1);
+    CU_ASSERT(access(path, F_OK) != 0);
+    CU_ASSERT_EQUAL(write_text(path, "second", 0), 0);
+    CU_ASSERT(says(path, "second"));
+    unlink(path);
+    CU_ASSERT_EQUAL(rmdir(folder), 0);
+    free(path);
+}
+
 static void too_much_is_refused(void)
 {
     size_t n;
@@ -128,6 +146,7 @@ int main(void)
         {"what somebody writes is left alone", locked_is_refused},
         {"a link leads to its file", links_lead_to_their_file},
         {"a device is written to directly", devices_are_written_to_directly},
+        {"a file in /dev/shm is whole or not there", memory_holds_files},
         {"a file beyond the limit is refused", too_much_is_refused},
         {0}};
     return tap_run("file", tests);

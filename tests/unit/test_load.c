@@ -185,7 +185,7 @@ static struct sh_common request(const char *backend, int n_threads, int n, const
 
 static void several_devices(void)
 {
-    struct sh_devices d;
+    struct sh_devices d = {0};
     struct sh_common c = request("cuda", 8, 3, (const int[]){2, 0, 1});
     setenv("FAKE_DEVICES", "3", 1);
     MUST(sh_devices_open(&d, &c, 4096, &e) == 0 && d.n == 3 && !strcmp(d.backend->name, "cuda"));
@@ -239,7 +239,7 @@ static const char *remark(const struct sh_common *c, struct sh_devices *d, int *
 
 static void falls_back(const struct sh_common *asked, const char *said)
 {
-    struct sh_devices d;
+    struct sh_devices d = {0};
     int bad;
     struct sh_common c = *asked;
     MUST(!strcmp(remark(&c, &d, &bad), said) && !bad && d.n == 1 && !strcmp(d.backend->name, "cpu"));
@@ -263,7 +263,7 @@ static void no_chip(void)
     static const char said[] =
         "shears: backend cuda: cannot open: no CUDA-capable device is detected; using cpu\n";
     struct sh_common c = request("auto", 2, 1, (const int[]){0});
-    struct sh_devices d;
+    struct sh_devices d = {0};
     int bad;
     setenv("FAKE_DEVICES", "0", 1);
     falls_back(&c, said);
@@ -281,7 +281,7 @@ static void no_chip(void)
 static void not_built_is_silent(void)
 {
     struct sh_common c = request("auto", 2, 0, NULL);
-    struct sh_devices d;
+    struct sh_devices d = {0};
     int bad;
     falls_back(&c, "");
     c.verbose = 1;

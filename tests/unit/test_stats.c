@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/num.h"
 #include "src/base/rng.h"
+#include "src/base/row_top.h"
 #include "tests/tap.h"
 #include "tests/unit/heads.h"
 
@@ -452,6 +454,31 @@ static void long_heads_pack_too(void)
     free(packed);
 }
 
+/* Rows that have nothing to do with each other: every guess is wrong, by any distance. */
+static void guesses_change_nothing(void)
+{
+    enum { N = 400 };
+    float row[N];
+    struct sh_row_guess guess = {0};
+    int wrong = 0;
+    for (uint64_t r = 0; r < 20000; r++) {
+        int n = 1 + (int)(sh_rng(r, 0) % N), from = 0, above_mean = 0;
+        double spread = 40 * sh_rng_uniform(r, 1), sum = 0;
+        for (int i = 0; i < n; i++) {
+            row[i] = sh_rng(r, 2) % 4 ? (float)exp(spread * sh_rng_normal(r, 3 + 2 * (uint64_t)i)) : 1.0f;
+            row[i] = isfinite(row[i]) ? row[i] : 1e30f;
+            sum += (double)row[i];
+        }
+        for (int i = 0; i < n; i++) {
+            row[i] = (float)((double)row[i] / sum);
+            from += row[i] >= guess.least;
+            above_mean += row[i] >= sh_round_up(1.0 / n);
+        }
+        wrong += sh_row_mass_top_near(row, n, from, &guess) != sh_row_mass_top(row, n, above_mean);
+    }
+    CU_ASSERT(wrong == 0);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
@@ -469,6 +496,7 @@ int main(void)
         {"damaged bytes are caught", damaged_bytes_are_caught},
         {"cut bytes are refused", cut_bytes_are_refused},
         {"long heads pack too", long_heads_pack_too},
+        {"guesses change nothing of the largest fifth", guesses_change_nothing},
         {NULL, NULL},
     };
     return tap_run("stats", tests);

@@ -12,6 +12,7 @@
 #include "src/base/mem.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/scratch_store.h"
 #include "traces/claim.h"
 #include "traces/store.h"
 #include "traces/writer.h"
@@ -23,19 +24,6 @@ static void fresh(void)
 {
     scratch_clear();
     snprintf(db, sizeof db, "%s", scratch_path("t.db"));
-}
-
-/* One number of a store that nobody has open. */
-static double ask(const char *sql)
-{
-    sqlite3 *c;
-    sqlite3_stmt *q = NULL;
-    CU_ASSERT_FATAL(sqlite3_open_v2(db, &c, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK);
-    CU_ASSERT_FATAL(sqlite3_prepare_v2(c, sql, -1, &q, NULL) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW);
-    double x = sqlite3_column_double(q, 0);
-    sqlite3_finalize(q);
-    sqlite3_close(c);
-    return x;
 }
 
 static void make_with(const char *sql)
@@ -78,7 +66,7 @@ static struct sh_batch batch(int sequence, int layer, int n)
 
 static int write_batch(struct sh_store *s, int id, struct sh_batch b)
 {
-    int status = sh_store_write(s, id, &b, &e);
+    int status = sh_store_write(s, id, (const struct sh_batch *[]){&b}, 1, &e);
     sh_batch_clear(&b);
     return status;
 }
@@ -93,7 +81,7 @@ static void made_and_opened(void)
     CU_ASSERT_STRING_EQUAL(sh_store_path(s), db);
     sh_store_close(s);
     sh_store_close(NULL);
-    CU_ASSERT(ask("PRAGMA application_id") == 0x53485253 && ask("PRAGMA user_version") == 2);
+    CU_ASSERT(ask_store(db, "PRAGMA application_id") == 0x53485253 && ask_store(db, "PRAGMA user_version") == 2);
     CU_ASSERT(!beside("-wal") && !beside("-shm") && !beside("-journal") && !beside(".new"));
     s = sh_store_open(db, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s);
@@ -163,26 +151,6 @@ static void foreign_files(void)
     CU_ASSERT(refused("older"));                        /* its log8 was another                   */
 }
 
-/* A store that was deleted after a crash leaves a journal behind; it must not come back from it. */
-static void stale_journal(void)
-{
-    fresh();
-    struct sh_store *s = sh_store_create(db, &e);
-    unsigned char done[6] = {0};
-    CU_ASSERT_FATAL(s && sh_store_begin(s, &run, "k", sequences, 2, done, &e) == 1);
-    char wal[2100], kept[2100];
-    snprintf(wal, sizeof wal, "%s-wal", db);
-    snprintf(kept, sizeof kept, "%s-kept", db);
-    CU_ASSERT(link(wal, kept) == 0);
-    sh_store_close(s);
-    CU_ASSERT(unlink(db) == 0);
-    CU_ASSERT(rename(kept, wal) == 0);
-    s = sh_store_create(db, &e);
-    CU_ASSERT(s && sh_store_check_pages(s, &e) == 0);
-    sh_store_close(s);
-    CU_ASSERT(ask("SELECT count(*) FROM run") == 0);
-}
-
 /* The file by itself, as after a machine has lost its power. */
 static void settled(void)
 {
@@ -194,25 +162,8 @@ static void settled(void)
     snprintf(name, sizeof name, "%s", scratch_path("u.db"));
     CU_ASSERT(!link(db, name));                         /* by that name it has no journal */
     snprintf(db, sizeof db, "%s", name);
-    CU_ASSERT(ask("SELECT count(*) FROM run") == 1);
+    CU_ASSERT(ask_store(db, "SELECT count(*) FROM run") == 1);
     sh_store_close(s);
-}
-
-/* Another store has the name by now, and a journal. */
-static void moved_away(void)
-{
-    fresh();
-    unsigned char done[6] = {0};
-    char old[2200];
-    snprintf(old, sizeof old, "%s-old", db);
-    struct sh_store *s = sh_store_create(db, &e);
-    CU_ASSERT_FATAL(s && sh_store_begin(s, &run, "k", sequences, 2, done, &e) == 1 && !rename(db, old));
-    struct sh_store *other = sh_store_create(db, &e);
-    CU_ASSERT_FATAL(other && sh_store_begin(other, &run, "k", sequences, 2, done, &e) == 1 && beside("-wal"));
-    sh_store_close(s);
-    CU_ASSERT(beside("-wal"));
-    sh_store_close(other);
-    CU_ASSERT(!beside("-wal") && ask("SELECT count(*) FROM run") == 1);
 }
 
 static void claimed_once(void)
@@ -269,7 +220,8 @@ static void runs_are_found_again(void)
               r[0].record == SH_RECORD_FULL && r[0].codec == SH_CODEC_LOG8 && !strcmp(r[0].model, "m"));
     sh_stored_runs_free(r, n_run);
     sh_store_close(s);
-    CU_ASSERT(ask("SELECT count(*) FROM model") == 1 && ask("SELECT seed FROM run WHERE id = 1") == -5);
+    CU_ASSERT(ask_store(db, "SELECT count(*) FROM model") == 1 &&
+              ask_store(db, "SELECT seed FROM run WHERE id = 1") == -5);
 }
 
 struct list {
@@ -312,7 +264,7 @@ static void batches_are_whole(void)
     CU_ASSERT(sh_store_blocks(s, SH_BLOCK_VECTORS, 1, 3, -1, note, &l, &e) == 0 && l.n == 1 && l.bytes[0] == 'v');
     CU_ASSERT(sh_store_blocks(s, SH_BLOCK_STATS, 1, 3, -1, note, &l, &e) == 0 && l.n == 2 && l.bytes[1] == 't');
     sh_store_close(s);
-    CU_ASSERT(ask("SELECT count(*) FROM scores") == 3 && ask("SELECT count(*) FROM done") == 2);
+    CU_ASSERT(ask_store(db, "SELECT count(*) FROM scores") == 3 && ask_store(db, "SELECT count(*) FROM done") == 2);
     CU_ASSERT(!beside("-wal") && !beside("-shm") && !beside("-journal"));
 }
 
@@ -330,14 +282,14 @@ static void results_are_replaced(void)
     CU_ASSERT(sh_store_result(s, "persistence", "{\"a\":2}", "lift", 0, -1, -2, &e) == 0);
     CU_ASSERT(sh_store_results_end(s, &e) == 0);
     sh_store_close(s);
-    CU_ASSERT(ask("SELECT count(*) FROM result") == 3);
-    CU_ASSERT(ask("SELECT value FROM result WHERE layer IS NULL AND head IS NULL") == 1.5);
-    CU_ASSERT(ask("SELECT count(*) FROM result WHERE layer = 2 AND head = 3 AND value IS NULL") == 1);
-    CU_ASSERT(ask("SELECT value FROM result WHERE layer = 0 AND head IS NULL AND metric = 'lift'") == -2);
+    CU_ASSERT(ask_store(db, "SELECT count(*) FROM result") == 3);
+    CU_ASSERT(ask_store(db, "SELECT value FROM result WHERE layer IS NULL AND head IS NULL") == 1.5);
+    CU_ASSERT(ask_store(db, "SELECT count(*) FROM result WHERE layer = 2 AND head = 3 AND value IS NULL") == 1);
+    CU_ASSERT(ask_store(db, "SELECT value FROM result WHERE layer = 0 AND head IS NULL AND metric = 'lift'") == -2);
     s = sh_store_update(db, &e);                        /* results that are not ended are not there */
     CU_ASSERT(sh_store_results_begin(s, "persistence", "{\"a\":2}", &e) == 0);
     sh_store_close(s);
-    CU_ASSERT(ask("SELECT count(*) FROM result") == 3);
+    CU_ASSERT(ask_store(db, "SELECT count(*) FROM result") == 3);
 }
 
 /* With room for one byte in the queue each push waits for the one before; the order stays. */
@@ -355,8 +307,9 @@ static void writer_keeps_order(void)
         }
         CU_ASSERT(sh_writer_end(w, &e) == 0);
         sh_store_close(s);
-        CU_ASSERT(ask("SELECT count(*) FROM done") == 6 && ask("SELECT count(*) FROM scores") == 12);
-        CU_ASSERT(ask("SELECT count(*) FROM scores AS s JOIN scores AS t ON t.id = s.id + 1"
+        CU_ASSERT(ask_store(db, "SELECT count(*) FROM done") == 6 &&
+                  ask_store(db, "SELECT count(*) FROM scores") == 12);
+        CU_ASSERT(ask_store(db, "SELECT count(*) FROM scores AS s JOIN scores AS t ON t.id = s.id + 1"
                       " WHERE (t.sequence, -t.layer, t.head) <= (s.sequence, -s.layer, s.head)") == 0);
     }
 }
@@ -399,7 +352,7 @@ static void writer_holds_back(void)
     pthread_join(thread, NULL);
     CU_ASSERT(sh_writer_end(p.w, &e) == 0 && p.pushed == 3);
     sh_store_close(s);
-    CU_ASSERT(ask("SELECT count(*) FROM done") == 3);
+    CU_ASSERT(ask_store(db, "SELECT count(*) FROM done") == 3);
 }
 
 /* The first failure stops everything behind it and comes back from push and end. */
@@ -421,7 +374,7 @@ static void writer_passes_failures_on(void)
     e.text[0] = '\0';
     CU_ASSERT(sh_writer_end(w, &e) == -1 && strstr(e.text, "UNIQUE") != NULL && strstr(e.text, db) != NULL);
     sh_store_close(s);
-    CU_ASSERT(ask("SELECT count(*) FROM done") == 1);
+    CU_ASSERT(ask_store(db, "SELECT count(*) FROM done") == 1);
 }
 
 static int count_result(void *to, const struct sh_stored_result *r, struct sh_err *err)
@@ -504,9 +457,7 @@ int main(void)
     static const struct tap_test tests[] = {
         {"files: made, opened, read only, no leftovers", made_and_opened},
         {"files: empty, foreign and newer ones are refused and left as they are", foreign_files},
-        {"files: a journal that was left behind is not replayed", stale_journal},
         {"files: what is settled is in the file itself", settled},
-        {"files: the journal of another store of the same name stays", moved_away},
         {"files: one job at a time claims a store", claimed_once},
         {"runs: the same key finds its run and what is done; sequences are numbered on", runs_are_found_again},
         {"batches: all or nothing", batches_are_whole},

@@ -29,7 +29,9 @@ enum cudaError_t {
     cudaErrorIllegalState = 401,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
-    cudaErrorLaunchFailure = 719
+    cudaErrorLaunchFailure = 719,
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureInvalidated = 901
 };
 
 enum cudaMemcpyKind {
@@ -45,6 +47,8 @@ enum cudaMemcpyKind {
 #define cudaEventDefault 0x00u
 #define cudaEventBlockingSync 0x01u
 #define cudaEventDisableTiming 0x02u
+#define cudaEventRecordDefault 0x00u
+#define cudaEventRecordExternal 0x01u
 #define cudaHostAllocDefault 0x00u
 #define cudaHostAllocPortable 0x01u
 #define cudaHostAllocMapped 0x02u
@@ -107,6 +111,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = 0);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 
