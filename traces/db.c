@@ -343,10 +343,15 @@ static int make_or_follow(const char *path, int is_link, int *made, struct sh_er
     return bad;
 }
 
-/* Earlier versions wrote in WAL mode; one that was killed left the file in it. It stays so while such a program has
- * the file open. */
-static void leave_wal(struct sh_store *s)
+/* Earlier versions wrote in WAL mode, and a killed one left the file in it. The file stays so while such a program has
+ * it open. A program killed before its first page was changed leaves a journal that nothing has to be undone with:
+ * only a change from PERSIST to DELETE removes it, under the lock of a writer. */
+static void set_journal(struct sh_store *s)
 {
+    char *journal = xasprintf("%s-journal", s->path);
+    if (!access(journal, F_OK))
+        sqlite3_exec(s->db, "PRAGMA journal_mode = PERSIST", NULL, NULL, NULL);
+    free(journal);
     sqlite3_exec(s->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
 }
 
@@ -367,7 +372,7 @@ struct sh_store *sh_store_create(const char *path, struct sh_err *e)
         sh_store_close(s);
         return NULL;
     }
-    leave_wal(s);
+    set_journal(s);
     return s;
 }
 
@@ -443,7 +448,7 @@ void sh_store_close(struct sh_store *s)
         return;
     sqlite3_finalize(s->put);
     if (s->db && s->writes && !has_moved(s))
-        leave_wal(s);                   /* where a program of an earlier version had it open until now */
+        set_journal(s);                   /* where a program of an earlier version had it open until now */
     sqlite3_close(s->db);
     if (s->claim)
         close(s->claim);

@@ -16,10 +16,12 @@ long long sh_describe_scores(struct sh_store *s, const struct sh_stored_run *r, 
     if (sh_store_sequences(s, r->id, &q, &n, e))
         return -1;
     long long sum = 0;
-    for (int i = 0; i < n; i++)
-        for (int layer = r->first_layer; layer <= r->last_layer; layer++)
-            if (sum >= 0 && sh_store_is_done(s, q[i].id, layer, e) > 0)
-                sum += (long long)q[i].n_tokens * (q[i].n_tokens + 1) / 2 * r->n_head;
+    for (int i = 0; i < n && sum >= 0; i++)
+        for (int layer = r->first_layer; layer <= r->last_layer && sum >= 0; layer++) {
+            int is_done = sh_store_is_done(s, q[i].id, layer, e);
+            if (is_done)
+                sum = is_done < 0 ? -1 : sum + (long long)q[i].n_tokens * (q[i].n_tokens + 1) / 2 * r->n_head;
+        }
     sh_stored_sequences_free(q, n);
     return sum;
 }
