@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "planner/budget.h"
+#include "planner/policy/budget.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"

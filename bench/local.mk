@@ -14,7 +14,7 @@ EXTRA_DIST += %D%/tokenizer_speed.py
 # `make bench-replay`: the driver of replay_speed.py.
 EXTRA_PROGRAMS += %D%/replay_speed
 %C%_replay_speed_SOURCES = %D%/replay_speed.c
-%C%_replay_speed_LDADD   = libreplay.a libtraces.a libbase.a $(ZSTD_LIBS) -lpthread -lm
+%C%_replay_speed_LDADD   = libreplay.a liballocator.a libpolicy.a libtraces.a libbase.a $(ZSTD_LIBS) -lpthread -lm
 bench-replay: %D%/replay_speed
 .PHONY: bench-replay
 CLEANFILES += %D%/replay_speed
@@ -24,7 +24,7 @@ EXTRA_DIST += %D%/replay_speed.py
 EXTRA_PROGRAMS += %D%/decode_speed
 %C%_decode_speed_SOURCES = %D%/decode_speed.c
 %C%_decode_speed_CFLAGS  = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) -fno-trapping-math
-%C%_decode_speed_LDADD   = libengine.a libplanner.a libreplay.a libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) -lpthread -lm
+%C%_decode_speed_LDADD   = libengine.a libtheory.a libreplay.a liballocator.a libpolicy.a libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) -lpthread -lm
 bench-decode: %D%/decode_speed
 .PHONY: bench-decode
 CLEANFILES += %D%/decode_speed
@@ -41,7 +41,7 @@ EXTRA_DIST += %D%/ranks.sh
 # `make bench-engine`: the driver of engine_gpu.py.
 EXTRA_PROGRAMS += %D%/engine_gpu
 %C%_engine_gpu_SOURCES = %D%/engine_gpu.c
-%C%_engine_gpu_LDADD   = libengine.a libplanner.a libreplay.a libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) -lpthread -lm
+%C%_engine_gpu_LDADD   = libengine.a libtheory.a libreplay.a liballocator.a libpolicy.a libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) -lpthread -lm
 bench-engine: %D%/engine_gpu
 .PHONY: bench-engine
 CLEANFILES += %D%/engine_gpu

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "src/base/mem.h"
-#include "src/model/tokenizer.h"
+#include "src/tokenizer/tokenizer.h"
 
 static double now(void)
 {

@@ -80,13 +80,13 @@ cuda_sources = \
 	%D%/cuda/pack.cu \
 	%D%/cuda/rotary.cu \
 	%D%/cuda/sets.cu \
-	%D%/cuda/slots.cu \
-	%D%/cuda/slots_attend.cu \
-	%D%/cuda/slots_block.cu \
-	%D%/cuda/slots_room.cu \
-	%D%/cuda/slots_rows.cu \
-	%D%/cuda/slots_see.cu \
-	%D%/cuda/slots_settle.cu \
+	%D%/cuda/slots/slots.cu \
+	%D%/cuda/slots/slots_attend.cu \
+	%D%/cuda/slots/slots_block.cu \
+	%D%/cuda/slots/slots_room.cu \
+	%D%/cuda/slots/slots_rows.cu \
+	%D%/cuda/slots/slots_see.cu \
+	%D%/cuda/slots/slots_settle.cu \
 	%D%/cuda/softmax.cu \
 	%D%/cuda/spans.cu \
 	%D%/cuda/stage.cu \
@@ -97,16 +97,16 @@ cuda_headers = \
 	%D%/cuda/device.cuh \
 	%D%/cuda/drain.cuh \
 	%D%/cuda/launch.cuh \
-	%D%/cuda/slots.cuh \
-	%D%/cuda/slots_leave.cuh \
-	%D%/cuda/slots_put.cuh \
-	%D%/cuda/slots_unpack.cuh \
+	%D%/cuda/slots/slots.cuh \
+	%D%/cuda/slots/slots_leave.cuh \
+	%D%/cuda/slots/slots_put.cuh \
+	%D%/cuda/slots/slots_unpack.cuh \
 	%D%/cuda/spans.cuh \
 	%D%/cuda/tile.cuh
 
 SUFFIXES = .cu
 EXTRA_PROGRAMS += %D%/cuda.so
-CLEANFILES += %D%/cuda.so %D%/cuda/*.d
+CLEANFILES += %D%/cuda.so %D%/cuda/*.d %D%/cuda/slots/*.d
 if WITH_CUDA
 module_PROGRAMS += %D%/cuda.so
 endif

@@ -1,10 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0
-# What follows from recorded attention; pure arithmetic, no I/O.
-noinst_LIBRARIES += libplanner.a
-libplanner_a_SOURCES = \
+# What follows from recorded attention, and what fits on a GPU: pure arithmetic, no I/O. One library a folder; each may
+# use those above it.
+
+# Eviction policies and what a cache keeps. These loops run over every score of a trace for every policy and budget;
+# sums keep their order, so that they are the same everywhere.
+noinst_LIBRARIES += libpolicy.a
+libpolicy_a_SOURCES = \
+	%D%/policy/budget.c %D%/policy/budget.h \
+	%D%/policy/budget_list.c %D%/policy/budget_list.h \
+	%D%/policy/carry.c %D%/policy/carry.h \
+	%D%/policy/descending.c %D%/policy/descending.h \
+	%D%/policy/gather.c %D%/policy/gather.h \
+	%D%/policy/kept.c %D%/policy/kept.h \
+	%D%/policy/key_units.c %D%/policy/key_units.h \
+	%D%/policy/knob_text.c %D%/policy/knob_text.h \
+	%D%/policy/kth.c %D%/policy/kth.h \
+	%D%/policy/last_rows.c %D%/policy/last_rows.h \
+	%D%/policy/least.c %D%/policy/least.h \
+	%D%/policy/low_rows.c %D%/policy/low_rows.h \
+	%D%/policy/neighbours.c %D%/policy/neighbours.h \
+	%D%/policy/policies.h \
+	%D%/policy/policy.c %D%/policy/policy.h \
+	%D%/policy/policy_caote.c \
+	%D%/policy/policy_expected.c \
+	%D%/policy/policy_full.c \
+	%D%/policy/policy_h2o.c \
+	%D%/policy/policy_keydiff.c \
+	%D%/policy/policy_keyformer.c \
+	%D%/policy/policy_knorm.c \
+	%D%/policy/policy_label.c %D%/policy/policy_label.h \
+	%D%/policy/policy_lagkv.c \
+	%D%/policy/policy_observed.c \
+	%D%/policy/policy_oracle.c \
+	%D%/policy/policy_oracle_readmit.c \
+	%D%/policy/policy_random.c \
+	%D%/policy/policy_reservoir.c \
+	%D%/policy/policy_rkv.c \
+	%D%/policy/policy_roco.c \
+	%D%/policy/policy_scissorhands.c \
+	%D%/policy/policy_scissorhands_released.c \
+	%D%/policy/policy_snapkv.c \
+	%D%/policy/policy_streaming.c \
+	%D%/policy/policy_tova.c \
+	%D%/policy/policy_vatp.c \
+	%D%/policy/policy_window.c
+libpolicy_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
+	-fno-math-errno -fno-trapping-math -ffp-contract=off
+
+# How one total budget is spread over layers and heads.
+noinst_LIBRARIES += liballocator.a
+liballocator_a_SOURCES = \
+	%D%/allocator/allocator.c %D%/allocator/allocator.h \
+	%D%/allocator/allocator_adakv.c \
+	%D%/allocator/allocator_entropy.c \
+	%D%/allocator/allocator_funnel.c \
+	%D%/allocator/allocator_greedy.c \
+	%D%/allocator/allocator_persistence.c \
+	%D%/allocator/allocator_pyramid.c \
+	%D%/allocator/allocator_uniform.c \
+	%D%/allocator/allocators.h \
+	%D%/allocator/concave.c %D%/allocator/concave.h \
+	%D%/allocator/layer_ramp.c %D%/allocator/layer_ramp.h \
+	%D%/allocator/spread.c %D%/allocator/spread.h
+liballocator_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
+	-fno-math-errno -fno-trapping-math -ffp-contract=off
+
+# Recorded rows through policies and budgets.
+noinst_LIBRARIES += libreplay.a
+libreplay_a_SOURCES = \
+	%D%/replay/list_walk.c %D%/replay/list_walk.h \
+	%D%/replay/output_error.c %D%/replay/output_error.h \
+	%D%/replay/replay.c %D%/replay/replay.h \
+	%D%/replay/replay_bound.c %D%/replay/replay_bound.h \
+	%D%/replay/replay_pass.c %D%/replay/replay_pass.h \
+	%D%/replay/replay_query.c %D%/replay/replay_query.h \
+	%D%/replay/replay_row.c %D%/replay/replay_row.h \
+	%D%/replay/replay_stack.c %D%/replay/replay_stack.h \
+	%D%/replay/replay_total.c %D%/replay/replay_total.h \
+	%D%/replay/row_shares.c %D%/replay/row_shares.h
+libreplay_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
+	-fno-math-errno -fno-trapping-math -ffp-contract=off
+
+# Persistence, and the paper's theorems.
+noinst_LIBRARIES += libtheory.a
+libtheory_a_SOURCES = \
 	%D%/theory/bound.c %D%/theory/bound.h \
 	%D%/theory/lomax.c %D%/theory/lomax.h \
-	%D%/persistence.c %D%/persistence.h \
+	%D%/theory/persistence.c %D%/theory/persistence.h \
 	%D%/theory/powerlaw.c %D%/theory/powerlaw.h \
 	%D%/theory/powerlaw_bootstrap.c %D%/theory/powerlaw_bootstrap.h \
 	%D%/theory/powerlaw_rival.c %D%/theory/powerlaw_rival.h \
@@ -13,86 +95,25 @@ libplanner_a_SOURCES = \
 	%D%/theory/theory_repeat.c %D%/theory/theory_repeat.h \
 	%D%/theory/theory_sample.c %D%/theory/theory_sample.h
 
-# Eviction: policies, what they keep, and replay over recorded rows. Its loops run over every score of
-# a trace for every policy and budget; sums keep their order, so that they are the same everywhere.
-noinst_LIBRARIES += libreplay.a
-libreplay_a_SOURCES = \
-	%D%/allocator.c %D%/allocator.h %D%/allocators.h \
-	%D%/allocator_adakv.c \
-	%D%/allocator_entropy.c \
-	%D%/allocator_funnel.c \
-	%D%/allocator_greedy.c \
-	%D%/allocator_persistence.c \
-	%D%/allocator_pyramid.c \
-	%D%/allocator_uniform.c \
-	%D%/carry.c %D%/carry.h \
-	%D%/concave.c %D%/concave.h \
-	%D%/knob_text.c %D%/knob_text.h \
-	%D%/layer_ramp.c %D%/layer_ramp.h \
-	%D%/spread.c %D%/spread.h \
-	%D%/budget_list.c %D%/budget_list.h \
-	%D%/descending.c %D%/descending.h \
-	%D%/gather.c %D%/gather.h \
-	%D%/budget.c %D%/budget.h \
-	%D%/kept.c %D%/kept.h \
-	%D%/key_units.c %D%/key_units.h \
-	%D%/kth.c %D%/kth.h \
-	%D%/last_rows.c %D%/last_rows.h \
-	%D%/least.c %D%/least.h \
-	%D%/list_walk.c %D%/list_walk.h \
-	%D%/low_rows.c %D%/low_rows.h \
-	%D%/neighbours.c %D%/neighbours.h \
-	%D%/output_error.c %D%/output_error.h \
-	%D%/policies.h \
-	%D%/policy.c %D%/policy.h \
-	%D%/policy_caote.c \
-	%D%/policy_expected.c \
-	%D%/policy_full.c \
-	%D%/policy_h2o.c \
-	%D%/policy_keydiff.c \
-	%D%/policy_keyformer.c \
-	%D%/policy_knorm.c \
-	%D%/policy_lagkv.c \
-	%D%/policy_observed.c \
-	%D%/policy_oracle.c \
-	%D%/policy_oracle_readmit.c \
-	%D%/policy_random.c \
-	%D%/policy_reservoir.c \
-	%D%/policy_rkv.c \
-	%D%/policy_roco.c \
-	%D%/policy_scissorhands.c \
-	%D%/policy_scissorhands_released.c \
-	%D%/policy_snapkv.c \
-	%D%/policy_streaming.c \
-	%D%/policy_tova.c \
-	%D%/policy_vatp.c \
-	%D%/policy_window.c \
-	%D%/replay.c %D%/replay.h \
-	%D%/replay_bound.c %D%/replay_bound.h \
-	%D%/replay_query.c %D%/replay_query.h \
-	%D%/replay_pass.c %D%/replay_pass.h \
-	%D%/replay_row.c %D%/replay_row.h \
-	%D%/row_shares.c %D%/row_shares.h \
-	%D%/replay_stack.c %D%/replay_stack.h \
-	%D%/replay_total.c %D%/replay_total.h
-libreplay_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
-	-fno-math-errno -fno-trapping-math -ffp-contract=off
-
-# What fits on a GPU and how fast it could run; integers and formulas alone.
+# GPUs and models by name; what fits on a GPU and how fast it could run; integers and formulas alone.
 noinst_LIBRARIES += libcapacity.a
 libcapacity_a_SOURCES = \
 	%D%/capacity/capacity.c %D%/capacity/capacity.h \
 	%D%/capacity/capacity_server.c %D%/capacity/capacity_server.h \
 	%D%/capacity/capacity_split.c %D%/capacity/capacity_split.h \
 	%D%/capacity/capacity_time.c \
-	%D%/catalog/board.c %D%/catalog/board.h \
-	%D%/catalog/catalog.c %D%/catalog/catalog.h \
 	%D%/capacity/kv_facts.c %D%/capacity/kv_facts.h \
 	%D%/capacity/kv_rule.c %D%/capacity/kv_rule.h \
 	%D%/capacity/kv_shape.c %D%/capacity/kv_shape.h \
 	%D%/capacity/kv_type.c %D%/capacity/kv_type.h \
 	%D%/capacity/kv_weights.c %D%/capacity/kv_weights.h \
 	%D%/capacity/roofline.c %D%/capacity/roofline.h \
+	%D%/catalog/board.c %D%/catalog/board.h \
+	%D%/catalog/catalog.c %D%/catalog/catalog.h
+
+# A server under load.
+noinst_LIBRARIES += libsimulate.a
+libsimulate_a_SOURCES = \
 	%D%/simulate/simulate.c %D%/simulate/simulate.h \
 	%D%/simulate/simulate_cost.c %D%/simulate/simulate_cost.h \
 	%D%/simulate/simulate_fit.c %D%/simulate/simulate_fit.h \

@@ -12,6 +12,7 @@
 #include "src/base/file.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/base/say.h"
 #include "src/cli/commands.h"
 
 static int dispatch(int argc, char **argv)
@@ -33,7 +34,7 @@ static int dispatch(int argc, char **argv)
     if (c)
         return sh_command_run(c, argc - 2, argv + 2);
     sh_command_unknown(argv[1], &e);
-    return sh_command_report(&e);
+    return sh_report_error(&e);
 }
 
 /* Layers, blocks and scratch of some megabytes come and go all the time. Left alone, the allocator

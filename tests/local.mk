@@ -92,30 +92,30 @@ tests_unit_test_stats_sets_SOURCES = %D%/unit/test_stats_sets.c %D%/unit/heads.c
 	%D%/unit/row_sets.c %D%/unit/row_sets.h
 tests_unit_test_stats_sets_LDADD   = $(tests_unit_test_stats_LDADD)
 tests_unit_test_persistence_SOURCES = %D%/unit/test_persistence.c %D%/unit/heads.c %D%/unit/heads.h
-tests_unit_test_persistence_LDADD   = libplanner.a libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_persistence_LDADD   = libtheory.a libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
 tests_unit_test_replay_SOURCES = %D%/unit/test_replay.c
-tests_unit_test_replay_LDADD   = libreplay.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_replay_LDADD   = libreplay.a liballocator.a libpolicy.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 unit_tests += %D%/unit/test_replay
 tests_unit_test_replay_stack_SOURCES = %D%/unit/test_replay_stack.c
-tests_unit_test_replay_stack_LDADD   = libreplay.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+tests_unit_test_replay_stack_LDADD   = libreplay.a liballocator.a libpolicy.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 unit_tests += %D%/unit/test_replay_stack
 tests_unit_test_policies_SOURCES = %D%/unit/test_policies.c %D%/unit/policy_story.c %D%/unit/policy_story.h
-tests_unit_test_policies_LDADD   = libreplay.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_policies_LDADD   = libreplay.a liballocator.a libpolicy.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_policy_text_SOURCES = %D%/unit/test_policy_text.c
-tests_unit_test_policy_text_LDADD   = libreplay.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+tests_unit_test_policy_text_LDADD   = libreplay.a liballocator.a libpolicy.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 tests_unit_test_scissorhands_SOURCES = %D%/unit/test_scissorhands.c
 tests_unit_test_scissorhands_LDADD   = $(tests_unit_test_policy_text_LDADD)
 unit_tests += %D%/unit/test_policies %D%/unit/test_policy_text %D%/unit/test_scissorhands
 EXTRA_DIST += %D%/golden/policies %D%/oracle/policies.py %D%/oracle/replay_rows.py
 
 tests_unit_test_allocators_SOURCES = %D%/unit/test_allocators.c
-tests_unit_test_allocators_LDADD   = libreplay.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_allocators_LDADD   = libreplay.a liballocator.a libpolicy.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 unit_tests += %D%/unit/test_allocators
 EXTRA_DIST += %D%/golden/allocators.json %D%/oracle/allocators.py
 
 tests_unit_test_powerlaw_SOURCES = %D%/unit/test_powerlaw.c %D%/unit/heads.c %D%/unit/heads.h
-tests_unit_test_powerlaw_LDADD   = libplanner.a libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_powerlaw_LDADD   = libtheory.a libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_theory_SOURCES = %D%/unit/test_theory.c %D%/unit/heads.c %D%/unit/heads.h
 tests_unit_test_theory_LDADD   = $(tests_unit_test_powerlaw_LDADD)
 unit_tests += %D%/unit/test_powerlaw %D%/unit/test_theory
@@ -192,7 +192,7 @@ unit_tests += %D%/unit/test_codec %D%/unit/test_recorder %D%/unit/test_store %D%
 unit_tests += %D%/unit/test_families %D%/unit/test_family_names %D%/unit/test_rope
 
 tests_unit_test_session_SOURCES = %D%/unit/test_session.c $(near_sources) $(contract_sources)
-tests_unit_test_session_LDADD   = libengine.a libreplay.a libmodel.a $(contract_libs) $(JANSSON_LIBS)
+tests_unit_test_session_LDADD   = libengine.a libreplay.a liballocator.a libpolicy.a libmodel.a $(contract_libs) $(JANSSON_LIBS)
 tests_unit_test_head_SOURCES = %D%/unit/test_head.c %D%/unit/scratch.c %D%/unit/scratch.h $(contract_sources)
 tests_unit_test_head_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_session_families_SOURCES = %D%/unit/test_session_families.c %D%/unit/reference.c \
@@ -226,26 +226,24 @@ unit_tests += %D%/unit/test_head %D%/unit/test_session %D%/unit/test_session_fam
 EXTRA_DIST += %D%/golden/session %D%/oracle/session.py %D%/oracle/prompt.py
 EXTRA_DIST += %D%/golden/generated.json %D%/oracle/generated.py
 
-tests_unit_test_load_SOURCES = %D%/unit/test_load.c %D%/unit/scratch.c %D%/unit/scratch.h \
-	src/cli/devices.c src/cli/devices.h
-tests_unit_test_load_LDADD   = $(kernel_libs) libtap.a $(CUNIT_LIBS) -lpthread -lm
+tests_unit_test_load_SOURCES = %D%/unit/test_load.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_load_LDADD   = libapp.a $(kernel_libs) libtap.a $(CUNIT_LIBS) -lpthread -lm
 unit_tests += %D%/unit/test_load
 
 # The calculator's tests link neither SQLite nor kernels.
 unit_tests += %D%/unit/test_capacity %D%/unit/test_catalog %D%/unit/test_capacity_config %D%/unit/test_simulate \
 	%D%/unit/test_workload
 tests_unit_test_simulate_SOURCES = %D%/unit/test_simulate.c
-tests_unit_test_simulate_LDADD   = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_simulate_LDADD   = libsimulate.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_workload_SOURCES = %D%/unit/test_workload.c
-tests_unit_test_workload_LDADD   = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+tests_unit_test_workload_LDADD   = libsimulate.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 EXTRA_DIST += %D%/golden/simulate.json %D%/oracle/simulate.py
-tests_unit_test_capacity_SOURCES = %D%/unit/test_capacity.c src/cli/capacity_ask.c src/cli/capacity_ask.h
-tests_unit_test_capacity_LDADD   = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_capacity_SOURCES = %D%/unit/test_capacity.c
+tests_unit_test_capacity_LDADD   = libapp.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_catalog_SOURCES  = %D%/unit/test_catalog.c
 tests_unit_test_catalog_LDADD    = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
-tests_unit_test_capacity_config_SOURCES = %D%/unit/test_capacity_config.c %D%/unit/scratch.c %D%/unit/scratch.h \
-	src/cli/capacity_config.c src/cli/capacity_config.h src/cli/capacity_quirks.c src/cli/capacity_states.c
-tests_unit_test_capacity_config_LDADD   = libcapacity.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_capacity_config_SOURCES = %D%/unit/test_capacity_config.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_capacity_config_LDADD   = libapp.a libcapacity.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
 check_PROGRAMS += $(unit_tests)
 TESTS          += $(unit_tests)
@@ -383,16 +381,14 @@ tests_fuzz_fuzz_torch_file_SOURCES  = %D%/fuzz/fuzz_torch_file.c $(fuzz_driver)
 tests_fuzz_fuzz_torch_file_LDADD    = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_gguf_SOURCES        = %D%/fuzz/fuzz_gguf.c $(fuzz_driver)
 tests_fuzz_fuzz_gguf_LDADD          = libmodel.a libbase.a $(JANSSON_LIBS) -lm
-tests_fuzz_fuzz_capacity_SOURCES    = %D%/fuzz/fuzz_capacity.c $(fuzz_driver) \
-	src/cli/capacity_config.c src/cli/capacity_config.h src/cli/capacity_quirks.c src/cli/capacity_states.c
-tests_fuzz_fuzz_capacity_LDADD      = libcapacity.a libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_capacity_SOURCES    = %D%/fuzz/fuzz_capacity.c $(fuzz_driver)
+tests_fuzz_fuzz_capacity_LDADD      = libapp.a libcapacity.a libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_config_SOURCES      = %D%/fuzz/fuzz_config.c $(fuzz_driver)
 tests_fuzz_fuzz_config_LDADD        = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_model_SOURCES       = %D%/fuzz/fuzz_model.c $(fuzz_driver)
 tests_fuzz_fuzz_model_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
-tests_fuzz_fuzz_plan_SOURCES        = %D%/fuzz/fuzz_plan.c $(fuzz_driver) \
-	src/cli/plan_file.c src/cli/plan_file.h src/cli/plan_write.c
-tests_fuzz_fuzz_plan_LDADD          = libreplay.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_plan_SOURCES        = %D%/fuzz/fuzz_plan.c $(fuzz_driver)
+tests_fuzz_fuzz_plan_LDADD          = libapp.a libreplay.a liballocator.a libpolicy.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_tokenizer_SOURCES   = %D%/fuzz/fuzz_tokenizer.c $(fuzz_driver)
 tests_fuzz_fuzz_tokenizer_LDADD     = libtokenizer.a libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) \
 	-lpthread -lm
@@ -405,12 +401,12 @@ tests_fuzz_fuzz_vocab_LDADD         = $(tests_fuzz_fuzz_tokenizer_LDADD)
 fuzz_words = %D%/fuzz/words.c %D%/fuzz/words.h
 tests_fuzz_fuzz_texts_SOURCES       = %D%/fuzz/fuzz_texts.c $(fuzz_words) $(fuzz_driver)
 tests_fuzz_fuzz_texts_LDADD         = libtracer.a libtraces.a $(tests_fuzz_fuzz_tokenizer_LDADD)
-tests_fuzz_fuzz_answers_SOURCES     = %D%/fuzz/fuzz_answers.c src/cli/eval_answers.c $(fuzz_words) $(fuzz_driver)
-tests_fuzz_fuzz_answers_LDADD       = $(tests_fuzz_fuzz_texts_LDADD)
+tests_fuzz_fuzz_answers_SOURCES     = %D%/fuzz/fuzz_answers.c $(fuzz_words) $(fuzz_driver)
+tests_fuzz_fuzz_answers_LDADD       = libapp.a $(tests_fuzz_fuzz_texts_LDADD)
 tests_fuzz_fuzz_task_SOURCES        = %D%/fuzz/fuzz_task.c $(fuzz_driver)
 tests_fuzz_fuzz_task_LDADD          = libengine.a $(tests_fuzz_fuzz_tokenizer_LDADD)
 tests_fuzz_fuzz_workload_SOURCES    = %D%/fuzz/fuzz_workload.c $(fuzz_driver)
-tests_fuzz_fuzz_workload_LDADD      = libcapacity.a libbase.a -lm
+tests_fuzz_fuzz_workload_LDADD      = libsimulate.a libcapacity.a libbase.a -lm
 
 tests_fuzz_fuzz_npy_SOURCES         = %D%/fuzz/fuzz_npy.c $(fuzz_driver) \
 	src/tracer/dump.c src/tracer/dump.h src/tracer/dump_name.c src/tracer/dump_name.h

@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/drain.cuh"
-#include "kernels/cuda/slots.cuh"
+#include "kernels/cuda/slots/slots.cuh"
 #include "kernels/cuda/spans.cuh"
 
 enum { WORKSPACE_BYTES = 32 << 20, ROWS_AT_ONCE = 8192 };

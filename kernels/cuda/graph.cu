@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/cuda/slots.cuh"
+#include "kernels/cuda/slots/slots.cuh"
 #include "kernels/cuda/spans.cuh"
 
 struct sh_graph {

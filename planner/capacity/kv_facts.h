@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model as the flat facts that decide its memory, whatever their source: a row of a catalogue
  * (catalog/models.txt says what each key means) or a config.json. kv_shape.h turns them into layers. */
-#ifndef SH_PLANNER_KV_FACTS_H
-#define SH_PLANNER_KV_FACTS_H
+#ifndef SH_PLANNER_CAPACITY_KV_FACTS_H
+#define SH_PLANNER_CAPACITY_KV_FACTS_H
 
 #include <stdint.h>
 

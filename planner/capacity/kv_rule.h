@@ -10,8 +10,8 @@
  *
  * A shared prefix is kept once for all sequences in layers that see all tokens, whole pages of it; a budget
  * then counts what lies behind it. Windows and states stay with their sequence. */
-#ifndef SH_PLANNER_KV_RULE_H
-#define SH_PLANNER_KV_RULE_H
+#ifndef SH_PLANNER_CAPACITY_KV_RULE_H
+#define SH_PLANNER_CAPACITY_KV_RULE_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
 /* A model as layers: what each mixes tokens with, which decides its cache, and what feed-forward block it
  * has. Made from flat facts (kv_facts.h) and checked as a whole, so that later code multiplies without fear:
  * the weights stay below 2^62 bytes and a token's cache below 2^32. */
-#ifndef SH_PLANNER_KV_SHAPE_H
-#define SH_PLANNER_KV_SHAPE_H
+#ifndef SH_PLANNER_CAPACITY_KV_SHAPE_H
+#define SH_PLANNER_CAPACITY_KV_SHAPE_H
 
 #include <stdint.h>
 

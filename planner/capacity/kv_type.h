@@ -16,8 +16,8 @@
  * scale without
  * group; block=N adds one f32 scale for each N x N tile of a matrix. Sources: ggml's block layouts (q8_0,
  * q4_0), the OCP microscaling formats (mxfp4), and the runtimes' NVFP4 caches (16 values, one f8 scale). */
-#ifndef SH_PLANNER_KV_TYPE_H
-#define SH_PLANNER_KV_TYPE_H
+#ifndef SH_PLANNER_CAPACITY_KV_TYPE_H
+#define SH_PLANNER_CAPACITY_KV_TYPE_H
 
 #include <stdint.h>
 

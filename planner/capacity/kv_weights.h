@@ -4,8 +4,8 @@
  * routers, norms, biases, convolutions and states' own parameters stay at 16 bits (f32 when all are f32), as
  * quantised checkpoints keep them - except in formats of whole files (q8_0, q4_0), where embedding and head
  * are quantised, too, and vectors are f32. Counts agree with the published ones (tests/unit/test_catalog.c). */
-#ifndef SH_PLANNER_KV_WEIGHTS_H
-#define SH_PLANNER_KV_WEIGHTS_H
+#ifndef SH_PLANNER_CAPACITY_KV_WEIGHTS_H
+#define SH_PLANNER_CAPACITY_KV_WEIGHTS_H
 
 #include <stdint.h>
 

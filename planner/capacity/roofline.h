@@ -8,8 +8,8 @@
  * Of E experts, of which each token takes k, n tokens read E * (1 - (1 - k/E)^n) when all are equally likely.
  * The token embedding is not read (but for the few rows used), unless it is the output head as well.
  * A step may be decoding, a prompt or both at once; every figure is of one GPU of the group. */
-#ifndef SH_PLANNER_ROOFLINE_H
-#define SH_PLANNER_ROOFLINE_H
+#ifndef SH_PLANNER_CAPACITY_ROOFLINE_H
+#define SH_PLANNER_CAPACITY_ROOFLINE_H
 
 enum sh_bound { SH_BOUND_BANDWIDTH, SH_BOUND_COMPUTE, SH_BOUND_LINK };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests in the order of their arrival, one at a time: a simulator never holds more of them than it
  * works on. A source is a struct whose first member is this one; who made it releases it. */
-#ifndef SH_PLANNER_WORKLOAD_H
-#define SH_PLANNER_WORKLOAD_H
+#ifndef SH_PLANNER_SIMULATE_WORKLOAD_H
+#define SH_PLANNER_SIMULATE_WORKLOAD_H
 
 #include <stdint.h>
 

@@ -7,8 +7,8 @@
  *     Timestamp, Request tokens, Response tokens        BurstGPT
  *
  * A time is seconds, or a date as Azure writes it (2023-11-16 18:17:03.9799600, 2024-05-10 00:00:00.01+00:00). */
-#ifndef SH_PLANNER_WORKLOAD_CSV_H
-#define SH_PLANNER_WORKLOAD_CSV_H
+#ifndef SH_PLANNER_SIMULATE_WORKLOAD_CSV_H
+#define SH_PLANNER_SIMULATE_WORKLOAD_CSV_H
 
 #include "planner/simulate/workload.h"
 

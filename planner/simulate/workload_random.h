@@ -2,8 +2,8 @@
 /* A generated workload: Poisson arrivals (independent exponential gaps), lengths fixed or sampled. The
  * n-th request of a seed is the same whatever the rate, so that a search for a rate compares like with
  * like. */
-#ifndef SH_PLANNER_WORKLOAD_RANDOM_H
-#define SH_PLANNER_WORKLOAD_RANDOM_H
+#ifndef SH_PLANNER_SIMULATE_WORKLOAD_RANDOM_H
+#define SH_PLANNER_SIMULATE_WORKLOAD_RANDOM_H
 
 #include "planner/simulate/workload.h"
 

@@ -14,8 +14,8 @@
  *     D(rho) = 1 - (k-1) rho^((k-2)/(k-1)) + (k-2) rho,    k > 2,
  * of its sum (u without end). Dropping a mass D costs an attention output at most 2 D max |v|, so
  * 2 D(rho) bounds its mean error in units of the largest value vector. */
-#ifndef SH_PLANNER_BOUND_H
-#define SH_PLANNER_BOUND_H
+#ifndef SH_PLANNER_THEORY_BOUND_H
+#define SH_PLANNER_THEORY_BOUND_H
 
 struct sh_bound {
     double inner, bound;                /* NaN: outside the theorem's domain (see sh_bound_at)    */

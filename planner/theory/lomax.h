@@ -6,8 +6,8 @@
  *     n ln(n/S) - n ln b - S - n,
  * is maximised over ln b: the best of a grid over (-12, 12), then the zero of the derivative beside
  * it. A sample with an exponential or thinner tail has no maximum there (b grows without end). */
-#ifndef SH_PLANNER_LOMAX_H
-#define SH_PLANNER_LOMAX_H
+#ifndef SH_PLANNER_THEORY_LOMAX_H
+#define SH_PLANNER_THEORY_LOMAX_H
 
 #include <stddef.h>
 

@@ -12,8 +12,8 @@
  * largest distance (both distribution functions rise) and stops as soon as the candidate has lost.
  * Exact, near O(n) in practice; max_candidate bounds it in any case. Memory: 48 bytes a value while
  * it runs. For more values than that allows, draw a sample first (planner/theory/theory_sample.h). */
-#ifndef SH_PLANNER_POWERLAW_H
-#define SH_PLANNER_POWERLAW_H
+#ifndef SH_PLANNER_THEORY_POWERLAW_H
+#define SH_PLANNER_THEORY_POWERLAW_H
 
 #include <stddef.h>
 

@@ -10,8 +10,8 @@
  *
  * A large sample rejects any law that is not exactly true; the fit may still be useful, which is
  * what `ks` (how far off) and planner/theory/powerlaw_rival.h (what else would be better) are for. */
-#ifndef SH_PLANNER_POWERLAW_BOOTSTRAP_H
-#define SH_PLANNER_POWERLAW_BOOTSTRAP_H
+#ifndef SH_PLANNER_THEORY_POWERLAW_BOOTSTRAP_H
+#define SH_PLANNER_THEORY_POWERLAW_BOOTSTRAP_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A power-law fit against other laws of the same tail, by their likelihoods (Clauset, Shalizi,
  * Newman 2009, section 5). */
-#ifndef SH_PLANNER_POWERLAW_RIVAL_H
-#define SH_PLANNER_POWERLAW_RIVAL_H
+#ifndef SH_PLANNER_THEORY_POWERLAW_RIVAL_H
+#define SH_PLANNER_THEORY_POWERLAW_RIVAL_H
 
 #include "planner/theory/powerlaw.h"
 

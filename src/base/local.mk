@@ -2,6 +2,7 @@
 # What every folder may use; knows nothing of models, traces or GPUs.
 noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
+	%D%/common.h \
 	%D%/cpu.c %D%/cpu.h \
 	%D%/err.c %D%/err.h \
 	%D%/file.c %D%/file.h \
@@ -15,9 +16,12 @@ libbase_a_SOURCES = \
 	%D%/out_columns.c \
 	%D%/out_html.c %D%/out_tree.h \
 	%D%/progress.c %D%/progress.h \
+	%D%/read_number.c %D%/read_number.h \
 	%D%/rng.c %D%/rng.h \
+	%D%/say.c %D%/say.h \
 	%D%/score.h \
 	%D%/stages.c %D%/stages.h \
+	%D%/time_unit.c %D%/time_unit.h \
 	%D%/utf8.h \
 	%D%/places.c %D%/places.h
 libbase_a_CFLAGS   = $(AM_CFLAGS) $(JANSSON_CFLAGS)

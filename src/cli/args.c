@@ -10,6 +10,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/near.h"
+#include "src/base/read_number.h"
 
 const struct sh_opt sh_common_opts[] = {
     {"json", SH_OPT_FLAG, offsetof(struct sh_common, json), NULL, "the result as one JSON object", 0, 0, 0},
@@ -57,31 +58,6 @@ static const struct sh_opt *find(const struct sh_opt *table, const char *name, s
     return NULL;
 }
 
-static int whole(const char *what, const char *text, double min, double max, long long *to, struct sh_err *e)
-{
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (end == text || *end || errno)
-        return sh_misused(e, "%s: \"%s\" is not a whole number", what, text);
-    if ((min != 0 || max != 0) && ((double)value < min || (double)value > max))
-        return sh_misused(e, "%s: %lld is outside %.0f to %.0f", what, value, min, max);
-    *to = value;
-    return 0;
-}
-
-static int real(const char *what, const char *text, double min, double max, double *to, struct sh_err *e)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !isfinite(value))
-        return sh_misused(e, "%s: \"%s\" is not a number", what, text);
-    if ((min != 0 || max != 0) && (value < min || value > max))
-        return sh_misused(e, "%s: %g is outside %g to %g", what, value, min, max);
-    *to = value;
-    return 0;
-}
-
 static int bytes(const char *what, const char *text, double min, double max, size_t *to, struct sh_err *e)
 {
     static const char units[] = "kMGT";
@@ -108,7 +84,7 @@ static int devices(const char *what, const char *text, struct sh_ordinals *to, s
     int bad = 0;
     while (!bad && (item = strsep(&at, ","))) {
         long long ordinal = 0;
-        bad = whole(what, item, 0, SH_MAX_ORDINAL, &ordinal, e);
+        bad = sh_read_whole(what, item, 0, SH_MAX_ORDINAL, &ordinal, e);
         for (int i = 0; i < found.n && !bad; i++)
             if (found.at[i] == (int)ordinal)
                 bad = sh_misused(e, "%s: %s names device %lld twice", what, text, ordinal);
@@ -128,8 +104,8 @@ static int store(const struct sh_opt *o, void *into, const char *value, struct s
     snprintf(what, sizeof what, "--%s", o->name);
     switch (o->kind) {
     case SH_OPT_FLAG: *(int *)field = 1; return 0;
-    case SH_OPT_INT: return whole(what, value, o->min, o->max, field, e);
-    case SH_OPT_REAL: return real(what, value, o->min, o->max, field, e);
+    case SH_OPT_INT: return sh_read_whole(what, value, o->min, o->max, field, e);
+    case SH_OPT_REAL: return sh_read_real(what, value, o->min, o->max, field, e);
     case SH_OPT_TEXT: *(const char **)field = value; return 0;
     case SH_OPT_BYTES: return bytes(what, value, o->min, o->max, field, e);
     case SH_OPT_LIST: push(field, value); return 0;
@@ -226,67 +202,4 @@ int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err
             named++;
         }
     return missing ? sh_misused(e, "%s needs %s", command, list) : 0;
-}
-
-int sh_args_dtype(const char *name, enum sh_type *out, struct sh_err *e)
-{
-    int type = sh_type_of(name);
-    if (type < 0)
-        return sh_misused(e, "--dtype: \"%s\" is not known, expected one of f32, f16, bf16", name);
-    *out = (enum sh_type)type;
-    return 0;
-}
-
-int sh_args_ints(const char *option_name, const char *text, int *to, int most, int *n, struct sh_err *e)
-{
-    char *copy = xstrdup(text), *at = copy, *item;
-    *n = 0;
-    int bad = 0;
-    while (!bad && (item = strsep(&at, ","))) {
-        long long value = 0;
-        bad = *n == most ? sh_misused(e, "%s: at most %d values", option_name, most)
-                         : whole(option_name, item, 0, INT32_MAX, &value, e);
-        if (!bad)
-            to[(*n)++] = (int)value;
-    }
-    free(copy);
-    return bad;
-}
-
-int sh_args_reals(const char *option_name, const char *text, double *to, int most, int *n, struct sh_err *e)
-{
-    char *copy = xstrdup(text), *at = copy, *item;
-    *n = 0;
-    int bad = 0;
-    while (!bad && (item = strsep(&at, ","))) {
-        double value = 0;
-        bad = *n == most ? sh_misused(e, "%s: at most %d values", option_name, most)
-                         : real(option_name, item, 0, 0, &value, e);
-        if (!bad)
-            to[(*n)++] = value;
-    }
-    free(copy);
-    return bad;
-}
-
-int sh_args_range(const char *option_name, const char *text, int *first, int *last, struct sh_err *e)
-{
-    size_t digits = strspn(text, "0123456789");
-    size_t behind = text[digits] == '-' ? strspn(text + digits + 1, "0123456789") : 0;
-    if (!digits || (text[digits] && (!behind || text[digits + 1 + behind])))
-        return sh_misused(e, "%s: found \"%.40s\", expected a range A-B or one number", option_name, text);
-    char *copy = xstrdup(text), *dash = strchr(copy, '-');
-    long long a = 0, b = 0;
-    if (dash)
-        *dash = '\0';
-    int bad = whole(option_name, copy, 0, INT32_MAX, &a, e) ||
-              whole(option_name, dash ? dash + 1 : copy, 0, INT32_MAX, &b, e);
-    if (!bad && b < a)
-        bad = sh_misused(e, "%s: %s ends before it begins", option_name, text);
-    if (!bad) {
-        *first = (int)a;
-        *last = (int)b;
-    }
-    free(copy);
-    return bad ? -1 : 0;
 }

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "src/base/common.h"
 #include "src/base/err.h"
-#include "src/base/num.h"
 #include "src/base/out.h"
 
 enum sh_opt_kind {
@@ -22,18 +22,6 @@ enum sh_opt_kind {
     SH_OPT_DEVICES                      /* struct sh_ordinals: "all", or numbers with commas      */
 };
 
-struct sh_list {
-    const char **at;
-    int n;
-};
-
-enum { SH_MAX_ORDINAL = 255 };
-
-struct sh_ordinals {                    /* of devices, each at most once, in the order given      */
-    int n, all;                         /* neither: nothing was said, which means device 0        */
-    int at[SH_MAX_ORDINAL + 1];
-};
-
 struct sh_opt {
     const char *name;                   /* "length"; NULL ends the table                          */
     enum sh_opt_kind kind;
@@ -42,15 +30,6 @@ struct sh_opt {
     const char *help;                   /* one sentence; "\n" begins a new line                   */
     double min, max;                    /* of INT, REAL and BYTES; both 0: no limits              */
     char letter;
-};
-
-/* What every command takes. */
-struct sh_common {
-    int json, csv, quiet, verbose, help;
-    long long threads, seed;
-    const char *backend, *columns;
-    struct sh_ordinals device;
-    const char *line;                   /* the command as it was typed, words quoted where needed */
 };
 
 struct sh_cmd {
@@ -84,15 +63,5 @@ int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err
 /* The format that the common options ask for, and a result written in it on stdout. */
 enum sh_out_format sh_common_format(const struct sh_common *c);
 int sh_common_write(const struct sh_common *c, struct sh_out *o, struct sh_err *e);
-
-/* "1,10,50": whole numbers; "0.25,0.5": reals. At most `most`; -1 with the option's name. */
-int sh_args_ints(const char *option, const char *text, int *to, int most, int *n, struct sh_err *e);
-
-/* --dtype: "f32", "f16" or "bf16". */
-int sh_args_dtype(const char *name, enum sh_type *out, struct sh_err *e);
-int sh_args_reals(const char *option, const char *text, double *to, int most, int *n, struct sh_err *e);
-
-/* A range "A-B" or one number "A". */
-int sh_args_range(const char *option, const char *text, int *first, int *last, struct sh_err *e);
 
 #endif

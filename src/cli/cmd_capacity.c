@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears capacity: how many sequences of which length fit on which GPUs, and how fast they could go. */
 #include "plots/gp.h"
-#include "src/cli/capacity_study.h"
+#include "src/app/capacity/capacity_study.h"
+#include "src/cli/capacity_show.h"
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
+#include "src/report/figures/capacity_plot.h"
 
 #define F(name) offsetof(struct sh_capacity_args, name)
 static const struct sh_opt opts[] = {

@@ -14,7 +14,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/demo_steps.h"
 #include "src/cli/paths.h"
-#include "src/cli/study.h"
+#include "src/app/persistence/study.h"
 
 struct demo {
     const struct sh_common *common;

@@ -9,10 +9,10 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
-#include "src/cli/drift_run.h"
+#include "src/app/drift/drift_run.h"
 #include "src/cli/paths.h"
-#include "src/cli/replay_run.h"
-#include "src/cli/runs.h"
+#include "src/app/replay/replay_run.h"
+#include "src/app/common/runs.h"
 
 struct drift_args {
     struct sh_live_options live;

@@ -7,18 +7,20 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/cli/cluster.h"
+#include "src/base/read_number.h"
+#include "src/jobs/cluster.h"
 #include "src/cli/commands.h"
-#include "src/cli/devices.h"
-#include "src/cli/eval_answers.h"
-#include "src/cli/eval_dump.h"
-#include "src/cli/eval_rows.h"
-#include "src/cli/eval_tasks.h"
-#include "src/cli/eval_work.h"
-#include "src/cli/part.h"
+#include "src/cli/options.h"
+#include "src/app/common/devices.h"
+#include "src/app/eval/eval_answers.h"
+#include "src/app/eval/eval_dump.h"
+#include "src/app/eval/eval_rows.h"
+#include "src/app/eval/eval_tasks.h"
+#include "src/app/eval/eval_work.h"
+#include "src/jobs/part.h"
 #include "src/cli/paths.h"
-#include "src/cli/plan_file.h"
-#include "src/cli/text_source.h"
+#include "src/app/plan/plan_file.h"
+#include "src/app/common/text_source.h"
 
 #define F(name) offsetof(struct sh_eval_args, name)
 static const struct sh_opt opts[] = {
@@ -260,7 +262,7 @@ static int read_options(struct sh_eval_work *w, const struct sh_list *positional
         return sh_misused(e, "--force: no --db is given");
     if (a->budget.n && !a->policy.n)
         return sh_misused(e, "--budget: no --policy is given");
-    if (sh_args_dtype(a->dtype, &w->dtype, e))
+    if (sh_read_dtype(a->dtype, &w->dtype, e))
         return -1;
     w->format = (struct sh_kv_format){.bits = a->kv_bits ? (int)a->kv_bits : w->dtype == SH_F32 ? 32 : 16,
                                       .group = (int)a->kv_group, .meta = SH_F16};
@@ -422,7 +424,14 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
         a->plan.n || a->batch)
         return sh_misused(e, "--task has its own texts: no --text, --jsonl, --tokens, --answers, --by, --length, "
                              "--plan, --batch, --logits, --dump-kept");
-    return sh_eval_tasks(&q, common, e);
+    const struct sh_file_use files[] = {
+        {"--db", q.db, 1}, {"--items", q.items, 1}, {"--data", q.data, 0}, {"--shots-data", q.shots_data, 0}, {0}};
+    if (sh_files_apart(files, e))
+        return -1;
+    struct sh_out *o = sh_out_new();
+    int bad = sh_eval_tasks(&q, common, o, e) || sh_common_write(common, o, e);
+    sh_out_free(o);
+    return bad ? -1 : 0;
 }
 
 static int join(struct sh_eval_work *w, const struct sh_common *common, struct sh_err *e)

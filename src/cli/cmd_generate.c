@@ -5,6 +5,7 @@
 
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/cli/generate_work.h"
 #include "src/cli/paths.h"
 

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/read_number.h"
 #include "src/cli/commands.h"
-#include "src/cli/describe.h"
+#include "src/app/store/describe.h"
 #include "src/cli/paths.h"
 #include "src/tracer/import.h"
 #include "src/tracer/texts.h"
@@ -94,7 +95,7 @@ static int read_windows(struct import *t, struct sh_err *e)
         return 0;
     if (t->m.kind != SH_IMPORT_CAUSAL)
         return sh_misused(e, "--window goes with --kind causal");
-    if (sh_args_ints("--window", t->a->window, t->window, MOST_WINDOWS, &t->m.n_window, e))
+    if (sh_read_ints("--window", t->a->window, t->window, MOST_WINDOWS, &t->m.n_window, e))
         return -1;
     for (int i = 0; i < t->m.n_window; i++)
         if (t->window[i] < 0 || t->window[i] > MOST_TOKENS)

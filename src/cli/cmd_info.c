@@ -12,9 +12,10 @@
 #include "src/base/mem.h"
 #include "src/base/near.h"
 #include "src/cli/backends.h"
-#include "src/cli/capacity_names.h"
+#include "src/app/capacity/capacity_names.h"
 #include "src/cli/commands.h"
-#include "src/cli/describe.h"
+#include "src/app/store/describe.h"
+#include "src/cli/info_catalog.h"
 #include "src/cli/info_policies.h"
 #include "src/model/layer.h"
 #include "traces/codec.h"
@@ -261,9 +262,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (!strcmp(positional->at[0], "backends"))
         return info_backends(common, e);
     if (!strcmp(positional->at[0], "gpus"))
-        return sh_capacity_list_gpus(common, e);
+        return sh_info_gpus(common, e);
     if (!strcmp(positional->at[0], "models"))
-        return sh_capacity_list_models(common, e);
+        return sh_info_models(common, e);
     if (!strcmp(positional->at[0], "policies"))
         return sh_info_policies(common, e);
     if (a->hash)

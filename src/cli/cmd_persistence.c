@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/read_number.h"
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
-#include "src/cli/study.h"
+#include "src/app/persistence/study.h"
 
 struct persistence_args {
     const char *db, *recent, *split, *per;
@@ -63,8 +64,8 @@ static int read_request(const struct persistence_args *a, struct request *q, str
     q->n_alpha = a->alpha.n;
     if (!q->n_alpha)
         sh_alpha_parse("row", &q->alpha[q->n_alpha++], e);
-    if (sh_args_ints("--recent", a->recent, q->recent, SH_STATS_MAX, &q->n_recent, e) ||
-        sh_args_reals("--split", a->split, q->split, SH_STATS_MAX, &q->n_split, e))
+    if (sh_read_ints("--recent", a->recent, q->recent, SH_STATS_MAX, &q->n_recent, e) ||
+        sh_read_reals("--split", a->split, q->split, SH_STATS_MAX, &q->n_split, e))
         return -1;
     for (int i = 0; i < q->n_split; i++)
         if (!(q->split[i] > 0 && q->split[i] < 1))

@@ -8,11 +8,11 @@
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
-#include "src/cli/plan_evals.h"
-#include "src/cli/plan_measure.h"
-#include "src/cli/plan_search.h"
+#include "src/app/plan/plan_evals.h"
+#include "src/app/plan/plan_measure.h"
+#include "src/app/plan/plan_search.h"
 #include "src/cli/plan_show.h"
-#include "src/cli/runs.h"
+#include "src/app/common/runs.h"
 #include "traces/store_plan.h"
 
 struct plan_args {

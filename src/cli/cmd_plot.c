@@ -8,7 +8,7 @@
 #include "plots/figure.h"
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
-#include "src/cli/figure_data.h"
+#include "src/report/figures/figure_data.h"
 #include "src/cli/paths.h"
 
 struct plot_args {

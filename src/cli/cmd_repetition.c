@@ -9,8 +9,8 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
-#include "src/cli/text_source.h"
-#include "src/cli/writing.h"
+#include "src/app/common/text_source.h"
+#include "src/app/generate/writing.h"
 #include "src/engine/eval.h"
 #include "traces/store.h"
 

@@ -9,9 +9,10 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/cli/paths.h"
-#include "src/cli/replay_work.h"
-#include "src/cli/runs.h"
+#include "src/app/replay/replay_work.h"
+#include "src/app/common/runs.h"
 
 struct replay_args {
     const char *db, *rows, *dump, *allocator, *shard;

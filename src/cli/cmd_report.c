@@ -13,8 +13,8 @@
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
-#include "src/cli/report.h"
-#include "src/cli/report_style.h"
+#include "src/report/report.h"
+#include "src/report/report_style.h"
 
 #define DECLARE(name) extern const struct sh_report_part sh_report_##name;
 SH_REPORT_PARTS(DECLARE)

@@ -10,8 +10,8 @@
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
-#include "src/cli/report.h"
-#include "src/cli/reproduce_show.h"
+#include "src/report/report.h"
+#include "src/report/reproduce_show.h"
 #include "src/cli/reproduce_steps.h"
 #include "src/model/model.h"
 

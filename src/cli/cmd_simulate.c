@@ -5,8 +5,10 @@
 #include "plots/gp.h"
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/cli/paths.h"
-#include "src/cli/simulate_run.h"
+#include "src/report/figures/simulate_plot.h"
+#include "src/app/simulate/simulate_run.h"
 #include "traces/store.h"
 
 #define F(name) offsetof(struct sh_simulate_args, name)

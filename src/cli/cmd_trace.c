@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
+#include "src/base/read_number.h"
 #include "src/cli/commands.h"
-#include "src/cli/trace_work.h"
+#include "src/cli/options.h"
+#include "src/app/store/describe.h"
+#include "src/app/trace/trace_work.h"
 
 #define F(name) offsetof(struct sh_trace_args, name)
 static const struct sh_opt opts[] = {
@@ -91,9 +94,9 @@ static int read_statistics(struct sh_trace_work *t, enum sh_record record, struc
     sh_stats_spec_default(spec);
     if (a->window)
         spec->window = (int)a->window;
-    if (a->recent && sh_args_ints("--recent", a->recent, spec->recent, SH_STATS_MAX, &spec->n_recent, e))
+    if (a->recent && sh_read_ints("--recent", a->recent, spec->recent, SH_STATS_MAX, &spec->n_recent, e))
         return -1;
-    if (a->split && sh_args_reals("--split", a->split, spec->split, SH_STATS_MAX, &spec->n_split, e))
+    if (a->split && sh_read_reals("--split", a->split, spec->split, SH_STATS_MAX, &spec->n_split, e))
         return -1;
     if (a->alpha.n > SH_STATS_MAX)
         return sh_misused(e, "--alpha: %d thresholds, at most %d", a->alpha.n, SH_STATS_MAX);
@@ -162,7 +165,7 @@ static int open_model(struct sh_trace_work *t, struct sh_err *e)
     const struct sh_arch *c = sh_model_arch(t->model);
     t->sweep.record.n_head = c->n_head;
     t->sweep.last_layer = c->n_layer - 1;
-    if (a->layers && sh_args_range("--layers", a->layers, &t->sweep.first_layer, &t->sweep.last_layer, e))
+    if (a->layers && sh_read_range("--layers", a->layers, &t->sweep.first_layer, &t->sweep.last_layer, e))
         return -1;
     if (t->sweep.last_layer >= c->n_layer)
         return sh_misused(e, "--layers %s: the model has layers 0-%d", a->layers, c->n_layer - 1);
@@ -258,9 +261,24 @@ static int enter(struct sh_trace_work *t, const struct sh_common *common, struct
     return 0;
 }
 
+static int report(struct sh_trace_work *t, int run, struct sh_err *e)
+{
+    struct sh_out *o = sh_out_new();
+    int bad = sh_describe_run_of(o, t->store, run, e);
+    sh_describe_memory(o, &t->devices, t->needs.device_bytes);
+    sh_out_text(o, "db", "store", t->path);
+    sh_timing_put(o, &t->timing);
+    if (t->timing.on && t->cluster.ranks)
+        sh_out_note(o, "The times are those of the first rank alone.");
+    if (!bad)
+        bad = sh_common_write(t->common, o, e);
+    sh_out_free(o);
+    return bad;
+}
+
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
-    struct sh_trace_work t = {.a = args, .common = &t.cluster.common};
+    struct sh_trace_work t = {.a = args, .common = &t.cluster.common, .report = report};
     t.devices.stages = sh_timing_begin(&t.timing, t.a->timing);
     int bad = enter(&t, common, e) || read_options(&t, positional, e);
     if (!bad) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See commands.h. The only place that prints errors. */
+/* See commands.h. The list of commands, and how one runs. */
 #include "src/cli/commands.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "src/base/mem.h"
 #include "traces/store.h"
 #include "src/base/near.h"
-#include "src/base/utf8.h"
+#include "src/base/say.h"
 
 const struct sh_cmd *const sh_commands[] = {
 #define X(name) &sh_cmd_##name,
@@ -45,21 +45,6 @@ int sh_command_unknown(const char *name, struct sh_err *e)
     }
     sh_misused(e, "there is no command \"%.80s\"", name);
     return sh_hint_near(e, name, strlen(name), all, "shears --help lists the commands");
-}
-
-void sh_say(const char *label, const char *text)
-{
-    fputs(label, stderr);
-    sh_put_plain(stderr, text);
-    fputc('\n', stderr);
-}
-
-int sh_command_report(const struct sh_err *e)
-{
-    sh_say("shears: ", e->text);
-    if (e->hint[0])
-        sh_say("hint: ", e->hint);
-    return e->status;
 }
 
 /* A word as a shell takes it for one: plain, or between apostrophes; one within is written '\''. */
@@ -103,11 +88,11 @@ int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
     int status = SH_OK;
     const char *before = sh_store_typed(line);
     if (sh_args_parse(c, argc, argv, &common, args, &positional, &e))
-        status = sh_command_report(&e);
+        status = sh_report_error(&e);
     else if (common.help)
         sh_args_help(c, stdout);
     else if (c->run(&common, args, &positional, &e))
-        status = sh_command_report(&e);
+        status = sh_report_error(&e);
     sh_store_typed(before);
     if (c->release)
         c->release(args);

@@ -44,12 +44,6 @@ void sh_commands_list(FILE *to);
 /* Says that there is none of that name, with those near it as a hint; gives -1, SH_MISUSED. */
 int sh_command_unknown(const char *name, struct sh_err *e);
 
-/* A line on stderr. Texts may carry names out of foreign files: a terminal does not get to obey them. */
-void sh_say(const char *label, const char *text);
-
-/* Reports an error on stderr; gives its exit status. */
-int sh_command_report(const struct sh_err *e);
-
 /* "trace --model 'my model' …": what a shell would take again; for free(). */
 char *sh_command_typed(const char *command, int argc, char *const *argv);
 

@@ -2,7 +2,7 @@
 /* See man.h: completion of commands, options, and the names that a few options take. */
 #include <string.h>
 
-#include "planner/policy.h"
+#include "planner/policy/policy.h"
 #include "src/cli/commands.h"
 #include "src/cli/man.h"
 

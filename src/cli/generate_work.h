@@ -5,9 +5,9 @@
 #define SH_CLI_GENERATE_WORK_H
 
 #include "src/base/progress.h"
-#include "src/cli/prompts.h"
-#include "src/cli/timing.h"
-#include "src/cli/writing.h"
+#include "src/app/generate/prompts.h"
+#include "src/app/common/timing.h"
+#include "src/app/generate/writing.h"
 #include "src/engine/text_stream.h"
 
 struct sh_generate_args {

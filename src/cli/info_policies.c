@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy.h"
+#include "planner/policy/policy.h"
 #include "src/base/mem.h"
 
 enum { WORDS = 160, NO_LIMIT = 1 << 20 };       /* as many tokens as any text has */

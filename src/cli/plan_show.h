@@ -4,7 +4,7 @@
 #define SH_CLI_PLAN_SHOW_H
 
 #include "src/base/out.h"
-#include "src/cli/plan_file.h"
+#include "src/app/plan/plan_file.h"
 
 /* Who it is for, the budgets per layer and head, the total, and the evidence. */
 void sh_plan_show(struct sh_out *o, const struct sh_plan *p);

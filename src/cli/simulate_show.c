@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "src/base/mem.h"
-#include "src/cli/simulate_run.h"
-#include "src/cli/time_unit.h"
+#include "src/app/simulate/simulate_run.h"
+#include "src/base/time_unit.h"
 
 /* A figure that counts, which a damaged store may lack. */
 static void count(struct sh_out *o, const char *key, const char *label, double n)

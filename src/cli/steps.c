@@ -11,6 +11,7 @@
 #include "src/base/file.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/base/say.h"
 #include "src/cli/commands.h"
 
 enum { MOST_ARGS = 120, COMMON_ARGS = 5 };

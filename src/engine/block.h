@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A block of a prompt's tokens in one KV head of one layer: all of them attend over what the cache holds and
  * causally over each other, the policy observes every row, and only then the cache is brought down to what
- * its budget leaves when the next token comes (planner/policy.h, step 1 of that token). So a block of one
+ * its budget leaves when the next token comes (planner/policy/policy.h, step 1 of that token). So a block of one
  * token is the stream, and a block as long as the prompt lets the whole prompt see everything, and compresses
  * it once.
  *

@@ -5,7 +5,7 @@
 #ifndef SH_ENGINE_DRIFT_H
 #define SH_ENGINE_DRIFT_H
 
-#include "planner/policy.h"
+#include "planner/policy/policy.h"
 
 /* What the query of t attends over: last[position] = t for every kept token. last [n_token]. */
 void sh_drift_see(int *last, int t, const struct sh_cache *c);

@@ -5,7 +5,7 @@
 #ifndef SH_ENGINE_EVAL_H
 #define SH_ENGINE_EVAL_H
 
-#include "planner/budget.h"
+#include "planner/policy/budget.h"
 #include "src/engine/eval_sums.h"
 #include "src/engine/session.h"
 

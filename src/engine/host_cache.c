@@ -63,7 +63,7 @@ static const struct sh_turn *turn_of(const struct sh_host_cache *own, int layer)
     return t->n ? t : NULL;
 }
 
-/* One token of one KV head, in the order of planner/policy.h. */
+/* One token of one KV head, in the order of planner/policy/policy.h. */
 static void token(struct sh_host_cache *own, const struct rows *p, struct sh_kv_head *h, int sequence, int head,
                   int row, int t, float *scratch)
 {

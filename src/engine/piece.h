@@ -3,7 +3,7 @@
 #ifndef SH_ENGINE_PIECE_H
 #define SH_ENGINE_PIECE_H
 
-#include "planner/policy.h"
+#include "planner/policy/policy.h"
 
 /* What the query of token t attends over, its own token included, with the group's mean row of attention
  * [n_slot]: called once for each sequence, layer and KV head (on a device row by row, then by sequence; of a block

@@ -10,7 +10,7 @@
  *     }
  *     sh_session_restart(s, 0);                                   the same memory for another text
  *
- * For every token, layer and KV head things happen in the order of planner/policy.h: room is made, the
+ * For every token, layer and KV head things happen in the order of planner/policy/policy.h: room is made, the
  * token takes a slot, its queries attend over what is kept, the policy observes the row. A step of n
  * tokens does that token after token inside each layer, so its result is that of n steps of one token
  * up to rounding, whatever n is: what a layer does with a token depends only on the layer below and on

@@ -6,7 +6,7 @@
 #include "src/base/mem.h"
 #include "src/engine/task_fields.h"
 #include "src/engine/tasks.h"
-#include "src/model/tok_text.h"
+#include "src/tokenizer/tok_text.h"
 
 static int read(const json_t *record, struct sh_task_item *out, struct sh_err *e)
 {

@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/engine/task_fields.h"
 #include "src/engine/tasks.h"
-#include "src/model/tok_text.h"
+#include "src/tokenizer/tok_text.h"
 
 /* The first letter large, the others small, as Python's capitalize. */
 static char *capitalise(const char *text)

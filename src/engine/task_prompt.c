@@ -7,7 +7,7 @@
 
 #include "src/base/mem.h"
 #include "src/engine/task_fields.h"
-#include "src/model/tok_text.h"
+#include "src/tokenizer/tok_text.h"
 
 static int characters(const char *text)
 {

@@ -9,7 +9,7 @@
 #define SH_ENGINE_TASK_PROMPT_H
 
 #include "src/engine/task.h"
-#include "src/model/tokenizer.h"
+#include "src/tokenizer/tokenizer.h"
 
 struct sh_task_choice {
     int32_t *ids;                       /* [n]                                                    */

@@ -7,7 +7,7 @@
 #ifndef SH_ENGINE_TASK_SCORE_H
 #define SH_ENGINE_TASK_SCORE_H
 
-#include "planner/budget.h"
+#include "planner/policy/budget.h"
 #include "src/engine/eval_sums.h"
 #include "src/engine/session.h"
 #include "src/engine/task_prompt.h"

@@ -6,7 +6,7 @@
 #ifndef SH_ENGINE_TEXT_STREAM_H
 #define SH_ENGINE_TEXT_STREAM_H
 
-#include "src/model/tokenizer.h"
+#include "src/tokenizer/tokenizer.h"
 
 struct sh_text_stream {
     const struct sh_tokenizer *tokenizer;

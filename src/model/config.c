@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 
 #include "src/base/mem.h"
-#include "src/model/families.h"
-#include "src/model/gguf_config.h"
-#include "src/model/gguf_tensors.h"
-#include "src/model/map.h"
+#include "src/model/families/families.h"
+#include "src/model/files/gguf_config.h"
+#include "src/model/files/gguf_tensors.h"
+#include "src/model/files/map.h"
 
 #define MAX_CONFIG_BYTES ((size_t)16 << 20)
 #define MAX_WIDTH ((size_t)100000000)

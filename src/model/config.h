@@ -10,7 +10,7 @@
 
 #include "src/base/err.h"
 #include "src/model/arch.h"
-#include "src/model/family.h"
+#include "src/model/families/family.h"
 
 struct sh_config;
 

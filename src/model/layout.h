@@ -5,7 +5,7 @@
 #ifndef SH_MODEL_LAYOUT_H
 #define SH_MODEL_LAYOUT_H
 
-#include "src/model/family.h"
+#include "src/model/families/family.h"
 
 struct sh_layout {                          /* of a vector the elements are the rows, cols is 1   */
     int rows, cols;                         /* of the parameter                                   */

@@ -14,8 +14,8 @@
  *     sh_model_close(m);
  *
  * The model owns everything it returns. It is used by one thread at a time. */
-#ifndef SH_MODEL_MODEL_H
-#define SH_MODEL_MODEL_H
+#ifndef SH_MODEL_H
+#define SH_MODEL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@
 #include "src/base/err.h"
 #include "src/base/num.h"
 #include "src/model/arch.h"
-#include "src/model/family.h"
+#include "src/model/families/family.h"
 
 struct sh_model;
 

@@ -11,7 +11,7 @@
 
 #include "src/base/err.h"
 #include "src/base/num.h"
-#include "src/model/map.h"
+#include "src/model/files/map.h"
 
 #define SH_MAX_RANK 8
 

@@ -8,7 +8,7 @@
 #ifndef SH_TRACER_TEXTS_H
 #define SH_TRACER_TEXTS_H
 
-#include "src/model/tokenizer.h"
+#include "src/tokenizer/tokenizer.h"
 #include "traces/trace.h"
 
 struct sh_texts {

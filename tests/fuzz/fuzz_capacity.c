@@ -5,7 +5,7 @@
 
 #include "planner/capacity/capacity_server.h"
 #include "planner/catalog/board.h"
-#include "src/cli/capacity_config.h"
+#include "src/app/capacity/capacity_config.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
 

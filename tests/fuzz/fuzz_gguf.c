@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/model/gguf.h"
+#include "src/model/files/gguf.h"
 #include "src/model/model.h"
 #include "src/model/weights.h"
 #include "tests/fuzz/fuzz.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/cli/plan_file.h"
+#include "src/app/plan/plan_file.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
 

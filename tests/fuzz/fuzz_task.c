@@ -6,7 +6,7 @@
 
 #include "src/base/mem.h"
 #include "src/engine/task.h"
-#include "src/model/tok_text.h"
+#include "src/tokenizer/tok_text.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
 

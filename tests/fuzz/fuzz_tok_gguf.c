@@ -2,7 +2,7 @@
 /* The tokenizer of a GGUF file; what opens has to encode and decode. */
 #include <stdlib.h>
 
-#include "src/model/tokenizer.h"
+#include "src/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
 

@@ -2,7 +2,7 @@
 /* vocab.json, merges.txt, special_tokens_map.json and tokenizer_config.json, a NUL between each two. */
 #include <stdlib.h>
 
-#include "src/model/tokenizer.h"
+#include "src/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See near_ties.h. The worths are those of planner/policy.h's words, from the scores alone and in doubles. */
+/* See near_ties.h. The worths are those of planner/policy/policy.h's words, from the scores alone and in doubles. */
 #include "tests/unit/near_ties.h"
 
 #include <math.h>

@@ -20,7 +20,7 @@
 #ifndef TESTS_UNIT_NEAR_TIES_H
 #define TESTS_UNIT_NEAR_TIES_H
 
-#include "planner/policy.h"
+#include "planner/policy/policy.h"
 
 enum { NEAR_LOGIT = 16, NEAR_MOST_FLIPS = 64 };
 

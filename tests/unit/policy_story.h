@@ -4,7 +4,7 @@
 #ifndef TESTS_UNIT_POLICY_STORY_H
 #define TESTS_UNIT_POLICY_STORY_H
 
-#include "planner/replay.h"
+#include "planner/replay/replay.h"
 
 struct story {
     const char *kind;                   /* random, sinks, ties, onehot, uniform                   */

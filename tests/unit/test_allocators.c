@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocator: budgets are those of an independent implementation in exact arithmetic
- * (tests/oracle/allocators.py), and the law of planner/allocator.h holds. An allocator that the golden file
+ * (tests/oracle/allocators.py), and the law of planner/allocator/allocator.h holds. An allocator that the golden file
  * does not know fails. */
 #include <jansson.h>
 #include <math.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/allocator.h"
-#include "planner/concave.h"
+#include "planner/allocator/allocator.h"
+#include "planner/allocator/concave.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "tests/tap.h"

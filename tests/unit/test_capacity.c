@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "planner/catalog/catalog.h"
-#include "src/cli/capacity_ask.h"
+#include "src/app/capacity/capacity_ask.h"
 #include "tests/tap.h"
 
 static struct sh_err e;

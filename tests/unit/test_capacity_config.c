@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "planner/capacity/kv_weights.h"
-#include "src/cli/capacity_config.h"
+#include "src/app/capacity/capacity_config.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
 

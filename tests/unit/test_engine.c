@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/replay.h"
+#include "planner/replay/replay.h"
 #include "src/base/mem.h"
 #include "src/engine/session.h"
 #include "tests/tap.h"
@@ -311,7 +311,7 @@ static void batches(void)
 }
 
 /* With weights in codes products of a few rows and of many round otherwise: logits are those of the text alone up to
- * that, and no more is promised (src/cli/writing.h). */
+ * that, and no more is promised (src/app/generate/writing.h). */
 static void batches_in_codes(void)
 {
     enum { SEQ = 12, LENGTH = 30 };                     /* more than kernels/cpu/linear.c calls a few */

@@ -10,7 +10,7 @@
 
 #include "src/base/mem.h"
 #include "src/model/config.h"
-#include "src/model/families.h"
+#include "src/model/families/families.h"
 #include "tests/tap.h"
 #include "tests/unit/pass.h"
 #include "tests/unit/reference.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/families.h"
+#include "src/model/families/families.h"
 #include "src/model/model.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"

@@ -9,7 +9,7 @@
 
 #include "src/base/mem.h"
 #include "src/model/config.h"
-#include "src/model/gguf.h"
+#include "src/model/files/gguf.h"
 #include "src/model/model.h"
 #include "src/model/weights.h"
 #include "tests/tap.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "kernels/load.h"
-#include "src/cli/devices.h"
+#include "src/app/common/devices.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "planner/policy.h"
+#include "planner/policy/policy.h"
 #include "tests/tap.h"
 #include "tests/unit/near_ties.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/persistence.h"
+#include "planner/theory/persistence.h"
 #include "src/base/mem.h"
 #include "tests/tap.h"
 #include "tests/unit/heads.h"

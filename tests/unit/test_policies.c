@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every policy: what it drops is what an independent implementation drops (tests/oracle/policies.py), and
- * it keeps the law of planner/policy.h. A policy that the golden file does not know fails. */
+ * it keeps the law of planner/policy/policy.h. A policy that the golden file does not know fails. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy.h"
+#include "planner/policy/policy.h"
 #include "src/base/mem.h"
 #include "tests/tap.h"
 #include "tests/unit/policy_story.h"

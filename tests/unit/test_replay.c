@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/replay.h"
+#include "planner/replay/replay.h"
 #include "src/base/mem.h"
 #include "src/model/weights.h"
 #include "tests/tap.h"

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/list_walk.h"
-#include "planner/replay_bound.h"
-#include "planner/replay_stack.h"
+#include "planner/replay/list_walk.h"
+#include "planner/replay/replay_bound.h"
+#include "planner/replay/replay_stack.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
 #include "src/base/rng.h"

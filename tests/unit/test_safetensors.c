@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "src/base/rng.h"
-#include "src/model/map.h"
+#include "src/model/files/map.h"
 #include "src/model/weights.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scissorhands' counts while tokens come and go: the ring against a recount of all rows, and the two
- * epoch counters against the ring, with the bound that planner/policy_scissorhands.c claims. */
+ * epoch counters against the ring, with the bound that planner/policy/policy_scissorhands.c claims. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy.h"
+#include "planner/policy/policy.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "tests/tap.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The KV cache on the device (kernels/slots.h), token by token through its own operations: what attention
- * gives is what doubles give over the rows as they are kept, and who is kept is what planner/kept.h keeps when
+ * gives is what doubles give over the rows as they are kept, and who is kept is what planner/policy/kept.h keeps when
  * it is told the same rows, ties included. Heads have budgets of their own, sequences come and go, the layer
  * is not the first. */
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/kept.h"
+#include "planner/policy/kept.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/engine/quant.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "src/engine/text_stream.h"
-#include "src/model/tok_text.h"
+#include "src/tokenizer/tok_text.h"
 #include "tests/tap.h"
 
 static struct sh_err e;

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/gguf.h"
-#include "src/model/sp_model.h"
-#include "src/model/tokenizer.h"
+#include "src/model/files/gguf.h"
+#include "src/tokenizer/sp_model.h"
+#include "src/tokenizer/tokenizer.h"
 #include "tests/tap.h"
 #include "tests/unit/base64.h"
 #include "tests/unit/scratch.h"

@@ -8,7 +8,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/rng.h"
-#include "src/model/tokenizer.h"
+#include "src/tokenizer/tokenizer.h"
 #include "tests/tap.h"
 #include "tests/unit/base64.h"
 #include "tests/unit/scratch.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/tok_arrays.h"
+#include "src/tokenizer/tok_arrays.h"
 #include "tests/tap.h"
 #include "tests/unit/base64.h"
 #include "tests/unit/tokenizer_golden.h"

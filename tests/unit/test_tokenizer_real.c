@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/tokenizer.h"
+#include "src/tokenizer/tokenizer.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
 

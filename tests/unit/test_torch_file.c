@@ -9,8 +9,8 @@
 
 #include "src/base/mem.h"
 #include "src/base/rng.h"
-#include "src/model/map.h"
-#include "src/model/pickle.h"
+#include "src/model/files/map.h"
+#include "src/model/files/pickle.h"
 #include "src/model/weights.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "src/model/tokenizer.h"
+#include "src/tokenizer/tokenizer.h"
 
 char *tokenizer_golden(const char *name);       /* the path under golden/tokenizers, malloc'ed */
 

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a block of a prompt: room is made among cached tokens and the block's, as for the token that comes
+ * next; of the block's tokens those that stay go, in order, into the lowest free slots, as src/engine/block.c has
+ * it. Cached ones stay where they are. */
+#include "kernels/cuda/slots/slots_leave.cuh"
+#include "kernels/cuda/slots/slots_put.cuh"
+
+/* How many come before this thread's, if it is one: *before of earlier calls, and those of earlier threads. */
+template <typename Masks> static __device__ int rank_of(int is_one, int *before, Masks &masks)
+{
+    int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+    unsigned own = __ballot_sync(ALL_LANES, is_one);
+    if (lane == 0)
+        masks[warp] = own;
+    __syncthreads();
+    int rank = *before + __popc(own & ((1u << lane) - 1));
+    for (int i = 0; i < WARPS; i++) {
+        int n = __popc((unsigned)masks[i]);
+        rank += i < warp ? n : 0;
+        *before += n;
+    }
+    __syncthreads();
+    return rank;
+}
+
+/* What the policy knows of a column's token, to its slot. */
+static __device__ void tell_slot(const struct slots &s, size_t slot, const struct slots_wide &w, size_t column)
+{
+    if (s.sum)
+        s.sum[slot] = w.sum[column];
+    if (s.low)
+        s.low[slot] = w.low[column];
+    if (s.before)
+        s.before[slot] = w.before[column];
+}
+
+/* Tokens leave in w.pos. Their number. */
+template <typename Part, typename Bins, typename Found, typename Masks>
+static __device__ int make_room(const struct slots &s, const struct slots_wide &w, const struct slots_block &b,
+                                int head, int n, Part &part, Bins &bins, Found &found, Masks &masks)
+{
+    struct slots_head h = s.head[b.layer * s.n_kv_head + head];
+    struct slots wide = s;
+    int t = b.first + b.n, over = n - h.budget + 1, next_free = -1;
+    if (over < 1 || t < s.prefill)
+        return 0;
+    h.slot_at = head * w.columns;
+    wide.pos = w.pos;
+    wide.sum = w.sum;
+    wide.low = w.low;
+    wide.before = w.before;
+    struct room r = room_of(wide, h, 0, b.cached + b.n, t);
+    return leave(wide, r, over, h.drop, &next_free, part, bins, found, masks);
+}
+
+/* One block of threads a KV head. */
+__global__ void __launch_bounds__(SLOTS_THREADS) slots_settle(struct slots s, struct slots_wide w, struct slots_block b)
+{
+    SH_SHARED(unsigned long long, part, WARPS);
+    SH_SHARED(int, bins, BINS);
+    SH_SHARED(int, found, 2);
+    SH_SHARED(unsigned, masks, WARPS);
+    int head = (int)blockIdx.x, tid = (int)threadIdx.x, n_free = 0, n_stay = 0;
+    struct slots_state *at = &s.state[slots_state_at(s, b.sequence, b.layer, head)], now = *at;
+    size_t base = slots_base(s, b.sequence, s.head[b.layer * s.n_kv_head + head]);
+    size_t column = (size_t)head * (size_t)w.columns, own = column + (size_t)b.cached;
+    int *list = w.list + column, *from = w.from + column;
+    now.n += b.n;
+    now.n -= make_room(s, w, b, head, now.n, part, bins, found, masks);
+    for (int first = 0; first < now.n_slot; first += SLOTS_THREADS) {
+        int i = first + tid, is_slot = i < now.n_slot, is_free = is_slot && w.pos[column + (size_t)i] < 0;
+        int rank = rank_of(is_free, &n_free, masks);
+        if (is_free)
+            list[rank] = i;
+        if (is_slot)
+            from[i] = is_free ? -1 : i;
+        if (is_slot && !is_free)
+            tell_slot(s, base + (size_t)i, w, column + (size_t)i);
+    }
+    __syncthreads();                    /* the list can be read by all                             */
+    for (int first = 0; first < b.n; first += SLOTS_THREADS) {
+        int i = first + tid, stays = i < b.n && w.pos[own + (size_t)i] >= 0, rank = rank_of(stays, &n_stay, masks);
+        int slot = !stays ? -1 : rank < n_free ? list[rank] : now.n_slot + rank - n_free;
+        if (i < b.n)
+            w.to[column + (size_t)i] = slot;
+        if (!stays)
+            continue;
+        from[slot] = b.cached + i;
+        s.pos[base + (size_t)slot] = b.first + i;
+        tell_slot(s, base + (size_t)slot, w, own + (size_t)i);
+    }
+    for (int i = n_stay + tid; i < n_free; i += SLOTS_THREADS)
+        s.pos[base + (size_t)list[i]] = -2 - (i + 1 < n_free ? list[i + 1] : -1);
+    now.n_slot += max(n_stay - n_free, 0);
+    now.next_free = n_stay < n_free ? list[n_stay] : -1;
+    if (tid == 0)
+        *at = now;
+}
+
+/* Keys and values of those that stay into their slots; a block of threads each. */
+template <int BITS>
+__global__ void __launch_bounds__(SLOTS_THREADS) slots_keep(struct slots s, struct slots_wide w, struct slots_block b,
+                                                            const float *k, const float *v, size_t k_stride,
+                                                            size_t v_stride)
+{
+    int i = (int)blockIdx.x, head = (int)blockIdx.y, slot = w.to[(size_t)head * (size_t)w.columns + (size_t)i];
+    if (slot < 0)
+        return;
+    size_t to = slots_base(s, b.sequence, s.head[b.layer * s.n_kv_head + head]) + (size_t)slot;
+    size_t row = (size_t)(b.row + i), c = (size_t)(head * s.d);
+    put_row<BITS>(s, true, to, k + row * k_stride + c);
+    put_row<BITS>(s, false, to, v + row * v_stride + c);
+}
+
+/* Rows of the ring from columns back to slots. */
+__global__ void __launch_bounds__(SLOTS_THREADS) slots_close_ring(struct slots s, struct slots_wide w,
+                                                                  struct slots_block b)
+{
+    int row = (int)blockIdx.x, head = (int)blockIdx.y;
+    struct slots_head h = s.head[b.layer * s.n_kv_head + head];
+    int n_slot = s.state[slots_state_at(s, b.sequence, b.layer, head)].n_slot;
+    const int *from = w.from + (size_t)head * (size_t)w.columns;
+    const uint32_t *old = w.ring + ((size_t)head * (size_t)w.ring_rows + (size_t)row) * (size_t)(w.columns / WARP);
+    uint32_t *to = s.ring + (size_t)b.sequence * (size_t)s.ring_each + (size_t)h.ring_at +
+                   (size_t)((b.first + row) % s.policy.look_back) * (size_t)h.ring_words;
+    for (int i = (int)threadIdx.x; i / WARP * WARP < n_slot; i += SLOTS_THREADS) {
+        int column = i < n_slot ? from[i] : -1;
+        unsigned word = __ballot_sync(ALL_LANES, column >= 0 && (old[column / WARP] >> (column % WARP) & 1));
+        if (i % WARP == 0)
+            to[i / WARP] = word;
+    }
+}
+
+void cuda_slots_settle(struct sh_dev *d, const struct sh_slots *s, const struct sh_slots_block *a,
+                       const struct slots_block *b)
+{
+    const struct sh_attend *w = a->what;
+    unsigned heads = (unsigned)s->at.n_kv_head, look_back = (unsigned)s->at.policy.look_back, n = (unsigned)b->n;
+    SH_LAUNCH(slots_settle, dim3(heads), dim3(SLOTS_THREADS), d->compute, s->at, s->wide, *b);
+    if (s->wide.ring)
+        SH_LAUNCH(slots_close_ring, dim3(n < look_back ? n : look_back, heads), dim3(SLOTS_THREADS), d->compute, s->at,
+                  s->wide, *b);
+    BY_BITS(s->bits, BITS,
+            SH_LAUNCH((slots_keep<BITS>), dim3(n, heads), dim3(SLOTS_THREADS), d->compute, s->at, s->wide, *b,
+                      (const float *)w->k.at, (const float *)w->v.at, w->k.stride, w->v.stride));
+}

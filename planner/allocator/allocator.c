@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of allocators, their names as people write them, and what must hold before one runs. */
+#include "planner/allocator/allocator.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "planner/allocator/allocators.h"
+#include "planner/policy/knob_text.h"
+#include "src/base/near.h"
+
+#define DECLARE(name) extern const struct sh_allocator sh_allocator_##name;
+#define ENTRY(name) &sh_allocator_##name,
+SH_ALLOCATORS(DECLARE)
+const struct sh_allocator *const sh_allocators[] = {SH_ALLOCATORS(ENTRY) NULL};
+
+static const struct sh_allocator *find(const char *name, size_t length, struct sh_err *e)
+{
+    char all[64 * 32] = "";
+    for (int i = 0; sh_allocators[i]; i++) {
+        if (strlen(sh_allocators[i]->name) == length && !memcmp(sh_allocators[i]->name, name, length))
+            return sh_allocators[i];
+        size_t at = strlen(all);
+        snprintf(all + at, sizeof all - at, "%s%s", i ? "\n" : "", sh_allocators[i]->name);
+    }
+    sh_misused(e, "\"%.*s\" is no allocator", (int)(length < 64 ? length : 64), name);
+    sh_hint_near(e, name, length, all, "shears plan --help lists them");
+    return NULL;
+}
+
+int sh_allocator_parse(const char *text, struct sh_allocator_spec *out, struct sh_err *e)
+{
+    struct sh_allocator_spec s = {0};
+    size_t name = strcspn(text, ":");
+    s.allocator = find(text, name, e);
+    if (!s.allocator || sh_knobs_parse(s.allocator->name, s.allocator->knobs, text + name, s.knob, e))
+        return -1;
+    *out = s;
+    return 0;
+}
+
+const char *sh_allocator_knobs(const struct sh_allocator_spec *s, char text[SH_POLICY_TEXT])
+{
+    return sh_knobs_text(s->allocator->knobs, s->knob, text);
+}
+
+double sh_allocator_knob(const struct sh_allocator_spec *s, const char *name)
+{
+    int i = 0;
+    while (strcmp(s->allocator->knobs[i].name, name))
+        i++;
+    return s->knob[i];
+}
+
+/* ---- evidence ---- */
+
+static int check_numbers(const char *who, const char *what, const double *x, const struct sh_allocation *a, int by_head,
+                         size_t each, double most, struct sh_err *e)
+{
+    size_t per_layer = by_head ? (size_t)a->n_head * each : 1;
+    if (!x)
+        return sh_fail(e, "the allocator %s needs %s, and none was measured", who, what);
+    for (size_t i = 0; i < (size_t)a->n_layer * per_layer; i++) {
+        int layer = (int)(i / per_layer);
+        if (!(x[i] >= 0 && x[i] <= most))
+            return by_head ? sh_fail(e, "the allocator %s needs %s, which layer %d, head %d does not have", who, what,
+                                     layer, (int)(i % per_layer / each))
+                           : sh_fail(e, "the allocator %s needs %s, which layer %d does not have", who, what, layer);
+    }
+    return 0;
+}
+
+static int check_points(const struct sh_allocation *a, struct sh_err *e)
+{
+    int sound = a->n_point > 0 && a->point && a->point[0] == a->floor && a->point[a->n_point - 1] == a->n_token;
+    for (int i = 1; sound && i < a->n_point; i++)
+        sound = a->point[i] > a->point[i - 1];
+    return sound ? 0 : sh_fail(e, "budgets of a curve must rise from %d to %d", a->floor, a->n_token);
+}
+
+static int check(const struct sh_allocator *p, const struct sh_allocation *a, struct sh_err *e)
+{
+    const double any = HUGE_VAL, full = 1 + 1e-3;       /* kept mass of stored rows is 1 within rounding */
+    if (a->mean < a->floor || a->mean > a->n_token)
+        return sh_misused(e, "a mean of %d tokens a head: every head needs %d, and the sequence has %d", a->mean,
+                          a->floor, a->n_token);
+    if (p->needs & SH_EVIDENCE_PERSISTENCE &&
+        check_numbers(p->name, "persistence ratios", a->persistence, a, 0, 1, 1, e))
+        return -1;
+    if (p->needs & SH_EVIDENCE_ENTROPY && check_numbers(p->name, "entropies", a->entropy, a, 1, 1, any, e))
+        return -1;
+    if (p->needs & SH_EVIDENCE_SCORE &&
+        check_numbers(p->name, "attention per key", a->score, a, 1, (size_t)a->n_token, any, e))
+        return -1;
+    if (!(p->needs & SH_EVIDENCE_CURVE))
+        return 0;
+    return check_numbers(p->name, "budget curves", a->curve, a, 1, a->n_point > 0 ? (size_t)a->n_point : 1, full, e) ||
+                   check_points(a, e) ? -1 : 0;
+}
+
+int sh_allocate(const struct sh_allocator_spec *s, const struct sh_allocation *a, int *budget, struct sh_err *e)
+{
+    if (check(s->allocator, a, e))
+        return -1;
+    s->allocator->share(a, s->knob, budget);
+    return 0;
+}

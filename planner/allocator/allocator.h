@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who shares one total of cached tokens out over the layers and heads of a model.
+ *
+ * Heads are KV heads; arrays over them are [n_layer][n_head]. The law: budgets sum to n_layer * n_head *
+ * mean exactly, none is below `floor` or above `n_token`, and the same problem gives the same budgets. Where
+ * an allocator is `monotone`, no head's budget falls when the mean rises; where it is not, none falls by
+ * more than the one token that rounding moves.
+ *
+ * Evidence is what was measured beforehand; NULL where it was not. An allocator never measures: it says
+ * what it `needs`, and whoever asks brings it (src/app/plan/allot.h takes it from a trace). */
+#ifndef SH_PLANNER_ALLOCATOR_H
+#define SH_PLANNER_ALLOCATOR_H
+
+#include "planner/policy/policy.h"
+
+struct sh_allocation {
+    int n_layer, n_head;
+    int mean;                           /* tokens a head, in [floor, n_token]                     */
+    int floor;                          /* tokens that the policy protects, and one more          */
+    int n_token;                        /* of the sequence                                        */
+    const double *persistence;          /* [n_layer]: ratios in [0, 1], planner/theory/persistence.h     */
+    const double *entropy;              /* [n_layer][n_head]: of a head's rows, mean, nats, >= 0  */
+    const double *curve;                /* [n_layer][n_head][n_point]: kept mass at each point    */
+    const int *point;                   /* [n_point]: budgets, ascending, from floor to n_token   */
+    int n_point;
+    const double *score;                /* [n_layer][n_head][n_token]: attention that a head's    */
+                                        /* keys beside the protected get, largest first           */
+};
+
+enum sh_evidence {
+    SH_EVIDENCE_PERSISTENCE = 1,
+    SH_EVIDENCE_ENTROPY = 2,
+    SH_EVIDENCE_CURVE = 4,
+    SH_EVIDENCE_SCORE = 8
+};
+
+struct sh_allocator {
+    const char *name, *summary;
+    const struct sh_knob *knobs;        /* NULL: none                                             */
+    unsigned needs;                     /* enum sh_evidence                                       */
+    int monotone;
+    void (*share)(const struct sh_allocation *a, const double *knob, int *budget);
+};
+
+/* The list of planner/allocator/allocators.h. */
+extern const struct sh_allocator *const sh_allocators[];        /* NULL ends */
+
+/* An allocator with its knobs set: what "pyramid:beta=20" means. */
+struct sh_allocator_spec {
+    const struct sh_allocator *allocator;
+    double knob[SH_MAX_KNOBS];
+};
+
+/* Unknown names are errors that name the nearest ones. */
+int sh_allocator_parse(const char *text, struct sh_allocator_spec *out, struct sh_err *e);
+
+/* "beta=20", every knob; empty when there are none. */
+const char *sh_allocator_knobs(const struct sh_allocator_spec *s, char text[SH_POLICY_TEXT]);
+
+/* The knob of that name, which must be there. */
+double sh_allocator_knob(const struct sh_allocator_spec *s, const char *name);
+
+/* budget [n_layer][n_head]. -1: evidence is missing or no number, or the mean is out of its range. */
+int sh_allocate(const struct sh_allocator_spec *s, const struct sh_allocation *a, int *budget, struct sh_err *e);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* More to layers where the persistence of importance was measured to be lower: a layer's budget is
+ * mean * (c + 1 - ratio) / (mean over layers of c + 1 - ratio), within the limits. What Scissorhands says in
+ * words (arXiv 2305.17118, section 4.1), with the ratios of this very model. The literal ratio (alpha 1/t, every
+ * pair) is the paper's; alpha and recent choose another of planner/theory/persistence.h. */
+#include <stdlib.h>
+
+#include "planner/allocator/layer_ramp.h"
+#include "src/base/mem.h"
+
+static const struct sh_knob knobs[] = {
+    {"c", 0.1, 0, 1e6, NULL, "added to 1 - ratio: the larger, the more even", 0},
+    {"alpha", 1, 1, 100, NULL, "pivotal is what is above alpha / t", 1},
+    {"recent", 0, 0, 1 << 20, NULL, "only pairs at least that far apart", 1},
+    {0}};
+
+static void share(const struct sh_allocation *a, const double *knob, int *budget)
+{
+    double *weight = xcalloc((size_t)a->n_layer, sizeof *weight), sum = 0;
+    for (int l = 0; l < a->n_layer; l++)
+        sum += weight[l] = knob[0] + 1 - a->persistence[l];
+    for (int l = 0; l < a->n_layer && sum <= 0; l++)    /* c = 0 and all ratios 1: no layer differs */
+        weight[l] = 1;
+    sh_layer_weights(a, weight, 0, budget);
+    free(weight);
+}
+
+const struct sh_allocator sh_allocator_persistence = {
+    .name = "persistence",
+    .summary = "more to layers of lower measured persistence",
+    .knobs = knobs,
+    .needs = SH_EVIDENCE_PERSISTENCE,
+    .share = share,
+};

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See kept.h. */
+#include "planner/policy/kept.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/policy/least.h"
+#include "src/base/clones.h"
+#include "src/base/mem.h"
+
+struct sh_kept {
+    struct sh_kept_setup setup;
+    const struct sh_policy *policy;
+    struct sh_policy_head head;
+    struct sh_cache cache;
+    int sinks, recent, drop;
+    int *pos;                           /* [capacity] */
+    int *freed, n_freed;                /* slots below n_slot that are free; a stack */
+    int *chosen;                        /* [capacity] */
+    float *scratch;                     /* [capacity], worth */
+    void *state;
+    size_t state_bytes;
+};
+
+static int keeps_all(const struct sh_kept_setup *s)
+{
+    const struct sh_policy *p = s->spec->policy;
+    return p->keeps_all && p->keeps_all(s->spec->knob, s->layer);
+}
+
+/* A cache of more than the window holds dead tokens; one of more than the text holds nothing more. */
+int sh_kept_room(const struct sh_kept_setup *s)
+{
+    int room = keeps_all(s) ? s->n_token : s->budget;
+    if (s->window > 0 && room > s->window)
+        room = s->window;
+    return room > s->n_token && s->n_token > 0 ? s->n_token : room;
+}
+
+int sh_kept_slots(const struct sh_kept_setup *s)
+{
+    int budget = sh_kept_room(s), prefill = s->prefill < s->n_token ? s->prefill : s->n_token;
+    int capacity = s->capacity > 0 ? s->capacity : !s->capacity && prefill > budget ? prefill : budget;
+    return capacity < 1 ? 1 : capacity;
+}
+
+struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup)
+{
+    struct sh_kept *k = xcalloc(1, sizeof *k);
+    k->setup = *setup;
+    k->policy = setup->spec->policy;
+    int budget = sh_kept_room(setup), capacity = sh_kept_slots(setup);
+    k->sinks = (int)sh_policy_knob(setup->spec, "sinks", 0);
+    k->recent = (int)sh_policy_knob(setup->spec, "recent", 0);
+    k->drop = sh_policy_drop(setup->spec, budget);
+    k->head = (struct sh_policy_head){.knob = setup->spec->knob, .layer = setup->layer, .head = setup->head,
+                                      .n_layer = setup->n_layer, .budget = budget, .prefill = setup->prefill,
+                                      .capacity = capacity, .n_token = setup->n_token, .d_head = setup->d_head,
+                                      .seed = setup->seed};
+    k->pos = xmalloc((size_t)capacity * sizeof *k->pos);
+    k->freed = xmalloc((size_t)capacity * sizeof *k->freed);
+    k->chosen = xmalloc((size_t)capacity * sizeof *k->chosen);
+    k->scratch = xmalloc((size_t)capacity * sizeof *k->scratch);
+    k->state_bytes = k->policy->state_bytes ? k->policy->state_bytes(&k->head) : 0;
+    k->state = k->state_bytes ? xaligned(k->state_bytes) : NULL;
+    sh_kept_restart(k, setup->k, setup->v);
+    return k;
+}
+
+void sh_kept_restart(struct sh_kept *k, const float *keys, const float *values)
+{
+    k->cache = (struct sh_cache){.pos = k->pos, .k = keys, .v = values, .d_head = k->setup.d_head,
+                                 .rows_by_slot = k->setup.rows_by_slot};
+    k->n_freed = 0;
+    if (k->state)
+        memset(k->state, 0, k->state_bytes);
+    if (k->policy->begin)
+        k->policy->begin(k->state, &k->head);
+}
+
+void sh_kept_free(struct sh_kept *k)
+{
+    if (!k)
+        return;
+    free(k->pos);
+    free(k->freed);
+    free(k->chosen);
+    free(k->scratch);
+    free(k->state);
+    free(k);
+}
+
+/* The policy's worth of each slot, or the positions themselves. */
+static const float *worth_of(struct sh_kept *k, const struct sh_step *step)
+{
+    if (k->policy->worth)
+        return k->policy->worth(k->state, &k->cache, step, k->scratch);
+    for (int i = 0; i < k->cache.n_slot; i++)
+        k->scratch[i] = (float)k->pos[i];
+    return k->scratch;
+}
+
+SH_CLONES static int count_below(const int *pos, int n, int end)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++)
+        found += (pos[i] >= 0) & (pos[i] < end);
+    return found;
+}
+
+/* Tokens that the window has left behind. */
+static int dead_before(const struct sh_kept *k, int t)
+{
+    return k->setup.window > 0 ? t + 1 - k->setup.window : 0;
+}
+
+/* How many leave for token t. Dead ones are no part of a drop: where they make room enough no other leaves. */
+static int leaving(const struct sh_kept *k, int t)
+{
+    int over = k->cache.n - k->head.budget + 1;
+    if (over < 1 || t < k->setup.prefill)
+        return 0;
+    int end = dead_before(k, t), dead = k->drop > 1 && end > 0 ? count_below(k->pos, k->cache.n_slot, end) : 0;
+    int rest = over - dead;
+    return rest < 1 ? over : dead + (rest > k->drop ? rest : k->drop);
+}
+
+int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *dropped)
+{
+    int want = leaving(k, t);
+    if (!want)
+        return 0;
+    struct sh_step step = {.t = t, .future = future};
+    struct sh_least least = {.worth = worth_of(k, &step), .pos = k->pos, .n = k->cache.n_slot, .from = k->sinks,
+                             .to = t - k->recent,
+                             .dead = dead_before(k, t)};
+    int n = sh_least(&least, want, k->chosen);
+    for (int i = 0; i < n; i++) {
+        k->pos[k->chosen[i]] = -1;
+        k->freed[k->n_freed++] = k->chosen[i];
+        if (dropped)
+            dropped[i] = k->chosen[i];
+    }
+    k->cache.n -= n;
+    return n;
+}
+
+int sh_kept_admit(struct sh_kept *k, int t)
+{
+    int slot = k->n_freed ? k->freed[--k->n_freed] : k->cache.n_slot++;
+    struct sh_step step = {.t = t};
+    k->pos[slot] = t;
+    k->cache.n++;
+    if (k->policy->admit)
+        k->policy->admit(k->state, slot, &k->cache, &step);
+    return slot;
+}
+
+void sh_kept_observe(struct sh_kept *k, const struct sh_step *step)
+{
+    if (k->policy->observe)
+        k->policy->observe(k->state, &k->cache, step);
+}
+
+struct sh_kept *sh_kept_like(const struct sh_kept *k, int capacity, const float *keys, const float *values)
+{
+    struct sh_kept_setup setup = k->setup;
+    setup.capacity = capacity;
+    setup.k = keys;
+    setup.v = values;
+    return sh_kept_new(&setup);
+}
+
+void sh_kept_carry(struct sh_kept *to, const struct sh_kept *from, const int *from_slot, int n)
+{
+    int n_from = from->cache.n_slot, *to_slot = xmalloc((size_t)(n_from ? n_from : 1) * sizeof *to_slot);
+    struct sh_carry c = {.n = n, .n_from = n_from, .from = from_slot, .to = to_slot};
+    for (int i = 0; i < n_from; i++)
+        to_slot[i] = -1;
+    sh_kept_restart(to, to->cache.k, to->cache.v);
+    to->cache.n_slot = n;
+    for (int i = n - 1; i >= 0; i--) {
+        to->pos[i] = from_slot[i] < 0 ? -1 : from->pos[from_slot[i]];
+        if (from_slot[i] < 0) {
+            to->freed[to->n_freed++] = i;
+            continue;
+        }
+        to_slot[from_slot[i]] = i;
+        to->cache.n++;
+    }
+    if (to->policy->carry)
+        to->policy->carry(to->state, from->state, &c);
+    free(to_slot);
+}
+
+void sh_kept_copy(struct sh_kept *to, const struct sh_kept *from)
+{
+    int n = from->cache.n_slot, *same = xmalloc((size_t)(n ? n : 1) * sizeof *same);
+    for (int i = 0; i < n; i++)
+        same[i] = from->pos[i] < 0 ? -1 : i;
+    sh_kept_carry(to, from, same, n);
+    memcpy(to->freed, from->freed, (size_t)from->n_freed * sizeof *to->freed);  /* in the same order, too */
+    free(same);
+}
+
+int sh_kept_count_at(const struct sh_kept *k, int t)
+{
+    return k->cache.n + 1 - leaving(k, t);
+}
+
+const struct sh_cache *sh_kept_cache(const struct sh_kept *k)
+{
+    return &k->cache;
+}
+
+int sh_kept_capacity(const struct sh_kept *k)
+{
+    return k->head.capacity;
+}
+
+int sh_kept_budget(const struct sh_kept *k)
+{
+    return k->head.budget;
+}
+
+size_t sh_kept_policy_bytes(const struct sh_kept *k)
+{
+    return k->policy->resident_bytes ? k->policy->resident_bytes(&k->head) : k->state_bytes;
+}
+
+size_t sh_kept_all_bytes(const struct sh_kept *k)
+{
+    return (size_t)k->head.capacity * (3 * sizeof(int) + sizeof(float)) + k->state_bytes;
+}

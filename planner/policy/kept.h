@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tokens that one head keeps: slots, positions, and the policy that says who leaves. Replay and
+ * the engine both drive this object, so what the planner predicts and what a model does come from the
+ * same code. For each token, in order (policy.h says what happens when):
+ *
+ *     n = sh_kept_make_room(k, t, future, dropped);   slots that are free from now on
+ *     slot = sh_kept_admit(k, t);                     where token t's key and value go, before observe
+ *     … the query of t attends over the live slots …
+ *     sh_kept_observe(k, &step);
+ *
+ * One thread at a time. Storage is by slots: a new token takes the slot that was freed last, nothing
+ * moves, and positions stand beside. */
+#ifndef SH_PLANNER_POLICY_KEPT_H
+#define SH_PLANNER_POLICY_KEPT_H
+
+#include "planner/policy/policy.h"
+
+struct sh_kept_setup {
+    const struct sh_policy_spec *spec;
+    int budget;                         /* tokens; not looked at where the policy keeps all       */
+    int prefill, window;                /* window: of a windowed layer; 0: none                   */
+    int n_token;                        /* that will come, at most                                */
+    int capacity;                       /* slots; 0: as many as budget and prefill ask for, -1: the budget alone */
+    int layer, head, n_layer;
+    const float *k, *v;                 /* sh_cache's; NULL when not at hand                      */
+    int d_head, rows_by_slot;
+    uint64_t seed;
+};
+
+struct sh_kept;
+
+/* What such an object keeps to, and the slots that it has. */
+int sh_kept_room(const struct sh_kept_setup *setup);
+int sh_kept_slots(const struct sh_kept_setup *setup);
+
+/* The budget must exceed sh_policy_protected. */
+struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup);
+void sh_kept_free(struct sh_kept *k);                   /* NULL is fine */
+void sh_kept_restart(struct sh_kept *k, const float *keys, const float *values);    /* for another sequence */
+
+/* Slots of `dropped` (room for sh_kept_capacity; NULL: not wanted) are free now; their number. */
+int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *dropped);
+int sh_kept_admit(struct sh_kept *k, int t);
+void sh_kept_observe(struct sh_kept *k, const struct sh_step *step);
+
+/* An empty one of the same head with other room and other keys and values. */
+struct sh_kept *sh_kept_like(const struct sh_kept *k, int capacity, const float *keys, const float *values);
+
+/* `to`, of the same head, is emptied and takes over what `from` keeps, with what the policy knows of it:
+ * slot i [n] of `to` is slot from_slot[i] of `from`; -1: it is free. */
+void sh_kept_carry(struct sh_kept *to, const struct sh_kept *from, const int *from_slot, int n);
+
+/* `to`, with the same setup, becomes `from`, slot by slot. */
+void sh_kept_copy(struct sh_kept *to, const struct sh_kept *from);
+
+/* How many there will be when token t has been admitted. */
+int sh_kept_count_at(const struct sh_kept *k, int t);
+
+const struct sh_cache *sh_kept_cache(const struct sh_kept *k);
+int sh_kept_capacity(const struct sh_kept *k);
+int sh_kept_budget(const struct sh_kept *k);
+size_t sh_kept_policy_bytes(const struct sh_kept *k);   /* resident bytes of the policy's state */
+size_t sh_kept_all_bytes(const struct sh_kept *k);      /* that it takes now, scratch included  */
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of policies, and their names and knobs as people write them. See policy.h. */
+#include "planner/policy/policy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "planner/policy/knob_text.h"
+#include "planner/policy/policies.h"
+#include "src/base/near.h"
+
+#define DECLARE(name) extern const struct sh_policy sh_policy_##name;
+#define ENTRY(name) &sh_policy_##name,
+SH_POLICIES(DECLARE)
+const struct sh_policy *const sh_policies[] = {SH_POLICIES(ENTRY) NULL};
+
+static int find_policy(const char *name, size_t length, const struct sh_policy **out, struct sh_err *e)
+{
+    char all[64 * 32] = "";
+    for (int i = 0; sh_policies[i]; i++) {
+        if (strlen(sh_policies[i]->name) == length && !memcmp(sh_policies[i]->name, name, length)) {
+            *out = sh_policies[i];
+            return 0;
+        }
+        size_t at = strlen(all);
+        snprintf(all + at, sizeof all - at, "%s%s", i ? "\n" : "", sh_policies[i]->name);
+    }
+    sh_misused(e, "\"%.*s\" is no policy", (int)(length < 64 ? length : 64), name);
+    return sh_hint_near(e, name, length, all, "shears info policies lists them");
+}
+
+int sh_policy_parse(const char *text, struct sh_policy_spec *out, struct sh_err *e)
+{
+    struct sh_policy_spec s = {0};
+    size_t name = strcspn(text, ":");
+    if (find_policy(text, name, &s.policy, e) ||
+        sh_knobs_parse(s.policy->name, s.policy->knobs, text + name, s.knob, e))
+        return -1;
+    *out = s;
+    return 0;
+}
+
+const char *sh_policy_knobs(const struct sh_policy_spec *p, char text[SH_POLICY_TEXT])
+{
+    return sh_knobs_text(p->policy->knobs, p->knob, text);
+}
+
+double sh_policy_knob(const struct sh_policy_spec *p, const char *name, double otherwise)
+{
+    for (int i = 0; p->policy->knobs && p->policy->knobs[i].name; i++)
+        if (!strcmp(p->policy->knobs[i].name, name))
+            return p->knob[i];
+    return otherwise;
+}
+
+int sh_policy_protected(const struct sh_policy_spec *p)
+{
+    return (int)(sh_policy_knob(p, "sinks", 0) + sh_policy_knob(p, "recent", 0));
+}
+
+int sh_policy_drop(const struct sh_policy_spec *p, int budget)
+{
+    double drop = sh_policy_knob(p, "drop", 1);
+    int n = (int)(drop < 1 ? drop * budget : drop);
+    return n < 1 ? 1 : n;
+}
+
+int sh_policy_always(const double *knob)
+{
+    (void)knob;
+    return 1;
+}
+
+int sh_policy_is_stack(const struct sh_policy_spec *p)
+{
+    return p->policy->is_stack && p->policy->is_stack(p->knob);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An eviction policy: which tokens leave the KV cache of one head when it is full. The same object is
+ * driven by recorded rows (replay) and by the rows of a live cache (the engine), through kept.h.
+ *
+ * The order of things for token t (its position in the text), with n cached tokens and budget B:
+ *   1. if t >= prefill and n >= B: the d = max(drop, n - B + 1) tokens of least worth leave; in a windowed
+ *      layer those that the window has left behind leave first, and no other where that is room enough: n and
+ *      d count what can be seen;
+ *   2. token t takes a free slot: now n <= B;
+ *   3. the query of t attends over the cached tokens, itself included;
+ *   4. the policy observes that row.
+ * So a decision at t rests on rows of tokens < t only. With grouped KV heads the row is the mean over
+ * the query heads that share the KV head.
+ *
+ * Law: a policy never allocates, prints, reads the clock or another head. It sees the future only if
+ * `needs` says so. The same rows, seed and knobs give the same bytes. Of equal worth, the older token
+ * leaves first. The `sinks` first positions and the `recent` newest cached tokens never leave. A free
+ * slot has position -1; in rows it holds 0, and what a policy says of its worth is not looked at. */
+#ifndef SH_PLANNER_POLICY_H
+#define SH_PLANNER_POLICY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "planner/policy/carry.h"
+#include "src/base/err.h"
+
+enum { SH_MAX_KNOBS = 8 };
+
+/* A number, or one of some names (its value is then the name's index). */
+struct sh_knob {
+    const char *name;                   /* NULL ends the table                                    */
+    double start, min, max;
+    const char *const *names;           /* NULL ends; NULL: a number                              */
+    const char *help;
+    int whole;                          /* 1: whole numbers only                                  */
+};
+
+enum sh_needs {                         /* what a policy cannot work without                      */
+    SH_NEEDS_SCORES = 1,
+    SH_NEEDS_KEYS = 2,
+    SH_NEEDS_VALUES = 4,
+    SH_NEEDS_QUERIES = 8,
+    SH_NEEDS_PROMPT = 16,               /* decides once, when the prompt has been read: prefill > 0 */
+    SH_NEEDS_FUTURE = 32,               /* a bound, not a policy that could run                   */
+    SH_IS_BOUND = 64,                   /* no policy at all: replay_bound.h knows what it is      */
+    SH_NEEDS_LENGTH = 128               /* decides by n_token: not the same in a cache for longer texts */
+};
+
+struct sh_policy;
+
+/* A policy with its knobs set: what "h2o:recent=5" means. */
+struct sh_policy_spec {
+    const struct sh_policy *policy;
+    double knob[SH_MAX_KNOBS];          /* in the order of policy->knobs                          */
+};
+
+/* One head of one sequence, before its first token. */
+struct sh_policy_head {
+    const double *knob;
+    int layer, head, n_layer;           /* KV head                                                */
+    int budget, prefill;
+    int capacity;                       /* slots                                                  */
+    int n_token;                        /* that will come, at most                                */
+    int d_head;                         /* of keys and values; 0 when they are not at hand        */
+    uint64_t seed;
+};
+
+struct sh_cache {                       /* what is kept at the moment                             */
+    int n_slot;                         /* slots [0, n_slot) have been used                       */
+    int n;                              /* of them live                                           */
+    const int *pos;                     /* [n_slot]: the token in a slot; -1: free                */
+    const float *k, *v;                 /* [.., d_head], row of a slot: sh_cache_row; may be NULL. */
+                                        /* The newest token's are there in observe, not in admit  */
+    int d_head, rows_by_slot;           /* 0: rows by position                                    */
+};
+
+static inline const float *sh_cache_row(const struct sh_cache *c, const float *rows, int slot)
+{
+    return rows + (size_t)(c->rows_by_slot ? slot : c->pos[slot]) * (size_t)c->d_head;
+}
+
+struct sh_step {
+    int t;                              /* admit, observe: the token; worth: the one that comes   */
+                                        /* (rows seen: those of tokens < t)                       */
+    int n_row;                          /* entries that the row's softmax ran over                */
+    const float *row;                   /* observe: [n_slot], by slot; NULL unless scores are needed */
+    const float *q;                     /* observe: [n_query, d_head] of the group; may be NULL   */
+    int n_query;
+    const float *future;                /* worth: [t], by position: attention that is still to    */
+                                        /* come, rows >= t; only with SH_NEEDS_FUTURE             */
+};
+
+struct sh_policy {
+    const char *name, *summary;
+    const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept.c's business: */
+    unsigned needs;                     /* enum sh_needs                                          */
+    /* Is a token's worth, from recorded rows, free of what else is kept? Then one pass over the full
+     * cache gives every budget (replay_stack.h). NULL: never. */
+    int (*is_stack)(const double *knob);
+    int (*keeps_all)(const double *knob, int layer);            /* whatever the budget; NULL: no   */
+    size_t (*state_bytes)(const struct sh_policy_head *h);      /* NULL: none. Comes zeroed       */
+    /* Bytes per head that a cache running this policy keeps for it; NULL: state_bytes. */
+    size_t (*resident_bytes)(const struct sh_policy_head *h);
+    void (*begin)(void *s, const struct sh_policy_head *h);     /* NULL: zeroes will do           */
+    /* What `from` knows of its tokens goes to `to`, which has just begun with the same head, but for its
+     * capacity; needed where there is a state. */
+    void (*carry)(void *to, const void *from, const struct sh_carry *c);
+    void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: likewise */
+    void (*observe)(void *s, const struct sh_cache *c, const struct sh_step *t);            /* NULL: likewise */
+    /* The worth of every slot, least leaves first: `scratch` [n_slot] filled, or an array of the
+     * state's. NULL: a token's position, so that the oldest leaves. */
+    const float *(*worth)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
+};
+
+/* What many policies have in common: the knobs that kept.c looks at, and "always" for is_stack. */
+#define SH_KNOB_SINKS(start) {"sinks", start, 0, 1 << 20, NULL, "first tokens that never leave", 1}
+#define SH_KNOB_RECENT(start) {"recent", start, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
+int sh_policy_always(const double *knob);
+
+/* The list of planner/policy/policies.h. */
+extern const struct sh_policy *const sh_policies[];             /* NULL ends */
+
+/* "streaming:sinks=4,recent=10". Unknown names are errors that name the nearest ones. */
+int sh_policy_parse(const char *text, struct sh_policy_spec *out, struct sh_err *e);
+
+/* The same in full, every knob written out, as "name=value,…" without the policy's name; for results. */
+enum { SH_POLICY_TEXT = 256 };
+const char *sh_policy_knobs(const struct sh_policy_spec *p, char text[SH_POLICY_TEXT]);
+
+/* The knob of that name, or `otherwise` when the policy has none. */
+double sh_policy_knob(const struct sh_policy_spec *p, const char *name, double otherwise);
+
+/* Tokens that can never leave, and the tokens that leave at once with this budget (a drop below 1 is
+ * a fraction of the budget). A budget must be larger than the first. */
+int sh_policy_protected(const struct sh_policy_spec *p);
+int sh_policy_drop(const struct sh_policy_spec *p, int budget);
+
+int sh_policy_is_stack(const struct sh_policy_spec *p);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heavy hitters (H2O, Zhang et al. 2023): what a token has received so far. `sum` is the paper's;
+ * sums favour old tokens, which more queries have seen: `mean` divides by the rows a token was in,
+ * `decay` forgets. */
+#include "planner/policy/policy.h"
+#include "src/base/clones.h"
+
+enum knob { SINKS, RECENT, SCORE, DECAY };
+enum score { SUM, MEAN, FADING };
+
+struct state {
+    int score, n_row;                   /* n_row: observed so far */
+    float decay, *received;             /* [capacity] */
+    int32_t *born;                      /* [capacity] rows that were observed before a token came (mean) */
+};
+
+static size_t state_bytes(const struct sh_policy_head *h)
+{
+    return sizeof(struct state) + 2 * (size_t)h->capacity * sizeof(float);
+}
+
+static size_t resident_bytes(const struct sh_policy_head *h)
+{
+    size_t per_slot = (int)h->knob[SCORE] == MEAN ? 2 : 1;
+    return per_slot * (size_t)h->capacity * sizeof(float);
+}
+
+static void begin(void *state, const struct sh_policy_head *h)
+{
+    struct state *s = state;
+    s->score = (int)h->knob[SCORE];
+    s->decay = s->score == FADING ? (float)h->knob[DECAY] : 1;
+    s->n_row = 0;
+    s->received = (float *)(s + 1);
+    s->born = (int32_t *)(s->received + h->capacity);
+}
+
+static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
+{
+    struct state *s = state;
+    (void)c;
+    (void)t;
+    s->received[slot] = 0;
+    s->born[slot] = s->n_row;
+}
+
+SH_CLONES static void add(float *restrict sum, const float *restrict row, float decay, int n)
+{
+    for (int i = 0; i < n; i++)
+        sum[i] = sum[i] * decay + row[i];
+}
+
+SH_CLONES static void divide(float *restrict mean, const float *restrict sum, const int32_t *restrict born, int n_row,
+                             int n)
+{
+    for (int i = 0; i < n; i++)
+        mean[i] = sum[i] / (float)(n_row - born[i]);
+}
+
+static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
+{
+    struct state *s = state;
+    add(s->received, t->row, s->decay, c->n_slot);
+    s->n_row++;
+}
+
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    s->n_row = old->n_row;
+    sh_carry_words(c, s->received, old->received);
+    sh_carry_words(c, s->born, old->born);
+}
+
+static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+{
+    struct state *s = state;
+    (void)t;
+    if (s->score != MEAN)
+        return s->received;
+    divide(scratch, s->received, s->born, s->n_row, c->n_slot);
+    return scratch;
+}
+
+static const char *const scores[] = {"sum", "mean", "decay", NULL};
+static const struct sh_knob knobs[] = {
+    [SINKS] = SH_KNOB_SINKS(0),
+    [RECENT] = SH_KNOB_RECENT(0),
+    [SCORE] = {"score", SUM, 0, FADING, scores, "of what was received: sum, mean over the rows seen, or decaying sum",
+               1},
+    [DECAY] = {"gamma", 0.99, 0, 1, NULL, "with decay: what is left of the past after each row", 0},
+    {0}};
+
+const struct sh_policy sh_policy_h2o = {
+    .name = "h2o",
+    .summary = "heavy hitters: drops what has received least attention so far",
+    .knobs = knobs,
+    .needs = SH_NEEDS_SCORES,
+    .is_stack = sh_policy_always,
+    .state_bytes = state_bytes,
+    .resident_bytes = resident_bytes,
+    .begin = begin,
+    .carry = carry,
+    .admit = admit,
+    .observe = observe,
+    .worth = worth,
+};

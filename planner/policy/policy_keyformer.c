@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keyformer (Adnan et al. 2024): the sum of softmax((logit + Gumbel noise) / tau) over the rows that a
+ * token was in; tau = 1 + heat * step, step = rows since the end of the prompt, 0 within it. The newest
+ * int(recents * budget) tokens never leave.
+ *
+ * A logit is the logarithm of a score but for a constant of the row, and Gumbel noise is -ln of an
+ * exponential draw E: the softmax is (score / E)^(1 / tau) over its sum. E is hashed from (seed, layer,
+ * head, row, token). With grouped KV heads the score is the group's mean. The public code lets go every
+ * eighth step and goes on summing the noise of its own cache; here a decision falls when it must. */
+#include <math.h>
+
+#include "planner/policy/policy.h"
+#include "src/base/rng.h"
+
+enum knob { SINKS, RECENTS, HEAT };
+
+struct state {
+    uint64_t key;
+    int prefill, capacity, recents;
+    double heat;
+    float at[];                         /* [capacity] the sum, [capacity] of the row in hand */
+};
+
+static size_t state_bytes(const struct sh_policy_head *h)
+{
+    return sizeof(struct state) + 2 * (size_t)h->capacity * sizeof(float);
+}
+
+static size_t resident_bytes(const struct sh_policy_head *h)
+{
+    return (size_t)h->capacity * sizeof(float);
+}
+
+static void begin(void *state, const struct sh_policy_head *h)
+{
+    struct state *s = state;
+    s->key = sh_rng(h->seed, ((uint64_t)(unsigned)h->layer << 32) | (unsigned)h->head);
+    s->prefill = h->prefill;
+    s->capacity = h->capacity;
+    s->recents = (int)(h->knob[RECENTS] * h->budget);
+    s->heat = h->knob[HEAT];
+}
+
+static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
+{
+    struct state *s = state;
+    (void)c;
+    (void)t;
+    s->at[slot] = 0;
+}
+
+static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
+{
+    struct state *s = state;
+    uint64_t key = sh_rng(s->key, (uint64_t)t->t);
+    int step = t->t < s->prefill ? 0 : t->t + 1 - s->prefill;
+    double power = 1 / (1 + s->heat * step), sum = 0;
+    float *x = s->at + s->capacity;
+    for (int i = 0; i < c->n_slot; i++) {
+        double score = c->pos[i] < 0 ? 0 : (double)t->row[i];
+        double draw = score > 0 ? -log(sh_rng_uniform(key, (uint64_t)c->pos[i])) : 1;
+        x[i] = score > 0 ? (float)pow(score / draw, power) : 0;
+        sum += (double)x[i];
+    }
+    for (int i = 0; sum > 0 && i < c->n_slot; i++)
+        s->at[i] += (float)((double)x[i] / sum);
+}
+
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    sh_carry_words(c, s->at, old->at);
+}
+
+static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+{
+    struct state *s = state;
+    for (int i = 0; i < c->n_slot; i++)
+        scratch[i] = c->pos[i] >= t->t - s->recents ? INFINITY : s->at[i];
+    return scratch;
+}
+
+static const struct sh_knob knobs[] = {
+    [SINKS] = SH_KNOB_SINKS(0),
+    [RECENTS] = {"recents", 0.3, 0, 0.99, NULL, "share of the budget that is for the newest tokens", 0},
+    [HEAT] = {"heat", 0.01, 0, 1, NULL, "what every row adds to the temperature", 0},
+    {0}};
+
+const struct sh_policy sh_policy_keyformer = {
+    .name = "keyformer",
+    .summary = "heavy hitters under Gumbel noise, which speaks for tokens that had no chance yet",
+    .knobs = knobs,
+    .needs = SH_NEEDS_SCORES,
+    .state_bytes = state_bytes,
+    .resident_bytes = resident_bytes,
+    .begin = begin,
+    .carry = carry,
+    .admit = admit,
+    .observe = observe,
+    .worth = worth,
+};

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drops what will receive least attention in all rows still to come: a bound that no real cache can
+ * reach, since it knows them. Greedy, and in terms of the full rows; a strong reference, not proven
+ * the best. */
+#include "planner/policy/policy.h"
+
+static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+{
+    (void)state;
+    for (int i = 0; i < c->n_slot; i++)
+        scratch[i] = c->pos[i] < 0 ? 0 : t->future[c->pos[i]];
+    return scratch;
+}
+
+static const struct sh_knob knobs[] = {
+    SH_KNOB_SINKS(0),
+    SH_KNOB_RECENT(0),
+    {0}};
+
+const struct sh_policy sh_policy_oracle = {
+    .name = "oracle",
+    .summary = "a bound: drops what will receive least attention from now on",
+    .knobs = knobs,
+    .needs = SH_NEEDS_SCORES | SH_NEEDS_FUTURE,
+    .is_stack = sh_policy_always,
+    .worth = worth,
+};

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A weighted reservoir (Efraimidis and Spirakis 2006): "important tokens are stored with a higher
+ * probability", as the abstract of Scissorhands has it. Each token draws one u in (0, 1), hashed from
+ * (seed, layer, head, token), and the largest keys u^(1 / weight) stay. The weight falls with the
+ * low-score rate: (rows seen + 1 - low rows) / (rows seen + 1), over all rows since the token came, low
+ * as in Scissorhands. A new token has weight 1, and no token ever has none. */
+#include <math.h>
+
+#include "planner/policy/policy.h"
+#include "src/base/clones.h"
+#include "src/base/num.h"
+#include "src/base/rng.h"
+
+enum knob { SINKS, RECENT, THRESHOLD };
+enum threshold { BY_CACHE, BY_ROW };
+
+struct state {
+    uint64_t key;
+    int capacity, threshold;
+    float at[];                         /* [capacity] ln u, [capacity] low rows */
+};
+
+static size_t state_bytes(const struct sh_policy_head *h)
+{
+    return sizeof(struct state) + 2 * (size_t)h->capacity * sizeof(float);
+}
+
+static size_t resident_bytes(const struct sh_policy_head *h)
+{
+    return (size_t)h->capacity * sizeof(uint16_t);      /* the draw is a hash, taken again at will */
+}
+
+static void begin(void *state, const struct sh_policy_head *h)
+{
+    struct state *s = state;
+    s->key = sh_rng(h->seed, ((uint64_t)(unsigned)h->layer << 32) | (unsigned)h->head);
+    s->capacity = h->capacity;
+    s->threshold = (int)h->knob[THRESHOLD];
+}
+
+static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
+{
+    struct state *s = state;
+    (void)c;
+    s->at[slot] = (float)log(sh_rng_uniform(s->key, (uint64_t)t->t));
+    s->at[s->capacity + slot] = 0;
+}
+
+SH_CLONES static void count(float *restrict low, const float *restrict row, float limit, int n)
+{
+    for (int i = 0; i < n; i++)
+        low[i] += row[i] < limit ? 1.0f : 0.0f;
+}
+
+static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
+{
+    struct state *s = state;
+    int n = s->threshold == BY_CACHE ? t->n_row : t->t + 1;
+    count(s->at + s->capacity, t->row, sh_round_up(1.0 / n), c->n_slot);
+}
+
+static void carry(void *to, const void *from, const struct sh_carry *c)
+{
+    struct state *s = to;
+    const struct state *old = from;
+    sh_carry_words(c, s->at, old->at);
+    sh_carry_words(c, s->at + s->capacity, old->at + old->capacity);
+}
+
+/* The key's logarithm. */
+static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+{
+    struct state *s = state;
+    for (int i = 0; i < c->n_slot; i++) {
+        float seen = (float)(t->t - c->pos[i]) + 1;
+        scratch[i] = s->at[i] * seen / (seen - s->at[s->capacity + i]);
+    }
+    return scratch;
+}
+
+/* A limit of 1/n_row is another one at every budget. */
+static int is_stack(const double *knob)
+{
+    return (int)knob[THRESHOLD] == BY_ROW;
+}
+
+static const char *const thresholds[] = {"n", "i", NULL};
+static const struct sh_knob knobs[] = {
+    [SINKS] = SH_KNOB_SINKS(0),
+    [RECENT] = SH_KNOB_RECENT(10),
+    [THRESHOLD] = {"threshold", BY_CACHE, 0, BY_ROW, thresholds, "low is below 1/n (n cached), 1/(i+1) (i the row)", 1},
+    {0}};
+
+const struct sh_policy sh_policy_reservoir = {
+    .name = "reservoir",
+    .summary = "keeps a random sample in which tokens that are seldom unimportant are likelier",
+    .knobs = knobs,
+    .needs = SH_NEEDS_SCORES,
+    .is_stack = is_stack,
+    .state_bytes = state_bytes,
+    .resident_bytes = resident_bytes,
+    .begin = begin,
+    .carry = carry,
+    .admit = admit,
+    .observe = observe,
+    .worth = worth,
+};

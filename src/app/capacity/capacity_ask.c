@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See capacity_ask.h. */
+#include "src/app/capacity/capacity_ask.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "src/base/mem.h"
+
+int sh_capacity_split(const char *option, const char *text, struct sh_capacity_words *out, struct sh_err *e)
+{
+    out->n = 0;
+    for (const char *at = text;;) {
+        size_t n = strcspn(at, ",");
+        if (!n)
+            return sh_misused(e, "%s: \"%.80s\" has an empty word", option, text);
+        if (n >= SH_CAPACITY_WORD)
+            return sh_misused(e, "%s: a word of %zu letters, expected at most %d", option, n, SH_CAPACITY_WORD - 1);
+        if (out->n == SH_CAPACITY_MOST)
+            return sh_misused(e, "%s: more than %d settings", option, SH_CAPACITY_MOST);
+        memcpy(out->at[out->n], at, n);
+        out->at[out->n++][n] = '\0';
+        if (!at[n])
+            return 0;
+        at += n + 1;
+    }
+}
+
+static int whole(const char *option, const char *text, size_t n, uint64_t max, uint64_t *out, struct sh_err *e)
+{
+    char *end;
+    errno = 0;
+    unsigned long long x = n && *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
+    if (!n || *text < '0' || *text > '9' || end != text + n || errno || x > max)
+        return sh_misused(e, "%s: found \"%.*s\", expected a whole number up to %llu", option,
+                          (int)(n < 40 ? n : 40), text,
+                          (unsigned long long)max);
+    *out = x;
+    return 0;
+}
+
+int sh_capacity_kv(const char *word, struct sh_kv_rule *r, struct sh_err *e)
+{
+    char keys[SH_CAPACITY_WORD];
+    size_t n = strcspn(word, "+");
+    snprintf(keys, sizeof keys, "%.*s", (int)n, word);
+    if (sh_kv_type_parse(keys, &r->k, e) || sh_kv_type_parse(word[n] ? word + n + 1 : keys, &r->v, e))
+        return sh_err_prefix(e, "--kv");
+    return 0;
+}
+
+/* Numbers with slashes: one for each layer. */
+static int budget_list(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
+                       struct sh_err *e)
+{
+    int n = 0;
+    uint64_t *to = xcalloc((size_t)s->f.layers, sizeof *to);
+    for (const char *at = word;; n++) {
+        size_t len = strcspn(at, "/");
+        uint64_t x = 0;
+        if (n < s->f.layers && whole("--budget", at, len, SH_KV_MOST_TOKENS, &x, e)) {
+            free(to);
+            return -1;
+        }
+        if (n < s->f.layers)
+            to[n] = x;
+        at += len;
+        if (!*at++)
+            break;
+    }
+    if (++n != s->f.layers) {
+        free(to);
+        return sh_misused(e, "--budget: found %d numbers, expected one for each of %s's %d layers", n, s->f.name,
+                          s->f.layers);
+    }
+    r->budget = SH_BUDGET_LAYERS;
+    r->layers = *layers = to;
+    return 0;
+}
+
+/* "A-B": a straight line from the first layer to the last, rounded to whole tokens. */
+static int pyramid(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
+                   struct sh_err *e)
+{
+    size_t n = strcspn(word, "-");
+    uint64_t first = 0, last = 0;
+    if (whole("--budget pyramid", word, n, SH_KV_MOST_TOKENS, &first, e) ||
+        whole("--budget pyramid", word[n] ? word + n + 1 : "", word[n] ? strlen(word + n + 1) : 0, SH_KV_MOST_TOKENS,
+              &last, e))
+        return -1;
+    uint64_t *to = xcalloc((size_t)s->f.layers, sizeof *to);
+    double steps = s->f.layers > 1 ? s->f.layers - 1 : 1;
+    for (int i = 0; i < s->f.layers; i++)
+        to[i] = (uint64_t)llround((double)first + ((double)last - (double)first) * i / steps);
+    r->budget = SH_BUDGET_LAYERS;
+    r->layers = *layers = to;
+    return 0;
+}
+
+static int budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
+                  struct sh_err *e)
+{
+    char *end;
+    size_t plus = strcspn(word, "+");
+    uint64_t recent = 0;
+    if (!strncmp(word, "pyramid:", 8))
+        return pyramid(word + 8, s, r, layers, e);
+    if (strchr(word, '/'))
+        return budget_list(word, s, r, layers, e);
+    if (strchr(word, '.')) {
+        r->budget = SH_BUDGET_SHARE;
+        r->share = strtod(word, &end);
+        if (end == word || *end || !(r->share > 0) || r->share > 1)
+            return sh_misused(e, "--budget: found \"%.40s\", expected a fraction above 0, at most 1.0, or whole tokens",
+                              word);
+        return 0;
+    }
+    r->budget = SH_BUDGET_TOKENS;
+    if (whole("--budget", word, plus, SH_KV_MOST_TOKENS, &r->tokens, e) ||
+        (word[plus] && whole("--budget", word + plus + 1, strlen(word + plus + 1), SH_KV_MOST_TOKENS, &recent, e)))
+        return -1;
+    r->tokens += recent;
+    return r->tokens ? 0 : sh_misused(e, "--budget: an empty cache cannot be attended to, expected 1 token or more");
+}
+
+int sh_capacity_budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
+                       struct sh_err *e)
+{
+    return !budget(word, s, r, layers, e) ? 0
+           : sh_hint(e, "a share of the length has a point: 0.2; tokens have none: 4096, 4+2044 (sinks+recent), "
+                     "64/32/... (each layer), pyramid:96-32");
+}
+
+static int windows(const char *word, struct sh_kv_rule *r, struct sh_err *e)
+{
+    static const char *const names[] = {"model", "ignore", "vllm:", "llama:"};
+    for (int i = 0; i < 4; i++) {
+        size_t n = strlen(names[i]);
+        r->windows = (enum sh_windows)i;
+        if (i < 2 && !strcmp(word, names[i]))
+            return 0;
+        if (i >= 2 && !strncmp(word, names[i], n))
+            return whole("--windows", word + n, strlen(word + n), SH_KV_MOST_TOKENS, &r->in_flight, e);
+    }
+    return sh_misused(e, "--windows: found \"%.40s\", expected model, ignore, vllm:TOKENS or llama:TOKENS in flight",
+                      word);
+}
+
+int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_settings *out, struct sh_err *e)
+{
+    uint64_t tp;
+    *out = (struct sh_capacity_settings){.util = 1};
+    if (a->util >= 0 && a->reserve >= 0)
+        return sh_misused(e, "--util and --reserve say the same (util is 1 less the reserve), expected one of them");
+    if (a->util == 0)
+        return sh_misused(e, "--util: a share of 0 leaves nothing, expected more");
+    out->util = a->util >= 0 ? a->util : a->reserve >= 0 ? 1 - a->reserve : 1;
+    if (sh_capacity_split("--kv", a->kv, &out->kv, e) || sh_capacity_split("--tp", a->tp, &out->tp, e) ||
+        (a->budget && sh_capacity_split("--budget", a->budget, &out->budget, e)))
+        return -1;
+    for (int i = 0; i < out->tp.n && strcmp(a->tp, "auto"); i++)
+        if (whole("--tp", out->tp.at[i], strlen(out->tp.at[i]), 1024, &tp, e) ||
+            (!tp && sh_misused(e, "--tp: found 0, expected 1 to 1024")))
+            return -1;
+    if (!strcmp(a->tp, "auto") && !a->batch)
+        return sh_misused(e, "--tp auto finds the smallest group for a workload, so it needs --batch N");
+    if (!a->budget && !a->has_plan && (a->headroom || a->state))
+        return sh_misused(e, "%s counts only beside a --budget", a->headroom ? "--headroom" : "--state");
+    return 0;
+}
+
+int sh_capacity_divides(const struct sh_kv_shape *s, int tp, struct sh_err *e)
+{
+    int states = sh_kv_shape_count(s, SH_MIX_STATE) && s->f.ssm >= 2 ? s->f.ssm_heads : 0;
+    int odd = s->f.heads % tp ? s->f.heads : states % tp ? states : 0;
+    if (!odd)
+        return 0;
+    sh_misused(e, "%s: %d heads do not divide by --tp %d", s->f.name, odd, tp);
+    return sh_hint(e, "servers refuse such a shape; --uneven computes it all the same");
+}
+
+/* The rate of products: of f8 operands where weights are 8 bits wide and the board has it, else of f16. */
+static double peak(const struct sh_board *b, const struct sh_kv_type *t)
+{
+    return (t->f8_math && b->f8 > 0 ? b->f8 : b->f16) * 1e12 / b->dies;
+}
+
+static int fill_rule(const struct sh_capacity_args *a, const struct sh_capacity_question *q, struct sh_kv_rule *r,
+                     uint64_t **layers, struct sh_err *e)
+{
+    if (a->prefix > 0 && a->length > 0 && a->prefix >= a->length)
+        return sh_misused(e, "--shared-prefix %lld: leaves nothing of %lld tokens, expected less", (long long)a->prefix,
+                          (long long)a->length);
+    r->page = (uint64_t)a->page;
+    r->headroom = (uint64_t)a->headroom;
+    r->prefix = (uint64_t)a->prefix;
+    r->state = (uint64_t)a->state;
+    return sh_capacity_kv(q->kv, r, e) || windows(a->windows, r, e) ||
+           (q->budget && sh_capacity_budget(q->budget, q->shape, r, layers, e)) ? -1 : 0;
+}
+
+/* Without a word they are as published, or as the file has them that was read. */
+static int weights(const char *word, const struct sh_kv_shape *s, struct sh_weight_types *t, struct sh_err *e)
+{
+    t->stored = !word && s->stored;
+    if (!word)
+        return sh_weight_types_published(&s->f, t, e);
+    if (sh_kv_type_parse(word, &t->matrices, e))
+        return sh_err_prefix(e, "--weights");
+    t->experts = t->matrices;
+    return 0;
+}
+
+int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capacity_settings *t,
+                         const struct sh_capacity_question *q, struct sh_capacity_ask *out, uint64_t **layers,
+                         struct sh_err *e)
+{
+    const struct sh_board *b = q->board;
+    struct sh_capacity_ask k = {.shape = q->shape, .draft = q->draft, .tp = q->tp, .pp = (int)a->pp,
+                                .ep = (int)a->ep};
+    *layers = NULL;
+    if (weights(a->weights, q->shape, &k.weights, e) || fill_rule(a, q, &k.rule, layers, e) ||
+        (q->draft && weights(NULL, q->draft, &k.draft_weights, e)))
+        return -1;
+    if (a->link && !(b->link > 0) && q->tp * k.pp * k.ep > 1)
+        return sh_misused(e, "--link: how fast %s is linked to others is not known", b->name),
+               sh_hint(e, "leave --link out, or say it as link= in the row of a --gpus FILE");
+    k.memory = a->memory ? a->memory : sh_board_bytes(b);
+    k.util = t->util;
+    k.overhead = a->overhead;
+    k.bandwidth = a->bandwidth > 0 ? a->bandwidth : b->gbps * 1e9 / b->dies;
+    k.peak = a->flops > 0 ? a->flops : peak(b, &k.weights.matrices);
+    k.link = a->link ? b->link * 1e9 / 2 : 0;
+    k.length = (uint64_t)a->length;
+    k.batch = (uint64_t)a->batch;
+    k.chunk = (uint64_t)a->chunk;
+    *out = k;
+    return 0;
+}
+
+struct sh_server sh_capacity_server(const struct sh_capacity_args *a, const struct sh_board *b)
+{
+    return (struct sh_server){.sampled = (uint64_t)a->sampled, .at_once = (uint64_t)a->chunk,
+                              .visible = a->memory ? (double)a->memory : b->visible * 0x1p30 / b->dies,
+                              .is_a100 = !strncasecmp(b->name, "A100", 4)};
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See capacity_names.h. */
+#include "src/app/capacity/capacity_names.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "planner/capacity/kv_weights.h"
+#include "src/base/mem.h"
+#include "src/base/near.h"
+#include "src/app/capacity/capacity_config.h"
+#include "src/app/capacity/capacity_stored.h"
+#include "src/model/files/map.h"
+
+#define MOST_BYTES ((size_t)4 << 20)
+
+static void free_lines(char **lines)
+{
+    for (int i = 0; lines && lines[i]; i++)
+        free(lines[i]);
+    free(lines);
+}
+
+static char **read_lines(const char *path, struct sh_err *e)
+{
+    struct sh_map m;
+    if (sh_map_open(&m, path, e))
+        return NULL;
+    if (m.bytes > MOST_BYTES) {
+        sh_fail(e, "%s: found %zu bytes, expected a catalogue of at most %zu", path, m.bytes, MOST_BYTES);
+        sh_map_close(&m);
+        return NULL;
+    }
+    char **lines = xcalloc(1, sizeof *lines);
+    size_t n = 0;
+    for (const char *at = (const char *)m.at, *end = at + m.bytes; at && at < end; n++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t len = (size_t)((stop ? stop : end) - at);
+        lines = xreallocarray(lines, n + 2, sizeof *lines);
+        lines[n] = xcalloc(len + 1, 1);
+        memcpy(lines[n], at, len);      /* a zero byte ends the line early, which is then too short a row */
+        lines[n + 1] = NULL;
+        at += len + 1;
+    }
+    sh_map_close(&m);
+    return lines;
+}
+
+static int check_rows(const struct sh_capacity_names *n, struct sh_err *e)
+{
+    struct sh_board b;
+    int end = 0;
+    for (int i = 0; n->own_gpus && !end; i++)
+        if ((end = sh_capacity_board_at(n, i, &b, e)) < 0)
+            return -1;
+    end = 0;
+    for (int i = 0; n->own_models && !end; i++) {
+        struct sh_kv_shape s = {.layer = NULL};
+        end = sh_capacity_model_at(n, i, &s, e);
+        sh_kv_shape_clear(&s);
+        if (end < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int sh_capacity_names_open(struct sh_capacity_names *n, const char *gpus, const char *models, struct sh_err *e)
+{
+    *n = (struct sh_capacity_names){.gpus = {.built_in = sh_catalog_gpus, .own_path = gpus},
+                                    .models = {.built_in = sh_catalog_models, .own_path = models}};
+    if ((gpus && !(n->own_gpus = read_lines(gpus, e))) || (models && !(n->own_models = read_lines(models, e))))
+        return -1;
+    n->gpus.own = (const char *const *)n->own_gpus;
+    n->models.own = (const char *const *)n->own_models;
+    return check_rows(n, e);
+}
+
+void sh_capacity_names_close(struct sh_capacity_names *n)
+{
+    free_lines(n->own_gpus);
+    free_lines(n->own_models);
+    n->own_gpus = n->own_models = NULL;
+}
+
+static int shape_of(const char *row, const char *at, struct sh_kv_shape *out, struct sh_err *e)
+{
+    struct sh_kv_facts f;
+    if (sh_kv_facts_row(row, at, &f, e))
+        return -1;
+    return sh_kv_shape_build(&f, out, e) ? sh_err_prefix(e, "%s", at) : 0;
+}
+
+static int unknown(const struct sh_catalog *c, const char *what, const char *name, const char *more, struct sh_err *e)
+{
+    char *all = sh_catalog_names(c);
+    sh_misused(e, "%s \"%.100s\" is not known", what, name);
+    sh_hint_near(e, name, strlen(name), all, more);
+    free(all);
+    return -1;
+}
+
+int sh_capacity_model(const struct sh_capacity_names *n, const char *name, struct sh_kv_shape *out, struct sh_err *e)
+{
+    char at[256];
+    struct sh_kv_facts f;
+    const char *row = sh_catalog_find(&n->models, name, at);
+    if (row)
+        return shape_of(row, at, out, e);
+    if (access(name, F_OK))
+        return unknown(&n->models, "model", name, "shears info models lists them; a folder with "
+                       "config.json, such a file or a .gguf file will do, too", e);
+    if (sh_capacity_config(name, &f, e))
+        return -1;
+    if (sh_kv_shape_build(&f, out, e))
+        return sh_err_prefix(e, "%s", name);
+    if (sh_capacity_stored(name, out, e)) {
+        sh_kv_shape_clear(out);
+        return -1;
+    }
+    return 0;
+}
+
+int sh_capacity_board(const struct sh_capacity_names *n, const char *name, struct sh_board *out, struct sh_err *e)
+{
+    char at[256];
+    const char *row = sh_catalog_find(&n->gpus, name, at);
+    return row ? sh_board_row(row, at, out, e) : unknown(&n->gpus, "GPU", name, "shears info gpus lists them", e);
+}
+
+int sh_capacity_model_at(const struct sh_capacity_names *n, int i, struct sh_kv_shape *out, struct sh_err *e)
+{
+    char at[256];
+    const char *row = sh_catalog_row(&n->models, i, at);
+    return row ? shape_of(row, at, out, e) : 1;
+}
+
+int sh_capacity_board_at(const struct sh_capacity_names *n, int i, struct sh_board *out, struct sh_err *e)
+{
+    char at[256];
+    const char *row = sh_catalog_row(&n->gpus, i, at);
+    return row ? sh_board_row(row, at, out, e) : 1;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what the user types to models and boards: names of the catalogues or of the user's own files, folders
+ * and config.json. A name that is not known is refused with the nearest ones. */
+#ifndef SH_APP_CAPACITY_NAMES_H
+#define SH_APP_CAPACITY_NAMES_H
+
+#include "planner/catalog/catalog.h"
+#include "planner/capacity/kv_shape.h"
+#include "src/base/err.h"
+
+struct sh_capacity_names {
+    struct sh_catalog gpus, models;
+    char **own_gpus, **own_models;      /* lines of the user's files                              */
+};
+
+/* Paths may be NULL. Every row of a user's file is checked at once. */
+int sh_capacity_names_open(struct sh_capacity_names *n, const char *gpus, const char *models, struct sh_err *e);
+void sh_capacity_names_close(struct sh_capacity_names *n);
+
+/* A model by its name or path; release with sh_kv_shape_clear. */
+int sh_capacity_model(const struct sh_capacity_names *n, const char *name, struct sh_kv_shape *out, struct sh_err *e);
+int sh_capacity_board(const struct sh_capacity_names *n, const char *name, struct sh_board *out, struct sh_err *e);
+
+/* The row number i; 1: behind the last. */
+int sh_capacity_model_at(const struct sh_capacity_names *n, int i, struct sh_kv_shape *out, struct sh_err *e);
+int sh_capacity_board_at(const struct sh_capacity_names *n, int i, struct sh_board *out, struct sh_err *e);
+
+#endif

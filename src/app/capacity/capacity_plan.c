@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See capacity_plan.h. */
+#include "src/app/capacity/capacity_plan.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+/* Tokens of the heads that a rank of tp has in a layer; tp beyond the heads copies them. */
+static uint64_t rank_sum(const struct sh_plan *p, int layer, int rank, int tp)
+{
+    int n = p->n_kv_head, first = tp >= n ? rank * n / tp : rank * (n / tp) + (rank < n % tp ? rank : n % tp);
+    int count = tp >= n ? 1 : n / tp + (rank < n % tp);
+    uint64_t sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += (uint64_t)p->budget[layer * n + first + i];
+    return sum;
+}
+
+static int fullest_rank(const struct sh_plan *p, int tp)
+{
+    uint64_t most = 0;
+    int fullest = 0;
+    for (int r = 0; r < tp; r++) {
+        uint64_t sum = 0;
+        for (int l = 0; l < p->n_layer; l++)
+            sum += rank_sum(p, l, r, tp);
+        if (sum > most) {
+            most = sum;
+            fullest = r;
+        }
+    }
+    return fullest;
+}
+
+int sh_capacity_plan(const struct sh_plan *p, const char *path, const struct sh_kv_shape *s, int tp,
+                     struct sh_kv_rule *r, uint64_t **layers, struct sh_err *e)
+{
+    if (sh_plan_check_model(p, path, s->f.name, NULL, s->f.layers, s->f.kv_heads, e))
+        return -1;
+    uint64_t *to = xcalloc((size_t)p->n_layer, sizeof *to);
+    /* Bytes are counted for as many heads as kv_rule.h says a rank has. */
+    uint64_t heads = (uint64_t)((p->n_kv_head + tp - 1) / tp);
+    int rank = fullest_rank(p, tp);
+    for (int l = 0; l < p->n_layer; l++)
+        to[l] = (rank_sum(p, l, rank, tp) + heads - 1) / heads;
+    r->budget = SH_BUDGET_LAYERS;
+    r->layers = *layers = to;
+    return 0;
+}
+
+int sh_capacity_same_model(const char *a, const char *b)
+{
+    const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
+    x = x ? x + 1 : a;
+    y = y ? y + 1 : b;
+    for (; *x && *y; x++, y++) {
+        int c = *x == '_' ? '-' : tolower((unsigned char)*x), d = *y == '_' ? '-' : tolower((unsigned char)*y);
+        if (c != d)
+            return 0;
+    }
+    return *x == *y;
+}
+
+char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint64_t length)
+{
+    char other[SH_PLAN_NAME + 64] = "", range[64] = "", beyond[96] = "";
+    if (!p->n_evidence)
+        return xasprintf("the plan names no measurement of what it costs");
+    const struct sh_plan_evidence *v = &p->evidence[0];
+    for (int i = 1; i < p->n_evidence && *p->target_metric; i++)
+        if (!strcmp(p->evidence[i].metric, p->target_metric))
+            v = &p->evidence[i];
+    if (!sh_capacity_same_model(p->model, model))
+        snprintf(other, sizeof other, "measured on another model, %.200s: ", p->model);
+    if (isfinite(v->low) && isfinite(v->high))
+        snprintf(range, sizeof range, " (%.4g to %.4g)", v->low, v->high);
+    if (!length)
+        snprintf(beyond, sizeof beyond, ", up to %d tokens", p->n_token);
+    else if ((double)length > 1.1 * p->n_token)
+        snprintf(beyond, sizeof beyond, ", of texts up to %d tokens: longer ones are not measured", p->n_token);
+    return xasprintf("%s%s: %s %.4g%s over %d sequences of %s%s", other, p->policy.policy->name, v->metric, v->value,
+                     range, v->sequences, v->store, beyond);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a store says budgets cost: results of shears eval (perplexity against the whole cache of the same texts) and of
+ * shears replay (attention mass that is kept), and the smallest budget among them that is good enough. */
+#ifndef SH_APP_CAPACITY_QUALITY_H
+#define SH_APP_CAPACITY_QUALITY_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "src/base/err.h"
+
+enum sh_quality { SH_QUALITY_PPL, SH_QUALITY_RECALL };
+enum { SH_QUALITY_SETTINGS = 400 };
+
+/* One measured budget. */
+struct sh_quality_point {
+    char policy[48], knobs[192], allocator[64], budget[32];     /* budget: as capacity takes it, "0.2" or "64" */
+    char texts[24];                     /* hash of what it was measured on; empty: not known       */
+    char model[160];                    /* its name in the store, else its fingerprint             */
+    char settings[SH_QUALITY_SETTINGS]; /* the others, "key=value\n" each                          */
+    enum sh_quality kind;
+    int bits;                           /* of the cache's numbers                                 */
+    int is_over;                        /* it kept more than its budget, which so bought nothing  */
+    double value, low, high;            /* PPL: increase as a share; RECALL: kept mass; 95 %, or NaN */
+    double tokens, length;              /* measured on; mean tokens of a text, NaN: not known       */
+};
+
+/* Policies that cannot run (they see the future) or kept more than a budget, and whole caches are left out. -1: the
+ * store cannot be read. */
+int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struct sh_err *e);
+
+struct sh_quality_ask {
+    enum sh_quality kind;
+    double limit;                       /* increase at most, or mass at least                      */
+    const char *policy;                 /* only this one; NULL: any                               */
+    int bits;                           /* only caches of such numbers                            */
+    uint64_t length;                    /* that budgets are compared at                           */
+};
+
+/* Tokens that the point's budget keeps of so many. A budget in tokens says nothing of texts longer than those it was
+ * measured on, and meets no limit there; a share is taken to hold, and the evidence says that it is taken to. */
+double sh_quality_kept(const struct sh_quality_point *p, uint64_t length);
+int sh_quality_fits(const struct sh_quality_point *p, const struct sh_quality_ask *a);  /* kind, policy, bits */
+int sh_quality_meets(const struct sh_quality_point *p, const struct sh_quality_ask *a);
+
+/* The smallest that meets it, of equal ones the best; NULL and e: none does, the best is named. */
+const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p, int n, const char *db,
+                                                const struct sh_quality_ask *a, struct sh_err *e);
+
+/* The hint with the command that measures more of this kind, for a policy and bits. */
+void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_err *e);
+
+/* The evidence as a line; says first when the model is another one. For free(). */
+char *sh_quality_text(const struct sh_quality_point *p, const char *db, const char *model, uint64_t length);
+
+/* "h2o:recent=10", the knobs that are not at their start, for free(); and behind it the settings in which some of
+ * `all`, which it is one of, differ: "h2o:recent=10, prefill 64". */
+char *sh_quality_policy(const struct sh_quality_point *p);
+char *sh_quality_name(const struct sh_quality_point *const *all, int n, const struct sh_quality_point *p);
+void sh_quality_settings(const json_t *settings, int bits, char *to, size_t bytes);
+
+/* "1%", "0.01" */
+int sh_quality_share(const char *option, const char *text, double *out, struct sh_err *e);
+
+#endif

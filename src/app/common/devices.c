@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See devices.h. */
+#include "src/app/common/devices.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/load.h"
+#include "src/base/mem.h"
+#include "src/base/say.h"
+
+/* The ordinals that are asked for, of this backend. */
+static int resolve(const struct sh_backend *b, const struct sh_ordinals *asked, struct sh_ordinals *to,
+                   struct sh_err *e)
+{
+    *to = *asked;
+    if (!asked->all && !asked->n)
+        to->n = 1;                      /* at[0] is 0 */
+    if (!asked->all)
+        return 0;
+    int n = b->count(e);
+    if (n < 0)
+        return -1;
+    if (n == 0)
+        return sh_absent(e, "backend %s: cannot open: this machine has no device for it", b->name);
+    to->n = n < SH_MAX_ORDINAL + 1 ? n : SH_MAX_ORDINAL + 1;
+    for (int i = 0; i < to->n; i++)
+        to->at[i] = i;
+    return 0;
+}
+
+static int open_all(struct sh_devices *d, const char *name, const struct sh_common *c, size_t memory_bytes,
+                    struct sh_err *e)
+{
+    struct sh_ordinals list;
+    struct sh_devices found = {.backend = sh_backend_find(name, e), .stages = d->stages};
+    if (!found.backend || resolve(found.backend, &c->device, &list, e))
+        return -1;
+    int each = (int)c->threads / list.n, left = (int)c->threads % list.n;
+    found.at = xcalloc((size_t)list.n, sizeof *found.at);
+    for (int i = 0; i < list.n; i++) {
+        struct sh_open o = {.ordinal = list.at[i], .n_threads = each + (i < left), .memory_bytes = memory_bytes,
+                            .stages = d->stages};
+        o.n_threads = o.n_threads > 0 ? o.n_threads : 1;
+        found.n_threads = i ? found.n_threads : o.n_threads;
+        if (!(found.at[i] = found.backend->open(&o, e))) {
+            sh_devices_close(&found);
+            return -1;
+        }
+        found.n++;
+    }
+    *d = found;
+    if (d->stages)
+        d->stages->devices = d->n;
+    return 0;
+}
+
+/* One line: a message may carry more. */
+static void say_why(const char *instead, const struct sh_err *why)
+{
+    sh_sayf("shears: ", "%s; using %s", why->text, instead);
+}
+
+int sh_devices_open(struct sh_devices *d, const struct sh_common *c, size_t memory_bytes, struct sh_err *e)
+{
+    const struct sh_ordinals *asked = &c->device;
+    if (strcmp(c->backend, "auto"))
+        return open_all(d, c->backend, c, memory_bytes, e);
+    int only_first = asked->all || !asked->n || (asked->n == 1 && asked->at[0] == 0), bad = -1;
+    for (int i = 0; bad && sh_backend_names[i]; i++) {
+        const char *name = sh_backend_names[i], *next = sh_backend_names[i + 1];
+        bad = open_all(d, name, c, memory_bytes, e);
+        if (!bad || !next || !only_first)
+            break;
+        int built = sh_backend_look(name)->state != SH_MODULE_NOT_BUILT;
+        if (!c->quiet && (built || c->verbose))
+            say_why(next, e);
+    }
+    return bad;
+}
+
+void sh_devices_close(struct sh_devices *d)
+{
+    for (int i = 0; i < d->n; i++)
+        d->backend->close(d->at[i]);
+    free(d->at);
+    *d = (struct sh_devices){0};
+}
+
+char *sh_devices_chips(const struct sh_devices *d)
+{
+    char *all = xstrdup("");
+    for (int i = 0, same; i < d->n; i += same) {
+        struct sh_props first, other;
+        d->backend->props(d->at[i], &first);
+        for (same = 1; i + same < d->n; same++) {
+            d->backend->props(d->at[i + same], &other);
+            if (strcmp(first.chip, other.chip))
+                break;
+        }
+        char *longer = same > 1 ? xasprintf("%s%s%d x %s", all, i ? "; " : "", same, first.chip)
+                                : xasprintf("%s%s%s", all, i ? "; " : "", first.chip);
+        free(all);
+        all = longer;
+    }
+    return all;
+}

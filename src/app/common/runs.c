@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See runs.h. */
+#include "src/app/common/runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+int sh_runs_hint(struct sh_err *e, const char *how)
+{
+    return sh_hint(e, "trace %s, or choose a run that was traced so with --run N", how);
+}
+
+int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e)
+{
+    struct sh_stored_run *all;
+    int count, kept = 0;
+    if (sh_store_runs(s, &all, &count, e))
+        return -1;
+    for (int i = 0; i < count; i++)
+        if (!run || all[i].id == run) {
+            struct sh_stored_run swap = all[kept];
+            all[kept++] = all[i];
+            all[i] = swap;
+        }
+    int bad = 0;
+    if (!kept)
+        bad = run ? sh_misused(e, "%s: has no run %d", sh_store_path(s), run)
+                  : sh_fail(e, "%s: holds no run, expected a trace", sh_store_path(s));
+    for (int i = 1; i < kept && !bad; i++)
+        if (strcmp(all[i].fingerprint, all[0].fingerprint) || strcmp(all[i].weights, all[0].weights) ||
+            all[i].n_layer != all[0].n_layer || all[i].n_head != all[0].n_head)
+            bad = (sh_misused(e, "%s: holds runs of several models (run %d: %s, %s; run %d: %s, %s)", sh_store_path(s),
+                             all[0].id, all[0].model, all[0].weights, all[i].id, all[i].model, all[i].weights),
+                  sh_hint(e, "choose one with --run N; shears info %s lists them", sh_store_path(s)));
+    for (int i = 0; i < kept && !bad; i++)
+        if (all[i].orderless) {
+            bad = sh_misused(e, "%s: run %d (%s) holds attention that is not causal", sh_store_path(s), all[i].id,
+                             all[i].model);
+            sh_hint(e, "its keys are all there from the first query on, so no cache grows and nothing of this command"
+                    " is defined; info, export, verify, report and plot heatmap take it");
+        }
+    if (bad) {
+        sh_stored_runs_free(all, count);
+        return -1;
+    }
+    for (int i = kept; i < count; i++) {        /* release what was not chosen */
+        struct sh_stored_run *one = xcalloc(1, sizeof *one);
+        *one = all[i];
+        sh_stored_runs_free(one, 1);
+    }
+    *out = all;
+    *n = kept;
+    return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See text_source.h. */
+#include "src/app/common/text_source.h"
+
+static int open_model(struct sh_text_source *s, struct sh_err *e)
+{
+    if (!(s->model = sh_model_open(s->path, e)))
+        return -1;
+    sh_model_prune(s->model, s->prune);
+    const struct sh_arch *a = sh_model_arch(s->model);
+    if (s->length > a->max_pos)
+        return sh_misused(e, "--length %d: the model knows %d positions", s->length, a->max_pos);
+    if (!s->text->n && !s->jsonl)
+        return 0;
+    if (!(s->tokenizer = sh_tokenizer_open(s->path, e)))
+        return -1;
+    if (sh_tokenizer_size(s->tokenizer) > a->n_vocab)
+        return sh_fail(e, "%s: the tokenizer has %d tokens, the model's vocabulary %d", s->path,
+                       sh_tokenizer_size(s->tokenizer), a->n_vocab);
+    return 0;
+}
+
+int sh_text_source_open(struct sh_text_source *s, struct sh_err *e)
+{
+    if (open_model(s, e))
+        return -1;
+    const struct sh_arch *a = sh_model_arch(s->model);
+    s->texts = (struct sh_texts){.tokenizer = s->tokenizer, .length = s->length, .max_pos = a->max_pos,
+                                 .n_vocab = a->n_vocab, .most = s->count, .least = s->least};
+    int bad = 0;
+    for (int i = 0; i < s->text->n && !bad; i++)
+        bad = sh_texts_text(&s->texts, s->text->at[i], e);
+    if (!bad && s->jsonl)
+        bad = sh_texts_jsonl(&s->texts, s->jsonl, s->field, e);
+    if (!bad && s->tokens)
+        bad = sh_texts_tokens(&s->texts, s->tokens, e);
+    if (!bad && !s->texts.n)
+        bad = sh_fail(e, "%s: no sequence came out, expected a text of at least %d token%s",
+                      s->jsonl ? s->jsonl : s->tokens ? s->tokens : s->text->at[0], s->least > 1 ? s->least : 1,
+                      s->least > 1 ? "s" : "");
+    return bad ? -1 : 0;
+}
+
+void sh_text_source_close(struct sh_text_source *s)
+{
+    sh_sequences_free(s->texts.sequence, s->texts.n);
+    sh_tokenizer_free(s->tokenizer);
+    sh_model_close(s->model);
+    s->texts = (struct sh_texts){0};
+    s->tokenizer = NULL;
+    s->model = NULL;
+}
+
+int sh_text_source_longest(const struct sh_text_source *s)
+{
+    int longest = 0;
+    for (int i = 0; i < s->texts.n; i++)
+        longest = s->texts.sequence[i].n_tokens > longest ? s->texts.sequence[i].n_tokens : longest;
+    return longest;
+}
+
+long long sh_text_source_tokens(const struct sh_text_source *s)
+{
+    long long n = 0;
+    for (int i = 0; i < s->texts.n; i++)
+        n += s->texts.sequence[i].n_tokens;
+    return n;
+}
+
+/* FNV-1a over lengths and ids: the same ids cut otherwise are other texts. */
+uint64_t sh_text_source_hash(const struct sh_text_source *s)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (int i = 0; i < s->texts.n; i++) {
+        const struct sh_trace_sequence *q = &s->texts.sequence[i];
+        h = (h ^ (uint64_t)q->n_tokens) * 0x100000001b3u;
+        for (int t = 0; t < q->n_tokens; t++)
+            h = (h ^ (uint32_t)q->tokens[t]) * 0x100000001b3u;
+    }
+    return h;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model and the texts that a command reads with it: --model and --text, --jsonl with --field, or
+ * --tokens, cut to --length, at most --count of them. */
+#ifndef SH_APP_COMMON_TEXT_SOURCE_H
+#define SH_APP_COMMON_TEXT_SOURCE_H
+
+#include "src/base/common.h"
+#include "src/model/model.h"
+#include "src/tracer/texts.h"
+
+struct sh_text_source {
+    const char *path;                   /* of the model                                           */
+    const struct sh_list *text;
+    const char *jsonl, *field, *tokens;
+    int length, count;                  /* 0: the model's positions; all                          */
+    int least;                          /* tokens; what has fewer is left out                     */
+    double prune;                       /* share of each matrix of the layers; 0: none            */
+    struct sh_model *model;             /* these are opened                                       */
+    struct sh_tokenizer *tokenizer;     /* NULL: only ids are read                                */
+    struct sh_texts texts;
+};
+
+/* Fills what is opened. -1: sh_text_source_close is still due. */
+int sh_text_source_open(struct sh_text_source *s, struct sh_err *e);
+void sh_text_source_close(struct sh_text_source *s);    /* {0} is fine */
+
+int sh_text_source_longest(const struct sh_text_source *s);
+long long sh_text_source_tokens(const struct sh_text_source *s);        /* of all texts           */
+uint64_t sh_text_source_hash(const struct sh_text_source *s);           /* of their ids           */
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See eval_tasks.h. */
+#include "src/app/eval/eval_tasks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/interrupt.h"
+#include "src/base/file.h"
+#include "src/base/mem.h"
+#include "src/base/progress.h"
+#include "src/app/eval/eval_rows.h"
+#include "src/app/eval/task_rows.h"
+#include "src/app/common/timing.h"
+
+enum { MOST_POLICIES = 64 };
+
+struct work {
+    const struct sh_task_request *q;
+    const struct sh_common *common;
+    const struct sh_task *task;
+    struct sh_live live;
+    struct sh_timing timing;
+    struct sh_tokenizer *tokenizer;
+    struct sh_policy_spec spec[MOST_POLICIES], all;
+    int n_spec, n_budget;
+    struct sh_budget budget[SH_MAX_BUDGETS];
+    struct sh_task_prompt *prompt;      /* [n]                                                    */
+    int n, longest, n_cut;
+    uint64_t hash;                      /* of all prompts                                         */
+    struct sh_task_row *row;            /* [n_row + 1]; the last one: the full cache in f32       */
+    int n_row;
+    struct sh_task_score *full;         /* [n]: of the full cache                                 */
+    FILE *items;
+    int kept;                           /* rows written to the store                              */
+};
+
+/* ---- the request ---- */
+
+static int read_request(struct work *w, struct sh_err *e)
+{
+    const struct sh_task_request *q = w->q;
+    if (!(w->task = sh_task_find(q->task, e)))
+        return sh_err_prefix(e, "--task");
+    if (!q->data)
+        return sh_misused(e, "--task needs --data FILE, a jsonl file of records");
+    if (q->shots_data && !q->shots)
+        return sh_misused(e, "--shots-data: say with --shots N how many examples to take of it");
+    if (sh_live_read(&w->live, &q->live, w->common, "eval", e))
+        return -1;
+    if (q->policy->n > MOST_POLICIES)
+        return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
+    for (int i = 0; i < q->policy->n; i++)
+        if (sh_policy_parse(q->policy->at[i], &w->spec[w->n_spec++], e))
+            return sh_err_prefix(e, "--policy");
+    if (q->budget->n && !q->policy->n)
+        return sh_misused(e, "--budget: no --policy is given");
+    if (!w->n_spec && sh_policy_parse("full", &w->spec[w->n_spec++], e))
+        return -1;
+    if (!q->budget->n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->n_budget, e))
+        return -1;
+    for (int i = 0; i < q->budget->n; i++)
+        if (sh_budget_parse(q->budget->at[i], w->budget, &w->n_budget, e))
+            return sh_err_prefix(e, "--budget");
+    return sh_policy_parse("full", &w->all, e);
+}
+
+/* FNV-1a over everything that is read. */
+static void add_hash(struct work *w, const struct sh_task_prompt *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        w->hash = (w->hash ^ (uint64_t)p->choice[i].n_context) * 0x100000001b3u;
+        for (int t = 0; t < p->choice[i].n; t++)
+            w->hash = (w->hash ^ (uint32_t)p->choice[i].ids[t]) * 0x100000001b3u;
+        w->n_cut += p->choice[i].is_cut;
+    }
+    w->hash = (w->hash ^ (uint64_t)p->gold) * 0x100000001b3u;
+    w->longest = p->longest > w->longest ? p->longest : w->longest;
+}
+
+static int make_prompts(struct work *w, const struct sh_task_item *shots, const struct sh_task_item *item, int n,
+                        struct sh_err *e)
+{
+    int max_pos = sh_model_arch(w->live.model)->max_pos;
+    w->prompt = xcalloc((size_t)n, sizeof *w->prompt);
+    w->hash = 0xcbf29ce484222325u;
+    for (; w->n < n; w->n++) {
+        struct sh_task_prompt *p = &w->prompt[w->n];
+        if (sh_task_prompt_make(p, &item[w->n], shots, (int)w->q->shots, w->tokenizer, max_pos, e)) {
+            sh_task_prompt_free(p);
+            return sh_err_prefix(e, "%s", w->q->data);
+        }
+        add_hash(w, p);
+    }
+    return 0;
+}
+
+static void free_items(struct sh_task_item *item, int n)
+{
+    for (int i = 0; i < n; i++)
+        sh_task_item_free(&item[i]);
+    free(item);
+}
+
+/* Examples are the first records of --shots-data, or else of --data, which are then not scored. */
+static int read_items(struct work *w, struct sh_err *e)
+{
+    const struct sh_task_request *q = w->q;
+    struct sh_task_item *item = NULL, *other = NULL;
+    int n_shot = (int)q->shots, own = q->shots_data ? 0 : n_shot, n = 0, n_other = 0;
+    int most = q->count ? (int)q->count + own : 0;
+    int bad = sh_task_load(w->task, q->data, most, &item, &n, e) ||
+              (q->shots_data && sh_task_load(w->task, q->shots_data, n_shot, &other, &n_other, e));
+    if (!bad && (q->shots_data ? n_other < n_shot : n <= n_shot))
+        bad = sh_misused(e, "--shots %d: %s has %d record%s", n_shot, q->shots_data ? q->shots_data : q->data,
+                         q->shots_data ? n_other : n, (q->shots_data ? n_other : n) == 1 ? "" : "s");
+    bad = bad || make_prompts(w, q->shots_data ? other : item, item + own, n - own, e);
+    free_items(item, n);
+    free_items(other, n_other);
+    return bad ? -1 : 0;
+}
+
+static int keeps_all(const struct sh_policy_spec *p, int n_layer)
+{
+    for (int l = 0; l < n_layer; l++)
+        if (!p->policy->keeps_all || !p->policy->keeps_all(p->knob, l))
+            return 0;
+    return 1;
+}
+
+static void name_row(const struct work *w, struct sh_task_row *r)
+{
+    char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
+    const struct sh_task_reader *c = &r->reader;
+    char keys[64] = "";
+    char *pruned = sh_eval_pruned(w->q->live.weight_prune, sh_model_fingerprint_unpruned(w->live.model));
+    if (c->format.by_channel)
+        snprintf(keys, sizeof keys, ", \"keys\": \"channel\", \"residual\": %d", c->format.residual);
+    r->settings = xasprintf(
+        "{\"task\": \"%s\", \"shots\": %lld, \"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", "
+        "\"kv_bits\": %d, \"group\": %d%s, \"prefill\": %d, \"model\": \"%016" PRIx64 "\", "
+        "\"items\": \"%016" PRIx64 "\", \"dtype\": \"%s\", \"weight_bits\": %lld, \"seed\": %" PRIu64 "%s}",
+        w->task->name, w->q->shots, c->spec->policy->name, sh_policy_knobs(c->spec, knobs),
+        sh_budget_text(&c->budget, budget), c->format.bits, c->format.bits < 16 ? c->format.group : 0, keys, c->prefill,
+        sh_model_fingerprint(w->live.model), w->hash, w->q->live.dtype, w->q->live.weight_bits, c->seed, pruned);
+    free(pruned);
+}
+
+/* One row for each policy and budget; a policy that keeps all whatever the budget has one. */
+static void make_rows(struct work *w)
+{
+    const struct sh_budget whole = {.share = 1};
+    struct sh_task_reader r = {.prefill = (int)w->q->live.prefill, .seed = w->live.seed};
+    int n_layer = sh_model_arch(w->live.model)->n_layer;
+    w->row = xcalloc((size_t)(w->n_spec * w->n_budget + 1), sizeof *w->row);
+    r.format = w->live.format;
+    for (int i = 0; i < w->n_spec; i++)
+        for (int b = 0; b < w->n_budget; b++) {
+            int all = keeps_all(&w->spec[i], n_layer);
+            r.spec = &w->spec[i];
+            r.budget = all ? whole : w->budget[b];
+            if (!all || !b)
+                w->row[w->n_row++].reader = r;
+        }
+    r.spec = &w->all;
+    r.budget = whole;
+    r.format = (struct sh_kv_format){.bits = 32};
+    w->row[w->n_row].reader = r;
+    for (int i = 0; i <= w->n_row; i++)
+        name_row(w, &w->row[i]);
+}
+
+static int open_all(struct work *w, struct sh_err *e)
+{
+    const char *path = w->q->live.model;
+    w->live.devices.stages = sh_timing_begin(&w->timing, w->q->timing);
+    if (sh_live_open(&w->live, w->common, e) || !(w->tokenizer = sh_tokenizer_open(path, e)))
+        return -1;
+    if (sh_tokenizer_size(w->tokenizer) > sh_model_arch(w->live.model)->n_vocab)
+        return sh_fail(e, "%s: the tokenizer has %d tokens, the model's vocabulary %d", path,
+                       sh_tokenizer_size(w->tokenizer), sh_model_arch(w->live.model)->n_vocab);
+    if (read_items(w, e))
+        return -1;
+    make_rows(w);
+    return 0;
+}
+
+/* ---- the work ---- */
+
+static void write_item(const struct work *w, const struct sh_task_row *r, const struct sh_task_prompt *p,
+                       const struct sh_task_score *s)
+{
+    char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
+    if (!w->items)
+        return;
+    fprintf(w->items, "{\"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", \"kv_bits\": %d, \"line\": %d, "
+            "\"gold\": %d, \"choice\": %d, \"choice_norm\": %d, \"choices\": [", r->reader.spec->policy->name,
+            sh_policy_knobs(r->reader.spec, knobs), sh_budget_text(&r->reader.budget, budget), r->reader.format.bits,
+            p->line, p->gold, s->best, s->best_norm);
+    for (int i = 0; i < p->n; i++)
+        fprintf(w->items, "%s{\"loglikelihood\": %.9g, \"context_tokens\": %d, \"tokens\": %d, \"characters\": %d, "
+                "\"greedy\": %s}", i ? ", " : "", s->sum[i], p->choice[i].n_context,
+                p->choice[i].n - p->choice[i].n_context, p->choice[i].characters, s->is_greedy[i] ? "true" : "false");
+    fputs("]}\n", w->items);
+}
+
+static int read_row(struct work *w, struct sh_task_row *r, struct sh_progress *progress, double *done,
+                    struct sh_store *store, struct sh_err *e)
+{
+    struct sh_task_sums sums = {0};
+    int is_full = r == &w->row[w->n_row];
+    for (int i = 0; i < w->n; i++) {
+        struct sh_task_score score, *to = is_full ? &w->full[i] : &score;
+        double began = sh_now_s();
+        if (sh_task_score_item(&r->reader, &w->prompt[i], to, e))
+            return sh_err_prefix(e, "%s", w->q->data);
+        sums.seconds += sh_now_s() - began;
+        sh_task_sums_add(&sums, w->task, &w->prompt[i], to, is_full ? NULL : &w->full[i]);
+        write_item(w, r, &w->prompt[i], to);
+        sh_progress_at(progress, *done += 1, "");
+        if (sh_interrupted())
+            return sh_fail(e, "interrupted");
+    }
+    sh_task_row_fill(r, w->task, &sums);
+    w->kept += store != NULL;
+    return store ? sh_task_row_keep(r, store, e) : 0;
+}
+
+/* The same settings as the full cache's: nothing of its own to run. */
+static int is_full(const struct work *w, const struct sh_task_row *r)
+{
+    return r->reader.spec->policy == w->all.policy && r->reader.format.bits == 32;
+}
+
+static void take_full(const struct work *w, struct sh_task_row *r)
+{
+    memcpy(r->at, w->row[w->n_row].at, sizeof r->at);
+    r->place = w->row[w->n_row].place;
+}
+
+/* The full cache comes first, since all others are measured against it. */
+static int read_rows(struct work *w, struct sh_store *store, struct sh_err *e)
+{
+    struct sh_progress progress;
+    double done = 0, missing = 1;
+    int bad = 0;
+    for (int i = 0; i < w->n_row; i++)
+        missing += !w->row[i].is_known && !is_full(w, &w->row[i]);
+    if (missing > 1 || !w->row[w->n_row].is_known) {
+        w->full = xcalloc((size_t)w->n, sizeof *w->full);
+        sh_progress_begin(&progress, w->task->name, "items", missing * w->n, w->common->quiet);
+        bad = read_row(w, &w->row[w->n_row], &progress, &done, store, e);
+        for (int i = 0; i < w->n_row && !bad; i++)
+            if (!w->row[i].is_known && !is_full(w, &w->row[i]))
+                bad = read_row(w, &w->row[i], &progress, &done, store, e);
+        sh_progress_end(&progress);
+    }
+    for (int i = 0; i < w->n_row && !bad; i++)
+        if (is_full(w, &w->row[i]))
+            take_full(w, &w->row[i]);
+    if (bad && w->kept && !e->hint[0])
+        sh_hint(e, "finished results are in %s; the same command goes on from there", w->q->db);
+    return bad;
+}
+
+static int check_rows(const struct work *w, struct sh_err *e)
+{
+    for (int i = 0; i <= w->n_row; i++) {
+        struct sh_task_reader r = w->row[i].reader;
+        r.resident = w->live.resident;
+        for (int k = 0; k < w->n; k++)
+            if (sh_task_score_check(&r, &w->prompt[k], e))
+                return sh_err_prefix(e, "%s", w->q->data);
+    }
+    return 0;
+}
+
+static int write_items(struct work *w, struct sh_store *store, struct sh_err *e)
+{
+    struct sh_file *f = w->q->items ? sh_file_begin(w->q->items, e) : NULL;
+    if (w->q->items && !f)
+        return -1;
+    w->items = f ? sh_file_stream(f) : NULL;
+    return sh_file_end(f, read_rows(w, store, e), e);
+}
+
+static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
+{
+    int all_known = 1, widest = 1;
+    if (store && !w->q->force && !w->q->items && sh_task_rows_find(w->row, w->n_row + 1, store, e))
+        return -1;
+    for (int i = 0; i <= w->n_row; i++)
+        all_known &= w->row[i].is_known || (i < w->n_row && is_full(w, &w->row[i]));
+    for (int i = 0; i < w->n; i++)
+        widest = w->prompt[i].n > widest ? w->prompt[i].n : widest;
+    if (all_known)
+        return read_rows(w, store, e);
+    if (sh_live_load(&w->live, w->longest, w->longest * widest, 0, e) || check_rows(w, e))
+        return -1;
+    for (int i = 0; i <= w->n_row; i++)
+        w->row[i].reader.resident = w->live.resident;
+    return write_items(w, store, e);
+}
+
+/* ---- the answer ---- */
+
+static void put_answer(const struct work *w, struct sh_out *o)
+{
+    const double *full = w->row[w->n_row].at;
+    struct sh_props props;
+    int known = 0;
+    w->live.devices.backend->props(w->live.devices.at[0], &props);
+    sh_out_text(o, "model", "model", sh_model_name(w->live.model));
+    sh_out_text(o, "backend", "backend", w->live.devices.backend->name);
+    sh_out_text(o, "dtype", "dtype", w->q->live.dtype);
+    sh_out_text(o, "task", "task", w->task->name);
+    sh_out_text(o, "data", "data", w->q->data);
+    sh_out_int(o, "shots", "shots", w->q->shots);
+    sh_out_int(o, "items", "items", w->n);
+    sh_out_int(o, "cut_choices", "choices that lost their beginning", w->n_cut);
+    sh_out_real(o, "acc", "full cache: acc", full[SH_T_ACC], 4);
+    sh_out_real(o, "stderr", "+-", full[SH_T_STDERR], 4);
+    sh_out_real(o, "acc_norm", "full cache: acc_norm", full[SH_T_ACC_NORM], 4);
+    sh_out_real(o, "acc_norm_stderr", "+-", full[SH_T_ACC_NORM_STDERR], 4);
+    sh_out_real(o, "ppl", "full cache: perplexity of the answers", full[SH_T_PPL], 4);
+    sh_out_list(o, "results", "policies and budgets (same choice, change of log-likelihoods: against the full cache)");
+    for (int i = 0; i < w->n_row; i++) {
+        known += w->row[i].is_known;
+        sh_task_row_write(&w->row[i], w->task, !props.is_host, o);
+    }
+    sh_out_end(o);
+    sh_timing_put(o, &w->timing);
+    if (known)
+        sh_out_note(o, "%d of %d rows are from the store; --force does them again.", known, w->n_row);
+}
+
+static void close_all(struct work *w)
+{
+    for (int i = 0; i < w->n; i++)
+        sh_task_prompt_free(&w->prompt[i]);
+    for (int i = 0; w->row && i <= w->n_row; i++)
+        free(w->row[i].settings);
+    free(w->prompt);
+    free(w->row);
+    free(w->full);
+    sh_tokenizer_free(w->tokenizer);
+    sh_live_close(&w->live);
+}
+
+int sh_eval_tasks(const struct sh_task_request *q, const struct sh_common *common, struct sh_out *o, struct sh_err *e)
+{
+    struct work *w = xcalloc(1, sizeof *w);
+    struct sh_store *store = NULL;
+    w->q = q;
+    w->common = common;
+    int bad = read_request(w, e) || open_all(w, e) || (q->db && !(store = sh_store_create(q->db, e))) ||
+              evaluate(w, store, e);
+    if (!bad)
+        put_answer(w, o);
+    int is_empty = bad && store && !w->kept && sh_store_was_made(store);
+    sh_store_close(store);
+    if (is_empty)
+        sh_store_remove(q->db);
+    close_all(w);
+    free(w);
+    return bad ? -1 : 0;
+}

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# The use cases: what the commands do, without options, without printing. What a library would offer.
+noinst_LIBRARIES += libapp.a
+libapp_a_SOURCES = \
+	%D%/capacity/capacity_ask.c %D%/capacity/capacity_ask.h \
+	%D%/capacity/capacity_config.c %D%/capacity/capacity_config.h \
+	%D%/capacity/capacity_names.c %D%/capacity/capacity_names.h \
+	%D%/capacity/capacity_plan.c %D%/capacity/capacity_plan.h \
+	%D%/capacity/capacity_quality.c %D%/capacity/capacity_quality.h \
+	%D%/capacity/capacity_quirks.c \
+	%D%/capacity/capacity_row.c %D%/capacity/capacity_row.h \
+	%D%/capacity/capacity_states.c \
+	%D%/capacity/capacity_stored.c %D%/capacity/capacity_stored.h \
+	%D%/capacity/capacity_study.c %D%/capacity/capacity_study.h \
+	%D%/capacity/quality_names.c \
+	%D%/common/devices.c %D%/common/devices.h \
+	%D%/common/head_rows.c %D%/common/head_rows.h \
+	%D%/common/live.c %D%/common/live.h \
+	%D%/common/runs.c %D%/common/runs.h \
+	%D%/common/text_source.c %D%/common/text_source.h \
+	%D%/common/timing.c %D%/common/timing.h \
+	%D%/common/vector_set.c %D%/common/vector_set.h \
+	%D%/drift/drift_run.c %D%/drift/drift_run.h \
+	%D%/eval/eval_answers.c %D%/eval/eval_answers.h \
+	%D%/eval/eval_dump.c %D%/eval/eval_dump.h \
+	%D%/eval/eval_rows.c %D%/eval/eval_rows.h \
+	%D%/eval/eval_tasks.c %D%/eval/eval_tasks.h \
+	%D%/eval/eval_work.c %D%/eval/eval_work.h \
+	%D%/eval/task_rows.c %D%/eval/task_rows.h \
+	%D%/generate/prompts.c %D%/generate/prompts.h \
+	%D%/generate/writing.c %D%/generate/writing.h \
+	%D%/persistence/gather.c %D%/persistence/gather.h \
+	%D%/persistence/study.c %D%/persistence/study.h \
+	%D%/plan/allot.c %D%/plan/allot.h \
+	%D%/plan/key_profile.c %D%/plan/key_profile.h \
+	%D%/plan/plan_evals.c %D%/plan/plan_evals.h \
+	%D%/plan/plan_file.c %D%/plan/plan_file.h \
+	%D%/plan/plan_measure.c %D%/plan/plan_measure.h \
+	%D%/plan/plan_search.c %D%/plan/plan_search.h \
+	%D%/plan/plan_write.c \
+	%D%/replay/replay_rows.c %D%/replay/replay_rows.h \
+	%D%/replay/replay_run.c %D%/replay/replay_run.h \
+	%D%/replay/replay_share.c %D%/replay/replay_share.h \
+	%D%/replay/replay_work.c %D%/replay/replay_work.h \
+	%D%/simulate/simulate_args.c %D%/simulate/simulate_args.h \
+	%D%/simulate/simulate_csv.c %D%/simulate/simulate_csv.h \
+	%D%/simulate/simulate_keep.c \
+	%D%/simulate/simulate_run.c %D%/simulate/simulate_run.h \
+	%D%/simulate/simulate_study.c \
+	%D%/simulate/simulate_sweep.c \
+	%D%/store/describe.c %D%/store/describe.h \
+	%D%/store/metrics.c %D%/store/metrics.h \
+	%D%/store/result_check.c %D%/store/result_check.h \
+	%D%/theory/theory_mean.c \
+	%D%/theory/theory_repeat_run.c %D%/theory/theory_repeat_run.h \
+	%D%/theory/theory_run.c %D%/theory/theory_run.h \
+	%D%/trace/trace_work.c %D%/trace/trace_work.h
+libapp_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

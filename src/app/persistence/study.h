@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What persistence, plot and demo ask of a store: a list of cells, gathered in one pass where that is
+ * possible, looked up by cell afterwards. */
+#ifndef SH_APP_PERSISTENCE_STUDY_H
+#define SH_APP_PERSISTENCE_STUDY_H
+
+#include "src/app/persistence/gather.h"
+
+enum { SH_STUDY_CELLS = 512 };
+
+struct sh_study {
+    struct sh_persistence_cell cell[SH_STUDY_CELLS];
+    int n_cell;
+    int window, threads, quiet, run;
+    /* results */
+    struct sh_gather part[2];           /* sparse stores answer some thresholds from rows, others from statistics */
+    int n_part;
+    struct sh_persistence_cell part_cell[2][SH_STUDY_CELLS];
+    short part_of[SH_STUDY_CELLS], index_of[SH_STUDY_CELLS];
+};
+
+/* The cell's index, added if it is new; -1 when there are too many. */
+int sh_study_add(struct sh_study *y, const struct sh_alpha *alpha, int recent, double split);
+
+/* The same, but left out when the store's records cannot answer it: then *cell is -1. Returns -1 when the store cannot
+ * be read. */
+int sh_study_add_if(struct sh_study *y, struct sh_store *s, const struct sh_persistence_cell *c, int *cell,
+                    struct sh_err *e);
+
+int sh_study_run(struct sh_study *y, struct sh_store *s, struct sh_err *e);
+void sh_study_free(struct sh_study *y);
+
+/* Figures of a cell: SH_N_FIGURE numbers. Layers and heads are those of part[0].p. */
+const double *sh_study_all(const struct sh_study *y, int cell);
+const double *sh_study_layer(const struct sh_study *y, int cell, int i_layer);
+const double *sh_study_head(const struct sh_study *y, int cell, int i_layer, int i_head);
+int sh_study_min_head(const struct sh_study *y, int cell, int i_layer);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See allot.h. */
+#include "src/app/plan/allot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/app/plan/key_profile.h"
+#include "src/app/common/runs.h"
+#include "src/app/persistence/study.h"
+
+enum { CURVE_POINTS = 24 };             /* more of them where curves bend: at small budgets */
+
+const char *sh_allot_text(const struct sh_allocator_spec *s, char text[SH_ALLOT_TEXT])
+{
+    char knobs[SH_POLICY_TEXT];
+    sh_allocator_knobs(s, knobs);
+    snprintf(text, SH_ALLOT_TEXT, "%s%s%s", s->allocator->name, *knobs ? ":" : "", knobs);
+    return text;
+}
+
+/* ---- what is measured ---- */
+
+static int curve_tokens(const struct sh_allot *a, double share, int n_token)
+{
+    int n = (int)floor(share * n_token + 0.5), least = a->floor < n_token ? a->floor : n_token;
+    return n < least ? least : n;
+}
+
+static int curve_budget(void *to, int i_budget, int n_token, int layer, int head)
+{
+    const struct sh_allot *a = to;
+    (void)layer;
+    (void)head;
+    return curve_tokens(a, a->curve_share[i_budget], n_token);
+}
+
+/* The policy itself under even budgets, as it will be replayed with others. */
+static int measure_curve(struct sh_allot *a, const struct sh_replay_request *q, struct sh_store *s, struct sh_err *e)
+{
+    struct sh_replay_request grid = *q;
+    struct sh_replay_result r = {0};
+    struct sh_budget whole[CURVE_POINTS];
+    a->n_point = CURVE_POINTS;
+    a->curve_share = xcalloc(CURVE_POINTS, sizeof *a->curve_share);
+    for (int k = 0; k < CURVE_POINTS; k++) {
+        double x = (double)k / (CURVE_POINTS - 1);
+        a->curve_share[k] = x * x;
+        whole[k] = (struct sh_budget){0, 1};
+    }
+    grid.budget = whole;
+    grid.n_budget = CURVE_POINTS;
+    grid.error_every = 0;
+    grid.dump = NULL;
+    grid.share_out = curve_budget;
+    grid.share_to = a;
+    int bad = sh_replay_run(&grid, s, &r, e);
+    a->curve = xcalloc((size_t)a->n_layer * (size_t)a->n_head * CURVE_POINTS, sizeof *a->curve);
+    for (int i = 0; i < a->n_layer * a->n_head * CURVE_POINTS && !bad; i++)
+        a->curve[i] = sh_replay_total_head(r.total, i % CURVE_POINTS, SH_KEPT_MASS,
+                                           i / CURVE_POINTS / a->n_head, i / CURVE_POINTS % a->n_head);
+    sh_replay_result_free(&r);
+    return bad;
+}
+
+static void take_study(struct sh_allot *a, const struct sh_study *y, int cell, int group)
+{
+    if (a->spec.allocator->needs & SH_EVIDENCE_PERSISTENCE)
+        a->persistence = xcalloc((size_t)a->n_layer, sizeof *a->persistence);
+    if (a->spec.allocator->needs & SH_EVIDENCE_ENTROPY)
+        a->entropy = xcalloc((size_t)a->n_layer * (size_t)a->n_head, sizeof *a->entropy);
+    for (int l = 0; l < a->n_layer; l++) {
+        if (a->persistence)
+            a->persistence[l] = sh_study_layer(y, cell, l)[SH_RATIO];
+        for (int h = 0; h < a->n_head * group && a->entropy; h++)
+            a->entropy[l * a->n_head + h / group] += sh_study_head(y, cell, l, h)[SH_ENTROPY] / group;
+    }
+}
+
+static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, int group, struct sh_store *s,
+                         struct sh_err *e)
+{
+    int by_ratio = a->spec.allocator->needs & SH_EVIDENCE_PERSISTENCE;
+    struct sh_alpha alpha = {SH_ALPHA_ROW, by_ratio ? sh_allocator_knob(&a->spec, "alpha") : 1};
+    struct sh_study *y = xcalloc(1, sizeof *y);
+    struct sh_stats_spec usual;
+    sh_stats_spec_default(&usual);
+    *y = (struct sh_study){.window = usual.window, .threads = q->threads, .quiet = q->quiet, .run = q->run};
+    int cell = sh_study_add(y, &alpha, by_ratio ? (int)sh_allocator_knob(&a->spec, "recent") : 0, 0.5);
+    int bad = sh_study_run(y, s, e);
+    const struct sh_persistence *p = bad ? NULL : y->part[0].p;
+    if (!bad && sh_persistence_n_layer(p) != a->n_layer)
+        bad = sh_fail(e, "%s: found %d finished layers, expected all %d: the trace command that was stopped goes on",
+                      sh_store_path(s), sh_persistence_n_layer(p), a->n_layer);
+    if (!bad)
+        take_study(a, y, cell, group);
+    sh_study_free(y);
+    free(y);
+    return bad;
+}
+
+/* ---- lengths ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+static int take_lengths(struct sh_allot *a, struct sh_store *s, const struct sh_stored_run *runs, int n_run,
+                        struct sh_err *e)
+{
+    int all = 0, n = 0;
+    for (int i = 0; i < n_run; i++) {
+        struct sh_stored_sequence *q;
+        int count;
+        if (sh_store_sequences(s, runs[i].id, &q, &count, e))
+            return -1;
+        a->length = xreallocarray(a->length, (size_t)(all + count) + 1, sizeof *a->length);
+        for (int k = 0; k < count; k++)
+            a->length[all++] = q[k].n_tokens;
+        sh_stored_sequences_free(q, count);
+    }
+    if (!all)
+        return sh_fail(e, "%s: holds no sequence, expected at least one", sh_store_path(s));
+    qsort(a->length, (size_t)all, sizeof *a->length, ascending);
+    for (int i = 0; i < all; i++)
+        if (!n || a->length[n - 1] != a->length[i])
+            a->length[n++] = a->length[i];
+    a->n_length = n;
+    return 0;
+}
+
+int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, const struct sh_replay_request *q,
+                  struct sh_store *s, struct sh_err *e)
+{
+    struct sh_stored_run *runs;
+    int n_run;
+    unsigned needs = spec->allocator->needs;
+    if (sh_replay_check(q, s, e) || sh_runs_choose(s, q->run, &runs, &n_run, e))
+        return -1;
+    *a = (struct sh_allot){.spec = *spec, .n_layer = runs[0].last_layer - runs[0].first_layer + 1,
+                           .n_head = runs[0].n_kv_head, .first_layer = runs[0].first_layer,
+                           .floor = sh_policy_protected(&q->spec[0]) + 1};
+    int bad = take_lengths(a, s, runs, n_run, e);
+    for (int i = 1; i < n_run && !bad; i++)
+        if (runs[i].first_layer != runs[0].first_layer || runs[i].last_layer != runs[0].last_layer) {
+            sh_misused(e, "%s: runs %d and %d hold different layers", sh_store_path(s), runs[0].id, runs[i].id);
+            bad = sh_hint(e, "choose one with --run N");
+        }
+    if (!bad && needs & (SH_EVIDENCE_PERSISTENCE | SH_EVIDENCE_ENTROPY))
+        bad = measure_study(a, q, runs[0].n_head / runs[0].n_kv_head, s, e);
+    if (!bad && needs & SH_EVIDENCE_CURVE)
+        bad = measure_curve(a, q, s, e);
+    if (!bad && needs & SH_EVIDENCE_SCORE)
+        bad = sh_key_profile(s, runs, n_run, (int)sh_allocator_knob(spec, "window"), q->threads, &a->profile,
+                             &a->n_key, e);
+    sh_stored_runs_free(runs, n_run);
+    if (bad)
+        sh_allot_close(a);
+    return bad ? -1 : 0;
+}
+
+void sh_allot_close(struct sh_allot *a)
+{
+    free(a->length);
+    free(a->persistence);
+    free(a->entropy);
+    free(a->curve);
+    free(a->curve_share);
+    free(a->profile);
+    free(a->table);
+    *a = (struct sh_allot){0};
+}
+
+/* ---- what comes of it ---- */
+
+/* The curve's points in tokens; points that fall together are one. */
+static void scale_curve(const struct sh_allot *a, struct sh_allocation *p, int *point, double *curve)
+{
+    int *from = xcalloc((size_t)a->n_point, sizeof *from);
+    for (int k = 0; k < a->n_point; k++) {
+        int tokens = curve_tokens(a, a->curve_share[k], p->n_token);
+        if (!p->n_point || point[p->n_point - 1] != tokens)
+            p->n_point++;
+        point[p->n_point - 1] = tokens;
+        from[p->n_point - 1] = k;
+    }
+    for (int i = 0; i < a->n_layer * a->n_head; i++)
+        for (int k = 0; k < p->n_point; k++)
+            curve[i * p->n_point + k] = a->curve[i * a->n_point + from[k]];
+    p->point = point;
+    p->curve = curve;
+    free(from);
+}
+
+static double *cut_profile(const struct sh_allot *a, int n_token)
+{
+    size_t n = (size_t)a->n_layer * (size_t)a->n_head, each = (size_t)n_token;
+    double *score = xcalloc(n * each, sizeof *score);
+    for (size_t i = 0; i < n; i++)
+        memcpy(score + i * each, a->profile + i * (size_t)a->n_key, each * sizeof *score);
+    return score;
+}
+
+int sh_allot_longest(const struct sh_allot *a)
+{
+    return a->length[a->n_length - 1];
+}
+
+int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget, struct sh_err *e)
+{
+    struct sh_allocation p = {.n_layer = a->n_layer, .n_head = a->n_head, .mean = mean,
+                              .floor = a->floor < n_token ? a->floor : n_token, .n_token = n_token,
+                              .persistence = a->persistence, .entropy = a->entropy};
+    int n = a->n_layer * a->n_head, *point = NULL;
+    double *curve = NULL, *score = NULL;
+    if (mean < p.floor) {
+        for (int i = 0; i < n; i++)
+            budget[i] = mean;
+        return 0;
+    }
+    if (a->curve) {
+        point = xcalloc((size_t)a->n_point, sizeof *point);
+        curve = xcalloc((size_t)n * (size_t)a->n_point, sizeof *curve);
+        scale_curve(a, &p, point, curve);
+    }
+    if (a->profile)
+        p.score = score = cut_profile(a, n_token);
+    int bad = sh_allocate(&a->spec, &p, budget, e);
+    free(point);
+    free(curve);
+    free(score);
+    return bad;
+}
+
+static int look_up(void *to, int i_budget, int n_token, int layer, int head)
+{
+    const struct sh_allot *a = to;
+    const int *at = bsearch(&n_token, a->length, (size_t)a->n_length, sizeof n_token, ascending);
+    size_t problem = (size_t)(at - a->length) * (size_t)a->n_budget + (size_t)i_budget;
+    return a->table[(problem * (size_t)a->n_layer + (size_t)(layer - a->first_layer)) * (size_t)a->n_head +
+                    (size_t)head];
+}
+
+int sh_allot_budgets(struct sh_allot *a, struct sh_replay_request *q, struct sh_err *e)
+{
+    size_t each = (size_t)a->n_layer * (size_t)a->n_head, n = (size_t)q->n_budget;
+    free(a->table);
+    a->n_budget = q->n_budget;
+    a->table = xcalloc((size_t)a->n_length * n * each, sizeof *a->table);
+    for (size_t k = 0; k < (size_t)a->n_length; k++)
+        for (size_t i = 0; i < n; i++) {
+            int mean = sh_budget_tokens(&q->budget[i], a->length[k]);
+            mean = mean < a->length[k] ? mean : a->length[k];
+            if (sh_allot_solve(a, mean, a->length[k], a->table + (k * n + i) * each, e))
+                return -1;
+        }
+    q->share_out = look_up;
+    q->share_to = a;
+    return 0;
+}

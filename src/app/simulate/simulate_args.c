@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See simulate_args.h. */
+#include "src/app/simulate/simulate_args.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/read_number.h"
+
+static int reals(const char *option, const char *text, double *to, int *n, struct sh_err *e)
+{
+    if (sh_read_reals(option, text, to, SH_SIM_RATES, n, e))
+        return -1;
+    for (int i = 0; i < *n; i++)
+        if (!(to[i] > 0) || !(to[i] <= 1e9))
+            return sh_misused(e, "%s: found %g, expected more than 0", option, to[i]);
+    return 0;
+}
+
+static int from_file(const struct sh_simulate_args *a, struct sh_sim_source *out, struct sh_err *e)
+{
+    if (a->rate || a->prompt || a->output || a->requests)
+        return sh_misused(e, "%s says how requests are generated, and --workload reads them from a file",
+                          a->rate ? "--rate" : a->prompt ? "--prompt" : a->output ? "--output" : "--requests");
+    out->is_file = 1;
+    out->n = 1;
+    out->speed[0] = 1;
+    if (a->speed && reals("--speed", a->speed, out->speed, &out->n, e))
+        return -1;
+    return sh_workload_open(&out->file, a->workload, e);
+}
+
+int sh_sim_source(const struct sh_simulate_args *a, uint64_t seed, struct sh_sim_source *out, struct sh_err *e)
+{
+    *out = (struct sh_sim_source){.requests = a->requests ? a->requests : 1000, .seed = seed};
+    if (a->workload)
+        return from_file(a, out, e);
+    if (a->speed)
+        return sh_misused(e, "--speed is for a workload from a file; --rate is for a generated one");
+    if (!a->prompt || !a->output || (!a->rate && !a->max_rate))
+        return sh_misused(e, "simulate needs --workload FILE.csv, or --rate R, --prompt N and --output N");
+    if (sh_lengths_parse("--prompt", a->prompt, &out->random.prompt, e) ||
+        sh_lengths_parse("--output", a->output, &out->random.output, e) ||
+        reals("--rate", a->rate ? a->rate : "1", out->speed, &out->n, e))
+        return -1;
+    out->rate = out->speed[0];
+    for (int i = 0; i < out->n; i++)
+        out->speed[i] /= out->rate;
+    return 0;
+}
+
+void sh_sim_source_close(struct sh_sim_source *s)
+{
+    sh_workload_close(&s->file);
+}
+
+/* Of a pipe nobody knows how long it is. */
+static double share_given(const struct sh_sim_source *s)
+{
+    if (!s->is_file)
+        return (double)s->given / (double)s->requests;
+    return s->file.whole ? (double)ftello(s->file.file) / (double)s->file.whole : 0;
+}
+
+static int next(struct sh_workload *base, struct sh_request *out, struct sh_err *e)
+{
+    struct sh_sim_source *s = (struct sh_sim_source *)base;
+    struct sh_workload *from = s->is_file ? &s->file.base : &s->random.base;
+    if (s->moved && ++s->given % 256 == 0)
+        s->moved(s->to, share_given(s));
+    return from->next(from, out, e);
+}
+
+struct sh_workload *sh_sim_source_again(void *from, struct sh_err *e)
+{
+    struct sh_sim_source *s = from;
+    if (s->is_file && sh_workload_again(&s->file, e))
+        return NULL;
+    if (!s->is_file)
+        sh_workload_random(&s->random, s->rate, (uint64_t)s->requests, s->seed);
+    s->base.next = next;
+    s->given = 0;
+    return &s->base;
+}
+
+static int choice(const char *option, const char *word, const char *first, const char *second, int *out,
+                  struct sh_err *e)
+{
+    *out = !strcmp(word, second);
+    if (*out || !strcmp(word, first))
+        return 0;
+    return sh_misused(e, "%s: found \"%.40s\", expected %s or %s", option, word, first, second);
+}
+
+int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, struct sh_err *e)
+{
+    int slots, by_chunk;
+    int has_limits = a->slo_ttft >= 0 || a->slo_tpot >= 0;
+    if (choice("--allocator", a->memory, "paged", "slots", &slots, e) ||
+        choice("--evict", a->evict, "prompt", "chunk", &by_chunk, e))
+        return -1;
+    if (a->max_rate && !has_limits)
+        return sh_misused(e, "--max-rate looks for the rate at which limits hold: --slo-ttft S or --slo-tpot S");
+    if (a->calibrate && (a->efficiency || a->overhead_s >= 0))
+        return sh_misused(e, "--calibrate finds what --efficiency and --step-overhead would say");
+    *out = (struct sh_sim_ask){.step_tokens = (uint32_t)(a->capacity.chunk ? a->capacity.chunk : 2048),
+                               .max_running = (uint32_t)(a->max_seqs ? a->max_seqs : 256),
+                               .memory = slots ? SH_SIM_SLOTS : SH_SIM_PAGED,
+                               .evict = by_chunk ? SH_EVICT_CHUNK : SH_EVICT_PROMPT,
+                               .slo_ttft_s = a->slo_ttft >= 0 ? a->slo_ttft : (double)INFINITY,
+                               .slo_tpot_s = a->slo_tpot >= 0 ? a->slo_tpot : (double)INFINITY, .speed = 1};
+    return 0;
+}
+
+int sh_sim_efficiency_parse(const char *text, struct sh_sim_efficiency *out, struct sh_err *e)
+{
+    static const char *const names[] = {"weights", "cache", "products", "attention", "link"};
+    double value[5] = {1, 1, 1, 1, 1};
+    char *end;
+    for (const char *at = text;;) {
+        size_t n = strcspn(at, "=,");
+        int k = 0;
+        while (k < 5 && (strlen(names[k]) != n || strncmp(names[k], at, n)))
+            k++;
+        if (k == 5 || at[n] != '=')
+            return sh_misused(e, "--efficiency: found \"%.60s\", expected weights=F, cache=F, products=F, attention=F "
+                              "or link=F, with commas", at);
+        value[k] = strtod(at + n + 1, &end);
+        if (end == at + n + 1 || (*end && *end != ',') || !(value[k] >= 0.001 && value[k] <= 1))
+            return sh_misused(e, "--efficiency: found \"%.40s\", expected a share from 0.001 to 1", at);
+        if (!*end)
+            break;
+        at = end + 1;
+    }
+    *out = (struct sh_sim_efficiency){value[0], value[1], value[2], value[3], value[4], 0};
+    return 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See simulate_csv.h. */
+#include "src/app/simulate/simulate_csv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/file.h"
+#include "src/base/mem.h"
+
+enum { MOST_LINE = 1 << 16 };
+
+/* The next line into *text: 1, 0 at the end, -1. */
+static int line_of(FILE *file, char **text, size_t *bytes, long long *number, struct sh_err *e)
+{
+    ssize_t n = xgetline(text, bytes, MOST_LINE, file);
+    ++*number;
+    if (ferror(file))
+        return sh_fail(e, "cannot be read: %s", strerror(errno));
+    if (n < 0)
+        return 0;
+    if (n > MOST_LINE)
+        return sh_fail(e, "found more than %d bytes, expected at most that", MOST_LINE);
+    if (strlen(*text) != (size_t)n)
+        return sh_fail(e, "a NUL byte in the line");
+    return 1;
+}
+
+static int next(struct sh_workload *base, struct sh_request *out, struct sh_err *e)
+{
+    struct sh_workload_file *w = (struct sh_workload_file *)base;
+    struct sh_request q;
+    int got;
+    while ((got = line_of(w->file, &w->text, &w->bytes, &w->line, e)) > 0) {
+        got = sh_workload_row(&w->columns, w->text, &q, e);
+        if (got < 0)
+            break;
+        if (!got) {
+            w->skipped += w->text[strspn(w->text, " \t\r\n")] != '\0';
+            continue;
+        }
+        if (w->requests && q.arrival_s < w->last) {
+            got = sh_fail(e, "arrives %g s before the line above, expected rows in the order of their arrival",
+                          w->last - q.arrival_s);
+            break;
+        }
+        w->first = w->requests++ ? w->first : q.arrival_s;
+        w->last = q.arrival_s;
+        q.arrival_s -= w->first;
+        *out = q;
+        return 1;
+    }
+    return got < 0 ? sh_err_prefix(e, "%s: line %lld", w->path, w->line) : 0;
+}
+
+static int header(struct sh_workload_file *w, struct sh_err *e)
+{
+    int got = line_of(w->file, &w->text, &w->bytes, &w->line, e);
+    if (!got)
+        return sh_fail(e, "%s: empty, expected a header", w->path);
+    if (got < 0 || sh_workload_header(w->text, &w->columns, e))
+        return sh_err_prefix(e, "%s: line %lld", w->path, w->line);
+    return 0;
+}
+
+int sh_workload_open(struct sh_workload_file *w, const char *path, struct sh_err *e)
+{
+    struct stat about;
+    *w = (struct sh_workload_file){.base = {next}, .path = path, .file = sh_stream_open(path, &about)};
+    if (!w->file)
+        return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
+    w->whole = S_ISREG(about.st_mode) ? (long long)about.st_size : 0;
+    return header(w, e);
+}
+
+int sh_workload_again(struct sh_workload_file *w, struct sh_err *e)
+{
+    if (w->line == 1)
+        return 0;                       /* only its header was read: a pipe is good enough */
+    if (fseek(w->file, 0, SEEK_SET))
+        return sh_fail(e, "%s: cannot be read a second time: %s", w->path, strerror(errno));
+    w->line = w->requests = w->skipped = 0;
+    w->first = w->last = 0;
+    return header(w, e);
+}
+
+int sh_workload_hash(struct sh_workload_file *w, uint64_t *out, struct sh_err *e)
+{
+    unsigned char buffer[1 << 14];
+    size_t n;
+    if (!w->whole || fseek(w->file, 0, SEEK_SET))
+        return sh_fail(e, "%s: is no plain file, expected one: it is read more than once to keep results under what it "
+                       "holds", w->path);
+    *out = 0xcbf29ce484222325u;
+    while ((n = fread(buffer, 1, sizeof buffer, w->file)) > 0)
+        for (size_t i = 0; i < n; i++)
+            *out = (*out ^ buffer[i]) * 0x100000001b3u;
+    if (ferror(w->file))
+        return sh_fail(e, "%s: %s", w->path, strerror(errno));
+    w->line = 0;                        /* what comes next begins at the beginning */
+    return 0;
+}
+
+void sh_workload_close(struct sh_workload_file *w)
+{
+    if (w->file)
+        fclose(w->file);
+    free(w->text);
+    *w = (struct sh_workload_file){0};
+}
+
+/* ---- measured steps ---- */
+
+/* A field that is a number and nothing else; *at goes on behind its comma, NULL at the line's end. */
+static int number(char **at, double max, double *out)
+{
+    char *s = *at, *end;
+    if (!s || *s < '0' || *s > '9')
+        return -1;
+    *out = strtod(s, &end);
+    end += strspn(end, " \t\r\n");
+    *at = *end == ',' ? end + 1 : NULL;
+    return (*end && *end != ',') || !(*out <= max) ? -1 : 0;
+}
+
+static int point(char *text, struct sh_sim_point *out, struct sh_err *e)
+{
+    double x[4];
+    char *at = text;
+    for (int i = 0; i < 4; i++)
+        if (number(&at, i < 3 ? 1 << 20 : 1e6, &x[i]))
+            return sh_fail(e, "expected four numbers from 0 on: prefill_tokens, decode_sequences, context_tokens, "
+                           "seconds");
+    if (at)
+        return sh_fail(e, "more than four fields");
+    *out = (struct sh_sim_point){(uint32_t)x[0], (uint32_t)x[1], (uint32_t)x[2], x[3]};
+    if ((!out->prefill && !out->sequences) || (out->sequences && !out->context) || !(out->seconds > 0))
+        return sh_fail(e, "a step that does nothing, has sequences without a context, or takes no time");
+    return 0;
+}
+
+static int points(FILE *file, struct sh_sim_point *out, int *n, long long *line, struct sh_err *e)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    int got, bad = 0;
+    for (*n = 0; !bad && (got = line_of(file, &text, &bytes, line, e)) != 0;) {
+        if (got < 0)
+            bad = -1;
+        else if (*line == 1 && strncmp(text, "prefill_tokens,decode_sequences,context_tokens,seconds", 54))
+            bad = sh_fail(e, "expected the header prefill_tokens,decode_sequences,context_tokens,seconds");
+        else if (*line > 1 && *n == SH_SIM_POINTS)
+            bad = sh_fail(e, "more than %d measured steps", SH_SIM_POINTS);
+        else if (*line > 1 && text[strspn(text, " \t\r\n")])
+            bad = point(text, &out[(*n)++], e);
+    }
+    free(text);
+    return bad;
+}
+
+int sh_sim_points_read(const char *path, struct sh_sim_point *out, int *n, struct sh_err *e)
+{
+    FILE *file = sh_stream_open(path, NULL);
+    long long line = 0;
+    if (!file)
+        return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
+    int bad = points(file, out, n, &line, e);
+    fclose(file);
+    return bad ? sh_err_prefix(e, "%s: line %lld", path, line) : 0;
+}

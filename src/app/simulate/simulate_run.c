@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See simulate_run.h: servers, and what runs on them. */
+#include "src/app/simulate/simulate_run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/simulate/simulate_rate.h"
+#include "src/base/interrupt.h"
+#include "src/base/mem.h"
+#include "src/app/capacity/capacity_plan.h"
+
+enum { SEARCH_RUNS = 16 };              /* of --max-rate, about */
+
+struct logged {
+    FILE *to;
+    const struct sh_sim_row *row;
+};
+
+static void real(FILE *to, double x)
+{
+    if (isfinite(x))
+        fprintf(to, ",%.9f", x);
+    else
+        fputc(',', to);
+}
+
+/* A name as one CSV field. */
+static void quoted(FILE *to, const char *s)
+{
+    fputc('"', to);
+    for (; *s; s++)
+        fprintf(to, *s == '"' ? "\"\"" : "%c", *s);
+    fputc('"', to);
+}
+
+static void log_request(void *to, const struct sh_sim_done *d)
+{
+    const struct logged *l = to;
+    char *cache = xasprintf("%s%s", l->row->cache->name, l->row->cache->on);
+    quoted(l->to, cache);
+    free(cache);
+    fprintf(l->to, ",%.9g,%llu", l->row->speed, (unsigned long long)d->number);
+    real(l->to, d->request.arrival_s);
+    fprintf(l->to, ",%u,%u", d->request.prompt, d->request.output);
+    real(l->to, d->admitted_s);
+    real(l->to, d->first_s);
+    real(l->to, d->finished_s);
+    fprintf(l->to, ",%u\n", d->preemptions);
+}
+
+static void summary(const struct sh_quantile *q, double to[4])
+{
+    static const double share[3] = {0.5, 0.9, 0.99};
+    for (int i = 0; i < 3; i++)
+        to[i] = sh_quantile_at(q, share[i]);
+    to[3] = sh_quantile_mean(q);
+}
+
+static void fill(const struct sh_sim_result *r, struct sh_sim_row *row)
+{
+    double span = r->last_arrival_s - r->start_s, whole = r->end_s - r->start_s, *to = row->at;
+    to[SH_S_RATE] = span > 0 ? (double)(r->requests - 1) / span : (double)NAN;
+    to[SH_S_REQUESTS] = (double)r->requests;
+    to[SH_S_FINISHED] = (double)r->finished;
+    to[SH_S_REFUSED] = (double)r->refused;
+    to[SH_S_PREEMPTIONS] = (double)r->preemptions;
+    to[SH_S_STEPS] = (double)r->steps;
+    to[SH_S_LARGEST_BATCH] = (double)r->largest_batch;
+    to[SH_S_TOKENS_IN] = (double)r->tokens_in;
+    to[SH_S_TOKENS_OUT] = (double)r->tokens_out;
+    to[SH_S_RECOMPUTED] = (double)r->tokens_recomputed;
+    to[SH_S_THROUGHPUT] = sh_sim_throughput(r);
+    to[SH_S_GOODPUT] = sh_sim_goodput(r);
+    to[SH_S_GOOD_SHARE] = (double)r->good / (double)r->requests;
+    to[SH_S_SECONDS] = whole;
+    to[SH_S_BUSY] = whole > 0 ? r->busy_s / whole : 0;
+    to[SH_S_RUNNING] = r->running_mean;
+    to[SH_S_OCCUPANCY] = r->occupancy_mean;
+    to[SH_S_OCCUPANCY_PEAK] = r->occupancy_peak;
+    summary(&r->ttft, to + SH_S_TTFT);
+    summary(&r->tpot, to + SH_S_TPOT);
+    summary(&r->latency, to + SH_S_LATENCY);
+    summary(&r->queue, to + SH_S_QUEUE);
+}
+
+/* ---- a server ---- */
+
+int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *v, struct sh_sim_server *to,
+                       struct sh_err *e)
+{
+    struct sh_capacity_question q = {&s->model, NULL, v->board, v->kv, v->budget, v->tp};
+    struct sh_capacity_ask ask = {0};
+    *to = (struct sh_sim_server){0};
+    int bad = (!s->args->capacity.uneven && sh_capacity_divides(&s->model, q.tp, e)) ||
+              sh_capacity_ask_fill(&s->args->capacity, &s->settings, &q, &ask, &to->layers, e) ||
+              (v->plan && sh_capacity_plan(v->plan, v->path, &s->model, q.tp, &ask.rule, &to->layers, e));
+    if (!v->plan && !v->budget)
+        ask.rule.state = ask.rule.headroom = 0;         /* they belong to a policy */
+    if (bad || sh_sim_cost(&ask, &s->efficiency, &to->cost, e)) {
+        free(to->layers);
+        to->layers = NULL;
+        return s->n_board > 1 ? sh_err_prefix(e, "%s", v->board->name) : -1;
+    }
+    to->cache = v;
+    return 0;
+}
+
+void sh_sim_server_close(struct sh_sim_server *server)
+{
+    sh_sim_cost_clear(&server->cost);
+    free(server->layers);
+    *server = (struct sh_sim_server){0};
+}
+
+/* ---- runs ---- */
+
+/* Of a reading of the workload this much is over. */
+void sh_sim_moved(void *to, double share)
+{
+    struct sh_sim_study *s = to;
+    int tried = s->tried < SEARCH_RUNS ? s->tried : SEARCH_RUNS - 1;
+    sh_progress_at(&s->progress, 100 * (s->runs + tried + share) / s->all_runs, "");
+}
+
+static struct sh_workload *again(void *from, struct sh_err *e)
+{
+    struct sh_sim_study *s = from;
+    s->tried++;
+    return sh_sim_source_again(&s->source, e);
+}
+
+double sh_sim_runs(const struct sh_sim_study *s, int first, int n)
+{
+    int fresh = 0;
+    for (int i = first; i < first + n; i++)
+        fresh += !s->row[i].is_known;
+    return fresh == n && s->args->max_rate ? n + SEARCH_RUNS : fresh;
+}
+
+/* The highest rate is the same for all rows of a cache: looked for once, or taken from one that is known. */
+static int find_most(struct sh_sim_study *s, const struct sh_sim_row *row, int n, double most[3], struct sh_err *e)
+{
+    struct sh_rate rate = {0};
+    for (int i = 0; i < n; i++)
+        if (row[i].is_known) {
+            memcpy(most, &row[i].at[SH_S_MAX_RATE], 3 * sizeof *most);
+            return 0;
+        }
+    most[0] = most[1] = (double)NAN;
+    most[2] = 0;
+    if (!s->args->max_rate)
+        return 0;
+    s->tried = -1;
+    if (sh_sim_rate(&s->ask, &s->server.cost, again, s, s->args->goal, s->result, &rate, e))
+        return -1;
+    s->tried = 0;
+    s->runs += SEARCH_RUNS;
+    most[2] = rate.is_open;
+    if (!rate.is_open) {
+        most[0] = rate.requests_per_s;
+        most[1] = rate.speed;
+    }
+    return 0;
+}
+
+static int run_row(struct sh_sim_study *s, struct sh_sim_row *row, const double most[3], struct sh_err *e)
+{
+    struct logged log = {s->log, row};
+    struct sh_sim_ask ask = s->ask;
+    struct sh_workload *w = sh_sim_source_again(&s->source, e);
+    ask.speed = row->speed;
+    ask.done = s->log ? log_request : NULL;
+    ask.to = &log;
+    if (!w)
+        return -1;
+    if (sh_simulate(&ask, &s->server.cost, w, s->result, e))
+        return s->args->workload && !sh_interrupted() ? sh_err_prefix(e, "%s", s->args->workload) : -1;
+    fill(s->result, row);
+    row->at[SH_S_SKIPPED] = (double)s->source.file.skipped;
+    memcpy(&row->at[SH_S_MAX_RATE], most, 3 * sizeof *most);
+    if (row->occupancy)
+        *row->occupancy = s->result->occupancy;
+    row->is_there = 1;
+    s->runs++;
+    sh_sim_moved(s, 0);
+    return 0;
+}
+
+int sh_sim_run(struct sh_sim_study *s, int first, int n, struct sh_err *e)
+{
+    double most[3];
+    if (s->server.cache != s->row[first].cache) {
+        sh_sim_server_close(&s->server);
+        if (sh_sim_server_open(s, s->row[first].cache, &s->server, e))
+            return -1;
+    }
+    if (find_most(s, &s->row[first], n, most, e))
+        return -1;
+    for (int i = first; i < first + n; i++)
+        if (!s->row[i].is_known && run_row(s, &s->row[i], most, e))
+            return -1;
+    return 0;
+}

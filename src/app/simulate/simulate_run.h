@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What shears simulate runs: each cache (whole, each budget, each plan) on each server (GPU, how many of them,
+ * format) at each rate, on the same requests. A cell of that sweep is a row of figures: fresh from a run, or as a
+ * store kept it. simulate_sweep.c says who runs which. */
+#ifndef SH_APP_SIMULATE_RUN_H
+#define SH_APP_SIMULATE_RUN_H
+
+#include "src/base/out.h"
+#include "src/base/progress.h"
+#include "src/app/capacity/capacity_names.h"
+#include "src/jobs/cluster.h"
+#include "src/jobs/part.h"
+#include "src/app/plan/plan_file.h"
+#include "src/app/simulate/simulate_args.h"
+
+enum { SH_SIM_CELLS = 100000 };         /* of one sweep */
+
+/* Of times there are four: the p50, the p90, the p99 and the mean. */
+enum sh_sim_metric {
+    SH_S_RATE, SH_S_REQUESTS, SH_S_FINISHED, SH_S_REFUSED, SH_S_SKIPPED, SH_S_THROUGHPUT, SH_S_GOODPUT, SH_S_GOOD_SHARE,
+    SH_S_TTFT, SH_S_TPOT = SH_S_TTFT + 4, SH_S_LATENCY = SH_S_TPOT + 4, SH_S_QUEUE = SH_S_LATENCY + 4,
+    SH_S_PREEMPTIONS = SH_S_QUEUE + 4, SH_S_OCCUPANCY, SH_S_OCCUPANCY_PEAK, SH_S_RUNNING, SH_S_LARGEST_BATCH,
+    SH_S_STEPS, SH_S_SECONDS, SH_S_BUSY, SH_S_TOKENS_IN, SH_S_TOKENS_OUT, SH_S_RECOMPUTED, SH_S_MAX_RATE,
+    SH_S_MAX_SPEED, SH_S_MAX_IS_OPEN, SH_N_SIM_METRIC
+};
+
+/* One cache on one server. */
+struct sh_sim_cache {
+    const struct sh_board *board;
+    const char *kv, *name, *budget, *path;      /* budget, path: NULL unless it is one, a plan's    */
+    int tp;
+    const struct sh_plan *plan;
+    char *on, *evidence;                /* owned; on: ", H100-SXM, tp 2" as far as servers differ   */
+    uint64_t pool;                      /* bytes for caches on each GPU                           */
+    uint64_t costs;                     /* hash of what steps cost here: the server, whatever its name */
+};
+
+struct sh_sim_row {
+    const struct sh_sim_cache *cache;
+    double speed;
+    double at[SH_N_SIM_METRIC];         /* NaN: not defined                                       */
+    int is_there;                       /* it has figures; else it is another shard's              */
+    int is_known;                       /* and they are from the store                             */
+    char *settings;                     /* what it is kept under; owned; NULL: nothing is kept      */
+    struct sh_timeline *occupancy;      /* owned; NULL: nobody asked                               */
+};
+
+/* The server that is set up. */
+struct sh_sim_server {
+    const struct sh_sim_cache *cache;   /* NULL: none                                             */
+    struct sh_sim_cost cost;
+    uint64_t *layers;
+};
+
+struct sh_sim_study {
+    const struct sh_simulate_args *args;
+    const struct sh_common *common;
+    struct sh_sim_ask ask;
+    struct sh_sim_source source;
+    struct sh_capacity_names names;
+    struct sh_capacity_settings settings;
+    struct sh_kv_shape model;
+    struct sh_board *board;             /* [n_board]                                              */
+    int n_board;
+    struct sh_sim_efficiency efficiency;
+    struct sh_sim_fit fit;
+    int n_point;                        /* that the fit is of; 0: none                            */
+    struct sh_plan *plan;               /* [args->plan.n]                                         */
+    struct sh_sim_cache *cache;         /* [n_cache]                                              */
+    int n_cache;
+    struct sh_sim_row *row;             /* [n_row]: those of a cache lie together, one for each speed */
+    int n_row;
+    struct sh_sim_server server;
+    struct sh_sim_result *result;       /* of the run that is going on                            */
+    FILE *log;                          /* NULL: none                                             */
+    struct sh_progress progress;        /* of all_runs, of which `runs` are over, `tried` are a search's */
+    double all_runs, runs;
+    int tried;
+    struct sh_part shard;
+    struct sh_cluster cluster;
+};
+
+/* Reads what the options name and lays out the rows, without figures. Clear in any case. */
+int sh_sim_study_open(struct sh_sim_study *s, struct sh_err *e);
+void sh_sim_study_clear(struct sh_sim_study *s);
+
+/* A server with that cache is set up. */
+int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *v, struct sh_sim_server *to,
+                       struct sh_err *e);
+void sh_sim_server_close(struct sh_sim_server *server);
+
+/* This much of a reading of the workload is over. */
+void sh_sim_moved(void *study, double share);
+
+/* Those of the rows [first, first + n), which are of one cache, that are not known: how many runs they take, about;
+ * their figures. */
+double sh_sim_runs(const struct sh_sim_study *s, int first, int n);
+int sh_sim_run(struct sh_sim_study *s, int first, int n, struct sh_err *e);
+
+/* All rows that the store (NULL: none) does not know, by this process or all ranks, or those of this shard. */
+int sh_sim_sweep(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
+
+/* Is row i of this shard? */
+int sh_sim_is_own(const struct sh_sim_study *s, int i);
+
+/* Rows, remarks. All: everything that --json has, else what people read. */
+void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text, int all);
+
+/* The store: names for all rows (settings); rows that it has are filled and marked as known; keeps those of the rows
+ * [first, first + n) that are fresh, in one transaction; forgets all. */
+int sh_sim_names(struct sh_sim_study *s, struct sh_err *e);
+int sh_sim_find(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
+int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store *store, struct sh_err *e);
+/* Of the rows that are not known. */
+int sh_sim_forget(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
+uint64_t sh_sim_costs(const struct sh_sim_cost *c);
+
+#endif

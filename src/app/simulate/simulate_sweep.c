@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See simulate_run.h: which rows are run by whom. A row is a unit, but with --max-rate, whose search serves all rows of
+ * a cache, they are one together. */
+#include <stdlib.h>
+
+#include "src/base/file.h"
+#include "src/base/mem.h"
+#include "src/app/simulate/simulate_run.h"
+
+static int rows_of_unit(const struct sh_sim_study *s)
+{
+    return s->args->max_rate ? s->source.n : 1;
+}
+
+int sh_sim_is_own(const struct sh_sim_study *s, int i)
+{
+    return sh_part_has(&s->shard, i / rows_of_unit(s));
+}
+
+/* What is not kept cannot be found. */
+static int may_find(const struct sh_sim_study *s)
+{
+    const struct sh_simulate_args *a = s->args;
+    return !a->force && !a->log && !a->timeline && !a->plot_occupancy;
+}
+
+/* ---- by one process: all, or a shard ---- */
+
+static int run_own(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
+{
+    int per = rows_of_unit(s), bad = 0, kept = 0;
+    s->all_runs = s->runs = 0;
+    for (int u = 0; u * per < s->n_row; u++)
+        s->all_runs += sh_part_has(&s->shard, u) ? sh_sim_runs(s, u * per, per) : 0;
+    sh_progress_begin(&s->progress, "simulating", "percent", 100, s->common->quiet);
+    for (int u = 0; u * per < s->n_row && !bad; u++) {
+        if (!sh_part_has(&s->shard, u) || !(sh_sim_runs(s, u * per, per) > 0))
+            continue;
+        bad = sh_sim_run(s, u * per, per, e) || (store && sh_sim_keep(s, u * per, per, store, e));
+        kept |= store && !bad;
+    }
+    sh_progress_end(&s->progress);
+    if (bad && kept && !e->hint[0])
+        sh_hint(e, "finished results are in %s; the same command goes on from there", s->args->db);
+    return bad ? -1 : 0;
+}
+
+/* The requests of every run, as they end. */
+static int run_logged(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
+{
+    struct sh_file *f = s->args->log ? sh_file_begin(s->args->log, e) : NULL;
+    if (s->args->log && !f)
+        return -1;
+    s->log = f ? sh_file_stream(f) : NULL;
+    if (f)
+        fputs("plan,speed,request,arrival_s,prompt_tokens,output_tokens,admitted_s,first_token_s,finished_s,"
+              "preemptions\n", s->log);
+    int bad = run_own(s, store, e);
+    s->log = NULL;
+    return sh_file_end(f, bad, e);
+}
+
+/* ---- by several ranks ---- */
+
+static int run_unit(void *to, int unit, struct sh_err *e)
+{
+    struct sh_sim_study *s = to;
+    struct sh_store *own = sh_cluster_own(&s->cluster, e);
+    int per = rows_of_unit(s), first = unit * per;
+    s->all_runs = sh_sim_runs(s, first, per);
+    s->runs = 0;
+    sh_progress_begin(&s->progress, "simulating", "percent", 100, 1);
+    int bad = !own || sh_sim_run(s, first, per, e) || sh_sim_keep(s, first, per, own, e);
+    sh_progress_end(&s->progress);
+    return bad ? -1 : 0;
+}
+
+static int share(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
+{
+    int per = rows_of_unit(s), units = s->n_row / per;
+    double *size = xcalloc((size_t)units, sizeof *size);
+    unsigned char *known = xcalloc((size_t)units, 1);
+    for (int u = 0; u < units; u++) {
+        size[u] = sh_sim_runs(s, u * per, per);
+        known[u] = !(size[u] > 0);
+    }
+    struct sh_share work = {.n = units, .size = size, .done = known, .run = run_unit, .to = s,
+                            .timeout_s = s->args->rank_timeout, .what = "simulating", .quiet = s->common->quiet};
+    int bad = sh_cluster_run(&s->cluster, &work, store, e);
+    free(size);
+    free(known);
+    return bad;
+}
+
+/* Rank 0 joins what all found; rows that were there before stay marked. */
+static int work_shared(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
+{
+    if (!sh_cluster_is_first(&s->cluster))
+        return share(s, NULL, e);
+    int *known = xcalloc((size_t)s->n_row, sizeof *known);
+    int force = s->args->force;         /* before and after: an answer that differs must not keep ranks' stores out */
+    int bad = (force && sh_sim_forget(s, store, e)) || sh_cluster_gather(&s->cluster, store, e) ||
+              (!force && sh_sim_find(s, store, e)) || sh_sim_forget(s, store, e);
+    for (int i = 0; i < s->n_row; i++)
+        known[i] = s->row[i].is_known;
+    bad = bad || share(s, store, e) || sh_sim_find(s, store, e);
+    for (int i = 0; i < s->n_row; i++)
+        s->row[i].is_known = known[i];
+    free(known);
+    return bad ? -1 : 0;
+}
+
+int sh_sim_sweep(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
+{
+    if (s->cluster.ranks)
+        return work_shared(s, store, e);
+    if (store && may_find(s) && sh_sim_find(s, store, e))
+        return -1;
+    return run_logged(s, store, e);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a caller says to every use case: how many threads, on which devices, how talkative. */
+#ifndef SH_BASE_COMMON_H
+#define SH_BASE_COMMON_H
+
+struct sh_list {
+    const char **at;
+    int n;
+};
+
+enum { SH_MAX_ORDINAL = 255 };
+
+struct sh_ordinals {                    /* of devices, each at most once, in the order given      */
+    int n, all;                         /* neither: nothing was said, which means device 0        */
+    int at[SH_MAX_ORDINAL + 1];
+};
+
+struct sh_common {
+    int quiet, verbose;                 /* no progress and no remarks; more remarks               */
+    long long threads, seed;
+    const char *backend;                /* "auto", or the name of one                             */
+    struct sh_ordinals device;
+    const char *line;                   /* the command as it was typed, words quoted where needed */
+    /* For the caller alone, who writes the answer: */
+    int json, csv, help;
+    const char *columns;
+};
+
+#endif

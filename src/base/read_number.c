@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See read_number.h. */
+#include "src/base/read_number.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+int sh_read_whole(const char *what, const char *text, double min, double max, long long *to, struct sh_err *e)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno)
+        return sh_misused(e, "%s: \"%s\" is not a whole number", what, text);
+    if ((min != 0 || max != 0) && ((double)value < min || (double)value > max))
+        return sh_misused(e, "%s: %lld is outside %.0f to %.0f", what, value, min, max);
+    *to = value;
+    return 0;
+}
+
+int sh_read_real(const char *what, const char *text, double min, double max, double *to, struct sh_err *e)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value))
+        return sh_misused(e, "%s: \"%s\" is not a number", what, text);
+    if ((min != 0 || max != 0) && (value < min || value > max))
+        return sh_misused(e, "%s: %g is outside %g to %g", what, value, min, max);
+    *to = value;
+    return 0;
+}
+
+int sh_read_dtype(const char *name, enum sh_type *out, struct sh_err *e)
+{
+    int type = sh_type_of(name);
+    if (type < 0)
+        return sh_misused(e, "--dtype: \"%s\" is not known, expected one of f32, f16, bf16", name);
+    *out = (enum sh_type)type;
+    return 0;
+}
+
+int sh_read_ints(const char *what, const char *text, int *to, int most, int *n, struct sh_err *e)
+{
+    char *copy = xstrdup(text), *at = copy, *item;
+    *n = 0;
+    int bad = 0;
+    while (!bad && (item = strsep(&at, ","))) {
+        long long value = 0;
+        bad = *n == most ? sh_misused(e, "%s: at most %d values", what, most)
+                         : sh_read_whole(what, item, 0, INT32_MAX, &value, e);
+        if (!bad)
+            to[(*n)++] = (int)value;
+    }
+    free(copy);
+    return bad;
+}
+
+int sh_read_reals(const char *what, const char *text, double *to, int most, int *n, struct sh_err *e)
+{
+    char *copy = xstrdup(text), *at = copy, *item;
+    *n = 0;
+    int bad = 0;
+    while (!bad && (item = strsep(&at, ","))) {
+        double value = 0;
+        bad = *n == most ? sh_misused(e, "%s: at most %d values", what, most)
+                         : sh_read_real(what, item, 0, 0, &value, e);
+        if (!bad)
+            to[(*n)++] = value;
+    }
+    free(copy);
+    return bad;
+}
+
+int sh_read_range(const char *what, const char *text, int *first, int *last, struct sh_err *e)
+{
+    size_t digits = strspn(text, "0123456789");
+    size_t after = text[digits] == '-' ? strspn(text + digits + 1, "0123456789") : 0;
+    if (!digits || (text[digits] && (!after || text[digits + 1 + after])))
+        return sh_misused(e, "%s: found \"%.40s\", expected a range A-B or one number", what, text);
+    char *copy = xstrdup(text), *dash = strchr(copy, '-');
+    long long a = 0, b = 0;
+    if (dash)
+        *dash = '\0';
+    int bad = sh_read_whole(what, copy, 0, INT32_MAX, &a, e) ||
+              sh_read_whole(what, dash ? dash + 1 : copy, 0, INT32_MAX, &b, e);
+    if (!bad && b < a)
+        bad = sh_misused(e, "%s: %s ends before it begins", what, text);
+    if (!bad) {
+        *first = (int)a;
+        *last = (int)b;
+    }
+    free(copy);
+    return bad ? -1 : 0;
+}

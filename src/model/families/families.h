@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The model families, one line each: X(name) stands for sh_family_<name> in family_<name>.c. */
+#ifndef SH_MODEL_FAMILIES_H
+#define SH_MODEL_FAMILIES_H
+
+#include "src/model/families/family.h"
+
+#define SH_FAMILIES(X) \
+    X(opt) \
+    X(llama) \
+    X(mistral) \
+    X(qwen2) \
+    X(qwen3) \
+    X(phi3) \
+    X(gemma2) \
+    X(gemma3) \
+    X(gpt2) \
+    X(gpt_neo) \
+    X(gpt_neox) \
+    X(bloom) \
+    X(mixtral) \
+    X(qwen2_moe) \
+    X(qwen3_moe)
+
+#define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
+SH_FAMILIES(SH_FAMILY_DECLARE)
+#undef SH_FAMILY_DECLARE
+
+/* All of them; NULL ends. */
+extern const struct sh_family *const sh_families[];
+
+/* LLaMA's tables, which its descendants share (family_llama.c). */
+extern const struct sh_key sh_llama_keys[];
+extern const struct sh_param sh_llama_params[];
+extern const char *const sh_llama_prefixes[];
+#define SH_LLAMA_START \
+    .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f, \
+    .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = 10000}
+#define SH_LLAMA_FLAGS (SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_GATED)
+
+/* The window rule of Qwen 2 (family_qwen2.c), and what Gemma 2 and 3 share (family_gemma2.c). */
+int sh_qwen_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+int sh_gemma_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+extern const struct sh_param sh_gemma_params[];
+
+#endif

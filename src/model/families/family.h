@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model family as constant tables: which config keys fill which field of sh_arch, and which
+ * tensors there are, under which names, with which dimensions. One reader (config.c) and one binder
+ * (model.c) serve all families; a family is one file family_<name>.c and one line in families.h. */
+#ifndef SH_MODEL_FAMILIES_FAMILY_H
+#define SH_MODEL_FAMILIES_FAMILY_H
+
+#include <stddef.h>
+
+#include "src/base/err.h"
+#include "src/model/arch.h"
+
+struct sh_config;
+
+/* What a tensor is for. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias
+ * [1, width]. */
+enum sh_role {
+    SH_TOK_EMBED, SH_POS_EMBED, SH_PROJ_IN, SH_PROJ_OUT, SH_FINAL_NORM_W, SH_FINAL_NORM_B, SH_HEAD,
+    SH_EMBED_NORM_W, SH_EMBED_NORM_B,
+    SH_ATTN_NORM_W, SH_ATTN_NORM_B,         /* from here on: one for each layer                   */
+    SH_Q_W, SH_Q_B, SH_K_W, SH_K_B, SH_V_W, SH_V_B, SH_O_W, SH_O_B,
+    SH_MLP_NORM_W, SH_MLP_NORM_B, SH_UP_W, SH_UP_B, SH_DOWN_W, SH_DOWN_B,
+    SH_GATE_W, SH_GATE_B,
+    SH_Q_NORM_W, SH_K_NORM_W,               /* [1, d_head]                                        */
+    SH_ATTN_POST_W, SH_MLP_POST_W,          /* norms of what the blocks add                       */
+    SH_N_ROLE
+};
+#define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
+
+int sh_role_is_norm(enum sh_role role);     /* a norm's weight                                    */
+
+/* A named dimension, so that a wrong shape can be explained by the config keys that ask for it. */
+enum sh_dim {
+    SH_ONE,                                 /* as `rows`: the tensor is a vector                  */
+    SH_DIM_MODEL, SH_DIM_EMBED, SH_DIM_FF, SH_DIM_VOCAB,
+    SH_DIM_POS,                             /* max_pos + pos_offset                               */
+    SH_DIM_Q, SH_DIM_KV,                    /* n_head * d_head, n_kv_head * d_head                */
+    SH_DIM_HEAD                             /* d_head                                             */
+};
+
+enum sh_key_kind {
+    SH_KEY_COUNT,                           /* whole number, 1 to `max`, into an int field        */
+    SH_KEY_REAL,                            /* number, 0 to `max`, into a float field             */
+    SH_KEY_FLAG,                            /* true or false, into the bit `flag` of the flags    */
+    SH_KEY_ACT,                             /* name of an activation, into an enum sh_act field   */
+    SH_KEY_TYPE                             /* the name of a number format, into an enum sh_type  */
+};
+
+enum { SH_MOST_NAMES = 3 };
+
+struct sh_key {
+    const char *json[SH_MOST_NAMES];        /* the first of these names that is there counts      */
+    enum sh_key_kind kind;
+    size_t field;                           /* offset in struct sh_arch                           */
+    unsigned flag;
+    int required;                           /* 0: when absent, the family's `start` stands        */
+    double max;
+};
+
+/* How a tensor is named and lies in its file. Parameters with the same name are parts of one tensor,
+ * the rows of one after those of the other, in the order of the table: q, k, v; gate, up. */
+enum sh_form {
+    SH_WHOLE_NAME = 1,                      /* `name` has no prefix                               */
+    SH_TRANSPOSED = 2,                      /* the whole tensor is [cols, rows]                   */
+    SH_INTERLEAVED = 4                      /* for each head d_head rows of every part            */
+};
+
+struct sh_param {
+    enum sh_role role;
+    const char *name;                       /* after the prefix; '#' stands for the layer         */
+    enum sh_dim rows, cols;
+    unsigned needs, unless;                 /* exists when all of `needs` and none of `unless` are
+                                             * among the flags                                    */
+    unsigned form;                          /* enum sh_form                                       */
+};
+
+struct sh_family {
+    const char *name;
+    const char *const *model_types;         /* "model_type" values that mean it; NULL ends        */
+    const char *const *architectures;       /* "architectures" values that it can run; NULL ends  */
+    const char *const *prefixes;            /* tensor name prefixes found in the wild; NULL ends  */
+    struct sh_arch start;                   /* fixed choices and defaults; 0: see sh_config_arch  */
+    const struct sh_key *keys;              /* ends with json[0] == NULL                          */
+    const struct sh_param *params;          /* ends with name == NULL                             */
+    const char *refusal;                    /* why no model of it can be run: `params` is NULL and
+                                             * only the config is read; NULL: it can be run       */
+    /* Quirks; may be NULL. */
+    int (*finish)(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+};
+
+#endif

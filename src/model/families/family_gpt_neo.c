@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GPT-Neo (Black et al., 2021): GPT-2 with plain matrices, no biases on q, k and v, scores that are not
+ * scaled, and a window in every other layer. */
+#include <stdio.h>
+
+#include "src/model/config.h"
+#include "src/model/families/families.h"
+
+#define LAYER "h.#."
+#define FIELD(name) offsetof(struct sh_arch, name)
+
+static const char *const model_types[] = {"gpt_neo", NULL};
+static const char *const architectures[] = {"GPTNeoForCausalLM", "GPTNeoModel", NULL};
+static const char *const prefixes[] = {"transformer.", "", NULL};
+
+static const struct sh_word types[] = {{"global", 0}, {"local", 1}, {NULL, 0}};
+
+static const struct sh_key keys[] = {
+    {{"num_layers", "num_hidden_layers"}, SH_KEY_COUNT, FIELD(n_layer), 0, 1, 1e4},
+    {{"num_heads", "num_attention_heads"}, SH_KEY_COUNT, FIELD(n_head), 0, 1, 1e5},
+    {{"hidden_size"}, SH_KEY_COUNT, FIELD(d_model), 0, 1, 1e7},
+    {{"intermediate_size"}, SH_KEY_COUNT, FIELD(d_ff), 0, 0, 1e8},
+    {{"vocab_size"}, SH_KEY_COUNT, FIELD(n_vocab), 0, 1, 1e8},
+    {{"max_position_embeddings"}, SH_KEY_COUNT, FIELD(max_pos), 0, 1, 1e8},
+    {{"window_size"}, SH_KEY_COUNT, FIELD(window), 0, 0, 1e8},
+    {{"activation_function"}, SH_KEY_ACT, FIELD(act), 0, 0, 0},
+    {{"layer_norm_epsilon"}, SH_KEY_REAL, FIELD(norm_eps), 0, 0, 1},
+    {{"initializer_range"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
+    {{"tie_word_embeddings"}, SH_KEY_FLAG, 0, SH_TIED_HEAD, 0, 0},
+    {{"dtype", "torch_dtype"}, SH_KEY_TYPE, FIELD(type), 0, 0, 0},
+    {{NULL}, SH_KEY_COUNT, 0, 0, 0, 0}};
+
+static const struct sh_param params[] = {
+    {SH_TOK_EMBED, "wte.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
+    {SH_POS_EMBED, "wpe.weight", SH_DIM_POS, SH_DIM_MODEL, 0, 0, 0},
+    {SH_FINAL_NORM_W, "ln_f.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
+    {SH_FINAL_NORM_B, "ln_f.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
+    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
+    {SH_ATTN_NORM_W, LAYER "ln_1.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
+    {SH_ATTN_NORM_B, LAYER "ln_1.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
+    {SH_Q_W, LAYER "attn.attention.q_proj.weight", SH_DIM_Q, SH_DIM_MODEL, 0, 0, 0},
+    {SH_K_W, LAYER "attn.attention.k_proj.weight", SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
+    {SH_V_W, LAYER "attn.attention.v_proj.weight", SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
+    {SH_O_W, LAYER "attn.attention.out_proj.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, 0},
+    {SH_O_B, LAYER "attn.attention.out_proj.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
+    {SH_MLP_NORM_W, LAYER "ln_2.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
+    {SH_MLP_NORM_B, LAYER "ln_2.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
+    {SH_UP_W, LAYER "mlp.c_fc.weight", SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
+    {SH_UP_B, LAYER "mlp.c_fc.bias", SH_ONE, SH_DIM_FF, 0, 0, 0},
+    {SH_DOWN_W, LAYER "mlp.c_proj.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, 0},
+    {SH_DOWN_B, LAYER "mlp.c_proj.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
+    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+
+/* attention_types: [[["global", "local"], 12], …]: each list, so many times. */
+static int read_group(struct sh_arch *a, const struct sh_config *c, int group, int *layer, struct sh_err *e)
+{
+    char key[96];
+    int times = 0, n = 0, is_local;
+    snprintf(key, sizeof key, "attention_types.%d.1", group);
+    if (sh_config_count(c, key, (int)1e4, &times, e))
+        return -1;
+    do
+        snprintf(key, sizeof key, "attention_types.%d.0.%d", group, n);
+    while (sh_config_has(c, key) && ++n < a->n_layer);
+    if (!times || !n)
+        return sh_config_refuse(c, "attention_types", "the types of all layers", e);
+    for (int i = 0; i / n < times && *layer < a->n_layer; i++, ++*layer) {
+        snprintf(key, sizeof key, "attention_types.%d.0.%d", group, i % n);
+        is_local = -1;
+        if (sh_config_choice(c, key, types, &is_local, e))
+            return -1;
+        if (is_local < 0)
+            return sh_config_refuse(c, key, "global or local", e);
+        if (!is_local)
+            sh_arch_see_all(a, *layer);
+    }
+    return 0;
+}
+
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    if (!a->d_ff)
+        a->d_ff = 4 * a->d_model;
+    if (sh_config_has(c, "attention_layers.0"))
+        return sh_config_layer_types(c, "attention_layers", a, e);
+    for (int group = 0, layer = 0; layer < a->n_layer; group++)
+        if (read_group(a, c, group, &layer, e))
+            return -1;
+    return 0;
+}
+
+const struct sh_family sh_family_gpt_neo = {
+    .name = "gpt_neo",
+    .model_types = model_types,
+    .architectures = architectures,
+    .prefixes = prefixes,
+    .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_LEARNED, .type = SH_F32, .scale = 1,
+              .norm_eps = 1e-5f, .init_std = 0.02f, .window = 256,
+              .flags = SH_TIED_HEAD | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM},
+    .keys = keys,
+    .params = params,
+    .finish = finish,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Qwen 2 and 2.5 (Yang et al., 2024): LLaMA with biases on q, k and v. The window that the config names
+ * counts only when use_sliding_window says so, and only in the layers from max_window_layers on. */
+#include "src/model/config.h"
+#include "src/model/families/families.h"
+
+static const char *const model_types[] = {"qwen2", NULL};
+static const char *const architectures[] = {"Qwen2ForCausalLM", "Qwen2Model", NULL};
+
+static int from_layer(int layer, int first)
+{
+    return layer >= first;
+}
+
+int sh_qwen_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int uses = 0, first = 28;
+    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;                            /* mlp_bias is no key of Qwen */
+    if (sh_config_whole_rope(a, c, e) || sh_config_flag(c, "use_sliding_window", &uses, e))
+        return -1;
+    if (!uses)
+        return 0;
+    return sh_config_window(c, 4096, a, e) ||
+           sh_config_at_least(c, "max_window_layers", 0, (int)1e8, &first, e) ||
+           sh_config_windows(c, from_layer, first, a, e) ? -1 : 0;
+}
+
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    a->flags = (a->flags | SH_HAS_BIAS) & ~(unsigned)SH_HAS_OUT_BIAS;  /* attention_bias is no key of Qwen 2 */
+    return sh_qwen_finish(a, c, e);
+}
+
+const struct sh_family sh_family_qwen2 = {
+    .name = "qwen2",
+    .model_types = model_types,
+    .architectures = architectures,
+    .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
+    .keys = sh_llama_keys,
+    .params = sh_llama_params,
+    .finish = finish,
+};

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See gguf.h. What is there by key is in gguf_value.c. */
+#include "src/model/files/gguf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/model/files/gguf_value.h"
+#include "src/model/shown.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "GGUF data is little-endian and is used where it lies"
+#endif
+
+enum { MOST_VALUES = 1 << 16, MOST_TENSORS = 1 << 18, MOST_KEY = 1 << 16, DEEPEST = 4, LEAST_VALUE = 13,
+       LEAST_TENSOR = 24, MOST_ALIGNMENT = 1 << 20 };
+
+int sh_gguf_take_u32(struct sh_gguf_cursor *c, uint32_t *out)
+{
+    if (c->left < sizeof *out)
+        return -1;
+    memcpy(out, c->at, sizeof *out);
+    c->at += sizeof *out;
+    c->left -= sizeof *out;
+    return 0;
+}
+
+int sh_gguf_take_u64(struct sh_gguf_cursor *c, uint64_t *out)
+{
+    if (c->left < sizeof *out)
+        return -1;
+    memcpy(out, c->at, sizeof *out);
+    c->at += sizeof *out;
+    c->left -= sizeof *out;
+    return 0;
+}
+
+int sh_gguf_take_text(struct sh_gguf_cursor *c, struct sh_gguf_text *out)
+{
+    uint64_t n;
+    if (sh_gguf_take_u64(c, &n) || n > c->left)
+        return -1;
+    *out = (struct sh_gguf_text){(const char *)c->at, (size_t)n};
+    c->at += n;
+    c->left -= (size_t)n;
+    return 0;
+}
+
+/* ---- one value ---- */
+
+struct place {                              /* which value is being read, for messages            */
+    const char *path;
+    char key[80];
+    struct sh_err *e;
+};
+
+static int cut_short(const struct place *p)
+{
+    return sh_fail(p->e, "%s: key '%s': its value goes on behind the end of the file (is the file cut short?)", p->path,
+                   p->key);
+}
+
+static int check_kind(const struct place *p, uint32_t kind, const char *what)
+{
+    if (kind >= SH_GGUF_N_KIND)
+        return sh_fail(p->e, "%s: key '%s': found %s %u, expected 0 to %d", p->path, p->key, what, kind,
+                       SH_GGUF_N_KIND - 1);
+    return 0;
+}
+
+/* A flag is one byte, 0 or 1. */
+static int check_flags(const struct place *p, const unsigned char *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (at[i] > 1)
+            return sh_fail(p->e, "%s: key '%s': found a flag of %d, expected 0 or 1", p->path, p->key, at[i]);
+    return 0;
+}
+
+static int skip_fixed(const struct place *p, struct sh_gguf_cursor *c, enum sh_gguf_kind kind, size_t n)
+{
+    size_t bytes = n * sh_gguf_kind_bytes(kind);
+    if (kind == SH_GGUF_BOOL && check_flags(p, c->at, n))
+        return -1;
+    c->at += bytes;
+    c->left -= bytes;
+    return 0;
+}
+
+static int skip_array(const struct place *p, struct sh_gguf_cursor *c, int depth);
+
+/* n elements of a kind; each is known to find its smallest size. */
+static int skip(const struct place *p, struct sh_gguf_cursor *c, enum sh_gguf_kind kind, size_t n, int depth)
+{
+    struct sh_gguf_text text;
+    if (kind != SH_GGUF_STRING && kind != SH_GGUF_ARRAY)
+        return skip_fixed(p, c, kind, n);
+    for (size_t i = 0; i < n; i++) {
+        if (kind == SH_GGUF_STRING && sh_gguf_take_text(c, &text))
+            return cut_short(p);
+        if (kind == SH_GGUF_ARRAY && skip_array(p, c, depth))
+            return -1;
+    }
+    return 0;
+}
+
+/* The head of an array: what its elements are and how many. So many must find room. */
+static int take_head(const struct place *p, struct sh_gguf_cursor *c, enum sh_gguf_kind *item, size_t *n)
+{
+    uint32_t kind;
+    uint64_t count;
+    if (sh_gguf_take_u32(c, &kind) || sh_gguf_take_u64(c, &count))
+        return cut_short(p);
+    if (check_kind(p, kind, "an array of elements of kind"))
+        return -1;
+    *item = (enum sh_gguf_kind)kind;
+    if (count > c->left / sh_gguf_kind_bytes(*item))
+        return sh_fail(p->e, "%s: key '%s': found an array of %llu elements of kind %s, expected at most %zu, for "
+                       "which there is room in the file", p->path, p->key, (unsigned long long)count,
+                       sh_gguf_kind_name(*item), c->left / sh_gguf_kind_bytes(*item));
+    *n = (size_t)count;
+    return 0;
+}
+
+static int skip_array(const struct place *p, struct sh_gguf_cursor *c, int depth)
+{
+    enum sh_gguf_kind item;
+    size_t n;
+    if (depth >= DEEPEST)
+        return sh_fail(p->e, "%s: key '%s': found arrays within arrays, expected at most %d levels", p->path, p->key,
+                       DEEPEST);
+    return take_head(p, c, &item, &n) || skip(p, c, item, n, depth + 1) ? -1 : 0;
+}
+
+static int read_value(struct place *p, struct sh_gguf_cursor *c, struct sh_gguf_value *v)
+{
+    uint32_t kind;
+    if (sh_gguf_take_u32(c, &kind))
+        return cut_short(p);
+    if (check_kind(p, kind, "the kind"))
+        return -1;
+    v->kind = v->item = (enum sh_gguf_kind)kind;
+    v->n = 1;
+    if (v->kind == SH_GGUF_ARRAY && take_head(p, c, &v->item, &v->n))
+        return -1;
+    if (v->kind != SH_GGUF_ARRAY && c->left < sh_gguf_kind_bytes(v->kind))
+        return cut_short(p);
+    v->at = c->at;
+    return skip(p, c, v->item, v->n, 1);
+}
+
+/* ---- all values ---- */
+
+/* Keys are looked up and shown, so they are plain text. */
+static int read_key(const char *path, size_t i, struct sh_gguf_cursor *c, struct sh_gguf_text *key, struct sh_err *e)
+{
+    char shown[80];
+    if (sh_gguf_take_text(c, key))
+        return sh_fail(e, "%s: key %zu goes on behind the end of the file (is the file cut short?)", path, i);
+    for (size_t k = 0; k < key->bytes; k++)
+        if (key->at[k] <= ' ' || key->at[k] > '~')
+            return sh_fail(e, "%s: key %zu: found '%s', expected plain ASCII", path, i,
+                           sh_shown((const unsigned char *)key->at, key->bytes, shown, sizeof shown));
+    if (!key->bytes || key->bytes >= MOST_KEY)
+        return sh_fail(e, "%s: key %zu: found %zu characters, expected 1 to %d", path, i, key->bytes, MOST_KEY - 1);
+    return 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct sh_gguf_value *v = a, *w = b;
+    const struct sh_gguf_text *x = &v->key, *y = &w->key;
+    int order = memcmp(x->at, y->at, x->bytes < y->bytes ? x->bytes : y->bytes);
+    return order ? order : x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+static int read_values(struct sh_gguf *g, size_t n, struct sh_gguf_cursor *c, struct sh_err *e)
+{
+    struct place p = {.path = g->path, .e = e};
+    g->values = xcalloc(n, sizeof *g->values);
+    for (; g->n < n; g->n++) {
+        struct sh_gguf_value *v = &g->values[g->n];
+        if (read_key(g->path, g->n, c, &v->key, e))
+            return -1;
+        sh_shown((const unsigned char *)v->key.at, v->key.bytes, p.key, sizeof p.key);
+        if (read_value(&p, c, v))
+            return -1;
+    }
+    if (n)
+        qsort(g->values, n, sizeof *g->values, by_key);
+    for (size_t i = 1; i < n; i++)
+        if (!by_key(&g->values[i - 1], &g->values[i]))
+            return sh_fail(e, "%s: key '%s': found it twice, expected it once", g->path,
+                           sh_shown((const unsigned char *)g->values[i].key.at, g->values[i].key.bytes, p.key,
+                                    sizeof p.key));
+    return 0;
+}
+
+/* ---- the file ---- */
+
+static int check_version(const struct sh_gguf *g, uint32_t version, struct sh_err *e)
+{
+    if (version && !(version & 0xffffu))
+        return sh_fail(e, "%s: found a big-endian GGUF file, expected little-endian", g->path);
+    if (version < 2 || version > 3)
+        return sh_fail(e, "%s: found version %u of GGUF, expected 2 or 3", g->path, version);
+    return 0;
+}
+
+/* A count is believed only when the file could hold so many of the smallest. */
+static int check_count(const struct sh_gguf *g, const char *what, uint64_t n, size_t most, size_t smallest, size_t left,
+                       struct sh_err *e)
+{
+    if (n > most || n > left / smallest)
+        return sh_fail(e, "%s: found %llu %s, expected at most %zu in a file of %zu bytes", g->path,
+                       (unsigned long long)n, what, most < left / smallest ? most : left / smallest, g->map.bytes);
+    return 0;
+}
+
+static int read_alignment(struct sh_gguf *g, struct sh_err *e)
+{
+    int64_t n = 32;
+    if (sh_gguf_whole(g, "general.alignment", 1, MOST_ALIGNMENT, &n, e))
+        return -1;
+    if (n & (n - 1))
+        return sh_gguf_refuse(g, "general.alignment", "a power of two", e);
+    g->alignment = (size_t)n;
+    return 0;
+}
+
+static int read_header(struct sh_gguf *g, struct sh_err *e)
+{
+    struct sh_gguf_cursor c = {g->map.at, g->map.bytes};
+    uint32_t version = 0;
+    uint64_t n_tensor = 0, n_value = 0;
+    if (c.left < 24 || memcmp(c.at, "GGUF", 4))
+        return sh_fail(e, "%s: found %zu bytes that %s, expected a GGUF file", g->path, c.left,
+                       c.left < 4 || memcmp(c.at, "GGUF", 4) ? "do not begin with GGUF" : "end within the header");
+    c.at += 4;
+    c.left -= 4;
+    sh_gguf_take_u32(&c, &version);
+    if (check_version(g, version, e))
+        return -1;
+    sh_gguf_take_u64(&c, &n_tensor);
+    sh_gguf_take_u64(&c, &n_value);
+    if (check_count(g, "values", n_value, MOST_VALUES, LEAST_VALUE, c.left, e) ||
+        check_count(g, "tensors", n_tensor, MOST_TENSORS, LEAST_TENSOR, c.left, e) ||
+        read_values(g, (size_t)n_value, &c, e))
+        return -1;
+    g->n_tensor = (size_t)n_tensor;
+    g->tensors_at = g->map.bytes - c.left;
+    return read_alignment(g, e);
+}
+
+struct sh_gguf *sh_gguf_open(const char *path, const struct sh_map *map, struct sh_err *e)
+{
+    struct sh_gguf *g = xcalloc(1, sizeof *g);
+    g->path = path;
+    g->map = *map;
+    if (!read_header(g, e))
+        return g;
+    sh_gguf_close(g);
+    return NULL;
+}
+
+void sh_gguf_close(struct sh_gguf *g)
+{
+    if (!g)
+        return;
+    for (size_t i = 0; i < g->n; i++)
+        free(g->values[i].index);
+    free(g->values);
+    free(g);
+}

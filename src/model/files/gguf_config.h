@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The metadata of a GGUF model as the config.json that its family's tables read (config.h). What a key
+ * says is taken over; what it says and cannot be honoured is refused by the key's name, as is an
+ * architecture that none of the families is. Whether there are biases, an output head of its own and
+ * frequencies by factors is seen from the tensors. */
+#ifndef SH_MODEL_FILES_GGUF_CONFIG_H
+#define SH_MODEL_FILES_GGUF_CONFIG_H
+
+#include <jansson.h>
+
+#include "src/base/err.h"
+
+/* `path`: the (first) file. A new object; NULL: e says why. *names, a new object too, gives the key of
+ * the file for each that it was written under. */
+json_t *sh_gguf_config(const char *path, json_t **names, struct sh_err *e);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See gguf_family.h. */
+#include "src/model/files/gguf_family.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/model/families/families.h"
+#include "src/model/files/gguf_type.h"
+
+#define BLOCK "blk.#."
+
+static const char *const names[SH_N_ROLE] = {
+    [SH_TOK_EMBED] = "token_embd.weight", [SH_POS_EMBED] = "position_embd.weight",
+    [SH_FINAL_NORM_W] = "output_norm.weight", [SH_FINAL_NORM_B] = "output_norm.bias", [SH_HEAD] = "output.weight",
+    [SH_EMBED_NORM_W] = "token_embd_norm.weight", [SH_EMBED_NORM_B] = "token_embd_norm.bias",
+    [SH_ATTN_NORM_W] = BLOCK "attn_norm.weight", [SH_ATTN_NORM_B] = BLOCK "attn_norm.bias",
+    [SH_Q_W] = BLOCK "attn_q.weight", [SH_Q_B] = BLOCK "attn_q.bias", [SH_K_W] = BLOCK "attn_k.weight",
+    [SH_K_B] = BLOCK "attn_k.bias", [SH_V_W] = BLOCK "attn_v.weight", [SH_V_B] = BLOCK "attn_v.bias",
+    [SH_O_W] = BLOCK "attn_output.weight", [SH_O_B] = BLOCK "attn_output.bias",
+    [SH_MLP_NORM_W] = BLOCK "ffn_norm.weight", [SH_MLP_NORM_B] = BLOCK "ffn_norm.bias",
+    [SH_UP_W] = BLOCK "ffn_up.weight", [SH_UP_B] = BLOCK "ffn_up.bias", [SH_DOWN_W] = BLOCK "ffn_down.weight",
+    [SH_DOWN_B] = BLOCK "ffn_down.bias", [SH_GATE_W] = BLOCK "ffn_gate.weight", [SH_GATE_B] = BLOCK "ffn_gate.bias",
+    [SH_Q_NORM_W] = BLOCK "attn_q_norm.weight", [SH_K_NORM_W] = BLOCK "attn_k_norm.weight",
+    [SH_ATTN_POST_W] = BLOCK "post_attention_norm.weight", [SH_MLP_POST_W] = BLOCK "post_ffw_norm.weight"};
+
+static const char *const no_prefix[] = {"", NULL};
+
+static const struct sh_param *find(const struct sh_family *f, enum sh_role role)
+{
+    for (const struct sh_param *p = f->params; p->name; p++)
+        if (p->role == role)
+            return p;
+    return NULL;
+}
+
+static int is_one_tensor(const struct sh_family *f, enum sh_role a, enum sh_role b)
+{
+    const struct sh_param *x = find(f, a), *y = find(f, b);
+    return x && y && !strcmp(x->name, y->name);
+}
+
+static const char *name_of(const struct sh_family *f, enum sh_role role)
+{
+    int is_weight = role == SH_Q_W || role == SH_K_W || role == SH_V_W;
+    int is_bias = role == SH_Q_B || role == SH_K_B || role == SH_V_B;
+    if ((is_weight || is_bias) && is_one_tensor(f, SH_Q_W, SH_K_W))
+        return is_weight ? BLOCK "attn_qkv.weight" : BLOCK "attn_qkv.bias";
+    return role == SH_GATE_W && is_one_tensor(f, SH_GATE_W, SH_UP_W) ? names[SH_UP_W] : names[role];
+}
+
+static int is_paired(const struct sh_family *f, enum sh_role role)
+{
+    return (f == &sh_family_llama || f == &sh_family_mistral) &&
+           (role == SH_Q_W || role == SH_Q_B || role == SH_K_W || role == SH_K_B);
+}
+
+struct sh_family *sh_gguf_family(const struct sh_family *f)
+{
+    size_t n = 0;
+    while (f->params[n].name)
+        n++;
+    struct sh_param *params = xcalloc(n + 1, sizeof *params);
+    for (size_t i = 0; i < n; i++) {
+        params[i] = f->params[i];
+        params[i].name = name_of(f, params[i].role);
+        params[i].form = SH_WHOLE_NAME | (is_paired(f, params[i].role) ? SH_GGUF_PAIRED : 0u);
+    }
+    struct sh_family *copy = xmalloc(sizeof *copy);
+    *copy = *f;
+    copy->params = params;
+    copy->prefixes = no_prefix;
+    return copy;
+}
+
+void sh_gguf_family_free(struct sh_family *f)
+{
+    if (f)
+        free((void *)(uintptr_t)f->params);
+    free(f);
+}
+
+static size_t stored_row(const struct sh_layout *l, int d_head, int row)
+{
+    int in_head = d_head ? row % d_head : 0, half = d_head / 2;
+    int at = d_head ? row - in_head + 2 * (in_head % half) + in_head / half : row;
+    return (size_t)l->first + (size_t)at;
+}
+
+/* A packed vector is one row of the file. */
+static void gather_vector(const struct sh_stored *t, const struct sh_layout *l, int d_head, float *to)
+{
+    float *all = xcalloc((size_t)l->total, sizeof *all);
+    sh_gguf_unpack_row(t->packed, t->at, (size_t)l->total, all);
+    for (int row = 0; row < l->rows; row++)
+        to[row] = all[stored_row(l, d_head, row)];
+    free(all);
+}
+
+void sh_gguf_gather(const struct sh_stored *t, const struct sh_layout *l, int d_head, size_t element, void *to)
+{
+    size_t cols = (size_t)l->cols, width = cols * element;
+    size_t bytes = t->packed ? cols / t->packed->elements * t->packed->bytes : width;
+    if (t->packed && l->cols == 1) {
+        gather_vector(t, l, d_head, to);
+        return;
+    }
+    #pragma omp parallel for schedule(static)
+    for (int row = 0; row < l->rows; row++) {
+        const unsigned char *from = t->at + stored_row(l, d_head, row) * bytes;
+        char *at = (char *)to + (size_t)row * width;
+        if (t->packed)
+            sh_gguf_unpack_row(t->packed, from, cols, (float *)(void *)at);
+        else
+            memcpy(at, from, bytes);
+    }
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of gguf_config.c share: the config that is being made. Keys of the file are named without
+ * the architecture in front: "block_count" for "llama.block_count". */
+#ifndef SH_MODEL_FILES_GGUF_MAKER_H
+#define SH_MODEL_FILES_GGUF_MAKER_H
+
+#include <jansson.h>
+
+#include "src/model/files/gguf.h"
+#include "src/model/weights.h"
+
+enum sh_gguf_trait {
+    SH_GGUF_ROTARY = 1,                     /* queries and keys turn                              */
+    SH_GGUF_SHARE = 2,                      /* … and may do so by a part of each head             */
+    SH_GGUF_HEAD = 4,                       /* the width of a head is free                        */
+    SH_GGUF_WINDOW = 8,                     /* every layer may have a window                      */
+    SH_GGUF_CAPS = 16,                      /* Gemma: caps, its own scale, windows by a pattern   */
+    SH_GGUF_LOCAL_BASE = 32,                /* windowed layers turn by a base of their own        */
+    SH_GGUF_FACTORS = 64,                   /* rope_freqs.weight may scale the frequencies        */
+    SH_GGUF_ALIBI = 128
+};
+
+struct sh_gguf_maker {
+    const struct sh_gguf *g;
+    const struct sh_weights *w;
+    const char *arch;                       /* general.architecture                               */
+    unsigned traits;                        /* enum sh_gguf_trait                                 */
+    int period;                             /* CAPS: each so many layers one without a window     */
+    int large;                              /* CAPS: so many layers has the one that scales by the model's width */
+    const char *share_key, *base_key;       /* the hub's names for them                           */
+    int64_t n_layer, n_head, d_model, d_head;   /* 0: not known                                   */
+    json_t *root, *names;
+    struct sh_err *e;
+    char key[160];
+};
+
+/* "<arch>.<name>", valid until the next call. */
+const char *sh_gguf_key(struct sh_gguf_maker *m, const char *name);
+int sh_gguf_has(struct sh_gguf_maker *m, const char *name);
+
+/* root[hub] = value, which is taken; a later message about it names the file's key. */
+void sh_gguf_put(struct sh_gguf_maker *m, const char *hub, const char *name, json_t *value);
+
+/* -1 with what was found under the key. */
+int sh_gguf_cannot(struct sh_gguf_maker *m, const char *name, const char *expected);
+
+/* A value of 0 or more; *out stays when it is absent. A list of one number for each layer counts when all
+ * are the same. */
+int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out);
+int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out);
+
+/* gguf_keys.c: are there keys that change what the model computes and that nobody reads? */
+int sh_gguf_check_keys(struct sh_gguf_maker *m);
+
+/* gguf_rope.c: the base, the share of a head that turns, and scaling. */
+int sh_gguf_put_rope(struct sh_gguf_maker *m);
+
+/* gguf_window.c: windows, caps, and the scale of scores. */
+int sh_gguf_put_windows(struct sh_gguf_maker *m);
+int sh_gguf_put_scores(struct sh_gguf_maker *m);
+
+#endif

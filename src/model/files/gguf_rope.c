@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rotary positions in GGUF metadata (gguf_maker.h). LLaMA 3's scaling is not in a key: the converter writes
+ * by what each pair's frequency is divided into the tensor rope_freqs.weight. The rule that made it (rope.h)
+ * is found again from these numbers and taken only when it gives all of them. */
+#include <math.h>
+#include <string.h>
+
+#include "src/model/files/gguf_maker.h"
+
+#define PI 3.14159265358979323846
+#define CLOSE 1e-5                          /* of the factors, which are f32                      */
+
+enum { MOST_PAIRS = 4096 };
+
+struct factors {
+    double wave[MOST_PAIRS], by[MOST_PAIRS];    /* of each pair: wavelength, divisor               */
+    int n;
+    double most, low, high, original;           /* the rule's parameters                          */
+};
+
+/* ---- factors ---- */
+
+/* By how much the rule divides: between `low` and `high` turns within the original length it goes over from
+ * `most` to 1 (rope.c). */
+static double rule(const struct factors *f, int i)
+{
+    double turns = f->original / f->wave[i], share = (turns - f->low) / (f->high - f->low);
+    return turns < f->low ? f->most : turns > f->high ? 1 : 1 / ((1 - share) / f->most + share);
+}
+
+static int fits(const struct factors *f)
+{
+    for (int i = 0; i < f->n; i++)
+        if (!(fabs(rule(f, i) - f->by[i]) <= CLOSE * f->by[i]))
+            return 0;
+    return f->high > f->low && f->low > 0 && f->original >= 1 && f->original <= 1e8;
+}
+
+static int is_between(const struct factors *f, int i)
+{
+    return f->by[i] > 1 && f->by[i] < f->most;
+}
+
+/* How far pair i is from divided by `most` (0) to untouched (1). */
+static double share_of(const struct factors *f, int i)
+{
+    return (1 / f->by[i] - 1 / f->most) / (1 - 1 / f->most);
+}
+
+/* With the turns of all published models, 1 and 4, one pair between tells the original length; without one
+ * the pairs on both sides bound it. */
+static int find_original(struct factors *f)
+{
+    double least = 1, most = 1e8;
+    f->low = 1;
+    f->high = 4;
+    for (int i = 0; i < f->n; i++) {
+        if (is_between(f, i)) {
+            f->original = round(f->wave[i] * (f->low + share_of(f, i) * (f->high - f->low)));
+            return fits(f);
+        }
+        if (f->by[i] > 1)
+            most = fmin(most, f->low * f->wave[i]);
+        else
+            least = fmax(least, f->high * f->wave[i]);
+    }
+    f->original = exp2(ceil(log2(least)));
+    if (!fits(f))
+        f->original = round((least + most) / 2);
+    return fits(f);
+}
+
+/* Other turns are found from two pairs between, on the scale of a given original length. */
+static int find_turns(struct factors *f, double original)
+{
+    int first = 0, last = f->n - 1;
+    while (first < f->n && !is_between(f, first))
+        first++;
+    while (last > first && !is_between(f, last))
+        last--;
+    if (first >= last)
+        return 0;
+    double x = original / f->wave[first], y = original / f->wave[last];
+    double width = (x - y) / (share_of(f, first) - share_of(f, last));
+    f->original = original;
+    f->low = x - share_of(f, first) * width;
+    f->high = f->low + width;
+    return fits(f);
+}
+
+static int read_factors(const struct sh_gguf_maker *m, const struct sh_stored *t, double base, int64_t turning,
+                        struct factors *f)
+{
+    char shape[100];
+    if (strcmp(t->dtype, "F32") || t->rank != 1 || (int64_t)t->shape[0] != turning / 2 || t->shape[0] > MOST_PAIRS)
+        return sh_fail(m->e, "%s: tensor '%s': found %s of shape %s, expected F32 of shape [%lld], a number for each "
+                       "pair of a head", t->file, t->name, t->dtype, sh_stored_shape(t, shape, sizeof shape),
+                       (long long)turning / 2);
+    f->n = (int)t->shape[0];
+    f->most = 1;
+    for (int i = 0; i < f->n; i++) {
+        float by;
+        memcpy(&by, t->at + 4 * i, sizeof by);
+        f->by[i] = (double)by;
+        f->wave[i] = 2 * PI * pow(base, 2 * i / (double)turning);
+        if (!(by >= 1) || !(by <= 1e6f))
+            return sh_fail(m->e, "%s: tensor '%s': found %g, expected numbers from 1 to 1000000", t->file, t->name,
+                           (double)by);
+        f->most = fmax(f->most, f->by[i]);
+    }
+    return 0;
+}
+
+static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, double base, int64_t turning)
+{
+    struct factors f = {.n = 0};
+    int64_t original = 8192;
+    if (!(m->traits & SH_GGUF_FACTORS))
+        return sh_fail(m->e, "%s: found tensor '%s', expected no factors of frequencies in this family", t->file,
+                       t->name);
+    if (sh_gguf_count(m, "rope.scaling.original_context_length", &original) || read_factors(m, t, base, turning, &f))
+        return -1;
+    if (f.most <= 1)
+        return 0;
+    if (!find_original(&f) && !find_turns(&f, (double)original))
+        return sh_fail(m->e, "%s: tensor '%s': found factors that LLaMA 3's scaling does not give with any parameters, "
+                       "expected that rule's", t->file, t->name);
+    json_t *scaling = json_object();
+    json_object_set_new(scaling, "rope_type", json_string("llama3"));
+    json_object_set_new(scaling, "factor", json_real(f.most));
+    json_object_set_new(scaling, "low_freq_factor", json_real(f.low));
+    json_object_set_new(scaling, "high_freq_factor", json_real(f.high));
+    json_object_set_new(scaling, "original_max_position_embeddings", json_integer((json_int_t)f.original));
+    sh_gguf_put(m, "rope_scaling", NULL, scaling);
+    return 0;
+}
+
+/* ---- scaling by keys ---- */
+
+static int put_yarn(struct sh_gguf_maker *m, json_t *scaling)
+{
+    int64_t original = 0;
+    double fast = 32, slow = 1;
+    if (sh_gguf_count(m, "rope.scaling.original_context_length", &original) ||
+        sh_gguf_number(m, "rope.scaling.yarn_beta_fast", &fast) ||
+        sh_gguf_number(m, "rope.scaling.yarn_beta_slow", &slow))
+        return -1;
+    json_object_set_new(scaling, "beta_fast", json_real(fast));
+    json_object_set_new(scaling, "beta_slow", json_real(slow));
+    if (original)
+        json_object_set_new(scaling, "original_max_position_embeddings", json_integer(original));
+    return 0;
+}
+
+/* Without a type a factor is linear; 0 and 1 are none. */
+static int put_scaling(struct sh_gguf_maker *m)
+{
+    static const char name[] = "rope.scaling.type";
+    struct sh_gguf_text type = {"linear", 6};
+    double factor = 0;
+    if (sh_gguf_word(m->g, sh_gguf_key(m, name), &type, m->e) ||
+        sh_gguf_number(m, sh_gguf_has(m, "rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear", &factor))
+        return -1;
+    if (sh_gguf_text_is(type, "none"))
+        return 0;
+    int is_yarn = sh_gguf_text_is(type, "yarn");
+    if (!is_yarn && !sh_gguf_text_is(type, "linear"))
+        return sh_gguf_cannot(m, name, "none, linear or yarn");
+    if (factor == 0 || (factor == 1 && !is_yarn))
+        return 0;
+    json_t *scaling = json_object();
+    sh_gguf_put(m, "rope_scaling", NULL, scaling);
+    json_object_set_new(scaling, "rope_type", json_string(is_yarn ? "yarn" : "linear"));
+    json_object_set_new(scaling, "factor", json_real(factor));
+    return is_yarn ? put_yarn(m, scaling) : 0;
+}
+
+/* ---- bases and share ---- */
+
+/* The share is put a little higher than it is, so that its product with the width is never rounded down to
+ * less than what turns. */
+static int put_share(struct sh_gguf_maker *m, int64_t turning)
+{
+    if (turning == m->d_head || !m->d_head) {
+        if (m->share_key)
+            sh_gguf_put(m, m->share_key, "rope.dimension_count", json_real(1));
+        return 0;
+    }
+    if (!(m->traits & SH_GGUF_SHARE) || turning > m->d_head)
+        return sh_gguf_cannot(m, "rope.dimension_count", "the width of a head");
+    sh_gguf_put(m, m->share_key, "rope.dimension_count", json_real(((double)turning + 0.25) / (double)m->d_head));
+    return 0;
+}
+
+static int put_local_base(struct sh_gguf_maker *m)
+{
+    const char *name = sh_gguf_has(m, "rope.freq_base_swa") ? "rope.freq_base_swa" : "rope.local.freq_base";
+    double base = 10000;
+    if (sh_gguf_has(m, name) && !(m->traits & SH_GGUF_LOCAL_BASE))
+        return sh_gguf_cannot(m, name, "none in this family");
+    if (sh_gguf_number(m, name, &base))
+        return -1;
+    if (m->traits & SH_GGUF_LOCAL_BASE)
+        sh_gguf_put(m, "rope_local_base_freq", name, json_real(base));
+    return 0;
+}
+
+int sh_gguf_put_rope(struct sh_gguf_maker *m)
+{
+    const struct sh_stored *factors = sh_weights_find(m->w, "rope_freqs.weight");
+    const char *name = sh_gguf_has(m, "rope.freq_base") ? "rope.freq_base" : "rope.global.freq_base";
+    double base = 10000;
+    int64_t turning = m->d_head;
+    if (!(m->traits & SH_GGUF_ROTARY))
+        return 0;
+    if (sh_gguf_number(m, name, &base) || sh_gguf_count(m, "rope.dimension_count", &turning) || put_share(m, turning) ||
+        put_local_base(m) || put_scaling(m))
+        return -1;
+    if (!(base > 1) || base > 1e12)
+        return sh_gguf_cannot(m, name, "a number above 1");
+    sh_gguf_put(m, m->base_key, name, json_real(base));
+    return factors ? put_factors(m, factors, base, turning) : 0;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See gguf_type.h. Products of an f16 scale, a small scale and a small number have at most 24 bits, so
+ * they are exact in f32 in any order. */
+#include "src/model/files/gguf_type.h"
+
+#include <string.h>
+
+#include "src/base/num.h"
+
+static float half_at(const unsigned char *at)
+{
+    return sh_f16_to_f32((uint16_t)(at[0] | at[1] << 8));
+}
+
+static uint32_t bits_at(const unsigned char *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static void unpack_q8_0(const unsigned char *b, float *out)
+{
+    float d = half_at(b);
+    #pragma omp simd
+    for (int i = 0; i < 32; i++)
+        out[i] = d * (float)(int8_t)b[2 + i];
+}
+
+/* 32 numbers of four bits, and a fifth from `high`: first those of the low nibbles. Of m = NOTHING a sum
+ * leaves even the sign of a zero alone. */
+#define NOTHING (-0.0f)
+static void unpack_32(const unsigned char *q, uint32_t high, float d, int zero, float m, float *out)
+{
+    unsigned char more[32] = {0};
+    for (int i = 0; i < 32 && high; i++)
+        more[i] = (unsigned char)((high >> i & 1) << 4);
+    #pragma omp simd
+    for (int i = 0; i < 16; i++) {
+        int low = (q[i] & 15) | more[i], up = q[i] >> 4 | more[i + 16];
+        out[i] = d * (float)(low - zero) + m;
+        out[i + 16] = d * (float)(up - zero) + m;
+    }
+}
+
+static void unpack_q4_0(const unsigned char *b, float *out)
+{
+    unpack_32(b + 2, 0, half_at(b), 8, NOTHING, out);
+}
+
+static void unpack_q4_1(const unsigned char *b, float *out)
+{
+    unpack_32(b + 4, 0, half_at(b), 0, half_at(b + 2), out);
+}
+
+static void unpack_q5_0(const unsigned char *b, float *out)
+{
+    unpack_32(b + 6, bits_at(b + 2), half_at(b), 16, NOTHING, out);
+}
+
+static void unpack_q5_1(const unsigned char *b, float *out)
+{
+    unpack_32(b + 8, bits_at(b + 4), half_at(b), 0, half_at(b + 2), out);
+}
+
+/* Pair j of eight: the first four are the low six bits of a byte each, the others four bits there and
+ * two on top of an earlier byte. */
+static void pair_at(const unsigned char *s, int j, float *scale, float *least)
+{
+    *scale = (float)(j < 4 ? s[j] & 63 : (s[j + 4] & 15) | s[j - 4] >> 6 << 4);
+    *least = (float)(j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | s[j] >> 6 << 4);
+}
+
+/* Two runs of 32 share 32 bytes; bit j of byte i of `high` is the fifth of number i of run j. */
+static void unpack_k(const unsigned char *b, const unsigned char *high, const unsigned char *q, float *out)
+{
+    float d = half_at(b), m = half_at(b + 2), scale, least;
+    for (int j = 0; j < 8; j++) {
+        pair_at(b + 4, j, &scale, &least);
+        const unsigned char *run = q + j / 2 * 32;
+        float by = d * scale, less = m * least;
+        int shift = j % 2 * 4;
+        #pragma omp simd
+        for (int i = 0; i < 32; i++)
+            out[j * 32 + i] = by * (float)((run[i] >> shift & 15) | (high[i] >> j & 1) << 4) - less;
+    }
+}
+
+static void unpack_q4_k(const unsigned char *b, float *out)
+{
+    static const unsigned char none[32];
+    unpack_k(b, none, b + 16, out);
+}
+
+static void unpack_q5_k(const unsigned char *b, float *out)
+{
+    unpack_k(b, b + 16, b + 48, out);
+}
+
+/* In each half of 128: four runs of 32, two in low and two in high nibbles of 64 bytes, their upper bits
+ * side by side in 32. */
+static void unpack_q6_k(const unsigned char *b, float *out)
+{
+    float d = half_at(b + 208);
+    for (int part = 0; part < 16; part++) {             /* of 16, which share a scale              */
+        int half = part / 8, run = part % 8 / 2, at = part % 2 * 16, shift = run / 2 * 4;
+        const unsigned char *low = b + half * 64 + run % 2 * 32 + at, *high = b + 128 + half * 32 + at;
+        float by = d * (float)(int8_t)b[192 + part];
+        #pragma omp simd
+        for (int i = 0; i < 16; i++)
+            out[part * 16 + i] = by * (float)(((low[i] >> shift & 15) | (high[i] >> (2 * run) & 3) << 4) - 32);
+    }
+}
+
+/* Those that cannot be unpacked are here for their names and sizes. */
+static const struct sh_gguf_type types[] = {
+    {0, "F32", 1, 4, NULL}, {1, "F16", 1, 2, NULL}, {30, "BF16", 1, 2, NULL},
+    {2, "Q4_0", 32, 18, unpack_q4_0}, {3, "Q4_1", 32, 20, unpack_q4_1}, {6, "Q5_0", 32, 22, unpack_q5_0},
+    {7, "Q5_1", 32, 24, unpack_q5_1}, {8, "Q8_0", 32, 34, unpack_q8_0}, {12, "Q4_K", 256, 144, unpack_q4_k},
+    {13, "Q5_K", 256, 176, unpack_q5_k}, {14, "Q6_K", 256, 210, unpack_q6_k},
+    {9, "Q8_1", 32, 36, NULL}, {10, "Q2_K", 256, 84, NULL}, {11, "Q3_K", 256, 110, NULL},
+    {15, "Q8_K", 256, 292, NULL}, {16, "IQ2_XXS", 256, 66, NULL}, {17, "IQ2_XS", 256, 74, NULL},
+    {18, "IQ3_XXS", 256, 98, NULL}, {19, "IQ1_S", 256, 50, NULL}, {20, "IQ4_NL", 32, 18, NULL},
+    {21, "IQ3_S", 256, 110, NULL}, {22, "IQ2_S", 256, 82, NULL}, {23, "IQ4_XS", 256, 136, NULL},
+    {24, "I8", 1, 1, NULL}, {25, "I16", 1, 2, NULL}, {26, "I32", 1, 4, NULL}, {27, "I64", 1, 8, NULL},
+    {28, "F64", 1, 8, NULL}, {29, "IQ1_M", 256, 56, NULL}, {34, "TQ1_0", 256, 54, NULL},
+    {35, "TQ2_0", 256, 66, NULL}, {39, "MXFP4", 32, 17, NULL},
+    {40, "NVFP4", 64, 36, NULL}, {41, "Q1_0", 128, 18, NULL}};
+
+const struct sh_gguf_type *sh_gguf_type(uint32_t number)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].number == number)
+            return &types[i];
+    return NULL;
+}
+
+void sh_gguf_unpack_row(const struct sh_gguf_type *t, const unsigned char *row, size_t n, float *out)
+{
+    for (size_t i = 0; i < n / t->elements; i++)
+        t->unpack(row + i * t->bytes, out + i * t->elements);
+}

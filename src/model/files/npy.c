@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See npy.h. The header is read as what numpy writes: a dictionary with exactly the keys 'descr',
+ * 'fortran_order' and 'shape', in any order; a comma may stand behind the last. */
+#include "src/model/files/npy.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/model/shown.h"
+
+enum { MAGIC = 6, MOST_HEADER = 1 << 16, WORD = 24 };
+
+struct text {                           /* what is left of the header */
+    const char *at, *end;
+};
+
+static int blank(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t';
+}
+
+/* Take the character, whatever blanks lie before it. */
+static int take(struct text *t, char c)
+{
+    while (t->at < t->end && blank(*t->at))
+        t->at++;
+    if (t->at == t->end || *t->at != c)
+        return 0;
+    t->at++;
+    return 1;
+}
+
+/* A string without escapes; -1: none, or a longer one. */
+static int take_string(struct text *t, char to[WORD])
+{
+    char quote = take(t, '\'') ? '\'' : take(t, '"') ? '"' : 0;
+    size_t n = 0;
+    while (quote && t->at < t->end && *t->at != quote && n < WORD - 1)
+        to[n++] = *t->at++;
+    to[n] = '\0';
+    return quote && t->at < t->end && *t->at++ == quote ? 0 : -1;
+}
+
+static int take_word(struct text *t, const char *word)
+{
+    size_t n = strlen(word);
+    while (t->at < t->end && blank(*t->at))
+        t->at++;
+    if ((size_t)(t->end - t->at) < n || memcmp(t->at, word, n))
+        return 0;
+    t->at += n;
+    return 1;
+}
+
+static int take_number(struct text *t, size_t *out)
+{
+    size_t x = 0, digits = 0;
+    while (t->at < t->end && blank(*t->at))
+        t->at++;
+    for (; t->at < t->end && *t->at >= '0' && *t->at <= '9'; t->at++, digits++)
+        if (sh_mul(x, 10, &x) || sh_add(x, (size_t)(*t->at - '0'), &x))
+            return -1;
+    *out = x;
+    return digits ? 0 : -1;
+}
+
+/* "()", "(3,)", "(2, 4)" */
+static int take_shape(struct text *t, struct sh_stored *s)
+{
+    if (!take(t, '('))
+        return -1;
+    while (!take(t, ')')) {
+        if (s->rank == SH_MAX_RANK || take_number(t, &s->shape[s->rank]))
+            return -1;
+        s->rank++;
+        if (!take(t, ',') && !(t->at < t->end && *t->at == ')'))
+            return -1;
+    }
+    return 0;
+}
+
+struct header {
+    char descr[WORD];
+    int fortran, seen;                  /* seen: a bit a key */
+};
+
+static int take_entry(struct text *t, struct header *h, struct sh_stored *s)
+{
+    char key[WORD];
+    if (take_string(t, key) || !take(t, ':'))
+        return -1;
+    int which = !strcmp(key, "descr") ? 1 : !strcmp(key, "fortran_order") ? 2 : !strcmp(key, "shape") ? 4 : 0;
+    if (!which || h->seen & which)
+        return -1;
+    h->seen |= which;
+    if (which == 1)
+        return take_string(t, h->descr);
+    if (which == 4)
+        return take_shape(t, s);
+    h->fortran = take_word(t, "True");
+    return h->fortran || take_word(t, "False") ? 0 : -1;
+}
+
+static int parse(struct text t, struct header *h, struct sh_stored *s)
+{
+    if (!take(&t, '{'))
+        return -1;
+    while (!take(&t, '}'))
+        if (take_entry(&t, h, s) || (!take(&t, ',') && !(t.at < t.end && *t.at == '}')))
+            return -1;
+    while (t.at < t.end && blank(*t.at))
+        t.at++;
+    return t.at == t.end && h->seen == 7 ? 0 : -1;
+}
+
+static const struct { const char *descr, *name; size_t bytes; } types[] = {
+    {"<f4", "F32", 4}, {"<f2", "F16", 2}, {"<f8", "F64", 8}};
+
+static int check(const struct header *h, struct sh_stored *s, size_t left, struct sh_err *e)
+{
+    char descr[WORD];
+    size_t bytes = 0;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!strcmp(h->descr, types[i].descr)) {
+            memcpy(s->dtype, types[i].name, strlen(types[i].name) + 1);
+            bytes = types[i].bytes;
+        }
+    if (!bytes)
+        return sh_fail(e, "%s: found numbers of type '%s', expected '<f4' or '<f2'", s->file,
+                       sh_shown((const unsigned char *)h->descr, strlen(h->descr), descr, sizeof descr));
+    if (h->fortran)
+        return sh_fail(e, "%s: is in Fortran's order, expected C's (numpy.ascontiguousarray)", s->file);
+    for (int i = 0; i < s->rank; i++)
+        if (sh_mul(bytes, s->shape[i], &bytes))
+            return sh_fail(e, "%s: its shape is larger than any file", s->file);
+    if (bytes != left)
+        return sh_fail(e, "%s: found %zu bytes of data, its shape and type ask for %zu", s->file, left, bytes);
+    s->bytes = bytes;
+    return 0;
+}
+
+static char *stem(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    char *copy = xstrdup(name);
+    if (dot)
+        copy[dot - name] = '\0';
+    return copy;
+}
+
+int sh_npy_read(struct sh_part *p, struct sh_err *e)
+{
+    const unsigned char *at = p->map.at;
+    size_t bytes = p->map.bytes, n = 0, from = 0;
+    if (bytes >= 12 && !memcmp(at, "\x93NUMPY", MAGIC) && at[6] >= 1 && at[6] <= 3) {
+        from = at[6] == 1 ? 10 : 12;
+        n = at[8] | (size_t)at[9] << 8;
+        if (at[6] > 1)
+            n |= (size_t)at[10] << 16 | (size_t)at[11] << 24;
+    }
+    if (!from)
+        return sh_fail(e, "%s: is no .npy file (versions 1 to 3)", p->path);
+    if (n > MOST_HEADER || n > bytes - from)
+        return sh_fail(e, "%s: its header has %zu bytes, expected at most %zu", p->path, n,
+                       bytes - from < MOST_HEADER ? bytes - from : (size_t)MOST_HEADER);
+    struct sh_stored *s = p->tensors = xcalloc(1, sizeof *s);
+    struct header h = {0};
+    p->n = 1;
+    s->name = stem(p->path);
+    s->file = p->path;
+    s->at = at + from + n;
+    const char *text = (const char *)at + from;
+    if (parse((struct text){text, text + n}, &h, s))
+        return sh_fail(e, "%s: its header is not what numpy writes: 'descr', 'fortran_order' and 'shape' of an array",
+                       p->path);
+    return check(&h, s, bytes - from - n, e);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Budget curves out of the results that `shears replay` left in the stores. Results of one store belong
+ * together when their settings agree in all but policy, knobs and budget; of several such groups the one
+ * with most results is drawn. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/policy/policy_label.h"
+#include "planner/replay/replay_total.h"
+#include "src/base/mem.h"
+#include "src/report/figures/figure_data.h"
+#include "traces/store.h"
+
+enum metric { MASS, LOW, HIGH, NO_SINK, PIVOTAL, ERROR, BUDGET, PEAK, N_METRIC };
+static const char *const metric_name[N_METRIC] = {"kept_mass", "kept_mass_low", "kept_mass_high", "kept_mass_no_sink",
+                                                  "pivotal_recall", "output_error", "budget_tokens", "peak_tokens"};
+
+enum { MOST_CURVES = 48, SETTINGS = 400, LABEL = 320 };
+
+struct point {                          /* one policy under one budget */
+    char *settings, *group, *policy;    /* group: settings without policy, knobs, budget; policy: with its knobs */
+    double length;                      /* mean tokens of a sequence */
+    double at[N_METRIC];
+};
+
+struct found {
+    struct point *point;
+    size_t n, cap;
+    struct point *last;                 /* results of the same settings lie together */
+};
+
+/* ---- reading ---- */
+
+/* What does not look like the settings of a replay is passed over: NULL fields. */
+static struct point read_settings(const char *text)
+{
+    struct point p = {.settings = xstrdup(text)};
+    json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *budget = json_object_get(all, "budget"),
+           *policy = json_object_get(all, "policy"), *knobs = json_object_get(all, "knobs");
+    double tokens = json_number_value(json_object_get(all, "tokens")),
+           sequences = json_number_value(json_object_get(all, "sequences"));
+    for (int m = 0; m < N_METRIC; m++)
+        p.at[m] = (double)NAN;
+    if (json_is_string(policy) && json_is_string(knobs) && json_is_string(budget) && sequences >= 1 && tokens >= 1) {
+        const char *k = json_string_value(knobs);
+        p.length = tokens / sequences;
+        p.policy = xasprintf("%s%s%s", json_string_value(policy), *k ? ":" : "", k);
+        json_object_del(all, "policy");
+        json_object_del(all, "knobs");
+        json_object_del(all, "budget");
+        p.group = json_dumps(all, JSON_SORT_KEYS);
+    }
+    json_decref(all);
+    return p;
+}
+
+static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
+{
+    struct found *f = to;
+    (void)e;
+    if (r->layer >= 0 || r->head >= 0)
+        return 0;
+    if (!f->last || strcmp(f->last->settings, r->settings)) {
+        if (f->n == f->cap) {
+            f->cap = 2 * f->cap + 64;
+            f->point = xreallocarray(f->point, f->cap, sizeof *f->point);
+        }
+        f->last = &f->point[f->n++];
+        *f->last = read_settings(r->settings);
+    }
+    for (int m = 0; m < N_METRIC; m++)
+        if (!strcmp(metric_name[m], r->metric))
+            f->last->at[m] = r->value;
+    return 0;
+}
+
+static void found_free(struct found *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        free(f->point[i].settings);
+        free(f->point[i].group);
+        free(f->point[i].policy);
+    }
+    free(f->point);
+}
+
+/* ---- choosing ---- */
+
+static double share_of(const struct point *p)
+{
+    return p->at[BUDGET] / p->length;
+}
+
+static int is_drawn(const struct point *p)
+{
+    return p->group && p->at[MASS] >= 0 && p->at[MASS] < 2 && p->at[BUDGET] > 0 && share_of(p) <= 1.000001;
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const struct point *x = a, *y = b;
+    if (is_drawn(x) != is_drawn(y))
+        return is_drawn(y) - is_drawn(x);
+    if (!is_drawn(x))
+        return 0;
+    int way = strcmp(x->group, y->group);
+    way = way ? way : strcmp(x->policy, y->policy);
+    return way ? way : (share_of(x) > share_of(y)) - (share_of(x) < share_of(y));
+}
+
+/* The points of the largest group, sorted by policy and share; those without a figure are left out. */
+static struct point *largest_group(struct found *f, size_t *n, int *others)
+{
+    size_t from = 0, best = 0;
+    *n = 0;
+    *others = -1;
+    if (!f->n)
+        return NULL;
+    qsort(f->point, f->n, sizeof *f->point, in_order);
+    for (size_t i = 0; i <= f->n; i++) {
+        int ends = i == f->n || !is_drawn(&f->point[i]) || strcmp(f->point[i].group, f->point[from].group);
+        if (!ends)
+            continue;
+        *others += i > from;
+        if (i - from > *n) {
+            best = from;
+            *n = i - from;
+        }
+        from = i;
+        if (i < f->n && !is_drawn(&f->point[i]))
+            break;
+    }
+    return f->point + best;
+}
+
+/* ---- curves ---- */
+
+typedef void *own_fn(void *keeper, void *at);
+
+static struct sh_fig_curve curve(const struct point *p, size_t n, own_fn *own, void *keeper)
+{
+    double *column[N_METRIC];
+    struct sh_fig_curve c = {.n = (int)n, .height = (double)NAN};
+    for (int m = 0; m < N_METRIC; m++)
+        column[m] = own(keeper, xmalloc(n * sizeof **column));
+    c.label = own(keeper, sh_policy_label(p->policy, &c.is_bound));
+    for (size_t i = 0; i < n; i++) {
+        for (int m = 0; m < N_METRIC; m++)
+            column[m][i] = p[i].at[m];
+        column[BUDGET][i] = fmin(share_of(&p[i]), 1);
+        c.is_over |= !c.is_bound && p[i].at[PEAK] > 1.5 * p[i].at[BUDGET] + 8;
+    }
+    c.share = column[BUDGET];
+    c.mass = column[MASS];
+    c.low = column[LOW];
+    c.high = column[HIGH];
+    c.no_sink = column[NO_SINK];
+    c.pivotal = column[PIVOTAL];
+    c.error = column[ERROR];
+    return c;
+}
+
+static int has_share(const struct sh_fig_curve *c, double share)
+{
+    for (int i = 0; i < c->n; i++)
+        if (fabs(c->share[i] - share) < 1e-9)
+            return 1;
+    return 0;
+}
+
+/* Heights are taken over the same budgets for all: those that every policy has, not counting policies that
+ * have less than half of the budgets. */
+static char *set_heights(struct sh_fig_curve *c, int n)
+{
+    int most = 0, n_x = 0;
+    for (int i = 1; i < n; i++)
+        most = c[i].n > c[most].n ? i : most;
+    double *x = xmalloc(2 * (size_t)c[most].n * sizeof *x), *y = x + c[most].n;
+    for (int k = 0; k < c[most].n; k++) {
+        int common = !n_x || c[most].share[k] > x[n_x - 1] + 1e-9;     /* 0.2 and as many tokens are one budget */
+        for (int i = 0; i < n; i++)
+            common &= 2 * c[i].n < c[most].n || has_share(&c[i], c[most].share[k]);
+        if (common)
+            x[n_x++] = c[most].share[k];
+    }
+    for (int i = 0; i < n; i++) {
+        int at = 0;
+        for (int k = 0; k < c[i].n && at < n_x; k++)
+            if (fabs(c[i].share[k] - x[at]) < 1e-9)
+                y[at++] = c[i].mass[k];
+        c[i].height = at == n_x && n_x == 1 ? y[0] : at == n_x ? sh_area_mean(x, y, n_x) : (double)NAN;
+    }
+    char *note = n_x ? xasprintf("%.2g to %.2g", x[0], x[n_x - 1]) : xstrdup("in common: none");
+    free(x);
+    return note;
+}
+
+/* Best first; what cannot be compared comes last. */
+static int by_height(const void *a, const void *b)
+{
+    const struct sh_fig_curve *x = a, *y = b;
+    if (x->is_over != y->is_over)
+        return x->is_over - y->is_over;
+    if (isnan(x->height) || isnan(y->height))
+        return (isnan(x->height) > 0) - (isnan(y->height) > 0);
+    return (x->height < y->height) - (x->height > y->height);
+}
+
+static int make_set(struct point *p, size_t n, struct sh_fig_curves *out, own_fn *own, void *keeper, struct sh_err *e)
+{
+    struct sh_fig_curve *c = own(keeper, xcalloc(MOST_CURVES, sizeof *c));
+    int n_curve = 0;
+    for (size_t i = 0, from = 0; i <= n; i++)
+        if (i == n || strcmp(p[i].policy, p[from].policy)) {
+            if (n_curve == MOST_CURVES)
+                return sh_fail(e, "more than %d policies have results", MOST_CURVES);
+            c[n_curve++] = curve(p + from, i - from, own, keeper);
+            from = i;
+        }
+    out->note = own(keeper, set_heights(c, n_curve));
+    qsort(c, (size_t)n_curve, sizeof *c, by_height);
+    out->n_curves = n_curve;
+    out->curve = c;
+    return 0;
+}
+
+/* "12 sequences, 6044 tokens; renormalised rows, uniform budgets, prefill 0": what all points of the group share. */
+static char *group_text(const struct point *p, int others)
+{
+    json_t *g = json_loads(p->group, 0, NULL);
+    const char *rows = json_string_value(json_object_get(g, "rows")),
+               *allocator = json_string_value(json_object_get(g, "allocator"));
+    double sequences = json_number_value(json_object_get(g, "sequences"));
+    char *text = xasprintf("%.0f sequence%s, %.0f tokens; %.40s rows, %.40s budgets, prefill %.0f%s", sequences,
+                           sequences == 1 ? "" : "s",
+                           json_number_value(json_object_get(g, "tokens")), rows ? rows : "?",
+                           allocator ? allocator : "?", json_number_value(json_object_get(g, "prefill")),
+                           others ? " (other settings are left out)" : "");
+    json_decref(g);
+    return text;
+}
+
+static char *model_name(struct sh_store *s, struct sh_err *e)
+{
+    struct sh_stored_run *runs;
+    int n;
+    if (sh_store_runs(s, &runs, &n, e))
+        return NULL;
+    char *name = n < 1 ? xstrdup("no run")
+                 : strncmp(runs[0].weights, "random", 6) ? xstrdup(runs[0].model)
+                                                         : xasprintf("%s, random weights", runs[0].model);
+    sh_stored_runs_free(runs, n);
+    return name;
+}
+
+static int read_store(const char *path, struct sh_fig_curves *out, char **how, own_fn *own, void *keeper,
+                      struct sh_err *e)
+{
+    struct found f = {0};
+    size_t n = 0;
+    int others = 0;
+    struct sh_store *s = sh_store_open(path, e);
+    char *name = s ? model_name(s, e) : NULL;
+    int bad = !name || sh_store_read_results(s, "replay", take, &f, e);
+    sh_store_close(s);
+    out->title = name ? own(keeper, name) : "";
+    struct point *p = bad ? NULL : largest_group(&f, &n, &others);
+    if (!bad && !n) {
+        sh_fail(e, "%s: no results of a replay are in it", path);
+        bad = sh_hint(e, "make them: shears replay --db %s --policy all --budget 0.05..1.0/20", path);
+    }
+    bad = bad || make_set(p, n, out, own, keeper, e);
+    if (!bad)
+        *how = group_text(p, others);
+    found_free(&f);
+    return bad ? -1 : 0;
+}
+
+int sh_figure_curves(const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
+                     struct sh_err *e)
+{
+    struct sh_fig_curves *set = own(keeper, xcalloc((size_t)q->n_db, sizeof *set));
+    char *settings = NULL;
+    for (int i = 0; i < q->n_db; i++) {
+        char *how = NULL;
+        if (read_store(q->db[i], &set[i], &how, own, keeper, e)) {
+            free(settings);
+            return -1;
+        }
+        if (!settings)
+            settings = how;
+        else
+            free(how);
+    }
+    out->curves = set;
+    out->n_curves = q->n_db;
+    out->title = own(keeper, xasprintf("%s: eviction policies replayed", set[0].title));
+    out->settings = own(keeper, settings);
+    return 0;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `shears drift` left in the stores: Jaccard indices over steps, and changes of scores. One panel for each
+ * policy and budget. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/policy/policy_label.h"
+#include "src/base/mem.h"
+#include "src/report/figures/figure_data.h"
+#include "src/app/store/result_check.h"
+#include "src/engine/drift.h"
+#include "traces/store.h"
+
+typedef void *own_fn(void *keeper, void *at);
+
+struct point { int layer, step; double like; };
+
+struct cell {                           /* one policy under one budget */
+    char *settings;
+    struct point *point;
+    size_t n, cap;
+    double change[2][SH_CHANGE_BINS];   /* scores, attention                                      */
+    int has_change;
+};
+
+struct found {
+    const char *store;
+    struct cell *cell;
+    int n;
+};
+
+static struct cell *cell_of(struct found *f, const char *settings)
+{
+    if (f->n && !strcmp(f->cell[f->n - 1].settings, settings))
+        return &f->cell[f->n - 1];
+    f->cell = xreallocarray(f->cell, (size_t)f->n + 1, sizeof *f->cell);
+    f->cell[f->n] = (struct cell){.settings = xstrdup(settings)};
+    return &f->cell[f->n++];
+}
+
+static void take_change(struct cell *c, const char *metric, double value)
+{
+    static const char *const kinds[] = {"score_change@pairs:", "score_change@mass:"};
+    for (int k = 0; k < 2; k++) {
+        size_t n = strlen(kinds[k]);
+        if (strncmp(metric, kinds[k], n))
+            continue;
+        double from = strtod(metric + n, NULL);
+        int bin = strcmp(metric + n, "left") ? (int)lround(from * 10) + 11 : 0;
+        if (bin >= 0 && bin < SH_CHANGE_BINS && (from > -1.05 && from < 3.05)) {
+            c->change[k][bin] = value;
+            c->has_change = 1;
+        }
+    }
+}
+
+static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
+{
+    struct found *f = to;
+    struct cell *c = cell_of(f, r->settings);
+    if (sh_result_check(r, f->store, "drift", e))
+        return -1;
+    take_change(c, r->metric, r->value);
+    if (strncmp(r->metric, "jaccard_step_", 13) || r->layer < 0)
+        return 0;
+    if (!(r->value >= 0 && r->value <= 1))
+        return sh_result_damaged(f->store, "drift", r->settings, r->metric, r->value, "0 to 1", e);
+    if (c->n == c->cap)
+        c->point = xreallocarray(c->point, c->cap = 2 * c->cap + 64, sizeof *c->point);
+    c->point[c->n++] = (struct point){r->layer, (int)strtol(r->metric + 13, NULL, 10), r->value};
+    return 0;
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const struct point *x = a, *y = b;
+    return x->layer != y->layer ? (x->layer > y->layer) - (x->layer < y->layer)
+                                : (x->step > y->step) - (x->step < y->step);
+}
+
+/* "opt-125m: h2o:recent=5, budget 0.2" */
+static char *title_of(const char *name, const char *settings)
+{
+    json_t *o = json_loads(settings, 0, NULL);
+    const char *policy = json_string_value(json_object_get(o, "policy")),
+               *knobs = json_string_value(json_object_get(o, "knobs")),
+               *budget = json_string_value(json_object_get(o, "budget"));
+    int is_bound;
+    char *spec = xasprintf("%s%s%s", policy ? policy : "?", knobs && *knobs ? ":" : "", knobs ? knobs : ""),
+         *label = sh_policy_label(spec, &is_bound),
+         *title = xasprintf("%s: %s, budget %s", name, label, budget ? budget : "?");
+    free(label);
+    free(spec);
+    json_decref(o);
+    return title;
+}
+
+/* A line for each layer; of many layers some, evenly, the last among them. */
+static void draw_steps(const struct cell *c, struct sh_fig_measured *m, own_fn *own, void *keeper)
+{
+    struct sh_fig_measured_line *line = own(keeper, xcalloc(SH_MEASURED_LINES, sizeof *line));
+    double *x = own(keeper, xmalloc(2 * c->n * sizeof *x)), *y = x + c->n;
+    int layers = 1, at = -1;
+    for (size_t i = 1; i < c->n; i++)
+        layers += c->point[i].layer != c->point[i - 1].layer;
+    int stride = (layers + SH_MEASURED_LINES - 1) / SH_MEASURED_LINES;
+    for (size_t i = 0; i < c->n; i++) {
+        int is_new = !i || c->point[i].layer != c->point[i - 1].layer;
+        at += is_new;
+        x[i] = c->point[i].step;
+        y[i] = c->point[i].like;
+        if ((layers - 1 - at) % stride)
+            continue;
+        if (is_new)
+            line[m->n_lines++] = (struct sh_fig_measured_line){
+                .label = own(keeper, xasprintf("layer %d", c->point[i].layer)), .x = x + i, .y = y + i};
+        line[m->n_lines - 1].n++;
+    }
+    m->lines = line;
+    m->x = "token of the text";
+    m->y = "Jaccard index of the kept sets, 0 to 1";
+    m->ceiling = 1;
+}
+
+static void draw_change(const struct cell *c, struct sh_fig_measured *m, own_fn *own, void *keeper)
+{
+    struct sh_fig_measured_line *line = own(keeper, xcalloc(2, sizeof *line));
+    double *x = own(keeper, xmalloc(3 * SH_CHANGE_BINS * sizeof *x));
+    for (int b = 0; b < SH_CHANGE_BINS; b++) {
+        x[b] = b ? sh_score_change_from(b) + 0.05 : -1.05;
+        for (int k = 0; k < 2; k++)
+            x[(k + 1) * SH_CHANGE_BINS + b] = 100 * c->change[k][b];
+    }
+    for (int k = 0; k < 2; k++)
+        line[k] = (struct sh_fig_measured_line){.label = k ? "by attention" : "scores, one by one",
+                                                .n = SH_CHANGE_BINS, .x = x, .y = x + (k + 1) * SH_CHANGE_BINS};
+    m->lines = line;
+    m->n_lines = 2;
+    m->x = "change of a score: (compressed - full) / full";
+    m->y = "share (%)";
+    m->floor = 0;
+}
+
+static int is_drawn(const struct cell *c, int needs)
+{
+    return needs & SH_FIG_CHANGES ? c->has_change : c->n > 0;
+}
+
+static int read_store(int needs, const char *path, struct sh_fig_measured *panel, int *n, own_fn *own, void *keeper,
+                      struct sh_err *e)
+{
+    struct sh_store *s = sh_store_open(path, e);
+    struct found f = {.store = path};
+    char *name = s ? sh_figure_name(s, e) : NULL;
+    int bad = !name || sh_store_read_results(s, "drift", take, &f, e), before = *n;
+    sh_store_close(s);
+    for (int i = 0; i < f.n && !bad; i++) {
+        struct cell *c = &f.cell[i];
+        if (!is_drawn(c, needs) || *n == SH_MEASURED_PANELS)
+            continue;
+        struct sh_fig_measured *m = &panel[(*n)++];
+        *m = (struct sh_fig_measured){.floor = (double)NAN, .ceiling = (double)NAN,
+                                      .title = own(keeper, title_of(name, c->settings))};
+        if (c->n)
+            qsort(c->point, c->n, sizeof *c->point, in_order);
+        if (needs & SH_FIG_CHANGES)
+            draw_change(c, m, own, keeper);
+        else
+            draw_steps(c, m, own, keeper);
+    }
+    for (int i = 0; i < f.n; i++) {
+        free(f.cell[i].settings);
+        free(f.cell[i].point);
+    }
+    free(f.cell);
+    free(name);
+    if (!bad && *n == before && before < SH_MEASURED_PANELS) {
+        sh_fail(e, "%s: no results of a drift are in it", path);
+        bad = sh_hint(e, "make them: shears drift --model DIR --db %s --policy scissorhands --budget 0.33", path);
+    }
+    return bad ? -1 : 0;
+}
+
+int sh_figure_of_drift(int needs, const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
+                    struct sh_err *e)
+{
+    struct sh_fig_measured *panel = own(keeper, xcalloc(SH_MEASURED_PANELS, sizeof *panel));
+    for (int i = 0; i < q->n_db; i++)
+        if (read_store(needs, q->db[i], panel, &out->n_measured, own, keeper, e))
+            return -1;
+    out->measured = panel;
+    out->title = needs & SH_FIG_CHANGES ? "Attention scores of a compressed cache beside the full one's"
+                                        : "Kept sets of a live cache beside the replay's";
+    out->settings = needs & SH_FIG_CHANGES ? "rows of all heads behind the first eviction, at up to 64 steps of each "
+                                             "text; first bar: dropped, last: 3 and above"
+                                           : "means over heads and texts";
+    return 0;
+}

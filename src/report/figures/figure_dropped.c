@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The dropped-mass figure's data: the measurement of shears theory at twenty budgets, without its test of the
+ * power law. */
+#include <math.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/report/figures/figure_data.h"
+#include "src/app/theory/theory_run.h"
+
+enum { SHARES = 20 };
+
+typedef void *own_fn(void *keeper, void *at);
+
+static double *numbers(own_fn *own, void *keeper)
+{
+    return own(keeper, xmalloc(SHARES * sizeof(double)));
+}
+
+static struct sh_fig_dropped trace(const struct sh_theory_result *r, own_fn *own, void *keeper)
+{
+    double *column[8];
+    for (int c = 0; c < 8; c++)
+        column[c] = numbers(own, keeper);
+    for (int i = 0; i < SHARES; i++) {
+        double bound = sh_theory_at(r, -1, -1, i, SH_TA_ERROR_BOUND), error = sh_theory_at(r, -1, -1, i, SH_TA_ERROR);
+        column[0][i] = sh_theory_at(r, -1, -1, i, SH_TA_BUDGET);
+        column[1][i] = sh_theory_at(r, -1, -1, i, SH_TA_DROPPED);
+        column[2][i] = column[3][i] = (double)NAN;
+        for (int l = 0; l < r->n_layer; l++) {
+            double d = sh_theory_at(r, l, -1, i, SH_TA_DROPPED);
+            column[2][i] = fmin(column[2][i], d);
+            column[3][i] = fmax(column[3][i], d);
+        }
+        column[4][i] = sh_theory_at(r, -1, -1, i, SH_TA_LAW);
+        column[5][i] = sh_theory_at(r, -1, -1, i, SH_TA_LAW_CUT);
+        column[6][i] = sh_theory_at(r, -1, -1, i, SH_TA_PRINTED);
+        /* error and its bound 2 (1 - kept) max|v| are means over the same rows: their ratio is free of |v| */
+        column[7][i] = bound > 0 ? error / bound * 2 * column[1][i] : (double)NAN;
+    }
+    char *name = strncmp(r->weights, "random", 6) ? xstrdup(r->model) : xasprintf("%s, random weights", r->model);
+    return (struct sh_fig_dropped){.title = own(keeper, name), .n = SHARES, .share = column[0],
+                                   .measured = column[1], .least = column[2], .most = column[3], .law = column[4],
+                                   .law_cut = column[5], .printed = column[6], .error = column[7]};
+}
+
+int sh_figure_dropped(const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
+                      struct sh_err *e)
+{
+    struct sh_fig_dropped *d = own(keeper, xcalloc((size_t)q->n_db, sizeof *d));
+    double rho[SHARES];
+    for (int i = 0; i < SHARES; i++)
+        rho[i] = (i + 1) / (double)SHARES;
+    struct sh_theory_request t = {.rho = rho, .n_rho = SHARES, .run = q->run, .threads = q->threads,
+                                  .quiet = q->quiet};
+    for (int i = 0; i < q->n_db; i++) {
+        struct sh_theory_result r;
+        struct sh_store *s = sh_store_open(q->db[i], e);
+        int bad = !s || sh_theory_run(&t, s, &r, e);
+        sh_store_close(s);
+        if (bad)
+            return -1;
+        d[i] = trace(&r, own, keeper);
+        if (!i) {
+            out->title = own(keeper, xasprintf("%s: dropped mass, measured and promised", r.model));
+            out->settings = own(keeper, xasprintf("rows behind the middle of %d sequence%s, %lld tokens; means over "
+                                                  "heads and layers; the largest scores are kept",
+                                                  r.n_sequence, r.n_sequence == 1 ? "" : "s", r.n_tokens));
+        }
+        sh_theory_result_free(&r);
+    }
+    out->dropped = d;
+    out->n_dropped = q->n_db;
+    return 0;
+}

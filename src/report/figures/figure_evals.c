@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compression curves and quantisation out of the results that `shears eval` left in the stores. Results belong
+ * together when their settings agree in all but policy, knobs, budget, plan and bits of keys and values; of
+ * several such groups of a store the one with most results is drawn. Every group has its full cache in f32,
+ * which says how long the texts are. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/policy/policy_label.h"
+#include "src/base/mem.h"
+#include "src/report/figures/figure_data.h"
+#include "src/app/store/result_check.h"
+#include "traces/store.h"
+
+typedef void *own_fn(void *keeper, void *at);
+
+enum metric { PPL, CHANGE, CHANGE_ERROR, EXACT, EXACT_ERROR, ANSWER_CHANGE, ANSWER_CHANGE_ERROR, ANSWER_PPL, ACC,
+              ACC_ERROR, BUDGET, BYTES, N_METRIC };
+static const char *const metric_name[N_METRIC] = {
+    "ppl", "nll_change", "nll_change_stderr", "answer_exact", "answer_exact_stderr", "answer_nll_change",
+    "answer_nll_change_stderr", "answer_ppl", "acc", "stderr", "budget_tokens", "kv_bytes"};
+
+struct point {                          /* one result                                             */
+    char *settings, *group, *label, *budget, *what;     /* what: of a task, "piqa, 5 shots"; else NULL */
+    int bits, is_full, is_drawn;
+    double at[N_METRIC];
+};
+
+struct found {
+    const char *store, *command;
+    struct point *point;
+    int n;
+};
+
+/* ---- reading ---- */
+
+static char *copy_text(const json_t *o, const char *key)
+{
+    const char *v = json_string_value(json_object_get(o, key));
+    return xstrdup(v ? v : "");
+}
+
+/* What does not look like the settings of an evaluation has no group. */
+static struct point read_settings(const char *text)
+{
+    static const char *const apart[] = {"policy", "knobs", "budget", "plan", "kv_bits", "group"};
+    struct point p = {.settings = xstrdup(text)};
+    json_t *o = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    char *policy = copy_text(o, "policy"), *knobs = copy_text(o, "knobs"), *task = copy_text(o, "task");
+    char *spec = xasprintf("%s%s%s", policy, *knobs ? ":" : "", knobs);
+    int is_bound;
+    for (int m = 0; m < N_METRIC; m++)
+        p.at[m] = (double)NAN;
+    p.budget = copy_text(o, "budget");
+    p.bits = (int)json_integer_value(json_object_get(o, "kv_bits"));
+    char *label = sh_policy_label(spec, &is_bound);
+    p.label = json_object_get(o, "plan") ? xasprintf("%s, a plan", label) : xstrdup(label);
+    if (*task)
+        p.what = xasprintf("%s, %lld shots", task, (long long)json_integer_value(json_object_get(o, "shots")));
+    p.is_full = !strcmp(policy, "full");
+    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
+        json_object_del(o, apart[i]);
+    p.group = *policy && p.bits > 0 ? json_dumps(o, JSON_SORT_KEYS) : NULL;
+    free(label);
+    free(spec);
+    free(policy);
+    free(knobs);
+    free(task);
+    json_decref(o);
+    return p;
+}
+
+static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
+{
+    struct found *f = to;
+    if (r->layer >= 0 || r->head >= 0)
+        return 0;
+    if (sh_result_check(r, f->store, f->command, e))
+        return -1;
+    if (!f->n || strcmp(f->point[f->n - 1].settings, r->settings)) {
+        f->point = xreallocarray(f->point, (size_t)f->n + 1, sizeof *f->point);
+        f->point[f->n++] = read_settings(r->settings);
+    }
+    for (int m = 0; m < N_METRIC; m++)
+        if (!strcmp(metric_name[m], r->metric))
+            f->point[f->n - 1].at[m] = r->value;
+    return 0;
+}
+
+static void found_free(struct found *f)
+{
+    for (int i = 0; i < f->n; i++) {
+        struct point *p = &f->point[i];
+        free(p->settings);
+        free(p->group);
+        free(p->label);
+        free(p->budget);
+        free(p->what);
+    }
+    free(f->point);
+}
+
+/* ---- choosing ---- */
+
+static const struct point *reference(const struct found *f, const char *group)
+{
+    for (int i = 0; i < f->n; i++) {
+        const struct point *p = &f->point[i];
+        if (p->group && !strcmp(p->group, group) && p->is_full && p->bits == 32 && p->at[BUDGET] > 0)
+            return p;
+    }
+    return NULL;
+}
+
+static int counts(const struct point *p, const char *group, int bits, const char *what)
+{
+    return p->group && !strcmp(p->group, group) && !p->is_full && p->at[BUDGET] > 0 && (!bits || p->bits == bits) &&
+           (!what || (p->what && !strcmp(p->what, what)));
+}
+
+/* The group, and its bits (bits_apart), with most results; NULL: none has a full cache and another result. */
+static const char *largest(const struct found *f, int bits_apart, const char *what, int *bits)
+{
+    const char *best = NULL;
+    int most = 0;
+    for (int i = 0; i < f->n; i++) {
+        const struct point *p = &f->point[i];
+        int n = 0, coded = 0;
+        if (!p->group || !counts(p, p->group, 0, what) || !reference(f, p->group))
+            continue;
+        for (int k = 0; k < f->n; k++) {
+            n += counts(&f->point[k], p->group, bits_apart ? p->bits : 0, what);
+            coded |= counts(&f->point[k], p->group, 0, what) && f->point[k].bits < 16;
+        }
+        if (n > most && (bits_apart || coded)) {
+            most = n;
+            best = p->group;
+            *bits = p->bits;
+        }
+    }
+    return best;
+}
+
+/* ---- lines ---- */
+
+struct sort { double x, y, low, high; };
+
+static int by_x(const void *a, const void *b)
+{
+    const struct sort *p = a, *q = b;
+    return (p->x > q->x) - (p->x < q->x);
+}
+
+/* n points in any order become a line. */
+static struct sh_fig_measured_line line_of(struct sort *s, int n, const char *label, own_fn *own, void *keeper)
+{
+    double *v = own(keeper, xmalloc(4 * (size_t)n * sizeof *v));
+    qsort(s, (size_t)n, sizeof *s, by_x);
+    for (int i = 0; i < n; i++) {
+        v[i] = s[i].x;
+        v[n + i] = s[i].y;
+        v[2 * n + i] = s[i].low;
+        v[3 * n + i] = s[i].high;
+    }
+    return (struct sh_fig_measured_line){own(keeper, xstrdup(label)), n, v, v + n, v + 2 * n, v + 3 * n};
+}
+
+/* A figure of a point, and its 95 % interval: of perplexities that of the paired change against the full cache. */
+static struct sort value_of(const struct point *p, const struct point *full, int metric)
+{
+    static const struct { int change, error, exp; } paired[N_METRIC] = {
+        [PPL] = {CHANGE, CHANGE_ERROR, 1}, [ANSWER_PPL] = {ANSWER_CHANGE, ANSWER_CHANGE_ERROR, 1},
+        [EXACT] = {EXACT, EXACT_ERROR, 0}, [ACC] = {ACC, ACC_ERROR, 0}, [CHANGE] = {CHANGE, CHANGE_ERROR, 0}};
+    double error = 1.96 * p->at[paired[metric].error], change = p->at[paired[metric].change];
+    if (paired[metric].exp)
+        return (struct sort){0, p->at[metric], full->at[metric] * exp(change - error),
+                             full->at[metric] * exp(change + error)};
+    double unit = metric == CHANGE ? 1 : 100;
+    double low = unit * (change - error), high = unit * (change + error);
+    if (metric != CHANGE) {                     /* shares: the interval of a few is wider than what there is */
+        low = isnan(low) ? low : fmax(low, 0);
+        high = isnan(high) ? high : fmin(high, 100);
+    }
+    return (struct sort){0, unit * change, low, high};
+}
+
+enum x_axis { TIMES, BITS, BYTE_TIMES };
+
+static double x_of(const struct point *p, const struct point *full, enum x_axis x, double bytes)
+{
+    return x == TIMES ? full->at[BUDGET] / p->at[BUDGET] : x == BITS ? p->bits : bytes / p->at[BYTES];
+}
+
+struct panel {
+    const struct found *f;
+    const char *group, *what;
+    const struct point *full;
+    int bits, metric;                   /* bits 0: any                                            */
+    enum x_axis x;
+    double bytes;                       /* of the full cache in 16 bits, for BYTE_TIMES           */
+};
+
+static char *label_of(const struct point *p, const struct panel *q)
+{
+    return q->x == TIMES || p->is_full ? xstrdup(p->label) : xasprintf("%s, %s", p->label, p->budget);
+}
+
+/* Whether the panel shows it: not the full cache's own point among policies. */
+static int is_in(const struct point *p, const struct panel *q)
+{
+    if (!p->group || strcmp(p->group, q->group) || isnan(p->at[q->metric]) || (q->bits && p->bits != q->bits))
+        return 0;
+    return q->x == TIMES ? counts(p, q->group, q->bits, q->what) : p->at[BUDGET] > 0;
+}
+
+/* Points of the panel under one label; those of compression begin with the full cache. */
+static int gather(const struct panel *q, const char *label, struct sort *to)
+{
+    int n = 0;
+    for (int i = 0; i < q->f->n; i++) {
+        const struct point *p = &q->f->point[i];
+        if (!is_in(p, q))
+            continue;
+        char *own = label_of(p, q);
+        if (!strcmp(own, label)) {
+            to[n] = value_of(p, q->full, q->metric);
+            to[n++].x = x_of(p, q->full, q->x, q->bytes);
+        }
+        free(own);
+    }
+    if (q->x == TIMES && n) {
+        to[n] = value_of(q->full, q->full, q->metric);
+        to[n++].x = 1;
+    }
+    return n;
+}
+
+static int is_there(const struct sh_fig_measured_line *line, int n, const char *label)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(line[i].label, label))
+            return 1;
+    return 0;
+}
+
+/* 0: nothing to draw. A line of bits needs two of them. */
+static int make_lines(const struct panel *q, struct sh_fig_measured *m, own_fn *own, void *keeper)
+{
+    struct sort *s = xcalloc((size_t)q->f->n + 1, sizeof *s);
+    struct sh_fig_measured_line *line = own(keeper, xcalloc((size_t)q->f->n + 1, sizeof *line));
+    for (int i = 0; i < q->f->n; i++) {
+        if (!is_in(&q->f->point[i], q))
+            continue;
+        char *label = label_of(&q->f->point[i], q);
+        int n = is_there(line, m->n_lines, label) ? 0 : gather(q, label, s);
+        if (n > 1)
+            line[m->n_lines++] = line_of(s, n, label, own, keeper);
+        free(label);
+    }
+    free(s);
+    m->lines = line;
+    return m->n_lines;
+}
+
+/* ---- panels ---- */
+
+static const char *what_of(const struct panel *q)
+{
+    static const char *const of[N_METRIC] = {[PPL] = "perplexity", [EXACT] = "answers that are right in every token",
+                                             [ANSWER_PPL] = "perplexity of the answers",
+                                             [ACC] = "accuracy in tasks"};
+    return q->x == BITS         ? "what fewer bits for a number of the cache cost"
+           : q->x == BYTE_TIMES ? "perplexity over how many times fewer bytes the cache has"
+                                : of[q->metric];
+}
+
+static void add(const struct panel *q, const char *title, const char *x, const char *y, struct sh_fig_data *out,
+                own_fn *own, void *keeper)
+{
+    struct sh_fig_measured *all = own(keeper, xcalloc((size_t)out->n_measured + 1, sizeof *all));
+    struct sh_fig_measured m = {.title = own(keeper, xstrdup(title)), .x = x, .y = y, .what = what_of(q),
+                                .floor = (double)NAN, .ceiling = (double)NAN, .is_log_x = q->x != BYTE_TIMES,
+                                .is_log_y = q->metric == PPL || q->metric == ANSWER_PPL};
+    if (q->metric == EXACT || q->metric == ACC)
+        m.floor = 0;
+    if (out->n_measured == SH_MEASURED_PANELS || !make_lines(q, &m, own, keeper))
+        return;
+    if (out->n_measured)
+        memcpy(all, out->measured, (size_t)out->n_measured * sizeof *all);
+    all[out->n_measured++] = m;
+    out->measured = all;
+}
+
+static const char times[] = "compression: tokens / kept tokens of a head";
+
+static void add_curves(const struct found *f, const char *name, struct sh_fig_data *out, own_fn *own, void *keeper)
+{
+    struct panel q = {.f = f, .x = TIMES, .metric = PPL};
+    char title[160];
+    if (!(q.group = largest(f, 1, NULL, &q.bits)))
+        return;
+    q.full = reference(f, q.group);
+    snprintf(title, sizeof title, "%.80s: perplexity", name);
+    add(&q, title, times, "perplexity (log)", out, own, keeper);
+    q.metric = EXACT;
+    snprintf(title, sizeof title, "%.80s: exact answers", name);
+    add(&q, title, times, "answers right in every token (%)", out, own, keeper);
+    q.metric = ANSWER_PPL;
+    snprintf(title, sizeof title, "%.80s: answers' perplexity", name);
+    add(&q, title, times, "perplexity of answers' tokens (log)", out, own, keeper);
+}
+
+static void add_tasks(const struct found *f, const char *name, struct sh_fig_data *out, own_fn *own, void *keeper)
+{
+    for (int i = 0; i < f->n; i++) {
+        struct panel q = {.f = f, .what = f->point[i].what, .x = TIMES, .metric = ACC};
+        char title[160];
+        int is_new = q.what != NULL;
+        for (int k = 0; k < i && is_new; k++)
+            is_new = !f->point[k].what || strcmp(f->point[k].what, q.what);
+        if (!is_new || !(q.group = largest(f, 1, q.what, &q.bits)))
+            continue;
+        q.full = reference(f, q.group);
+        snprintf(title, sizeof title, "%.60s: %.60s", name, q.what);
+        add(&q, title, times, "accuracy (%)", out, own, keeper);
+    }
+}
+
+static void add_quant(const struct found *f, const char *name, struct sh_fig_data *out, own_fn *own, void *keeper)
+{
+    struct panel q = {.f = f, .x = BITS, .metric = CHANGE};
+    char title[160];
+    int bits;
+    if (!(q.group = largest(f, 0, NULL, &bits)))
+        return;
+    q.full = reference(f, q.group);
+    snprintf(title, sizeof title, "%.80s: what fewer bits cost", name);
+    add(&q, title, "bits of a key's or value's number", "nats a token more than the full cache", out, own, keeper);
+    for (int i = 0; i < f->n; i++)
+        if (f->point[i].group && !strcmp(f->point[i].group, q.group) && f->point[i].is_full && f->point[i].bits == 16)
+            q.bytes = f->point[i].at[BYTES];
+    q.x = BYTE_TIMES;
+    q.metric = PPL;
+    snprintf(title, sizeof title, "%.80s: bytes and perplexity", name);
+    if (q.bytes > 0)
+        add(&q, title, "times fewer bytes than the full cache in 16 bits", "perplexity (log)", out, own, keeper);
+}
+
+/* ---- a store ---- */
+
+/* Evaluations need no trace, so the store may not know a name: the file's then. */
+char *sh_figure_name(struct sh_store *s, struct sh_err *e)
+{
+    struct sh_stored_run *runs;
+    const char *path = sh_store_path(s), *slash = strrchr(path, '/');
+    int n;
+    if (sh_store_runs(s, &runs, &n, e))
+        return NULL;
+    char *name = xstrdup(n ? runs[0].model : slash ? slash + 1 : path);
+    sh_stored_runs_free(runs, n);
+    return name;
+}
+
+/* Curves of all stores come before tasks, so that many tasks of one do not leave another one out. */
+enum pass { CURVES, TASKS };
+
+static int read_store(int needs, enum pass pass, const char *path, struct sh_fig_data *out, own_fn *own, void *keeper,
+                      struct sh_err *e)
+{
+    struct found eval = {.store = path, .command = "eval"}, task = {.store = path, .command = "task"};
+    struct sh_store *s = sh_store_open(path, e);
+    char *name = s ? sh_figure_name(s, e) : NULL;
+    int bad = !name || sh_store_read_results(s, "eval", take, &eval, e) ||
+              sh_store_read_results(s, "task", take, &task, e);
+    sh_store_close(s);
+    if (!bad && pass == TASKS)
+        add_tasks(&task, name, out, own, keeper);
+    else if (!bad && needs & SH_FIG_QUANT)
+        add_quant(&eval, name, out, own, keeper);
+    else if (!bad)
+        add_curves(&eval, name, out, own, keeper);
+    found_free(&eval);
+    found_free(&task);
+    free(name);
+    return bad ? -1 : 0;
+}
+
+static int nothing_in(int needs, const char *path, struct sh_err *e)
+{
+    sh_fail(e, needs & SH_FIG_QUANT ? "%s: no results of an eval with --kv-bits 8 or 4 are in it"
+                                    : "%s: no results of an eval under a budget are in it", path);
+    return needs & SH_FIG_QUANT
+               ? sh_hint(e, "make them, once for each of 16, 8 and 4 bits: shears eval --model DIR --text FILE "
+                         "--policy full tova --budget 0.5 --kv-bits 4 --db %s", path)
+               : sh_hint(e, "make them: shears eval --model DIR --text FILE --policy window h2o --budget "
+                         "0.1,0.2,0.5 --db %s", path);
+}
+
+int sh_figure_of_evals(int needs, const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
+                    struct sh_err *e)
+{
+    int *n = own(keeper, xcalloc((size_t)q->n_db, sizeof *n));
+    for (enum pass pass = CURVES; pass <= (needs & SH_FIG_QUANT ? CURVES : TASKS); pass++)
+        for (int i = 0; i < q->n_db; i++) {
+            int before = out->n_measured;
+            if (read_store(needs, pass, q->db[i], out, own, keeper, e))
+                return -1;
+            n[i] += out->n_measured - before + (before == SH_MEASURED_PANELS);  /* full: left out, not empty */
+        }
+    for (int i = 0; i < q->n_db; i++)
+        if (!n[i])
+            return nothing_in(needs, q->db[i], e);
+    out->title = needs & SH_FIG_QUANT ? "Fewer bits for keys and values"
+                                      : "Quality over compression of the cache";
+    out->settings = needs & SH_FIG_QUANT
+                        ? "bands: 95 % of the paired change against the full cache in f32"
+                        : "1 is the full cache; bands: 95 %, of perplexities that of the paired change";
+    return 0;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The figures of shears simulate: --plot-latency and --plot-occupancy. */
+#ifndef SH_REPORT_FIGURES_SIMULATE_PLOT_H
+#define SH_REPORT_FIGURES_SIMULATE_PLOT_H
+
+#include "src/app/simulate/simulate_run.h"
+
+int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, struct sh_err *e);
+int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, struct sh_err *e);
+
+#endif

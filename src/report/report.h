@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One page that tells what stores hold: its parts, one file each (report_<name>.c), and what they write with. A
+ * part reads the stores, writes figures, tables and how to repeat them, or names what is missing and the command
+ * that would fill it. Everything that is text is escaped here. */
+#ifndef SH_REPORT_H
+#define SH_REPORT_H
+
+#include <stdio.h>
+
+#include "plots/figure.h"
+#include "src/base/out.h"
+#include "traces/store.h"
+
+/* The parts in their order: X(name) stands for report_<name>.c and sh_report_<name>. */
+#define SH_REPORT_PARTS(X) \
+    X(traced) \
+    X(persistence) \
+    X(orderless) \
+    X(policies) \
+    X(allocation) \
+    X(quality) \
+    X(quantisation) \
+    X(capacity) \
+    X(serving) \
+    X(theory) \
+    X(drift) \
+    X(weights) \
+    X(repetition) \
+    X(models) \
+    X(paper)
+
+enum { SH_REPORT_STORES = 4 };          /* what the figures can show side by side                 */
+
+struct sh_report_store {
+    const char *path;
+    struct sh_stored_run *run;          /* [n_run] */
+    int n_run;
+};
+
+struct sh_report {
+    FILE *to;                           /* the open part's text                                   */
+    struct sh_report_store store[SH_REPORT_STORES];
+    const char *path[SH_REPORT_STORES]; /* the stores' paths once more, as figures take them      */
+    int n_store;
+    const char *const *plan;            /* [n_plan] files                                         */
+    int n_plan;
+    const char *model, *gpu, *gpus;     /* for capacity; NULL: the traced one, the usual boards   */
+    long long length;                   /* 0: the model's positions                               */
+    int threads, quiet;
+    int is_missing;                     /* the open part lacks something                          */
+    char **command;                     /* [n_command] what repeats the numbers, each once        */
+    int n_command;
+};
+
+struct sh_report_part {
+    const char *name, *title;
+    /* Writes the part; of nothing written nothing is shown. -1 only for what ends the command: what a store cannot
+     * tell is missing, not an error. */
+    int (*write)(struct sh_report *r, struct sh_err *e);
+};
+
+extern const struct sh_report_part *const sh_report_parts[];           /* ends with NULL */
+
+/* ---- writing ---- */
+
+void sh_report_say(struct sh_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The tables of `o`, which is freed. With a title they are folded away under it. */
+void sh_report_table(struct sh_report *r, const char *title, struct sh_out *o);
+
+/* A figure of the list, as #fig-<name>. */
+int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_data *d, struct sh_err *e);
+/* The same as #fig-<id>, where a part has several of one kind. */
+int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, const struct sh_fig_data *d,
+                        struct sh_err *e);
+
+/* What is not there, and the command that would fill it (without the program's name; NULL: none would). */
+void sh_report_missing(struct sh_report *r, const char *command, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same with what an error says, which is cleared; -1 when it was an interruption, or a file that could not be
+ * read. */
+int sh_report_lacks(struct sh_report *r, const char *command, struct sh_err *e);
+
+/* How the numbers above are made again; also gathered for the page's end. Copied. */
+void sh_report_command(struct sh_report *r, const char *command);
+/* Only shown: it has names that the reader is to fill in. */
+void sh_report_example(struct sh_report *r, const char *command);
+
+/* The commands that the store keeps of results of this command. */
+int sh_report_typed(struct sh_report *r, int i_store, const char *command, struct sh_err *e);
+
+/* ---- reading ---- */
+
+/* How the first run of a store was typed with the store's name replaced, and `more` behind; for free(). */
+char *sh_report_trace_again(const struct sh_report *r, int i_store, const char *db, const char *more);
+
+/* "opt-6.7b", "opt-6.7b, random weights"; for free(). */
+char *sh_report_label(const struct sh_stored_run *run);
+int sh_report_is_random(const struct sh_stored_run *run);
+
+/* Does the store hold causal attention, and nothing else? Only then is it asked what caches would keep. */
+int sh_report_is_causal(const struct sh_report_store *s);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Report: budgets of plans, layer by head, and the quality that they were measured to cost. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/report/figures/figure_data.h"
+#include "src/app/plan/plan_file.h"
+#include "src/report/report.h"
+
+static void write_plan(struct sh_out *o, const char *path, const struct sh_plan *p)
+{
+    char knobs[SH_POLICY_TEXT];
+    int n = p->n_layer * p->n_kv_head, least = p->budget[0], most = least;
+    for (int i = 0; i < n; i++) {
+        least = p->budget[i] < least ? p->budget[i] : least;
+        most = p->budget[i] > most ? p->budget[i] : most;
+    }
+    sh_out_item(o);
+    sh_out_link(o, "#fig-allocation");
+    sh_out_text(o, "plan", "plan", path);
+    sh_out_text(o, "model", "model", p->model);
+    sh_out_text(o, "policy", "policy", p->policy.policy->name);
+    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&p->policy, knobs));
+    sh_out_text(o, "allocator", "allocator", p->allocator.allocator->name);
+    sh_out_int(o, "length", "tokens of a text", p->n_token);
+    sh_out_real(o, "mean", "mean budget", (double)sh_plan_total(p) / n, 1);
+    sh_out_int(o, "least", "least", least);
+    sh_out_int(o, "most", "most", most);
+    sh_out_text(o, "target", "planned for", *p->target_metric ? p->target_metric : "a given budget");
+    sh_out_real(o, "value", "of", *p->target_metric ? p->target : (double)NAN, 4);
+}
+
+static void write_evidence(struct sh_out *o, const char *path, const struct sh_plan *p)
+{
+    for (int i = 0; i < p->n_evidence; i++) {
+        const struct sh_plan_evidence *v = &p->evidence[i];
+        sh_out_item(o);
+        sh_out_link(o, "#fig-allocation");
+        sh_out_text(o, "plan", "plan", path);
+        sh_out_text(o, "metric", "measured", v->metric);
+        sh_out_real(o, "measured", "value", v->value, 4);
+        sh_out_real(o, "low", "95 % from", v->low, 4);
+        sh_out_real(o, "high", "to", v->high, 4);
+        sh_out_int(o, "sequences", "sequences", v->sequences);
+        sh_out_int(o, "tokens", "tokens", v->tokens);
+        sh_out_text(o, "store", "store", v->store);
+        sh_out_text(o, "program", "shears", v->program);
+    }
+}
+
+static void command(struct sh_report *r, const char *path, const struct sh_plan *p)
+{
+    char knobs[SH_POLICY_TEXT], target[64];
+    const char *colon = *sh_policy_knobs(&p->policy, knobs) ? ":" : "";
+    int n = p->n_layer * p->n_kv_head;
+    if (!*p->target_metric)
+        snprintf(target, sizeof target, "--budget %.4f", (double)sh_plan_total(p) / n / p->n_token);
+    else
+        snprintf(target, sizeof target, "--target-%s %g", !strcmp(p->target_metric, "ppl") ? "ppl"
+                 : !strcmp(p->target_metric, "output_error") ? "error" : "recall", p->target);
+    char *line = xasprintf("plan --db %s --policy %s%s%s %s --allocator %s -o %s", r->store[0].path,
+                           p->policy.policy->name, colon, knobs, target, p->allocator.allocator->name, path);
+    sh_report_command(r, line);
+    free(line);
+}
+
+static int write(struct sh_report *r, struct sh_err *e)
+{
+    if (!r->n_plan) {
+        char *line = xasprintf("plan --db %s --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o "
+                               "plan.json",
+                               r->store[0].path);
+        sh_report_missing(r, line, "budgets of layers and heads: make a plan and name it with --plan.");
+        free(line);
+        return 0;
+    }
+    struct sh_out *o = sh_out_new(), *evidence = sh_out_new();
+    int bad = 0;
+    sh_out_list(o, "plans", "plans: tokens that a KV head keeps");
+    sh_out_list(evidence, "evidence", "what they were measured to cost");
+    for (int i = 0; i < r->n_plan && !bad; i++) {
+        struct sh_plan p = {0};
+        bad = sh_plan_read(&p, r->plan[i], e);
+        if (!bad) {
+            write_plan(o, r->plan[i], &p);
+            write_evidence(evidence, r->plan[i], &p);
+        }
+        sh_plan_clear(&p);
+    }
+    sh_out_end(o);
+    sh_out_end(evidence);
+    sh_report_table(r, NULL, o);
+    sh_report_table(r, NULL, evidence);
+    struct sh_figure_request q = {.plan = r->plan, .n_plan = r->n_plan};
+    struct sh_fig_data data;
+    struct sh_figure_data *d = bad ? NULL : sh_figure_data_new(SH_FIG_PLANS, &q, &data, e);
+    bad = !d || sh_report_figure(r, "allocation", &data, e);
+    sh_figure_data_free(d);
+    for (int i = 0; i < r->n_plan && !bad; i++) {
+        struct sh_plan p = {0};
+        bad = sh_plan_read(&p, r->plan[i], e);
+        if (!bad)
+            command(r, r->plan[i], &p);
+        sh_plan_clear(&p);
+    }
+    return bad ? -1 : 0;
+}
+
+const struct sh_report_part sh_report_allocation = {"allocation", "Budgets of layers and heads", write};

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Report: what fits on usual boards, whole and under the smallest budget that was measured to be good enough. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/app/capacity/capacity_study.h"
+#include "src/report/figures/capacity_plot.h"
+#include "src/report/report.h"
+
+#define BOARDS "RTX-4090,A100-SXM-80GB,H100-SXM"
+
+struct capacity {
+    struct sh_report *r;
+    const char *model;
+    char *from_trace;                   /* the model as it was typed when it was traced; owned    */
+    long long length;
+    struct sh_out *o, *how;             /* what fits; how its budgets were measured               */
+    char **evidence;                    /* [n_evidence] lines that `how` has                       */
+    int n_evidence;
+    int n_good;                         /* rows of budgets that were measured                      */
+};
+
+/* The word behind --model of a typed command; for free(). NULL: there is none. */
+static char *typed_model(const char *line)
+{
+    const char *at = strstr(line, "--model");
+    if (!at || (at[7] != ' ' && at[7] != '='))
+        return NULL;
+    const char *word = at + 8;
+    int quoted = *word == '\'';
+    word += quoted;
+    return xasprintf("%.*s", (int)strcspn(word, quoted ? "'" : " "), word);
+}
+
+/* Is there such a model? Then its positions are the length, unless one is asked for. */
+static int try_model(struct capacity *c, const struct sh_capacity_names *names, const char *name, struct sh_err *e)
+{
+    struct sh_kv_shape shape;
+    if (!name || sh_capacity_model(names, name, &shape, e))
+        return 0;
+    c->model = name;
+    c->length = c->r->length ? c->r->length : shape.f.max_pos > 0 ? shape.f.max_pos : 2048;
+    sh_kv_shape_clear(&shape);
+    return 1;
+}
+
+static int find_model(struct capacity *c, struct sh_err *e)
+{
+    struct sh_capacity_names names;
+    struct sh_err missed = {0};         /* a name that is none is no failure */
+    int found = 0;
+    if (sh_capacity_names_open(&names, c->r->gpus, NULL, e))
+        return -1;
+    if (c->r->model)
+        found = try_model(c, &names, c->r->model, e);
+    for (int i = 0; i < c->r->n_store && !found && !c->r->model; i++)
+        if (c->r->store[i].n_run) {
+            free(c->from_trace);
+            c->from_trace = typed_model(c->r->store[i].run[0].command);
+            found = try_model(c, &names, c->r->store[i].run[0].model, &missed) ||
+                    try_model(c, &names, c->from_trace, &missed);
+        }
+    if (!found && missed.is_io)
+        *e = missed;
+    sh_capacity_names_close(&names);
+    return !found && (c->r->model || missed.is_io) ? -1 : found;
+}
+
+static struct sh_capacity_args ask(const struct capacity *c)
+{
+    struct sh_capacity_args a = {0};
+    sh_capacity_preset(&a);
+    a.model = c->model;
+    a.gpu = c->r->gpu ? c->r->gpu : BOARDS;
+    a.gpus = c->r->gpus;
+    a.length = c->length;
+    return a;
+}
+
+static void write_row(struct capacity *c, const char *quality, const struct sh_capacity_row *row, int has_figure)
+{
+    struct sh_out *o = c->o;
+    char *policy = row->measured ? sh_quality_policy(row->measured) : NULL;
+    sh_out_item(o);
+    if (has_figure)
+        sh_out_link(o, "#fig-frontier");
+    sh_out_text(o, "quality", "stated quality", quality);
+    sh_out_text(o, "gpu", "GPU", row->gpu);
+    sh_out_text(o, "policy", "policy", policy);
+    sh_out_text(o, "budget", "budget", row->budget ? row->budget : "whole cache");
+    sh_out_int(o, "bytes", "KV bytes of a sequence", (long long)row->sequence);
+    sh_out_int(o, "batch", "largest batch", (long long)row->max_batch);
+    sh_out_real(o, "rate", "decode tokens/s, at most", row->fits ? row->decode_rate : 0, 0);
+    free(policy);
+}
+
+/* How a budget was measured is the same on every board: told once. */
+static void write_evidence(struct capacity *c, const struct sh_capacity_row *row)
+{
+    for (int i = 0; i < c->n_evidence; i++)
+        if (!strcmp(c->evidence[i], row->evidence))
+            return;
+    c->evidence = xreallocarray(c->evidence, (size_t)c->n_evidence + 1, sizeof *c->evidence);
+    c->evidence[c->n_evidence++] = xstrdup(row->evidence);
+    char *policy = sh_quality_policy(row->measured);
+    sh_out_item(c->how);
+    sh_out_text(c->how, "policy", "policy", policy);
+    sh_out_text(c->how, "budget", "budget", row->budget);
+    sh_out_text(c->how, "evidence", "evidence", row->evidence);
+    free(policy);
+}
+
+static char *line_of(const struct capacity *c, const char *db, const char *option, const char *limit)
+{
+    return xasprintf("capacity --model %s --gpu %s --length %lld%s%s%s%s%s%s", c->model, c->r->gpu ? c->r->gpu : BOARDS,
+                     c->length, db ? " --db " : "", db ? db : "", *option ? " --" : "", option,
+                     *limit ? " " : "", limit);
+}
+
+static int whole(struct capacity *c, int has_figure, struct sh_err *e)
+{
+    struct sh_capacity_args a = ask(c);
+    struct sh_capacity_study s;
+    int bad = sh_capacity_study(&s, &a, e);
+    for (int i = 0; i < s.n_row && !bad; i++)
+        write_row(c, "whole cache", &s.row[i], has_figure);
+    sh_capacity_study_clear(&s);
+    return bad;
+}
+
+/* Budgets that meet a stated quality; where none does, nothing is shown of it. */
+static int stated(struct capacity *c, const char *db, struct sh_err *e)
+{
+    static const struct { const char *option, *limit, *says; } quality[] = {
+        {"max-ppl-increase", "1%", "perplexity at most 1 % up"}, {"max-ppl-increase", "5%",
+         "perplexity at most 5 % up"},
+        {"max-ppl-increase", "10%", "perplexity at most 10 % up"}, {"min-recall", "0.99", "99 % of attention kept"},
+        {"min-recall", "0.95", "95 % of attention kept"}, {"min-recall", "0.9", "90 % of attention kept"}};
+    for (size_t k = 0; k < sizeof quality / sizeof *quality; k++) {
+        struct sh_capacity_args a = ask(c);
+        struct sh_capacity_study s;
+        struct sh_err none = {0};
+        int is_recall = !strcmp(quality[k].option, "min-recall");
+        a.db = db;
+        *(is_recall ? &a.min_recall : &a.max_ppl) = quality[k].limit;
+        int bad = sh_capacity_study(&s, &a, &none);
+        for (int i = 0; i < s.n_row && !bad; i++, c->n_good++) {
+            write_row(c, quality[k].says, &s.row[i], 1);
+            write_evidence(c, &s.row[i]);
+        }
+        sh_capacity_study_clear(&s);
+        if (bad && none.is_io) {
+            *e = none;
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int draw(void *to, const struct sh_fig_data *d, struct sh_err *e)
+{
+    return sh_report_figure(to, "frontier", d, e);
+}
+
+static int frontier(struct capacity *c, const char *db, struct sh_err *e)
+{
+    struct sh_capacity_args a = ask(c);
+    struct sh_capacity_study s;
+    a.db = db;
+    int bad = sh_capacity_study(&s, &a, e) || sh_capacity_frontier(s.row, s.n_row, draw, c->r, e);
+    sh_capacity_study_clear(&s);
+    return bad;
+}
+
+/* The first store of trained weights whose budgets were measured: *at, -1: none. */
+static int measured(const struct sh_report *r, int *at, struct sh_err *e)
+{
+    *at = -1;
+    for (int i = 0; i < r->n_store && *at < 0; i++) {
+        struct sh_quality_point *point;
+        struct sh_err none = {0};
+        int n;
+        if (r->store[i].n_run && sh_report_is_random(&r->store[i].run[0]))
+            continue;
+        if (sh_quality_read(r->store[i].path, &point, &n, &none)) {
+            if (!none.is_io)
+                continue;
+            *e = none;
+            return -1;
+        }
+        free(point);
+        if (n)
+            *at = i;
+    }
+    return 0;
+}
+
+static int answers(struct capacity *c, struct sh_err *e)
+{
+    struct sh_report *r = c->r;
+    int at;
+    if (measured(r, &at, e))
+        return -1;
+    const char *db = at < 0 ? NULL : r->store[at].path;
+    char *plain = line_of(c, NULL, "", ""), *limit = line_of(c, db ? db : "FILE", "max-ppl-increase", "1%");
+    sh_report_say(r, "How many sequences of %lld tokens of %s fit on a board beside each other (the largest batch), "
+                  "and how fast all of them together can be decoded at most: bytes are counted exactly, the rate is "
+                  "what the board's bandwidth and arithmetic allow. Under a stated quality stands the smallest budget "
+                  "that was measured to meet it, and how it was measured.", c->length, c->model);
+    c->o = sh_out_new();
+    c->how = sh_out_new();
+    sh_out_list(c->o, "capacity", "what fits");
+    sh_out_list(c->how, "evidence", "how these budgets were measured");
+    int bad = whole(c, db != NULL, e);
+    if (!bad && db)
+        bad = stated(c, db, e);
+    sh_out_end(c->o);
+    sh_out_end(c->how);
+    sh_report_table(r, NULL, c->o);
+    sh_report_table(r, NULL, c->how);
+    if (!bad && !c->n_good)
+        sh_report_missing(r, limit, "budgets that meet a stated quality: none was measured that does. Readings under a "
+                          "budget (shears eval --db) or replays give the evidence.");
+    if (!bad && db)
+        bad = frontier(c, db, e) && sh_report_lacks(r, NULL, e);
+    sh_report_command(r, plain);
+    if (c->n_good)
+        sh_report_command(r, limit);
+    free(plain);
+    free(limit);
+    return bad;
+}
+
+static int write(struct sh_report *r, struct sh_err *e)
+{
+    struct capacity c = {.r = r};
+    int found = find_model(&c, e), bad = found < 0;
+    if (!found) {
+        char *line = xasprintf("report --db %s --model DIR --gpu %s -o report.html", r->store[0].path, BOARDS);
+        sh_report_missing(r, line, "what fits on a GPU: the model's configuration is not known; name its folder with "
+                          "--model.");
+        free(line);
+    } else if (!bad) {
+        bad = answers(&c, e);
+    }
+    for (int i = 0; i < c.n_evidence; i++)
+        free(c.evidence[i]);
+    free(c.evidence);
+    free(c.from_trace);
+    return bad;
+}
+
+const struct sh_report_part sh_report_capacity = {"capacity", "Capacity at a stated quality", write};

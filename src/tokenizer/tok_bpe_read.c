@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The "model" object of tokenizer.json; see tok_bpe.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/tokenizer/tok_bpe.h"
+
+static int refuse_options(const json_t *model, struct sh_err *e)
+{
+    static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
+    const json_t *type = json_object_get(model, "type"),
+                 *dropout = json_object_get(model, "dropout");
+    if (type && (!json_is_string(type) || strcmp(json_string_value(type), "BPE")))
+        return sh_fail(e, "type: %s is not supported, only BPE is",
+                       json_is_string(type) ? json_string_value(type) : sh_json_kind(type));
+    if (!type && !json_object_get(model, "merges"))
+        return sh_fail(e, "found neither a type nor merges, expected a BPE model");
+    if (dropout && !json_is_null(dropout) &&
+        (!json_is_number(dropout) || json_number_value(dropout) != 0))
+        return sh_fail(e, "dropout: merging at random is not supported");
+    for (int i = 0; i < 2; i++) {
+        const json_t *affix = json_object_get(model, affixes[i]);
+        if (affix && !json_is_null(affix) && (!json_is_string(affix) || json_string_length(affix)))
+            return sh_fail(e, "%s: is not supported unless it is empty", affixes[i]);
+    }
+    return 0;
+}
+
+/* A merge is "left right" or ["left", "right"]. */
+static int halves(const json_t *merge, struct sh_span part[2], const char *text[2],
+                  struct sh_err *e)
+{
+    if (json_is_string(merge)) {
+        const char *s = json_string_value(merge);
+        size_t n = json_string_length(merge);
+        const char *gap = memchr(s, ' ', n);
+        if (!gap || memchr(gap + 1, ' ', n - (size_t)(gap + 1 - s)))
+            return sh_fail(e, "found \"%.80s\", expected two tokens with one space between", s);
+        text[0] = s;
+        text[1] = gap + 1;
+        part[0].n = (size_t)(gap - s);
+        part[1].n = n - part[0].n - 1;
+        return 0;
+    }
+    if (!json_is_array(merge) || json_array_size(merge) != 2)
+        return sh_fail(e, "found %s, expected \"a b\" or [\"a\", \"b\"]", sh_json_kind(merge));
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *half = json_array_get(merge, i);
+        if (!json_is_string(half))
+            return sh_fail(e, "found %s in a pair, expected a string", sh_json_kind(half));
+        text[i] = json_string_value(half);
+        part[i].n = json_string_length(half);
+    }
+    return 0;
+}
+
+static int add_merge(struct sh_bpe *b, const json_t *merge, int32_t rank, struct sh_text *joined,
+                     struct sh_err *e)
+{
+    struct sh_span part[2];
+    const char *text[2];
+    int32_t id[3];
+    if (halves(merge, part, text, e))
+        return -1;
+    joined->n = 0;
+    for (int i = 0; i < 2; i++)
+        sh_text_add(joined, text[i], part[i].n);
+    for (int i = 0; i < 3; i++) {
+        const char *s = i < 2 ? text[i] : joined->at;
+        size_t n = i < 2 ? part[i].n : joined->n;
+        id[i] = sh_vocab_find(b->vocab, s, n);
+        if (id[i] < 0)
+            return sh_fail(e, "token \"%.*s\" is not in the vocabulary", n > 80 ? 80 : (int)n, s);
+    }
+    sh_bpe_put(b, id[0], id[1], rank, id[2]);
+    return 0;
+}
+
+static int read_merges(struct sh_bpe *b, const json_t *merges, struct sh_err *e)
+{
+    struct sh_text joined = {0};
+    size_t n = json_array_size(merges);
+    int bad = 0;
+    if (merges && !json_is_null(merges) && !json_is_array(merges))
+        return sh_fail(e, "merges: found %s, expected an array", sh_json_kind(merges));
+    if (n > INT32_MAX / 4)
+        return sh_fail(e, "merges: %zu of them are too many", n);
+    sh_bpe_room(b, n);
+    for (size_t i = 0; i < n && !bad; i++)
+        if ((bad = add_merge(b, json_array_get(merges, i), (int32_t)i, &joined, e)))
+            sh_err_prefix(e, "merges: number %zu", i);
+    free(joined.at);
+    return bad;
+}
+
+int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *model,
+                struct sh_err *e)
+{
+    *b = (struct sh_bpe){.vocab = vocab, .unknown = -1};
+    if (refuse_options(model, e) || sh_tok_flag(model, "fuse_unk", 0, &b->fuse_unknown, e) ||
+        sh_tok_flag(model, "byte_fallback", 0, &b->byte_fallback, e) ||
+        sh_tok_flag(model, "ignore_merges", 0, &b->whole_first, e))
+        return -1;
+    const json_t *unknown = json_object_get(model, "unk_token");
+    if (unknown && !json_is_null(unknown)) {
+        size_t n;
+        const char *text = sh_tok_string(model, "unk_token", &n, e);
+        if (!text)
+            return -1;
+        b->unknown = sh_vocab_find(vocab, text, n);
+        if (b->unknown < 0)
+            return sh_fail(e, "unk_token: \"%.80s\" is not in the vocabulary", text);
+    }
+    sh_vocab_bytes(vocab, b->byte_id);
+    if (read_merges(b, json_object_get(model, "merges"), e))
+        return -1;
+    sh_bpe_ready(b);
+    return 0;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tok_decode.h. */
+#include "src/tokenizer/tok_decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/tokenizer/sp_decode.h"
+#include "src/tokenizer/tok_regex.h"
+
+#define MOST_STEPS 64
+
+enum kind { BYTE_LEVEL, REPLACE, BYTE_FALLBACK, FUSE, STRIP, METASPACE };
+
+struct sh_decode_step {
+    enum kind kind;
+    struct sh_regex *regex;             /* REPLACE, METASPACE */
+    struct sh_text with;                /* what it becomes; STRIP: the character to take off */
+    json_int_t start, stop; /* STRIP: at most so many; METASPACE: start = drop the first */
+};
+
+static int read_replace(struct sh_decode_step *s, const json_t *from, struct sh_err *e)
+{
+    size_t n;
+    const char *with = sh_tok_string(from, "content", &n, e);
+    if (!with)
+        return -1;
+    if (n > SH_TOK_LONGEST_TEXT)
+        return sh_fail(e, "content: found %zu bytes, expected at most %u", n,
+                       SH_TOK_LONGEST_TEXT);
+    sh_text_add(&s->with, with, n);
+    s->regex = sh_regex_read(json_object_get(from, "pattern"), e);
+    return s->regex ? 0 : -1;
+}
+
+static int read_strip(struct sh_decode_step *s, const json_t *from, struct sh_err *e)
+{
+    size_t n;
+    int bad;
+    const char *content = sh_tok_string(from, "content", &n, e);
+    const json_t *start = json_object_get(from, "start"), *stop = json_object_get(from, "stop");
+    if (!content)
+        return -1;
+    if (!n || (size_t)sh_utf8_sequence(content, n, &bad) != n)
+        return sh_fail(e, "content: found \"%.80s\", expected one character", content);
+    if (!json_is_integer(start) || !json_is_integer(stop) || json_integer_value(start) < 0 ||
+        json_integer_value(stop) < 0)
+        return sh_fail(e, "start, stop: expected two counts");
+    sh_text_add(&s->with, content, n);
+    s->start = json_integer_value(start);
+    s->stop = json_integer_value(stop);
+    return 0;
+}
+
+static int read_metaspace(struct sh_decode_step *s, const json_t *from, struct sh_err *e)
+{
+    const json_t *scheme = json_object_get(from, "prepend_scheme");
+    size_t n;
+    int old_flag;
+    const char *mark = sh_tok_string(from, "replacement", &n, e);
+    if (!mark || sh_tok_flag(from, "add_prefix_space", 1, &old_flag, e))
+        return -1;
+    sh_text_add(&s->with, " ", 1);
+    s->start = old_flag && !(json_is_string(scheme) && !strcmp(json_string_value(scheme), "never"));
+    s->regex = sh_regex_new(mark, n, 1, e);
+    return s->regex ? 0 : -1;
+}
+
+static const struct {
+    const char *type;
+    enum kind kind;
+    int (*read)(struct sh_decode_step *s, const json_t *from, struct sh_err *e);
+} readers[] = {{"ByteLevel", BYTE_LEVEL, NULL},       {"Replace", REPLACE, read_replace},
+               {"ByteFallback", BYTE_FALLBACK, NULL}, {"Fuse", FUSE, NULL},
+               {"Strip", STRIP, read_strip},          {"Metaspace", METASPACE, read_metaspace}};
+
+static int read_step(struct sh_decode *d, const json_t *from, int depth, struct sh_err *e)
+{
+    const char *type = sh_tok_type(from, "decoder", e);
+    if (!type)
+        return -1;
+    if (!strcmp(type, "Sequence")) {
+        const json_t *steps = json_object_get(from, "decoders");
+        if (!json_is_array(steps) || depth == SH_TOK_DEPTH)
+            return sh_fail(e,
+                           "decoder: Sequence: found %s at depth %d, expected an array of decoders",
+                           sh_json_kind(steps), depth);
+        for (size_t i = 0; i < json_array_size(steps); i++)
+            if (read_step(d, json_array_get(steps, i), depth + 1, e))
+                return -1;
+        return 0;
+    }
+    size_t i = 0, n = sizeof readers / sizeof *readers;
+    while (i < n && strcmp(type, readers[i].type))
+        i++;
+    if (i == n)
+        return sh_fail(e, "decoder: %.80s is not supported", type);
+    if (d->n == MOST_STEPS)
+        return sh_fail(e, "decoder: there are more than %d steps", MOST_STEPS);
+    d->step = xreallocarray(d->step, (size_t)d->n + 1, sizeof *d->step);
+    struct sh_decode_step *s = &d->step[d->n++];
+    *s = (struct sh_decode_step){.kind = readers[i].kind};
+    d->byte_level |= s->kind == BYTE_LEVEL;
+    return readers[i].read && readers[i].read(s, from, e) ? sh_err_prefix(e, "decoder: %s", type)
+                                                          : 0;
+}
+
+int sh_decode_read(struct sh_decode *d, const json_t *decoder, struct sh_err *e)
+{
+    return !decoder || json_is_null(decoder) ? 0 : read_step(d, decoder, 0, e);
+}
+
+void sh_decode_free(struct sh_decode *d)
+{
+    for (int i = 0; i < d->n; i++) {
+        sh_regex_free(d->step[i].regex);
+        free(d->step[i].with.at);
+    }
+    free(d->step);
+}
+
+/* ---- running: p -> out, both pieces ---- */
+
+static void end_piece(struct sh_pieces *out, size_t begin)
+{
+    sh_pieces_add(out, begin, out->text.n - begin);
+}
+
+static void byte_level(const struct sh_pieces *p, struct sh_pieces *out)
+{
+    struct sh_text bytes = {0};
+    for (size_t i = 0; i < p->n; i++)
+        if (sh_bytelevel_decode(&bytes, p->text.at + p->at[i].at, p->at[i].n))
+            sh_text_add(&bytes, p->text.at + p->at[i].at, p->at[i].n);
+    sh_utf8_repair(&out->text, bytes.n ? bytes.at : "", bytes.n);
+    end_piece(out, 0);
+    free(bytes.at);
+}
+
+/* A run of bytes is text if all of it is; otherwise each byte becomes U+FFFD. */
+static void flush_bytes(struct sh_text *bytes, struct sh_pieces *out)
+{
+    size_t begin = out->text.n;
+    if (!bytes->n)
+        return;
+    int fine = sh_utf8_valid(bytes->at, bytes->n) == bytes->n;
+    if (fine)
+        sh_text_add(&out->text, bytes->at, bytes->n);
+    for (size_t i = 0; i < bytes->n && !fine; i++)
+        sh_text_add(&out->text, "\xef\xbf\xbd", 3);
+    end_piece(out, begin);
+    bytes->n = 0;
+}
+
+static void byte_fallback(const struct sh_pieces *p, struct sh_pieces *out)
+{
+    struct sh_text bytes = {0};
+    for (size_t i = 0; i < p->n; i++) {
+        const char *s = p->text.at + p->at[i].at;
+        int byte = sh_byte_of(s, p->at[i].n);
+        if (byte >= 0) {
+            char c = (char)byte;
+            sh_text_add(&bytes, &c, 1);
+            continue;
+        }
+        flush_bytes(&bytes, out);
+        size_t begin = out->text.n;
+        sh_text_add(&out->text, s, p->at[i].n);
+        end_piece(out, begin);
+    }
+    flush_bytes(&bytes, out);
+    free(bytes.at);
+}
+
+static void strip(const struct sh_decode_step *s, const char *text, size_t n, struct sh_text *out)
+{
+    size_t c = s->with.n;
+    for (json_int_t i = 0; i < s->start && sh_starts_with(text, n, s->with.at, c); i++) {
+        text += c;
+        n -= c;
+    }
+    for (json_int_t i = 0; i < s->stop && n >= c && !memcmp(text + n - c, s->with.at, c); i++)
+        n -= c;
+    sh_text_add(out, text, n);
+}
+
+static void each(const struct sh_decode_step *s, const struct sh_pieces *p, struct sh_pieces *out)
+{
+    static const struct sh_text nothing;
+    struct sh_err ignored; /* a pattern that gives up leaves the rest of its token as it is */
+    for (size_t i = 0; i < p->n; i++) {
+        const char *text = p->text.at + p->at[i].at;
+        size_t begin = out->text.n;
+        if (s->kind == STRIP)
+            strip(s, text, p->at[i].n, &out->text);
+        else
+            sh_regex_replace(s->regex, text, p->at[i].n,
+                             s->kind == METASPACE && s->start && !i ? &nothing : &s->with,
+                             &out->text, &ignored);
+        end_piece(out, begin);
+    }
+}
+
+static void run_step(const struct sh_decode_step *s, const struct sh_pieces *p,
+                     struct sh_pieces *out)
+{
+    if (s->kind == BYTE_LEVEL) {
+        byte_level(p, out);
+    } else if (s->kind == BYTE_FALLBACK) {
+        byte_fallback(p, out);
+    } else if (s->kind == FUSE) {
+        for (size_t i = 0; i < p->n; i++)
+            sh_text_add(&out->text, p->text.at + p->at[i].at, p->at[i].n);
+        end_piece(out, 0);
+    } else {
+        each(s, p, out);
+    }
+}
+
+void sh_decode_run(const struct sh_decode *d, struct sh_pieces *p, struct sh_text *out)
+{
+    struct sh_pieces next = {0};
+    p->text.limit = next.text.limit = SH_TOK_GROWTH(p->text.n);
+    for (int i = 0; i < d->n; i++) {
+        sh_pieces_clear(&next);
+        sh_text_add(&next.text, "", 0);
+        run_step(&d->step[i], p, &next);
+        struct sh_pieces old = *p;
+        *p = next;
+        next = old;
+    }
+    for (size_t i = 0; i < p->n; i++) {
+        if (i && !d->n)                                 /* without a decoder tokens are words */
+            sh_text_add(out, " ", 1);
+        sh_text_add(out, p->text.at + p->at[i].at, p->at[i].n);
+    }
+    sh_pieces_free(&next);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tok_normal.h. */
+#include "src/tokenizer/tok_normal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "src/base/mem.h"
+#include "src/tokenizer/tok_regex.h"
+
+#define MOST_STEPS 64
+
+enum kind { FORM, PREPEND, REPLACE, LOWERCASE, STRIP, SENTENCEPIECE };
+
+struct sh_normal_step {
+    enum kind kind;
+    utf8proc_option_t form;
+    struct sh_regex *regex;             /* REPLACE */
+    struct sh_text with;                /* PREPEND, REPLACE */
+    int left, right;                    /* STRIP */
+    struct sh_sp_normal *sp;            /* SENTENCEPIECE */
+};
+
+static const struct { const char *name; int form; } forms[] = {
+    {"NFC", UTF8PROC_STABLE | UTF8PROC_COMPOSE},
+    {"NFD", UTF8PROC_STABLE | UTF8PROC_DECOMPOSE},
+    {"NFKC", UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT},
+    {"NFKD", UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT}};
+
+static int read_strip(struct sh_normal_step *to, const json_t *step, struct sh_err *e)
+{
+    return sh_tok_flag(step, "strip_left", 1, &to->left, e) ||
+           sh_tok_flag(step, "strip_right", 1, &to->right, e) ? -1 : 0;
+}
+
+static struct sh_normal_step *add(struct sh_normal *s, enum kind kind)
+{
+    s->step = xreallocarray(s->step, (size_t)s->n + 1, sizeof *s->step);
+    s->step[s->n] = (struct sh_normal_step){.kind = kind};
+    return &s->step[s->n++];
+}
+
+void sh_normal_sentencepiece(struct sh_normal *s, struct sh_sp_normal *sp)
+{
+    add(s, SENTENCEPIECE)->sp = sp;
+}
+
+static int read_texts(struct sh_normal_step *to, const json_t *step, struct sh_err *e)
+{
+    size_t n;
+    const char *with = sh_tok_string(step, to->kind == PREPEND ? "prepend" : "content", &n, e);
+    if (!with)
+        return -1;
+    if (n > SH_TOK_LONGEST_TEXT)
+        return sh_fail(e, "found a text of %zu bytes, expected at most %u", n,
+                       SH_TOK_LONGEST_TEXT);
+    sh_text_add(&to->with, with, n);
+    if (to->kind == REPLACE)
+        to->regex = sh_regex_read(json_object_get(step, "pattern"), e);
+    return to->kind == REPLACE && !to->regex ? -1 : 0;
+}
+
+static int read_step(struct sh_normal *s, const json_t *step, int depth, struct sh_err *e)
+{
+    const char *type = sh_tok_type(step, "normalizer", e);
+    if (!type)
+        return -1;
+    if (!strcmp(type, "Sequence")) {
+        const json_t *steps = json_object_get(step, "normalizers");
+        if (!json_is_array(steps) || depth == SH_TOK_DEPTH)
+            return sh_fail(
+                e, "normalizer: Sequence: found %s at depth %d, expected an array of normalizers",
+                sh_json_kind(steps), depth);
+        for (size_t i = 0; i < json_array_size(steps); i++)
+            if (read_step(s, json_array_get(steps, i), depth + 1, e))
+                return -1;
+        return 0;
+    }
+    static const struct {
+        const char *name;
+        enum kind kind;
+        int (*read)(struct sh_normal_step *to, const json_t *step, struct sh_err *e);
+    } others[] = {{"Prepend", PREPEND, read_texts}, {"Replace", REPLACE, read_texts},
+                  {"Strip", STRIP, read_strip}, {"Lowercase", LOWERCASE, NULL}};
+    if (s->n == MOST_STEPS)
+        return sh_fail(e, "normalizer: there are more than %d steps", MOST_STEPS);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (!strcmp(type, forms[i].name)) {
+            add(s, FORM)->form = (utf8proc_option_t)forms[i].form;
+            return 0;
+        }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(type, others[i].name)) {
+            struct sh_normal_step *new = add(s, others[i].kind);
+            return others[i].read && others[i].read(new, step, e)
+                       ? sh_err_prefix(e, "normalizer: %s", type) : 0;
+        }
+    return sh_fail(e, "normalizer: %.80s is not supported", type);
+}
+
+int sh_normal_read(struct sh_normal *s, const json_t *normalizer, struct sh_err *e)
+{
+    return !normalizer || json_is_null(normalizer) ? 0 : read_step(s, normalizer, 0, e);
+}
+
+void sh_normal_free(struct sh_normal *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        sh_regex_free(s->step[i].regex);
+        free(s->step[i].with.at);
+        if (s->step[i].sp)
+            sh_sp_normal_free(s->step[i].sp);
+        free(s->step[i].sp);
+    }
+    free(s->step);
+}
+
+static int is_ascii(const char *text, size_t n)
+{
+    unsigned char all = 0;
+    for (size_t i = 0; i < n; i++)
+        all |= (unsigned char)text[i];
+    return all < 0x80;
+}
+
+/* Each character by its full lower case; of those only U+0130 has more than one character. */
+static void lowercase(const char *text, size_t n, struct sh_text *out)
+{
+    int length;
+    for (size_t i = 0; i < n; i += (size_t)length) {
+        char to[4];
+        uint32_t code;
+        length = sh_utf8_get(text + i, &code);
+        utf8proc_int32_t lower = code == 0x130 ? 'i' : utf8proc_tolower((utf8proc_int32_t)code);
+        sh_text_add(out, to, (size_t)sh_utf8_put(to, (uint32_t)lower));
+        if (code == 0x130)
+            sh_text_add(out, "\xcc\x87", 2);
+    }
+}
+
+static void strip(const struct sh_normal_step *s, const char *text, size_t n, struct sh_text *out)
+{
+    uint32_t code;
+    size_t begin = 0, at;
+    while (s->left && begin < n) {
+        int length = sh_utf8_get(text + begin, &code);
+        if (!sh_is_space(code))
+            break;
+        begin += (size_t)length;
+    }
+    while (s->right && n > begin) {
+        at = sh_utf8_before(text, n);
+        sh_utf8_get(text + at, &code);
+        if (!sh_is_space(code))
+            break;
+        n = at;
+    }
+    sh_text_add(out, text + begin, n - begin);
+}
+
+static int run_form(const struct sh_normal_step *s, const char *text, size_t n, struct sh_text *out,
+                    struct sh_err *e)
+{
+    if (is_ascii(text, n)) {            /* ASCII is the same in all four forms */
+        sh_text_add(out, text, n);
+        return 0;
+    }
+    utf8proc_uint8_t *mapped = NULL;
+    utf8proc_ssize_t length =
+        utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)n, &mapped, s->form);
+    if (length < 0)
+        return sh_fail(e, "normalising the text: %s", utf8proc_errmsg(length));
+    sh_text_add(out, (const char *)mapped, (size_t)length);
+    free(mapped);
+    return 0;
+}
+
+static int run_step(const struct sh_normal_step *s, const char *text, size_t n, int at_start,
+                    struct sh_text *out, struct sh_err *e)
+{
+    switch (s->kind) {
+    case FORM: return run_form(s, text, n, out, e);
+    case REPLACE: return sh_regex_replace(s->regex, text, n, &s->with, out, e);
+    case SENTENCEPIECE: return sh_sp_normal_run(s->sp, text, n, at_start, out, e);
+    case LOWERCASE: lowercase(text, n, out); return 0;
+    case STRIP: strip(s, text, n, out); return 0;
+    case PREPEND: break;
+    }
+    if (n)
+        sh_text_add(out, s->with.at, s->with.n);
+    sh_text_add(out, text, n);
+    return 0;
+}
+
+int sh_normal_run(const struct sh_normal *s, const char *text, size_t n, int at_start,
+                  struct sh_text *out, struct sh_err *e)
+{
+    struct sh_text now = {.limit = SH_TOK_GROWTH(n)}, next = {.limit = SH_TOK_GROWTH(n)};
+    int bad = 0;
+    sh_text_add(&now, text, n);
+    for (int i = 0; i < s->n && !bad; i++) {
+        next.n = 0;
+        bad = run_step(&s->step[i], now.at, now.n, at_start, &next, e);
+        struct sh_text old = now;
+        now = next;
+        next = old;
+    }
+    if (!bad)
+        sh_text_add(out, now.at, now.n);
+    free(now.at);
+    free(next.at);
+    return bad;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The "normalizer" of tokenizer.json: what is done to a text before anything is looked up. */
+#ifndef SH_TOKENIZER_TOK_NORMAL_H
+#define SH_TOKENIZER_TOK_NORMAL_H
+
+#include "src/tokenizer/sp_normal.h"
+#include "src/tokenizer/tok_json.h"
+
+struct sh_normal_step;
+struct sh_normal { struct sh_normal_step *step; int n; };
+
+int sh_normal_read(struct sh_normal *s, const json_t *normalizer, struct sh_err *e);
+void sh_normal_sentencepiece(struct sh_normal *s, struct sh_sp_normal *sp);    /* takes over sp */
+void sh_normal_free(struct sh_normal *s);
+
+/* Appends the normalised text to `out`. at_start: nothing stands in front of it. */
+int sh_normal_run(const struct sh_normal *s, const char *text, size_t n, int at_start,
+                  struct sh_text *out, struct sh_err *e);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A folder's files, or a GGUF file, to a tokenizer; see tokenizer.h. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+#include "src/model/files/gguf_tensors.h"
+#include "src/tokenizer/sp_model.h"
+#include "src/tokenizer/tok.h"
+#include "src/tokenizer/tok_gguf.h"
+
+/* The id of a token by its string, added tokens included; -1: none. */
+static int32_t id_of(const struct sh_tokenizer *t, const char *text, size_t n)
+{
+    int32_t id = sh_vocab_find(&t->vocab, text, n);
+    for (size_t i = 0; id < 0 && i < t->vocab.n_id; i++) {
+        const struct sh_span *s = &t->vocab.at[i];
+        if (sh_vocab_has(&t->vocab, (long long)i) && s->n == n &&
+            !memcmp(t->vocab.text.at + s->at, text, n))
+            id = (int32_t)i;
+    }
+    return id;
+}
+
+/* The id of the token that the config names under `key`; -1: error. */
+static int32_t named(const struct sh_tokenizer *t, const json_t *config, const char *key,
+                     struct sh_err *e)
+{
+    const json_t *token = json_object_get(config, key);
+    if (json_is_object(token))
+        token = json_object_get(token, "content");
+    if (!json_is_string(token))
+        return sh_fail(e, "%s: found %s, expected a token, since add_%s is true", key,
+                       sh_json_kind(token), key);
+    int32_t id = id_of(t, json_string_value(token), json_string_length(token));
+    return id >= 0 ? id : sh_fail(e, "%s: \"%.80s\" is no token", key, json_string_value(token));
+}
+
+/* Of the classes that read a tokenizer.json some build its post_processor anew from the two flags below; the others
+ * have them in their config as well, and pay no heed. */
+static int heeds_flags(const json_t *config)
+{
+    static const char *const families[] = {"Llama", "CodeLlama", "Gemma", "Cohere", "GPTNeoX"};
+    const json_t *class = json_object_get(config, "tokenizer_class");
+    const char *name = json_is_string(class) ? json_string_value(class) : "LlamaTokenizer";
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        size_t n = strlen(families[i]);
+        if (!strncmp(name, families[i], n) && (!strcmp(name + n, "Tokenizer") || !strcmp(name + n, "TokenizerFast")))
+            return 1;
+    }
+    return 0;
+}
+
+/* tokenizer_config.json has the last word on the tokens in front and behind. */
+static int apply_config(struct sh_tokenizer *t, const json_t *config, struct sh_err *e)
+{
+    static const char *const keys[] = {"bos_token", "eos_token"};
+    int *to[] = {&t->bos, &t->eos}, wanted[2];
+    if (sh_tok_flag(config, "add_bos_token", -1, &wanted[0], e) ||
+        sh_tok_flag(config, "add_eos_token", -1, &wanted[1], e))
+        return -1;
+    for (int i = 0; i < 2; i++) {
+        if (wanted[i] == 0)
+            *to[i] = -1;
+        if (wanted[i] != 1 || *to[i] >= 0)
+            continue;
+        int32_t id = named(t, config, keys[i], e);
+        if (id < 0)
+            return -1;
+        *to[i] = id;
+    }
+    return 0;
+}
+
+static int has(const char *folder, const char *name)
+{
+    char *path = xasprintf("%s/%s", folder, name);
+    int there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+static json_t *load(const char *folder, const char *name, int loose, struct sh_err *e)
+{
+    char *path = xasprintf("%s/%s", folder, name);
+    json_t *root = sh_tok_load(path, loose, e);
+    free(path);
+    return root;
+}
+
+/* tokenizer.json, or what vocab.json and merges.txt come to. */
+static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config,
+                     struct sh_err *e)
+{
+    int whole = has(folder, "tokenizer.json");
+    json_t *root = whole ? load(folder, "tokenizer.json", 0, e) : sh_tok_gpt2(folder, config, e);
+    if (!root)
+        return -1;
+    int bad = sh_tok_read(t, root, e);
+    json_decref(root);
+    return bad ? sh_err_prefix(e, "%s/%s", folder,
+                               whole ? "tokenizer.json" : "vocab.json, merges.txt") : 0;
+}
+
+/* The special tokens that the files beside tokenizer.model name are cut out of texts. */
+static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *config,
+                     struct sh_err *e)
+{
+    json_t *ids = json_object();
+    for (size_t i = 0; i < t->sp.n_type; i++)
+        if (t->sp.type[i] != SH_TOK_NORMAL && t->sp.type[i] != SH_TOK_BYTE) {
+            const struct sh_span *s = &t->vocab.at[i];
+            json_t *text = json_stringn(t->vocab.text.at + s->at, s->n);
+            json_object_set_new(ids, json_string_value(text), json_integer((json_int_t)i));
+            json_decref(text);
+        }
+    json_t *tokens = sh_tok_folder_added(folder, config, ids, e);
+    int bad = !tokens || sh_tok_read_added(t, tokens, e);
+    json_decref(ids);
+    json_decref(tokens);
+    return bad;
+}
+
+/* What tokenizer_config.json has to say about the space in front: whether there is one at all, and, with "legacy"
+ * false, that what follows a special token gets none. */
+static int apply_prefix(struct sh_tok_arrays *a, const json_t *config, struct sh_err *e)
+{
+    int legacy, prefix;
+    if (sh_tok_flag(config, "legacy", 1, &legacy, e) || sh_tok_flag(config, "add_prefix_space", 1, &prefix, e))
+        return -1;
+    a->add_prefix &= prefix;
+    a->prefix_once = !legacy;
+    return 0;
+}
+
+static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *config,
+                      struct sh_err *e)
+{
+    struct sh_sp_model model;
+    char *path = xasprintf("%s/tokenizer.model", folder);
+    int bad = sh_sp_model_open(&model, path, e);
+    if (!bad && apply_prefix(&model.arrays, config, e)) {
+        bad = sh_err_prefix(e, "%s/tokenizer_config.json", folder);
+        sh_sp_model_close(&model);
+    } else if (!bad) {
+        bad = sh_tok_read_arrays(t, &model.arrays, e);
+        sh_sp_model_close(&model);
+        if (bad || (bad = add_named(t, folder, config, e)))
+            sh_err_prefix(e, "%s", path);
+        else
+            sh_tok_labels(t);
+    }
+    free(path);
+    return bad;
+}
+
+static int has_any(const char *folder)
+{
+    return has(folder, "tokenizer.json") || has(folder, "tokenizer.model") ||
+           (has(folder, "vocab.json") && has(folder, "merges.txt"));
+}
+
+static int open_files(struct sh_tokenizer *t, const char *folder, struct sh_err *e)
+{
+    json_t *config = NULL;
+    if (has(folder, "tokenizer_config.json") &&
+        !(config = load(folder, "tokenizer_config.json", 1, e)))
+        return -1;
+    int whole = has(folder, "tokenizer.json"),
+        pair = has(folder, "vocab.json") && has(folder, "merges.txt");
+    int bad = whole || pair ? open_json(t, folder, config, e) : open_model(t, folder, config, e);
+    if (!bad && config && (!whole || heeds_flags(config)) && (bad = apply_config(t, config, e)))
+        sh_err_prefix(e, "%s/tokenizer_config.json", folder);
+    json_decref(config);
+    return bad;
+}
+
+/* A GGUF file says all there is to say: files beside it are of other makers. */
+static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
+{
+    char *file;
+    if (sh_gguf_path(path, &file, e))
+        return -1;
+    int bad = file ? sh_tok_open_gguf(t, file, e)
+                   : sh_fail(e, "%s: found neither tokenizer.json nor vocab.json and merges.txt nor "
+                             "tokenizer.model", path);
+    free(file);
+    return bad;
+}
+
+struct sh_tokenizer *sh_tokenizer_open(const char *path, struct sh_err *e)
+{
+    struct sh_tokenizer *t = xcalloc(1, sizeof *t);
+    if (!(has_any(path) ? open_files : open_gguf)(t, path, e))
+        return t;
+    sh_tokenizer_free(t);
+    return NULL;
+}

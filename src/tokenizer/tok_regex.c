@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tok_regex.h. A pattern comes from a file that may be hostile: the work and the memory of one
+ * match are limited, and running into a limit is an error, never a quiet miss. */
+#include "src/tokenizer/tok_regex.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/base/mem.h"
+#include "src/tokenizer/tok_ruby.h"
+
+#define MATCH_LIMIT 10000000u           /* steps of one match                  */
+#define HEAP_LIMIT_KIB 65536u           /* memory of one match                 */
+#define SHORT 8u                        /* bytes */
+#define PATTERN_LIMIT 65536u            /* bytes; published patterns have 300  */
+
+struct sh_regex {
+    pcre2_code *code;
+    pcre2_match_context *limits;
+    struct sh_text literal;             /* a short string needs no engine; n 0: use the code */
+};
+
+static void refuse(int code, const char *pattern, size_t n, struct sh_err *e)
+{
+    PCRE2_UCHAR why[160] = "";
+    pcre2_get_error_message(code, why, sizeof why);
+    sh_fail(e, "regular expression \"%.*s\": %s", n > 200 ? 200 : (int)n, pattern, (char *)why);
+}
+
+struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct sh_err *e)
+{
+    struct sh_text text = {0};
+    if (n > PATTERN_LIMIT) {
+        sh_fail(e, "regular expression of %zu bytes: at most %u are taken", n, PATTERN_LIMIT);
+        return NULL;
+    }
+    if (literal && !n) {
+        sh_fail(e, "the pattern is empty");
+        return NULL;
+    }
+    if (literal && n <= SHORT) {
+        struct sh_regex *r = xcalloc(1, sizeof *r);
+        sh_text_add(&r->literal, pattern, n);
+        return r;
+    }
+    if (literal)
+        sh_text_add(&text, pattern, n);
+    else if (sh_ruby_rewrite(pattern, n, &text, e)) {
+        free(text.at);
+        return NULL;
+    }
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    uint32_t how = PCRE2_UTF | PCRE2_NO_UTF_CHECK;
+    how |= literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+    int code = 0;
+    PCRE2_SIZE where;
+    const char *source = text.n ? text.at : "";
+    pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)source, text.n, how, &code, &where, context);
+    pcre2_compile_context_free(context);
+    free(text.at);
+    if (!compiled) {
+        refuse(code, pattern, n, e);
+        return NULL;
+    }
+    pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);    /* without it matching is only slower */
+    struct sh_regex *r = xcalloc(1, sizeof *r);
+    r->code = compiled;
+    r->limits = pcre2_match_context_create(NULL);
+    pcre2_set_match_limit(r->limits, MATCH_LIMIT);
+    pcre2_set_heap_limit(r->limits, HEAP_LIMIT_KIB);
+    return r;
+}
+
+struct sh_regex *sh_regex_read(const json_t *pattern, struct sh_err *e)
+{
+    const json_t *regex = json_object_get(pattern, "Regex"),
+                 *string = json_object_get(pattern, "String");
+    const json_t *given = json_is_string(regex) ? regex : string;
+    if (!json_is_string(given)) {
+        sh_fail(e, "pattern: found %s, expected {\"Regex\": \"…\"} or {\"String\": \"…\"}",
+                sh_json_kind(pattern));
+        return NULL;
+    }
+    return sh_regex_new(json_string_value(given), json_string_length(given), given == string, e);
+}
+
+void sh_regex_free(struct sh_regex *r)
+{
+    if (!r)
+        return;
+    free(r->literal.at);
+    pcre2_code_free(r->code);
+    pcre2_match_context_free(r->limits);
+    free(r);
+}
+
+static int match_at(struct sh_scan *s)
+{
+    PCRE2_SPTR text = (PCRE2_SPTR)s->text;
+    const struct sh_regex *r = s->regex;
+    int found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK, s->match, r->limits);
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter takes its stack from the heap */
+        found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                            s->match, r->limits);
+    return found;
+}
+
+static int next_literal(struct sh_scan *s, struct sh_span *found)
+{
+    const struct sh_text *literal = &s->regex->literal;
+    const char *at = s->text + s->from, *end = s->text + s->n;
+    while ((at = memchr(at, literal->at[0], (size_t)(end - at)))) {
+        if (sh_starts_with(at, (size_t)(end - at), literal->at, literal->n)) {
+            *found = (struct sh_span){(size_t)(at - s->text), literal->n};
+            s->from = found->at + found->n;
+            return 1;
+        }
+        at++;
+    }
+    return 0;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void sh_scan_watch(struct sh_scan *s, size_t bytes)
+{
+    s->watch.end = seconds() + 60 + 20e-6 * (double)bytes;
+}
+
+static int too_long(struct sh_scan *s)
+{
+    return s->watch.end > 0 && ++s->watch.calls % 64 == 0 && seconds() > s->watch.end;
+}
+
+/* An empty match right behind the last match does not count: on from the next character. */
+int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
+{
+    if (s->regex->literal.n)
+        return s->n > s->from ? next_literal(s, found) : 0;
+    if (!s->match)
+        s->match = pcre2_match_data_create(1, NULL);
+    while (s->from <= s->n) {
+        if (too_long(s))
+            return sh_fail(e, "a regular expression takes too long: it is at byte %zu of %zu",
+                           s->from, s->n);
+        int code = match_at(s);
+        if (code == PCRE2_ERROR_NOMATCH)
+            return 0;
+        const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match);
+        if (code >= 0 && (at[0] < s->from || at[1] < at[0]))
+            return sh_fail(e, "a regular expression matched before the place it was asked about");
+        if (code < 0) {
+            PCRE2_UCHAR why[160] = "";
+            pcre2_get_error_message(code, why, sizeof why);
+            return sh_fail(e, "a regular expression gave up at byte %zu of %zu: %s", s->from, s->n,
+                           (char *)why);
+        }
+        if (at[0] < at[1] || s->last != at[1] + 1) {
+            *found = (struct sh_span){at[0], at[1] - at[0]};
+            s->from = at[1];
+            s->last = at[1] + 1;
+            return 1;
+        }
+        uint32_t ignored;
+        s->from += s->from < s->n ? (size_t)sh_utf8_get(s->text + s->from, &ignored) : 1;
+    }
+    return 0;
+}
+
+void sh_scan_end(struct sh_scan *s)
+{
+    pcre2_match_data_free(s->match);
+    s->match = NULL;
+}
+
+int sh_regex_replace(const struct sh_regex *r, const char *text, size_t n,
+                     const struct sh_text *with, struct sh_text *out, struct sh_err *e)
+{
+    struct sh_scan s = {.regex = r, .text = text, .n = n};
+    struct sh_span m;
+    size_t done = 0;
+    int more;
+    if (n > 4096)
+        sh_scan_watch(&s, n);
+    while ((more = sh_scan_next(&s, &m, e)) == 1) {
+        sh_text_add(out, text + done, m.at - done);
+        sh_text_add(out, with->at, with->n);
+        done = m.at + m.n;
+        if (out->limit && out->n > out->limit) {
+            more = sh_fail(e, "replacing makes more than %zu bytes of the text", out->limit);
+            break;
+        }
+    }
+    sh_scan_end(&s);
+    sh_text_add(out, text + done, n - done);
+    return more;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The regular expressions of tokenizer.json. They are written for Oniguruma (Ruby's syntax) and run
+ * here by PCRE2, so what the two read differently is rewritten, or refused. */
+#ifndef SH_TOKENIZER_TOK_REGEX_H
+#define SH_TOKENIZER_TOK_REGEX_H
+
+#include "src/tokenizer/tok_json.h"
+
+struct sh_regex;
+
+/* The successive matches in one text: set the first three, then call next until it is not 1. The
+ * rest begins as zeros; match and watch may stay from text to text. */
+struct sh_scan {
+    const struct sh_regex *regex;
+    const char *text;                   /* well-formed UTF-8 */
+    size_t n;
+    struct sh_watch { unsigned calls; double end; } watch;      /* see sh_scan_watch */
+    size_t from, last;                  /* last: end of the last match + 1; 0: none yet */
+    void *match;
+};
+
+struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct sh_err *e);
+/* From {"Regex": "…"} or {"String": "…"}. */
+struct sh_regex *sh_regex_read(const json_t *pattern, struct sh_err *e);
+void sh_regex_free(struct sh_regex *r);
+
+/* From now on matching may take a minute, and 20 microseconds for each of `bytes`: a hundred times
+ * what the slowest published pattern takes. A limit on each match does not help against patterns
+ * that look through all of the text for every match. */
+void sh_scan_watch(struct sh_scan *s, size_t bytes);
+
+/* 1: found, 0: there are no more, -1: error. */
+int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e);
+void sh_scan_end(struct sh_scan *s);
+
+/* Appends `text` with every match replaced. */
+int sh_regex_replace(const struct sh_regex *r, const char *text, size_t n,
+                     const struct sh_text *with, struct sh_text *out, struct sh_err *e);
+
+#endif
