@@ -14,4 +14,5 @@ AC_DEFUN([SH_SANITIZERS], [
         [no|""], [],
         [AC_MSG_ERROR([--enable-sanitizers=$enable_sanitizers: expected yes, no or thread])])
     AC_SUBST([SH_SAN_FLAGS])
+    AM_CONDITIONAL([SANITIZED], [test -n "$SH_SAN_FLAGS"])
 ])

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Unit tests (CUnit) link only the libraries that their subject may use; CLI tests drive the program.
 TEST_EXTENSIONS = .sh
-LOG_DRIVER     = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LOG_DRIVER     = env AM_TAP_AWK='$(AWK)' bash $(top_srcdir)/%D%/timed.sh $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 SH_LOG_DRIVER  = $(LOG_DRIVER)
 SH_LOG_COMPILER = bash
+# How long each took, the slowest first.
+check-local: check-TESTS
+	@bash $(srcdir)/%D%/timed.sh --table 20 $(TEST_LOGS:.log=.seconds)
+MOSTLYCLEANFILES = $(TEST_LOGS:.log=.seconds)
+EXTRA_DIST += %D%/timed.sh
 # The contract tests' module: the CUDA sources compiled for the host.
 if HAVE_CXX
 emulated_module = $(abs_top_builddir)/%D%/emu/modules/cuda.so
 endif
-# Tests run beside each other: a thread that waits long for another one would take the processor from it.
+# Tests run at the same time: a thread that waits long for another one would take the processor from it.
 # At a wait the emulation lets the other streams run first here, and runs them last in tests/cli/cuda.sh.
 AM_TESTS_ENVIRONMENT = \
 	SH_EMU_STREAMS="$${SH_EMU_STREAMS-others}"; export SH_EMU_STREAMS; \
@@ -282,62 +287,47 @@ EXTRA_DIST += %D%/golden/plots
 EXTRA_DIST += %D%/golden/torch %D%/oracle/torch_files.py
 EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py
 
-# Tests of the built program.
-TESTS      += %D%/cli/eval.sh
-EXTRA_DIST += %D%/cli/eval.sh %D%/cli/evals.py %D%/oracle/perplexity.py
-TESTS      += %D%/cli/replay.sh %D%/cli/capacity_engine.sh
-EXTRA_DIST += %D%/cli/replay.sh %D%/cli/kept.py %D%/cli/capacity_engine.sh
-TESTS      += %D%/cli/theory.sh
-EXTRA_DIST += %D%/cli/theory.sh %D%/cli/theory.py
-TESTS      += %D%/cli/reading.sh
-EXTRA_DIST += %D%/cli/reading.sh
-TESTS      += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
-	%D%/cli/damage.sh %D%/cli/hostile.sh
-EXTRA_DIST += %D%/cli/bad_input.sh %D%/cli/trace.sh %D%/cli/persistence.sh %D%/cli/crash.sh %D%/cli/disk_full.sh \
-	%D%/cli/damage.sh %D%/cli/hostile.sh
-EXTRA_DIST += %D%/cli/lib.sh %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/hostile.py %D%/cli/figures.py \
-	%D%/cli/maps.py %D%/cli/scores.py \
-	%D%/cli/vectors.py
-TESTS      += %D%/cli/plan.sh
-EXTRA_DIST += %D%/cli/plan.sh
-TESTS      += %D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/capacity_quality.sh
-EXTRA_DIST += %D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/capacity_quality.sh
-TESTS      += %D%/cli/capacity.sh
-EXTRA_DIST += %D%/cli/capacity.sh %D%/golden/capacity.json %D%/golden/capacity_configs.json
-EXTRA_DIST += %D%/oracle/capacity.py %D%/oracle/capacity_configs.py
-TESTS      += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/report.sh %D%/cli/backends.sh %D%/cli/cuda.sh
-EXTRA_DIST += %D%/cli/sql.sh %D%/cli/demo.sh %D%/cli/report.sh %D%/cli/backends.sh %D%/cli/cuda.sh
-TESTS      += %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/reproduce.sh %D%/cli/timing.sh
-EXTRA_DIST += %D%/cli/weight_bits.sh %D%/golden/weight_bits %D%/oracle/weight_bits.py
-EXTRA_DIST += %D%/cli/reproduce.sh %D%/cli/timing.sh %D%/cli/weight_prune.sh %D%/golden/weight_prune %D%/oracle/weight_prune.py
-
-TESTS      += %D%/cli/engine_cuda.sh %D%/cli/codes.sh %D%/cli/windowed.sh
-EXTRA_DIST += %D%/cli/engine_cuda.sh %D%/cli/codes.sh %D%/cli/windowed.sh %D%/oracle/codes.py
-TESTS      += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/limits.sh %D%/cli/tasks.sh %D%/cli/drift.sh
-EXTRA_DIST += %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/generate_many.py %D%/cli/limits.sh %D%/cli/tasks.sh %D%/cli/tasks.py
-EXTRA_DIST += %D%/cli/drift.sh %D%/golden/tasks %D%/oracle/tasks.py
-TESTS      += %D%/cli/help.sh %D%/cli/hints.sh %D%/cli/findings.sh
-EXTRA_DIST += %D%/cli/findings.sh %D%/cli/help.sh %D%/cli/hints.sh %D%/cli/examples.py
-TESTS      += %D%/cli/hash.sh %D%/cli/merge.sh %D%/cli/held.sh %D%/cli/shard_files.sh %D%/cli/mpi.sh %D%/cli/ranks.sh \
-	%D%/cli/ranks_sweep.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh %D%/cli/ranks_progress.sh \
-	%D%/cli/ranks_cuda.sh %D%/cli/ranks_lost.sh %D%/cli/ranks_apart.sh %D%/cli/kills.sh \
-	%D%/cli/slurm.sh %D%/cli/slurm_scripts.sh
-EXTRA_DIST += %D%/cli/hash.sh %D%/cli/merge.sh %D%/cli/held.sh %D%/cli/shard_files.sh %D%/cli/mpi.sh %D%/cli/ranks.sh \
-	%D%/cli/ranks_sweep.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh %D%/cli/ranks_progress.sh \
-	%D%/cli/ranks_cuda.sh %D%/cli/ranks_lost.sh %D%/cli/ranks_apart.sh %D%/cli/kills.sh \
-	%D%/cli/ranks_lib.sh %D%/cli/slurm.sh %D%/cli/slurm_scripts.sh
-TESTS      += %D%/cli/gguf.sh
-EXTRA_DIST += %D%/cli/gguf.sh
-TESTS      += %D%/cli/import.sh %D%/cli/reader.sh
-EXTRA_DIST += %D%/cli/import.sh %D%/cli/dumps.py %D%/cli/reader.sh %D%/cli/reader.py
+# Tests of the built program. `make check` runs the quick ones, which decide most changes; `make check-slow` those that
+# kill, starve, wait or do the same in many orders, and the demonstration; `make check-full` both. Built with sanitizers,
+# `make check` leaves the scripts to hostile input and one run of every command.
+quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/capacity.sh %D%/cli/capacity_engine.sh \
+	%D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
+	%D%/cli/drift.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/findings.sh %D%/cli/generate.sh \
+	%D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
+	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/persistence.sh \
+	%D%/cli/plan.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh %D%/cli/shard_files.sh \
+	%D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/sql.sh %D%/cli/tasks.sh %D%/cli/theory.sh \
+	%D%/cli/timing.sh %D%/cli/trace.sh %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/windowed.sh
+slow_scripts = %D%/cli/reading.sh %D%/cli/demo.sh %D%/cli/cuda.sh %D%/cli/reproduce.sh %D%/cli/mpi.sh \
+	%D%/cli/ranks.sh %D%/cli/ranks_apart.sh %D%/cli/ranks_cuda.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh \
+	%D%/cli/ranks_lost.sh %D%/cli/ranks_progress.sh %D%/cli/ranks_sweep.sh %D%/cli/kills.sh %D%/cli/slurm.sh \
+	%D%/cli/slurm_scripts.sh %D%/cli/faults.sh %D%/cli/thread.sh
+sanitized_scripts = %D%/cli/bad_input.sh %D%/cli/damage.sh %D%/cli/hostile.sh %D%/cli/faults.sh \
+	%D%/cli/thread.sh
+if SANITIZED
+TESTS += $(sanitized_scripts)
+else
+TESTS += $(quick_scripts)
+endif
+check-slow:
+	$(MAKE) check TESTS="$(slow_scripts)"
+check-full:
+	$(MAKE) check TESTS="$(sort $(TESTS) $(quick_scripts) $(slow_scripts))"
+.PHONY: check-slow check-full
+EXTRA_DIST += $(quick_scripts) $(slow_scripts)
+EXTRA_DIST += %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/dumps.py %D%/cli/evals.py %D%/cli/examples.py \
+	%D%/cli/figures.py %D%/cli/generate_many.py %D%/cli/hostile.py %D%/cli/kept.py %D%/cli/lib.sh \
+	%D%/cli/maps.py %D%/cli/ranks_lib.sh %D%/cli/reader.py %D%/cli/scores.py %D%/cli/tasks.py %D%/cli/theory.py \
+	%D%/cli/vectors.py %D%/faults/sweep.py %D%/golden/capacity.json %D%/golden/capacity_configs.json \
+	%D%/golden/tasks %D%/golden/weight_bits %D%/golden/weight_prune %D%/oracle/capacity.py \
+	%D%/oracle/capacity_configs.py %D%/oracle/codes.py %D%/oracle/perplexity.py %D%/oracle/tasks.py \
+	%D%/oracle/weight_bits.py %D%/oracle/weight_prune.py
 
 # Calls that fail, for programs that are started with this library in LD_PRELOAD; without sanitizers.
 check_PROGRAMS += %D%/faults/faults.so
 tests_faults_faults_so_SOURCES = %D%/faults/faults.c
 tests_faults_faults_so_CFLAGS  = $(SH_WARN_CFLAGS) -fPIC
 tests_faults_faults_so_LINK    = $(CC) -shared $(CFLAGS) $(LDFLAGS) -o $@
-TESTS      += %D%/cli/faults.sh %D%/cli/thread.sh
-EXTRA_DIST += %D%/cli/faults.sh %D%/cli/thread.sh %D%/faults/sweep.py
 
 # Readers of foreign bytes over a kept corpus and seeded mutations of it (tests/fuzz/fuzz.h).
 fuzz_tests = \

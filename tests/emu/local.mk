@@ -43,7 +43,7 @@ tests_emu_test_emu_LDADD    = libemu.a -lpthread
 
 # The module is linked whole, for the functions that only a test asks for.
 emu_objects = $(cuda_sources:kernels/cuda/%.cu=%D%/modules/%.o)
-CLEANFILES += %D%/modules/*.o %D%/modules/*.d
+CLEANFILES += %D%/modules/*.o %D%/modules/*.d %D%/modules/slots/*.o %D%/modules/slots/*.d
 AM_V_EMU    = $(am__v_EMU_@AM_V@)
 am__v_EMU_  = $(am__v_EMU_@AM_DEFAULT_V@)
 am__v_EMU_0 = @echo "  EMU     " $@;

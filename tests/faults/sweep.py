@@ -13,10 +13,10 @@
 The same of commands that write and are killed at some moments: of a signal, then.
 
 sweep.py --shears PROGRAM --faults faults.so --model FOLDER --text FILE [--sample N | --most N] [--kills N]
-         [--only NAME,...]
+         [--only NAME,...] [--plain]
 TAP on stdout: one line for each command. --sample N: so many faults in all, chosen with a seed; else all calls of each
 kind, or --most N of them where there are more (the first ones, the last ones, the rest spread). --kills N: so many
-moments of each command."""
+moments of each command. --plain: every command undisturbed, twice."""
 import argparse, collections, concurrent.futures, hashlib, itertools, mmap, os, random, re, shutil, signal, struct
 import subprocess, sys, tempfile, time
 
@@ -319,6 +319,12 @@ class Sweep:
             chosen[choose.choice(commands).name].append((kind, at, how))
         return chosen
 
+    def plain(self, commands):
+        for i, c in enumerate(commands):
+            self.learn(c)
+            print(f"ok {i + 1} - {c.name}: twice the same")
+            sys.stdout.flush()
+
     def sweep(self, commands):
         chosen = self.sampled(commands) if self.a.sample >= 0 else None
         with concurrent.futures.ThreadPoolExecutor(self.a.jobs) as pool:
@@ -351,6 +357,7 @@ def main():
     p.add_argument("--kills", type=int, default=0)
     p.add_argument("--most", type=int, default=40)
     p.add_argument("--seed", default="0")
+    p.add_argument("--plain", action="store_true")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--show", type=int, default=6)
     p.add_argument("--only", default="")
@@ -362,7 +369,7 @@ def main():
         commands = [c for c in COMMANDS if (not a.only or c.name in a.only.split(",")) and
                     (has_gnuplot or c.name not in ("plot", "report"))]
         print(f"1..{len(commands)}")
-        s.sweep(commands)
+        (s.plain if a.plain else s.sweep)(commands)
     finally:
         shutil.rmtree(s.top)
 
