@@ -38,12 +38,9 @@ check() { # description, offending lines
 }
 
 while IFS='|' read -r folder allowed; do
-    files=$([ -f "$folder" ] && echo "$folder" || find "$folder" -maxdepth 3 -name '*.[chS]' -o -maxdepth 3 -name '*.cu*')
-    bad=$(grep -Hn '^#include "' $files /dev/null | while IFS=: read -r file line text; do
-        path=$(sed 's/^#include "\(.*\)".*/\1/' <<<"$text")
-        [[ $path == "$folder"/* || $path =~ $allowed || ($path == traces/schema.inc && $folder == traces) ]] ||
-            echo "$file:$line includes $path"
-    done)
+    bad=$(grep -rHn '^#include "' --include='*.[chS]' --include='*.cu' --include='*.cuh' "$folder" |
+        awk -v folder="$folder/" -v allowed="${allowed//\\/\\\\}" -F'"' '
+            index($2, folder) != 1 && $2 !~ allowed { print $1 "\"" $2 "\"" }')
     check "$folder includes only what it may" "$bad"
 done <<<"$rules"
 
