@@ -24,4 +24,4 @@ uninstall-local:
 clean-local:
 	rm -rf %D%/man
 EXTRA_DIST += %D%/simulate.md %D%/import.md
-EXTRA_DIST += %D%/scale.md %D%/slurm/array.sbatch %D%/slurm/merge.sbatch %D%/slurm/mpi.sbatch
+EXTRA_DIST += %D%/architecture.md %D%/commands.md %D%/glossary.md %D%/performance.md %D%/scale.md %D%/slurm/array.sbatch %D%/slurm/merge.sbatch %D%/slurm/mpi.sbatch
