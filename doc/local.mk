@@ -23,5 +23,5 @@ uninstall-local:
 	rm -f '$(DESTDIR)$(bashcompletiondir)/shears' '$(DESTDIR)$(fishcompletiondir)/shears.fish'
 clean-local:
 	rm -rf %D%/man
-EXTRA_DIST += %D%/simulate.md %D%/import.md
-EXTRA_DIST += %D%/scale.md %D%/slurm/array.sbatch %D%/slurm/merge.sbatch %D%/slurm/mpi.sbatch
+EXTRA_DIST += %D%/simulate.md %D%/import.md tests/README.md
+EXTRA_DIST += %D%/architecture.md %D%/commands.md %D%/glossary.md %D%/performance.md %D%/scale.md %D%/slurm/array.sbatch %D%/slurm/merge.sbatch %D%/slurm/mpi.sbatch

@@ -40,7 +40,8 @@ verdict "again traced nothing new" "$(
         grep -Eq '^layers finished +24$' out/d/trained-$kind.txt || { echo "# trained-$kind.txt:"; sed 's/^/# /' out/d/trained-$kind.txt; }
     done)"
 
-# Examples: those of the README print what it shows, those of the manual pages succeed and say something.
+# Examples: those of the README and of doc/commands.md print what is shown there, those of the manual pages succeed and
+# print something.
 examples() { # label, arguments of examples.py
     while read -r line; do
         case $line in
@@ -52,7 +53,7 @@ examples() { # label, arguments of examples.py
     done < <(python "$cli/examples.py" "${@:2}" | sed 's/ # SKIP .*/ # SKIP/')
 }
 ln -s out/d shears-demo
-[ ! -e "$SH_TOP/README.md" ] || examples README readme "$SH_TOP/README.md"
+examples document document "$SH_TOP/README.md" "$SH_TOP/doc/commands.md"
 ln -s shears-demo/demo-opt opt-125m
 cp shears-demo/*.db .
 head -c 2000 shears-demo/natural.txt >book.txt

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the examples of a Markdown file, or of manual pages, and compares what they print.
+"""Runs the examples of Markdown files, or of manual pages, and compares what they print.
 
-    examples.py readme README.md        TAP: one line a command; its output is the indented text behind it
-    examples.py manual shears-*.1       TAP: one line a command; it must succeed and say something
+    examples.py document README.md doc/commands.md      TAP: one line a command; its output is the indented text after it
+    examples.py manual shears-*.1                       TAP: one line a command; it must succeed and print something
 
-In a README, blocks indented by four blanks that begin with `shears ` are commands, one a line. Indented
-blocks behind them, up to the next prose, are the last command's whole output: a line of "…" stands for any
-lines, a word "…" for any words. Numbers may differ by 2 % or by three in their last digit: machines sum in
-different orders. `…` in a command, or a name in capitals that is not there, means it is no example to run.
+In Markdown, blocks indented by four spaces that begin with `shears ` are commands, one per line. Indented
+blocks after them, up to the next prose, are the whole output of the last command: a line of "…" stands for any
+lines, a word "…" for any words. Numbers may differ by 2 % or by three in their last digit, since machines sum in
+different orders. A command with `…` or a placeholder in capitals is not run.
 """
 import os
 import re
@@ -116,7 +116,7 @@ def judge(kind, command, wanted):
     return None
 
 
-# Pages whose examples make what others read come first; what cannot stand alone has tests of its own.
+# Pages whose examples make what others read come first; commands that cannot run by themselves have their own tests.
 FIRST = ("trace", "eval", "replay", "plan")
 ELSEWHERE = ("demo", "import", "merge", "reproduce")
 
@@ -127,7 +127,7 @@ def page_order(path):
 
 
 def manual(text):
-    """The examples of a manual page; what stands behind three blanks says what one does."""
+    """The examples of a manual page; the text after three spaces explains them."""
     part = text.partition(".SH EXAMPLES")[2].partition(".SH")[0]
     part = part.replace("\\-", "-").replace("\\e", "\\").replace("\\&", "")
     part = re.sub(r"\\\n *", "", part)
@@ -143,7 +143,7 @@ def main():
     for path in sorted(paths, key=page_order) if kind == "manual" else paths:
         text = open(path, encoding="utf-8").read()
         # what an example needs comes before it, so the list may be read as it is
-        for command, wanted in list(examples(text) if kind == "readme" else manual(text)):
+        for command, wanted in list(examples(text) if kind == "document" else manual(text)):
             if "…" in command or re.search(r"\b(DIR|FILE|NAME)\b", command):
                 continue
             n += 1
