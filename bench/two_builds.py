@@ -93,6 +93,8 @@ def main():
             said = json.loads(subprocess.run([os.path.join(build, "bench", "replay_speed"), rows, "768", "8"], check=True,
                                              capture_output=True, text=True).stdout)
             for name, speed in flat(said):
+                if "mean_kept" in name or "bits" in name:       # no speeds
+                    continue
                 note(f"replay_speed {name}", which, speed)
         for which, build in order:
             said = json.loads(subprocess.run([os.path.join(build, "bench", "decode_speed"), llama, "f32", "16", "16", "1",
