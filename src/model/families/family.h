@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model family as constant tables: which config keys fill which field of sh_arch, and which
- * tensors there are, under which names, with which dimensions. One reader (config.c) and one binder
- * (model.c) serve all families; a family is one file family_<name>.c and one line in families.h. */
+ * tensors there are, under which names, with which dimensions; or, of models that are only counted, what they
+ * keep beyond that. One reader (config_family.c) and one binder (model.c) serve all families; a family is one
+ * file family_<name>.c and one line in families.h. */
 #ifndef SH_MODEL_FAMILIES_FAMILY_H
 #define SH_MODEL_FAMILIES_FAMILY_H
 
@@ -9,6 +10,7 @@
 
 #include "src/base/err.h"
 #include "src/model/arch.h"
+#include "src/model/facts.h"
 
 struct sh_config;
 
@@ -46,16 +48,26 @@ enum sh_key_kind {
     SH_KEY_TYPE                             /* the name of a number format, into an enum sh_type  */
 };
 
-enum { SH_MOST_NAMES = 3 };
+enum { SH_MOST_NAMES = 4 };
 
 struct sh_key {
-    const char *json[SH_MOST_NAMES];        /* the first of these names that is there counts      */
+    const char *json[SH_MOST_NAMES];        /* the first of these names that is there counts; where none is,
+                                             * the family's `start` stands                        */
     enum sh_key_kind kind;
     size_t field;                           /* offset in struct sh_arch                           */
     unsigned flag;
-    int required;                           /* 0: when absent, the family's `start` stands        */
     double max;
 };
+
+#define SH_COUNT_KEY(name, most, ...) \
+    {.json = {__VA_ARGS__}, .kind = SH_KEY_COUNT, .field = offsetof(struct sh_arch, name), .max = most}
+#define SH_REAL_KEY(name, most, ...) \
+    {.json = {__VA_ARGS__}, .kind = SH_KEY_REAL, .field = offsetof(struct sh_arch, name), .max = most}
+#define SH_FLAG_KEY(bits, ...) {.json = {__VA_ARGS__}, .kind = SH_KEY_FLAG, .flag = bits}
+#define SH_ACT_KEY(...) {.json = {__VA_ARGS__}, .kind = SH_KEY_ACT, .field = offsetof(struct sh_arch, act)}
+#define SH_TYPE_KEY(...) {.json = {__VA_ARGS__}, .kind = SH_KEY_TYPE, .field = offsetof(struct sh_arch, type)}
+
+#define SH_WORDS(...) (const char *const[]){__VA_ARGS__, NULL}      /* a list that NULL ends       */
 
 /* How a tensor is named and lies in its file. Parameters with the same name are parts of one tensor,
  * the rows of one after those of the other, in the order of the table: q, k, v; gate, up. */
@@ -74,18 +86,40 @@ struct sh_param {
     unsigned form;                          /* enum sh_form                                       */
 };
 
+/* A count that only the memory depends on. */
+struct sh_fact_key {
+    const char *json[2];                    /* the first of these names that is there counts      */
+    size_t field;                           /* of an int in struct sh_kv_facts                    */
+    int min, usual, needed;                 /* usual: the value where there is none, 0: as it was */
+};
+
+#define SH_FACT(name, least, ...) \
+    {.json = {__VA_ARGS__}, .field = offsetof(struct sh_kv_facts, name), .min = least}
+#define SH_USUAL_FACT(name, least, value, ...) \
+    {.json = {__VA_ARGS__}, .field = offsetof(struct sh_kv_facts, name), .min = least, .usual = value}
+#define SH_NEEDED_FACT(name, ...) \
+    {.json = {__VA_ARGS__}, .field = offsetof(struct sh_kv_facts, name), .min = 1, .needed = 1}
+
+typedef int sh_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+
 struct sh_family {
     const char *name;
     const char *const *model_types;         /* "model_type" values that mean it; NULL ends        */
+    const char *const *counted_types;       /* more of them, of which only the memory is counted; NULL: none */
     const char *const *architectures;       /* "architectures" values that it can run; NULL ends  */
     const char *const *prefixes;            /* tensor name prefixes found in the wild; NULL ends  */
     struct sh_arch start;                   /* fixed choices and defaults; 0: see sh_config_arch  */
-    const struct sh_key *keys;              /* ends with json[0] == NULL                          */
-    const struct sh_param *params;          /* ends with name == NULL                             */
-    const char *refusal;                    /* why no model of it can be run: `params` is NULL and
-                                             * only the config is read; NULL: it can be run       */
-    /* Quirks; may be NULL. */
-    int (*finish)(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+    const struct sh_key *keys;              /* besides those of all families (config_family.c); ends with
+                                             * json[0] == NULL; NULL: none                        */
+    const struct sh_param *params;          /* ends with name == NULL; NULL: models of it cannot be run, only
+                                             * their memory is counted                            */
+    const struct sh_fact_key *facts;        /* ends with json[0] == NULL; NULL: none              */
+    const char *knows;                      /* of the keys that change a model's memory (config_facts.c) those
+                                             * that it may have, between blanks; NULL: none       */
+    /* Quirks; may be NULL. shape: what the memory depends on, too; finish: what only the forward pass needs;
+     * count: what the memory depends on beyond struct sh_arch and `facts`, which are read. */
+    sh_shape *shape, *finish;
+    int (*count)(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e);
 };
 
 #endif

@@ -1,30 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BLOOM (Le Scao et al., 2022): layer norm, one more behind the embedding, ALiBi in place of positions, q, k
+/* BLOOM (Le Scao et al., 2022): layer norm, one more after the embedding, ALiBi in place of positions, q, k
  * and v of a head one after another in one matrix, tanh GELU. Nothing limits the length; max_pos is that of
  * training. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
 #define LAYER "h.#."
-#define FIELD(name) offsetof(struct sh_arch, name)
 #define QKV_W LAYER "self_attention.query_key_value.weight"
 #define QKV_B LAYER "self_attention.query_key_value.bias"
 
-static const char *const model_types[] = {"bloom", NULL};
-static const char *const architectures[] = {"BloomForCausalLM", "BloomModel", NULL};
-static const char *const prefixes[] = {"transformer.", "", NULL};
-
 static const struct sh_key keys[] = {
-    {{"n_layer", "num_hidden_layers"}, SH_KEY_COUNT, FIELD(n_layer), 0, 1, 1e4},
-    {{"n_head", "num_attention_heads"}, SH_KEY_COUNT, FIELD(n_head), 0, 1, 1e5},
-    {{"hidden_size", "n_embed"}, SH_KEY_COUNT, FIELD(d_model), 0, 1, 2.5e7},
-    {{"vocab_size"}, SH_KEY_COUNT, FIELD(n_vocab), 0, 1, 1e8},
-    {{"seq_length"}, SH_KEY_COUNT, FIELD(max_pos), 0, 0, 1e8},
-    {{"layer_norm_epsilon"}, SH_KEY_REAL, FIELD(norm_eps), 0, 0, 1},
-    {{"initializer_range"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
-    {{"tie_word_embeddings"}, SH_KEY_FLAG, 0, SH_TIED_HEAD, 0, 0},
-    {{"dtype", "torch_dtype"}, SH_KEY_TYPE, FIELD(type), 0, 0, 0},
-    {{NULL}, SH_KEY_COUNT, 0, 0, 0, 0}};
+    SH_COUNT_KEY(max_pos, 1e8, "seq_length"),
+    SH_REAL_KEY(norm_eps, 1, "layer_norm_epsilon"),
+    {.json = {NULL}}};
 
 static const struct sh_param params[] = {
     {SH_TOK_EMBED, "word_embeddings.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
@@ -54,25 +42,34 @@ static const struct sh_param params[] = {
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int normed_residual = 0;
+    (void)a;
     if (sh_config_flag(c, "apply_residual_connection_post_layernorm", &normed_residual, e))
         return -1;
     if (normed_residual)
         return sh_config_refuse(c, "apply_residual_connection_post_layernorm", "residuals from in front of the norms",
                                 e);
-    a->d_ff = 4 * a->d_model;
+    return 0;
+}
+
+static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
+{
+    (void)c, (void)e;
+    f->embed_norm = 1;
     return 0;
 }
 
 const struct sh_family sh_family_bloom = {
     .name = "bloom",
-    .model_types = model_types,
-    .architectures = architectures,
-    .prefixes = prefixes,
+    .model_types = SH_WORDS("bloom"),
+    .architectures = SH_WORDS("BloomForCausalLM", "BloomModel"),
+    .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ALIBI, .type = SH_F32,
               .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 2048,
               .flags = SH_TIED_HEAD | SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE |
                        SH_HAS_FINAL_NORM},
     .keys = keys,
     .params = params,
+    .shape = sh_four_wide,
     .finish = finish,
+    .count = count,
 };

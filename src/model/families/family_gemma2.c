@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gemma 2 (Riviere et al., 2024): norms in front of and behind both blocks, their weights stored less 1,
+/* Gemma 2 (Riviere et al., 2024): norms before and after both blocks, their weights stored less 1,
  * scaled embeddings, a window in every other layer from the first on, scores and logits capped. */
 #include <math.h>
 
@@ -7,28 +7,12 @@
 #include "src/model/families/families.h"
 
 #define LAYER "layers.#."
-#define FIELD(name) offsetof(struct sh_arch, name)
-
-static const char *const model_types[] = {"gemma2", NULL};
-static const char *const architectures[] = {"Gemma2ForCausalLM", "Gemma2Model", NULL};
 
 static const struct sh_key keys[] = {
-    {{"num_hidden_layers"}, SH_KEY_COUNT, FIELD(n_layer), 0, 1, 1e4},
-    {{"num_attention_heads"}, SH_KEY_COUNT, FIELD(n_head), 0, 1, 1e5},
-    {{"num_key_value_heads"}, SH_KEY_COUNT, FIELD(n_kv_head), 0, 1, 1e5},
-    {{"head_dim"}, SH_KEY_COUNT, FIELD(d_head), 0, 1, 1e5},
-    {{"hidden_size"}, SH_KEY_COUNT, FIELD(d_model), 0, 1, 1e7},
-    {{"intermediate_size"}, SH_KEY_COUNT, FIELD(d_ff), 0, 1, 1e8},
-    {{"vocab_size"}, SH_KEY_COUNT, FIELD(n_vocab), 0, 1, 1e8},
-    {{"max_position_embeddings"}, SH_KEY_COUNT, FIELD(max_pos), 0, 0, 1e8},
-    {{"hidden_activation"}, SH_KEY_ACT, FIELD(act), 0, 0, 0},
-    {{"rms_norm_eps"}, SH_KEY_REAL, FIELD(norm_eps), 0, 0, 1},
-    {{"rope_theta"}, SH_KEY_REAL, FIELD(rope.base), 0, 0, 1e12},
-    {{"initializer_range"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
-    {{"attention_bias"}, SH_KEY_FLAG, 0, SH_HAS_BIAS | SH_HAS_OUT_BIAS, 0, 0},
-    {{"tie_word_embeddings"}, SH_KEY_FLAG, 0, SH_TIED_HEAD, 0, 0},
-    {{"dtype", "torch_dtype"}, SH_KEY_TYPE, FIELD(type), 0, 0, 0},
-    {{NULL}, SH_KEY_COUNT, 0, 0, 0, 0}};
+    SH_ACT_KEY("hidden_activation"),
+    SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"),
+    SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
+    {.json = {NULL}}};
 
 const struct sh_param sh_gemma_params[] = {
     {SH_TOK_EMBED, "embed_tokens.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
@@ -68,7 +52,7 @@ int sh_gemma_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err 
     if (sh_config_real(c, "query_pre_attn_scalar", 1e6, &scalar, e) ||
         read_cap(c, "attn_logit_softcapping", &a->softcap, e) ||
         read_cap(c, "final_logit_softcapping", &a->head_softcap, e) ||
-        sh_config_flag(c, "use_bidirectional_attention", &both_ways, e) || sh_config_window(c, 4096, a, e))
+        sh_config_flag(c, "use_bidirectional_attention", &both_ways, e))
         return -1;
     if (!(scalar > 0))
         return sh_config_refuse(c, "query_pre_attn_scalar", "a number above 0", e);
@@ -84,16 +68,23 @@ static int every_other(int layer, int period)
     return layer % period == 0;
 }
 
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return sh_config_window(c, 4096, a, e) || sh_config_windows(c, every_other, 2, a, e) ? -1 : 0;
+}
+
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    return sh_gemma_finish(a, c, e) || sh_config_classic_rope(a, c, e) ||
-           sh_config_windows(c, every_other, 2, a, e) ? -1 : 0;
+    for (const char *const *key = SH_WORDS("num_key_value_heads", "head_dim"); *key; key++)
+        if (!sh_config_is_set(c, *key))
+            return sh_fail(e, "%s: key '%s' is missing", sh_config_path(c), *key);
+    return sh_gemma_finish(a, c, e) || sh_config_classic_rope(a, c, e) ? -1 : 0;
 }
 
 const struct sh_family sh_family_gemma2 = {
     .name = "gemma2",
-    .model_types = model_types,
-    .architectures = architectures,
+    .model_types = SH_WORDS("gemma2"),
+    .architectures = SH_WORDS("Gemma2ForCausalLM", "Gemma2Model"),
     .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY,
               .type = SH_F32, .norm_eps = 1e-6f, .init_std = 0.02f, .max_pos = 8192, .rotary_share = 1,
@@ -101,5 +92,14 @@ const struct sh_family sh_family_gemma2 = {
               .flags = SH_LLAMA_FLAGS | SH_NORM_PLUS_ONE | SH_TIED_HEAD},
     .keys = keys,
     .params = sh_gemma_params,
+    .knows = " sliding_window layer_types ",
+    .shape = shape,
     .finish = finish,
+};
+
+/* The first Gemma, without windows (Mesnard et al., 2024), is counted. */
+const struct sh_family sh_family_gemma = {
+    .name = "gemma",
+    .model_types = SH_WORDS("gemma"),
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
 };

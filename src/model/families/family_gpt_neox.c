@@ -5,32 +5,17 @@
 #include "src/model/families/families.h"
 
 #define LAYER "layers.#."
-#define FIELD(name) offsetof(struct sh_arch, name)
 #define QKV_W LAYER "attention.query_key_value.weight"
 #define QKV_B LAYER "attention.query_key_value.bias"
 
-static const char *const model_types[] = {"gpt_neox", NULL};
-static const char *const architectures[] = {"GPTNeoXForCausalLM", "GPTNeoXModel", NULL};
-static const char *const prefixes[] = {"gpt_neox.", "", NULL};
-
 static const struct sh_key keys[] = {
-    {{"num_hidden_layers"}, SH_KEY_COUNT, FIELD(n_layer), 0, 1, 1e4},
-    {{"num_attention_heads"}, SH_KEY_COUNT, FIELD(n_head), 0, 1, 1e5},
-    {{"hidden_size"}, SH_KEY_COUNT, FIELD(d_model), 0, 1, 1e7},
-    {{"intermediate_size"}, SH_KEY_COUNT, FIELD(d_ff), 0, 1, 1e8},
-    {{"vocab_size"}, SH_KEY_COUNT, FIELD(n_vocab), 0, 1, 1e8},
-    {{"max_position_embeddings"}, SH_KEY_COUNT, FIELD(max_pos), 0, 0, 1e8},
-    {{"hidden_act"}, SH_KEY_ACT, FIELD(act), 0, 0, 0},
-    {{"layer_norm_eps"}, SH_KEY_REAL, FIELD(norm_eps), 0, 0, 1},
-    {{"rope_scaling.partial_rotary_factor", "rope_parameters.partial_rotary_factor", "rotary_pct"}, SH_KEY_REAL,
-     FIELD(rotary_share), 0, 0, 1},
-    {{"rotary_emb_base"}, SH_KEY_REAL, FIELD(rope.base), 0, 0, 1e12},
-    {{"initializer_range"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
-    {{"use_parallel_residual"}, SH_KEY_FLAG, 0, SH_PARALLEL, 0, 0},
-    {{"attention_bias"}, SH_KEY_FLAG, 0, SH_HAS_BIAS | SH_HAS_OUT_BIAS, 0, 0},
-    {{"tie_word_embeddings"}, SH_KEY_FLAG, 0, SH_TIED_HEAD, 0, 0},
-    {{"dtype", "torch_dtype"}, SH_KEY_TYPE, FIELD(type), 0, 0, 0},
-    {{NULL}, SH_KEY_COUNT, 0, 0, 0, 0}};
+    SH_ACT_KEY("hidden_act"),
+    SH_REAL_KEY(norm_eps, 1, "layer_norm_eps"),
+    SH_REAL_KEY(rotary_share, 1, "rope_scaling.partial_rotary_factor", "rope_parameters.partial_rotary_factor",
+                "rotary_pct"),
+    SH_REAL_KEY(rope.base, 1e12, "rotary_emb_base"),
+    SH_FLAG_KEY(SH_PARALLEL, "use_parallel_residual"),
+    {.json = {NULL}}};
 
 static const struct sh_param params[] = {
     {SH_TOK_EMBED, "embed_in.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
@@ -57,9 +42,9 @@ static const struct sh_param params[] = {
 
 const struct sh_family sh_family_gpt_neox = {
     .name = "gpt_neox",
-    .model_types = model_types,
-    .architectures = architectures,
-    .prefixes = prefixes,
+    .model_types = SH_WORDS("gpt_neox"),
+    .architectures = SH_WORDS("GPTNeoXForCausalLM", "GPTNeoXModel"),
+    .prefixes = SH_WORDS("gpt_neox.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 2048, .rotary_share = 0.25f, .rope = {.base = 10000},
               .flags = SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM |

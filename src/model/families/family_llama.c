@@ -6,32 +6,16 @@
 #include "src/model/families/families.h"
 
 #define LAYER "layers.#."
-#define FIELD(name) offsetof(struct sh_arch, name)
 
-static const char *const model_types[] = {"llama", NULL};
-static const char *const architectures[] = {"LlamaForCausalLM", "LLaMAForCausalLM", "LlamaModel", NULL};
 const char *const sh_llama_prefixes[] = {"model.", "", NULL};
 
 const struct sh_key sh_llama_keys[] = {
-    {{"num_hidden_layers"}, SH_KEY_COUNT, FIELD(n_layer), 0, 1, 1e4},
-    {{"num_attention_heads"}, SH_KEY_COUNT, FIELD(n_head), 0, 1, 1e5},
-    {{"num_key_value_heads"}, SH_KEY_COUNT, FIELD(n_kv_head), 0, 0, 1e5},
-    {{"head_dim"}, SH_KEY_COUNT, FIELD(d_head), 0, 0, 1e5},
-    {{"hidden_size"}, SH_KEY_COUNT, FIELD(d_model), 0, 1, 1e7},
-    {{"intermediate_size"}, SH_KEY_COUNT, FIELD(d_ff), 0, 1, 1e8},
-    {{"vocab_size"}, SH_KEY_COUNT, FIELD(n_vocab), 0, 1, 1e8},
-    {{"max_position_embeddings"}, SH_KEY_COUNT, FIELD(max_pos), 0, 0, 1e8},
-    {{"hidden_act"}, SH_KEY_ACT, FIELD(act), 0, 0, 0},
-    {{"rms_norm_eps"}, SH_KEY_REAL, FIELD(norm_eps), 0, 0, 1},
-    {{"rope_theta"}, SH_KEY_REAL, FIELD(rope.base), 0, 0, 1e12},
-    {{"rope_scaling.partial_rotary_factor", "rope_parameters.partial_rotary_factor", "partial_rotary_factor"},
-     SH_KEY_REAL, FIELD(rotary_share), 0, 0, 1},
-    {{"initializer_range"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
-    {{"attention_bias"}, SH_KEY_FLAG, 0, SH_HAS_BIAS | SH_HAS_OUT_BIAS, 0, 0},
-    {{"mlp_bias"}, SH_KEY_FLAG, 0, SH_HAS_MLP_BIAS, 0, 0},
-    {{"tie_word_embeddings"}, SH_KEY_FLAG, 0, SH_TIED_HEAD, 0, 0},
-    {{"dtype", "torch_dtype"}, SH_KEY_TYPE, FIELD(type), 0, 0, 0},
-    {{NULL}, SH_KEY_COUNT, 0, 0, 0, 0}};
+    SH_ACT_KEY("hidden_act"),
+    SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"),
+    SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
+    SH_REAL_KEY(rotary_share, 1, "rope_scaling.partial_rotary_factor", "rope_parameters.partial_rotary_factor",
+                "partial_rotary_factor"),
+    {.json = {NULL}}};
 
 const struct sh_param sh_llama_params[] = {
     {SH_TOK_EMBED, "embed_tokens.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
@@ -59,8 +43,8 @@ const struct sh_param sh_llama_params[] = {
 
 const struct sh_family sh_family_llama = {
     .name = "llama",
-    .model_types = model_types,
-    .architectures = architectures,
+    .model_types = SH_WORDS("llama"),
+    .architectures = SH_WORDS("LlamaForCausalLM", "LLaMAForCausalLM", "LlamaModel"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .keys = sh_llama_keys,

@@ -7,27 +7,13 @@
 #include "src/model/families/families.h"
 
 #define LAYER "layers.#."
-#define FIELD(name) offsetof(struct sh_arch, name)
-
-static const char *const model_types[] = {"opt", NULL};
-static const char *const architectures[] = {"OPTForCausalLM", "OPTModel", NULL};
-static const char *const prefixes[] = {"model.decoder.", "decoder.", NULL};
 
 static const struct sh_key keys[] = {
-    {{"num_hidden_layers"}, SH_KEY_COUNT, FIELD(n_layer), 0, 1, 1e4},
-    {{"num_attention_heads"}, SH_KEY_COUNT, FIELD(n_head), 0, 1, 1e5},
-    {{"hidden_size"}, SH_KEY_COUNT, FIELD(d_model), 0, 1, 1e7},
-    {{"word_embed_proj_dim"}, SH_KEY_COUNT, FIELD(d_embed), 0, 0, 1e7},
-    {{"ffn_dim"}, SH_KEY_COUNT, FIELD(d_ff), 0, 1, 1e8},
-    {{"vocab_size"}, SH_KEY_COUNT, FIELD(n_vocab), 0, 1, 1e8},
-    {{"max_position_embeddings"}, SH_KEY_COUNT, FIELD(max_pos), 0, 1, 1e8},
-    {{"activation_function"}, SH_KEY_ACT, FIELD(act), 0, 0, 0},
-    {{"init_std"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
-    {{"enable_bias"}, SH_KEY_FLAG, 0, SH_HAS_BIAS, 0, 0},
-    {{"layer_norm_elementwise_affine"}, SH_KEY_FLAG, 0, SH_HAS_NORM_AFFINE, 0, 0},
-    {{"tie_word_embeddings"}, SH_KEY_FLAG, 0, SH_TIED_HEAD, 0, 0},
-    {{"dtype", "torch_dtype"}, SH_KEY_TYPE, FIELD(type), 0, 0, 0},
-    {{NULL}, SH_KEY_COUNT, 0, 0, 0, 0}};
+    SH_COUNT_KEY(d_embed, 1e7, "word_embed_proj_dim"),
+    SH_ACT_KEY("activation_function"),
+    SH_FLAG_KEY(SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS, "enable_bias"),
+    SH_FLAG_KEY(SH_HAS_NORM_AFFINE, "layer_norm_elementwise_affine"),
+    {.json = {NULL}}};
 
 #define AFFINE SH_HAS_NORM_AFFINE
 #define FINAL (SH_HAS_FINAL_NORM | SH_HAS_NORM_AFFINE)
@@ -61,7 +47,7 @@ static const struct sh_param params[] = {
 
 /* With norms after the residual sums there is no final norm; some early checkpoints with norms in
  * front go without it too, and say so. */
-static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int norm_before = 1, removed = 0;
     if (sh_config_flag(c, "do_layer_norm_before", &norm_before, e) ||
@@ -70,20 +56,21 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     a->norm_place = norm_before ? SH_NORM_PRE : SH_NORM_POST;
     if (norm_before && !removed)
         a->flags |= SH_HAS_FINAL_NORM;
-    if (a->d_embed != a->d_model)
+    if (a->d_embed && a->d_embed != a->d_model)
         a->flags |= SH_HAS_PROJECTION;
     return 0;
 }
 
 const struct sh_family sh_family_opt = {
     .name = "opt",
-    .model_types = model_types,
-    .architectures = architectures,
-    .prefixes = prefixes,
+    .model_types = SH_WORDS("opt"),
+    .architectures = SH_WORDS("OPTForCausalLM", "OPTModel"),
+    .prefixes = SH_WORDS("model.decoder.", "decoder."),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_RELU, .pos = SH_POS_LEARNED, .pos_offset = 2,
               .type = SH_F32, .norm_eps = 1e-5f, .init_std = 0.02f,
-              .flags = SH_TIED_HEAD | SH_HAS_BIAS | SH_HAS_NORM_AFFINE},
+              .flags = SH_TIED_HEAD | SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE},
     .keys = keys,
     .params = params,
-    .finish = finish,
+    .knows = " word_embed_proj_dim ",
+    .shape = shape,
 };

@@ -9,9 +9,6 @@
 #define QKV LAYER "self_attn.qkv_proj.weight"
 #define GATE_UP LAYER "mlp.gate_up_proj.weight"
 
-static const char *const model_types[] = {"phi3", NULL};
-static const char *const architectures[] = {"Phi3ForCausalLM", "Phi3Model", NULL};
-
 static const struct sh_param params[] = {
     {SH_TOK_EMBED, "embed_tokens.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
     {SH_FINAL_NORM_W, "norm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
@@ -33,16 +30,18 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
         a->norm_eps = 1e-5f;
     if (!sh_config_is_gguf(c))
         a->rope.original = 4096;        /* Phi3Config has it always */
-    return sh_config_classic_rope(a, c, e) || sh_config_window(c, 0, a, e) ? -1 : 0;
+    return sh_config_classic_rope(a, c, e);
 }
 
 const struct sh_family sh_family_phi3 = {
     .name = "phi3",
-    .model_types = model_types,
-    .architectures = architectures,
+    .model_types = SH_WORDS("phi3"),
+    .architectures = SH_WORDS("Phi3ForCausalLM", "Phi3Model"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .keys = sh_llama_keys,
     .params = params,
+    .knows = " sliding_window ",
+    .shape = sh_window_shape,
     .finish = finish,
 };
