@@ -86,6 +86,21 @@ struct sh_param {
     unsigned form;                          /* enum sh_form                                       */
 };
 
+/* Rows of such a table. how: enum sh_form; needs, bias: the flags that a tensor, or its bias, exists with. */
+#define SH_MATRIX(part, tensor, out, in, how) \
+    {.role = SH_##part, .name = tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, .form = how}
+#define SH_VECTOR(part, tensor, width, flags, how) \
+    {.role = SH_##part, .name = tensor, .rows = SH_ONE, .cols = SH_DIM_##width, .needs = flags, .form = how}
+#define SH_LINEAR(part, stem, out, in, bias, how) \
+    SH_MATRIX(part##_W, stem ".weight", out, in, how), \
+    SH_VECTOR(part##_B, stem ".bias", out, bias, (how) & ~SH_TRANSPOSED)
+#define SH_NORM_PAIR(part, stem, flags) \
+    SH_VECTOR(part##_W, stem ".weight", MODEL, flags, 0), SH_VECTOR(part##_B, stem ".bias", MODEL, flags, 0)
+#define SH_NORM_WEIGHT(part, tensor, width, flags) SH_VECTOR(part##_W, tensor, width, flags, 0)
+#define SH_HEAD_PARAM(tensor) \
+    {.role = SH_HEAD, .name = tensor, .rows = SH_DIM_VOCAB, .cols = SH_DIM_EMBED, .unless = SH_TIED_HEAD, \
+     .form = SH_WHOLE_NAME}
+
 /* A count that only the memory depends on. */
 struct sh_fact_key {
     const char *json[2];                    /* the first of these names that is there counts      */

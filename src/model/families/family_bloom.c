@@ -6,8 +6,6 @@
 #include "src/model/families/families.h"
 
 #define LAYER "h.#."
-#define QKV_W LAYER "self_attention.query_key_value.weight"
-#define QKV_B LAYER "self_attention.query_key_value.bias"
 
 static const struct sh_key keys[] = {
     SH_COUNT_KEY(max_pos, 1e8, "seq_length"),
@@ -15,29 +13,19 @@ static const struct sh_key keys[] = {
     {.json = {NULL}}};
 
 static const struct sh_param params[] = {
-    {SH_TOK_EMBED, "word_embeddings.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
-    {SH_EMBED_NORM_W, "word_embeddings_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_EMBED_NORM_B, "word_embeddings_layernorm.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_W, "ln_f.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_B, "ln_f.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
-    {SH_ATTN_NORM_W, LAYER "input_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_ATTN_NORM_B, LAYER "input_layernorm.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_W, QKV_W, SH_DIM_Q, SH_DIM_MODEL, 0, 0, SH_INTERLEAVED},
-    {SH_Q_B, QKV_B, SH_ONE, SH_DIM_Q, 0, 0, SH_INTERLEAVED},
-    {SH_K_W, QKV_W, SH_DIM_KV, SH_DIM_MODEL, 0, 0, SH_INTERLEAVED},
-    {SH_K_B, QKV_B, SH_ONE, SH_DIM_KV, 0, 0, SH_INTERLEAVED},
-    {SH_V_W, QKV_W, SH_DIM_KV, SH_DIM_MODEL, 0, 0, SH_INTERLEAVED},
-    {SH_V_B, QKV_B, SH_ONE, SH_DIM_KV, 0, 0, SH_INTERLEAVED},
-    {SH_O_W, LAYER "self_attention.dense.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, 0},
-    {SH_O_B, LAYER "self_attention.dense.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_W, LAYER "post_attention_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_B, LAYER "post_attention_layernorm.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_W, LAYER "mlp.dense_h_to_4h.weight", SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_B, LAYER "mlp.dense_h_to_4h.bias", SH_ONE, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_W, LAYER "mlp.dense_4h_to_h.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_B, LAYER "mlp.dense_4h_to_h.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+    SH_MATRIX(TOK_EMBED, "word_embeddings.weight", VOCAB, EMBED, 0),
+    SH_NORM_PAIR(EMBED_NORM, "word_embeddings_layernorm", 0),
+    SH_NORM_PAIR(FINAL_NORM, "ln_f", 0),
+    SH_HEAD_PARAM("lm_head.weight"),
+    SH_NORM_PAIR(ATTN_NORM, LAYER "input_layernorm", 0),
+    SH_LINEAR(Q, LAYER "self_attention.query_key_value", Q, MODEL, 0, SH_INTERLEAVED),
+    SH_LINEAR(K, LAYER "self_attention.query_key_value", KV, MODEL, 0, SH_INTERLEAVED),
+    SH_LINEAR(V, LAYER "self_attention.query_key_value", KV, MODEL, 0, SH_INTERLEAVED),
+    SH_LINEAR(O, LAYER "self_attention.dense", MODEL, Q, 0, 0),
+    SH_NORM_PAIR(MLP_NORM, LAYER "post_attention_layernorm", 0),
+    SH_LINEAR(UP, LAYER "mlp.dense_h_to_4h", FF, MODEL, 0, 0),
+    SH_LINEAR(DOWN, LAYER "mlp.dense_4h_to_h", MODEL, FF, 0, 0),
+    {.name = NULL}};
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {

@@ -5,8 +5,6 @@
 #include "src/model/families/families.h"
 
 #define LAYER "h.#."
-#define QKV_W LAYER "attn.c_attn.weight"
-#define QKV_B LAYER "attn.c_attn.bias"
 
 static const struct sh_key keys[] = {
     SH_COUNT_KEY(max_pos, 1e8, "n_positions", "n_ctx"),
@@ -15,28 +13,19 @@ static const struct sh_key keys[] = {
     {.json = {NULL}}};
 
 static const struct sh_param params[] = {
-    {SH_TOK_EMBED, "wte.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
-    {SH_POS_EMBED, "wpe.weight", SH_DIM_POS, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_W, "ln_f.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_B, "ln_f.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
-    {SH_ATTN_NORM_W, LAYER "ln_1.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_ATTN_NORM_B, LAYER "ln_1.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_W, QKV_W, SH_DIM_Q, SH_DIM_MODEL, 0, 0, SH_TRANSPOSED},
-    {SH_Q_B, QKV_B, SH_ONE, SH_DIM_Q, 0, 0, 0},
-    {SH_K_W, QKV_W, SH_DIM_KV, SH_DIM_MODEL, 0, 0, SH_TRANSPOSED},
-    {SH_K_B, QKV_B, SH_ONE, SH_DIM_KV, 0, 0, 0},
-    {SH_V_W, QKV_W, SH_DIM_KV, SH_DIM_MODEL, 0, 0, SH_TRANSPOSED},
-    {SH_V_B, QKV_B, SH_ONE, SH_DIM_KV, 0, 0, 0},
-    {SH_O_W, LAYER "attn.c_proj.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, SH_TRANSPOSED},
-    {SH_O_B, LAYER "attn.c_proj.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_W, LAYER "ln_2.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_B, LAYER "ln_2.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_W, LAYER "mlp.c_fc.weight", SH_DIM_FF, SH_DIM_MODEL, 0, 0, SH_TRANSPOSED},
-    {SH_UP_B, LAYER "mlp.c_fc.bias", SH_ONE, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_W, LAYER "mlp.c_proj.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, SH_TRANSPOSED},
-    {SH_DOWN_B, LAYER "mlp.c_proj.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+    SH_MATRIX(TOK_EMBED, "wte.weight", VOCAB, EMBED, 0),
+    SH_MATRIX(POS_EMBED, "wpe.weight", POS, MODEL, 0),
+    SH_NORM_PAIR(FINAL_NORM, "ln_f", 0),
+    SH_HEAD_PARAM("lm_head.weight"),
+    SH_NORM_PAIR(ATTN_NORM, LAYER "ln_1", 0),
+    SH_LINEAR(Q, LAYER "attn.c_attn", Q, MODEL, 0, SH_TRANSPOSED),
+    SH_LINEAR(K, LAYER "attn.c_attn", KV, MODEL, 0, SH_TRANSPOSED),
+    SH_LINEAR(V, LAYER "attn.c_attn", KV, MODEL, 0, SH_TRANSPOSED),
+    SH_LINEAR(O, LAYER "attn.c_proj", MODEL, Q, 0, SH_TRANSPOSED),
+    SH_NORM_PAIR(MLP_NORM, LAYER "ln_2", 0),
+    SH_LINEAR(UP, LAYER "mlp.c_fc", FF, MODEL, 0, SH_TRANSPOSED),
+    SH_LINEAR(DOWN, LAYER "mlp.c_proj", MODEL, FF, 0, SH_TRANSPOSED),
+    {.name = NULL}};
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {

@@ -17,25 +17,19 @@ static const struct sh_key keys[] = {
     {.json = {NULL}}};
 
 static const struct sh_param params[] = {
-    {SH_TOK_EMBED, "wte.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
-    {SH_POS_EMBED, "wpe.weight", SH_DIM_POS, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_W, "ln_f.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_B, "ln_f.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
-    {SH_ATTN_NORM_W, LAYER "ln_1.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_ATTN_NORM_B, LAYER "ln_1.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_W, LAYER "attn.attention.q_proj.weight", SH_DIM_Q, SH_DIM_MODEL, 0, 0, 0},
-    {SH_K_W, LAYER "attn.attention.k_proj.weight", SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_V_W, LAYER "attn.attention.v_proj.weight", SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_O_W, LAYER "attn.attention.out_proj.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, 0},
-    {SH_O_B, LAYER "attn.attention.out_proj.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_W, LAYER "ln_2.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_B, LAYER "ln_2.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_W, LAYER "mlp.c_fc.weight", SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_B, LAYER "mlp.c_fc.bias", SH_ONE, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_W, LAYER "mlp.c_proj.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_B, LAYER "mlp.c_proj.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+    SH_MATRIX(TOK_EMBED, "wte.weight", VOCAB, EMBED, 0),
+    SH_MATRIX(POS_EMBED, "wpe.weight", POS, MODEL, 0),
+    SH_NORM_PAIR(FINAL_NORM, "ln_f", 0),
+    SH_HEAD_PARAM("lm_head.weight"),
+    SH_NORM_PAIR(ATTN_NORM, LAYER "ln_1", 0),
+    SH_MATRIX(Q_W, LAYER "attn.attention.q_proj.weight", Q, MODEL, 0),
+    SH_MATRIX(K_W, LAYER "attn.attention.k_proj.weight", KV, MODEL, 0),
+    SH_MATRIX(V_W, LAYER "attn.attention.v_proj.weight", KV, MODEL, 0),
+    SH_LINEAR(O, LAYER "attn.attention.out_proj", MODEL, Q, 0, 0),
+    SH_NORM_PAIR(MLP_NORM, LAYER "ln_2", 0),
+    SH_LINEAR(UP, LAYER "mlp.c_fc", FF, MODEL, 0, 0),
+    SH_LINEAR(DOWN, LAYER "mlp.c_proj", MODEL, FF, 0, 0),
+    {.name = NULL}};
 
 /* attention_types: [[["global", "local"], 12], …]: each list, so many times. */
 static int read_group(struct sh_arch *a, const struct sh_config *c, int group, int *layer, struct sh_err *e)

@@ -5,8 +5,6 @@
 #include "src/model/families/families.h"
 
 #define LAYER "layers.#."
-#define QKV_W LAYER "attention.query_key_value.weight"
-#define QKV_B LAYER "attention.query_key_value.bias"
 
 static const struct sh_key keys[] = {
     SH_ACT_KEY("hidden_act"),
@@ -18,27 +16,18 @@ static const struct sh_key keys[] = {
     {.json = {NULL}}};
 
 static const struct sh_param params[] = {
-    {SH_TOK_EMBED, "embed_in.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
-    {SH_FINAL_NORM_W, "final_layer_norm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_B, "final_layer_norm.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_HEAD, "embed_out.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
-    {SH_ATTN_NORM_W, LAYER "input_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_ATTN_NORM_B, LAYER "input_layernorm.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_W, QKV_W, SH_DIM_Q, SH_DIM_MODEL, 0, 0, SH_INTERLEAVED},
-    {SH_Q_B, QKV_B, SH_ONE, SH_DIM_Q, SH_HAS_BIAS, 0, SH_INTERLEAVED},
-    {SH_K_W, QKV_W, SH_DIM_KV, SH_DIM_MODEL, 0, 0, SH_INTERLEAVED},
-    {SH_K_B, QKV_B, SH_ONE, SH_DIM_KV, SH_HAS_BIAS, 0, SH_INTERLEAVED},
-    {SH_V_W, QKV_W, SH_DIM_KV, SH_DIM_MODEL, 0, 0, SH_INTERLEAVED},
-    {SH_V_B, QKV_B, SH_ONE, SH_DIM_KV, SH_HAS_BIAS, 0, SH_INTERLEAVED},
-    {SH_O_W, LAYER "attention.dense.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, 0},
-    {SH_O_B, LAYER "attention.dense.bias", SH_ONE, SH_DIM_MODEL, SH_HAS_OUT_BIAS, 0, 0},
-    {SH_MLP_NORM_W, LAYER "post_attention_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_B, LAYER "post_attention_layernorm.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_W, LAYER "mlp.dense_h_to_4h.weight", SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_B, LAYER "mlp.dense_h_to_4h.bias", SH_ONE, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_W, LAYER "mlp.dense_4h_to_h.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_B, LAYER "mlp.dense_4h_to_h.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+    SH_MATRIX(TOK_EMBED, "embed_in.weight", VOCAB, EMBED, 0),
+    SH_NORM_PAIR(FINAL_NORM, "final_layer_norm", 0),
+    SH_HEAD_PARAM("embed_out.weight"),
+    SH_NORM_PAIR(ATTN_NORM, LAYER "input_layernorm", 0),
+    SH_LINEAR(Q, LAYER "attention.query_key_value", Q, MODEL, SH_HAS_BIAS, SH_INTERLEAVED),
+    SH_LINEAR(K, LAYER "attention.query_key_value", KV, MODEL, SH_HAS_BIAS, SH_INTERLEAVED),
+    SH_LINEAR(V, LAYER "attention.query_key_value", KV, MODEL, SH_HAS_BIAS, SH_INTERLEAVED),
+    SH_LINEAR(O, LAYER "attention.dense", MODEL, Q, SH_HAS_OUT_BIAS, 0),
+    SH_NORM_PAIR(MLP_NORM, LAYER "post_attention_layernorm", 0),
+    SH_LINEAR(UP, LAYER "mlp.dense_h_to_4h", FF, MODEL, 0, 0),
+    SH_LINEAR(DOWN, LAYER "mlp.dense_4h_to_h", MODEL, FF, 0, 0),
+    {.name = NULL}};
 
 const struct sh_family sh_family_gpt_neox = {
     .name = "gpt_neox",

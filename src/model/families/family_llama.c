@@ -18,28 +18,21 @@ const struct sh_key sh_llama_keys[] = {
     {.json = {NULL}}};
 
 const struct sh_param sh_llama_params[] = {
-    {SH_TOK_EMBED, "embed_tokens.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
-    {SH_FINAL_NORM_W, "norm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
-    {SH_ATTN_NORM_W, LAYER "input_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_W, LAYER "self_attn.q_proj.weight", SH_DIM_Q, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_B, LAYER "self_attn.q_proj.bias", SH_ONE, SH_DIM_Q, SH_HAS_BIAS, 0, 0},
-    {SH_K_W, LAYER "self_attn.k_proj.weight", SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_K_B, LAYER "self_attn.k_proj.bias", SH_ONE, SH_DIM_KV, SH_HAS_BIAS, 0, 0},
-    {SH_V_W, LAYER "self_attn.v_proj.weight", SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_V_B, LAYER "self_attn.v_proj.bias", SH_ONE, SH_DIM_KV, SH_HAS_BIAS, 0, 0},
-    {SH_Q_NORM_W, LAYER "self_attn.q_norm.weight", SH_ONE, SH_DIM_HEAD, SH_HAS_QK_NORM, 0, 0},
-    {SH_K_NORM_W, LAYER "self_attn.k_norm.weight", SH_ONE, SH_DIM_HEAD, SH_HAS_QK_NORM, 0, 0},
-    {SH_O_W, LAYER "self_attn.o_proj.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, 0},
-    {SH_O_B, LAYER "self_attn.o_proj.bias", SH_ONE, SH_DIM_MODEL, SH_HAS_OUT_BIAS, 0, 0},
-    {SH_MLP_NORM_W, LAYER "post_attention_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_GATE_W, LAYER "mlp.gate_proj.weight", SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_GATE_B, LAYER "mlp.gate_proj.bias", SH_ONE, SH_DIM_FF, SH_HAS_MLP_BIAS, 0, 0},
-    {SH_UP_W, LAYER "mlp.up_proj.weight", SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_B, LAYER "mlp.up_proj.bias", SH_ONE, SH_DIM_FF, SH_HAS_MLP_BIAS, 0, 0},
-    {SH_DOWN_W, LAYER "mlp.down_proj.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_B, LAYER "mlp.down_proj.bias", SH_ONE, SH_DIM_MODEL, SH_HAS_MLP_BIAS, 0, 0},
-    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+    SH_MATRIX(TOK_EMBED, "embed_tokens.weight", VOCAB, EMBED, 0),
+    SH_NORM_WEIGHT(FINAL_NORM, "norm.weight", MODEL, 0),
+    SH_HEAD_PARAM("lm_head.weight"),
+    SH_NORM_WEIGHT(ATTN_NORM, LAYER "input_layernorm.weight", MODEL, 0),
+    SH_LINEAR(Q, LAYER "self_attn.q_proj", Q, MODEL, SH_HAS_BIAS, 0),
+    SH_LINEAR(K, LAYER "self_attn.k_proj", KV, MODEL, SH_HAS_BIAS, 0),
+    SH_LINEAR(V, LAYER "self_attn.v_proj", KV, MODEL, SH_HAS_BIAS, 0),
+    SH_NORM_WEIGHT(Q_NORM, LAYER "self_attn.q_norm.weight", HEAD, SH_HAS_QK_NORM),
+    SH_NORM_WEIGHT(K_NORM, LAYER "self_attn.k_norm.weight", HEAD, SH_HAS_QK_NORM),
+    SH_LINEAR(O, LAYER "self_attn.o_proj", MODEL, Q, SH_HAS_OUT_BIAS, 0),
+    SH_NORM_WEIGHT(MLP_NORM, LAYER "post_attention_layernorm.weight", MODEL, 0),
+    SH_LINEAR(GATE, LAYER "mlp.gate_proj", FF, MODEL, SH_HAS_MLP_BIAS, 0),
+    SH_LINEAR(UP, LAYER "mlp.up_proj", FF, MODEL, SH_HAS_MLP_BIAS, 0),
+    SH_LINEAR(DOWN, LAYER "mlp.down_proj", MODEL, FF, SH_HAS_MLP_BIAS, 0),
+    {.name = NULL}};
 
 const struct sh_family sh_family_llama = {
     .name = "llama",

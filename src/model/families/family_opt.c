@@ -18,32 +18,25 @@ static const struct sh_key keys[] = {
 #define AFFINE SH_HAS_NORM_AFFINE
 #define FINAL (SH_HAS_FINAL_NORM | SH_HAS_NORM_AFFINE)
 #define BIAS SH_HAS_BIAS
+#define PROJECTION(part, tensor, out, in) \
+    {.role = SH_##part, .name = tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, .needs = SH_HAS_PROJECTION}
 
 static const struct sh_param params[] = {
-    {SH_TOK_EMBED, "embed_tokens.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
-    {SH_POS_EMBED, "embed_positions.weight", SH_DIM_POS, SH_DIM_MODEL, 0, 0, 0},
-    {SH_PROJ_IN, "project_in.weight", SH_DIM_MODEL, SH_DIM_EMBED, SH_HAS_PROJECTION, 0, 0},
-    {SH_PROJ_OUT, "project_out.weight", SH_DIM_EMBED, SH_DIM_MODEL, SH_HAS_PROJECTION, 0, 0},
-    {SH_FINAL_NORM_W, "final_layer_norm.weight", SH_ONE, SH_DIM_MODEL, FINAL, 0, 0},
-    {SH_FINAL_NORM_B, "final_layer_norm.bias", SH_ONE, SH_DIM_MODEL, FINAL, 0, 0},
-    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
-    {SH_ATTN_NORM_W, LAYER "self_attn_layer_norm.weight", SH_ONE, SH_DIM_MODEL, AFFINE, 0, 0},
-    {SH_ATTN_NORM_B, LAYER "self_attn_layer_norm.bias", SH_ONE, SH_DIM_MODEL, AFFINE, 0, 0},
-    {SH_Q_W, LAYER "self_attn.q_proj.weight", SH_DIM_Q, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_B, LAYER "self_attn.q_proj.bias", SH_ONE, SH_DIM_Q, BIAS, 0, 0},
-    {SH_K_W, LAYER "self_attn.k_proj.weight", SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_K_B, LAYER "self_attn.k_proj.bias", SH_ONE, SH_DIM_KV, BIAS, 0, 0},
-    {SH_V_W, LAYER "self_attn.v_proj.weight", SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_V_B, LAYER "self_attn.v_proj.bias", SH_ONE, SH_DIM_KV, BIAS, 0, 0},
-    {SH_O_W, LAYER "self_attn.out_proj.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, 0},
-    {SH_O_B, LAYER "self_attn.out_proj.bias", SH_ONE, SH_DIM_MODEL, BIAS, 0, 0},
-    {SH_MLP_NORM_W, LAYER "final_layer_norm.weight", SH_ONE, SH_DIM_MODEL, AFFINE, 0, 0},
-    {SH_MLP_NORM_B, LAYER "final_layer_norm.bias", SH_ONE, SH_DIM_MODEL, AFFINE, 0, 0},
-    {SH_UP_W, LAYER "fc1.weight", SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_B, LAYER "fc1.bias", SH_ONE, SH_DIM_FF, BIAS, 0, 0},
-    {SH_DOWN_W, LAYER "fc2.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_B, LAYER "fc2.bias", SH_ONE, SH_DIM_MODEL, BIAS, 0, 0},
-    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+    SH_MATRIX(TOK_EMBED, "embed_tokens.weight", VOCAB, EMBED, 0),
+    SH_MATRIX(POS_EMBED, "embed_positions.weight", POS, MODEL, 0),
+    PROJECTION(PROJ_IN, "project_in.weight", MODEL, EMBED),
+    PROJECTION(PROJ_OUT, "project_out.weight", EMBED, MODEL),
+    SH_NORM_PAIR(FINAL_NORM, "final_layer_norm", FINAL),
+    SH_HEAD_PARAM("lm_head.weight"),
+    SH_NORM_PAIR(ATTN_NORM, LAYER "self_attn_layer_norm", AFFINE),
+    SH_LINEAR(Q, LAYER "self_attn.q_proj", Q, MODEL, BIAS, 0),
+    SH_LINEAR(K, LAYER "self_attn.k_proj", KV, MODEL, BIAS, 0),
+    SH_LINEAR(V, LAYER "self_attn.v_proj", KV, MODEL, BIAS, 0),
+    SH_LINEAR(O, LAYER "self_attn.out_proj", MODEL, Q, BIAS, 0),
+    SH_NORM_PAIR(MLP_NORM, LAYER "final_layer_norm", AFFINE),
+    SH_LINEAR(UP, LAYER "fc1", FF, MODEL, BIAS, 0),
+    SH_LINEAR(DOWN, LAYER "fc2", MODEL, FF, BIAS, 0),
+    {.name = NULL}};
 
 /* With norms after the residual sums there is no final norm; some early checkpoints with norms in
  * front go without it too, and say so. */

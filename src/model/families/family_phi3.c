@@ -10,19 +10,19 @@
 #define GATE_UP LAYER "mlp.gate_up_proj.weight"
 
 static const struct sh_param params[] = {
-    {SH_TOK_EMBED, "embed_tokens.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
-    {SH_FINAL_NORM_W, "norm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
-    {SH_ATTN_NORM_W, LAYER "input_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_W, QKV, SH_DIM_Q, SH_DIM_MODEL, 0, 0, 0},
-    {SH_K_W, QKV, SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_V_W, QKV, SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_O_W, LAYER "self_attn.o_proj.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, 0},
-    {SH_MLP_NORM_W, LAYER "post_attention_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_GATE_W, GATE_UP, SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_W, GATE_UP, SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_DOWN_W, LAYER "mlp.down_proj.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, 0},
-    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+    SH_MATRIX(TOK_EMBED, "embed_tokens.weight", VOCAB, EMBED, 0),
+    SH_NORM_WEIGHT(FINAL_NORM, "norm.weight", MODEL, 0),
+    SH_HEAD_PARAM("lm_head.weight"),
+    SH_NORM_WEIGHT(ATTN_NORM, LAYER "input_layernorm.weight", MODEL, 0),
+    SH_MATRIX(Q_W, QKV, Q, MODEL, 0),
+    SH_MATRIX(K_W, QKV, KV, MODEL, 0),
+    SH_MATRIX(V_W, QKV, KV, MODEL, 0),
+    SH_MATRIX(O_W, LAYER "self_attn.o_proj.weight", MODEL, Q, 0),
+    SH_NORM_WEIGHT(MLP_NORM, LAYER "post_attention_layernorm.weight", MODEL, 0),
+    SH_MATRIX(GATE_W, GATE_UP, FF, MODEL, 0),
+    SH_MATRIX(UP_W, GATE_UP, FF, MODEL, 0),
+    SH_MATRIX(DOWN_W, LAYER "mlp.down_proj.weight", MODEL, FF, 0),
+    {.name = NULL}};
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
