@@ -50,6 +50,7 @@ libmodel_a_SOURCES = \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \
 	%D%/files/gguf_family.c %D%/files/gguf_family.h \
+	%D%/files/gguf_form.h \
 	%D%/files/gguf_keys.c \
 	%D%/files/gguf_maker.h \
 	%D%/files/gguf_rope.c \

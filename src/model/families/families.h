@@ -5,6 +5,7 @@
 #define SH_MODEL_FAMILIES_H
 
 #include "src/model/families/family.h"
+#include "src/model/files/gguf_form.h"
 
 #define SH_FAMILIES(X) \
     X(opt) \
@@ -51,6 +52,8 @@ extern const struct sh_family *const sh_families[];
 extern const struct sh_key sh_llama_keys[];
 extern const struct sh_param sh_llama_params[];
 extern const char *const sh_llama_prefixes[];
+extern const struct sh_gguf_item sh_llama_items[];
+extern const struct sh_gguf_form sh_llama_gguf;
 #define SH_LLAMA_START \
     .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f, \
     .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = 10000}

@@ -13,6 +13,7 @@
 #include "src/model/facts.h"
 
 struct sh_config;
+struct sh_gguf_form;
 
 /* What a tensor is for. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias
  * [1, width]. */
@@ -128,6 +129,7 @@ struct sh_family {
                                              * json[0] == NULL; NULL: none                        */
     const struct sh_param *params;          /* ends with name == NULL; NULL: models of it cannot be run, only
                                              * their memory is counted                            */
+    const struct sh_gguf_form *gguf;        /* NULL: GGUF files of it are not known               */
     const struct sh_fact_key *facts;        /* ends with json[0] == NULL; NULL: none              */
     const char *knows;                      /* of the keys that change a model's memory (config_facts.c) those
                                              * that it may have, between blanks; NULL: none       */

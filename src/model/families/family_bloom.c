@@ -46,6 +46,16 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
     return 0;
 }
 
+static const struct sh_gguf_item items[] = {
+    SH_GGUF_COUNT_ITEM("block_count", "n_layer"),
+    SH_GGUF_COUNT_ITEM("embedding_length", "hidden_size"),
+    SH_GGUF_COUNT_ITEM("attention.head_count", "n_head"),
+    SH_GGUF_COUNT_ITEM("context_length", "seq_length"),
+    SH_GGUF_NUMBER_ITEM("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+    {.name = NULL}};
+
+static const struct sh_gguf_form gguf = {.arch = "bloom", .items = items, .traits = SH_GGUF_ALIBI};
+
 const struct sh_family sh_family_bloom = {
     .name = "bloom",
     .model_types = SH_WORDS("bloom"),
@@ -57,6 +67,7 @@ const struct sh_family sh_family_bloom = {
                        SH_HAS_FINAL_NORM},
     .keys = keys,
     .params = params,
+    .gguf = &gguf,
     .shape = sh_four_wide,
     .finish = finish,
     .count = count,

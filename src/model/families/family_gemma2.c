@@ -77,6 +77,11 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     return sh_gemma_finish(a, c, e) || sh_config_classic_rope(a, c, e) ? -1 : 0;
 }
 
+static const struct sh_gguf_form gguf = {
+    .arch = "gemma2", .items = sh_llama_items, .base_key = "rope_theta", .period = 2, .large = 46,
+    .window = 4096, .cap = 50, .head_cap = 30,
+    .traits = SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_CAPS};
+
 const struct sh_family sh_family_gemma2 = {
     .name = "gemma2",
     .model_types = SH_WORDS("gemma2"),
@@ -88,6 +93,7 @@ const struct sh_family sh_family_gemma2 = {
               .flags = SH_LLAMA_FLAGS | SH_NORM_PLUS_ONE | SH_TIED_HEAD},
     .keys = keys,
     .params = sh_gemma_params,
+    .gguf = &gguf,
     .knows = " sliding_window layer_types ",
     .shape = shape,
     .finish = finish,

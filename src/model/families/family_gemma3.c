@@ -37,6 +37,10 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     return 0;
 }
 
+static const struct sh_gguf_form gguf = {
+    .arch = "gemma3", .items = sh_llama_items, .base_key = "rope_theta", .period = 6, .large = 62,
+    .traits = SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_CAPS | SH_GGUF_LOCAL_BASE};
+
 const struct sh_family sh_family_gemma3 = {
     .name = "gemma3",
     .model_types = SH_WORDS("gemma3_text"),
@@ -50,6 +54,7 @@ const struct sh_family sh_family_gemma3 = {
               .flags = SH_LLAMA_FLAGS | SH_NORM_PLUS_ONE | SH_TIED_HEAD | SH_HAS_QK_NORM},
     .keys = keys,
     .params = sh_gemma_params,
+    .gguf = &gguf,
     .knows = " sliding_window layer_types sliding_window_pattern ",
     .shape = shape,
     .finish = finish,

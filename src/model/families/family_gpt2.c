@@ -47,6 +47,17 @@ int sh_four_wide(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     return 0;
 }
 
+static const struct sh_gguf_item items[] = {
+    SH_GGUF_COUNT_ITEM("block_count", "n_layer"),
+    SH_GGUF_COUNT_ITEM("embedding_length", "n_embd"),
+    SH_GGUF_COUNT_ITEM("feed_forward_length", "n_inner"),
+    SH_GGUF_COUNT_ITEM("attention.head_count", "n_head"),
+    SH_GGUF_COUNT_ITEM("context_length", "n_positions"),
+    SH_GGUF_NUMBER_ITEM("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+    {.name = NULL}};
+
+static const struct sh_gguf_form gguf = {.arch = "gpt2", .items = items};
+
 const struct sh_family sh_family_gpt2 = {
     .name = "gpt2",
     .model_types = SH_WORDS("gpt2"),
@@ -58,6 +69,7 @@ const struct sh_family sh_family_gpt2 = {
                        SH_HAS_FINAL_NORM},
     .keys = keys,
     .params = params,
+    .gguf = &gguf,
     .shape = sh_four_wide,
     .finish = finish,
 };

@@ -29,6 +29,19 @@ static const struct sh_param params[] = {
     SH_LINEAR(DOWN, LAYER "mlp.dense_4h_to_h", MODEL, FF, 0, 0),
     {.name = NULL}};
 
+static const struct sh_gguf_item items[] = {
+    SH_GGUF_COUNT_ITEM("block_count", "num_hidden_layers"),
+    SH_GGUF_COUNT_ITEM("embedding_length", "hidden_size"),
+    SH_GGUF_COUNT_ITEM("feed_forward_length", "intermediate_size"),
+    SH_GGUF_COUNT_ITEM("attention.head_count", "num_attention_heads"),
+    SH_GGUF_COUNT_ITEM("context_length", "max_position_embeddings"),
+    SH_GGUF_NUMBER_ITEM("attention.layer_norm_epsilon", "layer_norm_eps"),
+    {.name = "use_parallel_residual", .hub = "use_parallel_residual", .kind = SH_GGUF_FLAG},
+    {.name = NULL}};
+
+static const struct sh_gguf_form gguf = {.arch = "gptneox", .items = items, .share_key = "rotary_pct",
+                                         .base_key = "rotary_emb_base", .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE};
+
 const struct sh_family sh_family_gpt_neox = {
     .name = "gpt_neox",
     .model_types = SH_WORDS("gpt_neox"),
@@ -40,5 +53,6 @@ const struct sh_family sh_family_gpt_neox = {
                        SH_PARALLEL},
     .keys = keys,
     .params = params,
+    .gguf = &gguf,
     .finish = sh_config_classic_rope,
 };

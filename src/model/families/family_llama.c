@@ -34,6 +34,20 @@ const struct sh_param sh_llama_params[] = {
     SH_LINEAR(DOWN, LAYER "mlp.down_proj", MODEL, FF, SH_HAS_MLP_BIAS, 0),
     {.name = NULL}};
 
+const struct sh_gguf_item sh_llama_items[] = {
+    SH_GGUF_COUNT_ITEM("block_count", "num_hidden_layers"),
+    SH_GGUF_COUNT_ITEM("embedding_length", "hidden_size"),
+    SH_GGUF_COUNT_ITEM("feed_forward_length", "intermediate_size"),
+    SH_GGUF_COUNT_ITEM("attention.head_count", "num_attention_heads"),
+    {.name = "attention.head_count_kv", .hub = "num_key_value_heads", .kind = SH_GGUF_COUNT, .optional = 1},
+    SH_GGUF_COUNT_ITEM("context_length", "max_position_embeddings"),
+    SH_GGUF_NUMBER_ITEM("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+    {.name = NULL}};
+
+const struct sh_gguf_form sh_llama_gguf = {
+    .arch = "llama", .items = sh_llama_items, .base_key = "rope_theta", .windowed_type = "mistral",
+    .traits = SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_WINDOW | SH_GGUF_FACTORS | SH_GGUF_IN_PAIRS};
+
 const struct sh_family sh_family_llama = {
     .name = "llama",
     .model_types = SH_WORDS("llama"),
@@ -42,5 +56,6 @@ const struct sh_family sh_family_llama = {
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .keys = sh_llama_keys,
     .params = sh_llama_params,
+    .gguf = &sh_llama_gguf,
     .finish = sh_config_whole_rope,
 };

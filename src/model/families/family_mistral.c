@@ -29,6 +29,7 @@ const struct sh_family sh_family_mistral = {
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .keys = sh_llama_keys,
     .params = sh_llama_params,
+    .gguf = &sh_llama_gguf,
     .knows = " sliding_window ",
     .shape = shape,
     .finish = sh_config_whole_rope,

@@ -33,6 +33,10 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     return sh_config_classic_rope(a, c, e);
 }
 
+static const struct sh_gguf_form gguf = {
+    .arch = "phi3", .items = sh_llama_items, .base_key = "rope_theta", .share_key = "partial_rotary_factor",
+    .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD | SH_GGUF_WINDOW};
+
 const struct sh_family sh_family_phi3 = {
     .name = "phi3",
     .model_types = SH_WORDS("phi3"),
@@ -41,6 +45,7 @@ const struct sh_family sh_family_phi3 = {
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .keys = sh_llama_keys,
     .params = params,
+    .gguf = &gguf,
     .knows = " sliding_window ",
     .shape = sh_window_shape,
     .finish = finish,

@@ -28,6 +28,10 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     return sh_qwen_shape(a, c, e);
 }
 
+static const struct sh_gguf_form gguf = {
+    .arch = "qwen2", .items = sh_llama_items, .base_key = "rope_theta", .share_key = "partial_rotary_factor",
+    .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD | SH_GGUF_QKV_BIAS};
+
 const struct sh_family sh_family_qwen2 = {
     .name = "qwen2",
     .model_types = SH_WORDS("qwen2"),
@@ -36,6 +40,7 @@ const struct sh_family sh_family_qwen2 = {
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
     .keys = sh_llama_keys,
     .params = sh_llama_params,
+    .gguf = &gguf,
     .knows = SH_QWEN_KNOWS,
     .shape = shape,
     .finish = sh_config_whole_rope,
