@@ -206,8 +206,8 @@ int sh_config_choice(const struct sh_config *c, const char *key, const struct sh
 }
 
 /* Python writes Infinity, -Infinity and NaN bare where JSON has no such numbers (time_step_limit of Mamba models).
- * The letters of the one at `at`, if one stands there alone as a value. */
-static size_t python_number(const char *at, const char *end, char before)
+ * The letters of the one at `at`, if one stands there as a value. */
+static size_t python_number(const char *at, const char *end)
 {
     static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -215,9 +215,9 @@ static size_t python_number(const char *at, const char *end, char before)
         if ((size_t)(end - at) < n || memcmp(at, words[i], n))
             continue;
         const char *next = at + n;
-        while (next < end && strchr(" \t\r\n", *next) && *next)
+        while (next < end && (*next == ' ' || *next == '\t' || *next == '\r' || *next == '\n'))
             next++;
-        return next < end && strchr(",]}", *next) && *next && strchr(":,[", before) && before ? n : 0;
+        return next < end && *next == ':' ? 0 : n;
     }
     return 0;
 }
@@ -225,27 +225,23 @@ static size_t python_number(const char *at, const char *end, char before)
 /* The text with those as strings, which every reader of a number refuses by its key; for free(). */
 static char *without_python(const char *text, size_t bytes, size_t *out)
 {
-    char *to = xmalloc(2 * bytes + 1), before = '\0';
+    char *to = xmalloc(2 * bytes + 1);
     const char *end = text + bytes;
-    size_t n = 0;
-    for (const char *at = text; at < end;) {
-        size_t word = *at == '-' || *at == 'I' || *at == 'N' ? python_number(at, end, before) : 0;
-        size_t from = n;
-        if (word)
-            to[n++] = '"';
-        else if (*at == '"') {          /* a string, to its end */
-            for (word = 1; at + word < end && at[word] != '"'; word++)
-                word += at[word] == '\\' && at + word + 1 < end;
-            word += at + word < end;
+    size_t n = 0, taken;
+    for (const char *at = text; at < end; at += taken) {
+        size_t number = python_number(at, end);
+        taken = number ? number : 1;
+        if (*at == '"') {               /* a string, to its end */
+            while (at + taken < end && at[taken] != '"')
+                taken += at[taken] == '\\' && at + taken + 1 < end ? 2 : 1;
+            taken += at + taken < end;
         }
-        size_t taken = word ? word : 1;
+        if (number)
+            to[n++] = '"';
         memcpy(to + n, at, taken);
         n += taken;
-        if (to[from] == '"' && *at != '"')
+        if (number)
             to[n++] = '"';
-        if (!strchr(" \t\r\n", *at) || !*at)
-            before = *at;
-        at += taken;
     }
     *out = n;
     return to;

@@ -22,12 +22,33 @@ static const char *const structural[] = {
     "attn_type_list", "mlp_layer_types", "indexer_types",
     "index_topk_freq", "index_topk_pattern", "index_skip_topk_offset", "moe_latent_size", NULL};
 
+static int is_among(const char *key, const char *const *names, int n)
+{
+    for (int i = 0; i < n && names[i]; i++)
+        if (!strcmp(key, names[i]))
+            return 1;
+    return 0;
+}
+
+/* What the family reads by a table, or says itself. */
+static int is_known(const struct sh_family *f, const char *key)
+{
+    char word[64];
+    for (const struct sh_key *k = f->keys; k && k->json[0]; k++)
+        if (is_among(key, k->json, SH_MOST_NAMES))
+            return 1;
+    for (const struct sh_fact_key *k = f->facts; k && k->json[0]; k++)
+        if (is_among(key, k->json, 2))
+            return 1;
+    snprintf(word, sizeof word, " %s ", key);
+    return (f->pattern && !strcmp(key, "layer_types")) || (f->knows && strstr(f->knows, word));
+}
+
 static int refuse_unknown(const struct sh_config *c, const struct sh_family *f, struct sh_err *e)
 {
     for (int i = 0; structural[i]; i++) {
-        char word[64], expected[160];
-        snprintf(word, sizeof word, " %s ", structural[i]);
-        if ((f->knows && strstr(f->knows, word)) || !sh_config_is_set(c, structural[i]))
+        char expected[160];
+        if (is_known(f, structural[i]) || !sh_config_is_set(c, structural[i]))
             continue;
         snprintf(expected, sizeof expected, "nothing: it changes the memory of model type '%s' in a way that is not "
                  "known here", f->model_types[0]);
@@ -73,7 +94,10 @@ static int from_shape(const struct sh_config *c, const struct sh_family *family,
         .qk_norm = (a->flags & SH_HAS_QK_NORM) != 0, .qkv_bias = (a->flags & SH_HAS_BIAS) != 0,
         .o_bias = (a->flags & SH_HAS_OUT_BIAS) != 0, .mlp_bias = (a->flags & SH_HAS_MLP_BIAS) != 0};
     snprintf(f->family, sizeof f->family, "%s", family->model_types[0]);
-    return pattern(c, a, f, e);
+    if (!family->pattern)
+        return pattern(c, a, f, e);
+    snprintf(f->pattern, sizeof f->pattern, "%s", family->pattern);
+    return sh_facts_layer_types(c, f, e) < 0 ? -1 : 0;
 }
 
 /* ---- what the family counts ---- */
@@ -113,7 +137,7 @@ int sh_facts_read(const struct sh_config *c, const struct sh_fact_key *k, struct
 {
     for (; k && k->json[0]; k++) {
         int *field = (int *)(void *)((char *)f + k->field), value = k->usual;
-        if (sh_facts_count(c, sh_config_first(c, k->json, 2), k->min, &value, e))
+        if (k->json[0][0] && sh_facts_count(c, sh_config_first(c, k->json, 2), k->min, &value, e))
             return -1;
         if (!value && k->needed)
             return sh_fail(e, "%s: key '%s' is missing", sh_config_path(c), k->json[0]);

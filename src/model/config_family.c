@@ -122,16 +122,25 @@ static int known(const char *const *list, const char *word)
     return 0;
 }
 
-/* A list of names that holds none of ours: say which names there are. */
-static int refuse_family(const struct sh_config *c, const char *key, struct sh_err *e)
+static void add_names(char *to, size_t bytes, const char *const *list)
 {
-    char expected[512] = "one of these model types:";
-    for (const struct sh_family *const *f = sh_families; *f; f++)
-        for (const char *const *t = (*f)->model_types; *t && (*f)->params; t++) {
-            size_t used = strlen(expected);
-            snprintf(expected + used, sizeof expected - used, " %s", *t);
-        }
-    return sh_config_refuse(c, key, expected, e);
+    for (; list && *list; list++) {
+        size_t used = strlen(to);
+        snprintf(to + used, bytes - used, " %s", *list);
+    }
+}
+
+/* Say which model types there are: those that run, or all. */
+static const struct sh_family *refuse_family(const struct sh_config *c, const char *key, int all, struct sh_err *e)
+{
+    char expected[1024];
+    snprintf(expected, sizeof expected, "one of%s", all ? "" : " these model types:");
+    for (const struct sh_family *const *f = sh_families; *f; f++) {
+        add_names(expected, sizeof expected, all || (*f)->params ? (*f)->model_types : NULL);
+        add_names(expected, sizeof expected, all ? (*f)->counted_types : NULL);
+    }
+    sh_config_refuse(c, key, expected, e);
+    return NULL;
 }
 
 static int names_any(const struct sh_config *c, int n, const struct sh_family *f)
@@ -173,30 +182,22 @@ const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_er
             return NULL;
         }
     }
-    refuse_family(c, type ? "model_type" : "architectures", e);
-    return NULL;
+    return refuse_family(c, type ? "model_type" : "architectures", 0, e);
 }
 
 const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_err *e)
 {
     const char *type = NULL;
-    char expected[1024] = "one of";
     if (sh_config_word(c, "model_type", &type, e))
         return NULL;
     if (!type) {
         sh_fail(e, "%s: key 'model_type' is missing", sh_config_path(c));
         return NULL;
     }
-    for (const struct sh_family *const *f = sh_families; *f; f++) {
+    for (const struct sh_family *const *f = sh_families; *f; f++)
         if (known((*f)->model_types, type) || known((*f)->counted_types, type))
             return *f;
-        for (int more = 0; more < 2; more++)
-            for (const char *const *t = more ? (*f)->counted_types : (*f)->model_types; t && *t; t++) {
-                size_t used = strlen(expected);
-                snprintf(expected + used, sizeof expected - used, " %s", *t);
-            }
-    }
-    sh_config_refuse(c, "model_type", expected, e);
+    refuse_family(c, "model_type", 1, e);
     sh_hint(e, "shears capacity and shears simulate take any model that a row of a --models FILE describes");
     return NULL;
 }

@@ -109,6 +109,8 @@ struct sh_fact_key {
     int min, usual, needed;                 /* usual: the value where there is none, 0: as it was */
 };
 
+/* Is always so; is what the key says, or stays; or the value; must be said. */
+#define SH_FIXED_FACT(name, value) {.json = {""}, .field = offsetof(struct sh_kv_facts, name), .usual = value}
 #define SH_FACT(name, least, ...) \
     {.json = {__VA_ARGS__}, .field = offsetof(struct sh_kv_facts, name), .min = least}
 #define SH_USUAL_FACT(name, least, value, ...) \
@@ -131,8 +133,10 @@ struct sh_family {
                                              * their memory is counted                            */
     const struct sh_gguf_form *gguf;        /* NULL: GGUF files of it are not known               */
     const struct sh_fact_key *facts;        /* ends with json[0] == NULL; NULL: none              */
-    const char *knows;                      /* of the keys that change a model's memory (config_facts.c) those
-                                             * that it may have, between blanks; NULL: none       */
+    const char *pattern;                    /* of layers where layer_types does not list them (models.txt); NULL: as
+                                             * `shape` says                                       */
+    const char *knows;                      /* keys that change a model's memory (config_facts.c) and that it may
+                                             * have besides those of its tables, between blanks; NULL: none */
     /* Quirks; may be NULL. shape: what the memory depends on, too; finish: what only the forward pass needs;
      * count: what the memory depends on beyond struct sh_arch and `facts`, which are read. */
     sh_shape *shape, *finish;

@@ -39,12 +39,7 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     return 0;
 }
 
-static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
-{
-    (void)c, (void)e;
-    f->embed_norm = 1;
-    return 0;
-}
+static const struct sh_fact_key facts[] = {SH_FIXED_FACT(embed_norm, 1), {.json = {NULL}}};
 
 static const struct sh_gguf_item items[] = {
     SH_GGUF_COUNT_ITEM("block_count", "n_layer"),
@@ -70,5 +65,5 @@ const struct sh_family sh_family_bloom = {
     .gguf = &gguf,
     .shape = sh_four_wide,
     .finish = finish,
-    .count = count,
+    .facts = facts,
 };

@@ -12,9 +12,8 @@
     SH_FACT(nope_dim, 1, "qk_nope_head_dim"), SH_FACT(v_dim, 1, "v_head_dim"), \
     SH_FACT(dense_first, 0, "first_k_dense_replace"), SH_NEEDED_FACT(experts, "n_routed_experts"), \
     SH_NEEDED_FACT(used, "num_experts_per_tok"), SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size")
-#define KNOWS \
-    " kv_lora_rank q_lora_rank n_routed_experts first_k_dense_replace moe_layer_freq num_nextn_predict_layers "
-#define INDEX_KNOWS KNOWS "index_topk index_head_dim layer_types mlp_layer_types num_local_experts "
+#define KNOWS " moe_layer_freq num_nextn_predict_layers "
+#define INDEX_KNOWS KNOWS "layer_types mlp_layer_types num_local_experts "
 
 static const struct sh_fact_key facts[] = {LATENT, SH_FACT(q_latent, 1, "q_lora_rank"), {.json = {NULL}}};
 static const struct sh_fact_key index_facts[] = {
@@ -33,29 +32,22 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
     return width <= 100000000 ? 0 : sh_config_refuse(c, "n_shared_experts", "experts of at most 10^8 together", e);
 }
 
-/* The leading plain layers as newer files list them; 1: the lists say something else. */
+/* The leading plain layers as newer files list them. The pattern is made anew after that. */
 static int listed_feeds(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
-    static const struct sh_word feeds[] = {{"dense", 0}, {"sparse", 1}, {NULL, 0}};
-    static const struct sh_word mixes[] = {{"indexed_attention", 1}, {NULL, 0}};
-    int plain = 0, seen = 0;
-    for (int i = 0; i < f->layers; i++) {
-        char key[2][40];
-        int feed = -1, mix = -1;
-        snprintf(key[0], sizeof key[0], "mlp_layer_types.%d", i);
-        snprintf(key[1], sizeof key[1], "layer_types.%d", i);
-        if (sh_config_choice(c, key[0], feeds, &feed, e) || sh_config_choice(c, key[1], mixes, &mix, e))
-            return -1;
-        if ((feed < 0 && sh_config_has(c, "mlp_layer_types.0")) || (mix < 0 && sh_config_has(c, "layer_types.0")))
-            return sh_config_refuse(c, key[mix < 0 && sh_config_has(c, "layer_types.0")], "a word for each layer", e);
-        if (feed == 0 && seen)
-            return sh_config_refuse(c, key[0], "sparse, as the layers before it", e);
-        seen += feed == 1;
-        plain += feed == 0;
-    }
-    if (plain + seen)
-        f->dense_first = plain;
-    return 0;
+    static const struct sh_word mixes[] = {{"indexed_attention", 'I'}, {NULL, 0}};
+    static const struct sh_word feeds[] = {{"dense", '-'}, {"sparse", 'E'}, {NULL, 0}};
+    if (sh_config_length(c, "layer_types") > 0 && sh_facts_pattern(c, "layer_types", mixes, f, e))
+        return -1;
+    if (sh_config_length(c, "mlp_layer_types") <= 0)
+        return 0;
+    if (sh_facts_pattern(c, "mlp_layer_types", feeds, f, e))
+        return -1;
+    f->dense_first = (int)strspn(f->pattern, "-");
+    const char *late = strchr(f->pattern + f->dense_first, '-');
+    char key[40];
+    snprintf(key, sizeof key, "mlp_layer_types.%d", late ? (int)(late - f->pattern) : 0);
+    return late ? sh_config_refuse(c, key, "sparse, as the layers before it", e) : 0;
 }
 
 /* Layers with an index of their own; the others ("shared") take the choice of the last one that has. A list says

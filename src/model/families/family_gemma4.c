@@ -55,8 +55,7 @@ static int experts(struct sh_kv_facts *f, const struct sh_config *c, struct sh_e
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
     int mixed = 0;
-    snprintf(f->pattern, sizeof f->pattern, "LLLLLG");
-    if (sh_facts_layer_types(c, f, e) < 0 || sh_config_flag(c, "attention_k_eq_v", &f->keys_are_values, e) ||
+    if (sh_config_flag(c, "attention_k_eq_v", &f->keys_are_values, e) ||
         sh_config_flag(c, "enable_moe_block", &mixed, e))
         return -1;
     if (!sh_config_has(c, "hidden_size_per_layer_input"))       /* which would then be 256 */
@@ -74,7 +73,7 @@ const struct sh_family sh_family_gemma4 = {
     .start = {SH_LLAMA_START, .norm_place = SH_NORM_BOTH, .d_head = 256, .n_vocab = 262144,
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_TIED_HEAD},
     .facts = facts,
-    .knows = " sliding_window layer_types attention_k_eq_v num_global_key_value_heads global_head_dim num_experts "
-             "per_layer_config ",
+    .pattern = "LLLLLG",
+    .knows = " attention_k_eq_v num_experts per_layer_config ",
     .count = count,
 };

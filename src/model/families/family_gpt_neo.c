@@ -95,7 +95,7 @@ const struct sh_family sh_family_gpt_neo = {
               .flags = SH_TIED_HEAD | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM},
     .keys = keys,
     .params = params,
-    .knows = " attention_types window_size ",
+    .knows = " attention_types ",
     .shape = shape,
     .finish = finish,
 };

@@ -7,6 +7,7 @@
 #include "src/model/families/families.h"
 
 static const struct sh_fact_key facts[] = {
+    SH_FIXED_FACT(ssm, 1),
     SH_USUAL_FACT(moe_every, 1, 2, "expert_layer_period"),
     SH_USUAL_FACT(moe_offset, 0, 1, "expert_layer_offset"),
     SH_USUAL_FACT(ssm_state, 1, 16, "mamba_d_state"),
@@ -20,7 +21,6 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
     int period = 8, offset = 4, expand = 2;
     const char *automatic = NULL;
     struct sh_err ignored = {0};
-    f->ssm = 1;
     f->ssm_rank = f->hidden / 16 + (f->hidden % 16 != 0);
     if (sh_facts_count(c, "attn_layer_period", 1, &period, e) ||
         sh_facts_count(c, "attn_layer_offset", 0, &offset, e) || sh_config_count(c, "mamba_expand", 16, &expand, e))
@@ -47,6 +47,6 @@ const struct sh_family sh_family_jamba = {
     .model_types = SH_WORDS("jamba"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .facts = facts,
-    .knows = " attn_layer_period expert_layer_period num_experts mamba_d_state sliding_window ",
+    .knows = " attn_layer_period sliding_window ",
     .count = count,
 };

@@ -19,9 +19,6 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 {
     f->shared_ffn = f->expert_ffn;
     f->moe_offset = f->moe_every - 1;
-    snprintf(f->pattern, sizeof f->pattern, "CCCG");
-    if (sh_facts_layer_types(c, f, e) < 0)
-        return -1;
     int settled = sh_config_has(c, "layer_types.0") || !sh_config_has(c, "no_rope_layers.0");
     for (int i = 0; i < f->layers && !settled; i++) {
         char key[40];
@@ -42,7 +39,7 @@ const struct sh_family sh_family_llama4 = {
     .model_types = SH_WORDS("llama4_text"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .facts = facts,
-    .knows = " attention_chunk_size layer_types num_local_experts no_rope_layers moe_layers "
-             "interleave_moe_layer_step ",
+    .pattern = "CCCG",
+    .knows = " no_rope_layers moe_layers ",
     .count = count,
 };

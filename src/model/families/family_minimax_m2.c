@@ -7,6 +7,7 @@
 #include "src/model/families/families.h"
 
 static const struct sh_fact_key facts[] = {
+    SH_FIXED_FACT(qk_norm_wide, 1),
     SH_NEEDED_FACT(experts, "num_local_experts"),
     SH_NEEDED_FACT(used, "num_experts_per_tok"),
     SH_NEEDED_FACT(expert_ffn, "intermediate_size"),
@@ -16,7 +17,6 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 {
     static const struct sh_word norms[] = {{"per_layer", 1}, {NULL, 0}};
     int normed = 1, shared = 0;
-    f->qk_norm_wide = 1;
     if (sh_config_flag(c, "use_qk_norm", &normed, e) ||
         sh_config_choice(c, "qk_norm_type", norms, &f->qk_norm_wide, e) ||
         sh_facts_count(c, "shared_intermediate_size", 0, &shared, e))
@@ -32,7 +32,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
         if (kind != 1)
             return sh_config_refuse(c, key, "1, which is plain attention", e);
     }
-    return sh_facts_layer_types(c, f, e) < 0 ? -1 : 0;
+    return 0;
 }
 
 const struct sh_family sh_family_minimax_m2 = {
@@ -40,6 +40,7 @@ const struct sh_family sh_family_minimax_m2 = {
     .model_types = SH_WORDS("minimax_m2"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .facts = facts,
-    .knows = " num_local_experts attn_type_list layer_types ",
+    .pattern = "G",
+    .knows = " attn_type_list ",
     .count = count,
 };

@@ -41,6 +41,6 @@ const struct sh_family sh_family_mixtral = {
     .model_types = SH_WORDS("mixtral"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .facts = facts,
-    .knows = " sliding_window num_local_experts ",
+    .knows = " sliding_window ",
     .shape = sh_window_shape,
 };

@@ -8,6 +8,7 @@
 #include "src/model/families/families.h"
 
 static const struct sh_fact_key facts[] = {
+    SH_FIXED_FACT(ssm, 2),
     SH_FACT(head_dim, 1, "attention_head_dim"),
     SH_NEEDED_FACT(ssm_heads, "mamba_num_heads"),
     SH_NEEDED_FACT(ssm_head_dim, "mamba_head_dim"),
@@ -48,7 +49,6 @@ static int hybrid_pattern(const struct sh_config *c, struct sh_kv_facts *f, stru
 /* Files without layers of experts may name counts of them all the same. */
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
-    f->ssm = 2;
     return hybrid_pattern(c, f, e) || (strchr(f->pattern, 'E') && sh_facts_read(c, experts, f, e)) ? -1 : 0;
 }
 
@@ -57,7 +57,7 @@ const struct sh_family sh_family_nemotron_h = {
     .model_types = SH_WORDS("nemotron_h"),
     .start = {.norm = SH_NORM_RMS, .pos = SH_POS_NONE},
     .facts = facts,
-    .knows = " hybrid_override_pattern layers_block_type mamba_num_heads ssm_state_size n_routed_experts "
-             "num_nextn_predict_layers moe_latent_size num_local_experts ",
+    .knows = " hybrid_override_pattern layers_block_type n_routed_experts num_nextn_predict_layers moe_latent_size "
+             "num_local_experts ",
     .count = count,
 };

@@ -64,6 +64,5 @@ const struct sh_family sh_family_opt = {
               .flags = SH_TIED_HEAD | SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE},
     .keys = keys,
     .params = params,
-    .knows = " word_embed_proj_dim ",
     .shape = shape,
 };

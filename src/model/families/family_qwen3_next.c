@@ -6,11 +6,14 @@
 #include "src/model/families/families.h"
 
 #define DELTA_RULE \
-    SH_NEEDED_FACT(ssm_key_heads, "linear_num_key_heads"), SH_NEEDED_FACT(ssm_heads, "linear_num_value_heads"), \
-    SH_NEEDED_FACT(ssm_head_dim, "linear_value_head_dim"), SH_NEEDED_FACT(ssm_conv, "linear_conv_kernel_dim")
+    SH_FIXED_FACT(ssm, 3), SH_FIXED_FACT(query_gate, 1), SH_NEEDED_FACT(ssm_key_heads, "linear_num_key_heads"), \
+    SH_NEEDED_FACT(ssm_heads, "linear_num_value_heads"), SH_NEEDED_FACT(ssm_head_dim, "linear_value_head_dim"), \
+    SH_NEEDED_FACT(ssm_conv, "linear_conv_kernel_dim")
+#define KNOWS " layer_types full_attention_interval "
 #define EXPERTS \
-    SH_NEEDED_FACT(experts, "num_experts", "num_local_experts"), SH_NEEDED_FACT(used, "num_experts_per_tok"), \
-    SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size"), SH_FACT(shared_ffn, 0, "shared_expert_intermediate_size")
+    SH_FIXED_FACT(shared_gate, 1), SH_NEEDED_FACT(experts, "num_experts", "num_local_experts"), \
+    SH_NEEDED_FACT(used, "num_experts_per_tok"), SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size"), \
+    SH_FACT(shared_ffn, 0, "shared_expert_intermediate_size")
 
 static const struct sh_fact_key next_facts[] = {
     DELTA_RULE, EXPERTS, SH_USUAL_FACT(moe_every, 1, 1, "decoder_sparse_step"), {.json = {NULL}}};
@@ -20,8 +23,6 @@ static const struct sh_fact_key moe_facts[] = {DELTA_RULE, EXPERTS, {.json = {NU
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
     int period = 4, key_dim = 0;
-    f->ssm = 3;
-    f->query_gate = 1;
     f->moe_offset = f->moe_every - 1;
     if (sh_config_has(c, "mlp_only_layers.0"))
         return sh_config_refuse(c, "mlp_only_layers", "an empty list", e);
@@ -42,19 +43,13 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
     return 0;
 }
 
-static int count_experts(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
-{
-    f->shared_gate = 1;
-    return count(f, c, e);
-}
-
 const struct sh_family sh_family_qwen3_next = {
     .name = "qwen3_next",
     .model_types = SH_WORDS("qwen3_next"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
     .facts = next_facts,
-    .knows = " layer_types full_attention_interval num_experts linear_num_value_heads ",
-    .count = count_experts,
+    .knows = KNOWS,
+    .count = count,
 };
 
 const struct sh_family sh_family_qwen3_5 = {
@@ -62,7 +57,7 @@ const struct sh_family sh_family_qwen3_5 = {
     .model_types = SH_WORDS("qwen3_5_text", "qwen3_5"),
     .start = {SH_LLAMA_START, .d_head = 256, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
     .facts = facts,
-    .knows = " layer_types full_attention_interval linear_num_value_heads ",
+    .knows = KNOWS,
     .count = count,
 };
 
@@ -72,6 +67,6 @@ const struct sh_family sh_family_qwen3_5_moe = {
     .model_types = SH_WORDS("qwen3_5_moe_text", "qwen3_5_moe"),
     .start = {SH_LLAMA_START, .d_head = 256, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
     .facts = moe_facts,
-    .knows = " layer_types full_attention_interval num_experts num_local_experts linear_num_value_heads ",
-    .count = count_experts,
+    .knows = KNOWS,
+    .count = count,
 };

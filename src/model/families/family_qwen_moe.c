@@ -4,8 +4,6 @@
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
-#define KNOWS SH_QWEN_KNOWS "num_experts num_local_experts "
-
 static const struct sh_fact_key facts[] = {
     SH_USUAL_FACT(moe_every, 1, 1, "decoder_sparse_step"),
     SH_FACT(shared_ffn, 0, "shared_expert_intermediate_size"),
@@ -27,7 +25,7 @@ const struct sh_family sh_family_qwen2_moe = {
     .model_types = SH_WORDS("qwen2_moe"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
     .facts = facts,
-    .knows = KNOWS,
+    .knows = SH_QWEN_KNOWS,
     .shape = sh_qwen_shape,
     .count = count,
 };
@@ -37,7 +35,7 @@ const struct sh_family sh_family_qwen3_moe = {
     .model_types = SH_WORDS("qwen3_moe", "qwen3_vl_moe_text", "qwen3_vl_moe"),
     .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
     .facts = facts,
-    .knows = KNOWS,
+    .knows = SH_QWEN_KNOWS,
     .shape = sh_qwen_shape,
     .count = count,
 };
