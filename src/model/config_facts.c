@@ -216,7 +216,7 @@ static int grouped(const struct sh_config *c, struct sh_kv_facts *f, struct sh_e
 static int published(const struct sh_config *c, enum sh_type type, struct sh_kv_facts *f, struct sh_err *e)
 {
     const char *method = NULL;
-    int bits = 4, group = 128;
+    int bits = 0, group = 128;
     if (sh_config_word(c, "quantization_config.quant_method", &method, e))
         return -1;
     snprintf(f->published, sizeof f->published, "%s", type == SH_F32 ? "f32" : "f16");

@@ -169,7 +169,9 @@ static void quantised(void)
         {TENSORS GROUP("8", "float", "") "\"ignore\": []", NULL, NULL, "'quantization_config.ignore'"},
         {TENSORS "\"config_groups\": {\"group_0\": {}, \"group_1\": {}}, " HEAD, NULL, NULL, "config_groups'"},
         {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\"]", NULL, NULL,
-         "'quantization_config.ignore'"}};
+         "'quantization_config.ignore'"},
+        {"\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 64", "int4:group=64:scale=16:zero=8", "", ""},
+        {"\"quant_method\": \"awq\"", NULL, NULL, "'quantization_config.bits': found nothing"}};
     struct sh_kv_facts f;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[900];
@@ -193,7 +195,7 @@ int main(void)
         {"parameters and layers as transformers has them", against_transformers},
         {"keys of unknown effect are refused by name", refused},
         {"numbers as Python writes them", python_numbers},
-        {"formats of compressed-tensors and modelopt", quantised},
+        {"formats of compressed-tensors, modelopt, GPTQ and AWQ", quantised},
         {NULL, NULL}};
     return tap_run("capacity config", tests);
 }

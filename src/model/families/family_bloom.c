@@ -57,9 +57,7 @@ const struct sh_family sh_family_bloom = {
     .architectures = SH_WORDS("BloomForCausalLM", "BloomModel"),
     .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ALIBI, .type = SH_F32,
-              .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 2048,
-              .flags = SH_TIED_HEAD | SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE |
-                       SH_HAS_FINAL_NORM},
+              .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 2048, .flags = SH_TIED_HEAD | SH_GPT_FLAGS},
     .keys = keys,
     .params = params,
     .gguf = &gguf,

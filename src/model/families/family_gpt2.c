@@ -48,11 +48,7 @@ int sh_four_wide(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 static const struct sh_gguf_item items[] = {
-    SH_GGUF_COUNT_ITEM("block_count", "n_layer"),
-    SH_GGUF_COUNT_ITEM("embedding_length", "n_embd"),
-    SH_GGUF_COUNT_ITEM("feed_forward_length", "n_inner"),
-    SH_GGUF_COUNT_ITEM("attention.head_count", "n_head"),
-    SH_GGUF_COUNT_ITEM("context_length", "n_positions"),
+    SH_GGUF_COUNT_ITEMS("n_layer", "n_embd", "n_inner", "n_head", "n_positions"),
     SH_GGUF_NUMBER_ITEM("attention.layer_norm_epsilon", "layer_norm_epsilon"),
     {.name = NULL}};
 
@@ -64,9 +60,7 @@ const struct sh_family sh_family_gpt2 = {
     .architectures = SH_WORDS("GPT2LMHeadModel", "GPT2Model"),
     .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_LEARNED, .type = SH_F32,
-              .norm_eps = 1e-5f, .init_std = 0.02f,
-              .flags = SH_TIED_HEAD | SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE |
-                       SH_HAS_FINAL_NORM},
+              .norm_eps = 1e-5f, .init_std = 0.02f, .flags = SH_TIED_HEAD | SH_GPT_FLAGS},
     .keys = keys,
     .params = params,
     .gguf = &gguf,

@@ -30,11 +30,8 @@ static const struct sh_param params[] = {
     {.name = NULL}};
 
 static const struct sh_gguf_item items[] = {
-    SH_GGUF_COUNT_ITEM("block_count", "num_hidden_layers"),
-    SH_GGUF_COUNT_ITEM("embedding_length", "hidden_size"),
-    SH_GGUF_COUNT_ITEM("feed_forward_length", "intermediate_size"),
-    SH_GGUF_COUNT_ITEM("attention.head_count", "num_attention_heads"),
-    SH_GGUF_COUNT_ITEM("context_length", "max_position_embeddings"),
+    SH_GGUF_COUNT_ITEMS("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads",
+                        "max_position_embeddings"),
     SH_GGUF_NUMBER_ITEM("attention.layer_norm_epsilon", "layer_norm_eps"),
     {.name = "use_parallel_residual", .hub = "use_parallel_residual", .kind = SH_GGUF_FLAG},
     {.name = NULL}};
@@ -49,8 +46,7 @@ const struct sh_family sh_family_gpt_neox = {
     .prefixes = SH_WORDS("gpt_neox.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 2048, .rotary_share = 0.25f, .rope = {.base = 10000},
-              .flags = SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM |
-                       SH_PARALLEL},
+              .flags = SH_GPT_FLAGS | SH_PARALLEL},
     .keys = keys,
     .params = params,
     .gguf = &gguf,

@@ -35,12 +35,9 @@ const struct sh_param sh_llama_params[] = {
     {.name = NULL}};
 
 const struct sh_gguf_item sh_llama_items[] = {
-    SH_GGUF_COUNT_ITEM("block_count", "num_hidden_layers"),
-    SH_GGUF_COUNT_ITEM("embedding_length", "hidden_size"),
-    SH_GGUF_COUNT_ITEM("feed_forward_length", "intermediate_size"),
-    SH_GGUF_COUNT_ITEM("attention.head_count", "num_attention_heads"),
+    SH_GGUF_COUNT_ITEMS("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads",
+                        "max_position_embeddings"),
     {.name = "attention.head_count_kv", .hub = "num_key_value_heads", .kind = SH_GGUF_COUNT, .optional = 1},
-    SH_GGUF_COUNT_ITEM("context_length", "max_position_embeddings"),
     SH_GGUF_NUMBER_ITEM("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
     {.name = NULL}};
 

@@ -23,6 +23,10 @@ struct sh_gguf_item {                       /* a key that is taken over as it is
     int optional;
 };
 #define SH_GGUF_COUNT_ITEM(gguf, json) {.name = gguf, .hub = json, .kind = SH_GGUF_COUNT}
+#define SH_GGUF_COUNT_ITEMS(layers, width, ff, heads, positions) \
+    SH_GGUF_COUNT_ITEM("block_count", layers), SH_GGUF_COUNT_ITEM("embedding_length", width), \
+    SH_GGUF_COUNT_ITEM("feed_forward_length", ff), SH_GGUF_COUNT_ITEM("attention.head_count", heads), \
+    SH_GGUF_COUNT_ITEM("context_length", positions)
 #define SH_GGUF_NUMBER_ITEM(gguf, json) {.name = gguf, .hub = json, .kind = SH_GGUF_NUMBER}
 
 struct sh_gguf_form {
