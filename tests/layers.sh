@@ -19,7 +19,7 @@ planner/policy|^src/base/
 planner/allocator|^(src/base|planner/policy)/
 planner/replay|^(src/base|planner/policy)/
 planner/theory|^(src/base/|traces/(trace|stats|stats_spec)\.h)
-planner/capacity|^src/base/
+planner/capacity|^(src/base/|src/model/facts\.h)
 planner/catalog|^(src/base|planner/capacity)/
 planner/simulate|^(src/base|planner/capacity)/
 src/engine|^(src/(base|model|tokenizer)/|kernels/backend\.h|planner/policy/(policy|kept|budget)\.h)

@@ -3,13 +3,10 @@
 noinst_LIBRARIES += libapp.a
 libapp_a_SOURCES = \
 	%D%/capacity/capacity_ask.c %D%/capacity/capacity_ask.h \
-	%D%/capacity/capacity_config.c %D%/capacity/capacity_config.h \
 	%D%/capacity/capacity_names.c %D%/capacity/capacity_names.h \
 	%D%/capacity/capacity_plan.c %D%/capacity/capacity_plan.h \
 	%D%/capacity/capacity_quality.c %D%/capacity/capacity_quality.h \
-	%D%/capacity/capacity_quirks.c \
 	%D%/capacity/capacity_row.c %D%/capacity/capacity_row.h \
-	%D%/capacity/capacity_states.c \
 	%D%/capacity/capacity_stored.c %D%/capacity/capacity_stored.h \
 	%D%/capacity/capacity_study.c %D%/capacity/capacity_study.h \
 	%D%/capacity/quality_names.c \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decoder-only transformer as numbers: everything that the forward pass and the capacity
- * arithmetic need to know of a model, whatever its family. Filled from config.json (config.h). */
+/* A decoder-only transformer as numbers: everything that the forward pass needs to know of a model, whatever its
+ * family. Filled from config.json (config.h). What the capacity arithmetic needs (facts.h) follows from it and, in
+ * families that are only counted, from what else their configs say. */
 #ifndef SH_MODEL_ARCH_H
 #define SH_MODEL_ARCH_H
 
@@ -17,13 +18,12 @@ enum sh_pos_kind { SH_POS_LEARNED, SH_POS_ROTARY, SH_POS_ALIBI, SH_POS_NONE };
 
 enum sh_arch_flag {
     SH_TIED_HEAD = 1,           /* the output head is the token embedding                         */
-    SH_HAS_BIAS = 2,            /* linear layers have biases; in families that decide on each kind,
-                                 * q, k and v have them, and the next two count for the others    */
+    SH_HAS_BIAS = 2,            /* the products that make q, k and v have biases                  */
     SH_HAS_NORM_AFFINE = 4,     /* norms have weights (and biases)                                */
     SH_HAS_FINAL_NORM = 8,      /* a norm after the last layer                                    */
     SH_HAS_PROJECTION = 16,     /* d_embed != d_model: projections before and after the layers    */
-    SH_HAS_OUT_BIAS = 32,       /* the product after attention has a bias                         */
-    SH_HAS_MLP_BIAS = 64,       /* those of the feed-forward block have                           */
+    SH_HAS_OUT_BIAS = 32,       /* so has the product after attention                             */
+    SH_HAS_MLP_BIAS = 64,       /* so have those of the feed-forward block                        */
     SH_GATED = 128,             /* feed-forward: act(gate x) * (up x), in place of act(up x)      */
     SH_PARALLEL = 256,          /* both blocks of a layer read the layer's input                  */
     SH_NORM_PLUS_ONE = 512,     /* the weights of norms are stored less 1                         */
@@ -52,8 +52,6 @@ struct sh_arch {
     struct sh_rope rope, local_rope;        /* local_rope: of windowed layers, if its base is set */
     int window;                             /* 0: no layer has one                                */
     uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: it sees all keys in spite of it    */
-    int n_expert, n_expert_used, d_expert;  /* 0: the feed-forward layers are plain; d_expert:
-                                             * width of one expert                                */
     unsigned flags;                         /* enum sh_arch_flag                                  */
 };
 

@@ -3,19 +3,17 @@
 #include "src/model/config.h"
 
 #include <jansson.h>
-#include <math.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "src/base/mem.h"
-#include "src/model/families/families.h"
 #include "src/model/files/gguf_config.h"
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/files/map.h"
 
 #define MAX_CONFIG_BYTES ((size_t)16 << 20)
-#define MAX_WIDTH ((size_t)100000000)
 
 struct sh_config {
     char *path;
@@ -24,28 +22,6 @@ struct sh_config {
     json_t *names;                      /* of GGUF: the file's own key for each; else NULL        */
     char *text;                         /* of GGUF: root in writing; else NULL                    */
 };
-
-static const struct sh_word acts[] = {
-    {"relu", SH_ACT_RELU}, {"gelu", SH_ACT_GELU}, {"gelu_python", SH_ACT_GELU},
-    {"gelu_new", SH_ACT_GELU_TANH}, {"gelu_fast", SH_ACT_GELU_TANH},
-    {"gelu_pytorch_tanh", SH_ACT_GELU_TANH}, {"gelu_accurate", SH_ACT_GELU_TANH},
-    {"silu", SH_ACT_SILU}, {"swish", SH_ACT_SILU}, {"linear", SH_ACT_NONE}, {NULL, 0}};
-
-static const struct sh_word types[] = {
-    {"float32", SH_F32}, {"float16", SH_F16}, {"bfloat16", SH_BF16}, {"torch.float32", SH_F32},
-    {"torch.float16", SH_F16}, {"torch.bfloat16", SH_BF16}, {NULL, 0}};
-
-#define FAMILY_ADDRESS(name) &sh_family_##name,
-const struct sh_family *const sh_families[] = {SH_FAMILIES(FAMILY_ADDRESS) NULL};
-#undef FAMILY_ADDRESS
-
-static int known(const char *const *list, const char *word)
-{
-    for (; *list; list++)
-        if (!strcmp(*list, word))
-            return 1;
-    return 0;
-}
 
 /* The value at a path of keys and indices. */
 static json_t *find_below(json_t *v, const char *path)
@@ -101,6 +77,28 @@ int sh_config_has(const struct sh_config *c, const char *key)
 int sh_config_is_filled(const struct sh_config *c, const char *key)
 {
     return json_object_size(find(c, key)) > 0;
+}
+
+int sh_config_is_set(const struct sh_config *c, const char *key)
+{
+    const json_t *v = value_of(c, key);
+    return json_is_number(v) ? json_number_value(v) > 0
+           : json_is_array(v) ? json_array_size(v) > 0 : v && !json_is_false(v);
+}
+
+const char *sh_config_first(const struct sh_config *c, const char *const *names, int n)
+{
+    for (int i = 0; i < n && names[i]; i++)
+        if (value_of(c, names[i]))
+            return names[i];
+    return names[0];
+}
+
+int sh_config_length(const struct sh_config *c, const char *key)
+{
+    const json_t *v = value_of(c, key);
+    size_t n = json_array_size(v);
+    return v && !json_is_array(v) ? -1 : n < INT_MAX ? (int)n : INT_MAX;
 }
 
 int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e)
@@ -207,156 +205,9 @@ int sh_config_choice(const struct sh_config *c, const char *key, const struct sh
     return word ? sh_config_refuse(c, key, expected, e) : 0;
 }
 
-static int read_key(const struct sh_config *c, const struct sh_key *k, struct sh_arch *a,
-                    struct sh_err *e)
-{
-    void *field = (char *)a + k->field;
-    const char *key = k->json[0];
-    for (int i = 0; i < SH_MOST_NAMES && k->json[i]; i++)
-        if (value_of(c, k->json[i])) {
-            key = k->json[i];
-            break;
-        }
-    if (k->required && !value_of(c, key))
-        return sh_fail(e, "%s: key '%s' is missing", c->path, key);
-    int choice, result = 0;
-    switch (k->kind) {
-    case SH_KEY_COUNT:
-        return sh_config_count(c, key, (int)k->max, field, e);
-    case SH_KEY_REAL:
-        return sh_config_real(c, key, k->max, field, e);
-    case SH_KEY_FLAG:
-        if (!value_of(c, key))
-            return 0;
-        choice = (a->flags & k->flag) != 0;
-        result = sh_config_flag(c, key, &choice, e);
-        a->flags = choice ? a->flags | k->flag : a->flags & ~k->flag;
-        return result;
-    case SH_KEY_ACT:
-        choice = (int)*(enum sh_act *)field;
-        result = sh_config_choice(c, key, acts, &choice, e);
-        *(enum sh_act *)field = (enum sh_act)choice;
-        return result;
-    case SH_KEY_TYPE:
-        choice = (int)*(enum sh_type *)field;
-        result = sh_config_choice(c, key, types, &choice, e);
-        *(enum sh_type *)field = (enum sh_type)choice;
-        return result;
-    }
-    return 0;
-}
-
-static const char *key_for(const struct sh_config *c, const struct sh_family *f, size_t field)
-{
-    const char *name = "?";
-    for (const struct sh_key *k = f->keys; k->json[0]; k++)
-        for (int i = SH_MOST_NAMES - 1; k->field == field && k->kind == SH_KEY_COUNT && i >= 0; i--)
-            if (k->json[i] && (value_of(c, k->json[i]) || i == 0))
-                name = k->json[i];
-    return sh_config_key_name(c, name);
-}
-
-static int complete(const struct sh_config *c, const struct sh_family *f, struct sh_arch *a,
-                    struct sh_err *e)
-{
-    const char *heads = key_for(c, f, offsetof(struct sh_arch, n_head));
-    if (!a->d_head && a->d_model % a->n_head)
-        return sh_fail(e, "%s: key '%s': found %d, expected a multiple of '%s', which is %d",
-                       c->path, key_for(c, f, offsetof(struct sh_arch, d_model)), a->d_model, heads,
-                       a->n_head);
-    a->d_head = a->d_head ? a->d_head : a->d_model / a->n_head;
-    a->n_kv_head = a->n_kv_head ? a->n_kv_head : a->n_head;
-    if (a->n_head % a->n_kv_head)
-        return sh_fail(e, "%s: key '%s': found %d, expected a divisor of '%s', which is %d",
-                       c->path, key_for(c, f, offsetof(struct sh_arch, n_kv_head)), a->n_kv_head,
-                       heads, a->n_head);
-    if ((size_t)a->n_head * (size_t)a->d_head > MAX_WIDTH)
-        return sh_fail(e, "%s: key '%s': found %d heads of %d, expected a product of at most %zu",
-                       c->path, heads, a->n_head, a->d_head, MAX_WIDTH);
-    a->d_embed = a->d_embed ? a->d_embed : a->d_model;
-    a->scale = a->scale > 0 ? a->scale : 1 / sqrtf((float)a->d_head);
-    a->embed_scale = a->embed_scale > 0 ? a->embed_scale : 1;
-    a->n_rot = a->pos == SH_POS_ROTARY ? (int)((float)a->d_head * a->rotary_share) : 0;
-    if (a->pos == SH_POS_ROTARY && (a->n_rot < 2 || a->n_rot % 2 || a->n_rot > a->d_head))
-        return sh_fail(e, "%s: %d of the %d elements of a head turn by their position, expected an even number from 2 "
-                       "on", c->path, a->n_rot, a->d_head);
-    return 0;
-}
-
-/* A list of names that holds none of ours: say which names there are. */
-static int refuse_family(const struct sh_config *c, const char *key, struct sh_err *e)
-{
-    char expected[512] = "one of these model types:";
-    for (const struct sh_family *const *f = sh_families; *f; f++)
-        for (const char *const *t = (*f)->model_types; *t; t++) {
-            size_t used = strlen(expected);
-            snprintf(expected + used, sizeof expected - used, " %s", *t);
-        }
-    return sh_config_refuse(c, key, expected, e);
-}
-
-static int names_any(json_t *list, const struct sh_family *f)
-{
-    size_t i;
-    json_t *v;
-    json_array_foreach(list, i, v)
-        if (json_is_string(v) && known(f->architectures, json_string_value(v)))
-            return 1;
-    return 0;
-}
-
-const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e)
-{
-    const char *type = NULL;
-    json_t *list = value_of(c, "architectures");
-    if (sh_config_word(c, "model_type", &type, e))
-        return NULL;
-    if (list && !json_is_array(list)) {
-        sh_config_refuse(c, "architectures", "a list of strings", e);
-        return NULL;
-    }
-    if (!type && !json_array_size(list)) {
-        sh_fail(e, "%s: key 'model_type' is missing", c->path);
-        return NULL;
-    }
-    for (const struct sh_family *const *f = sh_families; *f; f++) {
-        if (type && !known((*f)->model_types, type))
-            continue;
-        if (!json_array_size(list) || names_any(list, *f))
-            return *f;
-        if (type) {
-            char *expected = xasprintf("%s (a causal language model)", (*f)->architectures[0]);
-            sh_config_refuse(c, "architectures", expected, e);
-            free(expected);
-            return NULL;
-        }
-    }
-    refuse_family(c, type ? "model_type" : "architectures", e);
-    return NULL;
-}
-
-int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err *e)
-{
-    const struct sh_family *f = sh_config_family(c, e);
-    if (!f)
-        return -1;
-    if (value_of(c, "quantization_config"))
-        return sh_config_refuse(c, "quantization_config", "a checkpoint that is not quantised", e);
-    struct sh_arch a = f->start;
-    for (const struct sh_key *k = f->keys; k->json[0]; k++)
-        if (read_key(c, k, &a, e))
-            return -1;
-    if (complete(c, f, &a, e) || (f->finish && f->finish(&a, c, e)))
-        return -1;
-    if (c->names)
-        a.flags &= ~(unsigned)SH_NORM_PLUS_ONE;     /* GGUF files have the weights that multiply */
-    *out = a;
-    return 0;
-}
-
 /* Python writes Infinity, -Infinity and NaN bare where JSON has no such numbers (time_step_limit of Mamba models).
- * The letters of the one at `at`, if one stands there alone as a value. */
-static size_t python_number(const char *at, const char *end, char before)
+ * The letters of the one at `at`, if one stands there as a value. */
+static size_t python_number(const char *at, const char *end)
 {
     static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -364,9 +215,9 @@ static size_t python_number(const char *at, const char *end, char before)
         if ((size_t)(end - at) < n || memcmp(at, words[i], n))
             continue;
         const char *next = at + n;
-        while (next < end && strchr(" \t\r\n", *next) && *next)
+        while (next < end && (*next == ' ' || *next == '\t' || *next == '\r' || *next == '\n'))
             next++;
-        return next < end && strchr(",]}", *next) && *next && strchr(":,[", before) && before ? n : 0;
+        return next < end && *next == ':' ? 0 : n;
     }
     return 0;
 }
@@ -374,27 +225,23 @@ static size_t python_number(const char *at, const char *end, char before)
 /* The text with those as strings, which every reader of a number refuses by its key; for free(). */
 static char *without_python(const char *text, size_t bytes, size_t *out)
 {
-    char *to = xmalloc(2 * bytes + 1), before = '\0';
+    char *to = xmalloc(2 * bytes + 1);
     const char *end = text + bytes;
-    size_t n = 0;
-    for (const char *at = text; at < end;) {
-        size_t word = *at == '-' || *at == 'I' || *at == 'N' ? python_number(at, end, before) : 0;
-        size_t from = n;
-        if (word)
-            to[n++] = '"';
-        else if (*at == '"') {          /* a string, to its end */
-            for (word = 1; at + word < end && at[word] != '"'; word++)
-                word += at[word] == '\\' && at + word + 1 < end;
-            word += at + word < end;
+    size_t n = 0, taken;
+    for (const char *at = text; at < end; at += taken) {
+        size_t number = python_number(at, end);
+        taken = number ? number : 1;
+        if (*at == '"') {               /* a string, to its end */
+            while (at + taken < end && at[taken] != '"')
+                taken += at[taken] == '\\' && at + taken + 1 < end ? 2 : 1;
+            taken += at + taken < end;
         }
-        size_t taken = word ? word : 1;
+        if (number)
+            to[n++] = '"';
         memcpy(to + n, at, taken);
         n += taken;
-        if (to[from] == '"' && *at != '"')
+        if (number)
             to[n++] = '"';
-        if (!strchr(" \t\r\n", *at) || !*at)
-            before = *at;
-        at += taken;
     }
     *out = n;
     return to;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.json of a checkpoint folder, read through the tables of its family into a struct sh_arch.
- * No weights are needed. Every value is checked here once: counts are positive and fit in an int,
- * so later code multiplies them as size_t without fear. Errors name the key, what was found and
- * what was expected. */
+/* config.json of a checkpoint folder, read through the tables of its family into a struct sh_arch, or, of any model
+ * whose memory can be computed, into the facts that decide it. No weights are needed. Every value is checked here once:
+ * counts are positive and fit in an int, so later code multiplies them as size_t without fear. Errors name the key,
+ * what was found and what was expected. */
 #ifndef SH_MODEL_CONFIG_H
 #define SH_MODEL_CONFIG_H
 
@@ -21,12 +21,24 @@ struct sh_config *sh_config_open(const char *path, struct sh_err *e);
 void sh_config_close(struct sh_config *c);                          /* NULL is fine */
 
 /* The family that model_type (or, without it, architectures) names; an unknown one is refused and
- * the known ones are listed. */
+ * those that run are listed. */
 const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e);
 
 /* Fields that the family's tables leave 0 are completed: n_kv_head = n_head, d_head = d_model /
  * n_head, d_embed = d_model, scale = 1 / sqrt(d_head), embed_scale = 1, n_rot = rotary_share of d_head. */
 int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err *e);
+/* The same tables without what only the forward pass needs. Counts that neither the config nor the family gives stay
+ * 0, max_pos where the config has none. */
+int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct sh_arch *out, struct sh_err *e);
+/* What config.json calls the count at `field`, an offset in struct sh_arch; NULL: no key gives it. */
+const char *sh_config_count_name(const struct sh_config *c, const struct sh_family *f, size_t field);
+
+/* What decides a model's memory, runnable or not. A key that would change it in a way that is not known of the model's
+ * type is refused by name. `path`: as of sh_config_open. -1: not readable, a model type that is not known, a key that
+ * is missing, absurd, or of unknown effect. */
+int sh_config_facts(const char *path, struct sh_kv_facts *out, struct sh_err *e);
+/* Of a model that may be only counted: by model_type alone. */
+const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_err *e);
 
 /* A key may lead into objects and lists: "rope_scaling.factor", "layer_types.3".
  * The value of a key; *out stays as it is when the key is absent or null. -1: wrong type or
@@ -48,6 +60,10 @@ int sh_config_choice(const struct sh_config *c, const char *key, const struct sh
 
 int sh_config_has(const struct sh_config *c, const char *key);      /* null counts as there       */
 int sh_config_is_filled(const struct sh_config *c, const char *key); /* an object with keys        */
+int sh_config_is_set(const struct sh_config *c, const char *key);   /* … more than null, false, 0 or an empty list */
+int sh_config_length(const struct sh_config *c, const char *key);   /* of a list; -1: there is something else */
+/* The first of up to n names under which there is a value; without any, the first. NULL ends them, too. */
+const char *sh_config_first(const struct sh_config *c, const char *const *names, int n);
 
 /* -1 with "key: found …, expected …". */
 int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e);
@@ -72,6 +88,14 @@ typedef int sh_layer_rule(int layer, int number);
 int sh_config_windows(const struct sh_config *c, sh_layer_rule *is_local, int number, struct sh_arch *a,
                       struct sh_err *e);
 int sh_config_layer_types(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e);
+
+/* For families whose memory is counted: a count up to 10^8; the rows of a table; the pattern of layers from a list of
+ * words, each of which stands for a letter (models.txt); the same from layer_types, 1: there is no such list. */
+int sh_facts_count(const struct sh_config *c, const char *key, int min, int *field, struct sh_err *e);
+int sh_facts_read(const struct sh_config *c, const struct sh_fact_key *k, struct sh_kv_facts *f, struct sh_err *e);
+int sh_facts_pattern(const struct sh_config *c, const char *list, const struct sh_word *words, struct sh_kv_facts *f,
+                     struct sh_err *e);
+int sh_facts_layer_types(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e);
 
 const char *sh_config_path(const struct sh_config *c);              /* of the file                */
 const void *sh_config_text(const struct sh_config *c, size_t *bytes); /* the file as it is; of GGUF: the config

@@ -5,9 +5,12 @@ libmodel_a_SOURCES = \
 	%D%/activations.c \
 	%D%/arch.c %D%/arch.h \
 	%D%/config.c %D%/config.h \
+	%D%/config_facts.c \
+	%D%/config_family.c \
 	%D%/config_rope.c \
 	%D%/config_window.c \
 	%D%/embed.c \
+	%D%/facts.h \
 	%D%/finite.c \
 	%D%/head.c %D%/head.h \
 	%D%/layer.c %D%/layer.h \
@@ -21,23 +24,33 @@ libmodel_a_SOURCES = \
 	%D%/families/families.h \
 	%D%/families/family.h \
 	%D%/families/family_bloom.c \
+	%D%/families/family_deepseek.c \
+	%D%/families/family_falcon.c \
 	%D%/families/family_gemma2.c \
 	%D%/families/family_gemma3.c \
+	%D%/families/family_gemma4.c \
 	%D%/families/family_gpt2.c \
 	%D%/families/family_gpt_neo.c \
 	%D%/families/family_gpt_neox.c \
+	%D%/families/family_gpt_oss.c \
+	%D%/families/family_gptj.c \
+	%D%/families/family_jamba.c \
 	%D%/families/family_llama.c \
+	%D%/families/family_llama4.c \
+	%D%/families/family_minimax_m2.c \
 	%D%/families/family_mistral.c \
-	%D%/families/family_mixtral.c \
+	%D%/families/family_mpt.c \
+	%D%/families/family_nemotron_h.c \
 	%D%/families/family_opt.c \
 	%D%/families/family_phi3.c \
 	%D%/families/family_qwen2.c \
-	%D%/families/family_qwen2_moe.c \
 	%D%/families/family_qwen3.c \
-	%D%/families/family_qwen3_moe.c \
+	%D%/families/family_qwen3_next.c \
+	%D%/families/family_qwen_moe.c \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \
 	%D%/files/gguf_family.c %D%/files/gguf_family.h \
+	%D%/files/gguf_form.h \
 	%D%/files/gguf_keys.c \
 	%D%/files/gguf_maker.h \
 	%D%/files/gguf_rope.c \

@@ -76,11 +76,10 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_Q] = {"query heads x head width", offsetof(struct sh_arch, d_head)},
         [SH_DIM_KV] = {"KV heads x head width", offsetof(struct sh_arch, d_head)},
         [SH_DIM_HEAD] = {"head width", offsetof(struct sh_arch, d_head)}};
+    const char *name = NULL;
     if (dim != SH_ONE && dim != SH_DIM_Q && dim != SH_DIM_KV)
-        for (const struct sh_key *k = m->family->keys; k->json[0]; k++)
-            if (k->kind == SH_KEY_COUNT && k->field == dims[dim].field)
-                return sh_config_key_name(m->config, k->json[0]);
-    return dims[dim].own;
+        name = sh_config_count_name(m->config, m->family, dims[dim].field);
+    return name ? name : dims[dim].own;
 }
 
 /* The name of a parameter: its prefix, and the layer for '#'. */
@@ -251,17 +250,11 @@ static char *name_of(const struct sh_config *c, const char *folder)
     return name;
 }
 
-static int refuse_to_run(const struct sh_model *m, struct sh_err *e)
-{
-    const char *why = m->family->refusal;
-    return why ? sh_fail(e, "%s: the family %s: %s", sh_config_path(m->config), m->family->name, why) : 0;
-}
-
 /* The family, its tables as the file has its tensors, and the numbers of the config. */
 static int read_config(struct sh_model *m, struct sh_err *e)
 {
     m->family = sh_config_family(m->config, e);
-    if (!m->family || refuse_to_run(m, e) || sh_config_arch(m->config, &m->arch, e))
+    if (!m->family || sh_config_arch(m->config, &m->arch, e))
         return -1;
     if (sh_config_is_gguf(m->config))
         m->family = m->gguf_family = sh_gguf_family(m->family);

@@ -5,7 +5,7 @@
 
 #include "planner/capacity/capacity_server.h"
 #include "planner/catalog/board.h"
-#include "src/app/capacity/capacity_config.h"
+#include "src/model/config.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
 
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int taken;
     if (size && data[0] == '{') {
         scratch_clear();
-        taken = !sh_capacity_config(scratch_write("config.json", data, size), &f, &e);
+        taken = !sh_config_facts(scratch_write("config.json", data, size), &f, &e);
         b.dies = 1;
     } else {
         char board[512], model[4096];

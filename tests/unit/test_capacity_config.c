@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "planner/capacity/kv_weights.h"
-#include "src/app/capacity/capacity_config.h"
+#include "src/model/config.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
 
@@ -18,7 +18,7 @@ static int read_config(const json_t *config, struct sh_kv_facts *f)
 {
     char *text = json_dumps(config, 0);
     const char *path = scratch_write("config.json", text, strlen(text));
-    int bad = sh_capacity_config(path, f, &e);
+    int bad = sh_config_facts(path, f, &e);
     free(text);
     scratch_clear();
     return bad;
@@ -134,7 +134,7 @@ static void python_numbers(void)
         snprintf(text, sizeof text, "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 8, "
                  "\"num_attention_heads\": 2, \"intermediate_size\": 8, \"vocab_size\": 9,\n%s%s", cases[i].text,
                  cut ? "" : "}");
-        int bad = sh_capacity_config(scratch_write("config.json", text, strlen(text)), &f, &e);
+        int bad = sh_config_facts(scratch_write("config.json", text, strlen(text)), &f, &e);
         int good = cases[i].says ? bad && e.status == SH_FAILED && strstr(e.text, cases[i].says) : !bad;
         if (!good)
             printf("# %s: %s\n", cases[i].text, bad ? e.text : "taken");
@@ -169,14 +169,16 @@ static void quantised(void)
         {TENSORS GROUP("8", "float", "") "\"ignore\": []", NULL, NULL, "'quantization_config.ignore'"},
         {TENSORS "\"config_groups\": {\"group_0\": {}, \"group_1\": {}}, " HEAD, NULL, NULL, "config_groups'"},
         {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\"]", NULL, NULL,
-         "'quantization_config.ignore'"}};
+         "'quantization_config.ignore'"},
+        {"\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 64", "int4:group=64:scale=16:zero=8", "", ""},
+        {"\"quant_method\": \"awq\"", NULL, NULL, "'quantization_config.bits': found nothing"}};
     struct sh_kv_facts f;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[900];
         snprintf(text, sizeof text, "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 8, "
                  "\"num_attention_heads\": 2, \"intermediate_size\": 8, \"vocab_size\": 9, "
                  "\"quantization_config\": {%s}}", cases[i].text);
-        int bad = sh_capacity_config(scratch_write("config.json", text, strlen(text)), &f, &e);
+        int bad = sh_config_facts(scratch_write("config.json", text, strlen(text)), &f, &e);
         int good = cases[i].all ? !bad && !strcmp(f.published, cases[i].all) &&
                                       !strcmp(f.published_experts, cases[i].experts)
                                 : bad && strstr(e.text, cases[i].says);
@@ -193,7 +195,7 @@ int main(void)
         {"parameters and layers as transformers has them", against_transformers},
         {"keys of unknown effect are refused by name", refused},
         {"numbers as Python writes them", python_numbers},
-        {"formats of compressed-tensors and modelopt", quantised},
+        {"formats of compressed-tensors, modelopt, GPTQ and AWQ", quantised},
         {NULL, NULL}};
     return tap_run("capacity config", tests);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every family of the table: its checkpoints under each of its prefixes give the same tensors, a fused tensor of a
- * wrong shape is refused with what it is made of, random models have norms that do nothing. */
+/* Every family of the table: it has what it needs; its checkpoints under each of its prefixes give the same tensors, a
+ * fused tensor of a wrong shape is refused with what it is made of, random models have norms that do nothing. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +116,7 @@ static void check_same(struct sh_model *a, struct sh_model *b)
 static void prefixes(void)
 {
     for (const struct sh_family *const *f = sh_families; *f; f++) {
-        if ((*f)->refusal)
+        if (!(*f)->params)
             continue;
         struct file file = read_file((*f)->name);
         const char *own = prefix_of(*f, file.header);
@@ -177,7 +177,7 @@ static void random_models(void)
         char folder[200];
         struct sh_tensor t, u;
         snprintf(folder, sizeof folder, "checkpoints/%s", (*f)->name);
-        if ((*f)->refusal)
+        if (!(*f)->params)
             continue;
         struct sh_model *m = sh_model_open_random(tap_golden(folder), 3, &e);
         CU_ASSERT_PTR_NOT_NULL_FATAL(m);
@@ -193,9 +193,77 @@ static void random_models(void)
     }
 }
 
+/* ---- what a family needs ---- */
+
+static int is_golden(const char *format, const char *name)
+{
+    char path[200];
+    snprintf(path, sizeof path, format, name);
+    const char *full = tap_golden(path);
+    FILE *f = full ? fopen(full, "rb") : NULL;
+    if (f)
+        fclose(f);
+    return f != NULL;
+}
+
+static int is_counted(const struct sh_family *f, const json_t *entries)
+{
+    const json_t *entry;
+    size_t i;
+    json_array_foreach(entries, i, entry) {
+        const json_t *config = json_object_get(entry, "config"), *text = json_object_get(config, "text_config");
+        const char *type = json_string_value(json_object_get(text ? text : config, "model_type"));
+        for (const char *const *t = f->model_types; type && *t; t++)
+            if (!strcmp(*t, type))
+                return 1;
+    }
+    return 0;
+}
+
+/* llama.cpp has no architecture for them. */
+static int has_no_gguf(const char *name)
+{
+    return !strcmp(name, "opt") || !strcmp(name, "gpt_neo");
+}
+
+static const char *missing(const struct sh_family *f, const json_t *entries)
+{
+    if (!is_counted(f, entries))
+        return "an entry in tests/golden/capacity_configs.json, which tests/oracle/capacity_configs.py makes";
+    if (!f->params)
+        return NULL;
+    if (!f->architectures || !f->prefixes || !f->keys)
+        return "architectures, prefixes or keys";
+    if (!is_golden("checkpoints/%s/ref.json", f->name))
+        return "a checkpoint of its name in tests/golden/checkpoints, which tests/oracle/families.py makes";
+    if (!f->gguf && !has_no_gguf(f->name))
+        return "a GGUF form, or its name in has_no_gguf here";
+    return f->gguf && !is_golden("gguf/%s.gguf", f->gguf->arch) ? "a file of its architecture in tests/golden/gguf"
+                                                               : NULL;
+}
+
+static void complete(void)
+{
+    const char *path = tap_golden("capacity_configs.json");
+    json_t *entries = path ? json_load_file(path, 0, NULL) : NULL;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(entries);
+    for (const struct sh_family *const *f = sh_families; *f; f++) {
+        const char *what = missing(*f, entries);
+        if (what)
+            printf("# family %s lacks %s\n", (*f)->name, what);
+        CU_ASSERT(!what);
+        for (const struct sh_family *const *g = f + 1; *g; g++)
+            for (const char *const *t = (*f)->model_types; *t; t++)
+                for (const char *const *u = (*g)->model_types; *u; u++)
+                    CU_ASSERT(strcmp(*t, *u) != 0);
+    }
+    json_decref(entries);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
+        {"each family has an oracle, a capacity row and a GGUF name", complete},
         {"each family's prefixes name the same tensors", prefixes},
         {"a fused tensor of a wrong shape is refused with its parts", shapes},
         {"random models of every family begin as training does", random_models},

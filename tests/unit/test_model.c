@@ -134,7 +134,8 @@ static void fixtures_arch(void)
         int post = !strcmp(names[i], "opt_350m_style");
         CU_ASSERT(a->norm_place == (post ? SH_NORM_POST : SH_NORM_PRE));
         CU_ASSERT(a->flags == ((post ? SH_HAS_PROJECTION : SH_HAS_FINAL_NORM) |
-                               (unsigned)(SH_TIED_HEAD | SH_HAS_BIAS | SH_HAS_NORM_AFFINE)));
+                               (unsigned)(SH_TIED_HEAD | SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS |
+                                          SH_HAS_NORM_AFFINE)));
         CU_ASSERT(sh_model_type(m) == (i == 3 ? SH_F16 : i == 4 ? SH_BF16 : SH_F32));
         CU_ASSERT_STRING_EQUAL(sh_model_name(m), names[i]);
         CU_ASSERT_STRING_EQUAL(sh_model_family(m), "opt");

@@ -11,8 +11,8 @@
 #include "planner/capacity/kv_weights.h"
 #include "src/base/mem.h"
 #include "src/base/near.h"
-#include "src/app/capacity/capacity_config.h"
 #include "src/app/capacity/capacity_stored.h"
+#include "src/model/config.h"
 #include "src/model/files/map.h"
 
 #define MOST_BYTES ((size_t)4 << 20)
@@ -112,7 +112,7 @@ int sh_capacity_model(const struct sh_capacity_names *n, const char *name, struc
     if (access(name, F_OK))
         return unknown(&n->models, "model", name, "shears info models lists them; a folder with "
                        "config.json, such a file or a .gguf file will do, too", e);
-    if (sh_capacity_config(name, &f, e))
+    if (sh_config_facts(name, &f, e))
         return -1;
     if (sh_kv_shape_build(&f, out, e))
         return sh_err_prefix(e, "%s", name);

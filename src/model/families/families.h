@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model families, one line each: X(name) stands for sh_family_<name> in family_<name>.c. */
+/* The model families, one line each: X(name) stands for sh_family_<name>, in family_<name>.c or next to the family
+ * whose tables it shares. */
 #ifndef SH_MODEL_FAMILIES_H
 #define SH_MODEL_FAMILIES_H
 
 #include "src/model/families/family.h"
+#include "src/model/files/gguf_form.h"
 
 #define SH_FAMILIES(X) \
     X(opt) \
@@ -18,9 +20,26 @@
     X(gpt_neo) \
     X(gpt_neox) \
     X(bloom) \
+    X(gptj) \
     X(mixtral) \
+    X(mimo) \
     X(qwen2_moe) \
-    X(qwen3_moe)
+    X(qwen3_moe) \
+    X(qwen3_next) \
+    X(qwen3_5) \
+    X(qwen3_5_moe) \
+    X(minimax_m2) \
+    X(gemma) \
+    X(gemma4) \
+    X(falcon) \
+    X(mpt) \
+    X(deepseek) \
+    X(deepseek_v32) \
+    X(glm_moe_dsa) \
+    X(gpt_oss) \
+    X(nemotron_h) \
+    X(jamba) \
+    X(llama4)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -33,14 +52,24 @@ extern const struct sh_family *const sh_families[];
 extern const struct sh_key sh_llama_keys[];
 extern const struct sh_param sh_llama_params[];
 extern const char *const sh_llama_prefixes[];
+extern const struct sh_gguf_item sh_llama_items[];
+extern const struct sh_gguf_form sh_llama_gguf;
 #define SH_LLAMA_START \
     .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f, \
     .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = 10000}
 #define SH_LLAMA_FLAGS (SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_GATED)
 
+/* What GPT-2 and its relatives have. */
+#define SH_GPT_FLAGS \
+    (SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM)
+
+/* A feed-forward block of four times the width where nothing is said (family_gpt2.c); a window of every layer where
+ * sliding_window says so (family_mistral.c). */
+sh_shape sh_four_wide, sh_window_shape;
+
 /* The window rule of Qwen 2 (family_qwen2.c), and what Gemma 2 and 3 share (family_gemma2.c). */
-int sh_qwen_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
-int sh_gemma_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+sh_shape sh_qwen_shape, sh_gemma_finish;
+#define SH_QWEN_KNOWS " sliding_window use_sliding_window max_window_layers layer_types "
 extern const struct sh_param sh_gemma_params[];
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model family as constant tables: which config keys fill which field of sh_arch, and which
- * tensors there are, under which names, with which dimensions. One reader (config.c) and one binder
- * (model.c) serve all families; a family is one file family_<name>.c and one line in families.h. */
+ * tensors there are, under which names, with which dimensions; or, of models that are only counted, what they
+ * keep beyond that. One reader (config_family.c) and one binder (model.c) serve all families; a family is one
+ * file family_<name>.c and one line in families.h. */
 #ifndef SH_MODEL_FAMILIES_FAMILY_H
 #define SH_MODEL_FAMILIES_FAMILY_H
 
@@ -9,8 +10,10 @@
 
 #include "src/base/err.h"
 #include "src/model/arch.h"
+#include "src/model/facts.h"
 
 struct sh_config;
+struct sh_gguf_form;
 
 /* What a tensor is for. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias
  * [1, width]. */
@@ -46,16 +49,26 @@ enum sh_key_kind {
     SH_KEY_TYPE                             /* the name of a number format, into an enum sh_type  */
 };
 
-enum { SH_MOST_NAMES = 3 };
+enum { SH_MOST_NAMES = 4 };
 
 struct sh_key {
-    const char *json[SH_MOST_NAMES];        /* the first of these names that is there counts      */
+    const char *json[SH_MOST_NAMES];        /* the first of these names that is there counts; where none is,
+                                             * the family's `start` stands                        */
     enum sh_key_kind kind;
     size_t field;                           /* offset in struct sh_arch                           */
     unsigned flag;
-    int required;                           /* 0: when absent, the family's `start` stands        */
     double max;
 };
+
+#define SH_COUNT_KEY(name, most, ...) \
+    {.json = {__VA_ARGS__}, .kind = SH_KEY_COUNT, .field = offsetof(struct sh_arch, name), .max = most}
+#define SH_REAL_KEY(name, most, ...) \
+    {.json = {__VA_ARGS__}, .kind = SH_KEY_REAL, .field = offsetof(struct sh_arch, name), .max = most}
+#define SH_FLAG_KEY(bits, ...) {.json = {__VA_ARGS__}, .kind = SH_KEY_FLAG, .flag = bits}
+#define SH_ACT_KEY(...) {.json = {__VA_ARGS__}, .kind = SH_KEY_ACT, .field = offsetof(struct sh_arch, act)}
+#define SH_TYPE_KEY(...) {.json = {__VA_ARGS__}, .kind = SH_KEY_TYPE, .field = offsetof(struct sh_arch, type)}
+
+#define SH_WORDS(...) (const char *const[]){__VA_ARGS__, NULL}      /* a list that NULL ends       */
 
 /* How a tensor is named and lies in its file. Parameters with the same name are parts of one tensor,
  * the rows of one after those of the other, in the order of the table: q, k, v; gate, up. */
@@ -74,18 +87,60 @@ struct sh_param {
     unsigned form;                          /* enum sh_form                                       */
 };
 
+/* Rows of such a table. how: enum sh_form; needs, bias: the flags that a tensor, or its bias, exists with. */
+#define SH_MATRIX(part, tensor, out, in, how) \
+    {.role = SH_##part, .name = tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, .form = how}
+#define SH_VECTOR(part, tensor, width, flags, how) \
+    {.role = SH_##part, .name = tensor, .rows = SH_ONE, .cols = SH_DIM_##width, .needs = flags, .form = how}
+#define SH_LINEAR(part, stem, out, in, bias, how) \
+    SH_MATRIX(part##_W, stem ".weight", out, in, how), \
+    SH_VECTOR(part##_B, stem ".bias", out, bias, (how) & ~SH_TRANSPOSED)
+#define SH_NORM_PAIR(part, stem, flags) \
+    SH_VECTOR(part##_W, stem ".weight", MODEL, flags, 0), SH_VECTOR(part##_B, stem ".bias", MODEL, flags, 0)
+#define SH_NORM_WEIGHT(part, tensor, width, flags) SH_VECTOR(part##_W, tensor, width, flags, 0)
+#define SH_HEAD_PARAM(tensor) \
+    {.role = SH_HEAD, .name = tensor, .rows = SH_DIM_VOCAB, .cols = SH_DIM_EMBED, .unless = SH_TIED_HEAD, \
+     .form = SH_WHOLE_NAME}
+
+/* A count that only the memory depends on. */
+struct sh_fact_key {
+    const char *json[2];                    /* the first of these names that is there counts      */
+    size_t field;                           /* of an int in struct sh_kv_facts                    */
+    int min, usual, needed;                 /* usual: the value where there is none, 0: as it was */
+};
+
+/* Is always so; is what the key says, or stays; or the value; must be said. */
+#define SH_FIXED_FACT(name, value) {.json = {""}, .field = offsetof(struct sh_kv_facts, name), .usual = value}
+#define SH_FACT(name, least, ...) \
+    {.json = {__VA_ARGS__}, .field = offsetof(struct sh_kv_facts, name), .min = least}
+#define SH_USUAL_FACT(name, least, value, ...) \
+    {.json = {__VA_ARGS__}, .field = offsetof(struct sh_kv_facts, name), .min = least, .usual = value}
+#define SH_NEEDED_FACT(name, ...) \
+    {.json = {__VA_ARGS__}, .field = offsetof(struct sh_kv_facts, name), .min = 1, .needed = 1}
+
+typedef int sh_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+
 struct sh_family {
     const char *name;
     const char *const *model_types;         /* "model_type" values that mean it; NULL ends        */
+    const char *const *counted_types;       /* more of them, of which only the memory is counted; NULL: none */
     const char *const *architectures;       /* "architectures" values that it can run; NULL ends  */
     const char *const *prefixes;            /* tensor name prefixes found in the wild; NULL ends  */
     struct sh_arch start;                   /* fixed choices and defaults; 0: see sh_config_arch  */
-    const struct sh_key *keys;              /* ends with json[0] == NULL                          */
-    const struct sh_param *params;          /* ends with name == NULL                             */
-    const char *refusal;                    /* why no model of it can be run: `params` is NULL and
-                                             * only the config is read; NULL: it can be run       */
-    /* Quirks; may be NULL. */
-    int (*finish)(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+    const struct sh_key *keys;              /* besides those of all families (config_family.c); ends with
+                                             * json[0] == NULL; NULL: none                        */
+    const struct sh_param *params;          /* ends with name == NULL; NULL: models of it cannot be run, only
+                                             * their memory is counted                            */
+    const struct sh_gguf_form *gguf;        /* NULL: GGUF files of it are not known               */
+    const struct sh_fact_key *facts;        /* ends with json[0] == NULL; NULL: none              */
+    const char *pattern;                    /* of layers where layer_types does not list them (models.txt); NULL: as
+                                             * `shape` says                                       */
+    const char *knows;                      /* keys that change a model's memory (config_facts.c) and that it may
+                                             * have besides those of its tables, between blanks; NULL: none */
+    /* Quirks; may be NULL. shape: what the memory depends on, too; finish: what only the forward pass needs;
+     * count: what the memory depends on beyond struct sh_arch and `facts`, which are read. */
+    sh_shape *shape, *finish;
+    int (*count)(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e);
 };
 
 #endif

@@ -5,51 +5,27 @@
 #include "src/model/families/families.h"
 
 #define LAYER "h.#."
-#define FIELD(name) offsetof(struct sh_arch, name)
-#define QKV_W LAYER "attn.c_attn.weight"
-#define QKV_B LAYER "attn.c_attn.bias"
-
-static const char *const model_types[] = {"gpt2", NULL};
-static const char *const architectures[] = {"GPT2LMHeadModel", "GPT2Model", NULL};
-static const char *const prefixes[] = {"transformer.", "", NULL};
 
 static const struct sh_key keys[] = {
-    {{"n_layer", "num_hidden_layers"}, SH_KEY_COUNT, FIELD(n_layer), 0, 1, 1e4},
-    {{"n_head", "num_attention_heads"}, SH_KEY_COUNT, FIELD(n_head), 0, 1, 1e5},
-    {{"n_embd", "hidden_size"}, SH_KEY_COUNT, FIELD(d_model), 0, 1, 1e7},
-    {{"n_inner"}, SH_KEY_COUNT, FIELD(d_ff), 0, 0, 1e8},
-    {{"vocab_size"}, SH_KEY_COUNT, FIELD(n_vocab), 0, 1, 1e8},
-    {{"n_positions", "n_ctx", "max_position_embeddings"}, SH_KEY_COUNT, FIELD(max_pos), 0, 1, 1e8},
-    {{"activation_function"}, SH_KEY_ACT, FIELD(act), 0, 0, 0},
-    {{"layer_norm_epsilon"}, SH_KEY_REAL, FIELD(norm_eps), 0, 0, 1},
-    {{"initializer_range"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
-    {{"tie_word_embeddings"}, SH_KEY_FLAG, 0, SH_TIED_HEAD, 0, 0},
-    {{"dtype", "torch_dtype"}, SH_KEY_TYPE, FIELD(type), 0, 0, 0},
-    {{NULL}, SH_KEY_COUNT, 0, 0, 0, 0}};
+    SH_COUNT_KEY(max_pos, 1e8, "n_positions", "n_ctx"),
+    SH_ACT_KEY("activation_function"),
+    SH_REAL_KEY(norm_eps, 1, "layer_norm_epsilon"),
+    {.json = {NULL}}};
 
 static const struct sh_param params[] = {
-    {SH_TOK_EMBED, "wte.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
-    {SH_POS_EMBED, "wpe.weight", SH_DIM_POS, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_W, "ln_f.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_B, "ln_f.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
-    {SH_ATTN_NORM_W, LAYER "ln_1.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_ATTN_NORM_B, LAYER "ln_1.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_W, QKV_W, SH_DIM_Q, SH_DIM_MODEL, 0, 0, SH_TRANSPOSED},
-    {SH_Q_B, QKV_B, SH_ONE, SH_DIM_Q, 0, 0, 0},
-    {SH_K_W, QKV_W, SH_DIM_KV, SH_DIM_MODEL, 0, 0, SH_TRANSPOSED},
-    {SH_K_B, QKV_B, SH_ONE, SH_DIM_KV, 0, 0, 0},
-    {SH_V_W, QKV_W, SH_DIM_KV, SH_DIM_MODEL, 0, 0, SH_TRANSPOSED},
-    {SH_V_B, QKV_B, SH_ONE, SH_DIM_KV, 0, 0, 0},
-    {SH_O_W, LAYER "attn.c_proj.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, SH_TRANSPOSED},
-    {SH_O_B, LAYER "attn.c_proj.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_W, LAYER "ln_2.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_B, LAYER "ln_2.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_W, LAYER "mlp.c_fc.weight", SH_DIM_FF, SH_DIM_MODEL, 0, 0, SH_TRANSPOSED},
-    {SH_UP_B, LAYER "mlp.c_fc.bias", SH_ONE, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_W, LAYER "mlp.c_proj.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, SH_TRANSPOSED},
-    {SH_DOWN_B, LAYER "mlp.c_proj.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+    SH_MATRIX(TOK_EMBED, "wte.weight", VOCAB, EMBED, 0),
+    SH_MATRIX(POS_EMBED, "wpe.weight", POS, MODEL, 0),
+    SH_NORM_PAIR(FINAL_NORM, "ln_f", 0),
+    SH_HEAD_PARAM("lm_head.weight"),
+    SH_NORM_PAIR(ATTN_NORM, LAYER "ln_1", 0),
+    SH_LINEAR(Q, LAYER "attn.c_attn", Q, MODEL, 0, SH_TRANSPOSED),
+    SH_LINEAR(K, LAYER "attn.c_attn", KV, MODEL, 0, SH_TRANSPOSED),
+    SH_LINEAR(V, LAYER "attn.c_attn", KV, MODEL, 0, SH_TRANSPOSED),
+    SH_LINEAR(O, LAYER "attn.c_proj", MODEL, Q, 0, SH_TRANSPOSED),
+    SH_NORM_PAIR(MLP_NORM, LAYER "ln_2", 0),
+    SH_LINEAR(UP, LAYER "mlp.c_fc", FF, MODEL, 0, SH_TRANSPOSED),
+    SH_LINEAR(DOWN, LAYER "mlp.c_proj", MODEL, FF, 0, SH_TRANSPOSED),
+    {.name = NULL}};
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
@@ -61,21 +37,33 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
         a->flags |= SH_SCALED_BY_LAYER;
     if (!by_width)
         a->scale = 1;
-    if (!a->d_ff)
-        a->d_ff = 4 * a->d_model;
     return 0;
 }
 
+int sh_four_wide(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    (void)c, (void)e;
+    a->d_ff = a->d_ff ? a->d_ff : 4 * a->d_model;
+    return 0;
+}
+
+static const struct sh_gguf_item items[] = {
+    SH_GGUF_COUNT_ITEMS("n_layer", "n_embd", "n_inner", "n_head", "n_positions"),
+    SH_GGUF_NUMBER_ITEM("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+    {.name = NULL}};
+
+static const struct sh_gguf_form gguf = {.arch = "gpt2", .items = items};
+
 const struct sh_family sh_family_gpt2 = {
     .name = "gpt2",
-    .model_types = model_types,
-    .architectures = architectures,
-    .prefixes = prefixes,
+    .model_types = SH_WORDS("gpt2"),
+    .architectures = SH_WORDS("GPT2LMHeadModel", "GPT2Model"),
+    .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_LEARNED, .type = SH_F32,
-              .norm_eps = 1e-5f, .init_std = 0.02f,
-              .flags = SH_TIED_HEAD | SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE |
-                       SH_HAS_FINAL_NORM},
+              .norm_eps = 1e-5f, .init_std = 0.02f, .flags = SH_TIED_HEAD | SH_GPT_FLAGS},
     .keys = keys,
     .params = params,
+    .gguf = &gguf,
+    .shape = sh_four_wide,
     .finish = finish,
 };

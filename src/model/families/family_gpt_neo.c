@@ -7,49 +7,29 @@
 #include "src/model/families/families.h"
 
 #define LAYER "h.#."
-#define FIELD(name) offsetof(struct sh_arch, name)
-
-static const char *const model_types[] = {"gpt_neo", NULL};
-static const char *const architectures[] = {"GPTNeoForCausalLM", "GPTNeoModel", NULL};
-static const char *const prefixes[] = {"transformer.", "", NULL};
 
 static const struct sh_word types[] = {{"global", 0}, {"local", 1}, {NULL, 0}};
 
 static const struct sh_key keys[] = {
-    {{"num_layers", "num_hidden_layers"}, SH_KEY_COUNT, FIELD(n_layer), 0, 1, 1e4},
-    {{"num_heads", "num_attention_heads"}, SH_KEY_COUNT, FIELD(n_head), 0, 1, 1e5},
-    {{"hidden_size"}, SH_KEY_COUNT, FIELD(d_model), 0, 1, 1e7},
-    {{"intermediate_size"}, SH_KEY_COUNT, FIELD(d_ff), 0, 0, 1e8},
-    {{"vocab_size"}, SH_KEY_COUNT, FIELD(n_vocab), 0, 1, 1e8},
-    {{"max_position_embeddings"}, SH_KEY_COUNT, FIELD(max_pos), 0, 1, 1e8},
-    {{"window_size"}, SH_KEY_COUNT, FIELD(window), 0, 0, 1e8},
-    {{"activation_function"}, SH_KEY_ACT, FIELD(act), 0, 0, 0},
-    {{"layer_norm_epsilon"}, SH_KEY_REAL, FIELD(norm_eps), 0, 0, 1},
-    {{"initializer_range"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
-    {{"tie_word_embeddings"}, SH_KEY_FLAG, 0, SH_TIED_HEAD, 0, 0},
-    {{"dtype", "torch_dtype"}, SH_KEY_TYPE, FIELD(type), 0, 0, 0},
-    {{NULL}, SH_KEY_COUNT, 0, 0, 0, 0}};
+    SH_COUNT_KEY(window, 1e8, "window_size"),
+    SH_ACT_KEY("activation_function"),
+    SH_REAL_KEY(norm_eps, 1, "layer_norm_epsilon"),
+    {.json = {NULL}}};
 
 static const struct sh_param params[] = {
-    {SH_TOK_EMBED, "wte.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
-    {SH_POS_EMBED, "wpe.weight", SH_DIM_POS, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_W, "ln_f.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_B, "ln_f.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
-    {SH_ATTN_NORM_W, LAYER "ln_1.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_ATTN_NORM_B, LAYER "ln_1.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_W, LAYER "attn.attention.q_proj.weight", SH_DIM_Q, SH_DIM_MODEL, 0, 0, 0},
-    {SH_K_W, LAYER "attn.attention.k_proj.weight", SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_V_W, LAYER "attn.attention.v_proj.weight", SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_O_W, LAYER "attn.attention.out_proj.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, 0},
-    {SH_O_B, LAYER "attn.attention.out_proj.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_W, LAYER "ln_2.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_B, LAYER "ln_2.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_W, LAYER "mlp.c_fc.weight", SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_B, LAYER "mlp.c_fc.bias", SH_ONE, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_W, LAYER "mlp.c_proj.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_B, LAYER "mlp.c_proj.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+    SH_MATRIX(TOK_EMBED, "wte.weight", VOCAB, EMBED, 0),
+    SH_MATRIX(POS_EMBED, "wpe.weight", POS, MODEL, 0),
+    SH_NORM_PAIR(FINAL_NORM, "ln_f", 0),
+    SH_HEAD_PARAM("lm_head.weight"),
+    SH_NORM_PAIR(ATTN_NORM, LAYER "ln_1", 0),
+    SH_MATRIX(Q_W, LAYER "attn.attention.q_proj.weight", Q, MODEL, 0),
+    SH_MATRIX(K_W, LAYER "attn.attention.k_proj.weight", KV, MODEL, 0),
+    SH_MATRIX(V_W, LAYER "attn.attention.v_proj.weight", KV, MODEL, 0),
+    SH_LINEAR(O, LAYER "attn.attention.out_proj", MODEL, Q, 0, 0),
+    SH_NORM_PAIR(MLP_NORM, LAYER "ln_2", 0),
+    SH_LINEAR(UP, LAYER "mlp.c_fc", FF, MODEL, 0, 0),
+    SH_LINEAR(DOWN, LAYER "mlp.c_proj", MODEL, FF, 0, 0),
+    {.name = NULL}};
 
 /* attention_types: [[["global", "local"], 12], …]: each list, so many times. */
 static int read_group(struct sh_arch *a, const struct sh_config *c, int group, int *layer, struct sh_err *e)
@@ -77,27 +57,45 @@ static int read_group(struct sh_arch *a, const struct sh_config *c, int group, i
     return 0;
 }
 
-static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+static int says_layers(const struct sh_config *c)
 {
-    if (!a->d_ff)
-        a->d_ff = 4 * a->d_model;
+    return sh_config_has(c, "attention_layers.0") || sh_config_is_set(c, "attention_types");
+}
+
+/* Files that say nothing are counted with a window in every other layer, and not run. */
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    sh_four_wide(a, c, e);
     if (sh_config_has(c, "attention_layers.0"))
         return sh_config_layer_types(c, "attention_layers", a, e);
+    if (!says_layers(c)) {
+        for (int layer = 0; layer < a->n_layer; layer += 2)
+            sh_arch_see_all(a, layer);
+        return 0;
+    }
     for (int group = 0, layer = 0; layer < a->n_layer; group++)
         if (read_group(a, c, group, &layer, e))
             return -1;
     return 0;
 }
 
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    (void)a;
+    return says_layers(c) ? 0 : sh_config_refuse(c, "attention_types", "the types of all layers", e);
+}
+
 const struct sh_family sh_family_gpt_neo = {
     .name = "gpt_neo",
-    .model_types = model_types,
-    .architectures = architectures,
-    .prefixes = prefixes,
+    .model_types = SH_WORDS("gpt_neo"),
+    .architectures = SH_WORDS("GPTNeoForCausalLM", "GPTNeoModel"),
+    .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_LEARNED, .type = SH_F32, .scale = 1,
               .norm_eps = 1e-5f, .init_std = 0.02f, .window = 256,
               .flags = SH_TIED_HEAD | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM},
     .keys = keys,
     .params = params,
+    .knows = " attention_types ",
+    .shape = shape,
     .finish = finish,
 };

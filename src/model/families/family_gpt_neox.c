@@ -5,66 +5,50 @@
 #include "src/model/families/families.h"
 
 #define LAYER "layers.#."
-#define FIELD(name) offsetof(struct sh_arch, name)
-#define QKV_W LAYER "attention.query_key_value.weight"
-#define QKV_B LAYER "attention.query_key_value.bias"
-
-static const char *const model_types[] = {"gpt_neox", NULL};
-static const char *const architectures[] = {"GPTNeoXForCausalLM", "GPTNeoXModel", NULL};
-static const char *const prefixes[] = {"gpt_neox.", "", NULL};
 
 static const struct sh_key keys[] = {
-    {{"num_hidden_layers"}, SH_KEY_COUNT, FIELD(n_layer), 0, 1, 1e4},
-    {{"num_attention_heads"}, SH_KEY_COUNT, FIELD(n_head), 0, 1, 1e5},
-    {{"hidden_size"}, SH_KEY_COUNT, FIELD(d_model), 0, 1, 1e7},
-    {{"intermediate_size"}, SH_KEY_COUNT, FIELD(d_ff), 0, 1, 1e8},
-    {{"vocab_size"}, SH_KEY_COUNT, FIELD(n_vocab), 0, 1, 1e8},
-    {{"max_position_embeddings"}, SH_KEY_COUNT, FIELD(max_pos), 0, 0, 1e8},
-    {{"hidden_act"}, SH_KEY_ACT, FIELD(act), 0, 0, 0},
-    {{"layer_norm_eps"}, SH_KEY_REAL, FIELD(norm_eps), 0, 0, 1},
-    {{"rope_scaling.partial_rotary_factor", "rope_parameters.partial_rotary_factor", "rotary_pct"}, SH_KEY_REAL,
-     FIELD(rotary_share), 0, 0, 1},
-    {{"rotary_emb_base"}, SH_KEY_REAL, FIELD(rope.base), 0, 0, 1e12},
-    {{"initializer_range"}, SH_KEY_REAL, FIELD(init_std), 0, 0, 100},
-    {{"use_parallel_residual"}, SH_KEY_FLAG, 0, SH_PARALLEL, 0, 0},
-    {{"attention_bias"}, SH_KEY_FLAG, 0, SH_HAS_BIAS | SH_HAS_OUT_BIAS, 0, 0},
-    {{"tie_word_embeddings"}, SH_KEY_FLAG, 0, SH_TIED_HEAD, 0, 0},
-    {{"dtype", "torch_dtype"}, SH_KEY_TYPE, FIELD(type), 0, 0, 0},
-    {{NULL}, SH_KEY_COUNT, 0, 0, 0, 0}};
+    SH_ACT_KEY("hidden_act"),
+    SH_REAL_KEY(norm_eps, 1, "layer_norm_eps"),
+    SH_REAL_KEY(rotary_share, 1, "rope_scaling.partial_rotary_factor", "rope_parameters.partial_rotary_factor",
+                "rotary_pct"),
+    SH_REAL_KEY(rope.base, 1e12, "rotary_emb_base"),
+    SH_FLAG_KEY(SH_PARALLEL, "use_parallel_residual"),
+    {.json = {NULL}}};
 
 static const struct sh_param params[] = {
-    {SH_TOK_EMBED, "embed_in.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
-    {SH_FINAL_NORM_W, "final_layer_norm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_FINAL_NORM_B, "final_layer_norm.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_HEAD, "embed_out.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
-    {SH_ATTN_NORM_W, LAYER "input_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_ATTN_NORM_B, LAYER "input_layernorm.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_W, QKV_W, SH_DIM_Q, SH_DIM_MODEL, 0, 0, SH_INTERLEAVED},
-    {SH_Q_B, QKV_B, SH_ONE, SH_DIM_Q, SH_HAS_BIAS, 0, SH_INTERLEAVED},
-    {SH_K_W, QKV_W, SH_DIM_KV, SH_DIM_MODEL, 0, 0, SH_INTERLEAVED},
-    {SH_K_B, QKV_B, SH_ONE, SH_DIM_KV, SH_HAS_BIAS, 0, SH_INTERLEAVED},
-    {SH_V_W, QKV_W, SH_DIM_KV, SH_DIM_MODEL, 0, 0, SH_INTERLEAVED},
-    {SH_V_B, QKV_B, SH_ONE, SH_DIM_KV, SH_HAS_BIAS, 0, SH_INTERLEAVED},
-    {SH_O_W, LAYER "attention.dense.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, 0},
-    {SH_O_B, LAYER "attention.dense.bias", SH_ONE, SH_DIM_MODEL, SH_HAS_OUT_BIAS, 0, 0},
-    {SH_MLP_NORM_W, LAYER "post_attention_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_MLP_NORM_B, LAYER "post_attention_layernorm.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_W, LAYER "mlp.dense_h_to_4h.weight", SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_B, LAYER "mlp.dense_h_to_4h.bias", SH_ONE, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_W, LAYER "mlp.dense_4h_to_h.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, 0},
-    {SH_DOWN_B, LAYER "mlp.dense_4h_to_h.bias", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+    SH_MATRIX(TOK_EMBED, "embed_in.weight", VOCAB, EMBED, 0),
+    SH_NORM_PAIR(FINAL_NORM, "final_layer_norm", 0),
+    SH_HEAD_PARAM("embed_out.weight"),
+    SH_NORM_PAIR(ATTN_NORM, LAYER "input_layernorm", 0),
+    SH_LINEAR(Q, LAYER "attention.query_key_value", Q, MODEL, SH_HAS_BIAS, SH_INTERLEAVED),
+    SH_LINEAR(K, LAYER "attention.query_key_value", KV, MODEL, SH_HAS_BIAS, SH_INTERLEAVED),
+    SH_LINEAR(V, LAYER "attention.query_key_value", KV, MODEL, SH_HAS_BIAS, SH_INTERLEAVED),
+    SH_LINEAR(O, LAYER "attention.dense", MODEL, Q, SH_HAS_OUT_BIAS, 0),
+    SH_NORM_PAIR(MLP_NORM, LAYER "post_attention_layernorm", 0),
+    SH_LINEAR(UP, LAYER "mlp.dense_h_to_4h", FF, MODEL, 0, 0),
+    SH_LINEAR(DOWN, LAYER "mlp.dense_4h_to_h", MODEL, FF, 0, 0),
+    {.name = NULL}};
+
+static const struct sh_gguf_item items[] = {
+    SH_GGUF_COUNT_ITEMS("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads",
+                        "max_position_embeddings"),
+    SH_GGUF_NUMBER_ITEM("attention.layer_norm_epsilon", "layer_norm_eps"),
+    {.name = "use_parallel_residual", .hub = "use_parallel_residual", .kind = SH_GGUF_FLAG},
+    {.name = NULL}};
+
+static const struct sh_gguf_form gguf = {.arch = "gptneox", .items = items, .share_key = "rotary_pct",
+                                         .base_key = "rotary_emb_base", .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE};
 
 const struct sh_family sh_family_gpt_neox = {
     .name = "gpt_neox",
-    .model_types = model_types,
-    .architectures = architectures,
-    .prefixes = prefixes,
+    .model_types = SH_WORDS("gpt_neox"),
+    .architectures = SH_WORDS("GPTNeoXForCausalLM", "GPTNeoXModel"),
+    .prefixes = SH_WORDS("gpt_neox.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 2048, .rotary_share = 0.25f, .rope = {.base = 10000},
-              .flags = SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM |
-                       SH_PARALLEL},
+              .flags = SH_GPT_FLAGS | SH_PARALLEL},
     .keys = keys,
     .params = params,
+    .gguf = &gguf,
     .finish = sh_config_classic_rope,
 };

@@ -9,23 +9,20 @@
 #define QKV LAYER "self_attn.qkv_proj.weight"
 #define GATE_UP LAYER "mlp.gate_up_proj.weight"
 
-static const char *const model_types[] = {"phi3", NULL};
-static const char *const architectures[] = {"Phi3ForCausalLM", "Phi3Model", NULL};
-
 static const struct sh_param params[] = {
-    {SH_TOK_EMBED, "embed_tokens.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, 0, 0},
-    {SH_FINAL_NORM_W, "norm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_HEAD, "lm_head.weight", SH_DIM_VOCAB, SH_DIM_EMBED, 0, SH_TIED_HEAD, SH_WHOLE_NAME},
-    {SH_ATTN_NORM_W, LAYER "input_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_Q_W, QKV, SH_DIM_Q, SH_DIM_MODEL, 0, 0, 0},
-    {SH_K_W, QKV, SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_V_W, QKV, SH_DIM_KV, SH_DIM_MODEL, 0, 0, 0},
-    {SH_O_W, LAYER "self_attn.o_proj.weight", SH_DIM_MODEL, SH_DIM_Q, 0, 0, 0},
-    {SH_MLP_NORM_W, LAYER "post_attention_layernorm.weight", SH_ONE, SH_DIM_MODEL, 0, 0, 0},
-    {SH_GATE_W, GATE_UP, SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_UP_W, GATE_UP, SH_DIM_FF, SH_DIM_MODEL, 0, 0, 0},
-    {SH_DOWN_W, LAYER "mlp.down_proj.weight", SH_DIM_MODEL, SH_DIM_FF, 0, 0, 0},
-    {SH_N_ROLE, NULL, SH_ONE, SH_ONE, 0, 0, 0}};
+    SH_MATRIX(TOK_EMBED, "embed_tokens.weight", VOCAB, EMBED, 0),
+    SH_NORM_WEIGHT(FINAL_NORM, "norm.weight", MODEL, 0),
+    SH_HEAD_PARAM("lm_head.weight"),
+    SH_NORM_WEIGHT(ATTN_NORM, LAYER "input_layernorm.weight", MODEL, 0),
+    SH_MATRIX(Q_W, QKV, Q, MODEL, 0),
+    SH_MATRIX(K_W, QKV, KV, MODEL, 0),
+    SH_MATRIX(V_W, QKV, KV, MODEL, 0),
+    SH_MATRIX(O_W, LAYER "self_attn.o_proj.weight", MODEL, Q, 0),
+    SH_NORM_WEIGHT(MLP_NORM, LAYER "post_attention_layernorm.weight", MODEL, 0),
+    SH_MATRIX(GATE_W, GATE_UP, FF, MODEL, 0),
+    SH_MATRIX(UP_W, GATE_UP, FF, MODEL, 0),
+    SH_MATRIX(DOWN_W, LAYER "mlp.down_proj.weight", MODEL, FF, 0),
+    {.name = NULL}};
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
@@ -33,16 +30,23 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
         a->norm_eps = 1e-5f;
     if (!sh_config_is_gguf(c))
         a->rope.original = 4096;        /* Phi3Config has it always */
-    return sh_config_classic_rope(a, c, e) || sh_config_window(c, 0, a, e) ? -1 : 0;
+    return sh_config_classic_rope(a, c, e);
 }
+
+static const struct sh_gguf_form gguf = {
+    .arch = "phi3", .items = sh_llama_items, .base_key = "rope_theta", .share_key = "partial_rotary_factor",
+    .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD | SH_GGUF_WINDOW};
 
 const struct sh_family sh_family_phi3 = {
     .name = "phi3",
-    .model_types = model_types,
-    .architectures = architectures,
+    .model_types = SH_WORDS("phi3"),
+    .architectures = SH_WORDS("Phi3ForCausalLM", "Phi3Model"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .keys = sh_llama_keys,
     .params = params,
+    .gguf = &gguf,
+    .knows = " sliding_window ",
+    .shape = sh_window_shape,
     .finish = finish,
 };

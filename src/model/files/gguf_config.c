@@ -8,63 +8,14 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/model/families/families.h"
 #include "src/model/files/gguf_maker.h"
-
-struct item {                               /* a key that is taken over as it is                  */
-    const char *name, *hub;
-    enum { COUNT, NUMBER, FLAG } kind;
-    int required;
-};
-
-static const struct item llama_items[] = {
-    {"block_count", "num_hidden_layers", COUNT, 1}, {"embedding_length", "hidden_size", COUNT, 1},
-    {"feed_forward_length", "intermediate_size", COUNT, 1}, {"attention.head_count", "num_attention_heads", COUNT, 1},
-    {"attention.head_count_kv", "num_key_value_heads", COUNT, 0},
-    {"context_length", "max_position_embeddings", COUNT, 1},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", NUMBER, 1}, {NULL, NULL, COUNT, 0}};
-static const struct item neox_items[] = {
-    {"block_count", "num_hidden_layers", COUNT, 1}, {"embedding_length", "hidden_size", COUNT, 1},
-    {"feed_forward_length", "intermediate_size", COUNT, 1}, {"attention.head_count", "num_attention_heads", COUNT, 1},
-    {"context_length", "max_position_embeddings", COUNT, 1},
-    {"attention.layer_norm_epsilon", "layer_norm_eps", NUMBER, 1},
-    {"use_parallel_residual", "use_parallel_residual", FLAG, 1}, {NULL, NULL, COUNT, 0}};
-static const struct item gpt2_items[] = {
-    {"block_count", "n_layer", COUNT, 1}, {"embedding_length", "n_embd", COUNT, 1},
-    {"feed_forward_length", "n_inner", COUNT, 1}, {"attention.head_count", "n_head", COUNT, 1},
-    {"context_length", "n_positions", COUNT, 1}, {"attention.layer_norm_epsilon", "layer_norm_epsilon", NUMBER, 1},
-    {NULL, NULL, COUNT, 0}};
-static const struct item bloom_items[] = {
-    {"block_count", "n_layer", COUNT, 1}, {"embedding_length", "hidden_size", COUNT, 1},
-    {"attention.head_count", "n_head", COUNT, 1}, {"context_length", "seq_length", COUNT, 1},
-    {"attention.layer_norm_epsilon", "layer_norm_epsilon", NUMBER, 1}, {NULL, NULL, COUNT, 0}};
-
-#define LLAMA (SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD)
-#define GEMMA (SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_CAPS)
-
-static const struct known {
-    const char *arch, *model_type;
-    const struct item *items;
-    unsigned traits;
-    int period, large;
-    const char *share_key, *base_key;
-} known[] = {
-    {"llama", "llama", llama_items, SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_WINDOW | SH_GGUF_FACTORS, 0, 0, NULL,
-     "rope_theta"},
-    {"qwen2", "qwen2", llama_items, LLAMA, 0, 0, "partial_rotary_factor", "rope_theta"},
-    {"qwen3", "qwen3", llama_items, LLAMA, 0, 0, "partial_rotary_factor", "rope_theta"},
-    {"phi3", "phi3", llama_items, LLAMA | SH_GGUF_WINDOW, 0, 0, "partial_rotary_factor", "rope_theta"},
-    {"gemma2", "gemma2", llama_items, GEMMA, 2, 46, NULL, "rope_theta"},
-    {"gemma3", "gemma3_text", llama_items, GEMMA | SH_GGUF_LOCAL_BASE, 6, 62, NULL, "rope_theta"},
-    {"gpt2", "gpt2", gpt2_items, 0, 0, 0, NULL, NULL},
-    {"gptneox", "gpt_neox", neox_items, SH_GGUF_ROTARY | SH_GGUF_SHARE, 0, 0, "rotary_pct", "rotary_emb_base"},
-    {"bloom", "bloom", bloom_items, SH_GGUF_ALIBI, 0, 0, NULL, NULL}};
-enum { N_KNOWN = sizeof known / sizeof *known };
 
 /* ---- what the parts share ---- */
 
 const char *sh_gguf_key(struct sh_gguf_maker *m, const char *name)
 {
-    snprintf(m->key, sizeof m->key, "%s.%s", m->arch, name);
+    snprintf(m->key, sizeof m->key, "%s.%s", m->form->arch, name);
     return m->key;
 }
 
@@ -106,19 +57,18 @@ int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out)
 
 /* ---- taking over ---- */
 
-static int put_item(struct sh_gguf_maker *m, const struct item *item)
+static int put_item(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
 {
     int64_t n = 0;
     double x = 0;
     int flag = 0;
     if (!sh_gguf_has(m, item->name))
-        return item->required ? sh_fail(m->e, "%s: key '%s' is missing", m->g->path, m->key) : 0;
-    if (item->kind == COUNT ? sh_gguf_count(m, item->name, &n)
-                            : item->kind == NUMBER ? sh_gguf_number(m, item->name, &x)
-                                                   : sh_gguf_flag(m->g, m->key, &flag, m->e))
+        return item->optional ? 0 : sh_fail(m->e, "%s: key '%s' is missing", m->g->path, m->key);
+    int is_count = item->kind == SH_GGUF_COUNT, is_number = item->kind == SH_GGUF_NUMBER;
+    if (is_count ? sh_gguf_count(m, item->name, &n)
+                 : is_number ? sh_gguf_number(m, item->name, &x) : sh_gguf_flag(m->g, m->key, &flag, m->e))
         return -1;
-    sh_gguf_put(m, item->hub, item->name,
-                item->kind == COUNT ? json_integer(n) : item->kind == NUMBER ? json_real(x) : json_boolean(flag));
+    sh_gguf_put(m, item->hub, item->name, is_count ? json_integer(n) : is_number ? json_real(x) : json_boolean(flag));
     return 0;
 }
 
@@ -136,7 +86,7 @@ static int put_head_width(struct sh_gguf_maker *m)
         return sh_gguf_cannot(m, "attention.head_count", "a divisor of embedding_length, or key_length beside it");
     if ((value ? value : usual) != m->d_head)
         return sh_gguf_cannot(m, "attention.value_length", "the same as key_length");
-    if (m->traits & SH_GGUF_HEAD)
+    if (m->form->traits & SH_GGUF_HEAD)
         sh_gguf_put(m, "head_dim", key ? "attention.key_length" : "attention.head_count", json_integer(m->d_head));
     else if (key && key != usual)
         return sh_gguf_cannot(m, "attention.key_length", "embedding_length / head_count");
@@ -163,13 +113,13 @@ static int put_from_tensors(struct sh_gguf_maker *m)
     sh_gguf_put(m, "mlp_bias", NULL, json_boolean(has_tensor(m, "blk.0.ffn_up.bias")));
     if (in == out)
         sh_gguf_put(m, "attention_bias", NULL, json_boolean(in));
-    else if (strcmp(m->arch, "qwen2"))              /* whose q, k and v alone have biases anyway */
+    else if (!(m->form->traits & SH_GGUF_QKV_BIAS))
         return sh_fail(m->e, "%s: found biases of %s, expected them there and at %s, or nowhere", m->g->path,
                        in ? "'attn_q'" : "'attn_output'", in ? "'attn_output'" : "'attn_q'");
     return 0;
 }
 
-static int take_over(struct sh_gguf_maker *m, const struct item *items)
+static int take_over(struct sh_gguf_maker *m, const struct sh_gguf_item *items)
 {
     for (; items->name; items++)
         if (put_item(m, items))
@@ -180,7 +130,7 @@ static int take_over(struct sh_gguf_maker *m, const struct item *items)
 
 /* ---- which family ---- */
 
-static const struct known *find_known(const struct sh_gguf *g, struct sh_err *e)
+static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_err *e)
 {
     struct sh_gguf_text arch = {NULL, 0}, type = {"model", 5};
     int64_t version = 2;
@@ -192,11 +142,16 @@ static const struct known *find_known(const struct sh_gguf *g, struct sh_err *e)
         return NULL;
     }
     char expected[200] = "one of";
-    for (int i = 0; i < N_KNOWN; i++) {
-        if (arch.at && sh_gguf_text_is(arch, known[i].arch))
-            return &known[i];
+    const struct sh_gguf_form *last = NULL;
+    for (const struct sh_family *const *f = sh_families; *f; f++) {
         size_t used = strlen(expected);
-        snprintf(expected + used, sizeof expected - used, " %s", known[i].arch);
+        if (!(*f)->gguf)
+            continue;
+        if (arch.at && sh_gguf_text_is(arch, (*f)->gguf->arch))
+            return *f;
+        if ((*f)->gguf != last)         /* a family may share that of the one before it */
+            snprintf(expected + used, sizeof expected - used, " %s", (*f)->gguf->arch);
+        last = (*f)->gguf;
     }
     sh_gguf_refuse(g, "general.architecture", expected, e);
     return NULL;
@@ -218,18 +173,16 @@ json_t *sh_gguf_config(const char *path, json_t **names, struct sh_err *e)
 {
     struct sh_weights *w = sh_weights_open(path, e);
     const struct sh_gguf *g = w ? sh_weights_gguf(w) : NULL;
-    const struct known *k = g ? find_known(g, e) : NULL;
-    if (!k) {
+    const struct sh_family *f = g ? find_family(g, e) : NULL;
+    if (!f) {
         sh_weights_close(w);
         return NULL;
     }
-    struct sh_gguf_maker m = {.g = g, .w = w, .arch = k->arch, .traits = k->traits, .period = k->period,
-                              .large = k->large, .share_key = k->share_key, .base_key = k->base_key,
-                              .root = json_object(), .names = json_object(), .e = e};
-    json_object_set_new(m.root, "model_type", json_string(k->model_type));
+    struct sh_gguf_maker m = {.g = g, .w = w, .form = f->gguf, .root = json_object(), .names = json_object(), .e = e};
+    json_object_set_new(m.root, "model_type", json_string(f->model_types[0]));
     json_object_set_new(m.names, "model_type", json_string("general.architecture"));
     put_name(&m);
-    int bad = take_over(&m, k->items);
+    int bad = take_over(&m, f->gguf->items);
     sh_weights_close(w);
     if (bad) {
         json_decref(m.root);

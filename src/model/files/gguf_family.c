@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/families/families.h"
+#include "src/model/files/gguf_form.h"
 #include "src/model/files/gguf_type.h"
 
 #define BLOCK "blk.#."
@@ -52,7 +52,7 @@ static const char *name_of(const struct sh_family *f, enum sh_role role)
 
 static int is_paired(const struct sh_family *f, enum sh_role role)
 {
-    return (f == &sh_family_llama || f == &sh_family_mistral) &&
+    return f->gguf && f->gguf->traits & SH_GGUF_IN_PAIRS &&
            (role == SH_Q_W || role == SH_Q_B || role == SH_K_W || role == SH_K_B);
 }
 

@@ -61,21 +61,22 @@ static int check_key(struct sh_gguf_maker *m, const struct sh_gguf_value *v, str
     for (const struct neutral *n = neutral; n->name; n++)
         if (sh_gguf_text_is(name, n->name))
             return check_neutral(m, v, n);
+    int is_alibi = (m->form->traits & SH_GGUF_ALIBI) != 0;
     if (sh_gguf_text_is(name, "attention.max_alibi_bias"))
-        return check_neutral(m, v, &(struct neutral){"attention.max_alibi_bias", m->traits & SH_GGUF_ALIBI ? 8 : 0});
+        return check_neutral(m, v, &(struct neutral){"attention.max_alibi_bias", is_alibi ? 8 : 0});
     if (!matters(name))
         return 0;
     snprintf(shown, sizeof shown, "%.*s", (int)(name.bytes < sizeof shown ? name.bytes : sizeof shown - 1), name.at);
     return sh_fail(m->e, "%s: found the key '%s.%s', expected none that changes what the family computes", m->g->path,
-                   m->arch, shown);
+                   m->form->arch, shown);
 }
 
 int sh_gguf_check_keys(struct sh_gguf_maker *m)
 {
-    size_t skip = strlen(m->arch) + 1;
+    size_t skip = strlen(m->form->arch) + 1;
     for (size_t i = 0; i < m->g->n; i++) {
         const struct sh_gguf_value *v = &m->g->values[i];
-        if (!begins(v->key, m->arch) || v->key.bytes <= skip || v->key.at[skip - 1] != '.')
+        if (!begins(v->key, m->form->arch) || v->key.bytes <= skip || v->key.at[skip - 1] != '.')
             continue;
         if (check_key(m, v, (struct sh_gguf_text){v->key.at + skip, v->key.bytes - skip}))
             return -1;

@@ -7,27 +7,13 @@
 #include <jansson.h>
 
 #include "src/model/files/gguf.h"
+#include "src/model/files/gguf_form.h"
 #include "src/model/weights.h"
-
-enum sh_gguf_trait {
-    SH_GGUF_ROTARY = 1,                     /* queries and keys turn                              */
-    SH_GGUF_SHARE = 2,                      /* … and may do so by a part of each head             */
-    SH_GGUF_HEAD = 4,                       /* the width of a head is free                        */
-    SH_GGUF_WINDOW = 8,                     /* every layer may have a window                      */
-    SH_GGUF_CAPS = 16,                      /* Gemma: caps, its own scale, windows by a pattern   */
-    SH_GGUF_LOCAL_BASE = 32,                /* windowed layers turn by a base of their own        */
-    SH_GGUF_FACTORS = 64,                   /* rope_freqs.weight may scale the frequencies        */
-    SH_GGUF_ALIBI = 128
-};
 
 struct sh_gguf_maker {
     const struct sh_gguf *g;
     const struct sh_weights *w;
-    const char *arch;                       /* general.architecture                               */
-    unsigned traits;                        /* enum sh_gguf_trait                                 */
-    int period;                             /* CAPS: each so many layers one without a window     */
-    int large;                              /* CAPS: so many layers has the one that scales by the model's width */
-    const char *share_key, *base_key;       /* the hub's names for them                           */
+    const struct sh_gguf_form *form;        /* of the file's family                               */
     int64_t n_layer, n_head, d_model, d_head;   /* 0: not known                                   */
     json_t *root, *names;
     struct sh_err *e;

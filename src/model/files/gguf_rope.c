@@ -115,7 +115,7 @@ static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, doubl
 {
     struct factors f = {.n = 0};
     int64_t original = 8192;
-    if (!(m->traits & SH_GGUF_FACTORS))
+    if (!(m->form->traits & SH_GGUF_FACTORS))
         return sh_fail(m->e, "%s: found tensor '%s', expected no factors of frequencies in this family", t->file,
                        t->name);
     if (sh_gguf_count(m, "rope.scaling.original_context_length", &original) || read_factors(m, t, base, turning, &f))
@@ -182,13 +182,13 @@ static int put_scaling(struct sh_gguf_maker *m)
 static int put_share(struct sh_gguf_maker *m, int64_t turning)
 {
     if (turning == m->d_head || !m->d_head) {
-        if (m->share_key)
-            sh_gguf_put(m, m->share_key, "rope.dimension_count", json_real(1));
+        if (m->form->share_key)
+            sh_gguf_put(m, m->form->share_key, "rope.dimension_count", json_real(1));
         return 0;
     }
-    if (!(m->traits & SH_GGUF_SHARE) || turning > m->d_head)
+    if (!(m->form->traits & SH_GGUF_SHARE) || turning > m->d_head)
         return sh_gguf_cannot(m, "rope.dimension_count", "the width of a head");
-    sh_gguf_put(m, m->share_key, "rope.dimension_count", json_real(((double)turning + 0.25) / (double)m->d_head));
+    sh_gguf_put(m, m->form->share_key, "rope.dimension_count", json_real(((double)turning + 0.25) / (double)m->d_head));
     return 0;
 }
 
@@ -196,11 +196,11 @@ static int put_local_base(struct sh_gguf_maker *m)
 {
     const char *name = sh_gguf_has(m, "rope.freq_base_swa") ? "rope.freq_base_swa" : "rope.local.freq_base";
     double base = 10000;
-    if (sh_gguf_has(m, name) && !(m->traits & SH_GGUF_LOCAL_BASE))
+    if (sh_gguf_has(m, name) && !(m->form->traits & SH_GGUF_LOCAL_BASE))
         return sh_gguf_cannot(m, name, "none in this family");
     if (sh_gguf_number(m, name, &base))
         return -1;
-    if (m->traits & SH_GGUF_LOCAL_BASE)
+    if (m->form->traits & SH_GGUF_LOCAL_BASE)
         sh_gguf_put(m, "rope_local_base_freq", name, json_real(base));
     return 0;
 }
@@ -211,13 +211,13 @@ int sh_gguf_put_rope(struct sh_gguf_maker *m)
     const char *name = sh_gguf_has(m, "rope.freq_base") ? "rope.freq_base" : "rope.global.freq_base";
     double base = 10000;
     int64_t turning = m->d_head;
-    if (!(m->traits & SH_GGUF_ROTARY))
+    if (!(m->form->traits & SH_GGUF_ROTARY))
         return 0;
     if (sh_gguf_number(m, name, &base) || sh_gguf_count(m, "rope.dimension_count", &turning) || put_share(m, turning) ||
         put_local_base(m) || put_scaling(m))
         return -1;
     if (!(base > 1) || base > 1e12)
         return sh_gguf_cannot(m, name, "a number above 1");
-    sh_gguf_put(m, m->base_key, name, json_real(base));
+    sh_gguf_put(m, m->form->base_key, name, json_real(base));
     return factors ? put_factors(m, factors, base, turning) : 0;
 }

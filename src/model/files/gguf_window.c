@@ -14,7 +14,7 @@ static int put_layers(struct sh_gguf_maker *m)
 {
     static const char name[] = "attention.sliding_window_pattern";
     const struct sh_gguf_value *v = sh_gguf_find(m->g, sh_gguf_key(m, name));
-    int64_t period = m->period;
+    int64_t period = m->form->period;
     int is_list = v && v->kind == SH_GGUF_ARRAY;
     if (is_list && (v->n < (size_t)m->n_layer || (v->item != SH_GGUF_BOOL && !sh_gguf_is_whole(v->item))))
         return sh_gguf_cannot(m, name, "a number, or true or false for each layer");
@@ -32,31 +32,31 @@ static int put_layers(struct sh_gguf_maker *m)
 int sh_gguf_put_windows(struct sh_gguf_maker *m)
 {
     static const char name[] = "attention.sliding_window";
-    int64_t n = strcmp(m->arch, "gemma2") ? 0 : 4096;
+    int64_t n = m->form->window;
     if (sh_gguf_count(m, name, &n))
         return -1;
-    if (n && !(m->traits & (SH_GGUF_WINDOW | SH_GGUF_CAPS)))
+    if (n && !(m->form->traits & (SH_GGUF_WINDOW | SH_GGUF_CAPS)))
         return sh_gguf_cannot(m, name, "0: the family's windows follow rules that the file does not tell");
-    if (!(m->traits & SH_GGUF_CAPS) && sh_gguf_has(m, "attention.sliding_window_pattern"))
+    if (!(m->form->traits & SH_GGUF_CAPS) && sh_gguf_has(m, "attention.sliding_window_pattern"))
         return sh_gguf_cannot(m, "attention.sliding_window_pattern", "none in this family");
     sh_gguf_put(m, "sliding_window", name, n ? json_integer(n) : json_null());
     /* Files of Mistral say that they are of LLaMA, which has no windows. */
-    if (n && !strcmp(m->arch, "llama"))
-        json_object_set_new(m->root, "model_type", json_string("mistral"));
-    return m->traits & SH_GGUF_CAPS ? put_layers(m) : 0;
+    if (n && m->form->windowed_type)
+        json_object_set_new(m->root, "model_type", json_string(m->form->windowed_type));
+    return m->form->traits & SH_GGUF_CAPS ? put_layers(m) : 0;
 }
 
 /* ---- scores ---- */
 
-static int put_cap(struct sh_gguf_maker *m, const char *name, const char *hub, double usual)
+static int put_cap(struct sh_gguf_maker *m, const char *name, double usual)
 {
-    double cap = m->traits & SH_GGUF_CAPS ? usual : 0;
+    double cap = m->form->traits & SH_GGUF_CAPS ? usual : 0;
     if (sh_gguf_number(m, name, &cap))
         return -1;
-    if (cap != 0 && !(m->traits & SH_GGUF_CAPS))
+    if (cap != 0 && !(m->form->traits & SH_GGUF_CAPS))
         return sh_gguf_cannot(m, name, "0 in this family");
-    if (m->traits & SH_GGUF_CAPS)
-        sh_gguf_put(m, hub, name, cap != 0 ? json_real(cap) : json_null());
+    if (m->form->traits & SH_GGUF_CAPS)
+        sh_gguf_put(m, name, name, cap != 0 ? json_real(cap) : json_null());
     return 0;
 }
 
@@ -65,13 +65,13 @@ static int put_cap(struct sh_gguf_maker *m, const char *name, const char *hub, d
 static int put_scale(struct sh_gguf_maker *m)
 {
     double usual = m->d_head ? 1 / sqrt((double)m->d_head) : 0, scale = usual;
-    if (m->traits & SH_GGUF_CAPS && m->n_layer == m->large && m->n_head)
+    if (m->form->traits & SH_GGUF_CAPS && m->n_layer == m->form->large && m->n_head)
         scale = 1 / sqrt((double)m->d_model / (double)m->n_head);
     if (sh_gguf_number(m, "attention.scale", &scale))
         return -1;
     if (!(scale > 0) && m->d_head)
         return sh_gguf_cannot(m, "attention.scale", "a number above 0");
-    if (m->traits & SH_GGUF_CAPS)
+    if (m->form->traits & SH_GGUF_CAPS)
         sh_gguf_put(m, "query_pre_attn_scalar", "attention.scale", json_real(1 / (scale * scale)));
     else if (fabs(scale - usual) > 1e-6 * usual)
         return sh_gguf_cannot(m, "attention.scale", "1 / sqrt(width of a head) in this family");
@@ -80,7 +80,6 @@ static int put_scale(struct sh_gguf_maker *m)
 
 int sh_gguf_put_scores(struct sh_gguf_maker *m)
 {
-    int is_older = !strcmp(m->arch, "gemma2");
-    return put_cap(m, "attn_logit_softcapping", "attn_logit_softcapping", is_older ? 50 : 0) ||
-           put_cap(m, "final_logit_softcapping", "final_logit_softcapping", is_older ? 30 : 0) || put_scale(m) ? -1 : 0;
+    return put_cap(m, "attn_logit_softcapping", m->form->cap) ||
+           put_cap(m, "final_logit_softcapping", m->form->head_cap) || put_scale(m) ? -1 : 0;
 }

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What decides a model's memory (facts.h) from config.json (config.h): what the family's tables say of its shape,
+ * what the family counts beyond that, and the formats of the published weights. */
+#include <stdio.h>
+#include <string.h>
+
+#include "src/model/config.h"
+
+/* Keys that change a model's memory where they are more than null, false, 0 or an empty list. */
+static const char *const structural[] = {
+    "kv_lora_rank", "q_lora_rank", "n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts",
+    "first_k_dense_replace", "moe_layer_freq", "num_nextn_predict_layers", "index_topk", "index_head_dim",
+    "layer_types", "sliding_window", "use_sliding_window", "max_window_layers", "sliding_window_pattern",
+    "attention_chunk_size", "attention_types", "window_size", "no_rope_layers", "moe_layers",
+    "interleave_moe_layer_step", "hybrid_override_pattern", "full_attention_interval", "attn_layer_period",
+    "expert_layer_period", "mamba_num_heads", "mamba_d_state", "ssm_state_size", "linear_num_value_heads",
+    "attention_k_eq_v", "num_global_key_value_heads", "global_head_dim", "num_kv_shared_layers", "multi_query",
+    "new_decoder_architecture", "num_ln_in_parallel_attn", "word_embed_proj_dim", "cross_attention_layers",
+    "block_types", "layers_block_type", "is_encoder_decoder", "add_cross_attention", "hidden_size_per_layer_input",
+    "altup_num_inputs", "laurel_rank", "kv_sharing_map", "compress_ratios", "mtp_num_layers", "attention_layer_pattern",
+    "block_configs", "per_layer_config", "use_double_wide_mlp", "linear_attn_config", "sparse_attention_config",
+    "attn_type_list", "mlp_layer_types", "indexer_types",
+    "index_topk_freq", "index_topk_pattern", "index_skip_topk_offset", "moe_latent_size", NULL};
+
+static int is_among(const char *key, const char *const *names, int n)
+{
+    for (int i = 0; i < n && names[i]; i++)
+        if (!strcmp(key, names[i]))
+            return 1;
+    return 0;
+}
+
+/* What the family reads by a table, or says itself. */
+static int is_known(const struct sh_family *f, const char *key)
+{
+    char word[64];
+    for (const struct sh_key *k = f->keys; k && k->json[0]; k++)
+        if (is_among(key, k->json, SH_MOST_NAMES))
+            return 1;
+    for (const struct sh_fact_key *k = f->facts; k && k->json[0]; k++)
+        if (is_among(key, k->json, 2))
+            return 1;
+    snprintf(word, sizeof word, " %s ", key);
+    return (f->pattern && !strcmp(key, "layer_types")) || (f->knows && strstr(f->knows, word));
+}
+
+static int refuse_unknown(const struct sh_config *c, const struct sh_family *f, struct sh_err *e)
+{
+    for (int i = 0; structural[i]; i++) {
+        char expected[160];
+        if (is_known(f, structural[i]) || !sh_config_is_set(c, structural[i]))
+            continue;
+        snprintf(expected, sizeof expected, "nothing: it changes the memory of model type '%s' in a way that is not "
+                 "known here", f->model_types[0]);
+        return sh_config_refuse(c, structural[i], expected, e);
+    }
+    return 0;
+}
+
+/* ---- from the shape ---- */
+
+static char letter(const struct sh_arch *a, int layer)
+{
+    return sh_arch_window(a, layer) ? 'L' : 'G';
+}
+
+/* The shortest pattern that, repeated, gives all layers. */
+static int pattern(const struct sh_config *c, const struct sh_arch *a, struct sh_kv_facts *f, struct sh_err *e)
+{
+    int period = 1;
+    for (int i = 1; i < a->n_layer && period < SH_FACTS_PATTERN; i++)
+        if (letter(a, i) != letter(a, i % period)) {
+            period++;
+            i = period - 1;
+        }
+    if (period >= SH_FACTS_PATTERN)
+        return sh_config_refuse(c, "num_hidden_layers", "fewer than 1024 where windows follow no pattern", e);
+    for (int i = 0; i < period; i++)
+        f->pattern[i] = letter(a, i);
+    return 0;
+}
+
+static int from_shape(const struct sh_config *c, const struct sh_family *family, const struct sh_arch *a,
+                      struct sh_kv_facts *f, struct sh_err *e)
+{
+    *f = (struct sh_kv_facts){
+        .layers = a->n_layer, .hidden = a->d_model, .heads = a->n_head, .kv_heads = a->n_kv_head,
+        .head_dim = a->d_head, .ffn = a->d_ff, .vocab = a->n_vocab, .embed_width = a->d_embed, .window = a->window,
+        .max_pos = a->pos == SH_POS_ALIBI ? 0 : a->max_pos,
+        .positions = a->pos == SH_POS_LEARNED ? a->max_pos + a->pos_offset : 0,
+        .norm = a->norm == SH_NORM_LAYER ? SH_KEPT_LAYER : SH_KEPT_RMS, .norms = a->norm_place == SH_NORM_BOTH ? 4 : 2,
+        .post_norm = family->params && !(a->flags & SH_HAS_FINAL_NORM), .moe_every = 1,
+        .gated = (a->flags & SH_GATED) != 0, .tied = (a->flags & SH_TIED_HEAD) != 0,
+        .qk_norm = (a->flags & SH_HAS_QK_NORM) != 0, .qkv_bias = (a->flags & SH_HAS_BIAS) != 0,
+        .o_bias = (a->flags & SH_HAS_OUT_BIAS) != 0, .mlp_bias = (a->flags & SH_HAS_MLP_BIAS) != 0};
+    snprintf(f->family, sizeof f->family, "%s", family->model_types[0]);
+    if (!family->pattern)
+        return pattern(c, a, f, e);
+    snprintf(f->pattern, sizeof f->pattern, "%s", family->pattern);
+    return sh_facts_layer_types(c, f, e) < 0 ? -1 : 0;
+}
+
+/* ---- what the family counts ---- */
+
+int sh_facts_pattern(const struct sh_config *c, const char *list, const struct sh_word *words, struct sh_kv_facts *f,
+                     struct sh_err *e)
+{
+    if (f->layers >= SH_FACTS_PATTERN)
+        return sh_config_refuse(c, list, "a list of fewer than 1024 words", e);
+    for (int i = 0; i < f->layers; i++) {
+        char key[48];
+        int kind = 0;
+        snprintf(key, sizeof key, "%s.%d", list, i);
+        if (sh_config_choice(c, key, words, &kind, e))
+            return -1;
+        if (!kind)
+            return sh_config_refuse(c, key, "a word for each layer", e);
+        f->pattern[i] = (char)kind;
+        f->pattern[i + 1] = '\0';
+    }
+    return 0;
+}
+
+int sh_facts_layer_types(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    static const struct sh_word words[] = {{"full_attention", 'G'}, {"sliding_attention", 'L'},
+                                           {"chunked_attention", 'C'}, {"linear_attention", 'S'}, {NULL, 0}};
+    return sh_config_has(c, "layer_types.0") ? sh_facts_pattern(c, "layer_types", words, f, e) : 1;
+}
+
+int sh_facts_count(const struct sh_config *c, const char *key, int min, int *field, struct sh_err *e)
+{
+    return sh_config_at_least(c, key, min, 100000000, field, e);
+}
+
+int sh_facts_read(const struct sh_config *c, const struct sh_fact_key *k, struct sh_kv_facts *f, struct sh_err *e)
+{
+    for (; k && k->json[0]; k++) {
+        int *field = (int *)(void *)((char *)f + k->field), value = k->usual;
+        if (k->json[0][0] && sh_facts_count(c, sh_config_first(c, k->json, 2), k->min, &value, e))
+            return -1;
+        if (!value && k->needed)
+            return sh_fail(e, "%s: key '%s' is missing", sh_config_path(c), k->json[0]);
+        *field = value ? value : *field;
+    }
+    return 0;
+}
+
+/* ---- the published weights ---- */
+
+/* What is left at 16 bits: the head must be, routers and vision towers may be, and by the three expressions of
+ * Kimi-K2.5 all but the experts. Lists of single layers are not known here. */
+static int left_out(const struct sh_config *c, int *experts_alone, struct sh_err *e)
+{
+    static const char *const blocks[] = {"re:.*self_attn.*", "re:.*shared_experts.*",
+                                         "re:.*mlp\\.(gate|up|gate_up|down)_proj.*"};
+    const char *name = "";
+    int head = 0, block = 0;
+    for (int i = 0; name; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "quantization_config.ignore.%d", i);
+        name = NULL;
+        if (sh_config_word(c, key, &name, e))
+            return -1;
+        size_t n = name ? strlen(name) : 0, was = (size_t)block;
+        if (!name || strstr(name, "vision") || strstr(name, "visual") || (n > 5 && !strcmp(name + n - 5, ".gate")))
+            continue;
+        for (int k = 0; k < 3; k++)
+            block |= !strcmp(name, blocks[k]) << k;
+        int is_head = n >= 7 && !strcmp(name + n - 7, "lm_head");
+        head |= is_head;
+        if (!is_head && (size_t)block == was)
+            return sh_config_refuse(c, key, "lm_head, routers, vision towers, or all blocks but the experts", e);
+    }
+    *experts_alone = block == 7;
+    return head && (!block || block == 7) ? 0
+               : sh_config_refuse(c, "quantization_config.ignore", "lm_head, and all other blocks but the experts or "
+                                  "none", e);
+}
+
+/* compressed-tensors and modelopt: one group of settings for all matrices. */
+static int grouped(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    static const struct sh_word types[] = {{"int", 1}, {"float", 2}, {NULL, 0}};
+    static const struct sh_word ways[] = {{"group", 1}, {"tensor", 2}, {NULL, 0}};
+    static const struct sh_word algos[] = {{"FP8", 8}, {"NVFP4", 4}, {NULL, 0}};
+#define WEIGHTS "quantization_config.config_groups.group_0.weights"
+    int bits = 0, type = 0, group = 0, way = 0, algo = 0, even = 1, alone = 0;
+    if (sh_config_has(c, "quantization_config.config_groups.group_1"))
+        return sh_config_refuse(c, "quantization_config.config_groups", "one group", e);
+    if (sh_config_choice(c, "quantization_config.quant_algo", algos, &algo, e) ||
+        sh_config_choice(c, WEIGHTS ".type", types, &type, e) ||
+        sh_config_choice(c, WEIGHTS ".strategy", ways, &way, e) ||
+        sh_config_count(c, WEIGHTS ".num_bits", 8, &bits, e) ||
+        sh_config_count(c, WEIGHTS ".group_size", 65536, &group, e) ||
+        sh_config_flag(c, WEIGHTS ".symmetric", &even, e) || left_out(c, &alone, e))
+        return -1;
+    int f8 = bits == 8 && type == 2 && !group && way != 1 && algo != 4;
+    int nvfp4 = bits == 4 && type == 2 && group == 16 && algo == 4;
+    int int4 = bits == 4 && type == 1 && group && !((group * 4) % 8) && way == 1 && even && !algo;
+    if ((!f8 && !nvfp4 && !int4) || (sh_config_has(c, "quantization_config.config_groups.group_0.targets.0") &&
+                                     sh_config_has(c, "quantization_config.config_groups.group_0.targets.1")))
+        return sh_config_refuse(c, WEIGHTS, "8 bits float of whole tensors, NVFP4 in groups of 16, or symmetric 4 bits "
+                                "int in groups", e);
+    char *to = alone ? f->published_experts : f->published;
+    size_t room = alone ? sizeof f->published_experts : sizeof f->published;
+    if (int4)
+        snprintf(to, room, "int4:group=%d:scale=16:zero=0", group);
+    else
+        snprintf(to, room, "%s", f8 ? "f8" : "nvfp4");
+    return 0;
+#undef WEIGHTS
+}
+
+/* How the files of the weights are written. */
+static int published(const struct sh_config *c, enum sh_type type, struct sh_kv_facts *f, struct sh_err *e)
+{
+    const char *method = NULL;
+    int bits = 0, group = 128;
+    if (sh_config_word(c, "quantization_config.quant_method", &method, e))
+        return -1;
+    snprintf(f->published, sizeof f->published, "%s", type == SH_F32 ? "f32" : "f16");
+    if ((!method && sh_config_has(c, "quantization_config.quant_algo")) ||
+        (method && (!strcmp(method, "compressed-tensors") || !strcmp(method, "modelopt"))))
+        return grouped(c, f, e);
+    if (!method)
+        return sh_config_is_set(c, "quantization_config")
+                   ? sh_config_refuse(c, "quantization_config", "a quant_method in it", e) : 0;
+    if (!strcmp(method, "fp8")) {
+        int block = 0;
+        if (sh_config_count(c, "quantization_config.weight_block_size.0", 65536, &block, e))
+            return -1;
+        snprintf(f->published, sizeof f->published, block ? "f8:block=%d" : "f8", block);
+    } else if (!strcmp(method, "mxfp4")) {
+        snprintf(f->published_experts, sizeof f->published_experts, "mxfp4");
+    } else if (!strcmp(method, "gptq") || !strcmp(method, "awq")) {
+        if (sh_config_at_least(c, "quantization_config.bits", 4, 8, &bits, e) ||
+            sh_config_count(c, "quantization_config.group_size", 65536, &group, e))
+            return -1;
+        if (bits != 4)
+            return sh_config_refuse(c, "quantization_config.bits", "4", e);
+        snprintf(f->published, sizeof f->published, "int4:group=%d:scale=16:zero=4", group);
+        if ((group * 4 + 20) % 8)
+            snprintf(f->published, sizeof f->published, "int4:group=%d:scale=16:zero=8", group);
+    } else {
+        sh_config_refuse(c, "quantization_config.quant_method", "one of fp8 mxfp4 gptq awq compressed-tensors "
+                         "modelopt", e);
+        return sh_hint(e, "shears capacity and shears simulate take any format that a row of a --models FILE "
+                       "gives as published=");
+    }
+    return 0;
+}
+
+static int read_facts(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    struct sh_arch a;
+    const struct sh_family *family = sh_config_counted(c, e);
+    if (!family || refuse_unknown(c, family, e) || sh_config_shape(c, family, &a, e) ||
+        from_shape(c, family, &a, f, e) || sh_facts_read(c, family->facts, f, e) ||
+        (family->count && family->count(f, c, e)) || published(c, a.type, f, e))
+        return -1;
+    f->no_vision = sh_config_is_set(c, "vision_config");
+    return 0;
+}
+
+/* The folder's name, or the file's without its end. */
+static void name_of(const char *path, char *to, size_t bytes)
+{
+    size_t n = strlen(path);
+    if (n > 12 && !strcmp(path + n - 12, "/config.json"))
+        n -= 12;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    size_t from = n;
+    while (from && path[from - 1] != '/')
+        from--;
+    snprintf(to, bytes, "%.*s", (int)(n - from < bytes ? n - from : bytes - 1), path + from);
+}
+
+int sh_config_facts(const char *path, struct sh_kv_facts *out, struct sh_err *e)
+{
+    struct sh_kv_facts f;
+    struct sh_config *c = sh_config_open(path, e);
+    int bad = !c || read_facts(c, &f, e);
+    sh_config_close(c);
+    if (bad)
+        return -1;
+    name_of(path, f.name, sizeof f.name);
+    *out = f;
+    return 0;
+}

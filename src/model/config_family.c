@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The families' tables over config.json (config.h): which family it is, and what its keys say. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/model/config.h"
+#include "src/model/families/families.h"
+
+#define MAX_WIDTH ((size_t)100000000)
+
+static const struct sh_word acts[] = {
+    {"relu", SH_ACT_RELU}, {"gelu", SH_ACT_GELU}, {"gelu_python", SH_ACT_GELU},
+    {"gelu_new", SH_ACT_GELU_TANH}, {"gelu_fast", SH_ACT_GELU_TANH},
+    {"gelu_pytorch_tanh", SH_ACT_GELU_TANH}, {"gelu_accurate", SH_ACT_GELU_TANH},
+    {"silu", SH_ACT_SILU}, {"swish", SH_ACT_SILU}, {"linear", SH_ACT_NONE}, {NULL, 0}};
+
+static const struct sh_word types[] = {
+    {"float32", SH_F32}, {"float16", SH_F16}, {"bfloat16", SH_BF16}, {"torch.float32", SH_F32},
+    {"torch.float16", SH_F16}, {"torch.bfloat16", SH_BF16}, {NULL, 0}};
+
+#define FAMILY_ADDRESS(name) &sh_family_##name,
+const struct sh_family *const sh_families[] = {SH_FAMILIES(FAMILY_ADDRESS) NULL};
+#undef FAMILY_ADDRESS
+
+/* What means the same in every family, under all names that it has. The first NEEDED ones must be there. */
+enum { NEEDED = 4 };
+static const struct sh_key common[] = {
+    SH_COUNT_KEY(n_layer, 1e4, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    SH_COUNT_KEY(d_model, 1e7, "hidden_size", "n_embd", "d_model", "n_embed"),
+    SH_COUNT_KEY(n_head, 1e5, "num_attention_heads", "n_head", "n_heads", "num_heads"),
+    SH_COUNT_KEY(n_vocab, 1e8, "vocab_size"),
+    SH_COUNT_KEY(d_ff, 1e8, "intermediate_size", "ffn_dim", "n_inner"),
+    SH_COUNT_KEY(max_pos, 1e8, "max_position_embeddings", "n_positions", "max_seq_len"),
+    SH_COUNT_KEY(n_kv_head, 1e5, "num_key_value_heads"),
+    SH_COUNT_KEY(d_head, 1e5, "head_dim"),
+    SH_REAL_KEY(init_std, 100, "initializer_range", "init_std"),
+    SH_FLAG_KEY(SH_HAS_BIAS | SH_HAS_OUT_BIAS, "attention_bias"),
+    SH_FLAG_KEY(SH_HAS_MLP_BIAS, "mlp_bias"),
+    SH_FLAG_KEY(SH_TIED_HEAD, "tie_word_embeddings"),
+    SH_TYPE_KEY("dtype", "torch_dtype"),
+    {.json = {NULL}}};
+
+/* ---- keys ---- */
+
+static int read_choice(const struct sh_config *c, const char *key, const struct sh_word *words, void *field,
+                       struct sh_err *e)
+{
+    int choice = *(int *)field;         /* of an enum, which is as wide                               */
+    int bad = sh_config_choice(c, key, words, &choice, e);
+    *(int *)field = choice;
+    return bad;
+}
+
+static int read_flag(const struct sh_config *c, const char *key, unsigned flag, unsigned *flags, struct sh_err *e)
+{
+    int is = -1;
+    if (sh_config_flag(c, key, &is, e))
+        return -1;
+    if (is >= 0)
+        *flags = is ? *flags | flag : *flags & ~flag;
+    return 0;
+}
+
+static int read_key(const struct sh_config *c, const struct sh_key *k, struct sh_arch *a, struct sh_err *e)
+{
+    void *field = (char *)a + k->field;
+    const char *key = sh_config_first(c, k->json, SH_MOST_NAMES);
+    switch (k->kind) {
+    case SH_KEY_COUNT:
+        return sh_config_count(c, key, (int)k->max, field, e);
+    case SH_KEY_REAL:
+        return sh_config_real(c, key, k->max, field, e);
+    case SH_KEY_FLAG:
+        return read_flag(c, key, k->flag, &a->flags, e);
+    case SH_KEY_ACT:
+        return read_choice(c, key, acts, field, e);
+    case SH_KEY_TYPE:
+        return read_choice(c, key, types, field, e);
+    }
+    return 0;
+}
+
+static int read_keys(const struct sh_config *c, const struct sh_key *k, int for_memory, struct sh_arch *a,
+                     struct sh_err *e)
+{
+    for (; k && k->json[0]; k++)
+        if (!(for_memory && (k->kind == SH_KEY_REAL || k->kind == SH_KEY_ACT)) && read_key(c, k, a, e))
+            return -1;
+    return 0;
+}
+
+static const struct sh_key *find_count(const struct sh_key *k, size_t field)
+{
+    while (k && k->json[0] && (k->kind != SH_KEY_COUNT || k->field != field))
+        k++;
+    return k && k->json[0] ? k : NULL;
+}
+
+const char *sh_config_count_name(const struct sh_config *c, const struct sh_family *f, size_t field)
+{
+    const struct sh_key *k = find_count(common, field);
+    k = k ? k : find_count(f->keys, field);
+    return k ? sh_config_key_name(c, sh_config_first(c, k->json, SH_MOST_NAMES)) : NULL;
+}
+
+static int check_count(const struct sh_config *c, const struct sh_key *k, const struct sh_arch *a, struct sh_err *e)
+{
+    return *(const int *)((const char *)a + k->field) ? 0
+           : sh_fail(e, "%s: key '%s' is missing", sh_config_path(c), k->json[0]);
+}
+
+/* ---- the family ---- */
+
+static int known(const char *const *list, const char *word)
+{
+    for (; list && *list; list++)
+        if (!strcmp(*list, word))
+            return 1;
+    return 0;
+}
+
+static void add_names(char *to, size_t bytes, const char *const *list)
+{
+    for (; list && *list; list++) {
+        size_t used = strlen(to);
+        snprintf(to + used, bytes - used, " %s", *list);
+    }
+}
+
+/* Say which model types there are: those that run, or all. */
+static const struct sh_family *refuse_family(const struct sh_config *c, const char *key, int all, struct sh_err *e)
+{
+    char expected[1024];
+    snprintf(expected, sizeof expected, "one of%s", all ? "" : " these model types:");
+    for (const struct sh_family *const *f = sh_families; *f; f++) {
+        add_names(expected, sizeof expected, all || (*f)->params ? (*f)->model_types : NULL);
+        add_names(expected, sizeof expected, all ? (*f)->counted_types : NULL);
+    }
+    sh_config_refuse(c, key, expected, e);
+    return NULL;
+}
+
+static int names_any(const struct sh_config *c, int n, const struct sh_family *f)
+{
+    for (int i = 0; i < n; i++) {
+        char key[32];
+        const char *name = NULL;
+        struct sh_err ignored;
+        snprintf(key, sizeof key, "architectures.%d", i);
+        if (!sh_config_word(c, key, &name, &ignored) && name && known(f->architectures, name))
+            return 1;
+    }
+    return 0;
+}
+
+const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e)
+{
+    const char *type = NULL;
+    int n = sh_config_length(c, "architectures");
+    if (sh_config_word(c, "model_type", &type, e))
+        return NULL;
+    if (n < 0) {
+        sh_config_refuse(c, "architectures", "a list of strings", e);
+        return NULL;
+    }
+    if (!type && !n) {
+        sh_fail(e, "%s: key 'model_type' is missing", sh_config_path(c));
+        return NULL;
+    }
+    for (const struct sh_family *const *f = sh_families; *f; f++) {
+        if (type && !known((*f)->model_types, type))
+            continue;
+        if (!n || (type && !(*f)->params) || names_any(c, n, *f))
+            return *f;
+        if (type) {
+            char *expected = xasprintf("%s (a causal language model)", (*f)->architectures[0]);
+            sh_config_refuse(c, "architectures", expected, e);
+            free(expected);
+            return NULL;
+        }
+    }
+    return refuse_family(c, type ? "model_type" : "architectures", 0, e);
+}
+
+const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_err *e)
+{
+    const char *type = NULL;
+    if (sh_config_word(c, "model_type", &type, e))
+        return NULL;
+    if (!type) {
+        sh_fail(e, "%s: key 'model_type' is missing", sh_config_path(c));
+        return NULL;
+    }
+    for (const struct sh_family *const *f = sh_families; *f; f++)
+        if (known((*f)->model_types, type) || known((*f)->counted_types, type))
+            return *f;
+    refuse_family(c, "model_type", 1, e);
+    sh_hint(e, "shears capacity and shears simulate take any model that a row of a --models FILE describes");
+    return NULL;
+}
+
+/* ---- the model ---- */
+
+/* Files that list the kinds of their layers may leave out how many there are. */
+static int read_tables(const struct sh_config *c, const struct sh_family *f, int for_memory, struct sh_arch *a,
+                       struct sh_err *e)
+{
+    if (read_keys(c, common, for_memory, a, e) || read_keys(c, f->keys, for_memory, a, e))
+        return -1;
+    int listed = a->n_layer ? 0 : sh_config_length(c, "layers_block_type");
+    if (listed > 0 && listed < SH_FACTS_PATTERN)
+        a->n_layer = listed;
+    for (int i = 0; i < NEEDED; i++)
+        if (check_count(c, &common[i], a, e))
+            return -1;
+    return f->shape ? f->shape(a, c, e) : 0;
+}
+
+int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct sh_arch *out, struct sh_err *e)
+{
+    struct sh_arch a = f->start;
+    a.max_pos = 0;
+    a.type = SH_F16;                    /* nearly all are published so                                */
+    if (read_tables(c, f, 1, &a, e))
+        return -1;
+    *out = a;
+    return 0;
+}
+
+static int complete(const struct sh_config *c, const struct sh_family *f, struct sh_arch *a,
+                    struct sh_err *e)
+{
+    const char *heads = sh_config_count_name(c, f, offsetof(struct sh_arch, n_head));
+    if (!a->d_head && a->d_model % a->n_head)
+        return sh_fail(e, "%s: key '%s': found %d, expected a multiple of '%s', which is %d", sh_config_path(c),
+                       sh_config_count_name(c, f, offsetof(struct sh_arch, d_model)), a->d_model, heads, a->n_head);
+    a->d_head = a->d_head ? a->d_head : a->d_model / a->n_head;
+    a->n_kv_head = a->n_kv_head ? a->n_kv_head : a->n_head;
+    if (a->n_head % a->n_kv_head)
+        return sh_fail(e, "%s: key '%s': found %d, expected a divisor of '%s', which is %d", sh_config_path(c),
+                       sh_config_count_name(c, f, offsetof(struct sh_arch, n_kv_head)), a->n_kv_head, heads,
+                       a->n_head);
+    if ((size_t)a->n_head * (size_t)a->d_head > MAX_WIDTH)
+        return sh_fail(e, "%s: key '%s': found %d heads of %d, expected a product of at most %zu",
+                       sh_config_path(c), heads, a->n_head, a->d_head, MAX_WIDTH);
+    a->d_embed = a->d_embed ? a->d_embed : a->d_model;
+    a->scale = a->scale > 0 ? a->scale : 1 / sqrtf((float)a->d_head);
+    a->embed_scale = a->embed_scale > 0 ? a->embed_scale : 1;
+    a->n_rot = a->pos == SH_POS_ROTARY ? (int)((float)a->d_head * a->rotary_share) : 0;
+    if (a->pos == SH_POS_ROTARY && (a->n_rot < 2 || a->n_rot % 2 || a->n_rot > a->d_head))
+        return sh_fail(e, "%s: %d of the %d elements of a head turn by their position, expected an even number from 2 "
+                       "on", sh_config_path(c), a->n_rot, a->d_head);
+    return 0;
+}
+
+int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err *e)
+{
+    const struct sh_family *f = sh_config_family(c, e);
+    if (!f)
+        return -1;
+    if (!f->params)
+        return sh_config_refuse(c, "model_type", "a model that can be run; of this type only the capacity can be "
+                                "computed", e);
+    if (sh_config_is_set(c, "quantization_config"))
+        return sh_config_refuse(c, "quantization_config", "a checkpoint that is not quantised", e);
+    struct sh_arch a = f->start;
+    if (read_tables(c, f, 0, &a, e) || check_count(c, find_count(common, offsetof(struct sh_arch, d_ff)), &a, e) ||
+        check_count(c, find_count(common, offsetof(struct sh_arch, max_pos)), &a, e) || complete(c, f, &a, e) ||
+        (f->finish && f->finish(&a, c, e)))
+        return -1;
+    if (sh_config_is_gguf(c))
+        a.flags &= ~(unsigned)SH_NORM_PLUS_ONE;     /* GGUF files have the weights that multiply */
+    *out = a;
+    return 0;
+}

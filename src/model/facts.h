@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model as the flat facts that decide its memory, whatever their source: a config.json (config.h) or a row of a
+ * catalogue (planner/catalog/models.txt says what each key means). */
+#ifndef SH_MODEL_FACTS_H
+#define SH_MODEL_FACTS_H
+
+enum sh_norm_kind_kept { SH_KEPT_RMS, SH_KEPT_LAYER, SH_KEPT_SCALE };   /* 1, 2, 1 vectors a norm */
+
+enum { SH_FACTS_PATTERN = 1024, SH_FACTS_NAME = 96 };
+
+struct sh_kv_facts {
+    char name[SH_FACTS_NAME], family[SH_FACTS_NAME], pattern[SH_FACTS_PATTERN];
+    char published[48], published_experts[48];
+    int layers, hidden, heads, kv_heads, head_dim, ffn, vocab, max_pos;
+    int gated, tied, norm, norms, qkv_bias, o_bias, mlp_bias, head_bias, router_bias, sinks;
+    int qk_norm, qk_norm_wide, query_gate, embed_norm, post_norm, positions, embed_width, window;
+    int global_kv_heads, global_head_dim, keys_are_values, router_scale;
+    int experts, used, expert_ffn, latent_ffn, shared_ffn, shared_gate, dense_first, moe_every, moe_offset;
+    int latent, rope_dim, nope_dim, v_dim, q_latent, index_dim, index_heads, index_topk;
+    int ssm, ssm_inner, ssm_heads, ssm_head_dim, ssm_state, ssm_groups, ssm_conv, ssm_rank, ssm_key_heads;
+    int no_vision;                      /* there is a vision tower, whose weights are not known    */
+    long long vision, parameters;       /* parameters: the public count, 0: not known             */
+};
+
+#endif
