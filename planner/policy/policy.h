@@ -24,6 +24,7 @@
 
 #include "planner/policy/carry.h"
 #include "src/base/err.h"
+#include "src/base/slots_rule.h"
 
 enum { SH_MAX_KNOBS = 8 };
 
@@ -99,6 +100,9 @@ struct sh_policy {
      * cache gives every budget (replay_stack.h). NULL: never. */
     int (*is_stack)(const double *knob);
     int (*keeps_all)(const double *knob, int layer);            /* whatever the budget; NULL: no   */
+    /* What a device must do for it; `to` comes as for window, with the knobs sinks and recent. Returns why a device
+     * cannot; NULL: it can. No function: it never can, and the host keeps the cache. */
+    const char *(*device)(const double *knob, int n_token, struct sh_slots_policy *to);
     size_t (*state_bytes)(const struct sh_policy_head *h);      /* NULL: none. Comes zeroed       */
     /* Bytes per head that a cache running this policy keeps for it; NULL: state_bytes. */
     size_t (*resident_bytes)(const struct sh_policy_head *h);
@@ -113,10 +117,12 @@ struct sh_policy {
     const float *(*worth)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
 };
 
-/* What many policies have in common: the knobs that kept.c looks at, and "always" for is_stack. */
+/* What many policies have in common: the knobs that kept.c looks at, "always" for is_stack, and the device's rule of
+ * those that go by position. */
 #define SH_KNOB_SINKS(start) {"sinks", start, 0, 1 << 20, NULL, "first tokens that never leave", 1}
 #define SH_KNOB_RECENT(start) {"recent", start, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
 int sh_policy_always(const double *knob);
+const char *sh_policy_by_position(const double *knob, int n_token, struct sh_slots_policy *to);
 
 /* The list of planner/policy/policies.h. */
 extern const struct sh_policy *const sh_policies[];             /* NULL ends */
@@ -137,5 +143,8 @@ int sh_policy_protected(const struct sh_policy_spec *p);
 int sh_policy_drop(const struct sh_policy_spec *p, int budget);
 
 int sh_policy_is_stack(const struct sh_policy_spec *p);
+
+/* What a device must do for the policy in texts of up to n_token tokens. Returns why it cannot; NULL: it can. */
+const char *sh_policy_device(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to);
 
 #endif

@@ -13,4 +13,5 @@ const struct sh_policy sh_policy_full = {
     .name = "full",
     .summary = "keeps every token",
     .keeps_all = keeps_all,
+    .device = sh_policy_by_position,
 };

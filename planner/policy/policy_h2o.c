@@ -83,6 +83,14 @@ static const float *worth(void *state, const struct sh_cache *c, const struct sh
     return scratch;
 }
 
+static const char *device(const double *knob, int n_token, struct sh_slots_policy *to)
+{
+    (void)n_token;
+    to->rule = (int)knob[SCORE] == MEAN ? SH_SLOTS_MEAN : SH_SLOTS_SUM;
+    to->decay = (int)knob[SCORE] == FADING ? (float)knob[DECAY] : 1;
+    return NULL;
+}
+
 static const char *const scores[] = {"sum", "mean", "decay", NULL};
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
@@ -98,6 +106,7 @@ const struct sh_policy sh_policy_h2o = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = sh_policy_always,
+    .device = device,
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,

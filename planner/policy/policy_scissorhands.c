@@ -38,10 +38,15 @@ static int is_ring_of_bits(const double *knob)
 }
 
 /* No text has more rows than tokens. */
+static int rows_back(const double *knob, int n_token)
+{
+    int window = (int)knob[WINDOW];
+    return n_token > 0 && window > n_token ? n_token : window;
+}
+
 static int window_of(const struct sh_policy_head *h)
 {
-    int window = (int)h->knob[WINDOW];
-    return h->n_token > 0 && window > h->n_token ? h->n_token : window;
+    return rows_back(h->knob, h->n_token);
 }
 
 /* Of the rings; two counters a slot come on top. */
@@ -207,6 +212,18 @@ static int is_stack(const double *knob)
     return knob[DROP] == 1 && (int)knob[THRESHOLD] != BY_CACHE;
 }
 
+static const char *device(const double *knob, int n_token, struct sh_slots_policy *to)
+{
+    int is_epochs = (int)knob[COUNTER] == EPOCHS;
+    to->rule = is_epochs ? SH_SLOTS_LOW_EPOCHS : SH_SLOTS_LOW_RING;
+    to->by_row = (int)knob[THRESHOLD] != BY_CACHE;
+    to->rate = (int)knob[COUNTS] == RATE;
+    to->look_back = rows_back(knob, n_token);
+    if (!is_epochs && !is_ring_of_bits(knob))
+        return "threshold=t wants whole rows of attention";
+    return to->look_back > SH_SLOTS_LOOK_BACK ? "it looks back on too many rows" : NULL;
+}
+
 static const char *const thresholds[] = {"n", "i", "t", NULL};
 static const char *const all_counts[] = {"raw", "rate", NULL};
 static const char *const counters[] = {"ring", "epochs", NULL};
@@ -227,6 +244,7 @@ const struct sh_policy sh_policy_scissorhands = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = is_stack,
+    .device = device,
     .state_bytes = state_bytes,
     .resident_bytes = resident_bytes,
     .begin = begin,
