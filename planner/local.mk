@@ -8,7 +8,6 @@ noinst_LIBRARIES += libpolicy.a
 libpolicy_a_SOURCES = \
 	%D%/policy/budget.c %D%/policy/budget.h \
 	%D%/policy/budget_list.c %D%/policy/budget_list.h \
-	%D%/policy/carry.c %D%/policy/carry.h \
 	%D%/policy/descending.c %D%/policy/descending.h \
 	%D%/policy/gather.c %D%/policy/gather.h \
 	%D%/policy/kept.c %D%/policy/kept.h \
@@ -43,7 +42,8 @@ libpolicy_a_SOURCES = \
 	%D%/policy/policy_streaming.c \
 	%D%/policy/policy_tova.c \
 	%D%/policy/policy_vatp.c \
-	%D%/policy/policy_window.c
+	%D%/policy/policy_window.c \
+	%D%/policy/state.c %D%/policy/state.h
 libpolicy_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
 

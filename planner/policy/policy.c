@@ -8,6 +8,7 @@
 #include "planner/policy/knob_text.h"
 #include "planner/policy/policies.h"
 #include "src/base/near.h"
+#include "src/base/rng.h"
 
 #define DECLARE(name) extern const struct sh_policy sh_policy_##name;
 #define ENTRY(name) &sh_policy_##name,
@@ -69,6 +70,11 @@ int sh_policy_always(const double *knob)
 {
     (void)knob;
     return 1;
+}
+
+uint64_t sh_policy_draws(const struct sh_policy_head *h)
+{
+    return sh_rng(h->seed, ((uint64_t)(unsigned)h->layer << 32) | (unsigned)h->head);
 }
 
 int sh_policy_is_stack(const struct sh_policy_spec *p)

@@ -22,7 +22,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "planner/policy/carry.h"
 #include "src/base/err.h"
 #include "src/base/slots_rule.h"
 
@@ -68,8 +67,10 @@ struct sh_policy_head {
 };
 
 struct sh_cache {                       /* what is kept at the moment                             */
+    const struct sh_policy_head *head;  /* whose it is; NULL where no policy looks                */
     int n_slot;                         /* slots [0, n_slot) have been used                       */
     int n;                              /* of them live                                           */
+    int newest;                         /* the slot of the token that came last                   */
     const int *pos;                     /* [n_slot]: the token in a slot; -1: free                */
     const float *k, *v;                 /* [.., d_head], row of a slot: sh_cache_row; may be NULL. */
                                         /* The newest token's are there in observe, not in admit  */
@@ -92,6 +93,39 @@ struct sh_step {
                                         /* come, rows >= t; only with SH_NEEDS_FUTURE             */
 };
 
+/* An array of a policy's state: a pointer in its struct, to memory that comes zeroed. What a kind says of its size
+ * and of what becomes of it is done by state.h; a policy only reads and writes it. */
+enum sh_array_kind {
+    SH_PER_SLOT,                        /* [rows, capacity]: 0 when a token comes, moves with it  */
+    SH_PER_SLOT_OLD,                    /* the same, but holds what was there when a token comes  */
+    SH_PER_SLOT_BITS,                   /* as that, in bits: [rows, words of 32 slots]            */
+    SH_PER_CHANNEL,                     /* [rows, d_head]: moves as it is                         */
+    SH_SLOT_SCRATCH,                    /* [rows, capacity]: holds nothing from call to call      */
+    SH_CHANNEL_SCRATCH                  /* [rows, d_head]: likewise                               */
+};
+
+struct sh_array {
+    size_t pointer;                     /* its offset in the policy's struct                      */
+    size_t element;                     /* 4 or 8 bytes; 0 ends the table                         */
+    enum sh_array_kind kind;
+    size_t resident;                    /* bytes of an element that a running cache must keep; 0: */
+                                        /* none, they follow from what is there anyhow            */
+    size_t (*rows)(const struct sh_policy_head *h);             /* NULL: 1. None: the pointer is NULL */
+};
+
+/* Of `struct state`, whose member points to numbers or words. An array's last row may be read and written up to the
+ * next multiple of 32 slots. */
+#define SH_ARRAY(member, of, kept, count)                                                                         \
+    {.pointer = offsetof(struct state, member), .element = sizeof *((struct state *)0)->member, .kind = of,       \
+     .resident = kept, .rows = count}
+
+/* Tokens that move from the slots of one cache to those of another. */
+struct sh_move {
+    int n, n_from;                      /* slots of the new cache, of the old one                 */
+    const int *from;                    /* [n]: the slot that a token comes from; -1: stays free  */
+    const int *to;                      /* [n_from]: where it goes; -1: it does not come along    */
+};
+
 struct sh_policy {
     const char *name, *summary;
     const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept.c's business: */
@@ -103,17 +137,15 @@ struct sh_policy {
     /* What a device must do for it; `to` comes as for window, with the knobs sinks and recent. Returns why a device
      * cannot; NULL: it can. No function: it never can, and the host keeps the cache. */
     const char *(*device)(const double *knob, int n_token, struct sh_slots_policy *to);
-    size_t (*state_bytes)(const struct sh_policy_head *h);      /* NULL: none. Comes zeroed       */
-    /* Bytes per head that a cache running this policy keeps for it; NULL: state_bytes. */
-    size_t (*resident_bytes)(const struct sh_policy_head *h);
-    void (*begin)(void *s, const struct sh_policy_head *h);     /* NULL: zeroes will do           */
-    /* What `from` knows of its tokens goes to `to`, which has just begun with the same head, but for its
-     * capacity; needed where there is a state. */
-    void (*carry)(void *to, const void *from, const struct sh_carry *c);
-    void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: likewise */
+    size_t state_bytes;                 /* of its struct, which comes zeroed, holds pointers to the arrays and may */
+                                        /* hold numbers, but none that says where or how large; 0: no state */
+    const struct sh_array *arrays;      /* NULL: none                                             */
+    /* The rest of a move, after the struct and the arrays; NULL: nothing. */
+    void (*move)(void *to, const void *from, const struct sh_move *m);
+    void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: nothing to do */
     void (*observe)(void *s, const struct sh_cache *c, const struct sh_step *t);            /* NULL: likewise */
     /* The worth of every slot, least leaves first: `scratch` [n_slot] filled, or an array of the
-     * state's. NULL: a token's position, so that the oldest leaves. */
+     * state's. NULL: the state's first array; without one a token's position, so that the oldest leaves. */
     const float *(*worth)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
 };
 
@@ -121,8 +153,13 @@ struct sh_policy {
  * those that go by position. */
 #define SH_KNOB_SINKS(start) {"sinks", start, 0, 1 << 20, NULL, "first tokens that never leave", 1}
 #define SH_KNOB_RECENT(start) {"recent", start, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
+#define SH_KNOB_DROP(start) \
+    {"drop", start, 0, 1 << 20, NULL, "tokens that leave at once; below 1: a fraction of the budget", 0}
 int sh_policy_always(const double *knob);
 const char *sh_policy_by_position(const double *knob, int n_token, struct sh_slots_policy *to);
+
+/* What a head's random numbers are drawn from. */
+uint64_t sh_policy_draws(const struct sh_policy_head *h);
 
 /* The list of planner/policy/policies.h. */
 extern const struct sh_policy *const sh_policies[];             /* NULL ends */

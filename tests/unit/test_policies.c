@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/policy.h"
+#include "planner/policy/state.h"
 #include "src/base/mem.h"
 #include "tests/tap.h"
 #include "tests/unit/policy_story.h"
@@ -324,7 +324,7 @@ static void slots(const struct story *s, const struct sh_policy_spec *p)
     CU_ASSERT(!memcmp(want, got, sizeof want) && !memcmp(want, again, sizeof want));
     struct sh_policy_head head = {.knob = p->knob, .budget = budget, .capacity = sh_kept_capacity(k),
                                   .n_token = s->n_token, .d_head = s->d_head, .n_layer = 1};
-    CU_ASSERT(sh_kept_policy_bytes(k) <= (p->policy->state_bytes ? p->policy->state_bytes(&head) : 0));
+    CU_ASSERT(sh_kept_policy_bytes(k) <= sh_state_bytes(p->policy, &head));
     sh_kept_free(k);
 }
 
