@@ -93,14 +93,14 @@ struct sh_step {
                                         /* come, rows >= t; only with SH_NEEDS_FUTURE             */
 };
 
-/* An array of a policy's state: a pointer in its struct, to memory that comes zeroed. What a kind says of its size
- * and of what becomes of it is done by state.h; a policy only reads and writes it. */
+/* An array of a policy's state: a pointer in its struct, to memory that comes zeroed. Its kind says how large it is
+ * and what becomes of it when tokens come and move: state.h does that, a policy only reads and writes. */
 enum sh_array_kind {
     SH_PER_SLOT,                        /* [rows, capacity]: 0 when a token comes, moves with it  */
-    SH_PER_SLOT_OLD,                    /* the same, but holds what was there when a token comes  */
+    SH_PER_SLOT_UNCLEARED,              /* the same, but a token that comes finds what was there  */
     SH_PER_SLOT_BITS,                   /* as that, in bits: [rows, words of 32 slots]            */
     SH_PER_CHANNEL,                     /* [rows, d_head]: moves as it is                         */
-    SH_SLOT_SCRATCH,                    /* [rows, capacity]: holds nothing from call to call      */
+    SH_SLOT_SCRATCH,                    /* [rows, capacity]: neither cleared nor moved            */
     SH_CHANNEL_SCRATCH                  /* [rows, d_head]: likewise                               */
 };
 
@@ -109,15 +109,16 @@ struct sh_array {
     size_t element;                     /* 4 or 8 bytes; 0 ends the table                         */
     enum sh_array_kind kind;
     size_t resident;                    /* bytes of an element that a running cache must keep; 0: */
-                                        /* none, they follow from what is there anyhow            */
-    size_t (*rows)(const struct sh_policy_head *h);             /* NULL: 1. None: the pointer is NULL */
+                                        /* it is scratch, or follows from what is there anyhow    */
+    size_t (*rows)(const struct sh_policy_head *h);             /* 0: the pointer is NULL; NULL: 1 row */
 };
 
-/* Of `struct state`, whose member points to numbers or words. An array's last row may be read and written up to the
- * next multiple of 32 slots. */
-#define SH_ARRAY(member, of, kept, count)                                                                         \
-    {.pointer = offsetof(struct state, member), .element = sizeof *((struct state *)0)->member, .kind = of,       \
-     .resident = kept, .rows = count}
+/* The array that a member of `struct state` points to. Its last row may be read and written up to the next multiple of
+ * 32 slots. */
+#define SH_ARRAY(member, of_kind, bytes) SH_ARRAY_ROWS(member, of_kind, bytes, NULL)
+#define SH_ARRAY_ROWS(member, of_kind, bytes, count)                                                  \
+    {.pointer = offsetof(struct state, member), .element = sizeof *((struct state *)0)->member,       \
+     .kind = of_kind, .resident = bytes, .rows = count}
 
 /* Tokens that move from the slots of one cache to those of another. */
 struct sh_move {
@@ -137,10 +138,11 @@ struct sh_policy {
     /* What a device must do for it; `to` comes as for window, with the knobs sinks and recent. Returns why a device
      * cannot; NULL: it can. No function: it never can, and the host keeps the cache. */
     const char *(*device)(const double *knob, int n_token, struct sh_slots_policy *to);
-    size_t state_bytes;                 /* of its struct, which comes zeroed, holds pointers to the arrays and may */
-                                        /* hold numbers, but none that says where or how large; 0: no state */
-    const struct sh_array *arrays;      /* NULL: none                                             */
-    /* The rest of a move, after the struct and the arrays; NULL: nothing. */
+    /* Its state: bytes of its struct (0: none), which comes zeroed, and the arrays that this points to (NULL: none).
+     * Numbers in it move as they are, so they must not depend on capacity. */
+    size_t state_bytes;
+    const struct sh_array *arrays;
+    /* What is left to do when struct and arrays have moved; NULL: nothing. */
     void (*move)(void *to, const void *from, const struct sh_move *m);
     void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: nothing to do */
     void (*observe)(void *s, const struct sh_cache *c, const struct sh_step *t);            /* NULL: likewise */

@@ -29,9 +29,9 @@ static size_t latest_rows(const struct sh_policy_head *h)
 }
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(received, SH_PER_SLOT, sizeof(float), received_rows),
-    SH_ARRAY(latest, SH_PER_SLOT, 0, latest_rows),
-    SH_ARRAY(centre, SH_CHANNEL_SCRATCH, 0, NULL),
+    SH_ARRAY_ROWS(received, SH_PER_SLOT, sizeof(float), received_rows),
+    SH_ARRAY_ROWS(latest, SH_PER_SLOT, 0, latest_rows),
+    SH_ARRAY(centre, SH_CHANNEL_SCRATCH, 0),
     {0}};
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)

@@ -28,10 +28,10 @@ static size_t d_head(const struct sh_policy_head *h)
 }
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(worth, SH_PER_SLOT, sizeof(float), NULL),
-    SH_ARRAY(mean, SH_PER_CHANNEL, sizeof(float), NULL),
-    SH_ARRAY(off, SH_CHANNEL_SCRATCH, 0, NULL),
-    SH_ARRAY(squares, SH_PER_CHANNEL, sizeof(float), d_head),
+    SH_ARRAY(worth, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(mean, SH_PER_CHANNEL, sizeof(float)),
+    SH_ARRAY(off, SH_CHANNEL_SCRATCH, 0),
+    SH_ARRAY_ROWS(squares, SH_PER_CHANNEL, sizeof(float), d_head),
     {0}};
 
 /* Welford's update, one query. */

@@ -20,8 +20,8 @@ static size_t born_rows(const struct sh_policy_head *h)
 }
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(received, SH_PER_SLOT, sizeof(float), NULL),
-    SH_ARRAY(born, SH_PER_SLOT, sizeof(int32_t), born_rows),
+    SH_ARRAY(received, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY_ROWS(born, SH_PER_SLOT, sizeof(int32_t), born_rows),
     {0}};
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)

@@ -10,8 +10,8 @@ struct state {
 
 /* All of it follows from the keys. */
 static const struct sh_array arrays[] = {
-    SH_ARRAY(scale, SH_PER_SLOT, 0, NULL),
-    SH_ARRAY(anchor, SH_CHANNEL_SCRATCH, 0, NULL),
+    SH_ARRAY(scale, SH_PER_SLOT, 0),
+    SH_ARRAY(anchor, SH_CHANNEL_SCRATCH, 0),
     {0}};
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)

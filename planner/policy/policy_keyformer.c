@@ -19,8 +19,8 @@ struct state {
 };
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(sum, SH_PER_SLOT, sizeof(float), NULL),
-    SH_ARRAY(row, SH_SLOT_SCRATCH, 0, NULL),
+    SH_ARRAY(sum, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(row, SH_SLOT_SCRATCH, 0),
     {0}};
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)

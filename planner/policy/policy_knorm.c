@@ -10,7 +10,7 @@ struct state {
 };
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(worth, SH_PER_SLOT, sizeof(float), NULL),
+    SH_ARRAY(worth, SH_PER_SLOT, sizeof(float)),
     {0}};
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)

@@ -21,11 +21,11 @@ struct state {
 };
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(worth, SH_PER_SLOT, sizeof(float), NULL),
-    SH_ARRAY(spread, SH_SLOT_SCRATCH, 0, NULL),
-    SH_ARRAY(score, SH_SLOT_SCRATCH, 0, NULL),
-    SH_ARRAY(least, SH_CHANNEL_SCRATCH, 0, NULL),
-    SH_ARRAY(range, SH_CHANNEL_SCRATCH, 0, NULL),
+    SH_ARRAY(worth, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(spread, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(score, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(least, SH_CHANNEL_SCRATCH, 0),
+    SH_ARRAY(range, SH_CHANNEL_SCRATCH, 0),
     {0}};
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)

@@ -10,7 +10,7 @@ struct state {
 
 /* A hash can be taken again whenever it is asked for. */
 static const struct sh_array arrays[] = {
-    SH_ARRAY(worth, SH_PER_SLOT, 0, NULL),
+    SH_ARRAY(worth, SH_PER_SLOT, 0),
     {0}};
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)

@@ -20,8 +20,8 @@ struct state {
 
 /* The draw is a hash, taken again at will. */
 static const struct sh_array arrays[] = {
-    SH_ARRAY(draw, SH_PER_SLOT, 0, NULL),
-    SH_ARRAY(low, SH_PER_SLOT, sizeof(uint16_t), NULL),
+    SH_ARRAY(draw, SH_PER_SLOT, 0),
+    SH_ARRAY(low, SH_PER_SLOT, sizeof(uint16_t)),
     {0}};
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)

@@ -17,10 +17,10 @@ struct state {
 };
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(mean, SH_PER_SLOT, sizeof(float), NULL),
-    SH_ARRAY(squares, SH_PER_SLOT, sizeof(float), NULL),
-    SH_ARRAY(spread, SH_SLOT_SCRATCH, 0, NULL),
-    SH_ARRAY(scratch, SH_SLOT_SCRATCH, 0, NULL),
+    SH_ARRAY(mean, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(squares, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(spread, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(scratch, SH_SLOT_SCRATCH, 0),
     {0}};
 
 /* Welford's update: a difference of large sums would lose the deviation. */

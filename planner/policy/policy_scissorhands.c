@@ -66,11 +66,11 @@ static size_t rows_rows(const struct sh_policy_head *h)
 }
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(ring.low, SH_PER_SLOT, sizeof(uint16_t), NULL),
-    SH_ARRAY(ring.born, SH_PER_SLOT, sizeof(uint16_t), born_rows),
-    SH_ARRAY(ring.bits, SH_PER_SLOT_BITS, sizeof(uint32_t), bits_rows),
-    SH_ARRAY(before, SH_PER_SLOT, sizeof(uint16_t), before_rows),
-    SH_ARRAY(rows, SH_PER_SLOT_OLD, sizeof(float), rows_rows),
+    SH_ARRAY(ring.low, SH_PER_SLOT, sizeof(uint16_t)),
+    SH_ARRAY_ROWS(ring.born, SH_PER_SLOT, sizeof(uint16_t), born_rows),
+    SH_ARRAY_ROWS(ring.bits, SH_PER_SLOT_BITS, sizeof(uint32_t), bits_rows),
+    SH_ARRAY_ROWS(before, SH_PER_SLOT, sizeof(uint16_t), before_rows),
+    SH_ARRAY_ROWS(rows, SH_PER_SLOT_UNCLEARED, sizeof(float), rows_rows),
     {0}};
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)

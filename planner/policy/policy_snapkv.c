@@ -24,11 +24,11 @@ static size_t window_of(const struct sh_policy_head *h)
 
 /* The sum of the last rows can be taken when it is asked for. */
 static const struct sh_array arrays[] = {
-    SH_ARRAY(rows.sum, SH_PER_SLOT, 0, NULL),
-    SH_ARRAY(rows.at, SH_PER_SLOT, sizeof(float), window_of),
-    SH_ARRAY(order.slot, SH_SLOT_SCRATCH, 0, NULL),
-    SH_ARRAY(order.pos, SH_SLOT_SCRATCH, 0, NULL),
-    SH_ARRAY(score, SH_SLOT_SCRATCH, 0, NULL),
+    SH_ARRAY(rows.sum, SH_PER_SLOT, 0),
+    SH_ARRAY_ROWS(rows.at, SH_PER_SLOT, sizeof(float), window_of),
+    SH_ARRAY(order.slot, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(order.pos, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(score, SH_SLOT_SCRATCH, 0),
     {0}};
 
 static void move(void *to, const void *from, const struct sh_move *m)

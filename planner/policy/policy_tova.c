@@ -11,7 +11,7 @@ struct state {
 
 /* The row is at hand when the decision falls. */
 static const struct sh_array arrays[] = {
-    SH_ARRAY(latest, SH_PER_SLOT, 0, NULL),
+    SH_ARRAY(latest, SH_PER_SLOT, 0),
     {0}};
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)

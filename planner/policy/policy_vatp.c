@@ -12,8 +12,8 @@ struct state {
 };
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(received, SH_PER_SLOT, sizeof(float), NULL),
-    SH_ARRAY(size, SH_PER_SLOT, sizeof(float), NULL),
+    SH_ARRAY(received, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(size, SH_PER_SLOT, sizeof(float)),
     {0}};
 
 SH_CLONES static void add(float *restrict sum, const float *restrict row, int n)
