@@ -13,7 +13,7 @@ libpolicy_a_SOURCES = \
 	%D%/policy/kept.c %D%/policy/kept.h \
 	%D%/policy/key_units.c %D%/policy/key_units.h \
 	%D%/policy/knob_text.c %D%/policy/knob_text.h \
-	%D%/policy/kth.c %D%/policy/kth.h \
+	%D%/policy/quickselect.c %D%/policy/quickselect.h \
 	%D%/policy/last_rows.c %D%/policy/last_rows.h \
 	%D%/policy/least.c %D%/policy/least.h \
 	%D%/policy/low_rows.c %D%/policy/low_rows.h \

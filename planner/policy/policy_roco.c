@@ -5,7 +5,7 @@
  * code's `budget - recent window` candidates. */
 #include <math.h>
 
-#include "planner/policy/kth.h"
+#include "planner/policy/quickselect.h"
 #include "planner/policy/policy.h"
 #include "src/base/clones.h"
 
@@ -48,13 +48,13 @@ static float last_of(const float *spread, const struct sh_cache *c, int n, float
     for (int i = 0; i < c->n_slot; i++)
         if (c->pos[i] >= 0)
             scratch[live++] = spread[i];
-    float last = sh_kth(scratch, live, n - 1);
+    float last = sh_quickselect(scratch, live, n - 1);
     for (int i = 0; i < c->n_slot; i++) {
         below += c->pos[i] >= 0 && spread[i] < last;
         if (c->pos[i] >= 0 && spread[i] == last)
             scratch[equal++] = (float)c->pos[i];
     }
-    *newest = equal > n - 1 - below ? (int)sh_kth(scratch, equal, n - 1 - below) : -1;
+    *newest = equal > n - 1 - below ? (int)sh_quickselect(scratch, equal, n - 1 - below) : -1;
     return last;
 }
 

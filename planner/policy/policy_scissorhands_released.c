@@ -8,7 +8,7 @@
  * most); here the row is that of the kept tokens. */
 #include <math.h>
 
-#include "planner/policy/kth.h"
+#include "planner/policy/quickselect.h"
 #include "planner/policy/low_rows.h"
 #include "planner/policy/policy.h"
 
@@ -59,7 +59,7 @@ static float limit_of(struct state *s, const struct sh_cache *c, const float *ro
     for (int i = 0; i < c->n_slot; i++)
         if (c->pos[i] >= 0)
             s->sorted[n++] = row[i];
-    return k < 0 ? 0 : sh_kth(s->sorted, n, k);
+    return k < 0 ? 0 : sh_quickselect(s->sorted, n, k);
 }
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
