@@ -15,7 +15,7 @@ libpolicy_a_SOURCES = \
 	%D%/policy/knob_text.c %D%/policy/knob_text.h \
 	%D%/policy/quickselect.c %D%/policy/quickselect.h \
 	%D%/policy/last_rows.c %D%/policy/last_rows.h \
-	%D%/policy/least.c %D%/policy/least.h \
+	%D%/policy/victims.c %D%/policy/victims.h \
 	%D%/policy/low_rows.c %D%/policy/low_rows.h \
 	%D%/policy/neighbours.c %D%/policy/neighbours.h \
 	%D%/policy/policies.h \

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/least.h"
+#include "planner/policy/victims.h"
 #include "planner/policy/state.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
@@ -129,10 +129,9 @@ int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *droppe
     if (!want)
         return 0;
     struct sh_step step = {.t = t, .future = future};
-    struct sh_least least = {.worth = worth_of(k, &step), .pos = k->pos, .n = k->cache.n_slot, .from = k->sinks,
-                             .to = t - k->recent,
-                             .dead = dead_before(k, t)};
-    int n = sh_least(&least, want, k->chosen);
+    struct sh_victims victims = {.worth = worth_of(k, &step), .pos = k->pos, .n = k->cache.n_slot, .from = k->sinks,
+                                 .to = t - k->recent, .dead = dead_before(k, t)};
+    int n = sh_victims(&victims, want, k->chosen);
     for (int i = 0; i < n; i++) {
         k->pos[k->chosen[i]] = -1;
         k->freed[k->n_freed++] = k->chosen[i];

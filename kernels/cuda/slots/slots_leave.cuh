@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who leaves, found by one block of threads for one KV head of a sequence: what planner/policy/kept.c and
- * planner/policy/least.c say, by one 64-bit key a slot: worth above, position below, so that the `want` smallest leave
+ * planner/policy/victims.c say, by one 64-bit key a slot: worth above, position below, so that the `want` smallest leave
  * and no two are the same. One victim is a minimum; more are found by their want-th smallest key, eight bits at
  * a time. */
 #ifndef SH_KERNELS_CUDA_SLOTS_LEAVE_CUH

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The slots of least worth, the older token first where worths are equal. A worth that is not a number
  * counts as the least. */
-#ifndef SH_PLANNER_POLICY_LEAST_H
-#define SH_PLANNER_POLICY_LEAST_H
+#ifndef SH_PLANNER_POLICY_VICTIMS_H
+#define SH_PLANNER_POLICY_VICTIMS_H
 
 #include "src/base/clones.h"
 #include "src/base/num.h"
@@ -15,7 +15,7 @@ SH_INLINE int32_t sh_worth_order(float x)
     return x == x ? bits : INT32_MIN;
 }
 
-struct sh_least {
+struct sh_victims {
     const float *worth;                 /* [n], by slot                                           */
     const int *pos;                     /* [n]; < 0: a free slot, never chosen                    */
     int n;
@@ -24,6 +24,6 @@ struct sh_least {
 };
 
 /* Up to `want` slots into `out`, in no stated order; their number. */
-int sh_least(const struct sh_least *l, int want, int *out);
+int sh_victims(const struct sh_victims *l, int want, int *out);
 
 #endif
