@@ -61,7 +61,7 @@ liballocator_a_SOURCES = \
 	%D%/allocator/allocators.h \
 	%D%/allocator/concave.c %D%/allocator/concave.h \
 	%D%/allocator/layer_ramp.c %D%/allocator/layer_ramp.h \
-	%D%/allocator/spread.c %D%/allocator/spread.h
+	%D%/allocator/apportion.c %D%/allocator/apportion.h
 liballocator_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
 
