@@ -9,7 +9,7 @@ libpolicy_a_SOURCES = \
 	%D%/policy/budget.c %D%/policy/budget.h \
 	%D%/policy/budget_list.c %D%/policy/budget_list.h \
 	%D%/policy/descending.c %D%/policy/descending.h \
-	%D%/policy/gather.c %D%/policy/gather.h \
+	%D%/policy/simd_gather.c %D%/policy/simd_gather.h \
 	%D%/policy/kept.c %D%/policy/kept.h \
 	%D%/policy/key_units.c %D%/policy/key_units.h \
 	%D%/policy/knob_text.c %D%/policy/knob_text.h \

@@ -3,8 +3,8 @@
  * within the limits. */
 #include <stdlib.h>
 
-#include "planner/allocator/layer_ramp.h"
 #include "planner/allocator/apportion.h"
+#include "planner/allocator/layer_ramp.h"
 #include "src/base/mem.h"
 
 static void share(const struct sh_allocation *a, const double *knob, int *budget)

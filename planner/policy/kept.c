@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/victims.h"
 #include "planner/policy/state.h"
+#include "planner/policy/victims.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 

@@ -8,9 +8,9 @@
  * most); here the row is that of the kept tokens. */
 #include <math.h>
 
-#include "planner/policy/quickselect.h"
 #include "planner/policy/low_rows.h"
 #include "planner/policy/policy.h"
+#include "planner/policy/quickselect.h"
 
 enum knob { SINKS, RECENT, WINDOW, PERCENTILE, OF, FIRST_LAYER, LAST_LAYER };
 enum of { ROW, TEXT };

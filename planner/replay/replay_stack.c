@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "planner/policy/budget_list.h"
-#include "planner/policy/victims.h"
 #include "planner/policy/state.h"
+#include "planner/policy/victims.h"
 #include "planner/replay/list_walk.h"
 #include "planner/replay/replay_query.h"
 #include "src/base/clones.h"
