@@ -30,7 +30,7 @@ enum { SH_MAX_KNOBS = 8 };
 /* A number, or one of some names (its value is then the name's index). */
 struct sh_knob {
     const char *name;                   /* NULL ends the table                                    */
-    double start, min, max;
+    double default_value, min, max;
     const char *const *names;           /* NULL ends; NULL: a number                              */
     const char *help;
     int whole;                          /* 1: whole numbers only                                  */
@@ -153,10 +153,10 @@ struct sh_policy {
 
 /* What many policies have in common: the knobs that kept.c looks at, "always" for is_stack, and the device's rule of
  * those that go by position. */
-#define SH_KNOB_SINKS(start) {"sinks", start, 0, 1 << 20, NULL, "first tokens that never leave", 1}
-#define SH_KNOB_RECENT(start) {"recent", start, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
-#define SH_KNOB_DROP(start) \
-    {"drop", start, 0, 1 << 20, NULL, "tokens that leave at once; below 1: a fraction of the budget", 0}
+#define SH_KNOB_SINKS(default_value) {"sinks", default_value, 0, 1 << 20, NULL, "first tokens that never leave", 1}
+#define SH_KNOB_RECENT(default_value) {"recent", default_value, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
+#define SH_KNOB_DROP(default_value) \
+    {"drop", default_value, 0, 1 << 20, NULL, "tokens that leave at once; below 1: a fraction of the budget", 0}
 int sh_policy_always(const double *knob);
 const char *sh_policy_by_position(const double *knob, int n_token, struct sh_slots_policy *to);
 
