@@ -19,7 +19,7 @@ struct sh_kept {
     int *pos;                           /* [capacity] */
     int *freed, n_freed;                /* slots below n_slot that are free; a stack */
     int *chosen;                        /* [capacity] */
-    float *scratch;                     /* [capacity], worth */
+    float *scratch;                     /* [capacity], score */
     void *state;
 };
 
@@ -87,12 +87,12 @@ void sh_kept_free(struct sh_kept *k)
     free(k);
 }
 
-/* The policy's worth of each slot, or the positions themselves. */
-static const float *worth_of(struct sh_kept *k, const struct sh_step *step)
+/* The policy's score of each slot, or the positions themselves. */
+static const float *score_of(struct sh_kept *k, const struct sh_step *step)
 {
-    const float *worth = sh_state_worth(k->state, k->policy, &k->cache, step, k->scratch);
-    if (worth)
-        return worth;
+    const float *score = sh_state_score(k->state, k->policy, &k->cache, step, k->scratch);
+    if (score)
+        return score;
     for (int i = 0; i < k->cache.n_slot; i++)
         k->scratch[i] = (float)k->pos[i];
     return k->scratch;
@@ -129,7 +129,7 @@ int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *droppe
     if (!want)
         return 0;
     struct sh_step step = {.t = t, .future = future};
-    struct sh_victims victims = {.worth = worth_of(k, &step), .pos = k->pos, .n = k->cache.n_slot, .from = k->sinks,
+    struct sh_victims victims = {.score = score_of(k, &step), .pos = k->pos, .n = k->cache.n_slot, .from = k->sinks,
                                  .to = t - k->recent, .dead = dead_before(k, t)};
     int n = sh_victims(&victims, want, k->chosen);
     for (int i = 0; i < n; i++) {

@@ -3,19 +3,20 @@
  * driven by recorded rows (replay) and by the rows of a live cache (the engine), through kept.h.
  *
  * The order of things for token t (its position in the text), with n cached tokens and budget B:
- *   1. if t >= prefill and n >= B: the d = max(drop, n - B + 1) tokens of least worth leave; in a windowed
+ *   1. if t >= prefill and n >= B: the d = max(drop, n - B + 1) tokens of lowest score leave; in a windowed
  *      layer those that the window has left behind leave first, and no other where that is room enough: n and
  *      d count what can be seen;
  *   2. token t takes a free slot: now n <= B;
  *   3. the query of t attends over the cached tokens, itself included;
  *   4. the policy observes that row.
- * So a decision at t rests on rows of tokens < t only. With grouped KV heads the row is the mean over
- * the query heads that share the KV head.
+ * So a decision at t rests on rows of tokens < t only. With grouped KV heads the row is the mean over the query
+ * heads that share the KV head. A token's score is what the policy makes of it; the attention that it gets from
+ * a query is an entry of that query's row.
  *
  * Law: a policy never allocates, prints, reads the clock or another head. It sees the future only if
- * `needs` says so. The same rows, seed and knobs give the same bytes. Of equal worth, the older token
+ * `needs` says so. The same rows, seed and knobs give the same bytes. Of equal score, the older token
  * leaves first. The `sinks` first positions and the `recent` newest cached tokens never leave. A free
- * slot has position -1; in rows it holds 0, and what a policy says of its worth is not looked at. */
+ * slot has position -1; in rows it holds 0, and what a policy says of its score is not looked at. */
 #ifndef SH_PLANNER_POLICY_H
 #define SH_PLANNER_POLICY_H
 
@@ -37,7 +38,7 @@ struct sh_knob {
 };
 
 enum sh_needs {                         /* what a policy cannot work without                      */
-    SH_NEEDS_SCORES = 1,
+    SH_NEEDS_SCORES = 1,                /* attention: the rows                                    */
     SH_NEEDS_KEYS = 2,
     SH_NEEDS_VALUES = 4,
     SH_NEEDS_QUERIES = 8,
@@ -83,13 +84,13 @@ static inline const float *sh_cache_row(const struct sh_cache *c, const float *r
 }
 
 struct sh_step {
-    int t;                              /* admit, observe: the token; worth: the one that comes   */
+    int t;                              /* admit, observe: the token; score: the one that comes   */
                                         /* (rows seen: those of tokens < t)                       */
     int n_row;                          /* entries that the row's softmax ran over                */
     const float *row;                   /* observe: [n_slot], by slot; NULL unless scores are needed */
     const float *q;                     /* observe: [n_query, d_head] of the group; may be NULL   */
     int n_query;
-    const float *future;                /* worth: [t], by position: attention that is still to    */
+    const float *future;                /* score: [t], by position: attention that is still to    */
                                         /* come, rows >= t; only with SH_NEEDS_FUTURE             */
 };
 
@@ -131,7 +132,7 @@ struct sh_policy {
     const char *name, *summary;
     const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept.c's business: */
     unsigned needs;                     /* enum sh_needs                                          */
-    /* Is a token's worth, from recorded rows, free of what else is kept? Then one pass over the full
+    /* Is a token's score, from recorded rows, free of what else is kept? Then one pass over the full
      * cache gives every budget (replay_stack.h). NULL: never. */
     int (*is_stack)(const double *knob);
     int (*keeps_all)(const double *knob, int layer);            /* whatever the budget; NULL: no   */
@@ -146,9 +147,9 @@ struct sh_policy {
     void (*move)(void *to, const void *from, const struct sh_move *m);
     void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: nothing to do */
     void (*observe)(void *s, const struct sh_cache *c, const struct sh_step *t);            /* NULL: likewise */
-    /* The worth of every slot, least leaves first: `scratch` [n_slot] filled, or an array of the
+    /* The score of every slot, least leaves first: `scratch` [n_slot] filled, or an array of the
      * state's. NULL: the state's first array; without one a token's position, so that the oldest leaves. */
-    const float *(*worth)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
+    const float *(*score)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
 };
 
 /* What many policies have in common: the knobs that kept.c looks at, "always" for is_stack, and the device's rule of

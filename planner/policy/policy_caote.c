@@ -64,18 +64,18 @@ SH_CLONES static float squared_distance(const float *a, const float *b, int n)
     return sum;
 }
 
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
-    const float *score = s->received ? s->received : s->latest;
+    const float *given = s->received ? s->received : s->latest;
     float *centre = s->centre;
     int is_mean = (int)c->head->knob[CENTRE] == MEAN;
     double sum = 0;
     (void)t;
     for (int i = 0; i < c->n_slot; i++)
-        sum += c->pos[i] >= 0 ? (double)score[i] : 0;
+        sum += c->pos[i] >= 0 ? (double)given[i] : 0;
     for (int i = 0; i < c->n_slot; i++)
-        scratch[i] = sum > 0 && c->pos[i] >= 0 ? (float)((double)score[i] / sum) : 0;
+        scratch[i] = sum > 0 && c->pos[i] >= 0 ? (float)((double)given[i] / sum) : 0;
     for (int i = 0; i < c->d_head; i++)
         centre[i] = 0;
     for (int i = 0; i < c->n_slot; i++)
@@ -106,5 +106,5 @@ const struct sh_policy sh_policy_caote = {
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

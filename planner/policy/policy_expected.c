@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Expected attention (Devoto et al. 2025): if queries are drawn from a normal distribution with mean m
  * and covariance C, the expectation of exp(q k / sqrt(d)) is exp(k m / sqrt(d) + k C k / (2 d)); times
- * |v|_2 it is what a key will add to the outputs. The worth is its logarithm.
+ * |v|_2 it is what a key will add to the outputs. The score is its logarithm.
  *
  * The public code takes m and C before rotary positions, of one query head and the prompt's end, and
  * averages the rotation over the next 512 positions. A policy sees queries as attention does, rotated:
@@ -18,7 +18,7 @@ enum knob { SINKS, RECENT, EVERY };
 
 struct state {
     float n;                            /* queries so far */
-    float *worth;                       /* [capacity] */
+    float *score;                       /* [capacity] */
     float *mean, *off, *squares;        /* [d_head], [d_head], [d_head, d_head] covariance * n */
 };
 
@@ -28,7 +28,7 @@ static size_t d_head(const struct sh_policy_head *h)
 }
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(worth, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(score, SH_PER_SLOT, sizeof(float)),
     SH_ARRAY(mean, SH_PER_CHANNEL, sizeof(float)),
     SH_ARRAY(off, SH_CHANNEL_SCRATCH, 0),
     SH_ARRAY_ROWS(squares, SH_PER_CHANNEL, sizeof(float), d_head),
@@ -66,7 +66,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
         return;
     for (int i = 0; i < c->n_slot; i++)
         if (c->pos[i] >= 0 && (row % every == 0 || i == c->newest))
-            s->worth[i] = score(s, sh_cache_row(c, c->k, i), sh_cache_row(c, c->v, i), d);
+            s->score[i] = score(s, sh_cache_row(c, c->k, i), sh_cache_row(c, c->v, i), d);
 }
 
 static const struct sh_knob knobs[] = {

@@ -54,7 +54,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     s->n_row++;
 }
 
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     (void)t;
@@ -92,5 +92,5 @@ const struct sh_policy sh_policy_h2o = {
     .arrays = arrays,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

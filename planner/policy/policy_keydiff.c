@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* KeyDiff (Park et al. 2025): keys that point where most keys point are redundant. A token's worth is
+/* KeyDiff (Park et al. 2025): keys that point where most keys point are redundant. A token's score is
  * -cos(k, anchor), the anchor being the mean of the cached keys at length 1; so it moves with the cache.
  * The paper decides in blocks (`drop`). */
 #include "planner/policy/key_units.h"
@@ -22,7 +22,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
 }
 
 /* The anchor's length is the same for all and left out. */
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     (void)t;
@@ -46,5 +46,5 @@ const struct sh_policy sh_policy_keydiff = {
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

@@ -39,7 +39,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
         s->sum[i] += (float)((double)s->row[i] / sum);
 }
 
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     int recents = (int)(c->head->knob[RECENTS] * c->head->budget);
@@ -62,5 +62,5 @@ const struct sh_policy sh_policy_keyformer = {
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

@@ -6,11 +6,11 @@
 #include "planner/policy/policy.h"
 
 struct state {
-    float *worth;                       /* [capacity] */
+    float *score;                       /* [capacity] */
 };
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(worth, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(score, SH_PER_SLOT, sizeof(float)),
     {0}};
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
@@ -21,7 +21,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     (void)t;
     for (int i = 0; i < c->d_head; i++)
         sum += k[i] * k[i];
-    s->worth[c->newest] = -sqrtf(sum);
+    s->score[c->newest] = -sqrtf(sum);
 }
 
 static const struct sh_knob knobs[] = {

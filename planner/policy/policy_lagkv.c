@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LagKV (Liang et al. 2025): behind the sinks the text is cut into lags of g tokens. A lag is judged when
  * the next one is complete: each channel of its keys is scaled to the next lag's range in that channel,
- * a token's spread is the deviation over its channels, the score the softmax of the spreads within the
- * lag; the same for its values, and the mean of the two. Within a lag the public code keeps the best
- * (1 - r) * g; here the rank within the lag is the worth (0 the lowest), so that every lag judged loses
+ * a token's spread is the deviation over its channels, and the softmax of the spreads within the lag is
+ * taken; the same for its values, and the mean of the two. Within a lag the public code keeps the best
+ * (1 - r) * g; here the rank within the lag is the score (0 the lowest), so that every lag judged loses
  * alike. Tokens that no complete lag follows have no rank yet and leave only when nothing else is left,
  * the oldest first: a budget below sinks + 2 g makes a window of it.
  *
@@ -16,14 +16,14 @@
 enum knob { SINKS, RECENT, LAG };
 
 struct state {
-    float *worth, *spread, *score;      /* [capacity] */
+    float *score, *spread, *softmax;    /* [capacity] */
     float *least, *range;               /* [d_head]   */
 };
 
 static const struct sh_array arrays[] = {
-    SH_ARRAY(worth, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(score, SH_PER_SLOT, sizeof(float)),
     SH_ARRAY(spread, SH_SLOT_SCRATCH, 0),
-    SH_ARRAY(score, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(softmax, SH_SLOT_SCRATCH, 0),
     SH_ARRAY(least, SH_CHANNEL_SCRATCH, 0),
     SH_ARRAY(range, SH_CHANNEL_SCRATCH, 0),
     {0}};
@@ -33,7 +33,7 @@ static void admit(void *state, int slot, const struct sh_cache *c, const struct 
     struct state *s = state;
     (void)c;
     (void)t;
-    s->worth[slot] = INFINITY;
+    s->score[slot] = INFINITY;
 }
 
 static int is_within(const struct sh_cache *c, int slot, int first, int n)
@@ -90,20 +90,20 @@ static void add_scores(const struct state *s, const struct sh_cache *c, const fl
             sum += (double)expf(spreads[i] - most);
     for (int i = 0; i < c->n_slot; i++)
         if (is_within(c, i, first, lag))
-            s->score[i] += (float)((double)expf(spreads[i] - most) / sum);
+            s->softmax[i] += (float)((double)expf(spreads[i] - most) / sum);
 }
 
 static void rank(const struct state *s, const struct sh_cache *c, int first, int lag)
 {
-    const float *score = s->score;
+    const float *softmax = s->softmax;
     for (int i = 0; i < c->n_slot; i++) {
         if (!is_within(c, i, first, lag))
             continue;
         int below = 0;
         for (int k = 0; k < c->n_slot; k++)
             below += is_within(c, k, first, lag) &&
-                     (score[k] < score[i] || (score[k] == score[i] && c->pos[k] < c->pos[i]));
-        s->worth[i] = (float)below;
+                     (softmax[k] < softmax[i] || (softmax[k] == softmax[i] && c->pos[k] < c->pos[i]));
+        s->score[i] = (float)below;
     }
 }
 
@@ -115,7 +115,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     if (behind < 2 * lag || behind % lag)
         return;
     for (int i = 0; i < c->n_slot; i++)
-        s->score[i] = 0;
+        s->softmax[i] = 0;
     add_scores(s, c, c->k, first, lag);
     add_scores(s, c, c->v, first, lag);
     rank(s, c, first, lag);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Observed attention (kvpress): a prompt token's worth is the mean attention that it received from the
+/* Observed attention (kvpress): a prompt token's score is the mean attention that it received from the
  * prompt's rows that could see it. The public code decides once, at the end of the prompt, and lets
  * the cache grow. A fixed budget must go on deciding, so: the scores of the prompt's tokens stay what
  * they were at its end, and a token that came later has the mean over the rows since it came. Without
@@ -22,7 +22,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
         s->sum[i] += c->pos[i] >= from ? t->row[i] : 0;
 }
 
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     int prefill = c->head->prefill;
@@ -47,5 +47,5 @@ const struct sh_policy sh_policy_observed = {
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worth drawn once for each (seed, layer, head, token), so that replays agree: the floor that a
+/* A score drawn once for each (seed, layer, head, token), so that replays agree: the floor that a
  * policy which looks at attention must clear. */
 #include "planner/policy/policy.h"
 #include "src/base/rng.h"
 
 struct state {
-    float *worth;                       /* [capacity] */
+    float *score;                       /* [capacity] */
 };
 
 /* A hash can be taken again whenever it is asked for. */
 static const struct sh_array arrays[] = {
-    SH_ARRAY(worth, SH_PER_SLOT, 0),
+    SH_ARRAY(score, SH_PER_SLOT, 0),
     {0}};
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
-    s->worth[slot] = (float)sh_rng_uniform(sh_policy_draws(c->head), (uint64_t)t->t);
+    s->score[slot] = (float)sh_rng_uniform(sh_policy_draws(c->head), (uint64_t)t->t);
 }
 
 static const struct sh_knob knobs[] = {

@@ -44,7 +44,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
 }
 
 /* The key's logarithm. */
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     for (int i = 0; i < c->n_slot; i++) {
@@ -77,5 +77,5 @@ const struct sh_policy sh_policy_reservoir = {
     .arrays = arrays,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

@@ -111,7 +111,7 @@ static void take_redundancy(struct state *s, const struct sh_cache *c)
         s->cosine[i] = (float)((double)s->cosine[i] / sum);
 }
 
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     const double *knob = c->head->knob;
@@ -145,5 +145,5 @@ const struct sh_policy sh_policy_rkv = {
     .move = move,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

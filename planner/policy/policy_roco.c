@@ -58,7 +58,7 @@ static float last_of(const float *spread, const struct sh_cache *c, int n, float
     return last;
 }
 
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     const double *knob = c->head->knob;
@@ -91,5 +91,5 @@ const struct sh_policy sh_policy_roco = {
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

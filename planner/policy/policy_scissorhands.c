@@ -156,7 +156,7 @@ SH_CLONES static void weigh_counts(float *restrict to, const int32_t *restrict l
         to[i] = -(float)low[i];
 }
 
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     int window = window_of(c->head), n_row = s->ring.n_row;
@@ -217,5 +217,5 @@ const struct sh_policy sh_policy_scissorhands = {
     .arrays = arrays,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

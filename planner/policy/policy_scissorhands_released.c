@@ -2,7 +2,7 @@
 /* The rule of the code that the authors of Scissorhands released, which is not their paper's: a token is
  * hit by a row that gives it more than the row's 90th percentile, and stays while it has been hit in
  * the last 100 rows or is among the newest 10; layers outside 5..35 keep everything. That rule has no
- * budget: how much it keeps is an outcome. As a baseline with one, its worth is the number of hits, so
+ * budget: how much it keeps is an outcome. As a baseline with one, its score is the number of hits, so
  * what the code would drop (no hit) leaves first. The code takes the percentile of the row of the full
  * cache, and over the padded text, future zeros included (`of=text`: of the n_token that will come at
  * most); here the row is that of the kept tokens. */
@@ -70,7 +70,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
 }
 
 /* Rows of the window that the token was in, less those that did not hit it. */
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     int window = window_of(c->head);
@@ -102,5 +102,5 @@ const struct sh_policy sh_policy_scissorhands_released = {
     .arrays = arrays,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

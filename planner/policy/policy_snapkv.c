@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SnapKV (Li et al. 2024): the last w = `recent` rows vote. A token's worth is what it received from
+/* SnapKV (Li et al. 2024): the last w = `recent` rows vote. A token's score is what it received from
  * them, smoothed over `kernel` neighbouring positions of the text (tokens of the window have no part in
  * it); the w newest tokens never leave.
  *
@@ -49,7 +49,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     sh_last_rows_add(&s->rows, c, t->row, (int)window_of(c->head));
 }
 
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     const double *knob = c->head->knob;
@@ -85,5 +85,5 @@ const struct sh_policy sh_policy_snapkv = {
     .move = move,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Value-aware token pruning (VATP, Guo et al. 2024): a token moves the output by its attention times
- * its value, so its worth is the attention received so far times |v|_1. The first token, whose value is
+ * its value, so its score is the attention received so far times |v|_1. The first token, whose value is
  * nearly zero because it is the sink, is held by the knob `sinks`. */
 #include <math.h>
 
@@ -33,7 +33,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     add(s->received, t->row, c->n_slot);
 }
 
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     (void)t;
@@ -56,5 +56,5 @@ const struct sh_policy sh_policy_vatp = {
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

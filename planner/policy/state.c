@@ -106,11 +106,11 @@ void sh_state_admit(void *s, const struct sh_policy *p, int slot, const struct s
         p->admit(s, slot, c, t);
 }
 
-const float *sh_state_worth(void *s, const struct sh_policy *p, const struct sh_cache *c, const struct sh_step *t,
+const float *sh_state_score(void *s, const struct sh_policy *p, const struct sh_cache *c, const struct sh_step *t,
                             float *scratch)
 {
-    if (p->worth)
-        return p->worth(s, c, t, scratch);
+    if (p->score)
+        return p->score(s, c, t, scratch);
     return p->arrays ? array(s, p->arrays) : NULL;
 }
 

@@ -18,8 +18,8 @@ void sh_state_restart(void *s, const struct sh_policy *p, const struct sh_policy
 /* A token has come into a slot. */
 void sh_state_admit(void *s, const struct sh_policy *p, int slot, const struct sh_cache *c, const struct sh_step *t);
 
-/* The worth of every slot, as policy.h has it; NULL: a token's position. */
-const float *sh_state_worth(void *s, const struct sh_policy *p, const struct sh_cache *c, const struct sh_step *t,
+/* The score of every slot, as policy.h has it; NULL: a token's position. */
+const float *sh_state_score(void *s, const struct sh_policy *p, const struct sh_cache *c, const struct sh_step *t,
                             float *scratch);
 
 /* What `from` knows of its tokens goes to `to`, whose head is the same but for its capacity. */

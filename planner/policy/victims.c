@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See victims.h. One victim is the common case: vectorised passes for its rank, its position, its slot.
- * For more, the candidates' keys (worth, then position) are partitioned around the want-th (Hoare's
+ * For more, the candidates' keys (score, then position) are partitioned around the want-th (Hoare's
  * selection). */
 #include "planner/policy/victims.h"
 
@@ -14,7 +14,7 @@
  * the loops over it become vector code. */
 SH_INLINE int32_t rank(const struct sh_victims *l, int i)
 {
-    int32_t key = sh_worth_order(l->worth[i]);
+    int32_t key = sh_score_order(l->score[i]);
     int pos = l->pos[i], allowed = -((pos >= l->from) & (pos < l->to) & (pos >= 0));
     key -= key == INT32_MAX;
     return (key & allowed) | (INT32_MAX & ~allowed);
@@ -59,7 +59,7 @@ SH_CLONES static int oldest_dead(const struct sh_victims *l)
 }
 
 struct entry {
-    int64_t key;                        /* worth above, position below */
+    int64_t key;                        /* score above, position below */
     int slot;
 };
 

@@ -35,8 +35,8 @@ struct sh_replay_stack {
     struct sh_replay_query query;
     struct sh_cache cache;
     int *pos;                           /* [n_token] 0, 1, 2, …: slots are positions */
-    float *age;                         /* [n_token] 0, 1, 2, …: what tokens are worth to policies without a say */
-    float *worth, *future;              /* [n_token] */
+    float *age;                         /* [n_token] 0, 1, 2, …: the scores of policies that go by position */
+    float *score, *future;              /* [n_token] */
     double *left;                       /* [n_token], NULL unless a policy needs the future */
     int64_t *pair;                      /* [1 + n_token], budget_list.h's; below: the row, or its mass */
     int64_t *rest;                      /* group > 1: [1 + n_token] no_sink above, pivotal below */
@@ -58,7 +58,7 @@ int sh_replay_stack_check(const struct sh_replay_setup *setup, const struct sh_p
     if (drop != 1)
         return sh_misused(e, "%s: it drops %g tokens at once, at other moments for every budget", name, drop);
     if (!sh_policy_is_stack(spec))
-        return sh_misused(e, "%s: what a token is worth depends on what else is kept", name);
+        return sh_misused(e, "%s: a token's score depends on what else is kept", name);
     return 0;
 }
 
@@ -98,7 +98,7 @@ struct sh_replay_stack *sh_replay_stack_new(const struct sh_replay_setup *setup,
         s->pos[i] = i;
         s->age[i] = (float)i;
     }
-    s->worth = xcalloc(n + 1, sizeof *s->worth);
+    s->score = xcalloc(n + 1, sizeof *s->score);
     s->pair = xcalloc(n + 1, sizeof *s->pair);
     s->pair[0] = SH_PAIR_EMPTY;
     s->rest = xcalloc(n + 1, sizeof *s->rest);
@@ -136,7 +136,7 @@ void sh_replay_stack_free(struct sh_replay_stack *s)
     free(s->walk);
     free(s->pos);
     free(s->age);
-    free(s->worth);
+    free(s->score);
     free(s->future);
     free(s->left);
     free(s->pair);
@@ -146,11 +146,11 @@ void sh_replay_stack_free(struct sh_replay_stack *s)
     free(s);
 }
 
-/* pair[i]: the rank of worth[i] above, the bits of low[i] below. */
-SH_CLONES static void pack(int64_t *restrict pair, const float *restrict worth, const float *restrict low, int n)
+/* pair[i]: the rank of score[i] above, the bits of low[i] below. */
+SH_CLONES static void pack(int64_t *restrict pair, const float *restrict score, const float *restrict low, int n)
 {
     for (int i = 0; i < n; i++) {
-        int32_t rank = sh_worth_order(worth[i]);
+        int32_t rank = sh_score_order(score[i]);
         rank = rank < INT32_MAX ? rank : INT32_MAX - 1;
         pair[i] = (int64_t)((uint64_t)(uint32_t)rank << 32 | sh_bits(low[i]));
     }
@@ -173,10 +173,10 @@ static void rank_tokens(struct sh_replay_stack *s, struct walk *w, int first, in
 {
     int next = s->query.t + 1;
     struct sh_step step = {.t = next, .future = s->future};
-    const float *worth = NULL, *low = s->setup.group > 1 ? s->query.weight[SH_KEPT_MASS] : s->query.row;
+    const float *score = NULL, *low = s->setup.group > 1 ? s->query.weight[SH_KEPT_MASS] : s->query.row;
     if (decides)
-        worth = sh_state_worth(w->state, w->spec->policy, &s->cache, &step, s->worth);
-    pack(s->pair + first + 1, (worth ? worth : s->age) + first, low + first + 1, next - first);
+        score = sh_state_score(w->state, w->spec->policy, &s->cache, &step, s->score);
+    pack(s->pair + first + 1, (score ? score : s->age) + first, low + first + 1, next - first);
     for (int i = first; i < w->sinks && i < next; i++)
         set_rank(&s->pair[i + 1], INT32_MAX);
     for (int i = next - w->recent > first ? next - w->recent : first; i < next; i++)

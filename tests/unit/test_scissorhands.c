@@ -90,10 +90,10 @@ static void step(struct run *r, int t, uint64_t seed)
         tell(r, i, slot, &s);
 }
 
-static const float *worth(struct run *r, int i, int t, float *scratch)
+static const float *score(struct run *r, int i, int t, float *scratch)
 {
     r->cache.head = &r->head[i];
-    return sh_state_worth(r->state[i], r->spec[i].policy, &r->cache, &(struct sh_step){.t = t}, scratch);
+    return sh_state_score(r->state[i], r->spec[i].policy, &r->cache, &(struct sh_step){.t = t}, scratch);
 }
 
 /* By the definition, from all rows. */
@@ -115,7 +115,7 @@ static void against_recount(const char *text, int window, char threshold, int is
     begin(r, text, NULL);
     for (int t = 0; t < N; t++) {
         step(r, t, 5);
-        const float *got = worth(r, 0, t + 1, scratch);
+        const float *got = score(r, 0, t + 1, scratch);
         for (int i = 0; i < r->cache.n_slot; i++) {
             if (r->pos[i] < 0)
                 continue;
@@ -152,7 +152,7 @@ static void estimate(int window, const char *threshold)
     begin(r, exact, epochs);
     for (int t = 0; t < N; t++) {
         step(r, t, 6);
-        const float *want = worth(r, 0, t + 1, scratch[0]), *got = worth(r, 1, t + 1, scratch[1]);
+        const float *want = score(r, 0, t + 1, scratch[0]), *got = score(r, 1, t + 1, scratch[1]);
         for (int i = 0; i < r->cache.n_slot; i++) {
             float by = r->pos[i] < 0 ? 0 : fabsf(want[i] - got[i]);
             if (t + 1 <= window || (t + 1) % window == 0)
@@ -187,7 +187,7 @@ static void worst_case(void)
         float row = t < 20 ? 0 : 1;
         for (int i = 0; i < 2; i++)
             tell(r, i, t ? -1 : 0, &(struct sh_step){.t = t, .n_row = 1, .row = &row});
-        most = fmaxf(most, fabsf(worth(r, 0, t + 1, scratch[0])[0] - worth(r, 1, t + 1, scratch[1])[0]));
+        most = fmaxf(most, fabsf(score(r, 0, t + 1, scratch[0])[0] - score(r, 1, t + 1, scratch[1])[0]));
     }
     CU_ASSERT_EQUAL(most, 10);
     end(r);
