@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A KV cache of fixed size on a device, for the decoding loop: part of the seam of backend.h, for backends
- * whose memory is not the host's. It does what src/engine/host_cache.c does on the host with planner/policy/kept.h:
- * slots that are reused and never move, positions beside, and for each token of each sequence and KV head,
- * in the order of planner/policy/policy.h,
+ * whose memory is not the host's. It does what src/engine/host_cache.c does on the host with
+ * planner/policy/kept_slots.h: slots that are reused and never move, positions beside, and for each token of each
+ * sequence and KV head, in the order of planner/policy/policy.h,
  *
  *     room is made, the token takes a slot, its query attends over the slots, the policy sees the row,
  *

@@ -10,7 +10,7 @@ libpolicy_a_SOURCES = \
 	%D%/policy/budget_list.c %D%/policy/budget_list.h \
 	%D%/policy/descending.c %D%/policy/descending.h \
 	%D%/policy/simd_gather.c %D%/policy/simd_gather.h \
-	%D%/policy/kept.c %D%/policy/kept.h \
+	%D%/policy/kept_slots.c %D%/policy/kept_slots.h \
 	%D%/policy/key_units.c %D%/policy/key_units.h \
 	%D%/policy/knob_text.c %D%/policy/knob_text.h \
 	%D%/policy/quickselect.c %D%/policy/quickselect.h \

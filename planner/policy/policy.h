@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An eviction policy: which tokens leave the KV cache of one head when it is full. The same object is
- * driven by recorded rows (replay) and by the rows of a live cache (the engine), through kept.h.
+ * driven by recorded rows (replay) and by the rows of a live cache (the engine), through kept_slots.h.
  *
  * The order of things for token t (its position in the text), with n cached tokens and budget B:
  *   1. if t >= prefill and n >= B: the d = max(drop, n - B + 1) tokens of lowest score leave; in a windowed
@@ -130,7 +130,7 @@ struct sh_move {
 
 struct sh_policy {
     const char *name, *summary;
-    const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept.c's business: */
+    const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept_slots.c's business: */
     unsigned needs;                     /* enum sh_needs                                          */
     /* Is a token's score, from recorded rows, free of what else is kept? Then one pass over the full
      * cache gives every budget (replay_stack.h). NULL: never. */
@@ -152,8 +152,8 @@ struct sh_policy {
     const float *(*score)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
 };
 
-/* What many policies have in common: the knobs that kept.c looks at, "always" for is_stack, and the device's rule of
- * those that go by position. */
+/* What many policies have in common: the knobs that kept_slots.c looks at, "always" for is_stack, and the device's
+ * rule of those that go by position. */
 #define SH_KNOB_SINKS(default_value) {"sinks", default_value, 0, 1 << 20, NULL, "first tokens that never leave", 1}
 #define SH_KNOB_RECENT(default_value) {"recent", default_value, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
 #define SH_KNOB_DROP(default_value) \

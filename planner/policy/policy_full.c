@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing leaves, whatever the budget says: the reference. kept.c gives it room for every token. */
+/* Nothing leaves, whatever the budget says: the reference. kept_slots.c gives it room for every token. */
 #include "planner/policy/policy.h"
 
 static int keeps_all(const double *knob, int layer)

@@ -34,7 +34,7 @@ struct sh_device_cache {
 
 /* ---- what the device is told ---- */
 
-/* The budget and slots of each head are kept.c's. */
+/* The budget and slots of each head are kept_slots.c's. */
 static int fill_heads(const struct sh_kv_setup *s, struct sh_slots_head *head)
 {
     const struct sh_arch *a = s->arch;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The KV cache on the device (kernels/slots.h), token by token through its own operations: what attention
- * gives is what doubles give over the rows as they are kept, and who is kept is what planner/policy/kept.h keeps when
- * it is told the same rows, ties included. Heads have budgets of their own, sequences come and go, the layer
+ * gives is what doubles give over the rows as they are kept, and who is kept is what planner/policy/kept_slots.h keeps
+ * when it is told the same rows, ties included. Heads have budgets of their own, sequences come and go, the layer
  * is not the first. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/kept.h"
+#include "planner/policy/kept_slots.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/engine/quant.h"
@@ -352,7 +352,7 @@ int main(void)
         {"every policy's rule for devices has a case, and is what the policy says", rules},
         {"what a device cannot do is refused", refused},
         {"attention over slots: widths, groups, formats, windows, biases (module)", heads},
-        {"who leaves: what kept.c says of the same rows (module)", decisions},
+        {"who leaves: what kept_slots.c says of the same rows (module)", decisions},
         {0}};
     return tap_run("slots", tests);
 }

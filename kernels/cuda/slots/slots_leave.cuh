@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who leaves, found by one block of threads for one KV head of a sequence: what planner/policy/kept.c and
- * planner/policy/victims.c say, by one 64-bit key a slot: score above, position below, so that the `want` smallest leave
- * and no two are the same. One victim is a minimum; more are found by their want-th smallest key, eight bits at
+/* Who leaves, found by one block of threads for one KV head of a sequence: what planner/policy/kept_slots.c and
+ * planner/policy/victims.c say, by one 64-bit key a slot: score above, position below, so that the `want` smallest
+ * leave and no two are the same. One victim is a minimum; more are found by their want-th smallest key, eight bits at
  * a time. */
 #ifndef SH_KERNELS_CUDA_SLOTS_LEAVE_CUH
 #define SH_KERNELS_CUDA_SLOTS_LEAVE_CUH
@@ -185,7 +185,8 @@ static __device__ struct room room_of(const struct slots &s, const struct slots_
     return r;
 }
 
-/* How many leave where `over` must: planner/policy/kept.c's rule. Tokens behind the window are no part of a drop. */
+/* How many leave where `over` must, as planner/policy/kept_slots.c has it. Tokens behind the window are no part of a
+ * drop. */
 template <typename Found>
 static __device__ int how_many(const struct slots &s, const struct room &r, int over, int drop, Found &found)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See kept.h. */
-#include "planner/policy/kept.h"
+/* See kept_slots.h. */
+#include "planner/policy/kept_slots.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -168,7 +168,7 @@ struct sh_kept *sh_kept_like(const struct sh_kept *k, int capacity, const float 
     return sh_kept_new(&setup);
 }
 
-void sh_kept_carry(struct sh_kept *to, const struct sh_kept *from, const int *from_slot, int n)
+void sh_kept_move(struct sh_kept *to, const struct sh_kept *from, const int *from_slot, int n)
 {
     int n_from = from->cache.n_slot, *to_slot = xmalloc((size_t)(n_from ? n_from : 1) * sizeof *to_slot);
     struct sh_move move = {.n = n, .n_from = n_from, .from = from_slot, .to = to_slot};
@@ -195,7 +195,7 @@ void sh_kept_copy(struct sh_kept *to, const struct sh_kept *from)
     int n = from->cache.n_slot, *same = xmalloc((size_t)(n ? n : 1) * sizeof *same);
     for (int i = 0; i < n; i++)
         same[i] = from->pos[i] < 0 ? -1 : i;
-    sh_kept_carry(to, from, same, n);
+    sh_kept_move(to, from, same, n);
     memcpy(to->freed, from->freed, (size_t)from->n_freed * sizeof *to->freed);  /* in the same order, too */
     free(same);
 }
