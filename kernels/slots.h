@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A KV cache of fixed size on a device, for the decoding loop: part of the seam of backend.h, for backends
- * whose memory is not the host's. It does what src/engine/host_cache.c does on the host with planner/policy/kept.h:
- * slots that are reused and never move, positions beside, and for each token of each sequence and KV head,
- * in the order of planner/policy/policy.h,
+ * whose memory is not the host's. It does what src/engine/host_cache.c does on the host with
+ * planner/policy/kept_slots.h: slots that are reused and never move, positions beside, and for each token of each
+ * sequence and KV head, in the order of planner/policy/policy.h,
  *
  *     room is made, the token takes a slot, its query attends over the slots, the policy sees the row,
  *
@@ -17,29 +17,12 @@
 #include <stddef.h>
 
 #include "src/base/num.h"
+#include "src/base/slots_rule.h"
 
 struct sh_dev;
 struct sh_err;
 struct sh_attend;
 struct sh_slots;                        /* the cache of a batch; the backend's own struct         */
-
-/* What a token is worth to the policies that need no more than a figure or two a slot. */
-enum sh_slots_rule {
-    SH_SLOTS_OLDEST,                    /* its position                                           */
-    SH_SLOTS_SUM,                       /* what it received: sum = sum * decay + row              */
-    SH_SLOTS_MEAN,                      /* the same without decay, over the rows that it was in   */
-    SH_SLOTS_LOW_RING,                  /* less the low rows of the last `look_back`              */
-    SH_SLOTS_LOW_EPOCHS                 /* the same, estimated from two counters                  */
-};
-
-struct sh_slots_policy {
-    enum sh_slots_rule rule;
-    int sinks, recent;                  /* first and newest tokens that never leave               */
-    float decay;
-    int look_back;                      /* rows, at most SH_SLOTS_LOOK_BACK                       */
-    int by_row;                         /* low is below 1/(t + 1); 0: below 1/(keys of the row)   */
-    int rate;                           /* low rows over the rows that a token was in             */
-};
 
 struct sh_slots_head {                  /* a KV head of a layer                                   */
     int budget, capacity;               /* slots that are kept to, and that there are             */
@@ -47,7 +30,7 @@ struct sh_slots_head {                  /* a KV head of a layer                 
     int window;                         /* of the layer; 0: none                                  */
 };
 
-enum { SH_SLOTS_WIDEST = 256, SH_SLOTS_MOST_GROUP = 128, SH_SLOTS_LOOK_BACK = 65535 };
+enum { SH_SLOTS_WIDEST = 256, SH_SLOTS_MOST_GROUP = 128 };
 
 struct sh_slots_setup {
     int n_seq, n_layer, n_head, n_kv_head;  /* query heads of a KV head: at most SH_SLOTS_MOST_GROUP */

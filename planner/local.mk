@@ -8,15 +8,14 @@ noinst_LIBRARIES += libpolicy.a
 libpolicy_a_SOURCES = \
 	%D%/policy/budget.c %D%/policy/budget.h \
 	%D%/policy/budget_list.c %D%/policy/budget_list.h \
-	%D%/policy/carry.c %D%/policy/carry.h \
 	%D%/policy/descending.c %D%/policy/descending.h \
-	%D%/policy/gather.c %D%/policy/gather.h \
-	%D%/policy/kept.c %D%/policy/kept.h \
+	%D%/policy/simd_gather.c %D%/policy/simd_gather.h \
+	%D%/policy/kept_slots.c %D%/policy/kept_slots.h \
 	%D%/policy/key_units.c %D%/policy/key_units.h \
 	%D%/policy/knob_text.c %D%/policy/knob_text.h \
-	%D%/policy/kth.c %D%/policy/kth.h \
+	%D%/policy/quickselect.c %D%/policy/quickselect.h \
 	%D%/policy/last_rows.c %D%/policy/last_rows.h \
-	%D%/policy/least.c %D%/policy/least.h \
+	%D%/policy/victims.c %D%/policy/victims.h \
 	%D%/policy/low_rows.c %D%/policy/low_rows.h \
 	%D%/policy/neighbours.c %D%/policy/neighbours.h \
 	%D%/policy/policies.h \
@@ -43,7 +42,8 @@ libpolicy_a_SOURCES = \
 	%D%/policy/policy_streaming.c \
 	%D%/policy/policy_tova.c \
 	%D%/policy/policy_vatp.c \
-	%D%/policy/policy_window.c
+	%D%/policy/policy_window.c \
+	%D%/policy/state.c %D%/policy/state.h
 libpolicy_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
 
@@ -61,7 +61,7 @@ liballocator_a_SOURCES = \
 	%D%/allocator/allocators.h \
 	%D%/allocator/concave.c %D%/allocator/concave.h \
 	%D%/allocator/layer_ramp.c %D%/allocator/layer_ramp.h \
-	%D%/allocator/spread.c %D%/allocator/spread.h
+	%D%/allocator/apportion.c %D%/allocator/apportion.h
 liballocator_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
 

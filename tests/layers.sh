@@ -22,7 +22,7 @@ planner/theory|^(src/base/|traces/(trace|stats|stats_spec)\.h)
 planner/capacity|^(src/base/|src/model/facts\.h)
 planner/catalog|^(src/base|planner/capacity)/
 planner/simulate|^(src/base|planner/capacity)/
-src/engine|^(src/(base|model|tokenizer)/|kernels/backend\.h|planner/policy/(policy|kept|budget)\.h)
+src/engine|^(src/(base|model|tokenizer)/|kernels/backend\.h|planner/policy/(policy|kept_slots|budget)\.h)
 src/tracer|^(src/(base|model|tokenizer)/|kernels/backend\.h|traces/(trace|stats|stats_spec|codec|writer)\.h)
 src/jobs|^(src/(base|ranks|tracer)/|traces/|kernels/load\.h)
 src/app|^(src/(base|model|tokenizer|engine|tracer|jobs)/|kernels/|traces/|planner/)

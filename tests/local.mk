@@ -196,7 +196,8 @@ tests_unit_test_texts_LDADD   = libtracer.a libtokenizer.a libmodel.a libtraces.
 unit_tests += %D%/unit/test_codec %D%/unit/test_recorder %D%/unit/test_store %D%/unit/test_store_shared %D%/unit/test_forward %D%/unit/test_texts
 unit_tests += %D%/unit/test_families %D%/unit/test_family_names %D%/unit/test_rope
 
-tests_unit_test_session_SOURCES = %D%/unit/test_session.c $(near_sources) $(contract_sources)
+device_policies = %D%/unit/device_policies.c %D%/unit/device_policies.h
+tests_unit_test_session_SOURCES = %D%/unit/test_session.c $(device_policies) $(near_sources) $(contract_sources)
 tests_unit_test_session_LDADD   = libengine.a libreplay.a liballocator.a libpolicy.a libmodel.a $(contract_libs) $(JANSSON_LIBS)
 tests_unit_test_head_SOURCES = %D%/unit/test_head.c %D%/unit/scratch.c %D%/unit/scratch.h $(contract_sources)
 tests_unit_test_head_LDADD   = $(tests_unit_test_session_LDADD)
@@ -218,9 +219,9 @@ tests_unit_test_repetition_LDADD   = $(tests_unit_test_sampler_LDADD)
 tests_unit_test_text_stream_SOURCES = %D%/unit/test_text_stream.c
 tests_unit_test_text_stream_LDADD   = libengine.a libtokenizer.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) \
 	$(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
-tests_unit_test_slots_SOURCES = %D%/unit/test_slots.c $(contract_sources)
+tests_unit_test_slots_SOURCES = %D%/unit/test_slots.c $(device_policies) $(contract_sources)
 tests_unit_test_slots_LDADD   = $(tests_unit_test_session_LDADD)
-tests_unit_test_slots_block_SOURCES = %D%/unit/test_slots_block.c $(near_sources) $(contract_sources)
+tests_unit_test_slots_block_SOURCES = %D%/unit/test_slots_block.c $(device_policies) $(near_sources) $(contract_sources)
 tests_unit_test_slots_block_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_near_ties_SOURCES = %D%/unit/test_near_ties.c $(near_sources)
 tests_unit_test_near_ties_LDADD   = $(tests_unit_test_session_LDADD)

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "planner/allocator/spread.h"
+#include "planner/allocator/apportion.h"
 #include "src/base/mem.h"
 
 void sh_layer_weights(const struct sh_allocation *a, const double *weight, double base, int *budget)
@@ -13,7 +13,7 @@ void sh_layer_weights(const struct sh_allocation *a, const double *weight, doubl
     double *of_head = xcalloc((size_t)n, sizeof *of_head);
     for (int i = 0; i < n; i++)
         of_head[i] = weight[i / a->n_head];
-    sh_spread(of_head, n, base, a->floor, a->n_token, sh_allocation_total(a), budget);
+    sh_apportion(of_head, n, base, a->floor, a->n_token, sh_allocation_total(a), budget);
     free(of_head);
 }
 

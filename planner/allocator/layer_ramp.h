@@ -12,7 +12,7 @@ enum { SH_RAMP_DOWN, SH_RAMP_UP };      /* from the first layer to the last */
 
 void sh_layer_ramp(const struct sh_allocation *a, double beta, int direction, int *budget);
 
-/* Every head of a layer by the layer's weight; base as in spread.h. */
+/* Every head of a layer by the layer's weight; base as in apportion.h. */
 void sh_layer_weights(const struct sh_allocation *a, const double *weight, double base, int *budget);
 
 static inline long long sh_allocation_total(const struct sh_allocation *a)

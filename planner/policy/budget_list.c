@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/gather.h"
+#include "planner/policy/simd_gather.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 
@@ -39,7 +39,7 @@ int sh_budget_list_whole(const struct sh_budget_list *l)
 
 void sh_budget_list_look(struct sh_budget_list *l, int from, int n, const int64_t *pair)
 {
-    sh_gather_pairs(l->pair, pair, l->token + from, n);
+    sh_simd_gather_pairs(l->pair, pair, l->token + from, n);
 }
 
 /* Of each lane the least of the lanes before it, `before` for the first; *last: the least of all. */

@@ -100,7 +100,7 @@ int sh_knobs_parse(const char *owner, const struct sh_knob *knobs, const char *t
     double now[SH_MAX_KNOBS] = {0};
     unsigned is_set = 0;
     for (int i = 0; knobs && knobs[i].name; i++)
-        now[i] = knobs[i].start;
+        now[i] = knobs[i].default_value;
     while (*text) {                     /* at the ':' or ',' before an item */
         size_t length = strcspn(++text, ",");
         if (set_knob(owner, knobs, text, length, &is_set, now, e))

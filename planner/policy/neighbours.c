@@ -3,17 +3,6 @@
  * is dropped when the list is next used. */
 #include "planner/policy/neighbours.h"
 
-size_t sh_neighbours_bytes(int capacity)
-{
-    return 2 * (size_t)capacity * sizeof(int);
-}
-
-void sh_neighbours_place(struct sh_neighbours *o, void *memory, int capacity)
-{
-    int *slot = memory;
-    *o = (struct sh_neighbours){.slot = slot, .pos = slot + capacity};
-}
-
 static void forget(struct sh_neighbours *o, const struct sh_cache *c)
 {
     int n = 0;
@@ -52,12 +41,12 @@ void sh_neighbours_pool(struct sh_neighbours *o, const struct sh_cache *c, const
     }
 }
 
-void sh_neighbours_carry(struct sh_neighbours *o, const struct sh_neighbours *from, const struct sh_carry *c)
+void sh_neighbours_move(struct sh_neighbours *o, const struct sh_neighbours *from, const struct sh_move *m)
 {
     o->n = 0;
     for (int i = 0; i < from->n; i++)
-        if (from->slot[i] < c->n_from && c->to[from->slot[i]] >= 0) {
-            o->slot[o->n] = c->to[from->slot[i]];
+        if (from->slot[i] < m->n_from && m->to[from->slot[i]] >= 0) {
+            o->slot[o->n] = m->to[from->slot[i]];
             o->pos[o->n++] = from->pos[i];
         }
 }

@@ -14,10 +14,6 @@ struct sh_neighbours {
     int *slot, *pos;                    /* [capacity], oldest first                               */
 };
 
-/* The memory is the caller's and aligned to 4 bytes. */
-size_t sh_neighbours_bytes(int capacity);
-void sh_neighbours_place(struct sh_neighbours *o, void *memory, int capacity);
-
 /* The newest token; those that have left since are forgotten. */
 void sh_neighbours_admit(struct sh_neighbours *o, const struct sh_cache *c, int slot);
 
@@ -27,6 +23,6 @@ void sh_neighbours_pool(struct sh_neighbours *o, const struct sh_cache *c, const
                         enum sh_pool pool, float *out);
 
 /* Those that come along, in their new slots. */
-void sh_neighbours_carry(struct sh_neighbours *o, const struct sh_neighbours *from, const struct sh_carry *c);
+void sh_neighbours_move(struct sh_neighbours *o, const struct sh_neighbours *from, const struct sh_move *m);
 
 #endif

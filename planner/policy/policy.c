@@ -8,6 +8,7 @@
 #include "planner/policy/knob_text.h"
 #include "planner/policy/policies.h"
 #include "src/base/near.h"
+#include "src/base/rng.h"
 
 #define DECLARE(name) extern const struct sh_policy sh_policy_##name;
 #define ENTRY(name) &sh_policy_##name,
@@ -71,7 +72,28 @@ int sh_policy_always(const double *knob)
     return 1;
 }
 
+uint64_t sh_policy_draws(const struct sh_policy_head *h)
+{
+    return sh_rng(h->seed, ((uint64_t)(unsigned)h->layer << 32) | (unsigned)h->head);
+}
+
 int sh_policy_is_stack(const struct sh_policy_spec *p)
 {
     return p->policy->is_stack && p->policy->is_stack(p->knob);
+}
+
+/* What `to` holds already. */
+const char *sh_policy_by_position(const double *knob, int n_token, struct sh_slots_policy *to)
+{
+    (void)knob;
+    (void)n_token;
+    (void)to;
+    return NULL;
+}
+
+const char *sh_policy_device(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to)
+{
+    *to = (struct sh_slots_policy){.rule = SH_SLOTS_OLDEST, .sinks = (int)sh_policy_knob(p, "sinks", 0),
+                                   .recent = (int)sh_policy_knob(p, "recent", 0), .decay = 1, .look_back = 1};
+    return p->policy->device ? p->policy->device(p->knob, n_token, to) : "it needs more than the device keeps";
 }

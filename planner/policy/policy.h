@@ -1,43 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An eviction policy: which tokens leave the KV cache of one head when it is full. The same object is
- * driven by recorded rows (replay) and by the rows of a live cache (the engine), through kept.h.
+ * driven by recorded rows (replay) and by the rows of a live cache (the engine), through kept_slots.h.
  *
  * The order of things for token t (its position in the text), with n cached tokens and budget B:
- *   1. if t >= prefill and n >= B: the d = max(drop, n - B + 1) tokens of least worth leave; in a windowed
+ *   1. if t >= prefill and n >= B: the d = max(drop, n - B + 1) tokens of lowest score leave; in a windowed
  *      layer those that the window has left behind leave first, and no other where that is room enough: n and
  *      d count what can be seen;
  *   2. token t takes a free slot: now n <= B;
  *   3. the query of t attends over the cached tokens, itself included;
  *   4. the policy observes that row.
- * So a decision at t rests on rows of tokens < t only. With grouped KV heads the row is the mean over
- * the query heads that share the KV head.
+ * So a decision at t rests on rows of tokens < t only. With grouped KV heads the row is the mean over the query
+ * heads that share the KV head. A token's score is what the policy makes of it; the attention that it gets from
+ * a query is an entry of that query's row.
  *
  * Law: a policy never allocates, prints, reads the clock or another head. It sees the future only if
- * `needs` says so. The same rows, seed and knobs give the same bytes. Of equal worth, the older token
+ * `needs` says so. The same rows, seed and knobs give the same bytes. Of equal score, the older token
  * leaves first. The `sinks` first positions and the `recent` newest cached tokens never leave. A free
- * slot has position -1; in rows it holds 0, and what a policy says of its worth is not looked at. */
+ * slot has position -1; in rows it holds 0, and what a policy says of its score is not looked at. */
 #ifndef SH_PLANNER_POLICY_H
 #define SH_PLANNER_POLICY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "planner/policy/carry.h"
 #include "src/base/err.h"
+#include "src/base/slots_rule.h"
 
 enum { SH_MAX_KNOBS = 8 };
 
 /* A number, or one of some names (its value is then the name's index). */
 struct sh_knob {
     const char *name;                   /* NULL ends the table                                    */
-    double start, min, max;
+    double default_value, min, max;
     const char *const *names;           /* NULL ends; NULL: a number                              */
     const char *help;
     int whole;                          /* 1: whole numbers only                                  */
 };
 
 enum sh_needs {                         /* what a policy cannot work without                      */
-    SH_NEEDS_SCORES = 1,
+    SH_NEEDS_SCORES = 1,                /* attention: the rows                                    */
     SH_NEEDS_KEYS = 2,
     SH_NEEDS_VALUES = 4,
     SH_NEEDS_QUERIES = 8,
@@ -67,8 +68,10 @@ struct sh_policy_head {
 };
 
 struct sh_cache {                       /* what is kept at the moment                             */
+    const struct sh_policy_head *head;  /* whose it is; NULL where no policy looks                */
     int n_slot;                         /* slots [0, n_slot) have been used                       */
     int n;                              /* of them live                                           */
+    int newest;                         /* the slot of the token that came last                   */
     const int *pos;                     /* [n_slot]: the token in a slot; -1: free                */
     const float *k, *v;                 /* [.., d_head], row of a slot: sh_cache_row; may be NULL. */
                                         /* The newest token's are there in observe, not in admit  */
@@ -81,42 +84,85 @@ static inline const float *sh_cache_row(const struct sh_cache *c, const float *r
 }
 
 struct sh_step {
-    int t;                              /* admit, observe: the token; worth: the one that comes   */
+    int t;                              /* admit, observe: the token; score: the one that comes   */
                                         /* (rows seen: those of tokens < t)                       */
     int n_row;                          /* entries that the row's softmax ran over                */
     const float *row;                   /* observe: [n_slot], by slot; NULL unless scores are needed */
     const float *q;                     /* observe: [n_query, d_head] of the group; may be NULL   */
     int n_query;
-    const float *future;                /* worth: [t], by position: attention that is still to    */
+    const float *future;                /* score: [t], by position: attention that is still to    */
                                         /* come, rows >= t; only with SH_NEEDS_FUTURE             */
+};
+
+/* An array of a policy's state: a pointer in its struct, to memory that comes zeroed. Its kind says how large it is
+ * and what becomes of it when tokens come and move: state.h does that, a policy only reads and writes. */
+enum sh_array_kind {
+    SH_PER_SLOT,                        /* [rows, capacity]: 0 when a token comes, moves with it  */
+    SH_PER_SLOT_UNCLEARED,              /* the same, but a token that comes finds what was there  */
+    SH_PER_SLOT_BITS,                   /* as that, in bits: [rows, words of 32 slots]            */
+    SH_PER_CHANNEL,                     /* [rows, d_head]: moves as it is                         */
+    SH_SLOT_SCRATCH,                    /* [rows, capacity]: neither cleared nor moved            */
+    SH_CHANNEL_SCRATCH                  /* [rows, d_head]: likewise                               */
+};
+
+struct sh_array {
+    size_t pointer;                     /* its offset in the policy's struct                      */
+    size_t element;                     /* 4 or 8 bytes; 0 ends the table                         */
+    enum sh_array_kind kind;
+    size_t resident;                    /* bytes of an element that a running cache must keep; 0: */
+                                        /* it is scratch, or follows from what is there anyhow    */
+    size_t (*rows)(const struct sh_policy_head *h);             /* 0: the pointer is NULL; NULL: 1 row */
+};
+
+/* The array that a member of `struct state` points to. Its last row may be read and written up to the next multiple of
+ * 32 slots. */
+#define SH_ARRAY(member, of_kind, bytes) SH_ARRAY_ROWS(member, of_kind, bytes, NULL)
+#define SH_ARRAY_ROWS(member, of_kind, bytes, count)                                                  \
+    {.pointer = offsetof(struct state, member), .element = sizeof *((struct state *)0)->member,       \
+     .kind = of_kind, .resident = bytes, .rows = count}
+
+/* Tokens that move from the slots of one cache to those of another. */
+struct sh_move {
+    int n, n_from;                      /* slots of the new cache, of the old one                 */
+    const int *from;                    /* [n]: the slot that a token comes from; -1: stays free  */
+    const int *to;                      /* [n_from]: where it goes; -1: it does not come along    */
 };
 
 struct sh_policy {
     const char *name, *summary;
-    const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept.c's business: */
+    const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept_slots.c's business: */
     unsigned needs;                     /* enum sh_needs                                          */
-    /* Is a token's worth, from recorded rows, free of what else is kept? Then one pass over the full
+    /* Is a token's score, from recorded rows, free of what else is kept? Then one pass over the full
      * cache gives every budget (replay_stack.h). NULL: never. */
     int (*is_stack)(const double *knob);
     int (*keeps_all)(const double *knob, int layer);            /* whatever the budget; NULL: no   */
-    size_t (*state_bytes)(const struct sh_policy_head *h);      /* NULL: none. Comes zeroed       */
-    /* Bytes per head that a cache running this policy keeps for it; NULL: state_bytes. */
-    size_t (*resident_bytes)(const struct sh_policy_head *h);
-    void (*begin)(void *s, const struct sh_policy_head *h);     /* NULL: zeroes will do           */
-    /* What `from` knows of its tokens goes to `to`, which has just begun with the same head, but for its
-     * capacity; needed where there is a state. */
-    void (*carry)(void *to, const void *from, const struct sh_carry *c);
-    void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: likewise */
+    /* What a device must do for it; `to` comes as for window, with the knobs sinks and recent. Returns why a device
+     * cannot; NULL: it can. No function: it never can, and the host keeps the cache. */
+    const char *(*device)(const double *knob, int n_token, struct sh_slots_policy *to);
+    /* Its state: bytes of its struct (0: none), which comes zeroed, and the arrays that this points to (NULL: none).
+     * Numbers in it move as they are, so they must not depend on capacity. */
+    size_t state_bytes;
+    const struct sh_array *arrays;
+    /* What is left to do when struct and arrays have moved; NULL: nothing. */
+    void (*move)(void *to, const void *from, const struct sh_move *m);
+    void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: nothing to do */
     void (*observe)(void *s, const struct sh_cache *c, const struct sh_step *t);            /* NULL: likewise */
-    /* The worth of every slot, least leaves first: `scratch` [n_slot] filled, or an array of the
-     * state's. NULL: a token's position, so that the oldest leaves. */
-    const float *(*worth)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
+    /* The score of every slot, least leaves first: `scratch` [n_slot] filled, or an array of the
+     * state's. NULL: the state's first array; without one a token's position, so that the oldest leaves. */
+    const float *(*score)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
 };
 
-/* What many policies have in common: the knobs that kept.c looks at, and "always" for is_stack. */
-#define SH_KNOB_SINKS(start) {"sinks", start, 0, 1 << 20, NULL, "first tokens that never leave", 1}
-#define SH_KNOB_RECENT(start) {"recent", start, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
+/* What many policies have in common: the knobs that kept_slots.c looks at, "always" for is_stack, and the device's
+ * rule of those that go by position. */
+#define SH_KNOB_SINKS(default_value) {"sinks", default_value, 0, 1 << 20, NULL, "first tokens that never leave", 1}
+#define SH_KNOB_RECENT(default_value) {"recent", default_value, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
+#define SH_KNOB_DROP(default_value) \
+    {"drop", default_value, 0, 1 << 20, NULL, "tokens that leave at once; below 1: a fraction of the budget", 0}
 int sh_policy_always(const double *knob);
+const char *sh_policy_by_position(const double *knob, int n_token, struct sh_slots_policy *to);
+
+/* What a head's random numbers are drawn from. */
+uint64_t sh_policy_draws(const struct sh_policy_head *h);
 
 /* The list of planner/policy/policies.h. */
 extern const struct sh_policy *const sh_policies[];             /* NULL ends */
@@ -137,5 +183,8 @@ int sh_policy_protected(const struct sh_policy_spec *p);
 int sh_policy_drop(const struct sh_policy_spec *p, int budget);
 
 int sh_policy_is_stack(const struct sh_policy_spec *p);
+
+/* What a device must do for the policy in texts of up to n_token tokens. Returns why it cannot; NULL: it can. */
+const char *sh_policy_device(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to);
 
 #endif

@@ -4,6 +4,7 @@
  * sums of H2O or the last row of TOVA, over their sum in the cache. `centre=mean` takes the mean value in
  * the place of o (FastCAOTE). Where several leave at once, each is judged as if it left alone. */
 #include <math.h>
+#include <string.h>
 
 #include "planner/policy/policy.h"
 #include "src/base/clones.h"
@@ -13,41 +14,33 @@ enum base { H2O, TOVA };
 enum centre { OUTPUT, MEAN };
 
 struct state {
-    int base, centre, capacity;
-    float at[];                         /* [capacity] scores, [d_head] the centre */
+    float *received, *latest;           /* [capacity] scores: sums of H2O or the last row of TOVA, by base */
+    float *centre;                      /* [d_head] */
 };
 
-static size_t state_bytes(const struct sh_policy_head *h)
+static size_t received_rows(const struct sh_policy_head *h)
 {
-    return sizeof(struct state) + ((size_t)h->capacity + (size_t)h->d_head) * sizeof(float);
+    return (int)h->knob[BASE] == H2O;
 }
 
-static size_t resident_bytes(const struct sh_policy_head *h)
+static size_t latest_rows(const struct sh_policy_head *h)
 {
-    return (int)h->knob[BASE] == H2O ? (size_t)h->capacity * sizeof(float) : 0;
+    return (int)h->knob[BASE] == TOVA;
 }
 
-static void begin(void *state, const struct sh_policy_head *h)
-{
-    struct state *s = state;
-    s->base = (int)h->knob[BASE];
-    s->centre = (int)h->knob[CENTRE];
-    s->capacity = h->capacity;
-}
-
-static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
-{
-    struct state *s = state;
-    (void)c;
-    (void)t;
-    s->at[slot] = 0;
-}
+static const struct sh_array arrays[] = {
+    SH_ARRAY_ROWS(received, SH_PER_SLOT, sizeof(float), received_rows),
+    SH_ARRAY_ROWS(latest, SH_PER_SLOT, 0, latest_rows),
+    SH_ARRAY(centre, SH_CHANNEL_SCRATCH, 0),
+    {0}};
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
-    for (int i = 0; i < c->n_slot; i++)
-        s->at[i] = s->base == H2O ? s->at[i] + t->row[i] : t->row[i];
+    if (s->latest)
+        memcpy(s->latest, t->row, (size_t)c->n_slot * sizeof *s->latest);
+    for (int i = 0; s->received && i < c->n_slot; i++)
+        s->received[i] += t->row[i];
 }
 
 SH_CLONES static void add(float *restrict sum, const float *restrict x, float scale, int n)
@@ -71,28 +64,23 @@ SH_CLONES static float squared_distance(const float *a, const float *b, int n)
     return sum;
 }
 
-static void carry(void *to, const void *from, const struct sh_carry *c)
-{
-    struct state *s = to;
-    const struct state *old = from;
-    sh_carry_words(c, s->at, old->at);
-}
-
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
-    float *centre = s->at + s->capacity;
+    const float *given = s->received ? s->received : s->latest;
+    float *centre = s->centre;
+    int is_mean = (int)c->head->knob[CENTRE] == MEAN;
     double sum = 0;
     (void)t;
     for (int i = 0; i < c->n_slot; i++)
-        sum += c->pos[i] >= 0 ? (double)s->at[i] : 0;
+        sum += c->pos[i] >= 0 ? (double)given[i] : 0;
     for (int i = 0; i < c->n_slot; i++)
-        scratch[i] = sum > 0 && c->pos[i] >= 0 ? (float)((double)s->at[i] / sum) : 0;
+        scratch[i] = sum > 0 && c->pos[i] >= 0 ? (float)((double)given[i] / sum) : 0;
     for (int i = 0; i < c->d_head; i++)
         centre[i] = 0;
     for (int i = 0; i < c->n_slot; i++)
         if (c->pos[i] >= 0)
-            add(centre, sh_cache_row(c, c->v, i), s->centre == MEAN ? 1 / (float)c->n : scratch[i], c->d_head);
+            add(centre, sh_cache_row(c, c->v, i), is_mean ? 1 / (float)c->n : scratch[i], c->d_head);
     for (int i = 0; i < c->n_slot; i++)
         if (c->pos[i] >= 0) {
             float p = scratch[i], off = sqrtf(squared_distance(centre, sh_cache_row(c, c->v, i), c->d_head));
@@ -115,11 +103,8 @@ const struct sh_policy sh_policy_caote = {
     .summary = "drops what would move the attention output least",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_VALUES,
-    .state_bytes = state_bytes,
-    .resident_bytes = resident_bytes,
-    .begin = begin,
-    .carry = carry,
-    .admit = admit,
+    .state_bytes = sizeof(struct state),
+    .arrays = arrays,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing leaves, whatever the budget says: the reference. kept.c gives it room for every token. */
+/* Nothing leaves, whatever the budget says: the reference. kept_slots.c gives it room for every token. */
 #include "planner/policy/policy.h"
 
 static int keeps_all(const double *knob, int layer)
@@ -13,4 +13,5 @@ const struct sh_policy sh_policy_full = {
     .name = "full",
     .summary = "keeps every token",
     .keeps_all = keeps_all,
+    .device = sh_policy_by_position,
 };

@@ -9,39 +9,28 @@ enum knob { SINKS, RECENT, SCORE, DECAY };
 enum score { SUM, MEAN, FADING };
 
 struct state {
-    int score, n_row;                   /* n_row: observed so far */
-    float decay, *received;             /* [capacity] */
-    int32_t *born;                      /* [capacity] rows that were observed before a token came (mean) */
+    int n_row;                          /* observed so far */
+    float *received;                    /* [capacity] */
+    int32_t *born;                      /* [capacity] rows that were observed before a token came; mean alone has it */
 };
 
-static size_t state_bytes(const struct sh_policy_head *h)
+static size_t born_rows(const struct sh_policy_head *h)
 {
-    return sizeof(struct state) + 2 * (size_t)h->capacity * sizeof(float);
+    return (int)h->knob[SCORE] == MEAN;
 }
 
-static size_t resident_bytes(const struct sh_policy_head *h)
-{
-    size_t per_slot = (int)h->knob[SCORE] == MEAN ? 2 : 1;
-    return per_slot * (size_t)h->capacity * sizeof(float);
-}
-
-static void begin(void *state, const struct sh_policy_head *h)
-{
-    struct state *s = state;
-    s->score = (int)h->knob[SCORE];
-    s->decay = s->score == FADING ? (float)h->knob[DECAY] : 1;
-    s->n_row = 0;
-    s->received = (float *)(s + 1);
-    s->born = (int32_t *)(s->received + h->capacity);
-}
+static const struct sh_array arrays[] = {
+    SH_ARRAY(received, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY_ROWS(born, SH_PER_SLOT, sizeof(int32_t), born_rows),
+    {0}};
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
     (void)c;
     (void)t;
-    s->received[slot] = 0;
-    s->born[slot] = s->n_row;
+    if (s->born)
+        s->born[slot] = s->n_row;
 }
 
 SH_CLONES static void add(float *restrict sum, const float *restrict row, float decay, int n)
@@ -60,27 +49,27 @@ SH_CLONES static void divide(float *restrict mean, const float *restrict sum, co
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
-    add(s->received, t->row, s->decay, c->n_slot);
+    const double *knob = c->head->knob;
+    add(s->received, t->row, (int)knob[SCORE] == FADING ? (float)knob[DECAY] : 1, c->n_slot);
     s->n_row++;
 }
 
-static void carry(void *to, const void *from, const struct sh_carry *c)
-{
-    struct state *s = to;
-    const struct state *old = from;
-    s->n_row = old->n_row;
-    sh_carry_words(c, s->received, old->received);
-    sh_carry_words(c, s->born, old->born);
-}
-
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     (void)t;
-    if (s->score != MEAN)
+    if (!s->born)
         return s->received;
     divide(scratch, s->received, s->born, s->n_row, c->n_slot);
     return scratch;
+}
+
+static const char *device(const double *knob, int n_token, struct sh_slots_policy *to)
+{
+    (void)n_token;
+    to->rule = (int)knob[SCORE] == MEAN ? SH_SLOTS_MEAN : SH_SLOTS_SUM;
+    to->decay = (int)knob[SCORE] == FADING ? (float)knob[DECAY] : 1;
+    return NULL;
 }
 
 static const char *const scores[] = {"sum", "mean", "decay", NULL};
@@ -98,11 +87,10 @@ const struct sh_policy sh_policy_h2o = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = sh_policy_always,
-    .state_bytes = state_bytes,
-    .resident_bytes = resident_bytes,
-    .begin = begin,
-    .carry = carry,
+    .device = device,
+    .state_bytes = sizeof(struct state),
+    .arrays = arrays,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

@@ -15,69 +15,36 @@
 enum knob { SINKS, RECENTS, HEAT };
 
 struct state {
-    uint64_t key;
-    int prefill, capacity, recents;
-    double heat;
-    float at[];                         /* [capacity] the sum, [capacity] of the row in hand */
+    float *sum, *row;                   /* [capacity]; row: the one in hand */
 };
 
-static size_t state_bytes(const struct sh_policy_head *h)
-{
-    return sizeof(struct state) + 2 * (size_t)h->capacity * sizeof(float);
-}
-
-static size_t resident_bytes(const struct sh_policy_head *h)
-{
-    return (size_t)h->capacity * sizeof(float);
-}
-
-static void begin(void *state, const struct sh_policy_head *h)
-{
-    struct state *s = state;
-    s->key = sh_rng(h->seed, ((uint64_t)(unsigned)h->layer << 32) | (unsigned)h->head);
-    s->prefill = h->prefill;
-    s->capacity = h->capacity;
-    s->recents = (int)(h->knob[RECENTS] * h->budget);
-    s->heat = h->knob[HEAT];
-}
-
-static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
-{
-    struct state *s = state;
-    (void)c;
-    (void)t;
-    s->at[slot] = 0;
-}
+static const struct sh_array arrays[] = {
+    SH_ARRAY(sum, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(row, SH_SLOT_SCRATCH, 0),
+    {0}};
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
-    uint64_t key = sh_rng(s->key, (uint64_t)t->t);
-    int step = t->t < s->prefill ? 0 : t->t + 1 - s->prefill;
-    double power = 1 / (1 + s->heat * step), sum = 0;
-    float *x = s->at + s->capacity;
+    uint64_t key = sh_rng(sh_policy_draws(c->head), (uint64_t)t->t);
+    int step = t->t < c->head->prefill ? 0 : t->t + 1 - c->head->prefill;
+    double power = 1 / (1 + c->head->knob[HEAT] * step), sum = 0;
     for (int i = 0; i < c->n_slot; i++) {
         double score = c->pos[i] < 0 ? 0 : (double)t->row[i];
         double draw = score > 0 ? -log(sh_rng_uniform(key, (uint64_t)c->pos[i])) : 1;
-        x[i] = score > 0 ? (float)pow(score / draw, power) : 0;
-        sum += (double)x[i];
+        s->row[i] = score > 0 ? (float)pow(score / draw, power) : 0;
+        sum += (double)s->row[i];
     }
     for (int i = 0; sum > 0 && i < c->n_slot; i++)
-        s->at[i] += (float)((double)x[i] / sum);
+        s->sum[i] += (float)((double)s->row[i] / sum);
 }
 
-static void carry(void *to, const void *from, const struct sh_carry *c)
-{
-    struct state *s = to;
-    const struct state *old = from;
-    sh_carry_words(c, s->at, old->at);
-}
-
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
+    int recents = (int)(c->head->knob[RECENTS] * c->head->budget);
     for (int i = 0; i < c->n_slot; i++)
-        scratch[i] = c->pos[i] >= t->t - s->recents ? INFINITY : s->at[i];
+        scratch[i] = c->pos[i] >= t->t - recents ? INFINITY : s->sum[i];
     return scratch;
 }
 
@@ -92,11 +59,8 @@ const struct sh_policy sh_policy_keyformer = {
     .summary = "heavy hitters under Gumbel noise, which speaks for tokens that had no chance yet",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
-    .state_bytes = state_bytes,
-    .resident_bytes = resident_bytes,
-    .begin = begin,
-    .carry = carry,
-    .admit = admit,
+    .state_bytes = sizeof(struct state),
+    .arrays = arrays,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

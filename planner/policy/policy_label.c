@@ -21,7 +21,7 @@ char *sh_policy_label(const char *policy, int *is_bound)
     int used = snprintf(label, sizeof label, "%s", p.policy->name), n = 0;
     char *copy = xstrdup(sh_policy_knobs(&p, text)), *rest = copy, *one;
     for (int k = 0; p.policy->knobs && p.policy->knobs[k].name && (one = strsep(&rest, ",")); k++)
-        if (p.knob[k] < p.policy->knobs[k].start || p.knob[k] > p.policy->knobs[k].start) {
+        if (p.knob[k] < p.policy->knobs[k].default_value || p.knob[k] > p.policy->knobs[k].default_value) {
             used += snprintf(label + used, sizeof label - (size_t)used, "%s%s", n++ ? "," : ":", one);
             if (used >= SH_POLICY_LABEL)
                 used = SH_POLICY_LABEL - 1;

@@ -4,7 +4,7 @@
  * the best. */
 #include "planner/policy/policy.h"
 
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     (void)state;
     for (int i = 0; i < c->n_slot; i++)
@@ -23,5 +23,5 @@ const struct sh_policy sh_policy_oracle = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_FUTURE,
     .is_stack = sh_policy_always,
-    .worth = worth,
+    .score = score,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In every row the tokens that serve that row best, as if what has left could come back: what no eviction
- * policy can beat. It keeps nothing from row to row, so it is no policy of kept.h; replay_bound.c works
+ * policy can beat. It keeps nothing from row to row, so it is no policy of kept_slots.h; replay_bound.c works
  * it out. */
 #include "planner/policy/policy.h"
 

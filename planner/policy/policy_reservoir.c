@@ -15,35 +15,19 @@ enum knob { SINKS, RECENT, THRESHOLD };
 enum threshold { BY_CACHE, BY_ROW };
 
 struct state {
-    uint64_t key;
-    int capacity, threshold;
-    float at[];                         /* [capacity] ln u, [capacity] low rows */
+    float *draw, *low;                  /* [capacity] ln u, low rows */
 };
 
-static size_t state_bytes(const struct sh_policy_head *h)
-{
-    return sizeof(struct state) + 2 * (size_t)h->capacity * sizeof(float);
-}
-
-static size_t resident_bytes(const struct sh_policy_head *h)
-{
-    return (size_t)h->capacity * sizeof(uint16_t);      /* the draw is a hash, taken again at will */
-}
-
-static void begin(void *state, const struct sh_policy_head *h)
-{
-    struct state *s = state;
-    s->key = sh_rng(h->seed, ((uint64_t)(unsigned)h->layer << 32) | (unsigned)h->head);
-    s->capacity = h->capacity;
-    s->threshold = (int)h->knob[THRESHOLD];
-}
+/* The draw is a hash, taken again at will. */
+static const struct sh_array arrays[] = {
+    SH_ARRAY(draw, SH_PER_SLOT, 0),
+    SH_ARRAY(low, SH_PER_SLOT, sizeof(uint16_t)),
+    {0}};
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
-    (void)c;
-    s->at[slot] = (float)log(sh_rng_uniform(s->key, (uint64_t)t->t));
-    s->at[s->capacity + slot] = 0;
+    s->draw[slot] = (float)log(sh_rng_uniform(sh_policy_draws(c->head), (uint64_t)t->t));
 }
 
 SH_CLONES static void count(float *restrict low, const float *restrict row, float limit, int n)
@@ -55,25 +39,17 @@ SH_CLONES static void count(float *restrict low, const float *restrict row, floa
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
-    int n = s->threshold == BY_CACHE ? t->n_row : t->t + 1;
-    count(s->at + s->capacity, t->row, sh_round_up(1.0 / n), c->n_slot);
-}
-
-static void carry(void *to, const void *from, const struct sh_carry *c)
-{
-    struct state *s = to;
-    const struct state *old = from;
-    sh_carry_words(c, s->at, old->at);
-    sh_carry_words(c, s->at + s->capacity, old->at + old->capacity);
+    int n = (int)c->head->knob[THRESHOLD] == BY_CACHE ? t->n_row : t->t + 1;
+    count(s->low, t->row, sh_round_up(1.0 / n), c->n_slot);
 }
 
 /* The key's logarithm. */
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
     for (int i = 0; i < c->n_slot; i++) {
         float seen = (float)(t->t - c->pos[i]) + 1;
-        scratch[i] = s->at[i] * seen / (seen - s->at[s->capacity + i]);
+        scratch[i] = s->draw[i] * seen / (seen - s->low[i]);
     }
     return scratch;
 }
@@ -97,11 +73,9 @@ const struct sh_policy sh_policy_reservoir = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = is_stack,
-    .state_bytes = state_bytes,
-    .resident_bytes = resident_bytes,
-    .begin = begin,
-    .carry = carry,
+    .state_bytes = sizeof(struct state),
+    .arrays = arrays,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

@@ -24,67 +24,52 @@ struct state {
     struct sh_last_rows rows;
     struct sh_neighbours order;
     float *scale, *share, *cosine, *sum;        /* [capacity] each, sum [d_head] */
-    float lambda;
-    int recent, kernel, newest;
 };
 
-static int window_of(const struct sh_policy_head *h)
+static size_t window_of(const struct sh_policy_head *h)
 {
-    return h->knob[RECENT] > 1 ? (int)h->knob[RECENT] : 1;
+    return h->knob[RECENT] > 1 ? (size_t)h->knob[RECENT] : 1;
 }
 
-static size_t state_bytes(const struct sh_policy_head *h)
-{
-    return sizeof(struct state) + sh_last_rows_bytes(h->capacity, window_of(h)) + sh_neighbours_bytes(h->capacity) +
-           (3 * (size_t)h->capacity + (size_t)h->d_head) * sizeof(float);
-}
+/* What is not of the rows follows from the keys. */
+static const struct sh_array arrays[] = {
+    SH_ARRAY(rows.sum, SH_PER_SLOT, 0),
+    SH_ARRAY_ROWS(rows.at, SH_PER_SLOT, sizeof(float), window_of),
+    SH_ARRAY(order.slot, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(order.pos, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(scale, SH_PER_SLOT, 0),
+    SH_ARRAY(share, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(cosine, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(sum, SH_CHANNEL_SCRATCH, 0),
+    {0}};
 
-/* The rows; the rest follows from the keys. */
-static size_t resident_bytes(const struct sh_policy_head *h)
+static void move(void *to, const void *from, const struct sh_move *m)
 {
-    return (size_t)window_of(h) * (size_t)h->capacity * sizeof(float);
-}
-
-static void begin(void *state, const struct sh_policy_head *h)
-{
-    struct state *s = state;
-    char *at = (char *)(s + 1);
-    sh_last_rows_place(&s->rows, at, h->capacity, window_of(h));
-    at += sh_last_rows_bytes(h->capacity, window_of(h));
-    sh_neighbours_place(&s->order, at, h->capacity);
-    s->scale = (float *)(at + sh_neighbours_bytes(h->capacity));
-    s->share = s->scale + h->capacity;
-    s->cosine = s->share + h->capacity;
-    s->sum = s->cosine + h->capacity;
-    s->lambda = (float)h->knob[LAMBDA];
-    s->recent = (int)h->knob[RECENT];
-    s->kernel = (int)h->knob[KERNEL] | 1;
+    sh_neighbours_move(&((struct state *)to)->order, &((const struct state *)from)->order, m);
 }
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
     (void)t;
-    s->newest = slot;
-    sh_last_rows_admit(&s->rows, slot);
     sh_neighbours_admit(&s->order, c, slot);
 }
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
-    s->scale[s->newest] = sh_key_scale(c, s->newest);
-    sh_last_rows_add(&s->rows, t->row, c->n_slot);
+    s->scale[c->newest] = sh_key_scale(c, c->newest);
+    sh_last_rows_add(&s->rows, c, t->row, (int)window_of(c->head));
 }
 
 /* Shares of tokens at positions < end, mean over the rows. */
 static void take_shares(struct state *s, const struct sh_cache *c, int end)
 {
-    int n = sh_last_rows_n(&s->rows);
+    int n = sh_last_rows_n(&s->rows, (int)window_of(c->head));
     for (int i = 0; i < c->n_slot; i++)
         s->share[i] = 0;
     for (int r = 0; r < n; r++) {
-        const float *row = sh_last_rows_row(&s->rows, r);
+        const float *row = sh_last_rows_row(&s->rows, c, r);
         double mass = 0;
         for (int i = 0; i < c->n_slot; i++)
             mass += c->pos[i] >= 0 && c->pos[i] < end ? (double)row[i] : 0;
@@ -126,32 +111,26 @@ static void take_redundancy(struct state *s, const struct sh_cache *c)
         s->cosine[i] = (float)((double)s->cosine[i] / sum);
 }
 
-static void carry(void *to, const void *from, const struct sh_carry *c)
-{
-    struct state *s = to;
-    const struct state *old = from;
-    sh_last_rows_carry(&s->rows, &old->rows, c);
-    sh_neighbours_carry(&s->order, &old->order, c);
-    sh_carry_words(c, s->scale, old->scale);
-}
-
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
-    take_shares(s, c, t->t - s->recent);
+    const double *knob = c->head->knob;
+    float lambda = (float)knob[LAMBDA];
+    int end = t->t - (int)knob[RECENT];
+    take_shares(s, c, end);
     for (int i = 0; i < c->n_slot; i++)
         scratch[i] = s->share[i];
-    sh_neighbours_pool(&s->order, c, s->share, t->t - s->recent, s->kernel, SH_POOL_MAX, scratch);
+    sh_neighbours_pool(&s->order, c, s->share, end, (int)knob[KERNEL] | 1, SH_POOL_MAX, scratch);
     take_redundancy(s, c);
     for (int i = 0; i < c->n_slot; i++)
-        scratch[i] = s->lambda * scratch[i] - (1 - s->lambda) * s->cosine[i];
+        scratch[i] = lambda * scratch[i] - (1 - lambda) * s->cosine[i];
     return scratch;
 }
 
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
     [RECENT] = {"recent", 8, 0, 1 << 12, NULL, "rows that count, and newest tokens that never leave", 1},
-    [DROP] = {"drop", 0.5, 0, 1 << 20, NULL, "tokens that leave at once; below 1: a fraction of the budget", 0},
+    [DROP] = SH_KNOB_DROP(0.5),
     [LAMBDA] = {"lambda", 0.07, 0, 1, NULL, "weight of attention; the rest is redundancy's", 0},
     [KERNEL] = {"kernel", 7, 1, 255, NULL, "neighbouring positions that share attention (rounded up to odd)", 1},
     {0}};
@@ -161,11 +140,10 @@ const struct sh_policy sh_policy_rkv = {
     .summary = "drops what got little attention lately and whose key others resemble",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_KEYS,
-    .state_bytes = state_bytes,
-    .resident_bytes = resident_bytes,
-    .begin = begin,
-    .carry = carry,
+    .state_bytes = sizeof(struct state),
+    .arrays = arrays,
+    .move = move,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

@@ -5,43 +5,23 @@
  * code's `budget - recent window` candidates. */
 #include <math.h>
 
-#include "planner/policy/kth.h"
 #include "planner/policy/policy.h"
+#include "planner/policy/quickselect.h"
 #include "src/base/clones.h"
 
 enum knob { SINKS, RECENT, RATIO };
 
 struct state {
-    int capacity, safe, sinks, recent;
-    float at[];                         /* [capacity] each: mean, squares about it, deviation, scratch */
+    float *mean, *squares;              /* [capacity]; squares: about the mean */
+    float *spread, *scratch;            /* [capacity] */
 };
 
-static size_t state_bytes(const struct sh_policy_head *h)
-{
-    return sizeof(struct state) + 4 * (size_t)h->capacity * sizeof(float);
-}
-
-static size_t resident_bytes(const struct sh_policy_head *h)
-{
-    return 2 * (size_t)h->capacity * sizeof(float);
-}
-
-static void begin(void *state, const struct sh_policy_head *h)
-{
-    struct state *s = state;
-    s->capacity = h->capacity;
-    s->safe = (int)(h->knob[RATIO] * h->budget);
-    s->sinks = (int)h->knob[SINKS];
-    s->recent = (int)h->knob[RECENT];
-}
-
-static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
-{
-    struct state *s = state;
-    (void)c;
-    (void)t;
-    s->at[slot] = s->at[s->capacity + slot] = 0;
-}
+static const struct sh_array arrays[] = {
+    SH_ARRAY(mean, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(squares, SH_PER_SLOT, sizeof(float)),
+    SH_ARRAY(spread, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(scratch, SH_SLOT_SCRATCH, 0),
+    {0}};
 
 /* Welford's update: a difference of large sums would lose the deviation. */
 SH_CLONES static void add(float *restrict mean, float *restrict squares, const float *restrict row,
@@ -57,7 +37,7 @@ SH_CLONES static void add(float *restrict mean, float *restrict squares, const f
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
-    add(s->at, s->at + s->capacity, t->row, c->pos, t->t, c->n_slot);
+    add(s->mean, s->squares, t->row, c->pos, t->t, c->n_slot);
 }
 
 /* Of the deviations the n-th smallest, and of the tokens that have it the newest that is among the n;
@@ -68,38 +48,31 @@ static float last_of(const float *spread, const struct sh_cache *c, int n, float
     for (int i = 0; i < c->n_slot; i++)
         if (c->pos[i] >= 0)
             scratch[live++] = spread[i];
-    float last = sh_kth(scratch, live, n - 1);
+    float last = sh_quickselect(scratch, live, n - 1);
     for (int i = 0; i < c->n_slot; i++) {
         below += c->pos[i] >= 0 && spread[i] < last;
         if (c->pos[i] >= 0 && spread[i] == last)
             scratch[equal++] = (float)c->pos[i];
     }
-    *newest = equal > n - 1 - below ? (int)sh_kth(scratch, equal, n - 1 - below) : -1;
+    *newest = equal > n - 1 - below ? (int)sh_quickselect(scratch, equal, n - 1 - below) : -1;
     return last;
 }
 
-static void carry(void *to, const void *from, const struct sh_carry *c)
-{
-    struct state *s = to;
-    const struct state *old = from;
-    sh_carry_words(c, s->at, old->at);
-    sh_carry_words(c, s->at + s->capacity, old->at + old->capacity);
-}
-
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
-    float *spread = s->at + 2 * (size_t)s->capacity, last = -1;
-    int newest = -1;
+    const double *knob = c->head->knob;
+    int safe = (int)(knob[RATIO] * c->head->budget), newest = -1;
+    float *spread = s->spread, last = -1;
     for (int i = 0; i < c->n_slot; i++) {
-        int held = c->pos[i] < s->sinks || c->pos[i] >= t->t - s->recent;
-        spread[i] = held ? INFINITY : sqrtf(s->at[s->capacity + i] / (float)(t->t - c->pos[i]));
+        int held = c->pos[i] < (int)knob[SINKS] || c->pos[i] >= t->t - (int)knob[RECENT];
+        spread[i] = held ? INFINITY : sqrtf(s->squares[i] / (float)(t->t - c->pos[i]));
     }
-    if (c->n > s->safe)
-        last = last_of(spread, c, c->n - s->safe, spread + s->capacity, &newest);
+    if (c->n > safe)
+        last = last_of(spread, c, c->n - safe, s->scratch, &newest);
     for (int i = 0; i < c->n_slot; i++) {
         int is_candidate = spread[i] < last || (spread[i] == last && c->pos[i] <= newest);
-        scratch[i] = is_candidate ? s->at[i] : INFINITY;
+        scratch[i] = is_candidate ? s->mean[i] : INFINITY;
     }
     return scratch;
 }
@@ -115,11 +88,8 @@ const struct sh_policy sh_policy_roco = {
     .summary = "of the tokens that received attention most evenly, drops the one that received least",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
-    .state_bytes = state_bytes,
-    .resident_bytes = resident_bytes,
-    .begin = begin,
-    .carry = carry,
-    .admit = admit,
+    .state_bytes = sizeof(struct state),
+    .arrays = arrays,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

@@ -24,75 +24,62 @@ enum counts { RAW, RATE };
 enum counter { RING, EPOCHS };
 
 struct state {
-    int capacity, window, threshold, counts, counter;
-    int n_row;                          /* observed so far */
-    struct sh_low_rows ring;
-    int32_t *low;                       /* [capacity]: low rows within the window (epochs: the running one) */
-    int32_t *before;                    /* [capacity]: epochs: the previous one; else: the row that a token came with */
-    float *rows;                        /* [window][capacity] */
+    struct sh_low_rows ring;            /* low: within the window; epochs: of the running one. bits: unless they */
+                                        /* are epochs or rows are kept */
+    int32_t *before;                    /* [capacity]: low rows of the previous epoch */
+    float *rows;                        /* [window, capacity] */
 };
 
-static int is_ring_of_bits(const double *knob)
+static int is_epochs(const double *knob)
 {
-    return (int)knob[COUNTER] == RING && (int)knob[THRESHOLD] != BY_TIME;
+    return (int)knob[COUNTER] == EPOCHS;
 }
 
-/* No text has more rows than tokens. */
+static int keeps_rows(const double *knob)
+{
+    return !is_epochs(knob) && (int)knob[THRESHOLD] == BY_TIME;
+}
+
 static int window_of(const struct sh_policy_head *h)
 {
-    int window = (int)h->knob[WINDOW];
-    return h->n_token > 0 && window > h->n_token ? h->n_token : window;
+    return sh_low_rows_window(h->knob[WINDOW], h->n_token);
 }
 
-/* Of the rings; two counters a slot come on top. */
-static size_t ring_bytes(const struct sh_policy_head *h)
+static size_t born_rows(const struct sh_policy_head *h)
 {
-    int window = window_of(h);
-    if (is_ring_of_bits(h->knob))
-        return sh_low_rows_ring_bytes(h->capacity, window);
-    return (int)h->knob[COUNTER] == EPOCHS ? 0 : (size_t)window * (size_t)h->capacity * sizeof(float);
+    return !is_epochs(h->knob);
 }
 
-static size_t state_bytes(const struct sh_policy_head *h)
+static size_t before_rows(const struct sh_policy_head *h)
 {
-    if (is_ring_of_bits(h->knob))
-        return sizeof(struct state) + sh_low_rows_bytes(h->capacity, window_of(h));
-    return sizeof(struct state) + 2 * (size_t)h->capacity * sizeof(int32_t) + ring_bytes(h);
+    return is_epochs(h->knob) ? 1 : 0;
 }
 
-static size_t resident_bytes(const struct sh_policy_head *h)
+static size_t bits_rows(const struct sh_policy_head *h)
 {
-    return 2 * (size_t)h->capacity * sizeof(uint16_t) + ring_bytes(h);
+    return is_epochs(h->knob) || keeps_rows(h->knob) ? 0 : (size_t)window_of(h) + 1;
 }
 
-static void begin(void *state, const struct sh_policy_head *h)
+static size_t rows_rows(const struct sh_policy_head *h)
 {
-    struct state *s = state;
-    s->capacity = h->capacity;
-    s->window = window_of(h);
-    s->threshold = (int)h->knob[THRESHOLD];
-    s->counts = (int)h->knob[COUNTS];
-    s->counter = (int)h->knob[COUNTER];
-    s->low = (int32_t *)(s + 1);
-    s->before = s->low + s->capacity;
-    s->rows = (float *)(s->before + s->capacity);
-    if (!is_ring_of_bits(h->knob))
-        return;
-    sh_low_rows_place(&s->ring, s + 1, h->capacity, s->window);
-    s->low = s->ring.low;
+    return keeps_rows(h->knob) ? (size_t)window_of(h) : 0;
 }
+
+static const struct sh_array arrays[] = {
+    SH_ARRAY(ring.low, SH_PER_SLOT, sizeof(uint16_t)),
+    SH_ARRAY_ROWS(ring.born, SH_PER_SLOT, sizeof(uint16_t), born_rows),
+    SH_ARRAY_ROWS(ring.bits, SH_PER_SLOT_BITS, sizeof(uint32_t), bits_rows),
+    SH_ARRAY_ROWS(before, SH_PER_SLOT, sizeof(uint16_t), before_rows),
+    SH_ARRAY_ROWS(rows, SH_PER_SLOT_UNCLEARED, sizeof(float), rows_rows),
+    {0}};
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
     (void)c;
     (void)t;
-    if (s->ring.bits) {
+    if (s->ring.born)
         sh_low_rows_admit(&s->ring, slot);
-        return;
-    }
-    s->low[slot] = 0;
-    s->before[slot] = s->counter == RING ? s->n_row : 0;
 }
 
 SH_CLONES static void count_epoch(int32_t *restrict low, const float *restrict row, const int *restrict pos,
@@ -102,30 +89,33 @@ SH_CLONES static void count_epoch(int32_t *restrict low, const float *restrict r
         low[i] += (row[i] < limit) & (pos[i] >= 0);
 }
 
-static float limit_of(const struct state *s, const struct sh_step *t)
+static float limit_of(const struct sh_cache *c, const struct sh_step *t)
 {
-    int n = s->threshold == BY_CACHE ? t->n_row : t->t + 1;
+    int n = (int)c->head->knob[THRESHOLD] == BY_CACHE ? t->n_row : t->t + 1;
     return sh_round_up(1.0 / n);
 }
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
+    int window = window_of(c->head), capacity = c->head->capacity, n_row = s->ring.n_row;
     if (s->ring.bits) {
-        sh_low_rows_add(&s->ring, t->row, c->pos, c->n_slot, limit_of(s, t));
-    } else if (s->counter == EPOCHS) {
-        if (s->n_row && s->n_row % s->window == 0)
-            for (int i = 0; i < s->capacity; i++) {
-                s->before[i] = s->low[i];
-                s->low[i] = 0;
+        sh_low_rows_add(&s->ring, c, t->row, window, limit_of(c, t));
+        return;
+    }
+    if (s->before) {
+        if (n_row && n_row % window == 0)
+            for (int i = 0; i < capacity; i++) {
+                s->before[i] = s->ring.low[i];
+                s->ring.low[i] = 0;
             }
-        count_epoch(s->low, t->row, c->pos, limit_of(s, t), c->n_slot);
+        count_epoch(s->ring.low, t->row, c->pos, limit_of(c, t), c->n_slot);
     } else {
-        float *row = s->rows + (size_t)(s->n_row % s->window) * (size_t)s->capacity;
+        float *row = s->rows + (size_t)(n_row % window) * (size_t)capacity;
         for (int i = 0; i < c->n_slot; i++)
             row[i] = t->row[i];
     }
-    s->n_row++;
+    s->ring.n_row++;
 }
 
 SH_CLONES static void count_row(int32_t *restrict low, const float *restrict row, const int32_t *restrict born,
@@ -135,22 +125,22 @@ SH_CLONES static void count_row(int32_t *restrict low, const float *restrict row
         low[i] += (row[i] < limit) & (born[i] <= number);
 }
 
-static void count_by_time(struct state *s, int t, int n)
+static void count_by_time(struct state *s, const struct sh_cache *c, int t)
 {
-    int first = s->n_row > s->window ? s->n_row - s->window : 0;
-    for (int i = 0; i < n; i++)
-        s->low[i] = 0;
-    for (int r = first; r < s->n_row; r++) {
-        const float *row = s->rows + (size_t)(r % s->window) * (size_t)s->capacity;
-        count_row(s->low, row, s->before, sh_round_up(1.0 / t), r, n);
+    int window = window_of(c->head), n_row = s->ring.n_row, first = n_row > window ? n_row - window : 0;
+    for (int i = 0; i < c->n_slot; i++)
+        s->ring.low[i] = 0;
+    for (int r = first; r < n_row; r++) {
+        const float *row = s->rows + (size_t)(r % window) * (size_t)c->head->capacity;
+        count_row(s->ring.low, row, s->ring.born, sh_round_up(1.0 / t), r, c->n_slot);
     }
 }
 
 /* Rows of the window that a token has been in, 1 at least. */
-static float rows_seen(const struct state *s, const struct sh_cache *c, int slot, int t)
+static float rows_seen(const struct sh_cache *c, int slot, int t, int window)
 {
     int seen = t - c->pos[slot];
-    return (float)(seen < 1 ? 1 : seen < s->window ? seen : s->window);
+    return (float)(seen < 1 ? 1 : seen < window ? seen : window);
 }
 
 SH_CLONES static void weigh_epochs(float *restrict to, const int32_t *restrict low, const int32_t *restrict before,
@@ -166,37 +156,21 @@ SH_CLONES static void weigh_counts(float *restrict to, const int32_t *restrict l
         to[i] = -(float)low[i];
 }
 
-static void carry(void *to, const void *from, const struct sh_carry *c)
-{
-    struct state *s = to;
-    const struct state *old = from;
-    s->n_row = old->n_row;
-    if (s->ring.bits) {
-        sh_low_rows_carry(&s->ring, &old->ring, c);
-        return;
-    }
-    sh_carry_words(c, s->low, old->low);
-    sh_carry_words(c, s->before, old->before);
-    for (size_t r = 0; s->counter == RING && r < (size_t)s->window; r++)
-        sh_carry_words(c, s->rows + r * (size_t)s->capacity, old->rows + r * (size_t)old->capacity);
-}
-
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
-    if (s->counter == RING && s->threshold == BY_TIME)
-        count_by_time(s, t->t, c->n_slot);
+    int window = window_of(c->head), n_row = s->ring.n_row;
     float kept = 0;
-    if (s->counter == EPOCHS && s->n_row > s->window) {
-        int gone = (s->n_row - 1) % s->window + 1;
-        kept = 1 - (float)gone / (float)s->window;
-    }
-    if (s->counter == EPOCHS)
-        weigh_epochs(scratch, s->low, s->before, kept, c->n_slot);
+    if (s->rows)
+        count_by_time(s, c, t->t);
+    if (s->before && n_row > window)
+        kept = 1 - (float)((n_row - 1) % window + 1) / (float)window;
+    if (s->before)
+        weigh_epochs(scratch, s->ring.low, s->before, kept, c->n_slot);
     else
-        weigh_counts(scratch, s->low, c->n_slot);
-    for (int i = 0; s->counts == RATE && i < c->n_slot; i++)
-        scratch[i] /= rows_seen(s, c, i, t->t);
+        weigh_counts(scratch, s->ring.low, c->n_slot);
+    for (int i = 0; (int)c->head->knob[COUNTS] == RATE && i < c->n_slot; i++)
+        scratch[i] /= rows_seen(c, i, t->t, window);
     return scratch;
 }
 
@@ -207,13 +181,24 @@ static int is_stack(const double *knob)
     return knob[DROP] == 1 && (int)knob[THRESHOLD] != BY_CACHE;
 }
 
+static const char *device(const double *knob, int n_token, struct sh_slots_policy *to)
+{
+    to->rule = is_epochs(knob) ? SH_SLOTS_LOW_EPOCHS : SH_SLOTS_LOW_RING;
+    to->by_row = (int)knob[THRESHOLD] != BY_CACHE;
+    to->rate = (int)knob[COUNTS] == RATE;
+    to->look_back = sh_low_rows_window(knob[WINDOW], n_token);
+    if (keeps_rows(knob))
+        return "threshold=t wants whole rows of attention";
+    return to->look_back > SH_SLOTS_LOOK_BACK ? "it looks back on too many rows" : NULL;
+}
+
 static const char *const thresholds[] = {"n", "i", "t", NULL};
 static const char *const all_counts[] = {"raw", "rate", NULL};
 static const char *const counters[] = {"ring", "epochs", NULL};
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
     [RECENT] = SH_KNOB_RECENT(10),
-    [DROP] = {"drop", 0.5, 0, 1 << 20, NULL, "tokens that leave at once; below 1: a fraction of the budget", 0},
+    [DROP] = SH_KNOB_DROP(0.5),
     [WINDOW] = {"window", 400, 1, 1 << 20, NULL, "rows that are looked back on", 1},
     [THRESHOLD] = {"threshold", BY_CACHE, 0, BY_TIME, thresholds,
                    "low is below 1/n (n cached), 1/(i+1) (i the row), 1/t (t the time of the decision)", 1},
@@ -227,11 +212,10 @@ const struct sh_policy sh_policy_scissorhands = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = is_stack,
-    .state_bytes = state_bytes,
-    .resident_bytes = resident_bytes,
-    .begin = begin,
-    .carry = carry,
+    .device = device,
+    .state_bytes = sizeof(struct state),
+    .arrays = arrays,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

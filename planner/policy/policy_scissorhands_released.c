@@ -2,15 +2,15 @@
 /* The rule of the code that the authors of Scissorhands released, which is not their paper's: a token is
  * hit by a row that gives it more than the row's 90th percentile, and stays while it has been hit in
  * the last 100 rows or is among the newest 10; layers outside 5..35 keep everything. That rule has no
- * budget: how much it keeps is an outcome. As a baseline with one, its worth is the number of hits, so
+ * budget: how much it keeps is an outcome. As a baseline with one, its score is the number of hits, so
  * what the code would drop (no hit) leaves first. The code takes the percentile of the row of the full
  * cache, and over the padded text, future zeros included (`of=text`: of the n_token that will come at
  * most); here the row is that of the kept tokens. */
 #include <math.h>
 
-#include "planner/policy/kth.h"
 #include "planner/policy/low_rows.h"
 #include "planner/policy/policy.h"
+#include "planner/policy/quickselect.h"
 
 enum knob { SINKS, RECENT, WINDOW, PERCENTILE, OF, FIRST_LAYER, LAST_LAYER };
 enum of { ROW, TEXT };
@@ -18,8 +18,6 @@ enum of { ROW, TEXT };
 struct state {
     struct sh_low_rows ring;
     float *sorted;                      /* [capacity] */
-    double percentile;
-    int of, n_token;
 };
 
 static int keeps_all(const double *knob, int layer)
@@ -27,35 +25,22 @@ static int keeps_all(const double *knob, int layer)
     return layer < (int)knob[FIRST_LAYER] || layer > (int)knob[LAST_LAYER];
 }
 
-/* No text has more rows than tokens. */
 static int window_of(const struct sh_policy_head *h)
 {
-    int window = (int)h->knob[WINDOW];
-    return h->n_token > 0 && window > h->n_token ? h->n_token : window;
+    return sh_low_rows_window(h->knob[WINDOW], h->n_token);
 }
 
-static size_t state_bytes(const struct sh_policy_head *h)
+static size_t ring_rows(const struct sh_policy_head *h)
 {
-    return sizeof(struct state) + sh_low_rows_bytes(h->capacity, window_of(h)) +
-           (size_t)h->capacity * sizeof(float);
+    return (size_t)window_of(h) + 1;
 }
 
-static size_t resident_bytes(const struct sh_policy_head *h)
-{
-    size_t ring = sh_low_rows_ring_bytes(h->capacity, window_of(h));
-    return keeps_all(h->knob, h->layer) ? 0 : (size_t)h->capacity * sizeof(uint16_t) + ring;
-}
-
-static void begin(void *state, const struct sh_policy_head *h)
-{
-    struct state *s = state;
-    int window = window_of(h);
-    sh_low_rows_place(&s->ring, s + 1, h->capacity, window);
-    s->sorted = (float *)((char *)(s + 1) + sh_low_rows_bytes(h->capacity, window));
-    s->percentile = h->knob[PERCENTILE];
-    s->of = (int)h->knob[OF];
-    s->n_token = h->n_token;
-}
+static const struct sh_array arrays[] = {
+    SH_ARRAY(ring.low, SH_PER_SLOT, sizeof(uint16_t)),
+    SH_ARRAY(ring.born, SH_PER_SLOT, 0),
+    SH_ARRAY_ROWS(ring.bits, SH_PER_SLOT_BITS, sizeof(uint32_t), ring_rows),
+    SH_ARRAY(sorted, SH_SLOT_SCRATCH, 0),
+    {0}};
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
 {
@@ -68,34 +53,30 @@ static void admit(void *state, int slot, const struct sh_cache *c, const struct 
 /* Element int(percentile * size) of the sorted row, which begins with zeros when the text is meant. */
 static float limit_of(struct state *s, const struct sh_cache *c, const float *row)
 {
-    int n = 0, size = s->of == TEXT ? s->n_token : c->n, k = (int)(s->percentile * size) - (size - c->n);
+    const double *knob = c->head->knob;
+    int n = 0, size = (int)knob[OF] == TEXT ? c->head->n_token : c->n;
+    int k = (int)(knob[PERCENTILE] * size) - (size - c->n);
     for (int i = 0; i < c->n_slot; i++)
         if (c->pos[i] >= 0)
             s->sorted[n++] = row[i];
-    return k < 0 ? 0 : sh_kth(s->sorted, n, k);
+    return k < 0 ? 0 : sh_quickselect(s->sorted, n, k);
 }
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
     float limit = limit_of(s, c, t->row);
-    sh_low_rows_add(&s->ring, t->row, c->pos, c->n_slot, nextafterf(limit, INFINITY));
-}
-
-static void carry(void *to, const void *from, const struct sh_carry *c)
-{
-    struct state *s = to;
-    const struct state *old = from;
-    sh_low_rows_carry(&s->ring, &old->ring, c);
+    sh_low_rows_add(&s->ring, c, t->row, window_of(c->head), nextafterf(limit, INFINITY));
 }
 
 /* Rows of the window that the token was in, less those that did not hit it. */
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
+    int window = window_of(c->head);
     for (int i = 0; i < c->n_slot; i++) {
         int seen = t->t - c->pos[i];
-        scratch[i] = (float)((seen < s->ring.window ? seen : s->ring.window) - s->ring.low[i]);
+        scratch[i] = (float)((seen < window ? seen : window) - s->ring.low[i]);
     }
     return scratch;
 }
@@ -117,11 +98,9 @@ const struct sh_policy sh_policy_scissorhands_released = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_LENGTH,
     .keeps_all = keeps_all,
-    .state_bytes = state_bytes,
-    .resident_bytes = resident_bytes,
-    .begin = begin,
-    .carry = carry,
+    .state_bytes = sizeof(struct state),
+    .arrays = arrays,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

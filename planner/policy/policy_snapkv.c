@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SnapKV (Li et al. 2024): the last w = `recent` rows vote. A token's worth is what it received from
+/* SnapKV (Li et al. 2024): the last w = `recent` rows vote. A token's score is what it received from
  * them, smoothed over `kernel` neighbouring positions of the text (tokens of the window have no part in
  * it); the w newest tokens never leave.
  *
@@ -15,68 +15,48 @@ struct state {
     struct sh_last_rows rows;
     struct sh_neighbours order;
     float *score;                       /* [capacity] */
-    int recent, kernel;
-    enum sh_pool pool;
 };
 
-static int window_of(const struct sh_policy_head *h)
+static size_t window_of(const struct sh_policy_head *h)
 {
-    return h->knob[RECENT] > 1 ? (int)h->knob[RECENT] : 1;
+    return h->knob[RECENT] > 1 ? (size_t)h->knob[RECENT] : 1;
 }
 
-static size_t state_bytes(const struct sh_policy_head *h)
-{
-    return sizeof(struct state) + sh_last_rows_bytes(h->capacity, window_of(h)) + sh_neighbours_bytes(h->capacity) +
-           (size_t)h->capacity * sizeof(float);
-}
+/* The sum of the last rows can be taken when it is asked for. */
+static const struct sh_array arrays[] = {
+    SH_ARRAY(rows.sum, SH_PER_SLOT, 0),
+    SH_ARRAY_ROWS(rows.at, SH_PER_SLOT, sizeof(float), window_of),
+    SH_ARRAY(order.slot, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(order.pos, SH_SLOT_SCRATCH, 0),
+    SH_ARRAY(score, SH_SLOT_SCRATCH, 0),
+    {0}};
 
-/* The rows; the sum of the last ones can be taken when it is asked for. */
-static size_t resident_bytes(const struct sh_policy_head *h)
+static void move(void *to, const void *from, const struct sh_move *m)
 {
-    return (size_t)window_of(h) * (size_t)h->capacity * sizeof(float);
-}
-
-static void begin(void *state, const struct sh_policy_head *h)
-{
-    struct state *s = state;
-    char *at = (char *)(s + 1);
-    sh_last_rows_place(&s->rows, at, h->capacity, window_of(h));
-    at += sh_last_rows_bytes(h->capacity, window_of(h));
-    sh_neighbours_place(&s->order, at, h->capacity);
-    s->score = (float *)(at + sh_neighbours_bytes(h->capacity));
-    s->recent = (int)h->knob[RECENT];
-    s->kernel = (int)h->knob[KERNEL] | 1;
-    s->pool = h->knob[POOL] > 0 ? SH_POOL_MAX : SH_POOL_MEAN;
+    sh_neighbours_move(&((struct state *)to)->order, &((const struct state *)from)->order, m);
 }
 
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
     (void)t;
-    sh_last_rows_admit(&s->rows, slot);
     sh_neighbours_admit(&s->order, c, slot);
 }
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
-    sh_last_rows_add(&s->rows, t->row, c->n_slot);
+    sh_last_rows_add(&s->rows, c, t->row, (int)window_of(c->head));
 }
 
-static void carry(void *to, const void *from, const struct sh_carry *c)
-{
-    struct state *s = to;
-    const struct state *old = from;
-    sh_last_rows_carry(&s->rows, &old->rows, c);
-    sh_neighbours_carry(&s->order, &old->order, c);
-}
-
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
+static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
+    const double *knob = c->head->knob;
+    int end = t->t - (int)knob[RECENT];
     for (int i = 0; i < c->n_slot; i++)
         scratch[i] = s->score[i] = (float)s->rows.sum[i];
-    sh_neighbours_pool(&s->order, c, s->score, t->t - s->recent, s->kernel, s->pool, scratch);
+    sh_neighbours_pool(&s->order, c, s->score, end, (int)knob[KERNEL] | 1, (enum sh_pool)knob[POOL], scratch);
     return scratch;
 }
 
@@ -100,11 +80,10 @@ const struct sh_policy sh_policy_snapkv = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = is_stack,
-    .state_bytes = state_bytes,
-    .resident_bytes = resident_bytes,
-    .begin = begin,
-    .carry = carry,
+    .state_bytes = sizeof(struct state),
+    .arrays = arrays,
+    .move = move,
     .admit = admit,
     .observe = observe,
-    .worth = worth,
+    .score = score,
 };

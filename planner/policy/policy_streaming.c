@@ -12,4 +12,5 @@ const struct sh_policy sh_policy_streaming = {
     .summary = "StreamingLLM: keeps the first tokens (sinks) and the newest",
     .knobs = knobs,
     .is_stack = sh_policy_always,
+    .device = sh_policy_by_position,
 };

@@ -5,33 +5,19 @@
 
 #include "planner/policy/policy.h"
 
-static size_t state_bytes(const struct sh_policy_head *h)
-{
-    return (size_t)h->capacity * sizeof(float);
-}
+struct state {
+    float *latest;                      /* [capacity] the row */
+};
 
-static size_t resident_bytes(const struct sh_policy_head *h)
-{
-    (void)h;
-    return 0;                           /* the row is at hand when the decision falls */
-}
+/* The row is at hand when the decision falls. */
+static const struct sh_array arrays[] = {
+    SH_ARRAY(latest, SH_PER_SLOT, 0),
+    {0}};
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
-    memcpy(state, t->row, (size_t)c->n_slot * sizeof(float));
-}
-
-static void carry(void *to, const void *from, const struct sh_carry *c)
-{
-    sh_carry_words(c, to, from);
-}
-
-static const float *worth(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
-{
-    (void)c;
-    (void)t;
-    (void)scratch;
-    return state;
+    struct state *s = state;
+    memcpy(s->latest, t->row, (size_t)c->n_slot * sizeof *s->latest);
 }
 
 static const struct sh_knob knobs[] = {
@@ -45,9 +31,7 @@ const struct sh_policy sh_policy_tova = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = sh_policy_always,
-    .state_bytes = state_bytes,
-    .resident_bytes = resident_bytes,
-    .carry = carry,
+    .state_bytes = sizeof(struct state),
+    .arrays = arrays,
     .observe = observe,
-    .worth = worth,
 };

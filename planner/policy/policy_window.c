@@ -6,4 +6,5 @@ const struct sh_policy sh_policy_window = {
     .name = "window",
     .summary = "keeps the newest tokens",
     .is_stack = sh_policy_always,
+    .device = sh_policy_by_position,
 };

@@ -3,7 +3,7 @@
  * units do, the one before passes down, which takes arithmetic. The same numbers in the same order. */
 #include "planner/replay/list_walk.h"
 
-#include "planner/policy/gather.h"
+#include "planner/policy/simd_gather.h"
 #include "src/base/clones.h"
 #include "src/base/num.h"
 
@@ -48,7 +48,7 @@ static int64_t run(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], c
     const int32_t *token = l->token + from;
     sh_budget_list_look(l, from, n, row->pair);
     if (row->rest) {
-        sh_gather_pairs(row->seen, row->rest, token, n);
+        sh_simd_gather_pairs(row->seen, row->rest, token, n);
         share_out_group(mass, no_sink, pivotal, l->pair, row->seen, n);
     } else {
         share_out(mass, no_sink, pivotal, l->pair, token, row, n);
@@ -167,7 +167,7 @@ void sh_list_walk_portable(struct sh_budget_list *l, float *const lately[SH_N_LI
 
 void sh_list_walk(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], const struct sh_list_row *row, int next)
 {
-    if (!sh_gather_is_wide()) {
+    if (!sh_simd_gather_is_wide()) {
         sh_list_walk_portable(l, lately, row, next);
         return;
     }

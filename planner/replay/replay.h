@@ -12,7 +12,7 @@
 #ifndef SH_PLANNER_REPLAY_H
 #define SH_PLANNER_REPLAY_H
 
-#include "planner/policy/kept.h"
+#include "planner/policy/kept_slots.h"
 
 enum sh_rows { SH_ROWS_RENORMALISED, SH_ROWS_RECORDED };
 

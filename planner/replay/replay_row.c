@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "planner/policy/gather.h"
+#include "planner/policy/simd_gather.h"
 #include "src/base/clones.h"
 
 enum { LANES = 16 };
@@ -61,7 +61,7 @@ SH_CLONES static void sum_up(const float *x, const int *pos, int n, float limit,
 void sh_row_gather(const float *score, const int *pos, int n, float limit, int sinks, float *out,
                    struct sh_kept_row *kept)
 {
-    sh_gather(out, score, pos, n);
+    sh_simd_gather(out, score, pos, n);
     sum_up(out, pos, n, limit, sinks, kept);
 }
 

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "planner/policy/budget_list.h"
-#include "planner/policy/least.h"
+#include "planner/policy/state.h"
+#include "planner/policy/victims.h"
 #include "planner/replay/list_walk.h"
 #include "planner/replay/replay_query.h"
 #include "src/base/clones.h"
@@ -34,8 +35,8 @@ struct sh_replay_stack {
     struct sh_replay_query query;
     struct sh_cache cache;
     int *pos;                           /* [n_token] 0, 1, 2, …: slots are positions */
-    float *age;                         /* [n_token] 0, 1, 2, …: what tokens are worth to policies without a say */
-    float *worth, *future;              /* [n_token] */
+    float *age;                         /* [n_token] 0, 1, 2, …: the scores of policies that go by position */
+    float *score, *future;              /* [n_token] */
     double *left;                       /* [n_token], NULL unless a policy needs the future */
     int64_t *pair;                      /* [1 + n_token], budget_list.h's; below: the row, or its mass */
     int64_t *rest;                      /* group > 1: [1 + n_token] no_sink above, pivotal below */
@@ -57,14 +58,13 @@ int sh_replay_stack_check(const struct sh_replay_setup *setup, const struct sh_p
     if (drop != 1)
         return sh_misused(e, "%s: it drops %g tokens at once, at other moments for every budget", name, drop);
     if (!sh_policy_is_stack(spec))
-        return sh_misused(e, "%s: what a token is worth depends on what else is kept", name);
+        return sh_misused(e, "%s: a token's score depends on what else is kept", name);
     return 0;
 }
 
 static void begin_walk(struct walk *w, const struct sh_replay_stack *s, const struct sh_policy_spec *spec)
 {
     const struct sh_replay_setup *setup = &s->setup;
-    const struct sh_policy *p = spec->policy;
     w->spec = spec;
     w->sinks = (int)sh_policy_knob(spec, "sinks", 0);
     w->recent = (int)sh_policy_knob(spec, "recent", 0);
@@ -72,13 +72,7 @@ static void begin_walk(struct walk *w, const struct sh_replay_stack *s, const st
                                       .n_layer = setup->n_layer, .budget = setup->n_token, .prefill = setup->prefill,
                                       .capacity = setup->n_token, .n_token = setup->n_token,
                                       .d_head = setup->d_head, .seed = setup->seed};
-    size_t bytes = p->state_bytes ? p->state_bytes(&w->head) : 0;
-    if (bytes) {
-        w->state = xaligned(bytes);
-        memset(w->state, 0, bytes);
-    }
-    if (p->begin)
-        p->begin(w->state, &w->head);
+    w->state = sh_state_new(spec->policy, &w->head);
     sh_budget_list_begin(&w->list, s->window);
     for (int f = 0; f < SH_N_LINEAR; f++) {
         w->lately[f] = xaligned((size_t)w->list.room * sizeof(float));
@@ -104,7 +98,7 @@ struct sh_replay_stack *sh_replay_stack_new(const struct sh_replay_setup *setup,
         s->pos[i] = i;
         s->age[i] = (float)i;
     }
-    s->worth = xcalloc(n + 1, sizeof *s->worth);
+    s->score = xcalloc(n + 1, sizeof *s->score);
     s->pair = xcalloc(n + 1, sizeof *s->pair);
     s->pair[0] = SH_PAIR_EMPTY;
     s->rest = xcalloc(n + 1, sizeof *s->rest);
@@ -142,7 +136,7 @@ void sh_replay_stack_free(struct sh_replay_stack *s)
     free(s->walk);
     free(s->pos);
     free(s->age);
-    free(s->worth);
+    free(s->score);
     free(s->future);
     free(s->left);
     free(s->pair);
@@ -152,11 +146,11 @@ void sh_replay_stack_free(struct sh_replay_stack *s)
     free(s);
 }
 
-/* pair[i]: the rank of worth[i] above, the bits of low[i] below. */
-SH_CLONES static void pack(int64_t *restrict pair, const float *restrict worth, const float *restrict low, int n)
+/* pair[i]: the rank of score[i] above, the bits of low[i] below. */
+SH_CLONES static void pack(int64_t *restrict pair, const float *restrict score, const float *restrict low, int n)
 {
     for (int i = 0; i < n; i++) {
-        int32_t rank = sh_worth_order(worth[i]);
+        int32_t rank = sh_score_order(score[i]);
         rank = rank < INT32_MAX ? rank : INT32_MAX - 1;
         pair[i] = (int64_t)((uint64_t)(uint32_t)rank << 32 | sh_bits(low[i]));
     }
@@ -177,13 +171,12 @@ static void set_rank(int64_t *pair, int32_t rank)
  * `first` on are listed. */
 static void rank_tokens(struct sh_replay_stack *s, struct walk *w, int first, int decides)
 {
-    const struct sh_policy *p = w->spec->policy;
     int next = s->query.t + 1;
     struct sh_step step = {.t = next, .future = s->future};
-    const float *worth = s->age, *low = s->setup.group > 1 ? s->query.weight[SH_KEPT_MASS] : s->query.row;
-    if (decides && p->worth)
-        worth = p->worth(w->state, &s->cache, &step, s->worth);
-    pack(s->pair + first + 1, worth + first, low + first + 1, next - first);
+    const float *score = NULL, *low = s->setup.group > 1 ? s->query.weight[SH_KEPT_MASS] : s->query.row;
+    if (decides)
+        score = sh_state_score(w->state, w->spec->policy, &s->cache, &step, s->score);
+    pack(s->pair + first + 1, (score ? score : s->age) + first, low + first + 1, next - first);
     for (int i = first; i < w->sinks && i < next; i++)
         set_rank(&s->pair[i + 1], INT32_MAX);
     for (int i = next - w->recent > first ? next - w->recent : first; i < next; i++)
@@ -222,6 +215,7 @@ static void step(struct sh_replay_stack *s, struct walk *w, const float *queries
     int decides = next < s->setup.n_token && next >= s->setup.prefill;
     struct sh_step seen = {.t = s->query.t, .n_row = next, .row = s->query.row + 1, .q = queries,
                            .n_query = s->setup.group};
+    s->cache.head = &w->head;
     if (w->spec->policy->observe)
         w->spec->policy->observe(w->state, &s->cache, &seen);
     if (!decides && !w->list.n)
@@ -247,9 +241,11 @@ static void admit(struct sh_replay_stack *s, int t)
 {
     struct sh_step step_of = {.t = t};
     s->cache.n_slot = s->cache.n = t + 1;
-    for (int i = 0; i < s->n_walk; i++)
-        if (s->walk[i].spec->policy->admit)
-            s->walk[i].spec->policy->admit(s->walk[i].state, t, &s->cache, &step_of);
+    s->cache.newest = t;
+    for (int i = 0; i < s->n_walk; i++) {
+        s->cache.head = &s->walk[i].head;
+        sh_state_admit(s->walk[i].state, s->walk[i].spec->policy, t, &s->cache, &step_of);
+    }
 }
 
 int sh_replay_stack_row(struct sh_replay_stack *s, int t, int first_key, const float *const *row, struct sh_err *e)
@@ -322,7 +318,6 @@ static void count_tokens(const struct sh_replay_stack *s, int budget, struct sh_
 void sh_replay_stack_sums(struct sh_replay_stack *s, int policy, int budget, struct sh_replay_sums *out)
 {
     const struct walk *w = &s->walk[policy];
-    const struct sh_policy *p = w->spec->policy;
     struct sh_policy_head head = w->head;
     budget = budget < s->window ? budget : s->window;
     *out = (struct sh_replay_sums){.peak_tokens = 0};
@@ -336,6 +331,5 @@ void sh_replay_stack_sums(struct sh_replay_stack *s, int policy, int budget, str
     int prefill = s->setup.prefill < s->setup.n_token ? s->setup.prefill : s->setup.n_token;
     head.budget = budget;
     head.capacity = budget > prefill ? budget : prefill;
-    if (p->resident_bytes || p->state_bytes)
-        out->policy_bytes = (p->resident_bytes ? p->resident_bytes : p->state_bytes)(&head);
+    out->policy_bytes = sh_state_resident_bytes(w->spec->policy, &head);
 }

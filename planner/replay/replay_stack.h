@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One walk over the rows of one head of one sequence, for every budget at once: of policies whose ranking
  * of tokens, from recorded rows, does not depend on what else is kept (sh_policy_is_stack). The policy runs
- * once, over a cache that keeps everything (slot = position); its worths order a list whose first B tokens
+ * once, over a cache that keeps everything (slot = position); its scores order a list whose first B tokens
  * are the kept set of budget B (budget_list.h). Every figure of replay.h that is a sum over the kept tokens
  * then is a running sum down the list, and only the share that each place gets must be added up: a row
  * costs one pass over the list, whatever the number of budgets.

@@ -20,6 +20,7 @@ libbase_a_SOURCES = \
 	%D%/rng.c %D%/rng.h \
 	%D%/say.c %D%/say.h \
 	%D%/score.h \
+	%D%/slots_rule.h \
 	%D%/stages.c %D%/stages.h \
 	%D%/time_unit.c %D%/time_unit.h \
 	%D%/utf8.h \

@@ -46,8 +46,8 @@ static const char *values_text(const struct sh_knob *k, char to[WORDS])
 static const char *start_text(const struct sh_knob *k, char to[WORDS])
 {
     if (k->names)
-        return k->names[(int)k->start];
-    snprintf(to, WORDS, "%g", k->start);
+        return k->names[(int)k->default_value];
+    snprintf(to, WORDS, "%g", k->default_value);
     return to;
 }
 

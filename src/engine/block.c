@@ -96,7 +96,7 @@ static void open_wide(struct work *w)
 {
     w->wide = sh_kept_like(w->b->h->kept, w->m, w->seen_k.width ? w->seen_k.at : w->k.at,
                            w->seen_v.width ? w->seen_v.at : w->v.at);
-    sh_kept_carry(w->wide, w->b->h->kept, w->old, w->n_old);
+    sh_kept_move(w->wide, w->b->h->kept, w->old, w->n_old);
 }
 
 /* One token of the block, which has just been admitted. */
@@ -158,7 +158,7 @@ static void store(const struct work *w)
     const struct sh_cache *c = sh_kept_cache(w->wide);
     int *from = xmalloc(((size_t)sh_kept_cache(h->kept)->n_slot + (size_t)b->n) * sizeof *from), live = 0;
     int n_slot = settle(w, from);
-    sh_kept_carry(h->kept, w->wide, from, n_slot);
+    sh_kept_move(h->kept, w->wide, from, n_slot);
     for (int i = 0; i < w->m; i++)                      /* of those that stay, how many are older */
         w->place[i] = c->pos[i] < 0 ? -1 : live++;
     for (int i = 0; i < n_slot; i++) {

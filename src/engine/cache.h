@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The KV cache of a batch of sequences: for each sequence, layer and KV head the set of kept tokens
- * (planner/policy/kept.h, with the policy's own state), and their keys and values by slot. Everything is
+ * (planner/policy/kept_slots.h, with the policy's own state), and their keys and values by slot. Everything is
  * allocated once at capacity; a token that comes takes the slot of one that left. Keys stay as they were
  * made, turned for their original position; with positions inside the cache (places.h) not turned, which is
  * then also how a policy sees keys and queries.
@@ -14,7 +14,7 @@
 #ifndef SH_ENGINE_CACHE_H
 #define SH_ENGINE_CACHE_H
 
-#include "planner/policy/kept.h"
+#include "planner/policy/kept_slots.h"
 #include "src/engine/places.h"
 #include "src/engine/rows.h"
 #include "src/model/arch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See device_cache.h. What a policy's knobs mean on the device stands in `rules`, next to their names. */
+/* See device_cache.h. What the device does for a policy, the policy says itself (sh_policy_device). */
 #include "src/engine/device_cache.h"
 
 #include <limits.h>
@@ -34,59 +34,7 @@ struct sh_device_cache {
 
 /* ---- what the device is told ---- */
 
-static int knob(const struct sh_policy_spec *p, const char *name)
-{
-    return (int)sh_policy_knob(p, name, 0);
-}
-
-/* The least rule is by position: nothing to say. */
-static const char *by_position(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to)
-{
-    (void)p;
-    (void)n_token;
-    to->rule = SH_SLOTS_OLDEST;
-    return NULL;
-}
-
-static const char *h2o(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to)
-{
-    enum { SUM, MEAN, FADING };
-    (void)n_token;
-    to->rule = knob(p, "score") == MEAN ? SH_SLOTS_MEAN : SH_SLOTS_SUM;
-    to->decay = knob(p, "score") == FADING ? (float)sh_policy_knob(p, "gamma", 1) : 1;
-    return NULL;
-}
-
-static const char *scissorhands(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to)
-{
-    enum { BY_CACHE, BY_ROW, BY_TIME };
-    int threshold = knob(p, "threshold"), is_epochs = knob(p, "counter") == 1, window = knob(p, "window");
-    to->rule = is_epochs ? SH_SLOTS_LOW_EPOCHS : SH_SLOTS_LOW_RING;
-    to->by_row = threshold != BY_CACHE;
-    to->rate = knob(p, "counts") == 1;
-    to->look_back = n_token > 0 && window > n_token ? n_token : window;
-    if (threshold == BY_TIME && !is_epochs)
-        return "threshold=t wants whole rows of attention";
-    return to->look_back > SH_SLOTS_LOOK_BACK ? "it looks back on too many rows" : NULL;
-}
-
-static const struct {
-    const char *policy;
-    const char *(*rule)(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to);   /* why not; NULL */
-} rules[] = {{"full", by_position}, {"window", by_position}, {"streaming", by_position}, {"h2o", h2o},
-             {"scissorhands", scissorhands}};
-
-/* Why not; NULL: `to` says what the policy does. */
-static const char *rule_of(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to)
-{
-    *to = (struct sh_slots_policy){.sinks = knob(p, "sinks"), .recent = knob(p, "recent"), .decay = 1, .look_back = 1};
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (!strcmp(rules[i].policy, p->policy->name))
-            return rules[i].rule(p, n_token, to);
-    return "it needs more than the device keeps";
-}
-
-/* The budget and slots of each head are kept.c's. */
+/* The budget and slots of each head are kept_slots.c's. */
 static int fill_heads(const struct sh_kv_setup *s, struct sh_slots_head *head)
 {
     const struct sh_arch *a = s->arch;
@@ -112,7 +60,7 @@ static struct sh_slots_setup setup_of(const struct sh_kv_setup *s, const struct 
                                 .n_kv_head = a->n_kv_head, .d_head = a->d_head, .bits = s->format.bits,
                                 .group = s->format.group, .meta = s->format.meta, .prefill = s->prefill,
                                 .block = s->block, .keep_rows = s->watched, .head = head, .slopes = slopes};
-    rule_of(s->spec, s->n_token, &to.policy);
+    sh_policy_device(s->spec, s->n_token, &to.policy);
     return to;
 }
 
@@ -135,7 +83,7 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
     struct sh_slots_policy policy;
     if (r->is_host)
         return NULL;
-    const char *why = rule_of(s->spec, s->n_token, &policy);
+    const char *why = sh_policy_device(s->spec, s->n_token, &policy);
     struct sh_slots_head *head = xcalloc((size_t)(a->n_layer * a->n_kv_head), sizeof *head);
     int in_order = fill_heads(s, head), too_large = is_too_large(s, head, &policy);
     free(head);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See near_ties.h. The worths are those of planner/policy/policy.h's words, from the scores alone and in doubles. */
+/* See near_ties.h. The scores are those of planner/policy/policy.h's words, from the rows alone and in doubles. */
 #include "tests/unit/near_ties.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "src/base/mem.h"
 
-struct range { double low, high; };     /* where a worth lies */
+struct range { double low, high; };     /* where a score lies */
 
 double near_off(int d_head, int n_key, int group, int layer)
 {
@@ -117,7 +117,7 @@ static struct range by_low_rows(const struct near_ties *n, int layer, int head, 
     return (struct range){-r.high / by, -r.low / by};
 }
 
-static struct range worth(const struct near_ties *n, int layer, int head, int t, int j)
+static struct range score_range(const struct near_ties *n, int layer, int head, int t, int j)
 {
     const char *name = n->spec.policy->name;
     if (!strcmp(name, "h2o"))
@@ -145,7 +145,7 @@ int near_until(const struct near_ties *n)
     return until;
 }
 
-/* Equal worths are no flip: of these the older token leaves, whoever computes. They are exact only where nothing is
+/* Equal scores are no flip: of these the older token leaves, whoever computes. They are exact only where nothing is
  * rounded, so of ranges that are points. */
 static int may_change_places(struct range a, struct range b)
 {
@@ -164,7 +164,7 @@ int near_judge(struct near_ties *n, int layer, int head, int t, const unsigned c
         less += expected[x] && !found[x];
         for (int y = 0; y < t && expected[x] && !found[x]; y++)
             if (found[y] && !expected[y])
-                bad |= !may_change_places(worth(n, layer, head, t, x), worth(n, layer, head, t, y));
+                bad |= !may_change_places(score_range(n, layer, head, t, x), score_range(n, layer, head, t, y));
     }
     if (bad || more != less || n->n_flip == NEAR_MOST_FLIPS)
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is kept, on a device and by a reference, where both compute their own rows. A device's expf and the order of its
- * sums are its own, so two tokens whose worths are all but equal may change places there. Such a flip is told from an
- * error by the reference's rows: the tokens that only one side keeps must be of worths that its rounding can exchange.
+ * sums are its own, so two tokens whose scores are all but equal may change places there. Such a flip is told from an
+ * error by the reference's rows: the tokens that only one side keeps must have scores that its rounding can exchange.
  *
  * The bound. A score p = exp(x - most) / sum is computed in f32 (u = 2^-24), by two sides:
  *     x       a product of d numbers in any order, (d + 2) u |q| |k| scale at most: NEAR_LOGIT stands for the last
@@ -11,7 +11,7 @@
  *     /       2 u, where it is a product with the inverse; the mean over g query heads (g + 1) u
  * which makes each side's score off by 2 (d + 2) NEAR_LOGIT u + (11 + n + g) u of itself, and the difference of two
  * sides twice that. In layer l the queries and keys come through l layers that are off in the same way: l + 1 times as
- * much. The worth of a policy that sums is off by as much as its scores and by a rounding a row; of one that counts low
+ * much. The score of a policy that sums is off by as much as its rows and by a rounding a row; of one that counts low
  * rows by the number of rows whose score is that close to the threshold; of a policy by position not at all.
  *
  * A text is judged up to its flips: what the flip's head keeps from then on, and what the layers above it see, has

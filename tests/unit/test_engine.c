@@ -42,7 +42,7 @@ static void open_stage_as(struct stage *s, const char *name, enum sh_type dtype,
     s->arch = sh_model_arch(s->m);
     CU_ASSERT_FATAL(s->arch->n_layer * s->arch->n_kv_head <= MOST_HEADS && !target_open(&s->on, ON_CPU, 1));
     for (int i = 0; i < N; i++)
-        s->tokens[i] = (int32_t)((i * 37 + 11) % 100);  /* no two alike: worths that are equal but for roundings */
+        s->tokens[i] = (int32_t)((i * 37 + 11) % 100);  /* no two alike: scores that are equal but for roundings */
     for (int i = 0; i < MOST_HEADS; i++)
         s->budget[i] = BUDGET;
     struct sh_resident_setup setup = {.backend = s->on.b, .device = s->on.d, .model = s->m, .dtype = dtype,

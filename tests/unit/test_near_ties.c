@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/near_ties.c tells flips of near ties from errors: injected ones of both kinds, for each kind of worth. */
+/* tests/unit/near_ties.c tells flips of near ties from errors: injected ones of both kinds, for each kind of score. */
 #include <stdio.h>
 #include <string.h>
 
@@ -69,7 +69,7 @@ static void told_apart(void)
     }
 }
 
-/* More or fewer tokens are no flip, whatever they are worth. */
+/* More or fewer tokens are no flip, whatever their scores. */
 static void another_number(void)
 {
     const struct question q = {"h2o:recent=0", {.9f, .08f, .1f, .3f, .5f, .9f}, {0}, 1, 2, 1};

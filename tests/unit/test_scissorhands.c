@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/policy.h"
+#include "planner/policy/state.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "tests/tap.h"
@@ -38,11 +38,18 @@ static void begin(struct run *r, const char *a, const char *b)
         const struct sh_policy *p = r->spec[i].policy;
         r->head[i] = (struct sh_policy_head){.knob = r->spec[i].knob, .n_layer = 1, .budget = SLOTS, .capacity = SLOTS,
                                              .n_token = N};
-        size_t bytes = p->state_bytes(&r->head[i]);
-        r->state[i] = xaligned(bytes);
-        memset(r->state[i], 0, bytes);
-        p->begin(r->state[i], &r->head[i]);
+        r->state[i] = sh_state_new(p, &r->head[i]);
     }
+}
+
+/* A token into a slot, and its row. */
+static void tell(struct run *r, int i, int slot, const struct sh_step *s)
+{
+    const struct sh_policy *p = r->spec[i].policy;
+    r->cache.head = &r->head[i];
+    if (slot >= 0)
+        sh_state_admit(r->state[i], p, slot, &r->cache, &(struct sh_step){.t = s->t});
+    p->observe(r->state[i], &r->cache, s);
 }
 
 static void end(struct run *r)
@@ -54,7 +61,6 @@ static void end(struct run *r)
 /* Token t comes: into a free slot, or into that of a token drawn at random; now and then two leave. */
 static void step(struct run *r, int t, uint64_t seed)
 {
-    const struct sh_policy *p = r->spec[0].policy;
     int slot = r->cache.n_slot;
     for (int i = 0; i < r->cache.n_slot; i++)
         if (r->pos[i] < 0)
@@ -80,15 +86,14 @@ static void step(struct run *r, int t, uint64_t seed)
     }
     r->n_row[t] = r->cache.n;
     struct sh_step s = {.t = t, .n_row = r->cache.n, .row = r->row[t]};
-    for (int i = 0; i < r->n_state; i++) {
-        p->admit(r->state[i], slot, &r->cache, &(struct sh_step){.t = t});
-        p->observe(r->state[i], &r->cache, &s);
-    }
+    for (int i = 0; i < r->n_state; i++)
+        tell(r, i, slot, &s);
 }
 
-static const float *worth(struct run *r, int i, int t, float *scratch)
+static const float *score(struct run *r, int i, int t, float *scratch)
 {
-    return r->spec[i].policy->worth(r->state[i], &r->cache, &(struct sh_step){.t = t}, scratch);
+    r->cache.head = &r->head[i];
+    return sh_state_score(r->state[i], r->spec[i].policy, &r->cache, &(struct sh_step){.t = t}, scratch);
 }
 
 /* By the definition, from all rows. */
@@ -110,7 +115,7 @@ static void against_recount(const char *text, int window, char threshold, int is
     begin(r, text, NULL);
     for (int t = 0; t < N; t++) {
         step(r, t, 5);
-        const float *got = worth(r, 0, t + 1, scratch);
+        const float *got = score(r, 0, t + 1, scratch);
         for (int i = 0; i < r->cache.n_slot; i++) {
             if (r->pos[i] < 0)
                 continue;
@@ -147,7 +152,7 @@ static void estimate(int window, const char *threshold)
     begin(r, exact, epochs);
     for (int t = 0; t < N; t++) {
         step(r, t, 6);
-        const float *want = worth(r, 0, t + 1, scratch[0]), *got = worth(r, 1, t + 1, scratch[1]);
+        const float *want = score(r, 0, t + 1, scratch[0]), *got = score(r, 1, t + 1, scratch[1]);
         for (int i = 0; i < r->cache.n_slot; i++) {
             float by = r->pos[i] < 0 ? 0 : fabsf(want[i] - got[i]);
             if (t + 1 <= window || (t + 1) % window == 0)
@@ -180,12 +185,9 @@ static void worst_case(void)
     r->cache.n = r->cache.n_slot = 1;
     for (int t = 0; t < 80; t++) {
         float row = t < 20 ? 0 : 1;
-        for (int i = 0; i < 2; i++) {
-            if (!t)
-                r->spec[i].policy->admit(r->state[i], 0, &r->cache, &(struct sh_step){.t = 0});
-            r->spec[i].policy->observe(r->state[i], &r->cache, &(struct sh_step){.t = t, .n_row = 1, .row = &row});
-        }
-        most = fmaxf(most, fabsf(worth(r, 0, t + 1, scratch[0])[0] - worth(r, 1, t + 1, scratch[1])[0]));
+        for (int i = 0; i < 2; i++)
+            tell(r, i, t ? -1 : 0, &(struct sh_step){.t = t, .n_row = 1, .row = &row});
+        most = fmaxf(most, fabsf(score(r, 0, t + 1, scratch[0])[0] - score(r, 1, t + 1, scratch[1])[0]));
     }
     CU_ASSERT_EQUAL(most, 10);
     end(r);

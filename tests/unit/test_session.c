@@ -14,6 +14,7 @@
 #include "src/model/weights.h"
 #include "tests/tap.h"
 #include "tests/unit/backends.h"
+#include "tests/unit/device_policies.h"
 #include "tests/unit/near_ties.h"
 
 enum { MOST_TOKENS = 128, GREEDY = 16, LONG_AT = 6, LONG_STEP = 20 };
@@ -203,11 +204,8 @@ static struct sh_resident *open_resident(const struct target *on, struct sh_mode
 /* On a device the cache is the device's, but for the policies that need more than it keeps. */
 static void check_place(const struct sh_session *s, const struct trial *t, int is_host)
 {
-    static const char *const there[] = {"full", "window", "streaming", "h2o", "scissorhands", NULL};
-    int by_rows = !strcmp(t->spec.policy->name, "scissorhands") && sh_policy_knob(&t->spec, "threshold", 0) == 2;
-    int expected = 0;
-    for (int i = 0; there[i] && !is_host && !by_rows; i++)
-        expected |= !strcmp(there[i], t->spec.policy->name);
+    struct sh_slots_policy unused;
+    int expected = !is_host && !sh_policy_device(&t->spec, t->n + GREEDY - 1, &unused);
     CU_ASSERT((sh_session_cache(s) == NULL) == expected);
     CU_ASSERT((sh_session_why_host(s) != NULL) == (!is_host && !expected));
 }
@@ -432,6 +430,19 @@ static void few_waits(void)
     sh_model_close(m);
 }
 
+static void every_policy(void)
+{
+    struct golden g = open_golden("llama_gqa");
+    const json_t *cases = json_object_get(g.root, "cases"), *c;
+    const char *given[256];
+    size_t i;
+    CU_ASSERT_FATAL(json_array_size(cases) <= 256);
+    json_array_foreach(cases, i, c)
+        given[i] = json_string_value(json_object_get(c, "policy"));
+    check_device_policies(given, (int)json_array_size(cases));
+    close_golden(&g);
+}
+
 static void opt_full(void) { every("opt", "full", ON_CPU, play_some); }
 static void opt_window(void) { every("opt", "window", ON_CPU, play_some); }
 static void opt(void) { every("opt", "", ON_CPU, play_some); }
@@ -444,6 +455,7 @@ static void llama_gqa_module(void) { every("llama_gqa", "", ON_MODULE, play_some
 int main(void)
 {
     static const struct tap_test tests[] = {
+        {"every policy with a rule for devices has a case", every_policy},
         {"opt: full cache", opt_full},
         {"opt: window", opt_window},
         {"opt: every policy", opt},

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The KV cache on the device (kernels/slots.h), token by token through its own operations: what attention
- * gives is what doubles give over the rows as they are kept, and who is kept is what planner/policy/kept.h keeps when
- * it is told the same rows, ties included. Heads have budgets of their own, sequences come and go, the layer
+ * gives is what doubles give over the rows as they are kept, and who is kept is what planner/policy/kept_slots.h keeps
+ * when it is told the same rows, ties included. Heads have budgets of their own, sequences come and go, the layer
  * is not the first. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/kept.h"
+#include "planner/policy/kept_slots.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/engine/quant.h"
 #include "tests/tap.h"
 #include "tests/unit/backends.h"
+#include "tests/unit/device_policies.h"
 
 enum { SEQ = 2, LAYERS = 2, LAYER = 1, LATE = 3 };      /* sequence 1 begins LATE steps later      */
 
@@ -299,6 +300,47 @@ static void run(const struct target *on, const struct shape *all)
     }
 }
 
+static void check_rule(const char *policy, int n_token, const struct sh_slots_policy *want)
+{
+    struct sh_policy_spec spec;
+    struct sh_slots_policy got;
+    struct sh_err e;
+    CU_ASSERT_EQUAL_FATAL(sh_policy_parse(policy, &spec, &e), 0);
+    CU_ASSERT_PTR_NULL(sh_policy_device(&spec, n_token, &got));
+    int ok = got.rule == want->rule && got.sinks == want->sinks && got.recent == want->recent &&
+             got.look_back == want->look_back && got.by_row == want->by_row && got.rate == want->rate;
+    if (!ok)
+        printf("# %s: another rule than expected\n", policy);
+    CU_ASSERT(ok);
+    CU_ASSERT_EQUAL(got.decay, want->decay);
+}
+
+/* The rules above are what the policies say themselves, and none is missing. */
+static void rules(void)
+{
+    const char *given[(sizeof attention + sizeof policies) / sizeof *attention];
+    const struct shape *const all[] = {attention, policies};
+    int n = 0;
+    for (int i = 0; i < 2; i++)
+        for (const struct shape *s = all[i]; s->policy; s++) {
+            check_rule(s->policy, s->n_token, &s->rule);
+            given[n++] = s->policy;
+        }
+    check_device_policies(given, n);
+}
+
+static void refused(void)
+{
+    static const char *const policy[] = {"scissorhands:threshold=t", "scissorhands:window=65536", "tova"};
+    for (size_t i = 0; i < sizeof policy / sizeof *policy; i++) {
+        struct sh_policy_spec spec;
+        struct sh_slots_policy unused;
+        struct sh_err e;
+        CU_ASSERT_EQUAL_FATAL(sh_policy_parse(policy[i], &spec, &e), 0);
+        CU_ASSERT_PTR_NOT_NULL(sh_policy_device(&spec, 1 << 20, &unused));
+    }
+}
+
 static void run_attention(const struct target *on) { run(on, attention); }
 static void run_policies(const struct target *on) { run(on, policies); }
 static void heads(void) { target_run(ON_MODULE, run_attention); }
@@ -307,8 +349,10 @@ static void decisions(void) { target_run(ON_MODULE, run_policies); }
 int main(void)
 {
     static const struct tap_test tests[] = {
+        {"every policy's rule for devices has a case, and is what the policy says", rules},
+        {"what a device cannot do is refused", refused},
         {"attention over slots: widths, groups, formats, windows, biases (module)", heads},
-        {"who leaves: what kept.c says of the same rows (module)", decisions},
+        {"who leaves: what kept_slots.c says of the same rows (module)", decisions},
         {0}};
     return tap_run("slots", tests);
 }

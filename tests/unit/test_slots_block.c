@@ -14,6 +14,7 @@
 #include "src/engine/slots_attend.h"
 #include "tests/tap.h"
 #include "tests/unit/backends.h"
+#include "tests/unit/device_policies.h"
 #include "tests/unit/near_ties.h"
 
 enum { SEQ = 2, LAYERS = 2, LAYER = 1, MOST_HEADS = 4, MOST_TOKENS = 200 };
@@ -447,12 +448,21 @@ static void too_long(const struct target *on)
     target_close(&own);
 }
 
+static void every_policy(void)
+{
+    const char *given[N_RULES];
+    for (int i = 0; i < N_RULES; i++)
+        given[i] = rules[i].policy;
+    check_device_policies(given, N_RULES);
+}
+
 static void shapes(void) { target_run(ON_MODULE, all); }
 static void refused(void) { target_run(ON_MODULE, too_long); }
 
 int main(void)
 {
     static const struct tap_test tests[] = {
+        {"every policy with a rule for devices has a case", every_policy},
         {"blocks in random shapes: attention, rows, who is kept and where, as on the host (module)", shapes},
         {"a block longer than there is room for (module)", refused},
         {0}};

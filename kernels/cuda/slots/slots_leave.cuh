@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who leaves, found by one block of threads for one KV head of a sequence: what planner/policy/kept.c and
- * planner/policy/least.c say, by one 64-bit key a slot: worth above, position below, so that the `want` smallest leave
- * and no two are the same. One victim is a minimum; more are found by their want-th smallest key, eight bits at
+/* Who leaves, found by one block of threads for one KV head of a sequence: what planner/policy/kept_slots.c and
+ * planner/policy/victims.c say, by one 64-bit key a slot: score above, position below, so that the `want` smallest
+ * leave and no two are the same. One victim is a minimum; more are found by their want-th smallest key, eight bits at
  * a time. */
 #ifndef SH_KERNELS_CUDA_SLOTS_LEAVE_CUH
 #define SH_KERNELS_CUDA_SLOTS_LEAVE_CUH
@@ -27,7 +27,7 @@ static __device__ __forceinline__ unsigned ordered(float x)
     return x == x ? bits : 0;
 }
 
-static __device__ float low_worth(const struct slots &s, const struct room &r, size_t slot, int pos)
+static __device__ float low_score(const struct slots &s, const struct room &r, size_t slot, int pos)
 {
     float count = (float)s.low[slot];
     if (s.policy.rule == SH_SLOTS_LOW_EPOCHS)
@@ -37,13 +37,13 @@ static __device__ float low_worth(const struct slots &s, const struct room &r, s
     return s.policy.rate ? __fdiv_rn(-count, (float)seen) : -count;
 }
 
-static __device__ float worth_of(const struct slots &s, const struct room &r, size_t slot, int pos)
+static __device__ float score_of(const struct slots &s, const struct room &r, size_t slot, int pos)
 {
     switch (s.policy.rule) {
     case SH_SLOTS_OLDEST: return (float)pos;
     case SH_SLOTS_SUM: return s.sum[slot];
     case SH_SLOTS_MEAN: return __fdiv_rn(s.sum[slot], (float)(r.t - pos));
-    default: return low_worth(s, r, slot, pos);
+    default: return low_score(s, r, slot, pos);
     }
 }
 
@@ -56,7 +56,7 @@ static __device__ unsigned long long key_of(const struct slots &s, const struct 
         return (unsigned long long)pos;
     if (pos < r.from || pos >= r.to)
         return NO_KEY;
-    return (unsigned long long)ordered(worth_of(s, r, r.base + (size_t)i, pos)) << 32 | (unsigned)pos;
+    return (unsigned long long)ordered(score_of(s, r, r.base + (size_t)i, pos)) << 32 | (unsigned)pos;
 }
 
 /* The smallest key of all; every thread gets it. */
@@ -185,7 +185,8 @@ static __device__ struct room room_of(const struct slots &s, const struct slots_
     return r;
 }
 
-/* How many leave where `over` must: planner/policy/kept.c's rule. Tokens behind the window are no part of a drop. */
+/* How many leave where `over` must, as planner/policy/kept_slots.c has it. Tokens behind the window are no part of a
+ * drop. */
 template <typename Found>
 static __device__ int how_many(const struct slots &s, const struct room &r, int over, int drop, Found &found)
 {

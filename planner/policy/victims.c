@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See least.h. One victim is the common case: vectorised passes for its rank, its position, its slot.
- * For more, the candidates' keys (worth, then position) are partitioned around the want-th (Hoare's
+/* See victims.h. One victim is the common case: vectorised passes for its rank, its position, its slot.
+ * For more, the candidates' keys (score, then position) are partitioned around the want-th (Hoare's
  * selection). */
-#include "planner/policy/least.h"
+#include "planner/policy/victims.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -12,9 +12,9 @@
 
 /* Of a slot that may be chosen: its order, not the largest integer; else that. Without branches, so that
  * the loops over it become vector code. */
-SH_INLINE int32_t rank(const struct sh_least *l, int i)
+SH_INLINE int32_t rank(const struct sh_victims *l, int i)
 {
-    int32_t key = sh_worth_order(l->worth[i]);
+    int32_t key = sh_score_order(l->score[i]);
     int pos = l->pos[i], allowed = -((pos >= l->from) & (pos < l->to) & (pos >= 0));
     key -= key == INT32_MAX;
     return (key & allowed) | (INT32_MAX & ~allowed);
@@ -29,9 +29,9 @@ SH_INLINE int slot_of(const int *pos, int token, int n)
     return slot;
 }
 
-SH_CLONES static int one(const struct sh_least *least)
+SH_CLONES static int one(const struct sh_victims *victims)
 {
-    const struct sh_least l = *least;
+    const struct sh_victims l = *victims;
     int32_t best = INT32_MAX;
     for (int i = 0; i < l.n; i++) {
         int32_t r = rank(&l, i);
@@ -47,7 +47,7 @@ SH_CLONES static int one(const struct sh_least *least)
     return slot_of(l.pos, oldest, l.n);
 }
 
-SH_CLONES static int oldest_dead(const struct sh_least *l)
+SH_CLONES static int oldest_dead(const struct sh_victims *l)
 {
     const int *at = l->pos, n = l->n, dead = l->dead;
     int oldest = INT_MAX;
@@ -59,7 +59,7 @@ SH_CLONES static int oldest_dead(const struct sh_least *l)
 }
 
 struct entry {
-    int64_t key;                        /* worth above, position below */
+    int64_t key;                        /* score above, position below */
     int slot;
 };
 
@@ -90,7 +90,7 @@ static void select_least(struct entry *e, int n, int want)
     }
 }
 
-static int several(const struct sh_least *l, int want, int *out)
+static int several(const struct sh_victims *l, int want, int *out)
 {
     struct entry *e = xmalloc((size_t)l->n * sizeof *e);
     int n = 0;
@@ -109,7 +109,7 @@ static int several(const struct sh_least *l, int want, int *out)
     return want;
 }
 
-int sh_least(const struct sh_least *l, int want, int *out)
+int sh_victims(const struct sh_victims *l, int want, int *out)
 {
     if (want != 1 || l->n == 0)
         return want > 0 && l->n > 0 ? several(l, want, out) : 0;

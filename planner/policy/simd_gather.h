@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* to[i] = from[at[i]]: the loads that replay lives on. Compilers do not make gather instructions of such
  * loops for a processor that they do not know, so the machine's are asked for by name where it has them. */
-#ifndef SH_PLANNER_POLICY_GATHER_H
-#define SH_PLANNER_POLICY_GATHER_H
+#ifndef SH_PLANNER_POLICY_SIMD_GATHER_H
+#define SH_PLANNER_POLICY_SIMD_GATHER_H
 
 #include <stdint.h>
 
@@ -10,9 +10,9 @@
 #define SH_GATHER_WIDE __attribute__((target("avx512f,avx512vl,avx2")))
 #endif
 
-int sh_gather_is_wide(void);            /* has this machine what SH_GATHER_WIDE asks for? */
+int sh_simd_gather_is_wide(void);            /* has this machine what SH_GATHER_WIDE asks for? */
 
-void sh_gather(float *to, const float *from, const int *at, int n);
-void sh_gather_pairs(int64_t *to, const int64_t *from, const int *at, int n);
+void sh_simd_gather(float *to, const float *from, const int *at, int n);
+void sh_simd_gather_pairs(int64_t *to, const int64_t *from, const int *at, int n);
 
 #endif

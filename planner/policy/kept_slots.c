@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See kept.h. */
-#include "planner/policy/kept.h"
+/* See kept_slots.h. */
+#include "planner/policy/kept_slots.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/least.h"
+#include "planner/policy/state.h"
+#include "planner/policy/victims.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 
@@ -18,9 +19,8 @@ struct sh_kept {
     int *pos;                           /* [capacity] */
     int *freed, n_freed;                /* slots below n_slot that are free; a stack */
     int *chosen;                        /* [capacity] */
-    float *scratch;                     /* [capacity], worth */
+    float *scratch;                     /* [capacity], score */
     void *state;
-    size_t state_bytes;
 };
 
 static int keeps_all(const struct sh_kept_setup *s)
@@ -62,21 +62,17 @@ struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup)
     k->freed = xmalloc((size_t)capacity * sizeof *k->freed);
     k->chosen = xmalloc((size_t)capacity * sizeof *k->chosen);
     k->scratch = xmalloc((size_t)capacity * sizeof *k->scratch);
-    k->state_bytes = k->policy->state_bytes ? k->policy->state_bytes(&k->head) : 0;
-    k->state = k->state_bytes ? xaligned(k->state_bytes) : NULL;
+    k->state = sh_state_new(k->policy, &k->head);
     sh_kept_restart(k, setup->k, setup->v);
     return k;
 }
 
 void sh_kept_restart(struct sh_kept *k, const float *keys, const float *values)
 {
-    k->cache = (struct sh_cache){.pos = k->pos, .k = keys, .v = values, .d_head = k->setup.d_head,
-                                 .rows_by_slot = k->setup.rows_by_slot};
+    k->cache = (struct sh_cache){.head = &k->head, .pos = k->pos, .k = keys, .v = values,
+                                 .d_head = k->setup.d_head, .rows_by_slot = k->setup.rows_by_slot};
     k->n_freed = 0;
-    if (k->state)
-        memset(k->state, 0, k->state_bytes);
-    if (k->policy->begin)
-        k->policy->begin(k->state, &k->head);
+    sh_state_restart(k->state, k->policy, &k->head);
 }
 
 void sh_kept_free(struct sh_kept *k)
@@ -91,11 +87,12 @@ void sh_kept_free(struct sh_kept *k)
     free(k);
 }
 
-/* The policy's worth of each slot, or the positions themselves. */
-static const float *worth_of(struct sh_kept *k, const struct sh_step *step)
+/* The policy's score of each slot, or the positions themselves. */
+static const float *score_of(struct sh_kept *k, const struct sh_step *step)
 {
-    if (k->policy->worth)
-        return k->policy->worth(k->state, &k->cache, step, k->scratch);
+    const float *score = sh_state_score(k->state, k->policy, &k->cache, step, k->scratch);
+    if (score)
+        return score;
     for (int i = 0; i < k->cache.n_slot; i++)
         k->scratch[i] = (float)k->pos[i];
     return k->scratch;
@@ -132,10 +129,9 @@ int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *droppe
     if (!want)
         return 0;
     struct sh_step step = {.t = t, .future = future};
-    struct sh_least least = {.worth = worth_of(k, &step), .pos = k->pos, .n = k->cache.n_slot, .from = k->sinks,
-                             .to = t - k->recent,
-                             .dead = dead_before(k, t)};
-    int n = sh_least(&least, want, k->chosen);
+    struct sh_victims victims = {.score = score_of(k, &step), .pos = k->pos, .n = k->cache.n_slot, .from = k->sinks,
+                                 .to = t - k->recent, .dead = dead_before(k, t)};
+    int n = sh_victims(&victims, want, k->chosen);
     for (int i = 0; i < n; i++) {
         k->pos[k->chosen[i]] = -1;
         k->freed[k->n_freed++] = k->chosen[i];
@@ -152,8 +148,8 @@ int sh_kept_admit(struct sh_kept *k, int t)
     struct sh_step step = {.t = t};
     k->pos[slot] = t;
     k->cache.n++;
-    if (k->policy->admit)
-        k->policy->admit(k->state, slot, &k->cache, &step);
+    k->cache.newest = slot;
+    sh_state_admit(k->state, k->policy, slot, &k->cache, &step);
     return slot;
 }
 
@@ -172,10 +168,10 @@ struct sh_kept *sh_kept_like(const struct sh_kept *k, int capacity, const float 
     return sh_kept_new(&setup);
 }
 
-void sh_kept_carry(struct sh_kept *to, const struct sh_kept *from, const int *from_slot, int n)
+void sh_kept_move(struct sh_kept *to, const struct sh_kept *from, const int *from_slot, int n)
 {
     int n_from = from->cache.n_slot, *to_slot = xmalloc((size_t)(n_from ? n_from : 1) * sizeof *to_slot);
-    struct sh_carry c = {.n = n, .n_from = n_from, .from = from_slot, .to = to_slot};
+    struct sh_move move = {.n = n, .n_from = n_from, .from = from_slot, .to = to_slot};
     for (int i = 0; i < n_from; i++)
         to_slot[i] = -1;
     sh_kept_restart(to, to->cache.k, to->cache.v);
@@ -189,8 +185,8 @@ void sh_kept_carry(struct sh_kept *to, const struct sh_kept *from, const int *fr
         to_slot[from_slot[i]] = i;
         to->cache.n++;
     }
-    if (to->policy->carry)
-        to->policy->carry(to->state, from->state, &c);
+    sh_state_move(to->policy, (struct sh_state_end){to->state, &to->head},
+                  (struct sh_state_end){from->state, &from->head}, &move);
     free(to_slot);
 }
 
@@ -199,7 +195,7 @@ void sh_kept_copy(struct sh_kept *to, const struct sh_kept *from)
     int n = from->cache.n_slot, *same = xmalloc((size_t)(n ? n : 1) * sizeof *same);
     for (int i = 0; i < n; i++)
         same[i] = from->pos[i] < 0 ? -1 : i;
-    sh_kept_carry(to, from, same, n);
+    sh_kept_move(to, from, same, n);
     memcpy(to->freed, from->freed, (size_t)from->n_freed * sizeof *to->freed);  /* in the same order, too */
     free(same);
 }
@@ -226,10 +222,11 @@ int sh_kept_budget(const struct sh_kept *k)
 
 size_t sh_kept_policy_bytes(const struct sh_kept *k)
 {
-    return k->policy->resident_bytes ? k->policy->resident_bytes(&k->head) : k->state_bytes;
+    return sh_state_resident_bytes(k->policy, &k->head);
 }
 
 size_t sh_kept_all_bytes(const struct sh_kept *k)
 {
-    return (size_t)k->head.capacity * (3 * sizeof(int) + sizeof(float)) + k->state_bytes;
+    return (size_t)k->head.capacity * (3 * sizeof(int) + sizeof(float)) +
+           sh_state_bytes(k->policy, &k->head);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See kth.h. Hoare's selection. */
-#include "planner/policy/kth.h"
+/* See quickselect.h. Hoare's selection. */
+#include "planner/policy/quickselect.h"
 
-float sh_kth(float *x, int n, int k)
+float sh_quickselect(float *x, int n, int k)
 {
     int low = 0, high = n - 1;
     while (low < high) {

@@ -10,8 +10,8 @@
  *
  * One thread at a time. Storage is by slots: a new token takes the slot that was freed last, nothing
  * moves, and positions stand beside. */
-#ifndef SH_PLANNER_POLICY_KEPT_H
-#define SH_PLANNER_POLICY_KEPT_H
+#ifndef SH_PLANNER_POLICY_KEPT_SLOTS_H
+#define SH_PLANNER_POLICY_KEPT_SLOTS_H
 
 #include "planner/policy/policy.h"
 
@@ -48,7 +48,7 @@ struct sh_kept *sh_kept_like(const struct sh_kept *k, int capacity, const float 
 
 /* `to`, of the same head, is emptied and takes over what `from` keeps, with what the policy knows of it:
  * slot i [n] of `to` is slot from_slot[i] of `from`; -1: it is free. */
-void sh_kept_carry(struct sh_kept *to, const struct sh_kept *from, const int *from_slot, int n);
+void sh_kept_move(struct sh_kept *to, const struct sh_kept *from, const int *from_slot, int n);
 
 /* `to`, with the same setup, becomes `from`, slot by slot. */
 void sh_kept_copy(struct sh_kept *to, const struct sh_kept *from);

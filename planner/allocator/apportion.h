@@ -3,10 +3,10 @@
  * `floor`, not above `most`; lambda is what makes the sum right: what the limits take from one head goes to
  * the others by their weights. Then each share is rounded down, and the tokens that are left go to the largest
  * remainders, of equal ones to the first. */
-#ifndef SH_PLANNER_ALLOCATOR_SPREAD_H
-#define SH_PLANNER_ALLOCATOR_SPREAD_H
+#ifndef SH_PLANNER_ALLOCATOR_APPORTION_H
+#define SH_PLANNER_ALLOCATOR_APPORTION_H
 
 /* weight [n] >= 0, not all 0 (a zero counts as a billionth of the largest); n * floor <= total <= n * most. */
-void sh_spread(const double *weight, int n, double base, int floor, int most, long long total, int *out);
+void sh_apportion(const double *weight, int n, double base, int floor, int most, long long total, int *out);
 
 #endif

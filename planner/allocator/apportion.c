@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See spread.h. */
-#include "planner/allocator/spread.h"
+/* See apportion.h. */
+#include "planner/allocator/apportion.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static int largest_first(const void *a, const void *b)
     return x->part != y->part ? (x->part < y->part) - (x->part > y->part) : (x->i > y->i) - (x->i < y->i);
 }
 
-void sh_spread(const double *weight, int n, double base, int floor_, int most, long long total, int *out)
+void sh_apportion(const double *weight, int n, double base, int floor_, int most, long long total, int *out)
 {
     const double steps = 0x1p20;        /* so that shares which are equal but for rounding errors are equal */
     double *x = xcalloc((size_t)n, sizeof *x), *w = xcalloc((size_t)n, sizeof *w), top = 0;

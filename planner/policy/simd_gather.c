@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gather.h. */
-#include "planner/policy/gather.h"
+/* See simd_gather.h. */
+#include "planner/policy/simd_gather.h"
 
 #ifdef SH_GATHER_WIDE
 #include <immintrin.h>
@@ -36,7 +36,7 @@ static void pairs(int64_t *restrict to, const int64_t *restrict from, const int 
 }
 
 #ifdef SH_GATHER_WIDE
-int sh_gather_is_wide(void)
+int sh_simd_gather_is_wide(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
 }
@@ -61,7 +61,7 @@ SH_GATHER_WIDE static void pairs_wide(int64_t *to, const int64_t *from, const in
     pairs(to + whole, from, at + whole, n - whole);
 }
 #else
-int sh_gather_is_wide(void)
+int sh_simd_gather_is_wide(void)
 {
     return 0;
 }
@@ -70,12 +70,12 @@ int sh_gather_is_wide(void)
 #define pairs_wide pairs
 #endif
 
-void sh_gather(float *to, const float *from, const int *at, int n)
+void sh_simd_gather(float *to, const float *from, const int *at, int n)
 {
-    (sh_gather_is_wide() ? floats_wide : floats)(to, from, at, n);
+    (sh_simd_gather_is_wide() ? floats_wide : floats)(to, from, at, n);
 }
 
-void sh_gather_pairs(int64_t *to, const int64_t *from, const int *at, int n)
+void sh_simd_gather_pairs(int64_t *to, const int64_t *from, const int *at, int n)
 {
-    (sh_gather_is_wide() ? pairs_wide : pairs)(to, from, at, n);
+    (sh_simd_gather_is_wide() ? pairs_wide : pairs)(to, from, at, n);
 }

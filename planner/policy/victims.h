@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slots of least worth, the older token first where worths are equal. A worth that is not a number
+/* The slots of lowest score, the older token first where scores are equal. A score that is not a number
  * counts as the least. */
-#ifndef SH_PLANNER_POLICY_LEAST_H
-#define SH_PLANNER_POLICY_LEAST_H
+#ifndef SH_PLANNER_POLICY_VICTIMS_H
+#define SH_PLANNER_POLICY_VICTIMS_H
 
 #include "src/base/clones.h"
 #include "src/base/num.h"
 
-/* Worths as integers of the same order; what is no number first. */
-SH_INLINE int32_t sh_worth_order(float x)
+/* Scores as integers of the same order; what is no number first. */
+SH_INLINE int32_t sh_score_order(float x)
 {
     int32_t bits = (int32_t)sh_bits(x + 0.0f);          /* -0 becomes 0 */
     bits ^= (bits >> 31) & INT32_MAX;
     return x == x ? bits : INT32_MIN;
 }
 
-struct sh_least {
-    const float *worth;                 /* [n], by slot                                           */
+struct sh_victims {
+    const float *score;                 /* [n], by slot                                           */
     const int *pos;                     /* [n]; < 0: a free slot, never chosen                    */
     int n;
     int from, to;                       /* only tokens at positions [from, to) may be chosen …    */
@@ -24,6 +24,6 @@ struct sh_least {
 };
 
 /* Up to `want` slots into `out`, in no stated order; their number. */
-int sh_least(const struct sh_least *l, int want, int *out);
+int sh_victims(const struct sh_victims *l, int want, int *out);
 
 #endif
