@@ -133,7 +133,7 @@ static int read_request(const struct replay_args *a, const struct sh_common *com
 static void keep_results(const struct sh_replay_work *w, const char *path)
 {
     struct sh_err e;
-    struct sh_store *s = sh_store_update(path, &e);
+    struct sh_store *s = sh_store_typed(sh_store_update(path, &e), w->cluster.common.line);
     int bad = !s || sh_replay_work_keep(w, 0, w->n_row, s, &e);
     sh_store_close(s);
     if (bad)
@@ -278,7 +278,7 @@ static int replay(const struct replay_args *a, const char *path, struct sh_repla
 static int replay_shard(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
 {
     char *own = sh_part_path(path, &w->shard);
-    struct sh_store *s = sh_store_create(own, e);
+    struct sh_store *s = sh_store_typed(sh_store_create(own, e), w->cluster.common.line);
     int bad = !s || mark(w, s, 0, e) || replay(a, path, w, e) || sh_replay_work_keep(w, 0, w->n_row, s, e) ||
               mark(w, s, 1, e);
     int is_empty = bad && s && sh_store_was_made(s) && sh_store_is_empty(s);
