@@ -267,7 +267,8 @@ static void write_layer(struct sh_out *o, const struct sh_drift *d, const struct
     sh_out_real(o, "budget_tokens", "tokens", d->budget_tokens, 1);
     sh_out_int(o, "layer", "layer", l->layer);
     fill_layer(l, at);
-    sh_metrics_write(&sh_drift_metrics, at, o);
+    for (int m = 0; m < SH_N_DRIFT_METRIC; m++)
+        sh_metric_write(&sh_drift_metrics, m, at[m], o);
     sh_out_list(o, "steps", "steps");
     for (int t = 0; t < d->n_step; t += every)
         if (l->n_at[t]) {

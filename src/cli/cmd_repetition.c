@@ -322,9 +322,8 @@ static void write_condition(const struct work *w, int c, struct sh_out *o)
     sh_out_real(o, "ppl", "ppl of the texts", ppl.value, 4);
     for (int f = 0; f < SH_N_REPETITION_METRIC; f++) {
         struct sh_eval_mean m = over_texts(w, c, -1, f);
-        const struct sh_metric *is = &sh_repetition_metrics.metric[f];
-        char *key = xasprintf("%s_stderr", is->key);
-        sh_out_real(o, is->key, is->label, m.value, is->digits);
+        char *key = xasprintf("%s_stderr", sh_repetition_metrics.metric[f].key);
+        sh_metric_write(&sh_repetition_metrics, f, m.value, o);
         if (f == SH_REP_4 || f == SH_REP_LIKENESS)
             sh_out_real(o, key, "+-", m.error, 4);
         free(key);

@@ -30,10 +30,8 @@ static const char *head_verdict(const struct sh_theory_result *r, int l, int h, 
 
 static void write_figures(struct sh_out *o, const struct sh_theory_result *r, int l, int h)
 {
-    for (int i = 0; i < SH_N_THEORY_FIGURE; i++) {
-        const struct sh_metric *m = &sh_theory_metrics.metric[i];
-        sh_out_real(o, m->key, m->label, sh_theory_figure(r, l, h, (enum sh_theory_figure)i), m->digits);
-    }
+    for (int i = 0; i < SH_N_THEORY_FIGURE; i++)
+        sh_metric_write(&sh_theory_metrics, i, sh_theory_figure(r, l, h, (enum sh_theory_figure)i), o);
 }
 
 static void write_heads(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r, int l)
@@ -70,10 +68,8 @@ static void write_layers(struct sh_out *o, const struct sh_theory_request *q, co
 
 static void write_columns(struct sh_out *o, const struct sh_theory_result *r, int l, int h, int i_rho)
 {
-    for (int i = 0; i < SH_N_THEORY_AT; i++) {
-        const struct sh_metric *m = &sh_theory_at_metrics.metric[i];
-        sh_out_real(o, m->key, m->label, sh_theory_at(r, l, h, i_rho, (enum sh_theory_at)i), m->digits);
-    }
+    for (int i = 0; i < SH_N_THEORY_AT; i++)
+        sh_metric_write(&sh_theory_at_metrics, i, sh_theory_at(r, l, h, i_rho, (enum sh_theory_at)i), o);
 }
 
 static void write_budgets(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r,

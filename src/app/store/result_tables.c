@@ -43,17 +43,22 @@ static const struct sh_metric replay[SH_N_REPLAY_METRIC] = {
     [SH_M_RESIDENT_BYTES] = {"resident_bytes", "bytes", 0, ANYTHING}};
 METRICS(sh_replay_metrics, replay);
 
-#define POLICY {"policy", SH_SETTING_TEXT}, {"knobs", SH_SETTING_TEXT}, {"budget", SH_SETTING_TEXT}
-#define CACHE \
-    {"kv_bits", SH_SETTING_WHOLE}, {"group", SH_SETTING_WHOLE}, {"keys", SH_SETTING_TEXT}, \
-    {"residual", SH_SETTING_WHOLE}
-#define PRUNED {"weight_prune", SH_SETTING_REAL_6}, {"unpruned", SH_SETTING_HASH}
+#define TEXT(key) {key, SH_SETTING_TEXT}
+#define WHOLE(key) {key, SH_SETTING_WHOLE}
+#define BOOL(key) {key, SH_SETTING_BOOL}
+#define UNSIGNED(key) {key, SH_SETTING_UNSIGNED}
+#define HASH(key) {key, SH_SETTING_HASH}
+#define REAL(key) {key, SH_SETTING_REAL}
+#define REAL_17(key) {key, SH_SETTING_REAL_17}
+#define REAL_6(key) {key, SH_SETTING_REAL_6}
+
+#define POLICY TEXT("policy"), TEXT("knobs"), TEXT("budget")
+#define CACHE WHOLE("kv_bits"), WHOLE("group"), TEXT("keys"), WHOLE("residual")
+#define PRUNED REAL_6("weight_prune"), HASH("unpruned")
 
 static const struct sh_setting replay_setting[] = {
-    POLICY, {"allocator", SH_SETTING_TEXT}, {"rows", SH_SETTING_TEXT}, {"prefill", SH_SETTING_WHOLE},
-    {"error_every", SH_SETTING_WHOLE}, {"seed", SH_SETTING_UNSIGNED}, {"run", SH_SETTING_WHOLE},
-    {"model", SH_SETTING_TEXT}, {"sequences", SH_SETTING_WHOLE}, {"tokens", SH_SETTING_WHOLE},
-    {"layers_done", SH_SETTING_WHOLE}, {NULL, 0}};
+    POLICY, TEXT("allocator"), TEXT("rows"), WHOLE("prefill"), WHOLE("error_every"), UNSIGNED("seed"), WHOLE("run"),
+    TEXT("model"), WHOLE("sequences"), WHOLE("tokens"), WHOLE("layers_done"), {NULL, 0}};
 
 /* ---- eval ---- */
 
@@ -89,9 +94,8 @@ METRICS(sh_eval_distance_metrics, part);
 const struct sh_metrics sh_eval_part_metrics = {part, SH_P_ANSWERS};
 
 static const struct sh_setting eval_setting[] = {
-    POLICY, CACHE, {"prefill", SH_SETTING_WHOLE}, {"model", SH_SETTING_HASH}, {"texts", SH_SETTING_HASH},
-    {"dtype", SH_SETTING_TEXT}, {"weight_bits", SH_SETTING_WHOLE}, {"seed", SH_SETTING_UNSIGNED}, PRUNED,
-    {"answers", SH_SETTING_HASH}, {"plan", SH_SETTING_HASH}, {NULL, 0}};
+    POLICY, CACHE, WHOLE("prefill"), HASH("model"), HASH("texts"), TEXT("dtype"), WHOLE("weight_bits"),
+    UNSIGNED("seed"), PRUNED, HASH("answers"), HASH("plan"), {NULL, 0}};
 
 /* ---- eval --task ---- */
 
@@ -106,9 +110,8 @@ static const struct sh_metric task[SH_N_TASK_METRIC] = {
 METRICS(sh_task_metrics, task);
 
 static const struct sh_setting task_setting[] = {
-    {"task", SH_SETTING_TEXT}, {"shots", SH_SETTING_WHOLE}, POLICY, CACHE, {"prefill", SH_SETTING_WHOLE},
-    {"model", SH_SETTING_HASH}, {"items", SH_SETTING_HASH}, {"dtype", SH_SETTING_TEXT},
-    {"weight_bits", SH_SETTING_WHOLE}, {"seed", SH_SETTING_UNSIGNED}, PRUNED, {NULL, 0}};
+    TEXT("task"), WHOLE("shots"), POLICY, CACHE, WHOLE("prefill"), HASH("model"), HASH("items"), TEXT("dtype"),
+    WHOLE("weight_bits"), UNSIGNED("seed"), PRUNED, {NULL, 0}};
 
 /* ---- drift ---- */
 
@@ -124,10 +127,8 @@ static const struct sh_metric drift_part[] = {
 static METRICS(drift_part_metrics, drift_part);
 
 static const struct sh_setting drift_setting[] = {
-    POLICY, {"rows", SH_SETTING_TEXT}, {"prefill", SH_SETTING_WHOLE}, {"kv_bits", SH_SETTING_WHOLE},
-    {"group", SH_SETTING_WHOLE}, {"dtype", SH_SETTING_TEXT}, {"weight_bits", SH_SETTING_WHOLE},
-    {"run", SH_SETTING_WHOLE}, {"count", SH_SETTING_WHOLE}, {"every", SH_SETTING_WHOLE},
-    {"seed", SH_SETTING_UNSIGNED}, {NULL, 0}};
+    POLICY, TEXT("rows"), WHOLE("prefill"), WHOLE("kv_bits"), WHOLE("group"), TEXT("dtype"), WHOLE("weight_bits"),
+    WHOLE("run"), WHOLE("count"), WHOLE("every"), UNSIGNED("seed"), {NULL, 0}};
 
 /* ---- simulate ---- */
 
@@ -152,19 +153,13 @@ METRICS(sh_simulate_metrics, simulate);
 
 /* What stands behind a name, a file or a row of a catalogue, is in "costs" and "requests_hash". Sorted. */
 static const struct sh_setting simulate_setting[] = {
-    {"allocator", SH_SETTING_TEXT}, {"bandwidth", SH_SETTING_REAL}, {"calibrate", SH_SETTING_TEXT},
-    {"costs", SH_SETTING_HASH}, {"efficiency", SH_SETTING_TEXT}, {"evict", SH_SETTING_TEXT},
-    {"evidence", SH_SETTING_TEXT}, {"flops", SH_SETTING_REAL}, {"goal", SH_SETTING_REAL}, {"gpu", SH_SETTING_TEXT},
-    {"gpus", SH_SETTING_TEXT}, {"headroom", SH_SETTING_WHOLE}, {"kv", SH_SETTING_TEXT}, {"link", SH_SETTING_BOOL},
-    {"max_rate", SH_SETTING_BOOL}, {"max_seqs", SH_SETTING_WHOLE}, {"memory_bytes", SH_SETTING_REAL},
-    {"model", SH_SETTING_TEXT}, {"models", SH_SETTING_TEXT}, {"output", SH_SETTING_TEXT},
-    {"overhead_bytes", SH_SETTING_REAL}, {"page", SH_SETTING_WHOLE}, {"plan", SH_SETTING_TEXT},
-    {"prompt", SH_SETTING_TEXT}, {"requests", SH_SETTING_WHOLE}, {"requests_hash", SH_SETTING_HASH},
-    {"reserve", SH_SETTING_REAL}, {"seed", SH_SETTING_WHOLE}, {"slo_tpot_s", SH_SETTING_REAL},
-    {"slo_ttft_s", SH_SETTING_REAL}, {"speed", SH_SETTING_REAL}, {"state", SH_SETTING_WHOLE},
-    {"step_overhead_s", SH_SETTING_REAL}, {"step_tokens", SH_SETTING_WHOLE}, {"tp", SH_SETTING_WHOLE},
-    {"util", SH_SETTING_REAL}, {"weights", SH_SETTING_TEXT}, {"windows", SH_SETTING_TEXT},
-    {"workload", SH_SETTING_TEXT}, {NULL, 0}};
+    TEXT("allocator"), REAL("bandwidth"), TEXT("calibrate"), HASH("costs"), TEXT("efficiency"), TEXT("evict"),
+    TEXT("evidence"), REAL("flops"), REAL("goal"), TEXT("gpu"), TEXT("gpus"), WHOLE("headroom"), TEXT("kv"),
+    BOOL("link"), BOOL("max_rate"), WHOLE("max_seqs"), REAL("memory_bytes"), TEXT("model"), TEXT("models"),
+    TEXT("output"), REAL("overhead_bytes"), WHOLE("page"), TEXT("plan"), TEXT("prompt"), WHOLE("requests"),
+    HASH("requests_hash"), REAL("reserve"), WHOLE("seed"), REAL("slo_tpot_s"), REAL("slo_ttft_s"), REAL("speed"),
+    WHOLE("state"), REAL("step_overhead_s"), WHOLE("step_tokens"), WHOLE("tp"), REAL("util"), TEXT("weights"),
+    TEXT("windows"), TEXT("workload"), {NULL, 0}};
 
 /* ---- theory ---- */
 
@@ -195,9 +190,8 @@ static const struct sh_metric theory_at[SH_N_THEORY_AT] = {
 METRICS(sh_theory_at_metrics, theory_at);
 
 static const struct sh_setting theory_setting[] = {
-    {"split", SH_SETTING_REAL_17}, {"epsilon", SH_SETTING_REAL_17}, {"replicas", SH_SETTING_WHOLE},
-    {"seed", SH_SETTING_UNSIGNED}, {"run", SH_SETTING_WHOLE}, {"sequences", SH_SETTING_WHOLE},
-    {"tokens", SH_SETTING_WHOLE}, {NULL, 0}};
+    REAL_17("split"), REAL_17("epsilon"), WHOLE("replicas"), UNSIGNED("seed"), WHOLE("run"), WHOLE("sequences"),
+    WHOLE("tokens"), {NULL, 0}};
 
 /* ---- persistence ---- */
 
@@ -210,8 +204,7 @@ static const struct sh_metric persistence[SH_N_PERSISTENCE_METRIC] = {
 METRICS(sh_persistence_metrics, persistence);
 
 static const struct sh_setting persistence_setting[] = {
-    {"alpha", SH_SETTING_TEXT}, {"recent", SH_SETTING_WHOLE}, {"split", SH_SETTING_REAL_17},
-    {"window", SH_SETTING_WHOLE}, {"run", SH_SETTING_WHOLE}, {NULL, 0}};
+    TEXT("alpha"), WHOLE("recent"), REAL_17("split"), WHOLE("window"), WHOLE("run"), {NULL, 0}};
 
 /* ---- repetition ---- */
 
@@ -229,12 +222,10 @@ static METRICS(repetition_all_metrics, repetition_all);
 
 /* Sorted. */
 static const struct sh_setting repetition_setting[] = {
-    {"budget", SH_SETTING_TEXT}, {"condition", SH_SETTING_TEXT}, {"knobs", SH_SETTING_TEXT},
-    {"kv_bits", SH_SETTING_WHOLE}, {"length", SH_SETTING_WHOLE}, {"model", SH_SETTING_TEXT},
-    {"n_texts", SH_SETTING_WHOLE}, {"policy", SH_SETTING_TEXT}, {"prefill", SH_SETTING_WHOLE},
-    {"prompt_tokens", SH_SETTING_WHOLE}, {"seed", SH_SETTING_WHOLE}, {"temperature", SH_SETTING_REAL},
-    {"texts", SH_SETTING_TEXT}, {"tokens_written", SH_SETTING_WHOLE}, {"top_k", SH_SETTING_WHOLE},
-    {"top_p", SH_SETTING_REAL}, {"weight_bits", SH_SETTING_WHOLE}, {"weight_prune", SH_SETTING_REAL}, {NULL, 0}};
+    TEXT("budget"), TEXT("condition"), TEXT("knobs"), WHOLE("kv_bits"), WHOLE("length"), TEXT("model"),
+    WHOLE("n_texts"), TEXT("policy"), WHOLE("prefill"), WHOLE("prompt_tokens"), WHOLE("seed"), REAL("temperature"),
+    TEXT("texts"), WHOLE("tokens_written"), WHOLE("top_k"), REAL("top_p"), WHOLE("weight_bits"),
+    REAL("weight_prune"), {NULL, 0}};
 
 /* ---- all ---- */
 

@@ -28,11 +28,16 @@ int sh_metric_index(const struct sh_metrics *m, const char *key)
     return -1;
 }
 
+void sh_metric_write(const struct sh_metrics *m, int i, double value, struct sh_out *o)
+{
+    sh_out_real(o, m->metric[i].key, m->metric[i].label, value, m->metric[i].digits);
+}
+
 void sh_metrics_write(const struct sh_metrics *m, const double *at, struct sh_out *o)
 {
     for (int i = 0; i < m->n; i++)
         if (m->metric[i].digits || isnan(at[i]))
-            sh_out_real(o, m->metric[i].key, m->metric[i].label, at[i], m->metric[i].digits);
+            sh_metric_write(m, i, at[i], o);
         else
             sh_out_int(o, m->metric[i].key, m->metric[i].label, llround(at[i]));
 }

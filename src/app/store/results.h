@@ -84,7 +84,8 @@ enum sh_repetition_metric {
 /* -1: none of that name. */
 int sh_metric_index(const struct sh_metrics *m, const char *key);
 
-/* Items' columns; at: [m->n]. */
+/* Items' columns: one, as a real number; all, at[m->n], with whole numbers as such. */
+void sh_metric_write(const struct sh_metrics *m, int i, double value, struct sh_out *o);
 void sh_metrics_write(const struct sh_metrics *m, const double *at, struct sh_out *o);
 
 /* ---- settings ---- */
