@@ -29,8 +29,9 @@ static void settings_are_names(void)
         {"eval",
          {{"seed", .bits = 3}, {"policy", .text = "full"}, {"knobs", .text = ""}, {"budget", .text = "1.0"},
           {"kv_bits", .whole = 32}, {"group", .whole = 0}, {"keys", .text = NULL},
-          {"residual", .whole = 7, .is_absent = 1}, {"prefill", .whole = -1}, {"model", .bits = 0x1ab7a5ee02d416e5u}, {"texts", .bits = 1},
-          {"dtype", .text = "f32"}, {"weight_bits", .whole = 16}, {"weight_prune", .real = 0.25},
+          {"residual", .whole = 7, .is_absent = 1}, {"prefill", .whole = -1},
+          {"model", .bits = 0x1ab7a5ee02d416e5u}, {"texts", .bits = 1}, {"dtype", .text = "f32"},
+          {"weight_bits", .whole = 16}, {"weight_prune", .real = 0.25},
           {"unpruned", .bits = 15}, {0}},
          "{\"policy\": \"full\", \"knobs\": \"\", \"budget\": \"1.0\", \"kv_bits\": 32, \"group\": 0, "
          "\"prefill\": -1, \"model\": \"1ab7a5ee02d416e5\", \"texts\": \"0000000000000001\", \"dtype\": \"f32\", "
