@@ -105,15 +105,11 @@ double sh_replay_rows_area(const struct sh_replay_row *row, int n_budget)
 static int take(struct sh_replay_row *row, const struct sh_result_row *kept)
 {
     int seen = 0;
-    for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
-        row->all[m] = (double)NAN;
+    sh_result_get(kept, &sh_replay_metrics, row->all);
     for (int i = 0; i < kept->n; i++) {
-        const struct sh_result_figure *f = &kept->at[i];
-        int m = sh_metric_index(&sh_replay_metrics, f->metric), l = f->layer - row->first_layer;
-        if (m >= 0 && f->layer < 0)
-            row->all[m] = f->value;
-        else if (m >= 0 && m < SH_M_LAYER_METRICS && l >= 0 && l < row->n_layer)
-            row->layer[l * SH_M_LAYER_METRICS + m] = f->value;
+        int m = sh_metric_index(&sh_replay_metrics, kept->at[i].metric), l = kept->at[i].layer - row->first_layer;
+        if (m >= 0 && m < SH_M_LAYER_METRICS && l >= 0 && l < row->n_layer)
+            row->layer[l * SH_M_LAYER_METRICS + m] = kept->at[i].value;
         seen |= m >= 0;
     }
     return seen;

@@ -242,6 +242,8 @@ double sh_result(const struct sh_result_row *r, const char *metric, int layer)
 int sh_result_get(const struct sh_result_row *r, const struct sh_metrics *m, double *at)
 {
     int seen = 0;
+    for (int i = 0; i < m->n; i++)
+        at[i] = (double)NAN;
     for (int i = 0; i < r->n; i++) {
         int k = r->at[i].layer < 0 ? sh_metric_index(m, r->at[i].metric) : -1;
         if (k >= 0) {

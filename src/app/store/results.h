@@ -138,7 +138,8 @@ void sh_result_free(struct sh_result_row *row);
 /* A figure; NaN: it has none. */
 double sh_result(const struct sh_result_row *r, const char *metric, int layer);
 
-/* Figures of the whole model: at[m->n]. 1: they are all there; else it is of an older version, or in pieces. */
+/* Figures of the whole model: at[m->n], NaN for those that it has not. 1: they are all there; else the result is of an
+ * older version, or in pieces. */
 int sh_result_get(const struct sh_result_row *r, const struct sh_metrics *m, double *at);
 
 /* Of the settings; "" and 0 where there is no such thing. */

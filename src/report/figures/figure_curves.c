@@ -8,21 +8,18 @@
 
 #include "planner/policy/policy_label.h"
 #include "planner/replay/replay_total.h"
+#include "src/app/replay/replay_rows.h"
 #include "src/app/store/results.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 
-enum metric { MASS, LOW, HIGH, NO_SINK, PIVOTAL, ERROR, BUDGET, PEAK, N_METRIC };
-static const char *const metric_name[N_METRIC] = {"kept_mass", "kept_mass_low", "kept_mass_high", "kept_mass_no_sink",
-                                                  "pivotal_recall", "output_error", "budget_tokens", "peak_tokens"};
-
-enum { MOST_CURVES = 48, SETTINGS = 400, LABEL = 320 };
+enum { MOST_CURVES = 48 };
 
 struct point {                          /* one policy under one budget */
     char *group, *policy;               /* group: settings without policy, knobs, budget; policy: with its knobs */
     const struct sh_result_row *row;
     double length;                      /* mean tokens of a sequence */
-    double at[N_METRIC];
+    double at[SH_N_REPLAY_METRIC];
 };
 
 struct found {
@@ -51,8 +48,7 @@ static int read_points(struct sh_store *s, struct found *f, struct sh_err *e)
             continue;
         struct point *p = &f->point[f->n++];
         *p = (struct point){sh_result_group(r, apart), sh_result_spec(r), r, tokens / sequences, {0}};
-        for (int m = 0; m < N_METRIC; m++)
-            p->at[m] = sh_result(r, metric_name[m], -1);
+        sh_result_get(r, &sh_replay_metrics, p->at);
     }
     return 0;
 }
@@ -71,12 +67,12 @@ static void found_free(struct found *f)
 
 static double share_of(const struct point *p)
 {
-    return p->at[BUDGET] / p->length;
+    return p->at[SH_M_BUDGET_TOKENS] / p->length;
 }
 
 static int is_drawn(const struct point *p)
 {
-    return p->at[MASS] >= 0 && p->at[BUDGET] > 0 && share_of(p) <= 1.000001;
+    return p->at[SH_M_KEPT_MASS] >= 0 && p->at[SH_M_BUDGET_TOKENS] > 0 && share_of(p) <= 1.000001;
 }
 
 static int in_order(const void *a, const void *b)
@@ -122,24 +118,24 @@ typedef void *own_fn(void *keeper, void *at);
 
 static struct sh_fig_curve curve(const struct point *p, size_t n, own_fn *own, void *keeper)
 {
-    double *column[N_METRIC];
+    double *column[SH_N_REPLAY_METRIC];
     struct sh_fig_curve c = {.n = (int)n, .height = (double)NAN};
-    for (int m = 0; m < N_METRIC; m++)
+    for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
         column[m] = own(keeper, xmalloc(n * sizeof **column));
     c.label = own(keeper, sh_policy_label(p->policy, &c.is_bound));
     for (size_t i = 0; i < n; i++) {
-        for (int m = 0; m < N_METRIC; m++)
+        for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
             column[m][i] = p[i].at[m];
-        column[BUDGET][i] = fmin(share_of(&p[i]), 1);
-        c.is_over |= !c.is_bound && p[i].at[PEAK] > 1.5 * p[i].at[BUDGET] + 8;
+        column[SH_M_BUDGET_TOKENS][i] = fmin(share_of(&p[i]), 1);
+        c.is_over |= !c.is_bound && p[i].at[SH_M_PEAK_TOKENS] > 1.5 * p[i].at[SH_M_BUDGET_TOKENS] + 8;
     }
-    c.share = column[BUDGET];
-    c.mass = column[MASS];
-    c.low = column[LOW];
-    c.high = column[HIGH];
-    c.no_sink = column[NO_SINK];
-    c.pivotal = column[PIVOTAL];
-    c.error = column[ERROR];
+    c.share = column[SH_M_BUDGET_TOKENS];
+    c.mass = column[SH_M_KEPT_MASS];
+    c.low = column[SH_M_KEPT_MASS_LOW];
+    c.high = column[SH_M_KEPT_MASS_HIGH];
+    c.no_sink = column[SH_M_KEPT_MASS_NO_SINK];
+    c.pivotal = column[SH_M_PIVOTAL_RECALL];
+    c.error = column[SH_M_OUTPUT_ERROR];
     return c;
 }
 
