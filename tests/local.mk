@@ -179,6 +179,10 @@ tests_unit_test_store_shared_LDADD   = libtap.a $(trace_libs) $(CUNIT_LIBS)
 tests_unit_test_store_SOURCES = %D%/unit/test_store.c %D%/unit/scratch.c %D%/unit/scratch.h \
 	%D%/unit/scratch_store.c %D%/unit/scratch_store.h
 tests_unit_test_store_LDADD   = libtap.a $(trace_libs) $(CUNIT_LIBS)
+tests_unit_test_results_SOURCES = %D%/unit/test_results.c %D%/unit/scratch.c %D%/unit/scratch.h \
+	%D%/unit/scratch_store.c %D%/unit/scratch_store.h
+tests_unit_test_results_LDADD   = libapp.a libpolicy.a libtap.a $(trace_libs) $(CUNIT_LIBS) $(JANSSON_LIBS)
+unit_tests += %D%/unit/test_results
 tests_unit_test_forward_SOURCES = %D%/unit/test_forward.c %D%/unit/reference.c %D%/unit/reference.h \
 	%D%/unit/pass.c %D%/unit/pass.h $(contract_sources)
 tests_unit_test_forward_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS)

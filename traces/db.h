@@ -13,6 +13,7 @@ struct sh_store {
     char *path;
     int writes;
     int made;                           /* the file was made by this connection */
+    const char *line;                   /* how the command was typed that stores results; NULL: nobody said */
     int in_group;                       /* the transaction of results is that of a group of them */
     int claim;                          /* claim.h: a descriptor of the file; 0: none */
     int file;                           /* another, for hints to the system; 0: none */

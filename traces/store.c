@@ -214,14 +214,11 @@ int sh_store_add_seconds(struct sh_store *s, int run, double seconds, struct sh_
                       "recording the time", e);
 }
 
-/* One process runs one command at a time; what it was is the same for every store that it writes to. */
-static const char *typed_line;
-
-const char *sh_store_typed(const char *line)
+struct sh_store *sh_store_typed(struct sh_store *s, const char *line)
 {
-    const char *before = typed_line;
-    typed_line = line;
-    return before;
+    if (s)
+        s->line = line;
+    return s;
 }
 
 static int keep_line(struct sh_store *s, const char *command, const char *settings, struct sh_err *e)
@@ -229,10 +226,10 @@ static int keep_line(struct sh_store *s, const char *command, const char *settin
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'typed'", "");
     int there = q ? sh_db_step(s, q, "storing results", e) : -1;
     sqlite3_finalize(q);
-    if (there < 1 || !typed_line)
+    if (there < 1 || !s->line)
         return there < 0 ? -1 : 0;
     return sh_db_once(s, sh_db_query(s, e, "INSERT OR REPLACE INTO typed VALUES (?,?,?)", "ttt", command, settings,
-                                     typed_line), "storing results", e);
+                                     s->line), "storing results", e);
 }
 
 static int begin(struct sh_store *s, struct sh_err *e)
@@ -269,12 +266,17 @@ static int give_up(struct sh_store *s, struct sh_err *e)
     return s->in_group ? -1 : end(s, 1, e);
 }
 
+int sh_store_results_erase(struct sh_store *s, const char *command, const char *settings, struct sh_err *e)
+{
+    return sh_db_once(s, sh_db_query(s, e, "DELETE FROM result WHERE command = ? AND settings = ?", "tt", command,
+                                     settings), "storing results", e);
+}
+
 int sh_store_results_begin(struct sh_store *s, const char *command, const char *settings, struct sh_err *e)
 {
     if (!s->in_group && begin(s, e))
         return -1;
-    int bad = sh_db_once(s, sh_db_query(s, e, "DELETE FROM result WHERE command = ? AND settings = ?", "tt", command,
-                                        settings), "storing results", e) || keep_line(s, command, settings, e);
+    int bad = sh_store_results_erase(s, command, settings, e) || keep_line(s, command, settings, e);
     return bad ? give_up(s, e) : 0;
 }
 

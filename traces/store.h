@@ -49,15 +49,16 @@ int sh_store_write(struct sh_store *s, int run, const struct sh_batch *const *b,
 /* Add to the run's computing time. */
 int sh_store_add_seconds(struct sh_store *s, int run, double seconds, struct sh_err *e);
 
-/* How the running command was typed: kept beside the results that it stores, for those who want to repeat them.
- * Gives what was said before; NULL: nothing is kept. Not copied. */
-const char *sh_store_typed(const char *line);
+/* How the command was typed that stores results here: kept next to them, for those who want to repeat them. Until this
+ * is said, and with NULL, nothing is kept. The line is not copied. Gives the store, which may be NULL. */
+struct sh_store *sh_store_typed(struct sh_store *s, const char *line);
 
 /* Replace the results of (command, settings): erase them first, then put each, in one transaction. */
 int sh_store_results_begin(struct sh_store *s, const char *command, const char *settings, struct sh_err *e);
 int sh_store_result(struct sh_store *s, const char *command, const char *settings, const char *metric, int layer,
                     int head, double value, struct sh_err *e);          /* -1: NULL; NaN: NULL */
 int sh_store_results_end(struct sh_store *s, struct sh_err *e);
+int sh_store_results_erase(struct sh_store *s, const char *command, const char *settings, struct sh_err *e);
 
 /* All results that begin and end in between are one transaction, they are all there or none of them is: a commit waits
  * for the disk. bad: something in between failed, so nothing is kept; gives -1 then, and when the commit fails. */
@@ -116,14 +117,16 @@ int sh_store_is_empty(struct sh_store *s);
 /* Is this (sequence, layer) marked as done? 1, 0, or -1. */
 int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err *e);
 
-/* The results of a command, those of the same settings together. Strings are valid during the callback. */
+/* The results of a command, sorted by their settings, or (settings not NULL) those of these settings. Strings are valid
+ * during the callback. */
 struct sh_stored_result {
     const char *settings, *metric;
     int layer, head;                        /* -1: of the whole model, of the whole layer */
     double value;                           /* NaN: undefined */
 };
 typedef int (*sh_result_fn)(void *to, const struct sh_stored_result *r, struct sh_err *e);
-int sh_store_read_results(struct sh_store *s, const char *command, sh_result_fn fn, void *to, struct sh_err *e);
+int sh_store_read_results(struct sh_store *s, const char *command, const char *settings, sh_result_fn fn, void *to,
+                          struct sh_err *e);
 
 /* How the results of a command were asked for: each different line once, in no order. */
 typedef void (*sh_line_fn)(void *to, const char *line);

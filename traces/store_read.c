@@ -279,11 +279,14 @@ int sh_store_is_empty(struct sh_store *s)
     return got == 0;
 }
 
-int sh_store_read_results(struct sh_store *s, const char *command, sh_result_fn fn, void *to, struct sh_err *e)
+int sh_store_read_results(struct sh_store *s, const char *command, const char *settings, sh_result_fn fn, void *to,
+                          struct sh_err *e)
 {
+#define COLUMNS "SELECT settings, metric, layer, head, value, id FROM result WHERE command = ?"
     int got;
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT settings, metric, layer, head, value, id FROM result"
-                                  " WHERE command = ? ORDER BY settings, id", "t", command);
+    sqlite3_stmt *q = settings ? sh_db_query(s, e, COLUMNS " AND settings = ? ORDER BY id", "tt", command, settings)
+                               : sh_db_query(s, e, COLUMNS " ORDER BY settings, id", "t", command);
+#undef COLUMNS
     while ((got = q ? sh_db_step(s, q, "reading results", e) : -1) == 1) {
         struct sh_columns c = sh_columns_of(s, q, "result", e);
         c.row = sh_column_long(&c, 5);

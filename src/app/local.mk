@@ -46,8 +46,8 @@ libapp_a_SOURCES = \
 	%D%/simulate/simulate_study.c \
 	%D%/simulate/simulate_sweep.c \
 	%D%/store/describe.c %D%/store/describe.h \
-	%D%/store/metrics.c %D%/store/metrics.h \
-	%D%/store/result_check.c %D%/store/result_check.h \
+	%D%/store/result_tables.c \
+	%D%/store/results.c %D%/store/results.h \
 	%D%/theory/theory_mean.c \
 	%D%/theory/theory_repeat_run.c %D%/theory/theory_repeat_run.h \
 	%D%/theory/theory_run.c %D%/theory/theory_run.h \

@@ -10,6 +10,7 @@
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
 #include "src/app/drift/drift_run.h"
+#include "src/app/store/results.h"
 #include "src/cli/paths.h"
 #include "src/app/replay/replay_run.h"
 #include "src/app/common/runs.h"
@@ -187,38 +188,35 @@ static int spacing(const struct work *w)
     return w->a->every ? (int)w->a->every : step ? step : 1;
 }
 
-static double mean(const struct sh_drift_layer *d)
-{
-    return d->steps ? d->sum / (double)d->steps : (double)NAN;
-}
-
 static char *name_cell(const struct work *w, int i)
 {
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
     const struct sh_policy_spec *p = &w->spec[i / w->n_budget];
-    return xasprintf("{\"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", \"rows\": \"%s\", \"prefill\": %lld, "
-                     "\"kv_bits\": %d, \"group\": %d, \"dtype\": \"%s\", \"weight_bits\": %lld, \"run\": %lld, "
-                     "\"count\": %lld, \"every\": %d, \"seed\": %" PRIu64 "}", p->policy->name,
-                     sh_policy_knobs(p, knobs), sh_budget_text(&w->budget[i % w->n_budget], budget), w->a->rows,
-                     w->options.prefill, w->live.format.bits, w->live.format.bits < 16 ? w->live.format.group : 0,
-                     w->options.dtype, w->options.weight_bits, w->a->run, w->a->count, spacing(w), w->live.seed);
+    return sh_settings_text("drift", (const struct sh_value[]){
+        {"policy", .text = p->policy->name}, {"knobs", .text = sh_policy_knobs(p, knobs)},
+        {"budget", .text = sh_budget_text(&w->budget[i % w->n_budget], budget)}, {"rows", .text = w->a->rows},
+        {"prefill", .whole = w->options.prefill}, {"kv_bits", .whole = w->live.format.bits},
+        {"group", .whole = w->live.format.bits < 16 ? w->live.format.group : 0}, {"dtype", .text = w->options.dtype},
+        {"weight_bits", .whole = w->options.weight_bits}, {"run", .whole = w->a->run}, {"count", .whole = w->a->count},
+        {"every", .whole = spacing(w)}, {"seed", .bits = w->live.seed}, {0}});
 }
 
-static int keep_layer(struct sh_store *s, const char *settings, const struct sh_drift_layer *d, int n_step, int every,
-                      struct sh_err *e)
+static void fill_layer(const struct sh_drift_layer *d, double *m)
 {
-    char metric[40];
-    int bad = sh_store_result(s, "drift", settings, "jaccard", d->layer, -1, mean(d), e) ||
-              sh_store_result(s, "drift", settings, "least_jaccard", d->layer, -1, d->least, e) ||
-              sh_store_result(s, "drift", settings, "same_first_eviction", d->layer, -1,
-                              (double)d->same_first / d->heads, e) ||
-              sh_store_result(s, "drift", settings, "first_difference", d->layer, -1,
-                              d->first_difference < 0 ? (double)NAN : d->first_difference, e);
-    for (int t = 0; t < n_step && !bad; t += every) {
-        snprintf(metric, sizeof metric, "jaccard_step_%d", t);
-        bad = d->n_at[t] && sh_store_result(s, "drift", settings, metric, d->layer, -1, d->at[t] / d->n_at[t], e);
-    }
-    return bad;
+    m[SH_D_JACCARD] = d->steps ? d->sum / (double)d->steps : (double)NAN;
+    m[SH_D_LEAST] = d->least;
+    m[SH_D_SAME_FIRST] = (double)d->same_first / d->heads;
+    m[SH_D_FIRST_DIFFERENCE] = d->first_difference < 0 ? (double)NAN : d->first_difference;
+}
+
+static void add_layer(struct sh_result_row *row, const struct sh_drift_layer *d, int n_step, int every)
+{
+    double at[SH_N_DRIFT_METRIC];
+    fill_layer(d, at);
+    sh_result_add_all(row, &sh_drift_metrics, d->layer, at);
+    for (int t = 0; t < n_step; t += every)
+        if (d->n_at[t])
+            sh_result_add(row, d->layer, d->at[t] / d->n_at[t], "jaccard_step_%d", t);
 }
 
 static double sum_of(const double *x)
@@ -229,21 +227,16 @@ static double sum_of(const double *x)
     return sum;
 }
 
-/* "score_change@pairs:left" is what left, "score_change@mass:0.1" the share that begins at a change of 0.1. */
-static int keep_change(struct sh_store *s, const char *settings, const struct sh_score_change *c, struct sh_err *e)
+static void add_change(struct sh_result_row *row, const struct sh_score_change *c)
 {
     double pairs = sum_of(c->pairs), mass = sum_of(c->mass);
-    char metric[40];
-    int bad = 0;
-    for (int b = 0; b < SH_CHANGE_BINS && pairs > 0 && !bad; b++) {
-        snprintf(metric, sizeof metric, b ? "score_change@pairs:%.1f" : "score_change@pairs:left",
-                 sh_score_change_from(b));
-        bad = sh_store_result(s, "drift", settings, metric, -1, -1, c->pairs[b] / pairs, e);
-        snprintf(metric, sizeof metric, b ? "score_change@mass:%.1f" : "score_change@mass:left",
-                 sh_score_change_from(b));
-        bad = bad || sh_store_result(s, "drift", settings, metric, -1, -1, c->mass[b] / mass, e);
+    char from[16] = "left";
+    for (int b = 0; b < SH_CHANGE_BINS && pairs > 0; b++) {
+        if (b)
+            snprintf(from, sizeof from, "%.1f", sh_score_change_from(b));
+        sh_result_add(row, -1, c->pairs[b] / pairs, "score_change@pairs:%s", from);
+        sh_result_add(row, -1, c->mass[b] / mass, "score_change@mass:%s", from);
     }
-    return bad;
 }
 
 /* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
@@ -251,15 +244,16 @@ static void keep_results(struct work *w)
 {
     struct sh_err e;
     sh_store_close(w->store);
-    w->store = sh_store_update(w->a->db, &e);
+    w->store = sh_store_typed(sh_store_update(w->a->db, &e), w->common->line);
     int bad = !w->store;
     for (int i = 0; i < w->n_spec * w->n_budget && !bad; i++) {
         const struct sh_drift *d = &w->drift[i];
+        struct sh_result_row row = {0};
         char *settings = name_cell(w, i);
-        bad = sh_store_results_begin(w->store, "drift", settings, &e);
-        for (int l = 0; l < d->n_layer && !bad; l++)
-            bad = keep_layer(w->store, settings, &d->layer[l], d->n_step, spacing(w), &e);
-        bad = bad || keep_change(w->store, settings, &d->change, &e) || sh_store_results_end(w->store, &e);
+        for (int l = 0; l < d->n_layer; l++)
+            add_layer(&row, &d->layer[l], d->n_step, spacing(w));
+        add_change(&row, &d->change);
+        bad = sh_result_keep(w->store, "drift", settings, &row, &e);
         free(settings);
     }
     if (bad)
@@ -268,14 +262,13 @@ static void keep_results(struct work *w)
 
 static void write_layer(struct sh_out *o, const struct sh_drift *d, const struct sh_drift_layer *l, int every)
 {
+    double at[SH_N_DRIFT_METRIC];
     sh_out_item(o);
     sh_out_real(o, "budget_tokens", "tokens", d->budget_tokens, 1);
     sh_out_int(o, "layer", "layer", l->layer);
-    sh_out_real(o, "jaccard", "Jaccard", mean(l), 4);
-    sh_out_real(o, "least_jaccard", "least", l->least, 4);
-    sh_out_real(o, "same_first_eviction", "same first eviction", (double)l->same_first / l->heads, 4);
-    sh_out_real(o, "first_difference", "first difference",
-                l->first_difference < 0 ? (double)NAN : l->first_difference, 0);
+    fill_layer(l, at);
+    for (int m = 0; m < SH_N_DRIFT_METRIC; m++)
+        sh_metric_write(&sh_drift_metrics, m, at[m], o);
     sh_out_list(o, "steps", "steps");
     for (int t = 0; t < d->n_step; t += every)
         if (l->n_at[t]) {

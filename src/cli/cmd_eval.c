@@ -452,7 +452,7 @@ static int work(struct sh_eval_work *w, struct sh_err *e)
     char *path = sh_part_path(a->db, &w->shard);
     struct sh_store *store = NULL;
     name_results(w);
-    int bad = (path && is_first && !(store = sh_store_create(path, e))) ||
+    int bad = (path && is_first && !(store = sh_store_typed(sh_store_create(path, e), w->common->line))) ||
               (w->shard.parts && mark(w, store, 0, e)) || sh_evaluate(w, store, e) ||
               (w->shard.parts && mark(w, store, 1, e)) || (is_first && report(w, e));
     int is_empty = bad && store && sh_store_was_made(store) && sh_store_is_empty(store);

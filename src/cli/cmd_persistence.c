@@ -9,6 +9,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
 #include "src/app/persistence/study.h"
+#include "src/app/store/results.h"
 
 struct persistence_args {
     const char *db, *recent, *split, *per;
@@ -243,49 +244,42 @@ static struct sh_out *describe(const struct sh_study *y, const struct request *q
     return o;
 }
 
-/* Everything needed to repeat the figures of one cell. */
-static char *settings(const struct sh_study *y, int cell)
-{
-    char name[SH_ALPHA_NAME];
-    const struct sh_persistence_cell *c = &y->cell[cell];
-    sh_alpha_name(&c->alpha, name);
-    return xasprintf("{\"alpha\": \"%s\", \"recent\": %d, \"split\": %.17g, \"window\": %d, \"run\": %d}", name,
-                     c->recent, c->split, y->window, y->run);
-}
-
-static const struct { enum sh_persistence_figure figure; const char *name; } stored[] = {
-    {SH_RATIO, "ratio"}, {SH_DENSITY, "density"}, {SH_LIFT, "lift"}, {SH_RELATIVE_RISK, "relative_risk"},
-    {SH_PHI, "phi"}, {SH_AUC, "auc"}, {SH_ENTROPY, "entropy_nats"}, {SH_MASS_TOP, "mass_top20pct"}};
-
 static int store_cell(struct sh_store *s, const struct sh_study *y, int cell, struct sh_err *e)
 {
+    static const enum sh_persistence_figure of[SH_N_PERSISTENCE_METRIC] = {
+        [SH_PM_RATIO] = SH_RATIO, [SH_PM_DENSITY] = SH_DENSITY, [SH_PM_LIFT] = SH_LIFT,
+        [SH_PM_RELATIVE_RISK] = SH_RELATIVE_RISK, [SH_PM_PHI] = SH_PHI, [SH_PM_AUC] = SH_AUC,
+        [SH_PM_ENTROPY] = SH_ENTROPY, [SH_PM_MASS_TOP] = SH_MASS_TOP};
     const struct sh_persistence *p = y->part[0].p;
-    char *how = settings(y, cell);
-    int bad = sh_store_results_begin(s, "persistence", how, e);
-    for (size_t k = 0; k < sizeof stored / sizeof *stored && !bad; k++) {
-        bad = sh_store_result(s, "persistence", how, stored[k].name, -1, -1,
-                              sh_study_all(y, cell)[stored[k].figure], e);
-        for (int i = 0; i < sh_persistence_n_layer(p) && !bad; i++)
-            bad = sh_store_result(s, "persistence", how, stored[k].name, sh_persistence_layer_at(p, i), -1,
-                                  sh_study_layer(y, cell, i)[stored[k].figure], e);
+    const struct sh_persistence_cell *c = &y->cell[cell];
+    struct sh_result_row row = {0};
+    char name[SH_ALPHA_NAME];
+    sh_alpha_name(&c->alpha, name);
+    for (int k = 0; k < SH_N_PERSISTENCE_METRIC; k++) {
+        const char *key = sh_persistence_metrics.metric[k].key;
+        sh_result_add(&row, -1, sh_study_all(y, cell)[of[k]], "%s", key);
+        for (int i = 0; i < sh_persistence_n_layer(p); i++)
+            sh_result_add(&row, sh_persistence_layer_at(p, i), sh_study_layer(y, cell, i)[of[k]], "%s", key);
     }
-    if (!bad)
-        bad = sh_store_results_end(s, e);
-    free(how);
+    char *settings = sh_settings_text("persistence", (const struct sh_value[]){
+        {"alpha", .text = name}, {"recent", .whole = c->recent}, {"split", .real = c->split},
+        {"window", .whole = y->window}, {"run", .whole = y->run}, {0}});
+    int bad = sh_result_keep(s, "persistence", settings, &row, e);
+    free(settings);
     return bad;
 }
 
 /* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
-static void keep_results(const char *path, const struct sh_study *y, int quiet)
+static void keep_results(const char *path, const struct sh_study *y, const struct sh_common *common)
 {
     struct sh_err e;
-    struct sh_store *s = sh_store_update(path, &e);
+    struct sh_store *s = sh_store_typed(sh_store_update(path, &e), common->line);
     int bad = !s;
     for (int i = 0; i < y->n_cell && !bad; i++)
         bad = store_cell(s, y, i, &e);
     sh_store_close(s);
     if (bad)
-        sh_store_tell_unkept("results are", path, quiet, &e);
+        sh_store_tell_unkept("results are", path, common->quiet, &e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -312,7 +306,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         sh_out_free(o);
     }
     if (!bad)
-        keep_results(path, y, common->quiet);
+        keep_results(path, y, common);
     sh_study_free(y);
     free(y);
     return bad ? -1 : 0;

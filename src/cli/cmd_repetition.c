@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears repetition: does repeated attention go with repeated text, and what changes when tokens stay in the
  * cache whatever attention they get? */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "src/cli/commands.h"
 #include "src/app/common/text_source.h"
 #include "src/app/generate/writing.h"
+#include "src/app/store/results.h"
 #include "src/engine/eval.h"
 #include "traces/store.h"
 
@@ -79,12 +79,6 @@ enum condition { FULL, POLICY, UNIFORM, N_CONDITION };
 static const char *const condition_name[N_CONDITION] = {"full cache", "policy", "uniform retention"};
 static const char *const condition_key[N_CONDITION] = {"full", "policy", "uniform"};
 
-enum figure { REP_4, DISTINCT_1, DISTINCT_2, LONGEST, LIKENESS, CHANCE, N_FIGURE };
-static const struct { const char *key, *label; int digits; } figure[N_FIGURE] = {
-    {"rep_4", "rep-4", 4}, {"distinct_1", "distinct-1", 4}, {"distinct_2", "distinct-2", 4},
-    {"longest_repeat_tokens", "longest repeat", 1}, {"row_likeness", "rows alike", 4},
-    {"row_likeness_chance", "by chance", 4}};
-
 struct work {
     const struct repetition_args *a;
     const struct sh_common *common;
@@ -94,7 +88,7 @@ struct work {
     struct sh_budget budget;
     struct sh_sampler sampler;
     struct sh_written *text;            /* [texts]: those that are being written                  */
-    double (*at)[N_CONDITION][N_FIGURE];        /* [texts]                                        */
+    double (*at)[N_CONDITION][SH_N_REPETITION_METRIC];        /* [texts]                                        */
     struct sh_eval_total total[N_CONDITION];    /* what the texts themselves cost                 */
     struct sh_progress progress;
     double done;
@@ -183,12 +177,12 @@ static void on_token(void *to, int text)
 
 static void take_figures(const struct sh_written *t, double *at)
 {
-    at[REP_4] = sh_repetition(t->made, t->n_made, 4);
-    at[DISTINCT_1] = sh_distinct(t->made, t->n_made, 1);
-    at[DISTINCT_2] = sh_distinct(t->made, t->n_made, 2);
-    at[LONGEST] = sh_longest_repeat(t->made, t->n_made);
-    at[LIKENESS] = t->likeness.sum / (double)t->likeness.pairs;
-    at[CHANCE] = t->likeness.chance / (double)t->likeness.pairs;
+    at[SH_REP_4] = sh_repetition(t->made, t->n_made, 4);
+    at[SH_REP_DISTINCT_1] = sh_distinct(t->made, t->n_made, 1);
+    at[SH_REP_DISTINCT_2] = sh_distinct(t->made, t->n_made, 2);
+    at[SH_REP_LONGEST] = sh_longest_repeat(t->made, t->n_made);
+    at[SH_REP_LIKENESS] = t->likeness.sum / (double)t->likeness.pairs;
+    at[SH_REP_CHANCE] = t->likeness.chance / (double)t->likeness.pairs;
 }
 
 static int run_condition(struct work *w, int condition, struct sh_err *e)
@@ -262,12 +256,12 @@ static double correlation(const struct work *w, int condition)
     int n = w->source.texts.n;
     double x[2] = {0, 0}, xx[3] = {0, 0, 0};
     for (int i = 0; i < n; i++) {
-        const double *f = w->at[i][condition], like = f[LIKENESS] - f[CHANCE];
+        const double *f = w->at[i][condition], like = f[SH_REP_LIKENESS] - f[SH_REP_CHANCE];
         x[0] += like / n;
-        x[1] += f[REP_4] / n;
+        x[1] += f[SH_REP_4] / n;
     }
     for (int i = 0; i < n; i++) {
-        const double *f = w->at[i][condition], a = f[LIKENESS] - f[CHANCE] - x[0], b = f[REP_4] - x[1];
+        const double *f = w->at[i][condition], a = f[SH_REP_LIKENESS] - f[SH_REP_CHANCE] - x[0], b = f[SH_REP_4] - x[1];
         xx[0] += a * a;
         xx[1] += b * b;
         xx[2] += a * b;
@@ -280,40 +274,29 @@ static char *settings_of(const struct work *w, int c)
 {
     const struct sh_live_options *live = &w->a->live;
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
-    const struct { const char *key; long long value; } number[] = {
-        {"n_texts", w->source.texts.n}, {"length", w->a->length}, {"prompt_tokens", w->a->prompt},
-        {"tokens_written", w->a->max_tokens}, {"prefill", live->prefill}, {"kv_bits", w->live.format.bits},
-        {"weight_bits", live->weight_bits}, {"top_k", w->a->top_k}, {"seed", (long long)w->live.seed}};
-    json_t *o = json_object();
-    json_object_set_new(o, "model", json_string(sh_model_name(w->live.model)));
-    json_object_set_new(o, "texts", json_string(w->source.texts.sequence[0].source));
-    json_object_set_new(o, "condition", json_string(condition_key[c]));
-    json_object_set_new(o, "policy", json_string(w->spec[c].policy->name));
-    json_object_set_new(o, "knobs", json_string(sh_policy_knobs(&w->spec[c], knobs)));
-    json_object_set_new(o, "budget", json_string(sh_budget_text(&w->budget, budget)));
-    json_object_set_new(o, "temperature", json_real(w->a->temperature));
-    json_object_set_new(o, "top_p", json_real(w->a->top_p));
-    json_object_set_new(o, "weight_prune", json_real(live->weight_prune));
-    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
-        json_object_set_new(o, number[i].key, json_integer(number[i].value));
-    char *text = json_dumps(o, JSON_SORT_KEYS);
-    json_decref(o);
-    return text;
+    return sh_settings_text("repetition", (const struct sh_value[]){
+        {"model", .text = sh_model_name(w->live.model)}, {"texts", .text = w->source.texts.sequence[0].source},
+        {"n_texts", .whole = w->source.texts.n}, {"length", .whole = w->a->length},
+        {"prompt_tokens", .whole = w->a->prompt}, {"tokens_written", .whole = w->a->max_tokens},
+        {"condition", .text = condition_key[c]}, {"policy", .text = w->spec[c].policy->name},
+        {"knobs", .text = sh_policy_knobs(&w->spec[c], knobs)}, {"budget", .text = sh_budget_text(&w->budget, budget)},
+        {"prefill", .whole = live->prefill}, {"kv_bits", .whole = w->live.format.bits},
+        {"weight_bits", .whole = live->weight_bits}, {"weight_prune", .real = live->weight_prune},
+        {"temperature", .real = w->a->temperature}, {"top_k", .whole = w->a->top_k}, {"top_p", .real = w->a->top_p},
+        {"seed", .whole = (long long)w->live.seed}, {0}});
 }
 
 static int keep_condition(const struct work *w, int c, struct sh_store *s, const char *settings, struct sh_err *e)
 {
-    int bad = sh_store_results_begin(s, "repetition", settings, e) ||
-              sh_store_result(s, "repetition", settings, "ppl", -1, -1, sh_eval_perplexity(&w->total[c].all).value, e);
-    for (int f = 0; f < N_FIGURE && !bad; f++) {
+    struct sh_result_row row = {0};
+    sh_result_add(&row, -1, sh_eval_perplexity(&w->total[c].all).value, "ppl");
+    for (int f = 0; f < SH_N_REPETITION_METRIC; f++) {
         struct sh_eval_mean m = over_texts(w, c, -1, f);
-        char *error = xasprintf("%s_stderr", figure[f].key);
-        bad = sh_store_result(s, "repetition", settings, figure[f].key, -1, -1, m.value, e) ||
-              sh_store_result(s, "repetition", settings, error, -1, -1, m.error, e);
-        free(error);
+        sh_result_add(&row, -1, m.value, "%s", sh_repetition_metrics.metric[f].key);
+        sh_result_add(&row, -1, m.error, "%s_stderr", sh_repetition_metrics.metric[f].key);
     }
-    bad = bad || sh_store_result(s, "repetition", settings, "correlation", -1, -1, correlation(w, c), e);
-    return bad ? -1 : sh_store_results_end(s, e);
+    sh_result_add(&row, -1, correlation(w, c), "correlation");
+    return sh_result_keep(s, "repetition", settings, &row, e);
 }
 
 static int keep(const struct work *w, struct sh_store *s, struct sh_err *e)
@@ -337,11 +320,11 @@ static void write_condition(const struct work *w, int c, struct sh_out *o)
     sh_out_text(o, "policy", "policy", w->spec[c].policy->name);
     sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&w->spec[c], knobs));
     sh_out_real(o, "ppl", "ppl of the texts", ppl.value, 4);
-    for (int f = 0; f < N_FIGURE; f++) {
+    for (int f = 0; f < SH_N_REPETITION_METRIC; f++) {
         struct sh_eval_mean m = over_texts(w, c, -1, f);
-        char *key = xasprintf("%s_stderr", figure[f].key);
-        sh_out_real(o, figure[f].key, figure[f].label, m.value, figure[f].digits);
-        if (f == REP_4 || f == LIKENESS)
+        char *key = xasprintf("%s_stderr", sh_repetition_metrics.metric[f].key);
+        sh_metric_write(&sh_repetition_metrics, f, m.value, o);
+        if (f == SH_REP_4 || f == SH_REP_LIKENESS)
             sh_out_real(o, key, "+-", m.error, 4);
         free(key);
     }
@@ -362,7 +345,7 @@ static int report(const struct work *w, struct sh_err *e)
     sh_out_end(o);
     sh_out_list(o, "differences", "paired, text by text");
     for (int c = POLICY; c < N_CONDITION; c++) {
-        struct sh_eval_mean rep = over_texts(w, c, c - 1, REP_4), like = over_texts(w, c, c - 1, LIKENESS);
+        struct sh_eval_mean rep = over_texts(w, c, c - 1, SH_REP_4), like = over_texts(w, c, c - 1, SH_REP_LIKENESS);
         sh_out_item(o);
         sh_out_text(o, "from", "from", condition_name[c - 1]);
         sh_out_text(o, "to", "to", condition_name[c]);
@@ -386,8 +369,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     w->common = common;
     const char *db = w->a->db;
     struct sh_store *store = NULL;
-    int bad = read_options(w, positional, e) || open_all(w, e) || (db && !(store = sh_store_create(db, e))) ||
-              run_all(w, e) || keep(w, store, e);
+    int bad = read_options(w, positional, e) || open_all(w, e) ||
+              (db && !(store = sh_store_typed(sh_store_create(db, e), common->line))) || run_all(w, e) ||
+              keep(w, store, e);
     int is_empty = bad && store && sh_store_was_made(store);
     sh_store_close(store);
     if (is_empty)

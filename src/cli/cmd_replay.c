@@ -12,6 +12,7 @@
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/app/replay/replay_work.h"
+#include "src/app/store/results.h"
 #include "src/app/common/runs.h"
 
 struct replay_args {
@@ -133,7 +134,7 @@ static int read_request(const struct replay_args *a, const struct sh_common *com
 static void keep_results(const struct sh_replay_work *w, const char *path)
 {
     struct sh_err e;
-    struct sh_store *s = sh_store_update(path, &e);
+    struct sh_store *s = sh_store_typed(sh_store_update(path, &e), w->cluster.common.line);
     int bad = !s || sh_replay_work_keep(w, 0, w->n_row, s, &e);
     sh_store_close(s);
     if (bad)
@@ -173,10 +174,8 @@ static void write_layers(struct sh_out *o, const struct sh_replay_row *row)
         const double *m = row->layer + l * SH_M_LAYER_METRICS;
         sh_out_item(o);
         sh_out_int(o, "layer", "layer", row->first_layer + l);
-        sh_out_real(o, "kept_mass", "kept mass", m[SH_M_KEPT_MASS], 4);
-        sh_out_real(o, "kept_mass_no_sink", "no sinks", m[SH_M_KEPT_MASS_NO_SINK], 4);
-        sh_out_real(o, "pivotal_recall", "pivotal", m[SH_M_PIVOTAL_RECALL], 4);
-        sh_out_real(o, "output_error", "output error", m[SH_M_OUTPUT_ERROR], 4);
+        for (int k = SH_M_KEPT_MASS; k <= SH_M_OUTPUT_ERROR; k++)
+            sh_metric_write(&sh_replay_metrics, k, m[k], o);
         sh_out_real(o, "mean_tokens", "mean tokens", m[SH_M_MEAN_TOKENS], 1);
     }
     sh_out_end(o);
@@ -184,6 +183,10 @@ static void write_layers(struct sh_out *o, const struct sh_replay_row *row)
 
 static void write_row(struct sh_out *o, const struct sh_replay_work *w, int i)
 {
+    static const enum sh_replay_metric shown[] = {
+        SH_M_BUDGET_TOKENS, SH_M_KEPT_MASS, SH_M_KEPT_MASS_LOW, SH_M_KEPT_MASS_HIGH, SH_M_KEPT_MASS_NO_SINK,
+        SH_M_PIVOTAL_RECALL, SH_M_OUTPUT_ERROR, SH_M_OUTPUT_ERROR_LOW, SH_M_OUTPUT_ERROR_HIGH, SH_M_STABILITY,
+        SH_M_PEAK_TOKENS, SH_M_MEAN_TOKENS, SH_M_RESIDENT_BYTES};
     const struct sh_replay_row *row = &w->row[i];
     char knobs[SH_POLICY_TEXT], allocator[SH_ALLOT_TEXT];
     sh_out_item(o);
@@ -194,20 +197,12 @@ static void write_row(struct sh_out *o, const struct sh_replay_work *w, int i)
         sh_out_int(o, "budget", "budget", row->budget->tokens);
     else
         sh_out_real(o, "budget", "budget", row->budget->share, 3);
-    sh_out_real(o, "budget_tokens", "tokens", row->all[SH_M_BUDGET_TOKENS], 1);
-    sh_out_real(o, "kept_mass", "kept mass", row->all[SH_M_KEPT_MASS], 4);
-    sh_out_real(o, "kept_mass_low", "95 % from", row->all[SH_M_KEPT_MASS_LOW], 4);
-    sh_out_real(o, "kept_mass_high", "to", row->all[SH_M_KEPT_MASS_HIGH], 4);
-    sh_out_real(o, "kept_mass_no_sink", "no sinks", row->all[SH_M_KEPT_MASS_NO_SINK], 4);
-    sh_out_real(o, "pivotal_recall", "pivotal", row->all[SH_M_PIVOTAL_RECALL], 4);
-    sh_out_real(o, "output_error", "output error", row->all[SH_M_OUTPUT_ERROR], 4);
-    sh_out_real(o, "output_error_low", "from", row->all[SH_M_OUTPUT_ERROR_LOW], 4);
-    sh_out_real(o, "output_error_high", "to", row->all[SH_M_OUTPUT_ERROR_HIGH], 4);
-    sh_out_real(o, "gap_to_oracle", "to oracle", oracle_mass(w, i % w->q.n_budget) - row->all[SH_M_KEPT_MASS], 4);
-    sh_out_real(o, "stability", "stability", row->all[SH_M_STABILITY], 4);
-    sh_out_real(o, "peak_tokens", "peak", row->all[SH_M_PEAK_TOKENS], 0);
-    sh_out_real(o, "mean_tokens", "mean", row->all[SH_M_MEAN_TOKENS], 1);
-    sh_out_real(o, "resident_bytes", "bytes", row->all[SH_M_RESIDENT_BYTES], 0);
+    for (size_t k = 0; k < sizeof shown / sizeof *shown; k++) {
+        if (shown[k] == SH_M_STABILITY)
+            sh_out_real(o, "gap_to_oracle", "to oracle", oracle_mass(w, i % w->q.n_budget) - row->all[SH_M_KEPT_MASS],
+                        4);
+        sh_metric_write(&sh_replay_metrics, shown[k], row->all[shown[k]], o);
+    }
     write_layers(o, row);
 }
 
@@ -278,7 +273,7 @@ static int replay(const struct replay_args *a, const char *path, struct sh_repla
 static int replay_shard(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
 {
     char *own = sh_part_path(path, &w->shard);
-    struct sh_store *s = sh_store_create(own, e);
+    struct sh_store *s = sh_store_typed(sh_store_create(own, e), w->cluster.common.line);
     int bad = !s || mark(w, s, 0, e) || replay(a, path, w, e) || sh_replay_work_keep(w, 0, w->n_row, s, e) ||
               mark(w, s, 1, e);
     int is_empty = bad && s && sh_store_was_made(s) && sh_store_is_empty(s);

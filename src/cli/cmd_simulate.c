@@ -195,7 +195,8 @@ static int work(struct sh_sim_study *s, struct sh_err *e)
     char *path = sh_part_path(db, &s->shard);
     struct sh_store *store = NULL;
     int is_first = sh_cluster_is_first(&s->cluster);
-    int bad = (db && sh_sim_names(s, e)) || (db && is_first && !(store = sh_store_create(path, e))) ||
+    int bad = (db && sh_sim_names(s, e)) ||
+              (db && is_first && !(store = sh_store_typed(sh_store_create(path, e), s->common->line))) ||
               (s->shard.parts && mark(s, store, 0, e)) || sh_sim_sweep(s, store, e) ||
               (s->shard.parts && mark(s, store, 1, e)) || (is_first && answer(s, e));
     int is_empty = bad && store && sh_store_was_made(store) && sh_store_is_empty(store);

@@ -41,14 +41,14 @@ static void preset(void *args)
 
 /* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
 static void keep_results(const char *path, const struct sh_theory_request *q, const struct sh_theory_result *r,
-                         int quiet)
+                         const struct sh_common *common)
 {
     struct sh_err e;
-    struct sh_store *s = sh_store_update(path, &e);
+    struct sh_store *s = sh_store_typed(sh_store_update(path, &e), common->line);
     int bad = !s || sh_theory_keep(q, r, s, &e);
     sh_store_close(s);
     if (bad)
-        sh_store_tell_unkept("results are", path, quiet, &e);
+        sh_store_tell_unkept("results are", path, common->quiet, &e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -78,7 +78,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         sh_out_free(o);
     }
     if (!bad)
-        keep_results(path, &q, &r, common->quiet);
+        keep_results(path, &q, &r, common);
     free(repeat);
     sh_theory_result_free(&r);
     return bad ? -1 : 0;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
-#include "traces/store.h"
 #include "src/base/near.h"
 #include "src/base/say.h"
 
@@ -86,14 +85,12 @@ int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
     if (c->preset)
         c->preset(args);
     int status = SH_OK;
-    const char *before = sh_store_typed(line);
     if (sh_args_parse(c, argc, argv, &common, args, &positional, &e))
         status = sh_report_error(&e);
     else if (common.help)
         sh_args_help(c, stdout);
     else if (c->run(&common, args, &positional, &e))
         status = sh_report_error(&e);
-    sh_store_typed(before);
     if (c->release)
         c->release(args);
     free(args);

@@ -5,29 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/app/store/results.h"
 #include "src/base/mem.h"
-
-/* Keys name units: scores as x = score * number of keys the row sees ("rows"), natural logarithms ("nats"). */
-static const struct { enum sh_theory_figure figure; const char *key, *label; int digits; } figures[] = {
-    {SH_T_VALUES, "values", "scores", 0}, {SH_T_ZEROS, "zero_share", "zeros", 3},
-    {SH_T_SHARE, "sample_share", "sampled", 3},
-    {SH_T_LARGEST, "largest_x", "largest x", 1}, {SH_T_XMIN, "xmin_x", "xmin", 3},
-    {SH_T_EXPONENT, "exponent", "exponent", 3}, {SH_T_SIGMA, "exponent_sigma", "+-", 3},
-    {SH_T_TAIL, "tail_values", "in tail", 0}, {SH_T_KS, "ks_distance", "KS", 4}, {SH_T_P, "p_value", "p", 2},
-    {SH_T_EXPONENTIAL, "exponential_log_ratio_nats", "- expon.", 1},
-    {SH_T_EXPONENTIAL_P, "exponential_p", "p", 3},
-    {SH_T_LOGNORMAL, "lognormal_log_ratio_nats", "- lognorm.", 1}, {SH_T_LOGNORMAL_P, "lognormal_p", "p", 3},
-    {SH_T_LOMAX_K, "lomax_k", "Lomax k", 3}, {SH_T_LOMAX_B, "lomax_b_x", "b", 3}};
-enum { N_FIGURES = sizeof figures / sizeof *figures };
-
-static const struct { enum sh_theory_at at; const char *key, *label; int digits; } columns[] = {
-    {SH_TA_BUDGET, "kept_share", "B / n", 4}, {SH_TA_DROPPED, "dropped_mass", "dropped", 4},
-    {SH_TA_LAW, "law_dropped_mass", "D(rho)", 4}, {SH_TA_LAW_CUT, "law_cut_dropped_mass", "D, cut", 4},
-    {SH_TA_TWICE, "twice_law_cut", "2 D, cut", 4}, {SH_TA_PRINTED, "theorem_41_bound", "Thm. 4.1", 4},
-    {SH_TA_INFORMATIVE, "theorem_41_informative_share", "speaks for", 3},
-    {SH_TA_FAILURE, "theorem_41_failure_probability", "may fail", 3},
-    {SH_TA_ERROR, "output_error", "error", 4}, {SH_TA_ERROR_BOUND, "output_error_bound", "its bound", 4}};
-enum { N_COLUMNS = sizeof columns / sizeof *columns };
 
 /* ---- the tables ---- */
 
@@ -51,9 +30,8 @@ static const char *head_verdict(const struct sh_theory_result *r, int l, int h, 
 
 static void write_figures(struct sh_out *o, const struct sh_theory_result *r, int l, int h)
 {
-    for (int i = 0; i < N_FIGURES; i++)
-        sh_out_real(o, figures[i].key, figures[i].label, sh_theory_figure(r, l, h, figures[i].figure),
-                    figures[i].digits);
+    for (int i = 0; i < SH_N_THEORY_FIGURE; i++)
+        sh_metric_write(&sh_theory_metrics, i, sh_theory_figure(r, l, h, (enum sh_theory_figure)i), o);
 }
 
 static void write_heads(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r, int l)
@@ -90,9 +68,8 @@ static void write_layers(struct sh_out *o, const struct sh_theory_request *q, co
 
 static void write_columns(struct sh_out *o, const struct sh_theory_result *r, int l, int h, int i_rho)
 {
-    for (int i = 0; i < N_COLUMNS; i++)
-        sh_out_real(o, columns[i].key, columns[i].label, sh_theory_at(r, l, h, i_rho, columns[i].at),
-                    columns[i].digits);
+    for (int i = 0; i < SH_N_THEORY_AT; i++)
+        sh_metric_write(&sh_theory_at_metrics, i, sh_theory_at(r, l, h, i_rho, (enum sh_theory_at)i), o);
 }
 
 static void write_budgets(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r,
@@ -255,32 +232,25 @@ struct sh_out *sh_theory_show(const struct sh_theory_request *q, const struct sh
 
 /* ---- the store ---- */
 
-static int keep_layer(const struct sh_theory_request *q, const struct sh_theory_result *r, int l, const char *how,
-                      struct sh_store *s, struct sh_err *e)
-{
-    int bad = 0, layer = l < 0 ? -1 : r->first_layer + l;
-    for (int i = 0; i < N_FIGURES && !bad; i++)
-        bad = sh_store_result(s, "theory", how, figures[i].key, layer, -1,
-                              sh_theory_figure(r, l, -1, figures[i].figure), e);
-    for (int i = 0; i < r->n_rho && !bad; i++)
-        for (int c = 0; c < N_COLUMNS && !bad; c++) {
-            char *metric = xasprintf("%s@%.15g", columns[c].key, q->rho[i]);
-            bad = sh_store_result(s, "theory", how, metric, layer, -1, sh_theory_at(r, l, -1, i, columns[c].at), e);
-            free(metric);
-        }
-    return bad;
-}
-
 int sh_theory_keep(const struct sh_theory_request *q, const struct sh_theory_result *r, struct sh_store *s,
                    struct sh_err *e)
 {
-    char *how = xasprintf("{\"split\": 0.5, \"epsilon\": %.17g, \"replicas\": %d, \"seed\": %llu, \"run\": %d, "
-                          "\"sequences\": %d, \"tokens\": %lld}", q->epsilon, q->replicas, (unsigned long long)q->seed,
-                          q->run, r->n_sequence, r->n_tokens);
-    int bad = sh_store_results_begin(s, "theory", how, e);
-    for (int l = -1; l < r->n_layer && !bad; l++)
-        bad = keep_layer(q, r, l, how, s, e);
-    bad = bad ? -1 : sh_store_results_end(s, e);
-    free(how);
+    struct sh_result_row row = {0};
+    for (int l = -1; l < r->n_layer; l++) {
+        int layer = l < 0 ? -1 : r->first_layer + l;
+        for (int i = 0; i < SH_N_THEORY_FIGURE; i++)
+            sh_result_add(&row, layer, sh_theory_figure(r, l, -1, (enum sh_theory_figure)i), "%s",
+                          sh_theory_metrics.metric[i].key);
+        for (int i = 0; i < r->n_rho; i++)
+            for (int c = 0; c < SH_N_THEORY_AT; c++)
+                sh_result_add(&row, layer, sh_theory_at(r, l, -1, i, (enum sh_theory_at)c), "%s@%.15g",
+                              sh_theory_at_metrics.metric[c].key, q->rho[i]);
+    }
+    char *settings = sh_settings_text("theory", (const struct sh_value[]){
+        {"split", .real = 0.5}, {"epsilon", .real = q->epsilon}, {"replicas", .whole = q->replicas},
+        {"seed", .bits = q->seed}, {"run", .whole = q->run}, {"sequences", .whole = r->n_sequence},
+        {"tokens", .whole = r->n_tokens}, {0}});
+    int bad = sh_result_keep(s, "theory", settings, &row, e);
+    free(settings);
     return bad;
 }

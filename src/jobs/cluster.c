@@ -101,7 +101,7 @@ struct sh_store *sh_cluster_own(struct sh_cluster *c, struct sh_err *e)
 {
     if (!c->own) {
         char *path = own_path(c);
-        c->own = sh_store_create(path, e);
+        c->own = sh_store_typed(sh_store_create(path, e), c->common.line);
         free(path);
         if (c->own && sh_store_claim(c->own, e))
             sh_cluster_close(c);

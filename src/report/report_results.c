@@ -2,78 +2,28 @@
 /* See report_results.h. */
 #include "src/report/report_results.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/policy_label.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 
-struct reading {
-    struct sh_results *out;
-    int store;
-};
-
-static void drop_unreadable(struct sh_results *s)
-{
-    if (!s->n || json_is_object(s->row[s->n - 1].settings))
-        return;
-    struct sh_result_row *r = &s->row[--s->n];
-    json_decref(r->settings);
-    free(r->text);
-    free(r->at);
-}
-
-static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
-{
-    struct reading *g = to;
-    struct sh_results *s = g->out;
-    (void)e;
-    struct sh_result_row *row = s->n ? &s->row[s->n - 1] : NULL;
-    if (!row || row->store != g->store || strcmp(row->text, r->settings)) {
-        drop_unreadable(s);
-        s->row = xreallocarray(s->row, (size_t)s->n + 1, sizeof *s->row);
-        row = &s->row[s->n++];
-        *row = (struct sh_result_row){.settings = json_loads(r->settings, JSON_REJECT_DUPLICATES, NULL),
-                                      .text = xstrdup(r->settings), .store = g->store};
-    }
-    if (r->head >= 0)
-        return 0;
-    row->at = xreallocarray(row->at, (size_t)row->n + 1, sizeof *row->at);
-    struct sh_result_figure *f = &row->at[row->n++];
-    *f = (struct sh_result_figure){.layer = r->layer, .value = r->value};
-    snprintf(f->metric, sizeof f->metric, "%s", r->metric);
-    return 0;
-}
-
 int sh_results_read(const struct sh_report *r, const char *command, struct sh_results *out, struct sh_err *e)
 {
+    int bad = 0;
     *out = (struct sh_results){0};
-    for (int i = 0; i < r->n_store; i++) {
-        struct reading g = {out, i};
+    for (int i = 0; i < r->n_store && !bad; i++) {
+        int before = out->n;
         struct sh_store *s = sh_store_open(r->store[i].path, e);
-        int bad = !s || sh_store_read_results(s, command, take, &g, e);
+        bad = !s || sh_results_load(s, command, out, e);
         sh_store_close(s);
-        drop_unreadable(out);
-        if (bad) {
-            sh_results_free(out);
-            return -1;
-        }
+        while (before < out->n)
+            out->row[before++].store = i;
     }
-    return 0;
-}
-
-void sh_results_free(struct sh_results *s)
-{
-    for (int i = 0; i < s->n; i++) {
-        json_decref(s->row[i].settings);
-        free(s->row[i].text);
-        free(s->row[i].at);
-    }
-    free(s->row);
-    *s = (struct sh_results){0};
+    if (bad)
+        sh_results_free(out);
+    return bad ? -1 : 0;
 }
 
 int sh_results_mixed(const struct sh_results *s)
@@ -81,38 +31,9 @@ int sh_results_mixed(const struct sh_results *s)
     return s->n > 0 && s->row[0].store != s->row[s->n - 1].store;      /* rows of one store lie together */
 }
 
-double sh_result(const struct sh_result_row *r, const char *metric, int layer)
-{
-    for (int i = 0; i < r->n; i++)
-        if (r->at[i].layer == layer && !strcmp(r->at[i].metric, metric))
-            return r->at[i].value;
-    return (double)NAN;
-}
-
-const char *sh_result_text(const struct sh_result_row *r, const char *key)
-{
-    const char *text = json_string_value(json_object_get(r->settings, key));
-    return text ? text : "";
-}
-
-long long sh_result_int(const struct sh_result_row *r, const char *key)
-{
-    return json_integer_value(json_object_get(r->settings, key));
-}
-
-char *sh_result_policy(const struct sh_result_row *r)
-{
-    const char *knobs = sh_result_text(r, "knobs");
-    int is_bound;
-    char *whole = xasprintf("%s%s%s", sh_result_text(r, "policy"), *knobs ? ":" : "", knobs),
-         *label = sh_policy_label(whole, &is_bound);
-    free(whole);
-    return label;
-}
-
 char *sh_result_weights(const struct sh_result_row *r)
 {
-    double prune = 100 * json_number_value(json_object_get(r->settings, "weight_prune"));
+    double prune = 100 * sh_result_real(r, "weight_prune");
     long long bits = sh_result_int(r, "weight_bits");
     if (prune > 0)
         return bits < 16 ? xasprintf("%g %% pruned, %lld bits", prune, bits) : xasprintf("%g %% pruned", prune);

@@ -24,9 +24,9 @@ for i in 1 2; do
 done
 holds "made twice, by one thread and by two: the same hash" same 1.db 2.db
 
-# The commands that the source lets keep results are those that this test has run.
-grep -rohE --include="*.c" 'sh_store_results?(_begin)?\(s, "[a-z]+"|^static const struct sh_metrics [a-z]+ = \{"[a-z]+"' \
-    "${SH_TOP:?the source tree}"/src | grep -oE '"[a-z]+"' | tr -d '"' | sort -u >known
+# The commands that the table of results has are those that this test has run.
+sed -n '/sh_result_kinds\[\]/,$s/^ *{"\([a-z]*\)".*/\1/p' "${SH_TOP:?the source tree}/src/app/store/result_tables.c" |
+    sort >known
 sqlite3 1.db "SELECT DISTINCT command FROM result ORDER BY command" >kept
 holds "every command that keeps results has kept some here" diff known kept
 

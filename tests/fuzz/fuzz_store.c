@@ -314,7 +314,7 @@ static int read_rest(struct sh_store *s, struct sh_err *e)
     size_t length = 0;
     int n = 0, n_held = 0, has[FIXTURE_PART + 1] = {0}, bad = 0;
     for (int i = 0; i < 3; i++)
-        bad |= sound_error(sh_store_read_results(s, command[i], take_result, &length, e), e) |
+        bad |= sound_error(sh_store_read_results(s, command[i], NULL, take_result, &length, e), e) |
                sound_error(sh_store_read_typed(s, command[i], take_line, &length, e), e);
     bad |= sound_error(sh_shard_list(s, &shard, &n, e), e);
     bad |= sound_error(sh_held_list(s, shard, n, &held, &n_held, e), e) ||

@@ -205,8 +205,7 @@ void fixture_empty(const char *path)
 void fixture_make(const char *path)
 {
     static const struct sh_shard shard = {"a", 1, 3, "trace", "1", "0000000000000007"};    /* of the first run */
-    const char *before = sh_store_typed("replay --db t.db");
-    struct sh_store *s = sh_store_create(path, &e);
+    struct sh_store *s = sh_store_typed(sh_store_create(path, &e), "replay --db t.db");
     must(s != NULL);
     make_runs(s);
     must(!put_results(s) && !sh_store_keep_plan(s, 1, "plan", "{\"layers\": []}", &e) &&
@@ -214,7 +213,6 @@ void fixture_make(const char *path)
     must(!sh_partial_begin(s, &e) && !sh_partial_put(s, FIXTURE_JOB, FIXTURE_PART, tokens, FIXTURE_PART_BYTES, &e) &&
          !sh_partial_end(s, &e));
     sh_store_close(s);
-    sh_store_typed(before);
     execute(path, small_pages);
 }
 

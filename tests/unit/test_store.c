@@ -396,7 +396,7 @@ static int read_it(void)
                                          sh_store_sequences(s, 0, &q, &n, &e) ||
                                          sh_store_tokens(s, q[0].id, &t, &n_token, &e) ||
                                          sh_store_blocks(s, SH_BLOCK_SCORES, 0, 1, -1, sh_store_keep, &kept, &e) ||
-                                         sh_store_read_results(s, "replay", count_result, &seen, &e);
+                                         sh_store_read_results(s, "replay", NULL, count_result, &seen, &e);
     free(t);
     sh_batch_clear(&kept);
     sh_stored_sequences_free(q, n);

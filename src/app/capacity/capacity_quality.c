@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_quality.h. Settings are JSON of the commands' own; what does not look like it is passed over. */
+/* See capacity_quality.h. */
 #include "src/app/capacity/capacity_quality.h"
 
 #include <math.h>
@@ -11,110 +11,66 @@
 #include "planner/policy/policy.h"
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_plan.h"
-#include "traces/store.h"
+#include "src/app/store/results.h"
 
-/* Figures of one setting, as they come. */
-struct figures { double change, error, mass, low, high, tokens, budget_tokens, peak_tokens; };
-
-struct reader {
-    enum sh_quality kind;
-    const struct sh_stored_run *run;
-    int n_run;
-    char *settings;                     /* of the figures                                         */
-    struct figures f;
-    struct sh_quality_point *at;
-    int n;
-};
-
-static void copy(const json_t *o, const char *key, char *to, size_t bytes)
+static void copy(const struct sh_result_row *r, const char *key, char *to, size_t bytes)
 {
-    const char *text = json_string_value(json_object_get(o, key));
-    snprintf(to, bytes, "%s", text ? text : "");
+    snprintf(to, bytes, "%s", sh_result_text(r, key));
 }
 
 /* The store's name of the model with that fingerprint. */
-static void name_model(const struct reader *r, struct sh_quality_point *p)
+static void name_model(const struct sh_stored_run *run, int n_run, struct sh_quality_point *p)
 {
-    for (int i = 0; i < r->n_run; i++)
-        if (!strcmp(r->run[i].fingerprint, p->model)) {
-            snprintf(p->model, sizeof p->model, "%s", r->run[i].model);
+    for (int i = 0; i < n_run; i++)
+        if (!strcmp(run[i].fingerprint, p->model)) {
+            snprintf(p->model, sizeof p->model, "%s", run[i].model);
             return;
         }
 }
 
 /* What the settings are about; 0: nothing that a budget could be taken from. */
-static int describe(const struct reader *r, const json_t *o, struct sh_quality_point *p)
+static int describe(const struct sh_result_row *r, struct sh_quality_point *p)
 {
     struct sh_budget b[SH_MAX_BUDGETS];
     struct sh_policy_spec spec;
     struct sh_err ignored;
-    const json_t *bits = json_object_get(o, "kv_bits");
-    double tokens = json_number_value(json_object_get(o, "tokens"));
-    double sequences = json_number_value(json_object_get(o, "sequences"));
+    const json_t *o = r->settings, *bits = json_object_get(o, "kv_bits");
+    double sequences = sh_result_real(r, "sequences"), budget_tokens = sh_result(r, "budget_tokens", -1);
     int n = 0;
-    copy(o, "policy", p->policy, sizeof p->policy);
-    copy(o, "knobs", p->knobs, sizeof p->knobs);
-    copy(o, "allocator", p->allocator, sizeof p->allocator);
-    copy(o, "budget", p->budget, sizeof p->budget);
-    copy(o, "model", p->model, sizeof p->model);
-    copy(o, "texts", p->texts, sizeof p->texts);
+    copy(r, "policy", p->policy, sizeof p->policy);
+    copy(r, "knobs", p->knobs, sizeof p->knobs);
+    copy(r, "allocator", p->allocator, sizeof p->allocator);
+    copy(r, "budget", p->budget, sizeof p->budget);
+    copy(r, "model", p->model, sizeof p->model);
+    copy(r, "texts", p->texts, sizeof p->texts);
     /* What 32 bits cost 16 bits do; a cache in memory is never wider here. */
     p->bits = json_is_integer(bits) && json_integer_value(bits) < 16 ? (int)json_integer_value(bits) : 16;
     sh_quality_settings(o, p->bits, p->settings, sizeof p->settings);
-    p->tokens = tokens;
-    p->length = tokens > 0 && sequences > 0 ? tokens / sequences : (double)NAN;
+    p->tokens = sh_result_real(r, "tokens");
+    p->length = p->tokens > 0 && sequences > 0 ? p->tokens / sequences : (double)NAN;
     if (json_object_get(o, "plan") || !strcmp(p->policy, "full") || sh_policy_parse(p->policy, &spec, &ignored) ||
         (spec.policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) || sh_budget_parse(p->budget, b, &n, &ignored) || n != 1)
         return 0;
-    p->is_over = r->f.peak_tokens > 1.5 * r->f.budget_tokens + 8;
-    if (json_object_get(o, "weight_bits") && json_integer_value(json_object_get(o, "weight_bits")) < 16)
+    p->is_over = sh_result(r, "peak_tokens", -1) > 1.5 * budget_tokens + 8;
+    if (json_object_get(o, "weight_bits") && sh_result_int(r, "weight_bits") < 16)
         return 0;
     if (json_object_get(o, "weight_prune"))                     /* other weights than those that are asked for */
         return 0;
-    if (!(p->length > 0) && !b[0].tokens && r->f.budget_tokens > 0)
-        p->length = r->f.budget_tokens / b[0].share;
-    name_model(r, p);
+    if (!(p->length > 0) && !b[0].tokens && budget_tokens > 0)
+        p->length = budget_tokens / b[0].share;
     return 1;
 }
 
-static void finish(struct reader *r)
+static int measure(const struct sh_result_row *r, struct sh_quality_point *p)
 {
-    struct sh_quality_point p = {.kind = r->kind};
-    const struct figures *f = &r->f;
-    json_t *o = r->settings ? json_loads(r->settings, 0, NULL) : NULL;
-    int is_ppl = r->kind == SH_QUALITY_PPL, ok = o && describe(r, o, &p) && isfinite(is_ppl ? f->change : f->mass);
-    json_decref(o);
-    free(r->settings);
-    r->settings = NULL;
-    if (!ok)
-        return;
-    p.value = is_ppl ? expm1(f->change) : f->mass;
-    p.low = is_ppl ? expm1(f->change - 1.96 * f->error) : f->low;
-    p.high = is_ppl ? expm1(f->change + 1.96 * f->error) : f->high;
-    p.tokens = isfinite(f->tokens) ? f->tokens : p.tokens;
-    r->at = xreallocarray(r->at, (size_t)r->n + 1, sizeof *r->at);
-    r->at[r->n++] = p;
-}
-
-static int take(void *to, const struct sh_stored_result *s, struct sh_err *e)
-{
-    struct reader *r = to;
-    struct figures *f = &r->f;
-    const struct { const char *name; double *to; } known[] = {
-        {"nll_change", &f->change}, {"nll_change_stderr", &f->error}, {"kept_mass", &f->mass},
-        {"kept_mass_low", &f->low}, {"kept_mass_high", &f->high}, {"tokens", &f->tokens},
-        {"budget_tokens", &f->budget_tokens}, {"peak_tokens", &f->peak_tokens}};
-    (void)e;
-    if (!r->settings || strcmp(r->settings, s->settings)) {
-        finish(r);
-        r->settings = xstrdup(s->settings);
-        double no = (double)NAN;
-        *f = (struct figures){no, no, no, no, no, no, no, no};
-    }
-    for (size_t i = 0; i < sizeof known / sizeof *known && s->layer < 0 && s->head < 0; i++)
-        if (!strcmp(known[i].name, s->metric))
-            *known[i].to = s->value;
-    return 0;
+    double change = sh_result(r, "nll_change", -1), error = sh_result(r, "nll_change_stderr", -1),
+           tokens = sh_result(r, "tokens", -1);
+    int is_ppl = p->kind == SH_QUALITY_PPL;
+    p->value = is_ppl ? expm1(change) : sh_result(r, "kept_mass", -1);
+    p->low = is_ppl ? expm1(change - 1.96 * error) : sh_result(r, "kept_mass_low", -1);
+    p->high = is_ppl ? expm1(change + 1.96 * error) : sh_result(r, "kept_mass_high", -1);
+    p->tokens = isfinite(tokens) ? tokens : p->tokens;
+    return isfinite(is_ppl ? change : p->value);
 }
 
 /* Evaluations under a share tell how long the texts are, also for those of the same texts under tokens. */
@@ -151,30 +107,33 @@ int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struc
 {
     struct sh_stored_run *run = NULL;
     int n_run = 0;
+    struct sh_results eval = {0}, replay = {0};
     struct sh_store *s = sh_store_open(db, e);
-    *out = NULL;
+    int bad = !s || sh_store_runs(s, &run, &n_run, e) || sh_results_load(s, "eval", &eval, e) ||
+              sh_results_load(s, "replay", &replay, e);
+    struct sh_quality_point *at = xcalloc((size_t)eval.n + (size_t)replay.n + 1, sizeof *at);
     *n = 0;
-    if (!s)
-        return -1;
-    struct reader r = {0};
-    int bad = sh_store_runs(s, &run, &n_run, e);
-    r.run = run;
-    r.n_run = n_run;
-    for (int k = 0; k < 2 && !bad; k++) {
-        r.kind = k ? SH_QUALITY_RECALL : SH_QUALITY_PPL;
-        bad = sh_store_read_results(s, k ? "replay" : "eval", take, &r, e);
-        finish(&r);
+    for (int i = 0; i < eval.n + replay.n && !bad; i++) {
+        int is_eval = i < eval.n;
+        struct sh_quality_point p = {.kind = is_eval ? SH_QUALITY_PPL : SH_QUALITY_RECALL};
+        const struct sh_result_row *r = is_eval ? &eval.row[i] : &replay.row[i - eval.n];
+        if (!describe(r, &p) || !measure(r, &p))
+            continue;
+        name_model(run, n_run, &p);
+        at[(*n)++] = p;
     }
+    sh_results_free(&eval);
+    sh_results_free(&replay);
     sh_stored_runs_free(run, n_run);
     sh_store_close(s);
+    fill_lengths(at, *n);
+    *n = leave_out_over(at, *n);
+    *out = at;
     if (bad) {
-        free(r.at);
-        return -1;
+        free(at);
+        *out = NULL;
     }
-    fill_lengths(r.at, r.n);
-    *out = r.at;
-    *n = r.n ? leave_out_over(r.at, r.n) : 0;
-    return 0;
+    return bad ? -1 : 0;
 }
 
 double sh_quality_kept(const struct sh_quality_point *p, uint64_t length)

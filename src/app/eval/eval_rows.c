@@ -9,31 +9,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/app/store/metrics.h"
-#include "src/app/store/result_check.h"
-
-static const struct sh_metric metric[SH_N_EVAL_METRIC] = {
-    [SH_E_SEQUENCES] = {"sequences", "texts", 0}, [SH_E_TOKENS] = {"tokens", "tokens", 0},
-    [SH_E_NLL] = {"nll", "nll", 4},
-    [SH_E_NLL_STDERR] = {"nll_stderr", "+-", 4}, [SH_E_PPL] = {"ppl", "ppl", 4},
-    [SH_E_PPL_STDERR] = {"ppl_stderr", "+-", 4}, [SH_E_CHANGE] = {"nll_change", "change", 4},
-    [SH_E_CHANGE_STDERR] = {"nll_change_stderr", "+-", 4}, [SH_E_KL] = {"kl", "kl", 4},
-    [SH_E_KL_STDERR] = {"kl_stderr", "+-", 4}, [SH_E_SAME] = {"top1_agreement", "top 1", 4},
-    [SH_E_BUDGET_TOKENS] = {"budget_tokens", "slots", 1}, [SH_E_PEAK_TOKENS] = {"peak_tokens", "peak", 0},
-    [SH_E_KV_BYTES] = {"kv_bytes", "bytes", 0}, [SH_E_RATE] = {"tokens_per_s", "tokens/s", 1}};
-
-static const struct sh_metric answer_metric[SH_N_ANSWER_METRIC] = {
-    [SH_A_ANSWERS] = {"answers", "answers", 0}, [SH_A_EXACT] = {"answer_exact", "exact", 4},
-    [SH_A_EXACT_STDERR] = {"answer_exact_stderr", "+-", 4}, [SH_A_NLL] = {"answer_nll", "answers' nll", 4},
-    [SH_A_NLL_STDERR] = {"answer_nll_stderr", "+-", 4}, [SH_A_PPL] = {"answer_ppl", "their ppl", 4},
-    [SH_A_PPL_STDERR] = {"answer_ppl_stderr", "+-", 4}, [SH_A_CHANGE] = {"answer_nll_change", "change", 4},
-    [SH_A_CHANGE_STDERR] = {"answer_nll_change_stderr", "+-", 4}};
-
-static const struct sh_metric part_metric[SH_N_PART_METRIC] = {
-    [SH_P_TOKENS] = {"tokens", "tokens", 0}, [SH_P_NLL] = {"nll", "nll", 4},
-    [SH_P_NLL_STDERR] = {"nll_stderr", "+-", 4},
-    [SH_P_CHANGE] = {"nll_change", "change", 4}, [SH_P_CHANGE_STDERR] = {"nll_change_stderr", "+-", 4},
-    [SH_P_ANSWERS] = {"answers", "answers", 0}, [SH_P_EXACT] = {"answer_exact", "exact", 4}};
+#include "src/app/store/results.h"
 
 const struct sh_eval_part_name sh_eval_part_names[SH_EVAL_PARTS + 1] = {
     [SH_EVAL_POSITION] = {"position", "by_position"}, [SH_EVAL_LENGTH] = {"length", "by_length"},
@@ -41,41 +17,24 @@ const struct sh_eval_part_name sh_eval_part_names[SH_EVAL_PARTS + 1] = {
 
 /* ---- identity ---- */
 
-/* Whether answers are scored and what a plan holds are said only where there are such: results of before
- * these could be asked for keep their names. */
-static char *more_settings(const struct sh_eval_result *r, const struct sh_eval_scene *c)
-{
-    char *answers = c->answers ? xasprintf(", \"answers\": \"%016" PRIx64 "\"", c->answers) : xstrdup("");
-    char *all = r->plan ? xasprintf("%s, \"plan\": \"%016" PRIx64 "\"", answers, r->plan_hash) : xstrdup(answers);
-    free(answers);
-    return all;
-}
-
-char *sh_eval_pruned(double weight_prune, uint64_t unpruned)
-{
-    return weight_prune > 0 ? xasprintf(", \"weight_prune\": %g, \"unpruned\": \"%016" PRIx64 "\"", weight_prune,
-                                        unpruned)
-                            : xstrdup("");
-}
-
 void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c)
 {
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
-    char keys[64] = "";
     const struct sh_eval_cell *cell = r->cell;
-    char *more = more_settings(r, c), *pruned = sh_eval_pruned(c->weight_prune, c->unpruned);
+    int by_channel = cell->format.by_channel, is_pruned = c->weight_prune > 0;
     r->has_answers = c->answers != 0;
-    if (cell->format.by_channel)
-        snprintf(keys, sizeof keys, ", \"keys\": \"channel\", \"residual\": %d", cell->format.residual);
-    r->settings = xasprintf(
-        "{\"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", \"kv_bits\": %d, \"group\": %d%s, "
-        "\"prefill\": %d, \"model\": \"%016" PRIx64 "\", \"texts\": \"%016" PRIx64 "\", \"dtype\": \"%s\", "
-        "\"weight_bits\": %d, \"seed\": %" PRIu64 "%s%s}",
-        cell->spec->policy->name, sh_policy_knobs(cell->spec, knobs), sh_budget_text(&cell->budget, budget),
-        cell->format.bits, cell->format.bits < 16 ? cell->format.group : 0, keys, c->prefill, c->model, c->texts,
-        c->dtype, c->weight_bits, c->seed, pruned, more);
-    free(pruned);
-    free(more);
+    r->settings = sh_settings_text("eval", (const struct sh_value[]){
+        {"policy", .text = cell->spec->policy->name}, {"knobs", .text = sh_policy_knobs(cell->spec, knobs)},
+        {"budget", .text = sh_budget_text(&cell->budget, budget)}, {"kv_bits", .whole = cell->format.bits},
+        {"group", .whole = cell->format.bits < 16 ? cell->format.group : 0},
+        {"keys", .text = by_channel ? "channel" : NULL},
+        {"residual", .whole = cell->format.residual, .is_absent = !by_channel}, {"prefill", .whole = c->prefill},
+        {"model", .bits = c->model}, {"texts", .bits = c->texts}, {"dtype", .text = c->dtype},
+        {"weight_bits", .whole = c->weight_bits}, {"seed", .bits = c->seed},
+        {"weight_prune", .real = c->weight_prune, .is_absent = !is_pruned},
+        {"unpruned", .bits = c->unpruned, .is_absent = !is_pruned},
+        {"answers", .bits = c->answers, .is_absent = !c->answers},
+        {"plan", .bits = r->plan_hash, .is_absent = !r->plan}, {0}});
 }
 
 /* ---- figures ---- */
@@ -143,42 +102,20 @@ void sh_eval_results_free(struct sh_eval_result *r, int n)
 
 /* ---- the store ---- */
 
-static const struct sh_metrics metrics = {"eval", metric, SH_N_EVAL_METRIC},
-                               answer_metrics = {"eval", answer_metric, SH_N_ANSWER_METRIC},
-                               part_metrics = {"eval", part_metric, SH_P_ANSWERS},
-                               distance_metrics = {"eval", part_metric, SH_N_PART_METRIC};
-
-struct parts { struct sh_eval_result *r; int n; const char *store; };
-
 /* "nll@position:33-64"; NULL: of no part. */
 static double *part_of(struct sh_eval_result *r, const char *name)
 {
+    char key[64];
     const char *at = strchr(name, '@'), *range = at ? strchr(at, ':') : NULL;
-    size_t bare = (size_t)(at - name);
-    for (int p = 0; range && p < SH_EVAL_PARTS; p++) {
+    long long from = range ? strtoll(range + 1, NULL, 10) : 0;
+    snprintf(key, sizeof key, "%.*s", at ? (int)(at - name) : 0, name);
+    int m = sh_metric_index(&sh_eval_distance_metrics, key);
+    for (int p = 0; m >= 0 && from > 0 && p < SH_EVAL_PARTS; p++) {
         const char *part = sh_eval_part_names[p].name;
-        if (strncmp(at + 1, part, strlen(part)) || at + 1 + strlen(part) != range)
-            continue;
-        long long from = strtoll(range + 1, NULL, 10);
-        for (int m = 0; m < SH_N_PART_METRIC && from > 0; m++)
-            if (strlen(part_metric[m].key) == bare && !strncmp(part_metric[m].key, name, bare))
-                return &r->part[p][sh_eval_bucket(from)][m];
+        if (!strncmp(at + 1, part, strlen(part)) && at + 1 + strlen(part) == range)
+            return &r->part[p][sh_eval_bucket(from)][m];
     }
     return NULL;
-}
-
-static int take_part(void *to, const struct sh_stored_result *stored, struct sh_err *e)
-{
-    const struct parts *f = to;
-    for (int i = 0; i < f->n && strchr(stored->metric, '@'); i++)
-        if (f->r[i].is_known && !strcmp(f->r[i].settings, stored->settings)) {
-            double *at = part_of(&f->r[i], stored->metric);
-            if (sh_result_check(stored, f->store, "eval", e))
-                return -1;
-            if (at)
-                *at = stored->value;
-        }
-    return 0;
 }
 
 /* Figures that contradict each other are as bad as impossible ones. */
@@ -194,56 +131,50 @@ static int check_known(const struct sh_eval_result *r, const char *store, struct
     return sh_result_damaged(store, "eval", r->settings, "ppl", m[SH_E_PPL], expected, e);
 }
 
-static int find_figures(struct sh_eval_result *r, int n, const struct sh_metrics *of, struct sh_store *s,
-                        struct sh_err *e)
+static int find(struct sh_eval_result *r, struct sh_store *s, struct sh_err *e)
 {
-    struct sh_metric_row *row = xcalloc((size_t)n, sizeof *row);
-    int *is_known = xcalloc((size_t)n, sizeof *is_known), is_answer = of == &answer_metrics;
-    for (int i = 0; i < n; i++)
-        row[i] = (struct sh_metric_row){r[i].settings, is_answer ? r[i].answer : r[i].at, &is_known[i]};
-    int bad = sh_metrics_find(of, row, n, s, e);
-    for (int i = 0; i < n && !bad; i++)
-        r[i].is_known = is_answer ? r[i].is_known && (is_known[i] || !r[i].has_answers) : is_known[i];
-    free(is_known);
-    free(row);
-    return bad;
+    struct sh_result_row row;
+    int found = sh_result_find(s, "eval", r->settings, &row, e);
+    r->is_known = found > 0 && sh_result_get(&row, &sh_eval_metrics, r->at);
+    r->is_known &= !r->has_answers || sh_result_get(&row, &sh_eval_answer_metrics, r->answer);
+    for (int i = 0; r->is_known && i < row.n; i++) {
+        double *at = part_of(r, row.at[i].metric);
+        if (at)
+            *at = row.at[i].value;
+    }
+    sh_result_free(&row);
+    return found < 0 ? -1 : check_known(r, sh_store_path(s), e);
 }
 
 int sh_eval_results_find(struct sh_eval_result *r, int n, struct sh_store *s, struct sh_err *e)
 {
-    struct parts f = {r, n, sh_store_path(s)};
-    if (find_figures(r, n, &metrics, s, e) || find_figures(r, n, &answer_metrics, s, e))
-        return -1;
-    for (int i = 0; i < n; i++)
-        if (check_known(&r[i], sh_store_path(s), e))
-            return -1;
-    return sh_store_read_results(s, "eval", take_part, &f, e);
+    int bad = 0;
+    for (int i = 0; i < n && !bad; i++)
+        bad = find(&r[i], s, e);
+    return bad;
 }
 
 /* Parts are small: those without a token are left out. */
-static int put_parts(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e)
+static void add_parts(const struct sh_eval_result *r, struct sh_result_row *row)
 {
-    char name[96];
-    int bad = 0;
     for (int p = 0; p < SH_EVAL_PARTS; p++) {
+        const struct sh_metrics *of = p == SH_EVAL_DISTANCE ? &sh_eval_distance_metrics : &sh_eval_part_metrics;
         long long from = 1, to = SH_EVAL_BUCKET_FIRST;
         for (int b = 0; b < SH_EVAL_BUCKETS; b++, from = to + 1, to *= 2)
-            for (int m = 0; m < SH_N_PART_METRIC && r->part[p][b][SH_P_TOKENS] > 0 && !bad; m++) {
-                snprintf(name, sizeof name, "%s@%s:%lld-%lld", part_metric[m].key, sh_eval_part_names[p].name, from,
-                         to);
-                if (m < SH_P_ANSWERS || p == SH_EVAL_DISTANCE)
-                    bad = sh_store_result(s, "eval", r->settings, name, -1, -1, r->part[p][b][m], e);
-            }
+            for (int m = 0; m < of->n && r->part[p][b][SH_P_TOKENS] > 0; m++)
+                sh_result_add(row, -1, r->part[p][b][m], "%s@%s:%lld-%lld", of->metric[m].key,
+                              sh_eval_part_names[p].name, from, to);
     }
-    return bad;
 }
 
 int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e)
 {
-    return sh_store_results_begin(s, "eval", r->settings, e) || sh_metrics_put(&metrics, r->settings, r->at, s, e) ||
-                   (r->has_answers && sh_metrics_put(&answer_metrics, r->settings, r->answer, s, e)) ||
-                   put_parts(r, s, e) || sh_store_results_end(s, e)
-               ? -1 : 0;
+    struct sh_result_row row = {0};
+    sh_result_add_all(&row, &sh_eval_metrics, -1, r->at);
+    if (r->has_answers)
+        sh_result_add_all(&row, &sh_eval_answer_metrics, -1, r->answer);
+    add_parts(r, &row);
+    return sh_result_keep(s, "eval", r->settings, &row, e);
 }
 
 /* ---- the answer ---- */
@@ -265,7 +196,7 @@ static void write_parts(const struct sh_eval_result *r, const char *of, struct s
             sh_out_text(o, "of", "of", of);
             sh_out_int(o, "from", "from", from);
             sh_out_int(o, "to", "to", to);
-            sh_metrics_write(p == SH_EVAL_DISTANCE ? &distance_metrics : &part_metrics, m, o);
+            sh_metrics_write(p == SH_EVAL_DISTANCE ? &sh_eval_distance_metrics : &sh_eval_part_metrics, m, o);
             sh_out_real(o, "ppl", "ppl", exp(m[SH_P_NLL]), 4);
             sh_out_real(o, "ppl_stderr", "+-", exp(m[SH_P_NLL]) * m[SH_P_NLL_STDERR], 4);
         }
@@ -293,9 +224,9 @@ void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int wit
     else
         sh_out_real(o, "budget", "budget", c->budget.share, 3);
     sh_out_int(o, "kv_bits", "bits", c->format.bits);
-    sh_metrics_write(&metrics, r->at, o);
+    sh_metrics_write(&sh_eval_metrics, r->at, o);
     if (r->has_answers)
-        sh_metrics_write(&answer_metrics, r->answer, o);
+        sh_metrics_write(&sh_eval_answer_metrics, r->answer, o);
     if (with_device)
         sh_eval_place_write(&r->place, o);
     char budget[SH_BUDGET_TEXT],

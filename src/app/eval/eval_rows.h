@@ -44,10 +44,6 @@ struct sh_eval_result {
     int is_known;                       /* found in the store                                     */
 };
 
-/* What a row of a pruned model says besides, for the end of its settings; "" where nothing is pruned, so that
- * results of before it could be asked for keep their names. For free(). */
-char *sh_eval_pruned(double weight_prune, uint64_t unpruned);
-
 void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c);    /* fills settings */
 void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t);
 void sh_eval_results_free(struct sh_eval_result *r, int n);

@@ -16,6 +16,7 @@
 #include "src/app/eval/eval_rows.h"
 #include "src/app/eval/task_rows.h"
 #include "src/app/common/timing.h"
+#include "src/app/store/results.h"
 
 enum { MOST_POLICIES = 64 };
 
@@ -136,18 +137,18 @@ static void name_row(const struct work *w, struct sh_task_row *r)
 {
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
     const struct sh_task_reader *c = &r->reader;
-    char keys[64] = "";
-    char *pruned = sh_eval_pruned(w->q->live.weight_prune, sh_model_fingerprint_unpruned(w->live.model));
-    if (c->format.by_channel)
-        snprintf(keys, sizeof keys, ", \"keys\": \"channel\", \"residual\": %d", c->format.residual);
-    r->settings = xasprintf(
-        "{\"task\": \"%s\", \"shots\": %lld, \"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", "
-        "\"kv_bits\": %d, \"group\": %d%s, \"prefill\": %d, \"model\": \"%016" PRIx64 "\", "
-        "\"items\": \"%016" PRIx64 "\", \"dtype\": \"%s\", \"weight_bits\": %lld, \"seed\": %" PRIu64 "%s}",
-        w->task->name, w->q->shots, c->spec->policy->name, sh_policy_knobs(c->spec, knobs),
-        sh_budget_text(&c->budget, budget), c->format.bits, c->format.bits < 16 ? c->format.group : 0, keys, c->prefill,
-        sh_model_fingerprint(w->live.model), w->hash, w->q->live.dtype, w->q->live.weight_bits, c->seed, pruned);
-    free(pruned);
+    const struct sh_live_options *live = &w->q->live;
+    int by_channel = c->format.by_channel, is_pruned = live->weight_prune > 0;
+    r->settings = sh_settings_text("task", (const struct sh_value[]){
+        {"task", .text = w->task->name}, {"shots", .whole = w->q->shots}, {"policy", .text = c->spec->policy->name},
+        {"knobs", .text = sh_policy_knobs(c->spec, knobs)}, {"budget", .text = sh_budget_text(&c->budget, budget)},
+        {"kv_bits", .whole = c->format.bits}, {"group", .whole = c->format.bits < 16 ? c->format.group : 0},
+        {"keys", .text = by_channel ? "channel" : NULL},
+        {"residual", .whole = c->format.residual, .is_absent = !by_channel}, {"prefill", .whole = c->prefill},
+        {"model", .bits = sh_model_fingerprint(w->live.model)}, {"items", .bits = w->hash},
+        {"dtype", .text = live->dtype}, {"weight_bits", .whole = live->weight_bits}, {"seed", .bits = c->seed},
+        {"weight_prune", .real = live->weight_prune, .is_absent = !is_pruned},
+        {"unpruned", .bits = sh_model_fingerprint_unpruned(w->live.model), .is_absent = !is_pruned}, {0}});
 }
 
 /* One row for each policy and budget; a policy that keeps all whatever the budget has one. */
@@ -357,8 +358,8 @@ int sh_eval_tasks(const struct sh_task_request *q, const struct sh_common *commo
     struct sh_store *store = NULL;
     w->q = q;
     w->common = common;
-    int bad = read_request(w, e) || open_all(w, e) || (q->db && !(store = sh_store_create(q->db, e))) ||
-              evaluate(w, store, e);
+    int bad = read_request(w, e) || open_all(w, e) ||
+              (q->db && !(store = sh_store_typed(sh_store_create(q->db, e), common->line))) || evaluate(w, store, e);
     if (!bad)
         put_answer(w, o);
     int is_empty = bad && store && !w->kept && sh_store_was_made(store);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/app/store/metrics.h"
+#include "src/app/store/results.h"
 
 enum { AT_ONCE = 16,                    /* caches that read in lockstep, at most                  */
        TEXTS = 64 };                    /* texts that a GPU reads side by side, at most           */

@@ -3,18 +3,9 @@
 #include "src/app/eval/task_rows.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "src/base/mem.h"
 #include "src/app/eval/eval_rows.h"
-#include "src/app/store/metrics.h"
-
-static const struct sh_metric metric[SH_N_TASK_METRIC] = {
-    [SH_T_ITEMS] = {"items", "items", 0}, [SH_T_ACC] = {"acc", "acc", 4}, [SH_T_STDERR] = {"stderr", "+-", 4},
-    [SH_T_ACC_NORM] = {"acc_norm", "acc_norm", 4}, [SH_T_ACC_NORM_STDERR] = {"acc_norm_stderr", "+-", 4},
-    [SH_T_PPL] = {"ppl", "ppl", 4}, [SH_T_SAME] = {"same_choice", "same choice", 4},
-    [SH_T_CHANGE] = {"loglikelihood_change", "change", 4}, [SH_T_BUDGET_TOKENS] = {"budget_tokens", "slots", 1},
-    [SH_T_KV_BYTES] = {"kv_bytes", "bytes", 0}, [SH_T_RATE] = {"tokens_per_s", "tokens/s", 1}};
+#include "src/app/store/results.h"
 
 void sh_task_sums_add(struct sh_task_sums *s, const struct sh_task *task, const struct sh_task_prompt *p,
                       const struct sh_task_score *score, const struct sh_task_score *full)
@@ -54,21 +45,23 @@ void sh_task_row_fill(struct sh_task_row *r, const struct sh_task *task, const s
     m[SH_T_RATE] = s->seconds > 0 ? (double)s->read / s->seconds : (double)NAN;
 }
 
-static const struct sh_metrics metrics = {"task", metric, SH_N_TASK_METRIC};
-
 int sh_task_rows_find(struct sh_task_row *r, int n, struct sh_store *s, struct sh_err *e)
 {
-    struct sh_metric_row *row = xcalloc((size_t)n, sizeof *row);
-    for (int i = 0; i < n; i++)
-        row[i] = (struct sh_metric_row){r[i].settings, r[i].at, &r[i].is_known};
-    int bad = sh_metrics_find(&metrics, row, n, s, e);
-    free(row);
-    return bad;
+    int found = 0;
+    for (int i = 0; i < n && found >= 0; i++) {
+        struct sh_result_row row;
+        found = sh_result_find(s, "task", r[i].settings, &row, e);
+        r[i].is_known = found > 0 && sh_result_get(&row, &sh_task_metrics, r[i].at);
+        sh_result_free(&row);
+    }
+    return found < 0 ? -1 : 0;
 }
 
 int sh_task_row_keep(const struct sh_task_row *r, struct sh_store *s, struct sh_err *e)
 {
-    return sh_metrics_keep(&metrics, r->settings, r->at, s, e);
+    struct sh_result_row row = {0};
+    sh_result_add_all(&row, &sh_task_metrics, -1, r->at);
+    return sh_result_keep(s, "task", r->settings, &row, e);
 }
 
 void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, int with_device, struct sh_out *o)
@@ -84,7 +77,7 @@ void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, 
         sh_out_real(o, "budget", "budget", c->budget.share, 3);
     sh_out_int(o, "kv_bits", "bits", c->format.bits);
     sh_out_text(o, "task", "task", task->name);
-    sh_metrics_write(&metrics, r->at, o);
+    sh_metrics_write(&sh_task_metrics, r->at, o);
     if (with_device)
         sh_eval_place_write(&r->place, o);
 }

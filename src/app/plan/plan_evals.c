@@ -2,102 +2,65 @@
 /* See plan_evals.h. Settings are JSON of the eval command's own; what does not look like it is passed over. */
 #include "src/app/plan/plan_evals.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/app/store/result_check.h"
+#include "src/app/store/results.h"
 
-struct evals {
-    const char *store;
+struct asked {
     const char *fingerprint, *policy;
     char knobs[SH_POLICY_TEXT];
-    int weight_bits, prefill, n_token, n, cap;
-    struct sh_plan_eval *at;
-    char *settings;                     /* of the result before, and what it said                 */
-    struct sh_plan_eval now;
-    int is_ours, has_ppl;
+    int weight_bits, prefill;
 };
 
-static int says(const json_t *o, const char *key, const char *text)
+static int says(const struct sh_result_row *r, const char *key, const char *text)
 {
-    const char *v = json_string_value(json_object_get(o, key));
-    return v && !strcmp(v, text);
-}
-
-static int counts(const json_t *o, const char *key, int n)
-{
-    const json_t *v = json_object_get(o, key);
-    return json_is_integer(v) && json_integer_value(v) == n;
+    return !strcmp(sh_result_text(r, key), text);
 }
 
 /* Is this an evaluation of what is asked for, and under which budget? */
-static int is_ours(const struct evals *f, const char *settings, struct sh_budget *budget)
+static int is_asked(const struct asked *a, const struct sh_result_row *r, struct sh_budget *budget)
 {
-    json_t *o = json_loads(settings, 0, NULL);
-    int full = says(o, "policy", "full"), ours, n = 0;
     struct sh_budget b[SH_MAX_BUDGETS];
     struct sh_err ignored;
-    const char *text = json_string_value(json_object_get(o, "budget"));
-    ours = (full || (says(o, "policy", f->policy) && says(o, "knobs", f->knobs) && counts(o, "prefill", f->prefill))) &&
-           says(o, "model", f->fingerprint) && json_integer_value(json_object_get(o, "kv_bits")) >= 16 &&
-           counts(o, "weight_bits", f->weight_bits) &&
-           !json_object_get(o, "plan") &&
-           (!json_object_get(o, "allocator") || says(o, "allocator", "uniform"));
-    if (ours && full)
+    int n = 0, is_full = says(r, "policy", "full");
+    if (!is_full && (!says(r, "policy", a->policy) || !says(r, "knobs", a->knobs) ||
+                     sh_result_int(r, "prefill") != a->prefill))
+        return 0;
+    if (!says(r, "model", a->fingerprint) || sh_result_int(r, "kv_bits") < 16 ||
+        sh_result_int(r, "weight_bits") != a->weight_bits || json_object_get(r->settings, "plan") ||
+        (json_object_get(r->settings, "allocator") && !says(r, "allocator", "uniform")))
+        return 0;
+    if (is_full)
         b[n++] = (struct sh_budget){0, 1};
-    else if (ours && (!text || sh_budget_parse(text, b, &n, &ignored)))
-        ours = 0;
-    json_decref(o);
-    if (ours && n == 1)
-        *budget = b[0];
-    return ours && n == 1;
+    else if (sh_budget_parse(sh_result_text(r, "budget"), b, &n, &ignored))
+        return 0;
+    *budget = b[0];
+    return n == 1;
 }
 
-static void finish(struct evals *f)
+/* 0: it is no use. */
+static int read_eval(const struct asked *a, const struct sh_result_row *r, struct sh_plan_eval *out)
+{
+    double tokens = sh_result(r, "tokens", -1), sequences = sh_result(r, "sequences", -1);
+    *out = (struct sh_plan_eval){.ppl = sh_result(r, "ppl", -1), .stderr_ppl = sh_result(r, "ppl_stderr", -1)};
+    out->tokens = tokens < 0x1p53 ? (long long)tokens : 0;
+    out->sequences = sequences < 0x1p31 ? (int)sequences : 0;
+    return isfinite(out->ppl) && is_asked(a, r, &out->budget);
+}
+
+/* One of each budget. */
+static void add(struct sh_plan_eval *at, int *n, const struct sh_plan_eval *new, int n_token)
 {
     int k = 0;
-    if (!f->is_ours || !f->has_ppl)
-        return;
-    for (; k < f->n; k++)
-        if (sh_budget_tokens(&f->at[k].budget, f->n_token) == sh_budget_tokens(&f->now.budget, f->n_token))
-            break;
-    if (k < f->n) {                     /* another text, or another precision */
-        if (f->now.ppl > f->at[k].ppl)
-            f->at[k] = f->now;
-        return;
-    }
-    if (f->n == f->cap)
-        f->at = xreallocarray(f->at, (size_t)(f->cap = 2 * f->cap + 8), sizeof *f->at);
-    f->at[f->n++] = f->now;
-}
-
-static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
-{
-    struct evals *f = to;
-    if (sh_result_check(r, f->store, "eval", e))
-        return -1;
-    if (!f->settings || strcmp(f->settings, r->settings)) {
-        finish(f);
-        free(f->settings);
-        f->settings = xstrdup(r->settings);
-        f->now = (struct sh_plan_eval){.stderr_ppl = (double)NAN};
-        f->has_ppl = 0;
-        f->is_ours = is_ours(f, r->settings, &f->now.budget);
-    }
-    if (!strcmp(r->metric, "ppl") && isfinite(r->value)) {
-        f->now.ppl = r->value;
-        f->has_ppl = 1;
-    } else if (!strcmp(r->metric, "ppl_stderr")) {
-        f->now.stderr_ppl = r->value;
-    } else if (!strcmp(r->metric, "tokens") && r->value >= 0 && r->value < 0x1p53) {
-        f->now.tokens = (long long)r->value;
-    } else if (!strcmp(r->metric, "sequences") && r->value >= 1 && r->value < 0x1p31) {
-        f->now.sequences = (int)r->value;
-    }
-    return 0;
+    while (k < *n && sh_budget_tokens(&at[k].budget, n_token) != sh_budget_tokens(&new->budget, n_token))
+        k++;
+    if (k == *n)
+        at[(*n)++] = *new;
+    else if (new->ppl > at[k].ppl)      /* another text, or another precision */
+        at[k] = *new;
 }
 
 static int smallest_first(const void *a, const void *b)
@@ -109,24 +72,24 @@ static int smallest_first(const void *a, const void *b)
 int sh_plan_evals(struct sh_store *s, const char *fingerprint, int weight_bits, const struct sh_policy_spec *policy,
                   int prefill, int n_token, struct sh_plan_eval **out, int *n, struct sh_err *e)
 {
-    struct evals f = {.store = sh_store_path(s), .fingerprint = fingerprint, .policy = policy->policy->name,
-                      .weight_bits = weight_bits,
-                      .prefill = prefill, .n_token = n_token};
-    sh_policy_knobs(policy, f.knobs);
-    int bad = sh_store_read_results(s, "eval", take, &f, e);
-    finish(&f);
-    free(f.settings);
-    if (bad) {
-        free(f.at);
+    struct asked a = {fingerprint, policy->policy->name, .weight_bits = weight_bits, .prefill = prefill};
+    struct sh_results all = {0};
+    struct sh_plan_eval one;
+    sh_policy_knobs(policy, a.knobs);
+    *out = NULL;
+    *n = 0;
+    if (sh_results_load(s, "eval", &all, e))
         return -1;
+    struct sh_plan_eval *at = xcalloc((size_t)all.n + 1, sizeof *at);
+    for (int i = 0; i < all.n; i++)
+        if (read_eval(&a, &all.row[i], &one))
+            add(at, n, &one, n_token);
+    sh_results_free(&all);
+    for (int i = 0; i < *n; i++) {
+        int tokens = sh_budget_tokens(&at[i].budget, n_token);
+        at[i].mean_tokens = tokens < n_token ? tokens : n_token;
     }
-    for (int i = 0; i < f.n; i++) {
-        int tokens = sh_budget_tokens(&f.at[i].budget, n_token);
-        f.at[i].mean_tokens = tokens < n_token ? tokens : n_token;
-    }
-    if (f.n)
-        qsort(f.at, (size_t)f.n, sizeof *f.at, smallest_first);
-    *out = f.at;
-    *n = f.n;
+    qsort(at, (size_t)*n, sizeof *at, smallest_first);
+    *out = at;
     return 0;
 }

@@ -7,15 +7,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-
-static const char *const names[SH_N_REPLAY_METRIC] = {
-    [SH_M_KEPT_MASS] = "kept_mass", [SH_M_KEPT_MASS_NO_SINK] = "kept_mass_no_sink",
-    [SH_M_PIVOTAL_RECALL] = "pivotal_recall", [SH_M_OUTPUT_ERROR] = "output_error", [SH_M_STABILITY] = "stability",
-    [SH_M_MEAN_TOKENS] = "mean_tokens",
-    [SH_M_KEPT_MASS_LOW] = "kept_mass_low", [SH_M_KEPT_MASS_HIGH] = "kept_mass_high",
-    [SH_M_OUTPUT_ERROR_LOW] = "output_error_low", [SH_M_OUTPUT_ERROR_HIGH] = "output_error_high",
-    [SH_M_PEAK_TOKENS] = "peak_tokens", [SH_M_BUDGET_TOKENS] = "budget_tokens",
-    [SH_M_RESIDENT_BYTES] = "resident_bytes"};
+#include "src/app/store/results.h"
 
 static const enum sh_replay_figure figure_of[SH_M_LAYER_METRICS] = {
     [SH_M_KEPT_MASS] = SH_KEPT_MASS, [SH_M_KEPT_MASS_NO_SINK] = SH_KEPT_MASS_NO_SINK,
@@ -33,12 +25,13 @@ char *sh_replay_row_settings(const struct sh_replay_row *row, const struct sh_re
         tokens += runs[i].n_tokens;
         done += runs[i].n_done;
     }
-    return xasprintf("{\"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": \"%s\", \"allocator\": \"%s\", "
-                     "\"rows\": \"%s\", \"prefill\": %d, \"error_every\": %d, \"seed\": %llu, \"run\": %d, "
-                     "\"model\": \"%s\", \"sequences\": %d, \"tokens\": %lld, \"layers_done\": %lld}",
-                     row->spec->policy->name, sh_policy_knobs(row->spec, knobs), sh_budget_text(row->budget, budget),
-                     allocator, q->rows == SH_ROWS_RECORDED ? "recorded" : "renormalised", q->prefill, q->error_every,
-                     (unsigned long long)q->seed, q->run, runs[0].fingerprint, sequences, tokens, done);
+    return sh_settings_text("replay", (const struct sh_value[]){
+        {"policy", .text = row->spec->policy->name}, {"knobs", .text = sh_policy_knobs(row->spec, knobs)},
+        {"budget", .text = sh_budget_text(row->budget, budget)}, {"allocator", .text = allocator},
+        {"rows", .text = q->rows == SH_ROWS_RECORDED ? "recorded" : "renormalised"}, {"prefill", .whole = q->prefill},
+        {"error_every", .whole = q->error_every}, {"seed", .bits = q->seed}, {"run", .whole = q->run},
+        {"model", .text = runs[0].fingerprint}, {"sequences", .whole = sequences}, {"tokens", .whole = tokens},
+        {"layers_done", .whole = done}, {0}});
 }
 
 static void make_layers(struct sh_replay_row *row, int first_layer, int n_layer)
@@ -109,70 +102,50 @@ double sh_replay_rows_area(const struct sh_replay_row *row, int n_budget)
 
 /* ---- the store ---- */
 
-struct found {
-    struct sh_replay_row *row;
-    char *const *settings;
-    int n, last;                        /* last: where the search begins, since results lie together */
-};
-
-static int metric_of(const char *name)
+static int take(struct sh_replay_row *row, const struct sh_result_row *kept)
 {
-    for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
-        if (!strcmp(names[m], name))
-            return m;
-    return -1;
-}
-
-static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
-{
-    struct found *f = to;
-    (void)e;
-    int m = metric_of(r->metric), i;
-    for (i = 0; i < f->n && strcmp(f->settings[(f->last + i) % f->n], r->settings); i++)
-        ;
-    if (m < 0 || i == f->n)
-        return 0;
-    f->last = (f->last + i) % f->n;
-    struct sh_replay_row *row = &f->row[f->last];
-    if (!row->is_known) {
-        row->is_known = 1;
-        for (int k = 0; k < SH_N_REPLAY_METRIC; k++)
-            row->all[k] = (double)NAN;
+    int seen = 0;
+    sh_result_get(kept, &sh_replay_metrics, row->all);
+    for (int i = 0; i < kept->n; i++) {
+        int m = sh_metric_index(&sh_replay_metrics, kept->at[i].metric), l = kept->at[i].layer - row->first_layer;
+        if (m >= 0 && m < SH_M_LAYER_METRICS && l >= 0 && l < row->n_layer)
+            row->layer[l * SH_M_LAYER_METRICS + m] = kept->at[i].value;
+        seen |= m >= 0;
     }
-    if (r->layer < 0)
-        row->all[m] = r->value;
-    else if (m < SH_M_LAYER_METRICS && r->layer >= row->first_layer && r->layer < row->first_layer + row->n_layer)
-        row->layer[(r->layer - row->first_layer) * SH_M_LAYER_METRICS + m] = r->value;
-    return 0;
+    return seen;
 }
 
 int sh_replay_rows_find(struct sh_replay_row *row, char *const *settings, int n, struct sh_store *s, struct sh_err *e)
 {
-    struct found f = {row, settings, n, 0};
     struct sh_stored_run *runs;
-    int n_run;
+    int n_run, found = 0;
     if (sh_store_runs(s, &runs, &n_run, e))
         return -1;
-    for (int i = 0; i < n && n_run; i++)
-        make_layers(&row[i], runs[0].first_layer, runs[0].last_layer - runs[0].first_layer + 1);
-    sh_stored_runs_free(runs, n_run);
-    int bad = sh_store_read_results(s, "replay", take, &f, e);
-    for (int i = 0; i < n; i++)
-        if (bad || !row[i].is_known) {
+    for (int i = 0; i < n && n_run && found >= 0; i++) {
+        struct sh_result_row kept;
+        found = sh_result_find(s, "replay", settings[i], &kept, e);
+        if (found > 0) {
+            make_layers(&row[i], runs[0].first_layer, runs[0].last_layer - runs[0].first_layer + 1);
+            row[i].is_known = take(&row[i], &kept);
+        }
+        if (!row[i].is_known) {
             free(row[i].layer);
             row[i].layer = NULL;
         }
-    return bad;
+        sh_result_free(&kept);
+    }
+    sh_stored_runs_free(runs, n_run);
+    return found < 0 ? -1 : 0;
 }
 
 int sh_replay_row_keep(const struct sh_replay_row *row, const char *settings, struct sh_store *s, struct sh_err *e)
 {
-    int bad = sh_store_results_begin(s, "replay", settings, e);
-    for (int m = 0; m < SH_N_REPLAY_METRIC && !bad; m++) {
-        bad = sh_store_result(s, "replay", settings, names[m], -1, -1, row->all[m], e);
-        for (int l = 0; l < row->n_layer && m < SH_M_LAYER_METRICS && !bad; l++)
-            bad = sh_store_result(s, "replay", settings, names[m], row->first_layer + l, -1,
-                                  row->layer[l * SH_M_LAYER_METRICS + m], e);
+    struct sh_result_row kept = {0};
+    for (int m = 0; m < SH_N_REPLAY_METRIC; m++) {
+        const char *key = sh_replay_metrics.metric[m].key;
+        sh_result_add(&kept, -1, row->all[m], "%s", key);
+        for (int l = 0; l < row->n_layer && m < SH_M_LAYER_METRICS; l++)
+            sh_result_add(&kept, row->first_layer + l, row->layer[l * SH_M_LAYER_METRICS + m], "%s", key);
     }
-    return bad ? -1 : sh_store_results_end(s, e);
+    return sh_result_keep(s, "replay", settings, &kept, e);
 }

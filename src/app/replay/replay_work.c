@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/app/store/metrics.h"
+#include "src/app/store/results.h"
 #include "src/app/replay/replay_share.h"
 #include "src/app/common/runs.h"
 
@@ -351,7 +351,7 @@ int sh_replay_work_ranks(struct sh_replay_work *w, const char *path, struct sh_e
 {
     if (!sh_cluster_is_first(&w->cluster))
         return is_uniform(w) ? share_layers(w, NULL, e) : share_policies(w, NULL, e);
-    struct sh_store *into = sh_store_update(path, e);
+    struct sh_store *into = sh_store_typed(sh_store_update(path, e), w->cluster.common.line);
     int bad = !into || (w->force && forget_unknown(w, into, e));        /* so that they do not keep others' out */
     if (!bad && is_uniform(w))
         bad = share_layers(w, into, e);

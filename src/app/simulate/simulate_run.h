@@ -12,17 +12,9 @@
 #include "src/jobs/part.h"
 #include "src/app/plan/plan_file.h"
 #include "src/app/simulate/simulate_args.h"
+#include "src/app/store/results.h"
 
 enum { SH_SIM_CELLS = 100000 };         /* of one sweep */
-
-/* Of times there are four: the p50, the p90, the p99 and the mean. */
-enum sh_sim_metric {
-    SH_S_RATE, SH_S_REQUESTS, SH_S_FINISHED, SH_S_REFUSED, SH_S_SKIPPED, SH_S_THROUGHPUT, SH_S_GOODPUT, SH_S_GOOD_SHARE,
-    SH_S_TTFT, SH_S_TPOT = SH_S_TTFT + 4, SH_S_LATENCY = SH_S_TPOT + 4, SH_S_QUEUE = SH_S_LATENCY + 4,
-    SH_S_PREEMPTIONS = SH_S_QUEUE + 4, SH_S_OCCUPANCY, SH_S_OCCUPANCY_PEAK, SH_S_RUNNING, SH_S_LARGEST_BATCH,
-    SH_S_STEPS, SH_S_SECONDS, SH_S_BUSY, SH_S_TOKENS_IN, SH_S_TOKENS_OUT, SH_S_RECOMPUTED, SH_S_MAX_RATE,
-    SH_S_MAX_SPEED, SH_S_MAX_IS_OPEN, SH_N_SIM_METRIC
-};
 
 /* One cache on one server. */
 struct sh_sim_cache {

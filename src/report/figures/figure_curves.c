@@ -2,100 +2,77 @@
 /* Budget curves out of the results that `shears replay` left in the stores. Results of one store belong
  * together when their settings agree in all but policy, knobs and budget; of several such groups the one
  * with most results is drawn. */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/policy/policy_label.h"
 #include "planner/replay/replay_total.h"
+#include "src/app/replay/replay_rows.h"
+#include "src/app/store/results.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
-#include "traces/store.h"
 
-enum metric { MASS, LOW, HIGH, NO_SINK, PIVOTAL, ERROR, BUDGET, PEAK, N_METRIC };
-static const char *const metric_name[N_METRIC] = {"kept_mass", "kept_mass_low", "kept_mass_high", "kept_mass_no_sink",
-                                                  "pivotal_recall", "output_error", "budget_tokens", "peak_tokens"};
-
-enum { MOST_CURVES = 48, SETTINGS = 400, LABEL = 320 };
+enum { MOST_CURVES = 48 };
 
 struct point {                          /* one policy under one budget */
-    char *settings, *group, *policy;    /* group: settings without policy, knobs, budget; policy: with its knobs */
+    char *group, *policy;               /* group: settings without policy, knobs, budget; policy: with its knobs */
+    const struct sh_result_row *row;
     double length;                      /* mean tokens of a sequence */
-    double at[N_METRIC];
+    double at[SH_N_REPLAY_METRIC];
 };
 
 struct found {
-    struct point *point;
-    size_t n, cap;
-    struct point *last;                 /* results of the same settings lie together */
+    struct sh_results all;
+    struct point *point;                /* [n]: results that look like a replay's */
+    size_t n;
 };
 
 /* ---- reading ---- */
 
-/* What does not look like the settings of a replay is passed over: NULL fields. */
-static struct point read_settings(const char *text)
+static int has_text(const struct sh_result_row *r, const char *key)
 {
-    struct point p = {.settings = xstrdup(text)};
-    json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *budget = json_object_get(all, "budget"),
-           *policy = json_object_get(all, "policy"), *knobs = json_object_get(all, "knobs");
-    double tokens = json_number_value(json_object_get(all, "tokens")),
-           sequences = json_number_value(json_object_get(all, "sequences"));
-    for (int m = 0; m < N_METRIC; m++)
-        p.at[m] = (double)NAN;
-    if (json_is_string(policy) && json_is_string(knobs) && json_is_string(budget) && sequences >= 1 && tokens >= 1) {
-        const char *k = json_string_value(knobs);
-        p.length = tokens / sequences;
-        p.policy = xasprintf("%s%s%s", json_string_value(policy), *k ? ":" : "", k);
-        json_object_del(all, "policy");
-        json_object_del(all, "knobs");
-        json_object_del(all, "budget");
-        p.group = json_dumps(all, JSON_SORT_KEYS);
-    }
-    json_decref(all);
-    return p;
+    return json_is_string(json_object_get(r->settings, key));
 }
 
-static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
+static int read_points(struct sh_store *s, struct found *f, struct sh_err *e)
 {
-    struct found *f = to;
-    (void)e;
-    if (r->layer >= 0 || r->head >= 0)
-        return 0;
-    if (!f->last || strcmp(f->last->settings, r->settings)) {
-        if (f->n == f->cap) {
-            f->cap = 2 * f->cap + 64;
-            f->point = xreallocarray(f->point, f->cap, sizeof *f->point);
-        }
-        f->last = &f->point[f->n++];
-        *f->last = read_settings(r->settings);
+    static const char *const apart[] = {"policy", "knobs", "budget", NULL};
+    if (sh_results_load(s, "replay", &f->all, e))
+        return -1;
+    f->point = xcalloc((size_t)f->all.n + 1, sizeof *f->point);
+    for (int i = 0; i < f->all.n; i++) {
+        const struct sh_result_row *r = &f->all.row[i];
+        double tokens = sh_result_real(r, "tokens"), sequences = sh_result_real(r, "sequences");
+        if (!has_text(r, "policy") || !has_text(r, "knobs") || !has_text(r, "budget") || sequences < 1 || tokens < 1)
+            continue;
+        struct point *p = &f->point[f->n++];
+        *p = (struct point){sh_result_group(r, apart), sh_result_spec(r), r, tokens / sequences, {0}};
+        sh_result_get(r, &sh_replay_metrics, p->at);
     }
-    for (int m = 0; m < N_METRIC; m++)
-        if (!strcmp(metric_name[m], r->metric))
-            f->last->at[m] = r->value;
     return 0;
 }
 
 static void found_free(struct found *f)
 {
     for (size_t i = 0; i < f->n; i++) {
-        free(f->point[i].settings);
         free(f->point[i].group);
         free(f->point[i].policy);
     }
     free(f->point);
+    sh_results_free(&f->all);
 }
 
 /* ---- choosing ---- */
 
 static double share_of(const struct point *p)
 {
-    return p->at[BUDGET] / p->length;
+    return p->at[SH_M_BUDGET_TOKENS] / p->length;
 }
 
 static int is_drawn(const struct point *p)
 {
-    return p->group && p->at[MASS] >= 0 && p->at[MASS] < 2 && p->at[BUDGET] > 0 && share_of(p) <= 1.000001;
+    return p->at[SH_M_KEPT_MASS] >= 0 && p->at[SH_M_BUDGET_TOKENS] > 0 && share_of(p) <= 1.000001;
 }
 
 static int in_order(const void *a, const void *b)
@@ -141,24 +118,24 @@ typedef void *own_fn(void *keeper, void *at);
 
 static struct sh_fig_curve curve(const struct point *p, size_t n, own_fn *own, void *keeper)
 {
-    double *column[N_METRIC];
+    double *column[SH_N_REPLAY_METRIC];
     struct sh_fig_curve c = {.n = (int)n, .height = (double)NAN};
-    for (int m = 0; m < N_METRIC; m++)
+    for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
         column[m] = own(keeper, xmalloc(n * sizeof **column));
     c.label = own(keeper, sh_policy_label(p->policy, &c.is_bound));
     for (size_t i = 0; i < n; i++) {
-        for (int m = 0; m < N_METRIC; m++)
+        for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
             column[m][i] = p[i].at[m];
-        column[BUDGET][i] = fmin(share_of(&p[i]), 1);
-        c.is_over |= !c.is_bound && p[i].at[PEAK] > 1.5 * p[i].at[BUDGET] + 8;
+        column[SH_M_BUDGET_TOKENS][i] = fmin(share_of(&p[i]), 1);
+        c.is_over |= !c.is_bound && p[i].at[SH_M_PEAK_TOKENS] > 1.5 * p[i].at[SH_M_BUDGET_TOKENS] + 8;
     }
-    c.share = column[BUDGET];
-    c.mass = column[MASS];
-    c.low = column[LOW];
-    c.high = column[HIGH];
-    c.no_sink = column[NO_SINK];
-    c.pivotal = column[PIVOTAL];
-    c.error = column[ERROR];
+    c.share = column[SH_M_BUDGET_TOKENS];
+    c.mass = column[SH_M_KEPT_MASS];
+    c.low = column[SH_M_KEPT_MASS_LOW];
+    c.high = column[SH_M_KEPT_MASS_HIGH];
+    c.no_sink = column[SH_M_KEPT_MASS_NO_SINK];
+    c.pivotal = column[SH_M_PIVOTAL_RECALL];
+    c.error = column[SH_M_OUTPUT_ERROR];
     return c;
 }
 
@@ -229,17 +206,12 @@ static int make_set(struct point *p, size_t n, struct sh_fig_curves *out, own_fn
 /* "12 sequences, 6044 tokens; renormalised rows, uniform budgets, prefill 0": what all points of the group share. */
 static char *group_text(const struct point *p, int others)
 {
-    json_t *g = json_loads(p->group, 0, NULL);
-    const char *rows = json_string_value(json_object_get(g, "rows")),
-               *allocator = json_string_value(json_object_get(g, "allocator"));
-    double sequences = json_number_value(json_object_get(g, "sequences"));
-    char *text = xasprintf("%.0f sequence%s, %.0f tokens; %.40s rows, %.40s budgets, prefill %.0f%s", sequences,
-                           sequences == 1 ? "" : "s",
-                           json_number_value(json_object_get(g, "tokens")), rows ? rows : "?",
-                           allocator ? allocator : "?", json_number_value(json_object_get(g, "prefill")),
-                           others ? " (other settings are left out)" : "");
-    json_decref(g);
-    return text;
+    const char *rows = sh_result_text(p->row, "rows"), *allocator = sh_result_text(p->row, "allocator");
+    double sequences = sh_result_real(p->row, "sequences");
+    return xasprintf("%.0f sequence%s, %.0f tokens; %.40s rows, %.40s budgets, prefill %lld%s", sequences,
+                     sequences == 1 ? "" : "s", sh_result_real(p->row, "tokens"), *rows ? rows : "?",
+                     *allocator ? allocator : "?", sh_result_int(p->row, "prefill"),
+                     others ? " (other settings are left out)" : "");
 }
 
 static char *model_name(struct sh_store *s, struct sh_err *e)
@@ -263,7 +235,7 @@ static int read_store(const char *path, struct sh_fig_curves *out, char **how, o
     int others = 0;
     struct sh_store *s = sh_store_open(path, e);
     char *name = s ? model_name(s, e) : NULL;
-    int bad = !name || sh_store_read_results(s, "replay", take, &f, e);
+    int bad = !name || read_points(s, &f, e);
     sh_store_close(s);
     out->title = name ? own(keeper, name) : "";
     struct point *p = bad ? NULL : largest_group(&f, &n, &others);

@@ -1,45 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `shears drift` left in the stores: Jaccard indices over steps, and changes of scores. One panel for each
  * policy and budget. */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/policy_label.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
-#include "src/app/store/result_check.h"
+#include "src/app/store/results.h"
 #include "src/engine/drift.h"
-#include "traces/store.h"
 
 typedef void *own_fn(void *keeper, void *at);
 
 struct point { int layer, step; double like; };
 
 struct cell {                           /* one policy under one budget */
-    char *settings;
-    struct point *point;
-    size_t n, cap;
+    const struct sh_result_row *row;
+    struct point *point;                /* [n] */
+    size_t n;
     double change[2][SH_CHANGE_BINS];   /* scores, attention                                      */
     int has_change;
 };
-
-struct found {
-    const char *store;
-    struct cell *cell;
-    int n;
-};
-
-static struct cell *cell_of(struct found *f, const char *settings)
-{
-    if (f->n && !strcmp(f->cell[f->n - 1].settings, settings))
-        return &f->cell[f->n - 1];
-    f->cell = xreallocarray(f->cell, (size_t)f->n + 1, sizeof *f->cell);
-    f->cell[f->n] = (struct cell){.settings = xstrdup(settings)};
-    return &f->cell[f->n++];
-}
 
 static void take_change(struct cell *c, const char *metric, double value)
 {
@@ -57,21 +39,16 @@ static void take_change(struct cell *c, const char *metric, double value)
     }
 }
 
-static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
+static struct cell read_cell(const struct sh_result_row *r)
 {
-    struct found *f = to;
-    struct cell *c = cell_of(f, r->settings);
-    if (sh_result_check(r, f->store, "drift", e))
-        return -1;
-    take_change(c, r->metric, r->value);
-    if (strncmp(r->metric, "jaccard_step_", 13) || r->layer < 0)
-        return 0;
-    if (!(r->value >= 0 && r->value <= 1))
-        return sh_result_damaged(f->store, "drift", r->settings, r->metric, r->value, "0 to 1", e);
-    if (c->n == c->cap)
-        c->point = xreallocarray(c->point, c->cap = 2 * c->cap + 64, sizeof *c->point);
-    c->point[c->n++] = (struct point){r->layer, (int)strtol(r->metric + 13, NULL, 10), r->value};
-    return 0;
+    struct cell c = {.row = r, .point = xcalloc((size_t)r->n + 1, sizeof *c.point)};
+    for (int i = 0; i < r->n; i++) {
+        const struct sh_result_figure *f = &r->at[i];
+        take_change(&c, f->metric, f->value);
+        if (!strncmp(f->metric, "jaccard_step_", 13) && f->layer >= 0 && isfinite(f->value))
+            c.point[c.n++] = (struct point){f->layer, (int)strtol(f->metric + 13, NULL, 10), f->value};
+    }
+    return c;
 }
 
 static int in_order(const void *a, const void *b)
@@ -82,19 +59,11 @@ static int in_order(const void *a, const void *b)
 }
 
 /* "opt-125m: h2o:recent=5, budget 0.2" */
-static char *title_of(const char *name, const char *settings)
+static char *title_of(const char *name, const struct sh_result_row *r)
 {
-    json_t *o = json_loads(settings, 0, NULL);
-    const char *policy = json_string_value(json_object_get(o, "policy")),
-               *knobs = json_string_value(json_object_get(o, "knobs")),
-               *budget = json_string_value(json_object_get(o, "budget"));
-    int is_bound;
-    char *spec = xasprintf("%s%s%s", policy ? policy : "?", knobs && *knobs ? ":" : "", knobs ? knobs : ""),
-         *label = sh_policy_label(spec, &is_bound),
-         *title = xasprintf("%s: %s, budget %s", name, label, budget ? budget : "?");
-    free(label);
-    free(spec);
-    json_decref(o);
+    char *policy = sh_result_policy(r),
+         *title = xasprintf("%s: %s, budget %s", name, policy, sh_result_text(r, "budget"));
+    free(policy);
     return title;
 }
 
@@ -149,33 +118,34 @@ static int is_drawn(const struct cell *c, int needs)
     return needs & SH_FIG_CHANGES ? c->has_change : c->n > 0;
 }
 
+static void draw(int needs, struct cell *c, struct sh_fig_measured *m, own_fn *own, void *keeper)
+{
+    if (needs & SH_FIG_CHANGES) {
+        draw_change(c, m, own, keeper);
+        return;
+    }
+    qsort(c->point, c->n, sizeof *c->point, in_order);
+    draw_steps(c, m, own, keeper);
+}
+
 static int read_store(int needs, const char *path, struct sh_fig_measured *panel, int *n, own_fn *own, void *keeper,
                       struct sh_err *e)
 {
     struct sh_store *s = sh_store_open(path, e);
-    struct found f = {.store = path};
+    struct sh_results all = {0};
     char *name = s ? sh_figure_name(s, e) : NULL;
-    int bad = !name || sh_store_read_results(s, "drift", take, &f, e), before = *n;
+    int bad = !name || sh_results_load(s, "drift", &all, e), before = *n;
     sh_store_close(s);
-    for (int i = 0; i < f.n && !bad; i++) {
-        struct cell *c = &f.cell[i];
-        if (!is_drawn(c, needs) || *n == SH_MEASURED_PANELS)
-            continue;
-        struct sh_fig_measured *m = &panel[(*n)++];
-        *m = (struct sh_fig_measured){.floor = (double)NAN, .ceiling = (double)NAN,
-                                      .title = own(keeper, title_of(name, c->settings))};
-        if (c->n)
-            qsort(c->point, c->n, sizeof *c->point, in_order);
-        if (needs & SH_FIG_CHANGES)
-            draw_change(c, m, own, keeper);
-        else
-            draw_steps(c, m, own, keeper);
+    for (int i = 0; i < all.n && !bad && *n < SH_MEASURED_PANELS; i++) {
+        struct cell c = read_cell(&all.row[i]);
+        if (is_drawn(&c, needs)) {
+            panel[*n] = (struct sh_fig_measured){.floor = (double)NAN, .ceiling = (double)NAN,
+                                                 .title = own(keeper, title_of(name, c.row))};
+            draw(needs, &c, &panel[(*n)++], own, keeper);
+        }
+        free(c.point);
     }
-    for (int i = 0; i < f.n; i++) {
-        free(f.cell[i].settings);
-        free(f.cell[i].point);
-    }
-    free(f.cell);
+    sh_results_free(&all);
     free(name);
     if (!bad && *n == before && before < SH_MEASURED_PANELS) {
         sh_fail(e, "%s: no results of a drift are in it", path);

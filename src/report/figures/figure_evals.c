@@ -3,17 +3,14 @@
  * together when their settings agree in all but policy, knobs, budget, plan and bits of keys and values; of
  * several such groups of a store the one with most results is drawn. Every group has its full cache in f32,
  * which says how long the texts are. */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/policy_label.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
-#include "src/app/store/result_check.h"
-#include "traces/store.h"
+#include "src/app/store/results.h"
 
 typedef void *own_fn(void *keeper, void *at);
 
@@ -24,83 +21,59 @@ static const char *const metric_name[N_METRIC] = {
     "answer_nll_change_stderr", "answer_ppl", "acc", "stderr", "budget_tokens", "kv_bytes"};
 
 struct point {                          /* one result                                             */
-    char *settings, *group, *label, *budget, *what;     /* what: of a task, "piqa, 5 shots"; else NULL */
-    int bits, is_full, is_drawn;
+    char *group, *label, *what;         /* what: of a task, "piqa, 5 shots"; else NULL            */
+    const char *budget;
+    int bits, is_full;
     double at[N_METRIC];
 };
 
 struct found {
-    const char *store, *command;
-    struct point *point;
+    struct sh_results all;
+    struct point *point;                /* [all.n] */
     int n;
 };
 
 /* ---- reading ---- */
 
-static char *copy_text(const json_t *o, const char *key)
-{
-    const char *v = json_string_value(json_object_get(o, key));
-    return xstrdup(v ? v : "");
-}
-
 /* What does not look like the settings of an evaluation has no group. */
-static struct point read_settings(const char *text)
+static struct point read_point(const struct sh_result_row *r)
 {
-    static const char *const apart[] = {"policy", "knobs", "budget", "plan", "kv_bits", "group"};
-    struct point p = {.settings = xstrdup(text)};
-    json_t *o = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    char *policy = copy_text(o, "policy"), *knobs = copy_text(o, "knobs"), *task = copy_text(o, "task");
-    char *spec = xasprintf("%s%s%s", policy, *knobs ? ":" : "", knobs);
-    int is_bound;
-    for (int m = 0; m < N_METRIC; m++)
-        p.at[m] = (double)NAN;
-    p.budget = copy_text(o, "budget");
-    p.bits = (int)json_integer_value(json_object_get(o, "kv_bits"));
-    char *label = sh_policy_label(spec, &is_bound);
-    p.label = json_object_get(o, "plan") ? xasprintf("%s, a plan", label) : xstrdup(label);
+    static const char *const apart[] = {"policy", "knobs", "budget", "plan", "kv_bits", "group", NULL};
+    const char *policy = sh_result_text(r, "policy"), *task = sh_result_text(r, "task");
+    struct point p = {.label = sh_result_policy(r), .budget = sh_result_text(r, "budget"),
+                      .bits = (int)sh_result_int(r, "kv_bits"), .is_full = !strcmp(policy, "full")};
+    if (json_object_get(r->settings, "plan")) {
+        char *plan = xasprintf("%s, a plan", p.label);
+        free(p.label);
+        p.label = plan;
+    }
     if (*task)
-        p.what = xasprintf("%s, %lld shots", task, (long long)json_integer_value(json_object_get(o, "shots")));
-    p.is_full = !strcmp(policy, "full");
-    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
-        json_object_del(o, apart[i]);
-    p.group = *policy && p.bits > 0 ? json_dumps(o, JSON_SORT_KEYS) : NULL;
-    free(label);
-    free(spec);
-    free(policy);
-    free(knobs);
-    free(task);
-    json_decref(o);
+        p.what = xasprintf("%s, %lld shots", task, sh_result_int(r, "shots"));
+    p.group = *policy && p.bits > 0 ? sh_result_group(r, apart) : NULL;
+    for (int m = 0; m < N_METRIC; m++)
+        p.at[m] = sh_result(r, metric_name[m], -1);
     return p;
 }
 
-static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
+static int read_points(struct sh_store *s, const char *command, struct found *f, struct sh_err *e)
 {
-    struct found *f = to;
-    if (r->layer >= 0 || r->head >= 0)
-        return 0;
-    if (sh_result_check(r, f->store, f->command, e))
+    if (sh_results_load(s, command, &f->all, e))
         return -1;
-    if (!f->n || strcmp(f->point[f->n - 1].settings, r->settings)) {
-        f->point = xreallocarray(f->point, (size_t)f->n + 1, sizeof *f->point);
-        f->point[f->n++] = read_settings(r->settings);
-    }
-    for (int m = 0; m < N_METRIC; m++)
-        if (!strcmp(metric_name[m], r->metric))
-            f->point[f->n - 1].at[m] = r->value;
+    f->point = xcalloc((size_t)f->all.n + 1, sizeof *f->point);
+    for (; f->n < f->all.n; f->n++)
+        f->point[f->n] = read_point(&f->all.row[f->n]);
     return 0;
 }
 
 static void found_free(struct found *f)
 {
     for (int i = 0; i < f->n; i++) {
-        struct point *p = &f->point[i];
-        free(p->settings);
-        free(p->group);
-        free(p->label);
-        free(p->budget);
-        free(p->what);
+        free(f->point[i].group);
+        free(f->point[i].label);
+        free(f->point[i].what);
     }
     free(f->point);
+    sh_results_free(&f->all);
 }
 
 /* ---- choosing ---- */
@@ -370,11 +343,10 @@ enum pass { CURVES, TASKS };
 static int read_store(int needs, enum pass pass, const char *path, struct sh_fig_data *out, own_fn *own, void *keeper,
                       struct sh_err *e)
 {
-    struct found eval = {.store = path, .command = "eval"}, task = {.store = path, .command = "task"};
+    struct found eval = {0}, task = {0};
     struct sh_store *s = sh_store_open(path, e);
     char *name = s ? sh_figure_name(s, e) : NULL;
-    int bad = !name || sh_store_read_results(s, "eval", take, &eval, e) ||
-              sh_store_read_results(s, "task", take, &task, e);
+    int bad = !name || read_points(s, "eval", &eval, e) || read_points(s, "task", &task, e);
     sh_store_close(s);
     if (!bad && pass == TASKS)
         add_tasks(&task, name, out, own, keeper);
