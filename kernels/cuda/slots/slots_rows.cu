@@ -25,16 +25,22 @@ struct part {                           /* keys or values of some columns       
 
 /* ---- products ---- */
 
-static int multiply(struct sh_dev *d, const struct sh_slots *s, cublasOperation_t turn, int m, int n, int k,
-                    const float *alpha, const struct operand *a, const struct operand *b, const float *beta,
-                    const struct operand *c)
+struct product {                        /* c = alpha a b + beta c, or a^T; of each KV head         */
+    cublasOperation_t turn;             /* of a                                                    */
+    int m, n, k;                        /* c [m, n], b [k, n]                                      */
+    float alpha, beta;
+    struct operand a, b, c;
+};
+
+static int multiply(struct sh_dev *d, const struct sh_slots *s, const struct product *p)
 {
+    const struct operand *a = &p->a, *b = &p->b, *c = &p->c;
     return cuda_check_blas(d, "slots",
-                           cublasGemmStridedBatchedEx(d->blas, turn, CUBLAS_OP_N, m, n, k, alpha, a->at, CUDA_R_32F,
-                                                      (int)a->lead, (long long)a->stride, b->at, CUDA_R_32F,
-                                                      (int)b->lead, (long long)b->stride, beta, (float *)c->at,
-                                                      CUDA_R_32F, (int)c->lead, (long long)c->stride, s->at.n_kv_head,
-                                                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+                           cublasGemmStridedBatchedEx(d->blas, p->turn, CUBLAS_OP_N, p->m, p->n, p->k, &p->alpha,
+                                                      a->at, CUDA_R_32F, (int)a->lead, (long long)a->stride, b->at,
+                                                      CUDA_R_32F, (int)b->lead, (long long)b->stride, &p->beta,
+                                                      (float *)c->at, CUDA_R_32F, (int)c->lead, (long long)c->stride,
+                                                      s->at.n_kv_head, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 
 /* The scores of member g of all groups, in the columns of the part. */
@@ -57,10 +63,10 @@ static struct operand member(const struct sh_slots *s, const float *at, size_t s
 static void multiply_keys(struct sh_dev *d, const struct sh_slots *s, const struct sh_attend *w, const float *q, int n,
                           const struct part *keys)
 {
-    const float zero = 0;
     for (int g = 0; g < s->at.group && keys->n; g++) {
-        struct operand from = member(s, q, w->q.stride, (size_t)g), to = scores_of(s, keys, (size_t)g);
-        if (multiply(d, s, CUBLAS_OP_T, keys->n, n, s->at.d, &w->scale, &keys->rows, &from, &zero, &to))
+        struct product p = {CUBLAS_OP_T, keys->n, n, s->at.d, w->scale, 0, keys->rows,
+                            member(s, q, w->q.stride, (size_t)g), scores_of(s, keys, (size_t)g)};
+        if (multiply(d, s, &p))
             return;
     }
 }
@@ -69,10 +75,10 @@ static void multiply_keys(struct sh_dev *d, const struct sh_slots *s, const stru
 static void multiply_values(struct sh_dev *d, const struct sh_slots *s, float *out, size_t stride, int n,
                             const struct part *values, float beta)
 {
-    const float one = 1;
     for (int g = 0; g < s->at.group && values->n; g++) {
-        struct operand from = scores_of(s, values, (size_t)g), to = member(s, out, stride, (size_t)g);
-        if (multiply(d, s, CUBLAS_OP_N, s->at.d, n, values->n, &one, &values->rows, &from, &beta, &to))
+        struct product p = {CUBLAS_OP_N, s->at.d, n, values->n, 1, beta, values->rows,
+                            scores_of(s, values, (size_t)g), member(s, out, stride, (size_t)g)};
+        if (multiply(d, s, &p))
             return;
     }
 }
