@@ -25,13 +25,13 @@ static int take(void *to, const struct sh_block *b, struct sh_err *e)
     struct taking *t = to;
     const char *at = b->vector ? strchr(kinds, b->vector) : NULL;
     if (!at)
-        return sh_fail(e, "vectors of kind %d, expected q, k or v", b->vector);
+        return sh_fail(e, "found vectors of kind %d, expected q, k or v", b->vector);
     int k = (int)(at - kinds), n_head = heads_of(t->r, k);
     size_t count = (size_t)t->r->sequence->n_tokens * (size_t)t->r->run->d_head;
     if (!t->r->vector[k])
         return 0;                       /* the run does not say so: not wanted */
     if (b->head < 0 || b->head >= n_head)
-        return sh_fail(e, "vectors of head %d, expected 0 to %d", b->head, n_head - 1);
+        return sh_fail(e, "found vectors of head %d, expected 0 to %d", b->head, n_head - 1);
     t->seen[k][b->head] = 1;
     return sh_codec_floats(b, t->r->vector[k] + (size_t)b->head * count, count, e);
 }
@@ -157,7 +157,7 @@ int sh_group_rows_next(struct sh_group_rows *g, int t, int *first_key, struct sh
         if (sh_head_rows_next(&g->head[i], t, &g->row[i], &first, e))
             return -1;
         if (i && first != *first_key)
-            return sh_fail(e, "row %d begins at key %d in one head and at %d in another", t, *first_key, first);
+            return sh_fail(e, "row %d begins at key %d in one head and at key %d in another", t, *first_key, first);
         *first_key = first;
     }
     return 0;

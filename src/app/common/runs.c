@@ -86,12 +86,12 @@ int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e)
     for (int i = 1; i < r->n; i++) {
         const struct sh_stored_run *other = &r->run[i];
         if (other->n_kv_head != one->n_kv_head)
-            return sh_fail(e, "%s: run %d has %d KV heads, run %d of the same model %d", sh_store_path(s), other->id,
-                           other->n_kv_head, one->id, one->n_kv_head);
+            return sh_fail(e, "%s: run %d has %d KV heads, but run %d of the same model has %d", sh_store_path(s),
+                           other->id, other->n_kv_head, one->id, one->n_kv_head);
         if (other->first_layer != one->first_layer || other->last_layer != one->last_layer)
-            return sh_misused(e, "%s: run %d holds layers %d-%d, run %d layers %d-%d", sh_store_path(s), one->id,
+            return sh_misused(e, "%s: run %d has layers %d-%d, but run %d has layers %d-%d", sh_store_path(s), one->id,
                               one->first_layer, one->last_layer, other->id, other->first_layer, other->last_layer),
-                   sh_hint(e, "choose one with --run N");
+                   sh_hint(e, "select one with --run N");
     }
     return 0;
 }

@@ -61,7 +61,8 @@ static int check_run(const struct sh_replay_request *q, const struct sh_runs *ru
     int bad = check_needs(q, r, path, e);
     if (!bad && (r->n_kv_head < 1 || r->n_head < 1 || r->n_head % r->n_kv_head ||
                  r->n_head / r->n_kv_head > MOST_GROUP))
-        bad = sh_fail(e, "%s: run %d: %d heads on %d KV heads make no groups", path, r->id, r->n_head, r->n_kv_head);
+        bad = sh_fail(e, "%s: run %d: found n_head %d and n_kv_head %d: n_head must be a multiple of n_kv_head", path,
+                      r->id, r->n_head, r->n_kv_head);
     for (int k = 0; k < runs->n_sequence[i] && !bad; k++)
         bad = check_budgets(q, &runs->sequence[i][k], path, e);
     return bad;
