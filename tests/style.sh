@@ -7,7 +7,7 @@ cd "${SH_TOP:-.}" || exit 99
 sources=$(find src kernels traces planner plots demo tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | grep -v schema.inc | sort)
 
 n=0
-echo "1..7"
+echo "1..8"
 check() {
     n=$((n + 1))
     if [ -z "$2" ]; then echo "ok $n - $1"; else echo "not ok $n - $1"; sed 's/^/# /' <<<"$2"; fi
@@ -22,6 +22,24 @@ check "no function is over 60 lines" "$(awk '
     /^\{$/ { body = FNR; name = header }
     /^\}/ { if (body && FNR - body - 1 > 60) print FILENAME ":" body ": " FNR - body - 1 " lines: " name; body = 0 }
 ' $sources)"
+check "no function has more than 8 parameters" "$(awk '
+    function parameters(text,    i, c, depth, n, most) { # the most in any parentheses that are not within others
+        for (i = 1; i <= length(text); i++) {
+            c = substr(text, i, 1)
+            if (c ~ /[(<[]/) n = depth++ ? n : 1
+            else if (c ~ /[])>]/) depth--
+            else if (c == "," && depth == 1 && ++n > most) most = n
+        }
+        return most
+    }
+    FNR == 1 { head = "" }
+    head != "" { head = head $0 }
+    head == "" && /^[a-zA-Z_].*\(/ && !/^(typedef|SH_[A-Z]+\()/ { at = FNR; head = $0 }
+    head ~ /[;{}]/ {
+        if (parameters(head) > 8) print FILENAME ":" at ": " parameters(head) ": " substr(head, 1, 80)
+        head = ""
+    }
+' $(grep -Ev '^(tests|bench)/|/plan_evals\.' <<<"$sources"))"
 check "no line is over 120 columns" "$(awk 'length($0) > 120 {print FILENAME ":" FNR ": " length($0)}' $sources)"
 check "no banned call" "$(for f in $sources; do
     sed -E 's/"([^"\\]|\\.)*"//g; s@/\*.*@@; s@^ \*.*@@' "$f" |

@@ -92,17 +92,22 @@ static inline __attribute__((always_inline)) void amx_put_pair(uint16_t *tile, i
                             _mm512_or_si512(high[p], _mm512_srli_epi32(low[p], 16)));
 }
 
+struct amx_pair {                       /* of tiles with all their pieces, of a or of b, `next` numbers apart */
+    const uint16_t *at;
+    size_t next;
+};
+
 /* Tiles 0..3 are sums, 4 and 5 a piece of two tiles of a, 6 and 7 of two of b. */
-static inline void amx_load_a(const uint16_t *a, size_t next, int piece)
+static inline void amx_load_a(struct amx_pair a, int piece)
 {
-    _tile_loadd(4, a + piece * AMX_TILE, 64);
-    _tile_loadd(5, a + next + piece * AMX_TILE, 64);
+    _tile_loadd(4, a.at + piece * AMX_TILE, 64);
+    _tile_loadd(5, a.at + a.next + piece * AMX_TILE, 64);
 }
 
-static inline void amx_load_b(const uint16_t *b, size_t next, int piece)
+static inline void amx_load_b(struct amx_pair b, int piece)
 {
-    _tile_loadd(6, b + piece * AMX_TILE, 64);
-    _tile_loadd(7, b + next + piece * AMX_TILE, 64);
+    _tile_loadd(6, b.at + piece * AMX_TILE, 64);
+    _tile_loadd(7, b.at + b.next + piece * AMX_TILE, 64);
 }
 
 static inline void amx_multiply(void)
@@ -114,41 +119,40 @@ static inline void amx_multiply(void)
 }
 
 /* The products of pieces that count, the smallest first. */
-static inline void amx_six(const uint16_t *a, size_t a_next, const uint16_t *b, size_t b_next)
+static inline void amx_six(struct amx_pair a, struct amx_pair b)
 {
-    amx_load_a(a, a_next, 0);
-    amx_load_b(b, b_next, 2);
+    amx_load_a(a, 0);
+    amx_load_b(b, 2);
     amx_multiply();
-    amx_load_b(b, b_next, 1);
+    amx_load_b(b, 1);
     amx_multiply();
-    amx_load_a(a, a_next, 1);
+    amx_load_a(a, 1);
     amx_multiply();
-    amx_load_b(b, b_next, 0);
+    amx_load_b(b, 0);
     amx_multiply();
-    amx_load_a(a, a_next, 2);
+    amx_load_a(a, 2);
     amx_multiply();
-    amx_load_a(a, a_next, 0);
+    amx_load_a(a, 0);
     amx_multiply();
 }
 
-static inline void amx_three(const uint16_t *a, size_t a_next, const uint16_t *b, size_t b_next)
+static inline void amx_three(struct amx_pair a, struct amx_pair b)
 {
-    amx_load_a(a, a_next, 0);
-    amx_load_b(b, b_next, 1);
+    amx_load_a(a, 0);
+    amx_load_b(b, 1);
     amx_multiply();
-    amx_load_b(b, b_next, 0);
+    amx_load_b(b, 0);
     amx_multiply();
-    amx_load_a(a, a_next, 1);
+    amx_load_a(a, 1);
     amx_multiply();
 }
 
-/* c[32, 32] = a b, or += : two tiles of rows, a_next numbers apart, and two of columns; rows of c lie ldc floats
- * apart. `steps` times AMX_DEPTH of the inner dimension. The pieces' numbers: 3, 3 or 2, 2. */
-static inline void amx_tiles(float *c, size_t ldc, const uint16_t *a, size_t a_next, const uint16_t *b,
-                             size_t b_next, int steps, int pieces, int add)
+/* c[32, 32] = a b, or += : two tiles of rows and two of columns; rows of c lie ldc floats apart. `steps` times
+ * AMX_DEPTH of the inner dimension; `pieces` of each number, 3 or 2. */
+static inline void amx_tiles(float *c, size_t ldc, struct amx_pair a, struct amx_pair b, int steps, int pieces, int add)
 {
     size_t row = ldc * sizeof *c;
-    amx_fence(a);
+    amx_fence(a.at);
     if (add) {
         _tile_loadd(0, c, row);
         _tile_loadd(1, c + AMX_SIDE, row);
@@ -161,11 +165,11 @@ static inline void amx_tiles(float *c, size_t ldc, const uint16_t *a, size_t a_n
         _tile_zero(3);
     }
     if (pieces == 3)
-        for (int i = 0; i < steps; i++, a += 3 * AMX_TILE, b += 3 * AMX_TILE)
-            amx_six(a, a_next, b, b_next);
+        for (int i = 0; i < steps; i++, a.at += 3 * AMX_TILE, b.at += 3 * AMX_TILE)
+            amx_six(a, b);
     else
-        for (int i = 0; i < steps; i++, a += 2 * AMX_TILE, b += 2 * AMX_TILE)
-            amx_three(a, a_next, b, b_next);
+        for (int i = 0; i < steps; i++, a.at += 2 * AMX_TILE, b.at += 2 * AMX_TILE)
+            amx_three(a, b);
     _tile_stored(0, c, row);
     _tile_stored(1, c + AMX_SIDE, row);
     _tile_stored(2, c + AMX_SIDE * ldc, row);

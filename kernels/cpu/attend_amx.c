@@ -97,11 +97,12 @@ void CPU_NAME(cpu_multiply_keys)(struct scratch *w, const struct sh_attend *a, c
 {
     int d = a->d_head;
     size_t next = numbers(w, 1, w->d_steps);
-    const uint16_t *k = w->kt + (size_t)(b->first_column / AMX_SIDE) * next;
+    const struct amx_pair q = {w->q, next};
+    struct amx_pair k = {w->kt + (size_t)(b->first_column / AMX_SIDE) * next, next};
     put_rows(w, w->q, at_row(&a->q, a->start[b->sequence] + b->q0, b->head * d), a->q.stride, b->n_rows, d, w->d_steps,
              a->scale);
-    for (int j = 0; j < b->width; j += 2 * AMX_SIDE, k += 2 * next)
-        amx_tiles(w->s + j, (size_t)w->s_pad, w->q, next, k, next, w->d_steps, w->pieces, 0);
+    for (int j = 0; j < b->width; j += 2 * AMX_SIDE, k.at += 2 * next)
+        amx_tiles(w->s + j, (size_t)w->s_pad, q, k, w->d_steps, w->pieces, 0);
 }
 
 void CPU_NAME(cpu_multiply_values)(struct scratch *w, const struct sh_attend *a, const struct block *b)
@@ -111,10 +112,11 @@ void CPU_NAME(cpu_multiply_values)(struct scratch *w, const struct sh_attend *a,
     (void)a;
     for (int s = 0, n; s < steps; s += n) {
         n = steps - s < PART ? steps - s : PART;
-        const uint16_t *v = w->v + numbers(w, 1, from + s);
+        const struct amx_pair p = {w->p_part, numbers(w, 1, n)};
+        struct amx_pair v = {w->v + numbers(w, 1, from + s), next};
         put_rows(w, w->p_part, w->p + s * AMX_DEPTH, (size_t)w->s_pad, b->n_rows, n * AMX_DEPTH, n, 1);
-        for (int c = 0; c < w->d_pad; c += 2 * AMX_SIDE, v += 2 * next)
-            amx_tiles(w->o + c, (size_t)w->d_pad, w->p_part, numbers(w, 1, n), v, next, n, w->pieces, s > 0);
+        for (int c = 0; c < w->d_pad; c += 2 * AMX_SIDE, v.at += 2 * next)
+            amx_tiles(w->o + c, (size_t)w->d_pad, p, v, n, w->pieces, s > 0);
     }
 }
 #endif

@@ -214,15 +214,20 @@ static float *keep_values(float *to, const float *row, const uint64_t *low, int 
     return to;
 }
 
-/* One row: first and last are places of r->row, which begins with a word's first key. What lies around the row is NaN
- * there, which is in no set. */
-static struct sh_row_figures take_row(struct record *r, const float *p, const float *s, int first, int last,
-                                      const struct sh_lanes *lanes, float top, float sum, uint64_t *bits, size_t n_word)
+struct row {
+    const float *p, *s;                                 /* scores times `sum`; logits               */
+    float top, sum;                                     /* the largest logit; of exp(s - top)       */
+    int first, last;                                    /* places of record.row, which begins with a word's first key */
+};
+
+/* What lies around the row is NaN in r->row, which is in no set. */
+static struct sh_row_figures take_row(struct record *r, const struct row *row, const struct sh_lanes *lanes,
+                                      uint64_t *bits, size_t n_word)
 {
-    int seen = last - first + 1;
-    float limit[SH_MAX_LANES], inverse = 1.0f / sum;
+    int first = row->first, seen = row->last - first + 1;
+    float limit[SH_MAX_LANES], inverse = 1.0f / row->sum;
     const struct bounds bounds = {sh_round_up(1.0 / seen), sh_round_up(0.01 * (double)inverse),
-                                  r->guess.least, top, logf(sum)};
+                                  r->guess.least, row->top, logf(row->sum)};
     struct sums sums = {{{0}}, {{0}}, {{0}}, {{0}}};
     size_t done = 0;
     for (int l = 0; l < lanes->n; l++)
@@ -233,9 +238,9 @@ static struct sh_row_figures take_row(struct record *r, const float *p, const fl
         float *x = r->row + first + at;
         n = seen - at < PIECE ? seen - at : PIECE;
         if (lanes->values)                              /* who wants no values wants no low mass */
-            add_figures(&sums, x, p + at, s + at, n, inverse, &bounds, 1);
+            add_figures(&sums, x, row->p + at, row->s + at, n, inverse, &bounds, 1);
         else
-            add_figures(&sums, x, p + at, s + at, n, inverse, &bounds, 0);
+            add_figures(&sums, x, row->p + at, row->s + at, n, inverse, &bounds, 0);
         size_t end = (size_t)(first + at + n), words = at + n < seen ? end / WORD : n_word;
         for (; at + n == seen && end < n_word * WORD; end++)
             r->row[end] = NAN;
@@ -272,8 +277,8 @@ static void take_sets(struct scratch *w, const struct sh_attend *a, const struct
     uint64_t *bits = r->bits + (size_t)i * words.row;
     if (!i)
         r->value_end = r->value;
-    r->figures[i] = take_row(r, w->p + from, w->s + from, first, last, lanes, w->top[i], w->sum[i], bits,
-                             (size_t)words.n);
+    const struct row row = {w->p + from, w->s + from, w->top[i], w->sum[i], first, last};
+    r->figures[i] = take_row(r, &row, lanes, bits, (size_t)words.n);
     if (lanes->values)
         r->value_end = keep_values(r->value_end, r->row, bits + (size_t)lanes->n * (size_t)words.n, first, last);
 }

@@ -134,37 +134,33 @@ static const float *floats_at(const struct sh_mat *m, int row)
 /* s = scale q k^T; as columns: [keys, d] [d, queries]. */
 static void multiply_keys(struct sh_dev *d, const struct sh_attend *a, const struct cuda_tile *t, int row0, int n_key)
 {
-    const float zero = 0, *k = floats_at(&a->k, row0 + t->first_key), *q = floats_at(&a->q, row0 + t->first_row);
+    const float *k = floats_at(&a->k, row0 + t->first_key), *q = floats_at(&a->q, row0 + t->first_row);
     size_t group = (size_t)(a->n_head / a->n_kv_head), head = (size_t)a->d_head;
     size_t scores = (size_t)t->n_rows * (size_t)t->width;
-    for (size_t g = 0; g < group; g++)
-        if (cuda_check_blas(
-                d, "attend",
-                cublasGemmStridedBatchedEx(
-                    d->blas, CUBLAS_OP_T, CUBLAS_OP_N, n_key, t->n_rows, a->d_head, &a->scale, k, CUDA_R_32F,
-                    (int)a->k.stride, (long long)head, q + g * head, CUDA_R_32F, (int)a->q.stride,
-                    (long long)(group * head), &zero, t->s + g * scores, CUDA_R_32F, t->width,
-                    (long long)(group * scores), a->n_kv_head, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)))
+    for (size_t g = 0; g < group; g++) {
+        struct cuda_product p = {CUBLAS_OP_T, n_key, t->n_rows, a->d_head, a->scale, 0,
+                                 {k, a->k.stride, head}, {q + g * head, a->q.stride, group * head},
+                                 {t->s + g * scores, (size_t)t->width, group * scores}};
+        if (cuda_multiply(d, "attend", &p, a->n_kv_head))
             return;
+    }
 }
 
 /* out = p v; as columns: [d, keys] [keys, queries]. */
 static void multiply_values(struct sh_dev *d, const struct sh_attend *a, const struct sh_mat *out,
                             const struct cuda_tile *t, int row0, int n_key)
 {
-    const float one = 1, zero = 0, *v = floats_at(&a->v, row0 + t->first_key);
+    const float *v = floats_at(&a->v, row0 + t->first_key);
     float *to = (float *)out->at + (size_t)(row0 + t->first_row) * out->stride;
     size_t group = (size_t)(a->n_head / a->n_kv_head), head = (size_t)a->d_head;
     size_t scores = (size_t)t->n_rows * (size_t)t->width;
-    for (size_t g = 0; g < group; g++)
-        if (cuda_check_blas(
-                d, "attend",
-                cublasGemmStridedBatchedEx(
-                    d->blas, CUBLAS_OP_N, CUBLAS_OP_N, a->d_head, t->n_rows, n_key, &one, v, CUDA_R_32F,
-                    (int)a->v.stride, (long long)head, t->p + g * scores, CUDA_R_32F, t->width,
-                    (long long)(group * scores), &zero, to + g * head, CUDA_R_32F, (int)out->stride,
-                    (long long)(group * head), a->n_kv_head, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)))
+    for (size_t g = 0; g < group; g++) {
+        struct cuda_product p = {CUBLAS_OP_N, a->d_head, t->n_rows, n_key, 1, 0, {v, a->v.stride, head},
+                                 {t->p + g * scores, (size_t)t->width, group * scores},
+                                 {to + g * head, out->stride, group * head}};
+        if (cuda_multiply(d, "attend", &p, a->n_kv_head))
             return;
+    }
 }
 
 static void record(struct sh_dev *d, const struct sh_attend *a, const struct sh_tap *tap, const struct plan *p,

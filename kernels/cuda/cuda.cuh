@@ -124,6 +124,19 @@ struct sh_weight {
  * more, and what is wrong in earnest fails then. */
 int cuda_check(struct sh_dev *d, const char *what, cudaError_t status);
 int cuda_check_blas(struct sh_dev *d, const char *what, cublasStatus_t status);
+/* n_head products at once, in f32. */
+struct cuda_operand {
+    const float *at;
+    size_t lead, stride;                /* from column to column, from head to head                */
+};
+
+struct cuda_product {                   /* c = alpha a b + beta c                                  */
+    cublasOperation_t turn;             /* of a: CUBLAS_OP_T where a^T stands for a                */
+    int m, n, k;                        /* c [m, n], b [k, n]                                      */
+    float alpha, beta;
+    struct cuda_operand a, b, c;
+};
+int cuda_multiply(struct sh_dev *d, const char *what, const struct cuda_product *p, int n_head);
 void cuda_fail(struct sh_dev *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cuda_fail_as(struct sh_dev *d, const struct sh_err *e);
 int cuda_has_failed(struct sh_dev *d);

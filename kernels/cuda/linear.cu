@@ -42,6 +42,17 @@ static size_t panel_bytes(int out, int in, enum sh_type type)
     return (size_t)out * row < most ? (size_t)out * row : most;
 }
 
+int cuda_multiply(struct sh_dev *d, const char *what, const struct cuda_product *p, int n_head)
+{
+    const struct cuda_operand *a = &p->a, *b = &p->b, *c = &p->c;
+    return cuda_check_blas(d, what,
+                           cublasGemmStridedBatchedEx(d->blas, p->turn, CUBLAS_OP_N, p->m, p->n, p->k, &p->alpha,
+                                                      a->at, CUDA_R_32F, (int)a->lead, (long long)a->stride, b->at,
+                                                      CUDA_R_32F, (int)b->lead, (long long)b->stride, &p->beta,
+                                                      (float *)c->at, CUDA_R_32F, (int)c->lead, (long long)c->stride,
+                                                      n_head, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
 /* n outputs, whose weights are `w` [n, in]. Row-major out = x w^T is column-major out^T = w x^T. */
 static void multiply(struct sh_dev *d, const struct sh_linear *a, const void *w, int n, void *out, enum sh_type type,
                      size_t stride, float beta)

@@ -5,26 +5,25 @@
 
 enum { THREADS = 256 };
 
-/* mean is 0 for RMS. A thread reads and writes the same places, so out may be x. */
-template <typename T>
-__global__ void normalise(T *out, size_t out_stride, const float *x, size_t stride, int cols, const float *weight,
-                          const float *bias, float eps, int rms, int add)
+/* mean is 0 for RMS. A thread reads and writes the same places, so out may be x. T: the type of out. */
+template <typename T> __global__ void normalise(struct sh_norm a)
 {
     SH_SHARED(float, part, SUM_PARTS(THREADS));
-    const float *row = x + (size_t)blockIdx.x * stride;
-    T *to = out + (size_t)blockIdx.x * out_stride;
+    const float *row = (const float *)a.x.at + (size_t)blockIdx.x * a.x.stride;
+    T *to = (T *)a.out.at + (size_t)blockIdx.x * a.out.stride;
+    int cols = a.x.cols, rms = a.kind == SH_NORM_RMS;
     float sum = 0, squares = 0;
     for (int i = (int)threadIdx.x; i < cols && !rms; i += THREADS)
         sum += row[i];
     float mean = rms ? 0.0f : block_sum<THREADS>(part, sum) / (float)cols;
     for (int i = (int)threadIdx.x; i < cols; i += THREADS)
         squares += (row[i] - mean) * (row[i] - mean);
-    float inverse = 1.0f / sqrtf(block_sum<THREADS>(part, squares) / (float)cols + eps);
+    float inverse = 1.0f / sqrtf(block_sum<THREADS>(part, squares) / (float)cols + a.eps);
     for (int i = (int)threadIdx.x; i < cols; i += THREADS) {
         float y = (row[i] - mean) * inverse;
-        y = weight ? y * weight[i] : y;
-        y = bias ? y + bias[i] : y;
-        to[i] = from_float<T>(add ? to_float(to[i]) + y : y);
+        y = a.weight ? y * a.weight[i] : y;
+        y = a.bias ? y + a.bias[i] : y;
+        to[i] = from_float<T>(a.add ? to_float(to[i]) + y : y);
     }
 }
 
@@ -35,8 +34,6 @@ void cuda_norm(struct sh_dev *d, const struct sh_norm *a)
     cuda_arrived(d, a->weight);
     cuda_arrived(d, a->bias);
     BY_TYPE(a->out.type, T,
-            SH_LAUNCH((normalise<T>), dim3((unsigned)a->x.rows), dim3(THREADS), d->compute, (T *)a->out.at,
-                      a->out.stride, (const float *)a->x.at, a->x.stride, a->x.cols, a->weight, a->bias, a->eps,
-                      (int)(a->kind == SH_NORM_RMS), a->add));
+            SH_LAUNCH((normalise<T>), dim3((unsigned)a->x.rows), dim3(THREADS), d->compute, *a));
     cuda_end(d, "norm");
 }

@@ -7,40 +7,43 @@
 enum { THREADS = 256 };
 
 /* Row i of x is at position[i], or i, of the tables. Pair j of a head turns by the angle j of the position. */
-__global__ void turn(float *x, size_t stride, int n_head, int d_head, int n_rot, int neighbours, const float *cosine,
-                     const float *sine, const int *positions)
+__global__ void turn(struct sh_rotary a)
 {
-    int half = n_rot / 2;
-    size_t position = positions ? (size_t)positions[blockIdx.x] : blockIdx.x;
-    float *row = x + blockIdx.x * stride;
+    int half = a.n_rot / 2, n_head = a.x.cols / a.d_head, neighbours = a.pairs == SH_ROTARY_NEIGHBOURS;
+    size_t position = a.position ? (size_t)a.position[blockIdx.x] : blockIdx.x;
+    float *row = (float *)a.x.at + blockIdx.x * a.x.stride;
     for (int i = (int)threadIdx.x; i < n_head * half; i += THREADS) {
         int j = i % half;
-        float *head = row + (size_t)(i / half) * (size_t)d_head;
+        float *head = row + (size_t)(i / half) * (size_t)a.d_head;
         float *first = neighbours ? head + 2 * j : head + j, *second = neighbours ? first + 1 : first + half;
-        float a = *first, b = *second;
-        float c = cosine[position * (size_t)half + (size_t)j], s = sine[position * (size_t)half + (size_t)j];
-        *first = a * c - b * s;
-        *second = b * c + a * s;
+        float x = *first, y = *second;
+        float c = a.cos[position * (size_t)half + (size_t)j], s = a.sin[position * (size_t)half + (size_t)j];
+        *first = x * c - y * s;
+        *second = y * c + x * s;
     }
+}
+
+/* Rows [start, end) of x, the first of which is at position `first` of the tables if a->position does not say it. */
+static void turn_rows(struct sh_dev *d, const struct sh_rotary *a, int start, int end, int first)
+{
+    struct sh_rotary part = *a;
+    size_t at = (size_t)first * (size_t)(a->n_rot / 2);
+    part.x.at = (float *)a->x.at + (size_t)start * a->x.stride;
+    part.cos += at;
+    part.sin += at;
+    part.position = a->position ? a->position + start : NULL;
+    part.start = part.first = NULL;                     /* no kernel gets the host's addresses     */
+    if (end > start)
+        SH_LAUNCH(turn, dim3((unsigned)(end - start)), dim3(THREADS), d->compute, part);
 }
 
 void cuda_rotary(struct sh_dev *d, const struct sh_rotary *a)
 {
     if (cuda_begin(d, "rotary"))
         return;
-    int all = a->start[a->n_seq] - a->start[0];
-    if (a->position && all > 0)
-        SH_LAUNCH(turn, dim3((unsigned)all), dim3(THREADS), d->compute,
-                  (float *)a->x.at + (size_t)a->start[0] * a->x.stride, a->x.stride, a->x.cols / a->d_head, a->d_head,
-                  a->n_rot, (int)(a->pairs == SH_ROTARY_NEIGHBOURS), a->cos, a->sin, a->position + a->start[0]);
-    for (int s = 0; s < a->n_seq && !a->position; s++) {
-        int n = a->start[s + 1] - a->start[s];
-        float *x = (float *)a->x.at + (size_t)a->start[s] * a->x.stride;
-        size_t first = a->first ? (size_t)a->first[s] * (size_t)(a->n_rot / 2) : 0;
-        if (n > 0)
-            SH_LAUNCH(turn, dim3((unsigned)n), dim3(THREADS), d->compute, x, a->x.stride, a->x.cols / a->d_head,
-                      a->d_head, a->n_rot, (int)(a->pairs == SH_ROTARY_NEIGHBOURS), a->cos + first,
-                      a->sin + first, (const int *)NULL);
-    }
+    if (a->position)
+        turn_rows(d, a, a->start[0], a->start[a->n_seq], 0);
+    for (int s = 0; s < a->n_seq && !a->position; s++)
+        turn_rows(d, a, a->start[s], a->start[s + 1], a->first ? a->first[s] : 0);
     cuda_end(d, "rotary");
 }

@@ -11,12 +11,11 @@ libapp_a_SOURCES = \
 	%D%/capacity/capacity_study.c %D%/capacity/capacity_study.h \
 	%D%/capacity/quality_names.c \
 	%D%/common/devices.c %D%/common/devices.h \
-	%D%/common/head_rows.c %D%/common/head_rows.h \
 	%D%/common/live.c %D%/common/live.h \
+	%D%/common/recorded.c %D%/common/recorded.h \
 	%D%/common/runs.c %D%/common/runs.h \
 	%D%/common/text_source.c %D%/common/text_source.h \
 	%D%/common/timing.c %D%/common/timing.h \
-	%D%/common/vector_set.c %D%/common/vector_set.h \
 	%D%/drift/drift_run.c %D%/drift/drift_run.h \
 	%D%/eval/eval_answers.c %D%/eval/eval_answers.h \
 	%D%/eval/eval_dump.c %D%/eval/eval_dump.h \

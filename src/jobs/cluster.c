@@ -311,8 +311,7 @@ static int leave_after_rank_0(const struct sh_cluster *c, struct sh_err *e)
     enum { ITS_END_S = 1 };             /* its own word to the launcher comes first */
     char byte;
     size_t bytes;
-    int from;
-    if (sh_ranks_await(c->ranks, 0, LEAVE, &byte, 1, &bytes, &from, patience_s(c), e)) {
+    if (sh_ranks_await(c->ranks, 0, LEAVE, &byte, 1, &bytes, patience_s(c), e)) {
         say(c, e);
         c->ranks->abort(SH_FAILED);
     }

@@ -87,13 +87,12 @@ static int take(void *to, float *rows, size_t bytes, struct sh_err *e)
     const struct sh_cluster *c = ((const struct sh_pipeline *)to)->c;
     char byte = 0, why[400];
     size_t got;
-    int from;
     if (c->ranks->send(c->me.rank - 1, READY, &byte, 1, c->timeout_s, why, sizeof why))
         return sh_fail(e, "rank %d cannot be reached: %s", c->me.rank - 1, why);
-    if (sh_ranks_await(c->ranks, c->me.rank - 1, HIDDEN, rows, bytes, &got, &from, c->timeout_s, e))
+    if (sh_ranks_await(c->ranks, c->me.rank - 1, HIDDEN, rows, bytes, &got, c->timeout_s, e))
         return -1;
     return got == bytes ? 0 : sh_fail(e, "rank %d passed %zu bytes of hidden states, expected %zu: its device takes "
-                                      "other numbers of tokens at once", from, got, bytes);
+                                      "other numbers of tokens at once", c->me.rank - 1, got, bytes);
 }
 
 static int give(void *to, const float *rows, size_t bytes, struct sh_err *e)
@@ -124,10 +123,9 @@ int sh_pipeline_start(struct sh_pipeline *p, struct sh_err *e)
     const struct sh_cluster *c = p->c;
     char byte = 0, why[400];
     size_t bytes;
-    int from;
     sh_progress_listen(!c->me.rank ? show_passed : c->me.rank == c->me.size - 1 ? tell_passed : not_told, p);
     if (c->me.rank)
-        return sh_ranks_await(c->ranks, 0, START, &byte, 1, &bytes, &from, c->timeout_s, e);
+        return sh_ranks_await(c->ranks, 0, START, &byte, 1, &bytes, c->timeout_s, e);
     sh_progress_begin(&p->shown, "tracing", "percent", 100, c->common.quiet);
     for (int i = 1; i < c->me.size; i++)
         if (c->ranks->send(i, START, &byte, 1, c->timeout_s, why, sizeof why))

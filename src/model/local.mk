@@ -56,14 +56,14 @@ libmodel_a_SOURCES = \
 	%D%/files/gguf_rope.c \
 	%D%/files/gguf_tensors.c %D%/files/gguf_tensors.h \
 	%D%/files/gguf_type.c %D%/files/gguf_type.h \
-	%D%/files/gguf_value.c %D%/files/gguf_value.h \
+	%D%/files/gguf_value.c \
 	%D%/files/gguf_window.c \
 	%D%/files/map.c %D%/files/map.h \
-	%D%/files/npy.c %D%/files/npy.h \
+	%D%/files/npy.c \
 	%D%/files/pickle.c %D%/files/pickle.h \
 	%D%/files/pickle_name.c \
-	%D%/files/safetensors.c %D%/files/safetensors.h \
-	%D%/files/torch_file.c %D%/files/torch_file.h \
+	%D%/files/safetensors.c \
+	%D%/files/torch_file.c \
 	%D%/files/torch_tensor.c %D%/files/torch_tensor.h \
 	%D%/files/zip.c %D%/files/zip.h
 libmodel_a_CFLAGS  = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -13,9 +13,6 @@
 
 #include "src/base/mem.h"
 #include "src/model/files/gguf_tensors.h"
-#include "src/model/files/npy.h"
-#include "src/model/files/safetensors.h"
-#include "src/model/files/torch_file.h"
 
 #define MAX_INDEX_BYTES ((size_t)100000000)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tensors of a checkpoint by name, whatever format its files have. Files are mapped; their
- * readers (safetensors.h, torch_file.h, gguf_tensors.h, npy.h) check every name, offset, shape and size
+ * readers (files/safetensors.c, torch_file.c, gguf_tensors.c, npy.c) check every name, offset, shape and size
  * against the file when it is opened, so what this module hands out may be read without further checks.
  *
  * Ownership: everything returned points into the struct sh_weights and lives as long as it. */
@@ -74,6 +74,7 @@ struct sh_part {                            /* one file                         
 
 /* Fill `tensors` from the mapped file. What is there after an error is freed by the caller. */
 typedef int sh_read_part(struct sh_part *p, struct sh_err *e);
+sh_read_part sh_safetensors_read, sh_torch_file_read, sh_npy_read;      /* GGUF's: gguf_tensors.h */
 
 void sh_part_sort(struct sh_part *p);       /* by name                                            */
 

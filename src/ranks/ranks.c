@@ -101,14 +101,15 @@ static int is_alive(const struct sh_ranks *r)
     return any;
 }
 
-int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes, int *sender,
+int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes,
                    double timeout_s, struct sh_err *e)
 {
     char why[400];
+    int sender;
     double began = sh_now_s();
     const struct timespec pause = {0, 500000};
     for (;;) {
-        int got = r->poll(from, tag, at, most, bytes, sender, why, sizeof why);
+        int got = r->poll(from, tag, at, most, bytes, &sender, why, sizeof why);
         if (got < 0)
             return sh_fail(e, "mpi: receiving failed: %s", why);
         if (got)

@@ -48,9 +48,9 @@ const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, double timeout
 /* The orderly end; after timeout_s the process exits with `status`. */
 void sh_ranks_close(const struct sh_ranks *r, double timeout_s, int status);
 
-/* Wait for a message as poll takes it: 0, or -1 with e filled, which after timeout_s says that nothing came. Rank 0
- * has so long from its last sign of life on (patience.h). */
-int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes, int *sender,
+/* Wait for a message of one rank as poll takes it: 0, or -1 with e filled, which after timeout_s says that nothing
+ * came. Rank 0 has so long from its last sign of life on (patience.h). */
+int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes,
                    double timeout_s, struct sh_err *e);
 
 #endif

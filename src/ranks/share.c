@@ -326,10 +326,9 @@ static int ask(const struct worker *w, const struct message *question, double ti
 {
     char why[400];
     size_t bytes;
-    int from;
     if (w->r->send(0, TO_SERVER, question, sizeof *question, timeout_s, why, sizeof why))
         return sh_fail(e, "rank 0 cannot be reached: %s", why);
-    if (sh_ranks_await(w->r, 0, TO_WORKER, answer, sizeof *answer, &bytes, &from, timeout_s, e))
+    if (sh_ranks_await(w->r, 0, TO_WORKER, answer, sizeof *answer, &bytes, timeout_s, e))
         return -1;
     return bytes == sizeof *answer ? 0 : sh_fail(e, "rank 0 sent %zu bytes, expected %zu", bytes, sizeof *answer);
 }

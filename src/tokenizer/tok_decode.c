@@ -9,8 +9,6 @@
 #include "src/tokenizer/sp_decode.h"
 #include "src/tokenizer/tok_regex.h"
 
-#define MOST_STEPS 64
-
 enum kind { BYTE_LEVEL, REPLACE, BYTE_FALLBACK, FUSE, STRIP, METASPACE };
 
 struct sh_decode_step {
@@ -75,40 +73,25 @@ static const struct {
                {"ByteFallback", BYTE_FALLBACK, NULL}, {"Fuse", FUSE, NULL},
                {"Strip", STRIP, read_strip},          {"Metaspace", METASPACE, read_metaspace}};
 
-static int read_step(struct sh_decode *d, const json_t *from, int depth, struct sh_err *e)
+static int read_step(void *to, const char *type, const json_t *from, struct sh_err *e)
 {
-    const char *type = sh_tok_type(from, "decoder", e);
-    if (!type)
-        return -1;
-    if (!strcmp(type, "Sequence")) {
-        const json_t *steps = json_object_get(from, "decoders");
-        if (!json_is_array(steps) || depth == SH_TOK_DEPTH)
-            return sh_fail(e,
-                           "decoder: Sequence: found %s at depth %d, expected an array of decoders",
-                           sh_json_kind(steps), depth);
-        for (size_t i = 0; i < json_array_size(steps); i++)
-            if (read_step(d, json_array_get(steps, i), depth + 1, e))
-                return -1;
-        return 0;
-    }
+    struct sh_decode *d = to;
     size_t i = 0, n = sizeof readers / sizeof *readers;
     while (i < n && strcmp(type, readers[i].type))
         i++;
     if (i == n)
-        return sh_fail(e, "decoder: %.80s is not supported", type);
-    if (d->n == MOST_STEPS)
-        return sh_fail(e, "decoder: there are more than %d steps", MOST_STEPS);
+        return SH_TOK_NO_STEP;
     d->step = xreallocarray(d->step, (size_t)d->n + 1, sizeof *d->step);
     struct sh_decode_step *s = &d->step[d->n++];
     *s = (struct sh_decode_step){.kind = readers[i].kind};
     d->byte_level |= s->kind == BYTE_LEVEL;
-    return readers[i].read && readers[i].read(s, from, e) ? sh_err_prefix(e, "decoder: %s", type)
-                                                          : 0;
+    return readers[i].read ? readers[i].read(s, from, e) : 0;
 }
 
 int sh_decode_read(struct sh_decode *d, const json_t *decoder, struct sh_err *e)
 {
-    return !decoder || json_is_null(decoder) ? 0 : read_step(d, decoder, 0, e);
+    const struct sh_tok_steps steps = {"decoder", "decoders", read_step, d, &d->n};
+    return sh_tok_read_steps(&steps, decoder, e);
 }
 
 void sh_decode_free(struct sh_decode *d)

@@ -9,6 +9,7 @@
 
 #include "src/base/file.h"
 
+enum { DEEPEST = 16 };                  /* Sequence within Sequence */
 #define MOST_BYTES ((off_t)512 << 20)   /* the largest published file has 35 MB */
 
 json_t *sh_tok_load(const char *path, int loose, struct sh_err *e)
@@ -65,15 +66,33 @@ int sh_tok_flag(const json_t *o, const char *key, int absent, int *out, struct s
     return 0;
 }
 
-const char *sh_tok_type(const json_t *step, const char *what, struct sh_err *e)
+static int read_steps(const struct sh_tok_steps *s, const json_t *step, int depth, struct sh_err *e)
 {
     size_t n;
-    if (!json_is_object(step)) {
-        sh_fail(e, "%s: found %s, expected an object", what, sh_json_kind(step));
-        return NULL;
-    }
+    if (!json_is_object(step))
+        return sh_fail(e, "%s: found %s, expected an object", s->what, sh_json_kind(step));
     const char *type = sh_tok_string(step, "type", &n, e);
     if (!type)
-        sh_err_prefix(e, "%s", what);
-    return type;
+        return sh_err_prefix(e, "%s", s->what);
+    if (!strcmp(type, "Sequence")) {
+        const json_t *steps = json_object_get(step, s->list);
+        if (!json_is_array(steps) || depth == DEEPEST)
+            return sh_fail(e, "%s: Sequence: found %s at depth %d, expected an array of %s", s->what,
+                           sh_json_kind(steps), depth, s->list);
+        for (size_t i = 0; i < json_array_size(steps); i++)
+            if (read_steps(s, json_array_get(steps, i), depth + 1, e))
+                return -1;
+        return 0;
+    }
+    if (*s->n >= SH_TOK_STEPS)
+        return sh_fail(e, "%s: there are more than %d steps", s->what, SH_TOK_STEPS);
+    int end = s->read(s->to, type, step, e);
+    if (end == SH_TOK_NO_STEP)
+        return sh_fail(e, "%s: %.80s is not supported", s->what, type);
+    return end ? sh_err_prefix(e, "%s: %s", s->what, type) : 0;
+}
+
+int sh_tok_read_steps(const struct sh_tok_steps *s, const json_t *part, struct sh_err *e)
+{
+    return !part || json_is_null(part) ? 0 : read_steps(s, part, 0, e);
 }

@@ -9,8 +9,6 @@
 #include "src/base/json_kind.h"
 #include "src/tokenizer/tok_text.h"
 
-#define SH_TOK_DEPTH 16                 /* how deep Sequence within Sequence may go */
-
 /* The object in a file, to be json_decref'ed; NULL: e. loose: integers are read as real numbers,
  * for files that write down 1e30 as an integer and where none is of interest. */
 json_t *sh_tok_load(const char *path, int loose, struct sh_err *e);
@@ -21,7 +19,18 @@ const char *sh_tok_string(const json_t *o, const char *key, size_t *n, struct sh
 /* The truth value under `key`; `absent` when there is none or it is null. */
 int sh_tok_flag(const json_t *o, const char *key, int absent, int *out, struct sh_err *e);
 
-/* The step's "type", or NULL and an error when `step` is no object with one. */
-const char *sh_tok_type(const json_t *step, const char *what, struct sh_err *e);
+enum { SH_TOK_STEPS = 64, SH_TOK_NO_STEP = 1 };
+
+/* A part of tokenizer.json that is one step, an object with a "type", or a Sequence of steps and Sequences. */
+struct sh_tok_steps {
+    const char *what, *list;            /* "decoder"; the key of a Sequence's steps: "decoders"   */
+    /* One step, not a Sequence: 0, -1, or SH_TOK_NO_STEP for a type that it does not know. */
+    int (*read)(void *to, const char *type, const json_t *step, struct sh_err *e);
+    void *to;
+    const int *n;                       /* how many steps that made so far: at most SH_TOK_STEPS  */
+};
+
+/* All steps in order; a part that is not there or null has none. Errors begin with what they are about. */
+int sh_tok_read_steps(const struct sh_tok_steps *s, const json_t *part, struct sh_err *e);
 
 #endif

@@ -9,8 +9,6 @@
 #include "src/base/mem.h"
 #include "src/tokenizer/tok_regex.h"
 
-#define MOST_STEPS 64
-
 enum kind { FORM, PREPEND, REPLACE, LOWERCASE, STRIP, SENTENCEPIECE };
 
 struct sh_normal_step {
@@ -61,47 +59,32 @@ static int read_texts(struct sh_normal_step *to, const json_t *step, struct sh_e
     return to->kind == REPLACE && !to->regex ? -1 : 0;
 }
 
-static int read_step(struct sh_normal *s, const json_t *step, int depth, struct sh_err *e)
+static const struct {
+    const char *type;
+    enum kind kind;
+    int (*read)(struct sh_normal_step *to, const json_t *step, struct sh_err *e);
+} readers[] = {{"Prepend", PREPEND, read_texts}, {"Replace", REPLACE, read_texts}, {"Strip", STRIP, read_strip},
+               {"Lowercase", LOWERCASE, NULL}};
+
+static int read_step(void *to, const char *type, const json_t *step, struct sh_err *e)
 {
-    const char *type = sh_tok_type(step, "normalizer", e);
-    if (!type)
-        return -1;
-    if (!strcmp(type, "Sequence")) {
-        const json_t *steps = json_object_get(step, "normalizers");
-        if (!json_is_array(steps) || depth == SH_TOK_DEPTH)
-            return sh_fail(
-                e, "normalizer: Sequence: found %s at depth %d, expected an array of normalizers",
-                sh_json_kind(steps), depth);
-        for (size_t i = 0; i < json_array_size(steps); i++)
-            if (read_step(s, json_array_get(steps, i), depth + 1, e))
-                return -1;
-        return 0;
-    }
-    static const struct {
-        const char *name;
-        enum kind kind;
-        int (*read)(struct sh_normal_step *to, const json_t *step, struct sh_err *e);
-    } others[] = {{"Prepend", PREPEND, read_texts}, {"Replace", REPLACE, read_texts},
-                  {"Strip", STRIP, read_strip}, {"Lowercase", LOWERCASE, NULL}};
-    if (s->n == MOST_STEPS)
-        return sh_fail(e, "normalizer: there are more than %d steps", MOST_STEPS);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (!strcmp(type, forms[i].name)) {
-            add(s, FORM)->form = (utf8proc_option_t)forms[i].form;
+            add(to, FORM)->form = (utf8proc_option_t)forms[i].form;
             return 0;
         }
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!strcmp(type, others[i].name)) {
-            struct sh_normal_step *new = add(s, others[i].kind);
-            return others[i].read && others[i].read(new, step, e)
-                       ? sh_err_prefix(e, "normalizer: %s", type) : 0;
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
+        if (!strcmp(type, readers[i].type)) {
+            struct sh_normal_step *new = add(to, readers[i].kind);
+            return readers[i].read ? readers[i].read(new, step, e) : 0;
         }
-    return sh_fail(e, "normalizer: %.80s is not supported", type);
+    return SH_TOK_NO_STEP;
 }
 
 int sh_normal_read(struct sh_normal *s, const json_t *normalizer, struct sh_err *e)
 {
-    return !normalizer || json_is_null(normalizer) ? 0 : read_step(s, normalizer, 0, e);
+    const struct sh_tok_steps steps = {"normalizer", "normalizers", read_step, s, &s->n};
+    return sh_tok_read_steps(&steps, normalizer, e);
 }
 
 void sh_normal_free(struct sh_normal *s)

@@ -121,33 +121,23 @@ static int read_pair(struct sh_tokenizer *t, const json_t *from, struct sh_err *
     return 0;
 }
 
-static int read_post(struct sh_tokenizer *t, const json_t *from, int depth, int *adds, struct sh_err *e)
+struct post {
+    struct sh_tokenizer *t;
+    int n;                              /* steps that add tokens                                  */
+};
+
+static int read_post(void *to, const char *type, const json_t *from, struct sh_err *e)
 {
-    if (!from || json_is_null(from))
-        return 0;
-    const char *type = sh_tok_type(from, "post_processor", e);
-    if (!type)
-        return -1;
+    struct post *p = to;
     if (!strcmp(type, "ByteLevel"))                     /* moves offsets only, no ids */
         return 0;
-    if (strcmp(type, "Sequence") && (*adds)++)
-        return sh_fail(e, "post_processor: Sequence: found a second step that adds tokens, at most one is supported");
+    if (p->n++)
+        return sh_fail(e, "found a second step that adds tokens, at most one is supported");
     if (!strcmp(type, "TemplateProcessing"))
-        return read_template(t, from, e) ? sh_err_prefix(e, "post_processor: TemplateProcessing")
-                                         : 0;
+        return read_template(p->t, from, e);
     if (!strcmp(type, "RobertaProcessing") || !strcmp(type, "BertProcessing"))
-        return read_pair(t, from, e) ? sh_err_prefix(e, "post_processor: %s", type) : 0;
-    if (strcmp(type, "Sequence"))
-        return sh_fail(e, "post_processor: %.80s is not supported", type);
-    const json_t *steps = json_object_get(from, "processors");
-    if (!json_is_array(steps) || depth == SH_TOK_DEPTH)
-        return sh_fail(
-            e, "post_processor: Sequence: found %s at depth %d, expected an array of processors",
-            sh_json_kind(steps), depth);
-    for (size_t i = 0; i < json_array_size(steps); i++)
-        if (read_post(t, json_array_get(steps, i), depth + 1, adds, e))
-            return -1;
-    return 0;
+        return read_pair(p->t, from, e);
+    return SH_TOK_NO_STEP;
 }
 
 /* One token's bytes as a label. */
@@ -215,7 +205,8 @@ static int read_model(struct sh_tokenizer *t, const json_t *model, struct sh_err
 int sh_tok_read(struct sh_tokenizer *t, const json_t *root, struct sh_err *e)
 {
     const json_t *model = json_object_get(root, "model");
-    int adds = 0;
+    struct post post = {.t = t};
+    const struct sh_tok_steps steps = {"post_processor", "processors", read_post, &post, &post.n};
     t->bos = t->eos = -1;
     if (!json_is_object(model))
         return sh_fail(e, "model: found %s, expected an object", sh_json_kind(model));
@@ -225,7 +216,7 @@ int sh_tok_read(struct sh_tokenizer *t, const json_t *root, struct sh_err *e)
         sh_split_read(&t->split, json_object_get(root, "pre_tokenizer"), e) ||
         sh_decode_read(&t->decode, json_object_get(root, "decoder"), e) ||
         sh_tok_read_added(t, json_object_get(root, "added_tokens"), e) ||
-        read_post(t, json_object_get(root, "post_processor"), 0, &adds, e))
+        sh_tok_read_steps(&steps, json_object_get(root, "post_processor"), e))
         return -1;
     sh_tok_labels(t);
     return 0;

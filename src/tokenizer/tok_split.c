@@ -12,7 +12,6 @@
 
 /* The tokenizers library uses Rust's \w here, not Oniguruma's. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}"
-#define MOST_STEPS 64
 
 enum kind { PREFIX, REPLACE, CUT, BYTES };
 enum behaviour { ISOLATED, REMOVED, CONTIGUOUS, WITH_PREVIOUS, WITH_NEXT, NO_BEHAVIOUR };
@@ -157,34 +156,18 @@ static const struct {
                {"Metaspace", read_metaspace}, {"Punctuation", read_punctuation},
                {"Whitespace", read_whitespace}, {"WhitespaceSplit", read_whitespace_split}};
 
-static int read_step(struct sh_split *s, const json_t *from, int depth, struct sh_err *e)
+static int read_step(void *to, const char *type, const json_t *from, struct sh_err *e)
 {
-    const char *type = sh_tok_type(from, "pre_tokenizer", e);
-    if (!type)
-        return -1;
-    if (!strcmp(type, "Sequence")) {
-        const json_t *steps = json_object_get(from, "pretokenizers");
-        if (!json_is_array(steps) || depth == SH_TOK_DEPTH)
-            return sh_fail(
-                e,
-                "pre_tokenizer: Sequence: found %s at depth %d, expected an array of pretokenizers",
-                sh_json_kind(steps), depth);
-        for (size_t i = 0; i < json_array_size(steps); i++)
-            if (read_step(s, json_array_get(steps, i), depth + 1, e))
-                return -1;
-        return 0;
-    }
-    if (s->n >= MOST_STEPS)
-        return sh_fail(e, "pre_tokenizer: there are more than %d steps", MOST_STEPS);
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         if (!strcmp(type, readers[i].type))
-            return readers[i].read(s, from, e) ? sh_err_prefix(e, "pre_tokenizer: %s", type) : 0;
-    return sh_fail(e, "pre_tokenizer: %.80s is not supported", type);
+            return readers[i].read(to, from, e);
+    return SH_TOK_NO_STEP;
 }
 
 int sh_split_read(struct sh_split *s, const json_t *pre_tokenizer, struct sh_err *e)
 {
-    return !pre_tokenizer || json_is_null(pre_tokenizer) ? 0 : read_step(s, pre_tokenizer, 0, e);
+    const struct sh_tok_steps steps = {"pre_tokenizer", "pretokenizers", read_step, s, &s->n};
+    return sh_tok_read_steps(&steps, pre_tokenizer, e);
 }
 
 void sh_split_free(struct sh_split *s)

@@ -136,7 +136,7 @@ static const struct { const char *content, *why; } bad_json[] = {
     {"{\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"ByteLevel\"},"
      "{\"type\":\"BertProcessing\",\"cls\":[\"a\",0],\"sep\":[\"b\",1]},"
      "{\"type\":\"RobertaProcessing\",\"cls\":[\"a\",0],\"sep\":[\"b\",1]}]}," AB "}",
-     "Sequence: found a second step that adds tokens"},
+     "RobertaProcessing: found a second step that adds tokens"},
     {"{\"added_tokens\":{}," AB "}", "added_tokens: found an object"},
     {"{\"added_tokens\":[1]," AB "}", "added_tokens: number 0: found an integer"},
     {"{\"added_tokens\":[{\"id\":5}]," AB "}", "content: found nothing"},

@@ -15,6 +15,7 @@ enum { WARPS = SLOTS_THREADS / WARP, BINS = 256, PER_LANE = BINS / WARP };
 struct room {                           /* of the head that the block serves                       */
     size_t base;                        /* its first slot                                          */
     int n_slot, from, to, dead;         /* tokens at [from, to) may leave, and before all those < dead */
+    int over, drop;                     /* so many must leave; so many leave at once               */
     int t;                              /* the token that comes                                    */
     float kept;                         /* epochs: what is left of the one before                  */
 };
@@ -169,12 +170,14 @@ static __device__ int free_slots(const struct slots &s, const struct room &r, un
     return n;
 }
 
-static __device__ struct room room_of(const struct slots &s, const struct slots_head &h, int sequence, int n_slot,
-                                      int t)
+static __device__ struct room room_of(const struct slots &s, const struct slots_head &h, int sequence,
+                                      const struct slots_state *now, int t)
 {
     struct room r;
     r.base = slots_base(s, sequence, h);
-    r.n_slot = n_slot;
+    r.n_slot = now->n_slot;
+    r.over = now->n - h.budget + 1;
+    r.drop = h.drop;
     r.from = s.policy.sinks;
     r.to = t - s.policy.recent;
     r.dead = h.window > 0 ? t + 1 - h.window : 0;
@@ -185,13 +188,11 @@ static __device__ struct room room_of(const struct slots &s, const struct slots_
     return r;
 }
 
-/* How many leave where `over` must, as planner/policy/kept_slots.c has it. Tokens behind the window are no part of a
- * drop. */
-template <typename Found>
-static __device__ int how_many(const struct slots &s, const struct room &r, int over, int drop, Found &found)
+/* How many leave: planner/policy/kept_slots.c's rule. Tokens behind the window are no part of a drop. */
+template <typename Found> static __device__ int how_many(const struct slots &s, const struct room &r, Found &found)
 {
-    if (drop == 1 || r.dead <= 0)
-        return max(over, drop);
+    if (r.drop == 1 || r.dead <= 0)
+        return max(r.over, r.drop);
     int n = 0;
     for (int i = (int)threadIdx.x; i < r.n_slot; i += SLOTS_THREADS) {
         int pos = s.pos[r.base + (size_t)i];
@@ -204,15 +205,15 @@ static __device__ int how_many(const struct slots &s, const struct room &r, int 
     __syncthreads();
     int dead = found[0];
     __syncthreads();
-    return dead >= over ? over : dead + max(over - dead, drop);
+    return dead >= r.over ? r.over : dead + max(r.over - dead, r.drop);
 }
 
-/* Room for token r.t: `over` tokens leave at least, `drop` at once. Their number; *next_free is free_slots'. */
+/* Room for token r.t. The number of tokens that leave; *next_free is free_slots'. */
 template <typename Part, typename Bins, typename Found, typename Masks>
-static __device__ int leave(const struct slots &s, const struct room &r, int over, int drop, int *next_free,
-                            Part &part, Bins &bins, Found &found, Masks &masks)
+static __device__ int leave(const struct slots &s, const struct room &r, int *next_free, Part &part, Bins &bins,
+                            Found &found, Masks &masks)
 {
-    int want = how_many(s, r, over, drop, found);
+    int want = how_many(s, r, found);
     unsigned long long last = want == 1 ? least_key(s, r, part) : kth_key(s, r, want, bins, found);
     return free_slots(s, r, last, next_free, masks);
 }

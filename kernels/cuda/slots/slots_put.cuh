@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A key or value of f32 into its slot, in the cache's format, by a block of SLOTS_THREADS threads. */
+/* A token's key and value of f32 into its slot, in the cache's format, by a block of SLOTS_THREADS threads. */
 #ifndef SH_KERNELS_CUDA_SLOTS_PUT_CUH
 #define SH_KERNELS_CUDA_SLOTS_PUT_CUH
 
@@ -74,6 +74,25 @@ template <int BITS> static __device__ void put_row(const struct slots &s, bool i
     else
         for (int g = (int)threadIdx.x / WARP; g < s.n_code_group; g += SLOTS_THREADS / WARP)
             put_group<BITS>(s, is_key, slot, x, g * s.code_group, min(s.d - g * s.code_group, s.code_group));
+}
+
+struct slots_tokens {                   /* the caller's: [rows, n_kv_head * d], strides in numbers  */
+    const float *k, *v;
+    size_t k_stride, v_stride;
+};
+
+static inline struct slots_tokens slots_tokens_of(const struct sh_attend *a)
+{
+    struct slots_tokens t = {(const float *)a->k.at, (const float *)a->v.at, a->k.stride, a->v.stride};
+    return t;
+}
+
+template <int BITS>
+static __device__ void put_token(const struct slots &s, size_t slot, const struct slots_tokens &t, int row, int head)
+{
+    size_t c = (size_t)(head * s.d);
+    put_row<BITS>(s, true, slot, t.k + (size_t)row * t.k_stride + c);
+    put_row<BITS>(s, false, slot, t.v + (size_t)row * t.v_stride + c);
 }
 
 #endif

@@ -4,10 +4,10 @@
 #include "kernels/cuda/slots/slots_leave.cuh"
 #include "kernels/cuda/slots/slots_put.cuh"
 
-/* Rows [first, end) of each sequence, of k and v [rows, stride]. */
+/* Rows [first, end) of each sequence. */
 template <int BITS>
-__global__ void slots_admit(struct slots s, int layer, const float *k, const float *v, size_t k_stride,
-                            size_t v_stride, const int *start, const int *position, int first, int end)
+__global__ void slots_admit(struct slots s, struct slots_tokens tokens, int layer, const int *start,
+                            const int *position, int first, int end)
 {
     SH_SHARED(unsigned long long, part, WARPS);
     SH_SHARED(int, bins, BINS);
@@ -18,10 +18,10 @@ __global__ void slots_admit(struct slots s, int layer, const float *k, const flo
     struct slots_state *at = &s.state[slots_state_at(s, sequence, layer, head)], now = *at;
     end = min(end, start[sequence + 1] - start[sequence]);
     for (int i = first; i < end; i++, row++) {
-        int t = position[row], over = now.n - h.budget + 1;
-        if (over > 0 && t >= s.prefill) {
-            struct room r = room_of(s, h, sequence, now.n_slot, t);
-            now.n -= leave(s, r, over, h.drop, &now.next_free, part, bins, found, masks);
+        int t = position[row];
+        if (now.n >= h.budget && t >= s.prefill) {
+            struct room r = room_of(s, h, sequence, &now, t);
+            now.n -= leave(s, r, &now.next_free, part, bins, found, masks);
         }
         int slot = now.next_free >= 0 ? now.next_free : now.n_slot++;
         size_t to = slots_base(s, sequence, h) + (size_t)slot;
@@ -38,9 +38,7 @@ __global__ void slots_admit(struct slots s, int layer, const float *k, const flo
             if (s.before)
                 s.before[to] = 0;
         }
-        size_t c = (size_t)(head * s.d);
-        put_row<BITS>(s, true, to, k + (size_t)row * k_stride + c);
-        put_row<BITS>(s, false, to, v + (size_t)row * v_stride + c);
+        put_token<BITS>(s, to, tokens, row, head);
         __syncthreads();
     }
     if (threadIdx.x == 0 && end > first)
@@ -49,10 +47,8 @@ __global__ void slots_admit(struct slots s, int layer, const float *k, const flo
 
 void cuda_slots_admit(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a)
 {
-    const struct sh_attend *w = a->what;
     dim3 grid((unsigned)s->at.n_kv_head, (unsigned)s->at.n_seq);
     BY_BITS(s->bits, BITS,
-            SH_LAUNCH((slots_admit<BITS>), grid, dim3(SLOTS_THREADS), d->compute, s->at, a->layer,
-                      (const float *)w->k.at, (const float *)w->v.at, w->k.stride, w->v.stride, a->start, a->position,
-                      a->first, a->end));
+            SH_LAUNCH((slots_admit<BITS>), grid, dim3(SLOTS_THREADS), d->compute, s->at, slots_tokens_of(a->what),
+                      a->layer, a->start, a->position, a->first, a->end));
 }

@@ -13,43 +13,26 @@ struct tile {                           /* rows that attend together            
     int columns, window;                /* that some row sees                                      */
 };
 
-struct operand {                        /* of a batch of products, one a KV head                   */
-    const float *at;
-    size_t lead, stride;                /* from column to column, from head to head                */
-};
-
 struct part {                           /* keys or values of some columns                          */
-    struct operand rows;
+    struct cuda_operand rows;
     int column, n;
 };
 
 /* ---- products ---- */
 
-static int multiply(struct sh_dev *d, const struct sh_slots *s, cublasOperation_t turn, int m, int n, int k,
-                    const float *alpha, const struct operand *a, const struct operand *b, const float *beta,
-                    const struct operand *c)
-{
-    return cuda_check_blas(d, "slots",
-                           cublasGemmStridedBatchedEx(d->blas, turn, CUBLAS_OP_N, m, n, k, alpha, a->at, CUDA_R_32F,
-                                                      (int)a->lead, (long long)a->stride, b->at, CUDA_R_32F,
-                                                      (int)b->lead, (long long)b->stride, beta, (float *)c->at,
-                                                      CUDA_R_32F, (int)c->lead, (long long)c->stride, s->at.n_kv_head,
-                                                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-}
-
 /* The scores of member g of all groups, in the columns of the part. */
-static struct operand scores_of(const struct sh_slots *s, const struct part *p, size_t g)
+static struct cuda_operand scores_of(const struct sh_slots *s, const struct part *p, size_t g)
 {
     size_t columns = (size_t)s->wide.columns, each = (size_t)s->wide.rows * columns;
-    struct operand o = {s->wide.scores + g * each + (size_t)p->column, columns, (size_t)s->at.group * each};
+    struct cuda_operand o = {s->wide.scores + g * each + (size_t)p->column, columns, (size_t)s->at.group * each};
     return o;
 }
 
 /* Query rows, or rows of what comes out, of member g of all groups. */
-static struct operand member(const struct sh_slots *s, const float *at, size_t stride, size_t g)
+static struct cuda_operand member(const struct sh_slots *s, const float *at, size_t stride, size_t g)
 {
     size_t d = (size_t)s->at.d;
-    struct operand o = {at + g * d, stride, (size_t)s->at.group * d};
+    struct cuda_operand o = {at + g * d, stride, (size_t)s->at.group * d};
     return o;
 }
 
@@ -57,10 +40,10 @@ static struct operand member(const struct sh_slots *s, const float *at, size_t s
 static void multiply_keys(struct sh_dev *d, const struct sh_slots *s, const struct sh_attend *w, const float *q, int n,
                           const struct part *keys)
 {
-    const float zero = 0;
     for (int g = 0; g < s->at.group && keys->n; g++) {
-        struct operand from = member(s, q, w->q.stride, (size_t)g), to = scores_of(s, keys, (size_t)g);
-        if (multiply(d, s, CUBLAS_OP_T, keys->n, n, s->at.d, &w->scale, &keys->rows, &from, &zero, &to))
+        struct cuda_product p = {CUBLAS_OP_T, keys->n, n, s->at.d, w->scale, 0, keys->rows,
+                                 member(s, q, w->q.stride, (size_t)g), scores_of(s, keys, (size_t)g)};
+        if (cuda_multiply(d, "slots", &p, s->at.n_kv_head))
             return;
     }
 }
@@ -69,10 +52,10 @@ static void multiply_keys(struct sh_dev *d, const struct sh_slots *s, const stru
 static void multiply_values(struct sh_dev *d, const struct sh_slots *s, float *out, size_t stride, int n,
                             const struct part *values, float beta)
 {
-    const float one = 1;
     for (int g = 0; g < s->at.group && values->n; g++) {
-        struct operand from = scores_of(s, values, (size_t)g), to = member(s, out, stride, (size_t)g);
-        if (multiply(d, s, CUBLAS_OP_N, s->at.d, n, values->n, &one, &values->rows, &from, &beta, &to))
+        struct cuda_product p = {CUBLAS_OP_N, s->at.d, n, values->n, 1, beta, values->rows,
+                                 scores_of(s, values, (size_t)g), member(s, out, stride, (size_t)g)};
+        if (cuda_multiply(d, "slots", &p, s->at.n_kv_head))
             return;
     }
 }

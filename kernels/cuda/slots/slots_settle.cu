@@ -34,23 +34,15 @@ static __device__ void tell_slot(const struct slots &s, size_t slot, const struc
         s.before[slot] = w.before[column];
 }
 
-/* Tokens leave in w.pos. Their number. */
-template <typename Part, typename Bins, typename Found, typename Masks>
-static __device__ int make_room(const struct slots &s, const struct slots_wide &w, const struct slots_block &b,
-                                int head, int n, Part &part, Bins &bins, Found &found, Masks &masks)
+/* The columns as slots of a cache of one sequence, from which tokens leave as from any. */
+static __device__ struct slots slots_of_columns(const struct slots &s, const struct slots_wide &w)
 {
-    struct slots_head h = s.head[b.layer * s.n_kv_head + head];
     struct slots wide = s;
-    int t = b.first + b.n, over = n - h.budget + 1, next_free = -1;
-    if (over < 1 || t < s.prefill)
-        return 0;
-    h.slot_at = head * w.columns;
     wide.pos = w.pos;
     wide.sum = w.sum;
     wide.low = w.low;
     wide.before = w.before;
-    struct room r = room_of(wide, h, 0, b.cached + b.n, t);
-    return leave(wide, r, over, h.drop, &next_free, part, bins, found, masks);
+    return wide;
 }
 
 /* One block of threads a KV head. */
@@ -62,11 +54,18 @@ __global__ void __launch_bounds__(SLOTS_THREADS) slots_settle(struct slots s, st
     SH_SHARED(unsigned, masks, WARPS);
     int head = (int)blockIdx.x, tid = (int)threadIdx.x, n_free = 0, n_stay = 0;
     struct slots_state *at = &s.state[slots_state_at(s, b.sequence, b.layer, head)], now = *at;
-    size_t base = slots_base(s, b.sequence, s.head[b.layer * s.n_kv_head + head]);
+    struct slots_head h = s.head[b.layer * s.n_kv_head + head];
+    size_t base = slots_base(s, b.sequence, h);
     size_t column = (size_t)head * (size_t)w.columns, own = column + (size_t)b.cached;
     int *list = w.list + column, *from = w.from + column;
     now.n += b.n;
-    now.n -= make_room(s, w, b, head, now.n, part, bins, found, masks);
+    if (now.n >= h.budget && b.first + b.n >= s.prefill) {
+        struct slots wide = slots_of_columns(s, w);
+        struct slots_state all = {b.cached + b.n, now.n, -1};
+        h.slot_at = (int)column;
+        struct room r = room_of(wide, h, 0, &all, b.first + b.n);
+        now.n -= leave(wide, r, &all.next_free, part, bins, found, masks);
+    }
     for (int first = 0; first < now.n_slot; first += SLOTS_THREADS) {
         int i = first + tid, is_slot = i < now.n_slot, is_free = is_slot && w.pos[column + (size_t)i] < 0;
         int rank = rank_of(is_free, &n_free, masks);
@@ -100,16 +99,13 @@ __global__ void __launch_bounds__(SLOTS_THREADS) slots_settle(struct slots s, st
 /* Keys and values of those that stay into their slots; a block of threads each. */
 template <int BITS>
 __global__ void __launch_bounds__(SLOTS_THREADS) slots_keep(struct slots s, struct slots_wide w, struct slots_block b,
-                                                            const float *k, const float *v, size_t k_stride,
-                                                            size_t v_stride)
+                                                            struct slots_tokens tokens)
 {
     int i = (int)blockIdx.x, head = (int)blockIdx.y, slot = w.to[(size_t)head * (size_t)w.columns + (size_t)i];
     if (slot < 0)
         return;
     size_t to = slots_base(s, b.sequence, s.head[b.layer * s.n_kv_head + head]) + (size_t)slot;
-    size_t row = (size_t)(b.row + i), c = (size_t)(head * s.d);
-    put_row<BITS>(s, true, to, k + row * k_stride + c);
-    put_row<BITS>(s, false, to, v + row * v_stride + c);
+    put_token<BITS>(s, to, tokens, b.row + i, head);
 }
 
 /* Rows of the ring from columns back to slots. */
@@ -134,7 +130,6 @@ __global__ void __launch_bounds__(SLOTS_THREADS) slots_close_ring(struct slots s
 void cuda_slots_settle(struct sh_dev *d, const struct sh_slots *s, const struct sh_slots_block *a,
                        const struct slots_block *b)
 {
-    const struct sh_attend *w = a->what;
     unsigned heads = (unsigned)s->at.n_kv_head, look_back = (unsigned)s->at.policy.look_back, n = (unsigned)b->n;
     SH_LAUNCH(slots_settle, dim3(heads), dim3(SLOTS_THREADS), d->compute, s->at, s->wide, *b);
     if (s->wide.ring)
@@ -142,5 +137,5 @@ void cuda_slots_settle(struct sh_dev *d, const struct sh_slots *s, const struct 
                   s->wide, *b);
     BY_BITS(s->bits, BITS,
             SH_LAUNCH((slots_keep<BITS>), dim3(n, heads), dim3(SLOTS_THREADS), d->compute, s->at, s->wide, *b,
-                      (const float *)w->k.at, (const float *)w->v.at, w->k.stride, w->v.stride));
+                      slots_tokens_of(a->what)));
 }

@@ -120,7 +120,7 @@ void sh_live_close(struct sh_live *l)
     l->model = NULL;
 }
 
-static int keeps_all(const struct sh_policy_spec *p, int n_layer)
+int sh_live_keeps_all(const struct sh_policy_spec *p, int n_layer)
 {
     for (int i = 0; i < n_layer; i++)
         if (!p->policy->keeps_all || !p->policy->keeps_all(p->knob, i))
@@ -159,7 +159,7 @@ int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_
 {
     const struct sh_arch *a = sh_model_arch(l->model);
     const struct sh_policy *p = c->policy->policy;
-    if (!c->budget && !keeps_all(c->policy, a->n_layer))
+    if (!c->budget && !sh_live_keeps_all(c->policy, a->n_layer))
         return sh_misused(e, "the policy %s drops tokens: say with --budget how many a head keeps", p->name);
     *out = (struct sh_live_shape){.n_prompt = n_prompt, .n_token = n_token,
                                   .budget = c->budget ? sh_budget_tokens(c->budget, n_token) : 0,

@@ -79,6 +79,9 @@ struct sh_live_shape {
     int block_asked;                    /* the same, however short the prompt is                  */
 };
 
+/* Does the policy keep all tokens in each of these layers, whatever the budget? */
+int sh_live_keeps_all(const struct sh_policy_spec *p, int n_layer);
+
 /* Between sh_live_open and sh_live_load. -1: it cannot be. */
 int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_prompt, int n_token,
                   struct sh_live_shape *out, struct sh_err *e);

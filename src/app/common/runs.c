@@ -54,3 +54,44 @@ int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int 
     *n = kept;
     return 0;
 }
+
+int sh_runs_open(struct sh_runs *r, struct sh_store *s, int run, struct sh_err *e)
+{
+    *r = (struct sh_runs){0};
+    if (sh_runs_choose(s, run, &r->run, &r->n, e))
+        return -1;
+    r->sequence = xcalloc((size_t)r->n, sizeof(struct sh_stored_sequence *));
+    r->n_sequence = xcalloc((size_t)r->n, sizeof *r->n_sequence);
+    for (int i = 0; i < r->n; i++)
+        if (sh_store_sequences(s, r->run[i].id, &r->sequence[i], &r->n_sequence[i], e))
+            return -1;
+    return 0;
+}
+
+void sh_runs_close(struct sh_runs *r)
+{
+    for (int i = 0; i < r->n; i++)
+        if (r->sequence[i])
+            sh_stored_sequences_free(r->sequence[i], r->n_sequence[i]);
+    free(r->sequence);
+    free(r->n_sequence);
+    if (r->run)
+        sh_stored_runs_free(r->run, r->n);
+    *r = (struct sh_runs){0};
+}
+
+int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e)
+{
+    const struct sh_stored_run *one = r->run;
+    for (int i = 1; i < r->n; i++) {
+        const struct sh_stored_run *other = &r->run[i];
+        if (other->n_kv_head != one->n_kv_head)
+            return sh_fail(e, "%s: run %d has %d KV heads, but run %d of the same model has %d", sh_store_path(s),
+                           other->id, other->n_kv_head, one->id, one->n_kv_head);
+        if (other->first_layer != one->first_layer || other->last_layer != one->last_layer)
+            return sh_misused(e, "%s: run %d has layers %d-%d, but run %d has layers %d-%d", sh_store_path(s), one->id,
+                              one->first_layer, one->last_layer, other->id, other->first_layer, other->last_layer),
+                   sh_hint(e, "select one with --run N");
+    }
+    return 0;
+}

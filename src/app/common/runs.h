@@ -10,6 +10,21 @@
  * Free with sh_stored_runs_free. */
 int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e);
 
+/* The same with the sequences of each. Zeroed memory can be closed. */
+struct sh_runs {
+    struct sh_stored_run *run;
+    struct sh_stored_sequence **sequence;       /* [n]                                                */
+    int *n_sequence;                            /* [n]                                                */
+    int n;
+};
+
+/* Close in any case. */
+int sh_runs_open(struct sh_runs *r, struct sh_store *s, int run, struct sh_err *e);
+void sh_runs_close(struct sh_runs *r);
+
+/* -1, where they do not all hold the same layers of as many heads: the error says to choose. */
+int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e);
+
 /* The hint where a run was recorded without what is needed: `how` is said of trace, "with --record full". A store keeps
  * the old run beside a new one, so that --run is a part of it. Returns -1. */
 int sh_runs_hint(struct sh_err *e, const char *how);

@@ -7,8 +7,7 @@
 
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
-#include "src/app/common/head_rows.h"
-#include "src/app/common/vector_set.h"
+#include "src/app/common/recorded.h"
 #include "src/engine/drift.h"
 
 struct sequence {                       /* one on its way */
@@ -80,9 +79,7 @@ static int run_live(struct sequence *s, struct sh_err *e)
 
 struct layer {
     struct sequence *s;
-    int layer;
-    struct sh_batch scores;
-    struct sh_vector_set vectors;
+    struct sh_recorded r;
 };
 
 static void see_replayed(void *to, int cell, int t, const struct sh_cache *c)
@@ -99,10 +96,10 @@ static struct sh_replay *begin_replay(const struct layer *l, int head, struct sh
     int n = l->s->stored->n_tokens, group = run->n_head / run->n_kv_head;
     *cell = (struct sh_replay_cell){q->spec, sh_budget_tokens(q->budget, n)};
     struct sh_replay_setup setup = {
-        .n_token = n, .window = l->scores.n_block ? l->scores.block[0].window : 0,
-        .prefill = (int)q->live->options->prefill, .layer = l->layer, .head = head, .n_layer = run->n_layer,
-        .group = group, .rows = q->rows, .q = sh_vector_set_of(&l->vectors, 'q', head * group),
-        .k = sh_vector_set_of(&l->vectors, 'k', head), .v = sh_vector_set_of(&l->vectors, 'v', head),
+        .n_token = n, .window = l->r.scores.n_block ? l->r.scores.block[0].window : 0,
+        .prefill = (int)q->live->options->prefill, .layer = l->r.layer, .head = head, .n_layer = run->n_layer,
+        .group = group, .rows = q->rows, .q = sh_recorded_vectors(&l->r, 'q', head * group),
+        .k = sh_recorded_vectors(&l->r, 'k', head), .v = sh_recorded_vectors(&l->r, 'v', head),
         .d_head = run->d_head, .seed = q->live->seed};
     struct sh_replay *r = sh_replay_new(&setup, cell, 1);
     sh_replay_set_watch(r, see_replayed, l->s);
@@ -110,10 +107,10 @@ static struct sh_replay *begin_replay(const struct layer *l, int head, struct sh
 }
 
 /* The recorded row of the group [t + 1 - first] beside the live one, from the first that lacks a token on. */
-static void compare_row(const struct layer *l, int head, int t, int first, const float *const *row, int group)
+static void compare_row(const struct layer *l, int head, int t, int first, const struct sh_group_rows *rows)
 {
     const struct sequence *s = l->s;
-    const float *own = row_of(s, l->layer, head, t);
+    const float *own = row_of(s, l->r.layer, head, t);
     int kept = 0;
     for (int j = 0; j <= t; j++)
         kept += own[j] > 0;
@@ -121,37 +118,26 @@ static void compare_row(const struct layer *l, int head, int t, int first, const
         return;
     for (int j = first; j <= t; j++) {
         double full = 0;
-        for (int g = 0; g < group; g++)
-            full += (double)row[g][j - first] / group;
+        for (int g = 0; g < rows->n; g++)
+            full += (double)rows->row[g][j - first] / rows->n;
         sh_score_change_add(s->change, full, (double)own[j]);
     }
 }
 
 static int replay_head(const struct layer *l, int head, struct sh_err *e)
 {
-    int group = l->s->run->n_head / l->s->run->n_kv_head, bad = 0, first = 0;
-    struct sh_head_rows *rows = xcalloc((size_t)group, sizeof *rows);
-    const float **row = xcalloc((size_t)group, sizeof *row);
+    int bad = 0, first = 0;
+    struct sh_group_rows rows;
     struct sh_replay_cell cell;
     struct sh_replay *r = begin_replay(l, head, &cell);
-    for (int g = 0; g < group; g++)
-        sh_head_rows_begin(&rows[g], &l->scores, head * group + g);
+    sh_group_rows_begin(&rows, &l->r, head);
     for (int t = 0; t < l->s->stored->n_tokens && !bad; t++) {
-        for (int g = 0, other; g < group && !bad; g++) {
-            bad = sh_head_rows_next(&rows[g], t, &row[g], &other, e);
-            if (!bad && g && other != first)
-                bad = sh_fail(e, "row %d begins at key %d in one head and at %d in another", t, first, other);
-            first = other;
-        }
-        bad = bad || sh_replay_row(r, t, first, row, e);
+        bad = sh_group_rows_next(&rows, t, &first, e) || sh_replay_row(r, t, first, rows.row, e);
         if (!bad && is_compared(l->s, t))
-            compare_row(l, head, t, first, row, group);
+            compare_row(l, head, t, first, &rows);
     }
-    for (int g = 0; g < group; g++)
-        sh_head_rows_end(&rows[g]);
+    sh_group_rows_end(&rows);
     sh_replay_free(r);
-    free(rows);
-    free(row);
     return bad ? sh_err_prefix(e, "KV head %d", head) : 0;
 }
 
@@ -173,33 +159,20 @@ static void add_head(struct sh_drift_layer *d, const struct sh_drift_head *h, co
         d->first_difference = h->first_difference;
 }
 
-static int keep_block(void *to, const struct sh_block *b, struct sh_err *e)
+static int read_layer(struct sh_recorded *r, struct sh_err *e)
 {
-    (void)e;
-    struct sh_block copy = *b;
-    copy.blob = xmalloc(b->bytes);
-    if (b->bytes)
-        memcpy(copy.blob, b->blob, b->bytes);
-    sh_batch_add(to, copy);
-    return 0;
-}
-
-static int load_layer(struct layer *l, struct sh_err *e)
-{
-    struct sh_store *s = l->s->q->store;
-    int id = l->s->stored->id, done = sh_store_is_done(s, id, l->layer, e);
+    int done = sh_store_is_done(r->store, r->sequence->id, r->layer, e);
     if (done < 0)
         return -1;
     if (!done)
         return sh_fail(e, "not recorded to the end"), sh_hint(e, "the trace command that was stopped goes on");
-    return sh_store_blocks(s, SH_BLOCK_SCORES, id, l->layer, -1, keep_block, &l->scores, e) ||
-           (*l->s->run->vectors && sh_vector_set_read(&l->vectors, s, l->s->stored, l->layer, l->s->run, e));
+    return sh_recorded_read(r, 1, e);
 }
 
 static int compare_layer(struct sequence *s, int layer, struct sh_drift_layer *d, struct sh_err *e)
 {
-    struct layer l = {.s = s, .layer = layer};
-    int n = s->stored->n_tokens, n_head = s->run->n_kv_head, bad = load_layer(&l, e);
+    struct layer l = {s, {.store = s->q->store, .run = s->run, .sequence = s->stored, .layer = layer}};
+    int n = s->stored->n_tokens, n_head = s->run->n_kv_head, bad = read_layer(&l.r, e);
     double *like = xcalloc((size_t)n, sizeof *like);
     for (int h = 0; h < n_head && !bad; h++) {
         bad = replay_head(&l, h, e);
@@ -210,9 +183,7 @@ static int compare_layer(struct sequence *s, int layer, struct sh_drift_layer *d
         add_head(d, &head, like, n);
     }
     free(like);
-    sh_batch_clear(&l.scores);
-    sh_vector_set_free(&l.vectors);
-    return bad ? sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(s->q->store), s->stored->id, layer) : 0;
+    return sh_recorded_end(&l.r, bad, e);
 }
 
 /* ---- all of it ---- */

@@ -125,14 +125,6 @@ static int read_items(struct work *w, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-static int keeps_all(const struct sh_policy_spec *p, int n_layer)
-{
-    for (int l = 0; l < n_layer; l++)
-        if (!p->policy->keeps_all || !p->policy->keeps_all(p->knob, l))
-            return 0;
-    return 1;
-}
-
 static void name_row(const struct work *w, struct sh_task_row *r)
 {
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
@@ -161,7 +153,7 @@ static void make_rows(struct work *w)
     r.format = w->live.format;
     for (int i = 0; i < w->n_spec; i++)
         for (int b = 0; b < w->n_budget; b++) {
-            int all = keeps_all(&w->spec[i], n_layer);
+            int all = sh_live_keeps_all(&w->spec[i], n_layer);
             r.spec = &w->spec[i];
             r.budget = all ? whole : w->budget[b];
             if (!all || !b)

@@ -5,14 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
+#include "src/app/common/recorded.h"
 #include "src/app/common/runs.h"
-#include "traces/codec.h"
 
 struct layer {                          /* the blocks of one (sequence, layer), copied */
-    struct sh_batch scores, stats;
+    struct sh_recorded r;
+    struct sh_batch stats;
+    const struct sh_stats_spec *spec;
+    int by_rows;                        /* the rows answer, and not what is stored of them */
+    struct sh_stats **s;                /* [n_head] */
 };
 
 struct feed {
@@ -77,13 +80,12 @@ static void spec_of(const struct sh_gather *g, struct sh_stats_spec *spec)
 
 /* Statistics of one head, made from its rows. A sparse head takes the row sums, which it cannot tell
  * itself, from the statistics stored beside it, a log8 one the sets that its codes do not decide. */
-static struct sh_stats *from_rows(const struct layer *l, int head, int length, const struct sh_stats_spec *spec,
-                                  struct sh_err *e)
+static struct sh_stats *from_rows(const struct layer *l, int head, struct sh_err *e)
 {
-    struct feed f = {.s = sh_stats_new(spec, length)};
-    int sparse = 0;
-    for (int i = 0; i < l->scores.n_block; i++) {
-        const struct sh_block *b = &l->scores.block[i];
+    int sparse = 0, length = l->r.sequence->n_tokens;
+    struct feed f = {.s = sh_stats_new(l->spec, length)};
+    for (int i = 0; i < l->r.scores.n_block; i++) {
+        const struct sh_block *b = &l->r.scores.block[i];
         if (b->head != head)
             continue;
         sparse |= b->codec & SH_CODEC_SPARSE;
@@ -110,71 +112,58 @@ static struct sh_stats *from_rows(const struct layer *l, int head, int length, c
     return NULL;
 }
 
-static int work_layer(struct sh_gather *g, const struct sh_stored_run *run, const struct layer *l, int sequence,
-                      int length, int layer, const struct sh_stats_spec *spec, struct sh_err *e)
+static int take_head(void *to, int head, struct sh_err *e)
 {
-    int rows = run->record == SH_RECORD_FULL || (run->record == SH_RECORD_SPARSE && spec->n_alpha);
-    for (int i = 0; i < spec->n_alpha && run->record == SH_RECORD_SPARSE; i++)
-        rows &= sh_stats_sparse_can(&spec->alpha[i]);
-    struct sh_stats **s = xcalloc((size_t)run->n_head, sizeof *s);
-    int bad_head = -1;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(g->threads)
-    for (int h = 0; h < run->n_head; h++) {
-        struct sh_err mine;
-        s[h] = rows ? from_rows(l, h, length, spec, &mine) : stored_stats(l, h, &mine);
-        if (!s[h]) {
-#pragma omp critical
-            if (bad_head < 0) {
-                bad_head = h;
-                *e = mine;
-            }
-        }
-    }
-    int bad = bad_head >= 0 ? sh_err_prefix(e, "head %d", bad_head) : 0;
+    struct layer *l = to;
+    l->s[head] = l->by_rows ? from_rows(l, head, e) : stored_stats(l, head, e);
+    return l->s[head] ? 0 : sh_err_prefix(e, "head %d", head);
+}
+
+static int work_layer(struct sh_gather *g, struct layer *l, struct sh_err *e)
+{
+    const struct sh_stored_run *run = l->r.run;
+    l->by_rows = run->record == SH_RECORD_FULL || (run->record == SH_RECORD_SPARSE && l->spec->n_alpha);
+    for (int i = 0; i < l->spec->n_alpha && run->record == SH_RECORD_SPARSE; i++)
+        l->by_rows &= sh_stats_sparse_can(&l->spec->alpha[i]);
+    l->s = xcalloc((size_t)run->n_head, sizeof(struct sh_stats *));
+    int bad = sh_each_head(run->n_head, g->threads, take_head, l, e);
     for (int h = 0; h < run->n_head; h++) {
         if (!bad)
-            bad = sh_persistence_add(g->p, sequence, layer, h, s[h], e);
-        sh_stats_free(s[h]);
+            bad = sh_persistence_add(g->p, l->r.sequence->id, l->r.layer, h, l->s[h], e);
+        sh_stats_free(l->s[h]);
     }
-    free(s);
+    free(l->s);
     return bad;
 }
 
-static int gather_run(struct sh_gather *g, struct sh_store *s, const struct sh_stored_run *run,
+static int gather_run(struct sh_gather *g, struct sh_store *s, const struct sh_runs *runs, int i_run,
                       const struct sh_stats_spec *spec, struct sh_err *e)
 {
-    struct sh_stored_sequence *q;
+    const struct sh_stored_run *run = &runs->run[i_run];
+    const struct sh_stored_sequence *q = runs->sequence[i_run];
     struct sh_progress progress;
-    int n, bad = 0, n_layer = run->last_layer - run->first_layer + 1;
-    if (sh_store_sequences(s, run->id, &q, &n, e))
-        return -1;
+    int n = runs->n_sequence[i_run], bad = 0, n_layer = run->last_layer - run->first_layer + 1;
     sh_progress_begin(&progress, "persistence", "layers", (double)n * n_layer, g->quiet);
     for (int i = 0; i < n && !bad; i++) {
         g->n_sequence++;
         g->n_tokens += q[i].n_tokens;
         for (int layer = run->first_layer; layer <= run->last_layer && !bad; layer++) {
-            struct layer l = {0};
+            struct layer l = {.r = {.store = s, .run = run, .sequence = &q[i], .layer = layer}, .spec = spec};
             int done = sh_store_is_done(s, q[i].id, layer, e);
             if (done <= 0) {
                 bad = done;
                 g->n_unfinished++;
                 continue;
             }
-            bad = (run->record != SH_RECORD_SUMMARY &&
-                   sh_store_blocks(s, SH_BLOCK_SCORES, q[i].id, layer, -1, sh_store_keep, &l.scores, e)) ||
+            bad = (run->record != SH_RECORD_SUMMARY && sh_recorded_read(&l.r, 0, e)) ||
                   sh_store_blocks(s, SH_BLOCK_STATS, q[i].id, layer, -1, sh_store_keep, &l.stats, e) ||
-                  work_layer(g, run, &l, q[i].id, q[i].n_tokens, layer, spec, e);
-            if (bad)
-                sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(s), q[i].id, layer);
-            sh_batch_clear(&l.scores);
+                  work_layer(g, &l, e);
             sh_batch_clear(&l.stats);
-            if (!bad && sh_interrupted())
-                bad = sh_fail(e, "interrupted");
+            bad = sh_recorded_end(&l.r, bad, e);
             sh_progress_at(&progress, (double)i * n_layer + layer - run->first_layer + 1, "");
         }
     }
     sh_progress_end(&progress);
-    sh_stored_sequences_free(q, n);
     return bad;
 }
 
@@ -218,20 +207,23 @@ int sh_gather_can(struct sh_store *s, int run, const struct sh_persistence_cell 
 
 int sh_gather_run(struct sh_gather *g, struct sh_store *s, struct sh_err *e)
 {
-    struct sh_stored_run *runs;
+    struct sh_runs runs;
     struct sh_stats_spec spec;
-    int n, bad = 0;
-    if (sh_runs_choose(s, g->run, &runs, &n, e))
+    if (sh_runs_open(&runs, s, g->run, e)) {
+        sh_runs_close(&runs);
         return -1;
+    }
+    const struct sh_stored_run *run = runs.run;
+    int bad = 0;
     spec_of(g, &spec);
     g->p = sh_persistence_new(g->cell, g->n_cell);
-    g->model = xstrdup(runs[0].model);
-    g->weights = xstrdup(runs[0].weights);
-    g->n_layer = runs[0].n_layer;
-    g->n_head = runs[0].n_head;
-    for (int i = 0; i < n && !bad; i++)
-        bad = gather_run(g, s, &runs[i], &spec, e);
-    sh_stored_runs_free(runs, n);
+    g->model = xstrdup(run->model);
+    g->weights = xstrdup(run->weights);
+    g->n_layer = run->n_layer;
+    g->n_head = run->n_head;
+    for (int i = 0; i < runs.n && !bad; i++)
+        bad = gather_run(g, s, &runs, i, &spec, e);
+    sh_runs_close(&runs);
     if (!bad)
         bad = sh_persistence_finish(g->p, e);
     if (!bad && !sh_persistence_n_layer(g->p))

@@ -110,19 +110,14 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int take_lengths(struct sh_allot *a, struct sh_store *s, const struct sh_stored_run *runs, int n_run,
-                        struct sh_err *e)
+static int take_lengths(struct sh_allot *a, struct sh_store *s, const struct sh_runs *runs, struct sh_err *e)
 {
     int all = 0, n = 0;
-    for (int i = 0; i < n_run; i++) {
-        struct sh_stored_sequence *q;
-        int count;
-        if (sh_store_sequences(s, runs[i].id, &q, &count, e))
-            return -1;
+    for (int i = 0; i < runs->n; i++) {
+        int count = runs->n_sequence[i];
         a->length = xreallocarray(a->length, (size_t)(all + count) + 1, sizeof *a->length);
         for (int k = 0; k < count; k++)
-            a->length[all++] = q[k].n_tokens;
-        sh_stored_sequences_free(q, count);
+            a->length[all++] = runs->sequence[i][k].n_tokens;
     }
     if (!all)
         return sh_fail(e, "%s: holds no sequence, expected at least one", sh_store_path(s));
@@ -137,28 +132,27 @@ static int take_lengths(struct sh_allot *a, struct sh_store *s, const struct sh_
 int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, const struct sh_replay_request *q,
                   struct sh_store *s, struct sh_err *e)
 {
-    struct sh_stored_run *runs;
-    int n_run;
+    struct sh_runs runs;
     unsigned needs = spec->allocator->needs;
-    if (sh_replay_check(q, s, e) || sh_runs_choose(s, q->run, &runs, &n_run, e))
+    if (sh_replay_check(q, s, e))
         return -1;
-    *a = (struct sh_allot){.spec = *spec, .n_layer = runs[0].last_layer - runs[0].first_layer + 1,
-                           .n_head = runs[0].n_kv_head, .first_layer = runs[0].first_layer,
+    if (sh_runs_open(&runs, s, q->run, e)) {
+        sh_runs_close(&runs);
+        return -1;
+    }
+    const struct sh_stored_run *run = runs.run;
+    *a = (struct sh_allot){.spec = *spec, .n_layer = run->last_layer - run->first_layer + 1,
+                           .n_head = run->n_kv_head, .first_layer = run->first_layer,
                            .floor = sh_policy_protected(&q->spec[0]) + 1};
-    int bad = take_lengths(a, s, runs, n_run, e);
-    for (int i = 1; i < n_run && !bad; i++)
-        if (runs[i].first_layer != runs[0].first_layer || runs[i].last_layer != runs[0].last_layer) {
-            sh_misused(e, "%s: runs %d and %d hold different layers", sh_store_path(s), runs[0].id, runs[i].id);
-            bad = sh_hint(e, "choose one with --run N");
-        }
+    int bad = take_lengths(a, s, &runs, e) || sh_runs_agree(&runs, s, e);
     if (!bad && needs & (SH_EVIDENCE_PERSISTENCE | SH_EVIDENCE_ENTROPY))
-        bad = measure_study(a, q, runs[0].n_head / runs[0].n_kv_head, s, e);
+        bad = measure_study(a, q, run->n_head / run->n_kv_head, s, e);
     if (!bad && needs & SH_EVIDENCE_CURVE)
         bad = measure_curve(a, q, s, e);
     if (!bad && needs & SH_EVIDENCE_SCORE)
-        bad = sh_key_profile(s, runs, n_run, (int)sh_allocator_knob(spec, "window"), q->threads, &a->profile,
-                             &a->n_key, e);
-    sh_stored_runs_free(runs, n_run);
+        bad = sh_key_profile(s, &runs, (int)sh_allocator_knob(spec, "window"), q->threads, &a->profile, &a->n_key,
+                             e);
+    sh_runs_close(&runs);
     if (bad)
         sh_allot_close(a);
     return bad ? -1 : 0;

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
-#include "src/app/common/head_rows.h"
+#include "src/app/common/recorded.h"
 
 struct layer {
-    const struct sh_stored_run *run;
-    struct sh_batch blocks;
-    int n_token, window;
+    struct sh_recorded r;
+    int window;
+    double *profile;                    /* [n_kv_head][n_key] */
+    int n_key;
 };
 
 static int largest_first(const void *a, const void *b)
@@ -25,9 +25,9 @@ static int largest_first(const void *a, const void *b)
 static int add_head(const struct layer *l, int head, double *got, struct sh_err *e)
 {
     struct sh_head_rows rows = {0};
-    int from = l->n_token - l->window, bad = 0;
-    sh_head_rows_begin(&rows, &l->blocks, head);
-    for (int t = 0; t < l->n_token && !bad; t++) {
+    int n_token = l->r.sequence->n_tokens, from = n_token - l->window, bad = 0;
+    sh_head_rows_begin(&rows, &l->r.scores, head);
+    for (int t = 0; t < n_token && !bad; t++) {
         const float *row;
         int first;
         bad = sh_head_rows_next(&rows, t, &row, &first, e);
@@ -38,35 +38,18 @@ static int add_head(const struct layer *l, int head, double *got, struct sh_err 
     return bad;
 }
 
-static int add_kv_head(const struct layer *l, int kv_head, double *profile, struct sh_err *e)
+static int add_kv_head(void *to, int kv_head, struct sh_err *e)
 {
-    int group = l->run->n_head / l->run->n_kv_head, bad = 0;
-    double *got = xcalloc((size_t)l->n_token, sizeof *got);
+    const struct layer *l = to;
+    int group = l->r.run->n_head / l->r.run->n_kv_head, n_token = l->r.sequence->n_tokens, bad = 0;
+    double *got = xcalloc((size_t)n_token, sizeof *got), *profile = l->profile + (size_t)kv_head * (size_t)l->n_key;
     for (int i = 0; i < group && !bad; i++)
         bad = add_head(l, kv_head * group + i, got, e);
-    qsort(got, (size_t)l->n_token, sizeof *got, largest_first);
-    for (int j = 0; j < l->n_token && !bad; j++)
+    qsort(got, (size_t)n_token, sizeof *got, largest_first);
+    for (int j = 0; j < n_token && !bad; j++)
         profile[j] += got[j] / ((double)l->window * group);
     free(got);
     return bad ? sh_err_prefix(e, "KV head %d", kv_head) : 0;
-}
-
-/* profile [n_kv_head][n_key] of this layer. */
-static int add_layer(const struct layer *l, double *profile, int n_key, int threads, struct sh_err *e)
-{
-    int bad = 0;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int h = 0; h < l->run->n_kv_head; h++) {
-        struct sh_err mine;
-        if (add_kv_head(l, h, profile + (size_t)h * (size_t)n_key, &mine)) {
-#pragma omp critical
-            if (!bad) {
-                bad = -1;
-                *e = mine;
-            }
-        }
-    }
-    return bad;
 }
 
 struct sum {
@@ -80,63 +63,42 @@ static int add_sequence(struct sh_store *s, const struct sh_stored_run *run, con
 {
     int bad = 0, half = q->n_tokens > 1 ? q->n_tokens / 2 : 1, window = to->window < half ? to->window : half;
     for (int layer = run->first_layer; layer <= run->last_layer && !bad; layer++) {
-        struct layer l = {.run = run, .n_token = q->n_tokens, .window = window};
         int done = sh_store_is_done(s, q->id, layer, e), at = layer - run->first_layer;
+        struct layer l = {.r = {.store = s, .run = run, .sequence = q, .layer = layer}, .window = window,
+                          .profile = to->profile + (size_t)at * (size_t)run->n_kv_head * (size_t)to->n_key,
+                          .n_key = to->n_key};
         if (done <= 0) {
             bad = done;
             continue;
         }
-        bad = sh_store_blocks(s, SH_BLOCK_SCORES, q->id, layer, -1, sh_store_keep, &l.blocks, e) ||
-              add_layer(&l, to->profile + (size_t)at * (size_t)run->n_kv_head * (size_t)to->n_key, to->n_key,
-                        to->threads, e);
+        bad = sh_recorded_read(&l.r, 0, e) || sh_each_head(run->n_kv_head, to->threads, add_kv_head, &l, e);
         to->n[at]++;
-        sh_batch_clear(&l.blocks);
-        if (bad)
-            sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(s), q->id, layer);
-        else if (sh_interrupted())
-            bad = sh_fail(e, "interrupted");
+        bad = sh_recorded_end(&l.r, bad, e);
     }
     return bad;
 }
 
-/* Each run's sequences in turn; NULL: only their longest is wanted. */
-static int walk(struct sh_store *s, const struct sh_stored_run *runs, int n_run, struct sum *to, int *longest,
-                struct sh_err *e)
+int sh_key_profile(struct sh_store *s, const struct sh_runs *runs, int window, int threads, double **profile,
+                   int *n_key, struct sh_err *e)
 {
-    int bad = 0;
-    for (int i = 0; i < n_run && !bad; i++) {
-        struct sh_stored_sequence *q;
-        int n;
-        if (sh_store_sequences(s, runs[i].id, &q, &n, e))
-            return -1;
-        for (int k = 0; k < n && !bad; k++) {
-            if (to)
-                bad = add_sequence(s, &runs[i], &q[k], to, e);
-            else if (q[k].n_tokens > *longest)
-                *longest = q[k].n_tokens;
-        }
-        sh_stored_sequences_free(q, n);
-    }
-    return bad;
-}
-
-int sh_key_profile(struct sh_store *s, const struct sh_stored_run *runs, int n_run, int window, int threads,
-                   double **profile, int *n_key, struct sh_err *e)
-{
-    int n_layer = runs[0].last_layer - runs[0].first_layer + 1, longest = 0;
-    if (walk(s, runs, n_run, NULL, &longest, e))
-        return -1;
+    const struct sh_stored_run *run = runs->run;
+    int n_layer = run->last_layer - run->first_layer + 1, longest = 0, bad = 0;
+    for (int i = 0; i < runs->n; i++)
+        for (int k = 0; k < runs->n_sequence[i]; k++)
+            longest = runs->sequence[i][k].n_tokens > longest ? runs->sequence[i][k].n_tokens : longest;
     if (longest < 1)
         return sh_fail(e, "%s: no sequence has tokens", sh_store_path(s));
-    size_t per_layer = (size_t)runs[0].n_kv_head * (size_t)longest;
+    size_t per_layer = (size_t)run->n_kv_head * (size_t)longest;
     struct sum to = {.profile = xcalloc((size_t)n_layer * per_layer, sizeof(double)),
                      .n = xcalloc((size_t)n_layer, sizeof(int)), .n_key = longest, .threads = threads,
                      .window = window};
-    int bad = walk(s, runs, n_run, &to, NULL, e);
+    for (int i = 0; i < runs->n && !bad; i++)
+        for (int k = 0; k < runs->n_sequence[i] && !bad; k++)
+            bad = add_sequence(s, &runs->run[i], &runs->sequence[i][k], &to, e);
     for (int l = 0; l < n_layer && !bad; l++) {
         if (!to.n[l])
             bad = sh_fail(e, "%s: layer %d is not finished in any sequence", sh_store_path(s),
-                          runs[0].first_layer + l);
+                          run->first_layer + l);
         for (size_t i = 0; i < per_layer && !bad; i++)
             to.profile[(size_t)l * per_layer + i] /= to.n[l];
     }

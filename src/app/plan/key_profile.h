@@ -8,11 +8,11 @@
 #ifndef SH_APP_PLAN_KEY_PROFILE_H
 #define SH_APP_PLAN_KEY_PROFILE_H
 
-#include "traces/store.h"
+#include "src/app/common/runs.h"
 
 /* profile [n_layer of the runs][n_kv_head][n_key], n_key the longest sequence; caller frees. Runs of full rows,
  * the same layers in each. -1: damaged rows, or no layer is finished. */
-int sh_key_profile(struct sh_store *s, const struct sh_stored_run *runs, int n_run, int window, int threads,
-                   double **profile, int *n_key, struct sh_err *e);
+int sh_key_profile(struct sh_store *s, const struct sh_runs *runs, int window, int threads, double **profile,
+                   int *n_key, struct sh_err *e);
 
 #endif

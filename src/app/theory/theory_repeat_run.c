@@ -9,18 +9,15 @@
 
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
-#include "src/app/common/head_rows.h"
+#include "src/app/common/recorded.h"
 #include "src/app/common/runs.h"
-#include "src/app/common/vector_set.h"
 #include "src/model/model.h"
 
 struct work {
     const struct sh_theory_request *q;
-    struct sh_store *s;
-    const struct sh_stored_run *run;
-    const struct sh_stored_sequence *sequence;
-    int layer;
+    struct sh_recorded r;
     const struct sh_repeat_weights *weights;        /* [n_head] */
+    struct sh_repeat *each;                         /* [n_head] */
     struct sh_repeat *sum;                          /* of the layer */
 };
 
@@ -117,49 +114,35 @@ static void add(struct sh_repeat *to, const struct sh_repeat *r)
     to->violations += r->violations;
 }
 
-static int check_head(const struct work *w, const struct sh_batch *scores, const struct sh_vector_set *v, int h,
-                      struct sh_repeat *out, struct sh_err *e)
+static int check_head(void *to, int h, struct sh_err *e)
 {
-    size_t n = (size_t)w->sequence->n_tokens;
-    int kv = h / (w->run->n_head / w->run->n_kv_head);
+    const struct work *w = to;
+    const struct sh_recorded *r = &w->r;
+    size_t n = (size_t)r->sequence->n_tokens;
+    int kv = h / (r->run->n_head / r->run->n_kv_head);
+    if (sh_interrupted())
+        return 0;
     float *attention = xmalloc(n * (n + 1) / 2 * sizeof *attention);
-    struct sh_repeat_head head = {.n = (int)n, .q = sh_vector_set_of(v, 'q', h), .k = sh_vector_set_of(v, 'k', kv),
-                                  .v = sh_vector_set_of(v, 'v', kv), .attention = attention};
-    int bad = packed_rows(scores, h, (int)n, attention, e) || sh_repeat_check(&w->weights[h], &head, out, e);
+    struct sh_repeat_head head = {.n = (int)n, .q = sh_recorded_vectors(r, 'q', h),
+                                  .k = sh_recorded_vectors(r, 'k', kv), .v = sh_recorded_vectors(r, 'v', kv),
+                                  .attention = attention};
+    int bad = packed_rows(&r->scores, h, (int)n, attention, e) ||
+              sh_repeat_check(&w->weights[h], &head, &w->each[h], e);
     free(attention);
     return bad ? sh_err_prefix(e, "head %d", h) : 0;
 }
 
-static int check_sequence(const struct work *w, struct sh_err *e)
+static int check_sequence(struct work *w, struct sh_err *e)
 {
-    struct sh_batch scores = {0};
-    struct sh_vector_set v = {0};
-    int n = w->run->n_head, done = sh_store_is_done(w->s, w->sequence->id, w->layer, e);
-    if (done <= 0 || w->sequence->n_tokens < 2)
+    int n = w->r.run->n_head, done = sh_store_is_done(w->r.store, w->r.sequence->id, w->r.layer, e);
+    if (done <= 0 || w->r.sequence->n_tokens < 2)
         return done < 0 ? -1 : 0;
-    struct sh_repeat *each = xcalloc((size_t)n, sizeof *each);
-    int bad = sh_theory_scores(w->s, w->sequence->id, w->layer, &scores, e) ||
-              sh_vector_set_read(&v, w->s, w->sequence, w->layer, w->run, e);
-    int failed = bad;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(w->q->threads)
-    for (int h = 0; h < n; h++) {
-        struct sh_err mine;
-        if (!bad && !sh_interrupted() && check_head(w, &scores, &v, h, &each[h], &mine)) {
-#pragma omp critical
-            if (!failed) {
-                failed = -1;
-                *e = mine;
-            }
-        }
-    }
-    for (int h = 0; h < n && !failed; h++)
-        add(w->sum, &each[h]);
-    free(each);
-    sh_batch_clear(&scores);
-    sh_vector_set_free(&v);
-    if (failed)
-        return sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(w->s), w->sequence->id, w->layer);
-    return sh_interrupted() ? sh_fail(e, "interrupted") : 0;
+    w->each = xcalloc((size_t)n, sizeof *w->each);
+    int bad = sh_recorded_read(&w->r, 1, e) || sh_each_head(n, w->q->threads, check_head, w, e);
+    for (int h = 0; h < n && !bad; h++)
+        add(w->sum, &w->each[h]);
+    free(w->each);
+    return sh_recorded_end(&w->r, bad, e);
 }
 
 /* ---- all of it ---- */
@@ -183,24 +166,20 @@ static int check_fits(const struct sh_model *m, struct sh_store *s, const struct
     return 0;
 }
 
-static int run_layer(struct work *w, struct sh_model *m, const struct sh_stored_run *runs, int n_run, struct sh_err *e)
+static int run_layer(struct work *w, struct sh_model *m, const struct sh_runs *runs, struct sh_err *e)
 {
-    int n_head = runs[0].n_head;
+    int n_head = runs->run[0].n_head;
     struct sh_repeat_weights *weights = xcalloc((size_t)n_head, sizeof *weights);
-    int bad = layer_weights(m, w->layer, weights, e);
+    int bad = layer_weights(m, w->r.layer, weights, e);
     w->weights = weights;
     *w->sum = (struct sh_repeat){.least_eps = NAN, .mean_eps = NAN, .step = NAN, .lemma = NAN};
-    for (int r = 0; r < n_run && !bad; r++) {
-        struct sh_stored_sequence *sequence = NULL;
-        int n = 0;
-        bad = check_fits(m, w->s, &runs[r], sh_model_name(m), e) ||
-              sh_store_sequences(w->s, runs[r].id, &sequence, &n, e);
-        w->run = &runs[r];
-        for (int i = 0; i < n && !bad; i++) {
-            w->sequence = &sequence[i];
+    for (int r = 0; r < runs->n && !bad; r++) {
+        bad = check_fits(m, w->r.store, &runs->run[r], sh_model_name(m), e);
+        w->r.run = &runs->run[r];
+        for (int i = 0; i < runs->n_sequence[r] && !bad; i++) {
+            w->r.sequence = &runs->sequence[r][i];
             bad = check_sequence(w, e);
         }
-        sh_stored_sequences_free(sequence, n);
     }
     for (int h = 0; h < n_head; h++)
         sh_repeat_weights_clear(&weights[h]);
@@ -211,17 +190,16 @@ static int run_layer(struct work *w, struct sh_model *m, const struct sh_stored_
 int sh_theory_repeat_run(const struct sh_theory_request *q, const struct sh_theory_result *r, const char *model,
                          struct sh_store *s, struct sh_repeat **layer, struct sh_err *e)
 {
-    struct sh_stored_run *runs = NULL;
-    int n_run = 0;
+    struct sh_runs runs = {0};
     *layer = NULL;
     struct sh_model *m = sh_model_open(model, e);
-    int bad = !m || sh_runs_choose(s, q->run, &runs, &n_run, e) || check_fits(m, s, &runs[0], model, e);
+    int bad = !m || sh_runs_open(&runs, s, q->run, e) || check_fits(m, s, &runs.run[0], model, e);
     struct sh_repeat *sum = xcalloc((size_t)r->n_layer, sizeof *sum);
     for (int l = 0; l < r->n_layer && !bad; l++) {
-        struct work w = {.q = q, .s = s, .layer = r->first_layer + l, .sum = &sum[l]};
-        bad = run_layer(&w, m, runs, n_run, e);
+        struct work w = {.q = q, .r = {.store = s, .layer = r->first_layer + l}, .sum = &sum[l]};
+        bad = run_layer(&w, m, &runs, e);
     }
-    sh_stored_runs_free(runs, n_run);
+    sh_runs_close(&runs);
     sh_model_close(m);
     if (bad)
         free(sum);

@@ -15,9 +15,8 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/base/common.h"
-#include "src/app/common/head_rows.h"
+#include "src/app/common/recorded.h"
 #include "src/app/common/runs.h"
-#include "src/app/common/vector_set.h"
 #include "src/base/read_number.h"
 
 /* Of the scans for xmin that p rests on, one a replica (powerlaw.h): of 65536 values every candidate costs ten times as
@@ -53,23 +52,20 @@ struct layer {
 };
 
 struct piece {                          /* of one sequence */
-    const struct sh_stored_run *run;
-    const struct sh_stored_sequence *sequence;
-    struct sh_batch scores;
-    struct sh_vector_set vectors;
+    struct layer *l;
+    struct sh_recorded r;
 };
 
-int sh_theory_scores(struct sh_store *s, int sequence, int layer, struct sh_batch *out, struct sh_err *e)
+static int feed_head(void *to, int head, struct sh_err *e)
 {
-    return sh_store_blocks(s, SH_BLOCK_SCORES, sequence, layer, -1, sh_store_keep, out, e);
-}
-
-static int feed_head(struct layer *l, const struct piece *p, int head, struct sh_err *e)
-{
+    const struct piece *p = to;
+    const struct layer *l = p->l;
     struct sh_head_rows rows;
-    int bad = 0, n = p->sequence->n_tokens, group = p->run->n_head / p->run->n_kv_head;
-    const float *v = sh_vector_set_of(&p->vectors, 'v', head / group);
-    sh_head_rows_begin(&rows, &p->scores, head);
+    int bad = 0, n = p->r.sequence->n_tokens, d = p->r.run->d_head, group = p->r.run->n_head / p->r.run->n_kv_head;
+    const float *v = sh_recorded_vectors(&p->r, 'v', head / group);
+    if (sh_interrupted())
+        return 0;
+    sh_head_rows_begin(&rows, &p->r.scores, head);
     for (int t = 0; t < n && !bad; t++) {
         const float *score;
         int first;
@@ -78,27 +74,10 @@ static int feed_head(struct layer *l, const struct piece *p, int head, struct sh
             continue;
         sh_theory_sample_row(l->sample[head], n / 2, t, t + 1 - first, score);
         sh_theory_dropped_row(l->dropped[head], n / 2, t, t + 1 - first, score,
-                              v ? v + (size_t)first * (size_t)p->run->d_head : NULL, p->run->d_head);
+                              v ? v + (size_t)first * (size_t)d : NULL, d);
     }
     sh_head_rows_end(&rows);
     return bad ? sh_err_prefix(e, "head %d", head) : 0;
-}
-
-static int feed_sequence(struct layer *l, const struct piece *p, struct sh_err *e)
-{
-    int bad = 0;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(l->q->threads)
-    for (int h = 0; h < l->out->n_head; h++) {
-        struct sh_err mine;
-        if (!sh_interrupted() && feed_head(l, p, h, &mine)) {
-#pragma omp critical
-            if (!bad) {
-                bad = -1;
-                *e = mine;
-            }
-        }
-    }
-    return bad;
 }
 
 /* What the law and the printed theorem say at one share, beside what was measured. */
@@ -182,42 +161,36 @@ static void end_layer(struct layer *l)
 
 /* ---- all of it ---- */
 
-struct source {                         /* every sequence of the chosen runs */
+struct source {
     struct sh_store *s;
-    struct sh_stored_run *runs;
-    int n_run;
-    struct sh_stored_sequence **sequence;   /* [n_run] */
-    int *n_sequence;
+    struct sh_runs runs;
     struct sh_progress progress;
 };
 
 static int feed_piece(struct layer *l, struct source *src, int run, int i, struct sh_err *e)
 {
-    struct piece p = {.run = &src->runs[run], .sequence = &src->sequence[run][i]};
-    int layer = l->out->first_layer + l->index, id = p.sequence->id, done = sh_store_is_done(src->s, id, layer, e);
+    struct piece p = {l, {.store = src->s, .run = &src->runs.run[run], .sequence = &src->runs.sequence[run][i],
+                          .layer = l->out->first_layer + l->index}};
+    const struct sh_batch *scores = &p.r.scores;
+    int done = sh_store_is_done(src->s, p.r.sequence->id, p.r.layer, e);
     if (done <= 0) {
         l->out->n_unfinished += !done;
         return done;
     }
-    int bad = sh_theory_scores(src->s, id, layer, &p.scores, e) ||
-              (strchr(p.run->vectors, 'v') && sh_vector_set_read(&p.vectors, src->s, p.sequence, layer, p.run, e)) ||
-              feed_sequence(l, &p, e);
-    for (int b = 0; b < p.scores.n_block; b++)
-        l->n_score += (long long)sh_rows_scores(p.scores.block[b].first_row, p.scores.block[b].n_rows,
-                                                p.scores.block[b].window);
-    sh_batch_clear(&p.scores);
-    sh_vector_set_free(&p.vectors);
-    if (bad)
-        return sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(src->s), id, layer);
-    return sh_interrupted() ? sh_fail(e, "interrupted") : 0;
+    int bad = sh_recorded_read(&p.r, strchr(p.r.run->vectors, 'v') != NULL, e) ||
+              sh_each_head(l->out->n_head, l->q->threads, feed_head, &p, e);
+    for (int b = 0; b < scores->n_block; b++)
+        l->n_score += (long long)sh_rows_scores(scores->block[b].first_row, scores->block[b].n_rows,
+                                                scores->block[b].window);
+    return sh_recorded_end(&p.r, bad, e);
 }
 
 static int run_layer(struct layer *l, struct source *src, struct sh_err *e)
 {
     char detail[32];
     int bad = begin_layer(l, e);
-    for (int r = 0; r < src->n_run && !bad; r++)
-        for (int i = 0; i < src->n_sequence[r] && !bad; i++)
+    for (int r = 0; r < src->runs.n && !bad; r++)
+        for (int i = 0; i < src->runs.n_sequence[r] && !bad; i++)
             bad = feed_piece(l, src, r, i, e);
     if (!bad) {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(l->q->threads)
@@ -232,8 +205,7 @@ static int run_layer(struct layer *l, struct source *src, struct sh_err *e)
     return bad;
 }
 
-static int check_run(const struct sh_stored_run *r, const struct sh_stored_run *first, const char *path,
-                     struct sh_err *e)
+static int check_run(const struct sh_stored_run *r, const char *path, struct sh_err *e)
 {
     if (r->record != SH_RECORD_FULL) {
         sh_fail(e, "%s: run %d recorded %s, expected full rows", path, r->id, sh_record_names[r->record]);
@@ -241,48 +213,29 @@ static int check_run(const struct sh_stored_run *r, const struct sh_stored_run *
     }
     if (r->n_kv_head < 1 || r->n_head < 1 || r->n_head % r->n_kv_head || r->d_head < 1)
         return sh_fail(e, "%s: run %d: %d heads on %d KV heads make no groups", path, r->id, r->n_head, r->n_kv_head);
-    if (r->first_layer != first->first_layer || r->last_layer != first->last_layer || r->n_head != first->n_head) {
-        sh_misused(e, "%s: run %d holds layers %d-%d, run %d layers %d-%d", path, first->id, first->first_layer,
-                   first->last_layer, r->id, r->first_layer, r->last_layer);
-        return sh_hint(e, "choose one with --run N");
-    }
     return 0;
 }
 
 static int open_source(struct source *src, const struct sh_theory_request *q, struct sh_theory_result *out,
                        struct sh_err *e)
 {
-    if (sh_runs_choose(src->s, q->run, &src->runs, &src->n_run, e))
+    if (sh_runs_open(&src->runs, src->s, q->run, e))
         return -1;
-    src->sequence = xcalloc((size_t)src->n_run, sizeof(struct sh_stored_sequence *));
-    src->n_sequence = xcalloc((size_t)src->n_run, sizeof *src->n_sequence);
     out->has_values = 1;
-    for (int r = 0; r < src->n_run; r++) {
-        const struct sh_stored_run *run = &src->runs[r];
-        if (check_run(run, src->runs, sh_store_path(src->s), e) ||
-            sh_store_sequences(src->s, run->id, &src->sequence[r], &src->n_sequence[r], e))
+    for (int r = 0; r < src->runs.n; r++) {
+        const struct sh_stored_run *run = &src->runs.run[r];
+        if (check_run(run, sh_store_path(src->s), e))
             return -1;
         out->has_values &= strchr(run->vectors, 'v') != NULL;
-        for (int i = 0; i < src->n_sequence[r]; i++) {
-            int n = src->sequence[r][i].n_tokens;
+        for (int i = 0; i < src->runs.n_sequence[r]; i++) {
+            int n = src->runs.sequence[r][i].n_tokens;
             out->least_tokens = out->n_sequence && out->least_tokens < n ? out->least_tokens : n;
             out->most_tokens = out->most_tokens > n ? out->most_tokens : n;
             out->n_sequence++;
             out->n_tokens += n;
         }
     }
-    return 0;
-}
-
-static void close_source(struct source *src)
-{
-    for (int r = 0; r < src->n_run && src->sequence; r++)
-        if (src->sequence[r])
-            sh_stored_sequences_free(src->sequence[r], src->n_sequence[r]);
-    free(src->sequence);
-    free(src->n_sequence);
-    if (src->runs)
-        sh_stored_runs_free(src->runs, src->n_run);
+    return sh_runs_agree(&src->runs, src->s, e);
 }
 
 static void begin_result(struct sh_theory_result *out, const struct sh_stored_run *run, int n_rho)
@@ -307,7 +260,7 @@ int sh_theory_run(const struct sh_theory_request *q, struct sh_store *s, struct 
     *out = (struct sh_theory_result){0};
     int bad = open_source(&src, q, out, e);
     if (!bad) {
-        begin_result(out, src.runs, q->n_rho);
+        begin_result(out, src.runs.run, q->n_rho);
         sh_progress_begin(&src.progress, "measuring", "heads", out->n_layer * out->n_head, q->quiet);
         for (int i = 0; i < out->n_layer && !bad; i++) {
             struct layer l = {.q = q, .out = out, .index = i};
@@ -318,7 +271,7 @@ int sh_theory_run(const struct sh_theory_request *q, struct sh_store *s, struct 
         if (!bad && !n_score)
             bad = sh_fail(e, "%s: no layer is finished yet", sh_store_path(s));
     }
-    close_source(&src);
+    sh_runs_close(&src.runs);
     if (bad)
         sh_theory_result_free(out);
     return bad ? -1 : 0;

@@ -67,9 +67,6 @@ double sh_theory_at(const struct sh_theory_result *r, int i_layer, int head, int
 /* Heads of the layer (-1: of all) with this verdict. */
 int sh_theory_verdicts(const struct sh_theory_result *r, int i_layer, enum sh_powerlaw_verdict v);
 
-/* All score blocks of a layer of a sequence. */
-int sh_theory_scores(struct sh_store *s, int sequence, int layer, struct sh_batch *out, struct sh_err *e);
-
 /* "0.1,0.2,0.5": at most SH_THEORY_BUDGETS shares, sorted; -1 with what is wrong. */
 int sh_theory_shares(const char *text, double *rho, int *n, struct sh_err *e);
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/files/gguf_value.h"
 #include "src/model/shown.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

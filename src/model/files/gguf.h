@@ -74,6 +74,8 @@ double sh_gguf_real_at(const struct sh_gguf_value *v, size_t i);
 int64_t sh_gguf_whole_at(const struct sh_gguf_value *v, size_t i);
 
 int sh_gguf_is_whole(enum sh_gguf_kind kind);
+size_t sh_gguf_kind_bytes(enum sh_gguf_kind kind);                  /* of the smallest value      */
+const char *sh_gguf_kind_name(enum sh_gguf_kind kind);              /* "u32"                      */
 int sh_gguf_text_is(struct sh_gguf_text text, const char *word);
 
 /* -1 with "path: key '…': found …, expected …". */

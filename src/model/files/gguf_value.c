@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metadata by key (gguf.h). */
-#include "src/model/files/gguf_value.h"
+#include "src/model/files/gguf.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See npy.h. The header is read as what numpy writes: a dictionary with exactly the keys 'descr',
- * 'fortran_order' and 'shape', in any order; a comma may stand behind the last. */
-#include "src/model/files/npy.h"
-
+/* NumPy's .npy, versions 1 to 3: a magic word, a header in the form of a Python dictionary, raw data in C
+ * order. One tensor, named for the file without its ending. Of types f2 (F16) and f4 (F32) can be read.
+ *
+ * The header is read as what numpy writes: a dictionary with exactly the keys 'descr', 'fortran_order' and
+ * 'shape', in any order; a comma may stand behind the last. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/model/shown.h"
+#include "src/model/weights.h"
 
 enum { MAGIC = 6, MOST_HEADER = 1 << 16, WORD = 24 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See safetensors.h. The tensors must fill the data exactly, without holes or overlaps. */
-#include "src/model/files/safetensors.h"
-
+/* A safetensors file: 8 bytes header length, a JSON header, raw little-endian data. Every name, offset,
+ * shape and size is checked against the file, and the tensors must fill the data exactly, without holes or
+ * overlaps. */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/model/weights.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "safetensors data is little-endian and is used where it lies"

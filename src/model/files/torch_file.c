@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See torch_file.h. Both forms come down to a pickle and the place of every storage that it speaks of:
+/* A file that torch.save wrote (pytorch_model.bin): a dictionary of tensors, as a zip archive (PyTorch
+ * 1.6 and later) or as pickles one behind the other with the storages after them (before). Tensors are
+ * views into the mapped file; one whose elements lie in another than row-major order, a transposed one,
+ * say, is copied into that order. Nothing in the file is executed (pickle.h).
+ *
+ * Both forms come down to a pickle and the place of every storage that it speaks of:
  *
  *     zip       NAME/data.pkl, NAME/data/KEY for each storage, NAME/byteorder since PyTorch 2.1
  *     stacked   pickles of a magic number, a version, facts about the writer, the dictionary, and a list
  *               of keys; then for each key 8 bytes with its number of elements and the elements */
-#include "src/model/files/torch_file.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -51,9 +51,10 @@ struct source {
     struct sh_stored_run *runs;
     int n_run, sequence, n_tokens;
     const struct sh_stored_run *run;    /* of the sequence */
+    const char *label;                  /* what the titles of its maps begin with */
 };
 
-static int one_map(const struct source *from, const char *label, int layer, int head, const struct sh_fig_data *marks,
+static int one_map(const struct source *from, int layer, int head, const struct sh_fig_data *marks,
                    struct sh_fig_map *out, void *(*own)(void *, void *), void *keeper, struct sh_err *e)
 {
     struct map m = {.n_tokens = from->n_tokens, .mark = marks->marks, .n_mark = marks->n_marks};
@@ -69,7 +70,7 @@ static int one_map(const struct source *from, const char *label, int layer, int 
         return -1;
     }
     *out = sh_score_map_cells(own(keeper, m.cells));
-    out->title = own(keeper, xasprintf("%slayer %d, head %d", label, layer, head));
+    out->title = own(keeper, xasprintf("%slayer %d, head %d", from->label, layer, head));
     return 0;
 }
 
@@ -166,7 +167,7 @@ static int read_marks(const struct source *from, const struct sh_figure_request 
     return 0;
 }
 
-static int add_store(const struct source *from, const struct sh_figure_request *q, const struct sh_fig_data *marks,
+static int add_store(struct source *from, const struct sh_figure_request *q, const struct sh_fig_data *marks,
                      struct sh_fig_map *maps, int *n, void *(*own)(void *keeper, void *at), void *keeper,
                      struct sh_err *e)
 {
@@ -176,9 +177,9 @@ static int add_store(const struct source *from, const struct sh_figure_request *
     if (*n + more > MOST)
         return sh_misused(e, "figure heatmap shows 1 to %d score maps: fewer stores, or fewer of --layer and --head",
                           MOST);
-    char *label = own(keeper, label_of(from, q->n_db));
+    from->label = own(keeper, label_of(from, q->n_db));
     for (int i = 0; i < more; i++)
-        if (one_map(from, label, layer[i], head[i], marks, &maps[(*n)++], own, keeper, e))
+        if (one_map(from, layer[i], head[i], marks, &maps[(*n)++], own, keeper, e))
             return -1;
     return 0;
 }

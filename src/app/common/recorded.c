@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See recorded.h. */
+#include "src/app/common/recorded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/interrupt.h"
+#include "src/base/mem.h"
+
+static const char kinds[] = "qkv";
+
+static int heads_of(const struct sh_recorded *r, int kind)
+{
+    return kind ? r->run->n_kv_head : r->run->n_head;
+}
+
+struct taking {
+    struct sh_recorded *r;
+    unsigned char *seen[3];             /* [heads]                                                */
+};
+
+static int take(void *to, const struct sh_block *b, struct sh_err *e)
+{
+    struct taking *t = to;
+    const char *at = b->vector ? strchr(kinds, b->vector) : NULL;
+    if (!at)
+        return sh_fail(e, "found vectors of kind %d, expected q, k or v", b->vector);
+    int k = (int)(at - kinds), n_head = heads_of(t->r, k);
+    size_t count = (size_t)t->r->sequence->n_tokens * (size_t)t->r->run->d_head;
+    if (!t->r->vector[k])
+        return 0;                       /* the run does not say so: not wanted */
+    if (b->head < 0 || b->head >= n_head)
+        return sh_fail(e, "found vectors of head %d, expected 0 to %d", b->head, n_head - 1);
+    t->seen[k][b->head] = 1;
+    return sh_codec_floats(b, t->r->vector[k] + (size_t)b->head * count, count, e);
+}
+
+static int read_vectors(struct sh_recorded *r, struct sh_err *e)
+{
+    struct taking t = {.r = r};
+    for (int k = 0; k < 3; k++)
+        if (strchr(r->run->vectors, kinds[k])) {
+            size_t n = (size_t)heads_of(r, k);
+            r->vector[k] = xcalloc(n * (size_t)r->sequence->n_tokens, (size_t)r->run->d_head * sizeof(float));
+            t.seen[k] = xcalloc(n, 1);
+        }
+    int bad = sh_store_blocks(r->store, SH_BLOCK_VECTORS, r->sequence->id, r->layer, -1, take, &t, e);
+    for (int k = 0; k < 3; k++) {
+        for (int h = 0; r->vector[k] && h < heads_of(r, k) && !bad; h++)
+            if (!t.seen[k][h])
+                bad = sh_fail(e, "the %c vectors of head %d are missing", kinds[k], h);
+        free(t.seen[k]);
+    }
+    return bad ? -1 : 0;
+}
+
+int sh_recorded_read(struct sh_recorded *r, int with_vectors, struct sh_err *e)
+{
+    if (sh_store_blocks(r->store, SH_BLOCK_SCORES, r->sequence->id, r->layer, -1, sh_store_keep, &r->scores, e))
+        return -1;
+    return with_vectors && *r->run->vectors ? read_vectors(r, e) : 0;
+}
+
+int sh_recorded_end(struct sh_recorded *r, int bad, struct sh_err *e)
+{
+    sh_batch_clear(&r->scores);
+    for (int k = 0; k < 3; k++) {
+        free(r->vector[k]);
+        r->vector[k] = NULL;
+    }
+    if (bad)
+        return sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(r->store), r->sequence->id, r->layer);
+    return sh_interrupted() ? sh_fail(e, "interrupted") : 0;
+}
+
+const float *sh_recorded_vectors(const struct sh_recorded *r, char kind, int head)
+{
+    const float *at = r->vector[strchr(kinds, kind) - kinds];
+    return at ? at + (size_t)head * (size_t)r->sequence->n_tokens * (size_t)r->run->d_head : NULL;
+}
+
+int sh_each_head(int n, int threads, int (*work)(void *to, int head, struct sh_err *e), void *to, struct sh_err *e)
+{
+    int bad = 0;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int h = 0; h < n; h++) {
+        struct sh_err mine;
+        if (work(to, h, &mine)) {
+#pragma omp critical
+            if (!bad) {
+                bad = -1;
+                *e = mine;
+            }
+        }
+    }
+    return bad;
+}
+
+/* ---- rows ---- */
+
+void sh_head_rows_begin(struct sh_head_rows *h, const struct sh_batch *blocks, int head)
+{
+    *h = (struct sh_head_rows){.blocks = blocks, .head = head, .i_block = -1};
+}
+
+void sh_head_rows_end(struct sh_head_rows *h)
+{
+    sh_codec_close(&h->reader);
+    *h = (struct sh_head_rows){0};
+}
+
+static int next_block(struct sh_head_rows *h, int t, struct sh_err *e)
+{
+    const struct sh_block *b = NULL;
+    while (!b && ++h->i_block < h->blocks->n_block)
+        if (h->blocks->block[h->i_block].head == h->head)
+            b = &h->blocks->block[h->i_block];
+    if (!b || b->first_row != t)
+        return sh_fail(e, "row %d is missing", t);
+    sh_codec_close(&h->reader);
+    return sh_codec_open(&h->reader, b, e) ? sh_err_prefix(e, "rows from %d on", t) : 0;
+}
+
+int sh_head_rows_next(struct sh_head_rows *h, int t, const float **score, int *first_key, struct sh_err *e)
+{
+    struct sh_row row;
+    while (!h->reader.block || !sh_codec_next(&h->reader, &row))
+        if (next_block(h, t, e))
+            return -1;
+    *first_key = row.first_key;
+    *score = row.score;
+    return 0;
+}
+
+void sh_group_rows_begin(struct sh_group_rows *g, const struct sh_recorded *r, int kv_head)
+{
+    g->n = r->run->n_head / r->run->n_kv_head;
+    g->row = xcalloc((size_t)g->n, sizeof *g->row);
+    g->head = xcalloc((size_t)g->n, sizeof *g->head);
+    for (int i = 0; i < g->n; i++)
+        sh_head_rows_begin(&g->head[i], &r->scores, kv_head * g->n + i);
+}
+
+void sh_group_rows_end(struct sh_group_rows *g)
+{
+    for (int i = 0; i < g->n; i++)
+        sh_head_rows_end(&g->head[i]);
+    free(g->row);
+    free(g->head);
+}
+
+int sh_group_rows_next(struct sh_group_rows *g, int t, int *first_key, struct sh_err *e)
+{
+    for (int i = 0; i < g->n; i++) {
+        int first;
+        if (sh_head_rows_next(&g->head[i], t, &g->row[i], &first, e))
+            return -1;
+        if (i && first != *first_key)
+            return sh_fail(e, "row %d begins at key %d in one head and at key %d in another", t, *first_key, first);
+        *first_key = first;
+    }
+    return 0;
+}
