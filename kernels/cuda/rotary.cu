@@ -6,16 +6,24 @@
 
 enum { THREADS = 256 };
 
+struct rotary {                         /* without holes: every byte of an argument means something  */
+    float *x;
+    size_t stride;
+    const float *cos, *sin;
+    const int *position;                /* [rows] or NULL                                            */
+    int n_head, d_head, n_rot, neighbours;
+};
+
 /* Row i of x is at position[i], or i, of the tables. Pair j of a head turns by the angle j of the position. */
-__global__ void turn(struct sh_rotary a)
+__global__ void turn(struct rotary a)
 {
-    int half = a.n_rot / 2, n_head = a.x.cols / a.d_head, neighbours = a.pairs == SH_ROTARY_NEIGHBOURS;
+    int half = a.n_rot / 2;
     size_t position = a.position ? (size_t)a.position[blockIdx.x] : blockIdx.x;
-    float *row = (float *)a.x.at + blockIdx.x * a.x.stride;
-    for (int i = (int)threadIdx.x; i < n_head * half; i += THREADS) {
+    float *row = a.x + blockIdx.x * a.stride;
+    for (int i = (int)threadIdx.x; i < a.n_head * half; i += THREADS) {
         int j = i % half;
         float *head = row + (size_t)(i / half) * (size_t)a.d_head;
-        float *first = neighbours ? head + 2 * j : head + j, *second = neighbours ? first + 1 : first + half;
+        float *first = a.neighbours ? head + 2 * j : head + j, *second = a.neighbours ? first + 1 : first + half;
         float x = *first, y = *second;
         float c = a.cos[position * (size_t)half + (size_t)j], s = a.sin[position * (size_t)half + (size_t)j];
         *first = x * c - y * s;
@@ -26,13 +34,10 @@ __global__ void turn(struct sh_rotary a)
 /* Rows [start, end) of x, the first of which is at position `first` of the tables if a->position does not say it. */
 static void turn_rows(struct sh_dev *d, const struct sh_rotary *a, int start, int end, int first)
 {
-    struct sh_rotary part = *a;
     size_t at = (size_t)first * (size_t)(a->n_rot / 2);
-    part.x.at = (float *)a->x.at + (size_t)start * a->x.stride;
-    part.cos += at;
-    part.sin += at;
-    part.position = a->position ? a->position + start : NULL;
-    part.start = part.first = NULL;                     /* no kernel gets the host's addresses     */
+    struct rotary part = {(float *)a->x.at + (size_t)start * a->x.stride, a->x.stride, a->cos + at, a->sin + at,
+                          a->position ? a->position + start : NULL, a->x.cols / a->d_head, a->d_head, a->n_rot,
+                          a->pairs == SH_ROTARY_NEIGHBOURS};
     if (end > start)
         SH_LAUNCH(turn, dim3((unsigned)(end - start)), dim3(THREADS), d->compute, part);
 }
