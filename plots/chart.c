@@ -15,18 +15,18 @@
 
 #define LETTER 0.088            /* of its text, more or less */
 
-static void blocks(struct sh_gp *gp, const struct sh_fig_data *d)
+static void blocks(struct sh_gp *gp, const struct sh_fig_charts *d)
 {
-    for (int c = 0; c < d->n_charts; c++)
-        for (int i = 0; i < d->charts[c].n_lines; i++) {
-            const struct sh_fig_line *l = &d->charts[c].lines[i];
+    for (int c = 0; c < d->n; c++)
+        for (int i = 0; i < d->chart[c].n_lines; i++) {
+            const struct sh_fig_line *l = &d->chart[c].lines[i];
             fprintf(gp->to, "$c%dl%d << EOD\n# ", c, i);
             sh_gp_text(gp, l->label, 200);
             putc('\n', gp->to);
             for (int k = 0; k < l->n; k++) {
                 sh_gp_real(gp, l->x[k]);
                 putc(' ', gp->to);
-                sh_gp_real(gp, d->charts[c].is_log && !(l->y[k] > 0) ? (double)NAN : l->y[k]);
+                sh_gp_real(gp, d->chart[c].is_log && !(l->y[k] > 0) ? (double)NAN : l->y[k]);
                 putc('\n', gp->to);
             }
             fputs("EOD\n", gp->to);
@@ -107,11 +107,11 @@ static int letters_of(double wide, int columns)
 }
 
 /* Columns of the legends: two, or one where a name would be cut. */
-static int key_columns(const struct sh_fig_data *d, double wide)
+static int key_columns(const struct sh_fig_charts *d, double wide)
 {
-    for (int c = 0; c < d->n_charts; c++)
-        for (int i = 0; i < d->charts[c].n_lines; i++)
-            if (strlen(d->charts[c].lines[i].label) > (size_t)letters_of(wide, 2))
+    for (int c = 0; c < d->n; c++)
+        for (int i = 0; i < d->chart[c].n_lines; i++)
+            if (strlen(d->chart[c].lines[i].label) > (size_t)letters_of(wide, 2))
                 return 1;
     return 2;
 }
@@ -158,31 +158,31 @@ static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, en
 }
 
 /* The tallest legend of a row of charts. */
-static double key_in(const struct sh_fig_data *d, int from, int n, int columns)
+static double key_in(const struct sh_fig_charts *d, int from, int n, int columns)
 {
     int most = 0;
-    for (int c = from; c < from + n && c < d->n_charts; c++)
-        most = d->charts[c].n_lines > most ? d->charts[c].n_lines : most;
+    for (int c = from; c < from + n && c < d->n; c++)
+        most = d->chart[c].n_lines > most ? d->chart[c].n_lines : most;
     return KEY * ((most + columns - 1) / columns) + 0.15;
 }
 
-void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *d, double wide, double tall,
-                    enum sh_chart_style how)
+void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_charts *d, double wide,
+                    double tall, enum sh_chart_style how)
 {
-    int n_columns = sh_gp_columns(gp, LEFT + wide + RIGHT, d->n_charts < 2 ? 1 : 2),
-        n_rows = (d->n_charts + n_columns - 1) / n_columns;
+    int n_columns = sh_gp_columns(gp, LEFT + wide + RIGHT, d->n < 2 ? 1 : 2),
+        n_rows = (d->n + n_columns - 1) / n_columns;
     double page = sh_gp_room(gp, (LEFT + wide + RIGHT) * n_columns), pitch = page / n_columns;
     wide = pitch - LEFT - RIGHT;
     int columns = key_columns(d, wide + 0.4);
     double top = TOP, height = TOP - 0.45;
     for (int i = 0; i < n_rows; i++)
         height += tall + BOTTOM + key_in(d, i * n_columns, n_columns, columns) + 0.45;
-    sh_gp_page(gp, page, height, d->title, d->settings);
+    sh_gp_page(gp, page, height, data->title, data->settings);
     blocks(gp, d);
     fputs("unset key\nset multiplot\n", gp->to);
     sh_gp_heading(gp);
-    for (int c = 0; c < d->n_charts; c++) {
-        const struct sh_fig_chart *at = &d->charts[c];
+    for (int c = 0; c < d->n; c++) {
+        const struct sh_fig_chart *at = &d->chart[c];
         double left = LEFT + pitch * (c % n_columns);
         sh_gp_box(gp, left, top, wide, tall);
         axes(gp, at, wide);

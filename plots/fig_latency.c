@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times to the first token and of each further one over the rate of requests: the middle and the hundredth-worst
  * of each plan, and the limits that were asked for. */
+#include "plots/chart.h"
 #include "plots/figure.h"
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     (void)e;
-    sh_charts_draw(gp, d, 4.2, 3.2, SH_CHART_MARKS);
+    sh_charts_draw(gp, d, d->latency, 4.2, 3.2, SH_CHART_MARKS);
     return 0;
 }
 
@@ -18,5 +19,6 @@ static void caption(FILE *to, const struct sh_fig_data *d)
 }
 
 const struct sh_figure sh_figure_latency = {
-    "latency", "times to the first and of each further token over the rate of requests (simulate)", SH_FIG_CHARTS,
-    draw, caption};
+    .number = SH_FIG_latency, .name = "latency",
+    .summary = "times to the first and of each further token over the rate of requests (simulate)", .most = 4,
+    .parts = "charts", .drawn_by = "simulate --plot-latency FILE", .draw = draw, .caption = caption};

@@ -169,11 +169,11 @@ static int key_letters(double pitch, int columns)
 }
 
 /* Columns of all legends: two, or one where a name would be cut. */
-static int key_columns(const struct sh_fig_data *d, double pitch)
+static int key_columns(const struct sh_fig_measured_panels *d, double pitch)
 {
-    for (int i = 0; i < d->n_measured; i++)
-        for (int k = 0; k < d->measured[i].n_lines; k++)
-            if (strlen(d->measured[i].lines[k].label) > (size_t)key_letters(pitch, 2))
+    for (int i = 0; i < d->n; i++)
+        for (int k = 0; k < d->panel[i].n_lines; k++)
+            if (strlen(d->panel[i].lines[k].label) > (size_t)key_letters(pitch, 2))
                 return 1;
     return 2;
 }
@@ -242,47 +242,48 @@ static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int nu
     fputs("\nunset label\nunset arrow\n", gp->to);
 }
 
-static int is_first(const struct sh_fig_data *d, int i)
+static int is_first(const struct sh_fig_measured_panels *d, int i)
 {
     for (int k = 0; k < i; k++)
-        if (!strcmp(d->measured[k].what, d->measured[i].what))
+        if (!strcmp(d->panel[k].what, d->panel[i].what))
             return 0;
     return 1;
 }
 
-void sh_measured_caption(FILE *to, const struct sh_fig_data *d)
+void sh_measured_caption(FILE *to, const struct sh_fig_measured_panels *d)
 {
     int n = 0, n_said = 0;
-    for (int i = 0; i < d->n_measured; i++)
+    for (int i = 0; i < d->n; i++)
         n += is_first(d, i);
-    for (int i = 0; i < d->n_measured; i++)
+    for (int i = 0; i < d->n; i++)
         if (is_first(d, i)) {
-            fprintf(to, "%s%s", !n_said ? "" : n_said + 1 < n ? ", " : " and ", d->measured[i].what);
+            fprintf(to, "%s%s", !n_said ? "" : n_said + 1 < n ? ", " : " and ", d->panel[i].what);
             n_said++;
         }
 }
 
-int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *d, double bar, struct sh_err *e)
+int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_measured_panels *d,
+                     double bar, struct sh_err *e)
 {
-    int most = 0, n = d->n_measured;
+    int most = 0, n = d->n;
     struct page page = {.across = sh_gp_columns(gp, PITCH_X, n > 1 ? 2 : 1)};
     double width = sh_gp_room(gp, page.across * PITCH_X + 0.25);
     page.pitch = (width - 0.25) / page.across;
     page.key_columns = key_columns(d, page.pitch);
     for (int i = 0; i < n; i++) {
-        if (d->measured[i].n_lines < 1 || d->measured[i].n_lines > SH_MEASURED_LINES)
-            return sh_misused(e, "a panel shows 1 to %d lines, found %d", SH_MEASURED_LINES, d->measured[i].n_lines);
-        most = d->measured[i].n_lines > most ? d->measured[i].n_lines : most;
+        if (d->panel[i].n_lines < 1 || d->panel[i].n_lines > SH_MEASURED_LINES)
+            return sh_misused(e, "a panel shows 1 to %d lines, found %d", SH_MEASURED_LINES, d->panel[i].n_lines);
+        most = d->panel[i].n_lines > most ? d->panel[i].n_lines : most;
     }
     page.row = TALL + BELOW + KEY * ((most + page.key_columns - 1) / page.key_columns) + 0.6;
-    sh_gp_page(gp, width, TOP - 0.55 + page.row * ((n + page.across - 1) / page.across), d->title, d->settings);
+    sh_gp_page(gp, width, TOP - 0.55 + page.row * ((n + page.across - 1) / page.across), data->title, data->settings);
     for (int i = 0; i < n; i++)
-        for (int k = 0; k < d->measured[i].n_lines; k++)
-            block(gp, &d->measured[i], i, k);
+        for (int k = 0; k < d->panel[i].n_lines; k++)
+            block(gp, &d->panel[i], i, k);
     fputs("unset key\nset multiplot\n", gp->to);
     sh_gp_heading(gp);
     for (int i = 0; i < n; i++)
-        draw_panel(gp, &d->measured[i], i, bar, &page);
+        draw_panel(gp, &d->panel[i], i, bar, &page);
     fputs("unset multiplot\n", gp->to);
     return 0;
 }

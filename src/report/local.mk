@@ -29,6 +29,8 @@ libreport_a_SOURCES = \
 	%D%/figures/figure_dropped.c \
 	%D%/figures/figure_evals.c \
 	%D%/figures/figure_maps.c \
+	%D%/figures/figure_persistence.c %D%/figures/figure_persistence.h \
 	%D%/figures/figure_plan.c \
+	%D%/figures/loaders.h \
 	%D%/figures/simulate_plot.c %D%/figures/simulate_plot.h
 libreport_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

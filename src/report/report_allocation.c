@@ -94,9 +94,8 @@ static int write(struct sh_report *r, struct sh_err *e)
     sh_report_table(r, NULL, o);
     sh_report_table(r, NULL, evidence);
     struct sh_figure_request q = {.plan = r->plan, .n_plan = r->n_plan};
-    struct sh_fig_data data;
-    struct sh_figure_data *d = bad ? NULL : sh_figure_data_new(SH_FIG_PLANS, &q, &data, e);
-    bad = !d || sh_report_figure(r, "allocation", &data, e);
+    struct sh_figure_data *d = bad ? NULL : sh_figure_data_new(SH_FIG_BIT(allocation), &q, e);
+    bad = !d || sh_report_figure(r, "allocation", &d->out, e);
     sh_figure_data_free(d);
     for (int i = 0; i < r->n_plan && !bad; i++) {
         struct sh_plan p = {0};

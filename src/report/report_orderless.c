@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/fig_persistence.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/report/report.h"
@@ -200,7 +201,8 @@ static int draw(struct sh_report *r, const struct totals *t, const struct sh_sto
                                run->n_sequence == 1 ? "" : "s", t->n_query, t->n_key);
     struct sh_fig_series line = {run->model, t->n_layer, v, chance, low, high};
     struct sh_fig_panel panel = {"alpha 5/n, later half of the queries against the earlier", 1, &line};
-    struct sh_fig_data data = {.title = title, .settings = settings, .n_panels = 1, .panels = &panel};
+    struct sh_fig_panels panels = {1, &panel};
+    struct sh_fig_data data = {.title = title, .settings = settings, .persistence = &panels};
     int bad = sh_report_figure_as(r, "persistence", id, &data, e);
     free(v);
     free(title);

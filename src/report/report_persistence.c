@@ -6,8 +6,8 @@
 
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
+#include "src/report/figures/figure_persistence.h"
 #include "src/report/report.h"
-#include "src/app/persistence/study.h"
 
 typedef const double *at_fn(const struct sh_study *y, int cell, int layer, int head);
 
@@ -24,16 +24,14 @@ static const double *of_layer(const struct sh_study *y, int cell, int layer, int
 }
 
 /* The figures of both panels as columns; a store that cannot answer one leaves it out. */
-static void columns(struct sh_out *o, const struct sh_figure_data *d, int i_db, at_fn *at, int layer, int head)
+static void columns(struct sh_out *o, const struct sh_figure_trace *t, at_fn *at, int layer, int head)
 {
     static const struct { const char *group, *ratio, *density, *lift, *auc; } name[2] = {
         {"literal", "ratio", "chance", "lift", "AUC"},
         {"beyond_recency", "ratio, beyond", "chance, beyond", "lift, beyond", "AUC, beyond"}};
-    const char *label;
-    const struct sh_study *y = sh_figure_study(d, i_db, &label);
     for (int beyond = 0; beyond < 2; beyond++) {
-        int cell = sh_figure_cell(d, i_db, beyond);
-        const double *f = cell < 0 ? NULL : at(y, cell, layer, head);
+        int cell = sh_figure_cell(t, beyond);
+        const double *f = cell < 0 ? NULL : at(&t->study, cell, layer, head);
         sh_out_group(o, name[beyond].group);
         sh_out_real(o, "ratio", name[beyond].ratio, f ? f[SH_RATIO] : (double)NAN, 4);
         sh_out_real(o, "density", name[beyond].density, f ? f[SH_DENSITY] : (double)NAN, 4);
@@ -46,14 +44,12 @@ static void columns(struct sh_out *o, const struct sh_figure_data *d, int i_db, 
 static void whole(struct sh_report *r, const struct sh_figure_data *d, int n_db)
 {
     struct sh_out *o = sh_out_new();
-    const char *label;
     sh_out_list(o, "models", "whole models: mean over layers");
     for (int i = 0; i < n_db; i++) {
-        sh_figure_study(d, i, &label);
         sh_out_item(o);
         sh_out_link(o, "#fig-persistence");
-        sh_out_text(o, "trace", "trace", label);
-        columns(o, d, i, of_all, 0, 0);
+        sh_out_text(o, "trace", "trace", d->trace[i].label);
+        columns(o, &d->trace[i], of_all, 0, 0);
     }
     sh_out_end(o);
     sh_report_table(r, NULL, o);
@@ -62,16 +58,15 @@ static void whole(struct sh_report *r, const struct sh_figure_data *d, int n_db)
 static void layers(struct sh_report *r, const struct sh_figure_data *d, int n_db)
 {
     struct sh_out *o = sh_out_new();
-    const char *label;
     sh_out_list(o, "layers", NULL);
     for (int i = 0; i < n_db; i++) {
-        const struct sh_persistence *p = sh_figure_study(d, i, &label)->part[0].p;
+        const struct sh_persistence *p = d->trace[i].study.part[0].p;
         for (int l = 0; l < sh_persistence_n_layer(p); l++) {
             sh_out_item(o);
             sh_out_link(o, "#fig-persistence");
-            sh_out_text(o, "trace", "trace", label);
+            sh_out_text(o, "trace", "trace", d->trace[i].label);
             sh_out_int(o, "layer", "layer", sh_persistence_layer_at(p, l));
-            columns(o, d, i, of_layer, l, 0);
+            columns(o, &d->trace[i], of_layer, l, 0);
         }
     }
     sh_out_end(o);
@@ -81,18 +76,17 @@ static void layers(struct sh_report *r, const struct sh_figure_data *d, int n_db
 static void heads(struct sh_report *r, const struct sh_figure_data *d, int n_db)
 {
     struct sh_out *o = sh_out_new();
-    const char *label;
     sh_out_list(o, "heads", NULL);
     for (int i = 0; i < n_db; i++) {
-        const struct sh_persistence *p = sh_figure_study(d, i, &label)->part[0].p;
+        const struct sh_persistence *p = d->trace[i].study.part[0].p;
         for (int l = 0; l < sh_persistence_n_layer(p); l++)
             for (int h = 0; h < sh_persistence_n_head(p, l); h++) {
                 sh_out_item(o);
                 sh_out_link(o, "#fig-heads");
-                sh_out_text(o, "trace", "trace", label);
+                sh_out_text(o, "trace", "trace", d->trace[i].label);
                 sh_out_int(o, "layer", "layer", sh_persistence_layer_at(p, l));
                 sh_out_int(o, "head", "head", sh_persistence_head_at(p, l, h));
-                columns(o, d, i, sh_study_head, l, h);
+                columns(o, &d->trace[i], sh_study_head, l, h);
             }
     }
     sh_out_end(o);
@@ -127,8 +121,8 @@ static int write(struct sh_report *r, struct sh_err *e)
         return 0;
     }
     struct sh_figure_request q = {.db = db, .n_db = n, .split = 0.5, .threads = r->threads, .quiet = r->quiet};
-    struct sh_fig_data data;
-    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_PANELS | SH_FIG_GRIDS | SH_FIG_HEADS, &q, &data, e);
+    struct sh_figure_data *d = sh_figure_data_new(
+        SH_FIG_BIT(persistence) | SH_FIG_BIT(persistence_grid) | SH_FIG_BIT(heads), &q, e);
     if (!d)
         return sh_report_lacks(r, NULL, e);
     sh_report_say(r, "Of the tokens that matter late in a text, how many mattered early? The ratio says it; chance is "
@@ -137,14 +131,14 @@ static int write(struct sh_report *r, struct sh_err *e)
                   "at least 10 apart) is what an eviction policy can use.");
     whole(r, d, n);
     control(r, first);
-    int bad = sh_report_figure(r, "persistence", &data, e);
+    int bad = sh_report_figure(r, "persistence", &d->out, e);
     if (!bad) {
         layers(r, d, n);
-        bad = sh_report_figure(r, "heads", &data, e);
+        bad = sh_report_figure(r, "heads", &d->out, e);
     }
     if (!bad) {
         heads(r, d, n);
-        bad = sh_report_figure(r, "persistence-grid", &data, e);
+        bad = sh_report_figure(r, "persistence-grid", &d->out, e);
     }
     for (int i = 0; i < n && !bad; i++) {
         char *line = xasprintf("persistence --db %s --alpha 5/t --recent 10 --per head", db[i]);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/chart.h"
 #include "src/base/mem.h"
 #include "src/report/report_results.h"
 #include "src/base/time_unit.h"
@@ -192,7 +193,8 @@ static int draw(struct sh_report *r, const struct run *run, int n_run, const cha
          "limit", l.n_line, l.line[0]},
         {"time of each further token", "requests a second", l.unit[1].whole, 1, 0, limit(run, "slo_tpot_s", &l.unit[1]),
          "limit", l.n_line, l.line[1]}};
-    struct sh_fig_data data = {.title = title, .settings = what, .n_charts = 2, .charts = chart};
+    struct sh_fig_charts charts = {2, chart};
+    struct sh_fig_data data = {.title = title, .settings = what, .latency = &charts};
     int bad = sh_report_figure_as(r, "latency", id, &data, e);
     free(l.xy);
     free(l.line[0]);

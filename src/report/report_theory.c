@@ -2,16 +2,17 @@
 /* Report: the mass that eviction drops at best, beside what the law and the theorem say of it. */
 #include <stdlib.h>
 
+#include "plots/fig_dropped_mass.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report.h"
 
-static void table(struct sh_report *r, const struct sh_fig_data *data)
+static void table(struct sh_report *r, const struct sh_fig_drops *data)
 {
     struct sh_out *o = sh_out_new();
     sh_out_list(o, "dropped", "dropped mass when each row keeps its largest scores; means over heads and layers");
-    for (int t = 0; t < data->n_dropped; t++) {
-        const struct sh_fig_dropped *d = &data->dropped[t];
+    for (int t = 0; t < data->n; t++) {
+        const struct sh_fig_dropped *d = &data->trace[t];
         for (int i = 0; i < d->n; i++) {
             sh_out_item(o);
             sh_out_link(o, "#fig-dropped-mass");
@@ -49,18 +50,17 @@ static int write(struct sh_report *r, struct sh_err *e)
         return 0;
     }
     struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = r->quiet};
-    struct sh_fig_data data;
-    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_DROPPED, &q, &data, e);
+    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(dropped_mass), &q, e);
     if (!d)
         return sh_report_lacks(r, NULL, e);
     sh_report_say(r, "No policy can do better than to keep each row's largest scores. What is dropped then, and "
                      "what the law of power-law scores says; Theorem 4.1 as printed bounds the output's error in "
                      "units of the longest value vector, and - stands where it says nothing or values were not "
                      "recorded. Measured: %s.",
-                     data.settings);
-    bad = sh_report_figure(r, "dropped-mass", &data, e);
+                     d->out.settings);
+    bad = sh_report_figure(r, "dropped-mass", &d->out, e);
     if (!bad)
-        table(r, &data);
+        table(r, d->out.dropped_mass);
     sh_figure_data_free(d);
     for (int i = 0; i < n && !bad; i++) {
         char *line = xasprintf("theory --db %s", db[i]);

@@ -112,9 +112,8 @@ static int tables(struct sh_report *r, struct sh_err *e)
 static int look(struct sh_report *r, const char *const *db, int n, struct sh_err *e)
 {
     struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = 1, .split = 0.5};
-    struct sh_fig_data data;
-    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_MAPS, &q, &data, e);
-    int bad = d ? sh_report_figure(r, "heatmap", &data, e) : sh_report_lacks(r, NULL, e);
+    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(heatmap), &q, e);
+    int bad = d ? sh_report_figure(r, "heatmap", &d->out, e) : sh_report_lacks(r, NULL, e);
     sh_figure_data_free(d);
     return bad;
 }

@@ -71,10 +71,13 @@ static void captions_say_what_is_drawn(void)
     struct sh_fig_data d = tame.d;
     says("heatmap", &d, "attention scores, and which of them are above their row's average; below, single rows as "
                         "strips");
-    d.n_marks = 0;
+    struct sh_fig_maps unmarked = tame.maps;
+    unmarked.n_marks = 0;
+    d.heatmap = &unmarked;
     says("heatmap", &d, "attention scores, and which of them are above their row's average");
     says("compression", &d, "accuracy and perplexity, over how many times smaller the cache is");
-    d.n_measured = 1;
+    struct sh_fig_measured_panels single = {1, tame.measured};
+    d.compression = &single;
     says("compression", &d, "accuracy, over how many times smaller the cache is");
     says("budget-curve", &d, "what every policy keeps of the attention, and what that does to the output, over its "
                              "budget, with the oracles");
@@ -90,7 +93,8 @@ static void captions_say_what_is_drawn(void)
         none[i] = (double)NAN;
     plain.error = none;
     one.curve = &plain;
-    d.curves = &one;
+    struct sh_fig_curve_sets sets = {1, &one};
+    d.budget_curve = &sets;
     says("budget-curve", &d, "what every policy keeps of the attention, over its budget");
     says("heads", &d, "persistence ratio and lift beyond recency of every head, layer by head");
 }

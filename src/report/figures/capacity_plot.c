@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/chart.h"
 #include "plots/figure.h"
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_quality.h"
@@ -76,8 +77,8 @@ int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const cha
     snprintf(settings, sizeof settings, "%llu tokens a sequence%s%.30s%s", (unsigned long long)rows->length,
              varies(rows, n, 3) ? "" : ", cache ", varies(rows, n, 3) ? "" : rows->kv,
              shown == BARS ? "; the first 64 settings" : "");
-    struct sh_fig_stacks s = {5, shown, part, bar};
-    struct sh_fig_data d = {.title = title, .settings = settings, .n_stacks = 1, .stacks = &s};
+    struct sh_fig_stacks s = {shown, 5, part, bar};
+    struct sh_fig_data d = {.title = title, .settings = settings, .capacity = &s};
     const struct sh_figure *f = sh_figure_find("capacity", e);
     int bad = !f || sh_figure_plot(f, &d, path, 0, 0, 0, e);
     free(bar);
@@ -226,8 +227,8 @@ int sh_capacity_frontier(const struct sh_capacity_row *rows, int n,
              varies(rows, n, 0) ? " and others" : "", rows->gpu, varies(rows, n, 1) ? " and others" : "");
     snprintf(settings, sizeof settings, "%llu tokens a sequence%s%.30s", (unsigned long long)rows->length,
              varies(rows, n, 3) ? "" : ", cache ", varies(rows, n, 3) ? "" : rows->kv);
-    struct sh_fig_data d = {.title = title, .settings = settings, .n_charts = charts(rows, n, line, part, chart),
-                            .charts = chart};
+    struct sh_fig_charts all = {charts(rows, n, line, part, chart), chart};
+    struct sh_fig_data d = {.title = title, .settings = settings, .frontier = &all};
     int bad = draw(to, &d, e);
     for (int i = 0; i < N_CHART * LINES; i++)
         free(line[i / LINES][i % LINES].x);

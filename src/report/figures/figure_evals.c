@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "planner/policy/policy_label.h"
+#include "plots/measured.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/app/store/result_check.h"
@@ -277,26 +278,28 @@ static const char *what_of(const struct panel *q)
                                 : of[q->metric];
 }
 
-static void add(const struct panel *q, const char *title, const char *x, const char *y, struct sh_fig_data *out,
-                own_fn *own, void *keeper)
+static void add(const struct panel *q, const char *title, const char *x, const char *y,
+                struct sh_fig_measured_panels *out,
+                       own_fn *own, void *keeper)
 {
-    struct sh_fig_measured *all = own(keeper, xcalloc((size_t)out->n_measured + 1, sizeof *all));
+    struct sh_fig_measured *all = own(keeper, xcalloc((size_t)out->n + 1, sizeof *all));
     struct sh_fig_measured m = {.title = own(keeper, xstrdup(title)), .x = x, .y = y, .what = what_of(q),
                                 .floor = (double)NAN, .ceiling = (double)NAN, .is_log_x = q->x != BYTE_TIMES,
                                 .is_log_y = q->metric == PPL || q->metric == ANSWER_PPL};
     if (q->metric == EXACT || q->metric == ACC)
         m.floor = 0;
-    if (out->n_measured == SH_MEASURED_PANELS || !make_lines(q, &m, own, keeper))
+    if (out->n == SH_MEASURED_PANELS || !make_lines(q, &m, own, keeper))
         return;
-    if (out->n_measured)
-        memcpy(all, out->measured, (size_t)out->n_measured * sizeof *all);
-    all[out->n_measured++] = m;
-    out->measured = all;
+    if (out->n)
+        memcpy(all, out->panel, (size_t)out->n * sizeof *all);
+    all[out->n++] = m;
+    out->panel = all;
 }
 
 static const char times[] = "compression: tokens / kept tokens of a head";
 
-static void add_curves(const struct found *f, const char *name, struct sh_fig_data *out, own_fn *own, void *keeper)
+static void add_curves(const struct found *f, const char *name, struct sh_fig_measured_panels *out,
+                       own_fn *own, void *keeper)
 {
     struct panel q = {.f = f, .x = TIMES, .metric = PPL};
     char title[160];
@@ -313,7 +316,8 @@ static void add_curves(const struct found *f, const char *name, struct sh_fig_da
     add(&q, title, times, "perplexity of answers' tokens (log)", out, own, keeper);
 }
 
-static void add_tasks(const struct found *f, const char *name, struct sh_fig_data *out, own_fn *own, void *keeper)
+static void add_tasks(const struct found *f, const char *name, struct sh_fig_measured_panels *out,
+                       own_fn *own, void *keeper)
 {
     for (int i = 0; i < f->n; i++) {
         struct panel q = {.f = f, .what = f->point[i].what, .x = TIMES, .metric = ACC};
@@ -329,7 +333,8 @@ static void add_tasks(const struct found *f, const char *name, struct sh_fig_dat
     }
 }
 
-static void add_quant(const struct found *f, const char *name, struct sh_fig_data *out, own_fn *own, void *keeper)
+static void add_quant(const struct found *f, const char *name, struct sh_fig_measured_panels *out,
+                       own_fn *own, void *keeper)
 {
     struct panel q = {.f = f, .x = BITS, .metric = CHANGE};
     char title[160];
@@ -367,8 +372,8 @@ char *sh_figure_name(struct sh_store *s, struct sh_err *e)
 /* Curves of all stores come before tasks, so that many tasks of one do not leave another one out. */
 enum pass { CURVES, TASKS };
 
-static int read_store(int needs, enum pass pass, const char *path, struct sh_fig_data *out, own_fn *own, void *keeper,
-                      struct sh_err *e)
+static int read_store(unsigned figures, enum pass pass, const char *path,
+                      struct sh_fig_measured_panels *out, own_fn *own, void *keeper, struct sh_err *e)
 {
     struct found eval = {.store = path, .command = "eval"}, task = {.store = path, .command = "task"};
     struct sh_store *s = sh_store_open(path, e);
@@ -378,7 +383,7 @@ static int read_store(int needs, enum pass pass, const char *path, struct sh_fig
     sh_store_close(s);
     if (!bad && pass == TASKS)
         add_tasks(&task, name, out, own, keeper);
-    else if (!bad && needs & SH_FIG_QUANT)
+    else if (!bad && figures & SH_FIG_BIT(quant))
         add_quant(&eval, name, out, own, keeper);
     else if (!bad)
         add_curves(&eval, name, out, own, keeper);
@@ -388,35 +393,37 @@ static int read_store(int needs, enum pass pass, const char *path, struct sh_fig
     return bad ? -1 : 0;
 }
 
-static int nothing_in(int needs, const char *path, struct sh_err *e)
+static int nothing_in(unsigned figures, const char *path, struct sh_err *e)
 {
-    sh_fail(e, needs & SH_FIG_QUANT ? "%s: no results of an eval with --kv-bits 8 or 4 are in it"
+    sh_fail(e, figures & SH_FIG_BIT(quant) ? "%s: no results of an eval with --kv-bits 8 or 4 are in it"
                                     : "%s: no results of an eval under a budget are in it", path);
-    return needs & SH_FIG_QUANT
+    return figures & SH_FIG_BIT(quant)
                ? sh_hint(e, "make them, once for each of 16, 8 and 4 bits: shears eval --model DIR --text FILE "
                          "--policy full tova --budget 0.5 --kv-bits 4 --db %s", path)
                : sh_hint(e, "make them: shears eval --model DIR --text FILE --policy window h2o --budget "
                          "0.1,0.2,0.5 --db %s", path);
 }
 
-int sh_figure_of_evals(int needs, const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
-                    struct sh_err *e)
+static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
 {
-    int *n = own(keeper, xcalloc((size_t)q->n_db, sizeof *n));
-    for (enum pass pass = CURVES; pass <= (needs & SH_FIG_QUANT ? CURVES : TASKS); pass++)
+    int *n = sh_figure_keep(d, xcalloc((size_t)q->n_db, sizeof *n)), is_quant = (figures & SH_FIG_BIT(quant)) != 0;
+    struct sh_fig_measured_panels *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
+    for (enum pass pass = CURVES; pass <= (is_quant ? CURVES : TASKS); pass++)
         for (int i = 0; i < q->n_db; i++) {
-            int before = out->n_measured;
-            if (read_store(needs, pass, q->db[i], out, own, keeper, e))
+            int before = all->n;
+            if (read_store(figures, pass, q->db[i], all, sh_figure_keep, d, e))
                 return -1;
-            n[i] += out->n_measured - before + (before == SH_MEASURED_PANELS);  /* full: left out, not empty */
+            n[i] += all->n - before + (before == SH_MEASURED_PANELS);   /* full: left out, not empty */
         }
     for (int i = 0; i < q->n_db; i++)
         if (!n[i])
-            return nothing_in(needs, q->db[i], e);
-    out->title = needs & SH_FIG_QUANT ? "Fewer bits for keys and values"
-                                      : "Quality over compression of the cache";
-    out->settings = needs & SH_FIG_QUANT
-                        ? "bands: 95 % of the paired change against the full cache in f32"
-                        : "1 is the full cache; bands: 95 %, of perplexities that of the paired change";
+            return nothing_in(figures, q->db[i], e);
+    *(is_quant ? &d->out.quant : &d->out.compression) = all;
+    d->out.title = is_quant ? "Fewer bits for keys and values" : "Quality over compression of the cache";
+    d->out.settings = is_quant ? "bands: 95 % of the paired change against the full cache in f32"
+                               : "1 is the full cache; bands: 95 %, of perplexities that of the paired change";
     return 0;
 }
+
+const struct sh_figure_loader sh_figure_load_evals = {
+    .figures = SH_FIG_BIT(compression) | SH_FIG_BIT(quant), .load = load};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/chart.h"
 #include "plots/figure.h"
 #include "src/base/mem.h"
 #include "src/base/time_unit.h"
@@ -108,7 +109,8 @@ int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, struct s
         {"time to the first token", "requests a second", d.unit[0].whole, 1, 0, ttft, "limit", 2 * d.n_variant, d.line},
         {"time of each further token", "requests a second", d.unit[1].whole, 1, 0, tpot, "limit", 2 * d.n_variant,
          d.line + 2 * d.n_variant}};
-    struct sh_fig_data data = {.title = title, .settings = settings, .n_charts = 2, .charts = chart};
+    struct sh_fig_charts charts = {2, chart};
+    struct sh_fig_data data = {.title = title, .settings = settings, .latency = &charts};
     const struct sh_figure *f = sh_figure_find("latency", e);
     int bad = !f || sh_figure_plot(f, &data, path, 0, 0, 0, e);
     free(d.x);
@@ -140,7 +142,8 @@ int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, struct
     heading(s, title, settings);
     struct sh_fig_chart chart = {"cache in use", "seconds since the first request", "% of the cache's memory", 0, 0,
                                  100, NULL, s->n_row, line};
-    struct sh_fig_data data = {.title = title, .settings = settings, .n_charts = 1, .charts = &chart};
+    struct sh_fig_charts charts = {1, &chart};
+    struct sh_fig_data data = {.title = title, .settings = settings, .occupancy = &charts};
     const struct sh_figure *f = sh_figure_find("occupancy", e);
     int bad = !f || sh_figure_plot(f, &data, path, 0, 0, 0, e);
     free(xy);
