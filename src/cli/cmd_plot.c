@@ -139,10 +139,10 @@ const struct sh_cmd sh_cmd_plot = {
              "[--script]",
     .summary = "draw a figure from trace stores",
     .about = "budget-curve and leaderboard draw the results of shears replay, compression and quant those of shears\n"
-             "eval, drift and score-change those of shears drift. Of each store they draw the largest group of results\n"
-             "whose settings differ in nothing but policy, knobs and budget. heatmap draws the same layers and heads of\n"
-             "each store, at most five maps. gnuplot draws the figure; without gnuplot (status 3) --script writes the\n"
-             "script for it.\n\n"
+             "eval, drift and score-change those of shears drift. Of each store they draw the largest group of\n"
+             "results whose settings differ in nothing but policy, knobs and budget. heatmap draws the same layers and\n"
+             "heads of each store, at most five maps. gnuplot draws the figure; without gnuplot (status 3) --script\n"
+             "writes the script for it.\n\n"
              "  shears plot persistence --db trained.db random.db -o persistence.svg\n"
              "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
              "  shears plot budget-curve --db traces.db -o budget-curve.svg\n",
