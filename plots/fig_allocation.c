@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The budget of every KV head, layer by head, one map per plan; beside it what each layer gets. All
+/* The budget of every KV head, layer by head, one map per plan, and next to it the budget of each layer. All
  * maps share their colour scale, so plans can be compared. */
 #include <math.h>
 
@@ -63,7 +63,7 @@ static void map(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double hig
 static void profile(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double high)
 {
     fprintf(gp->to,
-            "set title 'by layer: mean and range over its heads'\nset ylabel 'tokens of a head'\n"
+            "set title 'by layer: mean and range over heads'\nset ylabel 'tokens per head'\n"
             "set xrange [-0.5:%d.5]\nset yrange [0:%.10g]\nset ytics auto\nset border 3 ls 21\n"
             "set grid ls 20\n"
             "plot $layers%d using 1:3:4 with filledcurves ls 1 fs transparent solid 0.2 noborder, "

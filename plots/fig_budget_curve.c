@@ -20,7 +20,7 @@ enum { PANELS = 4, COLOURS = 6, DASHES = 4, MOST = 48 };
 static const struct { const char *title, *axis; int column; } panels[PANELS] = {
     {"kept attention mass", "kept mass", 2},
     {"without sinks and the newest token", "kept mass", 5},
-    {"pivotal tokens (score above 1/n)", "share that is kept", 6},
+    {"pivotal tokens (score above 1/n)", "share kept", 6},
     {"error of the attention output", "relative error", 7}};
 
 static const double *values(const struct sh_fig_curve *c, int panel)
@@ -161,7 +161,7 @@ static int n_names(const struct sh_fig_curve_sets *d)
     return n;
 }
 
-/* Draws nothing but names [from, to), and behind the last one what a band means. */
+/* Draws nothing but names [from, to), and after the last one what a band means. */
 static void legend_column(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int from, int to)
 {
     int n = 0;
@@ -253,11 +253,11 @@ static void caption(FILE *to, const struct sh_fig_data *data)
             for (int k = 0; k < c->n; k++)
                 has_error |= isfinite(c->error[k]);
         }
-    fprintf(to, "what every policy keeps of the attention%s, over its budget%s",
-            has_error ? ", and what that does to the output" : "", has_bound ? ", with the oracles" : "");
+    fprintf(to, "attention that each policy keeps%s, over its budget%s",
+            has_error ? ", and the error of the output" : "", has_bound ? ", with the oracles" : "");
 }
 
 const struct sh_figure sh_figure_budget_curve = {
     .number = SH_FIG_budget_curve, .name = "budget-curve",
-    .summary = "what every policy keeps of the attention, over its budget, with the oracles", .most = 4,
+    .summary = "attention that each policy keeps, over its budget, with the oracles", .most = 4,
     .parts = "sets of curves", .draw = draw, .caption = caption};

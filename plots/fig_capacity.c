@@ -94,7 +94,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     fputs("unset key\n", gp->to);
     sh_gp_heading(gp);
     sh_gp_box(gp, LEFT, TOP, WIDE, tall);
-    fprintf(gp->to, "set xlabel 'GiB of one GPU; the line is what may be used'\nset yrange [%g:-0.6]\n"
+    fprintf(gp->to, "set xlabel 'GiB of one GPU; the line is the usable memory'\nset yrange [%g:-0.6]\n"
             "set xrange [0:%.6g]\nset ytics scale 0 (", s->n - 0.4, 1.02 * widest(s));
     for (int i = 0; i < s->n; i++) {
         fputs(i ? ", " : "", gp->to);
@@ -111,5 +111,5 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 
 const struct sh_figure sh_figure_capacity = {
     .number = SH_FIG_capacity, .name = "capacity",
-    .summary = "what the memory of a GPU is used for, setting by setting (capacity)", .most = 64, .parts = "settings",
+    .summary = "use of a GPU's memory, setting by setting", .most = 64, .parts = "settings",
     .drawn_by = "capacity --plot-memory FILE", .draw = draw};

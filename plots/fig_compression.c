@@ -11,10 +11,10 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 static void caption(FILE *to, const struct sh_fig_data *d)
 {
     sh_measured_caption(to, d->compression);
-    fputs(", over how many times smaller the cache is", to);
+    fputs(", over the compression of the cache", to);
 }
 
 const struct sh_figure sh_figure_compression = {
     .number = SH_FIG_compression, .name = "compression",
-    .summary = "perplexity and accuracy over how many times smaller the cache is", .most = SH_MEASURED_PANELS,
+    .summary = "perplexity and accuracy over the compression of the cache", .most = SH_MEASURED_PANELS,
     .parts = "panels", .draw = draw, .caption = caption};

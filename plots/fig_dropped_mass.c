@@ -60,13 +60,13 @@ static void mass(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
         fputs(", \\\n    '' using 1:(over($6)) with lines ls 12 lw 1.8 "
               "title 'law D, scores at most 1'", gp->to);
     else
-        absent(gp, "(nor has it with scores at most 1)");
+        absent(gp, "(nor with scores at most 1)");
     fputs("\n", gp->to);
 }
 
 static void output(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
 {
-    fprintf(gp->to, "set title 'what it may do to the output'\n"
+    fprintf(gp->to, "set title 'error of the output'\n"
             "set ylabel 'error in units of max |v|'\n"
             "plot $d%d using 1:(over(2 * $2)) with linespoints ls 5 "
             "title '2 x measured (bound)'", i);
@@ -75,7 +75,7 @@ static void output(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
               "title '2 D, scores at most 1'", gp->to);
     if (any(t->printed, t->n))
         fputs(", \\\n    '' using 1:(over($7)) with linespoints ls 4 "
-              "title 'Theorem 4.1 as printed, where it speaks'", gp->to);
+              "title 'Theorem 4.1 as printed, where defined'", gp->to);
     else
         absent(gp, "(Theorem 4.1 as printed says nothing)");
     if (any(t->error, t->n))
@@ -101,7 +101,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
             "set logscale y\nset xrange [0:1]\nset xtics 0, 0.2, 1\n"
             "set ytics ('1' 1, '10⁻¹' 1e-1, '10⁻²' 1e-2, '10⁻³' 1e-3, '10⁻⁴' 1e-4, "
             "'10⁻⁵' 1e-5, '10⁻⁶' 1e-6)\n"
-            "set yrange [%g:3]\nset xlabel 'share of the scores that are kept'\n"
+            "set yrange [%g:3]\nset xlabel 'share of the scores that is kept'\n"
             "set key at graph 0, graph -0.27 left top vertical Left reverse samplen 2\n"
             "set multiplot\n", FLOOR, FLOOR, FLOOR, FLOOR);
     sh_gp_heading(gp);
@@ -128,11 +128,12 @@ static void caption(FILE *to, const struct sh_fig_data *data)
         printed |= any(t->printed, t->n);
         error |= any(t->error, t->n);
     }
-    fprintf(to, "the mass that eviction drops at best%s; what that may do to the output%s%s",
-            law ? ", beside the law" : "", printed ? ", beside the theorem" : "", error ? ", and what it does" : "");
+    fprintf(to, "the least mass that eviction can drop%s; bounds on the error of the output%s%s",
+            law ? ", compared with the law" : "", printed ? ", with the theorem" : "",
+            error ? ", and the measured error" : "");
 }
 
 const struct sh_figure sh_figure_dropped_mass = {
     .number = SH_FIG_dropped_mass, .name = "dropped-mass",
-    .summary = "the mass that eviction drops, measured, beside the law and the theorem", .most = 4, .parts = "traces",
+    .summary = "the mass that eviction drops, compared with the law and the theorem", .most = 4, .parts = "traces",
     .draw = draw, .caption = caption};

@@ -21,5 +21,5 @@ static void caption(FILE *to, const struct sh_fig_data *data)
 
 const struct sh_figure sh_figure_frontier = {
     .number = SH_FIG_frontier, .name = "frontier",
-    .summary = "batch, speed and measured quality over the budget (capacity)", .most = 4, .parts = "charts",
+    .summary = "batch, speed and measured quality over the budget", .most = 4, .parts = "charts",
     .drawn_by = "capacity --plot-frontier FILE", .draw = draw, .caption = caption};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every head of a model: the persistence ratio, and beside it the lift beyond recency. One row of
+/* Every head of a model: the persistence ratio, and next to it the lift beyond recency. One row of
  * maps per trace; all maps of one kind share their colour scale, so traces can be compared. */
 #include <math.h>
 

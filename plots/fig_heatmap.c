@@ -12,12 +12,12 @@
 #define MOST_TOKENS 48          /* up to here token texts stand at the axes */
 #define SIDE 3.6                /* inches, a map without its margins, where there is room */
 #define LEFT 0.95               /* of a map                                 */
-#define BETWEEN 1.65            /* a map and the one beside it              */
-#define RIGHT 0.5               /* behind the last one                      */
-#define COLOURS 0.85            /* behind one with a colour box             */
+#define BETWEEN 1.65            /* a map and the one next to it             */
+#define RIGHT 0.5               /* after the last one                       */
+#define COLOURS 0.85            /* after one with a colour box              */
 #define STRIP 0.2
 
-/* Maps beside each other, or where the page is narrow below. */
+/* Maps side by side, or one below the other where the page is narrow. */
 struct layout {
     double side, page;
     int across;

@@ -14,11 +14,11 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 static void caption(FILE *to, const struct sh_fig_data *d)
 {
     (void)d;
-    fputs("times to the first and of each further token over the rate of requests: the middle (p50) and the hundredth "
-          "worst (p99)", to);
+    fputs("time to the first token and time per further token, over the request rate: median (p50) and 99th "
+          "percentile (p99)", to);
 }
 
 const struct sh_figure sh_figure_latency = {
     .number = SH_FIG_latency, .name = "latency",
-    .summary = "times to the first and of each further token over the rate of requests (simulate)", .most = 4,
+    .summary = "time to the first token and time per further token, over the request rate", .most = 4,
     .parts = "charts", .drawn_by = "simulate --plot-latency FILE", .draw = draw, .caption = caption};

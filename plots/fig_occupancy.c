@@ -12,5 +12,5 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 
 const struct sh_figure sh_figure_occupancy = {
     .number = SH_FIG_occupancy, .name = "occupancy",
-    .summary = "how much of the cache's memory is in use over time (simulate)", .most = 4, .parts = "charts",
+    .summary = "share of the cache's memory in use over time", .most = 4, .parts = "charts",
     .drawn_by = "simulate --plot-occupancy FILE", .draw = draw};

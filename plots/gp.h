@@ -8,7 +8,7 @@
  *     if (draw(&gp, data, &e)) { sh_gp_abandon(&gp); return -1; }
  *     return sh_gp_close(&gp, &e);
  *
- * The target is written under a temporary name beside it and renamed when it is whole: it is never
+ * The target is written under a temporary name next to it and renamed when it is whole: it is never
  * half there, and what was there before stays until then. */
 #ifndef PLOTS_GP_H
 #define PLOTS_GP_H
@@ -47,7 +47,7 @@ int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, 
 int sh_gp_close(struct sh_gp *gp, struct sh_err *e);
 void sh_gp_abandon(struct sh_gp *gp);
 
-/* The same as a text of SVG, which no file keeps; *text for free(), with a zero behind it. */
+/* The same as a text of SVG, which no file keeps; *text for free(), ends with a zero byte. */
 int sh_gp_open_text(struct sh_gp *gp, double width_in, struct sh_err *e);
 int sh_gp_close_text(struct sh_gp *gp, char **text, size_t *bytes, struct sh_err *e);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gp.h: a logarithmic axis with enough numbers beside it, over many powers of ten and within one. */
+/* See gp.h: a logarithmic axis with enough numbers along it, over many powers of ten and within one. */
 #include <math.h>
 #include <stdio.h>
 

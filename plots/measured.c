@@ -14,7 +14,7 @@
 #define PITCH_X 5.85            /* from one panel to the next, where there is room */
 #define BELOW 0.87              /* axis and its label */
 #define KEY 0.2                 /* a line of the legend */
-#define KEY_MARK 0.5            /* what stands in front of a name, and behind it */
+#define KEY_MARK 0.5            /* what stands before a name, and after it */
 
 struct page {
     double pitch, row;              /* inches from one panel to the next */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Panels of measured figures with their errors: what compression, quant, drift and score-change show. The data
+/* Panels of measured values with their errors: what compression, quant, drift and score-change show. The data
  * follow the rules of figure.h, which holds them. */
 #ifndef PLOTS_MEASURED_H
 #define PLOTS_MEASURED_H

@@ -24,19 +24,19 @@ static const struct sh_opt opts[] = {
     {"db", SH_OPT_LIST, F(db), "FILE...", "trace stores, drawn side by side", 0, 0, 0},
     {"plan", SH_OPT_LIST, F(plan), "FILE...", "allocation: plan files, drawn one below the other", 0, 0, 0},
     {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.svg, FILE.png or FILE.pdf", 0, 0, 'o'},
-    {"script", SH_OPT_FLAG, F(script), NULL, "write the gnuplot script, data inside, to -o instead", 0, 0, 0},
+    {"script", SH_OPT_FLAG, F(script), NULL, "write the gnuplot script, with its data, to -o instead", 0, 0, 0},
     {"layer", SH_OPT_TEXT, F(layer), "L,...", "heatmap: layers (default: the middle one)", 0, 0, 0},
-    {"head", SH_OPT_TEXT, F(head), "H,...", "heatmap: heads, one for each layer or all of one (default: 0)", 0, 0, 0},
-    {"rows", SH_OPT_TEXT, F(rows), "Q,...", "heatmap: queries whose rows are drawn one by one", 0, 0, 0},
-    {"sequence", SH_OPT_INT, F(sequence), "S", "heatmap: which sequence (default: 0), of --run if it is given", 0, 1e9,
+    {"head", SH_OPT_TEXT, F(head), "H,...", "heatmap: heads, one per layer or several of one (default: 0)", 0, 0, 0},
+    {"rows", SH_OPT_TEXT, F(rows), "Q,...", "heatmap: queries whose rows are also drawn one by one", 0, 0, 0},
+    {"sequence", SH_OPT_INT, F(sequence), "S", "heatmap: which sequence (default: 0), within --run if given", 0, 1e9,
      0},
-    {"split", SH_OPT_REAL, F(split), "F", "where earlier ends (default: 0.5)", 1e-6, 1, 0},
+    {"split", SH_OPT_REAL, F(split), "F", "share of a sequence that counts as early (default: 0.5)", 1e-6, 1, 0},
     {"run", SH_OPT_INT, F(run), "N", "only this run of each store", 1, 1e9, 0},
-    {"data", SH_OPT_TEXT, F(data), "FILE.tsv", "write the figure's data there, too", 0, 0, 0},
+    {"data", SH_OPT_TEXT, F(data), "FILE.tsv", "also write the figure's data there", 0, 0, 0},
     {"width", SH_OPT_TEXT, F(width_text), "SIZE", "of the page: 3.3in, 16cm, 84mm, 240pt or inches (default: "
                                                   "the figure's own);\n"
-     "panels move below each other where that is narrow", 0, 0, 0},
-    {"height", SH_OPT_TEXT, F(height_text), "SIZE", "likewise (default: as the width asks)", 0, 0, 0},
+     "on a narrow page, panels move below each other", 0, 0, 0},
+    {"height", SH_OPT_TEXT, F(height_text), "SIZE", "of the page, likewise (default: follows the width)", 0, 0, 0},
     {0}};
 #undef F
 
@@ -72,7 +72,7 @@ static int read_size(const char *option, const char *text, double *inches, struc
                       text);
 }
 
-/* A path that cannot be written to is told before the work. */
+/* A path that cannot be written to is refused before the work. */
 static int probe(const char *path, int script, struct sh_err *e)
 {
     struct sh_gp gp;
@@ -140,9 +140,9 @@ const struct sh_cmd sh_cmd_plot = {
     .summary = "draw a figure from trace stores",
     .about = "budget-curve and leaderboard draw the results of shears replay, compression and quant those of shears\n"
              "eval, drift and score-change those of shears drift. Of each store they draw the largest group of\n"
-             "results whose settings differ in nothing but policy, knobs and budget. heatmap draws the same layers and\n"
-             "heads of each store, at most five maps. gnuplot draws the figure; without gnuplot (status 3) --script\n"
-             "writes the script for it.\n\n"
+             "results whose settings differ in nothing but policy, knobs and budget. heatmap draws the same layers\n"
+             "and heads of each store, at most five maps. gnuplot draws the figure; without gnuplot (status 3)\n"
+             "--script writes the script for it.\n\n"
              "  shears plot persistence --db trained.db random.db -o persistence.svg\n"
              "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
              "  shears plot budget-curve --db traces.db -o budget-curve.svg\n",

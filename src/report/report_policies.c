@@ -8,10 +8,10 @@
 #include "src/report/figures/figure_data.h"
 #include "src/report/report_results.h"
 
-static void board(struct sh_report *r, const struct sh_fig_curve_sets *data)
+static void ranking(struct sh_report *r, const struct sh_fig_curve_sets *data)
 {
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "policies", "policies by their mean kept mass over the budgets that all have");
+    sh_out_list(o, "policies", "policies by mean kept mass over the budgets that all of them have");
     for (int s = 0; s < data->n; s++)
         for (int i = 0; i < data->set[s].n_curves; i++) {
             const struct sh_fig_curve *c = &data->set[s].curve[i];
@@ -53,11 +53,6 @@ static void points(struct sh_report *r, const struct sh_fig_curve_sets *data)
     sh_report_table(r, "Every policy under every budget", o);
 }
 
-static char *replay_line(const char *db)
-{
-    return xasprintf("replay --db %s --policy all --budget 0.05..1.0/20", db);
-}
-
 static int write(struct sh_report *r, struct sh_err *e)
 {
     const char *db[SH_REPORT_STORES];
@@ -74,28 +69,26 @@ static int write(struct sh_report *r, struct sh_err *e)
     }
     sh_results_free(&all);
     if (!n) {
-        char *line = replay_line(r->store[0].path);
-        sh_report_missing(r, line, "what eviction policies would keep: no replay has left results in the stores.");
-        free(line);
+        sh_report_fill(r, "replay --db STORE --policy all --budget 0.05..1.0/20",
+                       "what eviction policies would keep: the stores have no results of a replay.");
         return 0;
     }
     struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = r->quiet};
     struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(budget_curve), &q, e);
     if (!d)
         return sh_report_lacks(r, NULL, e);
-    sh_report_say(r, "The recorded rows are given to each policy, which keeps no more tokens of a head than its "
-                  "budget. Kept mass is the share of a row's attention that falls on what is kept (without sinks: not "
-                  "counting the first tokens, which draw attention whatever they say, and the token itself); pivotal "
-                  "tokens are those with a score above the average of their row; output error, where values were "
-                  "recorded, is how far off that leaves the head's output, as a share of it. Measured: %s.",
+    sh_report_say(r, "Each policy sees the recorded rows one by one and keeps at most its budget of tokens per head. "
+                     "Kept mass is the share of a row's attention on the tokens that are kept. Without sinks leaves "
+                     "out the first tokens, which attract attention whatever they are, and the token itself. Pivotal "
+                     "tokens have a score above the average of their row. Output error, where values were recorded, "
+                     "is the relative error of the head's output. Measured: %s.",
                   d->out.settings);
-    board(r, d->out.budget_curve);
+    ranking(r, d->out.budget_curve);
     bad = sh_report_figure(r, "budget-curve", &d->out, e) || sh_report_figure(r, "leaderboard", &d->out, e);
     points(r, d->out.budget_curve);
     sh_figure_data_free(d);
-    for (int i = 0; i < r->n_store && !bad; i++)
-        bad = sh_report_typed(r, i, "replay", e);
-    return bad ? -1 : 0;
+    return bad || sh_report_typed(r, "replay", e) ? -1 : 0;
 }
 
-const struct sh_report_part sh_report_policies = {"policies", "Eviction policies, replayed", write};
+const struct sh_report_part sh_report_policies = {
+    .name = "policies", .title = "Eviction policies, replayed", .write = write};

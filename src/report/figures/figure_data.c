@@ -3,6 +3,7 @@
 #include "src/report/figures/figure_data.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/mem.h"
 #include "src/report/figures/loaders.h"
@@ -38,13 +39,24 @@ const struct sh_figure_loader *sh_figure_loader(const struct sh_figure *f)
     return find(1u << f->number);
 }
 
+struct sh_figure_data *sh_figure_data_empty(void)
+{
+    return xcalloc(1, sizeof(struct sh_figure_data));
+}
+
 struct sh_figure_data *sh_figure_data_new(unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
 {
-    struct sh_figure_data *d = xcalloc(1, sizeof *d);
+    struct sh_figure_data *d = sh_figure_data_empty();
     if (!find(figures)->load(d, figures, q, e))
         return d;
     sh_figure_data_free(d);
     return NULL;
+}
+
+const char *sh_figure_file(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
 void sh_figure_data_free(struct sh_figure_data *d)

@@ -36,6 +36,8 @@ struct sh_figure_loader {
 /* The loader of a figure; NULL: a command of its own draws it (drawn_by). */
 const struct sh_figure_loader *sh_figure_loader(const struct sh_figure *f);
 
+struct sh_figure_data *sh_figure_data_empty(void);
+
 /* The data of `figures`, all of one loader. NULL: e says which store and why. */
 struct sh_figure_data *sh_figure_data_new(unsigned figures, const struct sh_figure_request *q, struct sh_err *e);
 void sh_figure_data_free(struct sh_figure_data *d);     /* NULL is fine */
@@ -43,6 +45,9 @@ void sh_figure_data_free(struct sh_figure_data *d);     /* NULL is fine */
 /* Memory that lives as long as the data, a struct sh_figure_data: freed with free(), or with `release`. Return `at`. */
 void *sh_figure_keep(void *data, void *at);
 void *sh_figure_keep_by(struct sh_figure_data *d, void *at, void (*release)(void *at));
+
+/* A path without its folder. */
+const char *sh_figure_file(const char *path);
 
 /* figure_evals.c: the model that a store is of, or where it has no trace the file's name; for free(). */
 struct sh_store;

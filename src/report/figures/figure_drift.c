@@ -122,7 +122,7 @@ static void draw_steps(const struct cell *c, struct sh_fig_measured *m, own_fn *
     }
     m->lines = line;
     m->x = "token of the text";
-    m->y = "Jaccard index of the kept sets, 0 to 1";
+    m->y = "Jaccard index of the kept tokens, 0 to 1";
     m->ceiling = 1;
 }
 
@@ -136,7 +136,7 @@ static void draw_change(const struct cell *c, struct sh_fig_measured *m, own_fn 
             x[(k + 1) * SH_CHANGE_BINS + b] = 100 * c->change[k][b];
     }
     for (int k = 0; k < 2; k++)
-        line[k] = (struct sh_fig_measured_line){.label = k ? "by attention" : "scores, one by one",
+        line[k] = (struct sh_fig_measured_line){.label = k ? "weighted by attention" : "each score once",
                                                 .n = SH_CHANGE_BINS, .x = x, .y = x + (k + 1) * SH_CHANGE_BINS};
     m->lines = line;
     m->n_lines = 2;
@@ -195,10 +195,10 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
             return -1;
     all->panel = panel;
     *(is_change ? &d->out.score_change : &d->out.drift) = all;
-    d->out.title = is_change ? "Attention scores of a compressed cache beside the full one's"
-                             : "Kept sets of a live cache beside the replay's";
-    d->out.settings = is_change ? "rows of all heads behind the first eviction, at up to 64 steps of each text; first "
-                                  "bar: dropped, last: 3 and above"
+    d->out.title = is_change ? "Attention scores in a compressed cache compared with the full cache"
+                             : "Tokens kept by a live cache compared with the replay";
+    d->out.settings = is_change ? "rows of all heads after the first eviction, at up to 64 steps of each text; first "
+                                  "bar: dropped, last bar: 3 and above"
                                 : "means over heads and texts";
     return 0;
 }

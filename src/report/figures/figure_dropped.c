@@ -56,9 +56,9 @@ static int load(struct sh_figure_data *to, unsigned figures, const struct sh_fig
             return -1;
         d[i] = trace(to, &r);
         if (!i) {
-            to->out.title = sh_figure_keep(to, xasprintf("%s: dropped mass, measured and promised", r.model));
+            to->out.title = sh_figure_keep(to, xasprintf("%s: dropped mass, measured and predicted", r.model));
             to->out.settings = sh_figure_keep(
-                to, xasprintf("rows behind the middle of %d sequence%s, %lld tokens; means over heads and layers; the "
+                to, xasprintf("rows after the middle of %d sequence%s, %lld tokens; means over heads and layers; the "
                               "largest scores are kept", r.n_sequence, r.n_sequence == 1 ? "" : "s", r.n_tokens));
         }
         sh_theory_result_free(&r);

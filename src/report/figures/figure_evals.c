@@ -270,11 +270,11 @@ static int make_lines(const struct panel *q, struct sh_fig_measured *m, own_fn *
 
 static const char *what_of(const struct panel *q)
 {
-    static const char *const of[N_METRIC] = {[PPL] = "perplexity", [EXACT] = "answers that are right in every token",
+    static const char *const of[N_METRIC] = {[PPL] = "perplexity", [EXACT] = "exact answers",
                                              [ANSWER_PPL] = "perplexity of the answers",
                                              [ACC] = "accuracy in tasks"};
-    return q->x == BITS         ? "what fewer bits for a number of the cache cost"
-           : q->x == BYTE_TIMES ? "perplexity over how many times fewer bytes the cache has"
+    return q->x == BITS         ? "the cost of fewer bits per cached number"
+           : q->x == BYTE_TIMES ? "perplexity over the compression of the cache in bytes"
                                 : of[q->metric];
 }
 
@@ -296,7 +296,7 @@ static void add(const struct panel *q, const char *title, const char *x, const c
     out->panel = all;
 }
 
-static const char times[] = "compression: tokens / kept tokens of a head";
+static const char times[] = "compression: tokens / kept tokens per head";
 
 static void add_curves(const struct found *f, const char *name, struct sh_fig_measured_panels *out,
                        own_fn *own, void *keeper)
@@ -310,7 +310,7 @@ static void add_curves(const struct found *f, const char *name, struct sh_fig_me
     add(&q, title, times, "perplexity (log)", out, own, keeper);
     q.metric = EXACT;
     snprintf(title, sizeof title, "%.80s: exact answers", name);
-    add(&q, title, times, "answers right in every token (%)", out, own, keeper);
+    add(&q, title, times, "exact answers (%)", out, own, keeper);
     q.metric = ANSWER_PPL;
     snprintf(title, sizeof title, "%.80s: answers' perplexity", name);
     add(&q, title, times, "perplexity of answers' tokens (log)", out, own, keeper);
@@ -342,8 +342,8 @@ static void add_quant(const struct found *f, const char *name, struct sh_fig_mea
     if (!(q.group = largest(f, 0, NULL, &bits)))
         return;
     q.full = reference(f, q.group);
-    snprintf(title, sizeof title, "%.80s: what fewer bits cost", name);
-    add(&q, title, "bits of a key's or value's number", "nats a token more than the full cache", out, own, keeper);
+    snprintf(title, sizeof title, "%.80s: cost of fewer bits", name);
+    add(&q, title, "bits per number of keys and values", "nats per token above the full cache", out, own, keeper);
     for (int i = 0; i < f->n; i++)
         if (f->point[i].group && !strcmp(f->point[i].group, q.group) && f->point[i].is_full && f->point[i].bits == 16)
             q.bytes = f->point[i].at[BYTES];
@@ -351,7 +351,7 @@ static void add_quant(const struct found *f, const char *name, struct sh_fig_mea
     q.metric = PPL;
     snprintf(title, sizeof title, "%.80s: bytes and perplexity", name);
     if (q.bytes > 0)
-        add(&q, title, "times fewer bytes than the full cache in 16 bits", "perplexity (log)", out, own, keeper);
+        add(&q, title, "compression in bytes: full cache in 16 bits / cache", "perplexity (log)", out, own, keeper);
 }
 
 /* ---- a store ---- */
@@ -420,8 +420,8 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
             return nothing_in(figures, q->db[i], e);
     *(is_quant ? &d->out.quant : &d->out.compression) = all;
     d->out.title = is_quant ? "Fewer bits for keys and values" : "Quality over compression of the cache";
-    d->out.settings = is_quant ? "bands: 95 % of the paired change against the full cache in f32"
-                               : "1 is the full cache; bands: 95 %, of perplexities that of the paired change";
+    d->out.settings = is_quant ? "bands: 95 % of the paired change from the full cache in f32"
+                               : "1 is the full cache; bands: 95 %, for perplexities from the paired change";
     return 0;
 }
 

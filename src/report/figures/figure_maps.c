@@ -64,7 +64,7 @@ static int one_map(struct sh_figure_data *d, const struct source *from, int laye
     else if (m.rows != m.n_tokens)
         bad = (sh_fail(e, "%s: sequence %d has no scores of layer %d, head %d (%d rows of %d)", from->path,
                        from->sequence, layer, head, m.rows, m.n_tokens),
-               sh_hint(e, "shears info %s tells what was recorded", from->path));
+               sh_hint(e, "shears info %s shows what was recorded", from->path));
     if (bad) {
         free(m.cells);
         return -1;

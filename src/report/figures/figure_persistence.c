@@ -173,14 +173,13 @@ static void tell_apart(const struct traces *all, const struct sh_figure_request 
     for (int i = 0; i < all->n; i++)
         plain[i] = xstrdup(all->at[i].label);
     for (int i = 0; i < all->n; i++) {
-        const char *slash = strrchr(q->db[i], '/');
         int n = 0;
         for (int k = 0; k < all->n; k++)
             n += !strcmp(plain[k], plain[i]);
         if (n < 2)
             continue;
         free(all->at[i].label);
-        all->at[i].label = xasprintf("%s (%s)", plain[i], slash ? slash + 1 : q->db[i]);
+        all->at[i].label = xasprintf("%s (%s)", plain[i], sh_figure_file(q->db[i]));
     }
     for (int i = 0; i < all->n; i++)
         free(plain[i]);
