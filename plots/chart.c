@@ -11,7 +11,6 @@
 #define RIGHT 0.25
 #define TOP 1.0
 #define BOTTOM 0.85              /* axis and its label */
-#define KEY 0.2                 /* a line of the legend */
 
 #define LETTER 0.088            /* of its text, more or less */
 
@@ -76,8 +75,8 @@ static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide)
     fputs("\nset ylabel ", gp->to);
     sh_gp_text(gp, c->y, 48);
     if (!has_points(c)) {
-        fputs("\nunset logscale\nset xrange [0:1]\nset yrange [0:1]\n"
-              "set label 901 'no values' at graph 0.5, graph 0.5 center tc rgb '#606060'\n", gp->to);
+        fputs("\nunset logscale\n", gp->to);
+        sh_gp_no_values(gp);
         return;
     }
     fputs("\nunset logscale\nset xrange [*:*]\nset yrange [*:*]\nset xtics auto\nset ytics auto\n", gp->to);
@@ -88,15 +87,10 @@ static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide)
         fputs("set yrange [0:*]\n", gp->to);
 }
 
-static void style(struct sh_gp *gp, const struct sh_fig_line *l)
-{
-    fprintf(gp->to, " ls %d%s", l->look % SH_GP_COLOURS + 1 + (l->dash == 1 ? 10 : 0), l->dash > 1 ? " dt '.'" : "");
-}
-
 static void look(struct sh_gp *gp, const struct sh_fig_line *l, enum sh_chart_style how)
 {
     fputs(how == SH_CHART_MARKS ? "with linespoints" : "with lines", gp->to);
-    style(gp, l);
+    sh_gp_line_style(gp, l->look, l->dash);
     if (how == SH_CHART_MARKS)
         fprintf(gp->to, " pt %d ps 0.5", l->dash ? 6 : 7);
 }
@@ -116,24 +110,12 @@ static int key_columns(const struct sh_fig_charts *d, double wide)
     return 2;
 }
 
-/* The legend is drawn by hand: gnuplot's own would change the panel's size with the names in it. */
 static void legend(struct sh_gp *gp, const struct sh_fig_chart *c, double left, double top, double wide, int columns)
 {
-    int letters = letters_of(wide, columns);
     for (int i = 0; i < c->n_lines; i++) {
         const struct sh_fig_line *l = &c->lines[i];
-        double x = left + wide / columns * (i % columns), y = top + KEY * (i / columns);
-        fprintf(gp->to, "set arrow %d from ", i + 1);
-        sh_gp_at(gp, x, y);
-        fputs(" to ", gp->to);
-        sh_gp_at(gp, x + 0.3, y);
-        fputs(" nohead", gp->to);
-        style(gp, l);
-        fprintf(gp->to, "\nset label %d ", i + 1);
-        sh_gp_text(gp, l->label, letters);
-        fputs(" at ", gp->to);
-        sh_gp_at(gp, x + 0.38, y);
-        fputs(" left\n", gp->to);
+        sh_gp_key(gp, i + 1, left + wide / columns * (i % columns), top + SH_GP_KEY * (i / columns),
+                  &(struct sh_gp_key){l->label, letters_of(wide, columns), l->look, l->dash});
     }
 }
 
@@ -163,7 +145,7 @@ static double key_in(const struct sh_fig_charts *d, int from, int n, int columns
     int most = 0;
     for (int c = from; c < from + n && c < d->n; c++)
         most = d->chart[c].n_lines > most ? d->chart[c].n_lines : most;
-    return KEY * ((most + columns - 1) / columns) + 0.15;
+    return SH_GP_KEY * ((most + columns - 1) / columns) + 0.15;
 }
 
 void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_charts *d, double wide,

@@ -79,7 +79,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
             return sh_misused(e, "figure allocation shows plans of at least one layer and head");
     double high = most(d);
     int n_columns = sh_gp_columns(gp, 6, 2), n_rows = d->n * (2 / n_columns);
-    double top = 1.05, page = sh_gp_room(gp, n_columns < 2 ? 6.6 : 12), half = page / n_columns,
+    double top = SH_GP_TOP, page = sh_gp_room(gp, n_columns < 2 ? 6.6 : 12), half = page / n_columns,
            wide = half - LEFT - RIGHT - COLOURS;
     sh_gp_page(gp, page, top - 0.35 + PITCH * n_rows, data->title, data->settings);
     for (int i = 0; i < d->n; i++) {

@@ -12,8 +12,7 @@
 #define PITCH_X 5.1             /* from one to the next, where there is room */
 #define PITCH_Y 4.2
 #define MARGINS 0.9
-#define KEY_IN 0.2              /* a line of the legend, and a column */
-#define KEY_PITCH 3.1
+#define KEY_PITCH 3.1           /* a column of the legend */
 
 enum { PANELS = 4, COLOURS = 6, DASHES = 4, MOST = 48 };
 
@@ -219,7 +218,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
             n += p == 0 || has_values(&d->set[s], p);
         n_rows += (n + n_columns - 1) / n_columns;
     }
-    double key_in = KEY_IN * ((n_names(d) + n_keys) / n_keys) + 0.15,
+    double key_in = SH_GP_KEY * ((n_names(d) + n_keys) / n_keys) + 0.15,
            height = 0.85 + PITCH_Y * n_rows + key_in;
     sh_gp_page(gp, width, height, data->title, data->settings);
     blocks(gp, d);
@@ -230,7 +229,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
         int n = 0;
         for (int p = 0; p < PANELS; p++)
             if (p == 0 || has_values(&d->set[s], p)) {
-                sh_gp_box(gp, 0.85 + pitch * (n % n_columns), 1.05 + PITCH_Y * (row + n / n_columns),
+                sh_gp_box(gp, 0.85 + pitch * (n % n_columns), SH_GP_TOP + PITCH_Y * (row + n / n_columns),
                           pitch - MARGINS, TALL);
                 panel(gp, d, s, p);
                 n++;

@@ -107,11 +107,11 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     sh_gp_heading(gp);
     for (int i = 0; i < d->n; i++) {
         int at = 2 * i;
-        sh_gp_box(gp, 0.95, 1.05 + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
+        sh_gp_box(gp, 0.95, SH_GP_TOP + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
         mass(gp, &d->trace[i], i);
         fputs("unset label\n", gp->to);
         at++;
-        sh_gp_box(gp, 0.95 + pitch * (at % n_columns), 1.05 + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
+        sh_gp_box(gp, 0.95 + pitch * (at % n_columns), SH_GP_TOP + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
         output(gp, &d->trace[i], i);
     }
     fputs("unset multiplot\n", gp->to);

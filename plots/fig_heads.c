@@ -107,12 +107,12 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     for (int i = 0; i < d->n; i++) {
         char name[32];
         int at = i * n_kinds;
-        sh_gp_box(gp, 0.75, 1.05 + PITCH * (at / n_columns), pitch - MARGINS, TALL);
+        sh_gp_box(gp, 0.75, SH_GP_TOP + PITCH * (at / n_columns), pitch - MARGINS, TALL);
         fputs("unset logscale cb\nset cbtics auto\n", gp->to);
         snprintf(name, sizeof name, "ratio%d", i);
         map(gp, &d->trace[i], name, ratio_scale(d), "persistence ratio", d->ratio_settings);
         at++;
-        sh_gp_box(gp, 0.75 + pitch * (at % n_columns), 1.05 + PITCH * (at / n_columns), pitch - MARGINS, TALL);
+        sh_gp_box(gp, 0.75 + pitch * (at % n_columns), SH_GP_TOP + PITCH * (at / n_columns), pitch - MARGINS, TALL);
         sh_gp_log_tics(gp, lift_scale(d).high);
         snprintf(name, sizeof name, "lift%d", i);
         if (d->trace[i].lift)

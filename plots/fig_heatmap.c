@@ -232,7 +232,7 @@ static struct layout lay_out(const struct sh_gp *gp)
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
     const struct sh_fig_maps *d = data->heatmap;
-    double total = 0.75, top = 1.05;
+    double total = 0.75, top = SH_GP_TOP;
     struct layout l = lay_out(gp);
     if (d->n_marks < 0 || d->n_marks > 8)
         return sh_misused(e, "figure heatmap shows 0 to 8 single rows, found %d", d->n_marks);

@@ -8,7 +8,6 @@
 #include "plots/figure.h"
 
 #define LINE 0.24               /* inches, a policy */
-#define KEY 0.2                 /* a line of the legend */
 #define BELOW 0.75              /* axis and its label */
 #define NARROW 4.0              /* a board with fewer tics and one column of legend */
 
@@ -130,10 +129,10 @@ static void board(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, do
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
     const struct sh_fig_curve_sets *d = data->leaderboard;
-    double top = d->n > 1 ? 1.05 : 0.8, height = top - 0.45, low = 1, page = sh_gp_room(gp, 9.2),
+    double top = d->n > 1 ? SH_GP_TOP : 0.8, height = top - 0.45, low = 1, page = sh_gp_room(gp, 9.2),
            left = names(d), wide = page - left - 0.3;
     int is_narrow = wide < NARROW;
-    double row = BELOW + KEY * KEYS * (is_narrow ? 2 : 1) + 0.55;
+    double row = BELOW + SH_GP_KEY * KEYS * (is_narrow ? 2 : 1) + 0.55;
     for (int s = 0; s < d->n; s++) {
         int n = d->set[s].n_curves;
         if (n < 1 || n > MOST)

@@ -125,7 +125,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     for (int p = 0; p < d->n; p++)
         for (int i = 0; i < d->panel[p].n_series; i++)
             any_missing |= n_missing(&d->panel[p].series[i]) > 0;
-    double legend_in = 0.22 * ((d->panel[0].n_series + 2 + n_columns) / n_columns), top = 1.05;
+    double legend_in = 0.22 * ((d->panel[0].n_series + 2 + n_columns) / n_columns), top = SH_GP_TOP;
     double width = sh_gp_room(gp, 0.3 + PITCH_X * n_columns), height = top - 0.3 + PITCH_Y * n_rows + legend_in,
            pitch = (width - 0.3) / n_columns;
     sh_gp_page(gp, width, height, data->title, data->settings);

@@ -79,7 +79,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     int n_columns = sh_gp_columns(gp, 4.4, d->n < 3 ? d->n : 3), most_alphas = 1;
     for (int i = 0; i < d->n; i++)
         most_alphas = d->grid[i].n_alphas > most_alphas ? d->grid[i].n_alphas : most_alphas;
-    double low, high, tall = 0.42 * most_alphas + 0.4, top = 1.05, pitch = tall + 1.15,
+    double low, high, tall = 0.42 * most_alphas + 0.4, top = SH_GP_TOP, pitch = tall + 1.15,
            page = sh_gp_room(gp, 2.0 + 0.85 * (n_columns - 1) + (n_columns == 1 ? 4.2 : 3.1 * n_columns)),
            wide = (page - 2.0 + 0.85) / n_columns - 0.85;
     int n_rows = (d->n + n_columns - 1) / n_columns;

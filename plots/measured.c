@@ -10,10 +10,8 @@
 #define TALL 3.1                /* inches, a panel without its margins */
 #define LEFT 0.95
 #define RIGHT 0.2
-#define TOP 1.05
 #define PITCH_X 5.85            /* from one panel to the next, where there is room */
 #define BELOW 0.87              /* axis and its label */
-#define KEY 0.2                 /* a line of the legend */
 #define KEY_MARK 0.5            /* what stands before a name, and after it */
 
 struct page {
@@ -136,8 +134,7 @@ static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch
     sh_gp_text(gp, m->y, 46);
     fputs("\nunset logscale\nset xtics auto\nset ytics auto\nset xrange [*:*]\n", gp->to);
     if (!has_points(m)) {
-        fputs("set xrange [0:1]\nset yrange [0:1]\n"
-              "set label 901 'no values' at graph 0.5, graph 0.5 center tc rgb '#606060'\n", gp->to);
+        sh_gp_no_values(gp);
         return;
     }
     if (m->is_log_x) {
@@ -157,12 +154,6 @@ static int dash_of(int line)
     return line / SH_GP_COLOURS;
 }
 
-static void style(struct sh_gp *gp, int line)
-{
-    fprintf(gp->to, " ls %d%s", line % SH_GP_COLOURS + 1 + (dash_of(line) == 1 ? 10 : 0),
-            dash_of(line) > 1 ? " dt '.'" : "");
-}
-
 static int key_letters(double pitch, int columns)
 {
     return sh_gp_letters((pitch - 0.5) / columns - KEY_MARK);
@@ -180,21 +171,10 @@ static int key_columns(const struct sh_fig_measured_panels *d, double pitch)
 
 static void legend(struct sh_gp *gp, const struct sh_fig_measured *m, double left, double top, const struct page *page)
 {
-    int columns = page->key_columns;
-    for (int i = 0; i < m->n_lines; i++) {
-        double x = left + (page->pitch - 0.5) / columns * (i % columns), y = top + KEY * (i / columns);
-        fprintf(gp->to, "set arrow %d from ", i + 1);
-        sh_gp_at(gp, x, y);
-        fputs(" to ", gp->to);
-        sh_gp_at(gp, x + 0.3, y);
-        fputs(" nohead", gp->to);
-        style(gp, i);
-        fprintf(gp->to, "\nset label %d ", i + 1);
-        sh_gp_text(gp, m->lines[i].label, key_letters(page->pitch, columns));
-        fputs(" at ", gp->to);
-        sh_gp_at(gp, x + 0.38, y);
-        fputs(" left\n", gp->to);
-    }
+    int columns = page->key_columns, letters = key_letters(page->pitch, columns);
+    for (int i = 0; i < m->n_lines; i++)
+        sh_gp_key(gp, i + 1, left + (page->pitch - 0.5) / columns * (i % columns), top + SH_GP_KEY * (i / columns),
+                  &(struct sh_gp_key){m->lines[i].label, letters, i, dash_of(i)});
 }
 
 static void curves(struct sh_gp *gp, const struct sh_fig_measured *m, int panel)
@@ -210,7 +190,7 @@ static void curves(struct sh_gp *gp, const struct sh_fig_measured *m, int panel)
     for (int i = 0; i < m->n_lines; i++) {
         static const int mark[] = {7, 6, 4, 8, 10, 12};
         fprintf(gp->to, "%s$p%dl%d using 1:2 with linespoints", separator, panel, i);
-        style(gp, i);
+        sh_gp_line_style(gp, i, dash_of(i));
         fprintf(gp->to, " pt %d ps 0.5", mark[dash_of(i)]);
         separator = ", \\\n    ";
     }
@@ -221,7 +201,7 @@ static void bars(struct sh_gp *gp, const struct sh_fig_measured *m, int panel, d
     fprintf(gp->to, "set boxwidth %g absolute\nplot $p%dl0 using 1:2 with boxes ls 1 fs solid 0.55 border", bar, panel);
     for (int i = 1; i < m->n_lines; i++) {
         fprintf(gp->to, ", \\\n    $p%dl%d using 1:2 with histeps", panel, i);
-        style(gp, i);
+        sh_gp_line_style(gp, i, dash_of(i));
         fputs(" lw 1.6", gp->to);
     }
 }
@@ -229,7 +209,7 @@ static void bars(struct sh_gp *gp, const struct sh_fig_measured *m, int panel, d
 static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int number, double bar,
                        const struct page *page)
 {
-    double left = LEFT + page->pitch * (number % page->across), top = TOP + page->row * (number / page->across);
+    double left = LEFT + page->pitch * (number % page->across), top = SH_GP_TOP + page->row * (number / page->across);
     sh_gp_box(gp, left, top, page->pitch - LEFT - RIGHT, TALL);
     axes(gp, m, page->pitch);
     legend(gp, m, left - 0.6, top + TALL + BELOW, page);
@@ -275,8 +255,9 @@ int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *data, const str
             return sh_misused(e, "a panel shows 1 to %d lines, found %d", SH_MEASURED_LINES, d->panel[i].n_lines);
         most = d->panel[i].n_lines > most ? d->panel[i].n_lines : most;
     }
-    page.row = TALL + BELOW + KEY * ((most + page.key_columns - 1) / page.key_columns) + 0.6;
-    sh_gp_page(gp, width, TOP - 0.55 + page.row * ((n + page.across - 1) / page.across), data->title, data->settings);
+    page.row = TALL + BELOW + SH_GP_KEY * ((most + page.key_columns - 1) / page.key_columns) + 0.6;
+    sh_gp_page(gp, width, SH_GP_TOP - 0.55 + page.row * ((n + page.across - 1) / page.across), data->title,
+               data->settings);
     for (int i = 0; i < n; i++)
         for (int k = 0; k < d->panel[i].n_lines; k++)
             block(gp, &d->panel[i], i, k);
