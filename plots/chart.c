@@ -11,22 +11,21 @@
 #define RIGHT 0.25
 #define TOP 1.0
 #define BOTTOM 0.85              /* axis and its label */
-#define KEY 0.2                 /* a line of the legend */
 
 #define LETTER 0.088            /* of its text, more or less */
 
-static void blocks(struct sh_gp *gp, const struct sh_fig_data *d)
+static void blocks(struct sh_gp *gp, const struct sh_fig_charts *d)
 {
-    for (int c = 0; c < d->n_charts; c++)
-        for (int i = 0; i < d->charts[c].n_lines; i++) {
-            const struct sh_fig_line *l = &d->charts[c].lines[i];
+    for (int c = 0; c < d->n; c++)
+        for (int i = 0; i < d->chart[c].n_lines; i++) {
+            const struct sh_fig_line *l = &d->chart[c].lines[i];
             fprintf(gp->to, "$c%dl%d << EOD\n# ", c, i);
             sh_gp_text(gp, l->label, 200);
             putc('\n', gp->to);
             for (int k = 0; k < l->n; k++) {
                 sh_gp_real(gp, l->x[k]);
                 putc(' ', gp->to);
-                sh_gp_real(gp, d->charts[c].is_log && !(l->y[k] > 0) ? (double)NAN : l->y[k]);
+                sh_gp_real(gp, d->chart[c].is_log && !(l->y[k] > 0) ? (double)NAN : l->y[k]);
                 putc('\n', gp->to);
             }
             fputs("EOD\n", gp->to);
@@ -76,8 +75,8 @@ static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide)
     fputs("\nset ylabel ", gp->to);
     sh_gp_text(gp, c->y, 48);
     if (!has_points(c)) {
-        fputs("\nunset logscale\nset xrange [0:1]\nset yrange [0:1]\n"
-              "set label 901 'no values' at graph 0.5, graph 0.5 center tc rgb '#606060'\n", gp->to);
+        fputs("\nunset logscale\n", gp->to);
+        sh_gp_no_values(gp);
         return;
     }
     fputs("\nunset logscale\nset xrange [*:*]\nset yrange [*:*]\nset xtics auto\nset ytics auto\n", gp->to);
@@ -88,15 +87,10 @@ static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide)
         fputs("set yrange [0:*]\n", gp->to);
 }
 
-static void style(struct sh_gp *gp, const struct sh_fig_line *l)
-{
-    fprintf(gp->to, " ls %d%s", l->look % SH_GP_COLOURS + 1 + (l->dash == 1 ? 10 : 0), l->dash > 1 ? " dt '.'" : "");
-}
-
 static void look(struct sh_gp *gp, const struct sh_fig_line *l, enum sh_chart_style how)
 {
     fputs(how == SH_CHART_MARKS ? "with linespoints" : "with lines", gp->to);
-    style(gp, l);
+    sh_gp_line_style(gp, l->look, l->dash);
     if (how == SH_CHART_MARKS)
         fprintf(gp->to, " pt %d ps 0.5", l->dash ? 6 : 7);
 }
@@ -107,33 +101,21 @@ static int letters_of(double wide, int columns)
 }
 
 /* Columns of the legends: two, or one where a name would be cut. */
-static int key_columns(const struct sh_fig_data *d, double wide)
+static int key_columns(const struct sh_fig_charts *d, double wide)
 {
-    for (int c = 0; c < d->n_charts; c++)
-        for (int i = 0; i < d->charts[c].n_lines; i++)
-            if (strlen(d->charts[c].lines[i].label) > (size_t)letters_of(wide, 2))
+    for (int c = 0; c < d->n; c++)
+        for (int i = 0; i < d->chart[c].n_lines; i++)
+            if (strlen(d->chart[c].lines[i].label) > (size_t)letters_of(wide, 2))
                 return 1;
     return 2;
 }
 
-/* The legend is drawn by hand: gnuplot's own would change the panel's size with the names in it. */
 static void legend(struct sh_gp *gp, const struct sh_fig_chart *c, double left, double top, double wide, int columns)
 {
-    int letters = letters_of(wide, columns);
     for (int i = 0; i < c->n_lines; i++) {
         const struct sh_fig_line *l = &c->lines[i];
-        double x = left + wide / columns * (i % columns), y = top + KEY * (i / columns);
-        fprintf(gp->to, "set arrow %d from ", i + 1);
-        sh_gp_at(gp, x, y);
-        fputs(" to ", gp->to);
-        sh_gp_at(gp, x + 0.3, y);
-        fputs(" nohead", gp->to);
-        style(gp, l);
-        fprintf(gp->to, "\nset label %d ", i + 1);
-        sh_gp_text(gp, l->label, letters);
-        fputs(" at ", gp->to);
-        sh_gp_at(gp, x + 0.38, y);
-        fputs(" left\n", gp->to);
+        sh_gp_key(gp, i + 1, left + wide / columns * (i % columns), top + SH_GP_KEY * (i / columns),
+                  &(struct sh_gp_key){l->label, letters_of(wide, columns), l->look, l->dash});
     }
 }
 
@@ -158,31 +140,31 @@ static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, en
 }
 
 /* The tallest legend of a row of charts. */
-static double key_in(const struct sh_fig_data *d, int from, int n, int columns)
+static double key_in(const struct sh_fig_charts *d, int from, int n, int columns)
 {
     int most = 0;
-    for (int c = from; c < from + n && c < d->n_charts; c++)
-        most = d->charts[c].n_lines > most ? d->charts[c].n_lines : most;
-    return KEY * ((most + columns - 1) / columns) + 0.15;
+    for (int c = from; c < from + n && c < d->n; c++)
+        most = d->chart[c].n_lines > most ? d->chart[c].n_lines : most;
+    return SH_GP_KEY * ((most + columns - 1) / columns) + 0.15;
 }
 
-void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *d, double wide, double tall,
-                    enum sh_chart_style how)
+void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_charts *d, double wide,
+                    double tall, enum sh_chart_style how)
 {
-    int n_columns = sh_gp_columns(gp, LEFT + wide + RIGHT, d->n_charts < 2 ? 1 : 2),
-        n_rows = (d->n_charts + n_columns - 1) / n_columns;
+    int n_columns = sh_gp_columns(gp, LEFT + wide + RIGHT, d->n < 2 ? 1 : 2),
+        n_rows = (d->n + n_columns - 1) / n_columns;
     double page = sh_gp_room(gp, (LEFT + wide + RIGHT) * n_columns), pitch = page / n_columns;
     wide = pitch - LEFT - RIGHT;
     int columns = key_columns(d, wide + 0.4);
     double top = TOP, height = TOP - 0.45;
     for (int i = 0; i < n_rows; i++)
         height += tall + BOTTOM + key_in(d, i * n_columns, n_columns, columns) + 0.45;
-    sh_gp_page(gp, page, height, d->title, d->settings);
+    sh_gp_page(gp, page, height, data->title, data->settings);
     blocks(gp, d);
     fputs("unset key\nset multiplot\n", gp->to);
     sh_gp_heading(gp);
-    for (int c = 0; c < d->n_charts; c++) {
-        const struct sh_fig_chart *at = &d->charts[c];
+    for (int c = 0; c < d->n; c++) {
+        const struct sh_fig_chart *at = &d->chart[c];
         double left = LEFT + pitch * (c % n_columns);
         sh_gp_box(gp, left, top, wide, tall);
         axes(gp, at, wide);

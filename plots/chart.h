@@ -28,14 +28,19 @@ enum { SH_STACK_PARTS = 7 };        /* one colour each                          
 struct sh_fig_stack {
     const char *label;              /* the bar: "0.2, int4"                                      */
     double part[SH_STACK_PARTS];    /* GiB, from the left; NaN or 0: not there                   */
-    double limit, whole;            /* GiB that may be used, and of the board; NaN: not known    */
+    double limit, whole;            /* GiB that may be used, and of the GPU; NaN: not known    */
     const char *remark;             /* right of it: "42 sequences"                               */
 };
 
 struct sh_fig_stacks {
-    int n_parts, n_bars;
+    int n, n_parts;
     const char *const *part;        /* [n_parts] names                                           */
-    const struct sh_fig_stack *bars;
+    const struct sh_fig_stack *bars;    /* [n] */
+};
+
+struct sh_fig_charts {
+    int n;
+    const struct sh_fig_chart *chart;   /* [n] */
 };
 
 /* How the lines of a chart are drawn: gnuplot's style with its marks, "linespoints pt 7 ps 0.4". */
@@ -43,7 +48,7 @@ enum sh_chart_style { SH_CHART_MARKS, SH_CHART_LINES };
 
 /* The charts' data blocks, then each chart in a box of these inches from the left, its legend below it. */
 struct sh_fig_data;
-void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *d, double wide, double tall,
-                    enum sh_chart_style how);
+void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_charts *d, double wide,
+                    double tall, enum sh_chart_style how);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The budget of every KV head, layer by head, one map per plan; beside it what each layer gets. All
+/* The budget of every KV head, layer by head, one map per plan, and next to it the budget of each layer. All
  * maps share their colour scale, so plans can be compared. */
 #include <math.h>
 
+#include "plots/fig_allocation.h"
 #include "plots/figure.h"
 
 #define TALL 2.7                /* inches, a map without its margins */
@@ -11,12 +12,12 @@
 #define RIGHT 0.3
 #define COLOURS 0.9             /* right of a map: its colour box with tics */
 
-static double most(const struct sh_fig_data *d)
+static double most(const struct sh_fig_plans *d)
 {
     double high = 1;
-    for (int i = 0; i < d->n_plans; i++)
-        for (int k = 0; k < d->plans[i].n_layers * d->plans[i].n_heads; k++)
-            high = d->plans[i].tokens[k] > high ? d->plans[i].tokens[k] : high;
+    for (int i = 0; i < d->n; i++)
+        for (int k = 0; k < d->plan[i].n_layers * d->plan[i].n_heads; k++)
+            high = d->plan[i].tokens[k] > high ? d->plan[i].tokens[k] : high;
     return high;
 }
 
@@ -62,7 +63,7 @@ static void map(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double hig
 static void profile(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double high)
 {
     fprintf(gp->to,
-            "set title 'by layer: mean and range over its heads'\nset ylabel 'tokens of a head'\n"
+            "set title 'by layer: mean and range over heads'\nset ylabel 'tokens per head'\n"
             "set xrange [-0.5:%d.5]\nset yrange [0:%.10g]\nset ytics auto\nset border 3 ls 21\n"
             "set grid ls 20\n"
             "plot $layers%d using 1:3:4 with filledcurves ls 1 fs transparent solid 0.2 noborder, "
@@ -70,41 +71,44 @@ static void profile(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double
             p->n_layers - 1, 1.05 * high, i);
 }
 
-static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
-    for (int i = 0; i < d->n_plans; i++)
-        if (d->plans[i].n_layers < 1 || d->plans[i].n_heads < 1)
+    const struct sh_fig_plans *d = data->allocation;
+    for (int i = 0; i < d->n; i++)
+        if (d->plan[i].n_layers < 1 || d->plan[i].n_heads < 1)
             return sh_misused(e, "figure allocation shows plans of at least one layer and head");
     double high = most(d);
-    int n_columns = sh_gp_columns(gp, 6, 2), n_rows = d->n_plans * (2 / n_columns);
-    double top = 1.05, page = sh_gp_room(gp, n_columns < 2 ? 6.6 : 12), half = page / n_columns,
+    int n_columns = sh_gp_columns(gp, 6, 2), n_rows = d->n * (2 / n_columns);
+    double top = SH_GP_TOP, page = sh_gp_room(gp, n_columns < 2 ? 6.6 : 12), half = page / n_columns,
            wide = half - LEFT - RIGHT - COLOURS;
-    sh_gp_page(gp, page, top - 0.35 + PITCH * n_rows, d->title, d->settings);
-    for (int i = 0; i < d->n_plans; i++) {
+    sh_gp_page(gp, page, top - 0.35 + PITCH * n_rows, data->title, data->settings);
+    for (int i = 0; i < d->n; i++) {
         char name[32];
         snprintf(name, sizeof name, "plan%d", i);
-        sh_gp_matrix(gp, name, d->plans[i].n_layers, d->plans[i].n_heads, d->plans[i].tokens);
-        layers(gp, &d->plans[i], i);
+        sh_gp_matrix(gp, name, d->plan[i].n_layers, d->plan[i].n_heads, d->plan[i].tokens);
+        layers(gp, &d->plan[i], i);
     }
     fputs("set xlabel 'layer'\nset cblabel 'tokens' offset 0.8, 0\nset multiplot\n", gp->to);
     sh_gp_heading(gp);
-    for (int i = 0; i < d->n_plans; i++) {
+    for (int i = 0; i < d->n; i++) {
         int at = 2 * i;
         sh_gp_box(gp, LEFT, top + PITCH * (at / n_columns), wide, TALL);
-        map(gp, &d->plans[i], i, high);
+        map(gp, &d->plan[i], i, high);
         at++;
         sh_gp_box(gp, LEFT + half * (at % n_columns), top + PITCH * (at / n_columns), wide + (n_columns - 1) * COLOURS,
                   TALL);
-        profile(gp, &d->plans[i], i, high);
+        profile(gp, &d->plan[i], i, high);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;
 }
 
-static void caption(FILE *to, const struct sh_fig_data *d)
+static void caption(FILE *to, const struct sh_fig_data *data)
 {
-    fprintf(to, "the budgets of %s, layer by head and over the layers", d->n_plans > 1 ? "the plans" : "a plan");
+    const struct sh_fig_plans *d = data->allocation;
+    fprintf(to, "the budgets of %s, layer by head and over the layers", d->n > 1 ? "the plans" : "a plan");
 }
 
 const struct sh_figure sh_figure_allocation = {
-    "allocation", "the budgets of a plan, layer by head", SH_FIG_PLANS, draw, caption};
+    .number = SH_FIG_allocation, .name = "allocation", .summary = "the budgets of a plan, layer by head", .most = 4,
+    .parts = "plans", .draw = draw, .caption = caption};

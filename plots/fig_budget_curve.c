@@ -5,21 +5,21 @@
 #include <math.h>
 #include <string.h>
 
+#include "plots/curves.h"
 #include "plots/figure.h"
 
 #define TALL 3.0                /* inches, a panel without its margins */
 #define PITCH_X 5.1             /* from one to the next, where there is room */
 #define PITCH_Y 4.2
 #define MARGINS 0.9
-#define KEY_IN 0.2              /* a line of the legend, and a column */
-#define KEY_PITCH 3.1
+#define KEY_PITCH 3.1           /* a column of the legend */
 
 enum { PANELS = 4, COLOURS = 6, DASHES = 4, MOST = 48 };
 
 static const struct { const char *title, *axis; int column; } panels[PANELS] = {
     {"kept attention mass", "kept mass", 2},
     {"without sinks and the newest token", "kept mass", 5},
-    {"pivotal tokens (score above 1/n)", "share that is kept", 6},
+    {"pivotal tokens (score above 1/n)", "share kept", 6},
     {"error of the attention output", "relative error", 7}};
 
 static const double *values(const struct sh_fig_curve *c, int panel)
@@ -45,22 +45,22 @@ static int is_same(const struct sh_fig_curve *a, const struct sh_fig_curve *b)
 }
 
 /* Is curve i of trace s the first of its name and kind? */
-static int is_new(const struct sh_fig_data *d, int s, int i)
+static int is_new(const struct sh_fig_curve_sets *d, int s, int i)
 {
     for (int k = 0; k <= s; k++)
-        for (int j = 0; j < (k < s ? d->curves[k].n_curves : i); j++)
-            if (is_same(&d->curves[k].curve[j], &d->curves[s].curve[i]))
+        for (int j = 0; j < (k < s ? d->set[k].n_curves : i); j++)
+            if (is_same(&d->set[k].curve[j], &d->set[s].curve[i]))
                 return 0;
     return 1;
 }
 
 /* Its number among the names of its kind. */
-static int place(const struct sh_fig_data *d, const struct sh_fig_curve *c)
+static int place(const struct sh_fig_curve_sets *d, const struct sh_fig_curve *c)
 {
     int n = 0;
-    for (int s = 0; s < d->n_curves; s++)
-        for (int i = 0; i < d->curves[s].n_curves; i++) {
-            const struct sh_fig_curve *at = &d->curves[s].curve[i];
+    for (int s = 0; s < d->n; s++)
+        for (int i = 0; i < d->set[s].n_curves; i++) {
+            const struct sh_fig_curve *at = &d->set[s].curve[i];
             if (is_same(at, c))
                 return n;
             n += at->is_bound == c->is_bound && at->is_over == c->is_over && is_new(d, s, i);
@@ -69,7 +69,7 @@ static int place(const struct sh_fig_data *d, const struct sh_fig_curve *c)
 }
 
 /* Six colours, then the same with other dashes and marks. A few marks tell a line. */
-static void look(struct sh_gp *gp, const struct sh_fig_data *d, const struct sh_fig_curve *c)
+static void look(struct sh_gp *gp, const struct sh_fig_curve_sets *d, const struct sh_fig_curve *c)
 {
     static const char *const dash[DASHES] = {"1", "(16,8)", "(4,6)", "(18,6,4,6)"};
     static const int mark[DASHES] = {7, 8, 5, 2};
@@ -85,11 +85,11 @@ static void look(struct sh_gp *gp, const struct sh_fig_data *d, const struct sh_
 
 /* ---- the parts of the page ---- */
 
-static void blocks(struct sh_gp *gp, const struct sh_fig_data *d)
+static void blocks(struct sh_gp *gp, const struct sh_fig_curve_sets *d)
 {
-    for (int s = 0; s < d->n_curves; s++)
-        for (int i = 0; i < d->curves[s].n_curves; i++) {
-            const struct sh_fig_curve *c = &d->curves[s].curve[i];
+    for (int s = 0; s < d->n; s++)
+        for (int i = 0; i < d->set[s].n_curves; i++) {
+            const struct sh_fig_curve *c = &d->set[s].curve[i];
             fprintf(gp->to, "$s%dc%d << EOD\n# ", s, i);
             sh_gp_text(gp, c->label, 200);
             fputs("\n# share mass low high no_sink pivotal error\n", gp->to);
@@ -123,12 +123,12 @@ static void y_range(struct sh_gp *gp, const struct sh_fig_curves *set, int panel
                 floor(fmax(low, 0) * 10 + 1e-9) / 10);
 }
 
-static void panel(struct sh_gp *gp, const struct sh_fig_data *d, int s, int p)
+static void panel(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, int p)
 {
-    const struct sh_fig_curves *set = &d->curves[s];
+    const struct sh_fig_curves *set = &d->set[s];
     const char *separator = "plot ";
     fputs("set title ", gp->to);
-    if (d->n_curves > 1) {
+    if (d->n > 1) {
         sh_gp_text(gp, set->title, 26);
         fputs(".': '.", gp->to);
     }
@@ -151,23 +151,23 @@ static void panel(struct sh_gp *gp, const struct sh_fig_data *d, int s, int p)
 
 /* ---- the legend: every name once, in columns below the panels ---- */
 
-static int n_names(const struct sh_fig_data *d)
+static int n_names(const struct sh_fig_curve_sets *d)
 {
     int n = 0;
-    for (int s = 0; s < d->n_curves; s++)
-        for (int i = 0; i < d->curves[s].n_curves; i++)
+    for (int s = 0; s < d->n; s++)
+        for (int i = 0; i < d->set[s].n_curves; i++)
             n += is_new(d, s, i);
     return n;
 }
 
-/* Draws nothing but names [from, to), and behind the last one what a band means. */
-static void legend_column(struct sh_gp *gp, const struct sh_fig_data *d, int from, int to)
+/* Draws nothing but names [from, to), and after the last one what a band means. */
+static void legend_column(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int from, int to)
 {
     int n = 0;
     fputs("plot \\\n", gp->to);
-    for (int s = 0; s < d->n_curves; s++)
-        for (int i = 0; i < d->curves[s].n_curves; i++) {
-            const struct sh_fig_curve *c = &d->curves[s].curve[i];
+    for (int s = 0; s < d->n; s++)
+        for (int i = 0; i < d->set[s].n_curves; i++) {
+            const struct sh_fig_curve *c = &d->set[s].curve[i];
             if (!is_new(d, s, i) || n++ < from || n > to)
                 continue;
             fputs("    NaN ", gp->to);
@@ -181,7 +181,7 @@ static void legend_column(struct sh_gp *gp, const struct sh_fig_data *d, int fro
                     "'95 % interval'\n" : "    NaN notitle\n", gp->to);
 }
 
-static void legend(struct sh_gp *gp, const struct sh_fig_data *d, double width, double top, double tall,
+static void legend(struct sh_gp *gp, const struct sh_fig_curve_sets *d, double width, double top, double tall,
                    int n_columns)
 {
     double pitch = (width - 0.4) / n_columns;
@@ -195,40 +195,41 @@ static void legend(struct sh_gp *gp, const struct sh_fig_data *d, double width, 
     }
 }
 
-static int check(const struct sh_fig_data *d, struct sh_err *e)
+static int check(const struct sh_fig_curve_sets *d, struct sh_err *e)
 {
-    for (int s = 0; s < d->n_curves; s++)
-        if (d->curves[s].n_curves < 1 || d->curves[s].n_curves > MOST)
+    for (int s = 0; s < d->n; s++)
+        if (d->set[s].n_curves < 1 || d->set[s].n_curves > MOST)
             return sh_misused(e, "figure budget-curve shows 1 to %d policies, found %d", MOST,
-                              d->curves[s].n_curves);
+                              d->set[s].n_curves);
     return 0;
 }
 
-static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
+    const struct sh_fig_curve_sets *d = data->budget_curve;
     int n_rows = 0, row = 0, n_columns = sh_gp_columns(gp, PITCH_X, 2);
     double width = sh_gp_room(gp, 0.3 + PITCH_X * n_columns), pitch = (width - 0.3) / n_columns;
     int n_keys = (int)fmax(1, (width - 0.4) / KEY_PITCH);
     if (check(d, e))
         return -1;
-    for (int s = 0; s < d->n_curves; s++) {
+    for (int s = 0; s < d->n; s++) {
         int n = 0;
         for (int p = 0; p < PANELS; p++)
-            n += p == 0 || has_values(&d->curves[s], p);
+            n += p == 0 || has_values(&d->set[s], p);
         n_rows += (n + n_columns - 1) / n_columns;
     }
-    double key_in = KEY_IN * ((n_names(d) + n_keys) / n_keys) + 0.15,
+    double key_in = SH_GP_KEY * ((n_names(d) + n_keys) / n_keys) + 0.15,
            height = 0.85 + PITCH_Y * n_rows + key_in;
-    sh_gp_page(gp, width, height, d->title, d->settings);
+    sh_gp_page(gp, width, height, data->title, data->settings);
     blocks(gp, d);
     fputs("set xlabel 'budget, as a share of the sequence'\nset xrange [0:1]\n"
           "set xtics 0, 0.25, 1\nset multiplot\n", gp->to);
     sh_gp_heading(gp);
-    for (int s = 0; s < d->n_curves; s++) {
+    for (int s = 0; s < d->n; s++) {
         int n = 0;
         for (int p = 0; p < PANELS; p++)
-            if (p == 0 || has_values(&d->curves[s], p)) {
-                sh_gp_box(gp, 0.85 + pitch * (n % n_columns), 1.05 + PITCH_Y * (row + n / n_columns),
+            if (p == 0 || has_values(&d->set[s], p)) {
+                sh_gp_box(gp, 0.85 + pitch * (n % n_columns), SH_GP_TOP + PITCH_Y * (row + n / n_columns),
                           pitch - MARGINS, TALL);
                 panel(gp, d, s, p);
                 n++;
@@ -240,20 +241,22 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
-static void caption(FILE *to, const struct sh_fig_data *d)
+static void caption(FILE *to, const struct sh_fig_data *data)
 {
+    const struct sh_fig_curve_sets *d = data->budget_curve;
     int has_bound = 0, has_error = 0;
-    for (int s = 0; s < d->n_curves; s++)
-        for (int i = 0; i < d->curves[s].n_curves; i++) {
-            const struct sh_fig_curve *c = &d->curves[s].curve[i];
+    for (int s = 0; s < d->n; s++)
+        for (int i = 0; i < d->set[s].n_curves; i++) {
+            const struct sh_fig_curve *c = &d->set[s].curve[i];
             has_bound |= c->is_bound;
             for (int k = 0; k < c->n; k++)
                 has_error |= isfinite(c->error[k]);
         }
-    fprintf(to, "what every policy keeps of the attention%s, over its budget%s",
-            has_error ? ", and what that does to the output" : "", has_bound ? ", with the oracles" : "");
+    fprintf(to, "attention that each policy keeps%s, over its budget%s",
+            has_error ? ", and the error of the output" : "", has_bound ? ", with the oracles" : "");
 }
 
 const struct sh_figure sh_figure_budget_curve = {
-    "budget-curve", "what every policy keeps of the attention, over its budget, with the oracles",
-    SH_FIG_CURVES, draw, caption};
+    .number = SH_FIG_budget_curve, .name = "budget-curve",
+    .summary = "attention that each policy keeps, over its budget, with the oracles", .most = 4,
+    .parts = "sets of curves", .draw = draw, .caption = caption};

@@ -3,6 +3,7 @@
  * ends. */
 #include <math.h>
 
+#include "plots/chart.h"
 #include "plots/figure.h"
 
 #define LEFT 2.6                /* inches around the bars: their names */
@@ -44,7 +45,7 @@ static void bar(struct sh_gp *gp, const struct sh_fig_stacks *s, int i, int *obj
 static double widest(const struct sh_fig_stacks *s)
 {
     double most = 1e-9;
-    for (int i = 0; i < s->n_bars; i++) {
+    for (int i = 0; i < s->n; i++) {
         double sum = 0;
         for (int k = 0; k < s->n_parts; k++)
             sum += s->bars[i].part[k] > 0 ? s->bars[i].part[k] : 0;
@@ -57,7 +58,7 @@ static double widest(const struct sh_fig_stacks *s)
 
 static int is_used(const struct sh_fig_stacks *s, int part)
 {
-    for (int i = 0; i < s->n_bars; i++)
+    for (int i = 0; i < s->n; i++)
         if (s->bars[i].part[part] > 0)
             return 1;
     return 0;
@@ -84,24 +85,24 @@ static void legend(struct sh_gp *gp, const struct sh_fig_stacks *s, double top, 
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
-    const struct sh_fig_stacks *s = d->stacks;
+    const struct sh_fig_stacks *s = d->capacity;
     int object = 0;
-    double tall = PITCH * s->n_bars;
-    if (s->n_bars < 1 || s->n_bars > 64 || s->n_parts > SH_STACK_PARTS)
-        return sh_misused(e, "figure capacity shows 1 to 64 settings, found %d", s->n_bars);
+    double tall = PITCH * s->n;
+    if (s->n_parts > SH_STACK_PARTS)
+        return sh_misused(e, "figure capacity shows at most %d parts of a bar, found %d", SH_STACK_PARTS, s->n_parts);
     sh_gp_page(gp, LEFT + WIDE + RIGHT, TOP + tall + 1.2, d->title, d->settings);
     fputs("unset key\n", gp->to);
     sh_gp_heading(gp);
     sh_gp_box(gp, LEFT, TOP, WIDE, tall);
-    fprintf(gp->to, "set xlabel 'GiB of one GPU; the line is what may be used'\nset yrange [%g:-0.6]\n"
-            "set xrange [0:%.6g]\nset ytics scale 0 (", s->n_bars - 0.4, 1.02 * widest(s));
-    for (int i = 0; i < s->n_bars; i++) {
+    fprintf(gp->to, "set xlabel 'GiB of one GPU; the line is the usable memory'\nset yrange [%g:-0.6]\n"
+            "set xrange [0:%.6g]\nset ytics scale 0 (", s->n - 0.4, 1.02 * widest(s));
+    for (int i = 0; i < s->n; i++) {
         fputs(i ? ", " : "", gp->to);
         sh_gp_tic(gp, s->bars[i].label, 34);
         fprintf(gp->to, " %d", i);
     }
     fputs(")\n", gp->to);
-    for (int i = 0; i < s->n_bars; i++)
+    for (int i = 0; i < s->n; i++)
         bar(gp, s, i, &object);
     legend(gp, s, TOP + tall + 0.75, &object);
     fputs("plot NaN notitle\n", gp->to);
@@ -109,4 +110,6 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 }
 
 const struct sh_figure sh_figure_capacity = {
-    "capacity", "what the memory of a GPU is used for, setting by setting (capacity)", SH_FIG_STACKS, draw, NULL};
+    .number = SH_FIG_capacity, .name = "capacity",
+    .summary = "use of a GPU's memory, setting by setting", .most = 64, .parts = "settings",
+    .drawn_by = "capacity --plot-memory FILE", .draw = draw};

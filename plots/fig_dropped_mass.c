@@ -4,6 +4,7 @@
  * logarithmic axes, down to a millionth. */
 #include <math.h>
 
+#include "plots/fig_dropped_mass.h"
 #include "plots/figure.h"
 
 #define TALL 3.0                /* inches, a panel without its margins */
@@ -59,13 +60,13 @@ static void mass(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
         fputs(", \\\n    '' using 1:(over($6)) with lines ls 12 lw 1.8 "
               "title 'law D, scores at most 1'", gp->to);
     else
-        absent(gp, "(nor has it with scores at most 1)");
+        absent(gp, "(nor with scores at most 1)");
     fputs("\n", gp->to);
 }
 
 static void output(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
 {
-    fprintf(gp->to, "set title 'what it may do to the output'\n"
+    fprintf(gp->to, "set title 'error of the output'\n"
             "set ylabel 'error in units of max |v|'\n"
             "plot $d%d using 1:(over(2 * $2)) with linespoints ls 5 "
             "title '2 x measured (bound)'", i);
@@ -74,7 +75,7 @@ static void output(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
               "title '2 D, scores at most 1'", gp->to);
     if (any(t->printed, t->n))
         fputs(", \\\n    '' using 1:(over($7)) with linespoints ls 4 "
-              "title 'Theorem 4.1 as printed, where it speaks'", gp->to);
+              "title 'Theorem 4.1 as printed, where defined'", gp->to);
     else
         absent(gp, "(Theorem 4.1 as printed says nothing)");
     if (any(t->error, t->n))
@@ -83,52 +84,56 @@ static void output(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
     fputs("\n", gp->to);
 }
 
-static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
-    for (int i = 0; i < d->n_dropped; i++)
-        if (d->dropped[i].n < 2)
+    const struct sh_fig_drops *d = data->dropped_mass;
+    for (int i = 0; i < d->n; i++)
+        if (d->trace[i].n < 2)
             return sh_misused(e, "figure dropped-mass shows 2 or more budgets, found %d",
-                              d->dropped[i].n);
-    int n_columns = sh_gp_columns(gp, PITCH_X, 2), n_rows = d->n_dropped * (2 / n_columns);
+                              d->trace[i].n);
+    int n_columns = sh_gp_columns(gp, PITCH_X, 2), n_rows = d->n * (2 / n_columns);
     double width = sh_gp_room(gp, 0.4 + n_columns * PITCH_X), pitch = (width - 0.4) / n_columns;
-    sh_gp_page(gp, width, 0.75 + PITCH_Y * n_rows, d->title, d->settings);
-    for (int i = 0; i < d->n_dropped; i++)
-        block(gp, &d->dropped[i], i);
+    sh_gp_page(gp, width, 0.75 + PITCH_Y * n_rows, data->title, data->settings);
+    for (int i = 0; i < d->n; i++)
+        block(gp, &d->trace[i], i);
     fprintf(gp->to,
             "floor_at(y) = y == y ? (y < %g ? %g : y) : NaN\nover(y) = y >= %g ? y : NaN\n"
             "set logscale y\nset xrange [0:1]\nset xtics 0, 0.2, 1\n"
             "set ytics ('1' 1, '10⁻¹' 1e-1, '10⁻²' 1e-2, '10⁻³' 1e-3, '10⁻⁴' 1e-4, "
             "'10⁻⁵' 1e-5, '10⁻⁶' 1e-6)\n"
-            "set yrange [%g:3]\nset xlabel 'share of the scores that are kept'\n"
+            "set yrange [%g:3]\nset xlabel 'share of the scores that is kept'\n"
             "set key at graph 0, graph -0.27 left top vertical Left reverse samplen 2\n"
             "set multiplot\n", FLOOR, FLOOR, FLOOR, FLOOR);
     sh_gp_heading(gp);
-    for (int i = 0; i < d->n_dropped; i++) {
+    for (int i = 0; i < d->n; i++) {
         int at = 2 * i;
-        sh_gp_box(gp, 0.95, 1.05 + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
-        mass(gp, &d->dropped[i], i);
+        sh_gp_box(gp, 0.95, SH_GP_TOP + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
+        mass(gp, &d->trace[i], i);
         fputs("unset label\n", gp->to);
         at++;
-        sh_gp_box(gp, 0.95 + pitch * (at % n_columns), 1.05 + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
-        output(gp, &d->dropped[i], i);
+        sh_gp_box(gp, 0.95 + pitch * (at % n_columns), SH_GP_TOP + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
+        output(gp, &d->trace[i], i);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;
 }
 
-static void caption(FILE *to, const struct sh_fig_data *d)
+static void caption(FILE *to, const struct sh_fig_data *data)
 {
+    const struct sh_fig_drops *d = data->dropped_mass;
     int law = 0, printed = 0, error = 0;
-    for (int i = 0; i < d->n_dropped; i++) {
-        const struct sh_fig_dropped *t = &d->dropped[i];
+    for (int i = 0; i < d->n; i++) {
+        const struct sh_fig_dropped *t = &d->trace[i];
         law |= any(t->law, t->n) || any(t->law_cut, t->n);
         printed |= any(t->printed, t->n);
         error |= any(t->error, t->n);
     }
-    fprintf(to, "the mass that eviction drops at best%s; what that may do to the output%s%s",
-            law ? ", beside the law" : "", printed ? ", beside the theorem" : "", error ? ", and what it does" : "");
+    fprintf(to, "the least mass that eviction can drop%s; bounds on the error of the output%s%s",
+            law ? ", compared with the law" : "", printed ? ", with the theorem" : "",
+            error ? ", and the measured error" : "");
 }
 
 const struct sh_figure sh_figure_dropped_mass = {
-    "dropped-mass", "the mass that eviction drops, measured, beside the law and the theorem",
-    SH_FIG_DROPPED, draw, caption};
+    .number = SH_FIG_dropped_mass, .name = "dropped-mass",
+    .summary = "the mass that eviction drops, compared with the law and the theorem", .most = 4, .parts = "traces",
+    .draw = draw, .caption = caption};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every head of a model: the persistence ratio, and beside it the lift beyond recency. One row of
+/* Every head of a model: the persistence ratio, and next to it the lift beyond recency. One row of
  * maps per trace; all maps of one kind share their colour scale, so traces can be compared. */
 #include <math.h>
 
+#include "plots/fig_heads.h"
 #include "plots/figure.h"
 
 #define TALL 2.4                /* inches, a map without its margins */
@@ -22,30 +23,30 @@ static struct scale range(const double *value, int n, struct scale s)
 }
 
 /* Ratio: 0.5 … 1, or from the tenth below the smallest. Lift: from 1, or the smallest, upwards. */
-static struct scale ratio_scale(const struct sh_fig_data *d)
+static struct scale ratio_scale(const struct sh_fig_head_maps *d)
 {
     struct scale s = {0.5, 1};
-    for (int i = 0; i < d->n_heads; i++)
-        s = range(d->heads[i].ratio, d->heads[i].n_layers * d->heads[i].n_heads, s);
+    for (int i = 0; i < d->n; i++)
+        s = range(d->trace[i].ratio, d->trace[i].n_layers * d->trace[i].n_heads, s);
     s.low = floor(10 * s.low + 1e-9) / 10;
     return s;
 }
 
-static struct scale lift_scale(const struct sh_fig_data *d)
+static struct scale lift_scale(const struct sh_fig_head_maps *d)
 {
     struct scale s = {1, 2};
-    for (int i = 0; i < d->n_heads; i++)
-        s = range(d->heads[i].lift, d->heads[i].n_layers * d->heads[i].n_heads, s);
+    for (int i = 0; i < d->n; i++)
+        s = range(d->trace[i].lift, d->trace[i].n_layers * d->trace[i].n_heads, s);
     s.low = s.low < 0.1 ? 0.1 : s.low;
     return s;
 }
 
-static int has_none(const struct sh_fig_data *d)
+static int has_none(const struct sh_fig_head_maps *d)
 {
-    for (int i = 0; i < d->n_heads; i++)
-        for (int k = 0; k < d->heads[i].n_layers * d->heads[i].n_heads; k++)
-            if (!isfinite(d->heads[i].ratio[k]) ||
-                (d->heads[i].lift && !isfinite(d->heads[i].lift[k])))
+    for (int i = 0; i < d->n; i++)
+        for (int k = 0; k < d->trace[i].n_layers * d->trace[i].n_heads; k++)
+            if (!isfinite(d->trace[i].ratio[k]) ||
+                (d->trace[i].lift && !isfinite(d->trace[i].lift[k])))
                 return 1;
     return 0;
 }
@@ -70,18 +71,19 @@ static void map(struct sh_gp *gp, const struct sh_fig_heads *h, const char *bloc
         h->n_heads - 1, s.low, s.high, block);
 }
 
-static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
+    const struct sh_fig_head_maps *d = data->heads;
     (void)e;
     int n_kinds = 1;
-    for (int i = 0; i < d->n_heads; i++)
-        n_kinds = d->heads[i].lift ? 2 : n_kinds;
-    int n_columns = sh_gp_columns(gp, PITCH_X, n_kinds), n_rows = d->n_heads * (n_kinds / n_columns);
+    for (int i = 0; i < d->n; i++)
+        n_kinds = d->trace[i].lift ? 2 : n_kinds;
+    int n_columns = sh_gp_columns(gp, PITCH_X, n_kinds), n_rows = d->n * (n_kinds / n_columns);
     double height = 0.75 + PITCH * n_rows + (has_none(d) ? 0.25 : 0);
     double width = sh_gp_room(gp, 0.4 + PITCH_X * n_columns), pitch = (width - 0.4) / n_columns;
-    sh_gp_page(gp, width, height, d->title, d->settings);
-    for (int i = 0; i < d->n_heads; i++) {
-        const struct sh_fig_heads *h = &d->heads[i];
+    sh_gp_page(gp, width, height, data->title, data->settings);
+    for (int i = 0; i < d->n; i++) {
+        const struct sh_fig_heads *h = &d->trace[i];
         char name[32];
         snprintf(name, sizeof name, "ratio%d", i);
         sh_gp_matrix(gp, name, h->n_layers, h->n_heads, h->ratio);
@@ -102,24 +104,25 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         sh_gp_at(gp, 0.75, height - 0.12);
         fputs(" left tc rgb '#606060'\n", gp->to);
     }
-    for (int i = 0; i < d->n_heads; i++) {
+    for (int i = 0; i < d->n; i++) {
         char name[32];
         int at = i * n_kinds;
-        sh_gp_box(gp, 0.75, 1.05 + PITCH * (at / n_columns), pitch - MARGINS, TALL);
+        sh_gp_box(gp, 0.75, SH_GP_TOP + PITCH * (at / n_columns), pitch - MARGINS, TALL);
         fputs("unset logscale cb\nset cbtics auto\n", gp->to);
         snprintf(name, sizeof name, "ratio%d", i);
-        map(gp, &d->heads[i], name, ratio_scale(d), "persistence ratio", d->ratio_settings);
+        map(gp, &d->trace[i], name, ratio_scale(d), "persistence ratio", d->ratio_settings);
         at++;
-        sh_gp_box(gp, 0.75 + pitch * (at % n_columns), 1.05 + PITCH * (at / n_columns), pitch - MARGINS, TALL);
+        sh_gp_box(gp, 0.75 + pitch * (at % n_columns), SH_GP_TOP + PITCH * (at / n_columns), pitch - MARGINS, TALL);
         sh_gp_log_tics(gp, lift_scale(d).high);
         snprintf(name, sizeof name, "lift%d", i);
-        if (d->heads[i].lift)
-            map(gp, &d->heads[i], name, lift_scale(d), "lift = ratio / chance", d->lift_settings);
+        if (d->trace[i].lift)
+            map(gp, &d->trace[i], name, lift_scale(d), "lift = ratio / chance", d->lift_settings);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;
 }
 
 const struct sh_figure sh_figure_heads = {
-    "heads", "persistence ratio and lift beyond recency of every head, layer by head", SH_FIG_HEADS,
-    draw, NULL};
+    .number = SH_FIG_heads, .name = "heads",
+    .summary = "persistence ratio and lift beyond recency of every head, layer by head", .most = 4, .parts = "traces",
+    .draw = draw};

@@ -5,18 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/fig_heatmap.h"
 #include "plots/figure.h"
 #include "src/base/mem.h"
 
 #define MOST_TOKENS 48          /* up to here token texts stand at the axes */
 #define SIDE 3.6                /* inches, a map without its margins, where there is room */
 #define LEFT 0.95               /* of a map                                 */
-#define BETWEEN 1.65            /* a map and the one beside it              */
-#define RIGHT 0.5               /* behind the last one                      */
-#define COLOURS 0.85            /* behind one with a colour box             */
+#define BETWEEN 1.65            /* a map and the one next to it             */
+#define RIGHT 0.5               /* after the last one                       */
+#define COLOURS 0.85            /* after one with a colour box              */
 #define STRIP 0.2
 
-/* Maps beside each other, or where the page is narrow below. */
+/* Maps side by side, or one below the other where the page is narrow. */
 struct layout {
     double side, page;
     int across;
@@ -37,7 +38,7 @@ static int is_marked(const struct sh_fig_map *m, int pos)
     return pos >= 0 && pos < m->n_rows;
 }
 
-static int n_marked(const struct sh_fig_map *m, const struct sh_fig_data *d)
+static int n_marked(const struct sh_fig_map *m, const struct sh_fig_maps *d)
 {
     int n = 0;
     for (int i = 0; i < d->n_marks; i++)
@@ -51,7 +52,7 @@ static int has_tokens(const struct sh_fig_map *m)
 }
 
 /* The blocks $score<i>, $significant<i> and, when rows are marked, $rows<i>. */
-static void blocks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d, int i)
+static void blocks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_maps *d, int i)
 {
     char name[32];
     snprintf(name, sizeof name, "score%d", i);
@@ -99,7 +100,7 @@ static void axes(struct sh_gp *gp, const struct sh_fig_map *m)
 }
 
 /* Lines across the map at the marked rows, named at the right edge where there is room. */
-static void marks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d,
+static void marks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_maps *d,
                   int named)
 {
     double named_at = -1e9;
@@ -145,7 +146,7 @@ static void picture(struct sh_gp *gp, const struct sh_fig_map *m, const char *bl
             m->n_rows <= 128 && m->n_cols <= 128 ? " pixels" : "");
 }
 
-static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_data *d, int i, int most_tics)
+static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_maps *d, int i, int most_tics)
 {
     int n = 0;
     fputs("set title ''\nset ytics (", gp->to);
@@ -182,9 +183,9 @@ static double axes_in(const struct sh_fig_map *m)
     return has_tokens(m) ? 1.25 : 1.05;
 }
 
-static void map(struct sh_gp *gp, const struct sh_fig_data *d, int i, double top, const struct layout *l)
+static void map(struct sh_gp *gp, const struct sh_fig_maps *d, int i, double top, const struct layout *l)
 {
-    const struct sh_fig_map *m = &d->maps[i];
+    const struct sh_fig_map *m = &d->map[i];
     char block[32];
     axes(gp, m);
     fprintf(gp->to, "low = %.3g\n", lowest(m));
@@ -213,7 +214,7 @@ static void map(struct sh_gp *gp, const struct sh_fig_data *d, int i, double top
 }
 
 /* The height of one map with its axes and strips. */
-static double height(const struct sh_fig_map *m, const struct sh_fig_data *d, const struct layout *l)
+static double height(const struct sh_fig_map *m, const struct sh_fig_maps *d, const struct layout *l)
 {
     int n = n_marked(m, d);
     return (l->side + axes_in(m)) * (l->across > 1 ? 1 : 2) + (n ? STRIP * n + 0.75 : 0);
@@ -228,44 +229,46 @@ static struct layout lay_out(const struct sh_gp *gp)
     return l;
 }
 
-static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
-    double total = 0.75, top = 1.05;
+    const struct sh_fig_maps *d = data->heatmap;
+    double total = 0.75, top = SH_GP_TOP;
     struct layout l = lay_out(gp);
     if (d->n_marks < 0 || d->n_marks > 8)
         return sh_misused(e, "figure heatmap shows 0 to 8 single rows, found %d", d->n_marks);
-    for (int i = 0; i < d->n_maps; i++) {
-        if (d->maps[i].n_rows < 2 || d->maps[i].n_cols < 2)
+    for (int i = 0; i < d->n; i++) {
+        if (d->map[i].n_rows < 2 || d->map[i].n_cols < 2)
             return sh_misused(
                 e, "figure heatmap needs at least 2 rows and 2 columns of scores, found %d x %d",
-                d->maps[i].n_rows, d->maps[i].n_cols);
-        total += height(&d->maps[i], d, &l);
+                d->map[i].n_rows, d->map[i].n_cols);
+        total += height(&d->map[i], d, &l);
     }
-    sh_gp_page(gp, l.page, total, d->title, d->settings);
-    for (int i = 0; i < d->n_maps; i++)
-        blocks(gp, &d->maps[i], d, i);
+    sh_gp_page(gp, l.page, total, data->title, data->settings);
+    for (int i = 0; i < d->n; i++)
+        blocks(gp, &d->map[i], d, i);
     fputs("at_least(v) = v == v ? (v < low ? low : v) : NaN\n"
           "set border 15 ls 21\nunset grid\nset multiplot\n",
           gp->to);
     sh_gp_heading(gp);
-    for (int i = 0; i < d->n_maps; i++) {
+    for (int i = 0; i < d->n; i++) {
         map(gp, d, i, top, &l);
-        top += height(&d->maps[i], d, &l);
+        top += height(&d->map[i], d, &l);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;
 }
 
-static void caption(FILE *to, const struct sh_fig_data *d)
+static void caption(FILE *to, const struct sh_fig_data *data)
 {
+    const struct sh_fig_maps *d = data->heatmap;
     int n = 0;
-    for (int i = 0; i < d->n_maps; i++)
-        n += n_marked(&d->maps[i], d);
+    for (int i = 0; i < d->n; i++)
+        n += n_marked(&d->map[i], d);
     fprintf(to, "attention scores, and which of them are above their row's average%s",
             n ? "; below, single rows as strips" : "");
 }
 
 const struct sh_figure sh_figure_heatmap = {
-    "heatmap",
-    "attention scores of chosen heads, which of them are above average, and chosen rows as strips",
-    SH_FIG_MAPS, draw, caption};
+    .number = SH_FIG_heatmap, .name = "heatmap",
+    .summary = "attention scores of chosen heads, which of them are above average, and chosen rows as strips",
+    .most = 5, .parts = "score maps", .draw = draw, .caption = caption};

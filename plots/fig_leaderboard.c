@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "plots/curves.h"
 #include "plots/figure.h"
 
 #define LINE 0.24               /* inches, a policy */
-#define KEY 0.2                 /* a line of the legend */
 #define BELOW 0.75              /* axis and its label */
 #define NARROW 4.0              /* a board with fewer tics and one column of legend */
 
@@ -74,22 +74,22 @@ static int any(const struct sh_fig_curves *set, int bound)
 }
 
 /* Inches that the longest name takes. */
-static double names(const struct sh_fig_data *d)
+static double names(const struct sh_fig_curve_sets *d)
 {
     size_t most = 0;
-    for (int s = 0; s < d->n_curves; s++)
-        for (int i = 0; i < d->curves[s].n_curves; i++) {
-            size_t n = strlen(d->curves[s].curve[i].label);
+    for (int s = 0; s < d->n; s++)
+        for (int i = 0; i < d->set[s].n_curves; i++) {
+            size_t n = strlen(d->set[s].curve[i].label);
             most = n > most ? n : most;
         }
     return 0.084 * (most < LABEL ? (double)most : LABEL) + 0.35;
 }
 
-static void board(struct sh_gp *gp, const struct sh_fig_data *d, int s, double low, int is_narrow, double key_top)
+static void board(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, double low, int is_narrow, double key_top)
 {
-    const struct sh_fig_curves *set = &d->curves[s];
+    const struct sh_fig_curves *set = &d->set[s];
     fputs("set title ", gp->to);
-    sh_gp_text(gp, d->n_curves > 1 ? set->title : "", 60);
+    sh_gp_text(gp, d->n > 1 ? set->title : "", 60);
     fprintf(gp->to, "\nset xrange [%g:1.0]\nset xtics %s\nset yrange [%d.6:-0.6]\nset ytics (", low,
             is_narrow && low < 0.7 ? "0, 0.2" : is_narrow ? "0, 0.1" : "auto", set->n_curves - 1);
     for (int i = 0; i < set->n_curves; i++) {
@@ -126,26 +126,27 @@ static void board(struct sh_gp *gp, const struct sh_fig_data *d, int s, double l
     fputs("\nunset label\n", gp->to);
 }
 
-static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
-    double top = d->n_curves > 1 ? 1.05 : 0.8, height = top - 0.45, low = 1, page = sh_gp_room(gp, 9.2),
+    const struct sh_fig_curve_sets *d = data->leaderboard;
+    double top = d->n > 1 ? SH_GP_TOP : 0.8, height = top - 0.45, low = 1, page = sh_gp_room(gp, 9.2),
            left = names(d), wide = page - left - 0.3;
     int is_narrow = wide < NARROW;
-    double row = BELOW + KEY * KEYS * (is_narrow ? 2 : 1) + 0.55;
-    for (int s = 0; s < d->n_curves; s++) {
-        int n = d->curves[s].n_curves;
+    double row = BELOW + SH_GP_KEY * KEYS * (is_narrow ? 2 : 1) + 0.55;
+    for (int s = 0; s < d->n; s++) {
+        int n = d->set[s].n_curves;
         if (n < 1 || n > MOST)
             return sh_misused(e, "figure leaderboard shows 1 to %d policies, found %d", MOST, n);
         height += LINE * n + row;
-        low = fmin(low, least(&d->curves[s]));
+        low = fmin(low, least(&d->set[s]));
     }
-    sh_gp_page(gp, page, height, d->title, d->settings);
-    for (int s = 0; s < d->n_curves; s++)
-        block(gp, &d->curves[s], s, low);
+    sh_gp_page(gp, page, height, data->title, data->settings);
+    for (int s = 0; s < d->n; s++)
+        block(gp, &d->set[s], s, low);
     fputs("set xlabel 'kept attention mass'\nset multiplot\n", gp->to);
     sh_gp_heading(gp);
-    for (int s = 0; s < d->n_curves; s++) {
-        double tall = LINE * d->curves[s].n_curves;
+    for (int s = 0; s < d->n; s++) {
+        double tall = LINE * d->set[s].n_curves;
         sh_gp_box(gp, left, top, wide, tall);
         board(gp, d, s, low, is_narrow, top + tall + BELOW);
         top += tall + row;
@@ -154,14 +155,16 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
-static void caption(FILE *to, const struct sh_fig_data *d)
+static void caption(FILE *to, const struct sh_fig_data *data)
 {
+    const struct sh_fig_curve_sets *d = data->leaderboard;
     int n = 0;
     for (int k = 0; k < SHARES; k++)
-        n += isfinite(nearest(&d->curves[0], wanted[k])) != 0;
+        n += isfinite(nearest(&d->set[0], wanted[k])) != 0;
     fprintf(to, "policies by the mean height of their budget curves%s", n > 1 ? ", and at single budgets" : "");
 }
 
 const struct sh_figure sh_figure_leaderboard = {
-    "leaderboard", "policies by the mean height of their budget curves, and at three budgets",
-    SH_FIG_CURVES, draw, caption};
+    .number = SH_FIG_leaderboard, .name = "leaderboard",
+    .summary = "policies by the mean height of their budget curves, and at three budgets", .most = 4,
+    .parts = "sets of curves", .draw = draw, .caption = caption};

@@ -3,6 +3,7 @@
  * one panel per reading of "pivotal", one colour per trace. */
 #include <math.h>
 
+#include "plots/fig_persistence.h"
 #include "plots/figure.h"
 
 #define TALL 2.7                /* inches, a panel without its margins */
@@ -44,20 +45,20 @@ static void block(struct sh_gp *gp, const struct sh_fig_series *s, int panel, in
 }
 
 /* Draws nothing but the legend, for all panels, into a box of its own. */
-static void legend(struct sh_gp *gp, const struct sh_fig_data *d, int any_missing)
+static void legend(struct sh_gp *gp, const struct sh_fig_panels *d, int any_missing)
 {
     int any_range = 0;
-    for (int p = 0; p < d->n_panels; p++)
-        for (int i = 0; i < d->panels[p].n_series; i++)
-            any_range |= d->panels[p].series[i].min_head && d->panels[p].series[i].max_head;
+    for (int p = 0; p < d->n; p++)
+        for (int i = 0; i < d->panel[p].n_series; i++)
+            any_range |= d->panel[p].series[i].min_head && d->panel[p].series[i].max_head;
     fputs("set key center center horizontal Left reverse samplen 2.5\n"
           "unset border\nunset tics\nunset grid\nunset xlabel\nunset ylabel\nunset title\n"
           "set xrange [0:1]\nset yrange [0:1]\nplot \\\n",
           gp->to);
-    for (int i = 0; i < d->panels[0].n_series; i++) {
+    for (int i = 0; i < d->panel[0].n_series; i++) {
         fputs("    NaN with linespoints ", gp->to);
         fprintf(gp->to, "ls %d title ", i + 1);
-        sh_gp_text(gp, d->panels[0].series[i].label, 28);
+        sh_gp_text(gp, d->panel[0].series[i].label, 28);
         fputs(", \\\n", gp->to);
     }
     if (any_range)
@@ -73,9 +74,9 @@ static void legend(struct sh_gp *gp, const struct sh_fig_data *d, int any_missin
           gp->to);
 }
 
-static void panel(struct sh_gp *gp, const struct sh_fig_data *d, int p)
+static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p)
 {
-    const struct sh_fig_panel *here = &d->panels[p];
+    const struct sh_fig_panel *here = &d->panel[p];
     const char *separator = "plot ";
     int n_layers = 1;
     for (int i = 0; i < here->n_series; i++)
@@ -103,10 +104,10 @@ static void panel(struct sh_gp *gp, const struct sh_fig_data *d, int p)
     fputs("\nunset label\n", gp->to);
 }
 
-static int check(const struct sh_fig_data *d, struct sh_err *e)
+static int check(const struct sh_fig_panels *d, struct sh_err *e)
 {
-    for (int p = 0; p < d->n_panels; p++) {
-        int n = d->panels[p].n_series;
+    for (int p = 0; p < d->n; p++) {
+        int n = d->panel[p].n_series;
         if (n < 1 || n > SH_GP_COLOURS)
             return sh_misused(e, "figure persistence shows 1 to %d traces, found %d", SH_GP_COLOURS,
                               n);
@@ -114,29 +115,30 @@ static int check(const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
-static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
+    const struct sh_fig_panels *d = data->persistence;
     if (check(d, e))
         return -1;
-    int n_columns = sh_gp_columns(gp, PITCH_X, d->n_panels < 2 ? 1 : 2);
-    int n_rows = (d->n_panels + n_columns - 1) / n_columns, any_missing = 0;
-    for (int p = 0; p < d->n_panels; p++)
-        for (int i = 0; i < d->panels[p].n_series; i++)
-            any_missing |= n_missing(&d->panels[p].series[i]) > 0;
-    double legend_in = 0.22 * ((d->panels[0].n_series + 2 + n_columns) / n_columns), top = 1.05;
+    int n_columns = sh_gp_columns(gp, PITCH_X, d->n < 2 ? 1 : 2);
+    int n_rows = (d->n + n_columns - 1) / n_columns, any_missing = 0;
+    for (int p = 0; p < d->n; p++)
+        for (int i = 0; i < d->panel[p].n_series; i++)
+            any_missing |= n_missing(&d->panel[p].series[i]) > 0;
+    double legend_in = 0.22 * ((d->panel[0].n_series + 2 + n_columns) / n_columns), top = SH_GP_TOP;
     double width = sh_gp_room(gp, 0.3 + PITCH_X * n_columns), height = top - 0.3 + PITCH_Y * n_rows + legend_in,
            pitch = (width - 0.3) / n_columns;
-    sh_gp_page(gp, width, height, d->title, d->settings);
-    for (int p = 0; p < d->n_panels; p++)
-        for (int i = 0; i < d->panels[p].n_series; i++)
-            block(gp, &d->panels[p].series[i], p, i);
+    sh_gp_page(gp, width, height, data->title, data->settings);
+    for (int p = 0; p < d->n; p++)
+        for (int i = 0; i < d->panel[p].n_series; i++)
+            block(gp, &d->panel[p].series[i], p, i);
     fputs(
         "set xlabel 'layer'\nset ylabel 'persistence ratio'\nset yrange [0:1.04]\n"
         "set ytics 0, 0.2, 1\n"
         "set multiplot\n",
         gp->to);
     sh_gp_heading(gp);
-    for (int p = 0; p < d->n_panels; p++) {
+    for (int p = 0; p < d->n; p++) {
         sh_gp_box(gp, 0.85 + pitch * (p % n_columns), top + PITCH_Y * (p / n_columns), pitch - MARGINS, TALL);
         panel(gp, d, p);
     }
@@ -146,13 +148,14 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     return 0;
 }
 
-static void caption(FILE *to, const struct sh_fig_data *d)
+static void caption(FILE *to, const struct sh_fig_data *data)
 {
+    const struct sh_fig_panels *d = data->persistence;
     fprintf(to, "persistence ratio of every layer with its chance level%s",
-            d->panels[0].n_series > 1 ? ", traces side by side" : "");
+            d->panel[0].n_series > 1 ? ", traces side by side" : "");
 }
 
 const struct sh_figure sh_figure_persistence = {
-    "persistence",
-    "persistence ratio of every layer with its chance level, several traces side by side",
-    SH_FIG_PANELS, draw, caption};
+    .number = SH_FIG_persistence, .name = "persistence",
+    .summary = "persistence ratio of every layer with its chance level, several traces side by side", .most = 4,
+    .parts = "panels", .draw = draw, .caption = caption};

@@ -3,6 +3,7 @@
  * left out to the right. A cell says its number; a hatched one that no pivotal token was left. */
 #include <math.h>
 
+#include "plots/fig_persistence_grid.h"
 #include "plots/figure.h"
 
 static double cell(const struct sh_fig_grid *g, int a, int r)
@@ -10,13 +11,13 @@ static double cell(const struct sh_fig_grid *g, int a, int r)
     return g->lift[a * g->n_recents + r];
 }
 
-static void colour_range(const struct sh_fig_data *d, double *low, double *high)
+static void colour_range(const struct sh_fig_grids *d, double *low, double *high)
 {
     *low = 1;
     *high = 2;
-    for (int i = 0; i < d->n_grids; i++)
-        for (int k = 0; k < d->grids[i].n_alphas * d->grids[i].n_recents; k++) {
-            double v = d->grids[i].lift[k];
+    for (int i = 0; i < d->n; i++)
+        for (int k = 0; k < d->grid[i].n_alphas * d->grid[i].n_recents; k++) {
+            double v = d->grid[i].lift[k];
             *high = isfinite(v) && v > *high ? v : *high;
             *low = isfinite(v) && v < *low ? v : *low;
         }
@@ -71,22 +72,23 @@ static void grid(struct sh_gp *gp, const struct sh_fig_grid *g, int i, int has_c
         has_colour_box ? "set" : "unset", i);
 }
 
-static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
+    const struct sh_fig_grids *d = data->persistence_grid;
     (void)e;
-    int n_columns = sh_gp_columns(gp, 4.4, d->n_grids < 3 ? d->n_grids : 3), most_alphas = 1;
-    for (int i = 0; i < d->n_grids; i++)
-        most_alphas = d->grids[i].n_alphas > most_alphas ? d->grids[i].n_alphas : most_alphas;
-    double low, high, tall = 0.42 * most_alphas + 0.4, top = 1.05, pitch = tall + 1.15,
+    int n_columns = sh_gp_columns(gp, 4.4, d->n < 3 ? d->n : 3), most_alphas = 1;
+    for (int i = 0; i < d->n; i++)
+        most_alphas = d->grid[i].n_alphas > most_alphas ? d->grid[i].n_alphas : most_alphas;
+    double low, high, tall = 0.42 * most_alphas + 0.4, top = SH_GP_TOP, pitch = tall + 1.15,
            page = sh_gp_room(gp, 2.0 + 0.85 * (n_columns - 1) + (n_columns == 1 ? 4.2 : 3.1 * n_columns)),
            wide = (page - 2.0 + 0.85) / n_columns - 0.85;
-    int n_rows = (d->n_grids + n_columns - 1) / n_columns;
-    sh_gp_page(gp, page, top - 0.5 + pitch * n_rows, d->title, d->settings);
+    int n_rows = (d->n + n_columns - 1) / n_columns;
+    sh_gp_page(gp, page, top - 0.5 + pitch * n_rows, data->title, data->settings);
     colour_range(d, &low, &high);
-    for (int i = 0; i < d->n_grids; i++) {
+    for (int i = 0; i < d->n; i++) {
         char name[32];
         snprintf(name, sizeof name, "lift%d", i);
-        sh_gp_matrix(gp, name, d->grids[i].n_alphas, d->grids[i].n_recents, d->grids[i].lift);
+        sh_gp_matrix(gp, name, d->grid[i].n_alphas, d->grid[i].n_recents, d->grid[i].lift);
     }
     fprintf(
         gp->to,
@@ -100,23 +102,24 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
         low, high);
     sh_gp_log_tics(gp, high);
     sh_gp_heading(gp);
-    for (int i = 0; i < d->n_grids; i++) {
-        int column = i % n_columns, is_last = column == n_columns - 1 || i == d->n_grids - 1;
+    for (int i = 0; i < d->n; i++) {
+        int column = i % n_columns, is_last = column == n_columns - 1 || i == d->n - 1;
         sh_gp_box(gp, 0.9 + (wide + 0.85) * column, top + pitch * (i / n_columns), wide,
-                  0.42 * d->grids[i].n_alphas + 0.4);
-        grid(gp, &d->grids[i], i, is_last);
+                  0.42 * d->grid[i].n_alphas + 0.4);
+        grid(gp, &d->grid[i], i, is_last);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;
 }
 
-static void caption(FILE *to, const struct sh_fig_data *d)
+static void caption(FILE *to, const struct sh_fig_data *data)
 {
+    const struct sh_fig_grids *d = data->persistence_grid;
     fprintf(to, "lift over the threshold and over the recent tokens left out%s",
-            d->n_grids > 1 ? ", one grid per trace" : "");
+            d->n > 1 ? ", one grid per trace" : "");
 }
 
 const struct sh_figure sh_figure_persistence_grid = {
-    "persistence-grid",
-    "lift over the threshold and over the recent tokens left out, one grid per trace", SH_FIG_GRIDS,
-    draw, caption};
+    .number = SH_FIG_persistence_grid, .name = "persistence-grid",
+    .summary = "lift over the threshold and over the recent tokens left out, one grid per trace", .most = 6,
+    .parts = "traces", .draw = draw, .caption = caption};

@@ -8,10 +8,10 @@
 #include "src/base/mem.h"
 #include "src/base/near.h"
 
-#define DECLARE(name) extern const struct sh_figure sh_figure_##name;
+#define DECLARE(name, data) extern const struct sh_figure sh_figure_##name;
 SH_FIGURES(DECLARE)
 
-#define ENTRY(name) &sh_figure_##name,
+#define ENTRY(name, data) &sh_figure_##name,
 const struct sh_figure *const sh_figures[] = {SH_FIGURES(ENTRY) NULL};
 
 const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e)
@@ -20,7 +20,7 @@ const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e)
     for (int i = 0; sh_figures[i]; i++) {
         if (strcmp(name, sh_figures[i]->name) == 0)
             return sh_figures[i];
-        if (sh_figures[i]->needs & (SH_FIG_CHARTS | SH_FIG_STACKS))         /* drawn by the commands themselves */
+        if (sh_figures[i]->drawn_by)
             continue;
         size_t used = strlen(names), said = strlen(known);
         snprintf(names + used, sizeof names - used, "%s\n", sh_figures[i]->name);
@@ -31,23 +31,19 @@ const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e)
     return NULL;
 }
 
+/* The parts of its data: the `int n` that each of these structs begins with. */
+static int n_parts(const struct sh_figure *f, const struct sh_fig_data *d)
+{
+#define DATA(name, data) d->name,
+    const void *const all[] = {SH_FIGURES(DATA)};
+    return all[f->number] ? *(const int *)all[f->number] : 0;
+}
+
 static int check(const struct sh_figure *f, const struct sh_fig_data *d, struct sh_err *e)
 {
-    const struct { int need, n, most; const char *what; } parts[] = {
-        {SH_FIG_MAPS, d->n_maps, 5, "score maps"},
-        {SH_FIG_PANELS, d->n_panels, 4, "panels"},
-        {SH_FIG_GRIDS, d->n_grids, 6, "traces"},
-        {SH_FIG_HEADS, d->n_heads, 4, "traces"},
-        {SH_FIG_CURVES, d->n_curves, 4, "sets of curves"},
-        {SH_FIG_DROPPED, d->n_dropped, 4, "traces"},
-        {SH_FIG_PLANS, d->n_plans, 4, "plans"},
-        {SH_FIG_CHARTS, d->n_charts, 4, "charts"},
-        {SH_FIG_STACKS, d->n_stacks, 1, "set of bars"},
-        {SH_FIG_MEASURED, d->n_measured, SH_MEASURED_PANELS, "panels"}};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if ((f->needs & parts[i].need) && (parts[i].n < 1 || parts[i].n > parts[i].most))
-            return sh_misused(e, "figure %s shows 1 to %d %s, found %d", f->name, parts[i].most,
-                              parts[i].what, parts[i].n);
+    int n = n_parts(f, d);
+    if (n < 1 || n > f->most)
+        return sh_misused(e, "figure %s shows 1 to %d %s, found %d", f->name, f->most, f->parts, n);
     return 0;
 }
 

@@ -8,7 +8,7 @@
  *     if (draw(&gp, data, &e)) { sh_gp_abandon(&gp); return -1; }
  *     return sh_gp_close(&gp, &e);
  *
- * The target is written under a temporary name beside it and renamed when it is whole: it is never
+ * The target is written under a temporary name next to it and renamed when it is whole: it is never
  * half there, and what was there before stays until then. */
 #ifndef PLOTS_GP_H
 #define PLOTS_GP_H
@@ -18,6 +18,8 @@
 #include "src/base/file.h"
 
 #define SH_GP_COLOURS 7     /* line styles 1..7 and 11..17, see sh_gp_page */
+#define SH_GP_TOP 1.05      /* inches from the page's top to the first panels, below the heading */
+#define SH_GP_KEY 0.2       /* inches, a line of a legend */
 
 enum { SH_GP_DRAW, SH_GP_SCRIPT, SH_GP_DATA };      /* `script` of sh_gp_open                 */
 
@@ -47,7 +49,7 @@ int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, 
 int sh_gp_close(struct sh_gp *gp, struct sh_err *e);
 void sh_gp_abandon(struct sh_gp *gp);
 
-/* The same as a text of SVG, which no file keeps; *text for free(), with a zero behind it. */
+/* The same as a text of SVG, which no file keeps; *text for free(), ends with a zero byte. */
 int sh_gp_open_text(struct sh_gp *gp, double width_in, struct sh_err *e);
 int sh_gp_close_text(struct sh_gp *gp, char **text, size_t *bytes, struct sh_err *e);
 
@@ -76,6 +78,17 @@ void sh_gp_page(struct sh_gp *gp, double width_in, double height_in, const char 
 /* The y axis from low to high (above 0) and a little more, logarithmic: 1, 2 and 5 of every decade as its numbers, of
  * many decades 1 alone, of less than one some in between. */
 void sh_gp_log_axis(struct sh_gp *gp, double low, double high);
+
+/* The style of a line: a colour from 0, dash 0 solid, 1 dashed, more: dotted. Begins with a blank. */
+void sh_gp_line_style(struct sh_gp *gp, int colour, int dash);
+
+/* Entry `number`, from 1, of a legend that is drawn by hand: gnuplot's own would change the panel's size with the names
+ * in it. A piece of the line and at most so many letters of its name, from that point of the page on. */
+struct sh_gp_key { const char *label; int letters, colour, dash; };
+void sh_gp_key(struct sh_gp *gp, int number, double left, double top, const struct sh_gp_key *key);
+
+/* Axes of a panel without values, which gnuplot could not scale. */
+void sh_gp_no_values(struct sh_gp *gp);
 
 /* The palette of amounts, set by sh_gp_page; for going back to it after another. */
 void sh_gp_viridis(struct sh_gp *gp);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gp.h: a logarithmic axis with enough numbers beside it, over many powers of ten and within one. */
+/* See gp.h: logarithmic axes with enough numbers along them, over many powers of ten and within one; axes without
+ * values; legends drawn by hand. */
 #include <math.h>
 #include <stdio.h>
 
@@ -45,4 +46,30 @@ void sh_gp_log_axis(struct sh_gp *gp, double low, double high)
             separator = ", ";
         }
     fputs(*separator == ',' ? ")\n" : "set ytics auto\n", gp->to);
+}
+
+void sh_gp_line_style(struct sh_gp *gp, int colour, int dash)
+{
+    fprintf(gp->to, " ls %d%s", colour % SH_GP_COLOURS + 1 + (dash == 1 ? 10 : 0), dash > 1 ? " dt '.'" : "");
+}
+
+void sh_gp_key(struct sh_gp *gp, int number, double left, double top, const struct sh_gp_key *key)
+{
+    fprintf(gp->to, "set arrow %d from ", number);
+    sh_gp_at(gp, left, top);
+    fputs(" to ", gp->to);
+    sh_gp_at(gp, left + 0.3, top);
+    fputs(" nohead", gp->to);
+    sh_gp_line_style(gp, key->colour, key->dash);
+    fprintf(gp->to, "\nset label %d ", number);
+    sh_gp_text(gp, key->label, key->letters);
+    fputs(" at ", gp->to);
+    sh_gp_at(gp, left + 0.38, top);
+    fputs(" left\n", gp->to);
+}
+
+void sh_gp_no_values(struct sh_gp *gp)
+{
+    fputs("set xrange [0:1]\nset yrange [0:1]\n"
+          "set label 901 'no values' at graph 0.5, graph 0.5 center tc rgb '#606060'\n", gp->to);
 }

@@ -25,7 +25,7 @@ static const char apostrophe[] = "'.\"'\".'";
 /* Below this share of their own size letters on paper can no longer be read. */
 #define LEAST_LETTERS 0.8
 #define LEAST_COLUMN 0.52               /* a column's width, likewise */
-#define LEAST_PAGE 3.0                  /* inches, below which panels have no room beside their labels */
+#define LEAST_PAGE 3.0                  /* inches, below which panels have no room next to their labels */
 #define LETTERS 12.5                    /* on an inch, of the usual size */
 #define TITLE_LETTERS 10.5              /* and of the heading's */
 

@@ -10,11 +10,9 @@
 #define TALL 3.1                /* inches, a panel without its margins */
 #define LEFT 0.95
 #define RIGHT 0.2
-#define TOP 1.05
 #define PITCH_X 5.85            /* from one panel to the next, where there is room */
 #define BELOW 0.87              /* axis and its label */
-#define KEY 0.2                 /* a line of the legend */
-#define KEY_MARK 0.5            /* what stands in front of a name, and behind it */
+#define KEY_MARK 0.5            /* what stands before a name, and after it */
 
 struct page {
     double pitch, row;              /* inches from one panel to the next */
@@ -136,8 +134,7 @@ static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch
     sh_gp_text(gp, m->y, 46);
     fputs("\nunset logscale\nset xtics auto\nset ytics auto\nset xrange [*:*]\n", gp->to);
     if (!has_points(m)) {
-        fputs("set xrange [0:1]\nset yrange [0:1]\n"
-              "set label 901 'no values' at graph 0.5, graph 0.5 center tc rgb '#606060'\n", gp->to);
+        sh_gp_no_values(gp);
         return;
     }
     if (m->is_log_x) {
@@ -157,44 +154,27 @@ static int dash_of(int line)
     return line / SH_GP_COLOURS;
 }
 
-static void style(struct sh_gp *gp, int line)
-{
-    fprintf(gp->to, " ls %d%s", line % SH_GP_COLOURS + 1 + (dash_of(line) == 1 ? 10 : 0),
-            dash_of(line) > 1 ? " dt '.'" : "");
-}
-
 static int key_letters(double pitch, int columns)
 {
     return sh_gp_letters((pitch - 0.5) / columns - KEY_MARK);
 }
 
 /* Columns of all legends: two, or one where a name would be cut. */
-static int key_columns(const struct sh_fig_data *d, double pitch)
+static int key_columns(const struct sh_fig_measured_panels *d, double pitch)
 {
-    for (int i = 0; i < d->n_measured; i++)
-        for (int k = 0; k < d->measured[i].n_lines; k++)
-            if (strlen(d->measured[i].lines[k].label) > (size_t)key_letters(pitch, 2))
+    for (int i = 0; i < d->n; i++)
+        for (int k = 0; k < d->panel[i].n_lines; k++)
+            if (strlen(d->panel[i].lines[k].label) > (size_t)key_letters(pitch, 2))
                 return 1;
     return 2;
 }
 
 static void legend(struct sh_gp *gp, const struct sh_fig_measured *m, double left, double top, const struct page *page)
 {
-    int columns = page->key_columns;
-    for (int i = 0; i < m->n_lines; i++) {
-        double x = left + (page->pitch - 0.5) / columns * (i % columns), y = top + KEY * (i / columns);
-        fprintf(gp->to, "set arrow %d from ", i + 1);
-        sh_gp_at(gp, x, y);
-        fputs(" to ", gp->to);
-        sh_gp_at(gp, x + 0.3, y);
-        fputs(" nohead", gp->to);
-        style(gp, i);
-        fprintf(gp->to, "\nset label %d ", i + 1);
-        sh_gp_text(gp, m->lines[i].label, key_letters(page->pitch, columns));
-        fputs(" at ", gp->to);
-        sh_gp_at(gp, x + 0.38, y);
-        fputs(" left\n", gp->to);
-    }
+    int columns = page->key_columns, letters = key_letters(page->pitch, columns);
+    for (int i = 0; i < m->n_lines; i++)
+        sh_gp_key(gp, i + 1, left + (page->pitch - 0.5) / columns * (i % columns), top + SH_GP_KEY * (i / columns),
+                  &(struct sh_gp_key){m->lines[i].label, letters, i, dash_of(i)});
 }
 
 static void curves(struct sh_gp *gp, const struct sh_fig_measured *m, int panel)
@@ -210,7 +190,7 @@ static void curves(struct sh_gp *gp, const struct sh_fig_measured *m, int panel)
     for (int i = 0; i < m->n_lines; i++) {
         static const int mark[] = {7, 6, 4, 8, 10, 12};
         fprintf(gp->to, "%s$p%dl%d using 1:2 with linespoints", separator, panel, i);
-        style(gp, i);
+        sh_gp_line_style(gp, i, dash_of(i));
         fprintf(gp->to, " pt %d ps 0.5", mark[dash_of(i)]);
         separator = ", \\\n    ";
     }
@@ -221,7 +201,7 @@ static void bars(struct sh_gp *gp, const struct sh_fig_measured *m, int panel, d
     fprintf(gp->to, "set boxwidth %g absolute\nplot $p%dl0 using 1:2 with boxes ls 1 fs solid 0.55 border", bar, panel);
     for (int i = 1; i < m->n_lines; i++) {
         fprintf(gp->to, ", \\\n    $p%dl%d using 1:2 with histeps", panel, i);
-        style(gp, i);
+        sh_gp_line_style(gp, i, dash_of(i));
         fputs(" lw 1.6", gp->to);
     }
 }
@@ -229,7 +209,7 @@ static void bars(struct sh_gp *gp, const struct sh_fig_measured *m, int panel, d
 static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int number, double bar,
                        const struct page *page)
 {
-    double left = LEFT + page->pitch * (number % page->across), top = TOP + page->row * (number / page->across);
+    double left = LEFT + page->pitch * (number % page->across), top = SH_GP_TOP + page->row * (number / page->across);
     sh_gp_box(gp, left, top, page->pitch - LEFT - RIGHT, TALL);
     axes(gp, m, page->pitch);
     legend(gp, m, left - 0.6, top + TALL + BELOW, page);
@@ -242,47 +222,49 @@ static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int nu
     fputs("\nunset label\nunset arrow\n", gp->to);
 }
 
-static int is_first(const struct sh_fig_data *d, int i)
+static int is_first(const struct sh_fig_measured_panels *d, int i)
 {
     for (int k = 0; k < i; k++)
-        if (!strcmp(d->measured[k].what, d->measured[i].what))
+        if (!strcmp(d->panel[k].what, d->panel[i].what))
             return 0;
     return 1;
 }
 
-void sh_measured_caption(FILE *to, const struct sh_fig_data *d)
+void sh_measured_caption(FILE *to, const struct sh_fig_measured_panels *d)
 {
     int n = 0, n_said = 0;
-    for (int i = 0; i < d->n_measured; i++)
+    for (int i = 0; i < d->n; i++)
         n += is_first(d, i);
-    for (int i = 0; i < d->n_measured; i++)
+    for (int i = 0; i < d->n; i++)
         if (is_first(d, i)) {
-            fprintf(to, "%s%s", !n_said ? "" : n_said + 1 < n ? ", " : " and ", d->measured[i].what);
+            fprintf(to, "%s%s", !n_said ? "" : n_said + 1 < n ? ", " : " and ", d->panel[i].what);
             n_said++;
         }
 }
 
-int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *d, double bar, struct sh_err *e)
+int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_measured_panels *d,
+                     double bar, struct sh_err *e)
 {
-    int most = 0, n = d->n_measured;
+    int most = 0, n = d->n;
     struct page page = {.across = sh_gp_columns(gp, PITCH_X, n > 1 ? 2 : 1)};
     double width = sh_gp_room(gp, page.across * PITCH_X + 0.25);
     page.pitch = (width - 0.25) / page.across;
     page.key_columns = key_columns(d, page.pitch);
     for (int i = 0; i < n; i++) {
-        if (d->measured[i].n_lines < 1 || d->measured[i].n_lines > SH_MEASURED_LINES)
-            return sh_misused(e, "a panel shows 1 to %d lines, found %d", SH_MEASURED_LINES, d->measured[i].n_lines);
-        most = d->measured[i].n_lines > most ? d->measured[i].n_lines : most;
+        if (d->panel[i].n_lines < 1 || d->panel[i].n_lines > SH_MEASURED_LINES)
+            return sh_misused(e, "a panel shows 1 to %d lines, found %d", SH_MEASURED_LINES, d->panel[i].n_lines);
+        most = d->panel[i].n_lines > most ? d->panel[i].n_lines : most;
     }
-    page.row = TALL + BELOW + KEY * ((most + page.key_columns - 1) / page.key_columns) + 0.6;
-    sh_gp_page(gp, width, TOP - 0.55 + page.row * ((n + page.across - 1) / page.across), d->title, d->settings);
+    page.row = TALL + BELOW + SH_GP_KEY * ((most + page.key_columns - 1) / page.key_columns) + 0.6;
+    sh_gp_page(gp, width, SH_GP_TOP - 0.55 + page.row * ((n + page.across - 1) / page.across), data->title,
+               data->settings);
     for (int i = 0; i < n; i++)
-        for (int k = 0; k < d->measured[i].n_lines; k++)
-            block(gp, &d->measured[i], i, k);
+        for (int k = 0; k < d->panel[i].n_lines; k++)
+            block(gp, &d->panel[i], i, k);
     fputs("unset key\nset multiplot\n", gp->to);
     sh_gp_heading(gp);
     for (int i = 0; i < n; i++)
-        draw_panel(gp, &d->measured[i], i, bar, &page);
+        draw_panel(gp, &d->panel[i], i, bar, &page);
     fputs("unset multiplot\n", gp->to);
     return 0;
 }

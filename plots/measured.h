@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Panels of measured figures with their errors: what compression, quant, drift and score-change show. The data
+/* Panels of measured values with their errors: what compression, quant, drift and score-change show. The data
  * follow the rules of figure.h, which holds them. */
 #ifndef PLOTS_MEASURED_H
 #define PLOTS_MEASURED_H
@@ -29,9 +29,15 @@ struct sh_fig_measured {
     const struct sh_fig_measured_line *lines;
 };
 
+struct sh_fig_measured_panels {
+    int n;                          /* 1 to SH_MEASURED_PANELS                                   */
+    const struct sh_fig_measured *panel;    /* [n] */
+};
+
 /* Points joined by lines, an interval as a band; or, with is_bars, x as the middle of bars of width `bar`:
  * the first line filled, the others as outlines. Two panels a row, the legend of each below it. */
-void sh_measured_caption(FILE *to, const struct sh_fig_data *d);     /* what the panels show, each once */
-int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *d, double bar, struct sh_err *e);
+void sh_measured_caption(FILE *to, const struct sh_fig_measured_panels *d); /* what the panels show, each once */
+int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_measured_panels *d,
+                     double bar, struct sh_err *e);
 
 #endif

@@ -134,6 +134,12 @@ tests_unit_test_charts_SOURCES = %D%/unit/test_charts.c %D%/unit/plot_data.c %D%
 tests_unit_test_charts_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 unit_tests += %D%/unit/test_charts
 
+# The list of figures with its loaders, which rest on nearly everything.
+tests_unit_test_figures_SOURCES = %D%/unit/test_figures.c %D%/unit/plot_data.c %D%/unit/plot_data.h
+tests_unit_test_figures_LDADD   = $(app_libs) libtap.a $(kernel_libs) $(CUNIT_LIBS) $(SQLITE_LIBS) $(ZSTD_LIBS) \
+	$(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
+unit_tests += %D%/unit/test_figures
+
 tests_unit_test_score_map_SOURCES = %D%/unit/test_score_map.c
 tests_unit_test_score_map_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 unit_tests += %D%/unit/test_score_map

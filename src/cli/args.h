@@ -37,6 +37,7 @@ struct sh_cmd {
     const char *usage;                  /* "--model DIR --db FILE …"                              */
     const char *summary;                /* one line, for the list of commands                     */
     const char *about;                  /* for --help: what it does, and an example               */
+    void (*list)(FILE *to);             /* indented lines that follow `about`; may be NULL        */
     const struct sh_opt *opts;
     size_t args_bytes;                  /* of the command's own struct; zeroed, then `preset`     */
     void (*preset)(void *args);         /* defaults that are not zero; may be NULL                */

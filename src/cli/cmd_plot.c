@@ -24,19 +24,19 @@ static const struct sh_opt opts[] = {
     {"db", SH_OPT_LIST, F(db), "FILE...", "trace stores, drawn side by side", 0, 0, 0},
     {"plan", SH_OPT_LIST, F(plan), "FILE...", "allocation: plan files, drawn one below the other", 0, 0, 0},
     {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.svg, FILE.png or FILE.pdf", 0, 0, 'o'},
-    {"script", SH_OPT_FLAG, F(script), NULL, "write the gnuplot script, data inside, to -o instead", 0, 0, 0},
+    {"script", SH_OPT_FLAG, F(script), NULL, "write the gnuplot script, with its data, to -o instead", 0, 0, 0},
     {"layer", SH_OPT_TEXT, F(layer), "L,...", "heatmap: layers (default: the middle one)", 0, 0, 0},
-    {"head", SH_OPT_TEXT, F(head), "H,...", "heatmap: heads, one for each layer or all of one (default: 0)", 0, 0, 0},
-    {"rows", SH_OPT_TEXT, F(rows), "Q,...", "heatmap: queries whose rows are drawn one by one", 0, 0, 0},
-    {"sequence", SH_OPT_INT, F(sequence), "S", "heatmap: which sequence (default: 0), of --run if it is given", 0, 1e9,
+    {"head", SH_OPT_TEXT, F(head), "H,...", "heatmap: heads, one per layer or several of one (default: 0)", 0, 0, 0},
+    {"rows", SH_OPT_TEXT, F(rows), "Q,...", "heatmap: queries whose rows are also drawn one by one", 0, 0, 0},
+    {"sequence", SH_OPT_INT, F(sequence), "S", "heatmap: which sequence (default: 0), within --run if given", 0, 1e9,
      0},
-    {"split", SH_OPT_REAL, F(split), "F", "where earlier ends (default: 0.5)", 1e-6, 1, 0},
+    {"split", SH_OPT_REAL, F(split), "F", "share of a sequence that counts as early (default: 0.5)", 1e-6, 1, 0},
     {"run", SH_OPT_INT, F(run), "N", "only this run of each store", 1, 1e9, 0},
-    {"data", SH_OPT_TEXT, F(data), "FILE.tsv", "write the figure's data there, too", 0, 0, 0},
+    {"data", SH_OPT_TEXT, F(data), "FILE.tsv", "also write the figure's data there", 0, 0, 0},
     {"width", SH_OPT_TEXT, F(width_text), "SIZE", "of the page: 3.3in, 16cm, 84mm, 240pt or inches (default: "
                                                   "the figure's own);\n"
-     "panels move below each other where that is narrow", 0, 0, 0},
-    {"height", SH_OPT_TEXT, F(height_text), "SIZE", "likewise (default: as the width asks)", 0, 0, 0},
+     "on a narrow page, panels move below each other", 0, 0, 0},
+    {"height", SH_OPT_TEXT, F(height_text), "SIZE", "of the page, likewise (default: follows the width)", 0, 0, 0},
     {0}};
 #undef F
 
@@ -72,7 +72,7 @@ static int read_size(const char *option, const char *text, double *inches, struc
                       text);
 }
 
-/* A path that cannot be written to is told before the work. */
+/* A path that cannot be written to is refused before the work. */
 static int probe(const char *path, int script, struct sh_err *e)
 {
     struct sh_gp gp;
@@ -95,11 +95,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     const struct sh_figure *f = sh_figure_find(positional->at[0], e);
     if (!f)
         return -1;
-    if (f->needs & (SH_FIG_CHARTS | SH_FIG_STACKS))
-        return sh_misused(e, "%s is drawn by shears %s itself (--plot-%s FILE)", f->name,
-                          !strcmp(f->name, "latency") || !strcmp(f->name, "occupancy") ? "simulate" : "capacity",
-                          !strcmp(f->name, "capacity") ? "memory" : f->name);
-    const struct sh_need needs[] = {{"--db FILE...", a->db.n > 0 || (f->needs & SH_FIG_PLANS)},
+    if (f->drawn_by)
+        return sh_misused(e, "shears plot does not draw %s: shears %s does", f->name, f->drawn_by);
+    const struct sh_need needs[] = {{"--db FILE...", a->db.n > 0 || sh_figure_loader(f)->takes_plans},
                                     {"-o FILE", a->out != NULL}, {0}};
     if (sh_args_need("plot", needs, e))
         return -1;
@@ -119,12 +117,20 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         .layer = a->layer, .head = a->head, .rows = a->rows,
         .sequence = (int)a->sequence, .split = a->split, .run = (int)a->run, .threads = (int)common->threads,
         .quiet = common->quiet};
-    struct sh_fig_data data;
-    struct sh_figure_data *d = sh_figure_data_new(f->needs, &q, &data, e);
-    int bad = !d || sh_figure_plot(f, &data, a->out, a->script, width, height, e) ||
-              (a->data && sh_figure_plot(f, &data, a->data, SH_GP_DATA, 0, 0, e));
+    struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, e);
+    int bad = !d || sh_figure_plot(f, &d->out, a->out, a->script, width, height, e) ||
+              (a->data && sh_figure_plot(f, &d->out, a->data, SH_GP_DATA, 0, 0, e));
     sh_figure_data_free(d);
     return bad ? -1 : 0;
+}
+
+static void list(FILE *to)
+{
+    fputs("figures:\n", to);
+    for (int i = 0; sh_figures[i]; i++)
+        if (!sh_figures[i]->drawn_by)
+            fprintf(to, "  %-18s %s%s\n", sh_figures[i]->name, sh_figures[i]->summary,
+                    sh_figure_loader(sh_figures[i])->takes_plans ? " (--plan FILE...)" : "");
 }
 
 const struct sh_cmd sh_cmd_plot = {
@@ -132,27 +138,15 @@ const struct sh_cmd sh_cmd_plot = {
     .usage = "FIGURE {--db FILE... | --plan FILE...} -o FILE.{svg,png,pdf} [--width 3.3in] [--data FILE.tsv] "
              "[--script]",
     .summary = "draw a figure from trace stores",
-    .about = "figures:\n"
-             "  heatmap            the scores of heads, and what of them is above the row's mean\n"
-             "  persistence        ratio, density and chance per layer, literal and beyond recency\n"
-             "  persistence-grid   lift over the recent window and the threshold\n"
-             "  heads              layer x head map of the ratio\n"
-             "  budget-curve       what each policy keeps over its budget, with the oracles\n"
-             "  leaderboard        policies in order of the mean height of these curves\n"
-             "  dropped-mass       the mass that eviction drops, measured, beside the law and the theorem\n"
-             "  allocation         budgets of a plan, layer x head (--plan FILE)\n"
-             "  compression        perplexity and accuracy over how many times smaller the cache is\n"
-             "  quant              what 4 and 8 bits for keys and values cost\n"
-             "  drift              kept sets of the live cache beside the replay's, over steps\n"
-             "  score-change       how much attention scores change under compression\n\n"
+    .about = "budget-curve and leaderboard draw the results of shears replay, compression and quant those of shears\n"
+             "eval, drift and score-change those of shears drift. Of each store they draw the largest group of\n"
+             "results whose settings differ in nothing but policy, knobs and budget. heatmap draws the same layers\n"
+             "and heads of each store, at most five maps. gnuplot draws the figure; without gnuplot (status 3)\n"
+             "--script writes the script for it.\n\n"
              "  shears plot persistence --db trained.db random.db -o persistence.svg\n"
              "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
-             "  shears plot budget-curve --db traces.db -o budget-curve.svg\n\n"
-             "heatmap draws the same layers and heads of each store, five maps at most. budget-curve and leaderboard\n"
-             "draw the results that shears replay left in the stores: of each store the largest group whose settings\n"
-             "agree in all but policy, knobs and budget; likewise compression and quant, with the results of shears\n"
-             "eval, and drift and score-change, with those of shears drift.\n"
-             "gnuplot draws; without it --script writes what it would have been told (status 3 otherwise).",
+             "  shears plot budget-curve --db traces.db -o budget-curve.svg\n",
+    .list = list,
     .opts = opts,
     .args_bytes = sizeof(struct plot_args),
     .preset = preset,

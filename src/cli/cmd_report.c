@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears report: one page of everything that stores and plans tell. */
+/* shears report: one page of everything in stores and plans. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"
-#include "src/report/report.h"
+#include "src/report/report_rows.h"
 #include "src/report/report_style.h"
 
 #define DECLARE(name) extern const struct sh_report_part sh_report_##name;
@@ -37,8 +37,8 @@ static const struct sh_opt opts[] = {
     {"plan", SH_OPT_LIST, F(plan), "FILE...", "plans whose budgets are shown, at most four", 0, 0, 0},
     {"model", SH_OPT_TEXT, F(model), "NAME|DIR", "for capacity (default: the traced model, where it is known)",
      0, 0, 0},
-    {"gpu", SH_OPT_TEXT, F(gpu), "NAME,...", "boards for capacity (default: RTX-4090,A100-SXM-80GB,H100-SXM)", 0, 0, 0},
-    {"gpus", SH_OPT_TEXT, F(gpus), "FILE", "rows of your own boards, which come first", 0, 0, 0},
+    {"gpu", SH_OPT_TEXT, F(gpu), "NAME,...", "GPUs for capacity (default: RTX-4090,A100-SXM-80GB,H100-SXM)", 0, 0, 0},
+    {"gpus", SH_OPT_TEXT, F(gpus), "FILE", "a table of your own GPUs, searched first", 0, 0, 0},
     {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence for capacity (default: the model's "
                                            "positions)", 1, 1e9, 0},
     {0}};
@@ -53,7 +53,7 @@ static void release(void *args)
 
 /* ---- the stores ---- */
 
-/* The page is HTML whatever the file is called: another ending would only mislead. A folder is told later. */
+/* The page is HTML whatever the file is called: another ending would only mislead. A folder is refused later. */
 static int check_ending(const char *out, struct sh_err *e)
 {
     const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out, *dot = strrchr(name, '.');
@@ -65,7 +65,7 @@ static int check_ending(const char *out, struct sh_err *e)
 static int check(const struct report_args *a, const struct sh_list *positional, struct sh_err *e)
 {
     if (positional->n)
-        return sh_misused(e, "report: \"%.80s\" belongs to no option", positional->at[0]);
+        return sh_misused(e, "report: unexpected argument \"%.80s\"", positional->at[0]);
     const struct sh_need needs[] = {{"--db FILE...", a->db.n > 0}, {"-o FILE.html", a->out != NULL}, {0}};
     if (sh_args_need("report", needs, e))
         return -1;
@@ -137,9 +137,8 @@ static void begin(const struct sh_report *r, const int *lacks, FILE *to)
     title(r, to);
     fprintf(to, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<header>\n<h1>", sh_report_style);
     title(r, to);
-    fputs("</h1>\n<p class=\"soft\">How attention persists, what a KV cache of fixed size keeps of it, and what "
-          "that costs "
-          "and buys. Made by shears " PACKAGE_VERSION "; every part ends with the commands that repeat it.</p>\n"
+    fputs("</h1>\n<p class=\"soft\">How attention persists, how much of it a KV cache of fixed size keeps, and what "
+          "that costs and saves. Made by shears " PACKAGE_VERSION "; each part ends with its commands.</p>\n"
           "</header>\n<nav aria-label=\"parts\"><ul>\n", to);
     for (int i = 0; sh_report_parts[i]; i++) {
         if (lacks[i] < 0)
@@ -152,9 +151,8 @@ static void begin(const struct sh_report *r, const int *lacks, FILE *to)
 
 static void end(const struct sh_report *r, const struct sh_common *common, FILE *to)
 {
-    fputs("<section id=\"commands\"><h2>All commands</h2>\n<p>In this order they make everything on this page "
-          "again.</p>\n"
-          "<pre><code>", to);
+    fputs("<section id=\"commands\"><h2>All commands</h2>\n<p>Run in this order, they make everything on this page "
+          "again.</p>\n<pre><code>", to);
     for (int i = 0; i < r->n_command; i++) {
         fputs("shears ", to);
         sh_html_text(to, r->command[i]);
@@ -165,7 +163,7 @@ static void end(const struct sh_report *r, const struct sh_common *common, FILE 
     fprintf(to, "\n</code></pre>\n</section>\n</main>\n<script>\n%s</script>\n</body>\n</html>\n", sh_report_script);
 }
 
-/* Of nothing but attention without an order parts about caches would only say that they cannot be. */
+/* Without causal attention, parts about caches would only say that there is nothing to show. */
 static int has_causal(const struct sh_report *r)
 {
     int n_run = 0;
@@ -183,7 +181,7 @@ static int write_part(struct sh_report *r, const struct sh_report_part *part, in
     size_t bytes;
     r->is_missing = 0;
     r->to = xmemstream(&text, &bytes);
-    int bad = part->write(r, e);
+    int bad = part->write ? part->write(r, e) : sh_report_results_part(r, part, e);
     xmemclose(r->to, &text, &bytes);
     r->to = page;
     *lacks = bytes ? r->is_missing : -1;
@@ -285,12 +283,12 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_report = {
     .name = "report",
     .usage = "--db FILE... -o FILE.html [--plan FILE...] [--model NAME|DIR]",
-    .summary = "one page of everything that stores and plans tell",
-    .about = "A single file that needs nothing else: what was traced, persistence with its control, policies under\n"
-             "budgets, plans, the model read under a budget beside the replay, fewer bits, capacity at a stated\n"
-             "quality, theory, drift, and the command behind each number. What the stores do not hold is named with\n"
-             "the command that fills it. Tables sort by a click on a heading; the page follows the reader's light or\n"
-             "dark setting, and prints. gnuplot draws (status 3 without it).\n\n"
+    .summary = "one HTML page of everything in stores and plans",
+    .about = "The page is a single file that needs nothing else: what was traced, persistence and its control,\n"
+             "policies under budgets, plans, the model under a budget compared with the replay, fewer bits, capacity\n"
+             "at a stated quality, theory, drift, and the command for each number. Where the stores lack something,\n"
+             "the page names the command that fills it. Tables sort by a click on a heading; the page follows the\n"
+             "reader's light or dark setting, and prints. gnuplot draws the figures (status 3 without it).\n\n"
              "  shears report --db trained.db random.db --plan plan.json -o report.html",
     .opts = opts,
     .args_bytes = sizeof(struct report_args),

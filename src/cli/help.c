@@ -24,6 +24,8 @@ static void row(FILE *to, const struct sh_opt *o)
 void sh_args_help(const struct sh_cmd *c, FILE *to)
 {
     fprintf(to, "usage: shears %s %s\n\n%s\n", c->name, c->usage, c->about);
+    if (c->list)
+        c->list(to);
     if (c->opts && c->opts->name)
         fprintf(to, "\noptions:\n");
     for (const struct sh_opt *o = c->opts; o && o->name; o++)

@@ -3,8 +3,10 @@
  * shape; indented commands at its end are its examples. */
 #include "src/cli/man.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "src/base/mem.h"
 #include "src/cli/commands.h"
 
 /* Text that roff does not take for requests: a line's first dot or quote, backslashes, and hyphens that
@@ -68,6 +70,18 @@ static void about(FILE *to, const char *s, int examples)
     }
 }
 
+static void list(FILE *to, const struct sh_cmd *c)
+{
+    char *text;
+    size_t bytes;
+    FILE *lines = xmemstream(&text, &bytes);
+    c->list(lines);
+    xmemclose(lines, &text, &bytes);
+    fputs(".PP\n", to);
+    about(to, text, 0);
+    free(text);
+}
+
 static int has_example(const char *s)
 {
     return is_example(s) || strstr(s, "\n  shears ") != NULL;
@@ -117,6 +131,8 @@ void sh_man_page(const struct sh_cmd *c, FILE *to)
     line(to, c->usage, strlen(c->usage));
     fputs(".SH DESCRIPTION\n", to);
     about(to, c->about, 0);
+    if (c->list)
+        list(to, c);
     if (c->opts && c->opts->name)
         fputs(".SH OPTIONS\n", to);
     options(to, c->opts);

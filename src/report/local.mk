@@ -16,6 +16,7 @@ libreport_a_SOURCES = \
 	%D%/report_quantisation.c \
 	%D%/report_repetition.c \
 	%D%/report_results.c %D%/report_results.h \
+	%D%/report_rows.c %D%/report_rows.h \
 	%D%/report_serving.c \
 	%D%/report_style.h \
 	%D%/report_theory.c \
@@ -29,6 +30,9 @@ libreport_a_SOURCES = \
 	%D%/figures/figure_dropped.c \
 	%D%/figures/figure_evals.c \
 	%D%/figures/figure_maps.c \
+	%D%/figures/figure_persistence.c %D%/figures/figure_persistence.h \
 	%D%/figures/figure_plan.c \
+	%D%/figures/latency.c %D%/figures/latency.h \
+	%D%/figures/loaders.h \
 	%D%/figures/simulate_plot.c %D%/figures/simulate_plot.h
 libreport_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One page that tells what stores hold: its parts, one file each (report_<name>.c), and what they write with. A
- * part reads the stores, writes figures, tables and how to repeat them, or names what is missing and the command
- * that would fill it. Everything that is text is escaped here. */
+/* One page of what stores hold: its parts, one file each (report_<name>.c), and what they write with. A part reads the
+ * stores and writes figures, tables and the commands that repeat them, or names what is missing and the command that
+ * fills it. All text is escaped here. */
 #ifndef SH_REPORT_H
 #define SH_REPORT_H
 
@@ -44,7 +44,7 @@ struct sh_report {
     int n_store;
     const char *const *plan;            /* [n_plan] files                                         */
     int n_plan;
-    const char *model, *gpu, *gpus;     /* for capacity; NULL: the traced one, the usual boards   */
+    const char *model, *gpu, *gpus;     /* for capacity; NULL: the traced one, common GPUs        */
     long long length;                   /* 0: the model's positions                               */
     int threads, quiet;
     int is_missing;                     /* the open part lacks something                          */
@@ -52,11 +52,19 @@ struct sh_report {
     int n_command;
 };
 
+struct sh_report_table;
 struct sh_report_part {
     const char *name, *title;
-    /* Writes the part; of nothing written nothing is shown. -1 only for what ends the command: what a store cannot
-     * tell is missing, not an error. */
+    /* Writes the part; a part that writes nothing is left out. -1 only for what ends the command: what a store cannot
+     * tell is missing, not an error. NULL: the part is nothing but the results of one command (report_rows.h), and the
+     * rest describes it. */
     int (*write)(struct sh_report *r, struct sh_err *e);
+    const char *command;                /* whose results                                          */
+    const char *missing, *fill;         /* what is said where there are none, the command to fill it (sh_report_fill) */
+    const char *says;                   /* what is said above the table                           */
+    const struct sh_report_table *table;
+    const char *figure;                 /* below it; NULL: none                                   */
+    int has_commands;                   /* ends with the commands that the stores keep            */
 };
 
 extern const struct sh_report_part *const sh_report_parts[];           /* ends with NULL */
@@ -78,6 +86,10 @@ int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, c
 void sh_report_missing(struct sh_report *r, const char *command, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same, the command a pattern: MODEL stands for the model that was asked for, or DIR, and STORE for the first
+ * store. */
+void sh_report_fill(struct sh_report *r, const char *pattern, const char *missing);
+
 /* The same with what an error says, which is cleared; -1 when it was an interruption, or a file that could not be
  * read. */
 int sh_report_lacks(struct sh_report *r, const char *command, struct sh_err *e);
@@ -87,12 +99,12 @@ void sh_report_command(struct sh_report *r, const char *command);
 /* Only shown: it has names that the reader is to fill in. */
 void sh_report_example(struct sh_report *r, const char *command);
 
-/* The commands that the store keeps of results of this command. */
-int sh_report_typed(struct sh_report *r, int i_store, const char *command, struct sh_err *e);
+/* The commands that the stores keep of results of this command. */
+int sh_report_typed(struct sh_report *r, const char *command, struct sh_err *e);
 
 /* ---- reading ---- */
 
-/* How the first run of a store was typed with the store's name replaced, and `more` behind; for free(). */
+/* How the first run of a store was typed with the store's name replaced, and `more` appended; for free(). */
 char *sh_report_trace_again(const struct sh_report *r, int i_store, const char *db, const char *more);
 
 /* "opt-6.7b", "opt-6.7b, random weights"; for free(). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Report: budgets of plans, layer by head, and the quality that they were measured to cost. */
+/* Report: the budgets of plans, layer by head, and the quality that was measured under them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +24,10 @@ static void write_plan(struct sh_out *o, const char *path, const struct sh_plan 
     sh_out_text(o, "policy", "policy", p->policy.policy->name);
     sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&p->policy, knobs));
     sh_out_text(o, "allocator", "allocator", p->allocator.allocator->name);
-    sh_out_int(o, "length", "tokens of a text", p->n_token);
+    sh_out_int(o, "length", "tokens per text", p->n_token);
     sh_out_real(o, "mean", "mean budget", (double)sh_plan_total(p) / n, 1);
-    sh_out_int(o, "least", "least", least);
-    sh_out_int(o, "most", "most", most);
+    sh_out_int(o, "least", "minimum", least);
+    sh_out_int(o, "most", "maximum", most);
     sh_out_text(o, "target", "planned for", *p->target_metric ? p->target_metric : "a given budget");
     sh_out_real(o, "value", "of", *p->target_metric ? p->target : (double)NAN, 4);
 }
@@ -69,17 +69,14 @@ static void command(struct sh_report *r, const char *path, const struct sh_plan 
 static int write(struct sh_report *r, struct sh_err *e)
 {
     if (!r->n_plan) {
-        char *line = xasprintf("plan --db %s --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o "
-                               "plan.json",
-                               r->store[0].path);
-        sh_report_missing(r, line, "budgets of layers and heads: make a plan and name it with --plan.");
-        free(line);
+        sh_report_fill(r, "plan --db STORE --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o plan.json",
+                       "budgets of layers and heads. Make a plan and name it with --plan.");
         return 0;
     }
     struct sh_out *o = sh_out_new(), *evidence = sh_out_new();
     int bad = 0;
-    sh_out_list(o, "plans", "plans: tokens that a KV head keeps");
-    sh_out_list(evidence, "evidence", "what they were measured to cost");
+    sh_out_list(o, "plans", "plans: tokens that each KV head keeps");
+    sh_out_list(evidence, "evidence", "measured under the plans");
     for (int i = 0; i < r->n_plan && !bad; i++) {
         struct sh_plan p = {0};
         bad = sh_plan_read(&p, r->plan[i], e);
@@ -94,9 +91,8 @@ static int write(struct sh_report *r, struct sh_err *e)
     sh_report_table(r, NULL, o);
     sh_report_table(r, NULL, evidence);
     struct sh_figure_request q = {.plan = r->plan, .n_plan = r->n_plan};
-    struct sh_fig_data data;
-    struct sh_figure_data *d = bad ? NULL : sh_figure_data_new(SH_FIG_PLANS, &q, &data, e);
-    bad = !d || sh_report_figure(r, "allocation", &data, e);
+    struct sh_figure_data *d = bad ? NULL : sh_figure_data_new(SH_FIG_BIT(allocation), &q, e);
+    bad = !d || sh_report_figure(r, "allocation", &d->out, e);
     sh_figure_data_free(d);
     for (int i = 0; i < r->n_plan && !bad; i++) {
         struct sh_plan p = {0};
@@ -108,4 +104,5 @@ static int write(struct sh_report *r, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-const struct sh_report_part sh_report_allocation = {"allocation", "Budgets of layers and heads", write};
+const struct sh_report_part sh_report_allocation = {
+    .name = "allocation", .title = "Budgets of layers and heads", .write = write};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Report: what fits on usual boards, whole and under the smallest budget that was measured to be good enough. */
+/* Report: what fits on common GPUs, with the full cache and under the smallest budget that was measured to be good
+ * enough. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "src/report/figures/capacity_plot.h"
 #include "src/report/report.h"
 
-#define BOARDS "RTX-4090,A100-SXM-80GB,H100-SXM"
+#define GPUS "RTX-4090,A100-SXM-80GB,H100-SXM"
 
 struct capacity {
     struct sh_report *r;
@@ -21,7 +22,7 @@ struct capacity {
     int n_good;                         /* rows of budgets that were measured                      */
 };
 
-/* The word behind --model of a typed command; for free(). NULL: there is none. */
+/* The word after --model in a typed command; for free(). NULL: there is none. */
 static char *typed_model(const char *line)
 {
     const char *at = strstr(line, "--model");
@@ -72,7 +73,7 @@ static struct sh_capacity_args ask(const struct capacity *c)
     struct sh_capacity_args a = {0};
     sh_capacity_preset(&a);
     a.model = c->model;
-    a.gpu = c->r->gpu ? c->r->gpu : BOARDS;
+    a.gpu = c->r->gpu ? c->r->gpu : GPUS;
     a.gpus = c->r->gpus;
     a.length = c->length;
     return a;
@@ -89,13 +90,13 @@ static void write_row(struct capacity *c, const char *quality, const struct sh_c
     sh_out_text(o, "gpu", "GPU", row->gpu);
     sh_out_text(o, "policy", "policy", policy);
     sh_out_text(o, "budget", "budget", row->budget ? row->budget : "whole cache");
-    sh_out_int(o, "bytes", "KV bytes of a sequence", (long long)row->sequence);
+    sh_out_int(o, "bytes", "KV bytes per sequence", (long long)row->sequence);
     sh_out_int(o, "batch", "largest batch", (long long)row->max_batch);
-    sh_out_real(o, "rate", "decode tokens/s, at most", row->fits ? row->decode_rate : 0, 0);
+    sh_out_real(o, "rate", "max decode tokens/s", row->fits ? row->decode_rate : 0, 0);
     free(policy);
 }
 
-/* How a budget was measured is the same on every board: told once. */
+/* How a budget was measured is the same on every GPU: written once. */
 static void write_evidence(struct capacity *c, const struct sh_capacity_row *row)
 {
     for (int i = 0; i < c->n_evidence; i++)
@@ -113,7 +114,7 @@ static void write_evidence(struct capacity *c, const struct sh_capacity_row *row
 
 static char *line_of(const struct capacity *c, const char *db, const char *option, const char *limit)
 {
-    return xasprintf("capacity --model %s --gpu %s --length %lld%s%s%s%s%s%s", c->model, c->r->gpu ? c->r->gpu : BOARDS,
+    return xasprintf("capacity --model %s --gpu %s --length %lld%s%s%s%s%s%s", c->model, c->r->gpu ? c->r->gpu : GPUS,
                      c->length, db ? " --db " : "", db ? db : "", *option ? " --" : "", option,
                      *limit ? " " : "", limit);
 }
@@ -133,9 +134,9 @@ static int whole(struct capacity *c, int has_figure, struct sh_err *e)
 static int stated(struct capacity *c, const char *db, struct sh_err *e)
 {
     static const struct { const char *option, *limit, *says; } quality[] = {
-        {"max-ppl-increase", "1%", "perplexity at most 1 % up"}, {"max-ppl-increase", "5%",
-         "perplexity at most 5 % up"},
-        {"max-ppl-increase", "10%", "perplexity at most 10 % up"}, {"min-recall", "0.99", "99 % of attention kept"},
+        {"max-ppl-increase", "1%", "perplexity up by at most 1 %"}, {"max-ppl-increase", "5%",
+         "perplexity up by at most 5 %"},
+        {"max-ppl-increase", "10%", "perplexity up by at most 10 %"}, {"min-recall", "0.99", "99 % of attention kept"},
         {"min-recall", "0.95", "95 % of attention kept"}, {"min-recall", "0.9", "90 % of attention kept"}};
     for (size_t k = 0; k < sizeof quality / sizeof *quality; k++) {
         struct sh_capacity_args a = ask(c);
@@ -204,10 +205,10 @@ static int answers(struct capacity *c, struct sh_err *e)
         return -1;
     const char *db = at < 0 ? NULL : r->store[at].path;
     char *plain = line_of(c, NULL, "", ""), *limit = line_of(c, db ? db : "FILE", "max-ppl-increase", "1%");
-    sh_report_say(r, "How many sequences of %lld tokens of %s fit on a board beside each other (the largest batch), "
-                  "and how fast all of them together can be decoded at most: bytes are counted exactly, the rate is "
-                  "what the board's bandwidth and arithmetic allow. Under a stated quality stands the smallest budget "
-                  "that was measured to meet it, and how it was measured.", c->length, c->model);
+    sh_report_say(r, "How many sequences of %lld tokens of %s fit on a GPU at once (the largest batch), and how fast "
+                     "can all of them together be decoded at most? Bytes are exact; the rate is what the GPU's "
+                     "bandwidth and arithmetic allow. For each stated quality the table has the smallest budget that "
+                     "was measured to meet it, and the second table how it was measured.", c->length, c->model);
     c->o = sh_out_new();
     c->how = sh_out_new();
     sh_out_list(c->o, "capacity", "what fits");
@@ -220,8 +221,8 @@ static int answers(struct capacity *c, struct sh_err *e)
     sh_report_table(r, NULL, c->o);
     sh_report_table(r, NULL, c->how);
     if (!bad && !c->n_good)
-        sh_report_missing(r, limit, "budgets that meet a stated quality: none was measured that does. Readings under a "
-                          "budget (shears eval --db) or replays give the evidence.");
+        sh_report_missing(r, limit, "budgets that meet a stated quality: no measured budget does. Evaluations under a "
+                          "budget (shears eval --db) or replays provide the evidence.");
     if (!bad && db)
         bad = frontier(c, db, e) && sh_report_lacks(r, NULL, e);
     sh_report_command(r, plain);
@@ -237,10 +238,8 @@ static int write(struct sh_report *r, struct sh_err *e)
     struct capacity c = {.r = r};
     int found = find_model(&c, e), bad = found < 0;
     if (!found) {
-        char *line = xasprintf("report --db %s --model DIR --gpu %s -o report.html", r->store[0].path, BOARDS);
-        sh_report_missing(r, line, "what fits on a GPU: the model's configuration is not known; name its folder with "
-                          "--model.");
-        free(line);
+        sh_report_fill(r, "report --db STORE --model DIR --gpu " GPUS " -o report.html",
+                       "what fits on a GPU: the model's configuration is not known. Name its folder with --model.");
     } else if (!bad) {
         bad = answers(&c, e);
     }
@@ -251,4 +250,5 @@ static int write(struct sh_report *r, struct sh_err *e)
     return bad;
 }
 
-const struct sh_report_part sh_report_capacity = {"capacity", "Capacity at a stated quality", write};
+const struct sh_report_part sh_report_capacity = {
+    .name = "capacity", .title = "Capacity at a stated quality", .write = write};

@@ -1,64 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Report: how far the sets that a live cache keeps drift from those of the replay. */
-#include <stdlib.h>
+/* Report: how far the tokens that a live cache keeps drift from those that the replay keeps. */
+#include "src/report/report_rows.h"
 
-#include "src/base/mem.h"
-#include "src/report/report_results.h"
+static const struct sh_report_column columns[] = {
+    SH_COL_POLICY, SH_COL_BUDGET, SH_COL_SETTING(TEXT, "rows", "replayed rows"), SH_COL_LAYER,
+    SH_COL_METRIC("jaccard", "Jaccard", 4), SH_COL_METRIC("least_jaccard", "minimum", 4),
+    SH_COL_METRIC("same_first_eviction", "same first eviction", 4),
+    SH_COL_METRIC("first_difference", "first difference at token", 0), SH_COL_END};
 
-static int most_layer(const struct sh_result_row *row)
-{
-    int most = -1;
-    for (int i = 0; i < row->n; i++)
-        most = row->at[i].layer > most ? row->at[i].layer : most;
-    return most;
-}
+static const struct sh_report_table table = {
+    .key = "drift", .column = columns, .by_layer = 1,
+    .title = "tokens kept by the live cache and by the replay, per layer: mean and minimum over heads and steps"};
 
-static int write(struct sh_report *r, struct sh_err *e)
-{
-    struct sh_results all;
-    int bad = 0;
-    if (sh_results_read(r, "drift", &all, e))
-        return -1;
-    if (!all.n) {
-        char *line = xasprintf("drift --model %s --db %s --policy h2o:recent=10 --budget 0.2",
-                               r->model ? r->model : "DIR",
-                               r->store[0].path);
-        sh_report_missing(r, line, "the live cache beside the replay, step by step.");
-        free(line);
-        return 0;
-    }
-    struct sh_out *o = sh_out_new();
-    sh_out_list(o, "drift", "kept sets of live cache and replay, each layer: means over heads and steps, and the "
-                "least");
-    for (int i = 0; i < all.n; i++) {
-        const struct sh_result_row *row = &all.row[i];
-        char *policy = sh_result_policy(row);
-        for (int l = 0, end = most_layer(row); l <= end; l++) {
-            sh_out_item(o);
-            if (sh_results_mixed(&all))
-                sh_out_text(o, "store", "store", r->store[row->store].path);
-            sh_out_text(o, "policy", "policy", policy);
-            sh_out_text(o, "budget", "budget", sh_result_text(row, "budget"));
-            sh_out_text(o, "rows", "replayed rows", sh_result_text(row, "rows"));
-            sh_out_int(o, "layer", "layer", l);
-            sh_out_real(o, "jaccard", "Jaccard", sh_result(row, "jaccard", l), 4);
-            sh_out_real(o, "least_jaccard", "least", sh_result(row, "least_jaccard", l), 4);
-            sh_out_real(o, "same_first_eviction", "same first eviction", sh_result(row, "same_first_eviction", l), 4);
-            sh_out_real(o, "first_difference", "first difference at token", sh_result(row, "first_difference", l), 0);
-        }
-        free(policy);
-    }
-    sh_out_end(o);
-    sh_report_say(r, "Does a replay keep what a live cache would? The Jaccard index is the share of the tokens kept in "
-                  "either that is kept in both: 1 where both keep the same. The first layer sees the same rows in "
-                  "both, so a difference there is rounding (of the codec, or of nearly equal sums); behind it, the "
-                  "live model's own rows change with what was dropped below.");
-    sh_report_table(r, NULL, o);
-    bad = sh_results_figure(r, &all, "drift", e);
-    sh_results_free(&all);
-    for (int i = 0; i < r->n_store && !bad; i++)
-        bad = sh_report_typed(r, i, "drift", e);
-    return bad ? -1 : 0;
-}
-
-const struct sh_report_part sh_report_drift = {"drift", "Replay beside the live cache", write};
+const struct sh_report_part sh_report_drift = {
+    .name = "drift", .title = "Replay compared with the live cache", .command = "drift", .table = &table,
+    .figure = "drift", .has_commands = 1,
+    .missing = "a step-by-step comparison of the live cache with the replay.",
+    .fill = "drift --model MODEL --db STORE --policy h2o:recent=10 --budget 0.2",
+    .says = "Does a replay keep the tokens that a live cache would keep? The Jaccard index is the number of tokens "
+            "that both keep, divided by the number that at least one of them keeps: 1 means that both keep the same "
+            "tokens. The first layer sees the same rows in both, so a difference there is rounding (of the codec, or "
+            "between nearly equal sums). In later layers the live model's own rows also change, because the layers "
+            "below have dropped tokens."};

@@ -19,14 +19,14 @@ static int write(struct sh_report *r, struct sh_err *e)
         n += is_trained(&r->store[i]);
     if (n < 2) {
         char *line = xasprintf("report --db %s OTHER.db... -o report.html", r->store[0].path);
-        sh_report_say(r, "One trained model is on this page. Others beside it, larger ones, or the same one earlier in "
-                      "its training, show the trend:");
+        sh_report_say(r, "This page has one trained model. Add others to see a trend: larger models, or the same "
+                         "model earlier in its training.");
         sh_report_example(r, line);
         free(line);
         return 0;
     }
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "models", "trained models side by side; cache, weights: change of nats a token");
+    sh_out_list(o, "models", "trained models side by side; cache and weights: change in nats per token");
     for (int i = 0; i < r->n_store && !bad; i++) {
         const struct sh_stored_run *run = r->store[i].run;
         if (!is_trained(&r->store[i]))
@@ -43,12 +43,13 @@ static int write(struct sh_report *r, struct sh_err *e)
         sh_out_free(o);
         return -1;
     }
-    sh_report_say(r, "In the order in which the stores were named. Ratio is literal persistence, chance its density; "
-                  "lift beyond recency (5/t, 10 apart). Cache 2x and 5x: Scissorhands; held to: the largest "
-                  "compression measured at which perplexity rises by at most 1 %%. Perplexities compare only over the "
-                  "same texts and tokens.");
+    sh_report_say(r, "Models are in the order in which their stores were named. Ratio is literal persistence, chance "
+                     "its density, lift that beyond recency (5/t, 10 tokens apart). Cache 2x and 5x are Scissorhands; "
+                     "held to is the largest measured compression with perplexity up by at most 1 %%. Perplexities "
+                     "are comparable only over the same texts and tokens.");
     sh_report_table(r, NULL, o);
     return 0;
 }
 
-const struct sh_report_part sh_report_models = {"models", "Models side by side", write};
+const struct sh_report_part sh_report_models = {
+    .name = "models", .title = "Models side by side", .write = write};

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/fig_persistence.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/report/report.h"
 #include "traces/codec.h"
 
-enum { RATIO, CHANCE, LIFT, ABOVE, TENTH, N_FIGURE, ROWS_SORTED = 64 };
+enum { RATIO, CHANCE, LIFT, ABOVE, TENTH, N_METRIC, ROWS_SORTED = 64 };
 #define PIVOTAL 5.0                     /* times the average of a row                             */
 
 /* One head over one sequence. */
@@ -25,7 +26,7 @@ struct head {
 /* One run: sums over sequences. A head without pivotal keys has no ratio. */
 struct totals {
     int n_layer, n_head;
-    double *sum, *n;                    /* [n_layer, n_head, N_FIGURE]                             */
+    double *sum, *n;                    /* [n_layer, n_head, N_METRIC]                             */
     long long n_query, n_key;
 };
 
@@ -82,12 +83,12 @@ static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
     return sh_codec_rows_any(b, take_row, h, e);
 }
 
-static void add(struct totals *t, int at, int figure, double value)
+static void add(struct totals *t, int at, int metric, double value)
 {
     if (!isfinite(value))
         return;
-    t->sum[at * N_FIGURE + figure] += value;
-    t->n[at * N_FIGURE + figure] += 1;
+    t->sum[at * N_METRIC + metric] += value;
+    t->n[at * N_METRIC + metric] += 1;
 }
 
 static void add_head(struct totals *t, int at, const struct head *h)
@@ -125,7 +126,7 @@ static int measure(struct totals *t, struct sh_store *s, const struct sh_stored_
 {
     struct sh_stored_sequence *q;
     int n, bad = 0;
-    size_t cells = (size_t)t->n_layer * (size_t)t->n_head * N_FIGURE;
+    size_t cells = (size_t)t->n_layer * (size_t)t->n_head * N_METRIC;
     t->sum = xcalloc(2 * cells, sizeof *t->sum);
     t->n = t->sum + cells;
     if (sh_store_sequences(s, run->id, &q, &n, e))
@@ -139,20 +140,20 @@ static int measure(struct totals *t, struct sh_store *s, const struct sh_stored_
     return bad;
 }
 
-static double of_head(const struct totals *t, int at, int figure)
+static double of_head(const struct totals *t, int at, int metric)
 {
-    double n = t->n[at * N_FIGURE + figure];
-    return n > 0 ? t->sum[at * N_FIGURE + figure] / n : (double)NAN;
+    double n = t->n[at * N_METRIC + metric];
+    return n > 0 ? t->sum[at * N_METRIC + metric] / n : (double)NAN;
 }
 
-/* The mean over heads that have the figure, and the range over them. */
-static double of_layer(const struct totals *t, int layer, int figure, double *least, double *most)
+/* The mean over the heads that have a value, and the range over them. */
+static double of_layer(const struct totals *t, int layer, int metric, double *least, double *most)
 {
     double sum = 0;
     int n = 0;
     *least = *most = (double)NAN;
     for (int h = 0; h < t->n_head; h++) {
-        double v = of_head(t, layer * t->n_head + h, figure);
+        double v = of_head(t, layer * t->n_head + h, metric);
         if (!isfinite(v))
             continue;
         sum += v;
@@ -165,7 +166,7 @@ static double of_layer(const struct totals *t, int layer, int figure, double *le
 
 static void table(struct sh_report *r, const struct totals *t, const struct sh_stored_run *run, const char *path)
 {
-    static const struct { const char *key, *label; int figure, digits; } column[] = {
+    static const struct { const char *key, *label; int metric, digits; } column[] = {
         {"above", "keys above average", ABOVE, 4}, {"tenth", "mass of the largest tenth", TENTH, 4},
         {"ratio", "ratio", RATIO, 4}, {"density", "chance", CHANCE, 4}, {"lift", "lift", LIFT, 3}};
     double least, most;
@@ -176,10 +177,10 @@ static void table(struct sh_report *r, const struct totals *t, const struct sh_s
         sh_out_item(o);
         sh_out_int(o, "layer", "layer", run->first_layer + l);
         for (size_t c = 0; c < sizeof column / sizeof *column; c++)
-            sh_out_real(o, column[c].key, column[c].label, of_layer(t, l, column[c].figure, &least, &most),
+            sh_out_real(o, column[c].key, column[c].label, of_layer(t, l, column[c].metric, &least, &most),
                         column[c].digits);
         of_layer(t, l, RATIO, &least, &most);
-        sh_out_real(o, "min_head", "least head", least, 4);
+        sh_out_real(o, "min_head", "minimum over heads", least, 4);
     }
     sh_out_end(o);
     sh_report_table(r, NULL, o);
@@ -199,8 +200,9 @@ static int draw(struct sh_report *r, const struct totals *t, const struct sh_sto
          *settings = xasprintf("%s; %d sequence%s, %lld queries, %lld keys", run->device, run->n_sequence,
                                run->n_sequence == 1 ? "" : "s", t->n_query, t->n_key);
     struct sh_fig_series line = {run->model, t->n_layer, v, chance, low, high};
-    struct sh_fig_panel panel = {"alpha 5/n, later half of the queries against the earlier", 1, &line};
-    struct sh_fig_data data = {.title = title, .settings = settings, .n_panels = 1, .panels = &panel};
+    struct sh_fig_panel panel = {"alpha 5/n, later half of the queries compared with the earlier", 1, &line};
+    struct sh_fig_panels panels = {1, &panel};
+    struct sh_fig_data data = {.title = title, .settings = settings, .persistence = &panels};
     int bad = sh_report_figure_as(r, "persistence", id, &data, e);
     free(v);
     free(title);
@@ -227,13 +229,13 @@ static int write_run(struct sh_report *r, const char *path, const struct sh_stor
 
 static void explain(struct sh_report *r)
 {
-    sh_report_say(r, "Every query sees every key (bidirectional), or the keys are another sequence's (cross): all are "
-                  "there from the first query on, no cache grows, and what is said of caches and eviction is not of "
-                  "these runs. Two things can be asked. How few keys carry a query's attention: the share of keys with "
-                  "a score above the row's average, and the mass of the largest tenth. And does importance persist: of "
-                  "the keys to which some query of the later half gives more than five times the average (5/n), the "
-                  "ratio is the share to which some query of the earlier half did, too. Chance is what it would be for "
-                  "keys drawn at random, lift the quotient.");
+    sh_report_say(r, "Every query sees every key (bidirectional), or the keys belong to another sequence (cross). All "
+                     "keys are there from the first query on, so no cache grows, and the parts on caches and eviction "
+                     "leave these runs out. Two questions remain. How few keys carry a query's attention? See the "
+                     "share of keys with a score above the row's average, and the mass of the largest tenth. Does "
+                     "importance persist? Take the keys that get more than five times the average (5/n) from some "
+                     "query of the later half: the ratio is the share of them that also got it from some query of the "
+                     "earlier half. Chance is the ratio for keys drawn at random, and lift is ratio / chance.");
 }
 
 static int write(struct sh_report *r, struct sh_err *e)
@@ -255,4 +257,5 @@ static int write(struct sh_report *r, struct sh_err *e)
     return 0;
 }
 
-const struct sh_report_part sh_report_orderless = {"orderless", "Attention without an order", write};
+const struct sh_report_part sh_report_orderless = {
+    .name = "orderless", .title = "Attention without an order", .write = write};

@@ -58,7 +58,7 @@ int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, c
     char *wide = NULL, *narrow = NULL;
     int bad = !f || sh_figure_svg(f, d, 0, &wide, e) || sh_figure_svg(f, d, NARROW_IN, &narrow, e);
     if (f && bad && e->status == SH_MISUSED) {          /* more lines than it shows, say: the tables have them */
-        sh_report_say(r, "The figure %s is left out: %s.", name, e->text);
+        sh_report_say(r, "Figure %s is left out: %s.", name, e->text);
         *e = (struct sh_err){0};
         bad = 0;
     } else if (!bad) {
@@ -107,6 +107,28 @@ void sh_report_missing(struct sh_report *r, const char *command, const char *for
     fputs("</div>\n", r->to);
 }
 
+void sh_report_fill(struct sh_report *r, const char *pattern, const char *missing)
+{
+    const struct { const char *word, *text; } names[] = {
+        {"MODEL", r->model ? r->model : "DIR"}, {"STORE", r->store[0].path}};
+    char *command;
+    size_t bytes;
+    FILE *to = xmemstream(&command, &bytes);
+    while (*pattern) {
+        size_t k = 0;
+        while (k < 2 && strncmp(pattern, names[k].word, strlen(names[k].word)))
+            k++;
+        if (k < 2)
+            fputs(names[k].text, to);
+        else
+            fputc(*pattern, to);
+        pattern += k < 2 ? strlen(names[k].word) : 1;
+    }
+    xmemclose(to, &command, &bytes);
+    sh_report_missing(r, command, "%s", missing);
+    free(command);
+}
+
 int sh_report_lacks(struct sh_report *r, const char *command, struct sh_err *e)
 {
     if (sh_interrupted() || e->status == SH_ABSENT || e->is_io)
@@ -136,11 +158,14 @@ static void take_line(void *to, const char *line)
     sh_report_command(to, line);
 }
 
-int sh_report_typed(struct sh_report *r, int i_store, const char *command, struct sh_err *e)
+int sh_report_typed(struct sh_report *r, const char *command, struct sh_err *e)
 {
-    struct sh_store *s = sh_store_open(r->store[i_store].path, e);
-    int bad = !s || sh_store_read_typed(s, command, take_line, r, e);
-    sh_store_close(s);
+    int bad = 0;
+    for (int i = 0; i < r->n_store && !bad; i++) {
+        struct sh_store *s = sh_store_open(r->store[i].path, e);
+        bad = !s || sh_store_read_typed(s, command, take_line, r, e);
+        sh_store_close(s);
+    }
     return bad ? -1 : 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Report: the numbers that the paper prints, beside those of the same model here. */
+/* Report: the numbers that the paper prints, next to those of the same model here. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +94,7 @@ static int write(struct sh_report *r, struct sh_err *e)
         return -1;
     }
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "printed", "what the paper prints, and the same here");
+    sh_out_list(o, "printed", "printed in the paper, and measured here");
     for (int i = 0; i < N_PRINTED; i++) {
         double ours = (double)NAN;
         for (int s = 0; s < r->n_store && !isfinite(ours); s++)
@@ -105,13 +105,14 @@ static int write(struct sh_report *r, struct sh_err *e)
         put(o, &printed[i], ours);
     }
     sh_out_end(o);
-    sh_report_say(r, "Scissorhands (arXiv 2305.17118) prints few numbers: its curves are pictures. They are those of "
-                  "OPT models on other samples of the texts; under which budget the table by length was measured, and "
-                  "whether accuracy is normalised (as here), it does not say. In words: persistence above 0.95 in "
-                  "most layers (Fig. 2), perplexity held to 2x by small models and to 5x by OPT-66B (Fig. 3).");
+    sh_report_say(r, "Scissorhands (arXiv 2305.17118) prints few numbers; its curves are pictures only. The numbers "
+                     "are of OPT models on other samples of the texts. The paper does not say which budget the table "
+                     "by length has, or whether accuracy is normalised (here it is). Its text reports persistence "
+                     "above 0.95 in most layers (Fig. 2), and an unchanged perplexity up to 2x compression for small "
+                     "models and up to 5x for OPT-66B (Fig. 3).");
     if (!found)
-        sh_report_say(r, "None of these stores is of one of its models, so nothing here stands beside them.");
-    sh_report_table(r, found ? NULL : "The numbers that it prints", o);
+        sh_report_say(r, "No store here is of one of its models, so there is nothing to compare.");
+    sh_report_table(r, found ? NULL : "The printed numbers", o);
     if (found)
         sh_report_command(r, "reproduce --model DIR --jsonl c4.jsonl --tasks DIR --size full -o DIR");
     sh_results_free(&eval);
@@ -119,4 +120,5 @@ static int write(struct sh_report *r, struct sh_err *e)
     return 0;
 }
 
-const struct sh_report_part sh_report_paper = {"paper", "The paper's numbers", write};
+const struct sh_report_part sh_report_paper = {
+    .name = "paper", .title = "The paper's numbers", .write = write};

@@ -3,23 +3,24 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "plots/curves.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report_results.h"
 
-static void board(struct sh_report *r, const struct sh_fig_data *data)
+static void ranking(struct sh_report *r, const struct sh_fig_curve_sets *data)
 {
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "policies", "policies by their mean kept mass over the budgets that all have");
-    for (int s = 0; s < data->n_curves; s++)
-        for (int i = 0; i < data->curves[s].n_curves; i++) {
-            const struct sh_fig_curve *c = &data->curves[s].curve[i];
+    sh_out_list(o, "policies", "policies by mean kept mass over the budgets that all of them have");
+    for (int s = 0; s < data->n; s++)
+        for (int i = 0; i < data->set[s].n_curves; i++) {
+            const struct sh_fig_curve *c = &data->set[s].curve[i];
             sh_out_item(o);
             sh_out_link(o, "#fig-budget-curve");
             sh_out_text(o, "policy", "policy", c->label);
-            sh_out_text(o, "trace", "trace", data->curves[s].title);
+            sh_out_text(o, "trace", "trace", data->set[s].title);
             sh_out_real(o, "height", "mean kept mass", c->height, 4);
-            sh_out_text(o, "over", "over budgets", data->curves[s].note);
+            sh_out_text(o, "over", "over budgets", data->set[s].note);
             sh_out_bool(o, "bound", "sees the future", c->is_bound);
             sh_out_bool(o, "more", "keeps more than its budget", c->is_over);
         }
@@ -27,18 +28,18 @@ static void board(struct sh_report *r, const struct sh_fig_data *data)
     sh_report_table(r, NULL, o);
 }
 
-static void points(struct sh_report *r, const struct sh_fig_data *data)
+static void points(struct sh_report *r, const struct sh_fig_curve_sets *data)
 {
     struct sh_out *o = sh_out_new();
     sh_out_list(o, "points", NULL);
-    for (int s = 0; s < data->n_curves; s++)
-        for (int i = 0; i < data->curves[s].n_curves; i++) {
-            const struct sh_fig_curve *c = &data->curves[s].curve[i];
+    for (int s = 0; s < data->n; s++)
+        for (int i = 0; i < data->set[s].n_curves; i++) {
+            const struct sh_fig_curve *c = &data->set[s].curve[i];
             for (int k = 0; k < c->n; k++) {
                 sh_out_item(o);
                 sh_out_link(o, "#fig-budget-curve");
                 sh_out_text(o, "policy", "policy", c->label);
-                sh_out_text(o, "trace", "trace", data->curves[s].title);
+                sh_out_text(o, "trace", "trace", data->set[s].title);
                 sh_out_real(o, "share", "budget, share of the text", c->share[k], 3);
                 sh_out_real(o, "kept_mass", "kept mass", c->mass[k], 4);
                 sh_out_real(o, "kept_mass_low", "95 % from", c->low[k], 4);
@@ -50,11 +51,6 @@ static void points(struct sh_report *r, const struct sh_fig_data *data)
         }
     sh_out_end(o);
     sh_report_table(r, "Every policy under every budget", o);
-}
-
-static char *replay_line(const char *db)
-{
-    return xasprintf("replay --db %s --policy all --budget 0.05..1.0/20", db);
 }
 
 static int write(struct sh_report *r, struct sh_err *e)
@@ -73,29 +69,26 @@ static int write(struct sh_report *r, struct sh_err *e)
     }
     sh_results_free(&all);
     if (!n) {
-        char *line = replay_line(r->store[0].path);
-        sh_report_missing(r, line, "what eviction policies would keep: no replay has left results in the stores.");
-        free(line);
+        sh_report_fill(r, "replay --db STORE --policy all --budget 0.05..1.0/20",
+                       "what eviction policies would keep: the stores have no results of a replay.");
         return 0;
     }
     struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = r->quiet};
-    struct sh_fig_data data;
-    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_CURVES, &q, &data, e);
+    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(budget_curve), &q, e);
     if (!d)
         return sh_report_lacks(r, NULL, e);
-    sh_report_say(r, "The recorded rows are given to each policy, which keeps no more tokens of a head than its "
-                  "budget. Kept mass is the share of a row's attention that falls on what is kept (without sinks: not "
-                  "counting the first tokens, which draw attention whatever they say, and the token itself); pivotal "
-                  "tokens are those with a score above the average of their row; output error, where values were "
-                  "recorded, is how far off that leaves the head's output, as a share of it. Measured: %s.",
-                  data.settings);
-    board(r, &data);
-    bad = sh_report_figure(r, "budget-curve", &data, e) || sh_report_figure(r, "leaderboard", &data, e);
-    points(r, &data);
+    sh_report_say(r, "Each policy sees the recorded rows one by one and keeps at most its budget of tokens per head. "
+                     "Kept mass is the share of a row's attention on the tokens that are kept. Without sinks leaves "
+                     "out the first tokens, which attract attention whatever they are, and the token itself. Pivotal "
+                     "tokens have a score above the average of their row. Output error, where values were recorded, "
+                     "is the relative error of the head's output. Measured: %s.",
+                  d->out.settings);
+    ranking(r, d->out.budget_curve);
+    bad = sh_report_figure(r, "budget-curve", &d->out, e) || sh_report_figure(r, "leaderboard", &d->out, e);
+    points(r, d->out.budget_curve);
     sh_figure_data_free(d);
-    for (int i = 0; i < r->n_store && !bad; i++)
-        bad = sh_report_typed(r, i, "replay", e);
-    return bad ? -1 : 0;
+    return bad || sh_report_typed(r, "replay", e) ? -1 : 0;
 }
 
-const struct sh_report_part sh_report_policies = {"policies", "Eviction policies, replayed", write};
+const struct sh_report_part sh_report_policies = {
+    .name = "policies", .title = "Eviction policies, replayed", .write = write};

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Report: what budgets cost the model that runs under them, beside what the replay of its trace says. */
+/* Report: what budgets cost the model that runs under them, next to what the replay of its trace says. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
-#include "src/report/report_results.h"
+#include "src/report/report_rows.h"
 
 /* The replay of the same policy under the same budget on a trace of the same model; NULL: there is none. */
 static const struct sh_result_row *predicted(const struct sh_results *replay, const struct sh_result_row *row)
@@ -26,82 +25,58 @@ static const struct sh_result_row *predicted(const struct sh_results *replay, co
     return NULL;
 }
 
-static int has_coarse_weights(const struct sh_result_row *row)
+/* The cells of the replay: at->more are its results. */
+static double of_replay(const struct sh_report_at *at, const char *metric)
 {
-    return sh_result_int(row, "weight_bits") < 16 || json_object_get(row->settings, "weight_prune");
+    const struct sh_result_row *p = predicted(at->more, at->row);
+    return p ? sh_result(p, metric, -1) : (double)NAN;
 }
+
+static double kept_mass(const struct sh_report_at *at)
+{
+    return of_replay(at, "kept_mass");
+}
+
+static double pivotal(const struct sh_report_at *at)
+{
+    return of_replay(at, "pivotal_recall");
+}
+
+static double output_error(const struct sh_report_at *at)
+{
+    return of_replay(at, "output_error");
+}
+
+static const char *link(const struct sh_report_at *at)
+{
+    return predicted(at->more, at->row) ? "#fig-budget-curve" : NULL;
+}
+
+static const struct sh_report_column eval_columns[] = {
+    SH_COL_POLICY, SH_COL_BUDGET, SH_COL_SETTING(INT, "kv_bits", "KV bits"), SH_COL_WEIGHTS,
+    SH_COL_METRIC("tokens", "tokens", 0), SH_COL_METRIC("ppl", "perplexity", 3),
+    SH_COL_METRIC("ppl_stderr", "±", 3), SH_COL_METRIC("nll_change", "nll change, nats", 4),
+    SH_COL_METRIC("nll_change_stderr", "±", 4), SH_COL_METRIC("kl", "KL, nats", 4),
+    SH_COL_METRIC("top1_agreement", "same top token", 4), SH_COL_METRIC("kv_bytes", "KV bytes", 0),
+    SH_COL_VALUE("kept_mass", "replay: kept mass", 4, kept_mass),
+    SH_COL_VALUE("pivotal_recall", "pivotal kept", 4, pivotal),
+    SH_COL_VALUE("output_error", "output error", 4, output_error), SH_COL_END};
+
+static const struct sh_report_column task_columns[] = {
+    SH_COL_SETTING(TEXT, "task", "task"), SH_COL_POLICY, SH_COL_BUDGET, SH_COL_SETTING(INT, "kv_bits", "KV bits"),
+    SH_COL_METRIC("items", "items", 0), SH_COL_METRIC("acc", "accuracy", 4), SH_COL_METRIC("stderr", "±", 4),
+    SH_COL_METRIC("acc_norm", "normalised", 4), SH_COL_END};
+
+static const struct sh_report_table tasks = {.key = "tasks", .title = "few-shot tasks", .column = task_columns};
 
 static void live(struct sh_report *r, const struct sh_results *eval, const struct sh_results *replay)
 {
-    struct sh_out *o = sh_out_new();
-    int n_predicted = 0, n_coarse = 0;
-    for (int i = 0; i < eval->n; i++) {
-        n_predicted += predicted(replay, &eval->row[i]) != NULL;
-        n_coarse += has_coarse_weights(&eval->row[i]);
-    }
-    sh_out_list(o, "eval", n_predicted ? "read under a budget, and what the replay said of the same policy and budget"
-                                       : "read under a budget");
-    for (int i = 0; i < eval->n; i++) {
-        const struct sh_result_row *row = &eval->row[i], *p = predicted(replay, row);
-        char *policy = sh_result_policy(row), *weights = sh_result_weights(row);
-        sh_out_item(o);
-        if (p)
-            sh_out_link(o, "#fig-budget-curve");
-        if (sh_results_mixed(eval))
-            sh_out_text(o, "store", "store", r->store[row->store].path);
-        sh_out_text(o, "policy", "policy", policy);
-        sh_out_text(o, "budget", "budget", sh_result_budget(row));
-        sh_out_int(o, "kv_bits", "KV bits", sh_result_int(row, "kv_bits"));
-        if (n_coarse)
-            sh_out_text(o, "weights", "weights", weights);
-        sh_out_real(o, "tokens", "tokens", sh_result(row, "tokens", -1), 0);
-        sh_out_real(o, "ppl", "perplexity", sh_result(row, "ppl", -1), 3);
-        sh_out_real(o, "ppl_stderr", "±", sh_result(row, "ppl_stderr", -1), 3);
-        sh_out_real(o, "nll_change", "nll change, nats", sh_result(row, "nll_change", -1), 4);
-        sh_out_real(o, "nll_change_stderr", "±", sh_result(row, "nll_change_stderr", -1), 4);
-        sh_out_real(o, "kl", "KL, nats", sh_result(row, "kl", -1), 4);
-        sh_out_real(o, "top1_agreement", "same top token", sh_result(row, "top1_agreement", -1), 4);
-        sh_out_real(o, "kv_bytes", "KV bytes", sh_result(row, "kv_bytes", -1), 0);
-        sh_out_real(o, "kept_mass", "replay: kept mass", p ? sh_result(p, "kept_mass", -1) : (double)NAN, 4);
-        sh_out_real(o, "pivotal_recall", "pivotal kept", p ? sh_result(p, "pivotal_recall", -1) : (double)NAN, 4);
-        sh_out_real(o, "output_error", "output error", p ? sh_result(p, "output_error", -1) : (double)NAN, 4);
-        free(policy);
-        free(weights);
-    }
-    sh_out_end(o);
-    sh_report_table(r, NULL, o);
-}
-
-static void tasks(struct sh_report *r, const struct sh_results *task)
-{
-    struct sh_out *o = sh_out_new();
-    sh_out_list(o, "tasks", "few-shot tasks");
-    for (int i = 0; i < task->n; i++) {
-        const struct sh_result_row *row = &task->row[i];
-        char *policy = sh_result_policy(row);
-        sh_out_item(o);
-        if (sh_results_mixed(task))
-            sh_out_text(o, "store", "store", r->store[row->store].path);
-        sh_out_text(o, "task", "task", sh_result_text(row, "task"));
-        sh_out_text(o, "policy", "policy", policy);
-        sh_out_text(o, "budget", "budget", sh_result_budget(row));
-        sh_out_int(o, "kv_bits", "KV bits", sh_result_int(row, "kv_bits"));
-        sh_out_real(o, "items", "items", sh_result(row, "items", -1), 0);
-        sh_out_real(o, "acc", "accuracy", sh_result(row, "acc", -1), 4);
-        sh_out_real(o, "stderr", "±", sh_result(row, "stderr", -1), 4);
-        sh_out_real(o, "acc_norm", "normalised", sh_result(row, "acc_norm", -1), 4);
-        free(policy);
-    }
-    sh_out_end(o);
-    sh_report_table(r, NULL, o);
-}
-
-static int typed(struct sh_report *r, struct sh_err *e)
-{
-    for (int i = 0; i < r->n_store; i++)
-        if (sh_report_typed(r, i, "eval", e) || sh_report_typed(r, i, "task", e))
-            return -1;
-    return 0;
+    struct sh_report_table t = {.key = "eval", .title = "evaluated under a budget", .column = eval_columns,
+                                .link = link, .more = replay};
+    for (int i = 0; i < eval->n; i++)
+        if (predicted(replay, &eval->row[i]))
+            t.title = "evaluated under a budget, next to the replay of the same policy and budget";
+    sh_report_rows(r, eval, &t);
 }
 
 static int write(struct sh_report *r, struct sh_err *e)
@@ -110,23 +85,21 @@ static int write(struct sh_report *r, struct sh_err *e)
     int bad = sh_results_read(r, "eval", &eval, e) || sh_results_read(r, "task", &task, e) ||
               sh_results_read(r, "replay", &replay, e);
     if (!bad && !eval.n && !task.n) {
-        char *line = xasprintf("eval --model %s --text FILE --policy h2o:recent=10 scissorhands --budget "
-                               "0.1,0.2,0.5 --db %s",
-                               r->model ? r->model : "DIR", r->store[0].path);
-        sh_report_missing(r, line, "what budgets cost the model itself: nothing was read under one.");
-        free(line);
+        sh_report_fill(r, "eval --model MODEL --text FILE --policy h2o:recent=10 scissorhands --budget 0.1,0.2,0.5 "
+                       "--db STORE", "what budgets cost the model itself: no evaluation ran under a budget.");
     } else if (!bad) {
-        sh_report_say(r, "The model itself reads texts with a cache of the stated size (a share of each text, or so "
-                      "many tokens), and the same policies that the replay ran choose what leaves it. The change of "
-                      "the mean negative log-likelihood (nll) is against the whole cache on the same tokens; KL is the "
-                      "divergence of the predictions from that cache's; errors (±) are standard errors over texts.");
+        sh_report_say(r, "The model itself reads the texts with a cache of the stated size (a share of each text, or "
+                         "a number of tokens). The policies are the same as in the replay. The change of the mean "
+                         "negative log-likelihood (nll) is relative to the full cache on the same tokens. KL is the "
+                         "divergence of the predictions from those with the full cache. Errors (±) are standard "
+                         "errors over texts.");
         if (eval.n) {
             live(r, &eval, &replay);
             bad = sh_results_figure(r, &eval, "compression", e);
         }
         if (task.n)
-            tasks(r, &task);
-        bad = bad || typed(r, e);
+            sh_report_rows(r, &task, &tasks);
+        bad = bad || sh_report_typed(r, "eval", e) || sh_report_typed(r, "task", e);
     }
     sh_results_free(&eval);
     sh_results_free(&task);
@@ -134,4 +107,5 @@ static int write(struct sh_report *r, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-const struct sh_report_part sh_report_quality = {"quality", "The model under a budget", write};
+const struct sh_report_part sh_report_quality = {
+    .name = "quality", .title = "The model under a budget", .write = write};

@@ -50,9 +50,8 @@ static int has_figure(const struct sh_report *r, const struct sh_figure *f, cons
                       struct sh_err *e)
 {
     struct sh_figure_request q = {.db = &db, .n_db = 1, .split = 0.5, .threads = r->threads, .quiet = 1};
-    struct sh_fig_data data;
     struct sh_err lacks = {0};
-    struct sh_figure_data *d = sh_figure_data_new(f->needs, &q, &data, &lacks);
+    struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, &lacks);
     int found = d != NULL;
     sh_figure_data_free(d);
     if (!found && (sh_interrupted() || lacks.is_io || lacks.status == SH_ABSENT)) {
@@ -85,9 +84,8 @@ int sh_results_figure(struct sh_report *r, const struct sh_results *s, const cha
         return sh_report_lacks(r, NULL, e);
     }
     struct sh_figure_request q = {.db = db, .n_db = n, .split = 0.5, .threads = r->threads, .quiet = r->quiet};
-    struct sh_fig_data data;
-    struct sh_figure_data *d = sh_figure_data_new(f->needs, &q, &data, e);
-    int bad = d ? sh_report_figure(r, name, &data, e) : sh_report_lacks(r, NULL, e);
+    struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, e);
+    int bad = d ? sh_report_figure(r, name, &d->out, e) : sh_report_lacks(r, NULL, e);
     sh_figure_data_free(d);
     return bad;
 }

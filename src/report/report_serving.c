@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Report: how a server would fare, whole and with budgets: what shears simulate --db left in the stores. */
+/* Report: how a server performs with the full cache and with budgets: the results of shears simulate --db. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/report/report_results.h"
-#include "src/base/time_unit.h"
-
-enum { LABEL = 96 };
-
-/* The name of a plan without its folder. */
-static const char *base(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
+#include "src/report/figures/latency.h"
+#include "src/report/report_rows.h"
 
 static char *workload(const struct sh_result_row *row)
 {
     const char *file = sh_result_text(row, "workload");
-    return *file ? xstrdup(base(file)) : xasprintf("prompts %s, answers %s", sh_result_text(row, "prompt"),
+    return *file ? xstrdup(sh_figure_file(file)) : xasprintf("prompts %s, answers %s", sh_result_text(row, "prompt"),
                                                     sh_result_text(row, "output"));
 }
 
@@ -37,13 +28,13 @@ static char *group_of(const struct sh_result_row *row)
 }
 
 struct run {
-    const struct sh_result_row *row;
+    struct sh_result_row row;           /* as in the results that it is of                        */
     char *group;
 };
 
 static int is_whole(const struct run *r)
 {
-    return !strcmp(sh_result_text(r->row, "plan"), "full");
+    return !strcmp(sh_result_text(&r->row, "plan"), "full");
 }
 
 /* Group by group, in each the whole cache first, in each cache by rate. */
@@ -52,178 +43,132 @@ static int in_order(const void *x, const void *y)
     const struct run *a = x, *b = y;
     int way = strcmp(a->group, b->group);
     way = way ? way : is_whole(b) - is_whole(a);
-    way = way ? way : strcmp(sh_result_text(a->row, "plan"), sh_result_text(b->row, "plan"));
-    double u = sh_result(a->row, "rate_requests_per_s", -1), v = sh_result(b->row, "rate_requests_per_s", -1);
+    way = way ? way : strcmp(sh_result_text(&a->row, "plan"), sh_result_text(&b->row, "plan"));
+    double u = sh_result(&a->row, "rate_requests_per_s", -1), v = sh_result(&b->row, "rate_requests_per_s", -1);
     return way ? way : (u > v) - (u < v);
 }
 
-static int is_same_cache(const struct run *a, const struct run *b)
-{
-    return !strcmp(sh_result_text(a->row, "plan"), sh_result_text(b->row, "plan"));
-}
+static const char *const metric[SH_N_LATENCY][SH_N_QUANTILE] = {
+    [SH_TTFT] = {[SH_P50] = "ttft_s.p50", [SH_P99] = "ttft_s.p99"},
+    [SH_TPOT] = {[SH_P50] = "tpot_s.p50", [SH_P99] = "tpot_s.p99"}};
 
-/* The unit of two metrics over all runs, limits not counted. */
-static struct sh_time_unit unit_of(const struct run *run, int n, const char *p50, const char *p99)
+/* The times of a group; for free(). */
+static struct sh_latency *times(const struct sh_results *of)
 {
-    double *at = xcalloc(2 * (size_t)n, sizeof *at);
-    for (int i = 0; i < n; i++) {
-        at[2 * i] = sh_result(run[i].row, p50, -1);
-        at[2 * i + 1] = sh_result(run[i].row, p99, -1);
+    struct sh_latency *at = xcalloc((size_t)of->n, sizeof *at);
+    for (int i = 0; i < of->n; i++) {
+        const struct sh_result_row *row = &of->row[i];
+        const char *plan = sh_result_text(row, "plan");
+        int is_new = i && strcmp(plan, sh_result_text(&of->row[i - 1], "plan"));
+        at[i] = (struct sh_latency){i ? at[i - 1].cache + is_new : 0, sh_figure_file(plan),
+                                    sh_result(row, "rate_requests_per_s", -1), {{0}}};
+        for (int k = 0; k < SH_N_LATENCY; k++)
+            for (int q = 0; q < SH_N_QUANTILE; q++)
+                at[i].seconds[k][q] = sh_result(row, metric[k][q], -1);
     }
-    struct sh_time_unit u = sh_time_unit(at, 2 * n);
-    free(at);
-    return u;
+    return at;
 }
 
-static void put_time(struct sh_out *o, const struct sh_result_row *row, const char *metric, const char *what,
-                     const struct sh_time_unit *u)
+static double good_share(const struct sh_report_at *at)
 {
-    char *label = xasprintf("%s, %s", what, u->name);
-    sh_out_real(o, metric, label, sh_result(row, metric, -1) * u->per_s, u->digits);
-    free(label);
+    const json_t *s = at->row->settings;
+    int has_limit = json_object_get(s, "slo_ttft_s") || json_object_get(s, "slo_tpot_s");
+    return has_limit ? sh_result(at->row, "good_share", -1) : (double)NAN;
 }
 
-static int has_limit(const struct sh_result_row *row)
+static const char *link(const struct sh_report_at *at)
 {
-    return json_object_get(row->settings, "slo_ttft_s") || json_object_get(row->settings, "slo_tpot_s");
+    return at->more;
 }
 
 /* Digits of the share of a cache that tiny models hardly fill. */
-static int digits_of_use(const struct run *run, int n)
+static int digits_of_use(const struct sh_results *of)
 {
     double most = 0;
-    for (int i = 0; i < n; i++)
-        most = fmax(most, sh_result(run[i].row, "kv_occupancy_mean", -1));
+    for (int i = 0; i < of->n; i++)
+        most = fmax(most, sh_result(&of->row[i], "kv_occupancy_mean", -1));
     return most >= 0.01 ? 2 : 4;
 }
 
-static void table(struct sh_report *r, const struct run *run, int n, const char *id)
+static void table(struct sh_report *r, const struct sh_results *of, const struct sh_latency *at, const char *what,
+                  const char *id)
 {
-    const struct sh_result_row *first = run[0].row;
-    struct sh_time_unit ttft = unit_of(run, n, "ttft_s.p50", "ttft_s.p99"),
-                        tpot = unit_of(run, n, "tpot_s.p50", "tpot_s.p99");
-    int digits = digits_of_use(run, n);
-    char *what = workload(first), *link = xasprintf("#fig-%s", id),
-         *title = xasprintf("%s on %s, tokens of a request: %s; p50 is the middle, p99 all but the slowest hundredth",
-                            base(sh_result_text(first, "model")), sh_result_text(first, "gpu"), what);
-    struct sh_out *o = sh_out_new();
-    sh_out_list(o, "simulate", title);
-    for (int i = 0; i < n; i++) {
-        const struct sh_result_row *row = run[i].row;
-        sh_out_item(o);
-        sh_out_link(o, link);
-        sh_out_text(o, "plan", "cache", base(sh_result_text(row, "plan")));
-        sh_out_real(o, "rate", "requests/s", sh_result(row, "rate_requests_per_s", -1), 3);
-        sh_out_real(o, "throughput", "tokens/s", sh_result(row, "throughput_tokens_per_s", -1), 1);
-        sh_out_real(o, "good_share", "share within the limits",
-                    has_limit(row) ? sh_result(row, "good_share", -1) : (double)NAN, 4);
-        sh_out_real(o, "max_rate", "most requests/s within them", sh_result(row, "max_rate_requests_per_s", -1), 3);
-        put_time(o, row, "ttft_s.p50", "first token p50", &ttft);
-        put_time(o, row, "ttft_s.p99", "p99", &ttft);
-        put_time(o, row, "tpot_s.p50", "each further p50", &tpot);
-        put_time(o, row, "tpot_s.p99", "p99", &tpot);
-        sh_out_real(o, "preemptions", "preemptions", sh_result(row, "preemptions", -1), 0);
-        sh_out_real(o, "occupancy", "cache in use, %", 100 * sh_result(row, "kv_occupancy_mean", -1), digits);
-        sh_out_text(o, "evidence", "quality", sh_result_text(row, "evidence"));
-    }
-    sh_out_end(o);
-    sh_report_table(r, NULL, o);
-    free(what);
-    free(link);
-    free(title);
+    struct sh_time_unit ttft = sh_latency_unit(at, of->n, SH_TTFT), tpot = sh_latency_unit(at, of->n, SH_TPOT);
+    char *address = xasprintf("#fig-%s", id), *first = xasprintf("first token p50, %s", ttft.name),
+         *first_99 = xasprintf("p99, %s", ttft.name), *further = xasprintf("further tokens p50, %s", tpot.name),
+         *further_99 = xasprintf("p99, %s", tpot.name),
+         *title = xasprintf("%s on %s, tokens per request: %s; p50 is the median, 99 %% of the requests are within p99",
+                            sh_figure_file(sh_result_text(of->row, "model")), sh_result_text(of->row, "gpu"), what);
+    const struct sh_report_column columns[] = {
+        SH_COL_SETTING(FILE, "plan", "cache"), SH_COL_METRIC("rate_requests_per_s", "requests/s", 3),
+        SH_COL_METRIC("throughput_tokens_per_s", "tokens/s", 1),
+        SH_COL_VALUE("good_share", "share within the limits", 4, good_share),
+        SH_COL_METRIC("max_rate_requests_per_s", "max requests/s within the limits", 3),
+        SH_COL_SCALED(metric[SH_TTFT][SH_P50], first, ttft.digits, ttft.per_s),
+        SH_COL_SCALED(metric[SH_TTFT][SH_P99], first_99, ttft.digits, ttft.per_s),
+        SH_COL_SCALED(metric[SH_TPOT][SH_P50], further, tpot.digits, tpot.per_s),
+        SH_COL_SCALED(metric[SH_TPOT][SH_P99], further_99, tpot.digits, tpot.per_s),
+        SH_COL_METRIC("preemptions", "preemptions", 0),
+        SH_COL_SCALED("kv_occupancy_mean", "cache in use, %", digits_of_use(of), 100),
+        SH_COL_SETTING(TEXT, "evidence", "quality"), SH_COL_END};
+    const struct sh_report_table t = {.key = "simulate", .title = title, .column = columns, .link = link,
+                                      .more = address};
+    sh_report_rows(r, of, &t);
+    char *const made[] = {address, first, first_99, further, further_99, title};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        free(made[i]);
 }
 
-/* ---- the figure ---- */
-
-struct lines {
-    double *xy;                         /* all numbers that lines are made of, in use             */
-    int used, look;
-    struct sh_time_unit unit[2];        /* TTFT, TPOT                                             */
-    struct sh_fig_line *line[2];        /* time to the first token, of each further one           */
-    char (*label)[LABEL];
-    int n_line;
-};
-
-/* The p50 and the p99 of one cache, n rates. */
-static void add_lines(struct lines *l, const struct run *run, int n)
+/* A limit of the first run, in seconds. */
+static double limit(const struct sh_results *of, const char *key)
 {
-    static const char *const metric[2][2] = {{"ttft_s.p50", "ttft_s.p99"}, {"tpot_s.p50", "tpot_s.p99"}};
-    double *x = l->xy + l->used;
-    l->used += n;
-    for (int i = 0; i < n; i++)
-        x[i] = sh_result(run[i].row, "rate_requests_per_s", -1);
-    for (int q = 0; q < 2; q++, l->n_line++) {
-        snprintf(l->label[l->n_line], LABEL, "%.80s, %s", base(sh_result_text(run->row, "plan")), q ? "p99" : "p50");
-        for (int k = 0; k < 2; k++) {
-            double *y = l->xy + l->used;
-            l->used += n;
-            for (int i = 0; i < n; i++)
-                y[i] = sh_result(run[i].row, metric[k][q], -1) * l->unit[k].per_s;
-            l->line[k][l->n_line] = (struct sh_fig_line){l->label[l->n_line], n, l->look, q, x, y};
-        }
-    }
-    l->look++;
+    const json_t *at = json_object_get(of->row->settings, key);
+    return at ? json_number_value(at) : (double)NAN;
 }
 
-/* A limit of the first run, in that unit. */
-static double limit(const struct run *run, const char *key, const struct sh_time_unit *u)
+/* The table and the figure of runs that differ in nothing but cache and rate. */
+static int group(struct sh_report *r, const struct sh_results *of, const char *id, struct sh_err *e)
 {
-    const json_t *at = json_object_get(run->row->settings, key);
-    return at ? json_number_value(at) * u->per_s : (double)NAN;
-}
-
-static int draw(struct sh_report *r, const struct run *run, int n_run, const char *id, struct sh_err *e)
-{
-    size_t n = (size_t)n_run;
-    struct lines l = {.xy = xcalloc(5 * n, sizeof *l.xy),
-                      .line = {xcalloc(2 * n, sizeof **l.line), xcalloc(2 * n, sizeof **l.line)},
-                      .label = xcalloc(2 * n, sizeof *l.label),
-                      .unit = {unit_of(run, n_run, "ttft_s.p50", "ttft_s.p99"),
-                               unit_of(run, n_run, "tpot_s.p50", "tpot_s.p99")}};
-    for (int i = 0, from = 0; i <= n_run; i++)
-        if (i == n_run || !is_same_cache(&run[from], &run[i])) {
-            add_lines(&l, run + from, i - from);
-            from = i;
-        }
-    char *what = workload(run->row), *title = xasprintf("%s on %s", base(sh_result_text(run->row, "model")),
-                                                        sh_result_text(run->row, "gpu"));
-    struct sh_fig_chart chart[2] = {
-        {"time to the first token", "requests a second", l.unit[0].whole, 1, 0, limit(run, "slo_ttft_s", &l.unit[0]),
-         "limit", l.n_line, l.line[0]},
-        {"time of each further token", "requests a second", l.unit[1].whole, 1, 0, limit(run, "slo_tpot_s", &l.unit[1]),
-         "limit", l.n_line, l.line[1]}};
-    struct sh_fig_data data = {.title = title, .settings = what, .n_charts = 2, .charts = chart};
-    int bad = sh_report_figure_as(r, "latency", id, &data, e);
-    free(l.xy);
-    free(l.line[0]);
-    free(l.line[1]);
-    free(l.label);
-    free(title);
-    free(what);
+    const double limits[SH_N_LATENCY] = {limit(of, "slo_ttft_s"), limit(of, "slo_tpot_s")};
+    struct sh_latency *at = times(of);
+    struct sh_figure_data *d = sh_figure_data_empty();
+    char *what = sh_figure_keep(d, workload(of->row));
+    table(r, of, at, what, id);
+    sh_latency_fill(d, at, of->n, limits);
+    d->out.title = sh_figure_keep(d, xasprintf("%s on %s", sh_figure_file(sh_result_text(of->row, "model")),
+                                               sh_result_text(of->row, "gpu")));
+    d->out.settings = what;
+    int bad = sh_report_figure_as(r, "latency", id, &d->out, e);
+    sh_figure_data_free(d);
+    free(at);
     return bad;
 }
 
-/* Tables and figures of runs that differ in nothing but cache and rate. */
 static int groups(struct sh_report *r, const struct sh_results *all, struct sh_err *e)
 {
     struct run *run = xcalloc((size_t)all->n, sizeof *run);
+    struct sh_result_row *row = xcalloc((size_t)all->n, sizeof *row);
     int bad = 0, n_group = 0;
     for (int i = 0; i < all->n; i++)
-        run[i] = (struct run){&all->row[i], group_of(&all->row[i])};
+        run[i] = (struct run){all->row[i], group_of(&all->row[i])};
     qsort(run, (size_t)all->n, sizeof *run, in_order);
+    for (int i = 0; i < all->n; i++)
+        row[i] = run[i].row;
     for (int i = 0, from = 0; i <= all->n && !bad; i++)
         if (i == all->n || strcmp(run[from].group, run[i].group)) {
             char *id = n_group++ ? xasprintf("latency-%d", n_group) : xstrdup("latency");
-            table(r, run + from, i - from, id);
-            bad = draw(r, run + from, i - from, id, e);
+            bad = group(r, &(struct sh_results){row + from, i - from}, id, e);
             free(id);
             from = i;
         }
     for (int i = 0; i < all->n; i++)
         free(run[i].group);
     free(run);
+    free(row);
     return bad;
 }
+
+#define SERVE " --gpu H100-SXM --rate 4,8 --prompt 1000 --output 200 --budget 0.2 --db STORE"
 
 static int write(struct sh_report *r, struct sh_err *e)
 {
@@ -231,21 +176,19 @@ static int write(struct sh_report *r, struct sh_err *e)
     if (sh_results_read(r, "simulate", &all, e))
         return -1;
     if (!all.n) {
-        char *line = xasprintf("simulate --model %s --gpu H100-SXM --rate 4,8 --prompt 1000 --output 200 --budget 0.2 "
-                               "--db %s", r->model ? r->model : "NAME", r->store[0].path);
-        sh_report_missing(r, line, "a server under load: no requests were simulated.");
-        free(line);
+        sh_report_fill(r, r->model ? "simulate --model MODEL" SERVE : "simulate --model NAME" SERVE,
+                       "a server under load: no requests were simulated.");
         return 0;
     }
-    sh_report_say(r, "The same requests come to a simulated server with the whole cache and with smaller ones (a share "
-                  "of each sequence, or a plan): how long they wait for their first token and for each further one. "
-                  "Continuous batching, chunked prompts, a paged cache; a step takes the least time that the board's "
-                  "memory and arithmetic allow, unless an efficiency was given, and real ones take longer.");
+    sh_report_say(r, "The same requests arrive at a simulated server with the full cache and with smaller caches (a "
+                     "share of each sequence, or a plan). How long do they wait for their first token and for each "
+                     "further token? The server batches continuously, splits prompts into chunks and pages its cache. "
+                     "A step takes the least time that the GPU's memory and arithmetic allow, unless an efficiency "
+                     "was given; real steps take longer.");
     int bad = groups(r, &all, e);
     sh_results_free(&all);
-    for (int i = 0; i < r->n_store && !bad; i++)
-        bad = sh_report_typed(r, i, "simulate", e);
-    return bad ? -1 : 0;
+    return bad || sh_report_typed(r, "simulate", e) ? -1 : 0;
 }
 
-const struct sh_report_part sh_report_serving = {"serving", "A server under load", write};
+const struct sh_report_part sh_report_serving = {
+    .name = "serving", .title = "A server under load", .write = write};

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Report: the mass that eviction drops at best, beside what the law and the theorem say of it. */
+/* Report: the least mass that eviction can drop, compared with the law and the theorem. */
 #include <stdlib.h>
 
+#include "plots/fig_dropped_mass.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report.h"
 
-static void table(struct sh_report *r, const struct sh_fig_data *data)
+static void table(struct sh_report *r, const struct sh_fig_drops *data)
 {
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "dropped", "dropped mass when each row keeps its largest scores; means over heads and layers");
-    for (int t = 0; t < data->n_dropped; t++) {
-        const struct sh_fig_dropped *d = &data->dropped[t];
+    sh_out_list(o, "dropped", "dropped mass when each row keeps its largest scores: means over heads and layers");
+    for (int t = 0; t < data->n; t++) {
+        const struct sh_fig_dropped *d = &data->trace[t];
         for (int i = 0; i < d->n; i++) {
             sh_out_item(o);
             sh_out_link(o, "#fig-dropped-mass");
             sh_out_text(o, "trace", "trace", d->title);
             sh_out_real(o, "kept", "share kept", d->share[i], 3);
             sh_out_real(o, "measured", "measured", d->measured[i], 5);
-            sh_out_real(o, "least", "least layer", d->least[i], 5);
-            sh_out_real(o, "most", "most", d->most[i], 5);
+            sh_out_real(o, "least", "minimum over layers", d->least[i], 5);
+            sh_out_real(o, "most", "maximum", d->most[i], 5);
             sh_out_real(o, "law", "law D", d->law[i], 5);
             sh_out_real(o, "law_cut", "D, cut", d->law_cut[i], 5);
             sh_out_real(o, "printed", "Theorem 4.1, |v|", d->printed[i], 4);
@@ -43,24 +44,23 @@ static int write(struct sh_report *r, struct sh_err *e)
     }
     if (!n) {
         char *again = sh_report_trace_again(r, 0, "full.db", " --record full --vectors v");
-        sh_report_missing(r, again, "theory beside measurement needs every score, and no store has runs of full scores "
-                          "only.");
+        sh_report_missing(r, again, "a comparison of the theory with measurements. It needs all scores, and no store "
+                          "has only runs with full scores.");
         free(again);
         return 0;
     }
     struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = r->quiet};
-    struct sh_fig_data data;
-    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_DROPPED, &q, &data, e);
+    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(dropped_mass), &q, e);
     if (!d)
         return sh_report_lacks(r, NULL, e);
-    sh_report_say(r, "No policy can do better than to keep each row's largest scores. What is dropped then, and "
-                     "what the law of power-law scores says; Theorem 4.1 as printed bounds the output's error in "
-                     "units of the longest value vector, and - stands where it says nothing or values were not "
-                     "recorded. Measured: %s.",
-                     data.settings);
-    bad = sh_report_figure(r, "dropped-mass", &data, e);
+    sh_report_say(r, "No policy can do better than keep the largest scores of each row. The figure has the mass that "
+                     "this drops and the prediction for scores that follow a power law (law D). Theorem 4.1 as "
+                     "printed bounds the error of the output in units of the longest value vector; a dash means that "
+                     "the theorem says nothing there, or that values were not recorded. Measured: %s.",
+                     d->out.settings);
+    bad = sh_report_figure(r, "dropped-mass", &d->out, e);
     if (!bad)
-        table(r, &data);
+        table(r, d->out.dropped_mass);
     sh_figure_data_free(d);
     for (int i = 0; i < n && !bad; i++) {
         char *line = xasprintf("theory --db %s", db[i]);
@@ -70,4 +70,5 @@ static int write(struct sh_report *r, struct sh_err *e)
     return bad;
 }
 
-const struct sh_report_part sh_report_theory = {"theory", "Theory beside measurement", write};
+const struct sh_report_part sh_report_theory = {
+    .name = "theory", .title = "Theory and measurement", .write = write};

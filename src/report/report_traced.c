@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Report: what was traced, from which texts, and a look at one head. */
+/* Report: what was traced, from which texts, and the scores of one head. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void write_run(struct sh_out *o, const char *store, const struct sh_store
     sh_out_int(o, "kv_heads", "KV heads", run->n_kv_head);
     sh_out_int(o, "sequences", "sequences", run->n_sequence);
     sh_out_int(o, "tokens", "tokens", run->n_tokens);
-    sh_out_real(o, "unfinished", "layers not finished", unfinished ? (double)unfinished : (double)NAN, 0);
+    sh_out_real(o, "unfinished", "unfinished layers", unfinished ? (double)unfinished : (double)NAN, 0);
     sh_out_text(o, "record", "record", record[run->record]);
     sh_out_text(o, "codec", "codec", sh_codec_names[run->codec]);
     sh_out_text(o, "dtype", "dtype", run->dtype);
@@ -89,7 +89,7 @@ static int tables(struct sh_report *r, struct sh_err *e)
         for (int k = 0; k < r->store[i].n_run; k++)
             write_run(o, r->store[i].path, &r->store[i].run[k]);
     sh_out_end(o);
-    sh_out_list(o, "texts", "what they read");
+    sh_out_list(o, "texts", "texts");
     for (int i = 0; i < r->n_store; i++)
         for (int k = 0; k < r->store[i].n_run && !bad; k++)
             bad = write_texts(r, o, i, r->store[i].run[k].id, e);
@@ -112,9 +112,8 @@ static int tables(struct sh_report *r, struct sh_err *e)
 static int look(struct sh_report *r, const char *const *db, int n, struct sh_err *e)
 {
     struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = 1, .split = 0.5};
-    struct sh_fig_data data;
-    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_MAPS, &q, &data, e);
-    int bad = d ? sh_report_figure(r, "heatmap", &data, e) : sh_report_lacks(r, NULL, e);
+    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(heatmap), &q, e);
+    int bad = d ? sh_report_figure(r, "heatmap", &d->out, e) : sh_report_lacks(r, NULL, e);
     sh_figure_data_free(d);
     return bad;
 }
@@ -137,10 +136,10 @@ static int write(struct sh_report *r, struct sh_err *e)
     if (n_full)
         return look(r, full, n_full, e);
     char *again = sh_report_trace_again(r, 0, "full.db", " --record full");
-    sh_report_missing(r, again, "the scores themselves, for a look at a head: none of these runs recorded them "
-                                "in full.");
+    sh_report_missing(r, again, "a look at the scores of one head: no run recorded them in full.");
     free(again);
     return 0;
 }
 
-const struct sh_report_part sh_report_traced = {"traced", "What was traced", write};
+const struct sh_report_part sh_report_traced = {
+    .name = "traced", .title = "What was traced", .write = write};

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Report: coarser weights together with a smaller cache: whether what both cost is the sum of what each costs. */
+/* Report: coarser weights together with a smaller cache: whether their costs add up. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
-#include "src/report/report_results.h"
+#include "src/report/report_rows.h"
 
 static int is_whole(const struct sh_result_row *row)
 {
@@ -47,68 +46,55 @@ static double of(const struct sh_result_row *row, const char *metric)
     return row ? sh_result(row, metric, -1) : (double)NAN;
 }
 
-static int is_compared(const struct sh_result_row *row)
+static int is_compared(const struct sh_report_at *at)
 {
-    return !is_whole(row) && strcmp(sh_result_text(row, "policy"), "full");
+    return !is_whole(at->row) && strcmp(sh_result_text(at->row, "policy"), "full");
 }
 
-static void table(struct sh_report *r, const struct sh_results *all)
+/* Changes of the mean negative log-likelihood against whole weights and cache, nats. */
+static double by_weights(const struct sh_report_at *at)
 {
-    struct sh_out *o = sh_out_new();
-    sh_out_list(o, "weights", "change of the mean negative log-likelihood against whole weights and cache, nats");
-    for (int i = 0; i < all->n; i++) {
-        const struct sh_result_row *row = &all->row[i], *full, *whole, *whole_full;
-        if (!is_compared(row))
-            continue;
-        full = find(all, row, 0, 1);
-        whole = find(all, row, 1, 0);
-        whole_full = find(all, row, 1, 1);
-        double weights = of(full, "nll") - of(whole_full, "nll"), cache = of(whole, "nll_change"),
-               both = of(row, "nll") - of(whole_full, "nll"), a = of(row, "nll_change_stderr"),
-               b = of(whole, "nll_change_stderr");
-        char *name = sh_result_weights(row), *policy = sh_result_policy(row);
-        sh_out_item(o);
-        if (sh_results_mixed(all))
-            sh_out_text(o, "store", "store", r->store[row->store].path);
-        sh_out_text(o, "weights", "weights", name);
-        sh_out_text(o, "policy", "policy", policy);
-        sh_out_text(o, "budget", "budget", sh_result_budget(row));
-        sh_out_real(o, "ppl", "perplexity", of(row, "ppl"), 3);
-        sh_out_real(o, "by_weights", "weights alone", weights, 4);
-        sh_out_real(o, "by_cache", "cache alone", cache, 4);
-        sh_out_real(o, "together", "both", both, 4);
-        sh_out_real(o, "beyond", "beyond the sum", both - weights - cache, 4);
-        sh_out_real(o, "beyond_stderr", "±, at most", a + b, 4);
-        free(name);
-        free(policy);
-    }
-    sh_out_end(o);
-    sh_report_table(r, NULL, o);
+    return of(find(at->all, at->row, 0, 1), "nll") - of(find(at->all, at->row, 1, 1), "nll");
 }
 
-static int write(struct sh_report *r, struct sh_err *e)
+static double by_cache(const struct sh_report_at *at)
 {
-    struct sh_results all;
-    int n = 0;
-    if (sh_results_read(r, "eval", &all, e))
-        return -1;
-    for (int i = 0; i < all.n; i++)
-        n += is_compared(&all.row[i]);
-    if (n) {
-        sh_report_say(r, "Do losses add? What pruned or coded weights cost with the whole cache, what the smaller "
-                      "cache costs the whole weights, and what both cost together. Beyond the sum is what the cache "
-                      "costs these weights more than the whole ones: 0 where losses add, as far as the errors allow "
-                      "to say (the two changes' added up).");
-        table(r, &all);
-    } else {
-        char *line = xasprintf("eval --model %s --text FILE --policy full scissorhands --budget 0.5 --weight-prune 0.5 "
-                               "--db %s", r->model ? r->model : "DIR", r->store[0].path);
-        sh_report_missing(r, line, "compression together with pruned (--weight-prune) or coded (--weight-bits) "
-                          "weights; the same reading with whole weights is what they are held against.");
-        free(line);
-    }
-    sh_results_free(&all);
-    return 0;
+    return of(find(at->all, at->row, 1, 0), "nll_change");
 }
 
-const struct sh_report_part sh_report_weights = {"weights", "Coarser weights and a smaller cache", write};
+static double together(const struct sh_report_at *at)
+{
+    return of(at->row, "nll") - of(find(at->all, at->row, 1, 1), "nll");
+}
+
+static double beyond(const struct sh_report_at *at)
+{
+    return together(at) - by_weights(at) - by_cache(at);
+}
+
+static double error(const struct sh_report_at *at)
+{
+    return of(at->row, "nll_change_stderr") + of(find(at->all, at->row, 1, 0), "nll_change_stderr");
+}
+
+static const struct sh_report_column columns[] = {
+    SH_COL_WEIGHTS, SH_COL_POLICY, SH_COL_BUDGET, SH_COL_METRIC("ppl", "perplexity", 3),
+    SH_COL_VALUE("by_weights", "weights alone", 4, by_weights),
+    SH_COL_VALUE("by_cache", "cache alone", 4, by_cache),
+    SH_COL_VALUE("together", "both", 4, together),
+    SH_COL_VALUE("beyond", "beyond the sum", 4, beyond),
+    SH_COL_VALUE("beyond_stderr", "± at most", 4, error), SH_COL_END};
+
+static const struct sh_report_table table = {
+    .key = "weights", .title = "change of the mean negative log-likelihood relative to full weights and cache, nats",
+    .column = columns, .is_shown = is_compared};
+
+const struct sh_report_part sh_report_weights = {
+    .name = "weights", .title = "Coarser weights and a smaller cache", .command = "eval", .table = &table,
+    .missing = "compression combined with pruned (--weight-prune) or quantised (--weight-bits) weights. They are "
+               "compared with the same evaluation at full weights.",
+    .fill = "eval --model MODEL --text FILE --policy full scissorhands --budget 0.5 --weight-prune 0.5 --db STORE",
+    .says = "Do the losses add up? The table has the cost of pruned or quantised weights with the full cache, the "
+            "cost of the smaller cache with full weights, and the cost of both together. Beyond the sum is what the "
+            "cache costs these weights more than it costs full weights: 0 where the losses add up, within the "
+            "errors. The error is at most the sum of the errors of the two changes."};

@@ -156,7 +156,7 @@ static void fill_capacity(struct plot_data *p, const char *foreign)
     }
     for (int k = 0; k < PARTS; k++)
         p->part[k] = foreign ? foreign : names[k];
-    p->stacks = (struct sh_fig_stacks){PARTS, 2, p->part, p->stack};
+    p->stacks = (struct sh_fig_stacks){2, PARTS, p->part, p->stack};
 }
 
 /* A plain panel, a logarithmic one, and one of a single value without an interval. */
@@ -191,17 +191,24 @@ void plot_data_fill(struct plot_data *p, const char *foreign)
     fill_map(p, foreign);
     fill_panels(p, foreign);
     fill_tables(p, foreign);
-    p->d = (struct sh_fig_data){.title = foreign ? foreign : "The demo model on its own text",
-                                .settings = foreign ? foreign : "alpha 1/n, split 0.5, 12 tokens",
-                                .n_maps = 1, .n_panels = PANELS, .n_grids = 1, .n_heads = 1,
-                                .maps = &p->map, .marks = p->marks, .n_marks = 2,
-                                .panels = p->panels, .grids = &p->grid, .heads = &p->heads,
-                                .n_curves = 1, .n_dropped = 1, .n_plans = 1,
-                                .curves = &p->curves, .dropped = &p->dropped, .plans = &p->plan,
-                                .n_measured = 3, .measured = p->measured,
-                                .n_charts = 2, .n_stacks = 1, .charts = p->charts, .stacks = &p->stacks,
-                                .ratio_settings = foreign ? foreign : "R = 0, K = 1",
-                                .lift_settings = foreign ? foreign : "R = 10, K = 5"};
+    p->maps = (struct sh_fig_maps){1, &p->map, 2, p->marks};
+    p->all_panels = (struct sh_fig_panels){PANELS, p->panels};
+    p->grids = (struct sh_fig_grids){1, &p->grid};
+    p->head_maps = (struct sh_fig_head_maps){1, &p->heads, foreign ? foreign : "R = 0, K = 1",
+                                             foreign ? foreign : "R = 10, K = 5"};
+    p->sets = (struct sh_fig_curve_sets){1, &p->curves};
+    p->drops = (struct sh_fig_drops){1, &p->dropped};
+    p->plans = (struct sh_fig_plans){1, &p->plan};
+    p->all_charts = (struct sh_fig_charts){2, p->charts};
+    p->all_measured = (struct sh_fig_measured_panels){3, p->measured};
+    p->d = (struct sh_fig_data){
+        .title = foreign ? foreign : "The demo model on its own text",
+        .settings = foreign ? foreign : "alpha 1/n, split 0.5, 12 tokens", .heatmap = &p->maps,
+        .persistence = &p->all_panels, .persistence_grid = &p->grids, .heads = &p->head_maps, .budget_curve = &p->sets,
+        .leaderboard = &p->sets, .dropped_mass = &p->drops, .allocation = &p->plans, .capacity = &p->stacks,
+        .frontier = &p->all_charts, .latency = &p->all_charts, .occupancy = &p->all_charts,
+        .compression = &p->all_measured, .quant = &p->all_measured, .drift = &p->all_measured,
+        .score_change = &p->all_measured};
 }
 
 void plot_data_free(struct plot_data *p)

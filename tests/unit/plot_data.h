@@ -3,6 +3,15 @@
 #ifndef TESTS_UNIT_PLOT_DATA_H
 #define TESTS_UNIT_PLOT_DATA_H
 
+#include "plots/chart.h"
+#include "plots/curves.h"
+#include "plots/fig_allocation.h"
+#include "plots/fig_dropped_mass.h"
+#include "plots/fig_heads.h"
+#include "plots/fig_persistence.h"
+#include "plots/fig_persistence_grid.h"
+#include "plots/figure.h"
+#include "plots/measured.h"
 #include "plots/score_map.h"
 
 enum { MAP = 12, LAYERS = 6, ALPHAS = 3, RECENTS = 4, HEADS = 3, SERIES = 2, PANELS = 2,
@@ -11,7 +20,16 @@ enum { MAP = 12, LAYERS = 6, ALPHAS = 3, RECENTS = 4, HEADS = 3, SERIES = 2, PAN
 enum { TICKS = 5, PARTS = 3 };
 
 struct plot_data {
-    struct sh_fig_data d;               /* fits every figure */
+    struct sh_fig_data d;               /* fits every figure: these */
+    struct sh_fig_maps maps;
+    struct sh_fig_panels all_panels;
+    struct sh_fig_grids grids;
+    struct sh_fig_head_maps head_maps;
+    struct sh_fig_curve_sets sets;
+    struct sh_fig_drops drops;
+    struct sh_fig_plans plans;
+    struct sh_fig_charts all_charts;
+    struct sh_fig_measured_panels all_measured;
     struct sh_fig_map map;              /* of `cells`       */
     struct sh_score_map *cells;
     struct sh_fig_series series[PANELS][SERIES];

@@ -71,13 +71,16 @@ static void captions_say_what_is_drawn(void)
     struct sh_fig_data d = tame.d;
     says("heatmap", &d, "attention scores, and which of them are above their row's average; below, single rows as "
                         "strips");
-    d.n_marks = 0;
+    struct sh_fig_maps unmarked = tame.maps;
+    unmarked.n_marks = 0;
+    d.heatmap = &unmarked;
     says("heatmap", &d, "attention scores, and which of them are above their row's average");
-    says("compression", &d, "accuracy and perplexity, over how many times smaller the cache is");
-    d.n_measured = 1;
-    says("compression", &d, "accuracy, over how many times smaller the cache is");
-    says("budget-curve", &d, "what every policy keeps of the attention, and what that does to the output, over its "
-                             "budget, with the oracles");
+    says("compression", &d, "accuracy and perplexity, over the compression of the cache");
+    struct sh_fig_measured_panels single = {1, tame.measured};
+    d.compression = &single;
+    says("compression", &d, "accuracy, over the compression of the cache");
+    says("budget-curve", &d, "attention that each policy keeps, and the error of the output, over its budget, with the "
+                             "oracles");
     struct sh_fig_curves one = tame.curves;
     one.n_curves = 1;
     one.curve = &tame.curve[0];
@@ -90,8 +93,9 @@ static void captions_say_what_is_drawn(void)
         none[i] = (double)NAN;
     plain.error = none;
     one.curve = &plain;
-    d.curves = &one;
-    says("budget-curve", &d, "what every policy keeps of the attention, over its budget");
+    struct sh_fig_curve_sets sets = {1, &one};
+    d.budget_curve = &sets;
+    says("budget-curve", &d, "attention that each policy keeps, over its budget");
     says("heads", &d, "persistence ratio and lift beyond recency of every head, layer by head");
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/chart.h"
 #include "plots/figure.h"
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_quality.h"
@@ -18,7 +19,7 @@ static double gib(uint64_t bytes)
     return (double)bytes / 0x1p30;
 }
 
-/* Does anything differ from the first row? Only that is said of each. */
+/* Does anything differ from the first row? Only that is in the names. */
 static int varies(const struct sh_capacity_row *r, int n, int what)
 {
     for (int i = 1; i < n; i++)
@@ -73,11 +74,11 @@ int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const cha
     }
     snprintf(title, sizeof title, "%.60s%s on %.40s%s: memory of one GPU", rows->model,
              varies(rows, n, 0) ? " and others" : "", rows->gpu, varies(rows, n, 1) ? " and others" : "");
-    snprintf(settings, sizeof settings, "%llu tokens a sequence%s%.30s%s", (unsigned long long)rows->length,
+    snprintf(settings, sizeof settings, "%llu tokens per sequence%s%.30s%s", (unsigned long long)rows->length,
              varies(rows, n, 3) ? "" : ", cache ", varies(rows, n, 3) ? "" : rows->kv,
              shown == BARS ? "; the first 64 settings" : "");
-    struct sh_fig_stacks s = {5, shown, part, bar};
-    struct sh_fig_data d = {.title = title, .settings = settings, .n_stacks = 1, .stacks = &s};
+    struct sh_fig_stacks s = {shown, 5, part, bar};
+    struct sh_fig_data d = {.title = title, .settings = settings, .capacity = &s};
     const struct sh_figure *f = sh_figure_find("capacity", e);
     int bad = !f || sh_figure_plot(f, &d, path, 0, 0, 0, e);
     free(bar);
@@ -88,7 +89,7 @@ int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const cha
 
 /* ---- frontier ---- */
 
-/* What a line is of: a budget buys the same under any policy, and costs the same on any board; what it costs is of one
+/* What a line is of: a budget buys the same under any policy, and costs the same on any GPU; what it costs is of one
  * policy with one set of knobs, measured in one way. */
 enum { BATCH, RATE, PPL, RECALL, N_CHART };
 
@@ -167,7 +168,7 @@ static void collect(const struct sh_capacity_row *rows, int n, int chart, char (
     qsort(at, (size_t)found, sizeof *at, by_x);
     l->x = xcalloc(2 * (size_t)found + 1, sizeof *l->x);
     l->y = l->x + found;
-    for (int i = 0; i < found; i++)     /* several boards measure one point once, several policies buy one */
+    for (int i = 0; i < found; i++)     /* one point on several GPUs, or of several policies, once */
         if (!i || at[i].x != at[i - 1].x || at[i].y != at[i - 1].y) {
             l->x[l->n] = at[i].x;
             l->y[l->n++] = at[i].y;
@@ -199,7 +200,7 @@ static int charts(const struct sh_capacity_row *rows, int n, struct line line[N_
                   struct sh_fig_line part[N_CHART][LINES], struct sh_fig_chart out[N_CHART])
 {
     static const struct { const char *title, *y; int is_log; } is[N_CHART] = {
-        [BATCH] = {"sequences that fit", "sequences", 1}, [RATE] = {"decoding, at most", "tokens a second", 1},
+        [BATCH] = {"sequences that fit", "sequences", 1}, [RATE] = {"decoding, at most", "tokens per second", 1},
         [PPL] = {"perplexity, measured", "increase, %", 0}, [RECALL] = {"attention, measured", "kept mass", 0}};
     int n_chart = 0;
     for (int c = 0; c < N_CHART; c++) {
@@ -224,10 +225,10 @@ int sh_capacity_frontier(const struct sh_capacity_row *rows, int n,
     struct sh_fig_chart chart[N_CHART];
     snprintf(title, sizeof title, "%.60s%s on %.40s%s: what a budget buys", rows->model,
              varies(rows, n, 0) ? " and others" : "", rows->gpu, varies(rows, n, 1) ? " and others" : "");
-    snprintf(settings, sizeof settings, "%llu tokens a sequence%s%.30s", (unsigned long long)rows->length,
+    snprintf(settings, sizeof settings, "%llu tokens per sequence%s%.30s", (unsigned long long)rows->length,
              varies(rows, n, 3) ? "" : ", cache ", varies(rows, n, 3) ? "" : rows->kv);
-    struct sh_fig_data d = {.title = title, .settings = settings, .n_charts = charts(rows, n, line, part, chart),
-                            .charts = chart};
+    struct sh_fig_charts all = {charts(rows, n, line, part, chart), chart};
+    struct sh_fig_data d = {.title = title, .settings = settings, .frontier = &all};
     int bad = draw(to, &d, e);
     for (int i = 0; i < N_CHART * LINES; i++)
         free(line[i / LINES][i % LINES].x);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "planner/policy/policy_label.h"
+#include "plots/curves.h"
 #include "planner/replay/replay_total.h"
 #include "src/app/replay/replay_rows.h"
 #include "src/app/store/results.h"
@@ -250,25 +251,23 @@ static int read_store(const char *path, struct sh_fig_curves *out, char **how, o
     return bad ? -1 : 0;
 }
 
-int sh_figure_curves(const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
-                     struct sh_err *e)
+static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
 {
-    struct sh_fig_curves *set = own(keeper, xcalloc((size_t)q->n_db, sizeof *set));
-    char *settings = NULL;
+    struct sh_fig_curves *set = sh_figure_keep(d, xcalloc((size_t)q->n_db, sizeof *set));
+    struct sh_fig_curve_sets *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
+    (void)figures;
     for (int i = 0; i < q->n_db; i++) {
         char *how = NULL;
-        if (read_store(q->db[i], &set[i], &how, own, keeper, e)) {
-            free(settings);
+        if (read_store(q->db[i], &set[i], &how, sh_figure_keep, d, e))
             return -1;
-        }
-        if (!settings)
-            settings = how;
-        else
-            free(how);
+        sh_figure_keep(d, how);
+        d->out.settings = i ? d->out.settings : how;
     }
-    out->curves = set;
-    out->n_curves = q->n_db;
-    out->title = own(keeper, xasprintf("%s: eviction policies replayed", set[0].title));
-    out->settings = own(keeper, settings);
+    *all = (struct sh_fig_curve_sets){q->n_db, set};
+    d->out.title = sh_figure_keep(d, xasprintf("%s: eviction policies replayed", set[0].title));
+    d->out.budget_curve = d->out.leaderboard = all;
     return 0;
 }
+
+const struct sh_figure_loader sh_figure_load_curves = {
+    .figures = SH_FIG_BIT(budget_curve) | SH_FIG_BIT(leaderboard), .load = load};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From trace stores to what figures draw. */
+/* From trace stores and plans to what figures draw: one loader for each kind of data, and the memory it lies in. */
 #ifndef SH_REPORT_FIGURES_FIGURE_DATA_H
 #define SH_REPORT_FIGURES_FIGURE_DATA_H
 
@@ -15,37 +15,39 @@ struct sh_figure_request {
     int run, threads, quiet;
 };
 
-/* What keeps the arrays of a sh_fig_data alive. */
-struct sh_figure_data;
+/* What figures draw, and all memory that it needs. */
+struct sh_figure_trace;
+struct sh_figure_data {
+    struct sh_fig_data out;
+    const struct sh_figure_trace *trace;    /* [n_db] of the persistence figures: figure_persistence.h */
+    struct sh_figure_kept { void *at; void (*release)(void *at); } *kept;   /* [n_kept] */
+    int n_kept;
+};
 
-/* Fills *out with what the needs (sh_fig_needs) ask for. NULL: e says which store and why. */
-struct sh_figure_data *sh_figure_data_new(int needs, const struct sh_figure_request *q, struct sh_fig_data *out,
-                                          struct sh_err *e);
+/* Fills a part of the data. */
+struct sh_figure_loader {
+    unsigned figures;                   /* SH_FIG_BIT of each figure whose data it fills          */
+    int takes_plans;                    /* 1: --plan FILE..., 0: --db FILE...                     */
+    /* The title, the settings and the data of those of `figures` that are its own; -1: e says which file and why. What
+     * it allocates it hands to sh_figure_keep. */
+    int (*load)(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e);
+};
+
+/* The loader of a figure; NULL: a command of its own draws it (drawn_by). */
+const struct sh_figure_loader *sh_figure_loader(const struct sh_figure *f);
+
+struct sh_figure_data *sh_figure_data_empty(void);
+
+/* The data of `figures`, all of one loader. NULL: e says which store and why. */
+struct sh_figure_data *sh_figure_data_new(unsigned figures, const struct sh_figure_request *q, struct sh_err *e);
 void sh_figure_data_free(struct sh_figure_data *d);     /* NULL is fine */
 
-/* What the persistence figures rest on, of each store, and its cell behind the panels: literal (beyond 0) and beyond
- * recency (1); -1: the store cannot answer it. */
-struct sh_study;
-const struct sh_study *sh_figure_study(const struct sh_figure_data *d, int i_db, const char **label);
-int sh_figure_cell(const struct sh_figure_data *d, int i_db, int beyond);
+/* Memory that lives as long as the data, a struct sh_figure_data: freed with free(), or with `release`. Return `at`. */
+void *sh_figure_keep(void *data, void *at);
+void *sh_figure_keep_by(struct sh_figure_data *d, void *at, void (*release)(void *at));
 
-/* figure_maps.c: the score maps of each store. `own` takes memory that lives as long as the data. */
-int sh_figure_maps(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
-                   void *keeper, struct sh_err *e);
-
-/* figure_curves.c, figure_dropped.c, figure_plan.c: likewise, of every store or plan. */
-int sh_figure_curves(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
-                     void *keeper, struct sh_err *e);
-int sh_figure_dropped(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
-                      void *keeper, struct sh_err *e);
-int sh_figure_plans(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
-                    void *keeper, struct sh_err *e);
-
-/* figure_evals.c: what shears eval left (compression, quant); figure_drift.c: what shears drift left. */
-int sh_figure_of_evals(int needs, const struct sh_figure_request *q, struct sh_fig_data *out,
-                    void *(*own)(void *keeper, void *at), void *keeper, struct sh_err *e);
-int sh_figure_of_drift(int needs, const struct sh_figure_request *q, struct sh_fig_data *out,
-                    void *(*own)(void *keeper, void *at), void *keeper, struct sh_err *e);
+/* A path without its folder. */
+const char *sh_figure_file(const char *path);
 
 /* figure_evals.c: the model that a store is of, or where it has no trace the file's name; for free(). */
 struct sh_store;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/measured.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/app/store/results.h"
@@ -90,7 +91,7 @@ static void draw_steps(const struct cell *c, struct sh_fig_measured *m, own_fn *
     }
     m->lines = line;
     m->x = "token of the text";
-    m->y = "Jaccard index of the kept sets, 0 to 1";
+    m->y = "Jaccard index of the kept tokens, 0 to 1";
     m->ceiling = 1;
 }
 
@@ -104,7 +105,7 @@ static void draw_change(const struct cell *c, struct sh_fig_measured *m, own_fn 
             x[(k + 1) * SH_CHANGE_BINS + b] = 100 * c->change[k][b];
     }
     for (int k = 0; k < 2; k++)
-        line[k] = (struct sh_fig_measured_line){.label = k ? "by attention" : "scores, one by one",
+        line[k] = (struct sh_fig_measured_line){.label = k ? "weighted by attention" : "each score once",
                                                 .n = SH_CHANGE_BINS, .x = x, .y = x + (k + 1) * SH_CHANGE_BINS};
     m->lines = line;
     m->n_lines = 2;
@@ -113,14 +114,14 @@ static void draw_change(const struct cell *c, struct sh_fig_measured *m, own_fn 
     m->floor = 0;
 }
 
-static int is_drawn(const struct cell *c, int needs)
+static int is_drawn(const struct cell *c, unsigned figures)
 {
-    return needs & SH_FIG_CHANGES ? c->has_change : c->n > 0;
+    return figures & SH_FIG_BIT(score_change) ? c->has_change : c->n > 0;
 }
 
-static void draw(int needs, struct cell *c, struct sh_fig_measured *m, own_fn *own, void *keeper)
+static void draw(unsigned figures, struct cell *c, struct sh_fig_measured *m, own_fn *own, void *keeper)
 {
-    if (needs & SH_FIG_CHANGES) {
+    if (figures & SH_FIG_BIT(score_change)) {
         draw_change(c, m, own, keeper);
         return;
     }
@@ -128,8 +129,8 @@ static void draw(int needs, struct cell *c, struct sh_fig_measured *m, own_fn *o
     draw_steps(c, m, own, keeper);
 }
 
-static int read_store(int needs, const char *path, struct sh_fig_measured *panel, int *n, own_fn *own, void *keeper,
-                      struct sh_err *e)
+static int read_store(unsigned figures, const char *path, struct sh_fig_measured *panel, int *n, own_fn *own,
+                      void *keeper, struct sh_err *e)
 {
     struct sh_store *s = sh_store_open(path, e);
     struct sh_results all = {0};
@@ -138,10 +139,10 @@ static int read_store(int needs, const char *path, struct sh_fig_measured *panel
     sh_store_close(s);
     for (int i = 0; i < all.n && !bad && *n < SH_MEASURED_PANELS; i++) {
         struct cell c = read_cell(&all.row[i]);
-        if (is_drawn(&c, needs)) {
+        if (is_drawn(&c, figures)) {
             panel[*n] = (struct sh_fig_measured){.floor = (double)NAN, .ceiling = (double)NAN,
                                                  .title = own(keeper, title_of(name, c.row))};
-            draw(needs, &c, &panel[(*n)++], own, keeper);
+            draw(figures, &c, &panel[(*n)++], own, keeper);
         }
         free(c.point);
     }
@@ -154,18 +155,23 @@ static int read_store(int needs, const char *path, struct sh_fig_measured *panel
     return bad ? -1 : 0;
 }
 
-int sh_figure_of_drift(int needs, const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
-                    struct sh_err *e)
+static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
 {
-    struct sh_fig_measured *panel = own(keeper, xcalloc(SH_MEASURED_PANELS, sizeof *panel));
+    struct sh_fig_measured *panel = sh_figure_keep(d, xcalloc(SH_MEASURED_PANELS, sizeof *panel));
+    struct sh_fig_measured_panels *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
+    int is_change = (figures & SH_FIG_BIT(score_change)) != 0;
     for (int i = 0; i < q->n_db; i++)
-        if (read_store(needs, q->db[i], panel, &out->n_measured, own, keeper, e))
+        if (read_store(figures, q->db[i], panel, &all->n, sh_figure_keep, d, e))
             return -1;
-    out->measured = panel;
-    out->title = needs & SH_FIG_CHANGES ? "Attention scores of a compressed cache beside the full one's"
-                                        : "Kept sets of a live cache beside the replay's";
-    out->settings = needs & SH_FIG_CHANGES ? "rows of all heads behind the first eviction, at up to 64 steps of each "
-                                             "text; first bar: dropped, last: 3 and above"
-                                           : "means over heads and texts";
+    all->panel = panel;
+    *(is_change ? &d->out.score_change : &d->out.drift) = all;
+    d->out.title = is_change ? "Attention scores in a compressed cache compared with the full cache"
+                             : "Tokens kept by a live cache compared with the replay";
+    d->out.settings = is_change ? "rows of all heads after the first eviction, at up to 64 steps of each text; first "
+                                  "bar: dropped, last bar: 3 and above"
+                                : "means over heads and texts";
     return 0;
 }
+
+const struct sh_figure_loader sh_figure_load_drift = {
+    .figures = SH_FIG_BIT(drift) | SH_FIG_BIT(score_change), .load = load};

@@ -4,24 +4,18 @@
 #include <math.h>
 #include <string.h>
 
+#include "plots/fig_dropped_mass.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/app/theory/theory_run.h"
 
 enum { SHARES = 20 };
 
-typedef void *own_fn(void *keeper, void *at);
-
-static double *numbers(own_fn *own, void *keeper)
-{
-    return own(keeper, xmalloc(SHARES * sizeof(double)));
-}
-
-static struct sh_fig_dropped trace(const struct sh_theory_result *r, own_fn *own, void *keeper)
+static struct sh_fig_dropped trace(struct sh_figure_data *to, const struct sh_theory_result *r)
 {
     double *column[8];
     for (int c = 0; c < 8; c++)
-        column[c] = numbers(own, keeper);
+        column[c] = sh_figure_keep(to, xmalloc(SHARES * sizeof *column[c]));
     for (int i = 0; i < SHARES; i++) {
         double bound = sh_theory_at(r, -1, -1, i, SH_TA_ERROR_BOUND), error = sh_theory_at(r, -1, -1, i, SH_TA_ERROR);
         column[0][i] = sh_theory_at(r, -1, -1, i, SH_TA_BUDGET);
@@ -39,15 +33,15 @@ static struct sh_fig_dropped trace(const struct sh_theory_result *r, own_fn *own
         column[7][i] = bound > 0 ? error / bound * 2 * column[1][i] : (double)NAN;
     }
     char *name = strncmp(r->weights, "random", 6) ? xstrdup(r->model) : xasprintf("%s, random weights", r->model);
-    return (struct sh_fig_dropped){.title = own(keeper, name), .n = SHARES, .share = column[0],
+    return (struct sh_fig_dropped){.title = sh_figure_keep(to, name), .n = SHARES, .share = column[0],
                                    .measured = column[1], .least = column[2], .most = column[3], .law = column[4],
                                    .law_cut = column[5], .printed = column[6], .error = column[7]};
 }
 
-int sh_figure_dropped(const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
-                      struct sh_err *e)
+static int load(struct sh_figure_data *to, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
 {
-    struct sh_fig_dropped *d = own(keeper, xcalloc((size_t)q->n_db, sizeof *d));
+    struct sh_fig_dropped *d = sh_figure_keep(to, xcalloc((size_t)q->n_db, sizeof *d));
+    struct sh_fig_drops *all = sh_figure_keep(to, xcalloc(1, sizeof *all));
     double rho[SHARES];
     for (int i = 0; i < SHARES; i++)
         rho[i] = (i + 1) / (double)SHARES;
@@ -60,16 +54,19 @@ int sh_figure_dropped(const struct sh_figure_request *q, struct sh_fig_data *out
         sh_store_close(s);
         if (bad)
             return -1;
-        d[i] = trace(&r, own, keeper);
+        d[i] = trace(to, &r);
         if (!i) {
-            out->title = own(keeper, xasprintf("%s: dropped mass, measured and promised", r.model));
-            out->settings = own(keeper, xasprintf("rows behind the middle of %d sequence%s, %lld tokens; means over "
-                                                  "heads and layers; the largest scores are kept",
-                                                  r.n_sequence, r.n_sequence == 1 ? "" : "s", r.n_tokens));
+            to->out.title = sh_figure_keep(to, xasprintf("%s: dropped mass, measured and predicted", r.model));
+            to->out.settings = sh_figure_keep(
+                to, xasprintf("rows after the middle of %d sequence%s, %lld tokens; means over heads and layers; the "
+                              "largest scores are kept", r.n_sequence, r.n_sequence == 1 ? "" : "s", r.n_tokens));
         }
         sh_theory_result_free(&r);
     }
-    out->dropped = d;
-    out->n_dropped = q->n_db;
+    (void)figures;
+    *all = (struct sh_fig_drops){q->n_db, d};
+    to->out.dropped_mass = all;
     return 0;
 }
+
+const struct sh_figure_loader sh_figure_load_dropped = {.figures = SH_FIG_BIT(dropped_mass), .load = load};

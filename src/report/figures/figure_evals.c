@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/measured.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/app/store/results.h"
@@ -242,34 +243,36 @@ static int make_lines(const struct panel *q, struct sh_fig_measured *m, own_fn *
 
 static const char *what_of(const struct panel *q)
 {
-    static const char *const of[N_METRIC] = {[PPL] = "perplexity", [EXACT] = "answers that are right in every token",
+    static const char *const of[N_METRIC] = {[PPL] = "perplexity", [EXACT] = "exact answers",
                                              [ANSWER_PPL] = "perplexity of the answers",
                                              [ACC] = "accuracy in tasks"};
-    return q->x == BITS         ? "what fewer bits for a number of the cache cost"
-           : q->x == BYTE_TIMES ? "perplexity over how many times fewer bytes the cache has"
+    return q->x == BITS         ? "the cost of fewer bits per cached number"
+           : q->x == BYTE_TIMES ? "perplexity over the compression of the cache in bytes"
                                 : of[q->metric];
 }
 
-static void add(const struct panel *q, const char *title, const char *x, const char *y, struct sh_fig_data *out,
-                own_fn *own, void *keeper)
+static void add(const struct panel *q, const char *title, const char *x, const char *y,
+                struct sh_fig_measured_panels *out,
+                       own_fn *own, void *keeper)
 {
-    struct sh_fig_measured *all = own(keeper, xcalloc((size_t)out->n_measured + 1, sizeof *all));
+    struct sh_fig_measured *all = own(keeper, xcalloc((size_t)out->n + 1, sizeof *all));
     struct sh_fig_measured m = {.title = own(keeper, xstrdup(title)), .x = x, .y = y, .what = what_of(q),
                                 .floor = (double)NAN, .ceiling = (double)NAN, .is_log_x = q->x != BYTE_TIMES,
                                 .is_log_y = q->metric == PPL || q->metric == ANSWER_PPL};
     if (q->metric == EXACT || q->metric == ACC)
         m.floor = 0;
-    if (out->n_measured == SH_MEASURED_PANELS || !make_lines(q, &m, own, keeper))
+    if (out->n == SH_MEASURED_PANELS || !make_lines(q, &m, own, keeper))
         return;
-    if (out->n_measured)
-        memcpy(all, out->measured, (size_t)out->n_measured * sizeof *all);
-    all[out->n_measured++] = m;
-    out->measured = all;
+    if (out->n)
+        memcpy(all, out->panel, (size_t)out->n * sizeof *all);
+    all[out->n++] = m;
+    out->panel = all;
 }
 
-static const char times[] = "compression: tokens / kept tokens of a head";
+static const char times[] = "compression: tokens / kept tokens per head";
 
-static void add_curves(const struct found *f, const char *name, struct sh_fig_data *out, own_fn *own, void *keeper)
+static void add_curves(const struct found *f, const char *name, struct sh_fig_measured_panels *out,
+                       own_fn *own, void *keeper)
 {
     struct panel q = {.f = f, .x = TIMES, .metric = PPL};
     char title[160];
@@ -280,13 +283,14 @@ static void add_curves(const struct found *f, const char *name, struct sh_fig_da
     add(&q, title, times, "perplexity (log)", out, own, keeper);
     q.metric = EXACT;
     snprintf(title, sizeof title, "%.80s: exact answers", name);
-    add(&q, title, times, "answers right in every token (%)", out, own, keeper);
+    add(&q, title, times, "exact answers (%)", out, own, keeper);
     q.metric = ANSWER_PPL;
     snprintf(title, sizeof title, "%.80s: answers' perplexity", name);
     add(&q, title, times, "perplexity of answers' tokens (log)", out, own, keeper);
 }
 
-static void add_tasks(const struct found *f, const char *name, struct sh_fig_data *out, own_fn *own, void *keeper)
+static void add_tasks(const struct found *f, const char *name, struct sh_fig_measured_panels *out,
+                       own_fn *own, void *keeper)
 {
     for (int i = 0; i < f->n; i++) {
         struct panel q = {.f = f, .what = f->point[i].what, .x = TIMES, .metric = ACC};
@@ -302,7 +306,8 @@ static void add_tasks(const struct found *f, const char *name, struct sh_fig_dat
     }
 }
 
-static void add_quant(const struct found *f, const char *name, struct sh_fig_data *out, own_fn *own, void *keeper)
+static void add_quant(const struct found *f, const char *name, struct sh_fig_measured_panels *out,
+                       own_fn *own, void *keeper)
 {
     struct panel q = {.f = f, .x = BITS, .metric = CHANGE};
     char title[160];
@@ -310,8 +315,8 @@ static void add_quant(const struct found *f, const char *name, struct sh_fig_dat
     if (!(q.group = largest(f, 0, NULL, &bits)))
         return;
     q.full = reference(f, q.group);
-    snprintf(title, sizeof title, "%.80s: what fewer bits cost", name);
-    add(&q, title, "bits of a key's or value's number", "nats a token more than the full cache", out, own, keeper);
+    snprintf(title, sizeof title, "%.80s: cost of fewer bits", name);
+    add(&q, title, "bits per number of keys and values", "nats per token above the full cache", out, own, keeper);
     for (int i = 0; i < f->n; i++)
         if (f->point[i].group && !strcmp(f->point[i].group, q.group) && f->point[i].is_full && f->point[i].bits == 16)
             q.bytes = f->point[i].at[BYTES];
@@ -319,7 +324,7 @@ static void add_quant(const struct found *f, const char *name, struct sh_fig_dat
     q.metric = PPL;
     snprintf(title, sizeof title, "%.80s: bytes and perplexity", name);
     if (q.bytes > 0)
-        add(&q, title, "times fewer bytes than the full cache in 16 bits", "perplexity (log)", out, own, keeper);
+        add(&q, title, "compression in bytes: full cache in 16 bits / cache", "perplexity (log)", out, own, keeper);
 }
 
 /* ---- a store ---- */
@@ -340,8 +345,8 @@ char *sh_figure_name(struct sh_store *s, struct sh_err *e)
 /* Curves of all stores come before tasks, so that many tasks of one do not leave another one out. */
 enum pass { CURVES, TASKS };
 
-static int read_store(int needs, enum pass pass, const char *path, struct sh_fig_data *out, own_fn *own, void *keeper,
-                      struct sh_err *e)
+static int read_store(unsigned figures, enum pass pass, const char *path,
+                      struct sh_fig_measured_panels *out, own_fn *own, void *keeper, struct sh_err *e)
 {
     struct found eval = {0}, task = {0};
     struct sh_store *s = sh_store_open(path, e);
@@ -350,7 +355,7 @@ static int read_store(int needs, enum pass pass, const char *path, struct sh_fig
     sh_store_close(s);
     if (!bad && pass == TASKS)
         add_tasks(&task, name, out, own, keeper);
-    else if (!bad && needs & SH_FIG_QUANT)
+    else if (!bad && figures & SH_FIG_BIT(quant))
         add_quant(&eval, name, out, own, keeper);
     else if (!bad)
         add_curves(&eval, name, out, own, keeper);
@@ -360,35 +365,37 @@ static int read_store(int needs, enum pass pass, const char *path, struct sh_fig
     return bad ? -1 : 0;
 }
 
-static int nothing_in(int needs, const char *path, struct sh_err *e)
+static int nothing_in(unsigned figures, const char *path, struct sh_err *e)
 {
-    sh_fail(e, needs & SH_FIG_QUANT ? "%s: no results of an eval with --kv-bits 8 or 4 are in it"
+    sh_fail(e, figures & SH_FIG_BIT(quant) ? "%s: no results of an eval with --kv-bits 8 or 4 are in it"
                                     : "%s: no results of an eval under a budget are in it", path);
-    return needs & SH_FIG_QUANT
+    return figures & SH_FIG_BIT(quant)
                ? sh_hint(e, "make them, once for each of 16, 8 and 4 bits: shears eval --model DIR --text FILE "
                          "--policy full tova --budget 0.5 --kv-bits 4 --db %s", path)
                : sh_hint(e, "make them: shears eval --model DIR --text FILE --policy window h2o --budget "
                          "0.1,0.2,0.5 --db %s", path);
 }
 
-int sh_figure_of_evals(int needs, const struct sh_figure_request *q, struct sh_fig_data *out, own_fn *own, void *keeper,
-                    struct sh_err *e)
+static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
 {
-    int *n = own(keeper, xcalloc((size_t)q->n_db, sizeof *n));
-    for (enum pass pass = CURVES; pass <= (needs & SH_FIG_QUANT ? CURVES : TASKS); pass++)
+    int *n = sh_figure_keep(d, xcalloc((size_t)q->n_db, sizeof *n)), is_quant = (figures & SH_FIG_BIT(quant)) != 0;
+    struct sh_fig_measured_panels *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
+    for (enum pass pass = CURVES; pass <= (is_quant ? CURVES : TASKS); pass++)
         for (int i = 0; i < q->n_db; i++) {
-            int before = out->n_measured;
-            if (read_store(needs, pass, q->db[i], out, own, keeper, e))
+            int before = all->n;
+            if (read_store(figures, pass, q->db[i], all, sh_figure_keep, d, e))
                 return -1;
-            n[i] += out->n_measured - before + (before == SH_MEASURED_PANELS);  /* full: left out, not empty */
+            n[i] += all->n - before + (before == SH_MEASURED_PANELS);   /* full: left out, not empty */
         }
     for (int i = 0; i < q->n_db; i++)
         if (!n[i])
-            return nothing_in(needs, q->db[i], e);
-    out->title = needs & SH_FIG_QUANT ? "Fewer bits for keys and values"
-                                      : "Quality over compression of the cache";
-    out->settings = needs & SH_FIG_QUANT
-                        ? "bands: 95 % of the paired change against the full cache in f32"
-                        : "1 is the full cache; bands: 95 %, of perplexities that of the paired change";
+            return nothing_in(figures, q->db[i], e);
+    *(is_quant ? &d->out.quant : &d->out.compression) = all;
+    d->out.title = is_quant ? "Fewer bits for keys and values" : "Quality over compression of the cache";
+    d->out.settings = is_quant ? "bands: 95 % of the paired change from the full cache in f32"
+                               : "1 is the full cache; bands: 95 %, for perplexities from the paired change";
     return 0;
 }
+
+const struct sh_figure_loader sh_figure_load_evals = {
+    .figures = SH_FIG_BIT(compression) | SH_FIG_BIT(quant), .load = load};

@@ -54,23 +54,23 @@ struct source {
     const char *label;                  /* what the titles of its maps begin with */
 };
 
-static int one_map(const struct source *from, int layer, int head, const struct sh_fig_data *marks,
-                   struct sh_fig_map *out, void *(*own)(void *, void *), void *keeper, struct sh_err *e)
+static int one_map(struct sh_figure_data *d, const struct source *from, int layer, int head,
+                   const struct sh_fig_maps *all, struct sh_fig_map *out, struct sh_err *e)
 {
-    struct map m = {.n_tokens = from->n_tokens, .mark = marks->marks, .n_mark = marks->n_marks};
+    struct map m = {.n_tokens = from->n_tokens, .mark = all->marks, .n_mark = all->n_marks};
     int bad = sh_store_blocks(from->store, SH_BLOCK_SCORES, from->sequence, layer, head, take_block, &m, e);
     if (bad)
         sh_err_prefix(e, "%s: sequence %d, layer %d, head %d", from->path, from->sequence, layer, head);
     else if (m.rows != m.n_tokens)
         bad = (sh_fail(e, "%s: sequence %d has no scores of layer %d, head %d (%d rows of %d)", from->path,
                        from->sequence, layer, head, m.rows, m.n_tokens),
-               sh_hint(e, "shears info %s tells what was recorded", from->path));
+               sh_hint(e, "shears info %s shows what was recorded", from->path));
     if (bad) {
         free(m.cells);
         return -1;
     }
-    *out = sh_score_map_cells(own(keeper, m.cells));
-    out->title = own(keeper, xasprintf("%slayer %d, head %d", from->label, layer, head));
+    *out = sh_score_map_cells(sh_figure_keep(d, m.cells));
+    out->title = sh_figure_keep(d, xasprintf("%slayer %d, head %d", from->label, layer, head));
     return 0;
 }
 
@@ -153,53 +153,56 @@ static char *settings_of(const struct source *from, const struct sh_figure_reque
 }
 
 /* The rows to be drawn one by one, which the first store's text has. */
-static int read_marks(const struct source *from, const struct sh_figure_request *q, struct sh_fig_data *out,
-                      void *(*own)(void *keeper, void *at), void *keeper, struct sh_err *e)
+static int read_marks(struct sh_figure_data *d, const struct source *from, const struct sh_figure_request *q,
+                      struct sh_fig_maps *all, struct sh_err *e)
 {
-    int *marks = own(keeper, xcalloc(MARKS, sizeof *marks));
-    if (q->rows && sh_read_ints("--rows", q->rows, marks, MARKS, &out->n_marks, e))
+    int *marks = sh_figure_keep(d, xcalloc(MARKS, sizeof *marks));
+    if (q->rows && sh_read_ints("--rows", q->rows, marks, MARKS, &all->n_marks, e))
         return -1;
-    for (int i = 0; i < out->n_marks; i++)
+    for (int i = 0; i < all->n_marks; i++)
         if (marks[i] < 0 || marks[i] >= from->n_tokens)
             return sh_misused(e, "--rows: %s: sequence %d has the queries 0 to %d, found %d", from->path, q->sequence,
                               from->n_tokens - 1, marks[i]);
-    out->marks = marks;
+    all->marks = marks;
     return 0;
 }
 
-static int add_store(struct source *from, const struct sh_figure_request *q, const struct sh_fig_data *marks,
-                     struct sh_fig_map *maps, int *n, void *(*own)(void *keeper, void *at), void *keeper,
-                     struct sh_err *e)
+/* The maps of one store: from map[all->n] on. */
+static int add_store(struct sh_figure_data *d, struct source *from, const struct sh_figure_request *q,
+                     struct sh_fig_maps *all, struct sh_fig_map *map, struct sh_err *e)
 {
     int layer[MOST], head[MOST], more = 0;
     if (choose(q, from->run->n_layer, layer, head, &more, e))
         return -1;
-    if (*n + more > MOST)
+    if (all->n + more > MOST)
         return sh_misused(e, "figure heatmap shows 1 to %d score maps: fewer stores, or fewer of --layer and --head",
                           MOST);
-    from->label = own(keeper, label_of(from, q->n_db));
+    from->label = sh_figure_keep(d, label_of(from, q->n_db));
     for (int i = 0; i < more; i++)
-        if (one_map(from, layer[i], head[i], marks, &maps[(*n)++], own, keeper, e))
+        if (one_map(d, from, layer[i], head[i], all, &map[all->n++], e))
             return -1;
     return 0;
 }
 
-int sh_figure_maps(const struct sh_figure_request *q, struct sh_fig_data *out, void *(*own)(void *keeper, void *at),
-                   void *keeper, struct sh_err *e)
+static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
 {
-    struct sh_fig_map *maps = own(keeper, xcalloc(MOST, sizeof *maps));
-    int n = 0, bad = 0;
+    struct sh_fig_map *map = sh_figure_keep(d, xcalloc(MOST, sizeof *map));
+    struct sh_fig_maps *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
+    int bad = 0;
+    (void)figures;
     for (int i = 0; i < q->n_db && !bad; i++) {
         struct source from;
-        bad = open_source(&from, q->db[i], q, e) || (!i && read_marks(&from, q, out, own, keeper, e)) ||
-              add_store(&from, q, out, maps, &n, own, keeper, e);
+        bad = open_source(&from, q->db[i], q, e) || (!i && read_marks(d, &from, q, all, e)) ||
+              add_store(d, &from, q, all, map, e);
         if (!bad && !i) {
-            out->title = own(keeper, xasprintf("%s: attention scores", from.run->model));
-            out->settings = own(keeper, settings_of(&from, q));
+            d->out.title = sh_figure_keep(d, xasprintf("%s: attention scores", from.run->model));
+            d->out.settings = sh_figure_keep(d, settings_of(&from, q));
         }
         close_source(&from);
     }
-    out->maps = maps;
-    out->n_maps = n;
+    all->map = map;
+    d->out.heatmap = all;
     return bad ? -1 : 0;
 }
+
+const struct sh_figure_loader sh_figure_load_maps = {.figures = SH_FIG_BIT(heatmap), .load = load};

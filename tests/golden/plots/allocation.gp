@@ -64,8 +64,8 @@ set lmargin at screen 0.57917
 set rmargin at screen 0.97500
 set tmargin at screen 0.77174
 set bmargin at screen 0.18478
-set title 'by layer: mean and range over its heads'
-set ylabel 'tokens of a head'
+set title 'by layer: mean and range over heads'
+set ylabel 'tokens per head'
 set xrange [-0.5:5.5]
 set yrange [0:60.9]
 set ytics auto

@@ -158,7 +158,7 @@ set rmargin at screen 0.48095
 set tmargin at screen 0.48529
 set bmargin at screen 0.19118
 set title 'pivotal tokens (score above 1/n)'
-set ylabel 'share that is kept'
+set ylabel 'share kept'
 set yrange [0.2:1.01]
 set ytics 0, 0.2
 plot $s0c0 using 1:6 with lines lc rgb '#000000' lw 2.4 dt 1, \

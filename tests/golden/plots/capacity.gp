@@ -30,7 +30,7 @@ set lmargin at screen 0.27957
 set rmargin at screen 0.83871
 set tmargin at screen 0.68227
 set bmargin at screen 0.40134
-set xlabel 'GiB of one GPU; the line is what may be used'
+set xlabel 'GiB of one GPU; the line is the usable memory'
 set yrange [1.6:-0.6]
 set xrange [0:81.6]
 set ytics scale 0 ('whole cache' 0, '0.2' 1)

@@ -38,7 +38,7 @@ set xrange [0:1]
 set xtics 0, 0.2, 1
 set ytics ('1' 1, '10⁻¹' 1e-1, '10⁻²' 1e-2, '10⁻³' 1e-3, '10⁻⁴' 1e-4, '10⁻⁵' 1e-5, '10⁻⁶' 1e-6)
 set yrange [1e-06:3]
-set xlabel 'share of the scores that are kept'
+set xlabel 'share of the scores that is kept'
 set key at graph 0, graph -0.27 left top vertical Left reverse samplen 2
 set multiplot
 set label 910 'The demo model on its own text' at screen 0.01667, screen 0.95556 left font 'sans-serif,17' tc rgb '#111111'
@@ -58,10 +58,10 @@ set lmargin at screen 0.56944
 set rmargin at screen 0.95833
 set tmargin at screen 0.82051
 set bmargin at screen 0.30769
-set title 'what it may do to the output'
+set title 'error of the output'
 set ylabel 'error in units of max |v|'
 plot $d0 using 1:(over(2 * $2)) with linespoints ls 5 title '2 x measured (bound)', \
     '' using 1:(over(2 * $6)) with lines ls 12 lw 1.8 title '2 D, scores at most 1', \
-    '' using 1:(over($7)) with linespoints ls 4 title 'Theorem 4.1 as printed, where it speaks', \
+    '' using 1:(over($7)) with linespoints ls 4 title 'Theorem 4.1 as printed, where defined', \
     '' using 1:(over($8)) with linespoints ls 3 title 'measured error'
 unset multiplot
