@@ -15,13 +15,13 @@ static int take(void *to, const struct sh_block *b, struct sh_err *e)
     struct sh_vector_set *v = to;
     const char *at = b->vector ? strchr(kinds, b->vector) : NULL;
     if (!at)
-        return sh_fail(e, "vectors of kind %d, expected q, k or v", b->vector);
+        return sh_fail(e, "found vectors of kind %d, expected q, k or v", b->vector);
     int k = (int)(at - kinds);
     size_t count = (size_t)v->n_token * (size_t)v->d_head;
     if (!v->at[k])
         return 0;                       /* the run does not say so: not wanted */
     if (b->head < 0 || b->head >= v->n_head[k])
-        return sh_fail(e, "vectors of head %d, expected 0 to %d", b->head, v->n_head[k] - 1);
+        return sh_fail(e, "found vectors of head %d, expected 0 to %d", b->head, v->n_head[k] - 1);
     v->seen[k][b->head] = 1;
     return sh_codec_floats(b, v->at[k] + (size_t)b->head * count, count, e);
 }

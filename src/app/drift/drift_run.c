@@ -11,7 +11,7 @@
 #include "src/app/common/vector_set.h"
 #include "src/engine/drift.h"
 
-struct sequence {                       /* one on its way */
+struct sequence {                       /* being compared */
     const struct sh_drift_request *q;
     const struct sh_stored_run *run;
     const struct sh_stored_sequence *stored;
@@ -140,7 +140,7 @@ static int replay_head(const struct layer *l, int head, struct sh_err *e)
         for (int g = 0, other; g < group && !bad; g++) {
             bad = sh_head_rows_next(&rows[g], t, &row[g], &other, e);
             if (!bad && g && other != first)
-                bad = sh_fail(e, "row %d begins at key %d in one head and at %d in another", t, first, other);
+                bad = sh_fail(e, "row %d begins at key %d in one head and at key %d in another", t, first, other);
             first = other;
         }
         bad = bad || sh_replay_row(r, t, first, row, e);
@@ -191,7 +191,7 @@ static int load_layer(struct layer *l, struct sh_err *e)
     if (done < 0)
         return -1;
     if (!done)
-        return sh_fail(e, "not recorded to the end"), sh_hint(e, "the trace command that was stopped goes on");
+        return sh_fail(e, "recording is not finished"), sh_hint(e, "run the same trace command again to finish it");
     return sh_store_blocks(s, SH_BLOCK_SCORES, id, l->layer, -1, keep_block, &l->scores, e) ||
            (*l->s->run->vectors && sh_vector_set_read(&l->vectors, s, l->s->stored, l->layer, l->s->run, e));
 }
@@ -222,7 +222,7 @@ static int compare_sequence(struct sequence *s, struct sh_drift *out, struct sh_
     int n = 0, bad = sh_store_tokens(s->q->store, s->stored->id, &s->tokens, &n, e);
     size_t heads = (size_t)(s->run->n_layer * s->run->n_kv_head);
     if (!bad && n != s->stored->n_tokens)
-        bad = sh_fail(e, "%s: sequence %d: %d tokens, expected %d", sh_store_path(s->q->store), s->stored->id, n,
+        bad = sh_fail(e, "%s: sequence %d: found %d tokens, expected %d", sh_store_path(s->q->store), s->stored->id, n,
                       s->stored->n_tokens);
     if (bad)
         return -1;

@@ -93,7 +93,7 @@ static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, 
     int bad = sh_study_run(y, s, e);
     const struct sh_persistence *p = bad ? NULL : y->part[0].p;
     if (!bad && sh_persistence_n_layer(p) != a->n_layer)
-        bad = sh_fail(e, "%s: found %d finished layers, expected all %d: the trace command that was stopped goes on",
+        bad = sh_fail(e, "%s: found %d finished layers, expected %d: run the same trace command again to finish them",
                       sh_store_path(s), sh_persistence_n_layer(p), a->n_layer);
     if (!bad)
         take_study(a, y, cell, group);
@@ -125,7 +125,7 @@ static int take_lengths(struct sh_allot *a, struct sh_store *s, const struct sh_
         sh_stored_sequences_free(q, count);
     }
     if (!all)
-        return sh_fail(e, "%s: holds no sequence, expected at least one", sh_store_path(s));
+        return sh_fail(e, "%s: contains no sequence, expected at least one", sh_store_path(s));
     qsort(a->length, (size_t)all, sizeof *a->length, ascending);
     for (int i = 0; i < all; i++)
         if (!n || a->length[n - 1] != a->length[i])
@@ -148,8 +148,8 @@ int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, cons
     int bad = take_lengths(a, s, runs, n_run, e);
     for (int i = 1; i < n_run && !bad; i++)
         if (runs[i].first_layer != runs[0].first_layer || runs[i].last_layer != runs[0].last_layer) {
-            sh_misused(e, "%s: runs %d and %d hold different layers", sh_store_path(s), runs[0].id, runs[i].id);
-            bad = sh_hint(e, "choose one with --run N");
+            sh_misused(e, "%s: runs %d and %d have different layers", sh_store_path(s), runs[0].id, runs[i].id);
+            bad = sh_hint(e, "select one with --run N");
         }
     if (!bad && needs & (SH_EVIDENCE_PERSISTENCE | SH_EVIDENCE_ENTROPY))
         bad = measure_study(a, q, runs[0].n_head / runs[0].n_kv_head, s, e);
@@ -176,7 +176,7 @@ void sh_allot_close(struct sh_allot *a)
     *a = (struct sh_allot){0};
 }
 
-/* ---- what comes of it ---- */
+/* ---- results ---- */
 
 /* The curve's points in tokens; points that fall together are one. */
 static void scale_curve(const struct sh_allot *a, struct sh_allocation *p, int *point, double *curve)

@@ -15,7 +15,7 @@
 
 enum { MOST_GROUP = 1024 };             /* query heads of a KV head */
 
-/* ---- what must be true before anything runs ---- */
+/* ---- checks before anything runs ---- */
 
 static const struct { enum sh_needs need; char letter; const char *what; } vectors[] = {
     {SH_NEEDS_KEYS, 'k', "keys"}, {SH_NEEDS_VALUES, 'v', "values"}, {SH_NEEDS_QUERIES, 'q', "queries"}};
@@ -30,12 +30,12 @@ static int check_needs(const struct sh_replay_request *q, const struct sh_stored
         const struct sh_policy *p = q->spec[i].policy;
         for (size_t k = 0; k < sizeof vectors / sizeof *vectors; k++)
             if (p->needs & vectors[k].need && !strchr(r->vectors, vectors[k].letter))
-                return sh_fail(e, "%s: the policy %s needs %s, and run %d recorded none", path, p->name,
+                return sh_fail(e, "%s: policy %s requires %s, but run %d recorded none", path, p->name,
                                vectors[k].what, r->id),
                        sh_runs_hint(e, "with --vectors qkv");
         if (p->needs & SH_NEEDS_PROMPT && q->prefill < 1)
-            return sh_misused(e, "the policy %s decides when the prompt has been read", p->name),
-                   sh_hint(e, "say with --prefill N how many tokens the prompt has");
+            return sh_misused(e, "policy %s requires --prefill: it evicts once the prompt has been read", p->name),
+                   sh_hint(e, "give the number of prompt tokens with --prefill N");
     }
     return 0;
 }
@@ -48,10 +48,10 @@ static int check_budgets(const struct sh_replay_request *q, const struct sh_stor
         for (int b = 0; b < q->n_budget; b++) {
             int tokens = sh_budget_tokens(&q->budget[b], s->n_tokens), protected = sh_policy_protected(&q->spec[i]);
             if (tokens <= protected && tokens < s->n_tokens && !q->leave_out_small)
-                return sh_misused(e, "%s: sequence %d: budget %s is %d tokens, and %s protects %d (sinks and recent)",
+                return sh_misused(e, "%s: sequence %d: budget %s is %d tokens, but %s protects %d (sinks and recent)",
                                   path, s->id, sh_budget_text(&q->budget[b], text), tokens,
                                   q->spec[i].policy->name, protected),
-                       sh_hint(e, "give a budget of %d tokens or more", protected + 1);
+                       sh_hint(e, "use a budget of at least %d tokens", protected + 1);
         }
     return 0;
 }
@@ -64,8 +64,8 @@ static int check_run(const struct sh_replay_request *q, struct sh_store *s, cons
     if (bad || sh_store_sequences(s, r->id, &sequence, &n, e))
         return -1;
     if (r->n_kv_head < 1 || r->n_head < 1 || r->n_head % r->n_kv_head || r->n_head / r->n_kv_head > MOST_GROUP)
-        bad = sh_fail(e, "%s: run %d: %d heads on %d KV heads make no groups", sh_store_path(s), r->id, r->n_head,
-                      r->n_kv_head);
+        bad = sh_fail(e, "%s: run %d: found n_head %d and n_kv_head %d: n_head must be a multiple of n_kv_head",
+                      sh_store_path(s), r->id, r->n_head, r->n_kv_head);
     for (int i = 0; i < n && !bad; i++)
         bad = check_budgets(q, &sequence[i], sh_store_path(s), e);
     sh_stored_sequences_free(sequence, n);
@@ -164,7 +164,7 @@ static int next_row(struct group *g, int t, int *first_key, struct sh_err *e)
         if (sh_head_rows_next(&g->head[i], t, &g->row[i], &first, e))
             return -1;
         if (i && first != *first_key)
-            return sh_fail(e, "row %d begins at key %d in one head and at %d in another", t, *first_key, first);
+            return sh_fail(e, "row %d begins at key %d in one head and at key %d in another", t, *first_key, first);
         *first_key = first;
     }
     return 0;
@@ -298,12 +298,12 @@ static int same_layers(const struct sh_replay_walk *w, struct sh_err *e)
     const struct sh_stored_run *r = w->runs;
     for (int i = 1; i < w->n_run; i++) {
         if (r[i].n_kv_head != r[0].n_kv_head)
-            return sh_fail(e, "%s: run %d has %d KV heads, run %d of the same model %d", sh_store_path(w->s), r[i].id,
-                           r[i].n_kv_head, r[0].id, r[0].n_kv_head);
+            return sh_fail(e, "%s: run %d has %d KV heads, but run %d of the same model has %d", sh_store_path(w->s),
+                           r[i].id, r[i].n_kv_head, r[0].id, r[0].n_kv_head);
         if (r[i].first_layer != r[0].first_layer || r[i].last_layer != r[0].last_layer)
-            return sh_misused(e, "%s: run %d holds layers %d-%d, run %d layers %d-%d", sh_store_path(w->s), r[0].id,
-                              r[0].first_layer, r[0].last_layer, r[i].id, r[i].first_layer, r[i].last_layer),
-                   sh_hint(e, "choose one with --run N");
+            return sh_misused(e, "%s: run %d has layers %d-%d, but run %d has layers %d-%d", sh_store_path(w->s),
+                              r[0].id, r[0].first_layer, r[0].last_layer, r[i].id, r[i].first_layer, r[i].last_layer),
+                   sh_hint(e, "select one with --run N");
     }
     return 0;
 }
