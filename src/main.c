@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears: finds the command in the table and maps its outcome to an exit status. */
+/* shears: looks up the command, runs it and maps its outcome to an exit status. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <malloc.h>
@@ -37,17 +37,17 @@ static int dispatch(int argc, char **argv)
     return sh_report_error(&e);
 }
 
-/* Layers, blocks and scratch of some megabytes come and go all the time. Left alone, the allocator
- * would fetch each from the system anew and have its pages zeroed. 32 MiB is the most it takes; the
- * matrices of large models lie above, and go back to the system at once. */
+/* Layers, blocks and scratch buffers of several megabytes are allocated and freed all the time. By default the
+ * allocator would map each one anew, with zeroed pages. 32 MiB is the largest threshold it accepts; the matrices
+ * of large models exceed it and are returned to the system at once. */
 static void keep_freed_memory(void)
 {
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
-/* A descriptor that was closed before the start would be the next file's, and what is printed would go into that. In
- * its place comes one that cannot be used either. */
+/* If a standard descriptor was closed before the start, the next file opened would get its number and receive what is
+ * printed. Opens /dev/null in its place, in the mode that makes every use fail. */
 static void take_descriptors(void)
 {
     for (int fd = 0; fd < 3; fd++)
@@ -55,7 +55,7 @@ static void take_descriptors(void)
             return;
 }
 
-/* What is written to it goes on after an interrupted call, as with files. Whoever diverts the descriptor diverts it. */
+/* A stdout that resumes interrupted writes, as files do (file.h). It follows the descriptor if that is redirected. */
 static void set_up_output(void)
 {
     FILE *to = sh_stream_of(STDOUT_FILENO, "w");
@@ -69,13 +69,13 @@ static void set_up_output(void)
 int main(int argc, char **argv)
 {
     keep_freed_memory();
-    json_set_alloc_funcs(xmalloc, free);        /* its builders drop what there is no memory for, and go on */
+    json_set_alloc_funcs(xmalloc, free);        /* its builders would skip what does not fit in memory */
     take_descriptors();
     set_up_output();
     sh_interrupt_install();
     int status = dispatch(argc, argv);
     if ((fflush(stdout) || ferror(stdout)) && !status) {
-        fprintf(stderr, "shears: the output could not be written\n");
+        fprintf(stderr, "shears: cannot write to standard output\n");
         return SH_FAILED;
     }
     return status;

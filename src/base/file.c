@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See file.h. The file beside an output is locked as long as it is written, so that nobody takes over what is not
- * abandoned; a lock goes with its process. Outputs that are open when the program exits early (no memory) are
- * removed on the way out. */
+/* See file.h. The temporary file of an output is locked while it is written, so that only an abandoned one can be
+ * taken over; a lock ends with its process. Outputs still open when the program exits early (no memory) are
+ * removed at exit. */
 #include "src/base/file.h"
 
 #include <errno.h>
@@ -129,7 +129,7 @@ char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *
     if (failed)
         sh_fail(e, "%s: cannot be read: %s", path, strerror(why));
     else
-        sh_fail(e, "%s: found more than %zu bytes, expected at most that", path, most);
+        sh_fail(e, "%s: file is larger than the limit of %zu bytes", path, most);
     return NULL;
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files: streams that go on after an interrupted call, and outputs that are whole or not there.
+/* Files: streams that resume interrupted calls, and outputs that are complete or absent.
  *
  *     struct sh_file *f = sh_file_begin("page.html", &e);
  *     if (!f) return -1;
  *     int bad = write_page(sh_file_stream(f), &e);
  *     return sh_file_end(f, bad, &e);
  *
- * An output is written beside its place, under its name with ".shears-new" behind it, and renamed when it is on
- * the disk; what was there before stays until then. Of several programs that write the same file one does, the
- * others are refused; what a killed one left is taken over by the next. A name that is there and no plain file (a
- * pipe, a terminal) is written to directly. */
+ * An output is written to a temporary file next to it, its name with ".shears-new" appended, and renamed once it is
+ * on disk; the previous file stays until then. If several programs write the same file, all but one are refused; the
+ * file that a killed one left is taken over by the next. A path that exists and is not a regular file (a pipe, a
+ * terminal) is written to directly. */
 #ifndef SH_BASE_FILE_H
 #define SH_BASE_FILE_H
 

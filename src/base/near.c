@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See near.h. Edits are letters put in, left out, changed, or swapped with their neighbour. */
+/* See near.h. Edits insert, delete or change a letter, or swap two adjacent ones. */
 #include "src/base/near.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { LONGEST = 64, BEST = 3 };
-enum { FAR = 1000, SHORT_FOR = 200 };           /* above all that edits make */
+enum { FAR = 1000, SHORT_FOR = 200 };           /* above any sum of edits */
 
 struct letters { int n; char at[LONGEST]; };
 
-/* What counts of a name. */
+/* The characters of a name that count. */
 static struct letters letters_of(const char *name, size_t length)
 {
     struct letters l = {0};
@@ -47,7 +47,7 @@ static int edits(const struct letters *a, const struct letters *b)
     return row[b->n];
 }
 
-/* The whole of one is the other's beginning, or stands somewhere in it. */
+/* Is one a prefix or a substring of the other? */
 static int one_has_the_other(const struct letters *a, const struct letters *b)
 {
     const struct letters *brief = a->n < b->n ? a : b, *whole = a->n < b->n ? b : a;
@@ -58,7 +58,7 @@ static int one_has_the_other(const struct letters *a, const struct letters *b)
     return 0;
 }
 
-/* Begins with the same letter and has no other letters, all in order. */
+/* An abbreviation: the same first letter, and all letters in the same order. */
 static int is_short_for(const struct letters *brief, const struct letters *whole)
 {
     int i = 0;
@@ -67,7 +67,7 @@ static int is_short_for(const struct letters *brief, const struct letters *whole
     return brief->n > 1 && brief->at[0] == whole->at[0] && i == brief->n;
 }
 
-/* What was left out at an end counts a third of what was mistyped: llama3 is rather llama-3-8b than llama-7b. */
+/* Letters missing at an end cost a third of a typo: llama3 is nearer to llama-3-8b than to llama-7b. */
 static int how_far(const struct letters *name, const struct letters *other)
 {
     if (!name->n || !other->n)

@@ -94,6 +94,12 @@ void sh_out_item(struct sh_out *o)
     o->open[++o->depth] = n;
 }
 
+void sh_out_detail(struct sh_out *o)
+{
+    const struct sh_node *n = o->open[o->depth];
+    n->child[n->n_child - 1]->is_detail = 1;
+}
+
 void sh_out_link(struct sh_out *o, const char *address)
 {
     struct sh_node *n = o->open[o->depth];
@@ -138,7 +144,7 @@ void sh_out_note(struct sh_out *o, const char *format, ...)
 
 /* ---- JSON ---- */
 
-/* Names come from file systems and foreign files: what is not UTF-8 becomes U+FFFD. */
+/* Names come from file systems and untrusted files: invalid UTF-8 becomes U+FFFD. */
 static void json_string(FILE *to, const char *s)
 {
     fputc('"', to);
@@ -209,7 +215,7 @@ static void json_value(FILE *to, const struct sh_node *n, int indent)
 
 /* ---- tables: text and CSV ---- */
 
-/* Names come out of foreign files: a terminal must not take them for orders. */
+/* Names come from untrusted files: terminal control characters are replaced. */
 static void text_cell(char *buffer, size_t bytes, const char *text, int csv)
 {
     snprintf(buffer, bytes, "%s", text);
@@ -324,13 +330,46 @@ void sh_rows_free(struct sh_rows *r)
     *r = (struct sh_rows){0};
 }
 
-/* Columns of a terminal that a UTF-8 string takes, near enough: one per code point. */
+/* Terminal columns of a UTF-8 string, approximately: one per code point. */
 static int width_of(const char *s)
 {
     int n = 0;
     for (; *s; s++)
         n += ((unsigned char)*s & 0xc0) != 0x80;
     return n;
+}
+
+static void drop_details(struct sh_rows *r)
+{
+    int n = 0;
+    for (int c = 0; r->n_row && c < r->n_col; c++) {
+        if (r->row[0][c]->is_detail)
+            continue;
+        for (int i = 0; i < r->n_row; i++)
+            r->row[i][n] = r->row[i][c];
+        n++;
+    }
+    r->n_col = n;
+}
+
+/* The last cell of a row, broken at spaces to end within a terminal; later lines begin at column `at` as well. */
+static void last_cell(FILE *to, const char *s, int at)
+{
+    enum { TERMINAL = 120, LEAST = 24 };        /* columns of a terminal; of a cell worth breaking */
+    int room = TERMINAL - at;
+    while (room >= LEAST && width_of(s) > room) {
+        const char *end = NULL;
+        for (int i = 0, n = 0; s[i] && n <= room; i++) {
+            n += ((unsigned char)s[i] & 0xc0) != 0x80;
+            if (s[i] == ' ')
+                end = s + i;
+        }
+        if (!end)
+            break;
+        fprintf(to, "%.*s\n%*s", (int)(end - s), s, at, "");
+        s = end + 1;
+    }
+    fputs(s, to);
 }
 
 static void text_table(FILE *to, const struct sh_rows *r)
@@ -346,7 +385,7 @@ static void text_table(FILE *to, const struct sh_rows *r)
         }
     }
     for (int i = -1; i < r->n_row; i++) {
-        for (int c = 0; c < r->n_col; c++) {
+        for (int c = 0, at = 2; c < r->n_col; at += width[c++] + 2) {
             const struct sh_node *n = r->row[i < 0 ? 0 : i][c];
             const char *s = n->label;
             if (i >= 0) {
@@ -355,7 +394,11 @@ static void text_table(FILE *to, const struct sh_rows *r)
             }
             int pad = width[c] - width_of(s), left = r->row[0][c]->kind == SH_NODE_TEXT;
             int last = c + 1 == r->n_col;
-            fprintf(to, "%s%*s%s%*s", c ? "  " : "  ", left ? 0 : pad, "", s, left && !last ? pad : 0, "");
+            fprintf(to, "  %*s", left ? 0 : pad, "");
+            if (last && left)
+                last_cell(to, s, at);
+            else
+                fprintf(to, "%s%*s", s, left ? pad : 0, "");
         }
         fputc('\n', to);
     }
@@ -385,6 +428,8 @@ static void write_text(const struct sh_out *o, FILE *to)
             continue;
         struct sh_rows r = sh_out_rows(o, n);
         if (r.n_row) {
+            if (!o->columns)
+                drop_details(&r);
             fprintf(to, "%s%s\n", shown++ ? "\n" : "", n->label);
             text_table(to, &r);
         }
@@ -442,7 +487,7 @@ int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, st
     }
     int why = fflush(to) ? errno : 0;
     if (why || ferror(to))
-        return sh_fail(e, "writing the result: the output could not be written%s%s", why ? ": " : "",
+        return sh_fail(e, "cannot write the result to standard output%s%s", why ? ": " : "",
                        why ? strerror(why) : "");
     return 0;
 }

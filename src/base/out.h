@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One writer for results. A command describes its result once, as named values and lists of items;
- * the text tables, --json, --csv and the tables of a page are renderings of that description, so they cannot drift.
+ * text tables, --json, --csv and the tables of the HTML report are renderings of that description, so they agree.
  *
  *     struct sh_out *o = sh_out_new();
  *     sh_out_text(o, "model", "model", name);
@@ -48,23 +48,27 @@ void sh_out_show(struct sh_out *o, const char *key);
 void sh_out_group(struct sh_out *o, const char *key);
 void sh_out_group_end(struct sh_out *o);
 
-/* Where the open item's row leads to, "#figure": its first cell is a link in HTML, and that is all. */
+/* The value just added is a detail: text tables show its column only if sh_out_columns names it. For wide tables, which
+ * should fit a terminal of 120 columns. */
+void sh_out_detail(struct sh_out *o);
+
+/* Links the first cell of the open item's row to "#figure"; HTML only. */
 void sh_out_link(struct sh_out *o, const char *address);
 
-/* Text and CSV then show only these: "policy,budget,ttft_s.p50", keys with commas, of the tables that have most of
- * them; single values that no such table has, or all that are asked for where all are single values. JSON always has
- * everything. NULL: all, as at first. */
+/* Text and CSV then show only these columns, "policy,budget,ttft_s.p50", of the tables that have most of them, and
+ * single values that no such table has; if all names are single values, just those. JSON always has everything.
+ * NULL (the default): all. */
 void sh_out_columns(struct sh_out *o, const char *columns);
 
 /* A remark under the text output and the page's tables; absent from JSON and CSV. */
 void sh_out_note(struct sh_out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Foreign text into a page, between tags or inside a quoted attribute. Control characters, marks that turn the
- * direction of writing and what is not UTF-8 become U+FFFD. */
+/* Writes untrusted text into HTML, between tags or in a quoted attribute. Control characters, marks that change the
+ * writing direction, and invalid UTF-8 become U+FFFD. */
 void sh_html_text(FILE *to, const char *text);
 
-/* Writes everything (HTML: as a fragment of a page, <dl> and <table>); -1 if a column was named that
- * is not there, or the stream reports an error (a full disk, a closed pipe). */
+/* Writes everything (HTML: as a fragment with <dl> and <table>). -1 if a named column does not exist, or on a write
+ * error (a full disk, a closed pipe). */
 int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, struct sh_err *e);
 
 #endif

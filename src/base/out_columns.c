@@ -13,7 +13,7 @@ void sh_node_name(const struct sh_node *n, char name[SH_NODE_NAME])
     snprintf(name, SH_NODE_NAME, "%s%s%s", n->group ? n->group->key : "", n->group ? "." : "", n->key);
 }
 
-/* The next name of a list with commas; 0: there is none. */
+/* The next name of a comma-separated list; 0: there is none. */
 static int next(const char **list, char name[SH_NODE_NAME])
 {
     size_t n = strcspn(*list, ",");
@@ -62,7 +62,7 @@ struct sh_rows sh_out_rows(const struct sh_out *o, const struct sh_node *list)
     return r;
 }
 
-/* Does every column name a single value? Then that is what is asked for, whatever tables have, too. */
+/* Does every column name a single value? Then those are shown, even if a table has columns of that name. */
 static int are_all_single(const struct sh_out *o, const char *columns)
 {
     char name[SH_NODE_NAME];
@@ -115,7 +115,7 @@ void sh_rows_pick(struct sh_rows *r, const char *columns)
     free(from);
 }
 
-/* All names there are, one a line, each once; told apart by the line breaks around them. */
+/* Adds a name to `all`, one per line, unless it is there; line breaks delimit the names. */
 static void add_name(char **all, const struct sh_node *n)
 {
     char name[SH_NODE_NAME + 2], *longer;
@@ -163,7 +163,7 @@ int sh_out_check_columns(const struct sh_out *o, struct sh_err *e)
         snprintf(line, sizeof line, "\n%s\n", name);
         if (strstr(all, line))
             continue;
-        bad = sh_misused(e, "--columns: nothing is called \"%s\" here", name);
+        bad = sh_misused(e, "--columns: unknown column \"%s\"", name);
         sh_hint_near(e, name, strlen(name), all + 1, "--json shows all names");
     }
     free(all);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results as a fragment of a page: single values as a list of definitions, lists as tables. Everything that is
- * text is foreign. A cell of numbers is marked, so that a page can align and sort it; a long text, so that it can
- * break it. */
+/* Results as an HTML fragment: single values as a definition list, lists as tables. All text is untrusted.
+ * Numeric cells are marked so that the page can align and sort them, long texts so that it can wrap them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "src/base/out_tree.h"
 #include "src/base/utf8.h"
 
-enum { LONG = 40 };                     /* letters of a text that one line of a cell holds        */
+enum { LONG = 40 };                     /* characters that one line of a cell holds               */
 
 void sh_html_text(FILE *to, const char *text)
 {
@@ -33,7 +32,7 @@ void sh_html_text(FILE *to, const char *text)
     }
 }
 
-/* A long text is shown whole: the buffers of other writers would cut it. */
+/* Long texts are written in full, not through the other writers' buffers. */
 static void value(FILE *to, const struct sh_node *n)
 {
     char buffer[512];
@@ -50,7 +49,7 @@ static int is_number(const struct sh_node *n)
     return n->kind == SH_NODE_INT || n->kind == SH_NODE_REAL;
 }
 
-/* Of a column that has no value in any row a reader learns nothing. */
+/* A column without any value is left out. */
 static int is_empty(const struct sh_rows *r, int c)
 {
     for (int i = 0; i < r->n_row; i++) {
@@ -61,7 +60,7 @@ static int is_empty(const struct sh_rows *r, int c)
     return 1;
 }
 
-/* Numbers line up at their right; a text that would make its column too wide is broken. */
+/* Numbers are right-aligned; a text that would make its column too wide is wrapped. */
 static const char *class_of(const struct sh_node *n)
 {
     if (is_number(n))
@@ -83,7 +82,7 @@ static void cell(FILE *to, const struct sh_node *n, const char *link)
 
 static void table(FILE *to, const char *caption, const struct sh_rows *r)
 {
-    if (caption && *caption) {          /* outside of what scrolls, so that it is read whole on a narrow page */
+    if (caption && *caption) {          /* outside the scrolling box, so that it wraps on a narrow page */
         fputs("<p class=\"caption\">", to);
         sh_html_text(to, caption);
         fputs("</p>\n<div class=\"scroll\"><table aria-label=\"", to);
@@ -111,7 +110,7 @@ static void table(FILE *to, const char *caption, const struct sh_rows *r)
     fputs("</tbody></table></div>\n", to);
 }
 
-/* The scalars in front of the first list. */
+/* The scalars before the first list. */
 static void definitions(FILE *to, const struct sh_node *root)
 {
     int n = sh_node_scalars(root, NULL);

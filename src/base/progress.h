@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Progress on stderr: what, how far, rate, time left. One rewriting line on a terminal, a line
- * every few seconds elsewhere, nothing when quiet. Called from one thread. */
+/* Progress on stderr: what, how far, rate, time left. On a terminal one line that is rewritten, elsewhere a line
+ * every few seconds, nothing when quiet. Call from one thread only. */
 #ifndef SH_BASE_PROGRESS_H
 #define SH_BASE_PROGRESS_H
 
@@ -10,7 +10,7 @@ struct sh_progress {
     double began_s, shown_s;
     int quiet, terminal, shown;
     int uneven;                     /* set after begin: one unit may take a thousand times as long as another, so no
-                                       rate and no time left are told */
+                                       rate and no time left are shown */
 };
 
 /* Seconds of a monotonic clock, for durations. */
@@ -20,8 +20,8 @@ void sh_progress_begin(struct sh_progress *p, const char *what, const char *unit
 void sh_progress_at(struct sh_progress *p, double done, const char *detail);
 void sh_progress_end(struct sh_progress *p);
 
-/* From now on every sh_progress_at tells `listener` the share that is done and shows nothing: for a process
- * whose progress somebody else shows. NULL: as before. sh_progress_show shows in any case. */
+/* From now on sh_progress_at passes the completed fraction to `listener` and shows nothing: for a process whose
+ * progress another one shows. NULL: as before. sh_progress_show always shows. */
 void sh_progress_listen(void (*listener)(void *to, double share), void *to);
 void sh_progress_show(struct sh_progress *p, double done, const char *detail);
 

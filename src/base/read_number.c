@@ -18,7 +18,7 @@ int sh_read_whole(const char *what, const char *text, double min, double max, lo
     if (end == text || *end || errno)
         return sh_misused(e, "%s: \"%s\" is not a whole number", what, text);
     if ((min != 0 || max != 0) && ((double)value < min || (double)value > max))
-        return sh_misused(e, "%s: %lld is outside %.0f to %.0f", what, value, min, max);
+        return sh_misused(e, "%s: %lld is out of range, expected %.0f to %.0f", what, value, min, max);
     *to = value;
     return 0;
 }
@@ -30,7 +30,7 @@ int sh_read_real(const char *what, const char *text, double min, double max, dou
     if (end == text || *end || !isfinite(value))
         return sh_misused(e, "%s: \"%s\" is not a number", what, text);
     if ((min != 0 || max != 0) && (value < min || value > max))
-        return sh_misused(e, "%s: %g is outside %g to %g", what, value, min, max);
+        return sh_misused(e, "%s: %g is out of range, expected %g to %g", what, value, min, max);
     *to = value;
     return 0;
 }
@@ -39,7 +39,7 @@ int sh_read_dtype(const char *name, enum sh_type *out, struct sh_err *e)
 {
     int type = sh_type_of(name);
     if (type < 0)
-        return sh_misused(e, "--dtype: \"%s\" is not known, expected one of f32, f16, bf16", name);
+        return sh_misused(e, "--dtype: unknown value \"%s\", expected one of f32, f16, bf16", name);
     *out = (enum sh_type)type;
     return 0;
 }
@@ -51,7 +51,7 @@ int sh_read_ints(const char *what, const char *text, int *to, int most, int *n, 
     int bad = 0;
     while (!bad && (item = strsep(&at, ","))) {
         long long value = 0;
-        bad = *n == most ? sh_misused(e, "%s: at most %d values", what, most)
+        bad = *n == most ? sh_misused(e, "%s: expected at most %d values", what, most)
                          : sh_read_whole(what, item, 0, INT32_MAX, &value, e);
         if (!bad)
             to[(*n)++] = (int)value;
@@ -67,7 +67,7 @@ int sh_read_reals(const char *what, const char *text, double *to, int most, int 
     int bad = 0;
     while (!bad && (item = strsep(&at, ","))) {
         double value = 0;
-        bad = *n == most ? sh_misused(e, "%s: at most %d values", what, most)
+        bad = *n == most ? sh_misused(e, "%s: expected at most %d values", what, most)
                          : sh_read_real(what, item, 0, 0, &value, e);
         if (!bad)
             to[(*n)++] = value;
@@ -89,7 +89,7 @@ int sh_read_range(const char *what, const char *text, int *first, int *last, str
     int bad = sh_read_whole(what, copy, 0, INT32_MAX, &a, e) ||
               sh_read_whole(what, dash ? dash + 1 : copy, 0, INT32_MAX, &b, e);
     if (!bad && b < a)
-        bad = sh_misused(e, "%s: %s ends before it begins", what, text);
+        bad = sh_misused(e, "%s: %s: the range ends before it begins", what, text);
     if (!bad) {
         *first = (int)a;
         *last = (int)b;

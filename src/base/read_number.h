@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as people type them. `what` names the option in the error; -1 and SH_MISUSED where the text is not one. */
+/* Numbers as typed. `what` names the option in the error; -1 with SH_MISUSED if the text is not a number. */
 #ifndef SH_BASE_READ_NUMBER_H
 #define SH_BASE_READ_NUMBER_H
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Remarks and errors for people, on stderr; with progress.h the only place where a library writes there. */
+/* Remarks and errors on stderr; apart from progress.h the only place where a library writes there. */
 #ifndef SH_BASE_SAY_H
 #define SH_BASE_SAY_H
 
 #include "src/base/err.h"
 
-/* A line. Texts may carry names out of foreign files: a terminal does not get to obey them. */
+/* One line. Control characters are replaced, as texts may contain names from untrusted files. */
 void sh_say(const char *label, const char *text);
 void sh_sayf(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The error and its hint; gives its exit status. */
+/* Prints the error and its hint; returns its exit status. */
 int sh_report_error(const struct sh_err *e);
 
 #endif

@@ -13,18 +13,18 @@
 #include "src/base/read_number.h"
 
 const struct sh_opt sh_common_opts[] = {
-    {"json", SH_OPT_FLAG, offsetof(struct sh_common, json), NULL, "the result as one JSON object", 0, 0, 0},
-    {"csv", SH_OPT_FLAG, offsetof(struct sh_common, csv), NULL, "the result's table as CSV", 0, 0, 0},
+    {"json", SH_OPT_FLAG, offsetof(struct sh_common, json), NULL, "print the result as one JSON object", 0, 0, 0},
+    {"csv", SH_OPT_FLAG, offsetof(struct sh_common, csv), NULL, "print the result's table as CSV", 0, 0, 0},
     {"columns", SH_OPT_TEXT, offsetof(struct sh_common, columns), "KEY,...",
-     "only these figures, in this order, by their names in --json\n(tables and CSV)", 0, 0, 0},
-    {"quiet", SH_OPT_FLAG, offsetof(struct sh_common, quiet), NULL, "no progress and no remarks on stderr", 0, 0, 'q'},
-    {"verbose", SH_OPT_FLAG, offsetof(struct sh_common, verbose), NULL, "say what is being done", 0, 0, 'v'},
-    {"threads", SH_OPT_INT, offsetof(struct sh_common, threads), "N", "processor threads (default: all)", 1, 4096, 0},
+     "columns of tables and CSV, in this order, by their names in --json", 0, 0, 0},
+    {"quiet", SH_OPT_FLAG, offsetof(struct sh_common, quiet), NULL, "print no progress and no remarks", 0, 0, 'q'},
+    {"verbose", SH_OPT_FLAG, offsetof(struct sh_common, verbose), NULL, "print more about what is done", 0, 0, 'v'},
+    {"threads", SH_OPT_INT, offsetof(struct sh_common, threads), "N", "CPU threads (default: all)", 1, 4096, 0},
     {"backend", SH_OPT_TEXT, offsetof(struct sh_common, backend), "NAME", "auto, cpu or cuda (default: auto)", 0, 0, 0},
     {"device", SH_OPT_DEVICES, offsetof(struct sh_common, device), "N,...",
-     "which devices share the work: numbers from 0, or all\n(default: 0)", 0, 0, 0},
-    {"seed", SH_OPT_INT, offsetof(struct sh_common, seed), "N", "seed of everything random (default: 0)", 0, 9e15, 0},
-    {"help", SH_OPT_FLAG, offsetof(struct sh_common, help), NULL, "this text", 0, 0, 'h'},
+     "devices that share the work: numbers from 0, or all (default: 0)", 0, 0, 0},
+    {"seed", SH_OPT_INT, offsetof(struct sh_common, seed), "N", "random seed (default: 0)", 0, 9e15, 0},
+    {"help", SH_OPT_FLAG, offsetof(struct sh_common, help), NULL, "print this help", 0, 0, 'h'},
     {0}};
 
 void sh_list_free(struct sh_list *l)
@@ -70,9 +70,9 @@ static int bytes(const char *what, const char *text, double min, double max, siz
         end += strncmp(end, "iB", 2) ? *end == 'B' : 2;
     }
     if (end == text || *end || !(value >= 0) || value > 9e18)
-        return sh_misused(e, "%s: \"%s\" is not a number of bytes (with k, M, G or T if wanted)", what, text);
+        return sh_misused(e, "%s: \"%s\" is not a number of bytes, with an optional suffix k, M, G or T", what, text);
     if ((min != 0 || max != 0) && (value < min || value > max))
-        return sh_misused(e, "%s: %s is outside %.0f to %.0f bytes", what, text, min, max);
+        return sh_misused(e, "%s: %s is out of range, expected %.0f to %.0f bytes", what, text, min, max);
     *to = (size_t)value;
     return 0;
 }
@@ -129,14 +129,14 @@ static int unknown_option(const struct sh_cmd *c, const char *text, size_t lengt
         for (const struct sh_opt *o = tables[i]; o && o->name; o++)
             fprintf(to, "--%s\n", o->name);
     xmemclose(to, &all, &bytes);
-    sh_misused(e, "%s: there is no option %.*s", c->name, (int)(length < 80 ? length : 80), text);
+    sh_misused(e, "%s: unknown option %.*s", c->name, (int)(length < 80 ? length : 80), text);
     snprintf(rest, sizeof rest, "shears %s --help lists the options", c->name);
     sh_hint_near(e, text, length, all, rest);
     free(all);
     return -1;
 }
 
-/* argv[i] is an option: find it, store its value or values, give the index behind them or -1. */
+/* argv[i] is an option: stores its value or values. Returns the index after them, or -1. */
 static int option(const struct sh_cmd *c, int argc, char **argv, int i, struct sh_common *common, void *args,
                   struct sh_err *e)
 {
@@ -158,7 +158,7 @@ static int option(const struct sh_cmd *c, int argc, char **argv, int i, struct s
     }
     const char *value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
     if (!value)
-        return sh_misused(e, "--%s needs a value: --%s %s", o->name, o->name, o->arg);
+        return sh_misused(e, "--%s requires a value: --%s %s", o->name, o->name, o->arg);
     if (!*value && (!strncmp(o->arg, "FILE", 4) || !strncmp(o->arg, "DIR", 3)))
         return sh_misused(e, "--%s: found an empty name, expected %s", o->name, o->arg);
     if (store(o, into, value, e))
@@ -184,7 +184,7 @@ int sh_args_parse(const struct sh_cmd *c, int argc, char **argv, struct sh_commo
         }
     }
     if (common->json && common->csv)
-        return sh_misused(e, "--json and --csv exclude each other");
+        return sh_misused(e, "--json and --csv cannot be combined");
     return 0;
 }
 
@@ -201,5 +201,10 @@ int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err
                      n->option);
             named++;
         }
-    return missing ? sh_misused(e, "%s needs %s", command, list) : 0;
+    return missing ? sh_misused(e, "%s requires %s", command, list) : 0;
+}
+
+int sh_args_none(const char *command, const struct sh_list *positional, struct sh_err *e)
+{
+    return positional->n ? sh_misused(e, "%s: unexpected argument \"%.80s\"", command, positional->at[0]) : 0;
 }

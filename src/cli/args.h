@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One option table per command drives parsing and --help. Options are long (`--name value`,
- * `--name=value`); a few common ones have a letter. `--` ends options. A list option takes every
- * value up to the next option, and may be given again. */
+ * `--name=value`); a few common ones have a short form. `--` ends the options. A list option takes every
+ * value up to the next option and may be repeated. */
 #ifndef SH_CLI_ARGS_H
 #define SH_CLI_ARGS_H
 
@@ -17,9 +17,9 @@ enum sh_opt_kind {
     SH_OPT_INT,                         /* long long, in [min, max]                               */
     SH_OPT_REAL,                        /* double, in [min, max]                                  */
     SH_OPT_TEXT,                        /* const char *                                           */
-    SH_OPT_BYTES,                       /* size_t: a number with k, M, G (binary)                 */
+    SH_OPT_BYTES,                       /* size_t: a number with k, M, G, T (binary)              */
     SH_OPT_LIST,                        /* struct sh_list of const char *                         */
-    SH_OPT_DEVICES                      /* struct sh_ordinals: "all", or numbers with commas      */
+    SH_OPT_DEVICES                      /* struct sh_ordinals: "all", or comma-separated numbers  */
 };
 
 struct sh_opt {
@@ -27,8 +27,8 @@ struct sh_opt {
     enum sh_opt_kind kind;
     size_t field;                       /* offset in the command's struct                         */
     const char *arg;                    /* "N", shown in --help                                   */
-    const char *help;                   /* one sentence; "\n" begins a new line                   */
-    double min, max;                    /* of INT, REAL and BYTES; both 0: no limits              */
+    const char *help;                   /* one sentence; "\n" starts a new line                   */
+    double min, max;                    /* for INT, REAL and BYTES; both 0: no limits             */
     char letter;
 };
 
@@ -39,10 +39,10 @@ struct sh_cmd {
     const char *about;                  /* for --help: what it does, and an example               */
     void (*list)(FILE *to);             /* indented lines that follow `about`; may be NULL        */
     const struct sh_opt *opts;
-    size_t args_bytes;                  /* of the command's own struct; zeroed, then `preset`     */
-    void (*preset)(void *args);         /* defaults that are not zero; may be NULL                */
+    size_t args_bytes;                  /* size of the command's struct; zeroed, then `preset`    */
+    void (*preset)(void *args);         /* sets defaults other than zero; may be NULL             */
     int (*run)(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e);
-    void (*release)(void *args);        /* lists; may be NULL                                     */
+    void (*release)(void *args);        /* frees lists; may be NULL                               */
 };
 
 extern const struct sh_opt sh_common_opts[];
@@ -52,16 +52,19 @@ int sh_args_parse(const struct sh_cmd *c, int argc, char **argv, struct sh_commo
 void sh_args_help(const struct sh_cmd *c, FILE *to);
 void sh_list_free(struct sh_list *l);
 
-/* What a command cannot do without; an option of NULL ends the list. */
+/* Options that a command requires; an option of NULL ends the list. */
 struct sh_need {
     const char *option;                 /* "--db FILE"                                            */
     int is_given;
 };
 
-/* "trace needs --db FILE": names those that were not given; 0 when all were. */
+/* -1 and an error that names those that were not given; 0 when all were. */
 int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err *e);
 
-/* The format that the common options ask for, and a result written in it on stdout. */
+/* -1 and an error that names the first argument, where a command takes options only. */
+int sh_args_none(const char *command, const struct sh_list *positional, struct sh_err *e);
+
+/* The format that the common options ask for; a result written to stdout in that format. */
 enum sh_out_format sh_common_format(const struct sh_common *c);
 int sh_common_write(const struct sh_common *c, struct sh_out *o, struct sh_err *e);
 

@@ -13,7 +13,7 @@ struct device {
     struct sh_err why;                  /* of that; else the text is empty              */
 };
 
-/* What one backend can do here. */
+/* One backend on this machine. */
 struct seen {
     const char *name, *state;
     const struct sh_module *module;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers as rows (capacity_show.h). */
+/* Results as rows (capacity_show.h). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "src/app/capacity/capacity_quality.h"
 #include "src/cli/capacity_show.h"
 
-/* The largest number that JSON readers keep whole is more than any memory; what is beyond is shown as it. */
+/* Larger numbers than JSON integers hold, more than any memory, are shown as the largest one. */
 static long long shown(uint64_t n)
 {
     return n > INT64_MAX ? INT64_MAX : (long long)n;
@@ -23,8 +23,8 @@ static void contract(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_int(o, "batch", "batch", shown(r->batch));
     sh_out_int(o, "room_bytes_per_gpu", "room", shown(r->room));
     sh_out_int(o, "weights_bytes_per_gpu", "weights", shown(r->weights_bytes));
-    sh_out_int(o, "kv_bytes_per_token_per_gpu", "KV a token", shown(r->token));
-    sh_out_int(o, "kv_bytes_per_sequence_per_gpu", "KV a sequence", shown(r->sequence));
+    sh_out_int(o, "kv_bytes_per_token_per_gpu", "KV per token", shown(r->token));
+    sh_out_int(o, "kv_bytes_per_sequence_per_gpu", "KV per sequence", shown(r->sequence));
     sh_out_int(o, "max_batch", "max. batch", shown(r->max_batch));
     sh_out_int(o, "max_length", "max. length", shown(r->max_length));
     sh_out_real(o, "decode_tokens_per_s", "decode tokens/s", r->decode_rate, 1);
@@ -58,15 +58,15 @@ static void details(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_bool(o, "fits", "fits", r->fits);
     sh_out_text(o, "unfit_term", "does not fit", r->unfit);
     sh_out_int(o, "shortfall_bytes", "shortfall", shown(r->shortfall));
-    sh_out_int(o, "model_max_length", "model's own length", r->max_pos);
+    sh_out_int(o, "model_max_length", "model's context length", r->max_pos);
     sh_out_int(o, "kv_fixed_bytes_per_sequence_per_gpu", "KV fixed", shown(r->fixed));
-    sh_out_int(o, "kv_bytes_per_further_token_per_gpu", "KV a further token", shown(r->further));
+    sh_out_int(o, "kv_bytes_per_further_token_per_gpu", "KV per further token", shown(r->further));
     sh_out_int(o, "kv_prefix_bytes_per_gpu", "prefix", shown(r->prefix));
     sh_out_int(o, "max_budget_tokens", "max. budget", shown(r->max_budget));
-    sh_out_int(o, "max_batch_beside_prompt", "beside a prompt", shown(r->beside_prompt));
+    sh_out_int(o, "max_batch_beside_prompt", "next to a prompt", shown(r->beside_prompt));
     sh_out_int(o, "kv_uniform_bytes_per_sequence_per_gpu", "KV, uniform", shown(r->uniform));
     sh_out_int(o, "kv_scattered_bytes_per_sequence_per_gpu", "KV, scattered", shown(r->scattered));
-    sh_out_real(o, "time_per_token_s", "s a token", r->decode_s, 5);
+    sh_out_real(o, "time_per_token_s", "s per token", r->decode_s, 5);
     sh_out_real(o, "time_to_first_token_s", "s to the first", r->prefill_s, 4);
     sh_out_text(o, "prefill_bound", "prefill bound", r->prefill_bound);
     sh_out_real(o, "cache_share_of_step_bytes", "cache share", r->cache_share, 3);
@@ -91,7 +91,7 @@ static void text_row(struct sh_out *o, const struct sh_capacity_row *r, int has_
     sh_out_int(o, "batch", "batch", shown(r->batch));
     sh_out_real(o, "weights_gib", "weights GiB", (double)r->weights_bytes / 0x1p30, 2);
     sh_out_real(o, "room_gib", "room GiB", (double)r->room / 0x1p30, 2);
-    sh_out_real(o, "sequence_gib", "a sequence GiB", (double)r->sequence / 0x1p30, 4);
+    sh_out_real(o, "sequence_gib", "sequence GiB", (double)r->sequence / 0x1p30, 4);
     sh_out_int(o, "max_batch", "max. batch", shown(r->max_batch));
     sh_out_int(o, "max_length", "max. length", shown(r->max_length));
     sh_out_real(o, "decode", "decode tokens/s", r->decode_rate, 0);
@@ -108,7 +108,7 @@ void sh_capacity_show_rows(struct sh_out *o, const struct sh_capacity_row *rows,
     int has_evidence = 0;
     for (int i = 0; i < n; i++)
         has_evidence |= rows[i].evidence != NULL;
-    sh_out_list(o, "results", "capacity of one group; sizes are of one GPU of it");
+    sh_out_list(o, "results", "capacity of one group of GPUs; sizes are per GPU");
     for (int i = 0; i < n; i++) {
         sh_out_item(o);
         if (is_text) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A single answer in full (capacity_show.h). */
+/* A single result in full (capacity_show.h). */
 #include "src/cli/capacity_show.h"
 
 #include <math.h>
@@ -21,12 +21,12 @@ static void board_terms(struct sh_out *o, const struct sh_capacity_answer *a)
     const struct sh_board *b = a->board;
     char how[96];
     if (b->gb > 0)
-        size(o, "board as sold", b->gb * 1e9, b->dies > 1 ? "the seller's GB; two devices or more"
-             : "the seller's GB, as 10^9");
+        size(o, "board as sold", b->gb * 1e9, b->dies > 1 ? "vendor's GB; several devices"
+             : "vendor's GB, 10^9 bytes");
     if (b->mib > 0)
-        size(o, "as the driver reports it", b->mib * 0x1p20, "total of nvidia-smi and its like");
+        size(o, "as reported by the driver", b->mib * 0x1p20, "total of nvidia-smi and similar tools");
     if (b->visible > 0)
-        size(o, "as a program sees it", b->visible * 0x1p30, "total that CUDA reports");
+        size(o, "as visible to programs", b->visible * 0x1p30, "total that CUDA reports");
     snprintf(how, sizeof how, "floor(%.0f * %g)", (double)a->ask->memory, a->ask->util);
     size(o, "limit", (double)a->c.limit, how);
 }
@@ -42,7 +42,7 @@ static void weight_terms(struct sh_out *o, const struct sh_capacity_answer *a, c
             continue;
         snprintf(name, sizeof name, "  %s", sh_kv_part_names[i]);
         snprintf(how, sizeof how, "%llu parameters%s%s", (unsigned long long)g->parts.parameters[i],
-                 k->tp > 1 ? " / tp" : "", experts ? ", the most that a rank of ep has" : "");
+                 k->tp > 1 ? " / tp" : "", experts ? ", largest share of an ep rank" : "");
         size(o, name, (double)g->parts.bytes[i] * here / k->tp, how);
     }
     if (g->draft_weights)
@@ -56,19 +56,19 @@ static void cache_terms(struct sh_out *o, const struct sh_capacity_answer *a, co
 {
     char how[160];
     const struct sh_kv_bytes *kv = &a->c.stage[a->c.fullest].kv;
-    snprintf(how, sizeof how, "layers with a cache * KV heads here * (key + value), %.60s", a->kv);
-    size(o, "cache of a token", (double)kv->token, how);
+    snprintf(how, sizeof how, "layers with a cache * KV heads per GPU * (key + value), %.60s", a->kv);
+    size(o, "cache per token", (double)kv->token, how);
     snprintf(how, sizeof how, "%llu tokens, pages of %llu%s", (unsigned long long)r->length,
              (unsigned long long)r->page,
              a->budget ? ", within the budget and --headroom" : "");
-    size(o, "cache of a sequence", (double)kv->sequence, how);
-    size(o, "  fixed", (double)r->fixed, "windows, states, what the budget bounds");
-    size(o, "  one further token", (double)r->further, "what each token more adds at this length");
+    size(o, "cache per sequence", (double)kv->sequence, how);
+    size(o, "  fixed", (double)r->fixed, "windows, states, budgeted layers");
+    size(o, "  per further token", (double)r->further, "added by each token at this length");
     if (kv->states)
         size(o, "  states", (double)kv->states, "of layers without a cache");
     if (kv->prefix)
-        size(o, "shared prefix", (double)kv->prefix, "once, whole pages of it");
-    snprintf(how, sizeof how, "%llu sequences in all, with the prefix", (unsigned long long)r->batch);
+        size(o, "shared prefix", (double)kv->prefix, "once, in whole pages");
+    snprintf(how, sizeof how, "%llu sequences, including the prefix", (unsigned long long)r->batch);
     double each = ceil((double)r->batch / a->ask->ep);
     size(o, "cache in use", each * (double)kv->sequence + (each > 0 ? (double)kv->prefix : 0), how);
     if (r->fits)
@@ -80,16 +80,16 @@ static void cache_terms(struct sh_out *o, const struct sh_capacity_answer *a, co
 
 static void budget_terms(struct sh_out *o, const struct sh_capacity_row *r)
 {
-    size(o, "if every layer got the most", (double)r->uniform,
-         "a sequence in a runtime with one size for all layers");
-    size(o, "if pages are not compacted", (double)r->scattered, "expected, where evicted tokens lie scattered");
+    size(o, "if all layers had the largest size", (double)r->uniform,
+         "per sequence, in a runtime with one size for all layers");
+    size(o, "if pages are not compacted", (double)r->scattered, "expected, with evicted tokens scattered over pages");
 }
 
 static void terms(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
 {
     const struct sh_capacity_stage *g = &a->c.stage[a->c.fullest];
     char label[160];
-    snprintf(label, sizeof label, "memory of one GPU, layers %d to %d (stage %d of %d, the fullest)", g->first,
+    snprintf(label, sizeof label, "memory per GPU, layers %d to %d (stage %d of %d, the fullest)", g->first,
              g->last - 1,
              a->c.fullest + 1, a->c.n_stage);
     sh_out_list(o, "terms", label);
@@ -107,7 +107,7 @@ static void server(struct sh_out *o, const struct sh_capacity_answer *a, const s
     char label[200];
     int n = sh_server_terms(a->ask, &a->server, a->c.fullest, t);
     snprintf(label, sizeof label,
-             "what a server takes besides, guessed: it would leave %.2f to %.2f GiB, %llu to %llu sequences",
+             "estimated server overhead: leaves %.2f to %.2f GiB, %llu to %llu sequences",
              r->room_low / 0x1p30, r->room_high / 0x1p30, (unsigned long long)r->batch_low,
              (unsigned long long)r->batch_high);
     sh_out_list(o, "server", label);
@@ -125,7 +125,7 @@ static void server(struct sh_out *o, const struct sh_capacity_answer *a, const s
 
 static void stages(struct sh_out *o, const struct sh_capacity_answer *a)
 {
-    sh_out_list(o, "stages", "stages of the pipeline, bytes of one GPU");
+    sh_out_list(o, "stages", "pipeline stages, bytes per GPU");
     for (int i = 0; i < a->c.n_stage; i++) {
         const struct sh_capacity_stage *g = &a->c.stage[i];
         sh_out_item(o);
@@ -133,14 +133,14 @@ static void stages(struct sh_out *o, const struct sh_capacity_answer *a)
         sh_out_int(o, "first_layer", "first layer", g->first);
         sh_out_int(o, "last_layer", "last layer", g->last - 1);
         sh_out_int(o, "weights_bytes_per_gpu", "weights", (long long)g->weights);
-        sh_out_int(o, "kv_bytes_per_token_per_gpu", "KV a token", (long long)g->kv.token);
-        sh_out_int(o, "kv_bytes_per_sequence_per_gpu", "KV a sequence",
+        sh_out_int(o, "kv_bytes_per_token_per_gpu", "KV per token", (long long)g->kv.token);
+        sh_out_int(o, "kv_bytes_per_sequence_per_gpu", "KV per sequence",
                    g->kv.sequence > INT64_MAX ? INT64_MAX : (long long)g->kv.sequence);
     }
     sh_out_end(o);
 }
 
-/* The largest batch at each length: powers of two up to the model's own length, and the one asked for. */
+/* The largest batch at each length: powers of two up to the model's context length, and the requested length. */
 static void frontier(struct sh_out *o, const struct sh_capacity_answer *a)
 {
     struct sh_capacity_ask k = *a->ask;
@@ -158,7 +158,7 @@ static void frontier(struct sh_out *o, const struct sh_capacity_answer *a)
         sh_out_int(o, "length", "length", (long long)n);
         sh_out_int(o, "max_batch", "max. batch", (long long)c.max_batch);
         sh_out_real(o, "decode_tokens_per_s", "decode tokens/s", c.decode_rate, 1);
-        sh_out_real(o, "time_per_token_s", "s a token", c.decode_s, 5);
+        sh_out_real(o, "time_per_token_s", "s per token", c.decode_s, 5);
         sh_out_real(o, "time_to_first_token_s", "s to the first", c.prefill_s, 4);
         sh_out_text(o, "bound", "bound", c.unfit ? "memory" : sh_bound_names[c.step.bound]);
     }
@@ -181,20 +181,20 @@ static void speeds(struct sh_out *o, const struct sh_capacity_answer *a, const s
     char line[200];
     if (!r->fits)
         return;
-    snprintf(line, sizeof line, "%.1f tokens/s for %llu sequences, %.2f ms a token, bound by %s", r->decode_rate,
+    snprintf(line, sizeof line, "%.1f tokens/s for %llu sequences, %.2f ms per token, bound by %s", r->decode_rate,
              (unsigned long long)r->batch, r->decode_s * 1e3, r->bound);
     sh_out_text(o, "decode", "decoding, at most", line);
     snprintf(line, sizeof line, "%.1f GB of weights + %.1f GB of cache / %.0f GB/s; %.2f TFLOP / %.0f TFLOP/s",
              a->c.step.weight_bytes / 1e9, (a->c.step.bytes - a->c.step.weight_bytes) / 1e9, a->ask->bandwidth / 1e9,
              a->c.step.flops / 1e12, a->ask->peak / 1e12);
-    sh_out_text(o, "step", "  a step, each GPU", line);
+    sh_out_text(o, "step", "  per step and GPU", line);
     snprintf(line, sizeof line, "%.1f tokens/s, %.3f s to the first token, bound by %s", r->prefill_rate,
              r->prefill_s,
              r->prefill_bound);
     sh_out_text(o, "prefill", "one prompt, at most", line);
     if (r->priced) {
-        snprintf(line, sizeof line, "%.4f USD at %g USD an hour and GPU", r->usd, a->price);
-        sh_out_text(o, "cost", "a million tokens", line);
+        snprintf(line, sizeof line, "%.4f USD at %g USD per GPU and hour", r->usd, a->price);
+        sh_out_text(o, "cost", "cost per million tokens", line);
     }
 }
 
@@ -216,7 +216,7 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
              (unsigned long long)r->length);
     sh_out_text(o, "max_batch", "largest batch", line);
     if (r->max_length == SH_KV_MOST_TOKENS)
-        snprintf(line, sizeof line, "any: what is kept does not grow with it");
+        snprintf(line, sizeof line, "any: the cache does not grow with the length");
     else
         snprintf(line, sizeof line, "%llu tokens for %llu sequence%s", (unsigned long long)r->max_length,
                  (unsigned long long)(a->ask->batch ? a->ask->batch : 1), a->ask->batch > 1 ? "s" : "");
@@ -235,9 +235,9 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
         sh_out_text(o, "unfit", "does not fit", line);
     }
     if (r->budget) {
-        snprintf(line, sizeof line, "%llu others while one prompt is still whole",
+        snprintf(line, sizeof line, "%llu other sequences while a prompt is held in full",
                  (unsigned long long)r->beside_prompt);
-        sh_out_text(o, "beside", "beside a prompt", line);
+        sh_out_text(o, "beside", "next to a prompt", line);
         sh_out_text(o, "evidence", "evidence",
                     r->evidence ? r->evidence : "what this budget costs in quality is not measured");
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears demo: the whole path on the model that the program carries, and on its untrained twin. It
- * runs the ordinary commands and shows each, so that every step can be repeated by hand. */
+/* shears demo: the main commands on the embedded model and on the same model with random weights. Each
+ * command is shown as it runs, so that every step can be repeated by hand. */
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,11 +20,11 @@ struct demo {
     const struct sh_common *common;
     const char *folder;
     int gnuplot_absent;
-    int stale;                          /* the folder held another demonstration: its stores are void */
+    int stale;                          /* the folder holds the demo of another version: its stores are deleted */
     double lift[2];                     /* beyond recency: trained, random */
 };
 
-/* 1: the file is there and says this, 0: it says something else, -1: it is not there. */
+/* 1: the file has this content, 0: it has other content, -1: it does not exist. */
 static int same(const char *path, const unsigned char *at, size_t bytes)
 {
     FILE *f = sh_stream_open(path, NULL);
@@ -53,7 +53,7 @@ static int write_file(struct demo *d, const struct sh_demo_file *f, struct sh_er
     return bad;
 }
 
-/* A folder that holds something else is not ours to write into. */
+/* Only an empty folder, or one that an earlier demo made, is written to. */
 static int is_ours(const struct demo *d, struct sh_err *e)
 {
     char *mark = xasprintf("%s/demo-opt/config.json", d->folder);
@@ -65,14 +65,14 @@ static int is_ours(const struct demo *d, struct sh_err *e)
     if (folder)
         closedir(folder);
     if (others)
-        sh_fail(e, "%s: holds other files, expected a new folder or that of an earlier demonstration", d->folder);
+        sh_fail(e, "%s: contains other files, expected a new folder or that of an earlier demo", d->folder);
     return !others;
 }
 
 static int unpack(struct demo *d, struct sh_err *e)
 {
     if (!sh_demo_files[0].path)
-        return sh_absent(e, "demo: this program was built without the embedded model, to be small");
+        return sh_absent(e, "demo: this program was built without the embedded model");
     if (!is_ours(d, e))
         return -1;
     char *model = xasprintf("%s/demo-opt", d->folder);
@@ -140,26 +140,26 @@ static int compare(struct demo *d, const char *db, const char *who, struct sh_ou
 
 static void explain(const struct demo *d, struct sh_out *o)
 {
-    sh_out_note(o, "The literal ratio (alpha 1/t, every pair) says little: nearly every token beats 1/t once,");
-    sh_out_note(o, "when it is the newest, so random weights score high too. Beyond recency (alpha 5/t, pairs at");
-    sh_out_note(o, "least 10 apart):");
-    sh_out_note(o, "  trained: what matters late is %.2f times as likely as chance to have mattered early;",
+    sh_out_note(o, "The literal ratio (alpha 1/t, every pair) says little: nearly every token exceeds 1/t once,");
+    sh_out_note(o, "when it is the newest, so random weights score high as well. Beyond recency (alpha 5/t,");
+    sh_out_note(o, "pairs at least 10 apart):");
+    sh_out_note(o, "  trained: a token that matters late is %.2f times as likely as chance to have mattered early;",
                 d->lift[0]);
     if (isnan(d->lift[1]))
-        sh_out_note(o, "  random: no token is pivotal at all (-), the pattern has vanished.");
+        sh_out_note(o, "  random: no token is pivotal (-), so there is no such pattern.");
     else
         sh_out_note(o, "  random: %.2f times.", d->lift[1]);
     sh_out_note(o, "%s", "");
     if (d->gnuplot_absent)
         sh_out_note(o, "No figures: gnuplot is not installed. Open %s/persistence-trained.txt", d->folder);
     else
-        sh_out_note(o, "Open %s/report.html (beside it the steps' own answers, and figures as .svg).", d->folder);
+        sh_out_note(o, "Open %s/report.html. Next to it: the steps' output and the figures (.svg).", d->folder);
 }
 
 static int conclude(struct demo *d, double began, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "comparison", "persistence of importance, mean over layers: trained against random weights");
+    sh_out_list(o, "comparison", "persistence of importance, mean over layers: trained and random weights");
     int bad = compare(d, "trained.db", "trained", o, e) || compare(d, "random.db", "random", o, e);
     sh_out_end(o);
     sh_out_real(o, "seconds", "seconds", sh_now_s() - began, 1);
@@ -176,9 +176,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     struct demo d = {.common = common, .folder = positional->n ? positional->at[0] : "shears-demo"};
     (void)args;
     if (positional->n > 1)
-        return sh_misused(e, "demo takes one folder, found %d", positional->n);
+        return sh_misused(e, "demo: found %d arguments, expected one folder", positional->n);
     if (strchr(d.folder, ' ') || strchr(d.folder, '%'))
-        return sh_misused(e, "demo: found the folder \"%.200s\", expected a name without spaces and %%", d.folder);
+        return sh_misused(e, "demo: folder \"%.200s\": expected a name without spaces or %%", d.folder);
     double began = sh_now_s();
     return unpack(&d, e) || steps(&d, e) || conclude(&d, began, e) ? -1 : 0;
 }
@@ -186,12 +186,12 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_demo = {
     .name = "demo",
     .usage = "[DIR]",
-    .summary = "everything on the model that comes with the program",
-    .about = "Writes the embedded model, a text it never saw and recall documents into DIR (default: shears-demo),\n"
-             "traces them with the trained weights and with fresh random ones, measures persistence, replays\n"
-             "eviction, makes a plan, reads under budgets and with fewer bits, asks what fits on a GPU and how a\n"
-             "server would fare, and puts it all on one page. It shows every command it runs, --threads and --seed\n"
-             "passed on. A demo that was stopped goes on where it was.\n\n"
+    .summary = "run the main commands on an embedded small model",
+    .about = "Writes the embedded model, a text it was not trained on and recall documents to DIR (default:\n"
+             "shears-demo), traces them with trained and with random weights, measures persistence, replays eviction\n"
+             "policies, makes a plan, evaluates budgets and a 4-bit cache, computes capacity, simulates a server, and\n"
+             "writes an HTML report. Every command is shown as it runs; --threads and --seed are passed on. Run the\n"
+             "same command again to resume.\n\n"
              "  shears demo /tmp/demo",
     .run = run,
 };

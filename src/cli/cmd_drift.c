@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears drift: how far what a live cache keeps goes away from what the replay of a trace says. */
+/* shears drift: how far the tokens kept by a live cache drift from those kept in the replay of a trace. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/app/drift/drift_run.h"
 #include "src/app/store/results.h"
 #include "src/cli/paths.h"
@@ -23,27 +24,24 @@ struct drift_args {
 };
 
 #define F(name) offsetof(struct drift_args, name)
+#define L(name) F(live.name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, F(live.model), "DIR", "the checkpoint that was traced", 0, 0, 0},
-    {"db", SH_OPT_TEXT, F(db), "FILE", "its trace, recorded in full; the results are kept there", 0, 0, 0},
-    {"policy", SH_OPT_LIST, F(policy), "NAME[:knob=value,...]...", "eviction policies", 0, 0, 0},
-    {"budget", SH_OPT_LIST, F(budget), "LIST",
-     "tokens per KV head (17), or a share of the sequence (0.2);\ncommas between", 0, 0, 0},
-    {"prefill", SH_OPT_INT, F(live.prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)",
-     0, 1 << 22, 0},
-    {"rows", SH_OPT_TEXT, F(rows), "WHAT",
-     "renormalised: what the policy would have seen (default); recorded: the\nrows as they are", 0, 0, 0},
-    {"run", SH_OPT_INT, F(run), "N", "only this run (default: all, which must be of one model)", 0, 1e9, 0},
-    {"count", SH_OPT_INT, F(count), "N", "only the first N sequences (default: all)", 1, 1e9, 0},
-    {"every", SH_OPT_INT, F(every), "N", "steps between those that are listed (default: 16 are)", 1, 1 << 22, 0},
-    {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4", "of the live cache (default: 32 for f32, else 16)", 1,
-     1024, 0},
-    {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
-    {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "f32, bf16 or f16 (default: as it was traced)", 0, 0, 0},
-    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4", "of the layers (default: as it was traced)", 0, 0, 0},
-    {"device-memory", SH_OPT_BYTES, F(live.device_memory), "BYTES",
-     "what may be taken of the device (default: what is free)", 0, 0, 0},
+    {"model", SH_OPT_TEXT, F(live.model), "DIR", "checkpoint that was traced", 0, 0, 0},
+    {"db", SH_OPT_TEXT, F(db), "FILE", "its trace with --record full; the results are stored there", 0, 0, 0},
+    SH_POLICIES_OPT(F(policy), "eviction policies"),
+    {"budget", SH_OPT_LIST, F(budget), "LIST", SH_BUDGETS, 0, 0, 0},
+    SH_PREFILL_OPT(F(live.prefill), "0"),
+    SH_ROWS_OPT(F(rows)),
+    SH_RUN_OPT(F(run), 0),
+    {"count", SH_OPT_INT, F(count), "N", "read only the first N sequences (default: all)", 1, 1e9, 0},
+    {"every", SH_OPT_INT, F(every), "N", "list every N-th step (default: 16 steps are listed)", 1, 1 << 22, 0},
+    SH_KV_OPTS(L),
+    {"dtype", SH_OPT_TEXT, F(live.dtype), "f32|f16|bf16", "operand type of matrix products (default: as traced)", 0, 0,
+     0},
+    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4", "bits per layer weight (default: as traced)", 0, 0, 0},
+    SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     {0}};
+#undef L
 #undef F
 
 static void preset(void *args)
@@ -82,14 +80,14 @@ struct work {
 static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct drift_args *a = w->a;
-    if (positional->n)
-        return sh_misused(e, "drift: \"%.80s\" belongs to no option", positional->at[0]);
+    if (sh_args_none("drift", positional, e))
+        return -1;
     const struct sh_need needs[] = {{"--model DIR", a->live.model != NULL}, {"--db FILE", a->db != NULL},
                                     {"--policy NAME", a->policy.n > 0}, {"--budget LIST", a->budget.n > 0}, {0}};
     if (sh_args_need("drift", needs, e))
         return -1;
     if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
-        return sh_misused(e, "--rows %s: expected renormalised or recorded", a->rows);
+        return sh_misused(e, "--rows: \"%s\", expected renormalised or recorded", a->rows);
     w->rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED;
     if (a->policy.n > MOST_POLICIES)
         return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
@@ -102,13 +100,14 @@ static int read_options(struct work *w, const struct sh_list *positional, struct
     return 0;
 }
 
-/* What the options take from the trace when nobody says otherwise. */
+/* Options that default to what the trace has. */
 static int take_settings(struct work *w, struct sh_err *e)
 {
     const struct sh_stored_run *run = &w->runs[0];
     int bits = run->weight_bits;
     if (sh_type_of(run->dtype) < 0 || (bits && !sh_code_bits_fit(bits)))
-        return sh_fail(e, "%s: damaged: run %d has dtype \"%.40s\" and %d weight bits, expected f32, f16 or bf16, and "
+        return sh_fail(e,
+                       "%s: damaged: run %d: found dtype \"%.40s\" and %d weight bits, expected f32, f16 or bf16, and "
                        "16, 8 or 4", w->a->db, run->id, run->dtype, bits);
     w->options = w->a->live;
     w->options.dtype = w->options.dtype ? w->options.dtype : run->dtype;
@@ -116,7 +115,7 @@ static int take_settings(struct work *w, struct sh_err *e)
     return 0;
 }
 
-/* Everything that replay would refuse, too, and whether the trace is of this model. */
+/* Refuses what replay refuses, and a trace of another model. */
 static int open_trace(struct work *w, struct sh_err *e)
 {
     struct sh_replay_request q = {.spec = w->spec, .n_spec = w->n_spec, .budget = w->budget, .n_budget = w->n_budget,
@@ -129,7 +128,7 @@ static int open_trace(struct work *w, struct sh_err *e)
         int n;
         if (w->runs[i].first_layer != w->runs[0].first_layer || w->runs[i].last_layer != w->runs[0].last_layer)
             return sh_fail(e, "%s: runs %d and %d recorded different layers", w->a->db, w->runs[0].id, w->runs[i].id),
-                   sh_hint(e, "choose one with --run N");
+                   sh_hint(e, "select one with --run N");
         if (sh_store_sequences(w->store, w->runs[i].id, &stored, &n, e))
             return -1;
         for (int k = 0; k < n; k++)
@@ -149,7 +148,7 @@ static int open_model(struct work *w, struct sh_err *e)
     for (int i = 0; i < w->n_run; i++)
         if (strcmp(fingerprint, w->runs[i].fingerprint) || w->runs[i].n_layer != a->n_layer ||
             w->runs[i].n_kv_head != a->n_kv_head)
-            return sh_fail(e, "%s: run %d is of another model (%s, %s) than %s", w->a->db, w->runs[i].id,
+            return sh_fail(e, "%s: run %d: found model %s (%s), expected that of %s", w->a->db, w->runs[i].id,
                            w->runs[i].model, w->runs[i].weights, w->a->live.model);
     return sh_live_load(&w->live, w->longest, w->longest < 256 ? w->longest : 256, 0, e);
 }
@@ -181,7 +180,7 @@ static int compare_all(struct work *w, struct sh_err *e)
 
 /* ---- the answer ---- */
 
-/* Steps between those that are listed. */
+/* Every so many steps are listed. */
 static int spacing(const struct work *w)
 {
     int step = w->longest / LISTED;
@@ -239,7 +238,7 @@ static void add_change(struct sh_result_row *row, const struct sh_score_change *
     }
 }
 
-/* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
+/* Keeps the results in the store if it is writable; a read-only store can still be analysed. */
 static void keep_results(struct work *w)
 {
     struct sh_err e;
@@ -279,7 +278,7 @@ static void write_layer(struct sh_out *o, const struct sh_drift *d, const struct
     sh_out_end(o);
 }
 
-/* Share of x in bins that lie within the change of 0.2 either way. */
+/* Fraction of x in bins with a change of at most 0.2 in either direction. */
 static double near_zero(const double *x)
 {
     double sum = 0;
@@ -292,9 +291,9 @@ static double near_zero(const double *x)
 static void write_change(struct sh_out *o, const struct sh_score_change *c)
 {
     double pairs = sum_of(c->pairs), mass = sum_of(c->mass);
-    sh_out_real(o, "pairs_left", "scores of what left", c->pairs[0] / pairs, 4);
+    sh_out_real(o, "pairs_left", "scores evicted", c->pairs[0] / pairs, 4);
     sh_out_real(o, "mass_left", "their attention", c->mass[0] / mass, 4);
-    sh_out_real(o, "pairs_within_0_2", "changed by less than 0.2", near_zero(c->pairs), 4);
+    sh_out_real(o, "pairs_within_0_2", "within 0.2", near_zero(c->pairs), 4);
     sh_out_real(o, "mass_within_0_2", "by attention", near_zero(c->mass), 4);
     sh_out_list(o, "bins", "bins");
     for (int b = 0; b < SH_CHANGE_BINS; b++) {
@@ -338,15 +337,15 @@ static int report(const struct work *w, struct sh_err *e)
     }
     sh_out_end(o);
     sh_out_list(o, "score_changes",
-                "scores beside those of the full cache: (live - recorded) / recorded, at some steps");
+                "scores compared with the full cache: (live - recorded) / recorded, at some steps");
     for (int i = 0; i < w->n_spec * w->n_budget; i++) {
         write_cell(o, w, i);
         write_change(o, &w->drift[i].change);
     }
     sh_out_end(o);
     if (w->runs[0].codec != SH_CODEC_F32)
-        sh_out_note(o, "The trace is rounded (%s), so near ties may fall otherwise in the replay, in layer 0, too;\n"
-                    "with --codec f32 of shears trace only those that f32 itself rounds.",
+        sh_out_note(o, "The trace is rounded (%s), so the replay may break near ties differently, even in layer 0.\n"
+                    "With shears trace --codec f32, only ties within f32 rounding can differ.",
                     sh_codec_names[w->runs[0].codec]);
     int bad = sh_common_write(w->common, o, e);
     sh_out_free(o);
@@ -377,12 +376,12 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_drift = {
     .name = "drift",
     .usage = "--model DIR --db FILE --policy NAME[:knob=value,...]... --budget LIST [options]",
-    .summary = "what a live cache keeps beside what the replay of a trace says",
-    .about = "Reads a trace's tokens with the model and a real cache under a budget, and replays the trace with the\n"
-             "same policy: the Jaccard index of the two kept sets, per layer and step. In the first layer both see\n"
-             "the same rows, so any difference there is rounding: the codec's (or --rows recorded), or f32's own\n"
-             "where a policy adds scores up and two sums are nearly the same. What was dropped stays dropped.\n"
-             "Behind it, the live model's own rows change with what was dropped below.\n\n"
+    .summary = "compare the tokens kept by a live cache with those kept in replay",
+    .about = "Runs the model over a trace's tokens with a live cache under a budget and replays the trace with the\n"
+             "same policy, then reports the Jaccard index of the two kept sets per layer and step. In the first layer\n"
+             "both see the same attention, so any difference there is rounding: that of the codec (or of --rows\n"
+             "recorded), or of f32 where a policy accumulates scores and two sums nearly tie. An evicted token does\n"
+             "not come back. In later layers the live model's own attention changes with what was evicted before.\n\n"
              "  shears drift --model opt-125m --db traces.db --policy scissorhands --budget 0.2",
     .opts = opts,
     .args_bytes = sizeof(struct drift_args),

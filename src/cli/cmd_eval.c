@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears eval: what texts cost a model that reads them under a KV budget. */
+/* shears eval: perplexity and task accuracy of a model under a KV budget. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,61 +24,37 @@
 
 #define F(name) offsetof(struct sh_eval_args, name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, F(model), "DIR", "checkpoint folder, or a .gguf file", 0, 0, 0},
-    {"text", SH_OPT_LIST, F(text), "FILE...", "plain texts, cut into sequences of --length tokens", 0, 0, 0},
-    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "one JSON object a line, each document one sequence", 0, 0, 0},
-    {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
+    SH_MODEL_OPT(F(model)),
+    SH_TEXT_OPTS(F, 1, "all"),
     {"answers", SH_OPT_TEXT, F(answers), "NAME",
-     "where a jsonl document lists its answers, {\"at\": byte, \"answer\": text,\n"
-     "\"said_at\": byte}: how many come out exactly, and their perplexity", 0, 0, 0},
-    {"by", SH_OPT_TEXT, F(by), "WHAT",
-     "the table by position (in the text), length (of the text) or\ndistance (of answers); --json has all of them",
-     0, 0, 0},
-    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
-    {"task", SH_OPT_TEXT, F(task), "NAME", "a few-shot task: hellaswag, piqa, winogrande, mathqa, openbookqa,\n"
+     "key of the answers in each --jsonl object, {\"at\": byte, \"answer\":\n"
+     "text, \"said_at\": byte}: counts exact answers and their perplexity", 0, 0, 0},
+    {"by", SH_OPT_TEXT, F(by), "position|length|distance",
+     "break the table down by position in the text, length of the text\n"
+     "or distance of the answers; --json has all three", 0, 0, 0},
+    {"task", SH_OPT_TEXT, F(task), "NAME", "few-shot task: hellaswag, piqa, winogrande, mathqa, openbookqa,\n"
      "arc_easy, copa or lambada", 0, 0, 0},
-    {"data", SH_OPT_TEXT, F(data), "FILE", "its records, one JSON object a line", 0, 0, 0},
-    {"shots", SH_OPT_INT, F(shots), "N", "examples in front of each question (default: 0): the first N records,\n"
+    {"data", SH_OPT_TEXT, F(data), "FILE", "records of the task, one JSON object per line", 0, 0, 0},
+    {"shots", SH_OPT_INT, F(shots), "N", "examples before each question (default: 0): the first N records,\n"
      "which are not scored", 0, 1000, 0},
-    {"shots-data", SH_OPT_TEXT, F(shots_data), "FILE", "take the examples from here; all of --data is scored", 0, 0, 0},
-    {"items", SH_OPT_TEXT, F(items), "FILE", "log-likelihood of every choice, as JSON lines", 0, 0, 0},
-    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 1, 1 << 22, 0},
-    {"min-tokens", SH_OPT_INT, F(least), "N", "leave out texts and documents of fewer tokens", 1, 1 << 22, 0},
-    {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: all there are)", 1, 1e9, 0},
-    {"batch", SH_OPT_INT, F(batch), "N", "texts of one length that are read side by side (default: on a GPU\n"
-     "as many as fit, up to 64; else 1)", 1, 4096, 0},
-    {"policy", SH_OPT_LIST, F(policy), "NAME[:knob=value,...]...",
-     "eviction policies (shears info policies lists them);\nwithout it: the full cache alone", 0, 0, 0},
-    {"budget", SH_OPT_LIST, F(budget), "LIST",
-     "tokens per KV head (17), or a share of the sequence (0.2); commas between;\n"
-     "0.05..1.0/20: twenty, evenly spaced (default: 0.1,0.2,0.3,0.5)", 0, 0, 0},
-    {"plan", SH_OPT_LIST, F(plan), "FILE...", "policy, prefill and budgets of every head, of shears plan", 0, 0, 0},
-    {"prefill", SH_OPT_INT, F(prefill), "N",
-     "the first N tokens see everything, nothing is dropped (default: the\nplan's, or 0)", 0,
-     1 << 22, 0},
-    {"kv-bits", SH_OPT_INT, F(kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes in groups\n"
-     "(default: 32 with --dtype f32, else 16)", 1, 1024, 0},
-    {"kv-group", SH_OPT_INT, F(kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
-    {"kv-keys", SH_OPT_TEXT, F(kv_keys), "token|channel",
-     "codes of keys share scales along a token's channels (default),\n"
-     "or along slots, channel by channel, as they always do in a\n"
-     "cache that never evicts", 0, 0, 0},
-    {"kv-residual", SH_OPT_INT, F(kv_residual), "N",
-     "with --kv-keys channel: newest keys that are f16 (default: 8)", 1, 1024, 0},
-    {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
-    {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
-     "16: as --dtype (default); 8, 4: codes in groups of 64\n(the output matrix: 8)", 0, 0, 0},
-    {"weight-prune", SH_OPT_REAL, F(weight_prune), "F",
-     "set the share F of the smallest weights (by magnitude) of\n"
-     "each matrix of the layers to 0 (default: 0)", 0, 0.99, 0},
-    {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results; what it has is not done again", 0, 0, 0},
-    {"force", SH_OPT_FLAG, F(force), NULL, "do again even what the store has the results of", 0, 0, 0},
-    {"logits", SH_OPT_TEXT, F(logits), "FILE.npy", "every row's logits, float32 [tokens, vocabulary]", 0, 0, 0},
-    {"dump-kept", SH_OPT_TEXT, F(dump), "FILE",
-     "kept positions as JSON lines, one per sequence, layer, KV head and step", 0, 0, 0},
-    {"dump-every", SH_OPT_INT, F(dump_every), "N", "only every so many steps (default: 1)", 1, 1 << 22, 0},
-    {"device-memory", SH_OPT_BYTES, F(device_memory), "BYTES",
-     "what may be taken of the device (default: what is free)", 0, 0, 0},
+    {"shots-data", SH_OPT_TEXT, F(shots_data), "FILE", "take the examples from this file and score all of --data", 0, 0,
+     0},
+    {"items", SH_OPT_TEXT, F(items), "FILE", "write the log-likelihood of every choice as JSON lines", 0, 0, 0},
+    {"batch", SH_OPT_INT, F(batch), "N", "texts of one length to read together (default: on a GPU as many\n"
+     "as fit, up to 64; else 1)", 1, 4096, 0},
+    SH_POLICIES_OPT(F(policy), "eviction policies (see shears info policies; default: the full cache\nalone)"),
+    SH_BUDGETS_OPT(F(budget)),
+    {"plan", SH_OPT_LIST, F(plan), "FILE...", "shears plan files: policy, prefill and a budget for every head;\n"
+     "without --budget, only the plans are evaluated", 0, 0, 0},
+    SH_PREFILL_OPT(F(prefill), "the\nplan's, or 0"),
+    SH_KV_OPTS(F),
+    SH_KV_KEYS_OPTS(F),
+    SH_WEIGHT_OPTS(F),
+    SH_RESULTS_OPTS(F),
+    {"logits", SH_OPT_TEXT, F(logits), "FILE.npy", "write the logits of every row, float32 [tokens, vocabulary]", 0, 0,
+     0},
+    SH_DUMP_OPTS(F),
+    SH_DEVICE_MEMORY_OPT(F(device_memory)),
     SH_TIMING_OPT(F(timing)),
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
@@ -207,9 +183,9 @@ static int read_plans(struct sh_eval_work *w, struct sh_err *e)
         if (a->prefill < 0 && !i)
             w->prefill = w->plan[i].prefill;
         if (w->plan[i].prefill != w->prefill) {
-            sh_misused(e, "%s is for a prefill of %d, the others read %d", a->plan.at[i], w->plan[i].prefill,
+            sh_misused(e, "%s: plan has prefill %d, the others have %d", a->plan.at[i], w->plan[i].prefill,
                        w->prefill);
-            return sh_hint(e, "evaluate it by itself");
+            return sh_hint(e, "evaluate it in a run of its own");
         }
     }
     return 0;
@@ -230,12 +206,14 @@ static int check_plans(const struct sh_eval_work *w, struct sh_err *e)
 static int read_cells(struct sh_eval_work *w, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
-    int is_even = a->policy.n || !a->plan.n;            /* plans alone need no other cell         */
+    int is_even = a->budget.n || !a->plan.n;            /* else the plans alone                   */
     if (a->policy.n > SH_EVAL_POLICIES)
         return sh_misused(e, "--policy: more than %d policies", SH_EVAL_POLICIES);
     for (int i = 0; i < a->policy.n; i++)
         if (sh_policy_parse(a->policy.at[i], &w->spec[w->n_spec++], e))
             return sh_err_prefix(e, "--policy");
+    if (!is_even)
+        w->n_spec = 0;
     if (!w->n_spec && is_even && sh_policy_parse("full", &w->spec[w->n_spec++], e))
         return -1;
     if (!a->budget.n && is_even &&
@@ -250,26 +228,26 @@ static int read_cells(struct sh_eval_work *w, struct sh_err *e)
 static int read_options(struct sh_eval_work *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
-    if (positional->n)
-        return sh_misused(e, "eval: \"%.80s\" belongs to no option", positional->at[0]);
+    if (sh_args_none("eval", positional, e))
+        return -1;
     if (!a->model)
-        return sh_misused(e, "eval needs --model DIR");
+        return sh_misused(e, "eval requires --model DIR");
     if (read_source(w, e))
         return -1;
     if (!sh_code_bits_fit((int)a->weight_bits))
-        return sh_misused(e, "--weight-bits: %lld, expected 16, 8 or 4", a->weight_bits);
+        return sh_misused(e, "--weight-bits: found %lld, expected 16, 8 or 4", a->weight_bits);
     if (a->force && !a->db)
-        return sh_misused(e, "--force: no --db is given");
+        return sh_misused(e, "--force requires --db FILE");
     if (a->budget.n && !a->policy.n)
-        return sh_misused(e, "--budget: no --policy is given");
+        return sh_misused(e, "--budget requires --policy NAME");
     if (sh_read_dtype(a->dtype, &w->dtype, e))
         return -1;
     w->format = (struct sh_kv_format){.bits = a->kv_bits ? (int)a->kv_bits : w->dtype == SH_F32 ? 32 : 16,
                                       .group = (int)a->kv_group, .meta = SH_F16};
     if (w->format.bits != 32 && w->format.bits != 16 && !sh_code_bits_fit(w->format.bits))
-        return sh_misused(e, "--kv-bits: %d, expected 32, 16, 8 or 4", w->format.bits);
+        return sh_misused(e, "--kv-bits: found %d, expected 32, 16, 8 or 4", w->format.bits);
     if (w->format.group % 8)
-        return sh_misused(e, "--kv-group: %d is no multiple of 8", w->format.group);
+        return sh_misused(e, "--kv-group: found %d, expected a multiple of 8", w->format.group);
     return sh_live_read_keys(a->kv_keys, a->kv_residual, &w->format, e) || read_cells(w, e) ? -1 : 0;
 }
 
@@ -293,11 +271,12 @@ static int open_all(struct sh_eval_work *w, struct sh_err *e)
         return -1;
     make_cells(w);
     if ((a->logits || a->dump) && a->batch > 1)
-        return sh_misused(e, "--batch: %s is written one text after another", a->logits ? "--logits" : "--dump-kept");
+        return sh_misused(e, "--batch cannot be combined with %s, which needs one text at a time",
+                          a->logits ? "--logits" : "--dump-kept");
     if ((a->logits || a->dump) && w->n > 1)
-        return sh_misused(e, "%s: there are %d results, and it is made of one",
+        return sh_misused(e, "%s: found %d combinations of policy and budget, expected one",
                           a->logits ? "--logits" : "--dump-kept", w->n),
-               sh_hint(e, "give one policy and one budget");
+               sh_hint(e, "give one --policy and one --budget");
     for (int i = 0; i <= a->text.n + a->plan.n; i++) {
         const char *in = i < a->text.n ? a->text.at[i] : i < a->text.n + a->plan.n ? a->plan.at[i - a->text.n] : NULL;
         const struct sh_file_use files[] = {
@@ -330,7 +309,7 @@ static int mark(struct sh_eval_work *w, struct sh_store *store, int is_whole, st
                                 .model = sh_model_fingerprint(w->source.model)};
     for (int i = 0; i < n; i++)
         r.settings[i] = w->result[i].settings;
-    for (int i = 0; i < own; i++)               /* the reference is each shard's */
+    for (int i = 0; i < own; i++)               /* every shard computes the reference */
         r.own[of[i]] = 1;
     int bad = sh_part_mark_results(store, &w->shard, &r, is_whole, e);
     free(r.settings);
@@ -358,9 +337,9 @@ static int report(const struct sh_eval_work *w, struct sh_err *e)
     sh_out_int(o, "prefill", "prefill", w->prefill);
     if (w->answers.texts) {
         sh_out_int(o, "answers", "answers", w->answers.all);
-        sh_out_int(o, "answers_cut", "answers behind the last token that is read", w->answers.cut);
+        sh_out_int(o, "answers_cut", "answers after the last token read", w->answers.cut);
     }
-    sh_out_text(o, "stream", "texts go through the cache", "token by token");
+    sh_out_text(o, "stream", "texts are read", "token by token");
     sh_out_real(o, "full_nll", "full cache: nll", full->at[SH_E_NLL], 4);
     sh_out_real(o, "full_ppl", "full cache: perplexity", full->at[SH_E_PPL], 4);
     sh_out_real(o, "full_ppl_stderr", "+-", full->at[SH_E_PPL_STDERR], 4);
@@ -372,7 +351,7 @@ static int report(const struct sh_eval_work *w, struct sh_err *e)
     if (w->part >= 0)
         sh_out_show(o, sh_eval_part_names[w->part].list);
     sh_live_put_peak(o, &w->devices);
-    sh_out_list(o, "results", "policies and budgets (nats per token; change, kl, top 1: against the full cache)");
+    sh_out_list(o, "results", "policies and budgets (nats per token; change, kl, top 1: compared with the full cache)");
     for (int i = 0; i < w->n; i++) {
         if (isnan(w->result[i].at[SH_E_TOKENS]))
             continue;
@@ -382,9 +361,9 @@ static int report(const struct sh_eval_work *w, struct sh_err *e)
     sh_out_end(o);
     sh_timing_put(o, &w->timing);
     if (w->timing.on && w->cluster.ranks)
-        sh_out_note(o, "The times are those of the first rank alone.");
+        sh_out_note(o, "The times are those of the first rank.");
     if (known)
-        sh_out_note(o, "%d of %d rows are from the store; --force does them again.", known, w->n);
+        sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, w->n);
     int bad = sh_common_write(w->common, o, e);
     sh_out_free(o);
     return bad;
@@ -416,14 +395,14 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
         .task = a->task, .data = a->data, .shots_data = a->shots_data, .items = a->items, .policy = &a->policy,
         .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force,
         .timing = a->timing};
-    if (positional->n)
-        return sh_misused(e, "eval: \"%.80s\" belongs to no option", positional->at[0]);
+    if (sh_args_none("eval", positional, e))
+        return -1;
     if (a->shard || sh_ranks_are_there())
-        return sh_misused(e, "--task runs in one process: no --shard, no mpirun");
+        return sh_misused(e, "--task cannot be combined with --shard or mpirun");
     if (a->text.n || a->jsonl || a->tokens || a->length || a->logits || a->dump || a->answers || a->by ||
         a->plan.n || a->batch)
-        return sh_misused(e, "--task has its own texts: no --text, --jsonl, --tokens, --answers, --by, --length, "
-                             "--plan, --batch, --logits, --dump-kept");
+        return sh_misused(e, "--task cannot be combined with --text, --jsonl, --tokens, --answers, --by, --length, "
+                             "--plan, --batch, --logits or --dump-kept");
     const struct sh_file_use files[] = {
         {"--db", q.db, 1}, {"--items", q.items, 1}, {"--data", q.data, 0}, {"--shots-data", q.shots_data, 0}, {0}};
     if (sh_files_apart(files, e))
@@ -441,7 +420,7 @@ static int join(struct sh_eval_work *w, const struct sh_common *common, struct s
         return -1;
     w->cluster.shares = w->cluster.ranks != NULL;
     if ((a->logits || a->dump) && (w->shard.parts || w->cluster.ranks))
-        return sh_misused(e, "%s: one process writes it, not several", a->logits ? "--logits" : "--dump-kept");
+        return sh_misused(e, "%s cannot be combined with --shard or mpirun", a->logits ? "--logits" : "--dump-kept");
     return 0;
 }
 
@@ -469,7 +448,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (asked->task)
         return run_task(asked, common, positional, e);
     if (asked->data || asked->shots || asked->shots_data || asked->items)
-        return sh_misused(e, "--data, --shots, --shots-data and --items belong to a --task NAME");
+        return sh_misused(e, "--data, --shots, --shots-data and --items require --task NAME");
     struct sh_eval_work *w = xcalloc(1, sizeof *w);
     w->a = args;
     w->common = &w->cluster.common;
@@ -482,19 +461,20 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 
 const struct sh_cmd sh_cmd_eval = {
     .name = "eval",
-    .usage = "--model DIR (--text FILE... | --jsonl FILE --field NAME | --tokens FILE | --task NAME --data FILE\n"
-             "        [--shots N]) [--policy NAME[:knob=value,...]...] [--budget LIST] [--kv-bits N] [options]",
-    .summary = "what texts cost a model that reads them under a KV budget",
-    .about = "Reads texts with the model, token by token, once over the full cache and through a real cache of\n"
-             "fixed size for each policy and budget: perplexity, and beside the full cache the change of the\n"
-             "likelihood (paired), the divergence KL(full || compressed) and how often both think the same token\n"
-             "the likeliest. The policies are those of replay, driven by the model's own rows. Standard errors\n"
-             "take tokens as independent. slots: tokens that a head has room for; peak: the most that one held;\n"
-             "With a device that has memory of its own, cache: where it was, device, host or, from text to text,\n"
-             "both, and why on the host; - where the figures are the store's.\n\n"
-             "With --task: accuracy on multiple-choice questions, the prompt evicted from the cache as it is read;\n"
-             "the choice of the largest log-likelihood (acc), or of the largest per character (acc_norm), must be\n"
-             "the right one. Prompts are those of the lm-evaluation-harness.\n\n"
+    .usage = "--model DIR (--text FILE... | --jsonl FILE --field NAME | --tokens FILE |\n"
+             "        --task NAME --data FILE [--shots N])\n"
+             "        [--policy NAME[:knob=value,...]...] [--budget LIST] [--kv-bits N] [options]",
+    .summary = "measure perplexity and task accuracy under a KV budget",
+    .about = "Reads texts with the model token by token: once with the full cache, and once for each policy and\n"
+             "budget with a real cache of fixed size. Reports perplexity and, compared with the full cache, the\n"
+             "paired change in log-likelihood, the divergence KL(full || compressed) and how often the most likely\n"
+             "token is the same. The policies are those of shears replay, driven by the model's own attention.\n"
+             "Standard errors treat tokens as independent. slots: tokens that a head has room for; peak: the most\n"
+             "that one held; cache (devices with their own memory): where it was, device, host or both, and why on\n"
+             "the host. A - marks figures that are not known, for instance of results read from the store.\n\n"
+             "With --task: accuracy on multiple-choice questions, with the prompt evicted from the cache as it is\n"
+             "read. The answer is the choice with the largest log-likelihood (acc) or the largest log-likelihood per\n"
+             "character (acc_norm). Prompts are those of the lm-evaluation-harness.\n\n"
              "  shears eval --model opt-125m --text book.txt --policy window h2o --budget 0.1,0.2,0.5 --db traces.db",
     .opts = opts,
     .args_bytes = sizeof(struct sh_eval_args),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears export: the scores of one head as a file that other programs read. */
+/* shears export: the scores of one head as a file for other programs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "traces/codec.h"
 #include "traces/store.h"
@@ -19,9 +20,9 @@ struct export_args {
 
 #define F(name) offsetof(struct export_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_TEXT, F(db), "FILE", "the trace store", 0, 0, 0},
-    {"sequence", SH_OPT_INT, F(sequence), "S", "from 0, in order of recording", 0, 1e9, 0},
-    {"layer", SH_OPT_INT, F(layer), "L", "from 0", 0, 1e9, 0},
+    SH_STORE_OPT(F(db)),
+    {"sequence", SH_OPT_INT, F(sequence), "S", "sequence, from 0 in recording order", 0, 1e9, 0},
+    {"layer", SH_OPT_INT, F(layer), "L", "layer, from 0", 0, 1e9, 0},
     {"head", SH_OPT_INT, F(head), "H", "query head, from 0", 0, 1e9, 0},
     {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.npy, FILE.tsv or FILE.safetensors", 0, 0, 'o'},
     {0}};
@@ -53,13 +54,13 @@ static int take_row(void *to, const struct sh_row *r)
     return 0;
 }
 
-/* The first block tells how many keys there are. */
+/* The first block says how many keys there are. */
 static int make_room(struct matrix *m, const struct sh_block *b, struct sh_err *e)
 {
     m->causal = b->window >= 0;
     m->keys = m->causal ? m->n : sh_row_keys(0, b->window);
     m->at = m->keys > 0 ? calloc((size_t)m->n * (size_t)m->keys, sizeof *m->at) : NULL;
-    return m->at ? 0 : sh_fail(e, "a matrix of %d x %d scores does not fit into memory", m->n, m->keys);
+    return m->at ? 0 : sh_fail(e, "not enough memory for a matrix of %d x %d scores", m->n, m->keys);
 }
 
 static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
@@ -136,9 +137,9 @@ static int load(struct sh_store *s, const struct export_args *a, struct matrix *
     if (sh_store_blocks(s, SH_BLOCK_SCORES, (int)a->sequence, (int)a->layer, (int)a->head, take_block, m, e))
         return sh_err_prefix(e, "%s: sequence %lld, layer %lld, head %lld", a->db, a->sequence, a->layer, a->head);
     if (m->rows != m->n)
-        return sh_fail(e, "%s: sequence %lld has no scores of layer %lld, head %lld (%d rows of %d)", a->db,
+        return sh_fail(e, "%s: sequence %lld: no scores of layer %lld, head %lld (found %d rows of %d)", a->db,
                        a->sequence, a->layer, a->head, m->rows, m->n),
-               sh_hint(e, "shears info %s tells what was recorded", a->db);
+               sh_hint(e, "shears info %s shows what was recorded", a->db);
     return 0;
 }
 
@@ -146,8 +147,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     const struct export_args *a = args;
     (void)common;
-    if (positional->n)
-        return sh_misused(e, "export: \"%.80s\" belongs to no option", positional->at[0]);
+    if (sh_args_none("export", positional, e))
+        return -1;
     const struct sh_need needs[] = {{"--db FILE", a->db != NULL}, {"--sequence S", a->sequence >= 0},
                                     {"--layer L", a->layer >= 0}, {"--head H", a->head >= 0},
                                     {"-o FILE", a->out != NULL}, {0}};
@@ -156,7 +157,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (sh_output_differs("-o", a->out, a->db, e))
         return -1;
     if (!format_of(a->out))
-        return sh_misused(e, "%s: expected a name that ends in .npy, .tsv or .safetensors", a->out);
+        return sh_misused(e, "-o %s: expected a name ending in .npy, .tsv or .safetensors", a->out);
     struct matrix m = {0};
     struct sh_store *s = sh_store_open(a->db, e);
     int bad = !s || load(s, a, &m, e) || write_file(a->out, &m, e);
@@ -168,9 +169,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_export = {
     .name = "export",
     .usage = "--db FILE --sequence S --layer L --head H -o FILE.{npy,tsv,safetensors}",
-    .summary = "write the scores of one head to a file",
-    .about = "npy and safetensors hold float32 [T, T], query by key, zeros where masked (and where a sparse\n"
-             "trace stored nothing); tsv has one line per visible pair. Imported cross-attention is [T, keys].\n\n"
+    .summary = "write the attention scores of one head to a file",
+    .about = "npy and safetensors hold float32 [T, T], query by key, with zeros where masked and where a sparse trace\n"
+             "stored nothing. tsv has one line per visible pair. Imported cross-attention is [T, keys].\n\n"
              "  shears export --db traces.db --sequence 0 --layer 3 --head 5 -o head.npy",
     .opts = opts,
     .args_bytes = sizeof(struct export_args),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears generate: text from a model that reads and writes under a KV budget. */
+/* shears generate: text generation under a KV budget. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,66 +10,46 @@
 #include "src/cli/paths.h"
 
 #define F(name) offsetof(struct sh_generate_args, name)
+#define L(name) F(live.name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, F(live.model), "DIR", "checkpoint folder, or a .gguf file", 0, 0, 0},
-    {"prompt", SH_OPT_TEXT, F(prompt), "TEXT", "what to go on from", 0, 0, 0},
-    {"prompt-file", SH_OPT_TEXT, F(prompt_file), "FILE", "the same from a file, every byte of it", 0, 0, 0},
-    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "the same as JSON arrays of token ids, one a line; the first one, or\n"
-     "--count of them side by side", 0, 0, 0},
-    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "one JSON object a line: each document is a prompt, and the texts are\n"
-     "written side by side", 0, 0, 0},
-    {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
-    {"count", SH_OPT_INT, F(count), "N", "at most so many prompts of --jsonl (default: all) or --tokens", 1, 1e9, 0},
-    {"batch", SH_OPT_INT, F(batch), "N", "so many texts side by side; where one ends, the next takes its place\n"
-     "(default: as many as there is memory for, up to 256)", 1, 1 << 16, 0},
-    {"max-tokens", SH_OPT_INT, F(max_tokens), "N", "write so many tokens (default: 128); fewer where the model's\n"
-     "positions end", 1, 1 << 22, 0},
-    {"temperature", SH_OPT_REAL, F(temperature), "F",
-     "what logits are divided by; 0: always the likeliest token (default)", 0, 1e6, 0},
-    {"top-k", SH_OPT_INT, F(top_k), "N", "draw from the N likeliest tokens; 0: from all (default)", 0, 1 << 30, 0},
-    {"top-p", SH_OPT_REAL, F(top_p), "F", "draw from the fewest tokens that reach this share (default: 1)", 1e-9, 1, 0},
-    {"stop-at-end", SH_OPT_FLAG, F(stop_at_end), NULL, "stop at the model's end token (config.json: eos_token_id)", 0,
+    SH_MODEL_OPT(F(live.model)),
+    {"prompt", SH_OPT_TEXT, F(prompt), "TEXT", "prompt to continue", 0, 0, 0},
+    {"prompt-file", SH_OPT_TEXT, F(prompt_file), "FILE", "file with the prompt, read verbatim", 0, 0, 0},
+    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "prompts as token ids, one JSON array per line: the first line,\n"
+     "or --count lines as a batch", 0, 0, 0},
+    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "prompts as JSON lines, one object per document, written as a\nbatch", 0,
      0, 0},
-    {"policy", SH_OPT_TEXT, F(policy), "NAME[:knob=value,...]",
-     "eviction policy (shears info policies lists them; default: full)", 0, 0, 0},
-    {"budget", SH_OPT_TEXT, F(budget), "B",
-     "tokens per KV head (17), or a share (0.2) of prompt and\n--max-tokens together", 0, 0, 0},
-    {"prefill", SH_OPT_INT, F(live.prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)",
-     0, 1 << 22, 0},
+    SH_FIELD_OPT(F(field)),
+    {"count", SH_OPT_INT, F(count), "N", "read at most N prompts of --jsonl (default: all) or --tokens", 1, 1e9, 0},
+    {"batch", SH_OPT_INT, F(batch), "N", "texts to write at once; when one ends, the next takes its slot\n"
+     "(default: as many as fit in memory, up to 256)", 1, 1 << 16, 0},
+    {"max-tokens", SH_OPT_INT, F(max_tokens), "N", "tokens to write (default: 128); fewer at the end of the model's\n"
+     "context", 1, 1 << 22, 0},
+    SH_SAMPLER_OPTS(F, 1e6, 1 << 30, 1e-9),
+    {"stop-at-end", SH_OPT_FLAG, F(stop_at_end), NULL, "stop at the end token (config.json: eos_token_id)", 0, 0, 0},
+    SH_POLICY_OPT(F(policy), "eviction policy (see shears info policies; default: full)"),
+    {"budget", SH_OPT_TEXT, F(budget), "B", "tokens per KV head (17) or a fraction of prompt and --max-tokens\n"
+     "together (0.2)", 0, 0, 0},
+    SH_PREFILL_OPT(F(live.prefill), "0"),
     {"prefill-mode", SH_OPT_TEXT, F(live.prefill_mode), "blocks|once|stream",
-     "how a prompt longer than the budget goes through the cache: in\n"
-     "blocks that see themselves and what is kept, with compression\n"
-     "behind each (default); as one block, compressed once; token after\n"
-     "token", 0, 0, 0},
-    {"prefill-block", SH_OPT_INT, F(live.prefill_block), "N", "tokens of a block (default: 128)", 1, 1 << 22, 0},
+     "how a prompt longer than the budget is read. blocks (default): each\n"
+     "block attends to itself and what is kept, then the cache is\n"
+     "compressed; once: one block, compressed once; stream: token by token", 0, 0, 0},
+    {"prefill-block", SH_OPT_INT, F(live.prefill_block), "N", "tokens per block (default: 128)", 1, 1 << 22, 0},
     {"positions", SH_OPT_TEXT, F(live.positions), "original|cache",
-     "where a token stands: in the text (default), or among what is\n"
-     "kept; then a text may grow beyond the model's positions", 0, 0, 0},
-    {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4", "keys and values as f32, f16, or codes in groups\n"
-     "(default: 32 with --dtype f32, else 16)", 1, 1024, 0},
-    {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
-    {"kv-keys", SH_OPT_TEXT, F(live.kv_keys), "token|channel",
-     "codes of keys share scales along a token's channels (default),\n"
-     "or along slots, channel by channel, as they always do in a\n"
-     "cache that never evicts", 0, 0, 0},
-    {"kv-residual", SH_OPT_INT, F(live.kv_residual), "N",
-     "with --kv-keys channel: newest keys that are f16 (default: 8)", 1, 1024, 0},
-    {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
-    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4",
-     "what a weight of the layers takes: 16: as --dtype (default);\n"
-     "8, 4: codes in groups of 64 (the output matrix: 8), whose products\n"
-     "of more than 8 tokens are rounded otherwise", 0, 0, 0},
-    {"weight-prune", SH_OPT_REAL, F(live.weight_prune), "F",
-     "set the share F of the smallest weights (by magnitude) of\n"
-     "each matrix of the layers to 0 (default: 0)", 0, 0.99, 0},
+     "number tokens by their place in the text (default) or in the cache;\n"
+     "cache lets a text outgrow the model's context length", 0, 0, 0},
+    SH_KV_OPTS(L),
+    SH_KV_KEYS_OPTS(L),
+    SH_WEIGHT_OPTS(L),
     {"repetition", SH_OPT_FLAG, F(repetition), NULL,
-     "tell how much the text repeats itself, and how much alike\nneighbouring rows of its attention are", 0, 0, 0},
-    {"dump-kept", SH_OPT_TEXT, F(dump), "FILE", "kept positions as JSON lines, one per layer, head and step", 0, 0, 0},
-    {"dump-every", SH_OPT_INT, F(dump_every), "N", "only every so many steps (default: 1)", 1, 1 << 22, 0},
-    {"device-memory", SH_OPT_BYTES, F(live.device_memory), "BYTES",
-     "what may be taken of the device (default: what is free)", 0, 0, 0},
+     "report how much the text repeats itself and how similar adjacent\n"
+     "attention rows are", 0, 0, 0},
+    SH_DUMP_OPTS(F),
+    SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     SH_TIMING_OPT(F(timing)),
     {0}};
+#undef L
 #undef F
 
 static void preset(void *args)
@@ -92,13 +72,13 @@ static int read_policy(struct sh_generate_work *w, struct sh_err *e)
     struct sh_budget all[SH_MAX_BUDGETS];
     int n = 0;
     if (a->budget && !a->policy)
-        return sh_misused(e, "--budget: no --policy is given");
+        return sh_misused(e, "--budget requires --policy NAME");
     if (sh_policy_parse(a->policy ? a->policy : "full", &w->policy, e))
         return sh_err_prefix(e, "--policy");
     if (a->budget && sh_budget_parse(a->budget, all, &n, e))
         return sh_err_prefix(e, "--budget");
     if (n > 1)
-        return sh_misused(e, "--budget %s: a text is written under one budget", a->budget);
+        return sh_misused(e, "--budget %s: expected one budget", a->budget);
     if (n)
         w->budget = all[0];
     return 0;
@@ -107,23 +87,23 @@ static int read_policy(struct sh_generate_work *w, struct sh_err *e)
 static int read_options(struct sh_generate_work *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
-    if (positional->n)
-        return sh_misused(e, "generate: \"%.80s\" belongs to no option", positional->at[0]);
+    if (sh_args_none("generate", positional, e))
+        return -1;
     const struct sh_file_use files[] = {{"--dump-kept", a->dump, 1}, {"--prompt-file", a->prompt_file, 0},
                                         {"--tokens", a->tokens, 0}, {"--jsonl", a->jsonl, 0}, {0}};
     if (sh_live_read(&w->live, &a->live, w->common, "generate", e) || sh_files_apart(files, e) || read_policy(w, e))
         return -1;
     if (!a->temperature && (a->top_k || a->top_p < 1))
-        return sh_misused(e, "--top-k and --top-p draw at random: give a --temperature above 0");
+        return sh_misused(e, "--top-k and --top-p require a --temperature above 0");
     if (w->common->columns && sh_common_format(w->common) == SH_OUT_TEXT)
-        return sh_misused(e, "--columns: what goes to stdout is the text, no table: give --csv, too");
+        return sh_misused(e, "--columns requires --csv: without it stdout is the text");
     if (a->field && !a->jsonl)
-        return sh_misused(e, "--field: only documents of --jsonl FILE have fields");
+        return sh_misused(e, "--field requires --jsonl FILE");
     if (a->dump_every && !a->dump)
-        return sh_misused(e, "--dump-every: nothing is dumped without --dump-kept FILE");
+        return sh_misused(e, "--dump-every requires --dump-kept FILE");
     w->is_many = a->jsonl || (a->tokens && a->count);
     if (!w->is_many && (a->count || a->batch))
-        return sh_misused(e, "--%s: there is one prompt; several come from --jsonl FILE, or --tokens FILE with --count",
+        return sh_misused(e, "--%s requires several prompts: --jsonl FILE, or --tokens FILE with --count",
                           a->count ? "count" : "batch");
     w->prompts = (struct sh_prompts){.is_bounded = w->live.positions == SH_POSITIONS_ORIGINAL, .text = a->prompt,
                                      .file = a->prompt_file, .tokens = a->tokens, .jsonl = a->jsonl,
@@ -132,7 +112,7 @@ static int read_options(struct sh_generate_work *w, const struct sh_list *positi
     return 0;
 }
 
-/* The texts that are wanted; as long as the model's positions let them be. */
+/* The texts to write, limited to the model's positions. */
 static int plan_texts(struct sh_generate_work *w, int *longest_prompt, int *longest, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
@@ -152,7 +132,7 @@ static int plan_texts(struct sh_generate_work *w, int *longest_prompt, int *long
         *longest = n_token > *longest ? n_token : *longest;
     }
     if (a->live.prefill >= *longest && a->budget && !w->common->quiet)
-        fprintf(stderr, "shears: --prefill %lld reaches beyond the text's %d tokens: nothing is ever dropped\n",
+        fprintf(stderr, "shears: --prefill %lld exceeds the text's %d tokens: nothing will be evicted\n",
                 a->live.prefill, *longest);
     return 0;
 }
@@ -175,7 +155,7 @@ static int open_all(struct sh_generate_work *w, struct sh_err *e)
         return -1;
     sh_stage_end(w->live.devices.stages, SH_STAGE_TOKENS, since, 1);
     if (a->stop_at_end && !w->prompts.n_end)
-        return sh_fail(e, "%s: --stop-at-end: the model names no token that ends a text (eos_token_id)", a->live.model);
+        return sh_fail(e, "%s: --stop-at-end: config.json has no eos_token_id", a->live.model);
     if (plan_texts(w, &longest_prompt, &longest, e))
         return -1;
     for (int i = 0; i < w->n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears help: the list of commands, one command's options, and the same as manual pages and completion. */
+/* shears help: the list of commands, help for one, manual pages and shell completion. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +17,10 @@ struct help_args {
 #define F(name) offsetof(struct help_args, name)
 static const struct sh_opt opts[] = {
     {"man", SH_OPT_TEXT, F(man), "DIR",
-     "write the manual pages into DIR, shears.1 and one per command;\nDIR is made if it is not there", 0, 0, 0},
+     "write the manual pages to DIR (created if needed): shears.1 and\none per command", 0, 0, 0},
     {"completion", SH_OPT_TEXT, F(completion), "SHELL",
-     "print completion for bash or fish; zsh reads bash's behind\nautoload -U bashcompinit && bashcompinit", 0, 0, 0},
+     "print the completion script for bash or fish; for zsh, run\n"
+     "autoload -U bashcompinit && bashcompinit, then load bash's", 0, 0, 0},
     {0}};
 #undef F
 
@@ -48,9 +49,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     const struct help_args *a = args;
     (void)common;
     if (positional->n > 1)
-        return sh_misused(e, "help takes one command, found %d", positional->n);
+        return sh_misused(e, "help: found %d arguments, expected one command", positional->n);
     if ((a->man != NULL) + (a->completion != NULL) + positional->n > 1)
-        return sh_misused(e, "help: a command, --man and --completion exclude each other");
+        return sh_misused(e, "help: a command, --man and --completion cannot be combined");
     if (a->man)
         return write_pages(a->man, e);
     if (a->completion)
@@ -69,8 +70,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_help = {
     .name = "help",
     .usage = "[COMMAND | --man DIR | --completion bash|fish]",
-    .summary = "tell more of a command; write manual pages and shell completion",
-    .about = "Alone it lists the commands, with one it tells what that does and takes, as `shears COMMAND --help`.\n"
+    .summary = "show help for a command; write manual pages and shell completion",
+    .about = "Without arguments, lists the commands. With a command, prints the same as `shears COMMAND --help`.\n"
              "\n"
              "  shears help replay\n"
              "  shears help --completion bash > shears.bash && . ./shears.bash",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears import: attention that another program recorded, into a trace store. */
+/* shears import: imports attention that another program recorded into a trace store. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "src/base/mem.h"
 #include "src/base/read_number.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/app/store/describe.h"
 #include "src/cli/paths.h"
 #include "src/tracer/import.h"
@@ -23,29 +24,29 @@ struct import_args {
 
 #define F(name) offsetof(struct import_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_TEXT, F(db), "FILE", "trace store to write; an existing one is added to", 0, 0, 0},
-    {"attention", SH_OPT_LIST, F(attention), "FILE...", "what was recorded: .safetensors or .npy of f32, f16 or bf16",
-     0, 0, 0},
-    {"key", SH_OPT_TEXT, F(key), "PATTERN", "how the tensors are named (a .npy file: by its name), with\n"
-     "{sequence}, {layer} and {kind} (attn, q, k, v) in it (default:\n"
-     "s{sequence}.l{layer}.{kind}, s{sequence}.{kind}, or the only one)", 0, 0, 0},
+    SH_NEW_STORE_OPT(F(db)),
+    {"attention", SH_OPT_LIST, F(attention), "FILE...", "recorded attention: .safetensors or .npy of f32, f16 or bf16",
+     0,
+     0, 0},
+    {"key", SH_OPT_TEXT, F(key), "PATTERN", "tensor names (for .npy, file names) with the placeholders {sequence},\n"
+     "{layer} and {kind} (attn, q, k, v) (default: s{sequence}.l{layer}.{kind},\n"
+     "s{sequence}.{kind}, or the only tensor)", 0, 0, 0},
     {"kind", SH_OPT_TEXT, F(kind), "KIND", "causal: no query sees a later key (default)\n"
-     "bidirectional: every query sees every key\ncross: the keys are another sequence's", 0, 0, 0},
-    {"window", SH_OPT_TEXT, F(window), "W,...", "a causal query sees its last W keys; 0: all. Layer l has the\n"
-     "l-th of these, over and over (default: 0)", 0, 0, 0},
-    {"tolerance", SH_OPT_REAL, F(tolerance), "X", "how far a row's sum may be from 1\n"
-     "(default: 0.001, of 16-bit files 0.01)", 0, 0.1, 0},
-    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "the token ids, one JSON array a sequence and line; where a line\n"
-     "is shorter than the attention, the rest is padding", 0, 0, 0},
-    {"name", SH_OPT_TEXT, F(name), "NAME", "the model's name (default: the file's)", 0, 0, 0},
-    {"kv-heads", SH_OPT_INT, F(kv_heads), "N", "heads of keys and values (default: those of the vectors, else\n"
-     "as many as query heads)", 1, 100000, 0},
-    {"d-head", SH_OPT_INT, F(d_head), "N", "elements of a key, which give a cache its bytes (default: those of\n"
-     "the vectors, else 1)", 1, 1000000, 0},
-    {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "take only these vectors, any of q, k, v, or none (default: all)",
-     0, 0, 0},
-    {"record", SH_OPT_TEXT, F(record), "WHAT", "full, sparse or summary, as in trace (default: full)", 0, 0, 0},
-    {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8, f16 or f32, as in trace (default: log8)", 0, 0, 0},
+     "bidirectional: every query sees every key\ncross: keys belong to another sequence", 0, 0, 0},
+    {"window", SH_OPT_TEXT, F(window), "W,...", "sliding window of causal attention in tokens, 0: none; one value per\n"
+     "layer, cycled (default: 0)", 0, 0, 0},
+    {"tolerance", SH_OPT_REAL, F(tolerance), "X", "largest deviation of a row's sum from 1\n"
+     "(default: 0.001; for 16-bit files 0.01)", 0, 0.1, 0},
+    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "token ids: one JSON array per line and sequence; attention beyond the\n"
+     "end of its array is padding", 0, 0, 0},
+    {"name", SH_OPT_TEXT, F(name), "NAME", "model name (default: the file's name)", 0, 0, 0},
+    {"kv-heads", SH_OPT_INT, F(kv_heads), "N", "KV heads (default: as in the vectors, else the number of query heads)",
+     1, 100000, 0},
+    {"d-head", SH_OPT_INT, F(d_head), "N", "elements per key, for cache sizes (default: as in the vectors, else 1)", 1,
+     1000000, 0},
+    {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "vectors to import: any of q, k, v, or none (default: all)", 0, 0, 0},
+    {"record", SH_OPT_TEXT, F(record), "WHAT", "full, sparse or summary, as in shears trace (default: full)", 0, 0, 0},
+    {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8, f16 or f32, as in shears trace (default: log8)", 0, 0, 0},
     {0}};
 #undef F
 
@@ -86,7 +87,7 @@ static int choice(const char *option, const char *value, const char *const names
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
     }
-    return sh_misused(e, "--%s: \"%s\" is not known, expected one of %s", option, value, known);
+    return sh_misused(e, "--%s: unknown value \"%s\", expected one of %s", option, value, known);
 }
 
 static int read_windows(struct import *t, struct sh_err *e)
@@ -94,12 +95,12 @@ static int read_windows(struct import *t, struct sh_err *e)
     if (!t->a->window)
         return 0;
     if (t->m.kind != SH_IMPORT_CAUSAL)
-        return sh_misused(e, "--window goes with --kind causal");
+        return sh_misused(e, "--window requires --kind causal");
     if (sh_read_ints("--window", t->a->window, t->window, MOST_WINDOWS, &t->m.n_window, e))
         return -1;
     for (int i = 0; i < t->m.n_window; i++)
         if (t->window[i] < 0 || t->window[i] > MOST_TOKENS)
-            return sh_misused(e, "--window: %d, expected 0 to %d", t->window[i], MOST_TOKENS);
+            return sh_misused(e, "--window: found %d, expected 0 to %d", t->window[i], MOST_TOKENS);
     t->m.window = t->window;
     return 0;
 }
@@ -107,8 +108,8 @@ static int read_windows(struct import *t, struct sh_err *e)
 static int read_options(struct import *t, const struct sh_list *positional, struct sh_err *e)
 {
     const struct import_args *a = t->a;
-    if (positional->n)
-        return sh_misused(e, "import: \"%.80s\" belongs to no option", positional->at[0]);
+    if (sh_args_none("import", positional, e))
+        return -1;
     const struct sh_need needs[] = {{"--db FILE", a->db != NULL}, {"--attention FILE", a->attention.n > 0}, {0}};
     if (sh_args_need("import", needs, e))
         return -1;
@@ -123,13 +124,13 @@ static int read_options(struct import *t, const struct sh_list *positional, stru
     t->m.record.record = t->run.record = (enum sh_record)record;
     t->m.record.codec = t->run.codec = (enum sh_codec)codec;
     if (kind != SH_IMPORT_CAUSAL && record != SH_RECORD_FULL)
-        return sh_misused(e, "--kind %s takes --record full: statistics are those of causal rows", a->kind);
+        return sh_misused(e, "--kind %s requires --record full: statistics are defined for causal rows only", a->kind);
     if (record == SH_RECORD_SPARSE && codec == SH_CODEC_F16)
-        return sh_misused(e, "--record sparse takes --codec log8 or f32: f16 would blur its thresholds");
+        return sh_misused(e, "--record sparse requires --codec log8 or f32: f16 rounds scores across its thresholds");
     if (a->vectors && strcmp(a->vectors, "none") && strspn(a->vectors, "qkv") != strlen(a->vectors))
-        return sh_misused(e, "--vectors: \"%s\", expected some of q, k, v, or none", a->vectors);
+        return sh_misused(e, "--vectors: \"%s\", expected any of q, k, v, or none", a->vectors);
     sh_stats_spec_default(&t->m.record.statistics);
-    if (record == SH_RECORD_SPARSE)             /* what the stored scores themselves answer needs no statistics */
+    if (record == SH_RECORD_SPARSE)             /* no statistics of what the stored scores give */
         for (int i = t->m.record.statistics.n_alpha = 0; i < SH_STATS_MAX; i++) {
             struct sh_stats_spec all;
             sh_stats_spec_default(&all);
@@ -146,17 +147,17 @@ static int choose_vectors(struct import *t, struct sh_err *e)
     for (int kind = SH_DUMP_Q; kind <= SH_DUMP_V; kind++) {
         int letter = sh_dump_kinds[kind][0], wanted = asked && strcmp(asked, "none") && strchr(asked, letter);
         if (wanted && !t->dump.has[kind])
-            return sh_misused(e, "--vectors %s: %s holds no %c", asked, t->a->attention.at[0], letter);
+            return sh_misused(e, "--vectors %s: %s has no %c", asked, t->a->attention.at[0], letter);
         if (t->dump.has[kind] && (!asked || wanted))
             t->vectors[n++] = (char)letter;
     }
     if (n && t->m.kind == SH_IMPORT_CROSS)
-        return sh_misused(e, "--kind cross takes --vectors none: its keys and values are of another sequence");
+        return sh_misused(e, "--kind cross requires --vectors none: its keys and values belong to another sequence");
     t->m.vectors = t->vectors;
     return 0;
 }
 
-/* The tolerance that fits what the scores were rounded to. */
+/* The tolerance for the type that the scores were rounded to. */
 static double tolerance_of(const struct import *t)
 {
     int narrow = 0;
@@ -173,17 +174,17 @@ static int open_dump(struct import *t, struct sh_err *e)
         return -1;
     for (int i = 0; i < d->n_seq; i++)
         if (t->m.kind != SH_IMPORT_CROSS && d->sequence[i].n_row != d->sequence[i].n_key) {
-            sh_fail(e, "%s: sequence %d: %d queries and %d keys, expected as many", a->attention.at[0],
+            sh_fail(e, "%s: sequence %d: found %d queries and %d keys, expected equal numbers", a->attention.at[0],
                     d->sequence[i].number, d->sequence[i].n_row, d->sequence[i].n_key);
-            return sh_hint(e, "--kind cross is for attention over another sequence");
+            return sh_hint(e, "use --kind cross for attention over another sequence");
         }
     long long kv = a->kv_heads ? a->kv_heads : d->n_kv_head ? d->n_kv_head : d->n_head;
     if (d->n_kv_head && kv != d->n_kv_head)
-        return sh_misused(e, "--kv-heads %lld: the vectors have %d", kv, d->n_kv_head);
+        return sh_misused(e, "--kv-heads: found %lld, expected %d as in the vectors", kv, d->n_kv_head);
     if (kv > d->n_head || d->n_head % kv)
-        return sh_misused(e, "--kv-heads %lld: %d query heads cannot share them evenly", kv, d->n_head);
+        return sh_misused(e, "--kv-heads: found %lld, expected a divisor of the %d query heads", kv, d->n_head);
     if (d->d_head && a->d_head && a->d_head != d->d_head)
-        return sh_misused(e, "--d-head %lld: the vectors have %d", a->d_head, d->d_head);
+        return sh_misused(e, "--d-head: found %lld, expected %d as in the vectors", a->d_head, d->d_head);
     t->run.model.n_kv_head = (int)kv;
     t->run.model.d_head = a->d_head ? (int)a->d_head : d->d_head ? d->d_head : 1;
     t->m.dump = d;
@@ -198,7 +199,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Ids that nobody gave are -1. */
+/* Unknown ids are -1. */
 static void make_texts(struct import *t)
 {
     t->texts.n = t->dump.n_seq;
@@ -220,12 +221,12 @@ static int read_texts(struct import *t, struct sh_err *e)
     else if (sh_texts_tokens(&t->texts, t->a->tokens, e))
         return -1;
     if (t->texts.n != t->dump.n_seq)
-        return sh_fail(e, "%s: found %d line%s of tokens, expected %d, one for each sequence of %s", t->a->tokens,
+        return sh_fail(e, "%s: found %d line%s of tokens, expected %d: one per sequence of %s", t->a->tokens,
                        t->texts.n, t->texts.n == 1 ? "" : "s", t->dump.n_seq, t->a->attention.at[0]);
     for (int i = 0; i < t->texts.n; i++) {
         int n = t->texts.sequence[i].n_tokens, have = t->dump.sequence[i].n_row;
         if (n > have)
-            return sh_fail(e, "%s: line %d: found %d tokens, expected at most %d, the queries of sequence %d of %s",
+            return sh_fail(e, "%s: line %d: found %d tokens, expected at most the %d queries of sequence %d of %s",
                            t->a->tokens, i + 1, n, have, t->dump.sequence[i].number, t->a->attention.at[0]);
     }
     t->m.sequence = t->texts.sequence;
@@ -244,7 +245,7 @@ static void hash_text(uint64_t *h, const char *text)
     hash(h, text, strlen(text) + 1);
 }
 
-/* A part's shape and samples of its numbers, all over it. */
+/* Hashes a tensor's shape and samples of its numbers, spread over it. */
 static void hash_part(uint64_t *h, const struct sh_dump_part *p)
 {
     enum { SAMPLES = 16, BYTES = 1024 };
@@ -277,7 +278,7 @@ static void run_key(const struct import *t, char key[20])
     snprintf(key, 20, "%016" PRIx64, h);
 }
 
-/* Imports of one model belong together: its shape is all that is known of it. */
+/* Imports with one fingerprint count as one model, of which only the shape is known. */
 static uint64_t fingerprint(const struct import *t)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -356,7 +357,7 @@ static int report(struct import *t, int run, struct sh_err *e)
     return bad;
 }
 
-/* Everything is looked at before the first byte is written. */
+/* Checks everything before the first byte is written. */
 static int record(struct import *t, struct sh_err *e)
 {
     char key[20];
@@ -370,7 +371,7 @@ static int record(struct import *t, struct sh_err *e)
         return -1;
     t->m.done = t->done = xcalloc((size_t)layers_of(t), 1);
     int run = sh_store_begin(t->store, &t->run, key, t->texts.sequence, t->texts.n, t->done, e);
-    if (run < 0 && sh_store_was_made(t->store)) {       /* leave no empty store behind */
+    if (run < 0 && sh_store_was_made(t->store)) {       /* leave no empty store */
         sh_store_close(t->store);
         t->store = NULL;
         sh_store_remove(t->a->db);
@@ -378,11 +379,12 @@ static int record(struct import *t, struct sh_err *e)
     if (run < 0)
         return -1;
     if (!memchr(t->done, 0, (size_t)layers_of(t)))
-        return report(t, run, e);               /* all was there before */
+        return report(t, run, e);               /* everything was stored before */
     if (!write_all(t, run, e) && !report(t, run, e))
         return 0;
     return e->hint[0] ? -1
-                      : sh_hint(e, "what was committed to %s is whole; the same command goes on from there", t->a->db);
+                      : sh_hint(e, "what was committed to %s is complete; run the same command again to resume",
+                                t->a->db);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -408,13 +410,13 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_import = {
     .name = "import",
     .usage = "--db FILE --attention FILE... [--key PATTERN] [options]",
-    .summary = "take attention that another program recorded",
-    .about = "Attention is [heads, queries, keys] of f32, f16 or bf16; in front of it stand the dimensions that\n"
-             "the name does not say: layers, then sequences (a batch). Every row is checked before anything is\n"
-             "written: numbers, none below 0, a sum of 1, nothing where a query cannot see. Vectors lie beside it\n"
-             "as [heads, tokens, d_head]. doc/import.md shows how to record them in Python.\n\n"
-             "What is not causal (--kind bidirectional, cross) has rows over the same keys; info, export, verify,\n"
-             "report and plot heatmap take it, what is about caches refuses it.\n\n"
+    .summary = "import attention that another program recorded",
+    .about = "Attention is [heads, queries, keys] of f32, f16 or bf16, preceded by the dimensions that the tensor's\n"
+             "name does not give: layers, then sequences (a batch). Every row is checked before anything is written:\n"
+             "finite, nothing below 0, a sum of 1, nothing where a query cannot see. Vectors, if any, are\n"
+             "[heads, tokens, d_head] in the same files. doc/import.md shows how to record them in Python.\n\n"
+             "Attention that is not causal (--kind bidirectional or cross) is accepted by info, export, verify,\n"
+             "report and plot heatmap; commands that are about caches refuse it.\n\n"
              "  shears import --db traces.db --attention attention.safetensors --tokens tokens.jsonl --name gpt2",
     .opts = opts,
     .args_bytes = sizeof(struct import_args),

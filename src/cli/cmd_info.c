@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears info: what is in a trace store, a model folder, or this program. */
+/* shears info: describes a trace store, a checkpoint, or this program. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,10 +27,10 @@ struct info_args {
 };
 
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, offsetof(struct info_args, model), "DIR",
-     "describe this checkpoint: a folder, or a .gguf file", 0, 0, 0},
+    {"model", SH_OPT_TEXT, offsetof(struct info_args, model), "DIR", "describe this checkpoint folder or .gguf file", 0,
+     0, 0},
     {"hash", SH_OPT_FLAG, offsetof(struct info_args, hash), NULL,
-     "a hash of what the store holds: equal for equal content, whoever\nwrote it and in which order", 0, 0, 0},
+     "hash of the store's content; independent of who wrote it and in\nwhich order", 0, 0, 0},
     {0}};
 
 enum { SAMPLES = 256 };                 /* blocks whose code entropy is measured */
@@ -59,7 +59,7 @@ static int measure(void *to, const struct sh_block *b, struct sh_err *e)
     return 0;
 }
 
-/* Bits per score of the log8 codes, over blocks spread evenly through the run. */
+/* Entropy of the log8 codes in bits per score, over blocks spread evenly through the run. */
 static int code_entropy(struct sh_store *s, const struct sh_stored_run *r, struct entropy *t, struct sh_err *e)
 {
     struct sh_stored_sequence *q;
@@ -86,7 +86,7 @@ static int info_store(const char *path, const struct sh_common *common, struct s
     struct sh_store *s = sh_store_open(path, e);
     int bad = !s || sh_store_runs(s, &runs, &n, e);
     if (!bad && !n)
-        bad = sh_fail(e, "%s: holds no run", path);
+        bad = sh_fail(e, "%s: contains no run", path);
     struct sh_out *o = sh_out_new();
     if (!bad)
         bad = sh_describe_run(o, s, &runs[n - 1], e);
@@ -96,13 +96,13 @@ static int info_store(const char *path, const struct sh_common *common, struct s
     if (!bad) {
         if (t.blocks) {
             sh_out_real(o, "code_entropy_bits", "entropy of the codes, bits per score", t.bits / t.scores, 3);
-            sh_out_real(o, "code_entropy_bytes", "  the same in bytes", t.bits / t.scores / 8, 4);
-            sh_out_int(o, "code_entropy_blocks", "  measured on blocks", t.blocks);
+            sh_out_real(o, "code_entropy_bytes", "  in bytes per score", t.bits / t.scores / 8, 4);
+            sh_out_int(o, "code_entropy_blocks", "  blocks measured", t.blocks);
         }
         sh_out_text(o, "statistics", "statistics", runs[n - 1].statistics);
         sh_out_text(o, "started", "started", runs[n - 1].started);
         sh_out_text(o, "command", "command", runs[n - 1].command);
-        sh_out_list(o, "runs", "runs of this store (single figures are the last one's)");
+        sh_out_list(o, "runs", "runs of this store (the single figures above are of the last run)");
         for (int i = 0; i < n && !bad; i++) {
             long long bytes = sh_store_blob_bytes(s, runs[i].id, e);
             bad = bytes < 0;
@@ -150,7 +150,7 @@ static int info_hash(const char *path, const struct sh_common *common, struct sh
     return bad;
 }
 
-/* The layers with a window as ranges: "0-4, 6-10"; "none". The caller frees it. */
+/* The layers with a window as ranges: "0-4, 6-10", or "none". Caller frees. */
 static char *local_layers(const struct sh_arch *c)
 {
     char *text = NULL;
@@ -183,18 +183,18 @@ static void info_shape(struct sh_out *o, const struct sh_model *m)
     sh_out_int(o, "ffn_dim", "feed-forward width", c->d_ff);
     sh_out_int(o, "vocab_size", "vocabulary", c->n_vocab);
     sh_out_int(o, "max_positions", "positions", c->max_pos);
-    sh_out_text(o, "position_kind", "kind of positions", positions[c->pos]);
+    sh_out_text(o, "position_kind", "position encoding", positions[c->pos]);
     sh_out_text(o, "norm", "norm", c->norm == SH_NORM_RMS ? "rms" : "layer");
     sh_out_bool(o, "gated", "gated feed-forward", (c->flags & SH_GATED) != 0);
     sh_out_bool(o, "tied_head", "head tied to embedding", (c->flags & SH_TIED_HEAD) != 0);
     char *local = local_layers(c);
     sh_out_int(o, "window", "window, tokens", c->window);
-    sh_out_text(o, "local_layers", "layers with it", local);
+    sh_out_text(o, "local_layers", "windowed layers", local);
     free(local);
 }
 
-/* What weights, a cache and a trace take. A trace is said for f32 on the CPU, one sequence as long as the
- * model's positions or 1024 tokens, whichever is less. */
+/* Sizes of the weights, the cache and a trace: in f32 on the CPU, of one sequence of the model's context length
+ * or 1024 tokens, whichever is less. */
 static void info_sizes(struct sh_out *o, const struct sh_model *m)
 {
     const struct sh_arch *c = sh_model_arch(m);
@@ -240,7 +240,7 @@ static int info_backends(const struct sh_common *common, struct sh_err *e)
     return bad;
 }
 
-/* A folder is a checkpoint's, a file a store's unless its name says GGUF. */
+/* A folder is a checkpoint; a file is a store unless its name ends in .gguf. */
 static int is_model(const char *path)
 {
     struct stat about;
@@ -252,13 +252,13 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     const struct info_args *a = args;
     if (a->hash && (a->model || positional->n != 1))
-        return sh_misused(e, "--hash belongs to one store: shears info FILE.db --hash");
+        return sh_misused(e, "--hash requires one store: shears info FILE.db --hash");
     if (a->model)
         return info_model(a->model, common, e);
     if (positional->n > 1)
-        return sh_misused(e, "info: \"%s\" is one thing too many, expected one", positional->at[1]);
+        return sh_misused(e, "info: unexpected argument \"%s\", expected one", positional->at[1]);
     if (!positional->n)
-        return sh_misused(e, "info needs a store, --model DIR, or one of the words backends, gpus, models, policies");
+        return sh_misused(e, "info requires a store, --model DIR, or one of backends, gpus, models, policies");
     if (!strcmp(positional->at[0], "backends"))
         return info_backends(common, e);
     if (!strcmp(positional->at[0], "gpus"))
@@ -279,17 +279,17 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_info = {
     .name = "info",
     .usage = "[FILE.db [--hash] | DIR | FILE.gguf | --model DIR | backends | gpus | models | policies]",
-    .summary = "what a trace store, a model folder or this program holds",
-    .about = "  shears info traces.db          runs, sizes, bytes per score beside the entropy of its codes\n"
-             "  shears info traces.db --hash   a hash of its content: of a merged file that of the unsplit one\n"
-             "  shears info opt-125m           shape, size, local layers of a checkpoint, what a trace takes\n"
-             "  shears info backends           what this program can compute on, and why not\n"
-             "  shears info gpus               the boards whose capacity is known by name\n"
-             "  shears info models             the models whose capacity is known by name\n"
-             "  shears info policies           the eviction policies: what they need, their knobs\n"
+    .summary = "describe a trace store, a checkpoint or this program",
+    .about = "  shears info traces.db          runs, sizes, bytes per score and the entropy of their codes\n"
+             "  shears info traces.db --hash   a hash of the content; merged shards have that of the unsplit job\n"
+             "  shears info opt-125m           a checkpoint's shape, size, windowed layers and memory for a trace\n"
+             "  shears info backends           usable backends and devices, and why others are not\n"
+             "  shears info gpus               GPUs that shears capacity knows by name\n"
+             "  shears info models             models that shears capacity knows by name\n"
+             "  shears info policies           eviction policies: what they need, and their knobs\n"
              "\n"
-             "The status of a board or model says which of its numbers were checked against the source that is\n"
-             "named (verified) and which were not (background).",
+             "For gpus and models, status says which numbers were checked against the named source (verified) and\n"
+             "which were not (background). --columns, --json and --csv show further columns, such as the source.",
     .opts = opts,
     .args_bytes = sizeof(struct info_args),
     .run = run,

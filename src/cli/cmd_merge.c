@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears merge: the shards of a job into one store. */
+/* shears merge: merges the shards of a job into one store. */
 #include <stdlib.h>
 
 #include "src/base/interrupt.h"
@@ -13,7 +13,7 @@ struct merge_args {
 };
 
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_TEXT, offsetof(struct merge_args, db), "OUT", "the store to make, or to add to", 0, 0, 0}, {0}};
+    {"db", SH_OPT_TEXT, offsetof(struct merge_args, db), "OUT", "store to create or append to", 0, 0, 0}, {0}};
 
 static int report(const struct sh_merge *m, const char *out, int n_in, const struct sh_common *common, struct sh_err *e)
 {
@@ -22,9 +22,9 @@ static int report(const struct sh_merge *m, const char *out, int n_in, const str
     sh_out_text(o, "db", "store", out);
     sh_out_int(o, "files", "files", n_in);
     sh_out_int(o, "layers", "layers of sequences, new", c->layers);
-    sh_out_int(o, "layers_same", "  there before, the same", c->layers_same);
+    sh_out_int(o, "layers_same", "  already there", c->layers_same);
     sh_out_int(o, "results", "sets of results, new", c->results);
-    sh_out_int(o, "results_same", "  there before, the same", c->results_same);
+    sh_out_int(o, "results_same", "  already there", c->results_same);
     sh_out_int(o, "plans", "plans, new", c->plans);
     int bad = sh_common_write(common, o, e);
     sh_out_free(o);
@@ -35,12 +35,12 @@ static int add(struct sh_merge *m, const char *path, const char *out, struct sh_
 {
     int bad = sh_merge_add(m, path, e);
     if (bad && sh_merge_counts(m)->differs && !e->hint[0])
-        sh_hint(e, "merge replaces nothing: merge these files into another store; results are replaced in %.200s by "
-                "their command with --force, without --shard", out);
+        sh_hint(e, "merge replaces nothing: merge these files into another store; to replace results in %.200s, run "
+                "their command with --force and without --shard", out);
     return bad;
 }
 
-/* All files are looked at before the first byte is written. */
+/* Checks all files before the first byte is written. */
 static int merge(struct sh_store *s, const struct sh_list *in, const struct sh_common *common, struct sh_err *e)
 {
     struct sh_progress progress;
@@ -54,7 +54,7 @@ static int merge(struct sh_store *s, const struct sh_list *in, const struct sh_c
         sh_progress_at(&progress, i + 1, in->at[i]);
         if (!bad && i + 1 < in->n && sh_interrupted())
             bad = (sh_fail(e, "interrupted after %d of %d files", i + 1, in->n),
-                   sh_hint(e, "the same command goes on from there"));
+                   sh_hint(e, "run the same command again to resume"));
     }
     sh_progress_end(&progress);
     if (!bad)
@@ -63,7 +63,7 @@ static int merge(struct sh_store *s, const struct sh_list *in, const struct sh_c
     return bad;
 }
 
-/* Nor may it say that a part has come. */
+/* A store without content or a record of a merged shard. */
 static int is_empty(struct sh_store *s)
 {
     struct sh_err ignored;
@@ -93,7 +93,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     struct sh_store *s = sh_store_create(a->db, e);
     if (!s)
         return -1;
-    int bad = are_apart(a->db, positional, e) ||        /* a link among them may lead to what was not there */
+    int bad = are_apart(a->db, positional, e) ||        /* again: a link may lead to the store that was just created */
               merge(s, positional, common, e);
     int drop = bad && sh_store_was_made(s) && is_empty(s);
     sh_store_close(s);
@@ -105,14 +105,14 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_merge = {
     .name = "merge",
     .usage = "--db OUT IN...",
-    .summary = "join the shards of a job into one store",
-    .about = "Joins what `--shard I/N` of trace, replay, eval and simulate wrote. Every file is looked at first: one\n"
-             "of another model, of other settings, of another version of this program or of another number of shards\n"
-             "than the others, or than what OUT has of that job, is refused by name, before anything is written, and\n"
-             "so is one from which something is gone, or that holds what is another shard's.\n"
-             "What OUT has already must be the same; then it is left alone, so the same files may come twice, and a\n"
-             "merge that was killed is finished by the same command. The files are only read. `shears info OUT\n"
-             "--hash` gives the hash of a job that was never split; `shears verify --db OUT` tells what is missing.\n\n"
+    .summary = "merge the shards of a job into one store",
+    .about = "Merges the shards written by `--shard I/N` of trace, replay, eval and simulate. Every file is checked\n"
+             "before anything is written. A file is refused, by name, if its model, settings, program version or\n"
+             "number of shards differs from the others or from what OUT has of that job, if part of it is missing,\n"
+             "or if it holds results of another shard.\n"
+             "Content that OUT already has must be identical and is left alone, so a file may be merged twice, and\n"
+             "the same command resumes a merge that was killed. The input files are only read. `shears info OUT\n"
+             "--hash` gives the hash of the unsplit job; `shears verify --db OUT` lists what is missing.\n\n"
              "  shears merge --db traces.db traces.db.shard-*-of-8",
     .opts = opts,
     .args_bytes = sizeof(struct merge_args),

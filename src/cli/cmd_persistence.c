@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears persistence: do tokens that mattered once matter again? */
+/* shears persistence: do tokens that mattered early matter late? */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "src/base/mem.h"
 #include "src/base/read_number.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/app/persistence/study.h"
 #include "src/app/store/results.h"
@@ -19,15 +20,15 @@ struct persistence_args {
 
 #define F(name) offsetof(struct persistence_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_TEXT, F(db), "FILE", "the trace store", 0, 0, 0},
-    {"split", SH_OPT_TEXT, F(split), "F,...", "where earlier ends and later begins, fractions of the length\n"
+    SH_STORE_OPT(F(db)),
+    {"split", SH_OPT_TEXT, F(split), "F,...", "boundary between early and late, as a fraction of the length\n"
      "(default: 0.5)", 0, 0, 0},
-    {"alpha", SH_OPT_LIST, F(alpha), "A...", "a score above A is pivotal: row = 1/t, t the keys its row sees\n"
-     "(default); K/t; split = 1/(split point); or a number", 0, 0, 0},
-    {"recent", SH_OPT_TEXT, F(recent), "R,...", "leave out pairs with query - key < R (default: 0)", 0, 0, 0},
-    {"per", SH_OPT_TEXT, F(per), "WHAT", "the table's rows: layer (default) or head", 0, 0, 0},
-    {"run", SH_OPT_INT, F(run), "N", "only this run of the store (default: all, of one model)", 1, 1e9, 0},
-    {"window", SH_OPT_INT, F(window), "W", "rows before the split that predict (default: 400)", 1, 1 << 22, 0},
+    {"alpha", SH_OPT_LIST, F(alpha), "A...", "threshold of a pivotal score: row = 1/t for a row that sees t keys\n"
+     "(default), K/t, split = 1/(split point), or a number", 0, 0, 0},
+    {"recent", SH_OPT_TEXT, F(recent), "R,...", "ignore pairs with query - key < R (default: 0)", 0, 0, 0},
+    SH_PER_OPT(F(per)),
+    SH_RUN_OPT(F(run), 1),
+    {"window", SH_OPT_INT, F(window), "W", "rows before the split used for prediction (default: 400)", 1, 1 << 22, 0},
     {0}};
 #undef F
 
@@ -45,8 +46,8 @@ static void release(void *args)
     sh_list_free(&((struct persistence_args *)args)->alpha);
 }
 
-/* What was asked for: every alpha x recent x split, the first of them shown layer by layer; and the
- * literal definition, always first. */
+/* The request: every alpha x recent x split, the first of them shown layer by layer, and the literal
+ * definition, always first. */
 struct request {
     struct sh_alpha alpha[SH_STATS_MAX];
     int recent[SH_STATS_MAX];
@@ -58,7 +59,7 @@ struct request {
 static int read_request(const struct persistence_args *a, struct request *q, struct sh_err *e)
 {
     if (a->alpha.n > SH_STATS_MAX)
-        return sh_misused(e, "--alpha: %d thresholds, at most %d", a->alpha.n, SH_STATS_MAX);
+        return sh_misused(e, "--alpha: found %d thresholds, expected at most %d", a->alpha.n, SH_STATS_MAX);
     for (int i = 0; i < a->alpha.n; i++)
         if (sh_alpha_parse(a->alpha.at[i], &q->alpha[i], e))
             return sh_err_prefix(e, "--alpha");
@@ -70,13 +71,13 @@ static int read_request(const struct persistence_args *a, struct request *q, str
         return -1;
     for (int i = 0; i < q->n_split; i++)
         if (!(q->split[i] > 0 && q->split[i] < 1))
-            return sh_misused(e, "--split: %g is no fraction between 0 and 1", q->split[i]);
+            return sh_misused(e, "--split: found %g, expected a fraction between 0 and 1", q->split[i]);
     if (strcmp(a->per, "layer") && strcmp(a->per, "head"))
         return sh_misused(e, "--per: \"%s\", expected layer or head", a->per);
     return 0;
 }
 
-/* The statistics have room for so many thresholds and recent windows; what was asked for comes first. */
+/* The statistics hold a limited number of thresholds and recent windows; those requested come first. */
 static int literal_fits(const struct request *q)
 {
     int has_alpha = q->n_alpha < SH_STATS_MAX, has_recent = q->n_recent < SH_STATS_MAX;
@@ -87,7 +88,7 @@ static int literal_fits(const struct request *q)
     return has_alpha && has_recent;
 }
 
-/* Explicit cells must be there; the grid beyond recency is shown as far as the store has it. */
+/* Requested cells must be available; the grid beyond recency shows what the store has. */
 static int add_cells(struct sh_study *y, struct sh_store *s, struct request *q, struct sh_err *e)
 {
     static const char *const grid_alpha[] = {"row", "2/t", "5/t", "10/t"};
@@ -120,7 +121,7 @@ static int add_cells(struct sh_study *y, struct sh_store *s, struct request *q, 
     return 0;
 }
 
-/* Where a table is wanted, the chance is not told again beside the density that it equals. */
+/* Tables leave out the chance, which equals the density. */
 static void figures(struct sh_out *o, const double *f, int is_table)
 {
     sh_out_real(o, "ratio", "ratio", f[SH_RATIO], 4);
@@ -145,7 +146,7 @@ static void likeness(struct sh_out *o, const double *f)
     }
 }
 
-/* As people write it, or as in JSON. */
+/* As people write it (tables), or as in JSON. */
 static const char *alpha_name(const struct sh_alpha *a, int is_table, char to[SH_ALPHA_NAME])
 {
     sh_alpha_name(a, to);
@@ -189,7 +190,8 @@ static void write_layers(struct sh_out *o, const struct sh_study *y, int cell, i
         write_heads(o, y, cell, i, is_table);
     }
     sh_out_end(o);
-    sh_out_list(o, "rows", "how attention is spread: means over rows; pivotal sets of rows 1, 8, 64 apart (Jaccard)");
+    sh_out_list(o, "rows",
+                "spread of attention: means over rows; Jaccard index J(d) of the pivotal sets of rows d apart");
     for (int i = 0; i < sh_persistence_n_layer(p); i++) {
         const double *f = sh_study_layer(y, cell, i);
         sh_out_item(o);
@@ -231,7 +233,7 @@ static struct sh_out *describe(const struct sh_study *y, const struct request *q
     name_cell(o, c, is_table);
     sh_out_int(o, "window", "window", y->window);
     write_layers(o, y, q->main, is_table);
-    sh_out_list(o, "grid", "whole model: mean over layers");
+    sh_out_list(o, "grid", "whole model: means over layers");
     for (int i = 0; i < y->n_cell; i++) {
         sh_out_item(o);
         name_cell(o, &y->cell[i], is_table);
@@ -269,7 +271,7 @@ static int store_cell(struct sh_store *s, const struct sh_study *y, int cell, st
     return bad;
 }
 
-/* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
+/* Keeps the results in the store if it is writable; a read-only store can still be analysed. */
 static void keep_results(const char *path, const struct sh_study *y, const struct sh_common *common)
 {
     struct sh_err e;
@@ -315,16 +317,19 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_persistence = {
     .name = "persistence",
     .usage = "--db FILE [--split F] [--alpha row|split|VALUE|K/t] [--recent R] [--per layer|head]",
-    .summary = "persistence of importance per layer and head",
-    .about = "For each head: S1 = tokens that some query before the split attends to above alpha, S2 = tokens\n"
-             "before the split that some query behind it does. ratio = |S1 and S2| / |S2|, density = |S1| / split\n"
-             "= what the ratio of a random set of that size would be (chance), lift = ratio / density; all are\n"
-             "taken head by head and text by text, then averaged: a mean lift is no quotient of means.\n"
-             "The literal definition saturates: nearly every token beats 1/t once, when it is the newest.\n"
-             "--recent leaves out what a recent window keeps anyway, --alpha K/t raises the bar; beside the\n"
-             "ratio stand the relative risk P(S2 | S1) / P(S2 | not S1), phi, and the AUC of the early low-score\n"
-             "count (the eviction policy's own signal) as a predictor of S2. `-` marks what is undefined.\n"
-             "min. head is the least ratio among the layer's heads, which is that head.\n\n"
+    .summary = "measure persistence of importance per layer and head",
+    .about = "For each head, S1 is the set of tokens that some query before the split attends to above alpha, and S2\n"
+             "the set of tokens before the split that some query after it attends to above alpha.\n"
+             "  ratio      |S1 and S2| / |S2|\n"
+             "  density    |S1| / split: the ratio expected of a random set of that size (chance)\n"
+             "  lift       ratio / density\n"
+             "  rel. risk  P(S2 | S1) / P(S2 | not S1)\n"
+             "  phi        correlation of the two sets\n"
+             "  AUC        of the early low-score count, the eviction policy's own signal, as a predictor of S2\n"
+             "  min. head  the smallest ratio among the layer's heads, and the head that has it\n"
+             "All are computed per head and text and then averaged, so a mean lift is not the quotient of the means.\n"
+             "- marks an undefined value. The literal definition saturates: nearly every token exceeds 1/t once, when\n"
+             "it is the newest. --recent ignores what a recent window keeps anyway; --alpha K/t raises it.\n\n"
              "  shears persistence --db traces.db --recent 10 --alpha 5/t",
     .opts = opts,
     .args_bytes = sizeof(struct persistence_args),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears plan: the fewest cached tokens that meet a target, shared out over layers and heads, as a file. */
+/* shears plan: the smallest KV budget that meets a target, per layer and head, as a file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/app/plan/plan_evals.h"
 #include "src/app/plan/plan_measure.h"
@@ -23,29 +24,27 @@ struct plan_args {
 
 #define F(name) offsetof(struct plan_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_TEXT, F(db), "FILE", "the trace store", 0, 0, 0},
-    {"policy", SH_OPT_TEXT, F(policy), "NAME[:knob=value,...]", "the policy that the plan is for", 0, 0, 0},
-    {"budget", SH_OPT_TEXT, F(budget), "F", "mean of the heads: tokens (17), or a share of the longest sequence (0.2)",
-     0, 0, 0},
-    {"target-recall", SH_OPT_REAL, F(recall), "F", "the least kept mass, 0 to 1", 0, 1, 0},
-    {"target-error", SH_OPT_REAL, F(error), "F", "the largest output error; needs --vectors v in the trace", 0, 1e6, 0},
-    {"target-ppl", SH_OPT_REAL, F(ppl), "F", "the largest perplexity; needs evaluations of the policy in the store", 0,
+    SH_STORE_OPT(F(db)),
+    SH_POLICY_OPT(F(policy), "policy that the plan is for"),
+    {"budget", SH_OPT_TEXT, F(budget), "F", "mean over heads: tokens (17) or a fraction of the longest sequence (0.2)",
+     0,
+     0, 0},
+    {"target-recall", SH_OPT_REAL, F(recall), "F", "least kept mass, 0 to 1", 0, 1, 0},
+    {"target-error", SH_OPT_REAL, F(error), "F", "largest output error; requires a trace with --vectors v", 0, 1e6, 0},
+    {"target-ppl", SH_OPT_REAL, F(ppl), "F", "largest perplexity; requires evaluations of the policy in the store", 0,
      1e9, 0},
     {"allocator", SH_OPT_TEXT, F(allocator), "NAME[:knob=value,...]",
-     "who shares the total out (default: uniform): uniform, funnel (more to\n"
-     "late layers), pyramid (more to early ones), persistence (more where it\n"
-     "is measured to be lower), entropy, adakv (within a layer), greedy (by\n"
-     "budget curves)", 0, 0, 0},
-    {"plan", SH_OPT_TEXT, F(plan), "FILE",
-     "make no plan but measure this one on the trace, say of other texts", 0, 0, 0},
-    {"output", SH_OPT_TEXT, F(out), "FILE", "the plan, as JSON (default: none, the plan is only shown)", 0, 0, 'o'},
-    {"prefill", SH_OPT_INT, F(prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)", 0,
+     "how the total is split over layers and heads: uniform (default),\n"
+     "funnel (more to late layers), pyramid (more to early layers),\n"
+     "persistence (more where measured persistence is low), entropy,\n"
+     "adakv (within a layer), greedy (by budget curves)", 0, 0, 0},
+    {"plan", SH_OPT_TEXT, F(plan), "FILE", "measure this existing plan on the trace instead of making one", 0, 0, 0},
+    {"output", SH_OPT_TEXT, F(out), "FILE", "write the plan to FILE as JSON (default: print it only)", 0, 0, 'o'},
+    SH_PREFILL_OPT(F(prefill), "0"),
+    SH_ROWS_OPT(F(rows)),
+    {"error-every", SH_OPT_INT, F(error_every), "N", "compute the output error for every N-th row (default: 1)", 1,
      1 << 22, 0},
-    {"rows", SH_OPT_TEXT, F(rows), "WHAT",
-     "renormalised: what the policy would have seen (default); recorded: the\nrows as they are", 0, 0, 0},
-    {"error-every", SH_OPT_INT, F(error_every), "N", "take the output error of every so many rows (default: 1)", 1,
-     1 << 22, 0},
-    {"run", SH_OPT_INT, F(run), "N", "only this run (default: all, which must be of one model)", 0, 1e9, 0},
+    SH_RUN_OPT(F(run), 0),
     {0}};
 #undef F
 
@@ -65,8 +64,8 @@ struct work {
     struct sh_allot allot;
     struct sh_stored_run *runs;
     int n_run;
-    struct sh_budget budget;            /* as it was asked for */
-    int mean;                           /* of the heads' tokens on the longest sequence */
+    struct sh_budget budget;            /* as requested */
+    int mean;                           /* tokens per head on the longest sequence */
     struct sh_plan_found found;         /* found.tokens 0: nothing was searched */
     struct sh_plan_eval eval;           /* of --target-ppl; ppl 0: not asked for */
     struct sh_plan plan;
@@ -81,23 +80,23 @@ static int read_budget(const char *text, struct sh_budget *out, struct sh_err *e
     if (sh_budget_parse(text, b, &n, e))
         return sh_err_prefix(e, "--budget");
     *out = b[0];
-    return n == 1 ? 0 : sh_misused(e, "--budget %s: a plan has one budget", text);
+    return n == 1 ? 0 : sh_misused(e, "--budget %s: expected one budget", text);
 }
 
 static int read_policy(const struct plan_args *a, struct work *w, struct sh_err *e)
 {
     if (!a->policy) {
-        sh_misused(e, "plan needs --policy NAME");
+        sh_misused(e, "plan requires --policy NAME");
         return sh_hint(e, "shears info policies lists them");
     }
     if (sh_policy_parse(a->policy, &w->policy, e))
         return sh_err_prefix(e, "--policy");
     if (w->policy.policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND))
-        return sh_misused(e, "--policy %s: it looks into the future, no cache can run it", w->policy.policy->name);
+        return sh_misused(e, "--policy %s: uses future attention, which no live cache has", w->policy.policy->name);
     if (sh_allocator_parse(a->allocator, &w->allocator, e))
         return sh_err_prefix(e, "--allocator");
     if (!isnan(a->ppl) && strcmp(w->allocator.allocator->name, "uniform"))
-        return sh_misused(e, "--target-ppl: evaluations are of even budgets, and --allocator %s gives others",
+        return sh_misused(e, "--target-ppl requires --allocator uniform, as evaluations use; found %s",
                           w->allocator.allocator->name);
     return 0;
 }
@@ -106,11 +105,11 @@ static int read_request(const struct plan_args *a, const struct sh_common *commo
 {
     int asked = (a->budget != NULL) + !isnan(a->recall) + !isnan(a->error) + !isnan(a->ppl);
     if (a->plan && (asked || a->policy || a->prefill))
-        return sh_misused(e, "--plan FILE says by itself what policy, prefill and budgets there are");
+        return sh_misused(e, "--plan FILE sets policy, prefill and budgets itself: remove those options");
     if (!a->plan && asked != 1)
-        return sh_misused(e, "plan needs one of --budget, --target-recall, --target-error and --target-ppl");
+        return sh_misused(e, "plan requires exactly one of --budget, --target-recall, --target-error, --target-ppl");
     if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
-        return sh_misused(e, "--rows %s: expected renormalised or recorded", a->rows);
+        return sh_misused(e, "--rows: \"%s\", expected renormalised or recorded", a->rows);
     w->q = (struct sh_replay_request){.spec = &w->policy, .n_spec = 1, .prefill = (int)a->prefill,
                                       .rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED,
                                       .error_every = (int)a->error_every, .seed = (uint64_t)common->seed,
@@ -121,24 +120,24 @@ static int read_request(const struct plan_args *a, const struct sh_common *commo
     return a->budget ? read_budget(a->budget, &w->budget, e) : 0;
 }
 
-/* A plan is for all layers, and an output error is one of values. */
+/* A plan covers all layers, and an output error needs values. */
 static int check_runs(const struct plan_args *a, const struct work *w, const char *path, struct sh_err *e)
 {
     for (int i = 0; i < w->n_run; i++) {
         const struct sh_stored_run *r = &w->runs[i];
         if (r->first_layer || r->last_layer != r->n_layer - 1) {
-            sh_fail(e, "%s: run %d holds layers %d-%d of %d, and a plan is for all", path, r->id, r->first_layer,
+            sh_fail(e, "%s: run %d: found layers %d-%d of %d, expected all for a plan", path, r->id, r->first_layer,
                     r->last_layer, r->n_layer);
             return sh_runs_hint(e, "without --layers");
         }
         int layers = r->n_sequence * r->n_layer;
         if (r->n_done < layers) {
-            sh_fail(e, "%s: run %d has %d of %d layers of its sequences, and a plan is for all", path, r->id, r->n_done,
-                    layers);
-            return sh_hint(e, "the trace command that was stopped goes on; --run N chooses another run");
+            sh_fail(e, "%s: run %d: found %d of %d layers of its sequences, expected all for a plan", path, r->id,
+                    r->n_done, layers);
+            return sh_hint(e, "run the same trace command again to finish it, or select another run with --run N");
         }
         if (!isnan(a->error) && !strchr(r->vectors, 'v')) {
-            sh_fail(e, "%s: --target-error needs values, and run %d recorded none", path, r->id);
+            sh_fail(e, "%s: --target-error requires values, but run %d recorded none", path, r->id);
             return sh_runs_hint(e, "with --vectors v");
         }
     }
@@ -154,9 +153,9 @@ static int budget_given(struct work *w, const char *path, struct sh_err *e)
     w->mean = tokens < longest ? tokens : longest;
     if (tokens >= w->allot.floor || tokens >= longest)
         return 0;
-    sh_misused(e, "%s: budget %s is %d tokens, and %s protects %d (sinks and recent)", path,
+    sh_misused(e, "%s: budget %s is %d tokens, but %s protects %d (sinks and recent)", path,
                sh_budget_text(&w->budget, text), tokens, w->policy.policy->name, w->allot.floor - 1);
-    return sh_hint(e, "give a budget of %d tokens or more", w->allot.floor);
+    return sh_hint(e, "use a budget of at least %d tokens", w->allot.floor);
 }
 
 static int budget_of_ppl(const struct plan_args *a, struct work *w, struct sh_store *s, struct sh_err *e)
@@ -172,11 +171,11 @@ static int budget_of_ppl(const struct plan_args *a, struct work *w, struct sh_st
         i++;
     int bad = 0;
     if (!n) {
-        sh_fail(e, "%s: holds no evaluation of %s with these knobs and prefill %d", path, policy, w->q.prefill);
-        bad = sh_hint(e, "make some: shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5 --prefill %d "
+        sh_fail(e, "%s: contains no evaluation of %s with these knobs and prefill %d", path, policy, w->q.prefill);
+        bad = sh_hint(e, "run shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5 --prefill %d "
                       "--db %s", a->policy, w->q.prefill, path);
     } else if (i == n)
-        bad = sh_fail(e, "%s: no evaluated budget has a perplexity of %g: the largest, %d tokens, has %.6g", path,
+        bad = sh_fail(e, "%s: no evaluated budget reaches perplexity %g: the largest, %d tokens, has %.6g", path,
                       a->ppl, eval[n - 1].mean_tokens, eval[n - 1].ppl);
     if (!bad) {
         w->eval = eval[i];
@@ -193,7 +192,7 @@ static int budget_of_ppl(const struct plan_args *a, struct work *w, struct sh_st
 
 static int choose_budget(const struct plan_args *a, struct work *w, struct sh_store *s, struct sh_err *e)
 {
-    double all = 1 - 1e-6;              /* of sums of floats */
+    double all = 1 - 1e-6;              /* up to rounding of float sums */
     struct sh_plan_search recall = {SH_KEPT_MASS, 1, a->recall < all ? a->recall : all, "a kept mass"};
     struct sh_plan_search error = {SH_OUTPUT_ERROR, 0, a->error, "an output error"};
     if (a->budget)
@@ -223,7 +222,7 @@ static void add_ppl(struct work *w, const char *path)
     }
 }
 
-/* The budgets, and a replay with all figures for evidence. */
+/* The budgets, and a replay that measures all figures as evidence. */
 static int make_plan(const struct plan_args *a, struct work *w, struct sh_store *s, struct sh_err *e)
 {
     struct sh_plan *p = &w->plan;
@@ -243,7 +242,7 @@ static int make_plan(const struct plan_args *a, struct work *w, struct sh_store 
     return 0;
 }
 
-/* The evidence of a plan that is there already, on this trace. */
+/* Measures an existing plan on this trace. */
 static int measure_plan(const struct plan_args *a, struct work *w, struct sh_store *s, struct sh_err *e)
 {
     const struct sh_stored_run *run = &w->runs[0];
@@ -255,7 +254,7 @@ static int measure_plan(const struct plan_args *a, struct work *w, struct sh_sto
     return sh_plan_measure(p, &w->q, s, e);
 }
 
-/* Kept in the store where it can be written to. */
+/* Keeps the plan in the store if it is writable. */
 static void keep_plan(const struct work *w, const char *path, const char *out, int quiet)
 {
     struct sh_err e;
@@ -275,15 +274,15 @@ static int show(const struct work *w, const char *file, const struct sh_common *
     sh_plan_show(o, &w->plan);
     if (w->found.smaller_tokens) {
         sh_out_int(o, "smaller_mean_tokens", "next smaller", w->found.smaller_tokens);
-        sh_out_real(o, "smaller_value", "which has", w->found.smaller_value, 4);
+        sh_out_real(o, "smaller_value", "its value", w->found.smaller_value, 4);
     }
     if (w->found.n_pass)
         sh_out_note(o, "%d budgets were replayed in %d passes over the trace.", w->found.n_budget, w->found.n_pass);
     if (w->allocator.allocator && !strcmp(w->allocator.allocator->name, "greedy"))
-        sh_out_note(o, "greedy takes the upper concave envelope of each head's curve; it is the best split where the "
+        sh_out_note(o, "greedy uses the upper concave envelope of each head's curve; the split is optimal where the "
                     "curves are concave.");
     if (file)
-        sh_out_note(o, "The plan is in %s.", file);
+        sh_out_note(o, "The plan was written to %s.", file);
     int bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;
@@ -330,11 +329,11 @@ const struct sh_cmd sh_cmd_plan = {
     .usage = "--db FILE --policy NAME (--budget F | --target-recall F | --target-error F |\n"
              "              --target-ppl F) [--allocator NAME] [-o FILE]\n"
              "       shears plan --db FILE --plan FILE",
-    .summary = "the fewest cached tokens that meet a target, per layer and head",
-    .about = "Budgets are searched by replaying the policy over the trace: a grid in one pass, then finer ones, down\n"
-             "to one token of the mean. The plan holds a budget for every layer and KV head, and what was measured\n"
-             "with them; it is also kept in the store. A perplexity is not searched but looked up among the\n"
-             "evaluations of the policy in the store.\n\n"
+    .summary = "find the smallest KV budget that meets a target, per layer and head",
+    .about = "Searches budgets by replaying the policy over the trace: first a grid in one pass, then finer grids,\n"
+             "down to one token of the mean. The plan holds a budget for every layer and KV head and the figures\n"
+             "measured with them. It is also kept in the store. A perplexity target is not searched: the budget is\n"
+             "looked up among the evaluations of the policy in the store.\n\n"
              "  shears plan --db traces.db --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o plan.json",
     .opts = opts,
     .args_bytes = sizeof(struct plan_args),

@@ -8,6 +8,7 @@
 #include "plots/figure.h"
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/report/figures/figure_data.h"
 #include "src/cli/paths.h"
 
@@ -21,22 +22,25 @@ struct plot_args {
 
 #define F(name) offsetof(struct plot_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_LIST, F(db), "FILE...", "trace stores, drawn side by side", 0, 0, 0},
-    {"plan", SH_OPT_LIST, F(plan), "FILE...", "allocation: plan files, drawn one below the other", 0, 0, 0},
+    {"db", SH_OPT_LIST, F(db), "FILE...", "trace stores, plotted side by side", 0, 0, 0},
+    {"plan", SH_OPT_LIST, F(plan), "FILE...", "allocation: plan files, plotted one below the other", 0, 0, 0},
     {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.svg, FILE.png or FILE.pdf", 0, 0, 'o'},
     {"script", SH_OPT_FLAG, F(script), NULL, "write the gnuplot script, with its data, to -o instead", 0, 0, 0},
     {"layer", SH_OPT_TEXT, F(layer), "L,...", "heatmap: layers (default: the middle one)", 0, 0, 0},
-    {"head", SH_OPT_TEXT, F(head), "H,...", "heatmap: heads, one per layer or several of one (default: 0)", 0, 0, 0},
-    {"rows", SH_OPT_TEXT, F(rows), "Q,...", "heatmap: queries whose rows are also drawn one by one", 0, 0, 0},
-    {"sequence", SH_OPT_INT, F(sequence), "S", "heatmap: which sequence (default: 0), within --run if given", 0, 1e9,
+    {"head", SH_OPT_TEXT, F(head), "H,...", "heatmap: heads, one per layer or several of one layer (default: 0)", 0, 0,
      0},
-    {"split", SH_OPT_REAL, F(split), "F", "share of a sequence that counts as early (default: 0.5)", 1e-6, 1, 0},
-    {"run", SH_OPT_INT, F(run), "N", "only this run of each store", 1, 1e9, 0},
-    {"data", SH_OPT_TEXT, F(data), "FILE.tsv", "also write the figure's data there", 0, 0, 0},
-    {"width", SH_OPT_TEXT, F(width_text), "SIZE", "of the page: 3.3in, 16cm, 84mm, 240pt or inches (default: "
-                                                  "the figure's own);\n"
-     "on a narrow page, panels move below each other", 0, 0, 0},
-    {"height", SH_OPT_TEXT, F(height_text), "SIZE", "of the page, likewise (default: follows the width)", 0, 0, 0},
+    {"rows", SH_OPT_TEXT, F(rows), "Q,...", "heatmap: queries whose rows are plotted individually", 0, 0, 0},
+    {"sequence", SH_OPT_INT, F(sequence), "S", "heatmap: sequence, counted within --run if given (default: 0)", 0, 1e9,
+     0},
+    {"split", SH_OPT_REAL, F(split), "F",
+     "boundary between early and late, as a fraction of the length\n(default: 0.5)",
+     1e-6, 1, 0},
+    SH_RUN_OPT(F(run), 1),
+    {"data", SH_OPT_TEXT, F(data), "FILE.tsv", "also write the plotted data to this file", 0, 0, 0},
+    {"width", SH_OPT_TEXT, F(width_text), "SIZE",
+     "page width: 3.3in, 16cm, 84mm, 240pt, or a number of inches (default:\n"
+     "set by the figure); on a narrow page panels are stacked", 0, 0, 0},
+    {"height", SH_OPT_TEXT, F(height_text), "SIZE", "page height (default: follows from the width)", 0, 0, 0},
     {0}};
 #undef F
 
@@ -52,7 +56,7 @@ static void release(void *args)
     sh_list_free(&a->plan);
 }
 
-/* "3.3in", "16cm": to inches. NULL text: 0, the figure's own. */
+/* "3.3in", "16cm" as inches. NULL: 0, the figure's own size. */
 static int read_size(const char *option, const char *text, double *inches, struct sh_err *e)
 {
     static const struct { const char *unit; double inches; } units[] = {
@@ -68,11 +72,11 @@ static int read_size(const char *option, const char *text, double *inches, struc
                 return 0;
             break;
         }
-    return sh_misused(e, "%s: '%s', expected a size of 0.5 to 100 inches such as 3.3in, 16cm, 84mm or 240pt", option,
+    return sh_misused(e, "%s: '%s', expected a size from 0.5 to 100 inches, such as 3.3in, 16cm, 84mm or 240pt", option,
                       text);
 }
 
-/* A path that cannot be written to is refused before the work. */
+/* Fails before the work if the path cannot be written. */
 static int probe(const char *path, int script, struct sh_err *e)
 {
     struct sh_gp gp;
@@ -81,9 +85,9 @@ static int probe(const char *path, int script, struct sh_err *e)
         return 0;
     }
     if (e->status == SH_ABSENT)
-        return sh_hint(e, "install gnuplot (Debian: gnuplot-nox), or add --script to get the gnuplot script");
+        return sh_hint(e, "install gnuplot (Debian: gnuplot-nox), or add --script to write the gnuplot script");
     if (e->status == SH_MISUSED && !script && access(path, F_OK))
-        return sh_hint(e, "with --script the file may have any name, for instance one ending in .gp");
+        return sh_hint(e, "with --script any name will do, such as one ending in .gp");
     return -1;
 }
 
@@ -91,7 +95,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     const struct plot_args *a = args;
     if (positional->n != 1)
-        return sh_misused(e, "plot needs one FIGURE, for instance persistence or budget-curve (shears plot --help)");
+        return sh_misused(e, "plot requires one FIGURE, such as persistence or budget-curve (see shears plot --help)");
     const struct sh_figure *f = sh_figure_find(positional->at[0], e);
     if (!f)
         return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears repetition: does repeated attention go with repeated text, and what changes when tokens stay in the
- * cache whatever attention they get? */
+/* shears repetition: does repeated attention go along with repeated text, and what changes if the cache keeps
+ * random tokens instead? */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/app/common/text_source.h"
 #include "src/app/generate/writing.h"
 #include "src/app/store/results.h"
@@ -23,41 +24,24 @@ struct repetition_args {
 };
 
 #define F(name) offsetof(struct repetition_args, name)
+#define L(name) F(live.name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, F(live.model), "DIR", "checkpoint folder, or a .gguf file", 0, 0, 0},
-    {"text", SH_OPT_LIST, F(text), "FILE...", "plain texts, cut into sequences of --length tokens", 0, 0, 0},
-    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "one JSON object a line, each document one sequence", 0, 0, 0},
-    {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
-    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
-    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 2, 1 << 22, 0},
-    {"min-tokens", SH_OPT_INT, F(least), "N", "leave out texts and documents of fewer tokens", 1, 1 << 22, 0},
-    {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: 16)", 1, 1e9, 0},
-    {"prompt-tokens", SH_OPT_INT, F(prompt), "N",
-     "of each sequence that the text goes on from (default: half of it)", 1, 1 << 22, 0},
-    {"max-tokens", SH_OPT_INT, F(max_tokens), "N", "tokens to write behind each (default: 128)", 2, 1 << 22, 0},
-    {"policy", SH_OPT_TEXT, F(policy), "NAME[:knob=value,...]",
-     "an eviction policy (shears info policies lists them)", 0, 0, 0},
-    {"budget", SH_OPT_TEXT, F(budget), "B",
-     "tokens per KV head (64), or a share of what is read and written (0.2)", 0, 0, 0},
-    {"temperature", SH_OPT_REAL, F(temperature), "T",
-     "0: the likeliest token (default); above: drawn at random", 0, 100, 0},
-    {"top-k", SH_OPT_INT, F(top_k), "K", "draw only from the K likeliest (default: all)", 0, 1 << 24, 0},
-    {"top-p", SH_OPT_REAL, F(top_p), "P", "draw only from the likeliest that make up P (default: 1)", 0, 1, 0},
-    {"prefill", SH_OPT_INT, F(live.prefill), "N",
-     "the first N tokens see everything, nothing is dropped (default: 0)", 0, 1 << 22, 0},
-    {"kv-bits", SH_OPT_INT, F(live.kv_bits), "32|16|8|4",
-     "keys and values as f32, f16, or codes (default: 32 for f32)", 1, 1024, 0},
-    {"kv-group", SH_OPT_INT, F(live.kv_group), "N", "numbers of codes that share a scale (default: 64)", 8, 1024, 0},
-    {"dtype", SH_OPT_TEXT, F(live.dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
-    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4",
-     "what a weight of the layers takes (default: 16)", 4, 16, 0},
-    {"weight-prune", SH_OPT_REAL, F(live.weight_prune), "F",
-     "set the share F of the smallest weights (by magnitude) of\n"
-     "each matrix of the layers to 0 (default: 0)", 0, 0.99, 0},
-    {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results, for shears report", 0, 0, 0},
-    {"device-memory", SH_OPT_BYTES, F(live.device_memory), "BYTES",
-     "what may be taken of the device (default: what is free)", 0, 0, 0},
+    SH_MODEL_OPT(F(live.model)),
+    SH_TEXT_OPTS(F, 2, "16"),
+    {"prompt-tokens", SH_OPT_INT, F(prompt), "N", "tokens of each sequence used as the prompt (default: half of it)", 1,
+     1 << 22, 0},
+    {"max-tokens", SH_OPT_INT, F(max_tokens), "N", "tokens to write after each prompt (default: 128)", 2, 1 << 22, 0},
+    SH_POLICY_OPT(F(policy), "eviction policy (see shears info policies)"),
+    {"budget", SH_OPT_TEXT, F(budget), "B", "tokens per KV head (64) or a fraction of prompt and output together\n"
+     "(0.2)", 0, 0, 0},
+    SH_SAMPLER_OPTS(F, 100, 1 << 24, 0),
+    SH_PREFILL_OPT(F(live.prefill), "0"),
+    SH_KV_OPTS(L),
+    SH_WEIGHT_OPTS(L),
+    {"db", SH_OPT_TEXT, F(db), "FILE", "store for the results, which shears report reads", 0, 0, 0},
+    SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     {0}};
+#undef L
 #undef F
 
 static void preset(void *args)
@@ -94,8 +78,8 @@ struct work {
     double done;
 };
 
-/* Uniform retention: a random sample, with the policy's own sinks and recent tokens and its budget, so that
- * only the part that attention decides is another. */
+/* Uniform retention: a random sample, with the policy's sinks, recent tokens and budget, so that only the part
+ * that attention decides differs. */
 static int read_policies(struct work *w, struct sh_err *e)
 {
     char uniform[96];
@@ -112,7 +96,7 @@ static int read_policies(struct work *w, struct sh_err *e)
     if (sh_budget_parse(w->a->budget, all, &n, e))
         return sh_err_prefix(e, "--budget");
     if (n > 1)
-        return sh_misused(e, "--budget %s: one budget at a time", w->a->budget);
+        return sh_misused(e, "--budget %s: expected one budget", w->a->budget);
     w->budget = all[0];
     return 0;
 }
@@ -120,17 +104,17 @@ static int read_policies(struct work *w, struct sh_err *e)
 static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct repetition_args *a = w->a;
-    if (positional->n)
-        return sh_misused(e, "repetition: \"%.80s\" belongs to no option", positional->at[0]);
+    if (sh_args_none("repetition", positional, e))
+        return -1;
     if (sh_live_read(&w->live, &a->live, w->common, "repetition", e))
         return -1;
     const struct sh_need needs[] = {{"--policy NAME", a->policy != NULL}, {"--budget B", a->budget != NULL}, {0}};
     if (sh_args_need("repetition", needs, e))
         return -1;
     if ((a->text.n > 0) + (a->jsonl != NULL) + (a->tokens != NULL) != 1)
-        return sh_misused(e, "repetition needs one of --text, --jsonl and --tokens");
+        return sh_misused(e, "repetition requires one of --text, --jsonl and --tokens");
     if (!(a->temperature > 0) && (a->top_k || a->top_p < 1))
-        return sh_misused(e, "--top-k and --top-p draw at random: give a --temperature above 0");
+        return sh_misused(e, "--top-k and --top-p require a --temperature above 0");
     w->sampler = (struct sh_sampler){a->temperature, (int)a->top_k, a->top_p, w->live.seed};
     return read_policies(w, e);
 }
@@ -154,10 +138,10 @@ static int open_all(struct work *w, struct sh_err *e)
         const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
         int n = prompt_of(w, i), all = n + (int)a->max_tokens;
         if (n < 1 || n > q->n_tokens)
-            return sh_misused(e, "%s: has %d tokens, and the prompt %d", q->source, q->n_tokens, n);
+            return sh_misused(e, "%s: found %d tokens, expected more than the prompt's %d", q->source, q->n_tokens, n);
         if (all > max_pos)
-            return sh_misused(e, "%s: a prompt of %d tokens and %lld more: the model knows %d positions", q->source, n,
-                              a->max_tokens, max_pos);
+            return sh_misused(e, "%s: a prompt of %d tokens and %lld more exceed the model's %d positions", q->source,
+                              n, a->max_tokens, max_pos);
         longest = all > longest ? all : longest;
         longest = q->n_tokens > longest ? q->n_tokens : longest;
     }
@@ -206,7 +190,7 @@ static int run_condition(struct work *w, int condition, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-/* What each cache makes of the texts themselves, so that repetition can be seen at its price. */
+/* The perplexity of the texts with each cache: what less repetition costs. */
 static int read_texts(struct work *w, struct sh_err *e)
 {
     struct sh_eval_cell cell[N_CONDITION - 1];
@@ -236,7 +220,7 @@ static int run_all(struct work *w, struct sh_err *e)
 
 /* ---- the answer ---- */
 
-/* Mean and standard error over texts of a figure, or of its difference to another condition (-1: none). */
+/* Mean and standard error over texts of a figure, or of its difference from another condition (-1: none). */
 static struct sh_eval_mean over_texts(const struct work *w, int condition, int from, int f)
 {
     int n = w->source.texts.n;
@@ -250,7 +234,7 @@ static struct sh_eval_mean over_texts(const struct work *w, int condition, int f
     return (struct sh_eval_mean){mean, sqrt(variance / n)};
 }
 
-/* Pearson's correlation over texts of how much more than by chance rows are alike with rep-4. */
+/* Pearson's correlation, over texts, of row similarity in excess of chance with rep-4. */
 static double correlation(const struct work *w, int condition)
 {
     int n = w->source.texts.n;
@@ -305,7 +289,7 @@ static int keep(const struct work *w, struct sh_store *s, struct sh_err *e)
     for (int c = 0; c < N_CONDITION && s && !bad; c++) {
         char *settings = settings_of(w, c);
         bad = settings ? keep_condition(w, c, s, settings, e)
-                       : sh_fail(e, "--db: a name is not UTF-8, which the store keeps settings in");
+                       : sh_fail(e, "--db: a name is not valid UTF-8, which the store requires");
         free(settings);
     }
     return bad;
@@ -337,13 +321,13 @@ static int report(const struct work *w, struct sh_err *e)
     struct sh_out *o = sh_out_new();
     sh_out_text(o, "model", "model", sh_model_name(w->live.model));
     sh_out_int(o, "texts", "texts", w->source.texts.n);
-    sh_out_int(o, "tokens_written", "tokens written behind each", w->a->max_tokens);
+    sh_out_int(o, "tokens_written", "tokens written per prompt", w->a->max_tokens);
     sh_out_text(o, "budget", "budget", sh_budget_text(&w->budget, text));
-    sh_out_list(o, "results", "means over texts (correlation: of rows alike beyond chance with rep-4, over texts)");
+    sh_out_list(o, "results", "means over texts (correlation: of row similarity beyond chance with rep-4)");
     for (int c = 0; c < N_CONDITION; c++)
         write_condition(w, c, o);
     sh_out_end(o);
-    sh_out_list(o, "differences", "paired, text by text");
+    sh_out_list(o, "differences", "paired differences over texts");
     for (int c = POLICY; c < N_CONDITION; c++) {
         struct sh_eval_mean rep = over_texts(w, c, c - 1, SH_REP_4), like = over_texts(w, c, c - 1, SH_REP_LIKENESS);
         sh_out_item(o);
@@ -351,12 +335,12 @@ static int report(const struct work *w, struct sh_err *e)
         sh_out_text(o, "to", "to", condition_name[c]);
         sh_out_real(o, "rep_4_change", "rep-4", rep.value, 4);
         sh_out_real(o, "rep_4_change_stderr", "+-", rep.error, 4);
-        sh_out_real(o, "row_likeness_change", "rows alike", like.value, 4);
+        sh_out_real(o, "row_likeness_change", "row similarity", like.value, 4);
         sh_out_real(o, "row_likeness_change_stderr", "+-", like.error, 4);
     }
     sh_out_end(o);
-    sh_out_note(o, "Uniform retention keeps a random sample of the tokens in the same budget, besides the policy's\n"
-                "own sinks and recent tokens: what it changes is due to which tokens stay, not to how many.");
+    sh_out_note(o, "Uniform retention keeps the policy's sinks and recent tokens and fills the budget with a random\n"
+                "sample, so differences are due to which tokens are kept, not to how many.");
     int bad = sh_common_write(w->common, o, e);
     sh_out_free(o);
     return bad;
@@ -388,11 +372,11 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_repetition = {
     .name = "repetition",
     .usage = "--model DIR (--text FILE... | --jsonl FILE | --tokens FILE) --policy NAME --budget B [options]",
-    .summary = "repeated attention beside repeated text, and what uniform retention changes",
-    .about = "Goes on from the beginning of each text in three caches: the full one, one under the policy, and one of\n"
-             "the same size that keeps tokens at random. Of what is written: rep-4 (share of repeated 4-grams),\n"
-             "distinct-n and the longest repeat; of its attention: how alike the pivotal sets of neighbouring rows\n"
-             "are, beside chance. And what each cache makes of the texts themselves, as perplexity.\n\n"
+    .summary = "relate repeated attention to repeated text, with a random-retention control",
+    .about = "Continues the beginning of each text with three caches: the full cache, one under the policy, and one\n"
+             "of the same size that keeps a random sample of tokens. Reports for the output rep-4 (fraction of\n"
+             "repeated 4-grams), distinct-n and the longest repeat; for its attention, how similar the pivotal sets\n"
+             "of adjacent rows are, compared with chance; and the perplexity of the texts with each cache.\n\n"
              "  shears repetition --model opt-125m --text book.txt --length 256 --policy scissorhands --budget 64",
     .opts = opts,
     .args_bytes = sizeof(struct repetition_args),

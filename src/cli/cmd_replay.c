@@ -25,26 +25,20 @@ struct replay_args {
 
 #define F(name) offsetof(struct replay_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_TEXT, F(db), "FILE", "the trace store", 0, 0, 0},
-    {"policy", SH_OPT_LIST, F(policy), "NAME[:knob=value,...]...",
-     "policies (default: full window streaming h2o tova scissorhands); all: every\n"
-     "one that the trace can answer; shears info policies lists them", 0, 0, 0},
-    {"budget", SH_OPT_LIST, F(budget), "LIST",
-     "tokens per KV head (17), or a share of the sequence (0.2); commas between;\n"
-     "0.05..1.0/20: twenty, evenly spaced (default: 0.1,0.2,0.3,0.5)", 0, 0, 0},
-    {"prefill", SH_OPT_INT, F(prefill), "N", "the first N tokens see everything, nothing is dropped (default: 0)", 0,
-     1 << 22, 0},
+    SH_STORE_OPT(F(db)),
+    SH_POLICIES_OPT(F(policy), "eviction policies (see shears info policies); all: every one that the trace\n"
+                    "supports (default: full window streaming h2o tova scissorhands)"),
+    SH_BUDGETS_OPT(F(budget)),
+    SH_PREFILL_OPT(F(prefill), "0"),
     {"allocator", SH_OPT_TEXT, F(allocator), "NAME[:knob=value,...]",
-     "who shares the budgets out over layers and heads (default: uniform);\nshears plan --help lists them", 0, 0, 0},
-    {"rows", SH_OPT_TEXT, F(rows), "WHAT",
-     "renormalised: what the policy would have seen (default); recorded: the\nrows as they are", 0, 0, 0},
+     "how budgets are split over layers and heads (see shears plan --help;\ndefault: uniform)", 0, 0, 0},
+    SH_ROWS_OPT(F(rows)),
     {"error-every", SH_OPT_INT, F(error_every), "N",
-     "take the output error of every so many rows; 0: of none (default: 1)", 0, 1 << 22, 0},
-    {"dump-kept", SH_OPT_TEXT, F(dump), "FILE",
-     "kept positions as JSON lines, one per sequence, layer, KV head and step", 0, 0, 0},
-    {"dump-every", SH_OPT_INT, F(dump_every), "N", "only every so many steps (default: 1)", 1, 1 << 22, 0},
-    {"run", SH_OPT_INT, F(run), "N", "only this run (default: all, which must be of one model)", 0, 1e9, 0},
-    {"force", SH_OPT_FLAG, F(force), NULL, "replay even what the store has the results of", 0, 0, 0},
+     "compute the output error for every N-th row; 0: never (default: 1)",
+     0, 1 << 22, 0},
+    SH_DUMP_OPTS(F),
+    SH_RUN_OPT(F(run), 0),
+    SH_FORCE_OPT(F(force)),
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
@@ -110,7 +104,7 @@ static int read_request(const struct replay_args *a, const struct sh_common *com
                         struct sh_store *s, struct sh_err *e)
 {
     if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
-        return sh_misused(e, "--rows %s: expected renormalised or recorded", a->rows);
+        return sh_misused(e, "--rows: \"%s\", expected renormalised or recorded", a->rows);
     if (sh_allocator_parse(a->allocator, &w->allocator, e))
         return sh_err_prefix(e, "--allocator");
     if (sh_runs_choose(s, (int)a->run, &w->runs, &w->n_run, e))
@@ -130,7 +124,7 @@ static int read_request(const struct replay_args *a, const struct sh_common *com
     return sh_replay_check(&w->q, s, e);
 }
 
-/* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
+/* Keeps the results in the store if it is writable; a read-only store can still be analysed. */
 static void keep_results(const struct sh_replay_work *w, const char *path)
 {
     struct sh_err e;
@@ -156,9 +150,9 @@ static int mark(const struct sh_replay_work *w, struct sh_store *store, int is_w
     return bad;
 }
 
-/* ---- the answer ---- */
+/* ---- the results ---- */
 
-/* The best that is known for a budget: kept mass of the oracle in this request, or NaN. */
+/* The best known for a budget: the kept mass of the oracle in this request, or NaN. */
 static double oracle_mass(const struct sh_replay_work *w, int i_budget)
 {
     for (int i = 0; i < w->q.n_spec; i++)
@@ -181,6 +175,16 @@ static void write_layers(struct sh_out *o, const struct sh_replay_row *row)
     sh_out_end(o);
 }
 
+/* Do only knobs tell some policies apart? */
+static int is_ambiguous(const struct sh_replay_work *w)
+{
+    for (int i = 0; i < w->q.n_spec; i++)
+        for (int k = 0; k < i; k++)
+            if (w->spec[i].policy == w->spec[k].policy)
+                return 1;
+    return 0;
+}
+
 static void write_row(struct sh_out *o, const struct sh_replay_work *w, int i)
 {
     static const enum sh_replay_metric shown[] = {
@@ -192,7 +196,10 @@ static void write_row(struct sh_out *o, const struct sh_replay_work *w, int i)
     sh_out_item(o);
     sh_out_text(o, "policy", "policy", row->spec->policy->name);
     sh_out_text(o, "knobs", "knobs", sh_policy_knobs(row->spec, knobs));
+    if (!is_ambiguous(w))
+        sh_out_detail(o);
     sh_out_text(o, "allocator", "allocator", sh_allot_text(&w->allocator, allocator));
+    sh_out_detail(o);
     if (row->budget->tokens)
         sh_out_int(o, "budget", "budget", row->budget->tokens);
     else
@@ -202,13 +209,15 @@ static void write_row(struct sh_out *o, const struct sh_replay_work *w, int i)
             sh_out_real(o, "gap_to_oracle", "to oracle", oracle_mass(w, i % w->q.n_budget) - row->all[SH_M_KEPT_MASS],
                         4);
         sh_metric_write(&sh_replay_metrics, shown[k], row->all[shown[k]], o);
+        if (shown[k] == SH_M_OUTPUT_ERROR_LOW || shown[k] == SH_M_OUTPUT_ERROR_HIGH || shown[k] == SH_M_RESIDENT_BYTES)
+            sh_out_detail(o);
     }
     write_layers(o, row);
 }
 
 static void write_areas(struct sh_out *o, const struct sh_replay_work *w)
 {
-    sh_out_list(o, "curves", "kept mass over the budgets: mean height of the curve");
+    sh_out_list(o, "curves", "kept mass against the budget: mean height of the curve");
     for (int i = 0; i < w->q.n_spec; i++) {
         char knobs[SH_POLICY_TEXT];
         sh_out_item(o);
@@ -240,14 +249,14 @@ static struct sh_out *describe(const struct sh_replay_work *w)
     sh_out_int(o, "prefill", "prefill", w->q.prefill);
     sh_out_list(o, "results", "policies and budgets: means over rows, heads, layers");
     for (int i = 0; i < w->n_row; i++)
-        if (w->row[i].layer)                    /* else another shard's */
+        if (w->row[i].layer)                    /* else the row of another shard */
             write_row(o, w, i);
     sh_out_end(o);
     write_areas(o, w);
     if (w->q.leave_out_small)
-        sh_out_note(o, "A budget that the tokens a policy protects would fill is left out (-).");
+        sh_out_note(o, "- marks budgets that the policy's protected tokens alone would fill.");
     if (known)
-        sh_out_note(o, "%d of %d rows are from the store; --force replays them.", known, w->n_row);
+        sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, w->n_row);
     return o;
 }
 
@@ -269,7 +278,7 @@ static int replay(const struct replay_args *a, const char *path, struct sh_repla
     return run_and_dump(a->dump, w, e) ? -1 : 0;
 }
 
-/* A shard that cannot be kept is nothing: its store is there before the work. */
+/* A shard's results only count if they can be stored, so its store is created before the work. */
 static int replay_shard(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
 {
     char *own = sh_part_path(path, &w->shard);
@@ -289,7 +298,7 @@ static int work(const struct replay_args *a, const char *path, struct sh_replay_
     const struct sh_common *common = &w->cluster.common;
     w->cluster.shares = w->cluster.ranks != NULL;
     if (a->dump && (w->shard.parts || w->cluster.ranks))
-        return sh_misused(e, "--dump-kept: one process writes it, not several");
+        return sh_misused(e, "--dump-kept cannot be combined with --shard or mpirun");
     if (!(w->store = sh_store_open(path, e)))
         return -1;
     int bad = read_request(a, common, w, w->store, e);
@@ -330,15 +339,19 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_replay = {
     .name = "replay",
     .usage = "--db FILE [--policy NAME[:knob=value,...]...] [--budget LIST] [--prefill N] [--allocator NAME]",
-    .summary = "what eviction policies would have kept of recorded attention",
-    .about = "Every recorded row goes once through a cache for each policy and budget. kept mass: the share of the\n"
-             "full row that falls on kept tokens; no sinks: the same without the first four tokens and the query's\n"
-             "own, which else make all policies look alike; pivotal: the share of the keys above 1/n that are kept;\n"
-             "output error: |o - o'| / |o| of the head's output, where values were recorded (--vectors v); to oracle:\n"
-             "what kept mass lacks of the oracle's; stability: the Jaccard likeness of neighbouring steps' kept sets;\n"
-             "peak, mean: kept tokens of a head.\n"
-             "The intervals are a bootstrap over sequences. Queries are those of the uncompressed model: exact in\n"
-             "the first layer, an approximation behind. Results are kept in the store and found there again.\n\n"
+    .summary = "replay eviction policies over recorded attention",
+    .about = "Feeds every recorded row to one simulated cache per policy and budget.\n"
+             "  kept mass     fraction of the full row's attention that falls on kept tokens\n"
+             "  no sinks      the same without the first four tokens and the query's own, which otherwise make all\n"
+             "                policies look alike\n"
+             "  pivotal       fraction of the keys above 1/n that are kept\n"
+             "  output error  |o - o'| / |o| of the head's output, if values were recorded (--vectors v)\n"
+             "  to oracle     the oracle's kept mass minus this one\n"
+             "  stability     Jaccard index of the kept sets of consecutive steps\n"
+             "  peak, mean    kept tokens per head\n"
+             "Intervals are bootstrapped over sequences. Queries are those of the uncompressed model, so the replay\n"
+             "is exact in the first layer and an approximation in later ones. Results are kept in the store and\n"
+             "reused.\n\n"
              "  shears replay --db traces.db --policy window h2o:recent=10 scissorhands --budget 0.05..0.5/10",
     .opts = opts,
     .args_bytes = sizeof(struct replay_args),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears report: one page of everything in stores and plans. */
+/* shears report: an HTML report of one or more stores. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/report_rows.h"
 #include "src/report/report_style.h"
@@ -30,17 +31,19 @@ struct report_args {
 
 #define F(name) offsetof(struct report_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_LIST, F(db), "FILE...", "trace stores with results, at most four; one of random weights is "
-                                          "the control",
-     0, 0, 0},
-    {"output", SH_OPT_TEXT, F(out), "FILE.html", "the page", 0, 0, 'o'},
+    {"db", SH_OPT_LIST, F(db), "FILE...",
+     "trace stores with results, at most four; a store of random weights serves as\n"
+     "the control", 0, 0, 0},
+    {"output", SH_OPT_TEXT, F(out), "FILE.html", "the report", 0, 0, 'o'},
     {"plan", SH_OPT_LIST, F(plan), "FILE...", "plans whose budgets are shown, at most four", 0, 0, 0},
-    {"model", SH_OPT_TEXT, F(model), "NAME|DIR", "for capacity (default: the traced model, where it is known)",
+    {"model", SH_OPT_TEXT, F(model), "NAME|DIR", "model for the capacity section (default: the traced model, if known)",
      0, 0, 0},
-    {"gpu", SH_OPT_TEXT, F(gpu), "NAME,...", "GPUs for capacity (default: RTX-4090,A100-SXM-80GB,H100-SXM)", 0, 0, 0},
-    {"gpus", SH_OPT_TEXT, F(gpus), "FILE", "a table of your own GPUs, searched first", 0, 0, 0},
-    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence for capacity (default: the model's "
-                                           "positions)", 1, 1e9, 0},
+    {"gpu", SH_OPT_TEXT, F(gpu), "NAME,...", "GPUs for the capacity section (default: RTX-4090,A100-SXM-80GB,H100-SXM)",
+     0, 0, 0},
+    SH_GPUS_OPT(F(gpus)),
+    {"length", SH_OPT_INT, F(length), "N",
+     "tokens per sequence for the capacity section (default: the model's context\n"
+     "length)", 1, 1e9, 0},
     {0}};
 #undef F
 
@@ -53,24 +56,24 @@ static void release(void *args)
 
 /* ---- the stores ---- */
 
-/* The page is HTML whatever the file is called: another ending would only mislead. A folder is refused later. */
+/* The page is always HTML, so another ending would mislead. A folder is refused later. */
 static int check_ending(const char *out, struct sh_err *e)
 {
     const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out, *dot = strrchr(name, '.');
     if (!*name || (dot && dot > name && (!strcmp(dot, ".html") || !strcmp(dot, ".htm"))))
         return 0;
-    return sh_misused(e, "-o %s: the page is HTML, expected a name that ends in .html or .htm", out);
+    return sh_misused(e, "-o %s: expected a name ending in .html or .htm", out);
 }
 
 static int check(const struct report_args *a, const struct sh_list *positional, struct sh_err *e)
 {
-    if (positional->n)
-        return sh_misused(e, "report: unexpected argument \"%.80s\"", positional->at[0]);
+    if (sh_args_none("report", positional, e))
+        return -1;
     const struct sh_need needs[] = {{"--db FILE...", a->db.n > 0}, {"-o FILE.html", a->out != NULL}, {0}};
     if (sh_args_need("report", needs, e))
         return -1;
     if (a->db.n > SH_REPORT_STORES || a->plan.n > SH_REPORT_STORES)
-        return sh_misused(e, "report shows at most %d %s side by side, found %d", SH_REPORT_STORES,
+        return sh_misused(e, "report: expected at most %d %s, found %d", SH_REPORT_STORES,
                           a->db.n > SH_REPORT_STORES ? "stores" : "plans",
                           a->db.n > SH_REPORT_STORES ? a->db.n : a->plan.n);
     for (int i = 0; i < a->db.n; i++)
@@ -99,7 +102,7 @@ static int open_stores(struct sh_report *r, const struct report_args *a, struct 
 
 /* ---- the page ---- */
 
-/* Is the model of that name there with trained weights (random 0), in a store before i? */
+/* Does a store before i have the model of that name, with random weights or with trained ones (random 0)? */
 static int is_named(const struct sh_report *r, int i, const char *model, int random)
 {
     for (int k = 0; k < i; k++)
@@ -137,8 +140,9 @@ static void begin(const struct sh_report *r, const int *lacks, FILE *to)
     title(r, to);
     fprintf(to, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<header>\n<h1>", sh_report_style);
     title(r, to);
-    fputs("</h1>\n<p class=\"soft\">How attention persists, how much of it a KV cache of fixed size keeps, and what "
-          "that costs and saves. Made by shears " PACKAGE_VERSION "; each part ends with its commands.</p>\n"
+    fputs("</h1>\n<p class=\"soft\">How attention persists, what a KV cache of fixed size keeps of it, and what "
+          "that costs and saves. Written by shears " PACKAGE_VERSION "; each part ends with the commands that "
+          "reproduce it.</p>\n"
           "</header>\n<nav aria-label=\"parts\"><ul>\n", to);
     for (int i = 0; sh_report_parts[i]; i++) {
         if (lacks[i] < 0)
@@ -151,8 +155,9 @@ static void begin(const struct sh_report *r, const int *lacks, FILE *to)
 
 static void end(const struct sh_report *r, const struct sh_common *common, FILE *to)
 {
-    fputs("<section id=\"commands\"><h2>All commands</h2>\n<p>Run in this order, they make everything on this page "
-          "again.</p>\n<pre><code>", to);
+    fputs("<section id=\"commands\"><h2>All commands</h2>\n<p>Run in this order, these commands reproduce this "
+          "page.</p>\n"
+          "<pre><code>", to);
     for (int i = 0; i < r->n_command; i++) {
         fputs("shears ", to);
         sh_html_text(to, r->command[i]);
@@ -163,7 +168,7 @@ static void end(const struct sh_report *r, const struct sh_common *common, FILE 
     fprintf(to, "\n</code></pre>\n</section>\n</main>\n<script>\n%s</script>\n</body>\n</html>\n", sh_report_script);
 }
 
-/* Without causal attention, parts about caches would only say that there is nothing to show. */
+/* Without causal attention, the parts about caches could only say that they do not apply. */
 static int has_causal(const struct sh_report *r)
 {
     int n_run = 0;
@@ -220,9 +225,9 @@ static struct sh_file *open_page(const char *path, struct sh_err *e)
     struct stat s;
     const char *slash = strrchr(path, '/');
     if (!(slash ? slash[1] : path[0]))
-        return sh_misused(e, "-o %s: names a folder, not a file", path), NULL;
+        return sh_misused(e, "-o %s: is a folder, expected a file", path), NULL;
     if (!lstat(path, &s) && !S_ISREG(s.st_mode))
-        return sh_misused(e, "-o %s: there is something by this name that is not a plain file", path), NULL;
+        return sh_misused(e, "-o %s: exists and is not a regular file", path), NULL;
     return sh_file_begin(path, e);
 }
 
@@ -283,12 +288,12 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_report = {
     .name = "report",
     .usage = "--db FILE... -o FILE.html [--plan FILE...] [--model NAME|DIR]",
-    .summary = "one HTML page of everything in stores and plans",
-    .about = "The page is a single file that needs nothing else: what was traced, persistence and its control,\n"
-             "policies under budgets, plans, the model under a budget compared with the replay, fewer bits, capacity\n"
-             "at a stated quality, theory, drift, and the command for each number. Where the stores lack something,\n"
-             "the page names the command that fills it. Tables sort by a click on a heading; the page follows the\n"
-             "reader's light or dark setting, and prints. gnuplot draws the figures (status 3 without it).\n\n"
+    .summary = "write an HTML report of one or more stores",
+    .about = "Writes one self-contained file: what was traced, persistence with its control, policies under budgets,\n"
+             "plans, evaluation compared with replay, quantised caches, capacity at a stated quality, theory, drift,\n"
+             "and the command behind each number. For results that the stores lack, the report gives the command that\n"
+             "computes them. Tables sort by a click on a heading; the page follows the reader's light or dark setting\n"
+             "and can be printed. Figures are drawn by gnuplot (exit status 3 without it).\n\n"
              "  shears report --db trained.db random.db --plan plan.json -o report.html",
     .opts = opts,
     .args_bytes = sizeof(struct report_args),

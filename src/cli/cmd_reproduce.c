@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears reproduce: the paper's programme on models and texts of one's own, as ordinary commands (reproduce_steps.h)
- * whose results lie in a folder for each model. */
+/* shears reproduce: the paper's experiments on the user's models and texts, as ordinary commands (reproduce_steps.h)
+ * whose results go to a folder per model. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/report.h"
 #include "src/report/reproduce_show.h"
@@ -17,7 +18,7 @@
 
 enum { MOST_MODELS = 8, MANY_POSITIONS = 2048, ROOM_FOR_TENTH = 120 };
 
-/* Tokens of a text of which a fifth, or a tenth, has room for Scissorhands' newest ten and one more. */
+/* Tokens of a text of which a fifth, or a tenth, holds Scissorhands' newest ten tokens and one more. */
 #define LEAST "55"
 #define LEAST_FOR_TENTH "110"
 
@@ -30,20 +31,20 @@ struct reproduce_args {
 #define F(name) offsetof(struct reproduce_args, name)
 static const struct sh_opt opts[] = {
     {"model", SH_OPT_LIST, F(model), "DIR...", "checkpoint folders or .gguf files, at most eight", 0, 0, 0},
-    {"output", SH_OPT_TEXT, F(out), "DIR", "where everything goes, in a folder for each model", 0, 0, 'o'},
-    {"text", SH_OPT_LIST, F(text), "FILE...", "plain texts, cut into sequences of --length tokens", 0, 0, 0},
-    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "or documents, one JSON object a line, each one sequence (C4)", 0, 0, 0},
-    {"field", SH_OPT_TEXT, F(field), "NAME", "where a document's text is (default: text)", 0, 0, 0},
-    {"tasks", SH_OPT_TEXT, F(tasks), "DIR", "holds hellaswag.jsonl, math_qa.jsonl, piqa.jsonl, winogrande.jsonl,\n"
-     "openbook_qa.jsonl, or some of them", 0, 0, 0},
+    {"output", SH_OPT_TEXT, F(out), "DIR", "output folder, with one folder per model", 0, 0, 'o'},
+    SH_TEXT_OPT(F(text)),
+    SH_JSONL_OPT(F(jsonl)),
+    SH_FIELD_OPT(F(field)),
+    {"tasks", SH_OPT_TEXT, F(tasks), "DIR", "folder with any of hellaswag.jsonl, math_qa.jsonl, piqa.jsonl,\n"
+     "winogrande.jsonl, openbook_qa.jsonl", 0, 0, 0},
     {"size", SH_OPT_TEXT, F(size), "small|medium|full",
-     "small (default): 2 sequences of 256 tokens, 20 questions a task\n"
-     "medium: 8 of 512, 200 questions\nfull: 32 of all the model's positions, 1000 questions", 0, 0, 0},
-    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence instead", 64, 1 << 22, 0},
-    {"count", SH_OPT_INT, F(count), "N", "sequences instead", 1, 1e9, 0},
-    {"items", SH_OPT_INT, F(items), "N", "questions of a task instead", 1, 1e9, 0},
-    {"shots", SH_OPT_INT, F(shots), "N", "examples in front of each question (default: 5 as in the paper, 0 for\n"
-     "models of fewer than 2048 positions)", 0, 1000, 0},
+     "small (default): 2 sequences of 256 tokens, 20 questions per task\n"
+     "medium: 8 of 512, 200 questions\nfull: 32 of the whole context length, 1000 questions", 0, 0, 0},
+    {"length", SH_OPT_INT, F(length), "N", "tokens per sequence, overriding --size", 64, 1 << 22, 0},
+    {"count", SH_OPT_INT, F(count), "N", "sequences, overriding --size", 1, 1e9, 0},
+    {"items", SH_OPT_INT, F(items), "N", "questions per task, overriding --size", 1, 1e9, 0},
+    {"shots", SH_OPT_INT, F(shots), "N", "examples before each question (default: 5 as in the paper; 0 for models\n"
+     "with fewer than 2048 positions)", 0, 1000, 0},
     {0}};
 #undef F
 
@@ -88,20 +89,20 @@ static int check(struct work *w, const struct sh_list *positional, struct sh_err
 {
     const struct reproduce_args *a = w->a;
     size_t i = 0;
-    if (positional->n)
-        return sh_misused(e, "reproduce: \"%.80s\" belongs to no option", positional->at[0]);
+    if (sh_args_none("reproduce", positional, e))
+        return -1;
     const struct sh_need needs[] = {{"--model DIR...", a->model.n > 0}, {"-o DIR", a->out != NULL}, {0}};
     if (sh_args_need("reproduce", needs, e))
         return -1;
     if (a->model.n > MOST_MODELS)
-        return sh_misused(e, "--model: %d models, at most %d", a->model.n, MOST_MODELS);
+        return sh_misused(e, "--model: found %d models, expected at most %d", a->model.n, MOST_MODELS);
     if (!a->text.n == !a->jsonl)
-        return sh_misused(e, "reproduce needs something to read: --text FILE... or --jsonl FILE, one of them");
+        return sh_misused(e, "reproduce requires either --text FILE... or --jsonl FILE");
     while (i < 2 && strcmp(sizes[i].name, a->size))
         i++;
     w->size = sizes[i];
     if (strcmp(w->size.name, a->size))
-        return sh_misused(e, "--size: \"%s\" is not known, expected one of small, medium, full", a->size);
+        return sh_misused(e, "--size: unknown value \"%s\", expected one of small, medium, full", a->size);
     w->size.length = a->length ? (int)a->length : w->size.length;
     w->size.count = a->count ? (int)a->count : w->size.count;
     w->size.items = a->items ? (int)a->items : w->size.items;
@@ -115,7 +116,7 @@ static int check(struct work *w, const struct sh_list *positional, struct sh_err
     return 0;
 }
 
-/* Looks at every model before anything is run; two of one name are told apart by their number. */
+/* Opens every model before anything is run; models of the same name get a number. */
 static int look(struct work *w, struct sh_err *e)
 {
     for (int i = 0; i < w->a->model.n; i++) {
@@ -146,7 +147,7 @@ static int look(struct work *w, struct sh_err *e)
 
 /* ---- the steps ---- */
 
-/* What is left out of several models is one line that names them all. */
+/* A step skipped for several models is one line that names them all. */
 static void leave(struct work *w, const struct subject *m, const char *output, const char *why)
 {
     int bytes = (int)(strstr(output, ".txt") ? strlen(output) - 4 : strlen(output));
@@ -165,16 +166,16 @@ static void leave(struct work *w, const struct subject *m, const char *output, c
         xasprintf("%s, %.*s", m->name, bytes, output), xstrdup(why)};
 }
 
-/* Why a step cannot be run with what was given; NULL: it can. For free(). */
+/* Why a step cannot be run with the given options; NULL: it can. Caller frees. */
 static char *lacks(const struct work *w, const struct sh_step *s)
 {
     const char *file = strstr(s->line, "%k/");
     if (strstr(s->line, "%j") && !w->a->jsonl)
-        return xstrdup("needs documents of different lengths: --jsonl FILE");
+        return xstrdup("requires documents of different lengths: --jsonl FILE");
     if (!file)
         return NULL;
     if (!w->a->tasks)
-        return xstrdup("needs the questions: --tasks DIR");
+        return xstrdup("requires the tasks' questions: --tasks DIR");
     char *path = xasprintf("%s/%.*s", w->a->tasks, (int)strcspn(file + 3, " "), file + 3);
     char *why = access(path, R_OK) ? xasprintf("needs %s", path) : NULL;
     free(path);
@@ -195,11 +196,11 @@ static int run_steps(struct work *w, const struct subject *m, const struct sh_st
         else if (s->draws && status == SH_ABSENT)
             leave(w, m, s->output, "gnuplot is not installed");
         else if (status > 0)
-            leave(w, m, s->output, "failed: the command said why");
+            leave(w, m, s->output, "failed (see the message above)");
         w->failed += status > 0 && !(s->draws && status == SH_ABSENT);
         free(why);
         if (s == sh_reproduce_steps && status > 0)
-            bad = sh_fail(e, "reproduce: %s was not traced, and everything else needs that", m->name);
+            bad = sh_fail(e, "reproduce: %s was not traced; all further steps require its trace", m->name);
     }
     w->gnuplot_absent = run.gnuplot_absent;
     w->done += run.done;
@@ -234,10 +235,11 @@ static int run_model(struct work *w, const struct subject *m, struct sh_err *e)
         at[i] = number[i];
     }
     const char *folder = m->folder, *theorem[] = {"--model", m->path};
-    /* A prompt without examples is short, and a fifth of it must have room for more than the newest tokens. */
+    /* A prompt without examples is short; a fifth of it must hold more than the newest tokens. */
     const char *policy = shots ? "scissorhands" : "scissorhands:recent=2";
     if (!m->is_plain)
-        leave(w, m, "Theorem 3.1", "speaks of x W_Q and x W_K, which this model turns or norms: OPT, GPT-2, BLOOM");
+        leave(w, m, "Theorem 3.1",
+              "covers plain x W_Q and x W_K (OPT, GPT-2, BLOOM); this model rotates or normalises them");
     const struct sh_step_name names[] = {
         {'d', &folder, 1}, {'m', &m->path, 1}, {'t', text, n}, {'j', text, a->jsonl ? n : 0}, {'k', &a->tasks, 1},
         {'b', &budgets, 1}, {'l', &at[0], 1}, {'n', &at[1], 1}, {'c', &at[2], 1}, {'i', &at[3], 1}, {'s', &at[4], 1},
@@ -247,7 +249,7 @@ static int run_model(struct work *w, const struct subject *m, struct sh_err *e)
     return bad;
 }
 
-/* One page of several models beside each other, as many as a page shows. */
+/* One report of several models side by side, as many as a report shows. */
 static int run_page(struct work *w, struct sh_err *e)
 {
     static const struct sh_step page[] = {{"report.txt", "report --db %x -o %o/report.html", 1}, {0}};
@@ -269,15 +271,15 @@ static int run_page(struct work *w, struct sh_err *e)
     return status < 0;
 }
 
-/* ---- the answer ---- */
+/* ---- the results ---- */
 
-/* What the programme of the paper and of its successors has besides, and what fills it. */
+/* Experiments of the paper and its successors that are not run, and how to run them. */
 static const char *const elsewhere[][2] = {
     {"over the training of a model",
-     "name its checkpoints with --model A B C, each a folder; demo/README.md says how to make the embedded one's"},
-    {"other domains (vision, audio)", "shears import --attention, then persistence and replay of that store"},
-    {"distilled models", "name both checkpoints with --model"},
-    {"measured batches and rates", "shears generate on the GPU itself; Tables 1 and 2 are arithmetic"}};
+     "pass its checkpoints as --model A B C; demo/README.md says how to make those of the embedded model"},
+    {"other domains (vision, audio)", "shears import --attention, then shears persistence and replay on that store"},
+    {"distilled models", "pass both checkpoints to --model"},
+    {"measured batches and rates", "shears generate on the GPU; Tables 1 and 2 are computed"}};
 
 static int conclude(struct work *w, struct sh_err *e)
 {
@@ -287,36 +289,37 @@ static int conclude(struct work *w, struct sh_err *e)
     for (int i = 0; i < w->n_model && !bad; i++)
         bad = sh_reproduce_row(o, w->model[i].name, w->model[i].parameters, w->model[i].folder, e);
     sh_out_end(o);
-    sh_out_list(o, "left_out", "left out");
+    sh_out_list(o, "left_out", "skipped");
     for (int i = 0; i < w->n_left; i++) {
         sh_out_item(o);
         sh_out_text(o, "part", "part", w->left[i].part);
-        sh_out_text(o, "why", "what would fill it", w->left[i].why);
+        sh_out_text(o, "why", "reason or remedy", w->left[i].why);
     }
     for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
         sh_out_item(o);
         sh_out_text(o, "part", "part", elsewhere[i][0]);
-        sh_out_text(o, "why", "what would fill it", elsewhere[i][1]);
+        sh_out_text(o, "why", "reason or remedy", elsewhere[i][1]);
     }
     sh_out_end(o);
-    sh_out_int(o, "steps_done", "steps done now", w->done);
-    sh_out_int(o, "steps_known", "done before", w->known);
+    sh_out_int(o, "steps_done", "steps run", w->done);
+    sh_out_int(o, "steps_known", "steps already done", w->known);
     sh_out_int(o, "steps_failed", "failed", w->failed);
-    sh_out_note(o, "ratio: literal persistence (1/t), chance its density; lift beyond recency (5/t, 10 apart). cache "
-                   "2x, 5x: Scissorhands; held to: the");
-    sh_out_note(o, "largest compression measured at which perplexity rises by at most 1 %%. 4-bit w., pruned (half of "
+    sh_out_note(o, "ratio: literal persistence (1/t), chance: its density; lift: beyond recency (5/t, 10 apart). "
+                   "cache 2x, 5x: Scissorhands; held to: the");
+    sh_out_note(o, "largest measured compression that raises perplexity by at most 1 %%. 4-bit w., pruned (half of "
                    "the weights): with the whole cache;");
-    sh_out_note(o, "beyond sum: what half the cache costs these weights more than it costs the whole ones (0: losses "
-                   "add).");
+    sh_out_note(o, "beyond sum: extra cost of half the cache with these weights, compared with the original ones "
+                   "(0: losses add).");
     for (int i = 0; i < w->n_model && !w->gnuplot_absent; i++)
-        sh_out_note(o, "Open %s/report.html; beside it each step's answer and the figures.", w->model[i].folder);
+        sh_out_note(o, "Open %s/report.html; next to it are the output of each step and the figures.",
+                    w->model[i].folder);
     if (w->n_model > 1 && !w->gnuplot_absent)
-        sh_out_note(o, "Open %s/report.html for the models side by side.", w->a->out);
+        sh_out_note(o, "Open %s/report.html to compare the models.", w->a->out);
     if (!bad)
         bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
     sh_out_free(o);
     if (!bad && w->failed)
-        bad = sh_fail(e, "reproduce: %d step%s failed; the same command tries again", w->failed,
+        bad = sh_fail(e, "reproduce: %d step%s failed; run the same command again to retry", w->failed,
                       w->failed > 1 ? "s" : "");
     return bad;
 }
@@ -343,15 +346,15 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_reproduce = {
     .name = "reproduce",
     .usage = "--model DIR... -o DIR (--text FILE... | --jsonl FILE [--field NAME]) [--tasks DIR] [--size NAME]",
-    .summary = "the Scissorhands paper's figures and tables for your own model",
-    .about = "Runs the paper's whole programme on each model: attention maps of trained and of random weights (Fig.\n"
-             "1, 5), persistence (Fig. 2), perplexity and accuracy under compression (Fig. 3, Table 3, C4 by length),\n"
-             "the change of scores (Fig. 4), memory (Tables 1, 2); and beyond it a leaderboard of policies, the\n"
-             "theorems beside measurement, repetition, compression together with 4-bit and with pruned weights. Each\n"
-             "step is an ordinary command, shown as it runs, and its answer is kept; a step that is done is not done\n"
-             "again, and a run that was stopped or killed goes on with the same command. Ends with a page (shears\n"
-             "report), a table of the models, and what was left out and why. Files that changed since are not\n"
-             "noticed: take a new folder for them.\n\n"
+    .summary = "reproduce the Scissorhands paper's figures and tables on your own models",
+    .about = "Runs all experiments of the paper on each model: attention maps of trained and random weights (Fig. 1,\n"
+             "5), persistence (Fig. 2), perplexity and accuracy under compression (Fig. 3, Table 3, C4 by length),\n"
+             "the change of scores (Fig. 4) and memory (Tables 1, 2); and in addition a leaderboard of policies, a\n"
+             "test of the theorems, repetition, and compression combined with 4-bit and pruned weights. Each step is\n"
+             "an ordinary command, shown as it runs, and its output is kept. A finished step is not run again: run\n"
+             "the same command again to resume. At the end come an HTML report (shears report), a table of the\n"
+             "models, and a list of what was skipped and why. Changes to input files are not noticed: use a new\n"
+             "output folder.\n\n"
              "  shears reproduce --model opt-125m opt-1.3b --jsonl c4.jsonl --tasks tasks --size medium -o paper",
     .opts = opts,
     .args_bytes = sizeof(struct reproduce_args),

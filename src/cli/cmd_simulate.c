@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears simulate: how a server answers requests that come over time, with the whole cache and with budgets. */
+/* shears simulate: a server under load, with the whole cache and with budgets. */
 #include <stdlib.h>
 
 #include "plots/gp.h"
@@ -12,67 +12,55 @@
 #include "traces/store.h"
 
 #define F(name) offsetof(struct sh_simulate_args, name)
+#define C(name) F(capacity.name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, F(capacity.model), "NAME", "of shears info models, a folder with config.json, such a file,\n"
-     "or a .gguf file", 0, 0, 0},
-    {"gpu", SH_OPT_TEXT, F(capacity.gpu), "NAME,...", "of shears info gpus; each is a server", 0, 0, 0},
+    {"model", SH_OPT_TEXT, C(model), "NAME", "name from shears info models, folder with config.json, config.json,\n"
+     "or .gguf file", 0, 0, 0},
+    {"gpu", SH_OPT_TEXT, C(gpu), "NAME,...", "name from shears info gpus; each is a separate server", 0, 0, 0},
     {"workload", SH_OPT_TEXT, F(workload), "FILE", "CSV with arrival_s, prompt_tokens, output_tokens, or with the\n"
      "columns of the public Azure or BurstGPT traces", 0, 0, 0},
-    {"speed", SH_OPT_TEXT, F(speed), "F,...", "the file's requests come so many times as fast (default: 1)", 0, 0, 0},
-    {"rate", SH_OPT_TEXT, F(rate), "R,...", "generated requests a second, Poisson; each rate is a run", 0, 0, 0},
-    {"requests", SH_OPT_INT, F(requests), "N", "how many are generated (default: 1000)", 1, 1e9, 0},
-    {"prompt", SH_OPT_TEXT, F(prompt), "N", "tokens of their prompts: 512, 100-900, exp:512, lognormal:512:0.8", 0, 0,
+    {"speed", SH_OPT_TEXT, F(speed), "F,...", "replay the workload F times as fast (default: 1)", 0, 0, 0},
+    {"rate", SH_OPT_TEXT, F(rate), "R,...", "generate R requests per second (Poisson); each rate is one run", 0, 0, 0},
+    {"requests", SH_OPT_INT, F(requests), "N", "requests to generate (default: 1000)", 1, 1e9, 0},
+    {"prompt", SH_OPT_TEXT, F(prompt), "N", "prompt tokens of generated requests: 512, 100-900, exp:512 or\n"
+     "lognormal:512:0.8", 0, 0, 0},
+    {"output", SH_OPT_TEXT, F(output), "N", "output tokens of generated requests, in the same form", 0, 0, 0},
+    {"plan", SH_OPT_LIST, F(plan), "FILE...", "shears plan files to compare with the whole cache", 0, 0, 0},
+    {"budget", SH_OPT_TEXT, C(budget), "B,...", "budgets to compare with the whole cache: 0.2 of the length, 4096,\n"
+     "64/32/... (one per layer)", 0, 0, 0},
+    {"evict", SH_OPT_TEXT, F(evict), "WHEN", "prompt: after the whole prompt (default); chunk: after each chunk", 0, 0,
      0},
-    {"output", SH_OPT_TEXT, F(output), "N", "and of their answers", 0, 0, 0},
-    {"plan", SH_OPT_LIST, F(plan), "FILE...", "plans of shears plan, beside the whole cache", 0, 0, 0},
-    {"budget", SH_OPT_TEXT, F(capacity.budget), "B,...", "budgets beside it: 0.2 of the length, 4096, 64/32/... (each\n"
-     "layer)", 0, 0, 0},
-    {"evict", SH_OPT_TEXT, F(evict), "WHEN", "prompt: when it is whole (default); chunk: after each chunk", 0, 0, 0},
-    {"allocator", SH_OPT_TEXT, F(memory), "HOW", "paged (default), or slots: all that a sequence will need at once", 0,
-     0, 0},
-    {"page", SH_OPT_INT, F(capacity.page), "N", "tokens of a page (default: 16)", 1, 1 << 20, 0},
-    {"chunk", SH_OPT_INT, F(capacity.chunk), "N", "tokens of a step (default: 2048)", 1, 1 << 20, 0},
-    {"max-seqs", SH_OPT_INT, F(max_seqs), "N", "sequences that run at once (default: 256)", 1, 1e6, 0},
-    {"headroom", SH_OPT_INT, F(capacity.headroom), "N", "tokens that come between two evictions (default: 0)", 0, 1e9,
-     0},
-    {"state", SH_OPT_INT, F(capacity.state), "BYTES", "of a policy for each token, layer and KV head (default: 0)", 0,
-     1e6, 0},
-    {"slo-ttft", SH_OPT_REAL, F(slo_ttft), "S", "limit of the time to the first token", 0, 1e9, 0},
-    {"slo-tpot", SH_OPT_REAL, F(slo_tpot), "S", "limit of the mean time of each further token", 0, 1e9, 0},
-    {"max-rate", SH_OPT_FLAG, F(max_rate), NULL, "find the highest rate at which the limits hold, within 1 %", 0, 0, 0},
-    {"goal", SH_OPT_REAL, F(goal), "F", "for this share of the requests (default: 0.99)", 0.01, 1, 0},
-    {"efficiency", SH_OPT_TEXT, F(efficiency), "OP=F,...", "of the board's numbers: weights, cache (memory),\n"
-     "products, attention (compute), link; default 1", 0, 0, 0},
-    {"step-overhead", SH_OPT_REAL, F(overhead_s), "S", "added to each step (default: 0)", 0, 10, 0},
-    {"calibrate", SH_OPT_TEXT, F(calibrate), "FILE", "measured steps to find both from: CSV with prefill_tokens,\n"
-     "decode_sequences, context_tokens, seconds", 0, 0, 0},
-    {"kv", SH_OPT_TEXT, F(capacity.kv), "TYPE,...", "the cache's format (default: f16; shears capacity --help has all)",
+    {"allocator", SH_OPT_TEXT, F(memory), "HOW",
+     "paged (default), or slots: reserve a sequence's whole cache at the start",
      0, 0, 0},
-    {"weights", SH_OPT_TEXT, F(capacity.weights), "TYPE", "the weights' (default: as published or stored)", 0, 0, 0},
-    {"windows", SH_OPT_TEXT, F(capacity.windows), "HOW", "charge windowed layers: model, ignore, vllm:N, llama:N", 0, 0,
+    {"page", SH_OPT_INT, C(page), "N", "tokens per page (default: 16)", 1, 1 << 20, 0},
+    {"chunk", SH_OPT_INT, C(chunk), "N", "tokens per step (default: 2048)", 1, 1 << 20, 0},
+    {"max-seqs", SH_OPT_INT, F(max_seqs), "N", "sequences that run at once (default: 256)", 1, 1e6, 0},
+    {"slo-ttft", SH_OPT_REAL, F(slo_ttft), "S", "limit on the time to first token", 0, 1e9, 0},
+    {"slo-tpot", SH_OPT_REAL, F(slo_tpot), "S", "limit on the mean time per further output token", 0, 1e9, 0},
+    {"max-rate", SH_OPT_FLAG, F(max_rate), NULL, "find the highest rate that meets the limits, to within 1 %", 0, 0, 0},
+    {"goal", SH_OPT_REAL, F(goal), "F", "fraction of requests that must meet the limits (default: 0.99)", 0.01, 1, 0},
+    {"efficiency", SH_OPT_TEXT, F(efficiency), "OP=F,...",
+     "achieved fraction of the GPU's peak, by operation: weights, cache\n"
+     "(memory), products, attention (compute), link (default: 1)", 0, 0, 0},
+    {"step-overhead", SH_OPT_REAL, F(overhead_s), "S", "time added to each step (default: 0)", 0, 10, 0},
+    {"calibrate", SH_OPT_TEXT, F(calibrate), "FILE",
+     "fit --efficiency and --step-overhead to measured steps: CSV with\n"
+     "prefill_tokens, decode_sequences, context_tokens, seconds", 0, 0, 0},
+    {"kv", SH_OPT_TEXT, C(kv), "TYPE,...", "cache format (see shears capacity --help; default: f16)", 0, 0, 0},
+    {"tp", SH_OPT_TEXT, C(tp), "N,...", "tensor parallelism: GPUs that share each layer (default: 1)", 0, 0, 0},
+    SH_HARDWARE_OPTS(C),
+    SH_RESULTS_OPTS(F),
+    {"log", SH_OPT_TEXT, F(log), "FILE", "write every request of every run as CSV, in order of completion", 0, 0, 0},
+    {"timeline", SH_OPT_FLAG, F(timeline), NULL, "report cache use over time: in --json, or alone in --csv", 0, 0, 0},
+    {"plot-latency", SH_OPT_TEXT, F(plot_latency), "FILE", "plot TTFT and TPOT against the rate (.svg, .png or .pdf)",
+     0, 0,
      0},
-    {"tp", SH_OPT_TEXT, F(capacity.tp), "N,...", "GPUs that share each layer (default: 1)", 0, 0, 0},
-    {"link", SH_OPT_FLAG, F(capacity.link), NULL, "count the time of what they send each other", 0, 0, 0},
-    {"memory", SH_OPT_BYTES, F(capacity.memory), "BYTES", "of one GPU, in place of the board's", 1, 0x1p62, 0},
-    {"util", SH_OPT_REAL, F(capacity.util), "F", "share of it that may be used (default: 1)", 0, 1, 0},
-    {"reserve", SH_OPT_REAL, F(capacity.reserve), "F", "share of it left to the framework: 1 - util", 0, 0.999, 0},
-    {"overhead", SH_OPT_BYTES, F(capacity.overhead), "BYTES", "taken by the runtime (default: 0)", 0, 0, 0},
-    {"bandwidth", SH_OPT_REAL, F(capacity.bandwidth), "BYTES_PER_S", "of one GPU, in place of the board's", 1, 1e18, 0},
-    {"flops", SH_OPT_REAL, F(capacity.flops), "F", "FLOP/s of one GPU, in place of the board's", 1, 1e21, 0},
-    {"uneven", SH_OPT_FLAG, F(capacity.uneven), NULL, "take a tp that does not divide the heads, too", 0, 0, 0},
-    {"gpus", SH_OPT_TEXT, F(capacity.gpus), "FILE", "rows of your own boards, which come first", 0, 0, 0},
-    {"models", SH_OPT_TEXT, F(capacity.models), "FILE", "rows of your own models, which come first", 0, 0, 0},
-    {"db", SH_OPT_TEXT, F(db), "FILE", "store that keeps the results; what it has is not run again", 0, 0, 0},
-    {"force", SH_OPT_FLAG, F(force), NULL, "run again even what the store has the results of", 0, 0, 0},
-    {"log", SH_OPT_TEXT, F(log), "FILE", "every request of every run as CSV, as it ends", 0, 0, 0},
-    {"timeline", SH_OPT_FLAG, F(timeline), NULL, "the cache in use over time: with --json, or --csv alone", 0,
-     0, 0},
-    {"plot-latency", SH_OPT_TEXT, F(plot_latency), "FILE", "draw TTFT and TPOT over the rate (.svg, .png, .pdf)", 0, 0,
-     0},
-    {"plot-occupancy", SH_OPT_TEXT, F(plot_occupancy), "FILE", "draw the cache in use over time", 0, 0, 0},
+    {"plot-occupancy", SH_OPT_TEXT, F(plot_occupancy), "FILE", "plot cache use over time", 0, 0, 0},
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
+#undef C
 #undef F
 
 static void preset(void *args)
@@ -103,7 +91,7 @@ static int show(const struct sh_sim_study *s, const struct sh_common *common, st
     return bad;
 }
 
-/* A figure that cannot be written is told before the work. */
+/* Fails before the work if the figure cannot be written. */
 static int probe(const char *path, struct sh_err *e)
 {
     struct sh_gp gp;
@@ -115,7 +103,7 @@ static int probe(const char *path, struct sh_err *e)
     return 0;
 }
 
-/* What is written must not be what is read, nor what is written besides. */
+/* No output may be an input or another output. */
 static int check_paths(const struct sh_simulate_args *a, struct sh_err *e)
 {
     for (int i = 0; i <= a->plan.n; i++) {
@@ -132,20 +120,20 @@ static int check_paths(const struct sh_simulate_args *a, struct sh_err *e)
 static int read_options(const struct sh_sim_study *s, const struct sh_list *positional, struct sh_err *e)
 {
     const struct sh_simulate_args *a = s->args;
-    if (positional->n)
-        return sh_misused(e, "simulate: \"%.80s\" belongs to no option", positional->at[0]);
+    if (sh_args_none("simulate", positional, e))
+        return -1;
     const struct sh_need needs[] = {{"--model NAME", a->capacity.model != NULL},
                                     {"--gpu NAME", a->capacity.gpu != NULL}, {0}};
     if (sh_args_need("simulate", needs, e))
         return -1;
     if (a->force && !a->db)
-        return sh_misused(e, "--force: no --db is given");
+        return sh_misused(e, "--force requires --db FILE");
     if ((a->log || a->timeline || a->plot_occupancy) && (s->shard.parts || s->cluster.ranks))
-        return sh_misused(e, "%s: one process has all of it, several have not",
+        return sh_misused(e, "%s cannot be combined with --shard or mpirun",
                           a->log ? "--log" : a->timeline ? "--timeline" : "--plot-occupancy");
     if (s->shard.parts && a->plot_latency)
-        return sh_misused(e, "--plot-latency: a shard has a part of the rows"),
-               sh_hint(e, "the same command without --shard draws it from what is merged, and runs nothing again");
+        return sh_misused(e, "--plot-latency cannot be combined with --shard"),
+               sh_hint(e, "merge the shards, then run the same command without --shard to plot the stored results");
     if (check_paths(a, e))
         return -1;
     if (!sh_cluster_is_first(&s->cluster))
@@ -153,7 +141,7 @@ static int read_options(const struct sh_sim_study *s, const struct sh_list *posi
     return probe(a->plot_latency, e) || probe(a->plot_occupancy, e) ? -1 : 0;
 }
 
-/* FNV-1a over the model's shape: shards of another one are told from others by it. */
+/* FNV-1a over the model's shape, to tell shards of different models apart. */
 static uint64_t hash_of_shape(const struct sh_kv_facts *f)
 {
     uint64_t h = SH_PART_HASH;
@@ -187,8 +175,7 @@ static int answer(const struct sh_sim_study *s, struct sh_err *e)
                ? -1 : 0;
 }
 
-/* The store is opened before the work, so that a path that cannot be one is told then; one that is made for nothing
- * goes again. */
+/* The store is opened before the work, so that a bad path fails early; if it was created in vain, it is removed. */
 static int work(struct sh_sim_study *s, struct sh_err *e)
 {
     const char *db = s->args->db;
@@ -225,13 +212,13 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 
 const struct sh_cmd sh_cmd_simulate = {
     .name = "simulate",
-    .usage = "--model NAME --gpu NAME (--workload FILE.csv | --rate R --prompt N --output N) [--plan FILE...] …",
-    .summary = "a server under load: latency, throughput and cache over time, whole and with budgets",
-    .about = "Steps through continuous batching on one GPU or a tensor-parallel group: chunked prefill, a paged\n"
-             "cache, preemption by recomputation; a step takes what bandwidth and compute allow (doc/simulate.md has\n"
-             "the rules). The whole cache, each --budget and each --plan are run side by side on the same requests,\n"
-             "on each server (--gpu, --tp, --kv) at each rate. With --db what was run is found again, and a sweep\n"
-             "can be split: --shard, or mpirun (doc/scale.md).\n\n"
+    .usage = "--model NAME --gpu NAME (--workload FILE.csv | --rate R --prompt N --output N) [options]",
+    .summary = "simulate a server under load: latency, throughput and cache use",
+    .about = "Simulates continuous batching on one GPU or a tensor-parallel group: chunked prefill, a paged cache and\n"
+             "preemption by recomputation. A step takes the least time that bandwidth and compute allow\n"
+             "(doc/simulate.md gives the rules). The whole cache, each --budget and each --plan serve the same\n"
+             "requests, on each server (--gpu, --tp, --kv) and at each rate. With --db, results are kept and reused,\n"
+             "and a sweep can be split by --shard or mpirun (doc/scale.md).\n\n"
              "  shears simulate --model llama-3.1-8b --gpu H100-SXM --rate 4,8,16 --prompt lognormal:4000:0.8 \\\n"
              "      --output exp:300 --budget 0.2 --slo-ttft 1 --slo-tpot 0.05\n"
              "  shears simulate --model opt-6.7b --gpu A100-SXM-80GB --workload trace.csv --budget 0.2 \\\n"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears theory: what the theory of eviction promises, beside what the recorded scores do. */
+/* shears theory: the theory of eviction compared with recorded scores. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/cli/theory_show.h"
 
@@ -16,18 +17,19 @@ struct theory_args {
 
 #define F(name) offsetof(struct theory_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_TEXT, F(db), "FILE", "the trace store; full rows, with --vectors v also for the output error", 0, 0,
+    {"db", SH_OPT_TEXT, F(db), "FILE", "trace store with full rows; --vectors v adds the output error", 0, 0, 0},
+    {"budget", SH_OPT_TEXT, F(budget), "R,...", "kept fractions of the sequence\n(default: 0.05,0.1,0.2,0.3,0.5,0.8)",
+     0, 0,
      0},
-    {"budget", SH_OPT_TEXT, F(budget), "R,...",
-     "shares of the sequence that are kept (default: 0.05,0.1,0.2,0.3,0.5,0.8)", 0, 0, 0},
-    {"epsilon", SH_OPT_REAL, F(epsilon), "E", "of Theorem 4.1, below every budget (default: 0, what serves it best)", 0,
-     0.999999, 0},
-    {"replicas", SH_OPT_INT, F(replicas), "N",
-     "samples that the power law's p is taken of; 0: no test (default: 100)", 0, 100000, 0},
-    {"per", SH_OPT_TEXT, F(per), "WHAT", "the tables' rows: layer (default) or head", 0, 0, 0},
-    {"model", SH_OPT_TEXT, F(model), "DIR",
-     "the traced checkpoint: checks Theorem 3.1, too; needs --vectors qkv in the\ntrace", 0, 0, 0},
-    {"run", SH_OPT_INT, F(run), "N", "only this run of the store (default: all, of one model)", 1, 1e9, 0},
+    {"epsilon", SH_OPT_REAL, F(epsilon), "E",
+     "epsilon of Theorem 4.1, less than every budget (default: 0, which gives\n"
+     "the tightest bound)", 0, 0.999999, 0},
+    {"replicas", SH_OPT_INT, F(replicas), "N", "bootstrap samples for the p-value of the power law; 0: no test\n"
+     "(default: 100)", 0, 100000, 0},
+    SH_PER_OPT(F(per)),
+    {"model", SH_OPT_TEXT, F(model), "DIR", "traced checkpoint: also test Theorem 3.1; requires a trace with\n"
+     "--vectors qkv", 0, 0, 0},
+    SH_RUN_OPT(F(run), 1),
     {0}};
 #undef F
 
@@ -39,7 +41,7 @@ static void preset(void *args)
     a->replicas = 100;
 }
 
-/* Results are kept in the store where it can be written to; a read-only one is still worth reading. */
+/* Keeps the results in the store if it is writable; a read-only store can still be analysed. */
 static void keep_results(const char *path, const struct sh_theory_request *q, const struct sh_theory_result *r,
                          const struct sh_common *common)
 {
@@ -67,7 +69,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (sh_theory_shares(a->budget, rho, &q.n_rho, e))
         return -1;
     if (q.epsilon >= rho[0])
-        return sh_misused(e, "--epsilon %g: expected less than the least budget, %g", q.epsilon, rho[0]);
+        return sh_misused(e, "--epsilon: found %g, expected less than the smallest budget, %g", q.epsilon, rho[0]);
     struct sh_store *s = sh_store_open(path, e);
     struct sh_repeat *repeat = NULL;
     int bad = !s || sh_theory_run(&q, s, &r, e) || (a->model && sh_theory_repeat_run(&q, &r, a->model, s, &repeat, e));
@@ -87,26 +89,27 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_theory = {
     .name = "theory",
     .usage = "--db FILE [--run N] [--per layer|head] [--budget R,...] [--epsilon E] [--replicas N] [--model DIR]",
-    .summary = "what theory promises of eviction, beside what the scores do",
-    .about = "A small cache does, it is said, because scores follow a power law: few tokens carry nearly all.\n"
-             "For each head, the rows behind the middle of each sequence, x = score * keys of the row (1 = even):\n"
-             "  power law   fitted above the xmin that suits best (Clauset, Shalizi, Newman 2009), its distance\n"
-             "              KS, and p: how often a true power law would look worse. p <= 0.1 rejects it. A rival\n"
-             "              whose log-likelihood difference is negative with a small p fits better.\n"
-             "  Lomax k, b  the density (k-1) b^(k-1) (x+b)^-k that Theorem 4.1 of Scissorhands assumes.\n"
-             "sampled is the share of the values seen that the fit is of; a law that p does not reject is plausible.\n"
-             "For each budget rho, keeping the ceil(rho n) largest of a row's n scores (no policy can do better):\n"
-             "  dropped     the mass of the others, as it is\n"
-             "  D(rho)      what the Lomax law says of it: 1 - (k-1) rho^((k-2)/(k-1)) + (k-2) rho, for k > 2;\n"
-             "              \"cut\" the same when a score is at most 1. 2 D bounds the error of the output in units\n"
-             "              of the largest value\n"
-             "  Thm. 4.1    the paper's bound as printed, negative (-: it says nothing) for small rho; speaks\n"
-             "              for: the share of heads where it says something; may fail: with what probability it does\n"
-             "              not hold (1 or more: it promises nothing)\n"
-             "  error       of the attention output, |o - o'|, and its bound 2 (1 - kept) max|v| (where values are)\n"
-             "With --model, Theorem 3.1 on the pairs (row t, key l) that it speaks of: does A[t,l] foretell\n"
+    .summary = "compare the theory of eviction with recorded scores",
+    .about = "A small cache is said to suffice because scores follow a power law: few tokens carry nearly all of the\n"
+             "mass. For each head, over the rows of the second half of each sequence, with x = score * keys of the\n"
+             "row (1 = uniform attention):\n"
+             "  power law   fitted above the best xmin (Clauset, Shalizi, Newman 2009), with its distance KS and p:\n"
+             "              how often data from a true power law fits worse. p <= 0.1 rejects it; otherwise it is\n"
+             "              plausible. A rival fits better if its log-likelihood ratio is negative with a small p.\n"
+             "  Lomax k, b  the density (k-1) b^(k-1) (x+b)^-k that Theorem 4.1 of Scissorhands assumes\n"
+             "  sampled     fraction of the values used in the fit\n"
+             "For each budget rho, keeping the ceil(rho n) largest of a row's n scores, which no policy can beat:\n"
+             "  dropped     measured mass of the other scores\n"
+             "  D(rho)      the same by the Lomax law: 1 - (k-1) rho^((k-2)/(k-1)) + (k-2) rho, for k > 2; cut: with\n"
+             "              scores limited to 1. 2 D bounds the output error in units of the largest value.\n"
+             "  Thm. 4.1    the paper's bound as printed; - where it is negative and says nothing (small rho).\n"
+             "              speaks for: fraction of heads where it says something; may fail: probability that it does\n"
+             "              not hold (1 or more: it guarantees nothing)\n"
+             "  error       of the attention output, |o - o'|, and its bound 2 (1 - kept) max|v|, if values were\n"
+             "              recorded\n"
+             "With --model, tests Theorem 3.1 on the pairs (row t, key l) that it covers: does A[t,l] predict\n"
              "q_{t+1} k_l within 3 eps, with the smallest eps that its conditions allow?\n"
-             "Figures are kept in the store's table `result`.\n\n"
+             "The figures are kept in the store's table `result`.\n\n"
              "  shears theory --db traces.db --budget 0.1,0.2,0.5\n"
              "  shears theory --db traces.db --per head --json | jq '.layers[0].heads[0]'",
     .opts = opts,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears trace: run a model over texts, record its attention. */
+/* shears trace: runs a model over texts and records its attention. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,43 +13,32 @@
 
 #define F(name) offsetof(struct sh_trace_args, name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, F(model), "DIR", "checkpoint folder: config.json, *.safetensors, tokenizer files;\n"
-     "or a .gguf file (llama.cpp's format)", 0, 0, 0},
-    {"db", SH_OPT_TEXT, F(db), "FILE", "trace store to write; an existing one is added to", 0, 0, 0},
-    {"text", SH_OPT_LIST, F(text), "FILE...", "plain texts, cut into sequences of --length tokens", 0, 0, 0},
-    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "one JSON object a line, each document one sequence", 0, 0, 0},
-    {"field", SH_OPT_TEXT, F(field), "NAME", "where a jsonl document's text is (default: text)", 0, 0, 0},
-    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "one JSON array of token ids a line, each one sequence", 0, 0, 0},
-    {"length", SH_OPT_INT, F(length), "N", "tokens of a sequence (default: the model's positions)", 1, 1 << 22, 0},
-    {"min-tokens", SH_OPT_INT, F(least), "N", "leave out texts and documents of fewer tokens", 1, 1 << 22, 0},
-    {"count", SH_OPT_INT, F(count), "N", "at most so many sequences (default: all there are)", 1, 1e9, 0},
+    SH_MODEL_OPT(F(model)),
+    SH_NEW_STORE_OPT(F(db)),
+    SH_TEXT_OPTS(F, 1, "all"),
     {"layers", SH_OPT_TEXT, F(layers), "A-B", "record only these layers, from 0 (default: all)", 0, 0, 0},
     {"record", SH_OPT_TEXT, F(record), "WHAT", "full: every score (default)\n"
-     "sparse: scores above the row's mean and the rest's mass\nsummary: statistics only", 0, 0, 0},
-    {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8: one byte, at most 4 % off, from 1e-8 to 1 (default)\n"
+     "sparse: scores above the row's mean, and the mass of the rest\nsummary: statistics only", 0, 0, 0},
+    {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8: one byte, within 4 %, from 1e-8 to 1 (default)\n"
      "f16, f32: exact to the format", 0, 0, 0},
-    {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "record queries, keys, values too: any of q, k, v", 0, 0, 0},
-    {"dtype", SH_OPT_TEXT, F(dtype), "TYPE", "operands of products: f32 (default), bf16 or f16", 0, 0, 0},
-    {"weight-bits", SH_OPT_INT, F(weight_bits), "16|8|4", "what a weight of the layers takes on the device\n"
-     "16: as --dtype (default); 8, 4: codes, in groups of\n64 with a scale, 8.5 and 4.5 bits in all", 0, 0, 0},
-    {"weight-prune", SH_OPT_REAL, F(weight_prune), "F", "set the share F of the smallest weights (by magnitude)\n"
-     "of each matrix of the layers to 0 (default: 0)", 0, 0.99, 0},
-    {"memory", SH_OPT_BYTES, F(memory), "BYTES", "hidden states above this are kept in a temporary file\n"
-     "beside the store (default: half of the memory)", 0, 0, 0},
-    {"device-memory", SH_OPT_BYTES, F(device_memory), "BYTES", "what may be taken of each device\n"
-     "(default: what is free)", 0, 0, 0},
-    {"random-weights", SH_OPT_FLAG, F(random_weights), NULL, "fresh weights from --seed instead of the trained ones:\n"
-     "the untrained control", 0, 0, 0},
-    {"alpha", SH_OPT_LIST, F(alpha), "A...", "thresholds row, K/t, split or a number, of summary\n"
-     "(default: row 2/t 5/t 10/t split); with full and log8: to be\n"
-     "exact, too (1/t, 2/t, 5/t, 10/t are)", 0, 0, 0},
-    {"recent", SH_OPT_TEXT, F(recent), "R,...", "summary: recent windows left out (default: 0,1,10,50)", 0, 0, 0},
+    {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "also record queries, keys or values: any of q, k, v", 0, 0, 0},
+    SH_WEIGHT_OPTS(F),
+    {"memory", SH_OPT_BYTES, F(memory), "BYTES", "above this size, keep hidden states in a temporary file next to the\n"
+     "store (default: half of the memory)", 0, 0, 0},
+    SH_DEVICE_MEMORY_OPT(F(device_memory)),
+    {"random-weights", SH_OPT_FLAG, F(random_weights), NULL,
+     "use random weights drawn from --seed: the untrained control", 0,
+     0, 0},
+    {"alpha", SH_OPT_LIST, F(alpha), "A...", "summary: thresholds row, K/t, split or a number (default: row 2/t 5/t\n"
+     "10/t split); full with log8: further thresholds to count exactly\n(1/t, 2/t, 5/t and 10/t are exact already)", 0,
+     0, 0},
+    {"recent", SH_OPT_TEXT, F(recent), "R,...", "summary: recent windows to ignore (default: 0,1,10,50)", 0, 0, 0},
     {"split", SH_OPT_TEXT, F(split), "F,...", "summary: split points (default: 0.25,0.5,0.75)", 0, 0, 0},
     {"window", SH_OPT_INT, F(window), "W", "summary: rows whose low scores are counted (default: 400)", 1, 1 << 22, 0},
     SH_PART_OPT(F(shard)),
     SH_TIMING_OPT(F(timing)),
-    {"pipeline", SH_OPT_FLAG, F(pipeline), NULL, "under mpirun or srun: each rank holds its share of the layers and\n"
-     "passes hidden states on, so all together read the weights once", 0, 0, 0},
+    {"pipeline", SH_OPT_FLAG, F(pipeline), NULL, "under mpirun or srun: each rank holds some of the layers and passes\n"
+     "hidden states on, so the weights are read once in all", 0, 0, 0},
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
 #undef F
@@ -85,7 +74,7 @@ static int choice(const char *option, const char *value, const char *const names
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
     }
-    return sh_misused(e, "--%s: \"%s\" is not known, expected one of %s", option, value, known);
+    return sh_misused(e, "--%s: unknown value \"%s\", expected one of %s", option, value, known);
 }
 
 static int read_statistics(struct sh_trace_work *t, enum sh_record record, struct sh_stats_spec *spec, struct sh_err *e)
@@ -99,7 +88,7 @@ static int read_statistics(struct sh_trace_work *t, enum sh_record record, struc
     if (a->split && sh_read_reals("--split", a->split, spec->split, SH_STATS_MAX, &spec->n_split, e))
         return -1;
     if (a->alpha.n > SH_STATS_MAX)
-        return sh_misused(e, "--alpha: %d thresholds, at most %d", a->alpha.n, SH_STATS_MAX);
+        return sh_misused(e, "--alpha: found %d thresholds, expected at most %d", a->alpha.n, SH_STATS_MAX);
     for (int i = 0; i < a->alpha.n; i++)
         if (sh_alpha_parse(a->alpha.at[i], &spec->alpha[i], e))
             return sh_err_prefix(e, "--alpha");
@@ -108,7 +97,7 @@ static int read_statistics(struct sh_trace_work *t, enum sh_record record, struc
         return sh_err_prefix(e, "--alpha, --recent, --split");
     if (record == SH_RECORD_FULL && (!a->alpha.n || t->run.codec != SH_CODEC_LOG8))
         spec->n_alpha = 0;
-    int n = 0;                                  /* what the stored scores themselves answer needs no statistics */
+    int n = 0;                                  /* no statistics of what the stored scores give */
     for (int i = 0; i < spec->n_alpha; i++)
         if (record == SH_RECORD_SUMMARY || !(record == SH_RECORD_SPARSE ? sh_stats_sparse_can(&spec->alpha[i])
                                                                         : sh_stats_log8_can(&spec->alpha[i])))
@@ -130,23 +119,23 @@ static int read_options(struct sh_trace_work *t, const struct sh_list *positiona
     static const char *const types[] = {"f32", "bf16", "f16", NULL};
     static const enum sh_type type_of[] = {SH_F32, SH_BF16, SH_F16};
     const struct sh_trace_args *a = t->a;
-    if (positional->n)
-        return sh_misused(e, "trace: \"%.80s\" belongs to no option", positional->at[0]);
+    if (sh_args_none("trace", positional, e))
+        return -1;
     const struct sh_need needs[] = {{"--model DIR", a->model != NULL}, {"--db FILE", a->db != NULL}, {0}};
     if (sh_args_need("trace", needs, e))
         return -1;
     if (!a->text.n && !a->jsonl && !a->tokens)
-        return sh_misused(e, "trace needs something to run on: --text, --jsonl or --tokens");
+        return sh_misused(e, "trace requires one of --text, --jsonl and --tokens");
     int record = choice("record", a->record, sh_record_names, e), codec = choice("codec", a->codec, sh_codec_names, e);
     int type = choice("dtype", a->dtype, types, e);
     if (record < 0 || codec < 0 || type < 0)
         return -1;
     if (record == SH_RECORD_SPARSE && codec == SH_CODEC_F16)
-        return sh_misused(e, "--record sparse takes --codec log8 or f32: f16 would blur its thresholds");
+        return sh_misused(e, "--record sparse requires --codec log8 or f32: f16 rounds scores across its thresholds");
     if (!sh_code_bits_fit((int)a->weight_bits))
-        return sh_misused(e, "--weight-bits: %lld, expected 16, 8 or 4", a->weight_bits);
+        return sh_misused(e, "--weight-bits: found %lld, expected 16, 8 or 4", a->weight_bits);
     if (strspn(a->vectors, "qkv") != strlen(a->vectors) || repeats_a_letter(a->vectors))
-        return sh_misused(e, "--vectors: \"%s\", expected some of q, k, v, each at most once", a->vectors);
+        return sh_misused(e, "--vectors: \"%s\", expected any of q, k, v, each at most once", a->vectors);
     t->run.record = t->sweep.record.record = (enum sh_record)record;
     t->run.codec = t->sweep.record.codec = (enum sh_codec)codec;
     t->sweep.dtype = type_of[type];
@@ -168,14 +157,14 @@ static int open_model(struct sh_trace_work *t, struct sh_err *e)
     if (a->layers && sh_read_range("--layers", a->layers, &t->sweep.first_layer, &t->sweep.last_layer, e))
         return -1;
     if (t->sweep.last_layer >= c->n_layer)
-        return sh_misused(e, "--layers %s: the model has layers 0-%d", a->layers, c->n_layer - 1);
+        return sh_misused(e, "--layers: found %s, expected layers 0-%d", a->layers, c->n_layer - 1);
     if (a->length > c->max_pos)
-        return sh_misused(e, "--length %lld: the model knows %d positions", a->length, c->max_pos);
+        return sh_misused(e, "--length: found %lld, expected at most the model's %d positions", a->length, c->max_pos);
     if (a->text.n || a->jsonl)
         if (!(t->tokenizer = sh_tokenizer_open(a->model, e)))
             return -1;
     if (t->tokenizer && sh_tokenizer_size(t->tokenizer) > c->n_vocab)
-        return sh_fail(e, "%s: the tokenizer has %d tokens, the model's vocabulary %d", a->model,
+        return sh_fail(e, "%s: the tokenizer has %d tokens, more than the model's vocabulary of %d", a->model,
                        sh_tokenizer_size(t->tokenizer), c->n_vocab);
     return 0;
 }
@@ -194,7 +183,7 @@ static int read_texts(struct sh_trace_work *t, struct sh_err *e)
     if (!bad && a->tokens)
         bad = sh_texts_tokens(&t->texts, a->tokens, e);
     if (!bad && !t->texts.n)
-        bad = sh_fail(e, "%s: no sequence came out, expected a text of at least %lld token%s",
+        bad = sh_fail(e, "%s: found no sequence, expected a text of at least %lld token%s",
                       a->jsonl ? a->jsonl : a->tokens ? a->tokens : a->text.at[0], a->least > 1 ? a->least : 1,
                       a->least > 1 ? "s" : "");
     return bad;
@@ -253,7 +242,7 @@ static int enter(struct sh_trace_work *t, const struct sh_common *common, struct
 {
     const struct sh_trace_args *a = t->a;
     if (a->pipeline && a->shard)
-        return sh_misused(e, "--pipeline and --shard: a shard is one process's, a pipeline is of several ranks");
+        return sh_misused(e, "--pipeline cannot be combined with --shard");
     if (sh_cluster_enter(&t->cluster, common, a->db, a->shard, &t->part, a->rank_timeout, e))
         return -1;
     t->cluster.shares = t->cluster.ranks && !a->pipeline;
@@ -269,7 +258,7 @@ static int report(struct sh_trace_work *t, int run, struct sh_err *e)
     sh_out_text(o, "db", "store", t->path);
     sh_timing_put(o, &t->timing);
     if (t->timing.on && t->cluster.ranks)
-        sh_out_note(o, "The times are those of the first rank alone.");
+        sh_out_note(o, "The times are those of the first rank.");
     if (!bad)
         bad = sh_common_write(t->common, o, e);
     sh_out_free(o);
@@ -283,7 +272,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     int bad = enter(&t, common, e) || read_options(&t, positional, e);
     if (!bad) {
         t.path = sh_part_path(t.a->db, &t.part);
-        bad = sh_devices_open(&t.devices, t.common, t.a->device_memory, e);   /* before reading much in vain */
+        bad = sh_devices_open(&t.devices, t.common, t.a->device_memory, e);   /* before much is read */
     }
     if (!bad)
         bad = open_model(&t, e) || read_timed(&t, e);
@@ -300,9 +289,9 @@ const struct sh_cmd sh_cmd_trace = {
     .name = "trace",
     .usage = "--model DIR --db FILE (--text FILE... | --jsonl FILE --field NAME | --tokens FILE) [options]",
     .summary = "run a model over texts and record its attention",
-    .about = "Runs the model layer by layer over all sequences and writes the attention of every head into a\n"
-             "SQLite file. Each layer of each sequence is one transaction: a run that was stopped or killed\n"
-             "leaves whole layers, and the same command goes on behind them.\n\n"
+    .about = "Runs the model layer by layer over all sequences and writes the attention of every head to a SQLite\n"
+             "file. Each layer of each sequence is one transaction, so a run that was stopped or killed leaves whole\n"
+             "layers: run the same command again to resume.\n\n"
              "  shears trace --model opt-125m --db traces.db --text book.txt --length 512 --count 4",
     .opts = opts,
     .args_bytes = sizeof(struct sh_trace_args),

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears verify: is a trace store whole? */
+/* shears verify: checks that a trace store is complete and undamaged. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
+#include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "traces/codec.h"
 #include "traces/held.h"
@@ -17,8 +18,7 @@ struct verify_args {
     const char *db;
 };
 
-static const struct sh_opt opts[] = {
-    {"db", SH_OPT_TEXT, offsetof(struct verify_args, db), "FILE", "the trace store", 0, 0, 0}, {0}};
+static const struct sh_opt opts[] = {SH_STORE_OPT(offsetof(struct verify_args, db)), {0}};
 
 /* One (sequence, layer) while its blocks pass by. */
 struct layer_check {
@@ -48,18 +48,18 @@ static int check_scores(void *to, const struct sh_block *b, struct sh_err *e)
     struct layer_check *c = to;
     if (b->head != c->head || b->first_row != c->next_row) {
         if (c->next_row != c->n_tokens || b->head != c->head + 1 || b->first_row != 0)
-            return sh_fail(e, "head %d, row %d: a hole before it", b->head, b->first_row);
+            return sh_fail(e, "head %d, row %d: rows before it are missing", b->head, b->first_row);
         c->head = b->head;
         c->next_row = 0;
     }
     if (b->n_rows < 1 || b->n_rows > c->n_tokens - b->first_row)
-        return sh_fail(e, "head %d: rows %d + %d in a sequence of %d tokens", b->head, b->first_row, b->n_rows,
+        return sh_fail(e, "head %d: found rows %d + %d in a sequence of %d tokens", b->head, b->first_row, b->n_rows,
                        c->n_tokens);
     long long before = c->rows;
     if (sh_codec_rows_any(b, count_row, c, e))
         return sh_err_prefix(e, "head %d, row %d", b->head, b->first_row);
     if (c->rows - before != b->n_rows)
-        return sh_fail(e, "head %d, row %lld: its scores do not sum to 1", b->head,
+        return sh_fail(e, "head %d, row %lld: scores do not sum to 1", b->head,
                        b->first_row + c->rows - before);
     c->next_row += b->n_rows;
     c->blocks++;
@@ -73,7 +73,7 @@ static int check_stats(void *to, const struct sh_block *b, struct sh_err *e)
     size_t n;
     struct sh_stats *s = NULL;
     if (b->head != c->n_stats)
-        return sh_fail(e, "statistics of head %d where those of head %d were expected", b->head, c->n_stats);
+        return sh_fail(e, "found statistics of head %d, expected those of head %d", b->head, c->n_stats);
     if (sh_codec_unbytes(b->blob, b->bytes, (size_t)1 << 32, &plain, &n, e))
         return sh_err_prefix(e, "statistics of head %d", b->head);
     int bad = sh_stats_unpack(plain, n, &s, e);
@@ -81,10 +81,11 @@ static int check_stats(void *to, const struct sh_block *b, struct sh_err *e)
     if (bad)
         return sh_err_prefix(e, "statistics of head %d", b->head);
     if (s->length != c->n_tokens)
-        bad = sh_fail(e, "statistics of head %d cover %d tokens of %d", b->head, s->length, c->n_tokens);
+        bad = sh_fail(e, "statistics of head %d: found %d tokens, expected %d", b->head, s->length, c->n_tokens);
     char *spec = sh_stats_spec_write(&s->spec);
     if (!bad && strcmp(spec, c->run->statistics))
-        bad = sh_fail(e, "statistics of head %d are of %s, expected the run's %s", b->head, spec, c->run->statistics);
+        bad = sh_fail(e, "statistics of head %d: found settings %s, expected the run's %s", b->head, spec,
+                      c->run->statistics);
     free(spec);
     sh_stats_free(s);
     c->n_stats++;
@@ -99,14 +100,14 @@ static int check_vectors(void *to, const struct sh_block *b, struct sh_err *e)
     int n_head = b->vector == 'q' ? c->run->n_head : c->run->n_kv_head;
     if (!b->vector || !strchr(c->run->vectors, b->vector) || b->head < 0 || b->head >= n_head ||
         (b->codec != SH_CODEC_F32 && b->codec != SH_CODEC_F16))
-        return sh_fail(e, "vectors '%c' of head %d in codec %d: the run has \"%s\" of %d heads, codec 0 or 1",
+        return sh_fail(e, "found vectors '%c' of head %d in codec %d, expected one of \"%s\", %d heads, codec 0 or 1",
                        b->vector ? b->vector : '?', b->head, b->codec, c->run->vectors, n_head);
     size_t n, expected = (size_t)c->n_tokens * (size_t)c->run->d_head * (b->codec == SH_CODEC_F32 ? 4 : 2);
     if (sh_codec_unbytes(b->blob, b->bytes, expected, &plain, &n, e))
         return sh_err_prefix(e, "%c of head %d", b->vector, b->head);
     free(plain);
     if (n != expected)
-        return sh_fail(e, "%c of head %d has %zu bytes, expected %zu", b->vector, b->head, n, expected);
+        return sh_fail(e, "%c of head %d: found %zu bytes, expected %zu", b->vector, b->head, n, expected);
     c->n_vectors++;
     c->blocks++;
     return 0;
@@ -130,12 +131,12 @@ static int check_layer(struct sh_store *s, const struct sh_stored_run *run, cons
         sh_store_blocks(s, SH_BLOCK_VECTORS, q->id, layer, -1, check_vectors, c, e))
         return -1;
     if (scores && (c->head != run->n_head - 1 || c->next_row != q->n_tokens))
-        return sh_fail(e, "scores end with head %d, row %d; expected %d heads of %d rows", c->head, c->next_row,
+        return sh_fail(e, "scores end at head %d, row %d, expected %d heads of %d rows", c->head, c->next_row,
                        run->n_head, q->n_tokens);
     if ((stats || c->n_stats) && c->n_stats != run->n_head)
-        return sh_fail(e, "statistics of %d heads, expected %d", c->n_stats, run->n_head);
+        return sh_fail(e, "found statistics of %d heads, expected %d", c->n_stats, run->n_head);
     if (c->n_vectors != vectors)
-        return sh_fail(e, "vectors of %lld heads, expected %lld", c->n_vectors, vectors);
+        return sh_fail(e, "found vectors of %lld heads, expected %lld", c->n_vectors, vectors);
     return 0;
 }
 
@@ -176,7 +177,7 @@ static int check_run(struct sh_store *s, const struct sh_stored_run *run, struct
     return bad;
 }
 
-/* Put the parts of one job that are not in have[0 to n - 1] behind what is said already. */
+/* Appends to text the parts of one job that are not in have[0 to n - 1]. */
 static char *missing_of_job(const struct sh_shard *have, int n, char *text)
 {
     enum { MOST = 100 };                /* numbers that are named: a file may claim a million parts */
@@ -196,7 +197,7 @@ static char *missing_of_job(const struct sh_shard *have, int n, char *text)
     return more;
 }
 
-/* Which parts of its jobs a merged file has not got: "trace 2, 5 of 8"; NULL: none. Caller frees. */
+/* The parts that a merged file lacks of its jobs: "trace 2, 5 of 8"; NULL: none. Caller frees. */
 static char *missing_parts(const struct sh_shard *have, int n)
 {
     char *text = NULL;
@@ -208,7 +209,7 @@ static char *missing_parts(const struct sh_shard *have, int n)
     return text;
 }
 
-/* The parts that a store has, what they held, and what is wrong with them; owned. */
+/* The parts that a store has, what they held, and what is missing; owned. */
 struct parts {
     struct sh_shard *shard;
     struct sh_held *held;
@@ -216,18 +217,19 @@ struct parts {
     char *missing, *holes, *unfinished; /* NULL: none                                             */
 };
 
-/* What is noted is gone; or is expected, and not there. */
+/* A result that was there is gone. */
 static int is_hole(const struct sh_held *h)
 {
     return h->found < h->rows;
 }
 
+/* Expected, and not computed yet. */
 static int is_to_come(const struct sh_held *h)
 {
     return !h->rows && !h->found;
 }
 
-/* Parts of which something is so: "simulate 2 of 8, simulate 5 of 8". */
+/* The parts for which is_so holds: "simulate 2 of 8, simulate 5 of 8". */
 static char *parts_with(const struct parts *p, int (*is_so)(const struct sh_held *))
 {
     enum { MOST = 100 };                /* that are named */
@@ -287,15 +289,16 @@ static int report(struct sh_store *s, const struct totals *t, const struct parts
     sh_out_int(o, "blocks", "blocks checked", t->check.blocks);
     sh_out_int(o, "rows", "rows checked", t->check.rows);
     if (p->holes)
-        sh_out_note(o, "Some of what these shards held is gone: merge brings it back from a shard's own file, or the "
-                    "command that made it makes it again.");
+        sh_out_note(o,
+                    "Results that these shards held are missing: merge the shard's file again, or run the command that "
+                    "made it again.");
     else if (p->unfinished)
-        sh_out_note(o, "These shards were stopped before their end, or what they found in the store that they read has "
-                    "not been merged into this one.");
+        sh_out_note(o, "These shards are not finished, or results that they found in the store they read have not been "
+                    "merged into this one.");
     else if (p->n && t->missing)
-        sh_out_note(o, "This is a shard, or others of its job have not been merged yet.");
+        sh_out_note(o, "This is a shard, or other shards of its job have not been merged yet.");
     else if (t->missing)
-        sh_out_note(o, "The run was stopped before its end: the same trace command goes on.");
+        sh_out_note(o, "The run is not finished: run the same trace command again to resume.");
     int bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;
@@ -333,11 +336,11 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_verify = {
     .name = "verify",
     .usage = "--db FILE",
-    .summary = "check that a trace store is whole: pages, checksums, holes",
-    .about = "Reads everything: SQLite's own structure, every block's checksum and counts, every row's sum,\n"
-             "and that each finished layer has all its heads and rows. Exit status 1 names the first fault.\n"
-             "A run that was stopped early is sound but not complete, nor is a store in which a shard's results are\n"
-             "gone that it held when it was made or merged.\n\n"
+    .summary = "check a trace store: pages, checksums, missing parts",
+    .about = "Reads everything: SQLite's own structure, the checksum and counts of every block, the sum of every row,\n"
+             "and that each finished layer has all of its heads and rows. On exit status 1 the message names the\n"
+             "first fault. A store is sound but not complete if a run was stopped early, or if results are missing\n"
+             "that a shard held when it was written or merged.\n\n"
              "  shears verify --db traces.db",
     .opts = opts,
     .args_bytes = sizeof(struct verify_args),

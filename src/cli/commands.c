@@ -26,11 +26,11 @@ const struct sh_cmd *sh_command_find(const char *name)
 
 void sh_commands_list(FILE *to)
 {
-    fprintf(to, "shears %s - traces how attention persists in transformers and plans KV caches with it\n\n"
+    fprintf(to, "shears %s - traces attention in transformers and plans KV caches\n\n"
                 "usage: shears COMMAND [options]\n\ncommands:\n", PACKAGE_VERSION);
     for (int i = 0; sh_commands[i]; i++)
         fprintf(to, "  %-14s%s\n", sh_commands[i]->name, sh_commands[i]->summary);
-    fprintf(to, "\n`shears COMMAND --help` tells more of it; `shears demo` shows everything on a small model.\n");
+    fprintf(to, "\nSee `shears COMMAND --help` for details; `shears demo` runs the main commands on a small model.\n");
 }
 
 int sh_command_unknown(const char *name, struct sh_err *e)
@@ -39,14 +39,14 @@ int sh_command_unknown(const char *name, struct sh_err *e)
     for (int i = 0; sh_commands[i]; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? "\n" : "", sh_commands[i]->name);
     if (name[0] == '-') {
-        sh_misused(e, "there is no option %.80s; a command comes first", name);
+        sh_misused(e, "unknown option %.80s; a command comes first", name);
         return sh_hint_near(e, name, strlen(name), "--help\n--version", "shears --help lists the commands");
     }
-    sh_misused(e, "there is no command \"%.80s\"", name);
+    sh_misused(e, "unknown command \"%.80s\"", name);
     return sh_hint_near(e, name, strlen(name), all, "shears --help lists the commands");
 }
 
-/* A word as a shell takes it for one: plain, or between apostrophes; one within is written '\''. */
+/* The word quoted for a shell, if it needs quotes; a quote within is written '\''. Caller frees. */
 static char *quoted(const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";

@@ -6,7 +6,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/man.h"
 
-/* What stands behind an option: a path, one of the policies or backends, or anything. */
+/* The kind of an option's value: a path, a policy, a backend, or anything else. */
 enum value { NOTHING, ANYTHING, PATH, POLICY, BACKEND };
 
 static enum value value_of(const struct sh_opt *o)
@@ -78,7 +78,7 @@ static void bash(FILE *to)
           "complete -o filenames -F _shears shears\n", to);
 }
 
-/* ---- fish: one line an option ---- */
+/* ---- fish: one line per option ---- */
 
 static void fish_quoted(FILE *to, const char *s)
 {
@@ -132,6 +132,6 @@ int sh_completion(const char *shell, FILE *to, struct sh_err *e)
     else if (!strcmp(shell, "fish"))
         fish(to);
     else
-        return sh_misused(e, "--completion: \"%s\" is neither bash nor fish", shell);
+        return sh_misused(e, "--completion: unknown shell \"%s\", expected bash or fish", shell);
     return 0;
 }

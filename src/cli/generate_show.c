@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See generate_work.h: the texts as they come, and what they took. */
+/* See generate_work.h: the texts as they are written, and their cost. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +9,14 @@
 
 /* ---- the texts ---- */
 
-/* Tokens of the text that are shown: what ends it is none of it. */
+/* Tokens of the text that are shown; an end token is not. */
 static int n_shown(const struct sh_written *t)
 {
     return t->n_made - t->at_end;
 }
 
-/* The text as it goes on from its prompt, in whole characters, so that its first word has the space in front that the
- * prompt leaves to it; malloc'ed. What a stream shows is this, piece by piece. */
+/* The text that continues the prompt, in whole characters and with the leading space of its first word; malloc'ed. A
+ * stream shows the same, piece by piece. */
 static char *text_of(const struct sh_generate_work *w, const struct sh_written *t, size_t *bytes)
 {
     struct sh_text_stream stream;
@@ -35,7 +35,7 @@ static char *text_of(const struct sh_generate_work *w, const struct sh_written *
     return text;
 }
 
-/* Ids where there is no tokenizer. */
+/* Prints ids if there is no tokenizer. */
 static void show_token(struct sh_generate_work *w, const struct sh_written *t)
 {
     size_t bytes;
@@ -111,7 +111,7 @@ int sh_generate_show_stops(void *work)
     return w->goes_out && ferror(stdout);
 }
 
-/* What there is of texts that never came to their end, and of those behind them. */
+/* Shows unfinished texts, and finished ones after them. */
 static void show_broken_off(struct sh_generate_work *w)
 {
     for (; w->n_shown < w->n; w->n_shown++)
@@ -135,11 +135,11 @@ int sh_generate_show_end(struct sh_generate_work *w, int bad, struct sh_err *e)
     }
     sh_text_stream_end(&w->stream);
     if (w->goes_out && (fflush(stdout) || ferror(stdout)) && !bad)
-        return sh_fail(e, "the text cannot be written to stdout");
+        return sh_fail(e, "cannot write the text to standard output");
     return bad;
 }
 
-/* ---- what it took ---- */
+/* ---- the cost ---- */
 
 struct figures {
     size_t all_bytes, activation_bytes;
@@ -161,7 +161,7 @@ static struct figures take_figures(const struct sh_generate_work *w)
     return f;
 }
 
-/* What a text's prompt went through the cache as. */
+/* How a text's prompt was read. */
 static const char *way(const struct sh_generate_work *w, const struct sh_written *t, char text[64])
 {
     if (w->live.prefill_mode == SH_PREFILL_BLOCKS && t->shape.block < t->n_prompt)
@@ -184,7 +184,7 @@ static double per_pair(double sum, const struct sh_row_likeness *l)
 static void tell_repetition(const struct sh_written *t)
 {
     fprintf(stderr, "shears: rep-4 %.4f, distinct-1 %.4f, distinct-2 %.4f, longest repeat %d tokens; "
-            "neighbouring rows alike %.4f (by chance %.4f)\n", sh_repetition(t->made, t->n_made, 4),
+            "row similarity %.4f (chance %.4f)\n", sh_repetition(t->made, t->n_made, 4),
             sh_distinct(t->made, t->n_made, 1), sh_distinct(t->made, t->n_made, 2),
             sh_longest_repeat(t->made, t->n_made), per_pair(t->likeness.sum, &t->likeness),
             per_pair(t->likeness.chance, &t->likeness));
@@ -194,11 +194,11 @@ static void tell_one(const struct sh_generate_work *w, const struct figures *f)
 {
     char text[64];
     const struct sh_written *t = w->text;
-    fprintf(stderr, "shears: prompt of %d tokens %s through the cache at %.1f tokens/s; %d written",
+    fprintf(stderr, "shears: prompt of %d tokens read %s at %.1f tokens/s; %d tokens written",
             t->n_prompt, way(w, t, text), f->prompt_rate, t->n_made);
     if (t->n_made > 1)
         fprintf(stderr, " at %.1f tokens/s", f->rate);
-    fprintf(stderr, "; cache %zu bytes, %.1f of %d tokens a head kept at the end, %d at most\n", f->all_bytes,
+    fprintf(stderr, "; cache %zu bytes, %.1f of %d tokens per head kept at the end, at most %d\n", f->all_bytes,
             w->writing.kept, w->writing.length, w->writing.peak);
     if (w->a->repetition)
         tell_repetition(t);
@@ -206,11 +206,11 @@ static void tell_one(const struct sh_generate_work *w, const struct figures *f)
 
 static void tell_many(const struct sh_generate_work *w, const struct figures *f)
 {
-    fprintf(stderr, "shears: %d prompt%s of %lld tokens through the cache at %.1f tokens/s; %lld written", w->n,
+    fprintf(stderr, "shears: %d prompt%s of %lld tokens read at %.1f tokens/s; %lld tokens written", w->n,
             w->n == 1 ? "" : "s", f->n_prompt, f->prompt_rate, f->n_made);
     if (f->n_made > w->n)
         fprintf(stderr, " at %.1f tokens/s", f->rate);
-    fprintf(stderr, ", %d text%s side by side at most; cache %zu bytes, %d tokens a head at most\n",
+    fprintf(stderr, ", at most %d text%s at once; cache %zu bytes, at most %d tokens per head\n",
             w->writing.at_once, w->writing.at_once == 1 ? "" : "s", f->all_bytes, w->writing.peak);
 }
 
@@ -220,7 +220,7 @@ void sh_generate_tell(const struct sh_generate_work *w)
     int at_positions = 0, evicts = w->a->budget && strcmp(w->policy.policy->name, "full") != 0;
     (w->is_many ? tell_many : tell_one)(w, &f);
     if (w->live.prefill_mode != SH_PREFILL_STREAM)
-        fprintf(stderr, "shears: while %s read, blocks took %zu bytes beside the cache, activations %zu\n",
+        fprintf(stderr, "shears: while %s read, blocks took %zu bytes in addition to the cache, activations %zu\n",
                 w->is_many ? "prompts were" : "the prompt was", w->writing.block_bytes, f.activation_bytes);
     for (int i = 0; i < w->n; i++)
         at_positions += !strcmp(stopped(w, &w->text[i]), "positions");
@@ -229,11 +229,11 @@ void sh_generate_tell(const struct sh_generate_work *w)
     else if (at_positions)
         fprintf(stderr, "shears: stopped at");
     if (at_positions)
-        fprintf(stderr, " the model's %d positions; with --positions cache%s it would go on\n",
-                w->live.resident->arch->max_pos, evicts ? "" : ", a --policy that evicts and its --budget");
+        fprintf(stderr, " the model's %d positions; use --positions cache%s to continue\n",
+                w->live.resident->arch->max_pos, evicts ? "" : ", a --policy that evicts and a --budget");
 }
 
-/* The text as it is shown; a NUL in it, which would end a C string, is U+FFFD. */
+/* The text as shown; a NUL, which would end a C string, becomes U+FFFD. */
 static void put_text(struct sh_out *o, const struct sh_generate_work *w, const struct sh_written *t)
 {
     size_t bytes, n = 0;
@@ -261,8 +261,8 @@ static void put_repetition(struct sh_out *o, const struct sh_written *t)
     sh_out_real(o, "distinct_1", "distinct-1", sh_distinct(t->made, t->n_made, 1), 4);
     sh_out_real(o, "distinct_2", "distinct-2", sh_distinct(t->made, t->n_made, 2), 4);
     sh_out_int(o, "longest_repeat_tokens", "longest repeat", sh_longest_repeat(t->made, t->n_made));
-    sh_out_real(o, "row_likeness", "neighbouring rows alike", per_pair(t->likeness.sum, &t->likeness), 4);
-    sh_out_real(o, "row_likeness_chance", "by chance", per_pair(t->likeness.chance, &t->likeness), 4);
+    sh_out_real(o, "row_likeness", "row similarity", per_pair(t->likeness.sum, &t->likeness), 4);
+    sh_out_real(o, "row_likeness_chance", "chance", per_pair(t->likeness.chance, &t->likeness), 4);
 }
 
 static void put_ids(struct sh_out *o, const struct sh_generate_work *w, const struct sh_written *t)
@@ -303,8 +303,8 @@ static void put_cost(struct sh_out *o, const struct sh_generate_work *w, const s
     sh_out_real(o, "tokens_per_s", "tokens/s", f->rate, 1);
     sh_out_int(o, "kv_bytes", "cache bytes", (long long)f->all_bytes);
     sh_live_put_peak(o, &w->live.devices);
-    sh_out_int(o, "kv_policy_bytes", "of them the policy's", (long long)w->writing.bytes.policy);
-    sh_out_int(o, "prompt_block_bytes", "blocks of the prompt, beside it", (long long)w->writing.block_bytes);
+    sh_out_int(o, "kv_policy_bytes", "  policy state", (long long)w->writing.bytes.policy);
+    sh_out_int(o, "prompt_block_bytes", "prompt blocks, in addition", (long long)w->writing.block_bytes);
     sh_out_int(o, "activation_bytes", "activations", (long long)f->activation_bytes);
 }
 
@@ -312,16 +312,16 @@ static void put_one(struct sh_out *o, const struct sh_generate_work *w, const st
 {
     char text[64];
     const struct sh_written *t = w->text;
-    sh_out_int(o, "prefill_block", "tokens of a block", t->shape.block);
-    sh_out_text(o, "stream", "the prompt goes through the cache", way(w, t, text));
+    sh_out_int(o, "prefill_block", "tokens per block", t->shape.block);
+    sh_out_text(o, "stream", "prompt read", way(w, t, text));
     put_positions(o, w);
     sh_out_int(o, "prompt_tokens", "prompt tokens", t->n_prompt);
-    sh_out_int(o, "generated_tokens", "written tokens", t->n_made);
+    sh_out_int(o, "generated_tokens", "tokens written", t->n_made);
     sh_out_text(o, "stopped", "stopped by", stopped(w, t));
     put_text(o, w, t);
     put_cost(o, w, f);
     sh_out_real(o, "kept_tokens", "kept at the end", w->writing.kept, 1);
-    sh_out_int(o, "peak_tokens", "at most", w->writing.peak);
+    sh_out_int(o, "peak_tokens", "kept, at most", w->writing.peak);
     if (w->a->repetition)
         put_repetition(o, t);
     put_ids(o, w, t);
@@ -332,19 +332,19 @@ static void put_many(struct sh_out *o, const struct sh_generate_work *w, const s
     char text[64];
     put_positions(o, w);
     sh_out_int(o, "n_texts", "texts", w->n);
-    sh_out_int(o, "batch", "side by side, at most", w->writing.at_once);
+    sh_out_int(o, "batch", "texts at once, at most", w->writing.at_once);
     sh_out_int(o, "prompt_tokens", "prompt tokens", f->n_prompt);
-    sh_out_int(o, "generated_tokens", "written tokens", f->n_made);
+    sh_out_int(o, "generated_tokens", "tokens written", f->n_made);
     put_cost(o, w, f);
-    sh_out_int(o, "peak_tokens", "at most", w->writing.peak);
+    sh_out_int(o, "peak_tokens", "kept, at most", w->writing.peak);
     sh_out_list(o, "texts", "texts");
     for (int i = 0; i < w->n; i++) {
         const struct sh_written *t = &w->text[i];
         sh_out_item(o);
         sh_out_text(o, "source", "source", t->name);
         sh_out_int(o, "prompt_tokens", "prompt tokens", t->n_prompt);
-        sh_out_text(o, "stream", "the prompt goes through the cache", way(w, t, text));
-        sh_out_int(o, "generated_tokens", "written tokens", t->n_made);
+        sh_out_text(o, "stream", "prompt read", way(w, t, text));
+        sh_out_int(o, "generated_tokens", "tokens written", t->n_made);
         sh_out_text(o, "stopped", "stopped by", stopped(w, t));
         if (w->a->repetition)
             put_repetition(o, t);
@@ -354,7 +354,7 @@ static void put_many(struct sh_out *o, const struct sh_generate_work *w, const s
     sh_out_end(o);
 }
 
-/* Is one of the names asked for, which stand between commas? */
+/* Is the name in the comma-separated list? */
 static int asks_for(const char *columns, const char *name)
 {
     size_t n = strlen(name);
@@ -372,7 +372,7 @@ int sh_generate_report(const struct sh_generate_work *w, struct sh_err *e)
     (w->is_many ? put_many : put_one)(o, w, &f);
     sh_timing_put(o, &w->timing);
     if (w->is_many && (asks_for(w->common->columns, "id") || asks_for(w->common->columns, "piece")))
-        sh_out_show(o, "ids");          /* a row for each token, in place of its text's */
+        sh_out_show(o, "ids");          /* one row per token instead of per text */
     int bad = sh_common_write(w->common, o, e);
     sh_out_free(o);
     return bad;

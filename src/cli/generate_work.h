@@ -28,18 +28,18 @@ struct sh_generate_work {
     struct sh_budget budget;
     struct sh_eval_dump dump;
     struct sh_written *text;            /* [n] */
-    int n, is_many;                     /* is_many: asked for with --jsonl or --count, even if there is one */
+    int n, is_many;                     /* is_many: --jsonl or --count was given, even for one text   */
     struct sh_writing writing;
     /* ---- generate_show.c's ---- */
-    int goes_out;                       /* text goes to stdout while it is written                */
+    int goes_out;                       /* text is printed to stdout as it is written             */
     struct sh_text_stream stream;       /* of the only text                                       */
-    int n_shown;                        /* of many: the first so many are on stdout               */
+    int n_shown;                        /* of many: how many have been printed                    */
     struct sh_progress progress;
     double done;                        /* tokens */
 };
 
-/* Before the first token, and behind the last one, whether it went well (0) or not; it gives that back, or -1 where
- * stdout took not everything. */
+/* Called before the first token and after the last one, with 0 on success; the latter returns that, or -1 if writing
+ * to stdout failed. */
 void sh_generate_show_begin(struct sh_generate_work *w);
 int sh_generate_show_end(struct sh_generate_work *w, int bad, struct sh_err *e);
 
@@ -47,7 +47,7 @@ int sh_generate_show_end(struct sh_generate_work *w, int bad, struct sh_err *e);
 void sh_generate_show_token(void *work, int text);
 int sh_generate_show_stops(void *work);
 
-/* What it took: for people on stderr; all of it with the texts, for --json and --csv. */
+/* The cost: a summary on stderr; everything, with the texts, for --json and --csv. */
 void sh_generate_tell(const struct sh_generate_work *w);
 int sh_generate_report(const struct sh_generate_work *w, struct sh_err *e);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --help, made from the option tables. */
+/* --help, generated from the option tables. */
 #include <string.h>
 
 #include "src/cli/args.h"
@@ -33,5 +33,5 @@ void sh_args_help(const struct sh_cmd *c, FILE *to)
     fprintf(to, "\ncommon options:\n");
     for (const struct sh_opt *o = sh_common_opts; o->name; o++)
         row(to, o);
-    fprintf(to, "\nexit status: 0 done, 1 failed, 2 misused, 3 something optional is absent\n");
+    fprintf(to, "\nexit status: 0 success, 1 failure, 2 usage error, 3 an optional component is missing\n");
 }

@@ -14,8 +14,10 @@ static void remark(struct sh_out *o, const struct sh_catalog *c, int i)
     const char *row = sh_catalog_row(c, i, at);
     sh_catalog_remark(row, 1, text, sizeof text);
     sh_out_text(o, "status", "status", text);
+    sh_out_detail(o);
     sh_catalog_remark(row, 2, text, sizeof text);
     sh_out_text(o, "source", "source", text);
+    sh_out_detail(o);
 }
 
 static double positive(double x)
@@ -29,14 +31,16 @@ int sh_info_gpus(const struct sh_common *common, struct sh_err *e)
     struct sh_board b;
     int bad = sh_capacity_names_open(&n, NULL, NULL, e), end = 0;
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "gpus", "boards; memory as sold, as the driver reports it and as programs see it");
+    sh_out_list(o, "gpus", "GPUs; memory as sold and as visible to programs");
     for (int i = 0; !bad && !(end = sh_capacity_board_at(&n, i, &b, e)); i++) {
         sh_out_item(o);
         sh_out_text(o, "gpu", "GPU", b.name);
         sh_out_real(o, "sold_gb", "sold GB", b.gb, 0);
         sh_out_real(o, "driver_mib", "driver MiB", positive(b.mib), 0);
+        sh_out_detail(o);
         sh_out_real(o, "visible_gib", "visible GiB", positive(b.visible), 2);
-        sh_out_int(o, "memory_bytes", "bytes a device", (long long)sh_board_bytes(&b));
+        sh_out_int(o, "memory_bytes", "bytes per device", (long long)sh_board_bytes(&b));
+        sh_out_detail(o);
         sh_out_int(o, "devices", "devices", b.dies);
         sh_out_real(o, "bandwidth_gb_per_s", "GB/s", b.gbps, 0);
         sh_out_real(o, "f16_tflops", "f16 TFLOP/s", b.f16, 0);
@@ -62,17 +66,23 @@ static int list_model(struct sh_out *o, const struct sh_kv_shape *s, struct sh_e
     sh_out_item(o);
     sh_out_text(o, "model", "model", s->f.name);
     sh_out_text(o, "family", "family", s->f.family);
+    sh_out_detail(o);
     sh_out_int(o, "parameters", "parameters", (long long)sh_kv_parts_sum(p.parameters));
     sh_out_text(o, "weights", "published as", s->f.published_experts[0] ? s->f.published_experts : t.matrices.name);
     sh_out_int(o, "weights_bytes", "weights, bytes", (long long)sh_kv_parts_sum(p.bytes));
+    sh_out_detail(o);
     sh_out_int(o, "layers", "layers", s->f.layers);
     sh_out_int(o, "heads", "heads", s->f.heads);
     sh_out_int(o, "kv_heads", "KV heads", s->f.kv_heads);
     sh_out_int(o, "head_dim", "head width", s->f.head_dim);
+    sh_out_detail(o);
     sh_out_int(o, "hidden_size", "width", s->f.hidden);
+    sh_out_detail(o);
     sh_out_int(o, "local_layers", "local layers", local);
     sh_out_int(o, "state_layers", "state layers", sh_kv_shape_count(s, SH_MIX_STATE));
+    sh_out_detail(o);
     sh_out_int(o, "latent", "latent", s->f.latent);
+    sh_out_detail(o);
     sh_out_int(o, "experts", "experts", s->f.experts);
     sh_out_int(o, "max_positions", "positions", s->f.max_pos);
     return 0;
@@ -83,7 +93,7 @@ int sh_info_models(const struct sh_common *common, struct sh_err *e)
     struct sh_capacity_names n;
     int bad = sh_capacity_names_open(&n, NULL, NULL, e), end = 0;
     struct sh_out *o = sh_out_new();
-    sh_out_list(o, "models", "models whose capacity is known by name");
+    sh_out_list(o, "models", "models that shears capacity knows by name");
     for (int i = 0; !bad && !end; i++) {
         struct sh_kv_shape s = {.layer = NULL};
         end = sh_capacity_model_at(&n, i, &s, e);

@@ -8,7 +8,7 @@
 #include "planner/policy/policy.h"
 #include "src/base/mem.h"
 
-enum { WORDS = 160, NO_LIMIT = 1 << 20 };       /* as many tokens as any text has */
+enum { WORDS = 160, NO_LIMIT = 1 << 20 };       /* more tokens than any text has */
 
 /* Adds ", word" (or the first word). */
 static void add(char to[WORDS], const char *word)
@@ -29,7 +29,7 @@ static const char *needs_text(const struct sh_policy *p, char to[WORDS])
     return *to ? to : "nothing";
 }
 
-/* "0 to 1", or "n, i, t": what a knob may be. */
+/* The values that a knob may have: "0 to 1", or "n, i, t". */
 static const char *values_text(const struct sh_knob *k, char to[WORDS])
 {
     to[0] = '\0';
@@ -66,6 +66,7 @@ static void write_policies(struct sh_out *o)
         sh_out_bool(o, "one_pass", "one pass", known && sh_policy_is_stack(&usual));
         sh_out_bool(o, "is_bound", "bound", (p->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) != 0);
         sh_out_text(o, "knobs", "knobs", known ? sh_policy_knobs(&usual, knobs) : "");
+        sh_out_detail(o);
         sh_out_text(o, "summary", "what it does", p->summary);
     }
     sh_out_end(o);
@@ -92,9 +93,9 @@ int sh_info_policies(const struct sh_common *common, struct sh_err *e)
     struct sh_out *o = sh_out_new();
     write_policies(o);
     write_knobs(o);
-    sh_out_note(o, "one pass: with its usual knobs, one walk over a trace gives every budget. bound: sees the "
-                   "future, no policy that could run.\nKeys, values and queries are there when the trace was made "
-                   "with --vectors qkv. Knobs are set as in --policy h2o:recent=10,sinks=4.");
+    sh_out_note(o, "one pass: with default knobs, one pass over a trace gives all budgets. bound: uses future "
+                   "attention, so no live cache can run it.\nA trace has keys, values and queries if it was made "
+                   "with --vectors qkv.\nSet knobs as in --policy h2o:recent=10,sinks=4.");
     int bad = sh_common_write(common, o, e);
     sh_out_free(o);
     return bad;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See man.h. What a command says of itself is plain text: paragraphs, and indented lines that keep their
- * shape; indented commands at its end are its examples. */
+/* See man.h. A command's `about` is plain text: paragraphs, and indented lines that are set verbatim; the
+ * indented commands at its end are the examples. */
 #include "src/cli/man.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
 
-/* Text that roff does not take for requests: a line's first dot or quote, backslashes, and hyphens that
- * shall stay what is typed. */
+/* Escapes what roff would interpret: a dot or quote at the start of a line, backslashes, and hyphens, which
+ * must stay as typed. */
 static void text(FILE *to, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -37,7 +37,7 @@ static int is_example(const char *s)
     return !strncmp(s, "  shears ", 9);
 }
 
-/* The lines from s that belong together: all indented, or none. The end is an empty line or the other kind. */
+/* Bytes of the block at s: lines that are all indented, or all not; an empty line ends it. */
 static size_t block(const char *s)
 {
     int indented = *s == ' ';
@@ -49,7 +49,7 @@ static size_t block(const char *s)
     return (size_t)(at - s);
 }
 
-/* The blocks of one kind: prose and tables, or examples. */
+/* Prints the blocks of one kind: prose and tables, or examples. */
 static void about(FILE *to, const char *s, int examples)
 {
     int is_first = 1;
@@ -116,7 +116,7 @@ static void begin(FILE *to, const char *title, const char *name, const char *sum
 
 static void end(FILE *to)
 {
-    fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 misused, 3 something optional is absent\n", to);
+    fputs(".SH EXIT STATUS\n0 success, 1 failure, 2 usage error, 3 an optional component is missing\n", to);
 }
 
 void sh_man_page(const struct sh_cmd *c, FILE *to)
@@ -148,11 +148,11 @@ void sh_man_page(const struct sh_cmd *c, FILE *to)
 
 void sh_man_overview(FILE *to)
 {
-    begin(to, "SHEARS", "shears", "traces how attention persists in transformers and plans KV caches with it");
+    begin(to, "SHEARS", "shears", "traces attention in transformers and plans KV caches");
     fputs(".SH SYNOPSIS\n\\fBshears\\fR \\fICOMMAND\\fR [options]\n.SH DESCRIPTION\n"
-          "A model's attention over texts is recorded in one SQLite file; eviction policies are replayed over it,\n"
-          "run for real in a KV cache of fixed size, and what that buys on a GPU is worked out. Results go to the\n"
-          "standard output, progress to the standard error.\n.SH COMMANDS\n", to);
+          "Records a model's attention over texts in one SQLite file, replays eviction policies over it, runs them in\n"
+          "a KV cache of fixed size, and computes what that saves on a GPU. Results go to standard output, progress\n"
+          "to standard error.\n.SH COMMANDS\n", to);
     for (int i = 0; sh_commands[i]; i++) {
         fprintf(to, ".TP\n.BR shears\\-%s (1)\n", sh_commands[i]->name);
         line(to, sh_commands[i]->summary, strlen(sh_commands[i]->summary));

@@ -15,15 +15,15 @@ const char *sh_store_path_of(const char *command, const char *db, const struct s
 {
     int surplus = db ? 0 : 1;
     if (!db && !positional->n)
-        sh_misused(e, "%s needs --db FILE", command);
+        sh_misused(e, "%s requires --db FILE", command);
     else if (positional->n > surplus)
-        sh_misused(e, "%s: \"%s\" belongs to no option, expected one store", command, positional->at[surplus]);
+        sh_misused(e, "%s: unexpected argument \"%s\", expected one store", command, positional->at[surplus]);
     else
         return db ? db : positional->at[0];
     return NULL;
 }
 
-/* Names of what is not there yet are compared as they are. */
+/* Paths of files that do not exist yet are compared as text. */
 static int are_same(const char *x, const char *y)
 {
     struct stat a, b;
@@ -35,13 +35,13 @@ int sh_folder_make(const char *path, struct sh_err *e)
 {
     struct stat s;
     if (mkdir(path, 0777) && errno != EEXIST)
-        return sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
-    return stat(path, &s) || !S_ISDIR(s.st_mode) ? sh_fail(e, "%s: is no folder", path) : 0;
+        return sh_fail(e, "%s: cannot create folder: %s", path, strerror(errno));
+    return stat(path, &s) || !S_ISDIR(s.st_mode) ? sh_fail(e, "%s: is not a folder", path) : 0;
 }
 
 int sh_output_differs(const char *option, const char *out, const char *in, struct sh_err *e)
 {
-    return out && in && are_same(out, in) ? sh_misused(e, "%s %s: is the file %s that is read", option, out, in) : 0;
+    return out && in && are_same(out, in) ? sh_misused(e, "%s %s: is also the input file %s", option, out, in) : 0;
 }
 
 static int is_device(const char *path)
@@ -58,7 +58,7 @@ int sh_files_apart(const struct sh_file_use *files, struct sh_err *e)
             if (!a->path || !b->path || !out->is_written || !are_same(a->path, b->path) || is_device(a->path))
                 continue;
             if (other->is_written)
-                return sh_misused(e, "%s %s: %s names the same file", a->option, a->path, b->option);
+                return sh_misused(e, "%s %s: is the same file as %s", a->option, a->path, b->option);
             return sh_output_differs(out->option, out->path, other->path, e);
         }
     return 0;
@@ -68,7 +68,7 @@ void sh_store_tell_unkept(const char *what, const char *path, int quiet, const s
 {
     char label[80];
     if (!quiet || !access(path, W_OK)) {
-        snprintf(label, sizeof label, "shears: the %s not kept: ", what);
+        snprintf(label, sizeof label, "shears: the %s not stored: ", what);
         sh_say(label, e->text);
     }
 }

@@ -5,16 +5,16 @@
 
 #include "src/cli/args.h"
 
-/* The one store that a command reads: --db FILE, or a word without an option. NULL: neither, or more. */
+/* The one store that a command reads: --db FILE, or the only argument. NULL: neither, or several. */
 const char *sh_store_path_of(const char *command, const char *db, const struct sh_list *positional, struct sh_err *e);
 
-/* The folder is there, or is made in one that is. */
+/* Creates the folder, not its parents; an existing one is fine. */
 int sh_folder_make(const char *path, struct sh_err *e);
 
-/* What is written must not be what is read. NULL paths are fine. */
+/* -1 if the output is the input. NULL paths are fine. */
 int sh_output_differs(const char *option, const char *out, const char *in, struct sh_err *e);
 
-/* Files of one command; an option of NULL ends the list. None that is written may be another of them. */
+/* Files of one command; an option of NULL ends the list. -1 if one that is written is also another of them. */
 struct sh_file_use {
     const char *option, *path;          /* "--log"; NULL: not given                               */
     int is_written;
@@ -22,8 +22,8 @@ struct sh_file_use {
 
 int sh_files_apart(const struct sh_file_use *files, struct sh_err *e);
 
-/* What a command found is not kept in the store, and why. Under --quiet only where writing failed: of a store that may
- * not be written to, nobody expects it. what: "results are". */
+/* Says on stderr that results were not stored, and why. With --quiet only if the store is writable: a read-only store
+ * is expected to stay as it is. what: "results are". */
 void sh_store_tell_unkept(const char *what, const char *path, int quiet, const struct sh_err *e);
 
 #endif

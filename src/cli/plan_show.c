@@ -17,7 +17,7 @@ static void show_layer(struct sh_out *o, const struct sh_plan *p, int layer)
     sh_out_item(o);
     sh_out_int(o, "layer", "layer", layer);
     sh_out_int(o, "tokens", "tokens", sum);
-    sh_out_real(o, "mean_tokens", "a head", (double)sum / p->n_kv_head, 1);
+    sh_out_real(o, "mean_tokens", "per head", (double)sum / p->n_kv_head, 1);
     sh_out_int(o, "least_tokens", "least", least);
     sh_out_int(o, "most_tokens", "most", most);
     sh_out_real(o, "share", "share", (double)sum / p->n_kv_head / p->n_token, 4);
@@ -65,14 +65,14 @@ void sh_plan_show(struct sh_out *o, const struct sh_plan *p)
     sh_out_text(o, "allocator", "allocator", p->allocator.allocator->name);
     sh_out_text(o, "allocator_knobs", "allocator's knobs", sh_allocator_knobs(&p->allocator, knobs));
     sh_out_int(o, "prefill", "prefill", p->prefill);
-    sh_out_int(o, "n_token", "tokens of a text", p->n_token);
+    sh_out_int(o, "n_token", "tokens per text", p->n_token);
     sh_out_int(o, "total_tokens", "tokens of all heads", sh_plan_total(p));
-    sh_out_real(o, "mean_tokens", "tokens a head", mean, 2);
-    sh_out_real(o, "share", "share of the text", mean / p->n_token, 4);
+    sh_out_real(o, "mean_tokens", "tokens per head", mean, 2);
+    sh_out_real(o, "share", "fraction of the text", mean / p->n_token, 4);
     sh_out_text(o, "target_metric", "target", *p->target_metric ? p->target_metric : NULL);
     sh_out_real(o, "target", "target's value", *p->target_metric ? p->target : (double)NAN, 4);
     show_evidence(o, p);
-    sh_out_list(o, "layers", "budgets per layer (all its KV heads, and of a head)");
+    sh_out_list(o, "layers", "budgets per layer (over all KV heads, and per head)");
     for (int l = 0; l < p->n_layer; l++)
         show_layer(o, p, l);
     sh_out_end(o);

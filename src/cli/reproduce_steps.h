@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of the paper's programme for one model, in their order. %d: the model's folder of results, %m: the model,
+/* The steps of the paper's experiments for one model, in order. %d: the model's folder of results, %m: the model,
  * %t: --text FILE... or --jsonl FILE --field NAME, %j: the latter alone, %l: --length, %n: --count, %c: --count of
  * documents, %b: budgets, %i: --count of a task's questions, %s: --shots, %q: the policy for them, %v: --model DIR
- * where Theorem 3.1 can be checked, %k: the folder of the tasks, %r: tokens to write. A step that needs %j or a file
- * of %k that is not there is left out by the command, which says so. */
+ * if Theorem 3.1 can be tested, %k: the folder of the tasks, %r: tokens to write. The command skips a step that needs
+ * %j or a file of %k that is missing, and says so. */
 #ifndef SH_CLI_REPRODUCE_STEPS_H
 #define SH_CLI_REPRODUCE_STEPS_H
 
@@ -16,7 +16,7 @@
 
 #define PAPER " --model opt-175b,llama-65b,bloom-176b --gpu A100-SXM-80GB --tp 8 --length 2048"
 
-/* What the rest is measured on, and the figures of the stores alone. */
+/* The traces that the rest is measured on, and the figures of the stores alone. */
 static const struct sh_step sh_reproduce_steps[] = {
     {"trace.txt", "trace --model %m" T " %t --length %l --count %n --vectors qkv", 0},
     {"trace-random.txt", "trace --model %m --db %d/random.db %t --length %l --count %n --random-weights", 0},

@@ -7,7 +7,7 @@
 #include "src/app/simulate/simulate_run.h"
 #include "src/base/time_unit.h"
 
-/* A figure that counts, which a damaged store may lack. */
+/* A count, which a damaged store may lack. */
 static void count(struct sh_out *o, const char *key, const char *label, double n)
 {
     if (isnan(n))
@@ -26,7 +26,7 @@ static void group(struct sh_out *o, const char *key, const double q[4])
     sh_out_group_end(o);
 }
 
-/* What people read of it: in a unit of its size. All: what is asked for by name may be any of it. */
+/* Percentiles for people, in a suitable unit. All: every one, since --columns may name any. */
 static void shown(struct sh_out *o, const char *key, const char *what, const double q[4], const struct sh_time_unit *u,
                   int all)
 {
@@ -78,7 +78,7 @@ static void timeline(struct sh_out *o, const struct sh_timeline *t)
     sh_out_end(o);
 }
 
-/* What differs among the servers of the sweep, or all of them. */
+/* Columns that tell the servers of the sweep apart, or all of them. */
 static void server(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_cache *v, int all)
 {
     if (all || s->n_board > 1)
@@ -92,7 +92,7 @@ static void server(struct sh_out *o, const struct sh_sim_study *s, const struct 
 /* The units of TTFT and TPOT, each over all rows. */
 struct units {
     struct sh_time_unit ttft, tpot;
-    int digits;                         /* of the cache in use, which tiny models hardly need      */
+    int digits;                         /* of cache use, which is tiny for tiny models            */
 };
 
 static struct units units_of(const struct sh_sim_study *s)
@@ -141,7 +141,7 @@ static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_
         details(o, r);
 }
 
-/* What the quality of each cache is known to be, which is the same on all servers. */
+/* The known quality of each cache, which is the same on all servers. */
 static void note_evidence(struct sh_out *o, const struct sh_sim_study *s)
 {
     int n = 1 + s->settings.budget.n + s->args->plan.n;
@@ -158,10 +158,10 @@ static void note_cache(struct sh_out *o, const struct sh_sim_row *r)
 {
     const struct sh_sim_cache *v = r->cache;
     if (r->at[SH_S_REFUSED] > 0)
-        sh_out_note(o, "%s%s: %.0f requests were refused, since not even alone their cache fits.", v->name, v->on,
+        sh_out_note(o, "%s%s: %.0f requests were refused: their cache does not fit even alone.", v->name, v->on,
                     r->at[SH_S_REFUSED]);
     if (r->at[SH_S_MAX_IS_OPEN] > 0)
-        sh_out_note(o, "%s%s: the limits hold however fast these requests come; ask for more requests.", v->name,
+        sh_out_note(o, "%s%s: the limits hold at any rate of these requests; use more --requests.", v->name,
                     v->on);
 }
 
@@ -171,7 +171,7 @@ static void note_pool(struct sh_out *o, const struct sh_sim_study *s)
     for (int i = 0; i < s->n_cache; i++) {
         const struct sh_sim_cache *v = &s->cache[i];
         if (v->pool != last)
-            sh_out_note(o, "%s%sThe cache has %.2f GiB of each GPU: what weights leave of --util, --reserve and "
+            sh_out_note(o, "%s%sThe cache has %.2f GiB per GPU: what weights leave of --util, --reserve and "
                         "--overhead.", *v->on ? v->on + 2 : "", *v->on ? ": " : "", (double)v->pool / 0x1p30);
         last = v->pool;
     }
@@ -184,13 +184,13 @@ static void notes(struct sh_out *o, const struct sh_sim_study *s)
     int known = 0, first = 1;
     note_pool(o, s);
     if (s->n_point)
-        sh_out_note(o, "Calibrated on %d steps: memory %.3f, compute %.3f of the board's numbers, %.3f ms a step; off "
-                    "by %.1f %% (root mean square), %.1f %% at most.", s->n_point, f->weights, f->products,
+        sh_out_note(o, "Calibrated on %d steps: memory %.3f, compute %.3f of the GPU's peak, %.3f ms per step; error "
+                    "%.1f %% (root mean square), %.1f %% at most.", s->n_point, f->weights, f->products,
                     1e3 * f->overhead_s, 100 * s->fit.rms, 100 * s->fit.worst);
     if (s->fit.is_bound)
-        sh_out_note(o, "A measured step is faster than the board's numbers allow: check model, formats and --tp.");
+        sh_out_note(o, "A measured step is faster than the GPU's peak allows: check model, formats and --tp.");
     if (f->weights == 1 && f->products == 1 && f->overhead_s <= 0)
-        sh_out_note(o, "Steps take the least time that bandwidth and compute allow; real ones take longer "
+        sh_out_note(o, "Steps take the least time that bandwidth and compute allow; real steps take longer "
                     "(--efficiency, --step-overhead, or --calibrate FILE).");
     for (int i = 0; i < s->n_row; i++) {
         const struct sh_sim_row *r = &s->row[i];
@@ -198,7 +198,7 @@ static void notes(struct sh_out *o, const struct sh_sim_study *s)
         if (!r->is_there)
             continue;
         if (first && r->at[SH_S_SKIPPED] > 0)
-            sh_out_note(o, "%.0f rows without a prompt or an answer were left out.", r->at[SH_S_SKIPPED]);
+            sh_out_note(o, "%.0f rows without prompt or output tokens were skipped.", r->at[SH_S_SKIPPED]);
         first = 0;
         if (r->cache != last)
             note_cache(o, r);
@@ -206,7 +206,7 @@ static void notes(struct sh_out *o, const struct sh_sim_study *s)
     }
     note_evidence(o, s);
     if (known)
-        sh_out_note(o, "%d of %d rows are from the store; --force runs them again.", known, s->n_row);
+        sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, s->n_row);
 }
 
 void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text, int all)
@@ -214,7 +214,7 @@ void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text, in
     struct units u = units_of(s);
     sh_out_list(o, "results", "continuous batching");
     for (int i = 0; i < s->n_row; i++) {
-        if (!s->row[i].is_there)                /* another shard's */
+        if (!s->row[i].is_there)                /* computed by another shard */
             continue;
         row(o, s, &s->row[i], &u, is_text, all);
         if (s->args->timeline && !is_text)

@@ -37,7 +37,7 @@ static void add(struct words *w, char *word)
         free(word);
 }
 
-/* One word of a step, with what its names stand for. */
+/* One word of a step, with its names replaced by their values. */
 static void expand(const struct sh_steps *s, const char *word, struct words *w)
 {
     const struct sh_step_name *alone = word[0] == '%' && word[1] && !word[2] ? find(s, word[1]) : NULL;
@@ -71,7 +71,7 @@ static void split(const struct sh_steps *s, const char *line, struct words *w)
     free(copy);
 }
 
-/* What of the programme's own options a step takes over; none of it decides what comes out but the seed. */
+/* Common options passed on to a step; of these only the seed affects the results. */
 static void add_common(const struct sh_common *c, struct words *w)
 {
     if (c->seed) {
@@ -123,7 +123,7 @@ static int is_done(const char *path, const char *line)
     return same;
 }
 
-/* Standard output goes to this file while a step runs; gives the saved descriptor or -1. */
+/* Redirects standard output to this file while a step runs; returns the saved descriptor or -1. */
 static int divert(const char *path)
 {
     fflush(stdout);
@@ -138,7 +138,7 @@ static int divert(const char *path)
     return saved;
 }
 
-/* 0, or -1 where not everything was written. */
+/* 0, or -1 if not everything was written. */
 static int restore(int saved)
 {
     int bad = fflush(stdout) || ferror(stdout);
@@ -148,8 +148,8 @@ static int restore(int saved)
     return bad ? -1 : 0;
 }
 
-/* The steps behind one that is done anew are not done any more: said on the disk before it is said that this one is,
- * so that whoever is killed between the two does it again. */
+/* Re-running a step invalidates the steps after it. Their outputs are removed before this one is renamed to its final
+ * name, so that a run killed in between repeats the step. */
 static void undo(const struct sh_steps *s, const struct sh_step *step)
 {
     for (; step->line; step++) {
@@ -159,7 +159,7 @@ static void undo(const struct sh_steps *s, const struct sh_step *step)
     }
 }
 
-/* The command with its output in `part`, which becomes `path` when all went well. */
+/* Runs the command with its output in `part`, which is renamed to `path` on success. */
 static int run(const struct sh_steps *s, const struct sh_step *step, struct words *w, const char *line,
                const char *part, const char *path, struct sh_err *e)
 {
@@ -170,7 +170,7 @@ static int run(const struct sh_steps *s, const struct sh_step *step, struct word
     status = sh_command_run(sh_command_find(w->at[0]), w->n - 1, w->at + 1);
     int bad = restore(saved);
     if (sh_interrupted())
-        return sh_fail(e, "interrupted; %s goes on from there", s->again);
+        return sh_fail(e, "interrupted; run %s again to resume", s->again);
     if (!bad && status == SH_OK && s->keeps)
         undo(s, step);
     if (bad || (status == SH_OK && rename(part, path)))

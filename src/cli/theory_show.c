@@ -36,7 +36,7 @@ static void write_figures(struct sh_out *o, const struct sh_theory_result *r, in
 
 static void write_heads(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r, int l)
 {
-    sh_out_list(o, "heads", "the laws, head by head");
+    sh_out_list(o, "heads", "fitted laws per head");
     for (int h = 0; h < r->n_head; h++) {
         sh_out_item(o);
         sh_out_int(o, "head", "head", h);
@@ -48,7 +48,7 @@ static void write_heads(struct sh_out *o, const struct sh_theory_request *q, con
 
 static void write_layers(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r)
 {
-    sh_out_list(o, "layers", "the laws, layer by layer: means over heads; x = score * keys of its row");
+    sh_out_list(o, "layers", "fitted laws per layer: means over heads; x = score * keys of its row");
     for (int l = 0; l < r->n_layer; l++) {
         int rejected = sh_theory_verdicts(r, l, SH_POWERLAW_REJECTED),
             plausible = sh_theory_verdicts(r, l, SH_POWERLAW_PLAUSIBLE);
@@ -75,14 +75,14 @@ static void write_columns(struct sh_out *o, const struct sh_theory_result *r, in
 static void write_budgets(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r,
                           int per_head)
 {
-    sh_out_list(o, "budgets", "what is dropped beside the ceil(rho n) largest scores: means over layers");
+    sh_out_list(o, "budgets", "mass outside the ceil(rho n) largest scores: means over layers");
     for (int i = 0; i < r->n_rho; i++) {
         sh_out_item(o);
         sh_out_real(o, "budget_share", "budget", q->rho[i], 3);
         write_columns(o, r, -1, -1, i);
     }
     sh_out_end(o);
-    sh_out_list(o, "layer_budgets", per_head ? "the same, head by head" : "the same, layer by layer");
+    sh_out_list(o, "layer_budgets", per_head ? "the same per head" : "the same per layer");
     for (int l = 0; l < r->n_layer; l++)
         for (int h = per_head ? 0 : -1; h < (per_head ? r->n_head : 0); h++)
             for (int i = 0; i < r->n_rho; i++) {
@@ -96,7 +96,7 @@ static void write_budgets(struct sh_out *o, const struct sh_theory_request *q, c
     sh_out_end(o);
 }
 
-/* ---- in plain words ---- */
+/* ---- notes ---- */
 
 static void tell_power_law(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r)
 {
@@ -105,10 +105,10 @@ static void tell_power_law(struct sh_out *o, const struct sh_theory_request *q, 
     if (!q->replicas)
         sh_out_note(o, "Whether scores follow a power law was not tested (--replicas 0).");
     else if (rejected + plausible)
-        sh_out_note(o, "A power law is %s in %d of %d heads (p <= %g over %d replicas).%s",
-                    rejected ? "rejected" : "nowhere rejected; it is plausible", rejected ? rejected : plausible, n,
+        sh_out_note(o, "A power law is %s in %d of %d heads (p <= %g with %d replicas).%s",
+                    rejected ? "rejected" : "never rejected; it is plausible", rejected ? rejected : plausible, n,
                     SH_POWERLAW_P, q->replicas,
-                    2 * rejected > n ? " What Theorem 4.1 assumes of scores does not hold here." : "");
+                    2 * rejected > n ? " The assumption of Theorem 4.1 about scores does not hold here." : "");
     for (int l = 0; l < r->n_layer; l++)
         for (int h = 0; h < r->n_head; h++) {
             double k = sh_theory_figure(r, l, h, SH_T_LOMAX_K);
@@ -117,14 +117,14 @@ static void tell_power_law(struct sh_out *o, const struct sh_theory_request *q, 
             zeros += sh_theory_figure(r, l, h, SH_T_ZEROS) > 0.5;
         }
     if (zeros)
-        sh_out_note(o, "In %d of %d heads most scores are recorded as 0; the laws are fitted to the others only.",
+        sh_out_note(o, "In %d of %d heads most scores are recorded as 0; the laws are fitted to the other scores.",
                     zeros, n);
     if (no_fit)
-        sh_out_note(o, "No Lomax density fits the scores of %d of %d heads; their laws are left out of the means.",
+        sh_out_note(o, "No Lomax density fits the scores of %d of %d heads; these heads are left out of the means.",
                     no_fit, n);
     if (no_mean)
-        sh_out_note(o, "The fitted exponent k is 2 or less in %d of %d heads: there D(rho) has no mean, and only the "
-                       "law cut at the largest possible score says something.", no_mean, n);
+        sh_out_note(o, "The fitted exponent k is at most 2 in %d of %d heads: there D(rho) has no mean, and only the "
+                       "law cut at the largest possible score applies.", no_mean, n);
 }
 
 static void tell_law(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r)
@@ -140,22 +140,22 @@ static void tell_law(struct sh_out *o, const struct sh_theory_request *q, const 
         worst = fmax(worst, measured / law);
     }
     if (below)
-        sh_out_note(o, "The law (cut) promises too much at %d of %d budgets: up to %.1f times what it says is really "
+        sh_out_note(o, "The law (cut) is too optimistic at %d of %d budgets: up to %.1f times the mass it predicts is "
                        "dropped.", below, below + above, worst);
     else if (above)
-        sh_out_note(o, "The law (cut) is at or above the measured dropped mass at all %d budgets: it is safe here.",
+        sh_out_note(o, "The law (cut) is at or above the measured dropped mass at all %d budgets: a safe bound here.",
                     above);
     int silent = 0;
     for (int i = 0; i < r->n_rho; i++)
         silent += !(sh_theory_at(r, -1, -1, i, SH_TA_INFORMATIVE) > 0);
-    sh_out_note(o, "The printed Theorem 4.1 (epsilon %g) says nothing at %d of %d budgets: its right side is negative "
-                   "there%s; \"speaks for\" is the share of heads where it says something.", q->epsilon, silent,
+    sh_out_note(o, "Theorem 4.1 as printed (epsilon %g) says nothing at %d of %d budgets: its right side is negative "
+                   "there%s; \"speaks for\" is the fraction of heads where it says something.", q->epsilon, silent,
                 r->n_rho, silent ? " (-)" : "");
     double failure = (double)NAN;
     for (int i = 0; i < r->n_rho; i++)
         failure = fmin(failure, sh_theory_at(r, -1, -1, i, SH_TA_FAILURE));
     if (failure >= 1)
-        sh_out_note(o, "The probability with which it may fail is 1 or more at every budget, so it promises nothing.");
+        sh_out_note(o, "Its failure probability is at least 1 at every budget, so it guarantees nothing.");
 }
 
 static void tell_errors(struct sh_out *o, const struct sh_theory_result *r)
@@ -172,7 +172,7 @@ static void tell_errors(struct sh_out *o, const struct sh_theory_result *r)
                 loosest = error > 1e-9 ? fmax(loosest, bound / error) : loosest;
             }
     if (!r->has_values)
-        sh_out_note(o, "No values were recorded, so no output error (trace with --vectors v).");
+        sh_out_note(o, "No output error: values were not recorded (trace with --vectors v).");
     else if (n)
         sh_out_note(o, "Output error <= 2 (1 - kept) max|v| in %d of %d cases (heads and budgets); the bound is up to "
                        "%.0f times the error.", n - broken, n, loosest);
@@ -181,7 +181,7 @@ static void tell_errors(struct sh_out *o, const struct sh_theory_result *r)
 static void write_repeat(struct sh_out *o, const struct sh_theory_result *r, const struct sh_repeat *repeat)
 {
     unsigned long long positive = 0, informative = 0, violations = 0;
-    sh_out_list(o, "theorem_31", "Theorem 3.1: what a score at t says of the next query, over pairs (t, key)");
+    sh_out_list(o, "theorem_31", "Theorem 3.1: what a score at t implies for the next query, over pairs (t, key)");
     for (int l = 0; l < r->n_layer; l++) {
         const struct sh_repeat *t = &repeat[l];
         sh_out_item(o);
@@ -193,15 +193,15 @@ static void write_repeat(struct sh_out *o, const struct sh_theory_result *r, con
         sh_out_int(o, "violations", "outside", (long long)t->violations);
         sh_out_real(o, "least_epsilon", "least eps", t->least_eps, 3);
         sh_out_real(o, "mean_epsilon", "mean eps", t->mean_eps, 1);
-        sh_out_real(o, "step", "step off by", t->step, 3);
+        sh_out_real(o, "step", "step error", t->step, 3);
         sh_out_real(o, "lemma_b2", "Lemma B.2", t->lemma, 4);
         positive += t->positive;
         informative += t->informative;
         violations += t->violations;
     }
     sh_out_end(o);
-    sh_out_note(o, "Theorem 3.1 leaves everything open (3 eps >= 1) in %llu of the %llu pairs that it speaks of; in "
-                   "%llu the next product lies outside its bounds, so its premise, a next input that continues the "
+    sh_out_note(o, "Theorem 3.1 says nothing (3 eps >= 1) for %llu of the %llu pairs that it covers; for %llu the "
+                   "next product lies outside its bounds, so its premise, a next input that continues the "
                    "attention output, fails there.", positive - informative, positive, violations);
 }
 

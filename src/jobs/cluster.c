@@ -62,17 +62,17 @@ static double patience_s(const struct sh_cluster *c)
 static int join_others(struct sh_cluster *c, struct sh_err *e)
 {
     if (sh_ranks_are_mute())
-        return sh_fail(e, "srun started several tasks that cannot talk to each other, and each would do all the work"),
-               sh_hint(e, "srun --mpi=pmix, or --shard I/N for each task");
+        return sh_fail(e, "srun started several tasks without MPI, so each would do all of the work"),
+               sh_hint(e, "use srun --mpi=pmix, or give each task --shard I/N");
     if (!sh_ranks_are_there())
         return 0;
     c->ranks = sh_ranks_open(&c->me, patience_s(c), e);
     if (!c->ranks)
         return -1;
     if (c->me.size > 1 && !c->db)
-        return sh_misused(e, "several ranks need --db FILE: what each finds is joined there");
+        return sh_misused(e, "running several ranks requires --db FILE, where their results are joined");
     if (c->me.size > MOST_RANKS)
-        return sh_misused(e, "%d ranks, and there are names for the stores of %d", c->me.size, MOST_RANKS);
+        return sh_misused(e, "found %d ranks, expected at most %d", c->me.size, MOST_RANKS);
     sh_cluster_apart(c);
     c->common.quiet |= c->me.rank > 0;
     c->common.threads = fair_threads(c, c->common.threads);
@@ -88,7 +88,7 @@ int sh_cluster_enter(struct sh_cluster *c, const struct sh_common *common, const
     if (sh_part_parse(shard, part, e))
         return -1;
     if (part->parts && !db)
-        return sh_misused(e, "--shard needs --db FILE: the shard is written beside it");
+        return sh_misused(e, "--shard requires --db FILE, next to which the shard is written");
     return part->parts ? 0 : join_others(c, e);
 }
 
@@ -115,7 +115,7 @@ void sh_cluster_close(struct sh_cluster *c)
     c->own = NULL;
 }
 
-/* A name for glob that means itself. */
+/* The name with glob's special characters escaped. */
 static char *literal(const char *path)
 {
     char *out = xmalloc(2 * strlen(path) + 1), *at = out;
@@ -128,7 +128,7 @@ static char *literal(const char *path)
     return out;
 }
 
-/* All ranks' files that are there and end like this, in order of rank; release by globfree. */
+/* All ranks' files with this ending, in order of rank; release with globfree. */
 static void find_files(const struct sh_cluster *c, const char *ending, glob_t *found)
 {
     char *name = literal(c->db), *pattern = xasprintf("%s.rank-[0-9][0-9][0-9][0-9]%s", name, ending);
@@ -150,7 +150,7 @@ static void each_without(glob_t *found, const char *ending, void (*do_this)(cons
     globfree(found);
 }
 
-/* All ranks' stores, without what killed ranks left of the making of one. */
+/* All ranks' stores, without half-made ones of killed ranks. */
 static void find_stores(const struct sh_cluster *c, glob_t *found)
 {
     static const char made[] = ".shears-new";
@@ -179,7 +179,7 @@ int sh_cluster_parts(const struct sh_cluster *c, int n, int *has, struct sh_err 
     return bad ? -1 : 0;
 }
 
-/* Before the work: what lies there must be of nobody who still writes. */
+/* Before the work: nobody may still be writing the stores that are there. */
 static int claim(struct sh_cluster *c, struct sh_store *into, struct sh_err *e)
 {
     glob_t found;
@@ -189,9 +189,9 @@ static int claim(struct sh_cluster *c, struct sh_store *into, struct sh_err *e)
     find_files(c, "", &found);
     for (size_t i = 0; i < found.gl_pathc && !bad; i++)
         if (sh_store_is_claimed(found.gl_pathv[i])) {
-            bad = sh_fail(e, "%s: a rank of another job is at work on it", found.gl_pathv[i]);
-            sh_hint(e, "a rank whose rank 0 died leaves after the --rank-timeout of its job at the latest; then the "
-                    "same command goes on from there");
+            bad = sh_fail(e, "%s: in use by a rank of another job", found.gl_pathv[i]);
+            sh_hint(e, "a rank whose rank 0 died ends within the --rank-timeout of its job; then run the same command "
+                    "again to resume");
         }
     globfree(&found);
     c->claimed = !bad;
@@ -203,24 +203,24 @@ static int gather_one(const struct sh_cluster *c, struct sh_merge *m, struct sh_
 {
     if (sh_merge_add(m, path, e)) {
         if (!e->hint[0])
-            sh_hint(e, "%.300s stays; it may be of another job: merge it elsewhere, or remove it", path);
+            sh_hint(e, "%.300s was kept: it may belong to another job; merge it into another store or remove it", path);
         return -1;
     }
     int parts = c->job ? parts_in(c, path, 0, NULL, e) : 0;
-    if (parts < 0 || (!parts && sh_store_settle(into, e)))      /* no moment in which it is nowhere on the disk */
+    if (parts < 0 || (!parts && sh_store_settle(into, e)))      /* always somewhere on disk */
         return -1;
     if (!parts)
         sh_store_remove(path);
     return 0;
 }
 
-/* Someone holds a store that rank 0 wants: most likely a rank that hangs in the middle of reading or writing, whose
- * lock goes with its process. */
+/* A store that rank 0 needs is locked, most likely by a rank that hangs while reading or writing; its lock ends with
+ * the process. */
 static int tell_locked(const struct sh_cluster *c, struct sh_err *e)
 {
     if (e->is_locked)
-        sh_hint(e, "a rank that hangs may hold it; what ranks found is kept beside %.300s: when that process is gone, "
-                "the same command goes on from there", c->db);
+        sh_hint(e, "a rank that hangs may hold it; results are kept next to %.300s: once that process has ended, "
+                "run the same command again to resume", c->db);
     return -1;
 }
 
@@ -275,12 +275,12 @@ int sh_cluster_run(struct sh_cluster *c, const struct sh_share *s, struct sh_sto
     if (sh_cluster_gather(c, into, bad ? &later : e))
         bad = -1;
     if (failed && !e->hint[0] && !sh_store_is_empty(into))
-        sh_hint(e, "what is finished is kept %s %.300s; the same command goes on from there", c->job ? "beside" : "in",
-                c->db);
+        sh_hint(e, "what is finished is kept %s %.300s; run the same command again to resume",
+                c->job ? "next to" : "in", c->db);
     return bad;
 }
 
-/* Rank 0 failed before there was any work: the others may be waiting for it. */
+/* Rank 0 failed before any work; the others may be waiting for it. */
 static void dismiss(struct sh_cluster *c)
 {
     struct sh_share nothing = {.timeout_s = c->timeout_s, .what = "ending", .quiet = 1};
@@ -288,7 +288,7 @@ static void dismiss(struct sh_cluster *c)
     sh_share_run(c->ranks, &c->me, &nothing, &c->lost, &ignored);
 }
 
-enum { LEAVE = 3 };                     /* a tag: rank 0 is through with everything */
+enum { LEAVE = 3 };                     /* a tag: rank 0 has finished everything */
 
 static void let_others_leave(const struct sh_cluster *c)
 {
@@ -304,11 +304,11 @@ static void say(const struct sh_cluster *c, const struct sh_err *e)
     sh_say(label, e->text);
 }
 
-/* The others wait for rank 0's word, not in MPI's own end: a launcher may end the job with the first that goes, and
- * MPI's end waits for all, also for one that is lost. */
+/* The others wait for rank 0's message, not in MPI_Finalize: a launcher may end the job when the first process exits,
+ * and MPI_Finalize waits for all ranks, even for lost ones. */
 static int leave_after_rank_0(const struct sh_cluster *c, struct sh_err *e)
 {
-    enum { ITS_END_S = 1 };             /* its own word to the launcher comes first */
+    enum { ITS_END_S = 1 };             /* rank 0 reports to the launcher first */
     char byte;
     size_t bytes;
     if (sh_ranks_await(c->ranks, 0, LEAVE, &byte, 1, &bytes, patience_s(c), e)) {
@@ -323,7 +323,7 @@ static int leave_after_rank_0(const struct sh_cluster *c, struct sh_err *e)
     return 0;
 }
 
-/* One of those that wait for each other fails: nobody would hear of it. What all find wrong rank 0 says, once. */
+/* One of the ranks that wait for each other fails: it must report that itself. Rank 0 reports what all find, once. */
 static void end_all(const struct sh_cluster *c, const struct sh_err *e)
 {
     enum { ITS_WORD_S = 2 };
@@ -353,12 +353,12 @@ int sh_cluster_leave(struct sh_cluster *c, int bad, struct sh_err *e)
         say(c, e);
         c->ranks->abort(SH_FAILED);
     }
-    if (c->me.rank && bad)              /* rank 0 says it, once */
+    if (c->me.rank && bad)              /* rank 0 reports it, once */
         sh_share_failed(c->ranks, &c->me, e);
     if (c->me.rank)
         return leave_after_rank_0(c, e);
-    if (c->lost) {                      /* they may hang: whoever is still there goes, and nobody waits for him */
-        sh_sayf("shears: ", "%d of %d ranks were lost%s", c->lost, c->me.size, bad ? "" : "; others did their work");
+    if (c->lost) {                      /* they may hang: exit without waiting for them */
+        sh_sayf("shears: ", "%d of %d ranks lost%s", c->lost, c->me.size, bad ? "" : "; others took over their work");
         if (bad)
             sh_report_error(e);
     }

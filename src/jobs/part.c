@@ -21,7 +21,7 @@ int sh_part_parse(const char *text, struct sh_part *out, struct sh_err *e)
         return 0;
     if (sscanf(text, "%9d/%9d%n", &part, &parts, &used) != 2 || text[used] || part < 1 || part > parts ||
         parts > MOST_PARTS)
-        return sh_misused(e, "--shard %s: expected I/N with I from 1 to N, N at most %d", text, MOST_PARTS);
+        return sh_misused(e, "--shard: \"%s\", expected I/N with 1 <= I <= N <= %d", text, MOST_PARTS);
     *out = (struct sh_part){part, parts};
     return 0;
 }
@@ -79,7 +79,7 @@ static int by_name(const void *a, const void *b)
     return names ? names : x->at - y->at;
 }
 
-/* Those of this part: of[]; gives how many. */
+/* The items of this part: of[]; returns how many. */
 static int own_settings(const struct sh_part_results *r, const char **of)
 {
     struct named *all = xcalloc((size_t)r->n + 1, sizeof *all);

@@ -12,7 +12,7 @@ enum { START = 11, HIDDEN = 12, FINISHED = 13, PASSED = 14, READY = 15 };       
 
 /* ---- progress ---- */
 
-/* The last rank: how much of its work is done, that is, of what has come to it. */
+/* The last rank: reports how much of its work is done. */
 static void tell_passed(void *to, double share)
 {
     enum { EACH_S = 1 };
@@ -26,7 +26,7 @@ static void tell_passed(void *to, double share)
     p->c->ranks->send(0, PASSED, &share, sizeof share, p->c->timeout_s, why, sizeof why);   /* the next says more */
 }
 
-/* Rank 0: what the last one has told. Has anything come? */
+/* Rank 0: takes progress reports of the last rank. Was there one? */
 static int take_passed(struct sh_pipeline *p)
 {
     const struct sh_cluster *c = p->c;
@@ -46,7 +46,7 @@ static int take_passed(struct sh_pipeline *p)
 
 static void show_passed(void *to, double own_share)
 {
-    (void)own_share;                    /* it is far ahead of the last one's */
+    (void)own_share;                    /* far ahead of the last rank's */
     take_passed(to);
 }
 
@@ -56,8 +56,8 @@ static void not_told(void *to, double share)
     (void)share;
 }
 
-/* For a byte that says no more than that it is there. A rank is silent while it works: as long as something comes
- * through the last one, all live. */
+/* Waits for a one-byte message. A rank is silent while it works; as long as results come through the last one, all
+ * are alive. */
 static int await(struct sh_pipeline *p, int rank, int tag, struct sh_err *e)
 {
     const struct sh_cluster *c = p->c;
@@ -70,8 +70,8 @@ static int await(struct sh_pipeline *p, int rank, int tag, struct sh_err *e)
         if (!c->me.rank && take_passed(p))
             heard_s = sh_now_s();
         if (sh_now_s() - heard_s > c->timeout_s)
-            return sh_fail(e, "rank %d has said nothing for %.0f s: it is taken for dead", rank, c->timeout_s);
-        if (!c->me.rank && sh_now_s() - told_s > 1) {           /* those that are through wait, too */
+            return sh_fail(e, "rank %d: no heartbeat for %.0f s; marked lost", rank, c->timeout_s);
+        if (!c->me.rank && sh_now_s() - told_s > 1) {           /* ranks that have finished wait, too */
             told_s = sh_now_s();
             sh_patience_tell(c->ranks, c->me.size, NULL);
         }
@@ -80,7 +80,7 @@ static int await(struct sh_pipeline *p, int rank, int tag, struct sh_err *e)
     return got < 0 ? sh_fail(e, "mpi: receiving failed: %s", why) : 0;
 }
 
-/* ---- hidden states: they go when the next rank is ready to take them ---- */
+/* ---- hidden states: sent when the next rank is ready to receive ---- */
 
 static int take(void *to, float *rows, size_t bytes, struct sh_err *e)
 {
@@ -91,8 +91,8 @@ static int take(void *to, float *rows, size_t bytes, struct sh_err *e)
         return sh_fail(e, "rank %d cannot be reached: %s", c->me.rank - 1, why);
     if (sh_ranks_await(c->ranks, c->me.rank - 1, HIDDEN, rows, bytes, &got, c->timeout_s, e))
         return -1;
-    return got == bytes ? 0 : sh_fail(e, "rank %d passed %zu bytes of hidden states, expected %zu: its device takes "
-                                      "other numbers of tokens at once", c->me.rank - 1, got, bytes);
+    return got == bytes ? 0 : sh_fail(e, "rank %d sent %zu bytes of hidden states, expected %zu: its device uses "
+                                      "other batch sizes", c->me.rank - 1, got, bytes);
 }
 
 static int give(void *to, const float *rows, size_t bytes, struct sh_err *e)
@@ -102,7 +102,7 @@ static int give(void *to, const float *rows, size_t bytes, struct sh_err *e)
     if (await(to, c->me.rank + 1, READY, e))
         return -1;
     if (c->ranks->send(c->me.rank + 1, HIDDEN, rows, bytes, c->timeout_s, why, sizeof why))
-        return sh_fail(e, "hidden states for rank %d: %s", c->me.rank + 1, why);
+        return sh_fail(e, "sending hidden states to rank %d failed: %s", c->me.rank + 1, why);
     return 0;
 }
 
@@ -110,9 +110,9 @@ int sh_pipeline_begin(struct sh_pipeline *p, const struct sh_cluster *c, int las
 {
     int n = last_layer + 1, rank = c->me.rank, size = c->me.size;
     if (!c->ranks)
-        return sh_misused(e, "--pipeline needs several ranks: mpirun -n N shears trace ...");
+        return sh_misused(e, "--pipeline requires several ranks: mpirun -n N shears trace ...");
     if (size > n)
-        return sh_misused(e, "--pipeline: %d ranks for %d layers", size, n);
+        return sh_misused(e, "--pipeline: found %d ranks for %d layers, expected at most one rank per layer", size, n);
     *p = (struct sh_pipeline){.c = c, .link = {.first = rank * n / size, .last = (rank + 1) * n / size - 1,
                                                .take = take, .give = give, .to = p}};
     return 0;
@@ -143,14 +143,14 @@ void sh_pipeline_finish(struct sh_pipeline *p, struct sh_cluster *c, int bad, st
         bad = await(p, i, FINISHED, e);
     sh_progress_listen(NULL, NULL);
     if (!c->me.rank) {
-        take_passed(p);                 /* no message is left behind */
+        take_passed(p);                 /* leave no message unread */
         sh_progress_end(&p->shown);
     }
     if (!bad)
         return;
     snprintf(why, sizeof why, "shears: rank %d: ", c->me.rank);
     sh_say(why, e->text);
-    sh_hint(e, "what was committed is kept beside %s; the same command goes on from there", c->db);
+    sh_hint(e, "what was committed is kept next to %s; run the same command again to resume", c->db);
     sh_say("hint: ", e->hint);
     c->ranks->abort((int)e->status);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module mpi.so: src/ranks/ranks.h by MPI, point to point only. Errors are returned and not fatal, and
- * waiting is polling with a pause: MPI's own would take a whole core. */
+/* The module mpi.so: src/ranks/ranks.h implemented with MPI, point-to-point only. Errors are returned, not fatal, and
+ * waiting is polling with a pause: MPI's own would occupy a core. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static int open_mpi(struct sh_rank_place *out, char *why, size_t size)
     if (code)
         return failed(code, why, size);
     if (level < MPI_THREAD_SERIALIZED) {
-        snprintf(why, size, "this MPI wants all calls from one thread");
+        snprintf(why, size, "this MPI requires all calls from one thread");
         return -1;
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -49,8 +49,8 @@ static void rest(long nanoseconds)
     nanosleep(&pause, NULL);
 }
 
-/* Small messages that nobody has taken yet, in copies: their sender does not wait. A rank that died never takes
- * its own; another that waited for it would take the whole group along. */
+/* Copies of small messages not yet received: the sender does not wait. A rank that died never receives; a sender that
+ * waited for it would stall the whole group. */
 enum { SMALL = 1 << 16 };
 struct posted {
     struct posted *next;
@@ -59,7 +59,7 @@ struct posted {
 };
 static struct posted *posted;
 
-/* How many are left. */
+/* Returns how many are left. */
 static int sweep_posted(void)
 {
     int left = 0;
@@ -81,7 +81,7 @@ static int post(int to, int tag, const void *at, size_t bytes, char *why, size_t
 {
     struct posted *p = malloc(sizeof *p + bytes);
     if (!p) {
-        snprintf(why, size, "no memory for a message of %zu bytes", bytes);
+        snprintf(why, size, "not enough memory for a message of %zu bytes", bytes);
         return -1;
     }
     memcpy(p->bytes, at, bytes);
@@ -103,14 +103,14 @@ static int send_bytes(int to, int tag, const void *at, size_t bytes, double time
     if (bytes <= SMALL)
         return post(to, tag, at, bytes, why, size);
     if (bytes > 0x7fffffff) {
-        snprintf(why, size, "a message of %zu bytes is too large", bytes);
+        snprintf(why, size, "message of %zu bytes is too large", bytes);
         return -1;
     }
     int code = MPI_Isend(at, (int)bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
     double began = MPI_Wtime();
     while (!code && !(code = MPI_Test(&request, &done, MPI_STATUS_IGNORE)) && !done) {
         if (MPI_Wtime() - began > timeout_s) {
-            snprintf(why, size, "rank %d has not taken a message for %.0f s", to, timeout_s);
+            snprintf(why, size, "rank %d has not received a message for %.0f s", to, timeout_s);
             return -1;
         }
         rest(100000);
@@ -129,7 +129,8 @@ static int poll_bytes(int from, int tag, void *at, size_t most, size_t *bytes, i
         return code ? failed(code, why, size) : 0;
     MPI_Get_count(&status, MPI_BYTE, &n);
     if (n < 0 || (size_t)n > most) {
-        snprintf(why, size, "a message of %d bytes from rank %d, expected at most %zu", n, status.MPI_SOURCE, most);
+        snprintf(why, size, "found a message of %d bytes from rank %d, expected at most %zu", n, status.MPI_SOURCE,
+                 most);
         return -1;
     }
     code = MPI_Irecv(at, n, MPI_BYTE, status.MPI_SOURCE, tag, MPI_COMM_WORLD, &request);
@@ -142,7 +143,7 @@ static int poll_bytes(int from, int tag, void *at, size_t most, size_t *bytes, i
 
 static void close_mpi(void)
 {
-    while (sweep_posted())              /* the caller's patience ends it when one is never taken */
+    while (sweep_posted())              /* the caller's timeout ends it if one is never received */
         rest(100000);
     MPI_Finalize();
 }

@@ -18,11 +18,11 @@ struct sh_patience {
 
 void sh_patience_tell(const struct sh_ranks *r, int n, const unsigned char *to)
 {
-    enum { SEND_S = 60 };               /* a message of this size goes without waiting */
+    enum { SEND_S = 60 };               /* a message of this size is sent without waiting */
     char byte = 0, why[200];
     for (int i = 1; i < n; i++)
         if (!to || to[i])
-            r->send(i, SH_RANKS_PATIENCE, &byte, 1, SEND_S, why, sizeof why);  /* who is gone needs none */
+            r->send(i, SH_RANKS_PATIENCE, &byte, 1, SEND_S, why, sizeof why);  /* a dead rank needs none */
 }
 
 static void *tell(void *argument)

@@ -31,7 +31,7 @@ int sh_ranks_are_mute(void)
 
 static const struct sh_ranks *load(const char *path, struct sh_err *e)
 {
-    void *file = dlopen(path, RTLD_NOW | RTLD_GLOBAL);  /* Open MPI's own parts look for its symbols */
+    void *file = dlopen(path, RTLD_NOW | RTLD_GLOBAL);  /* Open MPI's components need its symbols */
     const struct sh_ranks *r = file ? dlsym(file, SH_RANKS_SYMBOL) : NULL;
     if (!r)
         sh_absent(e, "mpi: cannot load: %s", dlerror());
@@ -45,10 +45,10 @@ static const struct sh_ranks *load(const char *path, struct sh_err *e)
 
 static volatile sig_atomic_t status_then;
 
-/* In a signal handler: only what is allowed there. */
+/* In a signal handler: async-signal-safe calls only. */
 static void leave(int number)
 {
-    static const char start[] = "shears: mpi: not all ranks have started: one of them is dead or hangs\n";
+    static const char start[] = "shears: mpi: not all ranks have started: at least one is dead or hangs\n";
     (void)number;
     if (status_then < 0 && write(STDERR_FILENO, start, sizeof start - 1) < 0)
         _exit(SH_FAILED);
@@ -76,9 +76,9 @@ const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, double timeout
 {
     char path[SH_PATH], why[400];
     if (!sh_module_find("mpi", "src/ranks", path)) {
-        sh_absent(e, "mpi: not built: there is no mpi.so in %.801s; a program that was configured without it has none",
+        sh_absent(e, "mpi: not built: no mpi.so in %.801s; it is built with ./configure --with-mpi",
                   path);
-        sh_hint(e, "./configure --with-mpi && make builds it; without it, --shard I/N splits the work");
+        sh_hint(e, "run ./configure --with-mpi && make; without MPI, --shard I/N splits the work");
         return NULL;
     }
     const struct sh_ranks *r = load(path, e);
@@ -90,7 +90,7 @@ const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, double timeout
     return bad ? NULL : r;
 }
 
-/* Signs of life of rank 0 that have come. */
+/* Takes rank 0's heartbeats that have arrived. */
 static int is_alive(const struct sh_ranks *r)
 {
     char byte, why[400];
@@ -117,8 +117,8 @@ int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t
         if (from == 0 && is_alive(r))
             began = sh_now_s();
         if (sh_now_s() - began > timeout_s)
-            return sh_fail(e, "rank %d has said nothing for %.0f s: it is taken for dead", from, timeout_s),
-                   sh_hint(e, "a longer --rank-timeout waits for slow ranks");
-        nanosleep(&pause, NULL);        /* do not take a core from those that compute */
+            return sh_fail(e, "rank %d: no heartbeat for %.0f s; marked lost", from, timeout_s),
+                   sh_hint(e, "raise --rank-timeout if ranks are slow");
+        nanosleep(&pause, NULL);        /* leave the core to ranks that compute */
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See share.h. Rank 0 serves in a thread of its own, the only one there that passes messages; its own worker
- * asks by function calls, under the same lock. */
+ * uses function calls, under the same lock. */
 #include "src/ranks/share.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@
 enum { TO_SERVER = 1, TO_WORKER = 2 };          /* tags                                           */
 enum kind { ASK, BEAT, FAILED, GIVE, WAIT, STOP };
 enum { NONE = -1, MOST_TRIES = 3 };
-static const double send_s = 60;                /* messages of this size go without waiting        */
+static const double send_s = 60;                /* messages of this size are sent without waiting  */
 
 struct message {
     int kind, unit;                     /* ASK: unit that was finished, or NONE; STOP: ranks that were lost */
@@ -107,7 +107,7 @@ static int count_lost(const struct server *v)
     return lost;
 }
 
-/* The next unit for a rank that is free: its number, or WAIT, or STOP. */
+/* The next unit for a free rank: its number, WAIT or STOP. */
 static int next(struct server *v, int rank, int *number)
 {
     struct rank *k = &v->rank[rank];
@@ -130,8 +130,8 @@ static int next(struct server *v, int rank, int *number)
     return WAIT;
 }
 
-/* Ranks that have not moved for too long: their units may be given to others. Time in which rank 0 itself stood
- * still counts against nobody. */
+/* Marks ranks without progress for too long as lost, so that their units go to others. Time in which rank 0 itself was
+ * stopped does not count. */
 static void look_for_lost(struct server *v, double now)
 {
     double blind_s = now - v->looked_s > 1 ? now - v->looked_s : 0;
@@ -145,8 +145,8 @@ static void look_for_lost(struct server *v, double now)
         struct unit *u = k->unit >= 0 ? &v->unit[k->unit] : NULL;
         if (u && !u->done) {
             char text[128];
-            snprintf(text, sizeof text, "unit %d has cost %d ranks and is given up (a longer --rank-timeout waits for "
-                     "slow ones)", u->number, u->tries);
+            snprintf(text, sizeof text, "unit %d was given up after %d ranks were lost on it (raise --rank-timeout if "
+                     "ranks are slow)", u->number, u->tries);
             u->out = 0;
             if (u->tries == MOST_TRIES)
                 fail_with(v, 0, text, "", SH_FAILED);
@@ -173,7 +173,7 @@ static void serve_message(struct server *v, int from, const struct message *m)
     if (answer.kind == STOP)
         answer.unit = count_lost(v);
     if (v->r->send(from, TO_WORKER, &answer, sizeof answer, send_s, why, sizeof why))
-        k->heard_s = -1e9;              /* nobody is there: lost at the next look */
+        k->heard_s = -1e9;              /* unreachable: lost at the next check */
 }
 
 static void show(struct server *v)
@@ -198,7 +198,7 @@ static int all_stopped(const struct server *v)
     return stopped && (v->failed || !v->left);
 }
 
-/* Those that have no more to do wait until the last unit is through, or its rank is lost. */
+/* Idle ranks wait until the last unit is done, or its rank is lost. */
 static void tell_stopped(struct server *v, double now)
 {
     enum { EACH_S = 1 };
@@ -228,7 +228,7 @@ static void *serve(void *argument)
             fail_with(v, 0, said, "", SH_FAILED);
         }
         if (sh_interrupted())
-            fail_with(v, 0, "interrupted", "what is finished is kept; the same command goes on from there", SH_FAILED);
+            fail_with(v, 0, "interrupted", "finished work is kept; run the same command again to resume", SH_FAILED);
         look_for_lost(v, sh_now_s());
         tell_stopped(v, sh_now_s());
         show(v);
@@ -242,7 +242,7 @@ static void *serve(void *argument)
 static void own_beat(void *to, double share)
 {
     struct server *v = to;
-    v->rank[0].share = share;           /* for show alone: a torn value would be seen for a second */
+    v->rank[0].share = share;           /* for display only: a torn value would be shown for a second */
 }
 
 static void work_beside(struct server *v)
@@ -281,7 +281,7 @@ static int run_server(const struct sh_ranks *r, const struct sh_rank_place *me, 
     sh_progress_listen(own_beat, &v);
     int problem = pthread_create(&thread, NULL, serve, &v), bad = 0;
     if (problem)
-        bad = sh_fail(e, "no thread to hand out the work: %s", strerror(problem));
+        bad = sh_fail(e, "cannot create the thread that hands out work: %s", strerror(problem));
     else {
         work_beside(&v);
         pthread_join(thread, NULL);
@@ -318,7 +318,7 @@ static void tell_beat(void *to, double share)
         return;
     w->beat_s = now;
     w->share = share;
-    w->r->send(0, TO_SERVER, &m, sizeof m, send_s, why, sizeof why);    /* the next question will tell */
+    w->r->send(0, TO_SERVER, &m, sizeof m, send_s, why, sizeof why);    /* the next request will fail if it is gone */
 }
 
 static int ask(const struct worker *w, const struct message *question, double timeout_s, struct message *answer,

@@ -120,7 +120,7 @@ for signal in INT TERM; do
         [ $status = 0 ] || break
     done
     expect "SIG$signal: status 1, and the sentence says so" 1 "" "^shears: interrupted in layer [0-9] of 6"
-    holds "SIG$signal: the hint tells how to go on" grep -q "^hint: .*out/$signal.db.*the same command goes on" log/err
+    holds "SIG$signal: the hint tells how to go on" grep -q "^hint: .*out/$signal.db.*the same command again" log/err
     run verify --db out/$signal.db -q --json
     expect "SIG$signal: the store is sound" 0 '"sound": true' ""
     run "${command[@]}" --db out/$signal.db

@@ -105,7 +105,7 @@ fi
 run drift --model "$model" --db one.db --policy tova --budget 24 -q
 expect "a table, one line a layer" 0 '^  tova +24.0 +1 +0\.' ""
 
-refuse "nothing to do" 2 "drift needs --model DIR, --policy NAME and --budget LIST$" drift --db one.db
+refuse "nothing to do" 2 "drift .*--model DIR, --policy NAME and --budget LIST$" drift --db one.db
 refuse "another model" 1 "is of another model" drift --model "$checkpoints/llama" --db one.db --policy tova --budget 24
 refuse "a policy that looks into the future" 2 "oracle needs the attention that is still to come" \
     drift --model "$model" --db one.db --policy oracle --budget 24

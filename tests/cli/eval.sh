@@ -154,7 +154,7 @@ db = sqlite3.connect("results.db")
 assert db.execute("SELECT count(DISTINCT settings) FROM result WHERE command = 'eval'").fetchone()[0] == 7
 P
 run eval -q --model "$checkpoints/opt" --tokens tokens.jsonl --policy window --budget 9 --db results.db
-expect "text says what came from the store" 0 "1 of 1 rows are from the store" ""
+expect "text says what came from the store" 0 "1 of 1 rows .*store; --force" ""
 run eval -q --model "$checkpoints/opt" --tokens tokens.jsonl --policy window --budget 9 --db results.db --force
 verdict "--force does it again" "$(faults 0 "window" ""; ! grep -q "from the store" log/out || echo "# it did not")"
 
@@ -176,7 +176,7 @@ while run.poll() is None and kept() < 17:
     time.sleep(0.005)
 run.send_signal(signal.SIGINT)
 said = run.communicate(timeout=120)[1]
-assert run.returncode == 1 and "interrupted" in said and "goes on from there" in said, (run.returncode, said)
+assert run.returncode == 1 and "interrupted" in said and "the same command again" in said, (run.returncode, said)
 assert 17 <= kept() < 49, kept()
 print(kept())
 P
@@ -386,7 +386,7 @@ assert len({b for row in plan["budgets"] for b in row}) > 1
 found = sqlite3.connect("plan.db").execute("SELECT DISTINCT settings FROM result WHERE command = 'eval'").fetchall()
 assert len({json.loads(x[0]).get("plan") for x in found}) == 3 and len(found) == 4, found
 P
-refuse "a plan of another model" 1 "greedy.json is for opt .* and .*llama_gqa has" \
+refuse "a plan of another model" 1 "greedy.json: .* opt .*llama_gqa has" \
     eval --model "$checkpoints/llama_gqa" --tokens tokens.jsonl --plan greedy.json
 run plan -q --db plan.db --policy h2o:recent=2 --target-ppl 1e9 --json
 holds "a plan for a perplexity: on how many texts it was measured, and that no run was" python - <<'P'
@@ -506,7 +506,7 @@ a = {r["condition"]: r["ppl"] for r in json.load(open("said.json"))["results"]}
 b = json.load(open("log/out"))
 assert a["full"] == b["full_ppl"] and a["policy"] == b["results"][0]["ppl"], (a, b["results"][0]["ppl"])
 P
-refuse "repetition without a budget" 2 "repetition needs --budget B$" repetition --model "$checkpoints/opt" --tokens tokens.jsonl --policy tova
+refuse "repetition without a budget" 2 "repetition .*--budget B$" repetition --model "$checkpoints/opt" --tokens tokens.jsonl --policy tova
 
 # ---- refusals ----
 
@@ -515,9 +515,9 @@ refuse "two kinds of texts" 2 "--text and --tokens: one kind" eval "${opt[@]}" -
 refuse "answers of plain ids" 2 "--answers names a field" eval "${opt[@]}" --answers questions
 refuse "a part that is none" 2 "--by week: expected position" eval "${opt[@]}" --by week
 sed 's/"at": [0-9]*/"at": 1/' recall.jsonl >misplaced.jsonl
-refuse "an answer that is not there" 1 "misplaced.jsonl: line 1: answer 1: .* does not stand at byte 1" \
+refuse "an answer that is not there" 1 "misplaced.jsonl: line 1: answer 1: .* at byte 1 of the text" \
     eval --model "$demo/model" --jsonl misplaced.jsonl --answers questions
-refuse "documents without the field" 1 "recall.jsonl: line 1: no list in field \"answers\"" \
+refuse "documents without the field" 1 "recall.jsonl: line 1: field \"answers\"" \
     eval --model "$demo/model" --jsonl recall.jsonl --answers answers
 printf '{"query": "a", "choices": ["b", "c"], "gold": 0}\n{"query": "a", "choices\n' >broken.jsonl
 refuse "a task file with a broken line" 1 "broken.jsonl: line 2" eval --model "$demo/model" --task openbookqa --data broken.jsonl
@@ -527,9 +527,9 @@ refuse "an unknown policy" 2 "--policy: .*lru" eval "${opt[@]}" --policy lru
 refuse "a budget that is protected whole" 2 "14 tokens.*can never leave" eval "${opt[@]}" --policy scissorhands:recent=12,sinks=4 --budget 14 --db out/r.db
 refuse "a policy that looks ahead" 2 "oracle needs" eval "${opt[@]}" --policy oracle --budget 14
 refuse "a policy that decides at the prompt's end" 2 "observed decides when the prompt has been read" eval "${opt[@]}" --policy observed --budget 30
-refuse "five bits" 2 "--kv-bits: 5" eval "${opt[@]}" --kv-bits 5
-refuse "budgets of nobody" 2 "--budget: no --policy" eval "${opt[@]}" --budget 5
-refuse "logits of two caches" 2 "--logits: there are 2 results" eval "${opt[@]}" --policy window --budget 4,5 --logits out/l.npy
+refuse "five bits" 2 "--kv-bits: .*5" eval "${opt[@]}" --kv-bits 5
+refuse "budgets of nobody" 2 "--budget .*--policy" eval "${opt[@]}" --budget 5
+refuse "logits of two caches" 2 "--logits: found 2 " eval "${opt[@]}" --policy window --budget 4,5 --logits out/l.npy
 refuse "a file that cannot be written" 1 "out/no/l.npy" eval "${opt[@]}" --logits out/no/l.npy
 echo "[1, 2, 999]" >bad.jsonl
 refuse "a token that there is not" 1 "element 2 is no token id" eval --model "$checkpoints/opt" --tokens bad.jsonl

@@ -111,7 +111,7 @@ P
     run merge --db earlier.db "${parts[@]}" -q
     cp earlier.db in.db
     run merge --db earlier.db in.db -q
-    expect "$which: what is merged may be merged" 0 "there before" ""
+    expect "$which: what is merged may be merged" 0 "already there" ""
 
     for part in "${parts[@]}"; do sql $part "DROP TABLE held"; done
     cp $which.whole out/x.db && sql out/x.db "DELETE FROM result" && [ $which = replay ] || rm -f out/x.db

@@ -81,7 +81,7 @@ better() { # what the old run has, what the hint says, command, arguments...
     rm -f better.db
     # shellcheck disable=SC2086
     run trace "${fast[@]}" --db better.db $how
-    hinted "$1 of a run traced ${how:-without vectors}" "^trace $wanted, or choose a run .* --run N" "$@" --db better.db
+    hinted "$1 of a run traced ${how:-without vectors}" "^trace $wanted, .*--run N" "$@" --db better.db
     # shellcheck disable=SC2086
     run trace "${fast[@]}" --db better.db $(grep -oe '--record full\|--vectors [qkv]*' <<<"$hint")
     done_so "that, and --run 2" "$@" --db better.db --run 2 -q
@@ -104,7 +104,7 @@ better "--layers 1-1" "without --layers" plan "${policy[@]}" -o out/plan.json
 run trace "${fast[@]}" --db fresh.db --vectors qkv
 for command in replay "plan -o out/plan.json"; do
     # shellcheck disable=SC2086
-    hinted "${command%% *}, a budget below what is protected" 'a budget of 9 tokens or more' $command --db two.db --run 1 \
+    hinted "${command%% *}, a budget below what is protected" ' 9 tokens' $command --db two.db --run 1 \
         --policy h2o:recent=8 --budget 8
     # shellcheck disable=SC2086
     done_so "--budget 9" $command --db two.db --run 1 --policy h2o:recent=8 --budget 9 -q
@@ -217,7 +217,7 @@ done_so "its own job" merge --db merged.db other.db.shard-1-of-2 other.db.shard-
 
 hinted "a script by any name" '--script' plot heads --db two.db --run 1 -o out/any.gp
 done_so "--script" plot heads --db two.db --run 1 -o out/any.gp --script
-hinted "scores that were not recorded" 'shears info better.db tells' export --db better.db --sequence 0 --layer 0 --head 0 \
+hinted "scores that were not recorded" 'shears info better.db' export --db better.db --sequence 0 --layer 0 --head 0 \
     -o out/x.npy
 run info better.db
 expect "  done so: shears info better.db" 0 "^first layer recorded" ""

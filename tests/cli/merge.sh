@@ -137,14 +137,14 @@ for missing in "folder: is not a file" "pipe: is not a file" "none: cannot be op
     refuse "$missing" 1 "$missing" merge --db out/x.db first ${missing%%:*}
     said ""
 done
-refuse "nothing to merge" 2 "merge needs" merge --db out/x.db
+refuse "nothing to merge" 2 "merge .*files" merge --db out/x.db
 cp first out/first
 run merge --db out/first second out/first
-expect "OUT among the files is refused" 2 "" "is the file out/first that is read"
+expect "OUT among the files is refused" 2 "" ".*input file out/first"
 rm -rf out && mkdir out
 ln -s out/x.db link
 for order in "link first" "first link"; do
-    refuse "so is a link to it, before it is there" 2 "--db out/x.db: is the file link that is read" \
+    refuse "so is a link to it, before it is there" 2 "--db out/x.db: .*input file link" \
         merge --db out/x.db $order
 done
 ln -s x.db out/link
@@ -158,7 +158,7 @@ holds "and stays" [ -L out/link ]
 holds "with all of it in the store" same one.db out/x.db
 rm -rf out && mkdir out
 for wrong in 0/2 3/2 1/0 x 1/2x; do
-    refuse "--shard $wrong" 2 "--shard $wrong: expected I/N" "${trace[@]}" --db out/x.db --shard $wrong
+    refuse "--shard $wrong" 2 "--shard: .*$wrong.* I/N" "${trace[@]}" --db out/x.db --shard $wrong
 done
 
 # ---- shards of replay and eval ----
@@ -175,7 +175,7 @@ expect "a missing shard of replay is told" 0 "^shards missing +replay 2 of 3" ""
 run merge --db parts.db parts.db.shard-*
 holds "replay in shards: what one process finds" same all.db parts.db
 run "${replay[@]}" --db parts.db
-expect "and it is found there" 0 "9 of 9 rows are from the store" ""
+expect "and it is found there" 0 "9 of 9 rows .*store; --force" ""
 run "${replay[@]}" --db one.db --shard 2/4
 refuse "a shard of another split" 1 "one.db.shard-2-of-4: is no shard of the same job as parts.db.shard-1-of-3: it is one of 4, expected one of 3" \
     merge --db out/x.db parts.db.shard-1-of-3 one.db.shard-2-of-4

@@ -29,7 +29,7 @@ ranks 4 "${replay[@]}" --db out/four.db
 expect "four ranks replay" 0 "^ +h2o .*0\.[0-9]+" ""
 holds "the same results" same replayed.db out/four.db
 run "${replay[@]}" --db out/four.db
-expect "one process finds them" 0 "9 of 9 rows are from the store" ""
+expect "one process finds them" 0 "9 of 9 rows .*store; --force" ""
 holds "one file is left" only four.db
 
 golden_tokens opt >golden.jsonl

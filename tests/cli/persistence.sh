@@ -158,7 +158,7 @@ same "summary: thresholds, windows and splits of one's own" own.db --alpha row 0
 lacks() { # store, sentence, arguments...
     local db=$1 sentence=$2
     shift 2
-    refuse "$db has no $*" 2 "$db: run 1 recorded .* statistics without $sentence" persistence --db "$db" -q "$@"
+    refuse "$db has no $*" 2 "$db: run 1 recorded .*without statistics for $sentence" persistence --db "$db" -q "$@"
     holds "$db has no $*: the hint tells what it has" grep -q '^hint: it has {"alphas":' log/err
 }
 lacks summary.db "alpha 3/t, recent 0, split 0.5, window 400" --alpha 3/t

@@ -70,7 +70,7 @@ assert [(r["policy"], r["budget"]) for r in said] == [(p, b) for p in ("h2o", "w
 assert said[0] == alone and len({r["kept_mass"] for r in said}) == 4, said
 P
 run replay --db even.db -q --policy h2o:recent=3 --budget 0.3 --allocator pyramid
-expect "asked again: from the store" 0 '1 of 1 rows are from the store' ''
+expect "asked again: from the store" 0 '1 of 1 rows .*store; --force' ''
 run replay --db even.db -q --policy h2o:recent=3 --budget 0.3 --allocator pyramid:beta=4
 holds "other knobs of the allocator are another result" [ "$(grep -c 'from the store' log/out)" = 0 ]
 
@@ -163,7 +163,7 @@ chmod u+w gqa.db
 
 # ---- perplexities ----
 
-refuse "no evaluations" 1 'opt.db: holds no evaluation of h2o with these knobs and prefill 0' \
+refuse "no evaluations" 1 'opt.db: .*no evaluation of h2o with these knobs and prefill 0' \
     plan --db opt.db --policy h2o:recent=3 --target-ppl 300 -o out/plan.json
 expect "no evaluations: how to have some" 1 '' 'shears eval .* --policy h2o:recent=3 --budget 0.1,0.2,0.5 --prefill 0 --db opt.db$'
 run eval --model "$checkpoints/opt" --tokens tokens.jsonl --db opt.db -q --json --policy h2o:recent=3 --budget 10,20,40,60
@@ -182,44 +182,44 @@ assert p["mean_tokens"] == best, (p["mean_tokens"], best)
 e = {e["metric"]: e for e in p["evidence"]}["ppl"]
 assert abs(e["value"] - [r["ppl"] for r in rows if r["budget"] == best][0]) < 1e-6 and e["low"] < e["value"] < e["high"]
 P
-refuse "a perplexity that nothing has" 1 'no evaluated budget has a perplexity of 1' \
+refuse "a perplexity that nothing has" 1 'budget .* perplexity 1:' \
     plan --db opt.db --policy h2o:recent=3 --target-ppl 1 -o out/plan.json
 
 # ---- refusals ----
 
-refuse "a plan into the store" 2 'is the file' plan --db opt.db --policy window --budget 9 -o opt.db
-refuse "no store" 2 "plan needs --db FILE" plan --policy window --budget 9
-refuse "no policy" 2 "plan needs --policy NAME" plan --db opt.db --budget 9
-refuse "no target" 2 "plan needs one of --budget, --target-recall" plan --db opt.db --policy window
-refuse "two targets" 2 "plan needs one of --budget, --target-recall" \
+refuse "a plan into the store" 2 'input file opt.db' plan --db opt.db --policy window --budget 9 -o opt.db
+refuse "no store" 2 "plan .*--db FILE" plan --policy window --budget 9
+refuse "no policy" 2 "plan .*--policy NAME" plan --db opt.db --budget 9
+refuse "no target" 2 "plan .*--budget, --target-recall" plan --db opt.db --policy window
+refuse "two targets" 2 "plan .*--budget, --target-recall" \
     plan --db opt.db --policy window --target-recall 0.9 --budget 9
 refuse "a kept mass above 1" 2 'target-recall' plan --db opt.db --policy window --target-recall 1.1
-refuse "an error that even the full cache has" 1 'opt.db: no budget has an output error of 0: the full cache has' \
+refuse "an error that even the full cache has" 1 'opt.db: .*output error of 0: the full cache has' \
     plan --db opt.db --policy window --target-error 0 -o out/plan.json
-refuse "an error without values" 1 'gqa.db: --target-error needs values, and run 1 recorded none' \
+refuse "an error without values" 1 'gqa.db: --target-error .*values.* run 1' \
     plan --db gqa.db --policy window --target-error 0.1 -o out/plan.json
 refuse "an unknown policy" 2 '"h20" is no policy' plan --db opt.db --policy h20 --budget 9
-refuse "a policy that looks into the future" 2 'oracle: it looks into the future' \
+refuse "a policy that looks into the future" 2 '--policy oracle: ' \
     plan --db opt.db --policy oracle --budget 9
 refuse "an unknown allocator" 2 '"pyramyd" is no allocator' plan --db opt.db --policy window --budget 9 --allocator pyramyd
 expect "an unknown allocator: the nearest names" 2 '' 'did you mean pyramid'
 refuse "an unknown allocator of a replay" 2 '"gready" is no allocator' replay --db opt.db --allocator gready
 refuse "an allocator's knob" 2 'pyramid: beta=0, expected a number from 1' \
     plan --db opt.db --policy window --budget 9 --allocator pyramid:beta=0
-refuse "even budgets are what is evaluated" 2 'evaluations are of even budgets' \
+refuse "even budgets are what is evaluated" 2 '--target-ppl .*--allocator uniform' \
     plan --db opt.db --policy h2o --target-ppl 9 --allocator greedy
-refuse "a budget below what is protected" 2 'budget 8 is 8 tokens, and h2o protects 8' \
+refuse "a budget below what is protected" 2 'budget 8 is 8 tokens, .*h2o protects 8' \
     plan --db opt.db --policy h2o:recent=8 --budget 8 -o out/plan.json
-refuse "layers that were not traced" 1 'half.db: run 1 holds layers 1-1 of 2, and a plan is for all' \
+refuse "layers that were not traced" 1 'half.db: run 1: .*layers 1-1 of 2' \
     plan --db half.db --policy window --budget 9 -o out/plan.json
 refuse "a ratio that no layer has" 1 'the allocator persistence needs persistence ratios, which layer 0 does not have' \
     plan --db opt.db --policy window --budget 9 --allocator persistence:recent=500 -o out/plan.json
 refuse "a file that cannot be written" 1 'nowhere/plan.json' plan --db opt.db --policy window --budget 9 -o nowhere/plan.json
-refuse "a plan for another model" 1 'plan.json is for opt .2 layers of 4 KV heads., and llama_gqa has' \
+refuse "a plan for another model" 1 'plan.json: .* opt .2 layers of 4 KV heads.*llama_gqa has' \
     plan --db gqa.db --plan plan.json
 sed 's/"fingerprint": "/&f/' plan.json >twin.json
-refuse "a plan for another model of this shape" 1 'twin.json is for opt .fingerprint f' plan --db opt.db --plan twin.json
-refuse "a plan and a policy" 2 'says by itself' plan --db opt.db --plan plan.json --policy window
+refuse "a plan for another model of this shape" 1 'twin.json: .* opt .fingerprint f' plan --db opt.db --plan twin.json
+refuse "a plan and a policy" 2 '--plan FILE .*policy' plan --db opt.db --plan plan.json --policy window
 changed() { # description, sentence, Python that changes p
     python -c "import json
 p = json.load(open('plan.json'))
@@ -227,14 +227,14 @@ $3
 json.dump(p, open('bad.json', 'w'))"
     refuse "$1" 1 "bad.json: $2" plan --db opt.db --plan bad.json
 }
-changed "a plan: another version" 'a plan of version 2, this program reads version 1' 'p["version"] = 2'
-changed "a plan: no plan" 'no plan: "format" is not' 'p["format"] = "x"'
-changed "a plan: a budget above the length" '"budgets": layer 1, head 2 has no whole number from 4 to 88' 'p["budgets"][1][2] = 89'
-changed "a plan: a budget of nothing" '"budgets": layer 0, head 0 has no whole number' 'p["budgets"][0][0] = 3'
-changed "a plan: heads missing" '"budgets": layer 1 has 3 heads, and the model 4 KV heads' 'del p["budgets"][1][0]'
-changed "a plan: layers missing" '"budgets" has 1 layers, and the model 2' 'del p["budgets"][1]'
-changed "a plan: shares that lie" '"shares": layer 0, head 1 does not go with' 'p["shares"][0][1] += 0.01'
-changed "a plan: a sum that lies" '"total_tokens" is 1, and the budgets sum to' 'p["total_tokens"] = 1'
+changed "a plan: another version" '.*version 2, expected 1' 'p["version"] = 2'
+changed "a plan: no plan" 'not a plan: "format"' 'p["format"] = "x"'
+changed "a plan: a budget above the length" '"budgets": layer 1, head 2: .* 4 to 88' 'p["budgets"][1][2] = 89'
+changed "a plan: a budget of nothing" '"budgets": layer 0, head 0: ' 'p["budgets"][0][0] = 3'
+changed "a plan: heads missing" '"budgets": layer 1: found 3 heads, .*4 KV heads' 'del p["budgets"][1][0]'
+changed "a plan: layers missing" '"budgets": found 1 layers, .*2' 'del p["budgets"][1]'
+changed "a plan: shares that lie" '"shares": layer 0, head 1: ' 'p["shares"][0][1] += 0.01'
+changed "a plan: a sum that lies" '"total_tokens": found 1, expected .*budgets' 'p["total_tokens"] = 1'
 changed "a plan: an unknown policy" '"h3o" is no policy' 'p["policy"]["name"] = "h3o"'
 changed "a plan: evidence without a value" '"evidence" 0: "value": found a string, expected a number' 'p["evidence"][0]["value"] = "high"'
 changed "a plan: no prefill" '"prefill": found nothing, expected a whole number' 'del p["prefill"]'

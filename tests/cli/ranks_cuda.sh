@@ -64,7 +64,7 @@ sqlite3 out/x.db "DELETE FROM scores WHERE layer = 3; DELETE FROM done WHERE lay
 status=$?
 grep -E '^(shears|hint):' log/all >log/err
 expect "ranks of another backend than the run" 1 "" "^shears: out/x.db: the run was begun by cuda, and this process has cpu"
-holds "which to ask for" grep -q "^hint: --backend cuda tells" log/err
+holds "which to ask for" grep -q "^hint: --backend cuda " log/err
 in_line --backend cuda
 holds "ranks of the run's backend go on" is_traced
 holds "ranks of the run's backend: one process's content" same one.db out/x.db

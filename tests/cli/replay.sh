@@ -63,7 +63,7 @@ P
 run replay --db opt.db -q --json --policy full window h2o oracle --budget 0.2,17
 holds "asked again: the same answer" cmp log/out said.json
 run replay --db opt.db -q --policy full window h2o oracle --budget 0.2,17
-expect "asked again: from the store, and it says so" 0 '8 of 8 rows are from the store; --force replays them' ''
+expect "asked again: from the store, and it says so" 0 '8 of 8 rows .*store; --force' ''
 run replay --db opt.db -q --policy full window h2o oracle --budget 0.2,17 --force
 holds "--force: replayed" [ "$(grep -c 'from the store' log/out)" = 0 ]
 chmod a-w opt.db
@@ -87,7 +87,7 @@ P
 
 # ---- refusals ----
 
-refuse "no store" 2 "replay needs --db FILE" replay --policy window
+refuse "no store" 2 "replay .*--db FILE" replay --policy window
 refuse "an unknown policy" 2 '"h20" is no policy' replay --db opt.db --policy h20
 expect "an unknown policy: the nearest names" 2 '' 'did you mean h2o'
 refuse "an unknown knob" 2 'h2o has no knob "recnt"' replay --db opt.db --policy h2o:recnt=2
@@ -97,17 +97,17 @@ refuse "a knob's name" 2 'expected one of n, i, t' replay --db opt.db --policy s
 refuse "a budget of nothing" 2 'budget "0": expected tokens' replay --db opt.db --budget 0
 refuse "a share above 1" 2 'budget "1.5": expected tokens' replay --db opt.db --budget 1.5
 refuse "a span without a count" 2 'expected FROM..TO/COUNT' replay --db opt.db --budget 0.1..0.5
-refuse "a budget below what is protected" 2 'is 8 tokens, and h2o protects 8' replay --db opt.db --policy h2o:recent=8 --budget 8
+refuse "a budget below what is protected" 2 'is 8 tokens, .*h2o protects 8' replay --db opt.db --policy h2o:recent=8 --budget 8
 refuse "sparse rows" 1 'recorded sparse, expected full rows' replay --db sparse.db
-refuse "vectors that were not recorded" 1 'the policy knorm needs keys, and run 1 recorded none' \
+refuse "vectors that were not recorded" 1 'policy knorm .*keys, .*run 1' \
     replay --db gqa.db --policy knorm
-refuse "a prompt that was not said" 2 'observed decides when the prompt has been read' \
+refuse "a prompt that was not said" 2 'observed .*--prefill' \
     replay --db opt.db --policy observed --budget 60
-refuse "other rows" 2 '--rows some: expected renormalised or recorded' replay --db opt.db --rows some
+refuse "other rows" 2 '--rows: .*some.*renormalised or recorded' replay --db opt.db --rows some
 refuse "a dump that cannot be written" 1 'nowhere/kept' replay --db opt.db --dump-kept nowhere/kept --policy window
-refuse "a dump into the store" 2 '--dump-kept opt.db: is the file opt.db that is read' replay --db opt.db --dump-kept opt.db
+refuse "a dump into the store" 2 '--dump-kept opt.db: .*input file opt.db' replay --db opt.db --dump-kept opt.db
 holds "the store is still there" "$SHEARS" verify --db opt.db -q
-refuse "a word too many" 2 '"more.db" belongs to no option, expected one store' replay --db opt.db more.db
+refuse "a word too many" 2 '"more.db".*one store' replay --db opt.db more.db
 echo good >kept.json
 run replay --db sparse.db --dump-kept kept.json
 holds "a dump that was there before stays when nothing comes of the new one" grep -q good kept.json

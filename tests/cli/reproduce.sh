@@ -94,7 +94,7 @@ holds "and ends with the results of one that nobody stopped" cmp whole.txt kille
 holds "of which there are some" test -s whole.txt
 
 rm -rf out && mkdir out
-refuse "no model" 2 "needs --model" reproduce -o out/x --text docs.jsonl
+refuse "no model" 2 "reproduce .*--model" reproduce -o out/x --text docs.jsonl
 refuse "nothing to read" 2 "needs something to read" reproduce --model model -o out/x
 refuse "two kinds of texts" 2 "one of them" reproduce --model model -o out/x --text docs.jsonl --jsonl docs.jsonl
 refuse "an unknown size" 2 "small, medium, full" reproduce --model model -o out/x --jsonl docs.jsonl --size huge

@@ -266,8 +266,12 @@ static void no_chip(void)
     struct sh_devices d = {0};
     int bad;
     setenv("FAKE_DEVICES", "0", 1);
+    MUST(!*remark(&c, &d, &bad) && !bad);               /* as expected: nothing without --verbose */
+    sh_devices_close(&d);
+    c.verbose = 1;
     falls_back(&c, said);
     c = request("auto", 2, 0, NULL);
+    c.verbose = 1;
     falls_back(&c, said);
     c.device.all = 1;
     falls_back(&c, said);

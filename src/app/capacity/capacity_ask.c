@@ -17,11 +17,12 @@ int sh_capacity_split(const char *option, const char *text, struct sh_capacity_w
     for (const char *at = text;;) {
         size_t n = strcspn(at, ",");
         if (!n)
-            return sh_misused(e, "%s: \"%.80s\" has an empty word", option, text);
+            return sh_misused(e, "%s: \"%.80s\" has an empty item", option, text);
         if (n >= SH_CAPACITY_WORD)
-            return sh_misused(e, "%s: a word of %zu letters, expected at most %d", option, n, SH_CAPACITY_WORD - 1);
+            return sh_misused(e, "%s: found an item of %zu characters, expected at most %d", option, n,
+                              SH_CAPACITY_WORD - 1);
         if (out->n == SH_CAPACITY_MOST)
-            return sh_misused(e, "%s: more than %d settings", option, SH_CAPACITY_MOST);
+            return sh_misused(e, "%s: found more than %d items, expected at most that many", option, SH_CAPACITY_MOST);
         memcpy(out->at[out->n], at, n);
         out->at[out->n++][n] = '\0';
         if (!at[n])
@@ -53,7 +54,7 @@ int sh_capacity_kv(const char *word, struct sh_kv_rule *r, struct sh_err *e)
     return 0;
 }
 
-/* Numbers with slashes: one for each layer. */
+/* Numbers separated by slashes: one per layer. */
 static int budget_list(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
                        struct sh_err *e)
 {
@@ -74,7 +75,7 @@ static int budget_list(const char *word, const struct sh_kv_shape *s, struct sh_
     }
     if (++n != s->f.layers) {
         free(to);
-        return sh_misused(e, "--budget: found %d numbers, expected one for each of %s's %d layers", n, s->f.name,
+        return sh_misused(e, "--budget: found %d numbers, expected one per layer: %s has %d", n, s->f.name,
                           s->f.layers);
     }
     r->budget = SH_BUDGET_LAYERS;
@@ -124,14 +125,14 @@ static int budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_ru
         (word[plus] && whole("--budget", word + plus + 1, strlen(word + plus + 1), SH_KV_MOST_TOKENS, &recent, e)))
         return -1;
     r->tokens += recent;
-    return r->tokens ? 0 : sh_misused(e, "--budget: an empty cache cannot be attended to, expected 1 token or more");
+    return r->tokens ? 0 : sh_misused(e, "--budget: found 0 tokens, expected at least 1");
 }
 
 int sh_capacity_budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
                        struct sh_err *e)
 {
     return !budget(word, s, r, layers, e) ? 0
-           : sh_hint(e, "a share of the length has a point: 0.2; tokens have none: 4096, 4+2044 (sinks+recent), "
+           : sh_hint(e, "fractions of the length have a point: 0.2; tokens have none: 4096, 4+2044 (sinks+recent), "
                      "64/32/... (each layer), pyramid:96-32");
 }
 
@@ -155,9 +156,9 @@ int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_se
     uint64_t tp;
     *out = (struct sh_capacity_settings){.util = 1};
     if (a->util >= 0 && a->reserve >= 0)
-        return sh_misused(e, "--util and --reserve say the same (util is 1 less the reserve), expected one of them");
+        return sh_misused(e, "--util and --reserve cannot be combined: --util is 1 - reserve");
     if (a->util == 0)
-        return sh_misused(e, "--util: a share of 0 leaves nothing, expected more");
+        return sh_misused(e, "--util: found 0, expected more than 0");
     out->util = a->util >= 0 ? a->util : a->reserve >= 0 ? 1 - a->reserve : 1;
     if (sh_capacity_split("--kv", a->kv, &out->kv, e) || sh_capacity_split("--tp", a->tp, &out->tp, e) ||
         (a->budget && sh_capacity_split("--budget", a->budget, &out->budget, e)))
@@ -167,9 +168,9 @@ int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_se
             (!tp && sh_misused(e, "--tp: found 0, expected 1 to 1024")))
             return -1;
     if (!strcmp(a->tp, "auto") && !a->batch)
-        return sh_misused(e, "--tp auto finds the smallest group for a workload, so it needs --batch N");
+        return sh_misused(e, "--tp auto requires --batch N");
     if (!a->budget && !a->has_plan && (a->headroom || a->state))
-        return sh_misused(e, "%s counts only beside a --budget", a->headroom ? "--headroom" : "--state");
+        return sh_misused(e, "%s requires --budget", a->headroom ? "--headroom" : "--state");
     return 0;
 }
 
@@ -179,8 +180,8 @@ int sh_capacity_divides(const struct sh_kv_shape *s, int tp, struct sh_err *e)
     int odd = s->f.heads % tp ? s->f.heads : states % tp ? states : 0;
     if (!odd)
         return 0;
-    sh_misused(e, "%s: %d heads do not divide by --tp %d", s->f.name, odd, tp);
-    return sh_hint(e, "servers refuse such a shape; --uneven computes it all the same");
+    sh_misused(e, "%s: %d heads are not divisible by --tp %d", s->f.name, odd, tp);
+    return sh_hint(e, "servers refuse such a shape; --uneven computes it anyway");
 }
 
 /* The rate of products: of f8 operands where weights are 8 bits wide and the board has it, else of f16. */
@@ -193,8 +194,8 @@ static int fill_rule(const struct sh_capacity_args *a, const struct sh_capacity_
                      uint64_t **layers, struct sh_err *e)
 {
     if (a->prefix > 0 && a->length > 0 && a->prefix >= a->length)
-        return sh_misused(e, "--shared-prefix %lld: leaves nothing of %lld tokens, expected less", (long long)a->prefix,
-                          (long long)a->length);
+        return sh_misused(e, "--shared-prefix: found %lld, expected less than the %lld tokens of a sequence",
+                          (long long)a->prefix, (long long)a->length);
     r->page = (uint64_t)a->page;
     r->headroom = (uint64_t)a->headroom;
     r->prefix = (uint64_t)a->prefix;
@@ -203,7 +204,7 @@ static int fill_rule(const struct sh_capacity_args *a, const struct sh_capacity_
            (q->budget && sh_capacity_budget(q->budget, q->shape, r, layers, e)) ? -1 : 0;
 }
 
-/* Without a word they are as published, or as the file has them that was read. */
+/* By default as published, or as stored in the file that was read. */
 static int weights(const char *word, const struct sh_kv_shape *s, struct sh_weight_types *t, struct sh_err *e)
 {
     t->stored = !word && s->stored;
@@ -227,8 +228,8 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
         (q->draft && weights(NULL, q->draft, &k.draft_weights, e)))
         return -1;
     if (a->link && !(b->link > 0) && q->tp * k.pp * k.ep > 1)
-        return sh_misused(e, "--link: how fast %s is linked to others is not known", b->name),
-               sh_hint(e, "leave --link out, or say it as link= in the row of a --gpus FILE");
+        return sh_misused(e, "--link: the link bandwidth of %s is unknown", b->name),
+               sh_hint(e, "omit --link, or set link= in the row of a --gpus FILE");
     k.memory = a->memory ? a->memory : sh_board_bytes(b);
     k.util = t->util;
     k.overhead = a->overhead;

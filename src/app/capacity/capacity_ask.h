@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of shears capacity as what the planner is asked: words into formats, budgets, windows and lists
- * of settings, whose every combination is one question. */
+/* The options of shears capacity, parsed into formats, budgets, windows and lists of settings; every combination is
+ * one question to the planner. */
 #ifndef SH_APP_CAPACITY_ASK_H
 #define SH_APP_CAPACITY_ASK_H
 
@@ -25,7 +25,7 @@ struct sh_capacity_args {
     int has_plan;                       /* budgets come from elsewhere, not from `budget`          */
 };
 
-/* Lists with commas; empty words are refused. *n of them, at most SH_CAPACITY_MOST. */
+/* Comma-separated lists; empty items are refused. *n items, at most SH_CAPACITY_MOST. */
 struct sh_capacity_words {
     int n;
     char at[SH_CAPACITY_MOST][SH_CAPACITY_WORD];

@@ -70,7 +70,7 @@ char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint
 {
     char other[SH_PLAN_NAME + 64] = "", range[64] = "", beyond[96] = "";
     if (!p->n_evidence)
-        return xasprintf("the plan names no measurement of what it costs");
+        return xasprintf("the plan has no measured quality");
     const struct sh_plan_evidence *v = &p->evidence[0];
     for (int i = 1; i < p->n_evidence && *p->target_metric; i++)
         if (!strcmp(p->evidence[i].metric, p->target_metric))
@@ -82,7 +82,7 @@ char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint
     if (!length)
         snprintf(beyond, sizeof beyond, ", up to %d tokens", p->n_token);
     else if ((double)length > 1.1 * p->n_token)
-        snprintf(beyond, sizeof beyond, ", of texts up to %d tokens: longer ones are not measured", p->n_token);
+        snprintf(beyond, sizeof beyond, ", on texts up to %d tokens: longer ones were not measured", p->n_token);
     return xasprintf("%s%s: %s %.4g%s over %d sequences of %s%s", other, p->policy.policy->name, v->metric, v->value,
                      range, v->sequences, v->store, beyond);
 }

@@ -196,7 +196,7 @@ static int variants(struct sh_capacity_study *s, const char *kv, struct variant 
     }
     if (*n)
         return 0;
-    sh_fail(e, "%s: no budget was measured there with %s%s%d-bit numbers", s->args->db, q.policy ? q.policy : "",
+    sh_fail(e, "%s: contains no budget measured with %s%s%d-bit numbers", s->args->db, q.policy ? q.policy : "",
             q.policy ? " and " : "", q.bits);
     q.kind = SH_QUALITY_PPL;
     sh_quality_more(s->args->db, &q, e);
@@ -226,10 +226,10 @@ static int each(struct sh_capacity_study *s, struct sh_err *e)
                 if (each_variant(s, q, e))
                     return -1;
             }
-    return s->n_row ? 0 : sh_misused(e, "--tp %s divides the heads of none of the models", s->args->tp);
+    return s->n_row ? 0 : sh_misused(e, "--tp %s does not divide the heads of any of the models", s->args->tp);
 }
 
-/* What fits comes first; with a batch the least memory in all, else the fastest; then as it was asked. */
+/* Rows that fit come first; then, with a batch, the least memory, else the fastest; then in the order asked. */
 static int compare(const void *x, const void *y)
 {
     const struct sh_capacity_row *a = x, *b = y;
@@ -253,12 +253,12 @@ void sh_capacity_study_sort(struct sh_capacity_study *s)
 static int excludes(const struct sh_capacity_args *a, struct sh_err *e)
 {
     if ((a->plan != NULL) + (a->db != NULL) + (a->budget != NULL) > 1)
-        return sh_misused(e, "--plan, --db and --budget each say what is kept, expected one of them");
+        return sh_misused(e, "--plan, --db and --budget cannot be combined: expected one of them");
     if (!a->db && (a->max_ppl || a->min_recall || a->policy))
-        return sh_misused(e, "%s chooses among what was measured, so it needs --db FILE",
+        return sh_misused(e, "%s requires --db FILE",
                           a->max_ppl ? "--max-ppl-increase" : a->min_recall ? "--min-recall" : "--policy");
     if (a->max_ppl && a->min_recall)
-        return sh_misused(e, "--max-ppl-increase and --min-recall are two measures, expected one of them");
+        return sh_misused(e, "--max-ppl-increase and --min-recall cannot be combined: expected one of them");
     return 0;
 }
 

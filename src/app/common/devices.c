@@ -9,7 +9,7 @@
 #include "src/base/mem.h"
 #include "src/base/say.h"
 
-/* The ordinals that are asked for, of this backend. */
+/* The ordinals requested, of this backend. */
 static int resolve(const struct sh_backend *b, const struct sh_ordinals *asked, struct sh_ordinals *to,
                    struct sh_err *e)
 {
@@ -55,10 +55,19 @@ static int open_all(struct sh_devices *d, const char *name, const struct sh_comm
     return 0;
 }
 
-/* One line: a message may carry more. */
+/* One line, although the message may have several. */
 static void say_why(const char *instead, const struct sh_err *why)
 {
     sh_sayf("shears: ", "%s; using %s", why->text, instead);
+}
+
+/* That a backend is not built, or that the machine has no device for it, is as expected; that it cannot be used all
+ * the same is not. */
+static int is_unexpected(const char *name)
+{
+    const struct sh_module *m = sh_backend_look(name);
+    struct sh_err ignored;
+    return m->state == SH_MODULE_READY ? m->backend->count(&ignored) > 0 : m->state != SH_MODULE_NOT_BUILT;
 }
 
 int sh_devices_open(struct sh_devices *d, const struct sh_common *c, size_t memory_bytes, struct sh_err *e)
@@ -68,12 +77,11 @@ int sh_devices_open(struct sh_devices *d, const struct sh_common *c, size_t memo
         return open_all(d, c->backend, c, memory_bytes, e);
     int only_first = asked->all || !asked->n || (asked->n == 1 && asked->at[0] == 0), bad = -1;
     for (int i = 0; bad && sh_backend_names[i]; i++) {
-        const char *name = sh_backend_names[i], *next = sh_backend_names[i + 1];
-        bad = open_all(d, name, c, memory_bytes, e);
+        const char *next = sh_backend_names[i + 1];
+        bad = open_all(d, sh_backend_names[i], c, memory_bytes, e);
         if (!bad || !next || !only_first)
             break;
-        int built = sh_backend_look(name)->state != SH_MODULE_NOT_BUILT;
-        if (!c->quiet && (built || c->verbose))
+        if (!c->quiet && (c->verbose || is_unexpected(sh_backend_names[i])))
             say_why(next, e);
     }
     return bad;

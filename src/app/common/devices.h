@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices that --backend, --device and --threads ask for, all of one backend, opened together and
- * closed together.
+/* The devices that --backend, --device and --threads ask for, all of one backend, opened and closed
+ * together.
  *
- * "auto" takes the fastest backend that opens and says in one line on stderr why a faster one did not
- * (nothing with --quiet; that one simply was not built is told with --verbose only). It falls back to
- * another backend only as long as the request makes sense there: --device 2 asks for a machine with
- * several devices. A backend that was named is used or the command fails. */
+ * "auto" takes the fastest backend that opens and says in one line on stderr why a faster one did not: not with
+ * --quiet, and only with --verbose if it is not built or this machine has no device for it. It falls back to another
+ * backend only if the request makes sense there: --device 2 asks for a machine with several devices. A backend given
+ * by name is used or the command fails. */
 #ifndef SH_APP_COMMON_DEVICES_H
 #define SH_APP_COMMON_DEVICES_H
 
@@ -17,7 +17,7 @@ struct sh_devices {
     struct sh_dev **at;                 /* [n], in the order that --device gave                   */
     int n;
     struct sh_stages *stages;           /* set before they are opened: where they count their time; NULL */
-    int n_threads;                      /* of the first                                           */
+    int n_threads;                      /* of the first device                                    */
 };
 
 /* d is {0}, or has its stages set. Each device gets its share of the threads, at least one, and may take
@@ -25,7 +25,7 @@ struct sh_devices {
 int sh_devices_open(struct sh_devices *d, const struct sh_common *c, size_t memory_bytes, struct sh_err *e);
 void sh_devices_close(struct sh_devices *d);    /* {0} is fine                                    */
 
-/* "2 x NVIDIA H200, …": the chips, equal neighbours counted. The caller frees it. */
+/* "2 x NVIDIA H200; …": the chips, equal neighbours counted. Caller frees. */
 char *sh_devices_chips(const struct sh_devices *d);
 
 #endif

@@ -26,10 +26,10 @@ static int read_name(const char *option, const char *name, const char *const *na
             return i;
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", names[i]);
     }
-    return sh_misused(e, "--%s: \"%s\" is not known, expected one of %s", option, name, list);
+    return sh_misused(e, "--%s: unknown value \"%s\", expected one of %s", option, name, list);
 }
 
-/* How prompts are read and where tokens stand. */
+/* How prompts are read and tokens are numbered. */
 static int read_ways(struct sh_live *l, const struct sh_live_options *o, struct sh_err *e)
 {
     static const char *const modes[] = {"stream", "blocks", "once", NULL};
@@ -42,9 +42,9 @@ static int read_ways(struct sh_live *l, const struct sh_live_options *o, struct 
     l->positions = (enum sh_positions)where;
     l->prefill = (int)o->prefill;
     if (o->prefill_block && l->prefill_mode != SH_PREFILL_BLOCKS)
-        return sh_misused(e, "--prefill-block: only --prefill-mode blocks reads a prompt in blocks");
+        return sh_misused(e, "--prefill-block requires --prefill-mode blocks");
     if (o->prefill && l->prefill_mode == SH_PREFILL_ONCE)
-        return sh_misused(e, "--prefill-mode once lets the whole prompt see everything: no --prefill beside it");
+        return sh_misused(e, "--prefill-mode once cannot be combined with --prefill: it reads the whole prompt first");
     return 0;
 }
 
@@ -56,9 +56,9 @@ int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format 
     if (by < 0)
         return -1;
     if (residual && (f->bits >= 16 || !by))
-        return sh_misused(e, "--kv-residual: only --kv-keys channel with --kv-bits 8 or 4 has newest keys apart");
+        return sh_misused(e, "--kv-residual requires --kv-keys channel and --kv-bits 8 or 4");
     if (keys && by && f->bits >= 16)
-        return sh_misused(e, "--kv-keys: %d bits are no codes, expected --kv-bits 8 or 4", f->bits);
+        return sh_misused(e, "--kv-keys requires --kv-bits 8 or 4, found %d", f->bits);
     f->by_channel = by;
     f->residual = by ? residual ? (int)residual : RESIDUAL : 0;
     return 0;
@@ -71,11 +71,11 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
     l->options = o;
     l->seed = (uint64_t)c->seed;
     if (!o->model)
-        return sh_misused(e, "%s needs --model DIR", command);
+        return sh_misused(e, "%s requires --model DIR", command);
     if (!sh_code_bits_fit((int)o->weight_bits))
-        return sh_misused(e, "--weight-bits: %lld, expected 16, 8 or 4", o->weight_bits);
+        return sh_misused(e, "--weight-bits: found %lld, expected 16, 8 or 4", o->weight_bits);
     if (bits && bits != 32 && bits != 16 && bits != 8 && bits != 4)
-        return sh_misused(e, "--kv-bits: %d, expected 32, 16, 8 or 4", bits);
+        return sh_misused(e, "--kv-bits: found %d, expected 32, 16, 8 or 4", bits);
     if (sh_read_dtype(o->dtype, &l->dtype, e))
         return -1;
     l->format = (struct sh_kv_format){.bits = bits ? bits : l->dtype == SH_F32 ? 32 : 16, .group = (int)o->kv_group,
@@ -128,8 +128,8 @@ int sh_live_keeps_all(const struct sh_policy_spec *p, int n_layer)
     return 1;
 }
 
-/* A block is no longer than the prompt; and with positions inside the cache no place may be beyond the
- * model's positions, if nobody asked for a length. */
+/* A block is at most as long as the prompt; and with positions in the cache no place exceeds the model's positions,
+ * unless a length was requested. */
 static int shape_prompt(const struct sh_live *l, struct sh_live_shape *s, struct sh_err *e)
 {
     enum { BLOCK = 128 };
@@ -143,7 +143,7 @@ static int shape_prompt(const struct sh_live *l, struct sh_live_shape *s, struct
     if (l->prefill_mode == SH_PREFILL_ONCE) {
         s->prefill = s->block = s->block_asked = s->n_prompt;
         if (by_place && s->n_prompt > a->max_pos)
-            return sh_misused(e, "--prefill-mode once: the prompt has %d tokens, the model knows %d positions",
+            return sh_misused(e, "--prefill-mode once: the prompt has %d tokens, more than the model's %d positions",
                               s->n_prompt, a->max_pos);
         return 0;
     }
@@ -160,7 +160,7 @@ int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_
     const struct sh_arch *a = sh_model_arch(l->model);
     const struct sh_policy *p = c->policy->policy;
     if (!c->budget && !sh_live_keeps_all(c->policy, a->n_layer))
-        return sh_misused(e, "the policy %s drops tokens: say with --budget how many a head keeps", p->name);
+        return sh_misused(e, "--policy %s requires --budget: how many tokens each head keeps", p->name);
     *out = (struct sh_live_shape){.n_prompt = n_prompt, .n_token = n_token,
                                   .budget = c->budget ? sh_budget_tokens(c->budget, n_token) : 0,
                                   .length = p->needs & SH_NEEDS_LENGTH ? n_token : 0,
@@ -180,7 +180,7 @@ int sh_live_shape_join(struct sh_live_shape *s, const struct sh_live_shape *othe
     return 1;
 }
 
-/* The session's own setup; budget: room for one number a head. */
+/* The session's setup; budget: room for one number per head. */
 static struct sh_session_setup setup_of(const struct sh_live *l, const struct sh_live_cache *c,
                                         const struct sh_live_shape *shape, int n_seq, int *budget)
 {
@@ -236,14 +236,14 @@ void sh_live_say_host(void *note, const char *why)
     if (n->quiet || !strcmp(n->why, why))
         return;
     snprintf(n->why, sizeof n->why, "%s", why);
-    sh_say("shears: the cache is on the host and its rows travel: ", why);
+    sh_say("shears: the cache is in host memory and its rows are copied: ", why);
 }
 
 void sh_live_say_eager(void *note, const char *why)
 {
     struct sh_host_note *n = note;
     if (!n->quiet && !n->said_eager)
-        sh_say("shears: steps do not run as graphs, which costs the host time: ", why);
+        sh_say("shears: steps do not run as CUDA graphs, which is slower: ", why);
     n->said_eager = 1;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands that run a model with a live cache have in common: the settings, and the model opened
- * for them. */
+/* Shared by commands that run a model with a live cache: the settings, and the opened model. */
 #ifndef SH_APP_COMMON_LIVE_H
 #define SH_APP_COMMON_LIVE_H
 
@@ -22,13 +21,13 @@ struct sh_live_options {                /* as typed; a command's option table po
 
 enum sh_prefill_mode { SH_PREFILL_STREAM, SH_PREFILL_BLOCKS, SH_PREFILL_ONCE };
 
-/* Says on stderr that a cache is on the host and its rows travel; the same reason once. A resident's `on_host`. */
+/* Says on stderr that a cache is in host memory; each reason once. A resident's `on_host`. */
 struct sh_host_note {
     char why[160];                      /* the last one                                           */
     int quiet, said_eager;
 };
 void sh_live_say_host(void *note, const char *why);
-/* That steps do not run as graphs; once. A resident's `on_eager`. */
+/* Says, once, that steps do not run as graphs. A resident's `on_eager`. */
 void sh_live_say_eager(void *note, const char *why);
 
 struct sh_live {
@@ -45,38 +44,38 @@ struct sh_live {
     struct sh_host_note note;
 };
 
-/* --kv-keys and --kv-residual into the format. */
+/* Stores --kv-keys and --kv-residual in the format. */
 int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format *f, struct sh_err *e);
 
 void sh_live_preset(struct sh_live_options *o);
 
-/* Reads the settings. -1 where one is impossible. */
+/* Reads the settings. -1 if one is invalid. */
 int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struct sh_common *c, const char *command,
                  struct sh_err *e);
 
-/* Opens devices and model; then, when it is known what will be read, loads the weights: for texts of so many
- * positions, so many rows at a time where the device likes that, and at least `block`. */
+/* Opens devices and model; then, once the texts are known, loads the weights: for texts of so many positions, with so
+ * many rows at a time if that suits the device, and at least `block`. */
 int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e);
 int sh_live_load(struct sh_live *l, int positions, int rows, int block, struct sh_err *e);
 void sh_live_close(struct sh_live *l);                  /* {0} is fine */
 
-/* A policy as typed and one budget for every head. */
+/* A policy as typed, and one budget for all heads. */
 struct sh_live_cache {
     const struct sh_policy_spec *policy;
-    const struct sh_budget *budget;     /* NULL: everything is kept, and a policy that does not do so by itself is */
+    const struct sh_budget *budget;     /* NULL: everything is kept; a policy that evicts is then                 */
                                         /* refused                                                */
     int watched;                        /* sh_session_setup's                                     */
 };
 
-/* What a session has to be for a text, or for the texts that share it. */
+/* The properties of a session for a text, or for the texts that share it. */
 struct sh_live_shape {
-    int n_prompt, n_token;              /* of the longest: read before it writes; in all          */
-    int budget;                         /* tokens of a head; 0: all that come                     */
+    int n_prompt, n_token;              /* of the longest text: of its prompt; in all             */
+    int budget;                         /* tokens per head; 0: all                                */
     int fits;                           /* bits: a text fits into the budget, into the window     */
-    int length;                         /* in all, where the policy follows it; 0: it does not    */
-    int angles;                         /* sh_rope_length of the prompt, where they follow it; 0  */
+    int length;                         /* in all, if the policy depends on it; else 0            */
+    int angles;                         /* sh_rope_length of the prompt, if they depend on it; 0  */
     int prefill, block;                 /* block 0: token after token                             */
-    int block_asked;                    /* the same, however short the prompt is                  */
+    int block_asked;                    /* the same, not limited by the prompt                    */
 };
 
 /* Does the policy keep all tokens in each of these layers, whatever the budget? */
@@ -86,8 +85,8 @@ int sh_live_keeps_all(const struct sh_policy_spec *p, int n_layer);
 int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_prompt, int n_token,
                   struct sh_live_shape *out, struct sh_err *e);
 
-/* `other` joins a session of shape `s`, if each text is then read and written as it would be alone: its number of
- * tokens kept, its angles and how its codes lie are the same. 1: s is for both now; 0: it has not changed. */
+/* Joins `other` to a session of shape `s`, if each text is then read and written as it would be alone: with the same
+ * number of tokens kept, rotary angles and code layout. 1: s is now for both; 0: s is unchanged. */
 int sh_live_shape_join(struct sh_live_shape *s, const struct sh_live_shape *other);
 
 /* sh_session_check of it; before sh_live_load, too. */
@@ -99,8 +98,8 @@ struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_live
 int sh_live_fit(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape, int most,
                 int *on_host, struct sh_err *e);
 
-/* "device_peak_bytes": the most that was allocated on the first device at once; "device_used_bytes": the most that the
- * device itself counted (sh_props). Nothing where there is no such count. */
+/* Adds "device_peak_bytes", the largest allocation on the first device, and "device_used_bytes", the largest use that
+ * the device itself counted (sh_props). Nothing if there is no such count. */
 void sh_live_put_peak(struct sh_out *o, const struct sh_devices *d);
 
 #endif

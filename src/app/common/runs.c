@@ -9,7 +9,7 @@
 
 int sh_runs_hint(struct sh_err *e, const char *how)
 {
-    return sh_hint(e, "trace %s, or choose a run that was traced so with --run N", how);
+    return sh_hint(e, "trace %s, or select a run recorded that way with --run N", how);
 }
 
 int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e)
@@ -26,20 +26,21 @@ int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int 
         }
     int bad = 0;
     if (!kept)
-        bad = run ? sh_misused(e, "%s: has no run %d", sh_store_path(s), run)
-                  : sh_fail(e, "%s: holds no run, expected a trace", sh_store_path(s));
+        bad = run ? sh_misused(e, "%s: contains no run %d", sh_store_path(s), run)
+                  : sh_fail(e, "%s: contains no run, expected a trace", sh_store_path(s));
     for (int i = 1; i < kept && !bad; i++)
         if (strcmp(all[i].fingerprint, all[0].fingerprint) || strcmp(all[i].weights, all[0].weights) ||
             all[i].n_layer != all[0].n_layer || all[i].n_head != all[0].n_head)
-            bad = (sh_misused(e, "%s: holds runs of several models (run %d: %s, %s; run %d: %s, %s)", sh_store_path(s),
+            bad = (sh_misused(e, "%s: contains runs of several models (run %d: %s, %s; run %d: %s, %s)",
+                              sh_store_path(s),
                              all[0].id, all[0].model, all[0].weights, all[i].id, all[i].model, all[i].weights),
-                  sh_hint(e, "choose one with --run N; shears info %s lists them", sh_store_path(s)));
+                  sh_hint(e, "select one with --run N; shears info %s lists them", sh_store_path(s)));
     for (int i = 0; i < kept && !bad; i++)
         if (all[i].orderless) {
-            bad = sh_misused(e, "%s: run %d (%s) holds attention that is not causal", sh_store_path(s), all[i].id,
+            bad = sh_misused(e, "%s: run %d (%s): attention is not causal", sh_store_path(s), all[i].id,
                              all[i].model);
-            sh_hint(e, "its keys are all there from the first query on, so no cache grows and nothing of this command"
-                    " is defined; info, export, verify, report and plot heatmap take it");
+            sh_hint(e, "every query sees all keys, so no cache grows; info, export, verify, report and plot heatmap "
+                    "accept such runs");
         }
     if (bad) {
         sh_stored_runs_free(all, count);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which runs of a store a command works on. */
+/* The runs of a store that a command works on. */
 #ifndef SH_APP_COMMON_RUNS_H
 #define SH_APP_COMMON_RUNS_H
 
 #include "traces/store.h"
 
-/* The run of that id, or all (0), which must then be of one model: else the error says to choose. Runs
- * whose rows are not causal are refused: a cache that grows token by token is what all of this is about.
- * Free with sh_stored_runs_free. */
+/* The run of that id, or all runs (0), which must then be of one model. Runs whose rows are not causal are refused,
+ * since no cache grows token by token in them. Free with sh_stored_runs_free. */
 int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e);
 
 /* The same with the sequences of each. Zeroed memory can be closed. */
@@ -25,8 +24,8 @@ void sh_runs_close(struct sh_runs *r);
 /* -1, where they do not all hold the same layers of as many heads: the error says to choose. */
 int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e);
 
-/* The hint where a run was recorded without what is needed: `how` is said of trace, "with --record full". A store keeps
- * the old run beside a new one, so that --run is a part of it. Returns -1. */
+/* The hint for a run that was recorded without what is needed: `how` to trace it, "with --record full". It mentions
+ * --run, since a store keeps the old run next to a new one. Returns -1. */
 int sh_runs_hint(struct sh_err *e, const char *how);
 
 #endif

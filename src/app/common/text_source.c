@@ -9,13 +9,13 @@ static int open_model(struct sh_text_source *s, struct sh_err *e)
     sh_model_prune(s->model, s->prune);
     const struct sh_arch *a = sh_model_arch(s->model);
     if (s->length > a->max_pos)
-        return sh_misused(e, "--length %d: the model knows %d positions", s->length, a->max_pos);
+        return sh_misused(e, "--length: found %d, expected at most the model's %d positions", s->length, a->max_pos);
     if (!s->text->n && !s->jsonl)
         return 0;
     if (!(s->tokenizer = sh_tokenizer_open(s->path, e)))
         return -1;
     if (sh_tokenizer_size(s->tokenizer) > a->n_vocab)
-        return sh_fail(e, "%s: the tokenizer has %d tokens, the model's vocabulary %d", s->path,
+        return sh_fail(e, "%s: the tokenizer has %d tokens, more than the model's vocabulary of %d", s->path,
                        sh_tokenizer_size(s->tokenizer), a->n_vocab);
     return 0;
 }
@@ -35,7 +35,7 @@ int sh_text_source_open(struct sh_text_source *s, struct sh_err *e)
     if (!bad && s->tokens)
         bad = sh_texts_tokens(&s->texts, s->tokens, e);
     if (!bad && !s->texts.n)
-        bad = sh_fail(e, "%s: no sequence came out, expected a text of at least %d token%s",
+        bad = sh_fail(e, "%s: found no sequence, expected a text of at least %d token%s",
                       s->jsonl ? s->jsonl : s->tokens ? s->tokens : s->text->at[0], s->least > 1 ? s->least : 1,
                       s->least > 1 ? "s" : "");
     return bad ? -1 : 0;

@@ -14,7 +14,7 @@ struct sh_timing {
     int on;
 };
 
-/* Starts the clock; gives where stages count their time, NULL when `on` is 0. Valid as long as t. */
+/* Starts the clock; returns where stages add their time, or NULL if `on` is 0. Valid as long as t. */
 struct sh_stages *sh_timing_begin(struct sh_timing *t, int on);
 
 /* The list "timing"; nothing when it is off. After the devices' last sync. */

@@ -10,7 +10,7 @@
 #include "src/app/common/recorded.h"
 #include "src/engine/drift.h"
 
-struct sequence {                       /* one on its way */
+struct sequence {                       /* being compared */
     const struct sh_drift_request *q;
     const struct sh_stored_run *run;
     const struct sh_stored_sequence *stored;
@@ -165,7 +165,7 @@ static int read_layer(struct sh_recorded *r, struct sh_err *e)
     if (done < 0)
         return -1;
     if (!done)
-        return sh_fail(e, "not recorded to the end"), sh_hint(e, "the trace command that was stopped goes on");
+        return sh_fail(e, "recording is not finished"), sh_hint(e, "run the same trace command again to finish it");
     return sh_recorded_read(r, 1, e);
 }
 
@@ -193,7 +193,7 @@ static int compare_sequence(struct sequence *s, struct sh_drift *out, struct sh_
     int n = 0, bad = sh_store_tokens(s->q->store, s->stored->id, &s->tokens, &n, e);
     size_t heads = (size_t)(s->run->n_layer * s->run->n_kv_head);
     if (!bad && n != s->stored->n_tokens)
-        bad = sh_fail(e, "%s: sequence %d: %d tokens, expected %d", sh_store_path(s->q->store), s->stored->id, n,
+        bad = sh_fail(e, "%s: sequence %d: found %d tokens, expected %d", sh_store_path(s->q->store), s->stored->id, n,
                       s->stored->n_tokens);
     if (bad)
         return -1;

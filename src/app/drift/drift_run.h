@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model reads a trace's tokens once more, now with a live cache under a budget, and beside it the same
- * policy replays the recorded rows: how alike are the sets of tokens that both keep? */
+/* A model reads a trace's tokens again with a live cache under a budget, while the same policy replays the recorded
+ * rows: how similar are the sets of tokens that both keep? */
 #ifndef SH_APP_DRIFT_RUN_H
 #define SH_APP_DRIFT_RUN_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See eval_answers.h. The tokens of an answer are found by making tokens of the text up to where it begins
- * and up to where it ends: the first must be a beginning of the whole text's tokens. */
+/* See eval_answers.h. The tokens of an answer are found by tokenizing the text up to its beginning and up to its end;
+ * the former must be a prefix of the whole text's tokens. */
 #include "src/app/eval/eval_answers.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static int read_place(const struct document *d, const json_t *o, const char *key
 {
     const json_t *v = json_object_get(o, key);
     if (!json_is_integer(v) || json_integer_value(v) < 0 || (unsigned long long)json_integer_value(v) > most)
-        return sh_fail(e, "\"%s\" is no byte of the text that comes before, expected a whole number from 0 to %zu", key,
+        return sh_fail(e, "\"%s\": expected a byte position in the text before, a whole number from 0 to %zu", key,
                        most);
     *to = (size_t)json_integer_value(v);
     if (*to < d->bytes && ((unsigned char)d->text[*to] & 0xC0) == 0x80)
@@ -54,16 +54,16 @@ static int read_answer(const struct document *d, const json_t *o, struct sh_eval
     int all;
     *a = (struct sh_eval_answer){.said = -1};
     if (!json_is_string(text) || !bytes)
-        return sh_fail(e, "no \"answer\", expected an object with \"at\" and \"answer\"");
+        return sh_fail(e, "\"answer\" is missing, expected an object with \"at\" and \"answer\"");
     if (read_place(d, o, "at", d->bytes, &at, e))
         return -1;
     if (bytes > d->bytes - at || memcmp(d->text + at, json_string_value(text), bytes))
-        return sh_fail(e, "\"%.60s\" does not stand at byte %zu of the text", json_string_value(text), at);
+        return sh_fail(e, "\"%.60s\" is not at byte %zu of the text", json_string_value(text), at);
     int from = common(d, at, &all, e);
     if (from < 0)
         return -1;
     if (from != all)
-        return sh_fail(e, "\"%.60s\" at byte %zu does not begin at a token (its space may belong to it)",
+        return sh_fail(e, "\"%.60s\" at byte %zu does not begin at a token (include its leading space?)",
                        json_string_value(text), at);
     int to = common(d, at + bytes, &all, e);
     if (to < 0)
@@ -75,7 +75,7 @@ static int read_answer(const struct document *d, const json_t *o, struct sh_eval
             return -1;
         a->said += d->has_start;
     }
-    return a->from ? 0 : sh_fail(e, "an answer that is the text's first token has nothing before it");
+    return a->from ? 0 : sh_fail(e, "the answer is the text's first token, so nothing predicts it");
 }
 
 static int read_list(const struct document *d, const json_t *list, int n_token, struct sh_eval_answers *out, int text,
@@ -89,7 +89,7 @@ static int read_list(const struct document *d, const json_t *list, int n_token, 
         if (read_answer(d, json_array_get(list, i), &a[kept], e))
             return sh_err_prefix(e, "answer %zu", i + 1);
         if (a[kept].from < before)
-            return sh_fail(e, "answer %zu begins inside or in front of the one before", i + 1);
+            return sh_fail(e, "answer %zu begins before the end of the previous one", i + 1);
         before = a[kept].to;
         if (a[kept].to <= n_token)
             kept++;
@@ -101,7 +101,7 @@ static int read_list(const struct document *d, const json_t *list, int n_token, 
     return 0;
 }
 
-/* A document of the file is the source's next text, unless that has left it out. */
+/* A document of the file is the source's next text, unless the source skipped it. */
 static int read_line(const struct sh_text_source *s, const json_t *item, const char *field, struct sh_eval_answers *out,
                      int *text, struct sh_err *e)
 {
@@ -109,9 +109,9 @@ static int read_line(const struct sh_text_source *s, const json_t *item, const c
     struct document d = {.s = s, .text = json_string_value(words), .bytes = json_string_length(words),
                          .has_start = sh_tokenizer_bos(s->tokenizer) >= 0};
     if (!d.text)
-        return sh_fail(e, "no text in field \"%s\"", s->field);
+        return sh_fail(e, "field \"%s\" has no text", s->field);
     if (!json_is_array(list))
-        return sh_fail(e, "no list in field \"%s\", expected answers: [{\"at\": byte, \"answer\": text}, ...]", field);
+        return sh_fail(e, "field \"%s\" has no list, expected [{\"at\": byte, \"answer\": text}, ...]", field);
     int bad = sh_tokenizer_encode(s->tokenizer, d.text, d.bytes, 0, &d.ids, e);
     if (!bad && sh_texts_takes(&s->texts, d.ids.n)) {
         bad = read_list(&d, list, s->texts.sequence[*text].n_tokens, out, *text, e);
@@ -146,7 +146,7 @@ int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source 
     free(line);
     fclose(f);
     if (!bad && !a->all)
-        bad = sh_fail(e, "%s: field \"%s\" has no answer within the tokens that are read", s->jsonl, field);
+        bad = sh_fail(e, "%s: field \"%s\": no answer lies within the tokens that are read", s->jsonl, field);
     return bad;
 }
 

@@ -143,7 +143,7 @@ static void name_row(const struct work *w, struct sh_task_row *r)
         {"unpruned", .bits = sh_model_fingerprint_unpruned(w->live.model), .is_absent = !is_pruned}, {0}});
 }
 
-/* One row for each policy and budget; a policy that keeps all whatever the budget has one. */
+/* One row per policy and budget; a policy that keeps everything at any budget has one. */
 static void make_rows(struct work *w)
 {
     const struct sh_budget whole = {.share = 1};
@@ -174,7 +174,7 @@ static int open_all(struct work *w, struct sh_err *e)
     if (sh_live_open(&w->live, w->common, e) || !(w->tokenizer = sh_tokenizer_open(path, e)))
         return -1;
     if (sh_tokenizer_size(w->tokenizer) > sh_model_arch(w->live.model)->n_vocab)
-        return sh_fail(e, "%s: the tokenizer has %d tokens, the model's vocabulary %d", path,
+        return sh_fail(e, "%s: the tokenizer has %d tokens, more than the model's vocabulary of %d", path,
                        sh_tokenizer_size(w->tokenizer), sh_model_arch(w->live.model)->n_vocab);
     if (read_items(w, e))
         return -1;
@@ -223,7 +223,7 @@ static int read_row(struct work *w, struct sh_task_row *r, struct sh_progress *p
     return store ? sh_task_row_keep(r, store, e) : 0;
 }
 
-/* The same settings as the full cache's: nothing of its own to run. */
+/* The full cache's own settings: nothing else to run. */
 static int is_full(const struct work *w, const struct sh_task_row *r)
 {
     return r->reader.spec->policy == w->all.policy && r->reader.format.bits == 32;
@@ -235,7 +235,7 @@ static void take_full(const struct work *w, struct sh_task_row *r)
     r->place = w->row[w->n_row].place;
 }
 
-/* The full cache comes first, since all others are measured against it. */
+/* The full cache comes first, since the others are compared with it. */
 static int read_rows(struct work *w, struct sh_store *store, struct sh_err *e)
 {
     struct sh_progress progress;
@@ -256,7 +256,7 @@ static int read_rows(struct work *w, struct sh_store *store, struct sh_err *e)
         if (is_full(w, &w->row[i]))
             take_full(w, &w->row[i]);
     if (bad && w->kept && !e->hint[0])
-        sh_hint(e, "finished results are in %s; the same command goes on from there", w->q->db);
+        sh_hint(e, "finished results are in %s; run the same command again to resume", w->q->db);
     return bad;
 }
 
@@ -299,7 +299,7 @@ static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
     return write_items(w, store, e);
 }
 
-/* ---- the answer ---- */
+/* ---- the results ---- */
 
 static void put_answer(const struct work *w, struct sh_out *o)
 {
@@ -314,13 +314,14 @@ static void put_answer(const struct work *w, struct sh_out *o)
     sh_out_text(o, "data", "data", w->q->data);
     sh_out_int(o, "shots", "shots", w->q->shots);
     sh_out_int(o, "items", "items", w->n);
-    sh_out_int(o, "cut_choices", "choices that lost their beginning", w->n_cut);
+    sh_out_int(o, "cut_choices", "choices truncated at the beginning", w->n_cut);
     sh_out_real(o, "acc", "full cache: acc", full[SH_T_ACC], 4);
     sh_out_real(o, "stderr", "+-", full[SH_T_STDERR], 4);
     sh_out_real(o, "acc_norm", "full cache: acc_norm", full[SH_T_ACC_NORM], 4);
     sh_out_real(o, "acc_norm_stderr", "+-", full[SH_T_ACC_NORM_STDERR], 4);
     sh_out_real(o, "ppl", "full cache: perplexity of the answers", full[SH_T_PPL], 4);
-    sh_out_list(o, "results", "policies and budgets (same choice, change of log-likelihoods: against the full cache)");
+    sh_out_list(o, "results",
+                "policies and budgets (same choice, change of log-likelihoods: compared with the full cache)");
     for (int i = 0; i < w->n_row; i++) {
         known += w->row[i].is_known;
         sh_task_row_write(&w->row[i], w->task, !props.is_host, o);
@@ -328,7 +329,7 @@ static void put_answer(const struct work *w, struct sh_out *o)
     sh_out_end(o);
     sh_timing_put(o, &w->timing);
     if (known)
-        sh_out_note(o, "%d of %d rows are from the store; --force does them again.", known, w->n_row);
+        sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, w->n_row);
 }
 
 static void close_all(struct work *w)

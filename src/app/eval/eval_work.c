@@ -161,7 +161,7 @@ static int read_groups(struct sh_eval_work *w, struct sh_store *store, struct sh
     if (!bad)
         tell_twins(w);
     if (bad && store && w->kept && !e->hint[0])
-        sh_hint(e, "finished results are in %s; the same command goes on from there", w->a->db);
+        sh_hint(e, "finished results are in %s; run the same command again to resume", w->a->db);
     free(size);
     free(of);
     return bad;

@@ -21,7 +21,7 @@ static int read_text(struct sh_prompts *p, struct sh_err *e)
     if (p->file && !(whole = sh_file_read(p->file, SH_MOST_TEXT, &bytes, e)))
         return -1;
     int bad = bytes ? sh_texts_add(&p->texts, "prompt", whole ? whole : p->text, bytes, e)
-                    : sh_misused(e, "the prompt is empty: expected at least one token of text");
+                    : sh_misused(e, "the prompt is empty, expected at least one token of text");
     free(whole);
     return bad ? sh_err_prefix(e, "%s", p->file ? p->file : "--prompt") : 0;
 }
@@ -31,13 +31,13 @@ static int read_all(struct sh_prompts *p, const char *model_path, const struct s
     p->texts = (struct sh_texts){.tokenizer = p->tokenizer, .max_pos = MOST + 1, .n_vocab = a->n_vocab,
                                  .most = p->tokens && !p->count ? 1 : p->count};
     if (!p->tokens && sh_tokenizer_size(p->tokenizer) > a->n_vocab)
-        return sh_fail(e, "%s: the tokenizer has %d tokens, the model's vocabulary %d", model_path,
+        return sh_fail(e, "%s: the tokenizer has %d tokens, more than the model's vocabulary of %d", model_path,
                        sh_tokenizer_size(p->tokenizer), a->n_vocab);
     if (!p->tokens && !p->jsonl)
         return read_text(p, e);
     if (p->tokens ? sh_texts_tokens(&p->texts, p->tokens, e) : sh_texts_jsonl(&p->texts, p->jsonl, p->field, e))
         return -1;
-    return p->texts.n ? 0 : sh_fail(e, "%s: the prompt is empty: expected a JSON array of token ids", p->tokens);
+    return p->texts.n ? 0 : sh_fail(e, "%s: the prompt is empty, expected a JSON array of token ids", p->tokens);
 }
 
 static int check_lengths(const struct sh_prompts *p, const struct sh_arch *a, struct sh_err *e)
@@ -47,13 +47,13 @@ static int check_lengths(const struct sh_prompts *p, const struct sh_arch *a, st
         const struct sh_trace_sequence *q = &p->texts.sequence[i];
         const char *name = p->texts.n > 1 ? q->source : "";
         if (q->n_tokens > most && p->is_bounded) {
-            sh_misused(e, "%s%sthe prompt has %d tokens, the model knows %d positions", name, *name ? ": " : "",
+            sh_misused(e, "%s%sthe prompt has %d tokens, more than the model's %d positions", name, *name ? ": " : "",
                        q->n_tokens, most);
-            sh_hint(e, "with --positions cache, a --policy that evicts and its --budget a text may be longer");
+            sh_hint(e, "use --positions cache with a --policy that evicts and a --budget for longer texts");
             return -1;
         }
         if (q->n_tokens > most)
-            return sh_misused(e, "%s%sthe prompt has more than %d tokens, expected at most that", name,
+            return sh_misused(e, "%s%sthe prompt has more than the limit of %d tokens", name,
                               *name ? ": " : "", most);
     }
     return 0;
@@ -82,7 +82,7 @@ int sh_prompts_open(struct sh_prompts *p, const char *model_path, const struct s
 {
     struct sh_err why;
     if (!p->text + !p->file + !p->tokens + !p->jsonl != 3)
-        return sh_misused(e, "a prompt is needed: one of --prompt TEXT, --prompt-file FILE, --jsonl FILE and "
+        return sh_misused(e, "generate requires one of --prompt TEXT, --prompt-file FILE, --jsonl FILE and "
                           "--tokens FILE");
     p->tokenizer = sh_tokenizer_open(model_path, &why);
     if (!p->tokenizer && !p->tokens) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model is asked to go on from: a text given on the command line or in a file, documents of a jsonl file, or
- * lines of ids. */
+/* The prompts of shears generate: a text from the command line or a file, documents of a jsonl file, or lines of
+ * token ids. */
 #ifndef SH_APP_GENERATE_PROMPTS_H
 #define SH_APP_GENERATE_PROMPTS_H
 
@@ -19,8 +19,8 @@ struct sh_prompts {
     int *end, n_end;                    /* tokens that end a text, from config.json; owned        */
 };
 
-/* -1: nothing or too much was given, a prompt is empty (a document among others is left out then), or longer than it
- * may be; the rest is freed by sh_prompts_close. */
+/* -1: no prompt or several kinds were given, a prompt is empty (an empty document among others is skipped), or too
+ * long; sh_prompts_close frees the rest. */
 int sh_prompts_open(struct sh_prompts *p, const char *model_path, const struct sh_arch *a, struct sh_err *e);
 void sh_prompts_close(struct sh_prompts *p);            /* {0} is fine */
 

@@ -47,7 +47,7 @@ static void watch(void *to, int sequence, int layer, int head, int t, const stru
         sh_row_likeness_add(&r->likeness[(size_t)sequence * (size_t)n_head(r) + (size_t)i], t, c->pos, row, c->n_slot);
 }
 
-/* ---- one place of the session ---- */
+/* ---- one slot of the session ---- */
 
 /* The text there is done: its rows are added up, the place is free. */
 static void leave(struct run *r, int place)
@@ -77,7 +77,7 @@ static int choose(struct run *r, int place, struct sh_err *e)
                         : sh_session_best(r->session, place, e);
     sh_stage_end(stages, SH_STAGE_TOKENS, since, 1);
     if (token < 0) {
-        sh_err_prefix(e, "behind token %d", t->n_prompt + t->n_made - 1);
+        sh_err_prefix(e, "after token %d", t->n_prompt + t->n_made - 1);
         return t->name ? sh_err_prefix(e, "%s", t->name) : -1;
     }
     t->made[t->n_made++] = token;
@@ -180,7 +180,7 @@ static size_t prompt_room(const struct run *r)
     return longest * (size_t)r->n_place;
 }
 
-/* Those that fit, or what was asked for if it fits: on the host nothing else would say so in time. */
+/* As many as fit, or as many as requested if they fit: on the host nothing else would refuse in time. */
 static int places(struct run *r, const struct sh_live_shape *shape, struct sh_err *e)
 {
     struct sh_writing *w = r->w;
@@ -192,11 +192,10 @@ static int places(struct run *r, const struct sh_live_shape *shape, struct sh_er
     if (fit < 0)
         return -1;
     if (w->batch && fit < most && on_host && fit)
-        return sh_misused(e, "--batch %d: the KV caches of so many texts do not fit into the memory that is free: "
-                          "at most %d do", w->batch, fit);
+        return sh_misused(e, "--batch %d: not enough free memory for the KV caches: at most %d fit", w->batch,
+                          fit);
     if (w->batch && fit < most && on_host)
-        return sh_misused(e, "--batch %d: the KV caches of so many texts do not fit into the memory that is free, "
-                          "not even one", w->batch);
+        return sh_misused(e, "--batch %d: not enough free memory for the KV caches: not even one fits", w->batch);
     r->n_place = w->batch ? most : fit > 1 ? fit : 1;
     return 0;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts that a model writes behind prompts, side by side under one policy and budget. Where one ends, the next prompt
- * takes its place in the session, so that the batch stays full (continuous batching: Yu et al., "Orca", OSDI 2022).
- * Each text is what it would be alone: those whose sessions would differ (sh_live_shape_join) do not share one, but
- * come one session after another. That holds to the bit where a product's row is the same bits whatever stands beside
- * it: on the CPU with whole weights whose products are f32 (f32 and f16; bf16 where it is not native). Products over
- * codes, native ones of bf16 and a GPU's are the same up to rounding only, and a choice between two tokens can hang on
- * that. */
+/* Texts that a model writes after prompts, in one batch under one policy and budget. When one ends, the next prompt
+ * takes its slot in the session, so that the batch stays full (continuous batching: Yu et al., "Orca", OSDI 2022).
+ * Each text is what it would be alone: texts whose sessions would differ (sh_live_shape_join) run in separate sessions,
+ * one after another. Results are bit-identical if a row of a product does not depend on the other rows: on the CPU with
+ * unquantised weights and f32 products (f32 and f16; bf16 unless native). Products with codes, native bf16 products and
+ * those of a GPU agree up to rounding only, which can change the choice between two tokens. */
 #ifndef SH_APP_GENERATE_WRITING_H
 #define SH_APP_GENERATE_WRITING_H
 
@@ -49,7 +48,7 @@ struct sh_writing {
     int peak, length, at_once;          /* slots, tokens of its first sequence, texts side by side */
 };
 
-/* Fills shape and again of a text; between sh_live_open and sh_live_load. -1: it cannot be, which no session says
+/* Fills shape and again of a text; between sh_live_open and sh_live_load. -1: impossible, which no session reports
  * later. */
 int sh_writing_shape(const struct sh_live *l, const struct sh_live_cache *c, struct sh_written *t, struct sh_err *e);
 

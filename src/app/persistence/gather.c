@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gather.h. One (sequence, layer) is read at a time; its heads are then worked on in parallel. */
+/* See gather.h. One (sequence, layer) is read at a time; its heads are then processed in parallel. */
 #include "src/app/persistence/gather.h"
 
 #include <stdlib.h>
@@ -46,11 +46,11 @@ static struct sh_stats *stored_stats(const struct layer *l, int head, struct sh_
         free(plain);
         return bad ? NULL : s;
     }
-    sh_fail(e, "has no statistics");
+    sh_fail(e, "statistics are missing");
     return NULL;
 }
 
-/* The spec that answers all cells from rows. */
+/* The statistics that give all cells from rows. */
 static void spec_of(const struct sh_gather *g, struct sh_stats_spec *spec)
 {
     *spec = (struct sh_stats_spec){.window = g->window};
@@ -91,7 +91,7 @@ static struct sh_stats *from_rows(const struct layer *l, int head, struct sh_err
         sparse |= b->codec & SH_CODEC_SPARSE;
         if (sh_codec_rows(b, feed_row, &f, e) || f.bad) {
             if (f.bad)
-                sh_fail(e, "rows from %d on do not follow one another", b->first_row);
+                sh_fail(e, "rows from %d on are not consecutive", b->first_row);
             sh_stats_free(f.s);
             return NULL;
         }
@@ -105,7 +105,7 @@ static struct sh_stats *from_rows(const struct layer *l, int head, struct sh_err
     int bad = wants && !stored;
     sh_stats_free(stored);
     if (!bad && !sh_stats_is_complete(f.s))
-        bad = sh_fail(e, "has %d rows of %d", f.s->n_row, length);
+        bad = sh_fail(e, "found %d rows, expected %d", f.s->n_row, length);
     if (!bad)
         return f.s;
     sh_stats_free(f.s);
@@ -175,7 +175,7 @@ static int run_can(const struct sh_stored_run *r, const struct sh_persistence_ce
     if (r->record == SH_RECORD_FULL || (r->record == SH_RECORD_SPARSE && sh_stats_sparse_can(&c->alpha)))
         return 0;
     if (sh_stats_spec_parse(r->statistics, &spec, e)) {
-        e->status = SH_FAILED;                  /* the store's fault, not the user's */
+        e->status = SH_FAILED;                  /* an error in the store, not in the request */
         return sh_err_prefix(e, "%s: run %d", path, r->id);
     }
     int alpha = 0, recent = 0, split = 0;
@@ -188,8 +188,8 @@ static int run_can(const struct sh_stored_run *r, const struct sh_persistence_ce
     if (alpha && recent && split && spec.window == window)
         return 0;
     sh_alpha_name(&c->alpha, name);
-    sh_misused(e, "%s: run %d recorded %s statistics without alpha %s, recent %d, split %g, window %d", path, r->id,
-               sh_record_names[r->record], name, c->recent, c->split, window);
+    sh_misused(e, "%s: run %d recorded %s, without statistics for alpha %s, recent %d, split %g, window %d", path,
+               r->id, sh_record_names[r->record], name, c->recent, c->split, window);
     return sh_hint(e, "it has %s; trace with other --alpha, --recent, --split, or with --record full", r->statistics);
 }
 
@@ -227,7 +227,7 @@ int sh_gather_run(struct sh_gather *g, struct sh_store *s, struct sh_err *e)
     if (!bad)
         bad = sh_persistence_finish(g->p, e);
     if (!bad && !sh_persistence_n_layer(g->p))
-        bad = sh_fail(e, "%s: no layer is finished yet", sh_store_path(s));
+        bad = sh_fail(e, "%s: no layer is finished", sh_store_path(s));
     return bad ? -1 : 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What persistence, plot and demo ask of a store: a list of cells, gathered in one pass where that is
- * possible, looked up by cell afterwards. */
+/* A list of persistence cells for persistence, plot and demo, gathered from a store in one pass if possible and then
+ * looked up by cell. */
 #ifndef SH_APP_PERSISTENCE_STUDY_H
 #define SH_APP_PERSISTENCE_STUDY_H
 
@@ -22,8 +22,7 @@ struct sh_study {
 /* The cell's index, added if it is new; -1 when there are too many. */
 int sh_study_add(struct sh_study *y, const struct sh_alpha *alpha, int recent, double split);
 
-/* The same, but left out when the store's records cannot answer it: then *cell is -1. Returns -1 when the store cannot
- * be read. */
+/* The same, but *cell is -1 if the store's records cannot give the cell. Returns -1 if the store cannot be read. */
 int sh_study_add_if(struct sh_study *y, struct sh_store *s, const struct sh_persistence_cell *c, int *cell,
                     struct sh_err *e);
 

@@ -93,7 +93,7 @@ static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, 
     int bad = sh_study_run(y, s, e);
     const struct sh_persistence *p = bad ? NULL : y->part[0].p;
     if (!bad && sh_persistence_n_layer(p) != a->n_layer)
-        bad = sh_fail(e, "%s: found %d finished layers, expected all %d: the trace command that was stopped goes on",
+        bad = sh_fail(e, "%s: found %d finished layers, expected %d: run the same trace command again to finish them",
                       sh_store_path(s), sh_persistence_n_layer(p), a->n_layer);
     if (!bad)
         take_study(a, y, cell, group);
@@ -120,7 +120,7 @@ static int take_lengths(struct sh_allot *a, struct sh_store *s, const struct sh_
             a->length[all++] = runs->sequence[i][k].n_tokens;
     }
     if (!all)
-        return sh_fail(e, "%s: holds no sequence, expected at least one", sh_store_path(s));
+        return sh_fail(e, "%s: contains no sequence, expected at least one", sh_store_path(s));
     qsort(a->length, (size_t)all, sizeof *a->length, ascending);
     for (int i = 0; i < all; i++)
         if (!n || a->length[n - 1] != a->length[i])
@@ -170,7 +170,7 @@ void sh_allot_close(struct sh_allot *a)
     *a = (struct sh_allot){0};
 }
 
-/* ---- what comes of it ---- */
+/* ---- results ---- */
 
 /* The curve's points in tokens; points that fall together are one. */
 static void scale_curve(const struct sh_allot *a, struct sh_allocation *p, int *point, double *curve)

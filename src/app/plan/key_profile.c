@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See key_profile.h. A layer of a sequence is read at a time; its KV heads are worked on in parallel. */
+/* See key_profile.h. A layer of a sequence is read at a time; its KV heads are processed in parallel. */
 #include "src/app/plan/key_profile.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ int sh_key_profile(struct sh_store *s, const struct sh_runs *runs, int window, i
         for (int k = 0; k < runs->n_sequence[i]; k++)
             longest = runs->sequence[i][k].n_tokens > longest ? runs->sequence[i][k].n_tokens : longest;
     if (longest < 1)
-        return sh_fail(e, "%s: no sequence has tokens", sh_store_path(s));
+        return sh_fail(e, "%s: contains no sequence with tokens", sh_store_path(s));
     size_t per_layer = (size_t)run->n_kv_head * (size_t)longest;
     struct sum to = {.profile = xcalloc((size_t)n_layer * per_layer, sizeof(double)),
                      .n = xcalloc((size_t)n_layer, sizeof(int)), .n_key = longest, .threads = threads,

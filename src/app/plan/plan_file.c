@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_file.h: reading, and what a plan must satisfy. */
+/* See plan_file.h: reading and validation. */
 #include "src/app/plan/plan_file.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static int take_text(const json_t *o, const char *key, char *to, size_t bytes, s
     if (!json_is_string(v))
         return sh_fail(e, "\"%s\": found %s, expected a string", key, sh_json_kind(v));
     if (n >= bytes)
-        return sh_fail(e, "\"%s\" has %zu bytes, at most %zu make sense", key, n, bytes - 1);
+        return sh_fail(e, "\"%s\": found %zu bytes, expected at most %zu", key, n, bytes - 1);
     memcpy(to, json_string_value(v), n + 1);
     return 0;
 }
@@ -62,7 +62,7 @@ static int take_whole(const json_t *o, const char *key, long long min, long long
     if (!json_is_integer(v))
         return sh_fail(e, "\"%s\": found %s, expected a whole number", key, sh_json_kind(v));
     if (json_integer_value(v) < min || json_integer_value(v) > max)
-        return sh_fail(e, "\"%s\" is %lld, expected %lld to %lld", key, (long long)json_integer_value(v), min, max);
+        return sh_fail(e, "\"%s\": found %lld, expected %lld to %lld", key, (long long)json_integer_value(v), min, max);
     *to = json_integer_value(v);
     return 0;
 }
@@ -76,7 +76,7 @@ static int take_int(const json_t *o, const char *key, int min, int max, int *to,
     return 0;
 }
 
-/* A number, or null for one that is not known. */
+/* A number, or null if it is unknown. */
 static int take_real(const json_t *o, const char *key, int may_be_null, double *to, struct sh_err *e)
 {
     const json_t *v = json_object_get(o, key);
@@ -112,7 +112,8 @@ static int read_model(const json_t *root, struct sh_plan *p, struct sh_err *e)
         take_int(o, "d_head", 1, MOST_D_HEAD, &p->d_head, e))
         return -1;
     if (p->n_head % p->n_kv_head)
-        return sh_fail(e, "\"model\": %d heads on %d KV heads make no groups", p->n_head, p->n_kv_head);
+        return sh_fail(e, "\"model\": found n_head %d and n_kv_head %d: n_head must be a multiple of n_kv_head",
+                       p->n_head, p->n_kv_head);
     return 0;
 }
 
@@ -139,7 +140,7 @@ static int read_rules(const json_t *root, struct sh_plan *p, struct sh_err *e)
         return -1;
     p->recorded_rows = !strcmp(rows, "recorded");
     if (!p->recorded_rows && strcmp(rows, "renormalised"))
-        return sh_fail(e, "\"rows\" is \"%s\", expected renormalised or recorded", rows);
+        return sh_fail(e, "\"rows\": found \"%s\", expected renormalised or recorded", rows);
     return 0;
 }
 
@@ -148,10 +149,10 @@ static const json_t *row_of(const json_t *root, const char *key, int layer, cons
 {
     const json_t *all = json_object_get(root, key), *row = json_array_get(all, (size_t)layer);
     if (json_array_size(all) != (size_t)p->n_layer)
-        sh_fail(e, "\"%s\" has %zu layers, and the model %d", key, json_array_size(all), p->n_layer);
+        sh_fail(e, "\"%s\": found %zu layers, expected the model's %d", key, json_array_size(all), p->n_layer);
     else if (json_array_size(row) != (size_t)p->n_kv_head)
-        sh_fail(e, "\"%s\": layer %d has %zu heads, and the model %d KV heads", key, layer, json_array_size(row),
-                p->n_kv_head);
+        sh_fail(e, "\"%s\": layer %d: found %zu heads, expected the model's %d KV heads", key, layer,
+                json_array_size(row), p->n_kv_head);
     else
         return row;
     return NULL;
@@ -165,12 +166,12 @@ static int read_budget(const json_t *tokens, const json_t *share, int layer, int
     long long n = json_integer_value(v);
     least = least < p->n_token ? least : p->n_token;
     if (!json_is_integer(v) || n < least || n > p->n_token)
-        return sh_fail(e, "\"budgets\": layer %d, head %d has no whole number from %d to %d", layer, head, least,
+        return sh_fail(e, "\"budgets\": layer %d, head %d: expected a whole number from %d to %d", layer, head, least,
                        p->n_token);
     v = json_array_get(share, (size_t)head);
     if (!json_is_number(v) || !(fabs(json_number_value(v) - (double)n / p->n_token) < 1e-6))
-        return sh_fail(e, "\"shares\": layer %d, head %d does not go with its %lld tokens of %d", layer, head, n,
-                       p->n_token);
+        return sh_fail(e, "\"shares\": layer %d, head %d: does not match its budget of %lld of %d tokens", layer, head,
+                       n, p->n_token);
     p->budget[layer * p->n_kv_head + head] = (int)n;
     return 0;
 }
@@ -180,7 +181,7 @@ static int read_budgets(const json_t *root, struct sh_plan *p, struct sh_err *e)
     long long total;
     if (take_whole(root, "total_tokens", 1, INT64_MAX, &total, e))
         return -1;
-    if (!row_of(root, "budgets", 0, p, e))              /* before memory is taken for them */
+    if (!row_of(root, "budgets", 0, p, e))              /* before memory is allocated for them */
         return -1;
     p->budget = xcalloc((size_t)p->n_layer * (size_t)p->n_kv_head, sizeof *p->budget);
     for (int l = 0; l < p->n_layer; l++) {
@@ -190,7 +191,8 @@ static int read_budgets(const json_t *root, struct sh_plan *p, struct sh_err *e)
                 return -1;
     }
     if (total != sh_plan_total(p))
-        return sh_fail(e, "\"total_tokens\" is %lld, and the budgets sum to %lld", total, sh_plan_total(p));
+        return sh_fail(e, "\"total_tokens\": found %lld, expected the sum of the budgets, %lld", total,
+                       sh_plan_total(p));
     return 0;
 }
 
@@ -199,7 +201,7 @@ static int read_evidence(const json_t *root, struct sh_plan *p, struct sh_err *e
     const json_t *all = json_object_get(root, "evidence");
     size_t n = json_array_size(all);
     if (!json_is_array(all) || n > SH_PLAN_EVIDENCE)
-        return sh_fail(e, "\"evidence\" is no list of at most %d figures", SH_PLAN_EVIDENCE);
+        return sh_fail(e, "\"evidence\": expected a list of at most %d figures", SH_PLAN_EVIDENCE);
     for (size_t i = 0; i < n; i++) {
         struct sh_plan_evidence *v = &p->evidence[i];
         const json_t *o = json_array_get(all, i);
@@ -230,11 +232,11 @@ static int read_root(const json_t *root, struct sh_plan *p, struct sh_err *e)
     char format[32];
     int version;
     if (!json_is_object(root) || take_text(root, "format", format, sizeof format, e) || strcmp(format, "shears-plan"))
-        return sh_fail(e, "no plan: \"format\" is not \"shears-plan\"");
+        return sh_fail(e, "not a plan: \"format\" is not \"shears-plan\"");
     if (take_int(root, "version", 1, INT32_MAX, &version, e))
         return -1;
     if (version != SH_PLAN_VERSION)
-        return sh_fail(e, "a plan of version %d, this program reads version %d", version, SH_PLAN_VERSION);
+        return sh_fail(e, "found plan version %d, expected %d", version, SH_PLAN_VERSION);
     return read_model(root, p, e) || read_rules(root, p, e) || read_budgets(root, p, e) || read_target(root, p, e) ||
            read_evidence(root, p, e) ? -1 : 0;
 }
@@ -254,7 +256,7 @@ int sh_plan_read(struct sh_plan *out, const char *path, struct sh_err *e)
     int bad = root ? read_root(root, &p, e) : sh_fail(e, "line %d: %s", where.line, where.text);
     json_decref(root);
     if (bad) {
-        e->status = SH_FAILED;          /* the file's fault, even where a name in it was parsed as if typed */
+        e->status = SH_FAILED;          /* an error in the file, even if a name in it was parsed as if typed */
         sh_plan_clear(&p);
         return sh_err_prefix(e, "%s", path);
     }
@@ -266,10 +268,10 @@ int sh_plan_check_model(const struct sh_plan *p, const char *path, const char *m
                         int n_layer, int n_kv_head, struct sh_err *e)
 {
     if (p->n_layer != n_layer || p->n_kv_head != n_kv_head)
-        return sh_fail(e, "%s is for %s (%d layers of %d KV heads), and %s has %d of %d", path, p->model, p->n_layer,
-                       p->n_kv_head, model, n_layer, n_kv_head);
+        return sh_fail(e, "%s: plan is for %s (%d layers of %d KV heads), but %s has %d of %d", path, p->model,
+                       p->n_layer, p->n_kv_head, model, n_layer, n_kv_head);
     if (fingerprint && *fingerprint && strcmp(p->fingerprint, fingerprint))
-        return sh_fail(e, "%s is for %s (fingerprint %s), and %s is another model (fingerprint %s)", path, p->model,
-                       p->fingerprint, model, fingerprint);
+        return sh_fail(e, "%s: plan is for %s (fingerprint %s), but %s is another model (fingerprint %s)", path,
+                       p->model, p->fingerprint, model, fingerprint);
     return 0;
 }

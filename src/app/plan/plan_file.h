@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan: how many tokens each KV head of a model may keep, under which policy, and the quality that was
- * measured to cost. As a file it is one JSON object (doc/planning.md says what is in it); a file comes from
- * anywhere, and is refused unless every field makes sense. */
+/* A plan: how many tokens each KV head of a model may keep, under which policy, and the quality measured with these
+ * budgets. The file is one JSON object (see doc/planning.md). Files are untrusted: every field is validated. */
 #ifndef SH_APP_PLAN_FILE_H
 #define SH_APP_PLAN_FILE_H
 
@@ -39,7 +38,7 @@ struct sh_plan {
 void sh_plan_clear(struct sh_plan *p);                  /* zeroed is fine */
 long long sh_plan_total(const struct sh_plan *p);       /* tokens over all heads */
 
-/* `tokens` of a text of `from` tokens, as a share of one of `to`: to the nearest, at least `least`, at most all. */
+/* Scales `tokens` of a text of `from` tokens to one of `to` tokens: rounded, at least `least`, at most all. */
 int sh_plan_scale(int tokens, int from, int to, int least);
 
 /* Tokens of a head on a text of n_token: the plan's own on its length, the same share of others, never fewer
@@ -49,7 +48,7 @@ int sh_plan_tokens(const struct sh_plan *p, int layer, int head, int n_token);
 /* The file's text; caller frees. */
 char *sh_plan_text(const struct sh_plan *p);
 
-/* Written beside and renamed: the file is the old one or the new one, never half of it. */
+/* Writes a temporary file and renames it: the file is the old one or the new one, never half of it. */
 int sh_plan_write(const struct sh_plan *p, const char *path, struct sh_err *e);
 
 /* Errors name the file and the field. */

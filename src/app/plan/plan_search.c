@@ -107,7 +107,7 @@ int sh_plan_search(const struct sh_plan_search *p, const struct sh_allot *a, con
     if (replay(p, a, q, s, tokens, n, value, e))
         return -1;
     if (narrow(p, tokens, value, n, &f))
-        return sh_fail(e, "no budget has %s of %g: the full cache has %.6g", p->what, p->target, value[n - 1]);
+        return sh_fail(e, "no budget reaches %s of %g: the full cache has %.6g", p->what, p->target, value[n - 1]);
     while (f.smaller_tokens && f.tokens - f.smaller_tokens > 1) {
         n = spaced(f.smaller_tokens + 1, f.tokens - 1, FINER, tokens);
         if (replay(p, a, q, s, tokens, n, value, e))

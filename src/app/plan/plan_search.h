@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest mean budget whose replay meets a target: a grid of budgets in one pass over the trace, then
- * ever finer ones between the last that fails and the first that meets it, down to one token. Quality is taken
- * to rise with the budget between those two; what is given back was measured: the budget meets the target, and
- * one token less does not. What is replayed is what the plan would do: the allocator solves for the longest
- * sequence, and shorter ones get the same shares (sh_plan_scale). */
+/* The smallest mean budget whose replay meets a target: a grid of budgets in one pass over the trace, then ever finer
+ * grids between the last that fails and the first that meets it, down to one token. Quality is assumed to rise with
+ * the budget between those two; the result is measured: the budget meets the target, and one token less does not. The
+ * replay does what the plan would do: the allocator solves for the longest sequence, and shorter ones get the same
+ * fractions (sh_plan_scale). */
 #ifndef SH_APP_PLAN_SEARCH_H
 #define SH_APP_PLAN_SEARCH_H
 

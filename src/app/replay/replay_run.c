@@ -13,7 +13,7 @@
 
 enum { MOST_GROUP = 1024 };             /* query heads of a KV head */
 
-/* ---- what must be true before anything runs ---- */
+/* ---- checks before anything runs ---- */
 
 static const struct { enum sh_needs need; char letter; const char *what; } vectors[] = {
     {SH_NEEDS_KEYS, 'k', "keys"}, {SH_NEEDS_VALUES, 'v', "values"}, {SH_NEEDS_QUERIES, 'q', "queries"}};
@@ -28,12 +28,12 @@ static int check_needs(const struct sh_replay_request *q, const struct sh_stored
         const struct sh_policy *p = q->spec[i].policy;
         for (size_t k = 0; k < sizeof vectors / sizeof *vectors; k++)
             if (p->needs & vectors[k].need && !strchr(r->vectors, vectors[k].letter))
-                return sh_fail(e, "%s: the policy %s needs %s, and run %d recorded none", path, p->name,
+                return sh_fail(e, "%s: policy %s requires %s, but run %d recorded none", path, p->name,
                                vectors[k].what, r->id),
                        sh_runs_hint(e, "with --vectors qkv");
         if (p->needs & SH_NEEDS_PROMPT && q->prefill < 1)
-            return sh_misused(e, "the policy %s decides when the prompt has been read", p->name),
-                   sh_hint(e, "say with --prefill N how many tokens the prompt has");
+            return sh_misused(e, "policy %s requires --prefill: it evicts once the prompt has been read", p->name),
+                   sh_hint(e, "give the number of prompt tokens with --prefill N");
     }
     return 0;
 }
@@ -46,10 +46,10 @@ static int check_budgets(const struct sh_replay_request *q, const struct sh_stor
         for (int b = 0; b < q->n_budget; b++) {
             int tokens = sh_budget_tokens(&q->budget[b], s->n_tokens), protected = sh_policy_protected(&q->spec[i]);
             if (tokens <= protected && tokens < s->n_tokens && !q->leave_out_small)
-                return sh_misused(e, "%s: sequence %d: budget %s is %d tokens, and %s protects %d (sinks and recent)",
+                return sh_misused(e, "%s: sequence %d: budget %s is %d tokens, but %s protects %d (sinks and recent)",
                                   path, s->id, sh_budget_text(&q->budget[b], text), tokens,
                                   q->spec[i].policy->name, protected),
-                       sh_hint(e, "give a budget of %d tokens or more", protected + 1);
+                       sh_hint(e, "use a budget of at least %d tokens", protected + 1);
         }
     return 0;
 }

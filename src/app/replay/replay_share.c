@@ -9,7 +9,7 @@
 #include "src/base/progress.h"
 #include "traces/partial.h"
 
-enum { UNITS_OF_A_RANK = 32 };          /* ranks wait for each other's last one: 1/64 of the work by and large */
+enum { UNITS_OF_A_RANK = 32 };          /* ranks wait for each other's last unit: about 1/64 of the work */
 
 struct job {
     const struct sh_replay_share *a;
@@ -148,7 +148,7 @@ static int run_unit(void *to, int unit, struct sh_err *e)
     if (!own || open_job(j, NULL, e))
         return -1;
     if (unit >= j->n_unit)
-        return sh_fail(e, "%s: changed while ranks began to replay it", sh_store_path(j->a->s));
+        return sh_fail(e, "%s: changed while the replay was starting", sh_store_path(j->a->s));
     if (sh_partial_begin(own, e))
         return -1;
     struct layer_sums l;
@@ -174,7 +174,7 @@ struct reader { char *const *path; struct sh_store *s; int open; };
 static int read_sums(struct reader *r, int store, const struct job *j, int i, struct layer_sums *l, struct sh_err *e)
 {
     if (!store)
-        return sh_fail(e, "%s: no rank left the sums of layer %d of %d", j->a->c->db, i, sh_replay_walk_n(j->walk));
+        return sh_fail(e, "%s: no rank stored the sums of layer %d of %d", j->a->c->db, i, sh_replay_walk_n(j->walk));
     if (r->open != store) {
         sh_store_close(r->s);
         r->s = sh_store_look(r->path[store - 1], e);

@@ -22,7 +22,7 @@ static int reals(const char *option, const char *text, double *to, int *n, struc
 static int from_file(const struct sh_simulate_args *a, struct sh_sim_source *out, struct sh_err *e)
 {
     if (a->rate || a->prompt || a->output || a->requests)
-        return sh_misused(e, "%s says how requests are generated, and --workload reads them from a file",
+        return sh_misused(e, "%s cannot be combined with --workload: it is for generated requests",
                           a->rate ? "--rate" : a->prompt ? "--prompt" : a->output ? "--output" : "--requests");
     out->is_file = 1;
     out->n = 1;
@@ -38,9 +38,9 @@ int sh_sim_source(const struct sh_simulate_args *a, uint64_t seed, struct sh_sim
     if (a->workload)
         return from_file(a, out, e);
     if (a->speed)
-        return sh_misused(e, "--speed is for a workload from a file; --rate is for a generated one");
+        return sh_misused(e, "--speed requires --workload FILE; use --rate for generated requests");
     if (!a->prompt || !a->output || (!a->rate && !a->max_rate))
-        return sh_misused(e, "simulate needs --workload FILE.csv, or --rate R, --prompt N and --output N");
+        return sh_misused(e, "simulate requires --workload FILE.csv, or --rate R, --prompt N and --output N");
     if (sh_lengths_parse("--prompt", a->prompt, &out->random.prompt, e) ||
         sh_lengths_parse("--output", a->output, &out->random.output, e) ||
         reals("--rate", a->rate ? a->rate : "1", out->speed, &out->n, e))
@@ -102,9 +102,9 @@ int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, st
         choice("--evict", a->evict, "prompt", "chunk", &by_chunk, e))
         return -1;
     if (a->max_rate && !has_limits)
-        return sh_misused(e, "--max-rate looks for the rate at which limits hold: --slo-ttft S or --slo-tpot S");
+        return sh_misused(e, "--max-rate requires --slo-ttft S or --slo-tpot S");
     if (a->calibrate && (a->efficiency || a->overhead_s >= 0))
-        return sh_misused(e, "--calibrate finds what --efficiency and --step-overhead would say");
+        return sh_misused(e, "--calibrate cannot be combined with --efficiency or --step-overhead, which it fits");
     *out = (struct sh_sim_ask){.step_tokens = (uint32_t)(a->capacity.chunk ? a->capacity.chunk : 2048),
                                .max_running = (uint32_t)(a->max_seqs ? a->max_seqs : 256),
                                .memory = slots ? SH_SIM_SLOTS : SH_SIM_PAGED,
@@ -126,10 +126,10 @@ int sh_sim_efficiency_parse(const char *text, struct sh_sim_efficiency *out, str
             k++;
         if (k == 5 || at[n] != '=')
             return sh_misused(e, "--efficiency: found \"%.60s\", expected weights=F, cache=F, products=F, attention=F "
-                              "or link=F, with commas", at);
+                              "or link=F, separated by commas", at);
         value[k] = strtod(at + n + 1, &end);
         if (end == at + n + 1 || (*end && *end != ',') || !(value[k] >= 0.001 && value[k] <= 1))
-            return sh_misused(e, "--efficiency: found \"%.40s\", expected a share from 0.001 to 1", at);
+            return sh_misused(e, "--efficiency: found \"%.40s\", expected a fraction from 0.001 to 1", at);
         if (!*end)
             break;
         at = end + 1;

@@ -71,7 +71,7 @@ int sh_sim_names(struct sh_sim_study *s, struct sh_err *e)
         return -1;
     for (int i = 0; i < s->n_row; i++)
         if (!(s->row[i].settings = settings_of(s, &s->row[i], requests)))
-            return sh_fail(e, "--db: a name in these options is not UTF-8, which the store keeps settings in");
+            return sh_fail(e, "--db: a name in these options is not valid UTF-8, which the store requires");
     return 0;
 }
 

@@ -20,7 +20,7 @@ static int calibrate(struct sh_sim_study *s, struct sh_err *e)
     struct sh_sim_cost c = {0};
     uint64_t *layers = NULL;
     if (s->n_board > 1 || s->settings.kv.n > 1 || s->settings.tp.n > 1)
-        return sh_misused(e, "--calibrate is of steps that one server took: one --gpu, one --tp and one --kv");
+        return sh_misused(e, "--calibrate requires one --gpu, one --tp and one --kv: the server that was measured");
     struct sh_sim_point *p = xcalloc(SH_SIM_POINTS, sizeof *p);
     q.tp = (int)strtol(s->settings.tp.at[0], NULL, 10);
     int bad = sh_sim_points_read(s->args->calibrate, p, &s->n_point, e) ||
@@ -120,7 +120,7 @@ static int lay_out(struct sh_sim_study *s, struct sh_err *e)
     const struct sh_capacity_settings *t = &s->settings;
     long long caches = (long long)s->n_board * t->tp.n * t->kv.n * (1 + t->budget.n + s->args->plan.n);
     if (caches * s->source.n > SH_SIM_CELLS)
-        return sh_misused(e, "the sweep has %lld cells, expected at most %d", caches * s->source.n, SH_SIM_CELLS);
+        return sh_misused(e, "found a sweep of %lld cells, expected at most %d", caches * s->source.n, SH_SIM_CELLS);
     s->n_row = (int)caches * s->source.n;
     s->cache = xcalloc((size_t)caches, sizeof *s->cache);
     for (int b = 0; b < s->n_board; b++)
@@ -142,7 +142,7 @@ int sh_sim_study_open(struct sh_sim_study *s, struct sh_err *e)
     const struct sh_simulate_args *a = s->args;
     s->efficiency = (struct sh_sim_efficiency){1, 1, 1, 1, 1, 0};
     if (strstr(a->capacity.tp, "auto"))
-        return sh_misused(e, "simulate takes numbers for --tp; shears capacity finds which are enough");
+        return sh_misused(e, "--tp: expected numbers; shears capacity --tp auto finds how many are enough");
     if (sh_sim_settings(a, &s->ask, e) || sh_capacity_settings(&a->capacity, &s->settings, e) ||
         (a->efficiency && sh_sim_efficiency_parse(a->efficiency, &s->efficiency, e)) ||
         sh_sim_source(a, (uint64_t)s->common->seed, &s->source, e) ||

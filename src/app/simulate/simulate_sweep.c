@@ -41,7 +41,7 @@ static int run_own(struct sh_sim_study *s, struct sh_store *store, struct sh_err
     }
     sh_progress_end(&s->progress);
     if (bad && kept && !e->hint[0])
-        sh_hint(e, "finished results are in %s; the same command goes on from there", s->args->db);
+        sh_hint(e, "finished results are in %s; run the same command again to resume", s->args->db);
     return bad ? -1 : 0;
 }
 

@@ -90,7 +90,7 @@ static int packed_rows(const struct sh_batch *scores, int head, int n, float *ou
         int first;
         bad = sh_head_rows_next(&rows, t, &score, &first, e);
         if (!bad && first)
-            bad = sh_fail(e, "sees a window of keys only, and Theorem 3.1 speaks of all of them");
+            bad = sh_fail(e, "has a sliding window, but Theorem 3.1 requires attention to all keys");
         if (!bad)
             memcpy(out + (size_t)t * ((size_t)t + 1) / 2, score, ((size_t)t + 1) * sizeof *out);
     }
@@ -157,11 +157,11 @@ static int check_fits(const struct sh_model *m, struct sh_store *s, const struct
         a->n_kv_head != r->n_kv_head || a->d_head != r->d_head)
         return sh_fail(e, "%s: run %d is of another model than %s", sh_store_path(s), r->id, model);
     if (!strchr(r->vectors, 'q') || !strchr(r->vectors, 'k') || !strchr(r->vectors, 'v')) {
-        sh_fail(e, "%s: run %d: Theorem 3.1 needs queries, keys and values", sh_store_path(s), r->id);
+        sh_fail(e, "%s: run %d: Theorem 3.1 requires queries, keys and values", sh_store_path(s), r->id);
         return sh_runs_hint(e, "with --vectors qkv");
     }
     if (a->pos == SH_POS_ROTARY || a->flags & SH_HAS_QK_NORM)
-        return sh_fail(e, "%s: its queries and keys are turned or normed, and Theorem 3.1 speaks of x W_Q and x W_K",
+        return sh_fail(e, "%s: Theorem 3.1 covers plain x W_Q and x W_K; this model rotates or normalises them",
                        model);
     return 0;
 }

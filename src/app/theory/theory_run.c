@@ -35,7 +35,7 @@ int sh_theory_shares(const char *text, double *rho, int *n, struct sh_err *e)
         return -1;
     for (int i = 0; i < *n; i++)
         if (!(rho[i] > 0 && rho[i] <= 1))
-            return sh_misused(e, "--budget: %g, expected shares of the sequence above 0 and up to 1", rho[i]);
+            return sh_misused(e, "--budget: found %g, expected fractions of the sequence above 0, at most 1", rho[i]);
     qsort(rho, (size_t)*n, sizeof *rho, by_value);
     return 0;
 }
@@ -144,7 +144,7 @@ static int begin_layer(struct layer *l, struct sh_err *e)
         l->sample[h] = sh_theory_sample_new(SH_THEORY_CAP, l->q->seed + (uint64_t)(l->index * n + h));
         l->dropped[h] = sh_theory_dropped_new(l->q->rho, l->q->n_rho);
         if (!l->dropped[h])
-            return sh_misused(e, "--budget: expected shares that rise, each above 0 and up to 1");
+            return sh_misused(e, "--budget: expected increasing fractions, each above 0, at most 1");
     }
     return 0;
 }
@@ -212,7 +212,8 @@ static int check_run(const struct sh_stored_run *r, const char *path, struct sh_
         return sh_runs_hint(e, "with --record full");
     }
     if (r->n_kv_head < 1 || r->n_head < 1 || r->n_head % r->n_kv_head || r->d_head < 1)
-        return sh_fail(e, "%s: run %d: %d heads on %d KV heads make no groups", path, r->id, r->n_head, r->n_kv_head);
+        return sh_fail(e, "%s: run %d: found n_head %d and n_kv_head %d: n_head must be a multiple of n_kv_head", path,
+                       r->id, r->n_head, r->n_kv_head);
     return 0;
 }
 
@@ -269,7 +270,7 @@ int sh_theory_run(const struct sh_theory_request *q, struct sh_store *s, struct 
         }
         sh_progress_end(&src.progress);
         if (!bad && !n_score)
-            bad = sh_fail(e, "%s: no layer is finished yet", sh_store_path(s));
+            bad = sh_fail(e, "%s: no layer is finished", sh_store_path(s));
     }
     sh_runs_close(&src.runs);
     if (bad)

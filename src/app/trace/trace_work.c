@@ -22,7 +22,7 @@ static void run_key(const struct sh_trace_work *t, char key[20])
 {
     uint64_t h = 0xcbf29ce484222325u, fingerprint = t->run.model.fingerprint;
     int is_without = t->run.record == SH_RECORD_FULL && !t->sweep.record.statistics.n_alpha;
-    /* What was said about statistics that a full trace does not have does not make it another one. */
+    /* Settings of statistics do not distinguish traces that have none. */
     const char *text[] = {t->weights, t->a->dtype, t->a->record, t->a->codec, t->a->vectors,
                           is_without ? "" : t->statistics};
     hash(&h, &fingerprint, sizeof fingerprint);
@@ -108,12 +108,11 @@ static double choose_unit(struct sh_trace_work *t, const struct sh_unit *u)
     return tokens * (link ? link->last - link->first + 1 : u->last_layer + 1);
 }
 
-/* The trace stands still; -q or not, somebody will ask why. */
+/* The trace is blocked; said even with -q. */
 static void tell_waiting(void *to, const char *path)
 {
     (void)to;
-    sh_sayf("shears: ", "%s: another program has been reading or writing it for some seconds; waiting for it to "
-            "end (Ctrl-C stops)", path);
+    sh_sayf("shears: ", "%s: in use by another program; waiting for it to finish (Ctrl-C stops)", path);
 }
 
 /* One unit into a run of a store. */
@@ -147,7 +146,7 @@ static int sweep(struct sh_trace_work *t, const struct sh_unit *u, struct sh_sto
 
 /* ---- by several ranks ---- */
 
-/* A run is of one backend: what another wrote would be refused when it is joined, after the work. */
+/* A run has one backend: rows of another would be refused when joined, after the work. */
 static int check_backend(const struct sh_trace_work *t, struct sh_store *joint, int run, struct sh_err *e)
 {
     struct sh_stored_run *runs;
@@ -156,15 +155,15 @@ static int check_backend(const struct sh_trace_work *t, struct sh_store *joint, 
         return -1;
     for (int i = 0; i < n && !bad; i++)
         if (runs[i].id == run && strcmp(runs[i].backend, t->run.backend)) {
-            bad = sh_fail(e, "%s: the run was begun by %s, and this process has %s", t->path, runs[i].backend,
+            bad = sh_fail(e, "%s: the run was begun with backend %s, this process has %s", t->path, runs[i].backend,
                           t->run.backend);
-            sh_hint(e, "--backend %s tells on every rank why it is not there", runs[i].backend);
+            sh_hint(e, "--backend %s shows on every rank why it is not available", runs[i].backend);
         }
     sh_stored_runs_free(runs, n);
     return bad;
 }
 
-/* This rank's own run; what the joint store has is not done again. */
+/* This rank's run; what the joint store has is not repeated. */
 static int begin_own(struct sh_trace_work *t, struct sh_err *e)
 {
     struct sh_store *joint = sh_cluster_is_first(&t->cluster) ? NULL : sh_store_look(t->a->db, e);
@@ -271,7 +270,7 @@ int sh_trace_record(struct sh_trace_work *t, struct sh_err *e)
         t->store = NULL;
         sh_store_remove(t->path);
     } else if (bad && run >= 0 && !e->hint[0] && e->status != SH_MISUSED) {
-        sh_hint(e, "what was committed to %s is whole; the same command goes on from there", t->path);
+        sh_hint(e, "what was committed to %s is complete; run the same command again to resume", t->path);
     }
     return bad;
 }
