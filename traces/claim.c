@@ -17,7 +17,7 @@ static struct flock the_byte(void)
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 62, .l_len = 1};
 }
 
-/* Is the lock somebody else's? A file system without locks says no: SQLite has none there either. */
+/* Does another process hold the lock? On a file system without locks the answer is no: SQLite has none there either. */
 static int is_taken(int fd, int take)
 {
     struct flock lock = the_byte();
@@ -45,8 +45,8 @@ int sh_store_claim(struct sh_store *s, struct sh_err *e)
     s->claim = fd;                      /* closed after SQLite's own: any close drops a process's locks on the file */
     if (!stays_taken(fd, 1))
         return 0;
-    sh_fail(e, "%s: another job is at work on it", s->path);
-    sh_hint(e, "wait for it, end it, or give this one a --db of its own");
+    sh_fail(e, "%s: another job is using this store", s->path);
+    sh_hint(e, "wait for that job, stop it, or give this one its own --db");
     return -1;
 }
 

@@ -12,9 +12,9 @@
 #include "traces/log8.h"
 #include "traces/sparse.h"
 
-/* Scores are noise to a match finder: what compresses them is the entropy coder. A tiny hash table
- * keeps the search for matches from costing anything, and from finding worthless ones: 0.423 byte a
- * score at 423 MB/s against 0.436 at 304 MB/s with the level's own table, and level 3 is worse still. */
+/* Scores are noise to a match finder: the entropy coder does the compressing. A tiny hash table makes the search for
+ * matches cheap and keeps it from finding worthless ones: 0.423 byte per score at 423 MB/s, compared with 0.436 at
+ * 304 MB/s with the level's own table; level 3 is worse still. */
 enum { FAST_LEVEL = 1, RECORDS_LEVEL = 3, NOISE_HASH_LOG = 6, NOISE_MIN_MATCH = 7 };
 
 enum { LEAST_BLOCK = 4 };               /* bytes of a zstd block, which gives at most ZSTD_BLOCKSIZE_MAX */
@@ -50,14 +50,14 @@ size_t sh_codec_bytes(const void *from, size_t bytes, enum sh_bytes like, unsign
         ZSTD_CCtx_setParameter(context, ZSTD_c_minMatch, NOISE_MIN_MATCH);
     }
     size_t n = ZSTD_compress2(context, *out, bound, from, bytes);
-    if (ZSTD_isError(n))                /* the bound is zstd's own: there was no memory for its tables */
+    if (ZSTD_isError(n))                /* the bound is zstd's own, so only its tables can lack memory */
         sh_no_memory(bound);
     ZSTD_freeCCtx(context);
     *out = xreallocarray(*out, 1, n);
     return n;
 }
 
-/* The machine's fault, not the store's. */
+/* Out of memory is a fault of the machine, not of the store. */
 static int no_room(int failed, struct sh_err *e)
 {
     e->is_io = 1;
@@ -70,9 +70,9 @@ int sh_codec_unbytes(const void *blob, size_t bytes, size_t limit, unsigned char
     if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN)
         return sh_fail(e, "not a zstd frame with a stated size");
     if (size > limit)
-        return sh_fail(e, "a zstd frame of %llu bytes where at most %zu were expected", size, limit);
+        return sh_fail(e, "a zstd frame of %llu bytes, expected at most %zu", size, limit);
     if (size / ZSTD_BLOCKSIZE_MAX > bytes / LEAST_BLOCK)
-        return sh_fail(e, "a zstd frame of %llu bytes cannot be in %zu bytes", size, bytes);
+        return sh_fail(e, "%zu bytes are too few for a zstd frame that unpacks to %llu", bytes, size);
     unsigned char *to = malloc(size ? (size_t)size : 1);
     if (!to)
         return no_room(sh_fail(e, "a zstd frame of %llu bytes does not fit into memory", size), e);
@@ -81,7 +81,7 @@ int sh_codec_unbytes(const void *blob, size_t bytes, size_t limit, unsigned char
         sh_no_memory((size_t)size);
     if (ZSTD_isError(got) || got != size) {
         free(to);
-        return sh_fail(e, "damaged: %s", ZSTD_isError(got) ? ZSTD_getErrorName(got) : "shorter than stated");
+        return sh_fail(e, "damaged: %s", ZSTD_isError(got) ? ZSTD_getErrorName(got) : "shorter than its stated size");
     }
     *out = to;
     *n = (size_t)size;
@@ -115,7 +115,7 @@ size_t sh_codec_dense(enum sh_codec codec, const void *packed, size_t count, uns
     return n;
 }
 
-/* The packed numbers of a blob that should hold so many. */
+/* The packed numbers of a blob, which must hold exactly `count`. */
 static int unpack(const struct sh_block *b, size_t count, unsigned char **packed, struct sh_err *e)
 {
     size_t width = sh_codec_width((enum sh_codec)b->codec), bytes;
@@ -124,7 +124,7 @@ static int unpack(const struct sh_block *b, size_t count, unsigned char **packed
         return -1;
     if (bytes != count * width) {
         free(planes);
-        return sh_fail(e, "%zu bytes of numbers where %zu were expected", bytes, count * width);
+        return sh_fail(e, "%zu bytes of numbers, expected %zu", bytes, count * width);
     }
     *packed = planes;
     if (width > 1) {
@@ -136,7 +136,7 @@ static int unpack(const struct sh_block *b, size_t count, unsigned char **packed
     return *packed ? 0 : no_room(sh_fail(e, "%zu numbers do not fit into memory", count), e);
 }
 
-/* Of f32 or f16. */
+/* Unpacked f32 or f16 numbers. */
 static void to_floats(float *to, enum sh_codec codec, const unsigned char *packed, size_t count)
 {
     if (codec == SH_CODEC_F32) {
@@ -155,13 +155,14 @@ static int check_block(const struct sh_block *b, struct sh_err *e)
     enum { MOST = 1 << 22,              /* tokens; keeps every product below far from overflow */
            MOST_SCORES = 1 << 26 };     /* 32 rows of two million: blocks are far smaller      */
     if (b->first_row < 0 || b->n_rows < 1 || b->window < -MOST || b->first_row > MOST || b->n_rows > MOST)
-        return sh_fail(e, "rows %d + %d with window %d make no block", b->first_row, b->n_rows, b->window);
+        return sh_fail(e, "not a block: first row %d, %d rows, window %d", b->first_row, b->n_rows, b->window);
     int base = b->codec & ~SH_CODEC_SPARSE;
     if (base < SH_CODEC_F32 || base > SH_CODEC_LOG8)
         return sh_fail(e, "codec %d is unknown", b->codec);
     size_t n = sh_rows_scores(b->first_row, b->n_rows, b->window);
     if (n > MOST_SCORES)
-        return sh_fail(e, "rows %d + %d have %zu scores, a block at most %d", b->first_row, b->n_rows, n, MOST_SCORES);
+        return sh_fail(e, "a block of %zu scores (first row %d, %d rows), expected at most %d", n, b->first_row,
+                       b->n_rows, MOST_SCORES);
     return 0;
 }
 
@@ -169,10 +170,10 @@ static int check_causal(const struct sh_block *b, struct sh_err *e)
 {
     if (b->window >= 0)
         return 0;
-    return sh_fail(e, "every row sees the same %u keys, expected causal attention", 0u - (unsigned)b->window);
+    return sh_fail(e, "every row has the same %u keys, expected causal attention", 0u - (unsigned)b->window);
 }
 
-/* Those of a dense block, which are checked against the row's own counts. */
+/* The scores of a dense block, whose size is checked against the row counts. */
 static int open_dense(struct sh_codec_reader *r, const struct sh_block *b, struct sh_err *e)
 {
     *r = (struct sh_codec_reader){.block = b, .next = b->first_row};
@@ -193,11 +194,11 @@ int sh_codec_open(struct sh_codec_reader *r, const struct sh_block *b, struct sh
     if (check_causal(b, e) || check_block(b, e))
         return -1;
     if (b->codec & SH_CODEC_SPARSE)
-        return sh_fail(e, "holds only the large scores, expected full rows");
+        return sh_fail(e, "the block stores only large scores (sparse), expected full rows");
     return open_dense(r, b, e);
 }
 
-/* One row at a time, so that it is still in the cache when it is used. */
+/* One row at a time, so that a row is still in the cache when it is used. */
 int sh_codec_next(struct sh_codec_reader *r, struct sh_row *row)
 {
     const struct sh_block *b = r->block;
@@ -260,7 +261,7 @@ int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct
     if (check_block(b, e))
         return -1;
     if (b->codec != SH_CODEC_LOG8)
-        return sh_fail(e, "codec %d has no codes of one byte, expected %d (log8)", b->codec, SH_CODEC_LOG8);
+        return sh_fail(e, "found codec %d, expected %d (log8)", b->codec, SH_CODEC_LOG8);
     size_t count = sh_rows_scores(b->first_row, b->n_rows, b->window);
     if (unpack(b, count, &codes, e))
         return -1;
@@ -274,7 +275,8 @@ int sh_codec_floats(const struct sh_block *b, float *to, size_t count, struct sh
 {
     unsigned char *packed;
     if (b->codec != SH_CODEC_F32 && b->codec != SH_CODEC_F16)
-        return sh_fail(e, "vectors of codec %d, expected %d (f32) or %d (f16)", b->codec, SH_CODEC_F32, SH_CODEC_F16);
+        return sh_fail(e, "codec of vectors: found %d, expected %d (f32) or %d (f16)", b->codec, SH_CODEC_F32,
+                       SH_CODEC_F16);
     if (unpack(b, count, &packed, e))
         return -1;
     to_floats(to, (enum sh_codec)b->codec, packed, count);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of attention to bytes and back. All formats end in zstd frames with checksums.
+/* Encoding of attention rows. All formats end in zstd frames with checksums.
  *
- * Dense (f32, f16, log8): the packed rows, one after another. f32 and f16 are split into byte planes
- * first, which is what makes them compress. The bytes of log8 are src/base/score.h's, row by row.
+ * Dense (f32, f16, log8): the packed rows, one after another. f32 and f16 are split into byte planes first; only then
+ * do they compress. The bytes of log8 are those of src/base/score.h, row by row.
  *
- * Sparse: of each row only the scores >= 1/n (n = visible keys), and the mass of the others. Four
- * zstd frames behind their lengths (u32 each): number of stored scores per row (u32), residual mass
- * per row (f32), gaps between stored keys (a byte each; 255 means "255 more and go on"), values.
- * Values are f32, or one code (log8) relative to the row's mean: code c > 0 stands for the interval
- * (b[c], b[c+1]] / n of a lattice b in which every whole number up to 100 is a boundary and no cell
- * is wider than 0.0774 in logarithms. So "score > K/n" is answered exactly for whole K <= 100, and every
- * stored score is within 4 %. Code 0 stands for exactly 1/n. */
+ * Sparse: only the scores >= 1/n of each row (n = visible keys), and the total mass of the others. The lengths of
+ * four zstd frames (u32 each), then the frames: number of stored scores per row (u32), residual mass per row (f32),
+ * gaps between stored keys (one byte each; 255 means "add 255 and read on"), values. Values are f32, or one code
+ * (log8) relative to the row's mean: code c > 0 stands for the interval (b[c], b[c+1]] / n of a lattice b in which
+ * every whole number up to 100 is a boundary and no cell is wider than 0.0774 in logarithms. So "score > K/n" is
+ * exact for whole K <= 100, and every stored score is within 4 %. Code 0 stands for exactly 1/n. */
 #ifndef SH_TRACES_CODEC_H
 #define SH_TRACES_CODEC_H
 
@@ -19,32 +18,32 @@
 /* Bytes that one packed score takes before zstd. */
 size_t sh_codec_width(enum sh_codec codec);
 
-/* One row of n scores in [0, 1 + a little] as `codec` packs it, n * sh_codec_width(codec) bytes. */
+/* Pack one row of n scores in [0, 1 + a little] with `codec`: n * sh_codec_width(codec) bytes. */
 void sh_codec_pack(enum sh_codec codec, void *to, const float *score, int n);
 
-/* Encode packed rows (format of `codec`, `count` scores) into a new buffer, *out is the caller's. */
+/* Encode packed rows (format of `codec`, `count` scores). *out: new buffer, owned by the caller. */
 size_t sh_codec_dense(enum sh_codec codec, const void *packed, size_t count, unsigned char **out);
 
-/* Rows on their way into a sparse block. They come as backends hand them out: the set of low keys (their
- * score is < 1/n) and the other scores. */
+/* Input of a sparse block: rows in the form that backends produce, as the set of low keys (score < 1/n) and the
+ * scores of the others. */
 struct sh_codec_sparse;
 
 struct sh_codec_sparse *sh_codec_sparse_new(enum sh_codec codec);       /* SH_CODEC_F32 or SH_CODEC_LOG8 */
 void sh_codec_sparse_free(struct sh_codec_sparse *s);                   /* NULL is fine                  */
 
-/* The next row, of the n keys from first_key on: key j is low when bit j % 64 of low[j / 64 - first_word]
- * is set, `value` holds the scores of the others, keys ascending. Returns what lies behind those. */
+/* Add the next row, of n keys from first_key on: key j is low when bit j % 64 of low[j / 64 - first_word] is set,
+ * `value` holds the scores of the others, keys ascending. Returns the end of the scores consumed. */
 const float *sh_codec_sparse_row(struct sh_codec_sparse *s, int first_key, int n, const uint64_t *low, int first_word,
                                  const float *value, double low_mass);
 
-/* A block of the rows given since the last one: its bytes in a new buffer, *out is the caller's. */
+/* Encode the rows added since the last block. *out: new buffer, owned by the caller. */
 size_t sh_codec_sparse_end(struct sh_codec_sparse *s, unsigned char **out);
 
-/* What bytes are like, which tells how hard to look for repetitions: in records of counts and positions they
- * pay; in the gaps between stored keys few do; in codes of scores none. */
+/* The kind of data, which decides how hard to look for repetitions: frequent in records of counts and positions, few
+ * in the gaps between stored keys, none in codes of scores. */
 enum sh_bytes { SH_BYTES_RECORDS, SH_BYTES_GAPS, SH_BYTES_NOISE };
 
-/* Bytes as they are through zstd and back; `limit` bounds what a hostile frame may unpack to. */
+/* Plain bytes through zstd and back; `limit` bounds the size that a hostile frame may unpack to. */
 size_t sh_codec_bytes(const void *from, size_t bytes, enum sh_bytes like, unsigned char **out);
 int sh_codec_unbytes(const void *blob, size_t bytes, size_t limit, unsigned char **out, size_t *n, struct sh_err *e);
 
@@ -60,37 +59,38 @@ struct sh_row {
 
 typedef int (*sh_row_fn)(void *to, const struct sh_row *row);           /* nonzero stops */
 
-/* Decode one block of causal attention and hand out its rows in order. -1: the blob is not what its row
- * says, or the rows are not causal, which few can do something with. */
+/* Decode one block of causal attention and pass on its rows in order. -1: the blob does not match its columns, or the
+ * rows are not causal, which few callers can use. */
 int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
 
-/* The same, also of rows that all see the same keys: first_key 0 and any n. */
+/* The same, also for rows that all see the same keys: first_key 0 and any n. */
 int sh_codec_rows_any(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
 
-/* What a block of rows holds before zstd, however that packed it; *out is the caller's. */
+/* The content of a block of rows before zstd, whatever the compression. *out: owned by the caller. */
 int sh_codec_plain(const struct sh_block *b, unsigned char **out, size_t *n, struct sh_err *e);
 
-/* Causal rows of a block that is not sparse, row by row when they are asked for. The block must outlive it. */
+/* Iterator over the causal rows of a dense block, decoded on demand. The block must outlive it. */
 struct sh_codec_reader {
     const struct sh_block *block;
     unsigned char *packed;
-    const unsigned char *at;            /* of the next row */
-    float *score;                       /* of the last one */
+    const unsigned char *at;            /* next row        */
+    float *score;                       /* last row        */
     int next;
 };
 
 int sh_codec_open(struct sh_codec_reader *r, const struct sh_block *b, struct sh_err *e);
-int sh_codec_next(struct sh_codec_reader *r, struct sh_row *row);       /* 0: there is no more; valid until the next */
-void sh_codec_close(struct sh_codec_reader *r);                         /* zeroed memory is fine */
+/* The row is valid until the next call. 0: end. */
+int sh_codec_next(struct sh_codec_reader *r, struct sh_row *row);
+void sh_codec_close(struct sh_codec_reader *r);                         /* may be zeroed memory */
 
-/* `count` numbers of an f32 or f16 blob that is not rows of attention (vectors). */
+/* The `count` numbers of an f32 or f16 blob that is not attention rows (vectors). */
 int sh_codec_floats(const struct sh_block *b, float *to, size_t count, struct sh_err *e);
 
-/* The same of a blob that alone knows how many there are. New array; NULL: it is damaged. */
+/* The same when only the blob knows the count. New array; NULL: the blob is damaged. */
 float *sh_codec_all_floats(const struct sh_block *b, size_t *count, struct sh_err *e);
 
-/* Order-0 entropy in bits of the codes of a log8 block: what an ideal coder of single codes needs.
- * Adds the block's code counts to histogram[256]. */
+/* Order-0 entropy, in bits, of the codes of a log8 block: the size that an ideal coder of single codes reaches. Adds
+ * the block's code counts to histogram[256]. */
 int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct sh_err *e);
 
 #endif

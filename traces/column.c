@@ -22,7 +22,7 @@ struct sh_columns sh_columns_of(struct sh_store *s, sqlite3_stmt *q, const char 
     return (struct sh_columns){s, q, table, e, -1, 0};
 }
 
-/* What stands there, in few words. */
+/* A short description of the value found. */
 static void describe(struct sh_columns *c, int column, char *to, size_t size)
 {
     int kind = sqlite3_column_type(c->q, column);
@@ -93,7 +93,7 @@ const char *sh_column_text(struct sh_columns *c, int column)
     const char *text = is_text ? (const char *)sqlite3_column_text(c->q, column) : NULL;
     size_t bytes = text ? (size_t)sqlite3_column_bytes(c->q, column) : 0;
     if (!text || strlen(text) != bytes)
-        wrong(c, column, text ? "a text without NUL" : "a text");
+        wrong(c, column, text ? "text without NUL" : "text");
     else if (!c->bad)
         c->bad = sh_guard_take(c->s, bytes, c->e);
     return c->bad ? "" : text;

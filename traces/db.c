@@ -21,7 +21,7 @@
 int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
 {
     if (s->spent)
-        return sh_fail(e, "%s: damaged: %s: it has more rows than there can be in a file of its size", s->path, doing);
+        return sh_fail(e, "%s: damaged: %s: more rows than a file of this size can hold", s->path, doing);
     int code = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
     sh_fail(e, "%s: %s: %s%s%s", s->path, doing, sqlite3_errmsg(s->db), system ? ": " : "",
             system ? strerror(system) : "");
@@ -30,16 +30,16 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
                kind == SQLITE_NOMEM;
     e->is_locked = kind == SQLITE_BUSY || kind == SQLITE_LOCKED;
     if ((code & 0xff) == SQLITE_FULL || system == ENOSPC)
-        sh_hint(e, "the disk is full; what was committed is whole: free some space and give the same command again");
+        sh_hint(e, "the disk is full; committed layers are safe: free some space and run the same command again");
     else if (e->is_locked)
-        sh_hint(e, s->reads ? "another program has been writing to this file for a minute: ask again later"
-                            : "another program is reading this file or writing to it: when it is through, the same "
-                              "command goes on from there");
+        sh_hint(e, s->reads ? "another program has been writing to this file for a minute: try again later"
+                            : "another program is using this file: when it has finished, run the same command "
+                              "again; it continues from there");
     else if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY || code == SQLITE_READONLY_CANTINIT)
-        sh_hint(e, "a program that was killed left a change of it half-way; whoever may write to the file and its "
-                "folder undoes that by reading it once: shears info FILE");
+        sh_hint(e, "a killed program left an unfinished change; to undo it, run `shears info FILE` once as a "
+                "user who may write to the file and its folder");
     else if ((code & 0xff) == SQLITE_CONSTRAINT)
-        sh_hint(e, "it is there already: is the same command running twice? What the other one writes is whole");
+        sh_hint(e, "the row exists already: is the same command running twice? The rows of the other run are intact");
     return -1;
 }
 
@@ -49,7 +49,7 @@ int sh_db_exec(struct sh_store *s, const char *sql, const char *doing, struct sh
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : sh_db_fail(s, doing, e);
 }
 
-/* Nonzero: SQLite refused one of them. */
+/* Nonzero: SQLite rejected one of the values. */
 static int bind(sqlite3_stmt *q, const char *types, va_list args)
 {
     int bad = 0;
@@ -125,7 +125,7 @@ static int pragma(struct sh_store *s, const char *name, int *value, struct sh_er
     return got < 0 ? -1 : 0;
 }
 
-/* Refuse what is not ours before anything is written to it. */
+/* Refuse a foreign file before anything is written to it. */
 static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT count(*) FROM sqlite_schema", "");
@@ -134,7 +134,7 @@ static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
         int code = sqlite3_errcode(s->db);
         sh_db_fail(s, "reading its first page", e);
         if (code == SQLITE_NOTADB)
-            sh_fail(e, "%s: is not a SQLite database, expected a trace store made by shears trace", s->path);
+            sh_fail(e, "%s: not a SQLite database, expected a trace store made by shears trace", s->path);
     }
     sqlite3_finalize(q);
     if (got != SQLITE_ROW)
@@ -146,10 +146,10 @@ static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
     if (*is_new)
         return 0;
     if (application != SH_STORE_APPLICATION)
-        return sh_fail(e, "%s: is a database of another program (application id 0x%08x, expected 0x%08x)", s->path,
+        return sh_fail(e, "%s: a database of another program (application id 0x%08x, expected 0x%08x)", s->path,
                        (unsigned)application, (unsigned)SH_STORE_APPLICATION);
     if (version != SH_STORE_VERSION && version != SH_STORE_ORDERLESS)
-        return sh_fail(e, "%s: has store version %d, this program reads versions %d and %d: it was written by %s "
+        return sh_fail(e, "%s: store version %d, expected %d or %d: it was written by %s "
                        "shears", s->path, version, SH_STORE_VERSION, SH_STORE_ORDERLESS,
                        version > SH_STORE_VERSION ? "a newer" : "an older");
     return sh_guard_check(s, e);
@@ -166,7 +166,7 @@ static int make_schema(struct sh_store *s, struct sh_err *e)
     return sh_db_exec(s, "COMMIT", "making the tables", e);
 }
 
-/* SQLite's memory, without its way of going on without: where an allocation fails a bound text may turn into NULL. */
+/* SQLite's allocator without its tolerance of failure: after a failed allocation a bound text may become NULL. */
 static sqlite3_mem_methods theirs;
 
 static void *take(int bytes)
@@ -185,7 +185,7 @@ static void *retake(void *old, int bytes)
     return at;
 }
 
-/* Refused where SQLite is in use already, as in another program that loads the extension: its memory is its own. */
+/* Refused when SQLite is already in use, as in another program that loads the extension: its allocator stays. */
 static void set_up_memory(void)
 {
     if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &theirs) != SQLITE_OK)
@@ -228,7 +228,7 @@ static int exists(const char *path, struct sh_err *e)
     return 0;
 }
 
-/* For writing a folder must be writable too: SQLite keeps its journal beside the file. */
+/* Writing needs a writable folder too: SQLite keeps its journal next to the file. */
 static int folder_writable(const char *path, struct sh_err *e)
 {
     char *folder = xstrdup(path), *slash = strrchr(folder, '/');
@@ -236,14 +236,14 @@ static int folder_writable(const char *path, struct sh_err *e)
         slash[slash == folder] = '\0';
     const char *where = slash ? folder : ".";
     char *in_it = xasprintf("%s/.", where);
-    int bad = access(in_it, W_OK | X_OK) ? sh_fail(e, "%s: folder %s cannot be written to: %s", path, where,
+    int bad = access(in_it, W_OK | X_OK) ? sh_fail(e, "%s: folder %s is not writable: %s", path, where,
                                                    strerror(errno)) : 0;
     free(in_it);
     free(folder);
     return bad;
 }
 
-/* What a crash left beside a store that is gone: SQLite would replay it into the next one. */
+/* Remove a journal left by a crash next to a store that is gone: SQLite would replay it into the next store. */
 static void forget_journals(const char *path)
 {
     static const char *const ending[] = {"-wal", "-shm", "-journal"};
@@ -254,9 +254,9 @@ static void forget_journals(const char *path)
     }
 }
 
-/* The file that a new store is made in, beside it, locked: of several programs that make the same
- * store one works on it at a time. A killed one leaves it behind, the next one takes it over. -1 when
- * it cannot be had; `wait` 0: when it is not there, or somebody works on it. */
+/* The locked temporary file, in the same folder, in which a new store is built: of several programs that make the
+ * same store, one works at a time. A killed one leaves it, the next one takes it over. -1: not available; with `wait`
+ * 0, also when it does not exist or is in use. */
 static int lock_temporary(const char *temporary, int wait)
 {
     for (;;) {
@@ -270,7 +270,7 @@ static int lock_temporary(const char *temporary, int wait)
         }
         if (!stat(temporary, &named) && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev)
             return fd;
-        close(fd);                              /* it went away while we waited */
+        close(fd);                              /* it was removed while we waited */
     }
 }
 
@@ -286,8 +286,8 @@ static char *temporary_name(const char *path)
     return xasprintf("%s.shears-new", path);
 }
 
-/* A new store gets its name once its tables are there: whenever the program is killed, a store is whole
- * or not there at all. An empty file of that name is taken over. Sets *made when the file is ours. */
+/* A new store gets its name only when its tables exist: whenever the program is killed, the store is either complete
+ * or absent. An empty file of that name is replaced. Sets *made when this call made the file. */
 static int make_new(const char *path, int *made, struct sh_err *e)
 {
     char *temporary = temporary_name(path);
@@ -298,7 +298,7 @@ static int make_new(const char *path, int *made, struct sh_err *e)
     int there = !bad && stat(path, &about) == 0;
     if (there)
         empty = about.st_size == 0;
-    if (!bad && (!there || empty)) {            /* else somebody was quicker: his will do */
+    if (!bad && (!there || empty)) {            /* else another program was faster: use its file */
         forget_journals(temporary);
         int emptied = ftruncate(fd, 0) == 0;
         if (!emptied)
@@ -326,13 +326,13 @@ void sh_store_tidy(const char *path)
     free(temporary);
 }
 
-/* Of a link, the empty file behind it is taken over. */
+/* For a link, an empty file that it points to is replaced. */
 static int make_or_follow(const char *path, int is_link, int *made, struct sh_err *e)
 {
     struct stat about;
     int there = stat(path, &about) == 0;
     if (!there && is_link && errno == ENOENT)
-        return sh_fail(e, "%s: is a link to what is not there, expected a store, or nothing", path);
+        return sh_fail(e, "%s: a link to a file that does not exist, expected a store, or no file", path);
     if ((there || is_link) && exists(path, e))
         return -1;
     if (there && about.st_size)
@@ -343,9 +343,9 @@ static int make_or_follow(const char *path, int is_link, int *made, struct sh_er
     return bad;
 }
 
-/* Earlier versions wrote in WAL mode, and a killed one left the file in it. The file stays so while such a program has
- * it open. A program killed before its first page was changed leaves a journal that nothing has to be undone with:
- * only a change from PERSIST to DELETE removes it, under the lock of a writer. */
+/* Earlier versions wrote in WAL mode, and a killed one left the file in it. The file stays in WAL mode while such a
+ * program has it open. A program killed before it changed its first page leaves a journal with nothing to undo: only
+ * a change from PERSIST to DELETE removes it, under a writer's lock. */
 static void set_journal(struct sh_store *s)
 {
     char *journal = xasprintf("%s-journal", s->path);
@@ -364,11 +364,11 @@ struct sh_store *sh_store_create(const char *path, struct sh_err *e)
     struct sh_store *s = connect_to(path, SQLITE_OPEN_READWRITE, e);
     if (!s)
         return NULL;
-    s->made = made && !is_link;                 /* a link is not ours to remove */
+    s->made = made && !is_link;                 /* never remove a link */
     sh_store_tidy(path);
     if (check_owner(s, &is_new, e) || (is_new && make_schema(s, e)) ||
         sh_db_exec(s, "PRAGMA synchronous = EXTRA", "setting it up", e)) {
-        s->writes = 0;                          /* not ours to touch */
+        s->writes = 0;                          /* do not touch it */
         sh_store_close(s);
         return NULL;
     }
@@ -385,20 +385,19 @@ static struct sh_store *open_existing(const char *path, int flags, int reads, st
     if (s)
         s->reads = reads;
     if (s && check_owner(s, &is_new, e)) {
-        s->writes = 0;                          /* not ours to touch */
+        s->writes = 0;                          /* do not touch it */
         sh_store_close(s);
         return NULL;
     }
     if (s && is_new) {
-        sh_fail(e, "%s: is empty, expected a trace store made by shears trace", path);
+        sh_fail(e, "%s: empty file, expected a trace store made by shears trace", path);
         sh_store_close(s);
         return NULL;
     }
     return s;
 }
 
-/* For reading, but with the right to write where there is one: SQLite needs it to roll back what a
- * killed writer left in its journal. */
+/* For reading, but opened writable where permitted: SQLite must write to roll back the journal of a killed writer. */
 struct sh_store *sh_store_open(const char *path, struct sh_err *e)
 {
     struct sh_store *s = open_existing(path, SQLITE_OPEN_READWRITE, 1, e);
@@ -411,7 +410,7 @@ struct sh_store *sh_store_open(const char *path, struct sh_err *e)
     return s;
 }
 
-/* Without the right to write nobody can read what a killed writer left half changed: its journal is applied first. */
+/* Without write permission a store left half changed by a killed writer is unreadable: apply its journal first. */
 static void roll_back(const char *path)
 {
     struct sh_err ignored;
@@ -435,7 +434,7 @@ struct sh_store *sh_store_update(const char *path, struct sh_err *e)
     return s;
 }
 
-/* Another file may have the name by now; the pragma below would remove that one's journal. */
+/* Another file may have the name by now; the pragma below would remove the journal of that one. */
 static int has_moved(struct sh_store *s)
 {
     int moved = 0;
@@ -448,7 +447,7 @@ void sh_store_close(struct sh_store *s)
         return;
     sqlite3_finalize(s->put);
     if (s->db && s->writes && !has_moved(s))
-        set_journal(s);                   /* where a program of an earlier version had it open until now */
+        set_journal(s);                   /* needed when an earlier version had it open until now */
     sqlite3_close(s->db);
     if (s->claim)
         close(s->claim);
@@ -458,7 +457,7 @@ void sh_store_close(struct sh_store *s)
     free(s);
 }
 
-/* Every commit waits for the disk, but in WAL mode. */
+/* Every commit waits for the disk, except in WAL mode. */
 int sh_store_settle(struct sh_store *s, struct sh_err *e)
 {
     return sh_db_exec(s, "PRAGMA wal_checkpoint(FULL)", "writing it to the disk", e);
@@ -480,7 +479,7 @@ const char *sh_store_path(const struct sh_store *s)
     return s->path;
 }
 
-/* Blocks of layers that are not marked as done: a transaction that was not whole. */
+/* Blocks of layers that are not marked as done: the trace of an incomplete transaction. */
 static int check_leftovers(struct sh_store *s, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e,
@@ -488,7 +487,7 @@ static int check_leftovers(struct sh_store *s, struct sh_err *e)
         " UNION SELECT sequence, layer FROM vectors) EXCEPT SELECT sequence, layer FROM done LIMIT 1", "");
     int got = q ? sh_db_step(s, q, "looking for leftovers", e) : -1;
     if (got == 1)
-        got = sh_fail(e, "%s: damaged: sequence %d, layer %d has blocks but is not marked as done", s->path,
+        got = sh_fail(e, "%s: damaged: sequence %d, layer %d has blocks but no mark that it is done", s->path,
                       sqlite3_column_int(q, 0), sqlite3_column_int(q, 1));
     sqlite3_finalize(q);
     return got < 0 ? -1 : 0;
@@ -507,7 +506,7 @@ int sh_store_check_pages(struct sh_store *s, struct sh_err *e)
     q = sh_db_query(s, e, "PRAGMA foreign_key_check", "");
     got = q ? sh_db_step(s, q, "checking its references", e) : -1;
     if (got == 1)
-        got = sh_fail(e, "%s: damaged: row %lld of table %s refers to a row of %s that is not there", s->path,
+        got = sh_fail(e, "%s: damaged: row %lld of table %s refers to a missing row of %s", s->path,
                       (long long)sqlite3_column_int64(q, 1), (const char *)sqlite3_column_text(q, 0),
                       (const char *)sqlite3_column_text(q, 2));
     sqlite3_finalize(q);

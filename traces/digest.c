@@ -13,7 +13,7 @@ __extension__ typedef unsigned __int128 wide;
 
 static const char doing[] = "hashing its content";
 
-/* Results that a clock measured: two runs that found the same differ in them. All others are content, whatever their
+/* Results measured by a clock: they differ between two runs of the same work. All others are content, whatever their
  * unit: the seconds and rates of a simulation follow from its settings. */
 #define NOT_BY_CLOCK "(command, metric) NOT IN (VALUES ('eval', 'tokens_per_s'), ('task', 'tokens_per_s'))"
 
@@ -44,7 +44,7 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* Sums of what FNV gives as it is would cancel: neighbouring inputs differ in few bits. */
+/* Raw FNV hashes would cancel in a sum: neighbouring inputs differ in few bits. */
 static wide end(wide h)
 {
     uint64_t high = mix((uint64_t)(h >> 64)), low = mix((uint64_t)h ^ high);
@@ -68,7 +68,7 @@ static void columns(wide *h, sqlite3_stmt *q, int first)
             double value = sqlite3_column_double(q, i);
             bytes(h, &value, sizeof value);
         } else if (type != SQLITE_NULL) {
-            int n = sqlite3_column_bytes(q, i);         /* first: it may move what the other points to */
+            int n = sqlite3_column_bytes(q, i);         /* before column_blob: it may move the blob */
             const void *at = sqlite3_column_blob(q, i);
             whole(h, n);
             bytes(h, at, (size_t)n);
@@ -196,7 +196,7 @@ static int add_runs(wide *sum, struct sh_store *s, struct sh_digest_counts *n, s
     return got;
 }
 
-/* Rows that are hashed as they are. */
+/* Rows hashed column by column, as stored. */
 static int add_rows(wide *sum, struct sh_store *s, const char *kind, sqlite3_stmt *q, long long *n, struct sh_err *e)
 {
     int got;
@@ -218,7 +218,7 @@ int sh_digest_results(struct sh_store *s, const char *command, const char *setti
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT count(*) FROM result WHERE command = ? AND settings = ?", "tt", command,
                                   settings);
     int got = q ? sh_db_step(s, q, doing, e) : -1;
-    *n = got == 1 ? sqlite3_column_int(q, 0) : 0;       /* a count: SQLite's own */
+    *n = got == 1 ? sqlite3_column_int(q, 0) : 0;       /* a count made by SQLite needs no check */
     sqlite3_finalize(q);
     q = got < 0 ? NULL : sh_db_query(s, e,
         "SELECT metric, layer, head, value FROM result WHERE command = ? AND settings = ? AND " NOT_BY_CLOCK, "tt",

@@ -10,17 +10,17 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 
-/* SQLite counts steps of its own machine: some tens for a row. The smallest rows, of `done`, take eight bytes, and
- * there are few of them: a store is made of blobs. Blobs pass once, names of a model with each of its runs. */
+/* SQLite counts the steps of its virtual machine: some tens per row. The smallest rows, of `done`, take eight bytes,
+ * and there are few of them: a store consists of blobs. Each blob is read once, the name of a model once per run. */
 enum { STEPS_A_LOOK = 1 << 18, STEPS_A_BYTE = 8, TIMES_THE_FILE = 16, LEAST_BYTES = 1 << 20,
-       PAGE_BYTES = 1 << 12, TIMES_READ = 256,  /* rows in no order ask for pages again           */
-       LEAST_LONGEST = 1 << 26 };       /* of a value: a file grows while it is read */
+       PAGE_BYTES = 1 << 12, TIMES_READ = 256,  /* unordered rows read pages repeatedly           */
+       LEAST_LONGEST = 1 << 26 };       /* of a value; the file may grow while it is read */
 
 static const char *const tables[] = {"model",      "run",    "sequence", "done", "scores", "vectors",
                                      "head_stats", "result", "typed",    "plan", "shard",  "partial",
                                      "held"};
 
-/* With what was not yet moved into it. */
+/* Size of the file, plus a WAL not yet moved into it. */
 static long long file_bytes(const struct sh_store *s)
 {
     struct stat about;
@@ -30,7 +30,7 @@ static long long file_bytes(const struct sh_store *s)
     return n;
 }
 
-/* Pages that lead back to each other give rows without end. Who only reads may be stopped in the middle. */
+/* Pages that form a cycle give endless rows. A reader may be stopped in the middle. */
 static int look(void *store)
 {
     struct sh_store *s = store;
@@ -49,11 +49,11 @@ void sh_guard_set(struct sh_store *s)
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
-    sqlite3_drop_modules(s->db, NULL);          /* virtual tables; checks of pages do without */
+    sqlite3_drop_modules(s->db, NULL);          /* no virtual tables; page checks do not need them */
     sqlite3_exec(s->db, "PRAGMA cell_size_check = 1; PRAGMA mmap_size = 0", NULL, NULL, NULL);
     sqlite3_progress_handler(s->db, STEPS_A_LOOK, look, s);
     long long longest = file_bytes(s);
-    if (!s->writes && longest < INT32_MAX)      /* no value is longer than the file */
+    if (!s->writes && longest < INT32_MAX)      /* no value exceeds the file */
         sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, longest > LEAST_LONGEST ? (int)longest : LEAST_LONGEST);
 }
 
@@ -64,12 +64,12 @@ static int check_encoding(struct sh_store *s, struct sh_err *e)
     const unsigned char *name = got == 1 ? sqlite3_column_text(q, 0) : NULL;
     int bad = got < 0 || (name && strcmp((const char *)name, "UTF-8"));
     if (got == 1 && bad)
-        sh_fail(e, "%s: holds text in %s, expected UTF-8", s->path, (const char *)name);
+        sh_fail(e, "%s: text encoding %s, expected UTF-8", s->path, (const char *)name);
     sqlite3_finalize(q);
     return bad ? -1 : 0;
 }
 
-/* A column that SQLite computes may make a gigabyte of a few bytes. */
+/* A computed column may expand a few bytes to a gigabyte. */
 static int check_columns(struct sh_store *s, const char *table, struct sh_err *e)
 {
     enum { NAME = 1, HIDDEN = 6 };
@@ -80,7 +80,7 @@ static int check_columns(struct sh_store *s, const char *table, struct sh_err *e
     while ((got = q ? sh_db_step(s, q, "reading its tables", e) : -1) == 1)
         if (sqlite3_column_int(q, HIDDEN)) {
             const unsigned char *name = sqlite3_column_text(q, NAME);
-            got = sh_fail(e, "%s: damaged: column %.60s of table %s is computed, expected a stored one", s->path,
+            got = sh_fail(e, "%s: damaged: column %.60s of table %s is computed, expected a stored column", s->path,
                           name ? (const char *)name : "?", table);
             break;
         }
@@ -109,8 +109,8 @@ int sh_guard_take(struct sh_store *s, size_t bytes, struct sh_err *e)
     s->taken += (long long)bytes;
     if (s->taken <= s->most)
         return 0;
-    long long n = file_bytes(s);                /* somebody may be writing */
+    long long n = file_bytes(s);                /* it may have grown */
     s->most = LEAST_BYTES + TIMES_THE_FILE * n;
-    return s->taken <= s->most ? 0 : sh_fail(e, "%s: damaged: %lld bytes of values and more in a file of %lld", s->path,
+    return s->taken <= s->most ? 0 : sh_fail(e, "%s: damaged: values of %lld bytes or more in a file of %lld", s->path,
                                              s->taken, n);
 }

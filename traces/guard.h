@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connection lets a file do. A store may come from anywhere, and a SQLite file brings a schema of its own:
- * views, triggers, virtual tables, computed columns, pages that lead in circles, values that lie on one another. None
- * of that is ever in a store, so none of it runs: nothing of the file is executed, what it says of itself is not
- * trusted (sqlite.org/security.html), and reading takes time and memory in proportion to the file's size. */
+/* Limits on what a file can make its connection do. A store may come from anywhere, and a SQLite file has its own
+ * schema: views, triggers, virtual tables, computed columns, cycles of pages, overlapping values. A store needs none
+ * of these, so none is allowed: nothing in the file is executed, nothing that it says of itself is trusted
+ * (sqlite.org/security.html), and reading takes time and memory in proportion to the file's size. */
 #ifndef SH_TRACES_GUARD_H
 #define SH_TRACES_GUARD_H
 
 #include "traces/db.h"
 
-/* Before anything of the file is read; it cannot fail. */
+/* Call before anything of the file is read; it cannot fail. */
 void sh_guard_set(struct sh_store *s);
 
-/* Refuse a store's tables that are not plain ones, and texts that are not UTF-8; after it is known to be a store. */
+/* Refuse tables that are not plain ones and text that is not UTF-8. Call once the file is known to be a store. */
 int sh_guard_check(struct sh_store *s, struct sh_err *e);
 
-/* A query begins: steps and bytes count from here. */
+/* Begin a query: reset the counts of steps and bytes. */
 void sh_guard_begin(struct sh_store *s);
 
-/* It gave so many bytes. -1: of more than one value, the file cannot hold as many. */
+/* Count bytes that the query returned. -1: more than one value, and more than the file can hold. */
 int sh_guard_take(struct sh_store *s, size_t bytes, struct sh_err *e);
 
 #endif

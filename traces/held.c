@@ -38,12 +38,12 @@ static long long item_of_results(const char *command, const char *settings)
 
 static void put(struct content *c, long long hash, int rows)
 {
-    if ((c->n & (c->n - 1)) == 0)       /* twice as many at each power of two */
+    if ((c->n & (c->n - 1)) == 0)       /* double at each power of two */
         c->at = xreallocarray(c->at, c->n ? 2 * c->n : 1, sizeof *c->at);
     c->at[c->n++] = (struct item){hash, rows};
 }
 
-/* The finished layers of the run with that key; NULL: of all runs. */
+/* The finished layers of the run with that key; key NULL: of all runs. */
 static int scan_layers(struct sh_store *s, const char *key, struct content *to, struct sh_err *e)
 {
     int got;
@@ -214,7 +214,7 @@ static int by_part(const char *job, int part, const char *other, int than)
     return jobs ? jobs : (part > than) - (part < than);
 }
 
-/* One row, behind those before it. */
+/* Append the current row. */
 static int take(struct sh_columns *c, struct sh_held *to, const struct sh_held *before, struct sh_err *e)
 {
     *to = (struct sh_held){.part = sh_column_int(c, 1, 1, INT_MAX), .item = sh_column_long(c, 2),
@@ -224,11 +224,11 @@ static int take(struct sh_columns *c, struct sh_held *to, const struct sh_held *
         return -1;
     int after = before ? by_part(to->job, to->part, before->job, before->part) : 1;
     if (after < 0 || (!after && to->item <= before->item))
-        return sh_fail(e, "%s: is damaged: table held has item %lld of part %d twice", c->s->path, to->item, to->part);
+        return sh_fail(e, "%s: damaged: table held: item %lld of part %d occurs twice", c->s->path, to->item, to->part);
     return 0;
 }
 
-/* Are all of them of parts that the store says it has? */
+/* Does every row belong to a part that the store is marked as? */
 static int match(const struct sh_store *s, const struct sh_shard *shard, int n_shard, const struct sh_held *held, int n,
                  struct sh_err *e)
 {
@@ -236,7 +236,7 @@ static int match(const struct sh_store *s, const struct sh_shard *shard, int n_s
         while (k < n_shard && by_part(shard[k].job, shard[k].part, held[i].job, held[i].part) < 0)
             k++;
         if (k == n_shard || by_part(shard[k].job, shard[k].part, held[i].job, held[i].part))
-            return sh_fail(e, "%s: is damaged: it holds what is of part %d of job %s, but is not marked as that part",
+            return sh_fail(e, "%s: damaged: it holds rows of part %d of job %s but is not marked as that part",
                            s->path, held[i].part, held[i].job);
     }
     return 0;
@@ -320,9 +320,9 @@ static int by_item(const void *a, const void *b)
 
 static int refuse(const struct sh_held_seen *seen, const struct claim *new, const struct claim *old, struct sh_err *e)
 {
-    sh_fail(e, "%s: holds as part %d of job %s what %s holds as part %d", seen->path[new->file], new->held.part,
+    sh_fail(e, "%s: part %d of job %s has the same item as %s, part %d", seen->path[new->file], new->held.part,
             new->held.job, seen->path[old->file], old->held.part);
-    return sh_hint(e, "one of them is marked as a part that it is not; nothing of it was merged");
+    return sh_hint(e, "one of the files is marked as the wrong part; nothing of this file was merged");
 }
 
 int sh_held_seen_add(struct sh_held_seen *seen, const char *path, const struct sh_held *held, int n, struct sh_err *e)

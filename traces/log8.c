@@ -15,21 +15,21 @@
 #endif
 
 enum {
-    HIGHEST = 220,                      /* no row below 2^24 keys has a cell above                    */
+    HIGHEST = 220,                      /* highest cell of a row below 2^24 keys                    */
     CELLS = HIGHEST + 256,
     LANES = 16
 };
 
-static float mean[CELLS], least[CELLS]; /* of cell HIGHEST - i, in units of the row's mean; least: surely in it */
+static float mean[CELLS], least[CELLS]; /* of cell HIGHEST - i, in units of the row's mean; least: safely inside */
 static pthread_once_t built = PTHREAD_ONCE_INIT;
 
-static double edge(int k)               /* the logarithm of a cell's lower end */
+static double edge(int k)               /* logarithm of a cell's lower end */
 {
     return k == 9 ? log(2) : k == 21 ? log(5) : k * log(10) / 30;
 }
 
-/* The mean of a cell in which every logarithm is as likely; in the widest cells a little less, so that
- * what lies at their lower end is within 4 %, too. */
+/* The mean of a cell for a uniform density of logarithms; slightly less in the widest cells, so that their lower end
+ * is within 4 %, too. */
 static void build(void)
 {
     for (int i = 0; i < CELLS; i++) {
@@ -54,8 +54,8 @@ SH_CLONES static int lowest(const uint8_t *code, int n)
     return found;
 }
 
-/* A score above one half is what the others leave: that is nearer to it than its cell's mean, and exact where
- * nothing is left. It stays within its cell, [bottom, ceiling]. */
+/* A score above one half is what the others leave of 1: closer than its cell's mean, and exact where nothing is left
+ * over. It stays within its cell, [bottom, ceiling]. */
 static float largest_of(const float level[256], const uint8_t *code, int n, int first, float bottom, float ceiling)
 {
     double lane[4] = {0};
@@ -71,8 +71,8 @@ SH_CLONES static void scale_all(float *restrict level, const float *restrict cel
         level[c] = cell[c] * scale;
 }
 
-/* level[code], given the row's codes and its lowest one. The two parts of the cell that is cut lie on both
- * sides of a hundredth of the largest score as it is read. */
+/* level[code], given the row's codes and its lowest one. The two parts of the divided cell lie on either side of 1 %
+ * of the largest score as decoded. */
 static void levels(float level[256], const uint8_t *code, int n, int first)
 {
     int top = HIGHEST - sh_log8_anchor(n), cut = sh_log8_cut(first);
@@ -93,7 +93,7 @@ static void levels(float level[256], const uint8_t *code, int n, int first)
     }
 }
 
-/* Table look-ups are what reading costs beside the entropy coder: sixteen at a time where there are gathers. */
+/* Apart from entropy decoding, table look-ups are the cost of reading: sixteen at a time on processors with gathers. */
 #ifdef WIDE
 static int is_wide(void)
 {

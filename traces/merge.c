@@ -24,7 +24,7 @@ struct sh_merge {
 
 static const char doing[] = "merging";
 
-/* The parts that a store has, and what they held. */
+/* The parts that a store is marked as, and what they held. */
 struct parts {
     struct sh_shard *shard;
     struct sh_held *held;
@@ -75,7 +75,7 @@ const struct sh_merge_counts *sh_merge_counts(const struct sh_merge *m)
     return &m->counts;
 }
 
-/* Something that a part held is gone: the part would be taken for there. */
+/* An item of a part is missing: otherwise the part would count as present. */
 static int refuse_hole(const struct sh_store *in, const struct parts *p, const struct sh_held *hole, struct sh_err *e)
 {
     int i = 0, gone = 0, all = 0;
@@ -87,9 +87,9 @@ static int refuse_hole(const struct sh_store *in, const struct parts *p, const s
         all += p->held[k].part == hole->part && !strcmp(p->held[k].job, hole->job);
     const char *command = p->shard[i].command;
     int parts = p->shard[i].parts;
-    sh_fail(e, "%s: part %d of %d of its %s has a hole: %d of %d %s are gone, or rows of them", in->path, hole->part,
-            parts, command, gone, all, strcmp(command, "trace") ? "sets of results" : "layers");
-    return sh_hint(e, "nothing of it was merged; its command makes again what is gone, with --shard %d/%d",
+    sh_fail(e, "%s: part %d of %d of its %s is incomplete: %d of %d %s are missing, or rows of them", in->path,
+            hole->part, parts, command, gone, all, strcmp(command, "trace") ? "sets of results" : "layers");
+    return sh_hint(e, "nothing of this file was merged; run its command again with --shard %d/%d to restore it",
                    hole->part, parts);
 }
 
@@ -115,13 +115,13 @@ int sh_merge_look(struct sh_merge *m, const char *path, struct sh_err *e)
 
 /* ---- rows from one store to the other ---- */
 
-/* A query of the store that is read: of which table, and what its columns must hold. */
+/* A query of the input store: its table, and the kinds of its columns. */
 struct source {
     const char *table, *kinds, *query;
-    int (*check)(struct sh_columns *from);      /* and what else; NULL: nothing. -1: it may not be copied */
+    int (*check)(struct sh_columns *from);      /* further check, or NULL. -1: do not copy the row */
 };
 
-/* What `from` gives, row by row, as the parameters of `to` from ?first on; takes both. */
+/* Insert the rows of `from` as the parameters of `to` from ?first on; finalises both. */
 static int copy_rows(struct sh_store *out, struct sh_store *in, const struct source *what, sqlite3_stmt *from,
                      sqlite3_stmt *to, int first, struct sh_err *e)
 {
@@ -136,7 +136,7 @@ static int copy_rows(struct sh_store *out, struct sh_store *in, const struct sou
             sqlite3_bind_value(to, first + i, sqlite3_column_value(from, i));
         if (sqlite3_step(to) != SQLITE_DONE) {
             got = sh_db_fail(out, doing, e);
-            if ((sqlite3_errcode(out->db) & 0xff) == SQLITE_CONSTRAINT)         /* a row that is there twice, say */
+            if ((sqlite3_errcode(out->db) & 0xff) == SQLITE_CONSTRAINT)         /* such as a duplicate row */
                 sh_err_prefix(e, "%s: table %s", in->path, what->table);
         }
         sqlite3_reset(to);
@@ -164,7 +164,7 @@ static int check_last(struct sh_columns *from)
     return 0;
 }
 
-/* Blobs have check sums of their own, of what a disk has changed since; sparse rows are several in one. */
+/* Blobs have checksums of their own, which detect what a disk has changed since; a sparse block has several frames. */
 static int check_scores(struct sh_columns *from)
 {
     struct sh_block b = {.first_row = sh_column_int(from, 1, INT_MIN, INT_MAX),
@@ -174,7 +174,7 @@ static int check_scores(struct sh_columns *from)
     *(const void **)&b.blob = sh_column_blob(from, 5, &b.bytes);
     return b.codec & SH_CODEC_SPARSE ? sh_codec_rows_any(&b, pass, NULL, from->e) : check_last(from);
 }
-/* Within a transaction of `out`: 0, or -1 and nothing is written. */
+/* Within a transaction of `out`: 0, or -1 with nothing written. */
 static int closing(struct sh_store *out, int bad, struct sh_err *e)
 {
     if (!bad)
@@ -184,7 +184,7 @@ static int closing(struct sh_store *out, int bad, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-/* A number of a row from 0 on; 0 where there is none. */
+/* One number >= 0 of the first row; 0 when there is no row. */
 static int one_number(struct sh_store *s, const char *table, sqlite3_stmt *q, struct sh_err *e)
 {
     int got = q ? sh_db_step(s, q, doing, e) : -1;
@@ -231,7 +231,7 @@ static int compare_layer(struct sh_merge *m, struct sh_store *in, int from, int 
         return -1;
     m->counts.differs = !sh_digest_same(&ours, &theirs);
     if (m->counts.differs)
-        return sh_fail(e, "%s: sequence %d, layer %d is not what %s has of it (its sequence %d)", in->path, from, layer,
+        return sh_fail(e, "%s: sequence %d, layer %d differs from that in %s (its sequence %d)", in->path, from, layer,
                        m->out->path, to);
     m->counts.layers_same++;
     return 0;
@@ -254,7 +254,7 @@ static int merge_layers(struct sh_merge *m, struct sh_store *in, int from, int t
     return got;
 }
 
-/* The run and its sequences, as the shard has them; the numbers of the sequences go on behind ours. */
+/* Copy the run and its sequences from the shard; sequence ids continue after ours. */
 static int make_run(struct sh_merge *m, struct sh_store *in, int run, struct sh_err *e)
 {
     static const struct source model = {"model", "ttttiiiiiii",
@@ -281,7 +281,7 @@ static int make_run(struct sh_merge *m, struct sh_store *in, int run, struct sh_
             " ?11, ?12, ?13, ?14, ?15, id FROM model WHERE name = ?16 AND weights = ?17 AND fingerprint = ?18", ""),
             1, e);
     if (!bad && sqlite3_total_changes(out->db) - before != 1)
-        bad = sh_fail(e, "%s: damaged: run %d is of %s, expected one model", in->path, run,
+        bad = sh_fail(e, "%s: damaged: run %d belongs to %s, expected one model", in->path, run,
                       sqlite3_total_changes(out->db) == before ? "no model" : "several models");
     long long id = sqlite3_last_insert_rowid(out->db);
     if (!bad && (id < 1 || id > SH_MOST_ID))
@@ -297,7 +297,7 @@ static int make_run(struct sh_merge *m, struct sh_store *in, int run, struct sh_
     return closing(out, bad, e) ? -1 : (int)id;
 }
 
-/* at: the numbers of the sequences before, then of these. */
+/* at: the sequence ids in the input, then those in the output. */
 static int same_tokens(struct sh_store *out, sqlite3_stmt *ours, struct sh_store *in, sqlite3_stmt *theirs, int at[2],
                        struct sh_err *e)
 {
@@ -309,7 +309,7 @@ static int same_tokens(struct sh_store *out, sqlite3_stmt *ours, struct sh_store
     return a.bad || b.bad ? -1 : n == their_n && !memcmp(tokens, their_tokens, n);
 }
 
-/* The sequences of both runs side by side: the same tokens, then their layers. */
+/* The sequences of both runs in parallel: compare the tokens, then copy the layers. */
 static int merge_sequences(struct sh_merge *m, struct sh_store *in, int from, int to, struct sh_err *e)
 {
     static const char list[] = "SELECT id, tokens FROM sequence WHERE run = ? ORDER BY id";
@@ -325,7 +325,7 @@ static int merge_sequences(struct sh_merge *m, struct sh_store *in, int from, in
         if (same < 0)
             got = -1;
         else if (!same)
-            got = sh_fail(e, "%s: damaged: its sequences are not those of %s, though the runs have the same key",
+            got = sh_fail(e, "%s: damaged: its sequences differ from those of %s, but the runs have the same key",
                           in->path, m->out->path);
         else if (got && merge_layers(m, in, at[1], at[0], e))
             got = -1;
@@ -357,7 +357,7 @@ static int merge_runs(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 
 /* ---- results and plans ---- */
 
-/* How those results were asked for, if it is said there; of results that are here already, if it is not said here. */
+/* The command line of those results, where the input has one; for results that exist already, only if we have none. */
 static int copy_typed(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings, int is_new,
                       struct sh_err *e)
 {
@@ -386,7 +386,7 @@ static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *c
         return -1;
     m->counts.differs = n && !sh_digest_same(&ours, &theirs);
     if (m->counts.differs)
-        return sh_fail(e, "%s: the results of %s are not those that %s has: %.600s", in->path, command, m->out->path,
+        return sh_fail(e, "%s: the results of %s differ from those in %s: %.600s", in->path, command, m->out->path,
                        settings);
     m->counts.results_same += n > 0;
     if (n)
@@ -441,7 +441,8 @@ static int merge_plans(struct sh_merge *m, struct sh_store *in, struct sh_err *e
             column[3], column[4]);
         int there = one_number(m->out, "plan", look, e);
         if (there == 1)
-            there = sh_fail(e, "%s: the plan %s is not the one of that name in %s", in->path, column[3], m->out->path);
+            there = sh_fail(e, "%s: plan %s differs from the plan of that name in %s", in->path, column[3],
+                            m->out->path);
         if (there == 0) {
             there = sh_db_once(m->out, sh_db_query(m->out, e, of_model, "ttttt", column[0], column[1], column[2],
                                                    column[3], column[4]), doing, e);
@@ -485,8 +486,8 @@ static int is_in(const struct sh_shard *h, const struct sh_shard *list, int n)
     return 0;
 }
 
-/* At the end: which parts have come, and the time that tracing took, if that part is new, or something of a file that
- * is no part of a trace. */
+/* At the end: record the parts that have come, and add the time spent tracing if the part is new, or if something new
+ * came from a file that is not a part of a trace. */
 static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new, struct sh_err *e)
 {
     struct parts p;
@@ -507,7 +508,7 @@ static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new,
     return closing(m->out, bad, e);
 }
 
-/* Rows that are not causal come with the version of the file that they are in. */
+/* Rows that are not causal need the store version of their file. */
 static int raise_version(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 {
     static const char ask[] = "PRAGMA user_version";

@@ -25,16 +25,16 @@ static const char kinds[] = "ttttttittttiilt";
 
 struct identity { char *at[N_COLUMN]; };
 
-/* The job of a command whose shards come: the first one's, and the file that it is in. */
+/* The job of one command whose shards are being merged: taken from the first shard, with the path of its file. */
 struct first { struct sh_shard shard; char *of; };
 
 struct sh_match {
-    struct identity *run;               /* that may come                                          */
+    struct identity *run;               /* that may be merged                                          */
     int n;
-    char *run_of;                       /* the file that said so                                  */
-    struct first *first;                /* [n_first]: of each command                             */
+    char *run_of;                       /* the file it came from                                  */
+    struct first *first;                /* [n_first]: one per command                             */
     int n_first;
-    struct sh_shard *there;             /* [n_there]: those that the merged store has had before  */
+    struct sh_shard *there;             /* [n_there]: parts already in the merged store  */
     int n_there;
     const char *out;                    /* its path                                               */
 };
@@ -61,7 +61,7 @@ static int read_runs(struct sh_store *s, struct identity **out, int *n, struct s
             break;
         }
         *out = xreallocarray(*out, (size_t)*n + 1, sizeof **out);
-        for (int k = 0; k < N_COLUMN; k++)      /* numbers as well: they are compared and shown */
+        for (int k = 0; k < N_COLUMN; k++)      /* numbers as text, to be compared and shown */
             (*out)[*n].at[k] = xstrdup((const char *)sqlite3_column_text(q, k));
         ++*n;
     }
@@ -79,14 +79,14 @@ static int differ_at(const struct identity *a, const struct identity *b)
     return c;
 }
 
-/* It may be whole and sound by itself. */
+/* The file itself may be complete and sound. */
 static int tell(struct sh_err *e)
 {
-    return sh_hint(e, "nothing was merged: leave this file out, or merge it with the shards of its own job into "
+    return sh_hint(e, "nothing was merged: leave out this file, or merge it with the shards of its own job into "
                    "another store");
 }
 
-/* A run that nobody expected: say in what it differs from the one that is most like it. */
+/* An unexpected run: name a column in which it differs from the most similar expected run. */
 static int refuse(const struct sh_match *m, const struct sh_store *in, const struct identity *r, struct sh_err *e)
 {
     const struct identity *near = NULL;
@@ -96,7 +96,7 @@ static int refuse(const struct sh_match *m, const struct sh_store *in, const str
             most = differ_at(&m->run[i], r);
             near = &m->run[i];
         }
-    sh_fail(e, "%s: is no shard of the same run as %s: its %s: found \"%.200s\", expected \"%.200s\"", in->path,
+    sh_fail(e, "%s: not a shard of the same run as %s: %s: found \"%.200s\", expected \"%.200s\"", in->path,
             m->run_of, column_name[most], r->at[most], near->at[most]);
     return tell(e);
 }
@@ -123,7 +123,7 @@ static int match_runs(struct sh_match *m, struct sh_store *in, struct sh_err *e)
     return bad;
 }
 
-/* Results name no program and no run, the note of the shard does. */
+/* Results name neither program nor run; the mark of the shard does. */
 static int same_job(const struct sh_store *in, const struct sh_shard *h, const char *of, const struct sh_shard *is,
                     struct sh_err *e)
 {
@@ -139,11 +139,11 @@ static int same_job(const struct sh_store *in, const struct sh_shard *h, const c
     if (!what && is->parts == h->parts)
         return 0;
     if (what)
-        sh_fail(e, "%s: is no shard of the same job as %s: its %s is %s, expected %s", in->path, of, what, found,
+        sh_fail(e, "%s: not a shard of the same job as %s: its %s is %s, expected %s", in->path, of, what, found,
                 expected);
     else
-        sh_fail(e, "%s: is no shard of the same job as %s: it is one of %d, expected one of %d", in->path, of, h->parts,
-                is->parts);
+        sh_fail(e, "%s: not a shard of the same job as %s: it is one of %d parts, expected one of %d", in->path, of,
+                h->parts, is->parts);
     return tell(e);
 }
 
@@ -153,16 +153,16 @@ static int match_shard(struct sh_match *m, const struct sh_store *in, const stru
     for (int i = 0; i < m->n; i++)
         known |= !strcmp(m->run[i].at[FINGERPRINT], h->model);
     if (!known) {
-        sh_fail(e, "%s: is of another model than %s: its fingerprint is %s, expected %s", in->path, m->run_of, h->model,
+        sh_fail(e, "%s: another model than %s: fingerprint %s, expected %s", in->path, m->run_of, h->model,
                 m->run[0].at[FINGERPRINT]);
         return tell(e);
     }
-    for (int i = 0; i < m->n_there; i++) {      /* the merged store may have parts of other jobs, too */
+    for (int i = 0; i < m->n_there; i++) {      /* the merged store may also have parts of other jobs */
         if (strcmp(m->there[i].job, h->job))
             continue;
         if (same_job(in, h, m->out, &m->there[i], e))
             return -1;
-        if (m->there[i].part == h->part)        /* merged before: its content must be the same, and no new job comes */
+        if (m->there[i].part == h->part)        /* merged before: its content is compared, and it adds no job */
             return 0;
     }
     for (int i = 0; i < m->n_first; i++)

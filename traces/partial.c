@@ -93,9 +93,9 @@ int sh_partial_get(struct sh_store *s, const char *job, int part, void *at, size
         const void *blob = sh_column_blob(&c, 1, &has);
         bad = c.bad;
         if (!bad && has != bytes)
-            bad = sh_fail(e, "%s: part %d has %zu bytes, expected %zu", s->path, part, has, bytes);
+            bad = sh_fail(e, "%s: part %d: found %zu bytes, expected %zu", s->path, part, has, bytes);
         if (!bad && check_sum(job, part, blob, bytes) != sum)
-            bad = sh_fail(e, "%s: damaged: part %d is not what was written", s->path, part);
+            bad = sh_fail(e, "%s: damaged: part %d does not match its checksum", s->path, part);
         if (!bad)
             memcpy(at, blob, bytes);
     }

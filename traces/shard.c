@@ -56,7 +56,7 @@ int sh_shard_list(struct sh_store *s, struct sh_shard **out, int *n, struct sh_e
         take(h->model, sizeof h->model, &c, 5);
         int bad = c.bad;
         if (!bad && (h->part > h->parts || (count > 1 && !comes_after(h, h - 1))))
-            bad = sh_fail(e, "%s: is damaged: shard %d of %d", s->path, h->part, h->parts);
+            bad = sh_fail(e, "%s: damaged: found shard %d of %d", s->path, h->part, h->parts);
         if (bad) {
             got = -1;
             break;
@@ -88,7 +88,7 @@ static int take_line(struct sh_store *s, sqlite3_stmt *q, const char *table, cha
     return got < 0 || c.bad ? -1 : 0;
 }
 
-/* The settings of results that are none of ours [n], in order; *line stays NULL: there are none. */
+/* The settings in the store that are not among settings [n]; *line stays NULL when there are none. */
 static int find_foreign(struct sh_store *s, const char *command, const char *const *ours, int n, char **line,
                         struct sh_err *e)
 {
@@ -108,8 +108,8 @@ static int find_foreign(struct sh_store *s, const char *command, const char *con
     return got;
 }
 
-/* What made rows that are of another job: the command as it was typed, or the settings where nobody kept that. *line
- * NULL: there are none. Caller frees. */
+/* What made the rows of another job: the command as typed, or its settings when the command is unknown. *line NULL:
+ * no such rows. Caller frees. */
 static int foreign_rows(struct sh_store *s, const struct sh_shard *h, const char *const *settings, int n, char **line,
                         struct sh_err *e)
 {
@@ -131,8 +131,8 @@ static int foreign_rows(struct sh_store *s, const struct sh_shard *h, const char
 
 static int refuse(const struct sh_store *s, const struct sh_shard *h, const char *what, struct sh_err *e)
 {
-    sh_fail(e, "%s: holds %s; expected a part of this %s alone", s->path, what, h->command);
-    return sh_hint(e, "merge the shards of that job and remove them, then the same command starts new ones; or name "
+    sh_fail(e, "%s: holds %s, expected only a part of this %s", s->path, what, h->command);
+    return sh_hint(e, "merge the shards of that job and remove them, then run the same command again; or give "
                    "another --db");
 }
 
@@ -146,18 +146,19 @@ int sh_shard_check(struct sh_store *s, const struct sh_shard *shard, const char 
         return -1;
     bad = foreign_rows(s, shard, settings, n, &line, e);
     if (!bad && line)
-        what = xasprintf("what another %s made: %.600s", shard->command, line);
+        what = xasprintf("results of another %s: %.600s", shard->command, line);
     for (int i = 0; i < n_list && !bad && !what; i++) {
         const struct sh_shard *h = &list[i];
         if (strcmp(h->command, shard->command))
             continue;
         int begun = strcmp(h->job, shard->job) ? sh_held_is_begun(s, h, e) : 0;
-        if (begun)                      /* and nothing came of it */
+        if (begun)                      /* and made nothing */
             bad = begun < 0 || sh_held_forget(s, h, e);
         else if (strcmp(h->job, shard->job))
-            what = xasprintf("part %d of %d of another %s, of other settings or texts", h->part, h->parts, h->command);
+            what = xasprintf("part %d of %d of another %s, with other settings or texts", h->part, h->parts,
+                             h->command);
         else if (strcmp(h->program, shard->program))
-            what = xasprintf("what version %s of this program made", h->program);
+            what = xasprintf("results of version %s of this program", h->program);
     }
     if (what)
         bad = refuse(s, shard, what, e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See codec.h. Comparisons with K/n are made in double, as the statistics make them. */
+/* See codec.h. Comparisons with K/n are made in double, as in the statistics. */
 #include "traces/sparse.h"
 
 #include <math.h>
@@ -11,21 +11,21 @@
 #include "src/base/mem.h"
 #include "src/base/num.h"
 
-#define WIDEST 0.07739782               /* a cell, in logarithms: 4 % to either side */
+#define WIDEST 0.07739782               /* a cell, in logarithms: 4 % on either side */
 
 enum {
     WHOLE = 100,                        /* the largest K that is a boundary      */
     CODES = 256,
     N_FRAME = 4,
-    PARTS = 128,                        /* of an octave, so short that at most one boundary lies in each   */
-    COARSE = 25 * PARTS                 /* from 1 up, to more keys than a row has                          */
+    PARTS = 128,                        /* of an octave; short enough for at most one boundary in each     */
+    COARSE = 25 * PARTS                 /* from 1 to more keys than a row has                              */
 };
 
 static double boundary[CODES + 1];      /* in units of the row's mean; code c: (boundary[c], boundary[c + 1]] */
 static int coarse[COARSE];              /* the code at the beginning of each part of an octave */
 static pthread_once_t built = PTHREAD_ONCE_INIT;
 
-/* The part of an octave that x lies in, counted from 1; below 1 it is negative. */
+/* The index of the part of an octave that contains x, counted from 1; negative below 1. */
 static inline int64_t part_of(double x)
 {
     int64_t bits;
@@ -51,8 +51,8 @@ static void build(void)
     }
 }
 
-/* A score times the keys is exact in double (24 bits by at most 24), so it is above K exactly when the score is
- * above K/keys, as a reader compares. */
+/* A score times the number of keys is exact in double (24 bits times at most 24), so it exceeds K exactly when the
+ * score exceeds K/keys in a reader's comparison. */
 SH_CLONES static void codes_of(unsigned char *code, const float *score, uint32_t n, int keys)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -77,7 +77,7 @@ struct bytes {
     size_t n, cap;
 };
 
-/* Room for n more bytes; what is written there is counted by the writer. */
+/* Room for n more bytes; the writer adds what it wrote to the count. */
 static unsigned char *reserve(struct bytes *b, size_t n)
 {
     if (b->n + n > b->cap) {
@@ -96,7 +96,7 @@ static void append(struct bytes *b, const void *from, size_t n)
 /* ---- writing ---- */
 
 struct sh_codec_sparse {
-    size_t width;                       /* bytes of a value */
+    size_t width;                       /* bytes per value */
     struct bytes part[N_FRAME];
 };
 
@@ -184,7 +184,7 @@ static int frames(const struct sh_block *b, size_t width, struct bytes part[N_FR
     size_t at = sizeof length, most = sh_rows_scores(b->first_row, b->n_rows, b->window);
     size_t limit[N_FRAME] = {4 * (size_t)b->n_rows, 4 * (size_t)b->n_rows, most, most * width};
     if (b->bytes < sizeof length)
-        return sh_fail(e, "%zu bytes are too few for a sparse block", b->bytes);
+        return sh_fail(e, "a sparse block of %zu bytes is too short", b->bytes);
     memcpy(length, b->blob, sizeof length);
     for (int i = 0; i < N_FRAME; i++) {
         if (length[i] > b->bytes - at)
@@ -194,13 +194,13 @@ static int frames(const struct sh_block *b, size_t width, struct bytes part[N_FR
         at += length[i];
     }
     if (at != b->bytes)
-        return sh_fail(e, "a sparse block has %zu bytes behind its parts", b->bytes - at);
+        return sh_fail(e, "a sparse block has %zu extra bytes after its parts", b->bytes - at);
     if (part[0].n != limit[0] || part[1].n != limit[1])
-        return sh_fail(e, "a sparse block has counts for %zu rows where %d were expected", part[0].n / 4, b->n_rows);
+        return sh_fail(e, "a sparse block has counts for %zu rows, expected %d", part[0].n / 4, b->n_rows);
     return 0;
 }
 
-/* The keys of one row from its gaps; -1 when they leave the row. */
+/* The keys of one row from its gaps; -1 when a key is outside the row. */
 static int keys_of(struct bytes *gaps, size_t *at, int *key, uint32_t stored, int start, int n)
 {
     long long place = -1;

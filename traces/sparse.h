@@ -7,7 +7,8 @@
 
 int sh_sparse_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
 
-/* What the block's frames unpack to, each behind its length (u64), however zstd packed it; *out is the caller's. */
+/* The unpacked frames of a block, each after its length (u64), independent of zstd's version. *out: owned by the
+ * caller. */
 int sh_sparse_plain(const struct sh_block *b, unsigned char **out, size_t *n, struct sh_err *e);
 
 #endif

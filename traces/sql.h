@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of shears_sql.so (sql_extension.c). They meet SQLite only through the functions that it hands to a
- * module it loads. */
+/* The parts of shears_sql.so (sql_extension.c). They call SQLite only through the functions that it passes to a
+ * module that it loads. */
 #ifndef SH_TRACES_SQL_H
 #define SH_TRACES_SQL_H
 
@@ -10,7 +10,7 @@
 
 struct sqlite3;
 
-/* shears_rows(blob, codec, first_row, n_rows, window): a table of q, key, score. Gives SQLite's code. */
+/* shears_rows(blob, codec, first_row, n_rows, window): a table of q, key, score. Returns an SQLite result code. */
 int sh_sql_rows_table(struct sqlite3 *db);
 
 /* The statistics of a head_stats blob as JSON, to be freed; NULL: it is damaged. */

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears_sql.so: SQL functions that unpack what a trace store holds, so that the sqlite3 shell, Python, R or
- * anything else that speaks SQLite reads a trace without this program:
+/* shears_sql.so: SQL functions that unpack the blobs of a trace store, so that the sqlite3 shell, Python, R and any
+ * other SQLite client can read a trace without this program:
  *
  *     .load ./shears_sql
  *     SELECT q, key, score FROM scores, shears_rows(blob, codec, first_row, n_rows, window)
  *     WHERE sequence = 0 AND layer = 3 AND head = 5;
  *
  * Blocks of scores (their columns are blob, codec, first_row, n_rows, window):
- *     shears_rows(BLOCK)             a table: q, key, score; of sparse blocks the scores that are stored
- *     shears_row(BLOCK, q)           float32 blob, keys 0 to the last that q sees, 0 where nothing is stored
+ *     shears_rows(BLOCK)             a table: q, key, score; for sparse blocks, of the stored scores only
+ *     shears_row(BLOCK, q)           float32 blob, keys 0 to the last that q sees, 0 where no score is stored
  *     shears_row_json(BLOCK, q)      the same as a JSON array
  *     shears_score(BLOCK, q, key)    one score
- *     shears_residual(BLOCK, q)      the mass of the scores that a sparse block does not store; else 0
+ *     shears_residual(BLOCK, q)      the mass of the scores that a sparse block omits; 0 for dense blocks
  * Vectors:
  *     shears_vector(blob, codec, n_tokens, t)        float32 blob [d_head]
  *     shears_vector_json(blob, codec, n_tokens, t)
  * Statistics:
- *     shears_stats_json(blob)        an object, sql_stats.c says of what
+ *     shears_stats_json(blob)        an object, described in sql_stats.c
  *
- * NULL, and a query or token outside, gives NULL; a damaged blob is an SQL error. A store of another version
- * is refused when the module is loaded into it: its blobs may mean something else. */
+ * NULL arguments and queries or tokens out of range give NULL; a damaged blob is an SQL error. The module refuses to
+ * load into a store of another version, whose blobs may have another meaning. */
 #include <sqlite3ext.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,14 +35,14 @@ enum { BLOCK_ARGS = 5, MOST_ROWS = 1 << 22 };
 
 /* ---- arguments ---- */
 
-/* Whole numbers that do not fit become ones that nobody accepts. */
+/* Numbers out of the range of int become values that every check rejects. */
 static int whole(sqlite3_value *v)
 {
     sqlite3_int64 x = sqlite3_value_int64(v);
     return sqlite3_value_type(v) != SQLITE_INTEGER || x < INT32_MIN || x > INT32_MAX ? INT32_MIN : (int)x;
 }
 
-/* 0: one of them is NULL. */
+/* 0: an argument is NULL. */
 static int all_there(int n, sqlite3_value **arg)
 {
     int there = 1;
@@ -51,10 +51,10 @@ static int all_there(int n, sqlite3_value **arg)
     return there;
 }
 
-/* The blob stays SQLite's. */
+/* The blob remains SQLite's. */
 static void set_blob(struct sh_block *b, sqlite3_value *v)
 {
-    const void *blob = sqlite3_value_blob(v);   /* NULL where it is empty */
+    const void *blob = sqlite3_value_blob(v);   /* NULL when empty */
     *(const void **)&b->blob = blob ? blob : "";
     b->bytes = blob ? (size_t)sqlite3_value_bytes(v) : 0;
 }
@@ -70,7 +70,7 @@ static struct sh_block block_of(sqlite3_value **arg)
 /* ---- one row ---- */
 
 struct wanted {
-    int q, n, full;                     /* full: no memory for it                */
+    int q, n, full;                     /* full: out of memory                   */
     float *row;                         /* [n] once found                        */
     double residual;
 };
@@ -89,13 +89,13 @@ static int take(void *to, const struct sh_row *r)
     return 1;
 }
 
-/* The row asked for; its `row` is to be freed, NULL when there is none (the result is then set). */
+/* The row asked for, whose `row` the caller frees; NULL when there is none (the SQL result is then set). */
 static struct wanted row_of(sqlite3_context *context, sqlite3_value **arg)
 {
     struct sh_err e;
     struct wanted w = {.q = whole(arg[BLOCK_ARGS])};
     if (!all_there(BLOCK_ARGS + 1, arg))
-        return w;                               /* NULL is what a function gives that says nothing */
+        return w;                               /* without a result the function returns NULL */
     struct sh_block b = block_of(arg);
     if (w.q < 0 || w.q < b.first_row || (int64_t)w.q - b.first_row >= b.n_rows)
         return w;
@@ -117,7 +117,7 @@ static void row_blob(sqlite3_context *context, int n, sqlite3_value **arg)
         sqlite3_result_blob64(context, w.row, (sqlite3_uint64)w.n * sizeof *w.row, free);
 }
 
-/* Takes the numbers. */
+/* Takes ownership of the numbers. */
 static void json_array(sqlite3_context *context, float *x, size_t n)
 {
     sqlite3_str *text = sqlite3_str_new(sqlite3_context_db_handle(context));
@@ -164,7 +164,7 @@ static void residual(sqlite3_context *context, int n, sqlite3_value **arg)
 
 /* ---- vectors ---- */
 
-/* Vector t of the blob, to be freed, and its length; NULL when there is none (the result is then set). */
+/* Vector t of the blob and its length; caller frees. NULL when there is none (the SQL result is then set). */
 static float *vector_of(sqlite3_context *context, sqlite3_value **arg, size_t *d_head)
 {
     struct sh_err e;
@@ -176,7 +176,7 @@ static float *vector_of(sqlite3_context *context, sqlite3_value **arg, size_t *d
     set_blob(&b, arg[0]);
     float *all = sh_codec_all_floats(&b, &count, &e);
     if (all && count % (size_t)n_token) {
-        sh_fail(&e, "%zu numbers are no vectors of %d tokens", count, n_token);
+        sh_fail(&e, "%zu numbers are not a multiple of %d tokens", count, n_token);
         free(all);
         all = NULL;
     }
@@ -241,7 +241,7 @@ static int check_version(sqlite3 *db, char **message)
     if (number(db, "PRAGMA application_id") != SH_STORE_APPLICATION || version == SH_STORE_VERSION ||
         version == SH_STORE_ORDERLESS)
         return SQLITE_OK;
-    *message = sqlite3_mprintf("the store has version %d, shears_sql reads versions %d and %d", version,
+    *message = sqlite3_mprintf("store version %d, shears_sql reads versions %d and %d", version,
                                SH_STORE_VERSION, SH_STORE_ORDERLESS);
     return SQLITE_ERROR;
 }

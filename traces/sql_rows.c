@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sql.h: the table shears_rows. Its arguments are hidden columns, its rows the stored scores of one block,
- * decoded when the table is asked for. A query that is asked for by q = N is found without walking. */
+/* See sql.h: the table-valued function shears_rows. Its arguments are hidden columns, its rows the stored scores of
+ * one block, decoded when the table is queried. A constraint q = N is answered without a scan. */
 #include <sqlite3ext.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ struct cursor {
     struct sqlite3_vtab_cursor base;
     struct score *at;                   /* [n] */
     size_t n, cap, now;
-    int only_q, is_full;                /* only_q: -1: all; is_full: no memory for more */
-    sqlite3_value *arg[N_ARG];          /* what was asked for, for those who select it  */
+    int only_q, is_full;                /* only_q: -1: all; is_full: out of memory      */
+    sqlite3_value *arg[N_ARG];          /* the arguments, readable as hidden columns    */
 };
 
 static int connect_to(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out, char **message)
@@ -47,7 +47,7 @@ static int disconnect(sqlite3_vtab *table)
     return SQLITE_OK;
 }
 
-/* idxNum: a bit for each argument that is given, one more for q. */
+/* idxNum: one bit per argument given, and one for q. */
 static int best_index(sqlite3_vtab *table, sqlite3_index_info *info)
 {
     int place[N_ARG + 1] = {0}, given = 0, n = 0;
@@ -61,7 +61,7 @@ static int best_index(sqlite3_vtab *table, sqlite3_index_info *info)
             continue;
         if (!info->aConstraint[i].usable) {
             if (arg < N_ARG)
-                return SQLITE_CONSTRAINT;       /* the arguments must come first */
+                return SQLITE_CONSTRAINT;       /* not usable until all arguments are given */
             continue;
         }
         given |= 1 << arg;
@@ -126,7 +126,7 @@ static int take(void *to, const struct sh_row *r)
     return 0;
 }
 
-/* Whole numbers that do not fit become ones that nobody accepts. */
+/* Numbers out of the range of int become values that every check rejects. */
 static int whole(sqlite3_value *v)
 {
     sqlite3_int64 x = sqlite3_value_int64(v);
@@ -145,7 +145,7 @@ static int filter(sqlite3_vtab_cursor *base, int given, const char *name, int ar
     }
     for (int i = 0; i < argc; i++)
         if (sqlite3_value_type(arg[i]) == SQLITE_NULL)
-            return SQLITE_OK;                   /* nothing is in a block that is not there */
+            return SQLITE_OK;                   /* a NULL block has no rows */
     for (int i = 0; i < N_ARG; i++)
         if (!(c->arg[i] = sqlite3_value_dup(arg[i])))
             return SQLITE_NOMEM;

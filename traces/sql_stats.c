@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sql.h. The object has
+/* See sql.h. The JSON object of statistics has
  *     length, sparse, spec (alpha, recent, split, window as in run.statistics),
  *     rows, entries, below_mean, below_1pct, rows_of_two, entropy, normalised_entropy, mass_top: sums over rows,
  *     last[lane][key], first[lane][recent][key]: rows, null for never; low[split][key],
  *     jaccard[lane][recent][lag] {sum, expected, rows}, lags 1, 8, 64
- * and traces/stats.h says what they mean. */
+ * with the meanings given in traces/stats.h. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stats.h. Each row becomes one bit set over the keys per lane, plus one of the low scores. */
+/* See stats.h. Each row becomes one bit set over the keys per lane, and one of the low scores. */
 #include "traces/stats.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 const int sh_stats_lag[SH_STATS_LAGS] = {1, 8, 64};
 
-/* limit[lane]: a score is pivotal when it is above, for a row of n keys. */
+/* limit[lane]: in a row of n keys, scores above it are pivotal. */
 static void limits(const struct sh_stats *s, int n, float limit[SH_STATS_MAX_LANES])
 {
     for (int lane = 0; lane < s->n_lane; lane++) {
@@ -48,8 +48,8 @@ static void add_sums(struct sh_row_sums *sums, int n, int below_mean, const stru
 
 /* ---- rows ---- */
 
-/* Make room for row q: words of this block's keys that it no longer sees are empty. Returns whether its own words are
- * wanted. */
+/* Make room for row q: the words of this block's keys that it no longer sees are cleared. Returns whether the row's
+ * own words are needed. */
 static int open_row(struct sh_stats *s, int q, int first_key)
 {
     struct sh_stats_work *w = s->work;
@@ -99,7 +99,7 @@ static int is_next(const struct sh_stats *s, int q, int first_key, int n)
            n == q - first_key + 1 && (!s->work || first_key >= s->work->first_key);
 }
 
-/* Lane by lane `stride` apart in `from`, side by side in `to`. */
+/* Transpose: lanes `stride` apart in `from` become adjacent in `to`. */
 SH_INLINE void place_words(uint64_t *to, const uint64_t *from, size_t stride, int n, size_t side, int n_lane)
 {
     for (int at = 0; at < n; at++, from++, to += side)
@@ -107,14 +107,14 @@ SH_INLINE void place_words(uint64_t *to, const uint64_t *from, size_t stride, in
             to[lane] = from[(size_t)lane * stride];
 }
 
-/* Words of the row's sets, `stride` apart from lane to lane, the first one holding its first key: what lies around its
- * keys is left out, so that no position is ever beyond the arrays. */
+/* The words of the row's sets, `stride` apart from lane to lane; the first one holds the row's first key. Words
+ * around the row's keys are left out, so no position is ever outside the arrays. */
 SH_CLONES static void place_sets(struct sh_stats *s, int q, int first_key, const uint64_t *sets, size_t stride)
 {
     struct sh_stats_work *w = s->work;
     int first = first_key / 64, n = q / 64 - first + 1, usual = 7;
     uint64_t *to = words_at(w, q, first), *low = low_at(w, q, first), begin = ~(uint64_t)0 << first_key % 64;
-    if (s->n_lane == usual)                             /* of the default settings: the compiler unrolls it */
+    if (s->n_lane == usual)                             /* the default settings: the compiler unrolls this call */
         place_words(to, sets, stride, n, STATS_LINE, usual);
     else
         place_words(to, sets, stride, n, w->side, s->n_lane);
@@ -127,7 +127,7 @@ SH_CLONES static void place_sets(struct sh_stats *s, int q, int first_key, const
     }
 }
 
-/* Set the words of row q; a word that the row fills only in part is padded. */
+/* Set the words of row q; a word that the row covers only in part is padded. */
 static void mark(struct sh_stats *s, int q, int first_key, const float *row, int n)
 {
     float limit[SH_STATS_MAX_LANES], low = sh_round_up(1.0 / n), part[64];
@@ -140,7 +140,7 @@ static void mark(struct sh_stats *s, int q, int first_key, const float *row, int
         if (begin || !n_word) {
             int end = q - j < 63 - begin ? begin + q - j : 63;
             for (int i = 0; i < 64; i++)
-                part[i] = NAN;                          /* neither above nor below anything */
+                part[i] = NAN;                          /* compares false with every limit */
             memcpy(part + begin, x, (size_t)(end - begin + 1) * sizeof *part);
             x = part;
             n_word = 1;
@@ -164,7 +164,7 @@ int sh_stats_row(struct sh_stats *s, int q, int first_key, const float *row, int
     return 0;
 }
 
-/* Keys first_key .. q of a set whose first word holds first_key. */
+/* Keys first_key .. q of a set whose first word contains first_key. */
 SH_CLONES static int count_set(const uint64_t *word, int first_key, int q)
 {
     int rest = q / 64 - first_key / 64, count = 0;
@@ -189,7 +189,7 @@ int sh_stats_row_sets(struct sh_stats *s, int q, int first_key, const uint64_t *
     return 0;
 }
 
-/* Words of a sparse row: everything visible is low, nothing is pivotal, but for what is stored. */
+/* Words of a sparse row: all visible keys are low and none is pivotal, except for the stored ones. */
 static void mark_sparse(struct sh_stats *s, int q, int first_key, const int *key,
                         const float *score, int n_stored)
 {

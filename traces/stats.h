@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The streaming attention statistics of one head (sequence, layer, head): fed its causal rows once,
- * in order, they keep what every pivotal-set figure needs for all cells of the grid and all splits,
- * so the rows themselves need not be stored. The same numbers give the same bits, whether they come
- * live from a backend or out of a stored trace; only the entropy, which backends may take from logits,
- * differs by some 1e-7.
+/* Streaming attention statistics of one head (sequence, layer, head). Fed with the head's causal rows once, in order,
+ * they keep what every pivotal-set figure needs for all cells of the grid and all splits, so the rows need not be
+ * stored. Equal scores give equal bits, whether live from a backend or read from a stored trace; only the entropy,
+ * which a backend may compute from logits, differs by some 1e-7.
  *
- * A cell is a lane (see stats_spec.h) with a recent window. n_q = keys that row q sees, its own
- * included. */
+ * A cell is a lane (see stats_spec.h) with a recent window. n_q = number of keys that row q sees, its own included. */
 #ifndef SH_TRACES_STATS_H
 #define SH_TRACES_STATS_H
 
@@ -23,7 +21,7 @@
 extern const int sh_stats_lag[SH_STATS_LAGS];           /* 1, 8, 64 rows apart */
 
 struct sh_row_sums {                    /* over the rows of a head: how focused attention is      */
-    uint64_t rows, entries;             /* rows seen, and the keys that they could see together   */
+    uint64_t rows, entries;             /* number of rows, and of all scores in them              */
     uint64_t below_mean;                /* entries < 1 / n_q (as real numbers)                    */
     uint64_t below_1pct;                /* entries < 0.01 * the largest of their row              */
     uint64_t rows_of_two;               /* rows with at least two keys                            */
@@ -32,21 +30,21 @@ struct sh_row_sums {                    /* over the rows of a head: how focused 
     double mass_top;                    /* sum over rows of the ceil(0.2 n_q) largest entries     */
 };
 
-/* Likeness of S_q and S_{q-d}, both without keys that one of the two rows cannot use:
- * j <= q-d-recent, and j inside the window of row q. Rows where both are empty are left out. */
+/* Similarity of S_q and S_{q-d}, both without the keys that one of the two rows cannot use: j <= q-d-recent, and j
+ * inside the window of row q. Rows where both sets are empty are left out. */
 struct sh_jaccard {
     double sum;                         /* of |both| / |either|                                   */
-    double expected;                    /* of E/(a+b-E), E = a b / n: random sets of these sizes  */
-    uint32_t rows;                      /* how many rows went into the sums                       */
+    double expected;                    /* of E/(a+b-E), E = a b / n: for random sets of those sizes */
+    uint32_t rows;                      /* rows in the sums                                       */
 };
 
-/* Read-only for everybody else. -1 stands for "never". */
+/* Read-only outside this module. -1 stands for "never". */
 struct sh_stats {
     struct sh_stats_spec spec;
     int length;                         /* T: rows of the sequence                                */
-    int n_row;                          /* rows fed so far; complete when n_row == length         */
+    int n_row;                          /* rows fed; complete when n_row == length                */
     int n_lane;                         /* 0: no cells, row sums only                             */
-    int sparse;                         /* some row was sparse: lanes with K < 1 know nothing     */
+    int sparse;                         /* some row was sparse: lanes with K < 1 are undefined    */
     struct sh_row_sums sums;
     int32_t *last;                      /* [n_lane][T]: last q for which j was pivotal, recent 0  */
     int32_t *first;                     /* [n_lane][n_recent][T]: first q, q - j >= recent        */
@@ -60,38 +58,36 @@ struct sh_stats {
 struct sh_stats *sh_stats_new(const struct sh_stats_spec *spec, int length);
 void sh_stats_free(struct sh_stats *s);                 /* NULL is fine */
 
-/* One without working memory, to be filled by whoever reads it back; no rows can be fed. */
+/* Statistics without working memory, to be filled by a reader; no rows can be fed. */
 struct sh_stats *sh_stats_new_finished(const struct sh_stats_spec *spec, int length);
 
-/* The next row: scores of the query at position q = s->n_row over the keys first_key .. q, so
- * n = q - first_key + 1 floats; first_key > 0 only in windowed layers, and it never falls.
- * -1 when that is not so; then nothing has changed. */
+/* The next row: scores of the query at position q = s->n_row over the keys first_key .. q, hence n = q - first_key +
+ * 1 floats; first_key > 0 only in windowed layers, and it never decreases. -1, with nothing changed, when the row
+ * violates this. */
 int sh_stats_row(struct sh_stats *s, int q, int first_key, const float *row, int n);
 
-/* The same, to the last bit, from what a backend hands out of a row in place of its scores: one set
- * of keys for each lane, in their order, with the scores above the lane's limit (sh_stats_limits),
- * one more with those < 1/n_q, and the figures. Key j is bit j % 64 of word j / 64 - first_word; a set
- * has n_word words, the next one lies behind it. Bits of keys that the row does not see are ignored.
- * -1 also when the words do not cover the row. */
+/* The same, to the last bit, from the output of a backend in place of a row's scores: one set of keys per lane, in
+ * the order of the lanes, of the scores above the lane's limit (sh_stats_limits), one more set of those < 1/n_q, and
+ * the row's sums. Key j is bit j % 64 of word j / 64 - first_word; a set has n_word words, sets are adjacent. Bits of
+ * keys that the row does not see are ignored. -1 also when the words do not cover the row. */
 int sh_stats_row_sets(struct sh_stats *s, int q, int first_key, const uint64_t *bits, int first_word,
                       int n_word, const struct sh_row_figures *figures);
 
-/* The same from what a sparse trace holds: the n_stored scores >= 1/n_q, `key` (positions)
- * ascending; all others are known to be smaller. Gives the very same cells (for sh_stats_sparse_can
- * alphas), low counts and likenesses; leaves the row sums alone. */
+/* The same from a sparse trace: the n_stored scores >= 1/n_q, with `key` (positions) ascending; all others are known
+ * to be smaller. Gives identical cells (for sh_stats_sparse_can alphas), low counts and similarities; the row sums
+ * are unchanged. */
 int sh_stats_row_sparse(struct sh_stats *s, int q, int first_key, int n, const int *key,
                         const float *score, int n_stored);
 
 int sh_stats_is_complete(const struct sh_stats *s);
 
-/* Cells that both have, of thresholds that log8 codes do not decide, become those of `exact`. Both are of the
+/* Replace the cells present in both, for thresholds that log8 codes do not decide, by those of `exact`. Both have the
  * same length. */
 void sh_stats_take_exact(struct sh_stats *s, const struct sh_stats *exact);
 
-/* Bytes of a complete head, for a blob: versioned, little-endian, meant to be compressed by the
- * caller. *out is malloc'ed. 0 when the head is not complete. Reading back gives the very same
- * numbers and trusts nothing: every count, length and position is checked. *out is freed with
- * sh_stats_free. */
+/* Serialisation of a complete head: versioned, little-endian, meant to be compressed by the caller. *out is
+ * malloc'ed; 0 when the head is not complete. Reading gives exactly the same numbers and trusts nothing: every count,
+ * length and position is checked. Free *out with sh_stats_free. */
 size_t sh_stats_pack(const struct sh_stats *s, unsigned char **out);
 int sh_stats_unpack(const void *at, size_t bytes, struct sh_stats **out, struct sh_err *e);
 

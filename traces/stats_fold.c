@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stats_work.h: every 64 rows the union of their sets tells for what keys a first or last pivotal row is to be
- * looked for, and the low ones are added up, key by key. */
+/* See stats_work.h: after every 64 rows, the union of their sets gives the keys whose first or last pivotal row must
+ * be determined, and the low scores are counted per key. */
 #include "traces/stats_work.h"
 
-#define PLANES 7                        /* bits of a count of 64 rows                             */
+#define PLANES 7                        /* bits of a count up to 64                             */
 
 /* position[k] = q for every bit k of `which`. */
 SH_INLINE void note(int32_t *position, uint64_t which, int q)
@@ -12,7 +12,7 @@ SH_INLINE void note(int32_t *position, uint64_t which, int q)
         position[__builtin_ctzll(which)] = q;
 }
 
-/* A word of a lane in the rows of a block, which follow each other, and what is known of it. */
+/* One word of a lane in the consecutive rows of a block, and what is known of its keys. */
 struct place {
     int lane, at, q0, n_row;
     const uint64_t *word;               /* in row q0 */
@@ -24,7 +24,7 @@ SH_INLINE struct place place_of(const struct sh_stats *s, int lane, int at, int 
     return (struct place){lane, at, q0, n_row, words_at(s->work, q0, at) + lane, s->work->n_word * s->work->side};
 }
 
-/* Newest row of the block in which each of these keys is pivotal. */
+/* The newest row of the block in which each of these keys is pivotal. */
 SH_INLINE void note_last(struct sh_stats *s, const struct place *p, uint64_t which)
 {
     int32_t *last = s->last + (size_t)p->lane * (size_t)s->length + 64 * (size_t)p->at;
@@ -35,7 +35,7 @@ SH_INLINE void note_last(struct sh_stats *s, const struct place *p, uint64_t whi
     }
 }
 
-/* Oldest row, for those keys of `any` that have none yet, of a word whose keys no recent window leaves out. */
+/* The oldest row, for the keys in `any` that have none yet; for words whose keys no recent window excludes. */
 SH_INLINE void note_first_far(struct sh_stats *s, const struct place *p, uint64_t any)
 {
     size_t n_recent = (size_t)s->spec.n_recent, n = (size_t)s->length, next = s->work->n_word * s->work->side;
@@ -60,7 +60,7 @@ SH_INLINE void note_first_near(struct sh_stats *s, const struct place *p, uint64
     for (size_t i = 0; i < n_recent; i++) {
         uint64_t *seen = s->work->seen + i * next + (size_t)p->at * s->work->side + p->lane, left = any & ~*seen;
         int32_t *first = s->first + ((size_t)p->lane * n_recent + i) * n + 64 * (size_t)p->at;
-        int near = 64 * p->at + s->spec.recent[i] - p->q0;  /* rows too near to all of these keys */
+        int near = 64 * p->at + s->spec.recent[i] - p->q0;  /* rows too close to all of these keys */
         for (int r = near > 0 ? near : 0; left && r < p->n_row; r++) {
             uint64_t found = p->word[(size_t)r * p->step] & left & up_to(r - near < 63 ? r - near : 63);
             note(first, found, p->q0 + r);
@@ -79,7 +79,7 @@ SH_INLINE void note_first(struct sh_stats *s, const struct place *p, uint64_t an
         note_first_near(s, p, any);
 }
 
-/* mask[k]: rows of this block that lie in the history window of split k, whose position is t[k]. */
+/* mask[k]: the rows of this block within the history window of split k, whose position is t[k]. */
 static int windows(const struct sh_stats *s, int q0, int t[SH_STATS_MAX],
                    uint64_t mask[SH_STATS_MAX])
 {
@@ -95,7 +95,7 @@ static int windows(const struct sh_stats *s, int q0, int t[SH_STATS_MAX],
     return any;
 }
 
-/* One more row to counters that lie across words: bit k of plane[b] is bit b of key k's count. */
+/* Add one row to bit-sliced counters: bit k of plane[b] is bit b of key k's count. */
 SH_INLINE void count_row(uint64_t plane[PLANES][STATS_LINE], const uint64_t *row)
 {
     uint64_t carry[STATS_LINE];
@@ -109,7 +109,7 @@ SH_INLINE void count_row(uint64_t plane[PLANES][STATS_LINE], const uint64_t *row
         }
 }
 
-/* Eight bits as eight bytes. */
+/* Expand eight bits to eight bytes. */
 SH_INLINE uint64_t spread(uint64_t bits)
 {
     uint64_t apart = bits * 0x0101010101010101u & 0x8040201008040201u;
@@ -128,7 +128,7 @@ SH_INLINE void add_counts(int32_t *low, const uint64_t plane[PLANES][STATS_LINE]
     }
 }
 
-/* Rows of the block in which each key was low, per split. */
+/* Count, per split, the rows of the block in which each key is low. */
 SH_INLINE void fold_low(struct sh_stats *s, int q0)
 {
     int t[SH_STATS_MAX], begin = s->work->block_word;
@@ -169,9 +169,9 @@ SH_INLINE void fold_word(struct sh_stats *s, int lane, int at, int q0, int n_row
     s->work->any[i] = 0;
 }
 
-/* Most keys that are pivotal in one block are so in the next one, too: the last row of a key is looked for when a
- * block has passed without it, which is why the rows of the block before are still here. Words that the window has
- * passed are in no union, so what is pending there is gone. */
+/* Most keys that are pivotal in one block are pivotal in the next, too: the last row of a key is determined only once
+ * a block has passed without it, so the rows of the preceding block are kept. Words that the window has passed are in
+ * no union, so their pending bits are dropped. */
 SH_CLONES static void fold_block(struct sh_stats *s, int q0, int n_row)
 {
     for (int at = s->work->pending_word; at <= q0 / 64; at++)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stats_work.h: how alike rows are that are a lag apart, counted on their bit sets. What two rows have in common is
- * counted once for all recent windows together, and what each has from its end backwards. */
+/* See stats_work.h: the similarity of rows a lag apart, counted on their bit sets. The intersection of two rows is
+ * counted once for all recent windows, and the rest of each row backwards from its end. */
 #include "traces/stats_work.h"
 
-/* Where the common keys of two rows end, for one recent window: at the bits `mask` of `word`. */
+/* The end of the keys that two rows share, for one recent window: the bits `mask` of `word`. */
 struct cut {
-    int word, keys;                     /* keys: that both rows could have                        */
+    int word, keys;                     /* keys: number that both rows can have                        */
     uint64_t mask;
     struct alike *to;
 };
 
-/* The cuts of two rows that are a lag apart, ascending. */
+/* The cuts for two rows a lag apart, ascending. */
 SH_INLINE int cuts_of(const struct sh_stats *s, int q, int i_lag, struct cut cut[SH_STATS_MAX])
 {
     const struct sh_stats_spec *spec = &s->spec;
     int past = q - sh_stats_lag[i_lag], first = s->work->first_key, n = 0;
     for (int i = spec->n_recent - 1; i >= 0; i--) {
-        int last = past - spec->recent[i];              /* the newest key that both can use */
+        int last = past - spec->recent[i];              /* newest key that both can use */
         if (last >= first)
             cut[n++] = (struct cut){last / 64, last - first + 1, up_to(last % 64),
                                     &s->work->alike[i * SH_STATS_LAGS + i_lag]};
@@ -24,12 +24,12 @@ SH_INLINE int cuts_of(const struct sh_stats *s, int q, int i_lag, struct cut cut
     return n;
 }
 
-/* Of the two rows, lane by lane. */
+/* Counts of the two rows, per lane. */
 struct counts {
     uint64_t a[SH_STATS_MAX_LANES], b[SH_STATS_MAX_LANES], both[SH_STATS_MAX_LANES];
 };
 
-/* Takes what lies in the words a and b under `mask` off the counts. */
+/* Subtract the bits of the words a and b under `mask` from the counts. */
 SH_INLINE void take_off(struct counts *n, const uint64_t *a, const uint64_t *b, uint64_t mask, size_t side)
 {
     for (size_t k = 0; k < side; k++) {
@@ -39,8 +39,8 @@ SH_INLINE void take_off(struct counts *n, const uint64_t *a, const uint64_t *b, 
     }
 }
 
-/* Members of a, of b and of both up to each cut, given those of the whole rows: what lies after a cut is taken off,
- * from the end. a and b: the words of the row's last key, of which b has none if it ends before. */
+/* Members of a, of b and of their intersection up to each cut, given those of the whole rows: what follows a cut is
+ * subtracted, starting at the end. a and b: the words of the row's last key, which b lacks if it ends earlier. */
 SH_INLINE void count_up_to(struct counts *n, const uint64_t *a, const uint64_t *b, int end, const struct cut *cut,
                            int n_cut, size_t side)
 {
@@ -57,8 +57,8 @@ SH_INLINE void count_up_to(struct counts *n, const uint64_t *a, const uint64_t *
     }
 }
 
-/* The likeness of all lanes at one cut: divisions one by one would cost more than all the counting. A lane that has
- * no members adds nothing. */
+/* The similarity of all lanes at one cut: one division at a time would cost more than all the counting. A lane
+ * without members adds nothing. */
 SH_INLINE void liken(struct alike *to, int keys, size_t side)
 {
     for (size_t k = 0; k < side; k++) {
@@ -72,7 +72,7 @@ SH_INLINE void liken(struct alike *to, int keys, size_t side)
     }
 }
 
-/* Counts the members of row q, the newest, and gives it its share in the union of its block. */
+/* Count the members of row q, the newest, and add it to the union of its block. */
 SH_INLINE void take_in(struct sh_stats_work *work, int q, size_t side)
 {
     int first = work->first_key / 64;
@@ -89,7 +89,7 @@ SH_INLINE void take_in(struct sh_stats_work *work, int q, size_t side)
     work->first_word[q % STATS_SLOTS] = first;
 }
 
-/* Members of both rows, of b those that the newest row can see. */
+/* Members of both rows; of b, only those that the newest row can see. */
 SH_INLINE void count_all(const struct sh_stats_work *work, struct counts *n, int q, int past, size_t side)
 {
     int first = work->first_key / 64, at = work->first_word[past % STATS_SLOTS];
@@ -99,7 +99,7 @@ SH_INLINE void count_all(const struct sh_stats_work *work, struct counts *n, int
         n->b[k] = (uint64_t)work->total[(unsigned)past % STATS_SLOTS * side + k];
         n->both[k] = 0;
     }
-    for (; at <= first; at++, b += side)                /* the window has passed these keys */
+    for (; at <= first; at++, b += side)                /* keys that the window has passed */
         for (size_t k = 0; k < side; k++)
             n->b[k] -= (uint64_t)population(at < first ? b[k] : b[k] & ~(~(uint64_t)0 << work->first_key % 64));
     b = words_at(work, past, first);
@@ -139,7 +139,7 @@ SH_CLONES static void compare_any(struct sh_stats *s, int q)
 }
 
 #ifdef SH_HAS_CLONES
-/* Counts the words of eight lanes at a time; no level of the instruction sets has this, so it is asked for by name. */
+/* Counts the words of eight lanes at a time; no x86-64 level includes this instruction, so it is named explicitly. */
 __attribute__((target("arch=x86-64-v4,avx512vpopcntdq,prefer-vector-width=512")))
 static void compare_wide(struct sh_stats *s, int q)
 {

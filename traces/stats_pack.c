@@ -42,7 +42,7 @@ static unsigned char *put_real(unsigned char *to, double x)
     return put(to, u, 8);
 }
 
-/* Number i of an array of n that starts at `to`. */
+/* Element i of an array of n that starts at `to`. */
 static void put_nth(unsigned char *to, size_t n, size_t i, uint32_t x, int width)
 {
     for (int k = 0; k < width; k++)
@@ -60,7 +60,7 @@ static size_t spec_bytes(const struct sh_stats_spec *spec)
            8 * (size_t)spec->n_split;
 }
 
-/* Everything; spec and length are within their caps, so nothing overflows. */
+/* Size of everything; spec and length are within their limits, so nothing overflows. */
 static size_t all_bytes(const struct sh_stats_spec *spec, int length)
 {
     size_t lanes = (size_t)sh_stats_n_lane(spec), cells = lanes * (size_t)spec->n_recent;
@@ -104,8 +104,8 @@ static unsigned char *put_sums(unsigned char *to, const struct sh_row_sums *r)
     return put_real(to, r->mass_top);
 }
 
-/* The earliest row in which cell `i` of key j can be pivotal, when the cell before it first was in
- * row `earlier` (-1: there is no cell before it). */
+/* The earliest row in which cell `i` of key j can be pivotal, when the preceding cell first was in row `earlier` (-1:
+ * no preceding cell). */
 static int32_t earliest(const struct sh_stats *s, int i, int j, int32_t earlier)
 {
     int32_t least = j + s->spec.recent[i];
@@ -190,7 +190,7 @@ static int get_spec(const unsigned char *from, size_t bytes, struct sh_stats_spe
 {
     const unsigned char *at = from + 4;
     if (bytes < HEAD + 8 || memcmp(from, "SHST", 4))
-        return bad(e, "they do not begin with SHST");
+        return bad(e, "no magic number SHST at the beginning");
     uint64_t version = get(&at, 1), sparse = get(&at, 1);
     if (version != FORMAT)
         return sh_fail(e, "packed attention statistics: found version %d, expected %d",
@@ -202,9 +202,9 @@ static int get_spec(const unsigned char *from, size_t bytes, struct sh_stats_spe
     uint64_t zero = get(&at, 1), rows = get(&at, 4), window = get(&at, 4);
     if (sparse > 1 || zero || spec->n_alpha > SH_STATS_MAX || spec->n_recent > SH_STATS_MAX ||
         spec->n_split > SH_STATS_MAX || window > SH_STATS_MAX_WINDOW || bytes < spec_bytes(spec))
-        return bad(e, "the head is damaged");
+        return bad(e, "invalid header");
     if (rows < 1 || rows > SH_STATS_MAX_LENGTH)
-        return bad(e, "the length is out of range");
+        return bad(e, "length out of range");
     *length = (int)rows;
     spec->window = (int)window;
     for (int i = 0; i < spec->n_alpha; i++) {
@@ -212,7 +212,7 @@ static int get_spec(const unsigned char *from, size_t bytes, struct sh_stats_spe
         spec->alpha[i].kind = kind > SH_ALPHA_VALUE ? SH_ALPHA_SPLIT : (enum sh_alpha_kind)kind;
         spec->alpha[i].value = get_real(&at);
         if (kind > SH_ALPHA_VALUE)
-            return bad(e, "an alpha is of no known kind");
+            return bad(e, "an alpha of unknown kind");
     }
     for (int i = 0; i < spec->n_recent; i++) {
         uint64_t recent = get(&at, 4);
@@ -243,7 +243,7 @@ static int get_sums(const unsigned char **at, struct sh_stats *s, struct sh_err 
     if (r->rows > n || r->rows_of_two > r->rows || r->entries > n * (n + 1) / 2 ||
         r->below_mean > r->entries || r->below_1pct > r->entries || !isfinite(r->entropy) ||
         !isfinite(r->normalised_entropy) || !isfinite(r->mass_top))
-        return bad(e, "the row sums are impossible");
+        return bad(e, "impossible row sums");
     return 0;
 }
 
@@ -258,13 +258,13 @@ static int get_jaccards(const unsigned char **at, struct sh_stats *s, struct sh_
         /* each term is at most 1 */
         if (j->rows > (uint32_t)s->length || !is_share(j->sum, j->rows) ||
             !is_share(j->expected, j->rows))
-            return bad(e, "a likeness over time is impossible");
+            return bad(e, "an impossible similarity over time");
     }
     return 0;
 }
 
-/* last: in [j, T). first: see earliest(); a first without a last, or after it, cannot be, nor can a
- * last that is far enough away without a first. */
+/* last: in [j, T). first: see earliest(); a first position without a last, or after it, is impossible, and so is a
+ * distant last position without a first. */
 static int get_cells(const unsigned char *at, struct sh_stats *s, struct sh_err *e)
 {
     size_t n = (size_t)s->length, n_recent = (size_t)s->spec.n_recent;
@@ -273,7 +273,7 @@ static int get_cells(const unsigned char *at, struct sh_stats *s, struct sh_err 
         for (size_t j = 0; j < n; j++) {
             uint32_t back = get_nth(at, n, j, width);
             if (back > n - j)
-                return bad(e, "a last position is out of range");
+                return bad(e, "a last position out of range");
             s->last[lane * n + j] = back ? (int32_t)(n - back) : -1;
         }
     for (size_t cell = 0; cell < (size_t)s->n_lane * n_recent; cell++, at += n * (size_t)width)
@@ -283,7 +283,7 @@ static int get_cells(const unsigned char *at, struct sh_stats *s, struct sh_err 
             int64_t from = earliest(s, i, (int)j, i ? *(first - n) : -1);
             int64_t later = get_nth(at, n, j, width), q = from + later - 1;
             if (later ? q > last : last >= (int32_t)j + s->spec.recent[i])
-                return bad(e, "a first position is out of range");
+                return bad(e, "a first position out of range");
             *first = later ? (int32_t)q : -1;
         }
     for (int i = 0; i < s->spec.n_split; i++) {
@@ -291,7 +291,7 @@ static int get_cells(const unsigned char *at, struct sh_stats *s, struct sh_err 
         for (size_t j = 0; j < t; j++) {
             uint32_t low = get_nth(at, t, j, width);
             if (low > t - j || low > (uint32_t)s->spec.window)
-                return bad(e, "a low count is out of range");
+                return bad(e, "a low count out of range");
             s->low[(size_t)i * n + j] = (int32_t)low;
         }
         at += t * (size_t)width;
@@ -299,7 +299,7 @@ static int get_cells(const unsigned char *at, struct sh_stats *s, struct sh_err 
     return 0;
 }
 
-/* The spec and the length are good and the size is as they say. */
+/* Spec and length are valid and the size matches them. */
 static int get_rest(const unsigned char *from, struct sh_stats *s, struct sh_err *e)
 {
     const unsigned char *at = from + spec_bytes(&s->spec);

@@ -12,7 +12,7 @@
 
 /* ---- thresholds ---- */
 
-/* A plain decimal number; *end is what follows it. strtod alone would take "inf", "0x1", blanks. */
+/* A plain decimal number; *end is the rest of the text. strtod alone would accept "inf", "0x1", blanks. */
 static int read_number(const char *text, double *out, const char **end)
 {
     size_t span = strspn(text, "0123456789.eE+-");

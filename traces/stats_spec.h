@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the streaming attention statistics are asked to look at: a grid of thresholds and recent
- * windows ("cells"), split points, and the history window of the low counts.
+/* Settings of the streaming attention statistics: a grid of thresholds and recent windows ("cells"), split points,
+ * and the history window of the low counts.
  *
- * A key j is pivotal for the query at position q when score(q, j) > alpha_q and q - j >= recent.
- * recent 0 includes the token itself, recent 1 leaves it out.
+ * A key j is pivotal for the query at position q when score(q, j) > alpha_q and q - j >= recent. recent 0 includes
+ * the token itself, recent 1 excludes it.
  *
- * A lane is one threshold: each alpha is one lane, except "split", which is one lane per split. */
+ * A lane is one threshold: one per alpha, except for "split", which has one lane per split. */
 #ifndef SH_TRACES_STATS_SPEC_H
 #define SH_TRACES_STATS_SPEC_H
 
@@ -49,16 +49,16 @@ void sh_stats_spec_scalars(struct sh_stats_spec *out);              /* no cells:
 /* Everything within its caps, in order, without duplicates; else -1 with the reason. */
 int sh_stats_spec_check(const struct sh_stats_spec *spec, struct sh_err *e);
 
-/* Position t = floor(length * fraction) of a split, or 0 when it leaves one side empty. */
+/* Position t = floor(length * fraction) of a split; 0 when one side would be empty. */
 int sh_stats_split_at(double fraction, int length);
 
-/* The lane of an alpha (at a split, where the alpha is "split"; else i_split does not matter). */
+/* The lane of an alpha (at split i_split, which matters only for the alpha "split"). */
 int sh_stats_lane(const struct sh_stats_spec *spec, int i_alpha, int i_split);
 int sh_stats_n_lane(const struct sh_stats_spec *spec);  /* 0 when there are no cells */
 
-/* The lanes of a sequence of that length, in their order: in a row of n keys a score is pivotal when
- * it is above value / n (per_key) or value, as real numbers. A split that leaves one side of the
- * sequence empty has a lane that is never reached. Returns their number, as sh_stats_n_lane does. */
+/* The lanes of a sequence of that length, in order: in a row of n keys a score is pivotal when it is above value / n
+ * (per_key) or value, as real numbers. A split with an empty side has a lane with an unreachable threshold. Returns
+ * their number, as sh_stats_n_lane does. */
 struct sh_stats_limit {
     double value;
     int per_key;
@@ -67,13 +67,13 @@ struct sh_stats_limit {
 int sh_stats_limits(const struct sh_stats_spec *spec, int length,
                     struct sh_stats_limit out[SH_STATS_MAX_LANES]);
 
-/* Whether the scores >= 1/n of every row of n keys are all that the threshold asks for. */
+/* Do the scores >= 1/n of every row of n keys suffice for the threshold? */
 int sh_stats_sparse_can(const struct sh_alpha *a);
 
-/* Whether the threshold is an edge between log8 codes (src/base/score.h), which then decide as scores do. */
+/* Is the threshold a boundary between log8 codes (src/base/score.h), so that codes decide exactly as scores do? */
 int sh_stats_log8_can(const struct sh_alpha *a);
 
-/* The spec as one line of JSON; free() it. Reading it back gives the same spec, bit by bit. */
+/* The spec as one line of JSON; free() it. Parsing it gives the same spec, bit by bit. */
 char *sh_stats_spec_write(const struct sh_stats_spec *spec);
 int sh_stats_spec_parse(const char *text, struct sh_stats_spec *out, struct sh_err *e);
 

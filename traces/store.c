@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See store.h: what is written. */
+/* See store.h: the writing functions. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void now_utc(char *to, size_t bytes)
     strftime(to, bytes, "%Y-%m-%dT%H:%M:%SZ", &parts);
 }
 
-/* The first column, a number of a row; -1. */
+/* The first column of the row, an id; -1 on error. */
 static int read_id(struct sh_store *s, sqlite3_stmt *q, const char *table, int least, struct sh_err *e)
 {
     struct sh_columns c = sh_columns_of(s, q, table, e);
@@ -43,7 +43,7 @@ static int put_model(struct sh_store *s, const struct sh_trace_model *m, struct 
     return id;
 }
 
-/* Programs that know only causal rows must not read this file from here on. */
+/* Programs that support only causal rows must refuse this file from now on. */
 static int say_orderless(struct sh_store *s, struct sh_err *e)
 {
     char sql[48];
@@ -127,7 +127,7 @@ int sh_store_begin(struct sh_store *s, const struct sh_trace_run *run, const cha
     if (found && mark_done(s, id, run, n, done, e))
         id = -1;
     int made = id > 0 && !found, kept = made && !sh_db_exec(s, "COMMIT", "beginning a run", e);
-    if (!kept)                          /* nothing to keep: a COMMIT would wait for readers even then */
+    if (!kept)                          /* nothing to keep: even then a COMMIT would wait for readers */
         sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     return made && !kept ? -1 : id;
 }
@@ -139,8 +139,8 @@ int sh_store_finished(struct sh_store *s, const struct sh_trace_run *run, const 
     return id > 0 && mark_done(s, id, run, n, done, e) ? -1 : id;
 }
 
-/* A few pages are kept, the others go to the system as they come, and it is asked to write them to the disk while the
- * next ones are copied: else the disk stands still until the commit, and the processor during it. */
+/* A few pages are cached, the others go to the system as they come. The system is asked to write them to the disk
+ * while the next ones are copied: otherwise the disk idles until the commit, and the processor during it. */
 static void send_early(struct sh_store *s, size_t bytes)
 {
 #ifdef SYNC_FILE_RANGE_WRITE
@@ -149,9 +149,9 @@ static void send_early(struct sh_store *s, size_t bytes)
     if (s->unsent < AT_ONCE)
         return;
     s->unsent = 0;
-    if (!s->file)                       /* closed after SQLite's own, as the claim is */
+    if (!s->file)                       /* closed after SQLite's own descriptors, as the claim is */
         s->file = open(s->path, O_RDONLY | O_CLOEXEC);
-    sync_file_range(s->file, 0, 0, SYNC_FILE_RANGE_WRITE);          /* no more than a hint */
+    sync_file_range(s->file, 0, 0, SYNC_FILE_RANGE_WRITE);          /* only a hint */
 #else
     (void)s, (void)bytes;
 #endif

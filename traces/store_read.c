@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See store.h: what is read. column.h sees to kinds and ranges; what columns say together is checked here, and
- * where they are used. A store may come from anywhere: even that rows come in order is not to be believed. */
+/* See store.h: the reading functions. column.h checks kinds and ranges; the consistency of several columns is checked
+ * here and where they are used. A store may come from anywhere: not even the order of rows is trusted. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static int lookup(const char *const names[], const char *name)
     return -1;
 }
 
-/* before: the id of the run before it, 0 at the first. */
+/* before: the id of the preceding run, 0 for the first. */
 static int read_run(struct sh_store *s, sqlite3_stmt *q, int before, struct sh_stored_run *r, struct sh_err *e)
 {
     struct sh_columns c = sh_columns_of(s, q, "run", e);
@@ -172,7 +172,7 @@ int sh_store_tokens(struct sh_store *s, int sequence, int32_t **tokens, int *n, 
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT n_tokens, tokens FROM sequence WHERE id = ?", "i", sequence);
     int got = q ? sh_db_step(s, q, "reading tokens", e) : -1;
     if (got == 0)
-        sh_fail(e, "%s: has no sequence %d", s->path, sequence);
+        sh_fail(e, "%s: no sequence %d", s->path, sequence);
     if (got == 1) {
         size_t bytes;
         struct sh_columns c = sh_columns_of(s, q, "sequence", e);
@@ -202,7 +202,7 @@ static const struct { const char *table, *query; } of_kind[] = {
                         " AND layer = ?2 AND (?3 < 0 OR head = ?3) ORDER BY head"},
 };
 
-/* The blob stays SQLite's, and is read only. */
+/* The blob remains SQLite's, read-only. */
 static int read_block(struct sh_columns *c, int kind, struct sh_block *b)
 {
     *b = (struct sh_block){.kind = kind,
@@ -214,14 +214,14 @@ static int read_block(struct sh_columns *c, int kind, struct sh_block *b)
     if (kind == SH_BLOCK_VECTORS) {
         const char *name = sh_column_text(c, 6);
         if (!c->bad && strlen(name) != 1)
-            c->bad = sh_fail(c->e, "%s: damaged: vectors of the kind \"%.40s\", expected q, k or v", c->s->path, name);
+            c->bad = sh_fail(c->e, "%s: damaged: vectors of kind \"%.40s\", expected q, k or v", c->s->path, name);
         b->vector = name[0];
     }
     *(const void **)&b->blob = sh_column_blob(c, 5, &b->bytes);
     return c->bad;
 }
 
-/* Who takes rows or heads in turn relies on it. */
+/* Readers that take rows or heads in turn rely on the order. */
 static int comes_after(const struct sh_block *b, const struct sh_block *before)
 {
     return b->vector != before->vector ? b->vector > before->vector

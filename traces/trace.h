@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trace in memory: what was run, on which tokens, and the recorded attention.
+/* A trace in memory: the settings, the tokens, and the recorded attention. No SQLite here.
  *
- * A row of attention is causal: row t (0-based) has one score per key it sees, oldest first. With a
- * window W > 0 that is keys max(0, t - W + 1)..t, else keys 0..t. The scores of a row sum to 1.
- * Rows of one head lie one after another without padding. This header knows no SQLite.
+ * A row of attention is causal: row t (0-based) has one score per visible key, oldest first. With a window W > 0
+ * these are keys max(0, t - W + 1)..t, otherwise keys 0..t. The scores of a row sum to 1. Rows of one head are
+ * contiguous, without padding.
  *
- * Imported attention may also be free of order: every row sees the same n keys 0..n - 1 (n = T in an
- * encoder, the encoder's positions in cross-attention). Its window is -n. */
+ * Imported attention may also be orderless: every row sees the same n keys 0..n - 1 (n = T in an encoder, the number
+ * of encoder positions in cross-attention). Its window is -n. */
 #ifndef SH_TRACES_TRACE_H
 #define SH_TRACES_TRACE_H
 
@@ -27,7 +27,7 @@ static inline int sh_row_start(int t, int window)
     return window > 0 && t >= window ? t - window + 1 : 0;
 }
 
-/* How many keys row t sees. */
+/* Number of keys that row t sees. */
 static inline int sh_row_keys(int t, int window)
 {
     return window < 0 ? (int)(0u - (unsigned)window) : t + 1 - sh_row_start(t, window);
@@ -41,7 +41,7 @@ static inline size_t sh_rows_scores(int first_row, int n_rows, int window)
     return n;
 }
 
-/* What a model is, as far as traces care. Strings are owned by whoever fills the struct. */
+/* A model as described in traces. The caller owns the strings. */
 struct sh_trace_model {
     const char *name, *family, *weights;
     uint64_t fingerprint;
@@ -53,7 +53,7 @@ struct sh_trace_run {
     const char *program, *backend, *device, *dtype, *vectors, *statistics, *command;
     enum sh_record record;
     enum sh_codec codec;
-    int weight_bits;                    /* 16, 8 or 4: of the layers' matrices while it ran */
+    int weight_bits;                    /* 16, 8 or 4: of the layers' matrices, as run */
     int first_layer, last_layer;
     int orderless;                      /* not causal: every row sees the same keys                    */
     long long seed;

@@ -16,9 +16,9 @@ static int is_enough(const struct sh_store *s, double passed)
     return !s->patient && passed > (s->reads ? READER_S : WRITER_S);
 }
 
-/* SQLite asks after every attempt, with how often it has asked before: 1, try again; 0, give up. A signal ends the
- * waiting of who only reads at once, and that of everybody else after as long as a writer waits. A transaction larger
- * than the cache asks for each further page anew, after it was told to give up: that is the same wait. */
+/* SQLite's busy handler, with the number of earlier calls for this wait: 1, try again; 0, give up. A signal ends a
+ * read-only wait at once, every other one after the limit of a writer. A transaction larger than the cache asks again
+ * for each further page after it was told to give up: that counts as the same wait. */
 static int wait_a_moment(void *store, int before)
 {
     const struct timespec pause = {0, 1000000};

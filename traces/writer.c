@@ -32,7 +32,7 @@ struct sh_writer {
     struct sh_err error;
 };
 
-/* The first batches of the queue that one transaction takes. */
+/* The first batches of the queue, for one transaction. */
 static int choose_group(const struct sh_writer *w, const struct sh_batch **group)
 {
     size_t bytes = 0;
@@ -46,8 +46,8 @@ static int choose_group(const struct sh_writer *w, const struct sh_batch **group
     return n;
 }
 
-/* Gives how many of them are in the store. What fails together is written one by one, up to the one that cannot be.
- * *turn: readers have the file until then. */
+/* Returns the number of batches stored. A group that fails is written one by one, up to the first that fails. *turn:
+ * the time until which readers have the file. */
 static int write_group(struct sh_writer *w, const struct sh_batch *const *group, int n, double *turn, struct sh_err *e)
 {
     sh_wait_until(*turn);
@@ -124,7 +124,7 @@ struct sh_writer *sh_writer_begin(struct sh_store *s, int run, size_t queue_byte
     int problem = pthread_create(&w->thread, NULL, write_all, w);
     if (!problem)
         return w;
-    sh_fail(e, "%s: no thread to write with: %s", sh_store_path(s), strerror(problem));
+    sh_fail(e, "%s: cannot start the writer thread: %s", sh_store_path(s), strerror(problem));
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     wait_without_end(s, 0);

@@ -75,7 +75,7 @@ for part in 130 780 40 530 710 330 850 90 610 210 20 480 680 160 280 820 60 400 
         ok "$what: there is no store yet"
     else
         run verify --db "out/$store.db" -q
-        if [ $status = 1 ] && grep -q "db: is empty, expected a trace store" log/err; then
+        if [ $status = 1 ] && grep -q "db: empty file, expected a trace store" log/err; then
             ok "$what: there is no table yet"
         else
             expect "$what: what is in the store is sound" 0 "^sound +yes" ""

@@ -83,7 +83,7 @@ other() { # name, what differs, arguments...
     local name=$1 what=$2
     shift 2
     "$SHEARS" "${trace[@]}" --db $name --shard 2/2 "$@" >/dev/null
-    refuse "another $what is refused by name" 1 "$name.shard-2-of-2: is no shard of the same run as first: its $what" \
+    refuse "another $what is refused by name" 1 "$name.shard-2-of-2: not a shard of the same run as first: $what" \
         merge --db out/x.db first $name.shard-2-of-2
 }
 other dtype dtype --dtype bf16
@@ -103,7 +103,7 @@ cp first changed
 sqlite3 changed "UPDATE scores SET blob = (SELECT blob FROM scores AS s WHERE s.sequence = scores.sequence AND
     s.layer = scores.layer AND s.head = scores.head + 1 AND s.first_row = scores.first_row) WHERE head = 0"
 run merge --db out/x.db first changed
-expect "an overlap that differs is named" 1 "" "^shears: changed: sequence [0-9]+, layer [0-9]+ is not what out/x.db has"
+expect "an overlap that differs is named" 1 "" "^shears: changed: sequence [0-9]+, layer [0-9]+ differs from that in out/x.db"
 rm -rf out && mkdir out
 for record in full sparse; do
     "$SHEARS" "${trace[@]}" --record $record --db $record --shard 1/2 >/dev/null
@@ -117,18 +117,18 @@ for record in full sparse; do
     rm -rf out && mkdir out
 done
 "$SHEARS" "${trace[@]}" --db thirds --shard 2/3 >/dev/null
-refuse "one of another number of shards" 1 "thirds.shard-2-of-3: .*it is one of 3, expected one of 2" \
+refuse "one of another number of shards" 1 "thirds.shard-2-of-3: .*it is one of 3 parts, expected one of 2" \
     merge --db out/x.db first thirds.shard-2-of-3
-said "nothing was merged: leave this file out"
+said "nothing was merged: leave out this file"
 late() { # what, OUT that an earlier command made, file, message
     sqlite3 $2 .dump >log/before
     run merge --db $2 $3 -q
-    expect "$1, when OUT is there, is refused by name" 1 "" "^shears: $3: is no shard of the same job as $2: its? $4"
+    expect "$1, when OUT is there, is refused by name" 1 "" "^shears: $3: not a shard of the same job as $2: (its? )?$4"
     sqlite3 $2 .dump >log/after
     holds "$1: before anything is written" cmp log/before log/after
 }
 run merge --db earlier.db first -q
-late "a trace in another number of shards" earlier.db thirds.shard-2-of-3 "is one of 3, expected one of 2"
+late "a trace in another number of shards" earlier.db thirds.shard-2-of-3 "is one of 3 parts, expected one of 2"
 head -c 3000 /dev/urandom >noise
 refuse "noise" 1 "noise" merge --db out/x.db first noise
 said ""
@@ -149,7 +149,7 @@ for order in "link first" "first link"; do
 done
 ln -s x.db out/link
 run merge --db out/link first
-expect "a link to nothing is not replaced" 1 "" "^shears: out/link: is a link to what is not there"
+expect "a link to nothing is not replaced" 1 "" "^shears: out/link: a link to a file that does not exist"
 holds "it stays" [ -L out/link ]
 cp second out/x.db
 run merge --db out/link first -q
@@ -177,9 +177,9 @@ holds "replay in shards: what one process finds" same all.db parts.db
 run "${replay[@]}" --db parts.db
 expect "and it is found there" 0 "9 of 9 rows .*store; --force" ""
 run "${replay[@]}" --db one.db --shard 2/4
-refuse "a shard of another split" 1 "one.db.shard-2-of-4: is no shard of the same job as parts.db.shard-1-of-3: it is one of 4, expected one of 3" \
+refuse "a shard of another split" 1 "one.db.shard-2-of-4: not a shard of the same job as parts.db.shard-1-of-3: .*4 parts, expected .*3" \
     merge --db out/x.db parts.db.shard-1-of-3 one.db.shard-2-of-4
-late "a replay in another number of shards" parts.db one.db.shard-2-of-4 "is one of 4, expected one of 3"
+late "a replay in another number of shards" parts.db one.db.shard-2-of-4 "is one of 4 parts, expected one of 3"
 evaluate=(eval --model "$model" --tokens tokens.jsonl --policy full window h2o --budget 0.5,0.75 -q)
 run "${evaluate[@]}" --db e1.db
 for i in 1 2; do run "${evaluate[@]}" --db e2.db --shard $i/2; done
@@ -190,7 +190,7 @@ cp e2.db.shard-2-of-2 older
 sqlite3 older "UPDATE shard SET program = '0.0.9'"
 late "an eval of another version of the program" e3.db older "program version is 0.0.9, expected"
 "$SHEARS" "${evaluate[@]}" --db e3 --shard 2/3 >/dev/null
-late "an eval in another number of shards" e3.db e3.shard-2-of-3 "is one of 3, expected one of 2"
+late "an eval in another number of shards" e3.db e3.shard-2-of-3 "is one of 3 parts, expected one of 2"
 run merge --db e3.db parts.db.shard-*-of-3 e1.db -q
 expect "a job of another command joins it" 0 "^sets of results, new +11" ""
 run merge --db e3.db e2.db.shard-2-of-2 -q
@@ -200,7 +200,7 @@ expect "and what belongs there does" 0 "^shards missing +none" ""
 cp e1.db other.db
 sqlite3 other.db "UPDATE result SET value = value + 1 WHERE metric = 'kl'"
 run merge --db out/kept.db e1.db other.db -q
-expect "results that differ between two files are named" 1 "" "^shears: other.db: the results of eval are not those"
+expect "results that differ between two files are named" 1 "" "^shears: other.db: the results of eval differ"
 said "merge replaces nothing: merge these files into another store"
 holds "what was merged of the first stays" same e1.db out/kept.db
 rm -rf out && mkdir out

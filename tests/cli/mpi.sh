@@ -58,6 +58,6 @@ for command in "${trace[*]}" "${evaluate[*]}" "${trace[*]} --pipeline"; do
     began=$SECONDS
     "${limit[@]}" mpirun --oversubscribe -n 2 "$SHEARS" $command --db foreign.db --rank-timeout 60 >log/out 2>log/err </dev/null
     holds "${command%% *}: only rank 0 sees that the store is foreign, and tells the others" bash -c '
-        grep -q "^shears: foreign.db: is a database of another program" log/err && [ $1 -lt 30 ]' _ $((SECONDS - began))
+        grep -q "^shears: foreign.db: .*application id 0x" log/err && [ $1 -lt 30 ]' _ $((SECONDS - began))
 done
 finish

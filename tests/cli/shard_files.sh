@@ -75,18 +75,18 @@ kept() { # what, message, arguments...: refused, and the file is as it was
     sqlite3 "${parts[0]}" .dump >log/after
     holds "$1: before anything is written" cmp log/before log/after
 }
-kept "a trace with another codec" "what another trace made: trace .*--shard 1/2" "${trace[@]}" --codec f32
-kept "a replay of other budgets" "what another replay made: replay .*0.25,0.5" "${replay[@]/0.25,0.5/0.75}"
+kept "a trace with another codec" "another trace: trace .*--shard 1/2" "${trace[@]}" --codec f32
+kept "a replay of other budgets" "another replay: replay .*0.25,0.5" "${replay[@]/0.25,0.5/0.75}"
 kept "a replay of more budgets" "part 1 of 2 of another replay" "${replay[@]/0.25,0.5/0.25,0.5,0.75}"
-kept "an eval of another prefill" "what another eval made: eval " "${evaluate[@]}" --prefill 3
+kept "an eval of another prefill" "another eval: eval " "${evaluate[@]}" --prefill 3
 sqlite3 "${parts[0]}" "UPDATE shard SET program = '0.0.9' WHERE command = 'eval'"
-kept "a part of another version" "what version 0.0.9 of this program made" "${evaluate[@]}"
+kept "a part of another version" "version 0.0.9 of this program" "${evaluate[@]}"
 sqlite3 "${parts[0]}" "DELETE FROM shard; DROP TABLE held; DELETE FROM typed"
-kept "results that no mark and no command names" 'what another replay made: \{' "${replay[@]/0.25,0.5/0.75}"
+kept "results that no mark and no command names" 'another replay: \{' "${replay[@]/0.25,0.5/0.75}"
 rm "${parts[@]}"
 run "${replay[@]/0.25,0.5/0.75}" --db out/x.db --shard 1/2
 expect "when they are away a new job begins" 0 . ""
 sweep=(simulate --model opt-125m --gpu A100-SXM-80GB --budget 0.2 --requests 20 --prompt 300 --output 30 -q)
 both "${sweep[@]}" --rate 20
-kept "another sweep" "what another simulate made: simulate .*--rate 20" "${sweep[@]}" --rate 40
+kept "another sweep" "another simulate: simulate .*--rate 20" "${sweep[@]}" --rate 40
 finish

@@ -102,7 +102,7 @@ run simulate $sweep --db parts.db --json
 holds "with the same answer" cmp log/out all.json
 run simulate ${sweep/20,40/20,50} --db other.db --shard 2/3
 refuse "a shard of another sweep is refused by name" 1 \
-    "other.db.shard-2-of-3: is no shard of the same job as parts.db.shard-1-of-3: its job" \
+    "other.db.shard-2-of-3: not a shard of the same job as parts.db.shard-1-of-3: its job" \
     merge --db out/x.db parts.db.shard-1-of-3 other.db.shard-2-of-3
 run simulate ${sweep/opt-125m/opt-350m} --db model.db --shard 2/3
 refuse "a shard of another model is refused by name" 1 "model.db.shard-2-of-3: .* its model's fingerprint is shape:" \
@@ -111,7 +111,7 @@ sqlite3 parts.db .dump >log/before
 run simulate $sweep --db parts.db --shard 2/4
 run merge --db parts.db parts.db.shard-2-of-4 -q
 expect "so is one of another split by a store of an earlier merge" 1 "" \
-    "^shears: parts.db.shard-2-of-4: is no shard of the same job as parts.db: it is one of 4, expected one of 3"
+    "^shears: parts.db.shard-2-of-4: not a shard of the same job as parts.db: .*4 parts, expected .*3"
 sqlite3 parts.db .dump >log/after
 holds "before anything is written" cmp log/before log/after
 rm parts.db.shard-2-of-4
@@ -121,7 +121,7 @@ run merge --db traced.db parts.db.shard-* -q
 expect "a store of traces takes them, too" 0 "^sets of results, new +32" ""
 sqlite3 parts.db.shard-2-of-3 "UPDATE result SET value = 7 WHERE id = 3"
 run merge --db parts.db parts.db.shard-2-of-3 -q
-expect "other figures of the same cell are refused by name" 1 "" "parts.db.shard-2-of-3: the results of simulate are not"
+expect "other figures of the same cell are refused by name" 1 "" "parts.db.shard-2-of-3: the results of simulate differ"
 
 # ---- misuse ----
 

@@ -447,8 +447,8 @@ static void damaged_sparse_blocks(void)
     CU_ASSERT(refuses_part(0, (uint32_t[]){2, 1, 2}, 12, "more scores"));      /* fewer               */
     CU_ASSERT(refuses_part(0, (uint32_t[]){2, 1, 8}, 12, "row 6"));            /* more than keys      */
     CU_ASSERT(refuses_part(0, (uint32_t[]){2, UINT32_MAX, 2}, 12, "row 5"));
-    CU_ASSERT(refuses_part(0, (uint32_t[]){2, 1}, 8, "2 rows where 3"));
-    CU_ASSERT(refuses_part(0, (uint32_t[]){2, 1, 3, 0}, 16, "16 bytes where at most 12"));
+    CU_ASSERT(refuses_part(0, (uint32_t[]){2, 1}, 8, "2 rows, expected 3"));
+    CU_ASSERT(refuses_part(0, (uint32_t[]){2, 1, 3, 0}, 16, "16 bytes, expected at most 12"));
     CU_ASSERT(refuses_part(0, "", 0, "0 rows"));
     CU_ASSERT(refuses_part(1, "", 0, "counts"));
     CU_ASSERT(refuses_part(2, "\0\3" "\1" "\0\0\4", 6, NULL) == 0);            /* up to the last key  */
