@@ -9,7 +9,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/ranks/share.h"
+#include "src/ranks/work_queue.h"
 
 static int sleep_through(void *to, int unit, struct sh_err *e)
 {
@@ -32,11 +32,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", e.text);
         return (int)e.status;
     }
-    struct sh_share s = {.n = each * me.size, .run = sleep_through, .to = &seconds, .timeout_s = 60, .quiet = 1,
+    struct sh_work_queue s = {.n = each * me.size, .run = sleep_through, .to = &seconds, .timeout_s = 60, .quiet = 1,
                          .what = "sleeping"};
     double *size = xcalloc((size_t)s.n, sizeof *size), began = sh_now_s();
     s.size = size;
-    int bad = sh_share_run(r, &me, &s, &lost, &e);
+    int bad = sh_work_queue_run(r, &me, &s, &lost, &e);
     double took = sh_now_s() - began, least = each * seconds;
     if (me.rank == 0 && !bad)
         printf("{\"ranks\": %d, \"units\": %d, \"unit_s\": %g, \"took_s\": %.4f, \"least_s\": %g, "

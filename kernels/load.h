@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where backends come from. "cpu" is part of the program; any other one is a module: one shared object
  * NAME.so with one exported struct sh_backend (SH_BACKEND_SYMBOL), which imports nothing from the
- * program, in one of the places of src/base/places.h (in a build: kernels/). The first file that is
+ * program, in one of the places of src/base/module_path.h (in a build: kernels/). The first file that is
  * there is the one that counts. Nothing is
  * loaded before somebody asks for it by name, nothing is loaded twice, and nothing is unloaded: what a
  * runtime has started does not survive that. One thread at a time. */

@@ -19,11 +19,11 @@ cpu_variant_sources = \
 	%D%/cpu/attend_amx.c %D%/cpu/attend_lanes.c \
 	%D%/cpu/convert.c \
 	%D%/cpu/embed.c \
-	%D%/cpu/few.c %D%/cpu/few.h %D%/cpu/few_out.h \
-	%D%/cpu/few_amx.c \
-	%D%/cpu/many.c \
-	%D%/cpu/few_bf16.c \
-	%D%/cpu/few_codes.c \
+	%D%/cpu/gemm_few_rows.c %D%/cpu/gemm_few_rows.h %D%/cpu/gemm_few_rows_out.h \
+	%D%/cpu/gemm_few_rows_amx.c \
+	%D%/cpu/gemm_many_rows.c \
+	%D%/cpu/gemm_few_rows_bf16.c \
+	%D%/cpu/gemm_few_rows_codes.c \
 	%D%/cpu/floats.h \
 	%D%/cpu/gate.c \
 	%D%/cpu/norm.c \
@@ -66,7 +66,7 @@ kernel_libs = libkernels.a $(cpu_variant_libs) librows.a libbase.a $(DNNL_LIBS) 
 # the user's. Objects follow headers, not flags: after changing flags, make clean.
 cuda_sources = \
 	%D%/cuda/attend.cu \
-	%D%/cuda/best.cu \
+	%D%/cuda/argmax.cu \
 	%D%/cuda/cast.cu \
 	%D%/cuda/codes.cu \
 	%D%/cuda/device.cu \
@@ -83,9 +83,9 @@ cuda_sources = \
 	%D%/cuda/slots/slots.cu \
 	%D%/cuda/slots/slots_attend.cu \
 	%D%/cuda/slots/slots_block.cu \
-	%D%/cuda/slots/slots_room.cu \
+	%D%/cuda/slots/slots_reserve.cu \
 	%D%/cuda/slots/slots_rows.cu \
-	%D%/cuda/slots/slots_see.cu \
+	%D%/cuda/slots/slots_observe.cu \
 	%D%/cuda/slots/slots_settle.cu \
 	%D%/cuda/softmax.cu \
 	%D%/cuda/spans.cu \
@@ -98,8 +98,8 @@ cuda_headers = \
 	%D%/cuda/drain.cuh \
 	%D%/cuda/launch.cuh \
 	%D%/cuda/slots/slots.cuh \
-	%D%/cuda/slots/slots_leave.cuh \
-	%D%/cuda/slots/slots_put.cuh \
+	%D%/cuda/slots/slots_evict.cuh \
+	%D%/cuda/slots/slots_append.cuh \
 	%D%/cuda/slots/slots_unpack.cuh \
 	%D%/cuda/spans.cuh \
 	%D%/cuda/tile.cuh

@@ -108,7 +108,7 @@ libcapacity_a_SOURCES = \
 	%D%/capacity/kv_type.c %D%/capacity/kv_type.h \
 	%D%/capacity/kv_weights.c %D%/capacity/kv_weights.h \
 	%D%/capacity/roofline.c %D%/capacity/roofline.h \
-	%D%/catalog/board.c %D%/catalog/board.h \
+	%D%/catalog/gpu.c %D%/catalog/gpu.h \
 	%D%/catalog/catalog.c %D%/catalog/catalog.h
 
 # A server under load.

@@ -39,7 +39,7 @@ check "no function has more than 8 parameters" "$(awk '
         if (parameters(head) > 8) print FILENAME ":" at ": " parameters(head) ": " substr(head, 1, 80)
         head = ""
     }
-' $(grep -Ev '^(tests|bench)/|/plan_evals\.' <<<"$sources"))"
+' $(grep -Ev '^(tests|bench)/' <<<"$sources"))"
 check "no line is over 120 columns" "$(awk 'length($0) > 120 {print FILENAME ":" FNR ": " length($0)}' $sources)"
 check "no banned call" "$(for f in $sources; do
     sed -E 's/"([^"\\]|\\.)*"//g; s@/\*.*@@; s@^ \*.*@@' "$f" |

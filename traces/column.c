@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "traces/guard.h"
+#include "traces/untrusted.h"
 
 int sh_table_is_there(struct sh_store *s, const char *table, const char *doing, struct sh_err *e)
 {
@@ -95,7 +95,7 @@ const char *sh_column_text(struct sh_columns *c, int column)
     if (!text || strlen(text) != bytes)
         wrong(c, column, text ? "text without NUL" : "text");
     else if (!c->bad)
-        c->bad = sh_guard_take(c->s, bytes, c->e);
+        c->bad = sh_untrusted_take(c->s, bytes, c->e);
     return c->bad ? "" : text;
 }
 
@@ -108,7 +108,7 @@ const void *sh_column_blob(struct sh_columns *c, int column, size_t *bytes)
     if (!c->bad) {
         at = sqlite3_column_blob(c->q, column);         /* NULL where it is empty */
         *bytes = (size_t)sqlite3_column_bytes(c->q, column);
-        c->bad = sh_guard_take(c->s, *bytes, c->e);
+        c->bad = sh_untrusted_take(c->s, *bytes, c->e);
     }
     if (!c->bad && at)
         return at;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
-#include "traces/guard.h"
+#include "traces/untrusted.h"
 #include "traces/schema.inc"
 #include "traces/wait.h"
 
@@ -45,7 +45,7 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
 
 int sh_db_exec(struct sh_store *s, const char *sql, const char *doing, struct sh_err *e)
 {
-    sh_guard_begin(s);
+    sh_untrusted_begin(s);
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : sh_db_fail(s, doing, e);
 }
 
@@ -73,7 +73,7 @@ static int bind(sqlite3_stmt *q, const char *types, va_list args)
 sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql, const char *types, ...)
 {
     sqlite3_stmt *q = NULL;
-    sh_guard_begin(s);
+    sh_untrusted_begin(s);
     if (sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) != SQLITE_OK) {
         sh_db_fail(s, "preparing a query", e);
         return NULL;
@@ -152,7 +152,7 @@ static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
         return sh_fail(e, "%s: store version %d, expected %d or %d: it was written by %s "
                        "shears", s->path, version, SH_STORE_VERSION, SH_STORE_ORDERLESS,
                        version > SH_STORE_VERSION ? "a newer" : "an older");
-    return sh_guard_check(s, e);
+    return sh_untrusted_check(s, e);
 }
 
 static int make_schema(struct sh_store *s, struct sh_err *e)
@@ -214,7 +214,7 @@ static struct sh_store *connect_to(const char *path, int flags, struct sh_err *e
     }
     sh_wait_set(s);
     sqlite3_extended_result_codes(s->db, 1);
-    sh_guard_set(s);
+    sh_untrusted_set(s);
     return s;
 }
 
@@ -317,7 +317,7 @@ static int make_new(const char *path, int *made, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-void sh_store_tidy(const char *path)
+void sh_store_remove_leftovers(const char *path)
 {
     char *temporary = temporary_name(path);
     int fd = lock_temporary(temporary, 0);
@@ -365,7 +365,7 @@ struct sh_store *sh_store_create(const char *path, struct sh_err *e)
     if (!s)
         return NULL;
     s->made = made && !is_link;                 /* never remove a link */
-    sh_store_tidy(path);
+    sh_store_remove_leftovers(path);
     if (check_owner(s, &is_new, e) || (is_new && make_schema(s, e)) ||
         sh_db_exec(s, "PRAGMA synchronous = EXTRA", "setting it up", e)) {
         s->writes = 0;                          /* do not touch it */
@@ -420,7 +420,7 @@ static void roll_back(const char *path)
     free(journal);
 }
 
-struct sh_store *sh_store_look(const char *path, struct sh_err *e)
+struct sh_store *sh_store_open_read_only(const char *path, struct sh_err *e)
 {
     roll_back(path);
     return open_existing(path, SQLITE_OPEN_READONLY, 0, e);
@@ -458,7 +458,7 @@ void sh_store_close(struct sh_store *s)
 }
 
 /* Every commit waits for the disk, except in WAL mode. */
-int sh_store_settle(struct sh_store *s, struct sh_err *e)
+int sh_store_sync(struct sh_store *s, struct sh_err *e)
 {
     return sh_db_exec(s, "PRAGMA wal_checkpoint(FULL)", "writing it to the disk", e);
 }

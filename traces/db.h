@@ -15,7 +15,7 @@ struct sh_store {
     int made;                           /* the file was made by this connection */
     const char *line;                   /* the command that stores results, as typed; NULL: not said */
     int in_group;                       /* the transaction covers a group of results */
-    int claim;                          /* claim.h: file descriptor; 0: none */
+    int claim;                          /* store_lock.h: file descriptor; 0: none */
     int file;                           /* file descriptor for hints to the system; 0: none */
     int reads, patient, told;           /* wait.h: read only; waits without limit; wait was reported */
     double since, gave_up;              /* wait.h: begin of the running wait; end of the last failed one */
@@ -23,7 +23,7 @@ struct sh_store {
     void *tell_to;
     size_t unsent;                      /* blob bytes since the system was last asked to write them */
     sqlite3_stmt *put;                  /* inserts a result; NULL: not prepared  */
-    long long steps, taken, most;       /* guard.h: of the running query; limit of `taken` */
+    long long steps, taken, most;       /* untrusted.h: of the running query; limit of `taken` */
     int spent;                          /* it exceeded its steps           */
 };
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 noinst_LIBRARIES += libtraces.a
 libtraces_a_SOURCES = \
-	%D%/claim.c %D%/claim.h \
+	%D%/store_lock.c %D%/store_lock.h \
 	%D%/codec.c %D%/codec.h \
 	%D%/column.c %D%/column.h \
 	%D%/db.c %D%/db.h \
 	%D%/digest.c %D%/digest.h \
-	%D%/guard.c %D%/guard.h \
-	%D%/held.c %D%/held.h \
+	%D%/untrusted.c %D%/untrusted.h \
+	%D%/shard_inventory.c %D%/shard_inventory.h \
 	%D%/log8.c %D%/log8.h \
 	%D%/merge.c %D%/merge.h \
 	%D%/merge_match.c %D%/merge_match.h \

@@ -12,13 +12,13 @@
 #include "traces/column.h"
 #include "traces/db.h"
 #include "traces/digest.h"
-#include "traces/held.h"
+#include "traces/shard_inventory.h"
 #include "traces/merge_match.h"
 
 struct sh_merge {
     struct sh_store *out;
     struct sh_match *match;
-    struct sh_held_seen *seen;
+    struct sh_inventory_seen *seen;
     struct sh_merge_counts counts;
 };
 
@@ -27,14 +27,15 @@ static const char doing[] = "merging";
 /* The parts that a store is marked as, and what they held. */
 struct parts {
     struct sh_shard *shard;
-    struct sh_held *held;
+    struct sh_inventory *held;
     int n, n_held;
 };
 
 static int read_parts(struct sh_store *s, struct parts *p, struct sh_err *e)
 {
     *p = (struct parts){0};
-    return sh_shard_list(s, &p->shard, &p->n, e) || sh_held_list(s, p->shard, p->n, &p->held, &p->n_held, e) ? -1 : 0;
+    return sh_shard_list(s, &p->shard, &p->n, e) ||
+           sh_inventory_list(s, p->shard, p->n, &p->held, &p->n_held, e) ? -1 : 0;
 }
 
 static void clear_parts(struct parts *p)
@@ -49,10 +50,10 @@ struct sh_merge *sh_merge_begin(struct sh_store *out, struct sh_err *e)
     struct parts had;
     m->out = out;
     m->match = sh_match_begin(out, e);
-    m->seen = sh_held_seen_new();
+    m->seen = sh_inventory_seen_new();
     int bad = !m->match;
     if (!bad) {
-        bad = read_parts(out, &had, e) || sh_held_seen_add(m->seen, out->path, had.held, had.n_held, e);
+        bad = read_parts(out, &had, e) || sh_inventory_seen_add(m->seen, out->path, had.held, had.n_held, e);
         clear_parts(&had);
     }
     if (!bad)
@@ -66,7 +67,7 @@ void sh_merge_end(struct sh_merge *m)
     if (!m)
         return;
     sh_match_end(m->match);
-    sh_held_seen_free(m->seen);
+    sh_inventory_seen_free(m->seen);
     free(m);
 }
 
@@ -76,12 +77,13 @@ const struct sh_merge_counts *sh_merge_counts(const struct sh_merge *m)
 }
 
 /* An item of a part is missing: otherwise the part would count as present. */
-static int refuse_hole(const struct sh_store *in, const struct parts *p, const struct sh_held *hole, struct sh_err *e)
+static int refuse_hole(const struct sh_store *in, const struct parts *p, const struct sh_inventory *hole,
+                       struct sh_err *e)
 {
     int i = 0, gone = 0, all = 0;
     while (p->shard[i].part != hole->part || strcmp(p->shard[i].job, hole->job))
         i++;
-    for (const struct sh_held *h = hole; h < p->held + p->n_held; h++)
+    for (const struct sh_inventory *h = hole; h < p->held + p->n_held; h++)
         gone += h->part == hole->part && !strcmp(h->job, hole->job) && h->found < h->rows;
     for (int k = 0; k < p->n_held; k++)
         all += p->held[k].part == hole->part && !strcmp(p->held[k].job, hole->job);
@@ -96,18 +98,18 @@ static int refuse_hole(const struct sh_store *in, const struct parts *p, const s
 static int look_at_parts(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 {
     struct parts p;
-    int bad = read_parts(in, &p, e) || sh_held_look(in, p.held, p.n_held, e);
+    int bad = read_parts(in, &p, e) || sh_inventory_look(in, p.held, p.n_held, e);
     for (int i = 0; i < p.n_held && !bad; i++)
         if (p.held[i].found < p.held[i].rows)
             bad = refuse_hole(in, &p, &p.held[i], e);
-    bad = bad || sh_held_seen_add(m->seen, in->path, p.held, p.n_held, e);
+    bad = bad || sh_inventory_seen_add(m->seen, in->path, p.held, p.n_held, e);
     clear_parts(&p);
     return bad;
 }
 
 int sh_merge_look(struct sh_merge *m, const char *path, struct sh_err *e)
 {
-    struct sh_store *in = sh_store_look(path, e);
+    struct sh_store *in = sh_store_open_read_only(path, e);
     int bad = !in || sh_match_store(m->match, in, e) || look_at_parts(m, in, e);
     sh_store_close(in);
     return bad ? -1 : 0;
@@ -501,7 +503,7 @@ static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new,
         new_traces += is_trace && !is_in(&p.shard[i], known, n_known);
         bad = sh_shard_mark(m->out, &p.shard[i], e);
     }
-    bad = bad || sh_held_copy(m->out, p.held, p.n_held, e) ||
+    bad = bad || sh_inventory_copy(m->out, p.held, p.n_held, e) ||
           ((traces ? new_traces : anything_new) && add_seconds(m, in, e));
     clear_parts(&p);
     free(known);
@@ -523,7 +525,7 @@ static int raise_version(struct sh_merge *m, struct sh_store *in, struct sh_err 
 
 int sh_merge_add(struct sh_merge *m, const char *path, struct sh_err *e)
 {
-    struct sh_store *in = sh_store_look(path, e);
+    struct sh_store *in = sh_store_open_read_only(path, e);
     long long before = m->counts.layers;
     m->counts.differs = 0;
     int bad = !in || sh_match_store(m->match, in, e) || raise_version(m, in, e) || merge_runs(m, in, e) ||

@@ -4,7 +4,7 @@
  * A shard is a store. A shard of trace has the whole run, all sequences, and its own layers; one of replay, eval or
  * simulate has some of the results. The table `shard`, made on demand, records which part of which job the store is,
  * and in a merged file which parts have come; verify reports the missing ones. The items of each part are recorded as
- * well (held.h): a part that has lost an item, or that has an item of another part, is refused.
+ * well (shard_inventory.h): a part that has lost an item, or that has an item of another part, is refused.
  *
  * Merging copies layer by layer, setting by setting, each in one transaction, one block in memory at a time: killed
  * anywhere, the file opens, and merging the same files again continues. Content that exists already is compared

@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "traces/column.h"
 #include "traces/db.h"
-#include "traces/held.h"
+#include "traces/shard_inventory.h"
 #include "traces/merge.h"
 
 enum { MOST_PARTS = 1000000 };
@@ -151,9 +151,9 @@ int sh_shard_check(struct sh_store *s, const struct sh_shard *shard, const char 
         const struct sh_shard *h = &list[i];
         if (strcmp(h->command, shard->command))
             continue;
-        int begun = strcmp(h->job, shard->job) ? sh_held_is_begun(s, h, e) : 0;
+        int begun = strcmp(h->job, shard->job) ? sh_inventory_is_begun(s, h, e) : 0;
         if (begun)                      /* and made nothing */
-            bad = begun < 0 || sh_held_forget(s, h, e);
+            bad = begun < 0 || sh_inventory_forget(s, h, e);
         else if (strcmp(h->job, shard->job))
             what = xasprintf("part %d of %d of another %s, with other settings or texts", h->part, h->parts,
                              h->command);

@@ -20,13 +20,13 @@ struct sh_store;
 
 struct sh_store *sh_store_create(const char *path, struct sh_err *e);   /* opens, or makes */
 struct sh_store *sh_store_open(const char *path, struct sh_err *e);     /* must exist; read only */
-struct sh_store *sh_store_look(const char *path, struct sh_err *e);     /* must exist; writes nothing, except
+struct sh_store *sh_store_open_read_only(const char *path, struct sh_err *e);     /* must exist; writes nothing, except
                                                                          * to undo a killed writer's change */
 struct sh_store *sh_store_update(const char *path, struct sh_err *e);   /* must exist; for results */
 void sh_store_close(struct sh_store *s);                                /* NULL is fine */
-int sh_store_settle(struct sh_store *s, struct sh_err *e);              /* forces committed data to disk */
+int sh_store_sync(struct sh_store *s, struct sh_err *e);              /* forces committed data to disk */
 void sh_store_remove(const char *path);                 /* the file, and SQLite's files next to it */
-void sh_store_tidy(const char *path);                   /* remove leftovers of a killed sh_store_create */
+void sh_store_remove_leftovers(const char *path);                   /* remove leftovers of a killed sh_store_create */
 int sh_store_was_made(const struct sh_store *s);        /* did sh_store_create make the file? */
 const char *sh_store_path(const struct sh_store *s);
 

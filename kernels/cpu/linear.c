@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* out (+)= act(x w^T + bias) by oneDNN's matmul; of a few rows, and without AVX-512 of many, by our own loops (few.h,
- * many.c). A product of
- * 16-bit operands that oneDNN does not have (f16; bf16 on a machine without its instructions) runs as an
- * f32 product of the same values: each product of two such numbers is exact in f32 (the 22 and 16 bits
- * fit), so only the order of the sums differs. A weight that is kept as codes is read back a panel of
- * outputs at a time. */
+/* out (+)= act(x w^T + bias) by oneDNN's matmul; of a few rows, and without AVX-512 of many, by our own loops
+ * (gemm_few_rows.h, gemm_many_rows.c). A product of 16-bit operands that oneDNN does not have (f16; bf16 on a machine
+ * without its instructions) runs as an f32 product of the same values: each product of two such numbers is exact in
+ * f32 (the 22 and 16 bits fit), so only the order of the sums differs. A weight that is kept as codes is read back a
+ * panel of outputs at a time. */
 #include <omp.h>
 
 #include "kernels/cpu/onednn.h"

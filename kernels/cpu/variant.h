@@ -6,7 +6,7 @@
 #define SH_KERNELS_CPU_VARIANT_H
 
 #include "kernels/backend.h"
-#include "kernels/cpu/few.h"
+#include "kernels/cpu/gemm_few_rows.h"
 
 struct cpu_kernels {
     const char *name;

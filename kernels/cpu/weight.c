@@ -26,7 +26,7 @@ static int choose_layout(struct sh_dev *d, struct sh_weight *w)
     return status == dnnl_success ? 0 : -1;
 }
 
-/* What few.h can read: plain rows, or panels of FEW_COLS outputs, inputs in blocks one after another. */
+/* What gemm_few_rows.h can read: plain rows, or panels of FEW_COLS outputs, inputs in blocks one after another. */
 static struct few_layout few_layout(const struct sh_weight *w)
 {
     struct few_layout l = {.at = w->at, .wide = w->rows};

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "planner/catalog/board.h"
+#include "planner/catalog/gpu.h"
 #include "planner/capacity/kv_facts.h"
 
 /* The built-in rows; NULL ends. */

@@ -24,7 +24,7 @@ libbase_a_SOURCES = \
 	%D%/stages.c %D%/stages.h \
 	%D%/time_unit.c %D%/time_unit.h \
 	%D%/utf8.h \
-	%D%/places.c %D%/places.h
+	%D%/module_path.c %D%/module_path.h
 libbase_a_CFLAGS   = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_PKGLIBDIR='"$(pkglibdir)"'
 

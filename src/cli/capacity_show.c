@@ -18,7 +18,7 @@ static void size(struct sh_out *o, const char *term, double bytes, const char *h
 
 static void board_terms(struct sh_out *o, const struct sh_capacity_answer *a)
 {
-    const struct sh_board *b = a->board;
+    const struct sh_gpu *b = a->board;
     char how[96];
     if (b->gb > 0)
         size(o, "board as sold", b->gb * 1e9, b->dies > 1 ? "vendor's GB; several devices"

@@ -10,10 +10,10 @@
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
 #include "src/cli/options.h"
-#include "src/app/drift/drift_run.h"
+#include "src/app/drift/drift_store.h"
 #include "src/app/store/results.h"
 #include "src/cli/paths.h"
-#include "src/app/replay/replay_run.h"
+#include "src/app/replay/replay_store.h"
 #include "src/app/common/runs.h"
 
 struct drift_args {

@@ -8,16 +8,16 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/base/read_number.h"
-#include "src/jobs/cluster.h"
+#include "src/jobs/mpi_job.h"
 #include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/common/devices.h"
 #include "src/app/eval/eval_answers.h"
 #include "src/app/eval/eval_dump.h"
-#include "src/app/eval/eval_rows.h"
+#include "src/app/eval/eval_results.h"
 #include "src/app/eval/eval_tasks.h"
-#include "src/app/eval/eval_work.h"
-#include "src/jobs/part.h"
+#include "src/app/eval/eval_job.h"
+#include "src/jobs/shard_option.h"
 #include "src/cli/paths.h"
 #include "src/app/plan/plan_file.h"
 #include "src/app/common/text_source.h"
@@ -106,7 +106,7 @@ static uint64_t hash_plan(const struct sh_plan *p)
     return h;
 }
 
-static void add_plan(struct sh_eval_work *w, int number)
+static void add_plan(struct sh_eval_job *w, int number)
 {
     const struct sh_plan *p = &w->plan[number];
     const char *path = w->a->plan.at[number], *slash = strrchr(path, '/');
@@ -118,7 +118,7 @@ static void add_plan(struct sh_eval_work *w, int number)
     w->result[i].plan_hash = hash_plan(p);
 }
 
-static void make_cells(struct sh_eval_work *w)
+static void make_cells(struct sh_eval_job *w)
 {
     int even = w->n_spec * w->n_budget;
     w->reference = (struct sh_eval_cell){.spec = &w->full, .budget = {.share = 1}, .format = {.bits = 32}};
@@ -142,7 +142,7 @@ static void make_cells(struct sh_eval_work *w)
     w->result[w->n].cell = &w->reference;
 }
 
-static int read_part(struct sh_eval_work *w, struct sh_err *e)
+static int read_part(struct sh_eval_job *w, struct sh_err *e)
 {
     const char *by = w->a->by;
     w->part = -1;
@@ -156,7 +156,7 @@ static int read_part(struct sh_eval_work *w, struct sh_err *e)
     return 0;
 }
 
-static int read_source(struct sh_eval_work *w, struct sh_err *e)
+static int read_source(struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     int n = (a->text.n > 0) + (a->jsonl != NULL) + (a->tokens != NULL);
@@ -171,7 +171,7 @@ static int read_source(struct sh_eval_work *w, struct sh_err *e)
 }
 
 /* The plans, which must agree on the prefill, because all caches read side by side. */
-static int read_plans(struct sh_eval_work *w, struct sh_err *e)
+static int read_plans(struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     w->prefill = a->prefill < 0 ? 0 : (int)a->prefill;
@@ -191,7 +191,7 @@ static int read_plans(struct sh_eval_work *w, struct sh_err *e)
     return 0;
 }
 
-static int check_plans(const struct sh_eval_work *w, struct sh_err *e)
+static int check_plans(const struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_arch *arch = sh_model_arch(w->source.model);
     char fingerprint[24];
@@ -203,7 +203,7 @@ static int check_plans(const struct sh_eval_work *w, struct sh_err *e)
     return 0;
 }
 
-static int read_cells(struct sh_eval_work *w, struct sh_err *e)
+static int read_cells(struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     int is_even = a->budget.n || !a->plan.n;            /* else the plans alone                   */
@@ -225,7 +225,7 @@ static int read_cells(struct sh_eval_work *w, struct sh_err *e)
     return read_plans(w, e) ? -1 : sh_policy_parse("full", &w->full, e);
 }
 
-static int read_options(struct sh_eval_work *w, const struct sh_list *positional, struct sh_err *e)
+static int read_options(struct sh_eval_job *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     if (sh_args_none("eval", positional, e))
@@ -253,7 +253,7 @@ static int read_options(struct sh_eval_work *w, const struct sh_list *positional
 
 /* ---- the work ---- */
 
-static int open_all(struct sh_eval_work *w, struct sh_err *e)
+static int open_all(struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     w->source = (struct sh_text_source){.path = a->model, .text = &a->text, .jsonl = a->jsonl, .field = a->field,
@@ -288,7 +288,7 @@ static int open_all(struct sh_eval_work *w, struct sh_err *e)
     return 0;
 }
 
-static void name_results(struct sh_eval_work *w)
+static void name_results(struct sh_eval_job *w)
 {
     struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->source.model),
                                   .texts = sh_text_source_hash(&w->source), .dtype = w->a->dtype,
@@ -301,7 +301,7 @@ static void name_results(struct sh_eval_work *w)
         sh_eval_result_name(&w->result[i], &scene);
 }
 
-static int mark(struct sh_eval_work *w, struct sh_store *store, int is_whole, struct sh_err *e)
+static int mark(struct sh_eval_job *w, struct sh_store *store, int is_whole, struct sh_err *e)
 {
     int n = w->n + 1, *of = xcalloc((size_t)n, sizeof *of), own = sh_eval_own_cells(w, of);
     struct sh_part_results r = {.command = "eval", .settings = xcalloc((size_t)n, sizeof *r.settings),
@@ -318,7 +318,7 @@ static int mark(struct sh_eval_work *w, struct sh_store *store, int is_whole, st
     return bad;
 }
 
-static int report(const struct sh_eval_work *w, struct sh_err *e)
+static int report(const struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_eval_result *full = &w->result[w->n];
     struct sh_out *o = sh_out_new();
@@ -369,7 +369,7 @@ static int report(const struct sh_eval_work *w, struct sh_err *e)
     return bad;
 }
 
-static void close_all(struct sh_eval_work *w)
+static void close_all(struct sh_eval_job *w)
 {
     sh_resident_close(w->eval.resident);
     if (w->result)
@@ -413,10 +413,10 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
     return bad ? -1 : 0;
 }
 
-static int join(struct sh_eval_work *w, const struct sh_common *common, struct sh_err *e)
+static int join(struct sh_eval_job *w, const struct sh_common *common, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
-    if (sh_cluster_enter(&w->cluster, common, a->db, a->shard, &w->shard, a->rank_timeout, e))
+    if (sh_job_enter(&w->cluster, common, a->db, a->shard, &w->shard, a->rank_timeout, e))
         return -1;
     w->cluster.shares = w->cluster.ranks != NULL;
     if ((a->logits || a->dump) && (w->shard.parts || w->cluster.ranks))
@@ -424,10 +424,10 @@ static int join(struct sh_eval_work *w, const struct sh_common *common, struct s
     return 0;
 }
 
-static int work(struct sh_eval_work *w, struct sh_err *e)
+static int work(struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
-    int is_first = sh_cluster_is_first(&w->cluster);
+    int is_first = sh_job_is_first(&w->cluster);
     char *path = sh_part_path(a->db, &w->shard);
     struct sh_store *store = NULL;
     name_results(w);
@@ -449,12 +449,12 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return run_task(asked, common, positional, e);
     if (asked->data || asked->shots || asked->shots_data || asked->items)
         return sh_misused(e, "--data, --shots, --shots-data and --items require --task NAME");
-    struct sh_eval_work *w = xcalloc(1, sizeof *w);
+    struct sh_eval_job *w = xcalloc(1, sizeof *w);
     w->a = args;
     w->common = &w->cluster.common;
     int bad = join(w, common, e) || read_options(w, positional, e) || open_all(w, e) || work(w, e);
     close_all(w);
-    bad = sh_cluster_leave(&w->cluster, bad ? -1 : 0, e);
+    bad = sh_job_leave(&w->cluster, bad ? -1 : 0, e);
     free(w);
     return bad;
 }

@@ -6,7 +6,7 @@
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
 #include "src/cli/options.h"
-#include "src/cli/generate_work.h"
+#include "src/cli/generate_job.h"
 #include "src/cli/paths.h"
 
 #define F(name) offsetof(struct sh_generate_args, name)
@@ -66,7 +66,7 @@ static int is_end(const void *prompts, int32_t token)
     return sh_prompts_is_end(prompts, token);
 }
 
-static int read_policy(struct sh_generate_work *w, struct sh_err *e)
+static int read_policy(struct sh_generate_job *w, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
     struct sh_budget all[SH_MAX_BUDGETS];
@@ -84,7 +84,7 @@ static int read_policy(struct sh_generate_work *w, struct sh_err *e)
     return 0;
 }
 
-static int read_options(struct sh_generate_work *w, const struct sh_list *positional, struct sh_err *e)
+static int read_options(struct sh_generate_job *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
     if (sh_args_none("generate", positional, e))
@@ -113,7 +113,7 @@ static int read_options(struct sh_generate_work *w, const struct sh_list *positi
 }
 
 /* The texts to write, limited to the model's positions. */
-static int plan_texts(struct sh_generate_work *w, int *longest_prompt, int *longest, struct sh_err *e)
+static int plan_texts(struct sh_generate_job *w, int *longest_prompt, int *longest, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
     int max_pos = sh_model_arch(w->live.model)->max_pos;
@@ -137,7 +137,7 @@ static int plan_texts(struct sh_generate_work *w, int *longest_prompt, int *long
     return 0;
 }
 
-static int open_all(struct sh_generate_work *w, struct sh_err *e)
+static int open_all(struct sh_generate_job *w, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
     int longest_prompt = 0, longest = 0, block = 0;
@@ -173,14 +173,14 @@ static int open_all(struct sh_generate_work *w, struct sh_err *e)
     return sh_eval_dump_begin(&w->dump, 0, e);
 }
 
-static int write_texts(struct sh_generate_work *w, struct sh_err *e)
+static int write_texts(struct sh_generate_job *w, struct sh_err *e)
 {
     sh_generate_show_begin(w);
     int bad = sh_generate_show_end(w, sh_write(&w->writing, w->text, w->n, e), e);
     return sh_eval_dump_end(&w->dump, bad, e);
 }
 
-static void close_all(struct sh_generate_work *w)
+static void close_all(struct sh_generate_job *w)
 {
     for (int i = 0; i < w->n; i++)
         sh_written_free(&w->text[i]);
@@ -191,7 +191,7 @@ static void close_all(struct sh_generate_work *w)
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
-    struct sh_generate_work w = {.a = args, .common = common};
+    struct sh_generate_job w = {.a = args, .common = common};
     w.live.devices.stages = sh_timing_begin(&w.timing, w.a->timing);
     int bad = read_options(&w, positional, e) || open_all(&w, e) || write_texts(&w, e);
     if (!bad && !common->quiet)

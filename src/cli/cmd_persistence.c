@@ -103,7 +103,7 @@ static int add_cells(struct sh_study *y, struct sh_store *s, struct request *q, 
         for (int i = 0; i < q->n_alpha; i++)
             for (int r = 0; r < q->n_recent; r++) {
                 struct sh_persistence_cell c = {q->alpha[i], q->recent[r], q->split[f]};
-                if (sh_gather_can(s, y->run, &c, y->window, e))
+                if (sh_collect_can(s, y->run, &c, y->window, e))
                     return -1;
                 int at = sh_study_add(y, &c.alpha, c.recent, c.split);
                 if (at < 0)
@@ -221,7 +221,7 @@ static void write_literal(struct sh_out *o, const struct sh_study *y, int cell)
 
 static struct sh_out *describe(const struct sh_study *y, const struct request *q, const char *per, int is_table)
 {
-    const struct sh_gather *g = &y->part[0];
+    const struct sh_collect *g = &y->part[0];
     const struct sh_persistence_cell *c = &y->cell[q->main];
     struct sh_out *o = sh_out_new();
     write_literal(o, y, q->literal);

@@ -163,8 +163,7 @@ static int budget_of_ppl(const struct plan_args *a, struct work *w, struct sh_st
     struct sh_plan_eval *eval;
     int n, i = 0, longest = sh_allot_longest(&w->allot);
     const char *path = sh_store_path(s), *policy = w->policy.policy->name;
-    if (sh_plan_evals(s, w->runs[0].fingerprint, w->runs[0].weight_bits, &w->policy, w->q.prefill, longest, &eval,
-                      &n, e))
+    if (sh_plan_evals(s, &w->runs[0], &w->policy, w->q.prefill, longest, &eval, &n, e))
         return -1;
     while (i < n && !(eval[i].ppl <= a->ppl && (eval[i].mean_tokens >= w->allot.floor ||
                                                 eval[i].mean_tokens >= longest)))

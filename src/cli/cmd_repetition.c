@@ -10,7 +10,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/common/text_source.h"
-#include "src/app/generate/writing.h"
+#include "src/app/generate/generate_batch.h"
 #include "src/app/store/results.h"
 #include "src/engine/eval.h"
 #include "traces/store.h"

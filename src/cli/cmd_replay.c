@@ -11,7 +11,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
-#include "src/app/replay/replay_work.h"
+#include "src/app/replay/replay_job.h"
 #include "src/app/store/results.h"
 #include "src/app/common/runs.h"
 
@@ -62,7 +62,7 @@ static void release(void *args)
 
 /* ---- the request ---- */
 
-static int has_what_it_needs(const struct sh_replay_work *w, const struct sh_policy *p)
+static int has_what_it_needs(const struct sh_replay_job *w, const struct sh_policy *p)
 {
     int ok = !(p->needs & SH_NEEDS_PROMPT) || w->q.prefill > 0;
     for (int i = 0; i < w->n_run; i++)
@@ -72,14 +72,14 @@ static int has_what_it_needs(const struct sh_replay_work *w, const struct sh_pol
     return ok;
 }
 
-static int add_policy(struct sh_replay_work *w, const char *text, struct sh_err *e)
+static int add_policy(struct sh_replay_job *w, const char *text, struct sh_err *e)
 {
     if (w->q.n_spec == SH_REPLAY_POLICIES)
         return sh_misused(e, "--policy: more than %d policies", SH_REPLAY_POLICIES);
     return sh_policy_parse(text, &w->spec[w->q.n_spec], e) ? -1 : (w->q.n_spec++, 0);
 }
 
-static int read_policies(struct sh_replay_work *w, const struct sh_list *list, struct sh_err *e)
+static int read_policies(struct sh_replay_job *w, const struct sh_list *list, struct sh_err *e)
 {
     static const char *const usual[] = {"full", "window", "streaming", "h2o", "tova", "scissorhands"};
     w->q.leave_out_small = !list->n;
@@ -100,7 +100,7 @@ static int read_policies(struct sh_replay_work *w, const struct sh_list *list, s
     return 0;
 }
 
-static int read_request(const struct replay_args *a, const struct sh_common *common, struct sh_replay_work *w,
+static int read_request(const struct replay_args *a, const struct sh_common *common, struct sh_replay_job *w,
                         struct sh_store *s, struct sh_err *e)
 {
     if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
@@ -125,7 +125,7 @@ static int read_request(const struct replay_args *a, const struct sh_common *com
 }
 
 /* Keeps the results in the store if it is writable; a read-only store can still be analysed. */
-static void keep_results(const struct sh_replay_work *w, const char *path)
+static void keep_results(const struct sh_replay_job *w, const char *path)
 {
     struct sh_err e;
     struct sh_store *s = sh_store_typed(sh_store_update(path, &e), w->cluster.common.line);
@@ -135,7 +135,7 @@ static void keep_results(const struct sh_replay_work *w, const char *path)
         sh_store_tell_unkept("results are", path, w->cluster.common.quiet, &e);
 }
 
-static int mark(const struct sh_replay_work *w, struct sh_store *store, int is_whole, struct sh_err *e)
+static int mark(const struct sh_replay_job *w, struct sh_store *store, int is_whole, struct sh_err *e)
 {
     struct sh_part_results r = {.command = "replay", .settings = xcalloc((size_t)w->n_row + 1, sizeof *r.settings),
                                 .own = xcalloc((size_t)w->n_row + 1, 1), .n = w->n_row, .has_weights = 1,
@@ -153,7 +153,7 @@ static int mark(const struct sh_replay_work *w, struct sh_store *store, int is_w
 /* ---- the results ---- */
 
 /* The best known for a budget: the kept mass of the oracle in this request, or NaN. */
-static double oracle_mass(const struct sh_replay_work *w, int i_budget)
+static double oracle_mass(const struct sh_replay_job *w, int i_budget)
 {
     for (int i = 0; i < w->q.n_spec; i++)
         if (!strcmp(w->spec[i].policy->name, "oracle"))
@@ -176,7 +176,7 @@ static void write_layers(struct sh_out *o, const struct sh_replay_row *row)
 }
 
 /* Do only knobs tell some policies apart? */
-static int is_ambiguous(const struct sh_replay_work *w)
+static int is_ambiguous(const struct sh_replay_job *w)
 {
     for (int i = 0; i < w->q.n_spec; i++)
         for (int k = 0; k < i; k++)
@@ -185,7 +185,7 @@ static int is_ambiguous(const struct sh_replay_work *w)
     return 0;
 }
 
-static void write_row(struct sh_out *o, const struct sh_replay_work *w, int i)
+static void write_row(struct sh_out *o, const struct sh_replay_job *w, int i)
 {
     static const enum sh_replay_metric shown[] = {
         SH_M_BUDGET_TOKENS, SH_M_KEPT_MASS, SH_M_KEPT_MASS_LOW, SH_M_KEPT_MASS_HIGH, SH_M_KEPT_MASS_NO_SINK,
@@ -215,7 +215,7 @@ static void write_row(struct sh_out *o, const struct sh_replay_work *w, int i)
     write_layers(o, row);
 }
 
-static void write_areas(struct sh_out *o, const struct sh_replay_work *w)
+static void write_areas(struct sh_out *o, const struct sh_replay_job *w)
 {
     sh_out_list(o, "curves", "kept mass against the budget: mean height of the curve");
     for (int i = 0; i < w->q.n_spec; i++) {
@@ -228,7 +228,7 @@ static void write_areas(struct sh_out *o, const struct sh_replay_work *w)
     sh_out_end(o);
 }
 
-static struct sh_out *describe(const struct sh_replay_work *w)
+static struct sh_out *describe(const struct sh_replay_job *w)
 {
     struct sh_out *o = sh_out_new();
     int known = 0, sequences = 0, unfinished = 0;
@@ -260,7 +260,7 @@ static struct sh_out *describe(const struct sh_replay_work *w)
     return o;
 }
 
-static int run_and_dump(const char *path, struct sh_replay_work *w, struct sh_err *e)
+static int run_and_dump(const char *path, struct sh_replay_job *w, struct sh_err *e)
 {
     struct sh_file *f = path ? sh_file_begin(path, e) : NULL;
     if (path && !f)
@@ -269,7 +269,7 @@ static int run_and_dump(const char *path, struct sh_replay_work *w, struct sh_er
     return sh_file_end(f, sh_replay_work_alone(w, e), e);
 }
 
-static int replay(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
+static int replay(const struct replay_args *a, const char *path, struct sh_replay_job *w, struct sh_err *e)
 {
     if (w->cluster.ranks)
         return sh_replay_work_ranks(w, path, e);
@@ -279,7 +279,7 @@ static int replay(const struct replay_args *a, const char *path, struct sh_repla
 }
 
 /* A shard's results only count if they can be stored, so its store is created before the work. */
-static int replay_shard(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
+static int replay_shard(const struct replay_args *a, const char *path, struct sh_replay_job *w, struct sh_err *e)
 {
     char *own = sh_part_path(path, &w->shard);
     struct sh_store *s = sh_store_typed(sh_store_create(own, e), w->cluster.common.line);
@@ -293,7 +293,7 @@ static int replay_shard(const struct replay_args *a, const char *path, struct sh
     return bad ? -1 : 0;
 }
 
-static int work(const struct replay_args *a, const char *path, struct sh_replay_work *w, struct sh_err *e)
+static int work(const struct replay_args *a, const char *path, struct sh_replay_job *w, struct sh_err *e)
 {
     const struct sh_common *common = &w->cluster.common;
     w->cluster.shares = w->cluster.ranks != NULL;
@@ -307,7 +307,7 @@ static int work(const struct replay_args *a, const char *path, struct sh_replay_
         bad = w->shard.parts ? replay_shard(a, path, w, e) : replay(a, path, w, e);
     }
     sh_store_close(w->store);
-    if (bad || !sh_cluster_is_first(&w->cluster))
+    if (bad || !sh_job_is_first(&w->cluster))
         return bad ? -1 : 0;
     if (!w->shard.parts && !w->cluster.ranks)
         keep_results(w, path);
@@ -325,13 +325,13 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return -1;
     if (sh_output_differs("--dump-kept", a->dump, path, e))
         return -1;
-    struct sh_replay_work *w = xcalloc(1, sizeof *w);
+    struct sh_replay_job *w = xcalloc(1, sizeof *w);
     w->force = a->force;
     w->rank_timeout = a->rank_timeout;
-    int bad = sh_cluster_enter(&w->cluster, common, path, a->shard, &w->shard, a->rank_timeout, e) ||
+    int bad = sh_job_enter(&w->cluster, common, path, a->shard, &w->shard, a->rank_timeout, e) ||
               work(a, path, w, e);
     sh_replay_work_clear(w);
-    bad = sh_cluster_leave(&w->cluster, bad ? -1 : 0, e);
+    bad = sh_job_leave(&w->cluster, bad ? -1 : 0, e);
     free(w);
     return bad;
 }

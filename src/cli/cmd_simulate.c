@@ -136,7 +136,7 @@ static int read_options(const struct sh_sim_study *s, const struct sh_list *posi
                sh_hint(e, "merge the shards, then run the same command without --shard to plot the stored results");
     if (check_paths(a, e))
         return -1;
-    if (!sh_cluster_is_first(&s->cluster))
+    if (!sh_job_is_first(&s->cluster))
         return 0;
     return probe(a->plot_latency, e) || probe(a->plot_occupancy, e) ? -1 : 0;
 }
@@ -181,7 +181,7 @@ static int work(struct sh_sim_study *s, struct sh_err *e)
     const char *db = s->args->db;
     char *path = sh_part_path(db, &s->shard);
     struct sh_store *store = NULL;
-    int is_first = sh_cluster_is_first(&s->cluster);
+    int is_first = sh_job_is_first(&s->cluster);
     int bad = (db && sh_sim_names(s, e)) ||
               (db && is_first && !(store = sh_store_typed(sh_store_create(path, e), s->common->line))) ||
               (s->shard.parts && mark(s, store, 0, e)) || sh_sim_sweep(s, store, e) ||
@@ -201,11 +201,11 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     a->capacity.has_plan = a->plan.n > 0;
     s->args = a;
     s->common = &s->cluster.common;
-    int bad = sh_cluster_enter(&s->cluster, common, a->db, a->shard, &s->shard, a->rank_timeout, e);
+    int bad = sh_job_enter(&s->cluster, common, a->db, a->shard, &s->shard, a->rank_timeout, e);
     s->cluster.shares = s->cluster.ranks != NULL;
     bad = bad || read_options(s, positional, e) || sh_sim_study_open(s, e) || work(s, e);
     sh_sim_study_clear(s);
-    bad = sh_cluster_leave(&s->cluster, bad ? -1 : 0, e);
+    bad = sh_job_leave(&s->cluster, bad ? -1 : 0, e);
     free(s);
     return bad;
 }

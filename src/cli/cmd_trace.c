@@ -9,7 +9,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/store/describe.h"
-#include "src/app/trace/trace_work.h"
+#include "src/app/trace/trace_job.h"
 
 #define F(name) offsetof(struct sh_trace_args, name)
 static const struct sh_opt opts[] = {
@@ -77,7 +77,7 @@ static int choice(const char *option, const char *value, const char *const names
     return sh_misused(e, "--%s: unknown value \"%s\", expected one of %s", option, value, known);
 }
 
-static int read_statistics(struct sh_trace_work *t, enum sh_record record, struct sh_stats_spec *spec, struct sh_err *e)
+static int read_statistics(struct sh_trace_job *t, enum sh_record record, struct sh_stats_spec *spec, struct sh_err *e)
 {
     const struct sh_trace_args *a = t->a;
     sh_stats_spec_default(spec);
@@ -114,7 +114,7 @@ static int repeats_a_letter(const char *word)
     return 0;
 }
 
-static int read_options(struct sh_trace_work *t, const struct sh_list *positional, struct sh_err *e)
+static int read_options(struct sh_trace_job *t, const struct sh_list *positional, struct sh_err *e)
 {
     static const char *const types[] = {"f32", "bf16", "f16", NULL};
     static const enum sh_type type_of[] = {SH_F32, SH_BF16, SH_F16};
@@ -143,7 +143,7 @@ static int read_options(struct sh_trace_work *t, const struct sh_list *positiona
     return read_statistics(t, t->run.record, &t->sweep.record.statistics, e);
 }
 
-static int open_model(struct sh_trace_work *t, struct sh_err *e)
+static int open_model(struct sh_trace_job *t, struct sh_err *e)
 {
     const struct sh_trace_args *a = t->a;
     t->model = a->random_weights ? sh_model_open_random(a->model, (uint64_t)t->common->seed, e)
@@ -169,7 +169,7 @@ static int open_model(struct sh_trace_work *t, struct sh_err *e)
     return 0;
 }
 
-static int read_texts(struct sh_trace_work *t, struct sh_err *e)
+static int read_texts(struct sh_trace_job *t, struct sh_err *e)
 {
     const struct sh_trace_args *a = t->a;
     const struct sh_arch *c = sh_model_arch(t->model);
@@ -189,7 +189,7 @@ static int read_texts(struct sh_trace_work *t, struct sh_err *e)
     return bad;
 }
 
-static int read_timed(struct sh_trace_work *t, struct sh_err *e)
+static int read_timed(struct sh_trace_job *t, struct sh_err *e)
 {
     unsigned long long since = sh_stage_begin(t->devices.stages);
     int bad = read_texts(t, e);
@@ -208,7 +208,7 @@ static char *folder_of(const char *path)
     return copy;
 }
 
-static void close_all(struct sh_trace_work *t)
+static void close_all(struct sh_trace_job *t)
 {
     sh_store_close(t->store);
     sh_sequences_free(t->texts.sequence, t->texts.n);
@@ -224,7 +224,7 @@ static void close_all(struct sh_trace_work *t)
     free(t->path);
 }
 
-static void set_sweep(struct sh_trace_work *t)
+static void set_sweep(struct sh_trace_job *t)
 {
     t->sweep.backend = t->devices.backend;
     t->sweep.device = t->devices.at;
@@ -238,19 +238,19 @@ static void set_sweep(struct sh_trace_work *t)
     t->sweep.spill_folder = t->folder = folder_of(t->a->db);
 }
 
-static int enter(struct sh_trace_work *t, const struct sh_common *common, struct sh_err *e)
+static int enter(struct sh_trace_job *t, const struct sh_common *common, struct sh_err *e)
 {
     const struct sh_trace_args *a = t->a;
     if (a->pipeline && a->shard)
         return sh_misused(e, "--pipeline cannot be combined with --shard");
-    if (sh_cluster_enter(&t->cluster, common, a->db, a->shard, &t->part, a->rank_timeout, e))
+    if (sh_job_enter(&t->cluster, common, a->db, a->shard, &t->part, a->rank_timeout, e))
         return -1;
     t->cluster.shares = t->cluster.ranks && !a->pipeline;
     t->cluster.in_line = t->cluster.ranks && a->pipeline;
     return 0;
 }
 
-static int report(struct sh_trace_work *t, int run, struct sh_err *e)
+static int report(struct sh_trace_job *t, int run, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
     int bad = sh_describe_run_of(o, t->store, run, e);
@@ -267,7 +267,7 @@ static int report(struct sh_trace_work *t, int run, struct sh_err *e)
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
-    struct sh_trace_work t = {.a = args, .common = &t.cluster.common, .report = report};
+    struct sh_trace_job t = {.a = args, .common = &t.cluster.common, .report = report};
     t.devices.stages = sh_timing_begin(&t.timing, t.a->timing);
     int bad = enter(&t, common, e) || read_options(&t, positional, e);
     if (!bad) {
@@ -282,7 +282,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         bad = sh_trace_record(&t, e);
     }
     close_all(&t);
-    return sh_cluster_leave(&t.cluster, bad ? -1 : 0, e);
+    return sh_job_leave(&t.cluster, bad ? -1 : 0, e);
 }
 
 const struct sh_cmd sh_cmd_trace = {

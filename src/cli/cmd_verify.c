@@ -9,7 +9,7 @@
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "traces/codec.h"
-#include "traces/held.h"
+#include "traces/shard_inventory.h"
 #include "traces/merge.h"
 #include "traces/stats.h"
 #include "traces/store.h"
@@ -212,25 +212,25 @@ static char *missing_parts(const struct sh_shard *have, int n)
 /* The parts that a store has, what they held, and what is missing; owned. */
 struct parts {
     struct sh_shard *shard;
-    struct sh_held *held;
+    struct sh_inventory *held;
     int n, n_held;
     char *missing, *holes, *unfinished; /* NULL: none                                             */
 };
 
 /* A result that was there is gone. */
-static int is_hole(const struct sh_held *h)
+static int is_hole(const struct sh_inventory *h)
 {
     return h->found < h->rows;
 }
 
 /* Expected, and not computed yet. */
-static int is_to_come(const struct sh_held *h)
+static int is_to_come(const struct sh_inventory *h)
 {
     return !h->rows && !h->found;
 }
 
 /* The parts for which is_so holds: "simulate 2 of 8, simulate 5 of 8". */
-static char *parts_with(const struct parts *p, int (*is_so)(const struct sh_held *))
+static char *parts_with(const struct parts *p, int (*is_so)(const struct sh_inventory *))
 {
     enum { MOST = 100 };                /* that are named */
     char *text = NULL;
@@ -253,8 +253,8 @@ static char *parts_with(const struct parts *p, int (*is_so)(const struct sh_held
 
 static int check_parts(struct sh_store *s, struct parts *p, struct sh_err *e)
 {
-    if (sh_shard_list(s, &p->shard, &p->n, e) || sh_held_list(s, p->shard, p->n, &p->held, &p->n_held, e) ||
-        sh_held_look(s, p->held, p->n_held, e))
+    if (sh_shard_list(s, &p->shard, &p->n, e) || sh_inventory_list(s, p->shard, p->n, &p->held, &p->n_held, e) ||
+        sh_inventory_look(s, p->held, p->n_held, e))
         return -1;
     p->missing = missing_parts(p->shard, p->n);
     p->holes = parts_with(p, is_hole);

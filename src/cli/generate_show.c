@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See generate_work.h: the texts as they are written, and their cost. */
+/* See generate_job.h: the texts as they are written, and their cost. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
-#include "src/cli/generate_work.h"
+#include "src/cli/generate_job.h"
 
 /* ---- the texts ---- */
 
@@ -17,7 +17,7 @@ static int n_shown(const struct sh_written *t)
 
 /* The text that continues the prompt, in whole characters and with the leading space of its first word; malloc'ed. A
  * stream shows the same, piece by piece. */
-static char *text_of(const struct sh_generate_work *w, const struct sh_written *t, size_t *bytes)
+static char *text_of(const struct sh_generate_job *w, const struct sh_written *t, size_t *bytes)
 {
     struct sh_text_stream stream;
     char *text = NULL;
@@ -36,7 +36,7 @@ static char *text_of(const struct sh_generate_work *w, const struct sh_written *
 }
 
 /* Prints ids if there is no tokenizer. */
-static void show_token(struct sh_generate_work *w, const struct sh_written *t)
+static void show_token(struct sh_generate_job *w, const struct sh_written *t)
 {
     size_t bytes;
     int32_t token = t->made[t->n_made - 1];
@@ -52,7 +52,7 @@ static void show_token(struct sh_generate_work *w, const struct sh_written *t)
     fflush(stdout);
 }
 
-static void show_text(const struct sh_generate_work *w, const struct sh_written *t)
+static void show_text(const struct sh_generate_job *w, const struct sh_written *t)
 {
     size_t bytes;
     int n = n_shown(t);
@@ -73,14 +73,14 @@ static int is_done(const struct sh_written *t)
 }
 
 /* Texts in the order of their prompts, whichever ends first. */
-static void show_done(struct sh_generate_work *w)
+static void show_done(struct sh_generate_job *w)
 {
     while (w->n_shown < w->n && is_done(&w->text[w->n_shown]))
         show_text(w, &w->text[w->n_shown++]);
     fflush(stdout);
 }
 
-void sh_generate_show_begin(struct sh_generate_work *w)
+void sh_generate_show_begin(struct sh_generate_job *w)
 {
     double most = 0;
     w->goes_out = sh_common_format(w->common) == SH_OUT_TEXT;
@@ -94,7 +94,7 @@ void sh_generate_show_begin(struct sh_generate_work *w)
 
 void sh_generate_show_token(void *work, int text)
 {
-    struct sh_generate_work *w = work;
+    struct sh_generate_job *w = work;
     const struct sh_written *t = &w->text[text];
     if (w->goes_out && !w->is_many)
         show_token(w, t);
@@ -107,19 +107,19 @@ void sh_generate_show_token(void *work, int text)
 
 int sh_generate_show_stops(void *work)
 {
-    const struct sh_generate_work *w = work;
+    const struct sh_generate_job *w = work;
     return w->goes_out && ferror(stdout);
 }
 
 /* Shows unfinished texts, and finished ones after them. */
-static void show_broken_off(struct sh_generate_work *w)
+static void show_broken_off(struct sh_generate_job *w)
 {
     for (; w->n_shown < w->n; w->n_shown++)
         if (w->text[w->n_shown].n_made)
             show_text(w, &w->text[w->n_shown]);
 }
 
-int sh_generate_show_end(struct sh_generate_work *w, int bad, struct sh_err *e)
+int sh_generate_show_end(struct sh_generate_job *w, int bad, struct sh_err *e)
 {
     size_t bytes = 0;
     if (w->is_many)
@@ -147,7 +147,7 @@ struct figures {
     double prompt_rate, rate;           /* tokens a second                                        */
 };
 
-static struct figures take_figures(const struct sh_generate_work *w)
+static struct figures take_figures(const struct sh_generate_job *w)
 {
     const struct sh_resident *r = w->live.resident;
     struct figures f = {.all_bytes = sh_kv_bytes_sum(&w->writing.bytes),
@@ -162,7 +162,7 @@ static struct figures take_figures(const struct sh_generate_work *w)
 }
 
 /* How a text's prompt was read. */
-static const char *way(const struct sh_generate_work *w, const struct sh_written *t, char text[64])
+static const char *way(const struct sh_generate_job *w, const struct sh_written *t, char text[64])
 {
     if (w->live.prefill_mode == SH_PREFILL_BLOCKS && t->shape.block < t->n_prompt)
         snprintf(text, 64, "in blocks of %d", t->shape.block);
@@ -171,7 +171,7 @@ static const char *way(const struct sh_generate_work *w, const struct sh_written
     return text;
 }
 
-static const char *stopped(const struct sh_generate_work *w, const struct sh_written *t)
+static const char *stopped(const struct sh_generate_job *w, const struct sh_written *t)
 {
     return t->at_end ? "end" : t->most < w->a->max_tokens ? "positions" : "length";
 }
@@ -190,7 +190,7 @@ static void tell_repetition(const struct sh_written *t)
             per_pair(t->likeness.chance, &t->likeness));
 }
 
-static void tell_one(const struct sh_generate_work *w, const struct figures *f)
+static void tell_one(const struct sh_generate_job *w, const struct figures *f)
 {
     char text[64];
     const struct sh_written *t = w->text;
@@ -204,7 +204,7 @@ static void tell_one(const struct sh_generate_work *w, const struct figures *f)
         tell_repetition(t);
 }
 
-static void tell_many(const struct sh_generate_work *w, const struct figures *f)
+static void tell_many(const struct sh_generate_job *w, const struct figures *f)
 {
     fprintf(stderr, "shears: %d prompt%s of %lld tokens read at %.1f tokens/s; %lld tokens written", w->n,
             w->n == 1 ? "" : "s", f->n_prompt, f->prompt_rate, f->n_made);
@@ -214,7 +214,7 @@ static void tell_many(const struct sh_generate_work *w, const struct figures *f)
             w->writing.at_once, w->writing.at_once == 1 ? "" : "s", f->all_bytes, w->writing.peak);
 }
 
-void sh_generate_tell(const struct sh_generate_work *w)
+void sh_generate_tell(const struct sh_generate_job *w)
 {
     struct figures f = take_figures(w);
     int at_positions = 0, evicts = w->a->budget && strcmp(w->policy.policy->name, "full") != 0;
@@ -234,7 +234,7 @@ void sh_generate_tell(const struct sh_generate_work *w)
 }
 
 /* The text as shown; a NUL, which would end a C string, becomes U+FFFD. */
-static void put_text(struct sh_out *o, const struct sh_generate_work *w, const struct sh_written *t)
+static void put_text(struct sh_out *o, const struct sh_generate_job *w, const struct sh_written *t)
 {
     size_t bytes, n = 0;
     if (!w->prompts.tokenizer) {
@@ -265,7 +265,7 @@ static void put_repetition(struct sh_out *o, const struct sh_written *t)
     sh_out_real(o, "row_likeness_chance", "chance", per_pair(t->likeness.chance, &t->likeness), 4);
 }
 
-static void put_ids(struct sh_out *o, const struct sh_generate_work *w, const struct sh_written *t)
+static void put_ids(struct sh_out *o, const struct sh_generate_job *w, const struct sh_written *t)
 {
     sh_out_list(o, "ids", "tokens");
     for (int i = 0; i < t->n_made; i++) {
@@ -278,7 +278,7 @@ static void put_ids(struct sh_out *o, const struct sh_generate_work *w, const st
 }
 
 /* What was asked for. */
-static void put_settings(struct sh_out *o, const struct sh_generate_work *w)
+static void put_settings(struct sh_out *o, const struct sh_generate_job *w)
 {
     char knobs[SH_POLICY_TEXT];
     sh_out_text(o, "model", "model", sh_model_name(w->live.model));
@@ -292,12 +292,12 @@ static void put_settings(struct sh_out *o, const struct sh_generate_work *w)
     sh_out_text(o, "prefill_mode", "prompt", w->a->live.prefill_mode);
 }
 
-static void put_positions(struct sh_out *o, const struct sh_generate_work *w)
+static void put_positions(struct sh_out *o, const struct sh_generate_job *w)
 {
     sh_out_text(o, "positions", "positions", w->live.positions == SH_POSITIONS_CACHE ? "cache" : "original");
 }
 
-static void put_cost(struct sh_out *o, const struct sh_generate_work *w, const struct figures *f)
+static void put_cost(struct sh_out *o, const struct sh_generate_job *w, const struct figures *f)
 {
     sh_out_real(o, "prompt_tokens_per_s", "prompt tokens/s", f->prompt_rate, 1);
     sh_out_real(o, "tokens_per_s", "tokens/s", f->rate, 1);
@@ -308,7 +308,7 @@ static void put_cost(struct sh_out *o, const struct sh_generate_work *w, const s
     sh_out_int(o, "activation_bytes", "activations", (long long)f->activation_bytes);
 }
 
-static void put_one(struct sh_out *o, const struct sh_generate_work *w, const struct figures *f)
+static void put_one(struct sh_out *o, const struct sh_generate_job *w, const struct figures *f)
 {
     char text[64];
     const struct sh_written *t = w->text;
@@ -327,7 +327,7 @@ static void put_one(struct sh_out *o, const struct sh_generate_work *w, const st
     put_ids(o, w, t);
 }
 
-static void put_many(struct sh_out *o, const struct sh_generate_work *w, const struct figures *f)
+static void put_many(struct sh_out *o, const struct sh_generate_job *w, const struct figures *f)
 {
     char text[64];
     put_positions(o, w);
@@ -364,7 +364,7 @@ static int asks_for(const char *columns, const char *name)
     return 0;
 }
 
-int sh_generate_report(const struct sh_generate_work *w, struct sh_err *e)
+int sh_generate_report(const struct sh_generate_job *w, struct sh_err *e)
 {
     struct figures f = take_figures(w);
     struct sh_out *o = sh_out_new();

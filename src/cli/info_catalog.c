@@ -28,7 +28,7 @@ static double positive(double x)
 int sh_info_gpus(const struct sh_common *common, struct sh_err *e)
 {
     struct sh_capacity_names n;
-    struct sh_board b;
+    struct sh_gpu b;
     int bad = sh_capacity_names_open(&n, NULL, NULL, e), end = 0;
     struct sh_out *o = sh_out_new();
     sh_out_list(o, "gpus", "GPUs; memory as sold and as visible to programs");
@@ -39,7 +39,7 @@ int sh_info_gpus(const struct sh_common *common, struct sh_err *e)
         sh_out_real(o, "driver_mib", "driver MiB", positive(b.mib), 0);
         sh_out_detail(o);
         sh_out_real(o, "visible_gib", "visible GiB", positive(b.visible), 2);
-        sh_out_int(o, "memory_bytes", "bytes per device", (long long)sh_board_bytes(&b));
+        sh_out_int(o, "memory_bytes", "bytes per device", (long long)sh_gpu_bytes(&b));
         sh_out_detail(o);
         sh_out_int(o, "devices", "devices", b.dies);
         sh_out_real(o, "bandwidth_gb_per_s", "GB/s", b.gbps, 0);

@@ -33,7 +33,7 @@ shears_SOURCES = \
 	%D%/completion.c \
 	%D%/demo_steps.h \
 	%D%/generate_show.c \
-	%D%/generate_work.h \
+	%D%/generate_job.h \
 	%D%/help.c \
 	%D%/info_catalog.c %D%/info_catalog.h \
 	%D%/info_policies.c %D%/info_policies.h \

@@ -2,7 +2,7 @@
 /* The KV cache of a batch of sequences: for each sequence, layer and KV head the set of kept tokens
  * (planner/policy/kept_slots.h, with the policy's own state), and their keys and values by slot. Everything is
  * allocated once at capacity; a token that comes takes the slot of one that left. Keys stay as they were
- * made, turned for their original position; with positions inside the cache (places.h) not turned, which is
+ * made, turned for their original position; with positions inside the cache (positions.h) not turned, which is
  * then also how a policy sees keys and queries.
  *
  * Codes: V shares scales along the channels of a token. K shares them along `group` tokens of a channel
@@ -15,7 +15,7 @@
 #define SH_ENGINE_CACHE_H
 
 #include "planner/policy/kept_slots.h"
-#include "src/engine/places.h"
+#include "src/engine/positions.h"
 #include "src/engine/rows.h"
 #include "src/model/arch.h"
 
@@ -40,7 +40,7 @@ struct sh_kv_head {
     struct sh_kept *kept;
     struct sh_kv_rows k, v;
     struct sh_kv_rows seen_k, seen_v;   /* f32 copies for the policy; width 0: none               */
-    int *place;                         /* [capacity] (places.h); NULL: original positions        */
+    int *place;                         /* [capacity] (positions.h); NULL: original positions        */
 };
 
 struct sh_kv_cache {

@@ -41,7 +41,7 @@ static int admit(struct sh_kv_head *h, int t, int *dropped)
     const struct sh_cache *c = sh_kept_cache(h->kept);
     int n = sh_kept_make_room(h->kept, t, NULL, h->place ? dropped : NULL);
     if (h->place)
-        sh_places_leave(h->place, c->n_slot, dropped, n, dropped + n);
+        sh_positions_leave(h->place, c->n_slot, dropped, n, dropped + n);
     int slot = sh_kept_admit(h->kept, t);
     if (h->place)
         h->place[slot] = c->n - 1;

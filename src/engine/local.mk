@@ -12,7 +12,7 @@ libengine_a_SOURCES = \
 	%D%/eval_sums.c %D%/eval_sums.h \
 	%D%/host_cache.c %D%/host_cache.h \
 	%D%/piece.h \
-	%D%/places.c %D%/places.h \
+	%D%/positions.c %D%/positions.h \
 	%D%/quant.c %D%/quant.h \
 	%D%/repetition.c %D%/repetition.h \
 	%D%/resident.c %D%/resident.h \

@@ -23,7 +23,7 @@
  * cache is brought down to its budget behind each. A block as long as the prompt is the one-shot compression
  * of many papers.
  *
- * Positions are the original ones, or those inside the cache (places.h), with which a text may become
+ * Positions are the original ones, or those inside the cache (positions.h), with which a text may become
  * longer than the model's positions. Learned positions are added to a token once, before the first layer: it
  * gets the place behind the fullest head's tokens, and keeps it. */
 #ifndef SH_ENGINE_SESSION_H

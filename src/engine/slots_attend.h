@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of one token's queries over the live slots of one KV head, on the host. The score before
  * softmax is that of sh_attend (kernels/backend.h): cap(scale * q k) + slope * (j - i), with i and j the
- * original positions or places in the cache (places.h). Slots that are free, or whose token lies behind the
+ * original positions or places in the cache (positions.h). Slots that are free, or whose token lies behind the
  * window, get 0. */
 #ifndef SH_ENGINE_SLOTS_ATTEND_H
 #define SH_ENGINE_SLOTS_ATTEND_H
 
 #include "src/base/stages.h"
-#include "src/engine/places.h"
+#include "src/engine/positions.h"
 #include "src/engine/rows.h"
 
 struct sh_slots_attend {

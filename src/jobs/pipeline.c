@@ -29,7 +29,7 @@ static void tell_passed(void *to, double share)
 /* Rank 0: takes progress reports of the last rank. Was there one? */
 static int take_passed(struct sh_pipeline *p)
 {
-    const struct sh_cluster *c = p->c;
+    const struct sh_job *c = p->c;
     char why[200];
     double share;
     size_t bytes;
@@ -60,7 +60,7 @@ static void not_told(void *to, double share)
  * are alive. */
 static int await(struct sh_pipeline *p, int rank, int tag, struct sh_err *e)
 {
-    const struct sh_cluster *c = p->c;
+    const struct sh_job *c = p->c;
     const struct timespec pause = {0, 500000};
     char byte, why[400];
     size_t bytes;
@@ -73,7 +73,7 @@ static int await(struct sh_pipeline *p, int rank, int tag, struct sh_err *e)
             return sh_fail(e, "rank %d: no heartbeat for %.0f s; marked lost", rank, c->timeout_s);
         if (!c->me.rank && sh_now_s() - told_s > 1) {           /* ranks that have finished wait, too */
             told_s = sh_now_s();
-            sh_patience_tell(c->ranks, c->me.size, NULL);
+            sh_heartbeat_tell(c->ranks, c->me.size, NULL);
         }
         nanosleep(&pause, NULL);
     }
@@ -84,7 +84,7 @@ static int await(struct sh_pipeline *p, int rank, int tag, struct sh_err *e)
 
 static int take(void *to, float *rows, size_t bytes, struct sh_err *e)
 {
-    const struct sh_cluster *c = ((const struct sh_pipeline *)to)->c;
+    const struct sh_job *c = ((const struct sh_pipeline *)to)->c;
     char byte = 0, why[400];
     size_t got;
     if (c->ranks->send(c->me.rank - 1, READY, &byte, 1, c->timeout_s, why, sizeof why))
@@ -97,7 +97,7 @@ static int take(void *to, float *rows, size_t bytes, struct sh_err *e)
 
 static int give(void *to, const float *rows, size_t bytes, struct sh_err *e)
 {
-    const struct sh_cluster *c = ((const struct sh_pipeline *)to)->c;
+    const struct sh_job *c = ((const struct sh_pipeline *)to)->c;
     char why[400];
     if (await(to, c->me.rank + 1, READY, e))
         return -1;
@@ -106,7 +106,7 @@ static int give(void *to, const float *rows, size_t bytes, struct sh_err *e)
     return 0;
 }
 
-int sh_pipeline_begin(struct sh_pipeline *p, const struct sh_cluster *c, int last_layer, struct sh_err *e)
+int sh_pipeline_begin(struct sh_pipeline *p, const struct sh_job *c, int last_layer, struct sh_err *e)
 {
     int n = last_layer + 1, rank = c->me.rank, size = c->me.size;
     if (!c->ranks)
@@ -120,7 +120,7 @@ int sh_pipeline_begin(struct sh_pipeline *p, const struct sh_cluster *c, int las
 
 int sh_pipeline_start(struct sh_pipeline *p, struct sh_err *e)
 {
-    const struct sh_cluster *c = p->c;
+    const struct sh_job *c = p->c;
     char byte = 0, why[400];
     size_t bytes;
     sh_progress_listen(!c->me.rank ? show_passed : c->me.rank == c->me.size - 1 ? tell_passed : not_told, p);
@@ -133,10 +133,10 @@ int sh_pipeline_start(struct sh_pipeline *p, struct sh_err *e)
     return 0;
 }
 
-void sh_pipeline_finish(struct sh_pipeline *p, struct sh_cluster *c, int bad, struct sh_err *e)
+void sh_pipeline_finish(struct sh_pipeline *p, struct sh_job *c, int bad, struct sh_err *e)
 {
     char byte = 0, why[400];
-    sh_cluster_close(c);
+    sh_job_close(c);
     if (!bad && p->c->me.rank)
         bad = c->ranks->send(0, FINISHED, &byte, 1, c->timeout_s, why, sizeof why) ? sh_fail(e, "rank 0: %s", why) : 0;
     for (int i = 1; i < c->me.size && !bad && !c->me.rank; i++)

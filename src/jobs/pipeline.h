@@ -6,18 +6,18 @@
 #define SH_JOBS_PIPELINE_H
 
 #include "src/base/progress.h"
-#include "src/jobs/cluster.h"
+#include "src/jobs/mpi_job.h"
 #include "src/tracer/sweep.h"
 
 struct sh_pipeline {
-    const struct sh_cluster *c;
+    const struct sh_job *c;
     struct sh_sweep_link link;
     struct sh_progress shown;           /* on rank 0                                              */
     double passed, told_s;              /* fraction completed; when the last rank reported it     */
 };
 
 /* Layers 0 to last_layer, divided evenly. */
-int sh_pipeline_begin(struct sh_pipeline *p, const struct sh_cluster *c, int last_layer, struct sh_err *e);
+int sh_pipeline_begin(struct sh_pipeline *p, const struct sh_job *c, int last_layer, struct sh_err *e);
 
 /* Rank 0 has prepared the joint store; the others wait for that. Until the end, this process's progress is the
  * pipeline's. */
@@ -25,6 +25,6 @@ int sh_pipeline_start(struct sh_pipeline *p, struct sh_err *e);
 
 /* Rank 0 returns when all ranks have finished. If `bad`, or if a rank is missing, it reports why, ends all ranks and
  * does not return. */
-void sh_pipeline_finish(struct sh_pipeline *p, struct sh_cluster *c, int bad, struct sh_err *e);
+void sh_pipeline_finish(struct sh_pipeline *p, struct sh_job *c, int bad, struct sh_err *e);
 
 #endif

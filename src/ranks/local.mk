@@ -2,9 +2,9 @@
 # Several processes that share work. MPI is a module, as CUDA is: the program starts where there is none.
 noinst_LIBRARIES += libranks.a
 libranks_a_SOURCES = \
-	%D%/patience.c %D%/patience.h \
+	%D%/heartbeat.c %D%/heartbeat.h \
 	%D%/ranks.c %D%/ranks.h \
-	%D%/share.c %D%/share.h
+	%D%/work_queue.c %D%/work_queue.h
 
 EXTRA_PROGRAMS += %D%/mpi.so
 CLEANFILES += %D%/mpi.so

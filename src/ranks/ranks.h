@@ -13,7 +13,7 @@
 #include "src/base/err.h"
 
 enum { SH_RANKS_ABI = 1 };
-enum { SH_RANKS_PATIENCE = 4 };         /* a tag: heartbeat of rank 0 (patience.h) */
+enum { SH_RANKS_PATIENCE = 4 };         /* a tag: heartbeat of rank 0 (heartbeat.h) */
 #define SH_RANKS_SYMBOL "sh_ranks_module"
 
 struct sh_rank_place { int rank, size, local_rank, local_size; };       /* local: on this machine    */
@@ -48,7 +48,7 @@ const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, double timeout
 void sh_ranks_close(const struct sh_ranks *r, double timeout_s, int status);
 
 /* Waits for a message of one rank as `poll` does: 0, or -1 with e filled, also if nothing comes for timeout_s. For rank
- * 0 that is counted from its last heartbeat (patience.h). */
+ * 0 that is counted from its last heartbeat (heartbeat.h). */
 int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes,
                    double timeout_s, struct sh_err *e);
 

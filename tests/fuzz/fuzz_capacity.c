@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "planner/capacity/capacity_server.h"
-#include "planner/catalog/board.h"
+#include "planner/catalog/gpu.h"
 #include "src/model/config.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sh_err e;
     struct sh_kv_facts f;
     struct sh_kv_shape s;
-    struct sh_board b = {.gb = 80};
+    struct sh_gpu b = {.gb = 80};
     int taken;
     if (size && data[0] == '{') {
         scratch_clear();
@@ -53,10 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         char board[512], model[4096];
         line(&data, &size, board, sizeof board);
         line(&data, &size, model, sizeof model);
-        taken = !sh_board_row(board, "here", &b, &e) & !sh_kv_facts_row(model, "here", &f, &e);
+        taken = !sh_gpu_row(board, "here", &b, &e) & !sh_kv_facts_row(model, "here", &f, &e);
     }
     if (taken && !sh_kv_shape_build(&f, &s, &e)) {
-        compute(&s, sh_board_bytes(&b));
+        compute(&s, sh_gpu_bytes(&b));
         sh_kv_shape_clear(&s);
         fuzz_accepted++;
     }

@@ -19,7 +19,7 @@
 #include "tests/unit/scratch.h"
 #include "traces/codec.h"
 #include "traces/digest.h"
-#include "traces/held.h"
+#include "traces/shard_inventory.h"
 #include "traces/merge.h"
 #include "traces/partial.h"
 #include "traces/stats.h"
@@ -307,7 +307,7 @@ static int read_rest(struct sh_store *s, struct sh_err *e)
 {
     static const char *const command[] = {"replay", "eval", "persistence"};
     struct sh_shard *shard = NULL;
-    struct sh_held *held = NULL;
+    struct sh_inventory *held = NULL;
     struct sh_digest digest;
     struct sh_digest_counts counts;
     unsigned char part[FIXTURE_PART_BYTES];
@@ -317,8 +317,8 @@ static int read_rest(struct sh_store *s, struct sh_err *e)
         bad |= sound_error(sh_store_read_results(s, command[i], NULL, take_result, &length, e), e) |
                sound_error(sh_store_read_typed(s, command[i], take_line, &length, e), e);
     bad |= sound_error(sh_shard_list(s, &shard, &n, e), e);
-    bad |= sound_error(sh_held_list(s, shard, n, &held, &n_held, e), e) ||
-           sound_error(sh_held_look(s, held, n_held, e), e);
+    bad |= sound_error(sh_inventory_list(s, shard, n, &held, &n_held, e), e) ||
+           sound_error(sh_inventory_look(s, held, n_held, e), e);
     free(shard);
     free(held);
     bad |= sound_error(sh_partial_list(s, FIXTURE_JOB, FIXTURE_PART + 1, has, 1, e) < 0, e);

@@ -34,12 +34,12 @@ static void model(const char *name, struct sh_kv_shape *out)
     CU_ASSERT_FATAL(row && !sh_kv_facts_row(row, at, &f, &e) && !sh_kv_shape_build(&f, out, &e));
 }
 
-static void board(const char *name, struct sh_board *out)
+static void board(const char *name, struct sh_gpu *out)
 {
     const struct sh_catalog c = {.built_in = sh_catalog_gpus};
     char at[256];
     const char *row = sh_catalog_find(&c, name, at);
-    CU_ASSERT_FATAL(row && !sh_board_row(row, at, out, &e));
+    CU_ASSERT_FATAL(row && !sh_gpu_row(row, at, out, &e));
 }
 
 static void read_args(const json_t *c, struct sh_capacity_args *a)
@@ -87,7 +87,7 @@ static void check(const json_t *entry)
     struct sh_capacity_args args;
     struct sh_capacity_settings settings;
     struct sh_kv_shape shape, draft = {.layer = NULL};
-    struct sh_board b;
+    struct sh_gpu b;
     struct sh_capacity_ask ask;
     struct sh_capacity got;
     uint64_t *layers = NULL;

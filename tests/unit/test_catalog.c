@@ -39,20 +39,20 @@ static void boards(void)
 {
     char at[256], status[200], source[600];
     const char *row;
-    struct sh_board b;
+    struct sh_gpu b;
     int n = 0;
     for (; (row = sh_catalog_row(&gpus, n, at)); n++) {
-        CU_ASSERT_FATAL(!sh_board_row(row, at, &b, &e));
+        CU_ASSERT_FATAL(!sh_gpu_row(row, at, &b, &e));
         sh_catalog_remark(row, 1, status, sizeof status);
         sh_catalog_remark(row, 2, source, sizeof source);
-        CU_ASSERT(*status && *source && sh_board_bytes(&b) > 0);
+        CU_ASSERT(*status && *source && sh_gpu_bytes(&b) > 0);
         CU_ASSERT(b.mib <= 0 || b.visible <= 0 || b.visible * 1024 < b.mib);
     }
     CU_ASSERT(n >= 25);
-    CU_ASSERT_FATAL((row = sh_catalog_find(&gpus, "h100-sxm", at)) && !sh_board_row(row, at, &b, &e));
-    CU_ASSERT(sh_board_bytes(&b) == (uint64_t)81559 << 20);
-    CU_ASSERT_FATAL((row = sh_catalog_find(&gpus, "MI250X", at)) && !sh_board_row(row, at, &b, &e));
-    CU_ASSERT(sh_board_bytes(&b) == 64000000000u);      /* one of two dies, the seller's GB */
+    CU_ASSERT_FATAL((row = sh_catalog_find(&gpus, "h100-sxm", at)) && !sh_gpu_row(row, at, &b, &e));
+    CU_ASSERT(sh_gpu_bytes(&b) == (uint64_t)81559 << 20);
+    CU_ASSERT_FATAL((row = sh_catalog_find(&gpus, "MI250X", at)) && !sh_gpu_row(row, at, &b, &e));
+    CU_ASSERT(sh_gpu_bytes(&b) == 64000000000u);      /* one of two dies, the seller's GB */
 }
 
 static void names(void)
@@ -97,7 +97,7 @@ static void bad_rows(void)
                                                "b gb=1 gbps=1 f16=1 dies=0", "b gb=1 gbps=1 f16=1 x=2"};
     struct sh_kv_facts f;
     struct sh_kv_shape s;
-    struct sh_board b;
+    struct sh_gpu b;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         CU_ASSERT(sh_kv_facts_row(rows[i].row, "here", &f, &e) == -1 && strstr(e.text, "here") &&
                   strstr(e.text, rows[i].says));
@@ -106,7 +106,7 @@ static void bad_rows(void)
         CU_ASSERT(!read && sh_kv_shape_build(&f, &s, &e) == -1 && strstr(e.text, shapes[i].says));
     }
     for (size_t i = 0; i < sizeof boards_wrong / sizeof *boards_wrong; i++)
-        CU_ASSERT(sh_board_row(boards_wrong[i], "here", &b, &e) == -1 && strstr(e.text, "here"));
+        CU_ASSERT(sh_gpu_row(boards_wrong[i], "here", &b, &e) == -1 && strstr(e.text, "here"));
 }
 
 int main(void)

@@ -311,7 +311,7 @@ static void batches(void)
 }
 
 /* With weights in codes products of a few rows and of many round otherwise: logits are those of the text alone up to
- * that, and no more is promised (src/app/generate/writing.h). */
+ * that, and no more is promised (src/app/generate/generate_batch.h). */
 static void batches_in_codes(void)
 {
     enum { SEQ = 12, LENGTH = 30 };                     /* more than kernels/cpu/linear.c calls a few */

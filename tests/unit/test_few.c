@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/cpu/few.h: products of 1 to 17 rows, which cross from our own loops to oneDNN's, on every variant,
+/* kernels/cpu/gemm_few_rows.h: products of 1 to 17 rows, which cross from our own loops to oneDNN's, on every variant,
  * against double precision; and that one thread and three give the same bits.
  *
  * Limits: those of test_linear.c. Codes are made of numbers that they hold exactly, so that nothing depends on

@@ -13,7 +13,7 @@
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
 #include "tests/unit/scratch_store.h"
-#include "traces/claim.h"
+#include "traces/store_lock.h"
 #include "traces/store.h"
 #include "traces/writer.h"
 
@@ -158,7 +158,7 @@ static void settled(void)
     unsigned char done[6] = {0};
     char name[sizeof db];
     struct sh_store *s = sh_store_create(db, &e);
-    CU_ASSERT_FATAL(s && sh_store_begin(s, &run, "k", sequences, 2, done, &e) == 1 && !sh_store_settle(s, &e));
+    CU_ASSERT_FATAL(s && sh_store_begin(s, &run, "k", sequences, 2, done, &e) == 1 && !sh_store_sync(s, &e));
     snprintf(name, sizeof name, "%s", scratch_path("u.db"));
     CU_ASSERT(!link(db, name));                         /* by that name it has no journal */
     snprintf(db, sizeof db, "%s", name);
@@ -170,14 +170,14 @@ static void claimed_once(void)
 {
     fresh();
     struct sh_store *s = sh_store_create(db, &e), *other = sh_store_create(db, &e);
-    CU_ASSERT_FATAL(s && other && !sh_store_claim(s, &e));
-    CU_ASSERT(sh_store_claim(other, &e) == -1 && strstr(e.text, db));
+    CU_ASSERT_FATAL(s && other && !sh_store_lock(s, &e));
+    CU_ASSERT(sh_store_lock(other, &e) == -1 && strstr(e.text, db));
     sh_store_close(other);
     sh_store_close(s);
-    CU_ASSERT(!sh_store_is_claimed(db));
-    CU_ASSERT((s = sh_store_create(db, &e)) && !sh_store_claim(s, &e));
+    CU_ASSERT(!sh_store_is_locked(db));
+    CU_ASSERT((s = sh_store_create(db, &e)) && !sh_store_lock(s, &e));
     sh_store_close(s);
-    CU_ASSERT(!sh_store_is_claimed("/nowhere/t.db"));
+    CU_ASSERT(!sh_store_is_locked("/nowhere/t.db"));
 }
 
 static void runs_are_found_again(void)

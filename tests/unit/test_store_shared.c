@@ -136,7 +136,7 @@ static void half_changed(void)
     snprintf(db, sizeof db, "%s", name);
     struct sh_stored_run *runs = NULL;
     int n = 0;
-    struct sh_store *s = sh_store_look(db, &e);
+    struct sh_store *s = sh_store_open_read_only(db, &e);
     CU_ASSERT_FATAL(s && !sh_store_runs(s, &runs, &n, &e) && n == 1);
     CU_ASSERT(!sh_store_check_pages(s, &e) && access(scratch_path("u.db-journal"), F_OK));
     sh_stored_runs_free(runs, n);

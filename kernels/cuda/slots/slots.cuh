@@ -153,7 +153,7 @@ static inline int slots_counts_low(const struct slots *s)
     return s->policy.rule == SH_SLOTS_LOW_RING || s->policy.rule == SH_SLOTS_LOW_EPOCHS;
 }
 
-/* slots_room.cu, slots_attend.cu, slots_see.cu */
+/* slots_reserve.cu, slots_attend.cu, slots_observe.cu */
 void cuda_slots_admit(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
 void cuda_slots_scores(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
 void cuda_slots_see(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);

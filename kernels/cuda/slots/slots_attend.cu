@@ -2,7 +2,7 @@
 /* The attention of one token of each sequence over its slots, split over the slots: a block takes up to
  * SLOTS_SPLIT slots of one KV head and up to SLOTS_GROUP of the query heads that share it, so that a key or
  * value is read once for all of them. It leaves the largest score, the sum of exponentials under it and the
- * values weighted by these; slots_see.cu puts the blocks of a head together.
+ * values weighted by these; slots_observe.cu puts the blocks of a head together.
  *
  * First each thread has a slot: its key against all queries, which lie in shared memory. Then the threads
  * divide the channels in units of 8, several slots at once, and their sums meet in shared memory. Of free

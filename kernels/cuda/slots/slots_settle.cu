@@ -2,8 +2,8 @@
 /* The end of a block of a prompt: room is made among cached tokens and the block's, as for the token that comes
  * next; of the block's tokens those that stay go, in order, into the lowest free slots, as src/engine/block.c has
  * it. Cached ones stay where they are. */
-#include "kernels/cuda/slots/slots_leave.cuh"
-#include "kernels/cuda/slots/slots_put.cuh"
+#include "kernels/cuda/slots/slots_evict.cuh"
+#include "kernels/cuda/slots/slots_append.cuh"
 
 /* How many come before this thread's, if it is one: *before of earlier calls, and those of earlier threads. */
 template <typename Masks> static __device__ int rank_of(int is_one, int *before, Masks &masks)

@@ -185,7 +185,7 @@ int sh_capacity_divides(const struct sh_kv_shape *s, int tp, struct sh_err *e)
 }
 
 /* The rate of products: of f8 operands where weights are 8 bits wide and the board has it, else of f16. */
-static double peak(const struct sh_board *b, const struct sh_kv_type *t)
+static double peak(const struct sh_gpu *b, const struct sh_kv_type *t)
 {
     return (t->f8_math && b->f8 > 0 ? b->f8 : b->f16) * 1e12 / b->dies;
 }
@@ -220,7 +220,7 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
                          const struct sh_capacity_question *q, struct sh_capacity_ask *out, uint64_t **layers,
                          struct sh_err *e)
 {
-    const struct sh_board *b = q->board;
+    const struct sh_gpu *b = q->board;
     struct sh_capacity_ask k = {.shape = q->shape, .draft = q->draft, .tp = q->tp, .pp = (int)a->pp,
                                 .ep = (int)a->ep};
     *layers = NULL;
@@ -230,7 +230,7 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
     if (a->link && !(b->link > 0) && q->tp * k.pp * k.ep > 1)
         return sh_misused(e, "--link: the link bandwidth of %s is unknown", b->name),
                sh_hint(e, "omit --link, or set link= in the row of a --gpus FILE");
-    k.memory = a->memory ? a->memory : sh_board_bytes(b);
+    k.memory = a->memory ? a->memory : sh_gpu_bytes(b);
     k.util = t->util;
     k.overhead = a->overhead;
     k.bandwidth = a->bandwidth > 0 ? a->bandwidth : b->gbps * 1e9 / b->dies;
@@ -243,7 +243,7 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
     return 0;
 }
 
-struct sh_server sh_capacity_server(const struct sh_capacity_args *a, const struct sh_board *b)
+struct sh_server sh_capacity_server(const struct sh_capacity_args *a, const struct sh_gpu *b)
 {
     return (struct sh_server){.sampled = (uint64_t)a->sampled, .at_once = (uint64_t)a->chunk,
                               .visible = a->memory ? (double)a->memory : b->visible * 0x1p30 / b->dies,

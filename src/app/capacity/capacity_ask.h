@@ -8,7 +8,7 @@
 
 #include "planner/capacity/capacity.h"
 #include "planner/capacity/capacity_server.h"
-#include "planner/catalog/board.h"
+#include "planner/catalog/gpu.h"
 #include "src/base/err.h"
 
 enum { SH_CAPACITY_MOST = 32 };         /* settings in one list; letters of one in SH_CAPACITY_WORD */
@@ -49,7 +49,7 @@ int sh_capacity_budget(const char *word, const struct sh_kv_shape *s, struct sh_
 /* One question. `layers` as above. The board's numbers stand where no option gives others. */
 struct sh_capacity_question {
     const struct sh_kv_shape *shape, *draft;
-    const struct sh_board *board;
+    const struct sh_gpu *board;
     const char *kv, *budget;            /* budget NULL: none                                      */
     int tp;
 };
@@ -58,7 +58,7 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
                          struct sh_err *e);
 
 /* What the board says of runtimes. */
-struct sh_server sh_capacity_server(const struct sh_capacity_args *a, const struct sh_board *b);
+struct sh_server sh_capacity_server(const struct sh_capacity_args *a, const struct sh_gpu *b);
 
 /* Query heads, or the heads of a state layer, must divide by tp: servers refuse other shapes. 0: they do; the
  * error names the count. */

@@ -51,7 +51,7 @@ static char **read_lines(const char *path, struct sh_err *e)
 
 static int check_rows(const struct sh_capacity_names *n, struct sh_err *e)
 {
-    struct sh_board b;
+    struct sh_gpu b;
     int end = 0;
     for (int i = 0; n->own_gpus && !end; i++)
         if ((end = sh_capacity_board_at(n, i, &b, e)) < 0)
@@ -123,11 +123,11 @@ int sh_capacity_model(const struct sh_capacity_names *n, const char *name, struc
     return 0;
 }
 
-int sh_capacity_board(const struct sh_capacity_names *n, const char *name, struct sh_board *out, struct sh_err *e)
+int sh_capacity_board(const struct sh_capacity_names *n, const char *name, struct sh_gpu *out, struct sh_err *e)
 {
     char at[256];
     const char *row = sh_catalog_find(&n->gpus, name, at);
-    return row ? sh_board_row(row, at, out, e) : unknown(&n->gpus, "GPU", name, "shears info gpus lists them", e);
+    return row ? sh_gpu_row(row, at, out, e) : unknown(&n->gpus, "GPU", name, "shears info gpus lists them", e);
 }
 
 int sh_capacity_model_at(const struct sh_capacity_names *n, int i, struct sh_kv_shape *out, struct sh_err *e)
@@ -137,9 +137,9 @@ int sh_capacity_model_at(const struct sh_capacity_names *n, int i, struct sh_kv_
     return row ? shape_of(row, at, out, e) : 1;
 }
 
-int sh_capacity_board_at(const struct sh_capacity_names *n, int i, struct sh_board *out, struct sh_err *e)
+int sh_capacity_board_at(const struct sh_capacity_names *n, int i, struct sh_gpu *out, struct sh_err *e)
 {
     char at[256];
     const char *row = sh_catalog_row(&n->gpus, i, at);
-    return row ? sh_board_row(row, at, out, e) : 1;
+    return row ? sh_gpu_row(row, at, out, e) : 1;
 }

@@ -19,10 +19,10 @@ void sh_capacity_names_close(struct sh_capacity_names *n);
 
 /* A model by its name or path; release with sh_kv_shape_clear. */
 int sh_capacity_model(const struct sh_capacity_names *n, const char *name, struct sh_kv_shape *out, struct sh_err *e);
-int sh_capacity_board(const struct sh_capacity_names *n, const char *name, struct sh_board *out, struct sh_err *e);
+int sh_capacity_board(const struct sh_capacity_names *n, const char *name, struct sh_gpu *out, struct sh_err *e);
 
 /* The row number i; 1: behind the last. */
 int sh_capacity_model_at(const struct sh_capacity_names *n, int i, struct sh_kv_shape *out, struct sh_err *e);
-int sh_capacity_board_at(const struct sh_capacity_names *n, int i, struct sh_board *out, struct sh_err *e);
+int sh_capacity_board_at(const struct sh_capacity_names *n, int i, struct sh_gpu *out, struct sh_err *e);
 
 #endif

@@ -4,7 +4,7 @@
 #define SH_APP_CAPACITY_ROW_H
 
 #include "planner/capacity/capacity_server.h"
-#include "planner/catalog/board.h"
+#include "planner/catalog/gpu.h"
 
 enum { SH_CAPACITY_FRONTIER = 24 };
 
@@ -33,7 +33,7 @@ struct sh_capacity_row {
 /* What a row is made of. */
 struct sh_capacity_answer {
     const struct sh_capacity_ask *ask;
-    const struct sh_board *board;
+    const struct sh_gpu *board;
     const char *budget, *kv, *evidence;
     const struct sh_quality_point *measured;
     double price;                       /* of one GPU and hour; below 0: not given                 */

@@ -54,7 +54,7 @@ static int add_model(struct sh_capacity_study *s, const char *name, int i, struc
 
 static int add_board(struct sh_capacity_study *s, const char *name, int i, struct sh_err *e)
 {
-    struct sh_board one;
+    struct sh_gpu one;
     int end = name ? sh_capacity_board(&s->names, name, &one, e) : sh_capacity_board_at(&s->names, i, &one, e);
     if (end)
         return end;

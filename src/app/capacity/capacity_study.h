@@ -17,7 +17,7 @@ struct sh_capacity_study {
     struct sh_capacity_settings settings;
     struct sh_capacity_names names;
     struct sh_kv_shape *model;
-    struct sh_board *board;
+    struct sh_gpu *board;
     struct sh_kv_shape draft;
     int n_model, n_board;
     struct sh_capacity_row *row;

@@ -13,8 +13,8 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/app/eval/eval_rows.h"
-#include "src/app/eval/task_rows.h"
+#include "src/app/eval/eval_results.h"
+#include "src/app/eval/task_results.h"
 #include "src/app/common/timing.h"
 #include "src/app/store/results.h"
 

@@ -4,7 +4,7 @@
 #define SH_APP_EVAL_TASKS_H
 
 #include "src/base/common.h"
-#include "src/app/common/live.h"
+#include "src/app/common/live_session.h"
 
 struct sh_task_request {
     struct sh_live_options live;

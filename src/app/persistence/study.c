@@ -16,7 +16,7 @@ int sh_study_add(struct sh_study *y, const struct sh_alpha *alpha, int recent, d
 int sh_study_add_if(struct sh_study *y, struct sh_store *s, const struct sh_persistence_cell *c, int *cell,
                     struct sh_err *e)
 {
-    int cannot = sh_gather_can(s, y->run, c, y->window, e);
+    int cannot = sh_collect_can(s, y->run, c, y->window, e);
     *cell = cannot ? -1 : sh_study_add(y, &c->alpha, c->recent, c->split);
     return cannot && e->status != SH_MISUSED ? -1 : 0;
 }
@@ -52,10 +52,10 @@ int sh_study_run(struct sh_study *y, struct sh_store *s, struct sh_err *e)
         for (int i = 0; i < y->n_cell; i++)
             if (y->part_of[i] == k)
                 y->part_of[i] = (short)y->n_part;
-        struct sh_gather *g = &y->part[y->n_part++];
-        *g = (struct sh_gather){.cell = y->part_cell[k], .n_cell = n[k], .window = y->window, .threads = y->threads,
+        struct sh_collect *g = &y->part[y->n_part++];
+        *g = (struct sh_collect){.cell = y->part_cell[k], .n_cell = n[k], .window = y->window, .threads = y->threads,
                                 .quiet = y->quiet, .run = y->run};
-        if (sh_gather_run(g, s, e))
+        if (sh_collect_run(g, s, e))
             return -1;
     }
     return 0;
@@ -64,7 +64,7 @@ int sh_study_run(struct sh_study *y, struct sh_store *s, struct sh_err *e)
 void sh_study_free(struct sh_study *y)
 {
     for (int k = 0; k < y->n_part; k++)
-        sh_gather_free(&y->part[k]);
+        sh_collect_free(&y->part[k]);
     y->n_part = 0;
 }
 

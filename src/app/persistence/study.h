@@ -4,7 +4,7 @@
 #ifndef SH_APP_PERSISTENCE_STUDY_H
 #define SH_APP_PERSISTENCE_STUDY_H
 
-#include "src/app/persistence/gather.h"
+#include "src/app/persistence/collect.h"
 
 enum { SH_STUDY_CELLS = 512 };
 
@@ -13,7 +13,7 @@ struct sh_study {
     int n_cell;
     int window, threads, quiet, run;
     /* results */
-    struct sh_gather part[2];           /* sparse stores answer some thresholds from rows, others from statistics */
+    struct sh_collect part[2];           /* sparse stores answer some thresholds from rows, others from statistics */
     int n_part;
     struct sh_persistence_cell part_cell[2][SH_STUDY_CELLS];
     short part_of[SH_STUDY_CELLS], index_of[SH_STUDY_CELLS];

@@ -69,10 +69,10 @@ static int smallest_first(const void *a, const void *b)
     return (x->mean_tokens > y->mean_tokens) - (x->mean_tokens < y->mean_tokens);
 }
 
-int sh_plan_evals(struct sh_store *s, const char *fingerprint, int weight_bits, const struct sh_policy_spec *policy,
-                  int prefill, int n_token, struct sh_plan_eval **out, int *n, struct sh_err *e)
+int sh_plan_evals(struct sh_store *s, const struct sh_stored_run *run, const struct sh_policy_spec *policy, int prefill,
+                  int n_token, struct sh_plan_eval **out, int *n, struct sh_err *e)
 {
-    struct asked a = {fingerprint, policy->policy->name, .weight_bits = weight_bits, .prefill = prefill};
+    struct asked a = {run->fingerprint, policy->policy->name, .weight_bits = run->weight_bits, .prefill = prefill};
     struct sh_results all = {0};
     struct sh_plan_eval one;
     sh_policy_knobs(policy, a.knobs);

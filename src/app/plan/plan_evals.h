@@ -15,10 +15,10 @@ struct sh_plan_eval {                   /* of one budget: the worst of the evalu
     long long tokens;
 };
 
-/* Evaluations of this very model, policy, knobs and prefill with keys and values of 16 bits or more and even budgets;
- * the full policy's are those of budget 1.0. New array, by budget in tokens of a sequence of n_token, ascending;
- * *n 0 when there are none. */
-int sh_plan_evals(struct sh_store *s, const char *fingerprint, int weight_bits, const struct sh_policy_spec *policy,
-                  int prefill, int n_token, struct sh_plan_eval **out, int *n, struct sh_err *e);
+/* Evaluations of the run's model with this policy, these knobs and this prefill, keys and values of 16 bits or more, and
+ * the same budget for every head. Those of the full policy count as budget 1.0. New array, by budget in tokens of a
+ * sequence of n_token, ascending; *n is 0 if there are none. */
+int sh_plan_evals(struct sh_store *s, const struct sh_stored_run *run, const struct sh_policy_spec *policy, int prefill,
+                  int n_token, struct sh_plan_eval **out, int *n, struct sh_err *e);
 
 #endif

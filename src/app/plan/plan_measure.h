@@ -4,7 +4,7 @@
 #define SH_APP_PLAN_MEASURE_H
 
 #include "src/app/plan/plan_file.h"
-#include "src/app/replay/replay_run.h"
+#include "src/app/replay/replay_store.h"
 
 /* The model of a run. */
 void sh_plan_name(struct sh_plan *p, const struct sh_stored_run *run);

@@ -8,8 +8,8 @@
 #include "src/base/out.h"
 #include "src/base/progress.h"
 #include "src/app/capacity/capacity_names.h"
-#include "src/jobs/cluster.h"
-#include "src/jobs/part.h"
+#include "src/jobs/mpi_job.h"
+#include "src/jobs/shard_option.h"
 #include "src/app/plan/plan_file.h"
 #include "src/app/simulate/simulate_args.h"
 #include "src/app/store/results.h"
@@ -18,7 +18,7 @@ enum { SH_SIM_CELLS = 100000 };         /* of one sweep */
 
 /* One cache on one server. */
 struct sh_sim_cache {
-    const struct sh_board *board;
+    const struct sh_gpu *board;
     const char *kv, *name, *budget, *path;      /* budget, path: NULL unless it is one, a plan's    */
     int tp;
     const struct sh_plan *plan;
@@ -52,7 +52,7 @@ struct sh_sim_study {
     struct sh_capacity_names names;
     struct sh_capacity_settings settings;
     struct sh_kv_shape model;
-    struct sh_board *board;             /* [n_board]                                              */
+    struct sh_gpu *board;             /* [n_board]                                              */
     int n_board;
     struct sh_sim_efficiency efficiency;
     struct sh_sim_fit fit;
@@ -69,7 +69,7 @@ struct sh_sim_study {
     double all_runs, runs;
     int tried;
     struct sh_part shard;
-    struct sh_cluster cluster;
+    struct sh_job cluster;
 };
 
 /* Reads what the options name and lays out the rows, without figures. Clear in any case. */

@@ -65,7 +65,7 @@ static int run_logged(struct sh_sim_study *s, struct sh_store *store, struct sh_
 static int run_unit(void *to, int unit, struct sh_err *e)
 {
     struct sh_sim_study *s = to;
-    struct sh_store *own = sh_cluster_own(&s->cluster, e);
+    struct sh_store *own = sh_job_own(&s->cluster, e);
     int per = rows_of_unit(s), first = unit * per;
     s->all_runs = sh_sim_runs(s, first, per);
     s->runs = 0;
@@ -84,9 +84,9 @@ static int share(struct sh_sim_study *s, struct sh_store *store, struct sh_err *
         size[u] = sh_sim_runs(s, u * per, per);
         known[u] = !(size[u] > 0);
     }
-    struct sh_share work = {.n = units, .size = size, .done = known, .run = run_unit, .to = s,
+    struct sh_work_queue work = {.n = units, .size = size, .done = known, .run = run_unit, .to = s,
                             .timeout_s = s->args->rank_timeout, .what = "simulating", .quiet = s->common->quiet};
-    int bad = sh_cluster_run(&s->cluster, &work, store, e);
+    int bad = sh_job_run(&s->cluster, &work, store, e);
     free(size);
     free(known);
     return bad;
@@ -95,11 +95,11 @@ static int share(struct sh_sim_study *s, struct sh_store *store, struct sh_err *
 /* Rank 0 joins what all found; rows that were there before stay marked. */
 static int work_shared(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
 {
-    if (!sh_cluster_is_first(&s->cluster))
+    if (!sh_job_is_first(&s->cluster))
         return share(s, NULL, e);
     int *known = xcalloc((size_t)s->n_row, sizeof *known);
     int force = s->args->force;         /* before and after: an answer that differs must not keep ranks' stores out */
-    int bad = (force && sh_sim_forget(s, store, e)) || sh_cluster_gather(&s->cluster, store, e) ||
+    int bad = (force && sh_sim_forget(s, store, e)) || sh_job_gather(&s->cluster, store, e) ||
               (!force && sh_sim_find(s, store, e)) || sh_sim_forget(s, store, e);
     for (int i = 0; i < s->n_row; i++)
         known[i] = s->row[i].is_known;

@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "src/app/eval/eval_rows.h"
-#include "src/app/eval/task_rows.h"
-#include "src/app/replay/replay_rows.h"
+#include "src/app/eval/eval_results.h"
+#include "src/app/eval/task_results.h"
+#include "src/app/replay/replay_results.h"
 #include "src/app/store/results.h"
-#include "src/app/theory/theory_run.h"
+#include "src/app/theory/theory_store.h"
 
 /* What a figure can be. */
 #define ANYTHING 0, 0

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of theory_run.h for heads, layers and the whole. */
+/* The figures of theory_store.h for heads, layers and the whole. */
 #include <math.h>
 
-#include "src/app/theory/theory_run.h"
+#include "src/app/theory/theory_store.h"
 
 /* The mean of n numbers, `step` apart, over those that are there. */
 static double mean(const double *x, int n, size_t step)

@@ -9,7 +9,7 @@
 #include "planner/policy/policy_label.h"
 #include "plots/curves.h"
 #include "planner/replay/replay_total.h"
-#include "src/app/replay/replay_rows.h"
+#include "src/app/replay/replay_results.h"
 #include "src/app/store/results.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"

@@ -7,7 +7,7 @@
 #include "plots/fig_dropped_mass.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
-#include "src/app/theory/theory_run.h"
+#include "src/app/theory/theory_store.h"
 
 enum { SHARES = 20 };
 

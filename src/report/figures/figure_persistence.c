@@ -63,10 +63,10 @@ static int study(struct sh_figure_trace *t, const struct sh_figure_request *q, c
     struct sh_alpha literal;
     sh_alpha_parse("row", &literal, e);
     struct sh_persistence_cell c = {literal, 0, q->split};
-    bad = bad || (!y->n_cell && sh_gather_can(s, q->run, &c, y->window, e)) || sh_study_run(y, s, e);
+    bad = bad || (!y->n_cell && sh_collect_can(s, q->run, &c, y->window, e)) || sh_study_run(y, s, e);
     sh_store_close(s);
     if (!bad) {
-        const struct sh_gather *g = &y->part[0];
+        const struct sh_collect *g = &y->part[0];
         t->label = strncmp(g->weights, "random", 6) ? xstrdup(g->model) : xasprintf("%s, random weights", g->model);
     }
     return bad;
@@ -189,9 +189,9 @@ static void tell_apart(const struct traces *all, const struct sh_figure_request 
 /* "split 0.5, 2 sequences, 782 tokens", when that is so of every store. */
 static char *studied(const struct traces *all, double split)
 {
-    const struct sh_gather *g = &all->at[0].study.part[0];
+    const struct sh_collect *g = &all->at[0].study.part[0];
     for (int i = 1; i < all->n; i++) {
-        const struct sh_gather *other = &all->at[i].study.part[0];
+        const struct sh_collect *other = &all->at[i].study.part[0];
         if (other->n_sequence != g->n_sequence || other->n_tokens != g->n_tokens)
             return xasprintf("split %g; each store has its own number of tokens", split);
     }
@@ -208,7 +208,7 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
         if (study(&all->at[i], q, q->db[i], e))
             return -1;
     }
-    const struct sh_gather *g = &all->at[0].study.part[0];
+    const struct sh_collect *g = &all->at[0].study.part[0];
     int is_one = 1;
     for (int i = 1; i < all->n; i++)
         is_one &= !strcmp(all->at[i].study.part[0].model, g->model);

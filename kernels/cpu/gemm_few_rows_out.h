@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all products of a few rows have in common: how the work is shared, and what happens to sums. */
+#ifndef SH_KERNELS_CPU_GEMM_FEW_ROWS_OUT_H
+#define SH_KERNELS_CPU_GEMM_FEW_ROWS_OUT_H
+
+#include <omp.h>
+#include <stdatomic.h>
+
+#include "kernels/cpu/activate.h"
+#include "kernels/cpu/gemm_few_rows.h"
+#include "kernels/cpu/floats.h"
+
+/* Ask for the weight's bytes that are read some loops later. A thread that reads one run of addresses gets
+ * about 11 GB/s from a memory that gives it 18 when it reads four in turn and asks a little ahead (Xeon with AMX; two
+ * threads 22 and 35). What lies behind the weight is asked for, too, which does no harm. */
+enum { FEW_AHEAD = 2048 };              /* bytes */
+
+static inline __attribute__((always_inline)) void few_ask(const void *at, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const char *)at + i);
+}
+
+/* The same for what is read a block later: into a cache that holds more. */
+static inline __attribute__((always_inline)) void few_ask_next(const void *at, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const char *)at + i, 0, 2);
+}
+
+/* Outputs [first, first + n) of one row, n <= FEW_COLS; sum is overwritten. */
+static inline void few_out(const struct few *a, int row, int first, int n, float *sum)
+{
+    size_t count = (size_t)n, at = (size_t)row * a->out.stride + (size_t)first;
+    char *out = (char *)a->out.at + at * sh_type_bytes(a->out.type);
+    const float *old = (const float *)(const void *)out;        /* with `add` it is f32 */
+    if (a->bias)
+        for (int i = 0; i < n; i++)
+            sum[i] += a->bias[first + i];
+    if (a->act != SH_ACT_NONE)
+        activate(sum, sum, a->act, count);
+    if (a->add)
+        for (int i = 0; i < n; i++)
+            sum[i] += old[i];
+    store_floats(out, a->out.type, sum, count);
+}
+
+/* sum[r * FEW_COLS + c] = that of row + r and output first + c; first is a multiple of FEW_COLS, n <= FEW_COLS,
+ * rows <= FEW_ROWS. */
+typedef void few_sums(const struct few *a, int first, int n, int row, int rows, float *sum);
+
+static inline int few_blocks(const struct few *a)
+{
+    return (a->out.cols + FEW_COLS - 1) / FEW_COLS;
+}
+
+static inline void few_block(const struct few *a, int block, few_sums *fn)
+{
+    int first = block * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+    for (int row = 0, rows; row < a->x.rows; row += rows) {
+        float sum[FEW_ROWS * FEW_COLS] __attribute__((aligned(64)));
+        rows = a->x.rows - row < FEW_ROWS ? a->x.rows - row : FEW_ROWS;
+        fn(a, first, n, row, rows, sum);
+        for (int r = 0; r < rows; r++)
+            few_out(a, row + r, first, n, sum + r * FEW_COLS);
+    }
+}
+
+/* The product that block *b of all n belongs to; *b becomes its own block. */
+static inline const struct few *few_of(const struct few *a, int *b)
+{
+    for (; *b >= few_blocks(a); a++)
+        *b -= few_blocks(a);
+    return a;
+}
+
+/* A thread's blocks, first in the low half, end in the high one. It takes them from the front, in the order in which
+ * they lie in memory; who has none left takes others' from the back, as memory does not serve all threads alike. */
+struct few_share {
+    _Alignas(64) _Atomic uint64_t left;
+};
+
+enum { MOST_SHARES = 64 };
+
+static inline int few_take(struct few_share *s, int from_back, int *block)
+{
+    uint64_t old = atomic_load_explicit(&s->left, memory_order_relaxed), next;
+    uint32_t first, end;
+    do {
+        first = (uint32_t)old;
+        end = (uint32_t)(old >> 32);
+        if (first >= end)
+            return 0;
+        *block = (int)(from_back ? end - 1 : first);
+        next = from_back ? (uint64_t)(end - 1) << 32 | first : old + 1;
+    } while (!atomic_compare_exchange_weak_explicit(&s->left, &old, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return 1;
+}
+
+struct few_shares {
+    const struct few *a;                /* the products                                           */
+    int n;
+    struct few_share share[MOST_SHARES];
+};
+
+static inline void few_shares_begin(struct few_shares *s, const struct few *a, int n, int n_threads)
+{
+    int blocks = 0;
+    for (int i = 0; i < n; i++)
+        blocks += few_blocks(&a[i]);
+    s->a = a;
+    s->n = n_threads < MOST_SHARES ? n_threads : MOST_SHARES;
+    for (int i = 0; i < s->n; i++)
+        atomic_init(&s->share[i].left, (uint64_t)(blocks * (i + 1) / s->n) << 32 | (uint64_t)(blocks * i / s->n));
+}
+
+/* The running thread's next block, and the product that it belongs to; NULL: none is left. *turn: 0 at first. */
+static inline const struct few *few_next(struct few_shares *s, int *turn, int *block)
+{
+    for (; *turn < s->n; ++*turn)
+        if (few_take(&s->share[(omp_get_thread_num() + *turn) % s->n], *turn > 0, block))
+            return few_of(s->a, block);
+    return NULL;
+}
+
+/* n products in one go. */
+static inline void few_run(const struct few *a, int n, int n_threads, few_sums *fn)
+{
+    struct few_shares all;
+    few_shares_begin(&all, a, n, n_threads);
+#pragma omp parallel num_threads(n_threads)
+    {
+        const struct few *of;
+        for (int turn = 0, b; (of = few_next(&all, &turn, &b));)
+            few_block(of, b, fn);
+    }
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of many rows with f32 numbers (gemm_few_rows.h), for processors on which oneDNN's sums depend on how many
+ * rows and threads there are. Every sum runs over the inputs in order, as those of a few rows do, so that a row is the
+ * same bits alone, among others, and whatever the number of threads. */
+#include "kernels/cpu/gemm_few_rows_out.h"
+#include "kernels/cpu/variant.h"
+
+enum {
+    WIDE = 2 * CPU_FLOATS, HIGH = 6,    /* outputs and rows whose sums stay in registers (16 of them with AVX2) */
+    STRIP = 192,                        /* rows that a thread takes with the same packed weights, ... */
+    SHARES = 4                          /* ... all of them where each has so many panels to take  */
+};
+
+/* FEW_COLS outputs from `first` on as panels of WIDE, inputs one after another; what is beyond the weight is 0. */
+static void pack(const struct few_weight *w, int in, int first, int n, float *to)
+{
+    for (int p = 0; p < FEW_COLS; p += WIDE, to += (size_t)in * WIDE) {
+        int cols = n - p < 0 ? 0 : n - p < WIDE ? n - p : WIDE;
+        const float *from = w->at + (size_t)(first + p) * w->out_step;
+        if (cols < WIDE)
+            memset(to, 0, (size_t)in * WIDE * sizeof *to);
+        if (w->out_step == 1)
+            for (int i = 0; i < in; i++)
+                memcpy(to + (size_t)i * WIDE, from + (size_t)i * w->in_step, (size_t)cols * sizeof *to);
+        else
+            for (int c = 0; c < cols; c++)
+                for (int i = 0; i < in; i++)
+                    to[(size_t)i * WIDE + (size_t)c] = from[(size_t)c * w->out_step + (size_t)i * w->in_step];
+    }
+}
+
+/* sum[r][0 .. WIDE) = x[r] w over n inputs. `rows` is a constant wherever this is inlined. */
+static inline __attribute__((always_inline)) void tile(const float *w, const float *x, size_t stride, int rows, int n,
+                                                       float *sum)
+{
+    vec part[HIGH][2];
+    for (int r = 0; r < rows; r++)
+        part[r][0] = part[r][1] = (vec){0};
+    for (int i = 0; i < n; i++, w += WIDE) {
+        vec a = *(const vec *)w, b = *(const vec *)(w + CPU_FLOATS);
+        for (int r = 0; r < rows; r++) {
+            part[r][0] += x[(size_t)r * stride + (size_t)i] * a;
+            part[r][1] += x[(size_t)r * stride + (size_t)i] * b;
+        }
+    }
+    for (int r = 0; r < rows; r++) {
+        *(vec *)(sum + r * FEW_COLS) = part[r][0];
+        *(vec *)(sum + r * FEW_COLS + CPU_FLOATS) = part[r][1];
+    }
+}
+
+static void tile_of(const float *w, const float *x, size_t stride, int rows, int n, float *sum)
+{
+    switch (rows) {
+    case 1: tile(w, x, stride, 1, n, sum); break;
+    case 2: tile(w, x, stride, 2, n, sum); break;
+    case 3: tile(w, x, stride, 3, n, sum); break;
+    case 4: tile(w, x, stride, 4, n, sum); break;
+    case 5: tile(w, x, stride, 5, n, sum); break;
+    default: tile(w, x, stride, HIGH, n, sum);
+    }
+}
+
+/* Rows [from, to), outputs [first, first + n) with their packed weights. */
+static void multiply(const struct few *a, const float *packed, int from, int to, int first, int n)
+{
+    float sum[HIGH * FEW_COLS] __attribute__((aligned(64)));
+    size_t in = (size_t)a->x.cols;
+    for (int row = from, rows; row < to; row += rows) {
+        const float *x = (const float *)a->x.at + (size_t)row * a->x.stride;
+        rows = to - row < HIGH ? to - row : HIGH;
+        for (int p = 0; p < n; p += WIDE)
+            tile_of(packed + (size_t)p * in, x, a->x.stride, rows, a->x.cols, sum + p);
+        for (int r = 0; r < rows; r++)
+            few_out(a, row + r, first, n, sum + r * FEW_COLS);
+    }
+}
+
+void CPU_NAME(cpu_many)(const struct few *a, const struct few_weight *w, int n_threads)
+{
+    int outputs = a->out.cols, rows = a->x.rows, panels = (outputs + FEW_COLS - 1) / FEW_COLS;
+    int most = panels < SHARES * n_threads ? STRIP : rows, by_row = (rows + most - 1) / most, blocks = by_row * panels;
+#pragma omp parallel for num_threads(n_threads) schedule(dynamic)
+    for (int b = 0; b < blocks; b++) {
+        float *packed = a->room + (size_t)omp_get_thread_num() * (size_t)a->x.cols * FEW_COLS;
+        int first = b / by_row * FEW_COLS, n = outputs - first < FEW_COLS ? outputs - first : FEW_COLS;
+        int from = b % by_row * most, to = rows - from < most ? rows : from + most;
+        pack(w, a->x.cols, first, n, packed);
+        multiply(a, packed, from, to, first, n);
+    }
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What shears eval was asked for, and what it has in hand while it works. cmd_eval.c reads the request and
+ * shows the answer; eval_job.c reads the texts, alone or as one of several ranks. */
+#ifndef SH_APP_EVAL_JOB_H
+#define SH_APP_EVAL_JOB_H
+
+#include "src/base/progress.h"
+#include "src/jobs/mpi_job.h"
+#include "src/app/common/devices.h"
+#include "src/app/eval/eval_answers.h"
+#include "src/app/eval/eval_dump.h"
+#include "src/app/eval/eval_results.h"
+#include "src/app/common/live_session.h"
+#include "src/jobs/shard_option.h"
+#include "src/app/plan/plan_file.h"
+#include "src/app/common/text_source.h"
+#include "src/app/common/timing.h"
+
+enum { SH_EVAL_POLICIES = 64, SH_EVAL_PLANS = 16 };
+
+struct sh_eval_args {
+    const char *model, *jsonl, *field, *tokens, *answers, *by, *dtype, *kv_keys, *db, *logits, *dump;
+    struct sh_list text, policy, budget, plan;
+    long long length, count, least, batch, prefill, kv_bits, kv_group, kv_residual, weight_bits, dump_every;
+    size_t device_memory;
+    int force, timing;
+    const char *task, *data, *shots_data, *items;
+    long long shots;
+    const char *shard;
+    double rank_timeout, weight_prune;
+};
+
+struct sh_eval_job {
+    const struct sh_eval_args *a;
+    const struct sh_common *common;
+    enum sh_type dtype;
+    struct sh_kv_format format;
+    struct sh_policy_spec spec[SH_EVAL_POLICIES], full;
+    int n_spec;
+    struct sh_budget budget[SH_MAX_BUDGETS];
+    int n_budget, prefill, part;                /* part: shown instead of the whole; -1: none     */
+    struct sh_plan plan[SH_EVAL_PLANS];
+    int n_plan;
+    struct sh_eval_answers answers;
+    struct sh_devices devices;
+    struct sh_timing timing;
+    char *chips;
+    struct sh_text_source source;
+    struct sh_eval_cell reference, *cell;       /* [n]; reference: the full cache in f32          */
+    struct sh_eval_result *result;              /* [n + 1]; the last one: the reference's         */
+    int n;
+    int *twin;                                  /* [n]: the cell that does the same; budgets are nothing to a policy
+                                                 * that keeps all. n: the reference. Else the cell itself        */
+    struct sh_eval eval;
+    struct sh_eval_dump dump;
+    struct sh_progress progress;
+    double read;                                /* tokens, by all caches                          */
+    int kept;                                   /* results written to the store                   */
+    struct sh_part shard;
+    struct sh_job cluster;
+    struct sh_host_note note;
+};
+
+/* The cells that are not told by another one, in order: of[n], of all or of this shard; gives how many. */
+int sh_eval_own_cells(const struct sh_eval_job *w, int *of);
+
+/* Fills the results that the store (NULL: none) does not know, and keeps them there. */
+int sh_evaluate(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The figures of one policy under one budget on some texts, fresh from a reading or as the store kept
+ * them. */
+#ifndef SH_APP_EVAL_RESULTS_H
+#define SH_APP_EVAL_RESULTS_H
+
+#include "src/base/out.h"
+#include "src/engine/eval.h"
+#include "traces/store.h"
+
+enum sh_eval_metric {
+    SH_E_SEQUENCES, SH_E_TOKENS, SH_E_NLL, SH_E_NLL_STDERR, SH_E_PPL, SH_E_PPL_STDERR, SH_E_CHANGE, SH_E_CHANGE_STDERR,
+    SH_E_KL, SH_E_KL_STDERR, SH_E_SAME, SH_E_BUDGET_TOKENS, SH_E_PEAK_TOKENS, SH_E_KV_BYTES, SH_E_RATE, SH_N_EVAL_METRIC
+};
+
+enum sh_answer_metric {                 /* of answers in the texts                                */
+    SH_A_ANSWERS, SH_A_EXACT, SH_A_EXACT_STDERR, SH_A_NLL, SH_A_NLL_STDERR, SH_A_PPL, SH_A_PPL_STDERR, SH_A_CHANGE,
+    SH_A_CHANGE_STDERR, SH_N_ANSWER_METRIC
+};
+
+enum sh_part_metric {                   /* of a part of the texts                                 */
+    SH_P_TOKENS, SH_P_NLL, SH_P_NLL_STDERR, SH_P_CHANGE, SH_P_CHANGE_STDERR, SH_P_ANSWERS, SH_P_EXACT, SH_N_PART_METRIC
+};
+
+struct sh_eval_scene {                /* what else decides the figures                          */
+    uint64_t model, texts;              /* fingerprint, hash                                      */
+    const char *dtype;
+    int prefill, weight_bits;
+    uint64_t seed, answers;             /* answers: hash of where they are; 0: none are scored    */
+    double weight_prune;                /* 0: none                                                */
+    uint64_t unpruned;                  /* fingerprint of the whole weights                       */
+};
+
+struct sh_eval_result {
+    const struct sh_eval_cell *cell;
+    const char *plan;                   /* the file's name; NULL: a budget for all heads          */
+    uint64_t plan_hash;
+    int has_answers;
+    double at[SH_N_EVAL_METRIC];        /* NaN: not defined                                       */
+    double answer[SH_N_ANSWER_METRIC];
+    double part[SH_EVAL_PARTS][SH_EVAL_BUCKETS][SH_N_PART_METRIC];      /* no token there: not shown */
+    struct sh_eval_place place;         /* of this run's caches; not kept in stores               */
+    char *settings;                     /* everything needed to repeat it, as JSON; owned         */
+    int is_known;                       /* found in the store                                     */
+};
+
+void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c);    /* fills settings */
+void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t);
+void sh_eval_results_free(struct sh_eval_result *r, int n);
+
+/* Results whose settings the store has are filled and marked as known. */
+int sh_eval_results_find(struct sh_eval_result *r, int n, struct sh_store *s, struct sh_err *e);
+int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e);
+
+/* An item of "results". with_plan: some results are of a plan; with_device: the device has memory of its own, so it is
+ * said where the cache was, and if on the host, why. */
+void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int with_device, struct sh_out *o);
+
+/* "cache_on" and "why_host" of an item. */
+void sh_eval_place_write(const struct sh_eval_place *p, struct sh_out *o);
+
+/* "position", "length", "distance" and the list of JSON that holds it: "by_position". NULL, NULL ends. */
+struct sh_eval_part_name { const char *name, *list; };
+extern const struct sh_eval_part_name sh_eval_part_names[SH_EVAL_PARTS + 1];
+
+#endif

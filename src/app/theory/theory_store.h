@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a trace store to what the theory of eviction says of it: for every query head, over the rows
+ * behind the middle of each sequence, the laws fitted to its scores and, for each budget, the mass that
+ * is really dropped beside what the laws promise. One layer's heads are in memory at a time. */
+#ifndef SH_APP_THEORY_STORE_H
+#define SH_APP_THEORY_STORE_H
+
+#include "planner/theory/powerlaw_bootstrap.h"
+#include "traces/store.h"
+
+enum sh_theory_figure {                 /* of one head; x = score * number of keys                */
+    SH_T_VALUES,                        /* scores above 0 that were seen                          */
+    SH_T_ZEROS,                         /* share of all scores that are recorded as 0: no law has them */
+    SH_T_SHARE,                         /* of the seen ones in the sample that was fitted         */
+    SH_T_LARGEST,                       /* x                                                      */
+    SH_T_XMIN, SH_T_EXPONENT, SH_T_SIGMA, SH_T_TAIL,    /* the power law; tail: values it is of   */
+    SH_T_KS, SH_T_P,
+    SH_T_EXPONENTIAL, SH_T_EXPONENTIAL_P,   /* log-likelihood less that of a rival, and its p     */
+    SH_T_LOGNORMAL, SH_T_LOGNORMAL_P,
+    SH_T_LOMAX_K, SH_T_LOMAX_B,
+    SH_N_THEORY_FIGURE
+};
+
+enum sh_theory_at {                     /* of one head at one share of the cache                  */
+    SH_TA_BUDGET,                       /* mean of B / n, B = ceil(rho n)                         */
+    SH_TA_DROPPED,                      /* measured mass                                          */
+    SH_TA_LAW, SH_TA_LAW_CUT,           /* D(rho); D cut at the largest score possible            */
+    SH_TA_TWICE,                        /* 2 D                                                    */
+    SH_TA_PRINTED, SH_TA_INFORMATIVE,   /* Theorem 4.1 as printed; 1 where it says something      */
+    SH_TA_FAILURE,                      /* the probability with which it may fail; above 1: always */
+    SH_TA_ERROR, SH_TA_ERROR_BOUND,     /* output error, 2 (1 - kept) max|v|; NaN without values  */
+    SH_N_THEORY_AT
+};
+
+enum { SH_THEORY_BUDGETS = 64 };
+
+struct sh_theory_request {
+    const double *rho;                  /* [n_rho] ascending, in (0, 1]                           */
+    int n_rho;
+    double epsilon;                     /* of Theorem 4.1; it needs epsilon < rho                 */
+    int replicas;                       /* of the bootstrap; 0: no p                              */
+    uint64_t seed;
+    int run, threads, quiet;            /* run 0: all                                             */
+};
+
+/* Figures are NaN where they are not defined; of a layer or the whole: the mean over the heads, or over
+ * the layers, that have the figure. */
+struct sh_theory_result {
+    char *model, *weights;
+    int first_layer, n_layer, n_head, n_rho;
+    int n_sequence, n_unfinished, has_values;
+    int least_tokens, most_tokens;      /* of a sequence                                          */
+    long long n_tokens;
+    double *head;                       /* [n_layer, n_head, SH_N_THEORY_FIGURE]                  */
+    double *at;                         /* [n_layer, n_head, n_rho, SH_N_THEORY_AT]               */
+    enum sh_powerlaw_verdict *verdict;  /* [n_layer, n_head]                                      */
+};
+
+int sh_theory_run(const struct sh_theory_request *q, struct sh_store *s, struct sh_theory_result *out,
+                  struct sh_err *e);
+void sh_theory_result_free(struct sh_theory_result *r);         /* zeroed memory is fine */
+
+/* i_layer counts from first_layer; -1: the whole. head -1: the whole layer. */
+double sh_theory_figure(const struct sh_theory_result *r, int i_layer, int head, enum sh_theory_figure f);
+double sh_theory_at(const struct sh_theory_result *r, int i_layer, int head, int i_rho, enum sh_theory_at f);
+
+/* Heads of the layer (-1: of all) with this verdict. */
+int sh_theory_verdicts(const struct sh_theory_result *r, int i_layer, enum sh_powerlaw_verdict v);
+
+/* "0.1,0.2,0.5": at most SH_THEORY_BUDGETS shares, sorted; -1 with what is wrong. */
+int sh_theory_shares(const char *text, double *rho, int *n, struct sh_err *e);
+
+#endif

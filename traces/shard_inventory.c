@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See shard_inventory.h. */
+#include "traces/shard_inventory.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "traces/column.h"
+#include "traces/db.h"
+
+static const char noting[] = "noting what a shard holds", looking[] = "looking for what its shards held";
+
+/* ---- what a store has ---- */
+
+struct item { long long hash; int rows; };
+struct content { struct item *at; size_t n; };
+
+static uint64_t mix(uint64_t h, const void *at, size_t bytes)
+{
+    for (const unsigned char *p = at; bytes--; p++)
+        h = (h ^ *p) * 0x100000001b3u;
+    return h;
+}
+
+static long long item_of(const char *kind, const char *name, const void *more, size_t bytes)
+{
+    uint64_t h = mix(0xcbf29ce484222325u, kind, strlen(kind) + 1);
+    return (long long)(mix(mix(h, name, strlen(name) + 1), more, bytes) >> 1);
+}
+
+static long long item_of_results(const char *command, const char *settings)
+{
+    return item_of("result", command, settings, strlen(settings));
+}
+
+static void put(struct content *c, long long hash, int rows)
+{
+    if ((c->n & (c->n - 1)) == 0)       /* double at each power of two */
+        c->at = xreallocarray(c->at, c->n ? 2 * c->n : 1, sizeof *c->at);
+    c->at[c->n++] = (struct item){hash, rows};
+}
+
+/* The finished layers of the run with that key; key NULL: of all runs. */
+static int scan_layers(struct sh_store *s, const char *key, struct content *to, struct sh_err *e)
+{
+    int got;
+    sqlite3_stmt *q = sh_db_query(s, e,
+        "SELECT key, b.sequence - (SELECT min(id) FROM sequence AS first WHERE first.run = run.id) AS sequence,"
+        " b.layer, b.n FROM (SELECT sequence, layer, count(*) AS n FROM (SELECT sequence, layer FROM scores UNION ALL"
+        " SELECT sequence, layer FROM vectors UNION ALL SELECT sequence, layer FROM head_stats)"
+        " GROUP BY sequence, layer) AS b JOIN done ON done.sequence = b.sequence AND done.layer = b.layer"
+        " JOIN sequence ON sequence.id = b.sequence JOIN run ON run.id = sequence.run WHERE ?1 IS NULL OR key = ?1",
+        "t", key);
+    while ((got = q ? sh_db_step(s, q, looking, e) : -1) == 1) {
+        struct sh_columns c = sh_columns_of(s, q, "done", e);
+        const char *of = sh_column_text(&c, 0);
+        const int at[2] = {sh_column_int(&c, 1, 0, SH_MOST_ID), sh_column_int(&c, 2, 0, SH_MOST_ID)};
+        put(to, item_of("layer", of, at, sizeof at), sh_column_int(&c, 3, 1, INT_MAX));
+        if (c.bad) {
+            got = -1;
+            break;
+        }
+    }
+    sqlite3_finalize(q);
+    return got;
+}
+
+static int scan_results(struct sh_store *s, struct content *to, struct sh_err *e)
+{
+    int got;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT command, settings, count(*) AS n FROM result"
+                                  " GROUP BY command, settings", "");
+    while ((got = q ? sh_db_step(s, q, looking, e) : -1) == 1) {
+        struct sh_columns c = sh_columns_of(s, q, "result", e);
+        const char *command = sh_column_text(&c, 0), *settings = sh_column_text(&c, 1);
+        put(to, item_of_results(command, settings), sh_column_int(&c, 2, 1, INT_MAX));
+        if (c.bad) {
+            got = -1;
+            break;
+        }
+    }
+    sqlite3_finalize(q);
+    return got;
+}
+
+static int by_hash(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    return (x->hash > y->hash) - (x->hash < y->hash);
+}
+
+static void sort(struct content *c)
+{
+    if (c->n)
+        qsort(c->at, c->n, sizeof *c->at, by_hash);
+}
+
+static int rows_of(const struct content *c, long long hash)
+{
+    const struct item wanted = {.hash = hash};
+    const struct item *at = c->n ? bsearch(&wanted, c->at, c->n, sizeof *c->at, by_hash) : NULL;
+    return at ? at->rows : 0;
+}
+
+/* ---- noting ---- */
+
+static int forget(struct sh_store *s, const char *job, int part, struct sh_err *e)
+{
+    return sh_db_once(s, sh_db_query(s, e, "DELETE FROM held WHERE job = ? AND part = ?", "ti", job, part), noting, e);
+}
+
+static int make_table(struct sh_store *s, struct sh_err *e)
+{
+    return sh_db_exec(s, "CREATE TABLE IF NOT EXISTS held (job TEXT NOT NULL, part INTEGER NOT NULL,"
+                      " item INTEGER NOT NULL, n_rows INTEGER NOT NULL, PRIMARY KEY (job, part, item)) WITHOUT ROWID",
+                      noting, e);
+}
+
+static int note(struct sh_store *s, const char *job, int part, long long item, int rows, struct sh_err *e)
+{
+    return sh_db_once(s, sh_db_query(s, e, "INSERT OR IGNORE INTO held (job, part, item, n_rows) VALUES (?,?,?,?)",
+                                     "tili", job, part, item, rows), noting, e);
+}
+
+static int note_all(struct sh_store *s, const struct sh_shard *h, const char *const *settings, int n, struct sh_err *e)
+{
+    struct content all = {0};
+    int bad = (settings ? scan_results(s, &all, e) : scan_layers(s, h->job, &all, e)) || make_table(s, e) ||
+              forget(s, h->job, h->part, e);
+    sort(&all);
+    for (size_t i = 0; !settings && i < all.n && !bad; i++)
+        bad = note(s, h->job, h->part, all.at[i].hash, all.at[i].rows, e);
+    for (int i = 0; i < n && !bad; i++) {
+        long long item = item_of_results(h->command, settings[i]);
+        bad = note(s, h->job, h->part, item, rows_of(&all, item), e);
+    }
+    free(all.at);
+    return bad;
+}
+
+static int begin(struct sh_store *s, struct sh_err *e)
+{
+    return sh_db_exec(s, "BEGIN IMMEDIATE", noting, e);
+}
+
+static int end(struct sh_store *s, int bad, struct sh_err *e)
+{
+    bad = bad || sh_db_exec(s, "COMMIT", noting, e);
+    if (bad)
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return bad ? -1 : 0;
+}
+
+int sh_inventory_mark(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
+                 struct sh_err *e)
+{
+    if (begin(s, e))
+        return -1;
+    return end(s, sh_shard_mark(s, shard, e) || note_all(s, shard, settings, n, e), e);
+}
+
+int sh_inventory_begin(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
+                  struct sh_err *e)
+{
+    if (begin(s, e))
+        return -1;
+    int bad = sh_shard_mark(s, shard, e) || make_table(s, e);
+    for (int i = 0; i < n && !bad; i++)
+        bad = note(s, shard->job, shard->part, item_of_results(shard->command, settings[i]), 0, e);
+    return end(s, bad, e);
+}
+
+int sh_inventory_is_begun(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e)
+{
+    int there = sh_table_is_there(s, "held", looking, e);
+    if (there < 1)
+        return there;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT count(*) > 0 AND max(n_rows) = 0 FROM held WHERE job = ? AND part = ?",
+                                  "ti", shard->job, shard->part);
+    int got = q ? sh_db_step(s, q, looking, e) : -1, begun = got == 1 && sqlite3_column_int(q, 0);
+    sqlite3_finalize(q);
+    return got < 0 ? -1 : begun;
+}
+
+int sh_inventory_forget(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e)
+{
+    if (begin(s, e))
+        return -1;
+    int bad = forget(s, shard->job, shard->part, e) ||
+              sh_db_once(s, sh_db_query(s, e, "DELETE FROM shard WHERE job = ? AND part = ?", "ti", shard->job,
+                                        shard->part), noting, e);
+    return end(s, bad, e);
+}
+
+int sh_inventory_copy(struct sh_store *to, const struct sh_inventory *held, int n, struct sh_err *e)
+{
+    int bad = n && make_table(to, e);
+    for (int i = 0; i < n && !bad; i++) {
+        int is_next = !i || held[i].part != held[i - 1].part || strcmp(held[i].job, held[i - 1].job);
+        bad = (is_next && forget(to, held[i].job, held[i].part, e)) ||
+              note(to, held[i].job, held[i].part, held[i].item, held[i].rows, e);
+    }
+    return bad ? -1 : 0;
+}
+
+/* ---- reading ---- */
+
+static int by_part(const char *job, int part, const char *other, int than)
+{
+    int jobs = strcmp(job, other);
+    return jobs ? jobs : (part > than) - (part < than);
+}
+
+/* Append the current row. */
+static int take(struct sh_columns *c, struct sh_inventory *to, const struct sh_inventory *before, struct sh_err *e)
+{
+    *to = (struct sh_inventory){.part = sh_column_int(c, 1, 1, INT_MAX), .item = sh_column_long(c, 2),
+                           .rows = sh_column_int(c, 3, 0, INT_MAX)};
+    snprintf(to->job, sizeof to->job, "%s", sh_column_text(c, 0));
+    if (c->bad)
+        return -1;
+    int after = before ? by_part(to->job, to->part, before->job, before->part) : 1;
+    if (after < 0 || (!after && to->item <= before->item))
+        return sh_fail(e, "%s: damaged: table held: item %lld of part %d occurs twice", c->s->path, to->item, to->part);
+    return 0;
+}
+
+/* Does every row belong to a part that the store is marked as? */
+static int match(const struct sh_store *s, const struct sh_shard *shard, int n_shard, const struct sh_inventory *held,
+                 int n, struct sh_err *e)
+{
+    for (int i = 0, k = 0; i < n; i++) {
+        while (k < n_shard && by_part(shard[k].job, shard[k].part, held[i].job, held[i].part) < 0)
+            k++;
+        if (k == n_shard || by_part(shard[k].job, shard[k].part, held[i].job, held[i].part))
+            return sh_fail(e, "%s: damaged: it holds rows of part %d of job %s but is not marked as that part",
+                           s->path, held[i].part, held[i].job);
+    }
+    return 0;
+}
+
+int sh_inventory_list(struct sh_store *s, const struct sh_shard *shard, int n_shard, struct sh_inventory **out, int *n,
+                 struct sh_err *e)
+{
+    struct sh_inventory *list = NULL;
+    size_t count = 0;
+    int got = sh_table_is_there(s, "held", looking, e);
+    *out = NULL;
+    *n = 0;
+    if (got < 1)
+        return got;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT job, part, item, n_rows FROM held ORDER BY job, part, item", "");
+    while ((got = q ? sh_db_step(s, q, looking, e) : -1) == 1) {
+        struct sh_columns c = sh_columns_of(s, q, "held", e);
+        if ((count & (count - 1)) == 0)
+            list = xreallocarray(list, count ? 2 * count : 1, sizeof *list);
+        if (count == INT_MAX || take(&c, &list[count], count ? &list[count - 1] : NULL, e)) {
+            got = -1;
+            break;
+        }
+        count++;
+    }
+    sqlite3_finalize(q);
+    if (got < 0 || match(s, shard, n_shard, list, (int)count, e)) {
+        free(list);
+        return -1;
+    }
+    *out = list;
+    *n = (int)count;
+    return 0;
+}
+
+int sh_inventory_look(struct sh_store *s, struct sh_inventory *held, int n, struct sh_err *e)
+{
+    struct content all = {0};
+    int bad = n && (scan_layers(s, NULL, &all, e) || scan_results(s, &all, e));
+    sort(&all);
+    for (int i = 0; i < n && !bad; i++)
+        held[i].found = rows_of(&all, held[i].item);
+    free(all.at);
+    return bad ? -1 : 0;
+}
+
+/* ---- of several stores ---- */
+
+struct claim { struct sh_inventory held; int file; };
+
+struct sh_inventory_seen {
+    struct claim *at;                   /* [n], by job and item                                   */
+    size_t n;
+    char **path;                        /* [n_path]                                               */
+    int n_path;
+};
+
+struct sh_inventory_seen *sh_inventory_seen_new(void)
+{
+    return xcalloc(1, sizeof(struct sh_inventory_seen));
+}
+
+void sh_inventory_seen_free(struct sh_inventory_seen *seen)
+{
+    for (int i = 0; seen && i < seen->n_path; i++)
+        free(seen->path[i]);
+    if (seen) {
+        free(seen->path);
+        free(seen->at);
+    }
+    free(seen);
+}
+
+static int by_item(const void *a, const void *b)
+{
+    const struct claim *x = a, *y = b;
+    int jobs = strcmp(x->held.job, y->held.job);
+    return jobs ? jobs : (x->held.item > y->held.item) - (x->held.item < y->held.item);
+}
+
+static int refuse(const struct sh_inventory_seen *seen, const struct claim *new, const struct claim *old,
+                  struct sh_err *e)
+{
+    sh_fail(e, "%s: part %d of job %s has the same item as %s, part %d", seen->path[new->file], new->held.part,
+            new->held.job, seen->path[old->file], old->held.part);
+    return sh_hint(e, "one of the files is marked as the wrong part; nothing of this file was merged");
+}
+
+int sh_inventory_seen_add(struct sh_inventory_seen *seen, const char *path, const struct sh_inventory *held, int n,
+                          struct sh_err *e)
+{
+    if (!n)
+        return 0;
+    seen->path = xreallocarray(seen->path, (size_t)seen->n_path + 1, sizeof *seen->path);
+    seen->path[seen->n_path] = xstrdup(path);
+    struct claim *new = xcalloc((size_t)n, sizeof *new), *all = xcalloc(seen->n + (size_t)n, sizeof *all);
+    for (int i = 0; i < n; i++)
+        new[i] = (struct claim){held[i], seen->n_path};
+    seen->n_path++;
+    qsort(new, (size_t)n, sizeof *new, by_item);
+    size_t i = 0, k = 0, to = 0;
+    int bad = 0;
+    while ((i < seen->n || k < (size_t)n) && !bad) {
+        int is_new = i == seen->n || (k < (size_t)n && by_item(&new[k], &seen->at[i]) < 0);
+        const struct claim *c = is_new ? &new[k++] : &seen->at[i++];
+        if (!to || by_item(&all[to - 1], c))
+            all[to++] = *c;
+        else if (all[to - 1].held.part != c->held.part)
+            bad = all[to - 1].file < c->file ? refuse(seen, c, &all[to - 1], e) : refuse(seen, &all[to - 1], c, e);
+    }
+    free(new);
+    free(seen->at);
+    seen->at = all;
+    seen->n = to;
+    return bad;
+}

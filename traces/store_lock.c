@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See store_lock.h. */
+#include "traces/store_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "traces/db.h"
+
+enum { WAIT_MS = 5000, STEP_MS = 50 };
+
+static struct flock the_byte(void)
+{
+    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 62, .l_len = 1};
+}
+
+/* Does another process hold the lock? On a file system without locks the answer is no: SQLite has none there either. */
+static int is_taken(int fd, int take)
+{
+    struct flock lock = the_byte();
+    if (take)
+        return fcntl(fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES);
+    return !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
+static int stays_taken(int fd, int take)
+{
+    const struct timespec pause = {0, STEP_MS * 1000000L};
+    int taken = is_taken(fd, take);
+    for (int ms = 0; taken && ms < WAIT_MS; ms += STEP_MS) {
+        nanosleep(&pause, NULL);
+        taken = is_taken(fd, take);
+    }
+    return taken;
+}
+
+int sh_store_lock(struct sh_store *s, struct sh_err *e)
+{
+    int fd = open(s->path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return sh_fail(e, "%s: cannot be opened: %s", s->path, strerror(errno));
+    s->claim = fd;                      /* closed after SQLite's own: any close drops a process's locks on the file */
+    if (!stays_taken(fd, 1))
+        return 0;
+    sh_fail(e, "%s: another job is using this store", s->path);
+    sh_hint(e, "wait for that job, stop it, or give this one its own --db");
+    return -1;
+}
+
+int sh_store_is_locked(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC), taken = fd >= 0 && stays_taken(fd, 0);
+    if (fd >= 0)
+        close(fd);
+    return taken;
+}
