@@ -15,8 +15,8 @@ struct sh_plan_eval {                   /* of one budget: the worst of the evalu
     long long tokens;
 };
 
-/* Evaluations of the run's model with this policy, these knobs and this prefill, keys and values of 16 bits or more, and
- * the same budget for every head. Those of the full policy count as budget 1.0. New array, by budget in tokens of a
+/* Evaluations of the run's model with this policy, these knobs and this prefill, keys and values of 16 bits or more,
+ * and the same budget for every head. Those of the full policy count as budget 1.0. New array, by budget in tokens of a
  * sequence of n_token, ascending; *n is 0 if there are none. */
 int sh_plan_evals(struct sh_store *s, const struct sh_stored_run *run, const struct sh_policy_spec *policy, int prefill,
                   int n_token, struct sh_plan_eval **out, int *n, struct sh_err *e);
