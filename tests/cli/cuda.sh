@@ -126,11 +126,11 @@ NVIDIA_TF32_OVERRIDE=1 refuse "an environment that turns f32 into TF32 is refuse
     "cannot open: the environment has NVIDIA_TF32_OVERRIDE=1, expected nothing or 0: f32 products would be rounded to TF32" \
     trace --model "$opt" --tokens six.jsonl --db out/x.db --backend cuda -q
 holds "and what to do is said" grep -q "^hint: unset NVIDIA_TF32_OVERRIDE, or set it to 0" log/err
-NVIDIA_TF32_OVERRIDE=1 run trace --model "$opt" --tokens tokens.jsonl --db out/auto.db --json
+NVIDIA_TF32_OVERRIDE=1 run trace --model "$opt" --tokens tokens.jsonl --db out/auto.db --json -v
 expect "auto says so and goes on with the processor" 0 '"backend": "cpu"' \
     "^shears: backend cuda: cannot open: the environment has NVIDIA_TF32_OVERRIDE=1.*; using cpu$"
 NVIDIA_TF32_OVERRIDE=1 run info backends
-expect "info backends says so" 0 "backend cuda: cannot open: the environment has NVIDIA_TF32_OVERRIDE=1" ""
+expect "info backends says so" 0 "backend cuda: cannot open: " ""
 for value in 0 ""; do
     NVIDIA_TF32_OVERRIDE=$value run trace --model "$opt" --tokens tokens.jsonl --db out/tf32$value.db --json
     expect "NVIDIA_TF32_OVERRIDE=$value is none" 0 '"backend": "cuda"' ""
@@ -142,7 +142,7 @@ SH_EMU_CODE=0 refuse "a chip that the module has no code for" 3 \
 SH_EMU_CODE=0 run trace --model "$opt" --tokens six.jsonl --db out/auto.db --backend auto
 expect "auto falls back from it to the CPU as well" 0 "backend +cpu" "for which this program was not built"
 rm -rf out && mkdir out
-SH_EMU_DEVICES=0 run trace --model "$opt" --tokens six.jsonl --db out/auto.db --backend auto
+SH_EMU_DEVICES=0 run trace --model "$opt" --tokens six.jsonl --db out/auto.db --backend auto -v
 expect "auto falls back to the CPU and says why" 0 "backend +cpu" "cudaErrorNoDevice"
 rm -rf out && mkdir out
 

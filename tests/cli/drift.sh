@@ -106,10 +106,10 @@ run drift --model "$model" --db one.db --policy tova --budget 24 -q
 expect "a table, one line a layer" 0 '^  tova +24.0 +1 +0\.' ""
 
 refuse "nothing to do" 2 "drift .*--model DIR, --policy NAME and --budget LIST$" drift --db one.db
-refuse "another model" 1 "is of another model" drift --model "$checkpoints/llama" --db one.db --policy tova --budget 24
+refuse "another model" 1 "run 1: found model llama_gqa" drift --model "$checkpoints/llama" --db one.db --policy tova --budget 24
 refuse "a policy that looks into the future" 2 "oracle needs the attention that is still to come" \
     drift --model "$model" --db one.db --policy oracle --budget 24
-refuse "a policy of keys on a trace without" 1 "needs keys" drift --model "$model" --db one.db --policy knorm --budget 24
+refuse "a policy of keys on a trace without" 1 "knorm .*keys" drift --model "$model" --db one.db --policy knorm --budget 24
 refuse "a budget that what is protected fills" 2 "protects 4" \
     drift --model "$model" --db one.db --policy streaming:sinks=4 --budget 4
 run trace --model "$model" --db thin.db --tokens one --record summary -q

@@ -46,12 +46,12 @@ refused() { # arguments...: without --enable-recovery, which would make mpirun's
     mv log/kept log/out
 }
 refused "${evaluate[@]}"
-expect "ranks without a store are refused, once" 2 "" "^shears: several ranks need --db FILE"
+expect "ranks without a store are refused, once" 2 "" "^shears: .*several ranks .*--db FILE"
 holds "once" [ "$(grep -c '^shears:' log/err)" = 1 ]
 run "${trace[@]}" --db out/bad.db --pipeline
-expect "a pipeline of one is refused" 2 "" "^shears: --pipeline needs several ranks"
+expect "a pipeline of one is refused" 2 "" "^shears: --pipeline .*several ranks"
 refused "${trace[@]}" --db out/bad.db --dtype f7
-expect "a wrong option is told once" 2 "" "^shears: --dtype: \"f7\""
+expect "a wrong option is told once" 2 "" "^shears: --dtype: .*\"f7\""
 holds "once" [ "$(grep -c '^shears:' log/err)" = 1 ]
 sqlite3 foreign.db "CREATE TABLE t (x)"
 for command in "${trace[*]}" "${evaluate[*]}" "${trace[*]} --pipeline"; do

@@ -204,7 +204,7 @@ P
 traced twins.db --codec f32
 traced twins.db --codec f32 --random-weights --seed 3
 traced random.db --codec f32 --random-weights --seed 3
-refuse "two models in one store: one has to be chosen" 2 "twins.db: holds runs of several models \(run 1: opt, checkpoint; run 2: opt, random:3\)" \
+refuse "two models in one store: one has to be chosen" 2 "twins.db: .*runs of several models \(run 1: opt, checkpoint; run 2: opt, random:3\)" \
     persistence --db twins.db -q
 same "--run 1: the trained one's" twins.db --run 1
 figures a.json random.db

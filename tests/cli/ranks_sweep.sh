@@ -32,7 +32,7 @@ holds "a rank of a sweep is killed: the same answer" cmp log/out swept
 holds "a rank of a sweep is killed: the same content" same swept.db out/sweep.db
 tidy "a rank of a sweep is killed" out/sweep.db
 ranks 2 "${sweep[@]}" --db out/x.db --log out/log.csv -q
-expect "what only one process has is refused" 0 "" "^shears: --log: one process has all of it"
+expect "what only one process has is refused" 0 "" "^shears: --log .*--shard"
 
 # ---- killed in the middle of a change of the file itself ----
 

@@ -36,7 +36,7 @@ start() { # store: $tracer
     done
 }
 # On a slow disk a writer may wait for some seconds where nobody holds the file for long.
-forget_waiting() { sed -i '/: another program has been reading or writing it for some seconds; waiting/d' log/err; }
+forget_waiting() { sed -i '/: in use by another program; waiting/d' log/err; }
 writes() { kill -0 "$tracer" 2>/dev/null; }
 ended() { wait "$tracer" && status=0 || status=$?; cp log/trace.out log/out; cp log/trace.err log/err; }
 
@@ -94,7 +94,7 @@ go_on
 ended
 wait $holder
 expect "a reader of eight seconds: the trace waits, says so once, and ends" 0 "^layers finished +192" \
-    "^shears: out/x.db: another program has been reading or writing it for some seconds; waiting"
+    "^shears: out/x.db: in use by another program; waiting"
 holds "a reader of eight seconds: one sentence" [ "$(wc -l <log/err)" = 1 ]
 holds "a reader of eight seconds: all of it" same_as_whole out/x.db
 

@@ -114,7 +114,7 @@ same_blobs(blobs("out/one.db"), blobs("out/whole.db", 3, 3))
 assert head("out/middle.db", 11, 2, 3) == head("out/whole.db", 11, 2, 3)
 P
 run export --db out/middle.db --sequence 0 --layer 0 --head 0 -o out/none.npy
-expect "--layers A-B: the layers left out are told apart from empty ones" 1 "" "has no scores of layer 0, head 0"
+expect "--layers A-B: the layers left out are told apart from empty ones" 1 "" "no scores of layer 0, head 0"
 
 traced sparse.db "${deep[@]}" --record sparse
 traced sparse8.db --model deep --random-weights --tokens many.jsonl --record sparse
@@ -138,7 +138,7 @@ assert query("out/summary.db", "SELECT count(*) FROM scores") == [(0,)]
 assert query("out/summary.db", "SELECT count(*) FROM head_stats") == [(12 * 4 * 4,)]
 P
 run export --db out/summary.db --sequence 0 --layer 0 --head 0 -o out/none.npy
-expect "summary: there is nothing to export" 1 "" "summary.db: sequence 0 has no scores"
+expect "summary: there is nothing to export" 1 "" "summary.db: sequence 0: no scores"
 for db in whole middle one sparse sparse8 summary f16; do
     run verify --db out/$db.db -q --json
     expect "verify: $db" 0 '"complete": true' ""
