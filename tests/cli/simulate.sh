@@ -133,7 +133,7 @@ fi
 run simulate $base --rate 5 --prompt 300 --output 20 --plot-latency nowhere/l.svg
 expect "a figure that cannot be written is told before the work" 1 "" "nowhere"
 run plot latency --db x -o out/l.svg
-expect "plot says who draws it" 2 "" "shears simulate --plot-latency"
+expect "plot says who draws it" 2 "" "latency: shears simulate --plot-latency FILE"
 
 # ---- misuse ----
 
