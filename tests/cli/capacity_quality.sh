@@ -115,7 +115,7 @@ check "simulate: the whole cache and the plan" "[x['plan'] for x in rows] == ['f
     rows[1]['kv_occupancy_mean'] < rows[0]['kv_occupancy_mean'] and 'kept_mass' in rows[1]['evidence']"
 for command in "capacity --length 64" "simulate --rate 1 --prompt 5 --output 5"; do
     run $command --model opt-125m --gpu H100-SXM --plan plan.json
-    expect "${command%% *}: a plan of another depth" 1 "" "plan.json .* opt \(2 layers of 4 KV heads\).* opt-125m has 12"
+    expect "${command%% *}: a plan of another depth" 1 "" "plan.json.* opt \(2 layers of 4 KV heads\).* opt-125m has 12"
 done
 
 finish

@@ -250,7 +250,7 @@ class Sweep:
         left = [n for n in os.listdir(cwd) if n.endswith(AGAIN)]
         if left and kind not in ("alloc", "kill"):
             wrong.append(f"left behind: {left}")
-        not_kept = c.keeps and "kept" in said
+        not_kept = c.keeps and "not stored" in said
         for n, whole in files.items():
             if n.endswith(".db"):
                 wrong += self.store_faults(cwd, n, whole, status == 0 and not not_kept)
@@ -275,7 +275,7 @@ class Sweep:
         if not os.path.exists(path):
             return [f"status 0, but {name} is not there"] if is_done else []
         status, out, said, _ = self.run(cwd, ["verify", "--db", name])
-        if status and not (not is_done and "is empty" in said):
+        if status and not (not is_done and "empty" in said):
             return [f"verify of {name}: {said.strip()[-300:]}"]
         if is_done and self.content(cwd, name) != whole:
             return [f"status 0, but {name} has not what it should have"]

@@ -128,7 +128,7 @@ static void foreign_files(void)
 {
     fresh();
     scratch_write("t.db", "", 0);
-    CU_ASSERT(refused("is empty"));
+    CU_ASSERT(refused("empty"));
     struct sh_store *s = sh_store_create(db, &e);       /* an empty file is taken over            */
     CU_ASSERT(s != NULL);
     sh_store_close(s);
