@@ -221,7 +221,7 @@ class Sweep:
     # ---- one fault ----
 
     def names_a_file(self, c, said):
-        names = {"the output", "stdout", "temporary file", "shears.1", "shears-", *os.listdir(self.path("in")),
+        names = {"standard output", "temporary file", "shears.1", "shears-", *os.listdir(self.path("in")),
                  *os.listdir(self.path("in", "model")), *c.has, *c.writes} - {"model"}
         return any(n in said for n in names)
 
