@@ -68,7 +68,7 @@ for which in simulate eval; do
     let_go
     ended
     holds "$which: interrupted, and it says so" grep -q "^shears: .*interrupted" log/err
-    holds "$which: interrupted: it is told that something is kept" grep -q "^hint: what is finished is kept" log/err
+    holds "$which: interrupted: it is told that something is kept" grep -q "^hint: .*kept" log/err
     holds "$which: interrupted: one file is left" only x.db
     holds "$which: interrupted: it has what was gathered" found 1 "$(sets $which.db)"
     ranks 2 "${words[@]}" --db out/x.db

@@ -95,8 +95,8 @@ holds "of which there are some" test -s whole.txt
 
 rm -rf out && mkdir out
 refuse "no model" 2 "reproduce .*--model" reproduce -o out/x --text docs.jsonl
-refuse "nothing to read" 2 "needs something to read" reproduce --model model -o out/x
-refuse "two kinds of texts" 2 "one of them" reproduce --model model -o out/x --text docs.jsonl --jsonl docs.jsonl
+refuse "nothing to read" 2 "--text FILE.* --jsonl FILE" reproduce --model model -o out/x
+refuse "two kinds of texts" 2 "--text FILE.* --jsonl FILE" reproduce --model model -o out/x --text docs.jsonl --jsonl docs.jsonl
 refuse "an unknown size" 2 "small, medium, full" reproduce --model model -o out/x --jsonl docs.jsonl --size huge
 refuse "no such text" 1 "nowhere.jsonl: cannot be read" reproduce --model model -o out/x --jsonl nowhere.jsonl
 refuse "no such model" 1 "nowhere" reproduce --model nowhere -o out/x --jsonl docs.jsonl
