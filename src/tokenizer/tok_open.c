@@ -31,10 +31,10 @@ static int32_t named(const struct sh_tokenizer *t, const json_t *config, const c
     if (json_is_object(token))
         token = json_object_get(token, "content");
     if (!json_is_string(token))
-        return sh_fail(e, "%s: found %s, expected a token, since add_%s is true", key,
+        return sh_fail(e, "%s: found %s, expected a token because add_%s is true", key,
                        sh_json_kind(token), key);
     int32_t id = id_of(t, json_string_value(token), json_string_length(token));
-    return id >= 0 ? id : sh_fail(e, "%s: \"%.80s\" is no token", key, json_string_value(token));
+    return id >= 0 ? id : sh_fail(e, "%s: \"%.80s\" is not a token", key, json_string_value(token));
 }
 
 /* Of the classes that read a tokenizer.json some build its post_processor anew from the two flags below; the others
