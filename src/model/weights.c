@@ -129,7 +129,7 @@ struct sh_weights *sh_weights_open(const char *path, struct sh_err *e)
     return open_file(path, read, e);
 }
 
-/* A shard lies beside its index, so its name is a plain file name. */
+/* A shard is in the folder of its index, so its name is a plain file name. */
 static int check_shard_name(const char *index, const char *tensor, const char *shard,
                             struct sh_err *e)
 {

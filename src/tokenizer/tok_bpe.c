@@ -269,7 +269,7 @@ static int encode_word(struct sh_bpe_work *w, const char *piece, size_t n, struc
     return 0;
 }
 
-/* The bytes up to the first written space that stands behind another character. */
+/* The bytes up to the first written space that follows another character. */
 static size_t word_length(const char *piece, size_t n)
 {
     size_t i = 0;

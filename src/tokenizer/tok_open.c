@@ -52,7 +52,7 @@ static int heeds_flags(const json_t *config)
     return 0;
 }
 
-/* tokenizer_config.json has the last word on the tokens in front and behind. */
+/* tokenizer_config.json has the last word on the tokens before and after the text. */
 static int apply_config(struct sh_tokenizer *t, const json_t *config, struct sh_err *e)
 {
     static const char *const keys[] = {"bos_token", "eos_token"};
@@ -103,7 +103,7 @@ static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *c
                                whole ? "tokenizer.json" : "vocab.json, merges.txt") : 0;
 }
 
-/* The special tokens that the files beside tokenizer.model name are cut out of texts. */
+/* The special tokens named by the files next to tokenizer.model are cut out of texts. */
 static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *config,
                      struct sh_err *e)
 {
@@ -176,7 +176,7 @@ static int open_files(struct sh_tokenizer *t, const char *folder, struct sh_err 
     return bad;
 }
 
-/* A GGUF file says all there is to say: files beside it are of other makers. */
+/* A GGUF file is complete: files next to it come from elsewhere and are not read. */
 static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
 {
     char *file;

@@ -53,7 +53,7 @@ static int add_token(struct sh_tokenizer *t, const json_t *token, struct sh_err 
                      (word ? SH_ADDED_WORD : 0u);
     if (id < 0 || !n) /* an empty token has an id, but no text has it */
         return id < 0 ? -1 : 0;
-    if (!normalized || t->sp.type)      /* beside a tokenizer.model they are always cut out first */
+    if (!normalized || t->sp.type)      /* with a tokenizer.model they are always cut out first */
         return sh_added_put(&t->added, text, n, id, flags, e);
     struct sh_text form = {0}; /* it is looked for as the text will look by then */
     int bad = sh_normal_run(&t->normal, text, n, 0, &form, e);
@@ -88,7 +88,7 @@ static int32_t template_id(const struct sh_tokenizer *t, const json_t *from, con
     return (int32_t)json_integer_value(id);
 }
 
-/* The template must be the text with at most one special token in front and one behind. */
+/* The template must be the text with at most one special token before and one after it. */
 static int read_template(struct sh_tokenizer *t, const json_t *from, struct sh_err *e)
 {
     const json_t *single = json_object_get(from, "single");
@@ -107,7 +107,7 @@ static int read_template(struct sh_tokenizer *t, const json_t *from, struct sh_e
     return 0;
 }
 
-/* Roberta's and Bert's: "cls" in front and "sep" behind, each [token, id]. */
+/* Roberta's and Bert's: "cls" before and "sep" after the text, each [token, id]. */
 static int read_pair(struct sh_tokenizer *t, const json_t *from, struct sh_err *e)
 {
     static const char *const keys[] = {"cls", "sep"};

@@ -141,7 +141,7 @@ static int too_long(struct sh_scan *s)
     return s->watch.end > 0 && ++s->watch.calls % 64 == 0 && seconds() > s->watch.end;
 }
 
-/* An empty match right behind the last match does not count: on from the next character. */
+/* An empty match right after the last match does not count: on from the next character. */
 int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
 {
     if (s->regex->literal.n)

@@ -70,7 +70,7 @@ static int check_row(const struct work *w, const float *row, int start, int n, s
     return check_masked(w, row, start + n, w->part->n_col, e) || check_masked(w, row, 0, start, e) ? -1 : 0;
 }
 
-/* One row into sets, as kernels/cpu/record.c makes them. Returns what lies behind the kept values. */
+/* One row into sets, as kernels/cpu/record.c makes them. Returns the end of the kept values. */
 static float *put_sets(const struct work *w, struct buffer *b, int i, int q, int first_word, int n_word, float *value)
 {
     const struct sh_lanes *lanes = &w->tap->lanes[0];

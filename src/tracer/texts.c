@@ -32,7 +32,7 @@ static void add(struct sh_texts *t, const char *path, int part, const int32_t *t
     memcpy(q->tokens, tokens, (size_t)n * sizeof *tokens);
 }
 
-/* Are these ids, with the start token in front and cut to `length`, too few? */
+/* Are these ids, with the start token first and cut to `length`, too few? */
 static int is_short(const struct sh_texts *t, size_t n_ids, int length)
 {
     size_t n = n_ids + (sh_tokenizer_bos(t->tokenizer) >= 0);
@@ -59,7 +59,7 @@ static int cut(struct sh_texts *t, const char *path, int part, const struct sh_i
     return used;
 }
 
-/* Is there room for text behind the start token? */
+/* Is there room for text after the start token? */
 static int has_room(const struct sh_texts *t, const char *path, struct sh_err *e)
 {
     int length = t->length ? t->length : t->max_pos;

@@ -89,7 +89,7 @@ static int read_type(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_er
     return 0;
 }
 
-/* Offsets count from the start of the data, whose place is known behind the table. */
+/* Offsets count from the start of the data, whose place is known after the table. */
 static int read_offset(const struct sh_gguf *g, struct sh_gguf_cursor *c, const struct sh_stored *t, uint64_t *offset,
                        struct sh_err *e)
 {

@@ -3,7 +3,7 @@
  * order. One tensor, named for the file without its ending. Of types f2 (F16) and f4 (F32) can be read.
  *
  * The header is read as what numpy writes: a dictionary with exactly the keys 'descr', 'fortran_order' and
- * 'shape', in any order; a comma may stand behind the last. */
+ * 'shape', in any order; a comma may follow the last. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

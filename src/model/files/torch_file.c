@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file that torch.save wrote (pytorch_model.bin): a dictionary of tensors, as a zip archive (PyTorch
- * 1.6 and later) or as pickles one behind the other with the storages after them (before). Tensors are
+ * 1.6 and later) or as consecutive pickles with the storages after them (before). Tensors are
  * views into the mapped file; one whose elements lie in another than row-major order, a transposed one,
  * say, is copied into that order. Nothing in the file is executed (pickle.h).
  *
@@ -110,9 +110,9 @@ static int read_zip(struct reader *r)
     return place_in_zip(r, pickle, folder_bytes);
 }
 
-/* ---- pickles one behind the other ---- */
+/* ---- consecutive pickles ---- */
 
-/* One that may name nothing. Moves *next behind it. */
+/* A pickle without globals. Moves *next past it. */
 static struct sh_pickle *read_plain(const struct reader *r, size_t *next)
 {
     static const struct sh_pickle_global none[] = {{NULL, NULL, SH_PICKLE_TYPE}};

@@ -148,7 +148,7 @@ static int check_local(const struct archive *a, struct sh_zip_entry *t)
     return 0;
 }
 
-/* Reads the entry at *place and moves it behind. */
+/* Reads the entry at *place and moves *place past it. */
 static int read_entry(const struct archive *a, size_t *place, struct sh_zip_entry *t)
 {
     const unsigned char *at = a->file->at + *place;
