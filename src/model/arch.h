@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decoder-only transformer as numbers: everything that the forward pass needs to know of a model, whatever its
- * family. Filled from config.json (config.h). What the capacity arithmetic needs (facts.h) follows from it and, in
- * families that are only counted, from what else their configs say. */
+/* A decoder-only transformer as numbers: all parameters of the forward pass, for every family. Filled from config.json
+ * (config.h). The facts for the capacity arithmetic (facts.h) are derived from it and, in families whose memory is only
+ * counted, from further keys of their configs. */
 #ifndef SH_MODEL_ARCH_H
 #define SH_MODEL_ARCH_H
 
@@ -10,9 +10,9 @@
 #include "src/model/rope.h"
 
 enum sh_norm_place {
-    SH_NORM_PRE,                /* in front of each block                                         */
+    SH_NORM_PRE,                /* before each block                                              */
     SH_NORM_POST,               /* after each block's residual sum                                */
-    SH_NORM_BOTH                /* in front of each block, and of what it adds to the sum         */
+    SH_NORM_BOTH                /* before each block, and on its output before the residual sum   */
 };
 enum sh_pos_kind { SH_POS_LEARNED, SH_POS_ROTARY, SH_POS_ALIBI, SH_POS_NONE };
 
@@ -27,7 +27,7 @@ enum sh_arch_flag {
     SH_GATED = 128,             /* feed-forward: act(gate x) * (up x), in place of act(up x)      */
     SH_PARALLEL = 256,          /* both blocks of a layer read the layer's input                  */
     SH_NORM_PLUS_ONE = 512,     /* the weights of norms are stored less 1                         */
-    SH_HAS_QK_NORM = 1024,      /* queries and keys are normed head by head, before they turn     */
+    SH_HAS_QK_NORM = 1024,      /* queries and keys are normed per head, before the rotation      */
     SH_SCALED_BY_LAYER = 2048   /* the scores of layer l are divided by l + 1, too                */
 };
 
@@ -48,23 +48,23 @@ struct sh_arch {
     float embed_scale;                      /* of the token embedding                             */
     float init_std;                         /* deviation of fresh weights, for random models      */
     float rotary_share;                     /* of each head; n_rot = d_head * rotary_share        */
-    int n_rot;                              /* elements of a head that turn                       */
+    int n_rot;                              /* rotary elements of a head                          */
     struct sh_rope rope, local_rope;        /* local_rope: of windowed layers, if its base is set */
     int window;                             /* 0: no layer has one                                */
-    uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: it sees all keys in spite of it    */
+    uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: full attention despite the window  */
     unsigned flags;                         /* enum sh_arch_flag                                  */
 };
 
-/* How many keys a query of the layer sees, its own included; 0: all. */
+/* The number of keys that a query of the layer sees, its own included; 0: all. */
 int sh_arch_window(const struct sh_arch *a, int layer);
 void sh_arch_see_all(struct sh_arch *a, int layer);
 
-/* What the products of the layer's queries and keys are multiplied by. */
+/* The factor of the layer's products of queries and keys. */
 float sh_arch_scale(const struct sh_arch *a, int layer);
 
-/* How the layer's queries and keys turn. */
+/* The rotary parameters of the layer. */
 const struct sh_rope *sh_arch_rope(const struct sh_arch *a, int layer);
-/* Do a rotary scaling's angles depend on how long the text is (dynamic, longrope)? */
+/* Do the angles of a rotary scaling depend on the length of the text (dynamic, longrope)? */
 int sh_arch_follows_length(const struct sh_arch *a);
 
 /* ALiBi: the slope of a head. */

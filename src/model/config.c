@@ -275,7 +275,7 @@ static struct sh_config *open_gguf(char *path, struct sh_err *e)
     if (c->root && c->text)
         return c;
     if (c->root)
-        sh_fail(e, "%s: its metadata cannot be written down", path);
+        sh_fail(e, "%s: cannot convert its metadata to a config", path);
     sh_config_close(c);
     return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.json of a checkpoint folder, read through the tables of its family into a struct sh_arch, or, of any model
- * whose memory can be computed, into the facts that decide it. No weights are needed. Every value is checked here once:
- * counts are positive and fit in an int, so later code multiplies them as size_t without fear. Errors name the key,
- * what was found and what was expected. */
+/* config.json of a checkpoint folder, read through the tables of its family into a struct sh_arch, or, for any
+ * model whose memory can be computed, into the facts that determine it. No weights are needed. Every value is checked
+ * here once: counts are positive and fit in an int, so later code can multiply them as size_t without overflow. Errors
+ * name the key, the value found and the value expected. */
 #ifndef SH_MODEL_CONFIG_H
 #define SH_MODEL_CONFIG_H
 
@@ -16,7 +16,7 @@ struct sh_config;
 
 /* `path`: a folder that holds config.json, or the file itself; or a GGUF file, or a folder with one in
  * place of config.json, whose metadata become one (gguf_config.h). Numbers as Python writes them (Infinity,
- * -Infinity, NaN) are read as strings, which no number can be. NULL: e says why. */
+ * -Infinity, NaN) are read as strings, so they are refused as numbers. NULL: e says why. */
 struct sh_config *sh_config_open(const char *path, struct sh_err *e);
 void sh_config_close(struct sh_config *c);                          /* NULL is fine */
 
@@ -30,14 +30,14 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
 /* The same tables without what only the forward pass needs. Counts that neither the config nor the family gives stay
  * 0, max_pos where the config has none. */
 int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct sh_arch *out, struct sh_err *e);
-/* What config.json calls the count at `field`, an offset in struct sh_arch; NULL: no key gives it. */
+/* The config.json key of the count at `field`, an offset in struct sh_arch; NULL: no key gives it. */
 const char *sh_config_count_name(const struct sh_config *c, const struct sh_family *f, size_t field);
 
-/* What decides a model's memory, runnable or not. A key that would change it in a way that is not known of the model's
- * type is refused by name. `path`: as of sh_config_open. -1: not readable, a model type that is not known, a key that
- * is missing, absurd, or of unknown effect. */
+/* The facts that determine a model's memory, runnable or not. A key whose effect on the memory of this model type is
+ * unknown is refused by name. `path`: as for sh_config_open. -1: not readable, an unknown model type, or a key that is
+ * missing, out of range, or of unknown effect. */
 int sh_config_facts(const char *path, struct sh_kv_facts *out, struct sh_err *e);
-/* Of a model that may be only counted: by model_type alone. */
+/* The family of a model whose memory may be only counted: by model_type alone. */
 const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_err *e);
 
 /* A key may lead into objects and lists: "rope_scaling.factor", "layer_types.3".
@@ -48,7 +48,7 @@ int sh_config_count(const struct sh_config *c, const char *key, int max, int *ou
 int sh_config_at_least(const struct sh_config *c, const char *key, int min, int max, int *out, struct sh_err *e);
 int sh_config_real(const struct sh_config *c, const char *key, double max, float *out,
                    struct sh_err *e);
-/* A list of n numbers above 0. Absent is wrong, too. */
+/* A list of n numbers above 0. -1 also when it is absent. */
 int sh_config_reals(const struct sh_config *c, const char *key, double max, float *out, int n, struct sh_err *e);
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);
 int sh_config_word(const struct sh_config *c, const char *key, const char **out, struct sh_err *e);
@@ -58,39 +58,39 @@ struct sh_word { const char *name; int value; };
 int sh_config_choice(const struct sh_config *c, const char *key, const struct sh_word *words, int *out,
                      struct sh_err *e);
 
-int sh_config_has(const struct sh_config *c, const char *key);      /* null counts as there       */
+int sh_config_has(const struct sh_config *c, const char *key);      /* null counts as present     */
 int sh_config_is_filled(const struct sh_config *c, const char *key); /* an object with keys        */
 int sh_config_is_set(const struct sh_config *c, const char *key);   /* … more than null, false, 0 or an empty list */
-int sh_config_length(const struct sh_config *c, const char *key);   /* of a list; -1: there is something else */
-/* The first of up to n names under which there is a value; without any, the first. NULL ends them, too. */
+int sh_config_length(const struct sh_config *c, const char *key);   /* of a list; -1: not a list */
+/* The first of up to n names that has a value; if none has, the first. The list may end early with NULL. */
 const char *sh_config_first(const struct sh_config *c, const char *const *names, int n);
 
 /* -1 with "key: found …, expected …". */
 int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e);
 
 /* Rotary scaling: fills `r` from the first of the objects that has keys; without one it stays plain. The object's own
- * rope_theta counts before the base that `r` comes with; `original`, where `r` comes with one, is what the family takes
- * for original_max_position_embeddings where the config has none. */
+ * rope_theta overrides the base in `r`; `original`, if `r` has one, is the family's default for
+ * original_max_position_embeddings. */
 int sh_config_rope(const struct sh_config *c, const char *const *objects, struct sh_arch *a, struct sh_rope *r,
                    struct sh_err *e);
 /* Scaling of `r` lengthens max_pos where that does not count it: dynamic scaling and YaRN. */
 void sh_config_lengthen(struct sh_arch *a, const struct sh_rope *r);
-/* Both, from where LLaMA and its descendants keep it. */
+/* Both, from the keys of LLaMA and its descendants. */
 int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
-/* The same where all of a head turns: a partial_rotary_factor is refused, but in GGUF, which says what was done. */
+/* The same for families that rotate whole heads: a partial_rotary_factor is refused, except in GGUF. */
 int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 
-/* The window from sliding_window; null means none, `fallback` counts where the key is absent. */
+/* The window from sliding_window; null means none, `fallback` is used if the key is absent. */
 int sh_config_window(const struct sh_config *c, int fallback, struct sh_arch *a, struct sh_err *e);
 
-/* Which layers have it: those that layer_types names or, without it, those of a rule. */
+/* The layers with a window: those that layer_types names or, without it, those of a rule. */
 typedef int sh_layer_rule(int layer, int number);
 int sh_config_windows(const struct sh_config *c, sh_layer_rule *is_local, int number, struct sh_arch *a,
                       struct sh_err *e);
 int sh_config_layer_types(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e);
 
 /* For families whose memory is counted: a count up to 10^8; the rows of a table; the pattern of layers from a list of
- * words, each of which stands for a letter (models.txt); the same from layer_types, 1: there is no such list. */
+ * strings, one letter for each (models.txt); the same from layer_types, 1: there is no such list. */
 int sh_facts_count(const struct sh_config *c, const char *key, int min, int *field, struct sh_err *e);
 int sh_facts_read(const struct sh_config *c, const struct sh_fact_key *k, struct sh_kv_facts *f, struct sh_err *e);
 int sh_facts_pattern(const struct sh_config *c, const char *list, const struct sh_word *words, struct sh_kv_facts *f,

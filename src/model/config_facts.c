@@ -50,8 +50,8 @@ static int refuse_unknown(const struct sh_config *c, const struct sh_family *f, 
         char expected[160];
         if (is_known(f, structural[i]) || !sh_config_is_set(c, structural[i]))
             continue;
-        snprintf(expected, sizeof expected, "nothing: it changes the memory of model type '%s' in a way that is not "
-                 "known here", f->model_types[0]);
+        snprintf(expected, sizeof expected, "no such key: its effect on the memory of model type '%s' is not "
+                 "known", f->model_types[0]);
         return sh_config_refuse(c, structural[i], expected, e);
     }
     return 0;
@@ -74,7 +74,7 @@ static int pattern(const struct sh_config *c, const struct sh_arch *a, struct sh
             i = period - 1;
         }
     if (period >= SH_FACTS_PATTERN)
-        return sh_config_refuse(c, "num_hidden_layers", "fewer than 1024 where windows follow no pattern", e);
+        return sh_config_refuse(c, "num_hidden_layers", "fewer than 1024 layers if windows follow no pattern", e);
     for (int i = 0; i < period; i++)
         f->pattern[i] = letter(a, i);
     return 0;
@@ -106,7 +106,7 @@ int sh_facts_pattern(const struct sh_config *c, const char *list, const struct s
                      struct sh_err *e)
 {
     if (f->layers >= SH_FACTS_PATTERN)
-        return sh_config_refuse(c, list, "a list of fewer than 1024 words", e);
+        return sh_config_refuse(c, list, "a list of fewer than 1024 strings", e);
     for (int i = 0; i < f->layers; i++) {
         char key[48];
         int kind = 0;
@@ -114,7 +114,7 @@ int sh_facts_pattern(const struct sh_config *c, const char *list, const struct s
         if (sh_config_choice(c, key, words, &kind, e))
             return -1;
         if (!kind)
-            return sh_config_refuse(c, key, "a word for each layer", e);
+            return sh_config_refuse(c, key, "one string for each layer", e);
         f->pattern[i] = (char)kind;
         f->pattern[i + 1] = '\0';
     }
@@ -170,11 +170,12 @@ static int left_out(const struct sh_config *c, int *experts_alone, struct sh_err
         int is_head = n >= 7 && !strcmp(name + n - 7, "lm_head");
         head |= is_head;
         if (!is_head && (size_t)block == was)
-            return sh_config_refuse(c, key, "lm_head, routers, vision towers, or all blocks but the experts", e);
+            return sh_config_refuse(c, key, "lm_head, routers, vision towers, or all blocks except the experts", e);
     }
     *experts_alone = block == 7;
     return head && (!block || block == 7) ? 0
-               : sh_config_refuse(c, "quantization_config.ignore", "lm_head, and all other blocks but the experts or "
+               : sh_config_refuse(c, "quantization_config.ignore", "lm_head, and all other blocks except the experts "
+                                  "or "
                                   "none", e);
 }
 
@@ -200,7 +201,7 @@ static int grouped(const struct sh_config *c, struct sh_kv_facts *f, struct sh_e
     int int4 = bits == 4 && type == 1 && group && !((group * 4) % 8) && way == 1 && even && !algo;
     if ((!f8 && !nvfp4 && !int4) || (sh_config_has(c, "quantization_config.config_groups.group_0.targets.0") &&
                                      sh_config_has(c, "quantization_config.config_groups.group_0.targets.1")))
-        return sh_config_refuse(c, WEIGHTS, "8 bits float of whole tensors, NVFP4 in groups of 16, or symmetric 4 bits "
+        return sh_config_refuse(c, WEIGHTS, "8-bit float per tensor, NVFP4 in groups of 16, or symmetric 4-bit "
                                 "int in groups", e);
     char *to = alone ? f->published_experts : f->published;
     size_t room = alone ? sizeof f->published_experts : sizeof f->published;
@@ -225,7 +226,7 @@ static int published(const struct sh_config *c, enum sh_type type, struct sh_kv_
         return grouped(c, f, e);
     if (!method)
         return sh_config_is_set(c, "quantization_config")
-                   ? sh_config_refuse(c, "quantization_config", "a quant_method in it", e) : 0;
+                   ? sh_config_refuse(c, "quantization_config", "an object with quant_method", e) : 0;
     if (!strcmp(method, "fp8")) {
         int block = 0;
         if (sh_config_count(c, "quantization_config.weight_block_size.0", 65536, &block, e))
@@ -245,8 +246,8 @@ static int published(const struct sh_config *c, enum sh_type type, struct sh_kv_
     } else {
         sh_config_refuse(c, "quantization_config.quant_method", "one of fp8 mxfp4 gptq awq compressed-tensors "
                          "modelopt", e);
-        return sh_hint(e, "shears capacity and shears simulate take any format that a row of a --models FILE "
-                       "gives as published=");
+        return sh_hint(e, "shears capacity and shears simulate take any format given as published= "
+                       "in a row of a --models FILE");
     }
     return 0;
 }

@@ -198,7 +198,7 @@ const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_e
         if (known((*f)->model_types, type) || known((*f)->counted_types, type))
             return *f;
     refuse_family(c, "model_type", 1, e);
-    sh_hint(e, "shears capacity and shears simulate take any model that a row of a --models FILE describes");
+    sh_hint(e, "shears capacity and shears simulate take any model described by a row of a --models FILE");
     return NULL;
 }
 
@@ -251,7 +251,7 @@ static int complete(const struct sh_config *c, const struct sh_family *f, struct
     a->embed_scale = a->embed_scale > 0 ? a->embed_scale : 1;
     a->n_rot = a->pos == SH_POS_ROTARY ? (int)((float)a->d_head * a->rotary_share) : 0;
     if (a->pos == SH_POS_ROTARY && (a->n_rot < 2 || a->n_rot % 2 || a->n_rot > a->d_head))
-        return sh_fail(e, "%s: %d of the %d elements of a head turn by their position, expected an even number from 2 "
+        return sh_fail(e, "%s: found %d rotary elements in a head of %d, expected an even number from 2 "
                        "on", sh_config_path(c), a->n_rot, a->d_head);
     return 0;
 }
@@ -262,10 +262,10 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
     if (!f)
         return -1;
     if (!f->params)
-        return sh_config_refuse(c, "model_type", "a model that can be run; of this type only the capacity can be "
+        return sh_config_refuse(c, "model_type", "a model type that can be run; for this type only the capacity can be "
                                 "computed", e);
     if (sh_config_is_set(c, "quantization_config"))
-        return sh_config_refuse(c, "quantization_config", "a checkpoint that is not quantised", e);
+        return sh_config_refuse(c, "quantization_config", "no such key: quantised checkpoints are not supported", e);
     struct sh_arch a = f->start;
     if (read_tables(c, f, 0, &a, e) || check_count(c, find_count(common, offsetof(struct sh_arch, d_ff)), &a, e) ||
         check_count(c, find_count(common, offsetof(struct sh_arch, max_pos)), &a, e) || complete(c, f, &a, e) ||

@@ -34,7 +34,8 @@ static int read_llama3(struct place *p, struct sh_rope *r, struct sh_err *e)
     if (real(p, "low_freq_factor", 1e6, &r->low, e) || real(p, "high_freq_factor", 1e6, &r->high, e))
         return -1;
     if (!(r->low > 0) || !(r->high > r->low))
-        return sh_config_refuse(p->c, inner(p, "high_freq_factor"), "a number above low_freq_factor, which is above 0",
+        return sh_config_refuse(p->c, inner(p, "high_freq_factor"), "a number greater than low_freq_factor, which "
+                                "must be greater than 0",
                                 e);
     return 0;
 }
@@ -50,7 +51,8 @@ static int read_yarn(struct place *p, struct sh_rope *r, struct sh_err *e)
         real(p, "mscale_all_dim", 1e6, &weight_all, e) || sh_config_flag(p->c, inner(p, "truncate"), &r->is_rough, e))
         return -1;
     if (!(r->slow > 0) || !(r->fast >= r->slow))
-        return sh_config_refuse(p->c, inner(p, "beta_fast"), "a number of at least beta_slow, which is above 0", e);
+        return sh_config_refuse(p->c, inner(p, "beta_fast"), "a number of at least beta_slow, which must be greater "
+                                "than 0", e);
     int both = weight > 0 && weight_all > 0;
     double sharper = sh_rope_sharpening((double)r->factor, both ? (double)weight : 1);
     if (both)
@@ -63,7 +65,8 @@ static int read_yarn(struct place *p, struct sh_rope *r, struct sh_err *e)
 static int read_long(struct place *p, const struct sh_arch *a, struct sh_rope *r, struct sh_err *e)
 {
     if (a->n_rot / 2 > SH_ROPE_PAIRS)
-        return sh_fail(e, "%s: %d elements of a head turn, expected at most %d for longrope", sh_config_path(p->c),
+        return sh_fail(e, "%s: found %d rotary elements in a head, expected at most %d for longrope",
+                       sh_config_path(p->c),
                        a->n_rot, 2 * SH_ROPE_PAIRS);
     if (r->original < 2)
         return sh_config_refuse(p->c, inner(p, "original_max_position_embeddings"), "at least 2 positions", e);
@@ -133,7 +136,7 @@ int sh_config_rope(const struct sh_config *c, const char *const *objects, struct
         (r->kind == SH_ROPE_YARN && read_yarn(&p, r, e)) || (r->kind == SH_ROPE_LONG && read_long(&p, a, r, e)))
         return -1;
     if (r->kind == SH_ROPE_DYNAMIC && a->n_rot < 4)
-        return sh_fail(e, "%s: %d elements of a head turn, expected at least 4 for dynamic scaling",
+        return sh_fail(e, "%s: found %d rotary elements in a head, expected at least 4 for dynamic scaling",
                        sh_config_path(c), a->n_rot);
     return 0;
 }
@@ -157,7 +160,7 @@ int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct 
 int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     if (a->rotary_share < 1 && !sh_config_is_gguf(c))
-        return sh_fail(e, "%s: key 'partial_rotary_factor': found %g, expected 1 in models of this type",
+        return sh_fail(e, "%s: key 'partial_rotary_factor': found %g, expected 1 for this model type",
                        sh_config_path(c), (double)a->rotary_share);
     return sh_config_classic_rope(a, c, e);
 }

@@ -18,7 +18,7 @@ int sh_config_layer_types(const struct sh_config *c, const char *list, struct sh
         if (sh_config_choice(c, key, types, &is_local, e))
             return -1;
         if (is_local < 0)
-            return sh_config_refuse(c, key, "a word for each layer", e);
+            return sh_config_refuse(c, key, "one string for each layer", e);
         if (!is_local)
             sh_arch_see_all(a, layer);
     }

@@ -53,7 +53,7 @@ static int check_rows(const struct sh_entry *n, const int32_t *tokens, int n_tok
 {
     const struct sh_arch *c = n->arch;
     if (n->places.at && first + n_tokens + c->pos_offset > n->places.rows)
-        return sh_fail(e, "position %d is outside the model's %d", n->places.rows - c->pos_offset,
+        return sh_fail(e, "position %d is outside the model's %d positions", n->places.rows - c->pos_offset,
                        n->places.rows - c->pos_offset);
     for (int t = 0; t < n_tokens; t++) {
         if (tokens[t] < 0 || tokens[t] >= c->n_vocab)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model as the flat facts that decide its memory, whatever their source: a config.json (config.h) or a row of a
+/* The facts that determine the memory of a model, whatever their source: a config.json (config.h) or a row of a
  * catalogue (planner/catalog/models.txt says what each key means). */
 #ifndef SH_MODEL_FACTS_H
 #define SH_MODEL_FACTS_H
@@ -18,7 +18,7 @@ struct sh_kv_facts {
     int experts, used, expert_ffn, latent_ffn, shared_ffn, shared_gate, dense_first, moe_every, moe_offset;
     int latent, rope_dim, nope_dim, v_dim, q_latent, index_dim, index_heads, index_topk;
     int ssm, ssm_inner, ssm_heads, ssm_head_dim, ssm_state, ssm_groups, ssm_conv, ssm_rank, ssm_key_heads;
-    int no_vision;                      /* there is a vision tower, whose weights are not known    */
+    int no_vision;                      /* there is a vision tower with an unknown weight count   */
     long long vision, parameters;       /* parameters: the public count, 0: not known             */
 };
 

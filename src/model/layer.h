@@ -11,12 +11,12 @@
 struct sh_layer;                        /* the weights of one layer on the device            */
 
 /* Loads (and checks for NaN) the layer's weights for products of `dtype`. The model's own pages of
- * the layer are given back. NULL: e says which tensor and why. */
+ * the layer are released. NULL: e says which tensor and why. */
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
                                enum sh_type dtype, struct sh_err *e);
 void sh_layer_drop(struct sh_layer *l);                         /* NULL is fine */
 
-/* cos and sin for rotary positions on the device, filled when a layer first needs them. */
+/* cos and sin of the rotary positions on the device, filled when a layer first needs them. */
 struct sh_turns {
     void *cosine, *sine;                /* [rows, n_rot / 2] f32                             */
     int length;                         /* sh_rope_length that they were made for; 0: none yet */
@@ -77,13 +77,13 @@ void sh_layer_step(const struct sh_layer *l, struct sh_activations *a, void *hid
                    const struct sh_own_attention *own);
 
 /* A vector of the model as f32 on the device; 1 is added to a norm's weight that is stored without it.
- * NULL with *bad 0: the model has no such vector. */
+ * NULL and *bad is 0: the model has no such vector. */
 float *sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, const struct sh_arch *arch, enum sh_role role,
                        const struct sh_tensor *t, int *bad, struct sh_err *e);
 
 /* Tokens to the input of layer 0: token embedding (scaled; projected when d_embed differs from d_model)
- * plus the learned positions, all that normed, as far as the model has these. It holds what that takes
- * besides the tables, which are read where they are. */
+ * plus the learned positions, then normed, as far as the model has these steps. It holds all that this
+ * needs except the tables, which are read in place. */
 struct sh_entry;
 struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, struct sh_err *e);
 void sh_entry_free(struct sh_entry *n);                         /* NULL is fine */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a parameter lies in the tensor that holds it: checkpoints fuse q, k and v (or gate and up)
+/* The place of a parameter within the tensor that holds it: checkpoints fuse q, k and v (or gate and up)
  * into one tensor, interleave them head by head, or keep matrices transposed. The backends want the
  * plain [rows, cols]. */
 #ifndef SH_MODEL_LAYOUT_H
@@ -21,7 +21,7 @@ int sh_param_exists(const struct sh_param *p, const struct sh_arch *a);
 
 struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a, const struct sh_param *p);
 
-/* 1: the parameter is [rows, cols] as it lies, from row `first` on. */
+/* 1: the parameter is stored as plain [rows, cols], from row `first` on. */
 int sh_layout_is_plain(const struct sh_layout *l);
 
 /* The plain matrix of elements of `bytes` bytes (2 or 4). */

@@ -124,7 +124,7 @@ static int check_shape(const struct sh_model *m, const struct bound *b, struct s
         sh_fail(e, "%s: tensor '%s': found shape %s, expected [%zu, %zu] (%s, %s)", t->file,
                 t->name, sh_stored_shape(t, found, sizeof found), shape[0], shape[1],
                 l->is_transposed ? cols : rows, l->is_transposed ? rows : cols);
-        return sh_hint(e, "the expected shape follows from the keys in %s",
+        return sh_hint(e, "the expected shape comes from the keys in %s",
                        sh_config_path(m->config));
     }
     return 0;
@@ -179,7 +179,7 @@ static int check_no_more_layers(const struct sh_model *m, const char *prefix, st
         const struct sh_stored *t = sh_weights_find(m->file, name);
         free(name);
         if (t)
-            return sh_fail(e, "%s: found tensor '%s', expected no layer after the %d of %s",
+            return sh_fail(e, "%s: found tensor '%s', expected only the %d layers of %s",
                            t->file, t->name, m->arch.n_layer, sh_config_path(m->config));
     }
     return 0;
@@ -207,7 +207,7 @@ static int check_all_bound(const struct sh_model *m, struct sh_err *e)
         if (!is_bound[i] && !is_aside(first[i].name))
             spare = &first[i];
     free(is_bound);
-    return spare ? sh_fail(e, "%s: found tensor '%s', expected none that the family %s has no use for", spare->file,
+    return spare ? sh_fail(e, "%s: found tensor '%s', expected no tensors that the family %s does not use", spare->file,
                            spare->name, m->family->name) : 0;
 }
 
@@ -370,7 +370,7 @@ int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_
                     struct sh_err *e)
 {
     if (role >= SH_LAYER_ROLE && (layer < 0 || layer >= m->arch.n_layer))
-        return sh_fail(e, "%s: layer %d was asked for, expected 0 to %d", m->path, layer,
+        return sh_fail(e, "%s: found layer %d, expected 0 to %d", m->path, layer,
                        m->arch.n_layer - 1);
     if (role == SH_HEAD && (m->arch.flags & SH_TIED_HEAD))
         role = SH_TOK_EMBED;

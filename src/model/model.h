@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A checkpoint as named weights. Opening reads config.json (or a GGUF file's metadata), finds every
- * tensor that the family's tables ask for and checks its type and shape; no weight is read. Those of a
- * format that packs them are unpacked to f32 when they are asked for, or some of their rows are. After
+ * tensor that the family's tables ask for and checks its type and shape; no weight is read. Packed
+ * weights are unpacked to f32 on request, whole or by rows. After
  * that a caller asks for tensors by role and layer and says when it is done with a layer, so that a
  * model larger than memory can be swept layer by layer:
  *
@@ -43,8 +43,8 @@ struct sh_model *sh_model_open(const char *path, struct sh_err *e);
 struct sh_model *sh_model_open_random(const char *path, uint64_t seed, struct sh_err *e);
 
 /* From now on every matrix of a layer (query, key, value, output and those of the feed-forward block, each by
- * itself, also where the file has several in one tensor) is given without the share of its numbers that are
- * smallest in magnitude (prune.h). It is another model: the fingerprint is another one, too. 0: as it is. */
+ * itself, also where the file has several in one tensor) is given with this share of its numbers, the
+ * smallest in magnitude, set to 0 (prune.h). It is a different model, with a different fingerprint. 0: unchanged. */
 void sh_model_prune(struct sh_model *m, double share);
 
 void sh_model_close(struct sh_model *m);                            /* NULL is fine               */
@@ -56,16 +56,16 @@ const struct sh_arch *sh_model_arch(const struct sh_model *m);
 int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out,
                     struct sh_err *e);
 
-/* Are the numbers of this tensor packed, and not unpacked yet? Then *out tells all of it but `at`, and
+/* Are the numbers of this tensor packed, and not unpacked yet? Then *out is complete except for `at`, and
  * sh_model_rows gives n rows of it, unpacked, as out [n, cols]; the numbers are in [0, rows). */
 int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out);
 void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const int32_t *row, int n, float *out);
 
-/* The layer's weights are not needed for now: their memory is given back. -1: what is in no
- * layer. */
+/* The layer's weights are not needed for now: their memory is released. -1: the weights outside
+ * the layers. */
 void sh_model_drop(struct sh_model *m, int layer);
 
-size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: what is in no layer    */
+size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outside the layers     */
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* numbers, whatever type each has */
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; a tied head counts once */
 enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */

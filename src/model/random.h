@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights for a model that has none: reproducible numbers at memory speed. */
+/* Weights for a model without weights: reproducible numbers at memory speed. */
 #ifndef SH_MODEL_RANDOM_H
 #define SH_MODEL_RANDOM_H
 

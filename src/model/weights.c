@@ -104,7 +104,8 @@ static int add_parts(struct sh_weights *w, const char *path, sh_read_part *read,
         qsort(w->tensors, w->n, sizeof *w->tensors, by_name);
     for (size_t i = 1; i < w->n && n > 1; i++)
         if (!by_name(&w->tensors[i - 1], &w->tensors[i]))
-            return sh_fail(e, "%s: tensor '%s': found it in %s, too", w->tensors[i].file, w->tensors[i].name,
+            return sh_fail(e, "%s: tensor '%s': found a duplicate in %s, expected each name once", w->tensors[i].file,
+                           w->tensors[i].name,
                            w->tensors[i - 1].file);
     return 0;
 }
@@ -128,7 +129,7 @@ struct sh_weights *sh_weights_open(const char *path, struct sh_err *e)
     return open_file(path, read, e);
 }
 
-/* A shard lies beside its index, so its name is a plain file name. */
+/* A shard is in the folder of its index, so its name is a plain file name. */
 static int check_shard_name(const char *index, const char *tensor, const char *shard,
                             struct sh_err *e)
 {
@@ -168,7 +169,7 @@ static int read_index(struct sh_weights *w, const char *folder, const char *inde
             return sh_err_prefix(e, "%s: tensor '%s'", index, name);
         const struct sh_stored *t = find(p->tensors, p->n, name);
         if (!t)
-            return sh_fail(e, "%s: tensor '%s' is not in the shard %s that should hold it", index,
+            return sh_fail(e, "%s: tensor '%s' is missing from its shard %s", index,
                            name, shard);
         w->tensors[w->n++] = *t;
     }
@@ -225,7 +226,7 @@ static void refuse_folder(const char *folder, struct sh_err *e)
     if (other)
         sh_hint(e, "in Python, model.save_pretrained(folder) writes model.safetensors");
     else if (sh_gguf_is_in(folder))
-        sh_hint(e, "where there is a config.json, a .gguf file is opened by its own path");
+        sh_hint(e, "to open a .gguf file next to a config.json, give the path of the file itself");
 }
 
 struct sh_weights *sh_weights_open_folder(const char *folder, struct sh_err *e)

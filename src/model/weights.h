@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tensors of a checkpoint by name, whatever format its files have. Files are mapped; their
+/* The tensors of a checkpoint by name, for every file format. Files are mapped; their
  * readers (files/safetensors.c, torch_file.c, gguf_tensors.c, npy.c) check every name, offset, shape and size
  * against the file when it is opened, so what this module hands out may be read without further checks.
  *
@@ -22,9 +22,9 @@ struct sh_stored {                          /* one tensor as the file has it    
     size_t bytes;
     size_t shape[SH_MAX_RANK];
     int rank;
-    char dtype[16];                         /* "F32", "BF16", …; also ones that we cannot read    */
+    char dtype[16];                         /* "F32", "BF16", …; also types that cannot be read   */
     const struct sh_gguf_type *packed;      /* how blocks of the numbers are packed (gguf_type.h); NULL:
-                                             * they lie one by one                                */
+                                             * not packed                                         */
     void *copy;                             /* `at`, where the file has another order; else NULL  */
 };
 
@@ -33,7 +33,7 @@ struct sh_gguf;
 struct sh_gguf_type;
 
 /* One file; .safetensors, .gguf and .npy by their names, else PyTorch's. The first file of a split GGUF
- * checkpoint stands for all of them. */
+ * checkpoint opens all of them. */
 struct sh_weights *sh_weights_open(const char *path, struct sh_err *e);
 
 /* The first of these in a folder: model.safetensors, the shards that model.safetensors.index.json
@@ -49,7 +49,7 @@ size_t sh_weights_file_bytes(const struct sh_weights *w);           /* all files
 const struct sh_stored *sh_weights_at(const struct sh_weights *w, size_t i);
 const struct sh_stored *sh_weights_find(const struct sh_weights *w, const char *name);
 
-/* The metadata of the (first) GGUF file; NULL: it is none. */
+/* The metadata of the (first) GGUF file; NULL: not a GGUF file. */
 const struct sh_gguf *sh_weights_gguf(const struct sh_weights *w);
 
 /* The type of a tensor that is wanted for arithmetic; an error for all but F32, F16, BF16 and packed ones,

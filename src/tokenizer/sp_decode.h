@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids to text as SentencePiece does it: control tokens are nothing, unknown ones a fixed string,
- * runs of byte tokens characters, and the space that normalisation put in front is taken off. */
+/* Ids to text as SentencePiece does it: control tokens give nothing, unknown ones a fixed string,
+ * runs of byte tokens characters; the space that normalisation prepended is removed. */
 #ifndef SH_TOKENIZER_SP_DECODE_H
 #define SH_TOKENIZER_SP_DECODE_H
 
@@ -19,7 +19,7 @@ void sh_sp_decode_free(struct sh_sp_decode *d);
 void sh_sp_decode_run(const struct sh_sp_decode *d, const struct sh_vocab *v, const int32_t *ids,
                       size_t n, struct sh_text *out);
 
-/* The byte that a token <0xXX> stands for, or -1. */
+/* The byte of a token <0xXX>, or -1. */
 int sh_byte_of(const char *token, size_t n);
 
 #endif

@@ -47,7 +47,7 @@ static int read_piece(struct reader *r, struct sh_wire from)
     size_t n = m->arrays.n;
     int more;
     if (n > SH_TOK_MAX_ID)
-        return sh_fail(r->e, "there are more than %d pieces", SH_TOK_MAX_ID + 1);
+        return sh_fail(r->e, "found more than %d pieces, expected at most that many", SH_TOK_MAX_ID + 1);
     if (n == r->cap) {
         r->cap = r->cap ? 2 * r->cap : 1024;
         m->token = xreallocarray(m->token, r->cap, sizeof *m->token);
@@ -171,7 +171,7 @@ static int finish(struct reader *r)
     struct sh_sp_model *m = r->m;
     struct sh_tok_arrays *a = &m->arrays;
     if (!a->n)
-        return sh_fail(r->e, "there is no piece in it");
+        return sh_fail(r->e, "found no pieces, expected at least one");
     if (r->model_type != MODEL_UNIGRAM && r->model_type != MODEL_BPE)
         return sh_fail(r->e, "trainer_spec: model_type %d is not supported, only unigram (1) and "
                        "BPE (2) are", (int)r->model_type);
@@ -195,7 +195,7 @@ static char *read_all(const char *path, size_t *n, struct sh_err *e)
     if (!from) {
         sh_fail(e, "cannot be opened: %s", strerror(errno));
     } else if (!S_ISREG(info.st_mode) || info.st_size > MOST_BYTES) {
-        sh_fail(e, "expected a file of at most %lld bytes", (long long)MOST_BYTES);
+        sh_fail(e, "file too large: expected at most %lld bytes", (long long)MOST_BYTES);
     } else {
         file = xmalloc((size_t)info.st_size + 1);
         *n = fread(file, 1, (size_t)info.st_size, from);
@@ -234,8 +234,8 @@ int sh_sp_model_open(struct sh_sp_model *m, const char *path, struct sh_err *e)
                                          .unknown_text = {" \xe2\x81\x87 ", 5}}};
     if ((m->file = read_all(path, &n, e)) && is_rank_list(m->file, n)) {
         sh_sp_model_close(m);
-        sh_fail(e, "%s: a list of ranks (tiktoken's format) is not supported", path);
-        return sh_hint(e, "the tokenizer.json of the same model can be read");
+        sh_fail(e, "%s: rank lists (tiktoken's format) are not supported", path);
+        return sh_hint(e, "use the tokenizer.json of the same model instead");
     }
     if (!m->file || read_message(&r, (struct sh_wire){m->file, n}) || finish(&r)) {
         sh_sp_model_close(m);

@@ -14,8 +14,8 @@ struct sh_sp_model {
     int32_t *type;
 };
 
-/* On failure there is nothing to close. What the file asks for that is not implemented (words,
- * characters, spaces behind words, denormalisation) is refused by name. */
+/* On failure there is nothing to close. Features that are not implemented (word and character
+ * models, spaces after words, denormalisation) are refused by name. */
 int sh_sp_model_open(struct sh_sp_model *m, const char *path, struct sh_err *e);
 void sh_sp_model_close(struct sh_sp_model *m);
 

@@ -30,7 +30,7 @@ int sh_sp_normal_read(struct sh_sp_normal *n, const struct sh_tok_arrays *a, str
     size_t bytes = map->n > 4 ? little_endian(map->at) : 0;
     if (!bytes || bytes % 4 || bytes > map->n - 4 || map->n - 4 - bytes < 1 ||
         map->at[map->n - 1] != '\0')
-        return sh_fail(e, "precompiled_charsmap: %zu bytes with an array of %zu bytes are no map",
+        return sh_fail(e, "precompiled_charsmap: not a valid map: %zu bytes with an array of %zu bytes",
                        map->n, bytes);
     n->n_unit = bytes / 4;
     n->unit = xreallocarray(NULL, n->n_unit, sizeof *n->unit);
@@ -96,9 +96,9 @@ static int next_part(const struct sh_sp_normal *n, const char *text, size_t byte
     const char *to = value < n->to.n ? n->to.at + value : NULL;
     size_t length = to ? strlen(to) : 0;
     if (!to || length > LONGEST_RULE || sh_utf8_valid(to, length) < length)
-        return sh_fail(e, "precompiled_charsmap: a rule leads to no string of UTF-8");
+        return sh_fail(e, "precompiled_charsmap: a rule's replacement is not valid UTF-8");
     if (taken < bytes && ((unsigned char)text[taken] & 0xc0) == 0x80)
-        return sh_fail(e, "precompiled_charsmap: a rule cuts a character in two");
+        return sh_fail(e, "precompiled_charsmap: a rule splits a character");
     *p = (struct part){to, length, taken};
     return 0;
 }
@@ -141,7 +141,7 @@ static int run_parts(const struct sh_sp_normal *n, const char *text, size_t byte
             after_space = n->squeeze && p.at[p.n - 1] == ' ';
         }
         if (out->limit && out->n > out->limit)
-            return sh_fail(e, "precompiled_charsmap: it makes more than %zu bytes of the text",
+            return sh_fail(e, "precompiled_charsmap: the normalised text exceeds %zu bytes",
                            out->limit);
     }
     return 0;

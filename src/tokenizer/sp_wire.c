@@ -55,14 +55,14 @@ int sh_wire_next(struct sh_wire *m, struct sh_wire_field *f, struct sh_err *e)
     if (!m->n)
         return 0;
     if (take_varint(m, &tag) || tag > UINT32_MAX || tag < 8)
-        return sh_fail(e, "not a protobuf message: found no field where one should begin");
+        return sh_fail(e, "not a protobuf message: expected the start of a field");
     unsigned type = tag & 7;
     *f = (struct sh_wire_field){.number = (uint32_t)tag >> 3, .type = (enum sh_wire_type)type};
     if (type != SH_WIRE_VARINT && type != SH_WIRE_FIXED64 && type != SH_WIRE_BYTES &&
         type != SH_WIRE_FIXED32)
-        return sh_fail(e, "field %u has wire type %u, which no such file has", f->number, type);
+        return sh_fail(e, "field %u has wire type %u, expected 0, 1, 2 or 5", f->number, type);
     if (take_content(m, f))
-        return sh_fail(e, "field %u does not end within its message", f->number);
+        return sh_fail(e, "field %u extends past the end of its message", f->number);
     return 1;
 }
 

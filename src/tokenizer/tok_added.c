@@ -60,7 +60,7 @@ int sh_added_put(struct sh_added *a, const char *text, size_t n, int32_t id, uns
         return sh_fail(e, "\"%.40s…\" has %zu bytes, expected at most %u", text, n,
                        SH_ADDED_LONGEST);
     if (n > (size_t)(INT32_MAX / 4 - a->n))
-        return sh_fail(e, "there is too much text in them");
+        return sh_fail(e, "the added tokens are too long in total");
     if (!a->n)
         new_node(a);
     int32_t at = 0;

@@ -9,7 +9,7 @@
 #define SH_ADDED_LONGEST 512u           /* bytes; published ones have 40. What a text can cost is
                                            its length times the longest of them */
 
-/* Swallow the space before, the space behind; whole words only. */
+/* Strip the space before, the space after; match whole words only. */
 enum { SH_ADDED_LSTRIP = 1, SH_ADDED_RSTRIP = 2, SH_ADDED_WORD = 4 };
 
 struct sh_added_node { int32_t id; unsigned flags; };   /* id -1: no token ends here */
@@ -27,7 +27,7 @@ struct sh_added {                       /* a trie; node 0 is the root, so 0 also
 
 struct sh_added_match { size_t at, end; int32_t id; };
 
-/* Refuses (nothing is added then) what is too long or too much; an empty string is never found. */
+/* -1, and nothing is added, if it or the total is too long; an empty string is never found. */
 int sh_added_put(struct sh_added *a, const char *text, size_t n, int32_t id, unsigned flags,
                  struct sh_err *e);
 void sh_added_free(struct sh_added *a);

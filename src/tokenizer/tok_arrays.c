@@ -35,11 +35,11 @@ static int put_token(struct sh_tokenizer *t, const struct sh_tok_arrays *a, size
     if (!s->n || s->n >= LONGEST)
         return sh_fail(e, "token %zu has %zu bytes, expected 1 to %u", id, s->n, LONGEST - 1);
     if (sh_utf8_valid(s->at, s->n) < s->n || memchr(s->at, '\0', s->n))
-        return sh_fail(e, "token %zu is not UTF-8 without NULs", id);
+        return sh_fail(e, "token %zu is not valid UTF-8 or contains a NUL", id);
     if (type == SH_TOK_UNUSED && (size_t)sh_utf8_sequence(s->at, s->n, &bad) < s->n)
         hidden = 0;
     if (!hidden && sh_vocab_find(&t->vocab, s->at, s->n) >= 0)
-        return sh_fail(e, "token %zu: \"%.*s\" is there twice", id, shown(s), s->at);
+        return sh_fail(e, "token %zu: \"%.*s\" is a duplicate", id, shown(s), s->at);
     sh_vocab_put(&t->vocab, (int32_t)id, s->at, s->n, hidden);
     return 0;
 }
@@ -53,7 +53,7 @@ static int find_special(const struct sh_tok_arrays *a, int32_t bytes[256], int32
     for (size_t i = 0; i < a->n; i++) {
         int type = type_of(a, i), byte;
         if (type == SH_TOK_UNKNOWN && *unknown >= 0)
-            return sh_fail(e, "tokens %d and %zu are both the unknown one", (int)*unknown, i);
+            return sh_fail(e, "tokens %d and %zu are both of type unknown, expected one", (int)*unknown, i);
         if (type == SH_TOK_UNKNOWN)
             *unknown = (int32_t)i;
         if (type != SH_TOK_BYTE)
@@ -62,14 +62,14 @@ static int find_special(const struct sh_tok_arrays *a, int32_t bytes[256], int32
         if (!a->byte_fallback || byte < 0)
             return sh_fail(e, "token %zu, \"%.*s\", is of type byte, but %s", i,
                            shown(&a->token[i]), a->token[i].at,
-                           byte < 0 ? "names none" : "byte_fallback is off");
+                           byte < 0 ? "its text is not <0xXX>" : "byte_fallback is off");
         bytes[byte] = (int32_t)i;
     }
     for (int i = 0; i < 256 && a->byte_fallback; i++)
         if (bytes[i] < 0)
-            return sh_fail(e, "byte_fallback: there is no token for byte 0x%02X", (unsigned)i);
+            return sh_fail(e, "byte_fallback: no token for byte 0x%02X", (unsigned)i);
     if (*unknown < 0 && !a->byte_fallback)
-        return sh_fail(e, "there is neither an unknown token nor one for each byte");
+        return sh_fail(e, "found neither an unknown token nor a token for each byte, expected one or the other");
     return 0;
 }
 
@@ -111,7 +111,7 @@ static int read_unigram(struct sh_tokenizer *t, const struct sh_tok_arrays *a, s
         if (type_of(a, i) == SH_TOK_NORMAL)
             lowest = fminf(lowest, a->score[i]);
     if (u->unknown < 0)
-        return sh_fail(e, "there is no unknown token");
+        return sh_fail(e, "found no unknown token, expected one");
     u->unknown_score = (double)(lowest - 10);
     u->score = xcalloc(a->n, sizeof *u->score);
     for (size_t i = 0; i < a->n; i++)
@@ -137,7 +137,7 @@ static json_t *as_json(const struct sh_tok_arrays *a, struct sh_err *e)
 {
     json_t *pre = a->pre ? sh_tok_pre(a->pre) : NULL, *vocab, *merges, *added;
     if (!pre) {
-        sh_fail(e, "pre-tokenizer: %.80s is not supported", a->pre ? a->pre : "one without a name");
+        sh_fail(e, "pre-tokenizer: %.80s is not supported", a->pre ? a->pre : "an unnamed one");
         return NULL;
     }
     vocab = json_object();
@@ -149,9 +149,9 @@ static json_t *as_json(const struct sh_tok_arrays *a, struct sh_err *e)
         int type = type_of(a, i);
         json_t *id = json_integer((json_int_t)i), *text = json_stringn(s->at, s->n);
         if (!text || memchr(s->at, '\0', s->n))
-            bad = sh_fail(e, "token %zu is not UTF-8 without NULs", i);
+            bad = sh_fail(e, "token %zu is not valid UTF-8 or contains a NUL", i);
         else if (type == SH_TOK_NORMAL && json_object_get(vocab, json_string_value(text)))
-            bad = sh_fail(e, "token %zu: \"%.*s\" is there twice", i, shown(s), s->at);
+            bad = sh_fail(e, "token %zu: \"%.*s\" is a duplicate", i, shown(s), s->at);
         else if (type == SH_TOK_NORMAL)
             json_object_set(vocab, json_string_value(text), id);
         else if (type != SH_TOK_UNUSED)         /* those pad the embedding: no text is ever one */
@@ -162,7 +162,7 @@ static json_t *as_json(const struct sh_tok_arrays *a, struct sh_err *e)
     }
     for (size_t i = 0; i < a->n_merge && !bad; i++)
         if (json_array_append_new(merges, json_stringn(a->merge[i].at, a->merge[i].n)))
-            bad = sh_fail(e, "merge %zu is not UTF-8", i);
+            bad = sh_fail(e, "merge %zu is not valid UTF-8", i);
     json_object_set_new(pre, "added_tokens", added);
     json_object_set_new(pre, "model",
                         json_pack("{s:s, s:o, s:o, s:b}", "type", "BPE", "vocab", vocab, "merges",
@@ -205,7 +205,7 @@ int sh_tok_read_arrays(struct sh_tokenizer *t, const struct sh_tok_arrays *a, st
     if (a->model == SH_TOK_MERGES)
         return read_merges(t, a, e) ? -1 : set_ends(t, a, e);
     if (!a->score)
-        return sh_fail(e, "there are no scores");
+        return sh_fail(e, "found no scores, expected one for each token");
     t->is_unigram = a->model == SH_TOK_UNIGRAM;
     for (size_t i = 0; i < a->n; i++)
         if (put_token(t, a, i, e))

@@ -153,8 +153,8 @@ static int spell(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_e
             continue;
         }
         if (id < 0 && b->unknown < 0)
-            return sh_fail(e, "the vocabulary has no token for the character U+%04X, and none for "
-                           "unknown ones", code);
+            return sh_fail(e, "the vocabulary has no token for the character U+%04X and no unknown "
+                           "token", code);
         if (pending && (id >= 0 || !b->fuse_unknown)) {
             add_symbol(w, b->unknown);
             pending = 0;
@@ -202,7 +202,7 @@ static int split(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_i
         return 0;
     }
     if (n >= NONE)
-        return sh_fail(e, "a piece of %zu bytes without a break is too long", n);
+        return sh_fail(e, "found a piece of %zu bytes without a word break, which is too long", n);
     if (spell(w, piece, n, e))
         return -1;
     if (w->n <= FEW && !w->made_of)
@@ -269,7 +269,7 @@ static int encode_word(struct sh_bpe_work *w, const char *piece, size_t n, struc
     return 0;
 }
 
-/* The bytes up to the first written space that stands behind another character. */
+/* The bytes up to the first written space that follows another character. */
 static size_t word_length(const char *piece, size_t n)
 {
     size_t i = 0;

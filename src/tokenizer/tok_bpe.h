@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The BPE model: one piece of text to ids, by repeatedly merging the leftmost occurrence of the
- * pair that stands first in the list of merges, or, from SentencePiece's files, whose token has the
- * highest score. */
+ * pair that is first in the list of merges or, for SentencePiece's files, the pair whose token has
+ * the highest score. */
 #ifndef SH_TOKENIZER_TOK_BPE_H
 #define SH_TOKENIZER_TOK_BPE_H
 
@@ -22,12 +22,12 @@ struct sh_bpe {
     int32_t byte_id[256];               /* of <0x00> … <0xFF>, -1: no such token */
     int fuse_unknown, byte_fallback, whole_first;
 
-    int by_score;                       /* unknown characters are told apart behind the merging */
+    int by_score;                       /* unknown characters are resolved after merging */
     struct sh_vocab lone;               /* by_score: characters that are no tokens, but parts of
                                            some; their ids begin at lone_at    */
     int32_t lone_at;
     unsigned char *unused;              /* by id, by_score: is taken apart again; NULL: none   */
-    int cut_words;                      /* no token has U+2581 behind another character        */
+    int cut_words;                      /* no token has U+2581 after another character         */
 };
 
 struct sh_bpe_work;                     /* scratch and cached words, of one call and one thread */
@@ -41,8 +41,8 @@ int sh_bpe_from_scores(struct sh_bpe *b, const struct sh_vocab *vocab, const flo
                        const int32_t *type, struct sh_err *e);
 void sh_bpe_free(struct sh_bpe *b);
 
-/* Building: an empty table with room for n merges; one merge more (of a repeated pair the last
- * counts); what is to be known when all are there. */
+/* Building: an empty table with room for n merges; one merge more (the last of a repeated
+ * pair wins); the final step after all merges. */
 void sh_bpe_room(struct sh_bpe *b, size_t n);
 void sh_bpe_put(struct sh_bpe *b, int32_t left, int32_t right, int32_t rank, int32_t id);
 void sh_bpe_ready(struct sh_bpe *b);
@@ -50,7 +50,7 @@ void sh_bpe_ready(struct sh_bpe *b);
 struct sh_bpe_work *sh_bpe_begin(const struct sh_bpe *b);
 void sh_bpe_end(struct sh_bpe_work *w);
 
-/* Appends the ids of a piece; fails on a character that nothing in the vocabulary stands for. */
+/* Appends the ids of a piece; fails on a character that the vocabulary cannot represent. */
 int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
                   struct sh_err *e);
 

@@ -18,11 +18,11 @@ static int refuse_options(const json_t *model, struct sh_err *e)
         return sh_fail(e, "found neither a type nor merges, expected a BPE model");
     if (dropout && !json_is_null(dropout) &&
         (!json_is_number(dropout) || json_number_value(dropout) != 0))
-        return sh_fail(e, "dropout: merging at random is not supported");
+        return sh_fail(e, "dropout: random merging is not supported");
     for (int i = 0; i < 2; i++) {
         const json_t *affix = json_object_get(model, affixes[i]);
         if (affix && !json_is_null(affix) && (!json_is_string(affix) || json_string_length(affix)))
-            return sh_fail(e, "%s: is not supported unless it is empty", affixes[i]);
+            return sh_fail(e, "%s: only an empty value is supported", affixes[i]);
     }
     return 0;
 }
@@ -85,7 +85,7 @@ static int read_merges(struct sh_bpe *b, const json_t *merges, struct sh_err *e)
     if (merges && !json_is_null(merges) && !json_is_array(merges))
         return sh_fail(e, "merges: found %s, expected an array", sh_json_kind(merges));
     if (n > INT32_MAX / 4)
-        return sh_fail(e, "merges: %zu of them are too many", n);
+        return sh_fail(e, "merges: found %zu, which is too many", n);
     sh_bpe_room(b, n);
     for (size_t i = 0; i < n && !bad; i++)
         if ((bad = add_merge(b, json_array_get(merges, i), (int32_t)i, &joined, e)))

@@ -27,7 +27,7 @@ void sh_bpe_put(struct sh_bpe *b, int32_t left, int32_t right, int32_t rank, int
     b->merge[i] = (struct sh_merge){pair, rank, id};
 }
 
-/* Is there a U+2581 in it behind another character? */
+/* Does it have a U+2581 after another character? */
 static int has_inner_mark(const char *text, size_t n)
 {
     for (size_t i = 1; i + 3 <= n; i++)

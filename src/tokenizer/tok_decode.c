@@ -44,7 +44,7 @@ static int read_strip(struct sh_decode_step *s, const json_t *from, struct sh_er
         return sh_fail(e, "content: found \"%.80s\", expected one character", content);
     if (!json_is_integer(start) || !json_is_integer(stop) || json_integer_value(start) < 0 ||
         json_integer_value(stop) < 0)
-        return sh_fail(e, "start, stop: expected two counts");
+        return sh_fail(e, "start, stop: expected two whole numbers >= 0");
     sh_text_add(&s->with, content, n);
     s->start = json_integer_value(start);
     s->stop = json_integer_value(stop);

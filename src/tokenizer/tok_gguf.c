@@ -167,7 +167,8 @@ static int take_unknown(const struct sh_gguf *g, const struct sh_tok_arrays *a, 
     if (named >= 0 && typed < 0)
         m->type[named] = SH_TOK_UNKNOWN;
     if (named >= 0 && typed >= 0 && m->type[named] != SH_TOK_UNKNOWN)
-        return sh_fail(e, "%s: key '%s': found %d, expected %d, the token of type unknown", g->path, key, (int)named,
+        return sh_fail(e, "%s: key '%s': found %d, expected %d, the id of the token of type unknown", g->path, key,
+                       (int)named,
                        (int)typed);
     return 0;
 }

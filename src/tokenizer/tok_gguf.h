@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tokenizer that is in a GGUF file's metadata, under the keys tokenizer.ggml.*, which are described in
- * ggml's doc "gguf.md". What a key does not say is what llama.cpp takes then (llama-vocab.cpp):
+ * ggml's doc "gguf.md". Defaults are those of llama.cpp (llama-vocab.cpp):
  *
- *     model       pieces become ids by            bos  eos  in front   behind
+ *     model       pieces become ids by            bos  eos  before     after
  *     "llama"     scores (SentencePiece's BPE)    1    2    bos        -
  *     "t5"        scores (unigram)                -    1    -          eos
  *     "gpt2"      merges                          -    -    bos for LLaMA 3's and Tekken's pre-tokenizers
  *
- * Texts of the first two get a space in front unless add_space_prefix says no, which converters always write
+ * Texts of the first two get a leading space unless add_space_prefix is false, which converters always write
  * for "t5". Other models, and a model whose arrays do not fit together, are refused by the key's name. */
 #ifndef SH_TOKENIZER_TOK_GGUF_H
 #define SH_TOKENIZER_TOK_GGUF_H

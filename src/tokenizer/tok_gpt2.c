@@ -155,7 +155,7 @@ static int known_class(const char *folder, const json_t *config, struct sh_err *
             return 0;
     sh_fail(e, "%s/tokenizer_config.json: tokenizer_class: %.80s without a tokenizer.json is "
             "not supported", folder, json_string_value(class));
-    return sh_hint(e, "save it once with the tokenizers library: that writes tokenizer.json");
+    return sh_hint(e, "save the tokenizer with the tokenizers library, which writes tokenizer.json");
 }
 
 json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids,

@@ -6,7 +6,7 @@
 #include "src/base/mem.h"
 #include "src/tokenizer/tokenizer.h"
 
-/* Makes room for `more` ids behind the n that are there. */
+/* Makes room for `more` ids after the first n. */
 static inline void sh_ids_reserve(struct sh_ids *ids, size_t more)
 {
     if (ids->cap - ids->n >= more)

@@ -13,10 +13,10 @@
  * for files that write down 1e30 as an integer and where none is of interest. */
 json_t *sh_tok_load(const char *path, int loose, struct sh_err *e);
 
-/* The string under `key`: NULL and an error when it is not there or something else. */
+/* The string under `key`: NULL and an error if it is missing or not a string. */
 const char *sh_tok_string(const json_t *o, const char *key, size_t *n, struct sh_err *e);
 
-/* The truth value under `key`; `absent` when there is none or it is null. */
+/* The boolean under `key`; `absent` if it is missing or null. */
 int sh_tok_flag(const json_t *o, const char *key, int absent, int *out, struct sh_err *e);
 
 enum { SH_TOK_STEPS = 64, SH_TOK_NO_STEP = 1 };
@@ -30,7 +30,7 @@ struct sh_tok_steps {
     const int *n;                       /* how many steps that made so far: at most SH_TOK_STEPS  */
 };
 
-/* All steps in order; a part that is not there or null has none. Errors begin with what they are about. */
+/* All steps in order; a part that is missing or null has none. Errors begin with the name of the part. */
 int sh_tok_read_steps(const struct sh_tok_steps *s, const json_t *part, struct sh_err *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The "normalizer" of tokenizer.json: what is done to a text before anything is looked up. */
+/* The "normalizer" of tokenizer.json: the rewriting of a text before tokens are looked up. */
 #ifndef SH_TOKENIZER_TOK_NORMAL_H
 #define SH_TOKENIZER_TOK_NORMAL_H
 
@@ -13,7 +13,7 @@ int sh_normal_read(struct sh_normal *s, const json_t *normalizer, struct sh_err 
 void sh_normal_sentencepiece(struct sh_normal *s, struct sh_sp_normal *sp);    /* takes over sp */
 void sh_normal_free(struct sh_normal *s);
 
-/* Appends the normalised text to `out`. at_start: nothing stands in front of it. */
+/* Appends the normalised text to `out`. at_start: it begins the whole text. */
 int sh_normal_run(const struct sh_normal *s, const char *text, size_t n, int at_start,
                   struct sh_text *out, struct sh_err *e);
 

@@ -31,10 +31,10 @@ static int32_t named(const struct sh_tokenizer *t, const json_t *config, const c
     if (json_is_object(token))
         token = json_object_get(token, "content");
     if (!json_is_string(token))
-        return sh_fail(e, "%s: found %s, expected a token, since add_%s is true", key,
+        return sh_fail(e, "%s: found %s, expected a token because add_%s is true", key,
                        sh_json_kind(token), key);
     int32_t id = id_of(t, json_string_value(token), json_string_length(token));
-    return id >= 0 ? id : sh_fail(e, "%s: \"%.80s\" is no token", key, json_string_value(token));
+    return id >= 0 ? id : sh_fail(e, "%s: \"%.80s\" is not a token", key, json_string_value(token));
 }
 
 /* Of the classes that read a tokenizer.json some build its post_processor anew from the two flags below; the others
@@ -52,7 +52,7 @@ static int heeds_flags(const json_t *config)
     return 0;
 }
 
-/* tokenizer_config.json has the last word on the tokens in front and behind. */
+/* tokenizer_config.json has the last word on the tokens before and after the text. */
 static int apply_config(struct sh_tokenizer *t, const json_t *config, struct sh_err *e)
 {
     static const char *const keys[] = {"bos_token", "eos_token"};
@@ -103,7 +103,7 @@ static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *c
                                whole ? "tokenizer.json" : "vocab.json, merges.txt") : 0;
 }
 
-/* The special tokens that the files beside tokenizer.model name are cut out of texts. */
+/* The special tokens named by the files next to tokenizer.model are cut out of texts. */
 static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *config,
                      struct sh_err *e)
 {
@@ -176,7 +176,7 @@ static int open_files(struct sh_tokenizer *t, const char *folder, struct sh_err 
     return bad;
 }
 
-/* A GGUF file says all there is to say: files beside it are of other makers. */
+/* A GGUF file is complete: files next to it come from elsewhere and are not read. */
 static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
 {
     char *file;

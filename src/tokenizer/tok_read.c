@@ -25,10 +25,10 @@ static int claim_id(struct sh_vocab *v, const json_t *token, const char *text, s
         return sh_fail(e, "\"%.80s\": id %lld, expected 0 to %d", text, (long long)id,
                        SH_TOK_MAX_ID);
     if (known >= 0 && known != id)
-        return sh_fail(e, "\"%.80s\": id %lld, but the vocabulary gives it %d", text, (long long)id,
+        return sh_fail(e, "\"%.80s\": id %lld, expected %d as in the vocabulary", text, (long long)id,
                        (int)known);
     if (sh_vocab_has(v, id) && !same(v, (int32_t)id, text, n))
-        return sh_fail(e, "\"%.80s\": id %lld is also that of \"%.*s\"", text, (long long)id,
+        return sh_fail(e, "\"%.80s\": id %lld is already used by \"%.*s\"", text, (long long)id,
                        v->at[id].n > 80 ? 80 : (int)v->at[id].n, v->text.at + v->at[id].at);
     if (known < 0 && !sh_vocab_has(v, id))
         sh_vocab_put(v, (int32_t)id, text, n, 1);
@@ -53,7 +53,7 @@ static int add_token(struct sh_tokenizer *t, const json_t *token, struct sh_err 
                      (word ? SH_ADDED_WORD : 0u);
     if (id < 0 || !n) /* an empty token has an id, but no text has it */
         return id < 0 ? -1 : 0;
-    if (!normalized || t->sp.type)      /* beside a tokenizer.model they are always cut out first */
+    if (!normalized || t->sp.type)      /* with a tokenizer.model they are always cut out first */
         return sh_added_put(&t->added, text, n, id, flags, e);
     struct sh_text form = {0}; /* it is looked for as the text will look by then */
     int bad = sh_normal_run(&t->normal, text, n, 0, &form, e);
@@ -88,7 +88,7 @@ static int32_t template_id(const struct sh_tokenizer *t, const json_t *from, con
     return (int32_t)json_integer_value(id);
 }
 
-/* The template must be the text with at most one special token in front and one behind. */
+/* The template must be the text with at most one special token before and one after it. */
 static int read_template(struct sh_tokenizer *t, const json_t *from, struct sh_err *e)
 {
     const json_t *single = json_object_get(from, "single");
@@ -96,8 +96,8 @@ static int read_template(struct sh_tokenizer *t, const json_t *from, struct sh_e
     while (text < n && !json_object_get(json_array_get(single, text), "Sequence"))
         text++;
     if (text == n || text > 1 || n > text + 2)
-        return sh_fail(e, "single: only the text with one special token in front, one behind, or "
-                       "none, is supported");
+        return sh_fail(e, "single: only the text with at most one special token before and one after "
+                       "it is supported");
     int32_t bos = text ? template_id(t, from, json_array_get(single, 0), e) : 0;
     int32_t eos = n > text + 1 ? template_id(t, from, json_array_get(single, n - 1), e) : 0;
     if (bos < 0 || eos < 0)
@@ -107,7 +107,7 @@ static int read_template(struct sh_tokenizer *t, const json_t *from, struct sh_e
     return 0;
 }
 
-/* Roberta's and Bert's: "cls" in front and "sep" behind, each [token, id]. */
+/* Roberta's and Bert's: "cls" before and "sep" after the text, each [token, id]. */
 static int read_pair(struct sh_tokenizer *t, const json_t *from, struct sh_err *e)
 {
     static const char *const keys[] = {"cls", "sep"};
@@ -132,7 +132,7 @@ static int read_post(void *to, const char *type, const json_t *from, struct sh_e
     if (!strcmp(type, "ByteLevel"))                     /* moves offsets only, no ids */
         return 0;
     if (p->n++)
-        return sh_fail(e, "found a second step that adds tokens, at most one is supported");
+        return sh_fail(e, "found a second step that adds tokens, expected at most one");
     if (!strcmp(type, "TemplateProcessing"))
         return read_template(p->t, from, e);
     if (!strcmp(type, "RobertaProcessing") || !strcmp(type, "BertProcessing"))

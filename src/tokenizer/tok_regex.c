@@ -34,7 +34,7 @@ struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct
 {
     struct sh_text text = {0};
     if (n > PATTERN_LIMIT) {
-        sh_fail(e, "regular expression of %zu bytes: at most %u are taken", n, PATTERN_LIMIT);
+        sh_fail(e, "regular expression: found %zu bytes, expected at most %u", n, PATTERN_LIMIT);
         return NULL;
     }
     if (literal && !n) {
@@ -141,7 +141,7 @@ static int too_long(struct sh_scan *s)
     return s->watch.end > 0 && ++s->watch.calls % 64 == 0 && seconds() > s->watch.end;
 }
 
-/* An empty match right behind the last match does not count: on from the next character. */
+/* An empty match right after the last match does not count: on from the next character. */
 int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
 {
     if (s->regex->literal.n)
@@ -150,18 +150,18 @@ int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
         s->match = pcre2_match_data_create(1, NULL);
     while (s->from <= s->n) {
         if (too_long(s))
-            return sh_fail(e, "a regular expression takes too long: it is at byte %zu of %zu",
+            return sh_fail(e, "a regular expression takes too long: stopped at byte %zu of %zu",
                            s->from, s->n);
         int code = match_at(s);
         if (code == PCRE2_ERROR_NOMATCH)
             return 0;
         const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match);
         if (code >= 0 && (at[0] < s->from || at[1] < at[0]))
-            return sh_fail(e, "a regular expression matched before the place it was asked about");
+            return sh_fail(e, "a regular expression matched before its start position");
         if (code < 0) {
             PCRE2_UCHAR why[160] = "";
             pcre2_get_error_message(code, why, sizeof why);
-            return sh_fail(e, "a regular expression gave up at byte %zu of %zu: %s", s->from, s->n,
+            return sh_fail(e, "a regular expression failed at byte %zu of %zu: %s", s->from, s->n,
                            (char *)why);
         }
         if (at[0] < at[1] || s->last != at[1] + 1) {
@@ -196,7 +196,7 @@ int sh_regex_replace(const struct sh_regex *r, const char *text, size_t n,
         sh_text_add(out, with->at, with->n);
         done = m.at + m.n;
         if (out->limit && out->n > out->limit) {
-            more = sh_fail(e, "replacing makes more than %zu bytes of the text", out->limit);
+            more = sh_fail(e, "the text after replacement exceeds %zu bytes", out->limit);
             break;
         }
     }

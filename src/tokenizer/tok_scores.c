@@ -99,7 +99,7 @@ static int check(struct maker *m, struct sh_err *e)
         work += v->at[i].n * v->at[i].n;
     }
     if (work > MOST_WORK)
-        return sh_fail(e, "the tokens are too long: the squares of their lengths sum to %zu bytes, "
+        return sh_fail(e, "the tokens are too long: the squares of their lengths in bytes sum to %zu, "
                        "expected at most %zu", work, MOST_WORK);
     qsort(m->sorted, m->n_sorted, sizeof *m->sorted, descending);
     return 0;

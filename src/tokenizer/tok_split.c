@@ -254,7 +254,7 @@ static int rewrite(const struct sh_split_step *s, const struct sh_pieces *p, siz
     if (out->text.n > begin)
         sh_pieces_add(out, begin, out->text.n - begin);
     if (!bad && out->text.n > out->text.limit)
-        return sh_fail(e, "the pre_tokenizer makes more than %zu bytes of the text",
+        return sh_fail(e, "the text after the pre_tokenizer exceeds %zu bytes",
                        out->text.limit);
     return bad;
 }

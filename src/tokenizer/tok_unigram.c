@@ -56,7 +56,7 @@ static int read_vocab(struct sh_vocab *v, const json_t *list, struct sh_err *e)
             !json_is_number(json_array_get(pair, 1)))
             return sh_fail(e, "vocab: number %zu: expected [token, score]", i);
         if (sh_vocab_find(v, json_string_value(text), json_string_length(text)) >= 0)
-            return sh_fail(e, "vocab: number %zu: \"%.80s\" is there twice", i,
+            return sh_fail(e, "vocab: number %zu: \"%.80s\" is a duplicate", i,
                            json_string_value(text));
         sh_vocab_put(v, (int32_t)i, json_string_value(text), json_string_length(text), 0);
     }
@@ -155,8 +155,8 @@ static int forward(struct sh_unigram_work *w, const char *piece, size_t n, struc
             node = k < n ? sh_added_child(&u->trie, node, (unsigned char)piece[k]) : 0;
         }
         if (!alone && u->unknown < 0)
-            return sh_fail(e, "the vocabulary has no token for the character U+%04X, and none for "
-                           "unknown ones", code);
+            return sh_fail(e, "the vocabulary has no token for the character U+%04X and no unknown "
+                           "token", code);
         if (!alone && i + width > reached)
             reached = i + width;
         if (!alone)
@@ -182,7 +182,7 @@ int sh_unigram_encode(struct sh_unigram_work *w, const char *piece, size_t n, st
                       struct sh_err *e)
 {
     if (n > LONGEST_PIECE)
-        return sh_fail(e, "a piece of %zu bytes without a break is too long", n);
+        return sh_fail(e, "found a piece of %zu bytes without a word break, which is too long", n);
     if (n + 1 > w->cap) {
         w->cap = n + 1 > 2 * w->cap ? n + 1 : 2 * w->cap;
         free(w->end);

@@ -26,9 +26,9 @@ struct sh_unigram_work;                 /* scratch of one call */
 int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *model,
                     struct sh_err *e);
 
-/* A token that may come out; its score is no NaN. */
+/* Adds a token that encoding may produce; its score must not be NaN. */
 int sh_unigram_put(struct sh_unigram *u, int32_t id, double score, struct sh_err *e);
-void sh_unigram_bytes(struct sh_unigram *u);            /* bytes stand in for what has no token */
+void sh_unigram_bytes(struct sh_unigram *u);            /* bytes replace text without a token */
 void sh_unigram_free(struct sh_unigram *u);
 
 struct sh_unigram_work *sh_unigram_begin(const struct sh_unigram *u);

@@ -127,7 +127,7 @@ int sh_vocab_read(struct sh_vocab *v, const json_t *object, struct sh_err *e)
                            (long long)id);
         sh_vocab_put(v, (int32_t)id, key, strlen(key), 0);
     }
-    return v->n_id ? 0 : sh_fail(e, "vocab: there is no token in it");
+    return v->n_id ? 0 : sh_fail(e, "vocab: found no tokens, expected at least one");
 }
 
 void sh_vocab_free(struct sh_vocab *v)

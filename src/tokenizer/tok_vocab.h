@@ -25,7 +25,7 @@ int32_t sh_vocab_find(const struct sh_vocab *v, const char *text, size_t n); /* 
 /* The ids of the tokens <0x00> to <0xFF>, -1 where there is none. */
 void sh_vocab_bytes(const struct sh_vocab *v, int32_t ids[256]);
 
-/* hidden: it has an id but find does not know it (added tokens are no words of the model). */
+/* hidden: it has an id but sh_vocab_find does not return it (added tokens are not part of the model). */
 void sh_vocab_put(struct sh_vocab *v, int32_t id, const char *text, size_t n, int hidden);
 
 /* Hashes depend on a number drawn when a table is made, so that no file can be written whose tokens

@@ -102,10 +102,10 @@ int sh_tokenizer_encode(const struct sh_tokenizer *t, const char *text, size_t b
 {
     size_t before = out->n, valid = sh_utf8_valid(text, bytes);
     if (valid < bytes)
-        return sh_fail(e, "the text is not UTF-8: byte 0x%02X at offset %zu begins no character",
+        return sh_fail(e, "the text is not UTF-8: byte 0x%02X at offset %zu does not begin a character",
                        (unsigned char)text[valid], valid);
     if (bytes > SH_MOST_TEXT)
-        return sh_fail(e, "the text has %zu bytes: at most 1 GiB is taken at a time", bytes);
+        return sh_fail(e, "the text has %zu bytes, expected at most 1 GiB at a time", bytes);
     struct work w = {.t = t, .out = out, .e = e};
     if (t->is_unigram)
         w.unigram = sh_unigram_begin(&t->unigram);

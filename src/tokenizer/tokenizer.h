@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text to token ids and back: BPE (byte-level, or characters with byte fallback) and unigram models
  * as published in a model folder: tokenizer.json, vocab.json + merges.txt, or SentencePiece's
- * tokenizer.model; or within a GGUF file. Whatever the files ask for that is not implemented is
+ * tokenizer.model; or within a GGUF file. Features of the files that are not implemented are
  * refused by name when they are opened, never ignored.
  *
  * A tokenizer is read-only once open: any number of threads may encode and decode with one. */
@@ -30,15 +30,15 @@ void sh_tokenizer_free(struct sh_tokenizer *t);         /* NULL is fine */
 int sh_tokenizer_encode(const struct sh_tokenizer *t, const char *text, size_t bytes,
                         int with_special, struct sh_ids *out, struct sh_err *e);
 
-/* The text of `n` ids, malloc'ed, always UTF-8, `*bytes` long (it may contain NULs) with one more
- * NUL behind. Special tokens are written out (control tokens of a tokenizer.model, or of a GGUF
+/* The text of `n` ids, malloc'ed, always UTF-8, `*bytes` long (it may contain NULs) followed by a
+ * NUL. Special tokens are written out (control tokens of a tokenizer.model, or of a GGUF
  * file with scores, are not, as in SentencePiece). Bytes that make no character become U+FFFD; ids
  * that no token has (holes, padding rows of the embedding) give nothing. */
 char *sh_tokenizer_decode(const struct sh_tokenizer *t, const int32_t *ids, size_t n,
                           size_t *bytes);
 
-/* The id that with_special puts in front, behind, -1: none; the largest id + 1 (between may be
- * holes). */
+/* The ids that with_special adds before and after the text, -1: none; the largest id + 1 (there may
+ * be gaps). */
 int sh_tokenizer_bos(const struct sh_tokenizer *t);
 int sh_tokenizer_eos(const struct sh_tokenizer *t);
 int sh_tokenizer_size(const struct sh_tokenizer *t);

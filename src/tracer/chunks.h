@@ -21,7 +21,7 @@ struct sh_chunks {
 
 /* As many sequences a chunk as stay within `rows` tokens, at least one. */
 void sh_chunks_cut(struct sh_chunks *c, const struct sh_trace_sequence *sequence, int n, int rows);
-/* The tokens of a device that takes chunk `number` and every n-th one behind it. */
+/* The tokens of a device that takes chunk `number` and every n-th one after it. */
 size_t sh_chunks_rows(const struct sh_chunks *c, int number, int n);
 void sh_chunks_free(struct sh_chunks *c);
 

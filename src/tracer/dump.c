@@ -33,7 +33,8 @@ static int misfit(const struct sh_stored *t, const char *why, struct sh_err *e)
 {
     char shape[160];
     sh_fail(e, "%s: tensor '%s' is %s: %s", t->file, t->name, sh_stored_shape(t, shape, sizeof shape), why);
-    return sh_hint(e, "attention is [heads, queries, keys], in front of it what the name does not say: layers, then "
+    return sh_hint(e, "attention is [heads, queries, keys], preceded by the dimensions that the name does not give: "
+                   "layers, then "
                    "sequences");
 }
 
@@ -51,9 +52,9 @@ static int lead(const struct sh_stored *t, const struct sh_dump_name *name, size
     *n_layer = n == 2 || (n == 1 && name->layer < 0) ? extra[0] : 1;
     *n_seq = n == 2 ? extra[1] : n == 1 && name->layer >= 0 ? extra[0] : 1;
     if (*n_layer > 1 && name->layer >= 0)
-        return misfit(t, "its name says the layer, and it holds several", e);
+        return misfit(t, "its name gives one layer, but it holds several", e);
     if (*n_seq > 1 && name->sequence >= 0)
-        return misfit(t, "its name says the sequence, and it holds several", e);
+        return misfit(t, "its name gives one sequence, but it holds several", e);
     return 0;
 }
 
@@ -61,7 +62,7 @@ static int check_shape(const struct sh_stored *t, struct sh_err *e)
 {
     for (int i = 0; i < t->rank; i++)
         if (!t->shape[i])
-            return misfit(t, "nothing is in it", e);
+            return misfit(t, "it is empty", e);
     const size_t *m = t->shape + t->rank - MATRIX;
     if (m[0] > MOST_HEADS || m[1] > MOST_ROWS || m[2] > MOST_ROWS)
         return misfit(t, "too many heads, queries or keys", e);
@@ -109,9 +110,9 @@ static int no_match(const struct sh_dump *d, const char *pattern, struct sh_err 
             if (n < SHOWN && used < sizeof names)
                 used += (size_t)snprintf(names + used, sizeof names - used, "%s'%.60s'", n ? ", " : "",
                                          sh_weights_at(d->file[f], i)->name);
-    sh_fail(e, "%s: no tensor is named like \"%s\"; found %zu: %s%s", sh_weights_count(d->file[0])
+    sh_fail(e, "%s: no tensor name matches \"%s\"; found %zu: %s%s", sh_weights_count(d->file[0])
             ? sh_weights_at(d->file[0], 0)->file : "--attention", pattern, n, names, n > SHOWN ? ", …" : "");
-    return sh_hint(e, "--key says how they are named, as in --key 'attention_{layer}'");
+    return sh_hint(e, "give the pattern of the names with --key, for example --key 'attention_{layer}'");
 }
 
 /* Without a pattern: those that doc/import.md writes, else the only tensor. */
@@ -158,7 +159,7 @@ static int read_sequences(struct sh_dump *d, struct sh_err *e)
         d->sequence[d->n_seq++] = (struct sh_dump_sequence){p->sequence, p->n_row, p->n_col};
     }
     if (!n)
-        return sh_fail(e, "%s: holds vectors and no attention", d->part[0].tensor->file);
+        return sh_fail(e, "%s: found vectors but no attention", d->part[0].tensor->file);
     d->n_head = d->part[0].n_head;
     return 0;
 }
@@ -175,7 +176,7 @@ static int check_part(struct sh_dump *d, const struct sh_dump_part *p, const str
     int heads = shared ? d->n_kv_head : d->n_head, columns = attention ? s->n_key : d->d_head;
     if (p->n_head == heads && p->n_row == s->n_row && p->n_col == columns)
         return 0;
-    snprintf(what, sizeof what, "found [%d, %d, %d], expected [%d, %d, %d] as in the others", p->n_head, p->n_row,
+    snprintf(what, sizeof what, "found [%d, %d, %d], expected [%d, %d, %d] as in the other parts", p->n_head, p->n_row,
              p->n_col, heads, s->n_row, columns);
     return describe(p, what, e);
 }
@@ -195,12 +196,12 @@ static int check_all(struct sh_dump *d, struct sh_err *e)
                 int order = at < d->n_part ? by_place(&d->part[at], &wanted) : 1;
                 if (order)
                     return describe(order < 0 ? &d->part[at] : &wanted,
-                                    order > 0 ? "is missing" : "is there twice, or without attention", e);
+                                    order > 0 ? "is missing" : "is a duplicate, or has no attention", e);
                 if (check_part(d, &d->part[at++], &d->sequence[i], e))
                     return -1;
             }
         if (at < d->n_part && d->part[at].kind == (enum sh_dump_kind)kind)
-            return describe(&d->part[at], "is there twice, or without attention", e);
+            return describe(&d->part[at], "is a duplicate, or has no attention", e);
     }
     return 0;
 }

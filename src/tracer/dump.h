@@ -2,9 +2,9 @@
 /* Attention that another program recorded: tensors of safetensors or .npy files, found by their names.
  *
  * A pattern is a name with {sequence}, {layer} and {kind} in the place of a number, a number, and one of attn,
- * q, k, v. Attention is [heads, rows, keys], vectors are [heads, rows, d_head]. Dimensions in front of these
- * are what the name does not say: layers, then sequences (a batch); one of a single element is skipped. What
- * neither says is 0. Files stay mapped; everything handed out points into them. */
+ * q, k, v. Attention is [heads, rows, keys], vectors are [heads, rows, d_head]. Dimensions before these
+ * are those that the name does not give: layers, then sequences (a batch); one of a single element is skipped. An
+ * index that neither gives is 0. Files stay mapped; all results point into them. */
 #ifndef SH_TRACER_DUMP_H
 #define SH_TRACER_DUMP_H
 
@@ -44,7 +44,7 @@ extern const char *const sh_dump_kinds[];       /* by enum value: "attn", "q", â
 int sh_dump_open(struct sh_dump *d, const char *const *path, int n_path, const char *pattern, struct sh_err *e);
 void sh_dump_close(struct sh_dump *d);
 
-/* NULL: there is none. */
+/* NULL: none. */
 const struct sh_dump_part *sh_dump_find(const struct sh_dump *d, enum sh_dump_kind kind, int sequence, int layer);
 
 /* Numbers [from, from + n) of a part as floats. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the name of a tensor says of it. */
+/* Sequence, layer and kind of a tensor, from its name. */
 #ifndef SH_TRACER_DUMP_NAME_H
 #define SH_TRACER_DUMP_NAME_H
 
 #include "src/tracer/dump.h"
 
 struct sh_dump_name {
-    enum sh_dump_kind kind;             /* attn where the pattern does not say                    */
-    int sequence, layer;                /* -1: the pattern does not say                           */
+    enum sh_dump_kind kind;             /* attn if the pattern does not give it                   */
+    int sequence, layer;                /* -1: the pattern does not give it                       */
 };
 
 /* Each of {sequence}, {layer}, {kind} at most once, nothing else in braces. */

@@ -33,11 +33,12 @@ static int temporary_file(const char *folder, size_t bytes, struct sh_err *e)
 {
     int fd = nameless(folder);
     if (fd < 0) {
-        sh_fail(e, "%s: no temporary file for %zu bytes of hidden states: %s", folder, bytes, strerror(errno));
+        sh_fail(e, "%s: cannot create a temporary file for %zu bytes of hidden states: %s", folder, bytes,
+                strerror(errno));
     } else {
         int problem = posix_fallocate(fd, 0, (off_t)bytes);
         if (problem) {
-            sh_fail(e, "%s: a temporary file for %zu bytes of hidden states does not fit: %s", folder, bytes,
+            sh_fail(e, "%s: no room for a temporary file of %zu bytes of hidden states: %s", folder, bytes,
                     strerror(problem));
             close(fd);
             fd = -1;

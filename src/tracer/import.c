@@ -44,13 +44,13 @@ static int check_masked(const struct work *w, const float *row, int from, int to
 {
     for (int k = from; k < to; k++)
         if (!(fabsf(row[k]) <= MASKED_MOST) && w->window < 0)
-            return sh_fail(e, "found %g at key %d, expected 0: it is padding behind %d tokens", (double)row[k], k,
+            return sh_fail(e, "found %g at key %d, expected 0: it is padding after %d tokens", (double)row[k], k,
                            w->n_row);
         else if (!(fabsf(row[k]) <= MASKED_MOST)) {
             sh_fail(e, "found %g at key %d, expected 0: %s", (double)row[k], k,
-                    w->window > 0 ? "the window does not reach it" : "it comes later");
-            return sh_hint(e, w->window > 0 ? "--window W says how far back a query sees"
-                                            : "--kind bidirectional or cross says that later keys are seen");
+                    w->window > 0 ? "it is outside the window" : "it is after the query");
+            return sh_hint(e, w->window > 0 ? "--window W sets how far back a query sees"
+                                            : "--kind bidirectional or cross allows later keys");
         }
     return 0;
 }
@@ -60,17 +60,17 @@ static int check_row(const struct work *w, const float *row, int start, int n, s
     double sum = 0;
     for (int k = start; k < start + n; k++) {
         if (!(row[k] >= 0))
-            return sh_fail(e, "found %g at key %d, expected a number that is not below 0", (double)row[k], k);
+            return sh_fail(e, "found %g at key %d, expected a number >= 0", (double)row[k], k);
         sum += (double)row[k];
     }
     if (!(fabs(sum - 1) <= w->m->tolerance)) {
         sh_fail(e, "its %d scores sum to %.6g, expected 1 within %g", n, sum, w->m->tolerance);
-        return w->window > 0 ? sh_hint(e, "--window W says how far back a query sees") : -1;
+        return w->window > 0 ? sh_hint(e, "--window W sets how far back a query sees") : -1;
     }
     return check_masked(w, row, start + n, w->part->n_col, e) || check_masked(w, row, 0, start, e) ? -1 : 0;
 }
 
-/* One row into sets, as kernels/cpu/record.c makes them. Returns what lies behind the kept values. */
+/* One row into sets, as kernels/cpu/record.c makes them. Returns the end of the kept values. */
 static float *put_sets(const struct work *w, struct buffer *b, int i, int q, int first_word, int n_word, float *value)
 {
     const struct sh_lanes *lanes = &w->tap->lanes[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a dump of attention to trace records: every row is looked at, packed as a backend would hand it out
- * and given to the recorder. One (sequence, layer) is in memory at a time, compressed. */
+/* From a dump of attention to trace records: every row is checked, packed as a backend would pack it,
+ * and passed to the recorder. One (sequence, layer) is in memory at a time, compressed. */
 #ifndef SH_TRACER_IMPORT_H
 #define SH_TRACER_IMPORT_H
 
@@ -19,7 +19,7 @@ struct sh_import {
     const int *window;                          /* [n_window], of layer l: window[l % n_window]; 0: none    */
     int n_window;
     double tolerance;                           /* how far the sum of a row may be from 1                   */
-    const struct sh_trace_sequence *sequence;   /* [dump->n_seq]: rows behind n_tokens are padding          */
+    const struct sh_trace_sequence *sequence;   /* [dump->n_seq]: rows after n_tokens are padding           */
     const unsigned char *done;                  /* [n_seq, layers]: recorded before                         */
     struct sh_recorder_options record;
     const char *vectors;                        /* any of "qkv" that the dump has, or ""                    */
@@ -27,8 +27,8 @@ struct sh_import {
     struct sh_progress *progress;               /* in sequences x layers                                    */
 };
 
-/* Every row that is wanted: numbers, none below 0, summing to 1, nothing where the mask forbids it. Names the
- * first that is not so. */
+/* Checks every wanted row: numbers >= 0 that sum to 1, and 0 where the mask forbids attention. -1: e names the first
+ * bad row. */
 int sh_import_check(const struct sh_import *m, struct sh_err *e);
 
 int sh_import_run(const struct sh_import *m, struct sh_writer *writer, struct sh_err *e);

@@ -174,8 +174,8 @@ int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct 
             let_stay(s, room, out);
         return 0;
     }
-    sh_fail(e, "%s: %zu bytes of device memory are needed (%zu for a layer's weights, the rest for a sequence of %d "
-            "tokens), %zu may be taken", s->model_path, out->device_bytes, out->layer_bytes, longest, room);
-    return sh_hint(e, "set --device-memory to at least %zu if the device has it, or take shorter sequences with "
+    sh_fail(e, "%s: needs %zu bytes of device memory (%zu for a layer's weights, the rest for a sequence of %d "
+            "tokens), but at most %zu may be used", s->model_path, out->device_bytes, out->layer_bytes, longest, room);
+    return sh_hint(e, "set --device-memory to at least %zu if the device has it, or use shorter sequences with "
                    "--length, a 16-bit --dtype or fewer --weight-bits", out->device_bytes);
 }

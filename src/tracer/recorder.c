@@ -205,13 +205,13 @@ static void rows(void *to, int sequence, int head, int first_row, int n_rows, co
     if (first_row + n_rows < r->n_tokens[sequence])
         return;
     unsigned long long since = sh_stage_begin(r->o.stages);
-    flush(r, h, head);                          /* the head is whole, but for sets that come beside */
+    flush(r, h, head);                          /* the head is whole, except for sets that come separately */
     sh_stage_end(r->o.stages, SH_STAGE_COMPRESSION, since, sharers(r));
     if (!is_full || !r->lanes)
         end_head(r, h, head);
 }
 
-/* A full record's sets come behind the rows themselves. */
+/* A full record's sets come after the rows themselves. */
 static void sets_beside(void *to, int sequence, int head, int first_row, int n_rows, const void *sets)
 {
     struct sh_recorder *r = to;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes what a backend hands out of the attention it computes and turns it into blocks for the store:
+/* Turns the attention that a backend computes into blocks for the store:
  * packed rows for full records, sets of keys (SH_PACK_SETS) for sparse and summary ones, and for the
  * statistics of full ones. One recorder
  * covers the sequences of one call of the backend and all their heads; rows of different heads may

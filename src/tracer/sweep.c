@@ -341,7 +341,7 @@ static int run_lanes(struct state *st, struct sh_err *e)
     while (started < n && !pthread_create(&lane[started].thread, NULL, run_lane, &lane[started]))
         started++;
     if (started < n)
-        bad = sh_fail(e, "no thread for device %d of %d", started + 1, n);
+        bad = sh_fail(e, "cannot start a thread for device %d of %d", started + 1, n);
     else
         run_lane(&lane[0]);
     for (int i = 1; i < started; i++)

@@ -19,12 +19,12 @@
 #include "traces/writer.h"
 
 /* One process of several that hold neighbouring layers of one model, each its own range [first, last] all at
- * once: a chunk of sequences comes in from the one before, goes through these layers, and goes on to the one
- * behind. Weights are then read once by all together. */
+ * once: a chunk of sequences comes in from the one before, goes through these layers, and goes on to the
+ * next. Weights are then read once by all together. */
 struct sh_sweep_link {
     int first, last;                            /* layers held here                                     */
     /* The hidden states of a chunk, [rows, d_model] f32: from the process before (not asked for when first is
-     * 0), to the one behind (not when last is the last layer that is traced). -1: e says why. */
+     * 0), to the next process (not when last is the last layer that is traced). -1: e says why. */
     int (*take)(void *to, float *rows, size_t bytes, struct sh_err *e);
     int (*give)(void *to, const float *rows, size_t bytes, struct sh_err *e);
     void *to;

@@ -32,7 +32,7 @@ static void add(struct sh_texts *t, const char *path, int part, const int32_t *t
     memcpy(q->tokens, tokens, (size_t)n * sizeof *tokens);
 }
 
-/* Are these ids, with the start token in front and cut to `length`, too few? */
+/* Are these ids, with the start token first and cut to `length`, too few? */
 static int is_short(const struct sh_texts *t, size_t n_ids, int length)
 {
     size_t n = n_ids + (sh_tokenizer_bos(t->tokenizer) >= 0);
@@ -59,13 +59,13 @@ static int cut(struct sh_texts *t, const char *path, int part, const struct sh_i
     return used;
 }
 
-/* Is there room for text behind the start token? */
+/* Is there room for text after the start token? */
 static int has_room(const struct sh_texts *t, const char *path, struct sh_err *e)
 {
     int length = t->length ? t->length : t->max_pos;
     if (length > (sh_tokenizer_bos(t->tokenizer) >= 0))
         return 1;
-    sh_misused(e, "%s: sequences of %d token have no room for text behind the start token", path, length);
+    sh_misused(e, "%s: a sequence length of %d token has no room for text after the start token", path, length);
     return 0;
 }
 
@@ -84,7 +84,7 @@ int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
     int bad = sh_tokenizer_encode(t->tokenizer, text, bytes, 0, &ids, e) ? sh_err_prefix(e, "%s", path) : 0;
     free(text);
     if (!bad && !ids.n)
-        bad = sh_fail(e, "%s: holds no text, expected at least one token", path);
+        bad = sh_fail(e, "%s: found no text, expected at least one token", path);
     size_t whole = (size_t)(length - has_start), at = 0;
     for (int part = 0; !bad && !full(t) && at < ids.n && !is_short(t, ids.n - at, length); part++) {
         if (part && ids.n - at < whole)
@@ -100,7 +100,7 @@ int sh_texts_add(struct sh_texts *t, const char *name, const char *text, size_t 
     struct sh_ids ids = {0};
     int bad = sh_tokenizer_encode(t->tokenizer, text, bytes, 0, &ids, e);
     if (!bad && !ids.n)
-        bad = sh_fail(e, "holds no text, expected at least one token");
+        bad = sh_fail(e, "found no text, expected at least one token");
     if (!bad)
         cut(t, name, 0, &ids, 0, t->length ? t->length : t->max_pos);
     free(ids.at);
@@ -137,13 +137,14 @@ static int one_line_of_ids(struct sh_texts *t, const char *path, int line, const
     if (n < (size_t)t->least)
         return 0;
     if (n > (size_t)t->max_pos)
-        return sh_fail(e, "%s: line %d: %zu tokens, the model knows %d positions", path, line, n, t->max_pos);
+        return sh_fail(e, "%s: line %d: found %zu tokens, expected at most %d, the positions of the model", path, line,
+                       n, t->max_pos);
     int32_t *tokens = xmalloc(n * sizeof *tokens);
     int bad = 0;
     for (size_t i = 0; i < n && !bad; i++) {
         const json_t *id = json_array_get(list, i);
         if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= t->n_vocab)
-            bad = sh_fail(e, "%s: line %d: element %zu is no token id, expected a whole number from 0 to %d", path,
+            bad = sh_fail(e, "%s: line %d: element %zu is not a token id, expected a whole number from 0 to %d", path,
                           line, i, t->n_vocab - 1);
         else
             tokens[i] = (int32_t)json_integer_value(id);
@@ -170,7 +171,7 @@ static int each_line(struct sh_texts *t, const char *path, const char *field, st
         if (strspn(line, " \t\r\n") == (size_t)got)
             continue;
         if ((size_t)got > SH_MOST_TEXT) {
-            bad = sh_fail(e, "%s: line %d: found more than %zu bytes, expected at most that", path, number,
+            bad = sh_fail(e, "%s: line %d: found more than %zu bytes, expected at most that many", path, number,
                           SH_MOST_TEXT);
             break;
         }
@@ -184,7 +185,7 @@ static int each_line(struct sh_texts *t, const char *path, const char *field, st
     if (!bad && ferror(f))
         bad = sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
     if (!bad && t->n == before && !full(t) && t->least < 2)    /* else all were too short, as the caller says */
-        bad = sh_fail(e, "%s: holds nothing, expected one JSON value a line", path);
+        bad = sh_fail(e, "%s: the file is empty, expected one JSON value per line", path);
     free(line);
     fclose(f);
     return bad;

@@ -19,11 +19,11 @@ damaged() { # name of the case, sentence, how, tensor
     python "$cli/checkpoint.py" damage "$1" "$opt" "$3" ${4+"model.decoder.$4"} || exit 99
     trace "checkpoint: $1" 1 "$2" "$1" --tokens tokens.jsonl
 }
-damaged cut "cut/model.safetensors: .*end behind the .* bytes of data" cut
+damaged cut "cut/model.safetensors: .*data_offsets .* bytes of data" cut
 damaged cut-header "cut-header/model.safetensors: found 100 bytes, expected at least [0-9]+ for its header" cut-header
 damaged long-header "long-header/model.safetensors: found [0-9]+ bytes, expected at least [0-9]+ for its header" long-header
-damaged overlap "overlap/model.safetensors: tensor '.*1.fc1.weight': .* overlap those of tensor" overlap layers.1.fc1.weight
-damaged range "range/model.safetensors: tensor '.*1.fc1.weight': data_offsets .* end behind the 122368 bytes of data" \
+damaged overlap "overlap/model.safetensors: tensor '.*1.fc1.weight': .* overlap the data of" overlap layers.1.fc1.weight
+damaged range "range/model.safetensors: tensor '.*1.fc1.weight': data_offsets .* 122368 bytes of data" \
     range layers.1.fc1.weight
 damaged shape "shape/model.safetensors: tensor '.*1.fc1.weight': found shape \[32, 96\], expected \[96, 32\]" \
     shape layers.1.fc1.weight
@@ -82,7 +82,7 @@ words() { # description, sentence, arguments...
 printf 'fine\nnot fine: \xff\xfe\n' >latin.txt
 : >empty.txt
 words "not UTF-8" "latin.txt: .*(not|no) .*UTF-8" --text latin.txt
-words "empty" "empty.txt: holds no text, expected at least one token" --text empty.txt
+words "empty" "empty.txt: found no text" --text empty.txt
 words "no such file" "none.txt: cannot be read: No such file" --text none.txt
 words "a folder" "out: cannot be read: Is a directory" --text out
 printf '{"text": "good"}\n{"text": bad}\n' >bad.jsonl
@@ -91,17 +91,17 @@ printf '{"text": "good"}\n\n{"body": "no text"}\n' >missing.jsonl
 words "a missing jsonl field" "missing.jsonl: line 3: no text in field \"text\", expected a string" --jsonl missing.jsonl
 words "a missing jsonl field by name" "missing.jsonl: line 1: no text in field \"body\", expected a string" \
     --jsonl missing.jsonl --field body
-words "an empty jsonl file" "empty.txt: holds nothing, expected one JSON value a line" --jsonl empty.txt
+words "an empty jsonl file" "empty.txt: the file is empty" --jsonl empty.txt
 words "no tokenizer in the folder" "no-weights: .*tokenizer.json" --text none.txt --model no-weights
 echo '[1, 2, 128]' >outside.jsonl
 trace "tokens: an id outside the vocabulary" 1 \
-    "outside.jsonl: line 1: element 2 is no token id, expected a whole number from 0 to 127" "$opt" --tokens outside.jsonl
+    "outside.jsonl: line 1: element 2 is not a token id, expected .* from 0 to 127" "$opt" --tokens outside.jsonl
 echo '[1, -2]' >outside.jsonl
-trace "tokens: a negative id" 1 "outside.jsonl: line 1: element 1 is no token id" "$opt" --tokens outside.jsonl
+trace "tokens: a negative id" 1 "outside.jsonl: line 1: element 1 is not a token id" "$opt" --tokens outside.jsonl
 printf '[1, 2]\n{"text": [1]}\n' >outside.jsonl
 trace "tokens: no array" 1 "outside.jsonl: line 2: expected a JSON array of token ids" "$opt" --tokens outside.jsonl
 python -c 'print([5] * 161)' >long.jsonl
-trace "tokens: more than the model's positions" 1 "long.jsonl: line 1: 161 tokens, the model knows 160 positions" "$opt" \
+trace "tokens: more than the model's positions" 1 "long.jsonl: line 1: found 161 tokens, expected at most 160" "$opt" \
     --tokens long.jsonl
 trace "--length beyond the model's positions" 2 "--length: .*161.* 160 positions" "$opt" --tokens tokens.jsonl \
     --length 161

@@ -56,7 +56,7 @@ done
 disk 3000
 run "${command[@]}" --db disk/x.db --memory 1
 expect "hidden states: an error that tells what did not fit" 1 "" \
-    "^shears: disk: a temporary file for 1966080 bytes of hidden states does not fit: No space left on device"
+    "^shears: disk: no room for a temporary file of 1966080 bytes of hidden states: No space left on device"
 holds "hidden states: nothing is left" [ -z "$(ls -A disk)" ]
 
 # ---- exports and figures ----

@@ -532,6 +532,6 @@ refuse "budgets of nobody" 2 "--budget .*--policy" eval "${opt[@]}" --budget 5
 refuse "logits of two caches" 2 "--logits: found 2 " eval "${opt[@]}" --policy window --budget 4,5 --logits out/l.npy
 refuse "a file that cannot be written" 1 "out/no/l.npy" eval "${opt[@]}" --logits out/no/l.npy
 echo "[1, 2, 999]" >bad.jsonl
-refuse "a token that there is not" 1 "element 2 is no token id" eval --model "$checkpoints/opt" --tokens bad.jsonl
+refuse "a token that there is not" 1 "element 2 is not a token id" eval --model "$checkpoints/opt" --tokens bad.jsonl
 
 finish

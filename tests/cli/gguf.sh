@@ -122,7 +122,7 @@ rm -rf out && mkdir out
 cp "$golden/gpt2.gguf" two
 refuse "two models in a folder" 1 "two: found 2 GGUF models, expected one" info --model two
 head -c 2000 "$golden/gpt2.gguf" >cut.gguf
-refuse "a file that is cut short" 1 "cut.gguf: .*file cut short" trace --model cut.gguf --tokens tokens.jsonl --db out/x.db
+refuse "a file that is cut short" 1 "cut.gguf: .*truncated" trace --model cut.gguf --tokens tokens.jsonl --db out/x.db
 sed 's/qwen2/qwen9/g' "$golden/qwen2.gguf" >other.gguf
 refuse "an unknown architecture" 1 "key 'general.architecture': found 'qwen9', expected one of llama" \
     info --model other.gguf

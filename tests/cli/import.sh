@@ -244,7 +244,7 @@ P
 wrong() { refuse "$1" "$2" "$3" import --db out/x.db -q --attention "${@:4}"; }
 wrong "a score that is no number" 1 "sequence 0, layer 3, head 1, row 4: found nan at key 2" nan.safetensors
 wrong "a score below 0" 1 "head 0, row 2: found -0.25 at key 1" negative.safetensors
-wrong "a score of a later key" 1 "head 1, row 3: found 0.5 at key 5, expected 0: it comes later" later.safetensors
+wrong "a score of a later key" 1 "head 1, row 3: found 0.5 at key 5, expected 0" later.safetensors
 wrong "a row that does not sum to 1" 1 "head 1, row 5: its 6 scores sum to .*, expected 1 within 0.001" sum.safetensors
 wrong "rows that a window cuts" 1 "row 2: its 2 scores sum to" fine.safetensors --window 2
 wrong "a padded row" 1 "4 tokens|line 1: found 7 tokens, expected at most .*6 queries of sequence 0 of" fine.safetensors --tokens long.jsonl
@@ -256,8 +256,8 @@ wrong "a layer that is missing" 1 "sequence 1, layer 0, attn: is missing" holes.
 wrong "another number of heads" 1 "layer 1, attn: found \[1, 6, 6\], expected \[2, 6, 6\]" heads.safetensors
 wrong "vectors of other heads" 1 "layer 0, q: found \[3, 6, 1\], expected \[2, 6, 1\]" lone.safetensors
 wrong "an infinite vector" 1 "q, head 1, token 1: found inf" infinite.safetensors
-wrong "a header that ends early" 1 "its header is not what numpy writes" none.npy
-wrong "a name that fits nothing" 1 "no tensor is named like .*found 1: 's0.l3.attn'" fine.safetensors --key 'x{layer}'
+wrong "a header that ends early" 1 "none.npy: malformed header" none.npy
+wrong "a name that fits nothing" 1 "no tensor name matches .*found 1: 's0.l3.attn'" fine.safetensors --key 'x{layer}'
 wrong "a pattern with other braces" 2 "expected \{sequence\}, \{layer\} or \{kind\}" fine.safetensors --key 'x{head}'
 wrong "KV heads that do not divide" 2 "--kv-heads: .*3.* 2 query heads" fine.safetensors --kv-heads 3
 wrong "statistics of what is not causal" 2 "--kind bidirectional .*--record full" fine.safetensors --kind bidirectional --record summary

@@ -98,7 +98,7 @@ P
     SH_MODULE_DIR=$modules traced exact.db "${wide[@]}" --weight-bits 4 --device-memory "$(cat least)"
     expect "device memory: what was planned is enough" 0 '"weight_bits": 4' ""
     rm -rf out && mkdir out
-    SH_MODULE_DIR=$modules refuse "device memory: not enough for whole weights" 1 "bytes of device memory are needed" \
+    SH_MODULE_DIR=$modules refuse "device memory: not enough for whole weights" 1 "bytes of device memory" \
         trace --db out/none.db "${wide[@]}" --device-memory "$(cat least)" -q
 else
     skip "device memory" "there is no emulated module (no C++ compiler)"

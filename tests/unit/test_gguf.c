@@ -300,7 +300,7 @@ static void copy(const char *from, const char *name)
 static void spare_tensors(void)
 {
     struct sh_model *m = sh_model_open(changed("llama3.gguf", "m.gguf", "rope_freqs.weight", "rope_other.weight"), &e);
-    CU_ASSERT(m == NULL && strstr(e.text, "found tensor 'rope_other.weight', expected none that the family llama"));
+    CU_ASSERT(m == NULL && strstr(e.text, "found tensor 'rope_other.weight', expected no tensors that the family"));
     m = sh_model_open(changed("llama3.gguf", "m.gguf", "blk.1.ffn_norm", "blk.2.ffn_norm"), &e);
     CU_ASSERT(m == NULL && strstr(e.text, "tensor 'blk.1.ffn_norm.weight' is missing"));
     m = sh_model_open(changed("llama3.gguf", "m.gguf", "rope_freqs.weight", "v.pe_freqs.weight"), &e);
@@ -320,7 +320,7 @@ static void folders(void)
     sh_model_close(m);
     sh_model_close(other);
     scratch_write("config.json", "{}", 2);
-    CU_ASSERT(sh_weights_open_folder(scratch_folder(), &e) == NULL && strstr(e.hint, "opened by its own path"));
+    CU_ASSERT(sh_weights_open_folder(scratch_folder(), &e) == NULL && strstr(e.hint, ".gguf"));
     remove(scratch_path("config.json"));
     copy("llama.gguf", "that.gguf");
     CU_ASSERT(sh_model_open(scratch_folder(), &e) == NULL && strstr(e.text, "found 2 GGUF models, expected one"));

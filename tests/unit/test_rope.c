@@ -99,15 +99,15 @@ static void refusals(void)
         {"\"rope_scaling\":{\"type\":\"linear\",\"factor\":\"2\"}", "'rope_scaling.factor': found \"2\""},
         {"\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":2}", "'rope_scaling.high_freq_factor': found nothing"},
         {"\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":2,\"low_freq_factor\":4,\"high_freq_factor\":4}",
-         "expected a number above low_freq_factor"},
+         "high_freq_factor': found 4"},
         {"\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2,\"beta_slow\":40}",
          "'rope_scaling.beta_fast': found nothing"},
         {"\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2,\"original_max_position_embeddings\":0}",
          "'rope_scaling.original_max_position_embeddings': found 0"},
-        {"\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2},\"head_dim\":2", "2 elements of a head turn"},
+        {"\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2},\"head_dim\":2", "found 2 rotary elements in a head"},
         {"\"rope_theta\":1", "the base of the rotary frequencies: found 1, expected a number above 1"},
-        {"\"head_dim\":5", "5 of the 5 elements of a head turn"},
-        {"\"partial_rotary_factor\":0.1", "0 of the 4 elements of a head turn"}};
+        {"\"head_dim\":5", "found 5 rotary elements in a head of 5"},
+        {"\"partial_rotary_factor\":0.1", "found 0 rotary elements in a head of 4"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct sh_arch a;
         snprintf(e.text, sizeof e.text, "(accepted)");

@@ -43,7 +43,7 @@ static int folder_refused(const char *part)
 /* A header, the bytes of data behind it, and what the refusal must say. */
 static const struct lie { const char *header; size_t bytes; const char *says; } lies[] = {
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 4,
-     "data_offsets [0, 8] end behind the 4 bytes"},
+     "data_offsets [0, 8] extend past the 4 bytes"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 12,
      "found 12 bytes of data, expected 8"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "[8, 0] are reversed"},
@@ -58,7 +58,7 @@ static const struct lie { const char *header; size_t bytes; const char *says; } 
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "'data_offsets' is not a pair"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[9223372036854775800,"
      "9223372036854775807]}}",
-     8, "end behind"},
+     8, "extend past"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,99999999999999999999]}}", 8,
      "too big integer"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8,
@@ -87,14 +87,14 @@ static const struct lie { const char *header; size_t bytes; const char *says; } 
     {"{\"__metadata__\":3}", 0, "'__metadata__' in the header is not an object"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
      "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
-     12, "overlap those of tensor 'a'"},
+     12, "overlap the data of tensor 'a'"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
      "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
-     8, "overlap those of tensor"},
+     8, "overlap the data of tensor"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
      "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}",
-     12, "4 bytes in front of its data belong to no tensor"},
-    {"{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "4 bytes in front"},
+     12, "found a gap of 4 bytes before its data"},
+    {"{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "a gap of 4 bytes"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
      "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
      8, "duplicate object key"},
@@ -199,7 +199,7 @@ static void indexes(void)
         {"{\"a\":\"..\"}", "found the shard '..'"},
         {"{\"a\":\"\"}", "found the shard ''"},
         {"{\"a\":1}", "found the shard '(not a string)'"},
-        {"{\"a\":\"two.safetensors\"}", "tensor 'a' is not in the shard two.safetensors"},
+        {"{\"a\":\"two.safetensors\"}", "tensor 'a' is missing from its shard two.safetensors"},
         {"{\"a\":\"one.safetensors\",\"a\":\"two.safetensors\"}", "duplicate object key"},
         {"[]", "'weight_map' is missing or not an object"},
         {"}", "not valid JSON"}};
@@ -220,7 +220,7 @@ static void damage(void)
     CU_ASSERT_FATAL(path != NULL && sh_map_open(&whole, path, &e) == 0);
     for (size_t cut = 0; cut < whole.bytes; cut += cut < 40 ? 1 : 997)
         CU_ASSERT(refused(scratch_write("cut.safetensors", whole.at, cut), ""));
-    CU_ASSERT(refused(scratch_write("cut.safetensors", whole.at, whole.bytes - 1), "cut short?"));
+    CU_ASSERT(refused(scratch_write("cut.safetensors", whole.at, whole.bytes - 1), "truncated?"));
     unsigned char *copy = malloc(whole.bytes);
     unsigned sum = 0;
     for (uint64_t trial = 0; trial < 1500; trial++) {

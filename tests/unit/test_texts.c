@@ -134,7 +134,7 @@ static int text_fails(const void *content, size_t bytes, const char *why)
 static void bad_texts(void)
 {
     CU_ASSERT(text_fails(NULL, 0, "No such file"));
-    CU_ASSERT(text_fails("", 0, "holds no text"));
+    CU_ASSERT(text_fails("", 0, "found no text"));
     CU_ASSERT(text_fails("fine \xff", 6, "UTF-8"));
 }
 
@@ -203,8 +203,8 @@ static int ids_fail(const char *lines, int max_pos, const char *why)
 
 static void bad_ids(void)
 {
-    CU_ASSERT(ids_fail("", 64, "holds nothing"));
-    CU_ASSERT(ids_fail("\n \n", 64, "holds nothing"));
+    CU_ASSERT(ids_fail("", 64, "the file is empty"));
+    CU_ASSERT(ids_fail("\n \n", 64, "the file is empty"));
     CU_ASSERT(ids_fail("[1]\n[1, 2", 64, "line 2 is not JSON"));
     CU_ASSERT(ids_fail("[1]\n[]", 64, "line 2: expected a JSON array"));
     CU_ASSERT(ids_fail("{\"tokens\": 5}", 64, "line 1: expected a JSON array"));
@@ -215,7 +215,7 @@ static void bad_ids(void)
     CU_ASSERT(ids_fail("[1, \"2\"]", 64, "element 1"));
     CU_ASSERT(ids_fail("[18446744073709551615]", 64, "line 1"));
     CU_ASSERT(ids_fail("[4294967296]", 64, "element 0"));
-    CU_ASSERT(ids_fail("[1, 2, 3, 4]", 3, "4 tokens, the model knows 3"));
+    CU_ASSERT(ids_fail("[1, 2, 3, 4]", 3, "found 4 tokens, expected at most 3"));
 }
 
 int main(void)

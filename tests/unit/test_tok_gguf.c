@@ -393,16 +393,16 @@ static void refused_scores(void)
     REFUSED(with_scores, s.type_item = SH_GGUF_F32, "token_type': found an array of 7 elements of kind f32");
     REFUSED(with_scores, s.type[3] = 0, "'tokenizer.ggml.token_type': token 3 is of type 0, expected 1 to 6");
     REFUSED(with_scores, s.type[3] = 7, "'tokenizer.ggml.token_type': token 3 is of type 7, expected 1 to 6");
-    REFUSED(with_scores, s.type[3] = 6, "token 3, \"a\", is of type byte, but names none");
-    REFUSED(with_scores, s.type[3] = 2, "tokens 0 and 3 are both the unknown one");
+    REFUSED(with_scores, s.type[3] = 6, "token 3, \"a\", is of type byte, but its text is not <0xXX>");
+    REFUSED(with_scores, s.type[3] = 2, "tokens 0 and 3 are both of type unknown");
     REFUSED(with_scores, s.bos = 7, "'tokenizer.ggml.bos_token_id': found 7, expected a whole number from 0 to 6");
     REFUSED(with_scores, s.eos = UINT32_MAX, "'tokenizer.ggml.eos_token_id': found 4294967295, expected");
     REFUSED(with_scores, s.unknown = 7, "'tokenizer.ggml.unknown_token_id': found 7, expected a whole number from 0");
-    REFUSED(with_scores, s.unknown = 3, "'tokenizer.ggml.unknown_token_id': found 3, expected 0, the token of type");
-    REFUSED(with_scores, s.type[0] = 1, "there is neither an unknown token nor one for each byte");
-    REFUSED(with_scores, s.token[4] = s.token[3], "token 4: \"a\" is there twice");
+    REFUSED(with_scores, s.unknown = 3, "'tokenizer.ggml.unknown_token_id': found 3, expected 0");
+    REFUSED(with_scores, s.type[0] = 1, "found neither an unknown token nor a token for each byte");
+    REFUSED(with_scores, s.token[4] = s.token[3], "token 4: \"a\" is a duplicate");
     REFUSED(with_scores, s.token[3].n = 0, "token 3 has 0 bytes");
-    REFUSED(with_scores, s.token[3].at = "\xff", "token 3 is not UTF-8");
+    REFUSED(with_scores, s.token[3].at = "\xff", "token 3 is not valid UTF-8");
     REFUSED(with_scores, (s.model = "t5", s.n_token = s.n_score = s.n_type = 1), "eos: id 1, expected 0 to 0");
 }
 
@@ -415,10 +415,10 @@ static void refused_merges(void)
     REFUSED(with_merges, (s.merge[0].at = "a c"), "merge");
     REFUSED(with_merges, (s.merge[0].at = "b a"), "merge");
     REFUSED(with_merges, (s.merge[0].at = "abc"), "merge");
-    REFUSED(with_merges, (s.merge[0].at = "a\xff" "b"), "merge 0 is not UTF-8");
+    REFUSED(with_merges, (s.merge[0].at = "a\xff" "b"), "merge 0 is not valid UTF-8");
     REFUSED(with_merges, s.add_bos = 1, "bos: id -1, expected 0 to 6");
     REFUSED(with_merges, s.bos = 7, "'tokenizer.ggml.bos_token_id': found 7, expected a whole number from 0 to 6");
-    REFUSED(with_merges, s.token[1] = s.token[0], "token 1: \"a\" is there twice");
+    REFUSED(with_merges, s.token[1] = s.token[0], "token 1: \"a\" is a duplicate");
 }
 
 /* ---- which file ---- */
@@ -442,7 +442,7 @@ static void places(void)
     CU_ASSERT(sh_tokenizer_open(scratch_folder(), &e) == NULL && strstr(e.text, "found 2 GGUF models"));
     CU_ASSERT(sh_tokenizer_open(scratch_path("absent.gguf"), &e) == NULL && strstr(e.text, "cannot be opened"));
     scratch_write("m.gguf", "GGUF", 4);
-    CU_ASSERT(sh_tokenizer_open(scratch_path("m.gguf"), &e) == NULL && strstr(e.text, "expected a GGUF file"));
+    CU_ASSERT(sh_tokenizer_open(scratch_path("m.gguf"), &e) == NULL && strstr(e.text, "not a GGUF file"));
 }
 
 int main(void)

@@ -63,13 +63,13 @@ static const struct { const char *content, *why; } bad_json[] = {
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", "an array with 0 entries"},
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":{\"a\":0}}}", "found an object"},
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}", "number 0: expected [token, score]"},
-    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",0],[\"a\",1]]}}", "\"a\" is there twice"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",0],[\"a\",1]]}}", "\"a\" is a duplicate"},
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",0]],\"unk_id\":1}}",
      "unk_id: expected the id"},
     {"{\"model\":{\"type\":3,\"vocab\":{\"a\":0}}}", "type: an integer is not supported"},
     {"{\"model\":{\"vocab\":{\"a\":0}}}", "neither a type nor merges"},
     {"{" MODEL("[]", "[]") "}", "vocab: found an array"},
-    {"{" MODEL("{}", "[]") "}", "no token in it"},
+    {"{" MODEL("{}", "[]") "}", "vocab: found no tokens"},
     {"{" MODEL("{\"a\":\"0\"}", "[]") "}", "token \"a\": found a string"},
     {"{" MODEL("{\"a\":1.5}", "[]") "}", "token \"a\": found a real number"},
     {"{" MODEL("{\"a\":-1}", "[]") "}", "\"a\" has id -1"},
@@ -122,13 +122,13 @@ static const struct { const char *content, *why; } bad_json[] = {
     {"{\"decoder\":{\"type\":\"Strip\",\"content\":\"ab\",\"start\":1,\"stop\":0}," AB "}",
      "one character"},
     {"{\"decoder\":{\"type\":\"Strip\",\"content\":\"a\",\"start\":-1,\"stop\":0}," AB "}",
-     "two counts"},
+     "start, stop"},
     {"{\"post_processor\":{\"type\":\"Odd\"}," AB "}", "post_processor: Odd is not"},
     {"{\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",0],\"sep\":[\"z\",9]},"
      AB "}",
      "BertProcessing: sep: expected [token, id]"},
     {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]}," AB "}",
-     "one special token in front, one behind"},
+     "TemplateProcessing: single"},
     {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":"
      "[{\"SpecialToken\":{\"id\":\"x\"}},"
      "{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"x\":{\"ids\":[9]}}}," AB "}",
@@ -143,9 +143,9 @@ static const struct { const char *content, *why; } bad_json[] = {
     {"{\"added_tokens\":[{\"content\":\"x\"}]," AB "}", "id: found nothing"},
     {"{\"added_tokens\":[{\"content\":\"x\",\"id\":-5}]," AB "}", "id -5"},
     {"{\"added_tokens\":[{\"content\":\"x\",\"id\":2147483648}]," AB "}", "id 2147483648"},
-    {"{\"added_tokens\":[{\"content\":\"x\",\"id\":1}]," AB "}", "id 1 is also that of \"b\""},
+    {"{\"added_tokens\":[{\"content\":\"x\",\"id\":1}]," AB "}", "id 1 is already used by \"b\""},
     {"{\"added_tokens\":[{\"content\":\"a\",\"id\":7}]," AB "}",
-     "but the vocabulary gives it 0"},
+     "id 7, expected 0"},
     {"{\"added_tokens\":[{\"content\":\"x\",\"id\":7,\"lstrip\":2}]," AB "}",
      "lstrip: found an integer"}};
 
@@ -211,7 +211,7 @@ static void catastrophic_regex(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
     CU_ASSERT(sh_tokenizer_encode(t, "aab", 3, 0, &ids, &e) == 0 && ids.n == 2);
     CU_ASSERT(sh_tokenizer_encode(t, text, sizeof text, 0, &ids, &e) == -1 && ids.n == 2);
-    CU_ASSERT(strstr(e.text, "gave up at byte 0 of 64: match limit exceeded") != NULL);
+    CU_ASSERT(strstr(e.text, "failed at byte 0 of 64: match limit exceeded") != NULL);
     free(ids.at);
     sh_tokenizer_free(t);
     scratch_clear();
@@ -263,10 +263,10 @@ static void growing(void)
     static const struct { const char *head, *unit, *tail, *why; } bad[] = {
         {"\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[",
          "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aaaaaaaa\"},",
-         "{\"type\":\"NFC\"}]}", "replacing makes more than"},
+         "{\"type\":\"NFC\"}]}", "the text after replacement exceeds"},
         {"\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[",
          "{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"use_regex\":false},",
-         "{\"type\":\"Digits\"}]}", "the pre_tokenizer makes more than"}};
+         "{\"type\":\"Digits\"}]}", "the text after the pre_tokenizer exceeds"}};
     for (size_t i = 0; i < 2; i++) {
         struct sh_err e = {0};
         struct sh_ids ids = {0};
@@ -340,7 +340,7 @@ static void refused_folders(void)
                          "\"model_max_length\":1000000000000000019884624838656}";
     CU_ASSERT(refuses("neither tokenizer.json nor vocab.json"));
     scratch_write("tokenizer.model", "x", 1);
-    CU_ASSERT(refuses("tokenizer.model: field 15 does not end"));
+    CU_ASSERT(refuses("tokenizer.model: field 15 extends past the end"));
     scratch_write("vocab.json", vocab, strlen(vocab));
     CU_ASSERT(refuses("tokenizer.model"));
     scratch_write("merges.txt", "#version: 0.2\na b\nb\n", 20);

@@ -154,29 +154,29 @@ static int refuses(const struct message *m, const char *why)
 static void refused_messages(void)
 {
     struct message m = {.n = 0};
-    CU_ASSERT(refuses(&m, "there is no piece in it"));
+    CU_ASSERT(refuses(&m, "found no pieces"));
     put_varint(&m, 7);
-    CU_ASSERT(refuses(&m, "no field where one should begin"));
+    CU_ASSERT(refuses(&m, "not a protobuf message"));
     m.n = 0;
     put_varint(&m, 1 << 3 | 3);
     CU_ASSERT(refuses(&m, "field 1 has wire type 3"));
     m.n = 0;
     put_varint(&m, 1 << 3 | 2);
     put_varint(&m, UINT64_MAX);
-    CU_ASSERT(refuses(&m, "field 1 does not end within its message"));
+    CU_ASSERT(refuses(&m, "field 1 extends past the end of its message"));
     m.n = 0;
     put_number(&m, 1, 5);
     CU_ASSERT(refuses(&m, "piece: found wire type 0, expected 2"));
     m.n = 0;
     put_bytes(&m, 1, "\x0a\x09" "ab", 4);
-    CU_ASSERT(refuses(&m, "piece 0: field 1 does not end"));
+    CU_ASSERT(refuses(&m, "piece 0: field 1 extends past the end"));
     m.n = 0;
     memcpy(m.at, "IQ== 0\nIg== 1\n", 14);
     m.n = 14;
     CU_ASSERT(refuses(&m, "tiktoken's format"));
     memset(m.at, 0xff, 40);
     m.n = 40;
-    CU_ASSERT(refuses(&m, "no field where one should begin"));
+    CU_ASSERT(refuses(&m, "not a protobuf message"));
     scratch_clear();
 }
 
@@ -200,7 +200,7 @@ static void refused_specs(void)
     CU_ASSERT(refuses(&m, "denormalizer_spec: precompiled_charsmap"));
     begin(&m, 99, 0);
     put_bytes(&m, 3, part.at, part.n);
-    CU_ASSERT(refuses(&m, "precompiled_charsmap: 3 bytes with an array of 0 bytes are no map"));
+    CU_ASSERT(refuses(&m, "precompiled_charsmap: not a valid map: 3 bytes with an array of 0 bytes"));
     begin(&m, 99, 0);
     part.n = 0;
     put_bytes(&part, 2, "\xf0\xff\xff\xff" "abcd\0", 9);
@@ -213,13 +213,13 @@ static void refused_pieces(void)
 {
     static const struct { const char *text; float score; unsigned type; const char *why; } bad[] = {
         {"", 0, 1, "token 4 has 0 bytes"},
-        {"\xff", 0, 1, "token 4 is not UTF-8"},
-        {"ab", 0, 1, "token 4: \"ab\" is there twice"},
+        {"\xff", 0, 1, "token 4 is not valid UTF-8"},
+        {"ab", 0, 1, "token 4: \"ab\" is a duplicate"},
         {"c", 0, 0, "token 4 has type 0"},
         {"c", 0, 7, "token 4 has type 7"},
-        {"c", 0, 2, "tokens 0 and 4 are both the unknown one"},
+        {"c", 0, 2, "tokens 0 and 4 are both of type unknown"},
         {"<0x41>", 0, 6, "is of type byte, but byte_fallback is off"},
-        {"<0xzz>", 0, 6, "is of type byte, but names none"}};
+        {"<0xzz>", 0, 6, "is of type byte, but its text is not <0xXX>"}};
     struct message m;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         begin(&m, 99, 0);
@@ -235,7 +235,7 @@ static void refused_pieces(void)
     m.n = 0;
     put_piece(&m, "a", 0, 1);
     put_bytes(&m, 2, "\x18\x02", 2);
-    CU_ASSERT(refuses(&m, "neither an unknown token nor one for each byte"));
+    CU_ASSERT(refuses(&m, "neither an unknown token nor a token for each byte"));
     scratch_clear();
 }
 

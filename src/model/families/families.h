@@ -59,12 +59,12 @@ extern const struct sh_gguf_form sh_llama_gguf;
     .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = 10000}
 #define SH_LLAMA_FLAGS (SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_GATED)
 
-/* What GPT-2 and its relatives have. */
+/* The tables that GPT-2 and its relatives share. */
 #define SH_GPT_FLAGS \
     (SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM)
 
-/* A feed-forward block of four times the width where nothing is said (family_gpt2.c); a window of every layer where
- * sliding_window says so (family_mistral.c). */
+/* A feed-forward block of four times the width by default (family_gpt2.c); a window in every layer if sliding_window
+ * is set (family_mistral.c). */
 sh_shape sh_four_wide, sh_window_shape;
 
 /* The window rule of Qwen 2 (family_qwen2.c), and what Gemma 2 and 3 share (family_gemma2.c). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model family as constant tables: which config keys fill which field of sh_arch, and which
- * tensors there are, under which names, with which dimensions; or, of models that are only counted, what they
- * keep beyond that. One reader (config_family.c) and one binder (model.c) serve all families; a family is one
+ * tensors there are, under which names, with which dimensions; or, for models whose memory is only counted, what
+ * else they keep. One reader (config_family.c) and one binder (model.c) serve all families; a family is one
  * file family_<name>.c and one line in families.h. */
 #ifndef SH_MODEL_FAMILIES_FAMILY_H
 #define SH_MODEL_FAMILIES_FAMILY_H
@@ -15,7 +15,7 @@
 struct sh_config;
 struct sh_gguf_form;
 
-/* What a tensor is for. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias
+/* The role of a tensor. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias
  * [1, width]. */
 enum sh_role {
     SH_TOK_EMBED, SH_POS_EMBED, SH_PROJ_IN, SH_PROJ_OUT, SH_FINAL_NORM_W, SH_FINAL_NORM_B, SH_HEAD,
@@ -32,7 +32,7 @@ enum sh_role {
 
 int sh_role_is_norm(enum sh_role role);     /* a norm's weight                                    */
 
-/* A named dimension, so that a wrong shape can be explained by the config keys that ask for it. */
+/* A named dimension, so that a wrong shape can be explained by the config keys that determine it. */
 enum sh_dim {
     SH_ONE,                                 /* as `rows`: the tensor is a vector                  */
     SH_DIM_MODEL, SH_DIM_EMBED, SH_DIM_FF, SH_DIM_VOCAB,
@@ -52,8 +52,8 @@ enum sh_key_kind {
 enum { SH_MOST_NAMES = 4 };
 
 struct sh_key {
-    const char *json[SH_MOST_NAMES];        /* the first of these names that is there counts; where none is,
-                                             * the family's `start` stands                        */
+    const char *json[SH_MOST_NAMES];        /* the first of these names that is present; if none is,
+                                             * the family's `start` is used                       */
     enum sh_key_kind kind;
     size_t field;                           /* offset in struct sh_arch                           */
     unsigned flag;
@@ -70,7 +70,7 @@ struct sh_key {
 
 #define SH_WORDS(...) (const char *const[]){__VA_ARGS__, NULL}      /* a list that NULL ends       */
 
-/* How a tensor is named and lies in its file. Parameters with the same name are parts of one tensor,
+/* The name and the layout of a tensor in its file. Parameters with the same name are parts of one tensor,
  * the rows of one after those of the other, in the order of the table: q, k, v; gate, up. */
 enum sh_form {
     SH_WHOLE_NAME = 1,                      /* `name` has no prefix                               */
@@ -80,7 +80,7 @@ enum sh_form {
 
 struct sh_param {
     enum sh_role role;
-    const char *name;                       /* after the prefix; '#' stands for the layer         */
+    const char *name;                       /* after the prefix; '#' is the layer number          */
     enum sh_dim rows, cols;
     unsigned needs, unless;                 /* exists when all of `needs` and none of `unless` are
                                              * among the flags                                    */
@@ -102,14 +102,14 @@ struct sh_param {
     {.role = SH_HEAD, .name = tensor, .rows = SH_DIM_VOCAB, .cols = SH_DIM_EMBED, .unless = SH_TIED_HEAD, \
      .form = SH_WHOLE_NAME}
 
-/* A count that only the memory depends on. */
+/* A count that affects only the memory. */
 struct sh_fact_key {
-    const char *json[2];                    /* the first of these names that is there counts      */
+    const char *json[2];                    /* the first of these names that is present           */
     size_t field;                           /* of an int in struct sh_kv_facts                    */
     int min, usual, needed;                 /* usual: the value where there is none, 0: as it was */
 };
 
-/* Is always so; is what the key says, or stays; or the value; must be said. */
+/* Fixed; read from the key, else unchanged; else the given default; required. */
 #define SH_FIXED_FACT(name, value) {.json = {""}, .field = offsetof(struct sh_kv_facts, name), .usual = value}
 #define SH_FACT(name, least, ...) \
     {.json = {__VA_ARGS__}, .field = offsetof(struct sh_kv_facts, name), .min = least}
@@ -134,7 +134,7 @@ struct sh_family {
     const struct sh_gguf_form *gguf;        /* NULL: GGUF files of it are not known               */
     const struct sh_fact_key *facts;        /* ends with json[0] == NULL; NULL: none              */
     const char *pattern;                    /* of layers where layer_types does not list them (models.txt); NULL: as
-                                             * `shape` says                                       */
+                                             * set by `shape`                                     */
     const char *knows;                      /* keys that change a model's memory (config_facts.c) and that it may
                                              * have besides those of its tables, between blanks; NULL: none */
     /* Quirks; may be NULL. shape: what the memory depends on, too; finish: what only the forward pass needs;

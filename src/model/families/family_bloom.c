@@ -34,7 +34,8 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     if (sh_config_flag(c, "apply_residual_connection_post_layernorm", &normed_residual, e))
         return -1;
     if (normed_residual)
-        return sh_config_refuse(c, "apply_residual_connection_post_layernorm", "residuals from in front of the norms",
+        return sh_config_refuse(c, "apply_residual_connection_post_layernorm", "false: residuals must be taken before "
+                                "the norms",
                                 e);
     return 0;
 }

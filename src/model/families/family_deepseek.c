@@ -29,7 +29,8 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
         return sh_config_refuse(c, "moe_layer_freq", "1", e);
     long long width = (long long)shared * f->expert_ffn;
     f->shared_ffn = width <= 100000000 ? (int)width : 0;
-    return width <= 100000000 ? 0 : sh_config_refuse(c, "n_shared_experts", "experts of at most 10^8 together", e);
+    return width <= 100000000 ? 0 : sh_config_refuse(c, "n_shared_experts", "shared experts with a total width of at "
+                                                     "most 10^8", e);
 }
 
 /* The leading plain layers as newer files list them. The pattern is made anew after that. */
@@ -47,7 +48,7 @@ static int listed_feeds(const struct sh_config *c, struct sh_kv_facts *f, struct
     const char *late = strchr(f->pattern + f->dense_first, '-');
     char key[40];
     snprintf(key, sizeof key, "mlp_layer_types.%d", late ? (int)(late - f->pattern) : 0);
-    return late ? sh_config_refuse(c, key, "sparse, as the layers before it", e) : 0;
+    return late ? sh_config_refuse(c, key, "sparse, like the layers before it", e) : 0;
 }
 
 /* Layers with an index of their own; the others ("shared") take the choice of the last one that has. A list says
@@ -69,7 +70,7 @@ static int index_pattern(const struct sh_config *c, struct sh_kv_facts *f, struc
             return sh_facts_pattern(c, *list, words, f, e);
     if (!sh_config_word(c, spelled, &letters, &ignored) && letters &&
         (strlen(letters) != (size_t)f->layers || strspn(letters, "FS") != strlen(letters)))
-        return sh_config_refuse(c, spelled, "a letter F or S for each layer", e);
+        return sh_config_refuse(c, spelled, "one letter, F or S, for each layer", e);
     for (int i = 0; i < f->layers; i++) {
         int past = i - offset + 1 > 0 ? i - offset + 1 : 0;
         int is_full = letters ? letters[i] == 'F' : past % (every ? every : 1) == 0;

@@ -51,9 +51,9 @@ int sh_gemma_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err 
         sh_config_flag(c, "use_bidirectional_attention", &both_ways, e))
         return -1;
     if (!(scalar > 0))
-        return sh_config_refuse(c, "query_pre_attn_scalar", "a number above 0", e);
+        return sh_config_refuse(c, "query_pre_attn_scalar", "a number greater than 0", e);
     if (both_ways)
-        return sh_config_refuse(c, "use_bidirectional_attention", "causal attention", e);
+        return sh_config_refuse(c, "use_bidirectional_attention", "false: attention must be causal", e);
     a->scale = (float)(1 / sqrt((double)scalar));
     a->embed_scale = (float)sqrt((double)a->d_model);
     return 0;

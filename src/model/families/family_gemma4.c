@@ -36,7 +36,8 @@ static int single_layers(const struct sh_config *c, struct sh_kv_facts *f, struc
         if (!is_global && !width && !heads)
             continue;
         if (!is_global || (seen++ && (width != f->global_head_dim || heads != f->global_kv_heads)))
-            return sh_config_refuse(c, "per_layer_config", "the same for all layers that see all tokens, no others", e);
+            return sh_config_refuse(c, "per_layer_config", "one value for all full-attention layers, and no other "
+                                    "layers", e);
         f->global_head_dim = width;
         f->global_kv_heads = heads;
     }

@@ -43,7 +43,7 @@ static int read_group(struct sh_arch *a, const struct sh_config *c, int group, i
         snprintf(key, sizeof key, "attention_types.%d.0.%d", group, n);
     while (sh_config_has(c, key) && ++n < a->n_layer);
     if (!times || !n)
-        return sh_config_refuse(c, "attention_types", "the types of all layers", e);
+        return sh_config_refuse(c, "attention_types", "a type for every layer", e);
     for (int i = 0; i / n < times && *layer < a->n_layer; i++, ++*layer) {
         snprintf(key, sizeof key, "attention_types.%d.0.%d", group, i % n);
         is_local = -1;
@@ -82,7 +82,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     (void)a;
-    return says_layers(c) ? 0 : sh_config_refuse(c, "attention_types", "the types of all layers", e);
+    return says_layers(c) ? 0 : sh_config_refuse(c, "attention_types", "a type for every layer", e);
 }
 
 const struct sh_family sh_family_gpt_neo = {

@@ -29,7 +29,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
         sh_facts_count(c, "mamba_dt_rank", 1, &f->ssm_rank, e))
         return -1;
     if (period >= SH_FACTS_PATTERN || offset >= period)
-        return sh_config_refuse(c, "attn_layer_offset", "less than attn_layer_period, and that less than 1024", e);
+        return sh_config_refuse(c, "attn_layer_offset", "less than attn_layer_period, which must be less than 1024", e);
     memset(f->pattern, 'S', (size_t)period);
     f->pattern[offset] = 'G';
     f->pattern[period] = '\0';

@@ -29,7 +29,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
         if (rotates < 0)
             return sh_config_refuse(c, key, "0 or 1 for each layer", e);
         if (!rotates != (i % 4 == 3))
-            return sh_config_refuse(c, "no_rope_layers", "every fourth layer without rotation", e);
+            return sh_config_refuse(c, "no_rope_layers", "every fourth layer without rotary positions", e);
     }
     return 0;
 }

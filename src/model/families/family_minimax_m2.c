@@ -30,7 +30,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
         if (sh_facts_count(c, key, 0, &kind, e))
             return -1;
         if (kind != 1)
-            return sh_config_refuse(c, key, "1, which is plain attention", e);
+            return sh_config_refuse(c, key, "1 (full attention)", e);
     }
     return 0;
 }

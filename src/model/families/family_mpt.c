@@ -14,7 +14,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
         sh_config_real(c, "expansion_ratio", 64, &expansion, e))
         return -1;
     if (kind == 2 && !f->kv_heads)
-        return sh_config_refuse(c, "attn_config.kv_n_heads", "a count of KV heads", e);
+        return sh_config_refuse(c, "attn_config.kv_n_heads", "a number of KV heads", e);
     f->kv_heads = kind == 1 ? 1 : f->kv_heads;
     f->norm = none ? SH_KEPT_SCALE : SH_KEPT_LAYER;
     f->qkv_bias = f->o_bias = f->mlp_bias = !none;

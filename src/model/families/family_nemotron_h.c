@@ -41,7 +41,7 @@ static int hybrid_pattern(const struct sh_config *c, struct sh_kv_facts *f, stru
     if (!pattern)
         return sh_fail(e, "%s: key 'hybrid_override_pattern' is missing", sh_config_path(c));
     if (strspn(pattern, "M*-E") != strlen(pattern) || strlen(pattern) != (size_t)f->layers)
-        return sh_config_refuse(c, "hybrid_override_pattern", "a letter of M * - E for each layer", e);
+        return sh_config_refuse(c, "hybrid_override_pattern", "one letter for each layer: M, *, - or E", e);
     snprintf(f->pattern, sizeof f->pattern, "%s", pattern);
     return 0;
 }

@@ -57,7 +57,7 @@ struct place {                              /* which value is being read, for me
 
 static int cut_short(const struct place *p)
 {
-    return sh_fail(p->e, "%s: key '%s': its value goes on behind the end of the file (is the file cut short?)", p->path,
+    return sh_fail(p->e, "%s: key '%s': its value extends past the end of the file (is the file truncated?)", p->path,
                    p->key);
 }
 
@@ -74,7 +74,7 @@ static int check_flags(const struct place *p, const unsigned char *at, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (at[i] > 1)
-            return sh_fail(p->e, "%s: key '%s': found a flag of %d, expected 0 or 1", p->path, p->key, at[i]);
+            return sh_fail(p->e, "%s: key '%s': found a boolean of %d, expected 0 or 1", p->path, p->key, at[i]);
     return 0;
 }
 
@@ -116,8 +116,8 @@ static int take_head(const struct place *p, struct sh_gguf_cursor *c, enum sh_gg
         return -1;
     *item = (enum sh_gguf_kind)kind;
     if (count > c->left / sh_gguf_kind_bytes(*item))
-        return sh_fail(p->e, "%s: key '%s': found an array of %llu elements of kind %s, expected at most %zu, for "
-                       "which there is room in the file", p->path, p->key, (unsigned long long)count,
+        return sh_fail(p->e, "%s: key '%s': found an array of %llu elements of kind %s, expected at most %zu, "
+                       "which is all the rest of the file can hold", p->path, p->key, (unsigned long long)count,
                        sh_gguf_kind_name(*item), c->left / sh_gguf_kind_bytes(*item));
     *n = (size_t)count;
     return 0;
@@ -128,7 +128,7 @@ static int skip_array(const struct place *p, struct sh_gguf_cursor *c, int depth
     enum sh_gguf_kind item;
     size_t n;
     if (depth >= DEEPEST)
-        return sh_fail(p->e, "%s: key '%s': found arrays within arrays, expected at most %d levels", p->path, p->key,
+        return sh_fail(p->e, "%s: key '%s': found nested arrays, expected at most %d levels", p->path, p->key,
                        DEEPEST);
     return take_head(p, c, &item, &n) || skip(p, c, item, n, depth + 1) ? -1 : 0;
 }
@@ -157,7 +157,7 @@ static int read_key(const char *path, size_t i, struct sh_gguf_cursor *c, struct
 {
     char shown[80];
     if (sh_gguf_take_text(c, key))
-        return sh_fail(e, "%s: key %zu goes on behind the end of the file (is the file cut short?)", path, i);
+        return sh_fail(e, "%s: key %zu extends past the end of the file (is the file truncated?)", path, i);
     for (size_t k = 0; k < key->bytes; k++)
         if (key->at[k] <= ' ' || key->at[k] > '~')
             return sh_fail(e, "%s: key %zu: found '%s', expected plain ASCII", path, i,
@@ -191,7 +191,7 @@ static int read_values(struct sh_gguf *g, size_t n, struct sh_gguf_cursor *c, st
         qsort(g->values, n, sizeof *g->values, by_key);
     for (size_t i = 1; i < n; i++)
         if (!by_key(&g->values[i - 1], &g->values[i]))
-            return sh_fail(e, "%s: key '%s': found it twice, expected it once", g->path,
+            return sh_fail(e, "%s: key '%s': found a duplicate, expected each key once", g->path,
                            sh_shown((const unsigned char *)g->values[i].key.at, g->values[i].key.bytes, p.key,
                                     sizeof p.key));
     return 0;
@@ -204,7 +204,7 @@ static int check_version(const struct sh_gguf *g, uint32_t version, struct sh_er
     if (version && !(version & 0xffffu))
         return sh_fail(e, "%s: found a big-endian GGUF file, expected little-endian", g->path);
     if (version < 2 || version > 3)
-        return sh_fail(e, "%s: found version %u of GGUF, expected 2 or 3", g->path, version);
+        return sh_fail(e, "%s: found GGUF version %u, expected 2 or 3", g->path, version);
     return 0;
 }
 
@@ -235,8 +235,9 @@ static int read_header(struct sh_gguf *g, struct sh_err *e)
     uint32_t version = 0;
     uint64_t n_tensor = 0, n_value = 0;
     if (c.left < 24 || memcmp(c.at, "GGUF", 4))
-        return sh_fail(e, "%s: found %zu bytes that %s, expected a GGUF file", g->path, c.left,
-                       c.left < 4 || memcmp(c.at, "GGUF", 4) ? "do not begin with GGUF" : "end within the header");
+        return sh_fail(e, "%s: not a GGUF file: its %zu bytes %s", g->path, c.left,
+                       c.left < 4 || memcmp(c.at, "GGUF", 4) ? "do not begin with GGUF" : "end within the header (is "
+                       "the file truncated?)");
     c.at += 4;
     c.left -= 4;
     sh_gguf_take_u32(&c, &version);

@@ -8,8 +8,8 @@
  *     tensors     name, rank u32, dimensions u64 (the fastest first), type u32, offset u64
  *     data        from the next multiple of general.alignment (32) on; offsets count from there
  *
- * Every count and length is checked against the bytes that are there before anything is done with it,
- * and nothing is copied: what is handed out points into the mapped file, which must stay mapped as long
+ * Every count and length is checked against the size of the file before it is used, and nothing is
+ * copied: results point into the mapped file, which must stay mapped as long
  * as the struct sh_gguf lives. Reading a header touches no tensor data. */
 #ifndef SH_MODEL_FILES_GGUF_H
 #define SH_MODEL_FILES_GGUF_H
@@ -55,20 +55,20 @@ void sh_gguf_close(struct sh_gguf *g);                              /* NULL is f
 /* NULL: there is no such key. */
 struct sh_gguf_value *sh_gguf_find(const struct sh_gguf *g, const char *key);
 
-/* A scalar; *out stays as it is when the key is absent. -1: another kind, or out of range. Whole numbers
+/* A scalar; *out is unchanged if the key is absent. -1: wrong kind, or out of range. Whole numbers
  * of every width are taken, and reals of both. */
 int sh_gguf_whole(const struct sh_gguf *g, const char *key, int64_t min, int64_t max, int64_t *out, struct sh_err *e);
 int sh_gguf_real(const struct sh_gguf *g, const char *key, double *out, struct sh_err *e);
 int sh_gguf_flag(const struct sh_gguf *g, const char *key, int *out, struct sh_err *e);
 int sh_gguf_word(const struct sh_gguf *g, const char *key, struct sh_gguf_text *out, struct sh_err *e);
 
-/* An array; *out is NULL when the key is absent. -1: no array, or one of other elements. */
+/* An array; *out is NULL when the key is absent. -1: not an array, or wrong elements. */
 int sh_gguf_strings(const struct sh_gguf *g, const char *key, struct sh_gguf_value **out, struct sh_err *e);
 int sh_gguf_numbers(const struct sh_gguf *g, const char *key, struct sh_gguf_value **out, struct sh_err *e);
 
-/* Element i < n of an array, or 0 of a scalar, of a kind that was made sure of. A number as it is in the
- * file: a real is rounded down to a whole one, a flag is 0 or 1. The first string that is asked for makes
- * an index of all, 8 bytes each. */
+/* Element i < n of an array, or 0 of a scalar, of a kind already checked. A number as it is in the
+ * file: a real is rounded down to a whole number, a boolean is 0 or 1. The first request for a string builds
+ * an index of all strings, 8 bytes each. */
 struct sh_gguf_text sh_gguf_string_at(struct sh_gguf_value *v, size_t i);
 double sh_gguf_real_at(const struct sh_gguf_value *v, size_t i);
 int64_t sh_gguf_whole_at(const struct sh_gguf_value *v, size_t i);
@@ -88,7 +88,7 @@ struct sh_gguf_cursor {
     size_t left;
 };
 
-/* The next number, or string of at most `most` bytes; -1: the bytes do not reach, or it is longer. */
+/* The next number, or string of at most `most` bytes; -1: too few bytes are left, or it is longer. */
 int sh_gguf_take_u32(struct sh_gguf_cursor *c, uint32_t *out);
 int sh_gguf_take_u64(struct sh_gguf_cursor *c, uint64_t *out);
 int sh_gguf_take_text(struct sh_gguf_cursor *c, struct sh_gguf_text *out);

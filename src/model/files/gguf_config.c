@@ -83,7 +83,7 @@ static int put_head_width(struct sh_gguf_maker *m)
     int64_t usual = m->n_head && m->d_model % m->n_head == 0 ? m->d_model / m->n_head : 0;
     m->d_head = key ? key : usual;
     if (m->n_head && !m->d_head)
-        return sh_gguf_cannot(m, "attention.head_count", "a divisor of embedding_length, or key_length beside it");
+        return sh_gguf_cannot(m, "attention.head_count", "a divisor of embedding_length, unless key_length is given");
     if ((value ? value : usual) != m->d_head)
         return sh_gguf_cannot(m, "attention.value_length", "the same as key_length");
     if (m->form->traits & SH_GGUF_HEAD)
@@ -105,7 +105,7 @@ static int put_from_tensors(struct sh_gguf_maker *m)
     int out = has_tensor(m, "blk.0.attn_output.bias");
     int in = has_tensor(m, "blk.0.attn_q.bias") || has_tensor(m, "blk.0.attn_qkv.bias");
     if (!words || words->rank != 2)
-        return sh_fail(m->e, "%s: found no tensor 'token_embd.weight' of two dimensions, expected the token embedding",
+        return sh_fail(m->e, "%s: tensor 'token_embd.weight' (the token embedding) is missing or not two-dimensional",
                        m->g->path);
     sh_gguf_put(m, "vocab_size", NULL, json_integer((json_int_t)(words->shape[0] < INT32_MAX ? words->shape[0]
                                                                                              : INT32_MAX)));
@@ -114,7 +114,7 @@ static int put_from_tensors(struct sh_gguf_maker *m)
     if (in == out)
         sh_gguf_put(m, "attention_bias", NULL, json_boolean(in));
     else if (!(m->form->traits & SH_GGUF_QKV_BIAS))
-        return sh_fail(m->e, "%s: found biases of %s, expected them there and at %s, or nowhere", m->g->path,
+        return sh_fail(m->e, "%s: found biases of %s, expected biases there and of %s, or of neither", m->g->path,
                        in ? "'attn_q'" : "'attn_output'", in ? "'attn_output'" : "'attn_q'");
     return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metadata of a GGUF model as the config.json that its family's tables read (config.h). What a key
- * says is taken over; what it says and cannot be honoured is refused by the key's name, as is an
- * architecture that none of the families is. Whether there are biases, an output head of its own and
- * frequencies by factors is seen from the tensors. */
+/* The metadata of a GGUF model as the config.json that its family's tables read (config.h). The
+ * values of the keys are carried over; a value that cannot be honoured is refused with the key's name, as
+ * is an unknown architecture. The tensors tell whether there are biases, a separate output head and
+ * frequency factors. */
 #ifndef SH_MODEL_FILES_GGUF_CONFIG_H
 #define SH_MODEL_FILES_GGUF_CONFIG_H
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A family's tables as a GGUF file has its tensors: the names are those of llama.cpp, alike in all
+/* A family's tables for the tensors of a GGUF file: the names are those of llama.cpp, the same in all
  * architectures ("blk.3.attn_q.weight"), fused tensors keep their parts one after another, matrices are
  * never transposed, norms are stored as they multiply (Gemma's with the 1). In files of the architecture
  * "llama" the rows of each head of q and k are in another order: row 2 i + j of a head there is row
- * j w / 2 + i here, w the width of the head, since llama.cpp turns neighbours and we turn halves. */
+ * j w / 2 + i here, w the width of the head, since llama.cpp rotates neighbouring
+ * elements and this program rotates halves. */
 #ifndef SH_MODEL_FILES_GGUF_FAMILY_H
 #define SH_MODEL_FILES_GGUF_FAMILY_H
 
@@ -11,7 +12,7 @@
 #include "src/model/layout.h"
 #include "src/model/weights.h"
 
-enum { SH_GGUF_PAIRED = 1 << 8 };           /* beside enum sh_form: the order of rows above       */
+enum { SH_GGUF_PAIRED = 1 << 8 };           /* added to enum sh_form: the order of rows above     */
 
 /* A copy of the tables with these names; free it with sh_gguf_family_free. */
 struct sh_family *sh_gguf_family(const struct sh_family *f);

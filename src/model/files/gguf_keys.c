@@ -67,8 +67,8 @@ static int check_key(struct sh_gguf_maker *m, const struct sh_gguf_value *v, str
     if (!matters(name))
         return 0;
     snprintf(shown, sizeof shown, "%.*s", (int)(name.bytes < sizeof shown ? name.bytes : sizeof shown - 1), name.at);
-    return sh_fail(m->e, "%s: found the key '%s.%s', expected none that changes what the family computes", m->g->path,
-                   m->form->arch, shown);
+    return sh_fail(m->e, "%s: key '%s.%s' is not supported for this family: it would change what the model computes",
+                   m->g->path, m->form->arch, shown);
 }
 
 int sh_gguf_check_keys(struct sh_gguf_maker *m)

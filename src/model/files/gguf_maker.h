@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of gguf_config.c share: the config that is being made. Keys of the file are named without
- * the architecture in front: "block_count" for "llama.block_count". */
+ * the architecture prefix: "block_count" for "llama.block_count". */
 #ifndef SH_MODEL_FILES_GGUF_MAKER_H
 #define SH_MODEL_FILES_GGUF_MAKER_H
 
@@ -30,12 +30,12 @@ void sh_gguf_put(struct sh_gguf_maker *m, const char *hub, const char *name, jso
 /* -1 with what was found under the key. */
 int sh_gguf_cannot(struct sh_gguf_maker *m, const char *name, const char *expected);
 
-/* A value of 0 or more; *out stays when it is absent. A list of one number for each layer counts when all
- * are the same. */
+/* A value of 0 or more; *out is unchanged if it is absent. A list with one number for each layer is accepted
+ * if all are the same. */
 int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out);
 int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out);
 
-/* gguf_keys.c: are there keys that change what the model computes and that nobody reads? */
+/* gguf_keys.c: -1 for a key that would change what the model computes but is not read. */
 int sh_gguf_check_keys(struct sh_gguf_maker *m);
 
 /* gguf_rope.c: the base, the share of a head that turns, and scaling. */

@@ -93,8 +93,8 @@ static int read_factors(const struct sh_gguf_maker *m, const struct sh_stored *t
 {
     char shape[100];
     if (strcmp(t->dtype, "F32") || t->rank != 1 || (int64_t)t->shape[0] != turning / 2 || t->shape[0] > MOST_PAIRS)
-        return sh_fail(m->e, "%s: tensor '%s': found %s of shape %s, expected F32 of shape [%lld], a number for each "
-                       "pair of a head", t->file, t->name, t->dtype, sh_stored_shape(t, shape, sizeof shape),
+        return sh_fail(m->e, "%s: tensor '%s': found %s of shape %s, expected F32 of shape [%lld], one number for each "
+                       "rotary pair of a head", t->file, t->name, t->dtype, sh_stored_shape(t, shape, sizeof shape),
                        (long long)turning / 2);
     f->n = (int)t->shape[0];
     f->most = 1;
@@ -116,15 +116,15 @@ static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, doubl
     struct factors f = {.n = 0};
     int64_t original = 8192;
     if (!(m->form->traits & SH_GGUF_FACTORS))
-        return sh_fail(m->e, "%s: found tensor '%s', expected no factors of frequencies in this family", t->file,
+        return sh_fail(m->e, "%s: tensor '%s': frequency factors are not supported for this family", t->file,
                        t->name);
     if (sh_gguf_count(m, "rope.scaling.original_context_length", &original) || read_factors(m, t, base, turning, &f))
         return -1;
     if (f.most <= 1)
         return 0;
     if (!find_original(&f) && !find_turns(&f, (double)original))
-        return sh_fail(m->e, "%s: tensor '%s': found factors that LLaMA 3's scaling does not give with any parameters, "
-                       "expected that rule's", t->file, t->name);
+        return sh_fail(m->e, "%s: tensor '%s': no parameters of LLaMA 3's rotary scaling give these factors, "
+                       "expected factors of that scaling", t->file, t->name);
     json_t *scaling = json_object();
     json_object_set_new(scaling, "rope_type", json_string("llama3"));
     json_object_set_new(scaling, "factor", json_real(f.most));
@@ -187,7 +187,7 @@ static int put_share(struct sh_gguf_maker *m, int64_t turning)
         return 0;
     }
     if (!(m->form->traits & SH_GGUF_SHARE) || turning > m->d_head)
-        return sh_gguf_cannot(m, "rope.dimension_count", "the width of a head");
+        return sh_gguf_cannot(m, "rope.dimension_count", "the head width");
     sh_gguf_put(m, m->form->share_key, "rope.dimension_count", json_real(((double)turning + 0.25) / (double)m->d_head));
     return 0;
 }
@@ -197,7 +197,7 @@ static int put_local_base(struct sh_gguf_maker *m)
     const char *name = sh_gguf_has(m, "rope.freq_base_swa") ? "rope.freq_base_swa" : "rope.local.freq_base";
     double base = 10000;
     if (sh_gguf_has(m, name) && !(m->form->traits & SH_GGUF_LOCAL_BASE))
-        return sh_gguf_cannot(m, name, "none in this family");
+        return sh_gguf_cannot(m, name, "no such key for this family");
     if (sh_gguf_number(m, name, &base))
         return -1;
     if (m->form->traits & SH_GGUF_LOCAL_BASE)

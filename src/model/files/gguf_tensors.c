@@ -23,7 +23,7 @@ static int read_name(struct sh_part *p, size_t i, struct sh_gguf_cursor *c, stru
     struct sh_gguf_text name;
     char shown[80];
     if (sh_gguf_take_text(c, &name))
-        return sh_fail(e, "%s: tensor %zu: its name goes on behind the end of the file (is the file cut short?)",
+        return sh_fail(e, "%s: tensor %zu: its name extends past the end of the file (is the file truncated?)",
                        p->path, i);
     if (!name.bytes || name.bytes > MOST_NAME)
         return sh_fail(e, "%s: tensor %zu: found a name of %zu characters, expected 1 to %d", p->path, i, name.bytes,
@@ -40,14 +40,16 @@ static int read_shape(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_e
 {
     uint32_t rank;
     if (sh_gguf_take_u32(c, &rank))
-        return sh_fail(e, "%s: tensor '%s': the file ends in its place of the table", t->file, t->name);
+        return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)", t->file,
+                       t->name);
     if (rank < 1 || rank > MOST_RANK)
         return sh_fail(e, "%s: tensor '%s': found %u dimensions, expected 1 to %d", t->file, t->name, rank, MOST_RANK);
     t->rank = (int)rank;
     for (int i = t->rank - 1; i >= 0; i--) {
         uint64_t n;
         if (sh_gguf_take_u64(c, &n))
-            return sh_fail(e, "%s: tensor '%s': the file ends in its place of the table", t->file, t->name);
+            return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)",
+                           t->file, t->name);
         if (!n)
             return sh_fail(e, "%s: tensor '%s': found a dimension of 0, expected at least 1", t->file, t->name);
         t->shape[i] = (size_t)n;
@@ -63,7 +65,8 @@ static int read_type(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_er
     size_t all = 1;
     int huge = 0;
     if (sh_gguf_take_u32(c, &number))
-        return sh_fail(e, "%s: tensor '%s': the file ends in its place of the table", t->file, t->name);
+        return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)", t->file,
+                       t->name);
     for (int i = 0; i < t->rank; i++)
         huge |= sh_mul(all, t->shape[i], &all);
     if (huge || all > SIZE_MAX / 8)
@@ -77,7 +80,8 @@ static int read_type(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_er
     snprintf(t->dtype, sizeof t->dtype, "%s", type->name);
     t->packed = type->unpack ? type : NULL;
     if (t->shape[t->rank - 1] % type->elements)
-        return sh_fail(e, "%s: tensor '%s': found shape %s, expected rows of a multiple of %u elements in format %s",
+        return sh_fail(e, "%s: tensor '%s': found shape %s, expected a row length that is a multiple of %u for format "
+                       "%s",
                        t->file, t->name, sh_stored_shape(t, shape, sizeof shape), type->elements, type->name);
     if (sh_mul(all / type->elements, type->bytes, &t->bytes))
         return sh_fail(e, "%s: tensor '%s': shape %s has more elements than any file can hold", t->file, t->name,
@@ -85,12 +89,13 @@ static int read_type(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_er
     return 0;
 }
 
-/* Offsets count from the start of the data, whose place is known behind the table. */
+/* Offsets count from the start of the data, whose place is known after the table. */
 static int read_offset(const struct sh_gguf *g, struct sh_gguf_cursor *c, const struct sh_stored *t, uint64_t *offset,
                        struct sh_err *e)
 {
     if (sh_gguf_take_u64(c, offset))
-        return sh_fail(e, "%s: tensor '%s': the file ends in its place of the table", t->file, t->name);
+        return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)", t->file,
+                       t->name);
     if (*offset % g->alignment)
         return sh_fail(e, "%s: tensor '%s': found its data at offset %llu, expected a multiple of general.alignment, "
                        "which is %zu", t->file, t->name, (unsigned long long)*offset, g->alignment);
@@ -111,12 +116,14 @@ static int check_places(struct sh_part *p, struct sh_err *e)
     for (size_t i = 1; i < p->n; i++) {
         const struct sh_stored *before = &p->tensors[i - 1], *t = &p->tensors[i];
         if (before->at + before->bytes > t->at)
-            return sh_fail(e, "%s: tensor '%s': its data overlap those of tensor '%s'", p->path, t->name, before->name);
+            return sh_fail(e, "%s: tensor '%s': its data overlap the data of tensor '%s'", p->path, t->name,
+                           before->name);
     }
     sh_part_sort(p);
     for (size_t i = 1; i < p->n; i++)
         if (!strcmp(p->tensors[i - 1].name, p->tensors[i].name))
-            return sh_fail(e, "%s: tensor '%s': found it twice, expected it once", p->path, p->tensors[i].name);
+            return sh_fail(e, "%s: tensor '%s': found a duplicate, expected each name once", p->path,
+                           p->tensors[i].name);
     return 0;
 }
 
@@ -127,7 +134,7 @@ static int place(const struct sh_part *p, size_t data_at, const uint64_t *offset
         struct sh_stored *t = &p->tensors[i];
         if (offsets[i] >= left || t->bytes > left - offsets[i])
             return sh_fail(e, "%s: tensor '%s': found its %zu bytes at offset %llu, expected them within the %zu bytes "
-                           "of data (is the file cut short?)", t->file, t->name, t->bytes,
+                           "of data (is the file truncated?)", t->file, t->name, t->bytes,
                            (unsigned long long)offsets[i], left);
         t->at = p->map.at + data_at + offsets[i];
     }
@@ -233,13 +240,13 @@ int sh_gguf_check_split(const struct sh_gguf *g, size_t i, size_t *n, struct sh_
         sh_gguf_whole(g, "split.no", 0, MOST_FILES, &number, e))
         return -1;
     if (number != (int64_t)i) {
-        sh_gguf_refuse(g, "split.no", i ? "the number of the file, which its name says" : "0", e);
-        return sh_hint(e, "a split model is opened by its first file, …-00001-of-….gguf");
+        sh_gguf_refuse(g, "split.no", i ? "the file number in the file's name" : "0", e);
+        return sh_hint(e, "to open a split model, name its first file, …-00001-of-….gguf");
     }
     if (i && count != (int64_t)*n)
-        return sh_gguf_refuse(g, "split.count", "the number of files that the first one says", e);
+        return sh_gguf_refuse(g, "split.count", "the number of files given in the first file", e);
     if (!i && count > 1 && (split_number(g->path, &named) != 1 || named != (size_t)count))
-        return sh_fail(e, "%s: key 'split.count': found %lld, expected a file named …-00001-of-%05lld.gguf then",
+        return sh_fail(e, "%s: key 'split.count': found %lld, expected a file name ending in -00001-of-%05lld.gguf",
                        g->path, (long long)count, (long long)count);
     *n = count > 1 ? (size_t)count : 1;
     return 0;

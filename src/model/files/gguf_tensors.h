@@ -12,19 +12,19 @@ sh_read_part sh_gguf_read_part;
 
 int sh_is_gguf_name(const char *path);                              /* ends with .gguf            */
 
-/* The GGUF file that a path stands for: the file itself, or the one (or the first of a split one) in a
- * folder without config.json. *out is the caller's to free; NULL: the path stands for none. -1: the
+/* The GGUF file that a path names: the file itself, or the one (or the first of a split one) in a
+ * folder without config.json. *out is the caller's to free; NULL: the path names none. -1: the
  * folder has several. */
 int sh_gguf_path(const char *path, char **out, struct sh_err *e);
 
-/* Is there any, config.json or not? */
+/* Does the folder hold a GGUF file, with or without config.json? */
 int sh_gguf_is_in(const char *folder);
 
 /* Split checkpoints: NAME-00001-of-00003.gguf and so on, the metadata in the first. The name of file i
  * (from 0) of n when that of the first is known; the caller frees it. */
 char *sh_gguf_split_name(const char *first, size_t i, size_t n);
 
-/* Is it file i? The first one says of how many, *n; the others must say the same. */
+/* Is it file i? The first file sets the number of files, *n; the others must agree. */
 int sh_gguf_check_split(const struct sh_gguf *g, size_t i, size_t *n, struct sh_err *e);
 
 #endif

@@ -17,7 +17,7 @@ static int put_layers(struct sh_gguf_maker *m)
     int64_t period = m->form->period;
     int is_list = v && v->kind == SH_GGUF_ARRAY;
     if (is_list && (v->n < (size_t)m->n_layer || (v->item != SH_GGUF_BOOL && !sh_gguf_is_whole(v->item))))
-        return sh_gguf_cannot(m, name, "a number, or true or false for each layer");
+        return sh_gguf_cannot(m, name, "a number, or one true or false for each layer");
     if (!is_list && sh_gguf_count(m, name, &period))
         return -1;
     json_t *types = json_array();
@@ -36,9 +36,9 @@ int sh_gguf_put_windows(struct sh_gguf_maker *m)
     if (sh_gguf_count(m, name, &n))
         return -1;
     if (n && !(m->form->traits & (SH_GGUF_WINDOW | SH_GGUF_CAPS)))
-        return sh_gguf_cannot(m, name, "0: the family's windows follow rules that the file does not tell");
+        return sh_gguf_cannot(m, name, "0: the file does not give the rules of this family's windows");
     if (!(m->form->traits & SH_GGUF_CAPS) && sh_gguf_has(m, "attention.sliding_window_pattern"))
-        return sh_gguf_cannot(m, "attention.sliding_window_pattern", "none in this family");
+        return sh_gguf_cannot(m, "attention.sliding_window_pattern", "no such key for this family");
     sh_gguf_put(m, "sliding_window", name, n ? json_integer(n) : json_null());
     /* Files of Mistral say that they are of LLaMA, which has no windows. */
     if (n && m->form->windowed_type)
@@ -54,7 +54,7 @@ static int put_cap(struct sh_gguf_maker *m, const char *name, double usual)
     if (sh_gguf_number(m, name, &cap))
         return -1;
     if (cap != 0 && !(m->form->traits & SH_GGUF_CAPS))
-        return sh_gguf_cannot(m, name, "0 in this family");
+        return sh_gguf_cannot(m, name, "0 for this family");
     if (m->form->traits & SH_GGUF_CAPS)
         sh_gguf_put(m, name, name, cap != 0 ? json_real(cap) : json_null());
     return 0;
@@ -70,11 +70,11 @@ static int put_scale(struct sh_gguf_maker *m)
     if (sh_gguf_number(m, "attention.scale", &scale))
         return -1;
     if (!(scale > 0) && m->d_head)
-        return sh_gguf_cannot(m, "attention.scale", "a number above 0");
+        return sh_gguf_cannot(m, "attention.scale", "a number greater than 0");
     if (m->form->traits & SH_GGUF_CAPS)
         sh_gguf_put(m, "query_pre_attn_scalar", "attention.scale", json_real(1 / (scale * scale)));
     else if (fabs(scale - usual) > 1e-6 * usual)
-        return sh_gguf_cannot(m, "attention.scale", "1 / sqrt(width of a head) in this family");
+        return sh_gguf_cannot(m, "attention.scale", "1 / sqrt(head width) for this family");
     return 0;
 }
 

@@ -14,7 +14,7 @@ static int map_whole(struct sh_map *m, int fd, const char *path, struct sh_err *
 {
     struct stat facts;
     if (fstat(fd, &facts))
-        return sh_fail(e, "%s: cannot be examined: %s", path, strerror(errno));
+        return sh_fail(e, "%s: cannot read its status: %s", path, strerror(errno));
     if (!S_ISREG(facts.st_mode))
         return sh_fail(e, "%s: not a regular file", path);
     if (facts.st_size == 0) {
@@ -23,7 +23,7 @@ static int map_whole(struct sh_map *m, int fd, const char *path, struct sh_err *
     }
     void *at = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (at == MAP_FAILED) {
-        sh_fail(e, "%s: cannot be mapped: %s", path, strerror(errno));
+        sh_fail(e, "%s: cannot map the file into memory: %s", path, strerror(errno));
         e->is_io = 1;
         return -1;
     }

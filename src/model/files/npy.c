@@ -3,7 +3,7 @@
  * order. One tensor, named for the file without its ending. Of types f2 (F16) and f4 (F32) can be read.
  *
  * The header is read as what numpy writes: a dictionary with exactly the keys 'descr', 'fortran_order' and
- * 'shape', in any order; a comma may stand behind the last. */
+ * 'shape', in any order; a comma may follow the last. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,12 +133,13 @@ static int check(const struct header *h, struct sh_stored *s, size_t left, struc
         return sh_fail(e, "%s: found numbers of type '%s', expected '<f4' or '<f2'", s->file,
                        sh_shown((const unsigned char *)h->descr, strlen(h->descr), descr, sizeof descr));
     if (h->fortran)
-        return sh_fail(e, "%s: is in Fortran's order, expected C's (numpy.ascontiguousarray)", s->file);
+        return sh_fail(e, "%s: found Fortran order, expected C order (convert it with numpy.ascontiguousarray)",
+                       s->file);
     for (int i = 0; i < s->rank; i++)
         if (sh_mul(bytes, s->shape[i], &bytes))
-            return sh_fail(e, "%s: its shape is larger than any file", s->file);
+            return sh_fail(e, "%s: its shape has more elements than any file can hold", s->file);
     if (bytes != left)
-        return sh_fail(e, "%s: found %zu bytes of data, its shape and type ask for %zu", s->file, left, bytes);
+        return sh_fail(e, "%s: found %zu bytes of data, expected %zu for its shape and type", s->file, left, bytes);
     s->bytes = bytes;
     return 0;
 }
@@ -163,9 +164,9 @@ int sh_npy_read(struct sh_part *p, struct sh_err *e)
             n |= (size_t)at[10] << 16 | (size_t)at[11] << 24;
     }
     if (!from)
-        return sh_fail(e, "%s: is no .npy file (versions 1 to 3)", p->path);
+        return sh_fail(e, "%s: not a .npy file (versions 1 to 3)", p->path);
     if (n > MOST_HEADER || n > bytes - from)
-        return sh_fail(e, "%s: its header has %zu bytes, expected at most %zu", p->path, n,
+        return sh_fail(e, "%s: found a header of %zu bytes, expected at most %zu", p->path, n,
                        bytes - from < MOST_HEADER ? bytes - from : (size_t)MOST_HEADER);
     struct sh_stored *s = p->tensors = xcalloc(1, sizeof *s);
     struct header h = {0};
@@ -175,7 +176,7 @@ int sh_npy_read(struct sh_part *p, struct sh_err *e)
     s->at = at + from + n;
     const char *text = (const char *)at + from;
     if (parse((struct text){text, text + n}, &h, s))
-        return sh_fail(e, "%s: its header is not what numpy writes: 'descr', 'fortran_order' and 'shape' of an array",
+        return sh_fail(e, "%s: malformed header, expected 'descr', 'fortran_order' and 'shape' as numpy writes them",
                        p->path);
     return check(&h, s, bytes - from - n, e);
 }

@@ -53,7 +53,7 @@ static void *grown(void *table, uint32_t n, size_t bytes)
 static const unsigned char *take(struct machine *m, uint64_t n)
 {
     if (n > m->bytes - m->next) {
-        sh_fail(m->e, "%s: pickle at byte %zu: opcode %s: found %zu bytes left, expected %llu (is the file cut short?)",
+        sh_fail(m->e, "%s: pickle at byte %zu: opcode %s: found %zu bytes left, expected %llu (is the file truncated?)",
                 m->file, m->op, sh_pickle_opcode(m->at[m->op]), m->bytes - m->next, (unsigned long long)n);
         return NULL;
     }
@@ -106,7 +106,7 @@ static uint32_t above(const struct machine *m)
 /* At least n values above the mark. */
 static int need(const struct machine *m, uint32_t n)
 {
-    return above(m) >= n ? 0 : refuse(m, "an empty stack", "values to work on");
+    return above(m) >= n ? 0 : refuse(m, "an empty stack", "operands");
 }
 
 /* The values above the mark, which goes: *n of them from m->stack[returned]; they stay until the
@@ -120,7 +120,7 @@ static uint32_t take_mark(struct machine *m, uint32_t *n)
 
 static int need_mark(const struct machine *m)
 {
-    return m->n_mark ? 0 : refuse(m, "no mark", "one that was set before");
+    return m->n_mark ? 0 : refuse(m, "no mark on the stack", "an earlier MARK");
 }
 
 static int add_member(struct machine *m, uint32_t to, uint32_t key, uint32_t v)
@@ -297,7 +297,7 @@ static int get(struct machine *m, int index_bytes)
     if (take_number(m, index_bytes, &i))
         return -1;
     if (i >= m->n_memo || m->memo[i] == NOTHING)
-        return refuse(m, "a memo index that nothing was stored at", "an earlier one");
+        return refuse(m, "an unused memo index", "one that was stored before");
     return push(m, m->memo[i]);
 }
 
@@ -326,7 +326,7 @@ static int global_in_lines(struct machine *m)
     const unsigned char *name = end ? end + 1 : stop;
     const unsigned char *name_end = memchr(name, '\n', (size_t)(stop - name));
     if (!name_end)
-        return refuse(m, "the end of the file", "two lines that name it");
+        return refuse(m, "the end of the file", "two lines with its names");
     m->next = (size_t)(name_end + 1 - m->at);
     return global(m, at, (size_t)(end - at), name, (size_t)(name_end - name));
 }
@@ -338,7 +338,7 @@ static int global_on_stack(struct machine *m)
     const struct sh_pickle_value *name = value(m, m->stack[m->n_stack - 1]);
     const struct sh_pickle_value *module = value(m, m->stack[m->n_stack - 2]);
     if (name->kind != SH_PICKLE_STRING || module->kind != SH_PICKLE_STRING)
-        return refuse(m, sh_pickle_kind(name->kind == SH_PICKLE_STRING ? module : name), "two strings that name it");
+        return refuse(m, sh_pickle_kind(name->kind == SH_PICKLE_STRING ? module : name), "two strings with its names");
     m->n_stack -= 2;
     return global(m, module->text, module->bytes, name->text, name->bytes);
 }
@@ -398,7 +398,7 @@ static int frame(struct machine *m)
     uint64_t n;
     if (take_number(m, 8, &n))
         return -1;
-    return n <= m->bytes - m->next ? 0 : refuse(m, "a frame that ends behind the file", "one inside of it");
+    return n <= m->bytes - m->next ? 0 : refuse(m, "a frame that extends past the end of the file", "one within it");
 }
 
 static int unknown(const struct machine *m, unsigned char code)
@@ -468,7 +468,7 @@ static int run_all(struct machine *m, size_t from)
     for (;;) {
         if (m->next == m->bytes)
             return sh_fail(m->e, "%s: pickle at byte %zu: found the end of the data, expected an opcode (is the file "
-                           "cut short?)", m->file, m->next);
+                           "truncated?)", m->file, m->next);
         m->op = m->next++;
         if (m->at[m->op] == '.')
             break;

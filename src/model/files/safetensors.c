@@ -94,8 +94,8 @@ static int read_tensor(struct sh_stored *t, const json_t *facts, struct sh_map d
         return sh_fail(e, "%s: tensor '%s': data_offsets [%zu, %zu] are reversed", t->file, t->name,
                        from, to);
     if (to > data.bytes)
-        return sh_fail(e, "%s: tensor '%s': data_offsets [%zu, %zu] end behind the %zu bytes of "
-                       "data (is the file cut short?)", t->file, t->name, from, to, data.bytes);
+        return sh_fail(e, "%s: tensor '%s': data_offsets [%zu, %zu] extend past the %zu bytes of "
+                       "data (is the file truncated?)", t->file, t->name, from, to, data.bytes);
     t->at = data.at + from;
     t->bytes = to - from;
     return check_size(t, e);
@@ -109,11 +109,11 @@ static int check_places(struct sh_part *p, struct sh_map data, struct sh_err *e)
     for (size_t i = 0; i < p->n; i++) {
         const struct sh_stored *t = &p->tensors[i];
         if (t->at < next)
-            return sh_fail(e, "%s: tensor '%s': its data begin at byte %td and overlap those of "
+            return sh_fail(e, "%s: tensor '%s': its data begin at byte %td and overlap the data of "
                            "tensor '%s', which end at %td", p->path, t->name, t->at - data.at,
                            p->tensors[i - 1].name, next - data.at);
         if (t->at > next)
-            return sh_fail(e, "%s: tensor '%s': %td bytes in front of its data belong to no tensor",
+            return sh_fail(e, "%s: tensor '%s': found a gap of %td bytes before its data, expected none",
                            p->path, t->name, t->at - next);
         next = t->at + t->bytes;
     }
@@ -157,7 +157,7 @@ int sh_safetensors_read(struct sh_part *p, struct sh_err *e)
                        MAX_HEADER_BYTES);
     if (header_bytes > p->map.bytes - sizeof header_bytes)
         return sh_fail(e, "%s: found %zu bytes, expected at least %llu for its header (is the "
-                       "file cut short?)", p->path, p->map.bytes,
+                       "file truncated?)", p->path, p->map.bytes,
                        (unsigned long long)header_bytes + 8);
     const char *text = (const char *)p->map.at + sizeof header_bytes;
     json_error_t why;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file that torch.save wrote (pytorch_model.bin): a dictionary of tensors, as a zip archive (PyTorch
- * 1.6 and later) or as pickles one behind the other with the storages after them (before). Tensors are
+ * 1.6 and later) or as consecutive pickles with the storages after them (before). Tensors are
  * views into the mapped file; one whose elements lie in another than row-major order, a transposed one,
  * say, is copied into that order. Nothing in the file is executed (pickle.h).
  *
@@ -59,7 +59,7 @@ static const struct sh_zip_entry *find_pickle(const struct reader *r, size_t *fo
         *folder_bytes = n;
     }
     if (!found)
-        sh_fail(r->e, "%s: zip: found no entry */data.pkl, expected an archive that torch.save wrote", r->part->path);
+        sh_fail(r->e, "%s: zip: found no entry */data.pkl, expected an archive written by torch.save", r->part->path);
     return found;
 }
 
@@ -81,7 +81,7 @@ static int place_in_zip(struct reader *r, const struct sh_zip_entry *pickle, siz
         const struct sh_zip_entry *t = find_entry(r, pickle, folder_bytes, name, strlen(name));
         free(name);
         if (!t)
-            return sh_fail(r->e, "%s: zip: found no entry */data/%s, expected the storage that its pickle speaks of",
+            return sh_fail(r->e, "%s: zip: found no entry */data/%s, expected the storage its pickle refers to",
                            r->part->path, sh_shown(s->key, s->key_bytes, shown, sizeof shown));
         if (t->bytes != s->n * s->element_bytes)
             return refuse_storage(r, s, "bytes: ", t->bytes, "", s->n * s->element_bytes);
@@ -101,7 +101,8 @@ static int read_zip(struct reader *r)
         return -1;
     const struct sh_zip_entry *order = find_entry(r, pickle, folder_bytes, "byteorder", 9);
     if (order && (order->bytes != 6 || memcmp(map->at + order->at, "little", 6)))
-        return sh_fail(r->e, "%s: found another byte order than 'little' in its entry */byteorder", r->part->path);
+        return sh_fail(r->e, "%s: zip: entry */byteorder: found a byte order other than 'little', expected 'little'",
+                       r->part->path);
     r->pickle = sh_pickle_read(map->at, pickle->at + pickle->bytes, pickle->at, &end, sh_torch_globals, r->part->path,
                                r->e);
     if (!r->pickle || sh_torch_storages(&r->storages, r->pickle, r->part->path, r->e))
@@ -109,9 +110,9 @@ static int read_zip(struct reader *r)
     return place_in_zip(r, pickle, folder_bytes);
 }
 
-/* ---- pickles one behind the other ---- */
+/* ---- consecutive pickles ---- */
 
-/* One that may name nothing. Moves *next behind it. */
+/* A pickle without globals. Moves *next past it. */
 static struct sh_pickle *read_plain(const struct reader *r, size_t *next)
 {
     static const struct sh_pickle_global none[] = {{NULL, NULL, SH_PICKLE_TYPE}};
@@ -138,7 +139,8 @@ static int check_plain(const struct reader *r, size_t *next, int (*is)(const str
         return -1;
     int right = is(sh_pickle_root(p));
     sh_pickle_free(p);
-    return right ? 0 : sh_fail(r->e, "%s: pickle at byte %zu: found another value, expected %s", r->part->path, from,
+    return right ? 0 : sh_fail(r->e, "%s: pickle at byte %zu: found a different value, expected %s", r->part->path,
+                               from,
                                expected);
 }
 
@@ -154,8 +156,8 @@ static int check_writer(const struct reader *r, size_t *next)
         if (sh_pickle_is(key, "little_endian"))
             little = v->kind == SH_PICKLE_BOOL && v->whole;
     sh_pickle_free(p);
-    return little ? 0 : sh_fail(r->e, "%s: found facts about its writer without 'little_endian' True, expected data of "
-                                "that byte order", r->part->path);
+    return little ? 0 : sh_fail(r->e, "%s: found system info without 'little_endian' True, expected little-endian "
+                                "data", r->part->path);
 }
 
 /* The elements at *next belong to the storage of this key. */
@@ -167,8 +169,9 @@ static int place_behind(const struct reader *r, const struct sh_pickle_value *ke
                                      : NULL;
     uint64_t n;
     if (!s || s->at)
-        return sh_fail(r->e, "%s: pickle at byte %zu: found a key that names no storage or one twice, expected those "
-                       "of the tensors", r->part->path, key->place);
+        return sh_fail(r->e, "%s: pickle at byte %zu: found a key of an unknown storage or a duplicate key, expected "
+                       "one key for "
+                       "each storage of the tensors", r->part->path, key->place);
     if (map->bytes - *next < 8)
         return refuse_storage(r, s, "bytes left: ", map->bytes - *next, "at least ", 8);
     memcpy(&n, map->at + *next, 8);
@@ -195,7 +198,7 @@ static int place_all_behind(const struct reader *r, const struct sh_pickle *keys
         if (!r->storages.list[i].at)
             return refuse_storage(r, &r->storages.list[i], "elements: ", 0, "", r->storages.list[i].n);
     if (next != r->part->map.bytes)
-        return sh_fail(r->e, "%s: found %zu bytes behind the last storage, expected none", r->part->path,
+        return sh_fail(r->e, "%s: found %zu bytes after the last storage, expected none", r->part->path,
                        r->part->map.bytes - next);
     return 0;
 }
@@ -222,8 +225,8 @@ static int read_either(struct reader *r)
         return read_zip(r);
     if (r->part->map.bytes && r->part->map.at[0] == 0x80)
         return read_stacked(r);
-    return sh_fail(r->e, "%s: found neither a zip archive nor a pickle in its %zu bytes, expected a file that "
-                   "torch.save wrote", r->part->path, r->part->map.bytes);
+    return sh_fail(r->e, "%s: found neither a zip archive nor a pickle in its %zu bytes, expected a file written by "
+                   "torch.save", r->part->path, r->part->map.bytes);
 }
 
 int sh_torch_file_read(struct sh_part *p, struct sh_err *e)

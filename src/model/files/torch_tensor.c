@@ -54,10 +54,10 @@ static int read_storage(struct sh_torch_storage *s, const struct sh_pickle *p, c
     if (id->kind != SH_PICKLE_TUPLE || id->count > 6 || !sh_pickle_is(part[0], "storage") || !part[1] ||
         part[1]->kind != SH_PICKLE_GLOBAL || part[1]->global < &sh_torch_globals[FIRST_STORAGE] || !part[2] ||
         part[2]->kind != SH_PICKLE_STRING || whole(part[4], &s->n))
-        return sh_fail(e, "%s: pickle at byte %zu: found another persistent id, expected ('storage', type, key, "
+        return sh_fail(e, "%s: pickle at byte %zu: found an unknown persistent id, expected ('storage', type, key, "
                        "device, elements)", path, persistent->place);
     if (part[5] && part[5]->kind != SH_PICKLE_NONE)
-        return sh_fail(e, "%s: pickle at byte %zu: found a storage that is a part of another, expected a whole one",
+        return sh_fail(e, "%s: pickle at byte %zu: found a view of another storage, expected a whole storage",
                        path, persistent->place);
     size_t i = (size_t)(part[1]->global - &sh_torch_globals[FIRST_STORAGE]), bytes;
     s->key = part[2]->text;
@@ -144,8 +144,10 @@ static int read_window(struct window *w, struct sh_stored *t, const struct sh_pi
         whole(sh_pickle_member(p, args, 1), &w->offset) ||
         read_sizes(t->shape, &t->rank, p, sh_pickle_member(p, args, 2)) ||
         read_sizes(w->stride, &n_stride, p, sh_pickle_member(p, args, 3)) || n_stride != t->rank)
-        return sh_fail(e, "%s: tensor '%s': pickle at byte %zu: found other arguments of _rebuild_tensor_v2, expected "
-                       "a storage, an offset, and as many sizes as strides, at most %d, whole numbers >= 0", t->file,
+        return sh_fail(e, "%s: tensor '%s': pickle at byte %zu: found unknown arguments of _rebuild_tensor_v2, "
+                       "expected "
+                       "a storage, an offset, and equally many sizes and strides, at most %d, whole numbers >= 0",
+                       t->file,
                        t->name, call->place, SH_MAX_RANK);
     const struct sh_pickle_value *key = sh_pickle_member(p, sh_pickle_member(p, storage, 0), 2);
     w->storage = sh_torch_storage(s, key->text, key->bytes);
@@ -185,14 +187,15 @@ static int check_window(struct window *w, const struct sh_stored *t, struct sh_e
     for (int i = 0; i < n; i++) {
         size_t size = t->shape[order[i]], stride = w->stride[order[i]];
         if (stride <= span && !far)
-            return sh_fail(e, "%s: tensor '%s': found stride %zu in dimension %d of shape %s, expected none that puts "
-                           "two elements in one place", t->file, t->name, stride, order[i],
+            return sh_fail(e, "%s: tensor '%s': found stride %zu in dimension %d of shape %s, expected strides that "
+                           "do not put "
+                           "two elements at one place", t->file, t->name, stride, order[i],
                            sh_stored_shape(t, shape, sizeof shape));
         far |= sh_mul(size - 1, stride, &reach) || sh_add(span, reach, &span) || sh_mul(w->n, size, &w->n);
     }
     if (far || sh_add(span, w->offset, &reach) || reach >= w->storage->n)
         return sh_fail(e, "%s: tensor '%s': found a storage '%s' of %zu elements, expected room for shape %s from "
-                       "element %zu on (storage shorter than the tensor)", t->file, t->name,
+                       "element %zu on (the storage is shorter than the tensor)", t->file, t->name,
                        sh_shown(w->storage->key, w->storage->key_bytes, key, sizeof key), w->storage->n,
                        sh_stored_shape(t, shape, sizeof shape), w->offset);
     return 0;
@@ -250,7 +253,7 @@ static int read_name(struct sh_stored *t, const struct sh_pickle_value *key, con
 {
     char shown[80];
     if (key->kind != SH_PICKLE_STRING)
-        return sh_fail(e, "%s: pickle at byte %zu: found %s as the name of a tensor, expected a string", t->file,
+        return sh_fail(e, "%s: pickle at byte %zu: found %s as a tensor name, expected a string", t->file,
                        of->place, sh_pickle_kind(key));
     for (size_t i = 0; i < key->bytes; i++)
         if (key->text[i] < ' ' || key->text[i] == 0x7f)
@@ -281,7 +284,7 @@ static int check_names(const struct sh_part *part, struct sh_err *e)
 {
     for (size_t i = 1; i < part->n; i++)
         if (!strcmp(part->tensors[i - 1].name, part->tensors[i].name))
-            return sh_fail(e, "%s: found two tensors '%s', expected each name once", part->path,
+            return sh_fail(e, "%s: tensor '%s': found a duplicate, expected each name once", part->path,
                            part->tensors[i].name);
     return 0;
 }

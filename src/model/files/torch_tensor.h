@@ -10,7 +10,7 @@
 #include "src/model/files/pickle.h"
 #include "src/model/weights.h"
 
-/* All that these files may name. */
+/* The globals that these files may use. */
 extern const struct sh_pickle_global sh_torch_globals[];
 
 struct sh_torch_storage {
@@ -26,7 +26,7 @@ struct sh_torch_storages {
     size_t n;
 };
 
-/* The storages that a pickle speaks of. `path` is for messages. `s` is freed also after an error. */
+/* The storages that a pickle refers to. `path` is for messages. `s` is freed also after an error. */
 int sh_torch_storages(struct sh_torch_storages *s, const struct sh_pickle *p, const char *path, struct sh_err *e);
 struct sh_torch_storage *sh_torch_storage(const struct sh_torch_storages *s, const unsigned char *key, size_t bytes);
 

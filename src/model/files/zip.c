@@ -66,7 +66,7 @@ static int read_end64(struct archive *a, const unsigned char *end, const unsigne
         return 0;
     uint64_t at = number(locator + 8, 8);
     if (!inside(at, END64_BYTES, place - LOCATOR64_BYTES) || number(a->file->at + at, 4) != END64)
-        return sh_fail(a->e, "%s: zip: found no zip64 end record at byte %llu, where its locator says", a->path,
+        return sh_fail(a->e, "%s: zip: found no zip64 end record at byte %llu, where its locator points", a->path,
                        (unsigned long long)at);
     *record = a->file->at + at;
     return 0;
@@ -76,7 +76,7 @@ static int read_ends(struct archive *a)
 {
     const unsigned char *end = find_end(a), *end64;
     if (!end)
-        return sh_fail(a->e, "%s: zip: found no end of the central directory (is the file cut short?)", a->path);
+        return sh_fail(a->e, "%s: zip: found no end of the central directory (is the file truncated?)", a->path);
     if (read_end64(a, end, &end64))
         return -1;
     uint64_t disks = end64 ? number(end64 + 16, 4) | number(end64 + 20, 4) : number(end + 4, 2) | number(end + 6, 2);
@@ -85,9 +85,9 @@ static int read_ends(struct archive *a)
     const unsigned char *limit = end64 ? end64 : end;
     a->n = end64 ? number(end64 + 32, 8) : number(end + 10, 2);
     if (disks)
-        return sh_fail(a->e, "%s: zip: found an archive of several disks, expected one file", a->path);
+        return sh_fail(a->e, "%s: zip: found a multi-disk archive, expected a single file", a->path);
     if (!inside(from, bytes, (uint64_t)(limit - a->file->at)))
-        return sh_fail(a->e, "%s: zip: found a central directory of %llu bytes at byte %llu, expected it in front of "
+        return sh_fail(a->e, "%s: zip: found a central directory of %llu bytes at byte %llu, expected it before "
                        "its end record at %td", a->path, (unsigned long long)bytes, (unsigned long long)from,
                        limit - a->file->at);
     if (a->n > bytes / CENTRAL_BYTES)
@@ -136,19 +136,19 @@ static int check_local(const struct archive *a, struct sh_zip_entry *t)
 {
     const unsigned char *local = a->file->at + t->from;
     if (!inside(t->from, LOCAL_BYTES, a->from) || number(local, 4) != LOCAL)
-        return refuse(a, t, "found no local header where the directory says");
+        return refuse(a, t, "found no local header where the directory points");
     size_t name = (size_t)number(local + 26, 2), extra = (size_t)number(local + 28, 2);
     if (!inside(t->from + LOCAL_BYTES, name + extra, a->from))
-        return refuse(a, t, "its local header ends behind the data");
+        return refuse(a, t, "its local header extends past the end of the data");
     if (name != t->name_bytes || memcmp(local + LOCAL_BYTES, t->name, name))
-        return refuse(a, t, "found another name in its local header");
+        return refuse(a, t, "found a different name in its local header");
     t->at = t->from + LOCAL_BYTES + name + extra;
     if (!inside(t->at, t->bytes, a->from))
-        return refuse(a, t, "its data end behind those of the file");
+        return refuse(a, t, "its data extend past the end of the file's data");
     return 0;
 }
 
-/* Reads the entry at *place and moves it behind. */
+/* Reads the entry at *place and moves *place past it. */
 static int read_entry(const struct archive *a, size_t *place, struct sh_zip_entry *t)
 {
     const unsigned char *at = a->file->at + *place;
@@ -157,20 +157,22 @@ static int read_entry(const struct archive *a, size_t *place, struct sh_zip_entr
                        (unsigned long long)a->n);
     size_t name = (size_t)number(at + 28, 2), extra = (size_t)number(at + 30, 2), note = (size_t)number(at + 32, 2);
     if (!inside(*place + CENTRAL_BYTES, name + extra + note, a->end))
-        return sh_fail(a->e, "%s: zip: the directory entry at byte %zu ends behind the directory", a->path, *place);
+        return sh_fail(a->e, "%s: zip: the directory entry at byte %zu extends past the end of the directory", a->path,
+                       *place);
     *place += CENTRAL_BYTES + name + extra + note;
     uint64_t packed = number(at + 20, 4), bytes = number(at + 24, 4), from = number(at + 42, 4);
     *t = (struct sh_zip_entry){.name = at + CENTRAL_BYTES, .name_bytes = name};
     if (read_extra64(at + CENTRAL_BYTES + name, extra, (uint64_t *const[]){&bytes, &packed, &from}))
         return refuse(a, t, "its extra fields are cut short");
     if (number(at + 10, 2) != 0)
-        return refuse(a, t, "found compressed data, expected them stored as they are");
+        return refuse(a, t, "found compressed data, expected uncompressed data");
     if (number(at + 8, 2) & 0x2041)
-        return refuse(a, t, "found encrypted data");
+        return refuse(a, t, "found encrypted data, expected unencrypted data");
     if (packed != bytes)
-        return refuse(a, t, "found two sizes for data that are stored as they are");
+        return refuse(a, t, "found different compressed and uncompressed sizes, expected the same size for "
+                      "uncompressed data");
     if (!inside(from, bytes, a->from))
-        return refuse(a, t, "its data end behind those of the file");
+        return refuse(a, t, "its data extend past the end of the file's data");
     t->from = (size_t)from;
     t->bytes = (size_t)bytes;
     return check_local(a, t);
@@ -196,11 +198,11 @@ static int check_entries(const struct archive *a, struct sh_zip *z)
     qsort(z->entries, z->n, sizeof *z->entries, by_place);
     for (size_t i = 1; i < z->n; i++)
         if (z->entries[i].from < z->entries[i - 1].at + z->entries[i - 1].bytes)
-            return refuse(a, &z->entries[i], "its bytes are also those of another entry");
+            return refuse(a, &z->entries[i], "its bytes overlap those of another entry");
     qsort(z->entries, z->n, sizeof *z->entries, by_name);
     for (size_t i = 1; i < z->n; i++)
         if (!by_name(&z->entries[i - 1], &z->entries[i]))
-            return refuse(a, &z->entries[i], "found two of that name");
+            return refuse(a, &z->entries[i], "found a duplicate, expected each name once");
     return 0;
 }
 
@@ -216,7 +218,7 @@ int sh_zip_open(struct sh_zip *z, const struct sh_map *file, const char *path, s
         if (read_entry(&a, &place, &z->entries[z->n]))
             return -1;
     if (place != a.end)
-        return sh_fail(e, "%s: zip: found %zu bytes behind the last directory entry, expected none", path,
+        return sh_fail(e, "%s: zip: found %zu bytes after the last directory entry, expected none", path,
                        a.end - place);
     return check_entries(&a, z);
 }
