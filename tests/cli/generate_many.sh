@@ -206,7 +206,7 @@ refuse "two sources" 2 "--prompt TEXT, --prompt-file FILE, --jsonl FILE" "${go[@
 refuse "no such file" 1 "none.jsonl: cannot be read" "${go[@]}" --jsonl none.jsonl
 refuse "no such field" 1 "prompts.jsonl: line 1: no text in field \"title\"" "${go[@]}" --jsonl prompts.jsonl --field title
 echo '{"text": ""}' >empty.jsonl
-refuse "nothing but empty documents" 1 "empty.jsonl: holds nothing" "${go[@]}" --jsonl empty.jsonl
+refuse "nothing but empty documents" 1 "empty.jsonl: " "${go[@]}" --jsonl empty.jsonl
 python3 -c 'import json
 for n in 3, 200: print(json.dumps({"text": "word " * n}))' >beyond.jsonl
 refuse "a document longer than the model's positions" 2 "beyond.jsonl:1: the prompt has [0-9]+ tokens, .* 100 positions" \
