@@ -185,7 +185,7 @@ static int each_line(struct sh_texts *t, const char *path, const char *field, st
     if (!bad && ferror(f))
         bad = sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
     if (!bad && t->n == before && !full(t) && t->least < 2)    /* else all were too short, as the caller says */
-        bad = sh_fail(e, "%s: the file is empty, expected one JSON value per line", path);
+        bad = sh_fail(e, "%s: found no text, expected one JSON value per line", path);
     free(line);
     fclose(f);
     return bad;
