@@ -91,7 +91,7 @@ printf '{"text": "good"}\n\n{"body": "no text"}\n' >missing.jsonl
 words "a missing jsonl field" "missing.jsonl: line 3: no text in field \"text\", expected a string" --jsonl missing.jsonl
 words "a missing jsonl field by name" "missing.jsonl: line 1: no text in field \"body\", expected a string" \
     --jsonl missing.jsonl --field body
-words "an empty jsonl file" "empty.txt: the file is empty" --jsonl empty.txt
+words "an empty jsonl file" "empty.txt: .*expected one JSON value per line" --jsonl empty.txt
 words "no tokenizer in the folder" "no-weights: .*tokenizer.json" --text none.txt --model no-weights
 echo '[1, 2, 128]' >outside.jsonl
 trace "tokens: an id outside the vocabulary" 1 \
