@@ -203,8 +203,8 @@ static int ids_fail(const char *lines, int max_pos, const char *why)
 
 static void bad_ids(void)
 {
-    CU_ASSERT(ids_fail("", 64, "the file is empty"));
-    CU_ASSERT(ids_fail("\n \n", 64, "the file is empty"));
+    CU_ASSERT(ids_fail("", 64, "expected one JSON value per line"));
+    CU_ASSERT(ids_fail("\n \n", 64, "expected one JSON value per line"));
     CU_ASSERT(ids_fail("[1]\n[1, 2", 64, "line 2 is not JSON"));
     CU_ASSERT(ids_fail("[1]\n[]", 64, "line 2: expected a JSON array"));
     CU_ASSERT(ids_fail("{\"tokens\": 5}", 64, "line 1: expected a JSON array"));
