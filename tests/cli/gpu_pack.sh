@@ -93,6 +93,8 @@ in_root() {
         >log/out 2>log/err </dev/null
     status=$?
 }
+# A table's last column may go over several lines.
+one_line() { tr -s ' \n' ' ' <log/out >log/line && mv log/line log/out; }
 in_root "python3 -c 'print(1 + 1)'"
 [ $status = 0 ] || { skip "the pack in a bare root" "chroot or mounts are not allowed: $(head -n 1 log/err)"; finish; exit; }
 
@@ -103,12 +105,14 @@ holds "what the pack brings is not in the root" test -z "$(for library in "$root
 enter="cd /shears-gpu-pack && . ./env.sh && "
 if [ -e "$root/shears-gpu-pack/kernels/cuda.so" ]; then
     in_root "$enter ./shears info backends"
+    one_line
     expect "without cuBLAS and driver: both are said" 0 \
         "cuda +cannot load .*libcublas.so.13.*nor is there an NVIDIA driver on this machine" ""
     cublas=$(python "$SH_TOP/bench/gpu_libraries.py" | tr : '\n' | grep -v '/lib$' | head -n 1)
     if [ -n "$cublas" ]; then
         bind=$(readlink -f "$cublas")
         in_root "$enter LD_LIBRARY_PATH=\$LD_LIBRARY_PATH:$bind ./shears info backends"
+        one_line
         expect "with cuBLAS: there is no driver" 0 "cuda +cannot open .*this machine has no NVIDIA driver" ""
         bind=
     else
