@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A token's key and value of f32 into its slot, in the cache's format, by a block of SLOTS_THREADS threads. */
-#ifndef SH_KERNELS_CUDA_SLOTS_PUT_CUH
-#define SH_KERNELS_CUDA_SLOTS_PUT_CUH
+#ifndef SH_KERNELS_CUDA_SLOTS_APPEND_CUH
+#define SH_KERNELS_CUDA_SLOTS_APPEND_CUH
 
 #include "kernels/cuda/slots/slots.cuh"
 

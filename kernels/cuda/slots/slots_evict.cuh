@@ -3,8 +3,8 @@
  * planner/policy/victims.c say, by one 64-bit key a slot: score above, position below, so that the `want` smallest
  * leave and no two are the same. One victim is a minimum; more are found by their want-th smallest key, eight bits at
  * a time. */
-#ifndef SH_KERNELS_CUDA_SLOTS_LEAVE_CUH
-#define SH_KERNELS_CUDA_SLOTS_LEAVE_CUH
+#ifndef SH_KERNELS_CUDA_SLOTS_EVICT_CUH
+#define SH_KERNELS_CUDA_SLOTS_EVICT_CUH
 
 #include "kernels/cuda/slots/slots.cuh"
 
