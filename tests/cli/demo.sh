@@ -3,7 +3,6 @@
 # The demonstration: it ends by naming what to open, the trained model persists beyond recency and its
 # random twin does not, the default codec is as small as promised on real text, and again is no work.
 . "$(dirname "$0")/lib.sh"
-[ -z "${SH_SKIP_DEMO-}" ] || { echo "1..0 # SKIP SH_SKIP_DEMO is set"; exit 0; }
 [ -z "${SH_SANITIZED-}" ] || { echo "1..0 # SKIP under sanitizers: minutes of what other tests do in seconds"; exit 0; }
 
 run demo out/d --json
