@@ -9,11 +9,6 @@ int sh_low_rows_window(double knob, int n_token)
     return n_token > 0 && (int)knob > n_token ? n_token : (int)knob;
 }
 
-void sh_low_rows_admit(struct sh_low_rows *r, int slot)
-{
-    r->born[slot] = r->n_row;
-}
-
 /* Bit k % 32 of bits[k / 32]: slot k is live and below the limit. Slots from n on: 0. */
 SH_CLONES static void mark(uint32_t *restrict bits, const float *restrict row, const int *restrict pos, float limit,
                            int n)

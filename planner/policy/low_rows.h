@@ -9,14 +9,12 @@
 struct sh_low_rows {
     int n_row;                          /* seen so far                                            */
     int32_t *low;                       /* [capacity] low rows within the window, by slot         */
-    int32_t *born;                      /* [capacity] the row that a slot's token came with       */
+    int32_t *born;                      /* [capacity] SH_PER_SLOT_POSITION: the row that the token came with */
     uint32_t *bits;                     /* [window + 1, words of 32 slots]: row r in r % (window + 1) */
 };
 
 /* The last rows that are looked back on: no text has more rows than tokens. */
 int sh_low_rows_window(double knob, int n_token);
-
-void sh_low_rows_admit(struct sh_low_rows *r, int slot);
 
 /* A row over the cache's slots. */
 void sh_low_rows_add(struct sh_low_rows *r, const struct sh_cache *c, const float *row, int window, float limit);

@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See neighbours.h. A policy is not told who leaves: an entry whose slot no longer holds its position
- * is dropped when the list is next used. */
+/* See neighbours.h. */
 #include "planner/policy/neighbours.h"
 
-static void forget(struct sh_neighbours *o, const struct sh_cache *c)
+/* Entries whose slot no longer holds their token go; tokens newer than the last entry are inserted, mostly at the end.
+ * When the state has moved to other slots, all entries are zeros: at most the first of them is right. */
+static void update(struct sh_neighbours *o, const struct sh_cache *c)
 {
-    int n = 0;
+    int n = 0, newest = -1;
     for (int i = 0; i < o->n; i++)
-        if (c->pos[o->slot[i]] == o->pos[i]) {
+        if (o->pos[i] > newest && c->pos[o->slot[i]] == o->pos[i]) {
+            newest = o->pos[i];
             o->slot[n] = o->slot[i];
-            o->pos[n++] = o->pos[i];
+            o->pos[n++] = newest;
+        }
+    for (int slot = 0; slot < c->n_slot; slot++)
+        if (c->pos[slot] > newest) {
+            int at = n++;
+            for (; at > 0 && o->pos[at - 1] > c->pos[slot]; at--) {
+                o->slot[at] = o->slot[at - 1];
+                o->pos[at] = o->pos[at - 1];
+            }
+            o->slot[at] = slot;
+            o->pos[at] = c->pos[slot];
         }
     o->n = n;
-}
-
-void sh_neighbours_admit(struct sh_neighbours *o, const struct sh_cache *c, int slot)
-{
-    forget(o, c);
-    o->slot[o->n] = slot;
-    o->pos[o->n++] = c->pos[slot];
 }
 
 void sh_neighbours_pool(struct sh_neighbours *o, const struct sh_cache *c, const float *score, int end, int kernel,
                         enum sh_pool pool, float *out)
 {
     int reach = kernel / 2, n = 0, first = 0;
-    forget(o, c);
+    update(o, c);
     while (n < o->n && o->pos[n] < end)
         n++;
     for (int i = 0; i < n; i++) {
@@ -39,14 +44,4 @@ void sh_neighbours_pool(struct sh_neighbours *o, const struct sh_cache *c, const
         }
         out[o->slot[i]] = pool == SH_POOL_MAX ? most : sum / (float)kernel;
     }
-}
-
-void sh_neighbours_move(struct sh_neighbours *o, const struct sh_neighbours *from, const struct sh_move *m)
-{
-    o->n = 0;
-    for (int i = 0; i < from->n; i++)
-        if (from->slot[i] < m->n_from && m->to[from->slot[i]] >= 0) {
-            o->slot[o->n] = m->to[from->slot[i]];
-            o->pos[o->n++] = from->pos[i];
-        }
 }

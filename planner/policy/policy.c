@@ -66,6 +66,8 @@ int sh_policy_drop(const struct sh_policy_spec *p, int budget)
     return n < 1 ? 1 : n;
 }
 
+const struct sh_knob sh_policy_protect_knobs[] = {SH_KNOB_SINKS(0), SH_KNOB_RECENT(0), {0}};
+
 int sh_policy_always(const double *knob)
 {
     (void)knob;

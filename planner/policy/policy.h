@@ -100,6 +100,7 @@ enum sh_array_kind {
     SH_PER_SLOT,                        /* [rows, capacity]: 0 when a token comes, moves with it  */
     SH_PER_SLOT_UNCLEARED,              /* the same, but a token that comes finds what was there  */
     SH_PER_SLOT_BITS,                   /* as that, in bits: [rows, words of 32 slots]            */
+    SH_PER_SLOT_POSITION,               /* int32_t [capacity]: position of the slot's token, moves with it */
     SH_PER_CHANNEL,                     /* [rows, d_head]: moves as it is                         */
     SH_SLOT_SCRATCH,                    /* [rows, capacity]: neither cleared nor moved            */
     SH_CHANNEL_SCRATCH                  /* [rows, d_head]: likewise                               */
@@ -143,8 +144,6 @@ struct sh_policy {
      * Numbers in it move as they are, so they must not depend on capacity. */
     size_t state_bytes;
     const struct sh_array *arrays;
-    /* What is left to do when struct and arrays have moved; NULL: nothing. */
-    void (*move)(void *to, const void *from, const struct sh_move *m);
     void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: nothing to do */
     void (*observe)(void *s, const struct sh_cache *c, const struct sh_step *t);            /* NULL: likewise */
     /* The score of every slot, least leaves first: `scratch` [n_slot] filled, or an array of the
@@ -158,6 +157,7 @@ struct sh_policy {
 #define SH_KNOB_RECENT(default_value) {"recent", default_value, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
 #define SH_KNOB_DROP(default_value) \
     {"drop", default_value, 0, 1 << 20, NULL, "tokens that leave at once; below 1: a fraction of the budget", 0}
+extern const struct sh_knob sh_policy_protect_knobs[];       /* sinks and recent, both 0          */
 int sh_policy_always(const double *knob);
 const char *sh_policy_by_position(const double *knob, int n_token, struct sh_slots_policy *to);
 

@@ -9,9 +9,8 @@ enum knob { SINKS, RECENT, SCORE, DECAY };
 enum score { SUM, MEAN, FADING };
 
 struct state {
-    int n_row;                          /* observed so far */
     float *received;                    /* [capacity] */
-    int32_t *born;                      /* [capacity] rows that were observed before a token came; mean alone has it */
+    int32_t *born;                      /* [capacity] rows observed before the token came; only with mean */
 };
 
 static size_t born_rows(const struct sh_policy_head *h)
@@ -21,17 +20,8 @@ static size_t born_rows(const struct sh_policy_head *h)
 
 static const struct sh_array arrays[] = {
     SH_ARRAY(received, SH_PER_SLOT, sizeof(float)),
-    SH_ARRAY_ROWS(born, SH_PER_SLOT, sizeof(int32_t), born_rows),
+    SH_ARRAY_ROWS(born, SH_PER_SLOT_POSITION, sizeof(int32_t), born_rows),
     {0}};
-
-static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
-{
-    struct state *s = state;
-    (void)c;
-    (void)t;
-    if (s->born)
-        s->born[slot] = s->n_row;
-}
 
 SH_CLONES static void add(float *restrict sum, const float *restrict row, float decay, int n)
 {
@@ -51,16 +41,14 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     struct state *s = state;
     const double *knob = c->head->knob;
     add(s->received, t->row, (int)knob[SCORE] == FADING ? (float)knob[DECAY] : 1, c->n_slot);
-    s->n_row++;
 }
 
 static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
-    (void)t;
     if (!s->born)
         return s->received;
-    divide(scratch, s->received, s->born, s->n_row, c->n_slot);
+    divide(scratch, s->received, s->born, t->t, c->n_slot);
     return scratch;
 }
 
@@ -90,7 +78,6 @@ const struct sh_policy sh_policy_h2o = {
     .device = device,
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
-    .admit = admit,
     .observe = observe,
     .score = score,
 };

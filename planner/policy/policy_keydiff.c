@@ -32,11 +32,7 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
     return scratch;
 }
 
-static const struct sh_knob knobs[] = {
-    SH_KNOB_SINKS(0),
-    SH_KNOB_RECENT(0),
-    SH_KNOB_DROP(1),
-    {0}};
+static const struct sh_knob knobs[] = {SH_KNOB_SINKS(0), SH_KNOB_RECENT(0), SH_KNOB_DROP(1), {0}};
 
 const struct sh_policy sh_policy_keydiff = {
     .name = "keydiff",

@@ -24,15 +24,10 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     s->score[c->newest] = -sqrtf(sum);
 }
 
-static const struct sh_knob knobs[] = {
-    SH_KNOB_SINKS(0),
-    SH_KNOB_RECENT(0),
-    {0}};
-
 const struct sh_policy sh_policy_knorm = {
     .name = "knorm",
     .summary = "drops the keys of largest norm",
-    .knobs = knobs,
+    .knobs = sh_policy_protect_knobs,
     .needs = SH_NEEDS_KEYS,
     .is_stack = sh_policy_always,
     .state_bytes = sizeof(struct state),

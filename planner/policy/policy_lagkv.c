@@ -28,14 +28,6 @@ static const struct sh_array arrays[] = {
     SH_ARRAY(range, SH_CHANNEL_SCRATCH, 0),
     {0}};
 
-static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
-{
-    struct state *s = state;
-    (void)c;
-    (void)t;
-    s->score[slot] = INFINITY;
-}
-
 static int is_within(const struct sh_cache *c, int slot, int first, int n)
 {
     return c->pos[slot] >= first && c->pos[slot] < first + n;
@@ -111,8 +103,9 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
 {
     struct state *s = state;
     int lag = (int)c->head->knob[LAG], first = t->t + 1 - 2 * lag;
-    int behind = t->t + 1 - (int)c->head->knob[SINKS];
-    if (behind < 2 * lag || behind % lag)
+    int after_sinks = t->t + 1 - (int)c->head->knob[SINKS];
+    s->score[c->newest] = INFINITY;
+    if (after_sinks < 2 * lag || after_sinks % lag)
         return;
     for (int i = 0; i < c->n_slot; i++)
         s->softmax[i] = 0;
@@ -134,6 +127,5 @@ const struct sh_policy sh_policy_lagkv = {
     .needs = SH_NEEDS_KEYS | SH_NEEDS_VALUES,
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
-    .admit = admit,
     .observe = observe,
 };

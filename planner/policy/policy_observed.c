@@ -33,15 +33,10 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
     return scratch;
 }
 
-static const struct sh_knob knobs[] = {
-    SH_KNOB_SINKS(0),
-    SH_KNOB_RECENT(0),
-    {0}};
-
 const struct sh_policy sh_policy_observed = {
     .name = "observed",
     .summary = "mean attention that the prompt paid to its tokens, fixed when it has been read",
-    .knobs = knobs,
+    .knobs = sh_policy_protect_knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_PROMPT,
     .is_stack = sh_policy_always,
     .state_bytes = sizeof(struct state),

@@ -12,15 +12,10 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
     return scratch;
 }
 
-static const struct sh_knob knobs[] = {
-    SH_KNOB_SINKS(0),
-    SH_KNOB_RECENT(0),
-    {0}};
-
 const struct sh_policy sh_policy_oracle = {
     .name = "oracle",
     .summary = "a bound: drops what will receive least attention from now on",
-    .knobs = knobs,
+    .knobs = sh_policy_protect_knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_FUTURE,
     .is_stack = sh_policy_always,
     .score = score,

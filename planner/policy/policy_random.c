@@ -19,15 +19,10 @@ static void admit(void *state, int slot, const struct sh_cache *c, const struct 
     s->score[slot] = (float)sh_rng_uniform(sh_policy_draws(c->head), (uint64_t)t->t);
 }
 
-static const struct sh_knob knobs[] = {
-    SH_KNOB_SINKS(0),
-    SH_KNOB_RECENT(0),
-    {0}};
-
 const struct sh_policy sh_policy_random = {
     .name = "random",
     .summary = "keeps tokens drawn at random, the same ones in every replay",
-    .knobs = knobs,
+    .knobs = sh_policy_protect_knobs,
     .is_stack = sh_policy_always,
     .state_bytes = sizeof(struct state),
     .arrays = arrays,

@@ -24,12 +24,6 @@ static const struct sh_array arrays[] = {
     SH_ARRAY(low, SH_PER_SLOT, sizeof(uint16_t)),
     {0}};
 
-static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
-{
-    struct state *s = state;
-    s->draw[slot] = (float)log(sh_rng_uniform(sh_policy_draws(c->head), (uint64_t)t->t));
-}
-
 SH_CLONES static void count(float *restrict low, const float *restrict row, float limit, int n)
 {
     for (int i = 0; i < n; i++)
@@ -40,6 +34,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
 {
     struct state *s = state;
     int n = (int)c->head->knob[THRESHOLD] == BY_CACHE ? t->n_row : t->t + 1;
+    s->draw[c->newest] = (float)log(sh_rng_uniform(sh_policy_draws(c->head), (uint64_t)t->t));
     count(s->low, t->row, sh_round_up(1.0 / n), c->n_slot);
 }
 
@@ -75,7 +70,6 @@ const struct sh_policy sh_policy_reservoir = {
     .is_stack = is_stack,
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
-    .admit = admit,
     .observe = observe,
     .score = score,
 };

@@ -43,18 +43,6 @@ static const struct sh_array arrays[] = {
     SH_ARRAY(sum, SH_CHANNEL_SCRATCH, 0),
     {0}};
 
-static void move(void *to, const void *from, const struct sh_move *m)
-{
-    sh_neighbours_move(&((struct state *)to)->order, &((const struct state *)from)->order, m);
-}
-
-static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
-{
-    struct state *s = state;
-    (void)t;
-    sh_neighbours_admit(&s->order, c, slot);
-}
-
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
@@ -142,8 +130,6 @@ const struct sh_policy sh_policy_rkv = {
     .needs = SH_NEEDS_SCORES | SH_NEEDS_KEYS,
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
-    .move = move,
-    .admit = admit,
     .observe = observe,
     .score = score,
 };

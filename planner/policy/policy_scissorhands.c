@@ -67,20 +67,11 @@ static size_t rows_rows(const struct sh_policy_head *h)
 
 static const struct sh_array arrays[] = {
     SH_ARRAY(ring.low, SH_PER_SLOT, sizeof(uint16_t)),
-    SH_ARRAY_ROWS(ring.born, SH_PER_SLOT, sizeof(uint16_t), born_rows),
+    SH_ARRAY_ROWS(ring.born, SH_PER_SLOT_POSITION, sizeof(uint16_t), born_rows),
     SH_ARRAY_ROWS(ring.bits, SH_PER_SLOT_BITS, sizeof(uint32_t), bits_rows),
     SH_ARRAY_ROWS(before, SH_PER_SLOT, sizeof(uint16_t), before_rows),
     SH_ARRAY_ROWS(rows, SH_PER_SLOT_UNCLEARED, sizeof(float), rows_rows),
     {0}};
-
-static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
-{
-    struct state *s = state;
-    (void)c;
-    (void)t;
-    if (s->ring.born)
-        sh_low_rows_admit(&s->ring, slot);
-}
 
 SH_CLONES static void count_epoch(int32_t *restrict low, const float *restrict row, const int *restrict pos,
                                   float limit, int n)
@@ -215,7 +206,6 @@ const struct sh_policy sh_policy_scissorhands = {
     .device = device,
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
-    .admit = admit,
     .observe = observe,
     .score = score,
 };

@@ -37,18 +37,10 @@ static size_t ring_rows(const struct sh_policy_head *h)
 
 static const struct sh_array arrays[] = {
     SH_ARRAY(ring.low, SH_PER_SLOT, sizeof(uint16_t)),
-    SH_ARRAY(ring.born, SH_PER_SLOT, 0),
+    SH_ARRAY(ring.born, SH_PER_SLOT_POSITION, 0),
     SH_ARRAY_ROWS(ring.bits, SH_PER_SLOT_BITS, sizeof(uint32_t), ring_rows),
     SH_ARRAY(sorted, SH_SLOT_SCRATCH, 0),
     {0}};
-
-static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
-{
-    struct state *s = state;
-    (void)c;
-    (void)t;
-    sh_low_rows_admit(&s->ring, slot);
-}
 
 /* Element int(percentile * size) of the sorted row, which begins with zeros when the text is meant. */
 static float limit_of(struct state *s, const struct sh_cache *c, const float *row)
@@ -100,7 +92,6 @@ const struct sh_policy sh_policy_scissorhands_released = {
     .keeps_all = keeps_all,
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
-    .admit = admit,
     .observe = observe,
     .score = score,
 };

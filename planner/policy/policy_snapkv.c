@@ -31,18 +31,6 @@ static const struct sh_array arrays[] = {
     SH_ARRAY(score, SH_SLOT_SCRATCH, 0),
     {0}};
 
-static void move(void *to, const void *from, const struct sh_move *m)
-{
-    sh_neighbours_move(&((struct state *)to)->order, &((const struct state *)from)->order, m);
-}
-
-static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
-{
-    struct state *s = state;
-    (void)t;
-    sh_neighbours_admit(&s->order, c, slot);
-}
-
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
@@ -82,8 +70,6 @@ const struct sh_policy sh_policy_snapkv = {
     .is_stack = is_stack,
     .state_bytes = sizeof(struct state),
     .arrays = arrays,
-    .move = move,
-    .admit = admit,
     .observe = observe,
     .score = score,
 };

@@ -3,9 +3,7 @@
  * to go, and the newest ones. Original positions; the engine's --positions cache is the paper's. */
 #include "planner/policy/policy.h"
 
-static const struct sh_knob knobs[] = {
-    SH_KNOB_SINKS(4),
-    {0}};
+static const struct sh_knob knobs[] = {SH_KNOB_SINKS(4), {0}};
 
 const struct sh_policy sh_policy_streaming = {
     .name = "streaming",

@@ -20,15 +20,10 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     memcpy(s->latest, t->row, (size_t)c->n_slot * sizeof *s->latest);
 }
 
-static const struct sh_knob knobs[] = {
-    SH_KNOB_SINKS(0),
-    SH_KNOB_RECENT(0),
-    {0}};
-
 const struct sh_policy sh_policy_tova = {
     .name = "tova",
     .summary = "drops what the latest query attended to least",
-    .knobs = knobs,
+    .knobs = sh_policy_protect_knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = sh_policy_always,
     .state_bytes = sizeof(struct state),

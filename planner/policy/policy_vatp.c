@@ -42,10 +42,7 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
     return scratch;
 }
 
-static const struct sh_knob knobs[] = {
-    SH_KNOB_SINKS(1),
-    SH_KNOB_RECENT(0),
-    {0}};
+static const struct sh_knob knobs[] = {SH_KNOB_SINKS(1), SH_KNOB_RECENT(0), {0}};
 
 const struct sh_policy sh_policy_vatp = {
     .name = "vatp",

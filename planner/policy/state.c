@@ -95,11 +95,11 @@ static inline void clear(char *at, size_t element)
 void sh_state_admit(void *s, const struct sh_policy *p, int slot, const struct sh_cache *c, const struct sh_step *t)
 {
     for (const struct sh_array *a = p->arrays; a && a->element; a++) {
-        if (a->kind != SH_PER_SLOT)
-            continue;
         size_t n = rows_of(a, c->head), wide = (size_t)c->head->capacity * a->element;
         char *at = array(s, a);
-        for (size_t i = 0; i < n; i++)
+        if (a->kind == SH_PER_SLOT_POSITION && n)
+            ((int32_t *)at)[slot] = t->t;
+        for (size_t i = 0; a->kind == SH_PER_SLOT && i < n; i++)
             clear(at + i * wide + (size_t)slot * a->element, a->element);
     }
     if (p->admit)
@@ -160,6 +160,4 @@ void sh_state_move(const struct sh_policy *p, struct sh_state_end to, struct sh_
     for (const struct sh_array *a = p->arrays; a && a->element; a++)
         if (a->kind != SH_SLOT_SCRATCH && a->kind != SH_CHANNEL_SCRATCH)
             move_array(a, to, from, m);
-    if (p->move)
-        p->move(to.s, from.s, m);
 }
