@@ -8,16 +8,14 @@ noinst_LIBRARIES += libpolicy.a
 libpolicy_a_SOURCES = \
 	%D%/policy/budget.c %D%/policy/budget.h \
 	%D%/policy/budget_list.c %D%/policy/budget_list.h \
-	%D%/policy/descending.c %D%/policy/descending.h \
 	%D%/policy/simd_gather.c %D%/policy/simd_gather.h \
 	%D%/policy/kept_slots.c %D%/policy/kept_slots.h \
-	%D%/policy/key_units.c %D%/policy/key_units.h \
 	%D%/policy/knob_text.c %D%/policy/knob_text.h \
-	%D%/policy/quickselect.c %D%/policy/quickselect.h \
 	%D%/policy/last_rows.c %D%/policy/last_rows.h \
 	%D%/policy/victims.c %D%/policy/victims.h \
 	%D%/policy/low_rows.c %D%/policy/low_rows.h \
 	%D%/policy/neighbours.c %D%/policy/neighbours.h \
+	%D%/policy/order.c %D%/policy/order.h \
 	%D%/policy/policies.h \
 	%D%/policy/policy.c %D%/policy/policy.h \
 	%D%/policy/policy_caote.c \
@@ -27,7 +25,6 @@ libpolicy_a_SOURCES = \
 	%D%/policy/policy_keydiff.c \
 	%D%/policy/policy_keyformer.c \
 	%D%/policy/policy_knorm.c \
-	%D%/policy/policy_label.c %D%/policy/policy_label.h \
 	%D%/policy/policy_lagkv.c \
 	%D%/policy/policy_observed.c \
 	%D%/policy/policy_oracle.c \
@@ -43,7 +40,8 @@ libpolicy_a_SOURCES = \
 	%D%/policy/policy_tova.c \
 	%D%/policy/policy_vatp.c \
 	%D%/policy/policy_window.c \
-	%D%/policy/state.c %D%/policy/state.h
+	%D%/policy/state.c %D%/policy/state.h \
+	%D%/policy/vectors.c %D%/policy/vectors.h
 libpolicy_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
 
@@ -76,8 +74,7 @@ libreplay_a_SOURCES = \
 	%D%/replay/replay_query.c %D%/replay/replay_query.h \
 	%D%/replay/replay_row.c %D%/replay/replay_row.h \
 	%D%/replay/replay_stack.c %D%/replay/replay_stack.h \
-	%D%/replay/replay_total.c %D%/replay/replay_total.h \
-	%D%/replay/row_shares.c %D%/replay/row_shares.h
+	%D%/replay/replay_total.c %D%/replay/replay_total.h
 libreplay_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of policies, and their names and knobs as people write them. See policy.h. */
+/* The list of policies, and their names and knobs in text. See policy.h. */
 #include "planner/policy/policy.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "planner/policy/knob_text.h"
 #include "planner/policy/policies.h"
+#include "src/base/mem.h"
 #include "src/base/near.h"
 #include "src/base/rng.h"
 
@@ -98,4 +100,25 @@ const char *sh_policy_device(const struct sh_policy_spec *p, int n_token, struct
     *to = (struct sh_slots_policy){.rule = SH_SLOTS_OLDEST, .sinks = (int)sh_policy_knob(p, "sinks", 0),
                                    .recent = (int)sh_policy_knob(p, "recent", 0), .decay = 1, .look_back = 1};
     return p->policy->device ? p->policy->device(p->knob, n_token, to) : "it needs more than the device keeps";
+}
+
+char *sh_policy_label(const char *policy, int *is_bound)
+{
+    struct sh_policy_spec p;
+    struct sh_err unused;
+    char text[SH_POLICY_TEXT], label[SH_POLICY_LABEL];
+    *is_bound = 0;
+    if (sh_policy_parse(policy, &p, &unused))
+        return xstrdup(policy);
+    *is_bound = (p.policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) != 0;
+    int used = snprintf(label, sizeof label, "%s", p.policy->name), n = 0;
+    char *copy = xstrdup(sh_policy_knobs(&p, text)), *rest = copy, *one;
+    for (int k = 0; p.policy->knobs && p.policy->knobs[k].name && (one = strsep(&rest, ",")); k++)
+        if (p.knob[k] < p.policy->knobs[k].default_value || p.knob[k] > p.policy->knobs[k].default_value) {
+            used += snprintf(label + used, sizeof label - (size_t)used, "%s%s", n++ ? "," : ":", one);
+            if (used >= SH_POLICY_LABEL)
+                used = SH_POLICY_LABEL - 1;
+        }
+    free(copy);
+    return xstrdup(label);
 }

@@ -174,6 +174,12 @@ int sh_policy_parse(const char *text, struct sh_policy_spec *out, struct sh_err 
 enum { SH_POLICY_TEXT = 256 };
 const char *sh_policy_knobs(const struct sh_policy_spec *p, char text[SH_POLICY_TEXT]);
 
+/* "h2o:recent=10", as a legend shows it: the name, and the knobs that are not at their default; at most
+ * SH_POLICY_LABEL - 1 bytes, for free(). A text that is not a policy is returned as it is. is_bound: the policy sees
+ * the future. */
+enum { SH_POLICY_LABEL = 320 };
+char *sh_policy_label(const char *policy, int *is_bound);
+
 /* The knob of that name, or `otherwise` when the policy has none. */
 double sh_policy_knob(const struct sh_policy_spec *p, const char *name, double otherwise);
 

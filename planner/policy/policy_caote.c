@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "planner/policy/policy.h"
+#include "planner/policy/vectors.h"
 #include "src/base/clones.h"
 
 enum knob { SINKS, RECENT, BASE, CENTRE };
@@ -39,14 +39,8 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     struct state *s = state;
     if (s->latest)
         memcpy(s->latest, t->row, (size_t)c->n_slot * sizeof *s->latest);
-    for (int i = 0; s->received && i < c->n_slot; i++)
-        s->received[i] += t->row[i];
-}
-
-SH_CLONES static void add(float *restrict sum, const float *restrict x, float scale, int n)
-{
-    for (int i = 0; i < n; i++)
-        sum[i] += x[i] * scale;
+    if (s->received)
+        sh_add_scaled(s->received, t->row, 1, c->n_slot);
 }
 
 /* Eight partial sums, so that the order is the same however wide the registers are. */
@@ -80,7 +74,7 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
         centre[i] = 0;
     for (int i = 0; i < c->n_slot; i++)
         if (c->pos[i] >= 0)
-            add(centre, sh_cache_row(c, c->v, i), is_mean ? 1 / (float)c->n : scratch[i], c->d_head);
+            sh_add_scaled(centre, sh_cache_row(c, c->v, i), is_mean ? 1 / (float)c->n : scratch[i], c->d_head);
     for (int i = 0; i < c->n_slot; i++)
         if (c->pos[i] >= 0) {
             float p = scratch[i], off = sqrtf(squared_distance(centre, sh_cache_row(c, c->v, i), c->d_head));

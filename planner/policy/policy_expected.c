@@ -11,8 +11,7 @@
  * every `every` rows; when does not depend on what is kept. */
 #include <math.h>
 
-#include "planner/policy/key_units.h"
-#include "planner/policy/policy.h"
+#include "planner/policy/vectors.h"
 
 enum knob { SINKS, RECENT, EVERY };
 
@@ -52,8 +51,8 @@ static float score(const struct state *s, const float *k, const float *v, int n)
 {
     float d = (float)n, spread = 0;
     for (int i = 0; i < n; i++)
-        spread += k[i] * sh_key_dot(s->squares + (size_t)i * (size_t)n, k, n);
-    return sh_key_dot(k, s->mean, n) / sqrtf(d) + spread / s->n / (2 * d) + 0.5f * logf(sh_key_dot(v, v, n));
+        spread += k[i] * sh_dot(s->squares + (size_t)i * (size_t)n, k, n);
+    return sh_dot(k, s->mean, n) / sqrtf(d) + spread / s->n / (2 * d) + 0.5f * logf(sh_dot(v, v, n));
 }
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)

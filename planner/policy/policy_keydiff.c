@@ -2,7 +2,7 @@
 /* KeyDiff (Park et al. 2025): keys that point where most keys point are redundant. A token's score is
  * -cos(k, anchor), the anchor being the mean of the cached keys at length 1; so it moves with the cache.
  * The paper decides in blocks (`drop`). */
-#include "planner/policy/key_units.h"
+#include "planner/policy/vectors.h"
 
 struct state {
     float *scale, *anchor;              /* [capacity] 1 / |k|, [d_head] */
@@ -28,7 +28,7 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
     (void)t;
     sh_key_sum(c, s->scale, s->anchor);
     for (int i = 0; i < c->n_slot; i++)
-        scratch[i] = c->pos[i] < 0 ? 0 : -s->scale[i] * sh_key_dot(s->anchor, sh_cache_row(c, c->k, i), c->d_head);
+        scratch[i] = c->pos[i] < 0 ? 0 : -s->scale[i] * sh_dot(s->anchor, sh_cache_row(c, c->k, i), c->d_head);
     return scratch;
 }
 

@@ -12,9 +12,9 @@
  * the cache, which after the first drop are not neighbours in the text. */
 #include <math.h>
 
-#include "planner/policy/key_units.h"
 #include "planner/policy/last_rows.h"
 #include "planner/policy/neighbours.h"
+#include "planner/policy/vectors.h"
 
 enum knob { SINKS, RECENT, DROP, LAMBDA, KERNEL };
 
@@ -69,7 +69,7 @@ static void take_shares(struct state *s, const struct sh_cache *c, int end)
 
 static float cosine(const struct state *s, const struct sh_cache *c, int a, int b)
 {
-    return s->scale[a] * s->scale[b] * sh_key_dot(sh_cache_row(c, c->k, a), sh_cache_row(c, c->k, b), c->d_head);
+    return s->scale[a] * s->scale[b] * sh_dot(sh_cache_row(c, c->k, a), sh_cache_row(c, c->k, b), c->d_head);
 }
 
 /* Softmax over the cached tokens of the mean cosines. The order knows who has left. */
@@ -81,7 +81,7 @@ static void take_redundancy(struct state *s, const struct sh_cache *c)
         if (c->pos[i] < 0)
             continue;
         float own = s->scale[i] > 0 ? 1.0f : 0.0f;
-        s->cosine[i] = s->scale[i] * sh_key_dot(s->sum, sh_cache_row(c, c->k, i), c->d_head) - own;
+        s->cosine[i] = s->scale[i] * sh_dot(s->sum, sh_cache_row(c, c->k, i), c->d_head) - own;
     }
     for (int i = 0; i < s->order.n; i++)
         for (int k = s->order.n - 1; k >= 0; k--) {

@@ -9,8 +9,7 @@
 #include <math.h>
 
 #include "planner/policy/low_rows.h"
-#include "planner/policy/policy.h"
-#include "planner/policy/quickselect.h"
+#include "planner/policy/order.h"
 
 enum knob { SINKS, RECENT, WINDOW, PERCENTILE, OF, FIRST_LAYER, LAST_LAYER };
 enum of { ROW, TEXT };

@@ -4,8 +4,7 @@
  * nearly zero because it is the sink, is held by the knob `sinks`. */
 #include <math.h>
 
-#include "planner/policy/policy.h"
-#include "src/base/clones.h"
+#include "planner/policy/vectors.h"
 
 struct state {
     float *received, *size;             /* [capacity]; size: |v|_1 */
@@ -16,12 +15,6 @@ static const struct sh_array arrays[] = {
     SH_ARRAY(size, SH_PER_SLOT, sizeof(float)),
     {0}};
 
-SH_CLONES static void add(float *restrict sum, const float *restrict row, int n)
-{
-    for (int i = 0; i < n; i++)
-        sum[i] += row[i];
-}
-
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
     struct state *s = state;
@@ -30,7 +23,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     for (int i = 0; i < c->d_head; i++)
         norm += fabsf(v[i]);
     s->size[c->newest] = norm;
-    add(s->received, t->row, c->n_slot);
+    sh_add_scaled(s->received, t->row, 1, c->n_slot);
 }
 
 static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/clones.h"
+#include "planner/policy/vectors.h"
 #include "src/base/mem.h"
 
 struct sh_output_error {
@@ -40,12 +40,6 @@ void sh_output_error_free(struct sh_output_error *o)
     free(o);
 }
 
-SH_CLONES static void add(float *restrict sum, const float *restrict v, float p, int d)
-{
-    for (int i = 0; i < d; i++)
-        sum[i] += p * v[i];
-}
-
 void sh_output_error_row(struct sh_output_error *o, int t, int first_key, const float *const *row)
 {
     for (int g = 0; g < o->group; g++) {
@@ -55,7 +49,7 @@ void sh_output_error_row(struct sh_output_error *o, int t, int first_key, const 
         memcpy(score + first_key, row[g], (size_t)(t + 1 - first_key) * sizeof *score);
         memset(out, 0, (size_t)o->d_head * sizeof *out);
         for (int j = first_key; j <= t; j++) {
-            add(out, o->v + (size_t)j * (size_t)o->d_head, score[j], o->d_head);
+            sh_add_scaled(out, o->v + (size_t)j * (size_t)o->d_head, score[j], o->d_head);
             mass += (double)score[j];
         }
         for (int i = 0; i < o->d_head; i++)
@@ -73,7 +67,7 @@ double sh_output_error_of(const struct sh_output_error *o, const int *pos, int n
         for (int i = 0; i < n; i++) {
             if (pos[i] < 0)
                 continue;
-            add(o->kept, o->v + (size_t)pos[i] * (size_t)o->d_head, score[pos[i]], o->d_head);
+            sh_add_scaled(o->kept, o->v + (size_t)pos[i] * (size_t)o->d_head, score[pos[i]], o->d_head);
             mass += (double)score[pos[i]];
         }
         for (int i = 0; i < o->d_head; i++) {

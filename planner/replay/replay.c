@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/policy/vectors.h"
 #include "planner/replay/output_error.h"
 #include "planner/replay/replay_row.h"
-#include "planner/replay/row_shares.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
 
@@ -132,7 +132,7 @@ static void look(struct sh_replay *r, const struct row *row, const struct sh_cac
         measure(m, &r->query[g], row->t, &kept);
         double scale = r->setup.rows == SH_ROWS_RENORMALISED && kept.mass > 0 ? 1 / (kept.mass * group) : 1.0 / group;
         if (g)
-            sh_row_add(r->by_slot, to, (float)scale, cache->n_slot);
+            sh_add_scaled(r->by_slot, to, (float)scale, cache->n_slot);
         else if (scale != 1)
             sh_row_scale(to, (float)scale, cache->n_slot);
     }
@@ -175,16 +175,6 @@ static void step(struct sh_replay *r, int i_cell, const struct row *row, const f
     sh_kept_observe(c->kept, &s);
 }
 
-/* What is still to come of each key's attention, before row t is taken off. */
-static void look_ahead(struct sh_replay *r, int t, int first_key)
-{
-    for (int j = 0; j < t; j++)
-        r->future[j] = (float)(r->left[j] > 0 ? r->left[j] : 0);
-    for (int g = 0; g < r->setup.group; g++)
-        for (int j = first_key; j <= t; j++)
-            r->left[j] -= (double)r->query[g].score[j + 1] / r->setup.group;
-}
-
 /* Lay a query head's row out by position. */
 static int lay_out(struct query *q, int t, int first_key, float limit, const float *score, struct sh_err *e)
 {
@@ -201,19 +191,16 @@ int sh_replay_row(struct sh_replay *r, int t, int first_key, const float *const 
     for (int g = 0; g < r->setup.group; g++)
         if (lay_out(&r->query[g], t, first_key, row.limit, score[g], e))
             return -1;
-    if (r->left)
-        look_ahead(r, t, first_key);
     row.with_error = r->error && t % r->setup.error_rows == 0;
     if (row.with_error)
         sh_output_error_row(r->error, t, first_key, score);
     float queries[r->setup.q ? (size_t)r->setup.group * (size_t)r->setup.d_head : 1];
-    for (int g = 0; r->setup.q && g < r->setup.group; g++)
-        memcpy(queries + g * r->setup.d_head,
-               r->setup.q + ((size_t)g * (size_t)r->setup.n_token + (size_t)t) * (size_t)r->setup.d_head,
-               (size_t)r->setup.d_head * sizeof *queries);
+    const float *q = sh_replay_queries(&r->setup, t, queries);
     for (int i = 0; i < r->n_cell; i++)
         if (r->cell[i].kept)
-            step(r, i, &row, r->setup.q ? queries : NULL);
+            step(r, i, &row, q);
+    if (r->left)
+        sh_replay_look_ahead(&r->setup, t, first_key, score, r->left, r->future);
     return 0;
 }
 

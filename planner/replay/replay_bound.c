@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/descending.h"
+#include "planner/policy/order.h"
 #include "planner/replay/replay_query.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"

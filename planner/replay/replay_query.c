@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/policy/vectors.h"
 #include "planner/replay/replay_row.h"
-#include "planner/replay/row_shares.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
@@ -41,14 +41,14 @@ static void fold(struct sh_replay_query *q, const float *score, const struct sh_
                                 s->above ? (float)(1.0 / ((double)s->above * q->has[SH_PIVOTAL_RECALL])) : 0};
     for (int f = 0; first && f < SH_N_LINEAR; f++)
         memset(q->weight[f] + from, 0, (size_t)n * sizeof(float));
-    sh_row_add(q->weight[SH_KEPT_MASS] + from, score, scale[SH_KEPT_MASS], n);
-    sh_row_add(q->weight[SH_KEPT_MASS_NO_SINK] + from, score, scale[SH_KEPT_MASS_NO_SINK], n);
+    sh_add_scaled(q->weight[SH_KEPT_MASS] + from, score, scale[SH_KEPT_MASS], n);
+    sh_add_scaled(q->weight[SH_KEPT_MASS_NO_SINK] + from, score, scale[SH_KEPT_MASS_NO_SINK], n);
     add_above(q->weight[SH_PIVOTAL_RECALL] + from, score, q->limit, scale[SH_PIVOTAL_RECALL], n);
     if (first) {
         memcpy(q->row + from, score, (size_t)n * sizeof(float));
         sh_row_scale(q->row + from, (float)(1.0 / q->group), n);
     } else {
-        sh_row_add(q->row + from, score, (float)(1.0 / q->group), n);
+        sh_add_scaled(q->row + from, score, (float)(1.0 / q->group), n);
     }
 }
 

@@ -89,8 +89,38 @@ SH_CLONES double sh_row_sum(const float *score, int n, float limit, int *above)
     return total(sum);
 }
 
-SH_CLONES void sh_row_add(float *restrict to, const float *restrict x, float factor, int n)
+/* Mass below this is rounding of the row's sum, and no share of it means anything. */
+static const double least_mass = 1e-6;
+
+int sh_row_shares(const float *score, int t, int first_key, float limit, struct sh_row_shares *out, struct sh_err *e)
 {
-    for (int i = 0; i < n; i++)
-        to[i] += factor * x[i];
+    struct sh_row_shares s;
+    s.mass = sh_row_sum(score, t + 1 - first_key, limit, &s.above);
+    if (!(s.mass > 0.95 && s.mass < 1.05))
+        return sh_fail(e, "row %d sums to %g, expected 1", t, s.mass);
+    s.no_sink = s.mass - (t >= SH_REPLAY_SINKS ? (double)score[t - first_key] : 0);
+    for (int j = first_key; j < SH_REPLAY_SINKS && j <= t; j++)
+        s.no_sink -= (double)score[j - first_key];
+    if (s.no_sink <= least_mass)
+        s.no_sink = 0;
+    *out = s;
+    return 0;
+}
+
+const float *sh_replay_queries(const struct sh_replay_setup *s, int t, float *to)
+{
+    size_t d = (size_t)s->d_head;
+    for (int g = 0; s->q && g < s->group; g++)
+        memcpy(to + (size_t)g * d, s->q + ((size_t)g * (size_t)s->n_token + (size_t)t) * d, d * sizeof *to);
+    return s->q ? to : NULL;
+}
+
+void sh_replay_look_ahead(const struct sh_replay_setup *s, int t, int first_key, const float *const *row, double *left,
+                          float *future)
+{
+    for (int g = 0; g < s->group; g++)
+        for (int j = first_key; j <= t; j++)
+            left[j] -= (double)row[g][j - first_key] / s->group;
+    for (int j = 0; j <= t; j++)
+        future[j] = (float)(left[j] > 0 ? left[j] : 0);
 }

@@ -11,6 +11,7 @@
 #include "planner/policy/victims.h"
 #include "planner/replay/list_walk.h"
 #include "planner/replay/replay_query.h"
+#include "planner/replay/replay_row.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
@@ -227,16 +228,6 @@ static void step(struct sh_replay_stack *s, struct walk *w, const float *queries
         sh_budget_list_start(&w->list, next, next + 1 > s->window ? next + 1 - s->window : 0, s->pair);
 }
 
-/* Of what is to come when row t has gone. */
-static void look_ahead(struct sh_replay_stack *s, int t, int first_key, const float *const *row)
-{
-    for (int g = 0; g < s->setup.group; g++)
-        for (int j = first_key; j <= t; j++)
-            s->left[j] -= (double)row[g][j - first_key] / s->setup.group;
-    for (int j = 0; j <= t; j++)
-        s->future[j] = (float)(s->left[j] > 0 ? s->left[j] : 0);
-}
-
 static void admit(struct sh_replay_stack *s, int t)
 {
     struct sh_step step_of = {.t = t};
@@ -250,24 +241,23 @@ static void admit(struct sh_replay_stack *s, int t)
 
 int sh_replay_stack_row(struct sh_replay_stack *s, int t, int first_key, const float *const *row, struct sh_err *e)
 {
-    size_t d = (size_t)s->setup.d_head, group = (size_t)s->setup.group;
-    float queries[s->setup.q ? group * d : 1];
+    int group = s->setup.group;
+    float queries[s->setup.q ? (size_t)group * (size_t)s->setup.d_head : 1];
     if (sh_replay_query_row(&s->query, t, first_key, row, e))
         return -1;
     for (int f = 0; f < SH_N_LINEAR; f++) {
         s->rows[f] += s->query.has[f] > 0;
         s->whole[f] += s->query.has[f] > 0 && t < s->setup.prefill;
     }
-    for (size_t g = 0; s->setup.q && g < group; g++)
-        memcpy(queries + g * d, s->setup.q + (g * (size_t)s->setup.n_token + (size_t)t) * d, d * sizeof *queries);
+    const float *q = sh_replay_queries(&s->setup, t, queries);
     if (s->left)
-        look_ahead(s, t, first_key, row);
+        sh_replay_look_ahead(&s->setup, t, first_key, row, s->left, s->future);
     if (group > 1)
         pack_two(s->rest + first_key + 1, s->query.weight[SH_KEPT_MASS_NO_SINK] + first_key + 1,
                  s->query.weight[SH_PIVOTAL_RECALL] + first_key + 1, t + 1 - first_key);
     admit(s, t);
     for (int i = 0; i < s->n_walk; i++)
-        step(s, &s->walk[i], s->setup.q ? queries : NULL);
+        step(s, &s->walk[i], q);
     s->n_row = t + 1;
     if (s->n_row % FLUSH == 0)
         for (int i = 0; i < s->n_walk; i++)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/policy_label.h"
+#include "planner/policy/policy.h"
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_quality.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/policy_label.h"
+#include "planner/policy/policy.h"
 #include "src/base/mem.h"
 
 static const struct sh_result_kind *kind_of(const char *command)

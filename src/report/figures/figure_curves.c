@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/policy_label.h"
+#include "planner/policy/policy.h"
 #include "plots/curves.h"
 #include "planner/replay/replay_total.h"
 #include "src/app/replay/replay_results.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See descending.h. The bits of floats from 0 to 2 are 30-bit integers of the same order: three rounds of
- * a radix sort, digit by digit from the lowest. */
-#include "planner/policy/descending.h"
+/* See order.h. */
+#include "planner/policy/order.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -9,6 +8,34 @@
 #include "src/base/num.h"
 
 enum { DIGIT = 10, N_DIGIT = 1 << DIGIT, N_ROUND = 3, FEW = 32 };
+
+/* Hoare's selection. */
+float sh_quickselect(float *x, int n, int k)
+{
+    int low = 0, high = n - 1;
+    while (low < high) {
+        float pivot = x[low + (high - low) / 2];
+        int i = low, j = high;
+        while (i <= j) {
+            while (x[i] < pivot)
+                i++;
+            while (pivot < x[j])
+                j--;
+            if (i <= j) {
+                float swap = x[i];
+                x[i++] = x[j];
+                x[j--] = swap;
+            }
+        }
+        if (k <= j)
+            high = j;
+        else if (k >= i)
+            low = i;
+        else
+            break;
+    }
+    return x[k];
+}
 
 static void insert(float *x, int n)
 {
@@ -27,6 +54,8 @@ static void deal(float *restrict to, const float *restrict from, int *restrict p
         to[place[sh_bits(from[i]) >> shift & (N_DIGIT - 1)]++] = from[i];
 }
 
+/* The bits of floats from 0 to 2 are 30-bit integers of the same order: three rounds of a radix sort, digit by digit
+ * from the lowest. */
 void sh_descending(float *x, float *spare, int n)
 {
     int place[N_ROUND][N_DIGIT] = {{0}};
