@@ -16,7 +16,6 @@ libpolicy_a_SOURCES = \
 	%D%/policy/low_rows.c %D%/policy/low_rows.h \
 	%D%/policy/neighbours.c %D%/policy/neighbours.h \
 	%D%/policy/order.c %D%/policy/order.h \
-	%D%/policy/policies.h \
 	%D%/policy/policy.c %D%/policy/policy.h \
 	%D%/policy/policy_caote.c \
 	%D%/policy/policy_expected.c \
@@ -56,9 +55,6 @@ liballocator_a_SOURCES = \
 	%D%/allocator/allocator_persistence.c \
 	%D%/allocator/allocator_pyramid.c \
 	%D%/allocator/allocator_uniform.c \
-	%D%/allocator/allocators.h \
-	%D%/allocator/concave.c %D%/allocator/concave.h \
-	%D%/allocator/layer_ramp.c %D%/allocator/layer_ramp.h \
 	%D%/allocator/apportion.c %D%/allocator/apportion.h
 liballocator_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
@@ -85,10 +81,8 @@ libtheory_a_SOURCES = \
 	%D%/theory/lomax.c %D%/theory/lomax.h \
 	%D%/theory/persistence.c %D%/theory/persistence.h \
 	%D%/theory/powerlaw.c %D%/theory/powerlaw.h \
-	%D%/theory/powerlaw_bootstrap.c %D%/theory/powerlaw_bootstrap.h \
-	%D%/theory/powerlaw_rival.c %D%/theory/powerlaw_rival.h \
+	%D%/theory/powerlaw_test.c %D%/theory/powerlaw_test.h \
 	%D%/theory/theory_dropped.c %D%/theory/theory_dropped.h \
-	%D%/theory/theory_output.c %D%/theory/theory_output.h \
 	%D%/theory/theory_repeat.c %D%/theory/theory_repeat.h \
 	%D%/theory/theory_sample.c %D%/theory/theory_sample.h
 
@@ -97,15 +91,15 @@ noinst_LIBRARIES += libcapacity.a
 libcapacity_a_SOURCES = \
 	%D%/capacity/capacity.c %D%/capacity/capacity.h \
 	%D%/capacity/capacity_server.c %D%/capacity/capacity_server.h \
-	%D%/capacity/capacity_split.c %D%/capacity/capacity_split.h \
+	%D%/capacity/capacity_split.c \
 	%D%/capacity/capacity_time.c \
-	%D%/capacity/kv_facts.c %D%/capacity/kv_facts.h \
+	%D%/capacity/kv_facts.c \
 	%D%/capacity/kv_rule.c %D%/capacity/kv_rule.h \
 	%D%/capacity/kv_shape.c %D%/capacity/kv_shape.h \
 	%D%/capacity/kv_type.c %D%/capacity/kv_type.h \
 	%D%/capacity/kv_weights.c %D%/capacity/kv_weights.h \
-	%D%/capacity/roofline.c %D%/capacity/roofline.h \
-	%D%/catalog/gpu.c %D%/catalog/gpu.h \
+	%D%/capacity/roofline.h \
+	%D%/catalog/gpu.c \
 	%D%/catalog/catalog.c %D%/catalog/catalog.h
 
 # A server under load.
@@ -113,13 +107,12 @@ noinst_LIBRARIES += libsimulate.a
 libsimulate_a_SOURCES = \
 	%D%/simulate/simulate.c %D%/simulate/simulate.h \
 	%D%/simulate/simulate_cost.c %D%/simulate/simulate_cost.h \
-	%D%/simulate/simulate_fit.c %D%/simulate/simulate_fit.h \
-	%D%/simulate/simulate_quantile.c %D%/simulate/simulate_quantile.h \
-	%D%/simulate/simulate_rate.c %D%/simulate/simulate_rate.h \
-	%D%/simulate/simulate_timeline.c %D%/simulate/simulate_timeline.h \
+	%D%/simulate/simulate_fit.c \
+	%D%/simulate/simulate_series.c %D%/simulate/simulate_series.h \
+	%D%/simulate/simulate_rate.c \
 	%D%/simulate/workload.h \
-	%D%/simulate/workload_csv.c %D%/simulate/workload_csv.h \
-	%D%/simulate/workload_random.c %D%/simulate/workload_random.h
+	%D%/simulate/workload_csv.c \
+	%D%/simulate/workload_random.c
 
 # The catalogues' rows as tables of strings, so that they are read as a user's own files are.
 EXTRA_DIST += %D%/catalog/gpus.txt %D%/catalog/models.txt

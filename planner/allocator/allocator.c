@@ -6,9 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "planner/allocator/allocators.h"
 #include "planner/policy/knob_text.h"
 #include "src/base/near.h"
+
+/* Every allocator, one line each: allocator_<name>.c exports sh_allocator_<name>. */
+#define SH_ALLOCATORS(X) \
+    X(uniform)           \
+    X(funnel)            \
+    X(pyramid)           \
+    X(persistence)       \
+    X(entropy)           \
+    X(adakv)             \
+    X(greedy)
 
 #define DECLARE(name) extern const struct sh_allocator sh_allocator_##name;
 #define ENTRY(name) &sh_allocator_##name,

@@ -42,7 +42,7 @@ struct sh_allocator {
     void (*share)(const struct sh_allocation *a, const double *knob, int *budget);
 };
 
-/* The list of planner/allocator/allocators.h. */
+/* The list in allocator.c. */
 extern const struct sh_allocator *const sh_allocators[];        /* NULL ends */
 
 /* An allocator with its knobs set: what "pyramid:beta=20" means. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "planner/allocator/apportion.h"
-#include "planner/allocator/layer_ramp.h"
 #include "src/base/mem.h"
 
 static void share(const struct sh_allocation *a, const double *knob, int *budget)
@@ -16,7 +15,7 @@ static void share(const struct sh_allocation *a, const double *knob, int *budget
         sum += weight[i] = a->entropy[i];
     for (int i = 0; i < n && sum <= 0; i++)             /* every row on one key */
         weight[i] = 1;
-    sh_apportion(weight, n, 0, a->floor, a->n_token, sh_allocation_total(a), budget);
+    sh_apportion(weight, n, 0, a->floor, a->n_token, (long long)n * a->mean, budget);
     free(weight);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* More to late layers, on a straight line: what Scissorhands (arXiv 2305.17118, section 4.1) argues for, since
  * persistence is lower there. The paper gives no formula; this is the pyramid turned over. */
-#include "planner/allocator/layer_ramp.h"
+#include "planner/allocator/apportion.h"
 
 static const struct sh_knob knobs[] = {
     {"beta", 20, 1, 1e6, NULL, "the mean over the first layer's share, both beside what is protected; 1: uniform", 0},

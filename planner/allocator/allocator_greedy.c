@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "planner/allocator/allocator.h"
-#include "planner/allocator/concave.h"
 #include "src/base/mem.h"
 
 struct piece {                          /* of one head's envelope: tokens of equal gain */
@@ -23,10 +22,28 @@ static int steepest_first(const void *a, const void *b)
     return x->head != y->head ? (x->head > y->head) - (x->head < y->head) : (x->from > y->from) - (x->from < y->from);
 }
 
+/* Indices of the corners of the least concave curve above the points x [n] ascending, y [n], to `corner` [n]: the upper
+ * half of a convex hull, from left to right (Andrew 1979). The first and the last point are always among them. Returns
+ * their number. */
+static int concave_corners(const int *x, const double *y, int n, int *corner)
+{
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        while (m >= 2) {
+            int a = corner[m - 2], b = corner[m - 1];
+            if ((y[b] - y[a]) * (x[i] - x[a]) > (y[i] - y[a]) * (x[b] - x[a]))
+                break;
+            m--;
+        }
+        corner[m++] = i;
+    }
+    return m;
+}
+
 static int pieces_of(const struct sh_allocation *a, int head, int *corner, struct piece *to)
 {
     const double *y = a->curve + (size_t)head * (size_t)a->n_point;
-    int n = sh_concave_corners(a->point, y, a->n_point, corner);
+    int n = concave_corners(a->point, y, a->n_point, corner);
     for (int i = 1; i < n; i++) {
         int from = a->point[corner[i - 1]], tokens = a->point[corner[i]] - from;
         to[i - 1] = (struct piece){(y[corner[i]] - y[corner[i - 1]]) / tokens, head, from, tokens};

@@ -5,7 +5,7 @@
  * pair) is the paper's; alpha and recent choose another of planner/theory/persistence.h. */
 #include <stdlib.h>
 
-#include "planner/allocator/layer_ramp.h"
+#include "planner/allocator/apportion.h"
 #include "src/base/mem.h"
 
 static const struct sh_knob knobs[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* More to early layers, on a straight line (PyramidKV, arXiv 2406.02069). */
-#include "planner/allocator/layer_ramp.h"
+#include "planner/allocator/apportion.h"
 
 static const struct sh_knob knobs[] = {
     {"beta", 20, 1, 1e6, NULL, "the mean over the last layer's share, both beside what is protected; 1: uniform", 0},

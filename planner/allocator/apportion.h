@@ -6,7 +6,20 @@
 #ifndef SH_PLANNER_ALLOCATOR_APPORTION_H
 #define SH_PLANNER_ALLOCATOR_APPORTION_H
 
+#include "planner/allocator/allocator.h"
+
 /* weight [n] >= 0, not all 0 (a zero counts as a billionth of the largest); n * floor <= total <= n * most. */
 void sh_apportion(const double *weight, int n, double base, int floor, int most, long long total, int *out);
+
+/* Every head of a layer by the layer's weight. */
+void sh_layer_weights(const struct sh_allocation *a, const double *weight, double base, int *budget);
+
+enum { SH_RAMP_DOWN, SH_RAMP_UP };      /* from the first layer to the last */
+
+/* Budgets on a straight line over the layers, as PyramidKV has it: beside what is protected the smallest
+ * layer gets U / beta and the largest 2 U - U / beta, U the mean beside what is protected. The step is real;
+ * PyramidKV's own code cuts it to whole tokens, which loses the total and lets budgets shrink when the mean
+ * grows. */
+void sh_layer_ramp(const struct sh_allocation *a, double beta, int direction, int *budget);
 
 #endif

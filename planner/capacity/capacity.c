@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "planner/capacity/capacity_split.h"
 
 static int check(const struct sh_capacity_ask *a, struct sh_err *e)
 {
@@ -60,15 +59,6 @@ static uint64_t fit_all(const struct sh_capacity_ask *a, const uint64_t *room, u
     return most * (uint64_t)a->ep;
 }
 
-static void rooms(const struct sh_capacity_ask *a, uint64_t *room)
-{
-    struct sh_capacity_stage g;
-    for (int i = 0; i < a->pp; i++) {
-        sh_split_stage(a, i, 1, &g);
-        room[i] = less(less(limit(a), g.weights), a->overhead);
-    }
-}
-
 static uint64_t longest(const struct sh_capacity_ask *a, const uint64_t *room, uint64_t batch)
 {
     uint64_t low = 0, high = SH_KV_MOST_TOKENS;         /* low fits, what is above high does not */
@@ -98,14 +88,6 @@ static uint64_t largest_budget(const struct sh_capacity_ask *a, const uint64_t *
             high = k.rule.tokens - 1;
     }
     return low;
-}
-
-uint64_t sh_capacity_batch(const struct sh_capacity_ask *a, uint64_t length)
-{
-    uint64_t room[SH_CAPACITY_STAGES];
-    int stage;
-    rooms(a, room);
-    return fit_all(a, room, length, &stage);
 }
 
 /* The first term that goes over the limit, in the order in which a server takes them, and by how much. */

@@ -65,12 +65,23 @@ struct sh_capacity {
 /* -1: the request makes no sense (tp, pp or ep out of range); what does not fit is an answer. */
 int sh_capacity(const struct sh_capacity_ask *a, struct sh_capacity *out, struct sh_err *e);
 
-/* Largest batch at a length; 0: none. */
-uint64_t sh_capacity_batch(const struct sh_capacity_ask *a, uint64_t length);
-
 /* The roofline of a stage, and what a token that sees `length` others costs it. For simulators. */
 struct sh_roofline sh_capacity_roofline(const struct sh_capacity_ask *a, int stage);
 struct sh_step_work sh_capacity_decode_work(const struct sh_capacity_ask *a, int stage, uint64_t length);
 struct sh_step_work sh_capacity_prompt_work(const struct sh_capacity_ask *a, int stage, uint64_t length);
+
+/* ---- what each GPU of a group holds (capacity_split.c) ---- */
+
+/* First layer of stage i of pp; i = pp: one past the last. */
+int sh_split_first(int n_layer, int pp, int i);
+
+/* All that a stage's GPUs hold at a length. */
+void sh_split_stage(const struct sh_capacity_ask *a, int i, uint64_t length, struct sh_capacity_stage *out);
+
+/* The cache alone, for searches over lengths: what one sequence takes, the draft's included. */
+struct sh_kv_bytes sh_split_cache(const struct sh_capacity_ask *a, int i, uint64_t length);
+
+/* Weights on one GPU, from the parts of a stage. */
+uint64_t sh_split_weights(const struct sh_kv_parts *p, const struct sh_kv_facts *f, int tp, int ep);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "planner/capacity/capacity_split.h"
+#include "planner/capacity/capacity.h"
 
 #define GIB 0x1p30
 

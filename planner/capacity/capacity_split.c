@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_split.h. */
-#include "planner/capacity/capacity_split.h"
+/* See capacity.h. */
+#include "planner/capacity/capacity.h"
 
 int sh_split_first(int n_layer, int pp, int i)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See kv_facts.h. */
-#include "planner/capacity/kv_facts.h"
+/* Rows of a catalogue of models. See kv_shape.h. */
+#include "planner/capacity/kv_shape.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -47,7 +47,8 @@ static const struct { const char *key; size_t field; } counts[] = {
 
 #define LENGTH(list) (sizeof(list) / sizeof *(list))
 
-void sh_kv_facts_begin(struct sh_kv_facts *f)
+/* Zeros and the defaults of models.txt. */
+static void begin(struct sh_kv_facts *f)
 {
     memset(f, 0, sizeof *f);
     f->norms = 2;
@@ -92,7 +93,8 @@ static int norm_kind(struct sh_kv_facts *f, const char *value, struct sh_err *e)
     return sh_fail(e, "norm: found \"%.40s\", expected rms, layer or scale", value);
 }
 
-int sh_kv_facts_set(struct sh_kv_facts *f, const char *key, const char *value, struct sh_err *e)
+/* One "key=value" or flag. */
+static int set(struct sh_kv_facts *f, const char *key, const char *value, struct sh_err *e)
 {
     long long x;
     for (size_t i = 0; i < LENGTH(numbers); i++)
@@ -137,7 +139,7 @@ int sh_kv_facts_row(const char *row, const char *at, struct sh_kv_facts *out, st
     struct sh_kv_facts f;
     char word[SH_FACTS_PATTERN + 16], none[1] = "";
     const char *rest = row;
-    sh_kv_facts_begin(&f);
+    begin(&f);
     int got = next_word(&rest, word, sizeof word, e);
     if (got <= 0 || strlen(word) >= sizeof f.name || strchr(word, '='))
         return got < 0 ? sh_err_prefix(e, "%s", at) : sh_fail(e, "%s: expected a name at the beginning", at);
@@ -146,7 +148,7 @@ int sh_kv_facts_row(const char *row, const char *at, struct sh_kv_facts *out, st
         char *is = strchr(word, '=');
         if (is)
             *is++ = '\0';
-        if (sh_kv_facts_set(&f, word, is ? is : none, e))
+        if (set(&f, word, is ? is : none, e))
             return sh_err_prefix(e, "%s: %s", at, f.name);
     }
     if (got < 0)

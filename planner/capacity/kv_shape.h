@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model as layers: what each mixes tokens with, which decides its cache, and what feed-forward block it
- * has. Made from flat facts (kv_facts.h) and checked as a whole, so that later code multiplies without fear:
+ * has. Made from flat facts (kv_facts.c) and checked as a whole, so that later code multiplies without fear:
  * the weights stay below 2^62 bytes and a token's cache below 2^32. */
 #ifndef SH_PLANNER_CAPACITY_KV_SHAPE_H
 #define SH_PLANNER_CAPACITY_KV_SHAPE_H
 
 #include <stdint.h>
 
-#include "planner/capacity/kv_facts.h"
 #include "src/base/err.h"
+#include "src/model/facts.h"
 
 enum sh_mix {
     SH_MIX_NONE,                        /* feed-forward alone                                     */
@@ -41,6 +41,11 @@ struct sh_kv_shape {
     uint64_t (*stored)[SH_N_PART];      /* bytes that a file of the weights has: of each layer, then of what lies
                                          * before them, then behind: [layers + 2]; owned; NULL: no file was read */
 };
+
+/* The facts of a model from a row of a catalogue, "NAME key=value... | STATUS | SOURCE" (catalog/models.txt says what
+ * each key means). `at` names the row in errors, e.g. "models.txt: line 7". -1: unknown key or value
+ * out of range. */
+int sh_kv_facts_row(const char *row, const char *at, struct sh_kv_facts *out, struct sh_err *e);
 
 /* -1: facts that contradict each other, named by their keys; `out` then needs no release. */
 int sh_kv_shape_build(const struct sh_kv_facts *f, struct sh_kv_shape *out, struct sh_err *e);

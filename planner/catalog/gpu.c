@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gpu.h. */
-#include "planner/catalog/gpu.h"
+/* See catalog.h. */
+#include "planner/catalog/catalog.h"
 
 #include <math.h>
 #include <stddef.h>

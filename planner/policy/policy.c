@@ -7,10 +7,34 @@
 #include <string.h>
 
 #include "planner/policy/knob_text.h"
-#include "planner/policy/policies.h"
 #include "src/base/mem.h"
 #include "src/base/near.h"
 #include "src/base/rng.h"
+
+/* Every eviction policy, one line each: policy_<name>.c exports sh_policy_<name>. */
+#define SH_POLICIES(X)       \
+    X(full)                  \
+    X(window)                \
+    X(streaming)             \
+    X(random)                \
+    X(knorm)                 \
+    X(h2o)                   \
+    X(observed)              \
+    X(vatp)                  \
+    X(tova)                  \
+    X(roco)                  \
+    X(scissorhands)          \
+    X(scissorhands_released) \
+    X(reservoir)             \
+    X(keyformer)             \
+    X(snapkv)                \
+    X(expected)              \
+    X(keydiff)               \
+    X(lagkv)                 \
+    X(caote)                 \
+    X(rkv)                   \
+    X(oracle)                \
+    X(oracle_readmit)
 
 #define DECLARE(name) extern const struct sh_policy sh_policy_##name;
 #define ENTRY(name) &sh_policy_##name,

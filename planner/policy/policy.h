@@ -164,7 +164,7 @@ const char *sh_policy_by_position(const double *knob, int n_token, struct sh_slo
 /* What a head's random numbers are drawn from. */
 uint64_t sh_policy_draws(const struct sh_policy_head *h);
 
-/* The list of planner/policy/policies.h. */
+/* The list in policy.c. */
 extern const struct sh_policy *const sh_policies[];             /* NULL ends */
 
 /* "streaming:sinks=4,recent=10". Unknown names are errors that name the nearest ones. */

@@ -19,8 +19,7 @@
 #define SH_PLANNER_SIMULATE_H
 
 #include "planner/simulate/simulate_cost.h"
-#include "planner/simulate/simulate_quantile.h"
-#include "planner/simulate/simulate_timeline.h"
+#include "planner/simulate/simulate_series.h"
 #include "planner/simulate/workload.h"
 
 enum sh_sim_memory { SH_SIM_PAGED, SH_SIM_SLOTS };
@@ -65,5 +64,23 @@ int sh_simulate(const struct sh_sim_ask *a, struct sh_sim_cost *c, struct sh_wor
 /* Output tokens and good requests a second, from the first arrival to the last answer. */
 double sh_sim_throughput(const struct sh_sim_result *r);
 double sh_sim_goodput(const struct sh_sim_result *r);
+
+/* ---- the highest rate (simulate_rate.c) ---- */
+
+/* A new reading of the workload from its beginning; NULL and e on failure. It stays the opener's own. */
+typedef struct sh_workload *sh_workload_fn(void *from, struct sh_err *e);
+
+struct sh_rate {
+    double speed;                       /* how many times as fast as the workload is; 0: at no speed */
+    double requests_per_s;              /* arrivals a second then, from first to last              */
+    int runs;
+    int is_open;                        /* the limits hold at any speed that was tried: no limit found */
+};
+
+/* The highest rate of arrivals at which a share of all requests, `share` in (0, 1], meets its limits, by bisection: the
+ * same workload, arriving faster or slower. *at holds the result of the last run that met the limits; the speed is
+ * within 1 %. */
+int sh_sim_rate(const struct sh_sim_ask *a, struct sh_sim_cost *c, sh_workload_fn *again, void *from, double share,
+                struct sh_sim_result *at, struct sh_rate *out, struct sh_err *e);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/capacity/capacity_split.h"
+#include "planner/capacity/capacity.h"
 #include "planner/simulate/workload.h"
 #include "src/base/mem.h"
 

@@ -70,4 +70,30 @@ void sh_sim_work(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t 
 /* Seconds of a step. */
 double sh_sim_seconds(const struct sh_sim_cost *c, const struct sh_step_work *w);
 
+/* ---- efficiencies from measured steps (simulate_fit.c) ---- */
+
+/* A step that was timed: a prompt's chunk from its beginning, beside sequences that each decode one token with so
+ * many behind them. Whole caches. */
+struct sh_sim_point {
+    uint32_t prefill, sequences, context;
+    double seconds;
+};
+
+enum { SH_SIM_POINTS = 4096 };
+
+struct sh_sim_fit {
+    struct sh_sim_efficiency efficiency;        /* link as it was                                 */
+    double rms, worst;                  /* relative error: root of the mean square, and the largest */
+    int is_bound;                       /* a point is faster than the board's numbers allow        */
+};
+
+/* Fits the overhead, one efficiency for everything that memory moves and one for everything that is computed, such that
+ * the sum of the squared logarithms of predicted over measured seconds is least: a search by coordinates from a grid of
+ * starts; the same points give the same answer. At least 3 points. `c` then has the fitted efficiencies. Misuse: fewer
+ * points, or invalid values. */
+int sh_sim_fit(struct sh_sim_cost *c, const struct sh_sim_point *p, int n, struct sh_sim_fit *out, struct sh_err *e);
+
+/* What the model says of a point. */
+double sh_sim_point_seconds(struct sh_sim_cost *c, const struct sh_sim_point *p);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See simulate_fit.h. */
-#include "planner/simulate/simulate_fit.h"
+/* See simulate_cost.h. */
+#include "planner/simulate/simulate_cost.h"
 
 #include <math.h>
 

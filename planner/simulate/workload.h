@@ -20,4 +20,55 @@ struct sh_workload {
     int (*next)(struct sh_workload *w, struct sh_request *out, struct sh_err *e);
 };
 
+/* ---- a generated workload (workload_random.c) ---- */
+
+/* Poisson arrivals (independent exponential gaps), lengths fixed or sampled. The n-th request of a seed is the same
+ * whatever the rate, so that a search for a rate compares like with like. */
+enum sh_spread { SH_SPREAD_FIXED, SH_SPREAD_UNIFORM, SH_SPREAD_EXPONENTIAL, SH_SPREAD_LOGNORMAL };
+
+struct sh_lengths {
+    enum sh_spread spread;
+    double low, high;                   /* FIXED, EXPONENTIAL: low is the mean; UNIFORM: both ends;
+                                         * LOGNORMAL: the mean and the deviation of the logarithm  */
+};
+
+/* "512", "100-900", "exp:512", "lognormal:512:0.8". `option` is named in the error. */
+int sh_lengths_parse(const char *option, const char *text, struct sh_lengths *out, struct sh_err *e);
+
+struct sh_workload_random {
+    struct sh_workload base;
+    double rate;                        /* requests a second                                      */
+    struct sh_lengths prompt, output;
+    uint64_t seed, requests;
+    uint64_t at;                        /* how many have been given                                */
+    double now;
+};
+
+/* rate > 0. Sampled lengths are cut to 1 and to what a request may have. */
+void sh_workload_random(struct sh_workload_random *w, double rate, uint64_t requests, uint64_t seed);
+
+/* ---- a file (workload_csv.c) ---- */
+
+/* The lines of a workload file, without the file: a header that names the columns, and a row as a request.
+ * Known headers:
+ *
+ *     arrival_s, prompt_tokens, output_tokens           ours, in any order, others beside them ignored
+ *     TIMESTAMP, ContextTokens, GeneratedTokens         the public Azure LLM inference traces
+ *     Timestamp, Request tokens, Response tokens        BurstGPT
+ *
+ * A time is seconds, or a date as Azure writes it (2023-11-16 18:17:03.9799600, 2024-05-10 00:00:00.01+00:00). */
+struct sh_workload_columns {
+    int n;                              /* of the header                                          */
+    int arrival, prompt, output;        /* which of them                                          */
+};
+
+/* A line as it was read, with or without its end. -1: no known set of columns. */
+int sh_workload_header(const char *line, struct sh_workload_columns *out, struct sh_err *e);
+
+/* 1: a request; 0: nothing to simulate (an empty line, a request without a prompt or without an answer, of
+ * which BurstGPT has many); -1: not a row of this header. *out is as the file has it: dates are seconds
+ * since 1970. */
+int sh_workload_row(const struct sh_workload_columns *c, const char *line, struct sh_request *out,
+                    struct sh_err *e);
+
 #endif

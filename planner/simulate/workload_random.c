@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See workload_random.h. */
-#include "planner/simulate/workload_random.h"
+/* See workload.h. */
+#include "planner/simulate/workload.h"
 
 #include <math.h>
 #include <stdlib.h>

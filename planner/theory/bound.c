@@ -28,11 +28,6 @@ double sh_bound_dropped_cut(double rho, double k, double b, double most)
     return fmax(power_integral(k - 1, ln_w) - power_integral(k, ln_w), 0) / all;
 }
 
-double sh_bound_turns(double k)
-{
-    return k > 1 && isfinite(k) ? pow((k - 1) / k, k - 1) : NAN;
-}
-
 void sh_bound_at(double rho, double k, double eps, struct sh_bound *out)
 {
     struct sh_bound at = {.inner = NAN, .bound = NAN, .dropped = sh_bound_dropped(rho, k)};

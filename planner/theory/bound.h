@@ -39,10 +39,6 @@ double sh_bound_dropped(double rho, double k);          /* D(rho) */
  * Tends to D(rho) for most -> infinity. NaN unless 0 <= rho <= 1, k > 1, b > 0 and most > 0. */
 double sh_bound_dropped_cut(double rho, double k, double b, double most);
 
-/* The share of the cache below which inner is negative with eps = 0: ((k-1)/k)^(k-1). NaN for
- * k <= 1. */
-double sh_bound_turns(double k);
-
 /* The probability with which the theorem's statement may fail, above 1 when it says nothing:
  *     t_max exp(-(t_min-1) (eps b / ((k-2) (u-b)))^2) + t_max exp(-2 (t_min-1) ((1-rho) / (1-eps))^2)
  * for sequences of t_min..t_max tokens and scores in [0, u-b); k > 2, u > b > 0, eps in (0, 1). NaN

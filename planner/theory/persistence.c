@@ -34,6 +34,11 @@ struct place {                          /* where a cell is in the statistics    
     int known;                          /* 0: the rows were sparse and do not tell                */
 };
 
+/* The sets as counts; t = 0 when the sequence is too short for the split. */
+struct sets {
+    int t, first, second, both;
+};
+
 static int absent(const struct sh_persistence_cell *cell, const char *what, struct sh_err *e)
 {
     char name[SH_ALPHA_NAME];
@@ -82,10 +87,10 @@ static inline int in_second(const struct sh_stats *s, const struct place *at, in
     return last >= t && last - j >= s->spec.recent[at->i_recent];
 }
 
-static struct sh_persistence_sets count_sets(const struct sh_stats *s, const struct place *at,
+static struct sets count_sets(const struct sh_stats *s, const struct place *at,
                                              double split)
 {
-    struct sh_persistence_sets n = {.t = at->known ? sh_stats_split_at(split, s->length) : 0};
+    struct sets n = {.t = at->known ? sh_stats_split_at(split, s->length) : 0};
     for (int j = 0; j < n.t; j++) {
         int first = in_first(s, at, j, n.t), second = in_second(s, at, j, n.t);
         n.first += first;
@@ -95,23 +100,13 @@ static struct sh_persistence_sets count_sets(const struct sh_stats *s, const str
     return n;
 }
 
-int sh_persistence_sets(const struct sh_stats *s, const struct sh_persistence_cell *cell,
-                        struct sh_persistence_sets *out, struct sh_err *e)
-{
-    struct place at;
-    if (find(s, cell, &at, e))
-        return -1;
-    *out = count_sets(s, &at, cell->split);
-    return 0;
-}
-
 static double quotient(double a, double b)
 {
     return b != 0 ? a / b : NAN;
 }
 
 /* The figures of the 2 x 2 table of first and second. */
-static void table(const struct sh_persistence_sets *n, double out[SH_N_FIGURE])
+static void table(const struct sets *n, double out[SH_N_FIGURE])
 {
     double first = n->first, second = n->second, both = n->both, t = n->t;
     double not_first = t - first, not_second = t - second, neither = t - first - second + both;
@@ -125,7 +120,7 @@ static void table(const struct sh_persistence_sets *n, double out[SH_N_FIGURE])
 
 /* How often a key of `second` has fewer low scores than another one, ties as one half. */
 static double auc(const struct sh_stats *s, const struct place *at,
-                  const struct sh_persistence_sets *n)
+                  const struct sets *n)
 {
     if (at->i_split < 0 || !n->second || n->second == n->t)
         return NAN;
@@ -158,7 +153,7 @@ static void row_means(const struct sh_row_sums *r, double out[SH_N_FIGURE])
 int sh_persistence_head(const struct sh_stats *s, const struct sh_persistence_cell *cell,
                         double out[SH_N_FIGURE], struct sh_err *e)
 {
-    struct place at;
+    struct place at = {0};
     if (find(s, cell, &at, e))
         return -1;
     for (int i = 0; i < SH_N_FIGURE; i++)
@@ -172,7 +167,7 @@ int sh_persistence_head(const struct sh_stats *s, const struct sh_persistence_ce
         out[SH_JACCARD + i] = quotient(j->sum, j->rows);
         out[SH_JACCARD_CHANCE + i] = quotient(j->expected, j->rows);
     }
-    struct sh_persistence_sets n = count_sets(s, &at, cell->split);
+    struct sets n = count_sets(s, &at, cell->split);
     table(&n, out);
     out[SH_AUC] = auc(s, &at, &n);
     return 0;

@@ -42,16 +42,9 @@ struct sh_persistence_cell {
     double split;
 };
 
-/* The sets as counts; t = 0 when the sequence is too short for the split. */
-struct sh_persistence_sets {
-    int t, first, second, both;
-};
-
 /* Of one head. `s` is complete. The alpha and the recent window must be in its spec; with alpha
  * "split" so must the split, else any fraction will do, though only a split of the spec has an AUC.
- * What sparse rows cannot tell is NaN (and t = 0). -1: the statistics lack the cell. */
-int sh_persistence_sets(const struct sh_stats *s, const struct sh_persistence_cell *cell,
-                        struct sh_persistence_sets *out, struct sh_err *e);
+ * What sparse rows cannot tell is NaN. -1: the statistics lack the cell. */
 int sh_persistence_head(const struct sh_stats *s, const struct sh_persistence_cell *cell,
                         double out[SH_N_FIGURE], struct sh_err *e);
 

@@ -28,11 +28,6 @@ struct search {
 
 /* ---- the ladder ---- */
 
-static int is_usable(double x)
-{
-    return x > 0 && isfinite(x);
-}
-
 /* Positive doubles are ordered as their bits are. Radix 2^11, least significant digit first. */
 static void sort_positive(double *x, size_t n)
 {
@@ -84,20 +79,16 @@ static void climb(struct ladder *l, double *x, size_t n)
     }
 }
 
-/* Of the usable values >= least. Returns the number of all usable values. */
-static size_t ladder_of(struct ladder *l, const double *x, size_t n, double least)
+/* Of the usable values. */
+static void ladder_of(struct ladder *l, const double *x, size_t n)
 {
     double *kept = xcalloc(n, sizeof *kept);
-    size_t n_kept = 0, n_usable = 0;
+    size_t n_kept = 0;
     for (size_t i = 0; i < n; i++)
-        if (is_usable(x[i])) {
-            n_usable++;
-            if (x[i] >= least)
-                kept[n_kept++] = x[i];
-        }
+        if (x[i] > 0 && isfinite(x[i]))
+            kept[n_kept++] = x[i];
     sort_positive(kept, n_kept);
     climb(l, kept, n_kept);
-    return n_usable;
 }
 
 static void ladder_clear(struct ladder *l)
@@ -167,27 +158,7 @@ static void note(const struct search *s, struct sh_powerlaw *out)
     out->ks = s->ks;
 }
 
-/* ---- the two fits ---- */
-
-void sh_powerlaw_fixed(const double *x, size_t n, double xmin, struct sh_powerlaw *out)
-{
-    struct ladder l;
-    struct sh_powerlaw fit = {.n_candidate = 1, .xmin = xmin, .exponent = NAN, .sigma = NAN,
-                              .ks = NAN};
-    fit.n = ladder_of(&l, x, n, is_usable(xmin) ? xmin : INFINITY);
-    fit.n_tail = l.n;
-    /* The first rung may lie above xmin, so the ladder's own sums start too high. */
-    if (l.d && l.value[l.d - 1] > xmin) {
-        struct search s = {.l = &l, .n_tail = (double)l.n};
-        s.slope = s.n_tail / (l.sum[0] + s.n_tail * log(l.value[0] / xmin));
-        for (size_t i = 0; i < l.d; i++)
-            s.ks = fmax(s.ks, fabs(-expm1(-s.slope * log(l.value[i] / xmin)) - share(&s, i)));
-        note(&s, &fit);
-        fit.xmin = xmin;
-    }
-    *out = fit;
-    ladder_clear(&l);
-}
+/* ---- the fit ---- */
 
 /* The i-th of n_try candidates: rungs above it fall from n_rung to 1 by equal factors. */
 static size_t candidate(size_t i, size_t n_try, size_t n_rung)
@@ -201,7 +172,8 @@ void sh_powerlaw_scan(const double *x, size_t n, size_t max_candidate, struct sh
 {
     struct ladder l;
     struct sh_powerlaw best = {.xmin = NAN, .exponent = NAN, .sigma = NAN, .ks = NAN};
-    best.n = ladder_of(&l, x, n, 0);
+    ladder_of(&l, x, n);
+    best.n = l.n;
     size_t n_rung = l.d ? l.d - 1 : 0, next = 0;
     size_t n_try = max_candidate && max_candidate < n_rung ? max_candidate : n_rung;
     struct search s = {.l = &l, .limit = INFINITY};

@@ -26,9 +26,6 @@ struct sh_powerlaw {
     double xmin, exponent, sigma, ks;
 };
 
-/* Above a given xmin (> 0, finite; else nothing is fitted). n may be 0. */
-void sh_powerlaw_fixed(const double *x, size_t n, double xmin, struct sh_powerlaw *out);
-
 /* With the best xmin. max_candidate 0: every distinct value; else at most that many, from the
  * smallest on, so that the number of distinct values above them falls by equal factors: near the
  * end, where tails are short, they lie close together. 1000 cost a fraction of the sort. */

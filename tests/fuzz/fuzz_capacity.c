@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "planner/capacity/capacity_server.h"
-#include "planner/catalog/gpu.h"
+#include "planner/catalog/catalog.h"
 #include "src/model/config.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/simulate/workload_csv.h"
-#include "planner/simulate/workload_random.h"
+#include "planner/simulate/workload.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check(const struct sh_request *q)

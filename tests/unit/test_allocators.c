@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "planner/allocator/allocator.h"
-#include "planner/allocator/concave.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "tests/tap.h"
@@ -227,18 +226,6 @@ static void direction(void)
     CU_ASSERT(budget[0] == 54 || budget[0] == 55);
 }
 
-static void envelope(void)
-{
-    static const int x[] = {1, 2, 4, 7, 9};
-    static const double concave[] = {0, 4, 6, 7, 7.1}, dented[] = {0, 0.1, 3, 3, 8}, line[] = {1, 2, 4, 7, 9};
-    int corner[5];
-    CU_ASSERT_EQUAL(sh_concave_corners(x, concave, 5, corner), 5);
-    CU_ASSERT_EQUAL(sh_concave_corners(x, dented, 5, corner), 2);
-    CU_ASSERT(corner[0] == 0 && corner[1] == 4);
-    CU_ASSERT_EQUAL(sh_concave_corners(x, line, 5, corner), 2);
-    CU_ASSERT_EQUAL(sh_concave_corners(x, line, 1, corner), 1);
-}
-
 /* ---- refusals ---- */
 
 static void refused(const char *name, const struct sh_allocation *a, const char *why)
@@ -320,7 +307,6 @@ int main(void)
         {"budgets are those of an independent implementation; greedy beats every other split", golden},
         {"exact sums, floors, ceilings, the same again, and rising with the mean", law},
         {"more to early layers, to late ones, to those of low persistence", direction},
-        {"the upper concave envelope", envelope},
         {"evidence that is missing or no number is named", evidence_missing},
         {"names and knobs as people write them", texts},
         {NULL, NULL}};

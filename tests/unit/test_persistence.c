@@ -44,15 +44,10 @@ static struct sh_stats_spec fixture_spec(void)
 static void check_fixture_head(const json_t *head, const struct sh_stats *s)
 {
     double figure[SH_N_FIGURE];
-    struct sh_persistence_sets sets;
     struct sh_err e;
     for (int i = 0; i < N_FIXTURE_CELL; i++) {
         struct sh_persistence_cell cell = cell_of(i);
         const json_t *want = json_object_get(head, fixture_cell[i].key);
-        CU_ASSERT_FATAL(sh_persistence_sets(s, &cell, &sets, &e) == 0);
-        CU_ASSERT(sets.first == heads_int(want, "S_first"));
-        CU_ASSERT(sets.second == heads_int(want, "S_second"));
-        CU_ASSERT(sets.both == heads_int(want, "intersection"));
         CU_ASSERT_FATAL(sh_persistence_head(s, &cell, figure, &e) == 0);
         CU_ASSERT(heads_near(figure[SH_RATIO], heads_real(want, "persistence_ratio"), 1e-12));
         CU_ASSERT(heads_near(figure[SH_DENSITY], heads_real(want, "pivotal_fraction"), 1e-12));
@@ -189,11 +184,6 @@ static void cases_of_the_oracle(void)
         struct sh_stats *s = feed_case(c);
         json_array_foreach(json_object_get(c, "cells"), k, want) {
             struct sh_persistence_cell cell = read_cell(want);
-            struct sh_persistence_sets sets;
-            CU_ASSERT_FATAL(sh_persistence_sets(s, &cell, &sets, &e) == 0);
-            CU_ASSERT(sets.t == heads_int(want, "t") && sets.first == heads_int(want, "first"));
-            CU_ASSERT(sets.second == heads_int(want, "second") &&
-                      sets.both == heads_int(want, "both"));
             CU_ASSERT_FATAL(sh_persistence_head(s, &cell, figure, &e) == 0);
             check_table(figure, want);
             check_rows(figure, json_object_get(c, "rows"));

@@ -8,8 +8,7 @@
 
 #include "planner/theory/lomax.h"
 #include "planner/theory/powerlaw.h"
-#include "planner/theory/powerlaw_bootstrap.h"
-#include "planner/theory/powerlaw_rival.h"
+#include "planner/theory/powerlaw_test.h"
 #include "planner/theory/theory_sample.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
@@ -45,10 +44,8 @@ static void check_head(const double *x, size_t n, const json_t *tail)
 {
     struct sh_powerlaw fit;
     struct sh_lomax lomax;
-    sh_powerlaw_fixed(x, n, 1, &fit);
-    CU_ASSERT(fit.n == n);
-    check_fit(&fit, json_object_get(tail, "fixed_xmin_1"));
     sh_powerlaw_scan(x, n, 0, &fit);
+    CU_ASSERT(fit.n == n);
     check_fit(&fit, json_object_get(tail, "scan"));
     sh_lomax_fit(x, n, &lomax);
     check_lomax(&lomax, json_object_get(tail, "lomax"));
@@ -120,8 +117,6 @@ static void synthetic_samples(void)
             sh_lomax_fit(x, n, &lomax);
             check_lomax(&lomax, json_object_get(entry, "lomax"));
         } else {
-            sh_powerlaw_fixed(x, n, 1, &fit);
-            check_fit(&fit, json_object_get(entry, "fixed_xmin_1"));
             sh_powerlaw_scan(x, n, 0, &fit);
             check_fit(&fit, json_object_get(entry, "scan"));
         }
@@ -150,8 +145,8 @@ static void ties_and_rivals(void)
         struct sh_powerlaw_rival rival;
         sh_powerlaw_scan(x, n, 0, &fit);
         check_fit(&fit, json_object_get(entry, "scan"));
-        sh_powerlaw_fixed(x, n, 1, &fit);
-        check_fit(&fit, json_object_get(entry, "fixed_xmin_1"));
+        fit.xmin = 1;
+        fit.exponent = heads_real(json_object_get(entry, "fixed_xmin_1"), "exponent");
         sh_powerlaw_against_exponential(x, n, &fit, &rival);
         check_rival(&rival, json_object_get(entry, "exponential"));
         sh_powerlaw_against_lognormal(x, n, &fit, &rival);
@@ -181,9 +176,6 @@ static void known_laws_are_recovered(void)
         size_t n = 20000;
         double *x = known(0, exponent[i], n, 100 + i);
         struct sh_powerlaw fit;
-        sh_powerlaw_fixed(x, n, 1, &fit);
-        CU_ASSERT(fabs(fit.exponent - exponent[i]) < 3 * fit.sigma);
-        CU_ASSERT(fit.ks < 1.63 / sqrt((double)n));            /* 1 % point of Kolmogorov's law */
         sh_powerlaw_scan(x, n, 0, &fit);
         CU_ASSERT(fabs(fit.exponent - exponent[i]) < 3 * fit.sigma);
         free(x);
@@ -300,18 +292,6 @@ static void odd_samples(void)
     check_nothing(one, 1, 1);
     check_nothing(equal, 4, 4);
     check_nothing(none, 5, 0);
-    sh_powerlaw_fixed(NULL, 0, 1, &fit);
-    CU_ASSERT(is_blank(&fit) && fit.n_tail == 0);
-    sh_powerlaw_fixed(one, 1, 1, &fit);
-    CU_ASSERT(heads_near(fit.exponent, 1 + 1 / log(2), 1e-12) && fit.n_tail == 1);
-    sh_powerlaw_fixed(equal, 4, 3, &fit);
-    CU_ASSERT(is_blank(&fit) && fit.n_tail == 4);
-    sh_powerlaw_fixed(two, 2, 5, &fit);
-    CU_ASSERT(is_blank(&fit) && fit.n_tail == 0 && fit.n == 2);
-    sh_powerlaw_fixed(two, 2, NAN, &fit);
-    CU_ASSERT(is_blank(&fit));
-    sh_powerlaw_fixed(two, 2, -1, &fit);
-    CU_ASSERT(is_blank(&fit));
     sh_powerlaw_scan(two, 2, 0, &fit);
     CU_ASSERT(fit.xmin == 1 && heads_near(fit.exponent, 1 + 2 / log(2), 1e-12));
     sh_powerlaw_scan(mixed, 6, 0, &same);

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/simulate/simulate_fit.h"
-#include "planner/simulate/simulate_rate.h"
-#include "planner/simulate/workload_random.h"
+#include "planner/simulate/simulate_cost.h"
+#include "planner/simulate/simulate.h"
+#include "planner/simulate/workload.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "tests/tap.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "planner/simulate/workload_csv.h"
+#include "planner/simulate/workload.h"
 #include "tests/tap.h"
 
 static struct sh_err e;

@@ -8,7 +8,7 @@
 
 #include "planner/capacity/capacity.h"
 #include "planner/capacity/capacity_server.h"
-#include "planner/catalog/gpu.h"
+#include "planner/catalog/catalog.h"
 #include "src/base/err.h"
 
 enum { SH_CAPACITY_MOST = 32 };         /* settings in one list; letters of one in SH_CAPACITY_WORD */

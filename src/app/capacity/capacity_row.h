@@ -4,7 +4,7 @@
 #define SH_APP_CAPACITY_ROW_H
 
 #include "planner/capacity/capacity_server.h"
-#include "planner/catalog/gpu.h"
+#include "planner/catalog/catalog.h"
 
 enum { SH_CAPACITY_FRONTIER = 24 };
 

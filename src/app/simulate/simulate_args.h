@@ -5,7 +5,7 @@
 #define SH_APP_SIMULATE_ARGS_H
 
 #include "planner/simulate/simulate.h"
-#include "planner/simulate/workload_random.h"
+#include "planner/simulate/workload.h"
 #include "src/base/common.h"
 #include "src/app/capacity/capacity_ask.h"
 #include "src/app/simulate/simulate_csv.h"

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-#include "planner/simulate/simulate_fit.h"
-#include "planner/simulate/workload_csv.h"
+#include "planner/simulate/simulate_cost.h"
+#include "planner/simulate/workload.h"
 
 struct sh_workload_file {
     struct sh_workload base;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/simulate/simulate_rate.h"
+#include "planner/simulate/simulate.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_plan.h"

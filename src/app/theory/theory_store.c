@@ -8,7 +8,7 @@
 
 #include "planner/theory/bound.h"
 #include "planner/theory/lomax.h"
-#include "planner/theory/powerlaw_rival.h"
+#include "planner/theory/powerlaw_test.h"
 #include "planner/theory/theory_dropped.h"
 #include "planner/theory/theory_sample.h"
 #include "src/base/interrupt.h"

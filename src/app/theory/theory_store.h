@@ -5,7 +5,7 @@
 #ifndef SH_APP_THEORY_STORE_H
 #define SH_APP_THEORY_STORE_H
 
-#include "planner/theory/powerlaw_bootstrap.h"
+#include "planner/theory/powerlaw_test.h"
 #include "traces/store.h"
 
 enum sh_theory_figure {                 /* of one head; x = score * number of keys                */

@@ -10,8 +10,8 @@
  *
  * A large sample rejects any law that is not exactly true; the fit may still be useful, which is
  * what `ks` (how far off) and planner/theory/powerlaw_rival.h (what else would be better) are for. */
-#ifndef SH_PLANNER_THEORY_POWERLAW_BOOTSTRAP_H
-#define SH_PLANNER_THEORY_POWERLAW_BOOTSTRAP_H
+#ifndef SH_PLANNER_THEORY_POWERLAW_TEST_H
+#define SH_PLANNER_THEORY_POWERLAW_TEST_H
 
 #include <stdint.h>
 
@@ -35,5 +35,25 @@ struct sh_powerlaw_test {
 void sh_powerlaw_bootstrap(const double *x, size_t n, size_t max_candidate,
                            const struct sh_powerlaw *fit, int n_replica, uint64_t seed,
                            struct sh_powerlaw_test *out);
+
+/* A power-law fit against other laws of the same tail, by their likelihoods (Clauset, Shalizi,
+ * Newman 2009, section 5).
+ *
+ * The fit's log-likelihood over its tail, less that of another law fitted to the same tail:
+ * positive favours the power law. p: how likely a ratio this far from 0 would be if both were
+ * equally good; a small p makes the sign mean something. NaN where nothing was fitted. */
+struct sh_powerlaw_rival {
+    double ratio, p;
+};
+
+/* Exponential beyond xmin; p by Vuong (1989), both sides. */
+void sh_powerlaw_against_exponential(const double *x, size_t n, const struct sh_powerlaw *fit,
+                                     struct sh_powerlaw_rival *out);
+
+/* Log-normal cut at xmin. The power law is a limit of this family, so the ratio is never above
+ * 0; p: half the tail of a chi-square with one degree of freedom, the law lying on the family's
+ * edge. */
+void sh_powerlaw_against_lognormal(const double *x, size_t n, const struct sh_powerlaw *fit,
+                                   struct sh_powerlaw_rival *out);
 
 #endif
