@@ -19,7 +19,6 @@ libpolicy_a_SOURCES = \
 	%D%/policy/policy.c %D%/policy/policy.h \
 	%D%/policy/policy_caote.c \
 	%D%/policy/policy_expected.c \
-	%D%/policy/policy_full.c \
 	%D%/policy/policy_h2o.c \
 	%D%/policy/policy_keydiff.c \
 	%D%/policy/policy_keyformer.c \
@@ -27,7 +26,6 @@ libpolicy_a_SOURCES = \
 	%D%/policy/policy_lagkv.c \
 	%D%/policy/policy_observed.c \
 	%D%/policy/policy_oracle.c \
-	%D%/policy/policy_oracle_readmit.c \
 	%D%/policy/policy_random.c \
 	%D%/policy/policy_reservoir.c \
 	%D%/policy/policy_rkv.c \
@@ -35,7 +33,6 @@ libpolicy_a_SOURCES = \
 	%D%/policy/policy_scissorhands.c \
 	%D%/policy/policy_scissorhands_released.c \
 	%D%/policy/policy_snapkv.c \
-	%D%/policy/policy_streaming.c \
 	%D%/policy/policy_tova.c \
 	%D%/policy/policy_vatp.c \
 	%D%/policy/policy_window.c \
@@ -50,7 +47,6 @@ liballocator_a_SOURCES = \
 	%D%/allocator/allocator.c %D%/allocator/allocator.h \
 	%D%/allocator/allocator_adakv.c \
 	%D%/allocator/allocator_entropy.c \
-	%D%/allocator/allocator_funnel.c \
 	%D%/allocator/allocator_greedy.c \
 	%D%/allocator/allocator_persistence.c \
 	%D%/allocator/allocator_pyramid.c \

@@ -9,7 +9,8 @@
 #include "planner/policy/knob_text.h"
 #include "src/base/near.h"
 
-/* Every allocator, one line each: allocator_<name>.c exports sh_allocator_<name>. */
+/* Every allocator, one line each: allocator_<name>.c exports sh_allocator_<name>, allocator_pyramid.c the funnel as
+ * well. */
 #define SH_ALLOCATORS(X) \
     X(uniform)           \
     X(funnel)            \

@@ -60,25 +60,21 @@ int sh_kv_shape_conv(const struct sh_kv_facts *f)
     return f->ssm_inner;
 }
 
-/* The keys that the kinds of layers ask for. */
+/* The first missing key of those that the kinds of layers need; NULL: none is missing. */
 static const char *missing(const struct sh_kv_facts *f)
 {
-    if (!f->layers || !f->hidden || !f->heads || !f->vocab)
-        return !f->layers ? "layers" : !f->hidden ? "hidden" : !f->heads ? "heads" : "vocab";
-    if (f->experts && (!f->used || !f->expert_ffn))
-        return !f->used ? "used" : "expert_ffn";
-    if (f->latent && (!f->nope_dim || !f->v_dim))
-        return !f->nope_dim ? "nope_dim" : "v_dim";
-    if (f->ssm && !f->ssm_conv)
-        return "ssm_conv";
-    if (f->ssm == 1 && (!f->ssm_inner || !f->ssm_state || !f->ssm_rank))
-        return !f->ssm_inner ? "ssm_inner" : !f->ssm_state ? "ssm_state" : "ssm_rank";
-    if (f->ssm >= 2 && (!f->ssm_heads || !f->ssm_head_dim))
-        return !f->ssm_heads ? "ssm_heads" : "ssm_head_dim";
-    if (f->ssm == 2 && (!f->ssm_state || !f->ssm_groups))
-        return !f->ssm_state ? "ssm_state" : "ssm_groups";
-    if (f->ssm == 3 && !f->ssm_key_heads)
-        return "ssm_key_heads";
+    const struct { int is_needed, value; const char *key; } keys[] = {
+        {1, f->layers, "layers"}, {1, f->hidden, "hidden"}, {1, f->heads, "heads"}, {1, f->vocab, "vocab"},
+        {f->experts, f->used, "used"}, {f->experts, f->expert_ffn, "expert_ffn"},
+        {f->latent, f->nope_dim, "nope_dim"}, {f->latent, f->v_dim, "v_dim"},
+        {f->ssm, f->ssm_conv, "ssm_conv"}, {f->ssm == 1, f->ssm_inner, "ssm_inner"},
+        {f->ssm == 1, f->ssm_state, "ssm_state"}, {f->ssm == 1, f->ssm_rank, "ssm_rank"},
+        {f->ssm >= 2, f->ssm_heads, "ssm_heads"}, {f->ssm >= 2, f->ssm_head_dim, "ssm_head_dim"},
+        {f->ssm == 2, f->ssm_state, "ssm_state"}, {f->ssm == 2, f->ssm_groups, "ssm_groups"},
+        {f->ssm == 3, f->ssm_key_heads, "ssm_key_heads"}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].is_needed && !keys[i].value)
+            return keys[i].key;
     return NULL;
 }
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/simd_gather.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 
@@ -37,11 +36,6 @@ int sh_budget_list_whole(const struct sh_budget_list *l)
     return (l->n + SH_LIST_BLOCK) / SH_LIST_BLOCK * SH_LIST_BLOCK;
 }
 
-void sh_budget_list_look(struct sh_budget_list *l, int from, int n, const int64_t *pair)
-{
-    sh_simd_gather_pairs(l->pair, pair, l->token + from, n);
-}
-
 /* Of each lane the least of the lanes before it, `before` for the first; *last: the least of all. */
 SH_INLINE void scan(const lanes *least, int64_t before, lanes *exclusive, int64_t *last)
 {
@@ -58,10 +52,8 @@ SH_INLINE void scan(const lanes *least, int64_t before, lanes *exclusive, int64_
     *last = x[LANES - 1] < before ? x[LANES - 1] : before;
 }
 
-/* `first` comes in front, and what is carried at the end comes back: keys are ranks above, tokens below.
- * n: whole blocks. In a block, every lane walks down its own eight places, once it knows what the lanes
- * before carry to it. */
-SH_CLONES static int64_t pass(int32_t *restrict token, const int64_t *restrict pair, int64_t first, int n)
+/* In a block, every lane walks down its own eight places, once it knows what the lanes before carry to it. */
+SH_CLONES int64_t sh_budget_list_pass(int32_t *restrict token, const int64_t *restrict pair, int64_t first, int n)
 {
     for (int b = 0; b < n; b += SH_LIST_BLOCK) {
         lanes key[LANES], least, carried;
@@ -88,11 +80,6 @@ SH_CLONES static int64_t pass(int32_t *restrict token, const int64_t *restrict p
 int64_t sh_budget_list_comes(int t)
 {
     return (int64_t)INT32_MAX * ((int64_t)1 << 32) + t + 1;
-}
-
-int64_t sh_budget_list_pass(struct sh_budget_list *l, int from, int n, int64_t carried)
-{
-    return pass(l->token + from, l->pair, carried, n);
 }
 
 void sh_budget_list_came(struct sh_budget_list *l)

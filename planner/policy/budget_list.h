@@ -22,7 +22,7 @@ enum { SH_LIST_BLOCK = 64, SH_LIST_RUN = 8 * SH_LIST_BLOCK };   /* places       
 
 struct sh_budget_list {
     int32_t *token;                     /* [room] position + 1; at sh_budget_list_at(place)       */
-    int64_t *pair;                      /* [SH_LIST_RUN] of the run in hand: sh_budget_list_look  */
+    int64_t *pair;                      /* [SH_LIST_RUN] of the run in hand                       */
     int n, most, room;                  /* places that count, at most, allocated; behind `most` is */
                                         /* what has left every budget                             */
 };
@@ -40,14 +40,11 @@ static inline int sh_budget_list_at(int b)
 /* Places in whole blocks, the one that the next token adds included. */
 int sh_budget_list_whole(const struct sh_budget_list *l);
 
-/* Lists are worked on in runs of whole blocks from the front, so that what is fetched stays near. Fetch the
- * pairs of the tokens at places [from, from + n), n <= SH_LIST_RUN, into l->pair. */
-void sh_budget_list_look(struct sh_budget_list *l, int from, int n, const int64_t *pair);
-
-/* Token t comes: its key is carried into the first run, and from each run into the next, after its pairs
- * have been fetched; sh_budget_list_came ends it. */
+/* Lists are processed in runs of at most SH_LIST_RUN places, whole blocks, from the front, so that the pairs fetched
+ * into l->pair stay in the cache. Token t comes: its key is carried into the first run and from each run into the
+ * next; sh_budget_list_came ends it. Keys are ranks above, tokens below; token and pair [n] are those of the run. */
 int64_t sh_budget_list_comes(int t);
-int64_t sh_budget_list_pass(struct sh_budget_list *l, int from, int n, int64_t carried);
+int64_t sh_budget_list_pass(int32_t *token, const int64_t *pair, int64_t carried, int n);
 void sh_budget_list_came(struct sh_budget_list *l);
 
 /* A list out of none: token t comes when tokens [first, t) are cached, and all but the best leave at once. */

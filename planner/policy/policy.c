@@ -11,7 +11,8 @@
 #include "src/base/near.h"
 #include "src/base/rng.h"
 
-/* Every eviction policy, one line each: policy_<name>.c exports sh_policy_<name>. */
+/* Every eviction policy: policy_<name>.c exports sh_policy_<name>; policy_window.c has full and streaming as well,
+ * policy_oracle.c both oracles. */
 #define SH_POLICIES(X)       \
     X(full)                  \
     X(window)                \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drops what will receive least attention in all rows still to come: a bound that no real cache can
- * reach, since it knows them. Greedy, and in terms of the full rows; a strong reference, not proven
- * the best. */
+/* The two bounds. */
 #include "planner/policy/policy.h"
 
+/* Drops what will receive least attention in all rows still to come: a bound that no real cache can reach, since it
+ * knows them. Greedy, and in terms of the full rows; a strong reference, not proven to be the best. */
 static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     (void)state;
@@ -19,4 +19,12 @@ const struct sh_policy sh_policy_oracle = {
     .needs = SH_NEEDS_SCORES | SH_NEEDS_FUTURE,
     .is_stack = sh_policy_always,
     .score = score,
+};
+
+/* In every row the tokens that serve that row best, as if evicted tokens could come back: what no eviction policy can
+ * beat. It keeps nothing from row to row, so kept_slots.h cannot run it; replay_bound.c computes it. */
+const struct sh_policy sh_policy_oracle_readmit = {
+    .name = "oracle-readmit",
+    .summary = "a bound: in every row the best tokens, as if they could come back",
+    .needs = SH_NEEDS_SCORES | SH_NEEDS_FUTURE | SH_IS_BOUND,
 };

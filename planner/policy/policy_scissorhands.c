@@ -13,6 +13,8 @@
  * and never off by more than window / 4: of the previous epoch's p low rows between p - e and p lie in
  * its last window - e rows, and no more than window - e. With `t` the epochs take the threshold of the
  * row's own time. */
+#include <string.h>
+
 #include "planner/policy/low_rows.h"
 #include "planner/policy/policy.h"
 #include "src/base/clones.h"
@@ -103,8 +105,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
         count_epoch(s->ring.low, t->row, c->pos, limit_of(c, t), c->n_slot);
     } else {
         float *row = s->rows + (size_t)(n_row % window) * (size_t)capacity;
-        for (int i = 0; i < c->n_slot; i++)
-            row[i] = t->row[i];
+        memcpy(row, t->row, (size_t)c->n_slot * sizeof *row);
     }
     s->ring.n_row++;
 }
@@ -134,17 +135,11 @@ static float rows_seen(const struct sh_cache *c, int slot, int t, int window)
     return (float)(seen < 1 ? 1 : seen < window ? seen : window);
 }
 
-SH_CLONES static void weigh_epochs(float *restrict to, const int32_t *restrict low, const int32_t *restrict before,
-                                 float kept, int n)
+SH_CLONES static void weigh(float *restrict to, const int32_t *restrict low, const int32_t *restrict before, float kept,
+                            int n)
 {
     for (int i = 0; i < n; i++)
         to[i] = -((float)low[i] + kept * (float)before[i]);
-}
-
-SH_CLONES static void weigh_counts(float *restrict to, const int32_t *restrict low, int n)
-{
-    for (int i = 0; i < n; i++)
-        to[i] = -(float)low[i];
 }
 
 static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
@@ -156,10 +151,7 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
         count_by_time(s, c, t->t);
     if (s->before && n_row > window)
         kept = 1 - (float)((n_row - 1) % window + 1) / (float)window;
-    if (s->before)
-        weigh_epochs(scratch, s->ring.low, s->before, kept, c->n_slot);
-    else
-        weigh_counts(scratch, s->ring.low, c->n_slot);
+    weigh(scratch, s->ring.low, s->before ? s->before : s->ring.low, kept, c->n_slot);
     for (int i = 0; (int)c->head->knob[COUNTS] == RATE && i < c->n_slot; i++)
         scratch[i] /= rows_seen(c, i, t->t, window);
     return scratch;

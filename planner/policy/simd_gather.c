@@ -7,33 +7,22 @@
 #endif
 
 /* Four at once, so that the loop itself costs little. */
-static void floats(float *restrict to, const float *restrict from, const int *restrict at, int n)
-{
-    int i = 0;
-    for (; i + 4 <= n; i += 4) {
-        float a = from[at[i]], b = from[at[i + 1]], c = from[at[i + 2]], d = from[at[i + 3]];
-        to[i] = a;
-        to[i + 1] = b;
-        to[i + 2] = c;
-        to[i + 3] = d;
+#define GATHER(name, number)                                                                              \
+    static void name(number *restrict to, const number *restrict from, const int *restrict at, int n)     \
+    {                                                                                                     \
+        int i = 0;                                                                                        \
+        for (; i + 4 <= n; i += 4) {                                                                      \
+            number a = from[at[i]], b = from[at[i + 1]], c = from[at[i + 2]], d = from[at[i + 3]];        \
+            to[i] = a;                                                                                    \
+            to[i + 1] = b;                                                                                \
+            to[i + 2] = c;                                                                                \
+            to[i + 3] = d;                                                                                \
+        }                                                                                                 \
+        for (; i < n; i++)                                                                                \
+            to[i] = from[at[i]];                                                                          \
     }
-    for (; i < n; i++)
-        to[i] = from[at[i]];
-}
-
-static void pairs(int64_t *restrict to, const int64_t *restrict from, const int *restrict at, int n)
-{
-    int i = 0;
-    for (; i + 4 <= n; i += 4) {
-        int64_t a = from[at[i]], b = from[at[i + 1]], c = from[at[i + 2]], d = from[at[i + 3]];
-        to[i] = a;
-        to[i + 1] = b;
-        to[i + 2] = c;
-        to[i + 3] = d;
-    }
-    for (; i < n; i++)
-        to[i] = from[at[i]];
-}
+GATHER(floats, float)
+GATHER(pairs, int64_t)
 
 #ifdef SH_GATHER_WIDE
 int sh_simd_gather_is_wide(void)

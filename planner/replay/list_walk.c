@@ -21,7 +21,7 @@ SH_CLONES static void share_out(float *restrict mass, float *restrict no_sink, f
                                 const struct sh_list_row *row, int n)
 {
     const struct sh_list_row r = *row;
-    const unsigned others = (unsigned)(r.self - (SH_REPLAY_SINKS + 1));
+    const unsigned others = others_of(row);
     for (int i = 0; i < n; i++) {
         float x = sh_from_bits((uint32_t)pair[i]);
         mass[i] += x * r.mass;
@@ -45,15 +45,15 @@ static int64_t run(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], c
 {
     float *mass = lately[SH_KEPT_MASS] + from, *no_sink = lately[SH_KEPT_MASS_NO_SINK] + from;
     float *pivotal = lately[SH_PIVOTAL_RECALL] + from;
-    const int32_t *token = l->token + from;
-    sh_budget_list_look(l, from, n, row->pair);
+    int32_t *token = l->token + from;
+    sh_simd_gather_pairs(l->pair, row->pair, token, n);
     if (row->rest) {
         sh_simd_gather_pairs(row->seen, row->rest, token, n);
         share_out_group(mass, no_sink, pivotal, l->pair, row->seen, n);
     } else {
         share_out(mass, no_sink, pivotal, l->pair, token, row, n);
     }
-    return comes ? sh_budget_list_pass(l, from, n, carried) : carried;
+    return comes ? sh_budget_list_pass(token, l->pair, carried, n) : carried;
 }
 
 #ifdef SH_GATHER_WIDE
