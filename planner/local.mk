@@ -10,11 +10,10 @@ libpolicy_a_SOURCES = \
 	%D%/policy/budget_list.c %D%/policy/budget_list.h \
 	%D%/policy/simd_gather.c %D%/policy/simd_gather.h \
 	%D%/policy/kept_slots.c %D%/policy/kept_slots.h \
-	%D%/policy/knob_text.c %D%/policy/knob_text.h \
+	%D%/policy/knob_text.c \
 	%D%/policy/last_rows.c %D%/policy/last_rows.h \
 	%D%/policy/victims.c %D%/policy/victims.h \
 	%D%/policy/low_rows.c %D%/policy/low_rows.h \
-	%D%/policy/neighbours.c %D%/policy/neighbours.h \
 	%D%/policy/order.c %D%/policy/order.h \
 	%D%/policy/policy.c %D%/policy/policy.h \
 	%D%/policy/policy_caote.c \
@@ -74,7 +73,7 @@ libreplay_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 noinst_LIBRARIES += libtheory.a
 libtheory_a_SOURCES = \
 	%D%/theory/bound.c %D%/theory/bound.h \
-	%D%/theory/lomax.c %D%/theory/lomax.h \
+	%D%/theory/lomax.c \
 	%D%/theory/persistence.c %D%/theory/persistence.h \
 	%D%/theory/powerlaw.c %D%/theory/powerlaw.h \
 	%D%/theory/powerlaw_test.c %D%/theory/powerlaw_test.h \
@@ -86,7 +85,7 @@ libtheory_a_SOURCES = \
 noinst_LIBRARIES += libcapacity.a
 libcapacity_a_SOURCES = \
 	%D%/capacity/capacity.c %D%/capacity/capacity.h \
-	%D%/capacity/capacity_server.c %D%/capacity/capacity_server.h \
+	%D%/capacity/capacity_server.c \
 	%D%/capacity/capacity_split.c \
 	%D%/capacity/capacity_time.c \
 	%D%/capacity/kv_facts.c \

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "planner/policy/knob_text.h"
+#include "planner/policy/policy.h"
 #include "src/base/near.h"
 
 /* Every allocator, one line each: allocator_<name>.c exports sh_allocator_<name>, allocator_pyramid.c the funnel as

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_server.h. */
-#include "planner/capacity/capacity_server.h"
+/* See capacity.h. */
 
 #include <math.h>
 

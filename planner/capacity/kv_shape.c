@@ -110,8 +110,7 @@ static int complete(struct sh_kv_facts *f, struct sh_err *e)
     if (check_widths(f, e))
         return -1;
     if (!f->head_dim && !f->latent && f->hidden % f->heads)
-        return sh_fail(e, "%s: hidden is %d, expected a multiple of heads, which is %d", f->name, f->hidden,
-                       f->heads);
+        return sh_fail(e, "%s: hidden is %d, expected a multiple of heads, which is %d", f->name, f->hidden, f->heads);
     f->kv_heads = f->kv_heads ? f->kv_heads : f->heads;
     if (f->heads % f->kv_heads)
         return sh_fail(e, "%s: kv_heads is %d, expected a divisor of heads, which is %d", f->name, f->kv_heads,

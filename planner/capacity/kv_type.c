@@ -24,8 +24,7 @@ enum { N_FORMAT = sizeof formats / sizeof *formats };
 
 static int refuse(const char *text, struct sh_err *e)
 {
-    sh_misused(e, "number format \"%.60s\": expected f32, f16, bf16, f8, int8, int4, q8_0, q4_0, mxfp4 or nvfp4",
-               text);
+    sh_misused(e, "number format \"%.60s\": expected f32, f16, bf16, f8, int8, int4, q8_0, q4_0, mxfp4 or nvfp4", text);
     return sh_hint(e, "settings follow behind colons: int4:group=64:scale=16:zero=16");
 }
 
@@ -46,10 +45,8 @@ static int setting(const char *text, const char *from, size_t n, struct sh_kv_ty
         *fields[i] = (int)value;
         return 0;
     }
-    return sh_misused(e,
-                      "number format \"%.60s\": unknown setting \"%.*s\", expected group=, scale=, zero=, block= or "
-                      "residual=",
-                      text, (int)n, from);
+    return sh_misused(e, "number format \"%.60s\": unknown setting \"%.*s\", expected group=, scale=, zero=, block= or "
+                      "residual=", text, (int)n, from);
 }
 
 int sh_kv_type_parse(const char *text, struct sh_kv_type *out, struct sh_err *e)

@@ -238,8 +238,7 @@ void sh_kv_weights_first(const struct sh_kv_shape *m, const struct sh_weight_typ
     put(m, t, f->layers, f->layers + 1, &own, p);
 }
 
-void sh_kv_weights_last(const struct sh_kv_shape *m, const struct sh_weight_types *t, int copied,
-                        struct sh_kv_parts *p)
+void sh_kv_weights_last(const struct sh_kv_shape *m, const struct sh_weight_types *t, int copied, struct sh_kv_parts *p)
 {
     struct sh_kv_parts own = {{0}, {0}};
     struct sum s = begin(t, &own);

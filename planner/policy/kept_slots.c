@@ -58,9 +58,9 @@ struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup)
                                       .n_layer = setup->n_layer, .budget = budget, .prefill = setup->prefill,
                                       .capacity = capacity, .n_token = setup->n_token, .d_head = setup->d_head,
                                       .seed = setup->seed};
-    k->pos = xmalloc((size_t)capacity * sizeof *k->pos);
-    k->freed = xmalloc((size_t)capacity * sizeof *k->freed);
-    k->chosen = xmalloc((size_t)capacity * sizeof *k->chosen);
+    k->pos = xmalloc(3 * (size_t)capacity * sizeof *k->pos);
+    k->freed = k->pos + capacity;
+    k->chosen = k->freed + capacity;
     k->scratch = xmalloc((size_t)capacity * sizeof *k->scratch);
     k->state = sh_state_new(k->policy, &k->head);
     sh_kept_restart(k, setup->k, setup->v);
@@ -79,9 +79,7 @@ void sh_kept_free(struct sh_kept *k)
 {
     if (!k)
         return;
-    free(k->pos);
-    free(k->freed);
-    free(k->chosen);
+    free(k->pos);                       /* and what follows it */
     free(k->scratch);
     free(k->state);
     free(k);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See knob_text.h. */
-#include "planner/policy/knob_text.h"
+/* Knobs in text. See policy.h. */
+#include "planner/policy/policy.h"
 
 #include <math.h>
 #include <stdio.h>

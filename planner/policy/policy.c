@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/knob_text.h"
 #include "src/base/mem.h"
 #include "src/base/near.h"
 #include "src/base/rng.h"

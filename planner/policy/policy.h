@@ -122,6 +122,11 @@ struct sh_array {
     {.pointer = offsetof(struct state, member), .element = sizeof *((struct state *)0)->member,       \
      .kind = of_kind, .resident = bytes, .rows = count}
 
+/* The state of policies that keep one number per slot, and its array: the score unless the policy says otherwise. In
+ * the second table it follows from what a cache has anyway. */
+struct sh_score_state { float *score; };                        /* [capacity]                         */
+extern const struct sh_array sh_score_kept[], sh_score_derived[];
+
 /* Tokens that move from the slots of one cache to those of another. */
 struct sh_move {
     int n, n_from;                      /* slots of the new cache, of the old one                 */
@@ -170,8 +175,16 @@ extern const struct sh_policy *const sh_policies[];             /* NULL ends */
 /* "streaming:sinks=4,recent=10". Unknown names are errors that name the nearest ones. */
 int sh_policy_parse(const char *text, struct sh_policy_spec *out, struct sh_err *e);
 
-/* The same in full, every knob written out, as "name=value,…" without the policy's name; for results. */
+/* Knobs in text (knob_text.c), for all that have them. Values are in the order of `knobs` (NULL: none), defaults where
+ * the text does not name them. `text` follows the owner's name: ":beta=20,window=32" or empty. Unknown knobs are errors
+ * that name the nearest. */
+int sh_knobs_parse(const char *owner, const struct sh_knob *knobs, const char *text, double value[SH_MAX_KNOBS],
+                   struct sh_err *e);
+
 enum { SH_POLICY_TEXT = 256 };
+const char *sh_knobs_text(const struct sh_knob *knobs, const double *value, char text[SH_POLICY_TEXT]);
+
+/* The same in full, every knob written out, as "name=value,…" without the policy's name; for results. */
 const char *sh_policy_knobs(const struct sh_policy_spec *p, char text[SH_POLICY_TEXT]);
 
 /* "h2o:recent=10", as a legend shows it: the name, and the knobs that are not at their default; at most

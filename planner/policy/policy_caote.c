@@ -97,8 +97,6 @@ const struct sh_policy sh_policy_caote = {
     .summary = "drops what would move the attention output least",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_VALUES,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
-    .observe = observe,
-    .score = score,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
+    .observe = observe, .score = score,
 };

@@ -80,7 +80,6 @@ const struct sh_policy sh_policy_expected = {
     .knobs = knobs,
     .needs = SH_NEEDS_KEYS | SH_NEEDS_VALUES | SH_NEEDS_QUERIES,
     .is_stack = sh_policy_always,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
     .observe = observe,
 };

@@ -76,8 +76,6 @@ const struct sh_policy sh_policy_h2o = {
     .needs = SH_NEEDS_SCORES,
     .is_stack = sh_policy_always,
     .device = device,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
-    .observe = observe,
-    .score = score,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
+    .observe = observe, .score = score,
 };

@@ -39,8 +39,6 @@ const struct sh_policy sh_policy_keydiff = {
     .summary = "drops the keys that are most like the mean of all",
     .knobs = knobs,
     .needs = SH_NEEDS_KEYS,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
-    .observe = observe,
-    .score = score,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
+    .observe = observe, .score = score,
 };

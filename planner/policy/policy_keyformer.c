@@ -59,8 +59,6 @@ const struct sh_policy sh_policy_keyformer = {
     .summary = "heavy hitters under Gumbel noise, which speaks for tokens that had no chance yet",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
-    .observe = observe,
-    .score = score,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
+    .observe = observe, .score = score,
 };

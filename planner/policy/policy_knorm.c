@@ -5,17 +5,9 @@
 
 #include "planner/policy/policy.h"
 
-struct state {
-    float *score;                       /* [capacity] */
-};
-
-static const struct sh_array arrays[] = {
-    SH_ARRAY(score, SH_PER_SLOT, sizeof(float)),
-    {0}};
-
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
-    struct state *s = state;
+    struct sh_score_state *s = state;
     const float *k = sh_cache_row(c, c->k, c->newest);
     float sum = 0;
     (void)t;
@@ -30,7 +22,6 @@ const struct sh_policy sh_policy_knorm = {
     .knobs = sh_policy_protect_knobs,
     .needs = SH_NEEDS_KEYS,
     .is_stack = sh_policy_always,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
+    .state_bytes = sizeof(struct sh_score_state), .arrays = sh_score_kept,
     .observe = observe,
 };

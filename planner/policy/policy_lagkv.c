@@ -125,7 +125,6 @@ const struct sh_policy sh_policy_lagkv = {
     .summary = "drops keys and values that vary least in terms of what follows them",
     .knobs = knobs,
     .needs = SH_NEEDS_KEYS | SH_NEEDS_VALUES,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
     .observe = observe,
 };

@@ -6,29 +6,21 @@
  * a prompt it would be h2o:score=mean. */
 #include "planner/policy/policy.h"
 
-struct state {
-    float *sum;                         /* [capacity] */
-};
-
-static const struct sh_array arrays[] = {
-    SH_ARRAY(sum, SH_PER_SLOT, sizeof(float)),
-    {0}};
-
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
-    struct state *s = state;
+    struct sh_score_state *s = state;
     int from = t->t < c->head->prefill ? 0 : c->head->prefill;
     for (int i = 0; i < c->n_slot; i++)
-        s->sum[i] += c->pos[i] >= from ? t->row[i] : 0;
+        s->score[i] += c->pos[i] >= from ? t->row[i] : 0;
 }
 
 static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
-    struct state *s = state;
+    struct sh_score_state *s = state;
     int prefill = c->head->prefill;
     for (int i = 0; i < c->n_slot; i++) {
         int end = c->pos[i] < prefill && prefill < t->t ? prefill : t->t;
-        scratch[i] = s->sum[i] / (float)(end - c->pos[i]);
+        scratch[i] = s->score[i] / (float)(end - c->pos[i]);
     }
     return scratch;
 }
@@ -39,8 +31,6 @@ const struct sh_policy sh_policy_observed = {
     .knobs = sh_policy_protect_knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_PROMPT,
     .is_stack = sh_policy_always,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
-    .observe = observe,
-    .score = score,
+    .state_bytes = sizeof(struct sh_score_state), .arrays = sh_score_kept,
+    .observe = observe, .score = score,
 };

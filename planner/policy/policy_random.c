@@ -4,18 +4,9 @@
 #include "planner/policy/policy.h"
 #include "src/base/rng.h"
 
-struct state {
-    float *score;                       /* [capacity] */
-};
-
-/* A hash can be taken again whenever it is asked for. */
-static const struct sh_array arrays[] = {
-    SH_ARRAY(score, SH_PER_SLOT, 0),
-    {0}};
-
 static void admit(void *state, int slot, const struct sh_cache *c, const struct sh_step *t)
 {
-    struct state *s = state;
+    struct sh_score_state *s = state;
     s->score[slot] = (float)sh_rng_uniform(sh_policy_draws(c->head), (uint64_t)t->t);
 }
 
@@ -24,7 +15,6 @@ const struct sh_policy sh_policy_random = {
     .summary = "keeps tokens drawn at random, the same ones in every replay",
     .knobs = sh_policy_protect_knobs,
     .is_stack = sh_policy_always,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
+    .state_bytes = sizeof(struct sh_score_state), .arrays = sh_score_derived,
     .admit = admit,
 };

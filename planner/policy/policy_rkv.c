@@ -13,7 +13,6 @@
 #include <math.h>
 
 #include "planner/policy/last_rows.h"
-#include "planner/policy/neighbours.h"
 #include "planner/policy/vectors.h"
 
 enum knob { SINKS, RECENT, DROP, LAMBDA, KERNEL };
@@ -128,8 +127,6 @@ const struct sh_policy sh_policy_rkv = {
     .summary = "drops what got little attention lately and whose key others resemble",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_KEYS,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
-    .observe = observe,
-    .score = score,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
+    .observe = observe, .score = score,
 };

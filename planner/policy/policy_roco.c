@@ -88,8 +88,6 @@ const struct sh_policy sh_policy_roco = {
     .summary = "of the tokens that received attention most evenly, drops the one that received least",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
-    .observe = observe,
-    .score = score,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
+    .observe = observe, .score = score,
 };

@@ -196,8 +196,6 @@ const struct sh_policy sh_policy_scissorhands = {
     .needs = SH_NEEDS_SCORES,
     .is_stack = is_stack,
     .device = device,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
-    .observe = observe,
-    .score = score,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
+    .observe = observe, .score = score,
 };

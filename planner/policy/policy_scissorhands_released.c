@@ -89,8 +89,6 @@ const struct sh_policy sh_policy_scissorhands_released = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_LENGTH,
     .keeps_all = keeps_all,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
-    .observe = observe,
-    .score = score,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
+    .observe = observe, .score = score,
 };

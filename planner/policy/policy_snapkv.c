@@ -7,7 +7,6 @@
  * is the first one when prefill > budget, and every later one follows the same rule with the last w
  * rows of its own time. A neighbour that has left counts as 0 in a mean, and not at all in a maximum. */
 #include "planner/policy/last_rows.h"
-#include "planner/policy/neighbours.h"
 
 enum knob { SINKS, RECENT, KERNEL, POOL };
 
@@ -68,8 +67,6 @@ const struct sh_policy sh_policy_snapkv = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = is_stack,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
-    .observe = observe,
-    .score = score,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
+    .observe = observe, .score = score,
 };

@@ -5,19 +5,10 @@
 
 #include "planner/policy/policy.h"
 
-struct state {
-    float *latest;                      /* [capacity] the row */
-};
-
-/* The row is at hand when the decision falls. */
-static const struct sh_array arrays[] = {
-    SH_ARRAY(latest, SH_PER_SLOT, 0),
-    {0}};
-
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
 {
-    struct state *s = state;
-    memcpy(s->latest, t->row, (size_t)c->n_slot * sizeof *s->latest);
+    struct sh_score_state *s = state;
+    memcpy(s->score, t->row, (size_t)c->n_slot * sizeof *s->score);
 }
 
 const struct sh_policy sh_policy_tova = {
@@ -26,7 +17,6 @@ const struct sh_policy sh_policy_tova = {
     .knobs = sh_policy_protect_knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = sh_policy_always,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
+    .state_bytes = sizeof(struct sh_score_state), .arrays = sh_score_derived,
     .observe = observe,
 };

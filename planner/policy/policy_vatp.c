@@ -43,8 +43,6 @@ const struct sh_policy sh_policy_vatp = {
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_VALUES,
     .is_stack = sh_policy_always,
-    .state_bytes = sizeof(struct state),
-    .arrays = arrays,
-    .observe = observe,
-    .score = score,
+    .state_bytes = sizeof(struct state), .arrays = arrays,
+    .observe = observe, .score = score,
 };

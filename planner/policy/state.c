@@ -7,6 +7,11 @@
 
 #include "src/base/mem.h"
 
+#define SCORE_ARRAY(bytes)                                                                    \
+    {{.pointer = offsetof(struct sh_score_state, score), .element = sizeof(float),            \
+      .kind = SH_PER_SLOT, .resident = bytes}, {0}}
+const struct sh_array sh_score_kept[] = SCORE_ARRAY(sizeof(float)), sh_score_derived[] = SCORE_ARRAY(0);
+
 enum { LINE = 128 };                    /* bytes that arrays are padded to: 32 slots of 4 bytes */
 
 static size_t padded(size_t bytes)
@@ -149,8 +154,7 @@ static void move_array(const struct sh_array *a, struct sh_state_end to, struct 
             move_row(now, old, a->element, m);
 }
 
-void sh_state_move(const struct sh_policy *p, struct sh_state_end to, struct sh_state_end from,
-                   const struct sh_move *m)
+void sh_state_move(const struct sh_policy *p, struct sh_state_end to, struct sh_state_end from, const struct sh_move *m)
 {
     if (!to.s)
         return;

@@ -249,8 +249,7 @@ static int check(const struct server *s, struct sh_err *e)
         r->tokens_fed != r->tokens_in + r->tokens_out - r->finished + r->tokens_recomputed)
         return sh_fail(e, "the simulation does not add up: %llu requests, %llu finished, %llu refused, %llu tokens "
                        "fed, %llu bytes left", (unsigned long long)r->requests, (unsigned long long)r->finished,
-                       (unsigned long long)r->refused, (unsigned long long)r->tokens_fed,
-                       (unsigned long long)s->used);
+                       (unsigned long long)r->refused, (unsigned long long)r->tokens_fed, (unsigned long long)s->used);
     return r->requests ? 0 : sh_fail(e, "the workload has no request");
 }
 

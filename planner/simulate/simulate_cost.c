@@ -84,8 +84,7 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-uint64_t sh_sim_need(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t from, uint32_t to,
-                     uint32_t prompt)
+uint64_t sh_sim_need(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t from, uint32_t to, uint32_t prompt)
 {
     const struct sh_sim_size *s = c->size;
     if (from >= prompt)

@@ -57,8 +57,7 @@ void sh_sim_cost_reach(struct sh_sim_cost *c, size_t tokens);
 /* While a sequence goes from `from` to `to` tokens, of which its prompt has `prompt`; what it holds behind
  * that; and the most it ever holds with `total` tokens in the end and steps of at most `step`. Within
  * reach. No chunk crosses the prompt's end. */
-uint64_t sh_sim_need(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t from, uint32_t to,
-                     uint32_t prompt);
+uint64_t sh_sim_need(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t from, uint32_t to, uint32_t prompt);
 uint64_t sh_sim_rest(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t at, uint32_t prompt);
 uint64_t sh_sim_peak(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t prompt, uint32_t total,
                      uint32_t step);

@@ -84,8 +84,7 @@ static int check(const struct sh_sim_point *p, int n, struct sh_err *e)
         return sh_misused(e, "%d measured steps, expected 3 to %d", n, SH_SIM_POINTS);
     for (int i = 0; i < n; i++)
         if (!(p[i].seconds > 0) || !isfinite(p[i].seconds) || (!p[i].prefill && !p[i].sequences) ||
-            p[i].prefill > SH_REQUEST_TOKENS || p[i].context > SH_REQUEST_TOKENS ||
-            (p[i].sequences && !p[i].context))
+            p[i].prefill > SH_REQUEST_TOKENS || p[i].context > SH_REQUEST_TOKENS || (p[i].sequences && !p[i].context))
             return sh_misused(e, "measured step %d: expected seconds above 0, and tokens of a prompt or sequences "
                               "with a context", i + 1);
     return 0;

@@ -68,7 +68,6 @@ int sh_workload_header(const char *line, struct sh_workload_columns *out, struct
 /* 1: a request; 0: nothing to simulate (an empty line, a request without a prompt or without an answer, of
  * which BurstGPT has many); -1: not a row of this header. *out is as the file has it: dates are seconds
  * since 1970. */
-int sh_workload_row(const struct sh_workload_columns *c, const char *line, struct sh_request *out,
-                    struct sh_err *e);
+int sh_workload_row(const struct sh_workload_columns *c, const char *line, struct sh_request *out, struct sh_err *e);
 
 #endif

@@ -96,8 +96,7 @@ static long days(int year, int month, int day)
 /* "2023-11-16 18:17:03.9799600", with T for the blank or a zone "+00:00" behind it as may be. */
 static int date(const char *s, double *out)
 {
-    if (strlen(s) < 19 || s[4] != '-' || s[7] != '-' || (s[10] != ' ' && s[10] != 'T') || s[13] != ':' ||
-        s[16] != ':')
+    if (strlen(s) < 19 || s[4] != '-' || s[7] != '-' || (s[10] != ' ' && s[10] != 'T') || s[13] != ':' || s[16] != ':')
         return -1;
     int year = digits(s, 4), month = digits(s + 5, 2), day = digits(s + 8, 2);
     int hour = digits(s + 11, 2), minute = digits(s + 14, 2), second = digits(s + 17, 2);
@@ -153,8 +152,7 @@ static int tokens_of(const char *s, const char *what, uint32_t *out, struct sh_e
     return 0;
 }
 
-int sh_workload_row(const struct sh_workload_columns *c, const char *line, struct sh_request *out,
-                    struct sh_err *e)
+int sh_workload_row(const struct sh_workload_columns *c, const char *line, struct sh_request *out, struct sh_err *e)
 {
     char word[FIELD];
     struct sh_request r = {0, 0, 0};
@@ -169,8 +167,7 @@ int sh_workload_row(const struct sh_workload_columns *c, const char *line, struc
     if (n != c->n)
         return sh_fail(e, "%d fields, expected %d as in the header", n, c->n);
     if (r.prompt + r.output > SH_REQUEST_TOKENS)
-        return sh_fail(e, "a request of %u tokens, expected at most %d", r.prompt + r.output,
-                       SH_REQUEST_TOKENS);
+        return sh_fail(e, "a request of %u tokens, expected at most %d", r.prompt + r.output, SH_REQUEST_TOKENS);
     if (!r.prompt || !r.output)
         return 0;
     *out = r;

@@ -41,11 +41,9 @@ void sh_bound_at(double rho, double k, double eps, struct sh_bound *out)
     *out = at;
 }
 
-double sh_bound_failure(double rho, double k, double eps, double b, double u, double t_min,
-                        double t_max)
+double sh_bound_failure(double rho, double k, double eps, double b, double u, double t_min, double t_max)
 {
-    if (!(k > 2 && b > 0 && u > b && eps > 0 && eps < 1 && rho > 0 && rho <= 1 && t_min >= 1 &&
-          t_max >= t_min))
+    if (!(k > 2 && b > 0 && u > b && eps > 0 && eps < 1 && rho > 0 && rho <= 1 && t_min >= 1 && t_max >= t_min))
         return NAN;
     double spread = eps * b / ((k - 2) * (u - b)), drop = (1 - rho) / (1 - eps);
     return t_max * (exp(-spread * spread * (t_min - 1)) + exp(-2 * drop * drop * (t_min - 1)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the theory promises for keeping a share rho = B/T of the cache when scores follow the Lomax
- * density of planner/theory/lomax.h with exponent k (Scissorhands, Theorem 4.1).
+ * density below with exponent k (Scissorhands, Theorem 4.1).
  *
  * As printed (its equation 4), for eps in [0, rho):
  *     inner = k - (k-1) ((1-eps) / (rho-eps))^(1/(k-1))
@@ -16,6 +16,8 @@
  * 2 D(rho) bounds its mean error in units of the largest value vector. */
 #ifndef SH_PLANNER_THEORY_BOUND_H
 #define SH_PLANNER_THEORY_BOUND_H
+
+#include <stddef.h>
 
 struct sh_bound {
     double inner, bound;                /* NaN: outside the theorem's domain (see sh_bound_at)    */
@@ -43,7 +45,22 @@ double sh_bound_dropped_cut(double rho, double k, double b, double most);
  *     t_max exp(-(t_min-1) (eps b / ((k-2) (u-b)))^2) + t_max exp(-2 (t_min-1) ((1-rho) / (1-eps))^2)
  * for sequences of t_min..t_max tokens and scores in [0, u-b); k > 2, u > b > 0, eps in (0, 1). NaN
  * outside. */
-double sh_bound_failure(double rho, double k, double eps, double b, double u, double t_min,
-                        double t_max);
+double sh_bound_failure(double rho, double k, double eps, double b, double u, double t_min, double t_max);
+
+/* ---- the density (lomax.c) ---- */
+
+/* The Lomax (Pareto II) density f(x) = (k-1) b^(k-1) (x+b)^-k on x > 0, which Theorem 4.1 of the
+ * Scissorhands paper assumes for scores, fitted by maximum likelihood to a whole sample.
+ *
+ * With b given, k - 1 = n / S, S = sum ln(1 + x/b); what is left of the log-likelihood,
+ *     n ln(n/S) - n ln b - S - n,
+ * is maximised over ln b: the best of a grid over (-12, 12), then the zero of the derivative beside
+ * it. A sample with an exponential or thinner tail has no maximum there (b grows without end). */
+struct sh_lomax {
+    size_t n;                           /* values used: positive and finite; others are left out */
+    double k, b, loglik;                /* NaN: no maximum with ln b inside (-12, 12)            */
+};
+
+void sh_lomax_fit(const double *x, size_t n, struct sh_lomax *out);     /* n may be 0 */
 
 #endif

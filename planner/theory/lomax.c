@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See lomax.h. */
-#include "planner/theory/lomax.h"
+/* See bound.h. */
+#include "planner/theory/bound.h"
 
 #include <math.h>
 

@@ -44,12 +44,10 @@ static int absent(const struct sh_persistence_cell *cell, const char *what, stru
     char name[SH_ALPHA_NAME];
     sh_alpha_name(&cell->alpha, name);
     return sh_misused(e, "persistence: alpha %s, recent %d, split %g: the %s is not among those "
-                         "that the statistics were recorded for", name, cell->recent, cell->split,
-                      what);
+                         "that the statistics were recorded for", name, cell->recent, cell->split, what);
 }
 
-static int find(const struct sh_stats *s, const struct sh_persistence_cell *cell, struct place *out,
-                struct sh_err *e)
+static int find(const struct sh_stats *s, const struct sh_persistence_cell *cell, struct place *out, struct sh_err *e)
 {
     const struct sh_stats_spec *spec = &s->spec;
     int alpha = 0, recent = 0, split = 0;
@@ -87,8 +85,7 @@ static inline int in_second(const struct sh_stats *s, const struct place *at, in
     return last >= t && last - j >= s->spec.recent[at->i_recent];
 }
 
-static struct sets count_sets(const struct sh_stats *s, const struct place *at,
-                                             double split)
+static struct sets count_sets(const struct sh_stats *s, const struct place *at, double split)
 {
     struct sets n = {.t = at->known ? sh_stats_split_at(split, s->length) : 0};
     for (int j = 0; j < n.t; j++) {
@@ -119,8 +116,7 @@ static void table(const struct sets *n, double out[SH_N_FIGURE])
 }
 
 /* How often a key of `second` has fewer low scores than another one, ties as one half. */
-static double auc(const struct sh_stats *s, const struct place *at,
-                  const struct sets *n)
+static double auc(const struct sh_stats *s, const struct place *at, const struct sets *n)
 {
     if (at->i_split < 0 || !n->second || n->second == n->t)
         return NAN;
@@ -313,8 +309,7 @@ int sh_persistence_head_at(const struct sh_persistence *p, int i_layer, int i_he
     return p->head[p->layer[i_layer].begin + i_head].number;
 }
 
-const double *sh_persistence_of_head(const struct sh_persistence *p, int i_cell, int i_layer,
-                                     int i_head)
+const double *sh_persistence_of_head(const struct sh_persistence *p, int i_cell, int i_layer, int i_head)
 {
     return p->head[p->layer[i_layer].begin + i_head].figure + (size_t)i_cell * SH_N_FIGURE;
 }

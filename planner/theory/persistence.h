@@ -64,8 +64,7 @@ int sh_persistence_n_head(const struct sh_persistence *p, int i_layer);
 int sh_persistence_head_at(const struct sh_persistence *p, int i_layer, int i_head);
 
 /* SH_N_FIGURE numbers each; they live as long as p. */
-const double *sh_persistence_of_head(const struct sh_persistence *p, int i_cell, int i_layer,
-                                     int i_head);
+const double *sh_persistence_of_head(const struct sh_persistence *p, int i_cell, int i_layer, int i_head);
 const double *sh_persistence_of_layer(const struct sh_persistence *p, int i_cell, int i_layer);
 const double *sh_persistence_of_all(const struct sh_persistence *p, int i_cell);
 

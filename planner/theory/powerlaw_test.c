@@ -32,8 +32,7 @@ static void draw(const struct source *from, uint64_t seed, double *out)
 }
 
 void sh_powerlaw_bootstrap(const double *x, size_t n, size_t max_candidate,
-                           const struct sh_powerlaw *fit, int n_replica, uint64_t seed,
-                           struct sh_powerlaw_test *out)
+                           const struct sh_powerlaw *fit, int n_replica, uint64_t seed, struct sh_powerlaw_test *out)
 {
     struct sh_powerlaw_test test = {.p = NAN};
     int n_worse = 0;

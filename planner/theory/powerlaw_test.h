@@ -33,8 +33,7 @@ struct sh_powerlaw_test {
 
 /* `fit`: what sh_powerlaw_scan made of x with the same max_candidate. */
 void sh_powerlaw_bootstrap(const double *x, size_t n, size_t max_candidate,
-                           const struct sh_powerlaw *fit, int n_replica, uint64_t seed,
-                           struct sh_powerlaw_test *out);
+                           const struct sh_powerlaw *fit, int n_replica, uint64_t seed, struct sh_powerlaw_test *out);
 
 /* A power-law fit against other laws of the same tail, by their likelihoods (Clauset, Shalizi,
  * Newman 2009, section 5).

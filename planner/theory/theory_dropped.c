@@ -223,8 +223,7 @@ void sh_theory_dropped_row(struct sh_theory_dropped *t, int split, int q, int n,
     }
 }
 
-void sh_theory_dropped_get(const struct sh_theory_dropped *t, int i_rho, double k, double b,
-                           struct sh_dropped *out)
+void sh_theory_dropped_get(const struct sh_theory_dropped *t, int i_rho, double k, double b, struct sh_dropped *out)
 {
     double rows = (double)t->rows, with_v = (double)t->rows_with_v, budget = 0, law = 0;
     double cut = 0;

@@ -31,8 +31,7 @@ struct sh_dropped {
 };
 
 /* k, b: of a Lomax fit to the same rows (planner/theory/theory_sample.h); NaN gives no law. */
-void sh_theory_dropped_get(const struct sh_theory_dropped *t, int i_rho, double k, double b,
-                           struct sh_dropped *out);
+void sh_theory_dropped_get(const struct sh_theory_dropped *t, int i_rho, double k, double b, struct sh_dropped *out);
 
 /* ---- one row ---- */
 

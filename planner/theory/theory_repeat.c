@@ -80,8 +80,7 @@ static double largest_singular(const float *w, int d_model, int d_head)
 }
 
 int sh_repeat_weights_set(struct sh_repeat_weights *w, const float *wq, const float *wk,
-                          const float *wv, const float *wo, int d_model, int d_head,
-                          struct sh_err *e)
+                          const float *wv, const float *wo, int d_model, int d_head, struct sh_err *e)
 {
     if (d_model < 1 || d_head < 1)
         return sh_fail(e, "a head of width %d in a model of width %d", d_head, d_model);
@@ -189,12 +188,10 @@ static void check_pair(struct walk *s, size_t t, size_t l, double score, double 
     s->sum_step += fabs(next - now / norm) / factor;
 }
 
-static int check_input(const struct sh_repeat_weights *w, const struct sh_repeat_head *h,
-                       struct sh_err *e)
+static int check_input(const struct sh_repeat_weights *w, const struct sh_repeat_head *h, struct sh_err *e)
 {
     if (h->n < 2 || w->d_head < 1)
-        return sh_fail(e, "%d tokens and a head of width %d; at least 2 and 1 are needed", h->n,
-                       w->d_head);
+        return sh_fail(e, "%d tokens and a head of width %d; at least 2 and 1 are needed", h->n, w->d_head);
     size_t n = (size_t)h->n, d = (size_t)w->d_head;
     if (!all_finite(h->q, n * d) || !all_finite(h->k, n * d) || !all_finite(h->v, n * d) ||
         !all_finite(h->attention, n * (n + 1) / 2))

@@ -37,8 +37,7 @@ struct sh_repeat_weights {
 /* From wq, wk, wv [d_model, d_head] and wo [d_head, d_model], row-major. -1: a size below 1 or a
  * number that is not finite. */
 int sh_repeat_weights_set(struct sh_repeat_weights *w, const float *wq, const float *wk,
-                          const float *wv, const float *wo, int d_model, int d_head,
-                          struct sh_err *e);
+                          const float *wv, const float *wo, int d_model, int d_head, struct sh_err *e);
 void sh_repeat_weights_clear(struct sh_repeat_weights *w);
 
 /* n tokens of that head. attention is packed and causal: row t has t + 1 scores, rows follow each

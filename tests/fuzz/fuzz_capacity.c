@@ -3,7 +3,7 @@
  * lines of a catalogue, the first a board, the second a model. What is taken is computed with. */
 #include <string.h>
 
-#include "planner/capacity/capacity_server.h"
+#include "planner/capacity/capacity.h"
 #include "planner/catalog/catalog.h"
 #include "src/model/config.h"
 #include "tests/fuzz/fuzz.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/theory/lomax.h"
+#include "planner/theory/bound.h"
 #include "planner/theory/powerlaw.h"
 #include "planner/theory/powerlaw_test.h"
 #include "planner/theory/theory_sample.h"

@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 #include "planner/capacity/capacity.h"
-#include "planner/capacity/capacity_server.h"
 #include "planner/catalog/catalog.h"
 #include "src/base/err.h"
 

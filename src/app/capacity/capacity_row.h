@@ -3,7 +3,7 @@
 #ifndef SH_APP_CAPACITY_ROW_H
 #define SH_APP_CAPACITY_ROW_H
 
-#include "planner/capacity/capacity_server.h"
+#include "planner/capacity/capacity.h"
 #include "planner/catalog/catalog.h"
 
 enum { SH_CAPACITY_FRONTIER = 24 };

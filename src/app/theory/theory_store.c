@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "planner/theory/bound.h"
-#include "planner/theory/lomax.h"
 #include "planner/theory/powerlaw_test.h"
 #include "planner/theory/theory_dropped.h"
 #include "planner/theory/theory_sample.h"
