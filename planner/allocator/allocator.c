@@ -34,7 +34,7 @@ static const struct sh_allocator *find(const char *name, size_t length, struct s
         size_t at = strlen(all);
         snprintf(all + at, sizeof all - at, "%s%s", i ? "\n" : "", sh_allocators[i]->name);
     }
-    sh_misused(e, "\"%.*s\" is no allocator", (int)(length < 64 ? length : 64), name);
+    sh_misused(e, "unknown allocator \"%.*s\"", (int)(length < 64 ? length : 64), name);
     sh_hint_near(e, name, length, all, "shears plan --help lists them");
     return NULL;
 }
@@ -65,48 +65,50 @@ double sh_allocator_knob(const struct sh_allocator_spec *s, const char *name)
 
 /* ---- evidence ---- */
 
-static int check_numbers(const char *who, const char *what, const double *x, const struct sh_allocation *a, int by_head,
-                         size_t each, double most, struct sh_err *e)
+struct numbers {                        /* of one kind of evidence */
+    enum sh_evidence kind;
+    const char *what;
+    const double *x;                    /* [n_layer], or by head: [n_layer][n_head][each]; in [0, most] */
+    int by_head;
+    size_t each;
+    double most;
+};
+
+static int check_numbers(const char *who, const struct numbers *n, const struct sh_allocation *a, struct sh_err *e)
 {
-    size_t per_layer = by_head ? (size_t)a->n_head * each : 1;
-    if (!x)
-        return sh_fail(e, "the allocator %s needs %s, and none was measured", who, what);
+    size_t per_layer = n->by_head ? (size_t)a->n_head * n->each : 1;
+    if (!n->x)
+        return sh_fail(e, "the allocator %s needs %s, but no measurements were given", who, n->what);
     for (size_t i = 0; i < (size_t)a->n_layer * per_layer; i++) {
         int layer = (int)(i / per_layer);
-        if (!(x[i] >= 0 && x[i] <= most))
-            return by_head ? sh_fail(e, "the allocator %s needs %s, which layer %d, head %d does not have", who, what,
-                                     layer, (int)(i % per_layer / each))
-                           : sh_fail(e, "the allocator %s needs %s, which layer %d does not have", who, what, layer);
+        if (n->x[i] >= 0 && n->x[i] <= n->most)
+            continue;
+        return n->by_head ? sh_fail(e, "the allocator %s needs %s, which layer %d, head %d does not have", who, n->what,
+                                    layer, (int)(i % per_layer / n->each))
+                          : sh_fail(e, "the allocator %s needs %s, which layer %d does not have", who, n->what, layer);
     }
     return 0;
 }
 
-static int check_points(const struct sh_allocation *a, struct sh_err *e)
-{
-    int sound = a->n_point > 0 && a->point && a->point[0] == a->floor && a->point[a->n_point - 1] == a->n_token;
-    for (int i = 1; sound && i < a->n_point; i++)
-        sound = a->point[i] > a->point[i - 1];
-    return sound ? 0 : sh_fail(e, "budgets of a curve must rise from %d to %d", a->floor, a->n_token);
-}
-
 static int check(const struct sh_allocator *p, const struct sh_allocation *a, struct sh_err *e)
 {
-    const double any = HUGE_VAL, full = 1 + 1e-3;       /* kept mass of stored rows is 1 within rounding */
+    const struct numbers all[] = {
+        {SH_EVIDENCE_PERSISTENCE, "persistence ratios", a->persistence, 0, 1, 1},
+        {SH_EVIDENCE_ENTROPY, "entropies", a->entropy, 1, 1, HUGE_VAL},
+        {SH_EVIDENCE_SCORE, "attention per key", a->score, 1, (size_t)a->n_token, HUGE_VAL},
+        {SH_EVIDENCE_CURVE, "budget curves", a->curve, 1, a->n_point > 0 ? (size_t)a->n_point : 1,
+         1 + 1e-3}};                    /* kept mass of stored rows is 1 within rounding */
     if (a->mean < a->floor || a->mean > a->n_token)
         return sh_misused(e, "a mean of %d tokens a head: every head needs %d, and the sequence has %d", a->mean,
                           a->floor, a->n_token);
-    if (p->needs & SH_EVIDENCE_PERSISTENCE &&
-        check_numbers(p->name, "persistence ratios", a->persistence, a, 0, 1, 1, e))
-        return -1;
-    if (p->needs & SH_EVIDENCE_ENTROPY && check_numbers(p->name, "entropies", a->entropy, a, 1, 1, any, e))
-        return -1;
-    if (p->needs & SH_EVIDENCE_SCORE &&
-        check_numbers(p->name, "attention per key", a->score, a, 1, (size_t)a->n_token, any, e))
-        return -1;
-    if (!(p->needs & SH_EVIDENCE_CURVE))
-        return 0;
-    return check_numbers(p->name, "budget curves", a->curve, a, 1, a->n_point > 0 ? (size_t)a->n_point : 1, full, e) ||
-                   check_points(a, e) ? -1 : 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (p->needs & all[i].kind && check_numbers(p->name, &all[i], a, e))
+            return -1;
+    int sound = a->n_point > 0 && a->point && a->point[0] == a->floor && a->point[a->n_point - 1] == a->n_token;
+    for (int i = 1; sound && i < a->n_point; i++)
+        sound = a->point[i] > a->point[i - 1];
+    return sound || !(p->needs & SH_EVIDENCE_CURVE)
+               ? 0 : sh_fail(e, "budgets of a curve must rise from %d to %d", a->floor, a->n_token);
 }
 
 int sh_allocate(const struct sh_allocator_spec *s, const struct sh_allocation *a, int *budget, struct sh_err *e)

@@ -16,11 +16,9 @@ static const struct sh_knob knobs[] = {
 
 static void share(const struct sh_allocation *a, const double *knob, int *budget)
 {
-    double *weight = xcalloc((size_t)a->n_layer, sizeof *weight), sum = 0;
+    double *weight = xcalloc((size_t)a->n_layer, sizeof *weight);
     for (int l = 0; l < a->n_layer; l++)
-        sum += weight[l] = knob[0] + 1 - a->persistence[l];
-    for (int l = 0; l < a->n_layer && sum <= 0; l++)    /* c = 0 and all ratios 1: no layer differs */
-        weight[l] = 1;
+        weight[l] = knob[0] + 1 - a->persistence[l];
     sh_layer_weights(a, weight, 0, budget);
     free(weight);
 }

@@ -62,7 +62,7 @@ void sh_apportion(const double *weight, int n, double base, int floor_, int most
     for (int i = 0; i < n; i++)
         top = weight[i] > top ? weight[i] : top;
     for (int i = 0; i < n; i++)
-        w[i] = weight[i] > top * 1e-9 ? weight[i] : top * 1e-9;
+        w[i] = top <= 0 ? 1 : weight[i] > top * 1e-9 ? weight[i] : top * 1e-9;
     real_shares(w, n, base, floor_, most, total, x);
     for (int i = 0; i < n; i++) {
         double share = clip(nearbyint(x[i] * steps) / steps, floor_, most);

@@ -8,7 +8,7 @@
 
 #include "planner/allocator/allocator.h"
 
-/* weight [n] >= 0, not all 0 (a zero counts as a billionth of the largest); n * floor <= total <= n * most. */
+/* weight [n] >= 0 (a zero counts as a billionth of the largest; all 0: equal shares); n * floor <= total <= n * most. */
 void sh_apportion(const double *weight, int n, double base, int floor, int most, long long total, int *out);
 
 /* Every head of a layer by the layer's weight. */

@@ -10,24 +10,19 @@ static int check(const struct sh_capacity_ask *a, struct sh_err *e)
 {
     int layers = a->shape->f.layers;
     if (a->tp < 1 || a->ep < 1 || a->pp < 1)
-        return sh_misused(e, "tp, pp and ep are at least 1; found %d, %d and %d", a->tp, a->pp, a->ep);
+        return sh_misused(e, "found tp %d, pp %d and ep %d, expected at least 1", a->tp, a->pp, a->ep);
     if (a->pp > layers || a->pp > SH_CAPACITY_STAGES)
-        return sh_misused(e, "%s: %d stages of a pipeline, expected at most %d", a->shape->f.name, a->pp,
+        return sh_misused(e, "%s: found %d pipeline stages, expected at most %d", a->shape->f.name, a->pp,
                           layers < SH_CAPACITY_STAGES ? layers : SH_CAPACITY_STAGES);
     if (a->ep > 1 && !a->shape->f.experts)
-        return sh_misused(e, "%s: --ep %d: it has no experts to share", a->shape->f.name, a->ep);
+        return sh_misused(e, "%s: --ep %d: the model has no experts", a->shape->f.name, a->ep);
     if (a->ep > 1 && a->ep > a->shape->f.experts)
-        return sh_misused(e, "%s: --ep %d, expected at most its experts, which are %d", a->shape->f.name, a->ep,
+        return sh_misused(e, "%s: --ep %d, expected at most %d, the number of experts", a->shape->f.name, a->ep,
                           a->shape->f.experts);
     if (!a->length || a->length > SH_KV_MOST_TOKENS)
-        return sh_misused(e, "a length of %llu tokens, expected 1 to %d", (unsigned long long)a->length,
+        return sh_misused(e, "found a length of %llu tokens, expected 1 to %d", (unsigned long long)a->length,
                           SH_KV_MOST_TOKENS);
     return 0;
-}
-
-static uint64_t limit(const struct sh_capacity_ask *a)
-{
-    return (uint64_t)floor((double)a->memory * a->util);
 }
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -44,12 +39,12 @@ static uint64_t fit(uint64_t room, const struct sh_kv_bytes *kv)
 }
 
 /* Sequences of the whole group; `room` of each stage. */
-static uint64_t fit_all(const struct sh_capacity_ask *a, const uint64_t *room, uint64_t length, int *fullest)
+static uint64_t fit_all(const struct sh_capacity_ask *a, const uint64_t *room, int *fullest)
 {
     uint64_t most = UINT32_MAX;
     *fullest = 0;
     for (int i = 0; i < a->pp; i++) {
-        struct sh_kv_bytes kv = sh_split_cache(a, i, length);
+        struct sh_kv_bytes kv = sh_split_cache(a, i, a->length);
         uint64_t n = fit(room[i], &kv);
         if (n < most) {
             most = n;
@@ -59,33 +54,20 @@ static uint64_t fit_all(const struct sh_capacity_ask *a, const uint64_t *room, u
     return most * (uint64_t)a->ep;
 }
 
-static uint64_t longest(const struct sh_capacity_ask *a, const uint64_t *room, uint64_t batch)
+/* The largest length, or budget that is the same for all layers, with which the batch fits. */
+static uint64_t largest(const struct sh_capacity_ask *a, const uint64_t *room, uint64_t batch, int is_budget)
 {
-    uint64_t low = 0, high = SH_KV_MOST_TOKENS;         /* low fits, what is above high does not */
+    struct sh_capacity_ask k = *a;
+    uint64_t low = 0, high = is_budget ? a->length : SH_KV_MOST_TOKENS;         /* what is above high does not fit */
     int stage;
+    k.rule.budget = is_budget ? SH_BUDGET_TOKENS : a->rule.budget;
     while (low < high) {
         uint64_t middle = low + (high - low + 1) / 2;
-        if (fit_all(a, room, middle, &stage) >= batch)
+        *(is_budget ? &k.rule.tokens : &k.length) = middle;
+        if (fit_all(&k, room, &stage) >= batch)
             low = middle;
         else
             high = middle - 1;
-    }
-    return low;
-}
-
-/* The largest budget, the same for all layers, with which the batch fits. */
-static uint64_t largest_budget(const struct sh_capacity_ask *a, const uint64_t *room)
-{
-    struct sh_capacity_ask k = *a;
-    uint64_t low = 0, high = a->length;
-    int stage;
-    k.rule.budget = SH_BUDGET_TOKENS;
-    while (low < high) {
-        k.rule.tokens = low + (high - low + 1) / 2;
-        if (fit_all(&k, room, k.length, &stage) >= k.batch)
-            low = k.rule.tokens;
-        else
-            high = k.rule.tokens - 1;
     }
     return low;
 }
@@ -205,15 +187,15 @@ int sh_capacity(const struct sh_capacity_ask *a, struct sh_capacity *out, struct
         return -1;
     memset(out, 0, sizeof *out);
     out->n_stage = a->pp;
-    out->limit = limit(a);
+    out->limit = (uint64_t)floor((double)a->memory * a->util);
     for (int i = 0; i < a->pp; i++) {
         sh_split_stage(a, i, a->length, &out->stage[i]);
         room[i] = less(less(out->limit, out->stage[i].weights), a->overhead);
     }
-    out->max_batch = fit_all(a, room, a->length, &out->fullest);
+    out->max_batch = fit_all(a, room, &out->fullest);
     out->room = room[out->fullest];
-    out->max_length = longest(a, room, a->batch ? a->batch : 1);
-    out->max_budget = a->batch ? largest_budget(a, room) : 0;
+    out->max_length = largest(a, room, a->batch ? a->batch : 1, 0);
+    out->max_budget = a->batch ? largest(a, room, a->batch, 1) : 0;
     if (out->max_batch < (a->batch ? a->batch : 1))
         name_shortfall(a, out);
     else

@@ -26,14 +26,6 @@ static struct sh_kv_bytes draft_cache(const struct sh_capacity_ask *a, uint64_t 
     return sh_kv_bytes(a->draft, &r, 0, a->draft->f.layers, a->tp, length);
 }
 
-static void add_draft(struct sh_kv_bytes *b, const struct sh_kv_bytes *d)
-{
-    b->token += d->token;
-    b->states += d->states;
-    b->sequence = sh_kv_add(b->sequence, d->sequence);
-    b->prefix = sh_kv_add(b->prefix, d->prefix);
-}
-
 struct sh_kv_bytes sh_split_cache(const struct sh_capacity_ask *a, int i, uint64_t length)
 {
     int n = a->shape->f.layers;
@@ -41,7 +33,10 @@ struct sh_kv_bytes sh_split_cache(const struct sh_capacity_ask *a, int i, uint64
                                        sh_split_first(n, a->pp, i + 1), a->tp, length);
     if (a->draft && i + 1 == a->pp) {
         struct sh_kv_bytes d = draft_cache(a, length);
-        add_draft(&b, &d);
+        b.token += d.token;
+        b.states += d.states;
+        b.sequence = sh_kv_add(b.sequence, d.sequence);
+        b.prefix = sh_kv_add(b.prefix, d.prefix);
     }
     return b;
 }

@@ -121,7 +121,7 @@ static int complete(struct sh_kv_facts *f, struct sh_err *e)
     f->head_dim = f->latent ? f->nope_dim + f->rope_dim : f->head_dim ? f->head_dim : f->hidden / f->heads;
     f->embed_width = f->embed_width ? f->embed_width : f->hidden;
     if (f->used > f->experts)
-        return sh_fail(e, "%s: used is %d, expected at most the experts, which are %d", f->name, f->used, f->experts);
+        return sh_fail(e, "%s: used is %d, expected at most %d, the number of experts", f->name, f->used, f->experts);
     if (f->ssm >= 2)
         f->ssm_inner = f->ssm_heads * f->ssm_head_dim;
     return 0;
@@ -163,7 +163,8 @@ int sh_kv_shape_build(const struct sh_kv_facts *f, struct sh_kv_shape *out, stru
     if (complete(&s.f, e))
         return -1;
     if (s.f.layers > SH_SHAPE_LAYERS || !s.f.pattern[0])
-        return sh_fail(e, "%s: %d layers in the pattern \"%s\"", s.f.name, s.f.layers, s.f.pattern);
+        return sh_fail(e, "%s: found %d layers with the pattern \"%s\", expected at most %d with a pattern", s.f.name,
+                       s.f.layers, s.f.pattern, SH_SHAPE_LAYERS);
     s.d_k = s.f.head_dim;
     s.d_v = s.f.latent ? s.f.v_dim : s.f.head_dim;
     s.state = s.f.ssm ? state_elements(&s.f) : 0;

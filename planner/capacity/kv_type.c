@@ -22,12 +22,6 @@ static const struct sh_kv_type formats[] = {
 };
 enum { N_FORMAT = sizeof formats / sizeof *formats };
 
-static int refuse(const char *text, struct sh_err *e)
-{
-    sh_misused(e, "number format \"%.60s\": expected f32, f16, bf16, f8, int8, int4, q8_0, q4_0, mxfp4 or nvfp4", text);
-    return sh_hint(e, "settings follow behind colons: int4:group=64:scale=16:zero=16");
-}
-
 static int setting(const char *text, const char *from, size_t n, struct sh_kv_type *t, struct sh_err *e)
 {
     static const char *const names[] = {"group=", "scale=", "zero=", "block=", "residual="};
@@ -69,7 +63,8 @@ int sh_kv_type_parse(const char *text, struct sh_kv_type *out, struct sh_err *e)
         *out = t;
         return 0;
     }
-    return refuse(text, e);
+    sh_misused(e, "number format \"%.60s\": expected f32, f16, bf16, f8, int8, int4, q8_0, q4_0, mxfp4 or nvfp4", text);
+    return sh_hint(e, "settings follow after colons: int4:group=64:scale=16:zero=16");
 }
 
 uint64_t sh_kv_type_bytes(const struct sh_kv_type *t, uint64_t n)

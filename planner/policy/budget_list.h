@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kept sets of all budgets at once. When every token has one rank that does not depend on the budget,
- * and one token comes and the one of least rank leaves, the set of budget B lies in that of B + 1 (Mattson
- * et al. 1970, for stacks of pages). So one list holds them all: place b (from 0) has the token that is
- * kept from budget b + 1 on, and the set of budget B is the first B places.
+/* The kept sets of all budgets at once. When every token has one rank that does not depend on the budget, and the token
+ * of least rank leaves for each new one, the set of budget B is a subset of that of B + 1 (Mattson et al. 1970, for
+ * stacks of pages). So one list holds them all: place b (from 0) has the token that is kept from budget b + 1 on, and
+ * the set of budget B is the first B places.
  *
- * A new token enters in front and is never the one to leave. Passing down the list, the larger of what is
- * carried and what is there stays, the smaller is carried on: the new place b is
- * max(old place b, min(old places before b)), a prefix minimum.
+ * A new token enters in front and never leaves at once. Passing down the list, the larger of the carried and the
+ * present token stays, the smaller is carried on: the new place b is max(old place b, min(old places before b)), a
+ * prefix minimum.
  *
- * Tokens are written as position + 1; 0 is an empty place. A token's pair holds its rank in the upper 32
- * bits and something of the caller's, a float's bits, in the lower; pair[0] must be SH_PAIR_EMPTY. Of
- * equal rank the older leaves first. */
+ * Tokens are written as position + 1; 0 is an empty place. A token's pair holds its rank in the upper 32 bits and the
+ * caller's float in the lower; pair[0] must be SH_PAIR_EMPTY. Of equal rank the older leaves first. */
 #ifndef SH_PLANNER_POLICY_BUDGET_LIST_H
 #define SH_PLANNER_POLICY_BUDGET_LIST_H
 
@@ -30,8 +29,8 @@ struct sh_budget_list {
 void sh_budget_list_begin(struct sh_budget_list *l, int most);
 void sh_budget_list_end(struct sh_budget_list *l);
 
-/* Where place b lies in the arrays. A block of 64 places is written as eight columns of eight, one below
- * the other: then eight neighbours in memory are eight columns, and go down them at the same time. */
+/* Index of place b in the arrays. A block of 64 places is written as eight columns of eight, one below the other, so
+ * that eight neighbours in memory are eight columns and are processed together. */
 static inline int sh_budget_list_at(int b)
 {
     return (b & ~63) | (b & 7) << 3 | (b >> 3 & 7);
@@ -47,7 +46,7 @@ int64_t sh_budget_list_comes(int t);
 int64_t sh_budget_list_pass(int32_t *token, const int64_t *pair, int64_t carried, int n);
 void sh_budget_list_came(struct sh_budget_list *l);
 
-/* A list out of none: token t comes when tokens [first, t) are cached, and all but the best leave at once. */
+/* Fills an empty list: token t comes when tokens [first, t) are cached, and all but the best leave at once. */
 void sh_budget_list_start(struct sh_budget_list *l, int t, int first, const int64_t *pair);
 
 #endif

@@ -23,16 +23,11 @@ struct sh_kept {
     void *state;
 };
 
-static int keeps_all(const struct sh_kept_setup *s)
-{
-    const struct sh_policy *p = s->spec->policy;
-    return p->keeps_all && p->keeps_all(s->spec->knob, s->layer);
-}
-
 /* A cache of more than the window holds dead tokens; one of more than the text holds nothing more. */
 int sh_kept_room(const struct sh_kept_setup *s)
 {
-    int room = keeps_all(s) ? s->n_token : s->budget;
+    const struct sh_policy *p = s->spec->policy;
+    int room = p->keeps_all && p->keeps_all(s->spec->knob, s->layer) ? s->n_token : s->budget;
     if (s->window > 0 && room > s->window)
         room = s->window;
     return room > s->n_token && s->n_token > 0 ? s->n_token : room;

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tokens that one head keeps: slots, positions, and the policy that says who leaves. Replay and
- * the engine both drive this object, so what the planner predicts and what a model does come from the
- * same code. For each token, in order (policy.h says what happens when):
+/* The tokens that one head keeps: slots, positions, and the policy that decides who leaves. Replay and the engine both
+ * drive this object, so plans and models run the same code. For each token, in order (policy.h):
  *
  *     n = sh_kept_make_room(k, t, future, dropped);   slots that are free from now on
  *     slot = sh_kept_admit(k, t);                     where token t's key and value go, before observe
  *     … the query of t attends over the live slots …
  *     sh_kept_observe(k, &step);
  *
- * One thread at a time. Storage is by slots: a new token takes the slot that was freed last, nothing
- * moves, and positions stand beside. */
+ * One thread at a time. A new token takes the slot that was freed last; nothing moves. */
 #ifndef SH_PLANNER_POLICY_KEPT_SLOTS_H
 #define SH_PLANNER_POLICY_KEPT_SLOTS_H
 
@@ -46,8 +44,8 @@ void sh_kept_observe(struct sh_kept *k, const struct sh_step *step);
 /* An empty one of the same head with other room and other keys and values. */
 struct sh_kept *sh_kept_like(const struct sh_kept *k, int capacity, const float *keys, const float *values);
 
-/* `to`, of the same head, is emptied and takes over what `from` keeps, with what the policy knows of it:
- * slot i [n] of `to` is slot from_slot[i] of `from`; -1: it is free. */
+/* `to`, of the same head, is emptied and takes over what `from` keeps, policy state included: slot i [n] of `to` is
+ * slot from_slot[i] of `from`; -1: it is free. */
 void sh_kept_move(struct sh_kept *to, const struct sh_kept *from, const int *from_slot, int n);
 
 /* `to`, with the same setup, becomes `from`, slot by slot. */

@@ -81,7 +81,7 @@ static int set_knob(const char *owner, const struct sh_knob *knobs, const char *
 {
     const char *equals = memchr(item, '=', length);
     if (!equals)
-        return sh_misused(e, "%s: \"%.*s\" sets nothing, expected name=value", owner, shown(length), item);
+        return sh_misused(e, "%s: found \"%.*s\", expected name=value", owner, shown(length), item);
     size_t name = (size_t)(equals - item), rest = length - name - 1;
     int i = find(owner, knobs, item, name, e);
     if (i < 0)

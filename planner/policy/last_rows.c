@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See last_rows.h. Floats are added to a double and taken off again, which is exact for scores within
- * 2^-29 of each other, so that the sum does not drift. */
+/* See last_rows.h. Floats are added to a double and subtracted again, which is exact for scores within 2^-29 of each
+ * other, so that the sum does not drift. */
 #include "planner/policy/last_rows.h"
 
 #include "src/base/clones.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of the last `window` rows, how many gave each slot less than a limit: a ring of bits, one a slot and
- * row, and the counts beside it. A row counts nothing for a token that came after it. */
+/* How many of the last `window` rows gave each slot less than a limit: a ring of bits, one per slot and row, and the
+ * counts. A row does not count for a token that came after it. */
 #ifndef SH_PLANNER_POLICY_LOW_ROWS_H
 #define SH_PLANNER_POLICY_LOW_ROWS_H
 
@@ -13,7 +13,7 @@ struct sh_low_rows {
     uint32_t *bits;                     /* [window + 1, words of 32 slots]: row r in r % (window + 1) */
 };
 
-/* The last rows that are looked back on: no text has more rows than tokens. */
+/* The rows that count: a text has no more rows than tokens. */
 int sh_low_rows_window(double knob, int n_token);
 
 /* A row over the cache's slots. */

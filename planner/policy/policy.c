@@ -52,7 +52,7 @@ static int find_policy(const char *name, size_t length, const struct sh_policy *
         size_t at = strlen(all);
         snprintf(all + at, sizeof all - at, "%s%s", i ? "\n" : "", sh_policies[i]->name);
     }
-    sh_misused(e, "\"%.*s\" is no policy", (int)(length < 64 ? length : 64), name);
+    sh_misused(e, "unknown policy \"%.*s\"", (int)(length < 64 ? length : 64), name);
     return sh_hint_near(e, name, length, all, "shears info policies lists them");
 }
 

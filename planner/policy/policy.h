@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An eviction policy: which tokens leave the KV cache of one head when it is full. The same object is
- * driven by recorded rows (replay) and by the rows of a live cache (the engine), through kept_slots.h.
+/* An eviction policy: which tokens leave the KV cache of one head when it is full. The same object is driven by
+ * recorded rows (replay) and by the rows of a live cache (the engine), through kept_slots.h.
  *
- * The order of things for token t (its position in the text), with n cached tokens and budget B:
- *   1. if t >= prefill and n >= B: the d = max(drop, n - B + 1) tokens of lowest score leave; in a windowed
- *      layer those that the window has left behind leave first, and no other where that is room enough: n and
- *      d count what can be seen;
+ * For token t (its position in the text), with n cached tokens and budget B:
+ *   1. if t >= prefill and n >= B: the d = max(drop, n - B + 1) tokens of lowest score leave; in a windowed layer those
+ *      before the window leave first, and no others if that is enough: n and d count visible tokens;
  *   2. token t takes a free slot: now n <= B;
  *   3. the query of t attends over the cached tokens, itself included;
  *   4. the policy observes that row.
- * So a decision at t rests on rows of tokens < t only. With grouped KV heads the row is the mean over the query
- * heads that share the KV head. A token's score is what the policy makes of it; the attention that it gets from
- * a query is an entry of that query's row.
+ * So a decision at t depends on rows of tokens < t only. With grouped KV heads the row is the mean over the query heads
+ * that share the KV head. A token's score is computed by the policy; the attention that it gets from a query is an
+ * entry of that query's row.
  *
- * Law: a policy never allocates, prints, reads the clock or another head. It sees the future only if
- * `needs` says so. The same rows, seed and knobs give the same bytes. Of equal score, the older token
- * leaves first. The `sinks` first positions and the `recent` newest cached tokens never leave. A free
- * slot has position -1; in rows it holds 0, and what a policy says of its score is not looked at. */
+ * A policy never allocates, prints, reads the clock or another head. It sees the future only if `needs` says so. The
+ * same rows, seed and knobs give the same bytes. Of equal score, the older token leaves first. The first `sinks`
+ * positions and the `recent` newest tokens never leave. A free slot has position -1; its entry in rows is 0, and its
+ * score is ignored. */
 #ifndef SH_PLANNER_POLICY_H
 #define SH_PLANNER_POLICY_H
 
@@ -94,8 +93,8 @@ struct sh_step {
                                         /* come, rows >= t; only with SH_NEEDS_FUTURE             */
 };
 
-/* An array of a policy's state: a pointer in its struct, to memory that comes zeroed. Its kind says how large it is
- * and what becomes of it when tokens come and move: state.h does that, a policy only reads and writes. */
+/* An array of a policy's state: a pointer in its struct to zeroed memory. Its kind gives its size and what happens to
+ * it when tokens come and move (state.h); a policy only reads and writes. */
 enum sh_array_kind {
     SH_PER_SLOT,                        /* [rows, capacity]: 0 when a token comes, moves with it  */
     SH_PER_SLOT_UNCLEARED,              /* the same, but a token that comes finds what was there  */
@@ -115,15 +114,15 @@ struct sh_array {
     size_t (*rows)(const struct sh_policy_head *h);             /* 0: the pointer is NULL; NULL: 1 row */
 };
 
-/* The array that a member of `struct state` points to. Its last row may be read and written up to the next multiple of
- * 32 slots. */
+/* The array that a member of `struct state` points to. Its last row may be accessed up to the next multiple of 32
+ * slots. */
 #define SH_ARRAY(member, of_kind, bytes) SH_ARRAY_ROWS(member, of_kind, bytes, NULL)
 #define SH_ARRAY_ROWS(member, of_kind, bytes, count)                                                  \
     {.pointer = offsetof(struct state, member), .element = sizeof *((struct state *)0)->member,       \
      .kind = of_kind, .resident = bytes, .rows = count}
 
-/* The state of policies that keep one number per slot, and its array: the score unless the policy says otherwise. In
- * the second table it follows from what a cache has anyway. */
+/* The state of policies that keep one number per slot, and its array: the score unless the policy says otherwise.
+ * Derived: a cache can compute it from what it has anyway. */
 struct sh_score_state { float *score; };                        /* [capacity]                         */
 extern const struct sh_array sh_score_kept[], sh_score_derived[];
 
@@ -138,26 +137,26 @@ struct sh_policy {
     const char *name, *summary;
     const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept_slots.c's business: */
     unsigned needs;                     /* enum sh_needs                                          */
-    /* Is a token's score, from recorded rows, free of what else is kept? Then one pass over the full
-     * cache gives every budget (replay_stack.h). NULL: never. */
+    /* Is a token's score on recorded rows independent of the other kept tokens? Then one pass over the full cache gives
+     * every budget (replay_stack.h). NULL: never. */
     int (*is_stack)(const double *knob);
     int (*keeps_all)(const double *knob, int layer);            /* whatever the budget; NULL: no   */
-    /* What a device must do for it; `to` comes as for window, with the knobs sinks and recent. Returns why a device
-     * cannot; NULL: it can. No function: it never can, and the host keeps the cache. */
+    /* Describes the policy to a device; `to` comes as for window, with the knobs sinks and recent. Returns why a device
+     * cannot run it; NULL: it can. No function: it never can, and the host keeps the cache. */
     const char *(*device)(const double *knob, int n_token, struct sh_slots_policy *to);
-    /* Its state: bytes of its struct (0: none), which comes zeroed, and the arrays that this points to (NULL: none).
-     * Numbers in it move as they are, so they must not depend on capacity. */
+    /* Its state: size of its struct (0: none), which comes zeroed, and the arrays that this points to (NULL: none).
+     * Numbers in it move unchanged, so they must not depend on capacity. */
     size_t state_bytes;
     const struct sh_array *arrays;
     void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: nothing to do */
     void (*observe)(void *s, const struct sh_cache *c, const struct sh_step *t);            /* NULL: likewise */
-    /* The score of every slot, least leaves first: `scratch` [n_slot] filled, or an array of the
-     * state's. NULL: the state's first array; without one a token's position, so that the oldest leaves. */
+    /* The score of every slot, the least leaves first: `scratch` [n_slot] filled, or an array of the state. NULL: the
+     * state's first array; without one the position, so that the oldest leaves. */
     const float *(*score)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
 };
 
-/* What many policies have in common: the knobs that kept_slots.c looks at, "always" for is_stack, and the device's
- * rule of those that go by position. */
+/* Shared by many policies: the knobs that kept_slots.c reads, "always" for is_stack, and the device's rule of those
+ * that go by position. */
 #define SH_KNOB_SINKS(default_value) {"sinks", default_value, 0, 1 << 20, NULL, "first tokens that never leave", 1}
 #define SH_KNOB_RECENT(default_value) {"recent", default_value, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
 #define SH_KNOB_DROP(default_value) \
@@ -166,7 +165,7 @@ extern const struct sh_knob sh_policy_protect_knobs[];       /* sinks and recent
 int sh_policy_always(const double *knob);
 const char *sh_policy_by_position(const double *knob, int n_token, struct sh_slots_policy *to);
 
-/* What a head's random numbers are drawn from. */
+/* The seed of a head's random numbers. */
 uint64_t sh_policy_draws(const struct sh_policy_head *h);
 
 /* The list in policy.c. */
@@ -196,14 +195,14 @@ char *sh_policy_label(const char *policy, int *is_bound);
 /* The knob of that name, or `otherwise` when the policy has none. */
 double sh_policy_knob(const struct sh_policy_spec *p, const char *name, double otherwise);
 
-/* Tokens that can never leave, and the tokens that leave at once with this budget (a drop below 1 is
- * a fraction of the budget). A budget must be larger than the first. */
+/* Tokens that never leave (a budget must be larger), and the tokens that leave at once with this budget (a drop below 1
+ * is a fraction of it). */
 int sh_policy_protected(const struct sh_policy_spec *p);
 int sh_policy_drop(const struct sh_policy_spec *p, int budget);
 
 int sh_policy_is_stack(const struct sh_policy_spec *p);
 
-/* What a device must do for the policy in texts of up to n_token tokens. Returns why it cannot; NULL: it can. */
+/* As the policy's `device`, in texts of up to n_token tokens. */
 const char *sh_policy_device(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Expected attention (Devoto et al. 2025): if queries are drawn from a normal distribution with mean m
- * and covariance C, the expectation of exp(q k / sqrt(d)) is exp(k m / sqrt(d) + k C k / (2 d)); times
- * |v|_2 it is what a key will add to the outputs. The score is its logarithm.
+/* Expected attention (Devoto et al. 2025): if queries are drawn from a normal distribution with mean m and covariance
+ * C, the expectation of exp(q k / sqrt(d)) is exp(k m / sqrt(d) + k C k / (2 d)); times |v|_2 it is what a key will add
+ * to the outputs. The score is its logarithm.
  *
- * The public code takes m and C before rotary positions, of one query head and the prompt's end, and
- * averages the rotation over the next 512 positions. A policy sees queries as attention does, rotated:
- * here m and C are those of all queries so far, which averages over the past's rotations in the place of
- * the future's, and one distribution stands for the whole group. Attention's scale is taken to be
- * 1 / sqrt(d). Decisions begin at the end of the prompt. A token is scored when it comes, and all are
- * every `every` rows; when does not depend on what is kept. */
+ * The public code takes m and C before rotary positions, from one query head and the prompt's end, and averages the
+ * rotation over the next 512 positions. A policy sees rotated queries: here m and C are those of all queries so far,
+ * which averages over past instead of future rotations, and one distribution serves the whole group. The scale of
+ * attention is taken as 1 / sqrt(d). Decisions begin at the end of the prompt. A token is scored when it comes, and all
+ * tokens every `every` rows, whatever is kept. */
 #include <math.h>
 
 #include "planner/policy/vectors.h"

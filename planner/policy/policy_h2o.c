@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heavy hitters (H2O, Zhang et al. 2023): what a token has received so far. `sum` is the paper's;
- * sums favour old tokens, which more queries have seen: `mean` divides by the rows a token was in,
- * `decay` forgets. */
+/* Heavy hitters (H2O, Zhang et al. 2023): the attention that a token has received so far. `sum` is the paper's; sums
+ * favour old tokens, which more queries have seen: `mean` divides by the rows a token was in, `decay` forgets. */
 #include "planner/policy/policy.h"
 #include "src/base/clones.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* KeyDiff (Park et al. 2025): keys that point where most keys point are redundant. A token's score is
- * -cos(k, anchor), the anchor being the mean of the cached keys at length 1; so it moves with the cache.
- * The paper decides in blocks (`drop`). */
+/* KeyDiff (Park et al. 2025): keys that point where most keys point are redundant. A token's score is -cos(k, anchor),
+ * where the anchor is the mean of the cached keys at length 1, so it changes with the cache. The paper decides in
+ * blocks (`drop`). */
 #include "planner/policy/vectors.h"
 
 struct state {

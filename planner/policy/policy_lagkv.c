@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LagKV (Liang et al. 2025): behind the sinks the text is cut into lags of g tokens. A lag is judged when
- * the next one is complete: each channel of its keys is scaled to the next lag's range in that channel,
- * a token's spread is the deviation over its channels, and the softmax of the spreads within the lag is
- * taken; the same for its values, and the mean of the two. Within a lag the public code keeps the best
- * (1 - r) * g; here the rank within the lag is the score (0 the lowest), so that every lag judged loses
- * alike. Tokens that no complete lag follows have no rank yet and leave only when nothing else is left,
- * the oldest first: a budget below sinks + 2 g makes a window of it.
+/* LagKV (Liang et al. 2025): the text after the sinks is cut into lags of g tokens. A lag is judged when the next one
+ * is complete: each channel of its keys is scaled to the next lag's range in that channel, a token's spread is the
+ * deviation over its channels, and the softmax of the spreads within the lag is taken; the same for its values, and the
+ * mean of the two. Within a lag the public code keeps the best (1 - r) * g; here the rank within the lag is the score
+ * (0 the lowest), so that every judged lag loses alike. Tokens without a complete lag after them have no rank yet and
+ * leave last, the oldest first: a budget below sinks + 2 g gives a window.
  *
- * A lag is judged from what of it and of the next one is cached then, which is all of them unless the
- * budget is that small. A channel that does not vary in the next lag counts as 0. */
+ * A lag is judged from the tokens of both lags that are still cached: all of them unless the budget is that small. A
+ * channel that does not vary in the next lag counts as 0. */
 #include <math.h>
 
 #include "planner/policy/policy.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Observed attention (kvpress): a prompt token's score is the mean attention that it received from the
- * prompt's rows that could see it. The public code decides once, at the end of the prompt, and lets
- * the cache grow. A fixed budget must go on deciding, so: the scores of the prompt's tokens stay what
- * they were at its end, and a token that came later has the mean over the rows since it came. Without
- * a prompt it would be h2o:score=mean. */
+/* Observed attention (kvpress): a prompt token's score is the mean attention that it received from the prompt's rows
+ * that could see it. The public code decides once, at the end of the prompt, and lets the cache grow. A fixed budget
+ * must go on deciding: prompt tokens keep the score that they had at its end, and a later token has the mean over the
+ * rows since it came. Without a prompt it would be h2o:score=mean. */
 #include "planner/policy/policy.h"
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)

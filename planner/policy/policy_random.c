@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A score drawn once for each (seed, layer, head, token), so that replays agree: the floor that a
- * policy which looks at attention must clear. */
+/* A score drawn once for each (seed, layer, head, token), so that replays agree: a policy that looks at attention must
+ * do better. */
 #include "planner/policy/policy.h"
 #include "src/base/rng.h"
 

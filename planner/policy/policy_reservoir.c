@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A weighted reservoir (Efraimidis and Spirakis 2006): "important tokens are stored with a higher
- * probability", as the abstract of Scissorhands has it. Each token draws one u in (0, 1), hashed from
- * (seed, layer, head, token), and the largest keys u^(1 / weight) stay. The weight falls with the
- * low-score rate: (rows seen + 1 - low rows) / (rows seen + 1), over all rows since the token came, low
- * as in Scissorhands. A new token has weight 1, and no token ever has none. */
+/* A weighted reservoir (Efraimidis and Spirakis 2006): "important tokens are stored with a higher probability", as the
+ * abstract of Scissorhands says. Each token draws one u in (0, 1), hashed from (seed, layer, head, token), and the
+ * largest keys u^(1 / weight) stay. The weight falls with the rate of low scores: (rows seen + 1 - low rows) / (rows
+ * seen + 1), over all rows since the token came, low as in Scissorhands. A new token has weight 1; no weight is ever
+ * 0. */
 #include <math.h>
 
 #include "planner/policy/policy.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RoCo (EasyKV, Ren and Zhu 2024): mean and deviation of the attention that a token received while it
- * was cached. The int(ratio * budget) tokens of largest deviation are safe, protected ones counted
- * first; of the others the smallest mean leaves. With the cache just full, the others are the public
- * code's `budget - recent window` candidates. */
+/* RoCo (EasyKV, Ren and Zhu 2024): mean and deviation of the attention that a token received while it was cached. The
+ * int(ratio * budget) tokens of largest deviation are safe, protected ones counted first; of the others the smallest
+ * mean leaves. When the cache is just full, the others are the `budget - recent window` candidates of the public
+ * code. */
 #include <math.h>
 
 #include "planner/policy/order.h"
@@ -40,8 +40,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     add(s->mean, s->squares, t->row, c->pos, t->t, c->n_slot);
 }
 
-/* Of the deviations the n-th smallest, and of the tokens that have it the newest that is among the n;
- * the older come first. */
+/* The n-th smallest deviation, and the newest of its tokens that is among the n; the older come first. */
 static float last_of(const float *spread, const struct sh_cache *c, int n, float *scratch, int *newest)
 {
     int live = 0, below = 0, equal = 0;

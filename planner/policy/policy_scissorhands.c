@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scissorhands (Liu et al. 2023), Algorithm 2 with the paper's slips repaired: of the last `window`
- * rows, count for every token those in which it got less than the threshold; the tokens with most such
- * rows leave, `drop` at once. Rows older than a token count nothing for it.
+/* Scissorhands (Liu et al. 2023), Algorithm 2 with the paper's slips repaired: for every token, count the rows among
+ * the last `window` in which it got less than the threshold; the tokens with most such rows leave, `drop` at once. Rows
+ * older than a token do not count for it.
  *
- * threshold: n, of the rows then in the cache: 1/n_row; i, of the row's own place: 1/(i + 1); t, of the
- * moment of the decision: 1/t for all rows of the window, which is what the paper prints.
+ * threshold: n: 1 / number of keys in the cache at that row; i: 1/(i + 1), i the row's position; t: 1/t for all rows of
+ * the window, t the time of the decision, as the paper prints it.
  *
- * The counts come from a ring of the last rows (bits; with `t` the attention itself, since the
- * threshold is not known when the row is seen), or from two counters a slot: low rows of the running
- * epoch of `window` rows and of the one before. With e rows of the running epoch gone, the estimate is
- * current + previous * (1 - e / window). It is exact until the first epoch ends and whenever one ends,
- * and never off by more than window / 4: of the previous epoch's p low rows between p - e and p lie in
- * its last window - e rows, and no more than window - e. With `t` the epochs take the threshold of the
- * row's own time. */
+ * The counts come from a ring of the last rows (bits; with `t` the attention itself, since the threshold is not known
+ * when the row is seen), or from two counters per slot: low rows of the current epoch of `window` rows and of the
+ * previous one. After e rows of the current epoch, the estimate is current + previous * (1 - e / window). It is exact
+ * until the first epoch ends and whenever one ends, and never off by more than window / 4: of the previous epoch's p
+ * low rows between p - e and p are in its last window - e rows, and no more than window - e. With `t` the epochs use
+ * the threshold of the row's own time. */
 #include <string.h>
 
 #include "planner/policy/low_rows.h"
@@ -171,8 +170,8 @@ static const char *device(const double *knob, int n_token, struct sh_slots_polic
     to->rate = (int)knob[COUNTS] == RATE;
     to->look_back = sh_low_rows_window(knob[WINDOW], n_token);
     if (keeps_rows(knob))
-        return "threshold=t wants whole rows of attention";
-    return to->look_back > SH_SLOTS_LOOK_BACK ? "it looks back on too many rows" : NULL;
+        return "threshold=t needs whole rows of attention";
+    return to->look_back > SH_SLOTS_LOOK_BACK ? "its window is too long" : NULL;
 }
 
 static const char *const thresholds[] = {"n", "i", "t", NULL};
@@ -182,7 +181,7 @@ static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
     [RECENT] = SH_KNOB_RECENT(10),
     [DROP] = SH_KNOB_DROP(0.5),
-    [WINDOW] = {"window", 400, 1, 1 << 20, NULL, "rows that are looked back on", 1},
+    [WINDOW] = {"window", 400, 1, 1 << 20, NULL, "number of last rows that count", 1},
     [THRESHOLD] = {"threshold", BY_CACHE, 0, BY_TIME, thresholds,
                    "low is below 1/n (n cached), 1/(i+1) (i the row), 1/t (t the time of the decision)", 1},
     [COUNTS] = {"counts", RAW, 0, RATE, all_counts, "low rows, or their share of the rows that a token was in", 1},

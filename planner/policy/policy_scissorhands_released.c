@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rule of the code that the authors of Scissorhands released, which is not their paper's: a token is
- * hit by a row that gives it more than the row's 90th percentile, and stays while it has been hit in
- * the last 100 rows or is among the newest 10; layers outside 5..35 keep everything. That rule has no
- * budget: how much it keeps is an outcome. As a baseline with one, its score is the number of hits, so
- * what the code would drop (no hit) leaves first. The code takes the percentile of the row of the full
- * cache, and over the padded text, future zeros included (`of=text`: of the n_token that will come at
- * most); here the row is that of the kept tokens. */
+/* The rule of the code that the authors of Scissorhands released, which differs from their paper: a token is hit by a
+ * row that gives it more than the row's 90th percentile, and stays if it has been hit in the last 100 rows or is among
+ * the newest 10; layers outside 5..35 keep everything. That rule has no budget. As a baseline with one, the score is
+ * the number of hits, so what the code would drop (no hit) leaves first. The code takes the percentile of the full
+ * cache's row, and over the padded text, future zeros included (`of=text`: the n_token that will come at most); here
+ * the row is that of the kept tokens. */
 #include <math.h>
 
 #include "planner/policy/low_rows.h"
@@ -76,11 +75,11 @@ static const char *const all_of[] = {"row", "text", NULL};
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
     [RECENT] = SH_KNOB_RECENT(10),
-    [WINDOW] = {"window", 100, 1, 1 << 20, NULL, "rows that are looked back on", 1},
-    [PERCENTILE] = {"percentile", 0.9, 0, 0.999, NULL, "share of a row that is no hit", 0},
+    [WINDOW] = {"window", 100, 1, 1 << 20, NULL, "number of last rows that count", 1},
+    [PERCENTILE] = {"percentile", 0.9, 0, 0.999, NULL, "share of a row that does not count as hit", 0},
     [OF] = {"of", ROW, 0, TEXT, all_of, "the percentile is of the row, or of the row padded to the text's length", 1},
     [FIRST_LAYER] = {"first_layer", 5, 0, 1 << 20, NULL, "layers before it keep everything", 1},
-    [LAST_LAYER] = {"last_layer", 35, 0, 1 << 20, NULL, "layers behind it keep everything", 1},
+    [LAST_LAYER] = {"last_layer", 35, 0, 1 << 20, NULL, "layers after it keep everything", 1},
     {0}};
 
 const struct sh_policy sh_policy_scissorhands_released = {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SnapKV (Li et al. 2024): the last w = `recent` rows vote. A token's score is what it received from
- * them, smoothed over `kernel` neighbouring positions of the text (tokens of the window have no part in
- * it); the w newest tokens never leave.
+/* SnapKV (Li et al. 2024): the last w = `recent` rows vote. A token's score is what it received from them, smoothed
+ * over `kernel` neighbouring positions of the text (tokens of the window excluded); the w newest tokens never leave.
  *
- * The public code decides once, at the end of the prompt, and lets the cache grow. Here that decision
- * is the first one when prefill > budget, and every later one follows the same rule with the last w
- * rows of its own time. A neighbour that has left counts as 0 in a mean, and not at all in a maximum. */
+ * The public code decides once, at the end of the prompt, and lets the cache grow. Here that is the first decision if
+ * prefill > budget, and every later one follows the same rule with the last w rows of its own time. An evicted
+ * neighbour counts as 0 in a mean, and not at all in a maximum. */
 #include "planner/policy/last_rows.h"
 
 enum knob { SINKS, RECENT, KERNEL, POOL };
@@ -58,7 +57,7 @@ static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
     [RECENT] = {"recent", 32, 0, 1 << 12, NULL, "rows that vote, and newest tokens that never leave", 1},
     [KERNEL] = {"kernel", 5, 1, 255, NULL, "neighbouring positions that are smoothed over (rounded up to odd)", 1},
-    [POOL] = {"pool", SH_POOL_MEAN, 0, SH_POOL_MAX, pools, "how they are", 1},
+    [POOL] = {"pool", SH_POOL_MEAN, 0, SH_POOL_MAX, pools, "how scores are smoothed", 1},
     {0}};
 
 const struct sh_policy sh_policy_snapkv = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TOVA (Oren et al. 2024): drops what the latest query cared for least. Per KV head; the paper ranks
- * the mean over all heads of a layer. Even the newest token may go unless `recent` holds it. */
+/* TOVA (Oren et al. 2024): drops what the latest query attended to least. Per KV head; the paper ranks the mean over
+ * all heads of a layer. Even the newest token may leave unless `recent` protects it. */
 #include <string.h>
 
 #include "planner/policy/policy.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Value-aware token pruning (VATP, Guo et al. 2024): a token moves the output by its attention times
- * its value, so its score is the attention received so far times |v|_1. The first token, whose value is
- * nearly zero because it is the sink, is held by the knob `sinks`. */
+/* Value-aware token pruning (VATP, Guo et al. 2024): a token moves the output by its attention times its value, so its
+ * score is the attention received so far times |v|_1. The first token, a sink with a value near zero, is protected by
+ * the knob `sinks`. */
 #include <math.h>
 
 #include "planner/policy/vectors.h"

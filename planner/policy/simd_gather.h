@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* to[i] = from[at[i]]: the loads that replay lives on. Compilers do not make gather instructions of such
- * loops for a processor that they do not know, so the machine's are asked for by name where it has them. */
+/* to[i] = from[at[i]]: the loads that dominate replay. Compilers do not use gather instructions for unknown processors,
+ * so they are asked for by name where the machine has them. */
 #ifndef SH_PLANNER_POLICY_SIMD_GATHER_H
 #define SH_PLANNER_POLICY_SIMD_GATHER_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a policy for one head, as its descriptor declares it: the policy's own struct, then its arrays, one
- * after another. Sizes, clearing and moving follow from the declaration here, and nowhere else. `h` must be the same
- * in all calls for a state, and stay. */
+/* The state of a policy for one head, as its descriptor declares it: the policy's struct, then its arrays. Sizes,
+ * clearing and moving follow from the declaration here only. `h` must be the same in all calls for a state, and outlive
+ * it. */
 #ifndef SH_PLANNER_POLICY_STATE_H
 #define SH_PLANNER_POLICY_STATE_H
 

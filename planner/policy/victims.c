@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See victims.h. One victim is the common case: vectorised passes for its rank, its position, its slot.
- * For more, the candidates' keys (score, then position) are partitioned around the want-th (Hoare's
- * selection). */
+/* See victims.h. One victim is the common case: vectorised passes for its rank, its position, its slot. For more, the
+ * candidates' keys (score, then position) are partitioned around the want-th (Hoare's selection). */
 #include "planner/policy/victims.h"
 
 #include <limits.h>
@@ -10,8 +9,8 @@
 
 #include "src/base/mem.h"
 
-/* Of a slot that may be chosen: its order, not the largest integer; else that. Without branches, so that
- * the loops over it become vector code. */
+/* The order of a slot that may be chosen, below INT32_MAX; of others INT32_MAX. Without branches, so that loops over it
+ * become vector code. */
 SH_INLINE int32_t rank(const struct sh_victims *l, int i)
 {
     int32_t key = sh_score_order(l->score[i]);

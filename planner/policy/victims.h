@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slots of lowest score, the older token first where scores are equal. A score that is not a number
- * counts as the least. */
+/* The slots of lowest score, the older token first where scores are equal. A NaN counts as the least. */
 #ifndef SH_PLANNER_POLICY_VICTIMS_H
 #define SH_PLANNER_POLICY_VICTIMS_H
 

@@ -24,19 +24,16 @@ struct sh_output_error *sh_output_error_new(int n_token, int group, int d_head, 
     o->group = group;
     o->d_head = d_head;
     o->v = v;
-    o->score = xcalloc((size_t)group * (size_t)n_token, sizeof *o->score);
-    o->out = xcalloc((size_t)group * (size_t)d_head, sizeof *o->out);
-    o->kept = xcalloc((size_t)d_head, sizeof *o->kept);
+    o->score = xcalloc((size_t)group * (size_t)n_token + ((size_t)group + 1) * (size_t)d_head, sizeof *o->score);
+    o->out = o->score + (size_t)group * (size_t)n_token;
+    o->kept = o->out + (size_t)group * (size_t)d_head;
     return o;
 }
 
 void sh_output_error_free(struct sh_output_error *o)
 {
-    if (!o)
-        return;
-    free(o->score);
-    free(o->out);
-    free(o->kept);
+    if (o)
+        free(o->score);                 /* and what follows it */
     free(o);
 }
 

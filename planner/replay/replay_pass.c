@@ -30,11 +30,9 @@ static const struct sh_policy_spec *spec_of(const struct sh_replay_pass *p, int 
 
 static enum way way_of(const struct sh_replay_setup *setup, const struct sh_policy_spec *spec, int each_step)
 {
-    struct sh_err why_not;
     if (spec && spec->policy->needs & SH_IS_BOUND)
         return BY_BOUND;
-    return spec && setup->rows == SH_ROWS_RECORDED && !each_step && !sh_replay_stack_check(setup, spec, &why_not)
-               ? BY_STACK : BY_CELL;
+    return spec && !each_step && sh_replay_stack_can(setup, spec) ? BY_STACK : BY_CELL;
 }
 
 static void begin_cells(struct sh_replay_pass *p, const struct sh_replay_setup *setup)

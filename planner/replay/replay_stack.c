@@ -48,19 +48,12 @@ struct sh_replay_stack {
     int is_summed;
 };
 
-int sh_replay_stack_check(const struct sh_replay_setup *setup, const struct sh_policy_spec *spec, struct sh_err *e)
+int sh_replay_stack_can(const struct sh_replay_setup *setup, const struct sh_policy_spec *spec)
 {
-    const char *name = spec->policy->name;
-    double drop = sh_policy_knob(spec, "drop", 1);
-    if (setup->rows != SH_ROWS_RECORDED)
-        return sh_misused(e, "%s: rows renormalised over what is kept are other rows for every budget", name);
-    if (spec->policy->keeps_all && spec->policy->keeps_all(spec->knob, setup->layer))
-        return sh_misused(e, "%s: it keeps every token, whatever the budget", name);
-    if (drop != 1)
-        return sh_misused(e, "%s: it drops %g tokens at once, at other moments for every budget", name, drop);
-    if (!sh_policy_is_stack(spec))
-        return sh_misused(e, "%s: a token's score depends on what else is kept", name);
-    return 0;
+    const struct sh_policy *p = spec->policy;
+    int keeps_all = p->keeps_all && p->keeps_all(spec->knob, setup->layer);
+    return setup->rows == SH_ROWS_RECORDED && !keeps_all && sh_policy_knob(spec, "drop", 1) == 1 &&
+           sh_policy_is_stack(spec);
 }
 
 static void begin_walk(struct walk *w, const struct sh_replay_stack *s, const struct sh_policy_spec *spec)
@@ -186,16 +179,6 @@ static void rank_tokens(struct sh_replay_stack *s, struct walk *w, int first, in
         set_rank(&s->pair[next - s->window + 1], INT32_MIN);
 }
 
-/* The row, and what it decides for the token that comes next (comes). */
-static void walk_down(struct sh_replay_stack *s, struct walk *w, int next, int comes)
-{
-    const struct sh_replay_query *q = &s->query;
-    struct sh_list_row row = {.pair = s->pair, .rest = s->setup.group > 1 ? s->rest : NULL, .seen = s->seen,
-                              .mass = q->scale[SH_KEPT_MASS], .no_sink = q->scale[SH_KEPT_MASS_NO_SINK],
-                              .pivotal = q->scale[SH_PIVOTAL_RECALL], .limit = q->limit, .self = q->t + 1};
-    sh_list_walk(&w->list, w->lately, &row, comes ? next : -1);
-}
-
 SH_CLONES static void flush(double *restrict before, float *restrict lately, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -210,6 +193,7 @@ static void flush_walk(struct walk *w)
         flush(w->before[f], w->lately[f], sh_budget_list_whole(&w->list));
 }
 
+/* The row, and what it decides for the token that comes next. */
 static void step(struct sh_replay_stack *s, struct walk *w, const float *queries)
 {
     int next = s->query.t + 1, first = next > s->window ? next - s->window : 0;
@@ -222,10 +206,15 @@ static void step(struct sh_replay_stack *s, struct walk *w, const float *queries
     if (!decides && !w->list.n)
         return;
     rank_tokens(s, w, first, decides);
-    if (w->list.n)
-        walk_down(s, w, next, decides);
-    else
+    if (!w->list.n) {
         sh_budget_list_start(&w->list, next, next + 1 > s->window ? next + 1 - s->window : 0, s->pair);
+        return;
+    }
+    const struct sh_replay_query *q = &s->query;
+    struct sh_list_row row = {.pair = s->pair, .rest = s->setup.group > 1 ? s->rest : NULL, .seen = s->seen,
+                              .mass = q->scale[SH_KEPT_MASS], .no_sink = q->scale[SH_KEPT_MASS_NO_SINK],
+                              .pivotal = q->scale[SH_PIVOTAL_RECALL], .limit = q->limit, .self = q->t + 1};
+    sh_list_walk(&w->list, w->lately, &row, decides ? next : -1);
 }
 
 static void admit(struct sh_replay_stack *s, int t)

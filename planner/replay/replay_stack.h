@@ -16,10 +16,11 @@
 
 struct sh_replay_stack;
 
-/* 0, or -1 with the reason why this policy's budgets must be simulated one by one. */
-int sh_replay_stack_check(const struct sh_replay_setup *setup, const struct sh_policy_spec *spec, struct sh_err *e);
+/* 1: one pass gives all budgets. 0: they must be simulated one by one, because rows are renormalised over what is kept,
+ * several tokens leave at once, all are kept, or a token's score depends on the other kept tokens. */
+int sh_replay_stack_can(const struct sh_replay_setup *setup, const struct sh_policy_spec *spec);
 
-/* Policies that all pass the check and share the rows. The specs must outlive it, setup->error_rows is not
+/* Policies for which sh_replay_stack_can holds, on the same rows. The specs must outlive it, setup->error_rows is not
  * looked at; a policy that needs the future needs setup->received. */
 struct sh_replay_stack *sh_replay_stack_new(const struct sh_replay_setup *setup,
                                             const struct sh_policy_spec *const *spec, int n_policy);

@@ -231,7 +231,7 @@ static int run(struct server *s, struct sh_err *e)
         if (!preempted && admit(s, room, e))
             return -1;
         if (!s->n_running)
-            return sh_fail(e, "the simulation stands still at %g s", s->now);
+            return sh_fail(e, "the simulation makes no progress at %g s", s->now);
         advance(s);
         settle(s);
         if (s->a->stopped && s->r->steps % 1024 == 0 && s->a->stopped())
@@ -250,7 +250,7 @@ static int check(const struct server *s, struct sh_err *e)
         return sh_fail(e, "the simulation does not add up: %llu requests, %llu finished, %llu refused, %llu tokens "
                        "fed, %llu bytes left", (unsigned long long)r->requests, (unsigned long long)r->finished,
                        (unsigned long long)r->refused, (unsigned long long)r->tokens_fed, (unsigned long long)s->used);
-    return r->requests ? 0 : sh_fail(e, "the workload has no request");
+    return r->requests ? 0 : sh_fail(e, "the workload has no requests");
 }
 
 int sh_simulate(const struct sh_sim_ask *a, struct sh_sim_cost *c, struct sh_workload *w,

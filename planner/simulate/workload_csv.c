@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 enum { MOST_COLUMNS = 64, FIELD = 96 };
 
@@ -54,7 +55,7 @@ int sh_workload_header(const char *line, struct sh_workload_columns *out, struct
             for (int i = 0; i < 3; i++)
                 if (!strcasecmp(name, want[i])) {
                     if (place[k][i] >= 0)
-                        return sh_fail(e, "the column \"%.40s\" is there twice", name);
+                        return sh_fail(e, "duplicate column \"%.40s\"", name);
                     place[k][i] = n;
                 }
         }
@@ -65,7 +66,7 @@ int sh_workload_header(const char *line, struct sh_workload_columns *out, struct
             return 0;
         }
     size_t length = strcspn(line, "\r\n");
-    sh_fail(e, "the header \"%.*s\", expected arrival_s, prompt_tokens, output_tokens",
+    sh_fail(e, "found the header \"%.*s\", expected arrival_s, prompt_tokens, output_tokens",
             (int)(length < 80 ? length : 80), line);
     return sh_hint(e, "also known: TIMESTAMP, ContextTokens, GeneratedTokens (Azure) and Timestamp, "
                    "Request tokens, Response tokens (BurstGPT)");
@@ -81,16 +82,6 @@ static int digits(const char *s, int n)
         x = 10 * x + (s[i] - '0');
     }
     return x;
-}
-
-/* Days from 1970-01-01 in the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date
- * algorithms"). */
-static long days(int year, int month, int day)
-{
-    long y = month <= 2 ? year - 1 : year;
-    long era = y / 400, of_era = y - era * 400;
-    long of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
 /* "2023-11-16 18:17:03.9799600", with T for the blank or a zone "+00:00" behind it as may be. */
@@ -120,7 +111,9 @@ static int date(const char *s, double *out)
     }
     if (*s)
         return -1;
-    *out = (double)(days(year, month, day) * 86400 + hour * 3600L + minute * 60L + second - zone) + part;
+    struct tm t = {.tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day, .tm_hour = hour, .tm_min = minute,
+                   .tm_sec = second};
+    *out = (double)(timegm(&t) - zone) + part;
     return 0;
 }
 
@@ -139,7 +132,7 @@ static int time_of(const char *s, double *out, struct sh_err *e)
     if (!date(s, out))
         return 0;
     if (decimal(s, out) || !(*out <= 1e12))
-        return sh_fail(e, "an arrival of \"%.40s\", expected seconds from 0 on or a date", s);
+        return sh_fail(e, "found an arrival of \"%.40s\", expected seconds from 0 or a date", s);
     return 0;
 }
 
@@ -147,7 +140,7 @@ static int tokens_of(const char *s, const char *what, uint32_t *out, struct sh_e
 {
     double x;                           /* tables of floating point write 374.0 */
     if (decimal(s, &x) || !(x <= SH_REQUEST_TOKENS) || x != floor(x))
-        return sh_fail(e, "%s of \"%.40s\", expected a whole number from 0 to %d", what, s, SH_REQUEST_TOKENS);
+        return sh_fail(e, "found %s of \"%.40s\", expected a whole number from 0 to %d", what, s, SH_REQUEST_TOKENS);
     *out = (uint32_t)x;
     return 0;
 }
@@ -165,9 +158,9 @@ int sh_workload_row(const struct sh_workload_columns *c, const char *line, struc
             (n == c->output && tokens_of(word, "an answer", &r.output, e)))
             return -1;
     if (n != c->n)
-        return sh_fail(e, "%d fields, expected %d as in the header", n, c->n);
+        return sh_fail(e, "found %d fields, expected %d as in the header", n, c->n);
     if (r.prompt + r.output > SH_REQUEST_TOKENS)
-        return sh_fail(e, "a request of %u tokens, expected at most %d", r.prompt + r.output, SH_REQUEST_TOKENS);
+        return sh_fail(e, "found a request of %u tokens, expected at most %d", r.prompt + r.output, SH_REQUEST_TOKENS);
     if (!r.prompt || !r.output)
         return 0;
     *out = r;

@@ -8,22 +8,17 @@
 
 #include "src/base/mem.h"
 
-struct entry {                          /* what one sequence says of one head                     */
-    int sequence, layer, head;
+struct item {                           /* what one sequence says of one head; a head; or a layer  */
+    int layer, head, sequence;
+    int begin, end;                     /* of a head its entries, of a layer its heads            */
     double *figure;                     /* [n_cell][SH_N_FIGURE]                                  */
-};
-
-struct group {                          /* a head, or a layer                                     */
-    int number;                         /* of the head in its layer, or of the layer              */
-    int begin, end;                     /* its entries, or its heads                              */
-    double *figure;                     /* [n_cell][SH_N_FIGURE]: means                           */
 };
 
 struct sh_persistence {
     int n_cell, n_entry, room, n_head, n_layer;
     struct sh_persistence_cell *cell;
-    struct entry *entry;
-    struct group *head, *layer, all;
+    struct item *entry, *head, *layer;
+    double *all;
 };
 
 /* ---- one head ---- */
@@ -181,23 +176,21 @@ struct sh_persistence *sh_persistence_new(const struct sh_persistence_cell *cell
     return p;
 }
 
-static void drop_groups(struct group *group, int n)
+static void drop(struct item *item, int n)
 {
     for (int i = 0; i < n; i++)
-        free(group[i].figure);
-    free(group);
+        free(item[i].figure);
+    free(item);
 }
 
 void sh_persistence_free(struct sh_persistence *p)
 {
     if (!p)
         return;
-    for (int i = 0; i < p->n_entry; i++)
-        free(p->entry[i].figure);
-    free(p->entry);
-    drop_groups(p->head, p->n_head);
-    drop_groups(p->layer, p->n_layer);
-    free(p->all.figure);
+    drop(p->entry, p->n_entry);
+    drop(p->head, p->n_head);
+    drop(p->layer, p->n_layer);
+    free(p->all);
     free(p->cell);
     free(p);
 }
@@ -220,13 +213,13 @@ int sh_persistence_add(struct sh_persistence *p, int sequence, int layer, int he
         p->room = 2 * p->room + 64;
         p->entry = xreallocarray(p->entry, (size_t)p->room, sizeof *p->entry);
     }
-    p->entry[p->n_entry++] = (struct entry){sequence, layer, head, figure};
+    p->entry[p->n_entry++] = (struct item){.sequence = sequence, .layer = layer, .head = head, .figure = figure};
     return 0;
 }
 
 static int by_place(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct item *x = a, *y = b;
     if (x->layer != y->layer)
         return x->layer < y->layer ? -1 : 1;
     if (x->head != y->head)
@@ -234,16 +227,15 @@ static int by_place(const void *a, const void *b)
     return (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
-/* Means of member i = begin .. end - 1, each an array of n figures; NaN is left out. */
-static double *means(double *(*member)(const struct sh_persistence *, int),
-                     const struct sh_persistence *p, int begin, int end)
+/* Means of the figures of items [begin, end); NaN is left out. */
+static double *means(const struct sh_persistence *p, const struct item *item, int begin, int end)
 {
     size_t n = figures(p);
     double *mean = xcalloc(n, sizeof *mean);
     for (size_t k = 0; k < n; k++) {
         int used = 0;
         for (int i = begin; i < end; i++) {
-            double x = member(p, i)[k];
+            double x = item[i].figure[k];
             if (!isnan(x)) {
                 mean[k] += x;
                 used++;
@@ -253,10 +245,6 @@ static double *means(double *(*member)(const struct sh_persistence *, int),
     }
     return mean;
 }
-
-static double *of_entry(const struct sh_persistence *p, int i) { return p->entry[i].figure; }
-static double *of_head(const struct sh_persistence *p, int i) { return p->head[i].figure; }
-static double *of_layer(const struct sh_persistence *p, int i) { return p->layer[i].figure; }
 
 int sh_persistence_finish(struct sh_persistence *p, struct sh_err *e)
 {
@@ -269,21 +257,21 @@ int sh_persistence_finish(struct sh_persistence *p, struct sh_err *e)
     p->head = xcalloc((size_t)p->n_entry, sizeof *p->head);
     p->layer = xcalloc((size_t)p->n_entry, sizeof *p->layer);
     for (int i = 0; i < p->n_entry; i++) {
-        const struct entry *x = &p->entry[i], *before = i ? x - 1 : NULL;
+        const struct item *x = &p->entry[i], *before = i ? x - 1 : NULL;
         int new_layer = !before || before->layer != x->layer;
         if (new_layer || before->head != x->head) {
             if (new_layer)
-                p->layer[p->n_layer++] = (struct group){x->layer, p->n_head, p->n_head, NULL};
-            p->head[p->n_head++] = (struct group){x->head, i, i, NULL};
+                p->layer[p->n_layer++] = (struct item){.layer = x->layer, .begin = p->n_head, .end = p->n_head};
+            p->head[p->n_head++] = (struct item){.head = x->head, .begin = i, .end = i};
             p->layer[p->n_layer - 1].end++;
         }
         p->head[p->n_head - 1].end++;
     }
     for (int i = 0; i < p->n_head; i++)
-        p->head[i].figure = means(of_entry, p, p->head[i].begin, p->head[i].end);
+        p->head[i].figure = means(p, p->entry, p->head[i].begin, p->head[i].end);
     for (int i = 0; i < p->n_layer; i++)
-        p->layer[i].figure = means(of_head, p, p->layer[i].begin, p->layer[i].end);
-    p->all.figure = means(of_layer, p, 0, p->n_layer);
+        p->layer[i].figure = means(p, p->head, p->layer[i].begin, p->layer[i].end);
+    p->all = means(p, p->layer, 0, p->n_layer);
     return 0;
 }
 
@@ -296,7 +284,7 @@ int sh_persistence_n_layer(const struct sh_persistence *p)
 
 int sh_persistence_layer_at(const struct sh_persistence *p, int i_layer)
 {
-    return p->layer[i_layer].number;
+    return p->layer[i_layer].layer;
 }
 
 int sh_persistence_n_head(const struct sh_persistence *p, int i_layer)
@@ -306,7 +294,7 @@ int sh_persistence_n_head(const struct sh_persistence *p, int i_layer)
 
 int sh_persistence_head_at(const struct sh_persistence *p, int i_layer, int i_head)
 {
-    return p->head[p->layer[i_layer].begin + i_head].number;
+    return p->head[p->layer[i_layer].begin + i_head].head;
 }
 
 const double *sh_persistence_of_head(const struct sh_persistence *p, int i_cell, int i_layer, int i_head)
@@ -321,7 +309,7 @@ const double *sh_persistence_of_layer(const struct sh_persistence *p, int i_cell
 
 const double *sh_persistence_of_all(const struct sh_persistence *p, int i_cell)
 {
-    return p->all.figure + (size_t)i_cell * SH_N_FIGURE;
+    return p->all + (size_t)i_cell * SH_N_FIGURE;
 }
 
 int sh_persistence_min_head(const struct sh_persistence *p, int i_cell, int i_layer)

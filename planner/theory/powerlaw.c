@@ -58,9 +58,15 @@ static void sort_positive(double *x, size_t n)
     free(other);                        /* six passes: the result is in x again */
 }
 
-/* x: sorted; becomes the ladder's. */
-static void climb(struct ladder *l, double *x, size_t n)
+/* Of the usable values: positive and finite. */
+static void ladder_of(struct ladder *l, const double *sample, size_t n_sample)
 {
+    double *x = xcalloc(n_sample, sizeof *x);
+    size_t n = 0;
+    for (size_t i = 0; i < n_sample; i++)
+        if (sample[i] > 0 && isfinite(sample[i]))
+            x[n++] = sample[i];
+    sort_positive(x, n);
     *l = (struct ladder){.n = n, .value = x};
     l->below = xcalloc(n, sizeof *l->below);
     for (size_t i = 0; i < n; i++)
@@ -77,18 +83,6 @@ static void climb(struct ladder *l, double *x, size_t n)
         double step = log1p((l->value[i] - l->value[i - 1]) / l->value[i - 1]);
         l->sum[i - 1] = l->sum[i] + (double)(n - l->below[i]) * step;
     }
-}
-
-/* Of the usable values. */
-static void ladder_of(struct ladder *l, const double *x, size_t n)
-{
-    double *kept = xcalloc(n, sizeof *kept);
-    size_t n_kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (x[i] > 0 && isfinite(x[i]))
-            kept[n_kept++] = x[i];
-    sort_positive(kept, n_kept);
-    climb(l, kept, n_kept);
 }
 
 static void ladder_clear(struct ladder *l)
@@ -149,15 +143,6 @@ static int measure(struct search *s, size_t rung)
     return 0;
 }
 
-static void note(const struct search *s, struct sh_powerlaw *out)
-{
-    out->n_tail = (size_t)s->n_tail;
-    out->xmin = s->l->value[s->rung];
-    out->exponent = 1 + s->slope;
-    out->sigma = s->slope / sqrt(s->n_tail);
-    out->ks = s->ks;
-}
-
 /* ---- the fit ---- */
 
 /* The i-th of n_try candidates: rungs above it fall from n_rung to 1 by equal factors. */
@@ -184,8 +169,11 @@ void sh_powerlaw_scan(const double *x, size_t n, size_t max_candidate, struct sh
         next = rung + 1;
         best.n_candidate++;
         if (measure(&s, rung) == 0 && s.ks < s.limit) {
-            note(&s, &best);
-            s.limit = s.ks;
+            best.n_tail = (size_t)s.n_tail;
+            best.xmin = l.value[rung];
+            best.exponent = 1 + s.slope;
+            best.sigma = s.slope / sqrt(s.n_tail);
+            best.ks = s.limit = s.ks;
         }
     }
     *out = best;

@@ -69,11 +69,6 @@ static double sort_row(struct sh_theory_scratch *s, const float *scores, int n)
     return mass > 0 ? mass : NAN;
 }
 
-static int key_of(uint64_t item)
-{
-    return (int)(uint32_t)item;
-}
-
 /* sum A v of the whole row, into s->whole; returns the largest |v_j|. */
 static double add_all(struct sh_theory_scratch *s, const float *scores, int n, const float *v, int d)
 {
@@ -117,7 +112,7 @@ void sh_theory_output_row(struct sh_theory_scratch *s, const float *scores, int 
         if (!isfinite(mass))
             continue;
         for (; at < budget[b] && at < n; at++) {
-            int key = key_of(s->order[at]);
+            int key = (int)(uint32_t)s->order[at];
             kept += scores[key];
             for (int i = 0; isfinite(largest) && i < d; i++)
                 s->part[i] += (double)scores[key] * v[(size_t)key * (size_t)d + (size_t)i];
@@ -135,8 +130,7 @@ void sh_theory_output_row(struct sh_theory_scratch *s, const float *scores, int 
 /* The law's mean is taken at the end, when k is known, from the number of rows of every length. */
 struct sh_theory_dropped {
     int n_rho, room;                    /* room: lengths below it have a counter                  */
-    double *rho;
-    double *dropped, *error, *bound;    /* [n_rho] sums over rows                                 */
+    struct { double rho, dropped, error, bound; } *at;  /* [n_rho] sums over rows                 */
     uint64_t *rows_of;                  /* [room] rows of n keys                                  */
     uint64_t rows, left_out, rows_with_v;
     struct sh_theory_scratch *scratch;
@@ -154,11 +148,9 @@ struct sh_theory_dropped *sh_theory_dropped_new(const double *rho, int n_rho)
     struct sh_theory_dropped *t = xcalloc(1, sizeof *t);
     size_t n = (size_t)n_rho;
     t->n_rho = n_rho;
-    t->rho = xcalloc(n, sizeof *t->rho);
-    memcpy(t->rho, rho, n * sizeof *rho);
-    t->dropped = xcalloc(n, sizeof *t->dropped);
-    t->error = xcalloc(n, sizeof *t->error);
-    t->bound = xcalloc(n, sizeof *t->bound);
+    t->at = xcalloc(n, sizeof *t->at);
+    for (size_t i = 0; i < n; i++)
+        t->at[i].rho = rho[i];
     t->of_row = xcalloc(n, sizeof *t->of_row);
     t->budget = xcalloc(n, sizeof *t->budget);
     t->scratch = sh_theory_scratch_new();
@@ -169,10 +161,7 @@ void sh_theory_dropped_free(struct sh_theory_dropped *t)
 {
     if (!t)
         return;
-    free(t->rho);
-    free(t->dropped);
-    free(t->error);
-    free(t->bound);
+    free(t->at);
     free(t->of_row);
     free(t->budget);
     free(t->rows_of);
@@ -204,7 +193,7 @@ void sh_theory_dropped_row(struct sh_theory_dropped *t, int split, int q, int n,
     if (q < split || n <= 0)
         return;
     for (int i = 0; i < t->n_rho; i++)
-        t->budget[i] = budget_of(t->rho[i], n);
+        t->budget[i] = budget_of(t->at[i].rho, n);
     sh_theory_output_row(t->scratch, scores, n, v, d, t->budget, t->n_rho, t->of_row);
     if (isnan(t->of_row[0].kept)) {
         t->left_out++;
@@ -215,10 +204,10 @@ void sh_theory_dropped_row(struct sh_theory_dropped *t, int split, int q, int n,
     int with_v = !isnan(t->of_row[0].error);
     t->rows_with_v += (uint64_t)with_v;
     for (int i = 0; i < t->n_rho; i++) {
-        t->dropped[i] += 1 - t->of_row[i].kept;
+        t->at[i].dropped += 1 - t->of_row[i].kept;
         if (with_v) {
-            t->error[i] += t->of_row[i].error;
-            t->bound[i] += t->of_row[i].bound;
+            t->at[i].error += t->of_row[i].error;
+            t->at[i].bound += t->of_row[i].bound;
         }
     }
 }
@@ -229,18 +218,15 @@ void sh_theory_dropped_get(const struct sh_theory_dropped *t, int i_rho, double 
     double cut = 0;
     for (int n = 1; n < t->room; n++)
         if (t->rows_of[n]) {
-            double share = (double)budget_of(t->rho[i_rho], n) / n;
+            double share = (double)budget_of(t->at[i_rho].rho, n) / n;
             budget += (double)t->rows_of[n] * share;
             law += (double)t->rows_of[n] * sh_bound_dropped(share, k);
             cut += (double)t->rows_of[n] * sh_bound_dropped_cut(share, k, b, n);
         }
-    *out = (struct sh_dropped){t->rows,
-                               t->left_out,
-                               t->rows_with_v,
-                               rows > 0 ? budget / rows : NAN,
-                               rows > 0 ? t->dropped[i_rho] / rows : NAN,
-                               rows > 0 ? law / rows : NAN,
-                               rows > 0 ? cut / rows : NAN,
-                               with_v > 0 ? t->error[i_rho] / with_v : NAN,
-                               with_v > 0 ? t->bound[i_rho] / with_v : NAN};
+    *out = (struct sh_dropped){.rows = t->rows, .left_out = t->left_out, .rows_with_v = t->rows_with_v,
+                               .budget = rows > 0 ? budget / rows : NAN,
+                               .dropped = rows > 0 ? t->at[i_rho].dropped / rows : NAN,
+                               .law = rows > 0 ? law / rows : NAN, .law_cut = rows > 0 ? cut / rows : NAN,
+                               .error = with_v > 0 ? t->at[i_rho].error / with_v : NAN,
+                               .bound = with_v > 0 ? t->at[i_rho].bound / with_v : NAN};
 }

@@ -83,7 +83,7 @@ int sh_repeat_weights_set(struct sh_repeat_weights *w, const float *wq, const fl
                           const float *wv, const float *wo, int d_model, int d_head, struct sh_err *e)
 {
     if (d_model < 1 || d_head < 1)
-        return sh_fail(e, "a head of width %d in a model of width %d", d_head, d_model);
+        return sh_fail(e, "found a head of width %d in a model of width %d, expected at least 1", d_head, d_model);
     size_t d = (size_t)d_head, n = (size_t)d_model * d;
     if (!all_finite(wq, n) || !all_finite(wk, n) || !all_finite(wv, n) || !all_finite(wo, n))
         return sh_fail(e, "a weight of the head is not finite");
@@ -191,7 +191,7 @@ static void check_pair(struct walk *s, size_t t, size_t l, double score, double 
 static int check_input(const struct sh_repeat_weights *w, const struct sh_repeat_head *h, struct sh_err *e)
 {
     if (h->n < 2 || w->d_head < 1)
-        return sh_fail(e, "%d tokens and a head of width %d; at least 2 and 1 are needed", h->n, w->d_head);
+        return sh_fail(e, "found %d tokens and a head of width %d, expected at least 2 and 1", h->n, w->d_head);
     size_t n = (size_t)h->n, d = (size_t)w->d_head;
     if (!all_finite(h->q, n * d) || !all_finite(h->k, n * d) || !all_finite(h->v, n * d) ||
         !all_finite(h->attention, n * (n + 1) / 2))
@@ -210,11 +210,11 @@ int sh_repeat_check(const struct sh_repeat_weights *w, const struct sh_repeat_he
     size_t n = (size_t)h->n, d = (size_t)w->d_head;
     struct sh_repeat found = {.least_eps = NAN, .mean_eps = NAN, .step = NAN};
     struct walk s = {.w = w, .h = h, .d = d, .out = &found};
-    s.vm = xcalloc(n, d * sizeof *s.vm);
-    s.self = xcalloc(n, sizeof *s.self);
-    s.other = xcalloc(n, sizeof *s.other);
-    s.o = xcalloc(d, sizeof *s.o);
-    s.om = xcalloc(d, sizeof *s.om);
+    s.vm = xcalloc(n + 2, (d + 2) * sizeof *s.vm);      /* and room for the other four */
+    s.self = s.vm + n * d;
+    s.other = s.self + n;
+    s.o = s.other + n;
+    s.om = s.o + d;
     const float *row = h->attention;
     for (size_t t = 0; t + 1 < n; row += ++t) {
         see(&s, t);
@@ -229,9 +229,5 @@ int sh_repeat_check(const struct sh_repeat_weights *w, const struct sh_repeat_he
     }
     *out = found;
     free(s.vm);
-    free(s.self);
-    free(s.other);
-    free(s.o);
-    free(s.om);
     return 0;
 }

@@ -250,8 +250,8 @@ run capacity "${base[@]}" --length 9 --tp 3 --uneven
 expect "tp that does not divide, with --uneven: computed, with a warning" 0 "servers refuse this shape" ""
 no "tp 0" 2 "--tp: found 0" "${base[@]}" --length 9 --tp 0
 no "tp auto without a batch" 2 "--tp auto .*--batch" "${base[@]}" --length 9 --tp auto
-no "more stages than layers" 2 "33 stages of a pipeline, expected at most 32" "${base[@]}" --length 9 --pp 33
-no "ep without experts" 2 "--ep 2: it has no experts to share" "${base[@]}" --length 9 --ep 2
+no "more stages than layers" 2 "33 pipeline stages, expected at most 32" "${base[@]}" --length 9 --pp 33
+no "ep without experts" 2 "--ep 2: the model has no experts" "${base[@]}" --length 9 --ep 2
 no "unknown format" 2 'number format "f7"' "${base[@]}" --length 9 --kv f7
 no "budget above the whole" 2 'budget: found "1.5"' "${base[@]}" --length 9 --budget 1.5
 no "empty budget" 2 "--budget: .*0 tokens" "${base[@]}" --length 9 --budget 0

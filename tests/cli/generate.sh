@@ -237,7 +237,7 @@ refuse "a budget without a policy" 2 "--budget .*--policy" "${go[@]}" --prompt a
 refuse "two budgets" 2 "--budget 8,9: .*one budget" "${go[@]}" --prompt a --policy h2o --budget 8,9
 refuse "a policy that looks into the future" 2 "oracle needs the attention that is still to come" \
     "${go[@]}" --prompt a --policy oracle --budget 8 --dump-kept out/kept
-refuse "a policy that is not known" 2 "is no policy" "${go[@]}" --prompt a --policy h3o --budget 8
+refuse "a policy that is not known" 2 "unknown policy" "${go[@]}" --prompt a --policy h3o --budget 8
 refuse "bits that no cache has" 2 "expected 32, 16, 8 or 4" "${go[@]}" --prompt a --kv-bits 5
 refuse "a cut without a temperature" 2 "--top-k .*--temperature" "${go[@]}" --prompt a --top-k 4
 refuse "a share above 1" 2 "top-p" "${go[@]}" --prompt a --top-p 1.5

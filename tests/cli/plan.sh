@@ -198,12 +198,12 @@ refuse "an error that even the full cache has" 1 'opt.db: .*output error of 0: t
     plan --db opt.db --policy window --target-error 0 -o out/plan.json
 refuse "an error without values" 1 'gqa.db: --target-error .*values.* run 1' \
     plan --db gqa.db --policy window --target-error 0.1 -o out/plan.json
-refuse "an unknown policy" 2 '"h20" is no policy' plan --db opt.db --policy h20 --budget 9
+refuse "an unknown policy" 2 'unknown policy "h20"' plan --db opt.db --policy h20 --budget 9
 refuse "a policy that looks into the future" 2 '--policy oracle: ' \
     plan --db opt.db --policy oracle --budget 9
-refuse "an unknown allocator" 2 '"pyramyd" is no allocator' plan --db opt.db --policy window --budget 9 --allocator pyramyd
+refuse "an unknown allocator" 2 'unknown allocator "pyramyd"' plan --db opt.db --policy window --budget 9 --allocator pyramyd
 expect "an unknown allocator: the nearest names" 2 '' 'did you mean pyramid'
-refuse "an unknown allocator of a replay" 2 '"gready" is no allocator' replay --db opt.db --allocator gready
+refuse "an unknown allocator of a replay" 2 'unknown allocator "gready"' replay --db opt.db --allocator gready
 refuse "an allocator's knob" 2 'pyramid: beta=0, expected a number from 1' \
     plan --db opt.db --policy window --budget 9 --allocator pyramid:beta=0
 refuse "even budgets are what is evaluated" 2 '--target-ppl .*--allocator uniform' \
@@ -235,7 +235,7 @@ changed "a plan: heads missing" '"budgets": layer 1: found 3 heads, .*4 KV heads
 changed "a plan: layers missing" '"budgets": found 1 layers, .*2' 'del p["budgets"][1]'
 changed "a plan: shares that lie" '"shares": layer 0, head 1: ' 'p["shares"][0][1] += 0.01'
 changed "a plan: a sum that lies" '"total_tokens": found 1, expected .*budgets' 'p["total_tokens"] = 1'
-changed "a plan: an unknown policy" '"h3o" is no policy' 'p["policy"]["name"] = "h3o"'
+changed "a plan: an unknown policy" 'unknown policy "h3o"' 'p["policy"]["name"] = "h3o"'
 changed "a plan: evidence without a value" '"evidence" 0: "value": found a string, expected a number' 'p["evidence"][0]["value"] = "high"'
 changed "a plan: no prefill" '"prefill": found nothing, expected a whole number' 'del p["prefill"]'
 head -c 300 plan.json >bad.json

@@ -88,7 +88,7 @@ P
 # ---- refusals ----
 
 refuse "no store" 2 "replay .*--db FILE" replay --policy window
-refuse "an unknown policy" 2 '"h20" is no policy' replay --db opt.db --policy h20
+refuse "an unknown policy" 2 'unknown policy "h20"' replay --db opt.db --policy h20
 expect "an unknown policy: the nearest names" 2 '' 'did you mean h2o'
 refuse "an unknown knob" 2 'h2o has no knob "recnt"' replay --db opt.db --policy h2o:recnt=2
 expect "an unknown knob: the nearest names" 2 '' 'did you mean recent'

@@ -63,10 +63,10 @@ bad() { # description, content, status, message
     expect "$1" "$3" "" "$4"
 }
 h='arrival_s,prompt_tokens,output_tokens\n'
-bad "unknown columns" 'a,b,c\n1,2,3\n' 1 'w.csv: line 1: the header "a,b,c", expected arrival_s'
-bad "a negative number, with its line" "${h}0,5,5\n1,-5,5\n" 1 'w.csv: line 3: a prompt of "-5"'
-bad "a missing field" "${h}0,5\n" 1 'w.csv: line 2: 2 fields, expected 3'
-bad "not a number" "${h}zero,5,5\n" 1 'w.csv: line 2: an arrival of "zero"'
+bad "unknown columns" 'a,b,c\n1,2,3\n' 1 'w.csv: line 1: found the header "a,b,c", expected arrival_s'
+bad "a negative number, with its line" "${h}0,5,5\n1,-5,5\n" 1 'w.csv: line 3: found a prompt of "-5"'
+bad "a missing field" "${h}0,5\n" 1 'w.csv: line 2: found 2 fields, expected 3'
+bad "not a number" "${h}zero,5,5\n" 1 'w.csv: line 2: found an arrival of "zero"'
 bad "time that runs back" "${h}5,5,5\n\n3,5,5\n" 1 'w.csv: line 4: arrives 2 s before'
 bad "too many tokens" "${h}0,1048576,5\n" 1 'w.csv: line 2: .*1048576'
 bad "a NUL byte" "${h}0,5,5\\\\0000,5\n" 1 'w.csv: line 2: '

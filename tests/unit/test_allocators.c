@@ -246,7 +246,7 @@ static void evidence_missing(void)
     static struct evidence v;
     draw(&v, 5, 1, 0);
     struct sh_allocation none = {.n_layer = LAYERS, .n_head = HEADS, .mean = 20, .floor = 5, .n_token = TOKENS};
-    refused("persistence", &none, "the allocator persistence needs persistence ratios, and none was measured");
+    refused("persistence", &none, "the allocator persistence needs persistence ratios, but no measurements were given");
     refused("entropy", &none, "the allocator entropy needs entropies");
     refused("adakv", &none, "the allocator adakv needs attention per key");
     refused("greedy", &none, "the allocator greedy needs budget curves");
@@ -289,16 +289,16 @@ static void texts(void)
     CU_ASSERT(sh_allocator_knob(&s, "recent") == 10);
     CU_ASSERT_EQUAL(sh_allocator_parse("uniform", &s, &e), 0);
     CU_ASSERT_STRING_EQUAL(sh_allocator_knobs(&s, knobs), "");
-    misread("piramid", "\"piramid\" is no allocator", "did you mean pyramid");
-    misread("", "\"\" is no allocator", "shears plan --help lists them");
+    misread("piramid", "unknown allocator \"piramid\"", "did you mean pyramid");
+    misread("", "unknown allocator \"\"", "shears plan --help lists them");
     misread("pyramid:bet=2", "pyramid has no knob \"bet\"", "did you mean beta?");
     misread("uniform:beta=2", "uniform has no knob \"beta\"", "it has no knobs at all");
-    misread("pyramid:beta", "pyramid: \"beta\" sets nothing", "");
+    misread("pyramid:beta", "pyramid: found \"beta\"", "");
     misread("pyramid:beta=0.5", "pyramid: beta=0.5, expected a number from 1 to", "");
     misread("pyramid:beta=nan", "pyramid: beta=nan, expected", "");
     misread("pyramid:beta=2,beta=3", "pyramid: beta is set twice", "");
     misread("persistence:alpha=1.5", "persistence: alpha=1.5, expected a whole number", "");
-    misread("pyramid:", "pyramid: \"\" sets nothing", "");
+    misread("pyramid:", "pyramid: found \"\"", "");
 }
 
 int main(void)

@@ -142,7 +142,7 @@ static void refusals(void)
     CU_ASSERT(!sh_kv_type_parse("f16", &a.rule.k, &e) && !sh_kv_type_parse("f16", &a.rule.v, &e));
     CU_ASSERT(sh_capacity(&a, &c, &e) == 0 && c.max_batch == 67);
     a.pp = 33;
-    CU_ASSERT(sh_capacity(&a, &c, &e) == -1 && strstr(e.text, "33 stages"));
+    CU_ASSERT(sh_capacity(&a, &c, &e) == -1 && strstr(e.text, "33 pipeline stages"));
     a.pp = 1;
     a.ep = 2;
     CU_ASSERT(sh_capacity(&a, &c, &e) == -1 && strstr(e.text, "--ep 2"));

@@ -62,12 +62,12 @@ static void refused(const char *text, const char *says, const char *hints)
 
 static void unknown_policies(void)
 {
-    refused("h20", "\"h20\" is no policy", "h2o");
-    refused("scisorhands", "\"scisorhands\" is no policy", "scissorhands");
-    refused("scissorhands_released", "is no policy", "scissorhands-released");
-    refused("", "\"\" is no policy", "shears info policies lists them");
-    refused(":recent=5", "is no policy", "shears info policies lists them");
-    refused("H2O", "is no policy", "h2o");
+    refused("h20", "unknown policy \"h20\"", "h2o");
+    refused("scisorhands", "unknown policy \"scisorhands\"", "scissorhands");
+    refused("scissorhands_released", "unknown policy", "scissorhands-released");
+    refused("", "unknown policy \"\"", "shears info policies lists them");
+    refused(":recent=5", "unknown policy", "shears info policies lists them");
+    refused("H2O", "unknown policy", "h2o");
 }
 
 static void unknown_knobs(void)
@@ -93,11 +93,11 @@ static void bad_values(void)
 
 static void bad_lists(void)
 {
-    refused("h2o:", "sets nothing", "");
-    refused("h2o:recent=5,", "sets nothing", "");
-    refused("h2o:,recent=5", "sets nothing", "");
-    refused("h2o:recent=5,,sinks=1", "sets nothing", "");
-    refused("h2o:recent", "\"recent\" sets nothing", "");
+    refused("h2o:", "expected name=value", "");
+    refused("h2o:recent=5,", "expected name=value", "");
+    refused("h2o:,recent=5", "expected name=value", "");
+    refused("h2o:recent=5,,sinks=1", "expected name=value", "");
+    refused("h2o:recent", "found \"recent\"", "");
     refused("h2o:recent=5,sinks=1,recent=5", "recent is set twice", "");
 }
 
