@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Within a layer, to the heads whose keys score most: the layer's mean * n_head tokens are the best of all its
- * heads' keys together, but every head has alpha * mean of its own first (Ada-KV, arXiv 2407.11550). Layers get
- * the same. The protected tokens are kept whatever they score, so the scores are of those beside them. A plan is
- * made for texts to come, so they are profiles over the trace (the best key's, the second best's, …), where
- * Ada-KV itself looks at one prompt. Of equal scores the first head's comes first. */
+/* Within a layer, to the heads whose keys score most: the layer's mean * n_head tokens are the best of all its heads'
+ * keys together, but every head has alpha * mean of its own first (Ada-KV, arXiv 2407.11550). Layers get the same.
+ * Protected tokens are always kept, so the scores are of the others. A plan is made for texts to come, so they are
+ * profiles over the trace (the best key's, the second best's, …), where Ada-KV itself looks at one prompt. Of equal
+ * scores the first head's comes first. */
 #include <math.h>
 
 #include "planner/allocator/allocator.h"
 
 static const struct sh_knob knobs[] = {
     {"alpha", 0.2, 0, 1, NULL, "share of the mean that every head has of its own; 1: uniform", 0},
-    {"window", 32, 1, 1 << 20, NULL, "scores are the attention of so many last queries of a sequence", 1},
+    {"window", 32, 1, 1 << 20, NULL, "last queries of a sequence whose attention makes the scores", 1},
     {0}};
 
 static void share_layer(const struct sh_allocation *a, int own, const double *score, int *budget)

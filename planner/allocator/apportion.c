@@ -12,9 +12,9 @@ static double clip(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Fix shares at a limit until the rest fits between both. In a round either all that are below the floor are
- * fixed or all that are above the ceiling, whichever moves the sum more: those never come free again in the
- * solution, so it ends after n rounds. */
+/* Fix shares at a limit until the rest fits between both. In a round either all that are below the floor are fixed or
+ * all that are above the ceiling, whichever moves the sum more: those never come free again in the solution, so it ends
+ * after n rounds. */
 static void real_shares(const double *weight, int n, double base, int floor, int most, long long total, double *x)
 {
     char *fixed = xcalloc((size_t)n, 1);

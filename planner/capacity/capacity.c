@@ -91,8 +91,8 @@ static void name_shortfall(const struct sh_capacity_ask *a, struct sh_capacity *
     }
 }
 
-/* A budget's numbers that its bytes do not tell: what is there while a prompt is still whole, what a runtime
- * with one size for all layers needs, what is left in pages that hold evicted tokens. All of one stage. */
+/* A budget's numbers that its bytes do not tell: what is there while a prompt is still whole, what a runtime with one
+ * size for all layers needs, what is left in pages that hold evicted tokens. All of one stage. */
 static void budget_peaks(const struct sh_capacity_ask *a, struct sh_capacity *c)
 {
     struct sh_capacity_ask whole = *a;

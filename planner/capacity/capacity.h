@@ -7,9 +7,9 @@
  *     room      = limit - weights - overhead
  *     max batch = ep * min over stages of floor((room - shared prefix) / bytes of a sequence)
  *
- * A group has tp * pp * ep GPUs: tp share each layer, pp have a run of layers each (stage i: the layers from
- * floor(i L / pp) on; the embedding is in the first, head and final norm in the last, which copies a tied
- * embedding), and each of the ep ranks has its own sequences and a part of the experts. */
+ * A group has tp * pp * ep GPUs: tp share each layer, pp have a run of layers each (stage i: from layer
+ * floor(i L / pp) on; the embedding is in the first, head and final norm in the last, which copies a tied embedding),
+ * and each of the ep ranks has its own sequences and a part of the experts. */
 #ifndef SH_PLANNER_CAPACITY_H
 #define SH_PLANNER_CAPACITY_H
 
@@ -25,7 +25,7 @@ struct sh_capacity_ask {
     const struct sh_kv_shape *shape;
     struct sh_weight_types weights;
     struct sh_kv_rule rule;
-    const struct sh_kv_shape *draft;    /* a speculative draft model beside it, in the last stage; NULL: none */
+    const struct sh_kv_shape *draft;    /* a speculative draft model, in the last stage; NULL: none */
     struct sh_weight_types draft_weights;
     int tp, pp, ep;
     uint64_t memory, overhead;          /* bytes of one GPU                                       */
@@ -86,9 +86,9 @@ uint64_t sh_split_weights(const struct sh_kv_parts *p, const struct sh_kv_facts 
 
 /* ---- what a serving runtime takes in addition (capacity_server.c) ---- */
 
-/* What a serving runtime takes beside weights and cache. Nobody can compute it from a config, so each term is
- * a range with the measurement it comes from; none of it is in struct sh_capacity. Modelled on vLLM, whose
- * logs are the only ones posted with every term (doc/capacity.md). */
+/* What a serving runtime needs in addition to weights and cache. It cannot be computed from a config, so each term is a
+ * range with the measurement it comes from; none of it is in struct sh_capacity. Modelled on vLLM, whose logs are the
+ * only ones posted with every term (doc/capacity.md). */
 struct sh_server {
     uint64_t sampled;                   /* sequences that the warm-up samples for; 0: 1024 on boards from 70 GiB
                                          * on other than A100, else 256                            */
@@ -108,8 +108,8 @@ enum { SH_SERVER_TERMS = 8 };
 int sh_server_terms(const struct sh_capacity_ask *a, const struct sh_server *s, int stage,
                     struct sh_server_term out[SH_SERVER_TERMS]);
 
-/* Activation peak of one forward pass: the widest layer's intermediate values or what sampling holds,
- * whichever is more, and the hidden states. Bytes of one GPU. */
+/* Activation peak of one forward pass: the widest layer's intermediate values or what sampling holds, whichever is
+ * more, and the hidden states. Bytes of one GPU. */
 double sh_server_activations(const struct sh_capacity_ask *a, double tokens, double sampled);
 
 #endif

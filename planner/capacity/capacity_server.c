@@ -7,8 +7,8 @@
 
 #define GIB 0x1p30
 
-/* Bytes that sampling holds for each logit: 16- and 32-bit logits, a sorted copy with 64-bit indices,
- * probabilities, their sums and masks. Seven of the eight posted activation peaks give 38.2 to 38.5. */
+/* Bytes that sampling holds for each logit: 16- and 32-bit logits, a sorted copy with 64-bit indices, probabilities,
+ * their sums and masks. Seven of the eight posted activation peaks give 38.2 to 38.5. */
 static const double sampling_bytes = 38.35;
 
 /* The kernels of microscaled formats pad an expert's width to a multiple of it. */

@@ -32,8 +32,8 @@ static double parameters_used(const struct sh_kv_parts *p, const struct sh_kv_fa
     return n + (f->experts ? (double)p->parameters[SH_PART_EXPERTS] * f->used / f->experts : 0);
 }
 
-/* Sums over the GPUs of a layer's two all-reduces are rings: each sends 2 (tp - 1) / tp of what is summed.
- * Experts elsewhere take a token's vector there and back, as often as it has experts. */
+/* Sums over the GPUs of a layer's two all-reduces are rings: each sends 2 (tp - 1) / tp of what is summed. Experts
+ * elsewhere take a token's vector there and back, as often as it has experts. */
 static double link_bytes(const struct sh_capacity_ask *a, const struct sh_capacity_stage *g)
 {
     const struct sh_kv_facts *f = &a->shape->f;
@@ -63,7 +63,7 @@ struct sh_roofline sh_capacity_roofline(const struct sh_capacity_ask *a, int sta
         r.expert_share = (double)f->used / f->experts;
     }
     r.token_flops = 2 * parameters_used(&g.parts, f) / tp;
-    if (stage + 1 == a->pp) {           /* a tied embedding is the head, where it lies in the same stage */
+    if (stage + 1 == a->pp) {           /* a tied embedding is the head, if it is in the same stage */
         int tied = f->tied && a->pp == 1;
         uint64_t bytes = g.parts.bytes[SH_PART_HEAD] + (tied ? g.parts.bytes[SH_PART_EMBED] : 0);
         uint64_t n = g.parts.parameters[SH_PART_HEAD] + (tied ? g.parts.parameters[SH_PART_EMBED] : 0);
@@ -78,8 +78,8 @@ struct sh_roofline sh_capacity_roofline(const struct sh_capacity_ask *a, int sta
     return r;
 }
 
-/* FLOPs for each token that a query sees: scores and values, two each for an element. In a latent layer every
- * head works on the latent itself. */
+/* FLOPs for each token that a query sees: scores and values, two each for an element. In a latent layer every head
+ * works on the latent itself. */
 static double pair_flops(const struct sh_kv_shape *s, int layer, int tp)
 {
     const struct sh_kv_facts *f = &s->f;

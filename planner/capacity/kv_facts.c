@@ -121,7 +121,7 @@ static int set(struct sh_kv_facts *f, const char *key, const char *value, struct
     return !strcmp(key, "norm") ? norm_kind(f, value, e) : unknown(key, e);
 }
 
-/* The next word of a row, at most `bytes` - 1 long; 0: there is none before the bar. */
+/* The next word of a row, at most `bytes` - 1 long; 0: none before the bar. */
 static int next_word(const char **at, char *to, size_t bytes, struct sh_err *e)
 {
     *at += strspn(*at, " \t");

@@ -26,8 +26,8 @@ static uint64_t ceil_to(uint64_t n, uint64_t step)
     return (n + step - 1) / step * step;
 }
 
-/* ceil(length * share). A share such as 0.2 is not exact in binary: what lies within 2^-40 of a whole number
- * is meant to be one, so that 0.2 of 2050 is 410. */
+/* ceil(length * share). A share such as 0.2 is not exact in binary: a number within 2^-40 of a whole one is meant to be
+ * whole, so that 0.2 of 2050 is 410. */
 static uint64_t share_of(uint64_t length, double share)
 {
     double exact = (double)length * share, near = nearbyint(exact);

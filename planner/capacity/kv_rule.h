@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a sequence's cache is kept: number formats, pages, what is charged for windows, and a budget. And the
- * bytes that follow, layer by layer:
+/* How a sequence's cache is kept: number formats, pages, what is charged for windows, and a budget. And the bytes that
+ * follow, layer by layer:
  *
  *     kept    = min(length, window as charged, budget + headroom)
  *     pages   = ceil(kept / page), for each layer
@@ -8,8 +8,8 @@
  *     a token = heads here * (bytes(d_k) + bytes(d_v) + state), heads here = max(1, ceil(kv_heads / tp));
  *               of a latent layer bytes(latent) + bytes(rope_dim) on every rank
  *
- * A shared prefix is kept once for all sequences in layers that see all tokens, whole pages of it; a budget
- * then counts what lies behind it. Windows and states stay with their sequence. */
+ * A shared prefix is kept once for all sequences in layers that see all tokens, whole pages of it; a budget then counts
+ * what comes after it. Windows and states stay with their sequence. */
 #ifndef SH_PLANNER_CAPACITY_KV_RULE_H
 #define SH_PLANNER_CAPACITY_KV_RULE_H
 
@@ -60,8 +60,8 @@ uint64_t sh_kv_shared(const struct sh_kv_shape *s, const struct sh_kv_rule *r, i
 uint64_t sh_kv_index_cell(const struct sh_kv_shape *s, int layer);
 uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, int tp);
 
-/* Of the layers [first, last) on one rank. token: of a token that every layer keeps. sequence: all of one
- * sequence, its states included, its shared prefix not; prefix: that of the shared prefix, once. */
+/* Of the layers [first, last) on one rank. token: of a token that every layer keeps. sequence: all of one sequence, its
+ * states included, its shared prefix not; prefix: that of the shared prefix, once. */
 struct sh_kv_bytes { uint64_t token, states, sequence, prefix; };
 struct sh_kv_bytes sh_kv_bytes(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int first, int last, int tp,
                                uint64_t length);

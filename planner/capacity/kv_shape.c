@@ -7,7 +7,7 @@
 
 #include "src/base/mem.h"
 
-/* What stands behind a letter of the pattern. */
+/* The kind of layer that a letter of the pattern means; -1: none. */
 static int letter(char c, const struct sh_kv_facts *f, struct sh_kv_layer *out)
 {
     static const char letters[] = "GLCSM*-EI";
@@ -127,8 +127,8 @@ static int complete(struct sh_kv_facts *f, struct sh_err *e)
     return 0;
 }
 
-/* Mamba keeps inner x state, Mamba-2 the same by heads, the delta rule a matrix key x value for each head;
- * all of them the last ssm_conv - 1 inputs of the convolution. */
+/* Mamba keeps inner x state, Mamba-2 the same by heads, the delta rule a matrix key x value for each head; all of them
+ * the last ssm_conv - 1 inputs of the convolution. */
 static uint64_t state_elements(const struct sh_kv_facts *f)
 {
     uint64_t inner = (uint64_t)f->ssm_inner, conv = (uint64_t)sh_kv_shape_conv(f) * (uint64_t)(f->ssm_conv - 1);

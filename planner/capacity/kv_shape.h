@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model as layers: what each mixes tokens with, which decides its cache, and what feed-forward block it
- * has. Made from flat facts (kv_facts.c) and checked as a whole, so that later code multiplies without fear:
+/* A model as layers: what each mixes tokens with, which decides its cache, and what feed-forward block it has. Made
+ * from flat facts (kv_facts.c) and checked as a whole, so that later code multiplies without fear:
  * the weights stay below 2^62 bytes and a token's cache below 2^32. */
 #ifndef SH_PLANNER_CAPACITY_KV_SHAPE_H
 #define SH_PLANNER_CAPACITY_KV_SHAPE_H
@@ -38,13 +38,12 @@ struct sh_kv_shape {
     int d_k, d_v;                       /* elements of a key and a value of one head; of layers that see all
                                          * tokens see sh_kv_shape_width                           */
     uint64_t state;                     /* elements of a state layer's fixed state                 */
-    uint64_t (*stored)[SH_N_PART];      /* bytes that a file of the weights has: of each layer, then of what lies
-                                         * before them, then behind: [layers + 2]; owned; NULL: no file was read */
+    uint64_t (*stored)[SH_N_PART];      /* bytes that a file of the weights has: of each layer, then of what is
+                                         * before them, then after: [layers + 2]; owned; NULL: no file was read */
 };
 
 /* The facts of a model from a row of a catalogue, "NAME key=value... | STATUS | SOURCE" (catalog/models.txt says what
- * each key means). `at` names the row in errors, e.g. "models.txt: line 7". -1: unknown key or value
- * out of range. */
+ * each key means). `at` names the row in errors, e.g. "models.txt: line 7". -1: unknown key or value out of range. */
 int sh_kv_facts_row(const char *row, const char *at, struct sh_kv_facts *out, struct sh_err *e);
 
 /* -1: facts that contradict each other, named by their keys; `out` then needs no release. */

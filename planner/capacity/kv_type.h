@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Number formats that weights and caches are kept in, with the bytes of their scales. A vector of n values
- * takes n * bits / 8 bytes in a plain format; in one with scales it is cut into groups, the last of which is
- * stored whole, each with its scale and zero point:
+/* Number formats that weights and caches are kept in, with the bytes of their scales. A vector of n values takes n *
+ * bits / 8 bytes in a plain format; in one with scales it is cut into groups, the last of which is stored whole, each
+ * with its scale and zero point:
  *
  *     bytes(n) = ceil(n / group) * (group * bits + scale + zero) / 8
  *
- * With residual=R keys are grouped along a head's n kept tokens, channel by channel, the last group as short as it
- * is, and the newest R of them are f16 with a 32-bit slot beside each, as src/engine/rows.h keeps them; values as
- * ever:
+ * With residual=R keys are grouped along a head's n kept tokens, channel by channel, the last group as short as it is,
+ * and the newest R of them are f16 with a 32-bit slot each, as src/engine/rows.h keeps them; values as above:
  *
  *     keys(n) = sum over channels and groups of g (ceil(g * bits / 8) + (scale + zero) / 8)
  *               + min(R, n) (2 channels + 4)
  *
- * Written name[:group=N][:scale=BITS][:zero=BITS][:block=N][:residual=R]. A scale for each whole vector is
- * scale without
- * group; block=N adds one f32 scale for each N x N tile of a matrix. Sources: ggml's block layouts (q8_0,
+ * Written name[:group=N][:scale=BITS][:zero=BITS][:block=N][:residual=R]. A scale for each whole vector is scale
+ * without group; block=N adds one f32 scale for each N x N tile of a matrix. Sources: ggml's block layouts (q8_0,
  * q4_0), the OCP microscaling formats (mxfp4), and the runtimes' NVFP4 caches (16 values, one f8 scale). */
 #ifndef SH_PLANNER_CAPACITY_KV_TYPE_H
 #define SH_PLANNER_CAPACITY_KV_TYPE_H

@@ -76,8 +76,8 @@ static void attention(struct sum *s, const struct sh_kv_shape *m, enum sh_mix mi
         vector(s, SH_PART_NORM, q + kv);
 }
 
-/* DeepSeek-V2 (2405.04434), 2.1: queries through a latent of their own or not, keys and values through one,
- * beside it a rotary key that the heads share. */
+/* DeepSeek-V2 (2405.04434), 2.1: queries with or without a latent of their own, keys and values through one, and a
+ * rotary key that the heads share. */
 static void latent_attention(struct sum *s, const struct sh_kv_shape *m)
 {
     const struct sh_kv_facts *f = &m->f;
@@ -93,7 +93,7 @@ static void latent_attention(struct sum *s, const struct sh_kv_shape *m)
     matrix(s, SH_PART_MIX, 1, f->hidden, f->heads * f->v_dim);
 }
 
-/* DeepSeek-V3.2 (2512.02556), 2.1: queries of the index from the queries' latent, one key for all its heads behind a
+/* DeepSeek-V3.2 (2512.02556), 2.1: queries of the index from the queries' latent, one key for all its heads after a
  * layer norm, a weight for each head. */
 static void indexer(struct sum *s, const struct sh_kv_facts *f)
 {
@@ -183,8 +183,8 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
     norm(&s, f, l->mix == SH_MIX_NONE || l->feed == SH_FEED_NONE ? 1 : f->norms, f->hidden);
 }
 
-/* Add a sum of the layers [first, last), its bytes as the file has them where that counts. Behind the layers
- * come the ends. */
+/* Add a sum of the layers [first, last), its bytes as the file has them where that counts. Behind the layers come the
+ * ends. */
 static void put(const struct sh_kv_shape *m, const struct sh_weight_types *t, int first, int last,
                 const struct sh_kv_parts *sum, struct sh_kv_parts *p)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters and bytes of a model's weights, part by part: mixed files are common, and what a step reads is
- * not what a file holds. Matrices of the layers have the format asked for; token embedding, output head,
- * routers, norms, biases, convolutions and states' own parameters stay at 16 bits (f32 when all are f32), as
- * quantised checkpoints keep them - except in formats of whole files (q8_0, q4_0), where embedding and head
- * are quantised, too, and vectors are f32. Counts agree with the published ones (tests/unit/test_catalog.c). */
+/* Parameters and bytes of a model's weights, part by part: mixed files are common, and what a step reads is not what a
+ * file holds. Matrices of the layers have the format asked for; token embedding, output head, routers, norms, biases,
+ * convolutions and states' own parameters stay at 16 bits (f32 when all are f32), as quantised checkpoints keep them -
+ * except in formats of whole files (q8_0, q4_0), where embedding and head are quantised, too, and vectors are f32.
+ * Counts agree with the published ones (tests/unit/test_catalog.c). */
 #ifndef SH_PLANNER_CAPACITY_KV_WEIGHTS_H
 #define SH_PLANNER_CAPACITY_KV_WEIGHTS_H
 
@@ -24,8 +24,8 @@ struct sh_weight_types {
 /* The format of the published files: f16, but where the facts say otherwise. */
 int sh_weight_types_published(const struct sh_kv_facts *f, struct sh_weight_types *out, struct sh_err *e);
 
-/* Each adds to `p`. A tied head has no bytes of its own; `copied`: it has, because it is not where the
- * embedding is (the last stage of a pipeline). */
+/* Each adds to `p`. A tied head has no bytes of its own; `copied`: it has, because it is not where the embedding is
+ * (the last stage of a pipeline). */
 void sh_kv_weights_layers(const struct sh_kv_shape *s, int first, int last, const struct sh_weight_types *t,
                           struct sh_kv_parts *p);
 void sh_kv_weights_first(const struct sh_kv_shape *s, const struct sh_weight_types *t, struct sh_kv_parts *p);

@@ -5,9 +5,9 @@
  *     flops   = 2 * parameters that a token uses * tokens + attention
  *     seconds = max(bytes / bandwidth, flops / peak) + link bytes / link bandwidth
  *
- * Of E experts, of which each token takes k, n tokens read E * (1 - (1 - k/E)^n) when all are equally likely.
- * The token embedding is not read (but for the few rows used), unless it is the output head as well.
- * A step may be decoding, a prompt or both at once; every figure is of one GPU of the group. */
+ * Of E experts, of which each token takes k, n tokens read E * (1 - (1 - k/E)^n) when all are equally likely. The token
+ * embedding is not read (but for the few rows used), unless it is the output head as well. A step may be decoding, a
+ * prompt or both at once; every figure is of one GPU of the group. */
 #ifndef SH_PLANNER_CAPACITY_ROOFLINE_H
 #define SH_PLANNER_CAPACITY_ROOFLINE_H
 
@@ -27,7 +27,7 @@ struct sh_roofline {
 /* What a step is asked to do. */
 struct sh_step_work {
     double tokens;                      /* that pass the layers                                   */
-    double logits;                      /* of them, those whose next token is wanted               */
+    double logits;                      /* of these, those whose next token is needed              */
     double cache_bytes;                 /* read by attention on this GPU                          */
     double attention_flops;             /* of scores and their products with values, this GPU      */
 };

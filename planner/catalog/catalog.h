@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The boards and models that the program knows: gpus.txt and models.txt, put into the program row by row, and
- * rows of a user's own files, which come first. Names are compared without regard to case. */
+/* The boards and models that the program knows: gpus.txt and models.txt, put into the program row by row, and rows of
+ * the user's own files, which come first. Names are compared without regard to case. */
 #ifndef SH_PLANNER_CATALOG_H
 #define SH_PLANNER_CATALOG_H
 
@@ -22,13 +22,13 @@ struct sh_catalog {
 /* The row of that name, or NULL; *at is filled with words that name the place of the row, for errors. */
 const char *sh_catalog_find(const struct sh_catalog *c, const char *name, char at[256]);
 
-/* Row i of both lists, own rows first, those that they hide left out; NULL behind the last. */
+/* Row i of both lists, own rows first, those that they hide left out; NULL after the last. */
 const char *sh_catalog_row(const struct sh_catalog *c, int i, char at[256]);
 
 /* The names of both lists, one a line; for free(). */
 char *sh_catalog_names(const struct sh_catalog *c);
 
-/* What stands behind the n-th bar of a row: 1 its status, 2 its source. Empty when there is none. */
+/* The text after the n-th bar of a row: 1 its status, 2 its source. Empty if there is none. */
 void sh_catalog_remark(const char *row, int n, char *to, size_t bytes);
 
 /* A GPU board as its row in a catalogue says (gpus.txt explains the keys). */
@@ -44,7 +44,7 @@ struct sh_gpu {
 /* `at` names the row in errors. */
 int sh_gpu_row(const char *row, const char *at, struct sh_gpu *out, struct sh_err *e);
 
-/* Bytes of one of its devices: the driver's total or, where nobody has posted it, the seller's in 10^9. */
+/* Bytes of one of its devices: the driver's total or, if unknown, the seller's in 10^9. */
 uint64_t sh_gpu_bytes(const struct sh_gpu *b);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A budget as people write it: tokens per KV head when it is a whole number ("17"), a share of the
- * sequence when it has a point ("0.2"). */
+/* A budget as people write it: tokens per KV head when it is a whole number ("17"), a share of the sequence when it has
+ * a point ("0.2"). */
 #ifndef SH_PLANNER_POLICY_BUDGET_H
 #define SH_PLANNER_POLICY_BUDGET_H
 
@@ -16,7 +16,7 @@ struct sh_budget {
 /* "0.1,0.2,64", and "0.05..1.0/20": twenty, evenly spaced, both ends included. */
 int sh_budget_parse(const char *text, struct sh_budget *out, int *n, struct sh_err *e);
 
-/* Of a sequence so long: a share is rounded to the nearest token, one at least. */
+/* In a sequence of n_token; a share is rounded to the nearest token, at least 1. */
 int sh_budget_tokens(const struct sh_budget *b, int n_token);
 
 enum { SH_BUDGET_TEXT = 32 };

@@ -22,8 +22,8 @@ enum { SH_LIST_BLOCK = 64, SH_LIST_RUN = 8 * SH_LIST_BLOCK };   /* places       
 struct sh_budget_list {
     int32_t *token;                     /* [room] position + 1; at sh_budget_list_at(place)       */
     int64_t *pair;                      /* [SH_LIST_RUN] of the run in hand                       */
-    int n, most, room;                  /* places that count, at most, allocated; behind `most` is */
-                                        /* what has left every budget                             */
+    int n, most, room;                  /* places in use, at most, allocated; tokens after `most` */
+                                        /* have left every budget                                 */
 };
 
 void sh_budget_list_begin(struct sh_budget_list *l, int most);
@@ -40,8 +40,8 @@ static inline int sh_budget_list_at(int b)
 int sh_budget_list_whole(const struct sh_budget_list *l);
 
 /* Lists are processed in runs of at most SH_LIST_RUN places, whole blocks, from the front, so that the pairs fetched
- * into l->pair stay in the cache. Token t comes: its key is carried into the first run and from each run into the
- * next; sh_budget_list_came ends it. Keys are ranks above, tokens below; token and pair [n] are those of the run. */
+ * into l->pair stay in the cache. Token t comes: its key is carried into the first run and from each run into the next;
+ * sh_budget_list_came ends it. Keys are ranks above, tokens below; token and pair [n] are those of the run. */
 int64_t sh_budget_list_comes(int t);
 int64_t sh_budget_list_pass(int32_t *token, const int64_t *pair, int64_t carried, int n);
 void sh_budget_list_came(struct sh_budget_list *l);

@@ -99,13 +99,13 @@ SH_CLONES static int count_below(const int *pos, int n, int end)
     return found;
 }
 
-/* Tokens that the window has left behind. */
+/* Tokens before this position are out of the window. */
 static int dead_before(const struct sh_kept *k, int t)
 {
     return k->setup.window > 0 ? t + 1 - k->setup.window : 0;
 }
 
-/* How many leave for token t. Dead ones are no part of a drop: where they make room enough no other leaves. */
+/* How many leave for token t. Dead tokens do not count as a drop: if they make enough room, no others leave. */
 static int leaving(const struct sh_kept *k, int t)
 {
     int over = k->cache.n - k->head.budget + 1;

@@ -15,12 +15,12 @@
 
 struct sh_kept_setup {
     const struct sh_policy_spec *spec;
-    int budget;                         /* tokens; not looked at where the policy keeps all       */
+    int budget;                         /* tokens; ignored if the policy keeps all                */
     int prefill, window;                /* window: of a windowed layer; 0: none                   */
     int n_token;                        /* that will come, at most                                */
     int capacity;                       /* slots; 0: as many as budget and prefill ask for, -1: the budget alone */
     int layer, head, n_layer;
-    const float *k, *v;                 /* sh_cache's; NULL when not at hand                      */
+    const float *k, *v;                 /* as in sh_cache; NULL if not there                      */
     int d_head, rows_by_slot;
     uint64_t seed;
 };

@@ -13,7 +13,7 @@ struct sh_last_rows {
 
 void sh_last_rows_add(struct sh_last_rows *r, const struct sh_cache *c, const float *row, int window);
 
-/* Rows that the ring holds now; row i of them, in no order. */
+/* The number of rows in the ring; row i of them, in no order. */
 int sh_last_rows_n(const struct sh_last_rows *r, int window);
 const float *sh_last_rows_row(const struct sh_last_rows *r, const struct sh_cache *c, int i);
 
@@ -27,8 +27,8 @@ struct sh_neighbours {
     int *slot, *pos;                    /* [capacity], oldest first; SH_SLOT_SCRATCH              */
 };
 
-/* Smooth score[slot] of every cached token at a position < end over such tokens alone, into out[slot]; other entries
- * of `out` are not touched. The kernel is odd. Brings the order up to date. */
+/* Smooth score[slot] of every cached token at a position < end over such tokens alone, into out[slot]; other entries of
+ * `out` are not touched. The kernel is odd. Brings the order up to date. */
 void sh_neighbours_pool(struct sh_neighbours *o, const struct sh_cache *c, const float *score, int end, int kernel,
                         enum sh_pool pool, float *out);
 

@@ -62,7 +62,7 @@ struct sh_policy_head {
     int budget, prefill;
     int capacity;                       /* slots                                                  */
     int n_token;                        /* that will come, at most                                */
-    int d_head;                         /* of keys and values; 0 when they are not at hand        */
+    int d_head;                         /* of keys and values; 0 if they are not there            */
     uint64_t seed;
 };
 
@@ -102,7 +102,7 @@ enum sh_array_kind {
     SH_PER_SLOT_POSITION,               /* int32_t [capacity]: position of the slot's token, moves with it */
     SH_PER_CHANNEL,                     /* [rows, d_head]: moves as it is                         */
     SH_SLOT_SCRATCH,                    /* [rows, capacity]: neither cleared nor moved            */
-    SH_CHANNEL_SCRATCH                  /* [rows, d_head]: likewise                               */
+    SH_CHANNEL_SCRATCH                  /* [rows, d_head]: neither cleared nor moved              */
 };
 
 struct sh_array {
@@ -110,7 +110,7 @@ struct sh_array {
     size_t element;                     /* 4 or 8 bytes; 0 ends the table                         */
     enum sh_array_kind kind;
     size_t resident;                    /* bytes of an element that a running cache must keep; 0: */
-                                        /* it is scratch, or follows from what is there anyhow    */
+                                        /* it is scratch, or can be computed from the cache       */
     size_t (*rows)(const struct sh_policy_head *h);             /* 0: the pointer is NULL; NULL: 1 row */
 };
 
@@ -149,7 +149,7 @@ struct sh_policy {
     size_t state_bytes;
     const struct sh_array *arrays;
     void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: nothing to do */
-    void (*observe)(void *s, const struct sh_cache *c, const struct sh_step *t);            /* NULL: likewise */
+    void (*observe)(void *s, const struct sh_cache *c, const struct sh_step *t);            /* NULL: nothing to do */
     /* The score of every slot, the least leaves first: `scratch` [n_slot] filled, or an array of the state. NULL: the
      * state's first array; without one the position, so that the oldest leaves. */
     const float *(*score)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
@@ -186,9 +186,8 @@ const char *sh_knobs_text(const struct sh_knob *knobs, const double *value, char
 /* The same in full, every knob written out, as "name=value,…" without the policy's name; for results. */
 const char *sh_policy_knobs(const struct sh_policy_spec *p, char text[SH_POLICY_TEXT]);
 
-/* "h2o:recent=10", as a legend shows it: the name, and the knobs that are not at their default; at most
- * SH_POLICY_LABEL - 1 bytes, for free(). A text that is not a policy is returned as it is. is_bound: the policy sees
- * the future. */
+/* "h2o:recent=10", as a legend shows it: the name, and the knobs that are not at their default; at most SH_POLICY_LABEL
+ * - 1 bytes, for free(). A text that is not a policy is returned as it is. is_bound: the policy sees the future. */
 enum { SH_POLICY_LABEL = 320 };
 char *sh_policy_label(const char *policy, int *is_bound);
 

@@ -156,8 +156,7 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
     return scratch;
 }
 
-/* With one token at a time the schedule is the same for every budget; but 1/n_row is another threshold
- * in each. */
+/* With one token at a time the schedule is the same for every budget; but 1/n_row is another threshold in each. */
 static int is_stack(const double *knob)
 {
     return knob[DROP] == 1 && (int)knob[THRESHOLD] != BY_CACHE;

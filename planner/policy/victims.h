@@ -6,7 +6,7 @@
 #include "src/base/clones.h"
 #include "src/base/num.h"
 
-/* Scores as integers of the same order; what is no number first. */
+/* Scores as integers of the same order; NaN first. */
 SH_INLINE int32_t sh_score_order(float x)
 {
     int32_t bits = (int32_t)sh_bits(x + 0.0f);          /* -0 becomes 0 */
@@ -22,7 +22,7 @@ struct sh_victims {
     int dead;                           /* … and those < dead, which come first, the oldest before all */
 };
 
-/* Up to `want` slots into `out`, in no stated order; their number. */
+/* Up to `want` slots into `out`, in no particular order; returns their number. */
 int sh_victims(const struct sh_victims *l, int want, int *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See list_walk.h. With AVX-512 the three steps are one: while a block's tokens are fetched, which the load
- * units do, the one before passes down, which takes arithmetic. The same numbers in the same order. */
+/* See list_walk.h. With AVX-512 the three steps are one: while a block's tokens are fetched, which the load units do,
+ * the one before passes down, which takes arithmetic. The same numbers in the same order. */
 #include "planner/replay/list_walk.h"
 
 #include "planner/policy/simd_gather.h"
@@ -97,7 +97,7 @@ WIDE void look_and_share(__m512i key[2], const int32_t *token, float *mass, floa
     }
 }
 
-/* budget_list.c's pass over one block whose keys are at hand: eight columns at once, each down its places. */
+/* budget_list.c's pass over one block whose keys are loaded: eight columns at once, each down its places. */
 WIDE void pass(__m512i key[8], int64_t *carried)
 {
     const __m512i none = _mm512_set1_epi64(INT64_MAX), to_next = _mm512_setr_epi64(8, 0, 1, 2, 3, 4, 5, 6);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What eviction does to a head's output: o = sum of p v over all keys against o' over the kept ones,
- * renormalised. The error is |o - o'| / |o| in the 2-norm, mean over the query heads of the group. */
+/* What eviction does to a head's output: o = sum of p v over all keys against o' over the kept ones, renormalised. The
+ * error is |o - o'| / |o| in the 2-norm, mean over the query heads of the group. */
 #ifndef SH_PLANNER_REPLAY_OUTPUT_ERROR_H
 #define SH_PLANNER_REPLAY_OUTPUT_ERROR_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay.h. The row is laid out once, by position, and every cell gathers from it: only kept slots
- * are touched. */
+/* See replay.h. The row is laid out once, by position, and every cell gathers from it: only kept slots are touched. */
 #include "planner/replay/replay.h"
 
 #include <math.h>

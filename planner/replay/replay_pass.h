@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One head of one sequence through all policies and budgets of a request, each the cheapest way: budgets
- * of a stack policy on recorded rows in one walk (replay_stack.h), the bound in another (replay_bound.h),
- * the rest cache by cache (replay.h). What is asked for decides, never the result: the figures are the
- * same either way. */
+/* One head of one sequence through all policies and budgets of a request, each the cheapest way: budgets of a stack
+ * policy on recorded rows in one walk (replay_stack.h), the bound in another (replay_bound.h), the rest cache by cache
+ * (replay.h). What is asked for decides, never the result: the figures are the same either way. */
 #ifndef SH_PLANNER_REPLAY_PASS_H
 #define SH_PLANNER_REPLAY_PASS_H
 
@@ -10,9 +9,8 @@
 
 struct sh_replay_pass;
 
-/* cell[i * n_budget + b] is policy i under budget b; its spec is the same for all b, or NULL where the
- * budget is to be left out. `each_step`: kept sets are watched, or the output error is wanted, so that
- * every cache is simulated. */
+/* cell[i * n_budget + b] is policy i under budget b; its spec is the same for all b, or NULL where the budget is to be
+ * left out. `each_step`: kept sets are watched, or the output error is wanted, so that every cache is simulated. */
 struct sh_replay_pass *sh_replay_pass_new(const struct sh_replay_setup *setup, const struct sh_replay_cell *cell,
                                           int n_policy, int n_budget, int each_step);
 void sh_replay_pass_free(struct sh_replay_pass *p);     /* NULL is fine */

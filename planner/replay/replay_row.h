@@ -27,8 +27,8 @@ struct sh_row_shares {
     int above;                          /* scores > limit                                         */
 };
 
-/* Row t, scores of the keys from first_key on. -1: it does not sum to 1 (within 5 %, the most that log8
- * makes of it). */
+/* Row t, scores of the keys from first_key on. -1: it does not sum to 1 (within 5 %, the most that log8 makes of
+ * it). */
 int sh_row_shares(const float *score, int t, int first_key, float limit, struct sh_row_shares *out, struct sh_err *e);
 
 /* The group's queries at row t, [group, d_head], written to `to`; NULL if none were recorded. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_stack.h. A row is handled after the policy has seen it, together with the decision for the
- * next token: both need, of every place of the list, what its token has, and fetch it at once. */
+/* See replay_stack.h. A row is handled after the policy has seen it, together with the decision for the next token:
+ * both need, of every place of the list, what its token has, and fetch it at once. */
 #include "planner/replay/replay_stack.h"
 
 #include <stdlib.h>
@@ -161,8 +161,8 @@ static void set_rank(int64_t *pair, int32_t rank)
     *pair = (int64_t)((uint64_t)*pair & UINT32_MAX) + (int64_t)rank * ((int64_t)1 << 32);
 }
 
-/* What the next token's decision needs of each token, and what this row has of it. Only tokens from
- * `first` on are listed. */
+/* What the next token's decision needs of each token, and what this row has of it. Only tokens from `first` on are
+ * listed. */
 static void rank_tokens(struct sh_replay_stack *s, struct walk *w, int first, int decides)
 {
     int next = s->query.t + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What many heads' replays say together. A head's figure is the mean over the rows of all its
- * sequences, a layer's the mean over its heads, the whole's the mean over its layers; NaN where no row
- * has it. Memory grows with cells times (heads + sequences), not with the trace's length. */
+/* What many heads' replays say together. A head's figure is the mean over the rows of all its sequences, a layer's the
+ * mean over its heads, the whole's the mean over its layers; NaN where no row has it. Memory grows with cells times
+ * (heads + sequences), not with the trace's length. */
 #ifndef SH_PLANNER_REPLAY_TOTAL_H
 #define SH_PLANNER_REPLAY_TOTAL_H
 
@@ -12,8 +12,8 @@ struct sh_replay_total;
 struct sh_replay_total *sh_replay_total_new(int n_cell, int n_layer, int n_head, int n_sequence);   /* KV heads */
 void sh_replay_total_free(struct sh_replay_total *t);   /* NULL is fine */
 
-/* Of one (cell, sequence, layer, head); different heads of a layer from different threads at once,
- * different sequences not. */
+/* Of one (cell, sequence, layer, head); different heads of a layer from different threads at once, different sequences
+ * not. */
 void sh_replay_total_add(struct sh_replay_total *t, int cell, int sequence, int layer, int head,
                          const struct sh_replay_sums *s);
 
@@ -25,13 +25,13 @@ int sh_replay_total_peak(const struct sh_replay_total *t, int cell);            
 double sh_replay_total_mean_peak(const struct sh_replay_total *t, int cell);        /* the mean over heads */
 double sh_replay_total_policy_bytes(const struct sh_replay_total *t, int cell);     /* per head, mean   */
 
-/* A 95 % interval of the whole's figure by the bootstrap: sequences drawn with replacement, 1000 times,
- * the rows of each draw taken together. -1: fewer than two sequences have it. */
+/* A 95 % interval of the whole's figure by the bootstrap: sequences drawn with replacement, 1000 times, the rows of
+ * each draw taken together. -1: fewer than two sequences have it. */
 int sh_replay_total_interval(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, uint64_t seed,
                              double *low, double *high);
 
-/* The area under y over x, x ascending, as a mean height: the trapezoids over the width. n >= 2 and
- * x[0] < x[n - 1], else NaN. */
+/* The area under y over x, x ascending, as a mean height: the trapezoids over the width. n >= 2 and x[0] < x[n - 1],
+ * else NaN. */
 double sh_area_mean(const double *x, const double *y, int n);
 
 #endif

@@ -16,8 +16,8 @@ struct sequence {
     double arrival, admitted, first;
 };
 
-/* What goes on; requests that have arrived stay in the workload until their turn, so that a long queue takes
- * no memory. */
+/* What goes on; requests that have arrived stay in the workload until their turn, so that a long queue takes no
+ * memory. */
 struct server {
     const struct sh_sim_ask *a;
     struct sh_sim_cost *c;
@@ -100,7 +100,7 @@ static void preempt_last(struct server *s)
     append(&s->waiting, &s->n_waiting, &s->room_waiting, q);
 }
 
-/* Tokens for those that run; what is left of the step. *preempted: somebody had to go. */
+/* Tokens for those that run; what is left of the step. *preempted: a sequence was preempted. */
 static uint32_t serve_running(struct server *s, int *preempted)
 {
     uint32_t room = s->a->step_tokens;
@@ -240,8 +240,8 @@ static int run(struct server *s, struct sh_err *e)
     return 0;
 }
 
-/* Whatever was asked has been answered, every token passed the model once but for those that were recomputed, and
- * no byte is left. */
+/* Whatever was asked has been answered, every token passed the model once but for those that were recomputed, and no
+ * byte is left. */
 static int check(const struct server *s, struct sh_err *e)
 {
     const struct sh_sim_result *r = s->r;

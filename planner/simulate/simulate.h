@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Continuous batching on one GPU or a tensor-parallel group, step by step. The rules, which are those of a
- * server with chunked prefill and preemption by recomputation:
+/* Continuous batching on one GPU or a tensor-parallel group, step by step. The rules, which are those of a server with
+ * chunked prefill and preemption by recomputation:
  *
  *  1. Requests are taken in the order of their arrival. One that could never fit is refused when its turn comes.
  *  2. A step gives each running sequence, oldest admission first, the tokens up to its next output token: one
@@ -8,13 +8,13 @@
  *  3. A sequence gets its tokens only with the bytes that it needs then. Where they are missing, the sequence
  *     admitted last is preempted: its bytes are free, its answer so far becomes part of what it must read
  *     again. It is admitted again before anything that waits.
- *  4. After a step in which nobody was preempted, and with tokens of it left, the next that has arrived
+ *  4. After a step in which nobody was preempted, if it has tokens left, the next request that has arrived
  *     is admitted as long as fewer than `max_running` run and its first tokens' bytes are there.
  *  5. Every sequence that reached its next output token has it at the step's end, whose length is that of
  *     simulate_cost.h. A chunk does not cross the end of a prompt. The last output token is never stored.
  *
- * With SH_SIM_SLOTS a sequence takes the most bytes it will ever need when it is admitted, as a cache with
- * fixed slots per head does; nothing is then preempted. */
+ * With SH_SIM_SLOTS a sequence takes the most bytes it will ever need when it is admitted, as a cache with fixed slots
+ * per head does; nothing is then preempted. */
 #ifndef SH_PLANNER_SIMULATE_H
 #define SH_PLANNER_SIMULATE_H
 
@@ -38,8 +38,8 @@ struct sh_sim_ask {
     enum sh_sim_memory memory;
     enum sh_sim_evict evict;
     double slo_ttft_s, slo_tpot_s;      /* infinite: none                                         */
-    double speed;                       /* arrivals come so many times as fast; 1: as they are     */
-    void (*done)(void *to, const struct sh_sim_done *d);        /* NULL: nobody asks              */
+    double speed;                       /* factor of the rate of arrivals; 1: as they are          */
+    void (*done)(void *to, const struct sh_sim_done *d);        /* may be NULL                    */
     void *to;
     int (*stopped)(void);               /* asked now and then; not 0: give up; NULL                */
 };
@@ -56,8 +56,8 @@ struct sh_sim_result {
     struct sh_timeline occupancy;
 };
 
-/* The result is large (1 MB): the caller has it on the heap. Fails when the workload does, when it is empty, and
- * when tokens or bytes do not add up in the end. Deterministic. */
+/* The result is large (1 MB): the caller has it on the heap. Fails when the workload does, when it is empty, and when
+ * tokens or bytes do not add up in the end. Deterministic. */
 int sh_simulate(const struct sh_sim_ask *a, struct sh_sim_cost *c, struct sh_workload *w,
                 struct sh_sim_result *out, struct sh_err *e);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sequence costs a simulated server at each length, as tables that grow to the longest one met: bytes
- * that it holds, bytes and FLOPs that attention takes. Bytes are those of kv_rule.h, times come from
- * roofline.h with each kind of work slowed down by an efficiency of its own. One GPU of a tensor-parallel
- * group; pipelines and expert parallelism are not simulated.
+/* What a sequence costs a simulated server at each length, as tables that grow to the longest one met: bytes that it
+ * holds, bytes and FLOPs that attention takes. Bytes are those of kv_rule.h, times come from roofline.h with each kind
+ * of work slowed down by an efficiency of its own. One GPU of a tensor-parallel group; pipelines and expert parallelism
+ * are not simulated.
  *
  *     seconds of a step = overhead + max((weights / e_weights + cache / e_cache) / bandwidth,
  *                                        (products / e_products + attention / e_attention) / peak)
@@ -26,8 +26,8 @@ enum sh_sim_evict { SH_EVICT_PROMPT, SH_EVICT_CHUNK };
 struct sh_sim_size {                    /* at a number of tokens                                  */
     uint64_t kept, whole;               /* bytes held: with the budget, and before it evicts      */
     double kept_read, whole_read;       /* bytes that one pass of attention reads                 */
-    double kept_flops, whole_flops;     /* of one query behind so many tokens                     */
-    double prompt_flops;                /* of all queries of a prompt so long                     */
+    double kept_flops, whole_flops;     /* of one query after that many tokens                     */
+    double prompt_flops;                /* of all queries of such a prompt                        */
 };
 
 struct sh_sim_cost {
@@ -39,8 +39,8 @@ struct sh_sim_cost {
     size_t n;
 };
 
-/* `ask` has tp >= 1, pp = ep = 1, no draft and no shared prefix, or it is misused; what it points at is kept
- * by the caller. A model whose weights do not fit fails. Release with sh_sim_cost_clear. */
+/* `ask` has tp >= 1, pp = ep = 1, no draft and no shared prefix, or it is misused; what it points at is kept by the
+ * caller. A model whose weights do not fit fails. Release with sh_sim_cost_clear. */
 int sh_sim_cost(const struct sh_capacity_ask *ask, const struct sh_sim_efficiency *f, struct sh_sim_cost *out,
                 struct sh_err *e);
 void sh_sim_cost_clear(struct sh_sim_cost *c);
@@ -51,12 +51,12 @@ void sh_sim_cost_slow(struct sh_sim_cost *c, const struct sh_sim_efficiency *f);
 /* What a sequence of n tokens costs, computed and not looked up. */
 struct sh_sim_size sh_sim_size_at(const struct sh_sim_cost *c, uint64_t n);
 
-/* Fill the tables up to so many tokens, at most SH_REQUEST_TOKENS. */
+/* Fill the tables up to this many tokens, at most SH_REQUEST_TOKENS. */
 void sh_sim_cost_reach(struct sh_sim_cost *c, size_t tokens);
 
-/* While a sequence goes from `from` to `to` tokens, of which its prompt has `prompt`; what it holds behind
- * that; and the most it ever holds with `total` tokens in the end and steps of at most `step`. Within
- * reach. No chunk crosses the prompt's end. */
+/* While a sequence goes from `from` to `to` tokens, of which its prompt has `prompt`; what it holds afterwards; and the
+ * most it ever holds with `total` tokens in the end and steps of at most `step`. Within reach. No chunk crosses the
+ * prompt's end. */
 uint64_t sh_sim_need(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t from, uint32_t to, uint32_t prompt);
 uint64_t sh_sim_rest(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t at, uint32_t prompt);
 uint64_t sh_sim_peak(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t prompt, uint32_t total,
@@ -71,8 +71,8 @@ double sh_sim_seconds(const struct sh_sim_cost *c, const struct sh_step_work *w)
 
 /* ---- efficiencies from measured steps (simulate_fit.c) ---- */
 
-/* A step that was timed: a prompt's chunk from its beginning, beside sequences that each decode one token with so
- * many behind them. Whole caches. */
+/* A step that was timed: a prompt's chunk from its beginning, and sequences that each decode one token after `context`
+ * others. Whole caches. */
 struct sh_sim_point {
     uint32_t prefill, sequences, context;
     double seconds;

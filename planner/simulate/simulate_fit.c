@@ -54,8 +54,8 @@ static struct place clamped(struct place x, int k, double by)
     return x;
 }
 
-/* Steps along one coordinate, and along each two at once since overhead and efficiencies trade; half as long when
- * none helps. */
+/* Steps along one coordinate, and along each two at once since overhead and efficiencies trade; half as long when none
+ * helps. */
 static double descend(const struct search *s, struct place *x)
 {
     double best = loss(s, x);

@@ -5,10 +5,10 @@
 
 #include <stdint.h>
 
-/* Quantiles of any number of durations in fixed memory: counts in cells whose edges grow by a factor of
- * 1.001, from 1 us to 10^7 s. A quantile is the middle of the cell that holds the value of that rank, so it is
- * off by 0.05 % at most; mean, least and largest are exact, and quantiles never leave them. What is outside
- * counts in the first or last cell. */
+/* Quantiles of any number of durations in fixed memory: counts in cells whose edges grow by a factor of 1.001, from 1
+ * us to 10^7 s. A quantile is the middle of the cell that holds the value of that rank, so it is off by 0.05 % at most;
+ * mean, least and largest are exact, and quantiles never leave them. What is outside counts in the first or last
+ * cell. */
 enum { SH_QUANTILE_CELLS = 29949 };     /* ln(10^13) / ln(1.001), rounded up                      */
 
 struct sh_quantile {
@@ -24,8 +24,8 @@ void sh_quantile_add(struct sh_quantile *q, double value);
 double sh_quantile_at(const struct sh_quantile *q, double share);
 double sh_quantile_mean(const struct sh_quantile *q);
 
-/* A quantity over time, as means of equal stretches, in fixed memory: when the stretches are full, each two
- * become one and the next ones are twice as long. */
+/* A quantity over time, as means of equal stretches, in fixed memory: when the stretches are full, each two become one
+ * and the next ones are twice as long. */
 enum { SH_TIMELINE_BINS = 512 };        /* even */
 
 struct sh_timeline {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests in the order of their arrival, one at a time: a simulator never holds more of them than it
- * works on. A source is a struct whose first member is this one; who made it releases it. */
+/* Requests in the order of their arrival, one at a time: a simulator never holds more of them than it works on. A
+ * source is a struct whose first member is this one; who made it releases it. */
 #ifndef SH_PLANNER_SIMULATE_WORKLOAD_H
 #define SH_PLANNER_SIMULATE_WORKLOAD_H
 
@@ -16,7 +16,7 @@ struct sh_request {
 };
 
 struct sh_workload {
-    /* 1: *out is the next request, which does not arrive before the last one; 0: there is none; -1. */
+    /* 1: *out is the next request, which does not arrive before the last one; 0: there is no more; -1: error. */
     int (*next)(struct sh_workload *w, struct sh_request *out, struct sh_err *e);
 };
 
@@ -49,10 +49,10 @@ void sh_workload_random(struct sh_workload_random *w, double rate, uint64_t requ
 
 /* ---- a file (workload_csv.c) ---- */
 
-/* The lines of a workload file, without the file: a header that names the columns, and a row as a request.
- * Known headers:
+/* The lines of a workload file, without the file: a header that names the columns, and a row as a request. Known
+ * headers:
  *
- *     arrival_s, prompt_tokens, output_tokens           ours, in any order, others beside them ignored
+ *     arrival_s, prompt_tokens, output_tokens           ours, in any order; others are ignored
  *     TIMESTAMP, ContextTokens, GeneratedTokens         the public Azure LLM inference traces
  *     Timestamp, Request tokens, Response tokens        BurstGPT
  *
@@ -65,9 +65,8 @@ struct sh_workload_columns {
 /* A line as it was read, with or without its end. -1: no known set of columns. */
 int sh_workload_header(const char *line, struct sh_workload_columns *out, struct sh_err *e);
 
-/* 1: a request; 0: nothing to simulate (an empty line, a request without a prompt or without an answer, of
- * which BurstGPT has many); -1: not a row of this header. *out is as the file has it: dates are seconds
- * since 1970. */
+/* 1: a request; 0: nothing to simulate (an empty line, a request without a prompt or without an answer, of which
+ * BurstGPT has many); -1: not a row of this header. *out is as the file has it: dates are seconds since 1970. */
 int sh_workload_row(const struct sh_workload_columns *c, const char *line, struct sh_request *out, struct sh_err *e);
 
 #endif

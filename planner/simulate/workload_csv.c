@@ -15,8 +15,8 @@ static const struct { const char *arrival, *prompt, *output; } known[] = {
     {"timestamp", "contexttokens", "generatedtokens"},
     {"timestamp", "request tokens", "response tokens"}};
 
-/* The next field without its quotes and the blanks around it; 0: the line has no more. A field that is longer
- * than any number is cut: it can then only be a column that nobody reads. */
+/* The next field without its quotes and the blanks around it; 0: the line has no more. A field that is longer than any
+ * number is cut: it can only be a column that is not read. */
 static int field(const char **at, char to[FIELD])
 {
     const char *s = *at;
@@ -84,7 +84,7 @@ static int digits(const char *s, int n)
     return x;
 }
 
-/* "2023-11-16 18:17:03.9799600", with T for the blank or a zone "+00:00" behind it as may be. */
+/* "2023-11-16 18:17:03.9799600", possibly with T for the blank or a zone "+00:00" after it. */
 static int date(const char *s, double *out)
 {
     if (strlen(s) < 19 || s[4] != '-' || s[7] != '-' || (s[10] != ' ' && s[10] != 'T') || s[13] != ':' || s[16] != ':')

@@ -37,8 +37,8 @@ static double slope_at(const double *x, size_t n, double count, double ln_b)
     return at.p / at.s - 1 + at.p / count;
 }
 
-/* Where the slope changes its sign between low (> 0) and high (< 0): false position, halving the
- * weight of an end that stays (the Illinois rule). */
+/* Where the slope changes its sign between low (> 0) and high (< 0): false position, halving the weight of an end that
+ * stays (the Illinois rule). */
 static double top_between(const double *x, size_t n, double count, double low, double high)
 {
     double at_low = slope_at(x, n, count, low), at_high = slope_at(x, n, count, high), at = low;

@@ -65,8 +65,7 @@ static int find(const struct sh_stats *s, const struct sh_persistence_cell *cell
     return 0;
 }
 
-/* Whether key j belongs to each set. The last row that is far enough away is simply the last row,
- * if that one is. */
+/* Whether key j belongs to each set. The last row that is far enough away is simply the last row, if that one is. */
 static inline int in_first(const struct sh_stats *s, const struct place *at, int j, int t)
 {
     size_t cell = (size_t)at->lane * (size_t)s->spec.n_recent + (size_t)at->i_recent;

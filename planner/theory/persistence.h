@@ -5,12 +5,12 @@
  *     first  = { j : pivotal for some q < t }
  *     second = { j < t : pivotal for some q >= t }
  *     ratio = |first and second| / |second|, density = |first| / t.
- * A random set as large as `first` would have ratio = density, so lift = ratio / density.
- * A figure that is not defined (empty set, empty class, too short a sequence) is NaN.
+ * A random set as large as `first` would have ratio = density, so lift = ratio / density. A figure that is not defined
+ * (empty set, empty class, too short a sequence) is NaN.
  *
- * A head's figure is the mean over its sequences, a layer's the mean over its heads, the whole's
- * the mean over its layers; what is NaN is left out. So a mean lift is the mean of lifts, not the
- * quotient of mean ratio and mean density. */
+ * A head's figure is the mean over its sequences, a layer's the mean over its heads, the whole's the mean over its
+ * layers; what is NaN is left out. So a mean lift is the mean of lifts, not the quotient of mean ratio and mean
+ * density. */
 #ifndef SH_PLANNER_THEORY_PERSISTENCE_H
 #define SH_PLANNER_THEORY_PERSISTENCE_H
 
@@ -42,9 +42,9 @@ struct sh_persistence_cell {
     double split;
 };
 
-/* Of one head. `s` is complete. The alpha and the recent window must be in its spec; with alpha
- * "split" so must the split, else any fraction will do, though only a split of the spec has an AUC.
- * What sparse rows cannot tell is NaN. -1: the statistics lack the cell. */
+/* Of one head. `s` is complete. The alpha and the recent window must be in its spec; with alpha "split" so must the
+ * split, else any fraction will do, though only a split of the spec has an AUC. What sparse rows cannot tell is NaN.
+ * -1: the statistics lack the cell. */
 int sh_persistence_head(const struct sh_stats *s, const struct sh_persistence_cell *cell,
                         double out[SH_N_FIGURE], struct sh_err *e);
 

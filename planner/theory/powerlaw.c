@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See powerlaw.h. A sample becomes a ladder of its distinct values; a tail is then everything from
- * one rung on, and its figures follow from sums that were taken once. */
+/* See powerlaw.h. A sample becomes a ladder of its distinct values; a tail is then everything from one rung on, and its
+ * figures follow from sums that were taken once. */
 #include "planner/theory/powerlaw.h"
 
 #include <math.h>

@@ -64,12 +64,11 @@ void sh_powerlaw_bootstrap(const double *x, size_t n, size_t max_candidate,
 
 /* ---- rivals ---- */
 
-/* With y = ln(x / xmin) the power law is an exponential law of y and the cut
- * log-normal a normal law of y cut at 0, an exponential family in (y, y^2): its
- * maximum-likelihood fit is the one whose mean and variance are the tail's. */
+/* With y = ln(x / xmin) the power law is an exponential law of y and the cut log-normal a normal law of y cut at 0, an
+ * exponential family in (y, y^2): its maximum-likelihood fit is the one whose mean and variance are the tail's. */
 
-/* Where the normal law is cut, in deviations above its mean: beyond this it is a power law for all
- * that 53 bits can tell. */
+/* Where the normal law is cut, in deviations above its mean: beyond this it is a power law for all that 53 bits can
+ * tell. */
 #define CUT_MAX 30.0
 #define CUT_MIN (-30.0)
 

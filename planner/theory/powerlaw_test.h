@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a power law is a believable description of a sample's tail.
  *
- * Goodness of fit: the semi-parametric bootstrap of Clauset, Shalizi, Newman (2009), section 4.1. A
- * replica has n values, each with probability n_tail / n drawn from the fitted law, else picked
- * among the sample's values below xmin; it is fitted as the sample was, and p is the share of
- * replicas whose ks is at least as large. Seeded: the same sample gives the same p. With 100
- * replicas p is good to 0.05, with 1000 to 0.016. Each replica costs one scan: of 65536 values some
- * 0.1 s with every candidate, 0.01 s with 1000.
+ * Goodness of fit: the semi-parametric bootstrap of Clauset, Shalizi, Newman (2009), section 4.1. A replica has n
+ * values, each with probability n_tail / n drawn from the fitted law, else picked among the sample's values below xmin;
+ * it is fitted as the sample was, and p is the share of replicas whose ks is at least as large. Seeded: the same sample
+ * gives the same p. With 100 replicas p is good to 0.05, with 1000 to 0.016. Each replica costs one scan: of 65536
+ * values some 0.1 s with every candidate, 0.01 s with 1000.
  *
- * A large sample rejects any law that is not exactly true; the fit may still be useful, which is
- * what `ks` (how far off) and planner/theory/powerlaw_rival.h (what else would be better) are for. */
+ * A large sample rejects any law that is not exactly true; the fit may still be useful, which is what `ks` (how far
+ * off) and the rivals below (what else would be better) are for. */
 #ifndef SH_PLANNER_THEORY_POWERLAW_TEST_H
 #define SH_PLANNER_THEORY_POWERLAW_TEST_H
 
@@ -35,12 +34,11 @@ struct sh_powerlaw_test {
 void sh_powerlaw_bootstrap(const double *x, size_t n, size_t max_candidate,
                            const struct sh_powerlaw *fit, int n_replica, uint64_t seed, struct sh_powerlaw_test *out);
 
-/* A power-law fit against other laws of the same tail, by their likelihoods (Clauset, Shalizi,
- * Newman 2009, section 5).
+/* A power-law fit against other laws of the same tail, by their likelihoods (Clauset, Shalizi, Newman 2009, section 5).
  *
  * The fit's log-likelihood over its tail, less that of another law fitted to the same tail:
- * positive favours the power law. p: how likely a ratio this far from 0 would be if both were
- * equally good; a small p makes the sign mean something. NaN where nothing was fitted. */
+ * positive favours the power law. p: how likely a ratio this far from 0 would be if both were equally good; a small p
+ * makes the sign mean something. NaN where nothing was fitted. */
 struct sh_powerlaw_rival {
     double ratio, p;
 };
@@ -49,9 +47,8 @@ struct sh_powerlaw_rival {
 void sh_powerlaw_against_exponential(const double *x, size_t n, const struct sh_powerlaw *fit,
                                      struct sh_powerlaw_rival *out);
 
-/* Log-normal cut at xmin. The power law is a limit of this family, so the ratio is never above
- * 0; p: half the tail of a chi-square with one degree of freedom, the law lying on the family's
- * edge. */
+/* Log-normal cut at xmin. The power law is a limit of this family, so the ratio is never above 0; p: half the tail of a
+ * chi-square with one degree of freedom, the law lying on the family's edge. */
 void sh_powerlaw_against_lognormal(const double *x, size_t n, const struct sh_powerlaw *fit,
                                    struct sh_powerlaw_rival *out);
 

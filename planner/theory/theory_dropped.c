@@ -53,8 +53,8 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Scores that are not negative are ordered as their bits; the key below them puts newer ones first.
- * Returns the row's mass, NaN when it is no row. */
+/* Scores that are not negative are ordered as their bits; the key below them puts newer ones first. Returns the row's
+ * mass, NaN if it is not a row. */
 static double sort_row(struct sh_theory_scratch *s, const float *scores, int n)
 {
     double mass = 0;
@@ -169,7 +169,7 @@ void sh_theory_dropped_free(struct sh_theory_dropped *t)
     free(t);
 }
 
-/* ceil(rho n), of which a product that is off in its last bits makes no whole number more. */
+/* ceil(rho n), unaffected by rounding errors in the product. */
 static int budget_of(double rho, int n)
 {
     int budget = (int)ceil(rho * n - 1e-9);

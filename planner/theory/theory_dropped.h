@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The measured side of the dropped-mass law: what share of a row's mass the smallest scores carry
- * when B = ceil(rho n) of the row's n are kept, and what that does to the output, as means over the
- * rows that are fed. Stands beside D(rho) of planner/theory/bound.h, which is taken at the very shares
- * B / n that the rows had. */
+/* The measured side of the dropped-mass law: what share of a row's mass the smallest scores carry when B = ceil(rho n)
+ * of the row's n are kept, and what that does to the output, as means over the rows that are fed. To compare with
+ * D(rho) of planner/theory/bound.h, taken at the same shares B / n that the rows had. */
 #ifndef SH_PLANNER_THEORY_DROPPED_H
 #define SH_PLANNER_THEORY_DROPPED_H
 
@@ -15,8 +14,8 @@ struct sh_theory_dropped;
 struct sh_theory_dropped *sh_theory_dropped_new(const double *rho, int n_rho);
 void sh_theory_dropped_free(struct sh_theory_dropped *t);   /* NULL is fine */
 
-/* The row of query q; nothing happens for q < split. v[n, d]: the values of the same keys, or NULL.
- * Rows of which sh_theory_output_row makes nothing are counted and left out. */
+/* The row of query q; nothing happens for q < split. v[n, d]: the values of the same keys, or NULL. Rows that give NaN
+ * in sh_theory_output_row are counted and left out. */
 void sh_theory_dropped_row(struct sh_theory_dropped *t, int split, int q, int n, const float *scores,
                            const float *v, int d);
 
@@ -37,14 +36,14 @@ void sh_theory_dropped_get(const struct sh_theory_dropped *t, int i_rho, double 
 
 /* What keeping only the largest scores of one attention row costs.
  *
- * Of a row A over n visible keys, brought to the sum 1, the `budget` largest scores are kept (of
- * equal ones the newer first, as eviction drops the older) and divided by their sum:
+ * Of a row A over n visible keys, brought to the sum 1, the `budget` largest scores are kept (of equal ones the newer
+ * first, as eviction drops the older) and divided by their sum:
  *     kept   the mass of the kept scores (recall)
  *     error  | sum A v - sum A' v |_2
  *     bound  2 (1 - kept) max |v_j|_2 over the visible keys
  * In exact arithmetic error <= bound, whatever the scores. Sums are in double. */
 struct sh_theory_output {
-    double kept, error, bound;          /* all NaN for a row that is no distribution (see below)  */
+    double kept, error, bound;          /* all NaN for a row that is not a distribution  */
 };
 
 /* Scratch for rows of up to n keys and values of width d; grows by itself. */
@@ -53,11 +52,10 @@ struct sh_theory_scratch;
 struct sh_theory_scratch *sh_theory_scratch_new(void);
 void sh_theory_scratch_free(struct sh_theory_scratch *s);   /* NULL is fine */
 
-/* One row, many budgets. scores[n]; v[n, d] holds the values of the same keys, or is NULL: then
- * only `kept` is filled and the rest is NaN. budget[n_budget] ascending, each >= 1; one beyond n
- * keeps the row. A row that has no keys, a score that is negative or not finite, or no mass
- * gives NaN, and so do values that are not finite (except for `kept`). Takes
- * O(n log n + (n + n_budget) d). */
+/* One row, many budgets. scores[n]; v[n, d] holds the values of the same keys, or is NULL: then only `kept` is filled
+ * and the rest is NaN. budget[n_budget] ascending, each >= 1; one beyond n keeps the row. A row that has no keys, a
+ * score that is negative or not finite, or no mass gives NaN, and so do values that are not finite (except for `kept`).
+ * Takes O(n log n + (n + n_budget) d). */
 void sh_theory_output_row(struct sh_theory_scratch *s, const float *scores, int n, const float *v,
                           int d, const int *budget, int n_budget, struct sh_theory_output *out);
 

@@ -34,9 +34,9 @@ static void product(double *out, const float *a, const float *b, int n_row, int 
         }
 }
 
-/* Square root of the largest eigenvalue of gram [d, d], which is symmetric and not negative: as
- * trace(gram^p)^(1/p), p = 2^i, by repeated squaring. From above, which keeps the theorem's
- * condition safe, and near enough also where eigenvalues are equal: off by a factor d^(1/p). */
+/* Square root of the largest eigenvalue of gram [d, d], which is symmetric and not negative: as trace(gram^p)^(1/p), p
+ * = 2^i, by repeated squaring. From above, which keeps the theorem's condition safe, and near enough also where
+ * eigenvalues are equal: off by a factor d^(1/p). */
 static double largest_of_gram(const double *gram, size_t d)
 {
     double *power = xcalloc(d * d, sizeof *power), *square = xcalloc(d * d, sizeof *square);
@@ -134,7 +134,7 @@ static void times(double *out, const double *x, const double *m, size_t d)
     }
 }
 
-/* Token t comes in sight: as key, and as value beside the older keys. */
+/* Token t becomes visible: as a key, and as a value with the older keys. */
 static void see(struct walk *s, size_t t)
 {
     const float *key = s->h->k + t * s->d;

@@ -85,8 +85,8 @@ static int is_usable(float score)
     return score > 0 && score <= FLT_MAX;
 }
 
-/* A row for a full sample, where few values are taken: when all are usable, the next is found by
- * its place. -1: some are not, and one of them may be in the way; nothing was done. */
+/* A row for a full sample, where few values are taken: when all are usable, the next is found by its place. -1: some
+ * are not, and one of them may be in the way; nothing was done. */
 static int jump_through(struct sh_theory_sample *s, int n, const float *scores)
 {
     unsigned usable = 0;

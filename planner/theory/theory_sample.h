@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tail sample of one head, or of many: x = score * n for the rows behind a split, n = number of
- * keys the row sees, so that 1 is what an even row would give. Zeros and scores that are not finite
- * are left out.
+/* The tail sample of one head, or of many: x = score * n for the rows after a split, n = number of keys the row sees,
+ * so that 1 is what an even row would give. Zeros and scores that are not finite are left out.
  *
- * Memory is bounded: up to `cap` values are kept as they come; of more, a uniform sample without
- * replacement (algorithm L of Li, ACM TOMS 20, 1994). The same rows in the same order with the same
- * seed give the same sample. */
+ * Memory is bounded: up to `cap` values are kept as they come; of more, a uniform sample without replacement (algorithm
+ * L of Li, ACM TOMS 20, 1994). The same rows in the same order with the same seed give the same sample. */
 #ifndef SH_PLANNER_THEORY_SAMPLE_H
 #define SH_PLANNER_THEORY_SAMPLE_H
 
@@ -26,7 +24,7 @@ void sh_theory_sample_row(struct sh_theory_sample *s, int split, int q, int n, c
 /* The values, in no particular order; they live until the next call with s. *n: their number. */
 const double *sh_theory_sample_values(const struct sh_theory_sample *s, size_t *n);
 
-/* What they stand for. `left_out` counts zeros, negative scores and what is not finite. */
+/* What was sampled. `left_out` counts zeros, negative scores and what is not finite. */
 struct sh_theory_seen {
     uint64_t rows, values, left_out;
     double share;                       /* kept / values; 1 while nothing was dropped, NaN if empty */
