@@ -81,9 +81,6 @@ void sh_split_stage(const struct sh_capacity_ask *a, int i, uint64_t length, str
 /* The cache alone, for searches over lengths: what one sequence takes, the draft's included. */
 struct sh_kv_bytes sh_split_cache(const struct sh_capacity_ask *a, int i, uint64_t length);
 
-/* Weights on one GPU, from the parts of a stage. */
-uint64_t sh_split_weights(const struct sh_kv_parts *p, const struct sh_kv_facts *f, int tp, int ep);
-
 /* ---- what a serving runtime takes in addition (capacity_server.c) ---- */
 
 /* What a serving runtime needs in addition to weights and cache. It cannot be computed from a config, so each term is a
@@ -107,9 +104,5 @@ enum { SH_SERVER_TERMS = 8 };
 /* Of a stage. Returns how many terms there are. */
 int sh_server_terms(const struct sh_capacity_ask *a, const struct sh_server *s, int stage,
                     struct sh_server_term out[SH_SERVER_TERMS]);
-
-/* Activation peak of one forward pass: the widest layer's intermediate values or what sampling holds, whichever is
- * more, and the hidden states. Bytes of one GPU. */
-double sh_server_activations(const struct sh_capacity_ask *a, double tokens, double sampled);
 
 #endif

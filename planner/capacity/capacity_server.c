@@ -23,7 +23,9 @@ static double widest_layer(const struct sh_capacity_ask *a)
     return fmax(heads, fmax(plain, experts)) / a->tp + 2.0 * f->hidden;
 }
 
-double sh_server_activations(const struct sh_capacity_ask *a, double tokens, double sampled)
+/* Activation peak of one forward pass: the widest layer's intermediate values or what sampling holds, whichever is
+ * more, and the hidden states. Bytes of one GPU. */
+static double activations(const struct sh_capacity_ask *a, double tokens, double sampled)
 {
     const struct sh_kv_facts *f = &a->shape->f;
     double layer = tokens * widest_layer(a) * 2, sampling = sampled * f->vocab * sampling_bytes;
@@ -51,12 +53,12 @@ int sh_server_terms(const struct sh_capacity_ask *a, const struct sh_server *s, 
     double sampled = s->sampled ? (double)s->sampled : large ? 1024 : 256;
     double tokens = s->at_once ? (double)s->at_once : large ? 8192 : 2048;
     double hidden = ((double)a->memory - s->visible) * a->util;
-    double peak = sh_server_activations(a, tokens, sampled);
+    double peak = activations(a, tokens, sampled);
     double rotary = f->positions ? 0 : 2.0 * f->max_pos * f->head_dim;
     /* Told how many sequences a server samples for, the formula is good to a tenth; not told, they may be fewer. */
     double least = s->sampled ? 0.9 * peak : 0.6 * peak;
     if (f->vision && !s->sampled)
-        least = 0.9 * sh_server_activations(a, tokens, fmin(sampled, 256));
+        least = 0.9 * activations(a, tokens, fmin(sampled, 256));
     double pad = padding(a, stage);
     out[n++] = (struct sh_server_term){"not shown to programs",
         s->visible > 0 ? "the driver's total less what CUDA reports, times --util" :

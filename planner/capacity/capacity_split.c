@@ -7,7 +7,8 @@ int sh_split_first(int n_layer, int pp, int i)
     return (int)((long long)n_layer * i / pp);
 }
 
-uint64_t sh_split_weights(const struct sh_kv_parts *p, const struct sh_kv_facts *f, int tp, int ep)
+/* Weights on one GPU, from the parts of a stage. */
+static uint64_t weights_of(const struct sh_kv_parts *p, const struct sh_kv_facts *f, int tp, int ep)
 {
     uint64_t all = sh_kv_parts_sum(p->bytes), experts = p->bytes[SH_PART_EXPERTS], n = (uint64_t)f->experts;
     if (n) {                            /* the rank with the most experts; they are all alike */
@@ -52,11 +53,11 @@ void sh_split_stage(const struct sh_capacity_ask *a, int i, uint64_t length, str
     sh_kv_weights_layers(s, g.first, g.last, &a->weights, &g.parts);
     if (is_last)
         sh_kv_weights_last(s, &a->weights, a->pp > 1, &g.parts);
-    g.weights = sh_split_weights(&g.parts, &s->f, a->tp, a->ep);
+    g.weights = weights_of(&g.parts, &s->f, a->tp, a->ep);
     g.kv = sh_split_cache(a, i, length);
     if (a->draft && is_last) {
         struct sh_kv_parts d = sh_kv_weights_all(a->draft, &a->draft_weights);
-        g.draft_weights = sh_split_weights(&d, &a->draft->f, a->tp, a->ep);
+        g.draft_weights = weights_of(&d, &a->draft->f, a->tp, a->ep);
         g.draft_kv = draft_cache(a, length);
         g.weights += g.draft_weights;
     }

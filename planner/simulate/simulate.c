@@ -265,17 +265,7 @@ int sh_simulate(const struct sh_sim_ask *a, struct sh_sim_cost *c, struct sh_wor
     double whole = out->end_s - out->start_s;
     out->running_mean = whole > 0 ? s.running_time / whole : 0;
     out->occupancy_mean = whole > 0 ? s.used_time / whole : 0;
+    out->throughput = whole > 0 ? (double)out->tokens_out / whole : 0;
+    out->goodput = whole > 0 ? (double)out->good / whole : 0;
     return bad ? -1 : 0;
-}
-
-double sh_sim_throughput(const struct sh_sim_result *r)
-{
-    double whole = r->end_s - r->start_s;
-    return whole > 0 ? (double)r->tokens_out / whole : 0;
-}
-
-double sh_sim_goodput(const struct sh_sim_result *r)
-{
-    double whole = r->end_s - r->start_s;
-    return whole > 0 ? (double)r->good / whole : 0;
 }

@@ -51,6 +51,7 @@ struct sh_sim_result {
     uint64_t tokens_recomputed;
     double start_s, end_s, busy_s;      /* first arrival, last answer, time in steps              */
     double last_arrival_s;
+    double throughput, goodput;         /* output tokens and good requests a second, from start to end */
     double running_mean, occupancy_mean, occupancy_peak;        /* over the time from start to end */
     struct sh_quantile ttft, tpot, latency, queue;      /* tpot: of answers of two tokens and more */
     struct sh_timeline occupancy;
@@ -60,10 +61,6 @@ struct sh_sim_result {
  * tokens or bytes do not add up in the end. Deterministic. */
 int sh_simulate(const struct sh_sim_ask *a, struct sh_sim_cost *c, struct sh_workload *w,
                 struct sh_sim_result *out, struct sh_err *e);
-
-/* Output tokens and good requests a second, from the first arrival to the last answer. */
-double sh_sim_throughput(const struct sh_sim_result *r);
-double sh_sim_goodput(const struct sh_sim_result *r);
 
 /* ---- the highest rate (simulate_rate.c) ---- */
 
