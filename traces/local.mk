@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 noinst_LIBRARIES += libtraces.a
 libtraces_a_SOURCES = \
-	%D%/store_lock.c %D%/store_lock.h \
+	%D%/store_lock.c \
 	%D%/codec.c %D%/codec.h \
 	%D%/column.c %D%/column.h \
 	%D%/db.c %D%/db.h \
 	%D%/digest.c %D%/digest.h \
-	%D%/untrusted.c %D%/untrusted.h \
+	%D%/untrusted.c \
 	%D%/shard_inventory.c %D%/shard_inventory.h \
-	%D%/log8.c %D%/log8.h \
+	%D%/log8.c \
 	%D%/merge.c %D%/merge.h \
-	%D%/merge_match.c %D%/merge_match.h \
+	%D%/merge_match.c \
 	%D%/partial.c %D%/partial.h \
 	%D%/shard.c \
-	%D%/sparse.c %D%/sparse.h \
+	%D%/sparse.c \
 	%D%/store.c %D%/store.h \
-	%D%/store_plan.c %D%/store_plan.h \
 	%D%/store_read.c \
 	%D%/trace.c %D%/trace.h \
-	%D%/wait.c %D%/wait.h \
+	%D%/wait.c \
 	%D%/writer.c %D%/writer.h
 
 # schema.sql as one C string

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See log8.h. Cells are counted in steps above the row's mean: cell k is (edge(k), edge(k + 1)]. */
-#include "traces/log8.h"
+/* See codec.h. Cells are counted in steps above the row's mean: cell k is (edge(k), edge(k + 1)]. */
+#include "traces/codec.h"
 
 #include <math.h>
 #include <pthread.h>

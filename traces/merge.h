@@ -53,4 +53,15 @@ int sh_merge_add(struct sh_merge *m, const char *path, struct sh_err *e);
 const struct sh_merge_counts *sh_merge_counts(const struct sh_merge *m);
 void sh_merge_end(struct sh_merge *m);  /* NULL is fine                                           */
 
+/* ---- for merge.c: which files belong together ---- */
+
+struct sh_match;
+
+/* The runs and parts in the store `out` decide what may be merged; an empty store accepts whatever comes first. */
+struct sh_match *sh_match_begin(struct sh_store *out, struct sh_err *e);
+void sh_match_end(struct sh_match *m);  /* NULL is fine */
+
+/* -1: the file does not belong to the earlier ones. */
+int sh_match_store(struct sh_match *m, struct sh_store *in, struct sh_err *e);
+
 #endif

@@ -4,11 +4,16 @@
 #ifndef SH_TRACES_SQL_H
 #define SH_TRACES_SQL_H
 
-#include <stddef.h>
-
-#include "src/base/err.h"
+#include "traces/codec.h"
 
 struct sqlite3;
+struct sqlite3_value;
+
+/* A whole number; one out of the range of int becomes a value that every check rejects. */
+int sh_sql_int(struct sqlite3_value *v);
+
+/* The block that the arguments blob, codec, first_row, n_rows, window describe. The blob remains SQLite's. */
+struct sh_block sh_sql_block(struct sqlite3_value **arg);
 
 /* shears_rows(blob, codec, first_row, n_rows, window): a table of q, key, score. Returns an SQLite result code. */
 int sh_sql_rows_table(struct sqlite3 *db);

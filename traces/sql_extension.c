@@ -25,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "traces/codec.h"
 #include "traces/sql.h"
 #include "traces/store.h"
 
@@ -35,8 +34,7 @@ enum { BLOCK_ARGS = 5, MOST_ROWS = 1 << 22 };
 
 /* ---- arguments ---- */
 
-/* Numbers out of the range of int become values that every check rejects. */
-static int whole(sqlite3_value *v)
+int sh_sql_int(sqlite3_value *v)
 {
     sqlite3_int64 x = sqlite3_value_int64(v);
     return sqlite3_value_type(v) != SQLITE_INTEGER || x < INT32_MIN || x > INT32_MAX ? INT32_MIN : (int)x;
@@ -59,12 +57,34 @@ static void set_blob(struct sh_block *b, sqlite3_value *v)
     b->bytes = blob ? (size_t)sqlite3_value_bytes(v) : 0;
 }
 
-static struct sh_block block_of(sqlite3_value **arg)
+struct sh_block sh_sql_block(sqlite3_value **arg)
 {
-    struct sh_block b = {.codec = whole(arg[1]), .first_row = whole(arg[2]), .n_rows = whole(arg[3]),
-                         .window = whole(arg[4])};
+    struct sh_block b = {.codec = sh_sql_int(arg[1]), .first_row = sh_sql_int(arg[2]), .n_rows = sh_sql_int(arg[3]),
+                         .window = sh_sql_int(arg[4])};
     set_blob(&b, arg[0]);
     return b;
+}
+
+/* The result: a blob, or for functions with user data a JSON array. Takes ownership of the numbers. */
+static void give(sqlite3_context *context, float *x, size_t n)
+{
+    if (!sqlite3_user_data(context)) {
+        sqlite3_result_blob64(context, x, n * sizeof *x, free);
+        return;
+    }
+    sqlite3_str *text = sqlite3_str_new(sqlite3_context_db_handle(context));
+    for (size_t i = 0; i < n; i++)
+        sqlite3_str_appendf(text, "%s%.9g", i ? "," : "[", (double)x[i]);
+    sqlite3_str_appendall(text, n ? "]" : "[]");
+    free(x);
+    int code = sqlite3_str_errcode(text);
+    char *json = sqlite3_str_finish(text);
+    if (code == SQLITE_OK && json)
+        sqlite3_result_text(context, json, -1, sqlite3_free);
+    else
+        sqlite3_result_error_code(context, code ? code : SQLITE_NOMEM);
+    if (code != SQLITE_OK)
+        sqlite3_free(json);
 }
 
 /* ---- one row ---- */
@@ -93,10 +113,10 @@ static int take(void *to, const struct sh_row *r)
 static struct wanted row_of(sqlite3_context *context, sqlite3_value **arg)
 {
     struct sh_err e;
-    struct wanted w = {.q = whole(arg[BLOCK_ARGS])};
+    struct wanted w = {.q = sh_sql_int(arg[BLOCK_ARGS])};
     if (!all_there(BLOCK_ARGS + 1, arg))
         return w;                               /* without a result the function returns NULL */
-    struct sh_block b = block_of(arg);
+    struct sh_block b = sh_sql_block(arg);
     if (w.q < 0 || w.q < b.first_row || (int64_t)w.q - b.first_row >= b.n_rows)
         return w;
     if (sh_codec_rows_any(&b, take, &w, &e)) {
@@ -109,44 +129,18 @@ static struct wanted row_of(sqlite3_context *context, sqlite3_value **arg)
     return w;
 }
 
-static void row_blob(sqlite3_context *context, int n, sqlite3_value **arg)
+static void whole_row(sqlite3_context *context, int n, sqlite3_value **arg)
 {
     (void)n;
     struct wanted w = row_of(context, arg);
     if (w.row)
-        sqlite3_result_blob64(context, w.row, (sqlite3_uint64)w.n * sizeof *w.row, free);
-}
-
-/* Takes ownership of the numbers. */
-static void json_array(sqlite3_context *context, float *x, size_t n)
-{
-    sqlite3_str *text = sqlite3_str_new(sqlite3_context_db_handle(context));
-    for (size_t i = 0; i < n; i++)
-        sqlite3_str_appendf(text, "%s%.9g", i ? "," : "[", (double)x[i]);
-    sqlite3_str_appendall(text, n ? "]" : "[]");
-    free(x);
-    int code = sqlite3_str_errcode(text);
-    char *json = sqlite3_str_finish(text);
-    if (code == SQLITE_OK && json)
-        sqlite3_result_text(context, json, -1, sqlite3_free);
-    else
-        sqlite3_result_error_code(context, code ? code : SQLITE_NOMEM);
-    if (code != SQLITE_OK)
-        sqlite3_free(json);
-}
-
-static void row_json(sqlite3_context *context, int n, sqlite3_value **arg)
-{
-    (void)n;
-    struct wanted w = row_of(context, arg);
-    if (w.row)
-        json_array(context, w.row, (size_t)w.n);
+        give(context, w.row, (size_t)w.n);
 }
 
 static void one_score(sqlite3_context *context, int n, sqlite3_value **arg)
 {
     (void)n;
-    int key = whole(arg[BLOCK_ARGS + 1]);
+    int key = sh_sql_int(arg[BLOCK_ARGS + 1]);
     struct wanted w = row_of(context, arg);
     if (w.row && key >= 0 && key < w.n)
         sqlite3_result_double(context, (double)w.row[key]);
@@ -164,15 +158,15 @@ static void residual(sqlite3_context *context, int n, sqlite3_value **arg)
 
 /* ---- vectors ---- */
 
-/* Vector t of the blob and its length; caller frees. NULL when there is none (the SQL result is then set). */
-static float *vector_of(sqlite3_context *context, sqlite3_value **arg, size_t *d_head)
+static void vector(sqlite3_context *context, int n, sqlite3_value **arg)
 {
+    (void)n;
     struct sh_err e;
-    struct sh_block b = {.codec = whole(arg[1])};
-    int n_token = whole(arg[2]), t = whole(arg[3]);
+    struct sh_block b = {.codec = sh_sql_int(arg[1])};
+    int n_token = sh_sql_int(arg[2]), t = sh_sql_int(arg[3]);
     size_t count;
     if (!all_there(4, arg) || t < 0 || t >= n_token || n_token > MOST_ROWS)
-        return NULL;
+        return;
     set_blob(&b, arg[0]);
     float *all = sh_codec_all_floats(&b, &count, &e);
     if (all && count % (size_t)n_token) {
@@ -182,29 +176,11 @@ static float *vector_of(sqlite3_context *context, sqlite3_value **arg, size_t *d
     }
     if (!all) {
         sqlite3_result_error(context, e.text, -1);
-        return NULL;
+        return;
     }
-    *d_head = count / (size_t)n_token;
-    memmove(all, all + (size_t)t * *d_head, *d_head * sizeof *all);
-    return all;
-}
-
-static void vector_blob(sqlite3_context *context, int n, sqlite3_value **arg)
-{
-    (void)n;
-    size_t d_head;
-    float *x = vector_of(context, arg, &d_head);
-    if (x)
-        sqlite3_result_blob64(context, x, d_head * sizeof *x, free);
-}
-
-static void vector_json(sqlite3_context *context, int n, sqlite3_value **arg)
-{
-    (void)n;
-    size_t d_head;
-    float *x = vector_of(context, arg, &d_head);
-    if (x)
-        json_array(context, x, d_head);
+    size_t d_head = count / (size_t)n_token;
+    memmove(all, all + (size_t)t * d_head, d_head * sizeof *all);
+    give(context, all, d_head);
 }
 
 /* ---- statistics ---- */
@@ -251,17 +227,20 @@ __attribute__((visibility("default"))) int sqlite3_extension_init(sqlite3 *db, c
 
 int sqlite3_extension_init(sqlite3 *db, char **message, const sqlite3_api_routines *api)
 {
+    static char as_json;
     static const struct {
         const char *name;
         int n;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
-    } functions[] = {{"shears_row", 6, row_blob}, {"shears_row_json", 6, row_json}, {"shears_score", 7, one_score},
-                     {"shears_residual", 6, residual}, {"shears_vector", 4, vector_blob},
-                     {"shears_vector_json", 4, vector_json}, {"shears_stats_json", 1, stats_json}};
+        void *data;
+    } functions[] = {{"shears_row", 6, whole_row, NULL}, {"shears_row_json", 6, whole_row, &as_json},
+                     {"shears_score", 7, one_score, NULL}, {"shears_residual", 6, residual, NULL},
+                     {"shears_vector", 4, vector, NULL}, {"shears_vector_json", 4, vector, &as_json},
+                     {"shears_stats_json", 1, stats_json, NULL}};
     SQLITE_EXTENSION_INIT2(api);
     int code = check_version(db, message);
     for (size_t i = 0; i < sizeof functions / sizeof *functions && code == SQLITE_OK; i++)
         code = sqlite3_create_function_v2(db, functions[i].name, functions[i].n, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
-                                          NULL, functions[i].call, NULL, NULL, NULL);
+                                          functions[i].data, functions[i].call, NULL, NULL, NULL);
     return code == SQLITE_OK ? sh_sql_rows_table(db) : code;
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "traces/codec.h"
 #include "traces/sql.h"
 
 SQLITE_EXTENSION_INIT3
@@ -30,8 +29,7 @@ static int connect_to(sqlite3 *db, void *aux, int argc, const char *const *argv,
 {
     (void)aux, (void)argc, (void)argv, (void)message;
     int code = sqlite3_declare_vtab(db, "CREATE TABLE x(q INTEGER, key INTEGER, score REAL, its_blob HIDDEN,"
-                                    " its_codec HIDDEN, its_first_row HIDDEN, its_n_rows HIDDEN,"
-                                    " its_window HIDDEN)");
+                                    " its_codec HIDDEN, its_first_row HIDDEN, its_n_rows HIDDEN, its_window HIDDEN)");
     if (code != SQLITE_OK)
         return code;
     *out = sqlite3_malloc(sizeof **out);
@@ -55,9 +53,7 @@ static int best_index(sqlite3_vtab *table, sqlite3_index_info *info)
     for (int i = 0; i < info->nConstraint; i++) {
         int column = info->aConstraint[i].iColumn;
         int arg = column == COLUMN_Q ? N_ARG : column - COLUMN_ARGS;
-        if (column != COLUMN_Q && column < COLUMN_ARGS)
-            continue;
-        if (info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
+        if ((column != COLUMN_Q && column < COLUMN_ARGS) || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
             continue;
         if (!info->aConstraint[i].usable) {
             if (arg < N_ARG)
@@ -89,14 +85,10 @@ static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **out)
 
 static void forget(struct cursor *c)
 {
-    for (int i = 0; i < N_ARG; i++) {
+    for (int i = 0; i < N_ARG; i++)
         sqlite3_value_free(c->arg[i]);
-        c->arg[i] = NULL;
-    }
     free(c->at);
-    c->at = NULL;
-    c->n = c->cap = c->now = 0;
-    c->is_full = 0;
+    *c = (struct cursor){.base = c->base};
 }
 
 static int close_cursor(sqlite3_vtab_cursor *base)
@@ -126,13 +118,6 @@ static int take(void *to, const struct sh_row *r)
     return 0;
 }
 
-/* Numbers out of the range of int become values that every check rejects. */
-static int whole(sqlite3_value *v)
-{
-    sqlite3_int64 x = sqlite3_value_int64(v);
-    return sqlite3_value_type(v) != SQLITE_INTEGER || x < INT32_MIN || x > INT32_MAX ? INT32_MIN : (int)x;
-}
-
 static int filter(sqlite3_vtab_cursor *base, int given, const char *name, int argc, sqlite3_value **arg)
 {
     struct cursor *c = (struct cursor *)base;
@@ -149,11 +134,8 @@ static int filter(sqlite3_vtab_cursor *base, int given, const char *name, int ar
     for (int i = 0; i < N_ARG; i++)
         if (!(c->arg[i] = sqlite3_value_dup(arg[i])))
             return SQLITE_NOMEM;
-    const void *blob = sqlite3_value_blob(c->arg[0]);
-    struct sh_block b = {.codec = whole(arg[1]), .first_row = whole(arg[2]), .n_rows = whole(arg[3]),
-                         .window = whole(arg[4]), .bytes = blob ? (size_t)sqlite3_value_bytes(c->arg[0]) : 0};
-    *(const void **)&b.blob = blob ? blob : "";
-    c->only_q = given & 1 << N_ARG && sqlite3_value_type(arg[N_ARG]) == SQLITE_INTEGER ? whole(arg[N_ARG]) : -1;
+    struct sh_block b = sh_sql_block(c->arg);
+    c->only_q = given & 1 << N_ARG && sqlite3_value_type(arg[N_ARG]) == SQLITE_INTEGER ? sh_sql_int(arg[N_ARG]) : -1;
     if (sh_codec_rows_any(&b, take, c, &e)) {
         base->pVtab->zErrMsg = sqlite3_mprintf("%s", e.text);
         return SQLITE_ERROR;

@@ -8,42 +8,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "traces/codec.h"
 #include "traces/sql.h"
 #include "traces/stats.h"
 
 enum { MOST_BYTES = 1 << 27 };
 
-/* [a, b, …] of n numbers, -1 as null. */
-static void list(FILE *f, const int32_t *x, size_t n)
+/* [[…], …]: `n_list` lists of n > 0 numbers, one after another; -1 as null. */
+static void lists(FILE *f, const int32_t *x, size_t n_list, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        putc(i ? ',' : '[', f);
+    putc('[', f);
+    for (size_t i = 0; i < n_list * n; i++) {
+        fputs(i % n ? "," : i ? "],[" : "[", f);
         if (x[i] < 0)
             fputs("null", f);
         else
             fprintf(f, "%d", (int)x[i]);
     }
-    fputs(n ? "]" : "[]", f);
+    fputs(n_list ? "]]" : "]", f);
 }
 
-/* [[…], …]: `lists` lists of n numbers, one after another. */
-static void lists(FILE *f, const int32_t *x, size_t n_list, size_t n)
+static void likenesses(FILE *f, const struct sh_jaccard *j)
 {
-    putc('[', f);
-    for (size_t i = 0; i < n_list; i++) {
-        if (i)
-            putc(',', f);
-        list(f, x + i * n, n);
-    }
-    putc(']', f);
-}
-
-static void likenesses(FILE *f, const struct sh_jaccard *j, size_t n)
-{
-    putc('[', f);
-    for (size_t i = 0; i < n; i++)
-        fprintf(f, "%s{\"sum\":%.17g,\"expected\":%.17g,\"rows\":%u}", i ? "," : "", j[i].sum, j[i].expected,
+    for (int i = 0; i < SH_STATS_LAGS; i++)
+        fprintf(f, "%s{\"sum\":%.17g,\"expected\":%.17g,\"rows\":%u}", i ? "," : "[", j[i].sum, j[i].expected,
                 (unsigned)j[i].rows);
     putc(']', f);
 }
@@ -67,7 +54,7 @@ static void cells(FILE *f, const struct sh_stats *s)
         for (size_t i = 0; i < n_recent; i++) {
             if (i)
                 putc(',', f);
-            likenesses(f, s->jaccard + (lane * n_recent + i) * SH_STATS_LAGS, SH_STATS_LAGS);
+            likenesses(f, s->jaccard + (lane * n_recent + i) * SH_STATS_LAGS);
         }
         putc(']', f);
     }

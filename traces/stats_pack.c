@@ -3,17 +3,16 @@
  *
  *     "SHST", version 1 (u8), sparse (u8), n_alpha, n_recent, n_split (u8 each), 0 (u8)
  *     length, window (u32); alphas: kind (u8), value (f64); recents (u32); splits (f64)
- *     row sums: rows, entries, below_mean, below_1pct, rows_of_two (u64), entropy,
- *               normalised_entropy, mass_top (f64)
+ *     row sums: rows, entries, below_mean, below_1pct, rows_of_two (u64), entropy, normalised_entropy, mass_top (f64)
  *     and, where there are cells,
  *     jaccard[lane][recent][lag]: sum, expected (f64), rows (u32)
  *     last[lane][T]           T - last, 0 for never
- *     first[lane][recent][T]  1 + rows later than it could be at the earliest (later than the
- *                             cell of the next smaller recent, and than j + recent); 0 for never
+ *     first[lane][recent][T]  1 + rows later than it could be at the earliest (later than the cell of the next
+ *                             smaller recent, and than j + recent); 0 for never
  *     low[split][t]           as it is
  *
- * The arrays hold 2 bytes a number when T < 65536, else 4: all lowest bytes, then all next ones,
- * and so on, which compresses better than whole numbers. */
+ * The arrays hold 2 bytes a number when T < 65536, else 4: all lowest bytes, then all next ones, and so on, which
+ * compresses better than whole numbers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +55,7 @@ static int width_of(int length)
 
 static size_t spec_bytes(const struct sh_stats_spec *spec)
 {
-    return HEAD + 8 + 9 * (size_t)spec->n_alpha + 4 * (size_t)spec->n_recent +
-           8 * (size_t)spec->n_split;
+    return HEAD + 8 + 9 * (size_t)spec->n_alpha + 4 * (size_t)spec->n_recent + 8 * (size_t)spec->n_split;
 }
 
 /* Size of everything; spec and length are within their limits, so nothing overflows. */
@@ -67,8 +65,7 @@ static size_t all_bytes(const struct sh_stats_spec *spec, int length)
     size_t numbers = (lanes + cells) * (size_t)length;
     for (int i = 0; lanes && i < spec->n_split; i++)
         numbers += (size_t)sh_stats_split_at(spec->split[i], length);
-    return spec_bytes(spec) + SUMS + cells * SH_STATS_LAGS * JACCARD +
-           numbers * (size_t)width_of(length);
+    return spec_bytes(spec) + SUMS + cells * SH_STATS_LAGS * JACCARD + numbers * (size_t)width_of(length);
 }
 
 static unsigned char *put_spec(unsigned char *to, const struct sh_stats *s)
@@ -185,20 +182,17 @@ static int bad(struct sh_err *e, const char *what)
     return sh_fail(e, "packed attention statistics: %s", what);
 }
 
-static int get_spec(const unsigned char *from, size_t bytes, struct sh_stats_spec *spec,
-                    int *length, struct sh_err *e)
+static int get_spec(const unsigned char *from, size_t bytes, struct sh_stats_spec *spec, int *length,
+                    struct sh_err *e)
 {
     const unsigned char *at = from + 4;
     if (bytes < HEAD + 8 || memcmp(from, "SHST", 4))
         return bad(e, "no magic number SHST at the beginning");
     uint64_t version = get(&at, 1), sparse = get(&at, 1);
     if (version != FORMAT)
-        return sh_fail(e, "packed attention statistics: found version %d, expected %d",
-                       (int)version, FORMAT);
-    memset(spec, 0, sizeof *spec);
-    spec->n_alpha = (int)get(&at, 1);
-    spec->n_recent = (int)get(&at, 1);
-    spec->n_split = (int)get(&at, 1);
+        return sh_fail(e, "packed attention statistics: found version %d, expected %d", (int)version, FORMAT);
+    *spec = (struct sh_stats_spec){.n_alpha = at[0], .n_recent = at[1], .n_split = at[2]};
+    at += 3;
     uint64_t zero = get(&at, 1), rows = get(&at, 4), window = get(&at, 4);
     if (sparse > 1 || zero || spec->n_alpha > SH_STATS_MAX || spec->n_recent > SH_STATS_MAX ||
         spec->n_split > SH_STATS_MAX || window > SH_STATS_MAX_WINDOW || bytes < spec_bytes(spec))
@@ -240,9 +234,9 @@ static int get_sums(const unsigned char **at, struct sh_stats *s, struct sh_err 
     r->entropy = get_real(at);
     r->normalised_entropy = get_real(at);
     r->mass_top = get_real(at);
-    if (r->rows > n || r->rows_of_two > r->rows || r->entries > n * (n + 1) / 2 ||
-        r->below_mean > r->entries || r->below_1pct > r->entries || !isfinite(r->entropy) ||
-        !isfinite(r->normalised_entropy) || !isfinite(r->mass_top))
+    if (r->rows > n || r->rows_of_two > r->rows || r->entries > n * (n + 1) / 2 || r->below_mean > r->entries ||
+        r->below_1pct > r->entries || !isfinite(r->entropy) || !isfinite(r->normalised_entropy) ||
+        !isfinite(r->mass_top))
         return bad(e, "impossible row sums");
     return 0;
 }
@@ -256,8 +250,7 @@ static int get_jaccards(const unsigned char **at, struct sh_stats *s, struct sh_
         j->expected = get_real(at);
         j->rows = (uint32_t)get(at, 4);
         /* each term is at most 1 */
-        if (j->rows > (uint32_t)s->length || !is_share(j->sum, j->rows) ||
-            !is_share(j->expected, j->rows))
+        if (j->rows > (uint32_t)s->length || !is_share(j->sum, j->rows) || !is_share(j->expected, j->rows))
             return bad(e, "an impossible similarity over time");
     }
     return 0;
@@ -299,17 +292,6 @@ static int get_cells(const unsigned char *at, struct sh_stats *s, struct sh_err 
     return 0;
 }
 
-/* Spec and length are valid and the size matches them. */
-static int get_rest(const unsigned char *from, struct sh_stats *s, struct sh_err *e)
-{
-    const unsigned char *at = from + spec_bytes(&s->spec);
-    s->sparse = from[5];
-    s->n_row = s->length;
-    if (get_sums(&at, s, e) || (s->n_lane && get_jaccards(&at, s, e)))
-        return -1;
-    return s->n_lane ? get_cells(at, s, e) : 0;
-}
-
 int sh_stats_unpack(const void *from, size_t bytes, struct sh_stats **out, struct sh_err *e)
 {
     struct sh_stats_spec spec;
@@ -320,10 +302,13 @@ int sh_stats_unpack(const void *from, size_t bytes, struct sh_stats **out, struc
         return sh_fail(e, "packed attention statistics: found %zu bytes, expected %zu", bytes,
                        all_bytes(&spec, length));
     struct sh_stats *s = sh_stats_new_finished(&spec, length);
-    if (get_rest(from, s, e)) {
-        sh_stats_free(s);
-        return -1;
+    const unsigned char *at = from + spec_bytes(&spec);
+    s->sparse = from[5];
+    s->n_row = length;
+    if (!get_sums(&at, s, e) && (!s->n_lane || (!get_jaccards(&at, s, e) && !get_cells(at, s, e)))) {
+        *out = s;
+        return 0;
     }
-    *out = s;
-    return 0;
+    sh_stats_free(s);
+    return -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See store_lock.h. */
-#include "traces/store_lock.h"
-
+/* See store.h. The claim is a lock (of an open file, not of a process) on a byte of the file past everything that
+ * SQLite locks. It ends with its holder, however that ends, and leaves nothing in the folder. Programs that do not ask
+ * for a claim do not notice it: they share the store as SQLite allows. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

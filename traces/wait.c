@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See wait.h. */
-#include "traces/wait.h"
+/* Sharing a store between programs. A transaction has the file to itself from the first page that it writes to the
+ * last fsync, and it starts writing only when no statement is reading. So all programs wait for one another, each
+ * briefly:
+ *
+ *     a reader waits for the running transaction, a minute at most;
+ *     a writer waits for reading statements and for other writers, five seconds at most; sh_writer without limit.
+ *
+ * A waiting program tries again every millisecond; SQLite's own timeout tries every 100. Between two transactions,
+ * sh_writer leaves the file free for a sixteenth of the time that the first one took: readers get their turn however
+ * slow the disk is, and writing loses 6 % at most. */
+#include "traces/db.h"
 
 #include <time.h>
 

@@ -9,7 +9,6 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "traces/db.h"
-#include "traces/wait.h"
 
 enum { GROUP_BYTES = 64 << 20, MOST_BATCHES = 256 };
 

@@ -12,7 +12,6 @@
 #include "kernels/load.h"
 #include "src/base/mem.h"
 #include "src/base/say.h"
-#include "traces/store_lock.h"
 #include "traces/merge.h"
 #include "traces/partial.h"
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "traces/store_lock.h"
 #include "traces/shard_inventory.h"
 
 enum { MOST_PARTS = 100000 };

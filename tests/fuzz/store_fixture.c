@@ -14,7 +14,6 @@
 #include "traces/partial.h"
 #include "traces/stats.h"
 #include "traces/store.h"
-#include "traces/store_plan.h"
 
 enum { LAYERS = 2, HEADS = 2, WIDTH = 4, LONG = 9, SHORT = 5, SEQUENCES = 2 };
 
