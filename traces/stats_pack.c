@@ -302,8 +302,8 @@ int sh_stats_unpack(const void *from, size_t bytes, struct sh_stats **out, struc
         return sh_fail(e, "packed attention statistics: found %zu bytes, expected %zu", bytes,
                        all_bytes(&spec, length));
     struct sh_stats *s = sh_stats_new_finished(&spec, length);
-    const unsigned char *at = from + spec_bytes(&spec);
-    s->sparse = from[5];
+    const unsigned char *begin = from, *at = begin + spec_bytes(&spec);
+    s->sparse = begin[5];
     s->n_row = length;
     if (!get_sums(&at, s, e) && (!s->n_lane || (!get_jaccards(&at, s, e) && !get_cells(at, s, e)))) {
         *out = s;
