@@ -53,20 +53,17 @@ int sh_db_exec(struct sh_store *s, const char *sql, const char *doing, struct sh
 static int bind(sqlite3_stmt *q, const char *types, va_list args)
 {
     int bad = 0;
-    for (int i = 1; *types; types++, i++) {
-        if (*types == 'i') {
-            bad |= sqlite3_bind_int(q, i, va_arg(args, int));
-        } else if (*types == 'l') {
-            bad |= sqlite3_bind_int64(q, i, va_arg(args, long long));
-        } else if (*types == 'r') {
-            bad |= sqlite3_bind_double(q, i, va_arg(args, double));     /* NaN is stored as NULL */
-        } else if (*types == 't') {
-            bad |= sqlite3_bind_text(q, i, va_arg(args, const char *), -1, SQLITE_TRANSIENT);
-        } else {
-            const void *at = va_arg(args, const void *);
+    const void *at;
+    for (int i = 1; *types; types++, i++)
+        switch (*types) {
+        case 'i': bad |= sqlite3_bind_int(q, i, va_arg(args, int)); break;
+        case 'l': bad |= sqlite3_bind_int64(q, i, va_arg(args, long long)); break;
+        case 'r': bad |= sqlite3_bind_double(q, i, va_arg(args, double)); break;     /* NaN is stored as NULL */
+        case 't': bad |= sqlite3_bind_text(q, i, va_arg(args, const char *), -1, SQLITE_TRANSIENT); break;
+        default:
+            at = va_arg(args, const void *);
             bad |= sqlite3_bind_blob(q, i, at, va_arg(args, int), SQLITE_STATIC);
         }
-    }
     return bad;
 }
 
@@ -258,6 +255,8 @@ static void forget_journals(const char *path)
     }
 }
 
+#define TEMPORARY ".shears-new"
+
 /* The locked temporary file, in the same folder, in which a new store is built: of several programs that make the
  * same store, one works at a time. A killed one leaves it, the next one takes it over. -1: not available; with `wait`
  * 0, also when it does not exist or is in use. */
@@ -285,16 +284,11 @@ static void drop_temporary(const char *temporary, int fd)
     close(fd);
 }
 
-static char *temporary_name(const char *path)
-{
-    return xasprintf("%s.shears-new", path);
-}
-
 /* A new store gets its name only when its tables exist: whenever the program is killed, the store is either complete
  * or absent. An empty file of that name is replaced. Sets *made when this call made the file. */
 static int make_new(const char *path, int *made, struct sh_err *e)
 {
-    char *temporary = temporary_name(path);
+    char *temporary = xasprintf("%s" TEMPORARY, path);
     struct stat about;
     int fd = lock_temporary(temporary, 1), bad = fd < 0;
     if (bad)
@@ -321,7 +315,7 @@ static int make_new(const char *path, int *made, struct sh_err *e)
 
 void sh_store_remove_leftovers(const char *path)
 {
-    char *temporary = temporary_name(path);
+    char *temporary = xasprintf("%s" TEMPORARY, path);
     int fd = lock_temporary(temporary, 0);
     if (fd >= 0)
         drop_temporary(temporary, fd);
@@ -411,19 +405,14 @@ struct sh_store *sh_store_open(const char *path, struct sh_err *e)
     return s;
 }
 
-/* Without write permission a store left half changed by a killed writer is unreadable: apply its journal first. */
-static void roll_back(const char *path)
+struct sh_store *sh_store_open_read_only(const char *path, struct sh_err *e)
 {
+    /* Without write permission a store left half changed by a killed writer is unreadable: apply its journal first. */
     struct sh_err ignored;
     char *journal = xasprintf("%s-journal", path);
     if (!access(journal, F_OK))
         sh_store_close(open_existing(path, SQLITE_OPEN_READWRITE, 0, &ignored));
     free(journal);
-}
-
-struct sh_store *sh_store_open_read_only(const char *path, struct sh_err *e)
-{
-    roll_back(path);
     return open_existing(path, SQLITE_OPEN_READONLY, 0, e);
 }
 

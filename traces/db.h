@@ -48,6 +48,14 @@ int sh_db_do(struct sh_store *s, struct sh_err *e, const char *doing, const char
 int sh_db_begin(struct sh_store *s, const char *doing, struct sh_err *e);
 int sh_db_end(struct sh_store *s, int bad, const char *doing, struct sh_err *e);
 
+/* ---- store.c ---- */
+
+/* The id of the run just inserted, or -1; *first: the id for the first of its sequences. */
+int sh_store_new_run(struct sh_store *s, int *first, struct sh_err *e);
+
+/* Within a transaction. */
+int sh_store_put_block(struct sh_store *s, int sequence, int layer, const struct sh_block *b, struct sh_err *e);
+
 /* ---- wait.c ---- */
 
 /* This connection waits for other programs from now on; cannot fail. */

@@ -3,7 +3,6 @@
 #include "traces/digest.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "traces/codec.h"
 #include "traces/column.h"

@@ -12,7 +12,6 @@
 #include "traces/column.h"
 #include "traces/db.h"
 #include "traces/digest.h"
-#include "traces/shard_inventory.h"
 
 struct sh_merge {
     struct sh_store *out;
@@ -32,7 +31,6 @@ struct parts {
 
 static int read_parts(struct sh_store *s, struct parts *p, struct sh_err *e)
 {
-    *p = (struct parts){0};
     return sh_shard_list(s, &p->shard, &p->n, e) ||
            sh_inventory_list(s, p->shard, p->n, &p->held, &p->n_held, e) ? -1 : 0;
 }
@@ -46,15 +44,13 @@ static void clear_parts(struct parts *p)
 struct sh_merge *sh_merge_begin(struct sh_store *out, struct sh_err *e)
 {
     struct sh_merge *m = xcalloc(1, sizeof *m);
-    struct parts had;
+    struct parts had = {0};
     m->out = out;
     m->match = sh_match_begin(out, e);
     m->seen = sh_inventory_seen_new();
-    int bad = !m->match;
-    if (!bad) {
-        bad = read_parts(out, &had, e) || sh_inventory_seen_add(m->seen, out->path, had.held, had.n_held, e);
-        clear_parts(&had);
-    }
+    int bad = !m->match || read_parts(out, &had, e) ||
+              sh_inventory_seen_add(m->seen, out->path, had.held, had.n_held, e);
+    clear_parts(&had);
     if (!bad)
         return m;
     sh_merge_end(m);
@@ -94,22 +90,17 @@ static int refuse_hole(const struct sh_store *in, const struct parts *p, const s
                    hole->part, parts);
 }
 
-static int look_at_parts(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
+int sh_merge_look(struct sh_merge *m, const char *path, struct sh_err *e)
 {
-    struct parts p;
-    int bad = read_parts(in, &p, e) || sh_inventory_look(in, p.held, p.n_held, e);
+    struct sh_store *in = sh_store_open_read_only(path, e);
+    struct parts p = {0};
+    int bad = !in || sh_match_store(m->match, in, e) || read_parts(in, &p, e) ||
+              sh_inventory_look(in, p.held, p.n_held, e);
     for (int i = 0; i < p.n_held && !bad; i++)
         if (p.held[i].found < p.held[i].rows)
             bad = refuse_hole(in, &p, &p.held[i], e);
     bad = bad || sh_inventory_seen_add(m->seen, in->path, p.held, p.n_held, e);
     clear_parts(&p);
-    return bad;
-}
-
-int sh_merge_look(struct sh_merge *m, const char *path, struct sh_err *e)
-{
-    struct sh_store *in = sh_store_open_read_only(path, e);
-    int bad = !in || sh_match_store(m->match, in, e) || look_at_parts(m, in, e);
     sh_store_close(in);
     return bad ? -1 : 0;
 }
@@ -117,10 +108,7 @@ int sh_merge_look(struct sh_merge *m, const char *path, struct sh_err *e)
 /* ---- rows from one store to the other ---- */
 
 /* A query of the input store: its table, and the kinds of its columns. */
-struct source {
-    const char *table, *kinds, *query;
-    int (*check)(struct sh_columns *from);      /* further check, or NULL. -1: do not copy the row */
-};
+struct source { const char *table, *kinds, *query; };
 
 /* Insert the rows of `from` as the parameters of `to` from ?first on; finalises both. */
 static int copy_rows(struct sh_store *out, struct sh_store *in, const struct source *what, sqlite3_stmt *from,
@@ -128,10 +116,8 @@ static int copy_rows(struct sh_store *out, struct sh_store *in, const struct sou
 {
     struct sh_columns c = sh_columns_of(in, to ? from : NULL, what->table, doing, e);
     while (sh_columns_next(&c)) {
-        if (sh_columns_are(&c, what->kinds) || (what->check && what->check(&c))) {
-            c.bad = -1;
+        if (sh_columns_are(&c, what->kinds))
             break;
-        }
         for (int i = 0; i < sqlite3_column_count(from); i++)
             sqlite3_bind_value(to, first + i, sqlite3_column_value(from, i));
         if (sqlite3_step(to) != SQLITE_DONE) {
@@ -146,6 +132,10 @@ static int copy_rows(struct sh_store *out, struct sh_store *in, const struct sou
     return c.bad;
 }
 
+/* ---- traces ---- */
+
+struct target { struct sh_store *store; int sequence, layer; };
+
 static int pass(void *to, const struct sh_row *row)
 {
     (void)to;
@@ -153,49 +143,25 @@ static int pass(void *to, const struct sh_row *row)
     return 0;
 }
 
-static int check_last(struct sh_columns *from)
-{
-    unsigned char *plain;
-    size_t bytes, n;
-    const void *blob = sh_column_blob(from, sqlite3_column_count(from->q) - 1, &bytes);
-    if (sh_codec_unbytes(blob, bytes, (size_t)1 << 32, &plain, &n, from->e))
-        return -1;
-    free(plain);
-    return 0;
-}
-
 /* Blobs have checksums of their own, which detect what a disk has changed since; a sparse block has several frames. */
-static int check_scores(struct sh_columns *from)
+static int copy_block(void *to, const struct sh_block *b, struct sh_err *e)
 {
-    struct sh_block b = {.first_row = sh_column_int(from, 1, INT_MIN, INT_MAX),
-                         .n_rows = sh_column_int(from, 2, INT_MIN, INT_MAX),
-                         .window = sh_column_int(from, 3, INT_MIN, INT_MAX),
-                         .codec = sh_column_int(from, 4, INT_MIN, INT_MAX)};
-    *(const void **)&b.blob = sh_column_blob(from, 5, &b.bytes);
-    return b.codec & SH_CODEC_SPARSE ? sh_codec_rows_any(&b, pass, NULL, from->e) : check_last(from);
+    const struct target *t = to;
+    unsigned char *plain = NULL;
+    size_t n;
+    int is_sparse = b->kind == SH_BLOCK_SCORES && b->codec & SH_CODEC_SPARSE;
+    int bad = is_sparse ? sh_codec_rows_any(b, pass, NULL, e)
+                        : sh_codec_unbytes(b->blob, b->bytes, (size_t)1 << 32, &plain, &n, e);
+    free(plain);
+    return bad || sh_store_put_block(t->store, t->sequence, t->layer, b, e);
 }
-
-/* ---- traces ---- */
 
 static int copy_layer(struct sh_merge *m, struct sh_store *in, int from, int to, int layer, struct sh_err *e)
 {
-    static const struct {
-        struct source from;
-        const char *to;
-    } part[] = {
-        {{"scores", "iiiiib", "SELECT head, first_row, n_rows, window, codec, blob FROM scores WHERE sequence = ?"
-          " AND layer = ? ORDER BY head, first_row", check_scores},
-         "INSERT INTO scores (sequence, layer, head, first_row, n_rows, window, codec, blob) VALUES (?,?,?,?,?,?,?,?)"},
-        {{"vectors", "tiib", "SELECT kind, head, codec, blob FROM vectors WHERE sequence = ? AND layer = ?"
-          " ORDER BY kind, head", check_last},
-         "INSERT INTO vectors (sequence, layer, kind, head, codec, blob) VALUES (?,?,?,?,?,?)"},
-        {{"head_stats", "ib", "SELECT head, blob FROM head_stats WHERE sequence = ? AND layer = ? ORDER BY head",
-          check_last},
-         "INSERT INTO head_stats (sequence, layer, head, blob) VALUES (?,?,?,?)"}};
+    struct target target = {m->out, to, layer};
     int bad = sh_db_begin(m->out, doing, e);
-    for (size_t i = 0; i < sizeof part / sizeof *part && !bad; i++)
-        bad = copy_rows(m->out, in, &part[i].from, sh_db_query(in, e, part[i].from.query, "ii", from, layer),
-                        sh_db_query(m->out, e, part[i].to, "ii", to, layer), 3, e);
+    for (int kind = SH_BLOCK_SCORES; kind <= SH_BLOCK_STATS && !bad; kind++)
+        bad = sh_store_blocks(in, kind, from, layer, -1, copy_block, &target, e);
     if (bad && strncmp(e->text, m->out->path, strlen(m->out->path)))
         sh_err_prefix(e, "%s: sequence %d, layer %d", in->path, from, layer);
     if (!bad)
@@ -236,14 +202,14 @@ static int make_run(struct sh_merge *m, struct sh_store *in, int run, struct sh_
 {
     static const struct source model = {"model", "ttttiiiiiii",
         "SELECT name, family, weights, fingerprint, n_layer, n_head, n_kv_head, d_head, d_model, n_vocab, max_pos"
-        " FROM model WHERE id = (SELECT model FROM run WHERE id = ?)", NULL};
+        " FROM model WHERE id = (SELECT model FROM run WHERE id = ?)"};
     static const struct source of_run = {"run", "tttttittttiilttttt",
         "SELECT key, program, backend, device, dtype, weight_bits, record, codec, vectors, statistics,"
         " first_layer, last_layer, seed, command, started, name, weights, fingerprint"
-        " FROM run JOIN model ON model.id = run.model WHERE run.id = ?", NULL};
+        " FROM run JOIN model ON model.id = run.model WHERE run.id = ?"};
     static const struct source sequences = {"sequence", "itib",
         "SELECT id - (SELECT min(id) FROM sequence WHERE run = ?1) AS id, source, n_tokens, tokens FROM sequence"
-        " WHERE run = ?1 ORDER BY sequence.id", NULL};
+        " WHERE run = ?1 ORDER BY sequence.id"};
     struct sh_store *out = m->out;
     if (sh_db_begin(out, doing, e))
         return -1;
@@ -260,18 +226,11 @@ static int make_run(struct sh_merge *m, struct sh_store *in, int run, struct sh_
     if (!bad && sqlite3_total_changes(out->db) - before != 1)
         bad = sh_fail(e, "%s: damaged: run %d belongs to %s, expected one model", in->path, run,
                       sqlite3_total_changes(out->db) == before ? "no model" : "several models");
-    long long id = sqlite3_last_insert_rowid(out->db);
-    if (!bad && (id < 1 || id > SH_MOST_ID))
-        bad = sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", out->path, id,
-                      SH_MOST_ID);
-    int first = bad ? -1 : sh_one_number(out, sh_db_query(out, e,
-        "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", ""), "sequence", 0, doing, e);
-    bad = first < 0;
-    if (!bad)
-        bad = copy_rows(out, in, &sequences, sh_db_query(in, e, sequences.query, "i", run), sh_db_query(out, e,
-            "INSERT INTO sequence (run, id, source, n_tokens, tokens) VALUES (?1, ?3 + ?2, ?4, ?5, ?6)", "ii", (int)id,
-            first), 3, e);
-    return sh_db_end(out, bad, doing, e) ? -1 : (int)id;
+    int first, id = bad ? -1 : sh_store_new_run(out, &first, e);
+    bad = id < 0 || copy_rows(out, in, &sequences, sh_db_query(in, e, sequences.query, "i", run), sh_db_query(out, e,
+        "INSERT INTO sequence (run, id, source, n_tokens, tokens) VALUES (?1, ?3 + ?2, ?4, ?5, ?6)", "ii", id, first),
+        3, e);
+    return sh_db_end(out, bad, doing, e) ? -1 : id;
 }
 
 /* at: the ids of the sequences in the input and in the output. */
@@ -332,16 +291,16 @@ static int merge_runs(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 static int copy_typed(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings, int is_new,
                       struct sh_err *e)
 {
-    static const char *const put[] = {"INSERT OR IGNORE INTO typed (command, settings, line) VALUES (?,?,?)",
-                                      "INSERT OR REPLACE INTO typed (command, settings, line) VALUES (?,?,?)"};
+    const char *put = is_new ? "INSERT OR REPLACE INTO typed (command, settings, line) VALUES (?,?,?)"
+                             : "INSERT OR IGNORE INTO typed (command, settings, line) VALUES (?,?,?)";
     static const struct source typed = {"typed", "ttt",
-        "SELECT command, settings, line FROM typed WHERE command = ? AND settings = ?", NULL};
+        "SELECT command, settings, line FROM typed WHERE command = ? AND settings = ?"};
     int there = sh_table_is_there(in, "typed", doing, e);
     there = there == 1 ? sh_table_is_there(m->out, "typed", doing, e) : there;
     if (there < 1)
         return there;
     return copy_rows(m->out, in, &typed, sh_db_query(in, e, typed.query, "tt", command, settings),
-                     sh_db_query(m->out, e, put[is_new], ""), 1, e);
+                     sh_db_query(m->out, e, put, ""), 1, e);
 }
 
 static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings,
@@ -349,7 +308,7 @@ static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *c
 {
     static const struct source results = {"result", "tttIIR",
         "SELECT command, settings, metric, layer, head, value FROM result WHERE command = ? AND settings = ?"
-        " ORDER BY id", NULL};
+        " ORDER BY id"};
     struct sh_digest ours, theirs;
     int n, their_n;
     if (sh_digest_results(m->out, command, settings, &ours, &n, e) ||
@@ -447,7 +406,7 @@ static int is_in(const struct sh_shard *h, const struct sh_shard *list, int n)
  * came from a file that is not a part of a trace. */
 static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new, struct sh_err *e)
 {
-    struct parts p;
+    struct parts p = {0};
     struct sh_shard *known = NULL;
     int n_known = 0, traces = 0, new_traces = 0;
     int bad = read_parts(in, &p, e) || sh_shard_list(m->out, &known, &n_known, e);

@@ -10,7 +10,7 @@
 #include "traces/column.h"
 #include "traces/db.h"
 
-enum { MODEL, WEIGHTS, FINGERPRINT, PROGRAM, KEY = 14, N_COLUMN };
+enum { FINGERPRINT = 2, N_COLUMN = 15 };
 
 static const char columns[] =
     "SELECT name, weights, fingerprint, program, backend, dtype, weight_bits, record, codec, vectors, statistics,"
@@ -85,11 +85,11 @@ static int refuse(const struct sh_match *m, const struct sh_store *in, const str
 {
     const struct identity *near = NULL;
     int most = -1;
-    for (int i = 0; i < m->n; i++)
-        if (differ_at(&m->run[i], r) > most) {
-            most = differ_at(&m->run[i], r);
-            near = &m->run[i];
-        }
+    for (int i = 0; i < m->n; i++) {
+        int at = differ_at(&m->run[i], r);
+        near = at > most ? &m->run[i] : near;
+        most = at > most ? at : most;
+    }
     sh_fail(e, "%s: not a shard of the same run as %s: %s: found \"%.200s\", expected \"%.200s\"", in->path,
             m->run_of, column_name[most], r->at[most], near->at[most]);
     return tell(e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See partial.h. */
-#include "traces/partial.h"
+/* See shard.h. */
+#include "traces/shard.h"
 
 #include <limits.h>
 #include <string.h>
@@ -12,13 +12,8 @@ static const char doing[] = "keeping a part", looking[] = "looking for parts";
 
 static long long check_sum(const char *job, int part, const void *at, size_t bytes)
 {
-    const unsigned char *p = at;
-    uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)part;
-    for (; *job; job++)
-        h = (h ^ (unsigned char)*job) * 0x100000001b3u;
-    for (size_t i = 0; i < bytes; i++)
-        h = (h ^ p[i]) * 0x100000001b3u;
-    return (long long)(h >> 1);
+    uint64_t h = sh_fnv(SH_FNV_BASIS ^ (uint64_t)part, job, strlen(job));
+    return (long long)(sh_fnv(h, at, bytes) >> 1);
 }
 
 int sh_partial_begin(struct sh_store *s, struct sh_err *e)
@@ -32,21 +27,15 @@ int sh_partial_begin(struct sh_store *s, struct sh_err *e)
 
 int sh_partial_put(struct sh_store *s, const char *job, int part, const void *at, size_t bytes, struct sh_err *e)
 {
-    int bad = bytes > 1 << 30 ? sh_fail(e, "%s: a part of %zu bytes is too large for it", s->path, bytes)
-                              : sh_db_do(s, e, doing,
-        "INSERT OR REPLACE INTO partial (job, part, sum, blob) VALUES (?,?,?,?)", "tilb", job, part,
-        check_sum(job, part, at, bytes), at, (int)bytes);
-    return bad ? sh_db_end(s, bad, doing, e) : 0;
+    if (bytes > 1 << 30)
+        return sh_fail(e, "%s: a part of %zu bytes is too large for it", s->path, bytes);
+    return sh_db_do(s, e, doing, "INSERT OR REPLACE INTO partial (job, part, sum, blob) VALUES (?,?,?,?)", "tilb", job,
+                    part, check_sum(job, part, at, bytes), at, (int)bytes);
 }
 
-int sh_partial_end(struct sh_store *s, struct sh_err *e)
+int sh_partial_end(struct sh_store *s, int bad, struct sh_err *e)
 {
-    return sh_db_end(s, 0, doing, e);
-}
-
-void sh_partial_undo(struct sh_store *s)
-{
-    sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return sh_db_end(s, bad, doing, e);
 }
 
 int sh_partial_list(struct sh_store *s, const char *job, int n, int *has, int mark, struct sh_err *e)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See merge.h: which parts of which jobs a store has. */
+/* See shard.h: which parts of which jobs a store has. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,7 @@
 #include "src/base/mem.h"
 #include "traces/column.h"
 #include "traces/db.h"
-#include "traces/shard_inventory.h"
-#include "traces/merge.h"
+#include "traces/shard.h"
 
 enum { MOST_PARTS = 1000000 };
 
@@ -22,11 +21,6 @@ int sh_shard_mark(struct sh_store *s, const struct sh_shard *h, struct sh_err *e
         return -1;
     return sh_db_do(s, e, "noting a shard", "INSERT OR IGNORE INTO shard (job, part, parts, command, program, model)"
                     " VALUES (?,?,?,?,?,?)", "tiittt", h->job, h->part, h->parts, h->command, h->program, h->model);
-}
-
-static void take(char *to, size_t size, struct sh_columns *c, int column)
-{
-    snprintf(to, size, "%s", sh_column_text(c, column));
 }
 
 static int comes_after(const struct sh_shard *h, const struct sh_shard *before)
@@ -51,10 +45,10 @@ int sh_shard_list(struct sh_store *s, struct sh_shard **out, int *n, struct sh_e
         struct sh_shard *h = &list[count++];
         *h = (struct sh_shard){.part = sh_column_int(&c, 1, 1, MOST_PARTS),
                                .parts = sh_column_int(&c, 2, 1, MOST_PARTS)};
-        take(h->job, sizeof h->job, &c, 0);
-        take(h->command, sizeof h->command, &c, 3);
-        take(h->program, sizeof h->program, &c, 4);
-        take(h->model, sizeof h->model, &c, 5);
+        snprintf(h->job, sizeof h->job, "%s", sh_column_text(&c, 0));
+        snprintf(h->command, sizeof h->command, "%s", sh_column_text(&c, 3));
+        snprintf(h->program, sizeof h->program, "%s", sh_column_text(&c, 4));
+        snprintf(h->model, sizeof h->model, "%s", sh_column_text(&c, 5));
         if (!c.bad && (h->part > h->parts || (count > 1 && !comes_after(h, h - 1))))
             c.bad = sh_fail(e, "%s: damaged: found shard %d of %d", s->path, h->part, h->parts);
     }
@@ -121,13 +115,6 @@ static int foreign_rows(struct sh_store *s, const struct sh_shard *h, const char
     return bad || typed < 0 ? -1 : 0;
 }
 
-static int refuse(const struct sh_store *s, const struct sh_shard *h, const char *what, struct sh_err *e)
-{
-    sh_fail(e, "%s: holds %s, expected only a part of this %s", s->path, what, h->command);
-    return sh_hint(e, "merge the shards of that job and remove them, then run the same command again; or give "
-                   "another --db");
-}
-
 int sh_shard_check(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
                    struct sh_err *e)
 {
@@ -152,8 +139,11 @@ int sh_shard_check(struct sh_store *s, const struct sh_shard *shard, const char 
         else if (strcmp(h->program, shard->program))
             what = xasprintf("results of version %s of this program", h->program);
     }
-    if (what)
-        bad = refuse(s, shard, what, e);
+    if (what) {
+        sh_fail(e, "%s: holds %s, expected only a part of this %s", s->path, what, shard->command);
+        bad = sh_hint(e, "merge the shards of that job and remove them, then run the same command again; or give "
+                      "another --db");
+    }
     free(what);
     free(line);
     free(list);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See shard_inventory.h. */
-#include "traces/shard_inventory.h"
+/* See shard.h. */
+#include "traces/shard.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static const char noting[] = "noting what a shard holds", looking[] = "looking f
 struct item { long long hash; int rows; };
 struct content { struct item *at; size_t n; };
 
-static uint64_t mix(uint64_t h, const void *at, size_t bytes)
+uint64_t sh_fnv(uint64_t h, const void *at, size_t bytes)
 {
     for (const unsigned char *p = at; bytes--; p++)
         h = (h ^ *p) * 0x100000001b3u;
@@ -27,8 +27,8 @@ static uint64_t mix(uint64_t h, const void *at, size_t bytes)
 
 static long long item_of(const char *kind, const char *name, const void *more, size_t bytes)
 {
-    uint64_t h = mix(0xcbf29ce484222325u, kind, strlen(kind) + 1);
-    return (long long)(mix(mix(h, name, strlen(name) + 1), more, bytes) >> 1);
+    uint64_t h = sh_fnv(SH_FNV_BASIS, kind, strlen(kind) + 1);
+    return (long long)(sh_fnv(sh_fnv(h, name, strlen(name) + 1), more, bytes) >> 1);
 }
 
 static long long item_of_results(const char *command, const char *settings)
@@ -113,11 +113,15 @@ static int note(struct sh_store *s, const char *job, int part, long long item, i
                     part, item, rows);
 }
 
-static int note_all(struct sh_store *s, const struct sh_shard *h, const char *const *settings, int n, struct sh_err *e)
+int sh_inventory_mark(struct sh_store *s, const struct sh_shard *h, const char *const *settings, int n, int is_made,
+                      struct sh_err *e)
 {
     struct content all = {0};
-    int bad = (settings ? scan_results(s, &all, e) : scan_layers(s, h->job, &all, e)) || make_table(s, e) ||
-              forget(s, h->job, h->part, e);
+    if (sh_db_begin(s, noting, e))
+        return -1;
+    int bad = sh_shard_mark(s, h, e) || make_table(s, e);
+    if (!bad && is_made)
+        bad = (settings ? scan_results(s, &all, e) : scan_layers(s, h->job, &all, e)) || forget(s, h->job, h->part, e);
     sort(&all);
     for (size_t i = 0; !settings && i < all.n && !bad; i++)
         bad = note(s, h->job, h->part, all.at[i].hash, all.at[i].rows, e);
@@ -126,25 +130,6 @@ static int note_all(struct sh_store *s, const struct sh_shard *h, const char *co
         bad = note(s, h->job, h->part, item, rows_of(&all, item), e);
     }
     free(all.at);
-    return bad;
-}
-
-int sh_inventory_mark(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
-                      struct sh_err *e)
-{
-    if (sh_db_begin(s, noting, e))
-        return -1;
-    return sh_db_end(s, sh_shard_mark(s, shard, e) || note_all(s, shard, settings, n, e), noting, e);
-}
-
-int sh_inventory_begin(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
-                       struct sh_err *e)
-{
-    if (sh_db_begin(s, noting, e))
-        return -1;
-    int bad = sh_shard_mark(s, shard, e) || make_table(s, e);
-    for (int i = 0; i < n && !bad; i++)
-        bad = note(s, shard->job, shard->part, item_of_results(shard->command, settings[i]), 0, e);
     return sh_db_end(s, bad, noting, e);
 }
 

@@ -9,7 +9,6 @@
 
 #include "src/base/clones.h"
 #include "src/base/mem.h"
-#include "src/base/num.h"
 
 #define WIDEST 0.07739782               /* a cell, in logarithms: 4 % on either side */
 

@@ -16,7 +16,7 @@
  *     shears_vector(blob, codec, n_tokens, t)        float32 blob [d_head]
  *     shears_vector_json(blob, codec, n_tokens, t)
  * Statistics:
- *     shears_stats_json(blob)        an object, described in sql_stats.c
+ *     shears_stats_json(blob)        an object, described in stats_json.c
  *
  * NULL arguments and queries or tokens out of range give NULL; a damaged blob is an SQL error. The module refuses to
  * load into a store of another version, whose blobs may have another meaning. */
@@ -25,16 +25,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "traces/sql.h"
+#include "traces/codec.h"
+#include "traces/stats.h"
 #include "traces/store.h"
 
 SQLITE_EXTENSION_INIT1
 
-enum { BLOCK_ARGS = 5, MOST_ROWS = 1 << 22 };
+enum { BLOCK_ARGS = 5, MOST_ROWS = 1 << 22, MOST_STATS = 1 << 27 };
 
 /* ---- arguments ---- */
 
-int sh_sql_int(sqlite3_value *v)
+/* Numbers out of the range of int become values that every check rejects. */
+static int whole(sqlite3_value *v)
 {
     sqlite3_int64 x = sqlite3_value_int64(v);
     return sqlite3_value_type(v) != SQLITE_INTEGER || x < INT32_MIN || x > INT32_MAX ? INT32_MIN : (int)x;
@@ -57,10 +59,10 @@ static void set_blob(struct sh_block *b, sqlite3_value *v)
     b->bytes = blob ? (size_t)sqlite3_value_bytes(v) : 0;
 }
 
-struct sh_block sh_sql_block(sqlite3_value **arg)
+static struct sh_block block_of(sqlite3_value **arg)
 {
-    struct sh_block b = {.codec = sh_sql_int(arg[1]), .first_row = sh_sql_int(arg[2]), .n_rows = sh_sql_int(arg[3]),
-                         .window = sh_sql_int(arg[4])};
+    struct sh_block b = {.codec = whole(arg[1]), .first_row = whole(arg[2]), .n_rows = whole(arg[3]),
+                         .window = whole(arg[4])};
     set_blob(&b, arg[0]);
     return b;
 }
@@ -113,10 +115,10 @@ static int take(void *to, const struct sh_row *r)
 static struct wanted row_of(sqlite3_context *context, sqlite3_value **arg)
 {
     struct sh_err e;
-    struct wanted w = {.q = sh_sql_int(arg[BLOCK_ARGS])};
+    struct wanted w = {.q = whole(arg[BLOCK_ARGS])};
     if (!all_there(BLOCK_ARGS + 1, arg))
         return w;                               /* without a result the function returns NULL */
-    struct sh_block b = sh_sql_block(arg);
+    struct sh_block b = block_of(arg);
     if (w.q < 0 || w.q < b.first_row || (int64_t)w.q - b.first_row >= b.n_rows)
         return w;
     if (sh_codec_rows_any(&b, take, &w, &e)) {
@@ -140,7 +142,7 @@ static void whole_row(sqlite3_context *context, int n, sqlite3_value **arg)
 static void one_score(sqlite3_context *context, int n, sqlite3_value **arg)
 {
     (void)n;
-    int key = sh_sql_int(arg[BLOCK_ARGS + 1]);
+    int key = whole(arg[BLOCK_ARGS + 1]);
     struct wanted w = row_of(context, arg);
     if (w.row && key >= 0 && key < w.n)
         sqlite3_result_double(context, (double)w.row[key]);
@@ -162,8 +164,8 @@ static void vector(sqlite3_context *context, int n, sqlite3_value **arg)
 {
     (void)n;
     struct sh_err e;
-    struct sh_block b = {.codec = sh_sql_int(arg[1])};
-    int n_token = sh_sql_int(arg[2]), t = sh_sql_int(arg[3]);
+    struct sh_block b = {.codec = whole(arg[1])};
+    int n_token = whole(arg[2]), t = whole(arg[3]);
     size_t count;
     if (!all_there(4, arg) || t < 0 || t >= n_token || n_token > MOST_ROWS)
         return;
@@ -193,12 +195,188 @@ static void stats_json(sqlite3_context *context, int n, sqlite3_value **arg)
     if (!all_there(1, arg))
         return;
     set_blob(&b, arg[0]);
-    char *text = sh_sql_stats(b.blob, b.bytes, &e);
+    unsigned char *plain = NULL;
+    size_t bytes;
+    struct sh_stats *s = NULL;
+    char *text = NULL;
+    if (!sh_codec_unbytes(b.blob, b.bytes, MOST_STATS, &plain, &bytes, &e) && !sh_stats_unpack(plain, bytes, &s, &e))
+        text = sh_stats_json(s, &e);
+    sh_stats_free(s);
+    free(plain);
     if (text)
         sqlite3_result_text(context, text, -1, free);
     else
         sqlite3_result_error(context, e.text, -1);
 }
+
+/* ---- the table shears_rows ---- */
+
+/* Its arguments are hidden columns, its rows the stored scores of one block, decoded when the table is queried. A
+ * constraint q = N is answered without a scan. */
+
+enum { COLUMN_Q, COLUMN_KEY, COLUMN_SCORE, COLUMN_ARGS, ALL_ARGS = (1 << BLOCK_ARGS) - 1 };
+
+struct score { int q, key; float score; };
+
+struct cursor {
+    struct sqlite3_vtab_cursor base;
+    struct score *at;                   /* [n] */
+    size_t n, cap, now;
+    int only_q, is_full;                /* only_q: -1: all; is_full: out of memory      */
+    sqlite3_value *arg[BLOCK_ARGS];     /* the arguments, readable as hidden columns    */
+};
+
+static int connect_to(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out, char **message)
+{
+    (void)aux, (void)argc, (void)argv, (void)message;
+    int code = sqlite3_declare_vtab(db, "CREATE TABLE x(q INTEGER, key INTEGER, score REAL, its_blob HIDDEN,"
+                                    " its_codec HIDDEN, its_first_row HIDDEN, its_n_rows HIDDEN, its_window HIDDEN)");
+    if (code != SQLITE_OK)
+        return code;
+    *out = sqlite3_malloc(sizeof **out);
+    if (*out)
+        memset(*out, 0, sizeof **out);
+    return *out ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+static int disconnect(sqlite3_vtab *table)
+{
+    sqlite3_free(table);
+    return SQLITE_OK;
+}
+
+/* idxNum: one bit per argument given, and one for q. */
+static int best_index(sqlite3_vtab *table, sqlite3_index_info *info)
+{
+    int place[BLOCK_ARGS + 1] = {0}, given = 0, n = 0;
+    (void)table;
+    for (int i = 0; i < info->nConstraint; i++) {
+        int column = info->aConstraint[i].iColumn;
+        int arg = column == COLUMN_Q ? BLOCK_ARGS : column - COLUMN_ARGS;
+        if ((column != COLUMN_Q && column < COLUMN_ARGS) || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
+            continue;
+        if (!info->aConstraint[i].usable) {
+            if (arg < BLOCK_ARGS)
+                return SQLITE_CONSTRAINT;       /* not usable until all arguments are given */
+            continue;
+        }
+        given |= 1 << arg;
+        place[arg] = i + 1;
+    }
+    for (int arg = 0; arg <= BLOCK_ARGS; arg++)
+        if (place[arg]) {
+            info->aConstraintUsage[place[arg] - 1].argvIndex = ++n;
+            info->aConstraintUsage[place[arg] - 1].omit = arg < BLOCK_ARGS;
+        }
+    info->idxNum = given;
+    info->estimatedCost = given & 1 << BLOCK_ARGS ? 1e3 : 1e5;
+    return SQLITE_OK;
+}
+
+static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **out)
+{
+    (void)table;
+    struct cursor *c = calloc(1, sizeof *c);
+    if (c)
+        *out = &c->base;
+    return c ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+static void forget(struct cursor *c)
+{
+    for (int i = 0; i < BLOCK_ARGS; i++)
+        sqlite3_value_free(c->arg[i]);
+    free(c->at);
+    *c = (struct cursor){.base = c->base};
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+    struct cursor *c = (struct cursor *)base;
+    forget(c);
+    free(c);
+    return SQLITE_OK;
+}
+
+static int take_scores(void *to, const struct sh_row *r)
+{
+    struct cursor *c = to;
+    int n = r->sparse ? r->n_stored : r->n;
+    if (c->only_q >= 0 && r->q != c->only_q)
+        return r->q > c->only_q;
+    if (c->n + (size_t)n > c->cap) {
+        size_t cap = 2 * (c->n + (size_t)n);
+        struct score *more = realloc(c->at, cap * sizeof *more);
+        if (!more)
+            return c->is_full = 1;
+        c->at = more;
+        c->cap = cap;
+    }
+    for (int i = 0; i < n; i++)
+        c->at[c->n++] = (struct score){r->q, r->sparse ? r->key[i] : r->first_key + i, r->score[i]};
+    return 0;
+}
+
+static int filter(sqlite3_vtab_cursor *base, int given, const char *name, int argc, sqlite3_value **arg)
+{
+    struct cursor *c = (struct cursor *)base;
+    struct sh_err e;
+    (void)name;
+    forget(c);
+    if ((given & ALL_ARGS) != ALL_ARGS) {
+        base->pVtab->zErrMsg = sqlite3_mprintf("shears_rows takes blob, codec, first_row, n_rows, window");
+        return SQLITE_ERROR;
+    }
+    for (int i = 0; i < argc; i++)
+        if (sqlite3_value_type(arg[i]) == SQLITE_NULL)
+            return SQLITE_OK;                   /* a NULL block has no rows */
+    for (int i = 0; i < BLOCK_ARGS; i++)
+        if (!(c->arg[i] = sqlite3_value_dup(arg[i])))
+            return SQLITE_NOMEM;
+    struct sh_block b = block_of(c->arg);
+    int has_q = given & 1 << BLOCK_ARGS && sqlite3_value_type(arg[BLOCK_ARGS]) == SQLITE_INTEGER;
+    c->only_q = has_q ? whole(arg[BLOCK_ARGS]) : -1;
+    if (sh_codec_rows_any(&b, take_scores, c, &e)) {
+        base->pVtab->zErrMsg = sqlite3_mprintf("%s", e.text);
+        return SQLITE_ERROR;
+    }
+    return c->is_full ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+static int next(sqlite3_vtab_cursor *base)
+{
+    ((struct cursor *)base)->now++;
+    return SQLITE_OK;
+}
+
+static int at_end(sqlite3_vtab_cursor *base)
+{
+    const struct cursor *c = (struct cursor *)base;
+    return c->now >= c->n;
+}
+
+static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int i)
+{
+    const struct cursor *c = (struct cursor *)base;
+    const struct score *s = &c->at[c->now];
+    if (i == COLUMN_SCORE)
+        sqlite3_result_double(context, (double)s->score);
+    else if (i >= COLUMN_ARGS)
+        sqlite3_result_value(context, c->arg[i - COLUMN_ARGS]);
+    else
+        sqlite3_result_int(context, i == COLUMN_Q ? s->q : s->key);
+    return SQLITE_OK;
+}
+
+static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
+{
+    *out = (sqlite3_int64)((struct cursor *)base)->now;
+    return SQLITE_OK;
+}
+
+static const sqlite3_module rows_module = {
+    .xConnect = connect_to, .xBestIndex = best_index, .xDisconnect = disconnect, .xOpen = open_cursor,
+    .xClose = close_cursor, .xFilter = filter, .xNext = next, .xEof = at_end, .xColumn = column, .xRowid = rowid};
 
 /* ---- loading ---- */
 
@@ -217,8 +395,8 @@ static int check_version(sqlite3 *db, char **message)
     if (number(db, "PRAGMA application_id") != SH_STORE_APPLICATION || version == SH_STORE_VERSION ||
         version == SH_STORE_ORDERLESS)
         return SQLITE_OK;
-    *message = sqlite3_mprintf("store version %d, shears_sql reads versions %d and %d", version,
-                               SH_STORE_VERSION, SH_STORE_ORDERLESS);
+    *message = sqlite3_mprintf("store version %d, shears_sql reads versions %d and %d", version, SH_STORE_VERSION,
+                               SH_STORE_ORDERLESS);
     return SQLITE_ERROR;
 }
 
@@ -242,5 +420,5 @@ int sqlite3_extension_init(sqlite3 *db, char **message, const sqlite3_api_routin
     for (size_t i = 0; i < sizeof functions / sizeof *functions && code == SQLITE_OK; i++)
         code = sqlite3_create_function_v2(db, functions[i].name, functions[i].n, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
                                           functions[i].data, functions[i].call, NULL, NULL, NULL);
-    return code == SQLITE_OK ? sh_sql_rows_table(db) : code;
+    return code == SQLITE_OK ? sqlite3_create_module(db, "shears_rows", &rows_module, NULL) : code;
 }

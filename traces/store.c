@@ -3,23 +3,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
-#include "src/base/mem.h"
 #include "traces/column.h"
 #include "traces/db.h"
 
 static const char beginning[] = "beginning a run", noting[] = "recording the run", writing[] = "writing a layer",
                   storing[] = "storing results";
-
-static void now_utc(char *to, size_t bytes)
-{
-    time_t now = time(NULL);
-    struct tm parts;
-    gmtime_r(&now, &parts);
-    strftime(to, bytes, "%Y-%m-%dT%H:%M:%SZ", &parts);
-}
 
 static int put_model(struct sh_store *s, const struct sh_trace_model *m, struct sh_err *e)
 {
@@ -45,11 +35,24 @@ static int say_orderless(struct sh_store *s, struct sh_err *e)
     return sh_db_exec(s, sql, noting, e);
 }
 
+int sh_store_new_run(struct sh_store *s, int *first, struct sh_err *e)
+{
+    long long id = sqlite3_last_insert_rowid(s->db);
+    if (id < 1 || id > SH_MOST_ID)
+        return sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", s->path, id,
+                       SH_MOST_ID);
+    *first = sh_one_number(s, sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", ""), "sequence",
+                           0, "numbering the sequences", e);
+    return *first < 0 ? -1 : (int)id;
+}
+
 static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char *key,
                     const struct sh_trace_sequence *sequence, int n, struct sh_err *e)
 {
+    time_t now = time(NULL);
+    struct tm utc;
     char started[32];
-    now_utc(started, sizeof started);
+    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     int model = put_model(s, &r->model, e);
     if (model < 0 || sh_db_do(s, e, noting,
         "INSERT INTO run (model, key, program, backend, device, dtype, record, codec, vectors, statistics,"
@@ -58,20 +61,13 @@ static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char
         r->program, r->backend, r->device, r->dtype, sh_record_names[r->record], sh_codec_names[r->codec], r->vectors,
         r->statistics, r->weight_bits, r->first_layer, r->last_layer, r->seed, r->command, started))
         return -1;
-    long long id = sqlite3_last_insert_rowid(s->db);
-    if (id < 1 || id > SH_MOST_ID)
-        return sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", s->path, id,
-                       SH_MOST_ID);
-    if (r->orderless && say_orderless(s, e))
-        return -1;
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", "");
-    int first = sh_one_number(s, q, "sequence", 0, "numbering the sequences", e), bad = first < 0;
+    int first, id = sh_store_new_run(s, &first, e), bad = id < 0 || (r->orderless && say_orderless(s, e));
     for (int i = 0; i < n && !bad; i++)
         bad = sh_db_do(s, e, "recording the sequences",
                        "INSERT INTO sequence (id, run, source, n_tokens, tokens) VALUES (?,?,?,?,?)", "iitib",
-                       first + i, (int)id, sequence[i].source, sequence[i].n_tokens, (const void *)sequence[i].tokens,
+                       first + i, id, sequence[i].source, sequence[i].n_tokens, (const void *)sequence[i].tokens,
                        4 * sequence[i].n_tokens);
-    return bad ? -1 : (int)id;
+    return bad ? -1 : id;
 }
 
 /* 0: there is none. -1: error. */
@@ -138,7 +134,7 @@ static void send_early(struct sh_store *s, size_t bytes)
 #endif
 }
 
-static int put_block(struct sh_store *s, int sequence, int layer, const struct sh_block *b, struct sh_err *e)
+int sh_store_put_block(struct sh_store *s, int sequence, int layer, const struct sh_block *b, struct sh_err *e)
 {
     const void *blob = b->blob;
     int bad;
@@ -164,7 +160,7 @@ static int put_batch(struct sh_store *s, int first, int n, const struct sh_batch
     if (b->sequence < 0 || b->sequence >= n)
         return sh_fail(e, "%s: the run has no sequence %d", s->path, b->sequence);
     for (int i = 0; i < b->n_block && !bad; i++)
-        bad = put_block(s, sequence, b->layer, &b->block[i], e);
+        bad = sh_store_put_block(s, sequence, b->layer, &b->block[i], e);
     return bad || sh_db_do(s, e, writing, "INSERT INTO done (sequence, layer) VALUES (?,?)", "ii", sequence, b->layer)
                ? -1 : 0;
 }

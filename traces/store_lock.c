@@ -12,29 +12,19 @@
 
 enum { WAIT_MS = 5000, STEP_MS = 50 };
 
-static struct flock the_byte(void)
-{
-    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 62, .l_len = 1};
-}
-
-/* Does another process hold the lock? On a file system without locks the answer is no: SQLite has none there either. */
-static int is_taken(int fd, int take)
-{
-    struct flock lock = the_byte();
-    if (take)
-        return fcntl(fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES);
-    return !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
-}
-
+/* Does another process keep the lock? On a file system without locks the answer is no: SQLite has none there either.
+ * take: otherwise it is ours now. */
 static int stays_taken(int fd, int take)
 {
     const struct timespec pause = {0, STEP_MS * 1000000L};
-    int taken = is_taken(fd, take);
-    for (int ms = 0; taken && ms < WAIT_MS; ms += STEP_MS) {
+    for (int ms = 0;; ms += STEP_MS) {
+        struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 62, .l_len = 1};
+        int failed = fcntl(fd, take ? F_OFD_SETLK : F_OFD_GETLK, &byte);
+        int taken = take ? failed && (errno == EAGAIN || errno == EACCES) : !failed && byte.l_type != F_UNLCK;
+        if (!taken || ms >= WAIT_MS)
+            return taken;
         nanosleep(&pause, NULL);
-        taken = is_taken(fd, take);
     }
-    return taken;
 }
 
 int sh_store_lock(struct sh_store *s, struct sh_err *e)

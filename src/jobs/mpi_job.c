@@ -13,7 +13,6 @@
 #include "src/base/mem.h"
 #include "src/base/say.h"
 #include "traces/merge.h"
-#include "traces/partial.h"
 
 enum { MOST_RANKS = 10000 };            /* of four digits */
 

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sql.h. The JSON object of statistics has
+/* See stats.h. The JSON object has
  *     length, sparse, spec (alpha, recent, split, window as in run.statistics),
  *     rows, entries, below_mean, below_1pct, rows_of_two, entropy, normalised_entropy, mass_top: sums over rows,
  *     last[lane][key], first[lane][recent][key]: rows, null for never; low[split][key],
  *     jaccard[lane][recent][lag] {sum, expected, rows}, lags 1, 8, 64
- * with the meanings given in traces/stats.h. */
+ * with the meanings given there. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "traces/sql.h"
 #include "traces/stats.h"
-
-enum { MOST_BYTES = 1 << 27 };
 
 /* [[…], …]: `n_list` lists of n > 0 numbers, one after another; -1 as null. */
 static void lists(FILE *f, const int32_t *x, size_t n_list, size_t n)
@@ -42,8 +39,7 @@ static void cells(FILE *f, const struct sh_stats *s)
     lists(f, s->last, (size_t)s->n_lane, n);
     fputs(",\"first\":[", f);
     for (size_t lane = 0; lane < (size_t)s->n_lane; lane++) {
-        if (lane)
-            putc(',', f);
+        fputs(lane ? "," : "", f);
         lists(f, s->first + lane * n_recent * n, n_recent, n);
     }
     fputs("],\"low\":", f);
@@ -52,8 +48,7 @@ static void cells(FILE *f, const struct sh_stats *s)
     for (size_t lane = 0; lane < (size_t)s->n_lane; lane++) {
         fputs(lane ? ",[" : "[", f);
         for (size_t i = 0; i < n_recent; i++) {
-            if (i)
-                putc(',', f);
+            fputs(i ? "," : "", f);
             likenesses(f, s->jaccard + (lane * n_recent + i) * SH_STATS_LAGS);
         }
         putc(']', f);
@@ -61,7 +56,7 @@ static void cells(FILE *f, const struct sh_stats *s)
     putc(']', f);
 }
 
-static char *write_json(const struct sh_stats *s, struct sh_err *e)
+char *sh_stats_json(const struct sh_stats *s, struct sh_err *e)
 {
     char *text = NULL, *spec = sh_stats_spec_write(&s->spec);
     size_t bytes = 0;
@@ -86,20 +81,4 @@ static char *write_json(const struct sh_stats *s, struct sh_err *e)
     free(text);
     sh_fail(e, "the statistics do not fit into memory");
     return NULL;
-}
-
-char *sh_sql_stats(const void *blob, size_t bytes, struct sh_err *e)
-{
-    unsigned char *plain;
-    size_t n;
-    struct sh_stats *s;
-    if (sh_codec_unbytes(blob, bytes, MOST_BYTES, &plain, &n, e))
-        return NULL;
-    int bad = sh_stats_unpack(plain, n, &s, e);
-    free(plain);
-    if (bad)
-        return NULL;
-    char *text = write_json(s, e);
-    sh_stats_free(s);
-    return text;
 }
