@@ -234,7 +234,7 @@ int sh_codec_rows_any(const struct sh_block *b, sh_row_fn fn, void *to, struct s
         return sh_sparse_rows(b, fn, to, e);
     if (open_dense(&r, b, e))
         return -1;
-    while (sh_codec_next(&r, &row) && !fn(to, &row))
+    while (sh_codec_next(&r, &row) && !(fn && fn(to, &row)))
         ;
     sh_codec_close(&r);
     return 0;

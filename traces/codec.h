@@ -63,7 +63,7 @@ typedef int (*sh_row_fn)(void *to, const struct sh_row *row);           /* nonze
  * rows are not causal, which few callers can use. */
 int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
 
-/* The same, also for rows that all see the same keys: first_key 0 and any n. */
+/* The same, also for rows that all see the same keys: first_key 0 and any n. fn NULL: only check the block. */
 int sh_codec_rows_any(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
 
 /* The content of a block of rows before zstd, whatever the compression. *out: owned by the caller. */

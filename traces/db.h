@@ -15,7 +15,7 @@ struct sh_store {
     int made;                           /* the file was made by this connection */
     const char *line;                   /* the command that stores results, as typed; NULL: not said */
     int in_group;                       /* the transaction covers a group of results */
-    int claim;                          /* store_lock.c: file descriptor; 0: none */
+    int claim;                          /* wait.c: file descriptor; 0: none */
     int file;                           /* file descriptor for hints to the system; 0: none */
     int reads, patient, told;           /* wait.c: read only; waits without limit; wait was reported */
     double since, gave_up;              /* wait.c: begin of the running wait; end of the last failed one */
@@ -49,6 +49,9 @@ int sh_db_begin(struct sh_store *s, const char *doing, struct sh_err *e);
 int sh_db_end(struct sh_store *s, int bad, const char *doing, struct sh_err *e);
 
 /* ---- store.c ---- */
+
+/* Programs that support only earlier versions must refuse this file from now on. */
+int sh_store_set_version(struct sh_store *s, int version, struct sh_err *e);
 
 /* The id of the run just inserted, or -1; *first: the id for the first of its sequences. */
 int sh_store_new_run(struct sh_store *s, int *first, struct sh_err *e);

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 noinst_LIBRARIES += libtraces.a
 libtraces_a_SOURCES = \
-	%D%/store_lock.c \
 	%D%/codec.c %D%/codec.h \
 	%D%/column.c %D%/column.h \
 	%D%/db.c %D%/db.h \
@@ -45,7 +44,7 @@ libstats_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(VECTORIZE_CFLAGS) \
 
 # The SQL functions, a module that SQLite loads; built without libtool, as a program that is linked shared.
 module_PROGRAMS += shears_sql.so
-shears_sql_so_SOURCES = %D%/sql_extension.c %D%/stats_json.c %D%/codec.c %D%/log8.c \
+shears_sql_so_SOURCES = %D%/sql_extension.c %D%/codec.c %D%/log8.c \
 	%D%/sparse.c %D%/stats.c %D%/stats_fold.c %D%/stats_likeness.c %D%/stats_pack.c %D%/stats_spec.c src/base/err.c \
 	src/base/mem.c src/base/row_bits.c \
 	src/base/row_figures.c src/base/row_near.c src/base/row_top.c

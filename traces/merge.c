@@ -136,13 +136,6 @@ static int copy_rows(struct sh_store *out, struct sh_store *in, const struct sou
 
 struct target { struct sh_store *store; int sequence, layer; };
 
-static int pass(void *to, const struct sh_row *row)
-{
-    (void)to;
-    (void)row;
-    return 0;
-}
-
 /* Blobs have checksums of their own, which detect what a disk has changed since; a sparse block has several frames. */
 static int copy_block(void *to, const struct sh_block *b, struct sh_err *e)
 {
@@ -150,7 +143,7 @@ static int copy_block(void *to, const struct sh_block *b, struct sh_err *e)
     unsigned char *plain = NULL;
     size_t n;
     int is_sparse = b->kind == SH_BLOCK_SCORES && b->codec & SH_CODEC_SPARSE;
-    int bad = is_sparse ? sh_codec_rows_any(b, pass, NULL, e)
+    int bad = is_sparse ? sh_codec_rows_any(b, NULL, NULL, e)
                         : sh_codec_unbytes(b->blob, b->bytes, (size_t)1 << 32, &plain, &n, e);
     free(plain);
     return bad || sh_store_put_block(t->store, t->sequence, t->layer, b, e);
@@ -428,13 +421,11 @@ static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new,
 static int raise_version(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 {
     static const char ask[] = "PRAGMA user_version";
-    char sql[48];
     int theirs = sh_one_number(in, sh_db_query(in, e, ask, ""), "", 0, doing, e);
     int ours = theirs < 0 ? -1 : sh_one_number(m->out, sh_db_query(m->out, e, ask, ""), "", 0, doing, e);
     if (ours < 0 || ours >= theirs)
         return ours < 0 ? -1 : 0;
-    snprintf(sql, sizeof sql, "%s = %d", ask, theirs);
-    return sh_db_exec(m->out, sql, doing, e);
+    return sh_store_set_version(m->out, theirs, e);
 }
 
 int sh_merge_add(struct sh_merge *m, const char *path, struct sh_err *e)

@@ -130,10 +130,10 @@ int sh_shard_check(struct sh_store *s, const struct sh_shard *shard, const char 
         const struct sh_shard *h = &list[i];
         if (strcmp(h->command, shard->command))
             continue;
-        int begun = strcmp(h->job, shard->job) ? sh_inventory_is_begun(s, h, e) : 0;
-        if (begun)                      /* and made nothing */
-            bad = begun < 0 || sh_inventory_forget(s, h, e);
-        else if (strcmp(h->job, shard->job))
+        int other = strcmp(h->job, shard->job), dropped = other ? sh_inventory_drop_begun(s, h, e) : 0;
+        if (dropped)
+            bad = dropped < 0;
+        else if (other)
             what = xasprintf("part %d of %d of another %s, with other settings or texts", h->part, h->parts,
                              h->command);
         else if (strcmp(h->program, shard->program))

@@ -55,10 +55,8 @@ struct sh_inventory {
 int sh_inventory_mark(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n, int is_made,
                       struct sh_err *e);
 
-/* Was this part begun, but never recorded with what it made? 1, 0, or -1. If so, sh_inventory_forget removes mark and
- * record. */
-int sh_inventory_is_begun(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e);
-int sh_inventory_forget(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e);
+/* If this part was begun, but never recorded with what it made, remove its mark and record: 1 then, else 0, or -1. */
+int sh_inventory_drop_begun(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e);
 
 /* All items, by job, part and item; *out is owned by the caller. shard [n_shard]: the parts that the store is marked
  * as, in order; an item of any other part is an error. */

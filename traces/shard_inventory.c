@@ -133,23 +133,18 @@ int sh_inventory_mark(struct sh_store *s, const struct sh_shard *h, const char *
     return sh_db_end(s, bad, noting, e);
 }
 
-int sh_inventory_is_begun(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e)
+int sh_inventory_drop_begun(struct sh_store *s, const struct sh_shard *h, struct sh_err *e)
 {
-    int there = sh_table_is_there(s, "held", looking, e);
-    if (there < 1)
-        return there;
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT count(*) > 0 AND max(n_rows) = 0 FROM held WHERE job = ? AND part = ?",
-                                  "ti", shard->job, shard->part);
-    return sh_one_number(s, q, "held", 0, looking, e);
-}
-
-int sh_inventory_forget(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e)
-{
-    if (sh_db_begin(s, noting, e))
-        return -1;
-    int bad = forget(s, shard->job, shard->part, e) ||
-              sh_db_do(s, e, noting, "DELETE FROM shard WHERE job = ? AND part = ?", "ti", shard->job, shard->part);
-    return sh_db_end(s, bad, noting, e);
+    int begun = sh_table_is_there(s, "held", looking, e);
+    if (begun == 1)
+        begun = sh_one_number(s, sh_db_query(s, e,
+            "SELECT count(*) > 0 AND max(n_rows) = 0 FROM held WHERE job = ? AND part = ?", "ti", h->job, h->part),
+            "held", 0, looking, e);
+    if (begun < 1 || sh_db_begin(s, noting, e))
+        return begun < 1 ? begun : -1;
+    int bad = forget(s, h->job, h->part, e) ||
+              sh_db_do(s, e, noting, "DELETE FROM shard WHERE job = ? AND part = ?", "ti", h->job, h->part);
+    return sh_db_end(s, bad, noting, e) ? -1 : 1;
 }
 
 int sh_inventory_copy(struct sh_store *to, const struct sh_inventory *held, int n, struct sh_err *e)

@@ -249,7 +249,7 @@ static int decode(const struct sh_block *b, struct bytes part[N_FRAME], sh_row_f
         value_at += stored * width;
         struct sh_row row = {.q = t, .first_key = start, .n = n, .sparse = 1, .n_stored = (int)stored,
                              .key = key, .score = score, .residual = residual};
-        if (fn(to, &row))
+        if (fn && fn(to, &row))
             break;
     }
     if (!status && i == b->n_rows && (gap_at != part[2].n || value_at != part[3].n))

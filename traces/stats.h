@@ -91,7 +91,4 @@ void sh_stats_take_exact(struct sh_stats *s, const struct sh_stats *exact);
 size_t sh_stats_pack(const struct sh_stats *s, unsigned char **out);
 int sh_stats_unpack(const void *at, size_t bytes, struct sh_stats **out, struct sh_err *e);
 
-/* A complete head as JSON, for SQL (stats_json.c); free() it. NULL: it does not fit into memory. */
-char *sh_stats_json(const struct sh_stats *s, struct sh_err *e);
-
 #endif

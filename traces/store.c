@@ -27,11 +27,10 @@ static int put_model(struct sh_store *s, const struct sh_trace_model *m, struct 
     return id ? id : sh_fail(e, "%s: damaged: the model was not recorded", s->path);
 }
 
-/* Programs that support only causal rows must refuse this file from now on. */
-static int say_orderless(struct sh_store *s, struct sh_err *e)
+int sh_store_set_version(struct sh_store *s, int version, struct sh_err *e)
 {
     char sql[48];
-    snprintf(sql, sizeof sql, "PRAGMA user_version = %d", SH_STORE_ORDERLESS);
+    snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
     return sh_db_exec(s, sql, noting, e);
 }
 
@@ -61,7 +60,8 @@ static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char
         r->program, r->backend, r->device, r->dtype, sh_record_names[r->record], sh_codec_names[r->codec], r->vectors,
         r->statistics, r->weight_bits, r->first_layer, r->last_layer, r->seed, r->command, started))
         return -1;
-    int first, id = sh_store_new_run(s, &first, e), bad = id < 0 || (r->orderless && say_orderless(s, e));
+    int first, id = sh_store_new_run(s, &first, e);
+    int bad = id < 0 || (r->orderless && sh_store_set_version(s, SH_STORE_ORDERLESS, e));
     for (int i = 0; i < n && !bad; i++)
         bad = sh_db_do(s, e, "recording the sequences",
                        "INSERT INTO sequence (id, run, source, n_tokens, tokens) VALUES (?,?,?,?,?)", "iitib",
@@ -103,10 +103,9 @@ int sh_store_begin(struct sh_store *s, const struct sh_trace_run *run, const cha
         id = make_run(s, run, key, sequence, n, e);
     if (found && mark_done(s, id, run, n, done, e))
         id = -1;
-    int made = id > 0 && !found, kept = made && !sh_db_exec(s, "COMMIT", beginning, e);
-    if (!kept)                          /* nothing to keep: even then a COMMIT would wait for readers */
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    return made && !kept ? -1 : id;
+    int made = id > 0 && !found;
+    int bad = sh_db_end(s, !made, beginning, e);        /* nothing to keep: even then a COMMIT would wait for readers */
+    return made && bad ? -1 : id;
 }
 
 int sh_store_finished(struct sh_store *s, const struct sh_trace_run *run, const char *key, int n, unsigned char *done,

@@ -30,7 +30,7 @@ void sh_store_remove_leftovers(const char *path);                   /* remove le
 int sh_store_was_made(const struct sh_store *s);        /* did sh_store_create make the file? */
 const char *sh_store_path(const struct sh_store *s);
 
-/* Claim the store for one job, until it is closed (store_lock.c): the stores of a job by ranks, those of its ranks, and
+/* Claim the store for one job, until it is closed (wait.c): the stores of a job by ranks, those of its ranks, and
  * shards. Waits some seconds for a holder that is about to end. -1: another process holds it. */
 int sh_store_lock(struct sh_store *s, struct sh_err *e);
 

@@ -55,7 +55,7 @@ static inline int sh_job_is_first(const struct sh_job *c) { return c->me.rank ==
 struct sh_store *sh_job_own(struct sh_job *c, struct sh_err *e);
 
 /* Closes this rank's store. Rank 0 merges all ranks' stores into `into` and removes them, except those with parts of
- * c->job. The first time, before any work, `into` is claimed for this job (traces/store_lock.c), and a rank's store
+ * c->job. The first time, before any work, `into` is claimed for this job (traces/wait.c), and a rank's store
  * that is in use is refused. */
 void sh_job_close(struct sh_job *c);
 int sh_job_gather(struct sh_job *c, struct sh_store *into, struct sh_err *e);

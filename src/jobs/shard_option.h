@@ -23,7 +23,7 @@ int sh_part_has(const struct sh_part *p, int i);
 void sh_part_hash(uint64_t *h, const char *text);
 #define SH_PART_HASH 0xcbf29ce484222325u
 
-/* Before a shard of trace is written: claims it (traces/store_lock.c); -1 if it belongs to another trace (merge.h). */
+/* Before a shard of trace is written: claims it (traces/wait.c); -1 if it belongs to another trace (merge.h). */
 int sh_part_check(struct sh_store *s, const struct sh_part *p, uint64_t job, struct sh_err *e);
 
 /* Records in a shard of trace what it is: `job` is the key of its run, as a number, `model` the fingerprint of its
