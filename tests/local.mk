@@ -413,7 +413,7 @@ tests_fuzz_fuzz_npy_SOURCES         = %D%/fuzz/fuzz_npy.c $(fuzz_driver) \
 	src/tracer/dump.c src/tracer/dump.h src/tracer/dump_name.c src/tracer/dump_name.h
 tests_fuzz_fuzz_npy_LDADD           = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_sql_SOURCES         = %D%/fuzz/fuzz_sql.c %D%/fuzz/block.c $(fuzz_driver) \
-	traces/sql_extension.c traces/sql.h traces/sql_rows.c traces/sql_stats.c
+	traces/sql_extension.c
 tests_fuzz_fuzz_sql_LDADD           = libtraces.a libstats.a librows.a libbase.a $(SQLITE_LIBS) $(ZSTD_LIBS) \
 	$(JANSSON_LIBS) -lpthread -lm
 tests_fuzz_fuzz_store_SOURCES       = %D%/fuzz/fuzz_store.c %D%/fuzz/store_fixture.c %D%/fuzz/store_fixture.h $(fuzz_driver)

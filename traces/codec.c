@@ -9,8 +9,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/num.h"
-#include "traces/log8.h"
-#include "traces/sparse.h"
 
 /* Scores are noise to a match finder: the entropy coder does the compressing. A tiny hash table makes the search for
  * matches cheap and keeps it from finding worthless ones: 0.423 byte per score at 423 MB/s, compared with 0.436 at
@@ -221,18 +219,6 @@ void sh_codec_close(struct sh_codec_reader *r)
     *r = (struct sh_codec_reader){0};
 }
 
-static int dense_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
-{
-    struct sh_codec_reader r;
-    struct sh_row row;
-    if (open_dense(&r, b, e))
-        return -1;
-    while (sh_codec_next(&r, &row) && !fn(to, &row))
-        ;
-    sh_codec_close(&r);
-    return 0;
-}
-
 int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
 {
     return check_causal(b, e) ? -1 : sh_codec_rows_any(b, fn, to, e);
@@ -240,9 +226,18 @@ int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_er
 
 int sh_codec_rows_any(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e)
 {
+    struct sh_codec_reader r;
+    struct sh_row row;
     if (check_block(b, e))
         return -1;
-    return b->codec & SH_CODEC_SPARSE ? sh_sparse_rows(b, fn, to, e) : dense_rows(b, fn, to, e);
+    if (b->codec & SH_CODEC_SPARSE)
+        return sh_sparse_rows(b, fn, to, e);
+    if (open_dense(&r, b, e))
+        return -1;
+    while (sh_codec_next(&r, &row) && !(fn && fn(to, &row)))
+        ;
+    sh_codec_close(&r);
+    return 0;
 }
 
 int sh_codec_plain(const struct sh_block *b, unsigned char **out, size_t *n, struct sh_err *e)

@@ -63,7 +63,7 @@ typedef int (*sh_row_fn)(void *to, const struct sh_row *row);           /* nonze
  * rows are not causal, which few callers can use. */
 int sh_codec_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
 
-/* The same, also for rows that all see the same keys: first_key 0 and any n. */
+/* The same, also for rows that all see the same keys: first_key 0 and any n. fn NULL: only check the block. */
 int sh_codec_rows_any(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
 
 /* The content of a block of rows before zstd, whatever the compression. *out: owned by the caller. */
@@ -92,5 +92,23 @@ float *sh_codec_all_floats(const struct sh_block *b, size_t *count, struct sh_er
 /* Order-0 entropy, in bits, of the codes of a log8 block: the size that an ideal coder of single codes reaches. Adds
  * the block's code counts to histogram[256]. */
 int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct sh_err *e);
+
+/* ---- log8.c: rows of log8 codes (src/base/score.h) ---- */
+
+/* The n scores of one row from its codes, 1 <= n < 2^24; any codes form a valid row. Each score is its cell's mean,
+ * at most 4 % from anything in the cell; one above a half is what the others leave of the sum 1. The scores are on
+ * the same side of K/n, K = 1, 2, 5, 10, as the coded ones, and the number below 1 % of the largest is the same. */
+void sh_log8_scores(float *to, const uint8_t *code, int n);
+
+/* The codes of a row of n scores, 1 <= n < 2^24, each in [0, 1]; the same codes that a backend computes from logits. */
+void sh_log8_codes(uint8_t *to, const float *score, int n);
+
+/* ---- sparse.c: sparse blocks, for codec.c ---- */
+
+int sh_sparse_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_err *e);
+
+/* The unpacked frames of a block, each after its length (u64), independent of zstd's version. *out: owned by the
+ * caller. */
+int sh_sparse_plain(const struct sh_block *b, unsigned char **out, size_t *n, struct sh_err *e);
 
 #endif

@@ -7,19 +7,38 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "traces/untrusted.h"
-
 int sh_table_is_there(struct sh_store *s, const char *table, const char *doing, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", "t", table);
-    int got = q ? sh_db_step(s, q, doing, e) : -1;
-    sqlite3_finalize(q);
-    return got;
+    return sh_one_number(s, q, "sqlite_schema", 1, doing, e);
 }
 
-struct sh_columns sh_columns_of(struct sh_store *s, sqlite3_stmt *q, const char *table, struct sh_err *e)
+struct sh_columns sh_columns_of(struct sh_store *s, sqlite3_stmt *q, const char *table, const char *doing,
+                                struct sh_err *e)
 {
-    return (struct sh_columns){s, q, table, e, -1, 0};
+    return (struct sh_columns){s, q, table, doing, e, -1, q ? 0 : -1};
+}
+
+int sh_columns_next(struct sh_columns *c)
+{
+    c->row = -1;
+    int got = c->bad ? -1 : sh_db_step(c->s, c->q, c->doing, c->e);
+    c->bad = got < 0 ? -1 : 0;
+    return got == 1;
+}
+
+int sh_columns_end(struct sh_columns *c)
+{
+    sqlite3_finalize(c->q);
+    return c->bad ? -1 : 0;
+}
+
+int sh_one_number(struct sh_store *s, sqlite3_stmt *q, const char *table, int least, const char *doing,
+                  struct sh_err *e)
+{
+    struct sh_columns c = sh_columns_of(s, q, table, doing, e);
+    int n = sh_columns_next(&c) ? sh_column_int(&c, 0, least, SH_MOST_ID) : 0;
+    return sh_columns_end(&c) ? -1 : n;
 }
 
 /* A short description of the value found. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,9 +15,8 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
-#include "traces/untrusted.h"
+#include "traces/column.h"
 #include "traces/schema.inc"
-#include "traces/wait.h"
 
 int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
 {
@@ -53,40 +53,37 @@ int sh_db_exec(struct sh_store *s, const char *sql, const char *doing, struct sh
 static int bind(sqlite3_stmt *q, const char *types, va_list args)
 {
     int bad = 0;
-    for (int i = 1; *types; types++, i++) {
-        if (*types == 'i') {
-            bad |= sqlite3_bind_int(q, i, va_arg(args, int));
-        } else if (*types == 'l') {
-            bad |= sqlite3_bind_int64(q, i, va_arg(args, long long));
-        } else if (*types == 'r') {
-            bad |= sqlite3_bind_double(q, i, va_arg(args, double));     /* NaN is stored as NULL */
-        } else if (*types == 't') {
-            bad |= sqlite3_bind_text(q, i, va_arg(args, const char *), -1, SQLITE_TRANSIENT);
-        } else {
-            const void *at = va_arg(args, const void *);
+    const void *at;
+    for (int i = 1; *types; types++, i++)
+        switch (*types) {
+        case 'i': bad |= sqlite3_bind_int(q, i, va_arg(args, int)); break;
+        case 'l': bad |= sqlite3_bind_int64(q, i, va_arg(args, long long)); break;
+        case 'r': bad |= sqlite3_bind_double(q, i, va_arg(args, double)); break;     /* NaN is stored as NULL */
+        case 't': bad |= sqlite3_bind_text(q, i, va_arg(args, const char *), -1, SQLITE_TRANSIENT); break;
+        default:
+            at = va_arg(args, const void *);
             bad |= sqlite3_bind_blob(q, i, at, va_arg(args, int), SQLITE_STATIC);
         }
-    }
     return bad;
+}
+
+static sqlite3_stmt *prepare(struct sh_store *s, struct sh_err *e, const char *sql, const char *types, va_list args)
+{
+    sqlite3_stmt *q = NULL;
+    sh_untrusted_begin(s);
+    if (sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) == SQLITE_OK && !bind(q, types, args))
+        return q;
+    sh_db_fail(s, "preparing a query", e);
+    sqlite3_finalize(q);
+    return NULL;
 }
 
 sqlite3_stmt *sh_db_query(struct sh_store *s, struct sh_err *e, const char *sql, const char *types, ...)
 {
-    sqlite3_stmt *q = NULL;
-    sh_untrusted_begin(s);
-    if (sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) != SQLITE_OK) {
-        sh_db_fail(s, "preparing a query", e);
-        return NULL;
-    }
     va_list args;
     va_start(args, types);
-    int bad = bind(q, types, args);
+    sqlite3_stmt *q = prepare(s, e, sql, types, args);
     va_end(args);
-    if (bad) {
-        sh_db_fail(s, "preparing a query", e);
-        sqlite3_finalize(q);
-        return NULL;
-    }
     return q;
 }
 
@@ -105,42 +102,47 @@ int sh_db_step(struct sh_store *s, sqlite3_stmt *q, const char *doing, struct sh
     return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : sh_db_fail(s, doing, e);
 }
 
-int sh_db_once(struct sh_store *s, sqlite3_stmt *q, const char *doing, struct sh_err *e)
+int sh_db_do(struct sh_store *s, struct sh_err *e, const char *doing, const char *sql, const char *types, ...)
 {
-    if (!q)
-        return -1;
-    int code = sh_db_step(s, q, doing, e);
-    sqlite3_finalize(q);
-    return code < 0 ? -1 : 0;
-}
-
-static int pragma(struct sh_store *s, const char *name, int *value, struct sh_err *e)
-{
-    char sql[64];
-    snprintf(sql, sizeof sql, "PRAGMA %s", name);
-    sqlite3_stmt *q = sh_db_query(s, e, sql, "");
-    int got = q ? sh_db_step(s, q, "reading its first page", e) : -1;
-    *value = got == 1 ? sqlite3_column_int(q, 0) : 0;
+    va_list args;
+    va_start(args, types);
+    sqlite3_stmt *q = prepare(s, e, sql, types, args);
+    va_end(args);
+    int got = q ? sh_db_step(s, q, doing, e) : -1;
     sqlite3_finalize(q);
     return got < 0 ? -1 : 0;
+}
+
+int sh_db_begin(struct sh_store *s, const char *doing, struct sh_err *e)
+{
+    return sh_db_exec(s, "BEGIN IMMEDIATE", doing, e);
+}
+
+int sh_db_end(struct sh_store *s, int bad, const char *doing, struct sh_err *e)
+{
+    if (!bad && !sh_db_exec(s, "COMMIT", doing, e))
+        return 0;
+    sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return -1;
+}
+
+/* The number that the query returns, or 0; of any program's file. */
+static int ask(struct sh_store *s, const char *query, int *value, struct sh_err *e)
+{
+    struct sh_columns c = sh_columns_of(s, sh_db_query(s, e, query, ""), "", "reading its first page", e);
+    *value = sh_columns_next(&c) ? sh_column_int(&c, 0, INT_MIN, INT_MAX) : 0;
+    return sh_columns_end(&c);
 }
 
 /* Refuse a foreign file before anything is written to it. */
 static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
 {
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT count(*) FROM sqlite_schema", "");
-    int got = q ? sqlite3_step(q) : SQLITE_ERROR, n = got == SQLITE_ROW ? sqlite3_column_int(q, 0) : 0;
-    if (got != SQLITE_ROW) {
-        int code = sqlite3_errcode(s->db);
-        sh_db_fail(s, "reading its first page", e);
-        if (code == SQLITE_NOTADB)
-            sh_fail(e, "%s: not a SQLite database, expected a trace store made by shears trace", s->path);
-    }
-    sqlite3_finalize(q);
-    if (got != SQLITE_ROW)
-        return -1;
-    int application, version;
-    if (pragma(s, "application_id", &application, e) || pragma(s, "user_version", &version, e))
+    int n, application, version;
+    if (ask(s, "SELECT count(*) FROM sqlite_schema", &n, e))
+        return sqlite3_errcode(s->db) == SQLITE_NOTADB
+                   ? sh_fail(e, "%s: not a SQLite database, expected a trace store made by shears trace", s->path)
+                   : sh_db_fail(s, "reading its first page", e);
+    if (ask(s, "PRAGMA application_id", &application, e) || ask(s, "PRAGMA user_version", &version, e))
         return -1;
     *is_new = n == 0 && application == 0 && version == 0;
     if (*is_new)
@@ -158,12 +160,11 @@ static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
 static int make_schema(struct sh_store *s, struct sh_err *e)
 {
     char sql[128];
+    static const char doing[] = "making the tables";
     snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d;", SH_STORE_APPLICATION,
              SH_STORE_VERSION);
-    if (sh_db_exec(s, "BEGIN IMMEDIATE", "making the tables", e) || sh_db_exec(s, sh_schema, "making the tables", e) ||
-        sh_db_exec(s, sql, "making the tables", e))
-        return -1;
-    return sh_db_exec(s, "COMMIT", "making the tables", e);
+    return sh_db_begin(s, doing, e) || sh_db_exec(s, sh_schema, doing, e) || sh_db_exec(s, sql, doing, e) ||
+           sh_db_exec(s, "COMMIT", doing, e) ? -1 : 0;
 }
 
 /* SQLite's allocator without its tolerance of failure: after a failed allocation a bound text may become NULL. */
@@ -236,8 +237,8 @@ static int folder_writable(const char *path, struct sh_err *e)
         slash[slash == folder] = '\0';
     const char *where = slash ? folder : ".";
     char *in_it = xasprintf("%s/.", where);
-    int bad = access(in_it, W_OK | X_OK) ? sh_fail(e, "%s: folder %s is not writable: %s", path, where,
-                                                   strerror(errno)) : 0;
+    int bad = access(in_it, W_OK | X_OK)
+                  ? sh_fail(e, "%s: folder %s is not writable: %s", path, where, strerror(errno)) : 0;
     free(in_it);
     free(folder);
     return bad;
@@ -253,6 +254,8 @@ static void forget_journals(const char *path)
         free(journal);
     }
 }
+
+#define TEMPORARY ".shears-new"
 
 /* The locked temporary file, in the same folder, in which a new store is built: of several programs that make the
  * same store, one works at a time. A killed one leaves it, the next one takes it over. -1: not available; with `wait`
@@ -281,29 +284,22 @@ static void drop_temporary(const char *temporary, int fd)
     close(fd);
 }
 
-static char *temporary_name(const char *path)
-{
-    return xasprintf("%s.shears-new", path);
-}
-
 /* A new store gets its name only when its tables exist: whenever the program is killed, the store is either complete
  * or absent. An empty file of that name is replaced. Sets *made when this call made the file. */
 static int make_new(const char *path, int *made, struct sh_err *e)
 {
-    char *temporary = temporary_name(path);
+    char *temporary = xasprintf("%s" TEMPORARY, path);
     struct stat about;
-    int fd = lock_temporary(temporary, 1), empty = 0, bad = fd < 0;
+    int fd = lock_temporary(temporary, 1), bad = fd < 0;
     if (bad)
         sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
-    int there = !bad && stat(path, &about) == 0;
-    if (there)
-        empty = about.st_size == 0;
-    if (!bad && (!there || empty)) {            /* else another program was faster: use its file */
+    if (!bad && (stat(path, &about) || !about.st_size)) {       /* else another program was faster: use its file */
+        struct sh_store *s = NULL;
         forget_journals(temporary);
-        int emptied = ftruncate(fd, 0) == 0;
-        if (!emptied)
+        if (ftruncate(fd, 0))
             sh_fail(e, "%s: cannot be emptied: %s", temporary, strerror(errno));
-        struct sh_store *s = !emptied ? NULL : connect_to(temporary, SQLITE_OPEN_READWRITE, e);
+        else
+            s = connect_to(temporary, SQLITE_OPEN_READWRITE, e);
         bad = !s || sh_db_exec(s, "PRAGMA page_size = 65536", "setting it up", e) || make_schema(s, e);
         sh_store_close(s);
         forget_journals(path);
@@ -319,7 +315,7 @@ static int make_new(const char *path, int *made, struct sh_err *e)
 
 void sh_store_remove_leftovers(const char *path)
 {
-    char *temporary = temporary_name(path);
+    char *temporary = xasprintf("%s" TEMPORARY, path);
     int fd = lock_temporary(temporary, 0);
     if (fd >= 0)
         drop_temporary(temporary, fd);
@@ -382,19 +378,18 @@ static struct sh_store *open_existing(const char *path, int flags, int reads, st
     if (exists(path, e))
         return NULL;
     struct sh_store *s = connect_to(path, flags, e);
-    if (s)
-        s->reads = reads;
-    if (s && check_owner(s, &is_new, e)) {
+    if (!s)
+        return NULL;
+    s->reads = reads;
+    int bad = check_owner(s, &is_new, e);
+    if (bad)
         s->writes = 0;                          /* do not touch it */
-        sh_store_close(s);
-        return NULL;
-    }
-    if (s && is_new) {
-        sh_fail(e, "%s: empty file, expected a trace store made by shears trace", path);
-        sh_store_close(s);
-        return NULL;
-    }
-    return s;
+    else if (is_new)
+        bad = sh_fail(e, "%s: empty file, expected a trace store made by shears trace", path);
+    if (!bad)
+        return s;
+    sh_store_close(s);
+    return NULL;
 }
 
 /* For reading, but opened writable where permitted: SQLite must write to roll back the journal of a killed writer. */
@@ -410,19 +405,14 @@ struct sh_store *sh_store_open(const char *path, struct sh_err *e)
     return s;
 }
 
-/* Without write permission a store left half changed by a killed writer is unreadable: apply its journal first. */
-static void roll_back(const char *path)
+struct sh_store *sh_store_open_read_only(const char *path, struct sh_err *e)
 {
+    /* Without write permission a store left half changed by a killed writer is unreadable: apply its journal first. */
     struct sh_err ignored;
     char *journal = xasprintf("%s-journal", path);
     if (!access(journal, F_OK))
         sh_store_close(open_existing(path, SQLITE_OPEN_READWRITE, 0, &ignored));
     free(journal);
-}
-
-struct sh_store *sh_store_open_read_only(const char *path, struct sh_err *e)
-{
-    roll_back(path);
     return open_existing(path, SQLITE_OPEN_READONLY, 0, e);
 }
 
@@ -485,30 +475,27 @@ static int check_leftovers(struct sh_store *s, struct sh_err *e)
     sqlite3_stmt *q = sh_db_query(s, e,
         "SELECT sequence, layer FROM (SELECT sequence, layer FROM scores UNION SELECT sequence, layer FROM head_stats"
         " UNION SELECT sequence, layer FROM vectors) EXCEPT SELECT sequence, layer FROM done LIMIT 1", "");
-    int got = q ? sh_db_step(s, q, "looking for leftovers", e) : -1;
-    if (got == 1)
-        got = sh_fail(e, "%s: damaged: sequence %d, layer %d has blocks but no mark that it is done", s->path,
-                      sqlite3_column_int(q, 0), sqlite3_column_int(q, 1));
-    sqlite3_finalize(q);
-    return got < 0 ? -1 : 0;
+    struct sh_columns c = sh_columns_of(s, q, "", "looking for leftovers", e);
+    if (sh_columns_next(&c))
+        c.bad = sh_fail(e, "%s: damaged: sequence %d, layer %d has blocks but no mark that it is done", s->path,
+                        sqlite3_column_int(q, 0), sqlite3_column_int(q, 1));
+    return sh_columns_end(&c);
 }
 
 int sh_store_check_pages(struct sh_store *s, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "PRAGMA integrity_check(1)", "");
-    int got = q ? sh_db_step(s, q, "checking its pages", e) : -1;
-    const unsigned char *said = got == 1 ? sqlite3_column_text(q, 0) : NULL;
+    struct sh_columns c = sh_columns_of(s, q, "", "checking its pages", e);
+    const unsigned char *said = sh_columns_next(&c) ? sqlite3_column_text(q, 0) : NULL;
     if (said && strcmp((const char *)said, "ok"))
-        got = sh_fail(e, "%s: damaged: %s", s->path, (const char *)said);
-    sqlite3_finalize(q);
-    if (got < 0)
+        c.bad = sh_fail(e, "%s: damaged: %s", s->path, (const char *)said);
+    if (sh_columns_end(&c))
         return -1;
     q = sh_db_query(s, e, "PRAGMA foreign_key_check", "");
-    got = q ? sh_db_step(s, q, "checking its references", e) : -1;
-    if (got == 1)
-        got = sh_fail(e, "%s: damaged: row %lld of table %s refers to a missing row of %s", s->path,
-                      (long long)sqlite3_column_int64(q, 1), (const char *)sqlite3_column_text(q, 0),
-                      (const char *)sqlite3_column_text(q, 2));
-    sqlite3_finalize(q);
-    return got < 0 ? -1 : check_leftovers(s, e);
+    c = sh_columns_of(s, q, "", "checking its references", e);
+    if (sh_columns_next(&c))
+        c.bad = sh_fail(e, "%s: damaged: row %lld of table %s refers to a missing row of %s", s->path,
+                        (long long)sqlite3_column_int64(q, 1), (const char *)sqlite3_column_text(q, 0),
+                        (const char *)sqlite3_column_text(q, 2));
+    return sh_columns_end(&c) ? -1 : check_leftovers(s, e);
 }

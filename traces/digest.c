@@ -3,7 +3,6 @@
 #include "traces/digest.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "traces/codec.h"
 #include "traces/column.h"
@@ -127,25 +126,21 @@ static int add_sequence(wide *sum, struct sh_store *s, int sequence, wide own, s
                         struct sh_err *e)
 {
     struct blocks b = {.parent = own};
-    int got, layer = -1;
+    int layer = -1;
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT layer FROM done WHERE sequence = ? ORDER BY layer", "i", sequence);
-    while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
+    struct sh_columns c = sh_columns_of(s, q, "done", doing, e);
+    while (sh_columns_next(&c)) {
         wide h = begin("done");
-        struct sh_columns c = sh_columns_of(s, q, "done", e);
         layer = sh_column_int(&c, 0, layer + 1, SH_MOST_ID);
         bytes(&h, &own, sizeof own);
         columns(&h, q, 0);
         *sum += end(h);
         n->layers++;
-        if (c.bad || add_layer(&b, s, sequence, layer, e)) {
-            got = -1;
-            break;
-        }
+        c.bad = c.bad || add_layer(&b, s, sequence, layer, e);
     }
-    sqlite3_finalize(q);
     *sum += b.sum;
     n->blocks += b.n;
-    return got;
+    return sh_columns_end(&c);
 }
 
 /* ---- the store ---- */
@@ -153,61 +148,52 @@ static int add_sequence(wide *sum, struct sh_store *s, int sequence, wide own, s
 static int add_sequences(wide *sum, struct sh_store *s, int run, wide own, struct sh_digest_counts *n,
                          struct sh_err *e)
 {
-    int got, place = 0, id = -1;
+    int place = 0, id = -1;
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT id, source, n_tokens, tokens FROM sequence WHERE run = ? ORDER BY id",
                                   "i", run);
-    while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
+    struct sh_columns c = sh_columns_of(s, q, "sequence", doing, e);
+    while (sh_columns_next(&c)) {
         wide h = begin("sequence");
-        struct sh_columns c = sh_columns_of(s, q, "sequence", e);
         id = sh_column_int(&c, 0, id + 1, SH_MOST_ID);
         bytes(&h, &own, sizeof own);
         whole(&h, place++);
         columns(&h, q, 1);
         *sum += end(h);
         n->sequences++;
-        if (c.bad || add_sequence(sum, s, id, end(h), n, e)) {
-            got = -1;
-            break;
-        }
+        c.bad = c.bad || add_sequence(sum, s, id, end(h), n, e);
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 static int add_runs(wide *sum, struct sh_store *s, struct sh_digest_counts *n, struct sh_err *e)
 {
-    int got, id = 0;
+    int id = 0;
     sqlite3_stmt *q = sh_db_query(s, e,
         "SELECT run.id, name, family, weights, fingerprint, n_layer, n_head, n_kv_head, d_head, d_model, n_vocab,"
         " max_pos, key, dtype, weight_bits, record, codec, vectors, statistics, first_layer, last_layer"
         " FROM run JOIN model ON model.id = run.model ORDER BY run.id", "");
-    while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
+    struct sh_columns c = sh_columns_of(s, q, "run", doing, e);
+    while (sh_columns_next(&c)) {
         wide h = begin("run");
-        struct sh_columns c = sh_columns_of(s, q, "run", e);
         id = sh_column_int(&c, 0, id + 1, SH_MOST_ID);
         columns(&h, q, 1);
         n->runs++;
-        if (c.bad || add_sequences(sum, s, id, end(h), n, e)) {
-            got = -1;
-            break;
-        }
+        c.bad = c.bad || add_sequences(sum, s, id, end(h), n, e);
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 /* Rows hashed column by column, as stored. */
 static int add_rows(wide *sum, struct sh_store *s, const char *kind, sqlite3_stmt *q, long long *n, struct sh_err *e)
 {
-    int got;
-    while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
+    struct sh_columns c = sh_columns_of(s, q, kind, doing, e);
+    while (sh_columns_next(&c)) {
         wide h = begin(kind);
         columns(&h, q, 0);
         *sum += end(h);
         ++*n;
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 int sh_digest_results(struct sh_store *s, const char *command, const char *settings, struct sh_digest *out, int *n,
@@ -217,13 +203,12 @@ int sh_digest_results(struct sh_store *s, const char *command, const char *setti
     long long timeless = 0;
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT count(*) FROM result WHERE command = ? AND settings = ?", "tt", command,
                                   settings);
-    int got = q ? sh_db_step(s, q, doing, e) : -1;
-    *n = got == 1 ? sqlite3_column_int(q, 0) : 0;       /* a count made by SQLite needs no check */
-    sqlite3_finalize(q);
-    q = got < 0 ? NULL : sh_db_query(s, e,
-        "SELECT metric, layer, head, value FROM result WHERE command = ? AND settings = ? AND " NOT_BY_CLOCK, "tt",
-        command, settings);
-    if (got < 0 || add_rows(&sum, s, "result", q, &timeless, e))
+    *n = sh_one_number(s, q, "result", 0, doing, e);
+    if (*n < 0)
+        return -1;
+    q = sh_db_query(s, e, "SELECT metric, layer, head, value FROM result WHERE command = ? AND settings = ? AND "
+                    NOT_BY_CLOCK, "tt", command, settings);
+    if (add_rows(&sum, s, "result", q, &timeless, e))
         return -1;
     *out = digest(sum);
     return 0;

@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 noinst_LIBRARIES += libtraces.a
 libtraces_a_SOURCES = \
-	%D%/store_lock.c %D%/store_lock.h \
 	%D%/codec.c %D%/codec.h \
 	%D%/column.c %D%/column.h \
 	%D%/db.c %D%/db.h \
 	%D%/digest.c %D%/digest.h \
-	%D%/untrusted.c %D%/untrusted.h \
-	%D%/shard_inventory.c %D%/shard_inventory.h \
-	%D%/log8.c %D%/log8.h \
+	%D%/untrusted.c \
+	%D%/shard_inventory.c \
+	%D%/log8.c \
 	%D%/merge.c %D%/merge.h \
-	%D%/merge_match.c %D%/merge_match.h \
-	%D%/partial.c %D%/partial.h \
-	%D%/shard.c \
-	%D%/sparse.c %D%/sparse.h \
+	%D%/merge_match.c \
+	%D%/partial.c \
+	%D%/shard.c %D%/shard.h \
+	%D%/sparse.c \
 	%D%/store.c %D%/store.h \
-	%D%/store_plan.c %D%/store_plan.h \
 	%D%/store_read.c \
 	%D%/trace.c %D%/trace.h \
-	%D%/wait.c %D%/wait.h \
+	%D%/wait.c \
 	%D%/writer.c %D%/writer.h
 
 # schema.sql as one C string
@@ -46,7 +44,7 @@ libstats_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(VECTORIZE_CFLAGS) \
 
 # The SQL functions, a module that SQLite loads; built without libtool, as a program that is linked shared.
 module_PROGRAMS += shears_sql.so
-shears_sql_so_SOURCES = %D%/sql_extension.c %D%/sql.h %D%/sql_rows.c %D%/sql_stats.c %D%/codec.c %D%/log8.c \
+shears_sql_so_SOURCES = %D%/sql_extension.c %D%/codec.c %D%/log8.c \
 	%D%/sparse.c %D%/stats.c %D%/stats_fold.c %D%/stats_likeness.c %D%/stats_pack.c %D%/stats_spec.c src/base/err.c \
 	src/base/mem.c src/base/row_bits.c \
 	src/base/row_figures.c src/base/row_near.c src/base/row_top.c

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See log8.h. Cells are counted in steps above the row's mean: cell k is (edge(k), edge(k + 1)]. */
-#include "traces/log8.h"
+/* See codec.h. Cells are counted in steps above the row's mean: cell k is (edge(k), edge(k + 1)]. */
+#include "traces/codec.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -95,11 +95,6 @@ static void levels(float level[256], const uint8_t *code, int n, int first)
 
 /* Apart from entropy decoding, table look-ups are the cost of reading: sixteen at a time on processors with gathers. */
 #ifdef WIDE
-static int is_wide(void)
-{
-    return __builtin_cpu_supports("avx512f");
-}
-
 WIDE static int look_up_wide(float *to, const float level[256], const uint8_t *code, int n)
 {
     int whole = n / LANES * LANES;
@@ -109,25 +104,23 @@ WIDE static int look_up_wide(float *to, const float level[256], const uint8_t *c
     }
     return whole;
 }
-#else
-static int is_wide(void)
-{
-    return 0;
-}
-
-#define look_up_wide(to, level, code, n) 0
 #endif
 
 void sh_log8_scores(float *to, const uint8_t *code, int n)
 {
     float level[256];
+    int i = 0;
     pthread_once(&built, build);
     if (n == 1) {
         to[0] = 1;
         return;
     }
     levels(level, code, n, lowest(code, n));
-    for (int i = is_wide() ? look_up_wide(to, level, code, n) : 0; i < n; i++)
+#ifdef WIDE
+    if (__builtin_cpu_supports("avx512f"))
+        i = look_up_wide(to, level, code, n);
+#endif
+    for (; i < n; i++)
         to[i] = level[code[i]];
 }
 

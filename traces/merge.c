@@ -12,8 +12,6 @@
 #include "traces/column.h"
 #include "traces/db.h"
 #include "traces/digest.h"
-#include "traces/shard_inventory.h"
-#include "traces/merge_match.h"
 
 struct sh_merge {
     struct sh_store *out;
@@ -33,7 +31,6 @@ struct parts {
 
 static int read_parts(struct sh_store *s, struct parts *p, struct sh_err *e)
 {
-    *p = (struct parts){0};
     return sh_shard_list(s, &p->shard, &p->n, e) ||
            sh_inventory_list(s, p->shard, p->n, &p->held, &p->n_held, e) ? -1 : 0;
 }
@@ -47,15 +44,13 @@ static void clear_parts(struct parts *p)
 struct sh_merge *sh_merge_begin(struct sh_store *out, struct sh_err *e)
 {
     struct sh_merge *m = xcalloc(1, sizeof *m);
-    struct parts had;
+    struct parts had = {0};
     m->out = out;
     m->match = sh_match_begin(out, e);
     m->seen = sh_inventory_seen_new();
-    int bad = !m->match;
-    if (!bad) {
-        bad = read_parts(out, &had, e) || sh_inventory_seen_add(m->seen, out->path, had.held, had.n_held, e);
-        clear_parts(&had);
-    }
+    int bad = !m->match || read_parts(out, &had, e) ||
+              sh_inventory_seen_add(m->seen, out->path, had.held, had.n_held, e);
+    clear_parts(&had);
     if (!bad)
         return m;
     sh_merge_end(m);
@@ -95,22 +90,17 @@ static int refuse_hole(const struct sh_store *in, const struct parts *p, const s
                    hole->part, parts);
 }
 
-static int look_at_parts(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
+int sh_merge_look(struct sh_merge *m, const char *path, struct sh_err *e)
 {
-    struct parts p;
-    int bad = read_parts(in, &p, e) || sh_inventory_look(in, p.held, p.n_held, e);
+    struct sh_store *in = sh_store_open_read_only(path, e);
+    struct parts p = {0};
+    int bad = !in || sh_match_store(m->match, in, e) || read_parts(in, &p, e) ||
+              sh_inventory_look(in, p.held, p.n_held, e);
     for (int i = 0; i < p.n_held && !bad; i++)
         if (p.held[i].found < p.held[i].rows)
             bad = refuse_hole(in, &p, &p.held[i], e);
     bad = bad || sh_inventory_seen_add(m->seen, in->path, p.held, p.n_held, e);
     clear_parts(&p);
-    return bad;
-}
-
-int sh_merge_look(struct sh_merge *m, const char *path, struct sh_err *e)
-{
-    struct sh_store *in = sh_store_open_read_only(path, e);
-    int bad = !in || sh_match_store(m->match, in, e) || look_at_parts(m, in, e);
     sh_store_close(in);
     return bad ? -1 : 0;
 }
@@ -118,26 +108,20 @@ int sh_merge_look(struct sh_merge *m, const char *path, struct sh_err *e)
 /* ---- rows from one store to the other ---- */
 
 /* A query of the input store: its table, and the kinds of its columns. */
-struct source {
-    const char *table, *kinds, *query;
-    int (*check)(struct sh_columns *from);      /* further check, or NULL. -1: do not copy the row */
-};
+struct source { const char *table, *kinds, *query; };
 
 /* Insert the rows of `from` as the parameters of `to` from ?first on; finalises both. */
 static int copy_rows(struct sh_store *out, struct sh_store *in, const struct source *what, sqlite3_stmt *from,
                      sqlite3_stmt *to, int first, struct sh_err *e)
 {
-    int got = from && to ? 1 : -1;
-    while (got == 1 && (got = sh_db_step(in, from, doing, e)) == 1) {
-        struct sh_columns c = sh_columns_of(in, from, what->table, e);
-        if (sh_columns_are(&c, what->kinds) || (what->check && what->check(&c))) {
-            got = -1;
+    struct sh_columns c = sh_columns_of(in, to ? from : NULL, what->table, doing, e);
+    while (sh_columns_next(&c)) {
+        if (sh_columns_are(&c, what->kinds))
             break;
-        }
         for (int i = 0; i < sqlite3_column_count(from); i++)
             sqlite3_bind_value(to, first + i, sqlite3_column_value(from, i));
         if (sqlite3_step(to) != SQLITE_DONE) {
-            got = sh_db_fail(out, doing, e);
+            c.bad = sh_db_fail(out, doing, e);
             if ((sqlite3_errcode(out->db) & 0xff) == SQLITE_CONSTRAINT)         /* such as a duplicate row */
                 sh_err_prefix(e, "%s: table %s", in->path, what->table);
         }
@@ -145,85 +129,38 @@ static int copy_rows(struct sh_store *out, struct sh_store *in, const struct sou
     }
     sqlite3_finalize(from);
     sqlite3_finalize(to);
-    return got;
-}
-
-static int pass(void *to, const struct sh_row *row)
-{
-    (void)to;
-    (void)row;
-    return 0;
-}
-
-static int check_last(struct sh_columns *from)
-{
-    unsigned char *plain;
-    size_t bytes, n;
-    const void *blob = sh_column_blob(from, sqlite3_column_count(from->q) - 1, &bytes);
-    if (sh_codec_unbytes(blob, bytes, (size_t)1 << 32, &plain, &n, from->e))
-        return -1;
-    free(plain);
-    return 0;
-}
-
-/* Blobs have checksums of their own, which detect what a disk has changed since; a sparse block has several frames. */
-static int check_scores(struct sh_columns *from)
-{
-    struct sh_block b = {.first_row = sh_column_int(from, 1, INT_MIN, INT_MAX),
-                         .n_rows = sh_column_int(from, 2, INT_MIN, INT_MAX),
-                         .window = sh_column_int(from, 3, INT_MIN, INT_MAX),
-                         .codec = sh_column_int(from, 4, INT_MIN, INT_MAX)};
-    *(const void **)&b.blob = sh_column_blob(from, 5, &b.bytes);
-    return b.codec & SH_CODEC_SPARSE ? sh_codec_rows_any(&b, pass, NULL, from->e) : check_last(from);
-}
-/* Within a transaction of `out`: 0, or -1 with nothing written. */
-static int closing(struct sh_store *out, int bad, struct sh_err *e)
-{
-    if (!bad)
-        bad = sh_db_exec(out, "COMMIT", doing, e);
-    if (bad)
-        sqlite3_exec(out->db, "ROLLBACK", NULL, NULL, NULL);
-    return bad ? -1 : 0;
-}
-
-/* One number >= 0 of the first row; 0 when there is no row. */
-static int one_number(struct sh_store *s, const char *table, sqlite3_stmt *q, struct sh_err *e)
-{
-    int got = q ? sh_db_step(s, q, doing, e) : -1;
-    struct sh_columns c = sh_columns_of(s, q, table, e);
-    int n = got == 1 ? sh_column_int(&c, 0, 0, SH_MOST_ID) : got;
-    sqlite3_finalize(q);
-    return c.bad ? -1 : n;
+    return c.bad;
 }
 
 /* ---- traces ---- */
 
+struct target { struct sh_store *store; int sequence, layer; };
+
+/* Blobs have checksums of their own, which detect what a disk has changed since; a sparse block has several frames. */
+static int copy_block(void *to, const struct sh_block *b, struct sh_err *e)
+{
+    const struct target *t = to;
+    unsigned char *plain = NULL;
+    size_t n;
+    int is_sparse = b->kind == SH_BLOCK_SCORES && b->codec & SH_CODEC_SPARSE;
+    int bad = is_sparse ? sh_codec_rows_any(b, NULL, NULL, e)
+                        : sh_codec_unbytes(b->blob, b->bytes, (size_t)1 << 32, &plain, &n, e);
+    free(plain);
+    return bad || sh_store_put_block(t->store, t->sequence, t->layer, b, e);
+}
+
 static int copy_layer(struct sh_merge *m, struct sh_store *in, int from, int to, int layer, struct sh_err *e)
 {
-    static const struct {
-        struct source from;
-        const char *to;
-    } part[] = {
-        {{"scores", "iiiiib", "SELECT head, first_row, n_rows, window, codec, blob FROM scores WHERE sequence = ?"
-          " AND layer = ? ORDER BY head, first_row", check_scores},
-         "INSERT INTO scores (sequence, layer, head, first_row, n_rows, window, codec, blob) VALUES (?,?,?,?,?,?,?,?)"},
-        {{"vectors", "tiib", "SELECT kind, head, codec, blob FROM vectors WHERE sequence = ? AND layer = ?"
-          " ORDER BY kind, head", check_last},
-         "INSERT INTO vectors (sequence, layer, kind, head, codec, blob) VALUES (?,?,?,?,?,?)"},
-        {{"head_stats", "ib", "SELECT head, blob FROM head_stats WHERE sequence = ? AND layer = ? ORDER BY head",
-          check_last},
-         "INSERT INTO head_stats (sequence, layer, head, blob) VALUES (?,?,?,?)"}};
-    int bad = sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e);
-    for (size_t i = 0; i < sizeof part / sizeof *part && !bad; i++)
-        bad = copy_rows(m->out, in, &part[i].from, sh_db_query(in, e, part[i].from.query, "ii", from, layer),
-                        sh_db_query(m->out, e, part[i].to, "ii", to, layer), 3, e);
+    struct target target = {m->out, to, layer};
+    int bad = sh_db_begin(m->out, doing, e);
+    for (int kind = SH_BLOCK_SCORES; kind <= SH_BLOCK_STATS && !bad; kind++)
+        bad = sh_store_blocks(in, kind, from, layer, -1, copy_block, &target, e);
     if (bad && strncmp(e->text, m->out->path, strlen(m->out->path)))
         sh_err_prefix(e, "%s: sequence %d, layer %d", in->path, from, layer);
     if (!bad)
-        bad = sh_db_once(m->out, sh_db_query(m->out, e, "INSERT INTO done (sequence, layer) VALUES (?,?)", "ii", to,
-                                             layer), doing, e);
+        bad = sh_db_do(m->out, e, doing, "INSERT INTO done (sequence, layer) VALUES (?,?)", "ii", to, layer);
     m->counts.layers += !bad;
-    return closing(m->out, bad, e);
+    return sh_db_end(m->out, bad, doing, e);
 }
 
 static int compare_layer(struct sh_merge *m, struct sh_store *in, int from, int to, int layer, struct sh_err *e)
@@ -241,19 +178,16 @@ static int compare_layer(struct sh_merge *m, struct sh_store *in, int from, int 
 
 static int merge_layers(struct sh_merge *m, struct sh_store *in, int from, int to, struct sh_err *e)
 {
-    int got, layer = -1;
+    int layer = -1;
     sqlite3_stmt *q = sh_db_query(in, e, "SELECT layer FROM done WHERE sequence = ? ORDER BY layer", "i", from);
-    while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(in, q, "done", e);
+    struct sh_columns c = sh_columns_of(in, q, "done", doing, e);
+    while (sh_columns_next(&c)) {
         layer = sh_column_int(&c, 0, layer + 1, SH_MOST_ID);
         int there = c.bad ? -1 : sh_store_is_done(m->out, to, layer, e);
-        if (there < 0 || (there ? compare_layer(m, in, from, to, layer, e) : copy_layer(m, in, from, to, layer, e))) {
-            got = -1;
-            break;
-        }
+        c.bad = there < 0 ||
+                (there ? compare_layer(m, in, from, to, layer, e) : copy_layer(m, in, from, to, layer, e));
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 /* Copy the run and its sequences from the shard; sequence ids continue after ours. */
@@ -261,16 +195,16 @@ static int make_run(struct sh_merge *m, struct sh_store *in, int run, struct sh_
 {
     static const struct source model = {"model", "ttttiiiiiii",
         "SELECT name, family, weights, fingerprint, n_layer, n_head, n_kv_head, d_head, d_model, n_vocab, max_pos"
-        " FROM model WHERE id = (SELECT model FROM run WHERE id = ?)", NULL};
+        " FROM model WHERE id = (SELECT model FROM run WHERE id = ?)"};
     static const struct source of_run = {"run", "tttttittttiilttttt",
         "SELECT key, program, backend, device, dtype, weight_bits, record, codec, vectors, statistics,"
         " first_layer, last_layer, seed, command, started, name, weights, fingerprint"
-        " FROM run JOIN model ON model.id = run.model WHERE run.id = ?", NULL};
+        " FROM run JOIN model ON model.id = run.model WHERE run.id = ?"};
     static const struct source sequences = {"sequence", "itib",
         "SELECT id - (SELECT min(id) FROM sequence WHERE run = ?1) AS id, source, n_tokens, tokens FROM sequence"
-        " WHERE run = ?1 ORDER BY sequence.id", NULL};
+        " WHERE run = ?1 ORDER BY sequence.id"};
     struct sh_store *out = m->out;
-    if (sh_db_exec(out, "BEGIN IMMEDIATE", doing, e))
+    if (sh_db_begin(out, doing, e))
         return -1;
     int bad = copy_rows(out, in, &model, sh_db_query(in, e, model.query, "i", run), sh_db_query(out, e,
         "INSERT OR IGNORE INTO model (name, family, weights, fingerprint, n_layer, n_head, n_kv_head, d_head, d_model,"
@@ -285,76 +219,63 @@ static int make_run(struct sh_merge *m, struct sh_store *in, int run, struct sh_
     if (!bad && sqlite3_total_changes(out->db) - before != 1)
         bad = sh_fail(e, "%s: damaged: run %d belongs to %s, expected one model", in->path, run,
                       sqlite3_total_changes(out->db) == before ? "no model" : "several models");
-    long long id = sqlite3_last_insert_rowid(out->db);
-    if (!bad && (id < 1 || id > SH_MOST_ID))
-        bad = sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", out->path, id,
-                      SH_MOST_ID);
-    int first = bad ? -1 : one_number(out, "sequence", sh_db_query(out, e,
-        "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", ""), e);
-    bad = first < 0;
-    if (!bad)
-        bad = copy_rows(out, in, &sequences, sh_db_query(in, e, sequences.query, "i", run), sh_db_query(out, e,
-            "INSERT INTO sequence (run, id, source, n_tokens, tokens) VALUES (?1, ?3 + ?2, ?4, ?5, ?6)", "ii", (int)id,
-            first), 3, e);
-    return closing(out, bad, e) ? -1 : (int)id;
+    int first, id = bad ? -1 : sh_store_new_run(out, &first, e);
+    bad = id < 0 || copy_rows(out, in, &sequences, sh_db_query(in, e, sequences.query, "i", run), sh_db_query(out, e,
+        "INSERT INTO sequence (run, id, source, n_tokens, tokens) VALUES (?1, ?3 + ?2, ?4, ?5, ?6)", "ii", id, first),
+        3, e);
+    return sh_db_end(out, bad, doing, e) ? -1 : id;
 }
 
-/* at: the sequence ids in the input, then those in the output. */
-static int same_tokens(struct sh_store *out, sqlite3_stmt *ours, struct sh_store *in, sqlite3_stmt *theirs, int at[2],
-                       struct sh_err *e)
+/* at: the ids of the sequences in the input and in the output. */
+static int same_tokens(struct sh_columns *theirs, struct sh_columns *ours, int at[2])
 {
-    struct sh_columns a = sh_columns_of(out, ours, "sequence", e), b = sh_columns_of(in, theirs, "sequence", e);
     size_t n, their_n;
-    at[0] = sh_column_int(&a, 0, at[0] + 1, SH_MOST_ID);
-    at[1] = sh_column_int(&b, 0, at[1] + 1, SH_MOST_ID);
-    const void *tokens = sh_column_blob(&a, 1, &n), *their_tokens = sh_column_blob(&b, 1, &their_n);
-    return a.bad || b.bad ? -1 : n == their_n && !memcmp(tokens, their_tokens, n);
+    at[0] = sh_column_int(theirs, 0, at[0] + 1, SH_MOST_ID);
+    at[1] = sh_column_int(ours, 0, at[1] + 1, SH_MOST_ID);
+    const void *tokens = sh_column_blob(ours, 1, &n), *their_tokens = sh_column_blob(theirs, 1, &their_n);
+    return n == their_n && !memcmp(tokens, their_tokens, n);
 }
 
 /* The sequences of both runs in parallel: compare the tokens, then copy the layers. */
 static int merge_sequences(struct sh_merge *m, struct sh_store *in, int from, int to, struct sh_err *e)
 {
     static const char list[] = "SELECT id, tokens FROM sequence WHERE run = ? ORDER BY id";
-    sqlite3_stmt *theirs = sh_db_query(in, e, list, "i", from);
-    sqlite3_stmt *ours = theirs ? sh_db_query(m->out, e, list, "i", to) : NULL;
-    int got = ours ? 1 : -1, at[2] = {-1, -1};
-    while (got == 1) {
-        int here = sh_db_step(m->out, ours, doing, e);
-        got = sh_db_step(in, theirs, doing, e);
-        int same = got < 0 || here < 0    ? -1
-                   : got == 1 && here == 1 ? same_tokens(m->out, ours, in, theirs, at, e)
-                                           : got == here;
-        if (same < 0)
-            got = -1;
-        else if (!same)
-            got = sh_fail(e, "%s: damaged: its sequences differ from those of %s, but the runs have the same key",
-                          in->path, m->out->path);
-        else if (got && merge_layers(m, in, at[1], at[0], e))
-            got = -1;
+    struct sh_columns theirs = sh_columns_of(in, sh_db_query(in, e, list, "i", from), "sequence", doing, e);
+    struct sh_columns ours = sh_columns_of(m->out, theirs.q ? sh_db_query(m->out, e, list, "i", to) : NULL, "sequence",
+                                           doing, e);
+    int more = 1, at[2] = {-1, -1};
+    while (more && !theirs.bad && !ours.bad) {
+        int here = sh_columns_next(&ours);
+        more = sh_columns_next(&theirs);
+        int same = here && more ? same_tokens(&theirs, &ours, at) : here == more;
+        if (theirs.bad || ours.bad)
+            break;
+        if (!same)
+            theirs.bad = sh_fail(e, "%s: damaged: its sequences differ from those of %s, but the runs have the same "
+                                 "key", in->path, m->out->path);
+        else if (more)
+            theirs.bad = merge_layers(m, in, at[0], at[1], e);
     }
-    sqlite3_finalize(theirs);
-    sqlite3_finalize(ours);
-    return got;
+    int bad = sh_columns_end(&theirs);
+    return sh_columns_end(&ours) || bad ? -1 : 0;
 }
 
 static int merge_runs(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 {
-    int got, from = 0;
-    sqlite3_stmt *q = sh_db_query(in, e, "SELECT id, key FROM run ORDER BY id", "");
-    while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(in, q, "run", e);
+    int from = 0;
+    sqlite3_stmt *q = sh_db_query(in, e, "SELECT id, key FROM run ORDER BY id", ""), *same;
+    struct sh_columns c = sh_columns_of(in, q, "run", doing, e);
+    while (sh_columns_next(&c)) {
         from = sh_column_int(&c, 0, from + 1, SH_MOST_ID);
         const char *key = sh_column_text(&c, 1);
-        int to = c.bad ? -1 : one_number(m->out, "run", sh_db_query(m->out, e, "SELECT id FROM run WHERE key = ?", "t",
-                                                                    key), e);
-        to = to ? to : make_run(m, in, from, e);
-        if (to < 0 || merge_sequences(m, in, from, to, e)) {
-            got = -1;
+        if (c.bad)
             break;
-        }
+        same = sh_db_query(m->out, e, "SELECT id FROM run WHERE key = ?", "t", key);
+        int to = sh_one_number(m->out, same, "run", 0, doing, e);
+        to = to ? to : make_run(m, in, from, e);
+        c.bad = to < 0 || merge_sequences(m, in, from, to, e);
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 /* ---- results and plans ---- */
@@ -363,16 +284,16 @@ static int merge_runs(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 static int copy_typed(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings, int is_new,
                       struct sh_err *e)
 {
-    static const char *const put[] = {"INSERT OR IGNORE INTO typed (command, settings, line) VALUES (?,?,?)",
-                                      "INSERT OR REPLACE INTO typed (command, settings, line) VALUES (?,?,?)"};
+    const char *put = is_new ? "INSERT OR REPLACE INTO typed (command, settings, line) VALUES (?,?,?)"
+                             : "INSERT OR IGNORE INTO typed (command, settings, line) VALUES (?,?,?)";
     static const struct source typed = {"typed", "ttt",
-        "SELECT command, settings, line FROM typed WHERE command = ? AND settings = ?", NULL};
+        "SELECT command, settings, line FROM typed WHERE command = ? AND settings = ?"};
     int there = sh_table_is_there(in, "typed", doing, e);
     there = there == 1 ? sh_table_is_there(m->out, "typed", doing, e) : there;
     if (there < 1)
         return there;
     return copy_rows(m->out, in, &typed, sh_db_query(in, e, typed.query, "tt", command, settings),
-                     sh_db_query(m->out, e, put[is_new], ""), 1, e);
+                     sh_db_query(m->out, e, put, ""), 1, e);
 }
 
 static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings,
@@ -380,7 +301,7 @@ static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *c
 {
     static const struct source results = {"result", "tttIIR",
         "SELECT command, settings, metric, layer, head, value FROM result WHERE command = ? AND settings = ?"
-        " ORDER BY id", NULL};
+        " ORDER BY id"};
     struct sh_digest ours, theirs;
     int n, their_n;
     if (sh_digest_results(m->out, command, settings, &ours, &n, e) ||
@@ -393,91 +314,77 @@ static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *c
     m->counts.results_same += n > 0;
     if (n)
         return copy_typed(m, in, command, settings, 0, e);
-    if (sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e))
+    if (sh_db_begin(m->out, doing, e))
         return -1;
     int bad = copy_typed(m, in, command, settings, 1, e) ||
               copy_rows(m->out, in, &results, sh_db_query(in, e, results.query, "tt", command, settings),
                         sh_db_query(m->out, e,
         "INSERT INTO result (command, settings, metric, layer, head, value) VALUES (?,?,?,?,?,?)", ""), 1, e);
     m->counts.results += !bad;
-    return closing(m->out, bad, e);
+    return sh_db_end(m->out, bad, doing, e);
 }
 
 static int merge_results(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 {
-    int got;
     sqlite3_stmt *q = sh_db_query(in, e, "SELECT command, settings FROM result GROUP BY command, settings"
                                   " ORDER BY min(id)", "");
-    while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(in, q, "result", e);
+    struct sh_columns c = sh_columns_of(in, q, "result", doing, e);
+    while (sh_columns_next(&c)) {
         const char *command = sh_column_text(&c, 0), *settings = sh_column_text(&c, 1);
-        if (c.bad || merge_settings(m, in, command, settings, e)) {
-            got = -1;
-            break;
-        }
+        c.bad = c.bad || merge_settings(m, in, command, settings, e);
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
+}
+
+/* column: name, weights and fingerprint of the model, name and JSON of the plan. */
+static int merge_plan(struct sh_merge *m, struct sh_store *in, const char *const column[5], struct sh_err *e)
+{
+    int there = sh_one_number(m->out, sh_db_query(m->out, e,
+        "SELECT 1 + (json = ?5) FROM plan JOIN model ON model.id = plan.model WHERE model.name = ?1 AND weights = ?2"
+        " AND fingerprint = ?3 AND plan.name = ?4", "ttttt", column[0], column[1], column[2], column[3], column[4]),
+        "plan", 0, doing, e);
+    if (there == 1)
+        return sh_fail(e, "%s: plan %s differs from the plan of that name in %s", in->path, column[3], m->out->path);
+    if (there)
+        return there < 0 ? -1 : 0;
+    int bad = sh_db_do(m->out, e, doing, "INSERT INTO plan (model, name, json) SELECT id, ?4, ?5 FROM model"
+                       " WHERE name = ?1 AND weights = ?2 AND fingerprint = ?3", "ttttt", column[0], column[1],
+                       column[2], column[3], column[4]);
+    m->counts.plans += !bad;
+    return bad;
 }
 
 static int merge_plans(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 {
-    static const char of_model[] = "INSERT INTO plan (model, name, json) SELECT id, ?4, ?5 FROM model"
-                                   " WHERE name = ?1 AND weights = ?2 AND fingerprint = ?3";
-    int got, id = 0;
+    int id = 0;
     sqlite3_stmt *q = sh_db_query(in, e, "SELECT model.name, weights, fingerprint, plan.name, json, plan.id FROM plan"
                                   " JOIN model ON model.id = plan.model ORDER BY plan.id", "");
-    while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(in, q, "plan", e);
+    struct sh_columns c = sh_columns_of(in, q, "plan", doing, e);
+    while (sh_columns_next(&c)) {
         const char *column[5];
         c.row = id = sh_column_int(&c, 5, id + 1, INT_MAX - 1);
         for (int i = 0; i < 5; i++)
             column[i] = sh_column_text(&c, i);
-        if (c.bad) {
-            got = -1;
-            break;
-        }
-        sqlite3_stmt *look = sh_db_query(m->out, e,
-            "SELECT 1 + (json = ?5) FROM plan JOIN model ON model.id = plan.model WHERE model.name = ?1"
-            " AND weights = ?2 AND fingerprint = ?3 AND plan.name = ?4", "ttttt", column[0], column[1], column[2],
-            column[3], column[4]);
-        int there = one_number(m->out, "plan", look, e);
-        if (there == 1)
-            there = sh_fail(e, "%s: plan %s differs from the plan of that name in %s", in->path, column[3],
-                            m->out->path);
-        if (there == 0) {
-            there = sh_db_once(m->out, sh_db_query(m->out, e, of_model, "ttttt", column[0], column[1], column[2],
-                                                   column[3], column[4]), doing, e);
-            m->counts.plans += !there;
-        }
-        if (there < 0) {
-            got = -1;
-            break;
-        }
+        c.bad = c.bad || merge_plan(m, in, column, e);
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 /* ---- a file ---- */
 
 static int add_seconds(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 {
-    int got, id = 0;
+    int id = 0;
     sqlite3_stmt *q = sh_db_query(in, e, "SELECT key, seconds, id FROM run ORDER BY id", "");
-    while ((got = q ? sh_db_step(in, q, doing, e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(in, q, "run", e);
+    struct sh_columns c = sh_columns_of(in, q, "run", doing, e);
+    while (sh_columns_next(&c)) {
         c.row = id = sh_column_int(&c, 2, id + 1, SH_MOST_ID);
         const char *key = sh_column_text(&c, 0);
         double seconds = sh_column_real(&c, 1);
-        if (c.bad || sh_db_once(m->out, sh_db_query(m->out, e, "UPDATE run SET seconds = seconds + ?1 WHERE key = ?2",
-                                                    "rt", seconds, key), doing, e)) {
-            got = -1;
-            break;
-        }
+        c.bad = c.bad || sh_db_do(m->out, e, doing, "UPDATE run SET seconds = seconds + ?1 WHERE key = ?2", "rt",
+                                  seconds, key);
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 static int is_in(const struct sh_shard *h, const struct sh_shard *list, int n)
@@ -492,11 +399,11 @@ static int is_in(const struct sh_shard *h, const struct sh_shard *list, int n)
  * came from a file that is not a part of a trace. */
 static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new, struct sh_err *e)
 {
-    struct parts p;
+    struct parts p = {0};
     struct sh_shard *known = NULL;
     int n_known = 0, traces = 0, new_traces = 0;
     int bad = read_parts(in, &p, e) || sh_shard_list(m->out, &known, &n_known, e);
-    bad = bad || sh_db_exec(m->out, "BEGIN IMMEDIATE", doing, e);
+    bad = bad || sh_db_begin(m->out, doing, e);
     for (int i = 0; i < p.n && !bad; i++) {
         int is_trace = !strcmp(p.shard[i].command, "trace");
         traces += is_trace;
@@ -507,20 +414,18 @@ static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new,
           ((traces ? new_traces : anything_new) && add_seconds(m, in, e));
     clear_parts(&p);
     free(known);
-    return closing(m->out, bad, e);
+    return sh_db_end(m->out, bad, doing, e);
 }
 
 /* Rows that are not causal need the store version of their file. */
 static int raise_version(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 {
     static const char ask[] = "PRAGMA user_version";
-    char sql[48];
-    int theirs = one_number(in, "its first page", sh_db_query(in, e, ask, ""), e);
-    int ours = theirs < 0 ? -1 : one_number(m->out, "its first page", sh_db_query(m->out, e, ask, ""), e);
+    int theirs = sh_one_number(in, sh_db_query(in, e, ask, ""), "", 0, doing, e);
+    int ours = theirs < 0 ? -1 : sh_one_number(m->out, sh_db_query(m->out, e, ask, ""), "", 0, doing, e);
     if (ours < 0 || ours >= theirs)
         return ours < 0 ? -1 : 0;
-    snprintf(sql, sizeof sql, "%s = %d", ask, theirs);
-    return sh_db_exec(m->out, sql, doing, e);
+    return sh_store_set_version(m->out, theirs, e);
 }
 
 int sh_merge_add(struct sh_merge *m, const char *path, struct sh_err *e)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Merging the files that several processes wrote for one job.
  *
- * A shard is a store. A shard of trace has the whole run, all sequences, and its own layers; one of replay, eval or
- * simulate has some of the results. The table `shard`, made on demand, records which part of which job the store is,
- * and in a merged file which parts have come; verify reports the missing ones. The items of each part are recorded as
- * well (shard_inventory.h): a part that has lost an item, or that has an item of another part, is refused.
+ * Each file is marked with the parts of jobs that it holds, and what they held is recorded (shard.h): a part that has
+ * lost an item, or that has an item of another part, is refused.
  *
  * Merging copies layer by layer, setting by setting, each in one transaction, one block in memory at a time: killed
  * anywhere, the file opens, and merging the same files again continues. Content that exists already is compared
@@ -13,26 +11,7 @@
 #ifndef SH_TRACES_MERGE_H
 #define SH_TRACES_MERGE_H
 
-#include "traces/store.h"
-
-struct sh_shard {                       /* a part of a job                                        */
-    char job[24];                       /* hash of all that decides the whole                     */
-    int part, parts;                    /* part: from 1                                           */
-    char command[16], program[32], model[24];   /* model: fingerprint of its weights, equal to that of the runs in the
-                                         * same store; or of a shape alone, with this prefix */
-};
-#define SH_SHARD_SHAPE "shape:"
-
-/* Mark the store as this part; repeating it is not an error. */
-int sh_shard_mark(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e);
-
-/* Call before any work on a part. -1: the store has a part of another job of the same command, or of another version
- * of the program; parts of other commands are allowed. settings [n]: of all results of the whole job; NULL: a trace. */
-int sh_shard_check(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
-                   struct sh_err *e);
-
-/* All parts that a store is marked as, by job and number; *out is owned by the caller. */
-int sh_shard_list(struct sh_store *s, struct sh_shard **out, int *n, struct sh_err *e);
+#include "traces/shard.h"
 
 struct sh_merge;
 
@@ -52,5 +31,16 @@ int sh_merge_add(struct sh_merge *m, const char *path, struct sh_err *e);
 
 const struct sh_merge_counts *sh_merge_counts(const struct sh_merge *m);
 void sh_merge_end(struct sh_merge *m);  /* NULL is fine                                           */
+
+/* ---- for merge.c: which files belong together ---- */
+
+struct sh_match;
+
+/* The runs and parts in the store `out` decide what may be merged; an empty store accepts whatever comes first. */
+struct sh_match *sh_match_begin(struct sh_store *out, struct sh_err *e);
+void sh_match_end(struct sh_match *m);  /* NULL is fine */
+
+/* -1: the file does not belong to the earlier ones. */
+int sh_match_store(struct sh_match *m, struct sh_store *in, struct sh_err *e);
 
 #endif

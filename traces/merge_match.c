@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See merge_match.h. */
-#include "traces/merge_match.h"
+/* See merge.h: do the files belong together? Model, settings and program are compared column by column, so that a
+ * refusal can name the difference. */
+#include "traces/merge.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,8 @@
 #include "src/base/mem.h"
 #include "traces/column.h"
 #include "traces/db.h"
-#include "traces/merge.h"
 
-static const char doing[] = "comparing runs";
-
-enum { MODEL, WEIGHTS, FINGERPRINT, PROGRAM, KEY = 14, N_COLUMN };
+enum { FINGERPRINT = 2, N_COLUMN = 15 };
 
 static const char columns[] =
     "SELECT name, weights, fingerprint, program, backend, dtype, weight_bits, record, codec, vectors, statistics,"
@@ -49,26 +47,22 @@ static void forget(struct identity *run, int n)
 
 static int read_runs(struct sh_store *s, struct identity **out, int *n, struct sh_err *e)
 {
-    int got, id = 0;
+    struct sh_columns c = sh_columns_of(s, sh_db_query(s, e, columns, ""), "run", "comparing runs", e);
+    int id = 0;
     *out = NULL;
     *n = 0;
-    sqlite3_stmt *q = sh_db_query(s, e, columns, "");
-    while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "run", e);
+    while (sh_columns_next(&c)) {
         c.row = id = sh_column_int(&c, N_COLUMN, id + 1, SH_MOST_ID);
-        if (sh_columns_are(&c, kinds)) {
-            got = -1;
+        if (sh_columns_are(&c, kinds))
             break;
-        }
         *out = xreallocarray(*out, (size_t)*n + 1, sizeof **out);
         for (int k = 0; k < N_COLUMN; k++)      /* numbers as text, to be compared and shown */
-            (*out)[*n].at[k] = xstrdup((const char *)sqlite3_column_text(q, k));
+            (*out)[*n].at[k] = xstrdup((const char *)sqlite3_column_text(c.q, k));
         ++*n;
     }
-    sqlite3_finalize(q);
-    if (got)
+    if (c.bad)
         forget(*out, *n);
-    return got;
+    return sh_columns_end(&c);
 }
 
 static int differ_at(const struct identity *a, const struct identity *b)
@@ -91,11 +85,11 @@ static int refuse(const struct sh_match *m, const struct sh_store *in, const str
 {
     const struct identity *near = NULL;
     int most = -1;
-    for (int i = 0; i < m->n; i++)
-        if (differ_at(&m->run[i], r) > most) {
-            most = differ_at(&m->run[i], r);
-            near = &m->run[i];
-        }
+    for (int i = 0; i < m->n; i++) {
+        int at = differ_at(&m->run[i], r);
+        near = at > most ? &m->run[i] : near;
+        most = at > most ? at : most;
+    }
     sh_fail(e, "%s: not a shard of the same run as %s: %s: found \"%.200s\", expected \"%.200s\"", in->path,
             m->run_of, column_name[most], r->at[most], near->at[most]);
     return tell(e);
@@ -127,20 +121,19 @@ static int match_runs(struct sh_match *m, struct sh_store *in, struct sh_err *e)
 static int same_job(const struct sh_store *in, const struct sh_shard *h, const char *of, const struct sh_shard *is,
                     struct sh_err *e)
 {
-    const char *what = NULL, *found = NULL, *expected = NULL;
-    if (strcmp(is->model, h->model))
-        what = "model's fingerprint", found = h->model, expected = is->model;
-    else if (strcmp(is->program, h->program))
-        what = "program version", found = h->program, expected = is->program;
-    else if (strcmp(is->command, h->command))
-        what = "command", found = h->command, expected = is->command;
-    else if (strcmp(is->job, h->job))
-        what = "job (its settings and texts)", found = h->job, expected = is->job;
-    if (!what && is->parts == h->parts)
+    const struct { const char *what, *found, *expected; } pair[] = {
+        {"model's fingerprint", h->model, is->model},
+        {"program version", h->program, is->program},
+        {"command", h->command, is->command},
+        {"job (its settings and texts)", h->job, is->job}};
+    size_t i = 0, n = sizeof pair / sizeof *pair;
+    while (i < n && !strcmp(pair[i].found, pair[i].expected))
+        i++;
+    if (i == n && is->parts == h->parts)
         return 0;
-    if (what)
-        sh_fail(e, "%s: not a shard of the same job as %s: its %s is %s, expected %s", in->path, of, what, found,
-                expected);
+    if (i < n)
+        sh_fail(e, "%s: not a shard of the same job as %s: its %s is %s, expected %s", in->path, of, pair[i].what,
+                pair[i].found, pair[i].expected);
     else
         sh_fail(e, "%s: not a shard of the same job as %s: it is one of %d parts, expected one of %d", in->path, of,
                 h->parts, is->parts);
@@ -173,16 +166,6 @@ static int match_shard(struct sh_match *m, const struct sh_store *in, const stru
     return 0;
 }
 
-static int match_shards(struct sh_match *m, struct sh_store *in, struct sh_err *e)
-{
-    struct sh_shard *list = NULL;
-    int n, bad = sh_shard_list(in, &list, &n, e);
-    for (int i = 0; i < n && !bad; i++)
-        bad = match_shard(m, in, &list[i], e);
-    free(list);
-    return bad;
-}
-
 struct sh_match *sh_match_begin(struct sh_store *out, struct sh_err *e)
 {
     struct sh_match *m = xcalloc(1, sizeof *m);
@@ -209,5 +192,13 @@ void sh_match_end(struct sh_match *m)
 
 int sh_match_store(struct sh_match *m, struct sh_store *in, struct sh_err *e)
 {
-    return match_runs(m, in, e) || match_shards(m, in, e) ? -1 : 0;
+    struct sh_shard *list;
+    int n;
+    if (match_runs(m, in, e) || sh_shard_list(in, &list, &n, e))
+        return -1;
+    int bad = 0;
+    for (int i = 0; i < n && !bad; i++)
+        bad = match_shard(m, in, &list[i], e);
+    free(list);
+    return bad;
 }

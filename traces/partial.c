@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See partial.h. */
-#include "traces/partial.h"
+/* See shard.h. */
+#include "traces/shard.h"
 
 #include <limits.h>
 #include <string.h>
@@ -12,93 +12,64 @@ static const char doing[] = "keeping a part", looking[] = "looking for parts";
 
 static long long check_sum(const char *job, int part, const void *at, size_t bytes)
 {
-    const unsigned char *p = at;
-    uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)part;
-    for (; *job; job++)
-        h = (h ^ (unsigned char)*job) * 0x100000001b3u;
-    for (size_t i = 0; i < bytes; i++)
-        h = (h ^ p[i]) * 0x100000001b3u;
-    return (long long)(h >> 1);
+    uint64_t h = sh_fnv(SH_FNV_BASIS ^ (uint64_t)part, job, strlen(job));
+    return (long long)(sh_fnv(h, at, bytes) >> 1);
 }
 
 int sh_partial_begin(struct sh_store *s, struct sh_err *e)
 {
-    if (sh_db_exec(s, "BEGIN IMMEDIATE", doing, e))
+    if (sh_db_begin(s, doing, e))
         return -1;
-    if (!sh_db_exec(s, "CREATE TABLE IF NOT EXISTS partial (job TEXT NOT NULL, part INTEGER NOT NULL,"
-                    " sum INTEGER NOT NULL, blob BLOB NOT NULL, PRIMARY KEY (job, part))", doing, e))
-        return 0;
-    sh_partial_undo(s);
-    return -1;
+    int bad = sh_db_exec(s, "CREATE TABLE IF NOT EXISTS partial (job TEXT NOT NULL, part INTEGER NOT NULL,"
+                         " sum INTEGER NOT NULL, blob BLOB NOT NULL, PRIMARY KEY (job, part))", doing, e);
+    return bad ? sh_db_end(s, bad, doing, e) : 0;
 }
 
 int sh_partial_put(struct sh_store *s, const char *job, int part, const void *at, size_t bytes, struct sh_err *e)
 {
-    int bad = bytes > 1 << 30 ? sh_fail(e, "%s: a part of %zu bytes is too large for it", s->path, bytes)
-                              : sh_db_once(s, sh_db_query(s, e,
-        "INSERT OR REPLACE INTO partial (job, part, sum, blob) VALUES (?,?,?,?)", "tilb", job, part,
-        check_sum(job, part, at, bytes), at, (int)bytes), doing, e);
-    if (bad)
-        sh_partial_undo(s);
-    return bad;
+    if (bytes > 1 << 30)
+        return sh_fail(e, "%s: a part of %zu bytes is too large for it", s->path, bytes);
+    return sh_db_do(s, e, doing, "INSERT OR REPLACE INTO partial (job, part, sum, blob) VALUES (?,?,?,?)", "tilb", job,
+                    part, check_sum(job, part, at, bytes), at, (int)bytes);
 }
 
-int sh_partial_end(struct sh_store *s, struct sh_err *e)
+int sh_partial_end(struct sh_store *s, int bad, struct sh_err *e)
 {
-    int bad = sh_db_exec(s, "COMMIT", doing, e);
-    if (bad)
-        sh_partial_undo(s);
-    return bad;
-}
-
-void sh_partial_undo(struct sh_store *s)
-{
-    sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return sh_db_end(s, bad, doing, e);
 }
 
 int sh_partial_list(struct sh_store *s, const char *job, int n, int *has, int mark, struct sh_err *e)
 {
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'partial'", "");
-    int count = 0, got = q ? sh_db_step(s, q, looking, e) : -1;
-    sqlite3_finalize(q);
-    if (got < 1)
-        return got;
-    q = sh_db_query(s, e, "SELECT part FROM partial WHERE job = ?", "t", job);
-    while ((got = q ? sh_db_step(s, q, looking, e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "partial", e);
+    int count = 0, there = sh_table_is_there(s, "partial", looking, e);
+    if (there < 1)
+        return there;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT part FROM partial WHERE job = ?", "t", job);
+    struct sh_columns c = sh_columns_of(s, q, "partial", looking, e);
+    for (; sh_columns_next(&c); count++) {
         int part = sh_column_int(&c, 0, 0, INT_MAX);
-        if (c.bad) {
-            got = -1;
-            break;
-        }
-        count++;
-        if (part >= 0 && part < n)
+        if (!c.bad && part < n)
             has[part] = mark;
     }
-    sqlite3_finalize(q);
-    return got < 0 ? -1 : count;
+    return sh_columns_end(&c) ? -1 : count;
 }
 
 int sh_partial_get(struct sh_store *s, const char *job, int part, void *at, size_t bytes, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT sum, blob FROM partial WHERE job = ? AND part = ?", "ti", job, part);
-    int got = q ? sh_db_step(s, q, looking, e) : -1, bad = got < 0;
-    if (!got)
-        bad = sh_fail(e, "%s: has no part %d of this job", s->path, part);
-    if (got == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "partial", e);
+    struct sh_columns c = sh_columns_of(s, q, "partial", looking, e);
+    if (sh_columns_next(&c)) {
         size_t has;
         c.row = part;
         long long sum = sh_column_long(&c, 0);
         const void *blob = sh_column_blob(&c, 1, &has);
-        bad = c.bad;
-        if (!bad && has != bytes)
-            bad = sh_fail(e, "%s: part %d: found %zu bytes, expected %zu", s->path, part, has, bytes);
-        if (!bad && check_sum(job, part, blob, bytes) != sum)
-            bad = sh_fail(e, "%s: damaged: part %d does not match its checksum", s->path, part);
-        if (!bad)
+        if (!c.bad && has != bytes)
+            c.bad = sh_fail(e, "%s: part %d: found %zu bytes, expected %zu", s->path, part, has, bytes);
+        if (!c.bad && check_sum(job, part, blob, bytes) != sum)
+            c.bad = sh_fail(e, "%s: damaged: part %d does not match its checksum", s->path, part);
+        if (!c.bad)
             memcpy(at, blob, bytes);
+    } else if (!c.bad) {
+        c.bad = sh_fail(e, "%s: has no part %d of this job", s->path, part);
     }
-    sqlite3_finalize(q);
-    return bad ? -1 : 0;
+    return sh_columns_end(&c);
 }

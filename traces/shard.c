@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See merge.h: which parts of which jobs a store has. */
+/* See shard.h: which parts of which jobs a store has. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,7 @@
 #include "src/base/mem.h"
 #include "traces/column.h"
 #include "traces/db.h"
-#include "traces/shard_inventory.h"
-#include "traces/merge.h"
+#include "traces/shard.h"
 
 enum { MOST_PARTS = 1000000 };
 
@@ -20,14 +19,8 @@ int sh_shard_mark(struct sh_store *s, const struct sh_shard *h, struct sh_err *e
                    " parts INTEGER NOT NULL, command TEXT NOT NULL, program TEXT NOT NULL, model TEXT NOT NULL,"
                    " PRIMARY KEY (job, part)) WITHOUT ROWID", "noting a shard", e))
         return -1;
-    return sh_db_once(s, sh_db_query(s, e, "INSERT OR IGNORE INTO shard (job, part, parts, command, program, model)"
-                                     " VALUES (?,?,?,?,?,?)", "tiittt", h->job, h->part, h->parts, h->command,
-                                     h->program, h->model), "noting a shard", e);
-}
-
-static void take(char *to, size_t size, struct sh_columns *c, int column)
-{
-    snprintf(to, size, "%s", sh_column_text(c, column));
+    return sh_db_do(s, e, "noting a shard", "INSERT OR IGNORE INTO shard (job, part, parts, command, program, model)"
+                    " VALUES (?,?,?,?,?,?)", "tiittt", h->job, h->part, h->parts, h->command, h->program, h->model);
 }
 
 static int comes_after(const struct sh_shard *h, const struct sh_shard *before)
@@ -39,33 +32,33 @@ static int comes_after(const struct sh_shard *h, const struct sh_shard *before)
 int sh_shard_list(struct sh_store *s, struct sh_shard **out, int *n, struct sh_err *e)
 {
     struct sh_shard *list = NULL;
-    int count = 0, got;
-    got = sh_table_is_there(s, "shard", doing, e);
-    sqlite3_stmt *q = got == 1 ? sh_db_query(s, e, "SELECT job, part, parts, command, program, model FROM shard"
-                                             " ORDER BY job, part", "") : NULL;
-    got = got == 1 && !q ? -1 : got;
-    while (q && (got = sh_db_step(s, q, doing, e)) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "shard", e);
+    int count = 0, there = sh_table_is_there(s, "shard", doing, e);
+    *out = NULL;
+    *n = 0;
+    if (there < 1)
+        return there;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT job, part, parts, command, program, model FROM shard"
+                                  " ORDER BY job, part", "");
+    struct sh_columns c = sh_columns_of(s, q, "shard", doing, e);
+    while (sh_columns_next(&c)) {
         list = xreallocarray(list, (size_t)count + 1, sizeof *list);
         struct sh_shard *h = &list[count++];
         *h = (struct sh_shard){.part = sh_column_int(&c, 1, 1, MOST_PARTS),
                                .parts = sh_column_int(&c, 2, 1, MOST_PARTS)};
-        take(h->job, sizeof h->job, &c, 0);
-        take(h->command, sizeof h->command, &c, 3);
-        take(h->program, sizeof h->program, &c, 4);
-        take(h->model, sizeof h->model, &c, 5);
-        int bad = c.bad;
-        if (!bad && (h->part > h->parts || (count > 1 && !comes_after(h, h - 1))))
-            bad = sh_fail(e, "%s: damaged: found shard %d of %d", s->path, h->part, h->parts);
-        if (bad) {
-            got = -1;
-            break;
-        }
+        snprintf(h->job, sizeof h->job, "%s", sh_column_text(&c, 0));
+        snprintf(h->command, sizeof h->command, "%s", sh_column_text(&c, 3));
+        snprintf(h->program, sizeof h->program, "%s", sh_column_text(&c, 4));
+        snprintf(h->model, sizeof h->model, "%s", sh_column_text(&c, 5));
+        if (!c.bad && (h->part > h->parts || (count > 1 && !comes_after(h, h - 1))))
+            c.bad = sh_fail(e, "%s: damaged: found shard %d of %d", s->path, h->part, h->parts);
     }
-    sqlite3_finalize(q);
+    if (sh_columns_end(&c)) {
+        free(list);
+        return -1;
+    }
     *out = list;
     *n = count;
-    return got < 0 ? -1 : 0;
+    return 0;
 }
 
 /* ---- is it this job's? ---- */
@@ -77,35 +70,28 @@ static int by_name(const void *a, const void *b)
 
 static int take_line(struct sh_store *s, sqlite3_stmt *q, const char *table, char **line, struct sh_err *e)
 {
-    int got = q ? sh_db_step(s, q, doing, e) : -1;
-    struct sh_columns c = sh_columns_of(s, q, table, e);
-    const char *text = got == 1 ? sh_column_text(&c, 0) : NULL;
+    struct sh_columns c = sh_columns_of(s, q, table, doing, e);
+    const char *text = sh_columns_next(&c) ? sh_column_text(&c, 0) : NULL;
     if (text && !c.bad) {
         free(*line);
         *line = xstrdup(text);
     }
-    sqlite3_finalize(q);
-    return got < 0 || c.bad ? -1 : 0;
+    return sh_columns_end(&c);
 }
 
 /* The settings in the store that are not among settings [n]; *line stays NULL when there are none. */
 static int find_foreign(struct sh_store *s, const char *command, const char *const *ours, int n, char **line,
                         struct sh_err *e)
 {
-    int got;
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT settings FROM result WHERE command = ? GROUP BY settings", "t",
                                   command);
-    while ((got = q ? sh_db_step(s, q, doing, e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "result", e);
+    struct sh_columns c = sh_columns_of(s, q, "result", doing, e);
+    while (!*line && sh_columns_next(&c)) {
         const char *settings = sh_column_text(&c, 0);
-        if (c.bad || !bsearch(&settings, ours, (size_t)n, sizeof *ours, by_name)) {
-            *line = c.bad ? NULL : xstrdup(settings);
-            got = c.bad ? -1 : 0;
-            break;
-        }
+        if (!c.bad && !bsearch(&settings, ours, (size_t)n, sizeof *ours, by_name))
+            *line = xstrdup(settings);
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 /* What made the rows of another job: the command as typed, or its settings when the command is unknown. *line NULL:
@@ -129,39 +115,35 @@ static int foreign_rows(struct sh_store *s, const struct sh_shard *h, const char
     return bad || typed < 0 ? -1 : 0;
 }
 
-static int refuse(const struct sh_store *s, const struct sh_shard *h, const char *what, struct sh_err *e)
-{
-    sh_fail(e, "%s: holds %s, expected only a part of this %s", s->path, what, h->command);
-    return sh_hint(e, "merge the shards of that job and remove them, then run the same command again; or give "
-                   "another --db");
-}
-
 int sh_shard_check(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
                    struct sh_err *e)
 {
     struct sh_shard *list;
     char *line, *what = NULL;
-    int n_list, bad = sh_shard_list(s, &list, &n_list, e);
-    if (bad)
+    int n_list;
+    if (sh_shard_list(s, &list, &n_list, e))
         return -1;
-    bad = foreign_rows(s, shard, settings, n, &line, e);
+    int bad = foreign_rows(s, shard, settings, n, &line, e);
     if (!bad && line)
         what = xasprintf("results of another %s: %.600s", shard->command, line);
     for (int i = 0; i < n_list && !bad && !what; i++) {
         const struct sh_shard *h = &list[i];
         if (strcmp(h->command, shard->command))
             continue;
-        int begun = strcmp(h->job, shard->job) ? sh_inventory_is_begun(s, h, e) : 0;
-        if (begun)                      /* and made nothing */
-            bad = begun < 0 || sh_inventory_forget(s, h, e);
-        else if (strcmp(h->job, shard->job))
+        int other = strcmp(h->job, shard->job), dropped = other ? sh_inventory_drop_begun(s, h, e) : 0;
+        if (dropped)
+            bad = dropped < 0;
+        else if (other)
             what = xasprintf("part %d of %d of another %s, with other settings or texts", h->part, h->parts,
                              h->command);
         else if (strcmp(h->program, shard->program))
             what = xasprintf("results of version %s of this program", h->program);
     }
-    if (what)
-        bad = refuse(s, shard, what, e);
+    if (what) {
+        sh_fail(e, "%s: holds %s, expected only a part of this %s", s->path, what, shard->command);
+        bad = sh_hint(e, "merge the shards of that job and remove them, then run the same command again; or give "
+                      "another --db");
+    }
     free(what);
     free(line);
     free(list);

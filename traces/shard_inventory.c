@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See shard_inventory.h. */
-#include "traces/shard_inventory.h"
+/* See shard.h. */
+#include "traces/shard.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static const char noting[] = "noting what a shard holds", looking[] = "looking f
 struct item { long long hash; int rows; };
 struct content { struct item *at; size_t n; };
 
-static uint64_t mix(uint64_t h, const void *at, size_t bytes)
+uint64_t sh_fnv(uint64_t h, const void *at, size_t bytes)
 {
     for (const unsigned char *p = at; bytes--; p++)
         h = (h ^ *p) * 0x100000001b3u;
@@ -27,8 +27,8 @@ static uint64_t mix(uint64_t h, const void *at, size_t bytes)
 
 static long long item_of(const char *kind, const char *name, const void *more, size_t bytes)
 {
-    uint64_t h = mix(0xcbf29ce484222325u, kind, strlen(kind) + 1);
-    return (long long)(mix(mix(h, name, strlen(name) + 1), more, bytes) >> 1);
+    uint64_t h = sh_fnv(SH_FNV_BASIS, kind, strlen(kind) + 1);
+    return (long long)(sh_fnv(sh_fnv(h, name, strlen(name) + 1), more, bytes) >> 1);
 }
 
 static long long item_of_results(const char *command, const char *settings)
@@ -46,7 +46,6 @@ static void put(struct content *c, long long hash, int rows)
 /* The finished layers of the run with that key; key NULL: of all runs. */
 static int scan_layers(struct sh_store *s, const char *key, struct content *to, struct sh_err *e)
 {
-    int got;
     sqlite3_stmt *q = sh_db_query(s, e,
         "SELECT key, b.sequence - (SELECT min(id) FROM sequence AS first WHERE first.run = run.id) AS sequence,"
         " b.layer, b.n FROM (SELECT sequence, layer, count(*) AS n FROM (SELECT sequence, layer FROM scores UNION ALL"
@@ -54,36 +53,25 @@ static int scan_layers(struct sh_store *s, const char *key, struct content *to, 
         " GROUP BY sequence, layer) AS b JOIN done ON done.sequence = b.sequence AND done.layer = b.layer"
         " JOIN sequence ON sequence.id = b.sequence JOIN run ON run.id = sequence.run WHERE ?1 IS NULL OR key = ?1",
         "t", key);
-    while ((got = q ? sh_db_step(s, q, looking, e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "done", e);
+    struct sh_columns c = sh_columns_of(s, q, "done", looking, e);
+    while (sh_columns_next(&c)) {
         const char *of = sh_column_text(&c, 0);
         const int at[2] = {sh_column_int(&c, 1, 0, SH_MOST_ID), sh_column_int(&c, 2, 0, SH_MOST_ID)};
         put(to, item_of("layer", of, at, sizeof at), sh_column_int(&c, 3, 1, INT_MAX));
-        if (c.bad) {
-            got = -1;
-            break;
-        }
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 static int scan_results(struct sh_store *s, struct content *to, struct sh_err *e)
 {
-    int got;
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT command, settings, count(*) AS n FROM result"
                                   " GROUP BY command, settings", "");
-    while ((got = q ? sh_db_step(s, q, looking, e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "result", e);
+    struct sh_columns c = sh_columns_of(s, q, "result", looking, e);
+    while (sh_columns_next(&c)) {
         const char *command = sh_column_text(&c, 0), *settings = sh_column_text(&c, 1);
         put(to, item_of_results(command, settings), sh_column_int(&c, 2, 1, INT_MAX));
-        if (c.bad) {
-            got = -1;
-            break;
-        }
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 static int by_hash(const void *a, const void *b)
@@ -109,7 +97,7 @@ static int rows_of(const struct content *c, long long hash)
 
 static int forget(struct sh_store *s, const char *job, int part, struct sh_err *e)
 {
-    return sh_db_once(s, sh_db_query(s, e, "DELETE FROM held WHERE job = ? AND part = ?", "ti", job, part), noting, e);
+    return sh_db_do(s, e, noting, "DELETE FROM held WHERE job = ? AND part = ?", "ti", job, part);
 }
 
 static int make_table(struct sh_store *s, struct sh_err *e)
@@ -121,15 +109,19 @@ static int make_table(struct sh_store *s, struct sh_err *e)
 
 static int note(struct sh_store *s, const char *job, int part, long long item, int rows, struct sh_err *e)
 {
-    return sh_db_once(s, sh_db_query(s, e, "INSERT OR IGNORE INTO held (job, part, item, n_rows) VALUES (?,?,?,?)",
-                                     "tili", job, part, item, rows), noting, e);
+    return sh_db_do(s, e, noting, "INSERT OR IGNORE INTO held (job, part, item, n_rows) VALUES (?,?,?,?)", "tili", job,
+                    part, item, rows);
 }
 
-static int note_all(struct sh_store *s, const struct sh_shard *h, const char *const *settings, int n, struct sh_err *e)
+int sh_inventory_mark(struct sh_store *s, const struct sh_shard *h, const char *const *settings, int n, int is_made,
+                      struct sh_err *e)
 {
     struct content all = {0};
-    int bad = (settings ? scan_results(s, &all, e) : scan_layers(s, h->job, &all, e)) || make_table(s, e) ||
-              forget(s, h->job, h->part, e);
+    if (sh_db_begin(s, noting, e))
+        return -1;
+    int bad = sh_shard_mark(s, h, e) || make_table(s, e);
+    if (!bad && is_made)
+        bad = (settings ? scan_results(s, &all, e) : scan_layers(s, h->job, &all, e)) || forget(s, h->job, h->part, e);
     sort(&all);
     for (size_t i = 0; !settings && i < all.n && !bad; i++)
         bad = note(s, h->job, h->part, all.at[i].hash, all.at[i].rows, e);
@@ -138,61 +130,21 @@ static int note_all(struct sh_store *s, const struct sh_shard *h, const char *co
         bad = note(s, h->job, h->part, item, rows_of(&all, item), e);
     }
     free(all.at);
-    return bad;
+    return sh_db_end(s, bad, noting, e);
 }
 
-static int begin(struct sh_store *s, struct sh_err *e)
+int sh_inventory_drop_begun(struct sh_store *s, const struct sh_shard *h, struct sh_err *e)
 {
-    return sh_db_exec(s, "BEGIN IMMEDIATE", noting, e);
-}
-
-static int end(struct sh_store *s, int bad, struct sh_err *e)
-{
-    bad = bad || sh_db_exec(s, "COMMIT", noting, e);
-    if (bad)
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    return bad ? -1 : 0;
-}
-
-int sh_inventory_mark(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
-                 struct sh_err *e)
-{
-    if (begin(s, e))
-        return -1;
-    return end(s, sh_shard_mark(s, shard, e) || note_all(s, shard, settings, n, e), e);
-}
-
-int sh_inventory_begin(struct sh_store *s, const struct sh_shard *shard, const char *const *settings, int n,
-                  struct sh_err *e)
-{
-    if (begin(s, e))
-        return -1;
-    int bad = sh_shard_mark(s, shard, e) || make_table(s, e);
-    for (int i = 0; i < n && !bad; i++)
-        bad = note(s, shard->job, shard->part, item_of_results(shard->command, settings[i]), 0, e);
-    return end(s, bad, e);
-}
-
-int sh_inventory_is_begun(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e)
-{
-    int there = sh_table_is_there(s, "held", looking, e);
-    if (there < 1)
-        return there;
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT count(*) > 0 AND max(n_rows) = 0 FROM held WHERE job = ? AND part = ?",
-                                  "ti", shard->job, shard->part);
-    int got = q ? sh_db_step(s, q, looking, e) : -1, begun = got == 1 && sqlite3_column_int(q, 0);
-    sqlite3_finalize(q);
-    return got < 0 ? -1 : begun;
-}
-
-int sh_inventory_forget(struct sh_store *s, const struct sh_shard *shard, struct sh_err *e)
-{
-    if (begin(s, e))
-        return -1;
-    int bad = forget(s, shard->job, shard->part, e) ||
-              sh_db_once(s, sh_db_query(s, e, "DELETE FROM shard WHERE job = ? AND part = ?", "ti", shard->job,
-                                        shard->part), noting, e);
-    return end(s, bad, e);
+    int begun = sh_table_is_there(s, "held", looking, e);
+    if (begun == 1)
+        begun = sh_one_number(s, sh_db_query(s, e,
+            "SELECT count(*) > 0 AND max(n_rows) = 0 FROM held WHERE job = ? AND part = ?", "ti", h->job, h->part),
+            "held", 0, looking, e);
+    if (begun < 1 || sh_db_begin(s, noting, e))
+        return begun < 1 ? begun : -1;
+    int bad = forget(s, h->job, h->part, e) ||
+              sh_db_do(s, e, noting, "DELETE FROM shard WHERE job = ? AND part = ?", "ti", h->job, h->part);
+    return sh_db_end(s, bad, noting, e) ? -1 : 1;
 }
 
 int sh_inventory_copy(struct sh_store *to, const struct sh_inventory *held, int n, struct sh_err *e)
@@ -214,18 +166,15 @@ static int by_part(const char *job, int part, const char *other, int than)
     return jobs ? jobs : (part > than) - (part < than);
 }
 
-/* Append the current row. */
-static int take(struct sh_columns *c, struct sh_inventory *to, const struct sh_inventory *before, struct sh_err *e)
+static void take(struct sh_columns *c, struct sh_inventory *to, const struct sh_inventory *before)
 {
     *to = (struct sh_inventory){.part = sh_column_int(c, 1, 1, INT_MAX), .item = sh_column_long(c, 2),
-                           .rows = sh_column_int(c, 3, 0, INT_MAX)};
+                                .rows = sh_column_int(c, 3, 0, INT_MAX)};
     snprintf(to->job, sizeof to->job, "%s", sh_column_text(c, 0));
-    if (c->bad)
-        return -1;
     int after = before ? by_part(to->job, to->part, before->job, before->part) : 1;
-    if (after < 0 || (!after && to->item <= before->item))
-        return sh_fail(e, "%s: damaged: table held: item %lld of part %d occurs twice", c->s->path, to->item, to->part);
-    return 0;
+    if (!c->bad && (after < 0 || (!after && to->item <= before->item)))
+        c->bad = sh_fail(c->e, "%s: damaged: table held: item %lld of part %d occurs twice", c->s->path, to->item,
+                         to->part);
 }
 
 /* Does every row belong to a part that the store is marked as? */
@@ -243,28 +192,23 @@ static int match(const struct sh_store *s, const struct sh_shard *shard, int n_s
 }
 
 int sh_inventory_list(struct sh_store *s, const struct sh_shard *shard, int n_shard, struct sh_inventory **out, int *n,
-                 struct sh_err *e)
+                      struct sh_err *e)
 {
     struct sh_inventory *list = NULL;
     size_t count = 0;
-    int got = sh_table_is_there(s, "held", looking, e);
+    int there = sh_table_is_there(s, "held", looking, e);
     *out = NULL;
     *n = 0;
-    if (got < 1)
-        return got;
+    if (there < 1)
+        return there;
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT job, part, item, n_rows FROM held ORDER BY job, part, item", "");
-    while ((got = q ? sh_db_step(s, q, looking, e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "held", e);
+    struct sh_columns c = sh_columns_of(s, q, "held", looking, e);
+    for (; count < INT_MAX && sh_columns_next(&c); count++) {
         if ((count & (count - 1)) == 0)
             list = xreallocarray(list, count ? 2 * count : 1, sizeof *list);
-        if (count == INT_MAX || take(&c, &list[count], count ? &list[count - 1] : NULL, e)) {
-            got = -1;
-            break;
-        }
-        count++;
+        take(&c, &list[count], count ? &list[count - 1] : NULL);
     }
-    sqlite3_finalize(q);
-    if (got < 0 || match(s, shard, n_shard, list, (int)count, e)) {
+    if (sh_columns_end(&c) || match(s, shard, n_shard, list, (int)count, e)) {
         free(list);
         return -1;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See codec.h. Comparisons with K/n are made in double, as in the statistics. */
-#include "traces/sparse.h"
+#include "traces/codec.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -9,7 +9,6 @@
 
 #include "src/base/clones.h"
 #include "src/base/mem.h"
-#include "src/base/num.h"
 
 #define WIDEST 0.07739782               /* a cell, in logarithms: 4 % on either side */
 
@@ -93,6 +92,12 @@ static void append(struct bytes *b, const void *from, size_t n)
     b->n += n;
 }
 
+/* Bytes of a value. */
+static size_t width_of(int codec)
+{
+    return (codec & ~SH_CODEC_SPARSE) == SH_CODEC_F32 ? 4 : 1;
+}
+
 /* ---- writing ---- */
 
 struct sh_codec_sparse {
@@ -103,7 +108,7 @@ struct sh_codec_sparse {
 struct sh_codec_sparse *sh_codec_sparse_new(enum sh_codec codec)
 {
     struct sh_codec_sparse *s = xcalloc(1, sizeof *s);
-    s->width = codec == SH_CODEC_F32 ? 4 : 1;
+    s->width = width_of(codec);
     pthread_once(&built, build);
     return s;
 }
@@ -178,11 +183,11 @@ size_t sh_codec_sparse_end(struct sh_codec_sparse *s, unsigned char **out)
 /* ---- reading ---- */
 
 /* Unpack the four frames; every size is bounded by the number of scores the rows can have. */
-static int frames(const struct sh_block *b, size_t width, struct bytes part[N_FRAME], struct sh_err *e)
+static int frames(const struct sh_block *b, struct bytes part[N_FRAME], struct sh_err *e)
 {
     uint32_t length[N_FRAME];
     size_t at = sizeof length, most = sh_rows_scores(b->first_row, b->n_rows, b->window);
-    size_t limit[N_FRAME] = {4 * (size_t)b->n_rows, 4 * (size_t)b->n_rows, most, most * width};
+    size_t limit[N_FRAME] = {4 * (size_t)b->n_rows, 4 * (size_t)b->n_rows, most, most * width_of(b->codec)};
     if (b->bytes < sizeof length)
         return sh_fail(e, "a sparse block of %zu bytes is too short", b->bytes);
     memcpy(length, b->blob, sizeof length);
@@ -219,13 +224,12 @@ static int keys_of(struct bytes *gaps, size_t *at, int *key, uint32_t stored, in
     return 0;
 }
 
-static int decode(const struct sh_block *b, struct bytes part[N_FRAME], size_t width, sh_row_fn fn, void *to,
-                  struct sh_err *e)
+static int decode(const struct sh_block *b, struct bytes part[N_FRAME], sh_row_fn fn, void *to, struct sh_err *e)
 {
+    size_t width = width_of(b->codec), gap_at = 0, value_at = 0;
     int most = sh_row_keys(b->first_row + b->n_rows, b->window), status = 0;
     int *key = xmalloc((size_t)most * sizeof *key);
     float *score = xmalloc((size_t)most * sizeof *score);
-    size_t gap_at = 0, value_at = 0;
     int i = 0;
     for (; i < b->n_rows; i++) {
         int t = b->first_row + i, start = sh_row_start(t, b->window), n = sh_row_keys(t, b->window);
@@ -245,7 +249,7 @@ static int decode(const struct sh_block *b, struct bytes part[N_FRAME], size_t w
         value_at += stored * width;
         struct sh_row row = {.q = t, .first_key = start, .n = n, .sparse = 1, .n_stored = (int)stored,
                              .key = key, .score = score, .residual = residual};
-        if (fn(to, &row))
+        if (fn && fn(to, &row))
             break;
     }
     if (!status && i == b->n_rows && (gap_at != part[2].n || value_at != part[3].n))
@@ -253,11 +257,6 @@ static int decode(const struct sh_block *b, struct bytes part[N_FRAME], size_t w
     free(key);
     free(score);
     return status;
-}
-
-static size_t width_of(const struct sh_block *b)
-{
-    return (b->codec & ~SH_CODEC_SPARSE) == SH_CODEC_F32 ? 4 : 1;
 }
 
 static void free_parts(struct bytes part[N_FRAME])
@@ -269,7 +268,7 @@ static void free_parts(struct bytes part[N_FRAME])
 int sh_sparse_plain(const struct sh_block *b, unsigned char **out, size_t *n, struct sh_err *e)
 {
     struct bytes part[N_FRAME] = {{0}}, whole = {0};
-    int bad = frames(b, width_of(b), part, e);
+    int bad = frames(b, part, e);
     for (int i = 0; i < N_FRAME && !bad; i++) {
         uint64_t length = part[i].n;
         append(&whole, &length, sizeof length);
@@ -286,9 +285,7 @@ int sh_sparse_rows(const struct sh_block *b, sh_row_fn fn, void *to, struct sh_e
 {
     struct bytes part[N_FRAME] = {{0}};
     pthread_once(&built, build);
-    int status = frames(b, width_of(b), part, e);
-    if (!status)
-        status = decode(b, part, width_of(b), fn, to, e);
+    int bad = frames(b, part, e) || decode(b, part, fn, to, e);
     free_parts(part);
-    return status;
+    return bad ? -1 : 0;
 }

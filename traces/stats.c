@@ -66,18 +66,13 @@ static int open_row(struct sh_stats *s, int q, int first_key)
 
 static void drop_work(struct sh_stats *s)
 {
-    if (s->work) {
-        free(s->work->bits);
-        free(s->work->low);
-        free(s->work->sets);
-        free(s->work->total);
-        free(s->work->seen);
-        free(s->work->any);
-        free(s->work->pending);
-        free(s->work->alike);
-        free(s->work);
-        s->work = NULL;
-    }
+    struct sh_stats_work *w = s->work;
+    if (!w)
+        return;
+    void *all[] = {w->bits, w->low, w->sets, w->total, w->seen, w->any, w->pending, w->alike, w};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    s->work = NULL;
 }
 
 static void close_row(struct sh_stats *s, int q)
@@ -95,8 +90,8 @@ static void close_row(struct sh_stats *s, int q)
 
 static int is_next(const struct sh_stats *s, int q, int first_key, int n)
 {
-    return q == s->n_row && q < s->length && first_key >= 0 && first_key <= q &&
-           n == q - first_key + 1 && (!s->work || first_key >= s->work->first_key);
+    return q == s->n_row && q < s->length && first_key >= 0 && first_key <= q && n == q - first_key + 1 &&
+           (!s->work || first_key >= s->work->first_key);
 }
 
 /* Transpose: lanes `stride` apart in `from` become adjacent in `to`. */
@@ -174,11 +169,10 @@ SH_CLONES static int count_set(const uint64_t *word, int first_key, int q)
     return count + population(*word & begin & up_to(q % 64));
 }
 
-int sh_stats_row_sets(struct sh_stats *s, int q, int first_key, const uint64_t *bits, int first_word,
-                      int n_word, const struct sh_row_figures *figures)
+int sh_stats_row_sets(struct sh_stats *s, int q, int first_key, const uint64_t *bits, int first_word, int n_word,
+                      const struct sh_row_figures *figures)
 {
-    if (!is_next(s, q, first_key, q - first_key + 1) || first_word > first_key / 64 ||
-        n_word <= q / 64 - first_word)
+    if (!is_next(s, q, first_key, q - first_key + 1) || first_word > first_key / 64 || n_word <= q / 64 - first_word)
         return -1;
     bits += first_key / 64 - first_word;
     const uint64_t *low = bits + (size_t)s->n_lane * (size_t)n_word;
@@ -190,8 +184,7 @@ int sh_stats_row_sets(struct sh_stats *s, int q, int first_key, const uint64_t *
 }
 
 /* Words of a sparse row: all visible keys are low and none is pivotal, except for the stored ones. */
-static void mark_sparse(struct sh_stats *s, int q, int first_key, const int *key,
-                        const float *score, int n_stored)
+static void mark_sparse(struct sh_stats *s, int q, int first_key, const int *key, const float *score, int n_stored)
 {
     float limit[SH_STATS_MAX_LANES], low = sh_round_up(1.0 / (q - first_key + 1));
     limits(s, q - first_key + 1, limit);
@@ -211,8 +204,8 @@ static void mark_sparse(struct sh_stats *s, int q, int first_key, const int *key
     }
 }
 
-int sh_stats_row_sparse(struct sh_stats *s, int q, int first_key, int n, const int *key,
-                        const float *score, int n_stored)
+int sh_stats_row_sparse(struct sh_stats *s, int q, int first_key, int n, const int *key, const float *score,
+                        int n_stored)
 {
     if (!is_next(s, q, first_key, n))
         return -1;

@@ -70,14 +70,14 @@ int sh_stats_row(struct sh_stats *s, int q, int first_key, const float *row, int
  * the order of the lanes, of the scores above the lane's limit (sh_stats_limits), one more set of those < 1/n_q, and
  * the row's sums. Key j is bit j % 64 of word j / 64 - first_word; a set has n_word words, sets are adjacent. Bits of
  * keys that the row does not see are ignored. -1 also when the words do not cover the row. */
-int sh_stats_row_sets(struct sh_stats *s, int q, int first_key, const uint64_t *bits, int first_word,
-                      int n_word, const struct sh_row_figures *figures);
+int sh_stats_row_sets(struct sh_stats *s, int q, int first_key, const uint64_t *bits, int first_word, int n_word,
+                      const struct sh_row_figures *figures);
 
 /* The same from a sparse trace: the n_stored scores >= 1/n_q, with `key` (positions) ascending; all others are known
  * to be smaller. Gives identical cells (for sh_stats_sparse_can alphas), low counts and similarities; the row sums
  * are unchanged. */
-int sh_stats_row_sparse(struct sh_stats *s, int q, int first_key, int n, const int *key,
-                        const float *score, int n_stored);
+int sh_stats_row_sparse(struct sh_stats *s, int q, int first_key, int n, const int *key, const float *score,
+                        int n_stored);
 
 int sh_stats_is_complete(const struct sh_stats *s);
 

@@ -70,18 +70,8 @@ SH_INLINE void note_first_near(struct sh_stats *s, const struct place *p, uint64
     }
 }
 
-SH_INLINE void note_first(struct sh_stats *s, const struct place *p, uint64_t any)
-{
-    int longest = s->spec.recent[s->spec.n_recent - 1];
-    if (64 * p->at + 63 + longest <= p->q0)
-        note_first_far(s, p, any);
-    else
-        note_first_near(s, p, any);
-}
-
 /* mask[k]: the rows of this block within the history window of split k, whose position is t[k]. */
-static int windows(const struct sh_stats *s, int q0, int t[SH_STATS_MAX],
-                   uint64_t mask[SH_STATS_MAX])
+static int windows(const struct sh_stats *s, int q0, int t[SH_STATS_MAX], uint64_t mask[SH_STATS_MAX])
 {
     int any = 0;
     for (int k = 0; k < s->spec.n_split; k++) {
@@ -161,7 +151,10 @@ SH_INLINE void fold_word(struct sh_stats *s, int lane, int at, int q0, int n_row
     }
     if (any) {
         place = place_of(s, lane, at, q0, n_row);
-        note_first(s, &place, any);
+        if (64 * at + 63 + s->spec.recent[s->spec.n_recent - 1] <= q0)
+            note_first_far(s, &place, any);
+        else
+            note_first_near(s, &place, any);
         if (q0 + n_row == s->length)
             note_last(s, &place, any);
     }

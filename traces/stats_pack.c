@@ -3,43 +3,53 @@
  *
  *     "SHST", version 1 (u8), sparse (u8), n_alpha, n_recent, n_split (u8 each), 0 (u8)
  *     length, window (u32); alphas: kind (u8), value (f64); recents (u32); splits (f64)
- *     row sums: rows, entries, below_mean, below_1pct, rows_of_two (u64), entropy,
- *               normalised_entropy, mass_top (f64)
+ *     row sums: rows, entries, below_mean, below_1pct, rows_of_two (u64), entropy, normalised_entropy, mass_top (f64)
  *     and, where there are cells,
  *     jaccard[lane][recent][lag]: sum, expected (f64), rows (u32)
  *     last[lane][T]           T - last, 0 for never
- *     first[lane][recent][T]  1 + rows later than it could be at the earliest (later than the
- *                             cell of the next smaller recent, and than j + recent); 0 for never
+ *     first[lane][recent][T]  1 + rows later than it could be at the earliest (later than the cell of the next
+ *                             smaller recent, and than j + recent); 0 for never
  *     low[split][t]           as it is
  *
- * The arrays hold 2 bytes a number when T < 65536, else 4: all lowest bytes, then all next ones,
- * and so on, which compresses better than whole numbers. */
+ * The arrays hold 2 bytes a number when T < 65536, else 4: all lowest bytes, then all next ones, and so on, which
+ * compresses better than whole numbers. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "traces/stats.h"
 
+#define MAGIC 0x54534853                /* "SHST" */
 #define FORMAT 1
 #define HEAD 10                         /* bytes up to and including the zero */
 #define JACCARD 20
 #define SUMS 64
 
-/* ---- writing ---- */
+/* Bytes that values are written to, or read from: the format is written down once for both. */
+struct tape {
+    unsigned char *at;
+    int writes;
+};
 
-static unsigned char *put(unsigned char *to, uint64_t x, int bytes)
+/* The number written or read. */
+static uint64_t whole(struct tape *t, uint64_t x, int bytes)
 {
-    for (int i = 0; i < bytes; i++)
-        *to++ = (unsigned char)(x >> 8 * i);
-    return to;
+    uint64_t number = 0;
+    for (int i = 0; i < bytes; i++, t->at++) {
+        if (t->writes)
+            *t->at = (unsigned char)(x >> 8 * i);
+        number |= (uint64_t)*t->at << 8 * i;
+    }
+    return number;
 }
 
-static unsigned char *put_real(unsigned char *to, double x)
+static double real(struct tape *t, double x)
 {
     uint64_t u;
     memcpy(&u, &x, sizeof u);
-    return put(to, u, 8);
+    u = whole(t, u, 8);
+    memcpy(&x, &u, sizeof x);
+    return x;
 }
 
 /* Element i of an array of n that starts at `to`. */
@@ -56,8 +66,7 @@ static int width_of(int length)
 
 static size_t spec_bytes(const struct sh_stats_spec *spec)
 {
-    return HEAD + 8 + 9 * (size_t)spec->n_alpha + 4 * (size_t)spec->n_recent +
-           8 * (size_t)spec->n_split;
+    return HEAD + 8 + 9 * (size_t)spec->n_alpha + 4 * (size_t)spec->n_recent + 8 * (size_t)spec->n_split;
 }
 
 /* Size of everything; spec and length are within their limits, so nothing overflows. */
@@ -67,41 +76,82 @@ static size_t all_bytes(const struct sh_stats_spec *spec, int length)
     size_t numbers = (lanes + cells) * (size_t)length;
     for (int i = 0; lanes && i < spec->n_split; i++)
         numbers += (size_t)sh_stats_split_at(spec->split[i], length);
-    return spec_bytes(spec) + SUMS + cells * SH_STATS_LAGS * JACCARD +
-           numbers * (size_t)width_of(length);
+    return spec_bytes(spec) + SUMS + cells * SH_STATS_LAGS * JACCARD + numbers * (size_t)width_of(length);
 }
 
-static unsigned char *put_spec(unsigned char *to, const struct sh_stats *s)
+static int bad(struct sh_err *e, const char *what)
 {
-    const struct sh_stats_spec *spec = &s->spec;
-    memcpy(to, "SHST", 4);
-    to = put(to + 4, FORMAT, 1);
-    to = put(to, s->sparse != 0, 1);
-    to = put(to, (uint64_t)spec->n_alpha, 1);
-    to = put(to, (uint64_t)spec->n_recent, 1);
-    to = put(to, (uint64_t)spec->n_split, 1);
-    to = put(to, 0, 1);
-    to = put(to, (uint64_t)s->length, 4);
-    to = put(to, (uint64_t)spec->window, 4);
-    for (int i = 0; i < spec->n_alpha; i++)
-        to = put_real(put(to, spec->alpha[i].kind, 1), spec->alpha[i].value);
-    for (int i = 0; i < spec->n_recent; i++)
-        to = put(to, (uint64_t)spec->recent[i], 4);
+    return sh_fail(e, "packed attention statistics: %s", what);
+}
+
+/* The header, of a head of at most `bytes` bytes. */
+static int take_spec(struct tape *t, size_t bytes, struct sh_stats *s, struct sh_err *e)
+{
+    struct sh_stats_spec *spec = &s->spec;
+    if (bytes < HEAD + 8 || whole(t, MAGIC, 4) != MAGIC)
+        return bad(e, "no magic number SHST at the beginning");
+    uint64_t version = whole(t, FORMAT, 1), sparse = whole(t, s->sparse != 0, 1);
+    if (version != FORMAT)
+        return sh_fail(e, "packed attention statistics: found version %d, expected %d", (int)version, FORMAT);
+    spec->n_alpha = (int)whole(t, (uint64_t)spec->n_alpha, 1);
+    spec->n_recent = (int)whole(t, (uint64_t)spec->n_recent, 1);
+    spec->n_split = (int)whole(t, (uint64_t)spec->n_split, 1);
+    uint64_t zero = whole(t, 0, 1), rows = whole(t, (uint64_t)s->length, 4);
+    uint64_t window = whole(t, (uint64_t)spec->window, 4);
+    if (sparse > 1 || zero || spec->n_alpha > SH_STATS_MAX || spec->n_recent > SH_STATS_MAX ||
+        spec->n_split > SH_STATS_MAX || window > SH_STATS_MAX_WINDOW || bytes < spec_bytes(spec))
+        return bad(e, "invalid header");
+    if (rows < 1 || rows > SH_STATS_MAX_LENGTH)
+        return bad(e, "length out of range");
+    s->sparse = (int)sparse;
+    s->length = (int)rows;
+    spec->window = (int)window;
+    for (int i = 0; i < spec->n_alpha; i++) {
+        uint64_t kind = whole(t, spec->alpha[i].kind, 1);
+        if (kind > SH_ALPHA_VALUE)
+            return bad(e, "an alpha of unknown kind");
+        spec->alpha[i] = (struct sh_alpha){(enum sh_alpha_kind)kind, real(t, spec->alpha[i].value)};
+    }
+    for (int i = 0; i < spec->n_recent; i++) {
+        uint64_t recent = whole(t, (uint64_t)spec->recent[i], 4);
+        spec->recent[i] = recent > SH_STATS_MAX_RECENT ? -1 : (int)recent;
+    }
     for (int i = 0; i < spec->n_split; i++)
-        to = put_real(to, spec->split[i]);
-    return to;
+        spec->split[i] = real(t, spec->split[i]);
+    return sh_stats_spec_check(spec, e) ? sh_err_prefix(e, "packed attention statistics") : 0;
 }
 
-static unsigned char *put_sums(unsigned char *to, const struct sh_row_sums *r)
+static int take_sums(struct tape *t, struct sh_row_sums *r, int length, struct sh_err *e)
 {
-    to = put(to, r->rows, 8);
-    to = put(to, r->entries, 8);
-    to = put(to, r->below_mean, 8);
-    to = put(to, r->below_1pct, 8);
-    to = put(to, r->rows_of_two, 8);
-    to = put_real(to, r->entropy);
-    to = put_real(to, r->normalised_entropy);
-    return put_real(to, r->mass_top);
+    uint64_t n = (uint64_t)length;
+    r->rows = whole(t, r->rows, 8);
+    r->entries = whole(t, r->entries, 8);
+    r->below_mean = whole(t, r->below_mean, 8);
+    r->below_1pct = whole(t, r->below_1pct, 8);
+    r->rows_of_two = whole(t, r->rows_of_two, 8);
+    r->entropy = real(t, r->entropy);
+    r->normalised_entropy = real(t, r->normalised_entropy);
+    r->mass_top = real(t, r->mass_top);
+    if (r->rows > n || r->rows_of_two > r->rows || r->entries > n * (n + 1) / 2 || r->below_mean > r->entries ||
+        r->below_1pct > r->entries || !isfinite(r->entropy) || !isfinite(r->normalised_entropy) ||
+        !isfinite(r->mass_top))
+        return bad(e, "impossible row sums");
+    return 0;
+}
+
+static int take_jaccard(struct tape *t, struct sh_jaccard *j, int length, struct sh_err *e)
+{
+    j->sum = real(t, j->sum);
+    j->expected = real(t, j->expected);
+    j->rows = (uint32_t)whole(t, j->rows, 4);
+    if (j->rows <= (uint32_t)length && j->sum >= 0 && j->sum <= j->rows && j->expected >= 0 && j->expected <= j->rows)
+        return 0;                       /* each term is at most 1 */
+    return bad(e, "an impossible similarity over time");
+}
+
+static size_t n_jaccard(const struct sh_stats *s)
+{
+    return (size_t)s->n_lane * (size_t)s->spec.n_recent * SH_STATS_LAGS;
 }
 
 /* The earliest row in which cell `i` of key j can be pivotal, when the preceding cell first was in row `earlier` (-1:
@@ -112,7 +162,7 @@ static int32_t earliest(const struct sh_stats *s, int i, int j, int32_t earlier)
     return earlier > least ? earlier : least;
 }
 
-static unsigned char *put_cells(unsigned char *to, const struct sh_stats *s)
+static void put_cells(unsigned char *to, const struct sh_stats *s)
 {
     size_t n = (size_t)s->length, n_recent = (size_t)s->spec.n_recent;
     int width = width_of(s->length);
@@ -134,42 +184,26 @@ static unsigned char *put_cells(unsigned char *to, const struct sh_stats *s)
             put_nth(to, t, j, (uint32_t)s->low[(size_t)i * n + j], width);
         to += t * (size_t)width;
     }
-    return to;
 }
 
 size_t sh_stats_pack(const struct sh_stats *s, unsigned char **out)
 {
     if (!sh_stats_is_complete(s))
         return 0;
-    size_t bytes = all_bytes(&s->spec, s->length);
+    size_t bytes = all_bytes(&s->spec, s->length), n = n_jaccard(s);
     *out = xmalloc(bytes);
-    unsigned char *to = put_sums(put_spec(*out, s), &s->sums);
-    size_t n = (size_t)s->n_lane * (size_t)s->spec.n_recent * SH_STATS_LAGS;
+    struct tape t = {.at = *out, .writes = 1};
+    struct sh_stats head = *s;
+    struct sh_err unused;               /* only reading fails */
+    take_spec(&t, bytes, &head, &unused);
+    take_sums(&t, &head.sums, s->length, &unused);
     for (size_t i = 0; i < n; i++) {
-        to = put_real(put_real(to, s->jaccard[i].sum), s->jaccard[i].expected);
-        to = put(to, s->jaccard[i].rows, 4);
+        struct sh_jaccard j = s->jaccard[i];
+        take_jaccard(&t, &j, s->length, &unused);
     }
     if (s->n_lane)
-        put_cells(to, s);
+        put_cells(t.at, s);
     return bytes;
-}
-
-/* ---- reading ---- */
-
-static uint64_t get(const unsigned char **at, int bytes)
-{
-    uint64_t x = 0;
-    for (int i = 0; i < bytes; i++)
-        x |= (uint64_t)*(*at)++ << 8 * i;
-    return x;
-}
-
-static double get_real(const unsigned char **at)
-{
-    uint64_t u = get(at, 8);
-    double x;
-    memcpy(&x, &u, sizeof x);
-    return x;
 }
 
 static uint32_t get_nth(const unsigned char *at, size_t n, size_t i, int width)
@@ -178,89 +212,6 @@ static uint32_t get_nth(const unsigned char *at, size_t n, size_t i, int width)
     for (int k = 0; k < width; k++)
         x |= (uint32_t)at[(size_t)k * n + i] << 8 * k;
     return x;
-}
-
-static int bad(struct sh_err *e, const char *what)
-{
-    return sh_fail(e, "packed attention statistics: %s", what);
-}
-
-static int get_spec(const unsigned char *from, size_t bytes, struct sh_stats_spec *spec,
-                    int *length, struct sh_err *e)
-{
-    const unsigned char *at = from + 4;
-    if (bytes < HEAD + 8 || memcmp(from, "SHST", 4))
-        return bad(e, "no magic number SHST at the beginning");
-    uint64_t version = get(&at, 1), sparse = get(&at, 1);
-    if (version != FORMAT)
-        return sh_fail(e, "packed attention statistics: found version %d, expected %d",
-                       (int)version, FORMAT);
-    memset(spec, 0, sizeof *spec);
-    spec->n_alpha = (int)get(&at, 1);
-    spec->n_recent = (int)get(&at, 1);
-    spec->n_split = (int)get(&at, 1);
-    uint64_t zero = get(&at, 1), rows = get(&at, 4), window = get(&at, 4);
-    if (sparse > 1 || zero || spec->n_alpha > SH_STATS_MAX || spec->n_recent > SH_STATS_MAX ||
-        spec->n_split > SH_STATS_MAX || window > SH_STATS_MAX_WINDOW || bytes < spec_bytes(spec))
-        return bad(e, "invalid header");
-    if (rows < 1 || rows > SH_STATS_MAX_LENGTH)
-        return bad(e, "length out of range");
-    *length = (int)rows;
-    spec->window = (int)window;
-    for (int i = 0; i < spec->n_alpha; i++) {
-        uint64_t kind = get(&at, 1);
-        spec->alpha[i].kind = kind > SH_ALPHA_VALUE ? SH_ALPHA_SPLIT : (enum sh_alpha_kind)kind;
-        spec->alpha[i].value = get_real(&at);
-        if (kind > SH_ALPHA_VALUE)
-            return bad(e, "an alpha of unknown kind");
-    }
-    for (int i = 0; i < spec->n_recent; i++) {
-        uint64_t recent = get(&at, 4);
-        spec->recent[i] = recent > SH_STATS_MAX_RECENT ? -1 : (int)recent;
-    }
-    for (int i = 0; i < spec->n_split; i++)
-        spec->split[i] = get_real(&at);
-    return sh_stats_spec_check(spec, e) ? sh_err_prefix(e, "packed attention statistics") : 0;
-}
-
-static int is_share(double x, double most)
-{
-    return x >= 0 && x <= most;         /* false for NaN */
-}
-
-static int get_sums(const unsigned char **at, struct sh_stats *s, struct sh_err *e)
-{
-    struct sh_row_sums *r = &s->sums;
-    uint64_t n = (uint64_t)s->length;
-    r->rows = get(at, 8);
-    r->entries = get(at, 8);
-    r->below_mean = get(at, 8);
-    r->below_1pct = get(at, 8);
-    r->rows_of_two = get(at, 8);
-    r->entropy = get_real(at);
-    r->normalised_entropy = get_real(at);
-    r->mass_top = get_real(at);
-    if (r->rows > n || r->rows_of_two > r->rows || r->entries > n * (n + 1) / 2 ||
-        r->below_mean > r->entries || r->below_1pct > r->entries || !isfinite(r->entropy) ||
-        !isfinite(r->normalised_entropy) || !isfinite(r->mass_top))
-        return bad(e, "impossible row sums");
-    return 0;
-}
-
-static int get_jaccards(const unsigned char **at, struct sh_stats *s, struct sh_err *e)
-{
-    size_t n = (size_t)s->n_lane * (size_t)s->spec.n_recent * SH_STATS_LAGS;
-    for (size_t i = 0; i < n; i++) {
-        struct sh_jaccard *j = &s->jaccard[i];
-        j->sum = get_real(at);
-        j->expected = get_real(at);
-        j->rows = (uint32_t)get(at, 4);
-        /* each term is at most 1 */
-        if (j->rows > (uint32_t)s->length || !is_share(j->sum, j->rows) ||
-            !is_share(j->expected, j->rows))
-            return bad(e, "an impossible similarity over time");
-    }
-    return 0;
 }
 
 /* last: in [j, T). first: see earliest(); a first position without a last, or after it, is impossible, and so is a
@@ -299,28 +250,23 @@ static int get_cells(const unsigned char *at, struct sh_stats *s, struct sh_err 
     return 0;
 }
 
-/* Spec and length are valid and the size matches them. */
-static int get_rest(const unsigned char *from, struct sh_stats *s, struct sh_err *e)
-{
-    const unsigned char *at = from + spec_bytes(&s->spec);
-    s->sparse = from[5];
-    s->n_row = s->length;
-    if (get_sums(&at, s, e) || (s->n_lane && get_jaccards(&at, s, e)))
-        return -1;
-    return s->n_lane ? get_cells(at, s, e) : 0;
-}
-
 int sh_stats_unpack(const void *from, size_t bytes, struct sh_stats **out, struct sh_err *e)
 {
-    struct sh_stats_spec spec;
-    int length = 0;
-    if (get_spec(from, bytes, &spec, &length, e))
+    struct tape t = {.writes = 0};
+    struct sh_stats head = {0};
+    *(const void **)&t.at = from;
+    if (take_spec(&t, bytes, &head, e))
         return -1;
-    if (bytes != all_bytes(&spec, length))
+    if (bytes != all_bytes(&head.spec, head.length))
         return sh_fail(e, "packed attention statistics: found %zu bytes, expected %zu", bytes,
-                       all_bytes(&spec, length));
-    struct sh_stats *s = sh_stats_new_finished(&spec, length);
-    if (get_rest(from, s, e)) {
+                       all_bytes(&head.spec, head.length));
+    struct sh_stats *s = sh_stats_new_finished(&head.spec, head.length);
+    s->sparse = head.sparse;
+    s->n_row = s->length;
+    int failed = take_sums(&t, &s->sums, s->length, e);
+    for (size_t i = 0, n = n_jaccard(s); i < n && !failed; i++)
+        failed = take_jaccard(&t, &s->jaccard[i], s->length, e);
+    if (failed || (s->n_lane && get_cells(t.at, s, e))) {
         sh_stats_free(s);
         return -1;
     }

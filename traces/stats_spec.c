@@ -28,12 +28,9 @@ static int read_number(const char *text, double *out, const char **end)
 
 static int alpha_is_valid(const struct sh_alpha *a)
 {
-    switch (a->kind) {
-    case SH_ALPHA_ROW: return isfinite(a->value) && a->value > 0;
-    case SH_ALPHA_SPLIT: return a->value == 0;
-    case SH_ALPHA_VALUE: return a->value > 0 && a->value < 1;
-    }
-    return 0;
+    return a->kind == SH_ALPHA_ROW     ? isfinite(a->value) && a->value > 0
+           : a->kind == SH_ALPHA_SPLIT ? a->value == 0
+                                       : a->kind == SH_ALPHA_VALUE && a->value > 0 && a->value < 1;
 }
 
 int sh_alpha_parse(const char *text, struct sh_alpha *out, struct sh_err *e)
@@ -51,8 +48,8 @@ int sh_alpha_parse(const char *text, struct sh_alpha *out, struct sh_err *e)
             bad = strcmp(end, "/t");
     }
     if (bad || !alpha_is_valid(&a))
-        return sh_misused(e, "found \"%.40s\", expected row, split, a number between 0 and "
-                             "1, or K/t with K above 0", text);
+        return sh_misused(e, "found \"%.40s\", expected row, split, a number between 0 and 1, or K/t with K above 0",
+                          text);
     *out = a;
     return 0;
 }
@@ -84,23 +81,16 @@ void sh_stats_spec_default(struct sh_stats_spec *out)
 {
     *out = (struct sh_stats_spec){
         .n_alpha = 5, .n_recent = 4, .n_split = 3, .window = 400,
-        .alpha = {{SH_ALPHA_ROW, 1}, {SH_ALPHA_ROW, 2}, {SH_ALPHA_ROW, 5}, {SH_ALPHA_ROW, 10},
-                  {SH_ALPHA_SPLIT, 0}},
+        .alpha = {{SH_ALPHA_ROW, 1}, {SH_ALPHA_ROW, 2}, {SH_ALPHA_ROW, 5}, {SH_ALPHA_ROW, 10}, {SH_ALPHA_SPLIT, 0}},
         .recent = {0, 1, 10, 50},
         .split = {0.25, 0.5, 0.75},
     };
 }
 
-void sh_stats_spec_scalars(struct sh_stats_spec *out)
-{
-    *out = (struct sh_stats_spec){.window = 400};
-}
-
 static int check_count(const char *what, int n, struct sh_err *e)
 {
     if (n < 0 || n > SH_STATS_MAX)
-        return sh_misused(e, "attention statistics: found %d %s, expected 0 to %d", n, what,
-                          SH_STATS_MAX);
+        return sh_misused(e, "attention statistics: found %d %s, expected 0 to %d", n, what, SH_STATS_MAX);
     return 0;
 }
 
@@ -108,9 +98,8 @@ static int check_alphas(const struct sh_stats_spec *spec, struct sh_err *e)
 {
     for (int i = 0; i < spec->n_alpha; i++) {
         if (!alpha_is_valid(&spec->alpha[i]))
-            return sh_misused(e, "attention statistics: alpha %d: found kind %d with value %g, "
-                                 "expected a threshold above 0", i, (int)spec->alpha[i].kind,
-                              spec->alpha[i].value);
+            return sh_misused(e, "attention statistics: alpha %d: found kind %d with value %g, expected a threshold "
+                              "above 0", i, (int)spec->alpha[i].kind, spec->alpha[i].value);
         if (spec->alpha[i].kind == SH_ALPHA_SPLIT && !spec->n_split)
             return sh_misused(e, "attention statistics: alpha \"split\" needs at least one split");
         for (int k = 0; k < i; k++)
@@ -126,18 +115,16 @@ int sh_stats_spec_check(const struct sh_stats_spec *spec, struct sh_err *e)
         check_count("splits", spec->n_split, e) || check_alphas(spec, e))
         return -1;
     for (int i = 0; i < spec->n_recent; i++)
-        if (spec->recent[i] < 0 || spec->recent[i] > SH_STATS_MAX_RECENT ||
-            (i && spec->recent[i] <= spec->recent[i - 1]))
-            return sh_misused(e, "attention statistics: recent %d: found %d, expected ascending "
-                                 "numbers from 0 to %d", i, spec->recent[i], SH_STATS_MAX_RECENT);
+        if (spec->recent[i] < (i ? spec->recent[i - 1] + 1 : 0) || spec->recent[i] > SH_STATS_MAX_RECENT)
+            return sh_misused(e, "attention statistics: recent %d: found %d, expected ascending numbers from 0 to %d",
+                              i, spec->recent[i], SH_STATS_MAX_RECENT);
     for (int i = 0; i < spec->n_split; i++)
-        if (!(spec->split[i] > 0 && spec->split[i] < 1) ||
-            (i && spec->split[i] <= spec->split[i - 1]))
-            return sh_misused(e, "attention statistics: split %d: found %g, expected ascending "
-                                 "fractions between 0 and 1", i, spec->split[i]);
+        if (!(spec->split[i] > (i ? spec->split[i - 1] : 0) && spec->split[i] < 1))
+            return sh_misused(e, "attention statistics: split %d: found %g, expected ascending fractions between 0 "
+                              "and 1", i, spec->split[i]);
     if (spec->window < 1 || spec->window > SH_STATS_MAX_WINDOW)
-        return sh_misused(e, "attention statistics: window: found %d, expected 1 to %d",
-                          spec->window, SH_STATS_MAX_WINDOW);
+        return sh_misused(e, "attention statistics: window: found %d, expected 1 to %d", spec->window,
+                          SH_STATS_MAX_WINDOW);
     return 0;
 }
 
@@ -165,8 +152,7 @@ int sh_stats_n_lane(const struct sh_stats_spec *spec)
     return sh_stats_lane(spec, i, 0) + (spec->alpha[i].kind == SH_ALPHA_SPLIT ? spec->n_split : 1);
 }
 
-int sh_stats_limits(const struct sh_stats_spec *spec, int length,
-                    struct sh_stats_limit out[SH_STATS_MAX_LANES])
+int sh_stats_limits(const struct sh_stats_spec *spec, int length, struct sh_stats_limit out[SH_STATS_MAX_LANES])
 {
     int n = sh_stats_n_lane(spec), lane = 0;
     for (int i = 0; n && i < spec->n_alpha; i++) {
@@ -195,8 +181,7 @@ int sh_stats_log8_can(const struct sh_alpha *a)
 
 char *sh_stats_spec_write(const struct sh_stats_spec *spec)
 {
-    json_t *root = json_object(), *alphas = json_array(), *recents = json_array();
-    json_t *splits = json_array();
+    json_t *alphas = json_array(), *recents = json_array(), *splits = json_array();
     for (int i = 0; i < spec->n_alpha; i++) {
         char name[SH_ALPHA_NAME];
         sh_alpha_name(&spec->alpha[i], name);
@@ -206,10 +191,8 @@ char *sh_stats_spec_write(const struct sh_stats_spec *spec)
         json_array_append_new(recents, json_integer(spec->recent[i]));
     for (int i = 0; i < spec->n_split; i++)
         json_array_append_new(splits, json_real(spec->split[i]));
-    json_object_set_new(root, "alphas", alphas);
-    json_object_set_new(root, "recents", recents);
-    json_object_set_new(root, "splits", splits);
-    json_object_set_new(root, "window", json_integer(spec->window));
+    json_t *root = json_pack("{so,so,so,si}", "alphas", alphas, "recents", recents, "splits", splits, "window",
+                             spec->window);
     char *dumped = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
     char *text = xstrdup(dumped ? dumped : "");
     free(dumped);
@@ -222,8 +205,7 @@ static json_t *list(json_t *root, const char *key, int *n, struct sh_err *e)
 {
     json_t *found = json_object_get(root, key);
     if (!json_is_array(found) || json_array_size(found) > SH_STATS_MAX) {
-        sh_fail(e, "attention statistics: key \"%s\": expected an array of at most %d items", key,
-                SH_STATS_MAX);
+        sh_fail(e, "attention statistics: key \"%s\": expected an array of at most %d items", key, SH_STATS_MAX);
         return NULL;
     }
     *n = (int)json_array_size(found);
@@ -234,8 +216,8 @@ static int whole(const json_t *value, const char *key, int *out, struct sh_err *
 {
     json_int_t x = json_is_integer(value) ? json_integer_value(value) : -1;
     if (x < 0 || x > SH_STATS_MAX_RECENT)
-        return sh_fail(e, "attention statistics: key \"%s\": expected a whole number from 0 to %d",
-                       key, SH_STATS_MAX_RECENT);
+        return sh_fail(e, "attention statistics: key \"%s\": expected a whole number from 0 to %d", key,
+                       SH_STATS_MAX_RECENT);
     *out = (int)x;
     return 0;
 }

@@ -44,7 +44,6 @@ int sh_alpha_equal(const struct sh_alpha *a, const struct sh_alpha *b);
 
 /* row, 2/t, 5/t, 10/t, split; recents 0, 1, 10, 50; splits 0.25, 0.5, 0.75; window 400. */
 void sh_stats_spec_default(struct sh_stats_spec *out);
-void sh_stats_spec_scalars(struct sh_stats_spec *out);              /* no cells: row sums only */
 
 /* Everything within its caps, in order, without duplicates; else -1 with the reason. */
 int sh_stats_spec_check(const struct sh_stats_spec *spec, struct sh_err *e);
@@ -64,8 +63,7 @@ struct sh_stats_limit {
     int per_key;
 };
 
-int sh_stats_limits(const struct sh_stats_spec *spec, int length,
-                    struct sh_stats_limit out[SH_STATS_MAX_LANES]);
+int sh_stats_limits(const struct sh_stats_spec *spec, int length, struct sh_stats_limit out[SH_STATS_MAX_LANES]);
 
 /* Do the scores >= 1/n of every row of n keys suffice for the threshold? */
 int sh_stats_sparse_can(const struct sh_alpha *a);

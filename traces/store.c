@@ -3,133 +3,109 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
-#include "src/base/mem.h"
 #include "traces/column.h"
 #include "traces/db.h"
 
-static void now_utc(char *to, size_t bytes)
-{
-    time_t now = time(NULL);
-    struct tm parts;
-    gmtime_r(&now, &parts);
-    strftime(to, bytes, "%Y-%m-%dT%H:%M:%SZ", &parts);
-}
-
-/* The first column of the row, an id; -1 on error. */
-static int read_id(struct sh_store *s, sqlite3_stmt *q, const char *table, int least, struct sh_err *e)
-{
-    struct sh_columns c = sh_columns_of(s, q, table, e);
-    int id = sh_column_int(&c, 0, least, SH_MOST_ID);
-    return c.bad ? -1 : id;
-}
+static const char beginning[] = "beginning a run", noting[] = "recording the run", writing[] = "writing a layer",
+                  storing[] = "storing results";
 
 static int put_model(struct sh_store *s, const struct sh_trace_model *m, struct sh_err *e)
 {
+    static const char doing[] = "recording the model";
     char fingerprint[24];
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);
-    sqlite3_stmt *q = sh_db_query(s, e,
+    if (sh_db_do(s, e, doing,
         "INSERT OR IGNORE INTO model (name, family, weights, fingerprint, n_layer, n_head, n_kv_head, d_head, d_model,"
         " n_vocab, max_pos) VALUES (?,?,?,?,?,?,?,?,?,?,?)", "ttttiiiiiii", m->name, m->family, m->weights, fingerprint,
-        m->n_layer, m->n_head, m->n_kv_head, m->d_head, m->d_model, m->n_vocab, m->max_pos);
-    if (sh_db_once(s, q, "recording the model", e))
+        m->n_layer, m->n_head, m->n_kv_head, m->d_head, m->d_model, m->n_vocab, m->max_pos))
         return -1;
-    q = sh_db_query(s, e, "SELECT id FROM model WHERE name = ? AND weights = ? AND fingerprint = ?", "ttt", m->name,
-                    m->weights, fingerprint);
-    int id = q && sh_db_step(s, q, "recording the model", e) == 1 ? read_id(s, q, "model", 0, e) : -1;
-    sqlite3_finalize(q);
-    return id;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT id FROM model WHERE name = ? AND weights = ? AND fingerprint = ?",
+                                  "ttt", m->name, m->weights, fingerprint);
+    int id = sh_one_number(s, q, "model", 1, doing, e);
+    return id ? id : sh_fail(e, "%s: damaged: the model was not recorded", s->path);
 }
 
-/* Programs that support only causal rows must refuse this file from now on. */
-static int say_orderless(struct sh_store *s, struct sh_err *e)
+int sh_store_set_version(struct sh_store *s, int version, struct sh_err *e)
 {
     char sql[48];
-    snprintf(sql, sizeof sql, "PRAGMA user_version = %d", SH_STORE_ORDERLESS);
-    return sh_db_exec(s, sql, "recording the run", e);
+    snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
+    return sh_db_exec(s, sql, noting, e);
+}
+
+int sh_store_new_run(struct sh_store *s, int *first, struct sh_err *e)
+{
+    long long id = sqlite3_last_insert_rowid(s->db);
+    if (id < 1 || id > SH_MOST_ID)
+        return sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", s->path, id,
+                       SH_MOST_ID);
+    *first = sh_one_number(s, sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", ""), "sequence",
+                           0, "numbering the sequences", e);
+    return *first < 0 ? -1 : (int)id;
 }
 
 static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char *key,
                     const struct sh_trace_sequence *sequence, int n, struct sh_err *e)
 {
+    time_t now = time(NULL);
+    struct tm utc;
     char started[32];
-    now_utc(started, sizeof started);
+    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     int model = put_model(s, &r->model, e);
-    if (model < 0)
-        return -1;
-    sqlite3_stmt *q = sh_db_query(s, e,
+    if (model < 0 || sh_db_do(s, e, noting,
         "INSERT INTO run (model, key, program, backend, device, dtype, record, codec, vectors, statistics,"
         " weight_bits, first_layer, last_layer, seed, command, started)"
         " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "itttttttttiiiltt", model, key,
         r->program, r->backend, r->device, r->dtype, sh_record_names[r->record], sh_codec_names[r->codec], r->vectors,
-        r->statistics, r->weight_bits, r->first_layer, r->last_layer, r->seed, r->command, started);
-    if (sh_db_once(s, q, "recording the run", e))
+        r->statistics, r->weight_bits, r->first_layer, r->last_layer, r->seed, r->command, started))
         return -1;
-    long long id = sqlite3_last_insert_rowid(s->db);
-    if (id < 1 || id > SH_MOST_ID)
-        return sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", s->path, id,
-                       SH_MOST_ID);
-    if (r->orderless && say_orderless(s, e))
-        return -1;
-    q = sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", "");
-    int first = q && sh_db_step(s, q, "numbering the sequences", e) == 1 ? read_id(s, q, "sequence", 0, e) : -1;
-    sqlite3_finalize(q);
-    for (int i = 0; i < n && first >= 0; i++) {
-        q = sh_db_query(s, e, "INSERT INTO sequence (id, run, source, n_tokens, tokens) VALUES (?,?,?,?,?)", "iitib",
-                        first + i, (int)id, sequence[i].source, sequence[i].n_tokens, (const void *)sequence[i].tokens,
-                        4 * sequence[i].n_tokens);
-        if (sh_db_once(s, q, "recording the sequences", e))
-            return -1;
-    }
-    return first < 0 ? -1 : (int)id;
+    int first, id = sh_store_new_run(s, &first, e);
+    int bad = id < 0 || (r->orderless && sh_store_set_version(s, SH_STORE_ORDERLESS, e));
+    for (int i = 0; i < n && !bad; i++)
+        bad = sh_db_do(s, e, "recording the sequences",
+                       "INSERT INTO sequence (id, run, source, n_tokens, tokens) VALUES (?,?,?,?,?)", "iitib",
+                       first + i, id, sequence[i].source, sequence[i].n_tokens, (const void *)sequence[i].tokens,
+                       4 * sequence[i].n_tokens);
+    return bad ? -1 : id;
 }
 
+/* 0: there is none. -1: error. */
 static int find_run(struct sh_store *s, const char *key, struct sh_err *e)
 {
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT id FROM run WHERE key = ?", "t", key);
-    int got = q ? sh_db_step(s, q, "looking for an earlier run", e) : -1;
-    int id = got == 1 ? read_id(s, q, "run", 1, e) : got;
-    sqlite3_finalize(q);
-    return id;                          /* 0: none, -1: error */
+    return sh_one_number(s, sh_db_query(s, e, "SELECT id FROM run WHERE key = ?", "t", key), "run", 1,
+                         "looking for an earlier run", e);
 }
 
 static int mark_done(struct sh_store *s, int run, const struct sh_trace_run *r, int n, unsigned char *done,
                      struct sh_err *e)
 {
-    int n_layer = r->last_layer - r->first_layer + 1, got;
+    int n_layer = r->last_layer - r->first_layer + 1;
     sqlite3_stmt *q = sh_db_query(s, e,
         "SELECT done.sequence - (SELECT min(id) FROM sequence WHERE run = ?1) AS sequence, done.layer FROM done"
         " JOIN sequence ON sequence.id = done.sequence WHERE sequence.run = ?1", "i", run);
-    while ((got = q ? sh_db_step(s, q, "looking for finished layers", e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "done", e);
+    struct sh_columns c = sh_columns_of(s, q, "done", "looking for finished layers", e);
+    while (sh_columns_next(&c)) {
         int sequence = sh_column_int(&c, 0, 0, SH_MOST_ID), layer = sh_column_int(&c, 1, 0, INT_MAX) - r->first_layer;
-        if (c.bad) {
-            got = -1;
-            break;
-        }
-        if (sequence >= 0 && sequence < n && layer >= 0 && layer < n_layer)
+        if (!c.bad && sequence < n && layer >= 0 && layer < n_layer)
             done[sequence * n_layer + layer] = 1;
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 int sh_store_begin(struct sh_store *s, const struct sh_trace_run *run, const char *key,
                    const struct sh_trace_sequence *sequence, int n, unsigned char *done, struct sh_err *e)
 {
-    if (sh_db_exec(s, "BEGIN IMMEDIATE", "beginning a run", e))
+    if (sh_db_begin(s, beginning, e))
         return -1;
     int id = find_run(s, key, e), found = id > 0;
     if (!id)
         id = make_run(s, run, key, sequence, n, e);
     if (found && mark_done(s, id, run, n, done, e))
         id = -1;
-    int made = id > 0 && !found, kept = made && !sh_db_exec(s, "COMMIT", "beginning a run", e);
-    if (!kept)                          /* nothing to keep: even then a COMMIT would wait for readers */
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    return made && !kept ? -1 : id;
+    int made = id > 0 && !found;
+    int bad = sh_db_end(s, !made, beginning, e);        /* nothing to keep: even then a COMMIT would wait for readers */
+    return made && bad ? -1 : id;
 }
 
 int sh_store_finished(struct sh_store *s, const struct sh_trace_run *run, const char *key, int n, unsigned char *done,
@@ -157,21 +133,21 @@ static void send_early(struct sh_store *s, size_t bytes)
 #endif
 }
 
-static int put_block(struct sh_store *s, int sequence, int layer, const struct sh_block *b, struct sh_err *e)
+int sh_store_put_block(struct sh_store *s, int sequence, int layer, const struct sh_block *b, struct sh_err *e)
 {
-    sqlite3_stmt *q;
     const void *blob = b->blob;
+    int bad;
     if (b->kind == SH_BLOCK_SCORES)
-        q = sh_db_query(s, e, "INSERT INTO scores (sequence, layer, head, first_row, n_rows, window, codec, blob)"
-                        " VALUES (?,?,?,?,?,?,?,?)", "iiiiiiib", sequence, layer, b->head, b->first_row, b->n_rows,
-                        b->window, b->codec, blob, (int)b->bytes);
+        bad = sh_db_do(s, e, writing, "INSERT INTO scores (sequence, layer, head, first_row, n_rows, window, codec,"
+                       " blob) VALUES (?,?,?,?,?,?,?,?)", "iiiiiiib", sequence, layer, b->head, b->first_row, b->n_rows,
+                       b->window, b->codec, blob, (int)b->bytes);
     else if (b->kind == SH_BLOCK_VECTORS)
-        q = sh_db_query(s, e, "INSERT INTO vectors (sequence, layer, kind, head, codec, blob) VALUES (?,?,?,?,?,?)",
-                        "iitiib", sequence, layer, (char[]){b->vector, 0}, b->head, b->codec, blob, (int)b->bytes);
+        bad = sh_db_do(s, e, writing, "INSERT INTO vectors (sequence, layer, kind, head, codec, blob)"
+                       " VALUES (?,?,?,?,?,?)", "iitiib", sequence, layer, (char[]){b->vector, 0}, b->head, b->codec,
+                       blob, (int)b->bytes);
     else
-        q = sh_db_query(s, e, "INSERT INTO head_stats (sequence, layer, head, blob) VALUES (?,?,?,?)", "iiib", sequence,
-                        layer, b->head, blob, (int)b->bytes);
-    int bad = sh_db_once(s, q, "writing a layer", e);
+        bad = sh_db_do(s, e, writing, "INSERT INTO head_stats (sequence, layer, head, blob) VALUES (?,?,?,?)", "iiib",
+                       sequence, layer, b->head, blob, (int)b->bytes);
     send_early(s, b->bytes);
     return bad;
 }
@@ -183,35 +159,28 @@ static int put_batch(struct sh_store *s, int first, int n, const struct sh_batch
     if (b->sequence < 0 || b->sequence >= n)
         return sh_fail(e, "%s: the run has no sequence %d", s->path, b->sequence);
     for (int i = 0; i < b->n_block && !bad; i++)
-        bad = put_block(s, sequence, b->layer, &b->block[i], e);
-    return bad || sh_db_once(s, sh_db_query(s, e, "INSERT INTO done (sequence, layer) VALUES (?,?)", "ii", sequence,
-                                            b->layer), "writing a layer", e) ? -1 : 0;
+        bad = sh_store_put_block(s, sequence, b->layer, &b->block[i], e);
+    return bad || sh_db_do(s, e, writing, "INSERT INTO done (sequence, layer) VALUES (?,?)", "ii", sequence, b->layer)
+               ? -1 : 0;
 }
 
 int sh_store_write(struct sh_store *s, int run, const struct sh_batch *const *b, int n_batch, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT min(id) AS id, count(*) FROM sequence WHERE run = ?", "i", run);
-    int got = q ? sh_db_step(s, q, "writing a layer", e) : -1;
-    struct sh_columns c = sh_columns_of(s, q, "sequence", e);
-    int n = got == 1 ? sh_column_int(&c, 1, 0, SH_MOST_ID) : 0;
-    int first = n ? sh_column_int(&c, 0, 0, SH_MOST_ID) : 0;
-    sqlite3_finalize(q);
-    if (c.bad || got != 1 || sh_db_exec(s, "BEGIN IMMEDIATE", "writing a layer", e))
+    struct sh_columns c = sh_columns_of(s, q, "sequence", writing, e);
+    int n = sh_columns_next(&c) ? sh_column_int(&c, 1, 0, SH_MOST_ID) : 0;
+    int first = n ? sh_column_int(&c, 0, 0, SH_MOST_ID) : 0, bad = 0;
+    if (sh_columns_end(&c) || sh_db_begin(s, writing, e))
         return -1;
-    int bad = 0;
     for (int i = 0; i < n_batch && !bad; i++)
         bad = put_batch(s, first, n, b[i], e);
-    if (!bad)
-        bad = sh_db_exec(s, "COMMIT", "writing a layer", e);
-    if (bad)
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    return bad ? -1 : 0;
+    return sh_db_end(s, bad, writing, e);
 }
 
 int sh_store_add_seconds(struct sh_store *s, int run, double seconds, struct sh_err *e)
 {
-    return sh_db_once(s, sh_db_query(s, e, "UPDATE run SET seconds = seconds + ? WHERE id = ?", "ri", seconds, run),
-                      "recording the time", e);
+    return sh_db_do(s, e, "recording the time", "UPDATE run SET seconds = seconds + ? WHERE id = ?", "ri", seconds,
+                    run);
 }
 
 struct sh_store *sh_store_typed(struct sh_store *s, const char *line)
@@ -223,32 +192,15 @@ struct sh_store *sh_store_typed(struct sh_store *s, const char *line)
 
 static int keep_line(struct sh_store *s, const char *command, const char *settings, struct sh_err *e)
 {
-    sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'typed'", "");
-    int there = q ? sh_db_step(s, q, "storing results", e) : -1;
-    sqlite3_finalize(q);
+    int there = sh_table_is_there(s, "typed", storing, e);
     if (there < 1 || !s->line)
         return there < 0 ? -1 : 0;
-    return sh_db_once(s, sh_db_query(s, e, "INSERT OR REPLACE INTO typed VALUES (?,?,?)", "ttt", command, settings,
-                                     s->line), "storing results", e);
-}
-
-static int begin(struct sh_store *s, struct sh_err *e)
-{
-    return sh_db_exec(s, "BEGIN IMMEDIATE", "storing results", e);
-}
-
-static int end(struct sh_store *s, int bad, struct sh_err *e)
-{
-    if (!bad)
-        bad = sh_db_exec(s, "COMMIT", "storing results", e);
-    if (bad)
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    return bad ? -1 : 0;
+    return sh_db_do(s, e, storing, "INSERT OR REPLACE INTO typed VALUES (?,?,?)", "ttt", command, settings, s->line);
 }
 
 int sh_store_group_begin(struct sh_store *s, struct sh_err *e)
 {
-    if (begin(s, e))
+    if (sh_db_begin(s, storing, e))
         return -1;
     s->in_group = 1;
     return 0;
@@ -257,24 +209,23 @@ int sh_store_group_begin(struct sh_store *s, struct sh_err *e)
 int sh_store_group_end(struct sh_store *s, int bad, struct sh_err *e)
 {
     s->in_group = 0;
-    return end(s, bad, e);
+    return sh_db_end(s, bad, storing, e);
 }
 
 /* A set of results failed: undone here, or with its group. */
 static int give_up(struct sh_store *s, struct sh_err *e)
 {
-    return s->in_group ? -1 : end(s, 1, e);
+    return s->in_group ? -1 : sh_db_end(s, 1, storing, e);
 }
 
 int sh_store_results_erase(struct sh_store *s, const char *command, const char *settings, struct sh_err *e)
 {
-    return sh_db_once(s, sh_db_query(s, e, "DELETE FROM result WHERE command = ? AND settings = ?", "tt", command,
-                                     settings), "storing results", e);
+    return sh_db_do(s, e, storing, "DELETE FROM result WHERE command = ? AND settings = ?", "tt", command, settings);
 }
 
 int sh_store_results_begin(struct sh_store *s, const char *command, const char *settings, struct sh_err *e)
 {
-    if (!s->in_group && begin(s, e))
+    if (!s->in_group && sh_db_begin(s, storing, e))
         return -1;
     int bad = sh_store_results_erase(s, command, settings, e) || keep_line(s, command, settings, e);
     return bad ? give_up(s, e) : 0;
@@ -290,7 +241,7 @@ int sh_store_result(struct sh_store *s, const char *command, const char *setting
     int bad = !s->put;
     if (!bad) {
         bad = sh_db_bind(s, s->put, e, "tttiir", command, settings, metric, layer, head, value) ||
-              sh_db_step(s, s->put, "storing results", e) < 0;
+              sh_db_step(s, s->put, storing, e) < 0;
         sqlite3_reset(s->put);
     }
     return bad ? give_up(s, e) : 0;
@@ -298,5 +249,17 @@ int sh_store_result(struct sh_store *s, const char *command, const char *setting
 
 int sh_store_results_end(struct sh_store *s, struct sh_err *e)
 {
-    return s->in_group ? 0 : end(s, 0, e);
+    return s->in_group ? 0 : sh_db_end(s, 0, storing, e);
+}
+
+int sh_store_keep_plan(struct sh_store *s, int run, const char *name, const char *json, struct sh_err *e)
+{
+    static const char doing[] = "storing the plan";
+    if (sh_db_begin(s, doing, e))
+        return -1;
+    int bad = sh_db_do(s, e, doing, "DELETE FROM plan WHERE name = ?2 AND"
+                       " model = (SELECT model FROM run WHERE id = ?1)", "it", run, name) ||
+              sh_db_do(s, e, doing, "INSERT INTO plan (model, name, json) SELECT model, ?2, ?3 FROM run WHERE id = ?1",
+                       "itt", run, name, json);
+    return sh_db_end(s, bad, doing, e);
 }

@@ -30,6 +30,14 @@ void sh_store_remove_leftovers(const char *path);                   /* remove le
 int sh_store_was_made(const struct sh_store *s);        /* did sh_store_create make the file? */
 const char *sh_store_path(const struct sh_store *s);
 
+/* Claim the store for one job, until it is closed (wait.c): the stores of a job by ranks, those of its ranks, and
+ * shards. Waits some seconds for a holder that is about to end. -1: another process holds it. */
+int sh_store_lock(struct sh_store *s, struct sh_err *e);
+
+/* Is the store of that name claimed? Waits likewise for the holder to end. This process must not have the store
+ * open. */
+int sh_store_is_locked(const char *path);
+
 /* ---- writing ---- */
 
 /* The run with these settings and tokens: found (its finished layers are marked in done[sequence * n_layers + layer -
@@ -63,6 +71,9 @@ int sh_store_results_erase(struct sh_store *s, const char *command, const char *
  * disk. bad: something in between failed, so discard them; returns -1 then, and when the commit fails. */
 int sh_store_group_begin(struct sh_store *s, struct sh_err *e);
 int sh_store_group_end(struct sh_store *s, int bad, struct sh_err *e);
+
+/* Store the plan of that name, as JSON, for the run's model; it replaces one of the same name. */
+int sh_store_keep_plan(struct sh_store *s, int run, const char *name, const char *json, struct sh_err *e);
 
 /* ---- reading ---- */
 

@@ -26,40 +26,37 @@ static int lookup(const char *const names[], const char *name)
 }
 
 /* before: the id of the preceding run, 0 for the first. */
-static int read_run(struct sh_store *s, sqlite3_stmt *q, int before, struct sh_stored_run *r, struct sh_err *e)
+static void read_run(struct sh_columns *c, int before, struct sh_stored_run *r)
 {
-    struct sh_columns c = sh_columns_of(s, q, "run", e);
-    c.row = sh_column_int(&c, 0, before + 1, SH_MOST_ID);
-    char *record = text(&c, 13), *codec = text(&c, 14);
+    c->row = sh_column_int(c, 0, before + 1, SH_MOST_ID);
+    char *record = text(c, 13), *codec = text(c, 14);
     int which_record = lookup(sh_record_names, record), which_codec = lookup(sh_codec_names, codec);
     *r = (struct sh_stored_run){
-        .id = (int)c.row, .model = text(&c, 1), .family = text(&c, 2), .weights = text(&c, 3),
-        .fingerprint = text(&c, 4), .program = text(&c, 5), .backend = text(&c, 6), .device = text(&c, 7),
-        .dtype = text(&c, 8), .vectors = text(&c, 9), .statistics = text(&c, 10), .command = text(&c, 11),
-        .started = text(&c, 12), .record = (enum sh_record)which_record, .codec = (enum sh_codec)which_codec,
-        .n_layer = sh_column_int(&c, 15, 1, MOST_LAYERS), .n_head = sh_column_int(&c, 16, 1, MOST_HEADS),
-        .n_kv_head = sh_column_int(&c, 17, 1, MOST_HEADS), .d_head = sh_column_int(&c, 18, 1, MOST_WIDTH),
-        .first_layer = sh_column_int(&c, 19, 0, MOST_LAYERS), .last_layer = sh_column_int(&c, 20, 0, MOST_LAYERS),
-        .seconds = sh_column_real(&c, 21), .n_sequence = sh_column_int(&c, 22, 0, SH_MOST_ID),
-        .n_tokens = sh_column_long(&c, 23), .n_done = sh_column_int(&c, 24, 0, INT_MAX),
-        .weight_bits = sh_column_int(&c, 25, 0, 64),
-        .orderless = sh_column_int_or(&c, 26, INT_MIN, INT_MAX, 0) < 0};
-    int bad = c.bad;
-    if (!bad && (which_record < 0 || which_codec < 0 || r->n_kv_head > r->n_head ||
-                 (long long)r->n_layer * r->n_head > MOST_LAYERS_HEADS || r->last_layer < r->first_layer ||
-                 r->last_layer >= r->n_layer))
-        bad = sh_fail(e, "%s: run %d is damaged: record \"%.40s\", codec \"%.40s\", %d layers, %d heads, %d KV heads, "
-                      "layers %d-%d", s->path, r->id, record, codec, r->n_layer, r->n_head, r->n_kv_head,
-                      r->first_layer, r->last_layer);
+        .id = (int)c->row, .model = text(c, 1), .family = text(c, 2), .weights = text(c, 3), .fingerprint = text(c, 4),
+        .program = text(c, 5), .backend = text(c, 6), .device = text(c, 7), .dtype = text(c, 8), .vectors = text(c, 9),
+        .statistics = text(c, 10), .command = text(c, 11), .started = text(c, 12),
+        .record = (enum sh_record)which_record, .codec = (enum sh_codec)which_codec,
+        .n_layer = sh_column_int(c, 15, 1, MOST_LAYERS), .n_head = sh_column_int(c, 16, 1, MOST_HEADS),
+        .n_kv_head = sh_column_int(c, 17, 1, MOST_HEADS), .d_head = sh_column_int(c, 18, 1, MOST_WIDTH),
+        .first_layer = sh_column_int(c, 19, 0, MOST_LAYERS), .last_layer = sh_column_int(c, 20, 0, MOST_LAYERS),
+        .seconds = sh_column_real(c, 21), .n_sequence = sh_column_int(c, 22, 0, SH_MOST_ID),
+        .n_tokens = sh_column_long(c, 23), .n_done = sh_column_int(c, 24, 0, INT_MAX),
+        .weight_bits = sh_column_int(c, 25, 0, 64),
+        .orderless = sh_column_int_or(c, 26, INT_MIN, INT_MAX, 0) < 0};
+    if (!c->bad && (which_record < 0 || which_codec < 0 || r->n_kv_head > r->n_head ||
+                    (long long)r->n_layer * r->n_head > MOST_LAYERS_HEADS || r->last_layer < r->first_layer ||
+                    r->last_layer >= r->n_layer))
+        c->bad = sh_fail(c->e, "%s: run %d is damaged: record \"%.40s\", codec \"%.40s\", %d layers, %d heads, %d KV "
+                         "heads, layers %d-%d", c->s->path, r->id, record, codec, r->n_layer, r->n_head, r->n_kv_head,
+                         r->first_layer, r->last_layer);
     free(record);
     free(codec);
-    return bad;
 }
 
 int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct sh_err *e)
 {
     struct sh_stored_run *runs = NULL;
-    int count = 0, got;
+    int count = 0;
     sqlite3_stmt *q = sh_db_query(s, e,
         "SELECT run.id, name, family, weights, fingerprint, program, backend, device, dtype, vectors, statistics,"
         " command, started, record, codec, n_layer, n_head, n_kv_head, d_head, first_layer, last_layer, seconds,"
@@ -70,16 +67,13 @@ int sh_store_runs(struct sh_store *s, struct sh_stored_run **out, int *n, struct
         " (SELECT window FROM done JOIN sequence ON sequence.id = done.sequence JOIN scores"
         "  ON scores.sequence = done.sequence AND scores.layer = done.layer WHERE sequence.run = run.id LIMIT 1)"
         " AS window FROM run JOIN model ON model.id = run.model ORDER BY run.id", "");
-    while ((got = q ? sh_db_step(s, q, "reading the runs", e) : -1) == 1) {
+    struct sh_columns c = sh_columns_of(s, q, "run", "reading the runs", e);
+    while (sh_columns_next(&c)) {
         runs = xreallocarray(runs, (size_t)count + 1, sizeof *runs);
-        int before = count ? runs[count - 1].id : 0;
-        if (read_run(s, q, before, &runs[count++], e)) {
-            got = -1;
-            break;
-        }
+        read_run(&c, count ? runs[count - 1].id : 0, &runs[count]);
+        count++;
     }
-    sqlite3_finalize(q);
-    if (got) {
+    if (sh_columns_end(&c)) {
         sh_stored_runs_free(runs, count);
         return -1;
     }
@@ -92,20 +86,14 @@ long long sh_store_scores(struct sh_store *s, int run, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT first_row, n_rows, window FROM scores JOIN sequence"
                                   " ON sequence.id = scores.sequence WHERE sequence.run = ?", "i", run);
+    struct sh_columns c = sh_columns_of(s, q, "scores", "counting scores", e);
     long long sum = 0;
-    int got;
-    while ((got = q ? sh_db_step(s, q, "counting scores", e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "scores", e);
+    while (sh_columns_next(&c)) {
         int first = sh_column_int(&c, 0, 0, MOST_TOKENS), n = sh_column_int(&c, 1, 0, MOST_TOKENS),
             window = sh_column_int(&c, 2, -MOST_TOKENS, INT_MAX);
-        if (c.bad) {
-            got = -1;
-            break;
-        }
-        sum += (long long)sh_rows_scores(first, n, window);
+        sum += c.bad ? 0 : (long long)sh_rows_scores(first, n, window);
     }
-    sqlite3_finalize(q);
-    return got < 0 ? -1 : sum;
+    return sh_columns_end(&c) ? -1 : sum;
 }
 
 long long sh_store_blob_bytes(struct sh_store *s, int run, struct sh_err *e)
@@ -115,10 +103,9 @@ long long sh_store_blob_bytes(struct sh_store *s, int run, struct sh_err *e)
         "  WHERE sequence.run = ?1) +"
         " (SELECT coalesce(sum(length(blob)), 0) FROM head_stats JOIN sequence ON sequence.id = head_stats.sequence"
         "  WHERE sequence.run = ?1) AS bytes", "i", run);
-    struct sh_columns c = sh_columns_of(s, q, "scores", e);
-    long long bytes = q && sh_db_step(s, q, "measuring a run", e) == 1 ? sh_column_long(&c, 0) : -1;
-    sqlite3_finalize(q);
-    return c.bad ? -1 : bytes;
+    struct sh_columns c = sh_columns_of(s, q, "scores", "measuring a run", e);
+    long long bytes = sh_columns_next(&c) ? sh_column_long(&c, 0) : -1;
+    return sh_columns_end(&c) ? -1 : bytes;
 }
 
 void sh_stored_runs_free(struct sh_stored_run *r, int n)
@@ -135,23 +122,18 @@ void sh_stored_runs_free(struct sh_stored_run *r, int n)
 int sh_store_sequences(struct sh_store *s, int run, struct sh_stored_sequence **out, int *n, struct sh_err *e)
 {
     struct sh_stored_sequence *list = NULL;
-    int count = 0, got;
+    int count = 0;
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT id, run, n_tokens, source FROM sequence WHERE ?1 = 0 OR run = ?1"
                                   " ORDER BY id", "i", run);
-    while ((got = q ? sh_db_step(s, q, "reading the sequences", e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "sequence", e);
+    struct sh_columns c = sh_columns_of(s, q, "sequence", "reading the sequences", e);
+    while (sh_columns_next(&c)) {
         c.row = sh_column_int(&c, 0, count ? list[count - 1].id + 1 : 0, SH_MOST_ID);
         list = xreallocarray(list, (size_t)count + 1, sizeof *list);
         list[count++] = (struct sh_stored_sequence){
             .id = (int)c.row, .run = sh_column_int(&c, 1, 1, SH_MOST_ID),
             .n_tokens = sh_column_int(&c, 2, 1, MOST_TOKENS), .source = text(&c, 3)};
-        if (c.bad) {
-            got = -1;
-            break;
-        }
     }
-    sqlite3_finalize(q);
-    if (got) {
+    if (sh_columns_end(&c)) {
         sh_stored_sequences_free(list, count);
         return -1;
     }
@@ -170,27 +152,23 @@ void sh_stored_sequences_free(struct sh_stored_sequence *q, int n)
 int sh_store_tokens(struct sh_store *s, int sequence, int32_t **tokens, int *n, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT n_tokens, tokens FROM sequence WHERE id = ?", "i", sequence);
-    int got = q ? sh_db_step(s, q, "reading tokens", e) : -1;
-    if (got == 0)
-        sh_fail(e, "%s: no sequence %d", s->path, sequence);
-    if (got == 1) {
+    struct sh_columns c = sh_columns_of(s, q, "sequence", "reading tokens", e);
+    if (sh_columns_next(&c)) {
         size_t bytes;
-        struct sh_columns c = sh_columns_of(s, q, "sequence", e);
         c.row = sequence;
         int count = sh_column_int(&c, 0, 1, MOST_TOKENS);
         const void *blob = sh_column_blob(&c, 1, &bytes);
-        if (c.bad) {
-            got = -1;
-        } else if (bytes != 4 * (size_t)count) {
-            got = sh_fail(e, "%s: sequence %d is damaged: %d tokens in %zu bytes", s->path, sequence, count, bytes);
-        } else {
+        if (!c.bad && bytes != 4 * (size_t)count)
+            c.bad = sh_fail(e, "%s: sequence %d is damaged: %d tokens in %zu bytes", s->path, sequence, count, bytes);
+        if (!c.bad) {
             *tokens = xmalloc(bytes);
             memcpy(*tokens, blob, bytes);
             *n = count;
         }
+    } else if (!c.bad) {
+        c.bad = sh_fail(e, "%s: no sequence %d", s->path, sequence);
     }
-    sqlite3_finalize(q);
-    return got == 1 ? 0 : -1;
+    return sh_columns_end(&c);
 }
 
 static const struct { const char *table, *query; } of_kind[] = {
@@ -203,7 +181,7 @@ static const struct { const char *table, *query; } of_kind[] = {
 };
 
 /* The blob remains SQLite's, read-only. */
-static int read_block(struct sh_columns *c, int kind, struct sh_block *b)
+static void read_block(struct sh_columns *c, int kind, struct sh_block *b)
 {
     *b = (struct sh_block){.kind = kind,
                            .head = sh_column_int(c, 0, INT_MIN, INT_MAX),
@@ -218,7 +196,6 @@ static int read_block(struct sh_columns *c, int kind, struct sh_block *b)
         b->vector = name[0];
     }
     *(const void **)&b->blob = sh_column_blob(c, 5, &b->bytes);
-    return c->bad;
 }
 
 /* Readers that take rows or heads in turn rely on the order. */
@@ -233,22 +210,18 @@ int sh_store_blocks(struct sh_store *s, int kind, int sequence, int layer, int h
                     struct sh_err *e)
 {
     struct sh_block b, before;
-    int got, n = 0;
+    int n = 0;
     sqlite3_stmt *q = sh_db_query(s, e, of_kind[kind].query, "iii", sequence, layer, head);
-    while ((got = q ? sh_db_step(s, q, "reading a layer", e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, of_kind[kind].table, e);
-        int bad = read_block(&c, kind, &b);
-        if (!bad && n++ && !comes_after(&b, &before))
-            bad = sh_fail(e, "%s: damaged: table %s: head %d, row %d comes after head %d, row %d", s->path, c.table,
-                          b.head, b.first_row, before.head, before.first_row);
+    struct sh_columns c = sh_columns_of(s, q, of_kind[kind].table, "reading a layer", e);
+    while (sh_columns_next(&c)) {
+        read_block(&c, kind, &b);
+        if (!c.bad && n++ && !comes_after(&b, &before))
+            c.bad = sh_fail(e, "%s: damaged: table %s: head %d, row %d comes after head %d, row %d", s->path, c.table,
+                            b.head, b.first_row, before.head, before.first_row);
         before = b;
-        if (bad || fn(to, &b, e)) {
-            got = -1;
-            break;
-        }
+        c.bad = c.bad || fn(to, &b, e);
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 int sh_store_keep(void *batch, const struct sh_block *b, struct sh_err *e)
@@ -264,9 +237,7 @@ int sh_store_keep(void *batch, const struct sh_block *b, struct sh_err *e)
 int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err *e)
 {
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM done WHERE sequence = ? AND layer = ?", "ii", sequence, layer);
-    int done = q ? sh_db_step(s, q, "looking for a finished layer", e) : -1;
-    sqlite3_finalize(q);
-    return done;
+    return sh_one_number(s, q, "done", 1, "looking for a finished layer", e);
 }
 
 int sh_store_is_empty(struct sh_store *s)
@@ -274,50 +245,39 @@ int sh_store_is_empty(struct sh_store *s)
     struct sh_err ignored;
     sqlite3_stmt *q = sh_db_query(s, &ignored, "SELECT 1 FROM done UNION ALL SELECT 1 FROM result UNION ALL"
                                   " SELECT 1 FROM plan LIMIT 1", "");
-    int got = q ? sh_db_step(s, q, "looking for anything", &ignored) : -1;
-    sqlite3_finalize(q);
-    return got == 0;
+    return sh_one_number(s, q, "done", 1, "looking for anything", &ignored) == 0;
 }
 
 int sh_store_read_results(struct sh_store *s, const char *command, const char *settings, sh_result_fn fn, void *to,
                           struct sh_err *e)
 {
 #define COLUMNS "SELECT settings, metric, layer, head, value, id FROM result WHERE command = ?"
-    int got;
     sqlite3_stmt *q = settings ? sh_db_query(s, e, COLUMNS " AND settings = ? ORDER BY id", "tt", command, settings)
                                : sh_db_query(s, e, COLUMNS " ORDER BY settings, id", "t", command);
 #undef COLUMNS
-    while ((got = q ? sh_db_step(s, q, "reading results", e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "result", e);
+    struct sh_columns c = sh_columns_of(s, q, "result", "reading results", e);
+    while (sh_columns_next(&c)) {
         c.row = sh_column_long(&c, 5);
         struct sh_stored_result r = {.settings = sh_column_text(&c, 0), .metric = sh_column_text(&c, 1),
                                      .layer = sh_column_int_or(&c, 2, 0, MOST_LAYERS, -1),
                                      .head = sh_column_int_or(&c, 3, 0, MOST_HEADS, -1),
                                      .value = sh_column_real_or_nan(&c, 4)};
-        if (c.bad || fn(to, &r, e)) {
-            got = -1;
-            break;
-        }
+        c.bad = c.bad || fn(to, &r, e);
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 int sh_store_read_typed(struct sh_store *s, const char *command, sh_line_fn fn, void *to, struct sh_err *e)
 {
-    int got = sh_table_is_there(s, "typed", "reading results", e);
-    if (got < 1)
-        return got;
+    int there = sh_table_is_there(s, "typed", "reading results", e);
+    if (there < 1)
+        return there;
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT DISTINCT line FROM typed WHERE command = ?", "t", command);
-    while ((got = q ? sh_db_step(s, q, "reading results", e) : -1) == 1) {
-        struct sh_columns c = sh_columns_of(s, q, "typed", e);
+    struct sh_columns c = sh_columns_of(s, q, "typed", "reading results", e);
+    while (sh_columns_next(&c)) {
         const char *line = sh_column_text(&c, 0);
-        if (c.bad) {
-            got = -1;
-            break;
-        }
-        fn(to, line);
+        if (!c.bad)
+            fn(to, line);
     }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See untrusted.h. */
-#include "traces/untrusted.h"
+/* Limits on what a file can make its connection do. A store may come from anywhere, and a SQLite file has its own
+ * schema: views, triggers, virtual tables, computed columns, cycles of pages, overlapping values. A store needs none
+ * of these, so none is allowed: nothing in the file is executed, nothing that it says of itself is trusted
+ * (sqlite.org/security.html), and reading takes time and memory in proportion to the file's size. */
+#include "traces/column.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,14 +62,11 @@ void sh_untrusted_set(struct sh_store *s)
 
 static int check_encoding(struct sh_store *s, struct sh_err *e)
 {
-    sqlite3_stmt *q = sh_db_query(s, e, "PRAGMA encoding", "");
-    int got = q ? sh_db_step(s, q, "reading its first page", e) : -1;
-    const unsigned char *name = got == 1 ? sqlite3_column_text(q, 0) : NULL;
-    int bad = got < 0 || (name && strcmp((const char *)name, "UTF-8"));
-    if (got == 1 && bad)
-        sh_fail(e, "%s: text encoding %s, expected UTF-8", s->path, (const char *)name);
-    sqlite3_finalize(q);
-    return bad ? -1 : 0;
+    struct sh_columns c = sh_columns_of(s, sh_db_query(s, e, "PRAGMA encoding", ""), "", "reading its first page", e);
+    const unsigned char *name = sh_columns_next(&c) ? sqlite3_column_text(c.q, 0) : NULL;
+    if (name && strcmp((const char *)name, "UTF-8"))
+        c.bad = sh_fail(e, "%s: text encoding %s, expected UTF-8", s->path, (const char *)name);
+    return sh_columns_end(&c);
 }
 
 /* A computed column may expand a few bytes to a gigabyte. */
@@ -74,18 +74,15 @@ static int check_columns(struct sh_store *s, const char *table, struct sh_err *e
 {
     enum { NAME = 1, HIDDEN = 6 };
     char sql[64];
-    int got;
     snprintf(sql, sizeof sql, "PRAGMA table_xinfo(%s)", table);
-    sqlite3_stmt *q = sh_db_query(s, e, sql, "");
-    while ((got = q ? sh_db_step(s, q, "reading its tables", e) : -1) == 1)
-        if (sqlite3_column_int(q, HIDDEN)) {
-            const unsigned char *name = sqlite3_column_text(q, NAME);
-            got = sh_fail(e, "%s: damaged: column %.60s of table %s is computed, expected a stored column", s->path,
-                          name ? (const char *)name : "?", table);
-            break;
+    struct sh_columns c = sh_columns_of(s, sh_db_query(s, e, sql, ""), table, "reading its tables", e);
+    while (sh_columns_next(&c))
+        if (sqlite3_column_int(c.q, HIDDEN)) {
+            const unsigned char *name = sqlite3_column_text(c.q, NAME);
+            c.bad = sh_fail(e, "%s: damaged: column %.60s of table %s is computed, expected a stored column", s->path,
+                            name ? (const char *)name : "?", table);
         }
-    sqlite3_finalize(q);
-    return got;
+    return sh_columns_end(&c);
 }
 
 int sh_untrusted_check(struct sh_store *s, struct sh_err *e)

@@ -9,7 +9,6 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "traces/db.h"
-#include "traces/wait.h"
 
 enum { GROUP_BYTES = 64 << 20, MOST_BATCHES = 256 };
 
@@ -132,13 +131,9 @@ struct sh_writer *sh_writer_begin(struct sh_store *s, int run, size_t queue_byte
     return NULL;
 }
 
-void sh_writer_time(struct sh_writer *w, struct sh_stages *stages)
+void sh_writer_watch(struct sh_writer *w, struct sh_stages *stages, void (*tell)(void *to, const char *path), void *to)
 {
     w->stages = stages;
-}
-
-void sh_writer_tell(struct sh_writer *w, void (*tell)(void *to, const char *path), void *to)
-{
     w->store->tell = tell;
     w->store->tell_to = to;
 }

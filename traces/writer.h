@@ -14,12 +14,9 @@ struct sh_writer;
 /* Borrows the store until sh_writer_end; nobody else may use it meanwhile. NULL: the thread could not be started. */
 struct sh_writer *sh_writer_begin(struct sh_store *s, int run, size_t queue_bytes, struct sh_err *e);
 
-/* Measure the time of transactions from here on; NULL: do not. Call before the first push. */
-void sh_writer_time(struct sh_writer *w, struct sh_stages *stages);
-
-/* Called by the writer's thread, once per wait, after some seconds of waiting for another program. Set before the
- * first push. */
-void sh_writer_tell(struct sh_writer *w, void (*tell)(void *to, const char *path), void *to);
+/* Call before the first push. stages: measure the time of transactions; NULL: do not. tell: called by the writer's
+ * thread, once per wait, after some seconds of waiting for another program. */
+void sh_writer_watch(struct sh_writer *w, struct sh_stages *stages, void (*tell)(void *to, const char *path), void *to);
 
 /* Takes ownership of the batch's blocks. -1 once writing has failed: e says why, the blocks are freed. */
 int sh_writer_push(struct sh_writer *w, struct sh_batch *b, struct sh_err *e);

@@ -14,7 +14,7 @@
 #include "src/app/plan/plan_search.h"
 #include "src/cli/plan_show.h"
 #include "src/app/common/runs.h"
-#include "traces/store_plan.h"
+#include "traces/store.h"
 
 struct plan_args {
     const char *db, *policy, *budget, *allocator, *out, *rows, *plan;

@@ -9,7 +9,6 @@
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "traces/codec.h"
-#include "traces/shard_inventory.h"
 #include "traces/merge.h"
 #include "traces/stats.h"
 #include "traces/store.h"

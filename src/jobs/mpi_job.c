@@ -12,9 +12,7 @@
 #include "kernels/load.h"
 #include "src/base/mem.h"
 #include "src/base/say.h"
-#include "traces/store_lock.h"
 #include "traces/merge.h"
-#include "traces/partial.h"
 
 enum { MOST_RANKS = 10000 };            /* of four digits */
 

@@ -27,7 +27,7 @@ struct sh_job {
     struct sh_heartbeat *patience;       /* rank 0 works on its own; NULL: messages pass           */
     int claimed;                        /* rank 0: the store is this job's, and so are all ranks' */
     struct sh_store *own;               /* of this rank, once it has a unit                       */
-    /* For figures over all units together (traces/partial.h). Ranks' stores with parts of this job remain until
+    /* For figures over all units together (traces/partial.c). Ranks' stores with parts of this job remain until
      * rank 0 has added them up: join, after the last unit, gets the stores' names in order of rank. */
     const char *job;                    /* NULL: none                                             */
     int (*join)(void *to, char *const *path, int n, struct sh_err *e);
@@ -55,7 +55,7 @@ static inline int sh_job_is_first(const struct sh_job *c) { return c->me.rank ==
 struct sh_store *sh_job_own(struct sh_job *c, struct sh_err *e);
 
 /* Closes this rank's store. Rank 0 merges all ranks' stores into `into` and removes them, except those with parts of
- * c->job. The first time, before any work, `into` is claimed for this job (traces/store_lock.h), and a rank's store
+ * c->job. The first time, before any work, `into` is claimed for this job (traces/wait.c), and a rank's store
  * that is in use is refused. */
 void sh_job_close(struct sh_job *c);
 int sh_job_gather(struct sh_job *c, struct sh_store *into, struct sh_err *e);

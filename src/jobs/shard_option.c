@@ -8,8 +8,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "traces/store_lock.h"
-#include "traces/shard_inventory.h"
 
 enum { MOST_PARTS = 100000 };
 
@@ -67,7 +65,7 @@ int sh_part_mark(struct sh_store *s, const struct sh_part *p, uint64_t job, uint
                  struct sh_err *e)
 {
     struct sh_shard shard = shard_of(p, "trace", job, model, 1);
-    return is_whole ? sh_inventory_mark(s, &shard, NULL, 0, e) : sh_shard_mark(s, &shard, e);
+    return is_whole ? sh_inventory_mark(s, &shard, NULL, 0, 1, e) : sh_shard_mark(s, &shard, e);
 }
 
 struct named { const char *settings; int at; };
@@ -108,9 +106,8 @@ int sh_part_mark_results(struct sh_store *s, const struct sh_part *p, const stru
     struct sh_shard shard = shard_of_results(p, r);
     const char **of = xcalloc((size_t)r->n + 1, sizeof *of);
     int n = own_settings(r, of);
-    int bad = is_whole ? sh_inventory_mark(s, &shard, of, n, e)
-                       : sh_store_lock(s, e) || sh_shard_check(s, &shard, r->settings, r->n, e) ||
-                             sh_inventory_begin(s, &shard, of, n, e);
+    int bad = (!is_whole && (sh_store_lock(s, e) || sh_shard_check(s, &shard, r->settings, r->n, e))) ||
+              sh_inventory_mark(s, &shard, of, n, is_whole, e);
     free(of);
     return bad ? -1 : 0;
 }

@@ -4,7 +4,7 @@
 #define SH_JOBS_SHARD_OPTION_H
 
 #include "src/base/err.h"
-#include "traces/merge.h"
+#include "traces/shard.h"
 
 struct sh_part { int part, parts; };    /* parts 0: the whole                                     */
 
@@ -23,11 +23,11 @@ int sh_part_has(const struct sh_part *p, int i);
 void sh_part_hash(uint64_t *h, const char *text);
 #define SH_PART_HASH 0xcbf29ce484222325u
 
-/* Before a shard of trace is written: claims it (traces/store_lock.h); -1 if it belongs to another trace (merge.h). */
+/* Before a shard of trace is written: claims it (traces/wait.c); -1 if it belongs to another trace (merge.h). */
 int sh_part_check(struct sh_store *s, const struct sh_part *p, uint64_t job, struct sh_err *e);
 
 /* Records in a shard of trace what it is: `job` is the key of its run, as a number, `model` the fingerprint of its
- * weights. is_whole: it is complete, which is recorded as well (traces/shard_inventory.h). */
+ * weights. is_whole: it is complete, which is recorded as well (traces/shard_inventory.c). */
 int sh_part_mark(struct sh_store *s, const struct sh_part *p, uint64_t job, uint64_t model, int is_whole,
                  struct sh_err *e);
 

@@ -19,9 +19,7 @@
 #include "tests/unit/scratch.h"
 #include "traces/codec.h"
 #include "traces/digest.h"
-#include "traces/shard_inventory.h"
 #include "traces/merge.h"
-#include "traces/partial.h"
 #include "traces/stats.h"
 
 enum { MOST_PAGES = 2048, MOST_LENGTH = 1 << 20, STEPS = 200000, MOST_LINES = 64, MOST_NUMBERS = 4 };

@@ -9,12 +9,9 @@
 
 #include "src/base/mem.h"
 #include "traces/codec.h"
-#include "traces/shard_inventory.h"
 #include "traces/merge.h"
-#include "traces/partial.h"
 #include "traces/stats.h"
 #include "traces/store.h"
-#include "traces/store_plan.h"
 
 enum { LAYERS = 2, HEADS = 2, WIDTH = 4, LONG = 9, SHORT = 5, SEQUENCES = 2 };
 
@@ -209,9 +206,9 @@ void fixture_make(const char *path)
     must(s != NULL);
     make_runs(s);
     must(!put_results(s) && !sh_store_keep_plan(s, 1, "plan", "{\"layers\": []}", &e) &&
-         !sh_inventory_mark(s, &shard, NULL, 0, &e));
+         !sh_inventory_mark(s, &shard, NULL, 0, 1, &e));
     must(!sh_partial_begin(s, &e) && !sh_partial_put(s, FIXTURE_JOB, FIXTURE_PART, tokens, FIXTURE_PART_BYTES, &e) &&
-         !sh_partial_end(s, &e));
+         !sh_partial_end(s, 0, &e));
     sh_store_close(s);
     execute(path, small_pages);
 }
@@ -247,7 +244,7 @@ void fixture_write_to(const char *path)
     unsigned char done[SEQUENCES * LAYERS] = {0};
     struct sh_store *s = sh_store_update(path, &e);
     if (s && !put_results(s))
-        sh_inventory_mark(s, &shard, NULL, 0, &e);
+        sh_inventory_mark(s, &shard, NULL, 0, 1, &e);
     sh_store_close(s);
     if (!(s = sh_store_create(path, &e)))
         return;

@@ -15,7 +15,6 @@
 #include "tests/unit/row_sets.h"
 #include "tests/unit/sparse_blob.h"
 #include "traces/codec.h"
-#include "traces/log8.h"
 
 static struct sh_err e;
 

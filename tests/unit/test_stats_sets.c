@@ -79,7 +79,7 @@ static void sets_tell_the_same(void)
     struct sh_err e;
     size_t n;
     sh_stats_spec_default(&spec[0]);
-    sh_stats_spec_scalars(&spec[1]);
+    spec[1] = (struct sh_stats_spec){.window = 400};
     CU_ASSERT_FATAL(sh_stats_spec_parse("{\"alphas\":[\"0.3/t\",\"0.01\",\"split\",\"row\"],\"recents\":[0,5],"
                                         "\"splits\":[0.001,0.1,0.3,0.9],\"window\":40}", &spec[2], &e) == 0);
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {

@@ -13,7 +13,6 @@
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
 #include "tests/unit/scratch_store.h"
-#include "traces/store_lock.h"
 #include "traces/store.h"
 #include "traces/writer.h"
 

@@ -7,7 +7,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "traces/partial.h"
+#include "traces/shard.h"
 
 enum { UNITS_OF_A_RANK = 32 };          /* ranks wait for each other's last unit: about 1/64 of the work */
 
@@ -131,10 +131,8 @@ static double unit_scores(const struct job *j, int unit)
 
 static int run_layer(const struct job *j, int i, struct layer_sums *l, struct sh_store *own, struct sh_err *e)
 {
-    if (sh_replay_walk_layer(j->walk, i, l->sums, e)) {
-        sh_partial_undo(own);
+    if (sh_replay_walk_layer(j->walk, i, l->sums, e))
         return -1;
-    }
     for (size_t k = 0; k < l->n; k++)
         pack(&l->sums[k], l->bytes + k * NUMBERS * NUMBER);
     return sh_partial_put(own, j->name, i, l->bytes, l->n_bytes, e);
@@ -163,7 +161,7 @@ static int run_unit(void *to, int unit, struct sh_err *e)
     }
     sh_progress_end(&progress);
     free_sums(&l);
-    return bad || sh_partial_end(own, e) ? -1 : 0;
+    return sh_partial_end(own, bad, e);
 }
 
 /* ---- the whole, on rank 0 ---- */

@@ -126,8 +126,7 @@ static int sweep(struct sh_trace_job *t, const struct sh_unit *u, struct sh_stor
         return -1;
     if (!(t->sweep.writer = sh_writer_begin(store, run, (size_t)256 << 20, e)))
         return -1;
-    sh_writer_time(t->sweep.writer, t->sweep.stages);
-    sh_writer_tell(t->sweep.writer, tell_waiting, NULL);
+    sh_writer_watch(t->sweep.writer, t->sweep.stages, tell_waiting, NULL);
     unsigned char *done = done_of(t, u);
     t->sweep.done = done;
     double began = sh_now_s();
