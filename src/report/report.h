@@ -40,7 +40,6 @@ struct sh_report_store {
 struct sh_report {
     FILE *to;                           /* the open part's text                                   */
     struct sh_report_store store[SH_REPORT_STORES];
-    const char *path[SH_REPORT_STORES]; /* the stores' paths once more, as figures take them      */
     int n_store;
     const char *const *plan;            /* [n_plan] files                                         */
     int n_plan;
@@ -56,7 +55,7 @@ struct sh_report_table;
 struct sh_report_part {
     const char *name, *title;
     /* Writes the part; a part that writes nothing is left out. -1 only for what ends the command: what a store cannot
-     * tell is missing, not an error. NULL: the part is nothing but the results of one command (report_rows.h), and the
+     * tell is missing, not an error. NULL: the part is nothing but the results of one command (report_results.h), and the
      * rest describes it. */
     int (*write)(struct sh_report *r, struct sh_err *e);
     const char *command;                /* whose results                                          */
@@ -67,9 +66,16 @@ struct sh_report_part {
     int has_commands;                   /* ends with the commands that the stores keep            */
 };
 
-extern const struct sh_report_part *const sh_report_parts[];           /* ends with NULL */
+/* ---- the page ---- */
 
-/* ---- writing ---- */
+/* Looks at the stores; close in any case. */
+int sh_report_open(struct sh_report *r, const char *const *db, int n, struct sh_err *e);
+void sh_report_close(struct sh_report *r);
+
+/* Writes the whole page. typed: the command that asks for it, named last among those that reproduce the page. */
+int sh_report_page(struct sh_report *r, const char *typed, FILE *to, struct sh_err *e);
+
+/* ---- what parts write with ---- */
 
 void sh_report_say(struct sh_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -102,7 +108,7 @@ void sh_report_example(struct sh_report *r, const char *command);
 /* The commands that the stores keep of results of this command. */
 int sh_report_typed(struct sh_report *r, const char *command, struct sh_err *e);
 
-/* ---- reading ---- */
+/* ---- what parts read ---- */
 
 /* How the first run of a store was typed with the store's name replaced, and `more` appended; for free(). */
 char *sh_report_trace_again(const struct sh_report *r, int i_store, const char *db, const char *more);

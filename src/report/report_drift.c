@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: how far the tokens that a live cache keeps drift from those that the replay keeps. */
-#include "src/report/report_rows.h"
+#include "src/report/report_results.h"
 
 static const struct sh_report_column columns[] = {
     SH_COL_POLICY, SH_COL_BUDGET, SH_COL_SETTING(TEXT, "rows", "replayed rows"), SH_COL_LAYER,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/report/report_rows.h"
+#include "src/report/report_results.h"
 
 /* The replay of the same policy under the same budget on a trace of the same model; NULL: there is none. */
 static const struct sh_result_row *predicted(const struct sh_results *replay, const struct sh_result_row *row)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/report/report_rows.h"
+#include "src/report/report_results.h"
 
 /* What of the change the bits alone cost: less the change of the same texts, policy and budget in whole numbers. */
 static double of_bits(const struct sh_report_at *at)

@@ -6,7 +6,7 @@
 
 #include "src/base/mem.h"
 #include "src/report/figures/latency.h"
-#include "src/report/report_rows.h"
+#include "src/report/report_results.h"
 
 static char *workload(const struct sh_result_row *row)
 {

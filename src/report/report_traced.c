@@ -129,7 +129,7 @@ static int write(struct sh_report *r, struct sh_err *e)
             sh_report_command(r, r->store[i].run[k].command);
             int is_random = sh_report_is_random(&r->store[i].run[k]);
             if (!k && !has[is_random] && r->store[i].run[k].record == SH_RECORD_FULL && r->store[i].run[k].n_done) {
-                full[n_full++] = r->path[i];
+                full[n_full++] = r->store[i].path;
                 has[is_random] = 1;
             }
         }
