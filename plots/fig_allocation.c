@@ -3,7 +3,6 @@
  * maps share their colour scale, so plans can be compared. */
 #include <math.h>
 
-#include "plots/fig_allocation.h"
 #include "plots/figure.h"
 
 #define TALL 2.7                /* inches, a map without its margins */

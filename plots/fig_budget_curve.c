@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "plots/curves.h"
 #include "plots/figure.h"
 
 #define TALL 3.0                /* inches, a panel without its margins */

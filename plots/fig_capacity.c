@@ -3,7 +3,6 @@
  * ends. */
 #include <math.h>
 
-#include "plots/chart.h"
 #include "plots/figure.h"
 
 #define LEFT 2.6                /* inches around the bars: their names */

@@ -4,7 +4,6 @@
  * logarithmic axes, down to a millionth. */
 #include <math.h>
 
-#include "plots/fig_dropped_mass.h"
 #include "plots/figure.h"
 
 #define TALL 3.0                /* inches, a panel without its margins */

@@ -3,7 +3,6 @@
  * maps per trace; all maps of one kind share their colour scale, so traces can be compared. */
 #include <math.h>
 
-#include "plots/fig_heads.h"
 #include "plots/figure.h"
 
 #define TALL 2.4                /* inches, a map without its margins */

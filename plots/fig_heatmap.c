@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/fig_heatmap.h"
 #include "plots/figure.h"
 #include "src/base/mem.h"
 

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "plots/curves.h"
 #include "plots/figure.h"
 
 #define LINE 0.24               /* inches, a policy */

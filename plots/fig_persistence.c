@@ -3,7 +3,6 @@
  * one panel per reading of "pivotal", one colour per trace. */
 #include <math.h>
 
-#include "plots/fig_persistence.h"
 #include "plots/figure.h"
 
 #define TALL 2.7                /* inches, a panel without its margins */

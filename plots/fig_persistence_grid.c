@@ -3,7 +3,6 @@
  * left out to the right. A cell says its number; a hatched one that no pivotal token was left. */
 #include <math.h>
 
-#include "plots/fig_persistence_grid.h"
 #include "plots/figure.h"
 
 static double cell(const struct sh_fig_grid *g, int a, int r)

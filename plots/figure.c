@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "plots/figures.h"
 #include "src/base/mem.h"
 #include "src/base/near.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See svg.h. Tags are copied attribute by attribute, text between them as it is: labels may say anything. */
-#include "plots/svg.h"
-
+/* See sh_svg_inline in figure.h. Tags are copied attribute by attribute, text between them as it is: labels may say
+ * anything. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/figure.h"
 #include "src/base/out.h"
 
 /* Does `s` (before `end`) begin with the word? */

@@ -33,6 +33,5 @@ libreport_a_SOURCES = \
 	%D%/figures/figure_persistence.c %D%/figures/figure_persistence.h \
 	%D%/figures/figure_plan.c \
 	%D%/figures/latency.c %D%/figures/latency.h \
-	%D%/figures/loaders.h \
 	%D%/figures/simulate_plot.c %D%/figures/simulate_plot.h
 libreport_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -55,8 +55,8 @@ struct sh_report_table;
 struct sh_report_part {
     const char *name, *title;
     /* Writes the part; a part that writes nothing is left out. -1 only for what ends the command: what a store cannot
-     * tell is missing, not an error. NULL: the part is nothing but the results of one command (report_results.h), and the
-     * rest describes it. */
+     * tell is missing, not an error. NULL: the part consists of the results of one command alone (report_results.h),
+     * and the rest describes it. */
     int (*write)(struct sh_report *r, struct sh_err *e);
     const char *command;                /* whose results                                          */
     const char *missing, *fill;         /* what is said where there are none, the command to fill it (sh_report_fill) */
@@ -113,8 +113,6 @@ int sh_report_typed(struct sh_report *r, const char *command, struct sh_err *e);
 /* How the first run of a store was typed with the store's name replaced, and `more` appended; for free(). */
 char *sh_report_trace_again(const struct sh_report *r, int i_store, const char *db, const char *more);
 
-/* "opt-6.7b", "opt-6.7b, random weights"; for free(). */
-char *sh_report_label(const struct sh_stored_run *run);
 int sh_report_is_random(const struct sh_stored_run *run);
 
 /* Does the store hold causal attention, and nothing else? Only then is it asked what caches would keep. */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/fig_persistence.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/report/report.h"

@@ -5,6 +5,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
+#include "src/report/figures/figure_data.h"
 #include "src/report/report_results.h"
 #include "src/report/report_style.h"
 
@@ -61,7 +62,7 @@ static void title(const struct sh_report *r)
         int random = sh_report_is_random(run), twins = is_named(r, r->n_store, run->model, !random);
         if (is_named(r, i, run->model, random) || (random && twins))
             continue;
-        char *label = sh_report_label(run);
+        char *label = sh_figure_label(run->model, run->weights);
         fputs(said++ ? "; " : "", r->to);
         sh_html_text(r->to, label);
         fputs(twins ? " and random weights" : "", r->to);

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "plots/curves.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report_results.h"

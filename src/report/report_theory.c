@@ -2,7 +2,6 @@
 /* Report: the least mass that eviction can drop, compared with the law and the theorem. */
 #include <stdlib.h>
 
-#include "plots/fig_dropped_mass.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/svg.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/report/report.h"
@@ -200,9 +199,4 @@ int sh_report_is_causal(const struct sh_report_store *s)
         if (s->run[i].orderless)
             return 0;
     return s->n_run > 0;
-}
-
-char *sh_report_label(const struct sh_stored_run *run)
-{
-    return xasprintf("%s%s", run->model, sh_report_is_random(run) ? ", random weights" : "");
 }

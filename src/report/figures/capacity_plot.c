@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/chart.h"
 #include "plots/figure.h"
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_quality.h"

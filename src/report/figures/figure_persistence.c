@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/fig_heads.h"
-#include "plots/fig_persistence.h"
-#include "plots/fig_persistence_grid.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 
@@ -65,10 +62,8 @@ static int study(struct sh_figure_trace *t, const struct sh_figure_request *q, c
     struct sh_persistence_cell c = {literal, 0, q->split};
     bad = bad || (!y->n_cell && sh_collect_can(s, q->run, &c, y->window, e)) || sh_study_run(y, s, e);
     sh_store_close(s);
-    if (!bad) {
-        const struct sh_collect *g = &y->part[0];
-        t->label = strncmp(g->weights, "random", 6) ? xstrdup(g->model) : xasprintf("%s, random weights", g->model);
-    }
+    if (!bad)
+        t->label = sh_figure_label(y->part[0].model, y->part[0].weights);
     return bad;
 }
 

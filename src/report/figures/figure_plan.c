@@ -2,7 +2,6 @@
 /* Plan files as maps of budgets. */
 #include <string.h>
 
-#include "plots/fig_allocation.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/app/plan/plan_file.h"

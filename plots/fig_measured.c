@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See measured.h. */
-#include "plots/measured.h"
-
+/* Figures of measured values with their errors: compression (quality against compression, Fig 3 of the Scissorhands
+ * paper), quant (what fewer bits for keys and values cost, alone and on top of eviction), drift (tokens kept by a live
+ * cache compared with the replay) and score-change (scores compared with the full cache's, Fig 4 of that paper). */
 #include <math.h>
 #include <string.h>
 
@@ -230,7 +230,8 @@ static int is_first(const struct sh_fig_measured_panels *d, int i)
     return 1;
 }
 
-void sh_measured_caption(FILE *to, const struct sh_fig_measured_panels *d)
+/* What the panels show, each once. */
+static void caption(FILE *to, const struct sh_fig_measured_panels *d)
 {
     int n = 0, n_said = 0;
     for (int i = 0; i < d->n; i++)
@@ -242,8 +243,10 @@ void sh_measured_caption(FILE *to, const struct sh_fig_measured_panels *d)
         }
 }
 
-int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_measured_panels *d,
-                     double bar, struct sh_err *e)
+/* Points joined by lines, an interval as a band; or, with a width of bars, x as the middle of each bar, the first line
+ * filled, the others as outlines. Two panels a row, the legend of each below it. */
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_measured_panels *d, double bar,
+                struct sh_err *e)
 {
     int most = 0, n = d->n;
     struct page page = {.across = sh_gp_columns(gp, PITCH_X, n > 1 ? 2 : 1)};
@@ -268,3 +271,54 @@ int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *data, const str
     fputs("unset multiplot\n", gp->to);
     return 0;
 }
+
+static int draw_compression(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    return draw(gp, d, d->compression, 0, e);
+}
+
+static void caption_compression(FILE *to, const struct sh_fig_data *d)
+{
+    caption(to, d->compression);
+    fputs(", over the compression of the cache", to);
+}
+
+const struct sh_figure sh_figure_compression = {
+    .number = SH_FIG_compression, .name = "compression",
+    .summary = "perplexity and accuracy over the compression of the cache", .most = SH_MEASURED_PANELS,
+    .parts = "panels", .draw = draw_compression, .caption = caption_compression};
+
+static int draw_quant(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    return draw(gp, d, d->quant, 0, e);
+}
+
+static void caption_quant(FILE *to, const struct sh_fig_data *d)
+{
+    caption(to, d->quant);
+}
+
+const struct sh_figure sh_figure_quant = {
+    .number = SH_FIG_quant, .name = "quant",
+    .summary = "perplexity over the bits of keys and values, and over the bytes of the cache",
+    .most = SH_MEASURED_PANELS, .parts = "panels", .draw = draw_quant, .caption = caption_quant};
+
+static int draw_drift(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    return draw(gp, d, d->drift, 0, e);
+}
+
+const struct sh_figure sh_figure_drift = {
+    .number = SH_FIG_drift, .name = "drift",
+    .summary = "agreement of the tokens kept by the live cache and by the replay, over the text",
+    .most = SH_MEASURED_PANELS, .parts = "panels", .draw = draw_drift};
+
+static int draw_score_change(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    return draw(gp, d, d->score_change, 0.1, e);
+}
+
+const struct sh_figure sh_figure_score_change = {
+    .number = SH_FIG_score_change, .name = "score-change",
+    .summary = "change of the attention scores when the cache is compressed", .most = SH_MEASURED_PANELS,
+    .parts = "panels", .draw = draw_score_change};
