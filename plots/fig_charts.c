@@ -23,12 +23,8 @@ static void blocks(struct sh_gp *gp, const struct sh_fig_charts *d)
             fprintf(gp->to, "$c%dl%d << EOD\n# ", c, i);
             sh_gp_text(gp, l->label, 200);
             putc('\n', gp->to);
-            for (int k = 0; k < l->n; k++) {
-                sh_gp_real(gp, l->x[k]);
-                putc(' ', gp->to);
-                sh_gp_real(gp, d->chart[c].is_log && !(l->y[k] > 0) ? (double)NAN : l->y[k]);
-                putc('\n', gp->to);
-            }
+            for (int k = 0; k < l->n; k++)
+                sh_gp_row(gp, (double[]){l->x[k], d->chart[c].is_log && !(l->y[k] > 0) ? (double)NAN : l->y[k]}, 2);
             fputs("EOD\n", gp->to);
         }
 }
@@ -69,19 +65,15 @@ static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide)
 {
     int letters = sh_gp_letters(wide + 0.5);
     double low, high;
-    fputs("set title ", gp->to);
-    sh_gp_text(gp, c->title, letters);
-    fputs("\nset xlabel ", gp->to);
-    sh_gp_text(gp, c->x, letters);
-    fputs("\nset ylabel ", gp->to);
-    sh_gp_text(gp, c->y, 48);
-    if (!has_points(c)) {
-        fputs("\nunset logscale\n", gp->to);
+    sh_gp_set(gp, "title", c->title, letters);
+    sh_gp_set(gp, "xlabel", c->x, letters);
+    sh_gp_set(gp, "ylabel", c->y, 48);
+    fputs("unset logscale\n", gp->to);
+    if (!reach(c, &low, &high)) {
         sh_gp_no_values(gp);
         return;
     }
-    fputs("\nunset logscale\nset xrange [*:*]\nset yrange [*:*]\nset xtics auto\nset ytics auto\n", gp->to);
-    reach(c, &low, &high);
+    fputs("set xrange [*:*]\nset yrange [*:*]\nset xtics auto\nset ytics auto\n", gp->to);
     if (c->is_log)
         sh_gp_log_axis(gp, low, high);
     else if (!c->is_close && low >= 0)
@@ -150,8 +142,8 @@ static double key_in(const struct sh_fig_charts *d, int from, int n, int columns
 }
 
 /* The charts' data blocks, then each chart in a box of these inches from the left, its legend below it. */
-static int draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_charts *d, double wide, double tall,
-                enum style how)
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_charts *d, double wide,
+                double tall, enum style how)
 {
     int n_columns = sh_gp_columns(gp, LEFT + wide + RIGHT, d->n < 2 ? 1 : 2),
         n_rows = (d->n + n_columns - 1) / n_columns;

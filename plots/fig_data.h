@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What figures draw: plain arrays that the caller fills and keeps. Strings may hold anything (token texts, model names).
- * NaN always means "no value". */
+/* What figures draw: plain arrays that the caller fills and keeps. Strings may hold anything (token texts, model
+ * names). NaN always means "no value". */
 #ifndef PLOTS_FIG_DATA_H
 #define PLOTS_FIG_DATA_H
 

@@ -29,13 +29,9 @@ static void block(struct sh_gp *gp, const struct sh_fig_measured *m, int panel, 
     const struct sh_fig_measured_line *l = &m->lines[line];
     fprintf(gp->to, "$p%dl%d << EOD\n# x y low high\n", panel, line);
     for (int k = 0; k < l->n; k++) {
-        const double column[4] = {shown(l->x[k], m->is_log_x), shown(l->y[k], m->is_log_y),
-                                  shown(l->low ? l->low[k] : (double)NAN, m->is_log_y),
-                                  shown(l->high ? l->high[k] : (double)NAN, m->is_log_y)};
-        for (int c = 0; c < 4; c++) {
-            sh_gp_real(gp, column[c]);
-            putc(c < 3 ? ' ' : '\n', gp->to);
-        }
+        double low = l->low ? l->low[k] : (double)NAN, high = l->high ? l->high[k] : (double)NAN;
+        sh_gp_row(gp, (double[]){shown(l->x[k], m->is_log_x), shown(l->y[k], m->is_log_y), shown(low, m->is_log_y),
+                                 shown(high, m->is_log_y)}, 4);
     }
     fputs("EOD\n", gp->to);
 }
@@ -126,13 +122,10 @@ static void log_axis(struct sh_gp *gp, const struct sh_fig_measured *m)
 
 static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch)
 {
-    fputs("set title ", gp->to);
-    sh_gp_text(gp, m->title, sh_gp_letters(pitch - 0.5));
-    fputs("\nset xlabel ", gp->to);
-    sh_gp_text(gp, m->x, sh_gp_letters(pitch - 0.1));
-    fputs("\nset ylabel ", gp->to);
-    sh_gp_text(gp, m->y, 46);
-    fputs("\nunset logscale\nset xtics auto\nset ytics auto\nset xrange [*:*]\n", gp->to);
+    sh_gp_set(gp, "title", m->title, sh_gp_letters(pitch - 0.5));
+    sh_gp_set(gp, "xlabel", m->x, sh_gp_letters(pitch - 0.1));
+    sh_gp_set(gp, "ylabel", m->y, 46);
+    fputs("unset logscale\nset xtics auto\nset ytics auto\nset xrange [*:*]\n", gp->to);
     if (!has_points(m)) {
         sh_gp_no_values(gp);
         return;
@@ -141,11 +134,7 @@ static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch
         fputs("set logscale x 10\n", gp->to);
         value_tics(gp, m);
     }
-    if (m->is_log_y) {
-        log_axis(gp, m);
-    } else {
-        linear_range(gp, m);
-    }
+    (m->is_log_y ? log_axis : linear_range)(gp, m);
 }
 
 /* Colours first, then the same dashed and with hollow marks, then dotted with hollow squares, and so on. */

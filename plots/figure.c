@@ -72,8 +72,7 @@ int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const
     return sh_gp_close(&gp, e);
 }
 
-int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, double width_in, char **svg,
-                  struct sh_err *e)
+int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, double width_in, char **svg, struct sh_err *e)
 {
     struct sh_gp gp;
     size_t bytes;

@@ -72,9 +72,9 @@ int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const
 int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, double width_in, char **svg,
                   struct sh_err *e);
 
-/* Writes such a text as an element of a page, without gnuplot's prologue and background. `name` [a-z0-9-] goes before every id, so that several figures live in one page; `label` says
- * what it shows to those who do not see it. Greys become var(--gV, the grey itself), the colours of lines
- * var(--cRRGGBB, itself): a dark page sets them, others need to know nothing. */
+/* Writes such a text as an element of a page, without gnuplot's prologue and background. `name` [a-z0-9-] goes before
+ * every id, so that several figures can be in one page; `label` is the description for those who cannot see it. Greys
+ * become var(--gV, the grey itself), the colours of lines var(--cRRGGBB, itself): a dark page sets them. */
 void sh_svg_inline(FILE *to, const char *svg, const char *name, const char *label, const char *class_name);
 
 #endif

@@ -61,13 +61,11 @@ static int check_path(const char *path, int script, struct sh_err *e)
         if ((unsigned char)*c < 32)
             return sh_misused(e, "figure: a name with control characters cannot stand in a script");
     if (lstat(path, &s) == 0 && !S_ISREG(s.st_mode))
-        return sh_misused(e, "figure %s: there is something by this name that is not a plain file",
-                          path);
+        return sh_misused(e, "figure %s: there is something by this name that is not a plain file", path);
     return 0;
 }
 
-int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, double height_in,
-               struct sh_err *e)
+int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, double height_in, struct sh_err *e)
 {
     struct sh_gp new = {.script = script, .width_in = width_in, .height_in = height_in, .fd = -1};
     if (check_path(path, script, e))
@@ -165,8 +163,7 @@ static long long produce(struct sh_gp *gp, struct sh_err *e)
     gp->to = NULL;
     if (gp->script == SH_GP_DATA)
         keep_data(gp);
-    if (gp->script ? write_script(gp, e)
-                   : sh_gnuplot_run(gp->program, gp->text, gp->text_bytes, gp->fd, e))
+    if (gp->script ? write_script(gp, e) : sh_gnuplot_run(gp->program, gp->text, gp->text_bytes, gp->fd, e))
         return -1;
     if (fstat(gp->fd, &s) || s.st_size == 0)
         return sh_fail(e, "gnuplot ended without drawing anything");

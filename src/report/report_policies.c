@@ -80,8 +80,7 @@ static int write(struct sh_report *r, struct sh_err *e)
                      "Kept mass is the share of a row's attention on the tokens that are kept. Without sinks leaves "
                      "out the first tokens, which attract attention whatever they are, and the token itself. Pivotal "
                      "tokens have a score above the average of their row. Output error, where values were recorded, "
-                     "is the relative error of the head's output. Measured: %s.",
-                  d->out.settings);
+                     "is the relative error of the head's output. Measured: %s.", d->out.settings);
     ranking(r, d->out.budget_curve);
     bad = sh_report_figure(r, "budget-curve", &d->out, e) || sh_report_figure(r, "leaderboard", &d->out, e);
     points(r, d->out.budget_curve);

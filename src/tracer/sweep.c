@@ -139,8 +139,7 @@ static int compute(struct lane *lane, const struct sh_layer *l, int layer, const
 }
 
 /* Send one chunk through a layer and queue what it recorded. */
-static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, const struct sh_chunk *c,
-                     struct sh_err *e)
+static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, const struct sh_chunk *c, struct sh_err *e)
 {
     const struct sh_sweep *s = lane->st->s;
     unsigned char *wanted = xcalloc((size_t)c->n, 1);
@@ -384,8 +383,7 @@ int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
     sh_chunks_cut(&st.chunks, s->sequence, s->n, needs.rows);
     pthread_mutex_init(&st.model, NULL);
     pthread_mutex_init(&st.progress, NULL);
-    int bad = sh_hidden_new(&st.hidden, rows_kept(&st), (size_t)st.arch->d_model, s->memory_bytes,
-                            s->spill_folder, e);
+    int bad = sh_hidden_new(&st.hidden, rows_kept(&st), (size_t)st.arch->d_model, s->memory_bytes, s->spill_folder, e);
     if (!bad && !s->link)
         bad = embed_all(&st, e);
     set_weight_bits(s, s->weight_bits);         /* not of what embeds */
