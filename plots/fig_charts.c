@@ -29,11 +29,6 @@ static void blocks(struct sh_gp *gp, const struct sh_fig_charts *d)
         }
 }
 
-static int is_shown(const struct sh_fig_chart *c, double x, double y)
-{
-    return isfinite(x) && isfinite(y) && (y > 0 || !c->is_log);
-}
-
 /* What the lines, and the limit, reach from and to; 0: there is nothing, and gnuplot could not scale its axes. */
 static int reach(const struct sh_fig_chart *c, double *low, double *high)
 {
@@ -42,10 +37,11 @@ static int reach(const struct sh_fig_chart *c, double *low, double *high)
     *high = -INFINITY;
     for (int i = 0; i < c->n_lines; i++)
         for (int k = 0; k < c->lines[i].n; k++) {
-            if (!is_shown(c, c->lines[i].x[k], c->lines[i].y[k]))
+            double y = c->lines[i].y[k];
+            if (!isfinite(c->lines[i].x[k]) || !isfinite(y) || (y <= 0 && c->is_log))
                 continue;
-            *low = fmin(*low, c->lines[i].y[k]);
-            *high = fmax(*high, c->lines[i].y[k]);
+            *low = fmin(*low, y);
+            *high = fmax(*high, y);
             n++;
         }
     if (n && isfinite(c->limit) && (c->limit > 0 || !c->is_log)) {

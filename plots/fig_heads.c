@@ -49,7 +49,8 @@ static int has_none(const struct sh_fig_head_maps *d)
     return 0;
 }
 
-static void map(struct sh_gp *gp, const struct sh_fig_heads *h, int i, int is_lift, struct scale s, const char *settings)
+static void map(struct sh_gp *gp, const struct sh_fig_heads *h, int i, int is_lift, struct scale s,
+                const char *settings)
 {
     fputs("set title ", gp->to);
     sh_gp_text(gp, h->title, settings ? 24 : 48);

@@ -88,36 +88,29 @@ static void value_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
     fputs(")\n", gp->to);
 }
 
+/* What the panel's values and bands reach from and to. */
+static void reach(const struct sh_fig_measured *m, double *low, double *high)
+{
+    for (int i = 0; i < m->n_lines; i++)
+        for (int k = 0; k < m->lines[i].n; k++) {
+            const struct sh_fig_measured_line *l = &m->lines[i];
+            widen(shown(l->y[k], m->is_log_y), low, high);
+            widen(shown(l->low ? l->low[k] : (double)NAN, m->is_log_y), low, high);
+            widen(shown(l->high ? l->high[k] : (double)NAN, m->is_log_y), low, high);
+        }
+}
+
 /* Room for what a panel shows, the bands too: gnuplot's own ranges are those of the lines. */
 static void linear_range(struct sh_gp *gp, const struct sh_fig_measured *m)
 {
     double low = m->floor, high = m->ceiling, least = INFINITY, most = -INFINITY;
-    for (int i = 0; i < m->n_lines; i++)
-        for (int k = 0; k < m->lines[i].n; k++) {
-            const struct sh_fig_measured_line *l = &m->lines[i];
-            widen(l->y[k], &least, &most);
-            widen(l->low ? l->low[k] : (double)NAN, &least, &most);
-            widen(l->high ? l->high[k] : (double)NAN, &least, &most);
-        }
+    reach(m, &least, &most);
     double room = 0.04 * (most - least);
     fputs("set yrange [", gp->to);
     limit(gp, isfinite(low) ? low : most > least ? least - room : low);
     putc(':', gp->to);
     limit(gp, isfinite(high) ? high : most > least ? most + room : high);
     fputs("]\n", gp->to);
-}
-
-static void log_axis(struct sh_gp *gp, const struct sh_fig_measured *m)
-{
-    double low = INFINITY, high = 0;
-    for (int i = 0; i < m->n_lines; i++)
-        for (int k = 0; k < m->lines[i].n; k++) {
-            const struct sh_fig_measured_line *l = &m->lines[i];
-            widen(shown(l->y[k], 1), &low, &high);
-            widen(shown(l->low ? l->low[k] : (double)NAN, 1), &low, &high);
-            widen(shown(l->high ? l->high[k] : (double)NAN, 1), &low, &high);
-        }
-    sh_gp_log_axis(gp, low, high);
 }
 
 static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch)
@@ -134,7 +127,13 @@ static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch
         fputs("set logscale x 10\n", gp->to);
         value_tics(gp, m);
     }
-    (m->is_log_y ? log_axis : linear_range)(gp, m);
+    if (m->is_log_y) {
+        double low = INFINITY, high = 0;
+        reach(m, &low, &high);
+        sh_gp_log_axis(gp, low, high);
+    } else {
+        linear_range(gp, m);
+    }
 }
 
 /* Colours first, then the same dashed and with hollow marks, then dotted with hollow squares, and so on. */

@@ -85,21 +85,13 @@ static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p)
     fputs("\nunset label\n", gp->to);
 }
 
-static int check(const struct sh_fig_panels *d, struct sh_err *e)
-{
-    for (int p = 0; p < d->n; p++) {
-        int n = d->panel[p].n_series;
-        if (n < 1 || n > SH_GP_COLOURS)
-            return sh_misused(e, "figure persistence shows 1 to %d traces, found %d", SH_GP_COLOURS, n);
-    }
-    return 0;
-}
-
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
     const struct sh_fig_panels *d = data->persistence;
-    if (check(d, e))
-        return -1;
+    for (int p = 0; p < d->n; p++)
+        if (d->panel[p].n_series < 1 || d->panel[p].n_series > SH_GP_COLOURS)
+            return sh_misused(e, "figure persistence shows 1 to %d traces, found %d", SH_GP_COLOURS,
+                              d->panel[p].n_series);
     int n_columns = sh_gp_columns(gp, PITCH_X, d->n < 2 ? 1 : 2);
     int n_rows = (d->n + n_columns - 1) / n_columns, any_missing = 0;
     for (int p = 0; p < d->n; p++)

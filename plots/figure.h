@@ -55,6 +55,9 @@ struct sh_figure {
     void (*caption)(FILE *to, const struct sh_fig_data *d);
 };
 
+#define SH_FIG_DECLARE(name, data) extern const struct sh_figure sh_figure_##name;
+SH_FIGURES(SH_FIG_DECLARE)
+
 /* The figures in their order; a NULL ends them. */
 extern const struct sh_figure *const sh_figures[];
 

@@ -38,8 +38,8 @@ struct sh_gp {
 
 /* `path` ends in .svg, .png or .pdf (misuse otherwise) and its folder can be written to, or nothing is begun. With
  * `script` the script itself goes to `path`, whatever its extension, and will draw into sh_gp_figure_path(path); with
- * SH_GP_DATA its data alone, tabs between the columns. Sizes in inches; 0: what the figure likes best. No gnuplot on
- * PATH and no `script`: SH_ABSENT. */
+ * SH_GP_DATA its data alone, tabs between the columns. Sizes in inches; 0: what the figure likes best. path
+ * NULL: SVG for sh_gp_close_text. No gnuplot on PATH and no `script`: SH_ABSENT. */
 int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, double height_in, struct sh_err *e);
 
 /* Runs gnuplot (or writes the script) and puts the result in place; on failure nothing is left
@@ -47,9 +47,8 @@ int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, 
 int sh_gp_close(struct sh_gp *gp, struct sh_err *e);
 void sh_gp_abandon(struct sh_gp *gp);
 
-/* The same as a text of SVG, which no file keeps; *text for free(), ends with a zero byte. */
-int sh_gp_open_text(struct sh_gp *gp, double width_in, struct sh_err *e);
-int sh_gp_close_text(struct sh_gp *gp, char **text, size_t *bytes, struct sh_err *e);
+/* The same for a path of NULL: the figure as a text, for free(). */
+int sh_gp_close_text(struct sh_gp *gp, char **text, struct sh_err *e);
 
 /* Where a script at `path` draws; to be freed. fig.gp -> fig.svg, fig.pdf.gp -> fig.pdf; the script
  * is never overwritten by its own figure: fig.png -> fig.png.png. */

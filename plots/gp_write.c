@@ -34,14 +34,10 @@ enum { TITLE_LINES = 2, SETTINGS_LINES = 4, HEADING_LABEL = 910 };
 #define SETTINGS_PITCH 0.19
 
 /* Letters and lines against their own size. */
-static double zoom_of(double z)
-{
-    return z > 0.999 && z < 1.001 ? 1 : fmin(fmax(z, LEAST_LETTERS), 1.5);
-}
-
 static double zoom(const struct sh_gp *gp)
 {
-    return zoom_of(gp->width_in / gp->own_width_in);
+    double z = gp->width_in / gp->own_width_in;
+    return z > 0.999 && z < 1.001 ? 1 : fmin(fmax(z, LEAST_LETTERS), 1.5);
 }
 
 int sh_gp_columns(const struct sh_gp *gp, double column_in, int most)

@@ -62,7 +62,7 @@ struct sh_report_part {
     const char *missing, *fill;         /* what is said where there are none, the command to fill it (sh_report_fill) */
     const char *says;                   /* what is said above the table                           */
     const struct sh_report_table *table;
-    const char *figure;                 /* below it; NULL: none                                   */
+    const struct sh_figure *figure;     /* below it; NULL: none                                   */
     int has_commands;                   /* ends with the commands that the stores keep            */
 };
 
@@ -82,11 +82,9 @@ void sh_report_say(struct sh_report *r, const char *format, ...) __attribute__((
 /* The tables of `o`, which is freed. With a title they are folded away under it. */
 void sh_report_table(struct sh_report *r, const char *title, struct sh_out *o);
 
-/* A figure of the list, as #fig-<name>. */
-int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_data *d, struct sh_err *e);
-/* The same as #fig-<id>, where a part has several of one kind. */
-int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, const struct sh_fig_data *d,
-                        struct sh_err *e);
+/* A figure as #fig-<id>; id NULL: its name. */
+int sh_report_figure(struct sh_report *r, const struct sh_figure *f, const char *id, const struct sh_fig_data *d,
+                     struct sh_err *e);
 
 /* What is not there, and the command that would fill it (without the program's name; NULL: none would). */
 void sh_report_missing(struct sh_report *r, const char *command, const char *format, ...)
@@ -100,8 +98,12 @@ void sh_report_fill(struct sh_report *r, const char *pattern, const char *missin
  * read. */
 int sh_report_lacks(struct sh_report *r, const char *command, struct sh_err *e);
 
-/* How the numbers above are made again; also gathered for the page's end. Copied. */
-void sh_report_command(struct sh_report *r, const char *command);
+/* What is missing is a trace: the command is that of a store's first run, with the store's name replaced, and `more`
+ * appended. */
+void sh_report_trace(struct sh_report *r, int i_store, const char *db, const char *more, const char *missing);
+
+/* How the numbers above are made again; also gathered for the page's end. */
+void sh_report_command(struct sh_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Only shown: it has names that the reader is to fill in. */
 void sh_report_example(struct sh_report *r, const char *command);
 
@@ -109,9 +111,6 @@ void sh_report_example(struct sh_report *r, const char *command);
 int sh_report_typed(struct sh_report *r, const char *command, struct sh_err *e);
 
 /* ---- what parts read ---- */
-
-/* How the first run of a store was typed with the store's name replaced, and `more` appended; for free(). */
-char *sh_report_trace_again(const struct sh_report *r, int i_store, const char *db, const char *more);
 
 int sh_report_is_random(const struct sh_stored_run *run);
 

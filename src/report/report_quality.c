@@ -95,7 +95,7 @@ static int write(struct sh_report *r, struct sh_err *e)
                          "errors over texts.");
         if (eval.n) {
             live(r, &eval, &replay);
-            bad = sh_results_figure(r, &eval, "compression", e);
+            bad = sh_results_figure(r, &eval, &sh_figure_compression, e);
         }
         if (task.n)
             sh_report_rows(r, &task, &tasks);

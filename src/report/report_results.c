@@ -52,40 +52,35 @@ static int has_figure(const struct sh_report *r, const struct sh_figure *f, cons
     struct sh_figure_request q = {.db = &db, .n_db = 1, .split = 0.5, .threads = r->threads, .quiet = 1};
     struct sh_err lacks = {0};
     struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, &lacks);
-    int found = d != NULL;
-    sh_figure_data_free(d);
-    if (!found && (sh_interrupted() || lacks.is_io || lacks.status == SH_ABSENT)) {
-        *e = lacks;
-        return -1;
+    if (d) {
+        sh_figure_data_free(d);
+        return 1;
     }
-    if (!found)
-        *why = lacks;
-    return found;
+    int ends = sh_interrupted() || lacks.is_io || lacks.status == SH_ABSENT;
+    *(ends ? e : why) = lacks;
+    return ends ? -1 : 0;
 }
 
-int sh_results_figure(struct sh_report *r, const struct sh_results *s, const char *name, struct sh_err *e)
+int sh_results_figure(struct sh_report *r, const struct sh_results *s, const struct sh_figure *f, struct sh_err *e)
 {
     const char *db[SH_REPORT_STORES];
-    const struct sh_figure *f = sh_figure_find(name, e);
     struct sh_err why = {0};
-    int n = 0, last = -1, found = 0;
-    for (int i = 0; f && found >= 0 && i < s->n; last = s->row[i++].store) {       /* rows of one store lie together */
+    int n = 0;
+    for (int i = 0; i < s->n; i++) {
         const char *path = r->store[s->row[i].store].path;
-        if (s->row[i].store == last)
-            continue;
-        found = has_figure(r, f, path, &why, e);
-        if (found > 0)
+        int found = i && s->row[i].store == s->row[i - 1].store ? 0 : has_figure(r, f, path, &why, e);
+        if (found < 0)
+            return -1;
+        if (found)
             db[n++] = path;
     }
-    if (!f || found < 0)
-        return -1;
     if (!n) {
         *e = why;
         return sh_report_lacks(r, NULL, e);
     }
     struct sh_figure_request q = {.db = db, .n_db = n, .split = 0.5, .threads = r->threads, .quiet = r->quiet};
     struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, e);
-    int bad = d ? sh_report_figure(r, name, &d->out, e) : sh_report_lacks(r, NULL, e);
+    int bad = d ? sh_report_figure(r, f, NULL, &d->out, e) : sh_report_lacks(r, NULL, e);
     sh_figure_data_free(d);
     return bad;
 }
@@ -152,18 +147,13 @@ static int last_layer(const struct sh_result_row *row)
     return last;
 }
 
-static int is_shown(const struct sh_report_table *t, const struct sh_report_at *at)
-{
-    return !t->is_shown || t->is_shown(at);
-}
-
 void sh_report_rows(struct sh_report *r, const struct sh_results *all, const struct sh_report_table *t)
 {
     struct sh_out *o = sh_out_new();
     sh_out_list(o, t->key, t->title);
     for (int i = 0; i < all->n; i++) {
         struct sh_report_at at = {all, &all->row[i], -1, t->more};
-        if (!is_shown(t, &at))
+        if (t->is_shown && !t->is_shown(&at))
             continue;
         int last = t->by_layer ? last_layer(at.row) : 0;
         for (int l = 0; l <= last; l++) {
@@ -185,7 +175,7 @@ void sh_report_rows(struct sh_report *r, const struct sh_results *all, const str
 static int has_rows(const struct sh_results *all, const struct sh_report_table *t)
 {
     for (int i = 0; i < all->n; i++)
-        if (is_shown(t, &(struct sh_report_at){all, &all->row[i], -1, t->more}))
+        if (!t->is_shown || t->is_shown(&(struct sh_report_at){all, &all->row[i], -1, t->more}))
             return 1;
     return 0;
 }

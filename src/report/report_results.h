@@ -14,7 +14,7 @@ int sh_results_read(const struct sh_report *r, const char *command, struct sh_re
 int sh_results_mixed(const struct sh_results *s);
 
 /* A figure of the stores that these results are in; where they do not suffice for it, that is said. */
-int sh_results_figure(struct sh_report *r, const struct sh_results *s, const char *name, struct sh_err *e);
+int sh_results_figure(struct sh_report *r, const struct sh_results *s, const struct sh_figure *f, struct sh_err *e);
 
 /* "0.2", "64"; "all" for the full policy, to which a budget is nothing. */
 const char *sh_result_budget(const struct sh_result_row *r);

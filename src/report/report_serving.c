@@ -138,7 +138,7 @@ static int group(struct sh_report *r, const struct sh_results *of, const char *i
     d->out.title = sh_figure_keep(d, xasprintf("%s on %s", sh_figure_file(sh_result_text(of->row, "model")),
                                                sh_result_text(of->row, "gpu")));
     d->out.settings = what;
-    int bad = sh_report_figure_as(r, "latency", id, &d->out, e);
+    int bad = sh_report_figure(r, &sh_figure_latency, id, &d->out, e);
     sh_figure_data_free(d);
     free(at);
     return bad;

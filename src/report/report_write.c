@@ -50,14 +50,14 @@ static double width_of(const char *svg)
     return w;
 }
 
-int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, const struct sh_fig_data *d,
-                        struct sh_err *e)
+int sh_report_figure(struct sh_report *r, const struct sh_figure *f, const char *id, const struct sh_fig_data *d,
+                     struct sh_err *e)
 {
-    const struct sh_figure *f = sh_figure_find(name, e);
     char *wide = NULL, *narrow = NULL;
-    int bad = !f || sh_figure_svg(f, d, 0, &wide, e) || sh_figure_svg(f, d, NARROW_IN, &narrow, e);
-    if (f && bad && e->status == SH_MISUSED) {          /* more lines than it shows, say: the tables have them */
-        sh_report_say(r, "Figure %s is left out: %s.", name, e->text);
+    int bad = sh_figure_svg(f, d, 0, &wide, e) || sh_figure_svg(f, d, NARROW_IN, &narrow, e);
+    id = id ? id : f->name;
+    if (bad && e->status == SH_MISUSED) {          /* more lines than it shows, say: the tables have them */
+        sh_report_say(r, "Figure %s is left out: %s.", f->name, e->text);
         *e = (struct sh_err){0};
         bad = 0;
     } else if (!bad) {
@@ -76,11 +76,6 @@ int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, c
     free(wide);
     free(narrow);
     return bad ? -1 : 0;
-}
-
-int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_data *d, struct sh_err *e)
-{
-    return sh_report_figure_as(r, name, name, d, e);
 }
 
 static void code(struct sh_report *r, const char *command)
@@ -142,19 +137,31 @@ void sh_report_example(struct sh_report *r, const char *command)
     code(r, command);
 }
 
-void sh_report_command(struct sh_report *r, const char *command)
+void sh_report_command(struct sh_report *r, const char *format, ...)
 {
+    char *command;
+    size_t bytes;
+    va_list args;
+    FILE *to = xmemstream(&command, &bytes);
+    int at = 0;
+    va_start(args, format);
+    vfprintf(to, format, args);
+    va_end(args);
+    xmemclose(to, &command, &bytes);
     code(r, command);
-    for (int i = 0; i < r->n_command; i++)
-        if (!strcmp(r->command[i], command))
-            return;
+    while (at < r->n_command && strcmp(r->command[at], command))
+        at++;
+    if (at < r->n_command) {
+        free(command);
+        return;
+    }
     r->command = xreallocarray(r->command, (size_t)r->n_command + 1, sizeof *r->command);
-    r->command[r->n_command++] = xstrdup(command);
+    r->command[r->n_command++] = command;
 }
 
 static void take_line(void *to, const char *line)
 {
-    sh_report_command(to, line);
+    sh_report_command(to, "%s", line);
 }
 
 int sh_report_typed(struct sh_report *r, const char *command, struct sh_err *e)
@@ -176,16 +183,15 @@ static const char *word_end(const char *s)
     return s;
 }
 
-char *sh_report_trace_again(const struct sh_report *r, int i_store, const char *db, const char *more)
+void sh_report_trace(struct sh_report *r, int i_store, const char *db, const char *more, const char *missing)
 {
     const struct sh_report_store *s = &r->store[i_store];
-    if (!s->n_run)
-        return xasprintf("trace --model DIR --text FILE --db %s%s", db, more);
-    const char *line = s->run[0].command, *at = strstr(line, "--db"), *rest;
-    if (!at || (at[4] != ' ' && at[4] != '='))
-        return xasprintf("%s --db %s%s", line, db, more);
-    rest = word_end(at + 5);
-    return xasprintf("%.*s--db %s%s%s", (int)(at - line), line, db, rest, more);
+    const char *line = s->n_run ? s->run[0].command : "trace --model DIR --text FILE", *at = strstr(line, "--db");
+    int has_db = at && (at[4] == ' ' || at[4] == '=');
+    char *command = has_db ? xasprintf("%.*s--db %s%s%s", (int)(at - line), line, db, word_end(at + 5), more)
+                           : xasprintf("%s --db %s%s", line, db, more);
+    sh_report_missing(r, command, "%s", missing);
+    free(command);
 }
 
 int sh_report_is_random(const struct sh_stored_run *run)

@@ -5,8 +5,8 @@
 
 #include "src/base/mem.h"
 #include "src/model/layer.h"
-#include "src/tracer/chunks.h"
 #include "src/tracer/sweep.h"
+#include "src/tracer/units.h"
 
 enum { ROUNDING = 1 << 20 };                    /* of a layer's vectors, which are f32, and of sizes      */
 

@@ -12,8 +12,8 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/model/layer.h"
-#include "src/tracer/chunks.h"
 #include "src/tracer/hidden.h"
+#include "src/tracer/units.h"
 #include "traces/codec.h"
 
 struct state {                          /* what the lanes share */
@@ -76,15 +76,6 @@ static int embed_chunk(struct state *st, const struct sh_chunk *c, struct sh_err
         sh_hidden_rest(&st->hidden, row, (size_t)q->n_tokens);
         row += (size_t)q->n_tokens;
     }
-    return 0;
-}
-
-static int embed_all(struct state *st, struct sh_err *e)
-{
-    for (int i = 0; i < st->chunks.n; i++)
-        if (embed_chunk(st, &st->chunks.at[i], e))
-            return -1;
-    sh_model_drop(st->s->model, -1);
     return 0;
 }
 
@@ -236,10 +227,9 @@ static int run_layers(struct lane *lane, struct sh_err *e)
         int bad = 0;
         lane->row = 0;
         for (int i = lane->number; i < st->chunks.n && !bad; i += st->s->n_device) {
-            bad = run_chunk(lane, l, layer, &st->chunks.at[i], e);
-            if (!bad)
-                bad = move_on(lane, layer, &st->chunks.at[i], e);
-            lane->row += st->stay ? (size_t)st->chunks.at[i].rows : 0;
+            const struct sh_chunk *c = &st->chunks.at[i];
+            bad = run_chunk(lane, l, layer, c, e) || move_on(lane, layer, c, e);
+            lane->row += st->stay ? (size_t)c->rows : 0;
         }
         sh_layer_drop(l);
         if (bad) {
@@ -277,9 +267,9 @@ static int run_held(struct lane *lane, struct sh_err *e)
     while (loaded < n && !bad) {
         struct load l;
         begin_load(&l, lane, k->first + loaded, 0);
-        if ((held[loaded] = end_load(&l)))
+        if ((held[loaded] = end_load(&l))) {
             loaded++;
-        else {
+        } else {
             *e = l.error;
             bad = -1;
         }
@@ -307,12 +297,6 @@ static int open_lane(struct lane *lane, int is_host, struct sh_err *e)
     return lane->on_device ? 0 : -1;
 }
 
-static void close_lane(struct lane *lane)
-{
-    lane->st->s->backend->release(lane->device, lane->on_device);
-    sh_activations_free(&lane->act);
-}
-
 static void *run_lane(void *argument)
 {
     struct lane *lane = argument;
@@ -321,7 +305,8 @@ static void *run_lane(void *argument)
     st->s->backend->props(lane->device, &props);
     lane->bad = open_lane(lane, props.is_host, &lane->error) ||
                 (st->s->link ? run_held(lane, &lane->error) : run_layers(lane, &lane->error));
-    close_lane(lane);
+    st->s->backend->release(lane->device, lane->on_device);
+    sh_activations_free(&lane->act);
     if (lane->bad) {
         pthread_mutex_lock(&st->progress);
         st->stop = 1;
@@ -384,8 +369,10 @@ int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
     pthread_mutex_init(&st.model, NULL);
     pthread_mutex_init(&st.progress, NULL);
     int bad = sh_hidden_new(&st.hidden, rows_kept(&st), (size_t)st.arch->d_model, s->memory_bytes, s->spill_folder, e);
+    for (int i = 0; i < st.chunks.n && !bad && !s->link; i++)
+        bad = embed_chunk(&st, &st.chunks.at[i], e);
     if (!bad && !s->link)
-        bad = embed_all(&st, e);
+        sh_model_drop(s->model, -1);
     set_weight_bits(s, s->weight_bits);         /* not of what embeds */
     if (!bad)
         bad = run_lanes(&st, e);
