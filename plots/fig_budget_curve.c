@@ -187,24 +187,16 @@ static void legend(struct sh_gp *gp, const struct sh_fig_curve_sets *d, double w
     }
 }
 
-static int check(const struct sh_fig_curve_sets *d, struct sh_err *e)
-{
-    for (int s = 0; s < d->n; s++)
-        if (d->set[s].n_curves < 1 || d->set[s].n_curves > MOST)
-            return sh_misused(e, "figure budget-curve shows 1 to %d policies, found %d", MOST, d->set[s].n_curves);
-    return 0;
-}
-
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
     const struct sh_fig_curve_sets *d = data->budget_curve;
     int n_rows = 0, row = 0, n_columns = sh_gp_columns(gp, PITCH_X, 2);
     double width = sh_gp_room(gp, 0.3 + PITCH_X * n_columns), pitch = (width - 0.3) / n_columns;
     int n_keys = (int)fmax(1, (width - 0.4) / KEY_PITCH);
-    if (check(d, e))
-        return -1;
     for (int s = 0; s < d->n; s++) {
         int n = 0;
+        if (d->set[s].n_curves < 1 || d->set[s].n_curves > MOST)
+            return sh_misused(e, "figure budget-curve shows 1 to %d policies, found %d", MOST, d->set[s].n_curves);
         for (int p = 0; p < PANELS; p++)
             n += p == 0 || has_values(&d->set[s], p);
         n_rows += (n + n_columns - 1) / n_columns;

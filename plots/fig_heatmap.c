@@ -59,7 +59,7 @@ static void blocks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh
     float *rows = xmalloc((n + 1) * wide * sizeof *rows);
     if (n)
         memcpy(rows, m->single, n * wide * sizeof *rows);
-    if (n == 1)             /* gnuplot draws no image of one row: the second lies out of sight */
+    if (n == 1)             /* gnuplot cannot draw an image of one row: the second is out of view */
         memcpy(rows + wide, rows, wide * sizeof *rows);
     if (n)
         sh_gp_matrix32(gp, "rows", i, n == 1 ? 2 : (int)n, across(m), rows);
@@ -120,10 +120,10 @@ static double middle(int by)
     return 0.5 * (by - 1);
 }
 
-static void picture(struct sh_gp *gp, const struct sh_fig_map *m, const char *block, const char *colour)
+static void picture(struct sh_gp *gp, const struct sh_fig_map *m, const char *block, int i, const char *colour)
 {
-    fprintf(gp->to, "plot $%s matrix using (%d * $1 + %.1f):(%d * $2 + %.1f):(%s) with image%s\n"
-            "unset label\nunset arrow\n", block, m->by_col, middle(m->by_col), m->by_row, middle(m->by_row), colour,
+    fprintf(gp->to, "plot $%s%d matrix using (%d * $1 + %.1f):(%d * $2 + %.1f):(%s) with image%s\n"
+            "unset label\nunset arrow\n", block, i, m->by_col, middle(m->by_col), m->by_row, middle(m->by_row), colour,
             m->n_rows <= 128 && m->n_cols <= 128 ? " pixels" : "");
 }
 
@@ -163,23 +163,20 @@ static double axes_in(const struct sh_fig_map *m)
 static void map(struct sh_gp *gp, const struct sh_fig_maps *d, int i, double top, const struct layout *l)
 {
     const struct sh_fig_map *m = &d->map[i];
-    char block[32];
     axes(gp, m);
     fprintf(gp->to, "low = %.3g\n", lowest(m));
     score_colours(gp);
     title(gp, m, "attention score", l->side);
     marks(gp, m, d, 0);
     sh_gp_box(gp, LEFT, top, l->side, l->side);
-    snprintf(block, sizeof block, "score%d", i);
-    picture(gp, m, block, "at_least($3)");
+    picture(gp, m, "score", i, "at_least($3)");
     fputs("unset logscale cb\nset palette defined (0 '#e4e8ec', 1 '#0b3c6f')\nset cbrange [0:1]\n"
           "unset colorbox\n", gp->to);
     title(gp, m, "above its row’s average", l->side - 0.5);
     marks(gp, m, d, 1);
     top += l->across > 1 ? 0 : l->side + axes_in(m);
     sh_gp_box(gp, l->across > 1 ? LEFT + l->side + BETWEEN : LEFT, top, l->side, l->side);
-    snprintf(block, sizeof block, "significant%d", i);
-    picture(gp, m, block, "$3");
+    picture(gp, m, "significant", i, "$3");
     if (n_marked(m, d) == 0)
         return;
     score_colours(gp);

@@ -12,7 +12,7 @@
 #define RIGHT 0.2
 #define PITCH_X 5.85            /* from one panel to the next, where there is room */
 #define BELOW 0.87              /* axis and its label */
-#define KEY_MARK 0.5            /* what stands before a name, and after it */
+#define KEY_MARK 0.5            /* inches before a name and after it */
 
 struct page {
     double pitch, row;              /* inches from one panel to the next */

@@ -36,7 +36,7 @@ static void block(struct sh_gp *gp, const struct sh_fig_series *s, int panel, in
     fputs("EOD\n", gp->to);
 }
 
-/* Draws nothing but the legend, for all panels, into a box of its own. */
+/* The legend of all panels, in its own box. */
 static void legend(struct sh_gp *gp, const struct sh_fig_panels *d, int any_missing)
 {
     int any_range = 0;

@@ -22,7 +22,7 @@ const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e)
         snprintf(names + used, sizeof names - used, "%s\n", sh_figures[i]->name);
         snprintf(known + said, sizeof known - said, "%s %s", used ? "," : "", sh_figures[i]->name);
     }
-    sh_misused(e, "there is no figure \"%.80s\"", name);
+    sh_misused(e, "unknown figure \"%.80s\"", name);
     sh_hint_near(e, name, strlen(name), names, known);
     return NULL;
 }

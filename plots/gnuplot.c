@@ -4,7 +4,6 @@
 #include "plots/gnuplot.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>

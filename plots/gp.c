@@ -54,14 +54,14 @@ static int check_path(const char *path, int script, struct sh_err *e)
 {
     struct stat s;
     if (!*base_name(path))
-        return sh_misused(e, "figure '%s': this names a folder, not a file", path);
+        return sh_misused(e, "figure '%s': is a folder, expected a file", path);
     if (!script && format_of(path) < 0)
-        return sh_misused(e, "figure %s: unknown kind of file; known are .svg, .png and .pdf", path);
+        return sh_misused(e, "figure %s: expected a name ending in .svg, .png or .pdf", path);
     for (const char *c = path; script && script != SH_GP_DATA && *c; c++)
         if ((unsigned char)*c < 32)
-            return sh_misused(e, "figure: a name with control characters cannot stand in a script");
+            return sh_misused(e, "figure: a script cannot contain a name with control characters");
     if (lstat(path, &s) == 0 && !S_ISREG(s.st_mode))
-        return sh_misused(e, "figure %s: there is something by this name that is not a plain file", path);
+        return sh_misused(e, "figure %s: exists and is not a regular file", path);
     return 0;
 }
 

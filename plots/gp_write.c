@@ -177,7 +177,7 @@ void sh_gp_at(struct sh_gp *gp, double left, double top)
     point(gp, left, top + gp->down_in);
 }
 
-/* One label a line, the last one cut where there is no room for more lines; gives where it ended. */
+/* One label per line; the last one is cut if there is no room for more. Returns the position of the last line. */
 static double heading_lines(struct sh_gp *gp, int label, const char *text, int letters, int most, double top,
                             double pitch, const char *look)
 {

@@ -81,12 +81,6 @@ static struct sh_file *open_page(const char *path, struct sh_err *e)
     return sh_file_begin(path, e);
 }
 
-static int make(struct sh_report *r, const struct sh_common *common, const char *out, struct sh_err *e)
-{
-    struct sh_file *f = open_page(out, e);
-    return f ? sh_file_end(f, sh_report_page(r, common->line, sh_file_stream(f), e), e) : -1;
-}
-
 static int tell(const struct sh_common *common, const char *out, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
@@ -110,7 +104,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     free(gnuplot);
     struct sh_report r = {.plan = a->plan.at, .n_plan = a->plan.n, .model = a->model, .gpu = a->gpu, .gpus = a->gpus,
                           .length = a->length, .threads = (int)common->threads, .quiet = common->quiet};
-    int bad = sh_report_open(&r, a->db.at, a->db.n, e) || make(&r, common, a->out, e) || tell(common, a->out, e);
+    struct sh_file *page = sh_report_open(&r, a->db.at, a->db.n, e) ? NULL : open_page(a->out, e);
+    int bad = !page || sh_file_end(page, sh_report_page(&r, common->line, sh_file_stream(page), e), e) ||
+              tell(common, a->out, e);
     sh_report_close(&r);
     return bad ? -1 : 0;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: the budgets of plans, layer by head, and the quality that was measured under them. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/app/plan/plan_file.h"
 #include "src/report/report.h"

@@ -22,7 +22,7 @@ struct capacity {
     int n_good;                         /* rows of budgets that were measured                      */
 };
 
-/* The word after --model in a typed command; for free(). NULL: there is none. */
+/* The word after --model in a typed command; for free(). NULL: none. */
 static char *typed_model(const char *line)
 {
     const char *at = strstr(line, "--model");
@@ -34,7 +34,7 @@ static char *typed_model(const char *line)
     return xasprintf("%.*s", (int)strcspn(word, quoted ? "'" : " "), word);
 }
 
-/* Is there such a model? Then its positions are the length, unless one is asked for. */
+/* If there is such a model, its positions are the length, unless one was asked for. */
 static int try_model(struct capacity *c, const struct sh_capacity_names *names, const char *name, struct sh_err *e)
 {
     struct sh_kv_shape shape;
@@ -49,7 +49,7 @@ static int try_model(struct capacity *c, const struct sh_capacity_names *names, 
 static int find_model(struct capacity *c, struct sh_err *e)
 {
     struct sh_capacity_names names;
-    struct sh_err missed = {0};         /* a name that is none is no failure */
+    struct sh_err missed = {0};         /* an unknown name is not a failure */
     int found = 0;
     if (sh_capacity_names_open(&names, c->r->gpus, NULL, e))
         return -1;
@@ -122,7 +122,7 @@ static int whole(struct capacity *c, int has_figure, struct sh_err *e)
     return bad;
 }
 
-/* Budgets that meet a stated quality; where none does, nothing is shown of it. */
+/* Budgets that meet a stated quality; nothing for a quality that none meets. */
 static int stated(struct capacity *c, const char *db, struct sh_err *e)
 {
     static const struct { const char *max_ppl, *min_recall, *says; } quality[] = {

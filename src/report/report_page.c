@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See report.h: the page out of its parts. */
+/* See report.h: the page and the order of its parts. */
 #include <stdlib.h>
 #include <string.h>
 

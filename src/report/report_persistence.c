@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: persistence of importance per layer and head, with random weights as the control. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/figures/figure_persistence.h"
 #include "src/report/report.h"

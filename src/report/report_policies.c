@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: what eviction policies keep of the recorded attention. */
-#include <math.h>
-#include <stdlib.h>
 
-#include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report_results.h"
 

@@ -28,7 +28,7 @@ int sh_results_read(const struct sh_report *r, const char *command, struct sh_re
 
 int sh_results_mixed(const struct sh_results *s)
 {
-    return s->n > 0 && s->row[0].store != s->row[s->n - 1].store;      /* rows of one store lie together */
+    return s->n > 0 && s->row[0].store != s->row[s->n - 1].store;      /* rows of one store are together */
 }
 
 char *sh_result_weights(const struct sh_result_row *r)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: the least mass that eviction can drop, compared with the law and the theorem. */
-#include <stdlib.h>
 
-#include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report.h"
 

@@ -107,15 +107,6 @@ static int tables(struct sh_report *r, struct sh_err *e)
     return bad;
 }
 
-static int look(struct sh_report *r, const char *const *db, int n, struct sh_err *e)
-{
-    struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = 1, .split = 0.5};
-    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(heatmap), &q, e);
-    int bad = d ? sh_report_figure(r, &sh_figure_heatmap, NULL, &d->out, e) : sh_report_lacks(r, NULL, e);
-    sh_figure_data_free(d);
-    return bad;
-}
-
 static int write(struct sh_report *r, struct sh_err *e)
 {
     const char *full[2];                        /* the first trained and the first random one: scores take room */
@@ -131,11 +122,16 @@ static int write(struct sh_report *r, struct sh_err *e)
                 has[is_random] = 1;
             }
         }
-    if (n_full)
-        return look(r, full, n_full, e);
-    sh_report_trace(r, 0, "full.db", " --record full",
-                    "a look at the scores of one head: no run recorded them in full.");
-    return 0;
+    if (!n_full) {
+        sh_report_trace(r, 0, "full.db", " --record full",
+                        "a look at the scores of one head: no run recorded them in full.");
+        return 0;
+    }
+    struct sh_figure_request q = {.db = full, .n_db = n_full, .threads = r->threads, .quiet = 1, .split = 0.5};
+    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(heatmap), &q, e);
+    int bad = d ? sh_report_figure(r, &sh_figure_heatmap, NULL, &d->out, e) : sh_report_lacks(r, NULL, e);
+    sh_figure_data_free(d);
+    return bad;
 }
 
 const struct sh_report_part sh_report_traced = {

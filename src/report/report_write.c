@@ -11,8 +11,11 @@
 enum { SENTENCE = 2048 };
 #define NARROW_IN 4.2                   /* a figure's width on a page of 400 pixels, drawn larger    */
 
-static void paragraph(struct sh_report *r, const char *text)
+static void paragraph(struct sh_report *r, const char *before, const char *format, va_list args)
 {
+    char text[SENTENCE];
+    int n = snprintf(text, sizeof text, "%s", before);
+    vsnprintf(text + n, sizeof text - (size_t)n, format, args);
     fputs("<p>", r->to);
     sh_html_text(r->to, text);
     fputs("</p>\n", r->to);
@@ -20,12 +23,10 @@ static void paragraph(struct sh_report *r, const char *text)
 
 void sh_report_say(struct sh_report *r, const char *format, ...)
 {
-    char text[SENTENCE];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    paragraph(r, "", format, args);
     va_end(args);
-    paragraph(r, text);
 }
 
 void sh_report_table(struct sh_report *r, const char *title, struct sh_out *o)
@@ -87,15 +88,12 @@ static void code(struct sh_report *r, const char *command)
 
 void sh_report_missing(struct sh_report *r, const char *command, const char *format, ...)
 {
-    char text[SENTENCE];
     va_list args;
-    va_start(args, format);
-    int n = snprintf(text, sizeof text, "Missing: ");
-    vsnprintf(text + n, sizeof text - (size_t)n, format, args);
-    va_end(args);
     r->is_missing = 1;
     fputs("<div class=\"missing\">", r->to);
-    paragraph(r, text);
+    va_start(args, format);
+    paragraph(r, "Missing: ", format, args);
+    va_end(args);
     if (command)
         code(r, command);
     fputs("</div>\n", r->to);

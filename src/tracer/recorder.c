@@ -167,7 +167,7 @@ static void take_sparse(struct sh_recorder *r, struct head *h, int sequence, int
     end_stage(r, SH_STAGE_COMPRESSION, since);
 }
 
-/* Statistics that miss a row are left out: whoever reads the head is told that it has none. */
+/* Statistics that lack a row are left out: a reader of the head is told that it has none. */
 static void end_head(struct sh_recorder *r, struct head *h, int head)
 {
     unsigned char *plain;

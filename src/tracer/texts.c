@@ -113,7 +113,7 @@ static int one_document(struct sh_texts *t, const char *path, const char *field,
     int bad = sh_tokenizer_encode(t->tokenizer, json_string_value(text), json_string_length(text), 0, &ids, e);
     if (bad)
         sh_err_prefix(e, "%s: line %d", path, line);
-    else if (sh_texts_takes(t, ids.n))          /* an empty document is no error among many */
+    else if (sh_texts_takes(t, ids.n))          /* an empty document among many is not an error */
         cut(t, path, line - 1, &ids, 0);
     free(ids.at);
     return bad;

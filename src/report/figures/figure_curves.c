@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Budget curves out of the results that `shears replay` left in the stores. Results of one store belong
+/* Budget curves from the results that `shears replay` left in the stores. Results of one store belong
  * together when their settings agree in all but policy, knobs and budget; of several such groups the one
  * with most results is drawn. */
 #include <math.h>
@@ -16,7 +16,7 @@
 enum { MOST_CURVES = 48 };
 
 struct point {                          /* one policy under one budget */
-    char *group, *policy;               /* group: settings without policy, knobs, budget; policy: with its knobs */
+    const char *group, *policy;         /* group: settings without policy, knobs, budget; policy: with its knobs */
     const struct sh_result_row *row;
     double length;                      /* mean tokens of a sequence */
     double at[SH_N_REPLAY_METRIC];
@@ -30,12 +30,12 @@ struct found {
 
 /* ---- reading ---- */
 
-static int read_points(struct sh_store *s, struct found *f, struct sh_err *e)
+static int read_points(struct sh_figure_data *d, struct sh_store *s, struct found *f, struct sh_err *e)
 {
     static const char *const apart[] = {"policy", "knobs", "budget", NULL};
     if (sh_results_load(s, "replay", &f->all, e))
         return -1;
-    f->point = xcalloc((size_t)f->all.n + 1, sizeof *f->point);
+    f->point = sh_figure_keep(d, xcalloc((size_t)f->all.n + 1, sizeof *f->point));
     for (int i = 0; i < f->all.n; i++) {
         const struct sh_result_row *r = &f->all.row[i];
         double tokens = sh_result_real(r, "tokens"), sequences = sh_result_real(r, "sequences");
@@ -45,20 +45,11 @@ static int read_points(struct sh_store *s, struct found *f, struct sh_err *e)
         if (!has_all)
             continue;
         struct point *p = &f->point[f->n++];
-        *p = (struct point){sh_result_group(r, apart), sh_result_spec(r), r, tokens / sequences, {0}};
+        *p = (struct point){sh_figure_keep(d, sh_result_group(r, apart)), sh_figure_keep(d, sh_result_spec(r)), r,
+                            tokens / sequences, {0}};
         sh_result_get(r, &sh_replay_metrics, p->at);
     }
     return 0;
-}
-
-static void found_free(struct found *f)
-{
-    for (size_t i = 0; i < f->n; i++) {
-        free(f->point[i].group);
-        free(f->point[i].policy);
-    }
-    free(f->point);
-    sh_results_free(&f->all);
 }
 
 /* ---- choosing ---- */
@@ -221,7 +212,8 @@ static char *model_name(struct sh_store *s, struct sh_err *e)
     return name;
 }
 
-static int read_store(const char *path, struct sh_fig_curves *out, char **how, struct sh_figure_data *d,
+/* *how: the settings that its results share. */
+static int read_store(struct sh_figure_data *d, const char *path, struct sh_fig_curves *out, const char **how,
                       struct sh_err *e)
 {
     struct found f = {0};
@@ -229,18 +221,18 @@ static int read_store(const char *path, struct sh_fig_curves *out, char **how, s
     int others = 0;
     struct sh_store *s = sh_store_open(path, e);
     char *name = s ? model_name(s, e) : NULL;
-    int bad = !name || read_points(s, &f, e);
+    int bad = !name || read_points(d, s, &f, e);
     sh_store_close(s);
     out->title = name ? sh_figure_keep(d, name) : "";
     struct point *p = bad ? NULL : largest_group(&f, &n, &others);
     if (!bad && !n) {
-        sh_fail(e, "%s: no results of a replay are in it", path);
+        sh_fail(e, "%s: found no results of shears replay", path);
         bad = sh_hint(e, "make them: shears replay --db %s --policy all --budget 0.05..1.0/20", path);
     }
     bad = bad || make_set(p, n, out, d, e);
     if (!bad)
-        *how = group_text(p, others);
-    found_free(&f);
+        *how = sh_figure_keep(d, group_text(p, others));
+    sh_results_free(&f.all);
     return bad ? -1 : 0;
 }
 
@@ -250,10 +242,9 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
     struct sh_fig_curve_sets *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
     (void)figures;
     for (int i = 0; i < q->n_db; i++) {
-        char *how = NULL;
-        if (read_store(q->db[i], &set[i], &how, d, e))
+        const char *how;
+        if (read_store(d, q->db[i], &set[i], &how, e))
             return -1;
-        sh_figure_keep(d, how);
         d->out.settings = i ? d->out.settings : how;
     }
     *all = (struct sh_fig_curve_sets){q->n_db, set};

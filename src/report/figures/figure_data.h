@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From trace stores and plans to what figures draw: one loader for each kind of data, and the memory it lies in. */
+/* From trace stores and plans to what figures draw: one loader for each kind of data, and the memory for it. */
 #ifndef SH_REPORT_FIGURES_FIGURE_DATA_H
 #define SH_REPORT_FIGURES_FIGURE_DATA_H
 
@@ -33,7 +33,7 @@ struct sh_figure_loader {
     int (*load)(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e);
 };
 
-/* The loader of a figure; NULL: a command of its own draws it (drawn_by). */
+/* The loader of a figure; NULL: another command draws it (drawn_by). */
 const struct sh_figure_loader *sh_figure_loader(const struct sh_figure *f);
 
 struct sh_figure_data *sh_figure_data_empty(void);

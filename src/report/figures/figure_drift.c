@@ -2,7 +2,6 @@
 /* What `shears drift` left in the stores: Jaccard indices over steps, and changes of scores. One panel for each
  * policy and budget. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,15 +52,6 @@ static int in_order(const void *a, const void *b)
     const struct point *x = a, *y = b;
     return x->layer != y->layer ? (x->layer > y->layer) - (x->layer < y->layer)
                                 : (x->step > y->step) - (x->step < y->step);
-}
-
-/* "opt-125m: h2o:recent=5, budget 0.2" */
-static char *title_of(const char *name, const struct sh_result_row *r)
-{
-    char *policy = sh_result_policy(r),
-         *title = xasprintf("%s: %s, budget %s", name, policy, sh_result_text(r, "budget"));
-    free(policy);
-    return title;
 }
 
 /* A line for each layer; of many layers some, evenly, the last among them. */
@@ -122,8 +112,10 @@ static int read_store(struct sh_figure_data *d, int is_change, const char *path,
     for (int i = 0; i < all.n && !bad && *n < SH_MEASURED_PANELS; i++) {
         struct cell c = read_cell(&all.row[i]);
         if (is_change ? c.has_change : c.n > 0) {
+            char *policy = sh_figure_keep(d, sh_result_policy(&all.row[i])),
+                 *title = xasprintf("%s: %s, budget %s", name, policy, sh_result_text(&all.row[i], "budget"));
             panel[*n] = (struct sh_fig_measured){.floor = (double)NAN, .ceiling = (double)NAN,
-                                                 .title = sh_figure_keep(d, title_of(name, &all.row[i]))};
+                                                 .title = sh_figure_keep(d, title)};
             (is_change ? draw_change : draw_steps)(&c, &panel[(*n)++], d);
         }
         free(c.point);
@@ -131,7 +123,7 @@ static int read_store(struct sh_figure_data *d, int is_change, const char *path,
     sh_results_free(&all);
     free(name);
     if (!bad && *n == before && before < SH_MEASURED_PANELS) {
-        sh_fail(e, "%s: no results of a drift are in it", path);
+        sh_fail(e, "%s: found no results of shears drift", path);
         bad = sh_hint(e, "make them: shears drift --model DIR --db %s --policy scissorhands --budget 0.33", path);
     }
     return bad ? -1 : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compression curves and quantisation out of the results that `shears eval` left in the stores. Results belong
+/* Compression curves and quantisation from the results that `shears eval` left in the stores. Results belong
  * together when their settings agree in all but policy, knobs, budget, plan and bits of keys and values; of
  * several such groups of a store the one with most results is drawn. Every group has its full cache in f32,
  * which says how long the texts are. */
@@ -19,7 +19,7 @@ static const char *const metric_name[N_METRIC] = {
     "answer_nll_change_stderr", "answer_ppl", "acc", "stderr", "budget_tokens", "kv_bytes"};
 
 struct point {                          /* one result                                             */
-    char *group, *label, *task;         /* task: "piqa, 5 shots"; NULL: not of a task             */
+    const char *group, *label, *task;   /* task: "piqa, 5 shots"; NULL: not of a task             */
     const char *budget;
     int bits, is_full;
     double at[N_METRIC];
@@ -34,44 +34,32 @@ struct found {
 /* ---- reading ---- */
 
 /* What does not look like the settings of an evaluation has no group. */
-static struct point read_point(const struct sh_result_row *r)
+static struct point read_point(struct sh_figure_data *d, const struct sh_result_row *r)
 {
     static const char *const apart[] = {"policy", "knobs", "budget", "plan", "kv_bits", "group", NULL};
     const char *policy = sh_result_text(r, "policy"), *task = sh_result_text(r, "task");
-    struct point p = {.label = sh_result_policy(r), .budget = sh_result_text(r, "budget"),
+    struct point p = {.label = sh_figure_keep(d, sh_result_policy(r)), .budget = sh_result_text(r, "budget"),
                       .bits = (int)sh_result_int(r, "kv_bits"), .is_full = !strcmp(policy, "full")};
-    if (json_object_get(r->settings, "plan")) {
-        char *plan = xasprintf("%s, a plan", p.label);
-        free(p.label);
-        p.label = plan;
-    }
+    if (json_object_get(r->settings, "plan"))
+        p.label = sh_figure_keep(d, xasprintf("%s, a plan", p.label));
     if (*task)
-        p.task = xasprintf("%s, %lld shots", task, sh_result_int(r, "shots"));
-    p.group = *policy && p.bits > 0 ? sh_result_group(r, apart) : NULL;
+        p.task = sh_figure_keep(d, xasprintf("%s, %lld shots", task, sh_result_int(r, "shots")));
+    if (*policy && p.bits > 0)
+        p.group = sh_figure_keep(d, sh_result_group(r, apart));
     for (int m = 0; m < N_METRIC; m++)
         p.at[m] = sh_result(r, metric_name[m], -1);
     return p;
 }
 
-static int read_points(struct sh_store *s, const char *command, struct found *f, struct sh_err *e)
+static int read_points(struct sh_figure_data *d, struct sh_store *s, const char *command, struct found *f,
+                       struct sh_err *e)
 {
     if (sh_results_load(s, command, &f->all, e))
         return -1;
-    f->point = xcalloc((size_t)f->all.n + 1, sizeof *f->point);
+    f->point = sh_figure_keep(d, xcalloc((size_t)f->all.n + 1, sizeof *f->point));
     for (; f->n < f->all.n; f->n++)
-        f->point[f->n] = read_point(&f->all.row[f->n]);
+        f->point[f->n] = read_point(d, &f->all.row[f->n]);
     return 0;
-}
-
-static void found_free(struct found *f)
-{
-    for (int i = 0; i < f->n; i++) {
-        free(f->point[i].group);
-        free(f->point[i].label);
-        free(f->point[i].task);
-    }
-    free(f->point);
-    sh_results_free(&f->all);
 }
 
 /* ---- choosing ---- */
@@ -337,7 +325,7 @@ static int read_store(int is_quant, enum pass pass, const char *path, struct sh_
     struct found eval = {0}, task = {0};
     struct sh_store *s = sh_store_open(path, e);
     char *name = s ? sh_figure_name(s, e) : NULL;
-    int bad = !name || read_points(s, "eval", &eval, e) || read_points(s, "task", &task, e);
+    int bad = !name || read_points(d, s, "eval", &eval, e) || read_points(d, s, "task", &task, e);
     sh_store_close(s);
     if (!bad && pass == TASKS)
         add_tasks(&task, name, out, d);
@@ -345,16 +333,16 @@ static int read_store(int is_quant, enum pass pass, const char *path, struct sh_
         add_quant(&eval, name, out, d);
     else if (!bad)
         add_curves(&eval, name, out, d);
-    found_free(&eval);
-    found_free(&task);
+    sh_results_free(&eval.all);
+    sh_results_free(&task.all);
     free(name);
     return bad ? -1 : 0;
 }
 
 static int nothing_in(int is_quant, const char *path, struct sh_err *e)
 {
-    sh_fail(e, is_quant ? "%s: no results of an eval with --kv-bits 8 or 4 are in it"
-                        : "%s: no results of an eval under a budget are in it", path);
+    sh_fail(e, is_quant ? "%s: found no results of shears eval with --kv-bits 8 or 4"
+                        : "%s: found no results of shears eval under a budget", path);
     return sh_hint(e, is_quant ? "make them, once for each of 16, 8 and 4 bits: shears eval --model DIR --text FILE "
                                  "--policy full tova --budget 0.5 --kv-bits 4 --db %s"
                                : "make them: shears eval --model DIR --text FILE --policy window h2o --budget "
