@@ -4,21 +4,16 @@
 
 #include <stddef.h>
 
-#define FILE_OF(name) extern const unsigned char sh_demo_##name##_begin[], sh_demo_##name##_end[];
-FILE_OF(config)
-FILE_OF(tokenizer)
-FILE_OF(tokenizer_config)
-FILE_OF(weights)
-FILE_OF(natural)
-FILE_OF(recall)
+#define FILES(X) \
+    X(config, "demo-opt/config.json") \
+    X(tokenizer, "demo-opt/tokenizer.json") \
+    X(tokenizer_config, "demo-opt/tokenizer_config.json") \
+    X(weights, "demo-opt/model.safetensors") \
+    X(natural, "natural.txt") \
+    X(recall, "recall.jsonl")
 
-#define ENTRY(name, path) {path, sh_demo_##name##_begin, sh_demo_##name##_end}
+#define DECLARE(name, path) extern const unsigned char sh_demo_##name##_begin[], sh_demo_##name##_end[];
+FILES(DECLARE)
 
-const struct sh_demo_file sh_demo_files[] = {
-    ENTRY(config, "demo-opt/config.json"),
-    ENTRY(tokenizer, "demo-opt/tokenizer.json"),
-    ENTRY(tokenizer_config, "demo-opt/tokenizer_config.json"),
-    ENTRY(weights, "demo-opt/model.safetensors"),
-    ENTRY(natural, "natural.txt"),
-    ENTRY(recall, "recall.jsonl"),
-    {NULL, NULL, NULL}};
+#define ENTRY(name, path) {path, sh_demo_##name##_begin, sh_demo_##name##_end},
+const struct sh_demo_file sh_demo_files[] = {FILES(ENTRY) {NULL, NULL, NULL}};

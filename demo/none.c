@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of embed.c where the program is to be small (make gpu-pack): there is no demonstration in it. */
+/* Replaces embed.c in a small program (make gpu-pack), which has no demonstration. */
 #include "demo/embed.h"
 
 #include <stddef.h>

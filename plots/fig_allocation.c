@@ -3,7 +3,6 @@
  * maps share their colour scale, so plans can be compared. */
 #include <math.h>
 
-#include "plots/fig_allocation.h"
 #include "plots/figure.h"
 
 #define TALL 2.7                /* inches, a map without its margins */
@@ -35,40 +34,29 @@ static void layers(struct sh_gp *gp, const struct sh_fig_plan *p, int i_plan)
             least = fmin(least, t);
             largest = fmax(largest, t);
         }
-        const double column[] = {n ? sum / n : (double)NAN, least, largest};
-        fprintf(gp->to, "%d", l);
-        for (int c = 0; c < 3; c++) {
-            putc(' ', gp->to);
-            sh_gp_real(gp, column[c]);
-        }
-        putc('\n', gp->to);
+        sh_gp_row(gp, (double[]){l, n ? sum / n : (double)NAN, least, largest}, 4);
     }
     fputs("EOD\n", gp->to);
 }
 
 static void map(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double high)
 {
-    fputs("set title ", gp->to);
-    sh_gp_text(gp, p->title, 58);
-    fprintf(gp->to,
-            "\nset ylabel 'KV head'\nset xtics 0, %d\nset ytics 0, %d\n"
+    sh_gp_set(gp, "title", p->title, 58);
+    fprintf(gp->to, "set ylabel 'KV head'\nset xtics 0, %d\nset ytics 0, %d\n"
             "set xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\nset cbrange [0:%.10g]\n"
             "set border 15 ls 21\nunset grid\n"
             "plot $plan%d matrix using ($3 == $3 ? $2 : NaN):1:($2-0.5):($2+0.5):($1-0.5):"
             "($1+0.5):3 with boxxyerror fs solid noborder lc palette\nunset label\n",
-            sh_gp_step(p->n_layers, 12), sh_gp_step(p->n_heads, 10), p->n_layers - 1,
-            p->n_heads - 1, high, i);
+            sh_gp_step(p->n_layers, 12), sh_gp_step(p->n_heads, 10), p->n_layers - 1, p->n_heads - 1, high, i);
 }
 
 static void profile(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double high)
 {
-    fprintf(gp->to,
-            "set title 'by layer: mean and range over heads'\nset ylabel 'tokens per head'\n"
+    fprintf(gp->to, "set title 'by layer: mean and range over heads'\nset ylabel 'tokens per head'\n"
             "set xrange [-0.5:%d.5]\nset yrange [0:%.10g]\nset ytics auto\nset border 3 ls 21\n"
             "set grid ls 20\n"
             "plot $layers%d using 1:3:4 with filledcurves ls 1 fs transparent solid 0.2 noborder, "
-            "\\\n    '' using 1:2 with linespoints ls 1\n",
-            p->n_layers - 1, 1.05 * high, i);
+            "\\\n    '' using 1:2 with linespoints ls 1\n", p->n_layers - 1, 1.05 * high, i);
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
@@ -83,9 +71,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
            wide = half - LEFT - RIGHT - COLOURS;
     sh_gp_page(gp, page, top - 0.35 + PITCH * n_rows, data->title, data->settings);
     for (int i = 0; i < d->n; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "plan%d", i);
-        sh_gp_matrix(gp, name, d->plan[i].n_layers, d->plan[i].n_heads, d->plan[i].tokens);
+        sh_gp_matrix(gp, "plan", i, d->plan[i].n_layers, d->plan[i].n_heads, d->plan[i].tokens);
         layers(gp, &d->plan[i], i);
     }
     fputs("set xlabel 'layer'\nset cblabel 'tokens' offset 0.8, 0\nset multiplot\n", gp->to);

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "plots/curves.h"
 #include "plots/figure.h"
 
 #define TALL 3.0                /* inches, a panel without its margins */
@@ -24,8 +23,7 @@ static const struct { const char *title, *axis; int column; } panels[PANELS] = {
 
 static const double *values(const struct sh_fig_curve *c, int panel)
 {
-    const double *of[PANELS] = {c->mass, c->no_sink, c->pivotal, c->error};
-    return of[panel];
+    return ((const double *[PANELS]){c->mass, c->no_sink, c->pivotal, c->error})[panel];
 }
 
 static int has_values(const struct sh_fig_curves *set, int panel)
@@ -93,14 +91,9 @@ static void blocks(struct sh_gp *gp, const struct sh_fig_curve_sets *d)
             fprintf(gp->to, "$s%dc%d << EOD\n# ", s, i);
             sh_gp_text(gp, c->label, 200);
             fputs("\n# share mass low high no_sink pivotal error\n", gp->to);
-            for (int k = 0; k < c->n; k++) {
-                const double column[] = {c->share[k], c->mass[k], c->low[k], c->high[k],
-                                         c->no_sink[k], c->pivotal[k], c->error[k]};
-                for (int v = 0; v < 7; v++) {
-                    sh_gp_real(gp, column[v]);
-                    putc(v < 6 ? ' ' : '\n', gp->to);
-                }
-            }
+            for (int k = 0; k < c->n; k++)
+                sh_gp_row(gp, (double[]){c->share[k], c->mass[k], c->low[k], c->high[k], c->no_sink[k], c->pivotal[k],
+                                         c->error[k]}, 7);
             fputs("EOD\n", gp->to);
         }
 }
@@ -119,8 +112,7 @@ static void y_range(struct sh_gp *gp, const struct sh_fig_curves *set, int panel
         fprintf(gp->to, "set yrange [0:%.4g]\nset ytics %s\n", fmin(1.5, fmax(1.05 * high, 0.01)),
                 high < 0.1 ? "auto" : high < 0.6 ? "0, 0.1" : "0, 0.5");
     else
-        fprintf(gp->to, "set yrange [%.1f:1.01]\nset ytics 0, 0.2\n",
-                floor(fmax(low, 0) * 10 + 1e-9) / 10);
+        fprintf(gp->to, "set yrange [%.1f:1.01]\nset ytics 0, 0.2\n", floor(fmax(low, 0) * 10 + 1e-9) / 10);
 }
 
 static void panel(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, int p)
@@ -178,7 +170,7 @@ static void legend_column(struct sh_gp *gp, const struct sh_fig_curve_sets *d, i
                   : c->is_over ? ".' (keeps more)', \\\n" : ", \\\n", gp->to);
         }
     fputs(to >= n ? "    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder title "
-                    "'95 % interval'\n" : "    NaN notitle\n", gp->to);
+          "'95 % interval'\n" : "    NaN notitle\n", gp->to);
 }
 
 static void legend(struct sh_gp *gp, const struct sh_fig_curve_sets *d, double width, double top, double tall,
@@ -195,25 +187,16 @@ static void legend(struct sh_gp *gp, const struct sh_fig_curve_sets *d, double w
     }
 }
 
-static int check(const struct sh_fig_curve_sets *d, struct sh_err *e)
-{
-    for (int s = 0; s < d->n; s++)
-        if (d->set[s].n_curves < 1 || d->set[s].n_curves > MOST)
-            return sh_misused(e, "figure budget-curve shows 1 to %d policies, found %d", MOST,
-                              d->set[s].n_curves);
-    return 0;
-}
-
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
     const struct sh_fig_curve_sets *d = data->budget_curve;
     int n_rows = 0, row = 0, n_columns = sh_gp_columns(gp, PITCH_X, 2);
     double width = sh_gp_room(gp, 0.3 + PITCH_X * n_columns), pitch = (width - 0.3) / n_columns;
     int n_keys = (int)fmax(1, (width - 0.4) / KEY_PITCH);
-    if (check(d, e))
-        return -1;
     for (int s = 0; s < d->n; s++) {
         int n = 0;
+        if (d->set[s].n_curves < 1 || d->set[s].n_curves > MOST)
+            return sh_misused(e, "figure budget-curve shows 1 to %d policies, found %d", MOST, d->set[s].n_curves);
         for (int p = 0; p < PANELS; p++)
             n += p == 0 || has_values(&d->set[s], p);
         n_rows += (n + n_columns - 1) / n_columns;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the memory of one GPU is used for: a bar for each setting, its parts side by side, and where the memory
- * ends. */
+/* What the memory of one GPU is used for: a bar for each setting, its parts side by side, and where the memory ends. */
 #include <math.h>
 
-#include "plots/chart.h"
 #include "plots/figure.h"
 
 #define LEFT 2.6                /* inches around the bars: their names */
@@ -95,12 +93,9 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     sh_gp_heading(gp);
     sh_gp_box(gp, LEFT, TOP, WIDE, tall);
     fprintf(gp->to, "set xlabel 'GiB of one GPU; the line is the usable memory'\nset yrange [%g:-0.6]\n"
-            "set xrange [0:%.6g]\nset ytics scale 0 (", s->n - 0.4, 1.02 * widest(s));
-    for (int i = 0; i < s->n; i++) {
-        fputs(i ? ", " : "", gp->to);
-        sh_gp_tic(gp, s->bars[i].label, 34);
-        fprintf(gp->to, " %d", i);
-    }
+            "set xrange [0:%.6g]\nset ytics scale 0 ", s->n - 0.4, 1.02 * widest(s));
+    for (int i = 0; i < s->n; i++)
+        sh_gp_tic_at(gp, i, s->bars[i].label, 34);
     fputs(")\n", gp->to);
     for (int i = 0; i < s->n; i++)
         bar(gp, s, i, &object);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measured against the theory, one row of panels per trace: left the mass of what is dropped and
- * what the law says it should be, right what that does to the output and the bounds on it. Both on
- * logarithmic axes, down to a millionth. */
+/* Measured against the theory, one row of panels per trace: left the mass of what is dropped and what the law says it
+ * should be, right what that does to the output and the bounds on it. Both on logarithmic axes, down to a millionth. */
 #include <math.h>
 
-#include "plots/fig_dropped_mass.h"
 #include "plots/figure.h"
 
 #define TALL 3.0                /* inches, a panel without its margins */
@@ -12,8 +10,6 @@
 #define MARGINS 1.0
 #define PITCH_Y 5.1
 #define FLOOR 1e-6
-
-enum { COLUMNS = 8 };
 
 static int any(const double *x, int n)
 {
@@ -25,16 +21,10 @@ static int any(const double *x, int n)
 
 static void block(struct sh_gp *gp, const struct sh_fig_dropped *t, int i_trace)
 {
-    fprintf(gp->to, "$d%d << EOD\n# share measured least most law law_cut printed error\n",
-            i_trace);
-    for (int i = 0; i < t->n; i++) {
-        const double column[COLUMNS] = {t->share[i], t->measured[i], t->least[i],   t->most[i],
-                                        t->law[i],   t->law_cut[i],  t->printed[i], t->error[i]};
-        for (int c = 0; c < COLUMNS; c++) {
-            sh_gp_real(gp, column[c]);
-            putc(c + 1 < COLUMNS ? ' ' : '\n', gp->to);
-        }
-    }
+    fprintf(gp->to, "$d%d << EOD\n# share measured least most law law_cut printed error\n", i_trace);
+    for (int i = 0; i < t->n; i++)
+        sh_gp_row(gp, (double[]){t->share[i], t->measured[i], t->least[i], t->most[i], t->law[i], t->law_cut[i],
+                                 t->printed[i], t->error[i]}, 8);
     fputs("EOD\n", gp->to);
 }
 
@@ -57,8 +47,7 @@ static void mass(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
     else
         absent(gp, "(law D has no value here)");
     if (any(t->law_cut, t->n))
-        fputs(", \\\n    '' using 1:(over($6)) with lines ls 12 lw 1.8 "
-              "title 'law D, scores at most 1'", gp->to);
+        fputs(", \\\n    '' using 1:(over($6)) with lines ls 12 lw 1.8 title 'law D, scores at most 1'", gp->to);
     else
         absent(gp, "(nor with scores at most 1)");
     fputs("\n", gp->to);
@@ -68,19 +57,16 @@ static void output(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
 {
     fprintf(gp->to, "set title 'error of the output'\n"
             "set ylabel 'error in units of max |v|'\n"
-            "plot $d%d using 1:(over(2 * $2)) with linespoints ls 5 "
-            "title '2 x measured (bound)'", i);
+            "plot $d%d using 1:(over(2 * $2)) with linespoints ls 5 title '2 x measured (bound)'", i);
     if (any(t->law_cut, t->n))
-        fputs(", \\\n    '' using 1:(over(2 * $6)) with lines ls 12 lw 1.8 "
-              "title '2 D, scores at most 1'", gp->to);
+        fputs(", \\\n    '' using 1:(over(2 * $6)) with lines ls 12 lw 1.8 title '2 D, scores at most 1'", gp->to);
     if (any(t->printed, t->n))
         fputs(", \\\n    '' using 1:(over($7)) with linespoints ls 4 "
               "title 'Theorem 4.1 as printed, where defined'", gp->to);
     else
         absent(gp, "(Theorem 4.1 as printed says nothing)");
     if (any(t->error, t->n))
-        fputs(", \\\n    '' using 1:(over($8)) with linespoints ls 3 title 'measured error'",
-              gp->to);
+        fputs(", \\\n    '' using 1:(over($8)) with linespoints ls 3 title 'measured error'", gp->to);
     fputs("\n", gp->to);
 }
 
@@ -89,15 +75,13 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     const struct sh_fig_drops *d = data->dropped_mass;
     for (int i = 0; i < d->n; i++)
         if (d->trace[i].n < 2)
-            return sh_misused(e, "figure dropped-mass shows 2 or more budgets, found %d",
-                              d->trace[i].n);
+            return sh_misused(e, "figure dropped-mass shows 2 or more budgets, found %d", d->trace[i].n);
     int n_columns = sh_gp_columns(gp, PITCH_X, 2), n_rows = d->n * (2 / n_columns);
     double width = sh_gp_room(gp, 0.4 + n_columns * PITCH_X), pitch = (width - 0.4) / n_columns;
     sh_gp_page(gp, width, 0.75 + PITCH_Y * n_rows, data->title, data->settings);
     for (int i = 0; i < d->n; i++)
         block(gp, &d->trace[i], i);
-    fprintf(gp->to,
-            "floor_at(y) = y == y ? (y < %g ? %g : y) : NaN\nover(y) = y >= %g ? y : NaN\n"
+    fprintf(gp->to, "floor_at(y) = y == y ? (y < %g ? %g : y) : NaN\nover(y) = y >= %g ? y : NaN\n"
             "set logscale y\nset xrange [0:1]\nset xtics 0, 0.2, 1\n"
             "set ytics ('1' 1, '10⁻¹' 1e-1, '10⁻²' 1e-2, '10⁻³' 1e-3, '10⁻⁴' 1e-4, "
             "'10⁻⁵' 1e-5, '10⁻⁶' 1e-6)\n"

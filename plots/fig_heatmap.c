@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/fig_heatmap.h"
 #include "plots/figure.h"
 #include "src/base/mem.h"
 
@@ -54,33 +53,25 @@ static int has_tokens(const struct sh_fig_map *m)
 /* The blocks $score<i>, $significant<i> and, when rows are marked, $rows<i>. */
 static void blocks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_maps *d, int i)
 {
-    char name[32];
-    snprintf(name, sizeof name, "score%d", i);
-    sh_gp_matrix32(gp, name, down(m), across(m), m->score);
-    snprintf(name, sizeof name, "significant%d", i);
-    sh_gp_matrix32(gp, name, down(m), across(m), m->above);
+    sh_gp_matrix32(gp, "score", i, down(m), across(m), m->score);
+    sh_gp_matrix32(gp, "significant", i, down(m), across(m), m->above);
     size_t n = (size_t)n_marked(m, d), wide = (size_t)across(m);
     float *rows = xmalloc((n + 1) * wide * sizeof *rows);
     if (n)
         memcpy(rows, m->single, n * wide * sizeof *rows);
-    if (n == 1)             /* gnuplot draws no image of one row: the second lies out of sight */
+    if (n == 1)             /* gnuplot cannot draw an image of one row: the second is out of view */
         memcpy(rows + wide, rows, wide * sizeof *rows);
-    snprintf(name, sizeof name, "rows%d", i);
     if (n)
-        sh_gp_matrix32(gp, name, n == 1 ? 2 : (int)n, across(m), rows);
+        sh_gp_matrix32(gp, "rows", i, n == 1 ? 2 : (int)n, across(m), rows);
     free(rows);
 }
 
 static void token_tics(struct sh_gp *gp, char axis, const char *const *label, int n)
 {
-    fprintf(gp->to, "set %ctics (", axis);
-    for (int i = 0; i < n; i++) {
-        fputs(i ? ", " : "", gp->to);
-        sh_gp_tic(gp, label[i], 10);
-        fprintf(gp->to, " %d", i);
-    }
-    fprintf(gp->to, ") font ',%g'%s\n", gp->format ? 6.0 : 8.0,
-            axis == 'x' ? " rotate by 90 right" : "");
+    fprintf(gp->to, "set %ctics ", axis);
+    for (int i = 0; i < n; i++)
+        sh_gp_tic_at(gp, i, label[i], 10);
+    fprintf(gp->to, ") font ',%g'%s\n", gp->format ? 6.0 : 8.0, axis == 'x' ? " rotate by 90 right" : "");
 }
 
 static void axes(struct sh_gp *gp, const struct sh_fig_map *m)
@@ -91,30 +82,23 @@ static void axes(struct sh_gp *gp, const struct sh_fig_map *m)
         token_tics(gp, 'x', m->col_label, m->n_cols);
     if (tokens && m->row_label)
         token_tics(gp, 'y', m->row_label, m->n_rows);
-    fprintf(
-        gp->to,
-        "set xlabel '%s'\nset ylabel '%s'\n"
-        "set xrange [-0.5:%d-0.5]\nset yrange [%d-0.5:-0.5]\n",
-        tokens && m->col_label ? "" : "key position",
-        tokens && m->row_label ? "" : "query position", m->n_cols, m->n_rows);
+    fprintf(gp->to, "set xlabel '%s'\nset ylabel '%s'\n"
+            "set xrange [-0.5:%d-0.5]\nset yrange [%d-0.5:-0.5]\n", tokens && m->col_label ? "" : "key position",
+            tokens && m->row_label ? "" : "query position", m->n_cols, m->n_rows);
 }
 
 /* Lines across the map at the marked rows, named at the right edge where there is room. */
-static void marks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_maps *d,
-                  int named)
+static void marks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_fig_maps *d, int named)
 {
     double named_at = -1e9;
     for (int k = 0; k < d->n_marks; k++) {
         int pos = d->marks[k];
         if (!is_marked(m, pos))
             continue;
-        fprintf(
-            gp->to,
-            "set arrow %d from graph 0, first %d to graph 1, first %d nohead front ls 2 lw 0.8\n",
-            k + 1, pos, pos);
+        fprintf(gp->to,
+                "set arrow %d from graph 0, first %d to graph 1, first %d nohead front ls 2 lw 0.8\n", k + 1, pos, pos);
         if (named && fabs(pos - named_at) >= 0.05 * m->n_rows) {
-            fprintf(gp->to, "set label %d '%d' at graph 1.02, first %d left front tc ls 2\n", k + 1,
-                    pos, pos);
+            fprintf(gp->to, "set label %d '%d' at graph 1.02, first %d left front tc ls 2\n", k + 1, pos, pos);
             named_at = pos;
         }
     }
@@ -136,13 +120,10 @@ static double middle(int by)
     return 0.5 * (by - 1);
 }
 
-static void picture(struct sh_gp *gp, const struct sh_fig_map *m, const char *block,
-                    const char *colour)
+static void picture(struct sh_gp *gp, const struct sh_fig_map *m, const char *block, int i, const char *colour)
 {
-    fprintf(gp->to,
-            "plot $%s matrix using (%d * $1 + %.1f):(%d * $2 + %.1f):(%s) with image%s\n"
-            "unset label\nunset arrow\n",
-            block, m->by_col, middle(m->by_col), m->by_row, middle(m->by_row), colour,
+    fprintf(gp->to, "plot $%s%d matrix using (%d * $1 + %.1f):(%d * $2 + %.1f):(%s) with image%s\n"
+            "unset label\nunset arrow\n", block, i, m->by_col, middle(m->by_col), m->by_row, middle(m->by_row), colour,
             m->n_rows <= 128 && m->n_cols <= 128 ? " pixels" : "");
 }
 
@@ -155,20 +136,16 @@ static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh
             fprintf(gp->to, "%s'query %d' %d", n ? ", " : "", d->marks[k], n);
             n++;
         }
-    fprintf(
-        gp->to,
-        ") font ','\nset xtics %d norotate font ','\nset xlabel 'key position'\nset ylabel ''\n"
-        "set yrange [%d-0.5:-0.5]\nunset colorbox\n"
-        "plot $rows%d matrix using (%d * $1 + %.1f):2:(at_least($3)) with image pixels\n"
-        "set colorbox\n",
-        sh_gp_step(m->n_cols, most_tics), n, i, m->by_col, middle(m->by_col));
+    fprintf(gp->to, ") font ','\nset xtics %d norotate font ','\nset xlabel 'key position'\nset ylabel ''\n"
+            "set yrange [%d-0.5:-0.5]\nunset colorbox\n"
+            "plot $rows%d matrix using (%d * $1 + %.1f):2:(at_least($3)) with image pixels\n"
+            "set colorbox\n", sh_gp_step(m->n_cols, most_tics), n, i, m->by_col, middle(m->by_col));
 }
 
 static void score_colours(struct sh_gp *gp)
 {
     sh_gp_viridis(gp);
-    fputs("set logscale cb\nset cbrange [low:1]\nset cbtics auto\nset colorbox\n",
-          gp->to);
+    fputs("set logscale cb\nset cbrange [low:1]\nset cbtics auto\nset colorbox\n", gp->to);
 }
 
 /* The lowest score that the colours tell apart: the power of ten below a tenth of the average. */
@@ -186,25 +163,20 @@ static double axes_in(const struct sh_fig_map *m)
 static void map(struct sh_gp *gp, const struct sh_fig_maps *d, int i, double top, const struct layout *l)
 {
     const struct sh_fig_map *m = &d->map[i];
-    char block[32];
     axes(gp, m);
     fprintf(gp->to, "low = %.3g\n", lowest(m));
     score_colours(gp);
     title(gp, m, "attention score", l->side);
     marks(gp, m, d, 0);
     sh_gp_box(gp, LEFT, top, l->side, l->side);
-    snprintf(block, sizeof block, "score%d", i);
-    picture(gp, m, block, "at_least($3)");
-    fputs(
-        "unset logscale cb\nset palette defined (0 '#e4e8ec', 1 '#0b3c6f')\nset cbrange [0:1]\n"
-        "unset colorbox\n",
-        gp->to);
+    picture(gp, m, "score", i, "at_least($3)");
+    fputs("unset logscale cb\nset palette defined (0 '#e4e8ec', 1 '#0b3c6f')\nset cbrange [0:1]\n"
+          "unset colorbox\n", gp->to);
     title(gp, m, "above its row’s average", l->side - 0.5);
     marks(gp, m, d, 1);
     top += l->across > 1 ? 0 : l->side + axes_in(m);
     sh_gp_box(gp, l->across > 1 ? LEFT + l->side + BETWEEN : LEFT, top, l->side, l->side);
-    snprintf(block, sizeof block, "significant%d", i);
-    picture(gp, m, block, "$3");
+    picture(gp, m, "significant", i, "$3");
     if (n_marked(m, d) == 0)
         return;
     score_colours(gp);
@@ -238,8 +210,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
         return sh_misused(e, "figure heatmap shows 0 to 8 single rows, found %d", d->n_marks);
     for (int i = 0; i < d->n; i++) {
         if (d->map[i].n_rows < 2 || d->map[i].n_cols < 2)
-            return sh_misused(
-                e, "figure heatmap needs at least 2 rows and 2 columns of scores, found %d x %d",
+            return sh_misused(e, "figure heatmap needs at least 2 rows and 2 columns of scores, found %d x %d",
                 d->map[i].n_rows, d->map[i].n_cols);
         total += height(&d->map[i], d, &l);
     }
@@ -247,8 +218,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     for (int i = 0; i < d->n; i++)
         blocks(gp, &d->map[i], d, i);
     fputs("at_least(v) = v == v ? (v < low ? low : v) : NaN\n"
-          "set border 15 ls 21\nunset grid\nset multiplot\n",
-          gp->to);
+          "set border 15 ls 21\nunset grid\nset multiplot\n", gp->to);
     sh_gp_heading(gp);
     for (int i = 0; i < d->n; i++) {
         map(gp, d, i, top, &l);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "plots/curves.h"
 #include "plots/figure.h"
 
 #define LINE 0.24               /* inches, a policy */
@@ -88,15 +87,11 @@ static double names(const struct sh_fig_curve_sets *d)
 static void board(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, double low, int is_narrow, double key_top)
 {
     const struct sh_fig_curves *set = &d->set[s];
-    fputs("set title ", gp->to);
-    sh_gp_text(gp, d->n > 1 ? set->title : "", 60);
-    fprintf(gp->to, "\nset xrange [%g:1.0]\nset xtics %s\nset yrange [%d.6:-0.6]\nset ytics (", low,
+    sh_gp_set(gp, "title", d->n > 1 ? set->title : "", 60);
+    fprintf(gp->to, "set xrange [%g:1.0]\nset xtics %s\nset yrange [%d.6:-0.6]\nset ytics ", low,
             is_narrow && low < 0.7 ? "0, 0.2" : is_narrow ? "0, 0.1" : "auto", set->n_curves - 1);
-    for (int i = 0; i < set->n_curves; i++) {
-        fputs(i ? ", " : "", gp->to);
-        sh_gp_tic(gp, set->curve[i].label, LABEL);
-        fprintf(gp->to, " %d", i);
-    }
+    for (int i = 0; i < set->n_curves; i++)
+        sh_gp_tic_at(gp, i, set->curve[i].label, LABEL);
     fputs(")\nset key at ", gp->to);
     if (is_narrow)
         sh_gp_at(gp, 0.2, key_top);
@@ -105,17 +100,13 @@ static void board(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, do
     fprintf(gp->to, " left top vertical maxrows %d Left reverse samplen 1\n", is_narrow ? 2 * KEYS : KEYS);
     for (int i = 0; i < set->n_curves; i++)
         if (!isfinite(set->curve[i].height))
-            fprintf(gp->to, "set label 'too few of these budgets' at graph 0.01, first %d left "
-                    "tc rgb '#909090'\n", i);
+            fprintf(gp->to, "set label 'too few of these budgets' at graph 0.01, first %d left tc rgb '#909090'\n", i);
     fprintf(gp->to, "plot $board%d using 2:1:2:3:($1-0.36):($1+0.36):4 with boxxyerror "
             "fs solid 0.75 noborder lc rgb variable notitle, \\\n"
-            "    NaN with boxes fs solid 0.75 noborder lc rgb '#56B4E9' "
-            "title 'mean height, budgets '.",
-            s);
+            "    NaN with boxes fs solid 0.75 noborder lc rgb '#56B4E9' title 'mean height, budgets '.", s);
     sh_gp_text(gp, set->note ? set->note : "", 40);
     if (any(set, 1))
-        fputs(", \\\n    NaN with boxes fs solid 0.75 noborder lc rgb '#404040' "
-              "title 'sees the future'", gp->to);
+        fputs(", \\\n    NaN with boxes fs solid 0.75 noborder lc rgb '#404040' title 'sees the future'", gp->to);
     if (any(set, 0))
         fputs(", \\\n    NaN with boxes fs solid 0.75 noborder lc rgb '#c8c8c8' "
               "title 'keeps more than its budget'", gp->to);

@@ -3,7 +3,6 @@
  * one panel per reading of "pivotal", one colour per trace. */
 #include <math.h>
 
-#include "plots/fig_persistence.h"
 #include "plots/figure.h"
 
 #define TALL 2.7                /* inches, a panel without its margins */
@@ -24,16 +23,9 @@ static void block(struct sh_gp *gp, const struct sh_fig_series *s, int panel, in
     fprintf(gp->to, "$p%ds%d << EOD\n# ", panel, series);
     sh_gp_text(gp, s->label, 200);
     fputs("\n# layer ratio density min_head max_head\n", gp->to);
-    for (int i = 0; i < s->n_layers; i++) {
-        const double column[] = {s->ratio[i], s->density[i], s->min_head ? s->min_head[i] : NAN,
-                                 s->max_head ? s->max_head[i] : NAN};
-        fprintf(gp->to, "%d", i);
-        for (int c = 0; c < 4; c++) {
-            putc(' ', gp->to);
-            sh_gp_real(gp, column[c]);
-        }
-        putc('\n', gp->to);
-    }
+    for (int i = 0; i < s->n_layers; i++)
+        sh_gp_row(gp, (double[]){i, s->ratio[i], s->density[i], s->min_head ? s->min_head[i] : (double)NAN,
+                                 s->max_head ? s->max_head[i] : (double)NAN}, 5);
     fputs("EOD\n", gp->to);
     if (n_missing(s) == 0)
         return;
@@ -44,7 +36,7 @@ static void block(struct sh_gp *gp, const struct sh_fig_series *s, int panel, in
     fputs("EOD\n", gp->to);
 }
 
-/* Draws nothing but the legend, for all panels, into a box of its own. */
+/* The legend of all panels, in its own box. */
 static void legend(struct sh_gp *gp, const struct sh_fig_panels *d, int any_missing)
 {
     int any_range = 0;
@@ -53,25 +45,18 @@ static void legend(struct sh_gp *gp, const struct sh_fig_panels *d, int any_miss
             any_range |= d->panel[p].series[i].min_head && d->panel[p].series[i].max_head;
     fputs("set key center center horizontal Left reverse samplen 2.5\n"
           "unset border\nunset tics\nunset grid\nunset xlabel\nunset ylabel\nunset title\n"
-          "set xrange [0:1]\nset yrange [0:1]\nplot \\\n",
-          gp->to);
+          "set xrange [0:1]\nset yrange [0:1]\nplot \\\n", gp->to);
     for (int i = 0; i < d->panel[0].n_series; i++) {
-        fputs("    NaN with linespoints ", gp->to);
-        fprintf(gp->to, "ls %d title ", i + 1);
+        fprintf(gp->to, "    NaN with linespoints ls %d title ", i + 1);
         sh_gp_text(gp, d->panel[0].series[i].label, 28);
         fputs(", \\\n", gp->to);
     }
     if (any_range)
-        fputs(
-            "    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder "
-            "title 'range of the heads', \\\n",
-            gp->to);
+        fputs("    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder "
+              "title 'range of the heads', \\\n", gp->to);
     if (any_missing)
-        fputs(
-            "    NaN with points lc rgb '#606060' pt 2 ps 0.7 title 'no pivotal token left', \\\n",
-            gp->to);
-    fputs("    NaN with lines lc rgb '#606060' lw 1.3 dt (16,8) title 'chance level (density)'\n",
-          gp->to);
+        fputs("    NaN with points lc rgb '#606060' pt 2 ps 0.7 title 'no pivotal token left', \\\n", gp->to);
+    fputs("    NaN with lines lc rgb '#606060' lw 1.3 dt (16,8) title 'chance level (density)'\n", gp->to);
 }
 
 static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p)
@@ -81,20 +66,16 @@ static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p)
     int n_layers = 1;
     for (int i = 0; i < here->n_series; i++)
         n_layers = here->series[i].n_layers > n_layers ? here->series[i].n_layers : n_layers;
-    fputs("set title ", gp->to);
-    sh_gp_text(gp, here->title, 60);
-    fprintf(gp->to, "\nset xtics 0, %d\nset xrange [-0.5:%d.5]\n", sh_gp_step(n_layers, 14), n_layers - 1);
+    sh_gp_set(gp, "title", here->title, 60);
+    fprintf(gp->to, "set xtics 0, %d\nset xrange [-0.5:%d.5]\n", sh_gp_step(n_layers, 14), n_layers - 1);
     for (int i = 0; i < here->n_series; i++)
         if (here->series[i].min_head && here->series[i].max_head) {
-            fprintf(
-                gp->to,
-                "%s$p%ds%d using 1:4:5 with filledcurves ls %d fs transparent solid 0.2 noborder",
-                separator, p, i, i + 1);
+            fprintf(gp->to, "%s$p%ds%d using 1:4:5 with filledcurves ls %d fs transparent solid 0.2 noborder",
+                    separator, p, i, i + 1);
             separator = ", \\\n    ";
         }
     for (int i = 0; i < here->n_series; i++) {
-        fprintf(gp->to,
-                "%s$p%ds%d using 1:3 with lines ls %d, \\\n    '' using 1:2 with linespoints ls %d",
+        fprintf(gp->to, "%s$p%ds%d using 1:3 with lines ls %d, \\\n    '' using 1:2 with linespoints ls %d",
                 separator, p, i, i + 11, i + 1);
         if (n_missing(&here->series[i]))
             fprintf(gp->to, ", \\\n    $p%dm%d using 1:(%.3f) with points ls %d pt 2 ps 0.7", p, i,
@@ -104,22 +85,13 @@ static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p)
     fputs("\nunset label\n", gp->to);
 }
 
-static int check(const struct sh_fig_panels *d, struct sh_err *e)
-{
-    for (int p = 0; p < d->n; p++) {
-        int n = d->panel[p].n_series;
-        if (n < 1 || n > SH_GP_COLOURS)
-            return sh_misused(e, "figure persistence shows 1 to %d traces, found %d", SH_GP_COLOURS,
-                              n);
-    }
-    return 0;
-}
-
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
     const struct sh_fig_panels *d = data->persistence;
-    if (check(d, e))
-        return -1;
+    for (int p = 0; p < d->n; p++)
+        if (d->panel[p].n_series < 1 || d->panel[p].n_series > SH_GP_COLOURS)
+            return sh_misused(e, "figure persistence shows 1 to %d traces, found %d", SH_GP_COLOURS,
+                              d->panel[p].n_series);
     int n_columns = sh_gp_columns(gp, PITCH_X, d->n < 2 ? 1 : 2);
     int n_rows = (d->n + n_columns - 1) / n_columns, any_missing = 0;
     for (int p = 0; p < d->n; p++)
@@ -132,11 +104,9 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     for (int p = 0; p < d->n; p++)
         for (int i = 0; i < d->panel[p].n_series; i++)
             block(gp, &d->panel[p].series[i], p, i);
-    fputs(
-        "set xlabel 'layer'\nset ylabel 'persistence ratio'\nset yrange [0:1.04]\n"
-        "set ytics 0, 0.2, 1\n"
-        "set multiplot\n",
-        gp->to);
+    fputs("set xlabel 'layer'\nset ylabel 'persistence ratio'\nset yrange [0:1.04]\n"
+          "set ytics 0, 0.2, 1\n"
+          "set multiplot\n", gp->to);
     sh_gp_heading(gp);
     for (int p = 0; p < d->n; p++) {
         sh_gp_box(gp, 0.85 + pitch * (p % n_columns), top + PITCH_Y * (p / n_columns), pitch - MARGINS, TALL);

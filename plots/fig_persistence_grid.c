@@ -3,7 +3,6 @@
  * left out to the right. A cell says its number; a hatched one that no pivotal token was left. */
 #include <math.h>
 
-#include "plots/fig_persistence_grid.h"
 #include "plots/figure.h"
 
 static double cell(const struct sh_fig_grid *g, int a, int r)
@@ -26,33 +25,26 @@ static void colour_range(const struct sh_fig_grids *d, double *low, double *high
 
 static void axes(struct sh_gp *gp, const struct sh_fig_grid *g)
 {
-    fputs("set title ", gp->to);
-    sh_gp_text(gp, g->title, 34);
-    fputs("\nset xtics (", gp->to);
+    sh_gp_set(gp, "title", g->title, 34);
+    fputs("set xtics (", gp->to);
     for (int r = 0; r < g->n_recents; r++)
         fprintf(gp->to, "%s'%d' %d", r ? ", " : "", g->recent[r], r);
-    fputs(")\nset ytics (", gp->to);
-    for (int a = 0; a < g->n_alphas; a++) {
-        fputs(a ? ", " : "", gp->to);
-        sh_gp_tic(gp, g->alpha[a], 8);
-        fprintf(gp->to, " %d", a);
-    }
-    fprintf(gp->to, ")\nset xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\n", g->n_recents - 1,
-            g->n_alphas - 1);
+    fputs(")\nset ytics ", gp->to);
+    for (int a = 0; a < g->n_alphas; a++)
+        sh_gp_tic_at(gp, a, g->alpha[a], 8);
+    fprintf(gp->to, ")\nset xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\n", g->n_recents - 1, g->n_alphas - 1);
     int n_none = 0;
     for (int a = 0; a < g->n_alphas; a++)
         for (int r = 0; r < g->n_recents; r++)
             if (!isfinite(cell(g, a, r))) {
                 double x = r, y = a;
-                fprintf(
-                    gp->to,
-                    "set object %d rectangle from %.1f, %.1f to %.1f, %.1f "
-                    "behind fc rgb '#dcdcdc' fs solid noborder\n"
-                    "set object %d rectangle from %.1f, %.1f to %.1f, %.1f "
-                    "front fc rgb '#b4b4b4' fs transparent pattern 4 noborder\n"
-                    "set label %d 'none' at %d, %d center front tc rgb '#404040'\n",
-                    2 * n_none + 1, x - 0.5, y - 0.5, x + 0.5, y + 0.5, 2 * n_none + 2, x - 0.5,
-                    y - 0.5, x + 0.5, y + 0.5, n_none + 1, r, a);
+                fprintf(gp->to, "set object %d rectangle from %.1f, %.1f to %.1f, %.1f "
+                        "behind fc rgb '#dcdcdc' fs solid noborder\n"
+                        "set object %d rectangle from %.1f, %.1f to %.1f, %.1f "
+                        "front fc rgb '#b4b4b4' fs transparent pattern 4 noborder\n"
+                        "set label %d 'none' at %d, %d center front tc rgb '#404040'\n",
+                        2 * n_none + 1, x - 0.5, y - 0.5, x + 0.5, y + 0.5, 2 * n_none + 2, x - 0.5,
+                        y - 0.5, x + 0.5, y + 0.5, n_none + 1, r, a);
                 n_none++;
             }
 }
@@ -68,8 +60,7 @@ static void grid(struct sh_gp *gp, const struct sh_fig_grid *g, int i, int has_c
         "with boxxyerror fs solid noborder lc palette, \\\n"
         "    '' matrix using 1:2:(is_dark($3) ? said($3) : '') with labels tc rgb '#fffff0', \\\n"
         "    '' matrix using 1:2:(is_dark($3) ? '' : said($3)) with labels tc rgb '#0b0b17'\n"
-        "unset label\nunset object\n",
-        has_colour_box ? "set" : "unset", i);
+        "unset label\nunset object\n", has_colour_box ? "set" : "unset", i);
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
@@ -85,21 +76,15 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     int n_rows = (d->n + n_columns - 1) / n_columns;
     sh_gp_page(gp, page, top - 0.5 + pitch * n_rows, data->title, data->settings);
     colour_range(d, &low, &high);
-    for (int i = 0; i < d->n; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "lift%d", i);
-        sh_gp_matrix(gp, name, d->grid[i].n_alphas, d->grid[i].n_recents, d->grid[i].lift);
-    }
-    fprintf(
-        gp->to,
-        "low = %.10g\nhigh = %.10g\n"
-        "at_least(v) = v == v ? (v < low ? low : v) : NaN\n"
-        "is_dark(v) = v == v ? log(at_least(v) / low) < 0.62 * log(high / low) : 0\n"
-        "said(v) = v == v ? sprintf(v < 9.95 ? '%%.2f' : v < 99.5 ? '%%.1f' : '%%.0f', v) : ''\n"
-        "set cbrange [low:high]\nset cblabel 'lift = ratio / chance' offset 0.8, 0\n"
-        "set border 15 ls 21\nunset grid\nset tics scale 0\n"
-        "set xlabel 'R: recent tokens left out'\nset ylabel 'pivotal above'\nset multiplot\n",
-        low, high);
+    for (int i = 0; i < d->n; i++)
+        sh_gp_matrix(gp, "lift", i, d->grid[i].n_alphas, d->grid[i].n_recents, d->grid[i].lift);
+    fprintf(gp->to, "low = %.10g\nhigh = %.10g\n"
+            "at_least(v) = v == v ? (v < low ? low : v) : NaN\n"
+            "is_dark(v) = v == v ? log(at_least(v) / low) < 0.62 * log(high / low) : 0\n"
+            "said(v) = v == v ? sprintf(v < 9.95 ? '%%.2f' : v < 99.5 ? '%%.1f' : '%%.0f', v) : ''\n"
+            "set cbrange [low:high]\nset cblabel 'lift = ratio / chance' offset 0.8, 0\n"
+            "set border 15 ls 21\nunset grid\nset tics scale 0\n"
+            "set xlabel 'R: recent tokens left out'\nset ylabel 'pivotal above'\nset multiplot\n", low, high);
     sh_gp_log_tics(gp, high);
     sh_gp_heading(gp);
     for (int i = 0; i < d->n; i++) {

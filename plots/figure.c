@@ -4,12 +4,8 @@
 
 #include <string.h>
 
-#include "plots/figures.h"
 #include "src/base/mem.h"
 #include "src/base/near.h"
-
-#define DECLARE(name, data) extern const struct sh_figure sh_figure_##name;
-SH_FIGURES(DECLARE)
 
 #define ENTRY(name, data) &sh_figure_##name,
 const struct sh_figure *const sh_figures[] = {SH_FIGURES(ENTRY) NULL};
@@ -26,7 +22,7 @@ const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e)
         snprintf(names + used, sizeof names - used, "%s\n", sh_figures[i]->name);
         snprintf(known + said, sizeof known - said, "%s %s", used ? "," : "", sh_figures[i]->name);
     }
-    sh_misused(e, "there is no figure \"%.80s\"", name);
+    sh_misused(e, "unknown figure \"%.80s\"", name);
     sh_hint_near(e, name, strlen(name), names, known);
     return NULL;
 }
@@ -37,14 +33,6 @@ static int n_parts(const struct sh_figure *f, const struct sh_fig_data *d)
 #define DATA(name, data) d->name,
     const void *const all[] = {SH_FIGURES(DATA)};
     return all[f->number] ? *(const int *)all[f->number] : 0;
-}
-
-static int check(const struct sh_figure *f, const struct sh_fig_data *d, struct sh_err *e)
-{
-    int n = n_parts(f, d);
-    if (n < 1 || n > f->most)
-        return sh_misused(e, "figure %s shows 1 to %d %s, found %d", f->name, f->most, f->parts, n);
-    return 0;
 }
 
 char *sh_figure_caption(const struct sh_figure *f, const struct sh_fig_data *d)
@@ -60,29 +48,30 @@ char *sh_figure_caption(const struct sh_figure *f, const struct sh_fig_data *d)
     return text;
 }
 
+/* Checks the data, opens and draws. */
+static int draw(struct sh_gp *gp, const struct sh_figure *f, const struct sh_fig_data *d, const char *path, int script,
+                double width_in, double height_in, struct sh_err *e)
+{
+    int n = n_parts(f, d);
+    if (n < 1 || n > f->most)
+        return sh_misused(e, "figure %s shows 1 to %d %s, found %d", f->name, f->most, f->parts, n);
+    if (sh_gp_open(gp, path, script, width_in, height_in, e))
+        return -1;
+    int bad = f->draw(gp, d, e);
+    if (bad)
+        sh_gp_abandon(gp);
+    return bad;
+}
+
 int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path,
                    int script, double width_in, double height_in, struct sh_err *e)
 {
     struct sh_gp gp;
-    if (check(f, d, e) || sh_gp_open(&gp, path, script, width_in, height_in, e))
-        return -1;
-    if (f->draw(&gp, d, e)) {
-        sh_gp_abandon(&gp);
-        return -1;
-    }
-    return sh_gp_close(&gp, e);
+    return draw(&gp, f, d, path, script, width_in, height_in, e) ? -1 : sh_gp_close(&gp, e);
 }
 
-int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, double width_in, char **svg,
-                  struct sh_err *e)
+int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, double width_in, char **svg, struct sh_err *e)
 {
     struct sh_gp gp;
-    size_t bytes;
-    if (check(f, d, e) || sh_gp_open_text(&gp, width_in, e))
-        return -1;
-    if (f->draw(&gp, d, e)) {
-        sh_gp_abandon(&gp);
-        return -1;
-    }
-    return sh_gp_close_text(&gp, svg, &bytes, e);
+    return draw(&gp, f, d, NULL, SH_GP_DRAW, width_in, 0, e) ? -1 : sh_gp_close_text(&gp, svg, e);
 }

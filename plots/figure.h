@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A figure: what it is called, what it shows, and how it is drawn. The data are plain arrays that the caller fills and
- * keeps; figures only read them and hold nothing afterwards. Strings may hold anything (token texts, model names). NaN
- * always means "no value". */
+/* A figure: what it is called, what it shows, and how it is drawn. Figures only read their data and hold nothing
+ * afterwards. */
 #ifndef PLOTS_FIGURE_H
 #define PLOTS_FIGURE_H
 
-#include "plots/figures.h"
+#include "plots/fig_data.h"
 #include "plots/gp.h"
 
-/* SH_FIG_heatmap and so on: the numbers of the figures, in the order of figures.h. */
+/* The figures, one line each: X(name, data) stands for sh_figure_<name>, of fig_<name>.c, fig_charts.c or
+ * fig_measured.c, and for the data it draws, struct sh_fig_<data> of fig_data.h. */
+#define SH_FIGURES(X) \
+    X(heatmap, maps) \
+    X(persistence, panels) \
+    X(persistence_grid, grids) \
+    X(heads, head_maps) \
+    X(budget_curve, curve_sets) \
+    X(leaderboard, curve_sets) \
+    X(dropped_mass, drops) \
+    X(allocation, plans) \
+    X(capacity, stacks) \
+    X(frontier, charts) \
+    X(latency, charts) \
+    X(occupancy, charts) \
+    X(compression, measured_panels) \
+    X(quant, measured_panels) \
+    X(drift, measured_panels) \
+    X(score_change, measured_panels)
+
+/* SH_FIG_heatmap and so on: the numbers of the figures, in this order. */
 #define SH_FIG_NUMBER(name, data) SH_FIG_##name,
 enum sh_fig_number { SH_FIGURES(SH_FIG_NUMBER) SH_FIG_COUNT };
 
@@ -36,7 +55,10 @@ struct sh_figure {
     void (*caption)(FILE *to, const struct sh_fig_data *d);
 };
 
-/* The figures in the order of figures.h; a NULL ends them. */
+#define SH_FIG_DECLARE(name, data) extern const struct sh_figure sh_figure_##name;
+SH_FIGURES(SH_FIG_DECLARE)
+
+/* The figures in their order; a NULL ends them. */
 extern const struct sh_figure *const sh_figures[];
 
 /* By name. NULL for an unknown one: SH_MISUSED, with the names of those that shears plot draws. */
@@ -49,8 +71,13 @@ char *sh_figure_caption(const struct sh_figure *f, const struct sh_fig_data *d);
 int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path,
                    int script, double width_in, double height_in, struct sh_err *e);
 
-/* The same as a text of SVG, for free(); see svg.h for putting it into a page. */
+/* The same as a text of SVG, for free(). */
 int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, double width_in, char **svg,
                   struct sh_err *e);
+
+/* Writes such a text as an element of a page, without gnuplot's prologue and background. `name` [a-z0-9-] goes before
+ * every id, so that several figures can be in one page; `label` is the description for those who cannot see it. Greys
+ * become var(--gV, the grey itself), the colours of lines var(--cRRGGBB, itself): a dark page sets them. */
+void sh_svg_inline(FILE *to, const char *svg, const char *name, const char *label, const char *class_name);
 
 #endif

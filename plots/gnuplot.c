@@ -4,7 +4,6 @@
 #include "plots/gnuplot.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -114,8 +113,7 @@ static int judge(int status, int all_sent, FILE *said, struct sh_err *e)
     return sh_fail(e, "gnuplot failed with exit status %d and said nothing", WEXITSTATUS(status));
 }
 
-int sh_gnuplot_run(const char *program, const char *script, size_t script_bytes, int out_fd,
-                   struct sh_err *e)
+int sh_gnuplot_run(const char *program, const char *script, size_t script_bytes, int out_fd, struct sh_err *e)
 {
     int ends[2], status = 0;
     pid_t pid;

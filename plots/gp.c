@@ -54,29 +54,41 @@ static int check_path(const char *path, int script, struct sh_err *e)
 {
     struct stat s;
     if (!*base_name(path))
-        return sh_misused(e, "figure '%s': this names a folder, not a file", path);
+        return sh_misused(e, "figure '%s': is a folder, expected a file", path);
     if (!script && format_of(path) < 0)
-        return sh_misused(e, "figure %s: unknown kind of file; known are .svg, .png and .pdf", path);
+        return sh_misused(e, "figure %s: expected a name ending in .svg, .png or .pdf", path);
     for (const char *c = path; script && script != SH_GP_DATA && *c; c++)
         if ((unsigned char)*c < 32)
-            return sh_misused(e, "figure: a name with control characters cannot stand in a script");
+            return sh_misused(e, "figure: a script cannot contain a name with control characters");
     if (lstat(path, &s) == 0 && !S_ISREG(s.st_mode))
-        return sh_misused(e, "figure %s: there is something by this name that is not a plain file",
-                          path);
+        return sh_misused(e, "figure %s: exists and is not a regular file", path);
     return 0;
 }
 
-int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, double height_in,
-               struct sh_err *e)
+/* An unnamed file for a figure that becomes a text. */
+static int temporary(struct sh_err *e)
+{
+    FILE *f = tmpfile();
+    int fd = f ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 0) : -1;
+    if (fd < 0)
+        sh_fail(e, "a temporary file for a figure: %s", strerror(errno));
+    if (f)
+        fclose(f);
+    return fd;
+}
+
+int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, double height_in, struct sh_err *e)
 {
     struct sh_gp new = {.script = script, .width_in = width_in, .height_in = height_in, .fd = -1};
-    if (check_path(path, script, e))
+    if (path && check_path(path, script, e))
         return -1;
-    if (!(new.file = sh_file_begin(path, e)))
+    if (path && !(new.file = sh_file_begin(path, e)))
         return sh_err_prefix(e, "figure");
-    new.fd = sh_file_fd(new.file);
-    char *what = xasprintf("figure %s", path);
-    new.path = xstrdup(path);
+    new.fd = path ? sh_file_fd(new.file) : temporary(e);
+    if (new.fd < 0)
+        return -1;
+    char *what = path ? xasprintf("figure %s", path) : xstrdup("figure");
+    new.path = path ? xstrdup(path) : NULL;
     new.program = script ? NULL : sh_gnuplot_need(what, e);
     free(what);
     if (!script && !new.program) {
@@ -84,28 +96,8 @@ int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, 
         return -1;
     }
     char *figure = script ? sh_gp_figure_path(path) : NULL;
-    new.format = format_of(figure ? figure : path);
+    new.format = figure ? format_of(figure) : path ? format_of(path) : 0;
     free(figure);
-    *gp = new;
-    gp->to = xmemstream(&gp->text, &gp->text_bytes);
-    return 0;
-}
-
-int sh_gp_open_text(struct sh_gp *gp, double width_in, struct sh_err *e)
-{
-    struct sh_gp new = {.width_in = width_in, .fd = -1};
-    FILE *drawn = tmpfile();
-    new.program = sh_gnuplot_need("figure", e);
-    if (drawn)
-        new.fd = fcntl(fileno(drawn), F_DUPFD_CLOEXEC, 0);
-    if (drawn)
-        fclose(drawn);
-    if (new.program && new.fd < 0)
-        sh_fail(e, "a temporary file for a figure: %s", strerror(errno));
-    if (!new.program || new.fd < 0) {
-        sh_gp_abandon(&new);
-        return -1;
-    }
     *gp = new;
     gp->to = xmemstream(&gp->text, &gp->text_bytes);
     return 0;
@@ -124,12 +116,6 @@ void sh_gp_abandon(struct sh_gp *gp)
     free(gp->program);
     free(gp->text);
     *gp = (struct sh_gp){.fd = -1};
-}
-
-static int write_script(const struct sh_gp *gp, struct sh_err *e)
-{
-    return sh_write_all(gp->fd, gp->text, gp->text_bytes)
-        ? sh_fail(e, "writing it failed: %s", strerror(errno)) : 0;
 }
 
 /* Of the script only the named blocks, each with its name above and an empty line below. */
@@ -165,8 +151,9 @@ static long long produce(struct sh_gp *gp, struct sh_err *e)
     gp->to = NULL;
     if (gp->script == SH_GP_DATA)
         keep_data(gp);
-    if (gp->script ? write_script(gp, e)
-                   : sh_gnuplot_run(gp->program, gp->text, gp->text_bytes, gp->fd, e))
+    if (gp->script && sh_write_all(gp->fd, gp->text, gp->text_bytes))
+        return sh_fail(e, "writing it failed: %s", strerror(errno));
+    if (!gp->script && sh_gnuplot_run(gp->program, gp->text, gp->text_bytes, gp->fd, e))
         return -1;
     if (fstat(gp->fd, &s) || s.st_size == 0)
         return sh_fail(e, "gnuplot ended without drawing anything");
@@ -205,7 +192,7 @@ static int read_back(int fd, char *at, size_t bytes)
     return 0;
 }
 
-int sh_gp_close_text(struct sh_gp *gp, char **text, size_t *bytes, struct sh_err *e)
+int sh_gp_close_text(struct sh_gp *gp, char **text, struct sh_err *e)
 {
     long long size = produce(gp, e);
     char *at = size < 0 ? NULL : xmalloc((size_t)size + 1);
@@ -219,6 +206,5 @@ int sh_gp_close_text(struct sh_gp *gp, char **text, size_t *bytes, struct sh_err
         return sh_err_prefix(e, "figure");
     at[size] = '\0';
     *text = at;
-    *bytes = (size_t)size;
     return 0;
 }

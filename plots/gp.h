@@ -36,22 +36,19 @@ struct sh_gp {
     size_t text_bytes;
 };
 
-/* `path` ends in .svg, .png or .pdf (misuse otherwise) and its folder can be written to, or nothing
- * is begun. With `script` the script itself goes to `path`, whatever its extension, and will draw
- * into sh_gp_figure_path(path); with SH_GP_DATA its data alone, tabs between the columns. Sizes in
- * inches; 0: what the figure likes best. No gnuplot on PATH
- * and no `script`: SH_ABSENT. */
-int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, double height_in,
-               struct sh_err *e);
+/* `path` ends in .svg, .png or .pdf (misuse otherwise) and its folder can be written to, or nothing is begun. With
+ * `script` the script itself goes to `path`, whatever its extension, and will draw into sh_gp_figure_path(path); with
+ * SH_GP_DATA its data alone, tabs between the columns. Sizes in inches; 0: what the figure likes best. path
+ * NULL: SVG for sh_gp_close_text. No gnuplot on PATH and no `script`: SH_ABSENT. */
+int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, double height_in, struct sh_err *e);
 
 /* Runs gnuplot (or writes the script) and puts the result in place; on failure nothing is left
  * behind. Either this or sh_gp_abandon ends what sh_gp_open began. */
 int sh_gp_close(struct sh_gp *gp, struct sh_err *e);
 void sh_gp_abandon(struct sh_gp *gp);
 
-/* The same as a text of SVG, which no file keeps; *text for free(), ends with a zero byte. */
-int sh_gp_open_text(struct sh_gp *gp, double width_in, struct sh_err *e);
-int sh_gp_close_text(struct sh_gp *gp, char **text, size_t *bytes, struct sh_err *e);
+/* The same for a path of NULL: the figure as a text, for free(). */
+int sh_gp_close_text(struct sh_gp *gp, char **text, struct sh_err *e);
 
 /* Where a script at `path` draws; to be freed. fig.gp -> fig.svg, fig.pdf.gp -> fig.pdf; the script
  * is never overwritten by its own figure: fig.png -> fig.png.png. */
@@ -68,11 +65,10 @@ double sh_gp_room(const struct sh_gp *gp, double width_in);
 /* How many letters of text stand on so many inches, the page's own. */
 int sh_gp_letters(double inches);
 
-/* Begins the page: terminal, size (that of sh_gp_open if it was told one; a height of its own
- * follows the width; fonts and lines follow, too, but letters stay legible), fonts, line styles
- * 1..7 (solid, a colour-blind-safe order), 11..17 (the same, dashed), 20 (grid), 21 (axes), and
- * the palette. The heading (what, and under which settings, or NULL) is kept by the caller; `height_in`
- * counts one line of each, and the page grows and everything moves down for more. */
+/* Begins the page: terminal, size (that of sh_gp_open if it was told one; a height of its own follows the width; fonts
+ * and lines follow, too, but letters stay legible), fonts, line styles 1..7 (solid, a colour-blind-safe order), 11..17
+ * (the same, dashed), 20 (grid), 21 (axes), and the palette. The heading (what, and under which settings, or NULL) is
+ * kept by the caller; `height_in` counts one line of each, and the page grows and everything moves down for more. */
 void sh_gp_page(struct sh_gp *gp, double width_in, double height_in, const char *title, const char *settings);
 
 /* The y axis from low to high (above 0) and a little more, logarithmic: 1, 2 and 5 of every decade as its numbers, of
@@ -109,9 +105,15 @@ void sh_gp_at(struct sh_gp *gp, double left, double top);
 void sh_gp_text(struct sh_gp *gp, const char *text, int max_chars);
 void sh_gp_tic(struct sh_gp *gp, const char *text, int max_chars);
 
-/* The shortest digits that read back as the same number; NaN for anything not finite. */
+/* "set title 'text'", and so on; ends the line. */
+void sh_gp_set(struct sh_gp *gp, const char *what, const char *text, int max_chars);
+
+/* The next of a list of tics, '(' before the first: its text at position i, from 0. */
+void sh_gp_tic_at(struct sh_gp *gp, int i, const char *text, int max_chars);
+
+/* The shortest digits that read back as the same number; NaN for anything not finite. _row: a line of them. */
 void sh_gp_real(struct sh_gp *gp, double value);
-void sh_gp_real32(struct sh_gp *gp, float value);
+void sh_gp_row(struct sh_gp *gp, const double *value, int n);
 
 /* A logarithmic colour scale up to `high`, with tics that suit one decade as well as five. */
 void sh_gp_log_tics(struct sh_gp *gp, double high);
@@ -119,8 +121,8 @@ void sh_gp_log_tics(struct sh_gp *gp, double high);
 /* The smallest of 1, 2, 5, 10, 20, … that cuts `n` whole numbers into at most `most` tics. */
 int sh_gp_step(int n, int most);
 
-/* A named data block of n_rows lines of n_cols numbers: for `plot $name matrix`. */
-void sh_gp_matrix(struct sh_gp *gp, const char *name, int n_rows, int n_cols, const double *value);
-void sh_gp_matrix32(struct sh_gp *gp, const char *name, int n_rows, int n_cols, const float *value);
+/* The data block of that name and number, n_rows lines of n_cols numbers: for `plot $name0 matrix`. */
+void sh_gp_matrix(struct sh_gp *gp, const char *name, int number, int n_rows, int n_cols, const double *value);
+void sh_gp_matrix32(struct sh_gp *gp, const char *name, int number, int n_rows, int n_cols, const float *value);
 
 #endif

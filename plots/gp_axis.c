@@ -6,7 +6,7 @@
 
 #include "plots/gp.h"
 
-/* n tenths of a power of ten, 10 to 99: whether a tic stands there on an axis over that many times. */
+/* n tenths of a power of ten, 10 to 99: whether an axis over that many times has a tic there. */
 static int is_tic(int n, double times)
 {
     if (times > 2000)

@@ -34,14 +34,10 @@ enum { TITLE_LINES = 2, SETTINGS_LINES = 4, HEADING_LABEL = 910 };
 #define SETTINGS_PITCH 0.19
 
 /* Letters and lines against their own size. */
-static double zoom_of(double z)
-{
-    return z > 0.999 && z < 1.001 ? 1 : fmin(fmax(z, LEAST_LETTERS), 1.5);
-}
-
 static double zoom(const struct sh_gp *gp)
 {
-    return zoom_of(gp->width_in / gp->own_width_in);
+    double z = gp->width_in / gp->own_width_in;
+    return z > 0.999 && z < 1.001 ? 1 : fmin(fmax(z, LEAST_LETTERS), 1.5);
 }
 
 int sh_gp_columns(const struct sh_gp *gp, double column_in, int most)
@@ -70,28 +66,19 @@ static void terminal(struct sh_gp *gp)
     if (z < 1 || z > 1)
         snprintf(lines, sizeof lines, "linewidth %.3g ", gp->format == 1 ? 2 * z : z);
     if (gp->format == 0)
-        fprintf(
-            gp->to,
-            "set terminal svg size %.0f,%.0f font 'sans-serif,%.4g' %snoenhanced "
-            "background '#ffffff'\n",
-            100 * w, 100 * h, 13 * z, lines);
+        fprintf(gp->to, "set terminal svg size %.0f,%.0f font 'sans-serif,%.4g' %snoenhanced "
+                "background '#ffffff'\n", 100 * w, 100 * h, 13 * z, lines);
     if (gp->format == 1)
-        fprintf(
-            gp->to,
-            "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
-            "    set terminal pngcairo size %.0f,%.0f font 'sans-serif,%.4g' "
-            "fontscale 2 %s"
-            "pointscale 2 noenhanced background '#ffffff'\n"
-            "} else {\n"
-            "    set terminal png size %.0f,%.0f medium noenhanced\n"
-            "}\n",
-            200 * w, 200 * h, 10.5 * z, *lines ? lines : "linewidth 2 ", 100 * w, 100 * h);
+        fprintf(gp->to, "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
+                "    set terminal pngcairo size %.0f,%.0f font 'sans-serif,%.4g' "
+                "fontscale 2 %s"
+                "pointscale 2 noenhanced background '#ffffff'\n"
+                "} else {\n"
+                "    set terminal png size %.0f,%.0f medium noenhanced\n"
+                "}\n", 200 * w, 200 * h, 10.5 * z, *lines ? lines : "linewidth 2 ", 100 * w, 100 * h);
     if (gp->format == 2)
-        fprintf(
-            gp->to,
-            "set terminal pdfcairo size %.3fin,%.3fin font 'sans-serif,%.4g' fontscale 0.75 "
-            "%snoenhanced\n",
-            w, h, 10.5 * z, lines);
+        fprintf(gp->to, "set terminal pdfcairo size %.3fin,%.3fin font 'sans-serif,%.4g' fontscale 0.75 "
+                "%snoenhanced\n", w, h, 10.5 * z, lines);
 }
 
 static void styles(FILE *to)
@@ -107,8 +94,7 @@ static void styles(FILE *to)
           "set grid ls 20\n"
           "set tics nomirror out scale 0.5\n"
           "set format '%g'\n"
-          "unset key\n",
-          to);
+          "unset key\n", to);
 }
 
 void sh_gp_viridis(struct sh_gp *gp)
@@ -183,8 +169,7 @@ void sh_gp_page(struct sh_gp *gp, double width_in, double height_in, const char 
 /* A point of the page from its very top. */
 static void point(struct sh_gp *gp, double left, double top)
 {
-    fprintf(gp->to, "screen %.5f, screen %.5f", left / gp->own_width_in,
-            1 - top / gp->own_height_in);
+    fprintf(gp->to, "screen %.5f, screen %.5f", left / gp->own_width_in, 1 - top / gp->own_height_in);
 }
 
 void sh_gp_at(struct sh_gp *gp, double left, double top)
@@ -192,7 +177,7 @@ void sh_gp_at(struct sh_gp *gp, double left, double top)
     point(gp, left, top + gp->down_in);
 }
 
-/* One label a line, the last one cut where there is no room for more lines; gives where it ended. */
+/* One label per line; the last one is cut if there is no room for more. Returns the position of the last line. */
 static double heading_lines(struct sh_gp *gp, int label, const char *text, int letters, int most, double top,
                             double pitch, const char *look)
 {
@@ -226,8 +211,7 @@ void sh_gp_heading(struct sh_gp *gp)
 void sh_gp_box(struct sh_gp *gp, double left, double top, double width, double height)
 {
     double w = gp->own_width_in, h = gp->own_height_in;
-    fprintf(gp->to,
-            "set lmargin at screen %.5f\nset rmargin at screen %.5f\n"
+    fprintf(gp->to, "set lmargin at screen %.5f\nset rmargin at screen %.5f\n"
             "set tmargin at screen %.5f\nset bmargin at screen %.5f\n",
             left / w, (left + width) / w, 1 - (top + gp->down_in) / h, 1 - (top + gp->down_in + height) / h);
 }
@@ -267,6 +251,20 @@ void sh_gp_tic(struct sh_gp *gp, const char *text, int max_chars)
     quote(gp->to, text, max_chars, 1);
 }
 
+void sh_gp_set(struct sh_gp *gp, const char *what, const char *text, int max_chars)
+{
+    fprintf(gp->to, "set %s ", what);
+    sh_gp_text(gp, text, max_chars);
+    putc('\n', gp->to);
+}
+
+void sh_gp_tic_at(struct sh_gp *gp, int i, const char *text, int max_chars)
+{
+    fputs(i ? ", " : "(", gp->to);
+    sh_gp_tic(gp, text, max_chars);
+    fprintf(gp->to, " %d", i);
+}
+
 void sh_gp_real(struct sh_gp *gp, double value)
 {
     char digits[40] = "NaN";
@@ -278,15 +276,12 @@ void sh_gp_real(struct sh_gp *gp, double value)
     fputs(digits, gp->to);
 }
 
-void sh_gp_real32(struct sh_gp *gp, float value)
+void sh_gp_row(struct sh_gp *gp, const double *value, int n)
 {
-    char digits[24] = "NaN";
-    for (int n = 6; isfinite(value) && n <= FLT_DECIMAL_DIG; n++) {
-        snprintf(digits, sizeof digits, "%.*g", n, (double)value);
-        if (strtof(digits, NULL) == value)
-            break;
+    for (int i = 0; i < n; i++) {
+        sh_gp_real(gp, value[i]);
+        putc(i + 1 < n ? ' ' : '\n', gp->to);
     }
-    fputs(digits, gp->to);
 }
 
 void sh_gp_log_tics(struct sh_gp *gp, double high)
@@ -308,24 +303,31 @@ int sh_gp_step(int n, int most)
     return step;
 }
 
-void sh_gp_matrix(struct sh_gp *gp, const char *name, int n_rows, int n_cols, const double *value)
+void sh_gp_matrix(struct sh_gp *gp, const char *name, int number, int n_rows, int n_cols, const double *value)
 {
-    fprintf(gp->to, "$%s << EOD\n", name);
+    fprintf(gp->to, "$%s%d << EOD\n", name, number);
     for (int r = 0; r < n_rows; r++)
-        for (int c = 0; c < n_cols; c++) {
-            sh_gp_real(gp, value[(size_t)r * (size_t)n_cols + (size_t)c]);
-            putc(c + 1 < n_cols ? ' ' : '\n', gp->to);
-        }
+        sh_gp_row(gp, value + (size_t)r * (size_t)n_cols, n_cols);
     fputs("EOD\n", gp->to);
 }
 
-void sh_gp_matrix32(struct sh_gp *gp, const char *name, int n_rows, int n_cols, const float *value)
+static void real32(FILE *to, float value)
 {
-    fprintf(gp->to, "$%s << EOD\n", name);
-    for (int r = 0; r < n_rows; r++)
-        for (int c = 0; c < n_cols; c++) {
-            sh_gp_real32(gp, value[(size_t)r * (size_t)n_cols + (size_t)c]);
-            putc(c + 1 < n_cols ? ' ' : '\n', gp->to);
-        }
+    char digits[24] = "NaN";
+    for (int n = 6; isfinite(value) && n <= FLT_DECIMAL_DIG; n++) {
+        snprintf(digits, sizeof digits, "%.*g", n, (double)value);
+        if (strtof(digits, NULL) == value)
+            break;
+    }
+    fputs(digits, to);
+}
+
+void sh_gp_matrix32(struct sh_gp *gp, const char *name, int number, int n_rows, int n_cols, const float *value)
+{
+    fprintf(gp->to, "$%s%d << EOD\n", name, number);
+    for (size_t i = 0; i < (size_t)n_rows * (size_t)n_cols; i++) {
+        real32(gp->to, value[i]);
+        putc((i + 1) % (size_t)n_cols ? ' ' : '\n', gp->to);
+    }
     fputs("EOD\n", gp->to);
 }

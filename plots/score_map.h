@@ -5,7 +5,7 @@
 #ifndef SH_PLOTS_SCORE_MAP_H
 #define SH_PLOTS_SCORE_MAP_H
 
-#include "plots/fig_heatmap.h"
+#include "plots/fig_data.h"
 
 enum { SH_MAP_CELLS = 512 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See svg.h. Tags are copied attribute by attribute, text between them as it is: labels may say anything. */
-#include "plots/svg.h"
-
+/* See sh_svg_inline in figure.h. Tags are copied attribute by attribute, text between them as it is: labels may say
+ * anything. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/figure.h"
 #include "src/base/out.h"
 
 /* Does `s` (before `end`) begin with the word? */
@@ -97,13 +97,13 @@ static void head(FILE *to, const char *s, const char *end, const char *label, co
 /* An element that a page has no use for: gnuplot's title and description, the background. */
 static const char *skipped(const char *s, const char *end)
 {
-    const char *close;
-    if (begins(s, end, "<title>") && (close = strstr(s, "</title>")))
-        return close + 8;
-    if (begins(s, end, "<desc>") && (close = strstr(s, "</desc>")))
-        return close + 7;
-    if (begins(s, end, "<rect x=\"0\" y=\"0\"") && (close = strchr(s, '>')))
-        return close + 1;
+    static const struct { const char *from, *to; } element[] = {
+        {"<title>", "</title>"}, {"<desc>", "</desc>"}, {"<rect x=\"0\" y=\"0\"", ">"}};
+    for (size_t i = 0; i < sizeof element / sizeof *element; i++) {
+        const char *close = begins(s, end, element[i].from) ? strstr(s, element[i].to) : NULL;
+        if (close)
+            return close + strlen(element[i].to);
+    }
     return NULL;
 }
 

@@ -410,7 +410,7 @@ tests_fuzz_fuzz_workload_SOURCES    = %D%/fuzz/fuzz_workload.c $(fuzz_driver)
 tests_fuzz_fuzz_workload_LDADD      = libsimulate.a libcapacity.a libbase.a -lm
 
 tests_fuzz_fuzz_npy_SOURCES         = %D%/fuzz/fuzz_npy.c $(fuzz_driver) \
-	src/tracer/dump.c src/tracer/dump.h src/tracer/dump_name.c src/tracer/dump_name.h
+	src/tracer/dump.c src/tracer/dump.h
 tests_fuzz_fuzz_npy_LDADD           = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_sql_SOURCES         = %D%/fuzz/fuzz_sql.c %D%/fuzz/block.c $(fuzz_driver) \
 	traces/sql_extension.c

@@ -334,7 +334,7 @@ static int write_all(struct import *t, int run, struct sh_err *e)
         return -1;
     double began = sh_now_s();
     sh_progress_begin(&t->progress, "importing", "layers", layers_of(t), t->common->quiet);
-    int bad = sh_import_run(&t->m, writer, e);
+    int bad = sh_import(&t->m, writer, e);
     struct sh_err write_error;
     if (sh_writer_end(writer, &write_error)) {
         *e = write_error;
@@ -362,7 +362,7 @@ static int record(struct import *t, struct sh_err *e)
 {
     char key[20];
     sh_progress_begin(&t->progress, "checking", "layers", layers_of(t), t->common->quiet);
-    int bad = sh_import_check(&t->m, e);
+    int bad = sh_import(&t->m, NULL, e);
     sh_progress_end(&t->progress);
     if (bad)
         return -1;

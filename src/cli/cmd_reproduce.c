@@ -73,13 +73,17 @@ struct subject {
     double parameters;
 };
 
+struct left_out {
+    char *part, *why;                   /* owned                                                  */
+};
+
 struct work {
     const struct reproduce_args *a;
     const struct sh_common *common;
     struct size size;
     struct subject model[MOST_MODELS];
     int n_model;
-    struct sh_left_out *left;           /* [n_left] */
+    struct left_out *left;              /* [n_left] */
     int n_left, done, known, failed, gnuplot_absent;
 };
 
@@ -152,7 +156,7 @@ static void leave(struct work *w, const struct subject *m, const char *output, c
 {
     int bytes = (int)(strstr(output, ".txt") ? strlen(output) - 4 : strlen(output));
     for (int i = 0; i < w->n_left; i++) {
-        struct sh_left_out *l = &w->left[i];
+        struct left_out *l = &w->left[i];
         size_t n = strlen(l->part);
         if (strcmp(l->why, why) || n < (size_t)bytes + 2 || strncmp(l->part + n - bytes, output, (size_t)bytes))
             continue;
@@ -162,7 +166,7 @@ static void leave(struct work *w, const struct subject *m, const char *output, c
         return;
     }
     w->left = xreallocarray(w->left, (size_t)w->n_left + 1, sizeof *w->left);
-    w->left[w->n_left++] = (struct sh_left_out){
+    w->left[w->n_left++] = (struct left_out){
         xasprintf("%s, %.*s", m->name, bytes, output), xstrdup(why)};
 }
 

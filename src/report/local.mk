@@ -16,12 +16,12 @@ libreport_a_SOURCES = \
 	%D%/report_quantisation.c \
 	%D%/report_repetition.c \
 	%D%/report_results.c %D%/report_results.h \
-	%D%/report_rows.c %D%/report_rows.h \
 	%D%/report_serving.c \
 	%D%/report_style.h \
 	%D%/report_theory.c \
 	%D%/report_traced.c \
 	%D%/report_weights.c \
+	%D%/report_write.c \
 	%D%/reproduce_show.c %D%/reproduce_show.h \
 	%D%/figures/capacity_plot.c %D%/figures/capacity_plot.h \
 	%D%/figures/figure_curves.c \
@@ -33,6 +33,5 @@ libreport_a_SOURCES = \
 	%D%/figures/figure_persistence.c %D%/figures/figure_persistence.h \
 	%D%/figures/figure_plan.c \
 	%D%/figures/latency.c %D%/figures/latency.h \
-	%D%/figures/loaders.h \
 	%D%/figures/simulate_plot.c %D%/figures/simulate_plot.h
 libreport_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -40,7 +40,6 @@ struct sh_report_store {
 struct sh_report {
     FILE *to;                           /* the open part's text                                   */
     struct sh_report_store store[SH_REPORT_STORES];
-    const char *path[SH_REPORT_STORES]; /* the stores' paths once more, as figures take them      */
     int n_store;
     const char *const *plan;            /* [n_plan] files                                         */
     int n_plan;
@@ -56,31 +55,36 @@ struct sh_report_table;
 struct sh_report_part {
     const char *name, *title;
     /* Writes the part; a part that writes nothing is left out. -1 only for what ends the command: what a store cannot
-     * tell is missing, not an error. NULL: the part is nothing but the results of one command (report_rows.h), and the
-     * rest describes it. */
+     * tell is missing, not an error. NULL: the part consists of the results of one command alone (report_results.h),
+     * and the rest describes it. */
     int (*write)(struct sh_report *r, struct sh_err *e);
     const char *command;                /* whose results                                          */
     const char *missing, *fill;         /* what is said where there are none, the command to fill it (sh_report_fill) */
     const char *says;                   /* what is said above the table                           */
     const struct sh_report_table *table;
-    const char *figure;                 /* below it; NULL: none                                   */
+    const struct sh_figure *figure;     /* below it; NULL: none                                   */
     int has_commands;                   /* ends with the commands that the stores keep            */
 };
 
-extern const struct sh_report_part *const sh_report_parts[];           /* ends with NULL */
+/* ---- the page ---- */
 
-/* ---- writing ---- */
+/* Looks at the stores; close in any case. */
+int sh_report_open(struct sh_report *r, const char *const *db, int n, struct sh_err *e);
+void sh_report_close(struct sh_report *r);
+
+/* Writes the whole page. typed: the command that asks for it, named last among those that reproduce the page. */
+int sh_report_page(struct sh_report *r, const char *typed, FILE *to, struct sh_err *e);
+
+/* ---- what parts write with ---- */
 
 void sh_report_say(struct sh_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The tables of `o`, which is freed. With a title they are folded away under it. */
 void sh_report_table(struct sh_report *r, const char *title, struct sh_out *o);
 
-/* A figure of the list, as #fig-<name>. */
-int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_data *d, struct sh_err *e);
-/* The same as #fig-<id>, where a part has several of one kind. */
-int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, const struct sh_fig_data *d,
-                        struct sh_err *e);
+/* A figure as #fig-<id>; id NULL: its name. */
+int sh_report_figure(struct sh_report *r, const struct sh_figure *f, const char *id, const struct sh_fig_data *d,
+                     struct sh_err *e);
 
 /* What is not there, and the command that would fill it (without the program's name; NULL: none would). */
 void sh_report_missing(struct sh_report *r, const char *command, const char *format, ...)
@@ -94,21 +98,20 @@ void sh_report_fill(struct sh_report *r, const char *pattern, const char *missin
  * read. */
 int sh_report_lacks(struct sh_report *r, const char *command, struct sh_err *e);
 
-/* How the numbers above are made again; also gathered for the page's end. Copied. */
-void sh_report_command(struct sh_report *r, const char *command);
+/* What is missing is a trace: the command is that of a store's first run, with the store's name replaced, and `more`
+ * appended. */
+void sh_report_trace(struct sh_report *r, int i_store, const char *db, const char *more, const char *missing);
+
+/* How the numbers above are made again; also gathered for the page's end. */
+void sh_report_command(struct sh_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Only shown: it has names that the reader is to fill in. */
 void sh_report_example(struct sh_report *r, const char *command);
 
 /* The commands that the stores keep of results of this command. */
 int sh_report_typed(struct sh_report *r, const char *command, struct sh_err *e);
 
-/* ---- reading ---- */
+/* ---- what parts read ---- */
 
-/* How the first run of a store was typed with the store's name replaced, and `more` appended; for free(). */
-char *sh_report_trace_again(const struct sh_report *r, int i_store, const char *db, const char *more);
-
-/* "opt-6.7b", "opt-6.7b, random weights"; for free(). */
-char *sh_report_label(const struct sh_stored_run *run);
 int sh_report_is_random(const struct sh_stored_run *run);
 
 /* Does the store hold causal attention, and nothing else? Only then is it asked what caches would keep. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: the budgets of plans, layer by head, and the quality that was measured under them. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/app/plan/plan_file.h"
 #include "src/report/report.h"
@@ -60,10 +58,8 @@ static void command(struct sh_report *r, const char *path, const struct sh_plan 
     else
         snprintf(target, sizeof target, "--target-%s %g", !strcmp(p->target_metric, "ppl") ? "ppl"
                  : !strcmp(p->target_metric, "output_error") ? "error" : "recall", p->target);
-    char *line = xasprintf("plan --db %s --policy %s%s%s %s --allocator %s -o %s", r->store[0].path,
-                           p->policy.policy->name, colon, knobs, target, p->allocator.allocator->name, path);
-    sh_report_command(r, line);
-    free(line);
+    sh_report_command(r, "plan --db %s --policy %s%s%s %s --allocator %s -o %s", r->store[0].path,
+                      p->policy.policy->name, colon, knobs, target, p->allocator.allocator->name, path);
 }
 
 static int write(struct sh_report *r, struct sh_err *e)
@@ -74,32 +70,27 @@ static int write(struct sh_report *r, struct sh_err *e)
         return 0;
     }
     struct sh_out *o = sh_out_new(), *evidence = sh_out_new();
+    struct sh_plan plan[SH_REPORT_STORES] = {0};
     int bad = 0;
     sh_out_list(o, "plans", "plans: tokens that each KV head keeps");
     sh_out_list(evidence, "evidence", "measured under the plans");
-    for (int i = 0; i < r->n_plan && !bad; i++) {
-        struct sh_plan p = {0};
-        bad = sh_plan_read(&p, r->plan[i], e);
-        if (!bad) {
-            write_plan(o, r->plan[i], &p);
-            write_evidence(evidence, r->plan[i], &p);
+    for (int i = 0; i < r->n_plan && !bad; i++)
+        if (!(bad = sh_plan_read(&plan[i], r->plan[i], e))) {
+            write_plan(o, r->plan[i], &plan[i]);
+            write_evidence(evidence, r->plan[i], &plan[i]);
         }
-        sh_plan_clear(&p);
-    }
     sh_out_end(o);
     sh_out_end(evidence);
     sh_report_table(r, NULL, o);
     sh_report_table(r, NULL, evidence);
     struct sh_figure_request q = {.plan = r->plan, .n_plan = r->n_plan};
     struct sh_figure_data *d = bad ? NULL : sh_figure_data_new(SH_FIG_BIT(allocation), &q, e);
-    bad = !d || sh_report_figure(r, "allocation", &d->out, e);
+    bad = !d || sh_report_figure(r, &sh_figure_allocation, NULL, &d->out, e);
     sh_figure_data_free(d);
-    for (int i = 0; i < r->n_plan && !bad; i++) {
-        struct sh_plan p = {0};
-        bad = sh_plan_read(&p, r->plan[i], e);
+    for (int i = 0; i < r->n_plan; i++) {
         if (!bad)
-            command(r, r->plan[i], &p);
-        sh_plan_clear(&p);
+            command(r, r->plan[i], &plan[i]);
+        sh_plan_clear(&plan[i]);
     }
     return bad ? -1 : 0;
 }

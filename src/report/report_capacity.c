@@ -22,7 +22,7 @@ struct capacity {
     int n_good;                         /* rows of budgets that were measured                      */
 };
 
-/* The word after --model in a typed command; for free(). NULL: there is none. */
+/* The word after --model in a typed command; for free(). NULL: none. */
 static char *typed_model(const char *line)
 {
     const char *at = strstr(line, "--model");
@@ -34,7 +34,7 @@ static char *typed_model(const char *line)
     return xasprintf("%.*s", (int)strcspn(word, quoted ? "'" : " "), word);
 }
 
-/* Is there such a model? Then its positions are the length, unless one is asked for. */
+/* If there is such a model, its positions are the length, unless one was asked for. */
 static int try_model(struct capacity *c, const struct sh_capacity_names *names, const char *name, struct sh_err *e)
 {
     struct sh_kv_shape shape;
@@ -49,7 +49,7 @@ static int try_model(struct capacity *c, const struct sh_capacity_names *names, 
 static int find_model(struct capacity *c, struct sh_err *e)
 {
     struct sh_capacity_names names;
-    struct sh_err missed = {0};         /* a name that is none is no failure */
+    struct sh_err missed = {0};         /* an unknown name is not a failure */
     int found = 0;
     if (sh_capacity_names_open(&names, c->r->gpus, NULL, e))
         return -1;
@@ -79,9 +79,8 @@ static struct sh_capacity_args ask(const struct capacity *c)
     return a;
 }
 
-static void write_row(struct capacity *c, const char *quality, const struct sh_capacity_row *row, int has_figure)
+static void write_row(struct sh_out *o, const char *quality, const struct sh_capacity_row *row, int has_figure)
 {
-    struct sh_out *o = c->o;
     char *policy = row->measured ? sh_quality_policy(row->measured) : NULL;
     sh_out_item(o);
     if (has_figure)
@@ -112,42 +111,34 @@ static void write_evidence(struct capacity *c, const struct sh_capacity_row *row
     free(policy);
 }
 
-static char *line_of(const struct capacity *c, const char *db, const char *option, const char *limit)
-{
-    return xasprintf("capacity --model %s --gpu %s --length %lld%s%s%s%s%s%s", c->model, c->r->gpu ? c->r->gpu : GPUS,
-                     c->length, db ? " --db " : "", db ? db : "", *option ? " --" : "", option,
-                     *limit ? " " : "", limit);
-}
-
 static int whole(struct capacity *c, int has_figure, struct sh_err *e)
 {
     struct sh_capacity_args a = ask(c);
     struct sh_capacity_study s;
     int bad = sh_capacity_study(&s, &a, e);
     for (int i = 0; i < s.n_row && !bad; i++)
-        write_row(c, "whole cache", &s.row[i], has_figure);
+        write_row(c->o, "whole cache", &s.row[i], has_figure);
     sh_capacity_study_clear(&s);
     return bad;
 }
 
-/* Budgets that meet a stated quality; where none does, nothing is shown of it. */
+/* Budgets that meet a stated quality; nothing for a quality that none meets. */
 static int stated(struct capacity *c, const char *db, struct sh_err *e)
 {
-    static const struct { const char *option, *limit, *says; } quality[] = {
-        {"max-ppl-increase", "1%", "perplexity up by at most 1 %"}, {"max-ppl-increase", "5%",
-         "perplexity up by at most 5 %"},
-        {"max-ppl-increase", "10%", "perplexity up by at most 10 %"}, {"min-recall", "0.99", "99 % of attention kept"},
-        {"min-recall", "0.95", "95 % of attention kept"}, {"min-recall", "0.9", "90 % of attention kept"}};
+    static const struct { const char *max_ppl, *min_recall, *says; } quality[] = {
+        {"1%", NULL, "perplexity up by at most 1 %"}, {"5%", NULL, "perplexity up by at most 5 %"},
+        {"10%", NULL, "perplexity up by at most 10 %"}, {NULL, "0.99", "99 % of attention kept"},
+        {NULL, "0.95", "95 % of attention kept"}, {NULL, "0.9", "90 % of attention kept"}};
     for (size_t k = 0; k < sizeof quality / sizeof *quality; k++) {
         struct sh_capacity_args a = ask(c);
         struct sh_capacity_study s;
         struct sh_err none = {0};
-        int is_recall = !strcmp(quality[k].option, "min-recall");
         a.db = db;
-        *(is_recall ? &a.min_recall : &a.max_ppl) = quality[k].limit;
+        a.max_ppl = quality[k].max_ppl;
+        a.min_recall = quality[k].min_recall;
         int bad = sh_capacity_study(&s, &a, &none);
         for (int i = 0; i < s.n_row && !bad; i++, c->n_good++) {
-            write_row(c, quality[k].says, &s.row[i], 1);
+            write_row(c->o, quality[k].says, &s.row[i], 1);
             write_evidence(c, &s.row[i]);
         }
         sh_capacity_study_clear(&s);
@@ -159,17 +150,17 @@ static int stated(struct capacity *c, const char *db, struct sh_err *e)
     return 0;
 }
 
-static int draw(void *to, const struct sh_fig_data *d, struct sh_err *e)
-{
-    return sh_report_figure(to, "frontier", d, e);
-}
-
 static int frontier(struct capacity *c, const char *db, struct sh_err *e)
 {
     struct sh_capacity_args a = ask(c);
     struct sh_capacity_study s;
     a.db = db;
-    int bad = sh_capacity_study(&s, &a, e) || sh_capacity_frontier(s.row, s.n_row, draw, c->r, e);
+    int bad = sh_capacity_study(&s, &a, e);
+    if (!bad) {
+        struct sh_figure_data *d = sh_capacity_frontier(s.row, s.n_row);
+        bad = sh_report_figure(c->r, &sh_figure_frontier, NULL, &d->out, e);
+        sh_figure_data_free(d);
+    }
     sh_capacity_study_clear(&s);
     return bad;
 }
@@ -204,7 +195,8 @@ static int answers(struct capacity *c, struct sh_err *e)
     if (measured(r, &at, e))
         return -1;
     const char *db = at < 0 ? NULL : r->store[at].path;
-    char *plain = line_of(c, NULL, "", ""), *limit = line_of(c, db ? db : "FILE", "max-ppl-increase", "1%");
+    char *plain = xasprintf("capacity --model %s --gpu %s --length %lld", c->model, r->gpu ? r->gpu : GPUS, c->length),
+         *limit = xasprintf("%s --db %s --max-ppl-increase 1%%", plain, db ? db : "FILE");
     sh_report_say(r, "How many sequences of %lld tokens of %s fit on a GPU at once (the largest batch), and how fast "
                      "can all of them together be decoded at most? Bytes are exact; the rate is what the GPU's "
                      "bandwidth and arithmetic allow. For each stated quality the table has the smallest budget that "
@@ -225,9 +217,9 @@ static int answers(struct capacity *c, struct sh_err *e)
                           "budget (shears eval --db) or replays provide the evidence.");
     if (!bad && db)
         bad = frontier(c, db, e) && sh_report_lacks(r, NULL, e);
-    sh_report_command(r, plain);
+    sh_report_command(r, "%s", plain);
     if (c->n_good)
-        sh_report_command(r, limit);
+        sh_report_command(r, "%s", limit);
     free(plain);
     free(limit);
     return bad;

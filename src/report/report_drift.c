@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: how far the tokens that a live cache keeps drift from those that the replay keeps. */
-#include "src/report/report_rows.h"
+#include "src/report/report_results.h"
 
 static const struct sh_report_column columns[] = {
     SH_COL_POLICY, SH_COL_BUDGET, SH_COL_SETTING(TEXT, "rows", "replayed rows"), SH_COL_LAYER,
@@ -14,7 +14,7 @@ static const struct sh_report_table table = {
 
 const struct sh_report_part sh_report_drift = {
     .name = "drift", .title = "Replay compared with the live cache", .command = "drift", .table = &table,
-    .figure = "drift", .has_commands = 1,
+    .figure = &sh_figure_drift, .has_commands = 1,
     .missing = "a step-by-step comparison of the live cache with the replay.",
     .fill = "drift --model MODEL --db STORE --policy h2o:recent=10 --budget 0.2",
     .says = "Does a replay keep the tokens that a live cache would keep? The Jaccard index is the number of tokens "

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/fig_persistence.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/report/figures/figure_data.h"
 #include "src/report/report.h"
 #include "traces/codec.h"
 
@@ -64,22 +64,18 @@ static int take_row(void *to, const struct sh_row *r)
     return 0;
 }
 
-static void grow(struct head *h, int n_key)
-{
-    h->n_key = n_key;
-    h->early = xcalloc((size_t)n_key, 1);
-    h->late = xcalloc((size_t)n_key, 1);
-    h->sorted = xcalloc((size_t)n_key, sizeof *h->sorted);
-}
-
 static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
 {
     struct head *h = to;
     int n_key = sh_row_keys(b->first_row, b->window);
-    if (!h->n_key)
-        grow(h, n_key);
-    if (n_key != h->n_key)
+    if (h->n_key && n_key != h->n_key)
         return sh_fail(e, "rows of %d and of %d keys in one head", h->n_key, n_key);
+    if (!h->n_key) {
+        h->n_key = n_key;
+        h->early = xcalloc((size_t)n_key, 1);
+        h->late = xcalloc((size_t)n_key, 1);
+        h->sorted = xcalloc((size_t)n_key, sizeof *h->sorted);
+    }
     return sh_codec_rows_any(b, take_row, h, e);
 }
 
@@ -147,21 +143,19 @@ static double of_head(const struct totals *t, int at, int metric)
 }
 
 /* The mean over the heads that have a value, and the range over them. */
-static double of_layer(const struct totals *t, int layer, int metric, double *least, double *most)
+static struct span { double mean, least, most; } of_layer(const struct totals *t, int layer, int metric)
 {
-    double sum = 0;
+    struct span s = {0, (double)NAN, (double)NAN};
     int n = 0;
-    *least = *most = (double)NAN;
     for (int h = 0; h < t->n_head; h++) {
         double v = of_head(t, layer * t->n_head + h, metric);
-        if (!isfinite(v))
-            continue;
-        sum += v;
-        n++;
-        *least = fmin(*least, v);
-        *most = fmax(*most, v);
+        s.mean += isfinite(v) ? v : 0;
+        n += isfinite(v) != 0;
+        s.least = fmin(s.least, v);     /* fmin and fmax pass over NaN */
+        s.most = fmax(s.most, v);
     }
-    return n ? sum / n : (double)NAN;
+    s.mean = n ? s.mean / n : (double)NAN;
+    return s;
 }
 
 static void table(struct sh_report *r, const struct totals *t, const struct sh_stored_run *run, const char *path)
@@ -169,7 +163,6 @@ static void table(struct sh_report *r, const struct totals *t, const struct sh_s
     static const struct { const char *key, *label; int metric, digits; } column[] = {
         {"above", "keys above average", ABOVE, 4}, {"tenth", "mass of the largest tenth", TENTH, 4},
         {"ratio", "ratio", RATIO, 4}, {"density", "chance", CHANCE, 4}, {"lift", "lift", LIFT, 3}};
-    double least, most;
     char *title = xasprintf("%s, run %d, %s: %s; means over heads", path, run->id, run->model, run->device);
     struct sh_out *o = sh_out_new();
     sh_out_list(o, "layers", title);
@@ -177,10 +170,8 @@ static void table(struct sh_report *r, const struct totals *t, const struct sh_s
         sh_out_item(o);
         sh_out_int(o, "layer", "layer", run->first_layer + l);
         for (size_t c = 0; c < sizeof column / sizeof *column; c++)
-            sh_out_real(o, column[c].key, column[c].label, of_layer(t, l, column[c].metric, &least, &most),
-                        column[c].digits);
-        of_layer(t, l, RATIO, &least, &most);
-        sh_out_real(o, "min_head", "minimum over heads", least, 4);
+            sh_out_real(o, column[c].key, column[c].label, of_layer(t, l, column[c].metric).mean, column[c].digits);
+        sh_out_real(o, "min_head", "minimum over heads", of_layer(t, l, RATIO).least, 4);
     }
     sh_out_end(o);
     sh_report_table(r, NULL, o);
@@ -190,23 +181,25 @@ static void table(struct sh_report *r, const struct totals *t, const struct sh_s
 static int draw(struct sh_report *r, const struct totals *t, const struct sh_stored_run *run, const char *id,
                 struct sh_err *e)
 {
-    double *v = xmalloc(4 * (size_t)t->n_layer * sizeof *v), *chance = v + t->n_layer, *low = chance + t->n_layer,
-           *high = low + t->n_layer, least, most;
+    struct sh_figure_data *d = sh_figure_data_empty();
+    size_t n = (size_t)t->n_layer;
+    double *v = sh_figure_keep(d, xmalloc(4 * n * sizeof *v)), *chance = v + n, *low = v + 2 * n, *high = v + 3 * n;
     for (int l = 0; l < t->n_layer; l++) {
-        v[l] = of_layer(t, l, RATIO, &low[l], &high[l]);
-        chance[l] = of_layer(t, l, CHANCE, &least, &most);
+        struct span ratio = of_layer(t, l, RATIO);
+        v[l] = ratio.mean;
+        low[l] = ratio.least;
+        high[l] = ratio.most;
+        chance[l] = of_layer(t, l, CHANCE).mean;
     }
-    char *title = xasprintf("%s: persistence over the queries", run->model),
-         *settings = xasprintf("%s; %d sequence%s, %lld queries, %lld keys", run->device, run->n_sequence,
-                               run->n_sequence == 1 ? "" : "s", t->n_query, t->n_key);
     struct sh_fig_series line = {run->model, t->n_layer, v, chance, low, high};
     struct sh_fig_panel panel = {"alpha 5/n, later half of the queries compared with the earlier", 1, &line};
-    struct sh_fig_panels panels = {1, &panel};
-    struct sh_fig_data data = {.title = title, .settings = settings, .persistence = &panels};
-    int bad = sh_report_figure_as(r, "persistence", id, &data, e);
-    free(v);
-    free(title);
-    free(settings);
+    d->out.title = sh_figure_keep(d, xasprintf("%s: persistence over the queries", run->model));
+    d->out.settings = sh_figure_keep(d, xasprintf("%s; %d sequence%s, %lld queries, %lld keys", run->device,
+                                                  run->n_sequence, run->n_sequence == 1 ? "" : "s", t->n_query,
+                                                  t->n_key));
+    d->out.persistence = &(struct sh_fig_panels){1, &panel};
+    int bad = sh_report_figure(r, &sh_figure_persistence, id, &d->out, e);
+    sh_figure_data_free(d);
     return bad;
 }
 

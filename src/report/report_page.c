@@ -1,208 +1,168 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See report.h: what parts write with. */
-#include <stdarg.h>
+/* See report.h: the page and the order of its parts. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/svg.h"
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
-#include "src/report/report.h"
+#include "src/base/progress.h"
+#include "src/report/figures/figure_data.h"
+#include "src/report/report_results.h"
+#include "src/report/report_style.h"
 
-enum { SENTENCE = 2048 };
-#define NARROW_IN 4.2                   /* a figure's width on a page of 400 pixels, drawn larger    */
+#define DECLARE(name) extern const struct sh_report_part sh_report_##name;
+SH_REPORT_PARTS(DECLARE)
 
-static void paragraph(struct sh_report *r, const char *text)
-{
-    fputs("<p>", r->to);
-    sh_html_text(r->to, text);
-    fputs("</p>\n", r->to);
-}
+#define ENTRY(name) &sh_report_##name,
+static const struct sh_report_part *const parts[] = {SH_REPORT_PARTS(ENTRY)};
+enum { N_PART = sizeof parts / sizeof *parts };
 
-void sh_report_say(struct sh_report *r, const char *format, ...)
-{
-    char text[SENTENCE];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    paragraph(r, text);
-}
+enum state { LEFT_OUT, WHOLE, INCOMPLETE };
 
-void sh_report_table(struct sh_report *r, const char *title, struct sh_out *o)
-{
-    struct sh_err ignored;              /* a full disk is seen when the page is closed */
-    if (title) {
-        fputs("<details><summary>", r->to);
-        sh_html_text(r->to, title);
-        fputs("</summary>\n", r->to);
-    }
-    sh_out_write(o, SH_OUT_HTML, r->to, &ignored);
-    fputs(title ? "</details>\n" : "", r->to);
-    sh_out_free(o);
-}
-
-static double width_of(const char *svg)
-{
-    double w = 0;
-    const char *box = strstr(svg, "viewBox=\"0 0 ");
-    if (box)
-        sscanf(box, "viewBox=\"0 0 %lf", &w);
-    return w;
-}
-
-int sh_report_figure_as(struct sh_report *r, const char *name, const char *id, const struct sh_fig_data *d,
-                        struct sh_err *e)
-{
-    const struct sh_figure *f = sh_figure_find(name, e);
-    char *wide = NULL, *narrow = NULL;
-    int bad = !f || sh_figure_svg(f, d, 0, &wide, e) || sh_figure_svg(f, d, NARROW_IN, &narrow, e);
-    if (f && bad && e->status == SH_MISUSED) {          /* more lines than it shows, say: the tables have them */
-        sh_report_say(r, "Figure %s is left out: %s.", name, e->text);
-        *e = (struct sh_err){0};
-        bad = 0;
-    } else if (!bad) {
-        char *small = xasprintf("%s-narrow", id), *caption = sh_figure_caption(f, d);
-        int has_own = width_of(wide) > 1.05 * width_of(narrow);
-        fprintf(r->to, "<figure id=\"fig-%s\"><div class=\"scroll\">\n", id);
-        sh_svg_inline(r->to, wide, id, caption, has_own ? "wide" : "both");
-        if (has_own)
-            sh_svg_inline(r->to, narrow, small, caption, "narrow");
-        fputs("</div><figcaption>", r->to);
-        sh_html_text(r->to, caption);
-        fputs("</figcaption></figure>\n", r->to);
-        free(small);
-        free(caption);
-    }
-    free(wide);
-    free(narrow);
-    return bad ? -1 : 0;
-}
-
-int sh_report_figure(struct sh_report *r, const char *name, const struct sh_fig_data *d, struct sh_err *e)
-{
-    return sh_report_figure_as(r, name, name, d, e);
-}
-
-static void code(struct sh_report *r, const char *command)
-{
-    fputs("<pre><code>shears ", r->to);
-    sh_html_text(r->to, command);
-    fputs("</code></pre>\n", r->to);
-}
-
-void sh_report_missing(struct sh_report *r, const char *command, const char *format, ...)
-{
-    char text[SENTENCE];
-    va_list args;
-    va_start(args, format);
-    int n = snprintf(text, sizeof text, "Missing: ");
-    vsnprintf(text + n, sizeof text - (size_t)n, format, args);
-    va_end(args);
-    r->is_missing = 1;
-    fputs("<div class=\"missing\">", r->to);
-    paragraph(r, text);
-    if (command)
-        code(r, command);
-    fputs("</div>\n", r->to);
-}
-
-void sh_report_fill(struct sh_report *r, const char *pattern, const char *missing)
-{
-    const struct { const char *word, *text; } names[] = {
-        {"MODEL", r->model ? r->model : "DIR"}, {"STORE", r->store[0].path}};
-    char *command;
-    size_t bytes;
-    FILE *to = xmemstream(&command, &bytes);
-    while (*pattern) {
-        size_t k = 0;
-        while (k < 2 && strncmp(pattern, names[k].word, strlen(names[k].word)))
-            k++;
-        if (k < 2)
-            fputs(names[k].text, to);
-        else
-            fputc(*pattern, to);
-        pattern += k < 2 ? strlen(names[k].word) : 1;
-    }
-    xmemclose(to, &command, &bytes);
-    sh_report_missing(r, command, "%s", missing);
-    free(command);
-}
-
-int sh_report_lacks(struct sh_report *r, const char *command, struct sh_err *e)
-{
-    if (sh_interrupted() || e->status == SH_ABSENT || e->is_io)
-        return -1;
-    sh_report_missing(r, command, "%s%s%s", e->text, *e->hint ? "; " : "", e->hint);
-    *e = (struct sh_err){0};
-    return 0;
-}
-
-void sh_report_example(struct sh_report *r, const char *command)
-{
-    code(r, command);
-}
-
-void sh_report_command(struct sh_report *r, const char *command)
-{
-    code(r, command);
-    for (int i = 0; i < r->n_command; i++)
-        if (!strcmp(r->command[i], command))
-            return;
-    r->command = xreallocarray(r->command, (size_t)r->n_command + 1, sizeof *r->command);
-    r->command[r->n_command++] = xstrdup(command);
-}
-
-static void take_line(void *to, const char *line)
-{
-    sh_report_command(to, line);
-}
-
-int sh_report_typed(struct sh_report *r, const char *command, struct sh_err *e)
+int sh_report_open(struct sh_report *r, const char *const *db, int n, struct sh_err *e)
 {
     int bad = 0;
-    for (int i = 0; i < r->n_store && !bad; i++) {
-        struct sh_store *s = sh_store_open(r->store[i].path, e);
-        bad = !s || sh_store_read_typed(s, command, take_line, r, e);
+    for (int i = 0; i < n && !bad; i++) {
+        struct sh_report_store *at = &r->store[r->n_store];
+        at->path = db[r->n_store++];
+        struct sh_store *s = sh_store_open(at->path, e);
+        bad = !s || sh_store_runs(s, &at->run, &at->n_run, e);
         sh_store_close(s);
     }
     return bad ? -1 : 0;
 }
 
-/* The end of a word that a shell would take as one. */
-static const char *word_end(const char *s)
+void sh_report_close(struct sh_report *r)
 {
-    for (int quoted = 0; *s && (quoted || *s != ' '); s++)
-        quoted ^= *s == '\'';
-    return s;
+    for (int i = 0; i < r->n_store; i++)
+        if (r->store[i].run)
+            sh_stored_runs_free(r->store[i].run, r->store[i].n_run);
+    for (int i = 0; i < r->n_command; i++)
+        free(r->command[i]);
+    free(r->command);
 }
 
-char *sh_report_trace_again(const struct sh_report *r, int i_store, const char *db, const char *more)
+/* Does a store before i have the model of that name, with random weights or with trained ones (random 0)? */
+static int is_named(const struct sh_report *r, int i, const char *model, int random)
 {
-    const struct sh_report_store *s = &r->store[i_store];
-    if (!s->n_run)
-        return xasprintf("trace --model DIR --text FILE --db %s%s", db, more);
-    const char *line = s->run[0].command, *at = strstr(line, "--db"), *rest;
-    if (!at || (at[4] != ' ' && at[4] != '='))
-        return xasprintf("%s --db %s%s", line, db, more);
-    rest = word_end(at + 5);
-    return xasprintf("%.*s--db %s%s%s", (int)(at - line), line, db, rest, more);
+    for (int k = 0; k < i; k++)
+        if (r->store[k].n_run && !strcmp(r->store[k].run[0].model, model) &&
+            sh_report_is_random(&r->store[k].run[0]) == random)
+            return 1;
+    return 0;
 }
 
-int sh_report_is_random(const struct sh_stored_run *run)
+/* "opt-6.7b and random weights; opt-13b": every model once. */
+static void title(const struct sh_report *r)
 {
-    return !strncmp(run->weights, "random", 6);
+    int said = 0;
+    for (int i = 0; i < r->n_store; i++) {
+        const struct sh_stored_run *run = r->store[i].run;
+        if (!r->store[i].n_run)
+            continue;
+        int random = sh_report_is_random(run), twins = is_named(r, r->n_store, run->model, !random);
+        if (is_named(r, i, run->model, random) || (random && twins))
+            continue;
+        char *label = sh_figure_label(run->model, run->weights);
+        fputs(said++ ? "; " : "", r->to);
+        sh_html_text(r->to, label);
+        fputs(twins ? " and random weights" : "", r->to);
+        free(label);
+    }
+    if (!said)
+        sh_html_text(r->to, r->store[0].path);
 }
 
-int sh_report_is_causal(const struct sh_report_store *s)
+static void begin(const struct sh_report *r, const enum state state[N_PART])
 {
-    for (int i = 0; i < s->n_run; i++)
-        if (s->run[i].orderless)
-            return 0;
-    return s->n_run > 0;
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>shears: ", r->to);
+    title(r);
+    fprintf(r->to, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<header>\n<h1>", sh_report_style);
+    title(r);
+    fputs("</h1>\n<p class=\"soft\">How attention persists, what a KV cache of fixed size keeps of it, and what "
+          "that costs and saves. Written by shears " PACKAGE_VERSION "; each part ends with the commands that "
+          "reproduce it.</p>\n"
+          "</header>\n<nav aria-label=\"parts\"><ul>\n", r->to);
+    for (int i = 0; i < N_PART; i++)
+        if (state[i] != LEFT_OUT)
+            fprintf(r->to, "<li%s><a href=\"#%s\">%s</a></li>\n", state[i] == INCOMPLETE ? " class=\"lacks\"" : "",
+                    parts[i]->name, parts[i]->title);
+    fputs("<li><a href=\"#commands\">All commands</a></li>\n</ul></nav>\n<main>\n", r->to);
 }
 
-char *sh_report_label(const struct sh_stored_run *run)
+static void end(const struct sh_report *r, const char *typed)
 {
-    return xasprintf("%s%s", run->model, sh_report_is_random(run) ? ", random weights" : "");
+    fputs("<section id=\"commands\"><h2>All commands</h2>\n<p>Run in this order, these commands reproduce this "
+          "page.</p>\n"
+          "<pre><code>", r->to);
+    for (int i = 0; i <= r->n_command; i++) {
+        fputs("shears ", r->to);
+        sh_html_text(r->to, i < r->n_command ? r->command[i] : typed);
+        fputc('\n', r->to);
+    }
+    fprintf(r->to, "</code></pre>\n</section>\n</main>\n<script>\n%s</script>\n</body>\n</html>\n", sh_report_script);
+}
+
+/* Without causal attention, the parts about caches could only say that they do not apply. */
+static int has_causal(const struct sh_report *r)
+{
+    int n_run = 0;
+    for (int i = 0; i < r->n_store; i++)
+        for (int k = 0; k < r->store[i].n_run; k++, n_run++)
+            if (!r->store[i].run[k].orderless)
+                return 1;
+    return !n_run;
+}
+
+static int write_part(struct sh_report *r, const struct sh_report_part *part, enum state *state, struct sh_err *e)
+{
+    FILE *body = r->to;
+    char *text = NULL;
+    size_t bytes;
+    r->is_missing = 0;
+    r->to = xmemstream(&text, &bytes);
+    int bad = part->write ? part->write(r, e) : sh_report_results_part(r, part, e);
+    xmemclose(r->to, &text, &bytes);
+    r->to = body;
+    if (bytes) {
+        *state = r->is_missing ? INCOMPLETE : WHOLE;
+        fprintf(body, "<section id=\"%s\"><h2>%s</h2>\n", part->name, part->title);
+        fwrite(text, 1, bytes, body);
+        fputs("</section>\n", body);
+    }
+    free(text);
+    return bad;
+}
+
+static int write_parts(struct sh_report *r, enum state state[N_PART], struct sh_err *e)
+{
+    struct sh_progress progress;
+    int bad = 0, caches = has_causal(r);
+    sh_progress_begin(&progress, "writing", "parts", N_PART, r->quiet);
+    progress.uneven = 1;
+    for (int i = 0; i < N_PART && !bad; i++) {
+        if (caches || !strcmp(parts[i]->name, "traced") || !strcmp(parts[i]->name, "orderless"))
+            bad = write_part(r, parts[i], &state[i], e);
+        sh_progress_at(&progress, i + 1, parts[i]->name);
+    }
+    sh_progress_end(&progress);
+    return bad;
+}
+
+int sh_report_page(struct sh_report *r, const char *typed, FILE *to, struct sh_err *e)
+{
+    enum state state[N_PART] = {LEFT_OUT};
+    char *body = NULL;
+    size_t bytes;
+    r->to = xmemstream(&body, &bytes);
+    int bad = write_parts(r, state, e);
+    xmemclose(r->to, &body, &bytes);
+    r->to = to;
+    if (!bad) {
+        begin(r, state);
+        fwrite(body, 1, bytes, to);
+        end(r, typed);
+    }
+    free(body);
+    return bad;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: the numbers that the paper prints, next to those of the same model here. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/report/report_results.h"
 
 /* Liu et al., "Scissorhands", arXiv 2305.17118 v2; the table by length is in the camera-ready paper (NeurIPS 2023)

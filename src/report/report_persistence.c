@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: persistence of importance per layer and head, with random weights as the control. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/figures/figure_persistence.h"
 #include "src/report/report.h"
@@ -69,10 +67,8 @@ static void control(struct sh_report *r, int first)
     for (int i = 0; i < r->n_store; i++)
         if (r->store[i].n_run && sh_report_is_random(&r->store[i].run[0]))
             return;
-    char *again = sh_report_trace_again(r, first, "random.db", " --random-weights");
-    sh_report_missing(r, again, "the control. Random weights of the same shape show how much of the ratio is plain "
-                      "arithmetic. Trace them, then name both stores with --db.");
-    free(again);
+    sh_report_trace(r, first, "random.db", " --random-weights", "the control. Random weights of the same shape show "
+                    "how much of the ratio is plain arithmetic. Trace them, then name both stores with --db.");
 }
 
 static int write(struct sh_report *r, struct sh_err *e)
@@ -85,9 +81,7 @@ static int write(struct sh_report *r, struct sh_err *e)
             db[n++] = r->store[i].path;
         }
     if (!n) {
-        char *again = sh_report_trace_again(r, 0, "traces.db", "");
-        sh_report_missing(r, again, "recorded attention: the stores have results only.");
-        free(again);
+        sh_report_trace(r, 0, "traces.db", "", "recorded attention: the stores have results only.");
         return 0;
     }
     struct sh_figure_request q = {.db = db, .n_db = n, .split = 0.5, .threads = r->threads, .quiet = r->quiet};
@@ -102,20 +96,17 @@ static int write(struct sh_report *r, struct sh_err *e)
                      "use.");
     table(r, d, n, MODEL);
     control(r, first);
-    int bad = sh_report_figure(r, "persistence", &d->out, e);
+    int bad = sh_report_figure(r, &sh_figure_persistence, NULL, &d->out, e);
     if (!bad) {
         table(r, d, n, LAYER);
-        bad = sh_report_figure(r, "heads", &d->out, e);
+        bad = sh_report_figure(r, &sh_figure_heads, NULL, &d->out, e);
     }
     if (!bad) {
         table(r, d, n, HEAD);
-        bad = sh_report_figure(r, "persistence-grid", &d->out, e);
+        bad = sh_report_figure(r, &sh_figure_persistence_grid, NULL, &d->out, e);
     }
-    for (int i = 0; i < n && !bad; i++) {
-        char *line = xasprintf("persistence --db %s --alpha 5/t --recent 10 --per head", db[i]);
-        sh_report_command(r, line);
-        free(line);
-    }
+    for (int i = 0; i < n && !bad; i++)
+        sh_report_command(r, "persistence --db %s --alpha 5/t --recent 10 --per head", db[i]);
     sh_figure_data_free(d);
     return bad;
 }

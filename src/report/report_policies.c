@@ -1,72 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: what eviction policies keep of the recorded attention. */
-#include <math.h>
-#include <stdlib.h>
 
-#include "plots/curves.h"
-#include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report_results.h"
 
-static void ranking(struct sh_report *r, const struct sh_fig_curve_sets *data)
+static void begin_row(struct sh_out *o, const struct sh_fig_curves *set, const struct sh_fig_curve *c)
 {
-    struct sh_out *o = sh_out_new();
-    sh_out_list(o, "policies", "policies by mean kept mass over the budgets that all of them have");
-    for (int s = 0; s < data->n; s++)
-        for (int i = 0; i < data->set[s].n_curves; i++) {
-            const struct sh_fig_curve *c = &data->set[s].curve[i];
-            sh_out_item(o);
-            sh_out_link(o, "#fig-budget-curve");
-            sh_out_text(o, "policy", "policy", c->label);
-            sh_out_text(o, "trace", "trace", data->set[s].title);
-            sh_out_real(o, "height", "mean kept mass", c->height, 4);
-            sh_out_text(o, "over", "over budgets", data->set[s].note);
-            sh_out_bool(o, "bound", "sees the future", c->is_bound);
-            sh_out_bool(o, "more", "keeps more than its budget", c->is_over);
-        }
-    sh_out_end(o);
-    sh_report_table(r, NULL, o);
+    sh_out_item(o);
+    sh_out_link(o, "#fig-budget-curve");
+    sh_out_text(o, "policy", "policy", c->label);
+    sh_out_text(o, "trace", "trace", set->title);
 }
 
-static void points(struct sh_report *r, const struct sh_fig_curve_sets *data)
+static void rank(struct sh_out *o, const struct sh_fig_curves *set, const struct sh_fig_curve *c)
 {
-    struct sh_out *o = sh_out_new();
-    sh_out_list(o, "points", NULL);
-    for (int s = 0; s < data->n; s++)
-        for (int i = 0; i < data->set[s].n_curves; i++) {
-            const struct sh_fig_curve *c = &data->set[s].curve[i];
-            for (int k = 0; k < c->n; k++) {
-                sh_out_item(o);
-                sh_out_link(o, "#fig-budget-curve");
-                sh_out_text(o, "policy", "policy", c->label);
-                sh_out_text(o, "trace", "trace", data->set[s].title);
-                sh_out_real(o, "share", "budget, share of the text", c->share[k], 3);
-                sh_out_real(o, "kept_mass", "kept mass", c->mass[k], 4);
-                sh_out_real(o, "kept_mass_low", "95 % from", c->low[k], 4);
-                sh_out_real(o, "kept_mass_high", "to", c->high[k], 4);
-                sh_out_real(o, "kept_mass_no_sink", "without sinks", c->no_sink[k], 4);
-                sh_out_real(o, "pivotal_recall", "pivotal tokens kept", c->pivotal[k], 4);
-                sh_out_real(o, "output_error", "output error", c->error[k], 4);
-            }
-        }
-    sh_out_end(o);
-    sh_report_table(r, "Every policy under every budget", o);
+    begin_row(o, set, c);
+    sh_out_real(o, "height", "mean kept mass", c->height, 4);
+    sh_out_text(o, "over", "over budgets", set->note);
+    sh_out_bool(o, "bound", "sees the future", c->is_bound);
+    sh_out_bool(o, "more", "keeps more than its budget", c->is_over);
+}
+
+static void points(struct sh_out *o, const struct sh_fig_curves *set, const struct sh_fig_curve *c)
+{
+    for (int k = 0; k < c->n; k++) {
+        begin_row(o, set, c);
+        sh_out_real(o, "share", "budget, share of the text", c->share[k], 3);
+        sh_out_real(o, "kept_mass", "kept mass", c->mass[k], 4);
+        sh_out_real(o, "kept_mass_low", "95 % from", c->low[k], 4);
+        sh_out_real(o, "kept_mass_high", "to", c->high[k], 4);
+        sh_out_real(o, "kept_mass_no_sink", "without sinks", c->no_sink[k], 4);
+        sh_out_real(o, "pivotal_recall", "pivotal tokens kept", c->pivotal[k], 4);
+        sh_out_real(o, "output_error", "output error", c->error[k], 4);
+    }
 }
 
 static int write(struct sh_report *r, struct sh_err *e)
 {
     const char *db[SH_REPORT_STORES];
-    int n = 0, bad = 0;
+    int n = 0;
     struct sh_results all;
     if (sh_results_read(r, "replay", &all, e))
         return -1;
-    for (int i = 0; i < r->n_store; i++) {
-        int has = 0;
-        for (int k = 0; k < all.n; k++)
-            has |= all.row[k].store == i;
-        if (has)
-            db[n++] = r->store[i].path;
-    }
+    for (int i = 0; i < all.n; i++)
+        if (!i || all.row[i].store != all.row[i - 1].store)        /* rows of one store are together */
+            db[n++] = r->store[all.row[i].store].path;
     sh_results_free(&all);
     if (!n) {
         sh_report_fill(r, "replay --db STORE --policy all --budget 0.05..1.0/20",
@@ -81,11 +59,22 @@ static int write(struct sh_report *r, struct sh_err *e)
                      "Kept mass is the share of a row's attention on the tokens that are kept. Without sinks leaves "
                      "out the first tokens, which attract attention whatever they are, and the token itself. Pivotal "
                      "tokens have a score above the average of their row. Output error, where values were recorded, "
-                     "is the relative error of the head's output. Measured: %s.",
-                  d->out.settings);
-    ranking(r, d->out.budget_curve);
-    bad = sh_report_figure(r, "budget-curve", &d->out, e) || sh_report_figure(r, "leaderboard", &d->out, e);
-    points(r, d->out.budget_curve);
+                     "is the relative error of the head's output. Measured: %s.", d->out.settings);
+    struct sh_out *ranking = sh_out_new(), *all_points = sh_out_new();
+    const struct sh_fig_curve_sets *sets = d->out.budget_curve;
+    sh_out_list(ranking, "policies", "policies by mean kept mass over the budgets that all of them have");
+    sh_out_list(all_points, "points", NULL);
+    for (int s = 0; s < sets->n; s++)
+        for (int i = 0; i < sets->set[s].n_curves; i++) {
+            rank(ranking, &sets->set[s], &sets->set[s].curve[i]);
+            points(all_points, &sets->set[s], &sets->set[s].curve[i]);
+        }
+    sh_out_end(ranking);
+    sh_out_end(all_points);
+    sh_report_table(r, NULL, ranking);
+    int bad = sh_report_figure(r, &sh_figure_budget_curve, NULL, &d->out, e) ||
+              sh_report_figure(r, &sh_figure_leaderboard, NULL, &d->out, e);
+    sh_report_table(r, "Every policy under every budget", all_points);
     sh_figure_data_free(d);
     return bad || sh_report_typed(r, "replay", e) ? -1 : 0;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: what budgets cost the model that runs under them, next to what the replay of its trace says. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/report/report_rows.h"
+#include "src/report/report_results.h"
 
-/* The replay of the same policy under the same budget on a trace of the same model; NULL: there is none. */
+/* The replay of the same policy under the same budget on a trace of the same model, or NULL. */
 static const struct sh_result_row *predicted(const struct sh_results *replay, const struct sh_result_row *row)
 {
     static const char *const same[] = {"policy", "knobs", "model"};
@@ -69,16 +68,6 @@ static const struct sh_report_column task_columns[] = {
 
 static const struct sh_report_table tasks = {.key = "tasks", .title = "few-shot tasks", .column = task_columns};
 
-static void live(struct sh_report *r, const struct sh_results *eval, const struct sh_results *replay)
-{
-    struct sh_report_table t = {.key = "eval", .title = "evaluated under a budget", .column = eval_columns,
-                                .link = link, .more = replay};
-    for (int i = 0; i < eval->n; i++)
-        if (predicted(replay, &eval->row[i]))
-            t.title = "evaluated under a budget, next to the replay of the same policy and budget";
-    sh_report_rows(r, eval, &t);
-}
-
 static int write(struct sh_report *r, struct sh_err *e)
 {
     struct sh_results eval = {0}, task = {0}, replay = {0};
@@ -94,8 +83,13 @@ static int write(struct sh_report *r, struct sh_err *e)
                          "divergence of the predictions from those with the full cache. Errors (±) are standard "
                          "errors over texts.");
         if (eval.n) {
-            live(r, &eval, &replay);
-            bad = sh_results_figure(r, &eval, "compression", e);
+            struct sh_report_table t = {.key = "eval", .title = "evaluated under a budget", .column = eval_columns,
+                                        .link = link, .more = &replay};
+            for (int i = 0; i < eval.n; i++)
+                if (predicted(&replay, &eval.row[i]))
+                    t.title = "evaluated under a budget, next to the replay of the same policy and budget";
+            sh_report_rows(r, &eval, &t);
+            bad = sh_results_figure(r, &eval, &sh_figure_compression, e);
         }
         if (task.n)
             sh_report_rows(r, &task, &tasks);

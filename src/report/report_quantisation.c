@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/report/report_rows.h"
+#include "src/report/report_results.h"
 
 /* What of the change the bits alone cost: less the change of the same texts, policy and budget in whole numbers. */
 static double of_bits(const struct sh_report_at *at)
@@ -40,7 +40,7 @@ static const struct sh_report_table table = {
     .is_shown = has_few_bits};
 
 const struct sh_report_part sh_report_quantisation = {
-    .name = "quantisation", .title = "Fewer bits", .command = "eval", .table = &table, .figure = "quant",
+    .name = "quantisation", .title = "Fewer bits", .command = "eval", .table = &table, .figure = &sh_figure_quant,
     .missing = "what 8 or 4 bits per number cost: every evaluation so far kept keys and values in full precision.",
     .fill = "eval --model MODEL --text FILE --policy full h2o:recent=10 --budget 0.2 --kv-bits 4 --db STORE",
     .says = "Changes are relative to the full cache in f32 on the same tokens. The cost of the bits alone is the "

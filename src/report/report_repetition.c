@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: whether repeated attention comes with repeated text: the results of shears repetition --db. */
-#include "src/report/report_rows.h"
+#include "src/report/report_results.h"
 
 static const struct sh_report_column columns[] = {
     SH_COL_SETTING(TEXT, "model", "model"), SH_COL_SETTING(TEXT, "condition", "cache"), SH_COL_POLICY, SH_COL_BUDGET,

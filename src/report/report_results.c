@@ -28,7 +28,7 @@ int sh_results_read(const struct sh_report *r, const char *command, struct sh_re
 
 int sh_results_mixed(const struct sh_results *s)
 {
-    return s->n > 0 && s->row[0].store != s->row[s->n - 1].store;      /* rows of one store lie together */
+    return s->n > 0 && s->row[0].store != s->row[s->n - 1].store;      /* rows of one store are together */
 }
 
 char *sh_result_weights(const struct sh_result_row *r)
@@ -52,40 +52,148 @@ static int has_figure(const struct sh_report *r, const struct sh_figure *f, cons
     struct sh_figure_request q = {.db = &db, .n_db = 1, .split = 0.5, .threads = r->threads, .quiet = 1};
     struct sh_err lacks = {0};
     struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, &lacks);
-    int found = d != NULL;
-    sh_figure_data_free(d);
-    if (!found && (sh_interrupted() || lacks.is_io || lacks.status == SH_ABSENT)) {
-        *e = lacks;
-        return -1;
+    if (d) {
+        sh_figure_data_free(d);
+        return 1;
     }
-    if (!found)
-        *why = lacks;
-    return found;
+    int ends = sh_interrupted() || lacks.is_io || lacks.status == SH_ABSENT;
+    *(ends ? e : why) = lacks;
+    return ends ? -1 : 0;
 }
 
-int sh_results_figure(struct sh_report *r, const struct sh_results *s, const char *name, struct sh_err *e)
+int sh_results_figure(struct sh_report *r, const struct sh_results *s, const struct sh_figure *f, struct sh_err *e)
 {
     const char *db[SH_REPORT_STORES];
-    const struct sh_figure *f = sh_figure_find(name, e);
     struct sh_err why = {0};
-    int n = 0, last = -1, found = 0;
-    for (int i = 0; f && found >= 0 && i < s->n; last = s->row[i++].store) {       /* rows of one store lie together */
+    int n = 0;
+    for (int i = 0; i < s->n; i++) {
         const char *path = r->store[s->row[i].store].path;
-        if (s->row[i].store == last)
-            continue;
-        found = has_figure(r, f, path, &why, e);
-        if (found > 0)
+        int found = i && s->row[i].store == s->row[i - 1].store ? 0 : has_figure(r, f, path, &why, e);
+        if (found < 0)
+            return -1;
+        if (found)
             db[n++] = path;
     }
-    if (!f || found < 0)
-        return -1;
     if (!n) {
         *e = why;
         return sh_report_lacks(r, NULL, e);
     }
     struct sh_figure_request q = {.db = db, .n_db = n, .split = 0.5, .threads = r->threads, .quiet = r->quiet};
     struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, e);
-    int bad = d ? sh_report_figure(r, name, &d->out, e) : sh_report_lacks(r, NULL, e);
+    int bad = d ? sh_report_figure(r, f, NULL, &d->out, e) : sh_report_lacks(r, NULL, e);
     sh_figure_data_free(d);
     return bad;
+}
+
+/* ---- tables ---- */
+
+static int has_coarse_weights(const struct sh_results *all)
+{
+    for (int i = 0; i < all->n; i++)
+        if (sh_result_int(&all->row[i], "weight_bits") < 16 || json_object_get(all->row[i].settings, "weight_prune"))
+            return 1;
+    return 0;
+}
+
+/* Text that was made for this cell. */
+static void put_own(struct sh_out *o, const char *key, char *text)
+{
+    sh_out_text(o, key, key, text);
+    free(text);
+}
+
+static void put(struct sh_out *o, const struct sh_report_column *c, const struct sh_report_at *at)
+{
+    const struct sh_result_row *row = at->row;
+    switch (c->kind) {
+    case SH_CELL_METRIC:
+        sh_out_real(o, c->key, c->label, sh_result(row, c->key, at->layer) * (c->scale > 0 ? c->scale : 1), c->digits);
+        break;
+    case SH_CELL_VALUE:
+        sh_out_real(o, c->key, c->label, c->value(at), c->digits);
+        break;
+    case SH_CELL_INT:
+        sh_out_int(o, c->key, c->label, sh_result_int(row, c->key));
+        break;
+    case SH_CELL_TEXT:
+        sh_out_text(o, c->key, c->label, sh_result_text(row, c->key));
+        break;
+    case SH_CELL_FILE:
+        sh_out_text(o, c->key, c->label, sh_figure_file(sh_result_text(row, c->key)));
+        break;
+    case SH_CELL_POLICY:
+        put_own(o, "policy", sh_result_policy(row));
+        break;
+    case SH_CELL_BUDGET:
+        sh_out_text(o, "budget", "budget", sh_result_budget(row));
+        break;
+    case SH_CELL_WEIGHTS:
+        if (has_coarse_weights(at->all))
+            put_own(o, "weights", sh_result_weights(row));
+        break;
+    case SH_CELL_LAYER:
+        sh_out_int(o, "layer", "layer", at->layer);
+        break;
+    case SH_CELL_END:
+        break;
+    }
+}
+
+static int last_layer(const struct sh_result_row *row)
+{
+    int last = -1;
+    for (int i = 0; i < row->n; i++)
+        last = row->at[i].layer > last ? row->at[i].layer : last;
+    return last;
+}
+
+void sh_report_rows(struct sh_report *r, const struct sh_results *all, const struct sh_report_table *t)
+{
+    struct sh_out *o = sh_out_new();
+    sh_out_list(o, t->key, t->title);
+    for (int i = 0; i < all->n; i++) {
+        struct sh_report_at at = {all, &all->row[i], -1, t->more};
+        if (t->is_shown && !t->is_shown(&at))
+            continue;
+        int last = t->by_layer ? last_layer(at.row) : 0;
+        for (int l = 0; l <= last; l++) {
+            at.layer = t->by_layer ? l : -1;
+            sh_out_item(o);
+            const char *link = t->link ? t->link(&at) : NULL;
+            if (link)
+                sh_out_link(o, link);
+            if (sh_results_mixed(all))
+                sh_out_text(o, "store", "store", r->store[at.row->store].path);
+            for (const struct sh_report_column *c = t->column; c->kind != SH_CELL_END; c++)
+                put(o, c, &at);
+        }
+    }
+    sh_out_end(o);
+    sh_report_table(r, NULL, o);
+}
+
+static int has_rows(const struct sh_results *all, const struct sh_report_table *t)
+{
+    for (int i = 0; i < all->n; i++)
+        if (!t->is_shown || t->is_shown(&(struct sh_report_at){all, &all->row[i], -1, t->more}))
+            return 1;
+    return 0;
+}
+
+int sh_report_results_part(struct sh_report *r, const struct sh_report_part *p, struct sh_err *e)
+{
+    struct sh_results all;
+    int bad = 0;
+    if (sh_results_read(r, p->command, &all, e))
+        return -1;
+    if (!has_rows(&all, p->table)) {
+        sh_report_fill(r, p->fill, p->missing);
+    } else {
+        sh_report_say(r, "%s", p->says);
+        sh_report_rows(r, &all, p->table);
+        bad = (p->figure && sh_results_figure(r, &all, p->figure, e)) ||
+              (p->has_commands && sh_report_typed(r, p->command, e));
+    }
+    sh_results_free(&all);
+    return bad ? -1 : 0;
 }

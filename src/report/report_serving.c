@@ -6,7 +6,7 @@
 
 #include "src/base/mem.h"
 #include "src/report/figures/latency.h"
-#include "src/report/report_rows.h"
+#include "src/report/report_results.h"
 
 static char *workload(const struct sh_result_row *row)
 {
@@ -90,14 +90,15 @@ static int digits_of_use(const struct sh_results *of)
     return most >= 0.01 ? 2 : 4;
 }
 
-static void table(struct sh_report *r, const struct sh_results *of, const struct sh_latency *at, const char *what,
-                  const char *id)
+static void table(struct sh_report *r, struct sh_figure_data *d, const struct sh_results *of,
+                  const struct sh_latency *at, const char *what, const char *id)
 {
     struct sh_time_unit ttft = sh_latency_unit(at, of->n, SH_TTFT), tpot = sh_latency_unit(at, of->n, SH_TPOT);
-    char *address = xasprintf("#fig-%s", id), *first = xasprintf("first token p50, %s", ttft.name),
-         *first_99 = xasprintf("p99, %s", ttft.name), *further = xasprintf("further tokens p50, %s", tpot.name),
-         *further_99 = xasprintf("p99, %s", tpot.name),
-         *title = xasprintf("%s on %s, tokens per request: %s; p50 is the median, 99 %% of the requests are within p99",
+    const char *first = sh_figure_keep(d, xasprintf("first token p50, %s", ttft.name)),
+               *first_99 = sh_figure_keep(d, xasprintf("p99, %s", ttft.name)),
+               *further = sh_figure_keep(d, xasprintf("further tokens p50, %s", tpot.name)),
+               *further_99 = sh_figure_keep(d, xasprintf("p99, %s", tpot.name));
+    char *title = xasprintf("%s on %s, tokens per request: %s; p50 is the median, 99 %% of the requests are within p99",
                             sh_figure_file(sh_result_text(of->row, "model")), sh_result_text(of->row, "gpu"), what);
     const struct sh_report_column columns[] = {
         SH_COL_SETTING(FILE, "plan", "cache"), SH_COL_METRIC("rate_requests_per_s", "requests/s", 3),
@@ -111,12 +112,9 @@ static void table(struct sh_report *r, const struct sh_results *of, const struct
         SH_COL_METRIC("preemptions", "preemptions", 0),
         SH_COL_SCALED("kv_occupancy_mean", "cache in use, %", digits_of_use(of), 100),
         SH_COL_SETTING(TEXT, "evidence", "quality"), SH_COL_END};
-    const struct sh_report_table t = {.key = "simulate", .title = title, .column = columns, .link = link,
-                                      .more = address};
+    const struct sh_report_table t = {.key = "simulate", .title = sh_figure_keep(d, title), .column = columns,
+                                      .link = link, .more = sh_figure_keep(d, xasprintf("#fig-%s", id))};
     sh_report_rows(r, of, &t);
-    char *const made[] = {address, first, first_99, further, further_99, title};
-    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
-        free(made[i]);
 }
 
 /* A limit of the first run, in seconds. */
@@ -133,12 +131,12 @@ static int group(struct sh_report *r, const struct sh_results *of, const char *i
     struct sh_latency *at = times(of);
     struct sh_figure_data *d = sh_figure_data_empty();
     char *what = sh_figure_keep(d, workload(of->row));
-    table(r, of, at, what, id);
+    table(r, d, of, at, what, id);
     sh_latency_fill(d, at, of->n, limits);
     d->out.title = sh_figure_keep(d, xasprintf("%s on %s", sh_figure_file(sh_result_text(of->row, "model")),
                                                sh_result_text(of->row, "gpu")));
     d->out.settings = what;
-    int bad = sh_report_figure_as(r, "latency", id, &d->out, e);
+    int bad = sh_report_figure(r, &sh_figure_latency, id, &d->out, e);
     sh_figure_data_free(d);
     free(at);
     return bad;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the page looks, and the few lines that sort its tables: by number where a column holds numbers, back and
- * forth. Nothing is lost without them. Greys of figures are those of sh_svg_inline, turned round where it is dark;
- * paper is always light. */
+/* The page's style, and the script that sorts its tables (by number if a column holds numbers, in either direction);
+ * the page is complete without it. The greys of figures are those of sh_svg_inline, inverted on a dark screen; print is
+ * always light. */
 #ifndef SH_REPORT_STYLE_H
 #define SH_REPORT_STYLE_H
 

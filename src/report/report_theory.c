@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: the least mass that eviction can drop, compared with the law and the theorem. */
-#include <stdlib.h>
 
-#include "plots/fig_dropped_mass.h"
-#include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report.h"
 
@@ -43,10 +40,8 @@ static int write(struct sh_report *r, struct sh_err *e)
             db[n++] = r->store[i].path;
     }
     if (!n) {
-        char *again = sh_report_trace_again(r, 0, "full.db", " --record full --vectors v");
-        sh_report_missing(r, again, "a comparison of the theory with measurements. It needs all scores, and no store "
-                          "has only runs with full scores.");
-        free(again);
+        sh_report_trace(r, 0, "full.db", " --record full --vectors v", "a comparison of the theory with "
+                        "measurements. It needs all scores, and no store has only runs with full scores.");
         return 0;
     }
     struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = r->quiet};
@@ -58,15 +53,12 @@ static int write(struct sh_report *r, struct sh_err *e)
                      "printed bounds the error of the output in units of the longest value vector; a dash means that "
                      "the theorem says nothing there, or that values were not recorded. Measured: %s.",
                      d->out.settings);
-    bad = sh_report_figure(r, "dropped-mass", &d->out, e);
+    bad = sh_report_figure(r, &sh_figure_dropped_mass, NULL, &d->out, e);
     if (!bad)
         table(r, d->out.dropped_mass);
     sh_figure_data_free(d);
-    for (int i = 0; i < n && !bad; i++) {
-        char *line = xasprintf("theory --db %s", db[i]);
-        sh_report_command(r, line);
-        free(line);
-    }
+    for (int i = 0; i < n && !bad; i++)
+        sh_report_command(r, "theory --db %s", db[i]);
     return bad;
 }
 

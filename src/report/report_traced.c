@@ -36,11 +36,10 @@ static void write_run(struct sh_out *o, const char *store, const struct sh_store
 }
 
 /* "book.txt:3" is a piece of book.txt: one row for all pieces of one text. */
-static int same_source(const char *a, const char *b)
+static size_t source_bytes(const char *source)
 {
-    const char *x = strrchr(a, ':'), *y = strrchr(b, ':');
-    size_t n = x ? (size_t)(x - a) : strlen(a), m = y ? (size_t)(y - b) : strlen(b);
-    return n == m && !memcmp(a, b, n);
+    const char *colon = strrchr(source, ':');
+    return colon ? (size_t)(colon - source) : strlen(source);
 }
 
 static int write_texts(struct sh_report *r, struct sh_out *o, int i_store, int run, struct sh_err *e)
@@ -53,7 +52,8 @@ static int write_texts(struct sh_report *r, struct sh_out *o, int i_store, int r
     if (bad)
         return -1;
     for (int i = 0, from = 0; i < n; i++) {
-        if (i + 1 < n && same_source(q[from].source, q[i + 1].source))
+        size_t bytes = source_bytes(q[from].source);
+        if (i + 1 < n && bytes == source_bytes(q[i + 1].source) && !memcmp(q[from].source, q[i + 1].source, bytes))
             continue;
         long long tokens = 0;
         int least = q[from].n_tokens, most = least;
@@ -62,9 +62,7 @@ static int write_texts(struct sh_report *r, struct sh_out *o, int i_store, int r
             least = q[k].n_tokens < least ? q[k].n_tokens : least;
             most = q[k].n_tokens > most ? q[k].n_tokens : most;
         }
-        const char *colon = strrchr(q[from].source, ':');
-        char *name = xasprintf("%.*s", colon ? (int)(colon - q[from].source) : (int)strlen(q[from].source),
-                               q[from].source);
+        char *name = xasprintf("%.*s", (int)bytes, q[from].source);
         sh_out_item(o);
         sh_out_text(o, "store", "store", r->store[i_store].path);
         sh_out_int(o, "run", "run", run);
@@ -109,15 +107,6 @@ static int tables(struct sh_report *r, struct sh_err *e)
     return bad;
 }
 
-static int look(struct sh_report *r, const char *const *db, int n, struct sh_err *e)
-{
-    struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = 1, .split = 0.5};
-    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(heatmap), &q, e);
-    int bad = d ? sh_report_figure(r, "heatmap", &d->out, e) : sh_report_lacks(r, NULL, e);
-    sh_figure_data_free(d);
-    return bad;
-}
-
 static int write(struct sh_report *r, struct sh_err *e)
 {
     const char *full[2];                        /* the first trained and the first random one: scores take room */
@@ -126,19 +115,23 @@ static int write(struct sh_report *r, struct sh_err *e)
         return -1;
     for (int i = 0; i < r->n_store; i++)
         for (int k = 0; k < r->store[i].n_run; k++) {
-            sh_report_command(r, r->store[i].run[k].command);
+            sh_report_command(r, "%s", r->store[i].run[k].command);
             int is_random = sh_report_is_random(&r->store[i].run[k]);
             if (!k && !has[is_random] && r->store[i].run[k].record == SH_RECORD_FULL && r->store[i].run[k].n_done) {
-                full[n_full++] = r->path[i];
+                full[n_full++] = r->store[i].path;
                 has[is_random] = 1;
             }
         }
-    if (n_full)
-        return look(r, full, n_full, e);
-    char *again = sh_report_trace_again(r, 0, "full.db", " --record full");
-    sh_report_missing(r, again, "a look at the scores of one head: no run recorded them in full.");
-    free(again);
-    return 0;
+    if (!n_full) {
+        sh_report_trace(r, 0, "full.db", " --record full",
+                        "a look at the scores of one head: no run recorded them in full.");
+        return 0;
+    }
+    struct sh_figure_request q = {.db = full, .n_db = n_full, .threads = r->threads, .quiet = 1, .split = 0.5};
+    struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(heatmap), &q, e);
+    int bad = d ? sh_report_figure(r, &sh_figure_heatmap, NULL, &d->out, e) : sh_report_lacks(r, NULL, e);
+    sh_figure_data_free(d);
+    return bad;
 }
 
 const struct sh_report_part sh_report_traced = {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/report/report_rows.h"
+#include "src/report/report_results.h"
 
 static int is_whole(const struct sh_result_row *row)
 {

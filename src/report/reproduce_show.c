@@ -17,27 +17,15 @@ struct costs {
     double pruned_half, bits_half;      /* what the cache of half the size costs these            */
 };
 
-static const char *text(const struct sh_result_row *r, const char *key)
-{
-    return sh_result_text(r, key);
-}
-
-/* The row is of the text that the first one is of. */
-static int is_same_text(const struct sh_results *all, const struct sh_result_row *r)
-{
-    return !strcmp(text(&all->row[0], "texts"), text(r, "texts")) && !json_object_get(r->settings, "answers") &&
-           !json_object_get(r->settings, "plan") && sh_result_int(r, "kv_bits") >= 16;
-}
-
 static void take_whole(struct costs *c, const struct sh_result_row *r, double budget, double change)
 {
     double ppl = sh_result(r, "ppl", -1);
-    int is_full = !strcmp(text(r, "policy"), "full");
+    int is_full = !strcmp(sh_result_text(r, "policy"), "full");
     if (is_full) {
         c->whole = ppl;
         c->whole_nll = sh_result(r, "nll", -1);
     }
-    if (strcmp(text(r, "policy"), "scissorhands"))
+    if (strcmp(sh_result_text(r, "policy"), "scissorhands"))
         return;
     if (budget == 0.5)
         c->half = change;
@@ -49,8 +37,8 @@ static void take_whole(struct costs *c, const struct sh_result_row *r, double bu
 
 static void take(struct costs *c, const struct sh_result_row *r)
 {
-    double budget = strtod(text(r, "budget"), NULL), change = sh_result(r, "nll_change", -1);
-    int is_full = !strcmp(text(r, "policy"), "full"), is_half = budget == 0.5 && !is_full;
+    double budget = strtod(sh_result_text(r, "budget"), NULL), change = sh_result(r, "nll_change", -1);
+    int is_full = !strcmp(sh_result_text(r, "policy"), "full"), is_half = budget == 0.5 && !is_full;
     if (json_object_get(r->settings, "weight_prune")) {
         if (is_full)
             c->pruned_nll = sh_result(r, "nll", -1);
@@ -66,30 +54,28 @@ static void take(struct costs *c, const struct sh_result_row *r)
     }
 }
 
-static void write_costs(struct sh_out *o, const struct costs *c)
-{
-    sh_out_real(o, "ppl", "perplexity", c->whole, 3);
-    sh_out_real(o, "nll_half", "cache 2x", c->half, 4);
-    sh_out_real(o, "nll_fifth", "5x", c->fifth, 4);
-    sh_out_real(o, "largest_compression", "held to", c->most, 2);
-    sh_out_real(o, "nll_bits", "4-bit w.", c->bits_nll - c->whole_nll, 4);
-    sh_out_real(o, "nll_bits_interaction", "beyond sum", c->bits_half - c->half, 4);
-    sh_out_real(o, "nll_pruned", "pruned", c->pruned_nll - c->whole_nll, 4);
-    sh_out_real(o, "nll_pruned_interaction", "beyond sum", c->pruned_half - c->half, 4);
-}
-
-static int quality(struct sh_out *o, const char *db, struct sh_err *e)
+static int quality(struct sh_out *o, const struct sh_report *r, struct sh_err *e)
 {
     const double none = (double)NAN;
     struct costs c = {none, none, none, none, none, none, none, none, none};
-    struct sh_report r = {.n_store = 1, .store = {{.path = db}}};
     struct sh_results all;
-    if (sh_results_read(&r, "eval", &all, e))
+    if (sh_results_read(r, "eval", &all, e))
         return -1;
-    for (int i = 0; i < all.n; i++)
-        if (is_same_text(&all, &all.row[i]))
-            take(&c, &all.row[i]);
-    write_costs(o, &c);
+    for (int i = 0; i < all.n; i++) {           /* of the text that the first one is of */
+        const struct sh_result_row *row = &all.row[i];
+        if (!strcmp(sh_result_text(all.row, "texts"), sh_result_text(row, "texts")) &&
+            !json_object_get(row->settings, "answers") && !json_object_get(row->settings, "plan") &&
+            sh_result_int(row, "kv_bits") >= 16)
+            take(&c, row);
+    }
+    sh_out_real(o, "ppl", "perplexity", c.whole, 3);
+    sh_out_real(o, "nll_half", "cache 2x", c.half, 4);
+    sh_out_real(o, "nll_fifth", "5x", c.fifth, 4);
+    sh_out_real(o, "largest_compression", "held to", c.most, 2);
+    sh_out_real(o, "nll_bits", "4-bit w.", c.bits_nll - c.whole_nll, 4);
+    sh_out_real(o, "nll_bits_interaction", "beyond sum", c.bits_half - c.half, 4);
+    sh_out_real(o, "nll_pruned", "pruned", c.pruned_nll - c.whole_nll, 4);
+    sh_out_real(o, "nll_pruned_interaction", "beyond sum", c.pruned_half - c.half, 4);
     sh_results_free(&all);
     return 0;
 }
@@ -107,19 +93,18 @@ static double mean(const struct sh_result_row *row, const char *metric)
     return n ? sum / n : (double)NAN;
 }
 
-static int persistence(struct sh_out *o, const char *db, int is_random, struct sh_err *e)
+static int persistence(struct sh_out *o, const struct sh_report *r, int is_random, struct sh_err *e)
 {
-    struct sh_report r = {.n_store = 1, .store = {{.path = db}}};
     struct sh_results all;
     double ratio = (double)NAN, density = ratio, lift = ratio;
-    if (sh_results_read(&r, "persistence", &all, e))
+    if (sh_results_read(r, "persistence", &all, e))
         return -1;
     for (int i = 0; i < all.n; i++) {
         int recent = (int)sh_result_int(&all.row[i], "recent");
-        if (!strcmp(text(&all.row[i], "alpha"), "row") && !recent) {
+        if (!strcmp(sh_result_text(&all.row[i], "alpha"), "row") && !recent) {
             ratio = mean(&all.row[i], "ratio");
             density = mean(&all.row[i], "density");
-        } else if (!strcmp(text(&all.row[i], "alpha"), "5/t") && recent == 10) {
+        } else if (!strcmp(sh_result_text(&all.row[i], "alpha"), "5/t") && recent == 10) {
             lift = mean(&all.row[i], "lift");
         }
     }
@@ -134,7 +119,9 @@ static int persistence(struct sh_out *o, const char *db, int is_random, struct s
 
 int sh_model_figures(struct sh_out *o, const char *trained, const char *random, struct sh_err *e)
 {
-    return persistence(o, trained, 0, e) || (random && persistence(o, random, 1, e)) || quality(o, trained, e) ? -1 : 0;
+    struct sh_report of = {.n_store = 1, .store = {{.path = trained}}},
+                     twin = {.n_store = 1, .store = {{.path = random}}};
+    return persistence(o, &of, 0, e) || (random && persistence(o, &twin, 1, e)) || quality(o, &of, e) ? -1 : 0;
 }
 
 int sh_reproduce_row(struct sh_out *o, const char *name, double parameters, const char *folder, struct sh_err *e)

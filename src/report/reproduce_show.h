@@ -5,10 +5,6 @@
 
 #include "src/base/out.h"
 
-struct sh_left_out {
-    char *part, *why;                   /* owned                                                  */
-};
-
 /* Of a store of trained weights, into the open item: persistence, perplexity, what smaller caches and coarser weights
  * cost, and where a store of its random twin is given its ratio. What was not measured is left open. */
 int sh_model_figures(struct sh_out *o, const char *trained, const char *random, struct sh_err *e);

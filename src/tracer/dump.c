@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/tracer/dump_name.h"
 
 enum {
     MATRIX = 3,                         /* dimensions of a part                           */
@@ -18,6 +17,94 @@ enum {
 };
 
 #define MOST_PARTS 10000000
+#define MOST_NUMBER 10000000             /* in a name                                    */
+
+/* ---- names ---- */
+
+/* Sequence, layer and kind of a tensor, from its name. */
+struct name {
+    enum sh_dump_kind kind;             /* attn if the pattern does not give it                   */
+    int sequence, layer;                /* -1: the pattern does not give it                       */
+};
+
+const char *const sh_dump_kinds[] = {"attn", "q", "k", "v", NULL};
+
+static const char *const words[] = {"{sequence}", "{layer}", "{kind}"};
+
+enum { SEQUENCE, LAYER, KIND, N_WORD };
+
+/* The word that the pattern goes on with; N_WORD: none. */
+static int word_at(const char *pattern)
+{
+    int i = 0;
+    while (i < N_WORD && strncmp(pattern, words[i], strlen(words[i])))
+        i++;
+    return i;
+}
+
+/* Each of {sequence}, {layer}, {kind} at most once, nothing else in braces. */
+static int check_pattern(const char *pattern, struct sh_err *e)
+{
+    int seen[N_WORD] = {0};
+    for (const char *p = pattern; *p; p++) {
+        int i = *p == '{' ? word_at(p) : N_WORD;
+        if (*p == '{' && (i == N_WORD || seen[i]))
+            return sh_misused(e, "--key %s: at \"%s\": expected {sequence}, {layer} or {kind}, each at most once",
+                              pattern, p);
+        if (i < N_WORD) {
+            seen[i] = 1;
+            p += strlen(words[i]) - 1;
+        }
+    }
+    return 0;
+}
+
+static int take_number(const char **name, int *out)
+{
+    int x = 0;
+    const char *p = *name;
+    for (; *p >= '0' && *p <= '9'; p++)
+        if ((x = 10 * x + (*p - '0')) > MOST_NUMBER)
+            return 0;
+    int some = p > *name;
+    *name = p;
+    *out = x;
+    return some;
+}
+
+static int take_kind(const char **name, enum sh_dump_kind *out)
+{
+    for (int i = 0; i < SH_N_DUMP_KIND; i++) {
+        size_t n = strlen(sh_dump_kinds[i]);
+        if (!strncmp(*name, sh_dump_kinds[i], n)) {
+            *name += n;
+            *out = (enum sh_dump_kind)i;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* 1: the name is of that pattern. A number takes all digits there are, so nothing is ever tried twice. */
+static int match(const char *pattern, const char *name, struct name *out)
+{
+    *out = (struct name){.kind = SH_DUMP_ATTN, .sequence = -1, .layer = -1};
+    while (*pattern) {
+        int word = *pattern == '{' ? word_at(pattern) : N_WORD;
+        if (word == N_WORD) {
+            if (*pattern++ != *name++)
+                return 0;
+            continue;
+        }
+        pattern += strlen(words[word]);
+        if (word == KIND ? !take_kind(&name, &out->kind)
+                         : !take_number(&name, word == LAYER ? &out->layer : &out->sequence))
+            return 0;
+    }
+    return !*name;
+}
+
+/* ---- parts ---- */
 
 static int by_place(const void *a, const void *b)
 {
@@ -34,12 +121,11 @@ static int misfit(const struct sh_stored *t, const char *why, struct sh_err *e)
     char shape[160];
     sh_fail(e, "%s: tensor '%s' is %s: %s", t->file, t->name, sh_stored_shape(t, shape, sizeof shape), why);
     return sh_hint(e, "attention is [heads, queries, keys], preceded by the dimensions that the name does not give: "
-                   "layers, then "
-                   "sequences");
+                   "layers, then sequences");
 }
 
 /* The leading dimensions: how many layers and sequences lie in a tensor. */
-static int lead(const struct sh_stored *t, const struct sh_dump_name *name, size_t *n_layer, size_t *n_seq,
+static int lead(const struct sh_stored *t, const struct name *name, size_t *n_layer, size_t *n_seq,
                 struct sh_err *e)
 {
     size_t extra[2] = {1, 1};
@@ -69,7 +155,7 @@ static int check_shape(const struct sh_stored *t, struct sh_err *e)
     return 0;
 }
 
-static int add_parts(struct sh_dump *d, const struct sh_stored *t, const struct sh_dump_name *name, struct sh_err *e)
+static int add_parts(struct sh_dump *d, const struct sh_stored *t, const struct name *name, struct sh_err *e)
 {
     size_t n_layer = 1, n_seq = 1;
     enum sh_type type;
@@ -93,8 +179,8 @@ static int gather(struct sh_dump *d, const char *pattern, struct sh_err *e)
     for (int f = 0; f < d->n_file; f++)
         for (size_t i = 0; i < sh_weights_count(d->file[f]); i++) {
             const struct sh_stored *t = sh_weights_at(d->file[f], i);
-            struct sh_dump_name name;
-            if (sh_dump_name_match(pattern, t->name, &name) && add_parts(d, t, &name, e))
+            struct name name;
+            if (match(pattern, t->name, &name) && add_parts(d, t, &name, e))
                 return -1;
         }
     return 0;
@@ -121,7 +207,7 @@ static int find_parts(struct sh_dump *d, const char *pattern, struct sh_err *e)
     static const char *const usual[] = {"s{sequence}.l{layer}.{kind}", "s{sequence}.{kind}"};
     size_t n = 0;
     if (pattern) {
-        if (sh_dump_name_check(pattern, e) || gather(d, pattern, e))
+        if (check_pattern(pattern, e) || gather(d, pattern, e))
             return -1;
         return d->n_part ? 0 : no_match(d, pattern, e);
     }
@@ -130,7 +216,7 @@ static int find_parts(struct sh_dump *d, const char *pattern, struct sh_err *e)
             return -1;
     for (int f = 0; f < d->n_file; f++)
         n += sh_weights_count(d->file[f]);
-    const struct sh_dump_name whole = {.kind = SH_DUMP_ATTN, .sequence = -1, .layer = -1};
+    const struct name whole = {.kind = SH_DUMP_ATTN, .sequence = -1, .layer = -1};
     if (!d->n_part && n == 1)
         for (int f = 0; f < d->n_file; f++)
             if (sh_weights_count(d->file[f]) && add_parts(d, sh_weights_at(d->file[f], 0), &whole, e))
@@ -235,11 +321,6 @@ const struct sh_dump_part *sh_dump_find(const struct sh_dump *d, enum sh_dump_ki
     return bsearch(&wanted, d->part, (size_t)d->n_part, sizeof wanted, by_place);
 }
 
-static size_t part_bytes(const struct sh_dump_part *p)
-{
-    return (size_t)p->n_head * (size_t)p->n_row * (size_t)p->n_col * sh_type_bytes(p->type);
-}
-
 void sh_dump_read(const struct sh_dump_part *p, size_t from, size_t n, float *to)
 {
     const unsigned char *at = p->at + from * sh_type_bytes(p->type);
@@ -256,5 +337,5 @@ void sh_dump_read(const struct sh_dump_part *p, size_t from, size_t n, float *to
 
 void sh_dump_drop(const struct sh_dump_part *p)
 {
-    sh_map_drop(p->at, part_bytes(p));
+    sh_map_drop(p->at, (size_t)p->n_head * (size_t)p->n_row * (size_t)p->n_col * sh_type_bytes(p->type));
 }

@@ -32,19 +32,15 @@ static int nameless(const char *folder)
 static int temporary_file(const char *folder, size_t bytes, struct sh_err *e)
 {
     int fd = nameless(folder);
-    if (fd < 0) {
-        sh_fail(e, "%s: cannot create a temporary file for %zu bytes of hidden states: %s", folder, bytes,
-                strerror(errno));
-    } else {
-        int problem = posix_fallocate(fd, 0, (off_t)bytes);
-        if (problem) {
-            sh_fail(e, "%s: no room for a temporary file of %zu bytes of hidden states: %s", folder, bytes,
-                    strerror(problem));
-            close(fd);
-            fd = -1;
-        }
-    }
-    return fd;
+    if (fd < 0)
+        return sh_fail(e, "%s: cannot create a temporary file for %zu bytes of hidden states: %s", folder, bytes,
+                       strerror(errno));
+    int problem = posix_fallocate(fd, 0, (off_t)bytes);
+    if (!problem)
+        return fd;
+    close(fd);
+    return sh_fail(e, "%s: no room for a temporary file of %zu bytes of hidden states: %s", folder, bytes,
+                   strerror(problem));
 }
 
 int sh_hidden_new(struct sh_hidden *h, size_t n_rows, size_t d_model, size_t limit_bytes, const char *folder,

@@ -33,12 +33,6 @@ struct buffer {                         /* of one thread */
     struct sh_row_figures *figures;
 };
 
-static int fault(const struct work *w, int head, int q, struct sh_err *e)
-{
-    return sh_err_prefix(e, "%s: sequence %d, layer %d, head %d, row %d", w->part->tensor->file, w->part->sequence,
-                         w->part->layer, head, q);
-}
-
 /* Nothing may stand at the keys [from, to), which the row does not see. */
 static int check_masked(const struct work *w, const float *row, int from, int to, struct sh_err *e)
 {
@@ -101,7 +95,8 @@ static int put_block(const struct work *w, struct buffer *b, int head, int q0, i
         int q = q0 + i, start = sh_row_start(q, w->window), keys = sh_row_keys(q, w->window);
         sh_dump_read(w->part, ((size_t)head * (size_t)w->part->n_row + (size_t)q) * n_col, n_col, b->row);
         if (check_row(w, b->row, start, keys, e))
-            return fault(w, head, q, e);
+            return sh_err_prefix(e, "%s: sequence %d, layer %d, head %d, row %d", w->part->tensor->file,
+                                 w->part->sequence, w->part->layer, head, q);
         if (!w->tap)
             continue;
         if (w->tap->pack == SH_PACK_SETS) {
@@ -160,12 +155,17 @@ static int put_heads(const struct work *w, struct sh_err *e)
     return bad_head < 0 ? 0 : -1;
 }
 
+static const struct sh_dump_part *find_vectors(const struct sh_import *m, int i, int layer, char vector)
+{
+    enum sh_dump_kind kind = vector == 'q' ? SH_DUMP_Q : vector == 'k' ? SH_DUMP_K : SH_DUMP_V;
+    return sh_dump_find(m->dump, kind, m->dump->sequence[i].number, layer);
+}
+
 static void put_vectors(const struct sh_import *m, int i, int layer, struct sh_batch *b)
 {
     enum sh_codec codec = m->record.codec == SH_CODEC_F32 ? SH_CODEC_F32 : SH_CODEC_F16;
     for (const char *v = m->vectors; *v; v++) {
-        enum sh_dump_kind kind = *v == 'q' ? SH_DUMP_Q : *v == 'k' ? SH_DUMP_K : SH_DUMP_V;
-        const struct sh_dump_part *p = sh_dump_find(m->dump, kind, m->dump->sequence[i].number, layer);
+        const struct sh_dump_part *p = find_vectors(m, i, layer, *v);
         size_t n = (size_t)m->sequence[i].n_tokens * (size_t)p->n_col;
         float *plain = xcalloc(n, sizeof *plain);
         unsigned char *packed = xcalloc(n, sh_codec_width(codec));
@@ -187,8 +187,7 @@ static void put_vectors(const struct sh_import *m, int i, int layer, struct sh_b
 static int check_vectors(const struct sh_import *m, int i, int layer, struct sh_err *e)
 {
     for (const char *v = m->vectors; *v; v++) {
-        enum sh_dump_kind kind = *v == 'q' ? SH_DUMP_Q : *v == 'k' ? SH_DUMP_K : SH_DUMP_V;
-        const struct sh_dump_part *p = sh_dump_find(m->dump, kind, m->dump->sequence[i].number, layer);
+        const struct sh_dump_part *p = find_vectors(m, i, layer, *v);
         float *row = xcalloc((size_t)p->n_col, sizeof *row);
         size_t n_col = (size_t)p->n_col, n_row = (size_t)p->n_head * (size_t)p->n_row, r = 0, k = n_col;
         for (; r < n_row && k == n_col; r++) {
@@ -200,7 +199,7 @@ static int check_vectors(const struct sh_import *m, int i, int layer, struct sh_
         int bad = 0;
         if (k < n_col)
             bad = sh_fail(e, "%s: sequence %d, layer %d, %s, head %zu, token %zu: found %g, expected a number",
-                          p->tensor->file, p->sequence, layer, sh_dump_kinds[kind], (r - 1) / (size_t)p->n_row,
+                          p->tensor->file, p->sequence, layer, sh_dump_kinds[p->kind], (r - 1) / (size_t)p->n_row,
                           (r - 1) % (size_t)p->n_row, (double)row[k]);
         free(row);
         sh_dump_drop(p);
@@ -241,8 +240,7 @@ static int record_layer(const struct sh_import *m, int i, int layer, struct sh_w
     return bad;
 }
 
-/* writer NULL: only look. */
-static int walk(const struct sh_import *m, struct sh_writer *writer, struct sh_err *e)
+int sh_import(const struct sh_import *m, struct sh_writer *writer, struct sh_err *e)
 {
     int n_layer = m->dump->last_layer - m->dump->first_layer + 1;
     for (int i = 0; i < m->dump->n_seq; i++)
@@ -264,14 +262,4 @@ static int walk(const struct sh_import *m, struct sh_writer *writer, struct sh_e
                 return sh_fail(e, "interrupted in sequence %d, layer %d", m->dump->sequence[i].number, layer);
         }
     return 0;
-}
-
-int sh_import_check(const struct sh_import *m, struct sh_err *e)
-{
-    return walk(m, NULL, e);
-}
-
-int sh_import_run(const struct sh_import *m, struct sh_writer *writer, struct sh_err *e)
-{
-    return walk(m, writer, e);
 }

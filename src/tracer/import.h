@@ -27,10 +27,8 @@ struct sh_import {
     struct sh_progress *progress;               /* in sequences x layers                                    */
 };
 
-/* Checks every wanted row: numbers >= 0 that sum to 1, and 0 where the mask forbids attention. -1: e names the first
- * bad row. */
-int sh_import_check(const struct sh_import *m, struct sh_err *e);
-
-int sh_import_run(const struct sh_import *m, struct sh_writer *writer, struct sh_err *e);
+/* Checks every wanted row: numbers >= 0 that sum to 1, and 0 where the mask forbids attention; writer NULL: does no
+ * more. -1: e names the first bad row. */
+int sh_import(const struct sh_import *m, struct sh_writer *writer, struct sh_err *e);
 
 #endif

@@ -2,9 +2,7 @@
 # From a model and texts to trace records.
 noinst_LIBRARIES += libtracer.a
 libtracer_a_SOURCES = \
-	%D%/chunks.c %D%/chunks.h \
 	%D%/dump.c %D%/dump.h \
-	%D%/dump_name.c %D%/dump_name.h \
 	%D%/hidden.c %D%/hidden.h \
 	%D%/import.c %D%/import.h \
 	%D%/needs.c \

@@ -5,8 +5,8 @@
 
 #include "src/base/mem.h"
 #include "src/model/layer.h"
-#include "src/tracer/chunks.h"
 #include "src/tracer/sweep.h"
+#include "src/tracer/units.h"
 
 enum { ROUNDING = 1 << 20 };                    /* of a layer's vectors, which are f32, and of sizes      */
 
@@ -44,7 +44,7 @@ static size_t layer_bytes(const struct sh_sweep *s)
     return most;
 }
 
-/* A layer with a window, or without one; the last layer when there is none such. */
+/* A layer with a window, or without one; the last layer if there is no such layer. */
 static int layer_like(const struct sh_sweep *s, int has_window)
 {
     const struct sh_arch *c = sh_model_arch(s->model);
@@ -68,7 +68,7 @@ static size_t layer_attend_bytes(const struct sh_sweep *s, const struct sh_chunk
             n_tokens[q] = k->start[q + 1] - k->start[q];
         struct sh_recorder *r = sh_recorder_new(&options, k->n, n_tokens, NULL);
         struct sh_attend a = sh_layer_attend(c, layer, k->rows, s->dtype);
-        a.out.at = &a;                          /* it is wanted; nobody follows it */
+        a.out.at = &a;                          /* wanted, but never followed */
         a.n_seq = k->n;
         a.start = k->start;
         a.tap = sh_recorder_tap(r);

@@ -87,9 +87,9 @@ void sh_recorder_free(struct sh_recorder *r)
     free(r);
 }
 
-static int sharers(const struct sh_recorder *r)
+static unsigned long long end_stage(const struct sh_recorder *r, enum sh_stage stage, unsigned long long since)
 {
-    return sh_stage_sharers(r->o.stages, r->o.n_threads);
+    return sh_stage_end(r->o.stages, stage, since, sh_stage_sharers(r->o.stages, r->o.n_threads));
 }
 
 static void flush(struct sh_recorder *r, struct head *h, int head)
@@ -131,7 +131,7 @@ static void take_packed(struct sh_recorder *r, struct head *h, int head, int fir
         h->rows = xreallocarray(h->rows, h->cap, 1);
     }
     memcpy(h->rows + h->bytes - bytes, packed, bytes);
-    sh_stage_end(r->o.stages, SH_STAGE_COMPRESSION, since, sharers(r));
+    end_stage(r, SH_STAGE_COMPRESSION, since);
 }
 
 static void take_sets(struct sh_recorder *r, struct head *h, int sequence, int first_row, int n_rows,
@@ -146,7 +146,7 @@ static void take_sets(struct sh_recorder *r, struct head *h, int sequence, int f
         int q = first_row + i, start = sh_row_start(q, r->o.window);
         sh_stats_row_sets(h->stats, q, start, bits, sets->first_word, sets->n_word, &sets->figures[i]);
     }
-    sh_stage_end(r->o.stages, SH_STAGE_STATISTICS, since, sharers(r));
+    end_stage(r, SH_STAGE_STATISTICS, since);
 }
 
 static void take_sparse(struct sh_recorder *r, struct head *h, int sequence, int head, int first_row, int n_rows,
@@ -164,29 +164,24 @@ static void take_sparse(struct sh_recorder *r, struct head *h, int sequence, int
         value = sh_codec_sparse_row(h->sparse, start, q + 1 - start, low, sets->first_word, value,
                                     sets->figures[i].low_mass);
     }
-    sh_stage_end(r->o.stages, SH_STAGE_COMPRESSION, since, sharers(r));
+    end_stage(r, SH_STAGE_COMPRESSION, since);
 }
 
-/* Statistics that miss a row are left out: whoever reads the head is told that it has none. */
-static void pack_stats(struct sh_recorder *r, struct head *h, int head)
+/* Statistics that lack a row are left out: a reader of the head is told that it has none. */
+static void end_head(struct sh_recorder *r, struct head *h, int head)
 {
     unsigned char *plain;
     struct sh_block b = {.kind = SH_BLOCK_STATS, .head = head};
     unsigned long long since = sh_stage_begin(r->o.stages);
-    size_t n = sh_stats_pack(h->stats, &plain);
-    since = sh_stage_end(r->o.stages, SH_STAGE_STATISTICS, since, sharers(r));
-    if (!n)
-        return;
-    b.bytes = sh_codec_bytes(plain, n, SH_BYTES_RECORDS, &b.blob);
-    sh_stage_end(r->o.stages, SH_STAGE_COMPRESSION, since, sharers(r));
-    sh_batch_add(&h->done, b);
-    free(plain);
-}
-
-static void end_head(struct sh_recorder *r, struct head *h, int head)
-{
+    size_t n = h->stats ? sh_stats_pack(h->stats, &plain) : 0;
     if (h->stats)
-        pack_stats(r, h, head);
+        since = end_stage(r, SH_STAGE_STATISTICS, since);
+    if (n) {
+        b.bytes = sh_codec_bytes(plain, n, SH_BYTES_RECORDS, &b.blob);
+        end_stage(r, SH_STAGE_COMPRESSION, since);
+        sh_batch_add(&h->done, b);
+        free(plain);
+    }
     drop_work(h);
 }
 
@@ -206,7 +201,7 @@ static void rows(void *to, int sequence, int head, int first_row, int n_rows, co
         return;
     unsigned long long since = sh_stage_begin(r->o.stages);
     flush(r, h, head);                          /* the head is whole, except for sets that come separately */
-    sh_stage_end(r->o.stages, SH_STAGE_COMPRESSION, since, sharers(r));
+    end_stage(r, SH_STAGE_COMPRESSION, since);
     if (!is_full || !r->lanes)
         end_head(r, h, head);
 }

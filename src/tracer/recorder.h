@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns the attention that a backend computes into blocks for the store:
- * packed rows for full records, sets of keys (SH_PACK_SETS) for sparse and summary ones, and for the
- * statistics of full ones. One recorder
- * covers the sequences of one call of the backend and all their heads; rows of different heads may
- * arrive at the same time. */
+/* Turns the attention that a backend computes into blocks for the store: packed rows for full records, sets of keys
+ * (SH_PACK_SETS) for sparse and summary ones, and for the statistics of full ones. One recorder covers the sequences of
+ * one call of the backend and all their heads; rows of different heads may arrive at the same time. */
 #ifndef SH_TRACER_RECORDER_H
 #define SH_TRACER_RECORDER_H
 

@@ -12,8 +12,8 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/model/layer.h"
-#include "src/tracer/chunks.h"
 #include "src/tracer/hidden.h"
+#include "src/tracer/units.h"
 #include "traces/codec.h"
 
 struct state {                          /* what the lanes share */
@@ -79,15 +79,6 @@ static int embed_chunk(struct state *st, const struct sh_chunk *c, struct sh_err
     return 0;
 }
 
-static int embed_all(struct state *st, struct sh_err *e)
-{
-    for (int i = 0; i < st->chunks.n; i++)
-        if (embed_chunk(st, &st->chunks.at[i], e))
-            return -1;
-    sh_model_drop(st->s->model, -1);
-    return 0;
-}
-
 /* One of q, k, v of one sequence, head by head. */
 static void take_vectors(const struct lane *lane, const struct sh_chunk *c, int i, char kind, struct sh_batch *b)
 {
@@ -139,8 +130,7 @@ static int compute(struct lane *lane, const struct sh_layer *l, int layer, const
 }
 
 /* Send one chunk through a layer and queue what it recorded. */
-static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, const struct sh_chunk *c,
-                     struct sh_err *e)
+static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, const struct sh_chunk *c, struct sh_err *e)
 {
     const struct sh_sweep *s = lane->st->s;
     unsigned char *wanted = xcalloc((size_t)c->n, 1);
@@ -237,10 +227,9 @@ static int run_layers(struct lane *lane, struct sh_err *e)
         int bad = 0;
         lane->row = 0;
         for (int i = lane->number; i < st->chunks.n && !bad; i += st->s->n_device) {
-            bad = run_chunk(lane, l, layer, &st->chunks.at[i], e);
-            if (!bad)
-                bad = move_on(lane, layer, &st->chunks.at[i], e);
-            lane->row += st->stay ? (size_t)st->chunks.at[i].rows : 0;
+            const struct sh_chunk *c = &st->chunks.at[i];
+            bad = run_chunk(lane, l, layer, c, e) || move_on(lane, layer, c, e);
+            lane->row += st->stay ? (size_t)c->rows : 0;
         }
         sh_layer_drop(l);
         if (bad) {
@@ -278,9 +267,9 @@ static int run_held(struct lane *lane, struct sh_err *e)
     while (loaded < n && !bad) {
         struct load l;
         begin_load(&l, lane, k->first + loaded, 0);
-        if ((held[loaded] = end_load(&l)))
+        if ((held[loaded] = end_load(&l))) {
             loaded++;
-        else {
+        } else {
             *e = l.error;
             bad = -1;
         }
@@ -308,12 +297,6 @@ static int open_lane(struct lane *lane, int is_host, struct sh_err *e)
     return lane->on_device ? 0 : -1;
 }
 
-static void close_lane(struct lane *lane)
-{
-    lane->st->s->backend->release(lane->device, lane->on_device);
-    sh_activations_free(&lane->act);
-}
-
 static void *run_lane(void *argument)
 {
     struct lane *lane = argument;
@@ -322,7 +305,8 @@ static void *run_lane(void *argument)
     st->s->backend->props(lane->device, &props);
     lane->bad = open_lane(lane, props.is_host, &lane->error) ||
                 (st->s->link ? run_held(lane, &lane->error) : run_layers(lane, &lane->error));
-    close_lane(lane);
+    st->s->backend->release(lane->device, lane->on_device);
+    sh_activations_free(&lane->act);
     if (lane->bad) {
         pthread_mutex_lock(&st->progress);
         st->stop = 1;
@@ -384,10 +368,11 @@ int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
     sh_chunks_cut(&st.chunks, s->sequence, s->n, needs.rows);
     pthread_mutex_init(&st.model, NULL);
     pthread_mutex_init(&st.progress, NULL);
-    int bad = sh_hidden_new(&st.hidden, rows_kept(&st), (size_t)st.arch->d_model, s->memory_bytes,
-                            s->spill_folder, e);
+    int bad = sh_hidden_new(&st.hidden, rows_kept(&st), (size_t)st.arch->d_model, s->memory_bytes, s->spill_folder, e);
+    for (int i = 0; i < st.chunks.n && !bad && !s->link; i++)
+        bad = embed_chunk(&st, &st.chunks.at[i], e);
     if (!bad && !s->link)
-        bad = embed_all(&st, e);
+        sh_model_drop(s->model, -1);
     set_weight_bits(s, s->weight_bits);         /* not of what embeds */
     if (!bad)
         bad = run_lanes(&st, e);

@@ -16,53 +16,53 @@ static int full(const struct sh_texts *t)
     return t->most > 0 && t->n >= t->most;
 }
 
-static const char *base_name(const char *path)
+static int length_of(const struct sh_texts *t)
 {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    return t->length ? t->length : t->max_pos;
 }
 
 static void add(struct sh_texts *t, const char *path, int part, const int32_t *tokens, int n)
 {
+    const char *slash = strrchr(path, '/');
     t->sequence = xreallocarray(t->sequence, (size_t)t->n + 1, sizeof *t->sequence);
     struct sh_trace_sequence *q = &t->sequence[t->n++];
-    q->source = xasprintf("%s:%d", base_name(path), part);
+    q->source = xasprintf("%s:%d", slash ? slash + 1 : path, part);
     q->n_tokens = n;
     q->tokens = xmalloc((size_t)n * sizeof *tokens);
     memcpy(q->tokens, tokens, (size_t)n * sizeof *tokens);
 }
 
-/* Are these ids, with the start token first and cut to `length`, too few? */
-static int is_short(const struct sh_texts *t, size_t n_ids, int length)
+/* Are these ids, with the start token first and cut to the length, too few? */
+static int is_short(const struct sh_texts *t, size_t n_ids)
 {
-    size_t n = n_ids + (sh_tokenizer_bos(t->tokenizer) >= 0);
-    return (n < (size_t)length ? n : (size_t)length) < (size_t)t->least;
+    size_t n = n_ids + (sh_tokenizer_bos(t->tokenizer) >= 0), length = (size_t)length_of(t);
+    return (n < length ? n : length) < (size_t)t->least;
 }
 
 int sh_texts_takes(const struct sh_texts *t, size_t n_ids)
 {
-    return n_ids && !is_short(t, n_ids, t->length ? t->length : t->max_pos);
+    return n_ids && !is_short(t, n_ids);
 }
 
-/* The start token and up to `length` - 1 ids from ids[at] on; gives how many ids were used. */
-static int cut(struct sh_texts *t, const char *path, int part, const struct sh_ids *ids, size_t at, int length)
+/* The start token and ids from ids[at] on, as many as fit into the length; gives how many ids were used. */
+static size_t cut(struct sh_texts *t, const char *path, int part, const struct sh_ids *ids, size_t at)
 {
-    int bos = sh_tokenizer_bos(t->tokenizer), n = 0, used = 0;
-    size_t rest = ids->n - at + 1, room = rest < (size_t)length ? rest : (size_t)length;
-    int32_t *tokens = xmalloc(room * sizeof *tokens);
+    int bos = sh_tokenizer_bos(t->tokenizer), n = 0;
+    size_t rest = ids->n - at + (bos >= 0), room = (size_t)length_of(t), from = at;
+    int32_t *tokens = xmalloc((rest < room ? rest : room) * sizeof *tokens);
     if (bos >= 0)
         tokens[n++] = bos;
-    while (n < length && at + (size_t)used < ids->n)
-        tokens[n++] = ids->at[at + (size_t)used++];
+    while ((size_t)n < room && at < ids->n)
+        tokens[n++] = ids->at[at++];
     add(t, path, part, tokens, n);
     free(tokens);
-    return used;
+    return at - from;
 }
 
 /* Is there room for text after the start token? */
 static int has_room(const struct sh_texts *t, const char *path, struct sh_err *e)
 {
-    int length = t->length ? t->length : t->max_pos;
+    int length = length_of(t);
     if (length > (sh_tokenizer_bos(t->tokenizer) >= 0))
         return 1;
     sh_misused(e, "%s: a sequence length of %d token has no room for text after the start token", path, length);
@@ -71,25 +71,21 @@ static int has_room(const struct sh_texts *t, const char *path, struct sh_err *e
 
 int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
 {
-    char *text = NULL;
-    size_t bytes = 0;
+    char *text;
+    size_t bytes = 0, whole = (size_t)(length_of(t) - (sh_tokenizer_bos(t->tokenizer) >= 0)), at = 0;
     struct sh_ids ids = {0};
-    int length = t->length ? t->length : t->max_pos, has_start = sh_tokenizer_bos(t->tokenizer) >= 0;
     if (full(t))
         return 0;
-    if (!has_room(t, path, e))
-        return -1;
-    if (!(text = sh_file_read(path, SH_MOST_TEXT, &bytes, e)))
+    if (!has_room(t, path, e) || !(text = sh_file_read(path, SH_MOST_TEXT, &bytes, e)))
         return -1;
     int bad = sh_tokenizer_encode(t->tokenizer, text, bytes, 0, &ids, e) ? sh_err_prefix(e, "%s", path) : 0;
     free(text);
     if (!bad && !ids.n)
         bad = sh_fail(e, "%s: found no text, expected at least one token", path);
-    size_t whole = (size_t)(length - has_start), at = 0;
-    for (int part = 0; !bad && !full(t) && at < ids.n && !is_short(t, ids.n - at, length); part++) {
+    for (int part = 0; !bad && !full(t) && at < ids.n && !is_short(t, ids.n - at); part++) {
         if (part && ids.n - at < whole)
             break;
-        at += (size_t)cut(t, path, part, &ids, at, length);
+        at += cut(t, path, part, &ids, at);
     }
     free(ids.at);
     return bad;
@@ -102,7 +98,7 @@ int sh_texts_add(struct sh_texts *t, const char *name, const char *text, size_t 
     if (!bad && !ids.n)
         bad = sh_fail(e, "found no text, expected at least one token");
     if (!bad)
-        cut(t, name, 0, &ids, 0, t->length ? t->length : t->max_pos);
+        cut(t, name, 0, &ids, 0);
     free(ids.at);
     return bad;
 }
@@ -117,8 +113,8 @@ static int one_document(struct sh_texts *t, const char *path, const char *field,
     int bad = sh_tokenizer_encode(t->tokenizer, json_string_value(text), json_string_length(text), 0, &ids, e);
     if (bad)
         sh_err_prefix(e, "%s: line %d", path, line);
-    else if (sh_texts_takes(t, ids.n))          /* an empty document is no error among many */
-        cut(t, path, line - 1, &ids, 0, t->length ? t->length : t->max_pos);
+    else if (sh_texts_takes(t, ids.n))          /* an empty document among many is not an error */
+        cut(t, path, line - 1, &ids, 0);
     free(ids.at);
     return bad;
 }

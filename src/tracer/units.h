@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trace cut into units: neighbouring sequences, and where there are fewer sequences than units, a range of
- * layers of each. The layers below a range are computed again without being recorded (sweep.h). Every
- * process that cuts the same trace into as many units gets the same ones. */
+/* How a trace is cut. Units are for processes: neighbouring sequences, and where there are fewer sequences than units,
+ * a range of layers of each. The layers below a range are computed again without being recorded (sweep.h). Every
+ * process that cuts the same trace into as many units gets the same ones. Chunks are for a device. */
 #ifndef SH_TRACER_UNITS_H
 #define SH_TRACER_UNITS_H
+
+#include <stddef.h>
 
 #include "traces/trace.h"
 
@@ -16,5 +18,24 @@ struct sh_unit {
 /* Into unit[wanted]; the number of units, at most `wanted` and at least 1. */
 int sh_units_cut(struct sh_unit *unit, int wanted, const struct sh_trace_sequence *sequence, int n, int first_layer,
                  int last_layer);
+
+/* A chunk: consecutive sequences that go through a layer together. */
+struct sh_chunk {
+    int first, n, rows;                 /* sequences [first, first + n), their tokens together     */
+    size_t row0;                        /* tokens of the sequences before                          */
+    int *start;                         /* [n + 1]: where each begins, from 0                      */
+};
+
+struct sh_chunks {
+    struct sh_chunk *at;
+    int n, most_rows;                   /* most_rows: of the largest chunk                         */
+    size_t n_rows;                      /* of all                                                  */
+};
+
+/* As many sequences a chunk as stay within `rows` tokens, at least one. */
+void sh_chunks_cut(struct sh_chunks *c, const struct sh_trace_sequence *sequence, int n, int rows);
+/* The tokens of a device that takes chunk `number` and every n-th one after it. */
+size_t sh_chunks_rows(const struct sh_chunks *c, int number, int n);
+void sh_chunks_free(struct sh_chunks *c);
 
 #endif

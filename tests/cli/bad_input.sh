@@ -177,11 +177,11 @@ figure() { # description, status, sentence, arguments...
     shift 3
     refuse "figure: $what" "$wanted" "$sentence" plot -q "$@"
 }
-figure "unknown kind of file" 2 "out/x.jpeg: unknown kind of file; known are .svg, .png and .pdf" persistence --db whole.db -o out/x.jpeg
-figure "unknown name" 2 'there is no figure "pie"' pie --db whole.db -o out/x.svg
+figure "unknown kind of file" 2 "out/x.jpeg: expected a name ending in .svg, .png or .pdf" persistence --db whole.db -o out/x.jpeg
+figure "unknown name" 2 'unknown figure "pie"' pie --db whole.db -o out/x.svg
 figure "path below a file" 1 "tokens.jsonl/x.gp: .*Not a directory" persistence --db whole.db --script -o tokens.jsonl/x.gp
 figure "folder that is not there" 1 "nowhere/x.gp: .*No such file" persistence --db whole.db --script -o nowhere/x.gp
-figure "a device as its file" 2 "/dev/full: .*not a plain file" persistence --db whole.db --script -o /dev/full
+figure "a device as its file" 2 "/dev/full: .*not a regular file" persistence --db whole.db --script -o /dev/full
 figure "no such store" 1 "none.db: .*No such file" persistence --db none.db --script -o out/x.gp
 figure "no such layer" 1 "whole.db: .*layer 7" heatmap --db whole.db --layer 7 --script -o out/x.gp
 mkdir bin

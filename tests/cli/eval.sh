@@ -438,7 +438,7 @@ for r in first["results"]:
 assert curves == sorted((round(first["full_ppl"], 6), *(y for _, y in sorted(v))) for v in want.values()), (curves, want)
 P
 rm -f out/c.gp
-refuse "quant without codes" 1 "no results of an eval with --kv-bits 8 or 4 are in it" plot quant --db results.db -o out/q.gp --script
+refuse "quant without codes" 1 "found no results of shears eval with --kv-bits 8 or 4" plot quant --db results.db -o out/q.gp --script
 verdict "and what fills it" "$(grep -q "hint: .*shears eval .*--kv-bits 4 --db results.db" log/err || cat log/err)"
 for bits in 16 4; do
     run eval -q --model "$checkpoints/opt" --tokens tokens.jsonl --policy full tova --budget 9 --kv-bits $bits --kv-group 8 --db results.db
@@ -447,9 +447,9 @@ run plot quant --db results.db -o out/q.gp --script
 verdict "quant: the full cache and tova over bits and bytes" "$(faults 0 "" ""; grep -q "'tova, 9'" out/q.gp || grep "set label" out/q.gp)"
 rm -f out/q.gp
 run trace -q --model "$checkpoints/opt" --tokens one.jsonl --record summary --db empty.db
-refuse "compression of a store without evaluations" 1 "no results of an eval under a budget" plot compression --db empty.db -o out/c.gp --script
-refuse "drift of a store without one" 1 "no results of a drift" plot drift --db empty.db -o out/d.gp --script
-refuse "score-change likewise" 1 "no results of a drift" plot score-change --db empty.db -o out/d.gp --script
+refuse "compression of a store without evaluations" 1 "no results of shears eval under a budget" plot compression --db empty.db -o out/c.gp --script
+refuse "drift of a store without one" 1 "no results of shears drift" plot drift --db empty.db -o out/d.gp --script
+refuse "score-change likewise" 1 "no results of shears drift" plot score-change --db empty.db -o out/d.gp --script
 
 # ---- repetition ----
 

@@ -114,7 +114,7 @@ P
 
 # ---- figures of results ----
 
-refuse "no results to draw: the command that makes them" 1 'opt.db: no results of a replay' \
+refuse "no results to draw: the command that makes them" 1 'opt.db: found no results of shears replay' \
     plot budget-curve --db opt.db --script -o out/x.gp
 expect "no results to draw: the command that makes them" 1 '' 'shears replay --db opt.db --policy all --budget'
 refuse "no plan to draw" 2 'allocation .*--plan FILE' plot allocation --script -o out/x.gp

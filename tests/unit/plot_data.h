@@ -3,15 +3,7 @@
 #ifndef TESTS_UNIT_PLOT_DATA_H
 #define TESTS_UNIT_PLOT_DATA_H
 
-#include "plots/chart.h"
-#include "plots/curves.h"
-#include "plots/fig_allocation.h"
-#include "plots/fig_dropped_mass.h"
-#include "plots/fig_heads.h"
-#include "plots/fig_persistence.h"
-#include "plots/fig_persistence_grid.h"
 #include "plots/figure.h"
-#include "plots/measured.h"
 #include "plots/score_map.h"
 
 enum { MAP = 12, LAYERS = 6, ALPHAS = 3, RECENTS = 4, HEADS = 3, SERIES = 2, PANELS = 2,

@@ -37,7 +37,7 @@ static void every_figure_has_its_data(void)
     for (int i = 0; sh_figures[i]; i++) {
         const struct sh_figure *f = sh_figures[i];
         const struct sh_figure_loader *l = sh_figure_loader(f);
-        must(l || f->drawn_by, f, "no loader of src/report/figures/loaders.h fills its data, and it has no .drawn_by");
+        must(l || f->drawn_by, f, "no loader of src/report/figures fills its data, and it has no .drawn_by");
         must(!l || !f->drawn_by, f, "has a loader and .drawn_by");
         must(!l || l->load, f, "its loader has no .load");
     }

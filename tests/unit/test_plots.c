@@ -397,7 +397,7 @@ static void refusals_come_first_and_leave_nothing(void)
 {
     struct sh_err e;
     CU_ASSERT(plot("heads", &tame.d, "figure.jpg", 0, &e) == SH_MISUSED);
-    CU_ASSERT(strstr(e.text, "figure.jpg") && strstr(e.text, ".svg, .png and .pdf"));
+    CU_ASSERT(strstr(e.text, "figure.jpg") && strstr(e.text, ".svg, .png or .pdf"));
     CU_ASSERT(plot("heads", &tame.d, ".svg", 0, &e) == SH_MISUSED);
     CU_ASSERT(plot("heads", &tame.d, "nowhere/figure.svg", 0, &e) == SH_FAILED);
     CU_ASSERT(strstr(e.text, "nowhere/figure.svg") != NULL);

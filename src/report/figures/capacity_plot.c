@@ -3,12 +3,9 @@
 #include "src/report/figures/capacity_plot.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/chart.h"
-#include "plots/figure.h"
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_quality.h"
 
@@ -19,72 +16,73 @@ static double gib(uint64_t bytes)
     return (double)bytes / 0x1p30;
 }
 
-/* Does anything differ from the first row? Only that is in the names. */
-static int varies(const struct sh_capacity_row *r, int n, int what)
+enum setting { MODEL, GPU, TP, KV, N_SETTING };
+
+/* Does it differ from the first row anywhere? Only that is in the names. */
+static int varies(const struct sh_capacity_row *r, int n, enum setting what)
 {
     for (int i = 1; i < n; i++)
-        if ((what == 0 && strcmp(r[i].model, r[0].model)) || (what == 1 && strcmp(r[i].gpu, r[0].gpu)) ||
-            (what == 2 && r[i].tp != r[0].tp) || (what == 3 && strcmp(r[i].kv, r[0].kv)))
+        if ((what == MODEL && strcmp(r[i].model, r[0].model)) || (what == GPU && strcmp(r[i].gpu, r[0].gpu)) ||
+            (what == TP && r[i].tp != r[0].tp) || (what == KV && strcmp(r[i].kv, r[0].kv)))
             return 1;
     return 0;
 }
 
 static void name(const struct sh_capacity_row *rows, int n, const struct sh_capacity_row *r, char to[LABEL])
 {
+    char number[24];
+    snprintf(number, sizeof number, "tp %d", r->tp);
+    const char *const word[N_SETTING] = {r->model, r->gpu, number, r->kv};
     int used = 0;
     to[0] = '\0';
-    for (int what = 0; what < 4 && used < LABEL; what++) {
-        char number[24];
-        snprintf(number, sizeof number, "tp %d", r->tp);
-        const char *const word[4] = {r->model, r->gpu, number, r->kv};
+    for (int what = 0; what < N_SETTING && used < LABEL; what++)
         if (varies(rows, n, what))
             used += snprintf(to + used, (size_t)(LABEL - used), "%.24s ", word[what]);
-    }
 }
 
-static void stack(const struct sh_capacity_row *rows, int n, const struct sh_capacity_row *r, char label[LABEL],
-                  char remark[LABEL], struct sh_fig_stack *to)
+static void head(struct sh_figure_data *d, const struct sh_capacity_row *rows, int n, const char *of, const char *more)
+{
+    int is_one = !varies(rows, n, KV);
+    d->out.title = sh_figure_keep(d, xasprintf("%.60s%s on %.40s%s: %s", rows->model,
+                                               varies(rows, n, MODEL) ? " and others" : "", rows->gpu,
+                                               varies(rows, n, GPU) ? " and others" : "", of));
+    d->out.settings = sh_figure_keep(d, xasprintf("%llu tokens per sequence%s%.30s%s", (unsigned long long)rows->length,
+                                                  is_one ? ", cache " : "", is_one ? rows->kv : "", more));
+}
+
+static struct sh_fig_stack stack(struct sh_figure_data *d, const struct sh_capacity_row *rows, int n,
+                                 const struct sh_capacity_row *r)
 {
     char what[LABEL];
     double each = ceil((double)r->batch / r->ep), used = gib(r->sequence) * each;
-    double room = gib(r->room) - used - (each > 0 ? gib(r->prefix) : 0);
+    double prefix = each > 0 ? gib(r->prefix) : 0, room = gib(r->room) - used - prefix;
     name(rows, n, r, what);
-    snprintf(label, LABEL, "%.60s%.30s", what, r->budget ? r->budget : "whole cache");
-    if (r->fits)
-        snprintf(remark, LABEL, "%llu sequences", (unsigned long long)r->batch);
-    else
-        snprintf(remark, LABEL, "%.1f GiB short", gib(r->shortfall));
-    *to = (struct sh_fig_stack){label, {gib(r->weights_bytes), gib(r->overhead), each > 0 ? gib(r->prefix) : 0, used,
-                                        r->fits ? room : 0}, gib(r->limit), gib(r->memory), remark};
+    char *label = xasprintf("%.60s%.30s", what, r->budget ? r->budget : "whole cache"),
+         *remark = r->fits ? xasprintf("%llu sequences", (unsigned long long)r->batch)
+                           : xasprintf("%.1f GiB short", gib(r->shortfall));
+    return (struct sh_fig_stack){sh_figure_keep(d, label),
+                                 {gib(r->weights_bytes), gib(r->overhead), prefix, used, r->fits ? room : 0},
+                                 gib(r->limit), gib(r->memory), sh_figure_keep(d, remark)};
 }
 
 int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e)
 {
     static const char *const part[] = {"weights", "overhead", "shared prefix", "cache", "left over"};
-    char title[160], settings[160];
+    struct sh_figure_data *d = sh_figure_data_empty();
+    struct sh_fig_stack *bar = sh_figure_keep(d, xcalloc(BARS, sizeof *bar));
     int shown = 0;
-    struct sh_fig_stack *bar = xcalloc(BARS, sizeof *bar);
-    char (*label)[LABEL] = xcalloc(BARS, sizeof *label), (*remark)[LABEL] = xcalloc(BARS, sizeof *remark);
     for (int i = 0; i < n && shown < BARS; i++) {
         int k = 0;                      /* one budget may be there under several policies: one bar */
-        stack(rows, n, &rows[i], label[shown], remark[shown], &bar[shown]);
-        while (k < shown && strcmp(label[k], label[shown]))
+        bar[shown] = stack(d, rows, n, &rows[i]);
+        while (k < shown && strcmp(bar[k].label, bar[shown].label))
             k++;
         shown += k == shown;
     }
-    snprintf(title, sizeof title, "%.60s%s on %.40s%s: memory of one GPU", rows->model,
-             varies(rows, n, 0) ? " and others" : "", rows->gpu, varies(rows, n, 1) ? " and others" : "");
-    snprintf(settings, sizeof settings, "%llu tokens per sequence%s%.30s%s", (unsigned long long)rows->length,
-             varies(rows, n, 3) ? "" : ", cache ", varies(rows, n, 3) ? "" : rows->kv,
-             shown == BARS ? "; the first 64 settings" : "");
-    struct sh_fig_stacks s = {shown, 5, part, bar};
-    struct sh_fig_data d = {.title = title, .settings = settings, .capacity = &s};
-    const struct sh_figure *f = sh_figure_find("capacity", e);
-    int bad = !f || sh_figure_plot(f, &d, path, 0, 0, 0, e);
-    free(bar);
-    free(label);
-    free(remark);
-    return bad ? -1 : 0;
+    head(d, rows, n, "memory of one GPU", shown == BARS ? "; the first 64 settings" : "");
+    d->out.capacity = &(struct sh_fig_stacks){shown, 5, part, bar};
+    int bad = sh_figure_plot(&sh_figure_capacity, &d->out, path, 0, 0, 0, e);
+    sh_figure_data_free(d);
+    return bad;
 }
 
 /* ---- frontier ---- */
@@ -92,12 +90,6 @@ int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const cha
 /* What a line is of: a budget buys the same under any policy, and costs the same on any GPU; what it costs is of one
  * policy with one set of knobs, measured in one way. */
 enum { BATCH, RATE, PPL, RECALL, N_CHART };
-
-struct line {
-    char label[LABEL];
-    int n;
-    double *x, *y;                      /* [n], sorted by x                                       */
-};
 
 struct at { double x, y; };
 
@@ -118,7 +110,7 @@ static char (*line_names(const struct sh_capacity_row *rows, int n, int chart))[
 {
     char (*label)[LABEL] = xcalloc((size_t)n, sizeof *label);
     const struct sh_quality_point **point = xcalloc((size_t)n, sizeof *point);
-    int n_point = 0;
+    int n_point = 0, is_kv = varies(rows, n, KV);
     for (int i = 0; i < n; i++)
         if (is_on(&rows[i], chart))
             point[n_point++] = rows[i].measured;
@@ -132,8 +124,7 @@ static char (*line_names(const struct sh_capacity_row *rows, int n, int chart))[
             continue;
         }
         char *policy = sh_quality_name(point, n_point, rows[i].measured);
-        snprintf(label[i], LABEL, "%.*s%s%.*s", varies(rows, n, 3) ? 24 : 0, rows[i].kv, varies(rows, n, 3) ? " " : "",
-                 LABEL - 32, policy);
+        snprintf(label[i], LABEL, "%.*s%.*s%.*s", is_kv ? 24 : 0, rows[i].kv, is_kv, " ", LABEL - 32, policy);
         free(policy);
     }
     free(point);
@@ -158,95 +149,71 @@ static double value(const struct sh_capacity_row *r, int chart)
     return r->measured->value * (chart == PPL ? 100 : 1);
 }
 
-static void collect(const struct sh_capacity_row *rows, int n, int chart, char (*label)[LABEL], struct line *l)
+static struct sh_fig_line line_of(struct sh_figure_data *d, const struct sh_capacity_row *rows, int n, int chart,
+                                  char (*label)[LABEL], const char *name)
 {
     struct at *at = xcalloc((size_t)n, sizeof *at);
     int found = 0;
     for (int i = 0; i < n; i++)
-        if (!strcmp(label[i], l->label))
+        if (!strcmp(label[i], name))
             at[found++] = (struct at){share(&rows[i]), value(&rows[i], chart)};
     qsort(at, (size_t)found, sizeof *at, by_x);
-    l->x = xcalloc(2 * (size_t)found + 1, sizeof *l->x);
-    l->y = l->x + found;
+    double *x = sh_figure_keep(d, xcalloc(2 * (size_t)found + 1, sizeof *x)), *y = x + found;
+    struct sh_fig_line line = {.label = sh_figure_keep(d, xstrdup(name)), .x = x, .y = y};
     for (int i = 0; i < found; i++)     /* one point on several GPUs, or of several policies, once */
         if (!i || at[i].x != at[i - 1].x || at[i].y != at[i - 1].y) {
-            l->x[l->n] = at[i].x;
-            l->y[l->n++] = at[i].y;
+            x[line.n] = at[i].x;
+            y[line.n++] = at[i].y;
         }
     free(at);
+    return line;
 }
 
-static int find_lines(const struct sh_capacity_row *rows, int n, int chart, struct line *line)
+static int find_lines(struct sh_figure_data *d, const struct sh_capacity_row *rows, int n, int chart,
+                      struct sh_fig_line line[LINES])
 {
     char (*label)[LABEL] = line_names(rows, n, chart);
     int n_line = 0;
     for (int i = 0; i < n; i++) {
         int k = 0;
-        if (!*label[i])
-            continue;
         while (k < n_line && strcmp(line[k].label, label[i]))
             k++;
-        if (k < n_line || n_line == LINES)
+        if (!*label[i] || k < n_line || n_line == LINES)
             continue;
-        snprintf(line[k].label, LABEL, "%s", label[i]);
-        collect(rows, n, chart, label, &line[n_line++]);
+        line[n_line] = line_of(d, rows, n, chart, label, label[i]);
+        line[n_line].look = n_line;
+        line[n_line].dash = n_line / SH_GP_COLOURS;
+        n_line++;
     }
     free(label);
     return n_line;
 }
 
-/* The charts of what there is. */
-static int charts(const struct sh_capacity_row *rows, int n, struct line line[N_CHART][LINES],
-                  struct sh_fig_line part[N_CHART][LINES], struct sh_fig_chart out[N_CHART])
+struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, int n)
 {
     static const struct { const char *title, *y; int is_log; } is[N_CHART] = {
         [BATCH] = {"sequences that fit", "sequences", 1}, [RATE] = {"decoding, at most", "tokens per second", 1},
         [PPL] = {"perplexity, measured", "increase, %", 0}, [RECALL] = {"attention, measured", "kept mass", 0}};
-    int n_chart = 0;
+    struct sh_figure_data *d = sh_figure_data_empty();
+    struct sh_fig_charts *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
+    struct sh_fig_chart *chart = sh_figure_keep(d, xcalloc(N_CHART, sizeof *chart));
     for (int c = 0; c < N_CHART; c++) {
-        int n_line = find_lines(rows, n, c, line[c]);
-        for (int i = 0; i < n_line; i++)
-            part[c][i] = (struct sh_fig_line){line[c][i].label, line[c][i].n, i, i / SH_GP_COLOURS, line[c][i].x,
-                                              line[c][i].y};
+        struct sh_fig_line *line = sh_figure_keep(d, xcalloc(LINES, sizeof *line));
+        int n_line = find_lines(d, rows, n, c, line);
         if (n_line)
-            out[n_chart++] = (struct sh_fig_chart){is[c].title, "kept tokens, % of the length", is[c].y, is[c].is_log,
-                                                   c == RECALL, (double)NAN, NULL, n_line, part[c]};
+            chart[all->n++] = (struct sh_fig_chart){is[c].title, "kept tokens, % of the length", is[c].y, is[c].is_log,
+                                                    c == RECALL, (double)NAN, NULL, n_line, line};
     }
-    return n_chart;
-}
-
-int sh_capacity_frontier(const struct sh_capacity_row *rows, int n,
-                         int (*draw)(void *to, const struct sh_fig_data *d, struct sh_err *e), void *to,
-                         struct sh_err *e)
-{
-    char title[160], settings[160];
-    struct line (*line)[LINES] = xcalloc(N_CHART, sizeof *line);
-    struct sh_fig_line (*part)[LINES] = xcalloc(N_CHART, sizeof *part);
-    struct sh_fig_chart chart[N_CHART];
-    snprintf(title, sizeof title, "%.60s%s on %.40s%s: what a budget buys", rows->model,
-             varies(rows, n, 0) ? " and others" : "", rows->gpu, varies(rows, n, 1) ? " and others" : "");
-    snprintf(settings, sizeof settings, "%llu tokens per sequence%s%.30s", (unsigned long long)rows->length,
-             varies(rows, n, 3) ? "" : ", cache ", varies(rows, n, 3) ? "" : rows->kv);
-    struct sh_fig_charts all = {charts(rows, n, line, part, chart), chart};
-    struct sh_fig_data d = {.title = title, .settings = settings, .frontier = &all};
-    int bad = draw(to, &d, e);
-    for (int i = 0; i < N_CHART * LINES; i++)
-        free(line[i / LINES][i % LINES].x);
-    free(line);
-    free(part);
-    return bad ? -1 : 0;
-}
-
-static int plot_frontier(void *to, const struct sh_fig_data *d, struct sh_err *e)
-{
-    const struct sh_figure *f = sh_figure_find("frontier", e);
-    return f ? sh_figure_plot(f, d, to, 0, 0, 0, e) : -1;
+    head(d, rows, n, "what a budget buys", "");
+    all->chart = chart;
+    d->out.frontier = all;
+    return d;
 }
 
 int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e)
 {
-    char *to = xstrdup(path);
-    int bad = sh_capacity_frontier(rows, n, plot_frontier, to, e);
-    free(to);
+    struct sh_figure_data *d = sh_capacity_frontier(rows, n);
+    int bad = sh_figure_plot(&sh_figure_frontier, &d->out, path, 0, 0, 0, e);
+    sh_figure_data_free(d);
     return bad;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Budget curves out of the results that `shears replay` left in the stores. Results of one store belong
+/* Budget curves from the results that `shears replay` left in the stores. Results of one store belong
  * together when their settings agree in all but policy, knobs and budget; of several such groups the one
  * with most results is drawn. */
 #include <math.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "planner/policy/policy.h"
-#include "plots/curves.h"
 #include "planner/replay/replay_total.h"
 #include "src/app/replay/replay_results.h"
 #include "src/app/store/results.h"
@@ -17,7 +16,7 @@
 enum { MOST_CURVES = 48 };
 
 struct point {                          /* one policy under one budget */
-    char *group, *policy;               /* group: settings without policy, knobs, budget; policy: with its knobs */
+    const char *group, *policy;         /* group: settings without policy, knobs, budget; policy: with its knobs */
     const struct sh_result_row *row;
     double length;                      /* mean tokens of a sequence */
     double at[SH_N_REPLAY_METRIC];
@@ -31,37 +30,26 @@ struct found {
 
 /* ---- reading ---- */
 
-static int has_text(const struct sh_result_row *r, const char *key)
-{
-    return json_is_string(json_object_get(r->settings, key));
-}
-
-static int read_points(struct sh_store *s, struct found *f, struct sh_err *e)
+static int read_points(struct sh_figure_data *d, struct sh_store *s, struct found *f, struct sh_err *e)
 {
     static const char *const apart[] = {"policy", "knobs", "budget", NULL};
     if (sh_results_load(s, "replay", &f->all, e))
         return -1;
-    f->point = xcalloc((size_t)f->all.n + 1, sizeof *f->point);
+    f->point = sh_figure_keep(d, xcalloc((size_t)f->all.n + 1, sizeof *f->point));
     for (int i = 0; i < f->all.n; i++) {
         const struct sh_result_row *r = &f->all.row[i];
         double tokens = sh_result_real(r, "tokens"), sequences = sh_result_real(r, "sequences");
-        if (!has_text(r, "policy") || !has_text(r, "knobs") || !has_text(r, "budget") || sequences < 1 || tokens < 1)
+        int has_all = sequences >= 1 && tokens >= 1;
+        for (int k = 0; apart[k]; k++)
+            has_all &= json_is_string(json_object_get(r->settings, apart[k]));
+        if (!has_all)
             continue;
         struct point *p = &f->point[f->n++];
-        *p = (struct point){sh_result_group(r, apart), sh_result_spec(r), r, tokens / sequences, {0}};
+        *p = (struct point){sh_figure_keep(d, sh_result_group(r, apart)), sh_figure_keep(d, sh_result_spec(r)), r,
+                            tokens / sequences, {0}};
         sh_result_get(r, &sh_replay_metrics, p->at);
     }
     return 0;
-}
-
-static void found_free(struct found *f)
-{
-    for (size_t i = 0; i < f->n; i++) {
-        free(f->point[i].group);
-        free(f->point[i].policy);
-    }
-    free(f->point);
-    sh_results_free(&f->all);
 }
 
 /* ---- choosing ---- */
@@ -115,15 +103,13 @@ static struct point *largest_group(struct found *f, size_t *n, int *others)
 
 /* ---- curves ---- */
 
-typedef void *own_fn(void *keeper, void *at);
-
-static struct sh_fig_curve curve(const struct point *p, size_t n, own_fn *own, void *keeper)
+static struct sh_fig_curve curve(const struct point *p, size_t n, struct sh_figure_data *d)
 {
     double *column[SH_N_REPLAY_METRIC];
     struct sh_fig_curve c = {.n = (int)n, .height = (double)NAN};
     for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
-        column[m] = own(keeper, xmalloc(n * sizeof **column));
-    c.label = own(keeper, sh_policy_label(p->policy, &c.is_bound));
+        column[m] = sh_figure_keep(d, xmalloc(n * sizeof **column));
+    c.label = sh_figure_keep(d, sh_policy_label(p->policy, &c.is_bound));
     for (size_t i = 0; i < n; i++) {
         for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
             column[m][i] = p[i].at[m];
@@ -186,18 +172,18 @@ static int by_height(const void *a, const void *b)
     return (x->height < y->height) - (x->height > y->height);
 }
 
-static int make_set(struct point *p, size_t n, struct sh_fig_curves *out, own_fn *own, void *keeper, struct sh_err *e)
+static int make_set(struct point *p, size_t n, struct sh_fig_curves *out, struct sh_figure_data *d, struct sh_err *e)
 {
-    struct sh_fig_curve *c = own(keeper, xcalloc(MOST_CURVES, sizeof *c));
+    struct sh_fig_curve *c = sh_figure_keep(d, xcalloc(MOST_CURVES, sizeof *c));
     int n_curve = 0;
     for (size_t i = 0, from = 0; i <= n; i++)
         if (i == n || strcmp(p[i].policy, p[from].policy)) {
             if (n_curve == MOST_CURVES)
                 return sh_fail(e, "more than %d policies have results", MOST_CURVES);
-            c[n_curve++] = curve(p + from, i - from, own, keeper);
+            c[n_curve++] = curve(p + from, i - from, d);
             from = i;
         }
-    out->note = own(keeper, set_heights(c, n_curve));
+    out->note = sh_figure_keep(d, set_heights(c, n_curve));
     qsort(c, (size_t)n_curve, sizeof *c, by_height);
     out->n_curves = n_curve;
     out->curve = c;
@@ -221,14 +207,13 @@ static char *model_name(struct sh_store *s, struct sh_err *e)
     int n;
     if (sh_store_runs(s, &runs, &n, e))
         return NULL;
-    char *name = n < 1 ? xstrdup("no run")
-                 : strncmp(runs[0].weights, "random", 6) ? xstrdup(runs[0].model)
-                                                         : xasprintf("%s, random weights", runs[0].model);
+    char *name = n ? sh_figure_label(runs[0].model, runs[0].weights) : xstrdup("no run");
     sh_stored_runs_free(runs, n);
     return name;
 }
 
-static int read_store(const char *path, struct sh_fig_curves *out, char **how, own_fn *own, void *keeper,
+/* *how: the settings that its results share. */
+static int read_store(struct sh_figure_data *d, const char *path, struct sh_fig_curves *out, const char **how,
                       struct sh_err *e)
 {
     struct found f = {0};
@@ -236,18 +221,18 @@ static int read_store(const char *path, struct sh_fig_curves *out, char **how, o
     int others = 0;
     struct sh_store *s = sh_store_open(path, e);
     char *name = s ? model_name(s, e) : NULL;
-    int bad = !name || read_points(s, &f, e);
+    int bad = !name || read_points(d, s, &f, e);
     sh_store_close(s);
-    out->title = name ? own(keeper, name) : "";
+    out->title = name ? sh_figure_keep(d, name) : "";
     struct point *p = bad ? NULL : largest_group(&f, &n, &others);
     if (!bad && !n) {
-        sh_fail(e, "%s: no results of a replay are in it", path);
+        sh_fail(e, "%s: found no results of shears replay", path);
         bad = sh_hint(e, "make them: shears replay --db %s --policy all --budget 0.05..1.0/20", path);
     }
-    bad = bad || make_set(p, n, out, own, keeper, e);
+    bad = bad || make_set(p, n, out, d, e);
     if (!bad)
-        *how = group_text(p, others);
-    found_free(&f);
+        *how = sh_figure_keep(d, group_text(p, others));
+    sh_results_free(&f.all);
     return bad ? -1 : 0;
 }
 
@@ -257,10 +242,9 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
     struct sh_fig_curve_sets *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
     (void)figures;
     for (int i = 0; i < q->n_db; i++) {
-        char *how = NULL;
-        if (read_store(q->db[i], &set[i], &how, sh_figure_keep, d, e))
+        const char *how;
+        if (read_store(d, q->db[i], &set[i], &how, e))
             return -1;
-        sh_figure_keep(d, how);
         d->out.settings = i ? d->out.settings : how;
     }
     *all = (struct sh_fig_curve_sets){q->n_db, set};

@@ -6,13 +6,22 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/report/figures/loaders.h"
+
+/* X(name) stands for figure_<name>.c and its sh_figure_load_<name>. */
+#define LOADERS(X) \
+    X(maps) \
+    X(persistence) \
+    X(curves) \
+    X(dropped) \
+    X(plan) \
+    X(evals) \
+    X(drift)
 
 #define DECLARE(name) extern const struct sh_figure_loader sh_figure_load_##name;
-SH_FIGURE_LOADERS(DECLARE)
+LOADERS(DECLARE)
 
 #define ENTRY(name) &sh_figure_load_##name,
-static const struct sh_figure_loader *const loaders[] = {SH_FIGURE_LOADERS(ENTRY) NULL};
+static const struct sh_figure_loader *const loaders[] = {LOADERS(ENTRY)};
 
 void *sh_figure_keep_by(struct sh_figure_data *d, void *at, void (*release)(void *at))
 {
@@ -21,14 +30,14 @@ void *sh_figure_keep_by(struct sh_figure_data *d, void *at, void (*release)(void
     return at;
 }
 
-void *sh_figure_keep(void *data, void *at)
+void *sh_figure_keep(struct sh_figure_data *d, void *at)
 {
-    return sh_figure_keep_by(data, at, free);
+    return sh_figure_keep_by(d, at, free);
 }
 
 static const struct sh_figure_loader *find(unsigned figures)
 {
-    for (int i = 0; loaders[i]; i++)
+    for (size_t i = 0; i < sizeof loaders / sizeof *loaders; i++)
         if (loaders[i]->figures & figures)
             return loaders[i];
     return NULL;
@@ -57,6 +66,11 @@ const char *sh_figure_file(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+char *sh_figure_label(const char *model, const char *weights)
+{
+    return xasprintf("%s%s", model, strncmp(weights, "random", 6) ? "" : ", random weights");
 }
 
 void sh_figure_data_free(struct sh_figure_data *d)

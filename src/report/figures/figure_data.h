@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From trace stores and plans to what figures draw: one loader for each kind of data, and the memory it lies in. */
+/* From trace stores and plans to what figures draw: one loader for each kind of data, and the memory for it. */
 #ifndef SH_REPORT_FIGURES_FIGURE_DATA_H
 #define SH_REPORT_FIGURES_FIGURE_DATA_H
 
@@ -33,7 +33,7 @@ struct sh_figure_loader {
     int (*load)(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e);
 };
 
-/* The loader of a figure; NULL: a command of its own draws it (drawn_by). */
+/* The loader of a figure; NULL: another command draws it (drawn_by). */
 const struct sh_figure_loader *sh_figure_loader(const struct sh_figure *f);
 
 struct sh_figure_data *sh_figure_data_empty(void);
@@ -42,12 +42,15 @@ struct sh_figure_data *sh_figure_data_empty(void);
 struct sh_figure_data *sh_figure_data_new(unsigned figures, const struct sh_figure_request *q, struct sh_err *e);
 void sh_figure_data_free(struct sh_figure_data *d);     /* NULL is fine */
 
-/* Memory that lives as long as the data, a struct sh_figure_data: freed with free(), or with `release`. Return `at`. */
-void *sh_figure_keep(void *data, void *at);
+/* Memory that lives as long as the data: freed with free(), or with `release`. Return `at`. */
+void *sh_figure_keep(struct sh_figure_data *d, void *at);
 void *sh_figure_keep_by(struct sh_figure_data *d, void *at, void (*release)(void *at));
 
 /* A path without its folder. */
 const char *sh_figure_file(const char *path);
+
+/* "opt-6.7b", "opt-6.7b, random weights"; for free(). */
+char *sh_figure_label(const char *model, const char *weights);
 
 /* figure_evals.c: the model that a store is of, or where it has no trace the file's name; for free(). */
 struct sh_store;

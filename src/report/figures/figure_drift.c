@@ -2,22 +2,17 @@
 /* What `shears drift` left in the stores: Jaccard indices over steps, and changes of scores. One panel for each
  * policy and budget. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/measured.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/app/store/results.h"
 #include "src/engine/drift.h"
 
-typedef void *own_fn(void *keeper, void *at);
-
 struct point { int layer, step; double like; };
 
 struct cell {                           /* one policy under one budget */
-    const struct sh_result_row *row;
     struct point *point;                /* [n] */
     size_t n;
     double change[2][SH_CHANGE_BINS];   /* scores, attention                                      */
@@ -42,7 +37,7 @@ static void take_change(struct cell *c, const char *metric, double value)
 
 static struct cell read_cell(const struct sh_result_row *r)
 {
-    struct cell c = {.row = r, .point = xcalloc((size_t)r->n + 1, sizeof *c.point)};
+    struct cell c = {.point = xcalloc((size_t)r->n + 1, sizeof *c.point)};
     for (int i = 0; i < r->n; i++) {
         const struct sh_result_figure *f = &r->at[i];
         take_change(&c, f->metric, f->value);
@@ -59,21 +54,13 @@ static int in_order(const void *a, const void *b)
                                 : (x->step > y->step) - (x->step < y->step);
 }
 
-/* "opt-125m: h2o:recent=5, budget 0.2" */
-static char *title_of(const char *name, const struct sh_result_row *r)
-{
-    char *policy = sh_result_policy(r),
-         *title = xasprintf("%s: %s, budget %s", name, policy, sh_result_text(r, "budget"));
-    free(policy);
-    return title;
-}
-
 /* A line for each layer; of many layers some, evenly, the last among them. */
-static void draw_steps(const struct cell *c, struct sh_fig_measured *m, own_fn *own, void *keeper)
+static void draw_steps(const struct cell *c, struct sh_fig_measured *m, struct sh_figure_data *d)
 {
-    struct sh_fig_measured_line *line = own(keeper, xcalloc(SH_MEASURED_LINES, sizeof *line));
-    double *x = own(keeper, xmalloc(2 * c->n * sizeof *x)), *y = x + c->n;
+    struct sh_fig_measured_line *line = sh_figure_keep(d, xcalloc(SH_MEASURED_LINES, sizeof *line));
+    double *x = sh_figure_keep(d, xmalloc(2 * c->n * sizeof *x)), *y = x + c->n;
     int layers = 1, at = -1;
+    qsort(c->point, c->n, sizeof *c->point, in_order);
     for (size_t i = 1; i < c->n; i++)
         layers += c->point[i].layer != c->point[i - 1].layer;
     int stride = (layers + SH_MEASURED_LINES - 1) / SH_MEASURED_LINES;
@@ -86,7 +73,7 @@ static void draw_steps(const struct cell *c, struct sh_fig_measured *m, own_fn *
             continue;
         if (is_new)
             line[m->n_lines++] = (struct sh_fig_measured_line){
-                .label = own(keeper, xasprintf("layer %d", c->point[i].layer)), .x = x + i, .y = y + i};
+                .label = sh_figure_keep(d, xasprintf("layer %d", c->point[i].layer)), .x = x + i, .y = y + i};
         line[m->n_lines - 1].n++;
     }
     m->lines = line;
@@ -95,10 +82,10 @@ static void draw_steps(const struct cell *c, struct sh_fig_measured *m, own_fn *
     m->ceiling = 1;
 }
 
-static void draw_change(const struct cell *c, struct sh_fig_measured *m, own_fn *own, void *keeper)
+static void draw_change(const struct cell *c, struct sh_fig_measured *m, struct sh_figure_data *d)
 {
-    struct sh_fig_measured_line *line = own(keeper, xcalloc(2, sizeof *line));
-    double *x = own(keeper, xmalloc(3 * SH_CHANGE_BINS * sizeof *x));
+    struct sh_fig_measured_line *line = sh_figure_keep(d, xcalloc(2, sizeof *line));
+    double *x = sh_figure_keep(d, xmalloc(3 * SH_CHANGE_BINS * sizeof *x));
     for (int b = 0; b < SH_CHANGE_BINS; b++) {
         x[b] = b ? sh_score_change_from(b) + 0.05 : -1.05;
         for (int k = 0; k < 2; k++)
@@ -114,23 +101,8 @@ static void draw_change(const struct cell *c, struct sh_fig_measured *m, own_fn 
     m->floor = 0;
 }
 
-static int is_drawn(const struct cell *c, unsigned figures)
-{
-    return figures & SH_FIG_BIT(score_change) ? c->has_change : c->n > 0;
-}
-
-static void draw(unsigned figures, struct cell *c, struct sh_fig_measured *m, own_fn *own, void *keeper)
-{
-    if (figures & SH_FIG_BIT(score_change)) {
-        draw_change(c, m, own, keeper);
-        return;
-    }
-    qsort(c->point, c->n, sizeof *c->point, in_order);
-    draw_steps(c, m, own, keeper);
-}
-
-static int read_store(unsigned figures, const char *path, struct sh_fig_measured *panel, int *n, own_fn *own,
-                      void *keeper, struct sh_err *e)
+static int read_store(struct sh_figure_data *d, int is_change, const char *path, struct sh_fig_measured *panel, int *n,
+                      struct sh_err *e)
 {
     struct sh_store *s = sh_store_open(path, e);
     struct sh_results all = {0};
@@ -139,17 +111,19 @@ static int read_store(unsigned figures, const char *path, struct sh_fig_measured
     sh_store_close(s);
     for (int i = 0; i < all.n && !bad && *n < SH_MEASURED_PANELS; i++) {
         struct cell c = read_cell(&all.row[i]);
-        if (is_drawn(&c, figures)) {
+        if (is_change ? c.has_change : c.n > 0) {
+            char *policy = sh_figure_keep(d, sh_result_policy(&all.row[i])),
+                 *title = xasprintf("%s: %s, budget %s", name, policy, sh_result_text(&all.row[i], "budget"));
             panel[*n] = (struct sh_fig_measured){.floor = (double)NAN, .ceiling = (double)NAN,
-                                                 .title = own(keeper, title_of(name, c.row))};
-            draw(figures, &c, &panel[(*n)++], own, keeper);
+                                                 .title = sh_figure_keep(d, title)};
+            (is_change ? draw_change : draw_steps)(&c, &panel[(*n)++], d);
         }
         free(c.point);
     }
     sh_results_free(&all);
     free(name);
     if (!bad && *n == before && before < SH_MEASURED_PANELS) {
-        sh_fail(e, "%s: no results of a drift are in it", path);
+        sh_fail(e, "%s: found no results of shears drift", path);
         bad = sh_hint(e, "make them: shears drift --model DIR --db %s --policy scissorhands --budget 0.33", path);
     }
     return bad ? -1 : 0;
@@ -161,7 +135,7 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
     struct sh_fig_measured_panels *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
     int is_change = (figures & SH_FIG_BIT(score_change)) != 0;
     for (int i = 0; i < q->n_db; i++)
-        if (read_store(figures, q->db[i], panel, &all->n, sh_figure_keep, d, e))
+        if (read_store(d, is_change, q->db[i], panel, &all->n, e))
             return -1;
     all->panel = panel;
     *(is_change ? &d->out.score_change : &d->out.drift) = all;

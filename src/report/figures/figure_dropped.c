@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "plots/fig_dropped_mass.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/app/theory/theory_store.h"
@@ -32,10 +31,9 @@ static struct sh_fig_dropped trace(struct sh_figure_data *to, const struct sh_th
         /* error and its bound 2 (1 - kept) max|v| are means over the same rows: their ratio is free of |v| */
         column[7][i] = bound > 0 ? error / bound * 2 * column[1][i] : (double)NAN;
     }
-    char *name = strncmp(r->weights, "random", 6) ? xstrdup(r->model) : xasprintf("%s, random weights", r->model);
-    return (struct sh_fig_dropped){.title = sh_figure_keep(to, name), .n = SHARES, .share = column[0],
-                                   .measured = column[1], .least = column[2], .most = column[3], .law = column[4],
-                                   .law_cut = column[5], .printed = column[6], .error = column[7]};
+    return (struct sh_fig_dropped){.title = sh_figure_keep(to, sh_figure_label(r->model, r->weights)), .n = SHARES,
+                                   .share = column[0], .measured = column[1], .least = column[2], .most = column[3],
+                                   .law = column[4], .law_cut = column[5], .printed = column[6], .error = column[7]};
 }
 
 static int load(struct sh_figure_data *to, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)

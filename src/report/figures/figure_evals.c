@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compression curves and quantisation out of the results that `shears eval` left in the stores. Results belong
+/* Compression curves and quantisation from the results that `shears eval` left in the stores. Results belong
  * together when their settings agree in all but policy, knobs, budget, plan and bits of keys and values; of
  * several such groups of a store the one with most results is drawn. Every group has its full cache in f32,
  * which says how long the texts are. */
@@ -8,12 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/measured.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/app/store/results.h"
-
-typedef void *own_fn(void *keeper, void *at);
 
 enum metric { PPL, CHANGE, CHANGE_ERROR, EXACT, EXACT_ERROR, ANSWER_CHANGE, ANSWER_CHANGE_ERROR, ANSWER_PPL, ACC,
               ACC_ERROR, BUDGET, BYTES, N_METRIC };
@@ -22,7 +19,7 @@ static const char *const metric_name[N_METRIC] = {
     "answer_nll_change_stderr", "answer_ppl", "acc", "stderr", "budget_tokens", "kv_bytes"};
 
 struct point {                          /* one result                                             */
-    char *group, *label, *what;         /* what: of a task, "piqa, 5 shots"; else NULL            */
+    const char *group, *label, *task;   /* task: "piqa, 5 shots"; NULL: not of a task             */
     const char *budget;
     int bits, is_full;
     double at[N_METRIC];
@@ -37,44 +34,32 @@ struct found {
 /* ---- reading ---- */
 
 /* What does not look like the settings of an evaluation has no group. */
-static struct point read_point(const struct sh_result_row *r)
+static struct point read_point(struct sh_figure_data *d, const struct sh_result_row *r)
 {
     static const char *const apart[] = {"policy", "knobs", "budget", "plan", "kv_bits", "group", NULL};
     const char *policy = sh_result_text(r, "policy"), *task = sh_result_text(r, "task");
-    struct point p = {.label = sh_result_policy(r), .budget = sh_result_text(r, "budget"),
+    struct point p = {.label = sh_figure_keep(d, sh_result_policy(r)), .budget = sh_result_text(r, "budget"),
                       .bits = (int)sh_result_int(r, "kv_bits"), .is_full = !strcmp(policy, "full")};
-    if (json_object_get(r->settings, "plan")) {
-        char *plan = xasprintf("%s, a plan", p.label);
-        free(p.label);
-        p.label = plan;
-    }
+    if (json_object_get(r->settings, "plan"))
+        p.label = sh_figure_keep(d, xasprintf("%s, a plan", p.label));
     if (*task)
-        p.what = xasprintf("%s, %lld shots", task, sh_result_int(r, "shots"));
-    p.group = *policy && p.bits > 0 ? sh_result_group(r, apart) : NULL;
+        p.task = sh_figure_keep(d, xasprintf("%s, %lld shots", task, sh_result_int(r, "shots")));
+    if (*policy && p.bits > 0)
+        p.group = sh_figure_keep(d, sh_result_group(r, apart));
     for (int m = 0; m < N_METRIC; m++)
         p.at[m] = sh_result(r, metric_name[m], -1);
     return p;
 }
 
-static int read_points(struct sh_store *s, const char *command, struct found *f, struct sh_err *e)
+static int read_points(struct sh_figure_data *d, struct sh_store *s, const char *command, struct found *f,
+                       struct sh_err *e)
 {
     if (sh_results_load(s, command, &f->all, e))
         return -1;
-    f->point = xcalloc((size_t)f->all.n + 1, sizeof *f->point);
+    f->point = sh_figure_keep(d, xcalloc((size_t)f->all.n + 1, sizeof *f->point));
     for (; f->n < f->all.n; f->n++)
-        f->point[f->n] = read_point(&f->all.row[f->n]);
+        f->point[f->n] = read_point(d, &f->all.row[f->n]);
     return 0;
-}
-
-static void found_free(struct found *f)
-{
-    for (int i = 0; i < f->n; i++) {
-        free(f->point[i].group);
-        free(f->point[i].label);
-        free(f->point[i].what);
-    }
-    free(f->point);
-    sh_results_free(&f->all);
 }
 
 /* ---- choosing ---- */
@@ -89,25 +74,25 @@ static const struct point *reference(const struct found *f, const char *group)
     return NULL;
 }
 
-static int counts(const struct point *p, const char *group, int bits, const char *what)
+static int counts(const struct point *p, const char *group, int bits, const char *task)
 {
     return p->group && !strcmp(p->group, group) && !p->is_full && p->at[BUDGET] > 0 && (!bits || p->bits == bits) &&
-           (!what || (p->what && !strcmp(p->what, what)));
+           (!task || (p->task && !strcmp(p->task, task)));
 }
 
 /* The group, and its bits (bits_apart), with most results; NULL: none has a full cache and another result. */
-static const char *largest(const struct found *f, int bits_apart, const char *what, int *bits)
+static const char *largest(const struct found *f, int bits_apart, const char *task, int *bits)
 {
     const char *best = NULL;
     int most = 0;
     for (int i = 0; i < f->n; i++) {
         const struct point *p = &f->point[i];
         int n = 0, coded = 0;
-        if (!p->group || !counts(p, p->group, 0, what) || !reference(f, p->group))
+        if (!p->group || !counts(p, p->group, 0, task) || !reference(f, p->group))
             continue;
         for (int k = 0; k < f->n; k++) {
-            n += counts(&f->point[k], p->group, bits_apart ? p->bits : 0, what);
-            coded |= counts(&f->point[k], p->group, 0, what) && f->point[k].bits < 16;
+            n += counts(&f->point[k], p->group, bits_apart ? p->bits : 0, task);
+            coded |= counts(&f->point[k], p->group, 0, task) && f->point[k].bits < 16;
         }
         if (n > most && (bits_apart || coded)) {
             most = n;
@@ -129,9 +114,9 @@ static int by_x(const void *a, const void *b)
 }
 
 /* n points in any order become a line. */
-static struct sh_fig_measured_line line_of(struct sort *s, int n, const char *label, own_fn *own, void *keeper)
+static struct sh_fig_measured_line line_of(struct sort *s, int n, const char *label, struct sh_figure_data *d)
 {
-    double *v = own(keeper, xmalloc(4 * (size_t)n * sizeof *v));
+    double *v = sh_figure_keep(d, xmalloc(4 * (size_t)n * sizeof *v));
     qsort(s, (size_t)n, sizeof *s, by_x);
     for (int i = 0; i < n; i++) {
         v[i] = s[i].x;
@@ -139,7 +124,7 @@ static struct sh_fig_measured_line line_of(struct sort *s, int n, const char *la
         v[2 * n + i] = s[i].low;
         v[3 * n + i] = s[i].high;
     }
-    return (struct sh_fig_measured_line){own(keeper, xstrdup(label)), n, v, v + n, v + 2 * n, v + 3 * n};
+    return (struct sh_fig_measured_line){sh_figure_keep(d, xstrdup(label)), n, v, v + n, v + 2 * n, v + 3 * n};
 }
 
 /* A figure of a point, and its 95 % interval: of perplexities that of the paired change against the full cache. */
@@ -163,31 +148,47 @@ static struct sort value_of(const struct point *p, const struct point *full, int
 
 enum x_axis { TIMES, BITS, BYTE_TIMES };
 
-static double x_of(const struct point *p, const struct point *full, enum x_axis x, double bytes)
-{
-    return x == TIMES ? full->at[BUDGET] / p->at[BUDGET] : x == BITS ? p->bits : bytes / p->at[BYTES];
-}
+#define TIMES_LABEL "compression: tokens / kept tokens per head"
+static const struct kind {
+    enum metric metric;
+    enum x_axis x;
+    const char *title, *x_label, *y_label, *what;       /* title: after the store's name; what: in a caption */
+} perplexity = {PPL, TIMES, "perplexity", TIMES_LABEL, "perplexity (log)", "perplexity"},
+  exact = {EXACT, TIMES, "exact answers", TIMES_LABEL, "exact answers (%)", "exact answers"},
+  answers = {ANSWER_PPL, TIMES, "answers' perplexity", TIMES_LABEL, "perplexity of answers' tokens (log)",
+             "perplexity of the answers"},
+  accuracy = {ACC, TIMES, NULL, TIMES_LABEL, "accuracy (%)", "accuracy in tasks"},
+  fewer_bits = {CHANGE, BITS, "cost of fewer bits", "bits per number of keys and values",
+                "nats per token above the full cache", "the cost of fewer bits per cached number"},
+  bytes = {PPL, BYTE_TIMES, "bytes and perplexity", "compression in bytes: full cache in 16 bits / cache",
+           "perplexity (log)", "perplexity over the compression of the cache in bytes"};
 
 struct panel {
     const struct found *f;
-    const char *group, *what;
+    const char *name, *group, *task;    /* name: of the store; task: NULL: not of a task          */
     const struct point *full;
-    int bits, metric;                   /* bits 0: any                                            */
-    enum x_axis x;
+    int bits;                           /* 0: any                                                 */
     double bytes;                       /* of the full cache in 16 bits, for BYTE_TIMES           */
+    const struct kind *kind;
 };
+
+static double x_of(const struct point *p, const struct panel *q)
+{
+    return q->kind->x == TIMES ? q->full->at[BUDGET] / p->at[BUDGET]
+           : q->kind->x == BITS ? p->bits : q->bytes / p->at[BYTES];
+}
 
 static char *label_of(const struct point *p, const struct panel *q)
 {
-    return q->x == TIMES || p->is_full ? xstrdup(p->label) : xasprintf("%s, %s", p->label, p->budget);
+    return q->kind->x == TIMES || p->is_full ? xstrdup(p->label) : xasprintf("%s, %s", p->label, p->budget);
 }
 
 /* Whether the panel shows it: not the full cache's own point among policies. */
 static int is_in(const struct point *p, const struct panel *q)
 {
-    if (!p->group || strcmp(p->group, q->group) || isnan(p->at[q->metric]) || (q->bits && p->bits != q->bits))
+    if (!p->group || strcmp(p->group, q->group) || isnan(p->at[q->kind->metric]) || (q->bits && p->bits != q->bits))
         return 0;
-    return q->x == TIMES ? counts(p, q->group, q->bits, q->what) : p->at[BUDGET] > 0;
+    return q->kind->x == TIMES ? counts(p, q->group, q->bits, q->task) : p->at[BUDGET] > 0;
 }
 
 /* Points of the panel under one label; those of compression begin with the full cache. */
@@ -200,13 +201,13 @@ static int gather(const struct panel *q, const char *label, struct sort *to)
             continue;
         char *own = label_of(p, q);
         if (!strcmp(own, label)) {
-            to[n] = value_of(p, q->full, q->metric);
-            to[n++].x = x_of(p, q->full, q->x, q->bytes);
+            to[n] = value_of(p, q->full, q->kind->metric);
+            to[n++].x = x_of(p, q);
         }
         free(own);
     }
-    if (q->x == TIMES && n) {
-        to[n] = value_of(q->full, q->full, q->metric);
+    if (q->kind->x == TIMES && n) {
+        to[n] = value_of(q->full, q->full, q->kind->metric);
         to[n++].x = 1;
     }
     return n;
@@ -221,17 +222,17 @@ static int is_there(const struct sh_fig_measured_line *line, int n, const char *
 }
 
 /* 0: nothing to draw. A line of bits needs two of them. */
-static int make_lines(const struct panel *q, struct sh_fig_measured *m, own_fn *own, void *keeper)
+static int make_lines(const struct panel *q, struct sh_fig_measured *m, struct sh_figure_data *d)
 {
     struct sort *s = xcalloc((size_t)q->f->n + 1, sizeof *s);
-    struct sh_fig_measured_line *line = own(keeper, xcalloc((size_t)q->f->n + 1, sizeof *line));
+    struct sh_fig_measured_line *line = sh_figure_keep(d, xcalloc((size_t)q->f->n + 1, sizeof *line));
     for (int i = 0; i < q->f->n; i++) {
         if (!is_in(&q->f->point[i], q))
             continue;
         char *label = label_of(&q->f->point[i], q);
         int n = is_there(line, m->n_lines, label) ? 0 : gather(q, label, s);
         if (n > 1)
-            line[m->n_lines++] = line_of(s, n, label, own, keeper);
+            line[m->n_lines++] = line_of(s, n, label, d);
         free(label);
     }
     free(s);
@@ -241,27 +242,16 @@ static int make_lines(const struct panel *q, struct sh_fig_measured *m, own_fn *
 
 /* ---- panels ---- */
 
-static const char *what_of(const struct panel *q)
+static void add(struct panel *q, const struct kind *kind, struct sh_fig_measured_panels *out, struct sh_figure_data *d)
 {
-    static const char *const of[N_METRIC] = {[PPL] = "perplexity", [EXACT] = "exact answers",
-                                             [ANSWER_PPL] = "perplexity of the answers",
-                                             [ACC] = "accuracy in tasks"};
-    return q->x == BITS         ? "the cost of fewer bits per cached number"
-           : q->x == BYTE_TIMES ? "perplexity over the compression of the cache in bytes"
-                                : of[q->metric];
-}
-
-static void add(const struct panel *q, const char *title, const char *x, const char *y,
-                struct sh_fig_measured_panels *out,
-                       own_fn *own, void *keeper)
-{
-    struct sh_fig_measured *all = own(keeper, xcalloc((size_t)out->n + 1, sizeof *all));
-    struct sh_fig_measured m = {.title = own(keeper, xstrdup(title)), .x = x, .y = y, .what = what_of(q),
-                                .floor = (double)NAN, .ceiling = (double)NAN, .is_log_x = q->x != BYTE_TIMES,
-                                .is_log_y = q->metric == PPL || q->metric == ANSWER_PPL};
-    if (q->metric == EXACT || q->metric == ACC)
-        m.floor = 0;
-    if (out->n == SH_MEASURED_PANELS || !make_lines(q, &m, own, keeper))
+    struct sh_fig_measured *all = sh_figure_keep(d, xcalloc((size_t)out->n + 1, sizeof *all));
+    int is_log_y = kind->metric == PPL || kind->metric == ANSWER_PPL;
+    char *title = q->task ? xasprintf("%.60s: %.60s", q->name, q->task) : xasprintf("%.80s: %s", q->name, kind->title);
+    struct sh_fig_measured m = {.title = sh_figure_keep(d, title), .x = kind->x_label, .y = kind->y_label,
+                                .what = kind->what, .floor = is_log_y || kind->metric == CHANGE ? (double)NAN : 0,
+                                .ceiling = (double)NAN, .is_log_x = kind->x != BYTE_TIMES, .is_log_y = is_log_y};
+    q->kind = kind;
+    if (out->n == SH_MEASURED_PANELS || !make_lines(q, &m, d))
         return;
     if (out->n)
         memcpy(all, out->panel, (size_t)out->n * sizeof *all);
@@ -269,62 +259,47 @@ static void add(const struct panel *q, const char *title, const char *x, const c
     out->panel = all;
 }
 
-static const char times[] = "compression: tokens / kept tokens per head";
-
 static void add_curves(const struct found *f, const char *name, struct sh_fig_measured_panels *out,
-                       own_fn *own, void *keeper)
+                       struct sh_figure_data *d)
 {
-    struct panel q = {.f = f, .x = TIMES, .metric = PPL};
-    char title[160];
+    struct panel q = {.f = f, .name = name};
     if (!(q.group = largest(f, 1, NULL, &q.bits)))
         return;
     q.full = reference(f, q.group);
-    snprintf(title, sizeof title, "%.80s: perplexity", name);
-    add(&q, title, times, "perplexity (log)", out, own, keeper);
-    q.metric = EXACT;
-    snprintf(title, sizeof title, "%.80s: exact answers", name);
-    add(&q, title, times, "exact answers (%)", out, own, keeper);
-    q.metric = ANSWER_PPL;
-    snprintf(title, sizeof title, "%.80s: answers' perplexity", name);
-    add(&q, title, times, "perplexity of answers' tokens (log)", out, own, keeper);
+    add(&q, &perplexity, out, d);
+    add(&q, &exact, out, d);
+    add(&q, &answers, out, d);
 }
 
 static void add_tasks(const struct found *f, const char *name, struct sh_fig_measured_panels *out,
-                       own_fn *own, void *keeper)
+                      struct sh_figure_data *d)
 {
     for (int i = 0; i < f->n; i++) {
-        struct panel q = {.f = f, .what = f->point[i].what, .x = TIMES, .metric = ACC};
-        char title[160];
-        int is_new = q.what != NULL;
+        struct panel q = {.f = f, .name = name, .task = f->point[i].task};
+        int is_new = q.task != NULL;
         for (int k = 0; k < i && is_new; k++)
-            is_new = !f->point[k].what || strcmp(f->point[k].what, q.what);
-        if (!is_new || !(q.group = largest(f, 1, q.what, &q.bits)))
+            is_new = !f->point[k].task || strcmp(f->point[k].task, q.task);
+        if (!is_new || !(q.group = largest(f, 1, q.task, &q.bits)))
             continue;
         q.full = reference(f, q.group);
-        snprintf(title, sizeof title, "%.60s: %.60s", name, q.what);
-        add(&q, title, times, "accuracy (%)", out, own, keeper);
+        add(&q, &accuracy, out, d);
     }
 }
 
 static void add_quant(const struct found *f, const char *name, struct sh_fig_measured_panels *out,
-                       own_fn *own, void *keeper)
+                      struct sh_figure_data *d)
 {
-    struct panel q = {.f = f, .x = BITS, .metric = CHANGE};
-    char title[160];
+    struct panel q = {.f = f, .name = name};
     int bits;
     if (!(q.group = largest(f, 0, NULL, &bits)))
         return;
     q.full = reference(f, q.group);
-    snprintf(title, sizeof title, "%.80s: cost of fewer bits", name);
-    add(&q, title, "bits per number of keys and values", "nats per token above the full cache", out, own, keeper);
+    add(&q, &fewer_bits, out, d);
     for (int i = 0; i < f->n; i++)
         if (f->point[i].group && !strcmp(f->point[i].group, q.group) && f->point[i].is_full && f->point[i].bits == 16)
             q.bytes = f->point[i].at[BYTES];
-    q.x = BYTE_TIMES;
-    q.metric = PPL;
-    snprintf(title, sizeof title, "%.80s: bytes and perplexity", name);
     if (q.bytes > 0)
-        add(&q, title, "compression in bytes: full cache in 16 bits / cache", "perplexity (log)", out, own, keeper);
+        add(&q, &bytes, out, d);
 }
 
 /* ---- a store ---- */
@@ -333,11 +308,10 @@ static void add_quant(const struct found *f, const char *name, struct sh_fig_mea
 char *sh_figure_name(struct sh_store *s, struct sh_err *e)
 {
     struct sh_stored_run *runs;
-    const char *path = sh_store_path(s), *slash = strrchr(path, '/');
     int n;
     if (sh_store_runs(s, &runs, &n, e))
         return NULL;
-    char *name = xstrdup(n ? runs[0].model : slash ? slash + 1 : path);
+    char *name = xstrdup(n ? runs[0].model : sh_figure_file(sh_store_path(s)));
     sh_stored_runs_free(runs, n);
     return name;
 }
@@ -345,35 +319,34 @@ char *sh_figure_name(struct sh_store *s, struct sh_err *e)
 /* Curves of all stores come before tasks, so that many tasks of one do not leave another one out. */
 enum pass { CURVES, TASKS };
 
-static int read_store(unsigned figures, enum pass pass, const char *path,
-                      struct sh_fig_measured_panels *out, own_fn *own, void *keeper, struct sh_err *e)
+static int read_store(int is_quant, enum pass pass, const char *path, struct sh_fig_measured_panels *out,
+                      struct sh_figure_data *d, struct sh_err *e)
 {
     struct found eval = {0}, task = {0};
     struct sh_store *s = sh_store_open(path, e);
     char *name = s ? sh_figure_name(s, e) : NULL;
-    int bad = !name || read_points(s, "eval", &eval, e) || read_points(s, "task", &task, e);
+    int bad = !name || read_points(d, s, "eval", &eval, e) || read_points(d, s, "task", &task, e);
     sh_store_close(s);
     if (!bad && pass == TASKS)
-        add_tasks(&task, name, out, own, keeper);
-    else if (!bad && figures & SH_FIG_BIT(quant))
-        add_quant(&eval, name, out, own, keeper);
+        add_tasks(&task, name, out, d);
+    else if (!bad && is_quant)
+        add_quant(&eval, name, out, d);
     else if (!bad)
-        add_curves(&eval, name, out, own, keeper);
-    found_free(&eval);
-    found_free(&task);
+        add_curves(&eval, name, out, d);
+    sh_results_free(&eval.all);
+    sh_results_free(&task.all);
     free(name);
     return bad ? -1 : 0;
 }
 
-static int nothing_in(unsigned figures, const char *path, struct sh_err *e)
+static int nothing_in(int is_quant, const char *path, struct sh_err *e)
 {
-    sh_fail(e, figures & SH_FIG_BIT(quant) ? "%s: no results of an eval with --kv-bits 8 or 4 are in it"
-                                    : "%s: no results of an eval under a budget are in it", path);
-    return figures & SH_FIG_BIT(quant)
-               ? sh_hint(e, "make them, once for each of 16, 8 and 4 bits: shears eval --model DIR --text FILE "
-                         "--policy full tova --budget 0.5 --kv-bits 4 --db %s", path)
-               : sh_hint(e, "make them: shears eval --model DIR --text FILE --policy window h2o --budget "
-                         "0.1,0.2,0.5 --db %s", path);
+    sh_fail(e, is_quant ? "%s: found no results of shears eval with --kv-bits 8 or 4"
+                        : "%s: found no results of shears eval under a budget", path);
+    return sh_hint(e, is_quant ? "make them, once for each of 16, 8 and 4 bits: shears eval --model DIR --text FILE "
+                                 "--policy full tova --budget 0.5 --kv-bits 4 --db %s"
+                               : "make them: shears eval --model DIR --text FILE --policy window h2o --budget "
+                                 "0.1,0.2,0.5 --db %s", path);
 }
 
 static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
@@ -383,13 +356,13 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
     for (enum pass pass = CURVES; pass <= (is_quant ? CURVES : TASKS); pass++)
         for (int i = 0; i < q->n_db; i++) {
             int before = all->n;
-            if (read_store(figures, pass, q->db[i], all, sh_figure_keep, d, e))
+            if (read_store(is_quant, pass, q->db[i], all, d, e))
                 return -1;
             n[i] += all->n - before + (before == SH_MEASURED_PANELS);   /* full: left out, not empty */
         }
     for (int i = 0; i < q->n_db; i++)
         if (!n[i])
-            return nothing_in(figures, q->db[i], e);
+            return nothing_in(is_quant, q->db[i], e);
     *(is_quant ? &d->out.quant : &d->out.compression) = all;
     d->out.title = is_quant ? "Fewer bits for keys and values" : "Quality over compression of the cache";
     d->out.settings = is_quant ? "bands: 95 % of the paired change from the full cache in f32"

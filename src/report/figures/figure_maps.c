@@ -5,7 +5,6 @@
 
 #include "plots/score_map.h"
 #include "src/base/mem.h"
-#include "src/base/common.h"
 #include "src/base/read_number.h"
 #include "src/report/figures/figure_data.h"
 #include "traces/codec.h"
@@ -97,12 +96,6 @@ static int choose(const struct sh_figure_request *q, int n_layer, int layer[MOST
     return 0;
 }
 
-static void close_source(struct source *from)
-{
-    sh_stored_runs_free(from->runs, from->n_run);
-    sh_store_close(from->store);
-}
-
 /* Numbers of sequences are those of the whole store; with --run those of that run. Close in any case. */
 static int open_source(struct source *from, const char *path, const struct sh_figure_request *q, struct sh_err *e)
 {
@@ -128,19 +121,11 @@ static int open_source(struct source *from, const char *path, const struct sh_fi
         return sh_fail(e, "%s: run %d has no sequence %d", path, q->run, q->sequence),
                sh_hint(e, "shears info %s lists the runs", path);
     if (!from->run)
-        return sh_fail(e, "%s: there is no sequence %d, it holds %d", path, q->sequence, n);
+        return sh_fail(e, "%s: has no sequence %d, found %d sequences", path, q->sequence, n);
     from->sequence = id;
     int bad = sh_store_tokens(from->store, id, &tokens, &from->n_tokens, e);
     free(tokens);
     return bad;
-}
-
-/* "demo-opt, random weights: " in front of what a map shows, where there are several stores. */
-static char *label_of(const struct source *from, int n_db)
-{
-    if (n_db < 2)
-        return xstrdup("");
-    return xasprintf("%.40s%s: ", from->run->model, strncmp(from->run->weights, "random", 6) ? "" : ", random");
 }
 
 static char *settings_of(const struct source *from, const struct sh_figure_request *q)
@@ -177,7 +162,8 @@ static int add_store(struct sh_figure_data *d, struct source *from, const struct
     if (all->n + more > MOST)
         return sh_misused(e, "figure heatmap shows 1 to %d score maps: fewer stores, or fewer of --layer and --head",
                           MOST);
-    from->label = sh_figure_keep(d, label_of(from, q->n_db));
+    const char *random = strncmp(from->run->weights, "random", 6) ? "" : ", random";
+    from->label = q->n_db < 2 ? "" : sh_figure_keep(d, xasprintf("%.40s%s: ", from->run->model, random));
     for (int i = 0; i < more; i++)
         if (one_map(d, from, layer[i], head[i], all, &map[all->n++], e))
             return -1;
@@ -198,7 +184,8 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
             d->out.title = sh_figure_keep(d, xasprintf("%s: attention scores", from.run->model));
             d->out.settings = sh_figure_keep(d, settings_of(&from, q));
         }
-        close_source(&from);
+        sh_stored_runs_free(from.runs, from.n_run);
+        sh_store_close(from.store);
     }
     all->map = map;
     d->out.heatmap = all;

@@ -3,13 +3,9 @@
 #include "src/report/figures/figure_persistence.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/fig_heads.h"
-#include "plots/fig_persistence.h"
-#include "plots/fig_persistence_grid.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 
@@ -65,22 +61,15 @@ static int study(struct sh_figure_trace *t, const struct sh_figure_request *q, c
     struct sh_persistence_cell c = {literal, 0, q->split};
     bad = bad || (!y->n_cell && sh_collect_can(s, q->run, &c, y->window, e)) || sh_study_run(y, s, e);
     sh_store_close(s);
-    if (!bad) {
-        const struct sh_collect *g = &y->part[0];
-        t->label = strncmp(g->weights, "random", 6) ? xstrdup(g->model) : xasprintf("%s, random weights", g->model);
-    }
+    if (!bad)
+        t->label = sh_figure_label(y->part[0].model, y->part[0].weights);
     return bad;
-}
-
-static const struct sh_persistence *heads_of(const struct sh_figure_trace *t)
-{
-    return t->study.part[0].p;
 }
 
 /* One line of a persistence panel. Layers that were not recorded have no value. */
 static struct sh_fig_series series(struct sh_figure_data *d, const struct sh_figure_trace *t, int cell)
 {
-    const struct sh_persistence *p = heads_of(t);
+    const struct sh_persistence *p = t->study.part[0].p;
     int n = t->study.part[0].n_layer;
     double *v[4];
     for (int i = 0; i < 4; i++)
@@ -146,7 +135,7 @@ static void heads(struct sh_figure_data *d, const struct traces *all)
     struct sh_fig_head_maps *out = sh_figure_keep(d, xcalloc(1, sizeof *out));
     for (int k = 0; k < all->n; k++) {
         const struct sh_figure_trace *t = &all->at[k];
-        const struct sh_persistence *p = heads_of(t);
+        const struct sh_persistence *p = t->study.part[0].p;
         int n_layer = t->study.part[0].n_layer, n_head = t->study.part[0].n_head, literal = sh_figure_cell(t, 0),
             beyond = sh_figure_cell(t, 1);
         size_t n_value = (size_t)n_layer * (size_t)n_head;

@@ -2,17 +2,9 @@
 /* Plan files as maps of budgets. */
 #include <string.h>
 
-#include "plots/fig_allocation.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/app/plan/plan_file.h"
-
-static char *title_of(const struct sh_plan *p)
-{
-    double mean = (double)sh_plan_total(p) / (p->n_layer * p->n_kv_head);
-    return xasprintf("%s, %s: %.1f of %d tokens a head", p->policy.policy->name, p->allocator.allocator->name, mean,
-                     p->n_token);
-}
 
 static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
 {
@@ -31,8 +23,9 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
         double *tokens = sh_figure_keep(d, xmalloc(n * sizeof *tokens));
         for (size_t k = 0; k < n; k++)
             tokens[k] = p.budget[k];
-        all[i] = (struct sh_fig_plan){.title = sh_figure_keep(d, title_of(&p)), .n_layers = p.n_layer,
-                                      .n_heads = p.n_kv_head, .tokens = tokens};
+        char *title = xasprintf("%s, %s: %.1f of %d tokens a head", p.policy.policy->name, p.allocator.allocator->name,
+                                (double)sh_plan_total(&p) / (double)n, p.n_token);
+        all[i] = (struct sh_fig_plan){sh_figure_keep(d, title), p.n_layer, p.n_kv_head, tokens};
         if (!i) {
             d->out.title = sh_figure_keep(d, xasprintf("%s: budgets of the KV heads", p.model));
             d->out.settings = sh_figure_keep(d, *p.target_metric

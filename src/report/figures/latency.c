@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "plots/chart.h"
 #include "src/base/mem.h"
 
 struct sh_time_unit sh_latency_unit(const struct sh_latency *at, int n, int which)

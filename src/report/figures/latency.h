@@ -10,7 +10,7 @@ enum { SH_TTFT, SH_TPOT, SH_N_LATENCY };        /* time to the first token, of e
 enum { SH_P50, SH_P99, SH_N_QUANTILE };
 
 struct sh_latency {                     /* one cache under one rate                               */
-    int cache;                          /* its number: entries of one cache lie together, by rate */
+    int cache;                          /* its number: entries of one cache are together, by rate */
     const char *name;                   /* of the cache                                           */
     double rate;                        /* requests per second                                    */
     double seconds[SH_N_LATENCY][SH_N_QUANTILE];

@@ -3,29 +3,25 @@
 #include "src/report/figures/simulate_plot.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "plots/chart.h"
 #include "plots/figure.h"
 #include "src/base/mem.h"
 #include "src/report/figures/latency.h"
 
-enum { LABEL = 160 };
-
-static void heading(const struct sh_sim_study *s, char title[LABEL], char settings[LABEL])
+static struct sh_figure_data *begin(const struct sh_sim_study *s)
 {
-    if (s->n_board > 1 || s->settings.tp.n > 1)
-        snprintf(title, LABEL, "%.60s", s->model.f.name);
-    else
-        snprintf(title, LABEL, "%.60s on %d x %.40s", s->model.f.name, s->cache[0].tp, s->board[0].name);
-    if (s->source.is_file)
-        snprintf(settings, LABEL, "%.80s, %.0f requests", sh_figure_file(s->args->workload),
-                 s->row[0].at[SH_S_REQUESTS]);
-    else
-        snprintf(settings, LABEL, "%lld requests, prompts %.40s, answers %.40s", s->source.requests, s->args->prompt,
-                 s->args->output);
+    struct sh_figure_data *d = sh_figure_data_empty();
+    int is_one = s->n_board <= 1 && s->settings.tp.n <= 1;
+    d->out.title = sh_figure_keep(d, is_one ? xasprintf("%.60s on %d x %.40s", s->model.f.name, s->cache[0].tp,
+                                                        s->board[0].name)
+                                            : xasprintf("%.60s", s->model.f.name));
+    d->out.settings = sh_figure_keep(
+        d, s->source.is_file ? xasprintf("%.80s, %.0f requests", sh_figure_file(s->args->workload),
+                                         s->row[0].at[SH_S_REQUESTS])
+                             : xasprintf("%lld requests, prompts %.40s, answers %.40s", s->source.requests,
+                                         s->args->prompt, s->args->output));
+    return d;
 }
 
 static int by_rate(const void *x, const void *y)
@@ -41,8 +37,7 @@ int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, struct s
     static const int metric[SH_N_LATENCY] = {[SH_TTFT] = SH_S_TTFT, [SH_TPOT] = SH_S_TPOT},
                      quantile[SH_N_QUANTILE] = {[SH_P50] = 0, [SH_P99] = 2};
     struct sh_latency *at = xcalloc((size_t)s->n_row, sizeof *at);
-    struct sh_figure_data *d = sh_figure_data_empty();
-    char title[LABEL], settings[LABEL];
+    struct sh_figure_data *d = begin(s);
     for (int i = 0; i < s->n_row; i++) {
         const struct sh_sim_row *row = &s->row[i];
         char *name = xasprintf("%.80s%.64s", sh_figure_file(row->cache->name), row->cache->on);
@@ -54,45 +49,35 @@ int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, struct s
     qsort(at, (size_t)s->n_row, sizeof *at, by_rate);
     const double limit[SH_N_LATENCY] = {s->args->slo_ttft >= 0 ? s->args->slo_ttft : (double)NAN,
                                         s->args->slo_tpot >= 0 ? s->args->slo_tpot : (double)NAN};
-    heading(s, title, settings);
     sh_latency_fill(d, at, s->n_row, limit);
-    d->out.title = title;
-    d->out.settings = settings;
-    const struct sh_figure *f = sh_figure_find("latency", e);
-    int bad = !f || sh_figure_plot(f, &d->out, path, 0, 0, 0, e);
+    int bad = sh_figure_plot(&sh_figure_latency, &d->out, path, 0, 0, 0, e);
     sh_figure_data_free(d);
     free(at);
-    return bad ? -1 : 0;
+    return bad;
 }
 
 /* The cache of each run, as steps' means over equal stretches. */
 int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, struct sh_err *e)
 {
-    char title[LABEL], settings[LABEL];
-    double *xy = xcalloc((size_t)s->n_row * 2 * SH_TIMELINE_BINS, sizeof *xy);
-    struct sh_fig_line *line = xcalloc((size_t)s->n_row, sizeof *line);
-    char (*label)[LABEL] = xcalloc((size_t)s->n_row, sizeof *label);
+    struct sh_figure_data *d = begin(s);
+    struct sh_fig_line *line = sh_figure_keep(d, xcalloc((size_t)s->n_row, sizeof *line));
     for (int i = 0; i < s->n_row; i++) {
         const struct sh_sim_row *r = &s->row[i];
-        double *x = xy + 2 * i * SH_TIMELINE_BINS, *y = x + SH_TIMELINE_BINS;
+        double *x = sh_figure_keep(d, xcalloc(2 * SH_TIMELINE_BINS, sizeof *x)), *y = x + SH_TIMELINE_BINS;
         int n = sh_timeline_count(r->occupancy);
         for (int k = 0; k < n; k++) {
             x[k] = (k + 0.5) * r->occupancy->width;
             y[k] = 100 * sh_timeline_mean(r->occupancy, k);
         }
-        snprintf(label[i], LABEL, s->source.n > 1 ? "%.60s%.60s, %.3g/s" : "%.60s%.60s", sh_figure_file(r->cache->name),
-                 r->cache->on, r->at[SH_S_RATE]);
-        line[i] = (struct sh_fig_line){label[i], n, i, i >= SH_GP_COLOURS, x, y};
+        const char *cache = sh_figure_file(r->cache->name);
+        char *label = s->source.n > 1 ? xasprintf("%.60s%.60s, %.3g/s", cache, r->cache->on, r->at[SH_S_RATE])
+                                      : xasprintf("%.60s%.60s", cache, r->cache->on);
+        line[i] = (struct sh_fig_line){sh_figure_keep(d, label), n, i, i >= SH_GP_COLOURS, x, y};
     }
-    heading(s, title, settings);
     struct sh_fig_chart chart = {"cache in use", "seconds since the first request", "% of the cache's memory", 0, 0,
                                  100, NULL, s->n_row, line};
-    struct sh_fig_charts charts = {1, &chart};
-    struct sh_fig_data data = {.title = title, .settings = settings, .occupancy = &charts};
-    const struct sh_figure *f = sh_figure_find("occupancy", e);
-    int bad = !f || sh_figure_plot(f, &data, path, 0, 0, 0, e);
-    free(xy);
-    free(line);
-    free(label);
-    return bad ? -1 : 0;
+    d->out.occupancy = &(struct sh_fig_charts){1, &chart};
+    int bad = sh_figure_plot(&sh_figure_occupancy, &d->out, path, 0, 0, 0, e);
+    sh_figure_data_free(d);
+    return bad;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See chart.h. */
-#include "plots/chart.h"
-
+/* Figures of lines over one axis: frontier (what a budget buys and costs), latency (times over the rate of requests)
+ * and occupancy (the cache in use over time). */
 #include <math.h>
 #include <string.h>
 
@@ -14,6 +13,8 @@
 
 #define LETTER 0.088            /* of its text, more or less */
 
+enum style { MARKS, LINES };    /* lines with marks on them, or without */
+
 static void blocks(struct sh_gp *gp, const struct sh_fig_charts *d)
 {
     for (int c = 0; c < d->n; c++)
@@ -22,19 +23,10 @@ static void blocks(struct sh_gp *gp, const struct sh_fig_charts *d)
             fprintf(gp->to, "$c%dl%d << EOD\n# ", c, i);
             sh_gp_text(gp, l->label, 200);
             putc('\n', gp->to);
-            for (int k = 0; k < l->n; k++) {
-                sh_gp_real(gp, l->x[k]);
-                putc(' ', gp->to);
-                sh_gp_real(gp, d->chart[c].is_log && !(l->y[k] > 0) ? (double)NAN : l->y[k]);
-                putc('\n', gp->to);
-            }
+            for (int k = 0; k < l->n; k++)
+                sh_gp_row(gp, (double[]){l->x[k], d->chart[c].is_log && !(l->y[k] > 0) ? (double)NAN : l->y[k]}, 2);
             fputs("EOD\n", gp->to);
         }
-}
-
-static int is_shown(const struct sh_fig_chart *c, double x, double y)
-{
-    return isfinite(x) && isfinite(y) && (y > 0 || !c->is_log);
 }
 
 /* What the lines, and the limit, reach from and to; 0: there is nothing, and gnuplot could not scale its axes. */
@@ -45,10 +37,11 @@ static int reach(const struct sh_fig_chart *c, double *low, double *high)
     *high = -INFINITY;
     for (int i = 0; i < c->n_lines; i++)
         for (int k = 0; k < c->lines[i].n; k++) {
-            if (!is_shown(c, c->lines[i].x[k], c->lines[i].y[k]))
+            double y = c->lines[i].y[k];
+            if (!isfinite(c->lines[i].x[k]) || !isfinite(y) || (y <= 0 && c->is_log))
                 continue;
-            *low = fmin(*low, c->lines[i].y[k]);
-            *high = fmax(*high, c->lines[i].y[k]);
+            *low = fmin(*low, y);
+            *high = fmax(*high, y);
             n++;
         }
     if (n && isfinite(c->limit) && (c->limit > 0 || !c->is_log)) {
@@ -68,30 +61,26 @@ static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide)
 {
     int letters = sh_gp_letters(wide + 0.5);
     double low, high;
-    fputs("set title ", gp->to);
-    sh_gp_text(gp, c->title, letters);
-    fputs("\nset xlabel ", gp->to);
-    sh_gp_text(gp, c->x, letters);
-    fputs("\nset ylabel ", gp->to);
-    sh_gp_text(gp, c->y, 48);
-    if (!has_points(c)) {
-        fputs("\nunset logscale\n", gp->to);
+    sh_gp_set(gp, "title", c->title, letters);
+    sh_gp_set(gp, "xlabel", c->x, letters);
+    sh_gp_set(gp, "ylabel", c->y, 48);
+    fputs("unset logscale\n", gp->to);
+    if (!reach(c, &low, &high)) {
         sh_gp_no_values(gp);
         return;
     }
-    fputs("\nunset logscale\nset xrange [*:*]\nset yrange [*:*]\nset xtics auto\nset ytics auto\n", gp->to);
-    reach(c, &low, &high);
+    fputs("set xrange [*:*]\nset yrange [*:*]\nset xtics auto\nset ytics auto\n", gp->to);
     if (c->is_log)
         sh_gp_log_axis(gp, low, high);
     else if (!c->is_close && low >= 0)
         fputs("set yrange [0:*]\n", gp->to);
 }
 
-static void look(struct sh_gp *gp, const struct sh_fig_line *l, enum sh_chart_style how)
+static void look(struct sh_gp *gp, const struct sh_fig_line *l, enum style how)
 {
-    fputs(how == SH_CHART_MARKS ? "with linespoints" : "with lines", gp->to);
+    fputs(how == MARKS ? "with linespoints" : "with lines", gp->to);
     sh_gp_line_style(gp, l->look, l->dash);
-    if (how == SH_CHART_MARKS)
+    if (how == MARKS)
         fprintf(gp->to, " pt %d ps 0.5", l->dash ? 6 : 7);
 }
 
@@ -119,7 +108,7 @@ static void legend(struct sh_gp *gp, const struct sh_fig_chart *c, double left, 
     }
 }
 
-static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, enum sh_chart_style how)
+static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, enum style how)
 {
     const char *separator = "plot ";
     if (!has_points(c)) {
@@ -148,8 +137,9 @@ static double key_in(const struct sh_fig_charts *d, int from, int n, int columns
     return SH_GP_KEY * ((most + columns - 1) / columns) + 0.15;
 }
 
-void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_charts *d, double wide,
-                    double tall, enum sh_chart_style how)
+/* The charts' data blocks, then each chart in a box of these inches from the left, its legend below it. */
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_charts *d, double wide,
+                double tall, enum style how)
 {
     int n_columns = sh_gp_columns(gp, LEFT + wide + RIGHT, d->n < 2 ? 1 : 2),
         n_rows = (d->n + n_columns - 1) / n_columns;
@@ -181,4 +171,53 @@ void sh_charts_draw(struct sh_gp *gp, const struct sh_fig_data *data, const stru
             top += tall + BOTTOM + key_in(d, c + 1 - n_columns, n_columns, columns) + 0.45;
     }
     fputs("unset multiplot\n", gp->to);
+    return 0;
 }
+
+static int draw_frontier(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    (void)e;
+    return draw(gp, d, d->frontier, 3.6, 3.2, MARKS);
+}
+
+static void caption_frontier(FILE *to, const struct sh_fig_data *data)
+{
+    const struct sh_fig_charts *d = data->frontier;
+    fputs("over the share of tokens kept: ", to);
+    for (int i = 0; i < d->n; i++)
+        fprintf(to, "%s%s", i ? "; " : "", d->chart[i].title);
+}
+
+const struct sh_figure sh_figure_frontier = {
+    .number = SH_FIG_frontier, .name = "frontier",
+    .summary = "batch, speed and measured quality over the budget", .most = 4, .parts = "charts",
+    .drawn_by = "capacity --plot-frontier FILE", .draw = draw_frontier, .caption = caption_frontier};
+
+static int draw_latency(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    (void)e;
+    return draw(gp, d, d->latency, 4.2, 3.2, MARKS);
+}
+
+static void caption_latency(FILE *to, const struct sh_fig_data *d)
+{
+    (void)d;
+    fputs("time to the first token and time per further token, over the request rate: median (p50) and 99th "
+          "percentile (p99)", to);
+}
+
+const struct sh_figure sh_figure_latency = {
+    .number = SH_FIG_latency, .name = "latency",
+    .summary = "time to the first token and time per further token, over the request rate", .most = 4,
+    .parts = "charts", .drawn_by = "simulate --plot-latency FILE", .draw = draw_latency, .caption = caption_latency};
+
+static int draw_occupancy(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    (void)e;
+    return draw(gp, d, d->occupancy, 7.5, 3.0, LINES);
+}
+
+const struct sh_figure sh_figure_occupancy = {
+    .number = SH_FIG_occupancy, .name = "occupancy",
+    .summary = "share of the cache's memory in use over time", .most = 4, .parts = "charts",
+    .drawn_by = "simulate --plot-occupancy FILE", .draw = draw_occupancy};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See measured.h. */
-#include "plots/measured.h"
-
+/* Figures of measured values with their errors: compression (quality against compression, Fig 3 of the Scissorhands
+ * paper), quant (what fewer bits for keys and values cost, alone and on top of eviction), drift (tokens kept by a live
+ * cache compared with the replay) and score-change (scores compared with the full cache's, Fig 4 of that paper). */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define RIGHT 0.2
 #define PITCH_X 5.85            /* from one panel to the next, where there is room */
 #define BELOW 0.87              /* axis and its label */
-#define KEY_MARK 0.5            /* what stands before a name, and after it */
+#define KEY_MARK 0.5            /* inches before a name and after it */
 
 struct page {
     double pitch, row;              /* inches from one panel to the next */
@@ -29,13 +29,9 @@ static void block(struct sh_gp *gp, const struct sh_fig_measured *m, int panel, 
     const struct sh_fig_measured_line *l = &m->lines[line];
     fprintf(gp->to, "$p%dl%d << EOD\n# x y low high\n", panel, line);
     for (int k = 0; k < l->n; k++) {
-        const double column[4] = {shown(l->x[k], m->is_log_x), shown(l->y[k], m->is_log_y),
-                                  shown(l->low ? l->low[k] : (double)NAN, m->is_log_y),
-                                  shown(l->high ? l->high[k] : (double)NAN, m->is_log_y)};
-        for (int c = 0; c < 4; c++) {
-            sh_gp_real(gp, column[c]);
-            putc(c < 3 ? ' ' : '\n', gp->to);
-        }
+        double low = l->low ? l->low[k] : (double)NAN, high = l->high ? l->high[k] : (double)NAN;
+        sh_gp_row(gp, (double[]){shown(l->x[k], m->is_log_x), shown(l->y[k], m->is_log_y), shown(low, m->is_log_y),
+                                 shown(high, m->is_log_y)}, 4);
     }
     fputs("EOD\n", gp->to);
 }
@@ -92,17 +88,23 @@ static void value_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
     fputs(")\n", gp->to);
 }
 
+/* What the panel's values and bands reach from and to. */
+static void reach(const struct sh_fig_measured *m, double *low, double *high)
+{
+    for (int i = 0; i < m->n_lines; i++)
+        for (int k = 0; k < m->lines[i].n; k++) {
+            const struct sh_fig_measured_line *l = &m->lines[i];
+            widen(shown(l->y[k], m->is_log_y), low, high);
+            widen(shown(l->low ? l->low[k] : (double)NAN, m->is_log_y), low, high);
+            widen(shown(l->high ? l->high[k] : (double)NAN, m->is_log_y), low, high);
+        }
+}
+
 /* Room for what a panel shows, the bands too: gnuplot's own ranges are those of the lines. */
 static void linear_range(struct sh_gp *gp, const struct sh_fig_measured *m)
 {
     double low = m->floor, high = m->ceiling, least = INFINITY, most = -INFINITY;
-    for (int i = 0; i < m->n_lines; i++)
-        for (int k = 0; k < m->lines[i].n; k++) {
-            const struct sh_fig_measured_line *l = &m->lines[i];
-            widen(l->y[k], &least, &most);
-            widen(l->low ? l->low[k] : (double)NAN, &least, &most);
-            widen(l->high ? l->high[k] : (double)NAN, &least, &most);
-        }
+    reach(m, &least, &most);
     double room = 0.04 * (most - least);
     fputs("set yrange [", gp->to);
     limit(gp, isfinite(low) ? low : most > least ? least - room : low);
@@ -111,28 +113,12 @@ static void linear_range(struct sh_gp *gp, const struct sh_fig_measured *m)
     fputs("]\n", gp->to);
 }
 
-static void log_axis(struct sh_gp *gp, const struct sh_fig_measured *m)
-{
-    double low = INFINITY, high = 0;
-    for (int i = 0; i < m->n_lines; i++)
-        for (int k = 0; k < m->lines[i].n; k++) {
-            const struct sh_fig_measured_line *l = &m->lines[i];
-            widen(shown(l->y[k], 1), &low, &high);
-            widen(shown(l->low ? l->low[k] : (double)NAN, 1), &low, &high);
-            widen(shown(l->high ? l->high[k] : (double)NAN, 1), &low, &high);
-        }
-    sh_gp_log_axis(gp, low, high);
-}
-
 static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch)
 {
-    fputs("set title ", gp->to);
-    sh_gp_text(gp, m->title, sh_gp_letters(pitch - 0.5));
-    fputs("\nset xlabel ", gp->to);
-    sh_gp_text(gp, m->x, sh_gp_letters(pitch - 0.1));
-    fputs("\nset ylabel ", gp->to);
-    sh_gp_text(gp, m->y, 46);
-    fputs("\nunset logscale\nset xtics auto\nset ytics auto\nset xrange [*:*]\n", gp->to);
+    sh_gp_set(gp, "title", m->title, sh_gp_letters(pitch - 0.5));
+    sh_gp_set(gp, "xlabel", m->x, sh_gp_letters(pitch - 0.1));
+    sh_gp_set(gp, "ylabel", m->y, 46);
+    fputs("unset logscale\nset xtics auto\nset ytics auto\nset xrange [*:*]\n", gp->to);
     if (!has_points(m)) {
         sh_gp_no_values(gp);
         return;
@@ -142,7 +128,9 @@ static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch
         value_tics(gp, m);
     }
     if (m->is_log_y) {
-        log_axis(gp, m);
+        double low = INFINITY, high = 0;
+        reach(m, &low, &high);
+        sh_gp_log_axis(gp, low, high);
     } else {
         linear_range(gp, m);
     }
@@ -230,7 +218,8 @@ static int is_first(const struct sh_fig_measured_panels *d, int i)
     return 1;
 }
 
-void sh_measured_caption(FILE *to, const struct sh_fig_measured_panels *d)
+/* What the panels show, each once. */
+static void caption(FILE *to, const struct sh_fig_measured_panels *d)
 {
     int n = 0, n_said = 0;
     for (int i = 0; i < d->n; i++)
@@ -242,8 +231,10 @@ void sh_measured_caption(FILE *to, const struct sh_fig_measured_panels *d)
         }
 }
 
-int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_measured_panels *d,
-                     double bar, struct sh_err *e)
+/* Points joined by lines, an interval as a band; or, with a width of bars, x as the middle of each bar, the first line
+ * filled, the others as outlines. Two panels a row, the legend of each below it. */
+static int draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_measured_panels *d, double bar,
+                struct sh_err *e)
 {
     int most = 0, n = d->n;
     struct page page = {.across = sh_gp_columns(gp, PITCH_X, n > 1 ? 2 : 1)};
@@ -268,3 +259,54 @@ int sh_measured_draw(struct sh_gp *gp, const struct sh_fig_data *data, const str
     fputs("unset multiplot\n", gp->to);
     return 0;
 }
+
+static int draw_compression(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    return draw(gp, d, d->compression, 0, e);
+}
+
+static void caption_compression(FILE *to, const struct sh_fig_data *d)
+{
+    caption(to, d->compression);
+    fputs(", over the compression of the cache", to);
+}
+
+const struct sh_figure sh_figure_compression = {
+    .number = SH_FIG_compression, .name = "compression",
+    .summary = "perplexity and accuracy over the compression of the cache", .most = SH_MEASURED_PANELS,
+    .parts = "panels", .draw = draw_compression, .caption = caption_compression};
+
+static int draw_quant(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    return draw(gp, d, d->quant, 0, e);
+}
+
+static void caption_quant(FILE *to, const struct sh_fig_data *d)
+{
+    caption(to, d->quant);
+}
+
+const struct sh_figure sh_figure_quant = {
+    .number = SH_FIG_quant, .name = "quant",
+    .summary = "perplexity over the bits of keys and values, and over the bytes of the cache",
+    .most = SH_MEASURED_PANELS, .parts = "panels", .draw = draw_quant, .caption = caption_quant};
+
+static int draw_drift(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    return draw(gp, d, d->drift, 0, e);
+}
+
+const struct sh_figure sh_figure_drift = {
+    .number = SH_FIG_drift, .name = "drift",
+    .summary = "agreement of the tokens kept by the live cache and by the replay, over the text",
+    .most = SH_MEASURED_PANELS, .parts = "panels", .draw = draw_drift};
+
+static int draw_score_change(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
+{
+    return draw(gp, d, d->score_change, 0.1, e);
+}
+
+const struct sh_figure sh_figure_score_change = {
+    .number = SH_FIG_score_change, .name = "score-change",
+    .summary = "change of the attention scores when the cache is compressed", .most = SH_MEASURED_PANELS,
+    .parts = "panels", .draw = draw_score_change};
