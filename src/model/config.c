@@ -130,8 +130,7 @@ int sh_config_count(const struct sh_config *c, const char *key, int max, int *ou
     return sh_config_at_least(c, key, 1, max, out, e);
 }
 
-int sh_config_real(const struct sh_config *c, const char *key, double max, float *out,
-                   struct sh_err *e)
+int sh_config_real(const struct sh_config *c, const char *key, double max, float *out, struct sh_err *e)
 {
     json_t *v = value_of(c, key);
     if (!v)

@@ -40,14 +40,12 @@ int sh_config_facts(const char *path, struct sh_kv_facts *out, struct sh_err *e)
 /* The family of a model whose memory may be only counted: by model_type alone. */
 const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_err *e);
 
-/* A key may lead into objects and lists: "rope_scaling.factor", "layer_types.3".
- * The value of a key; *out stays as it is when the key is absent or null. -1: wrong type or
- * range. */
+/* A key may lead into objects and lists: "rope_scaling.factor", "layer_types.3". The value of a key; *out stays as it
+ * is when the key is absent or null. -1: wrong type or range. */
 int sh_config_count(const struct sh_config *c, const char *key, int max, int *out,
                     struct sh_err *e);                              /* 1 to max                   */
 int sh_config_at_least(const struct sh_config *c, const char *key, int min, int max, int *out, struct sh_err *e);
-int sh_config_real(const struct sh_config *c, const char *key, double max, float *out,
-                   struct sh_err *e);
+int sh_config_real(const struct sh_config *c, const char *key, double max, float *out, struct sh_err *e);
 /* A list of n numbers above 0. -1 also when it is absent. */
 int sh_config_reals(const struct sh_config *c, const char *key, double max, float *out, int n, struct sh_err *e);
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);

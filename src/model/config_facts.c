@@ -175,8 +175,7 @@ static int left_out(const struct sh_config *c, int *experts_alone, struct sh_err
     *experts_alone = block == 7;
     return head && (!block || block == 7) ? 0
                : sh_config_refuse(c, "quantization_config.ignore", "lm_head, and all other blocks except the experts "
-                                  "or "
-                                  "none", e);
+                                  "or none", e);
 }
 
 /* compressed-tensors and modelopt: one group of settings for all matrices. */

@@ -230,8 +230,7 @@ int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct
     return 0;
 }
 
-static int complete(const struct sh_config *c, const struct sh_family *f, struct sh_arch *a,
-                    struct sh_err *e)
+static int complete(const struct sh_config *c, const struct sh_family *f, struct sh_arch *a, struct sh_err *e)
 {
     const char *heads = sh_config_count_name(c, f, offsetof(struct sh_arch, n_head));
     if (!a->d_head && a->d_model % a->n_head)
@@ -241,8 +240,7 @@ static int complete(const struct sh_config *c, const struct sh_family *f, struct
     a->n_kv_head = a->n_kv_head ? a->n_kv_head : a->n_head;
     if (a->n_head % a->n_kv_head)
         return sh_fail(e, "%s: key '%s': found %d, expected a divisor of '%s', which is %d", sh_config_path(c),
-                       sh_config_count_name(c, f, offsetof(struct sh_arch, n_kv_head)), a->n_kv_head, heads,
-                       a->n_head);
+                       sh_config_count_name(c, f, offsetof(struct sh_arch, n_kv_head)), a->n_kv_head, heads, a->n_head);
     if ((size_t)a->n_head * (size_t)a->d_head > MAX_WIDTH)
         return sh_fail(e, "%s: key '%s': found %d heads of %d, expected a product of at most %zu",
                        sh_config_path(c), heads, a->n_head, a->d_head, MAX_WIDTH);

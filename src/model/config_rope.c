@@ -34,9 +34,8 @@ static int read_llama3(struct place *p, struct sh_rope *r, struct sh_err *e)
     if (real(p, "low_freq_factor", 1e6, &r->low, e) || real(p, "high_freq_factor", 1e6, &r->high, e))
         return -1;
     if (!(r->low > 0) || !(r->high > r->low))
-        return sh_config_refuse(p->c, inner(p, "high_freq_factor"), "a number greater than low_freq_factor, which "
-                                "must be greater than 0",
-                                e);
+        return sh_config_refuse(p->c, inner(p, "high_freq_factor"),
+                                "a number greater than low_freq_factor, which must be greater than 0", e);
     return 0;
 }
 
@@ -66,8 +65,7 @@ static int read_long(struct place *p, const struct sh_arch *a, struct sh_rope *r
 {
     if (a->n_rot / 2 > SH_ROPE_PAIRS)
         return sh_fail(e, "%s: found %d rotary elements in a head, expected at most %d for longrope",
-                       sh_config_path(p->c),
-                       a->n_rot, 2 * SH_ROPE_PAIRS);
+                       sh_config_path(p->c), a->n_rot, 2 * SH_ROPE_PAIRS);
     if (r->original < 2)
         return sh_config_refuse(p->c, inner(p, "original_max_position_embeddings"), "at least 2 positions", e);
     if (sh_config_reals(p->c, inner(p, "short_factor"), 1e6, r->stretch[0], a->n_rot / 2, e) ||

@@ -53,7 +53,6 @@ int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e)
         return 0;
     while (i + 1 < n && isfinite(element(t, i)))
         i++;
-    return sh_fail(e,
-                   "tensor '%s': element %zu (row %zu, column %zu) is %g, expected finite numbers",
-                   t->name, i, i / (size_t)t->cols, i % (size_t)t->cols, (double)element(t, i));
+    return sh_fail(e, "tensor '%s': element %zu (row %zu, column %zu) is %g, expected finite numbers", t->name, i,
+                   i / (size_t)t->cols, i % (size_t)t->cols, (double)element(t, i));
 }

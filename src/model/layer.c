@@ -151,9 +151,8 @@ static void norm_heads(const struct sh_layer *l, const struct sh_arch *c, struct
 }
 
 /* own: the caller's attention; NULL: the backend's. */
-static void attention(const struct sh_layer *l, struct sh_activations *a, struct sh_mat x, int n_seq,
-                      const int *start, const struct sh_tap *tap, int probabilities_only,
-                      const struct sh_own_attention *own)
+static void attention(const struct sh_layer *l, struct sh_activations *a, struct sh_mat x, int n_seq, const int *start,
+                      const struct sh_tap *tap, int probabilities_only, const struct sh_own_attention *own)
 {
     struct sh_attend attend = sh_layer_attend(a->arch, l->index, x.rows, a->dtype);
     attend.q.at = a->q;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One layer of a transformer on a backend: its weights loaded, then hidden states sent through it.
- * The caller decides how long a layer's weights stay. The operations only queue: errors of the
- * device come out of the backend's sync. */
+/* One layer of a transformer on a backend: its weights loaded, then hidden states sent through it. The caller decides
+ * how long a layer's weights stay. The operations only queue: errors of the device come out of the backend's sync. */
 #ifndef SH_MODEL_LAYER_H
 #define SH_MODEL_LAYER_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See model.h. Every tensor that the model can have owns one place in `bound`: first the roles that
- * are in no layer, then the roles of layer 0, of layer 1 and so on. A place without a name is a
- * tensor that the model does not have. */
+/* See model.h. Every tensor that the model can have owns one place in `bound`: first the roles that are in no layer,
+ * then the roles of layer 0, of layer 1 and so on. A place without a name is a tensor that the model does not have. */
 #include "src/model/model.h"
 
 #include <stdio.h>
@@ -124,14 +123,12 @@ static int check_shape(const struct sh_model *m, const struct bound *b, struct s
         sh_fail(e, "%s: tensor '%s': found shape %s, expected [%zu, %zu] (%s, %s)", t->file,
                 t->name, sh_stored_shape(t, found, sizeof found), shape[0], shape[1],
                 l->is_transposed ? cols : rows, l->is_transposed ? rows : cols);
-        return sh_hint(e, "the expected shape comes from the keys in %s",
-                       sh_config_path(m->config));
+        return sh_hint(e, "the expected shape comes from the keys in %s", sh_config_path(m->config));
     }
     return 0;
 }
 
-static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix, int layer,
-                struct sh_err *e)
+static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix, int layer, struct sh_err *e)
 {
     struct bound *b = place(m, p->role, layer);
     *b = (struct bound){.name = full_name(p, prefix, layer), .param = p, .type = SH_F32,
@@ -267,8 +264,7 @@ static struct sh_weights *open_weights(const struct sh_model *m, struct sh_err *
                                         : sh_weights_open_folder(m->path, e);
 }
 
-static struct sh_model *open_model(const char *path, int with_weights, uint64_t seed,
-                                   struct sh_err *e)
+static struct sh_model *open_model(const char *path, int with_weights, uint64_t seed, struct sh_err *e)
 {
     struct sh_config *c = sh_config_open(path, e);
     if (!c)
@@ -366,12 +362,10 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
     return 0;
 }
 
-int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out,
-                    struct sh_err *e)
+int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out, struct sh_err *e)
 {
     if (role >= SH_LAYER_ROLE && (layer < 0 || layer >= m->arch.n_layer))
-        return sh_fail(e, "%s: found layer %d, expected 0 to %d", m->path, layer,
-                       m->arch.n_layer - 1);
+        return sh_fail(e, "%s: found layer %d, expected 0 to %d", m->path, layer, m->arch.n_layer - 1);
     if (role == SH_HEAD && (m->arch.flags & SH_TIED_HEAD))
         role = SH_TOK_EMBED;
     struct bound *b = place(m, role, layer);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkpoint as named weights. Opening reads config.json (or a GGUF file's metadata), finds every
- * tensor that the family's tables ask for and checks its type and shape; no weight is read. Packed
- * weights are unpacked to f32 on request, whole or by rows. After
- * that a caller asks for tensors by role and layer and says when it is done with a layer, so that a
- * model larger than memory can be swept layer by layer:
+/* A checkpoint as named weights. Opening reads config.json (or a GGUF file's metadata), finds every tensor that the
+ * family's tables ask for and checks its type and shape; no weight is read. Packed weights are unpacked to f32 on
+ * request, whole or by rows. After that a caller asks for tensors by role and layer and says when it is done with a
+ * layer, so that a model larger than memory can be swept layer by layer:
  *
  *     struct sh_model *m = sh_model_open(folder, &e);
  *     for (int l = 0; l < sh_model_arch(m)->n_layer; l++) {
@@ -53,16 +52,14 @@ const struct sh_arch *sh_model_arch(const struct sh_model *m);
 
 /* The view stays valid until the layer is dropped. `layer` counts for the roles from SH_LAYER_ROLE
  * on. SH_HEAD of a tied model is its token embedding. */
-int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out,
-                    struct sh_err *e);
+int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out, struct sh_err *e);
 
 /* Are the numbers of this tensor packed, and not unpacked yet? Then *out is complete except for `at`, and
  * sh_model_rows gives n rows of it, unpacked, as out [n, cols]; the numbers are in [0, rows). */
 int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out);
 void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const int32_t *row, int n, float *out);
 
-/* The layer's weights are not needed for now: their memory is released. -1: the weights outside
- * the layers. */
+/* The layer's weights are not needed for now: their memory is released. -1: the weights outside the layers. */
 void sh_model_drop(struct sh_model *m, int layer);
 
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outside the layers     */
@@ -73,9 +70,8 @@ const char *sh_model_stored_as(const struct sh_model *m);           /* the same 
 const char *sh_model_name(const struct sh_model *m);                /* for people                 */
 const char *sh_model_family(const struct sh_model *m);              /* "opt"                      */
 
-/* Changes when config.json, a tensor's name, shape or type, or a file's size changes, and most
- * likely when weights do: it reads a few places of each tensor. Of a random model: config.json and
- * seed. And with the share that is pruned. */
+/* Changes when config.json, a tensor's name, shape or type, or a file's size changes, and most likely when weights do:
+ * it reads a few places of each tensor. Of a random model: config.json and seed. And with the share that is pruned. */
 uint64_t sh_model_fingerprint(const struct sh_model *m);
 uint64_t sh_model_fingerprint_unpruned(const struct sh_model *m);    /* the same of all weights    */
 

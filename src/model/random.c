@@ -19,8 +19,7 @@ void sh_random_normal(float *out, size_t n, uint64_t seed, float std)
     const float unit = std * 0x1.3988e2p-16f; /* std / sqrt(8 * (65536^2 - 1) / 12)             */
     #pragma omp parallel for schedule(static) if (n > 65536)
     for (size_t i = 0; i < n; i++) {
-        uint32_t sum =
-            fold(sh_rng(seed, 2 * (uint64_t)i)) + fold(sh_rng(seed, 2 * (uint64_t)i + 1));
+        uint32_t sum = fold(sh_rng(seed, 2 * (uint64_t)i)) + fold(sh_rng(seed, 2 * (uint64_t)i + 1));
         out[i] = (float)((int32_t)sum - mean) * unit;
     }
 }

@@ -28,8 +28,7 @@ struct sh_rope {
     float stretch[2][SH_ROPE_PAIRS];        /* longrope: of sequences up to `original`, and of longer ones */
 };
 
-/* The length that determines the frequencies of a sequence: sequences with the same value share a
- * table. */
+/* The length that determines the frequencies of a sequence: sequences with the same value share a table. */
 int sh_rope_length(const struct sh_rope *r, int n_tokens);
 
 /* The angles per position of the n_rot / 2 pairs. */

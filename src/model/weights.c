@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See weights.h. A checkpoint is a list of parts (files) and one table of their tensors, sorted by
- * name. The formats differ in their file names and in who reads a part; the index of shards is the
- * same JSON for all. */
+/* See weights.h. A checkpoint is a list of parts (files) and one table of their tensors, sorted by name. The formats
+ * differ in their file names and in who reads a part; the index of shards is the same JSON for all. */
 #include "src/model/weights.h"
 
 #include <jansson.h>
@@ -105,8 +104,7 @@ static int add_parts(struct sh_weights *w, const char *path, sh_read_part *read,
     for (size_t i = 1; i < w->n && n > 1; i++)
         if (!by_name(&w->tensors[i - 1], &w->tensors[i]))
             return sh_fail(e, "%s: tensor '%s': found a duplicate in %s, expected each name once", w->tensors[i].file,
-                           w->tensors[i].name,
-                           w->tensors[i - 1].file);
+                           w->tensors[i].name, w->tensors[i - 1].file);
     return 0;
 }
 
@@ -130,8 +128,7 @@ struct sh_weights *sh_weights_open(const char *path, struct sh_err *e)
 }
 
 /* A shard is in the folder of its index, so its name is a plain file name. */
-static int check_shard_name(const char *index, const char *tensor, const char *shard,
-                            struct sh_err *e)
+static int check_shard_name(const char *index, const char *tensor, const char *shard, struct sh_err *e)
 {
     if (!shard || !*shard || strchr(shard, '/') || !strcmp(shard, ".") || !strcmp(shard, ".."))
         return sh_fail(e, "%s: tensor '%s': found the shard '%s', expected the name of a file in "
@@ -169,8 +166,7 @@ static int read_index(struct sh_weights *w, const char *folder, const char *inde
             return sh_err_prefix(e, "%s: tensor '%s'", index, name);
         const struct sh_stored *t = find(p->tensors, p->n, name);
         if (!t)
-            return sh_fail(e, "%s: tensor '%s' is missing from its shard %s", index,
-                           name, shard);
+            return sh_fail(e, "%s: tensor '%s' is missing from its shard %s", index, name, shard);
         w->tensors[w->n++] = *t;
     }
     if (w->n)
@@ -182,19 +178,16 @@ static json_t *parse_index(const char *index, const struct sh_map *map, struct s
 {
     json_error_t why;
     if (map->bytes > MAX_INDEX_BYTES) {
-        sh_fail(e, "%s: found %zu bytes, expected at most %zu", index, map->bytes,
-                MAX_INDEX_BYTES);
+        sh_fail(e, "%s: found %zu bytes, expected at most %zu", index, map->bytes, MAX_INDEX_BYTES);
         return NULL;
     }
-    json_t *root = json_loadb(map->at ? (const char *)map->at : "", map->bytes,
-                              JSON_REJECT_DUPLICATES, &why);
+    json_t *root = json_loadb(map->at ? (const char *)map->at : "", map->bytes, JSON_REJECT_DUPLICATES, &why);
     if (!root)
         sh_fail(e, "%s: line %d: not valid JSON: %s", index, why.line, why.text);
     return root;
 }
 
-static struct sh_weights *open_index(const char *folder, const char *index, sh_read_part *read,
-                                     struct sh_err *e)
+static struct sh_weights *open_index(const char *folder, const char *index, sh_read_part *read, struct sh_err *e)
 {
     struct sh_map map;
     if (sh_map_open(&map, index, e))

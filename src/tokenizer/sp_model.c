@@ -32,12 +32,9 @@ static int is_named(const struct sh_tok_string *s, const struct sh_tok_string *n
     return s->n == name->n && !memcmp(s->at, name->at, name->n);
 }
 
-static int want(const struct sh_wire_field *f, enum sh_wire_type type, const char *name,
-                struct sh_err *e)
+static int want(const struct sh_wire_field *f, enum sh_wire_type type, const char *name, struct sh_err *e)
 {
-    return f->type == type ? 0
-                           : sh_fail(e, "%s: found wire type %d, expected %d", name, (int)f->type,
-                                     (int)type);
+    return f->type == type ? 0 : sh_fail(e, "%s: found wire type %d, expected %d", name, (int)f->type, (int)type);
 }
 
 static int read_piece(struct reader *r, struct sh_wire from)
@@ -213,8 +210,7 @@ static char *read_all(const char *path, size_t *n, struct sh_err *e)
 /* LLaMA-3's own folders have a list of "<base64> <rank>" lines under the same name. */
 static int is_rank_list(const char *file, size_t n)
 {
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
     size_t i = 0, begin;
     while (i < n && i < 100 && file[i] && strchr(digits, file[i]))
         i++;

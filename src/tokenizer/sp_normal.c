@@ -28,10 +28,8 @@ int sh_sp_normal_read(struct sh_sp_normal *n, const struct sh_tok_arrays *a, str
     if (!map->n)
         return 0;
     size_t bytes = map->n > 4 ? little_endian(map->at) : 0;
-    if (!bytes || bytes % 4 || bytes > map->n - 4 || map->n - 4 - bytes < 1 ||
-        map->at[map->n - 1] != '\0')
-        return sh_fail(e, "precompiled_charsmap: not a valid map: %zu bytes with an array of %zu bytes",
-                       map->n, bytes);
+    if (!bytes || bytes % 4 || bytes > map->n - 4 || map->n - 4 - bytes < 1 || map->at[map->n - 1] != '\0')
+        return sh_fail(e, "precompiled_charsmap: not a valid map: %zu bytes with an array of %zu bytes", map->n, bytes);
     n->n_unit = bytes / 4;
     n->unit = xreallocarray(NULL, n->n_unit, sizeof *n->unit);
     for (size_t i = 0; i < n->n_unit; i++)
@@ -53,8 +51,7 @@ static uint32_t offset_of(uint32_t unit)
 }
 
 /* The bytes of the longest rule at `text`, 0: none; *value: where its string begins. */
-static size_t find_rule(const struct sh_sp_normal *n, const char *text, size_t bytes,
-                        uint32_t *value)
+static size_t find_rule(const struct sh_sp_normal *n, const char *text, size_t bytes, uint32_t *value)
 {
     size_t found = 0, at = offset_of(n->unit[0]);
     for (size_t i = 0; i < bytes && i < LONGEST_RULE; i++) {
@@ -78,8 +75,7 @@ static size_t find_rule(const struct sh_sp_normal *n, const char *text, size_t b
 struct part { const char *at; size_t n, taken; };
 
 /* What the beginning of `text` becomes, and how much of it that is. */
-static int next_part(const struct sh_sp_normal *n, const char *text, size_t bytes, struct part *p,
-                     struct sh_err *e)
+static int next_part(const struct sh_sp_normal *n, const char *text, size_t bytes, struct part *p, struct sh_err *e)
 {
     int32_t ignored;
     size_t taken = sh_added_longest(&n->user, text, bytes, &ignored);
@@ -116,8 +112,7 @@ static void put(const struct sh_sp_normal *n, const struct part *p, struct sh_te
 }
 
 /* Without a map, user-defined tokens and squeezing only spaces change. */
-static void run_plain(const struct sh_sp_normal *n, const char *text, size_t bytes,
-                      struct sh_text *out)
+static void run_plain(const struct sh_sp_normal *n, const char *text, size_t bytes, struct sh_text *out)
 {
     struct part all = {text, bytes, bytes};
     put(n, &all, out);
@@ -141,8 +136,7 @@ static int run_parts(const struct sh_sp_normal *n, const char *text, size_t byte
             after_space = n->squeeze && p.at[p.n - 1] == ' ';
         }
         if (out->limit && out->n > out->limit)
-            return sh_fail(e, "precompiled_charsmap: the normalised text exceeds %zu bytes",
-                           out->limit);
+            return sh_fail(e, "precompiled_charsmap: the normalised text exceeds %zu bytes", out->limit);
     }
     return 0;
 }
@@ -177,8 +171,7 @@ int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t byte
         run_plain(n, text, bytes, out);
     else if (run_parts(n, text, bytes, i, out, e))
         return -1;
-    while (n->squeeze && out->n >= begin + width &&
-           !memcmp(out->at + out->n - width, space, width))
+    while (n->squeeze && out->n >= begin + width && !memcmp(out->at + out->n - width, space, width))
         out->n -= width;
     return 0;
 }

@@ -19,8 +19,7 @@ struct sh_sp_normal {
 int sh_sp_normal_read(struct sh_sp_normal *n, const struct sh_tok_arrays *a, struct sh_err *e);
 void sh_sp_normal_free(struct sh_sp_normal *n);
 
-/* Appends the normalised text (well-formed UTF-8 in, the same out) to `out`. at_start: it begins
- * the whole text. */
+/* Appends the normalised text (well-formed UTF-8 in, the same out) to `out`. at_start: it begins the whole text. */
 int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t bytes, int at_start,
                      struct sh_text *out, struct sh_err *e);
 

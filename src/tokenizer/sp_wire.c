@@ -58,8 +58,7 @@ int sh_wire_next(struct sh_wire *m, struct sh_wire_field *f, struct sh_err *e)
         return sh_fail(e, "not a protobuf message: expected the start of a field");
     unsigned type = tag & 7;
     *f = (struct sh_wire_field){.number = (uint32_t)tag >> 3, .type = (enum sh_wire_type)type};
-    if (type != SH_WIRE_VARINT && type != SH_WIRE_FIXED64 && type != SH_WIRE_BYTES &&
-        type != SH_WIRE_FIXED32)
+    if (type != SH_WIRE_VARINT && type != SH_WIRE_FIXED64 && type != SH_WIRE_BYTES && type != SH_WIRE_FIXED32)
         return sh_fail(e, "field %u has wire type %u, expected 0, 1, 2 or 5", f->number, type);
     if (take_content(m, f))
         return sh_fail(e, "field %u extends past the end of its message", f->number);

@@ -45,8 +45,7 @@ json_t *sh_tok_pre(const char *name);
 
 /* The "added_tokens" array that the other files of a folder make: tokenizer_config.json (config,
  * may be NULL), special_tokens_map.json, added_tokens.json. `ids`: token to id. NULL: error. */
-json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids,
-                            struct sh_err *e);
+json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids, struct sh_err *e);
 
 /* The content of an equivalent tokenizer.json for a folder that has vocab.json and merges.txt. */
 json_t *sh_tok_gpt2(const char *folder, const json_t *config, struct sh_err *e);

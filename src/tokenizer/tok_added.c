@@ -53,12 +53,10 @@ int32_t sh_added_child(const struct sh_added *a, int32_t parent, unsigned char b
     return a->n_slot ? slot_of(a, (uint64_t)parent << 8 | byte)->to : 0;
 }
 
-int sh_added_put(struct sh_added *a, const char *text, size_t n, int32_t id, unsigned flags,
-                 struct sh_err *e)
+int sh_added_put(struct sh_added *a, const char *text, size_t n, int32_t id, unsigned flags, struct sh_err *e)
 {
     if (n > SH_ADDED_LONGEST)
-        return sh_fail(e, "\"%.40s…\" has %zu bytes, expected at most %u", text, n,
-                       SH_ADDED_LONGEST);
+        return sh_fail(e, "\"%.40s…\" has %zu bytes, expected at most %u", text, n, SH_ADDED_LONGEST);
     if (n > (size_t)(INT32_MAX / 4 - a->n))
         return sh_fail(e, "the added tokens are too long in total");
     if (!a->n)
@@ -143,8 +141,7 @@ size_t sh_added_longest(const struct sh_added *a, const char *text, size_t n, in
     return found;
 }
 
-int sh_added_next(const struct sh_added *a, const char *text, size_t n, size_t from,
-                  struct sh_added_match *m)
+int sh_added_next(const struct sh_added *a, const char *text, size_t n, size_t from, struct sh_added_match *m)
 {
     if (!a->n)
         return 0;

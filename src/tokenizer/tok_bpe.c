@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_bpe.h. A piece is a linked list of symbols; a queue holds the pairs that could merge,
- * ordered by rank, then place, so a piece of n characters takes n log n steps. Words seen before in
- * the same call come out of a cache. */
+/* See tok_bpe.h. A piece is a linked list of symbols; a queue holds the pairs that could merge, ordered by rank, then
+ * place, so a piece of n characters takes n log n steps. Words seen before in the same call come out of a cache. */
 #include "src/tokenizer/tok_bpe.h"
 
 #include <stdlib.h>
@@ -153,8 +152,7 @@ static int spell(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_e
             continue;
         }
         if (id < 0 && b->unknown < 0)
-            return sh_fail(e, "the vocabulary has no token for the character U+%04X and no unknown "
-                           "token", code);
+            return sh_fail(e, "the vocabulary has no token for the character U+%04X and no unknown token", code);
         if (pending && (id >= 0 || !b->fuse_unknown)) {
             add_symbol(w, b->unknown);
             pending = 0;
@@ -193,8 +191,7 @@ static void put(struct sh_bpe_work *w, int32_t id, int depth, struct sh_ids *out
     w->after_unknown = unknown;
 }
 
-static int split(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
-                 struct sh_err *e)
+static int split(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e)
 {
     int32_t whole = w->bpe->whole_first ? sh_vocab_find(w->bpe->vocab, piece, n) : -1;
     if (whole >= 0) {
@@ -224,8 +221,7 @@ static struct word *look_up(struct sh_bpe_work *w, uint64_t hash, const char *pi
 {
     size_t i = hash & (w->n_slot - 1);
     for (; w->word[i].n; i = (i + 1) & (w->n_slot - 1))
-        if (w->word[i].hash == hash && w->word[i].n == n &&
-            !memcmp(w->key.at + w->word[i].key, piece, n))
+        if (w->word[i].hash == hash && w->word[i].n == n && !memcmp(w->key.at + w->word[i].key, piece, n))
             break;
     return &w->word[i];
 }
@@ -242,8 +238,7 @@ static void grow_cache(struct sh_bpe_work *w)
     free(old);
 }
 
-static int encode_word(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
-                       struct sh_err *e)
+static int encode_word(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e)
 {
     if (n > LONG_WORD || !n || w->made_of)
         return split(w, piece, n, out, e);
@@ -286,8 +281,7 @@ static size_t word_length(const char *piece, size_t n)
     }
 }
 
-int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
-                  struct sh_err *e)
+int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e)
 {
     if (!w->bpe->cut_words)
         return encode_word(w, piece, n, out, e);

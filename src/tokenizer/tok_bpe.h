@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The BPE model: one piece of text to ids, by repeatedly merging the leftmost occurrence of the
- * pair that is first in the list of merges or, for SentencePiece's files, the pair whose token has
- * the highest score. */
+/* The BPE model: one piece of text to ids, by repeatedly merging the leftmost occurrence of the pair that is first in
+ * the list of merges or, for SentencePiece's files, the pair whose token has the highest score. */
 #ifndef SH_TOKENIZER_TOK_BPE_H
 #define SH_TOKENIZER_TOK_BPE_H
 
@@ -32,8 +31,7 @@ struct sh_bpe {
 
 struct sh_bpe_work;                     /* scratch and cached words, of one call and one thread */
 
-int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *model,
-                struct sh_err *e);
+int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *model, struct sh_err *e);
 
 /* From scores by id. `type`: of enum sh_tok_type; the vocabulary finds NORMAL and UNUSED ones.
  * The caller sets unknown, byte_id and byte_fallback. */
@@ -51,12 +49,10 @@ struct sh_bpe_work *sh_bpe_begin(const struct sh_bpe *b);
 void sh_bpe_end(struct sh_bpe_work *w);
 
 /* Appends the ids of a piece; fails on a character that the vocabulary cannot represent. */
-int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
-                  struct sh_err *e);
+int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e);
 
 /* NULL when the pair is not in the list. */
-static inline const struct sh_merge *sh_bpe_find(const struct sh_bpe *b, int32_t left,
-                                                 int32_t right)
+static inline const struct sh_merge *sh_bpe_find(const struct sh_bpe *b, int32_t left, int32_t right)
 {
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     size_t i = sh_tok_mix(b->seed, pair) & (b->n_slot - 1);

@@ -16,8 +16,7 @@ static int refuse_options(const json_t *model, struct sh_err *e)
                        json_is_string(type) ? json_string_value(type) : sh_json_kind(type));
     if (!type && !json_object_get(model, "merges"))
         return sh_fail(e, "found neither a type nor merges, expected a BPE model");
-    if (dropout && !json_is_null(dropout) &&
-        (!json_is_number(dropout) || json_number_value(dropout) != 0))
+    if (dropout && !json_is_null(dropout) && (!json_is_number(dropout) || json_number_value(dropout) != 0))
         return sh_fail(e, "dropout: random merging is not supported");
     for (int i = 0; i < 2; i++) {
         const json_t *affix = json_object_get(model, affixes[i]);
@@ -28,8 +27,7 @@ static int refuse_options(const json_t *model, struct sh_err *e)
 }
 
 /* A merge is "left right" or ["left", "right"]. */
-static int halves(const json_t *merge, struct sh_span part[2], const char *text[2],
-                  struct sh_err *e)
+static int halves(const json_t *merge, struct sh_span part[2], const char *text[2], struct sh_err *e)
 {
     if (json_is_string(merge)) {
         const char *s = json_string_value(merge);
@@ -55,8 +53,7 @@ static int halves(const json_t *merge, struct sh_span part[2], const char *text[
     return 0;
 }
 
-static int add_merge(struct sh_bpe *b, const json_t *merge, int32_t rank, struct sh_text *joined,
-                     struct sh_err *e)
+static int add_merge(struct sh_bpe *b, const json_t *merge, int32_t rank, struct sh_text *joined, struct sh_err *e)
 {
     struct sh_span part[2];
     const char *text[2];
@@ -94,8 +91,7 @@ static int read_merges(struct sh_bpe *b, const json_t *merges, struct sh_err *e)
     return bad;
 }
 
-int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *model,
-                struct sh_err *e)
+int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *model, struct sh_err *e)
 {
     *b = (struct sh_bpe){.vocab = vocab, .unknown = -1};
     if (refuse_options(model, e) || sh_tok_flag(model, "fuse_unk", 0, &b->fuse_unknown, e) ||

@@ -25,8 +25,7 @@ static int read_replace(struct sh_decode_step *s, const json_t *from, struct sh_
     if (!with)
         return -1;
     if (n > SH_TOK_LONGEST_TEXT)
-        return sh_fail(e, "content: found %zu bytes, expected at most %u", n,
-                       SH_TOK_LONGEST_TEXT);
+        return sh_fail(e, "content: found %zu bytes, expected at most %u", n, SH_TOK_LONGEST_TEXT);
     sh_text_add(&s->with, with, n);
     s->regex = sh_regex_read(json_object_get(from, "pattern"), e);
     return s->regex ? 0 : -1;
@@ -178,15 +177,13 @@ static void each(const struct sh_decode_step *s, const struct sh_pieces *p, stru
         if (s->kind == STRIP)
             strip(s, text, p->at[i].n, &out->text);
         else
-            sh_regex_replace(s->regex, text, p->at[i].n,
-                             s->kind == METASPACE && s->start && !i ? &nothing : &s->with,
+            sh_regex_replace(s->regex, text, p->at[i].n, s->kind == METASPACE && s->start && !i ? &nothing : &s->with,
                              &out->text, &ignored);
         end_piece(out, begin);
     }
 }
 
-static void run_step(const struct sh_decode_step *s, const struct sh_pieces *p,
-                     struct sh_pieces *out)
+static void run_step(const struct sh_decode_step *s, const struct sh_pieces *p, struct sh_pieces *out)
 {
     if (s->kind == BYTE_LEVEL) {
         byte_level(p, out);

@@ -168,8 +168,7 @@ static int take_unknown(const struct sh_gguf *g, const struct sh_tok_arrays *a, 
         m->type[named] = SH_TOK_UNKNOWN;
     if (named >= 0 && typed >= 0 && m->type[named] != SH_TOK_UNKNOWN)
         return sh_fail(e, "%s: key '%s': found %d, expected %d, the id of the token of type unknown", g->path, key,
-                       (int)named,
-                       (int)typed);
+                       (int)named, (int)typed);
     return 0;
 }
 

@@ -158,8 +158,7 @@ static int known_class(const char *folder, const json_t *config, struct sh_err *
     return sh_hint(e, "save the tokenizer with the tokenizers library, which writes tokenizer.json");
 }
 
-json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids,
-                            struct sh_err *e)
+json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids, struct sh_err *e)
 {
     int bad = 0;
     json_t *map = optional(folder, "special_tokens_map.json", &bad, e);
@@ -180,8 +179,7 @@ json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json
     return g.tokens;
 }
 
-static json_t *build(const char *folder, json_t *vocab, json_t *merges, const json_t *config,
-                     struct sh_err *e)
+static json_t *build(const char *folder, json_t *vocab, json_t *merges, const json_t *config, struct sh_err *e)
 {
     static const char fallback[] = "<|endoftext|>";
     int prefix;
@@ -193,8 +191,7 @@ static json_t *build(const char *folder, json_t *vocab, json_t *merges, const js
     if (!tokens)
         return NULL;
     if (!json_array_size(tokens) && (id = json_object_get(vocab, fallback)))
-        json_array_append_new(tokens, json_pack("{s:s, s:b, s:O}", "content", fallback, "special",
-                                                1, "id", id));
+        json_array_append_new(tokens, json_pack("{s:s, s:b, s:O}", "content", fallback, "special", 1, "id", id));
     return json_pack("{s:o, s:{s:s, s:b}, s:{s:s}, s:{s:s, s:O, s:O}}", "added_tokens", tokens,
                      "pre_tokenizer", "type", "ByteLevel", "add_prefix_space", prefix, "decoder",
                      "type", "ByteLevel", "model", "type", "BPE", "vocab", vocab, "merges", merges);

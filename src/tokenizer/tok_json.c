@@ -21,8 +21,7 @@ json_t *sh_tok_load(const char *path, int loose, struct sh_err *e)
         return NULL;
     }
     if (info.st_size > MOST_BYTES) {
-        sh_fail(e, "%s: found %lld bytes, expected at most %lld", path, (long long)info.st_size,
-                (long long)MOST_BYTES);
+        sh_fail(e, "%s: found %lld bytes, expected at most %lld", path, (long long)info.st_size, (long long)MOST_BYTES);
         fclose(from);
         return NULL;
     }
@@ -36,8 +35,7 @@ json_t *sh_tok_load(const char *path, int loose, struct sh_err *e)
         root = NULL;
         sh_fail(e, "%s: cannot be read: %s", path, strerror(why));
     } else if (!root) {
-        sh_fail(e, "%s: not valid JSON: line %d, column %d: %s", path, error.line, error.column,
-                error.text);
+        sh_fail(e, "%s: not valid JSON: line %d, column %d: %s", path, error.line, error.column, error.text);
     } else if (!json_is_object(root)) {
         sh_fail(e, "%s: found %s, expected an object", path, sh_json_kind(root));
         json_decref(root);

@@ -51,8 +51,7 @@ static int read_texts(struct sh_normal_step *to, const json_t *step, struct sh_e
     if (!with)
         return -1;
     if (n > SH_TOK_LONGEST_TEXT)
-        return sh_fail(e, "found a text of %zu bytes, expected at most %u", n,
-                       SH_TOK_LONGEST_TEXT);
+        return sh_fail(e, "found a text of %zu bytes, expected at most %u", n, SH_TOK_LONGEST_TEXT);
     sh_text_add(&to->with, with, n);
     if (to->kind == REPLACE)
         to->regex = sh_regex_read(json_object_get(step, "pattern"), e);
@@ -142,16 +141,14 @@ static void strip(const struct sh_normal_step *s, const char *text, size_t n, st
     sh_text_add(out, text + begin, n - begin);
 }
 
-static int run_form(const struct sh_normal_step *s, const char *text, size_t n, struct sh_text *out,
-                    struct sh_err *e)
+static int run_form(const struct sh_normal_step *s, const char *text, size_t n, struct sh_text *out, struct sh_err *e)
 {
     if (is_ascii(text, n)) {            /* ASCII is the same in all four forms */
         sh_text_add(out, text, n);
         return 0;
     }
     utf8proc_uint8_t *mapped = NULL;
-    utf8proc_ssize_t length =
-        utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)n, &mapped, s->form);
+    utf8proc_ssize_t length = utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)n, &mapped, s->form);
     if (length < 0)
         return sh_fail(e, "normalising the text: %s", utf8proc_errmsg(length));
     sh_text_add(out, (const char *)mapped, (size_t)length);

@@ -16,23 +16,20 @@ static int32_t id_of(const struct sh_tokenizer *t, const char *text, size_t n)
     int32_t id = sh_vocab_find(&t->vocab, text, n);
     for (size_t i = 0; id < 0 && i < t->vocab.n_id; i++) {
         const struct sh_span *s = &t->vocab.at[i];
-        if (sh_vocab_has(&t->vocab, (long long)i) && s->n == n &&
-            !memcmp(t->vocab.text.at + s->at, text, n))
+        if (sh_vocab_has(&t->vocab, (long long)i) && s->n == n && !memcmp(t->vocab.text.at + s->at, text, n))
             id = (int32_t)i;
     }
     return id;
 }
 
 /* The id of the token that the config names under `key`; -1: error. */
-static int32_t named(const struct sh_tokenizer *t, const json_t *config, const char *key,
-                     struct sh_err *e)
+static int32_t named(const struct sh_tokenizer *t, const json_t *config, const char *key, struct sh_err *e)
 {
     const json_t *token = json_object_get(config, key);
     if (json_is_object(token))
         token = json_object_get(token, "content");
     if (!json_is_string(token))
-        return sh_fail(e, "%s: found %s, expected a token because add_%s is true", key,
-                       sh_json_kind(token), key);
+        return sh_fail(e, "%s: found %s, expected a token because add_%s is true", key, sh_json_kind(token), key);
     int32_t id = id_of(t, json_string_value(token), json_string_length(token));
     return id >= 0 ? id : sh_fail(e, "%s: \"%.80s\" is not a token", key, json_string_value(token));
 }
@@ -90,8 +87,7 @@ static json_t *load(const char *folder, const char *name, int loose, struct sh_e
 }
 
 /* tokenizer.json, or what vocab.json and merges.txt come to. */
-static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config,
-                     struct sh_err *e)
+static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config, struct sh_err *e)
 {
     int whole = has(folder, "tokenizer.json");
     json_t *root = whole ? load(folder, "tokenizer.json", 0, e) : sh_tok_gpt2(folder, config, e);
@@ -99,13 +95,11 @@ static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *c
         return -1;
     int bad = sh_tok_read(t, root, e);
     json_decref(root);
-    return bad ? sh_err_prefix(e, "%s/%s", folder,
-                               whole ? "tokenizer.json" : "vocab.json, merges.txt") : 0;
+    return bad ? sh_err_prefix(e, "%s/%s", folder, whole ? "tokenizer.json" : "vocab.json, merges.txt") : 0;
 }
 
 /* The special tokens named by the files next to tokenizer.model are cut out of texts. */
-static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *config,
-                     struct sh_err *e)
+static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *config, struct sh_err *e)
 {
     json_t *ids = json_object();
     for (size_t i = 0; i < t->sp.n_type; i++)
@@ -134,8 +128,7 @@ static int apply_prefix(struct sh_tok_arrays *a, const json_t *config, struct sh
     return 0;
 }
 
-static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *config,
-                      struct sh_err *e)
+static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *config, struct sh_err *e)
 {
     struct sh_sp_model model;
     char *path = xasprintf("%s/tokenizer.model", folder);
@@ -164,8 +157,7 @@ static int has_any(const char *folder)
 static int open_files(struct sh_tokenizer *t, const char *folder, struct sh_err *e)
 {
     json_t *config = NULL;
-    if (has(folder, "tokenizer_config.json") &&
-        !(config = load(folder, "tokenizer_config.json", 1, e)))
+    if (has(folder, "tokenizer_config.json") && !(config = load(folder, "tokenizer_config.json", 1, e)))
         return -1;
     int whole = has(folder, "tokenizer.json"),
         pair = has(folder, "vocab.json") && has(folder, "merges.txt");

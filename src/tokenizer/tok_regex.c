@@ -81,8 +81,7 @@ struct sh_regex *sh_regex_read(const json_t *pattern, struct sh_err *e)
                  *string = json_object_get(pattern, "String");
     const json_t *given = json_is_string(regex) ? regex : string;
     if (!json_is_string(given)) {
-        sh_fail(e, "pattern: found %s, expected {\"Regex\": \"…\"} or {\"String\": \"…\"}",
-                sh_json_kind(pattern));
+        sh_fail(e, "pattern: found %s, expected {\"Regex\": \"…\"} or {\"String\": \"…\"}", sh_json_kind(pattern));
         return NULL;
     }
     return sh_regex_new(json_string_value(given), json_string_length(given), given == string, e);
@@ -104,8 +103,7 @@ static int match_at(struct sh_scan *s)
     const struct sh_regex *r = s->regex;
     int found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK, s->match, r->limits);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter takes its stack from the heap */
-        found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
-                            s->match, r->limits);
+        found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, s->match, r->limits);
     return found;
 }
 
@@ -150,8 +148,7 @@ int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
         s->match = pcre2_match_data_create(1, NULL);
     while (s->from <= s->n) {
         if (too_long(s))
-            return sh_fail(e, "a regular expression takes too long: stopped at byte %zu of %zu",
-                           s->from, s->n);
+            return sh_fail(e, "a regular expression takes too long: stopped at byte %zu of %zu", s->from, s->n);
         int code = match_at(s);
         if (code == PCRE2_ERROR_NOMATCH)
             return 0;
@@ -161,8 +158,7 @@ int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
         if (code < 0) {
             PCRE2_UCHAR why[160] = "";
             pcre2_get_error_message(code, why, sizeof why);
-            return sh_fail(e, "a regular expression failed at byte %zu of %zu: %s", s->from, s->n,
-                           (char *)why);
+            return sh_fail(e, "a regular expression failed at byte %zu of %zu: %s", s->from, s->n, (char *)why);
         }
         if (at[0] < at[1] || s->last != at[1] + 1) {
             *found = (struct sh_span){at[0], at[1] - at[0]};

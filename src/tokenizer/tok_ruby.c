@@ -113,14 +113,12 @@ static int in_set(struct reader *r)
 {
     char c = peek(r, 0), next = peek(r, 1);
     if (c == '&' && next == '&')
-        return sh_fail(r->e, "regular expression: the intersection && at byte %zu is not supported",
-                       r->i);
+        return sh_fail(r->e, "regular expression: the intersection && at byte %zu is not supported", r->i);
     if (c == '[' && next == ':')
         return class(r);
     if (c == '[') {
         if (next == '^' || (r->i && r->at[r->i - 1] == '-'))
-            return sh_fail(r->e, "regular expression: the inner set at byte %zu is not supported",
-                           r->i);
+            return sh_fail(r->e, "regular expression: the inner set at byte %zu is not supported", r->i);
         r->depth++;
         r->i++;
     } else if (c == ']' && --r->depth) {
@@ -138,8 +136,7 @@ static int interval(struct reader *r)
     while ((peek(r, k) >= '0' && peek(r, k) <= '9') || peek(r, k) == ',')
         k++;
     if (k > 1 && peek(r, k) == '}' && peek(r, k + 1) == '+')
-        return sh_fail(
-            r->e, "regular expression: the repeated interval at byte %zu is not supported", r->i);
+        return sh_fail(r->e, "regular expression: the repeated interval at byte %zu is not supported", r->i);
     copy(r, 1);
     if (peek(r, 0) == ',' && k > 2)
         put(r, "0");

@@ -71,8 +71,7 @@ static void cut_token(struct maker *m, size_t id)
     const struct sh_span *s = &m->b->vocab->at[id];
     const char *text = m->b->vocab->text.at + s->at;
     uint32_t code;
-    for (size_t i = (size_t)sh_utf8_get(text, &code); i < s->n;
-         i += (size_t)sh_utf8_get(text + i, &code)) {
+    for (size_t i = (size_t)sh_utf8_get(text, &code); i < s->n; i += (size_t)sh_utf8_get(text + i, &code)) {
         int32_t left = half(m, text, i), right = left < 0 ? -1 : half(m, text + i, s->n - i);
         if (right < 0)
             continue;
@@ -93,8 +92,7 @@ static int check(struct maker *m, struct sh_err *e)
             continue;
         if (!isfinite(m->score[i]))
             return sh_fail(e, "token %zu, \"%.*s\", has the score %f", i,
-                           v->at[i].n > 80 ? 80 : (int)v->at[i].n, v->text.at + v->at[i].at,
-                           (double)m->score[i]);
+                           v->at[i].n > 80 ? 80 : (int)v->at[i].n, v->text.at + v->at[i].at, (double)m->score[i]);
         m->sorted[m->n_sorted++] = m->score[i];
         work += v->at[i].n * v->at[i].n;
     }

@@ -32,8 +32,7 @@ static struct sh_split_step *add(struct sh_split *s, enum kind kind)
     return &s->step[s->n++];
 }
 
-static int add_cut(struct sh_split *s, const char *regex, enum behaviour behaviour,
-                   struct sh_err *e)
+static int add_cut(struct sh_split *s, const char *regex, enum behaviour behaviour, struct sh_err *e)
 {
     struct sh_split_step *cut = add(s, CUT);
     cut->behaviour = behaviour;
@@ -44,8 +43,7 @@ static int add_cut(struct sh_split *s, const char *regex, enum behaviour behavio
 static int read_byte_level(struct sh_split *s, const json_t *from, struct sh_err *e)
 {
     int prefix, regex;
-    if (sh_tok_flag(from, "add_prefix_space", 1, &prefix, e) ||
-        sh_tok_flag(from, "use_regex", 1, &regex, e))
+    if (sh_tok_flag(from, "add_prefix_space", 1, &prefix, e) || sh_tok_flag(from, "use_regex", 1, &regex, e))
         return -1;
     if (prefix)
         sh_text_add(&add(s, PREFIX)->text, " ", 1);
@@ -55,8 +53,7 @@ static int read_byte_level(struct sh_split *s, const json_t *from, struct sh_err
     return 0;
 }
 
-static int read_behaviour(const json_t *from, enum behaviour absent, enum behaviour *to,
-                          struct sh_err *e)
+static int read_behaviour(const json_t *from, enum behaviour absent, enum behaviour *to, struct sh_err *e)
 {
     static const char *const names[] = {"Isolated", "Removed", "Contiguous", "MergedWithPrevious",
                                         "MergedWithNext"};
@@ -89,8 +86,7 @@ static int read_split(struct sh_split *s, const json_t *from, struct sh_err *e)
 static int read_punctuation(struct sh_split *s, const json_t *from, struct sh_err *e)
 {
     enum behaviour behaviour;
-    return read_behaviour(from, ISOLATED, &behaviour, e) ||
-           add_cut(s, "[\\p{P}$+<=>^`|~]", behaviour, e) ? -1 : 0;
+    return read_behaviour(from, ISOLATED, &behaviour, e) || add_cut(s, "[\\p{P}$+<=>^`|~]", behaviour, e) ? -1 : 0;
 }
 
 static int read_whitespace(struct sh_split *s, const json_t *from, struct sh_err *e)
@@ -124,12 +120,10 @@ static int read_metaspace(struct sh_split *s, const json_t *from, struct sh_err 
     int old_flag, cut;
     size_t n;
     const char *mark = sh_tok_string(from, "replacement", &n, e);
-    if (!mark || sh_tok_flag(from, "add_prefix_space", 1, &old_flag, e) ||
-        sh_tok_flag(from, "split", 1, &cut, e))
+    if (!mark || sh_tok_flag(from, "add_prefix_space", 1, &old_flag, e) || sh_tok_flag(from, "split", 1, &cut, e))
         return -1;
     if (n > SH_TOK_LONGEST_TEXT)
-        return sh_fail(e, "replacement: found %zu bytes, expected at most %u", n,
-                       SH_TOK_LONGEST_TEXT);
+        return sh_fail(e, "replacement: found %zu bytes, expected at most %u", n, SH_TOK_LONGEST_TEXT);
     if (strcmp(when, "always") && strcmp(when, "first") && strcmp(when, "never"))
         return sh_fail(e, "prepend_scheme: %.80s is not supported", when);
     struct sh_split_step *step = add(s, REPLACE);
@@ -246,21 +240,18 @@ static int rewrite(const struct sh_split_step *s, const struct sh_pieces *p, siz
     } else if (s->kind == BYTES) {
         sh_bytelevel_encode(&out->text, text, n);
     } else {
-        if (!sh_starts_with(text, n, s->text.at, s->text.n) &&
-            (!s->only_start || (at_start && i == 0)))
+        if (!sh_starts_with(text, n, s->text.at, s->text.n) && (!s->only_start || (at_start && i == 0)))
             sh_text_add(&out->text, s->text.at, s->text.n);
         sh_text_add(&out->text, text, n);
     }
     if (out->text.n > begin)
         sh_pieces_add(out, begin, out->text.n - begin);
     if (!bad && out->text.n > out->text.limit)
-        return sh_fail(e, "the text after the pre_tokenizer exceeds %zu bytes",
-                       out->text.limit);
+        return sh_fail(e, "the text after the pre_tokenizer exceeds %zu bytes", out->text.limit);
     return bad;
 }
 
-int sh_split_run(const struct sh_split *s, struct sh_pieces *p, struct sh_pieces *spare,
-                 int at_start, struct sh_err *e)
+int sh_split_run(const struct sh_split *s, struct sh_pieces *p, struct sh_pieces *spare, int at_start, struct sh_err *e)
 {
     struct sh_scan scan = {0};
     int bad = 0;

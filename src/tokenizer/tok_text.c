@@ -114,8 +114,7 @@ int sh_utf8_put(char *to, uint32_t code)
 int sh_is_space(uint32_t code)
 {
     utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
-    return (code >= 9 && code <= 13) || code == 0x85 ||
-           (c >= UTF8PROC_CATEGORY_ZS && c <= UTF8PROC_CATEGORY_ZP);
+    return (code >= 9 && code <= 13) || code == 0x85 || (c >= UTF8PROC_CATEGORY_ZS && c <= UTF8PROC_CATEGORY_ZP);
 }
 
 size_t sh_utf8_before(const char *text, size_t end)

@@ -27,8 +27,7 @@ int sh_unigram_put(struct sh_unigram *u, int32_t id, double score, struct sh_err
     const struct sh_span *s = &u->vocab->at[id];
     const char *text = u->vocab->text.at + s->at;
     if (!isfinite(score))
-        return sh_fail(e, "token \"%.*s\" has the score %f", s->n > 80 ? 80 : (int)s->n, text,
-                       score);
+        return sh_fail(e, "token \"%.*s\" has the score %f", s->n > 80 ? 80 : (int)s->n, text, score);
     u->score[id] = score;
     return sh_added_put(&u->trie, text, s->n, id, 0, e);
 }
@@ -52,19 +51,16 @@ static int read_vocab(struct sh_vocab *v, const json_t *list, struct sh_err *e)
                        sh_json_kind(list), n, SH_TOK_MAX_ID + 1);
     for (size_t i = 0; i < n; i++) {
         const json_t *pair = json_array_get(list, i), *text = json_array_get(pair, 0);
-        if (json_array_size(pair) != 2 || !json_is_string(text) ||
-            !json_is_number(json_array_get(pair, 1)))
+        if (json_array_size(pair) != 2 || !json_is_string(text) || !json_is_number(json_array_get(pair, 1)))
             return sh_fail(e, "vocab: number %zu: expected [token, score]", i);
         if (sh_vocab_find(v, json_string_value(text), json_string_length(text)) >= 0)
-            return sh_fail(e, "vocab: number %zu: \"%.80s\" is a duplicate", i,
-                           json_string_value(text));
+            return sh_fail(e, "vocab: number %zu: \"%.80s\" is a duplicate", i, json_string_value(text));
         sh_vocab_put(v, (int32_t)i, json_string_value(text), json_string_length(text), 0);
     }
     return 0;
 }
 
-int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *model,
-                    struct sh_err *e)
+int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *model, struct sh_err *e)
 {
     const json_t *list = json_object_get(model, "vocab"), *unknown;
     int bytes;
@@ -155,8 +151,7 @@ static int forward(struct sh_unigram_work *w, const char *piece, size_t n, struc
             node = k < n ? sh_added_child(&u->trie, node, (unsigned char)piece[k]) : 0;
         }
         if (!alone && u->unknown < 0)
-            return sh_fail(e, "the vocabulary has no token for the character U+%04X and no unknown "
-                           "token", code);
+            return sh_fail(e, "the vocabulary has no token for the character U+%04X and no unknown token", code);
         if (!alone && i + width > reached)
             reached = i + width;
         if (!alone)
@@ -178,8 +173,7 @@ static void put_unknown(struct sh_unigram_work *w, const char *text, size_t n)
         sh_ids_add(&w->back, u->byte_id[(unsigned char)text[i]]);
 }
 
-int sh_unigram_encode(struct sh_unigram_work *w, const char *piece, size_t n, struct sh_ids *out,
-                      struct sh_err *e)
+int sh_unigram_encode(struct sh_unigram_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e)
 {
     if (n > LONGEST_PIECE)
         return sh_fail(e, "found a piece of %zu bytes without a word break, which is too long", n);

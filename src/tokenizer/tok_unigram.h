@@ -21,10 +21,8 @@ struct sh_unigram {
 
 struct sh_unigram_work;                 /* scratch of one call */
 
-/* The "model" object of tokenizer.json with its "vocab" of [token, score] pairs, which fills
- * `vocab`, too. */
-int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *model,
-                    struct sh_err *e);
+/* The "model" object of tokenizer.json with its "vocab" of [token, score] pairs, which fills `vocab`, too. */
+int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *model, struct sh_err *e);
 
 /* Adds a token that encoding may produce; its score must not be NaN. */
 int sh_unigram_put(struct sh_unigram *u, int32_t id, double score, struct sh_err *e);
@@ -34,7 +32,6 @@ void sh_unigram_free(struct sh_unigram *u);
 struct sh_unigram_work *sh_unigram_begin(const struct sh_unigram *u);
 void sh_unigram_end(struct sh_unigram_work *w);
 
-int sh_unigram_encode(struct sh_unigram_work *w, const char *piece, size_t n, struct sh_ids *out,
-                      struct sh_err *e);
+int sh_unigram_encode(struct sh_unigram_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e);
 
 #endif

@@ -15,8 +15,7 @@
 struct sh_config;
 struct sh_gguf_form;
 
-/* The role of a tensor. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias
- * [1, width]. */
+/* The role of a tensor. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias [1, width]. */
 enum sh_role {
     SH_TOK_EMBED, SH_POS_EMBED, SH_PROJ_IN, SH_PROJ_OUT, SH_FINAL_NORM_W, SH_FINAL_NORM_B, SH_HEAD,
     SH_EMBED_NORM_W, SH_EMBED_NORM_B,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BLOOM (Le Scao et al., 2022): layer norm, one more after the embedding, ALiBi in place of positions, q, k
- * and v of a head one after another in one matrix, tanh GELU. Nothing limits the length; max_pos is that of
- * training. */
+/* BLOOM (Le Scao et al., 2022): layer norm, one more after the embedding, ALiBi in place of positions, q, k and v of a
+ * head one after another in one matrix, tanh GELU. Nothing limits the length; max_pos is that of training. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -34,9 +33,8 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     if (sh_config_flag(c, "apply_residual_connection_post_layernorm", &normed_residual, e))
         return -1;
     if (normed_residual)
-        return sh_config_refuse(c, "apply_residual_connection_post_layernorm", "false: residuals must be taken before "
-                                "the norms",
-                                e);
+        return sh_config_refuse(c, "apply_residual_connection_post_layernorm",
+                                "false: residuals must be taken before the norms", e);
     return 0;
 }
 

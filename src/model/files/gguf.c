@@ -128,8 +128,7 @@ static int skip_array(const struct place *p, struct sh_gguf_cursor *c, int depth
     enum sh_gguf_kind item;
     size_t n;
     if (depth >= DEEPEST)
-        return sh_fail(p->e, "%s: key '%s': found nested arrays, expected at most %d levels", p->path, p->key,
-                       DEEPEST);
+        return sh_fail(p->e, "%s: key '%s': found nested arrays, expected at most %d levels", p->path, p->key, DEEPEST);
     return take_head(p, c, &item, &n) || skip(p, c, item, n, depth + 1) ? -1 : 0;
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A family's tables for the tensors of a GGUF file: the names are those of llama.cpp, the same in all
- * architectures ("blk.3.attn_q.weight"), fused tensors keep their parts one after another, matrices are
- * never transposed, norms are stored as they multiply (Gemma's with the 1). In files of the architecture
- * "llama" the rows of each head of q and k are in another order: row 2 i + j of a head there is row
- * j w / 2 + i here, w the width of the head, since llama.cpp rotates neighbouring
- * elements and this program rotates halves. */
+/* A family's tables for the tensors of a GGUF file: the names are those of llama.cpp, the same in all architectures
+ * ("blk.3.attn_q.weight"), fused tensors keep their parts one after another, matrices are never transposed, norms are
+ * stored as they multiply (Gemma's with the 1). In files of the architecture "llama" the rows of each head of q and k
+ * are in another order: row 2 i + j of a head there is row j w / 2 + i here, w the width of the head, since llama.cpp
+ * rotates neighbouring elements and this program rotates halves. */
 #ifndef SH_MODEL_FILES_GGUF_FAMILY_H
 #define SH_MODEL_FILES_GGUF_FAMILY_H
 

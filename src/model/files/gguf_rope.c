@@ -116,8 +116,7 @@ static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, doubl
     struct factors f = {.n = 0};
     int64_t original = 8192;
     if (!(m->form->traits & SH_GGUF_FACTORS))
-        return sh_fail(m->e, "%s: tensor '%s': frequency factors are not supported for this family", t->file,
-                       t->name);
+        return sh_fail(m->e, "%s: tensor '%s': frequency factors are not supported for this family", t->file, t->name);
     if (sh_gguf_count(m, "rope.scaling.original_context_length", &original) || read_factors(m, t, base, turning, &f))
         return -1;
     if (f.most <= 1)

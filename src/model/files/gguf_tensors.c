@@ -81,8 +81,7 @@ static int read_type(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_er
     t->packed = type->unpack ? type : NULL;
     if (t->shape[t->rank - 1] % type->elements)
         return sh_fail(e, "%s: tensor '%s': found shape %s, expected a row length that is a multiple of %u for format "
-                       "%s",
-                       t->file, t->name, sh_stored_shape(t, shape, sizeof shape), type->elements, type->name);
+                       "%s", t->file, t->name, sh_stored_shape(t, shape, sizeof shape), type->elements, type->name);
     if (sh_mul(all / type->elements, type->bytes, &t->bytes))
         return sh_fail(e, "%s: tensor '%s': shape %s has more elements than any file can hold", t->file, t->name,
                        sh_stored_shape(t, shape, sizeof shape));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tensors of a GGUF file (weights.h), with the names, the shapes (outermost dimension first) and the
- * number formats that it gives them. Every shape, type, offset and size is checked against the file; data
- * is not touched. */
+/* The tensors of a GGUF file (weights.h), with the names, the shapes (outermost dimension first) and the number formats
+ * that it gives them. Every shape, type, offset and size is checked against the file; data is not touched. */
 #ifndef SH_MODEL_FILES_GGUF_TENSORS_H
 #define SH_MODEL_FILES_GGUF_TENSORS_H
 
@@ -12,9 +11,8 @@ sh_read_part sh_gguf_read_part;
 
 int sh_is_gguf_name(const char *path);                              /* ends with .gguf            */
 
-/* The GGUF file that a path names: the file itself, or the one (or the first of a split one) in a
- * folder without config.json. *out is the caller's to free; NULL: the path names none. -1: the
- * folder has several. */
+/* The GGUF file that a path names: the file itself, or the one (or the first of a split one) in a folder without
+ * config.json. *out is the caller's to free; NULL: the path names none. -1: the folder has several. */
 int sh_gguf_path(const char *path, char **out, struct sh_err *e);
 
 /* Does the folder hold a GGUF file, with or without config.json? */

@@ -365,8 +365,7 @@ static int reduce(struct machine *m)
                       "a global and a tuple of arguments");
     if (g->use == SH_PICKLE_TYPE || (g->use == SH_PICKLE_NEW_DICT && args->count))
         return sh_fail(m->e, "%s: pickle at byte %zu: opcode %s: found a call of %s.%s%s, expected none", m->file,
-                       m->op, sh_pickle_opcode(m->at[m->op]), g->module, g->name,
-                       args->count ? " with arguments" : "");
+                       m->op, sh_pickle_opcode(m->at[m->op]), g->module, g->name, args->count ? " with arguments" : "");
     m->stack[m->n_stack - 2] = m->stack[m->n_stack - 1];
     m->n_stack--;
     if (g->use == SH_PICKLE_FUNCTION)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a Python pickle (protocols 2 to 5) as data. Nothing in it is ever executed: the machine builds
- * numbers, strings, tuples, lists and dictionaries, and records the call of a global that the caller
- * has listed: the global and its arguments. Every other global and every other opcode
- * is refused with its name and place.
+/* Reads a Python pickle (protocols 2 to 5) as data. Nothing in it is ever executed: the machine builds numbers,
+ * strings, tuples, lists and dictionaries, and records the call of a global that the caller has listed: the global and
+ * its arguments. Every other global and every other opcode is refused with its name and place.
  *
- * The bytes are hostile: values, stack, memo and nesting have fixed limits, so that reading takes at most
- * some hundred megabytes and no recursion for any input.
+ * The bytes are hostile: values, stack, memo and nesting have fixed limits, so that reading takes at most some hundred
+ * megabytes and no recursion for any input.
  *
  * Ownership: values belong to the struct sh_pickle; strings point into the bytes that were read. */
 #ifndef SH_MODEL_FILES_PICKLE_H

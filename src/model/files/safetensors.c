@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A safetensors file: 8 bytes header length, a JSON header, raw little-endian data. Every name, offset,
- * shape and size is checked against the file, and the tensors must fill the data exactly, without holes or
- * overlaps. */
+/* A safetensors file: 8 bytes header length, a JSON header, raw little-endian data. Every name, offset, shape and size
+ * is checked against the file, and the tensors must fill the data exactly, without holes or overlaps. */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -49,8 +48,7 @@ static int read_shape(struct sh_stored *t, const json_t *shape, struct sh_err *e
     t->rank = (int)json_array_size(shape);
     for (int i = 0; i < t->rank; i++)
         if (whole(shape, (size_t)i, &t->shape[i]))
-            return sh_fail(e, "%s: tensor '%s': 'shape' is not a list of whole numbers >= 0",
-                           t->file, t->name);
+            return sh_fail(e, "%s: tensor '%s': 'shape' is not a list of whole numbers >= 0", t->file, t->name);
     return 0;
 }
 
@@ -76,8 +74,7 @@ static int check_size(const struct sh_stored *t, struct sh_err *e)
 }
 
 /* `data`: the bytes after the header. */
-static int read_tensor(struct sh_stored *t, const json_t *facts, struct sh_map data,
-                       struct sh_err *e)
+static int read_tensor(struct sh_stored *t, const json_t *facts, struct sh_map data, struct sh_err *e)
 {
     const char *dtype = json_string_value(json_object_get(facts, "dtype"));
     const json_t *offsets = json_object_get(facts, "data_offsets");
@@ -88,11 +85,9 @@ static int read_tensor(struct sh_stored *t, const json_t *facts, struct sh_map d
     if (read_shape(t, json_object_get(facts, "shape"), e))
         return -1;
     if (json_array_size(offsets) != 2 || whole(offsets, 0, &from) || whole(offsets, 1, &to))
-        return sh_fail(e, "%s: tensor '%s': 'data_offsets' is not a pair of whole numbers >= 0",
-                       t->file, t->name);
+        return sh_fail(e, "%s: tensor '%s': 'data_offsets' is not a pair of whole numbers >= 0", t->file, t->name);
     if (from > to)
-        return sh_fail(e, "%s: tensor '%s': data_offsets [%zu, %zu] are reversed", t->file, t->name,
-                       from, to);
+        return sh_fail(e, "%s: tensor '%s': data_offsets [%zu, %zu] are reversed", t->file, t->name, from, to);
     if (to > data.bytes)
         return sh_fail(e, "%s: tensor '%s': data_offsets [%zu, %zu] extend past the %zu bytes of "
                        "data (is the file truncated?)", t->file, t->name, from, to, data.bytes);
@@ -152,13 +147,11 @@ int sh_safetensors_read(struct sh_part *p, struct sh_err *e)
                        p->path, p->map.bytes);
     memcpy(&header_bytes, p->map.at, sizeof header_bytes);
     if (header_bytes > MAX_HEADER_BYTES)
-        return sh_fail(e, "%s: found a header of %llu bytes, expected at most %zu (not a "
-                       "safetensors file?)", p->path, (unsigned long long)header_bytes,
-                       MAX_HEADER_BYTES);
+        return sh_fail(e, "%s: found a header of %llu bytes, expected at most %zu (not a safetensors file?)", p->path,
+                       (unsigned long long)header_bytes, MAX_HEADER_BYTES);
     if (header_bytes > p->map.bytes - sizeof header_bytes)
-        return sh_fail(e, "%s: found %zu bytes, expected at least %llu for its header (is the "
-                       "file truncated?)", p->path, p->map.bytes,
-                       (unsigned long long)header_bytes + 8);
+        return sh_fail(e, "%s: found %zu bytes, expected at least %llu for its header (is the file truncated?)",
+                       p->path, p->map.bytes, (unsigned long long)header_bytes + 8);
     const char *text = (const char *)p->map.at + sizeof header_bytes;
     json_error_t why;
     json_t *header = json_loadb(text, (size_t)header_bytes, JSON_REJECT_DUPLICATES, &why);

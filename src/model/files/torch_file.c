@@ -140,8 +140,7 @@ static int check_plain(const struct reader *r, size_t *next, int (*is)(const str
     int right = is(sh_pickle_root(p));
     sh_pickle_free(p);
     return right ? 0 : sh_fail(r->e, "%s: pickle at byte %zu: found a different value, expected %s", r->part->path,
-                               from,
-                               expected);
+                               from, expected);
 }
 
 static int check_writer(const struct reader *r, size_t *next)
@@ -170,8 +169,7 @@ static int place_behind(const struct reader *r, const struct sh_pickle_value *ke
     uint64_t n;
     if (!s || s->at)
         return sh_fail(r->e, "%s: pickle at byte %zu: found a key of an unknown storage or a duplicate key, expected "
-                       "one key for "
-                       "each storage of the tensors", r->part->path, key->place);
+                       "one key for each storage of the tensors", r->part->path, key->place);
     if (map->bytes - *next < 8)
         return refuse_storage(r, s, "bytes left: ", map->bytes - *next, "at least ", 8);
     memcpy(&n, map->at + *next, 8);

@@ -147,8 +147,7 @@ static int read_window(struct window *w, struct sh_stored *t, const struct sh_pi
         return sh_fail(e, "%s: tensor '%s': pickle at byte %zu: found unknown arguments of _rebuild_tensor_v2, "
                        "expected "
                        "a storage, an offset, and equally many sizes and strides, at most %d, whole numbers >= 0",
-                       t->file,
-                       t->name, call->place, SH_MAX_RANK);
+                       t->file, t->name, call->place, SH_MAX_RANK);
     const struct sh_pickle_value *key = sh_pickle_member(p, sh_pickle_member(p, storage, 0), 2);
     w->storage = sh_torch_storage(s, key->text, key->bytes);
     snprintf(t->dtype, sizeof t->dtype, "%s", w->storage->dtype);
@@ -188,8 +187,7 @@ static int check_window(struct window *w, const struct sh_stored *t, struct sh_e
         size_t size = t->shape[order[i]], stride = w->stride[order[i]];
         if (stride <= span && !far)
             return sh_fail(e, "%s: tensor '%s': found stride %zu in dimension %d of shape %s, expected strides that "
-                           "do not put "
-                           "two elements at one place", t->file, t->name, stride, order[i],
+                           "do not put two elements at one place", t->file, t->name, stride, order[i],
                            sh_stored_shape(t, shape, sizeof shape));
         far |= sh_mul(size - 1, stride, &reach) || sh_add(span, reach, &span) || sh_mul(w->n, size, &w->n);
     }

@@ -104,8 +104,7 @@ static int read_ends(struct archive *a)
 static int refuse(const struct archive *a, const struct sh_zip_entry *t, const char *what)
 {
     char name[120];
-    return sh_fail(a->e, "%s: zip: entry '%s': %s", a->path, sh_shown(t->name, t->name_bytes, name, sizeof name),
-                   what);
+    return sh_fail(a->e, "%s: zip: entry '%s': %s", a->path, sh_shown(t->name, t->name_bytes, name, sizeof name), what);
 }
 
 /* Numbers that do not fit in 32 bits are in extra field 1, in this order, only those that are missing. */

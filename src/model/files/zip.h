@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory of a zip archive (zip64 too) in memory, as torch.save writes it: entries are
- * uncompressed. Compressed and encrypted ones are refused, so nothing can grow when it is read. The
- * central directory is authoritative; each entry must be inside the file, before the directory,
- * after its own local header, and share no byte with another. */
+/* The directory of a zip archive (zip64 too) in memory, as torch.save writes it: entries are uncompressed. Compressed
+ * and encrypted ones are refused, so nothing can grow when it is read. The central directory is authoritative; each
+ * entry must be inside the file, before the directory, after its own local header, and share no byte with another. */
 #ifndef SH_MODEL_FILES_ZIP_H
 #define SH_MODEL_FILES_ZIP_H
 
