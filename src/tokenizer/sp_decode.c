@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sp_decode.h. */
-#include "src/tokenizer/sp_decode.h"
+/* See sp.h. */
+#include "src/tokenizer/sp.h"
 
 #include <stdlib.h>
 #include <string.h>

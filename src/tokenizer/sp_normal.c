@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sp_normal.h. The map is <bytes of the double array, uint32><double array><strings>; the
+/* See sp.h. The map is <bytes of the double array, uint32><double array><strings>; the
  * array's units are those of Darts-clone: a label or value, an offset to the children, a flag. What
  * the map holds is checked where it is used, since only what a text reaches matters. */
-#include "src/tokenizer/sp_normal.h"
+#include "src/tokenizer/sp.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -111,13 +111,6 @@ static void put(const struct sh_sp_normal *n, const struct part *p, struct sh_te
     sh_text_add(out, p->at + done, p->n - done);
 }
 
-/* Without a map, user-defined tokens and squeezing only spaces change. */
-static void run_plain(const struct sh_sp_normal *n, const char *text, size_t bytes, struct sh_text *out)
-{
-    struct part all = {text, bytes, bytes};
-    put(n, &all, out);
-}
-
 static int run_parts(const struct sh_sp_normal *n, const char *text, size_t bytes, size_t i,
                      struct sh_text *out, struct sh_err *e)
 {
@@ -168,7 +161,7 @@ int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t byte
     if (gets_prefix(n, text + i, bytes - i, at_start))
         sh_text_add(out, space, width);
     if (!n->squeeze && !n->n_unit && !n->user.n)
-        run_plain(n, text, bytes, out);
+        put(n, &(struct part){text, bytes, bytes}, out);       /* only spaces change */
     else if (run_parts(n, text, bytes, i, out, e))
         return -1;
     while (n->squeeze && out->n >= begin + width && !memcmp(out->at + out->n - width, space, width))

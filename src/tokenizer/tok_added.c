@@ -93,18 +93,12 @@ static int is_word(uint32_t code)
 
 static int stands_alone(const char *text, size_t n, size_t at, size_t end)
 {
-    uint32_t code;
-    if (at) {
-        sh_utf8_get(text + sh_utf8_before(text, at), &code);
-        if (is_word(code))
-            return 0;
-    }
-    if (end < n) {
-        sh_utf8_get(text + end, &code);
-        if (is_word(code))
-            return 0;
-    }
-    return 1;
+    uint32_t before = 0, after = 0;
+    if (at)
+        sh_utf8_get(text + sh_utf8_before(text, at), &before);
+    if (end < n)
+        sh_utf8_get(text + end, &after);
+    return !is_word(before) && !is_word(after);
 }
 
 static void widen(const char *text, size_t n, size_t from, unsigned flags, struct sh_added_match *m)

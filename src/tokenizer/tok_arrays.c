@@ -211,12 +211,3 @@ int sh_tok_read_arrays(struct sh_tokenizer *t, const struct sh_tok_arrays *a, st
     sh_tok_labels(t);
     return 0;
 }
-
-struct sh_tokenizer *sh_tokenizer_from_arrays(const struct sh_tok_arrays *a, struct sh_err *e)
-{
-    struct sh_tokenizer *t = xcalloc(1, sizeof *t);
-    if (!sh_tok_read_arrays(t, a, e))
-        return t;
-    sh_tokenizer_free(t);
-    return NULL;
-}

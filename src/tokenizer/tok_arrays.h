@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "src/base/err.h"
-#include "src/tokenizer/tokenizer.h"
 
 enum sh_tok_model {
     SH_TOK_SCORES,                      /* SentencePiece's BPE: "llama" in GGUF     */
@@ -48,8 +47,5 @@ struct sh_tok_arrays {
     struct sh_tok_string charsmap;      /* precompiled normalisation, n 0: none     */
     struct sh_tok_string unknown_text;  /* the decoded text of the unknown token    */
 };
-
-/* NULL: e says why. */
-struct sh_tokenizer *sh_tokenizer_from_arrays(const struct sh_tok_arrays *a, struct sh_err *e);
 
 #endif

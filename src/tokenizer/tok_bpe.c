@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/tokenizer/tok_ids.h"
+#include "src/tokenizer/tok_text.h"
 #include "src/tokenizer/tok_queue.h"
 
 #define LONG_WORD 64u                   /* bytes; longer pieces are not cached            */
@@ -40,13 +40,76 @@ struct sh_bpe_work {
     int after_unknown;                  /* by score: the id put last stands for unknown text */
 };
 
+/* ---- the table of merges ---- */
+
+void sh_bpe_room(struct sh_bpe *b, size_t n)
+{
+    for (b->n_slot = 64; b->n_slot < 2 * n; b->n_slot *= 2)
+        ;
+    b->seed = sh_tok_seed();
+    b->merge = xreallocarray(NULL, b->n_slot, sizeof *b->merge);
+    for (size_t i = 0; i < b->n_slot; i++)
+        b->merge[i].rank = -1;
+}
+
+void sh_bpe_put(struct sh_bpe *b, int32_t left, int32_t right, int32_t rank, int32_t id)
+{
+    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    size_t i = sh_tok_mix(b->seed, pair) & (b->n_slot - 1);
+    while (b->merge[i].rank >= 0 && b->merge[i].pair != pair)
+        i = (i + 1) & (b->n_slot - 1);
+    b->merge[i] = (struct sh_merge){pair, rank, id};
+}
+
+/* Does it have a U+2581 after another character? */
+static int has_inner_mark(const char *text, size_t n)
+{
+    for (size_t i = 1; i + 3 <= n; i++)
+        if (!memcmp(text + i, MARK, 3) && (i < 3 || memcmp(text + i - 3, MARK, 3)))
+            return 1;
+    return 0;
+}
+
+/* Where no merge spans the place before a written space, a text may be cut there without changing
+ * what comes out, as long as the mark itself is a token (it ends a run of unknown characters). */
+void sh_bpe_ready(struct sh_bpe *b)
+{
+    b->cut_words = !b->whole_first && !b->unused && sh_vocab_find(b->vocab, MARK, 3) >= 0;
+    for (size_t i = 0; i < b->n_slot && b->cut_words; i++) {
+        if (b->merge[i].rank < 0)
+            continue;
+        const struct sh_span *s = &b->vocab->at[b->merge[i].id];
+        b->cut_words = !has_inner_mark(b->vocab->text.at + s->at, s->n);
+    }
+}
+
+/* NULL when the pair is not in the list. */
+static const struct sh_merge *find_merge(const struct sh_bpe *b, int32_t left, int32_t right)
+{
+    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    size_t i = sh_tok_mix(b->seed, pair) & (b->n_slot - 1);
+    for (; b->merge[i].rank >= 0; i = (i + 1) & (b->n_slot - 1))
+        if (b->merge[i].pair == pair)
+            return &b->merge[i];
+    return NULL;
+}
+
+void sh_bpe_free(struct sh_bpe *b)
+{
+    free(b->merge);
+    free(b->unused);
+    sh_vocab_free(&b->lone);
+}
+
+/* ---- a piece ---- */
+
 /* The pair of symbol `i` and its right neighbour becomes a candidate if it is in the list. */
 static void offer(struct sh_bpe_work *w, uint32_t i)
 {
     if (i == NONE || w->symbol[i].after == NONE)
         return;
     int32_t left = w->symbol[i].id, right = w->symbol[w->symbol[i].after].id;
-    const struct sh_merge *m = sh_bpe_find(w->bpe, left, right);
+    const struct sh_merge *m = find_merge(w->bpe, left, right);
     if (!m)
         return;
     sh_queue_push(&w->queue, (uint64_t)m->rank << 32 | i);
@@ -66,7 +129,7 @@ static void merge_many(struct sh_bpe_work *w)
         if (s->id < 0 || s->after == NONE)
             continue;
         struct symbol *right = &w->symbol[s->after];
-        const struct sh_merge *m = sh_bpe_find(w->bpe, s->id, right->id);
+        const struct sh_merge *m = find_merge(w->bpe, s->id, right->id);
         if (!m || (uint64_t)m->rank != top >> 32)       /* the pair that was offered is gone */
             continue;
         s->id = m->id;
@@ -90,7 +153,7 @@ static void merge_few(struct sh_bpe_work *w)
     const struct sh_merge *pair[FEW];
     struct symbol *s = w->symbol;
     for (size_t i = 0; i + 1 < w->n; i++)
-        pair[i] = sh_bpe_find(w->bpe, s[i].id, s[i + 1].id);
+        pair[i] = find_merge(w->bpe, s[i].id, s[i + 1].id);
     while (w->n > 1) {
         size_t best = w->n;
         for (size_t i = 0; i + 1 < w->n; i++)
@@ -105,9 +168,9 @@ static void merge_few(struct sh_bpe_work *w)
             pair[i - 1] = pair[i];
         }
         if (best)
-            pair[best - 1] = sh_bpe_find(w->bpe, s[best - 1].id, s[best].id);
+            pair[best - 1] = find_merge(w->bpe, s[best - 1].id, s[best].id);
         if (best + 1 < w->n)
-            pair[best] = sh_bpe_find(w->bpe, s[best].id, s[best + 1].id);
+            pair[best] = find_merge(w->bpe, s[best].id, s[best + 1].id);
     }
 }
 

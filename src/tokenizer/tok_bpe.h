@@ -51,15 +51,4 @@ void sh_bpe_end(struct sh_bpe_work *w);
 /* Appends the ids of a piece; fails on a character that the vocabulary cannot represent. */
 int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e);
 
-/* NULL when the pair is not in the list. */
-static inline const struct sh_merge *sh_bpe_find(const struct sh_bpe *b, int32_t left, int32_t right)
-{
-    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    size_t i = sh_tok_mix(b->seed, pair) & (b->n_slot - 1);
-    for (; b->merge[i].rank >= 0; i = (i + 1) & (b->n_slot - 1))
-        if (b->merge[i].pair == pair)
-            return &b->merge[i];
-    return NULL;
-}
-
 #endif

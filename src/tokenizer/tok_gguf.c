@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_gguf.h. */
-#include "src/tokenizer/tok_gguf.h"
-
+/* The tokenizer that is in a GGUF file's metadata, under the keys tokenizer.ggml.*, which are described in
+ * ggml's doc "gguf.md". Defaults are those of llama.cpp (llama-vocab.cpp):
+ *
+ *     model       pieces become ids by            bos  eos  before     after
+ *     "llama"     scores (SentencePiece's BPE)    1    2    bos        -
+ *     "t5"        scores (unigram)                -    1    -          eos
+ *     "gpt2"      merges                          -    -    bos for LLaMA 3's and Tekken's pre-tokenizers
+ *
+ * Texts of the first two get a leading space unless add_space_prefix is false, which converters always write
+ * for "t5". Other models, and a model whose arrays do not fit together, are refused by the key's name. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/model/files/gguf.h"
 #include "src/model/files/map.h"
 #include "src/tokenizer/tok.h"
-#include "src/tokenizer/tok_arrays.h"
 
 #define KEY "tokenizer.ggml."
 
@@ -208,7 +215,7 @@ static int take(const struct sh_gguf *g, struct sh_tok_arrays *a, struct made *m
            take_ends(g, k, a, e) ? -1 : 0;
 }
 
-int sh_tok_read_gguf(struct sh_tokenizer *t, const struct sh_gguf *g, struct sh_err *e)
+static int read_gguf(struct sh_tokenizer *t, const struct sh_gguf *g, struct sh_err *e)
 {
     struct sh_tok_arrays a = {.bos = -1, .eos = -1};
     struct made m = {0};
@@ -225,7 +232,7 @@ int sh_tok_open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
     if (sh_map_open(&map, path, e))
         return -1;
     struct sh_gguf *g = sh_gguf_open(path, &map, e);
-    int bad = !g || sh_tok_read_gguf(t, g, e);
+    int bad = !g || read_gguf(t, g, e);
     sh_gguf_close(g);
     sh_map_close(&map);
     return bad ? -1 : 0;

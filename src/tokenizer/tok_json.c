@@ -55,6 +55,18 @@ const char *sh_tok_string(const json_t *o, const char *key, size_t *n, struct sh
     return json_string_value(value);
 }
 
+int sh_tok_text(const json_t *o, const char *key, struct sh_text *to, struct sh_err *e)
+{
+    size_t n;
+    const char *text = sh_tok_string(o, key, &n, e);
+    if (!text)
+        return -1;
+    if (n > SH_TOK_LONGEST_TEXT)
+        return sh_fail(e, "%s: found %zu bytes, expected at most %u", key, n, SH_TOK_LONGEST_TEXT);
+    sh_text_add(to, text, n);
+    return 0;
+}
+
 int sh_tok_flag(const json_t *o, const char *key, int absent, int *out, struct sh_err *e)
 {
     const json_t *value = json_object_get(o, key);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_normal.h. */
-#include "src/tokenizer/tok_normal.h"
+/* See tok.h. */
+#include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,25 +44,22 @@ void sh_normal_sentencepiece(struct sh_normal *s, struct sh_sp_normal *sp)
     add(s, SENTENCEPIECE)->sp = sp;
 }
 
-static int read_texts(struct sh_normal_step *to, const json_t *step, struct sh_err *e)
+static int read_prepend(struct sh_normal_step *to, const json_t *step, struct sh_err *e)
 {
-    size_t n;
-    const char *with = sh_tok_string(step, to->kind == PREPEND ? "prepend" : "content", &n, e);
-    if (!with)
-        return -1;
-    if (n > SH_TOK_LONGEST_TEXT)
-        return sh_fail(e, "found a text of %zu bytes, expected at most %u", n, SH_TOK_LONGEST_TEXT);
-    sh_text_add(&to->with, with, n);
-    if (to->kind == REPLACE)
-        to->regex = sh_regex_read(json_object_get(step, "pattern"), e);
-    return to->kind == REPLACE && !to->regex ? -1 : 0;
+    return sh_tok_text(step, "prepend", &to->with, e);
+}
+
+static int read_replace(struct sh_normal_step *to, const json_t *step, struct sh_err *e)
+{
+    return sh_tok_text(step, "content", &to->with, e) ||
+           !(to->regex = sh_regex_read(json_object_get(step, "pattern"), e)) ? -1 : 0;
 }
 
 static const struct {
     const char *type;
     enum kind kind;
     int (*read)(struct sh_normal_step *to, const json_t *step, struct sh_err *e);
-} readers[] = {{"Prepend", PREPEND, read_texts}, {"Replace", REPLACE, read_texts}, {"Strip", STRIP, read_strip},
+} readers[] = {{"Prepend", PREPEND, read_prepend}, {"Replace", REPLACE, read_replace}, {"Strip", STRIP, read_strip},
                {"Lowercase", LOWERCASE, NULL}};
 
 static int read_step(void *to, const char *type, const json_t *step, struct sh_err *e)

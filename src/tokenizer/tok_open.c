@@ -6,9 +6,8 @@
 
 #include "src/base/mem.h"
 #include "src/model/files/gguf_tensors.h"
-#include "src/tokenizer/sp_model.h"
+#include "src/tokenizer/sp.h"
 #include "src/tokenizer/tok.h"
-#include "src/tokenizer/tok_gguf.h"
 
 /* The id of a token by its string, added tokens included; -1: none. */
 static int32_t id_of(const struct sh_tokenizer *t, const char *text, size_t n)
@@ -87,9 +86,8 @@ static json_t *load(const char *folder, const char *name, int loose, struct sh_e
 }
 
 /* tokenizer.json, or what vocab.json and merges.txt come to. */
-static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config, struct sh_err *e)
+static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config, int whole, struct sh_err *e)
 {
-    int whole = has(folder, "tokenizer.json");
     json_t *root = whole ? load(folder, "tokenizer.json", 0, e) : sh_tok_gpt2(folder, config, e);
     if (!root)
         return -1;
@@ -148,20 +146,13 @@ static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *
     return bad;
 }
 
-static int has_any(const char *folder)
-{
-    return has(folder, "tokenizer.json") || has(folder, "tokenizer.model") ||
-           (has(folder, "vocab.json") && has(folder, "merges.txt"));
-}
-
-static int open_files(struct sh_tokenizer *t, const char *folder, struct sh_err *e)
+/* whole: there is a tokenizer.json; pair: vocab.json and merges.txt. */
+static int open_files(struct sh_tokenizer *t, const char *folder, int whole, int pair, struct sh_err *e)
 {
     json_t *config = NULL;
     if (has(folder, "tokenizer_config.json") && !(config = load(folder, "tokenizer_config.json", 1, e)))
         return -1;
-    int whole = has(folder, "tokenizer.json"),
-        pair = has(folder, "vocab.json") && has(folder, "merges.txt");
-    int bad = whole || pair ? open_json(t, folder, config, e) : open_model(t, folder, config, e);
+    int bad = whole || pair ? open_json(t, folder, config, whole, e) : open_model(t, folder, config, e);
     if (!bad && config && (!whole || heeds_flags(config)) && (bad = apply_config(t, config, e)))
         sh_err_prefix(e, "%s/tokenizer_config.json", folder);
     json_decref(config);
@@ -184,7 +175,8 @@ static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
 struct sh_tokenizer *sh_tokenizer_open(const char *path, struct sh_err *e)
 {
     struct sh_tokenizer *t = xcalloc(1, sizeof *t);
-    if (!(has_any(path) ? open_files : open_gguf)(t, path, e))
+    int whole = has(path, "tokenizer.json"), pair = has(path, "vocab.json") && has(path, "merges.txt");
+    if (!(whole || pair || has(path, "tokenizer.model") ? open_files(t, path, whole, pair, e) : open_gguf(t, path, e)))
         return t;
     sh_tokenizer_free(t);
     return NULL;

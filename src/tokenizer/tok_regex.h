@@ -6,6 +6,9 @@
 
 #include "src/tokenizer/tok_json.h"
 
+/* The same pattern for PCRE2 (tok_ruby.c). */
+int sh_ruby_rewrite(const char *pattern, size_t n, struct sh_text *out, struct sh_err *e);
+
 struct sh_regex;
 
 /* The successive matches in one text: set the first three, then call next until it is not 1. The

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_split.h. Each pre-tokenizer becomes one to three of four primitive steps. */
-#include "src/tokenizer/tok_split.h"
+/* See tok.h. Each pre-tokenizer becomes one to three of four primitive steps. */
+#include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>

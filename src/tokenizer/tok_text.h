@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing byte strings, pieces of one, and UTF-8. Texts may contain NULs: lengths everywhere. */
+/* Growing byte strings, pieces of one, lists of ids, and UTF-8. Texts may contain NULs: lengths everywhere. */
 #ifndef SH_TOKENIZER_TOK_TEXT_H
 #define SH_TOKENIZER_TOK_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "src/base/mem.h"
+#include "src/tokenizer/tokenizer.h"
 
 /* Start with {0}; free(at). limit: where steps that a file describes stop with an error, since a
  * few bytes of it can make terabytes of text; 0: nowhere. */
@@ -41,5 +44,20 @@ void sh_utf8_repair(struct sh_text *out, const char *text, size_t n);
  * nothing, when a character is not of the alphabet. */
 void sh_bytelevel_encode(struct sh_text *out, const char *text, size_t n);
 int sh_bytelevel_decode(struct sh_text *out, const char *text, size_t n);
+
+/* Makes room for `more` ids after the first n. */
+static inline void sh_ids_reserve(struct sh_ids *ids, size_t more)
+{
+    if (ids->cap - ids->n >= more)
+        return;
+    ids->cap = 2 * ids->cap > ids->n + more ? 2 * ids->cap : ids->n + more + 64;
+    ids->at = xreallocarray(ids->at, ids->cap, sizeof *ids->at);
+}
+
+static inline void sh_ids_add(struct sh_ids *ids, int32_t id)
+{
+    sh_ids_reserve(ids, 1);
+    ids->at[ids->n++] = id;
+}
 
 #endif

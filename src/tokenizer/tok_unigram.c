@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/tokenizer/tok_ids.h"
+#include "src/tokenizer/tok_text.h"
 
 #define PENALTY 10                      /* an unknown character scores so much below all tokens */
 #define LONGEST_PIECE ((size_t)256 << 20)
@@ -32,14 +32,15 @@ int sh_unigram_put(struct sh_unigram *u, int32_t id, double score, struct sh_err
     return sh_added_put(&u->trie, text, s->n, id, 0, e);
 }
 
-void sh_unigram_bytes(struct sh_unigram *u)
+/* Bytes replace text without a token, if there are all 256. */
+static void find_bytes(struct sh_unigram *u)
 {
-    int32_t ids[256];
-    sh_vocab_bytes(u->vocab, ids);
+    sh_vocab_bytes(u->vocab, u->byte_id);
     for (int i = 0; i < 256; i++)
-        if (ids[i] < 0)
+        if (u->byte_id[i] < 0) {
+            memset(u->byte_id, -1, sizeof u->byte_id);
             return;
-    memcpy(u->byte_id, ids, sizeof ids);
+        }
 }
 
 /* Fills the vocabulary from [[token, score], …]. */
@@ -77,7 +78,7 @@ int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *
             return sh_err_prefix(e, "vocab: number %zu", i);
     }
     if (bytes)
-        sh_unigram_bytes(u);
+        find_bytes(u);
     unknown = json_object_get(model, "unk_id");
     if (!unknown || json_is_null(unknown))
         return 0;

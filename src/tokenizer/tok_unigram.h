@@ -26,7 +26,6 @@ int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *
 
 /* Adds a token that encoding may produce; its score must not be NaN. */
 int sh_unigram_put(struct sh_unigram *u, int32_t id, double score, struct sh_err *e);
-void sh_unigram_bytes(struct sh_unigram *u);            /* bytes replace text without a token */
 void sh_unigram_free(struct sh_unigram *u);
 
 struct sh_unigram_work *sh_unigram_begin(const struct sh_unigram *u);

@@ -9,7 +9,7 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/tokenizer/tok.h"
-#include "src/tokenizer/tok_ids.h"
+#include "src/tokenizer/tok_text.h"
 
 void sh_tokenizer_free(struct sh_tokenizer *t)
 {
