@@ -143,7 +143,7 @@ void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_
                               .first = own ? own->first + s : NULL, .position = own ? own->position : NULL};
         for (int i = 0; i < 2; i++) {
             int cols = (i ? c->n_kv_head : c->n_head) * c->d_head;
-            r.x = (struct sh_mat){i ? a->k : a->q, SH_F32, n_rows, cols, (size_t)cols};
+            r.x = sh_dense(i ? a->k : a->q, SH_F32, n_rows, cols);
             a->backend->rotary(a->device, &r);
         }
     }

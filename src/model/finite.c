@@ -38,7 +38,7 @@ static int any_bad(const struct sh_tensor *t, size_t n)
     return 0;
 }
 
-static float element(const struct sh_tensor *t, size_t i)
+float sh_tensor_element(const struct sh_tensor *t, size_t i)
 {
     if (t->type == SH_F32)
         return sh_from_bits(((const word32 *)t->at)[i]);
@@ -51,8 +51,8 @@ int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e)
     size_t n = t->at ? (size_t)t->rows * (size_t)t->cols : 0, i = 0;
     if (!any_bad(t, n))
         return 0;
-    while (i + 1 < n && isfinite(element(t, i)))
+    while (i + 1 < n && isfinite(sh_tensor_element(t, i)))
         i++;
     return sh_fail(e, "tensor '%s': element %zu (row %zu, column %zu) is %g, expected finite numbers", t->name, i,
-                   i / (size_t)t->cols, i % (size_t)t->cols, (double)element(t, i));
+                   i / (size_t)t->cols, i % (size_t)t->cols, (double)sh_tensor_element(t, i));
 }

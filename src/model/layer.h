@@ -75,10 +75,17 @@ struct sh_own_attention {
 void sh_layer_step(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
                    const struct sh_own_attention *own);
 
-/* A vector of the model as f32 on the device; 1 is added to a norm's weight that is stored without it.
- * NULL and *bad is 0: the model has no such vector. */
-float *sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, const struct sh_arch *arch, enum sh_role role,
-                       const struct sh_tensor *t, int *bad, struct sh_err *e);
+/* A tensor of the model on the device, checked for NaN: a matrix for products of `dtype`, a vector as f32, where 1 is
+ * added to a norm's weight that is stored without it. *out is NULL if the model has no such tensor. */
+int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
+                    enum sh_type dtype, struct sh_weight **out, struct sh_err *e);
+int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
+                    float **out, struct sh_err *e);
+
+static inline struct sh_mat sh_dense(void *at, enum sh_type type, int rows, int cols)
+{
+    return (struct sh_mat){at, type, rows, cols, (size_t)cols};
+}
 
 /* Tokens to the input of layer 0: token embedding (scaled; projected when d_embed differs from d_model)
  * plus the learned positions, then normed, as far as the model has these steps. It holds all that this

@@ -8,7 +8,6 @@ libmodel_a_SOURCES = \
 	%D%/config_facts.c \
 	%D%/config_family.c \
 	%D%/config_rope.c \
-	%D%/config_window.c \
 	%D%/embed.c \
 	%D%/facts.h \
 	%D%/finite.c \
@@ -50,14 +49,11 @@ libmodel_a_SOURCES = \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \
 	%D%/files/gguf_family.c %D%/files/gguf_family.h \
-	%D%/files/gguf_form.h \
-	%D%/files/gguf_keys.c \
 	%D%/files/gguf_maker.h \
 	%D%/files/gguf_rope.c \
 	%D%/files/gguf_tensors.c %D%/files/gguf_tensors.h \
 	%D%/files/gguf_type.c %D%/files/gguf_type.h \
 	%D%/files/gguf_value.c \
-	%D%/files/gguf_window.c \
 	%D%/files/map.c %D%/files/map.h \
 	%D%/files/npy.c \
 	%D%/files/pickle.c %D%/files/pickle.h \

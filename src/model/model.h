@@ -75,6 +75,9 @@ const char *sh_model_family(const struct sh_model *m);              /* "opt"    
 uint64_t sh_model_fingerprint(const struct sh_model *m);
 uint64_t sh_model_fingerprint_unpruned(const struct sh_model *m);    /* the same of all weights    */
 
+/* Element i of rows * cols, as f32. */
+float sh_tensor_element(const struct sh_tensor *t, size_t i);
+
 /* An error for the first element that is NaN or infinite. Reads the whole tensor. */
 int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e);
 

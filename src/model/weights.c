@@ -31,10 +31,39 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct sh_stored *)a)->name, ((const struct sh_stored *)b)->name);
 }
 
-void sh_part_sort(struct sh_part *p)
+int sh_part_sort(struct sh_part *p, struct sh_err *e)
 {
     if (p->n)
         qsort(p->tensors, p->n, sizeof *p->tensors, by_name);
+    for (size_t i = 1; i < p->n; i++)
+        if (!by_name(&p->tensors[i - 1], &p->tensors[i]))
+            return sh_fail(e, "%s: tensor '%s': found a duplicate, expected each name once", p->path,
+                           p->tensors[i].name);
+    return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct sh_stored *x = a, *y = b;
+    return x->at != y->at ? (x->at < y->at ? -1 : 1) : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+void sh_part_sort_by_place(struct sh_part *p)
+{
+    if (p->n)
+        qsort(p->tensors, p->n, sizeof *p->tensors, by_place);
+}
+
+int sh_stored_elements(const struct sh_stored *t, size_t *n, struct sh_err *e)
+{
+    char shape[200];
+    int huge = 0;
+    *n = 1;
+    for (int i = 0; i < t->rank; i++)
+        huge |= sh_mul(*n, t->shape[i], n);
+    return huge || *n > SIZE_MAX / 64
+               ? sh_fail(e, "%s: tensor '%s': shape %s has more elements than any file can hold", t->file, t->name,
+                         sh_stored_shape(t, shape, sizeof shape)) : 0;
 }
 
 const char *sh_stored_shape(const struct sh_stored *t, char *text, size_t bytes)

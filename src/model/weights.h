@@ -76,6 +76,11 @@ struct sh_part {                            /* one file                         
 typedef int sh_read_part(struct sh_part *p, struct sh_err *e);
 sh_read_part sh_safetensors_read, sh_torch_file_read, sh_npy_read;      /* GGUF's: gguf_tensors.h */
 
-void sh_part_sort(struct sh_part *p);       /* by name                                            */
+/* By name, each name once, or an error; by place, for readers that check the bytes between. */
+int sh_part_sort(struct sh_part *p, struct sh_err *e);
+void sh_part_sort_by_place(struct sh_part *p);
+
+/* The number of elements of the tensor's shape; below 2^58, so that its bits can be counted, or an error. */
+int sh_stored_elements(const struct sh_stored *t, size_t *n, struct sh_err *e);
 
 #endif

@@ -5,7 +5,6 @@
 #define SH_MODEL_FAMILIES_H
 
 #include "src/model/families/family.h"
-#include "src/model/files/gguf_form.h"
 
 #define SH_FAMILIES(X) \
     X(opt) \

@@ -13,7 +13,6 @@
 #include "src/model/facts.h"
 
 struct sh_config;
-struct sh_gguf_form;
 
 /* The role of a tensor. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias [1, width]. */
 enum sh_role {
@@ -116,6 +115,44 @@ struct sh_fact_key {
     {.json = {__VA_ARGS__}, .field = offsetof(struct sh_kv_facts, name), .min = least, .usual = value}
 #define SH_NEEDED_FACT(name, ...) \
     {.json = {__VA_ARGS__}, .field = offsetof(struct sh_kv_facts, name), .min = 1, .needed = 1}
+
+/* How GGUF files describe the models of a family: llama.cpp's name for it, the config.json key for each of its
+ * keys, and what else such files may contain (files/gguf_config.h). */
+enum sh_gguf_trait {
+    SH_GGUF_ROTARY = 1,                     /* rotary positions                                   */
+    SH_GGUF_SHARE = 2,                      /* … that may cover only a part of each head          */
+    SH_GGUF_HEAD = 4,                       /* the head width is independent of the model width   */
+    SH_GGUF_WINDOW = 8,                     /* every layer may have a window                      */
+    SH_GGUF_CAPS = 16,                      /* Gemma: caps, its own scale, windows by a pattern   */
+    SH_GGUF_LOCAL_BASE = 32,                /* windowed layers have a rotary base of their own    */
+    SH_GGUF_FACTORS = 64,                   /* rope_freqs.weight may scale the frequencies        */
+    SH_GGUF_ALIBI = 128,
+    SH_GGUF_QKV_BIAS = 256,                 /* q, k and v have biases, the product after attention none */
+    SH_GGUF_IN_PAIRS = 512                  /* rows of q and k are in another order (gguf_family.h) */
+};
+
+struct sh_gguf_item {                       /* a key that is taken over as it is                  */
+    const char *name, *hub;                 /* without the architecture prefix; in config.json    */
+    enum { SH_GGUF_COUNT, SH_GGUF_NUMBER, SH_GGUF_FLAG } kind;
+    int optional;
+};
+#define SH_GGUF_COUNT_ITEM(gguf, json) {.name = gguf, .hub = json, .kind = SH_GGUF_COUNT}
+#define SH_GGUF_COUNT_ITEMS(layers, width, ff, heads, positions) \
+    SH_GGUF_COUNT_ITEM("block_count", layers), SH_GGUF_COUNT_ITEM("embedding_length", width), \
+    SH_GGUF_COUNT_ITEM("feed_forward_length", ff), SH_GGUF_COUNT_ITEM("attention.head_count", heads), \
+    SH_GGUF_COUNT_ITEM("context_length", positions)
+#define SH_GGUF_NUMBER_ITEM(gguf, json) {.name = gguf, .hub = json, .kind = SH_GGUF_NUMBER}
+
+struct sh_gguf_form {
+    const char *arch;                       /* general.architecture                               */
+    const struct sh_gguf_item *items;       /* ends with name == NULL                             */
+    unsigned traits;                        /* enum sh_gguf_trait                                 */
+    int period;                             /* CAPS: each so many layers one without a window     */
+    int large;                              /* CAPS: so many layers has the one that scales by the model's width */
+    int window, cap, head_cap;              /* CAPS: the defaults                                 */
+    const char *share_key, *base_key;       /* config.json's names for them                       */
+    const char *windowed_type;              /* WINDOW: model_type of files with one; NULL: the family's */
+};
 
 typedef int sh_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 

@@ -16,24 +16,24 @@
 enum { MOST_VALUES = 1 << 16, MOST_TENSORS = 1 << 18, MOST_KEY = 1 << 16, DEEPEST = 4, LEAST_VALUE = 13,
        LEAST_TENSOR = 24, MOST_ALIGNMENT = 1 << 20 };
 
+static int take(struct sh_gguf_cursor *c, void *out, size_t bytes)
+{
+    if (c->left < bytes)
+        return -1;
+    memcpy(out, c->at, bytes);
+    c->at += bytes;
+    c->left -= bytes;
+    return 0;
+}
+
 int sh_gguf_take_u32(struct sh_gguf_cursor *c, uint32_t *out)
 {
-    if (c->left < sizeof *out)
-        return -1;
-    memcpy(out, c->at, sizeof *out);
-    c->at += sizeof *out;
-    c->left -= sizeof *out;
-    return 0;
+    return take(c, out, sizeof *out);
 }
 
 int sh_gguf_take_u64(struct sh_gguf_cursor *c, uint64_t *out)
 {
-    if (c->left < sizeof *out)
-        return -1;
-    memcpy(out, c->at, sizeof *out);
-    c->at += sizeof *out;
-    c->left -= sizeof *out;
-    return 0;
+    return take(c, out, sizeof *out);
 }
 
 int sh_gguf_take_text(struct sh_gguf_cursor *c, struct sh_gguf_text *out)
@@ -63,10 +63,8 @@ static int cut_short(const struct place *p)
 
 static int check_kind(const struct place *p, uint32_t kind, const char *what)
 {
-    if (kind >= SH_GGUF_N_KIND)
-        return sh_fail(p->e, "%s: key '%s': found %s %u, expected 0 to %d", p->path, p->key, what, kind,
-                       SH_GGUF_N_KIND - 1);
-    return 0;
+    return kind < SH_GGUF_N_KIND ? 0 : sh_fail(p->e, "%s: key '%s': found %s %u, expected 0 to %d", p->path, p->key,
+                                               what, kind, SH_GGUF_N_KIND - 1);
 }
 
 /* A flag is one byte, 0 or 1. */
@@ -172,6 +170,12 @@ static int by_key(const void *a, const void *b)
     const struct sh_gguf_text *x = &v->key, *y = &w->key;
     int order = memcmp(x->at, y->at, x->bytes < y->bytes ? x->bytes : y->bytes);
     return order ? order : x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+struct sh_gguf_value *sh_gguf_find(const struct sh_gguf *g, const char *key)
+{
+    struct sh_gguf_value wanted = {.key = {key, strlen(key)}};
+    return g->n ? bsearch(&wanted, g->values, g->n, sizeof *g->values, by_key) : NULL;
 }
 
 static int read_values(struct sh_gguf *g, size_t n, struct sh_gguf_cursor *c, struct sh_err *e)

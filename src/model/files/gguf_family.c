@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/files/gguf_form.h"
 #include "src/model/files/gguf_type.h"
 
 #define BLOCK "blk.#."

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of gguf_config.c share: the config that is being made. Keys of the file are named without
+/* What gguf_config.c and gguf_rope.c share: the config that is being made. Keys of the file are named without
  * the architecture prefix: "block_count" for "llama.block_count". */
 #ifndef SH_MODEL_FILES_GGUF_MAKER_H
 #define SH_MODEL_FILES_GGUF_MAKER_H
 
 #include <jansson.h>
 
+#include "src/model/families/family.h"
 #include "src/model/files/gguf.h"
-#include "src/model/files/gguf_form.h"
 #include "src/model/weights.h"
 
 struct sh_gguf_maker {
@@ -35,14 +35,7 @@ int sh_gguf_cannot(struct sh_gguf_maker *m, const char *name, const char *expect
 int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out);
 int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out);
 
-/* gguf_keys.c: -1 for a key that would change what the model computes but is not read. */
-int sh_gguf_check_keys(struct sh_gguf_maker *m);
-
 /* gguf_rope.c: the base, the share of a head that turns, and scaling. */
 int sh_gguf_put_rope(struct sh_gguf_maker *m);
-
-/* gguf_window.c: windows, caps, and the scale of scores. */
-int sh_gguf_put_windows(struct sh_gguf_maker *m);
-int sh_gguf_put_scores(struct sh_gguf_maker *m);
 
 #endif

@@ -36,20 +36,24 @@ static int read_name(struct sh_part *p, size_t i, struct sh_gguf_cursor *c, stru
     return 0;
 }
 
+static int cut_short(const struct sh_stored *t, struct sh_err *e)
+{
+    return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)", t->file,
+                   t->name);
+}
+
 static int read_shape(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_err *e)
 {
     uint32_t rank;
     if (sh_gguf_take_u32(c, &rank))
-        return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)", t->file,
-                       t->name);
+        return cut_short(t, e);
     if (rank < 1 || rank > MOST_RANK)
         return sh_fail(e, "%s: tensor '%s': found %u dimensions, expected 1 to %d", t->file, t->name, rank, MOST_RANK);
     t->rank = (int)rank;
     for (int i = t->rank - 1; i >= 0; i--) {
         uint64_t n;
         if (sh_gguf_take_u64(c, &n))
-            return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)",
-                           t->file, t->name);
+            return cut_short(t, e);
         if (!n)
             return sh_fail(e, "%s: tensor '%s': found a dimension of 0, expected at least 1", t->file, t->name);
         t->shape[i] = (size_t)n;
@@ -62,16 +66,11 @@ static int read_type(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_er
 {
     char shape[200];
     uint32_t number;
-    size_t all = 1;
-    int huge = 0;
+    size_t all;
     if (sh_gguf_take_u32(c, &number))
-        return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)", t->file,
-                       t->name);
-    for (int i = 0; i < t->rank; i++)
-        huge |= sh_mul(all, t->shape[i], &all);
-    if (huge || all > SIZE_MAX / 8)
-        return sh_fail(e, "%s: tensor '%s': shape %s has more elements than any file can hold", t->file, t->name,
-                       sh_stored_shape(t, shape, sizeof shape));
+        return cut_short(t, e);
+    if (sh_stored_elements(t, &all, e))
+        return -1;
     const struct sh_gguf_type *type = sh_gguf_type(number);
     if (!type) {
         snprintf(t->dtype, sizeof t->dtype, "type %u", number);
@@ -82,9 +81,7 @@ static int read_type(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_er
     if (t->shape[t->rank - 1] % type->elements)
         return sh_fail(e, "%s: tensor '%s': found shape %s, expected a row length that is a multiple of %u for format "
                        "%s", t->file, t->name, sh_stored_shape(t, shape, sizeof shape), type->elements, type->name);
-    if (sh_mul(all / type->elements, type->bytes, &t->bytes))
-        return sh_fail(e, "%s: tensor '%s': shape %s has more elements than any file can hold", t->file, t->name,
-                       sh_stored_shape(t, shape, sizeof shape));
+    t->bytes = all / type->elements * type->bytes;      /* at most 8 an element: it cannot overflow */
     return 0;
 }
 
@@ -93,37 +90,24 @@ static int read_offset(const struct sh_gguf *g, struct sh_gguf_cursor *c, const 
                        struct sh_err *e)
 {
     if (sh_gguf_take_u64(c, offset))
-        return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)", t->file,
-                       t->name);
+        return cut_short(t, e);
     if (*offset % g->alignment)
         return sh_fail(e, "%s: tensor '%s': found its data at offset %llu, expected a multiple of general.alignment, "
                        "which is %zu", t->file, t->name, (unsigned long long)*offset, g->alignment);
     return 0;
 }
 
-static int by_place(const void *a, const void *b)
-{
-    const struct sh_stored *x = a, *y = b;
-    return x->at != y->at ? (x->at < y->at ? -1 : 1) : (x->bytes > y->bytes) - (x->bytes < y->bytes);
-}
-
 /* Between tensors there may be filling, but no byte belongs to two. */
 static int check_places(struct sh_part *p, struct sh_err *e)
 {
-    if (p->n)
-        qsort(p->tensors, p->n, sizeof *p->tensors, by_place);
+    sh_part_sort_by_place(p);
     for (size_t i = 1; i < p->n; i++) {
         const struct sh_stored *before = &p->tensors[i - 1], *t = &p->tensors[i];
         if (before->at + before->bytes > t->at)
             return sh_fail(e, "%s: tensor '%s': its data overlap the data of tensor '%s'", p->path, t->name,
                            before->name);
     }
-    sh_part_sort(p);
-    for (size_t i = 1; i < p->n; i++)
-        if (!strcmp(p->tensors[i - 1].name, p->tensors[i].name))
-            return sh_fail(e, "%s: tensor '%s': found a duplicate, expected each name once", p->path,
-                           p->tensors[i].name);
-    return 0;
+    return sh_part_sort(p, e);
 }
 
 static int place(const struct sh_part *p, size_t data_at, const uint64_t *offsets, struct sh_err *e)

@@ -42,24 +42,6 @@ int sh_gguf_text_is(struct sh_gguf_text text, const char *word)
     return text.bytes == strlen(word) && !memcmp(text.at, word, text.bytes);
 }
 
-struct sh_gguf_value *sh_gguf_find(const struct sh_gguf *g, const char *key)
-{
-    size_t from = 0, to = g->n, bytes = strlen(key);
-    while (from < to) {
-        size_t mid = from + (to - from) / 2;
-        const struct sh_gguf_text *k = &g->values[mid].key;
-        int order = memcmp(k->at, key, k->bytes < bytes ? k->bytes : bytes);
-        order = order ? order : k->bytes < bytes ? -1 : k->bytes > bytes;
-        if (!order)
-            return &g->values[mid];
-        if (order < 0)
-            from = mid + 1;
-        else
-            to = mid;
-    }
-    return NULL;
-}
-
 /* ---- elements ---- */
 
 /* The bytes of element i as a number of their width. */

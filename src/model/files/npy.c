@@ -18,16 +18,16 @@ struct text {                           /* what is left of the header */
     const char *at, *end;
 };
 
-static int blank(char c)
+static void skip_blanks(struct text *t)
 {
-    return c == ' ' || c == '\n' || c == '\t';
+    while (t->at < t->end && (*t->at == ' ' || *t->at == '\n' || *t->at == '\t'))
+        t->at++;
 }
 
 /* Take the character, whatever blanks lie before it. */
 static int take(struct text *t, char c)
 {
-    while (t->at < t->end && blank(*t->at))
-        t->at++;
+    skip_blanks(t);
     if (t->at == t->end || *t->at != c)
         return 0;
     t->at++;
@@ -48,8 +48,7 @@ static int take_string(struct text *t, char to[WORD])
 static int take_word(struct text *t, const char *word)
 {
     size_t n = strlen(word);
-    while (t->at < t->end && blank(*t->at))
-        t->at++;
+    skip_blanks(t);
     if ((size_t)(t->end - t->at) < n || memcmp(t->at, word, n))
         return 0;
     t->at += n;
@@ -59,8 +58,7 @@ static int take_word(struct text *t, const char *word)
 static int take_number(struct text *t, size_t *out)
 {
     size_t x = 0, digits = 0;
-    while (t->at < t->end && blank(*t->at))
-        t->at++;
+    skip_blanks(t);
     for (; t->at < t->end && *t->at >= '0' && *t->at <= '9'; t->at++, digits++)
         if (sh_mul(x, 10, &x) || sh_add(x, (size_t)(*t->at - '0'), &x))
             return -1;
@@ -112,8 +110,7 @@ static int parse(struct text t, struct header *h, struct sh_stored *s)
     while (!take(&t, '}'))
         if (take_entry(&t, h, s) || (!take(&t, ',') && !(t.at < t.end && *t.at == '}')))
             return -1;
-    while (t.at < t.end && blank(*t.at))
-        t.at++;
+    skip_blanks(&t);
     return t.at == t.end && h->seen == 7 ? 0 : -1;
 }
 
@@ -123,7 +120,7 @@ static const struct { const char *descr, *name; size_t bytes; } types[] = {
 static int check(const struct header *h, struct sh_stored *s, size_t left, struct sh_err *e)
 {
     char descr[WORD];
-    size_t bytes = 0;
+    size_t bytes = 0, n;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!strcmp(h->descr, types[i].descr)) {
             memcpy(s->dtype, types[i].name, strlen(types[i].name) + 1);
@@ -135,13 +132,11 @@ static int check(const struct header *h, struct sh_stored *s, size_t left, struc
     if (h->fortran)
         return sh_fail(e, "%s: found Fortran order, expected C order (convert it with numpy.ascontiguousarray)",
                        s->file);
-    for (int i = 0; i < s->rank; i++)
-        if (sh_mul(bytes, s->shape[i], &bytes))
-            return sh_fail(e, "%s: its shape has more elements than any file can hold", s->file);
-    if (bytes != left)
-        return sh_fail(e, "%s: found %zu bytes of data, expected %zu for its shape and type", s->file, left, bytes);
-    s->bytes = bytes;
-    return 0;
+    if (sh_stored_elements(s, &n, e))
+        return -1;
+    s->bytes = n * bytes;
+    return s->bytes == left ? 0 : sh_fail(e, "%s: found %zu bytes of data, expected %zu for its shape and type",
+                                          s->file, left, s->bytes);
 }
 
 static char *stem(const char *path)

@@ -149,18 +149,17 @@ static int add_member(struct machine *m, uint32_t to, uint32_t key, uint32_t v)
 
 /* ---- opcodes ---- */
 
+static int push_whole(struct machine *m, enum sh_pickle_kind kind, int64_t whole)
+{
+    return push_new(m, (struct sh_pickle_value){.kind = kind, .whole = whole});
+}
+
 static int number(struct machine *m, int bytes)
 {
     uint64_t n;
     if (take_number(m, bytes, &n))
         return -1;
-    int64_t whole = bytes == 4 ? (int64_t)(int32_t)(uint32_t)n : (int64_t)n;        /* only BININT has a sign */
-    return push_new(m, (struct sh_pickle_value){.kind = SH_PICKLE_INT, .whole = whole});
-}
-
-static int truth(struct machine *m, int is)
-{
-    return push_new(m, (struct sh_pickle_value){.kind = SH_PICKLE_BOOL, .whole = is});
+    return push_whole(m, SH_PICKLE_INT, bytes == 4 ? (int32_t)(uint32_t)n : (int64_t)n);  /* only BININT has a sign */
 }
 
 static int plain(struct machine *m, enum sh_pickle_kind kind)
@@ -178,7 +177,7 @@ static int long1(struct machine *m)
         return push_new(m, (struct sh_pickle_value){.kind = SH_PICKLE_LONG, .text = at, .bytes = (size_t)n});
     for (size_t i = 0; i < 8; i++)                      /* the last byte's sign goes on              */
         bits |= (uint64_t)(i < n ? at[i] : n && at[n - 1] & 0x80 ? 0xff : 0) << 8 * i;
-    return push_new(m, (struct sh_pickle_value){.kind = SH_PICKLE_INT, .whole = (int64_t)bits});
+    return push_whole(m, SH_PICKLE_INT, (int64_t)bits);
 }
 
 static int real(struct machine *m)
@@ -387,11 +386,6 @@ static int build(struct machine *m)
     return 0;
 }
 
-static int persistent(struct machine *m)
-{
-    return need(m, 1) ? -1 : wrap(m, SH_PICKLE_PERSISTENT, NULL);
-}
-
 static int frame(struct machine *m)
 {
     uint64_t n;
@@ -412,8 +406,7 @@ static int run(struct machine *m, unsigned char code)
     switch (code) {
     case '(': return set_mark(m);
     case 'N': return plain(m, SH_PICKLE_NONE);
-    case 0x88: return truth(m, 1);
-    case 0x89: return truth(m, 0);
+    case 0x88: case 0x89: return push_whole(m, SH_PICKLE_BOOL, code == 0x88);
     case 'J': return number(m, 4);
     case 'K': return number(m, 1);
     case 'M': return number(m, 2);
@@ -423,9 +416,7 @@ static int run(struct machine *m, unsigned char code)
     case 'T': case 'X': return string(m, 4);
     case 0x8d: return string(m, 8);
     case ')': return plain(m, SH_PICKLE_TUPLE);
-    case 0x85: return tuple_of(m, 1);
-    case 0x86: return tuple_of(m, 2);
-    case 0x87: return tuple_of(m, 3);
+    case 0x85: case 0x86: case 0x87: return tuple_of(m, code - 0x84u);
     case 't': return tuple_from_mark(m);
     case ']': return plain(m, SH_PICKLE_LIST);
     case 'a': return fill_one(m, SH_PICKLE_LIST);
@@ -442,7 +433,7 @@ static int run(struct machine *m, unsigned char code)
     case 0x93: return global_on_stack(m);
     case 'R': return reduce(m);
     case 'b': return build(m);
-    case 'Q': return persistent(m);
+    case 'Q': return need(m, 1) ? -1 : wrap(m, SH_PICKLE_PERSISTENT, NULL);
     case 0x95: return frame(m);
     default: return unknown(m, code);
     }

@@ -22,14 +22,6 @@ static const struct { const char *name; unsigned bits; } dtypes[] = {
     {"I8", 8}, {"U64", 64}, {"U32", 32}, {"U16", 16}, {"U8", 8}, {"BOOL", 8}, {"C64", 64},
     {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4}};
 
-static int by_place(const void *a, const void *b)
-{
-    const struct sh_stored *x = a, *y = b;
-    if (x->at != y->at)
-        return x->at < y->at ? -1 : 1;
-    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
-}
-
 /* *out = array[i] when that is a whole number >= 0. */
 static int whole(const json_t *array, size_t i, size_t *out)
 {
@@ -55,21 +47,18 @@ static int read_shape(struct sh_stored *t, const json_t *shape, struct sh_err *e
 /* The bytes that shape and dtype ask for must be the bytes that are there. */
 static int check_size(const struct sh_stored *t, struct sh_err *e)
 {
-    size_t bits = 0, all = 1;
+    size_t bits = 0, all;
     char shape[200];
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(dtypes[i].name, t->dtype))
             bits = dtypes[i].bits;
-    sh_stored_shape(t, shape, sizeof shape);
-    int huge = 0;
-    for (int i = 0; i < t->rank; i++)
-        huge |= sh_mul(all, t->shape[i], &all);
-    if (huge || sh_mul(all, bits, &all))
-        return sh_fail(e, "%s: tensor '%s': shape %s has more elements than any file can hold",
-                       t->file, t->name, shape);
+    if (sh_stored_elements(t, &all, e))
+        return -1;
+    all *= bits;
     if (bits && (all % 8 || all / 8 != t->bytes))
         return sh_fail(e, "%s: tensor '%s': found %zu bytes, expected %zu for shape %s of %s",
-                       t->file, t->name, t->bytes, all / 8 + (all % 8 != 0), shape, t->dtype);
+                       t->file, t->name, t->bytes, all / 8 + (all % 8 != 0),
+                       sh_stored_shape(t, shape, sizeof shape), t->dtype);
     return 0;
 }
 
@@ -100,7 +89,7 @@ static int read_tensor(struct sh_stored *t, const json_t *facts, struct sh_map d
 static int check_places(struct sh_part *p, struct sh_map data, struct sh_err *e)
 {
     const unsigned char *next = data.at;
-    qsort(p->tensors, p->n, sizeof *p->tensors, by_place);
+    sh_part_sort_by_place(p);
     for (size_t i = 0; i < p->n; i++) {
         const struct sh_stored *t = &p->tensors[i];
         if (t->at < next)
@@ -115,8 +104,7 @@ static int check_places(struct sh_part *p, struct sh_map data, struct sh_err *e)
     if (next != data.at + data.bytes)
         return sh_fail(e, "%s: found %zu bytes of data, expected %td for its tensors", p->path,
                        data.bytes, next - data.at);
-    sh_part_sort(p);
-    return 0;
+    return sh_part_sort(p, e);
 }
 
 static int read_tensors(struct sh_part *p, json_t *header, struct sh_map data, struct sh_err *e)

@@ -119,44 +119,39 @@ static struct sh_pickle *read_plain(const struct reader *r, size_t *next)
     return sh_pickle_read(r->part->map.at, r->part->map.bytes, *next, next, none, r->part->path, r->e);
 }
 
-static int is_magic(const struct sh_pickle_value *v)
+static int is_magic(const struct sh_pickle *p)
 {
     static const unsigned char magic[10] = {0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19};
+    const struct sh_pickle_value *v = sh_pickle_root(p);
     return v->kind == SH_PICKLE_LONG && v->bytes == sizeof magic && !memcmp(v->text, magic, sizeof magic);
 }
 
-static int is_version(const struct sh_pickle_value *v)
+static int is_version(const struct sh_pickle *p)
 {
+    const struct sh_pickle_value *v = sh_pickle_root(p);
     return v->kind == SH_PICKLE_INT && v->whole == 1001;
 }
 
-static int check_plain(const struct reader *r, size_t *next, int (*is)(const struct sh_pickle_value *),
-                       const char *expected)
+static int is_little_endian(const struct sh_pickle *p)
+{
+    const struct sh_pickle_value *root = sh_pickle_root(p), *key, *v;
+    int little = 0;
+    for (uint32_t link = 0; root->kind == SH_PICKLE_DICT && sh_pickle_next(p, root, &link, &key, &v);)
+        if (sh_pickle_is(key, "little_endian"))
+            little = v->kind == SH_PICKLE_BOOL && v->whole;
+    return little;
+}
+
+static int check_plain(const struct reader *r, size_t *next, int (*is)(const struct sh_pickle *), const char *expected)
 {
     size_t from = *next;
     struct sh_pickle *p = read_plain(r, next);
     if (!p)
         return -1;
-    int right = is(sh_pickle_root(p));
+    int right = is(p);
     sh_pickle_free(p);
     return right ? 0 : sh_fail(r->e, "%s: pickle at byte %zu: found a different value, expected %s", r->part->path,
                                from, expected);
-}
-
-static int check_writer(const struct reader *r, size_t *next)
-{
-    const struct sh_pickle_value *key, *v;
-    struct sh_pickle *p = read_plain(r, next);
-    int little = 0;
-    if (!p)
-        return -1;
-    for (uint32_t link = 0; sh_pickle_root(p)->kind == SH_PICKLE_DICT &&
-                            sh_pickle_next(p, sh_pickle_root(p), &link, &key, &v);)
-        if (sh_pickle_is(key, "little_endian"))
-            little = v->kind == SH_PICKLE_BOOL && v->whole;
-    sh_pickle_free(p);
-    return little ? 0 : sh_fail(r->e, "%s: found system info without 'little_endian' True, expected little-endian "
-                                "data", r->part->path);
 }
 
 /* The elements at *next belong to the storage of this key. */
@@ -206,7 +201,8 @@ static int read_stacked(struct reader *r)
     const struct sh_map *map = &r->part->map;
     size_t next = 0;
     if (check_plain(r, &next, is_magic, "the magic number of torch.save") ||
-        check_plain(r, &next, is_version, "version 1001 of the format") || check_writer(r, &next))
+        check_plain(r, &next, is_version, "version 1001 of the format") ||
+        check_plain(r, &next, is_little_endian, "system info with 'little_endian' True"))
         return -1;
     r->pickle = sh_pickle_read(map->at, map->bytes, next, &next, sh_torch_globals, r->part->path, r->e);
     if (!r->pickle || sh_torch_storages(&r->storages, r->pickle, r->part->path, r->e))

@@ -177,12 +177,11 @@ static int check_window(struct window *w, const struct sh_stored *t, struct sh_e
     int order[SH_MAX_RANK], n = by_stride(t, w, order), far = 0;
     size_t span = 0, reach;
     char shape[200], key[80];
-    w->n = 1;
-    for (int i = 0; i < t->rank && w->n; i++)
+    w->n = 0;
+    for (int i = 0; i < t->rank; i++)
         if (t->shape[i] == 0)
-            w->n = 0;
-    if (!w->n)
-        return 0;
+            return 0;
+    w->n = 1;
     for (int i = 0; i < n; i++) {
         size_t size = t->shape[order[i]], stride = w->stride[order[i]];
         if (stride <= span && !far)
@@ -278,15 +277,6 @@ static int read_tensor(struct sh_stored *t, const struct sh_pickle *p, const str
     return read_window(&w, t, p, call, s, e) || check_window(&w, t, e) || place(t, &w, left, e) ? -1 : 0;
 }
 
-static int check_names(const struct sh_part *part, struct sh_err *e)
-{
-    for (size_t i = 1; i < part->n; i++)
-        if (!strcmp(part->tensors[i - 1].name, part->tensors[i].name))
-            return sh_fail(e, "%s: tensor '%s': found a duplicate, expected each name once", part->path,
-                           part->tensors[i].name);
-    return 0;
-}
-
 /* Of the dictionary only the tensors count; what else is there (a step, an epoch) is passed over. */
 int sh_torch_tensors(struct sh_part *part, const struct sh_pickle *p, const struct sh_torch_storages *s,
                      struct sh_err *e)
@@ -307,6 +297,5 @@ int sh_torch_tensors(struct sh_part *part, const struct sh_pickle *p, const stru
         if (read_tensor(t, p, v, s, &left, e))
             return -1;
     }
-    sh_part_sort(part);
-    return check_names(part, e);
+    return sh_part_sort(part, e);
 }
