@@ -12,9 +12,8 @@
 #define MAX_WIDTH ((size_t)100000000)
 
 static const struct sh_word acts[] = {
-    {"relu", SH_ACT_RELU}, {"gelu", SH_ACT_GELU}, {"gelu_python", SH_ACT_GELU},
-    {"gelu_new", SH_ACT_GELU_TANH}, {"gelu_fast", SH_ACT_GELU_TANH},
-    {"gelu_pytorch_tanh", SH_ACT_GELU_TANH}, {"gelu_accurate", SH_ACT_GELU_TANH},
+    {"relu", SH_ACT_RELU}, {"gelu", SH_ACT_GELU}, {"gelu_python", SH_ACT_GELU}, {"gelu_new", SH_ACT_GELU_TANH},
+    {"gelu_fast", SH_ACT_GELU_TANH}, {"gelu_pytorch_tanh", SH_ACT_GELU_TANH}, {"gelu_accurate", SH_ACT_GELU_TANH},
     {"silu", SH_ACT_SILU}, {"swish", SH_ACT_SILU}, {"linear", SH_ACT_NONE}, {NULL, 0}};
 
 static const struct sh_word types[] = {

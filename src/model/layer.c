@@ -52,8 +52,7 @@ int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
 
 /* What is a matrix is said by the role: a matrix may have one row. */
 static const unsigned char is_matrix[SH_N_ROLE] = {
-    [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1,
-    [SH_DOWN_W] = 1};
+    [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1, [SH_DOWN_W] = 1};
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
                                enum sh_type dtype, struct sh_err *e)

@@ -55,8 +55,7 @@ static int read_byte_level(struct sh_split *s, const json_t *from, struct sh_err
 
 static int read_behaviour(const json_t *from, enum behaviour absent, enum behaviour *to, struct sh_err *e)
 {
-    static const char *const names[] = {"Isolated", "Removed", "Contiguous", "MergedWithPrevious",
-                                        "MergedWithNext"};
+    static const char *const names[] = {"Isolated", "Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext"};
     size_t n;
     *to = absent;
     if (!json_object_get(from, "behavior") && absent != NO_BEHAVIOUR)

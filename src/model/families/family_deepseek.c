@@ -86,28 +86,18 @@ static int count_indexed(struct sh_kv_facts *f, const struct sh_config *c, struc
 }
 
 const struct sh_family sh_family_deepseek = {
-    .name = "deepseek",
-    .model_types = SH_WORDS("deepseek_v2", "deepseek_v3", "kimi_k2"),
+    .name = "deepseek", .model_types = SH_WORDS("deepseek_v2", "deepseek_v3", "kimi_k2"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .facts = facts,
-    .knows = KNOWS,
-    .count = count,
-};
+    .facts = facts, .knows = KNOWS, .count = count};
 
 const struct sh_family sh_family_deepseek_v32 = {
-    .name = "deepseek_v32",
-    .model_types = SH_WORDS("deepseek_v32"),
+    .name = "deepseek_v32", .model_types = SH_WORDS("deepseek_v32"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .facts = index_facts,
-    .knows = INDEX_KNOWS,
-    .count = count_indexed,
-};
+    .facts = index_facts, .knows = INDEX_KNOWS, .count = count_indexed};
 
 const struct sh_family sh_family_glm_moe_dsa = {
-    .name = "glm_moe_dsa",
-    .model_types = SH_WORDS("glm_moe_dsa"),
+    .name = "glm_moe_dsa", .model_types = SH_WORDS("glm_moe_dsa"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .facts = index_facts,
     .knows = INDEX_KNOWS "indexer_types index_topk_freq index_topk_pattern index_skip_topk_offset ",
-    .count = count_indexed,
-};
+    .count = count_indexed};

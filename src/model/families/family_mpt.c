@@ -25,9 +25,6 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 static const struct sh_fact_key facts[] = {SH_FACT(kv_heads, 1, "attn_config.kv_n_heads"), {.json = {NULL}}};
 
 const struct sh_family sh_family_mpt = {
-    .name = "mpt",
-    .model_types = SH_WORDS("mpt"),
+    .name = "mpt", .model_types = SH_WORDS("mpt"),
     .start = {.flags = SH_TIED_HEAD},
-    .facts = facts,
-    .count = count,
-};
+    .facts = facts, .count = count};

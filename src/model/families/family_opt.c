@@ -54,14 +54,9 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 const struct sh_family sh_family_opt = {
-    .name = "opt",
-    .model_types = SH_WORDS("opt"),
-    .architectures = SH_WORDS("OPTForCausalLM", "OPTModel"),
+    .name = "opt", .model_types = SH_WORDS("opt"), .architectures = SH_WORDS("OPTForCausalLM", "OPTModel"),
     .prefixes = SH_WORDS("model.decoder.", "decoder."),
-    .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_RELU, .pos = SH_POS_LEARNED, .pos_offset = 2,
-              .type = SH_F32, .norm_eps = 1e-5f, .init_std = 0.02f,
+    .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_RELU, .pos = SH_POS_LEARNED, .pos_offset = 2, .type = SH_F32,
+              .norm_eps = 1e-5f, .init_std = 0.02f,
               .flags = SH_TIED_HEAD | SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE},
-    .keys = keys,
-    .params = params,
-    .shape = shape,
-};
+    .keys = keys, .params = params, .shape = shape};

@@ -38,15 +38,8 @@ static const struct sh_gguf_form gguf = {
     .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD | SH_GGUF_WINDOW};
 
 const struct sh_family sh_family_phi3 = {
-    .name = "phi3",
-    .model_types = SH_WORDS("phi3"),
-    .architectures = SH_WORDS("Phi3ForCausalLM", "Phi3Model"),
+    .name = "phi3", .model_types = SH_WORDS("phi3"), .architectures = SH_WORDS("Phi3ForCausalLM", "Phi3Model"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .keys = sh_llama_keys,
-    .params = params,
-    .gguf = &gguf,
-    .knows = " sliding_window ",
-    .shape = sh_window_shape,
-    .finish = finish,
-};
+    .keys = sh_llama_keys, .params = params, .gguf = &gguf, .knows = " sliding_window ", .shape = sh_window_shape,
+    .finish = finish};

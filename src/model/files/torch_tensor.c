@@ -17,12 +17,11 @@ const struct sh_pickle_global sh_torch_globals[] = {
     [ORDERED_DICT] = {"collections", "OrderedDict", SH_PICKLE_NEW_DICT},
     [REBUILD_TENSOR] = {"torch._utils", "_rebuild_tensor_v2", SH_PICKLE_FUNCTION},
     [REBUILD_PARAMETER] = {"torch._utils", "_rebuild_parameter", SH_PICKLE_FUNCTION},
-    [FIRST_STORAGE] = {"torch", "FloatStorage", SH_PICKLE_TYPE},
-    {"torch", "HalfStorage", SH_PICKLE_TYPE}, {"torch", "BFloat16Storage", SH_PICKLE_TYPE},
-    {"torch", "DoubleStorage", SH_PICKLE_TYPE}, {"torch", "LongStorage", SH_PICKLE_TYPE},
-    {"torch", "IntStorage", SH_PICKLE_TYPE}, {"torch", "ShortStorage", SH_PICKLE_TYPE},
-    {"torch", "CharStorage", SH_PICKLE_TYPE}, {"torch", "ByteStorage", SH_PICKLE_TYPE},
-    {"torch", "BoolStorage", SH_PICKLE_TYPE}, {NULL, NULL, SH_PICKLE_TYPE}};
+    [FIRST_STORAGE] = {"torch", "FloatStorage", SH_PICKLE_TYPE}, {"torch", "HalfStorage", SH_PICKLE_TYPE},
+    {"torch", "BFloat16Storage", SH_PICKLE_TYPE}, {"torch", "DoubleStorage", SH_PICKLE_TYPE},
+    {"torch", "LongStorage", SH_PICKLE_TYPE}, {"torch", "IntStorage", SH_PICKLE_TYPE},
+    {"torch", "ShortStorage", SH_PICKLE_TYPE}, {"torch", "CharStorage", SH_PICKLE_TYPE},
+    {"torch", "ByteStorage", SH_PICKLE_TYPE}, {"torch", "BoolStorage", SH_PICKLE_TYPE}, {NULL, NULL, SH_PICKLE_TYPE}};
 
 static const struct { const char *dtype; size_t bytes; } elements[] = {   /* of the storages, in that order */
     {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I64", 8}, {"I32", 4}, {"I16", 2}, {"I8", 1}, {"U8", 1},
