@@ -15,8 +15,7 @@ libmodel_a_SOURCES = \
 	%D%/layer.c %D%/layer.h \
 	%D%/layout.c %D%/layout.h \
 	%D%/model.c %D%/model.h \
-	%D%/prune.c %D%/prune.h \
-	%D%/random.c %D%/random.h \
+	%D%/numbers.c %D%/numbers.h \
 	%D%/rope.c %D%/rope.h \
 	%D%/shown.h \
 	%D%/weights.c %D%/weights.h \
@@ -49,7 +48,6 @@ libmodel_a_SOURCES = \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \
 	%D%/files/gguf_family.c %D%/files/gguf_family.h \
-	%D%/files/gguf_maker.h \
 	%D%/files/gguf_rope.c \
 	%D%/files/gguf_tensors.c %D%/files/gguf_tensors.h \
 	%D%/files/gguf_type.c %D%/files/gguf_type.h \

@@ -14,8 +14,7 @@
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/files/gguf_type.h"
 #include "src/model/layout.h"
-#include "src/model/prune.h"
-#include "src/model/random.h"
+#include "src/model/numbers.h"
 #include "src/model/weights.h"
 
 #define N_LAYER_ROLE (SH_N_ROLE - SH_LAYER_ROLE)

@@ -43,7 +43,7 @@ struct sh_model *sh_model_open_random(const char *path, uint64_t seed, struct sh
 
 /* From now on every matrix of a layer (query, key, value, output and those of the feed-forward block, each by
  * itself, also where the file has several in one tensor) is given with this share of its numbers, the
- * smallest in magnitude, set to 0 (prune.h). It is a different model, with a different fingerprint. 0: unchanged. */
+ * smallest in magnitude, set to 0 (numbers.h). It is a different model, with a different fingerprint. 0: unchanged. */
 void sh_model_prune(struct sh_model *m, double share);
 
 void sh_model_close(struct sh_model *m);                            /* NULL is fine               */

@@ -18,7 +18,6 @@ libtokenizer_a_SOURCES = \
 	%D%/tok_normal.c \
 	%D%/tok_open.c \
 	%D%/tok_pre.c \
-	%D%/tok_queue.c %D%/tok_queue.h \
 	%D%/tok_read.c \
 	%D%/tok_regex.c %D%/tok_regex.h \
 	%D%/tok_ruby.c \

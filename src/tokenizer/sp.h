@@ -55,6 +55,9 @@ void sh_sp_decode_free(struct sh_sp_decode *d);
 void sh_sp_decode_run(const struct sh_sp_decode *d, const struct sh_vocab *v, const int32_t *ids,
                       size_t n, struct sh_text *out);
 
+/* Appends a token's text with spaces for U+2581. */
+void sh_sp_put_spaced(const char *text, size_t n, struct sh_text *out);
+
 /* The byte of a token <0xXX>, or -1. */
 int sh_byte_of(const char *token, size_t n);
 

@@ -8,7 +8,6 @@
 
 #include "src/base/mem.h"
 #include "src/tokenizer/tok_text.h"
-#include "src/tokenizer/tok_queue.h"
 
 #define LONG_WORD 64u                   /* bytes; longer pieces are not cached            */
 #define CACHE_WORDS (1u << 17)          /* after that many no more words are remembered   */
@@ -16,6 +15,116 @@
 #define DEEPEST 100                     /* as in SentencePiece 0.2.3: then it stays whole    */
 #define NONE UINT32_MAX
 #define MARK "\xe2\x96\x81"             /* U+2581, a written space */
+
+/* ---- the queue ---- */
+
+/* The smallest key first: a radix heap (Ahuja and others 1990), which touches memory in order where
+ * a binary heap jumps. Keys below the one taken last are rare here (a token seldom stands before its
+ * halves in the list of merges) and wait in a small binary heap. */
+struct keys { uint64_t *at; size_t n, cap; };
+
+struct queue {                       /* start with {0} */
+    struct keys bucket[65];          /* by the highest bit in which a key differs from `last` */
+    struct keys late;                /* smaller than `last` */
+    uint64_t last;
+};
+
+static void add_key(struct keys *k, uint64_t key)
+{
+    if (k->n == k->cap) {
+        k->cap = k->cap ? 2 * k->cap : 64;
+        k->at = xreallocarray(k->at, k->cap, sizeof *k->at);
+    }
+    k->at[k->n++] = key;
+}
+
+static void late_push(struct keys *k, uint64_t key)
+{
+    add_key(k, key);
+    size_t i = k->n - 1;
+    for (; i && k->at[(i - 1) / 2] > key; i = (i - 1) / 2)
+        k->at[i] = k->at[(i - 1) / 2];
+    k->at[i] = key;
+}
+
+static uint64_t late_pop(struct keys *k)
+{
+    uint64_t top = k->at[0], key = k->at[--k->n];
+    size_t i = 0, child;
+    while ((child = 2 * i + 1) < k->n) {
+        if (child + 1 < k->n && k->at[child + 1] < k->at[child])
+            child++;
+        if (key <= k->at[child])
+            break;
+        k->at[i] = k->at[child];
+        i = child;
+    }
+    k->at[i] = key;
+    return top;
+}
+
+/* Keeps the memory. */
+static void queue_clear(struct queue *q)
+{
+    for (int i = 0; i <= 64; i++)
+        q->bucket[i].n = 0;
+    q->late.n = 0;
+    q->last = 0;
+}
+
+static void queue_free(struct queue *q)
+{
+    for (int i = 0; i <= 64; i++)
+        free(q->bucket[i].at);
+    free(q->late.at);
+}
+
+static struct keys *bucket_of(struct queue *q, uint64_t key)
+{
+    return &q->bucket[key == q->last ? 0 : 64 - __builtin_clzll(key ^ q->last)];
+}
+
+static void queue_push(struct queue *q, uint64_t key)
+{
+    if (key < q->last)
+        late_push(&q->late, key);
+    else
+        add_key(bucket_of(q, key), key);
+}
+
+/* The smallest key of the first bucket that has one becomes `last`; the others move down. */
+static int refill(struct queue *q)
+{
+    int i = 1;
+    while (i <= 64 && !q->bucket[i].n)
+        i++;
+    if (i > 64)
+        return 0;
+    struct keys *from = &q->bucket[i];
+    uint64_t least = from->at[0];
+    for (size_t k = 1; k < from->n; k++)
+        least = from->at[k] < least ? from->at[k] : least;
+    q->last = least;
+    for (size_t k = 0; k < from->n; k++)
+        add_key(bucket_of(q, from->at[k]), from->at[k]);
+    from->n = 0;
+    return 1;
+}
+
+/* 0: it is empty. */
+static int queue_pop(struct queue *q, uint64_t *key)
+{
+    if (q->late.n) {
+        *key = late_pop(&q->late);
+        return 1;
+    }
+    if (!q->bucket[0].n && !refill(q))
+        return 0;
+    *key = q->bucket[0].at[--q->bucket[0].n];
+    return 1;
+}
+
+/* ---- the model ---- */
 
 struct symbol { int32_t id; uint32_t before, after; };  /* id -1: swallowed by its left neighbour */
 struct halves { int32_t left, right; };
@@ -30,7 +139,7 @@ struct sh_bpe_work {
     const struct sh_bpe *bpe;
     struct symbol *symbol;
     size_t n, cap;
-    struct sh_queue queue;              /* rank << 32 | place of the left symbol */
+    struct queue queue;              /* rank << 32 | place of the left symbol */
     struct word *word;                  /* hash table */
     size_t n_word, n_slot;
     uint64_t seed;
@@ -112,7 +221,7 @@ static void offer(struct sh_bpe_work *w, uint32_t i)
     const struct sh_merge *m = find_merge(w->bpe, left, right);
     if (!m)
         return;
-    sh_queue_push(&w->queue, (uint64_t)m->rank << 32 | i);
+    queue_push(&w->queue, (uint64_t)m->rank << 32 | i);
     if (w->made_of && w->bpe->unused[m->id])
         w->made_of[m->id] = (struct halves){left, right};
 }
@@ -120,10 +229,10 @@ static void offer(struct sh_bpe_work *w, uint32_t i)
 static void merge_many(struct sh_bpe_work *w)
 {
     uint64_t top;
-    sh_queue_clear(&w->queue);
+    queue_clear(&w->queue);
     for (uint32_t i = 0; i < w->n; i++)
         offer(w, i);
-    while (sh_queue_pop(&w->queue, &top)) {
+    while (queue_pop(&w->queue, &top)) {
         uint32_t i = (uint32_t)top;
         struct symbol *s = &w->symbol[i];
         if (s->id < 0 || s->after == NONE)
@@ -375,7 +484,7 @@ void sh_bpe_end(struct sh_bpe_work *w)
         return;
     free(w->made_of);
     free(w->symbol);
-    sh_queue_free(&w->queue);
+    queue_free(&w->queue);
     free(w->word);
     free(w->key.at);
     free(w->known.at);

@@ -6,7 +6,6 @@
 
 #include "src/base/mem.h"
 #include "src/tokenizer/tok.h"
-#include "src/tokenizer/tok_regex.h"
 
 static int same(const struct sh_vocab *v, int32_t id, const char *text, size_t n)
 {
@@ -157,9 +156,7 @@ static void add_label(struct sh_text *to, const char *text, size_t n)
 
 void sh_tok_labels(struct sh_tokenizer *t)
 {
-    struct sh_text bytes = {0}, space = {.at = (char[]){' '}, .n = 1};
-    struct sh_err ignored;
-    struct sh_regex *mark = t->decode.byte_level ? NULL : sh_regex_new("\xe2\x96\x81", 3, 1, &ignored);
+    struct sh_text bytes = {0};
     t->label.n = 0;
     t->label_at = xreallocarray(t->label_at, t->vocab.n_id, sizeof *t->label_at);
     for (size_t id = 0; id < t->vocab.n_id; id++) {
@@ -169,14 +166,13 @@ void sh_tok_labels(struct sh_tokenizer *t)
         const char *text = t->vocab.text.at + t->vocab.at[id].at;
         size_t n = t->vocab.at[id].n;
         bytes.n = 0;
-        if (mark)
-            sh_regex_replace(mark, text, n, &space, &bytes, &ignored);
+        if (!t->decode.byte_level)
+            sh_sp_put_spaced(text, n, &bytes);
         else if (sh_bytelevel_decode(&bytes, text, n))
             sh_text_add(&bytes, text, n);
         t->label_at[id] = t->label.n;
         add_label(&t->label, bytes.at, bytes.n);
     }
-    sh_regex_free(mark);
     free(bytes.at);
 }
 

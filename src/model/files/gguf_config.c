@@ -10,7 +10,6 @@
 
 #include "src/base/mem.h"
 #include "src/model/families/families.h"
-#include "src/model/files/gguf_maker.h"
 
 enum { MOST_LAYERS = 10000 };
 

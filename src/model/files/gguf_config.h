@@ -8,9 +8,44 @@
 #include <jansson.h>
 
 #include "src/base/err.h"
+#include "src/model/families/family.h"
+#include "src/model/files/gguf.h"
+#include "src/model/weights.h"
 
 /* `path`: the (first) file. A new object; NULL: e says why. *names, a new object too, gives the key of
  * the file for each that it was written under. */
 json_t *sh_gguf_config(const char *path, json_t **names, struct sh_err *e);
+
+/* ---- what gguf_config.c and gguf_rope.c share ---- */
+
+/* The config that is being made. Keys of the file are named without
+ * the architecture prefix: "block_count" for "llama.block_count". */
+struct sh_gguf_maker {
+    const struct sh_gguf *g;
+    const struct sh_weights *w;
+    const struct sh_gguf_form *form;        /* of the file's family                               */
+    int64_t n_layer, n_head, d_model, d_head;   /* 0: not known                                   */
+    json_t *root, *names;
+    struct sh_err *e;
+    char key[160];
+};
+
+/* "<arch>.<name>", valid until the next call. */
+const char *sh_gguf_key(struct sh_gguf_maker *m, const char *name);
+int sh_gguf_has(struct sh_gguf_maker *m, const char *name);
+
+/* root[hub] = value, which is taken; a later message about it names the file's key. */
+void sh_gguf_put(struct sh_gguf_maker *m, const char *hub, const char *name, json_t *value);
+
+/* -1 with what was found under the key. */
+int sh_gguf_cannot(struct sh_gguf_maker *m, const char *name, const char *expected);
+
+/* A value of 0 or more; *out is unchanged if it is absent. A list with one number for each layer is accepted
+ * if all are the same. */
+int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out);
+int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out);
+
+/* gguf_rope.c: the base, the share of a head that turns, and scaling. */
+int sh_gguf_put_rope(struct sh_gguf_maker *m);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotary positions in GGUF metadata (gguf_maker.h). LLaMA 3's scaling is not in a key: the converter writes
+/* Rotary positions in GGUF metadata (gguf_config.h). LLaMA 3's scaling is not in a key: the converter writes
  * by what each pair's frequency is divided into the tensor rope_freqs.weight. The rule that made it (rope.h)
  * is found again from these numbers and taken only when it gives all of them. */
 #include <math.h>
 #include <string.h>
 
-#include "src/model/files/gguf_maker.h"
+#include "src/model/files/gguf_config.h"
 
 #define PI 3.14159265358979323846
 #define CLOSE 1e-5                          /* of the factors, which are f32                      */
@@ -124,13 +124,9 @@ static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, doubl
     if (!find_original(&f) && !find_turns(&f, (double)original))
         return sh_fail(m->e, "%s: tensor '%s': no parameters of LLaMA 3's rotary scaling give these factors, "
                        "expected factors of that scaling", t->file, t->name);
-    json_t *scaling = json_object();
-    json_object_set_new(scaling, "rope_type", json_string("llama3"));
-    json_object_set_new(scaling, "factor", json_real(f.most));
-    json_object_set_new(scaling, "low_freq_factor", json_real(f.low));
-    json_object_set_new(scaling, "high_freq_factor", json_real(f.high));
-    json_object_set_new(scaling, "original_max_position_embeddings", json_integer((json_int_t)f.original));
-    sh_gguf_put(m, "rope_scaling", NULL, scaling);
+    sh_gguf_put(m, "rope_scaling", NULL,
+                json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", f.most, "low_freq_factor", f.low,
+                          "high_freq_factor", f.high, "original_max_position_embeddings", (json_int_t)f.original));
     return 0;
 }
 
