@@ -37,8 +37,7 @@ int sh_part_sort(struct sh_part *p, struct sh_err *e)
         qsort(p->tensors, p->n, sizeof *p->tensors, by_name);
     for (size_t i = 1; i < p->n; i++)
         if (!by_name(&p->tensors[i - 1], &p->tensors[i]))
-            return sh_fail(e, "%s: tensor '%s': found a duplicate, expected each name once", p->path,
-                           p->tensors[i].name);
+            return sh_fail(e, "tensor '%s': found a duplicate, expected each name once", p->tensors[i].name);
     return 0;
 }
 
@@ -61,8 +60,7 @@ int sh_stored_elements(const struct sh_stored *t, size_t *n, struct sh_err *e)
     *n = 1;
     for (int i = 0; i < t->rank; i++)
         huge |= sh_mul(*n, t->shape[i], n);
-    return huge || *n > SIZE_MAX / 64
-               ? sh_fail(e, "%s: tensor '%s': shape %s has more elements than any file can hold", t->file, t->name,
+    return huge || *n > SIZE_MAX / 64 ? sh_fail(e, "shape %s has more elements than any file can hold",
                          sh_stored_shape(t, shape, sizeof shape)) : 0;
 }
 
@@ -111,7 +109,12 @@ static struct sh_part *add_part(struct sh_weights *w, char *path, sh_read_part *
     w->parts = xreallocarray(w->parts, w->n_part + 1, sizeof *w->parts);
     struct sh_part *p = &w->parts[w->n_part++];
     *p = (struct sh_part){.path = path};
-    return sh_map_open(&p->map, path, e) || read(p, e) ? NULL : p;
+    if (sh_map_open(&p->map, path, e))
+        return NULL;
+    if (!read(p, e))
+        return p;
+    sh_err_prefix(e, "%s", path);
+    return NULL;
 }
 
 /* Files without an index: each holds what no other does. */

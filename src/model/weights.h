@@ -72,7 +72,7 @@ struct sh_part {                            /* one file                         
     struct sh_gguf *gguf;                   /* the header of a GGUF file, else NULL               */
 };
 
-/* Fill `tensors` from the mapped file. What is there after an error is freed by the caller. */
+/* Fill `tensors` from the mapped file. The caller puts the path in front of an error, and frees what is there then. */
 typedef int sh_read_part(struct sh_part *p, struct sh_err *e);
 sh_read_part sh_safetensors_read, sh_torch_file_read, sh_npy_read;      /* GGUF's: gguf_tensors.h */
 

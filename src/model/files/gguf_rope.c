@@ -125,8 +125,9 @@ static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, doubl
         return sh_fail(m->e, "%s: tensor '%s': no parameters of LLaMA 3's rotary scaling give these factors, "
                        "expected factors of that scaling", t->file, t->name);
     sh_gguf_put(m, "rope_scaling", NULL,
-                json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", f.most, "low_freq_factor", f.low,
-                          "high_freq_factor", f.high, "original_max_position_embeddings", (json_int_t)f.original));
+                json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", f.most, "low_freq_factor",
+                          f.low, "high_freq_factor", f.high, "original_max_position_embeddings",
+                          (json_int_t)f.original));
     return 0;
 }
 

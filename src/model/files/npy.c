@@ -127,16 +127,15 @@ static int check(const struct header *h, struct sh_stored *s, size_t left, struc
             bytes = types[i].bytes;
         }
     if (!bytes)
-        return sh_fail(e, "%s: found numbers of type '%s', expected '<f4' or '<f2'", s->file,
+        return sh_fail(e, "found numbers of type '%s', expected '<f4' or '<f2'",
                        sh_shown((const unsigned char *)h->descr, strlen(h->descr), descr, sizeof descr));
     if (h->fortran)
-        return sh_fail(e, "%s: found Fortran order, expected C order (convert it with numpy.ascontiguousarray)",
-                       s->file);
+        return sh_fail(e, "found Fortran order, expected C order (convert it with numpy.ascontiguousarray)");
     if (sh_stored_elements(s, &n, e))
         return -1;
     s->bytes = n * bytes;
-    return s->bytes == left ? 0 : sh_fail(e, "%s: found %zu bytes of data, expected %zu for its shape and type",
-                                          s->file, left, s->bytes);
+    return s->bytes == left ? 0 : sh_fail(e, "found %zu bytes of data, expected %zu for its shape and type", left,
+                                          s->bytes);
 }
 
 static char *stem(const char *path)
@@ -159,9 +158,9 @@ int sh_npy_read(struct sh_part *p, struct sh_err *e)
             n |= (size_t)at[10] << 16 | (size_t)at[11] << 24;
     }
     if (!from)
-        return sh_fail(e, "%s: not a .npy file (versions 1 to 3)", p->path);
+        return sh_fail(e, "not a .npy file (versions 1 to 3)");
     if (n > MOST_HEADER || n > bytes - from)
-        return sh_fail(e, "%s: found a header of %zu bytes, expected at most %zu", p->path, n,
+        return sh_fail(e, "found a header of %zu bytes, expected at most %zu", n,
                        bytes - from < MOST_HEADER ? bytes - from : (size_t)MOST_HEADER);
     struct sh_stored *s = p->tensors = xcalloc(1, sizeof *s);
     struct header h = {0};
@@ -171,7 +170,6 @@ int sh_npy_read(struct sh_part *p, struct sh_err *e)
     s->at = at + from + n;
     const char *text = (const char *)at + from;
     if (parse((struct text){text, text + n}, &h, s))
-        return sh_fail(e, "%s: malformed header, expected 'descr', 'fortran_order' and 'shape' as numpy writes them",
-                       p->path);
+        return sh_fail(e, "malformed header, expected 'descr', 'fortran_order' and 'shape' as numpy writes them");
     return check(&h, s, bytes - from - n, e);
 }

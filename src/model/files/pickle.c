@@ -28,7 +28,6 @@ struct machine {
     const unsigned char *at;
     size_t bytes, next, op;                     /* of the input; place of the opcode being run   */
     const struct sh_pickle_global *globals;
-    const char *file;
     uint32_t *stack, *memo;
     uint32_t n_stack, n_memo, n_mark;
     uint32_t marks[MOST_MARKS];                 /* heights of the stack                          */
@@ -37,8 +36,7 @@ struct machine {
 
 static int refuse(const struct machine *m, const char *found, const char *expected)
 {
-    return sh_fail(m->e, "%s: pickle at byte %zu: opcode %s: found %s, expected %s", m->file, m->op,
-                   sh_pickle_opcode(m->at[m->op]), found, expected);
+    return sh_fail(m->e, "found %s, expected %s", found, expected);
 }
 
 /* Room for element n of a table that doubles: sizes of 64, 128, … hold at least n elements. */
@@ -53,8 +51,8 @@ static void *grown(void *table, uint32_t n, size_t bytes)
 static const unsigned char *take(struct machine *m, uint64_t n)
 {
     if (n > m->bytes - m->next) {
-        sh_fail(m->e, "%s: pickle at byte %zu: opcode %s: found %zu bytes left, expected %llu (is the file truncated?)",
-                m->file, m->op, sh_pickle_opcode(m->at[m->op]), m->bytes - m->next, (unsigned long long)n);
+        sh_fail(m->e, "found %zu bytes left, expected %llu (is the file truncated?)", m->bytes - m->next,
+                (unsigned long long)n);
         return NULL;
     }
     m->next += (size_t)n;
@@ -312,8 +310,7 @@ static int global(struct machine *m, const unsigned char *module, size_t module_
     for (const struct sh_pickle_global *g = m->globals; g->name; g++)
         if (says(module, module_bytes, g->module) && says(name, name_bytes, g->name))
             return push_new(m, (struct sh_pickle_value){.kind = SH_PICKLE_GLOBAL, .global = g});
-    return sh_fail(m->e, "%s: pickle at byte %zu: opcode %s: found the global '%s.%s', expected only what tensors are "
-                   "made of (nothing was run)", m->file, m->op, sh_pickle_opcode(m->at[m->op]),
+    return sh_fail(m->e, "found the global '%s.%s', expected only what tensors are made of (nothing was run)",
                    sh_shown(module, module_bytes, shown[0], sizeof shown[0]),
                    sh_shown(name, name_bytes, shown[1], sizeof shown[1]));
 }
@@ -363,8 +360,8 @@ static int reduce(struct machine *m)
         return refuse(m, sh_pickle_kind(callee->kind == SH_PICKLE_GLOBAL ? args : callee),
                       "a global and a tuple of arguments");
     if (g->use == SH_PICKLE_TYPE || (g->use == SH_PICKLE_NEW_DICT && args->count))
-        return sh_fail(m->e, "%s: pickle at byte %zu: opcode %s: found a call of %s.%s%s, expected none", m->file,
-                       m->op, sh_pickle_opcode(m->at[m->op]), g->module, g->name, args->count ? " with arguments" : "");
+        return sh_fail(m->e, "found a call of %s.%s%s, expected none", g->module, g->name,
+                       args->count ? " with arguments" : "");
     m->stack[m->n_stack - 2] = m->stack[m->n_stack - 1];
     m->n_stack--;
     if (g->use == SH_PICKLE_FUNCTION)
@@ -394,13 +391,7 @@ static int frame(struct machine *m)
     return n <= m->bytes - m->next ? 0 : refuse(m, "a frame that extends past the end of the file", "one within it");
 }
 
-static int unknown(const struct machine *m, unsigned char code)
-{
-    const char *name = sh_pickle_opcode(code);
-    return sh_fail(m->e, "%s: pickle at byte %zu: found opcode 0x%02x (%s), expected only what tensors are made of "
-                   "(nothing was run)", m->file, m->op, code, *name ? name : "there is no such opcode");
-}
-
+/* 1: an opcode that is not known here. */
 static int run(struct machine *m, unsigned char code)
 {
     switch (code) {
@@ -435,7 +426,7 @@ static int run(struct machine *m, unsigned char code)
     case 'b': return build(m);
     case 'Q': return need(m, 1) ? -1 : wrap(m, SH_PICKLE_PERSISTENT, NULL);
     case 0x95: return frame(m);
-    default: return unknown(m, code);
+    default: return 1;
     }
 }
 
@@ -443,11 +434,11 @@ static int begin(struct machine *m, size_t from)
 {
     m->next = m->op = from;
     if (m->bytes - from < 2 || m->at[from] != 0x80)
-        return sh_fail(m->e, "%s: pickle at byte %zu: found no protocol, expected a pickle", m->file, from);
+        return sh_fail(m->e, "found no protocol, expected a pickle");
     unsigned protocol = m->at[from + 1];
     m->next += 2;
     if (protocol < 2 || protocol > 5)
-        return sh_fail(m->e, "%s: pickle at byte %zu: found protocol %u, expected 2 to 5", m->file, from, protocol);
+        return sh_fail(m->e, "found protocol %u, expected 2 to 5", protocol);
     return 0;
 }
 
@@ -456,34 +447,40 @@ static int run_all(struct machine *m, size_t from)
     if (begin(m, from))
         return -1;
     for (;;) {
+        m->op = m->next;
         if (m->next == m->bytes)
-            return sh_fail(m->e, "%s: pickle at byte %zu: found the end of the data, expected an opcode (is the file "
-                           "truncated?)", m->file, m->next);
-        m->op = m->next++;
+            return sh_fail(m->e, "found the end of the data, expected an opcode (is the file truncated?)");
+        m->next++;
         if (m->at[m->op] == '.')
             break;
-        if (run(m, m->at[m->op]))
-            return -1;
+        const char *name = sh_pickle_opcode(m->at[m->op]);
+        int bad = run(m, m->at[m->op]);
+        if (bad > 0)
+            return sh_fail(m->e, "found opcode 0x%02x (%s), expected only what tensors are made of (nothing was run)",
+                           m->at[m->op], *name ? name : "there is no such opcode");
+        if (bad)
+            return sh_err_prefix(m->e, "opcode %s", name);
     }
     if (m->n_stack != 1 || m->n_mark)
-        return refuse(m, "unfinished values", "one value");
+        return sh_fail(m->e, "opcode STOP: found unfinished values, expected one value");
     m->p->root = m->stack[0];
     return 0;
 }
 
 struct sh_pickle *sh_pickle_read(const unsigned char *at, size_t bytes, size_t from, size_t *end,
-                                 const struct sh_pickle_global *globals, const char *file, struct sh_err *e)
+                                 const struct sh_pickle_global *globals, struct sh_err *e)
 {
     struct sh_pickle *p = xcalloc(1, sizeof *p);
-    struct machine m = {.p = p, .at = at, .bytes = bytes, .globals = globals, .file = file, .e = e};
+    struct machine m = {.p = p, .at = at, .bytes = bytes, .globals = globals, .e = e};
     p->links = xcalloc(64, sizeof *p->links);
     p->n_link = 1;
-    int result = run_all(&m, from);
+    int bad = run_all(&m, from);
     *end = m.next;
     free(m.stack);
     free(m.memo);
-    if (!result)
+    if (!bad)
         return p;
+    sh_err_prefix(e, "pickle at byte %zu", m.op);
     sh_pickle_free(p);
     return NULL;
 }

@@ -48,9 +48,9 @@ struct sh_pickle_value {
 struct sh_pickle;
 
 /* The pickle that begins at bytes[from]; it may end before `bytes` do, *end is the place after it.
- * `file` and places counted from bytes[0] are for messages. `globals` must outlive the result. */
+ * Messages count places from bytes[0]. `globals` must outlive the result. */
 struct sh_pickle *sh_pickle_read(const unsigned char *at, size_t bytes, size_t from, size_t *end,
-                                 const struct sh_pickle_global *globals, const char *file, struct sh_err *e);
+                                 const struct sh_pickle_global *globals, struct sh_err *e);
 void sh_pickle_free(struct sh_pickle *p);                       /* NULL is fine                      */
 
 const struct sh_pickle_value *sh_pickle_root(const struct sh_pickle *p);

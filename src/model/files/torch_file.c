@@ -35,8 +35,8 @@ static int refuse_storage(const struct reader *r, const struct sh_torch_storage 
                           const char *expected, size_t wanted)
 {
     char key[80];
-    return sh_fail(r->e, "%s: storage '%s': found %s%zu, expected %s%zu", r->part->path,
-                   sh_shown(s->key, s->key_bytes, key, sizeof key), found, n, expected, wanted);
+    return sh_fail(r->e, "storage '%s': found %s%zu, expected %s%zu", sh_shown(s->key, s->key_bytes, key, sizeof key),
+                   found, n, expected, wanted);
 }
 
 /* ---- zip ---- */
@@ -52,14 +52,14 @@ static const struct sh_zip_entry *find_pickle(const struct reader *r, size_t *fo
         if (!n || memchr(t->name, '/', n) || memcmp(t->name + n, name, sizeof name - 1))
             continue;
         if (found) {
-            sh_fail(r->e, "%s: zip: found two entries */data.pkl, expected one", r->part->path);
+            sh_fail(r->e, "zip: found two entries */data.pkl, expected one");
             return NULL;
         }
         found = t;
         *folder_bytes = n;
     }
     if (!found)
-        sh_fail(r->e, "%s: zip: found no entry */data.pkl, expected an archive written by torch.save", r->part->path);
+        sh_fail(r->e, "zip: found no entry */data.pkl, expected an archive written by torch.save");
     return found;
 }
 
@@ -81,8 +81,8 @@ static int place_in_zip(struct reader *r, const struct sh_zip_entry *pickle, siz
         const struct sh_zip_entry *t = find_entry(r, pickle, folder_bytes, name, strlen(name));
         free(name);
         if (!t)
-            return sh_fail(r->e, "%s: zip: found no entry */data/%s, expected the storage its pickle refers to",
-                           r->part->path, sh_shown(s->key, s->key_bytes, shown, sizeof shown));
+            return sh_fail(r->e, "zip: found no entry */data/%s, expected the storage its pickle refers to",
+                           sh_shown(s->key, s->key_bytes, shown, sizeof shown));
         if (t->bytes != s->n * s->element_bytes)
             return refuse_storage(r, s, "bytes: ", t->bytes, "", s->n * s->element_bytes);
         s->at = r->part->map.at + t->at;
@@ -94,18 +94,16 @@ static int read_zip(struct reader *r)
 {
     const struct sh_map *map = &r->part->map;
     size_t folder_bytes = 0, end;
-    if (sh_zip_open(&r->zip, map, r->part->path, r->e))
-        return -1;
+    if (sh_zip_open(&r->zip, map, r->e))
+        return sh_err_prefix(r->e, "zip");
     const struct sh_zip_entry *pickle = find_pickle(r, &folder_bytes);
     if (!pickle)
         return -1;
     const struct sh_zip_entry *order = find_entry(r, pickle, folder_bytes, "byteorder", 9);
     if (order && (order->bytes != 6 || memcmp(map->at + order->at, "little", 6)))
-        return sh_fail(r->e, "%s: zip: entry */byteorder: found a byte order other than 'little', expected 'little'",
-                       r->part->path);
-    r->pickle = sh_pickle_read(map->at, pickle->at + pickle->bytes, pickle->at, &end, sh_torch_globals, r->part->path,
-                               r->e);
-    if (!r->pickle || sh_torch_storages(&r->storages, r->pickle, r->part->path, r->e))
+        return sh_fail(r->e, "zip: entry */byteorder: found a byte order other than 'little', expected 'little'");
+    r->pickle = sh_pickle_read(map->at, pickle->at + pickle->bytes, pickle->at, &end, sh_torch_globals, r->e);
+    if (!r->pickle || sh_torch_storages(&r->storages, r->pickle, r->e))
         return -1;
     return place_in_zip(r, pickle, folder_bytes);
 }
@@ -116,7 +114,7 @@ static int read_zip(struct reader *r)
 static struct sh_pickle *read_plain(const struct reader *r, size_t *next)
 {
     static const struct sh_pickle_global none[] = {{NULL, NULL, SH_PICKLE_TYPE}};
-    return sh_pickle_read(r->part->map.at, r->part->map.bytes, *next, next, none, r->part->path, r->e);
+    return sh_pickle_read(r->part->map.at, r->part->map.bytes, *next, next, none, r->e);
 }
 
 static int is_magic(const struct sh_pickle *p)
@@ -150,8 +148,7 @@ static int check_plain(const struct reader *r, size_t *next, int (*is)(const str
         return -1;
     int right = is(p);
     sh_pickle_free(p);
-    return right ? 0 : sh_fail(r->e, "%s: pickle at byte %zu: found a different value, expected %s", r->part->path,
-                               from, expected);
+    return right ? 0 : sh_fail(r->e, "pickle at byte %zu: found a different value, expected %s", from, expected);
 }
 
 /* The elements at *next belong to the storage of this key. */
@@ -163,8 +160,8 @@ static int place_behind(const struct reader *r, const struct sh_pickle_value *ke
                                      : NULL;
     uint64_t n;
     if (!s || s->at)
-        return sh_fail(r->e, "%s: pickle at byte %zu: found a key of an unknown storage or a duplicate key, expected "
-                       "one key for each storage of the tensors", r->part->path, key->place);
+        return sh_fail(r->e, "pickle at byte %zu: found a key of an unknown storage or a duplicate key, expected one "
+                       "key for each storage of the tensors", key->place);
     if (map->bytes - *next < 8)
         return refuse_storage(r, s, "bytes left: ", map->bytes - *next, "at least ", 8);
     memcpy(&n, map->at + *next, 8);
@@ -182,8 +179,8 @@ static int place_all_behind(const struct reader *r, const struct sh_pickle *keys
 {
     const struct sh_pickle_value *root = sh_pickle_root(keys), *none, *key;
     if (root->kind != SH_PICKLE_LIST)
-        return sh_fail(r->e, "%s: pickle at byte %zu: found %s, expected the list of storages", r->part->path,
-                       root->place, sh_pickle_kind(root));
+        return sh_fail(r->e, "pickle at byte %zu: found %s, expected the list of storages", root->place,
+                       sh_pickle_kind(root));
     for (uint32_t link = 0; sh_pickle_next(keys, root, &link, &none, &key);)
         if (place_behind(r, key, &next))
             return -1;
@@ -191,8 +188,7 @@ static int place_all_behind(const struct reader *r, const struct sh_pickle *keys
         if (!r->storages.list[i].at)
             return refuse_storage(r, &r->storages.list[i], "elements: ", 0, "", r->storages.list[i].n);
     if (next != r->part->map.bytes)
-        return sh_fail(r->e, "%s: found %zu bytes after the last storage, expected none", r->part->path,
-                       r->part->map.bytes - next);
+        return sh_fail(r->e, "found %zu bytes after the last storage, expected none", r->part->map.bytes - next);
     return 0;
 }
 
@@ -204,8 +200,8 @@ static int read_stacked(struct reader *r)
         check_plain(r, &next, is_version, "version 1001 of the format") ||
         check_plain(r, &next, is_little_endian, "system info with 'little_endian' True"))
         return -1;
-    r->pickle = sh_pickle_read(map->at, map->bytes, next, &next, sh_torch_globals, r->part->path, r->e);
-    if (!r->pickle || sh_torch_storages(&r->storages, r->pickle, r->part->path, r->e))
+    r->pickle = sh_pickle_read(map->at, map->bytes, next, &next, sh_torch_globals, r->e);
+    if (!r->pickle || sh_torch_storages(&r->storages, r->pickle, r->e))
         return -1;
     struct sh_pickle *keys = read_plain(r, &next);
     int result = keys ? place_all_behind(r, keys, next) : -1;
@@ -219,8 +215,8 @@ static int read_either(struct reader *r)
         return read_zip(r);
     if (r->part->map.bytes && r->part->map.at[0] == 0x80)
         return read_stacked(r);
-    return sh_fail(r->e, "%s: found neither a zip archive nor a pickle in its %zu bytes, expected a file written by "
-                   "torch.save", r->part->path, r->part->map.bytes);
+    return sh_fail(r->e, "found neither a zip archive nor a pickle in its %zu bytes, expected a file written by "
+                   "torch.save", r->part->map.bytes);
 }
 
 int sh_torch_file_read(struct sh_part *p, struct sh_err *e)

@@ -45,7 +45,7 @@ static int whole(const struct sh_pickle_value *v, size_t *out)
 
 /* ('storage', type, key, device, elements), and None in the older form. */
 static int read_storage(struct sh_torch_storage *s, const struct sh_pickle *p, const struct sh_pickle_value *persistent,
-                        const char *path, struct sh_err *e)
+                        struct sh_err *e)
 {
     const struct sh_pickle_value *id = sh_pickle_member(p, persistent, 0), *part[6];
     for (size_t i = 0; i < 6; i++)
@@ -53,18 +53,18 @@ static int read_storage(struct sh_torch_storage *s, const struct sh_pickle *p, c
     if (id->kind != SH_PICKLE_TUPLE || id->count > 6 || !sh_pickle_is(part[0], "storage") || !part[1] ||
         part[1]->kind != SH_PICKLE_GLOBAL || part[1]->global < &sh_torch_globals[FIRST_STORAGE] || !part[2] ||
         part[2]->kind != SH_PICKLE_STRING || whole(part[4], &s->n))
-        return sh_fail(e, "%s: pickle at byte %zu: found an unknown persistent id, expected ('storage', type, key, "
-                       "device, elements)", path, persistent->place);
+        return sh_fail(e, "pickle at byte %zu: found an unknown persistent id, expected ('storage', type, key, device, "
+                       "elements)", persistent->place);
     if (part[5] && part[5]->kind != SH_PICKLE_NONE)
-        return sh_fail(e, "%s: pickle at byte %zu: found a view of another storage, expected a whole storage",
-                       path, persistent->place);
+        return sh_fail(e, "pickle at byte %zu: found a view of another storage, expected a whole storage",
+                       persistent->place);
     size_t i = (size_t)(part[1]->global - &sh_torch_globals[FIRST_STORAGE]), bytes;
     s->key = part[2]->text;
     s->key_bytes = part[2]->bytes;
     s->dtype = elements[i].dtype;
     s->element_bytes = elements[i].bytes;
     if (sh_mul(s->n, s->element_bytes, &bytes))
-        return sh_fail(e, "%s: pickle at byte %zu: found a storage of %zu elements, more than any file can hold", path,
+        return sh_fail(e, "pickle at byte %zu: found a storage of %zu elements, more than any file can hold",
                        persistent->place, s->n);
     return 0;
 }
@@ -77,7 +77,7 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Tensors that share a storage name it once each; they must agree. */
-static int unite(struct sh_torch_storages *s, const char *path, struct sh_err *e)
+static int unite(struct sh_torch_storages *s, struct sh_err *e)
 {
     size_t n = 0;
     char key[80];
@@ -88,7 +88,7 @@ static int unite(struct sh_torch_storages *s, const char *path, struct sh_err *e
         if (!last || by_key(last, now))
             s->list[n++] = *now;
         else if (last->dtype != now->dtype || last->n != now->n)
-            return sh_fail(e, "%s: storage '%s': found %zu elements of %s and %zu of %s, expected the same", path,
+            return sh_fail(e, "storage '%s': found %zu elements of %s and %zu of %s, expected the same",
                            sh_shown(now->key, now->key_bytes, key, sizeof key), last->n, last->dtype, now->n,
                            now->dtype);
     }
@@ -96,7 +96,7 @@ static int unite(struct sh_torch_storages *s, const char *path, struct sh_err *e
     return 0;
 }
 
-int sh_torch_storages(struct sh_torch_storages *s, const struct sh_pickle *p, const char *path, struct sh_err *e)
+int sh_torch_storages(struct sh_torch_storages *s, const struct sh_pickle *p, struct sh_err *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < sh_pickle_count(p); i++)
@@ -104,9 +104,9 @@ int sh_torch_storages(struct sh_torch_storages *s, const struct sh_pickle *p, co
     *s = (struct sh_torch_storages){.list = xcalloc(n, sizeof *s->list)};
     for (size_t i = 0; i < sh_pickle_count(p); i++)
         if (sh_pickle_value(p, i)->kind == SH_PICKLE_PERSISTENT &&
-            read_storage(&s->list[s->n++], p, sh_pickle_value(p, i), path, e))
+            read_storage(&s->list[s->n++], p, sh_pickle_value(p, i), e))
             return -1;
-    return unite(s, path, e);
+    return unite(s, e);
 }
 
 struct sh_torch_storage *sh_torch_storage(const struct sh_torch_storages *s, const unsigned char *key, size_t bytes)
@@ -143,10 +143,9 @@ static int read_window(struct window *w, struct sh_stored *t, const struct sh_pi
         whole(sh_pickle_member(p, args, 1), &w->offset) ||
         read_sizes(t->shape, &t->rank, p, sh_pickle_member(p, args, 2)) ||
         read_sizes(w->stride, &n_stride, p, sh_pickle_member(p, args, 3)) || n_stride != t->rank)
-        return sh_fail(e, "%s: tensor '%s': pickle at byte %zu: found unknown arguments of _rebuild_tensor_v2, "
-                       "expected "
-                       "a storage, an offset, and equally many sizes and strides, at most %d, whole numbers >= 0",
-                       t->file, t->name, call->place, SH_MAX_RANK);
+        return sh_fail(e, "pickle at byte %zu: found unknown arguments of _rebuild_tensor_v2, expected a storage, an "
+                       "offset, and equally many sizes and strides, at most %d, whole numbers >= 0", call->place,
+                       SH_MAX_RANK);
     const struct sh_pickle_value *key = sh_pickle_member(p, sh_pickle_member(p, storage, 0), 2);
     w->storage = sh_torch_storage(s, key->text, key->bytes);
     snprintf(t->dtype, sizeof t->dtype, "%s", w->storage->dtype);
@@ -184,14 +183,13 @@ static int check_window(struct window *w, const struct sh_stored *t, struct sh_e
     for (int i = 0; i < n; i++) {
         size_t size = t->shape[order[i]], stride = w->stride[order[i]];
         if (stride <= span && !far)
-            return sh_fail(e, "%s: tensor '%s': found stride %zu in dimension %d of shape %s, expected strides that "
-                           "do not put two elements at one place", t->file, t->name, stride, order[i],
-                           sh_stored_shape(t, shape, sizeof shape));
+            return sh_fail(e, "found stride %zu in dimension %d of shape %s, expected strides that do not put two "
+                           "elements at one place", stride, order[i], sh_stored_shape(t, shape, sizeof shape));
         far |= sh_mul(size - 1, stride, &reach) || sh_add(span, reach, &span) || sh_mul(w->n, size, &w->n);
     }
     if (far || sh_add(span, w->offset, &reach) || reach >= w->storage->n)
-        return sh_fail(e, "%s: tensor '%s': found a storage '%s' of %zu elements, expected room for shape %s from "
-                       "element %zu on (the storage is shorter than the tensor)", t->file, t->name,
+        return sh_fail(e, "found a storage '%s' of %zu elements, expected room for shape %s from element %zu on (the "
+                       "storage is shorter than the tensor)",
                        sh_shown(w->storage->key, w->storage->key_bytes, key, sizeof key), w->storage->n,
                        sh_stored_shape(t, shape, sizeof shape), w->offset);
     return 0;
@@ -233,12 +231,11 @@ static int place(struct sh_stored *t, const struct window *w, size_t *left, stru
         return 0;
     }
     if (t->bytes > *left)
-        return sh_fail(e, "%s: tensor '%s': found more tensors that are not in row-major order than the file has "
-                       "bytes", t->file, t->name);
+        return sh_fail(e, "found more tensors that are not in row-major order than the file has bytes");
     *left -= t->bytes;
     unsigned char *copy = malloc(t->bytes);
     if (!copy)
-        return sh_fail(e, "%s: tensor '%s': no memory for its %zu bytes", t->file, t->name, t->bytes);
+        return sh_fail(e, "no memory for its %zu bytes", t->bytes);
     gather(copy, t, w);
     t->at = t->copy = copy;
     return 0;
@@ -249,12 +246,12 @@ static int read_name(struct sh_stored *t, const struct sh_pickle_value *key, con
 {
     char shown[80];
     if (key->kind != SH_PICKLE_STRING)
-        return sh_fail(e, "%s: pickle at byte %zu: found %s as a tensor name, expected a string", t->file,
-                       of->place, sh_pickle_kind(key));
+        return sh_fail(e, "pickle at byte %zu: found %s as a tensor name, expected a string", of->place,
+                       sh_pickle_kind(key));
     for (size_t i = 0; i < key->bytes; i++)
         if (key->text[i] < ' ' || key->text[i] == 0x7f)
-            return sh_fail(e, "%s: pickle at byte %zu: found a control character in the name of tensor '%s'", t->file,
-                           key->place, sh_shown(key->text, key->bytes, shown, sizeof shown));
+            return sh_fail(e, "pickle at byte %zu: found a control character in the name of tensor '%s'", key->place,
+                           sh_shown(key->text, key->bytes, shown, sizeof shown));
     t->name = xmalloc(key->bytes + 1);
     memcpy(t->name, key->text, key->bytes);
     t->name[key->bytes] = '\0';
@@ -269,8 +266,8 @@ static int read_tensor(struct sh_stored *t, const struct sh_pickle *p, const str
         const struct sh_pickle_value *args = sh_pickle_member(p, call, 0);
         const struct sh_pickle_value *inner = sh_pickle_member(p, args, 0);
         if (!is_call(inner, REBUILD_TENSOR))
-            return sh_fail(e, "%s: tensor '%s': pickle at byte %zu: found %s in a parameter, expected a tensor",
-                           t->file, t->name, call->place, sh_pickle_kind(inner));
+            return sh_fail(e, "pickle at byte %zu: found %s in a parameter, expected a tensor", call->place,
+                           sh_pickle_kind(inner));
         call = inner;
     }
     return read_window(&w, t, p, call, s, e) || check_window(&w, t, e) || place(t, &w, left, e) ? -1 : 0;
@@ -283,7 +280,7 @@ int sh_torch_tensors(struct sh_part *part, const struct sh_pickle *p, const stru
     const struct sh_pickle_value *root = sh_pickle_root(p), *key, *v;
     size_t left = part->map.bytes;
     if (root->kind != SH_PICKLE_DICT)
-        return sh_fail(e, "%s: found %s, expected a dictionary of tensors", part->path, sh_pickle_kind(root));
+        return sh_fail(e, "found %s, expected a dictionary of tensors", sh_pickle_kind(root));
     part->tensors = xcalloc(root->count, sizeof *part->tensors);
     for (uint32_t link = 0; sh_pickle_next(p, root, &link, &key, &v);) {
         struct sh_stored *t = &part->tensors[part->n];
@@ -294,7 +291,7 @@ int sh_torch_tensors(struct sh_part *part, const struct sh_pickle *p, const stru
             return -1;
         part->n++;
         if (read_tensor(t, p, v, s, &left, e))
-            return -1;
+            return sh_err_prefix(e, "tensor '%s'", t->name);
     }
     return sh_part_sort(part, e);
 }

@@ -26,8 +26,8 @@ struct sh_torch_storages {
     size_t n;
 };
 
-/* The storages that a pickle refers to. `path` is for messages. `s` is freed also after an error. */
-int sh_torch_storages(struct sh_torch_storages *s, const struct sh_pickle *p, const char *path, struct sh_err *e);
+/* The storages that a pickle refers to. `s` is freed also after an error. */
+int sh_torch_storages(struct sh_torch_storages *s, const struct sh_pickle *p, struct sh_err *e);
 struct sh_torch_storage *sh_torch_storage(const struct sh_torch_storages *s, const unsigned char *key, size_t bytes);
 
 /* The tensors of the dictionary `p`, whose storages were all found. */

@@ -24,8 +24,8 @@ struct sh_zip {
 
 int sh_zip_is(const struct sh_map *file);   /* does it begin like an archive with entries?           */
 
-/* `path` is for messages. Closed also when this failed. */
-int sh_zip_open(struct sh_zip *z, const struct sh_map *file, const char *path, struct sh_err *e);
+/* Close it also when this failed. */
+int sh_zip_open(struct sh_zip *z, const struct sh_map *file, struct sh_err *e);
 void sh_zip_close(struct sh_zip *z);
 
 const struct sh_zip_entry *sh_zip_find(const struct sh_zip *z, const char *name);   /* or NULL       */
