@@ -44,7 +44,7 @@ static json_t *find_below(json_t *v, const char *path)
     return NULL;
 }
 
-/* What a model of text and pictures says of its text counts before what it says of both. */
+/* In a model of text and images, the keys of the text part take precedence. */
 static json_t *find(const struct sh_config *c, const char *path)
 {
     json_t *text = find_below(json_object_get(c->root, "text_config"), path);
@@ -204,8 +204,8 @@ int sh_config_choice(const struct sh_config *c, const char *key, const struct sh
     return word ? sh_config_refuse(c, key, expected, e) : 0;
 }
 
-/* Python writes Infinity, -Infinity and NaN bare where JSON has no such numbers (time_step_limit of Mamba models).
- * The letters of the one at `at`, if one stands there as a value. */
+/* The length of Infinity, -Infinity or NaN at `at`, which Python writes as a number (time_step_limit of Mamba models);
+ * 0: it is a key, or something else. */
 static size_t python_number(const char *at, const char *end)
 {
     static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
@@ -221,7 +221,7 @@ static size_t python_number(const char *at, const char *end)
     return 0;
 }
 
-/* The text with those as strings, which every reader of a number refuses by its key; for free(). */
+/* A copy with these words as strings, so that every reader of a number refuses them by their key; for free(). */
 static char *without_python(const char *text, size_t bytes, size_t *out)
 {
     char *to = xmalloc(2 * bytes + 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotary scaling in config.json (config.h): an object called rope_scaling, or rope_parameters in
- * newer files, whose `rope_type` (once `type`) decides which of its other keys count. */
+/* Rotary scaling in config.json (config.h): the object rope_scaling or, in newer files, rope_parameters. Its
+ * `rope_type` (formerly `type`) determines which of its other keys count. */
 #include <math.h>
 #include <stdio.h>
 
@@ -89,8 +89,8 @@ static int read_kind(struct place *p, struct sh_rope *r, struct sh_err *e)
     return 0;
 }
 
-/* The factor; without one the model's positions tell how much longer they are. What the config itself, or else its
- * family, says of the original positions counts before what the object says. */
+/* The factor; by default, the ratio of the model's positions to the original ones. For these, the config and then the
+ * family take precedence over the object. */
 static int read_factor(struct place *p, const struct sh_arch *a, struct sh_rope *r, struct sh_err *e)
 {
     static const char *const original = "original_max_position_embeddings";

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens to the input of layer 0 (layer.h). The tables stay where they are, in the mapped checkpoint:
- * only the pages of tokens that occur are ever read, and only their rows travel to the device. Of a token
- * table whose numbers are packed the rows of a call are unpacked, one for each token. */
+/* Tokens to the input of layer 0 (layer.h). The tables stay in the mapped checkpoint: only the pages of tokens that
+ * occur are read, and only their rows are copied to the device. Rows of a packed table are unpacked for each call. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -124,10 +123,9 @@ struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, stru
     n->m = m;
     int bad = (!sh_model_is_packed(m, SH_TOK_EMBED, -1, &n->words) &&
                sh_model_tensor(m, SH_TOK_EMBED, -1, &n->words, e)) ||
-              sh_model_tensor(m, SH_POS_EMBED, -1, &n->places, e) ||
-              sh_layer_matrix(b, d, m, SH_PROJ_IN, -1, SH_F32, &n->in, e) ||
-              sh_layer_vector(b, d, m, SH_EMBED_NORM_W, -1, &n->norm_w, e) ||
-              sh_layer_vector(b, d, m, SH_EMBED_NORM_B, -1, &n->norm_b, e);
+              sh_model_tensor(m, SH_POS_EMBED, -1, &n->places, e) || sh_layer_matrix(b, d, m, SH_PROJ_IN, -1, SH_F32,
+                              &n->in, e) || sh_layer_vector(b, d, m, SH_EMBED_NORM_W, -1, &n->norm_w,
+                              e) || sh_layer_vector(b, d, m, SH_EMBED_NORM_B, -1, &n->norm_b, e);
     if (bad) {
         sh_entry_free(n);
         return NULL;

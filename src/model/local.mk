@@ -50,7 +50,7 @@ libmodel_a_SOURCES = \
 	%D%/files/gguf_family.c %D%/files/gguf_family.h \
 	%D%/files/gguf_rope.c \
 	%D%/files/gguf_tensors.c %D%/files/gguf_tensors.h \
-	%D%/files/gguf_type.c %D%/files/gguf_type.h \
+	%D%/files/gguf_type.c \
 	%D%/files/gguf_value.c \
 	%D%/files/map.c %D%/files/map.h \
 	%D%/files/npy.c \

@@ -12,7 +12,6 @@
 #include "src/model/config.h"
 #include "src/model/files/gguf_family.h"
 #include "src/model/files/gguf_tensors.h"
-#include "src/model/files/gguf_type.h"
 #include "src/model/layout.h"
 #include "src/model/numbers.h"
 #include "src/model/weights.h"

@@ -49,14 +49,6 @@ static uint32_t magnitude(const void *at, enum sh_type type, size_t i)
     return type == SH_F32 ? ((const word32 *)at)[i] & 0x7fffffffu : (((const word16 *)at)[i] & 0x7fffu) << 16;
 }
 
-static void zero(void *at, enum sh_type type, size_t i)
-{
-    if (type == SH_F32)
-        ((word32 *)at)[i] = 0;
-    else
-        ((word16 *)at)[i] = 0;
-}
-
 /* The bin in which the one of rank *left is; *left becomes its rank there. */
 static uint32_t bin_of(const size_t *count, size_t *left)
 {
@@ -88,7 +80,11 @@ void sh_prune(void *at, enum sh_type type, size_t n, double share)
     left++;                                     /* so many of the edge's own magnitude go */
     for (size_t i = 0; i < n; i++) {
         uint32_t m = magnitude(at, type, i);
-        if (m < edge || (m == edge && left && left--))
-            zero(at, type, i);
+        if (m > edge || (m == edge && !(left && left--)))
+            continue;
+        if (type == SH_F32)
+            ((word32 *)at)[i] = 0;
+        else
+            ((word16 *)at)[i] = 0;
     }
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotary positions on the host: the frequencies of a model, their scaling for texts
- * longer than those of the training, and the tables that the rotary operation of a backend
- * takes. Numbers are rounded where transformers rounds them: frequencies and angles are f32. */
+/* Rotary positions on the host: the frequencies of a model, their scaling for long texts, and the tables that a
+ * backend's rotary operation takes. Rounded where transformers rounds: frequencies and angles are f32. */
 #ifndef SH_MODEL_ROPE_H
 #define SH_MODEL_ROPE_H
 

@@ -23,7 +23,7 @@ struct sh_stored {                          /* one tensor as the file has it    
     size_t shape[SH_MAX_RANK];
     int rank;
     char dtype[16];                         /* "F32", "BF16", …; also types that cannot be read   */
-    const struct sh_gguf_type *packed;      /* how blocks of the numbers are packed (gguf_type.h); NULL:
+    const struct sh_gguf_type *packed;      /* how blocks of the numbers are packed (gguf_tensors.h); NULL:
                                              * not packed                                         */
     void *copy;                             /* `at`, where the file has another order; else NULL  */
 };
@@ -32,8 +32,7 @@ struct sh_weights;
 struct sh_gguf;
 struct sh_gguf_type;
 
-/* One file; .safetensors, .gguf and .npy by their names, else PyTorch's. The first file of a split GGUF
- * checkpoint opens all of them. */
+/* One file: .safetensors, .gguf or .npy by its name, else PyTorch's. The first file of a split GGUF model opens all. */
 struct sh_weights *sh_weights_open(const char *path, struct sh_err *e);
 
 /* The first of these in a folder: model.safetensors, the shards that model.safetensors.index.json
@@ -52,8 +51,7 @@ const struct sh_stored *sh_weights_find(const struct sh_weights *w, const char *
 /* The metadata of the (first) GGUF file; NULL: not a GGUF file. */
 const struct sh_gguf *sh_weights_gguf(const struct sh_weights *w);
 
-/* The type of a tensor that is wanted for arithmetic; an error for all but F32, F16, BF16 and packed ones,
- * which become f32. */
+/* The type in which a tensor takes part in arithmetic: F32, F16, BF16, or f32 for packed ones; an error for others. */
 int sh_stored_type(const struct sh_stored *t, enum sh_type *out, struct sh_err *e);
 
 /* "[128, 32]" in `text`, cut to `bytes`. Returns text. */

@@ -8,8 +8,7 @@
 #include "src/tokenizer/tok_arrays.h"
 #include "src/tokenizer/tok_vocab.h"
 
-/* tokenizer.model: the file of the SentencePiece library, a protobuf message
- * (sentencepiece_model.proto: pieces, trainer_spec, normalizer_spec). */
+/* tokenizer.model, a protobuf message (sentencepiece_model.proto: pieces, trainer_spec, normalizer_spec). */
 struct sh_sp_model {
     struct sh_tok_arrays arrays;        /* points into the rest */
     struct sh_map map;
@@ -23,8 +22,8 @@ struct sh_sp_model {
 int sh_sp_model_open(struct sh_sp_model *m, const char *path, struct sh_err *e);
 void sh_sp_model_close(struct sh_sp_model *m);
 
-/* SentencePiece's normalisation: characters are rewritten by a precompiled map, spaces squeezed,
- * one prepended, and all written U+2581. */
+/* Normalisation: characters are rewritten by a precompiled map, spaces squeezed, one prepended, and all become U+2581.
+ * */
 struct sh_sp_normal {
     int add_prefix, prefix_once, squeeze, escape;
     struct sh_added user;               /* what is left as it is          */
@@ -41,8 +40,8 @@ void sh_sp_normal_free(struct sh_sp_normal *n);
 int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t bytes, int at_start,
                      struct sh_text *out, struct sh_err *e);
 
-/* Ids to text as SentencePiece does it: control tokens give nothing, unknown ones a fixed string,
- * runs of byte tokens characters; the space that normalisation prepended is removed. */
+/* Ids to text: control tokens give nothing, unknown ones a fixed string, runs of byte tokens characters; the space that
+ * normalisation prepended is removed. */
 struct sh_sp_decode {
     unsigned char *type;                /* enum sh_tok_type by id; NULL: not such a tokenizer */
     size_t n_type;                      /* later ids are added tokens, written out            */

@@ -134,8 +134,8 @@ static int run_parts(const struct sh_sp_normal *n, const char *text, size_t byte
     return 0;
 }
 
-/* A text that begins with a space gets none in front where only its start does: what tokenizers' Metaspace does for
- * "legacy" false, where the slow class of transformers 4 put a second one. */
+/* With prefix_once, a text that begins with a space gets no other one: what the tokenizers library does for "legacy"
+ * false (the slow class of transformers 4 added a second one). */
 static int gets_prefix(const struct sh_sp_normal *n, const char *text, size_t bytes, int at_start)
 {
     size_t width = strlen(SPACE);

@@ -17,8 +17,8 @@ struct sh_split { struct sh_split_step *step; int n; };
 int sh_split_read(struct sh_split *s, const json_t *pre_tokenizer, struct sh_err *e);
 void sh_split_free(struct sh_split *s);
 
-/* Cuts and rewrites `p` in place; `spare` is scratch. at_start: its first piece begins the whole
- * text. No piece is empty afterwards. */
+/* Cuts and rewrites `p` in place; `spare` is scratch. at_start: its first piece begins the whole text. No piece is
+ * empty afterwards. */
 int sh_split_run(const struct sh_split *s, struct sh_pieces *p, struct sh_pieces *spare,
                  int at_start, struct sh_err *e);
 
@@ -75,8 +75,8 @@ void sh_tok_labels(struct sh_tokenizer *t);             /* the last step of all 
 /* Fills a zeroed tokenizer from arrays. On failure the caller frees it. */
 int sh_tok_read_arrays(struct sh_tokenizer *t, const struct sh_tok_arrays *a, struct sh_err *e);
 
-/* The pre-tokenizer that a GGUF file names, and what goes with it ("normalizer", "decoder",
- * "ignore_merges"), as the parts of a tokenizer.json. NULL: not a known name. */
+/* A pre-tokenizer by its name in GGUF files, with what belongs to it ("normalizer", "decoder", "ignore_merges"), as
+ * parts of a tokenizer.json. NULL: not a known name. */
 json_t *sh_tok_pre(const char *name);
 
 /* The "added_tokens" array that the other files of a folder make: tokenizer_config.json (config,

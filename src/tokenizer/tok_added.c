@@ -3,7 +3,6 @@
 #include "src/tokenizer/tok_added.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <utf8proc.h>
 
 #include "src/base/mem.h"

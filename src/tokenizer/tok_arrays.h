@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/base/err.h"
-
 enum sh_tok_model {
     SH_TOK_SCORES,                      /* SentencePiece's BPE: "llama" in GGUF     */
     SH_TOK_UNIGRAM,                     /* SentencePiece's unigram: "t5"            */

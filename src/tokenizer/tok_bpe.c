@@ -18,9 +18,9 @@
 
 /* ---- the queue ---- */
 
-/* The smallest key first: a radix heap (Ahuja and others 1990), which touches memory in order where
- * a binary heap jumps. Keys below the one taken last are rare here (a token seldom stands before its
- * halves in the list of merges) and wait in a small binary heap. */
+/* The smallest key first: a radix heap (Ahuja and others 1990), which accesses memory in order where a binary heap
+ * jumps. The rare keys below the one taken last (a token that is listed before its halves) go into a small binary heap.
+ * */
 struct keys { uint64_t *at; size_t n, cap; };
 
 struct queue {                       /* start with {0} */
@@ -179,8 +179,8 @@ static int has_inner_mark(const char *text, size_t n)
     return 0;
 }
 
-/* Where no merge spans the place before a written space, a text may be cut there without changing
- * what comes out, as long as the mark itself is a token (it ends a run of unknown characters). */
+/* If no merge spans the place before a written space, texts can be cut there without changing the result, provided that
+ * the mark itself is a token (it ends a run of unknown characters). */
 void sh_bpe_ready(struct sh_bpe *b)
 {
     b->cut_words = !b->whole_first && !b->unused && sh_vocab_find(b->vocab, MARK, 3) >= 0;
@@ -303,8 +303,8 @@ static int has_bytes(const struct sh_bpe *b, const char *at, int n)
     return b->byte_fallback;
 }
 
-/* Characters to symbols. An unknown token stays pending so that a run of unknown characters can
- * become one; as in the reference, bytes that stand in for a character do not end such a run. */
+/* Characters to symbols. An unknown token stays pending so that a run of unknown characters can become one; as in the
+ * reference, bytes in place of a character do not end such a run. */
 static int spell(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_err *e)
 {
     const struct sh_bpe *b = w->bpe;

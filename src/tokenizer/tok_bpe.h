@@ -39,8 +39,7 @@ int sh_bpe_from_scores(struct sh_bpe *b, const struct sh_vocab *vocab, const flo
                        const int32_t *type, struct sh_err *e);
 void sh_bpe_free(struct sh_bpe *b);
 
-/* Building: an empty table with room for n merges; one merge more (the last of a repeated
- * pair wins); the final step after all merges. */
+/* Building: an empty table for n merges; one more merge (the last of a repeated pair wins); the final step. */
 void sh_bpe_room(struct sh_bpe *b, size_t n);
 void sh_bpe_put(struct sh_bpe *b, int32_t left, int32_t right, int32_t rank, int32_t id);
 void sh_bpe_ready(struct sh_bpe *b);

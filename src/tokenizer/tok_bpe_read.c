@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/tokenizer/tok_bpe.h"
 
 static int refuse_options(const json_t *model, struct sh_err *e)

@@ -34,15 +34,6 @@ struct made {
     char *pre;
 };
 
-static void free_made(struct made *m)
-{
-    free(m->token);
-    free(m->merge);
-    free(m->score);
-    free(m->type);
-    free(m->pre);
-}
-
 static const struct kind *find_kind(const struct sh_gguf *g, struct sh_err *e)
 {
     struct sh_gguf_text name = {NULL, 0};
@@ -222,7 +213,11 @@ static int read_gguf(struct sh_tokenizer *t, const struct sh_gguf *g, struct sh_
     int bad = take(g, &a, &m, e);
     if (!bad && (bad = sh_tok_read_arrays(t, &a, e)))
         sh_err_prefix(e, "%s: tokenizer", g->path);
-    free_made(&m);
+    free(m.token);
+    free(m.merge);
+    free(m.score);
+    free(m.type);
+    free(m.pre);
     return bad ? -1 : 0;
 }
 

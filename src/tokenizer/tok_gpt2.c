@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Older folders: vocab.json, merges.txt and a few files about special tokens. They are turned into
- * the tokenizer.json that says the same, so that there is one reader. */
+/* Older folders: vocab.json, merges.txt and files about special tokens become an equivalent tokenizer.json, so that
+ * there is one reader. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

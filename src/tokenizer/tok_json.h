@@ -9,8 +9,8 @@
 #include "src/base/json_kind.h"
 #include "src/tokenizer/tok_text.h"
 
-/* The object in a file, to be json_decref'ed; NULL: e. loose: integers are read as real numbers,
- * for files that write down 1e30 as an integer and where none is of interest. */
+/* The object in a file, for json_decref; NULL: e says why. loose: integers are read as reals, for files with an integer
+ * like 1e30. */
 json_t *sh_tok_load(const char *path, int loose, struct sh_err *e);
 
 /* The string under `key`: NULL and an error if it is missing or not a string. */

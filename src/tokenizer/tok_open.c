@@ -33,8 +33,7 @@ static int32_t named(const struct sh_tokenizer *t, const json_t *config, const c
     return id >= 0 ? id : sh_fail(e, "%s: \"%.80s\" is not a token", key, json_string_value(token));
 }
 
-/* Of the classes that read a tokenizer.json some build its post_processor anew from the two flags below; the others
- * have them in their config as well, and pay no heed. */
+/* Some classes build the post_processor of a tokenizer.json anew from the two flags below; others ignore the flags. */
 static int heeds_flags(const json_t *config)
 {
     static const char *const families[] = {"Llama", "CodeLlama", "Gemma", "Cohere", "GPTNeoX"};
@@ -114,8 +113,8 @@ static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *c
     return bad;
 }
 
-/* What tokenizer_config.json has to say about the space in front: whether there is one at all, and, with "legacy"
- * false, that what follows a special token gets none. */
+/* Whether tokenizer_config.json wants a leading space at all and, with "legacy" false, only at the start of the text.
+ * */
 static int apply_prefix(struct sh_tok_arrays *a, const json_t *config, struct sh_err *e)
 {
     int legacy, prefix;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that GGUF files have for pre-tokenizers (tokenizer.ggml.pre), as the tokenizer.json of the
- * model that each was named for has it. */
+/* The names of pre-tokenizers in GGUF files (tokenizer.ggml.pre), as the tokenizer.json of the named model has them. */
 #include <string.h>
 
 #include "src/tokenizer/tok.h"

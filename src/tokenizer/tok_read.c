@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer.json to struct sh_tokenizer. "truncation" and "padding" are settings of whoever saved
- * the file; the reference resets them before each call too, so they are not read. */
+/* tokenizer.json to struct sh_tokenizer. "truncation" and "padding" are ignored, as the reference resets them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/tokenizer/tok.h"
-
-static int same(const struct sh_vocab *v, int32_t id, const char *text, size_t n)
-{
-    return v->at[id].n == n && (!n || !memcmp(v->text.at + v->at[id].at, text, n));
-}
 
 static int claim_id(struct sh_vocab *v, const json_t *token, const char *text, size_t n, struct sh_err *e)
 {
@@ -23,7 +17,7 @@ static int claim_id(struct sh_vocab *v, const json_t *token, const char *text, s
         return sh_fail(e, "\"%.80s\": id %lld, expected 0 to %d", text, (long long)id, SH_TOK_MAX_ID);
     if (known >= 0 && known != id)
         return sh_fail(e, "\"%.80s\": id %lld, expected %d as in the vocabulary", text, (long long)id, (int)known);
-    if (sh_vocab_has(v, id) && !same(v, (int32_t)id, text, n))
+    if (sh_vocab_has(v, id) && (v->at[id].n != n || (n && memcmp(v->text.at + v->at[id].at, text, n))))
         return sh_fail(e, "\"%.80s\": id %lld is already used by \"%.*s\"", text, (long long)id,
                        v->at[id].n > 80 ? 80 : (int)v->at[id].n, v->text.at + v->at[id].at);
     if (known < 0 && !sh_vocab_has(v, id))

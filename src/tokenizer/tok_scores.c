@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merges out of scores, as SentencePiece's BPE has it: any two neighbours merge whose strings
- * together are a token, the highest score first, and of equal scores the leftmost. A neighbour is a
- * token or a single character. So the pairs of one token are its cuts into two such halves. */
+/* Merges from scores, as in SentencePiece's BPE: two neighbours (tokens or single characters) merge if their strings
+ * together are a token, the highest score first, then the leftmost. So the merges of a token are its cuts into two such
+ * halves. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

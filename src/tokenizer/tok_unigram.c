@@ -118,8 +118,8 @@ static void offer(const struct sh_unigram *u, struct end *to, double sum, size_t
         *to = (struct end){sum, (uint32_t)from, id};
 }
 
-/* As SentencePiece 0.2.3 does it: sums that get so large that a float is too coarse begin anew,
- * here and in the places ahead that are reached already. */
+/* As in SentencePiece 0.2.3: sums too large for the precision of a float start again from 0, also in the places ahead
+ * that have been reached. */
 static double begin_anew(struct sh_unigram_work *w, size_t i, size_t reached)
 {
     double sum = w->end[i].score;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The unigram model (Kudo 2018): of all ways to cut a piece into tokens, the one with the largest
- * sum of scores (Viterbi). */
+/* The unigram model (Kudo 2018): of all cuts of a piece into tokens, the one with the largest sum of scores (Viterbi).
+ * */
 #ifndef SH_TOKENIZER_TOK_UNIGRAM_H
 #define SH_TOKENIZER_TOK_UNIGRAM_H
 

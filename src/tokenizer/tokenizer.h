@@ -39,8 +39,8 @@ int sh_tokenizer_bos(const struct sh_tokenizer *t);
 int sh_tokenizer_eos(const struct sh_tokenizer *t);
 int sh_tokenizer_size(const struct sh_tokenizer *t);
 
-/* One token as a label: spaces are shown as a middle dot, control characters and bytes that are no
- * whole character as \n, \t, \xE2. NULL when no token has this id. Owned by the tokenizer. */
+/* One token as a label: spaces become a middle dot, control characters and partial characters \n, \t, \xE2. NULL: no
+ * token has this id. Owned by the tokenizer. */
 const char *sh_tokenizer_piece(const struct sh_tokenizer *t, int32_t id);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model family as constant tables: which config keys fill which field of sh_arch, and which
- * tensors there are, under which names, with which dimensions; or, for models whose memory is only counted, what
- * else they keep. One reader (config_family.c) and one binder (model.c) serve all families; a family is one
- * file family_<name>.c and one line in families.h. */
+/* A model family as constant tables: the config key for each field of sh_arch, the names and dimensions of the tensors
+ * or, for models whose memory is only counted, what else they keep. One reader (config_family.c) and one binder
+ * (model.c) serve all families. */
 #ifndef SH_MODEL_FAMILIES_FAMILY_H
 #define SH_MODEL_FAMILIES_FAMILY_H
 
@@ -68,8 +67,8 @@ struct sh_key {
 
 #define SH_WORDS(...) (const char *const[]){__VA_ARGS__, NULL}      /* a list that NULL ends       */
 
-/* The name and the layout of a tensor in its file. Parameters with the same name are parts of one tensor,
- * the rows of one after those of the other, in the order of the table: q, k, v; gate, up. */
+/* How a tensor is stored. Parameters with the same name are parts of one tensor, one after another in the order of the
+ * table: q, k, v; gate, up. */
 enum sh_form {
     SH_WHOLE_NAME = 1,                      /* `name` has no prefix                               */
     SH_TRANSPOSED = 2,                      /* the whole tensor is [cols, rows]                   */

@@ -51,8 +51,8 @@ static int listed_feeds(const struct sh_config *c, struct sh_kv_facts *f, struct
     return late ? sh_config_refuse(c, key, "sparse, like the layers before it", e) : 0;
 }
 
-/* Layers with an index of their own; the others ("shared") take the choice of the last one that has. A list says
- * which, or a word of a letter for each layer, or a rule: each so many layers, from one on. */
+/* Layers with an index of their own; the others ("shared") use the choice of the last one before them. They are given
+ * by a list, by a word with a letter for each layer, or by a rule: every so many layers, from one on. */
 static int index_pattern(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
     static const struct sh_word words[] = {{"full", 'I'}, {"F", 'I'}, {"shared", 'G'}, {"S", 'G'}, {NULL, 0}};

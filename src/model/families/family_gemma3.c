@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gemma 3 (Kamath et al., 2025): Gemma 2 with norms on queries and keys in place of the caps, and five
- * windowed layers, which turn faster, to one that sees everything. In checkpoints that see pictures, too,
- * the text's config is a part of the whole and says only what differs from these defaults. */
+/* Gemma 3 (Kamath et al., 2025): Gemma 2 with norms on queries and keys in place of the caps, and five windowed layers,
+ * with faster rotation, to one that sees all tokens. In models with vision, the config of the text is one part of the
+ * file and gives only what differs from these defaults. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -14,8 +14,8 @@ static const struct sh_fact_key mixture[] = {
     SH_NEEDED_FACT(experts, "num_experts"), SH_NEEDED_FACT(used, "top_k_experts"),
     SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size"), {.json = {NULL}}};
 
-/* Newer files say of single layers what differs there. It must be the same in all that see all tokens, and
- * nothing in others: that is all that is known here. Layers are numbered with or without leading zeros. */
+/* Newer files list what differs in single layers. It must be the same in all full-attention layers, and absent in
+ * others. Layers are numbered with or without leading zeros. */
 static int single_layers(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
     int seen = 0;
@@ -40,7 +40,7 @@ static int single_layers(const struct sh_config *c, struct sh_kv_facts *f, struc
     return 0;
 }
 
-/* With experts every layer has them besides its plain block, after three more norms. */
+/* With experts, every layer has them in addition to its plain block, and three more norms. */
 static int experts(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
     f->norms = 7;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPT-NeoX and Pythia (Black et al., 2022; Biderman et al., 2023): layer norm, both blocks read the layer's
- * input, a part of each head turns, q, k and v of a head lie one after another in one matrix. */
+/* GPT-NeoX and Pythia (Black et al., 2022; Biderman et al., 2023): layer norm, both blocks read the layer's input, a
+ * part of each head is rotated, q, k and v of a head are consecutive in one matrix. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jamba (Lieber et al., 2024): one attention layer in each period, the others Mamba; experts likewise. Its memory is
+/* Jamba (Lieber et al., 2024): in each period one attention layer and otherwise Mamba; experts likewise. Its memory is
  * counted. */
 #include <string.h>
 

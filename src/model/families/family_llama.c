@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LLaMA 1 to 3 (Touvron et al., 2023; Dubey et al., 2024): RMS norm, gated SiLU, rotary positions, from the
- * second on fewer KV heads than heads, from the third on scaled frequencies. Its tables serve Mistral and
- * Qwen, too: what they add is optional here. */
+/* LLaMA 1 to 3 (Touvron et al., 2023; Dubey et al., 2024): RMS norm, gated SiLU, rotary positions; since LLaMA 2 fewer
+ * KV heads than heads, since LLaMA 3 scaled frequencies. Mistral and Qwen share its tables; what they add is optional.
+ * */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

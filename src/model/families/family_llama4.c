@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Llama 4 (Meta, 2025): three chunked layers to one that sees everything, which is the one without rotation; one
- * expert of a mixture and one that every token takes. Its memory is counted. */
+/* Llama 4 (Meta, 2025): three chunked layers to one with full attention and without rotation; one expert of a mixture
+ * and one that every token uses. Its memory is counted. */
 #include <stdio.h>
 
 #include "src/model/config.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MiniMax-M2: plain attention (1 in attn_type_list) in every layer, one norm over the queries of all heads, one over
- * the keys, and experts alone, of the width that others give their plain blocks. Its memory is counted. */
+/* MiniMax-M2: full attention (1 in attn_type_list) in every layer, one norm over the queries of all heads and one over
+ * the keys, and only experts, whose width is intermediate_size. Its memory is counted. */
 #include <stdio.h>
 
 #include "src/model/config.h"

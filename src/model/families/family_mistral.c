@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mistral (Jiang et al., 2023): LLaMA with a window in every layer, which later releases gave up again
- * (sliding_window null). */
+/* Mistral (Jiang et al., 2023): LLaMA with a window in every layer; later releases have none (sliding_window null). */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -26,7 +25,7 @@ const struct sh_family sh_family_mistral = {
     .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &sh_llama_gguf, .knows = " sliding_window ",
     .shape = shape, .finish = sh_config_whole_rope};
 
-/* Mixtral (Jiang et al., 2024): Mistral with eight feed-forward blocks, of which each token takes two, is counted. */
+/* Mixtral (Jiang et al., 2024): Mistral with eight feed-forward blocks, of which each token uses two. Counted only. */
 const struct sh_family sh_family_mixtral = {
     .name = "mixtral", .model_types = SH_WORDS("mixtral"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},

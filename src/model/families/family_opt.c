@@ -37,8 +37,7 @@ static const struct sh_param params[] = {
     SH_LINEAR(DOWN, LAYER "fc2", MODEL, FF, BIAS, 0),
     {.name = NULL}};
 
-/* With norms after the residual sums there is no final norm; some early checkpoints with norms in
- * front go without it too, and say so. */
+/* With norms after the residual sums there is no final norm; some early checkpoints with norms first lack it too. */
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int norm_before = 1, removed = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Phi-3 (Abdin et al., 2024): LLaMA with q, k and v in one matrix, gate and up in another, and a window in
- * every layer unless sliding_window is null. The long-context releases and Phi-4-mini scale their frequencies
- * element by element ("longrope"). */
+/* Phi-3 (Abdin et al., 2024): LLaMA with q, k and v in one matrix, gate and up in another, and a window in every layer
+ * unless sliding_window is null. Long-context releases and Phi-4-mini scale each frequency by itself ("longrope"). */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Qwen 2 and 2.5 (Yang et al., 2024): LLaMA with biases on q, k and v. The window that the config names
- * counts only when use_sliding_window says so, and only in the layers from max_window_layers on. */
+/* Qwen 2 and 2.5 (Yang et al., 2024): LLaMA with biases on q, k and v. The window counts only with use_sliding_window,
+ * and only in the layers from max_window_layers on. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

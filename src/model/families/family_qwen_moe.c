@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Qwen 1.5, 2 and 3 as mixtures of experts (Yang et al., 2024; 2025), of which Qwen 2 has one more that every token
- * takes. Their memory is counted. */
+/* Qwen 1.5, 2 and 3 as mixtures of experts (Yang et al., 2024; 2025); Qwen 2 has one more expert, used by every token.
+ * Their memory is counted. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -2,7 +2,6 @@
 /* See gguf.h. What is there by key is in gguf_value.c. */
 #include "src/model/files/gguf.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +61,7 @@ static int check_kind(uint32_t kind, const char *what, struct sh_err *e)
 /* A flag is one byte, 0 or 1. */
 static int skip_fixed(struct sh_gguf_cursor *c, enum sh_gguf_kind kind, size_t n, struct sh_err *e)
 {
-    size_t bytes = n * sh_gguf_kind_bytes(kind);
+    size_t bytes = n * sh_gguf_kinds[kind].bytes;
     for (size_t i = 0; i < n && kind == SH_GGUF_BOOL; i++)
         if (c->at[i] > 1)
             return sh_fail(e, "found a boolean of %d, expected 0 or 1", c->at[i]);
@@ -98,10 +97,10 @@ static int take_head(struct sh_gguf_cursor *c, enum sh_gguf_kind *item, size_t *
     if (check_kind(kind, "an array of elements of kind", e))
         return -1;
     *item = (enum sh_gguf_kind)kind;
-    if (count > c->left / sh_gguf_kind_bytes(*item))
+    if (count > c->left / sh_gguf_kinds[*item].bytes)
         return sh_fail(e, "found an array of %llu elements of kind %s, expected at most %zu, which is all the rest "
-                       "of the file can hold", (unsigned long long)count, sh_gguf_kind_name(*item),
-                       c->left / sh_gguf_kind_bytes(*item));
+                       "of the file can hold", (unsigned long long)count, sh_gguf_kinds[*item].name,
+                       c->left / sh_gguf_kinds[*item].bytes);
     *n = (size_t)count;
     return 0;
 }
@@ -126,7 +125,7 @@ static int read_value(struct sh_gguf_cursor *c, struct sh_gguf_value *v, struct 
     v->n = 1;
     if (v->kind == SH_GGUF_ARRAY && take_head(c, &v->item, &v->n, e))
         return -1;
-    if (v->kind != SH_GGUF_ARRAY && c->left < sh_gguf_kind_bytes(v->kind))
+    if (v->kind != SH_GGUF_ARRAY && c->left < sh_gguf_kinds[v->kind].bytes)
         return cut_short(e);
     v->at = c->at;
     return skip(c, v->item, v->n, 1, e);
@@ -143,7 +142,7 @@ static int read_key(size_t i, struct sh_gguf_cursor *c, struct sh_gguf_text *key
     for (size_t k = 0; k < key->bytes; k++)
         if (key->at[k] <= ' ' || key->at[k] > '~')
             return sh_fail(e, "key %zu: found '%s', expected plain ASCII", i,
-                           sh_shown((const unsigned char *)key->at, key->bytes, shown, sizeof shown));
+                           sh_shown(key->at, key->bytes, shown, sizeof shown));
     if (!key->bytes || key->bytes >= MOST_KEY)
         return sh_fail(e, "key %zu: found %zu characters, expected 1 to %d", i, key->bytes, MOST_KEY - 1);
     return 0;
@@ -172,8 +171,7 @@ static int read_values(struct sh_gguf *g, size_t n, struct sh_gguf_cursor *c, st
         if (read_key(g->n, c, &v->key, e))
             return -1;
         if (read_value(c, v, e))
-            return sh_err_prefix(e, "key '%s'",
-                                 sh_shown((const unsigned char *)v->key.at, v->key.bytes, shown, sizeof shown));
+            return sh_err_prefix(e, "key '%s'", sh_shown(v->key.at, v->key.bytes, shown, sizeof shown));
     }
     if (n)
         qsort(g->values, n, sizeof *g->values, by_key);
@@ -181,7 +179,7 @@ static int read_values(struct sh_gguf *g, size_t n, struct sh_gguf_cursor *c, st
         const struct sh_gguf_text *key = &g->values[i].key;
         if (!by_key(&g->values[i - 1], &g->values[i]))
             return sh_fail(e, "key '%s': found a duplicate, expected each key once",
-                           sh_shown((const unsigned char *)key->at, key->bytes, shown, sizeof shown));
+                           sh_shown(key->at, key->bytes, shown, sizeof shown));
     }
     return 0;
 }

@@ -5,10 +5,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/model/families/families.h"
 
 enum { MOST_LAYERS = 10000 };
@@ -172,8 +170,8 @@ static int put_cap(struct sh_gguf_maker *m, const char *name, double usual)
     return 0;
 }
 
-/* Gemma's scale follows from the width of a head, of its largest models from the model's width: no key used
- * to say so. */
+/* Gemma's scale follows from the width of a head or, in its largest models, from the model's; older files have no key
+ * for it. */
 static int put_scale(struct sh_gguf_maker *m)
 {
     double usual = m->d_head ? 1 / sqrt((double)m->d_head) : 0, scale = usual;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metadata of a GGUF model as the config.json that its family's tables read (config.h). The values of the keys are
- * carried over; a value that cannot be honoured is refused with the key's name, as is an unknown architecture. The
- * tensors tell whether there are biases, a separate output head and frequency factors. */
+/* The metadata of a GGUF model as the config.json that its family's tables read (config.h). Values are copied; one that
+ * cannot be honoured is refused with the name of its key, as is an unknown architecture. The tensors tell whether there
+ * are biases, an output head of its own and frequency factors. */
 #ifndef SH_MODEL_FILES_GGUF_CONFIG_H
 #define SH_MODEL_FILES_GGUF_CONFIG_H
 
@@ -12,14 +12,13 @@
 #include "src/model/files/gguf.h"
 #include "src/model/weights.h"
 
-/* `path`: the (first) file. A new object; NULL: e says why. *names, a new object too, gives the key of
- * the file for each that it was written under. */
+/* `path`: the (first) file. A new object; *names, another one, gives the file's key for each of its keys. NULL: e says
+ * why. */
 json_t *sh_gguf_config(const char *path, json_t **names, struct sh_err *e);
 
 /* ---- what gguf_config.c and gguf_rope.c share ---- */
 
-/* The config that is being made. Keys of the file are named without
- * the architecture prefix: "block_count" for "llama.block_count". */
+/* The config under construction. Keys are named without the architecture: "block_count" for "llama.block_count". */
 struct sh_gguf_maker {
     const struct sh_gguf *g;
     const struct sh_weights *w;
@@ -40,8 +39,7 @@ void sh_gguf_put(struct sh_gguf_maker *m, const char *hub, const char *name, jso
 /* -1 with what was found under the key. */
 int sh_gguf_cannot(struct sh_gguf_maker *m, const char *name, const char *expected);
 
-/* A value of 0 or more; *out is unchanged if it is absent. A list with one number for each layer is accepted
- * if all are the same. */
+/* A value of 0 or more; *out is unchanged if it is absent. A list with the same number for all layers is accepted. */
 int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out);
 int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out);
 

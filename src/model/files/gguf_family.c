@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/files/gguf_type.h"
+#include "src/model/files/gguf_tensors.h"
 
 #define BLOCK "blk.#."
 

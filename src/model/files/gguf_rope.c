@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotary positions in GGUF metadata (gguf_config.h). LLaMA 3's scaling is not in a key: the converter writes
- * by what each pair's frequency is divided into the tensor rope_freqs.weight. The rule that made it (rope.h)
- * is found again from these numbers and taken only when it gives all of them. */
+/* Rotary positions in GGUF metadata (gguf_config.h). LLaMA 3's scaling has no key: converters store the divisor of each
+ * pair's frequency in the tensor rope_freqs.weight. The parameters of the rule (rope.h) are recovered from these
+ * numbers, and accepted only if they reproduce all of them. */
 #include <math.h>
 #include <string.h>
 
@@ -20,8 +20,8 @@ struct factors {
 
 /* ---- factors ---- */
 
-/* By how much the rule divides: between `low` and `high` turns within the original length it goes over from
- * `most` to 1 (rope.c). */
+/* The divisor by the rule: `most` below `low` turns within the original length, 1 above `high`, a ramp between
+ * (rope.c). */
 static double rule(const struct factors *f, int i)
 {
     double turns = f->original / f->wave[i], share = (turns - f->low) / (f->high - f->low);
@@ -47,8 +47,8 @@ static double share_of(const struct factors *f, int i)
     return (1 / f->by[i] - 1 / f->most) / (1 - 1 / f->most);
 }
 
-/* With the turns of all published models, 1 and 4, one pair between tells the original length; without one
- * the pairs on both sides bound it. */
+/* With the turns of all published models, 1 and 4, one pair on the ramp gives the original length; without one, the
+ * pairs on both sides bound it. */
 static int find_original(struct factors *f)
 {
     double least = 1, most = 1e8;

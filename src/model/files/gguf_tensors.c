@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
-#include "src/model/files/gguf_type.h"
 #include "src/model/shown.h"
 
 enum { MOST_RANK = 4, MOST_NAME = 255, MOST_FILES = 999 };
@@ -26,7 +25,7 @@ static int read_name(size_t i, struct sh_gguf_cursor *c, struct sh_stored *t, st
         return sh_fail(e, "tensor %zu: its name extends past the end of the file (is the file truncated?)", i);
     if (!name.bytes || name.bytes > MOST_NAME)
         return sh_fail(e, "tensor %zu: found a name of %zu characters, expected 1 to %d", i, name.bytes, MOST_NAME);
-    sh_shown((const unsigned char *)name.at, name.bytes, shown, sizeof shown);
+    sh_shown(name.at, name.bytes, shown, sizeof shown);
     for (size_t k = 0; k < name.bytes; k++)
         if (name.at[k] < ' ' || name.at[k] > '~')
             return sh_fail(e, "tensor %zu: found the name '%s', expected plain ASCII", i, shown);

@@ -25,4 +25,22 @@ char *sh_gguf_split_name(const char *first, size_t i, size_t n);
 /* Is it file i? The first file sets the number of files, *n; the others must agree. */
 int sh_gguf_check_split(const struct sh_gguf *g, size_t i, size_t *n, struct sh_err *e);
 
+/* ---- number formats (gguf_type.c) ---- */
+
+/* One block to `elements` floats. */
+typedef void sh_gguf_unpack(const unsigned char *block, float *out);
+
+struct sh_gguf_type {
+    uint32_t number;                        /* in the file                                        */
+    const char *name;                       /* "Q4_K"; of plain numbers as in safetensors         */
+    unsigned elements, bytes;               /* of a block                                         */
+    sh_gguf_unpack *unpack;                 /* NULL: plain numbers, or a format that is not read  */
+};
+
+/* NULL: unknown. */
+const struct sh_gguf_type *sh_gguf_type(uint32_t number);
+
+/* n elements, a multiple of a block's, of a type that has `unpack`. */
+void sh_gguf_unpack_row(const struct sh_gguf_type *t, const unsigned char *row, size_t n, float *out);
+
 #endif

@@ -4,27 +4,16 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/model/shown.h"
 
-static const struct kind { const char *name; size_t bytes; } kinds[SH_GGUF_N_KIND] = {
+const struct sh_gguf_kind_facts sh_gguf_kinds[SH_GGUF_N_KIND] = {
     [SH_GGUF_U8] = {"u8", 1}, [SH_GGUF_I8] = {"i8", 1}, [SH_GGUF_U16] = {"u16", 2}, [SH_GGUF_I16] = {"i16", 2},
     [SH_GGUF_U32] = {"u32", 4}, [SH_GGUF_I32] = {"i32", 4}, [SH_GGUF_F32] = {"f32", 4}, [SH_GGUF_BOOL] = {"bool", 1},
     [SH_GGUF_STRING] = {"string", 8}, [SH_GGUF_ARRAY] = {"array", 12}, [SH_GGUF_U64] = {"u64", 8},
     [SH_GGUF_I64] = {"i64", 8}, [SH_GGUF_F64] = {"f64", 8}};
-
-size_t sh_gguf_kind_bytes(enum sh_gguf_kind kind)
-{
-    return kinds[kind].bytes;
-}
-
-const char *sh_gguf_kind_name(enum sh_gguf_kind kind)
-{
-    return kinds[kind].name;
-}
 
 int sh_gguf_is_whole(enum sh_gguf_kind kind)
 {
@@ -48,7 +37,7 @@ int sh_gguf_text_is(struct sh_gguf_text text, const char *word)
 static uint64_t raw_at(const struct sh_gguf_value *v, size_t i)
 {
     uint64_t raw = 0;
-    memcpy(&raw, v->at + i * kinds[v->item].bytes, kinds[v->item].bytes);
+    memcpy(&raw, v->at + i * sh_gguf_kinds[v->item].bytes, sh_gguf_kinds[v->item].bytes);
     return raw;
 }
 
@@ -107,11 +96,11 @@ struct sh_gguf_text sh_gguf_string_at(struct sh_gguf_value *v, size_t i)
 static void in_words(struct sh_gguf_value *v, char *text, size_t bytes)
 {
     if (v->kind == SH_GGUF_ARRAY)
-        snprintf(text, bytes, "an array of %zu elements of kind %s", v->n, kinds[v->item].name);
+        snprintf(text, bytes, "an array of %zu elements of kind %s", v->n, sh_gguf_kinds[v->item].name);
     else if (v->kind == SH_GGUF_STRING) {
         char shown[60];
         struct sh_gguf_text word = text_at(v->at);
-        snprintf(text, bytes, "'%s'", sh_shown((const unsigned char *)word.at, word.bytes, shown, sizeof shown));
+        snprintf(text, bytes, "'%s'", sh_shown(word.at, word.bytes, shown, sizeof shown));
     } else if (v->kind == SH_GGUF_BOOL)
         snprintf(text, bytes, "%s", v->at[0] ? "true" : "false");
     else if (is_real(v->kind))

@@ -4,8 +4,6 @@
  *
  * The header is read as what numpy writes: a dictionary with exactly the keys 'descr', 'fortran_order' and
  * 'shape', in any order; a comma may follow the last. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
@@ -128,7 +126,7 @@ static int check(const struct header *h, struct sh_stored *s, size_t left, struc
         }
     if (!bytes)
         return sh_fail(e, "found numbers of type '%s', expected '<f4' or '<f2'",
-                       sh_shown((const unsigned char *)h->descr, strlen(h->descr), descr, sizeof descr));
+                       sh_shown(h->descr, strlen(h->descr), descr, sizeof descr));
     if (h->fortran)
         return sh_fail(e, "found Fortran order, expected C order (convert it with numpy.ascontiguousarray)");
     if (sh_stored_elements(s, &n, e))

@@ -15,13 +15,8 @@ enum { MOST_VALUES = 1 << 22, MOST_LINKS = 1 << 22, MOST_MEMO = 1 << 22, MOST_ST
 
 #define NOTHING UINT32_MAX
 
-struct link { uint32_t key, value, next; };     /* key: NOTHING but in dictionaries              */
-
-struct sh_pickle {
-    struct sh_pickle_value *values;
-    struct link *links;                         /* from 1; 0 ends a chain                        */
-    uint32_t n_value, n_link, root;
-};
+/* The links count from 1, so that 0 ends a chain. */
+struct sh_pickle_link { uint32_t key, value, next; };   /* key: NOTHING except in dictionaries       */
 
 struct machine {
     struct sh_pickle *p;
@@ -133,7 +128,7 @@ static int add_member(struct machine *m, uint32_t to, uint32_t key, uint32_t v)
     if (p->n_link == MOST_LINKS)
         return refuse(m, "more members than the limit of 4194304", "a checkpoint");
     p->links = grown(p->links, p->n_link, sizeof *p->links);
-    p->links[p->n_link] = (struct link){key, v, 0};
+    p->links[p->n_link] = (struct sh_pickle_link){key, v, 0};
     if (container->last)
         p->links[container->last].next = p->n_link;
     else
@@ -494,21 +489,6 @@ void sh_pickle_free(struct sh_pickle *p)
     free(p);
 }
 
-size_t sh_pickle_count(const struct sh_pickle *p)
-{
-    return p->n_value;
-}
-
-const struct sh_pickle_value *sh_pickle_value(const struct sh_pickle *p, size_t i)
-{
-    return &p->values[i];
-}
-
-const struct sh_pickle_value *sh_pickle_root(const struct sh_pickle *p)
-{
-    return &p->values[p->root];
-}
-
 const struct sh_pickle_value *sh_pickle_member(const struct sh_pickle *p, const struct sh_pickle_value *of, size_t i)
 {
     uint32_t link = of->first;
@@ -523,7 +503,7 @@ int sh_pickle_next(const struct sh_pickle *p, const struct sh_pickle_value *of, 
     *link = *link ? p->links[*link].next : of->first;
     if (!*link)
         return 0;
-    const struct link *l = &p->links[*link];
+    const struct sh_pickle_link *l = &p->links[*link];
     *key = l->key == NOTHING ? NULL : &p->values[l->key];
     *v = &p->values[l->value];
     return 1;

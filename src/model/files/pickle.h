@@ -45,7 +45,11 @@ struct sh_pickle_value {
     };
 };
 
-struct sh_pickle;
+struct sh_pickle {
+    struct sh_pickle_value *values; /* [n_value], nested ones included                               */
+    struct sh_pickle_link *links;   /* see sh_pickle_next                                            */
+    uint32_t n_value, n_link, root;
+};
 
 /* The pickle that begins at bytes[from]; it may end before `bytes` do, *end is the place after it.
  * Messages count places from bytes[0]. `globals` must outlive the result. */
@@ -53,14 +57,8 @@ struct sh_pickle *sh_pickle_read(const unsigned char *at, size_t bytes, size_t f
                                  const struct sh_pickle_global *globals, struct sh_err *e);
 void sh_pickle_free(struct sh_pickle *p);                       /* NULL is fine                      */
 
-const struct sh_pickle_value *sh_pickle_root(const struct sh_pickle *p);
-
 /* Member i of a tuple, call or persistent id; NULL after the last and for values without members. */
 const struct sh_pickle_value *sh_pickle_member(const struct sh_pickle *p, const struct sh_pickle_value *of, size_t i);
-
-/* All values, nested ones included. */
-size_t sh_pickle_count(const struct sh_pickle *p);
-const struct sh_pickle_value *sh_pickle_value(const struct sh_pickle *p, size_t i);
 
 /* Walks a list or dictionary: *link begins as 0; 0 after the last. `key` is NULL in a list. */
 int sh_pickle_next(const struct sh_pickle *p, const struct sh_pickle_value *of, uint32_t *link,

@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"

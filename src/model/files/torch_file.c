@@ -120,19 +120,19 @@ static struct sh_pickle *read_plain(const struct reader *r, size_t *next)
 static int is_magic(const struct sh_pickle *p)
 {
     static const unsigned char magic[10] = {0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19};
-    const struct sh_pickle_value *v = sh_pickle_root(p);
+    const struct sh_pickle_value *v = &p->values[p->root];
     return v->kind == SH_PICKLE_LONG && v->bytes == sizeof magic && !memcmp(v->text, magic, sizeof magic);
 }
 
 static int is_version(const struct sh_pickle *p)
 {
-    const struct sh_pickle_value *v = sh_pickle_root(p);
+    const struct sh_pickle_value *v = &p->values[p->root];
     return v->kind == SH_PICKLE_INT && v->whole == 1001;
 }
 
 static int is_little_endian(const struct sh_pickle *p)
 {
-    const struct sh_pickle_value *root = sh_pickle_root(p), *key, *v;
+    const struct sh_pickle_value *root = &p->values[p->root], *key, *v;
     int little = 0;
     for (uint32_t link = 0; root->kind == SH_PICKLE_DICT && sh_pickle_next(p, root, &link, &key, &v);)
         if (sh_pickle_is(key, "little_endian"))
@@ -177,7 +177,7 @@ static int place_behind(const struct reader *r, const struct sh_pickle_value *ke
 
 static int place_all_behind(const struct reader *r, const struct sh_pickle *keys, size_t next)
 {
-    const struct sh_pickle_value *root = sh_pickle_root(keys), *none, *key;
+    const struct sh_pickle_value *root = &keys->values[keys->root], *none, *key;
     if (root->kind != SH_PICKLE_LIST)
         return sh_fail(r->e, "pickle at byte %zu: found %s, expected the list of storages", root->place,
                        sh_pickle_kind(root));

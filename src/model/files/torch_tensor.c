@@ -99,12 +99,11 @@ static int unite(struct sh_torch_storages *s, struct sh_err *e)
 int sh_torch_storages(struct sh_torch_storages *s, const struct sh_pickle *p, struct sh_err *e)
 {
     size_t n = 0;
-    for (size_t i = 0; i < sh_pickle_count(p); i++)
-        n += sh_pickle_value(p, i)->kind == SH_PICKLE_PERSISTENT;
+    for (size_t i = 0; i < p->n_value; i++)
+        n += p->values[i].kind == SH_PICKLE_PERSISTENT;
     *s = (struct sh_torch_storages){.list = xcalloc(n, sizeof *s->list)};
-    for (size_t i = 0; i < sh_pickle_count(p); i++)
-        if (sh_pickle_value(p, i)->kind == SH_PICKLE_PERSISTENT &&
-            read_storage(&s->list[s->n++], p, sh_pickle_value(p, i), e))
+    for (size_t i = 0; i < p->n_value; i++)
+        if (p->values[i].kind == SH_PICKLE_PERSISTENT && read_storage(&s->list[s->n++], p, &p->values[i], e))
             return -1;
     return unite(s, e);
 }
@@ -277,7 +276,7 @@ static int read_tensor(struct sh_stored *t, const struct sh_pickle *p, const str
 int sh_torch_tensors(struct sh_part *part, const struct sh_pickle *p, const struct sh_torch_storages *s,
                      struct sh_err *e)
 {
-    const struct sh_pickle_value *root = sh_pickle_root(p), *key, *v;
+    const struct sh_pickle_value *root = &p->values[p->root], *key, *v;
     size_t left = part->map.bytes;
     if (root->kind != SH_PICKLE_DICT)
         return sh_fail(e, "found %s, expected a dictionary of tensors", sh_pickle_kind(root));
