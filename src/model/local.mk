@@ -58,6 +58,5 @@ libmodel_a_SOURCES = \
 	%D%/files/pickle_name.c \
 	%D%/files/safetensors.c \
 	%D%/files/torch_file.c \
-	%D%/files/torch_tensor.c %D%/files/torch_tensor.h \
 	%D%/files/zip.c %D%/files/zip.h
 libmodel_a_CFLAGS  = $(AM_CFLAGS) $(JANSSON_CFLAGS)
