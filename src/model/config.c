@@ -167,22 +167,18 @@ int sh_config_reals(const struct sh_config *c, const char *key, double max, floa
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e)
 {
     json_t *v = value_of(c, key);
-    if (!v)
-        return 0;
-    if (!json_is_boolean(v))
+    if (v && !json_is_boolean(v))
         return sh_config_refuse(c, key, "true or false", e);
-    *out = json_is_true(v);
+    *out = v ? json_is_true(v) : *out;
     return 0;
 }
 
 int sh_config_word(const struct sh_config *c, const char *key, const char **out, struct sh_err *e)
 {
     json_t *v = value_of(c, key);
-    if (!v)
-        return 0;
-    if (!json_is_string(v))
+    if (v && !json_is_string(v))
         return sh_config_refuse(c, key, "a string", e);
-    *out = json_string_value(v);
+    *out = v ? json_string_value(v) : *out;
     return 0;
 }
 

@@ -68,16 +68,11 @@ static int read_key(const struct sh_config *c, const struct sh_key *k, struct sh
     void *field = (char *)a + k->field;
     const char *key = sh_config_first(c, k->json, SH_MOST_NAMES);
     switch (k->kind) {
-    case SH_KEY_COUNT:
-        return sh_config_count(c, key, (int)k->max, field, e);
-    case SH_KEY_REAL:
-        return sh_config_real(c, key, k->max, field, e);
-    case SH_KEY_FLAG:
-        return read_flag(c, key, k->flag, &a->flags, e);
-    case SH_KEY_ACT:
-        return read_choice(c, key, acts, field, e);
-    case SH_KEY_TYPE:
-        return read_choice(c, key, types, field, e);
+    case SH_KEY_COUNT: return sh_config_count(c, key, (int)k->max, field, e);
+    case SH_KEY_REAL: return sh_config_real(c, key, k->max, field, e);
+    case SH_KEY_FLAG: return read_flag(c, key, k->flag, &a->flags, e);
+    case SH_KEY_ACT: return read_choice(c, key, acts, field, e);
+    case SH_KEY_TYPE: return read_choice(c, key, types, field, e);
     }
     return 0;
 }

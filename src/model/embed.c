@@ -80,15 +80,6 @@ static void look_up(const struct sh_entry *n, const int32_t *tokens, struct sh_e
     a->id = n->words.at ? tokens : n->count;
 }
 
-/* Where the rows of all sequences are found among the positions. */
-static void place(struct sh_entry *n, int n_seq, const int *start, const int *first)
-{
-    n->position = xreallocarray(n->position, (size_t)start[n_seq] + 1, sizeof *n->position);
-    for (int s = 0; s < n_seq; s++)
-        for (int row = start[s]; row < start[s + 1]; row++)
-            n->position[row] = (first ? first[s] : 0) + row - start[s] + n->arch->pos_offset;
-}
-
 /* hidden = scale * words + positions */
 static void add_up(const struct sh_entry *n, const int32_t *tokens, int rows, void *hidden)
 {
@@ -164,7 +155,10 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
             return -1;
         n->rows = rows;
     }
-    place(n, n_seq, start, first);
+    n->position = xreallocarray(n->position, (size_t)rows + 1, sizeof *n->position);
+    for (int s = 0; s < n_seq; s++)
+        for (int row = start[s]; row < start[s + 1]; row++)
+            n->position[row] = (first ? first[s] : 0) + row - start[s] + c->pos_offset;
     if (rows)
         (n->in ? project : add_up)(n, tokens, rows, hidden);
     if (n->norm_w) {

@@ -10,7 +10,6 @@ libmodel_a_SOURCES = \
 	%D%/config_rope.c \
 	%D%/embed.c \
 	%D%/facts.h \
-	%D%/finite.c \
 	%D%/head.c %D%/head.h \
 	%D%/layer.c %D%/layer.h \
 	%D%/layout.c %D%/layout.h \
@@ -47,7 +46,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_qwen_moe.c \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \
-	%D%/files/gguf_family.c %D%/files/gguf_family.h \
+	%D%/files/gguf_family.c \
 	%D%/files/gguf_rope.c \
 	%D%/files/gguf_tensors.c %D%/files/gguf_tensors.h \
 	%D%/files/gguf_type.c \

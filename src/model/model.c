@@ -10,7 +10,6 @@
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/model/config.h"
-#include "src/model/files/gguf_family.h"
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/layout.h"
 #include "src/model/numbers.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See numbers.h. */
+/* See numbers.h and, for what is finite, model.h. */
 #include "src/model/numbers.h"
 
 #include <math.h>
@@ -7,6 +7,10 @@
 
 #include "src/base/mem.h"
 #include "src/base/rng.h"
+#include "src/model/model.h"
+
+typedef uint32_t word32 __attribute__((may_alias));
+typedef uint16_t word16 __attribute__((may_alias));
 
 /* ---- fresh ----
  *
@@ -39,9 +43,6 @@ void sh_random_normal(float *out, size_t n, uint64_t seed, float std)
  * second one over the lower 16 of those that share them. No copy, no sort. */
 
 enum { BINS = 1 << 16 };
-
-typedef uint32_t word32 __attribute__((may_alias));
-typedef uint16_t word16 __attribute__((may_alias));
 
 /* The magnitude as a number of 31 bits; 16-bit types in the upper 15. */
 static uint32_t magnitude(const void *at, enum sh_type type, size_t i)
@@ -87,4 +88,58 @@ void sh_prune(void *at, enum sh_type type, size_t n, double share)
         else
             ((word16 *)at)[i] = 0;
     }
+}
+
+/* ---- finite ----
+ *
+ * NaN and infinity are the numbers whose exponent bits are all ones; adding
+ * one at the lowest exponent bit then carries into the sign's place. The whole tensor is tested
+ * that way with plain integer operations; only a bad one is searched for the place. */
+
+static int any_bad32(const word32 *at, size_t n)
+{
+    uint32_t carry = 0;
+    #pragma omp parallel for simd reduction(|:carry) schedule(static) if (parallel: n > 65536)
+    for (size_t i = 0; i < n; i++)
+        carry |= (at[i] & 0x7f800000u) + 0x00800000u;
+    return carry >> 31 != 0;
+}
+
+/* exponent: the mask of the exponent bits; lowest: its lowest bit. */
+static int any_bad16(const word16 *at, size_t n, uint16_t exponent, uint16_t lowest)
+{
+    uint16_t carry = 0;
+    #pragma omp parallel for simd reduction(|:carry) schedule(static) if (parallel: n > 65536)
+    for (size_t i = 0; i < n; i++)
+        carry = (uint16_t)(carry | (uint16_t)((at[i] & exponent) + lowest));
+    return carry >> 15 != 0;
+}
+
+static int any_bad(const struct sh_tensor *t, size_t n)
+{
+    switch (t->type) {
+    case SH_F32: return any_bad32(t->at, n);
+    case SH_F16: return any_bad16(t->at, n, 0x7c00, 0x0400);
+    case SH_BF16: return any_bad16(t->at, n, 0x7f80, 0x0080);
+    }
+    return 0;
+}
+
+float sh_tensor_element(const struct sh_tensor *t, size_t i)
+{
+    if (t->type == SH_F32)
+        return sh_from_bits(((const word32 *)t->at)[i]);
+    uint16_t half = ((const word16 *)t->at)[i];
+    return t->type == SH_F16 ? sh_f16_to_f32(half) : sh_bf16_to_f32(half);
+}
+
+int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e)
+{
+    size_t n = t->at ? (size_t)t->rows * (size_t)t->cols : 0, i = 0;
+    if (!any_bad(t, n))
+        return 0;
+    while (i + 1 < n && isfinite(sh_tensor_element(t, i)))
+        i++;
+    return sh_fail(e, "tensor '%s': element %zu (row %zu, column %zu) is %g, expected finite numbers", t->name, i,
+                   i / (size_t)t->cols, i % (size_t)t->cols, (double)sh_tensor_element(t, i));
 }

@@ -23,8 +23,7 @@ struct sh_stored {                          /* one tensor as the file has it    
     size_t shape[SH_MAX_RANK];
     int rank;
     char dtype[16];                         /* "F32", "BF16", …; also types that cannot be read   */
-    const struct sh_gguf_type *packed;      /* how blocks of the numbers are packed (gguf_tensors.h); NULL:
-                                             * not packed                                         */
+    const struct sh_gguf_type *packed;      /* the format of packed blocks (gguf_tensors.h); NULL: not packed */
     void *copy;                             /* `at`, where the file has another order; else NULL  */
 };
 

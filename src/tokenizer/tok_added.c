@@ -100,24 +100,6 @@ static int stands_alone(const char *text, size_t n, size_t at, size_t end)
     return !is_word(before) && !is_word(after);
 }
 
-static void widen(const char *text, size_t n, size_t from, unsigned flags, struct sh_added_match *m)
-{
-    uint32_t code;
-    while (flags & SH_ADDED_LSTRIP && m->at > from) {
-        size_t at = sh_utf8_before(text, m->at);
-        sh_utf8_get(text + at, &code);
-        if (!sh_is_space(code))
-            break;
-        m->at = at;
-    }
-    while (flags & SH_ADDED_RSTRIP && m->end < n) {
-        int length = sh_utf8_get(text + m->end, &code);
-        if (!sh_is_space(code))
-            break;
-        m->end += (size_t)length;
-    }
-}
-
 size_t sh_added_longest(const struct sh_added *a, const char *text, size_t n, int32_t *node)
 {
     if (!a->n || !n)
@@ -148,7 +130,10 @@ int sh_added_next(const struct sh_added *a, const char *text, size_t n, size_t f
         unsigned flags = a->node[node].flags;
         if (!(flags & SH_ADDED_WORD) || stands_alone(text, n, at, at + length)) {
             *m = (struct sh_added_match){at, at + length, a->node[node].id};
-            widen(text, n, from, flags, m);
+            if (flags & SH_ADDED_LSTRIP)
+                m->at = sh_spaces_begin(text, from, at);
+            if (flags & SH_ADDED_RSTRIP)
+                m->end = sh_spaces_end(text, m->end, n);
             return 1;
         }
         at += length - 1;               /* a rejected match still uses its text up */

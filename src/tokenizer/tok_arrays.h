@@ -33,14 +33,12 @@ struct sh_tok_arrays {
 
     int32_t bos, eos;                   /* ids, -1: none                            */
     int add_bos, add_eos;               /* added when special tokens are wanted */
-    int specials_in_text;               /* control tokens are cut out of the text;
-                                           else their names are text like any other */
+    int specials_in_text;               /* control tokens are cut out of texts; else their names are plain text */
 
     /* SCORES and UNIGRAM */
     int add_prefix, squeeze, escape;    /* a leading space; runs of spaces become one, none at
                                            the ends; spaces are written U+2581      */
-    int prefix_once;                    /* that space is added before the text only, not
-                                           after each token that is cut out of it   */
+    int prefix_once;                    /* that space only before the text, not after each token cut out of it */
     int byte_fallback;                  /* what has no token becomes <0x00> … <0xFF> */
     struct sh_tok_string charsmap;      /* precompiled normalisation, n 0: none     */
     struct sh_tok_string unknown_text;  /* the decoded text of the unknown token    */

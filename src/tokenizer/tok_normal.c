@@ -118,26 +118,6 @@ static void lowercase(const char *text, size_t n, struct sh_text *out)
     }
 }
 
-static void strip(const struct sh_normal_step *s, const char *text, size_t n, struct sh_text *out)
-{
-    uint32_t code;
-    size_t begin = 0, at;
-    while (s->left && begin < n) {
-        int length = sh_utf8_get(text + begin, &code);
-        if (!sh_is_space(code))
-            break;
-        begin += (size_t)length;
-    }
-    while (s->right && n > begin) {
-        at = sh_utf8_before(text, n);
-        sh_utf8_get(text + at, &code);
-        if (!sh_is_space(code))
-            break;
-        n = at;
-    }
-    sh_text_add(out, text + begin, n - begin);
-}
-
 static int run_form(const struct sh_normal_step *s, const char *text, size_t n, struct sh_text *out, struct sh_err *e)
 {
     if (is_ascii(text, n)) {            /* ASCII is the same in all four forms */
@@ -156,12 +136,17 @@ static int run_form(const struct sh_normal_step *s, const char *text, size_t n, 
 static int run_step(const struct sh_normal_step *s, const char *text, size_t n, int at_start,
                     struct sh_text *out, struct sh_err *e)
 {
+    size_t begin, end;
     switch (s->kind) {
     case FORM: return run_form(s, text, n, out, e);
     case REPLACE: return sh_regex_replace(s->regex, text, n, &s->with, out, e);
     case SENTENCEPIECE: return sh_sp_normal_run(s->sp, text, n, at_start, out, e);
     case LOWERCASE: lowercase(text, n, out); return 0;
-    case STRIP: strip(s, text, n, out); return 0;
+    case STRIP:
+        begin = s->left ? sh_spaces_end(text, 0, n) : 0;
+        end = s->right ? sh_spaces_begin(text, begin, n) : n;
+        sh_text_add(out, text + begin, end - begin);
+        return 0;
     case PREPEND: break;
     }
     if (n)

@@ -88,21 +88,6 @@ static int read_punctuation(struct sh_split *s, const json_t *from, struct sh_er
     return read_behaviour(from, ISOLATED, &behaviour, e) || add_cut(s, "[\\p{P}$+<=>^`|~]", behaviour, e) ? -1 : 0;
 }
 
-static int read_whitespace(struct sh_split *s, const json_t *from, struct sh_err *e)
-{
-    (void)from;
-    if (add_cut(s, "[" WORD "]+|[^" WORD "\\s]+", REMOVED, e))
-        return -1;
-    s->step[s->n - 1].invert = 1;
-    return 0;
-}
-
-static int read_whitespace_split(struct sh_split *s, const json_t *from, struct sh_err *e)
-{
-    (void)from;
-    return add_cut(s, "\\s+", REMOVED, e);
-}
-
 static int read_digits(struct sh_split *s, const json_t *from, struct sh_err *e)
 {
     int each;
@@ -145,16 +130,26 @@ static int read_metaspace(struct sh_split *s, const json_t *from, struct sh_err 
 static const struct {
     const char *type;
     int (*read)(struct sh_split *s, const json_t *from, struct sh_err *e);
-} readers[] = {{"ByteLevel", read_byte_level}, {"Split", read_split}, {"Digits", read_digits},
-               {"Metaspace", read_metaspace}, {"Punctuation", read_punctuation},
-               {"Whitespace", read_whitespace}, {"WhitespaceSplit", read_whitespace_split}};
+    const char *removed, *kept;         /* without `read`: what is removed, or all that is kept */
+} readers[] = {{"ByteLevel", read_byte_level, NULL, NULL}, {"Split", read_split, NULL, NULL},
+               {"Digits", read_digits, NULL, NULL}, {"Metaspace", read_metaspace, NULL, NULL},
+               {"Punctuation", read_punctuation, NULL, NULL}, {"WhitespaceSplit", NULL, "\\s+", NULL},
+               {"Whitespace", NULL, NULL, "[" WORD "]+|[^" WORD "\\s]+"}};
 
 static int read_step(void *to, const char *type, const json_t *from, struct sh_err *e)
 {
-    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
-        if (!strcmp(type, readers[i].type))
-            return readers[i].read(to, from, e);
-    return SH_TOK_NO_STEP;
+    struct sh_split *s = to;
+    size_t i = 0, n = sizeof readers / sizeof *readers;
+    while (i < n && strcmp(type, readers[i].type))
+        i++;
+    if (i == n)
+        return SH_TOK_NO_STEP;
+    if (readers[i].read)
+        return readers[i].read(s, from, e);
+    if (add_cut(s, readers[i].kept ? readers[i].kept : readers[i].removed, REMOVED, e))
+        return -1;
+    s->step[s->n - 1].invert = readers[i].kept != NULL;
+    return 0;
 }
 
 int sh_split_read(struct sh_split *s, const json_t *pre_tokenizer, struct sh_err *e)

@@ -37,7 +37,9 @@ size_t sh_utf8_valid(const char *text, size_t n);   /* bytes before the first ba
 int sh_utf8_get(const char *at, uint32_t *code);    /* at well-formed text; bytes taken */
 int sh_utf8_put(char *to, uint32_t code);           /* bytes written, 1 to 4           */
 size_t sh_utf8_before(const char *text, size_t end);    /* the start of what ends there */
-int sh_is_space(uint32_t code);                     /* the property White_Space */
+/* The end of the white space that begins at `from`; the beginning, not before `from`, of that which ends at `end`. */
+size_t sh_spaces_end(const char *text, size_t from, size_t n);
+size_t sh_spaces_begin(const char *text, size_t from, size_t end);
 void sh_utf8_repair(struct sh_text *out, const char *text, size_t n);
 
 /* GPT-2's alphabet: each byte as one printable character. Decoding a character outside it gives -1 and writes nothing.

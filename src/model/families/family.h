@@ -79,8 +79,7 @@ struct sh_param {
     enum sh_role role;
     const char *name;                       /* after the prefix; '#' is the layer number          */
     enum sh_dim rows, cols;
-    unsigned needs, unless;                 /* exists when all of `needs` and none of `unless` are
-                                             * among the flags                                    */
+    unsigned needs, unless;                 /* exists when all of `needs` and none of `unless` are among the flags */
     unsigned form;                          /* enum sh_form                                       */
 };
 
@@ -127,7 +126,7 @@ enum sh_gguf_trait {
     SH_GGUF_FACTORS = 64,                   /* rope_freqs.weight may scale the frequencies        */
     SH_GGUF_ALIBI = 128,
     SH_GGUF_QKV_BIAS = 256,                 /* q, k and v have biases, the product after attention none */
-    SH_GGUF_IN_PAIRS = 512                  /* rows of q and k are in another order (gguf_family.h) */
+    SH_GGUF_IN_PAIRS = 512                  /* rows of q and k are in another order (gguf_tensors.h) */
 };
 
 struct sh_gguf_item {                       /* a key that is taken over as it is                  */
@@ -168,8 +167,7 @@ struct sh_family {
                                              * their memory is counted                            */
     const struct sh_gguf_form *gguf;        /* NULL: GGUF files of it are not known               */
     const struct sh_fact_key *facts;        /* ends with json[0] == NULL; NULL: none              */
-    const char *pattern;                    /* of layers where layer_types does not list them (models.txt); NULL: as
-                                             * set by `shape`                                     */
+    const char *pattern;                   /* of layers unless layer_types lists them (models.txt); NULL: see `shape` */
     const char *knows;                      /* keys that change a model's memory (config_facts.c) and that it may
                                              * have besides those of its tables, between blanks; NULL: none */
     /* Quirks; may be NULL. shape: what the memory depends on, too; finish: what only the forward pass needs;

@@ -35,8 +35,7 @@ struct sh_gguf_value {
     enum sh_gguf_kind kind, item;           /* item: of an array's elements, else as kind         */
     size_t n;                               /* elements of an array, else 1                       */
     const unsigned char *at;                /* the first element                                  */
-    const unsigned char **index;            /* of an array of strings: where each lies, once one has been
-                                             * asked for                                          */
+    const unsigned char **index;            /* of an array of strings: where each lies, once one has been asked for */
 };
 
 struct sh_gguf {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gguf_family.h. */
-#include "src/model/files/gguf_family.h"
+/* See gguf_tensors.h. */
 
 #include <stdlib.h>
 #include <string.h>

@@ -138,33 +138,27 @@ int sh_gguf_whole(const struct sh_gguf *g, const char *key, int64_t min, int64_t
 int sh_gguf_real(const struct sh_gguf *g, const char *key, double *out, struct sh_err *e)
 {
     const struct sh_gguf_value *v = sh_gguf_find(g, key);
-    if (!v)
-        return 0;
-    if (!is_real(v->kind) || !isfinite(sh_gguf_real_at(v, 0)))
+    if (v && (!is_real(v->kind) || !isfinite(sh_gguf_real_at(v, 0))))
         return sh_gguf_refuse(g, key, "a number", e);
-    *out = sh_gguf_real_at(v, 0);
+    *out = v ? sh_gguf_real_at(v, 0) : *out;
     return 0;
 }
 
 int sh_gguf_flag(const struct sh_gguf *g, const char *key, int *out, struct sh_err *e)
 {
     const struct sh_gguf_value *v = sh_gguf_find(g, key);
-    if (!v)
-        return 0;
-    if (v->kind != SH_GGUF_BOOL)
+    if (v && v->kind != SH_GGUF_BOOL)
         return sh_gguf_refuse(g, key, "true or false", e);
-    *out = v->at[0];
+    *out = v ? v->at[0] : *out;
     return 0;
 }
 
 int sh_gguf_word(const struct sh_gguf *g, const char *key, struct sh_gguf_text *out, struct sh_err *e)
 {
     const struct sh_gguf_value *v = sh_gguf_find(g, key);
-    if (!v)
-        return 0;
-    if (v->kind != SH_GGUF_STRING)
+    if (v && v->kind != SH_GGUF_STRING)
         return sh_gguf_refuse(g, key, "a string", e);
-    *out = text_at(v->at);
+    *out = v ? text_at(v->at) : *out;
     return 0;
 }
 
