@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See head.h. Rows go through in blocks, so that a large vocabulary takes little of the memory. Each block reads the
- * whole output matrix, which is most of what a decoding step of a small batch reads: on a device of its own memory a
- * block is larger, 256 rows of 131072 numbers. */
-#include "src/model/head.h"
+/* The output head (layer.h). Rows are computed in blocks, so that a large vocabulary needs little memory. Each block
+ * reads the whole output matrix, most of what a decoding step of a small batch reads; on a device with its own memory
+ * blocks are larger: 256 rows of 131072 numbers. */
+#include "src/model/layer.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "src/base/mem.h"
-#include "src/model/layer.h"
 
 enum {
     HOST_NUMBERS = 1 << 22,             /* logits at once: where device memory is the host's,     */

@@ -3,14 +3,14 @@
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	%D%/activations.c \
-	%D%/arch.c %D%/arch.h \
+	%D%/arch.h \
 	%D%/config.c %D%/config.h \
 	%D%/config_facts.c \
 	%D%/config_family.c \
 	%D%/config_rope.c \
 	%D%/embed.c \
 	%D%/facts.h \
-	%D%/head.c %D%/head.h \
+	%D%/head.c \
 	%D%/layer.c %D%/layer.h \
 	%D%/layout.c %D%/layout.h \
 	%D%/model.c %D%/model.h \

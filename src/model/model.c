@@ -255,12 +255,6 @@ static int read_config(struct sh_model *m, struct sh_err *e)
     return 0;
 }
 
-static struct sh_weights *open_weights(const struct sh_model *m, struct sh_err *e)
-{
-    return sh_config_is_gguf(m->config) ? sh_weights_open(sh_config_path(m->config), e)
-                                        : sh_weights_open_folder(m->path, e);
-}
-
 static struct sh_model *open_model(const char *path, int with_weights, uint64_t seed, struct sh_err *e)
 {
     struct sh_config *c = sh_config_open(path, e);
@@ -271,11 +265,15 @@ static struct sh_model *open_model(const char *path, int with_weights, uint64_t 
     m->seed = seed;
     m->path = xstrdup(path);
     m->name = name_of(c, sh_config_is_gguf(c) ? sh_config_path(c) : path);
-    if (read_config(m, e) || (with_weights && !(m->file = open_weights(m, e))) || bind_all(m, e)) {
-        sh_model_close(m);
-        return NULL;
+    int bad = read_config(m, e);
+    if (!bad && with_weights) {
+        m->file = sh_config_is_gguf(c) ? sh_weights_open(sh_config_path(c), e) : sh_weights_open_folder(path, e);
+        bad = !m->file;
     }
-    return m;
+    if (!bad && !bind_all(m, e))
+        return m;
+    sh_model_close(m);
+    return NULL;
 }
 
 struct sh_model *sh_model_open(const char *path, struct sh_err *e)
@@ -310,19 +308,15 @@ void sh_model_close(struct sh_model *m)
     free(m);
 }
 
-/* The embedding's norm, which draws no numbers, came after the roles that do: a seed keeps its meaning. */
-static uint64_t stream_of(enum sh_role role)
-{
-    return role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
-}
-
 static void make(const struct sh_model *m, const struct bound *b, int layer)
 {
     float *at = b->own;
     size_t n = (size_t)b->rows * (size_t)b->cols;
     enum sh_role role = b->param->role;
     int one = sh_role_is_norm(role) && !(m->arch.flags & SH_NORM_PLUS_ONE);
-    uint64_t seed = sh_rng(sh_rng(m->seed, stream_of(role)), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);
+    /* The roles of the embedding's norm, which draws no numbers, are newer: without them a seed keeps its meaning. */
+    uint64_t stream = role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
+    uint64_t seed = sh_rng(sh_rng(m->seed, stream), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);
     if (b->param->rows != SH_ONE) {
         sh_random_normal(at, n, seed, m->arch.init_std);
         return;

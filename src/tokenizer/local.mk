@@ -21,7 +21,6 @@ libtokenizer_a_SOURCES = \
 	%D%/tok_read.c \
 	%D%/tok_regex.c %D%/tok_regex.h \
 	%D%/tok_ruby.c \
-	%D%/tok_scores.c \
 	%D%/tok_split.c \
 	%D%/tok_text.c %D%/tok_text.h \
 	%D%/tok_unigram.c %D%/tok_unigram.h \

@@ -134,11 +134,6 @@ void sh_scan_watch(struct sh_scan *s, size_t bytes)
     s->watch.end = seconds() + 60 + 20e-6 * (double)bytes;
 }
 
-static int too_long(struct sh_scan *s)
-{
-    return s->watch.end > 0 && ++s->watch.calls % 64 == 0 && seconds() > s->watch.end;
-}
-
 /* An empty match right after the last match does not count: on from the next character. */
 int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
 {
@@ -148,7 +143,7 @@ int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
     if (!s->match)
         s->match = pcre2_match_data_create(1, NULL);
     while (s->from <= s->n) {
-        if (too_long(s))
+        if (s->watch.end > 0 && ++s->watch.calls % 64 == 0 && seconds() > s->watch.end)
             return sh_fail(e, "a regular expression takes too long: stopped at byte %zu of %zu", s->from, s->n);
         int code = match_at(s);
         if (code == PCRE2_ERROR_NOMATCH)

@@ -188,12 +188,6 @@ static int put_scale(struct sh_gguf_maker *m)
     return 0;
 }
 
-static int put_scores(struct sh_gguf_maker *m)
-{
-    return put_cap(m, "attn_logit_softcapping", m->form->cap) ||
-           put_cap(m, "final_logit_softcapping", m->form->head_cap) || put_scale(m) ? -1 : 0;
-}
-
 /* ---- keys that would change what a model computes ----
  *
  * Of those of its architecture the ones about attention, rotation, experts and scales must be known; others (a chat
@@ -283,7 +277,8 @@ static int take_over(struct sh_gguf_maker *m, const struct sh_gguf_item *items)
         if (put_item(m, items))
             return -1;
     return put_head_width(m) || put_from_tensors(m) || sh_gguf_put_rope(m) || put_windows(m) ||
-           put_scores(m) || check_keys(m) ? -1 : 0;
+           put_cap(m, "attn_logit_softcapping", m->form->cap) ||
+           put_cap(m, "final_logit_softcapping", m->form->head_cap) || put_scale(m) || check_keys(m) ? -1 : 0;
 }
 
 static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_err *e)

@@ -210,11 +210,6 @@ static int tuple(struct machine *m, uint32_t from)
     return 0;
 }
 
-static int tuple_of(struct machine *m, uint32_t n)
-{
-    return need(m, n) ? -1 : tuple(m, m->n_stack - n);
-}
-
 static int tuple_from_mark(struct machine *m)
 {
     uint32_t n;
@@ -402,7 +397,7 @@ static int run(struct machine *m, unsigned char code)
     case 'T': case 'X': return string(m, 4);
     case 0x8d: return string(m, 8);
     case ')': return plain(m, SH_PICKLE_TUPLE);
-    case 0x85: case 0x86: case 0x87: return tuple_of(m, code - 0x84u);
+    case 0x85: case 0x86: case 0x87: return need(m, code - 0x84u) ? -1 : tuple(m, m->n_stack - (code - 0x84u));
     case 't': return tuple_from_mark(m);
     case ']': return plain(m, SH_PICKLE_LIST);
     case 'a': return fill_one(m, SH_PICKLE_LIST);
