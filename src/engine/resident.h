@@ -4,7 +4,6 @@
 #ifndef SH_ENGINE_RESIDENT_H
 #define SH_ENGINE_RESIDENT_H
 
-#include "src/model/head.h"
 #include "src/model/layer.h"
 
 struct sh_resident_setup {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device memory that layers compute in (layer.h), and the rotary tables that lie there. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
 enum { N_PART = 13 };
 
-/* The parts and their sizes; 0: the model does not need it. */
-static void parts(struct sh_activations *a, void **part[N_PART], size_t bytes[N_PART])
+struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
+
+static void parts(struct sh_activations *a, struct part part[N_PART])
 {
     const struct sh_arch *c = a->arch;
     size_t n = (size_t)a->rows, operand = sh_type_bytes(a->dtype), wide = n * (size_t)c->d_ff;
@@ -16,27 +18,24 @@ static void parts(struct sh_activations *a, void **part[N_PART], size_t bytes[N_
     size_t hidden = n * (size_t)c->d_model, reach = (size_t)a->positions;
     size_t turns = c->pos == SH_POS_ROTARY ? reach * (size_t)(c->n_rot / 2) : 0;
     size_t local = c->local_rope.base > 0 ? turns : 0, f32 = sizeof(float);
-    const struct { void **at; size_t bytes; } all[N_PART] = {
+    const struct part all[N_PART] = {
         {&a->x, hidden * operand}, {&a->q, q * f32}, {&a->k, kv * f32}, {&a->v, kv * f32},
         {&a->mixed, q * operand}, {&a->up, wide * operand},
         {&a->gate, c->flags & SH_GATED ? wide * f32 : 0}, {&a->gated, c->flags & SH_GATED ? wide * f32 : 0},
         {&a->block, c->norm_place == SH_NORM_BOTH ? hidden * f32 : 0},
         {&a->turns[0].cosine, turns * f32}, {&a->turns[0].sine, turns * f32},
         {&a->turns[1].cosine, local * f32}, {&a->turns[1].sine, local * f32}};
-    for (int i = 0; i < N_PART; i++) {
-        part[i] = all[i].at;
-        bytes[i] = all[i].bytes;
-    }
+    memcpy(part, all, sizeof all);
 }
 
 size_t sh_activations_bytes(const struct sh_arch *arch, int rows, enum sh_type dtype)
 {
     struct sh_activations a = {.arch = arch, .dtype = dtype, .rows = rows, .positions = rows};
-    void **part[N_PART];
-    size_t bytes[N_PART], sum = 0;
-    parts(&a, part, bytes);
+    struct part part[N_PART];
+    size_t sum = 0;
+    parts(&a, part);
     for (int i = 0; i < N_PART; i++)
-        sum += bytes[i];
+        sum += part[i].bytes;
     return sum;
 }
 
@@ -45,11 +44,10 @@ int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, str
 {
     *a = (struct sh_activations){.backend = b, .device = d, .arch = arch, .dtype = dtype, .rows = rows,
                                   .positions = rows};
-    void **part[N_PART];
-    size_t bytes[N_PART];
-    parts(a, part, bytes);
+    struct part part[N_PART];
+    parts(a, part);
     for (int i = 0; i < N_PART; i++)
-        if (bytes[i] && !(*part[i] = b->alloc(d, bytes[i], e))) {
+        if (part[i].bytes && !(*part[i].at = b->alloc(d, part[i].bytes, e))) {
             sh_activations_free(a);
             return -1;
         }
@@ -63,11 +61,10 @@ int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, str
 void sh_activations_free(struct sh_activations *a)
 {
     if (a->backend) {
-        void **part[N_PART];
-        size_t bytes[N_PART];
-        parts(a, part, bytes);
+        struct part part[N_PART];
+        parts(a, part);
         for (int i = 0; i < N_PART; i++)
-            a->backend->release(a->device, *part[i]);
+            a->backend->release(a->device, *part[i].at);
     }
     free(a->slopes);
     *a = (struct sh_activations){0};
@@ -95,8 +92,8 @@ int sh_activations_reach(struct sh_activations *a, int positions, struct sh_err 
     return 0;
 }
 
-/* Angles of the positions first to last. With dynamic scaling every token makes them others, so just these are made;
- * else all there will ever be. */
+/* The angles of positions first to last. With dynamic scaling each token changes them all, so only these are computed;
+ * otherwise all positions are, once. */
 static void fill(struct sh_activations *a, struct sh_turns *t, const struct sh_rope *rope, int length, int first,
                  int last)
 {
@@ -143,7 +140,7 @@ void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_
                               .first = own ? own->first + s : NULL, .position = own ? own->position : NULL};
         for (int i = 0; i < 2; i++) {
             int cols = (i ? c->n_kv_head : c->n_head) * c->d_head;
-            r.x = (struct sh_mat){i ? a->k : a->q, SH_F32, n_rows, cols, (size_t)cols};
+            r.x = sh_dense(i ? a->k : a->q, SH_F32, n_rows, cols);
             a->backend->rotary(a->device, &r);
         }
     }

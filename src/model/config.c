@@ -44,7 +44,7 @@ static json_t *find_below(json_t *v, const char *path)
     return NULL;
 }
 
-/* What a model of text and pictures says of its text counts before what it says of both. */
+/* In a model of text and images, the keys of the text part take precedence. */
 static json_t *find(const struct sh_config *c, const char *path)
 {
     json_t *text = find_below(json_object_get(c->root, "text_config"), path);
@@ -130,8 +130,7 @@ int sh_config_count(const struct sh_config *c, const char *key, int max, int *ou
     return sh_config_at_least(c, key, 1, max, out, e);
 }
 
-int sh_config_real(const struct sh_config *c, const char *key, double max, float *out,
-                   struct sh_err *e)
+int sh_config_real(const struct sh_config *c, const char *key, double max, float *out, struct sh_err *e)
 {
     json_t *v = value_of(c, key);
     if (!v)
@@ -168,22 +167,18 @@ int sh_config_reals(const struct sh_config *c, const char *key, double max, floa
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e)
 {
     json_t *v = value_of(c, key);
-    if (!v)
-        return 0;
-    if (!json_is_boolean(v))
+    if (v && !json_is_boolean(v))
         return sh_config_refuse(c, key, "true or false", e);
-    *out = json_is_true(v);
+    *out = v ? json_is_true(v) : *out;
     return 0;
 }
 
 int sh_config_word(const struct sh_config *c, const char *key, const char **out, struct sh_err *e)
 {
     json_t *v = value_of(c, key);
-    if (!v)
-        return 0;
-    if (!json_is_string(v))
+    if (v && !json_is_string(v))
         return sh_config_refuse(c, key, "a string", e);
-    *out = json_string_value(v);
+    *out = v ? json_string_value(v) : *out;
     return 0;
 }
 
@@ -205,8 +200,8 @@ int sh_config_choice(const struct sh_config *c, const char *key, const struct sh
     return word ? sh_config_refuse(c, key, expected, e) : 0;
 }
 
-/* Python writes Infinity, -Infinity and NaN bare where JSON has no such numbers (time_step_limit of Mamba models).
- * The letters of the one at `at`, if one stands there as a value. */
+/* The length of Infinity, -Infinity or NaN at `at`, which Python writes as a number (time_step_limit of Mamba models);
+ * 0: it is a key, or something else. */
 static size_t python_number(const char *at, const char *end)
 {
     static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
@@ -222,7 +217,7 @@ static size_t python_number(const char *at, const char *end)
     return 0;
 }
 
-/* The text with those as strings, which every reader of a number refuses by its key; for free(). */
+/* A copy with these words as strings, so that every reader of a number refuses them by their key; for free(). */
 static char *without_python(const char *text, size_t bytes, size_t *out)
 {
     char *to = xmalloc(2 * bytes + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.json of a checkpoint folder, read through the tables of its family into a struct sh_arch, or, for any
- * model whose memory can be computed, into the facts that determine it. No weights are needed. Every value is checked
- * here once: counts are positive and fit in an int, so later code can multiply them as size_t without overflow. Errors
- * name the key, the value found and the value expected. */
+/* config.json of a checkpoint, read through the tables of its family into a struct sh_arch or, for any model whose
+ * memory can be computed, into the facts that determine it. No weights are needed. Every value is checked here once:
+ * counts are positive and fit in an int, so products in size_t cannot overflow. Errors name the key, the value found
+ * and the value expected. */
 #ifndef SH_MODEL_CONFIG_H
 #define SH_MODEL_CONFIG_H
 
@@ -14,40 +14,36 @@
 
 struct sh_config;
 
-/* `path`: a folder that holds config.json, or the file itself; or a GGUF file, or a folder with one in
- * place of config.json, whose metadata become one (gguf_config.h). Numbers as Python writes them (Infinity,
- * -Infinity, NaN) are read as strings, so they are refused as numbers. NULL: e says why. */
+/* `path`: a folder with config.json, or the file itself; or a GGUF file, or a folder with one and no config.json, whose
+ * metadata become a config (gguf_config.h). NULL: e says why. */
 struct sh_config *sh_config_open(const char *path, struct sh_err *e);
 void sh_config_close(struct sh_config *c);                          /* NULL is fine */
 
-/* The family that model_type (or, without it, architectures) names; an unknown one is refused and
- * those that run are listed. */
+/* The family that model_type (or, without it, architectures) names. An unknown one is refused with a list of those that
+ * run. */
 const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e);
 
 /* Fields that the family's tables leave 0 are completed: n_kv_head = n_head, d_head = d_model /
  * n_head, d_embed = d_model, scale = 1 / sqrt(d_head), embed_scale = 1, n_rot = rotary_share of d_head. */
 int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err *e);
-/* The same tables without what only the forward pass needs. Counts that neither the config nor the family gives stay
- * 0, max_pos where the config has none. */
+/* The same without what only the forward pass needs. Counts that neither the config nor the family gives stay 0, as
+ * does max_pos if the config has none. */
 int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct sh_arch *out, struct sh_err *e);
 /* The config.json key of the count at `field`, an offset in struct sh_arch; NULL: no key gives it. */
 const char *sh_config_count_name(const struct sh_config *c, const struct sh_family *f, size_t field);
 
-/* The facts that determine a model's memory, runnable or not. A key whose effect on the memory of this model type is
- * unknown is refused by name. `path`: as for sh_config_open. -1: not readable, an unknown model type, or a key that is
- * missing, out of range, or of unknown effect. */
+/* The facts that determine the memory of a model, even of one that cannot run. -1: not readable, an unknown model type,
+ * or a key that is missing, out of range, or of unknown effect on the memory. `path`: as for sh_config_open. */
 int sh_config_facts(const char *path, struct sh_kv_facts *out, struct sh_err *e);
 /* The family of a model whose memory may be only counted: by model_type alone. */
 const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_err *e);
 
-/* A key may lead into objects and lists: "rope_scaling.factor", "layer_types.3".
- * The value of a key; *out stays as it is when the key is absent or null. -1: wrong type or
- * range. */
+/* Reads the value of a key, such as "rope_scaling.factor" or "layer_types.3". *out is unchanged if the key is absent or
+ * null. -1: wrong type or range. */
 int sh_config_count(const struct sh_config *c, const char *key, int max, int *out,
                     struct sh_err *e);                              /* 1 to max                   */
 int sh_config_at_least(const struct sh_config *c, const char *key, int min, int max, int *out, struct sh_err *e);
-int sh_config_real(const struct sh_config *c, const char *key, double max, float *out,
-                   struct sh_err *e);
+int sh_config_real(const struct sh_config *c, const char *key, double max, float *out, struct sh_err *e);
 /* A list of n numbers above 0. -1 also when it is absent. */
 int sh_config_reals(const struct sh_config *c, const char *key, double max, float *out, int n, struct sh_err *e);
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);
@@ -68,12 +64,11 @@ const char *sh_config_first(const struct sh_config *c, const char *const *names,
 /* -1 with "key: found …, expected …". */
 int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e);
 
-/* Rotary scaling: fills `r` from the first of the objects that has keys; without one it stays plain. The object's own
- * rope_theta overrides the base in `r`; `original`, if `r` has one, is the family's default for
- * original_max_position_embeddings. */
+/* Fills `r` from the first of these objects that has keys; without one, frequencies are not scaled. Its rope_theta
+ * overrides the base in `r`. `original` in `r` is the family's default for original_max_position_embeddings. */
 int sh_config_rope(const struct sh_config *c, const char *const *objects, struct sh_arch *a, struct sh_rope *r,
                    struct sh_err *e);
-/* Scaling of `r` lengthens max_pos where that does not count it: dynamic scaling and YaRN. */
+/* Lengthens max_pos if dynamic scaling or YaRN in `r` extends it. */
 void sh_config_lengthen(struct sh_arch *a, const struct sh_rope *r);
 /* Both, from the keys of LLaMA and its descendants. */
 int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
@@ -89,8 +84,8 @@ int sh_config_windows(const struct sh_config *c, sh_layer_rule *is_local, int nu
                       struct sh_err *e);
 int sh_config_layer_types(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e);
 
-/* For families whose memory is counted: a count up to 10^8; the rows of a table; the pattern of layers from a list of
- * strings, one letter for each (models.txt); the same from layer_types, 1: there is no such list. */
+/* For families whose memory is only counted: a count up to 10^8; the rows of a table; the pattern of layers from a list
+ * of strings, one letter each (models.txt); the same from layer_types, 1: there is no such list. */
 int sh_facts_count(const struct sh_config *c, const char *key, int min, int *field, struct sh_err *e);
 int sh_facts_read(const struct sh_config *c, const struct sh_fact_key *k, struct sh_kv_facts *f, struct sh_err *e);
 int sh_facts_pattern(const struct sh_config *c, const char *list, const struct sh_word *words, struct sh_kv_facts *f,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What decides a model's memory (facts.h) from config.json (config.h): what the family's tables say of its shape,
- * what the family counts beyond that, and the formats of the published weights. */
+/* The facts that determine a model's memory (facts.h), from config.json (config.h): the shape, what the family counts
+ * in addition, and the formats of the published weights. */
 #include <stdio.h>
 #include <string.h>
 
@@ -59,24 +59,19 @@ static int refuse_unknown(const struct sh_config *c, const struct sh_family *f, 
 
 /* ---- from the shape ---- */
 
-static char letter(const struct sh_arch *a, int layer)
-{
-    return sh_arch_window(a, layer) ? 'L' : 'G';
-}
-
 /* The shortest pattern that, repeated, gives all layers. */
 static int pattern(const struct sh_config *c, const struct sh_arch *a, struct sh_kv_facts *f, struct sh_err *e)
 {
     int period = 1;
     for (int i = 1; i < a->n_layer && period < SH_FACTS_PATTERN; i++)
-        if (letter(a, i) != letter(a, i % period)) {
+        if (!sh_arch_window(a, i) != !sh_arch_window(a, i % period)) {
             period++;
             i = period - 1;
         }
     if (period >= SH_FACTS_PATTERN)
         return sh_config_refuse(c, "num_hidden_layers", "fewer than 1024 layers if windows follow no pattern", e);
     for (int i = 0; i < period; i++)
-        f->pattern[i] = letter(a, i);
+        f->pattern[i] = sh_arch_window(a, i) ? 'L' : 'G';
     return 0;
 }
 
@@ -148,8 +143,8 @@ int sh_facts_read(const struct sh_config *c, const struct sh_fact_key *k, struct
 
 /* ---- the published weights ---- */
 
-/* What is left at 16 bits: the head must be, routers and vision towers may be, and by the three expressions of
- * Kimi-K2.5 all but the experts. Lists of single layers are not known here. */
+/* Which weights stay at 16 bits: the head must, routers and vision towers may, and in Kimi-K2.5 (three expressions) all
+ * but the experts. Lists of single layers are not supported. */
 static int left_out(const struct sh_config *c, int *experts_alone, struct sh_err *e)
 {
     static const char *const blocks[] = {"re:.*self_attn.*", "re:.*shared_experts.*",
@@ -175,8 +170,7 @@ static int left_out(const struct sh_config *c, int *experts_alone, struct sh_err
     *experts_alone = block == 7;
     return head && (!block || block == 7) ? 0
                : sh_config_refuse(c, "quantization_config.ignore", "lm_head, and all other blocks except the experts "
-                                  "or "
-                                  "none", e);
+                                  "or none", e);
 }
 
 /* compressed-tensors and modelopt: one group of settings for all matrices. */

@@ -12,9 +12,8 @@
 #define MAX_WIDTH ((size_t)100000000)
 
 static const struct sh_word acts[] = {
-    {"relu", SH_ACT_RELU}, {"gelu", SH_ACT_GELU}, {"gelu_python", SH_ACT_GELU},
-    {"gelu_new", SH_ACT_GELU_TANH}, {"gelu_fast", SH_ACT_GELU_TANH},
-    {"gelu_pytorch_tanh", SH_ACT_GELU_TANH}, {"gelu_accurate", SH_ACT_GELU_TANH},
+    {"relu", SH_ACT_RELU}, {"gelu", SH_ACT_GELU}, {"gelu_python", SH_ACT_GELU}, {"gelu_new", SH_ACT_GELU_TANH},
+    {"gelu_fast", SH_ACT_GELU_TANH}, {"gelu_pytorch_tanh", SH_ACT_GELU_TANH}, {"gelu_accurate", SH_ACT_GELU_TANH},
     {"silu", SH_ACT_SILU}, {"swish", SH_ACT_SILU}, {"linear", SH_ACT_NONE}, {NULL, 0}};
 
 static const struct sh_word types[] = {
@@ -69,16 +68,11 @@ static int read_key(const struct sh_config *c, const struct sh_key *k, struct sh
     void *field = (char *)a + k->field;
     const char *key = sh_config_first(c, k->json, SH_MOST_NAMES);
     switch (k->kind) {
-    case SH_KEY_COUNT:
-        return sh_config_count(c, key, (int)k->max, field, e);
-    case SH_KEY_REAL:
-        return sh_config_real(c, key, k->max, field, e);
-    case SH_KEY_FLAG:
-        return read_flag(c, key, k->flag, &a->flags, e);
-    case SH_KEY_ACT:
-        return read_choice(c, key, acts, field, e);
-    case SH_KEY_TYPE:
-        return read_choice(c, key, types, field, e);
+    case SH_KEY_COUNT: return sh_config_count(c, key, (int)k->max, field, e);
+    case SH_KEY_REAL: return sh_config_real(c, key, k->max, field, e);
+    case SH_KEY_FLAG: return read_flag(c, key, k->flag, &a->flags, e);
+    case SH_KEY_ACT: return read_choice(c, key, acts, field, e);
+    case SH_KEY_TYPE: return read_choice(c, key, types, field, e);
     }
     return 0;
 }
@@ -230,8 +224,7 @@ int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct
     return 0;
 }
 
-static int complete(const struct sh_config *c, const struct sh_family *f, struct sh_arch *a,
-                    struct sh_err *e)
+static int complete(const struct sh_config *c, const struct sh_family *f, struct sh_arch *a, struct sh_err *e)
 {
     const char *heads = sh_config_count_name(c, f, offsetof(struct sh_arch, n_head));
     if (!a->d_head && a->d_model % a->n_head)
@@ -241,8 +234,7 @@ static int complete(const struct sh_config *c, const struct sh_family *f, struct
     a->n_kv_head = a->n_kv_head ? a->n_kv_head : a->n_head;
     if (a->n_head % a->n_kv_head)
         return sh_fail(e, "%s: key '%s': found %d, expected a divisor of '%s', which is %d", sh_config_path(c),
-                       sh_config_count_name(c, f, offsetof(struct sh_arch, n_kv_head)), a->n_kv_head, heads,
-                       a->n_head);
+                       sh_config_count_name(c, f, offsetof(struct sh_arch, n_kv_head)), a->n_kv_head, heads, a->n_head);
     if ((size_t)a->n_head * (size_t)a->d_head > MAX_WIDTH)
         return sh_fail(e, "%s: key '%s': found %d heads of %d, expected a product of at most %zu",
                        sh_config_path(c), heads, a->n_head, a->d_head, MAX_WIDTH);
@@ -274,5 +266,45 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
     if (sh_config_is_gguf(c))
         a.flags &= ~(unsigned)SH_NORM_PLUS_ONE;     /* GGUF files have the weights that multiply */
     *out = a;
+    return 0;
+}
+
+/* ---- windows: newer files list the layers that have one; older ones have a rule that each family knows ---- */
+
+static const struct sh_word layer_kinds[] = {
+    {"full_attention", 0}, {"sliding_attention", 1}, {"global", 0}, {"local", 1}, {NULL, 0}};
+
+int sh_config_layer_types(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e)
+{
+    char key[96];
+    for (int layer = 0; layer < a->n_layer; layer++) {
+        int is_local = -1;
+        snprintf(key, sizeof key, "%s.%d", list, layer);
+        if (sh_config_choice(c, key, layer_kinds, &is_local, e))
+            return -1;
+        if (is_local < 0)
+            return sh_config_refuse(c, key, "one string for each layer", e);
+        if (!is_local)
+            sh_arch_see_all(a, layer);
+    }
+    return 0;
+}
+
+int sh_config_window(const struct sh_config *c, int fallback, struct sh_arch *a, struct sh_err *e)
+{
+    a->window = sh_config_has(c, "sliding_window") ? 0 : fallback;
+    return sh_config_count(c, "sliding_window", (int)1e8, &a->window, e);
+}
+
+int sh_config_windows(const struct sh_config *c, sh_layer_rule *is_local, int number, struct sh_arch *a,
+                      struct sh_err *e)
+{
+    if (!a->window)
+        return 0;
+    if (sh_config_has(c, "layer_types.0"))
+        return sh_config_layer_types(c, "layer_types", a, e);
+    for (int layer = 0; layer < a->n_layer; layer++)
+        if (!is_local(layer, number))
+            sh_arch_see_all(a, layer);
     return 0;
 }

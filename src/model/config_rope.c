@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotary scaling in config.json (config.h): an object called rope_scaling, or rope_parameters in
- * newer files, whose `rope_type` (once `type`) decides which of its other keys count. */
+/* Rotary scaling in config.json (config.h): the object rope_scaling or, in newer files, rope_parameters. Its
+ * `rope_type` (formerly `type`) determines which of its other keys count. */
 #include <math.h>
 #include <stdio.h>
 
@@ -34,9 +34,8 @@ static int read_llama3(struct place *p, struct sh_rope *r, struct sh_err *e)
     if (real(p, "low_freq_factor", 1e6, &r->low, e) || real(p, "high_freq_factor", 1e6, &r->high, e))
         return -1;
     if (!(r->low > 0) || !(r->high > r->low))
-        return sh_config_refuse(p->c, inner(p, "high_freq_factor"), "a number greater than low_freq_factor, which "
-                                "must be greater than 0",
-                                e);
+        return sh_config_refuse(p->c, inner(p, "high_freq_factor"),
+                                "a number greater than low_freq_factor, which must be greater than 0", e);
     return 0;
 }
 
@@ -66,8 +65,7 @@ static int read_long(struct place *p, const struct sh_arch *a, struct sh_rope *r
 {
     if (a->n_rot / 2 > SH_ROPE_PAIRS)
         return sh_fail(e, "%s: found %d rotary elements in a head, expected at most %d for longrope",
-                       sh_config_path(p->c),
-                       a->n_rot, 2 * SH_ROPE_PAIRS);
+                       sh_config_path(p->c), a->n_rot, 2 * SH_ROPE_PAIRS);
     if (r->original < 2)
         return sh_config_refuse(p->c, inner(p, "original_max_position_embeddings"), "at least 2 positions", e);
     if (sh_config_reals(p->c, inner(p, "short_factor"), 1e6, r->stretch[0], a->n_rot / 2, e) ||
@@ -91,8 +89,8 @@ static int read_kind(struct place *p, struct sh_rope *r, struct sh_err *e)
     return 0;
 }
 
-/* The factor; without one the model's positions tell how much longer they are. What the config itself, or else its
- * family, says of the original positions counts before what the object says. */
+/* The factor; by default, the ratio of the model's positions to the original ones. For these, the config and then the
+ * family take precedence over the object. */
 static int read_factor(struct place *p, const struct sh_arch *a, struct sh_rope *r, struct sh_err *e)
 {
     static const char *const original = "original_max_position_embeddings";

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens to the input of layer 0 (layer.h). The tables stay where they are, in the mapped checkpoint:
- * only the pages of tokens that occur are ever read, and only their rows travel to the device. Of a token
- * table whose numbers are packed the rows of a call are unpacked, one for each token. */
+/* Tokens to the input of layer 0 (layer.h). The tables stay in the mapped checkpoint: only the pages of tokens that
+ * occur are read, and only their rows are copied to the device. Rows of a packed table are unpacked for each call. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -23,13 +22,6 @@ struct sh_entry {
     int rows;
 };
 
-static float element(const struct sh_tensor *t, size_t i)
-{
-    return t->type == SH_F32   ? ((const float *)t->at)[i]
-           : t->type == SH_F16 ? sh_f16_to_f32(((const uint16_t *)t->at)[i])
-                               : sh_bf16_to_f32(((const uint16_t *)t->at)[i]);
-}
-
 /* Row `at` of the view is the tensor's row `row`. */
 static int check_row(const struct sh_tensor *t, int at, int row, struct sh_err *e)
 {
@@ -39,13 +31,11 @@ static int check_row(const struct sh_tensor *t, int at, int row, struct sh_err *
     one.rows = 1;
     if (!sh_model_check_finite(&one, &ignored))
         return 0;
-    for (int i = 0; i < t->cols; i++) {
-        float x = element(t, (size_t)at * (size_t)t->cols + (size_t)i);
-        if (!isfinite(x))
-            return sh_fail(e, "tensor %s: row %d, column %d is %g, expected a finite number", t->name, row, i,
-                           (double)x);
-    }
-    return 0;
+    size_t i = 0;
+    while (isfinite(sh_tensor_element(&one, i)))
+        i++;
+    return sh_fail(e, "tensor %s: row %d, column %zu is %g, expected a finite number", t->name, row, i,
+                   (double)sh_tensor_element(&one, i));
 }
 
 /* The n tokens of one sequence that begin at position `first`. */
@@ -64,11 +54,6 @@ static int check_rows(const struct sh_entry *n, const int32_t *tokens, int n_tok
             return -1;
     }
     return 0;
-}
-
-static struct sh_mat rows_of(void *at, int rows, int cols)
-{
-    return (struct sh_mat){at, SH_F32, rows, cols, (size_t)cols};
 }
 
 /* The rows of a packed table, from row 0 of this call on. */
@@ -95,20 +80,11 @@ static void look_up(const struct sh_entry *n, const int32_t *tokens, struct sh_e
     a->id = n->words.at ? tokens : n->count;
 }
 
-/* Where the rows of all sequences are found among the positions. */
-static void place(struct sh_entry *n, int n_seq, const int *start, const int *first)
-{
-    n->position = xreallocarray(n->position, (size_t)start[n_seq] + 1, sizeof *n->position);
-    for (int s = 0; s < n_seq; s++)
-        for (int row = start[s]; row < start[s + 1]; row++)
-            n->position[row] = (first ? first[s] : 0) + row - start[s] + n->arch->pos_offset;
-}
-
 /* hidden = scale * words + positions */
 static void add_up(const struct sh_entry *n, const int32_t *tokens, int rows, void *hidden)
 {
     const struct sh_arch *c = n->arch;
-    struct sh_embed a = {.out = rows_of(hidden, rows, c->d_model), .position_table = n->places.at,
+    struct sh_embed a = {.out = sh_dense(hidden, SH_F32, rows, c->d_model), .position_table = n->places.at,
                          .position_type = n->places.type, .position = n->position, .scale = c->embed_scale};
     look_up(n, tokens, &a);
     n->b->embed(n->d, &a);
@@ -118,8 +94,8 @@ static void add_up(const struct sh_entry *n, const int32_t *tokens, int rows, vo
 static void project(const struct sh_entry *n, const int32_t *tokens, int rows, void *hidden)
 {
     const struct sh_arch *c = n->arch;
-    struct sh_embed a = {.out = rows_of(n->narrow, rows, c->d_embed), .scale = c->embed_scale};
-    struct sh_linear in = {.out = rows_of(hidden, rows, c->d_model), .x = a.out, .w = n->in,
+    struct sh_embed a = {.out = sh_dense(n->narrow, SH_F32, rows, c->d_embed), .scale = c->embed_scale};
+    struct sh_linear in = {.out = sh_dense(hidden, SH_F32, rows, c->d_model), .x = a.out, .w = n->in,
                            .add = n->places.at != NULL};
     struct sh_embed b = {.out = in.out, .table = n->places.at, .type = n->places.type, .id = n->position, .scale = 1};
     look_up(n, tokens, &a);
@@ -129,29 +105,18 @@ static void project(const struct sh_entry *n, const int32_t *tokens, int rows, v
     n->b->linear(n->d, &in);
 }
 
-static float *load_norm(const struct sh_entry *n, struct sh_model *m, enum sh_role role, int *bad, struct sh_err *e)
-{
-    struct sh_tensor t;
-    *bad = *bad || sh_model_tensor(m, role, -1, &t, e) || sh_model_check_finite(&t, e);
-    return *bad ? NULL : sh_layer_vector(n->b, n->d, n->arch, role, &t, bad, e);
-}
-
 struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, struct sh_err *e)
 {
     struct sh_entry *n = xcalloc(1, sizeof *n);
-    struct sh_tensor in;
     n->b = b;
     n->d = d;
     n->arch = sh_model_arch(m);
     n->m = m;
     int bad = (!sh_model_is_packed(m, SH_TOK_EMBED, -1, &n->words) &&
                sh_model_tensor(m, SH_TOK_EMBED, -1, &n->words, e)) ||
-              sh_model_tensor(m, SH_POS_EMBED, -1, &n->places, e) || sh_model_tensor(m, SH_PROJ_IN, -1, &in, e) ||
-              (in.at && sh_model_check_finite(&in, e));
-    n->norm_w = load_norm(n, m, SH_EMBED_NORM_W, &bad, e);
-    n->norm_b = load_norm(n, m, SH_EMBED_NORM_B, &bad, e);
-    if (!bad && in.at)
-        bad = !(n->in = b->weight(d, in.at, in.type, in.rows, in.cols, SH_F32, e));
+              sh_model_tensor(m, SH_POS_EMBED, -1, &n->places, e) || sh_layer_matrix(b, d, m, SH_PROJ_IN, -1, SH_F32,
+                              &n->in, e) || sh_layer_vector(b, d, m, SH_EMBED_NORM_W, -1, &n->norm_w,
+                              e) || sh_layer_vector(b, d, m, SH_EMBED_NORM_B, -1, &n->norm_b, e);
     if (bad) {
         sh_entry_free(n);
         return NULL;
@@ -190,11 +155,14 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
             return -1;
         n->rows = rows;
     }
-    place(n, n_seq, start, first);
+    n->position = xreallocarray(n->position, (size_t)rows + 1, sizeof *n->position);
+    for (int s = 0; s < n_seq; s++)
+        for (int row = start[s]; row < start[s + 1]; row++)
+            n->position[row] = (first ? first[s] : 0) + row - start[s] + c->pos_offset;
     if (rows)
         (n->in ? project : add_up)(n, tokens, rows, hidden);
     if (n->norm_w) {
-        struct sh_mat h = rows_of(hidden, rows, c->d_model);
+        struct sh_mat h = sh_dense(hidden, SH_F32, rows, c->d_model);
         struct sh_norm a = {.out = h, .x = h, .weight = n->norm_w, .bias = n->norm_b, .eps = c->norm_eps,
                             .kind = c->norm};
         n->b->norm(n->d, &a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The facts that determine the memory of a model, whatever their source: a config.json (config.h) or a row of a
- * catalogue (planner/catalog/models.txt says what each key means). */
+/* The facts that determine a model's memory, from config.json (config.h) or from a row of a catalogue
+ * (planner/catalog/models.txt explains the keys). */
 #ifndef SH_MODEL_FACTS_H
 #define SH_MODEL_FACTS_H
 

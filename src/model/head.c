@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See head.h. Rows go through in blocks, so that a large vocabulary takes little of the memory. Each block reads the
- * whole output matrix, which is most of what a decoding step of a small batch reads: on a device of its own memory a
- * block is larger, 256 rows of 131072 numbers. */
-#include "src/model/head.h"
+/* The output head (layer.h). Rows are computed in blocks, so that a large vocabulary needs little memory. Each block
+ * reads the whole output matrix, most of what a decoding step of a small batch reads; on a device with its own memory
+ * blocks are larger: 256 rows of 131072 numbers. */
+#include "src/model/layer.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "src/base/mem.h"
-#include "src/model/layer.h"
 
 enum {
     HOST_NUMBERS = 1 << 22,             /* logits at once: where device memory is the host's,     */
@@ -29,30 +28,6 @@ struct sh_head {
     int best_rows;
     void *x, *narrow, *logits;                          /* [rows, d_model], [rows, d_embed] dtype; [rows, vocab] f32 */
 };
-
-static int load_vector(struct sh_head *h, struct sh_model *m, enum sh_role role, float **out, struct sh_err *e)
-{
-    struct sh_tensor t;
-    int bad;
-    if (sh_model_tensor(m, role, -1, &t, e) || sh_model_check_finite(&t, e))
-        return -1;
-    *out = sh_layer_vector(h->b, h->d, h->arch, role, &t, &bad, e);
-    return bad ? -1 : 0;
-}
-
-static int load_matrix(struct sh_head *h, struct sh_model *m, enum sh_role role, struct sh_weight **out,
-                       struct sh_err *e)
-{
-    struct sh_tensor t;
-    if (sh_model_tensor(m, role, -1, &t, e))
-        return -1;
-    if (!t.at)
-        return 0;
-    if (sh_model_check_finite(&t, e))
-        return -1;
-    *out = h->b->weight(h->d, t.at, t.type, t.rows, t.cols, h->dtype, e);
-    return *out ? 0 : sh_err_prefix(e, "%s", t.name);
-}
 
 /* Logits that may lie on the device at once. */
 static size_t block_numbers(const struct sh_head *h)
@@ -88,9 +63,10 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
     h->d = d;
     h->arch = sh_model_arch(m);
     h->dtype = dtype;
-    if (load_vector(h, m, SH_FINAL_NORM_W, &h->norm_w, e) || load_vector(h, m, SH_FINAL_NORM_B, &h->norm_b, e) ||
-        load_matrix(h, m, SH_PROJ_OUT, &h->out, e) || load_matrix(h, m, SH_HEAD, &h->matrix, e) ||
-        make_room(h, rows, e)) {
+    if (sh_layer_vector(b, d, m, SH_FINAL_NORM_W, -1, &h->norm_w, e) ||
+        sh_layer_vector(b, d, m, SH_FINAL_NORM_B, -1, &h->norm_b, e) ||
+        sh_layer_matrix(b, d, m, SH_PROJ_OUT, -1, dtype, &h->out, e) ||
+        sh_layer_matrix(b, d, m, SH_HEAD, -1, dtype, &h->matrix, e) || make_room(h, rows, e)) {
         sh_head_free(h);
         return NULL;
     }
@@ -112,18 +88,13 @@ void sh_head_free(struct sh_head *h)
     free(h);
 }
 
-static struct sh_mat dense(void *at, enum sh_type type, int rows, int cols)
-{
-    return (struct sh_mat){at, type, rows, cols, (size_t)cols};
-}
-
 /* One block's logits on the device. */
 static void queue(struct sh_head *h, const void *hidden, int first, int rows)
 {
     const struct sh_arch *c = h->arch;
-    struct sh_mat in = dense((char *)(uintptr_t)hidden + (size_t)first * (size_t)c->d_model * sizeof(float), SH_F32,
+    struct sh_mat in = sh_dense((char *)(uintptr_t)hidden + (size_t)first * (size_t)c->d_model * sizeof(float), SH_F32,
                              rows, c->d_model);
-    struct sh_mat x = dense(h->x, h->dtype, rows, c->d_model);
+    struct sh_mat x = sh_dense(h->x, h->dtype, rows, c->d_model);
     struct sh_norm norm = {.out = x, .x = in, .weight = h->norm_w, .bias = h->norm_b, .eps = c->norm_eps,
                            .kind = c->norm};
     if (c->flags & SH_HAS_FINAL_NORM)
@@ -131,11 +102,11 @@ static void queue(struct sh_head *h, const void *hidden, int first, int rows)
     else
         h->b->cast(h->d, x, in);
     if (h->out) {
-        struct sh_linear out = {.out = dense(h->narrow, h->dtype, rows, c->d_embed), .x = x, .w = h->out};
+        struct sh_linear out = {.out = sh_dense(h->narrow, h->dtype, rows, c->d_embed), .x = x, .w = h->out};
         h->b->linear(h->d, &out);
         x = out.out;
     }
-    struct sh_linear all = {.out = dense(h->logits, SH_F32, rows, c->n_vocab), .x = x, .w = h->matrix};
+    struct sh_linear all = {.out = sh_dense(h->logits, SH_F32, rows, c->n_vocab), .x = x, .w = h->matrix};
     h->b->linear(h->d, &all);
 }
 
@@ -179,7 +150,7 @@ int sh_head_choose(struct sh_head *h, const void *hidden, int first, int rows, s
     for (int i = 0, n; i < rows; i += n) {
         n = rows - i < h->rows ? rows - i : h->rows;
         queue(h, hidden, first + i, n);
-        h->b->best(h->d, h->best + i, dense(h->logits, SH_F32, n, h->arch->n_vocab));
+        h->b->best(h->d, h->best + i, sh_dense(h->logits, SH_F32, n, h->arch->n_vocab));
     }
     h->b->get(h->d, out, h->best, (size_t)rows * sizeof *out);
     return h->b->sync(h->d, e);

@@ -3,7 +3,6 @@
 #include "src/model/layer.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/mem.h"
 
@@ -15,57 +14,45 @@ struct sh_layer {
     float *vector[SH_N_ROLE];
 };
 
-static float *widened(const struct sh_tensor *t)
+static int find(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *t, struct sh_err *e)
 {
-    size_t n = (size_t)t->rows * (size_t)t->cols;
-    float *to = xmalloc(n * sizeof *to);
-    const uint16_t *half = t->at;
-    if (t->type == SH_F32)
-        memcpy(to, t->at, n * sizeof *to);
-    for (size_t i = 0; i < n && t->type != SH_F32; i++)
-        to[i] = t->type == SH_F16 ? sh_f16_to_f32(half[i]) : sh_bf16_to_f32(half[i]);
-    return to;
+    return sh_model_tensor(m, role, layer, t, e) || sh_model_check_finite(t, e) ? -1 : 0;
 }
 
-float *sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, const struct sh_arch *arch, enum sh_role role,
-                       const struct sh_tensor *t, int *bad, struct sh_err *e)
+int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
+                    enum sh_type dtype, struct sh_weight **out, struct sh_err *e)
 {
-    *bad = 0;
-    if (!t->at)
-        return NULL;
-    float *host = widened(t);
-    if (sh_role_is_norm(role) && (arch->flags & SH_NORM_PLUS_ONE))
-        for (int i = 0; i < t->cols; i++)
-            host[i] += 1;
-    float *at = b->vector(d, host, (size_t)t->cols, e);
+    struct sh_tensor t;
+    *out = NULL;
+    if (find(m, role, layer, &t, e))
+        return -1;
+    if (t.at && !(*out = b->weight(d, t.at, t.type, t.rows, t.cols, dtype, e)))
+        return sh_err_prefix(e, "%s", t.name);
+    return 0;
+}
+
+int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
+                    float **out, struct sh_err *e)
+{
+    int less_one = sh_role_is_norm(role) && sh_model_arch(m)->flags & SH_NORM_PLUS_ONE;
+    struct sh_tensor t;
+    *out = NULL;
+    if (find(m, role, layer, &t, e))
+        return -1;
+    if (!t.at)
+        return 0;
+    size_t n = (size_t)t.rows * (size_t)t.cols;
+    float *host = xmalloc(n * sizeof *host);
+    for (size_t i = 0; i < n; i++)
+        host[i] = sh_tensor_element(&t, i) + (less_one ? 1 : 0);
+    *out = b->vector(d, host, n, e);
     free(host);
-    *bad = !at;
-    return at;
+    return *out ? 0 : -1;
 }
 
 /* What is a matrix is said by the role: a matrix may have one row. */
 static const unsigned char is_matrix[SH_N_ROLE] = {
-    [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1,
-    [SH_DOWN_W] = 1};
-
-static int load_role(struct sh_layer *l, struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype,
-                     struct sh_err *e)
-{
-    struct sh_tensor t;
-    int bad;
-    if (sh_model_tensor(m, role, layer, &t, e))
-        return -1;
-    if (!t.at)
-        return 0;
-    if (sh_model_check_finite(&t, e))
-        return -1;
-    if (!is_matrix[role]) {
-        l->vector[role] = sh_layer_vector(l->b, l->d, sh_model_arch(m), role, &t, &bad, e);
-        return bad ? -1 : 0;
-    }
-    l->matrix[role] = l->b->weight(l->d, t.at, t.type, t.rows, t.cols, dtype, e);
-    return l->matrix[role] ? 0 : sh_err_prefix(e, "%s", t.name);
-}
+    [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1, [SH_DOWN_W] = 1};
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
                                enum sh_type dtype, struct sh_err *e)
@@ -75,8 +62,11 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
     l->b = b;
     l->d = d;
     int bad = 0;
-    for (int role = SH_LAYER_ROLE; role < SH_N_ROLE && !bad; role++)
-        bad = load_role(l, m, (enum sh_role)role, layer, dtype, e);
+    for (int i = SH_LAYER_ROLE; i < SH_N_ROLE && !bad; i++) {
+        enum sh_role role = (enum sh_role)i;
+        bad = is_matrix[role] ? sh_layer_matrix(b, d, m, role, layer, dtype, &l->matrix[role], e)
+                              : sh_layer_vector(b, d, m, role, layer, &l->vector[role], e);
+    }
     sh_model_drop(m, layer);
     if (bad) {
         sh_layer_drop(l);
@@ -94,11 +84,6 @@ void sh_layer_drop(struct sh_layer *l)
         l->b->release(l->d, l->vector[role]);
     }
     free(l);
-}
-
-static struct sh_mat dense(void *at, enum sh_type type, int rows, int cols)
-{
-    return (struct sh_mat){at, type, rows, cols, (size_t)cols};
 }
 
 /* out (+)= act(x w^T + bias) with the layer's own w and bias */
@@ -138,22 +123,21 @@ struct sh_attend sh_layer_attend(const struct sh_arch *c, int layer, int rows, e
 {
     int q = c->n_head * c->d_head, kv = c->n_kv_head * c->d_head;
     return (struct sh_attend){
-        .q = dense(NULL, SH_F32, rows, q), .k = dense(NULL, SH_F32, rows, kv), .v = dense(NULL, SH_F32, rows, kv),
-        .out = dense(NULL, dtype, rows, q),
+        .q = sh_dense(NULL, SH_F32, rows, q), .k = sh_dense(NULL, SH_F32, rows, kv),
+        .v = sh_dense(NULL, SH_F32, rows, kv), .out = sh_dense(NULL, dtype, rows, q),
         .n_head = c->n_head, .n_kv_head = c->n_kv_head, .d_head = c->d_head,
         .window = sh_arch_window(c, layer), .scale = sh_arch_scale(c, layer), .softcap = c->softcap};
 }
 
 static void norm_heads(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat x, enum sh_role w)
 {
-    struct sh_mat heads = dense(x.at, SH_F32, x.rows * (x.cols / c->d_head), c->d_head);
+    struct sh_mat heads = sh_dense(x.at, SH_F32, x.rows * (x.cols / c->d_head), c->d_head);
     norm(l, c, heads, heads, w, SH_N_ROLE, 0);
 }
 
 /* own: the caller's attention; NULL: the backend's. */
-static void attention(const struct sh_layer *l, struct sh_activations *a, struct sh_mat x, int n_seq,
-                      const int *start, const struct sh_tap *tap, int probabilities_only,
-                      const struct sh_own_attention *own)
+static void attention(const struct sh_layer *l, struct sh_activations *a, struct sh_mat x, int n_seq, const int *start,
+                      const struct sh_tap *tap, int probabilities_only, const struct sh_own_attention *own)
 {
     struct sh_attend attend = sh_layer_attend(a->arch, l->index, x.rows, a->dtype);
     attend.q.at = a->q;
@@ -188,7 +172,7 @@ static void add_block(const struct sh_layer *l, const struct sh_activations *a, 
         linear(l, h, x, w, bias, SH_ACT_NONE, 1);
         return;
     }
-    struct sh_mat block = dense(a->block, SH_F32, h.rows, h.cols);
+    struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
     linear(l, block, x, w, bias, SH_ACT_NONE, 0);
     norm(l, a->arch, h, block, post, SH_N_ROLE, 1);
 }
@@ -196,10 +180,10 @@ static void add_block(const struct sh_layer *l, const struct sh_activations *a, 
 static void feed_forward(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x)
 {
     const struct sh_arch *c = a->arch;
-    struct sh_mat up = dense(a->up, a->dtype, x.rows, c->d_ff);
+    struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, c->d_ff);
     if (c->flags & SH_GATED) {
-        struct sh_gate gate = {.out = up, .gate = dense(a->gate, SH_F32, x.rows, c->d_ff),
-                               .up = dense(a->gated, SH_F32, x.rows, c->d_ff), .act = c->act};
+        struct sh_gate gate = {.out = up, .gate = sh_dense(a->gate, SH_F32, x.rows, c->d_ff),
+                               .up = sh_dense(a->gated, SH_F32, x.rows, c->d_ff), .act = c->act};
         const struct sh_linear both[] = {product(l, gate.gate, x, SH_GATE_W, SH_GATE_B, SH_ACT_NONE, 0),
                                          product(l, gate.up, x, SH_UP_W, SH_UP_B, SH_ACT_NONE, 0)};
         linears(l, both, 2);
@@ -215,8 +199,8 @@ static void run(const struct sh_layer *l, struct sh_activations *a, void *hidden
 {
     const struct sh_arch *c = a->arch;
     int n = start[n_seq], post = c->norm_place == SH_NORM_POST, parallel = (c->flags & SH_PARALLEL) != 0;
-    struct sh_mat h = dense(hidden, SH_F32, n, c->d_model), x = dense(a->x, a->dtype, n, c->d_model);
-    struct sh_mat mixed = dense(a->mixed, a->dtype, n, c->n_head * c->d_head);
+    struct sh_mat h = sh_dense(hidden, SH_F32, n, c->d_model), x = sh_dense(a->x, a->dtype, n, c->d_model);
+    struct sh_mat mixed = sh_dense(a->mixed, a->dtype, n, c->n_head * c->d_head);
 
     if (post)
         l->b->cast(l->d, x, h);

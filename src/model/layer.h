@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One layer of a transformer on a backend: its weights loaded, then hidden states sent through it.
- * The caller decides how long a layer's weights stay. The operations only queue: errors of the
- * device come out of the backend's sync. */
+/* One layer of a transformer on a backend: its weights loaded, then hidden states sent through it. The caller decides
+ * how long a layer's weights stay. The operations only queue: errors of the device come out of the backend's sync. */
 #ifndef SH_MODEL_LAYER_H
 #define SH_MODEL_LAYER_H
 
@@ -76,10 +75,17 @@ struct sh_own_attention {
 void sh_layer_step(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
                    const struct sh_own_attention *own);
 
-/* A vector of the model as f32 on the device; 1 is added to a norm's weight that is stored without it.
- * NULL and *bad is 0: the model has no such vector. */
-float *sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, const struct sh_arch *arch, enum sh_role role,
-                       const struct sh_tensor *t, int *bad, struct sh_err *e);
+/* A tensor of the model on the device, checked for NaN: a matrix for products of `dtype`, a vector as f32, where 1 is
+ * added to a norm's weight that is stored without it. *out is NULL if the model has no such tensor. */
+int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
+                    enum sh_type dtype, struct sh_weight **out, struct sh_err *e);
+int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
+                    float **out, struct sh_err *e);
+
+static inline struct sh_mat sh_dense(void *at, enum sh_type type, int rows, int cols)
+{
+    return (struct sh_mat){at, type, rows, cols, (size_t)cols};
+}
 
 /* Tokens to the input of layer 0: token embedding (scaled; projected when d_embed differs from d_model)
  * plus the learned positions, then normed, as far as the model has these steps. It holds all that this
@@ -96,5 +102,28 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
 /* The same for one sequence from position 0 on, into hidden [n_tokens, d_model] on the host. */
 int sh_embed(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, const int32_t *tokens, int n_tokens,
              float *hidden, struct sh_err *e);
+
+/* The output head: hidden states after the last layer to logits. Final norm, projection to the
+ * embedding's width, product with the head's matrix (the token embedding where the model is tied),
+ * soft cap; as far as the model has these. */
+struct sh_head;
+
+/* Loads its weights (checked for NaN) for products of `dtype`, and allocates all its device memory, sized for calls of
+ * about `rows` rows. NULL: e says which tensor and why. */
+struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_type dtype,
+                            int rows, struct sh_err *e);
+void sh_head_free(struct sh_head *h);                           /* NULL is fine */
+
+/* Logits of rows [first, first + rows) of hidden [.., d_model] f32 on the device, into logits
+ * [rows, n_vocab] on the host. Waits for the device and reports its errors, earlier ones included. */
+int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, float *logits, struct sh_err *e);
+
+/* The most rows in one pass; more rows take several passes. */
+int sh_head_rows(const struct sh_head *h);
+
+/* The most likely token of each of these rows, into out [rows] on the host: found on the device, without copying the
+ * logits. Not available if the device memory is the host's or if logits are capped. */
+int sh_head_can_choose(const struct sh_head *h);
+int sh_head_choose(struct sh_head *h, const void *hidden, int first, int rows, struct sh_best *out, struct sh_err *e);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The place of a parameter within the tensor that holds it: checkpoints fuse q, k and v (or gate and up)
- * into one tensor, interleave them head by head, or keep matrices transposed. The backends want the
- * plain [rows, cols]. */
+/* The place of a parameter within the tensor that holds it: checkpoints fuse q, k and v (or gate and up) into one
+ * tensor, interleave them head by head, or keep matrices transposed. The backends want the plain [rows, cols]. */
 #ifndef SH_MODEL_LAYOUT_H
 #define SH_MODEL_LAYOUT_H
 

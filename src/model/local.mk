@@ -3,21 +3,18 @@
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	%D%/activations.c \
-	%D%/arch.c %D%/arch.h \
+	%D%/arch.h \
 	%D%/config.c %D%/config.h \
 	%D%/config_facts.c \
 	%D%/config_family.c \
 	%D%/config_rope.c \
-	%D%/config_window.c \
 	%D%/embed.c \
 	%D%/facts.h \
-	%D%/finite.c \
-	%D%/head.c %D%/head.h \
+	%D%/head.c \
 	%D%/layer.c %D%/layer.h \
 	%D%/layout.c %D%/layout.h \
 	%D%/model.c %D%/model.h \
-	%D%/prune.c %D%/prune.h \
-	%D%/random.c %D%/random.h \
+	%D%/numbers.c %D%/numbers.h \
 	%D%/rope.c %D%/rope.h \
 	%D%/shown.h \
 	%D%/weights.c %D%/weights.h \
@@ -49,21 +46,16 @@ libmodel_a_SOURCES = \
 	%D%/families/family_qwen_moe.c \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \
-	%D%/files/gguf_family.c %D%/files/gguf_family.h \
-	%D%/files/gguf_form.h \
-	%D%/files/gguf_keys.c \
-	%D%/files/gguf_maker.h \
+	%D%/files/gguf_family.c \
 	%D%/files/gguf_rope.c \
 	%D%/files/gguf_tensors.c %D%/files/gguf_tensors.h \
-	%D%/files/gguf_type.c %D%/files/gguf_type.h \
+	%D%/files/gguf_type.c \
 	%D%/files/gguf_value.c \
-	%D%/files/gguf_window.c \
 	%D%/files/map.c %D%/files/map.h \
 	%D%/files/npy.c \
 	%D%/files/pickle.c %D%/files/pickle.h \
 	%D%/files/pickle_name.c \
 	%D%/files/safetensors.c \
 	%D%/files/torch_file.c \
-	%D%/files/torch_tensor.c %D%/files/torch_tensor.h \
 	%D%/files/zip.c %D%/files/zip.h
 libmodel_a_CFLAGS  = $(AM_CFLAGS) $(JANSSON_CFLAGS)

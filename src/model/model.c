@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See model.h. Every tensor that the model can have owns one place in `bound`: first the roles that
- * are in no layer, then the roles of layer 0, of layer 1 and so on. A place without a name is a
- * tensor that the model does not have. */
+/* See model.h. Every tensor that the model can have owns one place in `bound`: first the roles that are in no layer,
+ * then the roles of layer 0, of layer 1 and so on. A place without a name is a tensor that the model does not have. */
 #include "src/model/model.h"
 
 #include <stdio.h>
@@ -11,12 +10,9 @@
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/model/config.h"
-#include "src/model/files/gguf_family.h"
 #include "src/model/files/gguf_tensors.h"
-#include "src/model/files/gguf_type.h"
 #include "src/model/layout.h"
-#include "src/model/prune.h"
-#include "src/model/random.h"
+#include "src/model/numbers.h"
 #include "src/model/weights.h"
 
 #define N_LAYER_ROLE (SH_N_ROLE - SH_LAYER_ROLE)
@@ -124,14 +120,12 @@ static int check_shape(const struct sh_model *m, const struct bound *b, struct s
         sh_fail(e, "%s: tensor '%s': found shape %s, expected [%zu, %zu] (%s, %s)", t->file,
                 t->name, sh_stored_shape(t, found, sizeof found), shape[0], shape[1],
                 l->is_transposed ? cols : rows, l->is_transposed ? rows : cols);
-        return sh_hint(e, "the expected shape comes from the keys in %s",
-                       sh_config_path(m->config));
+        return sh_hint(e, "the expected shape comes from the keys in %s", sh_config_path(m->config));
     }
     return 0;
 }
 
-static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix, int layer,
-                struct sh_err *e)
+static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix, int layer, struct sh_err *e)
 {
     struct bound *b = place(m, p->role, layer);
     *b = (struct bound){.name = full_name(p, prefix, layer), .param = p, .type = SH_F32,
@@ -261,14 +255,7 @@ static int read_config(struct sh_model *m, struct sh_err *e)
     return 0;
 }
 
-static struct sh_weights *open_weights(const struct sh_model *m, struct sh_err *e)
-{
-    return sh_config_is_gguf(m->config) ? sh_weights_open(sh_config_path(m->config), e)
-                                        : sh_weights_open_folder(m->path, e);
-}
-
-static struct sh_model *open_model(const char *path, int with_weights, uint64_t seed,
-                                   struct sh_err *e)
+static struct sh_model *open_model(const char *path, int with_weights, uint64_t seed, struct sh_err *e)
 {
     struct sh_config *c = sh_config_open(path, e);
     if (!c)
@@ -278,11 +265,15 @@ static struct sh_model *open_model(const char *path, int with_weights, uint64_t 
     m->seed = seed;
     m->path = xstrdup(path);
     m->name = name_of(c, sh_config_is_gguf(c) ? sh_config_path(c) : path);
-    if (read_config(m, e) || (with_weights && !(m->file = open_weights(m, e))) || bind_all(m, e)) {
-        sh_model_close(m);
-        return NULL;
+    int bad = read_config(m, e);
+    if (!bad && with_weights) {
+        m->file = sh_config_is_gguf(c) ? sh_weights_open(sh_config_path(c), e) : sh_weights_open_folder(path, e);
+        bad = !m->file;
     }
-    return m;
+    if (!bad && !bind_all(m, e))
+        return m;
+    sh_model_close(m);
+    return NULL;
 }
 
 struct sh_model *sh_model_open(const char *path, struct sh_err *e)
@@ -317,19 +308,15 @@ void sh_model_close(struct sh_model *m)
     free(m);
 }
 
-/* The embedding's norm, which draws no numbers, came after the roles that do: a seed keeps its meaning. */
-static uint64_t stream_of(enum sh_role role)
-{
-    return role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
-}
-
 static void make(const struct sh_model *m, const struct bound *b, int layer)
 {
     float *at = b->own;
     size_t n = (size_t)b->rows * (size_t)b->cols;
     enum sh_role role = b->param->role;
     int one = sh_role_is_norm(role) && !(m->arch.flags & SH_NORM_PLUS_ONE);
-    uint64_t seed = sh_rng(sh_rng(m->seed, stream_of(role)), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);
+    /* The roles of the embedding's norm, which draws no numbers, are newer: without them a seed keeps its meaning. */
+    uint64_t stream = role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
+    uint64_t seed = sh_rng(sh_rng(m->seed, stream), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);
     if (b->param->rows != SH_ONE) {
         sh_random_normal(at, n, seed, m->arch.init_std);
         return;
@@ -366,12 +353,10 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
     return 0;
 }
 
-int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out,
-                    struct sh_err *e)
+int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out, struct sh_err *e)
 {
     if (role >= SH_LAYER_ROLE && (layer < 0 || layer >= m->arch.n_layer))
-        return sh_fail(e, "%s: found layer %d, expected 0 to %d", m->path, layer,
-                       m->arch.n_layer - 1);
+        return sh_fail(e, "%s: found layer %d, expected 0 to %d", m->path, layer, m->arch.n_layer - 1);
     if (role == SH_HEAD && (m->arch.flags & SH_TIED_HEAD))
         role = SH_TOK_EMBED;
     struct bound *b = place(m, role, layer);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkpoint as named weights. Opening reads config.json (or a GGUF file's metadata), finds every
- * tensor that the family's tables ask for and checks its type and shape; no weight is read. Packed
- * weights are unpacked to f32 on request, whole or by rows. After
- * that a caller asks for tensors by role and layer and says when it is done with a layer, so that a
- * model larger than memory can be swept layer by layer:
+/* A checkpoint as named weights. Opening reads config.json (or a GGUF file's metadata), finds every tensor that the
+ * family's tables ask for and checks its type and shape; no weight is read. Packed weights are unpacked to f32 on
+ * request, whole or by rows. After that a caller asks for tensors by role and layer and says when it is done with a
+ * layer, so that a model larger than memory can be swept layer by layer:
  *
  *     struct sh_model *m = sh_model_open(folder, &e);
  *     for (int l = 0; l < sh_model_arch(m)->n_layer; l++) {
@@ -42,9 +41,8 @@ struct sh_model *sh_model_open(const char *path, struct sh_err *e);
  * 0, as PyTorch begins training. Each tensor depends on seed, role and layer only. */
 struct sh_model *sh_model_open_random(const char *path, uint64_t seed, struct sh_err *e);
 
-/* From now on every matrix of a layer (query, key, value, output and those of the feed-forward block, each by
- * itself, also where the file has several in one tensor) is given with this share of its numbers, the
- * smallest in magnitude, set to 0 (prune.h). It is a different model, with a different fingerprint. 0: unchanged. */
+/* Prunes every matrix of a layer (query, key, value, output, feed-forward; each part of a fused tensor by itself): this
+ * share of its numbers, the smallest in magnitude, becomes 0 (numbers.h). 0: unchanged. The fingerprint changes. */
 void sh_model_prune(struct sh_model *m, double share);
 
 void sh_model_close(struct sh_model *m);                            /* NULL is fine               */
@@ -53,16 +51,14 @@ const struct sh_arch *sh_model_arch(const struct sh_model *m);
 
 /* The view stays valid until the layer is dropped. `layer` counts for the roles from SH_LAYER_ROLE
  * on. SH_HEAD of a tied model is its token embedding. */
-int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out,
-                    struct sh_err *e);
+int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out, struct sh_err *e);
 
-/* Are the numbers of this tensor packed, and not unpacked yet? Then *out is complete except for `at`, and
- * sh_model_rows gives n rows of it, unpacked, as out [n, cols]; the numbers are in [0, rows). */
+/* Whether the tensor is packed and not unpacked yet. Then *out is complete except for `at`, and sh_model_rows unpacks n
+ * of its rows into out [n, cols]. */
 int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out);
 void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const int32_t *row, int n, float *out);
 
-/* The layer's weights are not needed for now: their memory is released. -1: the weights outside
- * the layers. */
+/* The layer's weights are not needed for now: their memory is released. -1: the weights outside the layers. */
 void sh_model_drop(struct sh_model *m, int layer);
 
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outside the layers     */
@@ -73,11 +69,13 @@ const char *sh_model_stored_as(const struct sh_model *m);           /* the same 
 const char *sh_model_name(const struct sh_model *m);                /* for people                 */
 const char *sh_model_family(const struct sh_model *m);              /* "opt"                      */
 
-/* Changes when config.json, a tensor's name, shape or type, or a file's size changes, and most
- * likely when weights do: it reads a few places of each tensor. Of a random model: config.json and
- * seed. And with the share that is pruned. */
+/* Changes with config.json, the tensors' names, shapes and types, the files' sizes, the share that is pruned, and most
+ * likely with the weights, of which it reads a few places. For a random model: config.json and seed. */
 uint64_t sh_model_fingerprint(const struct sh_model *m);
 uint64_t sh_model_fingerprint_unpruned(const struct sh_model *m);    /* the same of all weights    */
+
+/* Element i of rows * cols, as f32. */
+float sh_tensor_element(const struct sh_tensor *t, size_t i);
 
 /* An error for the first element that is NaN or infinite. Reads the whole tensor. */
 int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e);

@@ -17,11 +17,6 @@ int sh_rope_length(const struct sh_rope *r, int n_tokens)
     return r->kind == SH_ROPE_DYNAMIC ? n_tokens : r->kind == SH_ROPE_LONG ? r->original + 1 : r->original;
 }
 
-static float plain(double base, int n_rot, int pair)
-{
-    return 1.0f / powf((float)base, (float)(2 * pair) / (float)n_rot);
-}
-
 static double dynamic_base(const struct sh_rope *r, int n_rot, int length)
 {
     double stretch = (double)r->factor * length / r->original - ((double)r->factor - 1);
@@ -72,7 +67,7 @@ void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *
 {
     double base = r->kind == SH_ROPE_DYNAMIC ? dynamic_base(r, n_rot, length) : (double)r->base;
     for (int i = 0; i < n_rot / 2; i++) {
-        out[i] = plain(base, n_rot, i);
+        out[i] = 1.0f / powf((float)base, (float)(2 * i) / (float)n_rot);
         if (r->kind == SH_ROPE_LINEAR)
             out[i] /= r->factor;
         if (r->kind == SH_ROPE_LLAMA3)

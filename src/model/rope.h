@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotary positions on the host: the frequencies of a model, their scaling for texts
- * longer than those of the training, and the tables that the rotary operation of a backend
- * takes. Numbers are rounded where transformers rounds them: frequencies and angles are f32. */
+/* Rotary positions on the host: the frequencies of a model, their scaling for long texts, and the tables that a
+ * backend's rotary operation takes. Rounded where transformers rounds: frequencies and angles are f32. */
 #ifndef SH_MODEL_ROPE_H
 #define SH_MODEL_ROPE_H
 
@@ -28,8 +27,7 @@ struct sh_rope {
     float stretch[2][SH_ROPE_PAIRS];        /* longrope: of sequences up to `original`, and of longer ones */
 };
 
-/* The length that determines the frequencies of a sequence: sequences with the same value share a
- * table. */
+/* The length that determines the frequencies of a sequence: sequences with the same value share a table. */
 int sh_rope_length(const struct sh_rope *r, int n_tokens);
 
 /* The angles per position of the n_rot / 2 pairs. */

@@ -5,10 +5,11 @@
 
 #include <stddef.h>
 
-/* At most `size - 1` bytes of `text` in `to`, with '?' for what is not plain ASCII and could steer a
- * terminal. Returns to. */
-static inline const char *sh_shown(const unsigned char *text, size_t bytes, char *to, size_t size)
+/* At most size - 1 bytes of a text in `to`; what is not printable ASCII, and could steer a terminal, becomes '?'.
+ * Returns `to`. */
+static inline const char *sh_shown(const void *from, size_t bytes, char *to, size_t size)
 {
+    const unsigned char *text = from;
     size_t n = bytes < size - 1 ? bytes : size - 1;
     for (size_t i = 0; i < n; i++)
         to[i] = text[i] >= ' ' && text[i] < 0x7f ? (char)text[i] : '?';

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See weights.h. A checkpoint is a list of parts (files) and one table of their tensors, sorted by
- * name. The formats differ in their file names and in who reads a part; the index of shards is the
- * same JSON for all. */
+/* See weights.h. A checkpoint is a list of parts (files) and one table of their tensors, sorted by name. The formats
+ * differ in their file names and in who reads a part; the index of shards is the same JSON for all. */
 #include "src/model/weights.h"
 
 #include <jansson.h>
@@ -32,10 +31,37 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct sh_stored *)a)->name, ((const struct sh_stored *)b)->name);
 }
 
-void sh_part_sort(struct sh_part *p)
+int sh_part_sort(struct sh_part *p, struct sh_err *e)
 {
     if (p->n)
         qsort(p->tensors, p->n, sizeof *p->tensors, by_name);
+    for (size_t i = 1; i < p->n; i++)
+        if (!by_name(&p->tensors[i - 1], &p->tensors[i]))
+            return sh_fail(e, "tensor '%s': found a duplicate, expected each name once", p->tensors[i].name);
+    return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct sh_stored *x = a, *y = b;
+    return x->at != y->at ? (x->at < y->at ? -1 : 1) : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+void sh_part_sort_by_place(struct sh_part *p)
+{
+    if (p->n)
+        qsort(p->tensors, p->n, sizeof *p->tensors, by_place);
+}
+
+int sh_stored_elements(const struct sh_stored *t, size_t *n, struct sh_err *e)
+{
+    char shape[200];
+    int huge = 0;
+    *n = 1;
+    for (int i = 0; i < t->rank; i++)
+        huge |= sh_mul(*n, t->shape[i], n);
+    return huge || *n > SIZE_MAX / 64 ? sh_fail(e, "shape %s has more elements than any file can hold",
+                         sh_stored_shape(t, shape, sizeof shape)) : 0;
 }
 
 const char *sh_stored_shape(const struct sh_stored *t, char *text, size_t bytes)
@@ -83,7 +109,12 @@ static struct sh_part *add_part(struct sh_weights *w, char *path, sh_read_part *
     w->parts = xreallocarray(w->parts, w->n_part + 1, sizeof *w->parts);
     struct sh_part *p = &w->parts[w->n_part++];
     *p = (struct sh_part){.path = path};
-    return sh_map_open(&p->map, path, e) || read(p, e) ? NULL : p;
+    if (sh_map_open(&p->map, path, e))
+        return NULL;
+    if (!read(p, e))
+        return p;
+    sh_err_prefix(e, "%s", path);
+    return NULL;
 }
 
 /* Files without an index: each holds what no other does. */
@@ -105,8 +136,7 @@ static int add_parts(struct sh_weights *w, const char *path, sh_read_part *read,
     for (size_t i = 1; i < w->n && n > 1; i++)
         if (!by_name(&w->tensors[i - 1], &w->tensors[i]))
             return sh_fail(e, "%s: tensor '%s': found a duplicate in %s, expected each name once", w->tensors[i].file,
-                           w->tensors[i].name,
-                           w->tensors[i - 1].file);
+                           w->tensors[i].name, w->tensors[i - 1].file);
     return 0;
 }
 
@@ -130,8 +160,7 @@ struct sh_weights *sh_weights_open(const char *path, struct sh_err *e)
 }
 
 /* A shard is in the folder of its index, so its name is a plain file name. */
-static int check_shard_name(const char *index, const char *tensor, const char *shard,
-                            struct sh_err *e)
+static int check_shard_name(const char *index, const char *tensor, const char *shard, struct sh_err *e)
 {
     if (!shard || !*shard || strchr(shard, '/') || !strcmp(shard, ".") || !strcmp(shard, ".."))
         return sh_fail(e, "%s: tensor '%s': found the shard '%s', expected the name of a file in "
@@ -169,8 +198,7 @@ static int read_index(struct sh_weights *w, const char *folder, const char *inde
             return sh_err_prefix(e, "%s: tensor '%s'", index, name);
         const struct sh_stored *t = find(p->tensors, p->n, name);
         if (!t)
-            return sh_fail(e, "%s: tensor '%s' is missing from its shard %s", index,
-                           name, shard);
+            return sh_fail(e, "%s: tensor '%s' is missing from its shard %s", index, name, shard);
         w->tensors[w->n++] = *t;
     }
     if (w->n)
@@ -182,19 +210,16 @@ static json_t *parse_index(const char *index, const struct sh_map *map, struct s
 {
     json_error_t why;
     if (map->bytes > MAX_INDEX_BYTES) {
-        sh_fail(e, "%s: found %zu bytes, expected at most %zu", index, map->bytes,
-                MAX_INDEX_BYTES);
+        sh_fail(e, "%s: found %zu bytes, expected at most %zu", index, map->bytes, MAX_INDEX_BYTES);
         return NULL;
     }
-    json_t *root = json_loadb(map->at ? (const char *)map->at : "", map->bytes,
-                              JSON_REJECT_DUPLICATES, &why);
+    json_t *root = json_loadb(map->at ? (const char *)map->at : "", map->bytes, JSON_REJECT_DUPLICATES, &why);
     if (!root)
         sh_fail(e, "%s: line %d: not valid JSON: %s", index, why.line, why.text);
     return root;
 }
 
-static struct sh_weights *open_index(const char *folder, const char *index, sh_read_part *read,
-                                     struct sh_err *e)
+static struct sh_weights *open_index(const char *folder, const char *index, sh_read_part *read, struct sh_err *e)
 {
     struct sh_map map;
     if (sh_map_open(&map, index, e))

@@ -23,8 +23,7 @@ struct sh_stored {                          /* one tensor as the file has it    
     size_t shape[SH_MAX_RANK];
     int rank;
     char dtype[16];                         /* "F32", "BF16", …; also types that cannot be read   */
-    const struct sh_gguf_type *packed;      /* how blocks of the numbers are packed (gguf_type.h); NULL:
-                                             * not packed                                         */
+    const struct sh_gguf_type *packed;      /* the format of packed blocks (gguf_tensors.h); NULL: not packed */
     void *copy;                             /* `at`, where the file has another order; else NULL  */
 };
 
@@ -32,8 +31,7 @@ struct sh_weights;
 struct sh_gguf;
 struct sh_gguf_type;
 
-/* One file; .safetensors, .gguf and .npy by their names, else PyTorch's. The first file of a split GGUF
- * checkpoint opens all of them. */
+/* One file: .safetensors, .gguf or .npy by its name, else PyTorch's. The first file of a split GGUF model opens all. */
 struct sh_weights *sh_weights_open(const char *path, struct sh_err *e);
 
 /* The first of these in a folder: model.safetensors, the shards that model.safetensors.index.json
@@ -52,8 +50,7 @@ const struct sh_stored *sh_weights_find(const struct sh_weights *w, const char *
 /* The metadata of the (first) GGUF file; NULL: not a GGUF file. */
 const struct sh_gguf *sh_weights_gguf(const struct sh_weights *w);
 
-/* The type of a tensor that is wanted for arithmetic; an error for all but F32, F16, BF16 and packed ones,
- * which become f32. */
+/* The type in which a tensor takes part in arithmetic: F32, F16, BF16, or f32 for packed ones; an error for others. */
 int sh_stored_type(const struct sh_stored *t, enum sh_type *out, struct sh_err *e);
 
 /* "[128, 32]" in `text`, cut to `bytes`. Returns text. */
@@ -72,10 +69,15 @@ struct sh_part {                            /* one file                         
     struct sh_gguf *gguf;                   /* the header of a GGUF file, else NULL               */
 };
 
-/* Fill `tensors` from the mapped file. What is there after an error is freed by the caller. */
+/* Fill `tensors` from the mapped file. The caller puts the path in front of an error, and frees what is there then. */
 typedef int sh_read_part(struct sh_part *p, struct sh_err *e);
 sh_read_part sh_safetensors_read, sh_torch_file_read, sh_npy_read;      /* GGUF's: gguf_tensors.h */
 
-void sh_part_sort(struct sh_part *p);       /* by name                                            */
+/* By name, each name once, or an error; by place, for readers that check the bytes between. */
+int sh_part_sort(struct sh_part *p, struct sh_err *e);
+void sh_part_sort_by_place(struct sh_part *p);
+
+/* The number of elements of the tensor's shape; below 2^58, so that its bits can be counted, or an error. */
+int sh_stored_elements(const struct sh_stored *t, size_t *n, struct sh_err *e);
 
 #endif

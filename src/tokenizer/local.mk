@@ -2,30 +2,26 @@
 # A tokenizer within a GGUF file is read through libmodel.a, which knows nothing of this library.
 noinst_LIBRARIES += libtokenizer.a
 libtokenizer_a_SOURCES = \
-	%D%/sp_decode.c %D%/sp_decode.h \
-	%D%/sp_model.c %D%/sp_model.h \
-	%D%/sp_normal.c %D%/sp_normal.h \
-	%D%/sp_wire.c %D%/sp_wire.h \
+	%D%/sp_decode.c \
+	%D%/sp_model.c \
+	%D%/sp_normal.c \
+	%D%/sp.h \
 	%D%/tok.h \
 	%D%/tok_added.c %D%/tok_added.h \
 	%D%/tok_arrays.c %D%/tok_arrays.h \
 	%D%/tok_bpe.c %D%/tok_bpe.h \
 	%D%/tok_bpe_read.c \
-	%D%/tok_bpe_table.c \
-	%D%/tok_decode.c %D%/tok_decode.h \
-	%D%/tok_gguf.c %D%/tok_gguf.h \
+	%D%/tok_decode.c \
+	%D%/tok_gguf.c \
 	%D%/tok_gpt2.c \
-	%D%/tok_ids.h \
 	%D%/tok_json.c %D%/tok_json.h \
-	%D%/tok_normal.c %D%/tok_normal.h \
+	%D%/tok_normal.c \
 	%D%/tok_open.c \
 	%D%/tok_pre.c \
-	%D%/tok_queue.c %D%/tok_queue.h \
 	%D%/tok_read.c \
 	%D%/tok_regex.c %D%/tok_regex.h \
-	%D%/tok_ruby.c %D%/tok_ruby.h \
-	%D%/tok_scores.c \
-	%D%/tok_split.c %D%/tok_split.h \
+	%D%/tok_ruby.c \
+	%D%/tok_split.c \
 	%D%/tok_text.c %D%/tok_text.h \
 	%D%/tok_unigram.c %D%/tok_unigram.h \
 	%D%/tok_vocab.c %D%/tok_vocab.h \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sp_decode.h. */
-#include "src/tokenizer/sp_decode.h"
+/* See sp.h. */
+#include "src/tokenizer/sp.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,8 +53,7 @@ static void flush(struct sh_text *bytes, struct sh_text *out)
     bytes->n = 0;
 }
 
-/* A token's text with spaces for U+2581. */
-static void put(const char *text, size_t n, struct sh_text *out)
+void sh_sp_put_spaced(const char *text, size_t n, struct sh_text *out)
 {
     for (size_t i = 0, done = 0; i <= n; i++) {
         if (i < n && !sh_starts_with(text + i, n - i, SPACE, 3))
@@ -99,7 +98,7 @@ void sh_sp_decode_run(const struct sh_sp_decode *d, const struct sh_vocab *v, co
             text += 3;
             length -= 3;
         }
-        put(text, length, out);
+        sh_sp_put_spaced(text, length, out);
     }
     flush(&bytes, out);
     free(bytes.at);

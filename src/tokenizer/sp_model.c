@@ -1,20 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sp_model.h. Field numbers are those of sentencepiece_model.proto. */
-#include "src/tokenizer/sp_model.h"
+/* See sp.h. Field numbers are those of sentencepiece_model.proto; protobuf.dev/programming-guides/encoding describes
+ * the format. The bytes may be hostile: a field that is not whole is an error, never read past the end. */
+#include "src/tokenizer/sp.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "src/base/file.h"
 #include "src/base/mem.h"
-#include "src/tokenizer/sp_wire.h"
 #include "src/tokenizer/tok_text.h"
 #include "src/tokenizer/tok_vocab.h"
 
-#define MOST_BYTES ((off_t)256 << 20)   /* the largest published file has 5 MB */
+#define MOST_BYTES ((size_t)256 << 20)   /* the largest published file has 5 MB */
+
+/* ---- protocol buffers: the fields of one message, one after the other ---- */
+
+struct wire { const char *at; size_t n; };   /* what is left of a message */
+
+enum wire_type { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+
+struct field {
+    uint32_t number;
+    enum wire_type type;
+    uint64_t value;                     /* all but BYTES; floats as their bits */
+    struct wire bytes;               /* BYTES: points into the message      */
+};
+
+static int take_varint(struct wire *m, uint64_t *value)
+{
+    uint64_t v = 0;
+    for (unsigned i = 0; i < 10 && i < m->n; i++) {
+        unsigned char c = (unsigned char)m->at[i];
+        v |= (uint64_t)(c & 0x7f) << (7 * i);
+        if (c < 0x80) {
+            *m = (struct wire){m->at + i + 1, m->n - i - 1};
+            *value = v;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static int take_fixed(struct wire *m, unsigned bytes, uint64_t *value)
+{
+    if (m->n < bytes)
+        return -1;
+    *value = 0;
+    for (unsigned i = 0; i < bytes; i++)
+        *value |= (uint64_t)(unsigned char)m->at[i] << (8 * i);
+    m->at += bytes;
+    m->n -= bytes;
+    return 0;
+}
+
+static int take_content(struct wire *m, struct field *f)
+{
+    switch (f->type) {
+    case VARINT: return take_varint(m, &f->value);
+    case FIXED64: return take_fixed(m, 8, &f->value);
+    case FIXED32: return take_fixed(m, 4, &f->value);
+    case BYTES: break;
+    }
+    uint64_t length;
+    if (take_varint(m, &length) || length > m->n)
+        return -1;
+    f->bytes = (struct wire){m->at, (size_t)length};
+    m->at += length;
+    m->n -= (size_t)length;
+    return 0;
+}
+
+/* Takes the first field off `m`. 1: done, 0: nothing is left, -1: error. */
+static int next_field(struct wire *m, struct field *f, struct sh_err *e)
+{
+    uint64_t tag;
+    if (!m->n)
+        return 0;
+    if (take_varint(m, &tag) || tag > UINT32_MAX || tag < 8)
+        return sh_fail(e, "not a protobuf message: expected the start of a field");
+    unsigned type = tag & 7;
+    *f = (struct field){.number = (uint32_t)tag >> 3, .type = (enum wire_type)type};
+    if (type != VARINT && type != FIXED64 && type != BYTES && type != FIXED32)
+        return sh_fail(e, "field %u has wire type %u, expected 0, 1, 2 or 5", f->number, type);
+    if (take_content(m, f))
+        return sh_fail(e, "field %u extends past the end of its message", f->number);
+    return 1;
+}
+
+/* ---- the messages ---- */
 
 enum { MODEL_UNIGRAM = 1, MODEL_BPE = 2 };
 
@@ -27,25 +99,45 @@ struct reader {
     struct sh_err *e;
 };
 
-static int is_named(const struct sh_tok_string *s, const struct sh_tok_string *name)
+static int want(const struct field *f, enum wire_type type, const char *name, struct sh_err *e)
 {
-    return s->n == name->n && !memcmp(s->at, name->at, name->n);
+    return f->type == type ? 0 : sh_fail(e, "%s: found wire type %d, expected %d", name, (int)f->type, (int)type);
 }
 
-static int want(const struct sh_wire_field *f, enum sh_wire_type type, const char *name,
-                struct sh_err *e)
+/* A field that is read, and where its value goes. */
+struct target {
+    uint32_t number;
+    enum { INT, FLAG, REAL, TEXT } kind;    /* into an int32_t, an int, a float, a struct sh_tok_string */
+    const char *name;                       /* for messages */
+    void *to;
+};
+
+static int read_fields(struct reader *r, struct wire from, const struct target *t, int n)
 {
-    return f->type == type ? 0
-                           : sh_fail(e, "%s: found wire type %d, expected %d", name, (int)f->type,
-                                     (int)type);
+    static const enum wire_type types[] = {[INT] = VARINT, [FLAG] = VARINT, [REAL] = FIXED32, [TEXT] = BYTES};
+    struct field f;
+    int more;
+    while ((more = next_field(&from, &f, r->e)) == 1)
+        for (int i = 0; i < n; i++) {
+            uint32_t bits = (uint32_t)f.value;      /* protobuf cuts an int32 or enum like this */
+            if (t[i].number != f.number)
+                continue;
+            if (want(&f, types[t[i].kind], t[i].name, r->e))
+                return -1;
+            if (t[i].kind == TEXT)
+                *(struct sh_tok_string *)t[i].to = (struct sh_tok_string){f.bytes.at, f.bytes.n};
+            else if (t[i].kind == FLAG)
+                *(int *)t[i].to = f.value != 0;
+            else
+                memcpy(t[i].to, &bits, sizeof bits);
+        }
+    return more;
 }
 
-static int read_piece(struct reader *r, struct sh_wire from)
+static int read_piece(struct reader *r, struct wire from)
 {
     struct sh_sp_model *m = r->m;
-    struct sh_wire_field f;
     size_t n = m->arrays.n;
-    int more;
     if (n > SH_TOK_MAX_ID)
         return sh_fail(r->e, "found more than %d pieces, expected at most that many", SH_TOK_MAX_ID + 1);
     if (n == r->cap) {
@@ -57,98 +149,56 @@ static int read_piece(struct reader *r, struct sh_wire from)
     m->token[n] = (struct sh_tok_string){"", 0};
     m->score[n] = 0;
     m->type[n] = SH_TOK_NORMAL;
-    while ((more = sh_wire_next(&from, &f, r->e)) == 1) {
-        if (f.number == 1) {
-            if (want(&f, SH_WIRE_BYTES, "piece", r->e))
-                return -1;
-            m->token[n] = (struct sh_tok_string){f.bytes.at, f.bytes.n};
-        } else if (f.number == 2) {
-            if (want(&f, SH_WIRE_FIXED32, "score", r->e))
-                return -1;
-            m->score[n] = sh_wire_float(&f);
-        } else if (f.number == 3) {
-            if (want(&f, SH_WIRE_VARINT, "type", r->e))
-                return -1;
-            m->type[n] = sh_wire_int(&f);
-        }
-    }
-    m->arrays.n += more == 0;
-    return more;
+    const struct target t[] = {{1, TEXT, "piece", &m->token[n]}, {2, REAL, "score", &m->score[n]},
+                               {3, INT, "type", &m->type[n]}};
+    int bad = read_fields(r, from, t, 3);
+    m->arrays.n += !bad;
+    return bad;
 }
 
-static int read_trainer(struct reader *r, struct sh_wire from)
+static int read_trainer(struct reader *r, struct wire from)
 {
+    static const char name[] = "trainer_spec";
     struct sh_tok_arrays *a = &r->m->arrays;
-    struct { uint32_t number; int32_t *to; } numbers[] = {
-        {3, &r->model_type}, {24, &r->suffix}, {35, &a->byte_fallback}};
-    struct { uint32_t number; struct sh_tok_string *to; } strings[] = {
-        {44, &a->unknown_text}, {46, &r->bos}, {47, &r->eos}};
-    struct sh_wire_field f;
-    int more;
-    while ((more = sh_wire_next(&from, &f, r->e)) == 1) {
-        for (int i = 0; i < 3; i++) {
-            if (f.number == numbers[i].number) {
-                if (want(&f, SH_WIRE_VARINT, "trainer_spec", r->e))
-                    return -1;
-                *numbers[i].to = sh_wire_int(&f);
-            }
-            if (f.number == strings[i].number) {
-                if (want(&f, SH_WIRE_BYTES, "trainer_spec", r->e))
-                    return -1;
-                *strings[i].to = (struct sh_tok_string){f.bytes.at, f.bytes.n};
-            }
-        }
-    }
-    return more;
+    const struct target t[] = {{3, INT, name, &r->model_type}, {24, INT, name, &r->suffix},
+                               {35, INT, name, &a->byte_fallback}, {44, TEXT, name, &a->unknown_text},
+                               {46, TEXT, name, &r->bos}, {47, TEXT, name, &r->eos}};
+    return read_fields(r, from, t, 6);
 }
 
-static int read_normalizer(struct reader *r, struct sh_wire from)
+static int read_normalizer(struct reader *r, struct wire from)
 {
+    static const char name[] = "normalizer_spec";
     struct sh_tok_arrays *a = &r->m->arrays;
-    struct { uint32_t number; int *to; } flags[] = {
-        {3, &a->add_prefix}, {4, &a->squeeze}, {5, &a->escape}};
-    struct sh_wire_field f;
-    int more;
-    while ((more = sh_wire_next(&from, &f, r->e)) == 1) {
-        for (int i = 0; i < 3; i++)
-            if (f.number == flags[i].number) {
-                if (want(&f, SH_WIRE_VARINT, "normalizer_spec", r->e))
-                    return -1;
-                *flags[i].to = f.value != 0;
-            }
-        if (f.number == 2) {
-            if (want(&f, SH_WIRE_BYTES, "precompiled_charsmap", r->e))
-                return -1;
-            a->charsmap = (struct sh_tok_string){f.bytes.at, f.bytes.n};
-        }
-    }
-    return more;
+    const struct target t[] = {{2, TEXT, "precompiled_charsmap", &a->charsmap}, {3, FLAG, name, &a->add_prefix},
+                               {4, FLAG, name, &a->squeeze}, {5, FLAG, name, &a->escape}};
+    return read_fields(r, from, t, 4);
 }
 
-static int refuse_denormalizer(struct reader *r, struct sh_wire from)
+static int refuse_denormalizer(struct reader *r, struct wire from)
 {
-    struct sh_wire_field f;
+    struct field f;
     int more;
-    while ((more = sh_wire_next(&from, &f, r->e)) == 1)
-        if (f.number == 2 && f.type == SH_WIRE_BYTES && f.bytes.n)
+    while ((more = next_field(&from, &f, r->e)) == 1)
+        if (f.number == 2 && f.type == BYTES && f.bytes.n)
             return sh_fail(r->e, "precompiled_charsmap: rewriting decoded text is not supported");
     return more;
 }
 
-static int read_message(struct reader *r, struct sh_wire from)
+static int read_message(struct reader *r, struct wire from)
 {
     static const struct {
         const char *name;
-        int (*read)(struct reader *r, struct sh_wire from);
+        int (*read)(struct reader *r, struct wire from);
     } part[] = {{NULL, NULL}, {"piece", read_piece}, {"trainer_spec", read_trainer},
                 {"normalizer_spec", read_normalizer}, {NULL, NULL},
                 {"denormalizer_spec", refuse_denormalizer}};
-    struct sh_wire_field f;
+    struct field f;
     int more;
-    while ((more = sh_wire_next(&from, &f, r->e)) == 1) {
+    while ((more = next_field(&from, &f, r->e)) == 1) {
         if (f.number > 5 || !part[f.number].read)
             continue;
-        if (want(&f, SH_WIRE_BYTES, part[f.number].name, r->e))
+        if (want(&f, BYTES, part[f.number].name, r->e))
             return -1;
         if (part[f.number].read(r, f.bytes))
             return f.number == 1 ? sh_err_prefix(r->e, "piece %zu", r->m->arrays.n)
@@ -160,9 +210,11 @@ static int read_message(struct reader *r, struct sh_wire from)
 /* The id of the control piece of this name; -1: none. */
 static int32_t control_id(const struct sh_sp_model *m, const struct sh_tok_string *name)
 {
-    for (size_t i = 0; i < m->arrays.n; i++)
-        if (m->type[i] == SH_TOK_CONTROL && is_named(&m->token[i], name))
+    for (size_t i = 0; i < m->arrays.n; i++) {
+        const struct sh_tok_string *s = &m->token[i];
+        if (m->type[i] == SH_TOK_CONTROL && s->n == name->n && !memcmp(s->at, name->at, s->n))
             return (int32_t)i;
+    }
     return -1;
 }
 
@@ -187,34 +239,10 @@ static int finish(struct reader *r)
     return 0;
 }
 
-static char *read_all(const char *path, size_t *n, struct sh_err *e)
-{
-    struct stat info;
-    FILE *from = sh_stream_open(path, &info);
-    char *file = NULL;
-    if (!from) {
-        sh_fail(e, "cannot be opened: %s", strerror(errno));
-    } else if (!S_ISREG(info.st_mode) || info.st_size > MOST_BYTES) {
-        sh_fail(e, "file too large: expected at most %lld bytes", (long long)MOST_BYTES);
-    } else {
-        file = xmalloc((size_t)info.st_size + 1);
-        *n = fread(file, 1, (size_t)info.st_size, from);
-        if (ferror(from)) {
-            sh_fail(e, "cannot be read: %s", strerror(errno));
-            free(file);
-            file = NULL;
-        }
-    }
-    if (from)
-        fclose(from);
-    return file;
-}
-
 /* LLaMA-3's own folders have a list of "<base64> <rank>" lines under the same name. */
 static int is_rank_list(const char *file, size_t n)
 {
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
     size_t i = 0, begin;
     while (i < n && i < 100 && file[i] && strchr(digits, file[i]))
         i++;
@@ -227,26 +255,29 @@ static int is_rank_list(const char *file, size_t n)
 
 int sh_sp_model_open(struct sh_sp_model *m, const char *path, struct sh_err *e)
 {
-    struct reader r = {.m = m, .model_type = MODEL_UNIGRAM, .bos = {"<s>", 3}, .eos = {"</s>", 4},
-                       .e = e};
-    size_t n = 0;
+    struct reader r = {.m = m, .model_type = MODEL_UNIGRAM, .bos = {"<s>", 3}, .eos = {"</s>", 4}, .e = e};
     *m = (struct sh_sp_model){.arrays = {.add_prefix = 1, .squeeze = 1, .escape = 1,
                                          .unknown_text = {" \xe2\x81\x87 ", 5}}};
-    if ((m->file = read_all(path, &n, e)) && is_rank_list(m->file, n)) {
-        sh_sp_model_close(m);
+    if (sh_map_open(&m->map, path, e))
+        return -1;
+    struct wire all = {(const char *)m->map.at, m->map.bytes};
+    int bad = 0;
+    if (all.n > MOST_BYTES) {
+        bad = sh_fail(e, "%s: file too large: expected at most %zu bytes", path, MOST_BYTES);
+    } else if (is_rank_list(all.at, all.n)) {
         sh_fail(e, "%s: rank lists (tiktoken's format) are not supported", path);
-        return sh_hint(e, "use the tokenizer.json of the same model instead");
+        bad = sh_hint(e, "use the tokenizer.json of the same model instead");
+    } else if (read_message(&r, all) || finish(&r)) {
+        bad = sh_err_prefix(e, "%s", path);
     }
-    if (!m->file || read_message(&r, (struct sh_wire){m->file, n}) || finish(&r)) {
+    if (bad)
         sh_sp_model_close(m);
-        return sh_err_prefix(e, "%s", path);
-    }
-    return 0;
+    return bad;
 }
 
 void sh_sp_model_close(struct sh_sp_model *m)
 {
-    free(m->file);
+    sh_map_close(&m->map);
     free(m->token);
     free(m->score);
     free(m->type);

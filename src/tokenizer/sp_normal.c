@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sp_normal.h. The map is <bytes of the double array, uint32><double array><strings>; the
+/* See sp.h. The map is <bytes of the double array, uint32><double array><strings>; the
  * array's units are those of Darts-clone: a label or value, an offset to the children, a flag. What
  * the map holds is checked where it is used, since only what a text reaches matters. */
-#include "src/tokenizer/sp_normal.h"
+#include "src/tokenizer/sp.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +28,8 @@ int sh_sp_normal_read(struct sh_sp_normal *n, const struct sh_tok_arrays *a, str
     if (!map->n)
         return 0;
     size_t bytes = map->n > 4 ? little_endian(map->at) : 0;
-    if (!bytes || bytes % 4 || bytes > map->n - 4 || map->n - 4 - bytes < 1 ||
-        map->at[map->n - 1] != '\0')
-        return sh_fail(e, "precompiled_charsmap: not a valid map: %zu bytes with an array of %zu bytes",
-                       map->n, bytes);
+    if (!bytes || bytes % 4 || bytes > map->n - 4 || map->n - 4 - bytes < 1 || map->at[map->n - 1] != '\0')
+        return sh_fail(e, "precompiled_charsmap: not a valid map: %zu bytes with an array of %zu bytes", map->n, bytes);
     n->n_unit = bytes / 4;
     n->unit = xreallocarray(NULL, n->n_unit, sizeof *n->unit);
     for (size_t i = 0; i < n->n_unit; i++)
@@ -53,8 +51,7 @@ static uint32_t offset_of(uint32_t unit)
 }
 
 /* The bytes of the longest rule at `text`, 0: none; *value: where its string begins. */
-static size_t find_rule(const struct sh_sp_normal *n, const char *text, size_t bytes,
-                        uint32_t *value)
+static size_t find_rule(const struct sh_sp_normal *n, const char *text, size_t bytes, uint32_t *value)
 {
     size_t found = 0, at = offset_of(n->unit[0]);
     for (size_t i = 0; i < bytes && i < LONGEST_RULE; i++) {
@@ -78,8 +75,7 @@ static size_t find_rule(const struct sh_sp_normal *n, const char *text, size_t b
 struct part { const char *at; size_t n, taken; };
 
 /* What the beginning of `text` becomes, and how much of it that is. */
-static int next_part(const struct sh_sp_normal *n, const char *text, size_t bytes, struct part *p,
-                     struct sh_err *e)
+static int next_part(const struct sh_sp_normal *n, const char *text, size_t bytes, struct part *p, struct sh_err *e)
 {
     int32_t ignored;
     size_t taken = sh_added_longest(&n->user, text, bytes, &ignored);
@@ -115,14 +111,6 @@ static void put(const struct sh_sp_normal *n, const struct part *p, struct sh_te
     sh_text_add(out, p->at + done, p->n - done);
 }
 
-/* Without a map, user-defined tokens and squeezing only spaces change. */
-static void run_plain(const struct sh_sp_normal *n, const char *text, size_t bytes,
-                      struct sh_text *out)
-{
-    struct part all = {text, bytes, bytes};
-    put(n, &all, out);
-}
-
 static int run_parts(const struct sh_sp_normal *n, const char *text, size_t bytes, size_t i,
                      struct sh_text *out, struct sh_err *e)
 {
@@ -141,14 +129,13 @@ static int run_parts(const struct sh_sp_normal *n, const char *text, size_t byte
             after_space = n->squeeze && p.at[p.n - 1] == ' ';
         }
         if (out->limit && out->n > out->limit)
-            return sh_fail(e, "precompiled_charsmap: the normalised text exceeds %zu bytes",
-                           out->limit);
+            return sh_fail(e, "precompiled_charsmap: the normalised text exceeds %zu bytes", out->limit);
     }
     return 0;
 }
 
-/* A text that begins with a space gets none in front where only its start does: what tokenizers' Metaspace does for
- * "legacy" false, where the slow class of transformers 4 put a second one. */
+/* With prefix_once, a text that begins with a space gets no other one: what the tokenizers library does for "legacy"
+ * false (the slow class of transformers 4 added a second one). */
 static int gets_prefix(const struct sh_sp_normal *n, const char *text, size_t bytes, int at_start)
 {
     size_t width = strlen(SPACE);
@@ -174,11 +161,10 @@ int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t byte
     if (gets_prefix(n, text + i, bytes - i, at_start))
         sh_text_add(out, space, width);
     if (!n->squeeze && !n->n_unit && !n->user.n)
-        run_plain(n, text, bytes, out);
+        put(n, &(struct part){text, bytes, bytes}, out);       /* only spaces change */
     else if (run_parts(n, text, bytes, i, out, e))
         return -1;
-    while (n->squeeze && out->n >= begin + width &&
-           !memcmp(out->at + out->n - width, space, width))
+    while (n->squeeze && out->n >= begin + width && !memcmp(out->at + out->n - width, space, width))
         out->n -= width;
     return 0;
 }

@@ -3,14 +3,50 @@
 #ifndef SH_TOKENIZER_TOK_H
 #define SH_TOKENIZER_TOK_H
 
-#include "src/tokenizer/sp_decode.h"
+#include "src/tokenizer/sp.h"
 #include "src/tokenizer/tok_added.h"
 #include "src/tokenizer/tok_bpe.h"
-#include "src/tokenizer/tok_decode.h"
-#include "src/tokenizer/tok_normal.h"
-#include "src/tokenizer/tok_split.h"
+#include "src/tokenizer/tok_json.h"
 #include "src/tokenizer/tok_unigram.h"
 #include "src/tokenizer/tok_vocab.h"
+
+/* The "pre_tokenizer" of tokenizer.json: cuts a text into the pieces within which tokens form. */
+struct sh_split_step;
+struct sh_split { struct sh_split_step *step; int n; };
+
+int sh_split_read(struct sh_split *s, const json_t *pre_tokenizer, struct sh_err *e);
+void sh_split_free(struct sh_split *s);
+
+/* Cuts and rewrites `p` in place; `spare` is scratch. at_start: its first piece begins the whole text. No piece is
+ * empty afterwards. */
+int sh_split_run(const struct sh_split *s, struct sh_pieces *p, struct sh_pieces *spare,
+                 int at_start, struct sh_err *e);
+
+/* The "normalizer" of tokenizer.json: the rewriting of a text before tokens are looked up. */
+struct sh_normal_step;
+struct sh_normal { struct sh_normal_step *step; int n; };
+
+int sh_normal_read(struct sh_normal *s, const json_t *normalizer, struct sh_err *e);
+void sh_normal_sentencepiece(struct sh_normal *s, struct sh_sp_normal *sp);    /* takes over sp */
+void sh_normal_free(struct sh_normal *s);
+
+/* Appends the normalised text to `out`. at_start: it begins the whole text. */
+int sh_normal_run(const struct sh_normal *s, const char *text, size_t n, int at_start,
+                  struct sh_text *out, struct sh_err *e);
+
+/* The "decoder" of tokenizer.json: strings of tokens back to text. */
+struct sh_decode_step;
+struct sh_decode {
+    struct sh_decode_step *step;
+    int n;
+    int byte_level;                     /* tokens are written in GPT-2's alphabet */
+};
+
+int sh_decode_read(struct sh_decode *d, const json_t *decoder, struct sh_err *e);
+void sh_decode_free(struct sh_decode *d);
+
+/* `p` holds one piece a token; the text is appended to `out`. */
+void sh_decode_run(const struct sh_decode *d, struct sh_pieces *p, struct sh_text *out);
 
 struct sh_tokenizer {
     struct sh_vocab vocab;
@@ -39,16 +75,18 @@ void sh_tok_labels(struct sh_tokenizer *t);             /* the last step of all 
 /* Fills a zeroed tokenizer from arrays. On failure the caller frees it. */
 int sh_tok_read_arrays(struct sh_tokenizer *t, const struct sh_tok_arrays *a, struct sh_err *e);
 
-/* The pre-tokenizer that a GGUF file names, and what goes with it ("normalizer", "decoder",
- * "ignore_merges"), as the parts of a tokenizer.json. NULL: not a known name. */
+/* A pre-tokenizer by its name in GGUF files, with what belongs to it ("normalizer", "decoder", "ignore_merges"), as
+ * parts of a tokenizer.json. NULL: not a known name. */
 json_t *sh_tok_pre(const char *name);
 
 /* The "added_tokens" array that the other files of a folder make: tokenizer_config.json (config,
  * may be NULL), special_tokens_map.json, added_tokens.json. `ids`: token to id. NULL: error. */
-json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids,
-                            struct sh_err *e);
+json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids, struct sh_err *e);
 
 /* The content of an equivalent tokenizer.json for a folder that has vocab.json and merges.txt. */
 json_t *sh_tok_gpt2(const char *folder, const json_t *config, struct sh_err *e);
+
+/* Fills a zeroed tokenizer from the (first) GGUF file of a model. On failure the caller frees it. */
+int sh_tok_open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e);
 
 #endif

@@ -3,7 +3,6 @@
 #include "src/tokenizer/tok_added.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <utf8proc.h>
 
 #include "src/base/mem.h"
@@ -53,12 +52,10 @@ int32_t sh_added_child(const struct sh_added *a, int32_t parent, unsigned char b
     return a->n_slot ? slot_of(a, (uint64_t)parent << 8 | byte)->to : 0;
 }
 
-int sh_added_put(struct sh_added *a, const char *text, size_t n, int32_t id, unsigned flags,
-                 struct sh_err *e)
+int sh_added_put(struct sh_added *a, const char *text, size_t n, int32_t id, unsigned flags, struct sh_err *e)
 {
     if (n > SH_ADDED_LONGEST)
-        return sh_fail(e, "\"%.40s…\" has %zu bytes, expected at most %u", text, n,
-                       SH_ADDED_LONGEST);
+        return sh_fail(e, "\"%.40s…\" has %zu bytes, expected at most %u", text, n, SH_ADDED_LONGEST);
     if (n > (size_t)(INT32_MAX / 4 - a->n))
         return sh_fail(e, "the added tokens are too long in total");
     if (!a->n)
@@ -95,36 +92,12 @@ static int is_word(uint32_t code)
 
 static int stands_alone(const char *text, size_t n, size_t at, size_t end)
 {
-    uint32_t code;
-    if (at) {
-        sh_utf8_get(text + sh_utf8_before(text, at), &code);
-        if (is_word(code))
-            return 0;
-    }
-    if (end < n) {
-        sh_utf8_get(text + end, &code);
-        if (is_word(code))
-            return 0;
-    }
-    return 1;
-}
-
-static void widen(const char *text, size_t n, size_t from, unsigned flags, struct sh_added_match *m)
-{
-    uint32_t code;
-    while (flags & SH_ADDED_LSTRIP && m->at > from) {
-        size_t at = sh_utf8_before(text, m->at);
-        sh_utf8_get(text + at, &code);
-        if (!sh_is_space(code))
-            break;
-        m->at = at;
-    }
-    while (flags & SH_ADDED_RSTRIP && m->end < n) {
-        int length = sh_utf8_get(text + m->end, &code);
-        if (!sh_is_space(code))
-            break;
-        m->end += (size_t)length;
-    }
+    uint32_t before = 0, after = 0;
+    if (at)
+        sh_utf8_get(text + sh_utf8_before(text, at), &before);
+    if (end < n)
+        sh_utf8_get(text + end, &after);
+    return !is_word(before) && !is_word(after);
 }
 
 size_t sh_added_longest(const struct sh_added *a, const char *text, size_t n, int32_t *node)
@@ -143,8 +116,7 @@ size_t sh_added_longest(const struct sh_added *a, const char *text, size_t n, in
     return found;
 }
 
-int sh_added_next(const struct sh_added *a, const char *text, size_t n, size_t from,
-                  struct sh_added_match *m)
+int sh_added_next(const struct sh_added *a, const char *text, size_t n, size_t from, struct sh_added_match *m)
 {
     if (!a->n)
         return 0;
@@ -158,7 +130,10 @@ int sh_added_next(const struct sh_added *a, const char *text, size_t n, size_t f
         unsigned flags = a->node[node].flags;
         if (!(flags & SH_ADDED_WORD) || stands_alone(text, n, at, at + length)) {
             *m = (struct sh_added_match){at, at + length, a->node[node].id};
-            widen(text, n, from, flags, m);
+            if (flags & SH_ADDED_LSTRIP)
+                m->at = sh_spaces_begin(text, from, at);
+            if (flags & SH_ADDED_RSTRIP)
+                m->end = sh_spaces_end(text, m->end, n);
             return 1;
         }
         at += length - 1;               /* a rejected match still uses its text up */

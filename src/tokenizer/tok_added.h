@@ -28,8 +28,7 @@ struct sh_added {                       /* a trie; node 0 is the root, so 0 also
 struct sh_added_match { size_t at, end; int32_t id; };
 
 /* -1, and nothing is added, if it or the total is too long; an empty string is never found. */
-int sh_added_put(struct sh_added *a, const char *text, size_t n, int32_t id, unsigned flags,
-                 struct sh_err *e);
+int sh_added_put(struct sh_added *a, const char *text, size_t n, int32_t id, unsigned flags, struct sh_err *e);
 void sh_added_free(struct sh_added *a);
 
 /* The node that a byte leads to, 0 when there is none. */
@@ -39,7 +38,6 @@ int32_t sh_added_child(const struct sh_added *a, int32_t node, unsigned char byt
 size_t sh_added_longest(const struct sh_added *a, const char *text, size_t n, int32_t *node);
 
 /* The next token in text[from..n): the leftmost, and of those that begin there the longest. */
-int sh_added_next(const struct sh_added *a, const char *text, size_t n, size_t from,
-                  struct sh_added_match *m);
+int sh_added_next(const struct sh_added *a, const char *text, size_t n, size_t from, struct sh_added_match *m);
 
 #endif

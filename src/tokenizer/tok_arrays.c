@@ -22,16 +22,13 @@ static int shown(const struct sh_tok_string *s)
     return s->n > 80 ? 80 : (int)s->n;
 }
 
-/* Normal tokens take part in the model, unused ones where they are made of others; the rest only
- * have an id. */
-static int put_token(struct sh_tokenizer *t, const struct sh_tok_arrays *a, size_t id,
-                     struct sh_err *e)
+/* Normal tokens take part in the model, unused ones where they are made of others; the rest only have an id. */
+static int put_token(struct sh_tokenizer *t, const struct sh_tok_arrays *a, size_t id, struct sh_err *e)
 {
     const struct sh_tok_string *s = &a->token[id];
     int type = type_of(a, id), hidden = type != SH_TOK_NORMAL, bad;
     if (type < SH_TOK_NORMAL || type > SH_TOK_BYTE)
-        return sh_fail(e, "token %zu has type %d, expected %d to %d", id, type, SH_TOK_NORMAL,
-                       SH_TOK_BYTE);
+        return sh_fail(e, "token %zu has type %d, expected %d to %d", id, type, SH_TOK_NORMAL, SH_TOK_BYTE);
     if (!s->n || s->n >= LONGEST)
         return sh_fail(e, "token %zu has %zu bytes, expected 1 to %u", id, s->n, LONGEST - 1);
     if (sh_utf8_valid(s->at, s->n) < s->n || memchr(s->at, '\0', s->n))
@@ -45,8 +42,7 @@ static int put_token(struct sh_tokenizer *t, const struct sh_tok_arrays *a, size
 }
 
 /* The ids of byte tokens and of the unknown one. */
-static int find_special(const struct sh_tok_arrays *a, int32_t bytes[256], int32_t *unknown,
-                        struct sh_err *e)
+static int find_special(const struct sh_tok_arrays *a, int32_t bytes[256], int32_t *unknown, struct sh_err *e)
 {
     memset(bytes, -1, 256 * sizeof *bytes);
     *unknown = -1;
@@ -60,8 +56,7 @@ static int find_special(const struct sh_tok_arrays *a, int32_t bytes[256], int32
             continue;
         byte = sh_byte_of(a->token[i].at, a->token[i].n);
         if (!a->byte_fallback || byte < 0)
-            return sh_fail(e, "token %zu, \"%.*s\", is of type byte, but %s", i,
-                           shown(&a->token[i]), a->token[i].at,
+            return sh_fail(e, "token %zu, \"%.*s\", is of type byte, but %s", i, shown(&a->token[i]), a->token[i].at,
                            byte < 0 ? "its text is not <0xXX>" : "byte_fallback is off");
         bytes[byte] = (int32_t)i;
     }
@@ -82,11 +77,9 @@ static int put_added(struct sh_tokenizer *t, const struct sh_tok_arrays *a,
         int type = type_of(a, i);
         if (type == SH_TOK_USER &&
             (sh_added_put(&normal->user, s->at, s->n, (int32_t)i, 0, e) ||
-             (!t->is_unigram &&
-              sh_added_put(&t->added_normal, s->at, s->n, (int32_t)i, 0, e))))
+             (!t->is_unigram && sh_added_put(&t->added_normal, s->at, s->n, (int32_t)i, 0, e))))
             return sh_err_prefix(e, "token %zu", i);
-        if (type == SH_TOK_CONTROL && a->specials_in_text &&
-            sh_added_put(&t->added, s->at, s->n, (int32_t)i, 0, e))
+        if (type == SH_TOK_CONTROL && a->specials_in_text && sh_added_put(&t->added, s->at, s->n, (int32_t)i, 0, e))
             return sh_err_prefix(e, "token %zu", i);
     }
     return 0;
@@ -164,8 +157,7 @@ static json_t *as_json(const struct sh_tok_arrays *a, struct sh_err *e)
         if (json_array_append_new(merges, json_stringn(a->merge[i].at, a->merge[i].n)))
             bad = sh_fail(e, "merge %zu is not valid UTF-8", i);
     json_object_set_new(pre, "added_tokens", added);
-    json_object_set_new(pre, "model",
-                        json_pack("{s:s, s:o, s:o, s:b}", "type", "BPE", "vocab", vocab, "merges",
+    json_object_set_new(pre, "model", json_pack("{s:s, s:o, s:o, s:b}", "type", "BPE", "vocab", vocab, "merges",
                                   merges, "ignore_merges",
                                   json_is_true(json_object_get(pre, "ignore_merges"))));
     if (!bad)
@@ -190,8 +182,7 @@ static int set_ends(struct sh_tokenizer *t, const struct sh_tok_arrays *a, struc
     for (int i = 0; i < 2; i++)
         if (ends[i] < -1 || (ends[i] >= 0 && (size_t)ends[i] >= a->n) ||
             (ends[i] == -1 && (i ? a->add_eos : a->add_bos)))
-            return sh_fail(e, "%s: id %d, expected 0 to %zu", i ? "eos" : "bos", (int)ends[i],
-                           a->n - 1);
+            return sh_fail(e, "%s: id %d, expected 0 to %zu", i ? "eos" : "bos", (int)ends[i], a->n - 1);
     t->bos = ends[0];
     t->eos = ends[1];
     return 0;
@@ -219,13 +210,4 @@ int sh_tok_read_arrays(struct sh_tokenizer *t, const struct sh_tok_arrays *a, st
     sh_sp_decode_read(&t->sp, a);
     sh_tok_labels(t);
     return 0;
-}
-
-struct sh_tokenizer *sh_tokenizer_from_arrays(const struct sh_tok_arrays *a, struct sh_err *e)
-{
-    struct sh_tokenizer *t = xcalloc(1, sizeof *t);
-    if (!sh_tok_read_arrays(t, a, e))
-        return t;
-    sh_tokenizer_free(t);
-    return NULL;
 }

@@ -7,9 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/base/err.h"
-#include "src/tokenizer/tokenizer.h"
-
 enum sh_tok_model {
     SH_TOK_SCORES,                      /* SentencePiece's BPE: "llama" in GGUF     */
     SH_TOK_UNIGRAM,                     /* SentencePiece's unigram: "t5"            */
@@ -36,20 +33,15 @@ struct sh_tok_arrays {
 
     int32_t bos, eos;                   /* ids, -1: none                            */
     int add_bos, add_eos;               /* added when special tokens are wanted */
-    int specials_in_text;               /* control tokens are cut out of the text;
-                                           else their names are text like any other */
+    int specials_in_text;               /* control tokens are cut out of texts; else their names are plain text */
 
     /* SCORES and UNIGRAM */
     int add_prefix, squeeze, escape;    /* a leading space; runs of spaces become one, none at
                                            the ends; spaces are written U+2581      */
-    int prefix_once;                    /* that space is added before the text only, not
-                                           after each token that is cut out of it   */
+    int prefix_once;                    /* that space only before the text, not after each token cut out of it */
     int byte_fallback;                  /* what has no token becomes <0x00> … <0xFF> */
     struct sh_tok_string charsmap;      /* precompiled normalisation, n 0: none     */
     struct sh_tok_string unknown_text;  /* the decoded text of the unknown token    */
 };
-
-/* NULL: e says why. */
-struct sh_tokenizer *sh_tokenizer_from_arrays(const struct sh_tok_arrays *a, struct sh_err *e);
 
 #endif

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_bpe.h. A piece is a linked list of symbols; a queue holds the pairs that could merge,
- * ordered by rank, then place, so a piece of n characters takes n log n steps. Words seen before in
- * the same call come out of a cache. */
+/* See tok_bpe.h. A piece is a linked list of symbols; a queue holds the pairs that could merge, ordered by rank, then
+ * place, so a piece of n characters takes n log n steps. Words seen before in the same call come out of a cache. */
 #include "src/tokenizer/tok_bpe.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/tokenizer/tok_ids.h"
-#include "src/tokenizer/tok_queue.h"
+#include "src/tokenizer/tok_text.h"
 
 #define LONG_WORD 64u                   /* bytes; longer pieces are not cached            */
 #define CACHE_WORDS (1u << 17)          /* after that many no more words are remembered   */
@@ -17,6 +15,116 @@
 #define DEEPEST 100                     /* as in SentencePiece 0.2.3: then it stays whole    */
 #define NONE UINT32_MAX
 #define MARK "\xe2\x96\x81"             /* U+2581, a written space */
+
+/* ---- the queue ---- */
+
+/* The smallest key first: a radix heap (Ahuja and others 1990), which accesses memory in order where a binary heap
+ * jumps. The rare keys below the one taken last (a token that is listed before its halves) go into a small binary heap.
+ * */
+struct keys { uint64_t *at; size_t n, cap; };
+
+struct queue {                       /* start with {0} */
+    struct keys bucket[65];          /* by the highest bit in which a key differs from `last` */
+    struct keys late;                /* smaller than `last` */
+    uint64_t last;
+};
+
+static void add_key(struct keys *k, uint64_t key)
+{
+    if (k->n == k->cap) {
+        k->cap = k->cap ? 2 * k->cap : 64;
+        k->at = xreallocarray(k->at, k->cap, sizeof *k->at);
+    }
+    k->at[k->n++] = key;
+}
+
+static void late_push(struct keys *k, uint64_t key)
+{
+    add_key(k, key);
+    size_t i = k->n - 1;
+    for (; i && k->at[(i - 1) / 2] > key; i = (i - 1) / 2)
+        k->at[i] = k->at[(i - 1) / 2];
+    k->at[i] = key;
+}
+
+static uint64_t late_pop(struct keys *k)
+{
+    uint64_t top = k->at[0], key = k->at[--k->n];
+    size_t i = 0, child;
+    while ((child = 2 * i + 1) < k->n) {
+        if (child + 1 < k->n && k->at[child + 1] < k->at[child])
+            child++;
+        if (key <= k->at[child])
+            break;
+        k->at[i] = k->at[child];
+        i = child;
+    }
+    k->at[i] = key;
+    return top;
+}
+
+/* Keeps the memory. */
+static void queue_clear(struct queue *q)
+{
+    for (int i = 0; i <= 64; i++)
+        q->bucket[i].n = 0;
+    q->late.n = 0;
+    q->last = 0;
+}
+
+static void queue_free(struct queue *q)
+{
+    for (int i = 0; i <= 64; i++)
+        free(q->bucket[i].at);
+    free(q->late.at);
+}
+
+static struct keys *bucket_of(struct queue *q, uint64_t key)
+{
+    return &q->bucket[key == q->last ? 0 : 64 - __builtin_clzll(key ^ q->last)];
+}
+
+static void queue_push(struct queue *q, uint64_t key)
+{
+    if (key < q->last)
+        late_push(&q->late, key);
+    else
+        add_key(bucket_of(q, key), key);
+}
+
+/* The smallest key of the first bucket that has one becomes `last`; the others move down. */
+static int refill(struct queue *q)
+{
+    int i = 1;
+    while (i <= 64 && !q->bucket[i].n)
+        i++;
+    if (i > 64)
+        return 0;
+    struct keys *from = &q->bucket[i];
+    uint64_t least = from->at[0];
+    for (size_t k = 1; k < from->n; k++)
+        least = from->at[k] < least ? from->at[k] : least;
+    q->last = least;
+    for (size_t k = 0; k < from->n; k++)
+        add_key(bucket_of(q, from->at[k]), from->at[k]);
+    from->n = 0;
+    return 1;
+}
+
+/* 0: it is empty. */
+static int queue_pop(struct queue *q, uint64_t *key)
+{
+    if (q->late.n) {
+        *key = late_pop(&q->late);
+        return 1;
+    }
+    if (!q->bucket[0].n && !refill(q))
+        return 0;
+    *key = q->bucket[0].at[--q->bucket[0].n];
+    return 1;
+}
+
+/* ---- the model ---- */
 
 struct symbol { int32_t id; uint32_t before, after; };  /* id -1: swallowed by its left neighbour */
 struct halves { int32_t left, right; };
@@ -31,7 +139,7 @@ struct sh_bpe_work {
     const struct sh_bpe *bpe;
     struct symbol *symbol;
     size_t n, cap;
-    struct sh_queue queue;              /* rank << 32 | place of the left symbol */
+    struct queue queue;              /* rank << 32 | place of the left symbol */
     struct word *word;                  /* hash table */
     size_t n_word, n_slot;
     uint64_t seed;
@@ -41,16 +149,79 @@ struct sh_bpe_work {
     int after_unknown;                  /* by score: the id put last stands for unknown text */
 };
 
+/* ---- the table of merges ---- */
+
+void sh_bpe_room(struct sh_bpe *b, size_t n)
+{
+    for (b->n_slot = 64; b->n_slot < 2 * n; b->n_slot *= 2)
+        ;
+    b->seed = sh_tok_seed();
+    b->merge = xreallocarray(NULL, b->n_slot, sizeof *b->merge);
+    for (size_t i = 0; i < b->n_slot; i++)
+        b->merge[i].rank = -1;
+}
+
+void sh_bpe_put(struct sh_bpe *b, int32_t left, int32_t right, int32_t rank, int32_t id)
+{
+    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    size_t i = sh_tok_mix(b->seed, pair) & (b->n_slot - 1);
+    while (b->merge[i].rank >= 0 && b->merge[i].pair != pair)
+        i = (i + 1) & (b->n_slot - 1);
+    b->merge[i] = (struct sh_merge){pair, rank, id};
+}
+
+/* Does it have a U+2581 after another character? */
+static int has_inner_mark(const char *text, size_t n)
+{
+    for (size_t i = 1; i + 3 <= n; i++)
+        if (!memcmp(text + i, MARK, 3) && (i < 3 || memcmp(text + i - 3, MARK, 3)))
+            return 1;
+    return 0;
+}
+
+/* If no merge spans the place before a written space, texts can be cut there without changing the result, provided that
+ * the mark itself is a token (it ends a run of unknown characters). */
+void sh_bpe_ready(struct sh_bpe *b)
+{
+    b->cut_words = !b->whole_first && !b->unused && sh_vocab_find(b->vocab, MARK, 3) >= 0;
+    for (size_t i = 0; i < b->n_slot && b->cut_words; i++) {
+        if (b->merge[i].rank < 0)
+            continue;
+        const struct sh_span *s = &b->vocab->at[b->merge[i].id];
+        b->cut_words = !has_inner_mark(b->vocab->text.at + s->at, s->n);
+    }
+}
+
+/* NULL when the pair is not in the list. */
+static const struct sh_merge *find_merge(const struct sh_bpe *b, int32_t left, int32_t right)
+{
+    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    size_t i = sh_tok_mix(b->seed, pair) & (b->n_slot - 1);
+    for (; b->merge[i].rank >= 0; i = (i + 1) & (b->n_slot - 1))
+        if (b->merge[i].pair == pair)
+            return &b->merge[i];
+    return NULL;
+}
+
+void sh_bpe_free(struct sh_bpe *b)
+{
+    free(b->merge);
+    free(b->unused);
+    sh_vocab_free(&b->lone);
+}
+
+/* ---- a piece ---- */
+
 /* The pair of symbol `i` and its right neighbour becomes a candidate if it is in the list. */
 static void offer(struct sh_bpe_work *w, uint32_t i)
 {
     if (i == NONE || w->symbol[i].after == NONE)
         return;
     int32_t left = w->symbol[i].id, right = w->symbol[w->symbol[i].after].id;
-    const struct sh_merge *m = sh_bpe_find(w->bpe, left, right);
+    const struct sh_merge *m = find_merge(w->bpe, left, right);
     if (!m)
         return;
-    sh_queue_push(&w->queue, (uint64_t)m->rank << 32 | i);
+    queue_push(&w->queue, (uint64_t)m->rank << 32 | i);
     if (w->made_of && w->bpe->unused[m->id])
         w->made_of[m->id] = (struct halves){left, right};
 }
@@ -58,16 +229,16 @@ static void offer(struct sh_bpe_work *w, uint32_t i)
 static void merge_many(struct sh_bpe_work *w)
 {
     uint64_t top;
-    sh_queue_clear(&w->queue);
+    queue_clear(&w->queue);
     for (uint32_t i = 0; i < w->n; i++)
         offer(w, i);
-    while (sh_queue_pop(&w->queue, &top)) {
+    while (queue_pop(&w->queue, &top)) {
         uint32_t i = (uint32_t)top;
         struct symbol *s = &w->symbol[i];
         if (s->id < 0 || s->after == NONE)
             continue;
         struct symbol *right = &w->symbol[s->after];
-        const struct sh_merge *m = sh_bpe_find(w->bpe, s->id, right->id);
+        const struct sh_merge *m = find_merge(w->bpe, s->id, right->id);
         if (!m || (uint64_t)m->rank != top >> 32)       /* the pair that was offered is gone */
             continue;
         s->id = m->id;
@@ -91,7 +262,7 @@ static void merge_few(struct sh_bpe_work *w)
     const struct sh_merge *pair[FEW];
     struct symbol *s = w->symbol;
     for (size_t i = 0; i + 1 < w->n; i++)
-        pair[i] = sh_bpe_find(w->bpe, s[i].id, s[i + 1].id);
+        pair[i] = find_merge(w->bpe, s[i].id, s[i + 1].id);
     while (w->n > 1) {
         size_t best = w->n;
         for (size_t i = 0; i + 1 < w->n; i++)
@@ -106,9 +277,9 @@ static void merge_few(struct sh_bpe_work *w)
             pair[i - 1] = pair[i];
         }
         if (best)
-            pair[best - 1] = sh_bpe_find(w->bpe, s[best - 1].id, s[best].id);
+            pair[best - 1] = find_merge(w->bpe, s[best - 1].id, s[best].id);
         if (best + 1 < w->n)
-            pair[best] = sh_bpe_find(w->bpe, s[best].id, s[best + 1].id);
+            pair[best] = find_merge(w->bpe, s[best].id, s[best + 1].id);
     }
 }
 
@@ -132,8 +303,8 @@ static int has_bytes(const struct sh_bpe *b, const char *at, int n)
     return b->byte_fallback;
 }
 
-/* Characters to symbols. An unknown token stays pending so that a run of unknown characters can
- * become one; as in the reference, bytes that stand in for a character do not end such a run. */
+/* Characters to symbols. An unknown token stays pending so that a run of unknown characters can become one; as in the
+ * reference, bytes in place of a character do not end such a run. */
 static int spell(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_err *e)
 {
     const struct sh_bpe *b = w->bpe;
@@ -153,8 +324,7 @@ static int spell(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_e
             continue;
         }
         if (id < 0 && b->unknown < 0)
-            return sh_fail(e, "the vocabulary has no token for the character U+%04X and no unknown "
-                           "token", code);
+            return sh_fail(e, "the vocabulary has no token for the character U+%04X and no unknown token", code);
         if (pending && (id >= 0 || !b->fuse_unknown)) {
             add_symbol(w, b->unknown);
             pending = 0;
@@ -193,8 +363,7 @@ static void put(struct sh_bpe_work *w, int32_t id, int depth, struct sh_ids *out
     w->after_unknown = unknown;
 }
 
-static int split(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
-                 struct sh_err *e)
+static int split(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e)
 {
     int32_t whole = w->bpe->whole_first ? sh_vocab_find(w->bpe->vocab, piece, n) : -1;
     if (whole >= 0) {
@@ -224,8 +393,7 @@ static struct word *look_up(struct sh_bpe_work *w, uint64_t hash, const char *pi
 {
     size_t i = hash & (w->n_slot - 1);
     for (; w->word[i].n; i = (i + 1) & (w->n_slot - 1))
-        if (w->word[i].hash == hash && w->word[i].n == n &&
-            !memcmp(w->key.at + w->word[i].key, piece, n))
+        if (w->word[i].hash == hash && w->word[i].n == n && !memcmp(w->key.at + w->word[i].key, piece, n))
             break;
     return &w->word[i];
 }
@@ -242,8 +410,7 @@ static void grow_cache(struct sh_bpe_work *w)
     free(old);
 }
 
-static int encode_word(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
-                       struct sh_err *e)
+static int encode_word(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e)
 {
     if (n > LONG_WORD || !n || w->made_of)
         return split(w, piece, n, out, e);
@@ -286,8 +453,7 @@ static size_t word_length(const char *piece, size_t n)
     }
 }
 
-int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
-                  struct sh_err *e)
+int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e)
 {
     if (!w->bpe->cut_words)
         return encode_word(w, piece, n, out, e);
@@ -318,7 +484,7 @@ void sh_bpe_end(struct sh_bpe_work *w)
         return;
     free(w->made_of);
     free(w->symbol);
-    sh_queue_free(&w->queue);
+    queue_free(&w->queue);
     free(w->word);
     free(w->key.at);
     free(w->known.at);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The BPE model: one piece of text to ids, by repeatedly merging the leftmost occurrence of the
- * pair that is first in the list of merges or, for SentencePiece's files, the pair whose token has
- * the highest score. */
+/* The BPE model: one piece of text to ids, by repeatedly merging the leftmost occurrence of the pair that is first in
+ * the list of merges or, for SentencePiece's files, the pair whose token has the highest score. */
 #ifndef SH_TOKENIZER_TOK_BPE_H
 #define SH_TOKENIZER_TOK_BPE_H
 
@@ -32,8 +31,7 @@ struct sh_bpe {
 
 struct sh_bpe_work;                     /* scratch and cached words, of one call and one thread */
 
-int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *model,
-                struct sh_err *e);
+int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *model, struct sh_err *e);
 
 /* From scores by id. `type`: of enum sh_tok_type; the vocabulary finds NORMAL and UNUSED ones.
  * The caller sets unknown, byte_id and byte_fallback. */
@@ -41,8 +39,7 @@ int sh_bpe_from_scores(struct sh_bpe *b, const struct sh_vocab *vocab, const flo
                        const int32_t *type, struct sh_err *e);
 void sh_bpe_free(struct sh_bpe *b);
 
-/* Building: an empty table with room for n merges; one merge more (the last of a repeated
- * pair wins); the final step after all merges. */
+/* Building: an empty table for n merges; one more merge (the last of a repeated pair wins); the final step. */
 void sh_bpe_room(struct sh_bpe *b, size_t n);
 void sh_bpe_put(struct sh_bpe *b, int32_t left, int32_t right, int32_t rank, int32_t id);
 void sh_bpe_ready(struct sh_bpe *b);
@@ -51,19 +48,6 @@ struct sh_bpe_work *sh_bpe_begin(const struct sh_bpe *b);
 void sh_bpe_end(struct sh_bpe_work *w);
 
 /* Appends the ids of a piece; fails on a character that the vocabulary cannot represent. */
-int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out,
-                  struct sh_err *e);
-
-/* NULL when the pair is not in the list. */
-static inline const struct sh_merge *sh_bpe_find(const struct sh_bpe *b, int32_t left,
-                                                 int32_t right)
-{
-    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    size_t i = sh_tok_mix(b->seed, pair) & (b->n_slot - 1);
-    for (; b->merge[i].rank >= 0; i = (i + 1) & (b->n_slot - 1))
-        if (b->merge[i].pair == pair)
-            return &b->merge[i];
-    return NULL;
-}
+int sh_bpe_encode(struct sh_bpe_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The "model" object of tokenizer.json; see tok_bpe.h. */
+/* The table of merges (tok_bpe.h), from the "model" object of tokenizer.json or from scores. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/tokenizer/tok_arrays.h"
 #include "src/tokenizer/tok_bpe.h"
 
 static int refuse_options(const json_t *model, struct sh_err *e)
@@ -16,8 +18,7 @@ static int refuse_options(const json_t *model, struct sh_err *e)
                        json_is_string(type) ? json_string_value(type) : sh_json_kind(type));
     if (!type && !json_object_get(model, "merges"))
         return sh_fail(e, "found neither a type nor merges, expected a BPE model");
-    if (dropout && !json_is_null(dropout) &&
-        (!json_is_number(dropout) || json_number_value(dropout) != 0))
+    if (dropout && !json_is_null(dropout) && (!json_is_number(dropout) || json_number_value(dropout) != 0))
         return sh_fail(e, "dropout: random merging is not supported");
     for (int i = 0; i < 2; i++) {
         const json_t *affix = json_object_get(model, affixes[i]);
@@ -28,8 +29,7 @@ static int refuse_options(const json_t *model, struct sh_err *e)
 }
 
 /* A merge is "left right" or ["left", "right"]. */
-static int halves(const json_t *merge, struct sh_span part[2], const char *text[2],
-                  struct sh_err *e)
+static int halves(const json_t *merge, struct sh_span part[2], const char *text[2], struct sh_err *e)
 {
     if (json_is_string(merge)) {
         const char *s = json_string_value(merge);
@@ -55,8 +55,7 @@ static int halves(const json_t *merge, struct sh_span part[2], const char *text[
     return 0;
 }
 
-static int add_merge(struct sh_bpe *b, const json_t *merge, int32_t rank, struct sh_text *joined,
-                     struct sh_err *e)
+static int add_merge(struct sh_bpe *b, const json_t *merge, int32_t rank, struct sh_text *joined, struct sh_err *e)
 {
     struct sh_span part[2];
     const char *text[2];
@@ -94,8 +93,7 @@ static int read_merges(struct sh_bpe *b, const json_t *merges, struct sh_err *e)
     return bad;
 }
 
-int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *model,
-                struct sh_err *e)
+int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *model, struct sh_err *e)
 {
     *b = (struct sh_bpe){.vocab = vocab, .unknown = -1};
     if (refuse_options(model, e) || sh_tok_flag(model, "fuse_unk", 0, &b->fuse_unknown, e) ||
@@ -115,6 +113,139 @@ int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *mo
     sh_vocab_bytes(vocab, b->byte_id);
     if (read_merges(b, json_object_get(model, "merges"), e))
         return -1;
+    sh_bpe_ready(b);
+    return 0;
+}
+
+/* ---- merges from scores ----
+ *
+ * As in SentencePiece's BPE: two neighbours (tokens or single characters) merge if their strings together are a token,
+ * the highest score first, then the leftmost. So the merges of a token are its cuts into two such halves. */
+
+#define MOST_WORK ((size_t)1 << 32)     /* bytes to be hashed for all cuts of all tokens; the
+                                           published vocabularies take 50 million */
+
+struct maker {
+    struct sh_bpe *b;
+    const float *score;
+    const int32_t *type;
+    float *sorted;                      /* scores of the tokens that can come out, highest first */
+    size_t n_sorted;
+    size_t n_merge;                     /* counted in a first pass, put in a second */
+    int counting;
+};
+
+static int takes_part(const struct maker *m, size_t id)
+{
+    return m->type[id] == SH_TOK_NORMAL || m->type[id] == SH_TOK_UNUSED;
+}
+
+static int descending(const void *a, const void *b)
+{
+    float x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x < y) - (x > y);
+}
+
+/* Equal scores have equal ranks. */
+static int32_t rank_of(const struct maker *m, float score)
+{
+    size_t low = 0, high = m->n_sorted;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (m->sorted[middle] > score)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (int32_t)low;
+}
+
+/* The id of one half of a token: a token, or a character, which is made known. -1: neither. */
+static int32_t half(struct maker *m, const char *text, size_t n)
+{
+    struct sh_bpe *b = m->b;
+    uint32_t code;
+    int32_t id = sh_vocab_find(b->vocab, text, n);
+    if (id >= 0 || (size_t)sh_utf8_get(text, &code) != n)
+        return id;
+    id = sh_vocab_find(&b->lone, text, n);
+    if (id < 0) {
+        id = (int32_t)b->lone.n_id;
+        sh_vocab_put(&b->lone, id, text, n, 0);
+    }
+    return id + b->lone_at;
+}
+
+static void cut_token(struct maker *m, size_t id)
+{
+    const struct sh_span *s = &m->b->vocab->at[id];
+    const char *text = m->b->vocab->text.at + s->at;
+    uint32_t code;
+    for (size_t i = (size_t)sh_utf8_get(text, &code); i < s->n; i += (size_t)sh_utf8_get(text + i, &code)) {
+        int32_t left = half(m, text, i), right = left < 0 ? -1 : half(m, text + i, s->n - i);
+        if (right < 0)
+            continue;
+        if (m->counting)
+            m->n_merge++;
+        else
+            sh_bpe_put(m->b, left, right, rank_of(m, m->score[id]), (int32_t)id);
+    }
+}
+
+static int check(struct maker *m, struct sh_err *e)
+{
+    const struct sh_vocab *v = m->b->vocab;
+    size_t work = 0;
+    m->sorted = xreallocarray(NULL, v->n_id, sizeof *m->sorted);
+    for (size_t i = 0; i < v->n_id; i++) {
+        if (!takes_part(m, i))
+            continue;
+        if (!isfinite(m->score[i]))
+            return sh_fail(e, "token %zu, \"%.*s\", has the score %f", i,
+                           v->at[i].n > 80 ? 80 : (int)v->at[i].n, v->text.at + v->at[i].at, (double)m->score[i]);
+        m->sorted[m->n_sorted++] = m->score[i];
+        work += v->at[i].n * v->at[i].n;
+    }
+    if (work > MOST_WORK)
+        return sh_fail(e, "the tokens are too long: the squares of their lengths in bytes sum to %zu, "
+                       "expected at most %zu", work, MOST_WORK);
+    qsort(m->sorted, m->n_sorted, sizeof *m->sorted, descending);
+    return 0;
+}
+
+static void mark_unused(struct maker *m)
+{
+    struct sh_bpe *b = m->b;
+    for (size_t i = 0; i < b->n_slot; i++) {
+        if (b->merge[i].rank < 0 || m->type[b->merge[i].id] != SH_TOK_UNUSED)
+            continue;
+        if (!b->unused)
+            b->unused = xcalloc(b->vocab->n_id, 1);
+        b->unused[b->merge[i].id] = 1;
+    }
+}
+
+int sh_bpe_from_scores(struct sh_bpe *b, const struct sh_vocab *vocab, const float *score,
+                       const int32_t *type, struct sh_err *e)
+{
+    struct maker m = {.b = b, .score = score, .type = type, .counting = 1};
+    *b = (struct sh_bpe){.vocab = vocab, .unknown = -1, .fuse_unknown = 1, .by_score = 1};
+    b->lone_at = (int32_t)vocab->n_id;
+    memset(b->byte_id, -1, sizeof b->byte_id);
+    int bad = check(&m, e);
+    for (; !bad && m.counting >= 0; m.counting--) {
+        if (!m.counting)
+            sh_bpe_room(b, m.n_merge);
+        for (size_t i = 0; i < vocab->n_id; i++)
+            if (takes_part(&m, i) && vocab->at[i].n)
+                cut_token(&m, i);
+    }
+    free(m.sorted);
+    if (bad)
+        return -1;
+    mark_unused(&m);
     sh_bpe_ready(b);
     return 0;
 }

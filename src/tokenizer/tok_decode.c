@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_decode.h. */
-#include "src/tokenizer/tok_decode.h"
+/* See tok.h. */
+#include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/tokenizer/sp_decode.h"
 #include "src/tokenizer/tok_regex.h"
 
 enum kind { BYTE_LEVEL, REPLACE, BYTE_FALLBACK, FUSE, STRIP, METASPACE };
@@ -15,21 +14,13 @@ struct sh_decode_step {
     enum kind kind;
     struct sh_regex *regex;             /* REPLACE, METASPACE */
     struct sh_text with;                /* what it becomes; STRIP: the character to take off */
-    json_int_t start, stop; /* STRIP: at most so many; METASPACE: start = drop the first */
+    json_int_t start, stop;             /* STRIP: at most so many; METASPACE: start = drop the first */
 };
 
 static int read_replace(struct sh_decode_step *s, const json_t *from, struct sh_err *e)
 {
-    size_t n;
-    const char *with = sh_tok_string(from, "content", &n, e);
-    if (!with)
-        return -1;
-    if (n > SH_TOK_LONGEST_TEXT)
-        return sh_fail(e, "content: found %zu bytes, expected at most %u", n,
-                       SH_TOK_LONGEST_TEXT);
-    sh_text_add(&s->with, with, n);
-    s->regex = sh_regex_read(json_object_get(from, "pattern"), e);
-    return s->regex ? 0 : -1;
+    return sh_tok_text(from, "content", &s->with, e) ||
+           !(s->regex = sh_regex_read(json_object_get(from, "pattern"), e)) ? -1 : 0;
 }
 
 static int read_strip(struct sh_decode_step *s, const json_t *from, struct sh_err *e)
@@ -105,6 +96,7 @@ void sh_decode_free(struct sh_decode *d)
 
 /* ---- running: p -> out, both pieces ---- */
 
+/* What was added to out->text since `begin` is a piece. */
 static void end_piece(struct sh_pieces *out, size_t begin)
 {
     sh_pieces_add(out, begin, out->text.n - begin);
@@ -178,15 +170,13 @@ static void each(const struct sh_decode_step *s, const struct sh_pieces *p, stru
         if (s->kind == STRIP)
             strip(s, text, p->at[i].n, &out->text);
         else
-            sh_regex_replace(s->regex, text, p->at[i].n,
-                             s->kind == METASPACE && s->start && !i ? &nothing : &s->with,
+            sh_regex_replace(s->regex, text, p->at[i].n, s->kind == METASPACE && s->start && !i ? &nothing : &s->with,
                              &out->text, &ignored);
         end_piece(out, begin);
     }
 }
 
-static void run_step(const struct sh_decode_step *s, const struct sh_pieces *p,
-                     struct sh_pieces *out)
+static void run_step(const struct sh_decode_step *s, const struct sh_pieces *p, struct sh_pieces *out)
 {
     if (s->kind == BYTE_LEVEL) {
         byte_level(p, out);

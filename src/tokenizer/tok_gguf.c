@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_gguf.h. */
-#include "src/tokenizer/tok_gguf.h"
-
+/* The tokenizer that is in a GGUF file's metadata, under the keys tokenizer.ggml.*, which are described in
+ * ggml's doc "gguf.md". Defaults are those of llama.cpp (llama-vocab.cpp):
+ *
+ *     model       pieces become ids by            bos  eos  before     after
+ *     "llama"     scores (SentencePiece's BPE)    1    2    bos        -
+ *     "t5"        scores (unigram)                -    1    -          eos
+ *     "gpt2"      merges                          -    -    bos for LLaMA 3's and Tekken's pre-tokenizers
+ *
+ * Texts of the first two get a leading space unless add_space_prefix is false, which converters always write
+ * for "t5". Other models, and a model whose arrays do not fit together, are refused by the key's name. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/model/files/gguf.h"
 #include "src/model/files/map.h"
 #include "src/tokenizer/tok.h"
-#include "src/tokenizer/tok_arrays.h"
 
 #define KEY "tokenizer.ggml."
 
@@ -26,15 +33,6 @@ struct made {
     int32_t *type;
     char *pre;
 };
-
-static void free_made(struct made *m)
-{
-    free(m->token);
-    free(m->merge);
-    free(m->score);
-    free(m->type);
-    free(m->pre);
-}
 
 static const struct kind *find_kind(const struct sh_gguf *g, struct sh_err *e)
 {
@@ -168,8 +166,7 @@ static int take_unknown(const struct sh_gguf *g, const struct sh_tok_arrays *a, 
         m->type[named] = SH_TOK_UNKNOWN;
     if (named >= 0 && typed >= 0 && m->type[named] != SH_TOK_UNKNOWN)
         return sh_fail(e, "%s: key '%s': found %d, expected %d, the id of the token of type unknown", g->path, key,
-                       (int)named,
-                       (int)typed);
+                       (int)named, (int)typed);
     return 0;
 }
 
@@ -209,14 +206,18 @@ static int take(const struct sh_gguf *g, struct sh_tok_arrays *a, struct made *m
            take_ends(g, k, a, e) ? -1 : 0;
 }
 
-int sh_tok_read_gguf(struct sh_tokenizer *t, const struct sh_gguf *g, struct sh_err *e)
+static int read_gguf(struct sh_tokenizer *t, const struct sh_gguf *g, struct sh_err *e)
 {
     struct sh_tok_arrays a = {.bos = -1, .eos = -1};
     struct made m = {0};
     int bad = take(g, &a, &m, e);
     if (!bad && (bad = sh_tok_read_arrays(t, &a, e)))
         sh_err_prefix(e, "%s: tokenizer", g->path);
-    free_made(&m);
+    free(m.token);
+    free(m.merge);
+    free(m.score);
+    free(m.type);
+    free(m.pre);
     return bad ? -1 : 0;
 }
 
@@ -226,7 +227,7 @@ int sh_tok_open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
     if (sh_map_open(&map, path, e))
         return -1;
     struct sh_gguf *g = sh_gguf_open(path, &map, e);
-    int bad = !g || sh_tok_read_gguf(t, g, e);
+    int bad = !g || read_gguf(t, g, e);
     sh_gguf_close(g);
     sh_map_close(&map);
     return bad ? -1 : 0;

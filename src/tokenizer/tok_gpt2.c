@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Older folders: vocab.json, merges.txt and a few files about special tokens. They are turned into
- * the tokenizer.json that says the same, so that there is one reader. */
+/* Older folders: vocab.json, merges.txt and files about special tokens become an equivalent tokenizer.json, so that
+ * there is one reader. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +23,7 @@ static json_t *read_merges(const char *path, struct sh_err *e)
     json_t *merges = json_array();
     char *line = NULL;
     size_t cap = 0, number = 0;
+    int bad = 0;
     ssize_t got;
     while ((got = xgetline(&line, &cap, MOST_LINE, from)) >= 0) {
         size_t n = (size_t)got;
@@ -33,21 +34,19 @@ static json_t *read_merges(const char *path, struct sh_err *e)
             continue;
         json_t *merge = got > MOST_LINE ? NULL : json_stringn(line, n);
         if (!merge) {
-            sh_fail(e, got > MOST_LINE ? "%s: line %zu is too long" : "%s: line %zu is not UTF-8", path, number);
-            json_decref(merges);
-            merges = NULL;
+            bad = sh_fail(e, got > MOST_LINE ? "%s: line %zu is too long" : "%s: line %zu is not UTF-8", path, number);
             break;
         }
         json_array_append_new(merges, merge);
     }
-    if (merges && ferror(from)) {
-        sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
-        json_decref(merges);
-        merges = NULL;
-    }
+    if (!bad && ferror(from))
+        bad = sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
     free(line);
     fclose(from);
-    return merges;
+    if (!bad)
+        return merges;
+    json_decref(merges);
+    return NULL;
 }
 
 /* A special token is a string or an object with its text as "content". */
@@ -66,16 +65,15 @@ struct gather {
 
 static void add(struct gather *g, const json_t *token, const json_t *id)
 {
-    const json_t *content = content_of(token), *flag, *known;
+    const json_t *content = content_of(token), *flag;
     static const char *const flags[] = {"lstrip", "rstrip", "single_word", "normalized", "special"};
     if (!content || json_object_get(g->seen, json_string_value(content)))
         return;
     json_object_set_new(g->seen, json_string_value(content), json_true());
-    known = json_object_get(g->vocab, json_string_value(content));
-    if (!known)
-        known = json_object_get(g->more, json_string_value(content));
     if (!id)
-        id = known;
+        id = json_object_get(g->vocab, json_string_value(content));
+    if (!id)
+        id = json_object_get(g->more, json_string_value(content));
     json_t *new = json_pack("{s:O, s:b}", "content", content, "special", 1);
     if (id)
         json_object_set(new, "id", (json_t *)id);
@@ -106,8 +104,7 @@ static void add_numbered(struct gather *g, const json_t *config)
     json_object_foreach(json_object_get(config, "added_tokens_decoder"), key, token) {
         char *end;
         long number = strtol(key, &end, 10);
-        id = *key && !*end ? json_integer(number)
-                           : json_string(key); /* a string is refused by the reader */
+        id = *key && !*end ? json_integer(number) : json_string(key);   /* a string is refused by the reader */
         add(g, token, id);
         json_decref(id);
     }
@@ -122,23 +119,23 @@ static void add_numbered(struct gather *g, const json_t *config)
 
 static json_int_t after_largest(const json_t *a, const json_t *b)
 {
+    const json_t *const lists[] = {a, b};
     json_int_t next = 0;
     const char *key;
     json_t *id;
-    json_object_foreach((json_t *)a, key, id)
-        if (json_integer_value(id) >= next && json_integer_value(id) <= SH_TOK_MAX_ID)
-            next = json_integer_value(id) + 1;
-    json_object_foreach((json_t *)b, key, id)
-        if (json_integer_value(id) >= next && json_integer_value(id) <= SH_TOK_MAX_ID)
-            next = json_integer_value(id) + 1;
+    for (int i = 0; i < 2; i++)
+        json_object_foreach((json_t *)lists[i], key, id)
+            if (json_integer_value(id) >= next && json_integer_value(id) <= SH_TOK_MAX_ID)
+                next = json_integer_value(id) + 1;
     return next;
 }
 
 static json_t *optional(const char *folder, const char *name, int *bad, struct sh_err *e)
 {
     char *path = xasprintf("%s/%s", folder, name);
-    json_t *o = access(path, F_OK) ? NULL : sh_tok_load(path, 0, e);
-    *bad |= !o && !access(path, F_OK);
+    int is_there = !access(path, F_OK);
+    json_t *o = is_there ? sh_tok_load(path, 0, e) : NULL;
+    *bad |= is_there && !o;
     free(path);
     return o;
 }
@@ -158,8 +155,7 @@ static int known_class(const char *folder, const json_t *config, struct sh_err *
     return sh_hint(e, "save the tokenizer with the tokenizers library, which writes tokenizer.json");
 }
 
-json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids,
-                            struct sh_err *e)
+json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids, struct sh_err *e)
 {
     int bad = 0;
     json_t *map = optional(folder, "special_tokens_map.json", &bad, e);
@@ -180,8 +176,7 @@ json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json
     return g.tokens;
 }
 
-static json_t *build(const char *folder, json_t *vocab, json_t *merges, const json_t *config,
-                     struct sh_err *e)
+static json_t *build(const char *folder, json_t *vocab, json_t *merges, const json_t *config, struct sh_err *e)
 {
     static const char fallback[] = "<|endoftext|>";
     int prefix;
@@ -193,8 +188,7 @@ static json_t *build(const char *folder, json_t *vocab, json_t *merges, const js
     if (!tokens)
         return NULL;
     if (!json_array_size(tokens) && (id = json_object_get(vocab, fallback)))
-        json_array_append_new(tokens, json_pack("{s:s, s:b, s:O}", "content", fallback, "special",
-                                                1, "id", id));
+        json_array_append_new(tokens, json_pack("{s:s, s:b, s:O}", "content", fallback, "special", 1, "id", id));
     return json_pack("{s:o, s:{s:s, s:b}, s:{s:s}, s:{s:s, s:O, s:O}}", "added_tokens", tokens,
                      "pre_tokenizer", "type", "ByteLevel", "add_prefix_space", prefix, "decoder",
                      "type", "ByteLevel", "model", "type", "BPE", "vocab", vocab, "merges", merges);

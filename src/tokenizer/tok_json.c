@@ -21,8 +21,7 @@ json_t *sh_tok_load(const char *path, int loose, struct sh_err *e)
         return NULL;
     }
     if (info.st_size > MOST_BYTES) {
-        sh_fail(e, "%s: found %lld bytes, expected at most %lld", path, (long long)info.st_size,
-                (long long)MOST_BYTES);
+        sh_fail(e, "%s: found %lld bytes, expected at most %lld", path, (long long)info.st_size, (long long)MOST_BYTES);
         fclose(from);
         return NULL;
     }
@@ -36,8 +35,7 @@ json_t *sh_tok_load(const char *path, int loose, struct sh_err *e)
         root = NULL;
         sh_fail(e, "%s: cannot be read: %s", path, strerror(why));
     } else if (!root) {
-        sh_fail(e, "%s: not valid JSON: line %d, column %d: %s", path, error.line, error.column,
-                error.text);
+        sh_fail(e, "%s: not valid JSON: line %d, column %d: %s", path, error.line, error.column, error.text);
     } else if (!json_is_object(root)) {
         sh_fail(e, "%s: found %s, expected an object", path, sh_json_kind(root));
         json_decref(root);
@@ -55,6 +53,18 @@ const char *sh_tok_string(const json_t *o, const char *key, size_t *n, struct sh
     }
     *n = json_string_length(value);
     return json_string_value(value);
+}
+
+int sh_tok_text(const json_t *o, const char *key, struct sh_text *to, struct sh_err *e)
+{
+    size_t n;
+    const char *text = sh_tok_string(o, key, &n, e);
+    if (!text)
+        return -1;
+    if (n > SH_TOK_LONGEST_TEXT)
+        return sh_fail(e, "%s: found %zu bytes, expected at most %u", key, n, SH_TOK_LONGEST_TEXT);
+    sh_text_add(to, text, n);
+    return 0;
 }
 
 int sh_tok_flag(const json_t *o, const char *key, int absent, int *out, struct sh_err *e)

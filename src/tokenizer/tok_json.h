@@ -9,12 +9,15 @@
 #include "src/base/json_kind.h"
 #include "src/tokenizer/tok_text.h"
 
-/* The object in a file, to be json_decref'ed; NULL: e. loose: integers are read as real numbers,
- * for files that write down 1e30 as an integer and where none is of interest. */
+/* The object in a file, for json_decref; NULL: e says why. loose: integers are read as reals, for files with an integer
+ * like 1e30. */
 json_t *sh_tok_load(const char *path, int loose, struct sh_err *e);
 
 /* The string under `key`: NULL and an error if it is missing or not a string. */
 const char *sh_tok_string(const json_t *o, const char *key, size_t *n, struct sh_err *e);
+
+/* Appends the string under `key`, which a step is going to put into texts. */
+int sh_tok_text(const json_t *o, const char *key, struct sh_text *to, struct sh_err *e);
 
 /* The boolean under `key`; `absent` if it is missing or null. */
 int sh_tok_flag(const json_t *o, const char *key, int absent, int *out, struct sh_err *e);

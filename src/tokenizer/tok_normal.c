@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_normal.h. */
-#include "src/tokenizer/tok_normal.h"
+/* See tok.h. */
+#include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,26 +44,22 @@ void sh_normal_sentencepiece(struct sh_normal *s, struct sh_sp_normal *sp)
     add(s, SENTENCEPIECE)->sp = sp;
 }
 
-static int read_texts(struct sh_normal_step *to, const json_t *step, struct sh_err *e)
+static int read_prepend(struct sh_normal_step *to, const json_t *step, struct sh_err *e)
 {
-    size_t n;
-    const char *with = sh_tok_string(step, to->kind == PREPEND ? "prepend" : "content", &n, e);
-    if (!with)
-        return -1;
-    if (n > SH_TOK_LONGEST_TEXT)
-        return sh_fail(e, "found a text of %zu bytes, expected at most %u", n,
-                       SH_TOK_LONGEST_TEXT);
-    sh_text_add(&to->with, with, n);
-    if (to->kind == REPLACE)
-        to->regex = sh_regex_read(json_object_get(step, "pattern"), e);
-    return to->kind == REPLACE && !to->regex ? -1 : 0;
+    return sh_tok_text(step, "prepend", &to->with, e);
+}
+
+static int read_replace(struct sh_normal_step *to, const json_t *step, struct sh_err *e)
+{
+    return sh_tok_text(step, "content", &to->with, e) ||
+           !(to->regex = sh_regex_read(json_object_get(step, "pattern"), e)) ? -1 : 0;
 }
 
 static const struct {
     const char *type;
     enum kind kind;
     int (*read)(struct sh_normal_step *to, const json_t *step, struct sh_err *e);
-} readers[] = {{"Prepend", PREPEND, read_texts}, {"Replace", REPLACE, read_texts}, {"Strip", STRIP, read_strip},
+} readers[] = {{"Prepend", PREPEND, read_prepend}, {"Replace", REPLACE, read_replace}, {"Strip", STRIP, read_strip},
                {"Lowercase", LOWERCASE, NULL}};
 
 static int read_step(void *to, const char *type, const json_t *step, struct sh_err *e)
@@ -122,36 +118,14 @@ static void lowercase(const char *text, size_t n, struct sh_text *out)
     }
 }
 
-static void strip(const struct sh_normal_step *s, const char *text, size_t n, struct sh_text *out)
-{
-    uint32_t code;
-    size_t begin = 0, at;
-    while (s->left && begin < n) {
-        int length = sh_utf8_get(text + begin, &code);
-        if (!sh_is_space(code))
-            break;
-        begin += (size_t)length;
-    }
-    while (s->right && n > begin) {
-        at = sh_utf8_before(text, n);
-        sh_utf8_get(text + at, &code);
-        if (!sh_is_space(code))
-            break;
-        n = at;
-    }
-    sh_text_add(out, text + begin, n - begin);
-}
-
-static int run_form(const struct sh_normal_step *s, const char *text, size_t n, struct sh_text *out,
-                    struct sh_err *e)
+static int run_form(const struct sh_normal_step *s, const char *text, size_t n, struct sh_text *out, struct sh_err *e)
 {
     if (is_ascii(text, n)) {            /* ASCII is the same in all four forms */
         sh_text_add(out, text, n);
         return 0;
     }
     utf8proc_uint8_t *mapped = NULL;
-    utf8proc_ssize_t length =
-        utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)n, &mapped, s->form);
+    utf8proc_ssize_t length = utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)n, &mapped, s->form);
     if (length < 0)
         return sh_fail(e, "normalising the text: %s", utf8proc_errmsg(length));
     sh_text_add(out, (const char *)mapped, (size_t)length);
@@ -162,12 +136,17 @@ static int run_form(const struct sh_normal_step *s, const char *text, size_t n, 
 static int run_step(const struct sh_normal_step *s, const char *text, size_t n, int at_start,
                     struct sh_text *out, struct sh_err *e)
 {
+    size_t begin, end;
     switch (s->kind) {
     case FORM: return run_form(s, text, n, out, e);
     case REPLACE: return sh_regex_replace(s->regex, text, n, &s->with, out, e);
     case SENTENCEPIECE: return sh_sp_normal_run(s->sp, text, n, at_start, out, e);
     case LOWERCASE: lowercase(text, n, out); return 0;
-    case STRIP: strip(s, text, n, out); return 0;
+    case STRIP:
+        begin = s->left ? sh_spaces_end(text, 0, n) : 0;
+        end = s->right ? sh_spaces_begin(text, begin, n) : n;
+        sh_text_add(out, text + begin, end - begin);
+        return 0;
     case PREPEND: break;
     }
     if (n)

@@ -6,9 +6,8 @@
 
 #include "src/base/mem.h"
 #include "src/model/files/gguf_tensors.h"
-#include "src/tokenizer/sp_model.h"
+#include "src/tokenizer/sp.h"
 #include "src/tokenizer/tok.h"
-#include "src/tokenizer/tok_gguf.h"
 
 /* The id of a token by its string, added tokens included; -1: none. */
 static int32_t id_of(const struct sh_tokenizer *t, const char *text, size_t n)
@@ -16,29 +15,25 @@ static int32_t id_of(const struct sh_tokenizer *t, const char *text, size_t n)
     int32_t id = sh_vocab_find(&t->vocab, text, n);
     for (size_t i = 0; id < 0 && i < t->vocab.n_id; i++) {
         const struct sh_span *s = &t->vocab.at[i];
-        if (sh_vocab_has(&t->vocab, (long long)i) && s->n == n &&
-            !memcmp(t->vocab.text.at + s->at, text, n))
+        if (sh_vocab_has(&t->vocab, (long long)i) && s->n == n && !memcmp(t->vocab.text.at + s->at, text, n))
             id = (int32_t)i;
     }
     return id;
 }
 
 /* The id of the token that the config names under `key`; -1: error. */
-static int32_t named(const struct sh_tokenizer *t, const json_t *config, const char *key,
-                     struct sh_err *e)
+static int32_t named(const struct sh_tokenizer *t, const json_t *config, const char *key, struct sh_err *e)
 {
     const json_t *token = json_object_get(config, key);
     if (json_is_object(token))
         token = json_object_get(token, "content");
     if (!json_is_string(token))
-        return sh_fail(e, "%s: found %s, expected a token because add_%s is true", key,
-                       sh_json_kind(token), key);
+        return sh_fail(e, "%s: found %s, expected a token because add_%s is true", key, sh_json_kind(token), key);
     int32_t id = id_of(t, json_string_value(token), json_string_length(token));
     return id >= 0 ? id : sh_fail(e, "%s: \"%.80s\" is not a token", key, json_string_value(token));
 }
 
-/* Of the classes that read a tokenizer.json some build its post_processor anew from the two flags below; the others
- * have them in their config as well, and pay no heed. */
+/* Some classes build the post_processor of a tokenizer.json anew from the two flags below; others ignore the flags. */
 static int heeds_flags(const json_t *config)
 {
     static const char *const families[] = {"Llama", "CodeLlama", "Gemma", "Cohere", "GPTNeoX"};
@@ -90,22 +85,18 @@ static json_t *load(const char *folder, const char *name, int loose, struct sh_e
 }
 
 /* tokenizer.json, or what vocab.json and merges.txt come to. */
-static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config,
-                     struct sh_err *e)
+static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config, int whole, struct sh_err *e)
 {
-    int whole = has(folder, "tokenizer.json");
     json_t *root = whole ? load(folder, "tokenizer.json", 0, e) : sh_tok_gpt2(folder, config, e);
     if (!root)
         return -1;
     int bad = sh_tok_read(t, root, e);
     json_decref(root);
-    return bad ? sh_err_prefix(e, "%s/%s", folder,
-                               whole ? "tokenizer.json" : "vocab.json, merges.txt") : 0;
+    return bad ? sh_err_prefix(e, "%s/%s", folder, whole ? "tokenizer.json" : "vocab.json, merges.txt") : 0;
 }
 
 /* The special tokens named by the files next to tokenizer.model are cut out of texts. */
-static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *config,
-                     struct sh_err *e)
+static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *config, struct sh_err *e)
 {
     json_t *ids = json_object();
     for (size_t i = 0; i < t->sp.n_type; i++)
@@ -122,8 +113,8 @@ static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *c
     return bad;
 }
 
-/* What tokenizer_config.json has to say about the space in front: whether there is one at all, and, with "legacy"
- * false, that what follows a special token gets none. */
+/* Whether tokenizer_config.json wants a leading space at all and, with "legacy" false, only at the start of the text.
+ * */
 static int apply_prefix(struct sh_tok_arrays *a, const json_t *config, struct sh_err *e)
 {
     int legacy, prefix;
@@ -134,8 +125,7 @@ static int apply_prefix(struct sh_tok_arrays *a, const json_t *config, struct sh
     return 0;
 }
 
-static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *config,
-                      struct sh_err *e)
+static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *config, struct sh_err *e)
 {
     struct sh_sp_model model;
     char *path = xasprintf("%s/tokenizer.model", folder);
@@ -155,21 +145,13 @@ static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *
     return bad;
 }
 
-static int has_any(const char *folder)
-{
-    return has(folder, "tokenizer.json") || has(folder, "tokenizer.model") ||
-           (has(folder, "vocab.json") && has(folder, "merges.txt"));
-}
-
-static int open_files(struct sh_tokenizer *t, const char *folder, struct sh_err *e)
+/* whole: there is a tokenizer.json; pair: vocab.json and merges.txt. */
+static int open_files(struct sh_tokenizer *t, const char *folder, int whole, int pair, struct sh_err *e)
 {
     json_t *config = NULL;
-    if (has(folder, "tokenizer_config.json") &&
-        !(config = load(folder, "tokenizer_config.json", 1, e)))
+    if (has(folder, "tokenizer_config.json") && !(config = load(folder, "tokenizer_config.json", 1, e)))
         return -1;
-    int whole = has(folder, "tokenizer.json"),
-        pair = has(folder, "vocab.json") && has(folder, "merges.txt");
-    int bad = whole || pair ? open_json(t, folder, config, e) : open_model(t, folder, config, e);
+    int bad = whole || pair ? open_json(t, folder, config, whole, e) : open_model(t, folder, config, e);
     if (!bad && config && (!whole || heeds_flags(config)) && (bad = apply_config(t, config, e)))
         sh_err_prefix(e, "%s/tokenizer_config.json", folder);
     json_decref(config);
@@ -192,7 +174,8 @@ static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
 struct sh_tokenizer *sh_tokenizer_open(const char *path, struct sh_err *e)
 {
     struct sh_tokenizer *t = xcalloc(1, sizeof *t);
-    if (!(has_any(path) ? open_files : open_gguf)(t, path, e))
+    int whole = has(path, "tokenizer.json"), pair = has(path, "vocab.json") && has(path, "merges.txt");
+    if (!(whole || pair || has(path, "tokenizer.model") ? open_files(t, path, whole, pair, e) : open_gguf(t, path, e)))
         return t;
     sh_tokenizer_free(t);
     return NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that GGUF files have for pre-tokenizers (tokenizer.ggml.pre), as the tokenizer.json of the
- * model that each was named for has it. */
+/* The names of pre-tokenizers in GGUF files (tokenizer.ggml.pre), as the tokenizer.json of the named model has them. */
 #include <string.h>
 
 #include "src/tokenizer/tok.h"
@@ -42,8 +41,7 @@ json_t *sh_tok_pre(const char *name)
         return NULL;
     json_t *root = json_object(), *steps = json_array();
     if (known[i].flags & DIGITS)
-        json_array_append_new(steps, json_pack("{s:s, s:b}", "type", "Digits",
-                                               "individual_digits", 1));
+        json_array_append_new(steps, json_pack("{s:s, s:b}", "type", "Digits", "individual_digits", 1));
     if (known[i].regex)
         json_array_append_new(steps, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split",
                                                "pattern", "Regex", known[i].regex, "behavior",
@@ -51,8 +49,7 @@ json_t *sh_tok_pre(const char *name)
     json_array_append_new(steps, json_pack("{s:s, s:b, s:b}", "type", "ByteLevel",
                                            "add_prefix_space", 0, "use_regex",
                                            known[i].regex == NULL));
-    json_object_set_new(root, "pre_tokenizer",
-                        json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", steps));
+    json_object_set_new(root, "pre_tokenizer", json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", steps));
     json_object_set_new(root, "decoder", json_pack("{s:s}", "type", "ByteLevel"));
     if (known[i].flags & NFC)
         json_object_set_new(root, "normalizer", json_pack("{s:s}", "type", "NFC"));

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer.json to struct sh_tokenizer. "truncation" and "padding" are settings of whoever saved
- * the file; the reference resets them before each call too, so they are not read. */
+/* tokenizer.json to struct sh_tokenizer. "truncation" and "padding" are ignored, as the reference resets them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/tokenizer/tok.h"
-#include "src/tokenizer/tok_regex.h"
 
-static int same(const struct sh_vocab *v, int32_t id, const char *text, size_t n)
-{
-    return v->at[id].n == n && (!n || !memcmp(v->text.at + v->at[id].at, text, n));
-}
-
-static int claim_id(struct sh_vocab *v, const json_t *token, const char *text, size_t n,
-                    struct sh_err *e)
+static int claim_id(struct sh_vocab *v, const json_t *token, const char *text, size_t n, struct sh_err *e)
 {
     const json_t *given = json_object_get(token, "id");
     int32_t known = sh_vocab_find(v, text, n);
@@ -22,12 +14,10 @@ static int claim_id(struct sh_vocab *v, const json_t *token, const char *text, s
         return sh_fail(e, "\"%.80s\": id: found %s, expected an integer", text, sh_json_kind(given));
     json_int_t id = json_integer_value(given);
     if (id < 0 || id > SH_TOK_MAX_ID)
-        return sh_fail(e, "\"%.80s\": id %lld, expected 0 to %d", text, (long long)id,
-                       SH_TOK_MAX_ID);
+        return sh_fail(e, "\"%.80s\": id %lld, expected 0 to %d", text, (long long)id, SH_TOK_MAX_ID);
     if (known >= 0 && known != id)
-        return sh_fail(e, "\"%.80s\": id %lld, expected %d as in the vocabulary", text, (long long)id,
-                       (int)known);
-    if (sh_vocab_has(v, id) && !same(v, (int32_t)id, text, n))
+        return sh_fail(e, "\"%.80s\": id %lld, expected %d as in the vocabulary", text, (long long)id, (int)known);
+    if (sh_vocab_has(v, id) && (v->at[id].n != n || (n && memcmp(v->text.at + v->at[id].at, text, n))))
         return sh_fail(e, "\"%.80s\": id %lld is already used by \"%.*s\"", text, (long long)id,
                        v->at[id].n > 80 ? 80 : (int)v->at[id].n, v->text.at + v->at[id].at);
     if (known < 0 && !sh_vocab_has(v, id))
@@ -42,10 +32,8 @@ static int add_token(struct sh_tokenizer *t, const json_t *token, struct sh_err 
     if (!json_is_object(token))
         return sh_fail(e, "found %s, expected an object", sh_json_kind(token));
     const char *text = sh_tok_string(token, "content", &n, e);
-    if (!text || sh_tok_flag(token, "lstrip", 0, &lstrip, e) ||
-        sh_tok_flag(token, "rstrip", 0, &rstrip, e) ||
-        sh_tok_flag(token, "single_word", 0, &word, e) ||
-        sh_tok_flag(token, "special", 0, &special, e) ||
+    if (!text || sh_tok_flag(token, "lstrip", 0, &lstrip, e) || sh_tok_flag(token, "rstrip", 0, &rstrip, e) ||
+        sh_tok_flag(token, "single_word", 0, &word, e) || sh_tok_flag(token, "special", 0, &special, e) ||
         sh_tok_flag(token, "normalized", !special, &normalized, e))
         return -1;
     int id = claim_id(&t->vocab, token, text, n, e);
@@ -74,16 +62,14 @@ int sh_tok_read_added(struct sh_tokenizer *t, const json_t *tokens, struct sh_er
 }
 
 /* The id of a template's special token; -1: error. */
-static int32_t template_id(const struct sh_tokenizer *t, const json_t *from, const json_t *part,
-                           struct sh_err *e)
+static int32_t template_id(const struct sh_tokenizer *t, const json_t *from, const json_t *part, struct sh_err *e)
 {
     const json_t *name = json_object_get(json_object_get(part, "SpecialToken"), "id");
     const char *text = json_is_string(name) ? json_string_value(name) : "";
     const json_t *specials = json_object_get(from, "special_tokens"),
                  *ids = json_object_get(json_object_get(specials, text), "ids"),
                  *id = json_array_get(ids, 0);
-    if (json_array_size(ids) != 1 || !json_is_integer(id) ||
-        !sh_vocab_has(&t->vocab, json_integer_value(id)))
+    if (json_array_size(ids) != 1 || !json_is_integer(id) || !sh_vocab_has(&t->vocab, json_integer_value(id)))
         return sh_fail(e, "special_tokens: \"%.80s\": expected the id of one known token", text);
     return (int32_t)json_integer_value(id);
 }
@@ -96,8 +82,7 @@ static int read_template(struct sh_tokenizer *t, const json_t *from, struct sh_e
     while (text < n && !json_object_get(json_array_get(single, text), "Sequence"))
         text++;
     if (text == n || text > 1 || n > text + 2)
-        return sh_fail(e, "single: only the text with at most one special token before and one after "
-                       "it is supported");
+        return sh_fail(e, "single: only the text with at most one special token before and one after it is supported");
     int32_t bos = text ? template_id(t, from, json_array_get(single, 0), e) : 0;
     int32_t eos = n > text + 1 ? template_id(t, from, json_array_get(single, n - 1), e) : 0;
     if (bos < 0 || eos < 0)
@@ -165,10 +150,7 @@ static void add_label(struct sh_text *to, const char *text, size_t n)
 
 void sh_tok_labels(struct sh_tokenizer *t)
 {
-    struct sh_text bytes = {0}, space = {.at = (char[]){' '}, .n = 1};
-    struct sh_err ignored;
-    struct sh_regex *mark =
-        t->decode.byte_level ? NULL : sh_regex_new("\xe2\x96\x81", 3, 1, &ignored);
+    struct sh_text bytes = {0};
     t->label.n = 0;
     t->label_at = xreallocarray(t->label_at, t->vocab.n_id, sizeof *t->label_at);
     for (size_t id = 0; id < t->vocab.n_id; id++) {
@@ -178,14 +160,13 @@ void sh_tok_labels(struct sh_tokenizer *t)
         const char *text = t->vocab.text.at + t->vocab.at[id].at;
         size_t n = t->vocab.at[id].n;
         bytes.n = 0;
-        if (mark)
-            sh_regex_replace(mark, text, n, &space, &bytes, &ignored);
+        if (!t->decode.byte_level)
+            sh_sp_put_spaced(text, n, &bytes);
         else if (sh_bytelevel_decode(&bytes, text, n))
             sh_text_add(&bytes, text, n);
         t->label_at[id] = t->label.n;
         add_label(&t->label, bytes.at, bytes.n);
     }
-    sh_regex_free(mark);
     free(bytes.at);
 }
 

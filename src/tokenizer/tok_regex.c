@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "src/base/mem.h"
-#include "src/tokenizer/tok_ruby.h"
 
 #define MATCH_LIMIT 10000000u           /* steps of one match                  */
 #define HEAP_LIMIT_KIB 65536u           /* memory of one match                 */
@@ -23,16 +22,18 @@ struct sh_regex {
     struct sh_text literal;             /* a short string needs no engine; n 0: use the code */
 };
 
-static void refuse(int code, const char *pattern, size_t n, struct sh_err *e)
+/* What a code of PCRE2 means. */
+static const char *reason(int code, char text[160])
 {
-    PCRE2_UCHAR why[160] = "";
-    pcre2_get_error_message(code, why, sizeof why);
-    sh_fail(e, "regular expression \"%.*s\": %s", n > 200 ? 200 : (int)n, pattern, (char *)why);
+    text[0] = '\0';
+    pcre2_get_error_message(code, (PCRE2_UCHAR *)text, 160);
+    return text;
 }
 
 struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct sh_err *e)
 {
     struct sh_text text = {0};
+    char why[160];
     if (n > PATTERN_LIMIT) {
         sh_fail(e, "regular expression: found %zu bytes, expected at most %u", n, PATTERN_LIMIT);
         return NULL;
@@ -41,14 +42,14 @@ struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct
         sh_fail(e, "the pattern is empty");
         return NULL;
     }
-    if (literal && n <= SHORT) {
-        struct sh_regex *r = xcalloc(1, sizeof *r);
-        sh_text_add(&r->literal, pattern, n);
-        return r;
-    }
     if (literal)
         sh_text_add(&text, pattern, n);
-    else if (sh_ruby_rewrite(pattern, n, &text, e)) {
+    if (literal && n <= SHORT) {
+        struct sh_regex *r = xcalloc(1, sizeof *r);
+        r->literal = text;
+        return r;
+    }
+    if (!literal && sh_ruby_rewrite(pattern, n, &text, e)) {
         free(text.at);
         return NULL;
     }
@@ -58,12 +59,11 @@ struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct
     how |= literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
     int code = 0;
     PCRE2_SIZE where;
-    const char *source = text.n ? text.at : "";
-    pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)source, text.n, how, &code, &where, context);
+    pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)(text.n ? text.at : ""), text.n, how, &code, &where, context);
     pcre2_compile_context_free(context);
     free(text.at);
     if (!compiled) {
-        refuse(code, pattern, n, e);
+        sh_fail(e, "regular expression \"%.*s\": %s", n > 200 ? 200 : (int)n, pattern, reason(code, why));
         return NULL;
     }
     pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);    /* without it matching is only slower */
@@ -81,8 +81,7 @@ struct sh_regex *sh_regex_read(const json_t *pattern, struct sh_err *e)
                  *string = json_object_get(pattern, "String");
     const json_t *given = json_is_string(regex) ? regex : string;
     if (!json_is_string(given)) {
-        sh_fail(e, "pattern: found %s, expected {\"Regex\": \"…\"} or {\"String\": \"…\"}",
-                sh_json_kind(pattern));
+        sh_fail(e, "pattern: found %s, expected {\"Regex\": \"…\"} or {\"String\": \"…\"}", sh_json_kind(pattern));
         return NULL;
     }
     return sh_regex_new(json_string_value(given), json_string_length(given), given == string, e);
@@ -104,8 +103,7 @@ static int match_at(struct sh_scan *s)
     const struct sh_regex *r = s->regex;
     int found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK, s->match, r->limits);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter takes its stack from the heap */
-        found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
-                            s->match, r->limits);
+        found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, s->match, r->limits);
     return found;
 }
 
@@ -136,34 +134,25 @@ void sh_scan_watch(struct sh_scan *s, size_t bytes)
     s->watch.end = seconds() + 60 + 20e-6 * (double)bytes;
 }
 
-static int too_long(struct sh_scan *s)
-{
-    return s->watch.end > 0 && ++s->watch.calls % 64 == 0 && seconds() > s->watch.end;
-}
-
 /* An empty match right after the last match does not count: on from the next character. */
 int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
 {
     if (s->regex->literal.n)
         return s->n > s->from ? next_literal(s, found) : 0;
+    char why[160];
     if (!s->match)
         s->match = pcre2_match_data_create(1, NULL);
     while (s->from <= s->n) {
-        if (too_long(s))
-            return sh_fail(e, "a regular expression takes too long: stopped at byte %zu of %zu",
-                           s->from, s->n);
+        if (s->watch.end > 0 && ++s->watch.calls % 64 == 0 && seconds() > s->watch.end)
+            return sh_fail(e, "a regular expression takes too long: stopped at byte %zu of %zu", s->from, s->n);
         int code = match_at(s);
         if (code == PCRE2_ERROR_NOMATCH)
             return 0;
         const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match);
         if (code >= 0 && (at[0] < s->from || at[1] < at[0]))
             return sh_fail(e, "a regular expression matched before its start position");
-        if (code < 0) {
-            PCRE2_UCHAR why[160] = "";
-            pcre2_get_error_message(code, why, sizeof why);
-            return sh_fail(e, "a regular expression failed at byte %zu of %zu: %s", s->from, s->n,
-                           (char *)why);
-        }
+        if (code < 0)
+            return sh_fail(e, "a regular expression failed at byte %zu of %zu: %s", s->from, s->n, reason(code, why));
         if (at[0] < at[1] || s->last != at[1] + 1) {
             *found = (struct sh_span){at[0], at[1] - at[0]};
             s->from = at[1];

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The regular expressions of tokenizer.json. They are written for Oniguruma (Ruby's syntax) and run
- * here by PCRE2, so what the two read differently is rewritten, or refused. */
+/* The regular expressions of tokenizer.json, written for Oniguruma (Ruby's syntax) and run by PCRE2: what the two read
+ * differently is rewritten or refused. */
 #ifndef SH_TOKENIZER_TOK_REGEX_H
 #define SH_TOKENIZER_TOK_REGEX_H
 
 #include "src/tokenizer/tok_json.h"
 
+/* The same pattern for PCRE2 (tok_ruby.c). */
+int sh_ruby_rewrite(const char *pattern, size_t n, struct sh_text *out, struct sh_err *e);
+
 struct sh_regex;
 
-/* The successive matches in one text: set the first three, then call next until it is not 1. The
- * rest begins as zeros; match and watch may stay from text to text. */
+/* Successive matches in a text: set the first three fields and zero the rest (match and watch may be reused), then call
+ * next until it is not 1. */
 struct sh_scan {
     const struct sh_regex *regex;
     const char *text;                   /* well-formed UTF-8 */
@@ -24,9 +27,8 @@ struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct
 struct sh_regex *sh_regex_read(const json_t *pattern, struct sh_err *e);
 void sh_regex_free(struct sh_regex *r);
 
-/* From now on matching may take a minute, and 20 microseconds for each of `bytes`: a hundred times
- * what the slowest published pattern takes. A limit on each match does not help against patterns
- * that look through all of the text for every match. */
+/* Limits the time from now on to a minute plus 20 microseconds for each of `bytes`, a hundred times what the slowest
+ * published pattern takes. Limits on single matches do not stop patterns that scan the whole text for each. */
 void sh_scan_watch(struct sh_scan *s, size_t bytes);
 
 /* 1: found, 0: there are no more, -1: error. */

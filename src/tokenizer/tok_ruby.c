@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_ruby.h. */
-#include "src/tokenizer/tok_ruby.h"
-
+/* Rewrites a pattern in Oniguruma's Ruby syntax as one that means the same to PCRE2:
+ *
+ *   \s \S           the Unicode property White_Space (PCRE2 counts U+180E as space as well)
+ *   \w \W \b \B     alphabetic, marks, decimal digits, connectors; outside of a set also U+00B2, U+00B3,
+ *                   U+00B9, U+00BC to U+00BE, as Oniguruma has it for Latin-1
+ *   [:alpha:] …     the Unicode properties of these names
+ *   \v              U+000B (PCRE2: all vertical space)
+ *   \p{Han} …       the script (to PCRE2 a bare name also means the script's extensions)
+ *   [a[bc]]         a set within a set is their union (to PCRE2 the inner bracket is a character)
+ *   (?m)            the dot matches newlines (PCRE2's s)
+ *   {,n}            {0,n}
+ *
+ * What has no such rewriting is refused by name: \h, \X, intersections with &&, negated inner sets, [:punct:],
+ * which means one thing to Oniguruma 6.9.8 and another to 6.9.10, and a{1,3}+, which repeats in Ruby but is
+ * possessive in PCRE2. */
 #include <string.h>
+
+#include "src/tokenizer/tok_regex.h"
 
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 #define LATIN1 "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"     /* words as well, unless within brackets */
@@ -113,14 +127,12 @@ static int in_set(struct reader *r)
 {
     char c = peek(r, 0), next = peek(r, 1);
     if (c == '&' && next == '&')
-        return sh_fail(r->e, "regular expression: the intersection && at byte %zu is not supported",
-                       r->i);
+        return sh_fail(r->e, "regular expression: the intersection && at byte %zu is not supported", r->i);
     if (c == '[' && next == ':')
         return class(r);
     if (c == '[') {
         if (next == '^' || (r->i && r->at[r->i - 1] == '-'))
-            return sh_fail(r->e, "regular expression: the inner set at byte %zu is not supported",
-                           r->i);
+            return sh_fail(r->e, "regular expression: the inner set at byte %zu is not supported", r->i);
         r->depth++;
         r->i++;
     } else if (c == ']' && --r->depth) {
@@ -138,8 +150,7 @@ static int interval(struct reader *r)
     while ((peek(r, k) >= '0' && peek(r, k) <= '9') || peek(r, k) == ',')
         k++;
     if (k > 1 && peek(r, k) == '}' && peek(r, k + 1) == '+')
-        return sh_fail(
-            r->e, "regular expression: the repeated interval at byte %zu is not supported", r->i);
+        return sh_fail(r->e, "regular expression: the repeated interval at byte %zu is not supported", r->i);
     copy(r, 1);
     if (peek(r, 0) == ',' && k > 2)
         put(r, "0");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_split.h. Each pre-tokenizer becomes one to three of four primitive steps. */
-#include "src/tokenizer/tok_split.h"
+/* See tok.h. Each pre-tokenizer becomes one to three of four primitive steps. */
+#include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +32,7 @@ static struct sh_split_step *add(struct sh_split *s, enum kind kind)
     return &s->step[s->n++];
 }
 
-static int add_cut(struct sh_split *s, const char *regex, enum behaviour behaviour,
-                   struct sh_err *e)
+static int add_cut(struct sh_split *s, const char *regex, enum behaviour behaviour, struct sh_err *e)
 {
     struct sh_split_step *cut = add(s, CUT);
     cut->behaviour = behaviour;
@@ -44,8 +43,7 @@ static int add_cut(struct sh_split *s, const char *regex, enum behaviour behavio
 static int read_byte_level(struct sh_split *s, const json_t *from, struct sh_err *e)
 {
     int prefix, regex;
-    if (sh_tok_flag(from, "add_prefix_space", 1, &prefix, e) ||
-        sh_tok_flag(from, "use_regex", 1, &regex, e))
+    if (sh_tok_flag(from, "add_prefix_space", 1, &prefix, e) || sh_tok_flag(from, "use_regex", 1, &regex, e))
         return -1;
     if (prefix)
         sh_text_add(&add(s, PREFIX)->text, " ", 1);
@@ -55,11 +53,9 @@ static int read_byte_level(struct sh_split *s, const json_t *from, struct sh_err
     return 0;
 }
 
-static int read_behaviour(const json_t *from, enum behaviour absent, enum behaviour *to,
-                          struct sh_err *e)
+static int read_behaviour(const json_t *from, enum behaviour absent, enum behaviour *to, struct sh_err *e)
 {
-    static const char *const names[] = {"Isolated", "Removed", "Contiguous", "MergedWithPrevious",
-                                        "MergedWithNext"};
+    static const char *const names[] = {"Isolated", "Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext"};
     size_t n;
     *to = absent;
     if (!json_object_get(from, "behavior") && absent != NO_BEHAVIOUR)
@@ -89,23 +85,7 @@ static int read_split(struct sh_split *s, const json_t *from, struct sh_err *e)
 static int read_punctuation(struct sh_split *s, const json_t *from, struct sh_err *e)
 {
     enum behaviour behaviour;
-    return read_behaviour(from, ISOLATED, &behaviour, e) ||
-           add_cut(s, "[\\p{P}$+<=>^`|~]", behaviour, e) ? -1 : 0;
-}
-
-static int read_whitespace(struct sh_split *s, const json_t *from, struct sh_err *e)
-{
-    (void)from;
-    if (add_cut(s, "[" WORD "]+|[^" WORD "\\s]+", REMOVED, e))
-        return -1;
-    s->step[s->n - 1].invert = 1;
-    return 0;
-}
-
-static int read_whitespace_split(struct sh_split *s, const json_t *from, struct sh_err *e)
-{
-    (void)from;
-    return add_cut(s, "\\s+", REMOVED, e);
+    return read_behaviour(from, ISOLATED, &behaviour, e) || add_cut(s, "[\\p{P}$+<=>^`|~]", behaviour, e) ? -1 : 0;
 }
 
 static int read_digits(struct sh_split *s, const json_t *from, struct sh_err *e)
@@ -124,12 +104,10 @@ static int read_metaspace(struct sh_split *s, const json_t *from, struct sh_err 
     int old_flag, cut;
     size_t n;
     const char *mark = sh_tok_string(from, "replacement", &n, e);
-    if (!mark || sh_tok_flag(from, "add_prefix_space", 1, &old_flag, e) ||
-        sh_tok_flag(from, "split", 1, &cut, e))
+    if (!mark || sh_tok_flag(from, "add_prefix_space", 1, &old_flag, e) || sh_tok_flag(from, "split", 1, &cut, e))
         return -1;
     if (n > SH_TOK_LONGEST_TEXT)
-        return sh_fail(e, "replacement: found %zu bytes, expected at most %u", n,
-                       SH_TOK_LONGEST_TEXT);
+        return sh_fail(e, "replacement: found %zu bytes, expected at most %u", n, SH_TOK_LONGEST_TEXT);
     if (strcmp(when, "always") && strcmp(when, "first") && strcmp(when, "never"))
         return sh_fail(e, "prepend_scheme: %.80s is not supported", when);
     struct sh_split_step *step = add(s, REPLACE);
@@ -152,16 +130,26 @@ static int read_metaspace(struct sh_split *s, const json_t *from, struct sh_err 
 static const struct {
     const char *type;
     int (*read)(struct sh_split *s, const json_t *from, struct sh_err *e);
-} readers[] = {{"ByteLevel", read_byte_level}, {"Split", read_split}, {"Digits", read_digits},
-               {"Metaspace", read_metaspace}, {"Punctuation", read_punctuation},
-               {"Whitespace", read_whitespace}, {"WhitespaceSplit", read_whitespace_split}};
+    const char *removed, *kept;         /* without `read`: what is removed, or all that is kept */
+} readers[] = {{"ByteLevel", read_byte_level, NULL, NULL}, {"Split", read_split, NULL, NULL},
+               {"Digits", read_digits, NULL, NULL}, {"Metaspace", read_metaspace, NULL, NULL},
+               {"Punctuation", read_punctuation, NULL, NULL}, {"WhitespaceSplit", NULL, "\\s+", NULL},
+               {"Whitespace", NULL, NULL, "[" WORD "]+|[^" WORD "\\s]+"}};
 
 static int read_step(void *to, const char *type, const json_t *from, struct sh_err *e)
 {
-    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
-        if (!strcmp(type, readers[i].type))
-            return readers[i].read(to, from, e);
-    return SH_TOK_NO_STEP;
+    struct sh_split *s = to;
+    size_t i = 0, n = sizeof readers / sizeof *readers;
+    while (i < n && strcmp(type, readers[i].type))
+        i++;
+    if (i == n)
+        return SH_TOK_NO_STEP;
+    if (readers[i].read)
+        return readers[i].read(s, from, e);
+    if (add_cut(s, readers[i].kept ? readers[i].kept : readers[i].removed, REMOVED, e))
+        return -1;
+    s->step[s->n - 1].invert = readers[i].kept != NULL;
+    return 0;
 }
 
 int sh_split_read(struct sh_split *s, const json_t *pre_tokenizer, struct sh_err *e)
@@ -246,21 +234,18 @@ static int rewrite(const struct sh_split_step *s, const struct sh_pieces *p, siz
     } else if (s->kind == BYTES) {
         sh_bytelevel_encode(&out->text, text, n);
     } else {
-        if (!sh_starts_with(text, n, s->text.at, s->text.n) &&
-            (!s->only_start || (at_start && i == 0)))
+        if (!sh_starts_with(text, n, s->text.at, s->text.n) && (!s->only_start || (at_start && i == 0)))
             sh_text_add(&out->text, s->text.at, s->text.n);
         sh_text_add(&out->text, text, n);
     }
     if (out->text.n > begin)
         sh_pieces_add(out, begin, out->text.n - begin);
     if (!bad && out->text.n > out->text.limit)
-        return sh_fail(e, "the text after the pre_tokenizer exceeds %zu bytes",
-                       out->text.limit);
+        return sh_fail(e, "the text after the pre_tokenizer exceeds %zu bytes", out->text.limit);
     return bad;
 }
 
-int sh_split_run(const struct sh_split *s, struct sh_pieces *p, struct sh_pieces *spare,
-                 int at_start, struct sh_err *e)
+int sh_split_run(const struct sh_split *s, struct sh_pieces *p, struct sh_pieces *spare, int at_start, struct sh_err *e)
 {
     struct sh_scan scan = {0};
     int bad = 0;

@@ -111,18 +111,41 @@ int sh_utf8_put(char *to, uint32_t code)
     return n;
 }
 
-int sh_is_space(uint32_t code)
-{
-    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
-    return (code >= 9 && code <= 13) || code == 0x85 ||
-           (c >= UTF8PROC_CATEGORY_ZS && c <= UTF8PROC_CATEGORY_ZP);
-}
-
 size_t sh_utf8_before(const char *text, size_t end)
 {
     do
         end--;
     while (end && ((unsigned char)text[end] & 0xc0) == 0x80);
+    return end;
+}
+
+/* The property White_Space. */
+static int is_space(uint32_t code)
+{
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
+    return (code >= 9 && code <= 13) || code == 0x85 || (c >= UTF8PROC_CATEGORY_ZS && c <= UTF8PROC_CATEGORY_ZP);
+}
+
+size_t sh_spaces_end(const char *text, size_t from, size_t n)
+{
+    uint32_t code;
+    for (int length; from < n; from += (size_t)length) {
+        length = sh_utf8_get(text + from, &code);
+        if (!is_space(code))
+            break;
+    }
+    return from;
+}
+
+size_t sh_spaces_begin(const char *text, size_t from, size_t end)
+{
+    uint32_t code;
+    for (size_t at; end > from; end = at) {
+        at = sh_utf8_before(text, end);
+        sh_utf8_get(text + at, &code);
+        if (!is_space(code))
+            break;
+    }
     return end;
 }
 

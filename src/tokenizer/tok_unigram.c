@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/tokenizer/tok_ids.h"
+#include "src/tokenizer/tok_text.h"
 
 #define PENALTY 10                      /* an unknown character scores so much below all tokens */
 #define LONGEST_PIECE ((size_t)256 << 20)
@@ -27,20 +27,20 @@ int sh_unigram_put(struct sh_unigram *u, int32_t id, double score, struct sh_err
     const struct sh_span *s = &u->vocab->at[id];
     const char *text = u->vocab->text.at + s->at;
     if (!isfinite(score))
-        return sh_fail(e, "token \"%.*s\" has the score %f", s->n > 80 ? 80 : (int)s->n, text,
-                       score);
+        return sh_fail(e, "token \"%.*s\" has the score %f", s->n > 80 ? 80 : (int)s->n, text, score);
     u->score[id] = score;
     return sh_added_put(&u->trie, text, s->n, id, 0, e);
 }
 
-void sh_unigram_bytes(struct sh_unigram *u)
+/* Bytes replace text without a token, if there are all 256. */
+static void find_bytes(struct sh_unigram *u)
 {
-    int32_t ids[256];
-    sh_vocab_bytes(u->vocab, ids);
+    sh_vocab_bytes(u->vocab, u->byte_id);
     for (int i = 0; i < 256; i++)
-        if (ids[i] < 0)
+        if (u->byte_id[i] < 0) {
+            memset(u->byte_id, -1, sizeof u->byte_id);
             return;
-    memcpy(u->byte_id, ids, sizeof ids);
+        }
 }
 
 /* Fills the vocabulary from [[token, score], …]. */
@@ -52,19 +52,16 @@ static int read_vocab(struct sh_vocab *v, const json_t *list, struct sh_err *e)
                        sh_json_kind(list), n, SH_TOK_MAX_ID + 1);
     for (size_t i = 0; i < n; i++) {
         const json_t *pair = json_array_get(list, i), *text = json_array_get(pair, 0);
-        if (json_array_size(pair) != 2 || !json_is_string(text) ||
-            !json_is_number(json_array_get(pair, 1)))
+        if (json_array_size(pair) != 2 || !json_is_string(text) || !json_is_number(json_array_get(pair, 1)))
             return sh_fail(e, "vocab: number %zu: expected [token, score]", i);
         if (sh_vocab_find(v, json_string_value(text), json_string_length(text)) >= 0)
-            return sh_fail(e, "vocab: number %zu: \"%.80s\" is a duplicate", i,
-                           json_string_value(text));
+            return sh_fail(e, "vocab: number %zu: \"%.80s\" is a duplicate", i, json_string_value(text));
         sh_vocab_put(v, (int32_t)i, json_string_value(text), json_string_length(text), 0);
     }
     return 0;
 }
 
-int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *model,
-                    struct sh_err *e)
+int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *model, struct sh_err *e)
 {
     const json_t *list = json_object_get(model, "vocab"), *unknown;
     int bytes;
@@ -81,7 +78,7 @@ int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *
             return sh_err_prefix(e, "vocab: number %zu", i);
     }
     if (bytes)
-        sh_unigram_bytes(u);
+        find_bytes(u);
     unknown = json_object_get(model, "unk_id");
     if (!unknown || json_is_null(unknown))
         return 0;
@@ -121,8 +118,8 @@ static void offer(const struct sh_unigram *u, struct end *to, double sum, size_t
         *to = (struct end){sum, (uint32_t)from, id};
 }
 
-/* As SentencePiece 0.2.3 does it: sums that get so large that a float is too coarse begin anew,
- * here and in the places ahead that are reached already. */
+/* As in SentencePiece 0.2.3: sums too large for the precision of a float start again from 0, also in the places ahead
+ * that have been reached. */
 static double begin_anew(struct sh_unigram_work *w, size_t i, size_t reached)
 {
     double sum = w->end[i].score;
@@ -155,8 +152,7 @@ static int forward(struct sh_unigram_work *w, const char *piece, size_t n, struc
             node = k < n ? sh_added_child(&u->trie, node, (unsigned char)piece[k]) : 0;
         }
         if (!alone && u->unknown < 0)
-            return sh_fail(e, "the vocabulary has no token for the character U+%04X and no unknown "
-                           "token", code);
+            return sh_fail(e, "the vocabulary has no token for the character U+%04X and no unknown token", code);
         if (!alone && i + width > reached)
             reached = i + width;
         if (!alone)
@@ -178,8 +174,7 @@ static void put_unknown(struct sh_unigram_work *w, const char *text, size_t n)
         sh_ids_add(&w->back, u->byte_id[(unsigned char)text[i]]);
 }
 
-int sh_unigram_encode(struct sh_unigram_work *w, const char *piece, size_t n, struct sh_ids *out,
-                      struct sh_err *e)
+int sh_unigram_encode(struct sh_unigram_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e)
 {
     if (n > LONGEST_PIECE)
         return sh_fail(e, "found a piece of %zu bytes without a word break, which is too long", n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The unigram model (Kudo 2018): of all ways to cut a piece into tokens, the one with the largest
- * sum of scores (Viterbi). */
+/* The unigram model (Kudo 2018): of all cuts of a piece into tokens, the one with the largest sum of scores (Viterbi).
+ * */
 #ifndef SH_TOKENIZER_TOK_UNIGRAM_H
 #define SH_TOKENIZER_TOK_UNIGRAM_H
 
@@ -21,20 +21,16 @@ struct sh_unigram {
 
 struct sh_unigram_work;                 /* scratch of one call */
 
-/* The "model" object of tokenizer.json with its "vocab" of [token, score] pairs, which fills
- * `vocab`, too. */
-int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *model,
-                    struct sh_err *e);
+/* The "model" object of tokenizer.json with its "vocab" of [token, score] pairs, which fills `vocab`, too. */
+int sh_unigram_read(struct sh_unigram *u, struct sh_vocab *vocab, const json_t *model, struct sh_err *e);
 
 /* Adds a token that encoding may produce; its score must not be NaN. */
 int sh_unigram_put(struct sh_unigram *u, int32_t id, double score, struct sh_err *e);
-void sh_unigram_bytes(struct sh_unigram *u);            /* bytes replace text without a token */
 void sh_unigram_free(struct sh_unigram *u);
 
 struct sh_unigram_work *sh_unigram_begin(const struct sh_unigram *u);
 void sh_unigram_end(struct sh_unigram_work *w);
 
-int sh_unigram_encode(struct sh_unigram_work *w, const char *piece, size_t n, struct sh_ids *out,
-                      struct sh_err *e);
+int sh_unigram_encode(struct sh_unigram_work *w, const char *piece, size_t n, struct sh_ids *out, struct sh_err *e);
 
 #endif

@@ -112,8 +112,7 @@ int sh_vocab_read(struct sh_vocab *v, const json_t *object, struct sh_err *e)
         return sh_fail(e, "vocab: found %s, expected an object of token: id", sh_json_kind(object));
     json_object_foreach((json_t *)object, key, value) {
         if (!json_is_integer(value))
-            return sh_fail(e, "vocab: token \"%.80s\": found %s, expected an id", key,
-                           sh_json_kind(value));
+            return sh_fail(e, "vocab: token \"%.80s\": found %s, expected an id", key, sh_json_kind(value));
         json_int_t id = json_integer_value(value);
         if (id < 0 || id > SH_TOK_MAX_ID)
             return sh_fail(e, "vocab: token \"%.80s\" has id %lld, expected 0 to %d", key,
@@ -123,8 +122,7 @@ int sh_vocab_read(struct sh_vocab *v, const json_t *object, struct sh_err *e)
                            (long long)id, key, strlen(key), LONGEST);
         if (sh_vocab_has(v, id))
             return sh_fail(e, "vocab: tokens \"%.*s\" and \"%.80s\" both have id %lld",
-                           v->at[id].n > 80 ? 80 : (int)v->at[id].n, v->text.at + v->at[id].at, key,
-                           (long long)id);
+                           v->at[id].n > 80 ? 80 : (int)v->at[id].n, v->text.at + v->at[id].at, key, (long long)id);
         sh_vocab_put(v, (int32_t)id, key, strlen(key), 0);
     }
     return v->n_id ? 0 : sh_fail(e, "vocab: found no tokens, expected at least one");

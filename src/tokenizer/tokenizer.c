@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tokenizer.h. A text passes five stations: added tokens are cut out, the rest is normalised,
- * added tokens of normalised text are cut out, the rest is cut into pieces, pieces become ids. */
+/* See tokenizer.h. Five steps: added tokens are cut out, the rest is normalised, added tokens of normalised text are
+ * cut out, the rest is cut into pieces, pieces become ids. */
 #include "src/tokenizer/tokenizer.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/file.h"
-#include "src/base/mem.h"
 #include "src/tokenizer/tok.h"
-#include "src/tokenizer/tok_ids.h"
+#include "src/tokenizer/tok_text.h"
 
 void sh_tokenizer_free(struct sh_tokenizer *t)
 {

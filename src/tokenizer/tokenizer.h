@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to token ids and back: BPE (byte-level, or characters with byte fallback) and unigram models
- * as published in a model folder: tokenizer.json, vocab.json + merges.txt, or SentencePiece's
- * tokenizer.model; or within a GGUF file. Features of the files that are not implemented are
- * refused by name when they are opened, never ignored.
+/* Text to token ids and back: BPE (byte-level, or characters with byte fallback) and unigram models as published in a
+ * model folder: tokenizer.json, vocab.json + merges.txt, or SentencePiece's tokenizer.model; or within a GGUF file.
+ * Features of the files that are not implemented are refused by name when they are opened, never ignored.
  *
  * A tokenizer is read-only once open: any number of threads may encode and decode with one. */
 #ifndef SH_TOKENIZER_H
@@ -17,10 +16,9 @@ struct sh_tokenizer;
 
 struct sh_ids { int32_t *at; size_t n, cap; };          /* start with {0}; free(at) when done */
 
-/* `path` is a folder that holds tokenizer.json, or vocab.json and merges.txt, or tokenizer.model (the
- * first that is there counts), with special_tokens_map.json, tokenizer_config.json and
- * added_tokens.json where there are any; or a GGUF file, or a folder without these that holds one and
- * no config.json. NULL: e says why. */
+/* `path` is a folder that holds tokenizer.json, or vocab.json and merges.txt, or tokenizer.model (the first that is
+ * there counts), with special_tokens_map.json, tokenizer_config.json and added_tokens.json where there are any; or a
+ * GGUF file, or a folder without these that holds one and no config.json. NULL: e says why. */
 struct sh_tokenizer *sh_tokenizer_open(const char *path, struct sh_err *e);
 void sh_tokenizer_free(struct sh_tokenizer *t);         /* NULL is fine */
 
@@ -34,17 +32,15 @@ int sh_tokenizer_encode(const struct sh_tokenizer *t, const char *text, size_t b
  * NUL. Special tokens are written out (control tokens of a tokenizer.model, or of a GGUF
  * file with scores, are not, as in SentencePiece). Bytes that make no character become U+FFFD; ids
  * that no token has (holes, padding rows of the embedding) give nothing. */
-char *sh_tokenizer_decode(const struct sh_tokenizer *t, const int32_t *ids, size_t n,
-                          size_t *bytes);
+char *sh_tokenizer_decode(const struct sh_tokenizer *t, const int32_t *ids, size_t n, size_t *bytes);
 
-/* The ids that with_special adds before and after the text, -1: none; the largest id + 1 (there may
- * be gaps). */
+/* The ids that with_special adds before and after the text, -1: none; the largest id + 1 (there may be gaps). */
 int sh_tokenizer_bos(const struct sh_tokenizer *t);
 int sh_tokenizer_eos(const struct sh_tokenizer *t);
 int sh_tokenizer_size(const struct sh_tokenizer *t);
 
-/* One token as a label: spaces are shown as a middle dot, control characters and bytes that are no
- * whole character as \n, \t, \xE2. NULL when no token has this id. Owned by the tokenizer. */
+/* One token as a label: spaces become a middle dot, control characters and partial characters \n, \t, \xE2. NULL: no
+ * token has this id. Owned by the tokenizer. */
 const char *sh_tokenizer_piece(const struct sh_tokenizer *t, int32_t id);
 
 #endif

@@ -11,7 +11,7 @@
 #include "src/base/mem.h"
 #include "src/model/config.h"
 #include "src/model/files/gguf.h"
-#include "src/model/files/gguf_type.h"
+#include "src/model/files/gguf_tensors.h"
 #include "src/model/layer.h"
 #include "src/model/weights.h"
 #include "tests/tap.h"

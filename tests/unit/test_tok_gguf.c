@@ -10,7 +10,7 @@
 
 #include "src/base/mem.h"
 #include "src/model/files/gguf.h"
-#include "src/tokenizer/sp_model.h"
+#include "src/tokenizer/sp.h"
 #include "src/tokenizer/tokenizer.h"
 #include "tests/tap.h"
 #include "tests/unit/base64.h"

@@ -6,12 +6,21 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/tokenizer/tok_arrays.h"
+#include "src/tokenizer/tok.h"
 #include "tests/tap.h"
 #include "tests/unit/base64.h"
 #include "tests/unit/tokenizer_golden.h"
 
 #define S(text) {text, sizeof text - 1}
+
+static struct sh_tokenizer *from_arrays(const struct sh_tok_arrays *a, struct sh_err *e)
+{
+    struct sh_tokenizer *t = xcalloc(1, sizeof *t);
+    if (!sh_tok_read_arrays(t, a, e))
+        return t;
+    sh_tokenizer_free(t);
+    return NULL;
+}
 
 static void scores(void)
 {
@@ -26,7 +35,7 @@ static void scores(void)
     struct sh_err e = {0};
     struct sh_ids ids = {0};
     size_t bytes;
-    struct sh_tokenizer *t = sh_tokenizer_from_arrays(&a, &e);
+    struct sh_tokenizer *t = from_arrays(&a, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
     CU_ASSERT(sh_tokenizer_encode(t, "abb[x]bzz<s>ab", 14, 1, &ids, &e) == 0);
     CU_ASSERT(ids.n == 10 && !memcmp(ids.at, wanted, sizeof wanted));
@@ -36,9 +45,9 @@ static void scores(void)
     free(ids.at);
     sh_tokenizer_free(t);
     a.bos = 8;
-    CU_ASSERT(sh_tokenizer_from_arrays(&a, &e) == NULL && strstr(e.text, "bos: id 8"));
+    CU_ASSERT(from_arrays(&a, &e) == NULL && strstr(e.text, "bos: id 8"));
     a.bos = -1;
-    CU_ASSERT(sh_tokenizer_from_arrays(&a, &e) == NULL && strstr(e.text, "bos: id -1"));
+    CU_ASSERT(from_arrays(&a, &e) == NULL && strstr(e.text, "bos: id -1"));
 }
 
 static void merges(void)
@@ -53,7 +62,7 @@ static void merges(void)
     static const int32_t wanted[] = {2, 3, 4, 4, 6, 6};
     struct sh_err e = {0};
     struct sh_ids ids = {0};
-    struct sh_tokenizer *t = sh_tokenizer_from_arrays(&a, &e);
+    struct sh_tokenizer *t = from_arrays(&a, &e);
     if (!t)
         printf("# %s\n", e.text);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
@@ -62,15 +71,15 @@ static void merges(void)
     sh_tokenizer_free(t);
     ids.n = 0;
     a.pre = "qwen2";
-    t = sh_tokenizer_from_arrays(&a, &e);
+    t = from_arrays(&a, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
     CU_ASSERT(sh_tokenizer_encode(t, "11", 2, 0, &ids, &e) == 0 && ids.n == 2);
     sh_tokenizer_free(t);
     free(ids.at);
     a.pre = "nobody";
-    CU_ASSERT(sh_tokenizer_from_arrays(&a, &e) == NULL && strstr(e.text, "nobody is not"));
+    CU_ASSERT(from_arrays(&a, &e) == NULL && strstr(e.text, "nobody is not"));
     a.pre = NULL;
-    CU_ASSERT(sh_tokenizer_from_arrays(&a, &e) == NULL && strstr(e.text, "unnamed"));
+    CU_ASSERT(from_arrays(&a, &e) == NULL && strstr(e.text, "unnamed"));
 }
 
 /* Each pre-tokenizer that a GGUF file may name cuts "Ab1234 c!" its own way. */
@@ -91,7 +100,7 @@ static void pre_names(void)
                                   .merge = merge, .pre = names[i].name, .bos = -1, .eos = -1};
         struct sh_err e = {0};
         struct sh_ids ids = {0};
-        struct sh_tokenizer *t = sh_tokenizer_from_arrays(&a, &e);
+        struct sh_tokenizer *t = from_arrays(&a, &e);
         if (!t)
             printf("# %s: %s\n", names[i].name, e.text);
         CU_ASSERT_PTR_NOT_NULL_FATAL(t);
@@ -174,7 +183,7 @@ static void like_json(const char *kind, const char *pre)
     json_t *root = json_load_file(path, JSON_ALLOW_NUL, &error);
     CU_ASSERT_PTR_NOT_NULL_FATAL(root);
     take(&taken, &a, kind);
-    struct sh_tokenizer *t = sh_tokenizer_from_arrays(&a, &e);
+    struct sh_tokenizer *t = from_arrays(&a, &e);
     if (!t)
         printf("# %s\n", e.text);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);

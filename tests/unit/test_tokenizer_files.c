@@ -235,7 +235,7 @@ static void too_much(void)
         {"\"added_tokens\":[{\"id\":5,\"content\":\"", "x", 513, "\"}]",
          "has 513 bytes, expected at most 512"},
         {"\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"", "x", 513, "\"}",
-         "Prepend: found a text of 513 bytes"},
+         "Prepend: prepend: found 513 bytes"},
         {"\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[", "{\"type\":\"NFC\"},", 65,
          "{\"type\":\"NFC\"}]}", "more than 64 steps"},
         {"\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[",

@@ -1,44 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model families, one line each: X(name) stands for sh_family_<name>, in family_<name>.c or next to the family
- * whose tables it shares. */
+/* The model families: X(name) stands for sh_family_<name>, in family_<name>.c or next to the family whose tables it
+ * shares. */
 #ifndef SH_MODEL_FAMILIES_H
 #define SH_MODEL_FAMILIES_H
 
 #include "src/model/families/family.h"
-#include "src/model/files/gguf_form.h"
 
 #define SH_FAMILIES(X) \
-    X(opt) \
-    X(llama) \
-    X(mistral) \
-    X(qwen2) \
-    X(qwen3) \
-    X(phi3) \
-    X(gemma2) \
-    X(gemma3) \
-    X(gpt2) \
-    X(gpt_neo) \
-    X(gpt_neox) \
-    X(bloom) \
-    X(gptj) \
-    X(mixtral) \
-    X(mimo) \
-    X(qwen2_moe) \
-    X(qwen3_moe) \
-    X(qwen3_next) \
-    X(qwen3_5) \
-    X(qwen3_5_moe) \
-    X(minimax_m2) \
-    X(gemma) \
-    X(gemma4) \
-    X(falcon) \
-    X(mpt) \
-    X(deepseek) \
-    X(deepseek_v32) \
-    X(glm_moe_dsa) \
-    X(gpt_oss) \
-    X(nemotron_h) \
-    X(jamba) \
+    X(opt) X(llama) X(mistral) X(qwen2) X(qwen3) X(phi3) X(gemma2) X(gemma3) X(gpt2) X(gpt_neo) X(gpt_neox) X(bloom) \
+    X(gptj) X(mixtral) X(mimo) X(qwen2_moe) X(qwen3_moe) X(qwen3_next) X(qwen3_5) X(qwen3_5_moe) X(minimax_m2) \
+    X(gemma) X(gemma4) X(falcon) X(mpt) X(deepseek) X(deepseek_v32) X(glm_moe_dsa) X(gpt_oss) X(nemotron_h) X(jamba) \
     X(llama4)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
@@ -63,8 +34,8 @@ extern const struct sh_gguf_form sh_llama_gguf;
 #define SH_GPT_FLAGS \
     (SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM)
 
-/* A feed-forward block of four times the width by default (family_gpt2.c); a window in every layer if sliding_window
- * is set (family_mistral.c). */
+/* A feed-forward block of four times the width by default (family_gpt2.c); a window in every layer if sliding_window is
+ * set (family_mistral.c). */
 sh_shape sh_four_wide, sh_window_shape;
 
 /* The window rule of Qwen 2 (family_qwen2.c), and what Gemma 2 and 3 share (family_gemma2.c). */

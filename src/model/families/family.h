@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model family as constant tables: which config keys fill which field of sh_arch, and which
- * tensors there are, under which names, with which dimensions; or, for models whose memory is only counted, what
- * else they keep. One reader (config_family.c) and one binder (model.c) serve all families; a family is one
- * file family_<name>.c and one line in families.h. */
+/* A model family as constant tables: the config key for each field of sh_arch, the names and dimensions of the tensors
+ * or, for models whose memory is only counted, what else they keep. One reader (config_family.c) and one binder
+ * (model.c) serve all families. */
 #ifndef SH_MODEL_FAMILIES_FAMILY_H
 #define SH_MODEL_FAMILIES_FAMILY_H
 
@@ -13,10 +12,8 @@
 #include "src/model/facts.h"
 
 struct sh_config;
-struct sh_gguf_form;
 
-/* The role of a tensor. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias
- * [1, width]. */
+/* The role of a tensor. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias [1, width]. */
 enum sh_role {
     SH_TOK_EMBED, SH_POS_EMBED, SH_PROJ_IN, SH_PROJ_OUT, SH_FINAL_NORM_W, SH_FINAL_NORM_B, SH_HEAD,
     SH_EMBED_NORM_W, SH_EMBED_NORM_B,
@@ -70,8 +67,8 @@ struct sh_key {
 
 #define SH_WORDS(...) (const char *const[]){__VA_ARGS__, NULL}      /* a list that NULL ends       */
 
-/* The name and the layout of a tensor in its file. Parameters with the same name are parts of one tensor,
- * the rows of one after those of the other, in the order of the table: q, k, v; gate, up. */
+/* How a tensor is stored. Parameters with the same name are parts of one tensor, one after another in the order of the
+ * table: q, k, v; gate, up. */
 enum sh_form {
     SH_WHOLE_NAME = 1,                      /* `name` has no prefix                               */
     SH_TRANSPOSED = 2,                      /* the whole tensor is [cols, rows]                   */
@@ -82,8 +79,7 @@ struct sh_param {
     enum sh_role role;
     const char *name;                       /* after the prefix; '#' is the layer number          */
     enum sh_dim rows, cols;
-    unsigned needs, unless;                 /* exists when all of `needs` and none of `unless` are
-                                             * among the flags                                    */
+    unsigned needs, unless;                 /* exists when all of `needs` and none of `unless` are among the flags */
     unsigned form;                          /* enum sh_form                                       */
 };
 
@@ -118,6 +114,44 @@ struct sh_fact_key {
 #define SH_NEEDED_FACT(name, ...) \
     {.json = {__VA_ARGS__}, .field = offsetof(struct sh_kv_facts, name), .min = 1, .needed = 1}
 
+/* How GGUF files describe the models of a family: llama.cpp's name for it, the config.json key for each of its
+ * keys, and what else such files may contain (files/gguf_config.h). */
+enum sh_gguf_trait {
+    SH_GGUF_ROTARY = 1,                     /* rotary positions                                   */
+    SH_GGUF_SHARE = 2,                      /* … that may cover only a part of each head          */
+    SH_GGUF_HEAD = 4,                       /* the head width is independent of the model width   */
+    SH_GGUF_WINDOW = 8,                     /* every layer may have a window                      */
+    SH_GGUF_CAPS = 16,                      /* Gemma: caps, its own scale, windows by a pattern   */
+    SH_GGUF_LOCAL_BASE = 32,                /* windowed layers have a rotary base of their own    */
+    SH_GGUF_FACTORS = 64,                   /* rope_freqs.weight may scale the frequencies        */
+    SH_GGUF_ALIBI = 128,
+    SH_GGUF_QKV_BIAS = 256,                 /* q, k and v have biases, the product after attention none */
+    SH_GGUF_IN_PAIRS = 512                  /* rows of q and k are in another order (gguf_tensors.h) */
+};
+
+struct sh_gguf_item {                       /* a key that is taken over as it is                  */
+    const char *name, *hub;                 /* without the architecture prefix; in config.json    */
+    enum { SH_GGUF_COUNT, SH_GGUF_NUMBER, SH_GGUF_FLAG } kind;
+    int optional;
+};
+#define SH_GGUF_COUNT_ITEM(gguf, json) {.name = gguf, .hub = json, .kind = SH_GGUF_COUNT}
+#define SH_GGUF_COUNT_ITEMS(layers, width, ff, heads, positions) \
+    SH_GGUF_COUNT_ITEM("block_count", layers), SH_GGUF_COUNT_ITEM("embedding_length", width), \
+    SH_GGUF_COUNT_ITEM("feed_forward_length", ff), SH_GGUF_COUNT_ITEM("attention.head_count", heads), \
+    SH_GGUF_COUNT_ITEM("context_length", positions)
+#define SH_GGUF_NUMBER_ITEM(gguf, json) {.name = gguf, .hub = json, .kind = SH_GGUF_NUMBER}
+
+struct sh_gguf_form {
+    const char *arch;                       /* general.architecture                               */
+    const struct sh_gguf_item *items;       /* ends with name == NULL                             */
+    unsigned traits;                        /* enum sh_gguf_trait                                 */
+    int period;                             /* CAPS: each so many layers one without a window     */
+    int large;                              /* CAPS: so many layers has the one that scales by the model's width */
+    int window, cap, head_cap;              /* CAPS: the defaults                                 */
+    const char *share_key, *base_key;       /* config.json's names for them                       */
+    const char *windowed_type;              /* WINDOW: model_type of files with one; NULL: the family's */
+};
+
 typedef int sh_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 
 struct sh_family {
@@ -133,8 +167,7 @@ struct sh_family {
                                              * their memory is counted                            */
     const struct sh_gguf_form *gguf;        /* NULL: GGUF files of it are not known               */
     const struct sh_fact_key *facts;        /* ends with json[0] == NULL; NULL: none              */
-    const char *pattern;                    /* of layers where layer_types does not list them (models.txt); NULL: as
-                                             * set by `shape`                                     */
+    const char *pattern;                   /* of layers unless layer_types lists them (models.txt); NULL: see `shape` */
     const char *knows;                      /* keys that change a model's memory (config_facts.c) and that it may
                                              * have besides those of its tables, between blanks; NULL: none */
     /* Quirks; may be NULL. shape: what the memory depends on, too; finish: what only the forward pass needs;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BLOOM (Le Scao et al., 2022): layer norm, one more after the embedding, ALiBi in place of positions, q, k
- * and v of a head one after another in one matrix, tanh GELU. Nothing limits the length; max_pos is that of
- * training. */
+/* BLOOM (Le Scao et al., 2022): layer norm, one more after the embedding, ALiBi in place of positions, q, k and v of a
+ * head one after another in one matrix, tanh GELU. Nothing limits the length; max_pos is that of training. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -34,9 +33,8 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     if (sh_config_flag(c, "apply_residual_connection_post_layernorm", &normed_residual, e))
         return -1;
     if (normed_residual)
-        return sh_config_refuse(c, "apply_residual_connection_post_layernorm", "false: residuals must be taken before "
-                                "the norms",
-                                e);
+        return sh_config_refuse(c, "apply_residual_connection_post_layernorm",
+                                "false: residuals must be taken before the norms", e);
     return 0;
 }
 
@@ -53,16 +51,8 @@ static const struct sh_gguf_item items[] = {
 static const struct sh_gguf_form gguf = {.arch = "bloom", .items = items, .traits = SH_GGUF_ALIBI};
 
 const struct sh_family sh_family_bloom = {
-    .name = "bloom",
-    .model_types = SH_WORDS("bloom"),
-    .architectures = SH_WORDS("BloomForCausalLM", "BloomModel"),
+    .name = "bloom", .model_types = SH_WORDS("bloom"), .architectures = SH_WORDS("BloomForCausalLM", "BloomModel"),
     .prefixes = SH_WORDS("transformer.", ""),
-    .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ALIBI, .type = SH_F32,
-              .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 2048, .flags = SH_TIED_HEAD | SH_GPT_FLAGS},
-    .keys = keys,
-    .params = params,
-    .gguf = &gguf,
-    .shape = sh_four_wide,
-    .finish = finish,
-    .facts = facts,
-};
+    .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ALIBI, .type = SH_F32, .norm_eps = 1e-5f,
+              .init_std = 0.02f, .max_pos = 2048, .flags = SH_TIED_HEAD | SH_GPT_FLAGS},
+    .keys = keys, .params = params, .gguf = &gguf, .shape = sh_four_wide, .finish = finish, .facts = facts};

@@ -51,8 +51,8 @@ static int listed_feeds(const struct sh_config *c, struct sh_kv_facts *f, struct
     return late ? sh_config_refuse(c, key, "sparse, like the layers before it", e) : 0;
 }
 
-/* Layers with an index of their own; the others ("shared") take the choice of the last one that has. A list says
- * which, or a word of a letter for each layer, or a rule: each so many layers, from one on. */
+/* Layers with an index of their own; the others ("shared") use the choice of the last one before them. They are given
+ * by a list, by a word with a letter for each layer, or by a rule: every so many layers, from one on. */
 static int index_pattern(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
     static const struct sh_word words[] = {{"full", 'I'}, {"F", 'I'}, {"shared", 'G'}, {"S", 'G'}, {NULL, 0}};
@@ -86,28 +86,18 @@ static int count_indexed(struct sh_kv_facts *f, const struct sh_config *c, struc
 }
 
 const struct sh_family sh_family_deepseek = {
-    .name = "deepseek",
-    .model_types = SH_WORDS("deepseek_v2", "deepseek_v3", "kimi_k2"),
+    .name = "deepseek", .model_types = SH_WORDS("deepseek_v2", "deepseek_v3", "kimi_k2"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .facts = facts,
-    .knows = KNOWS,
-    .count = count,
-};
+    .facts = facts, .knows = KNOWS, .count = count};
 
 const struct sh_family sh_family_deepseek_v32 = {
-    .name = "deepseek_v32",
-    .model_types = SH_WORDS("deepseek_v32"),
+    .name = "deepseek_v32", .model_types = SH_WORDS("deepseek_v32"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .facts = index_facts,
-    .knows = INDEX_KNOWS,
-    .count = count_indexed,
-};
+    .facts = index_facts, .knows = INDEX_KNOWS, .count = count_indexed};
 
 const struct sh_family sh_family_glm_moe_dsa = {
-    .name = "glm_moe_dsa",
-    .model_types = SH_WORDS("glm_moe_dsa"),
+    .name = "glm_moe_dsa", .model_types = SH_WORDS("glm_moe_dsa"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .facts = index_facts,
     .knows = INDEX_KNOWS "indexer_types index_topk_freq index_topk_pattern index_skip_topk_offset ",
-    .count = count_indexed,
-};
+    .count = count_indexed};

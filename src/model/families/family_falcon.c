@@ -19,10 +19,6 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_falcon = {
-    .name = "falcon",
-    .model_types = SH_WORDS("falcon"),
+    .name = "falcon", .model_types = SH_WORDS("falcon"),
     .start = {.norm = SH_NORM_LAYER, .pos = SH_POS_ROTARY, .flags = SH_TIED_HEAD},
-    .knows = " multi_query new_decoder_architecture num_ln_in_parallel_attn ",
-    .shape = sh_four_wide,
-    .count = count,
-};
+    .knows = " multi_query new_decoder_architecture num_ln_in_parallel_attn ", .shape = sh_four_wide, .count = count};

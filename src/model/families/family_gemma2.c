@@ -78,30 +78,20 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 }
 
 static const struct sh_gguf_form gguf = {
-    .arch = "gemma2", .items = sh_llama_items, .base_key = "rope_theta", .period = 2, .large = 46,
-    .window = 4096, .cap = 50, .head_cap = 30,
-    .traits = SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_CAPS};
+    .arch = "gemma2", .items = sh_llama_items, .base_key = "rope_theta", .period = 2, .large = 46, .window = 4096,
+    .cap = 50, .head_cap = 30, .traits = SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_CAPS};
 
 const struct sh_family sh_family_gemma2 = {
-    .name = "gemma2",
-    .model_types = SH_WORDS("gemma2"),
-    .architectures = SH_WORDS("Gemma2ForCausalLM", "Gemma2Model"),
+    .name = "gemma2", .model_types = SH_WORDS("gemma2"), .architectures = SH_WORDS("Gemma2ForCausalLM", "Gemma2Model"),
     .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY,
               .type = SH_F32, .norm_eps = 1e-6f, .init_std = 0.02f, .max_pos = 8192, .rotary_share = 1,
               .rope = {.base = 10000}, .softcap = 50, .head_softcap = 30,
               .flags = SH_LLAMA_FLAGS | SH_NORM_PLUS_ONE | SH_TIED_HEAD},
-    .keys = keys,
-    .params = sh_gemma_params,
-    .gguf = &gguf,
-    .knows = " sliding_window layer_types ",
-    .shape = shape,
-    .finish = finish,
-};
+    .keys = keys, .params = sh_gemma_params, .gguf = &gguf, .knows = " sliding_window layer_types ", .shape = shape,
+    .finish = finish};
 
 /* The first Gemma, without windows (Mesnard et al., 2024), is counted. */
 const struct sh_family sh_family_gemma = {
-    .name = "gemma",
-    .model_types = SH_WORDS("gemma"),
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
-};
+    .name = "gemma", .model_types = SH_WORDS("gemma"),
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD}};

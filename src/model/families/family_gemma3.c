@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gemma 3 (Kamath et al., 2025): Gemma 2 with norms on queries and keys in place of the caps, and five
- * windowed layers, which turn faster, to one that sees everything. In checkpoints that see pictures, too,
- * the text's config is a part of the whole and says only what differs from these defaults. */
+/* Gemma 3 (Kamath et al., 2025): Gemma 2 with norms on queries and keys in place of the caps, and five windowed layers,
+ * with faster rotation, to one that sees all tokens. In models with vision, the config of the text is one part of the
+ * file and gives only what differs from these defaults. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -42,20 +42,13 @@ static const struct sh_gguf_form gguf = {
     .traits = SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_CAPS | SH_GGUF_LOCAL_BASE};
 
 const struct sh_family sh_family_gemma3 = {
-    .name = "gemma3",
-    .model_types = SH_WORDS("gemma3_text"),
-    .counted_types = SH_WORDS("gemma3"),
+    .name = "gemma3", .model_types = SH_WORDS("gemma3_text"), .counted_types = SH_WORDS("gemma3"),
     .architectures = SH_WORDS("Gemma3ForCausalLM", "Gemma3TextModel", "Gemma3ForConditionalGeneration"),
     .prefixes = SH_WORDS("model.", "", "language_model.model.", "model.language_model."),
-    .start = {.n_head = 8, .n_kv_head = 4, .d_head = 256, .n_vocab = 262208, .max_pos = 131072,
-              .norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY,
-              .type = SH_F32, .norm_eps = 1e-6f, .init_std = 0.02f, .rotary_share = 1, .rope = {.base = 1e6f},
+    .start = {.n_head = 8, .n_kv_head = 4, .d_head = 256, .n_vocab = 262208, .max_pos = 131072, .norm = SH_NORM_RMS,
+              .norm_place = SH_NORM_BOTH, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY, .type = SH_F32,
+              .norm_eps = 1e-6f, .init_std = 0.02f, .rotary_share = 1, .rope = {.base = 1e6f},
               .local_rope = {.base = 1e4f},
               .flags = SH_LLAMA_FLAGS | SH_NORM_PLUS_ONE | SH_TIED_HEAD | SH_HAS_QK_NORM},
-    .keys = keys,
-    .params = sh_gemma_params,
-    .gguf = &gguf,
-    .knows = " sliding_window layer_types sliding_window_pattern ",
-    .shape = shape,
-    .finish = finish,
-};
+    .keys = keys, .params = sh_gemma_params, .gguf = &gguf,
+    .knows = " sliding_window layer_types sliding_window_pattern ", .shape = shape, .finish = finish};

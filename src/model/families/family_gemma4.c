@@ -8,18 +8,14 @@
 #include "src/model/families/families.h"
 
 static const struct sh_fact_key facts[] = {
-    SH_USUAL_FACT(window, 1, 512, "sliding_window"),
-    SH_USUAL_FACT(global_head_dim, 1, 512, "global_head_dim"),
-    SH_FACT(global_kv_heads, 1, "num_global_key_value_heads"),
-    {.json = {NULL}}};
+    SH_USUAL_FACT(window, 1, 512, "sliding_window"), SH_USUAL_FACT(global_head_dim, 1, 512, "global_head_dim"),
+    SH_FACT(global_kv_heads, 1, "num_global_key_value_heads"), {.json = {NULL}}};
 static const struct sh_fact_key mixture[] = {
-    SH_NEEDED_FACT(experts, "num_experts"),
-    SH_NEEDED_FACT(used, "top_k_experts"),
-    SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size"),
-    {.json = {NULL}}};
+    SH_NEEDED_FACT(experts, "num_experts"), SH_NEEDED_FACT(used, "top_k_experts"),
+    SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size"), {.json = {NULL}}};
 
-/* Newer files say of single layers what differs there. It must be the same in all that see all tokens, and
- * nothing in others: that is all that is known here. Layers are numbered with or without leading zeros. */
+/* Newer files list what differs in single layers. It must be the same in all full-attention layers, and absent in
+ * others. Layers are numbered with or without leading zeros. */
 static int single_layers(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
     int seen = 0;
@@ -44,7 +40,7 @@ static int single_layers(const struct sh_config *c, struct sh_kv_facts *f, struc
     return 0;
 }
 
-/* With experts every layer has them besides its plain block, after three more norms. */
+/* With experts, every layer has them in addition to its plain block, and three more norms. */
 static int experts(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
     f->norms = 7;
@@ -69,12 +65,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_gemma4 = {
-    .name = "gemma4",
-    .model_types = SH_WORDS("gemma4_text"),
+    .name = "gemma4", .model_types = SH_WORDS("gemma4_text"),
     .start = {SH_LLAMA_START, .norm_place = SH_NORM_BOTH, .d_head = 256, .n_vocab = 262144,
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_TIED_HEAD},
-    .facts = facts,
-    .pattern = "LLLLLG",
-    .knows = " attention_k_eq_v num_experts per_layer_config ",
-    .count = count,
-};
+    .facts = facts, .pattern = "LLLLLG", .knows = " attention_k_eq_v num_experts per_layer_config ", .count = count};

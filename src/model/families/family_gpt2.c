@@ -55,15 +55,8 @@ static const struct sh_gguf_item items[] = {
 static const struct sh_gguf_form gguf = {.arch = "gpt2", .items = items};
 
 const struct sh_family sh_family_gpt2 = {
-    .name = "gpt2",
-    .model_types = SH_WORDS("gpt2"),
-    .architectures = SH_WORDS("GPT2LMHeadModel", "GPT2Model"),
+    .name = "gpt2", .model_types = SH_WORDS("gpt2"), .architectures = SH_WORDS("GPT2LMHeadModel", "GPT2Model"),
     .prefixes = SH_WORDS("transformer.", ""),
-    .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_LEARNED, .type = SH_F32,
-              .norm_eps = 1e-5f, .init_std = 0.02f, .flags = SH_TIED_HEAD | SH_GPT_FLAGS},
-    .keys = keys,
-    .params = params,
-    .gguf = &gguf,
-    .shape = sh_four_wide,
-    .finish = finish,
-};
+    .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_LEARNED, .type = SH_F32, .norm_eps = 1e-5f,
+              .init_std = 0.02f, .flags = SH_TIED_HEAD | SH_GPT_FLAGS},
+    .keys = keys, .params = params, .gguf = &gguf, .shape = sh_four_wide, .finish = finish};

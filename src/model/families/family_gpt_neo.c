@@ -86,16 +86,9 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 }
 
 const struct sh_family sh_family_gpt_neo = {
-    .name = "gpt_neo",
-    .model_types = SH_WORDS("gpt_neo"),
-    .architectures = SH_WORDS("GPTNeoForCausalLM", "GPTNeoModel"),
-    .prefixes = SH_WORDS("transformer.", ""),
+    .name = "gpt_neo", .model_types = SH_WORDS("gpt_neo"),
+    .architectures = SH_WORDS("GPTNeoForCausalLM", "GPTNeoModel"), .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_LEARNED, .type = SH_F32, .scale = 1,
               .norm_eps = 1e-5f, .init_std = 0.02f, .window = 256,
               .flags = SH_TIED_HEAD | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM},
-    .keys = keys,
-    .params = params,
-    .knows = " attention_types ",
-    .shape = shape,
-    .finish = finish,
-};
+    .keys = keys, .params = params, .knows = " attention_types ", .shape = shape, .finish = finish};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPT-NeoX and Pythia (Black et al., 2022; Biderman et al., 2023): layer norm, both blocks read the layer's
- * input, a part of each head turns, q, k and v of a head lie one after another in one matrix. */
+/* GPT-NeoX and Pythia (Black et al., 2022; Biderman et al., 2023): layer norm, both blocks read the layer's input, a
+ * part of each head is rotated, q, k and v of a head are consecutive in one matrix. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -40,15 +40,9 @@ static const struct sh_gguf_form gguf = {.arch = "gptneox", .items = items, .sha
                                          .base_key = "rotary_emb_base", .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE};
 
 const struct sh_family sh_family_gpt_neox = {
-    .name = "gpt_neox",
-    .model_types = SH_WORDS("gpt_neox"),
-    .architectures = SH_WORDS("GPTNeoXForCausalLM", "GPTNeoXModel"),
-    .prefixes = SH_WORDS("gpt_neox.", ""),
+    .name = "gpt_neox", .model_types = SH_WORDS("gpt_neox"),
+    .architectures = SH_WORDS("GPTNeoXForCausalLM", "GPTNeoXModel"), .prefixes = SH_WORDS("gpt_neox.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 2048, .rotary_share = 0.25f, .rope = {.base = 10000},
               .flags = SH_GPT_FLAGS | SH_PARALLEL},
-    .keys = keys,
-    .params = params,
-    .gguf = &gguf,
-    .finish = sh_config_classic_rope,
-};
+    .keys = keys, .params = params, .gguf = &gguf, .finish = sh_config_classic_rope};

@@ -6,9 +6,6 @@
 static const struct sh_fact_key facts[] = {SH_FIXED_FACT(norms, 1), SH_FIXED_FACT(head_bias, 1), {.json = {NULL}}};
 
 const struct sh_family sh_family_gptj = {
-    .name = "gptj",
-    .model_types = SH_WORDS("gptj"),
+    .name = "gptj", .model_types = SH_WORDS("gptj"),
     .start = {.norm = SH_NORM_LAYER, .pos = SH_POS_ROTARY, .flags = SH_HAS_MLP_BIAS},
-    .facts = facts,
-    .shape = sh_four_wide,
-};
+    .facts = facts, .shape = sh_four_wide};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jamba (Lieber et al., 2024): one attention layer in each period, the others Mamba; experts likewise. Its memory is
+/* Jamba (Lieber et al., 2024): in each period one attention layer and otherwise Mamba; experts likewise. Its memory is
  * counted. */
 #include <string.h>
 
@@ -7,14 +7,10 @@
 #include "src/model/families/families.h"
 
 static const struct sh_fact_key facts[] = {
-    SH_FIXED_FACT(ssm, 1),
-    SH_USUAL_FACT(moe_every, 1, 2, "expert_layer_period"),
-    SH_USUAL_FACT(moe_offset, 0, 1, "expert_layer_offset"),
-    SH_USUAL_FACT(ssm_state, 1, 16, "mamba_d_state"),
-    SH_USUAL_FACT(ssm_conv, 1, 4, "mamba_d_conv"),
-    SH_NEEDED_FACT(experts, "num_experts"),
-    SH_NEEDED_FACT(used, "num_experts_per_tok"),
-    {.json = {NULL}}};
+    SH_FIXED_FACT(ssm, 1), SH_USUAL_FACT(moe_every, 1, 2, "expert_layer_period"),
+    SH_USUAL_FACT(moe_offset, 0, 1, "expert_layer_offset"), SH_USUAL_FACT(ssm_state, 1, 16, "mamba_d_state"),
+    SH_USUAL_FACT(ssm_conv, 1, 4, "mamba_d_conv"), SH_NEEDED_FACT(experts, "num_experts"),
+    SH_NEEDED_FACT(used, "num_experts_per_tok"), {.json = {NULL}}};
 
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
@@ -43,10 +39,6 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_jamba = {
-    .name = "jamba",
-    .model_types = SH_WORDS("jamba"),
+    .name = "jamba", .model_types = SH_WORDS("jamba"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .facts = facts,
-    .knows = " attn_layer_period sliding_window ",
-    .count = count,
-};
+    .facts = facts, .knows = " attn_layer_period sliding_window ", .count = count};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LLaMA 1 to 3 (Touvron et al., 2023; Dubey et al., 2024): RMS norm, gated SiLU, rotary positions, from the
- * second on fewer KV heads than heads, from the third on scaled frequencies. Its tables serve Mistral and
- * Qwen, too: what they add is optional here. */
+/* LLaMA 1 to 3 (Touvron et al., 2023; Dubey et al., 2024): RMS norm, gated SiLU, rotary positions; since LLaMA 2 fewer
+ * KV heads than heads, since LLaMA 3 scaled frequencies. Mistral and Qwen share its tables; what they add is optional.
+ * */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -46,13 +46,7 @@ const struct sh_gguf_form sh_llama_gguf = {
     .traits = SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_WINDOW | SH_GGUF_FACTORS | SH_GGUF_IN_PAIRS};
 
 const struct sh_family sh_family_llama = {
-    .name = "llama",
-    .model_types = SH_WORDS("llama"),
-    .architectures = SH_WORDS("LlamaForCausalLM", "LLaMAForCausalLM", "LlamaModel"),
-    .prefixes = sh_llama_prefixes,
+    .name = "llama", .model_types = SH_WORDS("llama"),
+    .architectures = SH_WORDS("LlamaForCausalLM", "LLaMAForCausalLM", "LlamaModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .keys = sh_llama_keys,
-    .params = sh_llama_params,
-    .gguf = &sh_llama_gguf,
-    .finish = sh_config_whole_rope,
-};
+    .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &sh_llama_gguf, .finish = sh_config_whole_rope};

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Llama 4 (Meta, 2025): three chunked layers to one that sees everything, which is the one without rotation; one
- * expert of a mixture and one that every token takes. Its memory is counted. */
+/* Llama 4 (Meta, 2025): three chunked layers to one with full attention and without rotation; one expert of a mixture
+ * and one that every token uses. Its memory is counted. */
 #include <stdio.h>
 
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_fact_key facts[] = {
-    SH_USUAL_FACT(window, 1, 8192, "attention_chunk_size"),
-    SH_USUAL_FACT(moe_every, 1, 1, "interleave_moe_layer_step"),
-    SH_NEEDED_FACT(experts, "num_local_experts"),
-    SH_USUAL_FACT(used, 1, 1, "num_experts_per_tok"),
-    SH_NEEDED_FACT(expert_ffn, "intermediate_size"),
-    SH_FACT(ffn, 1, "intermediate_size_mlp"),
-    {.json = {NULL}}};
+    SH_USUAL_FACT(window, 1, 8192, "attention_chunk_size"), SH_USUAL_FACT(moe_every, 1, 1, "interleave_moe_layer_step"),
+    SH_NEEDED_FACT(experts, "num_local_experts"), SH_USUAL_FACT(used, 1, 1, "num_experts_per_tok"),
+    SH_NEEDED_FACT(expert_ffn, "intermediate_size"), SH_FACT(ffn, 1, "intermediate_size_mlp"), {.json = {NULL}}};
 
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
@@ -35,11 +31,6 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_llama4 = {
-    .name = "llama4",
-    .model_types = SH_WORDS("llama4_text"),
+    .name = "llama4", .model_types = SH_WORDS("llama4_text"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .facts = facts,
-    .pattern = "CCCG",
-    .knows = " no_rope_layers moe_layers ",
-    .count = count,
-};
+    .facts = facts, .pattern = "CCCG", .knows = " no_rope_layers moe_layers ", .count = count};

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MiniMax-M2: plain attention (1 in attn_type_list) in every layer, one norm over the queries of all heads, one over
- * the keys, and experts alone, of the width that others give their plain blocks. Its memory is counted. */
+/* MiniMax-M2: full attention (1 in attn_type_list) in every layer, one norm over the queries of all heads and one over
+ * the keys, and only experts, whose width is intermediate_size. Its memory is counted. */
 #include <stdio.h>
 
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_fact_key facts[] = {
-    SH_FIXED_FACT(qk_norm_wide, 1),
-    SH_NEEDED_FACT(experts, "num_local_experts"),
-    SH_NEEDED_FACT(used, "num_experts_per_tok"),
-    SH_NEEDED_FACT(expert_ffn, "intermediate_size"),
-    {.json = {NULL}}};
+    SH_FIXED_FACT(qk_norm_wide, 1), SH_NEEDED_FACT(experts, "num_local_experts"),
+    SH_NEEDED_FACT(used, "num_experts_per_tok"), SH_NEEDED_FACT(expert_ffn, "intermediate_size"), {.json = {NULL}}};
 
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
@@ -36,11 +33,6 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_minimax_m2 = {
-    .name = "minimax_m2",
-    .model_types = SH_WORDS("minimax_m2"),
+    .name = "minimax_m2", .model_types = SH_WORDS("minimax_m2"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .facts = facts,
-    .pattern = "G",
-    .knows = " attn_type_list ",
-    .count = count,
-};
+    .facts = facts, .pattern = "G", .knows = " attn_type_list ", .count = count};

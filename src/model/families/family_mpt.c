@@ -10,8 +10,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
     int kind = 0, none = 1, alibi = 0;
     float expansion = 4;
     if (sh_config_choice(c, "attn_config.attn_type", kinds, &kind, e) || sh_config_flag(c, "no_bias", &none, e) ||
-        sh_config_flag(c, "attn_config.alibi", &alibi, e) ||
-        sh_config_real(c, "expansion_ratio", 64, &expansion, e))
+        sh_config_flag(c, "attn_config.alibi", &alibi, e) || sh_config_real(c, "expansion_ratio", 64, &expansion, e))
         return -1;
     if (kind == 2 && !f->kv_heads)
         return sh_config_refuse(c, "attn_config.kv_n_heads", "a number of KV heads", e);
@@ -26,9 +25,6 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 static const struct sh_fact_key facts[] = {SH_FACT(kv_heads, 1, "attn_config.kv_n_heads"), {.json = {NULL}}};
 
 const struct sh_family sh_family_mpt = {
-    .name = "mpt",
-    .model_types = SH_WORDS("mpt"),
+    .name = "mpt", .model_types = SH_WORDS("mpt"),
     .start = {.flags = SH_TIED_HEAD},
-    .facts = facts,
-    .count = count,
-};
+    .facts = facts, .count = count};

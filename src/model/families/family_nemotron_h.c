@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nemotron-H: each layer is one block, of Mamba-2, of attention, of a feed-forward net or of experts. Its memory is
- * counted. */
+/* Nemotron-H: each layer is one block: Mamba-2, attention, feed-forward or experts. Its memory is counted. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,25 +7,17 @@
 #include "src/model/families/families.h"
 
 static const struct sh_fact_key facts[] = {
-    SH_FIXED_FACT(ssm, 2),
-    SH_FACT(head_dim, 1, "attention_head_dim"),
-    SH_NEEDED_FACT(ssm_heads, "mamba_num_heads"),
-    SH_NEEDED_FACT(ssm_head_dim, "mamba_head_dim"),
-    SH_NEEDED_FACT(ssm_state, "ssm_state_size"),
-    SH_NEEDED_FACT(ssm_groups, "n_groups"),
-    SH_NEEDED_FACT(ssm_conv, "conv_kernel"),
-    {.json = {NULL}}};
+    SH_FIXED_FACT(ssm, 2), SH_FACT(head_dim, 1, "attention_head_dim"), SH_NEEDED_FACT(ssm_heads, "mamba_num_heads"),
+    SH_NEEDED_FACT(ssm_head_dim, "mamba_head_dim"), SH_NEEDED_FACT(ssm_state, "ssm_state_size"),
+    SH_NEEDED_FACT(ssm_groups, "n_groups"), SH_NEEDED_FACT(ssm_conv, "conv_kernel"), {.json = {NULL}}};
 /* Experts that are not gated, maybe after a narrower vector, and a shared one as wide as its own key says. */
 static const struct sh_fact_key experts[] = {
-    SH_NEEDED_FACT(experts, "n_routed_experts"),
-    SH_NEEDED_FACT(used, "num_experts_per_tok"),
-    SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size"),
-    SH_FACT(latent_ffn, 1, "moe_latent_size"),
-    SH_NEEDED_FACT(shared_ffn, "moe_shared_expert_intermediate_size"),
-    {.json = {NULL}}};
+    SH_NEEDED_FACT(experts, "n_routed_experts"), SH_NEEDED_FACT(used, "num_experts_per_tok"),
+    SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size"), SH_FACT(latent_ffn, 1, "moe_latent_size"),
+    SH_NEEDED_FACT(shared_ffn, "moe_shared_expert_intermediate_size"), {.json = {NULL}}};
 
-/* hybrid_override_pattern is written in the letters of our pattern: M, *, - and E. Such a file has as many layers
- * as letters; newer ones have a list. */
+/* hybrid_override_pattern uses the letters of our pattern, M, *, - and E, one for each layer; newer files have a list.
+ * */
 static int hybrid_pattern(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
     static const struct sh_word words[] = {{"mamba", 'M'}, {"linear_attention", 'M'}, {"attention", '*'},
@@ -53,11 +44,8 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_nemotron_h = {
-    .name = "nemotron_h",
-    .model_types = SH_WORDS("nemotron_h"),
+    .name = "nemotron_h", .model_types = SH_WORDS("nemotron_h"),
     .start = {.norm = SH_NORM_RMS, .pos = SH_POS_NONE},
-    .facts = facts,
     .knows = " hybrid_override_pattern layers_block_type n_routed_experts num_nextn_predict_layers moe_latent_size "
              "num_local_experts ",
-    .count = count,
-};
+    .facts = facts, .count = count};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OPT (Zhang et al., 2022): layer norm, ReLU, learned positions stored from row 2 on, biases, tied
- * head. opt-350m differs: norms after the residual sums, no final norm, and a token embedding that
- * is narrower than the model, with projections in and out. The norms' epsilon is not in the
- * config. */
+/* OPT (Zhang et al., 2022): layer norm, ReLU, learned positions stored from row 2 on, biases, tied head. opt-350m
+ * differs: norms after the residual sums, no final norm, and a token embedding that is narrower than the model, with
+ * projections in and out. The norms' epsilon is not in the config. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -38,8 +37,7 @@ static const struct sh_param params[] = {
     SH_LINEAR(DOWN, LAYER "fc2", MODEL, FF, BIAS, 0),
     {.name = NULL}};
 
-/* With norms after the residual sums there is no final norm; some early checkpoints with norms in
- * front go without it too, and say so. */
+/* With norms after the residual sums there is no final norm; some early checkpoints with norms first lack it too. */
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int norm_before = 1, removed = 0;
@@ -55,14 +53,9 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 const struct sh_family sh_family_opt = {
-    .name = "opt",
-    .model_types = SH_WORDS("opt"),
-    .architectures = SH_WORDS("OPTForCausalLM", "OPTModel"),
+    .name = "opt", .model_types = SH_WORDS("opt"), .architectures = SH_WORDS("OPTForCausalLM", "OPTModel"),
     .prefixes = SH_WORDS("model.decoder.", "decoder."),
-    .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_RELU, .pos = SH_POS_LEARNED, .pos_offset = 2,
-              .type = SH_F32, .norm_eps = 1e-5f, .init_std = 0.02f,
+    .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_RELU, .pos = SH_POS_LEARNED, .pos_offset = 2, .type = SH_F32,
+              .norm_eps = 1e-5f, .init_std = 0.02f,
               .flags = SH_TIED_HEAD | SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE},
-    .keys = keys,
-    .params = params,
-    .shape = shape,
-};
+    .keys = keys, .params = params, .shape = shape};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Phi-3 (Abdin et al., 2024): LLaMA with q, k and v in one matrix, gate and up in another, and a window in
- * every layer unless sliding_window is null. The long-context releases and Phi-4-mini scale their frequencies
- * element by element ("longrope"). */
+/* Phi-3 (Abdin et al., 2024): LLaMA with q, k and v in one matrix, gate and up in another, and a window in every layer
+ * unless sliding_window is null. Long-context releases and Phi-4-mini scale each frequency by itself ("longrope"). */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -38,15 +37,8 @@ static const struct sh_gguf_form gguf = {
     .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD | SH_GGUF_WINDOW};
 
 const struct sh_family sh_family_phi3 = {
-    .name = "phi3",
-    .model_types = SH_WORDS("phi3"),
-    .architectures = SH_WORDS("Phi3ForCausalLM", "Phi3Model"),
+    .name = "phi3", .model_types = SH_WORDS("phi3"), .architectures = SH_WORDS("Phi3ForCausalLM", "Phi3Model"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .keys = sh_llama_keys,
-    .params = params,
-    .gguf = &gguf,
-    .knows = " sliding_window ",
-    .shape = sh_window_shape,
-    .finish = finish,
-};
+    .keys = sh_llama_keys, .params = params, .gguf = &gguf, .knows = " sliding_window ", .shape = sh_window_shape,
+    .finish = finish};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Qwen 2 and 2.5 (Yang et al., 2024): LLaMA with biases on q, k and v. The window that the config names
- * counts only when use_sliding_window says so, and only in the layers from max_window_layers on. */
+/* Qwen 2 and 2.5 (Yang et al., 2024): LLaMA with biases on q, k and v. The window counts only with use_sliding_window,
+ * and only in the layers from max_window_layers on. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -33,24 +33,14 @@ static const struct sh_gguf_form gguf = {
     .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD | SH_GGUF_QKV_BIAS};
 
 const struct sh_family sh_family_qwen2 = {
-    .name = "qwen2",
-    .model_types = SH_WORDS("qwen2"),
-    .architectures = SH_WORDS("Qwen2ForCausalLM", "Qwen2Model"),
+    .name = "qwen2", .model_types = SH_WORDS("qwen2"), .architectures = SH_WORDS("Qwen2ForCausalLM", "Qwen2Model"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
-    .keys = sh_llama_keys,
-    .params = sh_llama_params,
-    .gguf = &gguf,
-    .knows = SH_QWEN_KNOWS,
-    .shape = shape,
-    .finish = sh_config_whole_rope,
-};
+    .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf, .knows = SH_QWEN_KNOWS, .shape = shape,
+    .finish = sh_config_whole_rope};
 
 /* MiMo: the same and layers that predict further tokens, which are not counted. */
 const struct sh_family sh_family_mimo = {
-    .name = "mimo",
-    .model_types = SH_WORDS("mimo"),
+    .name = "mimo", .model_types = SH_WORDS("mimo"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
-    .knows = SH_QWEN_KNOWS "num_nextn_predict_layers ",
-    .shape = shape,
-};
+    .knows = SH_QWEN_KNOWS "num_nextn_predict_layers ", .shape = shape};

@@ -44,29 +44,17 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_qwen3_next = {
-    .name = "qwen3_next",
-    .model_types = SH_WORDS("qwen3_next"),
+    .name = "qwen3_next", .model_types = SH_WORDS("qwen3_next"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
-    .facts = next_facts,
-    .knows = KNOWS,
-    .count = count,
-};
+    .facts = next_facts, .knows = KNOWS, .count = count};
 
 const struct sh_family sh_family_qwen3_5 = {
-    .name = "qwen3_5",
-    .model_types = SH_WORDS("qwen3_5_text", "qwen3_5"),
+    .name = "qwen3_5", .model_types = SH_WORDS("qwen3_5_text", "qwen3_5"),
     .start = {SH_LLAMA_START, .d_head = 256, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
-    .facts = facts,
-    .knows = KNOWS,
-    .count = count,
-};
+    .facts = facts, .knows = KNOWS, .count = count};
 
 /* Every layer has experts. */
 const struct sh_family sh_family_qwen3_5_moe = {
-    .name = "qwen3_5_moe",
-    .model_types = SH_WORDS("qwen3_5_moe_text", "qwen3_5_moe"),
+    .name = "qwen3_5_moe", .model_types = SH_WORDS("qwen3_5_moe_text", "qwen3_5_moe"),
     .start = {SH_LLAMA_START, .d_head = 256, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
-    .facts = moe_facts,
-    .knows = KNOWS,
-    .count = count,
-};
+    .facts = moe_facts, .knows = KNOWS, .count = count};

@@ -35,8 +35,7 @@ struct sh_gguf_value {
     enum sh_gguf_kind kind, item;           /* item: of an array's elements, else as kind         */
     size_t n;                               /* elements of an array, else 1                       */
     const unsigned char *at;                /* the first element                                  */
-    const unsigned char **index;            /* of an array of strings: where each lies, once one has been
-                                             * asked for                                          */
+    const unsigned char **index;            /* of an array of strings: where each lies, once one has been asked for */
 };
 
 struct sh_gguf {
@@ -55,8 +54,8 @@ void sh_gguf_close(struct sh_gguf *g);                              /* NULL is f
 /* NULL: there is no such key. */
 struct sh_gguf_value *sh_gguf_find(const struct sh_gguf *g, const char *key);
 
-/* A scalar; *out is unchanged if the key is absent. -1: wrong kind, or out of range. Whole numbers
- * of every width are taken, and reals of both. */
+/* A scalar; *out is unchanged if the key is absent. -1: wrong kind or out of range. Integers and reals of any width are
+ * accepted. */
 int sh_gguf_whole(const struct sh_gguf *g, const char *key, int64_t min, int64_t max, int64_t *out, struct sh_err *e);
 int sh_gguf_real(const struct sh_gguf *g, const char *key, double *out, struct sh_err *e);
 int sh_gguf_flag(const struct sh_gguf *g, const char *key, int *out, struct sh_err *e);
@@ -66,16 +65,17 @@ int sh_gguf_word(const struct sh_gguf *g, const char *key, struct sh_gguf_text *
 int sh_gguf_strings(const struct sh_gguf *g, const char *key, struct sh_gguf_value **out, struct sh_err *e);
 int sh_gguf_numbers(const struct sh_gguf *g, const char *key, struct sh_gguf_value **out, struct sh_err *e);
 
-/* Element i < n of an array, or 0 of a scalar, of a kind already checked. A number as it is in the
- * file: a real is rounded down to a whole number, a boolean is 0 or 1. The first request for a string builds
- * an index of all strings, 8 bytes each. */
+/* Element i < n of an array, or 0 of a scalar, of a kind already checked. Reals are rounded down to a whole number,
+ * booleans are 0 or 1. The first request for a string builds an index of all, 8 bytes each. */
 struct sh_gguf_text sh_gguf_string_at(struct sh_gguf_value *v, size_t i);
 double sh_gguf_real_at(const struct sh_gguf_value *v, size_t i);
 int64_t sh_gguf_whole_at(const struct sh_gguf_value *v, size_t i);
 
 int sh_gguf_is_whole(enum sh_gguf_kind kind);
-size_t sh_gguf_kind_bytes(enum sh_gguf_kind kind);                  /* of the smallest value      */
-const char *sh_gguf_kind_name(enum sh_gguf_kind kind);              /* "u32"                      */
+extern const struct sh_gguf_kind_facts {
+    const char *name;                       /* "u32"                                              */
+    size_t bytes;                           /* of the smallest value                              */
+} sh_gguf_kinds[SH_GGUF_N_KIND];
 int sh_gguf_text_is(struct sh_gguf_text text, const char *word);
 
 /* -1 with "path: key '…': found …, expected …". */

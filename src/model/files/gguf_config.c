@@ -3,15 +3,15 @@
  * its architectures). */
 #include "src/model/files/gguf_config.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/model/families/families.h"
-#include "src/model/files/gguf_maker.h"
 
-/* ---- what the parts share ---- */
+enum { MOST_LAYERS = 10000 };
+
+/* ---- what gguf_rope.c uses, too ---- */
 
 const char *sh_gguf_key(struct sh_gguf_maker *m, const char *name)
 {
@@ -119,16 +119,167 @@ static int put_from_tensors(struct sh_gguf_maker *m)
     return 0;
 }
 
+/* ---- windows, caps and the scale of scores ---- */
+
+/* Which layers have the window: each but every period-th, or as a list of flags says. */
+static int put_layers(struct sh_gguf_maker *m)
+{
+    static const char name[] = "attention.sliding_window_pattern";
+    const struct sh_gguf_value *v = sh_gguf_find(m->g, sh_gguf_key(m, name));
+    int64_t period = m->form->period;
+    int is_list = v && v->kind == SH_GGUF_ARRAY;
+    if (is_list && (v->n < (size_t)m->n_layer || (v->item != SH_GGUF_BOOL && !sh_gguf_is_whole(v->item))))
+        return sh_gguf_cannot(m, name, "a number, or one true or false for each layer");
+    if (!is_list && sh_gguf_count(m, name, &period))
+        return -1;
+    json_t *types = json_array();
+    for (int64_t i = 0; i < m->n_layer && i < MOST_LAYERS; i++) {
+        int is_local = is_list ? sh_gguf_whole_at(v, (size_t)i) != 0 : period > 0 && (i + 1) % period != 0;
+        json_array_append_new(types, json_string(is_local ? "sliding_attention" : "full_attention"));
+    }
+    sh_gguf_put(m, "layer_types", name, types);
+    return 0;
+}
+
+static int put_windows(struct sh_gguf_maker *m)
+{
+    static const char name[] = "attention.sliding_window";
+    int64_t n = m->form->window;
+    if (sh_gguf_count(m, name, &n))
+        return -1;
+    if (n && !(m->form->traits & (SH_GGUF_WINDOW | SH_GGUF_CAPS)))
+        return sh_gguf_cannot(m, name, "0: the file does not give the rules of this family's windows");
+    if (!(m->form->traits & SH_GGUF_CAPS) && sh_gguf_has(m, "attention.sliding_window_pattern"))
+        return sh_gguf_cannot(m, "attention.sliding_window_pattern", "no such key for this family");
+    sh_gguf_put(m, "sliding_window", name, n ? json_integer(n) : json_null());
+    /* Files of Mistral say that they are of LLaMA, which has no windows. */
+    if (n && m->form->windowed_type)
+        json_object_set_new(m->root, "model_type", json_string(m->form->windowed_type));
+    return m->form->traits & SH_GGUF_CAPS ? put_layers(m) : 0;
+}
+
+static int put_cap(struct sh_gguf_maker *m, const char *name, double usual)
+{
+    double cap = m->form->traits & SH_GGUF_CAPS ? usual : 0;
+    if (sh_gguf_number(m, name, &cap))
+        return -1;
+    if (cap != 0 && !(m->form->traits & SH_GGUF_CAPS))
+        return sh_gguf_cannot(m, name, "0 for this family");
+    if (m->form->traits & SH_GGUF_CAPS)
+        sh_gguf_put(m, name, name, cap != 0 ? json_real(cap) : json_null());
+    return 0;
+}
+
+/* Gemma's scale follows from the width of a head or, in its largest models, from the model's; older files have no key
+ * for it. */
+static int put_scale(struct sh_gguf_maker *m)
+{
+    double usual = m->d_head ? 1 / sqrt((double)m->d_head) : 0, scale = usual;
+    if (m->form->traits & SH_GGUF_CAPS && m->n_layer == m->form->large && m->n_head)
+        scale = 1 / sqrt((double)m->d_model / (double)m->n_head);
+    if (sh_gguf_number(m, "attention.scale", &scale))
+        return -1;
+    if (!(scale > 0) && m->d_head)
+        return sh_gguf_cannot(m, "attention.scale", "a number greater than 0");
+    if (m->form->traits & SH_GGUF_CAPS)
+        sh_gguf_put(m, "query_pre_attn_scalar", "attention.scale", json_real(1 / (scale * scale)));
+    else if (fabs(scale - usual) > 1e-6 * usual)
+        return sh_gguf_cannot(m, "attention.scale", "1 / sqrt(head width) for this family");
+    return 0;
+}
+
+/* ---- keys that would change what a model computes ----
+ *
+ * Of those of its architecture the ones about attention, rotation, experts and scales must be known; others (a chat
+ * template, how pictures are cut) do not touch the layers. */
+
+/* Read above, or in gguf_rope.c. */
+static const char *const read_keys[] = {
+    "attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.value_length",
+    "attention.layer_norm_epsilon", "attention.layer_norm_rms_epsilon", "attention.scale", "attention.sliding_window",
+    "attention.sliding_window_pattern", "attn_logit_softcapping", "final_logit_softcapping", "rope.dimension_count",
+    "rope.freq_base", "rope.freq_base_swa", "rope.global.freq_base", "rope.local.freq_base", "rope.scaling.type",
+    "rope.scaling.factor", "rope.scale_linear", "rope.scaling.original_context_length", "rope.scaling.finetuned",
+    "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", NULL};
+
+/* With this value they change nothing. */
+static const struct neutral { const char *name; double value; } neutral[] = {
+    {"expert_count", 0}, {"expert_used_count", 0}, {"attention.clamp_kqv", 0}, {"attention.causal", 1},
+    {"attention.recurrent_layer_count", 0}, {"residual_scale", 1}, {"embedding_scale", 1}, {"logit_scale", 1},
+    {"rope.scaling.attn_factor", 1}, {"rope.scaling.yarn_attn_factor", 1}, {"rope.scaling.yarn_ext_factor", 1},
+    {"rope.scaling.yarn_log_multiplier", 0}, {NULL, 0}};
+
+static int begins(struct sh_gguf_text text, const char *word)
+{
+    size_t n = strlen(word);
+    return text.bytes >= n && !memcmp(text.at, word, n);
+}
+
+static int ends(struct sh_gguf_text text, const char *word)
+{
+    size_t n = strlen(word);
+    return text.bytes >= n && !memcmp(text.at + text.bytes - n, word, n);
+}
+
+static int matters(struct sh_gguf_text name)
+{
+    return begins(name, "attention.") || begins(name, "rope.") || begins(name, "expert") || begins(name, "ssm.") ||
+           begins(name, "attn_") || ends(name, "_scale") || ends(name, "softcapping");
+}
+
+static int check_neutral(struct sh_gguf_maker *m, const struct sh_gguf_value *v, const struct neutral *n)
+{
+    char expected[40];
+    if (v->kind == SH_GGUF_STRING || v->kind == SH_GGUF_ARRAY || sh_gguf_real_at(v, 0) != n->value) {
+        snprintf(expected, sizeof expected, "%g", n->value);
+        return sh_gguf_cannot(m, n->name, expected);
+    }
+    return 0;
+}
+
+static int check_key(struct sh_gguf_maker *m, const struct sh_gguf_value *v, struct sh_gguf_text name)
+{
+    char shown[100];
+    for (const char *const *known = read_keys; *known; known++)
+        if (sh_gguf_text_is(name, *known))
+            return 0;
+    for (const struct neutral *n = neutral; n->name; n++)
+        if (sh_gguf_text_is(name, n->name))
+            return check_neutral(m, v, n);
+    int is_alibi = (m->form->traits & SH_GGUF_ALIBI) != 0;
+    if (sh_gguf_text_is(name, "attention.max_alibi_bias"))
+        return check_neutral(m, v, &(struct neutral){"attention.max_alibi_bias", is_alibi ? 8 : 0});
+    if (!matters(name))
+        return 0;
+    snprintf(shown, sizeof shown, "%.*s", (int)(name.bytes < sizeof shown ? name.bytes : sizeof shown - 1), name.at);
+    return sh_fail(m->e, "%s: key '%s.%s' is not supported for this family: it would change what the model computes",
+                   m->g->path, m->form->arch, shown);
+}
+
+static int check_keys(struct sh_gguf_maker *m)
+{
+    size_t skip = strlen(m->form->arch) + 1;
+    for (size_t i = 0; i < m->g->n; i++) {
+        const struct sh_gguf_value *v = &m->g->values[i];
+        if (!begins(v->key, m->form->arch) || v->key.bytes <= skip || v->key.at[skip - 1] != '.')
+            continue;
+        if (check_key(m, v, (struct sh_gguf_text){v->key.at + skip, v->key.bytes - skip}))
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- the whole ---- */
+
 static int take_over(struct sh_gguf_maker *m, const struct sh_gguf_item *items)
 {
     for (; items->name; items++)
         if (put_item(m, items))
             return -1;
-    return put_head_width(m) || put_from_tensors(m) || sh_gguf_put_rope(m) || sh_gguf_put_windows(m) ||
-           sh_gguf_put_scores(m) || sh_gguf_check_keys(m) ? -1 : 0;
+    return put_head_width(m) || put_from_tensors(m) || sh_gguf_put_rope(m) || put_windows(m) ||
+           put_cap(m, "attn_logit_softcapping", m->form->cap) ||
+           put_cap(m, "final_logit_softcapping", m->form->head_cap) || put_scale(m) || check_keys(m) ? -1 : 0;
 }
-
-/* ---- which family ---- */
 
 static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_err *e)
 {

@@ -1,17 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metadata of a GGUF model as the config.json that its family's tables read (config.h). The
- * values of the keys are carried over; a value that cannot be honoured is refused with the key's name, as
- * is an unknown architecture. The tensors tell whether there are biases, a separate output head and
- * frequency factors. */
+/* The metadata of a GGUF model as the config.json that its family's tables read (config.h). Values are copied; one that
+ * cannot be honoured is refused with the name of its key, as is an unknown architecture. The tensors tell whether there
+ * are biases, an output head of its own and frequency factors. */
 #ifndef SH_MODEL_FILES_GGUF_CONFIG_H
 #define SH_MODEL_FILES_GGUF_CONFIG_H
 
 #include <jansson.h>
 
 #include "src/base/err.h"
+#include "src/model/families/family.h"
+#include "src/model/files/gguf.h"
+#include "src/model/weights.h"
 
-/* `path`: the (first) file. A new object; NULL: e says why. *names, a new object too, gives the key of
- * the file for each that it was written under. */
+/* `path`: the (first) file. A new object; *names, another one, gives the file's key for each of its keys. NULL: e says
+ * why. */
 json_t *sh_gguf_config(const char *path, json_t **names, struct sh_err *e);
+
+/* ---- what gguf_config.c and gguf_rope.c share ---- */
+
+/* The config under construction. Keys are named without the architecture: "block_count" for "llama.block_count". */
+struct sh_gguf_maker {
+    const struct sh_gguf *g;
+    const struct sh_weights *w;
+    const struct sh_gguf_form *form;        /* of the file's family                               */
+    int64_t n_layer, n_head, d_model, d_head;   /* 0: not known                                   */
+    json_t *root, *names;
+    struct sh_err *e;
+    char key[160];
+};
+
+/* "<arch>.<name>", valid until the next call. */
+const char *sh_gguf_key(struct sh_gguf_maker *m, const char *name);
+int sh_gguf_has(struct sh_gguf_maker *m, const char *name);
+
+/* root[hub] = value, which is taken; a later message about it names the file's key. */
+void sh_gguf_put(struct sh_gguf_maker *m, const char *hub, const char *name, json_t *value);
+
+/* -1 with what was found under the key. */
+int sh_gguf_cannot(struct sh_gguf_maker *m, const char *name, const char *expected);
+
+/* A value of 0 or more; *out is unchanged if it is absent. A list with the same number for all layers is accepted. */
+int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out);
+int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out);
+
+/* gguf_rope.c: the base, the share of a head that turns, and scaling. */
+int sh_gguf_put_rope(struct sh_gguf_maker *m);
 
 #endif

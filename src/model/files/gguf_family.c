@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gguf_family.h. */
-#include "src/model/files/gguf_family.h"
+/* See gguf_tensors.h. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/files/gguf_form.h"
-#include "src/model/files/gguf_type.h"
+#include "src/model/files/gguf_tensors.h"
 
 #define BLOCK "blk.#."
 
@@ -50,22 +48,19 @@ static const char *name_of(const struct sh_family *f, enum sh_role role)
     return role == SH_GATE_W && is_one_tensor(f, SH_GATE_W, SH_UP_W) ? names[SH_UP_W] : names[role];
 }
 
-static int is_paired(const struct sh_family *f, enum sh_role role)
-{
-    return f->gguf && f->gguf->traits & SH_GGUF_IN_PAIRS &&
-           (role == SH_Q_W || role == SH_Q_B || role == SH_K_W || role == SH_K_B);
-}
-
 struct sh_family *sh_gguf_family(const struct sh_family *f)
 {
     size_t n = 0;
     while (f->params[n].name)
         n++;
     struct sh_param *params = xcalloc(n + 1, sizeof *params);
+    int in_pairs = f->gguf && f->gguf->traits & SH_GGUF_IN_PAIRS;
     for (size_t i = 0; i < n; i++) {
+        enum sh_role role = f->params[i].role;
+        int is_paired = in_pairs && (role == SH_Q_W || role == SH_Q_B || role == SH_K_W || role == SH_K_B);
         params[i] = f->params[i];
-        params[i].name = name_of(f, params[i].role);
-        params[i].form = SH_WHOLE_NAME | (is_paired(f, params[i].role) ? SH_GGUF_PAIRED : 0u);
+        params[i].name = name_of(f, role);
+        params[i].form = SH_WHOLE_NAME | (is_paired ? SH_GGUF_PAIRED : 0u);
     }
     struct sh_family *copy = xmalloc(sizeof *copy);
     *copy = *f;

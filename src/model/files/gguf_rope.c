@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotary positions in GGUF metadata (gguf_maker.h). LLaMA 3's scaling is not in a key: the converter writes
- * by what each pair's frequency is divided into the tensor rope_freqs.weight. The rule that made it (rope.h)
- * is found again from these numbers and taken only when it gives all of them. */
+/* Rotary positions in GGUF metadata (gguf_config.h). LLaMA 3's scaling has no key: converters store the divisor of each
+ * pair's frequency in the tensor rope_freqs.weight. The parameters of the rule (rope.h) are recovered from these
+ * numbers, and accepted only if they reproduce all of them. */
 #include <math.h>
 #include <string.h>
 
-#include "src/model/files/gguf_maker.h"
+#include "src/model/files/gguf_config.h"
 
 #define PI 3.14159265358979323846
 #define CLOSE 1e-5                          /* of the factors, which are f32                      */
@@ -20,8 +20,8 @@ struct factors {
 
 /* ---- factors ---- */
 
-/* By how much the rule divides: between `low` and `high` turns within the original length it goes over from
- * `most` to 1 (rope.c). */
+/* The divisor by the rule: `most` below `low` turns within the original length, 1 above `high`, a ramp between
+ * (rope.c). */
 static double rule(const struct factors *f, int i)
 {
     double turns = f->original / f->wave[i], share = (turns - f->low) / (f->high - f->low);
@@ -47,8 +47,8 @@ static double share_of(const struct factors *f, int i)
     return (1 / f->by[i] - 1 / f->most) / (1 - 1 / f->most);
 }
 
-/* With the turns of all published models, 1 and 4, one pair between tells the original length; without one
- * the pairs on both sides bound it. */
+/* With the turns of all published models, 1 and 4, one pair on the ramp gives the original length; without one, the
+ * pairs on both sides bound it. */
 static int find_original(struct factors *f)
 {
     double least = 1, most = 1e8;
@@ -116,8 +116,7 @@ static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, doubl
     struct factors f = {.n = 0};
     int64_t original = 8192;
     if (!(m->form->traits & SH_GGUF_FACTORS))
-        return sh_fail(m->e, "%s: tensor '%s': frequency factors are not supported for this family", t->file,
-                       t->name);
+        return sh_fail(m->e, "%s: tensor '%s': frequency factors are not supported for this family", t->file, t->name);
     if (sh_gguf_count(m, "rope.scaling.original_context_length", &original) || read_factors(m, t, base, turning, &f))
         return -1;
     if (f.most <= 1)
@@ -125,13 +124,10 @@ static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, doubl
     if (!find_original(&f) && !find_turns(&f, (double)original))
         return sh_fail(m->e, "%s: tensor '%s': no parameters of LLaMA 3's rotary scaling give these factors, "
                        "expected factors of that scaling", t->file, t->name);
-    json_t *scaling = json_object();
-    json_object_set_new(scaling, "rope_type", json_string("llama3"));
-    json_object_set_new(scaling, "factor", json_real(f.most));
-    json_object_set_new(scaling, "low_freq_factor", json_real(f.low));
-    json_object_set_new(scaling, "high_freq_factor", json_real(f.high));
-    json_object_set_new(scaling, "original_max_position_embeddings", json_integer((json_int_t)f.original));
-    sh_gguf_put(m, "rope_scaling", NULL, scaling);
+    sh_gguf_put(m, "rope_scaling", NULL,
+                json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", f.most, "low_freq_factor",
+                          f.low, "high_freq_factor", f.high, "original_max_position_embeddings",
+                          (json_int_t)f.original));
     return 0;
 }
 

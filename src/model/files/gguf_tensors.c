@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
-#include "src/model/files/gguf_type.h"
 #include "src/model/shown.h"
 
 enum { MOST_RANK = 4, MOST_NAME = 255, MOST_FILES = 999 };
@@ -18,40 +17,41 @@ enum { MOST_RANK = 4, MOST_NAME = 255, MOST_FILES = 999 };
 
 /* ---- the tensor table ---- */
 
-static int read_name(struct sh_part *p, size_t i, struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_err *e)
+static int read_name(size_t i, struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_err *e)
 {
     struct sh_gguf_text name;
     char shown[80];
     if (sh_gguf_take_text(c, &name))
-        return sh_fail(e, "%s: tensor %zu: its name extends past the end of the file (is the file truncated?)",
-                       p->path, i);
+        return sh_fail(e, "tensor %zu: its name extends past the end of the file (is the file truncated?)", i);
     if (!name.bytes || name.bytes > MOST_NAME)
-        return sh_fail(e, "%s: tensor %zu: found a name of %zu characters, expected 1 to %d", p->path, i, name.bytes,
-                       MOST_NAME);
-    sh_shown((const unsigned char *)name.at, name.bytes, shown, sizeof shown);
+        return sh_fail(e, "tensor %zu: found a name of %zu characters, expected 1 to %d", i, name.bytes, MOST_NAME);
+    sh_shown(name.at, name.bytes, shown, sizeof shown);
     for (size_t k = 0; k < name.bytes; k++)
         if (name.at[k] < ' ' || name.at[k] > '~')
-            return sh_fail(e, "%s: tensor %zu: found the name '%s', expected plain ASCII", p->path, i, shown);
+            return sh_fail(e, "tensor %zu: found the name '%s', expected plain ASCII", i, shown);
     t->name = xasprintf("%.*s", (int)name.bytes, name.at);
     return 0;
+}
+
+static int cut_short(struct sh_err *e)
+{
+    return sh_fail(e, "the file ends within its table entry (is the file truncated?)");
 }
 
 static int read_shape(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_err *e)
 {
     uint32_t rank;
     if (sh_gguf_take_u32(c, &rank))
-        return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)", t->file,
-                       t->name);
+        return cut_short(e);
     if (rank < 1 || rank > MOST_RANK)
-        return sh_fail(e, "%s: tensor '%s': found %u dimensions, expected 1 to %d", t->file, t->name, rank, MOST_RANK);
+        return sh_fail(e, "found %u dimensions, expected 1 to %d", rank, MOST_RANK);
     t->rank = (int)rank;
     for (int i = t->rank - 1; i >= 0; i--) {
         uint64_t n;
         if (sh_gguf_take_u64(c, &n))
-            return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)",
-                           t->file, t->name);
+            return cut_short(e);
         if (!n)
-            return sh_fail(e, "%s: tensor '%s': found a dimension of 0, expected at least 1", t->file, t->name);
+            return sh_fail(e, "found a dimension of 0, expected at least 1");
         t->shape[i] = (size_t)n;
     }
     return 0;
@@ -62,16 +62,11 @@ static int read_type(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_er
 {
     char shape[200];
     uint32_t number;
-    size_t all = 1;
-    int huge = 0;
+    size_t all;
     if (sh_gguf_take_u32(c, &number))
-        return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)", t->file,
-                       t->name);
-    for (int i = 0; i < t->rank; i++)
-        huge |= sh_mul(all, t->shape[i], &all);
-    if (huge || all > SIZE_MAX / 8)
-        return sh_fail(e, "%s: tensor '%s': shape %s has more elements than any file can hold", t->file, t->name,
-                       sh_stored_shape(t, shape, sizeof shape));
+        return cut_short(e);
+    if (sh_stored_elements(t, &all, e))
+        return -1;
     const struct sh_gguf_type *type = sh_gguf_type(number);
     if (!type) {
         snprintf(t->dtype, sizeof t->dtype, "type %u", number);
@@ -80,51 +75,33 @@ static int read_type(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_er
     snprintf(t->dtype, sizeof t->dtype, "%s", type->name);
     t->packed = type->unpack ? type : NULL;
     if (t->shape[t->rank - 1] % type->elements)
-        return sh_fail(e, "%s: tensor '%s': found shape %s, expected a row length that is a multiple of %u for format "
-                       "%s",
-                       t->file, t->name, sh_stored_shape(t, shape, sizeof shape), type->elements, type->name);
-    if (sh_mul(all / type->elements, type->bytes, &t->bytes))
-        return sh_fail(e, "%s: tensor '%s': shape %s has more elements than any file can hold", t->file, t->name,
-                       sh_stored_shape(t, shape, sizeof shape));
+        return sh_fail(e, "found shape %s, expected a row length that is a multiple of %u for format %s",
+                       sh_stored_shape(t, shape, sizeof shape), type->elements, type->name);
+    t->bytes = all / type->elements * type->bytes;      /* at most 8 an element: it cannot overflow */
     return 0;
 }
 
 /* Offsets count from the start of the data, whose place is known after the table. */
-static int read_offset(const struct sh_gguf *g, struct sh_gguf_cursor *c, const struct sh_stored *t, uint64_t *offset,
-                       struct sh_err *e)
+static int read_offset(const struct sh_gguf *g, struct sh_gguf_cursor *c, uint64_t *offset, struct sh_err *e)
 {
     if (sh_gguf_take_u64(c, offset))
-        return sh_fail(e, "%s: tensor '%s': the file ends within its table entry (is the file truncated?)", t->file,
-                       t->name);
+        return cut_short(e);
     if (*offset % g->alignment)
-        return sh_fail(e, "%s: tensor '%s': found its data at offset %llu, expected a multiple of general.alignment, "
-                       "which is %zu", t->file, t->name, (unsigned long long)*offset, g->alignment);
+        return sh_fail(e, "found its data at offset %llu, expected a multiple of general.alignment, which is %zu",
+                       (unsigned long long)*offset, g->alignment);
     return 0;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const struct sh_stored *x = a, *y = b;
-    return x->at != y->at ? (x->at < y->at ? -1 : 1) : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
 /* Between tensors there may be filling, but no byte belongs to two. */
 static int check_places(struct sh_part *p, struct sh_err *e)
 {
-    if (p->n)
-        qsort(p->tensors, p->n, sizeof *p->tensors, by_place);
+    sh_part_sort_by_place(p);
     for (size_t i = 1; i < p->n; i++) {
         const struct sh_stored *before = &p->tensors[i - 1], *t = &p->tensors[i];
         if (before->at + before->bytes > t->at)
-            return sh_fail(e, "%s: tensor '%s': its data overlap the data of tensor '%s'", p->path, t->name,
-                           before->name);
+            return sh_fail(e, "tensor '%s': its data overlap the data of tensor '%s'", t->name, before->name);
     }
-    sh_part_sort(p);
-    for (size_t i = 1; i < p->n; i++)
-        if (!strcmp(p->tensors[i - 1].name, p->tensors[i].name))
-            return sh_fail(e, "%s: tensor '%s': found a duplicate, expected each name once", p->path,
-                           p->tensors[i].name);
-    return 0;
+    return sh_part_sort(p, e);
 }
 
 static int place(const struct sh_part *p, size_t data_at, const uint64_t *offsets, struct sh_err *e)
@@ -133,9 +110,8 @@ static int place(const struct sh_part *p, size_t data_at, const uint64_t *offset
     for (size_t i = 0; i < p->n; i++) {
         struct sh_stored *t = &p->tensors[i];
         if (offsets[i] >= left || t->bytes > left - offsets[i])
-            return sh_fail(e, "%s: tensor '%s': found its %zu bytes at offset %llu, expected them within the %zu bytes "
-                           "of data (is the file truncated?)", t->file, t->name, t->bytes,
-                           (unsigned long long)offsets[i], left);
+            return sh_fail(e, "tensor '%s': found its %zu bytes at offset %llu, expected them within the %zu bytes of "
+                           "data (is the file truncated?)", t->name, t->bytes, (unsigned long long)offsets[i], left);
         t->at = p->map.at + data_at + offsets[i];
     }
     return 0;
@@ -153,8 +129,9 @@ int sh_gguf_read_part(struct sh_part *p, struct sh_err *e)
     while (p->n < g->n_tensor && !bad) {
         struct sh_stored *t = &p->tensors[p->n];
         t->file = p->path;
-        bad = read_name(p, p->n, &c, t, e) || read_shape(&c, t, e) || read_type(&c, t, e) ||
-              read_offset(g, &c, t, &offsets[p->n], e);
+        bad = read_name(p->n, &c, t, e);
+        if (!bad && (read_shape(&c, t, e) || read_type(&c, t, e) || read_offset(g, &c, &offsets[p->n], e)))
+            bad = sh_err_prefix(e, "tensor '%s'", t->name);
         p->n++;
     }
     size_t end = g->map.bytes - c.left, mask = g->alignment - 1;

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gguf_type.h. Products of an f16 scale, a small scale and a small number have at most 24 bits, so
+/* The number formats of GGUF tensors. The quantised ones keep rows in blocks: a block is `elements`
+ * neighbours in a row in `bytes` bytes, and represents exact f32 numbers. Layouts and formulas are
+ * those of ggml (ggml-common.h, ggml-quants.c); f16 scales d, m come first unless said otherwise:
+ *
+ *     Q4_0   d, 16 bytes q                        x = d (q - 8)         low nibbles are the first 16
+ *     Q4_1   d, m, 16 bytes q                     x = d q + m
+ *     Q5_0   d, 4 bytes of fifth bits, 16 of q    x = d (q - 16)
+ *     Q5_1   d, m, 4 bytes of fifth bits, 16 of q x = d q + m
+ *     Q8_0   d, 32 signed bytes q                 x = d q
+ *     Q4_K   d, m, 12 bytes of eight 6-bit pairs (s, t), 128 bytes q    x = d s q - m t, each 32 with its pair
+ *     Q5_K   the same with 32 bytes of fifth bits before q
+ *     Q6_K   128 bytes of low nibbles, 64 of upper pairs of bits, 16 signed s, d at the end
+ *                                                 x = d s (q - 32), each 16 with its s
+ *
+ * Products of an f16 scale, a small scale and a small number have at most 24 bits, so
  * they are exact in f32 in any order. */
-#include "src/model/files/gguf_type.h"
-
-#include <string.h>
+#include "src/model/files/gguf_tensors.h"
 
 #include "src/base/num.h"
 

@@ -4,27 +4,16 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/model/shown.h"
 
-static const struct kind { const char *name; size_t bytes; } kinds[SH_GGUF_N_KIND] = {
+const struct sh_gguf_kind_facts sh_gguf_kinds[SH_GGUF_N_KIND] = {
     [SH_GGUF_U8] = {"u8", 1}, [SH_GGUF_I8] = {"i8", 1}, [SH_GGUF_U16] = {"u16", 2}, [SH_GGUF_I16] = {"i16", 2},
     [SH_GGUF_U32] = {"u32", 4}, [SH_GGUF_I32] = {"i32", 4}, [SH_GGUF_F32] = {"f32", 4}, [SH_GGUF_BOOL] = {"bool", 1},
     [SH_GGUF_STRING] = {"string", 8}, [SH_GGUF_ARRAY] = {"array", 12}, [SH_GGUF_U64] = {"u64", 8},
     [SH_GGUF_I64] = {"i64", 8}, [SH_GGUF_F64] = {"f64", 8}};
-
-size_t sh_gguf_kind_bytes(enum sh_gguf_kind kind)
-{
-    return kinds[kind].bytes;
-}
-
-const char *sh_gguf_kind_name(enum sh_gguf_kind kind)
-{
-    return kinds[kind].name;
-}
 
 int sh_gguf_is_whole(enum sh_gguf_kind kind)
 {
@@ -42,31 +31,13 @@ int sh_gguf_text_is(struct sh_gguf_text text, const char *word)
     return text.bytes == strlen(word) && !memcmp(text.at, word, text.bytes);
 }
 
-struct sh_gguf_value *sh_gguf_find(const struct sh_gguf *g, const char *key)
-{
-    size_t from = 0, to = g->n, bytes = strlen(key);
-    while (from < to) {
-        size_t mid = from + (to - from) / 2;
-        const struct sh_gguf_text *k = &g->values[mid].key;
-        int order = memcmp(k->at, key, k->bytes < bytes ? k->bytes : bytes);
-        order = order ? order : k->bytes < bytes ? -1 : k->bytes > bytes;
-        if (!order)
-            return &g->values[mid];
-        if (order < 0)
-            from = mid + 1;
-        else
-            to = mid;
-    }
-    return NULL;
-}
-
 /* ---- elements ---- */
 
 /* The bytes of element i as a number of their width. */
 static uint64_t raw_at(const struct sh_gguf_value *v, size_t i)
 {
     uint64_t raw = 0;
-    memcpy(&raw, v->at + i * kinds[v->item].bytes, kinds[v->item].bytes);
+    memcpy(&raw, v->at + i * sh_gguf_kinds[v->item].bytes, sh_gguf_kinds[v->item].bytes);
     return raw;
 }
 
@@ -125,11 +96,11 @@ struct sh_gguf_text sh_gguf_string_at(struct sh_gguf_value *v, size_t i)
 static void in_words(struct sh_gguf_value *v, char *text, size_t bytes)
 {
     if (v->kind == SH_GGUF_ARRAY)
-        snprintf(text, bytes, "an array of %zu elements of kind %s", v->n, kinds[v->item].name);
+        snprintf(text, bytes, "an array of %zu elements of kind %s", v->n, sh_gguf_kinds[v->item].name);
     else if (v->kind == SH_GGUF_STRING) {
         char shown[60];
         struct sh_gguf_text word = text_at(v->at);
-        snprintf(text, bytes, "'%s'", sh_shown((const unsigned char *)word.at, word.bytes, shown, sizeof shown));
+        snprintf(text, bytes, "'%s'", sh_shown(word.at, word.bytes, shown, sizeof shown));
     } else if (v->kind == SH_GGUF_BOOL)
         snprintf(text, bytes, "%s", v->at[0] ? "true" : "false");
     else if (is_real(v->kind))
@@ -167,33 +138,27 @@ int sh_gguf_whole(const struct sh_gguf *g, const char *key, int64_t min, int64_t
 int sh_gguf_real(const struct sh_gguf *g, const char *key, double *out, struct sh_err *e)
 {
     const struct sh_gguf_value *v = sh_gguf_find(g, key);
-    if (!v)
-        return 0;
-    if (!is_real(v->kind) || !isfinite(sh_gguf_real_at(v, 0)))
+    if (v && (!is_real(v->kind) || !isfinite(sh_gguf_real_at(v, 0))))
         return sh_gguf_refuse(g, key, "a number", e);
-    *out = sh_gguf_real_at(v, 0);
+    *out = v ? sh_gguf_real_at(v, 0) : *out;
     return 0;
 }
 
 int sh_gguf_flag(const struct sh_gguf *g, const char *key, int *out, struct sh_err *e)
 {
     const struct sh_gguf_value *v = sh_gguf_find(g, key);
-    if (!v)
-        return 0;
-    if (v->kind != SH_GGUF_BOOL)
+    if (v && v->kind != SH_GGUF_BOOL)
         return sh_gguf_refuse(g, key, "true or false", e);
-    *out = v->at[0];
+    *out = v ? v->at[0] : *out;
     return 0;
 }
 
 int sh_gguf_word(const struct sh_gguf *g, const char *key, struct sh_gguf_text *out, struct sh_err *e)
 {
     const struct sh_gguf_value *v = sh_gguf_find(g, key);
-    if (!v)
-        return 0;
-    if (v->kind != SH_GGUF_STRING)
+    if (v && v->kind != SH_GGUF_STRING)
         return sh_gguf_refuse(g, key, "a string", e);
-    *out = text_at(v->at);
+    *out = v ? text_at(v->at) : *out;
     return 0;
 }
 

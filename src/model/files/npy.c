@@ -4,8 +4,6 @@
  *
  * The header is read as what numpy writes: a dictionary with exactly the keys 'descr', 'fortran_order' and
  * 'shape', in any order; a comma may follow the last. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
@@ -18,16 +16,16 @@ struct text {                           /* what is left of the header */
     const char *at, *end;
 };
 
-static int blank(char c)
+static void skip_blanks(struct text *t)
 {
-    return c == ' ' || c == '\n' || c == '\t';
+    while (t->at < t->end && (*t->at == ' ' || *t->at == '\n' || *t->at == '\t'))
+        t->at++;
 }
 
 /* Take the character, whatever blanks lie before it. */
 static int take(struct text *t, char c)
 {
-    while (t->at < t->end && blank(*t->at))
-        t->at++;
+    skip_blanks(t);
     if (t->at == t->end || *t->at != c)
         return 0;
     t->at++;
@@ -48,8 +46,7 @@ static int take_string(struct text *t, char to[WORD])
 static int take_word(struct text *t, const char *word)
 {
     size_t n = strlen(word);
-    while (t->at < t->end && blank(*t->at))
-        t->at++;
+    skip_blanks(t);
     if ((size_t)(t->end - t->at) < n || memcmp(t->at, word, n))
         return 0;
     t->at += n;
@@ -59,8 +56,7 @@ static int take_word(struct text *t, const char *word)
 static int take_number(struct text *t, size_t *out)
 {
     size_t x = 0, digits = 0;
-    while (t->at < t->end && blank(*t->at))
-        t->at++;
+    skip_blanks(t);
     for (; t->at < t->end && *t->at >= '0' && *t->at <= '9'; t->at++, digits++)
         if (sh_mul(x, 10, &x) || sh_add(x, (size_t)(*t->at - '0'), &x))
             return -1;
@@ -112,8 +108,7 @@ static int parse(struct text t, struct header *h, struct sh_stored *s)
     while (!take(&t, '}'))
         if (take_entry(&t, h, s) || (!take(&t, ',') && !(t.at < t.end && *t.at == '}')))
             return -1;
-    while (t.at < t.end && blank(*t.at))
-        t.at++;
+    skip_blanks(&t);
     return t.at == t.end && h->seen == 7 ? 0 : -1;
 }
 
@@ -123,25 +118,22 @@ static const struct { const char *descr, *name; size_t bytes; } types[] = {
 static int check(const struct header *h, struct sh_stored *s, size_t left, struct sh_err *e)
 {
     char descr[WORD];
-    size_t bytes = 0;
+    size_t bytes = 0, n;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!strcmp(h->descr, types[i].descr)) {
             memcpy(s->dtype, types[i].name, strlen(types[i].name) + 1);
             bytes = types[i].bytes;
         }
     if (!bytes)
-        return sh_fail(e, "%s: found numbers of type '%s', expected '<f4' or '<f2'", s->file,
-                       sh_shown((const unsigned char *)h->descr, strlen(h->descr), descr, sizeof descr));
+        return sh_fail(e, "found numbers of type '%s', expected '<f4' or '<f2'",
+                       sh_shown(h->descr, strlen(h->descr), descr, sizeof descr));
     if (h->fortran)
-        return sh_fail(e, "%s: found Fortran order, expected C order (convert it with numpy.ascontiguousarray)",
-                       s->file);
-    for (int i = 0; i < s->rank; i++)
-        if (sh_mul(bytes, s->shape[i], &bytes))
-            return sh_fail(e, "%s: its shape has more elements than any file can hold", s->file);
-    if (bytes != left)
-        return sh_fail(e, "%s: found %zu bytes of data, expected %zu for its shape and type", s->file, left, bytes);
-    s->bytes = bytes;
-    return 0;
+        return sh_fail(e, "found Fortran order, expected C order (convert it with numpy.ascontiguousarray)");
+    if (sh_stored_elements(s, &n, e))
+        return -1;
+    s->bytes = n * bytes;
+    return s->bytes == left ? 0 : sh_fail(e, "found %zu bytes of data, expected %zu for its shape and type", left,
+                                          s->bytes);
 }
 
 static char *stem(const char *path)
@@ -164,9 +156,9 @@ int sh_npy_read(struct sh_part *p, struct sh_err *e)
             n |= (size_t)at[10] << 16 | (size_t)at[11] << 24;
     }
     if (!from)
-        return sh_fail(e, "%s: not a .npy file (versions 1 to 3)", p->path);
+        return sh_fail(e, "not a .npy file (versions 1 to 3)");
     if (n > MOST_HEADER || n > bytes - from)
-        return sh_fail(e, "%s: found a header of %zu bytes, expected at most %zu", p->path, n,
+        return sh_fail(e, "found a header of %zu bytes, expected at most %zu", n,
                        bytes - from < MOST_HEADER ? bytes - from : (size_t)MOST_HEADER);
     struct sh_stored *s = p->tensors = xcalloc(1, sizeof *s);
     struct header h = {0};
@@ -176,7 +168,6 @@ int sh_npy_read(struct sh_part *p, struct sh_err *e)
     s->at = at + from + n;
     const char *text = (const char *)at + from;
     if (parse((struct text){text, text + n}, &h, s))
-        return sh_fail(e, "%s: malformed header, expected 'descr', 'fortran_order' and 'shape' as numpy writes them",
-                       p->path);
+        return sh_fail(e, "malformed header, expected 'descr', 'fortran_order' and 'shape' as numpy writes them");
     return check(&h, s, bytes - from - n, e);
 }

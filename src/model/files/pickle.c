@@ -15,20 +15,14 @@ enum { MOST_VALUES = 1 << 22, MOST_LINKS = 1 << 22, MOST_MEMO = 1 << 22, MOST_ST
 
 #define NOTHING UINT32_MAX
 
-struct link { uint32_t key, value, next; };     /* key: NOTHING but in dictionaries              */
-
-struct sh_pickle {
-    struct sh_pickle_value *values;
-    struct link *links;                         /* from 1; 0 ends a chain                        */
-    uint32_t n_value, n_link, root;
-};
+/* The links count from 1, so that 0 ends a chain. */
+struct sh_pickle_link { uint32_t key, value, next; };   /* key: NOTHING except in dictionaries       */
 
 struct machine {
     struct sh_pickle *p;
     const unsigned char *at;
     size_t bytes, next, op;                     /* of the input; place of the opcode being run   */
     const struct sh_pickle_global *globals;
-    const char *file;
     uint32_t *stack, *memo;
     uint32_t n_stack, n_memo, n_mark;
     uint32_t marks[MOST_MARKS];                 /* heights of the stack                          */
@@ -37,8 +31,7 @@ struct machine {
 
 static int refuse(const struct machine *m, const char *found, const char *expected)
 {
-    return sh_fail(m->e, "%s: pickle at byte %zu: opcode %s: found %s, expected %s", m->file, m->op,
-                   sh_pickle_opcode(m->at[m->op]), found, expected);
+    return sh_fail(m->e, "found %s, expected %s", found, expected);
 }
 
 /* Room for element n of a table that doubles: sizes of 64, 128, … hold at least n elements. */
@@ -53,8 +46,8 @@ static void *grown(void *table, uint32_t n, size_t bytes)
 static const unsigned char *take(struct machine *m, uint64_t n)
 {
     if (n > m->bytes - m->next) {
-        sh_fail(m->e, "%s: pickle at byte %zu: opcode %s: found %zu bytes left, expected %llu (is the file truncated?)",
-                m->file, m->op, sh_pickle_opcode(m->at[m->op]), m->bytes - m->next, (unsigned long long)n);
+        sh_fail(m->e, "found %zu bytes left, expected %llu (is the file truncated?)", m->bytes - m->next,
+                (unsigned long long)n);
         return NULL;
     }
     m->next += (size_t)n;
@@ -135,7 +128,7 @@ static int add_member(struct machine *m, uint32_t to, uint32_t key, uint32_t v)
     if (p->n_link == MOST_LINKS)
         return refuse(m, "more members than the limit of 4194304", "a checkpoint");
     p->links = grown(p->links, p->n_link, sizeof *p->links);
-    p->links[p->n_link] = (struct link){key, v, 0};
+    p->links[p->n_link] = (struct sh_pickle_link){key, v, 0};
     if (container->last)
         p->links[container->last].next = p->n_link;
     else
@@ -149,18 +142,17 @@ static int add_member(struct machine *m, uint32_t to, uint32_t key, uint32_t v)
 
 /* ---- opcodes ---- */
 
+static int push_whole(struct machine *m, enum sh_pickle_kind kind, int64_t whole)
+{
+    return push_new(m, (struct sh_pickle_value){.kind = kind, .whole = whole});
+}
+
 static int number(struct machine *m, int bytes)
 {
     uint64_t n;
     if (take_number(m, bytes, &n))
         return -1;
-    int64_t whole = bytes == 4 ? (int64_t)(int32_t)(uint32_t)n : (int64_t)n;        /* only BININT has a sign */
-    return push_new(m, (struct sh_pickle_value){.kind = SH_PICKLE_INT, .whole = whole});
-}
-
-static int truth(struct machine *m, int is)
-{
-    return push_new(m, (struct sh_pickle_value){.kind = SH_PICKLE_BOOL, .whole = is});
+    return push_whole(m, SH_PICKLE_INT, bytes == 4 ? (int32_t)(uint32_t)n : (int64_t)n);  /* only BININT has a sign */
 }
 
 static int plain(struct machine *m, enum sh_pickle_kind kind)
@@ -178,7 +170,7 @@ static int long1(struct machine *m)
         return push_new(m, (struct sh_pickle_value){.kind = SH_PICKLE_LONG, .text = at, .bytes = (size_t)n});
     for (size_t i = 0; i < 8; i++)                      /* the last byte's sign goes on              */
         bits |= (uint64_t)(i < n ? at[i] : n && at[n - 1] & 0x80 ? 0xff : 0) << 8 * i;
-    return push_new(m, (struct sh_pickle_value){.kind = SH_PICKLE_INT, .whole = (int64_t)bits});
+    return push_whole(m, SH_PICKLE_INT, (int64_t)bits);
 }
 
 static int real(struct machine *m)
@@ -216,11 +208,6 @@ static int tuple(struct machine *m, uint32_t from)
     m->stack[from] = made;
     m->n_stack = from + 1;
     return 0;
-}
-
-static int tuple_of(struct machine *m, uint32_t n)
-{
-    return need(m, n) ? -1 : tuple(m, m->n_stack - n);
 }
 
 static int tuple_from_mark(struct machine *m)
@@ -313,8 +300,7 @@ static int global(struct machine *m, const unsigned char *module, size_t module_
     for (const struct sh_pickle_global *g = m->globals; g->name; g++)
         if (says(module, module_bytes, g->module) && says(name, name_bytes, g->name))
             return push_new(m, (struct sh_pickle_value){.kind = SH_PICKLE_GLOBAL, .global = g});
-    return sh_fail(m->e, "%s: pickle at byte %zu: opcode %s: found the global '%s.%s', expected only what tensors are "
-                   "made of (nothing was run)", m->file, m->op, sh_pickle_opcode(m->at[m->op]),
+    return sh_fail(m->e, "found the global '%s.%s', expected only what tensors are made of (nothing was run)",
                    sh_shown(module, module_bytes, shown[0], sizeof shown[0]),
                    sh_shown(name, name_bytes, shown[1], sizeof shown[1]));
 }
@@ -364,8 +350,7 @@ static int reduce(struct machine *m)
         return refuse(m, sh_pickle_kind(callee->kind == SH_PICKLE_GLOBAL ? args : callee),
                       "a global and a tuple of arguments");
     if (g->use == SH_PICKLE_TYPE || (g->use == SH_PICKLE_NEW_DICT && args->count))
-        return sh_fail(m->e, "%s: pickle at byte %zu: opcode %s: found a call of %s.%s%s, expected none", m->file,
-                       m->op, sh_pickle_opcode(m->at[m->op]), g->module, g->name,
+        return sh_fail(m->e, "found a call of %s.%s%s, expected none", g->module, g->name,
                        args->count ? " with arguments" : "");
     m->stack[m->n_stack - 2] = m->stack[m->n_stack - 1];
     m->n_stack--;
@@ -388,11 +373,6 @@ static int build(struct machine *m)
     return 0;
 }
 
-static int persistent(struct machine *m)
-{
-    return need(m, 1) ? -1 : wrap(m, SH_PICKLE_PERSISTENT, NULL);
-}
-
 static int frame(struct machine *m)
 {
     uint64_t n;
@@ -401,20 +381,13 @@ static int frame(struct machine *m)
     return n <= m->bytes - m->next ? 0 : refuse(m, "a frame that extends past the end of the file", "one within it");
 }
 
-static int unknown(const struct machine *m, unsigned char code)
-{
-    const char *name = sh_pickle_opcode(code);
-    return sh_fail(m->e, "%s: pickle at byte %zu: found opcode 0x%02x (%s), expected only what tensors are made of "
-                   "(nothing was run)", m->file, m->op, code, *name ? name : "there is no such opcode");
-}
-
+/* 1: an opcode that is not known here. */
 static int run(struct machine *m, unsigned char code)
 {
     switch (code) {
     case '(': return set_mark(m);
     case 'N': return plain(m, SH_PICKLE_NONE);
-    case 0x88: return truth(m, 1);
-    case 0x89: return truth(m, 0);
+    case 0x88: case 0x89: return push_whole(m, SH_PICKLE_BOOL, code == 0x88);
     case 'J': return number(m, 4);
     case 'K': return number(m, 1);
     case 'M': return number(m, 2);
@@ -424,9 +397,7 @@ static int run(struct machine *m, unsigned char code)
     case 'T': case 'X': return string(m, 4);
     case 0x8d: return string(m, 8);
     case ')': return plain(m, SH_PICKLE_TUPLE);
-    case 0x85: return tuple_of(m, 1);
-    case 0x86: return tuple_of(m, 2);
-    case 0x87: return tuple_of(m, 3);
+    case 0x85: case 0x86: case 0x87: return need(m, code - 0x84u) ? -1 : tuple(m, m->n_stack - (code - 0x84u));
     case 't': return tuple_from_mark(m);
     case ']': return plain(m, SH_PICKLE_LIST);
     case 'a': return fill_one(m, SH_PICKLE_LIST);
@@ -443,9 +414,9 @@ static int run(struct machine *m, unsigned char code)
     case 0x93: return global_on_stack(m);
     case 'R': return reduce(m);
     case 'b': return build(m);
-    case 'Q': return persistent(m);
+    case 'Q': return need(m, 1) ? -1 : wrap(m, SH_PICKLE_PERSISTENT, NULL);
     case 0x95: return frame(m);
-    default: return unknown(m, code);
+    default: return 1;
     }
 }
 
@@ -453,11 +424,11 @@ static int begin(struct machine *m, size_t from)
 {
     m->next = m->op = from;
     if (m->bytes - from < 2 || m->at[from] != 0x80)
-        return sh_fail(m->e, "%s: pickle at byte %zu: found no protocol, expected a pickle", m->file, from);
+        return sh_fail(m->e, "found no protocol, expected a pickle");
     unsigned protocol = m->at[from + 1];
     m->next += 2;
     if (protocol < 2 || protocol > 5)
-        return sh_fail(m->e, "%s: pickle at byte %zu: found protocol %u, expected 2 to 5", m->file, from, protocol);
+        return sh_fail(m->e, "found protocol %u, expected 2 to 5", protocol);
     return 0;
 }
 
@@ -466,34 +437,40 @@ static int run_all(struct machine *m, size_t from)
     if (begin(m, from))
         return -1;
     for (;;) {
+        m->op = m->next;
         if (m->next == m->bytes)
-            return sh_fail(m->e, "%s: pickle at byte %zu: found the end of the data, expected an opcode (is the file "
-                           "truncated?)", m->file, m->next);
-        m->op = m->next++;
+            return sh_fail(m->e, "found the end of the data, expected an opcode (is the file truncated?)");
+        m->next++;
         if (m->at[m->op] == '.')
             break;
-        if (run(m, m->at[m->op]))
-            return -1;
+        const char *name = sh_pickle_opcode(m->at[m->op]);
+        int bad = run(m, m->at[m->op]);
+        if (bad > 0)
+            return sh_fail(m->e, "found opcode 0x%02x (%s), expected only what tensors are made of (nothing was run)",
+                           m->at[m->op], *name ? name : "there is no such opcode");
+        if (bad)
+            return sh_err_prefix(m->e, "opcode %s", name);
     }
     if (m->n_stack != 1 || m->n_mark)
-        return refuse(m, "unfinished values", "one value");
+        return sh_fail(m->e, "opcode STOP: found unfinished values, expected one value");
     m->p->root = m->stack[0];
     return 0;
 }
 
 struct sh_pickle *sh_pickle_read(const unsigned char *at, size_t bytes, size_t from, size_t *end,
-                                 const struct sh_pickle_global *globals, const char *file, struct sh_err *e)
+                                 const struct sh_pickle_global *globals, struct sh_err *e)
 {
     struct sh_pickle *p = xcalloc(1, sizeof *p);
-    struct machine m = {.p = p, .at = at, .bytes = bytes, .globals = globals, .file = file, .e = e};
+    struct machine m = {.p = p, .at = at, .bytes = bytes, .globals = globals, .e = e};
     p->links = xcalloc(64, sizeof *p->links);
     p->n_link = 1;
-    int result = run_all(&m, from);
+    int bad = run_all(&m, from);
     *end = m.next;
     free(m.stack);
     free(m.memo);
-    if (!result)
+    if (!bad)
         return p;
+    sh_err_prefix(e, "pickle at byte %zu", m.op);
     sh_pickle_free(p);
     return NULL;
 }
@@ -505,21 +482,6 @@ void sh_pickle_free(struct sh_pickle *p)
     free(p->values);
     free(p->links);
     free(p);
-}
-
-size_t sh_pickle_count(const struct sh_pickle *p)
-{
-    return p->n_value;
-}
-
-const struct sh_pickle_value *sh_pickle_value(const struct sh_pickle *p, size_t i)
-{
-    return &p->values[i];
-}
-
-const struct sh_pickle_value *sh_pickle_root(const struct sh_pickle *p)
-{
-    return &p->values[p->root];
 }
 
 const struct sh_pickle_value *sh_pickle_member(const struct sh_pickle *p, const struct sh_pickle_value *of, size_t i)
@@ -536,7 +498,7 @@ int sh_pickle_next(const struct sh_pickle *p, const struct sh_pickle_value *of, 
     *link = *link ? p->links[*link].next : of->first;
     if (!*link)
         return 0;
-    const struct link *l = &p->links[*link];
+    const struct sh_pickle_link *l = &p->links[*link];
     *key = l->key == NOTHING ? NULL : &p->values[l->key];
     *v = &p->values[l->value];
     return 1;

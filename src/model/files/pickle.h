@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a Python pickle (protocols 2 to 5) as data. Nothing in it is ever executed: the machine builds
- * numbers, strings, tuples, lists and dictionaries, and records the call of a global that the caller
- * has listed: the global and its arguments. Every other global and every other opcode
- * is refused with its name and place.
+/* Reads a Python pickle (protocols 2 to 5) as data. Nothing in it is ever executed: the machine builds numbers,
+ * strings, tuples, lists and dictionaries, and records the call of a global that the caller has listed: the global and
+ * its arguments. Every other global and every other opcode is refused with its name and place.
  *
- * The bytes are hostile: values, stack, memo and nesting have fixed limits, so that reading takes at most
- * some hundred megabytes and no recursion for any input.
+ * The bytes are hostile: values, stack, memo and nesting have fixed limits, so that reading takes at most some hundred
+ * megabytes and no recursion for any input.
  *
  * Ownership: values belong to the struct sh_pickle; strings point into the bytes that were read. */
 #ifndef SH_MODEL_FILES_PICKLE_H
@@ -46,22 +45,20 @@ struct sh_pickle_value {
     };
 };
 
-struct sh_pickle;
+struct sh_pickle {
+    struct sh_pickle_value *values; /* [n_value], nested ones included                               */
+    struct sh_pickle_link *links;   /* see sh_pickle_next                                            */
+    uint32_t n_value, n_link, root;
+};
 
 /* The pickle that begins at bytes[from]; it may end before `bytes` do, *end is the place after it.
- * `file` and places counted from bytes[0] are for messages. `globals` must outlive the result. */
+ * Messages count places from bytes[0]. `globals` must outlive the result. */
 struct sh_pickle *sh_pickle_read(const unsigned char *at, size_t bytes, size_t from, size_t *end,
-                                 const struct sh_pickle_global *globals, const char *file, struct sh_err *e);
+                                 const struct sh_pickle_global *globals, struct sh_err *e);
 void sh_pickle_free(struct sh_pickle *p);                       /* NULL is fine                      */
-
-const struct sh_pickle_value *sh_pickle_root(const struct sh_pickle *p);
 
 /* Member i of a tuple, call or persistent id; NULL after the last and for values without members. */
 const struct sh_pickle_value *sh_pickle_member(const struct sh_pickle *p, const struct sh_pickle_value *of, size_t i);
-
-/* All values, nested ones included. */
-size_t sh_pickle_count(const struct sh_pickle *p);
-const struct sh_pickle_value *sh_pickle_value(const struct sh_pickle *p, size_t i);
 
 /* Walks a list or dictionary: *link begins as 0; 0 after the last. `key` is NULL in a list. */
 int sh_pickle_next(const struct sh_pickle *p, const struct sh_pickle_value *of, uint32_t *link,

@@ -16,7 +16,6 @@ enum { LOCAL_BYTES = 30, CENTRAL_BYTES = 46, END_BYTES = 22, LOCATOR64_BYTES = 2
 
 struct archive {
     const struct sh_map *file;
-    const char *path;
     size_t from, end;                       /* of the central directory                              */
     uint64_t n;                             /* entries that it promises                              */
     struct sh_err *e;
@@ -66,7 +65,7 @@ static int read_end64(struct archive *a, const unsigned char *end, const unsigne
         return 0;
     uint64_t at = number(locator + 8, 8);
     if (!inside(at, END64_BYTES, place - LOCATOR64_BYTES) || number(a->file->at + at, 4) != END64)
-        return sh_fail(a->e, "%s: zip: found no zip64 end record at byte %llu, where its locator points", a->path,
+        return sh_fail(a->e, "found no zip64 end record at byte %llu, where its locator points",
                        (unsigned long long)at);
     *record = a->file->at + at;
     return 0;
@@ -76,7 +75,7 @@ static int read_ends(struct archive *a)
 {
     const unsigned char *end = find_end(a), *end64;
     if (!end)
-        return sh_fail(a->e, "%s: zip: found no end of the central directory (is the file truncated?)", a->path);
+        return sh_fail(a->e, "found no end of the central directory (is the file truncated?)");
     if (read_end64(a, end, &end64))
         return -1;
     uint64_t disks = end64 ? number(end64 + 16, 4) | number(end64 + 20, 4) : number(end + 4, 2) | number(end + 6, 2);
@@ -85,15 +84,13 @@ static int read_ends(struct archive *a)
     const unsigned char *limit = end64 ? end64 : end;
     a->n = end64 ? number(end64 + 32, 8) : number(end + 10, 2);
     if (disks)
-        return sh_fail(a->e, "%s: zip: found a multi-disk archive, expected a single file", a->path);
+        return sh_fail(a->e, "found a multi-disk archive, expected a single file");
     if (!inside(from, bytes, (uint64_t)(limit - a->file->at)))
-        return sh_fail(a->e, "%s: zip: found a central directory of %llu bytes at byte %llu, expected it before "
-                       "its end record at %td", a->path, (unsigned long long)bytes, (unsigned long long)from,
-                       limit - a->file->at);
+        return sh_fail(a->e, "found a central directory of %llu bytes at byte %llu, expected it before its end record "
+                       "at %td", (unsigned long long)bytes, (unsigned long long)from, limit - a->file->at);
     if (a->n > bytes / CENTRAL_BYTES)
-        return sh_fail(a->e, "%s: zip: found %llu entries, expected at most the %llu that fit in %llu bytes of "
-                       "directory", a->path, (unsigned long long)a->n, (unsigned long long)bytes / CENTRAL_BYTES,
-                       (unsigned long long)bytes);
+        return sh_fail(a->e, "found %llu entries, expected at most the %llu that fit in %llu bytes of directory",
+                       (unsigned long long)a->n, (unsigned long long)bytes / CENTRAL_BYTES, (unsigned long long)bytes);
     a->from = (size_t)from;
     a->end = (size_t)(from + bytes);
     return 0;
@@ -104,8 +101,7 @@ static int read_ends(struct archive *a)
 static int refuse(const struct archive *a, const struct sh_zip_entry *t, const char *what)
 {
     char name[120];
-    return sh_fail(a->e, "%s: zip: entry '%s': %s", a->path, sh_shown(t->name, t->name_bytes, name, sizeof name),
-                   what);
+    return sh_fail(a->e, "entry '%s': %s", sh_shown(t->name, t->name_bytes, name, sizeof name), what);
 }
 
 /* Numbers that do not fit in 32 bits are in extra field 1, in this order, only those that are missing. */
@@ -153,12 +149,11 @@ static int read_entry(const struct archive *a, size_t *place, struct sh_zip_entr
 {
     const unsigned char *at = a->file->at + *place;
     if (!inside(*place, CENTRAL_BYTES, a->end) || number(at, 4) != CENTRAL)
-        return sh_fail(a->e, "%s: zip: found no directory entry at byte %zu, expected %llu of them", a->path, *place,
+        return sh_fail(a->e, "found no directory entry at byte %zu, expected %llu of them", *place,
                        (unsigned long long)a->n);
     size_t name = (size_t)number(at + 28, 2), extra = (size_t)number(at + 30, 2), note = (size_t)number(at + 32, 2);
     if (!inside(*place + CENTRAL_BYTES, name + extra + note, a->end))
-        return sh_fail(a->e, "%s: zip: the directory entry at byte %zu extends past the end of the directory", a->path,
-                       *place);
+        return sh_fail(a->e, "the directory entry at byte %zu extends past the end of the directory", *place);
     *place += CENTRAL_BYTES + name + extra + note;
     uint64_t packed = number(at + 20, 4), bytes = number(at + 24, 4), from = number(at + 42, 4);
     *t = (struct sh_zip_entry){.name = at + CENTRAL_BYTES, .name_bytes = name};
@@ -206,9 +201,9 @@ static int check_entries(const struct archive *a, struct sh_zip *z)
     return 0;
 }
 
-int sh_zip_open(struct sh_zip *z, const struct sh_map *file, const char *path, struct sh_err *e)
+int sh_zip_open(struct sh_zip *z, const struct sh_map *file, struct sh_err *e)
 {
-    struct archive a = {.file = file, .path = path, .e = e};
+    struct archive a = {.file = file, .e = e};
     *z = (struct sh_zip){0};
     if (read_ends(&a))
         return -1;
@@ -218,8 +213,7 @@ int sh_zip_open(struct sh_zip *z, const struct sh_map *file, const char *path, s
         if (read_entry(&a, &place, &z->entries[z->n]))
             return -1;
     if (place != a.end)
-        return sh_fail(e, "%s: zip: found %zu bytes after the last directory entry, expected none", path,
-                       a.end - place);
+        return sh_fail(e, "found %zu bytes after the last directory entry, expected none", a.end - place);
     return check_entries(&a, z);
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory of a zip archive (zip64 too) in memory, as torch.save writes it: entries are
- * uncompressed. Compressed and encrypted ones are refused, so nothing can grow when it is read. The
- * central directory is authoritative; each entry must be inside the file, before the directory,
- * after its own local header, and share no byte with another. */
+/* The directory of a zip archive (zip64 too) in memory, as torch.save writes it: entries are uncompressed. Compressed
+ * and encrypted ones are refused, so nothing can grow when it is read. The central directory is authoritative; each
+ * entry must be inside the file, before the directory, after its own local header, and share no byte with another. */
 #ifndef SH_MODEL_FILES_ZIP_H
 #define SH_MODEL_FILES_ZIP_H
 
@@ -25,8 +24,8 @@ struct sh_zip {
 
 int sh_zip_is(const struct sh_map *file);   /* does it begin like an archive with entries?           */
 
-/* `path` is for messages. Closed also when this failed. */
-int sh_zip_open(struct sh_zip *z, const struct sh_map *file, const char *path, struct sh_err *e);
+/* Close it also when this failed. */
+int sh_zip_open(struct sh_zip *z, const struct sh_map *file, struct sh_err *e);
 void sh_zip_close(struct sh_zip *z);
 
 const struct sh_zip_entry *sh_zip_find(const struct sh_zip *z, const char *name);   /* or NULL       */
