@@ -7,7 +7,7 @@ libapp_a_SOURCES = \
 	%D%/capacity/capacity_plan.c %D%/capacity/capacity_plan.h \
 	%D%/capacity/capacity_quality.c %D%/capacity/capacity_quality.h \
 	%D%/capacity/capacity_row.c %D%/capacity/capacity_row.h \
-	%D%/capacity/capacity_stored.c %D%/capacity/capacity_stored.h \
+	%D%/capacity/capacity_stored.c \
 	%D%/capacity/capacity_study.c %D%/capacity/capacity_study.h \
 	%D%/capacity/quality_names.c \
 	%D%/common/devices.c %D%/common/devices.h \

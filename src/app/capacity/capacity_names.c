@@ -2,16 +2,12 @@
 /* See capacity_names.h. */
 #include "src/app/capacity/capacity_names.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "planner/capacity/kv_weights.h"
 #include "src/base/mem.h"
 #include "src/base/near.h"
-#include "src/app/capacity/capacity_stored.h"
 #include "src/model/config.h"
 #include "src/model/files/map.h"
 
@@ -41,7 +37,7 @@ static char **read_lines(const char *path, struct sh_err *e)
         size_t len = (size_t)((stop ? stop : end) - at);
         lines = xreallocarray(lines, n + 2, sizeof *lines);
         lines[n] = xcalloc(len + 1, 1);
-        memcpy(lines[n], at, len);      /* a zero byte ends the line early, which is then too short a row */
+        memcpy(lines[n], at, len);      /* a NUL byte ends the line early; the row is then too short */
         lines[n + 1] = NULL;
         at += len + 1;
     }

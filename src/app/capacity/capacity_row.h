@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One answer of the calculator, and the row that is kept of it. */
+/* An answer of the calculator, and the row that is kept of it. */
 #ifndef SH_APP_CAPACITY_ROW_H
 #define SH_APP_CAPACITY_ROW_H
 
 #include "planner/capacity/capacity_server.h"
 #include "planner/catalog/gpu.h"
-
-enum { SH_CAPACITY_FRONTIER = 24 };
 
 struct sh_quality_point;                /* capacity_quality.h */
 struct sh_capacity_ask;                 /* capacity_ask.h */
@@ -26,7 +24,7 @@ struct sh_capacity_row {
     const char *unfit;
     double util, decode_s, decode_rate, prefill_s, prefill_rate, usd, cache_share;
     const char *bound, *prefill_bound;
-    double room_low, room_high;         /* what is left of the room behind a server's own terms    */
+    double room_low, room_high;         /* what a server's own terms leave of the room             */
     uint64_t batch_low, batch_high;
 };
 

@@ -17,7 +17,6 @@ void sh_capacity_preset(struct sh_capacity_args *a)
     a->util = a->reserve = a->bandwidth = a->flops = a->price = -1;
 }
 
-/* One cache that is asked about. */
 struct variant {
     const char *budget;
     const struct sh_quality_point *measured;

@@ -9,7 +9,7 @@
 #include "src/app/capacity/capacity_quality.h"
 #include "src/app/capacity/capacity_row.h"
 
-void sh_capacity_preset(struct sh_capacity_args *a);    /* what stands where no option is given */
+void sh_capacity_preset(struct sh_capacity_args *a);    /* the defaults of the options */
 
 /* Everything that is asked: models x boards x tp x formats x budgets. */
 struct sh_capacity_study {
@@ -32,8 +32,7 @@ struct sh_capacity_study {
     int n_evidence;
 };
 
-/* Reads and answers; rows are in the order asked. The arguments must outlive it. -1: sh_capacity_study_clear is
- * still due. */
+/* Reads and answers; rows are in the order asked. The arguments must outlive it. Clear it in any case. */
 int sh_capacity_study(struct sh_capacity_study *s, struct sh_capacity_args *a, struct sh_err *e);
 void sh_capacity_study_sort(struct sh_capacity_study *s);
 void sh_capacity_study_clear(struct sh_capacity_study *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of measured budgets (capacity_quality.h): points of one name lie on one line, so whatever else differs among
- * them is in it. */
+/* Names of measured budgets (capacity_quality.h): points with the same name are on one line of a figure, so a name
+ * contains all settings that differ among them. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_quality.h"
 
-/* What names say by themselves, what only counts the texts, and the bits, which are chosen before. */
+/* Settings that the name says anyway, that only count the texts, and the bits, which are chosen before. */
 static int is_known(const char *key, int bits)
 {
     static const char *const known[] = {"policy", "knobs", "budget", "model", "kv_bits", "tokens", "layers_done"};
@@ -34,24 +34,24 @@ void sh_quality_settings(const json_t *settings, int bits, char *to, size_t byte
     }
 }
 
-/* Is that line of settings in them, too? */
-static int has_line(const char *settings, const char *line, size_t n)
+/* Is the line, which ends with a newline, one of the settings? */
+static int has_line(const char *settings, const char *line)
 {
-    for (const char *at = settings; (at = strstr(at, line)); at++)
-        if (at == settings || at[-1] == '\n')
-            return at[n - 1] == '\n';
-    return 0;
+    const char *at = strstr(settings, line);
+    while (at && at != settings && at[-1] != '\n')
+        at = strstr(at + 1, line);
+    return at != NULL;
 }
 
 static int is_common(const struct sh_quality_point *const *all, int n, const char *line)
 {
     for (int i = 0; i < n; i++)
-        if (!has_line(all[i]->settings, line, strlen(line)))
+        if (!has_line(all[i]->settings, line))
             return 0;
     return 1;
 }
 
-/* "prefill=64\n" as ", prefill 64"; hashes by their beginning. */
+/* "prefill=64\n" as ", prefill 64"; of a hash the first digits. */
 static void say(FILE *to, const char *line)
 {
     size_t key = strcspn(line, "="), value = strcspn(line + key + 1, "\n");
