@@ -15,7 +15,6 @@
 #include "src/app/eval/eval_answers.h"
 #include "src/app/eval/eval_dump.h"
 #include "src/app/eval/eval_results.h"
-#include "src/app/eval/eval_tasks.h"
 #include "src/app/eval/eval_job.h"
 #include "src/jobs/shard_option.h"
 #include "src/cli/paths.h"
@@ -292,7 +291,7 @@ static void name_results(struct sh_eval_job *w)
 {
     struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->source.model),
                                   .texts = sh_text_source_hash(&w->source), .dtype = w->a->dtype,
-                                  .prefill = w->prefill, .weight_bits = (int)w->a->weight_bits,
+                                  .prefill = w->prefill, .weight_bits = w->a->weight_bits,
                                   .weight_prune = w->a->weight_prune,
                                   .unpruned = sh_model_fingerprint_unpruned(w->source.model),
                                   .seed = (uint64_t)w->common->seed,

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/app/capacity/capacity_quality.h"
-
 static uint64_t batch_in(double room, const struct sh_kv_bytes *kv, int ep)
 {
     double rest = room - (double)kv->prefix;

@@ -32,21 +32,19 @@ int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int 
         if (strcmp(all[i].fingerprint, all[0].fingerprint) || strcmp(all[i].weights, all[0].weights) ||
             all[i].n_layer != all[0].n_layer || all[i].n_head != all[0].n_head)
             bad = (sh_misused(e, "%s: contains runs of several models (run %d: %s, %s; run %d: %s, %s)",
-                              sh_store_path(s),
-                             all[0].id, all[0].model, all[0].weights, all[i].id, all[i].model, all[i].weights),
-                  sh_hint(e, "select one with --run N; shears info %s lists them", sh_store_path(s)));
+                              sh_store_path(s), all[0].id, all[0].model, all[0].weights, all[i].id, all[i].model,
+                              all[i].weights),
+                   sh_hint(e, "select one with --run N; shears info %s lists them", sh_store_path(s)));
     for (int i = 0; i < kept && !bad; i++)
-        if (all[i].orderless) {
-            bad = sh_misused(e, "%s: run %d (%s): attention is not causal", sh_store_path(s), all[i].id,
-                             all[i].model);
-            sh_hint(e, "every query sees all keys, so no cache grows; info, export, verify, report and plot heatmap "
-                    "accept such runs");
-        }
+        if (all[i].orderless)
+            bad = (sh_misused(e, "%s: run %d (%s): attention is not causal", sh_store_path(s), all[i].id, all[i].model),
+                   sh_hint(e, "every query sees all keys, so no cache grows; info, export, verify, report and plot "
+                           "heatmap accept such runs"));
     if (bad) {
         sh_stored_runs_free(all, count);
         return -1;
     }
-    for (int i = kept; i < count; i++) {        /* release what was not chosen */
+    for (int i = kept; i < count; i++) {        /* free the runs that were not chosen */
         struct sh_stored_run *one = xcalloc(1, sizeof *one);
         *one = all[i];
         sh_stored_runs_free(one, 1);
@@ -64,20 +62,20 @@ int sh_runs_open(struct sh_runs *r, struct sh_store *s, int run, struct sh_err *
     r->sequence = xcalloc((size_t)r->n, sizeof(struct sh_stored_sequence *));
     r->n_sequence = xcalloc((size_t)r->n, sizeof *r->n_sequence);
     for (int i = 0; i < r->n; i++)
-        if (sh_store_sequences(s, r->run[i].id, &r->sequence[i], &r->n_sequence[i], e))
+        if (sh_store_sequences(s, r->run[i].id, &r->sequence[i], &r->n_sequence[i], e)) {
+            sh_runs_close(r);
             return -1;
+        }
     return 0;
 }
 
 void sh_runs_close(struct sh_runs *r)
 {
     for (int i = 0; i < r->n; i++)
-        if (r->sequence[i])
-            sh_stored_sequences_free(r->sequence[i], r->n_sequence[i]);
+        sh_stored_sequences_free(r->sequence[i], r->n_sequence[i]);
     free(r->sequence);
     free(r->n_sequence);
-    if (r->run)
-        sh_stored_runs_free(r->run, r->n);
+    sh_stored_runs_free(r->run, r->n);
     *r = (struct sh_runs){0};
 }
 

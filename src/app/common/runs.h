@@ -9,7 +9,7 @@
  * since no cache grows token by token in them. Free with sh_stored_runs_free. */
 int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e);
 
-/* The same with the sequences of each. Zeroed memory can be closed. */
+/* The same with the sequences of each. */
 struct sh_runs {
     struct sh_stored_run *run;
     struct sh_stored_sequence **sequence;       /* [n]                                                */
@@ -17,15 +17,14 @@ struct sh_runs {
     int n;
 };
 
-/* Close in any case. */
-int sh_runs_open(struct sh_runs *r, struct sh_store *s, int run, struct sh_err *e);
-void sh_runs_close(struct sh_runs *r);
+int sh_runs_open(struct sh_runs *r, struct sh_store *s, int run, struct sh_err *e);     /* -1: r is {0} */
+void sh_runs_close(struct sh_runs *r);                                                 /* {0} is fine  */
 
-/* -1, where they do not all hold the same layers of as many heads: the error says to choose. */
+/* -1: they do not all hold the same layers and number of KV heads; the hint is to select one. */
 int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e);
 
-/* The hint for a run that was recorded without what is needed: `how` to trace it, "with --record full". It mentions
- * --run, since a store keeps the old run next to a new one. Returns -1. */
+/* Sets the hint for a run that was recorded without what is needed: `how` to trace it, "with --record full". It
+ * mentions --run, since a store keeps the old run next to a new one. Returns -1. */
 int sh_runs_hint(struct sh_err *e, const char *how);
 
 #endif

@@ -3,12 +3,10 @@
 #include "src/app/drift/drift_store.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/app/common/recorded.h"
-#include "src/engine/drift.h"
 
 struct sequence {                       /* being compared */
     const struct sh_drift_request *q;

@@ -3,7 +3,6 @@
 #include "src/app/eval/eval_dump.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/mem.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What shears eval was asked for, and what it has in hand while it works. cmd_eval.c reads the request and
- * shows the answer; eval_job.c reads the texts, alone or as one of several ranks. */
+/* The options and the work of shears eval. cmd_eval.c reads the options and shows the results; eval_job.c reads the
+ * texts, alone or as one of several ranks; eval_tasks.c is --task. */
 #ifndef SH_APP_EVAL_JOB_H
 #define SH_APP_EVAL_JOB_H
 
 #include "src/base/progress.h"
 #include "src/jobs/mpi_job.h"
-#include "src/app/common/devices.h"
 #include "src/app/eval/eval_answers.h"
 #include "src/app/eval/eval_dump.h"
 #include "src/app/eval/eval_results.h"
@@ -49,8 +48,8 @@ struct sh_eval_job {
     struct sh_eval_cell reference, *cell;       /* [n]; reference: the full cache in f32          */
     struct sh_eval_result *result;              /* [n + 1]; the last one: the reference's         */
     int n;
-    int *twin;                                  /* [n]: the cell that does the same; budgets are nothing to a policy
-                                                 * that keeps all. n: the reference. Else the cell itself        */
+    int *twin;                                  /* [n]: a cell with the same figures, because the policy keeps all
+                                                 * whatever the budget; n: the reference; else the cell itself   */
     struct sh_eval eval;
     struct sh_eval_dump dump;
     struct sh_progress progress;
@@ -61,10 +60,24 @@ struct sh_eval_job {
     struct sh_host_note note;
 };
 
-/* The cells that are not told by another one, in order: of[n], of all or of this shard; gives how many. */
+/* The cells that need a run of their own, in order, of all or of this shard: of[]; returns how many. */
 int sh_eval_own_cells(const struct sh_eval_job *w, int *of);
 
 /* Fills the results that the store (NULL: none) does not know, and keeps them there. */
 int sh_evaluate(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e);
+
+/* ---- few-shot tasks ---- */
+
+struct sh_task_request {
+    struct sh_live_options live;
+    const char *task, *data, *shots_data, *items;       /* items: a file for what was scored; NULL    */
+    const struct sh_list *policy, *budget;
+    long long shots, count;                             /* count 0: every record                      */
+    const char *db;                                     /* NULL: nothing is kept                      */
+    int force, timing;
+};
+
+/* Reads a task under KV budgets and puts the results into o. */
+int sh_eval_tasks(const struct sh_task_request *q, const struct sh_common *common, struct sh_out *o, struct sh_err *e);
 
 #endif

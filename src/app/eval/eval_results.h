@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of one policy under one budget on some texts, fresh from a reading or as the store kept
- * them. */
+/* The figures of one policy under one budget on some texts, new or from the store. */
 #ifndef SH_APP_EVAL_RESULTS_H
 #define SH_APP_EVAL_RESULTS_H
 
@@ -22,10 +21,10 @@ enum sh_part_metric {                   /* of a part of the texts               
     SH_P_TOKENS, SH_P_NLL, SH_P_NLL_STDERR, SH_P_CHANGE, SH_P_CHANGE_STDERR, SH_P_ANSWERS, SH_P_EXACT, SH_N_PART_METRIC
 };
 
-struct sh_eval_scene {                /* what else decides the figures                          */
-    uint64_t model, texts;              /* fingerprint, hash                                      */
-    const char *dtype;
-    int prefill, weight_bits;
+struct sh_eval_scene {                  /* what else decides the figures                          */
+    uint64_t model, texts;              /* fingerprint; hash of the texts or of the task's items  */
+    const char *dtype, *task;           /* task NULL: texts are read                              */
+    long long prefill, weight_bits, shots;
     uint64_t seed, answers;             /* answers: hash of where they are; 0: none are scored    */
     double weight_prune;                /* 0: none                                                */
     uint64_t unpruned;                  /* fingerprint of the whole weights                       */
@@ -44,6 +43,9 @@ struct sh_eval_result {
     int is_known;                       /* found in the store                                     */
 };
 
+/* Everything needed to repeat a cell, as JSON, for free(). plan: hash of its budgets; NULL: one budget for all heads. */
+char *sh_eval_settings(const struct sh_policy_spec *spec, const struct sh_budget *of, const struct sh_kv_format *f,
+                       const uint64_t *plan, const struct sh_eval_scene *c);
 void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c);    /* fills settings */
 void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t);
 void sh_eval_results_free(struct sh_eval_result *r, int n);
@@ -52,9 +54,13 @@ void sh_eval_results_free(struct sh_eval_result *r, int n);
 int sh_eval_results_find(struct sh_eval_result *r, int n, struct sh_store *s, struct sh_err *e);
 int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e);
 
-/* An item of "results". with_plan: some results are of a plan; with_device: the device has memory of its own, so it is
- * said where the cache was, and if on the host, why. */
+/* An item of "results". with_plan: some results are of a plan; with_device: the device has its own memory, so the item
+ * says where the cache was, and if on the host, why. */
 void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int with_device, struct sh_out *o);
+
+/* Begins an item: policy, knobs, plan (NULL: none of the results has one), budget, bits of the cache. */
+void sh_eval_cell_write(const struct sh_policy_spec *spec, const char *const *plan, const struct sh_budget *budget,
+                        int bits, struct sh_out *o);
 
 /* "cache_on" and "why_host" of an item. */
 void sh_eval_place_write(const struct sh_eval_place *p, struct sh_out *o);

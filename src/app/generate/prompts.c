@@ -2,7 +2,6 @@
 /* See prompts.h. */
 #include "src/app/generate/prompts.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/model/config.h"
-#include "src/tracer/texts.h"
 
 enum { MOST = 1 << 22 };                 /* tokens of a prompt, where the model's positions set no limit */
 

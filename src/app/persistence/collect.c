@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See collect.h. One (sequence, layer) is read at a time; its heads are then processed in parallel. */
-#include "src/app/persistence/collect.h"
+/* One pass over a store (study.h). A layer of a sequence is read at a time; its heads are processed in parallel. */
+#include "src/app/persistence/study.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct layer {                          /* the blocks of one (sequence, layer), 
     struct sh_recorded r;
     struct sh_batch stats;
     const struct sh_stats_spec *spec;
-    int by_rows;                        /* the rows answer, and not what is stored of them */
+    int by_rows;                        /* from the rows, not from the stored statistics */
     struct sh_stats **s;                /* [n_head] */
 };
 
@@ -50,7 +50,7 @@ static struct sh_stats *stored_stats(const struct layer *l, int head, struct sh_
     return NULL;
 }
 
-/* The statistics that give all cells from rows. */
+/* The statistics that all cells need. */
 static void spec_of(const struct sh_collect *g, struct sh_stats_spec *spec)
 {
     *spec = (struct sh_stats_spec){.window = g->window};
@@ -78,8 +78,8 @@ static void spec_of(const struct sh_collect *g, struct sh_stats_spec *spec)
     }
 }
 
-/* Statistics of one head, made from its rows. A sparse head takes the row sums, which it cannot tell
- * itself, from the statistics stored beside it, a log8 one the sets that its codes do not decide. */
+/* Statistics of one head, made from its rows. The stored statistics give what the rows cannot: the row sums of a sparse
+ * head, and the sets that the codes of a log8 head do not decide. */
 static struct sh_stats *from_rows(const struct layer *l, int head, struct sh_err *e)
 {
     int sparse = 0, length = l->r.sequence->n_tokens;
@@ -209,10 +209,8 @@ int sh_collect_run(struct sh_collect *g, struct sh_store *s, struct sh_err *e)
 {
     struct sh_runs runs;
     struct sh_stats_spec spec;
-    if (sh_runs_open(&runs, s, g->run, e)) {
-        sh_runs_close(&runs);
+    if (sh_runs_open(&runs, s, g->run, e))
         return -1;
-    }
     const struct sh_stored_run *run = runs.run;
     int bad = 0;
     spec_of(g, &spec);

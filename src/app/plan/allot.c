@@ -8,8 +8,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/app/plan/key_profile.h"
-#include "src/app/common/runs.h"
 #include "src/app/persistence/study.h"
 
 enum { CURVE_POINTS = 24 };             /* more of them where curves bend: at small budgets */
@@ -134,12 +132,8 @@ int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, cons
 {
     struct sh_runs runs;
     unsigned needs = spec->allocator->needs;
-    if (sh_replay_check(q, s, e))
+    if (sh_replay_check(q, s, e) || sh_runs_open(&runs, s, q->run, e))
         return -1;
-    if (sh_runs_open(&runs, s, q->run, e)) {
-        sh_runs_close(&runs);
-        return -1;
-    }
     const struct sh_stored_run *run = runs.run;
     *a = (struct sh_allot){.spec = *spec, .n_layer = run->last_layer - run->first_layer + 1,
                            .n_head = run->n_kv_head, .first_layer = run->first_layer,
@@ -191,15 +185,6 @@ static void scale_curve(const struct sh_allot *a, struct sh_allocation *p, int *
     free(from);
 }
 
-static double *cut_profile(const struct sh_allot *a, int n_token)
-{
-    size_t n = (size_t)a->n_layer * (size_t)a->n_head, each = (size_t)n_token;
-    double *score = xcalloc(n * each, sizeof *score);
-    for (size_t i = 0; i < n; i++)
-        memcpy(score + i * each, a->profile + i * (size_t)a->n_key, each * sizeof *score);
-    return score;
-}
-
 int sh_allot_longest(const struct sh_allot *a)
 {
     return a->length[a->n_length - 1];
@@ -222,8 +207,12 @@ int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget,
         curve = xcalloc((size_t)n * (size_t)a->n_point, sizeof *curve);
         scale_curve(a, &p, point, curve);
     }
-    if (a->profile)
-        p.score = score = cut_profile(a, n_token);
+    if (a->profile) {
+        size_t each = (size_t)n_token;
+        p.score = score = xcalloc((size_t)n * each, sizeof *score);
+        for (size_t i = 0; i < (size_t)n; i++)
+            memcpy(score + i * each, a->profile + i * (size_t)a->n_key, each * sizeof *score);
+    }
     int bad = sh_allocate(&a->spec, &p, budget, e);
     free(point);
     free(curve);

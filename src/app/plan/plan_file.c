@@ -2,7 +2,6 @@
 /* See plan_file.h: reading and validation. */
 #include "src/app/plan/plan_file.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

@@ -10,7 +10,6 @@
 
 #include "src/base/mem.h"
 #include "src/app/store/results.h"
-#include "src/app/replay/replay_ranks.h"
 #include "src/app/common/runs.h"
 
 void sh_replay_work_rows(struct sh_replay_job *w)
@@ -29,29 +28,19 @@ void sh_replay_work_rows(struct sh_replay_job *w)
     }
 }
 
-static void forget_rows(struct sh_replay_job *w)
-{
-    sh_replay_rows_free(w->row, w->n_row);
-    for (int i = 0; i < w->n_row; i++)
-        free(w->settings[i]);
-    free(w->settings);
-    free(w->row);
-    w->settings = NULL;
-    w->row = NULL;
-    w->n_row = 0;
-}
-
-static void forget_runs(struct sh_replay_job *w)
-{
-    if (w->runs)
-        sh_stored_runs_free(w->runs, w->n_run);
-    w->runs = NULL;
-}
-
 void sh_replay_work_clear(struct sh_replay_job *w)
 {
-    forget_rows(w);
-    forget_runs(w);
+    for (int i = 0; i < w->n_row; i++) {
+        free(w->row[i].layer);
+        free(w->settings[i]);
+    }
+    free(w->settings);
+    free(w->row);
+    sh_stored_runs_free(w->runs, w->n_run);
+    w->settings = NULL;
+    w->row = NULL;
+    w->runs = NULL;
+    w->n_row = 0;
 }
 
 /* Fill the rows of the policies that were replayed: policy i of q is policy of[i] of the request, its budgets are
@@ -69,25 +58,23 @@ static void fill_rows(struct sh_replay_job *w, const struct sh_replay_request *q
 }
 
 static int run_some(struct sh_replay_job *w, const struct sh_replay_request *q, const int *of, int first,
-                    struct sh_store *s, struct sh_err *e)
+                    struct sh_err *e)
 {
     struct sh_replay_result r = {0};
-    int bad = sh_replay_run(q, s, &r, e);
+    int bad = sh_replay_run(q, w->store, &r, e);
     if (!bad)
         fill_rows(w, q, of, first, &r);
     sh_replay_result_free(&r);
     return bad;
 }
 
-/* One policy under budgets that an allocator shares out: they depend on what the policy protects, so policies
- * go one by one. */
-static int run_shared_out(struct sh_replay_job *w, const struct sh_replay_request *one, int of, struct sh_store *s,
-                          struct sh_err *e)
+/* One policy under budgets that an allocator divides: they depend on what the policy protects. */
+static int run_shared_out(struct sh_replay_job *w, const struct sh_replay_request *one, int of, struct sh_err *e)
 {
     struct sh_replay_request q = *one;
     struct sh_allot a = {0};
-    int bad = sh_allot_open(&a, &w->allocator, one, s, e) || sh_allot_budgets(&a, &q, e) ||
-              run_some(w, &q, &of, 0, s, e);
+    int bad = sh_allot_open(&a, &w->allocator, one, w->store, e) || sh_allot_budgets(&a, &q, e) ||
+              run_some(w, &q, &of, 0, e);
     sh_allot_close(&a);
     return bad;
 }
@@ -110,11 +97,11 @@ static int run_policies(struct sh_replay_job *w, const int *of, int n, int first
     q.budget = &w->budget[first];
     q.n_budget = n_budget;
     if (is_uniform(w))
-        return n ? run_some(w, &q, of, first, w->store, e) : 0;
+        return n ? run_some(w, &q, of, first, e) : 0;
     q.n_spec = 1;
     for (int i = 0; i < n && !bad; i++) {
         q.spec = &spec[i];
-        bad = run_shared_out(w, &q, of[i], w->store, e);
+        bad = run_shared_out(w, &q, of[i], e);
     }
     return bad;
 }
@@ -145,22 +132,15 @@ static int piece_first(const struct sh_replay_job *w, const struct cut *c, int p
     return piece * w->q.n_budget / c->pieces;
 }
 
-/* Are all rows of a policy under the budgets of a piece in the store? */
-static int piece_known(const struct sh_replay_job *w, const struct cut *c, int i_spec, int piece)
-{
-    int known = 1;
-    for (int b = piece_first(w, c, piece); b < piece_first(w, c, piece + 1); b++)
-        known &= w->row[i_spec * w->q.n_budget + b].is_known;
-    return known;
-}
-
 /* The policies of which a row is missing under the budgets of a piece: of[n]; unit -1: those of this shard. */
 static int missing(const struct sh_replay_job *w, const struct cut *c, int unit, int piece, int *of)
 {
     int n = 0;
     for (int i = 0; i < w->q.n_spec; i++) {
-        int u = unit_of(c, i, piece);
-        if ((unit < 0 ? sh_part_has(&w->shard, u) : u == unit) && !piece_known(w, c, i, piece))
+        int u = unit_of(c, i, piece), known = 1;
+        for (int b = piece_first(w, c, piece); b < piece_first(w, c, piece + 1); b++)
+            known &= w->row[i * w->q.n_budget + b].is_known;
+        if ((unit < 0 ? sh_part_has(&w->shard, u) : u == unit) && !known)
             of[n++] = i;
     }
     return n;
@@ -174,10 +154,10 @@ static struct cut cut_alone(const struct sh_replay_job *w)
 int sh_replay_work_is_own(const struct sh_replay_job *w, int row)
 {
     struct cut c = cut_alone(w);
-    int i_spec = row / w->q.n_budget, piece = 0;
+    int piece = 0;
     while (piece_first(w, &c, piece + 1) <= row % w->q.n_budget)
         piece++;
-    return sh_part_has(&w->shard, unit_of(&c, i_spec, piece));
+    return sh_part_has(&w->shard, unit_of(&c, row / w->q.n_budget, piece));
 }
 
 /* Replay what is missing: one walk over the store for each piece. */
@@ -195,8 +175,8 @@ int sh_replay_work_alone(struct sh_replay_job *w, struct sh_err *e)
 
 int sh_replay_work_keep(const struct sh_replay_job *w, int from, int n, struct sh_store *s, struct sh_err *e)
 {
-    int bad = sh_store_group_begin(s, e);
-    if (bad)
+    int bad = 0;
+    if (sh_store_group_begin(s, e))
         return -1;
     for (int i = from; i < from + n && !bad; i++)
         if (!w->row[i].is_known && w->row[i].layer)
@@ -275,23 +255,16 @@ struct ranks {
     int of[SH_REPLAY_POLICIES];
 };
 
-/* The store as it is now. */
-static int look_again(struct sh_replay_job *w, struct sh_err *e)
-{
-    forget_rows(w);
-    forget_runs(w);
-    if (sh_runs_choose(w->store, (int)w->q.run, &w->runs, &w->n_run, e))
-        return -1;
-    sh_replay_work_rows(w);
-    return w->force ? 0 : sh_replay_rows_find(w->row, w->settings, w->n_row, w->store, e);
-}
-
 static int ask(void *to, struct sh_replay_request *q, char *job, struct sh_err *e)
 {
     struct ranks *r = to;
     struct sh_replay_job *w = r->w;
     uint64_t hash = SH_PART_HASH;
-    if (look_again(w, e))
+    sh_replay_work_clear(w);                    /* the store may have changed */
+    if (sh_runs_choose(w->store, w->q.run, &w->runs, &w->n_run, e))
+        return -1;
+    sh_replay_work_rows(w);
+    if (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, w->store, e))
         return -1;
     sh_part_hash(&hash, PACKAGE_VERSION);       /* sums of two versions are not added up */
     struct cut all = {w->q.n_spec, 1, w->q.n_spec};
@@ -327,24 +300,16 @@ static int share_layers(struct sh_replay_job *w, struct sh_store *into, struct s
     return bad;
 }
 
-/* What will be found again. */
+/* Erases what the ranks will compute: merging their results replaces nothing. */
 static int forget_unknown(const struct sh_replay_job *w, struct sh_store *into, struct sh_err *e)
 {
-    const char **settings = xcalloc((size_t)w->n_row + 1, sizeof *settings);
-    for (int i = 0; i < w->n_row; i++)
-        settings[i] = w->row[i].is_known ? NULL : w->settings[i];
-    int bad = sh_results_forget("replay", settings, w->n_row, into, e);
-    free(settings);
-    return bad;
-}
-
-/* What is there: of ranks that were killed, and of the store. */
-static int begin_policies(struct sh_replay_job *w, struct sh_store *into, struct sh_err *e)
-{
-    return sh_job_gather(&w->cluster, into, e) ||
-                   (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, into, e)) ||
-                   forget_unknown(w, into, e)
-               ? -1 : 0;
+    int bad = 0;
+    if (sh_store_group_begin(into, e))
+        return -1;
+    for (int i = 0; i < w->n_row && !bad; i++)
+        if (!w->row[i].is_known)
+            bad = sh_store_results_erase(into, "replay", w->settings[i], e);
+    return sh_store_group_end(into, bad, e);
 }
 
 int sh_replay_work_ranks(struct sh_replay_job *w, const char *path, struct sh_err *e)
@@ -352,11 +317,13 @@ int sh_replay_work_ranks(struct sh_replay_job *w, const char *path, struct sh_er
     if (!sh_job_is_first(&w->cluster))
         return is_uniform(w) ? share_layers(w, NULL, e) : share_policies(w, NULL, e);
     struct sh_store *into = sh_store_typed(sh_store_update(path, e), w->cluster.common.line);
-    int bad = !into || (w->force && forget_unknown(w, into, e));        /* so that they do not keep others' out */
+    int bad = !into || (w->force && forget_unknown(w, into, e));        /* so that they do not conflict */
     if (!bad && is_uniform(w))
         bad = share_layers(w, into, e);
     else if (!bad)
-        bad = begin_policies(w, into, e) || share_policies(w, into, e) || find_new_rows(w, into, e);
+        bad = sh_job_gather(&w->cluster, into, e) ||
+              (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, into, e)) ||
+              forget_unknown(w, into, e) || share_policies(w, into, e) || find_new_rows(w, into, e);
     sh_store_close(into);
     return bad ? -1 : 0;
 }

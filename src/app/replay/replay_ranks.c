@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_ranks.h. */
-#include "src/app/replay/replay_ranks.h"
+/* A replay by several ranks, which share the layers (replay_job.h). */
+#include "src/app/replay/replay_job.h"
 
 #include <stdlib.h>
 #include <string.h>

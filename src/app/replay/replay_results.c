@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/mem.h"
 #include "src/app/store/results.h"
@@ -70,18 +69,12 @@ void sh_replay_row_fill(struct sh_replay_row *row, const struct sh_replay_result
         (sh_replay_total_mean_peak(t, cell) * per_token + sh_replay_total_policy_bytes(t, cell));
 }
 
-void sh_replay_rows_free(struct sh_replay_row *row, int n)
-{
-    for (int i = 0; i < n; i++)
-        free(row[i].layer);
-}
-
 struct point { double x, y; };
 
 static int by_x(const void *a, const void *b)
 {
-    double x = ((const struct point *)a)->x, y = ((const struct point *)b)->x;
-    return (x > y) - (x < y);
+    const struct point *p = a, *q = b;
+    return (p->x > q->x) - (p->x < q->x);
 }
 
 double sh_replay_rows_area(const struct sh_replay_row *row, int n_budget)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What shears simulate --db keeps (simulate_run.h): one set of figures for each cell, under settings that name
  * everything that decides them; what stands behind a name, a file or a row of a catalogue, by a hash. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -82,38 +81,30 @@ int sh_sim_find(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e
     int found = 0;
     for (int i = 0; i < s->n_row && found >= 0; i++) {
         struct sh_sim_row *r = &s->row[i];
-        struct sh_result_row kept;
-        found = sh_result_find(store, "simulate", r->settings, &kept, e);
-        r->is_known = r->is_there = found > 0 && sh_result_get(&kept, &sh_simulate_metrics, r->at);
-        sh_result_free(&kept);
+        found = sh_result_recall(store, "simulate", r->settings, &sh_simulate_metrics, r->at, e);
+        r->is_known = r->is_there = found > 0;
     }
     return found < 0 ? -1 : 0;
 }
 
-static int keep(const struct sh_sim_row *r, struct sh_store *store, struct sh_err *e)
-{
-    struct sh_result_row row = {0};
-    sh_result_add_all(&row, &sh_simulate_metrics, -1, r->at);
-    return sh_result_keep(store, "simulate", r->settings, &row, e);
-}
-
 int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store *store, struct sh_err *e)
 {
-    int bad = sh_store_group_begin(store, e);
-    if (bad)
+    int bad = 0;
+    if (sh_store_group_begin(store, e))
         return -1;
     for (int i = first; i < first + n && !bad; i++)
         if (s->row[i].is_there && !s->row[i].is_known)
-            bad = keep(&s->row[i], store, e);
+            bad = sh_result_keep_all(store, "simulate", s->row[i].settings, &sh_simulate_metrics, s->row[i].at, e);
     return sh_store_group_end(store, bad, e);
 }
 
 int sh_sim_forget(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
 {
-    const char **settings = xcalloc((size_t)s->n_row + 1, sizeof *settings);
-    for (int i = 0; i < s->n_row; i++)
-        settings[i] = s->row[i].is_known ? NULL : s->row[i].settings;
-    int bad = sh_results_forget("simulate", settings, s->n_row, store, e);
-    free(settings);
-    return bad;
+    int bad = 0;
+    if (sh_store_group_begin(store, e))
+        return -1;
+    for (int i = 0; i < s->n_row && !bad; i++)
+        if (!s->row[i].is_known)
+            bad = sh_store_results_erase(store, "simulate", s->row[i].settings, e);
+    return sh_store_group_end(store, bad, e);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See theory_repeat_store.h. */
-#include "src/app/theory/theory_repeat_store.h"
+/* Theorem 3.1 on a trace (theory_store.h). */
+#include "src/app/theory/theory_store.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -30,8 +30,8 @@ static float number(const struct sh_tensor *t, size_t i)
                                : sh_bf16_to_f32(((const uint16_t *)t->at)[i]);
 }
 
-/* Rows [first, first + n) of a matrix [out, in], turned: [in, n]. */
-static float *turned(const struct sh_tensor *t, int first, int n)
+/* Rows [first, first + n) of a matrix [out, in], transposed: [in, n]. */
+static float *transposed(const struct sh_tensor *t, int first, int n)
 {
     float *w = xmalloc((size_t)t->cols * (size_t)n * sizeof *w);
     for (int r = 0; r < n; r++)
@@ -40,7 +40,7 @@ static float *turned(const struct sh_tensor *t, int first, int n)
     return w;
 }
 
-/* Columns [first, first + n) of W_O [d_model, heads * d_head], turned: [n, d_model]. */
+/* Columns [first, first + n) of W_O [d_model, heads * d_head], transposed: [n, d_model]. */
 static float *output_slice(const struct sh_tensor *t, int first, int n)
 {
     float *w = xmalloc((size_t)t->rows * (size_t)n * sizeof *w);
@@ -54,7 +54,7 @@ static int head_weights(const struct sh_tensor t[4], const struct sh_arch *a, in
                         struct sh_err *e)
 {
     int d = a->d_head, kv = h / (a->n_head / a->n_kv_head);
-    float *q = turned(&t[0], h * d, d), *k = turned(&t[1], kv * d, d), *v = turned(&t[2], kv * d, d),
+    float *q = transposed(&t[0], h * d, d), *k = transposed(&t[1], kv * d, d), *v = transposed(&t[2], kv * d, d),
           *o = output_slice(&t[3], h * d, d);
     int bad = sh_repeat_weights_set(out, q, k, v, o, a->d_model, d, e);
     free(q);
@@ -156,10 +156,9 @@ static int check_fits(const struct sh_model *m, struct sh_store *s, const struct
     if (strcmp(fingerprint, r->fingerprint) || a->n_layer != r->n_layer || a->n_head != r->n_head ||
         a->n_kv_head != r->n_kv_head || a->d_head != r->d_head)
         return sh_fail(e, "%s: run %d is of another model than %s", sh_store_path(s), r->id, model);
-    if (!strchr(r->vectors, 'q') || !strchr(r->vectors, 'k') || !strchr(r->vectors, 'v')) {
-        sh_fail(e, "%s: run %d: Theorem 3.1 requires queries, keys and values", sh_store_path(s), r->id);
-        return sh_runs_hint(e, "with --vectors qkv");
-    }
+    if (!strchr(r->vectors, 'q') || !strchr(r->vectors, 'k') || !strchr(r->vectors, 'v'))
+        return sh_fail(e, "%s: run %d: Theorem 3.1 requires queries, keys and values", sh_store_path(s), r->id),
+               sh_runs_hint(e, "with --vectors qkv");
     if (a->pos == SH_POS_ROTARY || a->flags & SH_HAS_QK_NORM)
         return sh_fail(e, "%s: Theorem 3.1 covers plain x W_Q and x W_K; this model rotates or normalises them",
                        model);
