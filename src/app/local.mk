@@ -39,7 +39,7 @@ libapp_a_SOURCES = \
 	%D%/replay/replay_ranks.c \
 	%D%/replay/replay_job.c %D%/replay/replay_job.h \
 	%D%/simulate/simulate_args.c %D%/simulate/simulate_args.h \
-	%D%/simulate/simulate_csv.c %D%/simulate/simulate_csv.h \
+	%D%/simulate/simulate_csv.c \
 	%D%/simulate/simulate_keep.c \
 	%D%/simulate/simulate_run.c %D%/simulate/simulate_run.h \
 	%D%/simulate/simulate_study.c \

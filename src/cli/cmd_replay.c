@@ -327,7 +327,6 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return -1;
     struct sh_replay_job *w = xcalloc(1, sizeof *w);
     w->force = a->force;
-    w->rank_timeout = a->rank_timeout;
     int bad = sh_job_enter(&w->cluster, common, path, a->shard, &w->shard, a->rank_timeout, e) ||
               work(a, path, w, e);
     sh_replay_work_clear(w);

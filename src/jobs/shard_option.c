@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See shard_option.h. */
 #include "src/jobs/shard_option.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See ranks.h. */
 #include "src/ranks/ranks.h"
 
 #include <dlfcn.h>

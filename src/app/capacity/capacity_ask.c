@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_ask.h. */
 #include "src/app/capacity/capacity_ask.h"
 
 #include <errno.h>

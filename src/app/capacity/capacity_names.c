@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_names.h. */
 #include "src/app/capacity/capacity_names.h"
 
 #include <stdlib.h>

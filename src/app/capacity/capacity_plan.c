@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_plan.h. */
 #include "src/app/capacity/capacity_plan.h"
 
 #include <ctype.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_quality.h. */
 #include "src/app/capacity/capacity_quality.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_study.h. */
 #include "src/app/capacity/capacity_study.h"
 
 #include <stdlib.h>

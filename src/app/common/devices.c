@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See devices.h. */
 #include "src/app/common/devices.h"
 
 #include <stdlib.h>
@@ -55,14 +54,7 @@ static int open_all(struct sh_devices *d, const char *name, const struct sh_comm
     return 0;
 }
 
-/* One line, although the message may have several. */
-static void say_why(const char *instead, const struct sh_err *why)
-{
-    sh_sayf("shears: ", "%s; using %s", why->text, instead);
-}
-
-/* That a backend is not built, or that the machine has no device for it, is as expected; that it cannot be used all
- * the same is not. */
+/* A backend that is not built, or without a device for it, is no surprise; one that cannot use its device is. */
 static int is_unexpected(const char *name)
 {
     const struct sh_module *m = sh_backend_look(name);
@@ -82,7 +74,7 @@ int sh_devices_open(struct sh_devices *d, const struct sh_common *c, size_t memo
         if (!bad || !next || !only_first)
             break;
         if (!c->quiet && (c->verbose || is_unexpected(sh_backend_names[i])))
-            say_why(next, e);
+            sh_sayf("shears: ", "%s; using %s", e->text, next);
     }
     return bad;
 }

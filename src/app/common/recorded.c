@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See recorded.h. */
 #include "src/app/common/recorded.h"
 
 #include <stdlib.h>
@@ -96,8 +95,6 @@ int sh_each_head(int n, int threads, int (*work)(void *to, int head, struct sh_e
     }
     return bad;
 }
-
-/* ---- rows ---- */
 
 void sh_head_rows_begin(struct sh_head_rows *h, const struct sh_batch *blocks, int head)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See runs.h. */
 #include "src/app/common/runs.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See text_source.h. */
 #include "src/app/common/text_source.h"
 
 static int open_model(struct sh_text_source *s, struct sh_err *e)

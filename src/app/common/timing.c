@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See timing.h. */
 #include "src/app/common/timing.h"
 
 #include "src/base/out.h"

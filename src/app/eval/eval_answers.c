@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See eval_answers.h. The tokens of an answer are found by tokenizing the text up to its beginning and up to its end;
+/* The tokens of an answer are found by tokenizing the text up to its beginning and up to its end;
  * the former must be a prefix of the whole text's tokens. */
 #include "src/app/eval/eval_answers.h"
 

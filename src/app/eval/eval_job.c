@@ -200,20 +200,16 @@ static int share(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e
 {
     int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = sh_eval_own_cells(w, of), per = cells_of_unit(w, n);
     int units = n ? (n + per - 1) / per : 1;            /* none: the reference alone */
-    double *size = xcalloc((size_t)units, sizeof *size);
-    unsigned char *known = xcalloc((size_t)units, 1);
+    struct sh_work_unit *unit = xcalloc((size_t)units, sizeof *unit);
     for (int u = 0; u < units; u++) {
-        known[u] = (unsigned char)w->result[w->n].is_known;
-        for (int i = u * per; i < (u + 1) * per && i < n; i++, size[u]++)
-            known[u] &= (unsigned char)w->result[of[i]].is_known;
-        size[u]++;
+        unit[u] = (struct sh_work_unit){.size = 1, .is_done = w->result[w->n].is_known};
+        for (int i = u * per; i < (u + 1) * per && i < n; i++, unit[u].size++)
+            unit[u].is_done &= w->result[of[i]].is_known;
     }
-    struct sh_work_queue s = {.n = units, .size = size, .done = known, .run = run_unit, .to = w,
-                         .timeout_s = w->a->rank_timeout, .what = "reading", .quiet = w->common->quiet};
-    int bad = sh_job_run(&w->cluster, &s, store, e);
+    struct sh_work_queue q = {.n = units, .unit = unit, .run = run_unit, .to = w, .what = "reading"};
+    int bad = sh_job_run(&w->cluster, q, store, e);
     free(of);
-    free(size);
-    free(known);
+    free(unit);
     return bad;
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See eval_results.h. */
 #include "src/app/eval/eval_results.h"
 
 #include <math.h>
@@ -13,8 +12,6 @@
 const struct sh_eval_part_name sh_eval_part_names[SH_EVAL_PARTS + 1] = {
     [SH_EVAL_POSITION] = {"position", "by_position"}, [SH_EVAL_LENGTH] = {"length", "by_length"},
     [SH_EVAL_DISTANCE] = {"distance", "by_distance"}, [SH_EVAL_PARTS] = {NULL, NULL}};
-
-/* ---- identity ---- */
 
 char *sh_eval_settings(const struct sh_policy_spec *spec, const struct sh_budget *of, const struct sh_kv_format *f,
                        const uint64_t *plan, const struct sh_eval_scene *c)
@@ -41,8 +38,6 @@ void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c
     r->has_answers = c->answers != 0;
     r->settings = sh_eval_settings(cell->spec, &cell->budget, &cell->format, r->plan ? &r->plan_hash : NULL, c);
 }
-
-/* ---- figures ---- */
 
 static void put(double *at, int value, int error, struct sh_eval_mean m)
 {
@@ -94,8 +89,6 @@ void sh_eval_results_free(struct sh_eval_result *r, int n)
         free(r[i].settings);
     free(r);
 }
-
-/* ---- the store ---- */
 
 /* "nll@position:33-64"; NULL: of no part. */
 static double *part_of(struct sh_eval_result *r, const char *name)
@@ -166,8 +159,6 @@ int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, stru
     return sh_result_keep(s, "eval", r->settings, &row, e);
 }
 
-/* ---- the answer ---- */
-
 static void write_parts(const struct sh_eval_result *r, const char *of, struct sh_out *o)
 {
     for (int p = 0; p < SH_EVAL_PARTS; p++) {
@@ -225,7 +216,8 @@ void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int wit
         sh_metrics_write(&sh_eval_answer_metrics, r->answer, o);
     if (with_device)
         sh_eval_place_write(&r->place, o);
-    char *of = xasprintf("%s %s", sh_policy_knobs(c->spec, knobs), r->plan ? r->plan : sh_budget_text(&c->budget, budget));
+    char *of = xasprintf("%s %s", sh_policy_knobs(c->spec, knobs),
+                         r->plan ? r->plan : sh_budget_text(&c->budget, budget));
     write_parts(r, of, o);
     free(of);
 }

@@ -36,8 +36,6 @@ struct work {
     int kept;                           /* rows written to the store                              */
 };
 
-/* ---- the request ---- */
-
 static int read_request(struct work *w, struct sh_err *e)
 {
     const struct sh_task_request *q = w->q;
@@ -172,8 +170,6 @@ static int open_all(struct work *w, struct sh_err *e)
     return 0;
 }
 
-/* ---- the work ---- */
-
 static void write_item(const struct work *w, const struct sh_task_row *r, const struct sh_task_prompt *p,
                        const struct sh_task_score *s)
 {
@@ -279,8 +275,6 @@ static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
     w->items = f ? sh_file_stream(f) : NULL;
     return sh_file_end(f, read_rows(w, store, e), e);
 }
-
-/* ---- the results ---- */
 
 static void put_answer(const struct work *w, struct sh_out *o)
 {

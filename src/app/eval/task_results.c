@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See task_results.h. */
 #include "src/app/eval/task_results.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See generate_batch.h. */
 #include "src/app/generate/generate_batch.h"
 
 #include <stdlib.h>
@@ -159,8 +158,6 @@ static int write_all(struct run *r, struct sh_err *e)
     return 0;
 }
 
-/* ---- one session ---- */
-
 /* The angles of longrope are others from the first token on that is beyond the trained positions. Those of places in
  * the cache stay. */
 static int turn_of(const struct sh_live *l, const struct sh_live_shape *shape)
@@ -263,8 +260,6 @@ static int write_some(struct sh_writing *w, struct sh_written *text, const int *
     close_run(&r);
     return bad ? -1 : 0;
 }
-
-/* ---- all texts ---- */
 
 static int shape_of(const struct sh_live *l, const struct sh_live_cache *c, int n_prompt, int n_token,
                     struct sh_live_shape *out, struct sh_err *e)

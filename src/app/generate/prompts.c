@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See prompts.h. */
 #include "src/app/generate/prompts.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See study.h. */
 #include "src/app/persistence/study.h"
 
 int sh_study_add(struct sh_study *y, const struct sh_alpha *alpha, int recent, double split)

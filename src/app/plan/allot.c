@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See allot.h. */
 #include "src/app/plan/allot.h"
 
 #include <math.h>
@@ -19,8 +18,6 @@ const char *sh_allot_text(const struct sh_allocator_spec *s, char text[SH_ALLOT_
     snprintf(text, SH_ALLOT_TEXT, "%s%s%s", s->allocator->name, *knobs ? ":" : "", knobs);
     return text;
 }
-
-/* ---- what is measured ---- */
 
 static int curve_tokens(const struct sh_allot *a, double share, int n_token)
 {
@@ -100,8 +97,6 @@ static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, 
     return bad;
 }
 
-/* ---- lengths ---- */
-
 static int ascending(const void *a, const void *b)
 {
     int x = *(const int *)a, y = *(const int *)b;
@@ -163,8 +158,6 @@ void sh_allot_close(struct sh_allot *a)
     free(a->table);
     *a = (struct sh_allot){0};
 }
-
-/* ---- results ---- */
 
 /* The curve's points in tokens; points that fall together are one. */
 static void scale_curve(const struct sh_allot *a, struct sh_allocation *p, int *point, double *curve)

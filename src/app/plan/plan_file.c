@@ -41,8 +41,6 @@ int sh_plan_tokens(const struct sh_plan *p, int layer, int head, int n_token)
                          sh_policy_protected(&p->policy) + 1);
 }
 
-/* ---- fields ---- */
-
 static int take_text(const json_t *o, const char *key, char *to, size_t bytes, struct sh_err *e)
 {
     const json_t *v = json_object_get(o, key);
@@ -97,8 +95,6 @@ static const json_t *object_in(const json_t *o, const char *key, struct sh_err *
     sh_fail(e, "\"%s\": found %s, expected an object", key, sh_json_kind(v));
     return NULL;
 }
-
-/* ---- parts ---- */
 
 static int read_model(const json_t *root, struct sh_plan *p, struct sh_err *e)
 {
@@ -239,8 +235,6 @@ static int read_root(const json_t *root, struct sh_plan *p, struct sh_err *e)
     return read_model(root, p, e) || read_rules(root, p, e) || read_budgets(root, p, e) || read_target(root, p, e) ||
            read_evidence(root, p, e) ? -1 : 0;
 }
-
-/* ---- the file ---- */
 
 int sh_plan_read(struct sh_plan *out, const char *path, struct sh_err *e)
 {

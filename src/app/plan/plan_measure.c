@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_measure.h. */
 #include "src/app/plan/plan_measure.h"
 
 #include <assert.h>

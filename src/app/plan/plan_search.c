@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_search.h. */
 #include "src/app/plan/plan_measure.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_job.h. */
 #include "src/app/replay/replay_job.h"
 
 #include <inttypes.h>
@@ -184,8 +183,6 @@ int sh_replay_work_keep(const struct sh_replay_job *w, int from, int n, struct s
     return sh_store_group_end(s, bad, e);
 }
 
-/* ---- by ranks ---- */
-
 /* One unit of policies. */
 static int run_unit(void *to, int unit, struct sh_err *e)
 {
@@ -201,31 +198,20 @@ static int run_unit(void *to, int unit, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-/* A larger cache costs more, and every unit reads the store. */
-static double work_of(const struct sh_replay_job *w, int first, int n)
-{
-    double work = 1;
-    for (int b = first; b < first + n; b++)
-        work += w->budget[b].tokens ? 1 : 0.5 + w->budget[b].share;
-    return work;
-}
-
 static int share_policies(struct sh_replay_job *w, struct sh_store *into, struct sh_err *e)
 {
     struct cut c = cut(w, w->cluster.me.size);
-    double *size = xcalloc((size_t)c.n, sizeof *size);
-    unsigned char *known = xcalloc((size_t)c.n, 1);
+    struct sh_work_unit *unit = xcalloc((size_t)c.n, sizeof *unit);
     for (int u = 0; u < c.n; u++) {
-        int of[SH_REPLAY_POLICIES], piece = u % c.pieces, first = piece_first(w, &c, piece);
-        int n = missing(w, &c, u, piece, of);
-        size[u] = n * work_of(w, first, piece_first(w, &c, piece + 1) - first);
-        known[u] = n == 0;
+        int of[SH_REPLAY_POLICIES], piece = u % c.pieces, n = missing(w, &c, u, piece, of);
+        double work = 1;                        /* every unit reads the store; a larger cache costs more */
+        for (int b = piece_first(w, &c, piece); b < piece_first(w, &c, piece + 1); b++)
+            work += w->budget[b].tokens ? 1 : 0.5 + w->budget[b].share;
+        unit[u] = (struct sh_work_unit){.size = n * work, .is_done = n == 0};
     }
-    struct sh_work_queue s = {.n = c.n, .size = size, .done = known, .run = run_unit, .to = w,
-                         .timeout_s = w->rank_timeout, .what = "replaying", .quiet = w->cluster.common.quiet};
-    int bad = sh_job_run(&w->cluster, &s, into, e);
-    free(size);
-    free(known);
+    struct sh_work_queue q = {.n = c.n, .unit = unit, .run = run_unit, .to = w, .what = "replaying"};
+    int bad = sh_job_run(&w->cluster, q, into, e);
+    free(unit);
     return bad;
 }
 
@@ -291,8 +277,7 @@ static int take(void *to, const struct sh_replay_result *all, struct sh_err *e)
 static int share_layers(struct sh_replay_job *w, struct sh_store *into, struct sh_err *e)
 {
     struct ranks *r = xcalloc(1, sizeof *r);
-    struct sh_replay_share s = {.c = &w->cluster, .s = w->store, .timeout_s = w->rank_timeout, .ask = ask,
-                                .take = take, .to = r};
+    struct sh_replay_share s = {.c = &w->cluster, .s = w->store, .ask = ask, .take = take, .to = r};
     r->w = w;
     r->into = into;
     int bad = sh_replay_share(&s, into, e);

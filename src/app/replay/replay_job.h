@@ -22,7 +22,6 @@ struct sh_replay_job {
     char **settings;
     int n_row;
     int force;                          /* also rows whose results the store has */
-    double rank_timeout;
     struct sh_part shard;
     struct sh_job cluster;
     struct sh_store *store;             /* that is read */
@@ -54,7 +53,6 @@ enum { SH_REPLAY_JOB = 24 };
 struct sh_replay_share {
     struct sh_job *c;
     struct sh_store *s;                 /* that is read                                           */
-    double timeout_s;
     /* What is to be replayed (n_spec 0: nothing), and a name that all ranks give the same request. Rank 0 asks before
      * and after it has joined leftovers into the store, the others when they have their first unit. */
     int (*ask)(void *to, struct sh_replay_request *q, char *job, struct sh_err *e);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_results.h. */
 #include "src/app/replay/replay_results.h"
 
 #include <math.h>
@@ -92,8 +91,6 @@ double sh_replay_rows_area(const struct sh_replay_row *row, int n_budget)
     }
     return sh_area_mean(x, y, n);
 }
-
-/* ---- the store ---- */
 
 static int take(struct sh_replay_row *row, const struct sh_result_row *kept)
 {

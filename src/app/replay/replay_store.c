@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_store.h. */
 #include "src/app/replay/replay_store.h"
 
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "src/base/progress.h"
 #include "src/app/common/recorded.h"
 #include "src/app/common/runs.h"
+#include "src/app/eval/eval_dump.h"
 
 enum { MOST_GROUP = 1024 };             /* query heads of a KV head */
 
@@ -104,12 +104,6 @@ static void dump_kept(void *to, int cell, int t, const struct sh_cache *c)
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
     if (t % q->dump_every)
         return;
-    int window = window_of(d->l);
-    int first = window && t >= window ? t + 1 - window : 0;             /* what the query sees */
-    unsigned char *kept = xcalloc((size_t)t + 1, 1);
-    for (int i = 0; i < c->n_slot; i++)
-        if (c->pos[i] >= first)
-            kept[c->pos[i]] = 1;
     fprintf(d->to, "{\"sequence\": %d, \"layer\": %d, \"head\": %d, \"step\": %d, ", d->l->index, d->l->r.layer,
             d->head, t);
     if (q->n_spec * q->n_budget > 1) {
@@ -117,12 +111,9 @@ static void dump_kept(void *to, int cell, int t, const struct sh_cache *c)
         fprintf(d->to, "\"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": %s, ", spec->policy->name,
                 sh_policy_knobs(spec, knobs), sh_budget_text(&q->budget[cell % q->n_budget], budget));
     }
-    fputs("\"kept\": [", d->to);
-    for (int j = 0, n = 0; j <= t; j++)
-        if (kept[j])
-            fprintf(d->to, "%s%d", n++ ? ", " : "", j);
-    fputs("]}\n", d->to);
-    free(kept);
+    fputs("\"kept\": ", d->to);
+    sh_dump_positions(d->to, c, t, window_of(d->l));
+    fputs("}\n", d->to);
 }
 
 static int needs_future(const struct sh_replay_request *q)
@@ -133,7 +124,7 @@ static int needs_future(const struct sh_replay_request *q)
     return 0;
 }
 
-/* All attention that each key gets: what the oracle may look at. */
+/* The attention that each key receives in all rows, which only the oracle may use. */
 static double *take_received(const struct layer *l, int kv_head, struct sh_err *e)
 {
     struct sh_group_rows g;
@@ -244,7 +235,7 @@ struct sh_replay_walk {
     struct sh_runs runs;
     int *first;                                 /* [run]: place of its first sequence over all runs   */
     struct item *item;
-    int n_item, n_unfinished;
+    int n_item;
 };
 
 static const struct sh_stored_sequence *sequence_of(const struct sh_replay_walk *w, const struct item *i)
@@ -252,32 +243,22 @@ static const struct sh_stored_sequence *sequence_of(const struct sh_replay_walk 
     return &w->runs.sequence[i->run][i->sequence];
 }
 
-static int find_sequence(struct sh_replay_walk *w, int run, int sequence, struct sh_err *e)
+/* The finished layers of a run's sequences. */
+static int find_layers(struct sh_replay_walk *w, int run, struct sh_err *e)
 {
     const struct sh_stored_run *r = &w->runs.run[run];
-    for (int layer = r->first_layer; layer <= r->last_layer; layer++) {
-        int done = sh_store_is_done(w->s, w->runs.sequence[run][sequence].id, layer, e);
-        if (done < 0)
-            return -1;
-        if (done)
-            w->item[w->n_item++] = (struct item){run, sequence, layer};
-        else
-            w->n_unfinished++;
-    }
+    int n = w->runs.n_sequence[run], n_layer = r->last_layer - r->first_layer + 1;
+    w->first[run + 1] = w->first[run] + n;
+    w->item = xreallocarray(w->item, (size_t)w->n_item + (size_t)n * (size_t)n_layer + 1, sizeof *w->item);
+    for (int k = 0; k < n; k++)
+        for (int layer = r->first_layer; layer <= r->last_layer; layer++) {
+            int done = sh_store_is_done(w->s, w->runs.sequence[run][k].id, layer, e);
+            if (done < 0)
+                return -1;
+            if (done)
+                w->item[w->n_item++] = (struct item){run, k, layer};
+        }
     return 0;
-}
-
-static int find_run(struct sh_replay_walk *w, int run, struct sh_err *e)
-{
-    const struct sh_stored_run *r = &w->runs.run[run];
-    int n = w->runs.n_sequence[run], bad = 0;
-    if (run + 1 < w->runs.n)
-        w->first[run + 1] = w->first[run] + n;
-    w->item = xreallocarray(w->item, (size_t)w->n_item + (size_t)n * (size_t)(r->last_layer - r->first_layer + 1) + 1,
-                            sizeof *w->item);
-    for (int k = 0; k < n && !bad; k++)
-        bad = find_sequence(w, run, k, e);
-    return bad;
 }
 
 struct sh_replay_walk *sh_replay_walk_open(const struct sh_replay_request *q, struct sh_store *s, struct sh_err *e)
@@ -290,7 +271,7 @@ struct sh_replay_walk *sh_replay_walk_open(const struct sh_replay_request *q, st
     int bad = sh_runs_open(&w->runs, s, q->run, e) || sh_runs_agree(&w->runs, s, e);
     w->first = xcalloc((size_t)w->runs.n + 1, sizeof *w->first);
     for (int i = 0; i < w->runs.n && !bad; i++)
-        bad = find_run(w, i, e);
+        bad = find_layers(w, i, e);
     if (!bad && !w->n_item)
         bad = sh_fail(e, "%s: no layer is finished yet", sh_store_path(s));
     if (!bad)
@@ -335,30 +316,21 @@ int sh_replay_walk_layer(const struct sh_replay_walk *w, int i, struct sh_replay
     return sh_recorded_end(&l.r, bad, e);
 }
 
-static void note_length(const struct sh_replay_request *q, struct sh_replay_result *out, int n_tokens)
-{
-    out->least_tokens = out->n_sequence && out->least_tokens < n_tokens ? out->least_tokens : n_tokens;
-    out->most_tokens = out->most_tokens > n_tokens ? out->most_tokens : n_tokens;
-    out->n_tokens += n_tokens;
-    out->n_sequence++;
-    for (int b = 0; b < q->n_budget; b++)
-        out->budget_tokens[b] += sh_budget_tokens(&q->budget[b], n_tokens);
-}
-
 void sh_replay_walk_begin(const struct sh_replay_walk *w, struct sh_replay_result *out)
 {
     const struct sh_stored_run *r = w->runs.run;
     const struct sh_replay_request *q = w->q;
-    *out = (struct sh_replay_result){.model = xstrdup(r->model), .weights = xstrdup(r->weights),
-                                     .n_layer = r->n_layer, .n_head = r->n_head,
-                                     .n_kv_head = r->n_kv_head, .d_head = r->d_head,
-                                     .first_layer = r->first_layer, .last_layer = r->last_layer,
-                                     .n_unfinished = w->n_unfinished,
-                                     .has_values = strchr(r->vectors, 'v') != NULL,
+    *out = (struct sh_replay_result){.n_kv_head = r->n_kv_head, .d_head = r->d_head, .first_layer = r->first_layer,
+                                     .last_layer = r->last_layer,
                                      .budget_tokens = xcalloc((size_t)q->n_budget, sizeof(double))};
     for (int i = 0; i < w->runs.n; i++)
-        for (int k = 0; k < w->runs.n_sequence[i]; k++)
-            note_length(q, out, w->runs.sequence[i][k].n_tokens);
+        for (int k = 0; k < w->runs.n_sequence[i]; k++) {
+            int n = w->runs.sequence[i][k].n_tokens;
+            out->n_tokens += n;
+            out->n_sequence++;
+            for (int b = 0; b < q->n_budget; b++)
+                out->budget_tokens[b] += sh_budget_tokens(&q->budget[b], n);
+        }
     for (int b = 0; b < q->n_budget; b++)
         out->budget_tokens[b] /= out->n_sequence;
     out->total = sh_replay_total_new(q->n_spec * q->n_budget, r->last_layer - r->first_layer + 1, r->n_kv_head,
@@ -405,8 +377,6 @@ int sh_replay_run(const struct sh_replay_request *q, struct sh_store *s, struct 
 void sh_replay_result_free(struct sh_replay_result *r)
 {
     sh_replay_total_free(r->total);
-    free(r->model);
-    free(r->weights);
     free(r->budget_tokens);
     *r = (struct sh_replay_result){0};
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What shears simulate --db keeps (simulate_run.h): one set of figures for each cell, under settings that name
- * everything that decides them; what stands behind a name, a file or a row of a catalogue, by a hash. */
+/* The results of shears simulate --db (simulate_run.h): a set of figures for each cell, under settings that name
+ * everything that decides them; the contents of files and rows of a catalogue by their hash. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "src/base/mem.h"
 #include "src/app/store/results.h"
 #include "src/app/simulate/simulate_run.h"
-
-/* ---- names ---- */
 
 static void mix(uint64_t *h, double x)
 {
@@ -17,7 +15,7 @@ static void mix(uint64_t *h, double x)
     sh_part_hash(h, text);
 }
 
-/* What it says of sequences of many lengths, up to the longest that there may be. */
+/* Covers the costs of sequences of many lengths, up to the longest possible. */
 uint64_t sh_sim_costs(const struct sh_sim_cost *c)
 {
     const struct sh_roofline *r = &c->line;
@@ -73,8 +71,6 @@ int sh_sim_names(struct sh_sim_study *s, struct sh_err *e)
             return sh_fail(e, "--db: a name in these options is not valid UTF-8, which the store requires");
     return 0;
 }
-
-/* ---- the store ---- */
 
 int sh_sim_find(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See results.h. */
 #include "src/app/store/results.h"
 
 #include <inttypes.h>
@@ -41,8 +40,6 @@ void sh_metrics_write(const struct sh_metrics *m, const double *at, struct sh_ou
         else
             sh_out_int(o, m->metric[i].key, m->metric[i].label, llround(at[i]));
 }
-
-/* ---- settings ---- */
 
 /* As JSON; NULL: it is left out. *bad: it cannot be written. */
 static char *value_text(enum sh_setting_kind kind, const struct sh_value *v, int *bad)

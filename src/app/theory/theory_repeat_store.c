@@ -21,8 +21,6 @@ struct work {
     struct sh_repeat *sum;                          /* of the layer */
 };
 
-/* ---- the matrices ---- */
-
 static float number(const struct sh_tensor *t, size_t i)
 {
     return t->type == SH_F32 ? ((const float *)t->at)[i]
@@ -144,8 +142,6 @@ static int check_sequence(struct work *w, struct sh_err *e)
     free(w->each);
     return sh_recorded_end(&w->r, bad, e);
 }
-
-/* ---- all of it ---- */
 
 static int check_fits(const struct sh_model *m, struct sh_store *s, const struct sh_stored_run *r, const char *model,
                       struct sh_err *e)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See theory_store.h. */
 #include "src/app/theory/theory_store.h"
 
 #include <math.h>
@@ -153,8 +152,6 @@ static void end_layer(struct layer *l)
     free(l->sample);
     free(l->dropped);
 }
-
-/* ---- all of it ---- */
 
 struct source {
     struct sh_store *s;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See trace_job.h. */
 #include "src/app/trace/trace_job.h"
 
 #include <inttypes.h>
@@ -187,20 +186,17 @@ static int run_unit(void *to, int unit, struct sh_err *e)
 
 static int share(struct sh_trace_job *t, struct sh_err *e)
 {
-    double *size = xcalloc((size_t)t->n_unit, sizeof *size);
-    unsigned char *whole = xcalloc((size_t)t->n_unit, 1);
+    struct sh_work_unit *unit = xcalloc((size_t)t->n_unit, sizeof *unit);
     for (int i = 0; i < t->n_unit; i++) {
         const struct sh_unit *u = &t->unit[i];
         unsigned char *done = done_of(t, u);
-        size[i] = u->work;
-        whole[i] = !memchr(done, 0, (size_t)(u->n * (u->last_layer - u->first_layer + 1)));
+        unit[i].size = u->work;
+        unit[i].is_done = !memchr(done, 0, (size_t)(u->n * (u->last_layer - u->first_layer + 1)));
         free(done);
     }
-    struct sh_work_queue s = {.n = t->n_unit, .size = size, .done = whole, .run = run_unit, .to = t,
-                         .timeout_s = t->a->rank_timeout, .what = "tracing", .quiet = t->common->quiet};
-    int bad = sh_job_run(&t->cluster, &s, t->store, e);
-    free(size);
-    free(whole);
+    struct sh_work_queue q = {.n = t->n_unit, .unit = unit, .run = run_unit, .to = t, .what = "tracing"};
+    int bad = sh_job_run(&t->cluster, q, t->store, e);
+    free(unit);
     return bad;
 }
 
@@ -221,8 +217,6 @@ static int pass_on(struct sh_trace_job *t, struct sh_err *e)
     sh_job_apart(&t->cluster);
     return sh_job_is_first(&t->cluster) ? sh_job_gather(&t->cluster, t->store, e) : 0;
 }
-
-/* ---- the run ---- */
 
 static void cut(struct sh_trace_job *t)
 {
