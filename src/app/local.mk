@@ -6,10 +6,9 @@ libapp_a_SOURCES = \
 	%D%/capacity/capacity_names.c %D%/capacity/capacity_names.h \
 	%D%/capacity/capacity_plan.c %D%/capacity/capacity_plan.h \
 	%D%/capacity/capacity_quality.c %D%/capacity/capacity_quality.h \
-	%D%/capacity/capacity_row.c %D%/capacity/capacity_row.h \
+	%D%/capacity/capacity_row.c \
 	%D%/capacity/capacity_stored.c \
 	%D%/capacity/capacity_study.c %D%/capacity/capacity_study.h \
-	%D%/capacity/quality_names.c \
 	%D%/common/devices.c %D%/common/devices.h \
 	%D%/common/live_session.c %D%/common/live_session.h \
 	%D%/common/recorded.c %D%/common/recorded.h \
@@ -22,10 +21,9 @@ libapp_a_SOURCES = \
 	%D%/eval/eval_results.c %D%/eval/eval_results.h \
 	%D%/eval/eval_tasks.c \
 	%D%/eval/eval_job.c %D%/eval/eval_job.h \
-	%D%/eval/task_results.c %D%/eval/task_results.h \
+	%D%/eval/task_results.c \
 	%D%/generate/prompts.c %D%/generate/prompts.h \
 	%D%/generate/generate_batch.c %D%/generate/generate_batch.h \
-	%D%/persistence/collect.c \
 	%D%/persistence/study.c %D%/persistence/study.h \
 	%D%/plan/allot.c %D%/plan/allot.h \
 	%D%/plan/key_profile.c \

@@ -83,14 +83,6 @@ static void release(void *args)
 
 /* ---- the request ---- */
 
-static int keeps_all(const struct sh_policy_spec *p, int n_layer)
-{
-    for (int l = 0; l < n_layer; l++)
-        if (!p->policy->keeps_all || !p->policy->keeps_all(p->knob, l))
-            return 0;
-    return 1;
-}
-
 static int of_plan(const void *plan, int layer, int head, int n_token)
 {
     return sh_plan_tokens(plan, layer, head, n_token);
@@ -133,7 +125,7 @@ static void make_cells(struct sh_eval_job *w)
     for (int i = 0; i < even; i++) {
         const struct sh_policy_spec *p = &w->spec[i / w->n_budget];
         w->cell[i] = (struct sh_eval_cell){.spec = p, .budget = w->budget[i % w->n_budget], .format = w->format};
-        if (keeps_all(p, sh_model_arch(w->source.model)->n_layer))
+        if (sh_live_keeps_all(p, sh_model_arch(w->source.model)->n_layer))
             w->twin[i] = strcmp(p->policy->name, "full") || w->format.bits < 32 ? i - i % w->n_budget : w->n;
     }
     for (int i = 0; i < w->n_plan; i++)

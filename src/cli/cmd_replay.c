@@ -273,7 +273,7 @@ static int replay(const struct replay_args *a, const char *path, struct sh_repla
 {
     if (w->cluster.ranks)
         return sh_replay_work_ranks(w, path, e);
-    if (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, w->store, e))
+    if (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, 0, w->store, e))
         return -1;
     return run_and_dump(a->dump, w, e) ? -1 : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/app/capacity/capacity_row.h"
+#include "src/app/capacity/capacity_study.h"
 
 #include <math.h>
 #include <stdio.h>

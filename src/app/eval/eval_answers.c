@@ -121,8 +121,7 @@ static int read_line(const struct sh_text_source *s, const json_t *item, const c
     return bad;
 }
 
-int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source *s, const char *field,
-                         struct sh_err *e)
+int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source *s, const char *field, struct sh_err *e)
 {
     FILE *f = sh_stream_open(s->jsonl, NULL);
     char *line = NULL;

@@ -225,30 +225,16 @@ static int forget_unknown(const struct sh_eval_job *w, struct sh_store *store, s
     return sh_store_group_end(store, bad, e);
 }
 
-/* Finds the results of ranks that were killed, and of the store. With --force both are erased, the store's before the
- * ranks' stores are merged, so that different results there do not conflict. */
-static int begin_shared(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e)
-{
-    if (w->a->force && forget_unknown(w, store, e))
-        return -1;
-    return sh_job_gather(&w->cluster, store, e) ||
-                   (!w->a->force && sh_eval_results_find(w->result, w->n + 1, store, e)) || forget_unknown(w, store, e)
-               ? -1 : 0;
-}
-
-/* Rank 0 joins the results of all; rows that were known before stay marked. */
+/* Rank 0 begins with the results of the store and of ranks that were killed, and joins those of all. With --force it
+ * erases the store's before the ranks' stores are merged, so that different results do not conflict, and afterwards. */
 static int evaluate_shared(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e)
 {
-    int *known = xcalloc((size_t)w->n + 1, sizeof *known);
-    int bad = store && begin_shared(w, store, e);
-    for (int i = 0; i <= w->n; i++)
-        known[i] = w->result[i].is_known;
-    bad = bad || share(w, store, e) || (store && sh_eval_results_find(w->result, w->n + 1, store, e));
-    for (int i = 0; i <= w->n; i++)
-        w->result[i].is_known = known[i];
+    int force = w->a->force, n = w->n + 1;
+    int bad = store && ((force && forget_unknown(w, store, e)) || sh_job_gather(&w->cluster, store, e) ||
+                        (!force && sh_eval_results_find(w->result, n, 0, store, e)) || forget_unknown(w, store, e));
+    bad = bad || share(w, store, e) || (store && sh_eval_results_find(w->result, n, 1, store, e));
     fill_twins(w);
-    free(known);
-    return bad;
+    return bad ? -1 : 0;
 }
 
 int sh_evaluate(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e)
@@ -261,7 +247,7 @@ int sh_evaluate(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e)
                                .progress = on_tokens, .progress_to = w};
     if (w->cluster.ranks)
         return evaluate_shared(w, store, e);
-    if (store && !a->force && !a->logits && !a->dump && sh_eval_results_find(w->result, w->n + 1, store, e))
+    if (store && !a->force && !a->logits && !a->dump && sh_eval_results_find(w->result, w->n + 1, 0, store, e))
         return -1;
     w->dump = (struct sh_eval_dump){.kept_path = a->dump, .logits_path = a->logits, .every = (int)a->dump_every,
                                     .arch = sh_model_arch(w->source.model),

@@ -107,11 +107,11 @@ static double *part_of(struct sh_eval_result *r, const char *name)
 }
 
 /* Figures that contradict each other are damaged. */
-static int check_known(const struct sh_eval_result *r, const char *store, struct sh_err *e)
+static int check_ppl(const struct sh_eval_result *r, const char *store, struct sh_err *e)
 {
     const double *m = r->at;
     char expected[80];
-    if (!r->is_known || (m[SH_E_TOKENS] < 1 && isnan(m[SH_E_PPL])))
+    if (m[SH_E_TOKENS] < 1 && isnan(m[SH_E_PPL]))
         return 0;
     if (fabs(m[SH_E_PPL] / exp(m[SH_E_NLL]) - 1) < 1e-6)
         return 0;
@@ -119,27 +119,32 @@ static int check_known(const struct sh_eval_result *r, const char *store, struct
     return sh_result_damaged(store, "eval", r->settings, "ppl", m[SH_E_PPL], expected, e);
 }
 
+/* 1: found; 0; -1 */
 static int find(struct sh_eval_result *r, struct sh_store *s, struct sh_err *e)
 {
     struct sh_result_row row;
     int found = sh_result_find(s, "eval", r->settings, &row, e);
-    r->is_known = found > 0 && sh_result_get(&row, &sh_eval_metrics, r->at);
-    r->is_known &= !r->has_answers || sh_result_get(&row, &sh_eval_answer_metrics, r->answer);
-    for (int i = 0; r->is_known && i < row.n; i++) {
+    if (found > 0)
+        found = sh_result_get(&row, &sh_eval_metrics, r->at) &&
+                (!r->has_answers || sh_result_get(&row, &sh_eval_answer_metrics, r->answer));
+    for (int i = 0; found > 0 && i < row.n; i++) {
         double *at = part_of(r, row.at[i].metric);
         if (at)
             *at = row.at[i].value;
     }
     sh_result_free(&row);
-    return found < 0 ? -1 : check_known(r, sh_store_path(s), e);
+    return found > 0 && check_ppl(r, sh_store_path(s), e) ? -1 : found;
 }
 
-int sh_eval_results_find(struct sh_eval_result *r, int n, struct sh_store *s, struct sh_err *e)
+int sh_eval_results_find(struct sh_eval_result *r, int n, int are_new, struct sh_store *s, struct sh_err *e)
 {
-    int bad = 0;
-    for (int i = 0; i < n && !bad; i++)
-        bad = find(&r[i], s, e);
-    return bad;
+    for (int i = 0; i < n; i++) {
+        int found = r[i].is_known ? 0 : find(&r[i], s, e);
+        if (found < 0)
+            return -1;
+        r[i].is_known |= found && !are_new;
+    }
+    return 0;
 }
 
 int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e)

@@ -5,6 +5,7 @@
 
 #include "src/base/out.h"
 #include "src/engine/eval.h"
+#include "src/engine/task_score.h"
 #include "traces/store.h"
 
 enum sh_eval_metric {
@@ -40,18 +41,18 @@ struct sh_eval_result {
     double part[SH_EVAL_PARTS][SH_EVAL_BUCKETS][SH_N_PART_METRIC];      /* no token there: not shown */
     struct sh_eval_place place;         /* of this run's caches; not kept in stores               */
     char *settings;                     /* everything needed to repeat it, as JSON; owned         */
-    int is_known;                       /* found in the store                                     */
+    int is_known;                       /* it was in the store before this command                */
 };
 
-/* Everything needed to repeat a cell, as JSON, for free(). plan: hash of its budgets; NULL: one budget for all heads. */
+/* Everything needed to repeat a cell, as JSON, for free(). plan: hash of its budgets; NULL: one for all heads. */
 char *sh_eval_settings(const struct sh_policy_spec *spec, const struct sh_budget *of, const struct sh_kv_format *f,
                        const uint64_t *plan, const struct sh_eval_scene *c);
 void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c);    /* fills settings */
 void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t);
 void sh_eval_results_free(struct sh_eval_result *r, int n);
 
-/* Results whose settings the store has are filled and marked as known. */
-int sh_eval_results_find(struct sh_eval_result *r, int n, struct sh_store *s, struct sh_err *e);
+/* Fills the results that are not known yet from the store, and marks them as known unless they are new. */
+int sh_eval_results_find(struct sh_eval_result *r, int n, int are_new, struct sh_store *s, struct sh_err *e);
 int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e);
 
 /* An item of "results". with_plan: some results are of a plan; with_device: the device has its own memory, so the item
@@ -68,5 +69,41 @@ void sh_eval_place_write(const struct sh_eval_place *p, struct sh_out *o);
 /* "position", "length", "distance" and the list of JSON that holds it: "by_position". NULL, NULL ends. */
 struct sh_eval_part_name { const char *name, *list; };
 extern const struct sh_eval_part_name sh_eval_part_names[SH_EVAL_PARTS + 1];
+
+/* ---- few-shot tasks: task_results.c ---- */
+
+enum sh_task_metric {
+    SH_T_ITEMS, SH_T_ACC, SH_T_STDERR, SH_T_ACC_NORM, SH_T_ACC_NORM_STDERR, SH_T_PPL, SH_T_SAME, SH_T_CHANGE,
+    SH_T_BUDGET_TOKENS, SH_T_KV_BYTES, SH_T_RATE, SH_N_TASK_METRIC
+};
+
+struct sh_task_sums {                   /* over items                                             */
+    long long items, right, right_norm, same, read, choices;
+    double gold;                        /* log-likelihoods of the right choices                   */
+    double change;                      /* |log-likelihood - the full cache's|, over choices      */
+    double budget_tokens, seconds;
+    size_t kv_bytes;                    /* of the largest item's choice                           */
+    struct sh_eval_place place;
+};
+
+struct sh_task_row {
+    struct sh_task_reader reader;
+    double at[SH_N_TASK_METRIC];        /* NaN: not defined                                       */
+    struct sh_eval_place place;         /* of this run's caches; not kept in stores               */
+    char *settings;                     /* everything needed to repeat it, as JSON; owned         */
+    int is_known;                       /* found in the store                                     */
+};
+
+/* full: the same item's scores over the full cache; NULL: these are they. */
+void sh_task_sums_add(struct sh_task_sums *s, const struct sh_task *task, const struct sh_task_prompt *p,
+                      const struct sh_task_score *score, const struct sh_task_score *full);
+
+void sh_task_row_fill(struct sh_task_row *r, const struct sh_task *task, const struct sh_task_sums *s);
+
+/* Rows whose settings the store has are filled and marked as known. */
+int sh_task_rows_find(struct sh_task_row *r, int n, struct sh_store *s, struct sh_err *e);
+
+/* An item of "results". with_device: as sh_eval_result_write's. */
+void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, int with_device, struct sh_out *o);
 
 #endif

@@ -11,7 +11,6 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/app/eval/task_results.h"
 #include "src/app/store/results.h"
 
 enum { MOST_POLICIES = 64 };

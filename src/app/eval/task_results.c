@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/app/eval/task_results.h"
+#include "src/app/eval/eval_results.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "src/app/eval/eval_results.h"
 #include "src/app/store/results.h"
 
 void sh_task_sums_add(struct sh_task_sums *s, const struct sh_task *task, const struct sh_task_prompt *p,

@@ -50,8 +50,7 @@ static int check_lengths(const struct sh_prompts *p, const struct sh_arch *a, st
             return -1;
         }
         if (q->n_tokens > most)
-            return sh_misused(e, "%s%sthe prompt has more than the limit of %d tokens", name,
-                              *name ? ": " : "", most);
+            return sh_misused(e, "%s%sthe prompt has more than the limit of %d tokens", name, *name ? ": " : "", most);
     }
     return 0;
 }

@@ -7,8 +7,6 @@
 #include "planner/theory/persistence.h"
 #include "traces/store.h"
 
-/* ---- one pass: collect.c ---- */
-
 /* Every finished head of the chosen runs, once, whatever was recorded (full scores, sparse scores, statistics), for all
  * cells together. */
 struct sh_collect {

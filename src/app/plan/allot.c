@@ -139,8 +139,7 @@ int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, cons
     if (!bad && needs & SH_EVIDENCE_CURVE)
         bad = measure_curve(a, q, s, e);
     if (!bad && needs & SH_EVIDENCE_SCORE)
-        bad = sh_key_profile(s, &runs, (int)sh_allocator_knob(spec, "window"), q->threads, &a->profile, &a->n_key,
-                             e);
+        bad = sh_key_profile(s, &runs, (int)sh_allocator_knob(spec, "window"), q->threads, &a->profile, &a->n_key, e);
     sh_runs_close(&runs);
     if (bad)
         sh_allot_close(a);

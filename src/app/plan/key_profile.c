@@ -95,8 +95,7 @@ int sh_key_profile(struct sh_store *s, const struct sh_runs *runs, int window, i
             bad = add_sequence(s, &runs->run[i], &runs->sequence[i][k], &to, e);
     for (int l = 0; l < n_layer && !bad; l++) {
         if (!to.n[l])
-            bad = sh_fail(e, "%s: layer %d is not finished in any sequence", sh_store_path(s),
-                          run->first_layer + l);
+            bad = sh_fail(e, "%s: layer %d is not finished in any sequence", sh_store_path(s), run->first_layer + l);
         for (size_t i = 0; i < per_layer && !bad; i++)
             to.profile[(size_t)l * per_layer + i] /= to.n[l];
     }

@@ -215,23 +215,6 @@ static int share_policies(struct sh_replay_job *w, struct sh_store *into, struct
     return bad;
 }
 
-/* Rank 0 finds what all left in its store; rows that were there before are marked as such. */
-static int find_new_rows(struct sh_replay_job *w, struct sh_store *into, struct sh_err *e)
-{
-    int *known = xcalloc((size_t)w->n_row, sizeof *known);
-    for (int i = 0; i < w->n_row; i++) {
-        known[i] = w->row[i].is_known;
-        free(w->row[i].layer);
-        w->row[i].layer = NULL;
-        w->row[i].is_known = 0;
-    }
-    int bad = sh_replay_rows_find(w->row, w->settings, w->n_row, into, e);
-    for (int i = 0; i < w->n_row; i++)
-        w->row[i].is_known = known[i];
-    free(known);
-    return bad;
-}
-
 /* The policies that are to be replayed: place i of what ranks do is policy of[i] of the request. */
 struct ranks {
     struct sh_replay_job *w;
@@ -250,7 +233,7 @@ static int ask(void *to, struct sh_replay_request *q, char *job, struct sh_err *
     if (sh_runs_choose(w->store, w->q.run, &w->runs, &w->n_run, e))
         return -1;
     sh_replay_work_rows(w);
-    if (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, w->store, e))
+    if (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, 0, w->store, e))
         return -1;
     sh_part_hash(&hash, PACKAGE_VERSION);       /* sums of two versions are not added up */
     struct cut all = {w->q.n_spec, 1, w->q.n_spec};
@@ -307,8 +290,9 @@ int sh_replay_work_ranks(struct sh_replay_job *w, const char *path, struct sh_er
         bad = share_layers(w, into, e);
     else if (!bad)
         bad = sh_job_gather(&w->cluster, into, e) ||
-              (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, into, e)) ||
-              forget_unknown(w, into, e) || share_policies(w, into, e) || find_new_rows(w, into, e);
+              (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, 0, into, e)) ||
+              forget_unknown(w, into, e) || share_policies(w, into, e) ||
+              sh_replay_rows_find(w->row, w->settings, w->n_row, 1, into, e);
     sh_store_close(into);
     return bad ? -1 : 0;
 }

@@ -105,7 +105,8 @@ static int take(struct sh_replay_row *row, const struct sh_result_row *kept)
     return seen;
 }
 
-int sh_replay_rows_find(struct sh_replay_row *row, char *const *settings, int n, struct sh_store *s, struct sh_err *e)
+int sh_replay_rows_find(struct sh_replay_row *row, char *const *settings, int n, int are_new, struct sh_store *s,
+                        struct sh_err *e)
 {
     struct sh_stored_run *runs;
     int n_run, found = 0;
@@ -113,14 +114,14 @@ int sh_replay_rows_find(struct sh_replay_row *row, char *const *settings, int n,
         return -1;
     for (int i = 0; i < n && n_run && found >= 0; i++) {
         struct sh_result_row kept;
+        if (row[i].is_known)
+            continue;
+        free(row[i].layer);
+        row[i].layer = NULL;
         found = sh_result_find(s, "replay", settings[i], &kept, e);
         if (found > 0) {
             make_layers(&row[i], runs[0].first_layer, runs[0].last_layer - runs[0].first_layer + 1);
-            row[i].is_known = take(&row[i], &kept);
-        }
-        if (!row[i].is_known) {
-            free(row[i].layer);
-            row[i].layer = NULL;
+            row[i].is_known = take(&row[i], &kept) && !are_new;
         }
         sh_result_free(&kept);
     }

@@ -144,17 +144,6 @@ static double *take_received(const struct layer *l, int kv_head, struct sh_err *
     return NULL;
 }
 
-static int replay_rows(struct sh_replay_pass *r, const struct layer *l, int kv_head, struct sh_err *e)
-{
-    struct sh_group_rows g;
-    int bad = 0, first = 0;
-    sh_group_rows_begin(&g, &l->r, kv_head);
-    for (int t = 0; t < l->r.sequence->n_tokens && !bad; t++)
-        bad = sh_group_rows_next(&g, t, &first, e) || sh_replay_pass_row(r, t, first, g.row, e);
-    sh_group_rows_end(&g);
-    return bad;
-}
-
 static struct sh_replay_pass *begin_replay(const struct layer *l, int kv_head, const double *received)
 {
     const struct sh_replay_request *q = l->q;
@@ -193,14 +182,18 @@ static int replay_head(void *to, int kv_head, struct sh_err *e)
 {
     const struct heads *h = to;
     const struct layer *l = h->l;
-    int n_cell = l->q->n_spec * l->q->n_budget;
+    struct sh_group_rows g;
+    int n_cell = l->q->n_spec * l->q->n_budget, first = 0;
     struct dump d = {l, l->q->dump ? xmemstream(&h->text[kv_head], &h->bytes[kv_head]) : NULL, kv_head};
     double *received = needs_future(l->q) ? take_received(l, kv_head, e) : NULL;
     int bad = needs_future(l->q) && !received;
     struct sh_replay_pass *r = bad ? NULL : begin_replay(l, kv_head, received);
     if (r && d.to)
         sh_replay_pass_set_watch(r, dump_kept, &d);
-    bad = bad || replay_rows(r, l, kv_head, e);
+    sh_group_rows_begin(&g, &l->r, kv_head);
+    for (int t = 0; t < l->r.sequence->n_tokens && !bad; t++)
+        bad = sh_group_rows_next(&g, t, &first, e) || sh_replay_pass_row(r, t, first, g.row, e);
+    sh_group_rows_end(&g);
     for (int i = 0; i < n_cell && !bad; i++)
         sh_replay_pass_sums(r, i, &h->sums[kv_head * n_cell + i]);
     sh_replay_pass_free(r);

@@ -72,15 +72,18 @@ int sh_sim_names(struct sh_sim_study *s, struct sh_err *e)
     return 0;
 }
 
-int sh_sim_find(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
+int sh_sim_find(struct sh_sim_study *s, int are_new, struct sh_store *store, struct sh_err *e)
 {
-    int found = 0;
-    for (int i = 0; i < s->n_row && found >= 0; i++) {
+    for (int i = 0; i < s->n_row; i++) {
         struct sh_sim_row *r = &s->row[i];
-        found = sh_result_recall(store, "simulate", r->settings, &sh_simulate_metrics, r->at, e);
-        r->is_known = r->is_there = found > 0;
+        if (r->is_known)
+            continue;
+        r->is_there = sh_result_recall(store, "simulate", r->settings, &sh_simulate_metrics, r->at, e);
+        if (r->is_there < 0)
+            return -1;
+        r->is_known = r->is_there && !are_new;
     }
-    return found < 0 ? -1 : 0;
+    return 0;
 }
 
 int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store *store, struct sh_err *e)

@@ -32,7 +32,7 @@ struct sh_sim_row {
     double speed;
     double at[SH_N_SIM_METRIC];         /* NaN: not defined                                       */
     int is_there;                       /* it has figures; else it belongs to another shard        */
-    int is_known;                       /* the figures are from the store                          */
+    int is_known;                       /* they were in the store before this command              */
     char *settings;                     /* what it is kept under; owned; NULL: nothing is kept      */
     struct sh_timeline *occupancy;      /* owned; NULL: nobody asked                               */
 };
@@ -97,10 +97,11 @@ int sh_sim_is_own(const struct sh_sim_study *s, int i);
 /* Writes rows and remarks (cli/simulate_show.c). all: everything that --json has, else what people read. */
 void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text, int all);
 
-/* The store: sets the settings of all rows; fills rows that it has and marks them as known; keeps those of the rows
- * [first, first + n) that are new, in one transaction; erases the results of rows that are not known. */
+/* The store: sets the settings of all rows; fills rows that are not known yet, and marks them as known unless they are
+ * new; keeps those of the rows [first, first + n) that are new, in one transaction; erases the results of rows that are
+ * not known. */
 int sh_sim_names(struct sh_sim_study *s, struct sh_err *e);
-int sh_sim_find(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
+int sh_sim_find(struct sh_sim_study *s, int are_new, struct sh_store *store, struct sh_err *e);
 int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store *store, struct sh_err *e);
 int sh_sim_forget(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
 

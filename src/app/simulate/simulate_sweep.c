@@ -82,22 +82,17 @@ static int share(struct sh_sim_study *s, struct sh_store *store, struct sh_err *
     return bad;
 }
 
-/* Rank 0 joins the results of all; rows that were known before stay marked. */
+/* Rank 0 begins with the results of the store and of ranks that were killed, and joins those of all. With --force it
+ * erases the store's before the ranks' stores are merged, so that different results do not conflict, and afterwards. */
 static int work_shared(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
 {
+    int force = s->args->force;
     if (!sh_job_is_first(&s->cluster))
         return share(s, NULL, e);
-    int *known = xcalloc((size_t)s->n_row, sizeof *known);
-    int force = s->args->force;         /* erases before and after: different results must not conflict in a merge */
-    int bad = (force && sh_sim_forget(s, store, e)) || sh_job_gather(&s->cluster, store, e) ||
-              (!force && sh_sim_find(s, store, e)) || sh_sim_forget(s, store, e);
-    for (int i = 0; i < s->n_row; i++)
-        known[i] = s->row[i].is_known;
-    bad = bad || share(s, store, e) || sh_sim_find(s, store, e);
-    for (int i = 0; i < s->n_row; i++)
-        s->row[i].is_known = known[i];
-    free(known);
-    return bad ? -1 : 0;
+    return (force && sh_sim_forget(s, store, e)) || sh_job_gather(&s->cluster, store, e) ||
+                   (!force && sh_sim_find(s, 0, store, e)) || sh_sim_forget(s, store, e) || share(s, store, e) ||
+                   sh_sim_find(s, 1, store, e)
+               ? -1 : 0;
 }
 
 int sh_sim_sweep(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
@@ -106,7 +101,7 @@ int sh_sim_sweep(struct sh_sim_study *s, struct sh_store *store, struct sh_err *
     if (s->cluster.ranks)
         return work_shared(s, store, e);
     /* Logs and timelines are not in the store. */
-    if (store && !a->force && !a->log && !a->timeline && !a->plot_occupancy && sh_sim_find(s, store, e))
+    if (store && !a->force && !a->log && !a->timeline && !a->plot_occupancy && sh_sim_find(s, 0, store, e))
         return -1;
     return run_logged(s, store, e);
 }

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "src/app/eval/eval_results.h"
-#include "src/app/eval/task_results.h"
 #include "src/app/replay/replay_results.h"
 #include "src/app/store/results.h"
 #include "src/app/theory/theory_store.h"

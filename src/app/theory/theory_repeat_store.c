@@ -28,23 +28,14 @@ static float number(const struct sh_tensor *t, size_t i)
                                : sh_bf16_to_f32(((const uint16_t *)t->at)[i]);
 }
 
-/* Rows [first, first + n) of a matrix [out, in], transposed: [in, n]. */
-static float *transposed(const struct sh_tensor *t, int first, int n)
+/* The block of a matrix that begins at this row and column, transposed: [cols, rows]. */
+static float *transposed(const struct sh_tensor *t, int row, int rows, int col, int cols)
 {
-    float *w = xmalloc((size_t)t->cols * (size_t)n * sizeof *w);
-    for (int r = 0; r < n; r++)
-        for (int c = 0; c < t->cols; c++)
-            w[(size_t)c * (size_t)n + (size_t)r] = number(t, (size_t)(first + r) * (size_t)t->cols + (size_t)c);
-    return w;
-}
-
-/* Columns [first, first + n) of W_O [d_model, heads * d_head], transposed: [n, d_model]. */
-static float *output_slice(const struct sh_tensor *t, int first, int n)
-{
-    float *w = xmalloc((size_t)t->rows * (size_t)n * sizeof *w);
-    for (int r = 0; r < t->rows; r++)
-        for (int c = 0; c < n; c++)
-            w[(size_t)c * (size_t)t->rows + (size_t)r] = number(t, (size_t)r * (size_t)t->cols + (size_t)(first + c));
+    float *w = xmalloc((size_t)rows * (size_t)cols * sizeof *w);
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < cols; c++)
+            w[(size_t)c * (size_t)rows + (size_t)r] =
+                number(t, (size_t)(row + r) * (size_t)t->cols + (size_t)(col + c));
     return w;
 }
 
@@ -52,8 +43,8 @@ static int head_weights(const struct sh_tensor t[4], const struct sh_arch *a, in
                         struct sh_err *e)
 {
     int d = a->d_head, kv = h / (a->n_head / a->n_kv_head);
-    float *q = transposed(&t[0], h * d, d), *k = transposed(&t[1], kv * d, d), *v = transposed(&t[2], kv * d, d),
-          *o = output_slice(&t[3], h * d, d);
+    float *q = transposed(&t[0], h * d, d, 0, t[0].cols), *k = transposed(&t[1], kv * d, d, 0, t[1].cols),
+          *v = transposed(&t[2], kv * d, d, 0, t[2].cols), *o = transposed(&t[3], 0, t[3].rows, h * d, d);
     int bad = sh_repeat_weights_set(out, q, k, v, o, a->d_model, d, e);
     free(q);
     free(k);
@@ -156,8 +147,7 @@ static int check_fits(const struct sh_model *m, struct sh_store *s, const struct
         return sh_fail(e, "%s: run %d: Theorem 3.1 requires queries, keys and values", sh_store_path(s), r->id),
                sh_runs_hint(e, "with --vectors qkv");
     if (a->pos == SH_POS_ROTARY || a->flags & SH_HAS_QK_NORM)
-        return sh_fail(e, "%s: Theorem 3.1 covers plain x W_Q and x W_K; this model rotates or normalises them",
-                       model);
+        return sh_fail(e, "%s: Theorem 3.1 covers plain x W_Q and x W_K; this model rotates or normalises them", model);
     return 0;
 }
 

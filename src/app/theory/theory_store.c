@@ -244,8 +244,7 @@ static void begin_result(struct sh_theory_result *out, const struct sh_stored_ru
     out->verdict = xcalloc(n, sizeof *out->verdict);
 }
 
-int sh_theory_run(const struct sh_theory_request *q, struct sh_store *s, struct sh_theory_result *out,
-                  struct sh_err *e)
+int sh_theory_run(const struct sh_theory_request *q, struct sh_store *s, struct sh_theory_result *out, struct sh_err *e)
 {
     struct source src = {.s = s};
     long long n_score = 0;
