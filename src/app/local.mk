@@ -4,7 +4,7 @@ noinst_LIBRARIES += libapp.a
 libapp_a_SOURCES = \
 	%D%/capacity/capacity_ask.c %D%/capacity/capacity_ask.h \
 	%D%/capacity/capacity_names.c %D%/capacity/capacity_names.h \
-	%D%/capacity/capacity_plan.c %D%/capacity/capacity_plan.h \
+	%D%/capacity/capacity_plan.c \
 	%D%/capacity/capacity_quality.c %D%/capacity/capacity_quality.h \
 	%D%/capacity/capacity_row.c \
 	%D%/capacity/capacity_stored.c \

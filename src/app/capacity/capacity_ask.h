@@ -9,6 +9,7 @@
 #include "planner/capacity/capacity.h"
 #include "planner/capacity/capacity_server.h"
 #include "planner/catalog/gpu.h"
+#include "src/app/plan/plan_file.h"
 #include "src/base/err.h"
 
 enum { SH_CAPACITY_MOST = 32 };         /* settings in one list; letters of one in SH_CAPACITY_WORD */
@@ -59,5 +60,20 @@ struct sh_server sh_capacity_server(const struct sh_capacity_args *a, const stru
 /* tp must divide the number of query heads, or of heads of a state layer: servers refuse other shapes. 0: it does;
  * else the error names the number. */
 int sh_capacity_divides(const struct sh_kv_shape *s, int tp, struct sh_err *e);
+
+/* ---- plans: capacity_plan.c ---- */
+
+/* A plan's budgets as the rule of a cache: a layer's budget is the mean over the KV heads of the fullest rank, rounded
+ * up, since that rank sets the capacity of its group. */
+/* -1: a plan for another depth or number of KV heads. *layers for free(). */
+int sh_capacity_plan(const struct sh_plan *p, const char *path, const struct sh_kv_shape *s, int tp,
+                     struct sh_kv_rule *r, uint64_t **layers, struct sh_err *e);
+
+/* "kept_mass 0.91 (0.90 to 0.92) over 4 sequences of store.db"; names the model it was measured on if that is another
+ * one, and the length it was measured at if `length` is longer or 0, not known. For free(). */
+char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint64_t length);
+
+/* Do these name the same model? Compares the last parts of the paths, without case, "_" as "-". */
+int sh_capacity_same_model(const char *a, const char *b);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/app/capacity/capacity_plan.h"
+#include "src/app/capacity/capacity_ask.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "planner/policy/policy.h"
 #include "planner/policy/policy_label.h"
 #include "src/base/mem.h"
-#include "src/app/capacity/capacity_plan.h"
+#include "src/app/capacity/capacity_ask.h"
 #include "src/app/store/results.h"
 
 static void copy(const struct sh_result_row *r, const char *key, char *to, size_t bytes)
@@ -232,8 +232,7 @@ int sh_quality_share(const char *option, const char *text, double *out, struct s
     return 0;
 }
 
-/* ---- names: points with the same name are on one line of a figure, so a name contains all settings that differ
- * among them ---- */
+/* ---- names ---- */
 
 /* Settings that the name says anyway, that only count the texts, and the bits, which are chosen before. */
 static int is_known(const char *key, int bits)
@@ -297,6 +296,7 @@ char *sh_quality_policy(const struct sh_quality_point *p)
     return label;
 }
 
+/* Points with the same name are on one line of a figure, so a name contains all settings that differ among them. */
 char *sh_quality_name(const struct sh_quality_point *const *all, int n, const struct sh_quality_point *p)
 {
     char *name, *policy = sh_quality_policy(p), line[SH_QUALITY_SETTINGS];

@@ -5,7 +5,6 @@
 
 #include "src/app/capacity/capacity_ask.h"
 #include "src/app/capacity/capacity_names.h"
-#include "src/app/capacity/capacity_plan.h"
 #include "src/app/capacity/capacity_quality.h"
 
 void sh_capacity_preset(struct sh_capacity_args *a);    /* the defaults of the options */

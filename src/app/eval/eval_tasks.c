@@ -158,12 +158,8 @@ static int open_all(struct work *w, struct sh_err *e)
 {
     const char *path = w->q->live.model;
     w->live.devices.stages = sh_timing_begin(&w->timing, w->q->timing);
-    if (sh_live_open(&w->live, w->common, e) || !(w->tokenizer = sh_tokenizer_open(path, e)))
-        return -1;
-    if (sh_tokenizer_size(w->tokenizer) > sh_model_arch(w->live.model)->n_vocab)
-        return sh_fail(e, "%s: the tokenizer has %d tokens, more than the model's vocabulary of %d", path,
-                       sh_tokenizer_size(w->tokenizer), sh_model_arch(w->live.model)->n_vocab);
-    if (read_items(w, e))
+    if (sh_live_open(&w->live, w->common, e) ||
+        !(w->tokenizer = sh_text_tokenizer(path, sh_model_arch(w->live.model)->n_vocab, e)) || read_items(w, e))
         return -1;
     make_rows(w);
     return 0;
@@ -241,18 +237,6 @@ static int read_rows(struct work *w, struct sh_store *store, struct sh_err *e)
     return bad;
 }
 
-static int check_rows(const struct work *w, struct sh_err *e)
-{
-    for (int i = 0; i <= w->n_row; i++) {
-        struct sh_task_reader r = w->row[i].reader;
-        r.resident = w->live.resident;
-        for (int k = 0; k < w->n; k++)
-            if (sh_task_score_check(&r, &w->prompt[k], e))
-                return sh_err_prefix(e, "%s", w->q->data);
-    }
-    return 0;
-}
-
 static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
 {
     int all_known = 1, widest = 1;
@@ -264,10 +248,14 @@ static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
         widest = w->prompt[i].n > widest ? w->prompt[i].n : widest;
     if (all_known)
         return read_rows(w, store, e);
-    if (sh_live_load(&w->live, w->longest, w->longest * widest, 0, e) || check_rows(w, e))
+    if (sh_live_load(&w->live, w->longest, w->longest * widest, 0, e))
         return -1;
-    for (int i = 0; i <= w->n_row; i++)
+    for (int i = 0; i <= w->n_row; i++) {
         w->row[i].reader.resident = w->live.resident;
+        for (int k = 0; k < w->n; k++)
+            if (sh_task_score_check(&w->row[i].reader, &w->prompt[k], e))
+                return sh_err_prefix(e, "%s", w->q->data);
+    }
     struct sh_file *f = w->q->items ? sh_file_begin(w->q->items, e) : NULL;
     if (w->q->items && !f)
         return -1;

@@ -302,28 +302,20 @@ static int write_rest(struct sh_writing *w, struct sh_written *text, int n, unsi
     return bad;
 }
 
-/* Those that stopped at the turn. */
-static int again(struct sh_writing *w, struct sh_written *text, int n, struct sh_err *e)
-{
-    unsigned char *has_run = xcalloc((size_t)n, 1);
-    for (int i = 0; i < n; i++) {
-        has_run[i] = text[i].at_end || text[i].n_made == text[i].most;
-        text[i].n_again = has_run[i] ? 0 : text[i].n_prompt + text[i].n_made;
-    }
-    int bad = write_rest(w, text, n, has_run, e);
-    free(has_run);
-    return bad;
-}
-
 int sh_write(struct sh_writing *w, struct sh_written *text, int n, struct sh_err *e)
 {
     unsigned char *has_run = xcalloc((size_t)n, 1);
     for (int i = 0; i < n; i++)
         text[i].made = xcalloc((size_t)text[i].most, sizeof *text[i].made);
     int bad = write_rest(w, text, n, has_run, e);
+    if (!bad && !(w->stops && w->stops(w->to))) {       /* texts that stopped at the turn are read anew */
+        for (int i = 0; i < n; i++) {
+            has_run[i] = text[i].at_end || text[i].n_made == text[i].most;
+            text[i].n_again = has_run[i] ? 0 : text[i].n_prompt + text[i].n_made;
+        }
+        bad = write_rest(w, text, n, has_run, e);
+    }
     free(has_run);
-    if (!bad && !(w->stops && w->stops(w->to)))
-        bad = again(w, text, n, e);
     return bad ? -1 : 0;
 }
 

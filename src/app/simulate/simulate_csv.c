@@ -140,32 +140,26 @@ static int point(char *text, struct sh_sim_point *out, struct sh_err *e)
     return 0;
 }
 
-static int points(FILE *file, struct sh_sim_point *out, int *n, long long *line, struct sh_err *e)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    int got, bad = 0;
-    for (*n = 0; !bad && (got = line_of(file, &text, &bytes, line, e)) != 0;) {
-        if (got < 0)
-            bad = -1;
-        else if (*line == 1 && strncmp(text, "prefill_tokens,decode_sequences,context_tokens,seconds", 54))
-            bad = sh_fail(e, "expected the header prefill_tokens,decode_sequences,context_tokens,seconds");
-        else if (*line > 1 && *n == SH_SIM_POINTS)
-            bad = sh_fail(e, "found more than %d measured steps, expected at most that many", SH_SIM_POINTS);
-        else if (*line > 1 && text[strspn(text, " \t\r\n")])
-            bad = point(text, &out[(*n)++], e);
-    }
-    free(text);
-    return bad;
-}
-
 int sh_sim_points_read(const char *path, struct sh_sim_point *out, int *n, struct sh_err *e)
 {
     FILE *file = sh_stream_open(path, NULL);
+    char *text = NULL;
+    size_t bytes = 0;
     long long line = 0;
+    int got, bad = 0;
     if (!file)
         return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
-    int bad = points(file, out, n, &line, e);
+    for (*n = 0; !bad && (got = line_of(file, &text, &bytes, &line, e)) != 0;) {
+        if (got < 0)
+            bad = -1;
+        else if (line == 1 && strncmp(text, "prefill_tokens,decode_sequences,context_tokens,seconds", 54))
+            bad = sh_fail(e, "expected the header prefill_tokens,decode_sequences,context_tokens,seconds");
+        else if (line > 1 && *n == SH_SIM_POINTS)
+            bad = sh_fail(e, "found more than %d measured steps, expected at most that many", SH_SIM_POINTS);
+        else if (line > 1 && text[strspn(text, " \t\r\n")])
+            bad = point(text, &out[(*n)++], e);
+    }
+    free(text);
     fclose(file);
     return bad ? sh_err_prefix(e, "%s: line %lld", path, line) : 0;
 }

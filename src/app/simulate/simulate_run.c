@@ -9,7 +9,6 @@
 #include "planner/simulate/simulate_rate.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
-#include "src/app/capacity/capacity_plan.h"
 
 enum { SEARCH_RUNS = 16 };              /* of --max-rate, about */
 

@@ -7,7 +7,6 @@
 
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
-#include "src/app/capacity/capacity_plan.h"
 #include "src/app/simulate/simulate_run.h"
 
 /* Efficiencies of the whole cache's steps serve all. */
@@ -31,18 +30,6 @@ static int calibrate(struct sh_sim_study *s, struct sh_err *e)
     free(layers);
     free(p);
     return bad ? -1 : 0;
-}
-
-static int read_boards(struct sh_sim_study *s, struct sh_err *e)
-{
-    struct sh_capacity_words gpu;
-    if (sh_capacity_split("--gpu", s->args->capacity.gpu, &gpu, e))
-        return -1;
-    s->board = xcalloc((size_t)gpu.n, sizeof *s->board);
-    for (int i = 0; i < gpu.n; i++)
-        if (sh_capacity_board(&s->names, gpu.at[i], &s->board[s->n_board++], e))
-            return -1;
-    return 0;
 }
 
 /* The caches of one server: the whole one, budgets, plans. */
@@ -127,6 +114,7 @@ static int lay_out(struct sh_sim_study *s, struct sh_err *e)
 int sh_sim_study_open(struct sh_sim_study *s, struct sh_err *e)
 {
     const struct sh_simulate_args *a = s->args;
+    struct sh_capacity_words gpu;
     s->efficiency = (struct sh_sim_efficiency){1, 1, 1, 1, 1, 0};
     if (strstr(a->capacity.tp, "auto"))
         return sh_misused(e, "--tp: expected numbers; shears capacity --tp auto finds how many are enough");
@@ -134,8 +122,13 @@ int sh_sim_study_open(struct sh_sim_study *s, struct sh_err *e)
         (a->efficiency && sh_sim_efficiency_parse(a->efficiency, &s->efficiency, e)) ||
         sh_sim_source(a, (uint64_t)s->common->seed, &s->source, e) ||
         sh_capacity_names_open(&s->names, a->capacity.gpus, a->capacity.models, e) ||
-        sh_capacity_model(&s->names, a->capacity.model, &s->model, e) || read_boards(s, e))
+        sh_capacity_model(&s->names, a->capacity.model, 0, &s->model, e) ||
+        sh_capacity_split("--gpu", a->capacity.gpu, &gpu, e))
         return -1;
+    s->board = xcalloc((size_t)gpu.n, sizeof *s->board);
+    for (int i = 0; i < gpu.n; i++)
+        if (sh_capacity_board(&s->names, gpu.at[i], 0, &s->board[s->n_board++], e))
+            return -1;
     s->plan = xcalloc((size_t)a->plan.n + 1, sizeof *s->plan);
     for (int i = 0; i < a->plan.n; i++)
         if (sh_plan_read(&s->plan[i], a->plan.at[i], e))
