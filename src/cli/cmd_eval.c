@@ -12,7 +12,6 @@
 #include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/common/devices.h"
-#include "src/app/eval/eval_answers.h"
 #include "src/app/eval/eval_dump.h"
 #include "src/app/eval/eval_results.h"
 #include "src/app/eval/eval_job.h"

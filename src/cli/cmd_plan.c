@@ -11,7 +11,7 @@
 #include "src/cli/paths.h"
 #include "src/app/plan/plan_measure.h"
 #include "src/cli/plan_show.h"
-#include "src/app/common/runs.h"
+#include "src/app/common/recorded.h"
 #include "traces/store_plan.h"
 
 struct plan_args {

@@ -13,7 +13,7 @@
 #include "src/cli/paths.h"
 #include "src/app/replay/replay_job.h"
 #include "src/app/store/results.h"
-#include "src/app/common/runs.h"
+#include "src/app/common/recorded.h"
 
 struct replay_args {
     const char *db, *rows, *dump, *allocator, *shard;

@@ -179,11 +179,9 @@ static int fill_rule(const struct sh_capacity_args *a, const struct sh_capacity_
 {
     if (a->prefix > 0 && a->length > 0 && a->prefix >= a->length)
         return sh_misused(e, "--shared-prefix: found %lld, expected less than the %lld tokens of a sequence",
-                          (long long)a->prefix, (long long)a->length);
-    r->page = (uint64_t)a->page;
-    r->headroom = (uint64_t)a->headroom;
-    r->prefix = (uint64_t)a->prefix;
-    r->state = (uint64_t)a->state;
+                          a->prefix, a->length);
+    *r = (struct sh_kv_rule){.page = (uint64_t)a->page, .headroom = (uint64_t)a->headroom,
+                             .prefix = (uint64_t)a->prefix, .state = (uint64_t)a->state};
     if (sh_capacity_kv(q->kv, r, e) || windows(a->windows, r, e))
         return -1;
     if (q->budget && budget(q->budget, q->shape, r, layers, e))
@@ -210,7 +208,9 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
 {
     const struct sh_gpu *b = q->board;
     struct sh_capacity_ask k = {.shape = q->shape, .draft = q->draft, .tp = q->tp, .pp = (int)a->pp,
-                                .ep = (int)a->ep};
+                                .ep = (int)a->ep, .util = t->util, .overhead = a->overhead,
+                                .length = (uint64_t)a->length, .batch = (uint64_t)a->batch,
+                                .chunk = (uint64_t)a->chunk};
     *layers = NULL;
     if (weights(a->weights, q->shape, &k.weights, e) || fill_rule(a, q, &k.rule, layers, e) ||
         (q->draft && weights(NULL, q->draft, &k.draft_weights, e)))
@@ -219,15 +219,10 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
         return sh_misused(e, "--link: the link bandwidth of %s is unknown", b->name),
                sh_hint(e, "omit --link, or set link= in the row of a --gpus FILE");
     k.memory = a->memory ? a->memory : sh_gpu_bytes(b);
-    k.util = t->util;
-    k.overhead = a->overhead;
     k.bandwidth = a->bandwidth > 0 ? a->bandwidth : b->gbps * 1e9 / b->dies;
     /* Products of f8 operands, if the weights have 8 bits and the board has the instructions, else of f16. */
     k.peak = a->flops > 0 ? a->flops : (k.weights.matrices.f8_math && b->f8 > 0 ? b->f8 : b->f16) * 1e12 / b->dies;
     k.link = a->link ? b->link * 1e9 / 2 : 0;
-    k.length = (uint64_t)a->length;
-    k.batch = (uint64_t)a->batch;
-    k.chunk = (uint64_t)a->chunk;
     *out = k;
     return 0;
 }

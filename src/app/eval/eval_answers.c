@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tokens of an answer are found by tokenizing the text up to its beginning and up to its end;
  * the former must be a prefix of the whole text's tokens. */
-#include "src/app/eval/eval_answers.h"
+#include "src/app/eval/eval_job.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -8,7 +8,6 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/app/common/recorded.h"
-#include "src/app/common/runs.h"
 
 struct layer {                          /* the blocks of one (sequence, layer), copied */
     struct sh_recorded r;

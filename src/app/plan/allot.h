@@ -10,7 +10,7 @@
 #define SH_APP_PLAN_ALLOT_H
 
 #include "planner/allocator/allocator.h"
-#include "src/app/common/runs.h"
+#include "src/app/common/recorded.h"
 #include "src/app/replay/replay_store.h"
 
 struct sh_allot {

@@ -9,7 +9,7 @@
 
 #include "src/base/mem.h"
 #include "src/app/store/results.h"
-#include "src/app/common/runs.h"
+#include "src/app/common/recorded.h"
 
 void sh_replay_work_rows(struct sh_replay_job *w)
 {

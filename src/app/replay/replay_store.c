@@ -8,7 +8,6 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/app/common/recorded.h"
-#include "src/app/common/runs.h"
 #include "src/app/eval/eval_dump.h"
 
 enum { MOST_GROUP = 1024 };             /* query heads of a KV head */

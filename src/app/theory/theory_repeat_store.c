@@ -10,7 +10,6 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/app/common/recorded.h"
-#include "src/app/common/runs.h"
 #include "src/model/model.h"
 
 struct work {

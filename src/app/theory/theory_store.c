@@ -15,7 +15,6 @@
 #include "src/base/progress.h"
 #include "src/base/read_number.h"
 #include "src/app/common/recorded.h"
-#include "src/app/common/runs.h"
 
 /* Candidates of a scan for xmin in the test that gives p, which scans the sample and every replica (powerlaw.h): all
  * 65536 values would take ten times as long. The law that is shown is the best of all candidates. */
