@@ -13,7 +13,6 @@ libapp_a_SOURCES = \
 	%D%/common/live_session.c %D%/common/live_session.h \
 	%D%/common/recorded.c %D%/common/recorded.h \
 	%D%/common/text_source.c %D%/common/text_source.h \
-	%D%/common/timing.c %D%/common/timing.h \
 	%D%/drift/drift_store.c %D%/drift/drift_store.h \
 	%D%/eval/eval_answers.c \
 	%D%/eval/eval_dump.c %D%/eval/eval_dump.h \

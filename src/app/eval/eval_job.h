@@ -12,7 +12,6 @@
 #include "src/jobs/shard_option.h"
 #include "src/app/plan/plan_file.h"
 #include "src/app/common/text_source.h"
-#include "src/app/common/timing.h"
 
 /* shears eval --answers FIELD: which tokens of jsonl documents are answers. In each document the field is a list of
  * objects, in the order of the text:

@@ -100,9 +100,6 @@ void sh_task_sums_add(struct sh_task_sums *s, const struct sh_task *task, const 
 
 void sh_task_row_fill(struct sh_task_row *r, const struct sh_task *task, const struct sh_task_sums *s);
 
-/* Rows whose settings the store has are filled and marked as known. */
-int sh_task_rows_find(struct sh_task_row *r, int n, struct sh_store *s, struct sh_err *e);
-
 /* An item of "results". with_device: as sh_eval_result_write's. */
 void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, int with_device, struct sh_out *o);
 

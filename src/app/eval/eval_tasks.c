@@ -240,10 +240,15 @@ static int read_rows(struct work *w, struct sh_store *store, struct sh_err *e)
 static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
 {
     int all_known = 1, widest = 1;
-    if (store && !w->q->force && !w->q->items && sh_task_rows_find(w->row, w->n_row + 1, store, e))
-        return -1;
-    for (int i = 0; i <= w->n_row; i++)
-        all_known &= w->row[i].is_known || (i < w->n_row && is_full(w, &w->row[i]));
+    for (int i = 0; i <= w->n_row; i++) {
+        struct sh_task_row *r = &w->row[i];
+        int found = store && !w->q->force && !w->q->items
+                        ? sh_result_recall(store, "task", r->settings, &sh_task_metrics, r->at, e) : 0;
+        if (found < 0)
+            return -1;
+        r->is_known = found;
+        all_known &= found || (i < w->n_row && is_full(w, r));
+    }
     for (int i = 0; i < w->n; i++)
         widest = w->prompt[i].n > widest ? w->prompt[i].n : widest;
     if (all_known)

@@ -43,16 +43,6 @@ void sh_task_row_fill(struct sh_task_row *r, const struct sh_task *task, const s
     r->place = s->place;
 }
 
-int sh_task_rows_find(struct sh_task_row *r, int n, struct sh_store *s, struct sh_err *e)
-{
-    int found = 0;
-    for (int i = 0; i < n && found >= 0; i++) {
-        found = sh_result_recall(s, "task", r[i].settings, &sh_task_metrics, r[i].at, e);
-        r[i].is_known = found > 0;
-    }
-    return found < 0 ? -1 : 0;
-}
-
 void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, int with_device, struct sh_out *o)
 {
     const struct sh_task_reader *c = &r->reader;

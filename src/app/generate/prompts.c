@@ -76,15 +76,13 @@ static int read_ends(struct sh_prompts *p, const char *model_path, int n_vocab, 
 
 int sh_prompts_open(struct sh_prompts *p, const char *model_path, const struct sh_arch *a, struct sh_err *e)
 {
-    struct sh_err why;
+    struct sh_err ignored;
     if (!p->text + !p->file + !p->tokens + !p->jsonl != 3)
         return sh_misused(e, "generate requires one of --prompt TEXT, --prompt-file FILE, --jsonl FILE and "
                           "--tokens FILE");
-    p->tokenizer = sh_tokenizer_open(model_path, &why);
-    if (!p->tokenizer && !p->tokens) {
-        *e = why;
+    p->tokenizer = sh_tokenizer_open(model_path, p->tokens ? &ignored : e);
+    if (!p->tokenizer && !p->tokens)
         return -1;
-    }
     if (read_all(p, model_path, a, e) || check_lengths(p, a, e))
         return -1;
     return p->wants_ends ? read_ends(p, model_path, a->n_vocab, e) : 0;

@@ -50,11 +50,6 @@ int sh_sim_source(const struct sh_simulate_args *a, uint64_t seed, struct sh_sim
     return 0;
 }
 
-void sh_sim_source_close(struct sh_sim_source *s)
-{
-    sh_workload_close(&s->file);
-}
-
 static int next(struct sh_workload *base, struct sh_request *out, struct sh_err *e)
 {
     struct sh_sim_source *s = (struct sh_sim_source *)base;

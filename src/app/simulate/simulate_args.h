@@ -72,9 +72,8 @@ struct sh_sim_source {
     int n;
 };
 
+/* Close its file with sh_workload_close in any case. */
 int sh_sim_source(const struct sh_simulate_args *a, uint64_t seed, struct sh_sim_source *out, struct sh_err *e);
-void sh_sim_source_close(struct sh_sim_source *s);
-
 /* Starts again from the beginning; `from` is a struct sh_sim_source. */
 struct sh_workload *sh_sim_source_again(void *from, struct sh_err *e);
 

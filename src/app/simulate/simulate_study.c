@@ -159,7 +159,7 @@ void sh_sim_study_clear(struct sh_sim_study *s)
     free(s->row);
     free(s->board);
     free(s->result);
-    sh_sim_source_close(&s->source);
+    sh_workload_close(&s->source.file);
     sh_kv_shape_clear(&s->model);
     sh_capacity_names_close(&s->names);
 }

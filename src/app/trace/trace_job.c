@@ -48,22 +48,15 @@ static void describe_run(struct sh_trace_job *t)
     t->weights = t->a->random_weights ? xasprintf("random:%lld%s", t->common->seed, pruned)
                                       : xstrdup(*pruned ? pruned : "checkpoint");
     t->statistics = sh_stats_spec_write(&t->sweep.record.statistics);
-    t->run.model = (struct sh_trace_model){
-        .name = sh_model_name(t->model), .family = sh_model_family(t->model), .weights = t->weights,
-        .fingerprint = sh_model_fingerprint(t->model), .n_layer = c->n_layer, .n_head = c->n_head,
-        .n_kv_head = c->n_kv_head, .d_head = c->d_head, .d_model = c->d_model, .n_vocab = c->n_vocab,
-        .max_pos = c->max_pos};
-    t->run.program = PACKAGE_VERSION;
-    t->run.backend = t->devices.backend->name;
-    t->run.device = t->chips;
-    t->run.dtype = t->a->dtype;
-    t->run.weight_bits = t->sweep.weight_bits;
-    t->run.vectors = t->a->vectors;
-    t->run.statistics = t->statistics;
-    t->run.command = t->common->line;
-    t->run.first_layer = t->sweep.first_layer;
-    t->run.last_layer = t->sweep.last_layer;
-    t->run.seed = t->common->seed;
+    t->run = (struct sh_trace_run){
+        .model = {.name = sh_model_name(t->model), .family = sh_model_family(t->model), .weights = t->weights,
+                  .fingerprint = sh_model_fingerprint(t->model), .n_layer = c->n_layer, .n_head = c->n_head,
+                  .n_kv_head = c->n_kv_head, .d_head = c->d_head, .d_model = c->d_model, .n_vocab = c->n_vocab,
+                  .max_pos = c->max_pos},
+        .program = PACKAGE_VERSION, .backend = t->devices.backend->name, .device = t->chips, .dtype = t->a->dtype,
+        .vectors = t->a->vectors, .statistics = t->statistics, .command = t->common->line, .record = t->run.record,
+        .codec = t->run.codec, .weight_bits = t->sweep.weight_bits, .first_layer = t->sweep.first_layer,
+        .last_layer = t->sweep.last_layer, .seed = t->common->seed};
 }
 
 static int say_needs(struct sh_trace_job *t, struct sh_err *e)
@@ -82,7 +75,7 @@ static int say_needs(struct sh_trace_job *t, struct sh_err *e)
     return 0;
 }
 
-/* What is done of a unit, [n, its layers]; caller frees. */
+/* Which layers of a unit are finished, [n, its layers]; caller frees. */
 static unsigned char *done_of(const struct sh_trace_job *t, const struct sh_unit *u)
 {
     int n_layer = u->last_layer - u->first_layer + 1, all = t->run.last_layer - t->run.first_layer + 1;
