@@ -178,30 +178,22 @@ static int read_sums(struct reader *r, int store, const struct job *j, int i, st
     return 0;
 }
 
-static int list_sums(const struct job *j, char *const *path, int n, int *from, struct sh_err *e)
-{
-    for (int k = 0; k < n; k++) {
-        struct sh_store *s = sh_store_open_read_only(path[k], e);
-        int parts = s ? sh_partial_list(s, j->name, sh_replay_walk_n(j->walk), from, k + 1, e) : -1;
-        sh_store_close(s);
-        if (parts < 0)
-            return -1;
-    }
-    return 0;
-}
-
 static int join(void *to, char *const *path, int n, struct sh_err *e)
 {
     struct job *j = to;
     if (!j->walk)
         return 0;
-    int n_layer = sh_replay_walk_n(j->walk), *from = xcalloc((size_t)n_layer, sizeof *from);
+    int bad = 0, n_layer = sh_replay_walk_n(j->walk), *from = xcalloc((size_t)n_layer, sizeof *from);
     struct reader r = {.path = path};
     struct sh_replay_result all;
     struct layer_sums l;
     make_sums(&l, j);
     sh_replay_walk_begin(j->walk, &all);
-    int bad = list_sums(j, path, n, from, e);
+    for (int k = 0; k < n && !bad; k++) {
+        struct sh_store *s = sh_store_open_read_only(path[k], e);
+        bad = !s || sh_partial_list(s, j->name, n_layer, from, k + 1, e) < 0;
+        sh_store_close(s);
+    }
     for (int i = 0; i < n_layer && !bad; i++) {
         bad = read_sums(&r, from[i], j, i, &l, e);
         if (!bad)

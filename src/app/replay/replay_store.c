@@ -53,26 +53,21 @@ static int check_budgets(const struct sh_replay_request *q, const struct sh_stor
     return 0;
 }
 
-static int check_run(const struct sh_replay_request *q, const struct sh_runs *runs, int i, const char *path,
-                     struct sh_err *e)
-{
-    const struct sh_stored_run *r = &runs->run[i];
-    int bad = check_needs(q, r, path, e);
-    if (!bad && (r->n_kv_head < 1 || r->n_head < 1 || r->n_head % r->n_kv_head ||
-                 r->n_head / r->n_kv_head > MOST_GROUP))
-        bad = sh_fail(e, "%s: run %d: found n_head %d and n_kv_head %d: n_head must be a multiple of n_kv_head", path,
-                      r->id, r->n_head, r->n_kv_head);
-    for (int k = 0; k < runs->n_sequence[i] && !bad; k++)
-        bad = check_budgets(q, &runs->sequence[i][k], path, e);
-    return bad;
-}
-
 int sh_replay_check(const struct sh_replay_request *q, struct sh_store *s, struct sh_err *e)
 {
     struct sh_runs runs;
+    const char *path = sh_store_path(s);
     int bad = sh_runs_open(&runs, s, q->run, e);
-    for (int i = 0; i < runs.n && !bad; i++)
-        bad = check_run(q, &runs, i, sh_store_path(s), e);
+    for (int i = 0; i < runs.n && !bad; i++) {
+        const struct sh_stored_run *r = &runs.run[i];
+        bad = check_needs(q, r, path, e);
+        if (!bad && (r->n_kv_head < 1 || r->n_head < 1 || r->n_head % r->n_kv_head ||
+                     r->n_head / r->n_kv_head > MOST_GROUP))
+            bad = sh_fail(e, "%s: run %d: found n_head %d and n_kv_head %d: n_head must be a multiple of n_kv_head",
+                          path, r->id, r->n_head, r->n_kv_head);
+        for (int k = 0; k < runs.n_sequence[i] && !bad; k++)
+            bad = check_budgets(q, &runs.sequence[i][k], path, e);
+    }
     sh_runs_close(&runs);
     return bad;
 }
@@ -202,21 +197,6 @@ static int replay_head(void *to, int kv_head, struct sh_err *e)
     return bad ? sh_err_prefix(e, "KV head %d", kv_head) : 0;
 }
 
-static int replay_layer(const struct layer *l, struct sh_replay_sums *sums, struct sh_err *e)
-{
-    int n = l->r.run->n_kv_head;
-    struct heads heads = {l, sums, xcalloc((size_t)n, sizeof(char *)), xcalloc((size_t)n, sizeof(size_t))};
-    int bad = sh_each_head(n, l->q->threads, replay_head, &heads, e);
-    for (int h = 0; h < n; h++) {
-        if (heads.text[h] && !bad)
-            fwrite(heads.text[h], 1, heads.bytes[h], l->q->dump);
-        free(heads.text[h]);
-    }
-    free(heads.text);
-    free(heads.bytes);
-    return bad;
-}
-
 /* ---- layer by layer ---- */
 
 struct item { int run, sequence, layer; };      /* run, sequence: places in their lists               */
@@ -304,7 +284,16 @@ int sh_replay_walk_layer(const struct sh_replay_walk *w, int i, struct sh_replay
     struct layer l = {.q = w->q, .index = w->first[it->run] + it->sequence,
                       .r = {.store = w->s, .run = &w->runs.run[it->run], .sequence = sequence_of(w, it),
                             .layer = it->layer}};
-    int bad = sh_recorded_read(&l.r, 1, e) || replay_layer(&l, sums, e);
+    int n = l.r.run->n_kv_head;
+    struct heads heads = {&l, sums, xcalloc((size_t)n, sizeof(char *)), xcalloc((size_t)n, sizeof(size_t))};
+    int bad = sh_recorded_read(&l.r, 1, e) || sh_each_head(n, w->q->threads, replay_head, &heads, e);
+    for (int h = 0; h < n; h++) {
+        if (heads.text[h] && !bad)
+            fwrite(heads.text[h], 1, heads.bytes[h], w->q->dump);
+        free(heads.text[h]);
+    }
+    free(heads.text);
+    free(heads.bytes);
     return sh_recorded_end(&l.r, bad, e);
 }
 

@@ -38,21 +38,6 @@ static int run_own(struct sh_sim_study *s, struct sh_store *store, struct sh_err
     return bad ? -1 : 0;
 }
 
-/* The requests of every run, as they end. */
-static int run_logged(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
-{
-    struct sh_file *f = s->args->log ? sh_file_begin(s->args->log, e) : NULL;
-    if (s->args->log && !f)
-        return -1;
-    s->log = f ? sh_file_stream(f) : NULL;
-    if (f)
-        fputs("plan,speed,request,arrival_s,prompt_tokens,output_tokens,admitted_s,first_token_s,finished_s,"
-              "preemptions\n", s->log);
-    int bad = run_own(s, store, e);
-    s->log = NULL;
-    return sh_file_end(f, bad, e);
-}
-
 /* ---- by several ranks ---- */
 
 static int run_unit(void *to, int unit, struct sh_err *e)
@@ -103,5 +88,14 @@ int sh_sim_sweep(struct sh_sim_study *s, struct sh_store *store, struct sh_err *
     /* Logs and timelines are not in the store. */
     if (store && !a->force && !a->log && !a->timeline && !a->plot_occupancy && sh_sim_find(s, 0, store, e))
         return -1;
-    return run_logged(s, store, e);
+    struct sh_file *f = a->log ? sh_file_begin(a->log, e) : NULL;
+    if (a->log && !f)
+        return -1;
+    s->log = f ? sh_file_stream(f) : NULL;
+    if (f)
+        fputs("plan,speed,request,arrival_s,prompt_tokens,output_tokens,admitted_s,first_token_s,finished_s,"
+              "preemptions\n", s->log);
+    int bad = run_own(s, store, e);
+    s->log = NULL;
+    return sh_file_end(f, bad, e);
 }
