@@ -103,7 +103,7 @@ int sh_capacity_model(const struct sh_capacity_names *n, const char *name, int i
         return 1;
     if (access(name, F_OK))
         return unknown(&n->models, "model", name, "shears info models lists them; a folder with "
-                       "config.json, such a file or a .gguf file will do, too", e);
+                       "config.json, that file or a .gguf file is accepted, too", e);
     if (sh_config_facts(name, &f, e))
         return -1;
     if (sh_kv_shape_build(&f, out, e))

@@ -166,12 +166,12 @@ void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_e
     if (a->bits < 16)
         snprintf(bits, sizeof bits, " --kv-bits %d", a->bits);
     if (a->kind == SH_QUALITY_PPL)
-        sh_hint(e, "more is measured by: shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5%s "
+        sh_hint(e, "to measure more, run: shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5%s "
                 "--db %s", policy, bits, db);
     else if (a->bits < 16)
-        sh_hint(e, "a replay keeps 16-bit numbers: ask with --kv f16, or for --max-ppl-increase");
+        sh_hint(e, "a replay measures 16-bit numbers: use --kv f16, or --max-ppl-increase");
     else
-        sh_hint(e, "more is measured by: shears replay --policy %s --budget 0.1,0.2,0.5 --db %s", policy, db);
+        sh_hint(e, "to measure more, run: shears replay --policy %s --budget 0.1,0.2,0.5 --db %s", policy, db);
 }
 
 const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p, int n, const char *db,
@@ -193,7 +193,7 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
     if (least)
         return least;
     if (!best)
-        sh_fail(e, "%s: no %s of %s with %d-bit numbers is in it that says something of %llu tokens", db,
+        sh_fail(e, "%s: contains no %s of %s with %d-bit numbers that applies to %llu tokens", db,
                 is_ppl ? "eval" : "replay", a->policy ? a->policy : "a budget", a->bits,
                 (unsigned long long)a->length);
     else

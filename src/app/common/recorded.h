@@ -43,7 +43,7 @@ struct sh_recorded {                    /* set the first four, the rest zero    
 /* Reads the scores and, if requested, all vectors that the run recorded. */
 int sh_recorded_read(struct sh_recorded *r, int with_vectors, struct sh_err *e);
 
-/* Frees what was read. bad: the work failed, so e is prefixed with the place. -1 also if the program was interrupted. */
+/* Frees what was read. bad: the work failed, so e is prefixed with the place. -1 also after an interrupt. */
 int sh_recorded_end(struct sh_recorded *r, int bad, struct sh_err *e);
 
 /* [n_tokens, d_head] of a head (for 'q' a query head; those of a group are consecutive); NULL: not read. */

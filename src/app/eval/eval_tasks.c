@@ -41,9 +41,9 @@ static int read_request(struct work *w, struct sh_err *e)
     if (!(w->task = sh_task_find(q->task, e)))
         return sh_err_prefix(e, "--task");
     if (!q->data)
-        return sh_misused(e, "--task needs --data FILE, a jsonl file of records");
+        return sh_misused(e, "--task requires --data FILE, a jsonl file of records");
     if (q->shots_data && !q->shots)
-        return sh_misused(e, "--shots-data: say with --shots N how many examples to take of it");
+        return sh_misused(e, "--shots-data requires --shots N, the number of examples to take from it");
     if (sh_live_read(&w->live, &q->live, w->common, "eval", e))
         return -1;
     if (q->policy->n > MOST_POLICIES)
@@ -52,7 +52,7 @@ static int read_request(struct work *w, struct sh_err *e)
         if (sh_policy_parse(q->policy->at[i], &w->spec[w->n_spec++], e))
             return sh_err_prefix(e, "--policy");
     if (q->budget->n && !q->policy->n)
-        return sh_misused(e, "--budget: no --policy is given");
+        return sh_misused(e, "--budget requires --policy NAME");
     if (!w->n_spec && sh_policy_parse("full", &w->spec[w->n_spec++], e))
         return -1;
     if (!q->budget->n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->n_budget, e))
