@@ -34,14 +34,15 @@ int main(int argc, char **argv)
     }
     struct sh_work_queue s = {.n = each * me.size, .run = sleep_through, .to = &seconds, .timeout_s = 60, .quiet = 1,
                          .what = "sleeping"};
-    double *size = xcalloc((size_t)s.n, sizeof *size), began = sh_now_s();
-    s.size = size;
+    struct sh_work_unit *unit = xcalloc((size_t)s.n, sizeof *unit);
+    double began = sh_now_s();
+    s.unit = unit;
     int bad = sh_work_queue_run(r, &me, &s, &lost, &e);
     double took = sh_now_s() - began, least = each * seconds;
     if (me.rank == 0 && !bad)
         printf("{\"ranks\": %d, \"units\": %d, \"unit_s\": %g, \"took_s\": %.4f, \"least_s\": %g, "
                "\"overhead\": %.4f}\n", me.size, s.n, seconds, took, least, took / least - 1);
-    free(size);
+    free(unit);
     sh_ranks_close(r, 60, bad ? SH_FAILED : SH_OK);
     return bad ? SH_FAILED : SH_OK;
 }

@@ -4,42 +4,38 @@ noinst_LIBRARIES += libapp.a
 libapp_a_SOURCES = \
 	%D%/capacity/capacity_ask.c %D%/capacity/capacity_ask.h \
 	%D%/capacity/capacity_names.c %D%/capacity/capacity_names.h \
-	%D%/capacity/capacity_plan.c %D%/capacity/capacity_plan.h \
+	%D%/capacity/capacity_plan.c \
 	%D%/capacity/capacity_quality.c %D%/capacity/capacity_quality.h \
-	%D%/capacity/capacity_row.c %D%/capacity/capacity_row.h \
-	%D%/capacity/capacity_stored.c %D%/capacity/capacity_stored.h \
+	%D%/capacity/capacity_row.c \
+	%D%/capacity/capacity_stored.c \
 	%D%/capacity/capacity_study.c %D%/capacity/capacity_study.h \
-	%D%/capacity/quality_names.c \
 	%D%/common/devices.c %D%/common/devices.h \
 	%D%/common/live_session.c %D%/common/live_session.h \
 	%D%/common/recorded.c %D%/common/recorded.h \
-	%D%/common/runs.c %D%/common/runs.h \
 	%D%/common/text_source.c %D%/common/text_source.h \
-	%D%/common/timing.c %D%/common/timing.h \
 	%D%/drift/drift_store.c %D%/drift/drift_store.h \
-	%D%/eval/eval_answers.c %D%/eval/eval_answers.h \
+	%D%/eval/eval_answers.c \
 	%D%/eval/eval_dump.c %D%/eval/eval_dump.h \
 	%D%/eval/eval_results.c %D%/eval/eval_results.h \
-	%D%/eval/eval_tasks.c %D%/eval/eval_tasks.h \
+	%D%/eval/eval_tasks.c \
 	%D%/eval/eval_job.c %D%/eval/eval_job.h \
-	%D%/eval/task_results.c %D%/eval/task_results.h \
+	%D%/eval/task_results.c \
 	%D%/generate/prompts.c %D%/generate/prompts.h \
 	%D%/generate/generate_batch.c %D%/generate/generate_batch.h \
-	%D%/persistence/collect.c %D%/persistence/collect.h \
 	%D%/persistence/study.c %D%/persistence/study.h \
 	%D%/plan/allot.c %D%/plan/allot.h \
-	%D%/plan/key_profile.c %D%/plan/key_profile.h \
-	%D%/plan/plan_evals.c %D%/plan/plan_evals.h \
+	%D%/plan/key_profile.c \
+	%D%/plan/plan_evals.c \
 	%D%/plan/plan_file.c %D%/plan/plan_file.h \
 	%D%/plan/plan_measure.c %D%/plan/plan_measure.h \
-	%D%/plan/plan_search.c %D%/plan/plan_search.h \
+	%D%/plan/plan_search.c \
 	%D%/plan/plan_write.c \
 	%D%/replay/replay_results.c %D%/replay/replay_results.h \
 	%D%/replay/replay_store.c %D%/replay/replay_store.h \
-	%D%/replay/replay_ranks.c %D%/replay/replay_ranks.h \
+	%D%/replay/replay_ranks.c \
 	%D%/replay/replay_job.c %D%/replay/replay_job.h \
 	%D%/simulate/simulate_args.c %D%/simulate/simulate_args.h \
-	%D%/simulate/simulate_csv.c %D%/simulate/simulate_csv.h \
+	%D%/simulate/simulate_csv.c \
 	%D%/simulate/simulate_keep.c \
 	%D%/simulate/simulate_run.c %D%/simulate/simulate_run.h \
 	%D%/simulate/simulate_study.c \
@@ -47,8 +43,7 @@ libapp_a_SOURCES = \
 	%D%/store/describe.c %D%/store/describe.h \
 	%D%/store/result_tables.c \
 	%D%/store/results.c %D%/store/results.h \
-	%D%/theory/theory_mean.c \
-	%D%/theory/theory_repeat_store.c %D%/theory/theory_repeat_store.h \
+	%D%/theory/theory_repeat_store.c \
 	%D%/theory/theory_store.c %D%/theory/theory_store.h \
 	%D%/trace/trace_job.c %D%/trace/trace_job.h
 libapp_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

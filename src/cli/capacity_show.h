@@ -4,7 +4,7 @@
 #ifndef SH_CLI_CAPACITY_SHOW_H
 #define SH_CLI_CAPACITY_SHOW_H
 
-#include "src/app/capacity/capacity_row.h"
+#include "src/app/capacity/capacity_study.h"
 #include "src/base/out.h"
 
 /* JSON and CSV: the list "results". Text: one table. The caller ends the list, whose last item is open. */

@@ -14,7 +14,7 @@
 #include "src/app/store/results.h"
 #include "src/cli/paths.h"
 #include "src/app/replay/replay_store.h"
-#include "src/app/common/runs.h"
+#include "src/app/common/recorded.h"
 
 struct drift_args {
     struct sh_live_options live;

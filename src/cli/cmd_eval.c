@@ -12,10 +12,8 @@
 #include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/common/devices.h"
-#include "src/app/eval/eval_answers.h"
 #include "src/app/eval/eval_dump.h"
 #include "src/app/eval/eval_results.h"
-#include "src/app/eval/eval_tasks.h"
 #include "src/app/eval/eval_job.h"
 #include "src/jobs/shard_option.h"
 #include "src/cli/paths.h"
@@ -84,14 +82,6 @@ static void release(void *args)
 
 /* ---- the request ---- */
 
-static int keeps_all(const struct sh_policy_spec *p, int n_layer)
-{
-    for (int l = 0; l < n_layer; l++)
-        if (!p->policy->keeps_all || !p->policy->keeps_all(p->knob, l))
-            return 0;
-    return 1;
-}
-
 static int of_plan(const void *plan, int layer, int head, int n_token)
 {
     return sh_plan_tokens(plan, layer, head, n_token);
@@ -134,7 +124,7 @@ static void make_cells(struct sh_eval_job *w)
     for (int i = 0; i < even; i++) {
         const struct sh_policy_spec *p = &w->spec[i / w->n_budget];
         w->cell[i] = (struct sh_eval_cell){.spec = p, .budget = w->budget[i % w->n_budget], .format = w->format};
-        if (keeps_all(p, sh_model_arch(w->source.model)->n_layer))
+        if (sh_live_keeps_all(p, sh_model_arch(w->source.model)->n_layer))
             w->twin[i] = strcmp(p->policy->name, "full") || w->format.bits < 32 ? i - i % w->n_budget : w->n;
     }
     for (int i = 0; i < w->n_plan; i++)
@@ -292,7 +282,7 @@ static void name_results(struct sh_eval_job *w)
 {
     struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->source.model),
                                   .texts = sh_text_source_hash(&w->source), .dtype = w->a->dtype,
-                                  .prefill = w->prefill, .weight_bits = (int)w->a->weight_bits,
+                                  .prefill = w->prefill, .weight_bits = w->a->weight_bits,
                                   .weight_prune = w->a->weight_prune,
                                   .unpruned = sh_model_fingerprint_unpruned(w->source.model),
                                   .seed = (uint64_t)w->common->seed,

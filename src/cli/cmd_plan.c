@@ -9,12 +9,10 @@
 #include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
-#include "src/app/plan/plan_evals.h"
 #include "src/app/plan/plan_measure.h"
-#include "src/app/plan/plan_search.h"
 #include "src/cli/plan_show.h"
-#include "src/app/common/runs.h"
 #include "traces/store.h"
+#include "src/app/common/recorded.h"
 
 struct plan_args {
     const char *db, *policy, *budget, *allocator, *out, *rows, *plan;

@@ -13,7 +13,7 @@
 #include "src/cli/paths.h"
 #include "src/app/replay/replay_job.h"
 #include "src/app/store/results.h"
-#include "src/app/common/runs.h"
+#include "src/app/common/recorded.h"
 
 struct replay_args {
     const char *db, *rows, *dump, *allocator, *shard;
@@ -273,7 +273,7 @@ static int replay(const struct replay_args *a, const char *path, struct sh_repla
 {
     if (w->cluster.ranks)
         return sh_replay_work_ranks(w, path, e);
-    if (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, w->store, e))
+    if (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, 0, w->store, e))
         return -1;
     return run_and_dump(a->dump, w, e) ? -1 : 0;
 }
@@ -327,7 +327,6 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return -1;
     struct sh_replay_job *w = xcalloc(1, sizeof *w);
     w->force = a->force;
-    w->rank_timeout = a->rank_timeout;
     int bad = sh_job_enter(&w->cluster, common, path, a->shard, &w->shard, a->rank_timeout, e) ||
               work(a, path, w, e);
     sh_replay_work_clear(w);

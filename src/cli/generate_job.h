@@ -6,7 +6,6 @@
 
 #include "src/base/progress.h"
 #include "src/app/generate/prompts.h"
-#include "src/app/common/timing.h"
 #include "src/app/generate/generate_batch.h"
 #include "src/engine/text_stream.h"
 

@@ -32,7 +32,7 @@ int sh_info_gpus(const struct sh_common *common, struct sh_err *e)
     int bad = sh_capacity_names_open(&n, NULL, NULL, e), end = 0;
     struct sh_out *o = sh_out_new();
     sh_out_list(o, "gpus", "GPUs; memory as sold and as visible to programs");
-    for (int i = 0; !bad && !(end = sh_capacity_board_at(&n, i, &b, e)); i++) {
+    for (int i = 0; !bad && !(end = sh_capacity_board(&n, NULL, i, &b, e)); i++) {
         sh_out_item(o);
         sh_out_text(o, "gpu", "GPU", b.name);
         sh_out_real(o, "sold_gb", "sold GB", b.gb, 0);
@@ -96,7 +96,7 @@ int sh_info_models(const struct sh_common *common, struct sh_err *e)
     sh_out_list(o, "models", "models that shears capacity knows by name");
     for (int i = 0; !bad && !end; i++) {
         struct sh_kv_shape s = {.layer = NULL};
-        end = sh_capacity_model_at(&n, i, &s, e);
+        end = sh_capacity_model(&n, NULL, i, &s, e);
         if (end)
             break;
         bad = list_model(o, &s, e);

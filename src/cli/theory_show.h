@@ -4,7 +4,7 @@
 #define SH_CLI_THEORY_SHOW_H
 
 #include "src/base/out.h"
-#include "src/app/theory/theory_repeat_store.h"
+#include "src/app/theory/theory_store.h"
 
 /* repeat [n_layer]: Theorem 3.1; NULL: not requested. */
 struct sh_out *sh_theory_show(const struct sh_theory_request *q, const struct sh_theory_result *r,

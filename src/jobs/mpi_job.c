@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See mpi_job.h. */
 #include "src/jobs/mpi_job.h"
 
 #include <glob.h>
@@ -80,7 +79,7 @@ static int join_others(struct sh_job *c, struct sh_err *e)
 }
 
 int sh_job_enter(struct sh_job *c, const struct sh_common *common, const char *db, const char *shard,
-                     struct sh_part *part, double timeout_s, struct sh_err *e)
+                 struct sh_part *part, double timeout_s, struct sh_err *e)
 {
     *c = (struct sh_job){.me = {.size = 1, .local_size = 1}, .common = *common, .db = db, .timeout_s = timeout_s};
     if (sh_part_parse(shard, part, e))
@@ -90,15 +89,10 @@ int sh_job_enter(struct sh_job *c, const struct sh_common *common, const char *d
     return part->parts ? 0 : join_others(c, e);
 }
 
-static char *own_path(const struct sh_job *c)
-{
-    return xasprintf("%s.rank-%04d", c->db, c->me.rank);
-}
-
 struct sh_store *sh_job_own(struct sh_job *c, struct sh_err *e)
 {
     if (!c->own) {
-        char *path = own_path(c);
+        char *path = xasprintf("%s.rank-%04d", c->db, c->me.rank);
         c->own = sh_store_typed(sh_store_create(path, e), c->common.line);
         free(path);
         if (c->own && sh_store_lock(c->own, e))
@@ -139,25 +133,21 @@ static void find_files(const struct sh_job *c, const char *ending, glob_t *found
     free(pattern);
 }
 
-static void each_without(glob_t *found, const char *ending, void (*do_this)(const char *path))
-{
-    for (size_t i = 0; i < found->gl_pathc; i++) {
-        found->gl_pathv[i][strlen(found->gl_pathv[i]) - strlen(ending)] = '\0';
-        do_this(found->gl_pathv[i]);
-    }
-    globfree(found);
-}
-
-/* All ranks' stores, without half-made ones of killed ranks. */
+/* All ranks' stores, after removing the unfinished ones of killed ranks. */
 static void find_stores(const struct sh_job *c, glob_t *found)
 {
-    static const char made[] = ".shears-new";
-    find_files(c, made, found);
-    each_without(found, made, sh_store_remove_leftovers);
+    static const char unfinished[] = ".shears-new";
+    find_files(c, unfinished, found);
+    for (size_t i = 0; i < found->gl_pathc; i++) {
+        char *path = found->gl_pathv[i];
+        path[strlen(path) - strlen(unfinished)] = '\0';
+        sh_store_remove_leftovers(path);
+    }
+    globfree(found);
     find_files(c, "", found);
 }
 
-/* How many parts of the job the store of that name has; which of the first n, if somebody wants to know. */
+/* How many parts of the job a store has; sets has[] for those of the first n, unless it is NULL. */
 static int parts_in(const struct sh_job *c, const char *path, int n, int *has, struct sh_err *e)
 {
     struct sh_store *s = sh_store_open_read_only(path, e);
@@ -199,11 +189,9 @@ static int claim(struct sh_job *c, struct sh_store *into, struct sh_err *e)
 static int gather_one(const struct sh_job *c, struct sh_merge *m, struct sh_store *into, const char *path,
                       struct sh_err *e)
 {
-    if (sh_merge_add(m, path, e)) {
-        if (!e->hint[0])
-            sh_hint(e, "%.300s was kept: it may belong to another job; merge it into another store or remove it", path);
-        return -1;
-    }
+    if (sh_merge_add(m, path, e))
+        return e->hint[0] ? -1 : sh_hint(e, "%.300s was kept: it may belong to another job; merge it into another "
+                                         "store or remove it", path);
     int parts = c->job ? parts_in(c, path, 0, NULL, e) : 0;
     if (parts < 0 || (!parts && sh_store_sync(into, e)))      /* always somewhere on disk */
         return -1;
@@ -251,16 +239,19 @@ static int join(struct sh_job *c, struct sh_err *e)
     find_stores(c, &found);
     int bad = c->join(c->join_to, found.gl_pathv, (int)found.gl_pathc, e);
     globfree(&found);
-    if (!bad)
-        c->job = NULL;                  /* the parts are no longer needed */
-    return bad;
+    if (bad)
+        return tell_locked(c, e);
+    c->job = NULL;                      /* the parts are no longer needed */
+    return 0;
 }
 
-int sh_job_run(struct sh_job *c, const struct sh_work_queue *s, struct sh_store *into, struct sh_err *e)
+int sh_job_run(struct sh_job *c, struct sh_work_queue q, struct sh_store *into, struct sh_err *e)
 {
     struct sh_err later;
+    q.timeout_s = c->timeout_s;
+    q.quiet = c->common.quiet;
     sh_job_together(c);
-    int bad = sh_work_queue_run(c->ranks, &c->me, s, &c->lost, e);
+    int bad = sh_work_queue_run(c->ranks, &c->me, &q, &c->lost, e);
     sh_job_apart(c);
     c->shares = 0;
     c->is_orphan = bad && !sh_job_is_first(c);
@@ -268,7 +259,7 @@ int sh_job_run(struct sh_job *c, const struct sh_work_queue *s, struct sh_store 
     if (!sh_job_is_first(c))
         return bad;
     if (!bad && c->join)
-        bad = join(c, e) ? tell_locked(c, e) : 0;
+        bad = join(c, e);
     int failed = bad && e->status == SH_FAILED;
     if (sh_job_gather(c, into, bad ? &later : e))
         bad = -1;
@@ -276,14 +267,6 @@ int sh_job_run(struct sh_job *c, const struct sh_work_queue *s, struct sh_store 
         sh_hint(e, "what is finished is kept %s %.300s; run the same command again to resume",
                 c->job ? "next to" : "in", c->db);
     return bad;
-}
-
-/* Rank 0 failed before any work; the others may be waiting for it. */
-static void dismiss(struct sh_job *c)
-{
-    struct sh_work_queue nothing = {.timeout_s = c->timeout_s, .what = "ending", .quiet = 1};
-    struct sh_err ignored;
-    sh_work_queue_run(c->ranks, &c->me, &nothing, &c->lost, &ignored);
 }
 
 enum { LEAVE = 3 };                     /* a tag: rank 0 has finished everything */
@@ -338,13 +321,16 @@ static void end_all(const struct sh_job *c, const struct sh_err *e)
 
 int sh_job_leave(struct sh_job *c, int bad, struct sh_err *e)
 {
+    struct sh_err ignored;
     sh_job_close(c);
     if (!c->ranks)
         return bad;
     sh_job_together(c);
     fflush(NULL);
-    if (bad && c->shares && sh_job_is_first(c))
-        dismiss(c);
+    if (bad && c->shares && sh_job_is_first(c)) {       /* before any work; the others may be waiting for units */
+        struct sh_work_queue nothing = {.timeout_s = c->timeout_s, .what = "ending", .quiet = 1};
+        sh_work_queue_run(c->ranks, &c->me, &nothing, &c->lost, &ignored);
+    }
     if (bad && c->in_line && e->status != SH_MISUSED)
         end_all(c, e);
     if (c->is_orphan) {

@@ -9,7 +9,6 @@
 
 #include "src/base/common.h"
 #include "src/jobs/shard_option.h"
-#include "src/ranks/heartbeat.h"
 #include "src/ranks/work_queue.h"
 #include "traces/store.h"
 
@@ -24,7 +23,7 @@ struct sh_job {
     int in_line;                        /* they wait for each other: a rank that fails before the start ends all */
     int lost;                           /* ranks that did not finish, as far as is known here */
     int is_orphan;                      /* rank 0 is gone                                         */
-    struct sh_heartbeat *patience;       /* rank 0 works on its own; NULL: messages pass           */
+    struct sh_heartbeat *patience;      /* rank 0 works on its own; NULL: messages pass           */
     int claimed;                        /* rank 0: the store is this job's, and so are all ranks' */
     struct sh_store *own;               /* of this rank, once it has a unit                       */
     /* For figures over all units together (traces/partial.c). Ranks' stores with parts of this job remain until
@@ -35,10 +34,11 @@ struct sh_job {
 };
 
 enum { SH_RANK_TIMEOUT_S = 600 };
+
 /* At the start of a command. With --shard ("3/8"; NULL: none) it runs alone, else it joins the other ranks, if any.
  * db: the command's store, which both need. */
 int sh_job_enter(struct sh_job *c, const struct sh_common *common, const char *db, const char *shard,
-                     struct sh_part *part, double timeout_s, struct sh_err *e);
+                 struct sh_part *part, double timeout_s, struct sh_err *e);
 
 /* At the end of a command: reports `bad` with e to rank 0, which shows the errors of all. Returns what the command
  * should return. */
@@ -64,7 +64,7 @@ int sh_job_gather(struct sh_job *c, struct sh_store *into, struct sh_err *e);
 int sh_job_parts(const struct sh_job *c, int n, int *has, struct sh_err *e);
 
 /* The work, by all ranks; then each closes its store, and rank 0 joins and merges them (merges even after an
- * error). */
-int sh_job_run(struct sh_job *c, const struct sh_work_queue *s, struct sh_store *into, struct sh_err *e);
+ * error). q: without timeout_s and quiet, which are the job's. */
+int sh_job_run(struct sh_job *c, struct sh_work_queue q, struct sh_store *into, struct sh_err *e);
 
 #endif

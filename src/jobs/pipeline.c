@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pipeline.h. */
 #include "src/jobs/pipeline.h"
 
 #include <stdio.h>
@@ -7,10 +6,7 @@
 
 #include "src/base/say.h"
 
-
-enum { START = 11, HIDDEN = 12, FINISHED = 13, PASSED = 14, READY = 15 };       /* tags; share.c has its own */
-
-/* ---- progress ---- */
+enum { START = 11, HIDDEN = 12, FINISHED = 13, PASSED = 14, READY = 15 };       /* tags; work_queue.c has its own */
 
 /* The last rank: reports how much of its work is done. */
 static void tell_passed(void *to, double share)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See shard_option.h. */
 #include "src/jobs/shard_option.h"
 
 #include <inttypes.h>
@@ -92,18 +91,13 @@ static int own_settings(const struct sh_part_results *r, const char **of)
     return n;
 }
 
-static struct sh_shard shard_of_results(const struct sh_part *p, const struct sh_part_results *r)
+int sh_part_mark_results(struct sh_store *s, const struct sh_part *p, const struct sh_part_results *r, int is_whole,
+                         struct sh_err *e)
 {
     uint64_t job = SH_PART_HASH;
     for (int i = 0; i < r->n; i++)
         sh_part_hash(&job, r->settings[i]);
-    return shard_of(p, r->command, job, r->model, r->has_weights);
-}
-
-int sh_part_mark_results(struct sh_store *s, const struct sh_part *p, const struct sh_part_results *r, int is_whole,
-                         struct sh_err *e)
-{
-    struct sh_shard shard = shard_of_results(p, r);
+    struct sh_shard shard = shard_of(p, r->command, job, r->model, r->has_weights);
     const char **of = xcalloc((size_t)r->n + 1, sizeof *of);
     int n = own_settings(r, of);
     int bad = (!is_whole && (sh_store_lock(s, e) || sh_shard_check(s, &shard, r->settings, r->n, e))) ||

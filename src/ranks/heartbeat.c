@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See heartbeat.h. */
-#include "src/ranks/heartbeat.h"
-
+/* Heartbeats of rank 0 (ranks.h). */
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "src/base/mem.h"
+#include "src/ranks/ranks.h"
 
 struct sh_heartbeat {
     const struct sh_ranks *r;

@@ -2,7 +2,7 @@
 # Several processes that share work. MPI is a module, as CUDA is: the program starts where there is none.
 noinst_LIBRARIES += libranks.a
 libranks_a_SOURCES = \
-	%D%/heartbeat.c %D%/heartbeat.h \
+	%D%/heartbeat.c \
 	%D%/ranks.c %D%/ranks.h \
 	%D%/work_queue.c %D%/work_queue.h
 

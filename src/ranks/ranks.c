@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See ranks.h. */
 #include "src/ranks/ranks.h"
 
 #include <dlfcn.h>
@@ -76,8 +75,7 @@ const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, double timeout
 {
     char path[SH_PATH], why[400];
     if (!sh_module_find("mpi", "src/ranks", path)) {
-        sh_absent(e, "mpi: not built: no mpi.so in %.801s; it is built with ./configure --with-mpi",
-                  path);
+        sh_absent(e, "mpi: not built: no mpi.so in %.801s; it is built with ./configure --with-mpi", path);
         sh_hint(e, "run ./configure --with-mpi && make; without MPI, --shard I/N splits the work");
         return NULL;
     }

@@ -13,7 +13,7 @@
 #include "src/base/err.h"
 
 enum { SH_RANKS_ABI = 1 };
-enum { SH_RANKS_PATIENCE = 4 };         /* a tag: heartbeat of rank 0 (heartbeat.h) */
+enum { SH_RANKS_PATIENCE = 4 };         /* a tag: heartbeat of rank 0 */
 #define SH_RANKS_SYMBOL "sh_ranks_module"
 
 struct sh_rank_place { int rank, size, local_rank, local_size; };       /* local: on this machine    */
@@ -48,8 +48,19 @@ const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, double timeout
 void sh_ranks_close(const struct sh_ranks *r, double timeout_s, int status);
 
 /* Waits for a message of one rank as `poll` does: 0, or -1 with e filled, also if nothing comes for timeout_s. For rank
- * 0 that is counted from its last heartbeat (heartbeat.h). */
+ * 0 that is counted from its last heartbeat. */
 int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes,
                    double timeout_s, struct sh_err *e);
+
+/* While rank 0 joins what others wrote, which may exceed any timeout, it sends a heartbeat every second, and whoever
+ * waits for it (sh_ranks_await) restarts the timeout. */
+
+/* Sends one heartbeat to ranks 1 to n - 1; with `to` [n], only to those not 0 there. */
+void sh_heartbeat_tell(const struct sh_ranks *r, int n, const unsigned char *to);
+
+/* Sends heartbeats from a thread of its own until the end; meanwhile nobody else in this process may pass messages.
+ * NULL if no thread can be created: the others then wait no longer than usual. The end takes NULL. */
+struct sh_heartbeat *sh_heartbeat_begin(const struct sh_ranks *r, int n);
+void sh_heartbeat_end(struct sh_heartbeat *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See work_queue.h. Rank 0 serves in a thread of its own, the only one there that passes messages; its own worker
+/* Rank 0 serves in a thread of its own, the only one there that passes messages; its own worker
  * uses function calls, under the same lock. */
 #include "src/ranks/work_queue.h"
 
@@ -12,7 +12,6 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/ranks/heartbeat.h"
 
 enum { TO_SERVER = 1, TO_WORKER = 2 };          /* tags                                           */
 enum kind { ASK, BEAT, FAILED, GIVE, WAIT, STOP };
@@ -65,11 +64,9 @@ static void make_units(struct server *v)
     v->unit = xcalloc((size_t)s->n + 1, sizeof *v->unit);
     v->place = xcalloc((size_t)s->n + 1, sizeof *v->place);
     for (int i = 0; i < s->n; i++) {
-        v->unit[i] = (struct unit){.size = s->size[i], .number = i, .done = s->done && s->done[i]};
-        if (!v->unit[i].done) {
-            v->left++;
-            v->total += s->size[i];
-        }
+        v->unit[i] = (struct unit){.size = s->unit[i].size, .number = i, .done = s->unit[i].is_done};
+        v->left += !v->unit[i].done;
+        v->total += v->unit[i].done ? 0 : v->unit[i].size;
     }
     qsort(v->unit, (size_t)s->n, sizeof *v->unit, larger_first);
     for (int i = 0; i < s->n; i++)
@@ -130,8 +127,8 @@ static int next(struct server *v, int rank, int *number)
     return WAIT;
 }
 
-/* Marks ranks without progress for too long as lost, so that their units go to others. Time in which rank 0 itself was
- * stopped does not count. */
+/* Marks ranks that made no progress for too long as lost, so that their units go to others. Time in which rank 0 itself
+ * was stopped does not count. */
 static void look_for_lost(struct server *v, double now)
 {
     double blind_s = now - v->looked_s > 1 ? now - v->looked_s : 0;
@@ -245,7 +242,7 @@ static void own_beat(void *to, double share)
     v->rank[0].share = share;           /* for display only: a torn value would be shown for a second */
 }
 
-static void work_beside(struct server *v)
+static void work_here(struct server *v)
 {
     struct sh_err e = {0};
     int finished = NONE, unit = NONE, bad = 0, what;
@@ -280,10 +277,10 @@ static int run_server(const struct sh_ranks *r, const struct sh_rank_place *me, 
     pthread_mutex_init(&v.lock, NULL);
     sh_progress_listen(own_beat, &v);
     int problem = pthread_create(&thread, NULL, serve, &v), bad = 0;
-    if (problem)
+    if (problem) {
         bad = sh_fail(e, "cannot create the thread that hands out work: %s", strerror(problem));
-    else {
-        work_beside(&v);
+    } else {
+        work_here(&v);
         pthread_join(thread, NULL);
     }
     sh_progress_listen(NULL, NULL);

@@ -8,10 +8,11 @@
 
 #include "src/ranks/ranks.h"
 
+struct sh_work_unit { double size; int is_done; };      /* is_done: before the work begins       */
+
 struct sh_work_queue {
     int n;
-    const double *size;                 /* [n]: work; read by rank 0 only                         */
-    const unsigned char *done;          /* [n]: done already; NULL: none. Rank 0 only             */
+    const struct sh_work_unit *unit;    /* [n]; read by rank 0 only                               */
     int (*run)(void *to, int unit, struct sh_err *e);
     void *to;
     double timeout_s;

@@ -38,7 +38,7 @@ static char *typed_model(const char *line)
 static int try_model(struct capacity *c, const struct sh_capacity_names *names, const char *name, struct sh_err *e)
 {
     struct sh_kv_shape shape;
-    if (!name || sh_capacity_model(names, name, &shape, e))
+    if (!name || sh_capacity_model(names, name, 0, &shape, e))
         return 0;
     c->model = name;
     c->length = c->r->length ? c->r->length : shape.f.max_pos > 0 ? shape.f.max_pos : 2048;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "src/base/mem.h"
-#include "src/app/eval/eval_answers.h"
+#include "src/app/eval/eval_job.h"
 #include "tests/fuzz/words.h"
 #include "tests/unit/scratch.h"
 

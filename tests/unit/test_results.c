@@ -124,7 +124,7 @@ static void in_pieces(void)
         sh_result_free(&row);
     }
     CU_ASSERT(!keep(s, "eval", "{}", "nll", 1) && !keep(s, "eval", "{\"a\": 1}", "nll", 1));
-    CU_ASSERT(!sh_results_forget("eval", (const char *const[]){NULL, "{}"}, 2, s, &e));
+    CU_ASSERT(!sh_store_results_erase(s, "eval", "{}", &e));
     sh_store_close(s);
     CU_ASSERT(ask_store(db, "SELECT count(*) FROM result WHERE command = 'eval' AND settings = '{}'") == 0);
     CU_ASSERT(ask_store(db, "SELECT count(*) FROM result WHERE command = 'eval'") == 2);

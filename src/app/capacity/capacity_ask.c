@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_ask.h. */
 #include "src/app/capacity/capacity_ask.h"
 
 #include <errno.h>
@@ -33,13 +32,12 @@ int sh_capacity_split(const char *option, const char *text, struct sh_capacity_w
 
 static int whole(const char *option, const char *text, size_t n, uint64_t max, uint64_t *out, struct sh_err *e)
 {
-    char *end;
+    char *end = NULL;
     errno = 0;
     unsigned long long x = n && *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
-    if (!n || *text < '0' || *text > '9' || end != text + n || errno || x > max)
+    if (end != text + n || errno || x > max)
         return sh_misused(e, "%s: found \"%.*s\", expected a whole number up to %llu", option,
-                          (int)(n < 40 ? n : 40), text,
-                          (unsigned long long)max);
+                          (int)(n < 40 ? n : 40), text, (unsigned long long)max);
     *out = x;
     return 0;
 }
@@ -88,10 +86,10 @@ static int pyramid(const char *word, const struct sh_kv_shape *s, struct sh_kv_r
                    struct sh_err *e)
 {
     size_t n = strcspn(word, "-");
+    const char *end = word[n] ? word + n + 1 : "";
     uint64_t first = 0, last = 0;
     if (whole("--budget pyramid", word, n, SH_KV_MOST_TOKENS, &first, e) ||
-        whole("--budget pyramid", word[n] ? word + n + 1 : "", word[n] ? strlen(word + n + 1) : 0, SH_KV_MOST_TOKENS,
-              &last, e))
+        whole("--budget pyramid", end, strlen(end), SH_KV_MOST_TOKENS, &last, e))
         return -1;
     uint64_t *to = xcalloc((size_t)s->f.layers, sizeof *to);
     double steps = s->f.layers > 1 ? s->f.layers - 1 : 1;
@@ -102,6 +100,7 @@ static int pyramid(const char *word, const struct sh_kv_shape *s, struct sh_kv_r
     return 0;
 }
 
+/* "0.2", "4096", "4+2044", "64/32/...", "pyramid:96-32". A list's numbers go to *layers (for free()). */
 static int budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
                   struct sh_err *e)
 {
@@ -128,14 +127,6 @@ static int budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_ru
     return r->tokens ? 0 : sh_misused(e, "--budget: found 0 tokens, expected at least 1");
 }
 
-int sh_capacity_budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
-                       struct sh_err *e)
-{
-    return !budget(word, s, r, layers, e) ? 0
-           : sh_hint(e, "fractions of the length have a point: 0.2; tokens have none: 4096, 4+2044 (sinks+recent), "
-                     "64/32/... (each layer), pyramid:96-32");
-}
-
 static int windows(const char *word, struct sh_kv_rule *r, struct sh_err *e)
 {
     static const char *const names[] = {"model", "ignore", "vllm:", "llama:"};
@@ -154,12 +145,11 @@ static int windows(const char *word, struct sh_kv_rule *r, struct sh_err *e)
 int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_settings *out, struct sh_err *e)
 {
     uint64_t tp;
-    *out = (struct sh_capacity_settings){.util = 1};
+    *out = (struct sh_capacity_settings){.util = a->util >= 0 ? a->util : a->reserve >= 0 ? 1 - a->reserve : 1};
     if (a->util >= 0 && a->reserve >= 0)
         return sh_misused(e, "--util and --reserve cannot be combined: --util is 1 - reserve");
     if (a->util == 0)
         return sh_misused(e, "--util: found 0, expected more than 0");
-    out->util = a->util >= 0 ? a->util : a->reserve >= 0 ? 1 - a->reserve : 1;
     if (sh_capacity_split("--kv", a->kv, &out->kv, e) || sh_capacity_split("--tp", a->tp, &out->tp, e) ||
         (a->budget && sh_capacity_split("--budget", a->budget, &out->budget, e)))
         return -1;
@@ -184,24 +174,20 @@ int sh_capacity_divides(const struct sh_kv_shape *s, int tp, struct sh_err *e)
     return sh_hint(e, "servers refuse such a shape; --uneven computes it anyway");
 }
 
-/* The rate of products: of f8 operands where weights are 8 bits wide and the board has it, else of f16. */
-static double peak(const struct sh_gpu *b, const struct sh_kv_type *t)
-{
-    return (t->f8_math && b->f8 > 0 ? b->f8 : b->f16) * 1e12 / b->dies;
-}
-
 static int fill_rule(const struct sh_capacity_args *a, const struct sh_capacity_question *q, struct sh_kv_rule *r,
                      uint64_t **layers, struct sh_err *e)
 {
     if (a->prefix > 0 && a->length > 0 && a->prefix >= a->length)
         return sh_misused(e, "--shared-prefix: found %lld, expected less than the %lld tokens of a sequence",
-                          (long long)a->prefix, (long long)a->length);
-    r->page = (uint64_t)a->page;
-    r->headroom = (uint64_t)a->headroom;
-    r->prefix = (uint64_t)a->prefix;
-    r->state = (uint64_t)a->state;
-    return sh_capacity_kv(q->kv, r, e) || windows(a->windows, r, e) ||
-           (q->budget && sh_capacity_budget(q->budget, q->shape, r, layers, e)) ? -1 : 0;
+                          a->prefix, a->length);
+    *r = (struct sh_kv_rule){.page = (uint64_t)a->page, .headroom = (uint64_t)a->headroom,
+                             .prefix = (uint64_t)a->prefix, .state = (uint64_t)a->state};
+    if (sh_capacity_kv(q->kv, r, e) || windows(a->windows, r, e))
+        return -1;
+    if (q->budget && budget(q->budget, q->shape, r, layers, e))
+        return sh_hint(e, "fractions of the length have a point: 0.2; tokens have none: 4096, 4+2044 (sinks+recent), "
+                       "64/32/... (each layer), pyramid:96-32");
+    return 0;
 }
 
 /* By default as published, or as stored in the file that was read. */
@@ -222,7 +208,9 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
 {
     const struct sh_gpu *b = q->board;
     struct sh_capacity_ask k = {.shape = q->shape, .draft = q->draft, .tp = q->tp, .pp = (int)a->pp,
-                                .ep = (int)a->ep};
+                                .ep = (int)a->ep, .util = t->util, .overhead = a->overhead,
+                                .length = (uint64_t)a->length, .batch = (uint64_t)a->batch,
+                                .chunk = (uint64_t)a->chunk};
     *layers = NULL;
     if (weights(a->weights, q->shape, &k.weights, e) || fill_rule(a, q, &k.rule, layers, e) ||
         (q->draft && weights(NULL, q->draft, &k.draft_weights, e)))
@@ -231,14 +219,10 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
         return sh_misused(e, "--link: the link bandwidth of %s is unknown", b->name),
                sh_hint(e, "omit --link, or set link= in the row of a --gpus FILE");
     k.memory = a->memory ? a->memory : sh_gpu_bytes(b);
-    k.util = t->util;
-    k.overhead = a->overhead;
     k.bandwidth = a->bandwidth > 0 ? a->bandwidth : b->gbps * 1e9 / b->dies;
-    k.peak = a->flops > 0 ? a->flops : peak(b, &k.weights.matrices);
+    /* Products of f8 operands, if the weights have 8 bits and the board has the instructions, else of f16. */
+    k.peak = a->flops > 0 ? a->flops : (k.weights.matrices.f8_math && b->f8 > 0 ? b->f8 : b->f16) * 1e12 / b->dies;
     k.link = a->link ? b->link * 1e9 / 2 : 0;
-    k.length = (uint64_t)a->length;
-    k.batch = (uint64_t)a->batch;
-    k.chunk = (uint64_t)a->chunk;
     *out = k;
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of shears capacity, parsed into formats, budgets, windows and lists of settings; every combination is
- * one question to the planner. */
+/* The options of shears capacity as formats, budgets, windows and lists of settings; each combination is one question
+ * to the planner. */
 #ifndef SH_APP_CAPACITY_ASK_H
 #define SH_APP_CAPACITY_ASK_H
 
@@ -8,6 +8,7 @@
 
 #include "planner/capacity/capacity.h"
 #include "planner/catalog/catalog.h"
+#include "src/app/plan/plan_file.h"
 #include "src/base/err.h"
 
 enum { SH_CAPACITY_MOST = 32 };         /* settings in one list; letters of one in SH_CAPACITY_WORD */
@@ -15,13 +16,13 @@ enum { SH_CAPACITY_WORD = 1024 };
 
 struct sh_capacity_args {
     const char *model, *gpu, *kv, *weights, *tp, *budget, *windows, *gpus, *models, *draft;
-    const char *plan, *db, *policy, *max_ppl, *min_recall;      /* where budgets come from that were measured */
+    const char *plan, *db, *policy, *max_ppl, *min_recall;      /* where measured budgets come from       */
     const char *plot_memory, *plot_frontier;
     long long length, batch, pp, ep, page, headroom, prefix, state, chunk, sampled;
     size_t memory, overhead;            /* memory 0: the board's                                  */
     double util, reserve, bandwidth, flops, price;      /* below 0: not given                      */
     int link, uneven;
-    int has_plan;                       /* budgets come from elsewhere, not from `budget`          */
+    int has_plan;                       /* budgets come from a plan or a store, not from `budget`  */
 };
 
 /* Comma-separated lists; empty items are refused. *n items, at most SH_CAPACITY_MOST. */
@@ -31,7 +32,7 @@ struct sh_capacity_words {
 };
 int sh_capacity_split(const char *option, const char *text, struct sh_capacity_words *out, struct sh_err *e);
 
-/* Everything that does not depend on model or board. Checks what excludes each other. */
+/* The settings that do not depend on model or board. Refuses options that exclude each other. */
 struct sh_capacity_settings {
     struct sh_capacity_words kv, budget, tp;    /* budget.n 0: none; tp "auto": found for each        */
     double util;
@@ -41,11 +42,7 @@ int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_se
 /* "f16", or "q8_0+q4_0" for keys and values. */
 int sh_capacity_kv(const char *word, struct sh_kv_rule *r, struct sh_err *e);
 
-/* "0.2", "4096", "4+2044", "64/32/...", "pyramid:96-32". A list's numbers go to *layers (for free()). */
-int sh_capacity_budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_rule *r, uint64_t **layers,
-                       struct sh_err *e);
-
-/* One question. `layers` as above. The board's numbers stand where no option gives others. */
+/* One question. *layers (for free()): numbers of the budget's layers. Options override the board's numbers. */
 struct sh_capacity_question {
     const struct sh_kv_shape *shape, *draft;
     const struct sh_gpu *board;
@@ -56,11 +53,26 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
                          const struct sh_capacity_question *q, struct sh_capacity_ask *out, uint64_t **layers,
                          struct sh_err *e);
 
-/* What the board says of runtimes. */
+/* What a server on the board takes. */
 struct sh_server sh_capacity_server(const struct sh_capacity_args *a, const struct sh_gpu *b);
 
-/* Query heads, or the heads of a state layer, must divide by tp: servers refuse other shapes. 0: they do; the
- * error names the count. */
+/* tp must divide the number of query heads, or of heads of a state layer: servers refuse other shapes. 0: it does;
+ * else the error names the number. */
 int sh_capacity_divides(const struct sh_kv_shape *s, int tp, struct sh_err *e);
+
+/* ---- plans: capacity_plan.c ---- */
+
+/* A plan's budgets as the rule of a cache: a layer's budget is the mean over the KV heads of the fullest rank, rounded
+ * up, since that rank sets the capacity of its group. */
+/* -1: a plan for another depth or number of KV heads. *layers for free(). */
+int sh_capacity_plan(const struct sh_plan *p, const char *path, const struct sh_kv_shape *s, int tp,
+                     struct sh_kv_rule *r, uint64_t **layers, struct sh_err *e);
+
+/* "kept_mass 0.91 (0.90 to 0.92) over 4 sequences of store.db"; names the model it was measured on if that is another
+ * one, and the length it was measured at if `length` is longer or 0, not known. For free(). */
+char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint64_t length);
+
+/* Do these name the same model? Compares the last parts of the paths, without case, "_" as "-". */
+int sh_capacity_same_model(const char *a, const char *b);
 
 #endif

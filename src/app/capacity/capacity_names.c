@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_names.h. */
 #include "src/app/capacity/capacity_names.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "planner/capacity/kv_weights.h"
 #include "src/base/mem.h"
 #include "src/base/near.h"
-#include "src/app/capacity/capacity_stored.h"
 #include "src/model/config.h"
 #include "src/model/files/map.h"
 
@@ -41,7 +36,7 @@ static char **read_lines(const char *path, struct sh_err *e)
         size_t len = (size_t)((stop ? stop : end) - at);
         lines = xreallocarray(lines, n + 2, sizeof *lines);
         lines[n] = xcalloc(len + 1, 1);
-        memcpy(lines[n], at, len);      /* a zero byte ends the line early, which is then too short a row */
+        memcpy(lines[n], at, len);      /* a NUL byte ends the line early; the row is then too short */
         lines[n + 1] = NULL;
         at += len + 1;
     }
@@ -54,12 +49,12 @@ static int check_rows(const struct sh_capacity_names *n, struct sh_err *e)
     struct sh_gpu b;
     int end = 0;
     for (int i = 0; n->own_gpus && !end; i++)
-        if ((end = sh_capacity_board_at(n, i, &b, e)) < 0)
+        if ((end = sh_capacity_board(n, NULL, i, &b, e)) < 0)
             return -1;
     end = 0;
     for (int i = 0; n->own_models && !end; i++) {
         struct sh_kv_shape s = {.layer = NULL};
-        end = sh_capacity_model_at(n, i, &s, e);
+        end = sh_capacity_model(n, NULL, i, &s, e);
         sh_kv_shape_clear(&s);
         if (end < 0)
             return -1;
@@ -85,14 +80,6 @@ void sh_capacity_names_close(struct sh_capacity_names *n)
     n->own_gpus = n->own_models = NULL;
 }
 
-static int shape_of(const char *row, const char *at, struct sh_kv_shape *out, struct sh_err *e)
-{
-    struct sh_kv_facts f;
-    if (sh_kv_facts_row(row, at, &f, e))
-        return -1;
-    return sh_kv_shape_build(&f, out, e) ? sh_err_prefix(e, "%s", at) : 0;
-}
-
 static int unknown(const struct sh_catalog *c, const char *what, const char *name, const char *more, struct sh_err *e)
 {
     char *all = sh_catalog_names(c);
@@ -102,16 +89,21 @@ static int unknown(const struct sh_catalog *c, const char *what, const char *nam
     return -1;
 }
 
-int sh_capacity_model(const struct sh_capacity_names *n, const char *name, struct sh_kv_shape *out, struct sh_err *e)
+int sh_capacity_model(const struct sh_capacity_names *n, const char *name, int i, struct sh_kv_shape *out,
+                      struct sh_err *e)
 {
     char at[256];
     struct sh_kv_facts f;
-    const char *row = sh_catalog_find(&n->models, name, at);
+    const char *row = name ? sh_catalog_find(&n->models, name, at) : sh_catalog_row(&n->models, i, at);
+    if (row && sh_kv_facts_row(row, at, &f, e))
+        return -1;
     if (row)
-        return shape_of(row, at, out, e);
+        return sh_kv_shape_build(&f, out, e) ? sh_err_prefix(e, "%s", at) : 0;
+    if (!name)
+        return 1;
     if (access(name, F_OK))
         return unknown(&n->models, "model", name, "shears info models lists them; a folder with "
-                       "config.json, such a file or a .gguf file will do, too", e);
+                       "config.json, that file or a .gguf file is accepted, too", e);
     if (sh_config_facts(name, &f, e))
         return -1;
     if (sh_kv_shape_build(&f, out, e))
@@ -123,23 +115,12 @@ int sh_capacity_model(const struct sh_capacity_names *n, const char *name, struc
     return 0;
 }
 
-int sh_capacity_board(const struct sh_capacity_names *n, const char *name, struct sh_gpu *out, struct sh_err *e)
+int sh_capacity_board(const struct sh_capacity_names *n, const char *name, int i, struct sh_gpu *out,
+                      struct sh_err *e)
 {
     char at[256];
-    const char *row = sh_catalog_find(&n->gpus, name, at);
-    return row ? sh_gpu_row(row, at, out, e) : unknown(&n->gpus, "GPU", name, "shears info gpus lists them", e);
-}
-
-int sh_capacity_model_at(const struct sh_capacity_names *n, int i, struct sh_kv_shape *out, struct sh_err *e)
-{
-    char at[256];
-    const char *row = sh_catalog_row(&n->models, i, at);
-    return row ? shape_of(row, at, out, e) : 1;
-}
-
-int sh_capacity_board_at(const struct sh_capacity_names *n, int i, struct sh_gpu *out, struct sh_err *e)
-{
-    char at[256];
-    const char *row = sh_catalog_row(&n->gpus, i, at);
-    return row ? sh_gpu_row(row, at, out, e) : 1;
+    const char *row = name ? sh_catalog_find(&n->gpus, name, at) : sh_catalog_row(&n->gpus, i, at);
+    if (row)
+        return sh_gpu_row(row, at, out, e);
+    return name ? unknown(&n->gpus, "GPU", name, "shears info gpus lists them", e) : 1;
 }

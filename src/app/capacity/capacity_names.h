@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what the user types to models and boards: names of the catalogues or of the user's own files, folders
- * and config.json. A name that is not known is refused with the nearest ones. */
+/* Models and boards by name: of the catalogues, of the user's own files, or a path to a folder or config.json. The
+ * error for an unknown name suggests the nearest ones. */
 #ifndef SH_APP_CAPACITY_NAMES_H
 #define SH_APP_CAPACITY_NAMES_H
 
@@ -17,12 +17,16 @@ struct sh_capacity_names {
 int sh_capacity_names_open(struct sh_capacity_names *n, const char *gpus, const char *models, struct sh_err *e);
 void sh_capacity_names_close(struct sh_capacity_names *n);
 
-/* A model by its name or path; release with sh_kv_shape_clear. */
-int sh_capacity_model(const struct sh_capacity_names *n, const char *name, struct sh_kv_shape *out, struct sh_err *e);
-int sh_capacity_board(const struct sh_capacity_names *n, const char *name, struct sh_gpu *out, struct sh_err *e);
+/* A model by its name or path, or if that is NULL, row i; release with sh_kv_shape_clear. A board by its name or row.
+ * 1: row i is after the last. */
+int sh_capacity_model(const struct sh_capacity_names *n, const char *name, int i, struct sh_kv_shape *out,
+                      struct sh_err *e);
+int sh_capacity_board(const struct sh_capacity_names *n, const char *name, int i, struct sh_gpu *out,
+                      struct sh_err *e);
 
-/* The row number i; 1: behind the last. */
-int sh_capacity_model_at(const struct sh_capacity_names *n, int i, struct sh_kv_shape *out, struct sh_err *e);
-int sh_capacity_board_at(const struct sh_capacity_names *n, int i, struct sh_gpu *out, struct sh_err *e);
+/* What the tensors of a GGUF file take, by part and layer: such files mix formats, so only the file says how large the
+ * weights are. Fills s->stored if the path is a GGUF file, else leaves it NULL. -1: the file cannot be read, or has a
+ * tensor of no known part of a model. */
+int sh_capacity_stored(const char *path, struct sh_kv_shape *s, struct sh_err *e);
 
 #endif

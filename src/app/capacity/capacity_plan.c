@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_plan.h. */
-#include "src/app/capacity/capacity_plan.h"
+#include "src/app/capacity/capacity_ask.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 
-/* Tokens of the heads that a rank of tp has in a layer; tp beyond the heads copies them. */
+/* Tokens of the heads that a rank of tp has in a layer. More ranks than heads share copies of them. */
 static uint64_t rank_sum(const struct sh_plan *p, int layer, int rank, int tp)
 {
     int n = p->n_kv_head, first = tp >= n ? rank * n / tp : rank * (n / tp) + (rank < n % tp ? rank : n % tp);
@@ -58,11 +56,9 @@ int sh_capacity_same_model(const char *a, const char *b)
     const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
     x = x ? x + 1 : a;
     y = y ? y + 1 : b;
-    for (; *x && *y; x++, y++) {
-        int c = *x == '_' ? '-' : tolower((unsigned char)*x), d = *y == '_' ? '-' : tolower((unsigned char)*y);
-        if (c != d)
+    for (; *x && *y; x++, y++)
+        if ((*x == '_' ? '-' : tolower((unsigned char)*x)) != (*y == '_' ? '-' : tolower((unsigned char)*y)))
             return 0;
-    }
     return *x == *y;
 }
 

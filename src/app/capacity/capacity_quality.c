@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_quality.h. */
 #include "src/app/capacity/capacity_quality.h"
 
 #include <math.h>
@@ -10,7 +9,7 @@
 #include "planner/policy/budget.h"
 #include "planner/policy/policy.h"
 #include "src/base/mem.h"
-#include "src/app/capacity/capacity_plan.h"
+#include "src/app/capacity/capacity_ask.h"
 #include "src/app/store/results.h"
 
 static void copy(const struct sh_result_row *r, const char *key, char *to, size_t bytes)
@@ -18,17 +17,17 @@ static void copy(const struct sh_result_row *r, const char *key, char *to, size_
     snprintf(to, bytes, "%s", sh_result_text(r, key));
 }
 
-/* The store's name of the model with that fingerprint. */
+/* Replaces the fingerprint of a model with the store's name of it. */
 static void name_model(const struct sh_stored_run *run, int n_run, struct sh_quality_point *p)
 {
-    for (int i = 0; i < n_run; i++)
-        if (!strcmp(run[i].fingerprint, p->model)) {
-            snprintf(p->model, sizeof p->model, "%s", run[i].model);
-            return;
-        }
+    int i = 0;
+    while (i < n_run && strcmp(run[i].fingerprint, p->model))
+        i++;
+    if (i < n_run)
+        snprintf(p->model, sizeof p->model, "%s", run[i].model);
 }
 
-/* What the settings are about; 0: nothing that a budget could be taken from. */
+/* Fills the point from the settings; 0: no budget can be taken from this result. */
 static int describe(const struct sh_result_row *r, struct sh_quality_point *p)
 {
     struct sh_budget b[SH_MAX_BUDGETS];
@@ -43,7 +42,7 @@ static int describe(const struct sh_result_row *r, struct sh_quality_point *p)
     copy(r, "budget", p->budget, sizeof p->budget);
     copy(r, "model", p->model, sizeof p->model);
     copy(r, "texts", p->texts, sizeof p->texts);
-    /* What 32 bits cost 16 bits do; a cache in memory is never wider here. */
+    /* 32 bits cost as much quality as 16; a cache is never wider than 16 bits here. */
     p->bits = json_is_integer(bits) && json_integer_value(bits) < 16 ? (int)json_integer_value(bits) : 16;
     sh_quality_settings(o, p->bits, p->settings, sizeof p->settings);
     p->tokens = sh_result_real(r, "tokens");
@@ -51,11 +50,11 @@ static int describe(const struct sh_result_row *r, struct sh_quality_point *p)
     if (json_object_get(o, "plan") || !strcmp(p->policy, "full") || sh_policy_parse(p->policy, &spec, &ignored) ||
         (spec.policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) || sh_budget_parse(p->budget, b, &n, &ignored) || n != 1)
         return 0;
+    /* Quantised or pruned weights are not those that are asked about. */
+    if ((json_object_get(o, "weight_bits") && sh_result_int(r, "weight_bits") < 16) ||
+        json_object_get(o, "weight_prune"))
+        return 0;
     p->is_over = sh_result(r, "peak_tokens", -1) > 1.5 * budget_tokens + 8;
-    if (json_object_get(o, "weight_bits") && sh_result_int(r, "weight_bits") < 16)
-        return 0;
-    if (json_object_get(o, "weight_prune"))                     /* other weights than those that are asked for */
-        return 0;
     if (!(p->length > 0) && !b[0].tokens && budget_tokens > 0)
         p->length = budget_tokens / b[0].share;
     return 1;
@@ -73,7 +72,8 @@ static int measure(const struct sh_result_row *r, struct sh_quality_point *p)
     return isfinite(is_ppl ? change : p->value);
 }
 
-/* Evaluations under a share tell how long the texts are, also for those of the same texts under tokens. */
+/* A budget that is a share gives the length of the texts, also to results of the same texts whose budget is in
+ * tokens. */
 static void fill_lengths(struct sh_quality_point *p, int n)
 {
     for (int i = 0; i < n; i++)
@@ -82,24 +82,17 @@ static void fill_lengths(struct sh_quality_point *p, int n)
                 p[i].length = p[k].length;
 }
 
-/* One that kept more than some budget is no evidence under the others, which it may only have met by chance. */
-static int is_over(const struct sh_quality_point *p, int n, const struct sh_quality_point *one)
-{
-    int over = 0;
-    for (int i = 0; i < n; i++)
-        over |= p[i].is_over && !strcmp(p[i].policy, one->policy) && !strcmp(p[i].knobs, one->knobs);
-    return over;
-}
-
+/* Leaves out the policies that exceeded some budget: they may have met the others only by chance. Returns how many
+ * points remain. */
 static int leave_out_over(struct sh_quality_point *p, int n)
 {
-    struct sh_quality_point *kept = xcalloc((size_t)n + 1, sizeof *kept);
     int n_kept = 0;
     for (int i = 0; i < n; i++)
-        if (!is_over(p, n, &p[i]))
-            kept[n_kept++] = p[i];
-    memcpy(p, kept, (size_t)n_kept * sizeof *p);
-    free(kept);
+        for (int k = 0; k < n && p[i].is_over; k++)
+            p[k].is_over |= !strcmp(p[i].policy, p[k].policy) && !strcmp(p[i].knobs, p[k].knobs);
+    for (int i = 0; i < n; i++)
+        if (!p[i].is_over)
+            p[n_kept++] = p[i];
     return n_kept;
 }
 
@@ -126,14 +119,14 @@ int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struc
     sh_results_free(&replay);
     sh_stored_runs_free(run, n_run);
     sh_store_close(s);
+    if (bad) {
+        free(at);
+        return -1;
+    }
     fill_lengths(at, *n);
     *n = leave_out_over(at, *n);
     *out = at;
-    if (bad) {
-        free(at);
-        *out = NULL;
-    }
-    return bad ? -1 : 0;
+    return 0;
 }
 
 double sh_quality_kept(const struct sh_quality_point *p, uint64_t length)
@@ -145,17 +138,6 @@ double sh_quality_kept(const struct sh_quality_point *p, uint64_t length)
 int sh_quality_fits(const struct sh_quality_point *p, const struct sh_quality_ask *a)
 {
     return p->kind == a->kind && p->bits == a->bits && (!a->policy || !strcmp(a->policy, p->policy));
-}
-
-static int is_known_at(const struct sh_quality_point *p, uint64_t length)
-{
-    return strchr(p->budget, '.') || (double)length <= 1.1 * p->length;
-}
-
-int sh_quality_meets(const struct sh_quality_point *p, const struct sh_quality_ask *a)
-{
-    return sh_quality_fits(p, a) && is_known_at(p, a->length) &&
-           (a->kind == SH_QUALITY_PPL ? p->value <= a->limit : p->value >= a->limit);
 }
 
 static int is_better(const struct sh_quality_point *p, const struct sh_quality_point *than)
@@ -175,7 +157,7 @@ static void none_meets(const struct sh_quality_point *best, const char *db, cons
     free(policy);
 }
 
-/* Shares of a text: they say something of any length. */
+/* Suggests shares of a text: they apply to any length. */
 void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_err *e)
 {
     const char *policy = a->policy ? a->policy : "h2o";
@@ -183,12 +165,12 @@ void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_e
     if (a->bits < 16)
         snprintf(bits, sizeof bits, " --kv-bits %d", a->bits);
     if (a->kind == SH_QUALITY_PPL)
-        sh_hint(e, "more is measured by: shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5%s "
+        sh_hint(e, "to measure more, run: shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5%s "
                 "--db %s", policy, bits, db);
     else if (a->bits < 16)
-        sh_hint(e, "a replay keeps 16-bit numbers: ask with --kv f16, or for --max-ppl-increase");
+        sh_hint(e, "a replay measures 16-bit numbers: use --kv f16, or --max-ppl-increase");
     else
-        sh_hint(e, "more is measured by: shears replay --policy %s --budget 0.1,0.2,0.5 --db %s", policy, db);
+        sh_hint(e, "to measure more, run: shears replay --policy %s --budget 0.1,0.2,0.5 --db %s", policy, db);
 }
 
 const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p, int n, const char *db,
@@ -197,10 +179,11 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
     const struct sh_quality_point *least = NULL, *best = NULL;
     int is_ppl = a->kind == SH_QUALITY_PPL;
     for (int i = 0; i < n; i++) {
-        if (!sh_quality_fits(&p[i], a) || !is_known_at(&p[i], a->length))
+        int is_known = strchr(p[i].budget, '.') || (double)a->length <= 1.1 * p[i].length;
+        if (!sh_quality_fits(&p[i], a) || !is_known)
             continue;
         best = !best || is_better(&p[i], best) ? &p[i] : best;
-        if (!sh_quality_meets(&p[i], a))
+        if (is_ppl ? p[i].value > a->limit : p[i].value < a->limit)
             continue;
         double kept = sh_quality_kept(&p[i], a->length), than = least ? sh_quality_kept(least, a->length) : 0;
         if (!least || kept < than || (kept <= than && is_better(&p[i], least)))
@@ -209,7 +192,7 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
     if (least)
         return least;
     if (!best)
-        sh_fail(e, "%s: no %s of %s with %d-bit numbers is in it that says something of %llu tokens", db,
+        sh_fail(e, "%s: contains no %s of %s with %d-bit numbers that applies to %llu tokens", db,
                 is_ppl ? "eval" : "replay", a->policy ? a->policy : "a budget", a->bits,
                 (unsigned long long)a->length);
     else
@@ -246,4 +229,85 @@ int sh_quality_share(const char *option, const char *text, double *out, struct s
         return sh_misused(e, "%s: found \"%.40s\", expected a share such as 0.01 or 1%%", option, text);
     *out = is_percent ? x / 100 : x;
     return 0;
+}
+
+/* ---- names ---- */
+
+/* Settings that the name says anyway, that only count the texts, and the bits, which are chosen before. */
+static int is_known(const char *key, int bits)
+{
+    static const char *const known[] = {"policy", "knobs", "budget", "model", "kv_bits", "tokens", "layers_done"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(key, known[i]))
+            return 1;
+    return bits >= 16 && !strcmp(key, "group");
+}
+
+void sh_quality_settings(const json_t *settings, int bits, char *to, size_t bytes)
+{
+    const char *key;
+    json_t *value;
+    size_t used = 0;
+    *to = '\0';
+    json_object_foreach((json_t *)settings, key, value) {
+        char *text = json_is_string(value) ? xstrdup(json_string_value(value)) : json_dumps(value, JSON_ENCODE_ANY);
+        size_t n = strlen(key) + (text ? strlen(text) : 0) + 2;
+        if (text && !is_known(key, bits) && used + n < bytes)
+            used += (size_t)snprintf(to + used, bytes - used, "%s=%s\n", key, text);
+        free(text);
+    }
+}
+
+/* Is the line, which ends with a newline, one of the settings? */
+static int has_line(const char *settings, const char *line)
+{
+    const char *at = strstr(settings, line);
+    while (at && at != settings && at[-1] != '\n')
+        at = strstr(at + 1, line);
+    return at != NULL;
+}
+
+static int is_common(const struct sh_quality_point *const *all, int n, const char *line)
+{
+    for (int i = 0; i < n; i++)
+        if (!has_line(all[i]->settings, line))
+            return 0;
+    return 1;
+}
+
+/* "prefill=64\n" as ", prefill 64"; of a hash the first digits. */
+static void say(FILE *to, const char *line)
+{
+    size_t key = strcspn(line, "="), value = strcspn(line + key + 1, "\n");
+    int is_hash = !strncmp(line, "texts=", 6) && value > 6;
+    fputs(", ", to);
+    for (size_t i = 0; i < key; i++)
+        putc(line[i] == '_' ? ' ' : line[i], to);
+    fprintf(to, " %.*s", is_hash ? 6 : (int)value, line + key + 1);
+}
+
+char *sh_quality_policy(const struct sh_quality_point *p)
+{
+    int is_bound;
+    char *whole = xasprintf("%s%s%s", p->policy, *p->knobs ? ":" : "", p->knobs),
+         *label = sh_policy_label(whole, &is_bound);
+    free(whole);
+    return label;
+}
+
+/* Points with the same name are on one line of a figure, so a name contains all settings that differ among them. */
+char *sh_quality_name(const struct sh_quality_point *const *all, int n, const struct sh_quality_point *p)
+{
+    char *name, *policy = sh_quality_policy(p), line[SH_QUALITY_SETTINGS];
+    size_t bytes;
+    FILE *to = xmemstream(&name, &bytes);
+    fputs(policy, to);
+    free(policy);
+    for (const char *at = p->settings; *at; at += strlen(line)) {
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n") + 1, at);
+        if (!is_common(all, n, line))
+            say(to, line);
+    }
+    xmemclose(to, &name, &bytes);
+    return name;
 }

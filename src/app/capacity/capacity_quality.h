@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a store says budgets cost: results of shears eval (perplexity against the whole cache of the same texts) and of
- * shears replay (attention mass that is kept), and the smallest budget among them that is good enough. */
+/* What budgets cost according to a store: results of shears eval (perplexity compared with the full cache) and of
+ * shears replay (kept attention mass), and the smallest budget among them that is good enough. */
 #ifndef SH_APP_CAPACITY_QUALITY_H
 #define SH_APP_CAPACITY_QUALITY_H
 
@@ -20,13 +20,13 @@ struct sh_quality_point {
     char settings[SH_QUALITY_SETTINGS]; /* the others, "key=value\n" each                          */
     enum sh_quality kind;
     int bits;                           /* of the cache's numbers                                 */
-    int is_over;                        /* it kept more than its budget, which so bought nothing  */
+    int is_over;                        /* it kept more than its budget                           */
     double value, low, high;            /* PPL: increase as a share; RECALL: kept mass; 95 %, or NaN */
     double tokens, length;              /* measured on; mean tokens of a text, NaN: not known       */
 };
 
-/* Policies that cannot run (they see the future) or kept more than a budget, and whole caches are left out. -1: the
- * store cannot be read. */
+/* Without policies that cannot run (they see the future) or kept more than a budget, and without full caches. *out for
+ * free(). -1: the store cannot be read. */
 int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struct sh_err *e);
 
 struct sh_quality_ask {
@@ -34,27 +34,26 @@ struct sh_quality_ask {
     double limit;                       /* increase at most, or mass at least                      */
     const char *policy;                 /* only this one; NULL: any                               */
     int bits;                           /* only caches of such numbers                            */
-    uint64_t length;                    /* that budgets are compared at                           */
+    uint64_t length;                    /* tokens at which budgets are compared                   */
 };
 
-/* Tokens that the point's budget keeps of so many. A budget in tokens says nothing of texts longer than those it was
- * measured on, and meets no limit there; a share is taken to hold, and the evidence says that it is taken to. */
+/* Tokens that the point's budget keeps of a text of `length`. A budget in tokens says nothing about texts longer than
+ * those it was measured on, and meets no limit there; a share is assumed to hold, and the evidence says so. */
 double sh_quality_kept(const struct sh_quality_point *p, uint64_t length);
 int sh_quality_fits(const struct sh_quality_point *p, const struct sh_quality_ask *a);  /* kind, policy, bits */
-int sh_quality_meets(const struct sh_quality_point *p, const struct sh_quality_ask *a);
 
-/* The smallest that meets it, of equal ones the best; NULL and e: none does, the best is named. */
+/* The smallest budget that meets the limit, of equal ones the best. NULL: none does; e names the best. */
 const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p, int n, const char *db,
                                                 const struct sh_quality_ask *a, struct sh_err *e);
 
-/* The hint with the command that measures more of this kind, for a policy and bits. */
+/* Sets the hint: the command that measures more of this kind, for a policy and bits. */
 void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_err *e);
 
-/* The evidence as a line; says first when the model is another one. For free(). */
+/* The evidence as a line, which begins with the model if that is another one. For free(). */
 char *sh_quality_text(const struct sh_quality_point *p, const char *db, const char *model, uint64_t length);
 
-/* "h2o:recent=10", the knobs that are not at their start, for free(); and behind it the settings in which some of
- * `all`, which it is one of, differ: "h2o:recent=10, prefill 64". */
+/* "h2o:recent=10": the policy and the knobs without their default; and the same with the settings in which the points
+ * `all`, of which p is one, differ: "h2o:recent=10, prefill 64". Both for free(). */
 char *sh_quality_policy(const struct sh_quality_point *p);
 char *sh_quality_name(const struct sh_quality_point *const *all, int n, const struct sh_quality_point *p);
 void sh_quality_settings(const json_t *settings, int bits, char *to, size_t bytes);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_stored.h. Names are those of the GGUF specification. */
-#include "src/app/capacity/capacity_stored.h"
-
+/* The sizes of a GGUF file's tensors (capacity_names.h). Names are those of the GGUF specification. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/app/capacity/capacity_names.h"
 #include "src/base/mem.h"
 #include "src/model/files/gguf_tensors.h"
 
-/* What a tensor of a layer is for, by what stands behind "blk.N.". */
+/* The part of a layer that a tensor belongs to, by its name after "blk.N.". */
 static int layer_part(const char *name)
 {
     if (strstr(name, "norm"))
@@ -20,10 +19,10 @@ static int layer_part(const char *name)
     return strstr(name, "_exps") ? SH_PART_EXPERTS : strstr(name, "_shexp") ? SH_PART_SHARED : SH_PART_FEED;
 }
 
-/* Where it lies (a layer; `layers`: before them; one more: behind) and its part; -1: unknown. */
+/* The part of a tensor; -1: unknown. *row: its layer; `layers`: before the layers; layers + 1: after them. */
 static int place(const char *name, int layers, int *row)
 {
-    static const struct { const char *name; int part, behind; } ends[] = {
+    static const struct { const char *name; int part, is_after; } ends[] = {
         {"token_embd.", SH_PART_EMBED, 0}, {"token_embd_norm.", SH_PART_NORM, 0},
         {"position_embd.", SH_PART_POSITIONS, 0}, {"rope_freqs.", SH_PART_NORM, 0},
         {"rope_factors_", SH_PART_NORM, 0}, {"output_norm.", SH_PART_NORM, 1},
@@ -36,7 +35,7 @@ static int place(const char *name, int layers, int *row)
     }
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (!strncmp(name, ends[i].name, strlen(ends[i].name))) {
-            *row = layers + ends[i].behind;
+            *row = layers + ends[i].is_after;
             return ends[i].part;
         }
     return -1;
@@ -48,7 +47,7 @@ static int add_up(const struct sh_weights *w, struct sh_kv_shape *s, struct sh_e
         const struct sh_stored *t = sh_weights_at(w, i);
         int row = 0, part = place(t->name, s->f.layers, &row);
         if (part < 0)
-            return sh_fail(e, "%s: tensor '%s' belongs to no part of a model that is known here", t->file, t->name);
+            return sh_fail(e, "%s: tensor '%s' belongs to no known part of a model", t->file, t->name);
         s->stored[row][part] += t->bytes;
     }
     return 0;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity_study.h. */
 #include "src/app/capacity/capacity_study.h"
 
 #include <stdlib.h>
@@ -17,7 +16,6 @@ void sh_capacity_preset(struct sh_capacity_args *a)
     a->util = a->reserve = a->bandwidth = a->flops = a->price = -1;
 }
 
-/* One cache that is asked about. */
 struct variant {
     const char *budget;
     const struct sh_quality_point *measured;
@@ -44,7 +42,7 @@ void sh_capacity_study_clear(struct sh_capacity_study *s)
 static int add_model(struct sh_capacity_study *s, const char *name, int i, struct sh_err *e)
 {
     struct sh_kv_shape one;
-    int end = name ? sh_capacity_model(&s->names, name, &one, e) : sh_capacity_model_at(&s->names, i, &one, e);
+    int end = sh_capacity_model(&s->names, name, i, &one, e);
     if (end)
         return end;
     s->model = xreallocarray(s->model, (size_t)s->n_model + 1, sizeof *s->model);
@@ -55,7 +53,7 @@ static int add_model(struct sh_capacity_study *s, const char *name, int i, struc
 static int add_board(struct sh_capacity_study *s, const char *name, int i, struct sh_err *e)
 {
     struct sh_gpu one;
-    int end = name ? sh_capacity_board(&s->names, name, &one, e) : sh_capacity_board_at(&s->names, i, &one, e);
+    int end = sh_capacity_board(&s->names, name, i, &one, e);
     if (end)
         return end;
     s->board = xreallocarray(s->board, (size_t)s->n_board + 1, sizeof *s->board);
@@ -270,7 +268,7 @@ int sh_capacity_study(struct sh_capacity_study *s, struct sh_capacity_args *a, s
     a->has_plan = a->plan || a->db;
     return sh_capacity_settings(a, &s->settings, e) || sh_capacity_names_open(&s->names, a->gpus, a->models, e) ||
                    add_all(s, "--model", a->model, add_model, e) || add_all(s, "--gpu", a->gpu, add_board, e) ||
-                   (a->draft && sh_capacity_model(&s->names, a->draft, &s->draft, e)) ||
+                   (a->draft && sh_capacity_model(&s->names, a->draft, 0, &s->draft, e)) ||
                    (a->plan && sh_plan_read(&s->plan, a->plan, e)) ||
                    (a->db && sh_quality_read(a->db, &s->point, &s->n_point, e)) || each(s, e)
                ? -1 : 0;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See devices.h. */
 #include "src/app/common/devices.h"
 
 #include <stdlib.h>
@@ -7,6 +6,8 @@
 
 #include "kernels/load.h"
 #include "src/base/mem.h"
+#include "src/base/out.h"
+#include "src/base/progress.h"
 #include "src/base/say.h"
 
 /* The ordinals requested, of this backend. */
@@ -55,14 +56,7 @@ static int open_all(struct sh_devices *d, const char *name, const struct sh_comm
     return 0;
 }
 
-/* One line, although the message may have several. */
-static void say_why(const char *instead, const struct sh_err *why)
-{
-    sh_sayf("shears: ", "%s; using %s", why->text, instead);
-}
-
-/* That a backend is not built, or that the machine has no device for it, is as expected; that it cannot be used all
- * the same is not. */
+/* A backend that is not built, or without a device for it, is no surprise; one that cannot use its device is. */
 static int is_unexpected(const char *name)
 {
     const struct sh_module *m = sh_backend_look(name);
@@ -82,7 +76,7 @@ int sh_devices_open(struct sh_devices *d, const struct sh_common *c, size_t memo
         if (!bad || !next || !only_first)
             break;
         if (!c->quiet && (c->verbose || is_unexpected(sh_backend_names[i])))
-            say_why(next, e);
+            sh_sayf("shears: ", "%s; using %s", e->text, next);
     }
     return bad;
 }
@@ -112,4 +106,26 @@ char *sh_devices_chips(const struct sh_devices *d)
         all = longer;
     }
     return all;
+}
+
+struct sh_stages *sh_timing_begin(struct sh_timing *t, int on)
+{
+    *t = (struct sh_timing){.began_s = sh_now_s(), .on = on};
+    return on ? &t->stages : NULL;
+}
+
+void sh_timing_put(struct sh_out *o, const struct sh_timing *t)
+{
+    sh_stages_put(o, t->on ? &t->stages : NULL, sh_now_s() - t->began_s);
+}
+
+void sh_timing_tell(const struct sh_timing *t, FILE *to)
+{
+    struct sh_err ignored;
+    if (!t->on)
+        return;
+    struct sh_out *o = sh_out_new();
+    sh_timing_put(o, t);
+    sh_out_write(o, SH_OUT_TEXT, to, &ignored);
+    sh_out_free(o);
 }

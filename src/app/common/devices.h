@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices that --backend, --device and --threads ask for, all of one backend, opened and closed
+/* The devices that --backend, --device and --threads request, all of one backend, opened and closed
  * together.
  *
  * "auto" takes the fastest backend that opens and says in one line on stderr why a faster one did not: not with
@@ -9,8 +9,11 @@
 #ifndef SH_APP_COMMON_DEVICES_H
 #define SH_APP_COMMON_DEVICES_H
 
+#include <stdio.h>
+
 #include "kernels/backend.h"
 #include "src/base/common.h"
+#include "src/base/stages.h"
 
 struct sh_devices {
     const struct sh_backend *backend;
@@ -27,5 +30,21 @@ void sh_devices_close(struct sh_devices *d);    /* {0} is fine                  
 
 /* "2 x NVIDIA H200; …": the chips, equal neighbours counted. Caller frees. */
 char *sh_devices_chips(const struct sh_devices *d);
+
+/* --timing: the option, and the clock of a command that has it. */
+struct sh_timing {
+    struct sh_stages stages;
+    double began_s;
+    int on;
+};
+
+/* Starts the clock; returns where stages add their time, or NULL if `on` is 0. Valid as long as t. */
+struct sh_stages *sh_timing_begin(struct sh_timing *t, int on);
+
+/* The list "timing"; nothing when it is off. After the devices' last sync. */
+void sh_timing_put(struct sh_out *o, const struct sh_timing *t);
+
+/* The same as a table on `to`. */
+void sh_timing_tell(const struct sh_timing *t, FILE *to);
 
 #endif

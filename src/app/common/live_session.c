@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See live_session.h. */
 #include "src/app/common/live_session.h"
 
 #include <stdio.h>
@@ -34,9 +33,9 @@ static int read_ways(struct sh_live *l, const struct sh_live_options *o, struct 
 {
     static const char *const modes[] = {"stream", "blocks", "once", NULL};
     static const char *const positions[] = {"original", "cache", NULL};
-    int mode = read_name("prefill-mode", o->prefill_mode, modes, e);
-    int where = mode < 0 ? -1 : read_name("positions", o->positions, positions, e);
-    if (where < 0)
+    int mode, where;
+    if ((mode = read_name("prefill-mode", o->prefill_mode, modes, e)) < 0 ||
+        (where = read_name("positions", o->positions, positions, e)) < 0)
         return -1;
     l->prefill_mode = (enum sh_prefill_mode)mode;
     l->positions = (enum sh_positions)where;
@@ -180,31 +179,26 @@ int sh_live_shape_join(struct sh_live_shape *s, const struct sh_live_shape *othe
     return 1;
 }
 
-/* The session's setup; budget: room for one number per head. */
+/* The session's setup; *budget for free(). */
 static struct sh_session_setup setup_of(const struct sh_live *l, const struct sh_live_cache *c,
-                                        const struct sh_live_shape *shape, int n_seq, int *budget)
+                                        const struct sh_live_shape *shape, int n_seq, int **budget)
 {
     const struct sh_arch *a = sh_model_arch(l->model);
+    *budget = xcalloc((size_t)(a->n_layer * a->n_kv_head), sizeof **budget);
     for (int i = 0; i < a->n_layer * a->n_kv_head; i++)
-        budget[i] = shape->budget ? shape->budget : shape->n_token;
-    return (struct sh_session_setup){.spec = c->policy, .budget = budget, .n_seq = n_seq, .n_token = shape->n_token,
+        (*budget)[i] = shape->budget ? shape->budget : shape->n_token;
+    return (struct sh_session_setup){.spec = c->policy, .budget = *budget, .n_seq = n_seq, .n_token = shape->n_token,
                                      .length = shape->angles, .prefill = shape->prefill,
                                      .whole = l->prefill_mode == SH_PREFILL_ONCE, .block = shape->block,
                                      .positions = l->positions, .format = l->format, .seed = l->seed,
                                      .watched = c->watched};
 }
 
-static int *budgets_of(const struct sh_live *l)
-{
-    const struct sh_arch *a = sh_model_arch(l->model);
-    return xcalloc((size_t)(a->n_layer * a->n_kv_head), sizeof(int));
-}
-
 int sh_live_check(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape,
                   struct sh_err *e)
 {
-    int *budget = budgets_of(l);
-    struct sh_session_setup setup = setup_of(l, c, shape, 1, budget);
+    int *budget;
+    struct sh_session_setup setup = setup_of(l, c, shape, 1, &budget);
     int bad = sh_session_check(sh_model_arch(l->model), &setup, e);
     free(budget);
     return bad;
@@ -213,8 +207,8 @@ int sh_live_check(const struct sh_live *l, const struct sh_live_cache *c, const 
 struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_live_cache *c,
                                    const struct sh_live_shape *shape, int n_seq, struct sh_err *e)
 {
-    int *budget = budgets_of(l);
-    struct sh_session_setup setup = setup_of(l, c, shape, n_seq, budget);
+    int *budget;
+    struct sh_session_setup setup = setup_of(l, c, shape, n_seq, &budget);
     struct sh_session *s = sh_session_new(l->resident, &setup, e);
     free(budget);
     return s;
@@ -223,8 +217,8 @@ struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_live
 int sh_live_fit(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape, int most,
                 int *on_host, struct sh_err *e)
 {
-    int *budget = budgets_of(l);
-    struct sh_session_setup setup = setup_of(l, c, shape, 1, budget);
+    int *budget;
+    struct sh_session_setup setup = setup_of(l, c, shape, 1, &budget);
     int n = sh_session_fit(l->resident, &setup, most, on_host, e);
     free(budget);
     return n;

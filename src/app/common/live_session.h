@@ -53,8 +53,8 @@ void sh_live_preset(struct sh_live_options *o);
 int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struct sh_common *c, const char *command,
                  struct sh_err *e);
 
-/* Opens devices and model; then, once the texts are known, loads the weights: for texts of so many positions, with so
- * many rows at a time if that suits the device, and at least `block`. */
+/* Opens devices and model; then, once the texts are known, loads the weights: for texts of that many positions, with
+ * that many rows at a time if that suits the device, and at least `block`. */
 int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e);
 int sh_live_load(struct sh_live *l, int positions, int rows, int block, struct sh_err *e);
 void sh_live_close(struct sh_live *l);                  /* {0} is fine */
@@ -62,8 +62,7 @@ void sh_live_close(struct sh_live *l);                  /* {0} is fine */
 /* A policy as typed, and one budget for all heads. */
 struct sh_live_cache {
     const struct sh_policy_spec *policy;
-    const struct sh_budget *budget;     /* NULL: everything is kept; a policy that evicts is then                 */
-                                        /* refused                                                */
+    const struct sh_budget *budget;     /* NULL: everything is kept, so a policy that evicts is refused */
     int watched;                        /* sh_session_setup's                                     */
 };
 
@@ -81,7 +80,7 @@ struct sh_live_shape {
 /* Does the policy keep all tokens in each of these layers, whatever the budget? */
 int sh_live_keeps_all(const struct sh_policy_spec *p, int n_layer);
 
-/* Between sh_live_open and sh_live_load. -1: it cannot be. */
+/* Between sh_live_open and sh_live_load. -1: impossible. */
 int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_prompt, int n_token,
                   struct sh_live_shape *out, struct sh_err *e);
 

@@ -1,11 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One layer of one sequence as a trace holds it: scores, queries, keys and values; its heads on threads, and the
- * rows of a head one after another. */
+/* What a trace holds: the runs of a store that a command works on; one layer of one sequence (scores, queries, keys and
+ * values), its heads on threads, and the rows of a head one after another. */
 #ifndef SH_APP_COMMON_RECORDED_H
 #define SH_APP_COMMON_RECORDED_H
 
 #include "traces/codec.h"
 #include "traces/store.h"
+
+/* The run of that id, or all runs (0), which must then be of one model. Runs whose rows are not causal are refused,
+ * since no cache grows token by token in them. Free with sh_stored_runs_free. */
+int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e);
+
+/* The same with the sequences of each. */
+struct sh_runs {
+    struct sh_stored_run *run;
+    struct sh_stored_sequence **sequence;       /* [n]                                                */
+    int *n_sequence;                            /* [n]                                                */
+    int n;
+};
+
+int sh_runs_open(struct sh_runs *r, struct sh_store *s, int run, struct sh_err *e);     /* -1: r is {0} */
+void sh_runs_close(struct sh_runs *r);                                                 /* {0} is fine  */
+
+/* -1: they do not all hold the same layers and number of KV heads; the hint is to select one. */
+int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e);
+
+/* Sets the hint for a run that was recorded without what is needed: `how` to trace it, "with --record full". It
+ * mentions --run, since a store keeps the old run next to a new one. Returns -1. */
+int sh_runs_hint(struct sh_err *e, const char *how);
+
+/* ---- one layer of one sequence ---- */
 
 struct sh_recorded {                    /* set the first four, the rest zero                      */
     struct sh_store *store;
@@ -16,16 +40,16 @@ struct sh_recorded {                    /* set the first four, the rest zero    
     float *vector[3];                   /* of q, k, v: [heads][n_tokens][d_head], f32; NULL: not read */
 };
 
-/* Read the scores and, if they are wanted, the vectors, of which all that the run says it recorded must be there. */
+/* Reads the scores and, if requested, all vectors that the run recorded. */
 int sh_recorded_read(struct sh_recorded *r, int with_vectors, struct sh_err *e);
 
-/* What was read goes. `bad`: did the work on it fail? Then e tells where; -1 also when the program was interrupted. */
+/* Frees what was read. bad: the work failed, so e is prefixed with the place. -1 also after an interrupt. */
 int sh_recorded_end(struct sh_recorded *r, int bad, struct sh_err *e);
 
-/* [n_tokens, d_head] of a head (of 'q' a query head, those of a group lie one after another); NULL: not read. */
+/* [n_tokens, d_head] of a head (for 'q' a query head; those of a group are consecutive); NULL: not read. */
 const float *sh_recorded_vectors(const struct sh_recorded *r, char kind, int head);
 
-/* work() for each of n heads, on so many threads. -1: it failed for some, and e is of the first that did. */
+/* Calls work() for each of n heads, on that many threads. -1: it failed for some; e is the first error. */
 int sh_each_head(int n, int threads, int (*work)(void *to, int head, struct sh_err *e), void *to, struct sh_err *e);
 
 /* The rows of one query head; one block is unpacked and one row decoded at a time. */
@@ -36,11 +60,11 @@ struct sh_head_rows {
     struct sh_codec_reader reader;      /* of it                                                  */
 };
 
-/* `blocks` in order of head and row, as the store hands them out. */
+/* blocks: in order of head and row, as in the store. */
 void sh_head_rows_begin(struct sh_head_rows *h, const struct sh_batch *blocks, int head);
 void sh_head_rows_end(struct sh_head_rows *h);
 
-/* Row t, valid until the next call; rows are asked for from 0 on. -1: it is not there, or damaged. */
+/* Row t, valid until the next call; rows are read from 0 on. -1: it is missing or damaged. */
 int sh_head_rows_next(struct sh_head_rows *h, int t, const float **score, int *first_key, struct sh_err *e);
 
 /* The rows of the query heads of a KV head, side by side. */
@@ -53,7 +77,7 @@ struct sh_group_rows {
 void sh_group_rows_begin(struct sh_group_rows *g, const struct sh_recorded *r, int kv_head);
 void sh_group_rows_end(struct sh_group_rows *g);
 
-/* As sh_head_rows_next; -1 also when the rows do not all begin at the same key. */
+/* As sh_head_rows_next; -1 also if the rows do not all begin at the same key. */
 int sh_group_rows_next(struct sh_group_rows *g, int t, int *first_key, struct sh_err *e);
 
 #endif

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See text_source.h. */
 #include "src/app/common/text_source.h"
+
+struct sh_tokenizer *sh_text_tokenizer(const char *path, int n_vocab, struct sh_err *e)
+{
+    struct sh_tokenizer *t = sh_tokenizer_open(path, e);
+    if (!t || sh_tokenizer_size(t) <= n_vocab)
+        return t;
+    sh_fail(e, "%s: the tokenizer has %d tokens, more than the model's vocabulary of %d", path, sh_tokenizer_size(t),
+            n_vocab);
+    sh_tokenizer_free(t);
+    return NULL;
+}
 
 static int open_model(struct sh_text_source *s, struct sh_err *e)
 {
@@ -12,12 +22,7 @@ static int open_model(struct sh_text_source *s, struct sh_err *e)
         return sh_misused(e, "--length: found %d, expected at most the model's %d positions", s->length, a->max_pos);
     if (!s->text->n && !s->jsonl)
         return 0;
-    if (!(s->tokenizer = sh_tokenizer_open(s->path, e)))
-        return -1;
-    if (sh_tokenizer_size(s->tokenizer) > a->n_vocab)
-        return sh_fail(e, "%s: the tokenizer has %d tokens, more than the model's vocabulary of %d", s->path,
-                       sh_tokenizer_size(s->tokenizer), a->n_vocab);
-    return 0;
+    return (s->tokenizer = sh_text_tokenizer(s->path, a->n_vocab, e)) ? 0 : -1;
 }
 
 int sh_text_source_open(struct sh_text_source *s, struct sh_err *e)

@@ -24,6 +24,9 @@ struct sh_text_source {
 int sh_text_source_open(struct sh_text_source *s, struct sh_err *e);
 void sh_text_source_close(struct sh_text_source *s);    /* {0} is fine */
 
+/* Opens the tokenizer of a model. NULL: it cannot be opened, or has more tokens than the model's vocabulary. */
+struct sh_tokenizer *sh_text_tokenizer(const char *path, int n_vocab, struct sh_err *e);
+
 int sh_text_source_longest(const struct sh_text_source *s);
 long long sh_text_source_tokens(const struct sh_text_source *s);        /* of all texts           */
 uint64_t sh_text_source_hash(const struct sh_text_source *s);           /* of their ids           */

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See drift_store.h. */
 #include "src/app/drift/drift_store.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/app/common/recorded.h"
-#include "src/engine/drift.h"
 
 struct sequence {                       /* being compared */
     const struct sh_drift_request *q;
@@ -24,7 +21,7 @@ struct sequence {                       /* being compared */
 
 enum { ROWS_MOST = 64, ROWS_BYTES = 1 << 28 };
 
-/* Where a compared row of a head lies. */
+/* A compared row of a head. */
 static float *row_of(const struct sequence *s, int layer, int head, int t)
 {
     size_t n = (size_t)s->stored->n_tokens, rows = n / (size_t)s->step;
@@ -35,8 +32,6 @@ static int is_compared(const struct sequence *s, int t)
 {
     return t % s->step == s->step - 1;
 }
-
-/* ---- the live run ---- */
 
 static void see_live(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row)
 {
@@ -106,7 +101,7 @@ static struct sh_replay *begin_replay(const struct layer *l, int head, struct sh
     return r;
 }
 
-/* The recorded row of the group [t + 1 - first] beside the live one, from the first that lacks a token on. */
+/* Compares the recorded row of the group [t + 1 - first] with the live one, if that lacks a token. */
 static void compare_row(const struct layer *l, int head, int t, int first, const struct sh_group_rows *rows)
 {
     const struct sequence *s = l->s;
@@ -159,34 +154,25 @@ static void add_head(struct sh_drift_layer *d, const struct sh_drift_head *h, co
         d->first_difference = h->first_difference;
 }
 
-static int read_layer(struct sh_recorded *r, struct sh_err *e)
-{
-    int done = sh_store_is_done(r->store, r->sequence->id, r->layer, e);
-    if (done < 0)
-        return -1;
-    if (!done)
-        return sh_fail(e, "recording is not finished"), sh_hint(e, "run the same trace command again to finish it");
-    return sh_recorded_read(r, 1, e);
-}
-
 static int compare_layer(struct sequence *s, int layer, struct sh_drift_layer *d, struct sh_err *e)
 {
     struct layer l = {s, {.store = s->q->store, .run = s->run, .sequence = s->stored, .layer = layer}};
-    int n = s->stored->n_tokens, n_head = s->run->n_kv_head, bad = read_layer(&l.r, e);
+    int n = s->stored->n_tokens, n_head = s->run->n_kv_head;
+    int done = sh_store_is_done(s->q->store, s->stored->id, layer, e);
+    int bad = done < 0 || (done && sh_recorded_read(&l.r, 1, e));
+    if (!done)
+        bad = (sh_fail(e, "recording is not finished"), sh_hint(e, "run the same trace command again to finish it"));
     double *like = xcalloc((size_t)n, sizeof *like);
     for (int h = 0; h < n_head && !bad; h++) {
-        bad = replay_head(&l, h, e);
-        if (bad)
-            break;
         const int *live = s->live + (size_t)(layer * n_head + h) * (size_t)n;
+        if ((bad = replay_head(&l, h, e)))
+            break;
         struct sh_drift_head head = sh_drift_compare(live, s->replayed, n, like);
         add_head(d, &head, like, n);
     }
     free(like);
     return sh_recorded_end(&l.r, bad, e);
 }
-
-/* ---- all of it ---- */
 
 static int compare_sequence(struct sequence *s, struct sh_drift *out, struct sh_err *e)
 {
@@ -214,21 +200,15 @@ static int compare_sequence(struct sequence *s, struct sh_drift *out, struct sh_
     return bad;
 }
 
-static void make_layers(const struct sh_drift_request *q, int n_step, struct sh_drift *out)
+int sh_drift_run(const struct sh_drift_request *q, struct sh_drift *out, struct sh_err *e)
 {
-    int first = q->run[0].first_layer;
+    int bad = 0, first = q->run[0].first_layer, n_step = q->live->resident->setup.positions;
     *out = (struct sh_drift){.n_layer = q->run[0].last_layer - first + 1, .n_step = n_step};
     out->layer = xcalloc((size_t)out->n_layer, sizeof *out->layer);
     for (int i = 0; i < out->n_layer; i++)
         out->layer[i] = (struct sh_drift_layer){.layer = first + i, .least = 1, .first_difference = -1,
                                                 .at = xcalloc((size_t)n_step, sizeof(double)),
                                                 .n_at = xcalloc((size_t)n_step, sizeof(int))};
-}
-
-int sh_drift_run(const struct sh_drift_request *q, struct sh_drift *out, struct sh_err *e)
-{
-    int bad = 0;
-    make_layers(q, q->live->resident->setup.positions, out);
     for (int i = 0; i < q->n_run && !bad; i++) {
         struct sh_stored_sequence *stored;
         int n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model reads a trace's tokens again with a live cache under a budget, while the same policy replays the recorded
- * rows: how similar are the sets of tokens that both keep? */
+/* A model reads a trace's tokens again with a live cache under a budget, and the same policy replays the recorded rows:
+ * how similar are the sets of tokens that both keep? */
 #ifndef SH_APP_DRIFT_STORE_H
 #define SH_APP_DRIFT_STORE_H
 
@@ -22,7 +22,7 @@ struct sh_drift_request {
     void *progress_to;
 };
 
-/* Means are over heads and sequences; steps count from the first that lacks a token in either run (before
+/* Means are over heads and sequences, and over the steps from the first one that lacks a token in either run (before
  * it the sets are the same). */
 struct sh_drift_layer {
     int layer, heads;                   /* heads of all sequences                                 */
@@ -39,7 +39,7 @@ struct sh_drift {
     struct sh_drift_layer *layer;       /* [n_layer]                                              */
     double budget_tokens;               /* mean over sequences                                    */
     int n_sequence;
-    struct sh_score_change change;      /* live rows beside recorded ones, of all heads, at some steps */
+    struct sh_score_change change;      /* live rows compared with recorded ones, of all heads, at some steps */
 };
 
 int sh_drift_run(const struct sh_drift_request *q, struct sh_drift *out, struct sh_err *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See eval_answers.h. The tokens of an answer are found by tokenizing the text up to its beginning and up to its end;
+/* The tokens of an answer are found by tokenizing the text up to its beginning and up to its end;
  * the former must be a prefix of the whole text's tokens. */
-#include "src/app/eval/eval_answers.h"
+#include "src/app/eval/eval_job.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -121,8 +121,7 @@ static int read_line(const struct sh_text_source *s, const json_t *item, const c
     return bad;
 }
 
-int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source *s, const char *field,
-                         struct sh_err *e)
+int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source *s, const char *field, struct sh_err *e)
 {
     FILE *f = sh_stream_open(s->jsonl, NULL);
     char *line = NULL;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See eval_dump.h. */
 #include "src/app/eval/eval_dump.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/mem.h"
 
@@ -37,6 +35,21 @@ int sh_eval_dump_begin(struct sh_eval_dump *d, long long rows, struct sh_err *e)
     return 0;
 }
 
+void sh_dump_positions(FILE *to, const struct sh_cache *c, int t, int window)
+{
+    int first = window && t >= window ? t + 1 - window : 0, n = 0;
+    unsigned char *kept = xcalloc((size_t)t + 1, 1);
+    for (int i = 0; i < c->n_slot; i++)
+        if (c->pos[i] >= first)
+            kept[c->pos[i]] = 1;
+    putc('[', to);
+    for (int j = first; j <= t; j++)
+        if (kept[j])
+            fprintf(to, "%s%d", n++ ? ", " : "", j);
+    putc(']', to);
+    free(kept);
+}
+
 void sh_eval_dump_kept(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row)
 {
     struct sh_eval_dump *d = to;
@@ -44,18 +57,10 @@ void sh_eval_dump_kept(void *to, int sequence, int layer, int head, int t, const
     (void)row;
     if (t % d->every)
         return;
-    int window = d->arch ? sh_arch_window(d->arch, layer) : 0, first = window && t >= window ? t + 1 - window : 0;
-    unsigned char *kept = xcalloc((size_t)t + 1, 1);
-    for (int i = 0; i < c->n_slot; i++)
-        if (c->pos[i] >= first)
-            kept[c->pos[i]] = 1;
-    fprintf(d->kept, "{\"sequence\": %d, \"layer\": %d, \"head\": %d, \"step\": %d, \"kept\": [", d->sequence, layer,
+    fprintf(d->kept, "{\"sequence\": %d, \"layer\": %d, \"head\": %d, \"step\": %d, \"kept\": ", d->sequence, layer,
             head, t);
-    for (int j = 0, n = 0; j <= t; j++)
-        if (kept[j])
-            fprintf(d->kept, "%s%d", n++ ? ", " : "", j);
-    fputs("]}\n", d->kept);
-    free(kept);
+    sh_dump_positions(d->kept, c, t, d->arch ? sh_arch_window(d->arch, layer) : 0);
+    fputs("}\n", d->kept);
 }
 
 void sh_eval_dump_logits(void *to, int sequence, int position, int n, const float *logits)

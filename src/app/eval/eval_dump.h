@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What eval writes into files besides its results: kept positions as JSON lines, logits as .npy. Under a
- * temporary name until it is whole. */
+/* Files that eval writes besides its results: kept positions as JSON lines, logits as .npy. They have a temporary name
+ * until they are complete. */
 #ifndef SH_APP_EVAL_DUMP_H
 #define SH_APP_EVAL_DUMP_H
 
@@ -22,10 +22,13 @@ struct sh_eval_dump {
 /* rows: of the logits. */
 int sh_eval_dump_begin(struct sh_eval_dump *d, long long rows, struct sh_err *e);
 
+/* Writes the positions in the cache that query t sees through a window (0: none) as a JSON list. */
+void sh_dump_positions(FILE *to, const struct sh_cache *c, int t, int window);
+
 sh_watch sh_eval_dump_kept;             /* their `to` is the dump                         */
 sh_session_take sh_eval_dump_logits;
 
-/* bad: the reading failed; then nothing is left behind. Returns it, or -1 when a file could not be written. */
+/* bad: the reading failed, so no file remains. Returns it, or -1 when a file could not be written. */
 int sh_eval_dump_end(struct sh_eval_dump *d, int bad, struct sh_err *e);
 
 #endif

@@ -3,7 +3,6 @@
 #include "src/app/eval/eval_job.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/mem.h"
 #include "src/app/store/results.h"
@@ -35,7 +34,7 @@ static void on_tokens(void *to, int tokens)
     sh_progress_at(&w->progress, w->read, "");
 }
 
-/* From text `first` on: how many have its length, up to `most`. */
+/* How many texts from `first` on have its length, up to `most`. */
 static int of_one_length(const struct sh_eval_job *w, int first, int most)
 {
     const struct sh_trace_sequence *q = w->source.texts.sequence;
@@ -73,7 +72,7 @@ static int read_some(struct sh_eval_job *w, int first, int n, struct sh_eval_tot
     return bad ? -1 : 0;
 }
 
-/* The cells `of` [n] and, beside them, the reference on all texts. */
+/* Reads all texts with the cells `of` [n] and the reference. */
 static int read_texts(struct sh_eval_job *w, const int *of, int n, struct sh_store *store, struct sh_err *e)
 {
     struct sh_eval_cell cell[AT_ONCE];
@@ -101,16 +100,6 @@ static int read_texts(struct sh_eval_job *w, const int *of, int n, struct sh_sto
     return bad ? -1 : 0;
 }
 
-/* A cell without a run of its own has its twin's figures. */
-static void take_twin(struct sh_eval_job *w, int i)
-{
-    struct sh_eval_result own = w->result[i];
-    w->result[i] = w->result[w->twin[i]];
-    w->result[i].cell = own.cell;
-    w->result[i].settings = own.settings;
-    w->result[i].is_known = own.is_known;
-}
-
 int sh_eval_own_cells(const struct sh_eval_job *w, int *of)
 {
     int n = 0, all = 0;
@@ -120,14 +109,21 @@ int sh_eval_own_cells(const struct sh_eval_job *w, int *of)
     return n;
 }
 
-static void tell_twins(struct sh_eval_job *w)
+/* Cells without a run of their own get their twins' figures. */
+static void fill_twins(struct sh_eval_job *w)
 {
-    for (int i = 0; i < w->n; i++)
-        if (w->twin[i] != i)
-            take_twin(w, i);
+    for (int i = 0; i < w->n; i++) {
+        struct sh_eval_result *r = &w->result[i], own = *r;
+        if (w->twin[i] == i)
+            continue;
+        *r = w->result[w->twin[i]];
+        r->cell = own.cell;
+        r->settings = own.settings;
+        r->is_known = own.is_known;
+    }
 }
 
-/* Not more than fit on the device beside each other, the longest text in each. */
+/* How many cells fit on the device together, with the longest text. */
 static int cells_at_once(struct sh_eval_job *w, const int *of, int n)
 {
     struct sh_eval_cell cell[AT_ONCE];
@@ -159,20 +155,12 @@ static int read_groups(struct sh_eval_job *w, struct sh_store *store, struct sh_
         bad = read_texts(w, of + first, size[g], store, e);
     sh_progress_end(&w->progress);
     if (!bad)
-        tell_twins(w);
+        fill_twins(w);
     if (bad && store && w->kept && !e->hint[0])
         sh_hint(e, "finished results are in %s; run the same command again to resume", w->a->db);
     free(size);
     free(of);
     return bad;
-}
-
-static int all_known(const struct sh_eval_job *w)
-{
-    int known = w->result[w->n].is_known;
-    for (int i = 0; i < w->n; i++)
-        known &= w->result[i].is_known || w->twin[i] != i;
-    return known;
 }
 
 static int check_lengths(const struct sh_eval_job *w, struct sh_err *e)
@@ -183,7 +171,7 @@ static int check_lengths(const struct sh_eval_job *w, struct sh_err *e)
     return 0;
 }
 
-/* ---- by several ranks: some cells are a unit, each with the reference beside them ---- */
+/* ---- by several ranks: a unit is several cells and the reference ---- */
 
 /* Cells of a unit: two units a rank, but not fewer than four cells, since the reference costs as much as one. */
 static int cells_of_unit(const struct sh_eval_job *w, int n)
@@ -212,81 +200,64 @@ static int share(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e
 {
     int *of = xcalloc((size_t)w->n + 1, sizeof *of), n = sh_eval_own_cells(w, of), per = cells_of_unit(w, n);
     int units = n ? (n + per - 1) / per : 1;            /* none: the reference alone */
-    double *size = xcalloc((size_t)units, sizeof *size);
-    unsigned char *known = xcalloc((size_t)units, 1);
+    struct sh_work_unit *unit = xcalloc((size_t)units, sizeof *unit);
     for (int u = 0; u < units; u++) {
-        known[u] = (unsigned char)w->result[w->n].is_known;
-        for (int i = u * per; i < (u + 1) * per && i < n; i++, size[u]++)
-            known[u] &= (unsigned char)w->result[of[i]].is_known;
-        size[u]++;
+        unit[u] = (struct sh_work_unit){.size = 1, .is_done = w->result[w->n].is_known};
+        for (int i = u * per; i < (u + 1) * per && i < n; i++, unit[u].size++)
+            unit[u].is_done &= w->result[of[i]].is_known;
     }
-    struct sh_work_queue s = {.n = units, .size = size, .done = known, .run = run_unit, .to = w,
-                         .timeout_s = w->a->rank_timeout, .what = "reading", .quiet = w->common->quiet};
-    int bad = sh_job_run(&w->cluster, &s, store, e);
+    struct sh_work_queue q = {.n = units, .unit = unit, .run = run_unit, .to = w, .what = "reading"};
+    int bad = sh_job_run(&w->cluster, q, store, e);
     free(of);
-    free(size);
-    free(known);
+    free(unit);
     return bad;
 }
 
-/* What will be found again. */
+/* Erases what the ranks will compute: merging their results replaces nothing. */
 static int forget_unknown(const struct sh_eval_job *w, struct sh_store *store, struct sh_err *e)
 {
-    const char **settings = xcalloc((size_t)w->n + 1, sizeof *settings);
-    for (int i = 0; i <= w->n; i++)
-        if (!w->result[i].is_known && (i == w->n || w->twin[i] == i))
-            settings[i] = w->result[i].settings;
-    int bad = sh_results_forget("eval", settings, w->n + 1, store, e);
-    free(settings);
-    return bad;
-}
-
-/* What is there: of ranks that were killed, and of the store. With --force nothing, before and after ranks' stores
- * come, so that an answer that differs does not keep them out. */
-static int begin_shared(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e)
-{
-    if (w->a->force && forget_unknown(w, store, e))
+    int bad = 0;
+    if (sh_store_group_begin(store, e))
         return -1;
-    return sh_job_gather(&w->cluster, store, e) ||
-                   (!w->a->force && sh_eval_results_find(w->result, w->n + 1, store, e)) || forget_unknown(w, store, e)
-               ? -1 : 0;
+    for (int i = 0; i <= w->n && !bad; i++)
+        if (!w->result[i].is_known && (i == w->n || w->twin[i] == i))
+            bad = sh_store_results_erase(store, "eval", w->result[i].settings, e);
+    return sh_store_group_end(store, bad, e);
 }
 
-/* Rank 0 joins what all found, and shows it; rows that were there before stay marked. */
+/* Rank 0 begins with the results of the store and of ranks that were killed, and joins those of all. With --force it
+ * erases the store's before the ranks' stores are merged, so that different results do not conflict, and afterwards. */
 static int evaluate_shared(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e)
 {
-    int *known = xcalloc((size_t)w->n + 1, sizeof *known);
-    int bad = store && begin_shared(w, store, e);
-    for (int i = 0; i <= w->n; i++)
-        known[i] = w->result[i].is_known;
-    bad = bad || share(w, store, e) || (store && sh_eval_results_find(w->result, w->n + 1, store, e));
-    for (int i = 0; i <= w->n; i++)
-        w->result[i].is_known = known[i];
-    tell_twins(w);
-    free(known);
-    return bad;
+    int force = w->a->force, n = w->n + 1;
+    int bad = store && ((force && forget_unknown(w, store, e)) || sh_job_gather(&w->cluster, store, e) ||
+                        (!force && sh_eval_results_find(w->result, n, 0, store, e)) || forget_unknown(w, store, e));
+    bad = bad || share(w, store, e) || (store && sh_eval_results_find(w->result, n, 1, store, e));
+    fill_twins(w);
+    return bad ? -1 : 0;
 }
 
 int sh_evaluate(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
+    int known = 1;
     w->eval = (struct sh_eval){.cell = w->cell, .n_cell = w->n, .prefill = w->prefill,
                                .seed = (uint64_t)w->common->seed, .watch = a->dump ? sh_eval_dump_kept : NULL,
                                .take = a->logits ? sh_eval_dump_logits : NULL, .to = &w->dump,
                                .progress = on_tokens, .progress_to = w};
     if (w->cluster.ranks)
         return evaluate_shared(w, store, e);
-    if (store && !a->force && !a->logits && !a->dump && sh_eval_results_find(w->result, w->n + 1, store, e))
+    if (store && !a->force && !a->logits && !a->dump && sh_eval_results_find(w->result, w->n + 1, 0, store, e))
         return -1;
     w->dump = (struct sh_eval_dump){.kept_path = a->dump, .logits_path = a->logits, .every = (int)a->dump_every,
                                     .arch = sh_model_arch(w->source.model),
                                     .n_vocab = sh_model_arch(w->source.model)->n_vocab};
-    if (all_known(w))
+    for (int i = 0; i <= w->n; i++)
+        known &= w->result[i].is_known || (i < w->n && w->twin[i] != i);
+    if (known)
         return read_groups(w, store, e);
     if (open_resident(w, e) || check_lengths(w, e) ||
         sh_eval_dump_begin(&w->dump, sh_text_source_tokens(&w->source), e))
         return -1;
     return sh_eval_dump_end(&w->dump, read_groups(w, store, e), e);
 }
-
-/* ---- the answer ---- */

@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What shears eval was asked for, and what it has in hand while it works. cmd_eval.c reads the request and
- * shows the answer; eval_job.c reads the texts, alone or as one of several ranks. */
+/* The options and the work of shears eval. cmd_eval.c reads the options and shows the results; eval_job.c reads the
+ * texts, alone or as one of several ranks; eval_tasks.c is --task. */
 #ifndef SH_APP_EVAL_JOB_H
 #define SH_APP_EVAL_JOB_H
 
 #include "src/base/progress.h"
 #include "src/jobs/mpi_job.h"
-#include "src/app/common/devices.h"
-#include "src/app/eval/eval_answers.h"
 #include "src/app/eval/eval_dump.h"
 #include "src/app/eval/eval_results.h"
 #include "src/app/common/live_session.h"
 #include "src/jobs/shard_option.h"
 #include "src/app/plan/plan_file.h"
 #include "src/app/common/text_source.h"
-#include "src/app/common/timing.h"
+
+/* shears eval --answers FIELD: which tokens of jsonl documents are answers. In each document the field is a list of
+ * objects, in the order of the text:
+ *
+ *     {"at": 1234, "answer": " Rome", "said_at": 96}
+ *
+ * "answer" is at byte "at" of the text, and its tokens are scored; "said_at", which is optional, is the byte at which
+ * the same was said before. All of it is checked against the text. */
+struct sh_eval_answers {                /* start with {0} */
+    struct sh_eval_answer **of;         /* [texts] */
+    int *n;                             /* [texts] */
+    int texts, all, cut;                /* cut: answers beyond the tokens that are read           */
+};
+
+/* For the opened source's texts, which come from its jsonl file alone. Errors name file, line and number. */
+int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source *s, const char *field,
+                         struct sh_err *e);
+void sh_eval_answers_free(struct sh_eval_answers *a);
+uint64_t sh_eval_answers_hash(const struct sh_eval_answers *a);         /* never 0 */
 
 enum { SH_EVAL_POLICIES = 64, SH_EVAL_PLANS = 16 };
 
@@ -49,8 +65,8 @@ struct sh_eval_job {
     struct sh_eval_cell reference, *cell;       /* [n]; reference: the full cache in f32          */
     struct sh_eval_result *result;              /* [n + 1]; the last one: the reference's         */
     int n;
-    int *twin;                                  /* [n]: the cell that does the same; budgets are nothing to a policy
-                                                 * that keeps all. n: the reference. Else the cell itself        */
+    int *twin;                                  /* [n]: a cell with the same figures, because the policy keeps all
+                                                 * whatever the budget; n: the reference; else the cell itself   */
     struct sh_eval eval;
     struct sh_eval_dump dump;
     struct sh_progress progress;
@@ -61,10 +77,24 @@ struct sh_eval_job {
     struct sh_host_note note;
 };
 
-/* The cells that are not told by another one, in order: of[n], of all or of this shard; gives how many. */
+/* The cells that need a run of their own, in order, of all or of this shard: of[]; returns how many. */
 int sh_eval_own_cells(const struct sh_eval_job *w, int *of);
 
 /* Fills the results that the store (NULL: none) does not know, and keeps them there. */
 int sh_evaluate(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e);
+
+/* ---- few-shot tasks ---- */
+
+struct sh_task_request {
+    struct sh_live_options live;
+    const char *task, *data, *shots_data, *items;       /* items: a file for what was scored; NULL    */
+    const struct sh_list *policy, *budget;
+    long long shots, count;                             /* count 0: every record                      */
+    const char *db;                                     /* NULL: nothing is kept                      */
+    int force, timing;
+};
+
+/* Reads a task under KV budgets and puts the results into o. */
+int sh_eval_tasks(const struct sh_task_request *q, const struct sh_common *common, struct sh_out *o, struct sh_err *e);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See eval_results.h. */
 #include "src/app/eval/eval_results.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,43 +13,36 @@ const struct sh_eval_part_name sh_eval_part_names[SH_EVAL_PARTS + 1] = {
     [SH_EVAL_POSITION] = {"position", "by_position"}, [SH_EVAL_LENGTH] = {"length", "by_length"},
     [SH_EVAL_DISTANCE] = {"distance", "by_distance"}, [SH_EVAL_PARTS] = {NULL, NULL}};
 
-/* ---- identity ---- */
-
-void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c)
+char *sh_eval_settings(const struct sh_policy_spec *spec, const struct sh_budget *of, const struct sh_kv_format *f,
+                       const uint64_t *plan, const struct sh_eval_scene *c)
 {
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
-    const struct sh_eval_cell *cell = r->cell;
-    int by_channel = cell->format.by_channel, is_pruned = c->weight_prune > 0;
-    r->has_answers = c->answers != 0;
-    r->settings = sh_settings_text("eval", (const struct sh_value[]){
-        {"policy", .text = cell->spec->policy->name}, {"knobs", .text = sh_policy_knobs(cell->spec, knobs)},
-        {"budget", .text = sh_budget_text(&cell->budget, budget)}, {"kv_bits", .whole = cell->format.bits},
-        {"group", .whole = cell->format.bits < 16 ? cell->format.group : 0},
-        {"keys", .text = by_channel ? "channel" : NULL},
-        {"residual", .whole = cell->format.residual, .is_absent = !by_channel}, {"prefill", .whole = c->prefill},
-        {"model", .bits = c->model}, {"texts", .bits = c->texts}, {"dtype", .text = c->dtype},
+    int is_pruned = c->weight_prune > 0;
+    return sh_settings_text(c->task ? "task" : "eval", (const struct sh_value[]){
+        {"policy", .text = spec->policy->name}, {"knobs", .text = sh_policy_knobs(spec, knobs)},
+        {"budget", .text = sh_budget_text(of, budget)}, {"kv_bits", .whole = f->bits},
+        {"group", .whole = f->bits < 16 ? f->group : 0}, {"keys", .text = f->by_channel ? "channel" : NULL},
+        {"residual", .whole = f->residual, .is_absent = !f->by_channel}, {"prefill", .whole = c->prefill},
+        {"model", .bits = c->model}, {"task", .text = c->task}, {"shots", .whole = c->shots},
+        {c->task ? "items" : "texts", .bits = c->texts}, {"dtype", .text = c->dtype},
         {"weight_bits", .whole = c->weight_bits}, {"seed", .bits = c->seed},
         {"weight_prune", .real = c->weight_prune, .is_absent = !is_pruned},
         {"unpruned", .bits = c->unpruned, .is_absent = !is_pruned},
         {"answers", .bits = c->answers, .is_absent = !c->answers},
-        {"plan", .bits = r->plan_hash, .is_absent = !r->plan}, {0}});
+        {"plan", .bits = plan ? *plan : 0, .is_absent = !plan}, {0}});
 }
 
-/* ---- figures ---- */
+void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c)
+{
+    const struct sh_eval_cell *cell = r->cell;
+    r->has_answers = c->answers != 0;
+    r->settings = sh_eval_settings(cell->spec, &cell->budget, &cell->format, r->plan ? &r->plan_hash : NULL, c);
+}
 
 static void put(double *at, int value, int error, struct sh_eval_mean m)
 {
     at[value] = m.value;
     at[error] = m.error;
-}
-
-static void fill_answers(double *m, const struct sh_eval_total *t)
-{
-    m[SH_A_ANSWERS] = (double)t->n_answer;
-    put(m, SH_A_EXACT, SH_A_EXACT_STDERR, sh_eval_share(t->n_right, t->n_answer));
-    put(m, SH_A_NLL, SH_A_NLL_STDERR, sh_eval_nll(&t->answers));
-    put(m, SH_A_PPL, SH_A_PPL_STDERR, sh_eval_perplexity(&t->answers));
-    put(m, SH_A_CHANGE, SH_A_CHANGE_STDERR, sh_eval_change(&t->answers));
 }
 
 static void fill_part(double *m, const struct sh_eval_total *t, int part, int bucket)
@@ -68,26 +59,25 @@ static void fill_part(double *m, const struct sh_eval_total *t, int part, int bu
 void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t)
 {
     const struct sh_eval_sums *s = &t->all;
-    struct sh_eval_mean nll = sh_eval_nll(s), ppl = sh_eval_perplexity(s), change = sh_eval_change(s),
-                        kl = sh_eval_kl(s);
     double *m = r->at;
     r->place = t->place;
     m[SH_E_SEQUENCES] = s->texts;
     m[SH_E_TOKENS] = (double)s->tokens;
-    m[SH_E_NLL] = nll.value;
-    m[SH_E_NLL_STDERR] = nll.error;
-    m[SH_E_PPL] = ppl.value;
-    m[SH_E_PPL_STDERR] = ppl.error;
-    m[SH_E_CHANGE] = change.value;
-    m[SH_E_CHANGE_STDERR] = change.error;
-    m[SH_E_KL] = kl.value;
-    m[SH_E_KL_STDERR] = kl.error;
+    put(m, SH_E_NLL, SH_E_NLL_STDERR, sh_eval_nll(s));
+    put(m, SH_E_PPL, SH_E_PPL_STDERR, sh_eval_perplexity(s));
+    put(m, SH_E_CHANGE, SH_E_CHANGE_STDERR, sh_eval_change(s));
+    put(m, SH_E_KL, SH_E_KL_STDERR, sh_eval_kl(s));
     m[SH_E_SAME] = sh_eval_agreement(s);
     m[SH_E_BUDGET_TOKENS] = s->texts > 0 ? s->budget_tokens / s->texts : (double)NAN;
     m[SH_E_PEAK_TOKENS] = s->peak_tokens;
     m[SH_E_KV_BYTES] = (double)s->kv_bytes;
     m[SH_E_RATE] = s->seconds > 0 ? (double)s->read / s->seconds : (double)NAN;
-    fill_answers(r->answer, t);
+    m = r->answer;
+    m[SH_A_ANSWERS] = (double)t->n_answer;
+    put(m, SH_A_EXACT, SH_A_EXACT_STDERR, sh_eval_share(t->n_right, t->n_answer));
+    put(m, SH_A_NLL, SH_A_NLL_STDERR, sh_eval_nll(&t->answers));
+    put(m, SH_A_PPL, SH_A_PPL_STDERR, sh_eval_perplexity(&t->answers));
+    put(m, SH_A_CHANGE, SH_A_CHANGE_STDERR, sh_eval_change(&t->answers));
     for (int p = 0; p < SH_EVAL_PARTS; p++)
         for (int b = 0; b < SH_EVAL_BUCKETS; b++)
             fill_part(r->part[p][b], t, p, b);
@@ -99,8 +89,6 @@ void sh_eval_results_free(struct sh_eval_result *r, int n)
         free(r[i].settings);
     free(r);
 }
-
-/* ---- the store ---- */
 
 /* "nll@position:33-64"; NULL: of no part. */
 static double *part_of(struct sh_eval_result *r, const char *name)
@@ -118,12 +106,12 @@ static double *part_of(struct sh_eval_result *r, const char *name)
     return NULL;
 }
 
-/* Figures that contradict each other are as bad as impossible ones. */
-static int check_known(const struct sh_eval_result *r, const char *store, struct sh_err *e)
+/* Figures that contradict each other are damaged. */
+static int check_ppl(const struct sh_eval_result *r, const char *store, struct sh_err *e)
 {
     const double *m = r->at;
     char expected[80];
-    if (!r->is_known || (m[SH_E_TOKENS] < 1 && isnan(m[SH_E_PPL])))
+    if (m[SH_E_TOKENS] < 1 && isnan(m[SH_E_PPL]))
         return 0;
     if (fabs(m[SH_E_PPL] / exp(m[SH_E_NLL]) - 1) < 1e-6)
         return 0;
@@ -131,40 +119,32 @@ static int check_known(const struct sh_eval_result *r, const char *store, struct
     return sh_result_damaged(store, "eval", r->settings, "ppl", m[SH_E_PPL], expected, e);
 }
 
+/* 1: found; 0; -1 */
 static int find(struct sh_eval_result *r, struct sh_store *s, struct sh_err *e)
 {
     struct sh_result_row row;
     int found = sh_result_find(s, "eval", r->settings, &row, e);
-    r->is_known = found > 0 && sh_result_get(&row, &sh_eval_metrics, r->at);
-    r->is_known &= !r->has_answers || sh_result_get(&row, &sh_eval_answer_metrics, r->answer);
-    for (int i = 0; r->is_known && i < row.n; i++) {
+    if (found > 0)
+        found = sh_result_get(&row, &sh_eval_metrics, r->at) &&
+                (!r->has_answers || sh_result_get(&row, &sh_eval_answer_metrics, r->answer));
+    for (int i = 0; found > 0 && i < row.n; i++) {
         double *at = part_of(r, row.at[i].metric);
         if (at)
             *at = row.at[i].value;
     }
     sh_result_free(&row);
-    return found < 0 ? -1 : check_known(r, sh_store_path(s), e);
+    return found > 0 && check_ppl(r, sh_store_path(s), e) ? -1 : found;
 }
 
-int sh_eval_results_find(struct sh_eval_result *r, int n, struct sh_store *s, struct sh_err *e)
+int sh_eval_results_find(struct sh_eval_result *r, int n, int are_new, struct sh_store *s, struct sh_err *e)
 {
-    int bad = 0;
-    for (int i = 0; i < n && !bad; i++)
-        bad = find(&r[i], s, e);
-    return bad;
-}
-
-/* Parts are small: those without a token are left out. */
-static void add_parts(const struct sh_eval_result *r, struct sh_result_row *row)
-{
-    for (int p = 0; p < SH_EVAL_PARTS; p++) {
-        const struct sh_metrics *of = p == SH_EVAL_DISTANCE ? &sh_eval_distance_metrics : &sh_eval_part_metrics;
-        long long from = 1, to = SH_EVAL_BUCKET_FIRST;
-        for (int b = 0; b < SH_EVAL_BUCKETS; b++, from = to + 1, to *= 2)
-            for (int m = 0; m < of->n && r->part[p][b][SH_P_TOKENS] > 0; m++)
-                sh_result_add(row, -1, r->part[p][b][m], "%s@%s:%lld-%lld", of->metric[m].key,
-                              sh_eval_part_names[p].name, from, to);
+    for (int i = 0; i < n; i++) {
+        int found = r[i].is_known ? 0 : find(&r[i], s, e);
+        if (found < 0)
+            return -1;
+        r[i].is_known |= found && !are_new;
     }
+    return 0;
 }
 
 int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e)
@@ -173,11 +153,16 @@ int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, stru
     sh_result_add_all(&row, &sh_eval_metrics, -1, r->at);
     if (r->has_answers)
         sh_result_add_all(&row, &sh_eval_answer_metrics, -1, r->answer);
-    add_parts(r, &row);
+    for (int p = 0; p < SH_EVAL_PARTS; p++) {
+        const struct sh_metrics *of = p == SH_EVAL_DISTANCE ? &sh_eval_distance_metrics : &sh_eval_part_metrics;
+        long long from = 1, to = SH_EVAL_BUCKET_FIRST;
+        for (int b = 0; b < SH_EVAL_BUCKETS; b++, from = to + 1, to *= 2)
+            for (int m = 0; m < of->n && r->part[p][b][SH_P_TOKENS] > 0; m++)  /* buckets without tokens are left out */
+                sh_result_add(&row, -1, r->part[p][b][m], "%s@%s:%lld-%lld", of->metric[m].key,
+                              sh_eval_part_names[p].name, from, to);
+    }
     return sh_result_keep(s, "eval", r->settings, &row, e);
 }
-
-/* ---- the answer ---- */
 
 static void write_parts(const struct sh_eval_result *r, const char *of, struct sh_out *o)
 {
@@ -210,27 +195,34 @@ void sh_eval_place_write(const struct sh_eval_place *p, struct sh_out *o)
     sh_out_text(o, "why_host", "on the host because", p->why_host[0] ? p->why_host : NULL);
 }
 
-void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int with_device, struct sh_out *o)
+void sh_eval_cell_write(const struct sh_policy_spec *spec, const char *const *plan, const struct sh_budget *budget,
+                        int bits, struct sh_out *o)
 {
     char knobs[SH_POLICY_TEXT];
-    const struct sh_eval_cell *c = r->cell;
     sh_out_item(o);
-    sh_out_text(o, "policy", "policy", c->spec->policy->name);
-    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(c->spec, knobs));
-    if (with_plan)
-        sh_out_text(o, "plan", "plan", r->plan);
-    if (c->budget.tokens)
-        sh_out_int(o, "budget", "budget", c->budget.tokens);
+    sh_out_text(o, "policy", "policy", spec->policy->name);
+    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(spec, knobs));
+    if (plan)
+        sh_out_text(o, "plan", "plan", *plan);
+    if (budget->tokens)
+        sh_out_int(o, "budget", "budget", budget->tokens);
     else
-        sh_out_real(o, "budget", "budget", c->budget.share, 3);
-    sh_out_int(o, "kv_bits", "bits", c->format.bits);
+        sh_out_real(o, "budget", "budget", budget->share, 3);
+    sh_out_int(o, "kv_bits", "bits", bits);
+}
+
+void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int with_device, struct sh_out *o)
+{
+    char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
+    const struct sh_eval_cell *c = r->cell;
+    sh_eval_cell_write(c->spec, with_plan ? &r->plan : NULL, &c->budget, c->format.bits, o);
     sh_metrics_write(&sh_eval_metrics, r->at, o);
     if (r->has_answers)
         sh_metrics_write(&sh_eval_answer_metrics, r->answer, o);
     if (with_device)
         sh_eval_place_write(&r->place, o);
-    char budget[SH_BUDGET_TEXT],
-        *of = xasprintf("%s %s", knobs, r->plan ? r->plan : sh_budget_text(&c->budget, budget));
+    char *of = xasprintf("%s %s", sh_policy_knobs(c->spec, knobs),
+                         r->plan ? r->plan : sh_budget_text(&c->budget, budget));
     write_parts(r, of, o);
     free(of);
 }

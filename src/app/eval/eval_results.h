@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of one policy under one budget on some texts, fresh from a reading or as the store kept
- * them. */
+/* The figures of one policy under one budget on some texts, new or from the store. */
 #ifndef SH_APP_EVAL_RESULTS_H
 #define SH_APP_EVAL_RESULTS_H
 
 #include "src/base/out.h"
 #include "src/engine/eval.h"
+#include "src/engine/task_score.h"
 #include "traces/store.h"
 
 enum sh_eval_metric {
@@ -22,10 +22,10 @@ enum sh_part_metric {                   /* of a part of the texts               
     SH_P_TOKENS, SH_P_NLL, SH_P_NLL_STDERR, SH_P_CHANGE, SH_P_CHANGE_STDERR, SH_P_ANSWERS, SH_P_EXACT, SH_N_PART_METRIC
 };
 
-struct sh_eval_scene {                /* what else decides the figures                          */
-    uint64_t model, texts;              /* fingerprint, hash                                      */
-    const char *dtype;
-    int prefill, weight_bits;
+struct sh_eval_scene {                  /* what else decides the figures                          */
+    uint64_t model, texts;              /* fingerprint; hash of the texts or of the task's items  */
+    const char *dtype, *task;           /* task NULL: texts are read                              */
+    long long prefill, weight_bits, shots;
     uint64_t seed, answers;             /* answers: hash of where they are; 0: none are scored    */
     double weight_prune;                /* 0: none                                                */
     uint64_t unpruned;                  /* fingerprint of the whole weights                       */
@@ -41,20 +41,27 @@ struct sh_eval_result {
     double part[SH_EVAL_PARTS][SH_EVAL_BUCKETS][SH_N_PART_METRIC];      /* no token there: not shown */
     struct sh_eval_place place;         /* of this run's caches; not kept in stores               */
     char *settings;                     /* everything needed to repeat it, as JSON; owned         */
-    int is_known;                       /* found in the store                                     */
+    int is_known;                       /* it was in the store before this command                */
 };
 
+/* Everything needed to repeat a cell, as JSON, for free(). plan: hash of its budgets; NULL: one for all heads. */
+char *sh_eval_settings(const struct sh_policy_spec *spec, const struct sh_budget *of, const struct sh_kv_format *f,
+                       const uint64_t *plan, const struct sh_eval_scene *c);
 void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c);    /* fills settings */
 void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t);
 void sh_eval_results_free(struct sh_eval_result *r, int n);
 
-/* Results whose settings the store has are filled and marked as known. */
-int sh_eval_results_find(struct sh_eval_result *r, int n, struct sh_store *s, struct sh_err *e);
+/* Fills the results that are not known yet from the store, and marks them as known unless they are new. */
+int sh_eval_results_find(struct sh_eval_result *r, int n, int are_new, struct sh_store *s, struct sh_err *e);
 int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e);
 
-/* An item of "results". with_plan: some results are of a plan; with_device: the device has memory of its own, so it is
- * said where the cache was, and if on the host, why. */
+/* An item of "results". with_plan: some results are of a plan; with_device: the device has its own memory, so the item
+ * says where the cache was, and if on the host, why. */
 void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int with_device, struct sh_out *o);
+
+/* Begins an item: policy, knobs, plan (NULL: none of the results has one), budget, bits of the cache. */
+void sh_eval_cell_write(const struct sh_policy_spec *spec, const char *const *plan, const struct sh_budget *budget,
+                        int bits, struct sh_out *o);
 
 /* "cache_on" and "why_host" of an item. */
 void sh_eval_place_write(const struct sh_eval_place *p, struct sh_out *o);
@@ -62,5 +69,38 @@ void sh_eval_place_write(const struct sh_eval_place *p, struct sh_out *o);
 /* "position", "length", "distance" and the list of JSON that holds it: "by_position". NULL, NULL ends. */
 struct sh_eval_part_name { const char *name, *list; };
 extern const struct sh_eval_part_name sh_eval_part_names[SH_EVAL_PARTS + 1];
+
+/* ---- few-shot tasks: task_results.c ---- */
+
+enum sh_task_metric {
+    SH_T_ITEMS, SH_T_ACC, SH_T_STDERR, SH_T_ACC_NORM, SH_T_ACC_NORM_STDERR, SH_T_PPL, SH_T_SAME, SH_T_CHANGE,
+    SH_T_BUDGET_TOKENS, SH_T_KV_BYTES, SH_T_RATE, SH_N_TASK_METRIC
+};
+
+struct sh_task_sums {                   /* over items                                             */
+    long long items, right, right_norm, same, read, choices;
+    double gold;                        /* log-likelihoods of the right choices                   */
+    double change;                      /* |log-likelihood - the full cache's|, over choices      */
+    double budget_tokens, seconds;
+    size_t kv_bytes;                    /* of the largest item's choice                           */
+    struct sh_eval_place place;
+};
+
+struct sh_task_row {
+    struct sh_task_reader reader;
+    double at[SH_N_TASK_METRIC];        /* NaN: not defined                                       */
+    struct sh_eval_place place;         /* of this run's caches; not kept in stores               */
+    char *settings;                     /* everything needed to repeat it, as JSON; owned         */
+    int is_known;                       /* found in the store                                     */
+};
+
+/* full: the same item's scores over the full cache; NULL: these are they. */
+void sh_task_sums_add(struct sh_task_sums *s, const struct sh_task *task, const struct sh_task_prompt *p,
+                      const struct sh_task_score *score, const struct sh_task_score *full);
+
+void sh_task_row_fill(struct sh_task_row *r, const struct sh_task *task, const struct sh_task_sums *s);
+
+/* An item of "results". with_device: as sh_eval_result_write's. */
+void sh_task_row_write(const struct sh_task_row *r, const struct sh_task *task, int with_device, struct sh_out *o);
 
 #endif

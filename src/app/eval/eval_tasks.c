@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See eval_tasks.h. */
-#include "src/app/eval/eval_tasks.h"
+/* shears eval --task (eval_job.h). */
+#include "src/app/eval/eval_job.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +11,6 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/app/eval/eval_results.h"
-#include "src/app/eval/task_results.h"
-#include "src/app/common/timing.h"
 #include "src/app/store/results.h"
 
 enum { MOST_POLICIES = 64 };
@@ -40,17 +35,15 @@ struct work {
     int kept;                           /* rows written to the store                              */
 };
 
-/* ---- the request ---- */
-
 static int read_request(struct work *w, struct sh_err *e)
 {
     const struct sh_task_request *q = w->q;
     if (!(w->task = sh_task_find(q->task, e)))
         return sh_err_prefix(e, "--task");
     if (!q->data)
-        return sh_misused(e, "--task needs --data FILE, a jsonl file of records");
+        return sh_misused(e, "--task requires --data FILE, a jsonl file of records");
     if (q->shots_data && !q->shots)
-        return sh_misused(e, "--shots-data: say with --shots N how many examples to take of it");
+        return sh_misused(e, "--shots-data requires --shots N, the number of examples to take from it");
     if (sh_live_read(&w->live, &q->live, w->common, "eval", e))
         return -1;
     if (q->policy->n > MOST_POLICIES)
@@ -59,7 +52,7 @@ static int read_request(struct work *w, struct sh_err *e)
         if (sh_policy_parse(q->policy->at[i], &w->spec[w->n_spec++], e))
             return sh_err_prefix(e, "--policy");
     if (q->budget->n && !q->policy->n)
-        return sh_misused(e, "--budget: no --policy is given");
+        return sh_misused(e, "--budget requires --policy NAME");
     if (!w->n_spec && sh_policy_parse("full", &w->spec[w->n_spec++], e))
         return -1;
     if (!q->budget->n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->n_budget, e))
@@ -70,7 +63,7 @@ static int read_request(struct work *w, struct sh_err *e)
     return sh_policy_parse("full", &w->all, e);
 }
 
-/* FNV-1a over everything that is read. */
+/* FNV-1a over all tokens. */
 static void add_hash(struct work *w, const struct sh_task_prompt *p)
 {
     for (int i = 0; i < p->n; i++) {
@@ -107,7 +100,7 @@ static void free_items(struct sh_task_item *item, int n)
     free(item);
 }
 
-/* Examples are the first records of --shots-data, or else of --data, which are then not scored. */
+/* Examples are the first records of --shots-data, or of --data, where they are not scored. */
 static int read_items(struct work *w, struct sh_err *e)
 {
     const struct sh_task_request *q = w->q;
@@ -127,20 +120,14 @@ static int read_items(struct work *w, struct sh_err *e)
 
 static void name_row(const struct work *w, struct sh_task_row *r)
 {
-    char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
     const struct sh_task_reader *c = &r->reader;
     const struct sh_live_options *live = &w->q->live;
-    int by_channel = c->format.by_channel, is_pruned = live->weight_prune > 0;
-    r->settings = sh_settings_text("task", (const struct sh_value[]){
-        {"task", .text = w->task->name}, {"shots", .whole = w->q->shots}, {"policy", .text = c->spec->policy->name},
-        {"knobs", .text = sh_policy_knobs(c->spec, knobs)}, {"budget", .text = sh_budget_text(&c->budget, budget)},
-        {"kv_bits", .whole = c->format.bits}, {"group", .whole = c->format.bits < 16 ? c->format.group : 0},
-        {"keys", .text = by_channel ? "channel" : NULL},
-        {"residual", .whole = c->format.residual, .is_absent = !by_channel}, {"prefill", .whole = c->prefill},
-        {"model", .bits = sh_model_fingerprint(w->live.model)}, {"items", .bits = w->hash},
-        {"dtype", .text = live->dtype}, {"weight_bits", .whole = live->weight_bits}, {"seed", .bits = c->seed},
-        {"weight_prune", .real = live->weight_prune, .is_absent = !is_pruned},
-        {"unpruned", .bits = sh_model_fingerprint_unpruned(w->live.model), .is_absent = !is_pruned}, {0}});
+    struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->live.model), .texts = w->hash, .dtype = live->dtype,
+                                  .task = w->task->name, .shots = w->q->shots, .prefill = c->prefill,
+                                  .weight_bits = live->weight_bits, .seed = c->seed,
+                                  .weight_prune = live->weight_prune,
+                                  .unpruned = sh_model_fingerprint_unpruned(w->live.model)};
+    r->settings = sh_eval_settings(c->spec, &c->budget, &c->format, NULL, &scene);
 }
 
 /* One row per policy and budget; a policy that keeps everything at any budget has one. */
@@ -171,18 +158,12 @@ static int open_all(struct work *w, struct sh_err *e)
 {
     const char *path = w->q->live.model;
     w->live.devices.stages = sh_timing_begin(&w->timing, w->q->timing);
-    if (sh_live_open(&w->live, w->common, e) || !(w->tokenizer = sh_tokenizer_open(path, e)))
-        return -1;
-    if (sh_tokenizer_size(w->tokenizer) > sh_model_arch(w->live.model)->n_vocab)
-        return sh_fail(e, "%s: the tokenizer has %d tokens, more than the model's vocabulary of %d", path,
-                       sh_tokenizer_size(w->tokenizer), sh_model_arch(w->live.model)->n_vocab);
-    if (read_items(w, e))
+    if (sh_live_open(&w->live, w->common, e) ||
+        !(w->tokenizer = sh_text_tokenizer(path, sh_model_arch(w->live.model)->n_vocab, e)) || read_items(w, e))
         return -1;
     make_rows(w);
     return 0;
 }
-
-/* ---- the work ---- */
 
 static void write_item(const struct work *w, const struct sh_task_row *r, const struct sh_task_prompt *p,
                        const struct sh_task_score *s)
@@ -220,19 +201,13 @@ static int read_row(struct work *w, struct sh_task_row *r, struct sh_progress *p
     }
     sh_task_row_fill(r, w->task, &sums);
     w->kept += store != NULL;
-    return store ? sh_task_row_keep(r, store, e) : 0;
+    return store ? sh_result_keep_all(store, "task", r->settings, &sh_task_metrics, r->at, e) : 0;
 }
 
-/* The full cache's own settings: nothing else to run. */
+/* Are the settings those of the full cache? Such a row needs no run of its own. */
 static int is_full(const struct work *w, const struct sh_task_row *r)
 {
     return r->reader.spec->policy == w->all.policy && r->reader.format.bits == 32;
-}
-
-static void take_full(const struct work *w, struct sh_task_row *r)
-{
-    memcpy(r->at, w->row[w->n_row].at, sizeof r->at);
-    r->place = w->row[w->n_row].place;
 }
 
 /* The full cache comes first, since the others are compared with it. */
@@ -253,53 +228,45 @@ static int read_rows(struct work *w, struct sh_store *store, struct sh_err *e)
         sh_progress_end(&progress);
     }
     for (int i = 0; i < w->n_row && !bad; i++)
-        if (is_full(w, &w->row[i]))
-            take_full(w, &w->row[i]);
+        if (is_full(w, &w->row[i])) {
+            memcpy(w->row[i].at, w->row[w->n_row].at, sizeof w->row[i].at);
+            w->row[i].place = w->row[w->n_row].place;
+        }
     if (bad && w->kept && !e->hint[0])
         sh_hint(e, "finished results are in %s; run the same command again to resume", w->q->db);
     return bad;
 }
 
-static int check_rows(const struct work *w, struct sh_err *e)
+static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
 {
+    int all_known = 1, widest = 1;
     for (int i = 0; i <= w->n_row; i++) {
-        struct sh_task_reader r = w->row[i].reader;
-        r.resident = w->live.resident;
+        struct sh_task_row *r = &w->row[i];
+        int found = store && !w->q->force && !w->q->items
+                        ? sh_result_recall(store, "task", r->settings, &sh_task_metrics, r->at, e) : 0;
+        if (found < 0)
+            return -1;
+        r->is_known = found;
+        all_known &= found || (i < w->n_row && is_full(w, r));
+    }
+    for (int i = 0; i < w->n; i++)
+        widest = w->prompt[i].n > widest ? w->prompt[i].n : widest;
+    if (all_known)
+        return read_rows(w, store, e);
+    if (sh_live_load(&w->live, w->longest, w->longest * widest, 0, e))
+        return -1;
+    for (int i = 0; i <= w->n_row; i++) {
+        w->row[i].reader.resident = w->live.resident;
         for (int k = 0; k < w->n; k++)
-            if (sh_task_score_check(&r, &w->prompt[k], e))
+            if (sh_task_score_check(&w->row[i].reader, &w->prompt[k], e))
                 return sh_err_prefix(e, "%s", w->q->data);
     }
-    return 0;
-}
-
-static int write_items(struct work *w, struct sh_store *store, struct sh_err *e)
-{
     struct sh_file *f = w->q->items ? sh_file_begin(w->q->items, e) : NULL;
     if (w->q->items && !f)
         return -1;
     w->items = f ? sh_file_stream(f) : NULL;
     return sh_file_end(f, read_rows(w, store, e), e);
 }
-
-static int evaluate(struct work *w, struct sh_store *store, struct sh_err *e)
-{
-    int all_known = 1, widest = 1;
-    if (store && !w->q->force && !w->q->items && sh_task_rows_find(w->row, w->n_row + 1, store, e))
-        return -1;
-    for (int i = 0; i <= w->n_row; i++)
-        all_known &= w->row[i].is_known || (i < w->n_row && is_full(w, &w->row[i]));
-    for (int i = 0; i < w->n; i++)
-        widest = w->prompt[i].n > widest ? w->prompt[i].n : widest;
-    if (all_known)
-        return read_rows(w, store, e);
-    if (sh_live_load(&w->live, w->longest, w->longest * widest, 0, e) || check_rows(w, e))
-        return -1;
-    for (int i = 0; i <= w->n_row; i++)
-        w->row[i].reader.resident = w->live.resident;
-    return write_items(w, store, e);
-}
-
-/* ---- the results ---- */
 
 static void put_answer(const struct work *w, struct sh_out *o)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See generate_batch.h. */
 #include "src/app/generate/generate_batch.h"
 
 #include <stdlib.h>
@@ -31,7 +30,7 @@ static int n_head(const struct run *r)
     return a->n_layer * a->n_kv_head;
 }
 
-/* What the query of a token attends over goes to whoever wants to see it. */
+/* Passes on the positions and the row of a token's query: to the dump and to the likeness of rows. */
 static void watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row)
 {
     struct run *r = to;
@@ -49,7 +48,7 @@ static void watch(void *to, int sequence, int layer, int head, int t, const stru
 
 /* ---- one slot of the session ---- */
 
-/* The text there is done: its rows are added up, the place is free. */
+/* The text is complete: adds up its rows and frees the place. */
 static void leave(struct run *r, int place)
 {
     struct sh_row_likeness *sum = &r->text[r->at[place]].likeness;
@@ -89,7 +88,7 @@ static int choose(struct run *r, int place, struct sh_err *e)
     return 0;
 }
 
-/* A step of the tokens that are laid out, and the next token of each text that had some. */
+/* A step with the prepared tokens, and the next token of each text that had some. */
 static int step(struct run *r, int is_prompt, struct sh_err *e)
 {
     double began = sh_now_s(), *seconds = is_prompt ? &r->w->prompt_s : &r->w->made_s;
@@ -102,7 +101,7 @@ static int step(struct run *r, int is_prompt, struct sh_err *e)
     return bad;
 }
 
-/* Texts that wait take the free places, and their prompts are read. How many; -1: failed. */
+/* Waiting texts take the free places, and their prompts are read. Returns how many; -1: failed. */
 static int take_in(struct run *r, struct sh_err *e)
 {
     int n = 0, came = 0;
@@ -125,7 +124,7 @@ static int take_in(struct run *r, struct sh_err *e)
     return came && step(r, 1, e) ? -1 : came;
 }
 
-/* One token more for every text that is there. How many these are; -1: failed. */
+/* One more token for every text in a place. Returns how many these are; -1: failed. */
 static int go_on(struct run *r, struct sh_err *e)
 {
     int n = 0;
@@ -159,10 +158,8 @@ static int write_all(struct run *r, struct sh_err *e)
     return 0;
 }
 
-/* ---- one session ---- */
-
-/* The angles of longrope are others from the first token on that is beyond the trained positions. Those of places in
- * the cache stay. */
+/* The angles of longrope change at the first token beyond the trained positions; those of positions in the cache do
+ * not. */
 static int turn_of(const struct sh_live *l, const struct sh_live_shape *shape)
 {
     const struct sh_rope *r = &sh_model_arch(l->model)->rope;
@@ -170,17 +167,7 @@ static int turn_of(const struct sh_live *l, const struct sh_live_shape *shape)
     return turns ? r->original + 1 : 0;
 }
 
-static size_t prompt_room(const struct run *r)
-{
-    size_t longest = 1;
-    for (int i = 0; i < r->n; i++) {
-        size_t n = (size_t)r->text[r->of[i]].n_prompt + (size_t)r->text[r->of[i]].n_made;
-        longest = n > longest ? n : longest;
-    }
-    return longest * (size_t)r->n_place;
-}
-
-/* As many as fit, or as many as requested if they fit: on the host nothing else would refuse in time. */
+/* As many as fit, or as many as requested if they fit; on the host, nothing else would refuse in time. */
 static int places(struct run *r, const struct sh_live_shape *shape, struct sh_err *e)
 {
     struct sh_writing *w = r->w;
@@ -192,8 +179,7 @@ static int places(struct run *r, const struct sh_live_shape *shape, struct sh_er
     if (fit < 0)
         return -1;
     if (w->batch && fit < most && on_host && fit)
-        return sh_misused(e, "--batch %d: not enough free memory for the KV caches: at most %d fit", w->batch,
-                          fit);
+        return sh_misused(e, "--batch %d: not enough free memory for the KV caches: at most %d fit", w->batch, fit);
     if (w->batch && fit < most && on_host)
         return sh_misused(e, "--batch %d: not enough free memory for the KV caches: not even one fits", w->batch);
     r->n_place = w->batch ? most : fit > 1 ? fit : 1;
@@ -206,7 +192,11 @@ static int open_run(struct run *r, const struct sh_live_shape *shape, struct sh_
     w->cache.watched = w->wants_likeness || (w->dump && w->dump->kept);
     if (places(r, shape, e) || !(r->session = sh_live_session(w->live, &w->cache, shape, r->n_place, e)))
         return -1;
-    size_t n = (size_t)r->n_place;
+    size_t n = (size_t)r->n_place, longest = 1;         /* of the prompts */
+    for (int i = 0; i < r->n; i++) {
+        size_t tokens = (size_t)r->text[r->of[i]].n_prompt + (size_t)r->text[r->of[i]].n_made;
+        longest = tokens > longest ? tokens : longest;
+    }
     if (w->sampler.temperature <= 0)
         sh_session_only_best(r->session);
     if (w->cache.watched)
@@ -214,14 +204,14 @@ static int open_run(struct run *r, const struct sh_live_shape *shape, struct sh_
     r->at = xmalloc(n * sizeof *r->at);
     memset(r->at, -1, n * sizeof *r->at);
     r->is_used = xcalloc(n, sizeof *r->is_used);
-    r->tokens = xcalloc(prompt_room(r), sizeof *r->tokens);
+    r->tokens = xcalloc(longest * n, sizeof *r->tokens);
     r->start = xcalloc(n + 1, sizeof *r->start);
     r->likeness = w->wants_likeness ? xcalloc(n * (size_t)n_head(r), sizeof *r->likeness) : NULL;
     r->room = xcalloc((size_t)w->live->resident->arch->n_vocab, sizeof *r->room);
     return 0;
 }
 
-/* What the session took, if none before took more. */
+/* Notes the memory of the session, if none before took more. */
 static void weigh(const struct run *r)
 {
     struct sh_writing *w = r->w;
@@ -264,8 +254,6 @@ static int write_some(struct sh_writing *w, struct sh_written *text, const int *
     return bad ? -1 : 0;
 }
 
-/* ---- all texts ---- */
-
 static int shape_of(const struct sh_live *l, const struct sh_live_cache *c, int n_prompt, int n_token,
                     struct sh_live_shape *out, struct sh_err *e)
 {
@@ -281,8 +269,8 @@ int sh_writing_shape(const struct sh_live *l, const struct sh_live_cache *c, str
     return turn && turn <= n_token ? shape_of(l, c, turn, n_token, &t->again, e) : 0;
 }
 
-/* The text joins a session of the shape, if that stays one that can be: of texts that can, a block of one and the
- * length of another may be too much. */
+/* Adds the text to a session of the shape if that remains possible: a block of one text and the length of another may
+ * be too much together. */
 static int joins(const struct sh_writing *w, struct sh_live_shape *shape, const struct sh_written *t)
 {
     struct sh_live_shape both = *shape;
@@ -314,28 +302,20 @@ static int write_rest(struct sh_writing *w, struct sh_written *text, int n, unsi
     return bad;
 }
 
-/* Those that stopped at the turn. */
-static int again(struct sh_writing *w, struct sh_written *text, int n, struct sh_err *e)
-{
-    unsigned char *has_run = xcalloc((size_t)n, 1);
-    for (int i = 0; i < n; i++) {
-        has_run[i] = text[i].at_end || text[i].n_made == text[i].most;
-        text[i].n_again = has_run[i] ? 0 : text[i].n_prompt + text[i].n_made;
-    }
-    int bad = write_rest(w, text, n, has_run, e);
-    free(has_run);
-    return bad;
-}
-
 int sh_write(struct sh_writing *w, struct sh_written *text, int n, struct sh_err *e)
 {
     unsigned char *has_run = xcalloc((size_t)n, 1);
     for (int i = 0; i < n; i++)
         text[i].made = xcalloc((size_t)text[i].most, sizeof *text[i].made);
     int bad = write_rest(w, text, n, has_run, e);
+    if (!bad && !(w->stops && w->stops(w->to))) {       /* texts that stopped at the turn are read anew */
+        for (int i = 0; i < n; i++) {
+            has_run[i] = text[i].at_end || text[i].n_made == text[i].most;
+            text[i].n_again = has_run[i] ? 0 : text[i].n_prompt + text[i].n_made;
+        }
+        bad = write_rest(w, text, n, has_run, e);
+    }
     free(has_run);
-    if (!bad && !(w->stops && w->stops(w->to)))
-        bad = again(w, text, n, e);
     return bad ? -1 : 0;
 }
 

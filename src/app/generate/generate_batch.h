@@ -38,7 +38,7 @@ struct sh_writing {
     int wants_likeness;
     void (*on_token)(void *to, int text);       /* the text has one token more; may be NULL       */
     void *to;
-    int (*stops)(void *to);             /* nobody wants to hear more; may be NULL                 */
+    int (*stops)(void *to);             /* 1: write no more; may be NULL                          */
 
     double prompt_s, made_s;            /* found: seconds of steps that read prompts, and wrote   */
     long long n_read;                   /* tokens of the former: of prompts, and of texts that were read anew */
@@ -52,10 +52,10 @@ struct sh_writing {
  * later. */
 int sh_writing_shape(const struct sh_live *l, const struct sh_live_cache *c, struct sh_written *t, struct sh_err *e);
 
-/* Writes the n texts, and fills what is found. -1 also on Ctrl-C: what was written until then is there.
+/* Writes the n texts and fills the figures. -1 also on Ctrl-C: what was written until then remains.
  *
- * A text that grows beyond what a model with longrope was trained on is then read anew, all that there is of it as a
- * prompt, with the angles of long texts: these are one set for a whole text, and transformers does the same. */
+ * A text that grows beyond the positions that a model with longrope was trained on is then read anew, as a prompt, with
+ * the angles of long texts: a text has one set of angles, and transformers does the same. */
 int sh_write(struct sh_writing *w, struct sh_written *text, int n, struct sh_err *e);
 void sh_written_free(struct sh_written *t);             /* {0} is fine */
 

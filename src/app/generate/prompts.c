@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See prompts.h. */
 #include "src/app/generate/prompts.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +8,6 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/model/config.h"
-#include "src/tracer/texts.h"
 
 enum { MOST = 1 << 22 };                 /* tokens of a prompt, where the model's positions set no limit */
 
@@ -53,8 +50,7 @@ static int check_lengths(const struct sh_prompts *p, const struct sh_arch *a, st
             return -1;
         }
         if (q->n_tokens > most)
-            return sh_misused(e, "%s%sthe prompt has more than the limit of %d tokens", name,
-                              *name ? ": " : "", most);
+            return sh_misused(e, "%s%sthe prompt has more than the limit of %d tokens", name, *name ? ": " : "", most);
     }
     return 0;
 }
@@ -80,15 +76,13 @@ static int read_ends(struct sh_prompts *p, const char *model_path, int n_vocab, 
 
 int sh_prompts_open(struct sh_prompts *p, const char *model_path, const struct sh_arch *a, struct sh_err *e)
 {
-    struct sh_err why;
+    struct sh_err ignored;
     if (!p->text + !p->file + !p->tokens + !p->jsonl != 3)
         return sh_misused(e, "generate requires one of --prompt TEXT, --prompt-file FILE, --jsonl FILE and "
                           "--tokens FILE");
-    p->tokenizer = sh_tokenizer_open(model_path, &why);
-    if (!p->tokenizer && !p->tokens) {
-        *e = why;
+    p->tokenizer = sh_tokenizer_open(model_path, p->tokens ? &ignored : e);
+    if (!p->tokenizer && !p->tokens)
         return -1;
-    }
     if (read_all(p, model_path, a, e) || check_lengths(p, a, e))
         return -1;
     return p->wants_ends ? read_ends(p, model_path, a->n_vocab, e) : 0;

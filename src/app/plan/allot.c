@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See allot.h. */
 #include "src/app/plan/allot.h"
 
 #include <math.h>
@@ -8,8 +7,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/app/plan/key_profile.h"
-#include "src/app/common/runs.h"
 #include "src/app/persistence/study.h"
 
 enum { CURVE_POINTS = 24 };             /* more of them where curves bend: at small budgets */
@@ -21,8 +18,6 @@ const char *sh_allot_text(const struct sh_allocator_spec *s, char text[SH_ALLOT_
     snprintf(text, SH_ALLOT_TEXT, "%s%s%s", s->allocator->name, *knobs ? ":" : "", knobs);
     return text;
 }
-
-/* ---- what is measured ---- */
 
 static int curve_tokens(const struct sh_allot *a, double share, int n_token)
 {
@@ -102,8 +97,6 @@ static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, 
     return bad;
 }
 
-/* ---- lengths ---- */
-
 static int ascending(const void *a, const void *b)
 {
     int x = *(const int *)a, y = *(const int *)b;
@@ -134,12 +127,8 @@ int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, cons
 {
     struct sh_runs runs;
     unsigned needs = spec->allocator->needs;
-    if (sh_replay_check(q, s, e))
+    if (sh_replay_check(q, s, e) || sh_runs_open(&runs, s, q->run, e))
         return -1;
-    if (sh_runs_open(&runs, s, q->run, e)) {
-        sh_runs_close(&runs);
-        return -1;
-    }
     const struct sh_stored_run *run = runs.run;
     *a = (struct sh_allot){.spec = *spec, .n_layer = run->last_layer - run->first_layer + 1,
                            .n_head = run->n_kv_head, .first_layer = run->first_layer,
@@ -150,8 +139,7 @@ int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, cons
     if (!bad && needs & SH_EVIDENCE_CURVE)
         bad = measure_curve(a, q, s, e);
     if (!bad && needs & SH_EVIDENCE_SCORE)
-        bad = sh_key_profile(s, &runs, (int)sh_allocator_knob(spec, "window"), q->threads, &a->profile, &a->n_key,
-                             e);
+        bad = sh_key_profile(s, &runs, (int)sh_allocator_knob(spec, "window"), q->threads, &a->profile, &a->n_key, e);
     sh_runs_close(&runs);
     if (bad)
         sh_allot_close(a);
@@ -170,8 +158,6 @@ void sh_allot_close(struct sh_allot *a)
     *a = (struct sh_allot){0};
 }
 
-/* ---- results ---- */
-
 /* The curve's points in tokens; points that fall together are one. */
 static void scale_curve(const struct sh_allot *a, struct sh_allocation *p, int *point, double *curve)
 {
@@ -189,15 +175,6 @@ static void scale_curve(const struct sh_allot *a, struct sh_allocation *p, int *
     p->point = point;
     p->curve = curve;
     free(from);
-}
-
-static double *cut_profile(const struct sh_allot *a, int n_token)
-{
-    size_t n = (size_t)a->n_layer * (size_t)a->n_head, each = (size_t)n_token;
-    double *score = xcalloc(n * each, sizeof *score);
-    for (size_t i = 0; i < n; i++)
-        memcpy(score + i * each, a->profile + i * (size_t)a->n_key, each * sizeof *score);
-    return score;
 }
 
 int sh_allot_longest(const struct sh_allot *a)
@@ -222,8 +199,12 @@ int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget,
         curve = xcalloc((size_t)n * (size_t)a->n_point, sizeof *curve);
         scale_curve(a, &p, point, curve);
     }
-    if (a->profile)
-        p.score = score = cut_profile(a, n_token);
+    if (a->profile) {
+        size_t each = (size_t)n_token;
+        p.score = score = xcalloc((size_t)n * each, sizeof *score);
+        for (size_t i = 0; i < (size_t)n; i++)
+            memcpy(score + i * each, a->profile + i * (size_t)a->n_key, each * sizeof *score);
+    }
     int bad = sh_allocate(&a->spec, &p, budget, e);
     free(point);
     free(curve);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See key_profile.h. A layer of a sequence is read at a time; its KV heads are processed in parallel. */
-#include "src/app/plan/key_profile.h"
-
+/* The profile of keys (allot.h). One layer of a sequence is read at a time; its KV heads are processed in parallel. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "src/base/mem.h"
 #include "src/app/common/recorded.h"
+#include "src/app/plan/allot.h"
+#include "src/base/mem.h"
 
 struct layer {
     struct sh_recorded r;
@@ -21,7 +19,7 @@ static int largest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* What one query head's last rows give each key, added to got [n_token]. */
+/* Adds what the last rows of a query head give each key to got [n_token]. */
 static int add_head(const struct layer *l, int head, double *got, struct sh_err *e)
 {
     struct sh_head_rows rows = {0};
@@ -97,8 +95,7 @@ int sh_key_profile(struct sh_store *s, const struct sh_runs *runs, int window, i
             bad = add_sequence(s, &runs->run[i], &runs->sequence[i][k], &to, e);
     for (int l = 0; l < n_layer && !bad; l++) {
         if (!to.n[l])
-            bad = sh_fail(e, "%s: layer %d is not finished in any sequence", sh_store_path(s),
-                          run->first_layer + l);
+            bad = sh_fail(e, "%s: layer %d is not finished in any sequence", sh_store_path(s), run->first_layer + l);
         for (size_t i = 0; i < per_layer && !bad; i++)
             to.profile[(size_t)l * per_layer + i] /= to.n[l];
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_evals.h. Settings are JSON of the eval command's own; what does not look like it is passed over. */
-#include "src/app/plan/plan_evals.h"
+/* Evaluations in a store (plan_measure.h). Results whose settings are not those of shears eval are skipped. */
+#include "src/app/plan/plan_measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static int is_asked(const struct asked *a, const struct sh_result_row *r, struct
     return n == 1;
 }
 
-/* 0: it is no use. */
+/* 0: the result is of no use. */
 static int read_eval(const struct asked *a, const struct sh_result_row *r, struct sh_plan_eval *out)
 {
     double tokens = sh_result(r, "tokens", -1), sequences = sh_result(r, "sequences", -1);
@@ -51,7 +51,7 @@ static int read_eval(const struct asked *a, const struct sh_result_row *r, struc
     return isfinite(out->ppl) && is_asked(a, r, &out->budget);
 }
 
-/* One of each budget. */
+/* Keeps the worst evaluation of each budget. */
 static void add(struct sh_plan_eval *at, int *n, const struct sh_plan_eval *new, int n_token)
 {
     int k = 0;

@@ -2,7 +2,6 @@
 /* See plan_file.h: reading and validation. */
 #include "src/app/plan/plan_file.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -41,8 +40,6 @@ int sh_plan_tokens(const struct sh_plan *p, int layer, int head, int n_token)
     return sh_plan_scale(p->budget[layer * p->n_kv_head + head], p->n_token, n_token,
                          sh_policy_protected(&p->policy) + 1);
 }
-
-/* ---- fields ---- */
 
 static int take_text(const json_t *o, const char *key, char *to, size_t bytes, struct sh_err *e)
 {
@@ -98,8 +95,6 @@ static const json_t *object_in(const json_t *o, const char *key, struct sh_err *
     sh_fail(e, "\"%s\": found %s, expected an object", key, sh_json_kind(v));
     return NULL;
 }
-
-/* ---- parts ---- */
 
 static int read_model(const json_t *root, struct sh_plan *p, struct sh_err *e)
 {
@@ -240,8 +235,6 @@ static int read_root(const json_t *root, struct sh_plan *p, struct sh_err *e)
     return read_model(root, p, e) || read_rules(root, p, e) || read_budgets(root, p, e) || read_target(root, p, e) ||
            read_evidence(root, p, e) ? -1 : 0;
 }
-
-/* ---- the file ---- */
 
 int sh_plan_read(struct sh_plan *out, const char *path, struct sh_err *e)
 {

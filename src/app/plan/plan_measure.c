@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_measure.h. */
 #include "src/app/plan/plan_measure.h"
 
 #include <assert.h>
@@ -40,21 +39,19 @@ struct sh_plan_evidence *sh_plan_add_evidence(struct sh_plan *p, const char *met
 static void take_figures(struct sh_plan *p, const struct sh_replay_result *r, const struct sh_replay_request *q,
                          const char *store)
 {
-    /* The bootstrap takes rows together: an interval of a figure that some rows lack is one of another mean. */
+    /* The bootstrap draws whole rows: the interval of a figure that some rows lack is that of another mean. */
     static const struct { enum sh_replay_figure figure; const char *metric; int in_all_rows; } figures[] = {
         {SH_KEPT_MASS, "kept_mass", 1}, {SH_KEPT_MASS_NO_SINK, "kept_mass_no_sink", 0},
         {SH_PIVOTAL_RECALL, "pivotal_recall", 0}, {SH_OUTPUT_ERROR, "output_error", 1}};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-        double low, high, value = sh_replay_total_all(r->total, 0, figures[i].figure);
+        double value = sh_replay_total_all(r->total, 0, figures[i].figure);
         if (isnan(value))
             continue;
         struct sh_plan_evidence *v = sh_plan_add_evidence(p, figures[i].metric, value, r->n_sequence, r->n_tokens,
                                                           q->run, store);
-        if (figures[i].in_all_rows &&
-            !sh_replay_total_interval(r->total, 0, figures[i].figure, q->seed, &low, &high)) {
-            v->low = low;
-            v->high = high;
-        }
+        if (!figures[i].in_all_rows ||
+            sh_replay_total_interval(r->total, 0, figures[i].figure, q->seed, &v->low, &v->high))
+            v->low = v->high = (double)NAN;
     }
 }
 
@@ -68,7 +65,7 @@ int sh_plan_measure(struct sh_plan *p, const struct sh_replay_request *q, struct
 {
     struct sh_replay_request one = *q;
     struct sh_replay_result r = {0};
-    struct sh_budget whole = {0, 1};    /* the plan's own are taken */
+    struct sh_budget whole = {0, 1};    /* a placeholder: of_plan gives the budgets */
     one.spec = &p->policy;
     one.n_spec = one.n_budget = 1;
     one.budget = &whole;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_search.h. */
-#include "src/app/plan/plan_search.h"
+#include "src/app/plan/plan_measure.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "src/base/mem.h"
-#include "src/app/plan/plan_file.h"
 
 enum { GRID = 17, FINER = 8 };          /* budgets of the first pass, and of each that follows    */
 
@@ -15,7 +13,7 @@ static int meets(const struct sh_plan_search *p, double value)
     return p->at_least ? value >= p->target : value <= p->target;
 }
 
-/* The budgets of some plans, all for the longest sequence. */
+/* The budgets of several plans, for the longest sequence. */
 struct plans {
     const struct sh_allot *a;
     int *budget;                        /* [n][n_layer][n_head] */
@@ -34,7 +32,7 @@ static int replay_plans(const struct sh_plan_search *p, struct plans *plans, con
 {
     struct sh_replay_request one = *q;
     struct sh_replay_result r = {0};
-    struct sh_budget whole[GRID];       /* the plans' own are taken */
+    struct sh_budget whole[GRID];       /* placeholders: of_plan gives the budgets */
     for (int i = 0; i < n; i++)
         whole[i] = (struct sh_budget){0, 1};
     one.budget = whole;
@@ -67,7 +65,7 @@ static int replay(const struct sh_plan_search *p, const struct sh_allot *a, cons
     return bad;
 }
 
-/* n budgets, evenly spaced, `from` and `to` among them; fewer when there are not so many. */
+/* n evenly spaced budgets, `from` and `to` included; fewer if the range has not as many. */
 static int spaced(int from, int to, int n, int *tokens)
 {
     int count = 0;

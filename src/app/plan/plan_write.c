@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/file.h"
 #include "src/base/mem.h"
@@ -15,7 +14,7 @@ static json_t *real_or_null(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* Names of folders may be in any encoding; what is no UTF-8 is left out. */
+/* Names of folders can have any encoding; text that is not UTF-8 is left out. */
 static json_t *text_of(const char *text)
 {
     json_t *v = json_string(text);
@@ -25,13 +24,6 @@ static json_t *text_of(const char *text)
 static json_t *spec_of(const char *name, const char *knobs)
 {
     return json_pack("{s:s, s:s}", "name", name, "knobs", knobs);
-}
-
-static json_t *model_of(const struct sh_plan *p)
-{
-    return json_pack("{s:o, s:o, s:o, s:i, s:i, s:i, s:i}", "name", text_of(p->model), "weights", text_of(p->weights),
-                     "fingerprint", text_of(p->fingerprint), "n_layer", p->n_layer, "n_head", p->n_head, "n_kv_head",
-                     p->n_kv_head, "d_head", p->d_head);
 }
 
 static json_t *evidence_of(const struct sh_plan *p)
@@ -70,7 +62,9 @@ static json_t *root_of(const struct sh_plan *p)
     json_t *root = json_object();
     json_object_set_new(root, "format", json_string("shears-plan"));
     json_object_set_new(root, "version", json_integer(SH_PLAN_VERSION));
-    json_object_set_new(root, "model", model_of(p));
+    json_object_set_new(root, "model", json_pack("{s:o, s:o, s:o, s:i, s:i, s:i, s:i}", "name", text_of(p->model),
+                        "weights", text_of(p->weights), "fingerprint", text_of(p->fingerprint), "n_layer", p->n_layer,
+                        "n_head", p->n_head, "n_kv_head", p->n_kv_head, "d_head", p->d_head));
     json_object_set_new(root, "policy", spec_of(p->policy.policy->name, sh_policy_knobs(&p->policy, knobs)));
     json_object_set_new(root, "allocator",
                         spec_of(p->allocator.allocator->name, sh_allocator_knobs(&p->allocator, knobs)));

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_job.h. */
 #include "src/app/replay/replay_job.h"
 
 #include <inttypes.h>
@@ -10,8 +9,7 @@
 
 #include "src/base/mem.h"
 #include "src/app/store/results.h"
-#include "src/app/replay/replay_ranks.h"
-#include "src/app/common/runs.h"
+#include "src/app/common/recorded.h"
 
 void sh_replay_work_rows(struct sh_replay_job *w)
 {
@@ -29,29 +27,19 @@ void sh_replay_work_rows(struct sh_replay_job *w)
     }
 }
 
-static void forget_rows(struct sh_replay_job *w)
-{
-    sh_replay_rows_free(w->row, w->n_row);
-    for (int i = 0; i < w->n_row; i++)
-        free(w->settings[i]);
-    free(w->settings);
-    free(w->row);
-    w->settings = NULL;
-    w->row = NULL;
-    w->n_row = 0;
-}
-
-static void forget_runs(struct sh_replay_job *w)
-{
-    if (w->runs)
-        sh_stored_runs_free(w->runs, w->n_run);
-    w->runs = NULL;
-}
-
 void sh_replay_work_clear(struct sh_replay_job *w)
 {
-    forget_rows(w);
-    forget_runs(w);
+    for (int i = 0; i < w->n_row; i++) {
+        free(w->row[i].layer);
+        free(w->settings[i]);
+    }
+    free(w->settings);
+    free(w->row);
+    sh_stored_runs_free(w->runs, w->n_run);
+    w->settings = NULL;
+    w->row = NULL;
+    w->runs = NULL;
+    w->n_row = 0;
 }
 
 /* Fill the rows of the policies that were replayed: policy i of q is policy of[i] of the request, its budgets are
@@ -69,25 +57,23 @@ static void fill_rows(struct sh_replay_job *w, const struct sh_replay_request *q
 }
 
 static int run_some(struct sh_replay_job *w, const struct sh_replay_request *q, const int *of, int first,
-                    struct sh_store *s, struct sh_err *e)
+                    struct sh_err *e)
 {
     struct sh_replay_result r = {0};
-    int bad = sh_replay_run(q, s, &r, e);
+    int bad = sh_replay_run(q, w->store, &r, e);
     if (!bad)
         fill_rows(w, q, of, first, &r);
     sh_replay_result_free(&r);
     return bad;
 }
 
-/* One policy under budgets that an allocator shares out: they depend on what the policy protects, so policies
- * go one by one. */
-static int run_shared_out(struct sh_replay_job *w, const struct sh_replay_request *one, int of, struct sh_store *s,
-                          struct sh_err *e)
+/* One policy under budgets that an allocator divides: they depend on what the policy protects. */
+static int run_shared_out(struct sh_replay_job *w, const struct sh_replay_request *one, int of, struct sh_err *e)
 {
     struct sh_replay_request q = *one;
     struct sh_allot a = {0};
-    int bad = sh_allot_open(&a, &w->allocator, one, s, e) || sh_allot_budgets(&a, &q, e) ||
-              run_some(w, &q, &of, 0, s, e);
+    int bad = sh_allot_open(&a, &w->allocator, one, w->store, e) || sh_allot_budgets(&a, &q, e) ||
+              run_some(w, &q, &of, 0, e);
     sh_allot_close(&a);
     return bad;
 }
@@ -110,11 +96,11 @@ static int run_policies(struct sh_replay_job *w, const int *of, int n, int first
     q.budget = &w->budget[first];
     q.n_budget = n_budget;
     if (is_uniform(w))
-        return n ? run_some(w, &q, of, first, w->store, e) : 0;
+        return n ? run_some(w, &q, of, first, e) : 0;
     q.n_spec = 1;
     for (int i = 0; i < n && !bad; i++) {
         q.spec = &spec[i];
-        bad = run_shared_out(w, &q, of[i], w->store, e);
+        bad = run_shared_out(w, &q, of[i], e);
     }
     return bad;
 }
@@ -145,22 +131,15 @@ static int piece_first(const struct sh_replay_job *w, const struct cut *c, int p
     return piece * w->q.n_budget / c->pieces;
 }
 
-/* Are all rows of a policy under the budgets of a piece in the store? */
-static int piece_known(const struct sh_replay_job *w, const struct cut *c, int i_spec, int piece)
-{
-    int known = 1;
-    for (int b = piece_first(w, c, piece); b < piece_first(w, c, piece + 1); b++)
-        known &= w->row[i_spec * w->q.n_budget + b].is_known;
-    return known;
-}
-
 /* The policies of which a row is missing under the budgets of a piece: of[n]; unit -1: those of this shard. */
 static int missing(const struct sh_replay_job *w, const struct cut *c, int unit, int piece, int *of)
 {
     int n = 0;
     for (int i = 0; i < w->q.n_spec; i++) {
-        int u = unit_of(c, i, piece);
-        if ((unit < 0 ? sh_part_has(&w->shard, u) : u == unit) && !piece_known(w, c, i, piece))
+        int u = unit_of(c, i, piece), known = 1;
+        for (int b = piece_first(w, c, piece); b < piece_first(w, c, piece + 1); b++)
+            known &= w->row[i * w->q.n_budget + b].is_known;
+        if ((unit < 0 ? sh_part_has(&w->shard, u) : u == unit) && !known)
             of[n++] = i;
     }
     return n;
@@ -174,10 +153,10 @@ static struct cut cut_alone(const struct sh_replay_job *w)
 int sh_replay_work_is_own(const struct sh_replay_job *w, int row)
 {
     struct cut c = cut_alone(w);
-    int i_spec = row / w->q.n_budget, piece = 0;
+    int piece = 0;
     while (piece_first(w, &c, piece + 1) <= row % w->q.n_budget)
         piece++;
-    return sh_part_has(&w->shard, unit_of(&c, i_spec, piece));
+    return sh_part_has(&w->shard, unit_of(&c, row / w->q.n_budget, piece));
 }
 
 /* Replay what is missing: one walk over the store for each piece. */
@@ -195,16 +174,14 @@ int sh_replay_work_alone(struct sh_replay_job *w, struct sh_err *e)
 
 int sh_replay_work_keep(const struct sh_replay_job *w, int from, int n, struct sh_store *s, struct sh_err *e)
 {
-    int bad = sh_store_group_begin(s, e);
-    if (bad)
+    int bad = 0;
+    if (sh_store_group_begin(s, e))
         return -1;
     for (int i = from; i < from + n && !bad; i++)
         if (!w->row[i].is_known && w->row[i].layer)
             bad = sh_replay_row_keep(&w->row[i], w->settings[i], s, e);
     return sh_store_group_end(s, bad, e);
 }
-
-/* ---- by ranks ---- */
 
 /* One unit of policies. */
 static int run_unit(void *to, int unit, struct sh_err *e)
@@ -221,48 +198,20 @@ static int run_unit(void *to, int unit, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-/* A larger cache costs more, and every unit reads the store. */
-static double work_of(const struct sh_replay_job *w, int first, int n)
-{
-    double work = 1;
-    for (int b = first; b < first + n; b++)
-        work += w->budget[b].tokens ? 1 : 0.5 + w->budget[b].share;
-    return work;
-}
-
 static int share_policies(struct sh_replay_job *w, struct sh_store *into, struct sh_err *e)
 {
     struct cut c = cut(w, w->cluster.me.size);
-    double *size = xcalloc((size_t)c.n, sizeof *size);
-    unsigned char *known = xcalloc((size_t)c.n, 1);
+    struct sh_work_unit *unit = xcalloc((size_t)c.n, sizeof *unit);
     for (int u = 0; u < c.n; u++) {
-        int of[SH_REPLAY_POLICIES], piece = u % c.pieces, first = piece_first(w, &c, piece);
-        int n = missing(w, &c, u, piece, of);
-        size[u] = n * work_of(w, first, piece_first(w, &c, piece + 1) - first);
-        known[u] = n == 0;
+        int of[SH_REPLAY_POLICIES], piece = u % c.pieces, n = missing(w, &c, u, piece, of);
+        double work = 1;                        /* every unit reads the store; a larger cache costs more */
+        for (int b = piece_first(w, &c, piece); b < piece_first(w, &c, piece + 1); b++)
+            work += w->budget[b].tokens ? 1 : 0.5 + w->budget[b].share;
+        unit[u] = (struct sh_work_unit){.size = n * work, .is_done = n == 0};
     }
-    struct sh_work_queue s = {.n = c.n, .size = size, .done = known, .run = run_unit, .to = w,
-                         .timeout_s = w->rank_timeout, .what = "replaying", .quiet = w->cluster.common.quiet};
-    int bad = sh_job_run(&w->cluster, &s, into, e);
-    free(size);
-    free(known);
-    return bad;
-}
-
-/* Rank 0 finds what all left in its store; rows that were there before are marked as such. */
-static int find_new_rows(struct sh_replay_job *w, struct sh_store *into, struct sh_err *e)
-{
-    int *known = xcalloc((size_t)w->n_row, sizeof *known);
-    for (int i = 0; i < w->n_row; i++) {
-        known[i] = w->row[i].is_known;
-        free(w->row[i].layer);
-        w->row[i].layer = NULL;
-        w->row[i].is_known = 0;
-    }
-    int bad = sh_replay_rows_find(w->row, w->settings, w->n_row, into, e);
-    for (int i = 0; i < w->n_row; i++)
-        w->row[i].is_known = known[i];
-    free(known);
+    struct sh_work_queue q = {.n = c.n, .unit = unit, .run = run_unit, .to = w, .what = "replaying"};
+    int bad = sh_job_run(&w->cluster, q, into, e);
+    free(unit);
     return bad;
 }
 
@@ -275,23 +224,16 @@ struct ranks {
     int of[SH_REPLAY_POLICIES];
 };
 
-/* The store as it is now. */
-static int look_again(struct sh_replay_job *w, struct sh_err *e)
-{
-    forget_rows(w);
-    forget_runs(w);
-    if (sh_runs_choose(w->store, (int)w->q.run, &w->runs, &w->n_run, e))
-        return -1;
-    sh_replay_work_rows(w);
-    return w->force ? 0 : sh_replay_rows_find(w->row, w->settings, w->n_row, w->store, e);
-}
-
 static int ask(void *to, struct sh_replay_request *q, char *job, struct sh_err *e)
 {
     struct ranks *r = to;
     struct sh_replay_job *w = r->w;
     uint64_t hash = SH_PART_HASH;
-    if (look_again(w, e))
+    sh_replay_work_clear(w);                    /* the store may have changed */
+    if (sh_runs_choose(w->store, w->q.run, &w->runs, &w->n_run, e))
+        return -1;
+    sh_replay_work_rows(w);
+    if (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, 0, w->store, e))
         return -1;
     sh_part_hash(&hash, PACKAGE_VERSION);       /* sums of two versions are not added up */
     struct cut all = {w->q.n_spec, 1, w->q.n_spec};
@@ -318,8 +260,7 @@ static int take(void *to, const struct sh_replay_result *all, struct sh_err *e)
 static int share_layers(struct sh_replay_job *w, struct sh_store *into, struct sh_err *e)
 {
     struct ranks *r = xcalloc(1, sizeof *r);
-    struct sh_replay_share s = {.c = &w->cluster, .s = w->store, .timeout_s = w->rank_timeout, .ask = ask,
-                                .take = take, .to = r};
+    struct sh_replay_share s = {.c = &w->cluster, .s = w->store, .ask = ask, .take = take, .to = r};
     r->w = w;
     r->into = into;
     int bad = sh_replay_share(&s, into, e);
@@ -327,24 +268,16 @@ static int share_layers(struct sh_replay_job *w, struct sh_store *into, struct s
     return bad;
 }
 
-/* What will be found again. */
+/* Erases what the ranks will compute: merging their results replaces nothing. */
 static int forget_unknown(const struct sh_replay_job *w, struct sh_store *into, struct sh_err *e)
 {
-    const char **settings = xcalloc((size_t)w->n_row + 1, sizeof *settings);
-    for (int i = 0; i < w->n_row; i++)
-        settings[i] = w->row[i].is_known ? NULL : w->settings[i];
-    int bad = sh_results_forget("replay", settings, w->n_row, into, e);
-    free(settings);
-    return bad;
-}
-
-/* What is there: of ranks that were killed, and of the store. */
-static int begin_policies(struct sh_replay_job *w, struct sh_store *into, struct sh_err *e)
-{
-    return sh_job_gather(&w->cluster, into, e) ||
-                   (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, into, e)) ||
-                   forget_unknown(w, into, e)
-               ? -1 : 0;
+    int bad = 0;
+    if (sh_store_group_begin(into, e))
+        return -1;
+    for (int i = 0; i < w->n_row && !bad; i++)
+        if (!w->row[i].is_known)
+            bad = sh_store_results_erase(into, "replay", w->settings[i], e);
+    return sh_store_group_end(into, bad, e);
 }
 
 int sh_replay_work_ranks(struct sh_replay_job *w, const char *path, struct sh_err *e)
@@ -352,11 +285,14 @@ int sh_replay_work_ranks(struct sh_replay_job *w, const char *path, struct sh_er
     if (!sh_job_is_first(&w->cluster))
         return is_uniform(w) ? share_layers(w, NULL, e) : share_policies(w, NULL, e);
     struct sh_store *into = sh_store_typed(sh_store_update(path, e), w->cluster.common.line);
-    int bad = !into || (w->force && forget_unknown(w, into, e));        /* so that they do not keep others' out */
+    int bad = !into || (w->force && forget_unknown(w, into, e));        /* so that they do not conflict */
     if (!bad && is_uniform(w))
         bad = share_layers(w, into, e);
     else if (!bad)
-        bad = begin_policies(w, into, e) || share_policies(w, into, e) || find_new_rows(w, into, e);
+        bad = sh_job_gather(&w->cluster, into, e) ||
+              (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, 0, into, e)) ||
+              forget_unknown(w, into, e) || share_policies(w, into, e) ||
+              sh_replay_rows_find(w->row, w->settings, w->n_row, 1, into, e);
     sh_store_close(into);
     return bad ? -1 : 0;
 }

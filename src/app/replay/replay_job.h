@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What shears replay does: policies under budgets, as rows; by one process, by one shard of an array job, or by
+/* The work of shears replay: policies under budgets, as rows; by one process, one shard of an array job, or several
  * ranks. */
 #ifndef SH_APP_REPLAY_JOB_H
 #define SH_APP_REPLAY_JOB_H
@@ -21,11 +21,10 @@ struct sh_replay_job {
     struct sh_replay_row *row;          /* [n_spec * n_budget] */
     char **settings;
     int n_row;
-    int force;                          /* what the store has the results of, too */
-    double rank_timeout;
+    int force;                          /* also rows whose results the store has */
     struct sh_part shard;
     struct sh_job cluster;
-    struct sh_store *store;             /* that is read                      */
+    struct sh_store *store;             /* that is read */
 };
 
 /* Rows for the policies and budgets of the request, without figures. */
@@ -43,5 +42,26 @@ int sh_replay_work_ranks(struct sh_replay_job *w, const char *path, struct sh_er
 
 /* The figures of rows [from, from + n) that were replayed now, into a store: all of them or none. */
 int sh_replay_work_keep(const struct sh_replay_job *w, int from, int n, struct sh_store *s, struct sh_err *e);
+
+/* ---- layers shared among ranks: replay_ranks.c ---- */
+
+/* A unit is some neighbouring layers of some sequences, under all policies and budgets, so what is stored is decoded
+ * once in the whole cluster. Each rank keeps the sums of its layers in its own store; when all are there, rank 0 adds
+ * them up in the order of a single process, to the same bits. */
+enum { SH_REPLAY_JOB = 24 };
+
+struct sh_replay_share {
+    struct sh_job *c;
+    struct sh_store *s;                 /* that is read                                           */
+    /* What is to be replayed (n_spec 0: nothing), and a name that all ranks give the same request. Rank 0 asks before
+     * and after it has joined leftovers into the store, the others when they have their first unit. */
+    int (*ask)(void *to, struct sh_replay_request *q, char *job, struct sh_err *e);
+    /* On rank 0: the whole, to be kept. */
+    int (*take)(void *to, const struct sh_replay_result *r, struct sh_err *e);
+    void *to;
+};
+
+/* On every rank; `into` is the store of rank 0, NULL elsewhere. */
+int sh_replay_share(const struct sh_replay_share *a, struct sh_store *into, struct sh_err *e);
 
 #endif

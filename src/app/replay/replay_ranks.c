@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_ranks.h. */
-#include "src/app/replay/replay_ranks.h"
+/* A replay by several ranks, which share the layers (replay_job.h). */
+#include "src/app/replay/replay_job.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,14 +60,7 @@ static int open_job(struct job *j, struct sh_store *into, struct sh_err *e)
     return 0;
 }
 
-static void close_job(struct job *j)
-{
-    sh_replay_walk_close(j->walk);
-    free(j->first);
-    j->a->c->job = NULL;
-}
-
-/* ---- sums as bytes: 64 bits each, little-endian as all that stores hold ---- */
+/* ---- sums as bytes: 64 bits each, little-endian like everything in stores ---- */
 
 enum { NUMBERS = 2 * SH_N_REPLAY_FIGURE + 2, NUMBER = 8 };
 
@@ -98,7 +91,7 @@ static void unpack(const unsigned char *from, struct sh_replay_sums *s)
     s->policy_bytes = (size_t)policy_bytes;
 }
 
-/* The sums of one layer, beside their bytes. */
+/* The sums of one layer, and the same as bytes. */
 struct layer_sums {
     struct sh_replay_sums *sums;
     unsigned char *bytes;
@@ -118,8 +111,6 @@ static void free_sums(struct layer_sums *l)
     free(l->sums);
     free(l->bytes);
 }
-
-/* ---- a unit ---- */
 
 static double unit_scores(const struct job *j, int unit)
 {
@@ -166,7 +157,7 @@ static int run_unit(void *to, int unit, struct sh_err *e)
 
 /* ---- the whole, on rank 0 ---- */
 
-/* The store with a layer's sums is opened when it is not the last one: neighbours have come from one rank. */
+/* Keeps the last store open: neighbouring layers mostly are in the same one. */
 struct reader { char *const *path; struct sh_store *s; int open; };
 
 static int read_sums(struct reader *r, int store, const struct job *j, int i, struct layer_sums *l, struct sh_err *e)
@@ -185,30 +176,22 @@ static int read_sums(struct reader *r, int store, const struct job *j, int i, st
     return 0;
 }
 
-static int list_sums(const struct job *j, char *const *path, int n, int *from, struct sh_err *e)
-{
-    for (int k = 0; k < n; k++) {
-        struct sh_store *s = sh_store_open_read_only(path[k], e);
-        int parts = s ? sh_partial_list(s, j->name, sh_replay_walk_n(j->walk), from, k + 1, e) : -1;
-        sh_store_close(s);
-        if (parts < 0)
-            return -1;
-    }
-    return 0;
-}
-
 static int join(void *to, char *const *path, int n, struct sh_err *e)
 {
     struct job *j = to;
     if (!j->walk)
         return 0;
-    int n_layer = sh_replay_walk_n(j->walk), *from = xcalloc((size_t)n_layer, sizeof *from);
+    int bad = 0, n_layer = sh_replay_walk_n(j->walk), *from = xcalloc((size_t)n_layer, sizeof *from);
     struct reader r = {.path = path};
     struct sh_replay_result all;
     struct layer_sums l;
     make_sums(&l, j);
     sh_replay_walk_begin(j->walk, &all);
-    int bad = list_sums(j, path, n, from, e);
+    for (int k = 0; k < n && !bad; k++) {
+        struct sh_store *s = sh_store_open_read_only(path[k], e);
+        bad = !s || sh_partial_list(s, j->name, n_layer, from, k + 1, e) < 0;
+        sh_store_close(s);
+    }
     for (int i = 0; i < n_layer && !bad; i++) {
         bad = read_sums(&r, from[i], j, i, &l, e);
         if (!bad)
@@ -222,16 +205,15 @@ static int join(void *to, char *const *path, int n, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-/* Units whose sums an earlier job left, which was killed. */
-static int find_done(const struct job *j, unsigned char *done, double *size, struct sh_err *e)
+/* The sizes of units, and whether a job that was killed left their sums. */
+static int find_done(const struct job *j, struct sh_work_unit *unit, struct sh_err *e)
 {
     int n = j->walk ? sh_replay_walk_n(j->walk) : 0, *has = xcalloc((size_t)n + 1, sizeof *has);
     int bad = sh_job_parts(j->a->c, n, has, e);
     for (int u = 0; u < j->n_unit && !bad; u++) {
-        size[u] = unit_scores(j, u);
-        done[u] = 1;
+        unit[u] = (struct sh_work_unit){.size = unit_scores(j, u), .is_done = 1};
         for (int i = j->first[u]; i < j->first[u + 1]; i++)
-            done[u] &= has[i] != 0;
+            unit[u].is_done &= has[i] != 0;
     }
     free(has);
     return bad;
@@ -240,25 +222,22 @@ static int find_done(const struct job *j, unsigned char *done, double *size, str
 int sh_replay_share(const struct sh_replay_share *a, struct sh_store *into, struct sh_err *e)
 {
     struct job j = {.a = a};
-    struct sh_work_queue s = {.run = run_unit, .to = &j, .timeout_s = a->timeout_s, .what = "replaying",
-                         .quiet = a->c->common.quiet};
-    unsigned char *done = NULL;
-    double *size = NULL;
+    struct sh_work_queue q = {.run = run_unit, .to = &j, .what = "replaying"};
+    struct sh_work_unit *unit = NULL;
     int bad = 0;
     if (sh_job_is_first(a->c)) {
         bad = open_job(&j, into, e);
-        done = xcalloc((size_t)j.n_unit + 1, 1);
-        size = xcalloc((size_t)j.n_unit + 1, sizeof *size);
-        bad = bad || find_done(&j, done, size, e);
-        s.n = j.n_unit;
-        s.done = done;
-        s.size = size;
+        unit = xcalloc((size_t)j.n_unit + 1, sizeof *unit);
+        bad = bad || find_done(&j, unit, e);
+        q.n = j.n_unit;
+        q.unit = unit;
         a->c->join = join;
         a->c->join_to = &j;
     }
-    bad = bad || sh_job_run(a->c, &s, into, e);
-    close_job(&j);
-    free(done);
-    free(size);
+    bad = bad || sh_job_run(a->c, q, into, e);
+    sh_replay_walk_close(j.walk);
+    a->c->job = NULL;
+    free(j.first);
+    free(unit);
     return bad ? -1 : 0;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_results.h. */
 #include "src/app/replay/replay_results.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/mem.h"
 #include "src/app/store/results.h"
@@ -70,18 +68,12 @@ void sh_replay_row_fill(struct sh_replay_row *row, const struct sh_replay_result
         (sh_replay_total_mean_peak(t, cell) * per_token + sh_replay_total_policy_bytes(t, cell));
 }
 
-void sh_replay_rows_free(struct sh_replay_row *row, int n)
-{
-    for (int i = 0; i < n; i++)
-        free(row[i].layer);
-}
-
 struct point { double x, y; };
 
 static int by_x(const void *a, const void *b)
 {
-    double x = ((const struct point *)a)->x, y = ((const struct point *)b)->x;
-    return (x > y) - (x < y);
+    const struct point *p = a, *q = b;
+    return (p->x > q->x) - (p->x < q->x);
 }
 
 double sh_replay_rows_area(const struct sh_replay_row *row, int n_budget)
@@ -100,8 +92,6 @@ double sh_replay_rows_area(const struct sh_replay_row *row, int n_budget)
     return sh_area_mean(x, y, n);
 }
 
-/* ---- the store ---- */
-
 static int take(struct sh_replay_row *row, const struct sh_result_row *kept)
 {
     int seen = 0;
@@ -115,7 +105,8 @@ static int take(struct sh_replay_row *row, const struct sh_result_row *kept)
     return seen;
 }
 
-int sh_replay_rows_find(struct sh_replay_row *row, char *const *settings, int n, struct sh_store *s, struct sh_err *e)
+int sh_replay_rows_find(struct sh_replay_row *row, char *const *settings, int n, int are_new, struct sh_store *s,
+                        struct sh_err *e)
 {
     struct sh_stored_run *runs;
     int n_run, found = 0;
@@ -123,14 +114,14 @@ int sh_replay_rows_find(struct sh_replay_row *row, char *const *settings, int n,
         return -1;
     for (int i = 0; i < n && n_run && found >= 0; i++) {
         struct sh_result_row kept;
+        if (row[i].is_known)
+            continue;
+        free(row[i].layer);
+        row[i].layer = NULL;
         found = sh_result_find(s, "replay", settings[i], &kept, e);
         if (found > 0) {
             make_layers(&row[i], runs[0].first_layer, runs[0].last_layer - runs[0].first_layer + 1);
-            row[i].is_known = take(&row[i], &kept);
-        }
-        if (!row[i].is_known) {
-            free(row[i].layer);
-            row[i].layer = NULL;
+            row[i].is_known = take(&row[i], &kept) && !are_new;
         }
         sh_result_free(&kept);
     }

@@ -21,22 +21,22 @@ struct sh_replay_row {
     double all[SH_N_REPLAY_METRIC];     /* NaN: not defined                                       */
     double *layer;                      /* [n_layer][SH_M_LAYER_METRICS]                          */
     int first_layer, n_layer;
-    int is_known;                       /* found in the store                                     */
+    int is_known;                       /* it was in the store before this command                */
 };
 
-/* Everything needed to repeat a row, as JSON; also what it is found by. Caller frees. */
+/* Everything needed to repeat a row, as JSON, by which it is found in a store. Caller frees. */
 char *sh_replay_row_settings(const struct sh_replay_row *row, const struct sh_replay_request *q, const char *allocator,
                              const struct sh_stored_run *runs, int n_run);
 
 void sh_replay_row_fill(struct sh_replay_row *row, const struct sh_replay_result *r, int cell, uint64_t seed);
-/* Mean height of a policy's curve of kept mass over its budgets, row[n_budget], which are taken by their mean size
- * in tokens; those that were left out are no part of it. */
+
+/* Mean height of a policy's curve of kept mass over its budgets, row[n_budget], by their mean size in tokens; without
+ * those that were left out. */
 double sh_replay_rows_area(const struct sh_replay_row *row, int n_budget);
 
-void sh_replay_rows_free(struct sh_replay_row *row, int n);
-
-/* Rows whose settings the store has results of are filled and marked as known. */
-int sh_replay_rows_find(struct sh_replay_row *row, char *const *settings, int n, struct sh_store *s, struct sh_err *e);
+/* Fills the rows that are not known yet from the store, and marks them as known unless they are new. */
+int sh_replay_rows_find(struct sh_replay_row *row, char *const *settings, int n, int are_new, struct sh_store *s,
+                        struct sh_err *e);
 int sh_replay_row_keep(const struct sh_replay_row *row, const char *settings, struct sh_store *s, struct sh_err *e);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_store.h. */
 #include "src/app/replay/replay_store.h"
 
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/app/common/recorded.h"
-#include "src/app/common/runs.h"
+#include "src/app/eval/eval_dump.h"
 
 enum { MOST_GROUP = 1024 };             /* query heads of a KV head */
 
@@ -54,26 +53,21 @@ static int check_budgets(const struct sh_replay_request *q, const struct sh_stor
     return 0;
 }
 
-static int check_run(const struct sh_replay_request *q, const struct sh_runs *runs, int i, const char *path,
-                     struct sh_err *e)
-{
-    const struct sh_stored_run *r = &runs->run[i];
-    int bad = check_needs(q, r, path, e);
-    if (!bad && (r->n_kv_head < 1 || r->n_head < 1 || r->n_head % r->n_kv_head ||
-                 r->n_head / r->n_kv_head > MOST_GROUP))
-        bad = sh_fail(e, "%s: run %d: found n_head %d and n_kv_head %d: n_head must be a multiple of n_kv_head", path,
-                      r->id, r->n_head, r->n_kv_head);
-    for (int k = 0; k < runs->n_sequence[i] && !bad; k++)
-        bad = check_budgets(q, &runs->sequence[i][k], path, e);
-    return bad;
-}
-
 int sh_replay_check(const struct sh_replay_request *q, struct sh_store *s, struct sh_err *e)
 {
     struct sh_runs runs;
+    const char *path = sh_store_path(s);
     int bad = sh_runs_open(&runs, s, q->run, e);
-    for (int i = 0; i < runs.n && !bad; i++)
-        bad = check_run(q, &runs, i, sh_store_path(s), e);
+    for (int i = 0; i < runs.n && !bad; i++) {
+        const struct sh_stored_run *r = &runs.run[i];
+        bad = check_needs(q, r, path, e);
+        if (!bad && (r->n_kv_head < 1 || r->n_head < 1 || r->n_head % r->n_kv_head ||
+                     r->n_head / r->n_kv_head > MOST_GROUP))
+            bad = sh_fail(e, "%s: run %d: found n_head %d and n_kv_head %d: n_head must be a multiple of n_kv_head",
+                          path, r->id, r->n_head, r->n_kv_head);
+        for (int k = 0; k < runs.n_sequence[i] && !bad; k++)
+            bad = check_budgets(q, &runs.sequence[i][k], path, e);
+    }
     sh_runs_close(&runs);
     return bad;
 }
@@ -104,12 +98,6 @@ static void dump_kept(void *to, int cell, int t, const struct sh_cache *c)
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
     if (t % q->dump_every)
         return;
-    int window = window_of(d->l);
-    int first = window && t >= window ? t + 1 - window : 0;             /* what the query sees */
-    unsigned char *kept = xcalloc((size_t)t + 1, 1);
-    for (int i = 0; i < c->n_slot; i++)
-        if (c->pos[i] >= first)
-            kept[c->pos[i]] = 1;
     fprintf(d->to, "{\"sequence\": %d, \"layer\": %d, \"head\": %d, \"step\": %d, ", d->l->index, d->l->r.layer,
             d->head, t);
     if (q->n_spec * q->n_budget > 1) {
@@ -117,12 +105,9 @@ static void dump_kept(void *to, int cell, int t, const struct sh_cache *c)
         fprintf(d->to, "\"policy\": \"%s\", \"knobs\": \"%s\", \"budget\": %s, ", spec->policy->name,
                 sh_policy_knobs(spec, knobs), sh_budget_text(&q->budget[cell % q->n_budget], budget));
     }
-    fputs("\"kept\": [", d->to);
-    for (int j = 0, n = 0; j <= t; j++)
-        if (kept[j])
-            fprintf(d->to, "%s%d", n++ ? ", " : "", j);
-    fputs("]}\n", d->to);
-    free(kept);
+    fputs("\"kept\": ", d->to);
+    sh_dump_positions(d->to, c, t, window_of(d->l));
+    fputs("}\n", d->to);
 }
 
 static int needs_future(const struct sh_replay_request *q)
@@ -133,7 +118,7 @@ static int needs_future(const struct sh_replay_request *q)
     return 0;
 }
 
-/* All attention that each key gets: what the oracle may look at. */
+/* The attention that each key receives in all rows, which only the oracle may use. */
 static double *take_received(const struct layer *l, int kv_head, struct sh_err *e)
 {
     struct sh_group_rows g;
@@ -151,17 +136,6 @@ static double *take_received(const struct layer *l, int kv_head, struct sh_err *
         return received;
     free(received);
     return NULL;
-}
-
-static int replay_rows(struct sh_replay_pass *r, const struct layer *l, int kv_head, struct sh_err *e)
-{
-    struct sh_group_rows g;
-    int bad = 0, first = 0;
-    sh_group_rows_begin(&g, &l->r, kv_head);
-    for (int t = 0; t < l->r.sequence->n_tokens && !bad; t++)
-        bad = sh_group_rows_next(&g, t, &first, e) || sh_replay_pass_row(r, t, first, g.row, e);
-    sh_group_rows_end(&g);
-    return bad;
 }
 
 static struct sh_replay_pass *begin_replay(const struct layer *l, int kv_head, const double *received)
@@ -202,14 +176,18 @@ static int replay_head(void *to, int kv_head, struct sh_err *e)
 {
     const struct heads *h = to;
     const struct layer *l = h->l;
-    int n_cell = l->q->n_spec * l->q->n_budget;
+    struct sh_group_rows g;
+    int n_cell = l->q->n_spec * l->q->n_budget, first = 0;
     struct dump d = {l, l->q->dump ? xmemstream(&h->text[kv_head], &h->bytes[kv_head]) : NULL, kv_head};
     double *received = needs_future(l->q) ? take_received(l, kv_head, e) : NULL;
     int bad = needs_future(l->q) && !received;
     struct sh_replay_pass *r = bad ? NULL : begin_replay(l, kv_head, received);
     if (r && d.to)
         sh_replay_pass_set_watch(r, dump_kept, &d);
-    bad = bad || replay_rows(r, l, kv_head, e);
+    sh_group_rows_begin(&g, &l->r, kv_head);
+    for (int t = 0; t < l->r.sequence->n_tokens && !bad; t++)
+        bad = sh_group_rows_next(&g, t, &first, e) || sh_replay_pass_row(r, t, first, g.row, e);
+    sh_group_rows_end(&g);
     for (int i = 0; i < n_cell && !bad; i++)
         sh_replay_pass_sums(r, i, &h->sums[kv_head * n_cell + i]);
     sh_replay_pass_free(r);
@@ -217,21 +195,6 @@ static int replay_head(void *to, int kv_head, struct sh_err *e)
     if (d.to)
         xmemclose(d.to, &h->text[kv_head], &h->bytes[kv_head]);
     return bad ? sh_err_prefix(e, "KV head %d", kv_head) : 0;
-}
-
-static int replay_layer(const struct layer *l, struct sh_replay_sums *sums, struct sh_err *e)
-{
-    int n = l->r.run->n_kv_head;
-    struct heads heads = {l, sums, xcalloc((size_t)n, sizeof(char *)), xcalloc((size_t)n, sizeof(size_t))};
-    int bad = sh_each_head(n, l->q->threads, replay_head, &heads, e);
-    for (int h = 0; h < n; h++) {
-        if (heads.text[h] && !bad)
-            fwrite(heads.text[h], 1, heads.bytes[h], l->q->dump);
-        free(heads.text[h]);
-    }
-    free(heads.text);
-    free(heads.bytes);
-    return bad;
 }
 
 /* ---- layer by layer ---- */
@@ -244,7 +207,7 @@ struct sh_replay_walk {
     struct sh_runs runs;
     int *first;                                 /* [run]: place of its first sequence over all runs   */
     struct item *item;
-    int n_item, n_unfinished;
+    int n_item;
 };
 
 static const struct sh_stored_sequence *sequence_of(const struct sh_replay_walk *w, const struct item *i)
@@ -252,32 +215,22 @@ static const struct sh_stored_sequence *sequence_of(const struct sh_replay_walk 
     return &w->runs.sequence[i->run][i->sequence];
 }
 
-static int find_sequence(struct sh_replay_walk *w, int run, int sequence, struct sh_err *e)
+/* The finished layers of a run's sequences. */
+static int find_layers(struct sh_replay_walk *w, int run, struct sh_err *e)
 {
     const struct sh_stored_run *r = &w->runs.run[run];
-    for (int layer = r->first_layer; layer <= r->last_layer; layer++) {
-        int done = sh_store_is_done(w->s, w->runs.sequence[run][sequence].id, layer, e);
-        if (done < 0)
-            return -1;
-        if (done)
-            w->item[w->n_item++] = (struct item){run, sequence, layer};
-        else
-            w->n_unfinished++;
-    }
+    int n = w->runs.n_sequence[run], n_layer = r->last_layer - r->first_layer + 1;
+    w->first[run + 1] = w->first[run] + n;
+    w->item = xreallocarray(w->item, (size_t)w->n_item + (size_t)n * (size_t)n_layer + 1, sizeof *w->item);
+    for (int k = 0; k < n; k++)
+        for (int layer = r->first_layer; layer <= r->last_layer; layer++) {
+            int done = sh_store_is_done(w->s, w->runs.sequence[run][k].id, layer, e);
+            if (done < 0)
+                return -1;
+            if (done)
+                w->item[w->n_item++] = (struct item){run, k, layer};
+        }
     return 0;
-}
-
-static int find_run(struct sh_replay_walk *w, int run, struct sh_err *e)
-{
-    const struct sh_stored_run *r = &w->runs.run[run];
-    int n = w->runs.n_sequence[run], bad = 0;
-    if (run + 1 < w->runs.n)
-        w->first[run + 1] = w->first[run] + n;
-    w->item = xreallocarray(w->item, (size_t)w->n_item + (size_t)n * (size_t)(r->last_layer - r->first_layer + 1) + 1,
-                            sizeof *w->item);
-    for (int k = 0; k < n && !bad; k++)
-        bad = find_sequence(w, run, k, e);
-    return bad;
 }
 
 struct sh_replay_walk *sh_replay_walk_open(const struct sh_replay_request *q, struct sh_store *s, struct sh_err *e)
@@ -290,7 +243,7 @@ struct sh_replay_walk *sh_replay_walk_open(const struct sh_replay_request *q, st
     int bad = sh_runs_open(&w->runs, s, q->run, e) || sh_runs_agree(&w->runs, s, e);
     w->first = xcalloc((size_t)w->runs.n + 1, sizeof *w->first);
     for (int i = 0; i < w->runs.n && !bad; i++)
-        bad = find_run(w, i, e);
+        bad = find_layers(w, i, e);
     if (!bad && !w->n_item)
         bad = sh_fail(e, "%s: no layer is finished yet", sh_store_path(s));
     if (!bad)
@@ -331,34 +284,34 @@ int sh_replay_walk_layer(const struct sh_replay_walk *w, int i, struct sh_replay
     struct layer l = {.q = w->q, .index = w->first[it->run] + it->sequence,
                       .r = {.store = w->s, .run = &w->runs.run[it->run], .sequence = sequence_of(w, it),
                             .layer = it->layer}};
-    int bad = sh_recorded_read(&l.r, 1, e) || replay_layer(&l, sums, e);
+    int n = l.r.run->n_kv_head;
+    struct heads heads = {&l, sums, xcalloc((size_t)n, sizeof(char *)), xcalloc((size_t)n, sizeof(size_t))};
+    int bad = sh_recorded_read(&l.r, 1, e) || sh_each_head(n, w->q->threads, replay_head, &heads, e);
+    for (int h = 0; h < n; h++) {
+        if (heads.text[h] && !bad)
+            fwrite(heads.text[h], 1, heads.bytes[h], w->q->dump);
+        free(heads.text[h]);
+    }
+    free(heads.text);
+    free(heads.bytes);
     return sh_recorded_end(&l.r, bad, e);
-}
-
-static void note_length(const struct sh_replay_request *q, struct sh_replay_result *out, int n_tokens)
-{
-    out->least_tokens = out->n_sequence && out->least_tokens < n_tokens ? out->least_tokens : n_tokens;
-    out->most_tokens = out->most_tokens > n_tokens ? out->most_tokens : n_tokens;
-    out->n_tokens += n_tokens;
-    out->n_sequence++;
-    for (int b = 0; b < q->n_budget; b++)
-        out->budget_tokens[b] += sh_budget_tokens(&q->budget[b], n_tokens);
 }
 
 void sh_replay_walk_begin(const struct sh_replay_walk *w, struct sh_replay_result *out)
 {
     const struct sh_stored_run *r = w->runs.run;
     const struct sh_replay_request *q = w->q;
-    *out = (struct sh_replay_result){.model = xstrdup(r->model), .weights = xstrdup(r->weights),
-                                     .n_layer = r->n_layer, .n_head = r->n_head,
-                                     .n_kv_head = r->n_kv_head, .d_head = r->d_head,
-                                     .first_layer = r->first_layer, .last_layer = r->last_layer,
-                                     .n_unfinished = w->n_unfinished,
-                                     .has_values = strchr(r->vectors, 'v') != NULL,
+    *out = (struct sh_replay_result){.n_kv_head = r->n_kv_head, .d_head = r->d_head, .first_layer = r->first_layer,
+                                     .last_layer = r->last_layer,
                                      .budget_tokens = xcalloc((size_t)q->n_budget, sizeof(double))};
     for (int i = 0; i < w->runs.n; i++)
-        for (int k = 0; k < w->runs.n_sequence[i]; k++)
-            note_length(q, out, w->runs.sequence[i][k].n_tokens);
+        for (int k = 0; k < w->runs.n_sequence[i]; k++) {
+            int n = w->runs.sequence[i][k].n_tokens;
+            out->n_tokens += n;
+            out->n_sequence++;
+            for (int b = 0; b < q->n_budget; b++)
+                out->budget_tokens[b] += sh_budget_tokens(&q->budget[b], n);
+        }
     for (int b = 0; b < q->n_budget; b++)
         out->budget_tokens[b] /= out->n_sequence;
     out->total = sh_replay_total_new(q->n_spec * q->n_budget, r->last_layer - r->first_layer + 1, r->n_kv_head,
@@ -405,8 +358,6 @@ int sh_replay_run(const struct sh_replay_request *q, struct sh_store *s, struct 
 void sh_replay_result_free(struct sh_replay_result *r)
 {
     sh_replay_total_free(r->total);
-    free(r->model);
-    free(r->weights);
     free(r->budget_tokens);
     *r = (struct sh_replay_result){0};
 }

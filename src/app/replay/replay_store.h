@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a trace store to replay figures: every finished layer of the chosen runs, read once, goes through
- * all policies and budgets of the request; KV heads side by side on threads. */
+/* The replay of a trace store: every finished layer of the chosen runs is read once, for all policies and budgets of
+ * the request; KV heads run on threads. */
 #ifndef SH_APP_REPLAY_STORE_H
 #define SH_APP_REPLAY_STORE_H
 
@@ -29,10 +29,7 @@ struct sh_replay_request {
 
 struct sh_replay_result {               /* cell: i_spec * n_budget + i_budget                     */
     struct sh_replay_total *total;
-    char *model, *weights;
-    int n_layer, n_head, n_kv_head, d_head, first_layer, last_layer;
-    int n_sequence, n_unfinished, has_values;
-    int least_tokens, most_tokens;      /* of a sequence                                          */
+    int n_kv_head, d_head, first_layer, last_layer, n_sequence;
     double *budget_tokens;              /* [n_budget]: mean over the sequences                    */
     long long n_tokens;
 };
@@ -51,7 +48,7 @@ struct sh_replay_walk;
 struct sh_replay_walk *sh_replay_walk_open(const struct sh_replay_request *q, struct sh_store *s, struct sh_err *e);
 void sh_replay_walk_close(struct sh_replay_walk *w);            /* NULL is fine */
 int sh_replay_walk_n(const struct sh_replay_walk *w);           /* finished layers of sequences */
-double sh_replay_walk_scores(const struct sh_replay_walk *w, int i);    /* that it has, as if it had no window */
+double sh_replay_walk_scores(const struct sh_replay_walk *w, int i);    /* of a layer, windows ignored */
 int sh_replay_walk_sums(const struct sh_replay_walk *w);        /* of a layer: KV heads times cells */
 
 /* sums [KV head][cell]. */

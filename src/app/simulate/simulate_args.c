@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See simulate_args.h. */
 #include "src/app/simulate/simulate_args.h"
 
 #include <math.h>
@@ -51,25 +50,13 @@ int sh_sim_source(const struct sh_simulate_args *a, uint64_t seed, struct sh_sim
     return 0;
 }
 
-void sh_sim_source_close(struct sh_sim_source *s)
-{
-    sh_workload_close(&s->file);
-}
-
-/* Of a pipe nobody knows how long it is. */
-static double share_given(const struct sh_sim_source *s)
-{
-    if (!s->is_file)
-        return (double)s->given / (double)s->requests;
-    return s->file.whole ? (double)ftello(s->file.file) / (double)s->file.whole : 0;
-}
-
 static int next(struct sh_workload *base, struct sh_request *out, struct sh_err *e)
 {
     struct sh_sim_source *s = (struct sh_sim_source *)base;
     struct sh_workload *from = s->is_file ? &s->file.base : &s->random.base;
     if (s->moved && ++s->given % 256 == 0)
-        s->moved(s->to, share_given(s));
+        s->moved(s->to, !s->is_file ? (double)s->given / (double)s->requests
+                        : s->file.whole ? (double)ftello(s->file.file) / (double)s->file.whole : 0);
     return from->next(from, out, e);
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of shears simulate as what the simulator is asked: a model on a group, a workload at one or more
+/* The options of shears simulate as questions to the simulator: a model on a group of GPUs, a workload at one or more
  * rates, limits, and the caches that are compared. */
 #ifndef SH_APP_SIMULATE_ARGS_H
 #define SH_APP_SIMULATE_ARGS_H
+
+#include <stdio.h>
 
 #include "planner/simulate/simulate.h"
 #include "planner/simulate/workload.h"
 #include "src/base/common.h"
 #include "src/app/capacity/capacity_ask.h"
-#include "src/app/simulate/simulate_csv.h"
 
 enum { SH_SIM_RATES = 64 };
 
@@ -24,11 +25,40 @@ struct sh_simulate_args {
     int max_rate, timeline, force;
 };
 
+/* ---- files: simulate_csv.c. Errors name the file and the line ---- */
+
+/* A workload, read line by line however long it is. */
+struct sh_workload_file {
+    struct sh_workload base;
+    const char *path;                   /* not owned                                              */
+    FILE *file;
+    long long whole;                    /* bytes of the file; 0: a pipe                           */
+    char *text;
+    size_t bytes;
+    struct sh_workload_columns columns;
+    long long line, requests, skipped;  /* skipped: rows without a prompt or an answer             */
+    double first, last;
+};
+
+/* A path that opens and a header that is known. Times are counted from the first request's. Close even after -1. */
+int sh_workload_open(struct sh_workload_file *w, const char *path, struct sh_err *e);
+int sh_workload_again(struct sh_workload_file *w, struct sh_err *e);    /* from its beginning */
+void sh_workload_close(struct sh_workload_file *w);
+
+/* FNV-1a over all its bytes: identifies the requests, whatever the file's name. A pipe is refused. */
+int sh_workload_hash(struct sh_workload_file *w, uint64_t *out, struct sh_err *e);
+
+/* Measured steps: the columns prefill_tokens, decode_sequences, context_tokens, seconds in this order, under a header.
+ * At most SH_SIM_POINTS rows. */
+int sh_sim_points_read(const char *path, struct sh_sim_point *out, int *n, struct sh_err *e);
+
+/* ---- requests and settings ---- */
+
 /* Requests from a file or generated, at one speed. */
 struct sh_sim_source {
-    struct sh_workload base;            /* gives what the file or the generator gives, and counts  */
+    struct sh_workload base;            /* passes on the requests of the file or generator, and counts */
     uint64_t given;                     /* of this reading                                         */
-    void (*moved)(void *to, double share);      /* told now and then how much of a reading is over; NULL */
+    void (*moved)(void *to, double share);      /* called now and then with the share that was read; NULL */
     void *to;
     int is_file;
     struct sh_workload_file file;
@@ -40,16 +70,15 @@ struct sh_sim_source {
     int n;
 };
 
+/* Close its file with sh_workload_close in any case. */
 int sh_sim_source(const struct sh_simulate_args *a, uint64_t seed, struct sh_sim_source *out, struct sh_err *e);
-void sh_sim_source_close(struct sh_sim_source *s);
-
-/* From its beginning; `from` is a struct sh_sim_source. */
+/* Starts again from the beginning; `from` is a struct sh_sim_source. */
 struct sh_workload *sh_sim_source_again(void *from, struct sh_err *e);
 
-/* Steps, memory, limits; checks what excludes each other. */
+/* Steps, memory, limits. Refuses options that exclude each other. */
 int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, struct sh_err *e);
 
-/* "weights=0.8,cache=0.7,products=0.6,attention=0.4,link=0.7"; what is not named stays 1. */
+/* "weights=0.8,cache=0.7,products=0.6,attention=0.4,link=0.7"; the others are 1. */
 int sh_sim_efficiency_parse(const char *text, struct sh_sim_efficiency *out, struct sh_err *e);
 
 #endif

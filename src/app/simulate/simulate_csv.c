@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See simulate_csv.h. */
-#include "src/app/simulate/simulate_csv.h"
+/* The files of shears simulate (simulate_args.h). */
+#include "src/app/simulate/simulate_args.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ int sh_workload_open(struct sh_workload_file *w, const char *path, struct sh_err
 int sh_workload_again(struct sh_workload_file *w, struct sh_err *e)
 {
     if (w->line == 1)
-        return 0;                       /* only its header was read: a pipe is good enough */
+        return 0;                       /* only its header was read, so a pipe works, too */
     if (fseek(w->file, 0, SEEK_SET))
         return sh_fail(e, "%s: cannot be read a second time: %s", w->path, strerror(errno));
     w->line = w->requests = w->skipped = 0;
@@ -98,7 +98,7 @@ int sh_workload_hash(struct sh_workload_file *w, uint64_t *out, struct sh_err *e
             *out = (*out ^ buffer[i]) * 0x100000001b3u;
     if (ferror(w->file))
         return sh_fail(e, "%s: %s", w->path, strerror(errno));
-    w->line = 0;                        /* what comes next begins at the beginning */
+    w->line = 0;                        /* the next reading starts at the beginning */
     return 0;
 }
 
@@ -112,7 +112,7 @@ void sh_workload_close(struct sh_workload_file *w)
 
 /* ---- measured steps ---- */
 
-/* A field that is a number and nothing else; *at goes on behind its comma, NULL at the line's end. */
+/* A field that is a number and nothing else; *at moves past its comma, NULL at the line's end. */
 static int number(char **at, double max, double *out)
 {
     char *s = *at, *end;
@@ -140,32 +140,26 @@ static int point(char *text, struct sh_sim_point *out, struct sh_err *e)
     return 0;
 }
 
-static int points(FILE *file, struct sh_sim_point *out, int *n, long long *line, struct sh_err *e)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    int got, bad = 0;
-    for (*n = 0; !bad && (got = line_of(file, &text, &bytes, line, e)) != 0;) {
-        if (got < 0)
-            bad = -1;
-        else if (*line == 1 && strncmp(text, "prefill_tokens,decode_sequences,context_tokens,seconds", 54))
-            bad = sh_fail(e, "expected the header prefill_tokens,decode_sequences,context_tokens,seconds");
-        else if (*line > 1 && *n == SH_SIM_POINTS)
-            bad = sh_fail(e, "found more than %d measured steps, expected at most that many", SH_SIM_POINTS);
-        else if (*line > 1 && text[strspn(text, " \t\r\n")])
-            bad = point(text, &out[(*n)++], e);
-    }
-    free(text);
-    return bad;
-}
-
 int sh_sim_points_read(const char *path, struct sh_sim_point *out, int *n, struct sh_err *e)
 {
     FILE *file = sh_stream_open(path, NULL);
+    char *text = NULL;
+    size_t bytes = 0;
     long long line = 0;
+    int got, bad = 0;
     if (!file)
         return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
-    int bad = points(file, out, n, &line, e);
+    for (*n = 0; !bad && (got = line_of(file, &text, &bytes, &line, e)) != 0;) {
+        if (got < 0)
+            bad = -1;
+        else if (line == 1 && strncmp(text, "prefill_tokens,decode_sequences,context_tokens,seconds", 54))
+            bad = sh_fail(e, "expected the header prefill_tokens,decode_sequences,context_tokens,seconds");
+        else if (line > 1 && *n == SH_SIM_POINTS)
+            bad = sh_fail(e, "found more than %d measured steps, expected at most that many", SH_SIM_POINTS);
+        else if (line > 1 && text[strspn(text, " \t\r\n")])
+            bad = point(text, &out[(*n)++], e);
+    }
+    free(text);
     fclose(file);
     return bad ? sh_err_prefix(e, "%s: line %lld", path, line) : 0;
 }

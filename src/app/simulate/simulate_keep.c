@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What shears simulate --db keeps (simulate_run.h): one set of figures for each cell, under settings that name
- * everything that decides them; what stands behind a name, a file or a row of a catalogue, by a hash. */
-#include <inttypes.h>
+/* The results of shears simulate --db (simulate_run.h): a set of figures for each cell, under settings that name
+ * everything that decides them; the contents of files and rows of a catalogue by their hash. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "src/base/mem.h"
 #include "src/app/store/results.h"
 #include "src/app/simulate/simulate_run.h"
-
-/* ---- names ---- */
 
 static void mix(uint64_t *h, double x)
 {
@@ -18,7 +15,7 @@ static void mix(uint64_t *h, double x)
     sh_part_hash(h, text);
 }
 
-/* What it says of sequences of many lengths, up to the longest that there may be. */
+/* Covers the costs of sequences of many lengths, up to the longest possible. */
 uint64_t sh_sim_costs(const struct sh_sim_cost *c)
 {
     const struct sh_roofline *r = &c->line;
@@ -75,45 +72,38 @@ int sh_sim_names(struct sh_sim_study *s, struct sh_err *e)
     return 0;
 }
 
-/* ---- the store ---- */
-
-int sh_sim_find(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
+int sh_sim_find(struct sh_sim_study *s, int are_new, struct sh_store *store, struct sh_err *e)
 {
-    int found = 0;
-    for (int i = 0; i < s->n_row && found >= 0; i++) {
+    for (int i = 0; i < s->n_row; i++) {
         struct sh_sim_row *r = &s->row[i];
-        struct sh_result_row kept;
-        found = sh_result_find(store, "simulate", r->settings, &kept, e);
-        r->is_known = r->is_there = found > 0 && sh_result_get(&kept, &sh_simulate_metrics, r->at);
-        sh_result_free(&kept);
+        if (r->is_known)
+            continue;
+        r->is_there = sh_result_recall(store, "simulate", r->settings, &sh_simulate_metrics, r->at, e);
+        if (r->is_there < 0)
+            return -1;
+        r->is_known = r->is_there && !are_new;
     }
-    return found < 0 ? -1 : 0;
-}
-
-static int keep(const struct sh_sim_row *r, struct sh_store *store, struct sh_err *e)
-{
-    struct sh_result_row row = {0};
-    sh_result_add_all(&row, &sh_simulate_metrics, -1, r->at);
-    return sh_result_keep(store, "simulate", r->settings, &row, e);
+    return 0;
 }
 
 int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store *store, struct sh_err *e)
 {
-    int bad = sh_store_group_begin(store, e);
-    if (bad)
+    int bad = 0;
+    if (sh_store_group_begin(store, e))
         return -1;
     for (int i = first; i < first + n && !bad; i++)
         if (s->row[i].is_there && !s->row[i].is_known)
-            bad = keep(&s->row[i], store, e);
+            bad = sh_result_keep_all(store, "simulate", s->row[i].settings, &sh_simulate_metrics, s->row[i].at, e);
     return sh_store_group_end(store, bad, e);
 }
 
 int sh_sim_forget(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
 {
-    const char **settings = xcalloc((size_t)s->n_row + 1, sizeof *settings);
-    for (int i = 0; i < s->n_row; i++)
-        settings[i] = s->row[i].is_known ? NULL : s->row[i].settings;
-    int bad = sh_results_forget("simulate", settings, s->n_row, store, e);
-    free(settings);
-    return bad;
+    int bad = 0;
+    if (sh_store_group_begin(store, e))
+        return -1;
+    for (int i = 0; i < s->n_row && !bad; i++)
+        if (!s->row[i].is_known)
+            bad = sh_store_results_erase(store, "simulate", s->row[i].settings, e);
+    return sh_store_group_end(store, bad, e);
 }

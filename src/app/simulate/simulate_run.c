@@ -9,7 +9,6 @@
 #include "planner/simulate/simulate.h"
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
-#include "src/app/capacity/capacity_plan.h"
 
 enum { SEARCH_RUNS = 16 };              /* of --max-rate, about */
 
@@ -58,34 +57,27 @@ static void summary(const struct sh_quantile *q, double to[4])
     to[3] = sh_quantile_mean(q);
 }
 
-static void fill(const struct sh_sim_result *r, struct sh_sim_row *row)
+/* skipped: rows of the workload's file; most: the highest rate (find_most). */
+static void fill(const struct sh_sim_result *r, double skipped, const double most[3], struct sh_sim_row *row)
 {
-    double span = r->last_arrival_s - r->start_s, whole = r->end_s - r->start_s, *to = row->at;
-    to[SH_S_RATE] = span > 0 ? (double)(r->requests - 1) / span : (double)NAN;
-    to[SH_S_REQUESTS] = (double)r->requests;
-    to[SH_S_FINISHED] = (double)r->finished;
-    to[SH_S_REFUSED] = (double)r->refused;
-    to[SH_S_PREEMPTIONS] = (double)r->preemptions;
-    to[SH_S_STEPS] = (double)r->steps;
-    to[SH_S_LARGEST_BATCH] = (double)r->largest_batch;
-    to[SH_S_TOKENS_IN] = (double)r->tokens_in;
-    to[SH_S_TOKENS_OUT] = (double)r->tokens_out;
-    to[SH_S_RECOMPUTED] = (double)r->tokens_recomputed;
-    to[SH_S_THROUGHPUT] = r->throughput;
-    to[SH_S_GOODPUT] = r->goodput;
-    to[SH_S_GOOD_SHARE] = (double)r->good / (double)r->requests;
-    to[SH_S_SECONDS] = whole;
-    to[SH_S_BUSY] = whole > 0 ? r->busy_s / whole : 0;
-    to[SH_S_RUNNING] = r->running_mean;
-    to[SH_S_OCCUPANCY] = r->occupancy_mean;
-    to[SH_S_OCCUPANCY_PEAK] = r->occupancy_peak;
-    summary(&r->ttft, to + SH_S_TTFT);
-    summary(&r->tpot, to + SH_S_TPOT);
-    summary(&r->latency, to + SH_S_LATENCY);
-    summary(&r->queue, to + SH_S_QUEUE);
+    double span = r->last_arrival_s - r->start_s, whole = r->end_s - r->start_s;
+    double at[SH_N_SIM_METRIC] = {
+        [SH_S_RATE] = span > 0 ? (double)(r->requests - 1) / span : (double)NAN,
+        [SH_S_REQUESTS] = (double)r->requests, [SH_S_FINISHED] = (double)r->finished,
+        [SH_S_REFUSED] = (double)r->refused, [SH_S_SKIPPED] = skipped, [SH_S_PREEMPTIONS] = (double)r->preemptions,
+        [SH_S_STEPS] = (double)r->steps, [SH_S_LARGEST_BATCH] = (double)r->largest_batch,
+        [SH_S_TOKENS_IN] = (double)r->tokens_in, [SH_S_TOKENS_OUT] = (double)r->tokens_out,
+        [SH_S_RECOMPUTED] = (double)r->tokens_recomputed, [SH_S_THROUGHPUT] = r->throughput,
+        [SH_S_GOODPUT] = r->goodput, [SH_S_GOOD_SHARE] = (double)r->good / (double)r->requests,
+        [SH_S_SECONDS] = whole, [SH_S_BUSY] = whole > 0 ? r->busy_s / whole : 0, [SH_S_RUNNING] = r->running_mean,
+        [SH_S_OCCUPANCY] = r->occupancy_mean, [SH_S_OCCUPANCY_PEAK] = r->occupancy_peak};
+    summary(&r->ttft, at + SH_S_TTFT);
+    summary(&r->tpot, at + SH_S_TPOT);
+    summary(&r->latency, at + SH_S_LATENCY);
+    summary(&r->queue, at + SH_S_QUEUE);
+    memcpy(&at[SH_S_MAX_RATE], most, 3 * sizeof *most);
+    memcpy(row->at, at, sizeof at);
 }
-
-/* ---- a server ---- */
 
 int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *v, struct sh_sim_server *to,
                        struct sh_err *e)
@@ -97,7 +89,7 @@ int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *
               sh_capacity_ask_fill(&s->args->capacity, &s->settings, &q, &ask, &to->layers, e) ||
               (v->plan && sh_capacity_plan(v->plan, v->path, &s->model, q.tp, &ask.rule, &to->layers, e));
     if (!v->plan && !v->budget)
-        ask.rule.state = ask.rule.headroom = 0;         /* they belong to a policy */
+        ask.rule.state = ask.rule.headroom = 0;         /* these belong to a policy */
     if (bad || sh_sim_cost(&ask, &s->efficiency, &to->cost, e)) {
         free(to->layers);
         to->layers = NULL;
@@ -114,9 +106,6 @@ void sh_sim_server_close(struct sh_sim_server *server)
     *server = (struct sh_sim_server){0};
 }
 
-/* ---- runs ---- */
-
-/* Of a reading of the workload this much is over. */
 void sh_sim_moved(void *to, double share)
 {
     struct sh_sim_study *s = to;
@@ -139,7 +128,8 @@ double sh_sim_runs(const struct sh_sim_study *s, int first, int n)
     return fresh == n && s->args->max_rate ? n + SEARCH_RUNS : fresh;
 }
 
-/* The highest rate is the same for all rows of a cache: looked for once, or taken from one that is known. */
+/* The highest rate, its speed, and whether there is no limit: the same for all rows of a cache, so searched once, or
+ * taken from a row that is known. */
 static int find_most(struct sh_sim_study *s, const struct sh_sim_row *row, int n, double most[3], struct sh_err *e)
 {
     struct sh_rate rate = {0};
@@ -177,9 +167,7 @@ static int run_row(struct sh_sim_study *s, struct sh_sim_row *row, const double 
         return -1;
     if (sh_simulate(&ask, &s->server.cost, w, s->result, e))
         return s->args->workload && !sh_interrupted() ? sh_err_prefix(e, "%s", s->args->workload) : -1;
-    fill(s->result, row);
-    row->at[SH_S_SKIPPED] = (double)s->source.file.skipped;
-    memcpy(&row->at[SH_S_MAX_RATE], most, 3 * sizeof *most);
+    fill(s->result, (double)s->source.file.skipped, most, row);
     if (row->occupancy)
         *row->occupancy = s->result->occupancy;
     row->is_there = 1;

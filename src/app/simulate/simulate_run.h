@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What shears simulate runs: each cache (whole, each budget, each plan) on each server (GPU, how many of them,
- * format) at each rate, on the same requests. A cell of that sweep is a row of figures: fresh from a run, or as a
- * store kept it. simulate_sweep.c says who runs which. */
+/* The runs of shears simulate: each cache (whole, each budget, each plan) on each server (GPU, number of GPUs, format)
+ * at each rate, on the same requests. A cell of that sweep is a row of figures, new or from the store.
+ * simulate_sweep.c says who runs which. */
 #ifndef SH_APP_SIMULATE_RUN_H
 #define SH_APP_SIMULATE_RUN_H
 
@@ -31,8 +31,8 @@ struct sh_sim_row {
     const struct sh_sim_cache *cache;
     double speed;
     double at[SH_N_SIM_METRIC];         /* NaN: not defined                                       */
-    int is_there;                       /* it has figures; else it is another shard's              */
-    int is_known;                       /* and they are from the store                             */
+    int is_there;                       /* it has figures; else it belongs to another shard        */
+    int is_known;                       /* they were in the store before this command              */
     char *settings;                     /* what it is kept under; owned; NULL: nothing is kept      */
     struct sh_timeline *occupancy;      /* owned; NULL: nobody asked                               */
 };
@@ -81,11 +81,10 @@ int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *
                        struct sh_err *e);
 void sh_sim_server_close(struct sh_sim_server *server);
 
-/* This much of a reading of the workload is over. */
+/* Shows progress: this share of a reading of the workload is over. */
 void sh_sim_moved(void *study, double share);
 
-/* Those of the rows [first, first + n), which are of one cache, that are not known: how many runs they take, about;
- * their figures. */
+/* Rows [first, first + n), of one cache, that are not known: about how many runs they take; run them. */
 double sh_sim_runs(const struct sh_sim_study *s, int first, int n);
 int sh_sim_run(struct sh_sim_study *s, int first, int n, struct sh_err *e);
 
@@ -95,16 +94,18 @@ int sh_sim_sweep(struct sh_sim_study *s, struct sh_store *store, struct sh_err *
 /* Is row i of this shard? */
 int sh_sim_is_own(const struct sh_sim_study *s, int i);
 
-/* Rows, remarks. All: everything that --json has, else what people read. */
+/* Writes rows and remarks (cli/simulate_show.c). all: everything that --json has, else what people read. */
 void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text, int all);
 
-/* The store: names for all rows (settings); rows that it has are filled and marked as known; keeps those of the rows
- * [first, first + n) that are fresh, in one transaction; forgets all. */
+/* The store: sets the settings of all rows; fills rows that are not known yet, and marks them as known unless they are
+ * new; keeps those of the rows [first, first + n) that are new, in one transaction; erases the results of rows that are
+ * not known. */
 int sh_sim_names(struct sh_sim_study *s, struct sh_err *e);
-int sh_sim_find(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
+int sh_sim_find(struct sh_sim_study *s, int are_new, struct sh_store *store, struct sh_err *e);
 int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store *store, struct sh_err *e);
-/* Of the rows that are not known. */
 int sh_sim_forget(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
+
+/* Hash of what steps cost. */
 uint64_t sh_sim_costs(const struct sh_sim_cost *c);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See simulate_run.h: what was asked, as servers, caches and rows. */
+/* See simulate_run.h: the options as servers, caches and rows. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +7,7 @@
 
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
-#include "src/app/capacity/capacity_plan.h"
 #include "src/app/simulate/simulate_run.h"
-
-/* ---- the request ---- */
 
 /* Efficiencies of the whole cache's steps serve all. */
 static int calibrate(struct sh_sim_study *s, struct sh_err *e)
@@ -35,29 +32,6 @@ static int calibrate(struct sh_sim_study *s, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-static int read_boards(struct sh_sim_study *s, struct sh_err *e)
-{
-    struct sh_capacity_words gpu;
-    if (sh_capacity_split("--gpu", s->args->capacity.gpu, &gpu, e))
-        return -1;
-    s->board = xcalloc((size_t)gpu.n, sizeof *s->board);
-    for (int i = 0; i < gpu.n; i++)
-        if (sh_capacity_board(&s->names, gpu.at[i], &s->board[s->n_board++], e))
-            return -1;
-    return 0;
-}
-
-static int read_plans(struct sh_sim_study *s, struct sh_err *e)
-{
-    s->plan = xcalloc((size_t)s->args->plan.n + 1, sizeof *s->plan);
-    for (int i = 0; i < s->args->plan.n; i++)
-        if (sh_plan_read(&s->plan[i], s->args->plan.at[i], e))
-            return -1;
-    return 0;
-}
-
-/* ---- rows ---- */
-
 /* The caches of one server: the whole one, budgets, plans. */
 static void add_caches(struct sh_sim_study *s, const struct sh_sim_cache *server)
 {
@@ -75,7 +49,7 @@ static void add_caches(struct sh_sim_study *s, const struct sh_sim_cache *server
     }
 }
 
-/* Every cache is set up once, so that what is wrong with one is told before the work. */
+/* Every cache is set up once, so that errors are found before the work. */
 static int look_at(const struct sh_sim_study *s, struct sh_sim_cache *v, struct sh_err *e)
 {
     struct sh_sim_server server;
@@ -104,7 +78,7 @@ static void add_rows(struct sh_sim_study *s)
     }
 }
 
-/* Of a server what is not the same for all. */
+/* The parts of a server's name that differ among servers. */
 static char *name_server(const struct sh_sim_study *s, const struct sh_sim_cache *v)
 {
     const struct sh_capacity_settings *t = &s->settings;
@@ -140,6 +114,7 @@ static int lay_out(struct sh_sim_study *s, struct sh_err *e)
 int sh_sim_study_open(struct sh_sim_study *s, struct sh_err *e)
 {
     const struct sh_simulate_args *a = s->args;
+    struct sh_capacity_words gpu;
     s->efficiency = (struct sh_sim_efficiency){1, 1, 1, 1, 1, 0};
     if (strstr(a->capacity.tp, "auto"))
         return sh_misused(e, "--tp: expected numbers; shears capacity --tp auto finds how many are enough");
@@ -147,8 +122,17 @@ int sh_sim_study_open(struct sh_sim_study *s, struct sh_err *e)
         (a->efficiency && sh_sim_efficiency_parse(a->efficiency, &s->efficiency, e)) ||
         sh_sim_source(a, (uint64_t)s->common->seed, &s->source, e) ||
         sh_capacity_names_open(&s->names, a->capacity.gpus, a->capacity.models, e) ||
-        sh_capacity_model(&s->names, a->capacity.model, &s->model, e) || read_boards(s, e) || read_plans(s, e))
+        sh_capacity_model(&s->names, a->capacity.model, 0, &s->model, e) ||
+        sh_capacity_split("--gpu", a->capacity.gpu, &gpu, e))
         return -1;
+    s->board = xcalloc((size_t)gpu.n, sizeof *s->board);
+    for (int i = 0; i < gpu.n; i++)
+        if (sh_capacity_board(&s->names, gpu.at[i], 0, &s->board[s->n_board++], e))
+            return -1;
+    s->plan = xcalloc((size_t)a->plan.n + 1, sizeof *s->plan);
+    for (int i = 0; i < a->plan.n; i++)
+        if (sh_plan_read(&s->plan[i], a->plan.at[i], e))
+            return -1;
     s->efficiency.overhead_s = a->overhead_s >= 0 ? a->overhead_s : 0;
     s->ask.stopped = sh_interrupted;
     s->source.moved = sh_sim_moved;
@@ -175,7 +159,7 @@ void sh_sim_study_clear(struct sh_sim_study *s)
     free(s->row);
     free(s->board);
     free(s->result);
-    sh_sim_source_close(&s->source);
+    sh_workload_close(&s->source.file);
     sh_kv_shape_clear(&s->model);
     sh_capacity_names_close(&s->names);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See simulate_run.h: which rows are run by whom. A row is a unit, but with --max-rate, whose search serves all rows of
- * a cache, they are one together. */
+/* See simulate_run.h: which rows are run by whom. A row is a unit; with --max-rate, whose search serves all rows of a
+ * cache, those are one unit together. */
 #include <stdlib.h>
 
 #include "src/base/file.h"
@@ -15,13 +15,6 @@ static int rows_of_unit(const struct sh_sim_study *s)
 int sh_sim_is_own(const struct sh_sim_study *s, int i)
 {
     return sh_part_has(&s->shard, i / rows_of_unit(s));
-}
-
-/* What is not kept cannot be found. */
-static int may_find(const struct sh_sim_study *s)
-{
-    const struct sh_simulate_args *a = s->args;
-    return !a->force && !a->log && !a->timeline && !a->plot_occupancy;
 }
 
 /* ---- by one process: all, or a shard ---- */
@@ -45,21 +38,6 @@ static int run_own(struct sh_sim_study *s, struct sh_store *store, struct sh_err
     return bad ? -1 : 0;
 }
 
-/* The requests of every run, as they end. */
-static int run_logged(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
-{
-    struct sh_file *f = s->args->log ? sh_file_begin(s->args->log, e) : NULL;
-    if (s->args->log && !f)
-        return -1;
-    s->log = f ? sh_file_stream(f) : NULL;
-    if (f)
-        fputs("plan,speed,request,arrival_s,prompt_tokens,output_tokens,admitted_s,first_token_s,finished_s,"
-              "preemptions\n", s->log);
-    int bad = run_own(s, store, e);
-    s->log = NULL;
-    return sh_file_end(f, bad, e);
-}
-
 /* ---- by several ranks ---- */
 
 static int run_unit(void *to, int unit, struct sh_err *e)
@@ -78,43 +56,46 @@ static int run_unit(void *to, int unit, struct sh_err *e)
 static int share(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
 {
     int per = rows_of_unit(s), units = s->n_row / per;
-    double *size = xcalloc((size_t)units, sizeof *size);
-    unsigned char *known = xcalloc((size_t)units, 1);
+    struct sh_work_unit *unit = xcalloc((size_t)units, sizeof *unit);
     for (int u = 0; u < units; u++) {
-        size[u] = sh_sim_runs(s, u * per, per);
-        known[u] = !(size[u] > 0);
+        unit[u].size = sh_sim_runs(s, u * per, per);
+        unit[u].is_done = !(unit[u].size > 0);
     }
-    struct sh_work_queue work = {.n = units, .size = size, .done = known, .run = run_unit, .to = s,
-                            .timeout_s = s->args->rank_timeout, .what = "simulating", .quiet = s->common->quiet};
-    int bad = sh_job_run(&s->cluster, &work, store, e);
-    free(size);
-    free(known);
+    struct sh_work_queue q = {.n = units, .unit = unit, .run = run_unit, .to = s, .what = "simulating"};
+    int bad = sh_job_run(&s->cluster, q, store, e);
+    free(unit);
     return bad;
 }
 
-/* Rank 0 joins what all found; rows that were there before stay marked. */
+/* Rank 0 begins with the results of the store and of ranks that were killed, and joins those of all. With --force it
+ * erases the store's before the ranks' stores are merged, so that different results do not conflict, and afterwards. */
 static int work_shared(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
 {
+    int force = s->args->force;
     if (!sh_job_is_first(&s->cluster))
         return share(s, NULL, e);
-    int *known = xcalloc((size_t)s->n_row, sizeof *known);
-    int force = s->args->force;         /* before and after: an answer that differs must not keep ranks' stores out */
-    int bad = (force && sh_sim_forget(s, store, e)) || sh_job_gather(&s->cluster, store, e) ||
-              (!force && sh_sim_find(s, store, e)) || sh_sim_forget(s, store, e);
-    for (int i = 0; i < s->n_row; i++)
-        known[i] = s->row[i].is_known;
-    bad = bad || share(s, store, e) || sh_sim_find(s, store, e);
-    for (int i = 0; i < s->n_row; i++)
-        s->row[i].is_known = known[i];
-    free(known);
-    return bad ? -1 : 0;
+    return (force && sh_sim_forget(s, store, e)) || sh_job_gather(&s->cluster, store, e) ||
+                   (!force && sh_sim_find(s, 0, store, e)) || sh_sim_forget(s, store, e) || share(s, store, e) ||
+                   sh_sim_find(s, 1, store, e)
+               ? -1 : 0;
 }
 
 int sh_sim_sweep(struct sh_sim_study *s, struct sh_store *store, struct sh_err *e)
 {
+    const struct sh_simulate_args *a = s->args;
     if (s->cluster.ranks)
         return work_shared(s, store, e);
-    if (store && may_find(s) && sh_sim_find(s, store, e))
+    /* Logs and timelines are not in the store. */
+    if (store && !a->force && !a->log && !a->timeline && !a->plot_occupancy && sh_sim_find(s, 0, store, e))
         return -1;
-    return run_logged(s, store, e);
+    struct sh_file *f = a->log ? sh_file_begin(a->log, e) : NULL;
+    if (a->log && !f)
+        return -1;
+    s->log = f ? sh_file_stream(f) : NULL;
+    if (f)
+        fputs("plan,speed,request,arrival_s,prompt_tokens,output_tokens,admitted_s,first_token_s,finished_s,"
+              "preemptions\n", s->log);
+    int bad = run_own(s, store, e);
+    s->log = NULL;
+    return sh_file_end(f, bad, e);
 }

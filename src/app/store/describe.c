@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See describe.h. */
 #include "src/app/store/describe.h"
 
 #include <math.h>
@@ -7,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-long long sh_describe_scores(struct sh_store *s, const struct sh_stored_run *r, struct sh_err *e)
+/* Causal scores that the finished layers of a run hold, windows ignored. */
+static long long count_scores(struct sh_store *s, const struct sh_stored_run *r, struct sh_err *e)
 {
     struct sh_stored_sequence *q;
     int n;
@@ -28,7 +28,7 @@ long long sh_describe_scores(struct sh_store *s, const struct sh_stored_run *r, 
 
 int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored_run *r, struct sh_err *e)
 {
-    long long scores = sh_describe_scores(s, r, e), bytes = scores < 0 ? -1 : sh_store_blob_bytes(s, r->id, e);
+    long long scores = count_scores(s, r, e), bytes = scores < 0 ? -1 : sh_store_blob_bytes(s, r->id, e);
     if (bytes < 0)
         return -1;
     int n_layer = r->last_layer - r->first_layer + 1;
@@ -58,8 +58,8 @@ int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored
     return 0;
 }
 
-/* The most memory this program has held, mapped weights included. (getrusage would count what the
- * parent held before it started us.) */
+/* The most memory that this program has held, mapped weights included. (getrusage would include the parent's before it
+ * started us.) */
 static long long peak_memory(void)
 {
     char line[128];
@@ -73,7 +73,6 @@ static long long peak_memory(void)
     return kib * 1024;
 }
 
-/* What was said to be needed of a device beside what the fullest one gave; nothing on the CPU. */
 void sh_describe_memory(struct sh_out *o, const struct sh_devices *d, size_t needs_bytes)
 {
     size_t peak = 0, used = 0;

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "src/app/eval/eval_results.h"
-#include "src/app/eval/task_results.h"
 #include "src/app/replay/replay_results.h"
 #include "src/app/store/results.h"
 #include "src/app/theory/theory_store.h"
@@ -24,8 +23,6 @@
 #define SHARE_OF_FLOATS 0, 1 + 1e-3     /* long sums in two orders */
 
 #define METRICS(name, table) const struct sh_metrics name = {table, sizeof table / sizeof *table}
-
-/* ---- replay ---- */
 
 static const struct sh_metric replay[SH_N_REPLAY_METRIC] = {
     [SH_M_KEPT_MASS] = {"kept_mass", "kept mass", 4, SHARE_OF_FLOATS},
@@ -59,8 +56,6 @@ METRICS(sh_replay_metrics, replay);
 static const struct sh_setting replay_setting[] = {
     POLICY, TEXT("allocator"), TEXT("rows"), WHOLE("prefill"), WHOLE("error_every"), UNSIGNED("seed"), WHOLE("run"),
     TEXT("model"), WHOLE("sequences"), WHOLE("tokens"), WHOLE("layers_done"), {NULL, 0}};
-
-/* ---- eval ---- */
 
 static const struct sh_metric eval[SH_N_EVAL_METRIC] = {
     [SH_E_SEQUENCES] = {"sequences", "texts", 0, COUNT_FROM_1}, [SH_E_TOKENS] = {"tokens", "tokens", 0, COUNT},
@@ -97,8 +92,6 @@ static const struct sh_setting eval_setting[] = {
     POLICY, CACHE, WHOLE("prefill"), HASH("model"), HASH("texts"), TEXT("dtype"), WHOLE("weight_bits"),
     UNSIGNED("seed"), PRUNED, HASH("answers"), HASH("plan"), {NULL, 0}};
 
-/* ---- eval --task ---- */
-
 static const struct sh_metric task[SH_N_TASK_METRIC] = {
     [SH_T_ITEMS] = {"items", "items", 0, COUNT_FROM_1}, [SH_T_ACC] = {"acc", "acc", 4, SHARE},
     [SH_T_STDERR] = {"stderr", "+-", 4, SHARE}, [SH_T_ACC_NORM] = {"acc_norm", "acc_norm", 4, SHARE},
@@ -112,8 +105,6 @@ METRICS(sh_task_metrics, task);
 static const struct sh_setting task_setting[] = {
     TEXT("task"), WHOLE("shots"), POLICY, CACHE, WHOLE("prefill"), HASH("model"), HASH("items"), TEXT("dtype"),
     WHOLE("weight_bits"), UNSIGNED("seed"), PRUNED, {NULL, 0}};
-
-/* ---- drift ---- */
 
 static const struct sh_metric drift[SH_N_DRIFT_METRIC] = {
     [SH_D_JACCARD] = {"jaccard", "Jaccard", 4, SHARE}, [SH_D_LEAST] = {"least_jaccard", "least", 4, SHARE},
@@ -129,8 +120,6 @@ static METRICS(drift_part_metrics, drift_part);
 static const struct sh_setting drift_setting[] = {
     POLICY, TEXT("rows"), WHOLE("prefill"), WHOLE("kv_bits"), WHOLE("group"), TEXT("dtype"), WHOLE("weight_bits"),
     WHOLE("run"), WHOLE("count"), WHOLE("every"), UNSIGNED("seed"), {NULL, 0}};
-
-/* ---- simulate ---- */
 
 #define FOUR(name, what) \
     {name ".p50", what " p50", 4, ANYTHING}, {name ".p90", what " p90", 4, ANYTHING}, \
@@ -160,8 +149,6 @@ static const struct sh_setting simulate_setting[] = {
     HASH("requests_hash"), REAL("reserve"), WHOLE("seed"), REAL("slo_tpot_s"), REAL("slo_ttft_s"), REAL("speed"),
     WHOLE("state"), REAL("step_overhead_s"), WHOLE("step_tokens"), WHOLE("tp"), REAL("util"), TEXT("weights"),
     TEXT("windows"), TEXT("workload"), {NULL, 0}};
-
-/* ---- theory ---- */
 
 /* Keys name units: scores as x = score * number of keys the row sees ("rows"), natural logarithms ("nats"). */
 static const struct sh_metric theory[SH_N_THEORY_FIGURE] = {
@@ -193,8 +180,6 @@ static const struct sh_setting theory_setting[] = {
     REAL_17("split"), REAL_17("epsilon"), WHOLE("replicas"), UNSIGNED("seed"), WHOLE("run"), WHOLE("sequences"),
     WHOLE("tokens"), {NULL, 0}};
 
-/* ---- persistence ---- */
-
 static const struct sh_metric persistence[SH_N_PERSISTENCE_METRIC] = {
     [SH_PM_RATIO] = {"ratio", "ratio", 4, ANYTHING}, [SH_PM_DENSITY] = {"density", "density", 4, ANYTHING},
     [SH_PM_LIFT] = {"lift", "lift", 3, ANYTHING}, [SH_PM_RELATIVE_RISK] = {"relative_risk", "rel. risk", 3, ANYTHING},
@@ -205,8 +190,6 @@ METRICS(sh_persistence_metrics, persistence);
 
 static const struct sh_setting persistence_setting[] = {
     TEXT("alpha"), WHOLE("recent"), REAL_17("split"), WHOLE("window"), WHOLE("run"), {NULL, 0}};
-
-/* ---- repetition ---- */
 
 static const struct sh_metric repetition[SH_N_REPETITION_METRIC] = {
     [SH_REP_4] = {"rep_4", "rep-4", 4, ANYTHING}, [SH_REP_DISTINCT_1] = {"distinct_1", "distinct-1", 4, ANYTHING},
@@ -226,8 +209,6 @@ static const struct sh_setting repetition_setting[] = {
     WHOLE("n_texts"), TEXT("policy"), WHOLE("prefill"), WHOLE("prompt_tokens"), WHOLE("seed"), REAL("temperature"),
     TEXT("texts"), WHOLE("tokens_written"), WHOLE("top_k"), REAL("top_p"), WHOLE("weight_bits"),
     REAL("weight_prune"), {NULL, 0}};
-
-/* ---- all ---- */
 
 const struct sh_result_kind sh_result_kinds[] = {
     {"replay", 1, replay_setting, {&sh_replay_metrics}},

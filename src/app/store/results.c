@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See results.h. */
 #include "src/app/store/results.h"
 
 #include <inttypes.h>
@@ -41,8 +40,6 @@ void sh_metrics_write(const struct sh_metrics *m, const double *at, struct sh_ou
         else
             sh_out_int(o, m->metric[i].key, m->metric[i].label, llround(at[i]));
 }
-
-/* ---- settings ---- */
 
 /* As JSON; NULL: it is left out. *bad: it cannot be written. */
 static char *value_text(enum sh_setting_kind kind, const struct sh_value *v, int *bad)
@@ -91,11 +88,10 @@ char *sh_settings_text(const char *command, const struct sh_value *value)
     }
     putc('}', to);
     xmemclose(to, &text, &bytes);
-    if (bad) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    if (!bad)
+        return text;
+    free(text);
+    return NULL;
 }
 
 /* ---- reading ---- */
@@ -110,18 +106,14 @@ int sh_result_damaged(const char *store, const char *command, const char *settin
 }
 
 /* "nll@position:33-64" is an nll, "jaccard_step_4" a "jaccard_step_". */
-static int is_a(const char *name, const char *key)
-{
-    size_t n = strlen(key);
-    return !strncmp(name, key, n) && (!name[n] || name[n] == '@' || key[n - 1] == '_');
-}
-
 static const struct sh_metric *metric_of(const struct sh_result_kind *k, const char *name)
 {
-    for (int g = 0; k->metrics[g]; g++)
-        for (int i = 0; i < k->metrics[g]->n; i++)
-            if (is_a(name, k->metrics[g]->metric[i].key))
-                return &k->metrics[g]->metric[i];
+    for (const struct sh_metrics *const *g = k->metrics; *g; g++)
+        for (const struct sh_metric *m = (*g)->metric; m < (*g)->metric + (*g)->n; m++) {
+            size_t n = strlen(m->key);
+            if (!strncmp(name, m->key, n) && (!name[n] || name[n] == '@' || m->key[n - 1] == '_'))
+                return m;
+        }
     return NULL;
 }
 
@@ -132,7 +124,7 @@ struct reading {
     int first;                          /* row of this reading                                    */
 };
 
-/* A store comes from anywhere: a figure is believed only where it can be one. */
+/* A store can come from anywhere: every figure must be a possible one. */
 static int check(const struct reading *g, const struct sh_stored_result *r, struct sh_err *e)
 {
     char expected[80];
@@ -146,7 +138,7 @@ static int check(const struct reading *g, const struct sh_stored_result *r, stru
     return sh_result_damaged(g->store, g->command, r->settings, r->metric, r->value, expected, e);
 }
 
-/* Room for one more after n, which only grows one by one. */
+/* Room for one more than n; the array grows by one element at a time. */
 static void *grow(void *at, int n, size_t bytes)
 {
     return n & (n - 1) ? at : xreallocarray(at, n ? 2 * (size_t)n : 1, bytes);
@@ -167,7 +159,7 @@ static int take(void *to, const struct sh_stored_result *r, struct sh_err *e)
     struct sh_results *s = g->out;
     if (check(g, r, e))
         return -1;
-    if (r->head >= 0)                   /* no command keeps such */
+    if (r->head >= 0)                   /* no command keeps figures of heads */
         return 0;
     if (s->n == g->first || strcmp(s->row[s->n - 1].text, r->settings)) {
         s->row = grow(s->row, s->n, sizeof *s->row);
@@ -254,6 +246,16 @@ int sh_result_get(const struct sh_result_row *r, const struct sh_metrics *m, dou
     return seen == m->n;
 }
 
+int sh_result_recall(struct sh_store *s, const char *command, const char *settings, const struct sh_metrics *m,
+                     double *at, struct sh_err *e)
+{
+    struct sh_result_row row;
+    int found = sh_result_find(s, command, settings, &row, e);
+    found = found > 0 ? sh_result_get(&row, m, at) : found;
+    sh_result_free(&row);
+    return found;
+}
+
 const char *sh_result_text(const struct sh_result_row *r, const char *key)
 {
     const char *text = json_string_value(json_object_get(r->settings, key));
@@ -321,12 +323,10 @@ int sh_result_keep(struct sh_store *s, const char *command, const char *settings
     return bad || sh_store_results_end(s, e) ? -1 : 0;
 }
 
-int sh_results_forget(const char *command, const char *const *settings, int n, struct sh_store *s, struct sh_err *e)
+int sh_result_keep_all(struct sh_store *s, const char *command, const char *settings, const struct sh_metrics *m,
+                       const double *at, struct sh_err *e)
 {
-    int bad = sh_store_group_begin(s, e);
-    if (bad)
-        return -1;
-    for (int i = 0; i < n && !bad; i++)
-        bad = settings[i] && sh_store_results_erase(s, command, settings[i], e);
-    return sh_store_group_end(s, bad, e);
+    struct sh_result_row row = {0};
+    sh_result_add_all(&row, m, -1, at);
+    return sh_result_keep(s, command, settings, &row, e);
 }

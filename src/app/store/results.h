@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results that commands keep in a store. A result is a set of figures under one text of settings: JSON that names
- * everything that decides them, and by which they are found again. What settings and figures each command has is in the
- * tables of result_tables.c; nobody else reads or writes the store's table. */
+ * everything that decides them, and by which they are found again. The tables of result_tables.c list the settings and
+ * figures of each command. Only these functions read and write the store's table. */
 #ifndef SH_APP_STORE_RESULTS_H
 #define SH_APP_STORE_RESULTS_H
 
@@ -25,7 +25,7 @@ struct sh_setting {
     enum sh_setting_kind kind;
 };
 
-/* One that a clock measures must be listed in traces/digest.c: else what was found twice has two hashes. */
+/* A figure that a clock measures must be listed in traces/digest.c: else equal results have different hashes. */
 struct sh_metric {
     const char *key, *label;            /* in the store and in JSON; above the column             */
     int digits;                         /* 0: a whole number                                      */
@@ -41,7 +41,7 @@ struct sh_result_kind {                 /* what a command keeps                 
     const char *command;
     int has_force;                      /* it finds its results again, unless --force is given    */
     const struct sh_setting *setting;   /* in the order in which they are written                 */
-    const struct sh_metrics *metrics[4];        /* NULL ends. A key that ends in "_" has a number behind it */
+    const struct sh_metrics *metrics[4];        /* NULL ends. A key that ends in "_" continues with a number */
 };
 
 extern const struct sh_result_kind sh_result_kinds[];   /* command NULL ends */
@@ -81,17 +81,17 @@ enum sh_repetition_metric {
     SH_N_REPETITION_METRIC
 };
 
-/* -1: none of that name. */
+/* -1: no such metric. */
 int sh_metric_index(const struct sh_metrics *m, const char *key);
 
-/* Items' columns: one, as a real number; all, at[m->n], with whole numbers as such. */
+/* Write columns of an item: one, as a real number; all, at[m->n], whole numbers as such. */
 void sh_metric_write(const struct sh_metrics *m, int i, double value, struct sh_out *o);
 void sh_metrics_write(const struct sh_metrics *m, const double *at, struct sh_out *o);
 
 /* ---- settings ---- */
 
 /* One setting; its kind says which field counts: text; whole (also 0 and 1 of SH_SETTING_BOOL); bits (SH_SETTING_HASH
- * and _UNSIGNED); real. Left out are NULL, reals that are not finite or below 0, and what is_absent. */
+ * and _UNSIGNED); real. NULL, reals that are not finite or below 0, and absent values are left out. */
 struct sh_value {
     const char *key, *text;
     long long whole;
@@ -121,12 +121,12 @@ struct sh_result_row {                  /* one result                           
 };
 
 struct sh_results {
-    struct sh_result_row *row;          /* [n]; what has no settings that can be read is left out */
+    struct sh_result_row *row;          /* [n]; without those whose settings cannot be parsed     */
     int n;
 };
 
-/* Adds all results of a command, sorted by the text of their settings. Every figure is checked: -1, with the way out,
- * also where one cannot be; of what was read before nothing is lost then. */
+/* Adds all results of a command, sorted by the text of their settings. -1, also for an impossible figure: what `out`
+ * had before remains. */
 int sh_results_load(struct sh_store *s, const char *command, struct sh_results *out, struct sh_err *e);
 void sh_results_free(struct sh_results *r);
 
@@ -138,21 +138,25 @@ void sh_result_free(struct sh_result_row *row);
 /* A figure; NaN: it has none. */
 double sh_result(const struct sh_result_row *r, const char *metric, int layer);
 
-/* Figures of the whole model: at[m->n], NaN for those that it has not. 1: they are all there; else the result is of an
- * older version, or in pieces. */
+/* Figures of the whole model: at[m->n], NaN for missing ones. 1: they are all there; 0: the result is of an older
+ * version, or incomplete. */
 int sh_result_get(const struct sh_result_row *r, const struct sh_metrics *m, double *at);
 
-/* Of the settings; "" and 0 where there is no such thing. */
+/* The figures that the store has under these settings: 1: they are all there, as sh_result_get; 0; -1: failed. */
+int sh_result_recall(struct sh_store *s, const char *command, const char *settings, const struct sh_metrics *m,
+                     double *at, struct sh_err *e);
+
+/* Of the settings; "" and 0 if there is no such setting. */
 const char *sh_result_text(const struct sh_result_row *r, const char *key);
 long long sh_result_int(const struct sh_result_row *r, const char *key);
 double sh_result_real(const struct sh_result_row *r, const char *key);      /* also of whole numbers */
 
-/* "h2o:recent=10": policy and knobs as they are kept; the same as a name, without knobs that are at their start. For
- * free(). */
+/* "h2o:recent=10": policy and knobs as they are kept; the same as a name, without the knobs that have their default.
+ * For free(). */
 char *sh_result_spec(const struct sh_result_row *r);
 char *sh_result_policy(const struct sh_result_row *r);
 
-/* What results have in common that differ in these settings alone, NULL ends them: equal texts. For free(). */
+/* The settings without `apart`, which NULL ends: equal texts for results that differ only in those. For free(). */
 char *sh_result_group(const struct sh_result_row *r, const char *const *apart);
 
 /* ---- writing ---- */
@@ -165,13 +169,12 @@ void sh_result_add_all(struct sh_result_row *r, const struct sh_metrics *m, int 
 /* Keeps the figures in place of those that the store has, all of them or none, and frees them in any case. */
 int sh_result_keep(struct sh_store *s, const char *command, const char *settings, struct sh_result_row *r,
                    struct sh_err *e);
+/* The same with these figures of the whole model, at[m->n]. */
+int sh_result_keep_all(struct sh_store *s, const char *command, const char *settings, const struct sh_metrics *m,
+                       const double *at, struct sh_err *e);
 
-/* Erase what the store has of a command under those settings [n], in one transaction: ranks' finds are merged, which
- * replaces nothing. NULL among them is left out. */
-int sh_results_forget(const char *command, const char *const *settings, int n, struct sh_store *s, struct sh_err *e);
-
-/* -1: a figure cannot be, or contradicts another one; `expected` says what would. e names the store, the metric, the
- * settings and the way out. */
+/* The error for a figure that is impossible or contradicts another one: names the store, the metric, the settings, what
+ * was expected and the way out. Returns -1. */
 int sh_result_damaged(const char *store, const char *command, const char *settings, const char *metric, double value,
                       const char *expected, struct sh_err *e);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See theory_repeat_store.h. */
-#include "src/app/theory/theory_repeat_store.h"
+/* Theorem 3.1 on a trace (theory_store.h). */
+#include "src/app/theory/theory_store.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/app/common/recorded.h"
-#include "src/app/common/runs.h"
 #include "src/model/model.h"
 
 struct work {
@@ -21,8 +20,6 @@ struct work {
     struct sh_repeat *sum;                          /* of the layer */
 };
 
-/* ---- the matrices ---- */
-
 static float number(const struct sh_tensor *t, size_t i)
 {
     return t->type == SH_F32 ? ((const float *)t->at)[i]
@@ -30,23 +27,14 @@ static float number(const struct sh_tensor *t, size_t i)
                                : sh_bf16_to_f32(((const uint16_t *)t->at)[i]);
 }
 
-/* Rows [first, first + n) of a matrix [out, in], turned: [in, n]. */
-static float *turned(const struct sh_tensor *t, int first, int n)
+/* The block of a matrix that begins at this row and column, transposed: [cols, rows]. */
+static float *transposed(const struct sh_tensor *t, int row, int rows, int col, int cols)
 {
-    float *w = xmalloc((size_t)t->cols * (size_t)n * sizeof *w);
-    for (int r = 0; r < n; r++)
-        for (int c = 0; c < t->cols; c++)
-            w[(size_t)c * (size_t)n + (size_t)r] = number(t, (size_t)(first + r) * (size_t)t->cols + (size_t)c);
-    return w;
-}
-
-/* Columns [first, first + n) of W_O [d_model, heads * d_head], turned: [n, d_model]. */
-static float *output_slice(const struct sh_tensor *t, int first, int n)
-{
-    float *w = xmalloc((size_t)t->rows * (size_t)n * sizeof *w);
-    for (int r = 0; r < t->rows; r++)
-        for (int c = 0; c < n; c++)
-            w[(size_t)c * (size_t)t->rows + (size_t)r] = number(t, (size_t)r * (size_t)t->cols + (size_t)(first + c));
+    float *w = xmalloc((size_t)rows * (size_t)cols * sizeof *w);
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < cols; c++)
+            w[(size_t)c * (size_t)rows + (size_t)r] =
+                number(t, (size_t)(row + r) * (size_t)t->cols + (size_t)(col + c));
     return w;
 }
 
@@ -54,8 +42,8 @@ static int head_weights(const struct sh_tensor t[4], const struct sh_arch *a, in
                         struct sh_err *e)
 {
     int d = a->d_head, kv = h / (a->n_head / a->n_kv_head);
-    float *q = turned(&t[0], h * d, d), *k = turned(&t[1], kv * d, d), *v = turned(&t[2], kv * d, d),
-          *o = output_slice(&t[3], h * d, d);
+    float *q = transposed(&t[0], h * d, d, 0, t[0].cols), *k = transposed(&t[1], kv * d, d, 0, t[1].cols),
+          *v = transposed(&t[2], kv * d, d, 0, t[2].cols), *o = transposed(&t[3], 0, t[3].rows, h * d, d);
     int bad = sh_repeat_weights_set(out, q, k, v, o, a->d_model, d, e);
     free(q);
     free(k);
@@ -145,8 +133,6 @@ static int check_sequence(struct work *w, struct sh_err *e)
     return sh_recorded_end(&w->r, bad, e);
 }
 
-/* ---- all of it ---- */
-
 static int check_fits(const struct sh_model *m, struct sh_store *s, const struct sh_stored_run *r, const char *model,
                       struct sh_err *e)
 {
@@ -156,13 +142,11 @@ static int check_fits(const struct sh_model *m, struct sh_store *s, const struct
     if (strcmp(fingerprint, r->fingerprint) || a->n_layer != r->n_layer || a->n_head != r->n_head ||
         a->n_kv_head != r->n_kv_head || a->d_head != r->d_head)
         return sh_fail(e, "%s: run %d is of another model than %s", sh_store_path(s), r->id, model);
-    if (!strchr(r->vectors, 'q') || !strchr(r->vectors, 'k') || !strchr(r->vectors, 'v')) {
-        sh_fail(e, "%s: run %d: Theorem 3.1 requires queries, keys and values", sh_store_path(s), r->id);
-        return sh_runs_hint(e, "with --vectors qkv");
-    }
+    if (!strchr(r->vectors, 'q') || !strchr(r->vectors, 'k') || !strchr(r->vectors, 'v'))
+        return sh_fail(e, "%s: run %d: Theorem 3.1 requires queries, keys and values", sh_store_path(s), r->id),
+               sh_runs_hint(e, "with --vectors qkv");
     if (a->pos == SH_POS_ROTARY || a->flags & SH_HAS_QK_NORM)
-        return sh_fail(e, "%s: Theorem 3.1 covers plain x W_Q and x W_K; this model rotates or normalises them",
-                       model);
+        return sh_fail(e, "%s: Theorem 3.1 covers plain x W_Q and x W_K; this model rotates or normalises them", model);
     return 0;
 }
 

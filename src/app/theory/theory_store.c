@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See theory_store.h. */
 #include "src/app/theory/theory_store.h"
 
 #include <math.h>
@@ -13,13 +12,11 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/base/common.h"
-#include "src/app/common/recorded.h"
-#include "src/app/common/runs.h"
 #include "src/base/read_number.h"
+#include "src/app/common/recorded.h"
 
-/* Of the scans for xmin that p rests on, one a replica (powerlaw.h): of 65536 values every candidate costs ten times as
- * much. The sample is scanned so as well for it; the law that is shown is the best of all. */
+/* Candidates of a scan for xmin in the test that gives p, which scans the sample and every replica (powerlaw.h): all
+ * 65536 values would take ten times as long. The law that is shown is the best of all candidates. */
 enum { MOST_CANDIDATES = 1000 };
 
 static int by_value(const void *a, const void *b)
@@ -79,7 +76,7 @@ static int feed_head(void *to, int head, struct sh_err *e)
     return bad ? sh_err_prefix(e, "head %d", head) : 0;
 }
 
-/* What the law and the printed theorem say at one share, beside what was measured. */
+/* The measurement at one share, the law's prediction and the printed theorem's. */
 static void compare(const struct layer *l, int head, int i_rho, const double *f, double *at)
 {
     const struct sh_theory_request *q = l->q;
@@ -89,24 +86,20 @@ static void compare(const struct layer *l, int head, int i_rho, const double *f,
     double k = f[SH_T_LOMAX_K], b = f[SH_T_LOMAX_B];
     sh_theory_dropped_get(l->dropped[head], i_rho, k, b, &d);
     sh_bound_at(q->rho[i_rho], k, q->epsilon, &printed);
-    at[SH_TA_BUDGET] = d.budget;
-    at[SH_TA_DROPPED] = d.dropped;
-    at[SH_TA_LAW] = d.law;
-    at[SH_TA_LAW_CUT] = d.law_cut;
-    at[SH_TA_TWICE] = 2 * d.law_cut;
-    at[SH_TA_PRINTED] = printed.informative ? printed.bound : (double)NAN;
-    at[SH_TA_INFORMATIVE] = d.rows ? printed.informative : (double)NAN;
-    at[SH_TA_FAILURE] = sh_bound_failure(q->rho[i_rho], k, q->epsilon, b, f[SH_T_LARGEST] + b,
-                                         fmax(r->least_tokens, 1), fmax(r->most_tokens, 1));
-    at[SH_TA_ERROR] = d.error;
-    at[SH_TA_ERROR_BOUND] = d.bound;
+    double figure[SH_N_THEORY_AT] = {
+        [SH_TA_BUDGET] = d.budget, [SH_TA_DROPPED] = d.dropped, [SH_TA_LAW] = d.law, [SH_TA_LAW_CUT] = d.law_cut,
+        [SH_TA_TWICE] = 2 * d.law_cut, [SH_TA_PRINTED] = printed.informative ? printed.bound : (double)NAN,
+        [SH_TA_INFORMATIVE] = d.rows ? printed.informative : (double)NAN,
+        [SH_TA_FAILURE] = sh_bound_failure(q->rho[i_rho], k, q->epsilon, b, f[SH_T_LARGEST] + b,
+                                           fmax(r->least_tokens, 1), fmax(r->most_tokens, 1)),
+        [SH_TA_ERROR] = d.error, [SH_TA_ERROR_BOUND] = d.bound};
+    memcpy(at, figure, sizeof figure);
 }
 
 static void fit_head(const struct layer *l, int head)
 {
     struct sh_theory_result *r = l->out;
     size_t n, place = (size_t)l->index * (size_t)r->n_head + (size_t)head;
-    double *f = r->head + place * SH_N_THEORY_FIGURE;
     const double *x = sh_theory_sample_values(l->sample[head], &n);
     struct sh_theory_seen seen;
     struct sh_powerlaw law, tested;
@@ -120,7 +113,7 @@ static void fit_head(const struct layer *l, int head)
     sh_powerlaw_against_exponential(x, n, &law, &thin);
     sh_powerlaw_against_lognormal(x, n, &law, &lognormal);
     sh_lomax_fit(x, n, &lomax);
-    double figure[SH_N_THEORY_FIGURE] = {
+    double f[SH_N_THEORY_FIGURE] = {
         [SH_T_VALUES] = seen.rows ? (double)seen.values : (double)NAN, [SH_T_SHARE] = seen.share,
         [SH_T_ZEROS] = (double)seen.left_out / (double)(seen.values + seen.left_out),
         [SH_T_LARGEST] = seen.largest, [SH_T_XMIN] = law.xmin, [SH_T_EXPONENT] = law.exponent,
@@ -128,7 +121,7 @@ static void fit_head(const struct layer *l, int head)
         [SH_T_P] = test.p, [SH_T_EXPONENTIAL] = thin.ratio, [SH_T_EXPONENTIAL_P] = thin.p,
         [SH_T_LOGNORMAL] = lognormal.ratio, [SH_T_LOGNORMAL_P] = lognormal.p, [SH_T_LOMAX_K] = lomax.k,
         [SH_T_LOMAX_B] = lomax.b};
-    memcpy(f, figure, sizeof figure);
+    memcpy(r->head + place * SH_N_THEORY_FIGURE, f, sizeof f);
     r->verdict[place] = test.verdict;
     for (int i = 0; i < r->n_rho; i++)
         compare(l, head, i, f, r->at + (place * (size_t)r->n_rho + (size_t)i) * SH_N_THEORY_AT);
@@ -157,8 +150,6 @@ static void end_layer(struct layer *l)
     free(l->sample);
     free(l->dropped);
 }
-
-/* ---- all of it ---- */
 
 struct source {
     struct sh_store *s;
@@ -206,10 +197,9 @@ static int run_layer(struct layer *l, struct source *src, struct sh_err *e)
 
 static int check_run(const struct sh_stored_run *r, const char *path, struct sh_err *e)
 {
-    if (r->record != SH_RECORD_FULL) {
-        sh_fail(e, "%s: run %d recorded %s, expected full rows", path, r->id, sh_record_names[r->record]);
-        return sh_runs_hint(e, "with --record full");
-    }
+    if (r->record != SH_RECORD_FULL)
+        return sh_fail(e, "%s: run %d recorded %s, expected full rows", path, r->id, sh_record_names[r->record]),
+               sh_runs_hint(e, "with --record full");
     if (r->n_kv_head < 1 || r->n_head < 1 || r->n_head % r->n_kv_head || r->d_head < 1)
         return sh_fail(e, "%s: run %d: found n_head %d and n_kv_head %d: n_head must be a multiple of n_kv_head", path,
                        r->id, r->n_head, r->n_kv_head);
@@ -252,8 +242,7 @@ static void begin_result(struct sh_theory_result *out, const struct sh_stored_ru
     out->verdict = xcalloc(n, sizeof *out->verdict);
 }
 
-int sh_theory_run(const struct sh_theory_request *q, struct sh_store *s, struct sh_theory_result *out,
-                  struct sh_err *e)
+int sh_theory_run(const struct sh_theory_request *q, struct sh_store *s, struct sh_theory_result *out, struct sh_err *e)
 {
     struct source src = {.s = s};
     long long n_score = 0;
@@ -285,4 +274,55 @@ void sh_theory_result_free(struct sh_theory_result *r)
     free(r->at);
     free(r->verdict);
     *r = (struct sh_theory_result){0};
+}
+
+/* ---- figures of heads, layers and the whole ---- */
+
+/* The mean over a layer's heads that have the figure. x: that of the first head; those of others are `step` apart. */
+static double layer_mean(const double *x, int n_head, size_t step)
+{
+    double sum = 0;
+    int there = 0;
+    for (int h = 0; h < n_head; h++, x += step)
+        if (!isnan(*x)) {
+            sum += *x;
+            there++;
+        }
+    return there ? sum / there : (double)NAN;
+}
+
+/* x: the figure of the first head of the first layer. */
+static double figure_of(const struct sh_theory_result *r, const double *x, size_t step, int i_layer, int head)
+{
+    double sum = 0;
+    int there = 0;
+    if (i_layer >= 0) {
+        x += (size_t)(i_layer * r->n_head) * step;
+        return head >= 0 ? x[(size_t)head * step] : layer_mean(x, r->n_head, step);
+    }
+    for (int l = 0; l < r->n_layer; l++, x += (size_t)r->n_head * step) {
+        double mean = layer_mean(x, r->n_head, step);
+        sum += isnan(mean) ? 0 : mean;
+        there += !isnan(mean);
+    }
+    return there ? sum / there : (double)NAN;
+}
+
+double sh_theory_figure(const struct sh_theory_result *r, int i_layer, int head, enum sh_theory_figure f)
+{
+    return figure_of(r, r->head + f, SH_N_THEORY_FIGURE, i_layer, head);
+}
+
+double sh_theory_at(const struct sh_theory_result *r, int i_layer, int head, int i_rho, enum sh_theory_at f)
+{
+    return figure_of(r, r->at + (size_t)i_rho * SH_N_THEORY_AT + f, (size_t)r->n_rho * SH_N_THEORY_AT, i_layer, head);
+}
+
+int sh_theory_verdicts(const struct sh_theory_result *r, int i_layer, enum sh_powerlaw_verdict v)
+{
+    int n = 0;
+    for (int l = i_layer < 0 ? 0 : i_layer; l < (i_layer < 0 ? r->n_layer : i_layer + 1); l++)
+        for (int h = 0; h < r->n_head; h++)
+            n += r->verdict[l * r->n_head + h] == v;
+    return n;
 }

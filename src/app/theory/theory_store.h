@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a trace store to what the theory of eviction says of it: for every query head, over the rows
- * behind the middle of each sequence, the laws fitted to its scores and, for each budget, the mass that
- * is really dropped beside what the laws promise. One layer's heads are in memory at a time. */
+/* The theory of eviction on a trace store. For every query head, over the rows after the middle of each sequence: the
+ * laws fitted to its scores and, for each budget, the dropped mass, measured and as the laws predict it. One layer's
+ * heads are in memory at a time. */
 #ifndef SH_APP_THEORY_STORE_H
 #define SH_APP_THEORY_STORE_H
 
 #include "planner/theory/powerlaw_test.h"
+#include "planner/theory/theory_repeat.h"
 #include "traces/store.h"
 
 enum sh_theory_figure {                 /* of one head; x = score * number of keys                */
@@ -69,5 +70,15 @@ int sh_theory_verdicts(const struct sh_theory_result *r, int i_layer, enum sh_po
 
 /* "0.1,0.2,0.5": at most SH_THEORY_BUDGETS shares, sorted; -1 with what is wrong. */
 int sh_theory_shares(const char *text, double *rho, int *n, struct sh_err *e);
+
+/* Theorem 3.1 (planner/theory/theory_repeat.h) on a trace with queries, keys and values and the checkpoint that it was
+ * made with. A trace does not contain x_{t+1}, so the theorem's premise on it is not checked: a violation shows that
+ * the premise fails. Models that rotate or normalise queries and keys are refused: theirs are not the x W of the
+ * theorem.
+ *
+ * layer [r->n_layer], to be freed: counts are sums over heads and sequences, `mean_eps` and `step` means over
+ * their positive pairs, `least_eps` the least, `lemma` the largest. r: the result of sh_theory_run. */
+int sh_theory_repeat_run(const struct sh_theory_request *q, const struct sh_theory_result *r, const char *model,
+                         struct sh_store *s, struct sh_repeat **layer, struct sh_err *e);
 
 #endif

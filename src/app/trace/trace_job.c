@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See trace_job.h. */
 #include "src/app/trace/trace_job.h"
 
 #include <inttypes.h>
@@ -49,22 +48,15 @@ static void describe_run(struct sh_trace_job *t)
     t->weights = t->a->random_weights ? xasprintf("random:%lld%s", t->common->seed, pruned)
                                       : xstrdup(*pruned ? pruned : "checkpoint");
     t->statistics = sh_stats_spec_write(&t->sweep.record.statistics);
-    t->run.model = (struct sh_trace_model){
-        .name = sh_model_name(t->model), .family = sh_model_family(t->model), .weights = t->weights,
-        .fingerprint = sh_model_fingerprint(t->model), .n_layer = c->n_layer, .n_head = c->n_head,
-        .n_kv_head = c->n_kv_head, .d_head = c->d_head, .d_model = c->d_model, .n_vocab = c->n_vocab,
-        .max_pos = c->max_pos};
-    t->run.program = PACKAGE_VERSION;
-    t->run.backend = t->devices.backend->name;
-    t->run.device = t->chips;
-    t->run.dtype = t->a->dtype;
-    t->run.weight_bits = t->sweep.weight_bits;
-    t->run.vectors = t->a->vectors;
-    t->run.statistics = t->statistics;
-    t->run.command = t->common->line;
-    t->run.first_layer = t->sweep.first_layer;
-    t->run.last_layer = t->sweep.last_layer;
-    t->run.seed = t->common->seed;
+    t->run = (struct sh_trace_run){
+        .model = {.name = sh_model_name(t->model), .family = sh_model_family(t->model), .weights = t->weights,
+                  .fingerprint = sh_model_fingerprint(t->model), .n_layer = c->n_layer, .n_head = c->n_head,
+                  .n_kv_head = c->n_kv_head, .d_head = c->d_head, .d_model = c->d_model, .n_vocab = c->n_vocab,
+                  .max_pos = c->max_pos},
+        .program = PACKAGE_VERSION, .backend = t->devices.backend->name, .device = t->chips, .dtype = t->a->dtype,
+        .vectors = t->a->vectors, .statistics = t->statistics, .command = t->common->line, .record = t->run.record,
+        .codec = t->run.codec, .weight_bits = t->sweep.weight_bits, .first_layer = t->sweep.first_layer,
+        .last_layer = t->sweep.last_layer, .seed = t->common->seed};
 }
 
 static int say_needs(struct sh_trace_job *t, struct sh_err *e)
@@ -83,7 +75,7 @@ static int say_needs(struct sh_trace_job *t, struct sh_err *e)
     return 0;
 }
 
-/* What is done of a unit, [n, its layers]; caller frees. */
+/* Which layers of a unit are finished, [n, its layers]; caller frees. */
 static unsigned char *done_of(const struct sh_trace_job *t, const struct sh_unit *u)
 {
     int n_layer = u->last_layer - u->first_layer + 1, all = t->run.last_layer - t->run.first_layer + 1;
@@ -186,20 +178,17 @@ static int run_unit(void *to, int unit, struct sh_err *e)
 
 static int share(struct sh_trace_job *t, struct sh_err *e)
 {
-    double *size = xcalloc((size_t)t->n_unit, sizeof *size);
-    unsigned char *whole = xcalloc((size_t)t->n_unit, 1);
+    struct sh_work_unit *unit = xcalloc((size_t)t->n_unit, sizeof *unit);
     for (int i = 0; i < t->n_unit; i++) {
         const struct sh_unit *u = &t->unit[i];
         unsigned char *done = done_of(t, u);
-        size[i] = u->work;
-        whole[i] = !memchr(done, 0, (size_t)(u->n * (u->last_layer - u->first_layer + 1)));
+        unit[i].size = u->work;
+        unit[i].is_done = !memchr(done, 0, (size_t)(u->n * (u->last_layer - u->first_layer + 1)));
         free(done);
     }
-    struct sh_work_queue s = {.n = t->n_unit, .size = size, .done = whole, .run = run_unit, .to = t,
-                         .timeout_s = t->a->rank_timeout, .what = "tracing", .quiet = t->common->quiet};
-    int bad = sh_job_run(&t->cluster, &s, t->store, e);
-    free(size);
-    free(whole);
+    struct sh_work_queue q = {.n = t->n_unit, .unit = unit, .run = run_unit, .to = t, .what = "tracing"};
+    int bad = sh_job_run(&t->cluster, q, t->store, e);
+    free(unit);
     return bad;
 }
 
@@ -220,8 +209,6 @@ static int pass_on(struct sh_trace_job *t, struct sh_err *e)
     sh_job_apart(&t->cluster);
     return sh_job_is_first(&t->cluster) ? sh_job_gather(&t->cluster, t->store, e) : 0;
 }
-
-/* ---- the run ---- */
 
 static void cut(struct sh_trace_job *t)
 {

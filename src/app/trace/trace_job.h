@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What shears trace was asked for, and what it has in hand while it works. cmd_trace.c reads the request and opens the
- * model and the texts; trace_job.c records: alone, as a shard, or as one of several ranks. */
+/* The options and the work of shears trace. cmd_trace.c reads the options and opens the model and the texts;
+ * trace_job.c records: alone, as a shard, or as one of several ranks. */
 #ifndef SH_APP_TRACE_JOB_H
 #define SH_APP_TRACE_JOB_H
 
 #include "src/jobs/mpi_job.h"
 #include "src/app/common/devices.h"
 #include "src/jobs/shard_option.h"
-#include "src/app/common/timing.h"
 #include "src/tracer/sweep.h"
 #include "src/tracer/texts.h"
 #include "src/tracer/units.h"
@@ -46,8 +45,8 @@ struct sh_trace_job {
     int (*report)(struct sh_trace_job *t, int run, struct sh_err *e);
 };
 
-/* Into the store, and reports what is there then. Set before: all up to `sweep`, chips, the part and its path, the
- * cluster, report. What it sets and opens the caller frees. */
+/* Records into the store and reports its content. Set before: all up to `sweep`, chips, the part and its path, the
+ * cluster, report. The caller frees what it sets and opens. */
 int sh_trace_record(struct sh_trace_job *t, struct sh_err *e);
 
 #endif

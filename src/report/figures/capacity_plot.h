@@ -3,8 +3,9 @@
 #ifndef SH_REPORT_FIGURES_CAPACITY_PLOT_H
 #define SH_REPORT_FIGURES_CAPACITY_PLOT_H
 
-#include "src/app/capacity/capacity_row.h"
 #include "src/report/figures/figure_data.h"
+#include "src/app/capacity/capacity_study.h"
+#include "src/base/err.h"
 
 /* --plot-memory: a bar for each row. --plot-frontier: batch, speed and, where it was measured, quality over the
  * budget. Rows without a budget are whole caches. */
