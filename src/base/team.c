@@ -226,21 +226,26 @@ static void end_team(void *argument)
     free(t);
 }
 
+static int has_key;
+
 static void make_key(void)
 {
-    if (pthread_key_create(&end_key, end_team))
-        abort();
+    has_key = !pthread_key_create(&end_key, end_team);
 }
 
-/* The calling thread's team, with room for n threads. If the system starts fewer, these do the work. */
+/* The calling thread's team, with room for n threads, or NULL. If the system starts fewer, these do the work. */
 static struct team *team_of(int n)
 {
     struct team *t = own_team;
     if (!t) {
         pthread_once(&key_once, make_key);
-        t = own_team = xaligned(sizeof *t);
+        t = xaligned(sizeof *t);
         *t = (struct team){0};
-        pthread_setspecific(end_key, t);
+        if (!has_key || pthread_setspecific(end_key, t)) {      /* nobody would end its threads */
+            free(t);
+            return NULL;
+        }
+        own_team = t;
     }
     if (n > t->most) {                      /* nobody is inside */
         free(t->share);
@@ -268,13 +273,13 @@ void sh_team_run(int n_threads, int n, sh_team_work *work, void *arg)
         n_threads = sh_team_threads();
     n_threads = n_threads < n ? n_threads : n;
     n_threads = n_threads < SH_TEAM_MOST ? n_threads : SH_TEAM_MOST;
-    if (n_threads <= 1 || is_inside) {
+    struct team *t = n_threads <= 1 || is_inside ? NULL : team_of(n_threads);
+    if (!t) {
         struct sh_share all;
         deal(&all, 1, n);
         work(arg, &(struct sh_member){.n_threads = 1, .share = &all});
         return;
     }
-    struct team *t = team_of(n_threads);
     t->work = work;
     t->arg = arg;
     t->n_threads = n_threads;

@@ -4,18 +4,18 @@
  *     static void piece(void *arg, int i) { … }
  *     sh_team_each(n_threads, n, piece, arg);          piece(arg, i) for every i in [0, n), in any order
  *
- *     static void work(void *arg, struct sh_member *me)   begin; while (sh_member_take(me, &i)) …; end
+ *     static void work(void *arg, struct sh_member *me) { …; while (sh_member_take(me, &i)) …; … }
  *     sh_team_run(n_threads, n, work, arg);            work once in every thread that takes part
  *
- * Every thread that calls has a team of its own: itself and up to n_threads - 1 others, which are started when they are
- * first needed and end with it. The caller takes part. It waits for threads that are in the middle of a piece, never for
- * one that has not begun: a thread from which the system took its processor holds up one piece at most. A thread that
- * waits looks for new work for a moment (SPIN_NS in team.c) and then sleeps; if the system takes its processor away while
- * it looks, because others want it, it sleeps without looking for some time.
+ * Every thread that calls has a team of its own: itself and up to n_threads - 1 others, which are started when they
+ * are first needed and end with it. The caller takes part. It waits for threads that are in the middle of a piece,
+ * never for one that has not begun: a thread from which the system took its processor holds up one piece at most.
+ * A thread that waits looks for new work for a moment (SPIN_NS in team.c) and then sleeps; if the system takes its
+ * processor away while it looks, because others want it, it sleeps without looking for some time.
  *
  * A thread takes its own pieces first, [n * thread / n_threads, n * (thread + 1) / n_threads) in ascending order, and
- * then other threads' from the back. What a piece wrote is visible to the caller afterwards. Work that is begun within a
- * piece runs in the thread that began it, alone. */
+ * then other threads' from the back. What a piece wrote is visible to the caller afterwards. Work that is begun within
+ * a piece runs in the thread that began it, alone. */
 #ifndef SH_BASE_TEAM_H
 #define SH_BASE_TEAM_H
 
