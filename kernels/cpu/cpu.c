@@ -200,7 +200,7 @@ static int sync(struct sh_dev *d, struct sh_err *e)
 const struct sh_backend sh_backend_cpu = {
     .abi = SH_BACKEND_ABI,
     .name = "cpu",
-    .summary = "oneDNN products and our own attention, OpenMP threads",
+    .summary = "oneDNN products and our own attention, several threads",
     .count = count,
     .open = open_device,
     .close = close_device,
