@@ -35,6 +35,7 @@ libtap_a_CFLAGS  = $(AM_CFLAGS) $(CUNIT_CFLAGS)
 
 unit_tests = \
 	%D%/unit/test_base \
+	%D%/unit/test_team \
 	%D%/unit/test_stats \
 	%D%/unit/test_stats_sets \
 	%D%/unit/test_persistence \
@@ -43,6 +44,8 @@ unit_tests = \
 
 tests_unit_test_base_SOURCES = %D%/unit/test_base.c
 tests_unit_test_base_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm
+tests_unit_test_team_SOURCES = %D%/unit/test_team.c
+tests_unit_test_team_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm -lpthread
 
 tests_unit_test_row_variants_SOURCES = %D%/unit/test_row_variants.c
 tests_unit_test_row_variants_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm

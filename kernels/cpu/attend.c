@@ -15,12 +15,13 @@
 #include "kernels/cpu/attend.h"
 
 #include <math.h>
-#include <omp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/vector.h"
 #include "src/base/mem.h"
+#include "src/base/team.h"
 
 /* Row i's keys lie in the columns [from, to). */
 static void row_columns(const struct sh_attend *a, const struct block *b, int i, int *from, int *to)
@@ -150,34 +151,48 @@ size_t CPU_NAME(cpu_attend_bytes)(const struct sh_attend *a)
     return lay_out(&w, a, NULL);
 }
 
+struct work {
+    const struct sh_attend *a;
+    size_t bytes;
+    struct sh_stages *stages;
+    atomic_int faulty;                                  /* 1 + the first faulty sequence          */
+};
+
+/* One sequence's queries that share a KV head. */
+static void attend_group(struct scratch *w, const struct sh_attend *a, int sequence, int kv_head)
+{
+    int group = a->n_head / a->n_kv_head;
+    unsigned long long since = sh_stage_begin(w->stages);
+    CPU_NAME(cpu_load_keys_values)(w, a, a->start[sequence], a->start[sequence + 1] - a->start[sequence], kv_head);
+    sh_stage_end(w->stages, SH_STAGE_ATTENTION, since, w->sharers);
+    for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
+        attend_head(w, a, sequence, head);
+}
+
+static void take_groups(void *arg, struct sh_member *me)
+{
+    struct work *work = arg;
+    const struct sh_attend *a = work->a;
+    struct scratch w = {.stages = work->stages, .sharers = sh_stage_sharers(work->stages, me->n_threads)};
+    char *base = xaligned(work->bytes);
+    lay_out(&w, a, base);
+    memset(w.p, 0, BLOCK * (size_t)w.s_pad * sizeof(float));    /* tiles read whole ROWS */
+    CPU_NAME(cpu_operands_begin)(&w);
+    for (int i; sh_member_take(me, &i);) {
+        int sequence = i / a->n_kv_head, known = atomic_load(&work->faulty);
+        w.faulty = 0;
+        attend_group(&w, a, sequence, i % a->n_kv_head);
+        while (w.faulty && (!known || known > sequence + 1) &&
+               !atomic_compare_exchange_weak(&work->faulty, &known, sequence + 1))
+            ;
+    }
+    CPU_NAME(cpu_operands_end)(&w);
+    free(base);
+}
+
 int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads, struct sh_stages *stages)
 {
-    int faulty = 0, group = a->n_head / a->n_kv_head, n_work = a->n_seq * a->n_kv_head;
-    size_t bytes = CPU_NAME(cpu_attend_bytes)(a);
-#pragma omp parallel num_threads(n_threads)
-    {
-        struct scratch w = {.stages = stages, .sharers = sh_stage_sharers(stages, omp_get_num_threads())};
-        char *base = xaligned(bytes);
-        lay_out(&w, a, base);
-        memset(w.p, 0, BLOCK * (size_t)w.s_pad * sizeof(float));        /* tiles read whole ROWS */
-        CPU_NAME(cpu_operands_begin)(&w);
-#pragma omp for schedule(dynamic, 1)
-        for (int work = 0; work < n_work; work++) {
-            int sequence = work / a->n_kv_head, kv_head = work % a->n_kv_head;
-            int n = a->start[sequence + 1] - a->start[sequence];
-            w.faulty = 0;
-            unsigned long long since = sh_stage_begin(stages);
-            CPU_NAME(cpu_load_keys_values)(&w, a, a->start[sequence], n, kv_head);
-            sh_stage_end(stages, SH_STAGE_ATTENTION, since, w.sharers);
-            for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
-                attend_head(&w, a, sequence, head);
-            if (w.faulty) {                             /* the first sequence is named */
-#pragma omp critical
-                faulty = faulty && faulty <= sequence ? faulty : sequence + 1;
-            }
-        }
-        CPU_NAME(cpu_operands_end)(&w);
-        free(base);
-    }
-    return faulty;
+    struct work w = {.a = a, .bytes = CPU_NAME(cpu_attend_bytes)(a), .stages = stages};
+    sh_team_run(n_threads, a->n_seq * a->n_kv_head, take_groups, &w);
+    return atomic_load(&w.faulty);
 }

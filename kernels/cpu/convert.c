@@ -2,6 +2,7 @@
 /* Numbers of one type as numbers of another, any strides. */
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/variant.h"
+#include "src/base/team.h"
 
 enum { PIECE = 1 << 16 };                               /* elements that one thread converts at a time */
 
@@ -29,6 +30,19 @@ static int is_dense(const struct sh_mat *m)
     return m->stride == (size_t)m->cols;
 }
 
+struct work {
+    struct sh_mat to, from;
+    size_t cols, pieces;                                /* of a row                                       */
+};
+
+static void convert_part(void *arg, int i)
+{
+    const struct work *w = arg;
+    size_t row = (size_t)i / w->pieces, col = (size_t)i % w->pieces * PIECE;
+    size_t n = w->cols - col < PIECE ? w->cols - col : PIECE;
+    convert_piece(element(&w->to, row, col), w->to.type, element(&w->from, row, col), w->from.type, n);
+}
+
 void CPU_NAME(cpu_convert)(struct sh_mat to, struct sh_mat from, int n_threads)
 {
     size_t rows = (size_t)to.rows, cols = (size_t)to.cols;
@@ -36,20 +50,28 @@ void CPU_NAME(cpu_convert)(struct sh_mat to, struct sh_mat from, int n_threads)
         cols *= rows;
         rows = 1;
     }
-    size_t pieces = (cols + PIECE - 1) / PIECE;         /* of a row */
-#pragma omp parallel for num_threads(n_threads) if (rows * cols > PIECE)
-    for (size_t i = 0; i < rows * pieces; i++) {
-        size_t row = i / pieces, col = i % pieces * PIECE, n = cols - col < PIECE ? cols - col : PIECE;
-        convert_piece(element(&to, row, col), to.type, element(&from, row, col), from.type, n);
+    struct work w = {to, from, cols, (cols + PIECE - 1) / PIECE};
+    sh_team_each(rows * cols > PIECE ? n_threads : 1, (int)(rows * w.pieces), convert_part, &w);
+}
+
+struct numbers {
+    float *x;
+    enum sh_type type;
+    size_t n;
+};
+
+static void snap_part(void *arg, int i)
+{
+    const struct numbers *a = arg;
+    size_t from = (size_t)i * PIECE, end = a->n - from < PIECE ? a->n : from + PIECE;
+    for (size_t at = from; at < end; at += CHUNK) {
+        uint16_t rounded[CHUNK];
+        store_floats(rounded, a->type, a->x + at, chunk_at(at, end));
+        load_floats(a->x + at, a->type, rounded, chunk_at(at, end));
     }
 }
 
 void CPU_NAME(cpu_snap)(float *x, enum sh_type type, size_t n, int n_threads)
 {
-#pragma omp parallel for num_threads(n_threads)
-    for (size_t i = 0; i < n; i += CHUNK) {
-        uint16_t rounded[CHUNK];
-        store_floats(rounded, type, x + i, chunk_at(i, n));
-        load_floats(x + i, type, rounded, chunk_at(i, n));
-    }
+    sh_team_each(n_threads, (int)((n + PIECE - 1) / PIECE), snap_part, &(struct numbers){x, type, n});
 }

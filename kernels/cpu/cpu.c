@@ -39,8 +39,6 @@ static void close_device(struct sh_dev *d)
 {
     if (!d)
         return;
-    if (d->stream)
-        dnnl_stream_destroy(d->stream);
     if (d->engine)
         dnnl_engine_destroy(d->engine);
     free(d->widened.at);
@@ -72,8 +70,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     d->few_bf16 = cpu_runs_bf16();
     d->native_bf16 = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
     d->own_sums = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core;
-    if (dnnl_engine_create(&d->engine, dnnl_cpu, 0) ||
-        dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags)) {
+    if (dnnl_engine_create(&d->engine, dnnl_cpu, 0)) {
         sh_fail(e, "backend cpu: oneDNN could not be started");
         close_device(d);
         return NULL;
@@ -203,7 +200,7 @@ static int sync(struct sh_dev *d, struct sh_err *e)
 const struct sh_backend sh_backend_cpu = {
     .abi = SH_BACKEND_ABI,
     .name = "cpu",
-    .summary = "oneDNN products and our own attention, OpenMP threads",
+    .summary = "oneDNN products and our own attention, several threads",
     .count = count,
     .open = open_device,
     .close = close_device,

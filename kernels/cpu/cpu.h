@@ -17,7 +17,6 @@ struct cpu_scratch {
 
 struct sh_dev {
     struct dnnl_engine *engine;
-    struct dnnl_stream *stream;
     const struct cpu_kernels *kernels;  /* the variant picked for this machine               */
     int n_threads;
     struct sh_stages *stages;           /* NULL: time is not measured                        */

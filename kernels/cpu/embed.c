@@ -2,14 +2,16 @@
 /* Embedding rows: widened, scaled, the position's row added. */
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/variant.h"
+#include "src/base/team.h"
 
 static const char *table_row(const void *table, enum sh_type type, int row, int width)
 {
     return (const char *)table + (size_t)row * (size_t)width * sh_type_bytes(type);
 }
 
-static void embed_row(const struct sh_embed *a, int i)
+static void embed_row(void *arg, int i)
 {
+    const struct sh_embed *a = arg;
     size_t n = (size_t)a->out.cols;
     float *out = (float *)a->out.at + (size_t)i * a->out.stride;
     const char *token = table_row(a->table, a->type, a->id[i], a->out.cols), *position = NULL;
@@ -28,7 +30,6 @@ static void embed_row(const struct sh_embed *a, int i)
 
 void CPU_NAME(cpu_embed)(const struct sh_embed *a, int n_threads)
 {
-#pragma omp parallel for num_threads(n_threads) if (a->out.rows > 1)
-    for (int i = 0; i < a->out.rows; i++)
-        embed_row(a, i);
+    struct sh_embed copy = *a;
+    sh_team_each(n_threads, a->out.rows, embed_row, &copy);
 }

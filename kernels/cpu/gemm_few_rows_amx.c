@@ -90,19 +90,21 @@ static void block(const struct few *a, int index)
     }
 }
 
+static void work(void *arg, struct sh_member *me)
+{
+    const struct few_run *run = arg;
+    struct amx_config before;
+    amx_begin(&before);
+    shape_tiles(run->a->x.rows < ROWS ? run->a->x.rows : ROWS);
+    for (int b; sh_member_take(me, &b);) {
+        const struct few *of = few_of(run->a, &b);
+        block(of, b);
+    }
+    amx_end(&before);
+}
+
 void CPU_NAME(cpu_few_amx)(const struct few *a, int n, int n_threads)
 {
-    struct few_shares all;
-    few_shares_begin(&all, a, n, n_threads);
-#pragma omp parallel num_threads(n_threads)
-    {
-        const struct few *of;
-        struct amx_config before;
-        amx_begin(&before);
-        shape_tiles(a->x.rows < ROWS ? a->x.rows : ROWS);
-        for (int turn = 0, b; (of = few_next(&all, &turn, &b));)
-            block(of, b);
-        amx_end(&before);
-    }
+    sh_team_run(n_threads, few_blocks_of_all(a, n), work, &(struct few_run){.a = a, .n = n});
 }
 #endif

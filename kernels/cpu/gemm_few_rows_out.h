@@ -3,12 +3,10 @@
 #ifndef SH_KERNELS_CPU_GEMM_FEW_ROWS_OUT_H
 #define SH_KERNELS_CPU_GEMM_FEW_ROWS_OUT_H
 
-#include <omp.h>
-#include <stdatomic.h>
-
 #include "kernels/cpu/activate.h"
 #include "kernels/cpu/gemm_few_rows.h"
 #include "kernels/cpu/floats.h"
+#include "src/base/team.h"
 
 /* Ask for the weight's bytes that are read some loops later. A thread that reads one run of addresses gets
  * about 11 GB/s from a memory that gives it 18 when it reads four in turn and asks a little ahead (Xeon with AMX; two
@@ -74,67 +72,33 @@ static inline const struct few *few_of(const struct few *a, int *b)
     return a;
 }
 
-/* A thread's blocks, first in the low half, end in the high one. It takes them from the front, in the order in which
- * they lie in memory; who has none left takes others' from the back, as memory does not serve all threads alike. */
-struct few_share {
-    _Alignas(64) _Atomic uint64_t left;
-};
-
-enum { MOST_SHARES = 64 };
-
-static inline int few_take(struct few_share *s, int from_back, int *block)
-{
-    uint64_t old = atomic_load_explicit(&s->left, memory_order_relaxed), next;
-    uint32_t first, end;
-    do {
-        first = (uint32_t)old;
-        end = (uint32_t)(old >> 32);
-        if (first >= end)
-            return 0;
-        *block = (int)(from_back ? end - 1 : first);
-        next = from_back ? (uint64_t)(end - 1) << 32 | first : old + 1;
-    } while (!atomic_compare_exchange_weak_explicit(&s->left, &old, next, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    return 1;
-}
-
-struct few_shares {
-    const struct few *a;                /* the products                                           */
+struct few_run {                        /* n products in one go */
+    const struct few *a;
     int n;
-    struct few_share share[MOST_SHARES];
+    few_sums *fn;
 };
 
-static inline void few_shares_begin(struct few_shares *s, const struct few *a, int n, int n_threads)
+static inline int few_blocks_of_all(const struct few *a, int n)
 {
     int blocks = 0;
     for (int i = 0; i < n; i++)
         blocks += few_blocks(&a[i]);
-    s->a = a;
-    s->n = n_threads < MOST_SHARES ? n_threads : MOST_SHARES;
-    for (int i = 0; i < s->n; i++)
-        atomic_init(&s->share[i].left, (uint64_t)(blocks * (i + 1) / s->n) << 32 | (uint64_t)(blocks * i / s->n));
+    return blocks;
 }
 
-/* The running thread's next block, and the product that it belongs to; NULL: none is left. *turn: 0 at first. */
-static inline const struct few *few_next(struct few_shares *s, int *turn, int *block)
+/* Memory does not serve all threads alike: those that are done take blocks from the others' ends. */
+static inline void few_work(void *arg, struct sh_member *me)
 {
-    for (; *turn < s->n; ++*turn)
-        if (few_take(&s->share[(omp_get_thread_num() + *turn) % s->n], *turn > 0, block))
-            return few_of(s->a, block);
-    return NULL;
+    const struct few_run *run = arg;
+    for (int b; sh_member_take(me, &b);) {
+        const struct few *of = few_of(run->a, &b);
+        few_block(of, b, run->fn);
+    }
 }
 
-/* n products in one go. */
 static inline void few_run(const struct few *a, int n, int n_threads, few_sums *fn)
 {
-    struct few_shares all;
-    few_shares_begin(&all, a, n, n_threads);
-#pragma omp parallel num_threads(n_threads)
-    {
-        const struct few *of;
-        for (int turn = 0, b; (of = few_next(&all, &turn, &b));)
-            few_block(of, b, fn);
-    }
+    sh_team_run(n_threads, few_blocks_of_all(a, n), few_work, &(struct few_run){a, n, fn});
 }
 
 #endif

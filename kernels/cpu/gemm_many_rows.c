@@ -76,16 +76,29 @@ static void multiply(const struct few *a, const float *packed, int from, int to,
     }
 }
 
-void CPU_NAME(cpu_many)(const struct few *a, const struct few_weight *w, int n_threads)
+struct work {
+    const struct few *a;
+    const struct few_weight *w;
+    int most, by_row;                   /* rows of a strip; strips                                */
+};
+
+static void take_blocks(void *arg, struct sh_member *me)
 {
-    int outputs = a->out.cols, rows = a->x.rows, panels = (outputs + FEW_COLS - 1) / FEW_COLS;
-    int most = panels < SHARES * n_threads ? STRIP : rows, by_row = (rows + most - 1) / most, blocks = by_row * panels;
-#pragma omp parallel for num_threads(n_threads) schedule(dynamic)
-    for (int b = 0; b < blocks; b++) {
-        float *packed = a->room + (size_t)omp_get_thread_num() * (size_t)a->x.cols * FEW_COLS;
-        int first = b / by_row * FEW_COLS, n = outputs - first < FEW_COLS ? outputs - first : FEW_COLS;
-        int from = b % by_row * most, to = rows - from < most ? rows : from + most;
-        pack(w, a->x.cols, first, n, packed);
+    const struct work *w = arg;
+    const struct few *a = w->a;
+    float *packed = a->room + (size_t)me->thread * (size_t)a->x.cols * FEW_COLS;
+    for (int b; sh_member_take(me, &b);) {
+        int first = b / w->by_row * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+        int from = b % w->by_row * w->most, to = a->x.rows - from < w->most ? a->x.rows : from + w->most;
+        pack(w->w, a->x.cols, first, n, packed);
         multiply(a, packed, from, to, first, n);
     }
+}
+
+void CPU_NAME(cpu_many)(const struct few *a, const struct few_weight *w, int n_threads)
+{
+    int rows = a->x.rows, panels = (a->out.cols + FEW_COLS - 1) / FEW_COLS;
+    struct work work = {.a = a, .w = w, .most = panels < SHARES * n_threads ? STRIP : rows};
+    work.by_row = (rows + work.most - 1) / work.most;
+    sh_team_run(n_threads, work.by_row * panels, take_blocks, &work);
 }

@@ -4,9 +4,10 @@
  * without its instructions) runs as an f32 product of the same values: each product of two such numbers is exact in
  * f32 (the 22 and 16 bits fit), so only the order of the sums differs. A weight that is kept as codes is read back a
  * panel of outputs at a time. */
-#include <omp.h>
+#include <stdatomic.h>
 
 #include "kernels/cpu/onednn.h"
+#include "src/base/team.h"
 
 enum {
     PANEL = 1 << 20,                    /* numbers: small enough for a cache, and yet ...                */
@@ -70,8 +71,11 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
 
 struct product {                        /* out = x w^T + bias and what `attr` adds                   */
     struct sh_mat x, out;
-    desc w_md;
-    dnnl_memory_t w;
+    desc w_md;                          /* [in, out]                                                 */
+    void *w;
+    int w_out;                          /* outputs that w has                                        */
+    dnnl_data_type_t w_type;
+    dnnl_dims_t w_stride;               /* of a plain matrix; 0: it lies in blocks                   */
     const float *bias;                  /* NULL: none                                                */
     dnnl_primitive_attr_t attr;
 };
@@ -79,27 +83,36 @@ struct product {                        /* out = x w^T + bias and what `attr` ad
 static dnnl_status_t execute(struct sh_dev *d, const struct product *p, dnnl_primitive_desc_t pd, desc x_md,
                              desc bias_md, desc out_md)
 {
-    dnnl_memory_t mx = NULL, mb = NULL, mo = NULL;
+    dnnl_memory_t mx = NULL, mw = NULL, mb = NULL, mo = NULL;
     dnnl_primitive_t matmul = NULL;
+    dnnl_stream_t stream = NULL;
     void *bias;
     *(const void **)&bias = p->bias;
     dnnl_status_t s = dnnl_memory_create(&mx, x_md, d->engine, p->x.at);
+    if (!s)
+        s = dnnl_memory_create(&mw, p->w_md, d->engine, p->w);
     if (!s && bias)
         s = dnnl_memory_create(&mb, bias_md, d->engine, bias);
     if (!s)
         s = dnnl_memory_create(&mo, out_md, d->engine, p->out.at);
     if (!s)
         s = dnnl_primitive_create(&matmul, pd);
+    if (!s)
+        s = dnnl_stream_create(&stream, d->engine, dnnl_stream_default_flags);
     dnnl_exec_arg_t args[4] = {
-        {DNNL_ARG_SRC, mx}, {DNNL_ARG_WEIGHTS, p->w}, {DNNL_ARG_DST, mo}, {DNNL_ARG_BIAS, mb}};
+        {DNNL_ARG_SRC, mx}, {DNNL_ARG_WEIGHTS, mw}, {DNNL_ARG_DST, mo}, {DNNL_ARG_BIAS, mb}};
     if (!s)
-        s = dnnl_primitive_execute(matmul, d->stream, bias ? 4 : 3, args);
+        s = dnnl_primitive_execute(matmul, stream, bias ? 4 : 3, args);
     if (!s)
-        s = dnnl_stream_wait(d->stream);
+        s = dnnl_stream_wait(stream);
+    if (stream)
+        dnnl_stream_destroy(stream);
     if (matmul)
         dnnl_primitive_destroy(matmul);
     if (mx)
         dnnl_memory_destroy(mx);
+    if (mw)
+        dnnl_memory_destroy(mw);
     if (mb)
         dnnl_memory_destroy(mb);
     if (mo)
@@ -107,12 +120,13 @@ static dnnl_status_t execute(struct sh_dev *d, const struct product *p, dnnl_pri
     return s;
 }
 
-static dnnl_status_t multiply(struct sh_dev *d, const struct product *p)
+static dnnl_status_t multiply_alone(struct sh_dev *d, const struct product *p)
 {
     desc_owner x_md = plain(p->x.type, p->x.rows, p->x.cols, p->x.stride);
     desc_owner out_md = plain(p->out.type, p->out.rows, p->out.cols, p->out.stride);
     desc_owner bias_md = plain(SH_F32, 1, p->out.cols, (size_t)p->out.cols);
     dnnl_primitive_desc_t pd = NULL;
+    onednn_alone();
     dnnl_status_t s = matmul_new(&pd, d->engine, x_md, p->w_md, p->bias ? bias_md : NULL, out_md, p->attr);
     if (!s)
         s = execute(d, p, pd, x_md, bias_md, out_md);
@@ -122,6 +136,42 @@ static dnnl_status_t multiply(struct sh_dev *d, const struct product *p)
     desc_free(out_md);
     desc_free(bias_md);
     return s;
+}
+
+struct shared {
+    struct sh_dev *d;
+    const struct product *whole;
+    int step;                           /* outputs of a part                                         */
+    atomic_int status;                  /* of a part that failed, or dnnl_success                    */
+};
+
+static void multiply_part(void *arg, int i)
+{
+    struct shared *s = arg;
+    struct product p = *s->whole;
+    int first = i * s->step;
+    p.out.cols = p.w_out - first < s->step ? p.w_out - first : s->step;
+    p.out.at = (char *)p.out.at + (size_t)first * sh_type_bytes(p.out.type);
+    p.bias = p.bias ? p.bias + first : NULL;
+    dnnl_dims_t dims = {p.x.cols, p.out.cols}, from = {0, first};
+    desc_owner md = p.w_stride[1] ? desc_new(p.w_type, dims[0], dims[1], p.w_stride) : desc_part(p.w_md, dims, from);
+    p.w_md = md;
+    p.w = (char *)p.w + (size_t)(first * p.w_stride[1]) * (p.w_type == dnnl_f32 ? 4 : 2);
+    dnnl_status_t status = md ? multiply_alone(s->d, &p) : dnnl_unimplemented;
+    if (status)
+        atomic_store(&s->status, (int)status);
+    if (md)
+        desc_free(md);
+}
+
+/* Threads take parts of the outputs, so that each reads its own weights. What is no product oneDNN says. */
+static dnnl_status_t multiply(struct sh_dev *d, const struct product *p)
+{
+    struct shared s = {.d = d, .whole = p, .step = onednn_part(p->w_out, d->n_threads)};
+    if (s.step >= p->w_out || p->out.cols != p->w_out)
+        return multiply_alone(d, p);
+    sh_team_each(d->n_threads, (p->w_out + s.step - 1) / s.step, multiply_part, &s);
+    return (dnnl_status_t)atomic_load(&s.status);
 }
 
 /* Some rows of a weight out of their codes, as the products take them: [n, cols], dense. */
@@ -147,7 +197,6 @@ static void *panel(struct sh_dev *d, const struct sh_weight *w, int first, int n
 static dnnl_status_t multiply_panels(struct sh_dev *d, const struct product *whole, const struct sh_weight *w)
 {
     dnnl_status_t s = dnnl_success;
-    dnnl_dims_t strides = {1, w->cols};
     int most = panel_rows(w->rows, w->cols);
     for (int first = 0, n; first < w->rows && !s; first += n) {
         struct product p = *whole;
@@ -155,13 +204,14 @@ static dnnl_status_t multiply_panels(struct sh_dev *d, const struct product *who
         p.out.at = (char *)whole->out.at + (size_t)first * sh_type_bytes(p.out.type);
         p.out.cols = n;
         p.bias = whole->bias ? whole->bias + first : NULL;
-        desc_owner md = desc_new(w->stored, w->cols, n, strides);
+        p.w_type = w->stored;
+        p.w_stride[0] = 1;
+        p.w_stride[1] = w->cols;
+        desc_owner md = desc_new(w->stored, w->cols, n, p.w_stride);
         p.w_md = md;
-        s = dnnl_memory_create(&p.w, md, d->engine, panel(d, w, first, n));
-        if (!s) {
-            s = multiply(d, &p);
-            dnnl_memory_destroy(p.w);
-        }
+        p.w = panel(d, w, first, n);
+        p.w_out = n;
+        s = multiply(d, &p);
         desc_free(md);
     }
     return s;
@@ -251,7 +301,6 @@ static void many_rows(struct sh_dev *d, const struct sh_linear *a)
         run_own(d, a);
         return;
     }
-    omp_set_num_threads(d->n_threads);  /* oneDNN takes its number from OpenMP, which keeps one per thread */
     struct product p = {.x = seen(d, &d->widened, a->x), .out = seen(d, &d->product, a->out), .bias = a->bias};
     if (p.x.at != a->x.at)
         d->kernels->convert(p.x, a->x, d->n_threads);
@@ -261,7 +310,12 @@ static void many_rows(struct sh_dev *d, const struct sh_linear *a)
         s = multiply_panels(d, &p, a->w);
     } else {
         p.w_md = layout_of(a->w);
-        p.w = a->w->memory;
+        p.w = a->w->at;
+        p.w_out = a->w->rows;
+        p.w_type = a->w->stored;
+        struct blocking b = blocking_of(a->w);
+        for (int i = 0; i < 2 && !b.n; i++)
+            p.w_stride[i] = b.stride[i];
         s = multiply(d, &p);
     }
     if (s)

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/variant.h"
+#include "src/base/team.h"
 
 static float mean_of(const float *x, int n)
 {
@@ -24,9 +25,12 @@ static float mean_square(const float *x, int n, float mean)
 }
 
 /* A chunk is finished before it is written: `out` may be x. */
-static void norm_row(const struct sh_norm *a, const float *x, char *out)
+static void norm_row(void *arg, int row)
 {
+    const struct sh_norm *a = arg;
     size_t n = (size_t)a->x.cols, bytes = sh_type_bytes(a->out.type);
+    const float *x = (const float *)a->x.at + (size_t)row * a->x.stride;
+    char *out = (char *)a->out.at + (size_t)row * a->out.stride * bytes;
     float mean = a->kind == SH_NORM_LAYER ? mean_of(x, a->x.cols) : 0.0f;
     float inverse = 1.0f / sqrtf(mean_square(x, a->x.cols, mean) + a->eps);
     for (size_t at = 0; at < n; at += CHUNK) {
@@ -50,9 +54,6 @@ static void norm_row(const struct sh_norm *a, const float *x, char *out)
 
 void CPU_NAME(cpu_norm)(const struct sh_norm *a, int n_threads)
 {
-    size_t bytes = sh_type_bytes(a->out.type);
-#pragma omp parallel for num_threads(n_threads) if (a->x.rows > 1)
-    for (int row = 0; row < a->x.rows; row++)
-        norm_row(a, (const float *)a->x.at + (size_t)row * a->x.stride,
-                 (char *)a->out.at + (size_t)row * a->out.stride * bytes);
+    struct sh_norm copy = *a;
+    sh_team_each(n_threads, a->x.rows, norm_row, &copy);
 }

@@ -4,6 +4,7 @@
 #define SH_KERNELS_CPU_ONEDNN_H
 
 #include <oneapi/dnnl/dnnl.h>
+#include <omp.h>
 #include <stdlib.h>
 
 #include "kernels/cpu/cpu.h"
@@ -14,8 +15,7 @@ struct sh_weight {
     int rows, cols;                     /* [out, in] as in the checkpoint                    */
     enum sh_type type;                  /* of the operands of its products                   */
     dnnl_data_type_t stored;            /* what oneDNN sees                                  */
-    dnnl_memory_t memory;               /* NULL: there are only codes                        */
-    void *at;                           /* the memory's buffer, ours                         */
+    void *at;                           /* in that layout; NULL: there are only codes        */
     struct cpu_codes codes;             /* at NULL: there are none                           */
     struct few_layout few;              /* what products of a few rows know of the layout    */
 #if DNNL_VERSION_MAJOR >= 3
@@ -80,6 +80,13 @@ static inline struct blocking blocking_of(const struct sh_weight *w)
     return b;
 }
 
+static inline desc_owner desc_part(desc whole, const dnnl_dims_t dims, const dnnl_dims_t from)
+{
+    dnnl_memory_desc_t md = NULL;
+    dnnl_memory_desc_create_submemory(&md, whole, 2, dims, from);
+    return md;
+}
+
 static inline void set_sum(dnnl_post_ops_t ops) { dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef); }
 
 static inline void set_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha)
@@ -131,6 +138,15 @@ static inline struct blocking blocking_of(const struct sh_weight *w)
     return b;
 }
 
+static inline desc_owner desc_part(desc whole, const dnnl_dims_t dims, const dnnl_dims_t from)
+{
+    dnnl_memory_desc_t *md = xcalloc(1, sizeof *md);
+    if (!dnnl_memory_desc_init_submemory(md, whole, dims, from))
+        return md;
+    free(md);
+    return NULL;
+}
+
 static inline void set_sum(dnnl_post_ops_t ops) { dnnl_post_ops_append_sum(ops, 1); }
 
 static inline void set_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha)
@@ -138,6 +154,22 @@ static inline void set_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alph
     dnnl_post_ops_append_eltwise(ops, 1, kind, alpha, 0);
 }
 #endif
+
+/* oneDNN computes in the calling thread alone; threads are shared out by a team (team.h). Its number of threads is
+ * OpenMP's, which keeps one per thread. */
+static inline void onednn_alone(void)
+{
+    omp_set_num_threads(1);
+}
+
+/* Outputs of a weight that a thread takes at a time: several parts for each, so that one that was stopped holds up
+ * little, and whole blocks of the layout. */
+static inline int onednn_part(int outputs, int n_threads)
+{
+    enum { PARTS = 4 };
+    int step = (outputs + PARTS * n_threads - 1) / (PARTS * n_threads);
+    return (step + FEW_COLS - 1) / FEW_COLS * FEW_COLS;
+}
 
 /* A plain matrix. */
 static inline desc_owner plain(enum sh_type type, dnnl_dim_t rows, dnnl_dim_t cols, size_t stride)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rotary positions, a row at a time. */
 #include "kernels/cpu/variant.h"
+#include "src/base/team.h"
 
 static int position_of(const struct sh_rotary *a, int row)
 {
@@ -35,17 +36,21 @@ static void turn_neighbours(float *restrict x, const float *c, const float *s, i
     }
 }
 
+static void turn_row(void *arg, int i)
+{
+    const struct sh_rotary *a = arg;
+    int half = a->n_rot / 2, row = a->start[0] + i;
+    size_t at = (size_t)position_of(a, row) * (size_t)half;
+    float *x = (float *)a->x.at + (size_t)row * a->x.stride;
+    for (int head = 0; head < a->x.cols / a->d_head; head++, x += a->d_head)
+        if (a->pairs == SH_ROTARY_HALVES)
+            turn_halves(x, x + half, a->cos + at, a->sin + at, half);
+        else
+            turn_neighbours(x, a->cos + at, a->sin + at, half);
+}
+
 void CPU_NAME(cpu_rotary)(const struct sh_rotary *a, int n_threads)
 {
-    int half = a->n_rot / 2;
-#pragma omp parallel for num_threads(n_threads) if (a->x.rows > 1)
-    for (int row = a->start[0]; row < a->start[a->n_seq]; row++) {
-        size_t at = (size_t)position_of(a, row) * (size_t)half;
-        float *x = (float *)a->x.at + (size_t)row * a->x.stride;
-        for (int head = 0; head < a->x.cols / a->d_head; head++, x += a->d_head)
-            if (a->pairs == SH_ROTARY_HALVES)
-                turn_halves(x, x + half, a->cos + at, a->sin + at, half);
-            else
-                turn_neighbours(x, a->cos + at, a->sin + at, half);
-    }
+    struct sh_rotary copy = *a;
+    sh_team_each(n_threads, a->start[a->n_seq] - a->start[0], turn_row, &copy);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights in the blocked layout that oneDNN's matmul asks for, or as codes. Each call has a stream and
- * scratch of its own, because weights are made while another thread computes. */
-#include <omp.h>
+/* Weights in the blocked layout that oneDNN's matmul asks for, or as codes. Each call has scratch of its
+ * own, because weights are made while another thread computes. */
+#include <stdatomic.h>
 
 #include "kernels/cpu/onednn.h"
+#include "src/base/team.h"
 
 enum { NOMINAL_ROWS = 1024 };           /* the layout is chosen for this many rows of x */
 enum { AT_ONCE = 1 << 20 };             /* numbers of 16 bits that are widened before they become codes */
@@ -46,39 +47,71 @@ static struct few_layout few_layout(const struct sh_weight *w)
     return l;
 }
 
+struct filling {
+    struct sh_dev *d;
+    const struct sh_weight *w;
+    void *from;
+    int step;                           /* outputs of a part */
+    atomic_int bad;
+};
+
+/* A stream of its own: weights are made while another thread computes. */
+static dnnl_status_t reorder(dnnl_engine_t engine, desc from_md, void *from, desc to_md, void *to)
+{
+    dnnl_memory_t source = NULL, target = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_primitive_t primitive = NULL;
+    dnnl_stream_t stream = NULL;
+    onednn_alone();
+    dnnl_status_t s = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
+    if (!s)
+        s = dnnl_memory_create(&source, from_md, engine, from);
+    if (!s)
+        s = dnnl_memory_create(&target, to_md, engine, to);
+    if (!s)
+        s = dnnl_reorder_primitive_desc_create(&pd, from_md, engine, to_md, engine, NULL);
+    if (!s)
+        s = dnnl_primitive_create(&primitive, pd);
+    dnnl_exec_arg_t args[2] = {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}};
+    if (!s)
+        s = dnnl_primitive_execute(primitive, stream, 2, args);
+    if (!s)
+        s = dnnl_stream_wait(stream);
+    if (primitive)
+        dnnl_primitive_destroy(primitive);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    if (source)
+        dnnl_memory_destroy(source);
+    if (target)
+        dnnl_memory_destroy(target);
+    if (stream)
+        dnnl_stream_destroy(stream);
+    return s;
+}
+
+static void fill_part(void *arg, int i)
+{
+    struct filling *f = arg;
+    const struct sh_weight *w = f->w;
+    int first = i * f->step, n = w->rows - first < f->step ? w->rows - first : f->step;
+    size_t number = w->stored == dnnl_bf16 ? 2 : 4;
+    desc_owner from = desc_new(w->stored, w->cols, n, (dnnl_dims_t){1, w->cols});
+    desc_owner to = desc_part(layout_of(w), (dnnl_dims_t){w->cols, n}, (dnnl_dims_t){0, first});
+    if (!to || reorder(f->d->engine, from, (char *)f->from + (size_t)first * (size_t)w->cols * number, to, w->at))
+        atomic_store(&f->bad, -1);
+    desc_free(from);
+    if (to)
+        desc_free(to);
+}
+
 /* Reorder the plain [rows, cols] matrix into the chosen layout; oneDNN sees it as [cols, rows]. */
 static int fill(struct sh_dev *d, struct sh_weight *w, const void *plain_at)
 {
-    dnnl_dims_t strides = {1, w->cols};
-    desc_owner from_md = desc_new(w->stored, w->cols, w->rows, strides);
-    dnnl_memory_t from = NULL;
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_t reorder = NULL;
-    dnnl_stream_t stream = NULL;
-    void *source;
-    *(const void **)&source = plain_at;
-    dnnl_status_t s = dnnl_stream_create(&stream, d->engine, dnnl_stream_default_flags);
-    if (!s)
-        s = dnnl_memory_create(&from, from_md, d->engine, source);
-    if (!s)
-        s = dnnl_reorder_primitive_desc_create(&pd, from_md, d->engine, layout_of(w), d->engine, NULL);
-    if (!s)
-        s = dnnl_primitive_create(&reorder, pd);
-    dnnl_exec_arg_t args[2] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, w->memory}};
-    if (!s)
-        s = dnnl_primitive_execute(reorder, stream, 2, args);
-    if (!s)
-        s = dnnl_stream_wait(stream);
-    if (reorder)
-        dnnl_primitive_destroy(reorder);
-    if (pd)
-        dnnl_primitive_desc_destroy(pd);
-    if (from)
-        dnnl_memory_destroy(from);
-    if (stream)
-        dnnl_stream_destroy(stream);
-    desc_free(from_md);
-    return s ? -1 : 0;
+    struct filling f = {.d = d, .w = w, .step = onednn_part(w->rows, d->n_threads)};
+    *(const void **)&f.from = plain_at;
+    sh_team_each(d->n_threads, (w->rows + f.step - 1) / f.step, fill_part, &f);
+    return atomic_load(&f.bad);
 }
 
 /* The matrix as oneDNN reads it: `at` itself when it is that already, else in *owned. */
@@ -106,8 +139,6 @@ void cpu_drop(struct sh_dev *d, struct sh_weight *w)
     (void)d;
     if (!w)
         return;
-    if (w->memory)
-        dnnl_memory_destroy(w->memory);
     layout_free(w);
     free(w->at);
     free(w->codes.at);
@@ -151,7 +182,6 @@ static struct sh_weight *lay_out(struct sh_dev *d, const void *at, enum sh_type 
                                  enum sh_type to, struct sh_err *e)
 {
     struct sh_weight *w = xcalloc(1, sizeof *w);
-    omp_set_num_threads(d->n_threads);  /* of this thread; see cpu_linear */
     w->rows = rows;
     w->cols = cols;
     w->type = to;
@@ -169,7 +199,7 @@ static struct sh_weight *lay_out(struct sh_dev *d, const void *at, enum sh_type 
     w->at = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (w->at)
         plain_at = converted(d, w, at, from, &owned);
-    if (!plain_at || dnnl_memory_create(&w->memory, layout_of(w), d->engine, w->at) || fill(d, w, plain_at)) {
+    if (!plain_at || fill(d, w, plain_at)) {
         sh_fail(e, "a weight matrix of %zu bytes (%d x %d) does not fit into memory", bytes, rows, cols);
         cpu_drop(d, w);
         w = NULL;

@@ -6,6 +6,7 @@
 
 #include "src/base/clones.h"
 #include "src/base/num.h"
+#include "src/base/team.h"
 
 enum { GROUP = SH_CODE_GROUP };
 
@@ -91,18 +92,35 @@ static void decode_row(float *to, const unsigned char *code, const uint16_t *sca
     }
 }
 
+struct some {                           /* rows of the weight, and theirs that are not coded */
+    const struct cpu_codes *c;
+    const float *from;
+    float *to;
+    int first;
+};
+
+static void put_row(void *arg, int i)
+{
+    const struct some *s = arg;
+    size_t cols = (size_t)s->c->cols;
+    encode_row(codes_of(s->c, s->first + i), scales_of(s->c, s->first + i), s->from + (size_t)i * cols, cols,
+               s->c->bits);
+}
+
+static void get_row(void *arg, int i)
+{
+    const struct some *s = arg;
+    size_t cols = (size_t)s->c->cols;
+    decode_row(s->to + (size_t)i * cols, codes_of(s->c, s->first + i), scales_of(s->c, s->first + i), cols,
+               s->c->bits);
+}
+
 void cpu_codes_put(const struct cpu_codes *c, const float *from, int first, int n, int n_threads)
 {
-#pragma omp parallel for num_threads(n_threads)
-    for (int i = 0; i < n; i++)
-        encode_row(codes_of(c, first + i), scales_of(c, first + i), from + (size_t)i * (size_t)c->cols,
-                   (size_t)c->cols, c->bits);
+    sh_team_each(n_threads, n, put_row, &(struct some){.c = c, .from = from, .first = first});
 }
 
 void cpu_codes_get(const struct cpu_codes *c, float *to, int first, int n, int n_threads)
 {
-#pragma omp parallel for num_threads(n_threads)
-    for (int i = 0; i < n; i++)
-        decode_row(to + (size_t)i * (size_t)c->cols, codes_of(c, first + i), scales_of(c, first + i),
-                   (size_t)c->cols, c->bits);
+    sh_team_each(n_threads, n, get_row, &(struct some){.c = c, .to = to, .first = first});
 }

@@ -22,6 +22,7 @@ libbase_a_SOURCES = \
 	%D%/score.h \
 	%D%/slots_rule.h \
 	%D%/stages.c %D%/stages.h \
+	%D%/team.c %D%/team.h \
 	%D%/time_unit.c %D%/time_unit.h \
 	%D%/utf8.h \
 	%D%/module_path.c %D%/module_path.h

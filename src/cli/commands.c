@@ -4,11 +4,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/base/mem.h"
 #include "src/base/near.h"
 #include "src/base/say.h"
+#include "src/base/team.h"
 
 const struct sh_cmd *const sh_commands[] = {
 #define X(name) &sh_cmd_##name,
@@ -79,7 +79,7 @@ int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
 {
     char *line = sh_command_typed(c->name, argc, argv);
     struct sh_err e = {0};
-    struct sh_common common = {.backend = "auto", .threads = sysconf(_SC_NPROCESSORS_ONLN), .line = line};
+    struct sh_common common = {.backend = "auto", .threads = sh_team_threads(), .line = line};
     struct sh_list positional = {0};
     void *args = xcalloc(1, c->args_bytes + 1);
     if (c->preset)

@@ -12,6 +12,7 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/say.h"
+#include "src/base/team.h"
 #include "src/cli/commands.h"
 
 enum { MOST_ARGS = 120, COMMON_ARGS = 5 };
@@ -82,7 +83,7 @@ static void add_common(const struct sh_common *c, struct words *w)
 
 static void add_manner(const struct sh_common *c, struct words *w)
 {
-    if (c->threads != sysconf(_SC_NPROCESSORS_ONLN)) {
+    if (c->threads != sh_team_threads()) {
         w->at[w->n++] = xstrdup("--threads");
         w->at[w->n++] = xasprintf("%lld", c->threads);
     }

@@ -2,13 +2,13 @@
 /* See eval.h. */
 #include "src/engine/eval.h"
 
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
+#include "src/base/team.h"
 
 enum { BLOCK_NUMBERS = 1 << 22,         /* logits of the full cache that are held, of a text, */
        MOST_NUMBERS = 1 << 26,          /* and of all texts, at most                              */
@@ -69,26 +69,40 @@ static void add(struct reading *r, int text, int position, const struct sh_eval_
     r->missed[text][(size_t)of_cell(r, r->cell) * (size_t)x->n_answer + (size_t)answer] |= !p->is_right;
 }
 
+struct judged {                         /* rows that take() was given */
+    struct reading *r;
+    int sequence, position;
+    size_t first;                       /* of r->row                  */
+    const float *logits;
+};
+
+static void judge(void *arg, int k)
+{
+    const struct judged *j = arg;
+    struct reading *r = j->r;
+    size_t vocab = (size_t)r->n_vocab;
+    int is_full = r->cell < 0;
+    struct sh_eval_row *full = &r->row[j->first + (size_t)k];
+    const float *own = j->logits + (size_t)k * vocab;
+    if (is_full) {
+        float *copy = r->logits + (j->first + (size_t)k) * vocab;
+        memcpy(copy, own, vocab * sizeof *copy);
+        *full = sh_eval_row_of(copy, r->n_vocab);
+    }
+    struct sh_eval_row row = is_full ? *full : sh_eval_row_of(own, r->n_vocab);
+    r->point[k] = sh_eval_point_of(&row, is_full ? NULL : full, next_token(r, j->sequence, j->position + k),
+                                   r->n_vocab);
+}
+
 /* Rows are judged side by side, and added up in their order. */
 static void take(void *to, int sequence, int position, int n, const float *logits)
 {
     struct reading *r = to;
-    size_t vocab = (size_t)r->n_vocab, first = (size_t)sequence * (size_t)r->block + (size_t)(position - r->first);
-    int is_full = r->cell < 0;
     struct sh_stages *stages = r->v->resident->setup.stages;
     unsigned long long since = sh_stage_begin(stages);
-#pragma omp parallel for num_threads(r->n_threads) if ((size_t)n * vocab > WORTH_THREADS)
-    for (int k = 0; k < n; k++) {
-        struct sh_eval_row *full = &r->row[first + (size_t)k];
-        const float *own = logits + (size_t)k * vocab;
-        if (is_full) {
-            float *copy = r->logits + (first + (size_t)k) * vocab;
-            memcpy(copy, own, vocab * sizeof *copy);
-            *full = sh_eval_row_of(copy, r->n_vocab);
-        }
-        struct sh_eval_row row = is_full ? *full : sh_eval_row_of(own, r->n_vocab);
-        r->point[k] = sh_eval_point_of(&row, is_full ? NULL : full, next_token(r, sequence, position + k), r->n_vocab);
-    }
+    struct judged j = {r, sequence, position,
+                       (size_t)sequence * (size_t)r->block + (size_t)(position - r->first), logits};
+    sh_team_each((size_t)n * (size_t)r->n_vocab > WORTH_THREADS ? r->n_threads : 1, n, judge, &j);
     for (int k = 0; k < n; k++)
         add(r, sequence, position + k, &r->point[k]);
     sh_stage_end(stages, SH_STAGE_STATISTICS, since, 1);
@@ -210,7 +224,7 @@ static void make_room(struct reading *r)
     r->block = r->block > rows ? rows : r->block;
     r->block = r->block < 1 ? 1 : r->block;
     size_t n = (size_t)n_text * (size_t)r->block;
-    r->n_threads = on->setup.n_threads > 0 ? on->setup.n_threads : omp_get_max_threads();
+    r->n_threads = on->setup.n_threads > 0 ? on->setup.n_threads : sh_team_threads();
     r->tokens = xmalloc(n * sizeof *r->tokens);
     r->start = xmalloc(((size_t)n_text + 1) * sizeof *r->start);
     r->logits = xmalloc(n * (size_t)r->n_vocab * sizeof *r->logits);

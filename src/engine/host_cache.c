@@ -2,11 +2,12 @@
 /* See host_cache.h. One thread for a KV head of a sequence: what is shared between them is read only. */
 #include "src/engine/host_cache.h"
 
-#include <omp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/team.h"
 #include "src/engine/block.h"
 #include "src/engine/slots_attend.h"
 
@@ -63,18 +64,23 @@ static const struct sh_turn *turn_of(const struct sh_host_cache *own, int layer)
     return t->n ? t : NULL;
 }
 
+static float *scratch_of(const struct sh_host_cache *own, const struct sh_member *me)
+{
+    return own->scratch + (size_t)me->thread * own->scratch_size;
+}
+
 /* One token of one KV head, in the order of planner/policy/policy.h. */
 static void token(struct sh_host_cache *own, const struct rows *p, struct sh_kv_head *h, int sequence, int head,
-                  int row, int t, float *scratch)
+                  int row, int t, const struct sh_member *me)
 {
     const struct sh_attend *w = p->what;
     const struct sh_policy *policy = own->kv->setup.spec->policy;
     int group = w->n_head / w->n_kv_head, d = w->d_head;
     size_t wide = (size_t)row * (size_t)(w->n_head * d) + (size_t)(head * group * d);
     size_t narrow = (size_t)row * (size_t)(w->n_kv_head * d) + (size_t)(head * d);
-    float *chunk = scratch, *mean = chunk + (size_t)SH_ROWS_AT_ONCE * (size_t)d;
+    float *chunk = scratch_of(own, me), *mean = chunk + (size_t)SH_ROWS_AT_ONCE * (size_t)d;
     float *probs = mean + own->kv->most_slots, *q = probs + (size_t)group * (size_t)own->kv->most_slots;
-    int *dropped = (int *)(q + group * d), sharers = omp_get_num_threads();
+    int *dropped = (int *)(q + group * d), sharers = me->n_threads;
     struct sh_stages *stages = own->r->setup.stages;
     unsigned long long since = sh_stage_begin(stages);
     sh_kv_head_put(h, admit(h, t, dropped), p->k + narrow, p->v + narrow);
@@ -100,54 +106,82 @@ static void token(struct sh_host_cache *own, const struct rows *p, struct sh_kv_
     sh_stage_end(stages, SH_STAGE_EVICTION, since, sharers);
 }
 
+/* What threads share: KV heads of sequences. */
+struct sharing {
+    struct sh_host_cache *own;
+    const struct rows *p;
+    int attended;                       /* of blocks: somebody has filled `mixed` */
+    pthread_mutex_t lock;               /* of most, failed and own->error         */
+    size_t most;
+    int failed;
+};
+
+static void share(struct sh_host_cache *own, sh_team_work *work, struct sharing *s, int in_threads)
+{
+    sh_team_run(in_threads ? own->n_thread : 1, own->kv->setup.n_seq * s->p->what->n_kv_head, work, s);
+}
+
+static void attend_tokens(void *arg, struct sh_member *me)
+{
+    const struct sharing *s = arg;
+    const struct sh_piece *piece = s->own->piece;
+    int n_head = s->p->what->n_kv_head;
+    for (int i; sh_member_take(me, &i);) {
+        int sequence = i / n_head, head = i % n_head, start = piece->start[sequence];
+        struct sh_kv_head *h = sh_kv_cache_head(s->own->kv, sequence, s->p->layer, head);
+        for (int row = start; row < piece->start[sequence + 1]; row++)
+            token(s->own, s->p, h, sequence, head, row, piece->first[sequence] + row - start, me);
+    }
+}
+
 static void attend_all(struct sh_host_cache *own, const struct rows *p)
 {
     enum { WORTH_THREADS = 1 << 16 };   /* products: below that, waking them takes longer         */
-    const struct sh_piece *piece = own->piece;
-    int n_head = p->what->n_kv_head, jobs = own->kv->setup.n_seq * n_head;
     double products = 2.0 * p->what->q.rows * p->what->q.cols * own->kv->most_slots;
-#pragma omp parallel for schedule(dynamic) num_threads(own->n_thread) if (!piece->watch && products > WORTH_THREADS)
-    for (int i = 0; i < jobs; i++) {
-        int sequence = i / n_head, head = i % n_head;
-        struct sh_kv_head *h = sh_kv_cache_head(own->kv, sequence, p->layer, head);
-        float *scratch = own->scratch + (size_t)omp_get_thread_num() * own->scratch_size;
-        for (int row = piece->start[sequence]; row < piece->start[sequence + 1]; row++)
-            token(own, p, h, sequence, head, row, piece->first[sequence] + row - piece->start[sequence], scratch);
-    }
+    share(own, attend_tokens, &(struct sharing){.own = own, .p = p}, !own->piece->watch && products > WORTH_THREADS);
+}
+
+static void run_block(struct sharing *s, int i, int sharers)
+{
+    struct sh_host_cache *own = s->own;
+    const struct rows *p = s->p;
+    const struct sh_attend *w = p->what;
+    const struct sh_policy *policy = own->kv->setup.spec->policy;
+    const struct sh_piece *piece = own->piece;
+    int sequence = i / w->n_kv_head, head = i % w->n_kv_head;
+    size_t row = (size_t)piece->start[sequence], wide = (size_t)w->q.cols, narrow = (size_t)w->k.cols, bytes = 0;
+    struct sh_err e;
+    struct sh_block b = {
+        .what = w, .sequence = sequence, .layer = p->layer, .head = head, .turn = turn_of(own, p->layer),
+        .h = sh_kv_cache_head(own->kv, sequence, p->layer, head), .first = piece->first[sequence],
+        .n = piece->start[sequence + 1] - piece->start[sequence], .q = p->q + row * wide, .k = p->k + row * narrow,
+        .v = p->v + row * narrow, .mixed = s->attended ? NULL : p->mixed + row * wide, .needs = policy->needs,
+        .observes = policy->observe != NULL, .watch = piece->watch, .watch_to = piece->watch_to,
+        .stages = own->r->setup.stages, .sharers = sharers};
+    int failed = b.n && sh_block_run(&b, &bytes, &e);
+    pthread_mutex_lock(&s->lock);
+    s->most = bytes > s->most ? bytes : s->most;
+    if (failed && !s->failed)
+        own->error = e;
+    s->failed |= failed;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void take_blocks(void *arg, struct sh_member *me)
+{
+    for (int i; sh_member_take(me, &i);)
+        run_block(arg, i, me->n_threads);
 }
 
 /* The pieces as blocks (block.h). attended: somebody has filled `mixed`. */
 static int run_blocks(struct sh_host_cache *own, const struct rows *p, int attended)
 {
-    const struct sh_attend *w = p->what;
-    const struct sh_policy *policy = own->kv->setup.spec->policy;
-    const struct sh_piece *piece = own->piece;
-    int n_head = w->n_kv_head, bad = 0;
-    size_t most = 0, wide = (size_t)w->q.cols, narrow = (size_t)w->k.cols;
-#pragma omp parallel for schedule(dynamic) num_threads(own->n_thread) if (!piece->watch)
-    for (int i = 0; i < own->kv->setup.n_seq * n_head; i++) {
-        int sequence = i / n_head, head = i % n_head;
-        size_t row = (size_t)piece->start[sequence], bytes = 0;
-        struct sh_err e;
-        struct sh_block b = {
-            .what = w, .sequence = sequence, .layer = p->layer, .head = head, .turn = turn_of(own, p->layer),
-            .h = sh_kv_cache_head(own->kv, sequence, p->layer, head), .first = piece->first[sequence],
-            .n = piece->start[sequence + 1] - piece->start[sequence], .q = p->q + row * wide, .k = p->k + row * narrow,
-            .v = p->v + row * narrow, .mixed = attended ? NULL : p->mixed + row * wide, .needs = policy->needs,
-            .observes = policy->observe != NULL, .watch = piece->watch, .watch_to = piece->watch_to,
-            .stages = own->r->setup.stages, .sharers = omp_get_num_threads()};
-        int failed = b.n && sh_block_run(&b, &bytes, &e);
-#pragma omp critical(sh_host_cache_blocks)
-        {
-            most = bytes > most ? bytes : most;
-            if (failed && !bad)
-                own->error = e;
-            bad |= failed;
-        }
-    }
-    most *= (size_t)(own->n_thread < n_head ? own->n_thread : n_head);
-    own->block_bytes = most > own->block_bytes ? most : own->block_bytes;
-    return bad ? -1 : 0;
+    int n_head = p->what->n_kv_head;
+    struct sharing s = {.own = own, .p = p, .attended = attended, .lock = PTHREAD_MUTEX_INITIALIZER};
+    share(own, take_blocks, &s, !own->piece->watch);
+    s.most *= (size_t)(own->n_thread < n_head ? own->n_thread : n_head);
+    own->block_bytes = s.most > own->block_bytes ? s.most : own->block_bytes;
+    return s.failed ? -1 : 0;
 }
 
 /* Do the rows begin their texts, with all that a query of theirs sees among them, and does nobody ask for
@@ -176,22 +210,26 @@ static int is_fresh(const struct sh_host_cache *own, const struct sh_attend *wha
 }
 
 /* Room is made and slots are filled, token by token. */
-static void store_all(struct sh_host_cache *own, const struct rows *p)
+static void store_tokens(void *arg, struct sh_member *me)
 {
-    const struct sh_piece *piece = own->piece;
-    int n_head = p->what->n_kv_head, d = p->what->d_head;
-    unsigned long long since = sh_stage_begin(own->r->setup.stages);
-#pragma omp parallel for schedule(dynamic) num_threads(own->n_thread) if (p->what->k.rows > SH_ROWS_AT_ONCE)
-    for (int i = 0; i < own->kv->setup.n_seq * n_head; i++) {
-        int sequence = i / n_head, head = i % n_head;
-        struct sh_kv_head *h = sh_kv_cache_head(own->kv, sequence, p->layer, head);
-        for (int row = piece->start[sequence]; row < piece->start[sequence + 1]; row++) {
-            int t = piece->first[sequence] + row - piece->start[sequence];
+    const struct sharing *s = arg;
+    const struct sh_piece *piece = s->own->piece;
+    int n_head = s->p->what->n_kv_head, d = s->p->what->d_head, *dropped = (int *)scratch_of(s->own, me);
+    for (int i; sh_member_take(me, &i);) {
+        int sequence = i / n_head, head = i % n_head, start = piece->start[sequence];
+        struct sh_kv_head *h = sh_kv_cache_head(s->own->kv, sequence, s->p->layer, head);
+        for (int row = start; row < piece->start[sequence + 1]; row++) {
             size_t at = ((size_t)row * (size_t)n_head + (size_t)head) * (size_t)d;
-            int *dropped = (int *)(own->scratch + (size_t)omp_get_thread_num() * own->scratch_size);
-            sh_kv_head_put(h, admit(h, t, dropped), p->k + at, p->v + at);
+            int slot = admit(h, piece->first[sequence] + row - start, dropped);
+            sh_kv_head_put(h, slot, s->p->k + at, s->p->v + at);
         }
     }
+}
+
+static void store_all(struct sh_host_cache *own, const struct rows *p)
+{
+    unsigned long long since = sh_stage_begin(own->r->setup.stages);
+    share(own, store_tokens, &(struct sharing){.own = own, .p = p}, p->what->k.rows > SH_ROWS_AT_ONCE);
     sh_stage_end(own->r->setup.stages, SH_STAGE_EVICTION, since, 1);
 }
 
@@ -318,7 +356,7 @@ static void make_scratch(struct sh_host_cache *own)
     const struct sh_arch *a = own->r->arch;
     size_t group = (size_t)(a->n_head / a->n_kv_head), slots = (size_t)own->kv->most_slots;
     own->scratch_size = ((SH_ROWS_AT_ONCE + group) * (size_t)a->d_head + (3 + group) * slots + 16) / 16 * 16;
-    own->n_thread = own->r->setup.n_threads > 0 ? own->r->setup.n_threads : omp_get_max_threads();
+    own->n_thread = own->r->setup.n_threads > 0 ? own->r->setup.n_threads : sh_team_threads();
     own->scratch = xaligned((size_t)own->n_thread * own->scratch_size * sizeof *own->scratch);
 }
 

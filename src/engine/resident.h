@@ -15,7 +15,7 @@ struct sh_resident_setup {
                                         /* 16 the output matrix has 8                             */
     int rows;                           /* tokens that go through a layer together, at most       */
     int positions;                      /* of the longest sequence                                */
-    int n_threads;                      /* of the host, for attention; 0: as many as OpenMP takes */
+    int n_threads;                      /* of the host, for attention; 0: all (team.h) */
     struct sh_stages *stages;           /* NULL: time is not measured                             */
     void (*on_host)(void *to, const char *why); /* a session's cache is on the host though the device's memory is */
                                         /* another, and why; NULL: nobody asks                    */

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/base/team.h"
+
 /* ---- numbers of an architecture ---- */
 
 int sh_arch_window(const struct sh_arch *a, int layer)
@@ -117,18 +119,32 @@ static size_t stored_row(const struct sh_layout *l, int row)
 }
 
 /* Columns of the tensor become rows, a block at a time, so that neither side is walked in long strides. */
+enum { BLOCK = 32 };
+
+struct gathering {
+    const struct sh_layout *l;
+    const char *from;
+    char *to;
+    size_t bytes;
+};
+
+static void gather_block(void *arg, int block)
+{
+    const struct gathering *g = arg;
+    const struct sh_layout *l = g->l;
+    size_t cols = (size_t)l->cols, total = (size_t)l->total, bytes = g->bytes;
+    int row0 = block * BLOCK;
+    for (size_t col0 = 0; col0 < cols; col0 += BLOCK)
+        for (int row = row0; row < row0 + BLOCK && row < l->rows; row++) {
+            size_t stored = stored_row(l, row);
+            for (size_t col = col0; col < col0 + BLOCK && col < cols; col++)
+                memcpy(g->to + ((size_t)row * cols + col) * bytes, g->from + (col * total + stored) * bytes, bytes);
+        }
+}
+
 static void gather_transposed(const struct sh_layout *l, const char *from, char *to, size_t bytes)
 {
-    enum { BLOCK = 32 };
-    size_t cols = (size_t)l->cols, total = (size_t)l->total;
-    #pragma omp parallel for schedule(static)
-    for (int row0 = 0; row0 < l->rows; row0 += BLOCK)
-        for (size_t col0 = 0; col0 < cols; col0 += BLOCK)
-            for (int row = row0; row < row0 + BLOCK && row < l->rows; row++) {
-                size_t stored = stored_row(l, row);
-                for (size_t col = col0; col < col0 + BLOCK && col < cols; col++)
-                    memcpy(to + ((size_t)row * cols + col) * bytes, from + (col * total + stored) * bytes, bytes);
-            }
+    sh_team_each(0, (l->rows + BLOCK - 1) / BLOCK, gather_block, &(struct gathering){l, from, to, bytes});
 }
 
 void sh_layout_gather(const struct sh_layout *l, const void *from, void *to, size_t bytes)

@@ -3,10 +3,12 @@
 #include "src/model/numbers.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "src/base/mem.h"
 #include "src/base/rng.h"
+#include "src/base/team.h"
 #include "src/model/model.h"
 
 typedef uint32_t word32 __attribute__((may_alias));
@@ -25,15 +27,30 @@ static inline uint32_t fold(uint64_t bits)
     return (uint32_t)pairs + (uint32_t)(pairs >> 32);
 }
 
+enum { PIECE = 1 << 16 };               /* numbers that a thread takes at a time */
+
+struct draw {
+    float *out;
+    size_t n;
+    uint64_t seed;
+    float unit;
+};
+
+static void draw_piece(void *arg, int piece)
+{
+    const struct draw *d = arg;
+    const int32_t mean = 4 * 65535;                 /* of the sum of eight                        */
+    size_t first = (size_t)piece * PIECE, end = d->n - first < PIECE ? d->n : first + PIECE;
+    for (size_t i = first; i < end; i++) {
+        uint32_t sum = fold(sh_rng(d->seed, 2 * (uint64_t)i)) + fold(sh_rng(d->seed, 2 * (uint64_t)i + 1));
+        d->out[i] = (float)((int32_t)sum - mean) * d->unit;
+    }
+}
+
 void sh_random_normal(float *out, size_t n, uint64_t seed, float std)
 {
-    const int32_t mean = 4 * 65535;                 /* of the sum of eight                        */
-    const float unit = std * 0x1.3988e2p-16f; /* std / sqrt(8 * (65536^2 - 1) / 12)             */
-    #pragma omp parallel for schedule(static) if (n > 65536)
-    for (size_t i = 0; i < n; i++) {
-        uint32_t sum = fold(sh_rng(seed, 2 * (uint64_t)i)) + fold(sh_rng(seed, 2 * (uint64_t)i + 1));
-        out[i] = (float)((int32_t)sum - mean) * unit;
-    }
+    struct draw d = {out, n, seed, std * 0x1.3988e2p-16f};      /* std / sqrt(8 * (65536^2 - 1) / 12) */
+    sh_team_each(0, (int)((n + PIECE - 1) / PIECE), draw_piece, &d);
 }
 
 /* ---- pruned ----
@@ -99,7 +116,6 @@ void sh_prune(void *at, enum sh_type type, size_t n, double share)
 static int any_bad32(const word32 *at, size_t n)
 {
     uint32_t carry = 0;
-    #pragma omp parallel for simd reduction(|:carry) schedule(static) if (parallel: n > 65536)
     for (size_t i = 0; i < n; i++)
         carry |= (at[i] & 0x7f800000u) + 0x00800000u;
     return carry >> 31 != 0;
@@ -109,20 +125,36 @@ static int any_bad32(const word32 *at, size_t n)
 static int any_bad16(const word16 *at, size_t n, uint16_t exponent, uint16_t lowest)
 {
     uint16_t carry = 0;
-    #pragma omp parallel for simd reduction(|:carry) schedule(static) if (parallel: n > 65536)
     for (size_t i = 0; i < n; i++)
         carry = (uint16_t)(carry | (uint16_t)((at[i] & exponent) + lowest));
     return carry >> 15 != 0;
 }
 
+struct looked_at {
+    const struct sh_tensor *t;
+    size_t n;
+    atomic_int is_bad;
+};
+
+static void look_at(void *arg, int piece)
+{
+    struct looked_at *l = arg;
+    size_t first = (size_t)piece * PIECE, n = l->n - first < PIECE ? l->n - first : PIECE;
+    int bad = 0;
+    switch (l->t->type) {
+    case SH_F32: bad = any_bad32((const word32 *)l->t->at + first, n); break;
+    case SH_F16: bad = any_bad16((const word16 *)l->t->at + first, n, 0x7c00, 0x0400); break;
+    case SH_BF16: bad = any_bad16((const word16 *)l->t->at + first, n, 0x7f80, 0x0080); break;
+    }
+    if (bad)
+        atomic_store(&l->is_bad, 1);
+}
+
 static int any_bad(const struct sh_tensor *t, size_t n)
 {
-    switch (t->type) {
-    case SH_F32: return any_bad32(t->at, n);
-    case SH_F16: return any_bad16(t->at, n, 0x7c00, 0x0400);
-    case SH_BF16: return any_bad16(t->at, n, 0x7f80, 0x0080);
-    }
-    return 0;
+    struct looked_at l = {.t = t, .n = n};
+    sh_team_each(0, (int)((n + PIECE - 1) / PIECE), look_at, &l);
+    return atomic_load(&l.is_bad);
 }
 
 float sh_tensor_element(const struct sh_tensor *t, size_t i)

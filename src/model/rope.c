@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "src/base/mem.h"
+#include "src/base/team.h"
 
 #define PI 3.14159265358979323846
 
@@ -79,19 +80,29 @@ void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *
         long_rope(r, n_rot, length, out);
 }
 
+struct table {
+    const float *frequency;
+    int half, first;
+    float by, *cosine, *sine;
+};
+
+static void table_row(void *arg, int t)
+{
+    const struct table *a = arg;
+    for (int i = 0; i < a->half; i++) {
+        size_t at = (size_t)t * (size_t)a->half + (size_t)i;
+        a->cosine[at] = cosf((float)(a->first + t) * a->frequency[i]) * a->by;
+        a->sine[at] = sinf((float)(a->first + t) * a->frequency[i]) * a->by;
+    }
+}
+
 void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int first, int n, float *cosine, float *sine)
 {
     int half = n_rot / 2;
     float *f = xcalloc((size_t)half, sizeof *f);
     float by = r->kind == SH_ROPE_YARN || r->kind == SH_ROPE_LONG ? r->attention : 1;
     sh_rope_frequencies(r, n_rot, length, f);
-    #pragma omp parallel for schedule(static) if (n > 1024)
-    for (int t = 0; t < n; t++)
-        for (int i = 0; i < half; i++) {
-            size_t at = (size_t)t * (size_t)half + (size_t)i;
-            cosine[at] = cosf((float)(first + t) * f[i]) * by;
-            sine[at] = sinf((float)(first + t) * f[i]) * by;
-        }
+    sh_team_each(n > 1024 ? 0 : 1, n, table_row, &(struct table){f, half, first, by, cosine, sine});
     free(f);
 }
 

@@ -3,6 +3,7 @@
 #include "src/tracer/import.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/row_bits.h"
+#include "src/base/team.h"
 #include "traces/codec.h"
 
 enum { BLOCK = 32, WORD = 64 };
@@ -137,22 +139,33 @@ static int put_head(const struct work *w, int head, struct sh_err *e)
     return bad;
 }
 
+struct putting {
+    const struct work *w;
+    pthread_mutex_t lock;               /* of what follows */
+    int bad_head;                       /* the first that has a fault, or -1 */
+    struct sh_err *e;
+};
+
+static void put_one(void *arg, int head)
+{
+    struct putting *p = arg;
+    struct sh_err mine;
+    if (!put_head(p->w, head, &mine))
+        return;
+    pthread_mutex_lock(&p->lock);
+    if (p->bad_head < 0 || head < p->bad_head) {
+        p->bad_head = head;
+        *p->e = mine;
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
 /* All heads; the fault of the first one that has one. */
 static int put_heads(const struct work *w, struct sh_err *e)
 {
-    int bad_head = -1;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(w->m->n_threads)
-    for (int h = 0; h < w->part->n_head; h++) {
-        struct sh_err mine;
-        if (put_head(w, h, &mine)) {
-#pragma omp critical
-            if (bad_head < 0 || h < bad_head) {
-                bad_head = h;
-                *e = mine;
-            }
-        }
-    }
-    return bad_head < 0 ? 0 : -1;
+    struct putting p = {.w = w, .lock = PTHREAD_MUTEX_INITIALIZER, .bad_head = -1, .e = e};
+    sh_team_each(w->m->n_threads, w->part->n_head, put_one, &p);
+    return p.bad_head < 0 ? 0 : -1;
 }
 
 static const struct sh_dump_part *find_vectors(const struct sh_import *m, int i, int layer, char vector)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/app/common/recorded.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/base/team.h"
 
 int sh_runs_hint(struct sh_err *e, const char *how)
 {
@@ -169,21 +171,32 @@ const float *sh_recorded_vectors(const struct sh_recorded *r, char kind, int hea
     return at ? at + (size_t)head * (size_t)r->sequence->n_tokens * (size_t)r->run->d_head : NULL;
 }
 
+struct heads {
+    int (*work)(void *to, int head, struct sh_err *e);
+    void *to;
+    pthread_mutex_t lock;               /* of what follows */
+    int bad;
+    struct sh_err *e;
+};
+
+static void one_head(void *arg, int head)
+{
+    struct heads *h = arg;
+    struct sh_err mine;
+    if (!h->work(h->to, head, &mine))
+        return;
+    pthread_mutex_lock(&h->lock);
+    if (!h->bad)
+        *h->e = mine;
+    h->bad = -1;
+    pthread_mutex_unlock(&h->lock);
+}
+
 int sh_each_head(int n, int threads, int (*work)(void *to, int head, struct sh_err *e), void *to, struct sh_err *e)
 {
-    int bad = 0;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int h = 0; h < n; h++) {
-        struct sh_err mine;
-        if (work(to, h, &mine)) {
-#pragma omp critical
-            if (!bad) {
-                bad = -1;
-                *e = mine;
-            }
-        }
-    }
-    return bad;
+    struct heads h = {.work = work, .to = to, .lock = PTHREAD_MUTEX_INITIALIZER, .e = e};
+    sh_team_each(threads, n, one_head, &h);
+    return h.bad;
 }
 
 void sh_head_rows_begin(struct sh_head_rows *h, const struct sh_batch *blocks, int head)

@@ -12,6 +12,7 @@
 #include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
+#include "src/base/team.h"
 #include "src/base/read_number.h"
 #include "src/app/common/recorded.h"
 
@@ -175,6 +176,12 @@ static int feed_piece(struct layer *l, struct source *src, int run, int i, struc
     return sh_recorded_end(&p.r, bad, e);
 }
 
+static void fit_one(void *arg, int head)
+{
+    if (!sh_interrupted())
+        fit_head(arg, head);
+}
+
 static int run_layer(struct layer *l, struct source *src, struct sh_err *e)
 {
     char detail[32];
@@ -183,10 +190,7 @@ static int run_layer(struct layer *l, struct source *src, struct sh_err *e)
         for (int i = 0; i < src->runs.n_sequence[r] && !bad; i++)
             bad = feed_piece(l, src, r, i, e);
     if (!bad) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(l->q->threads)
-        for (int h = 0; h < l->out->n_head; h++)
-            if (!sh_interrupted())
-                fit_head(l, h);
+        sh_team_each(l->q->threads, l->out->n_head, fit_one, l);
         snprintf(detail, sizeof detail, "layer %d", l->out->first_layer + l->index);
         sh_progress_at(&src->progress, (l->index + 1) * l->out->n_head, detail);
         bad = sh_interrupted() ? sh_fail(e, "interrupted") : 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/team.h"
 #include "src/model/files/gguf_tensors.h"
 
 #define BLOCK "blk.#."
@@ -93,6 +94,25 @@ static void gather_vector(const struct sh_stored *t, const struct sh_layout *l, 
     free(all);
 }
 
+struct gathering {
+    const struct sh_stored *t;
+    const struct sh_layout *l;
+    int d_head;
+    size_t bytes, width;                /* of a row: stored, and as it is wanted */
+    char *to;
+};
+
+static void gather_row(void *arg, int row)
+{
+    const struct gathering *g = arg;
+    const unsigned char *from = g->t->at + stored_row(g->l, g->d_head, row) * g->bytes;
+    char *at = g->to + (size_t)row * g->width;
+    if (g->t->packed)
+        sh_gguf_unpack_row(g->t->packed, from, (size_t)g->l->cols, (float *)(void *)at);
+    else
+        memcpy(at, from, g->bytes);
+}
+
 void sh_gguf_gather(const struct sh_stored *t, const struct sh_layout *l, int d_head, size_t element, void *to)
 {
     size_t cols = (size_t)l->cols, width = cols * element;
@@ -101,13 +121,5 @@ void sh_gguf_gather(const struct sh_stored *t, const struct sh_layout *l, int d_
         gather_vector(t, l, d_head, to);
         return;
     }
-    #pragma omp parallel for schedule(static)
-    for (int row = 0; row < l->rows; row++) {
-        const unsigned char *from = t->at + stored_row(l, d_head, row) * bytes;
-        char *at = (char *)to + (size_t)row * width;
-        if (t->packed)
-            sh_gguf_unpack_row(t->packed, from, cols, (float *)(void *)at);
-        else
-            memcpy(at, from, bytes);
-    }
+    sh_team_each(0, l->rows, gather_row, &(struct gathering){t, l, d_head, bytes, width, to});
 }
