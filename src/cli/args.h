@@ -39,10 +39,9 @@ struct sh_cmd {
     const char *about;                  /* for --help: what it does, and an example               */
     void (*list)(FILE *to);             /* indented lines that follow `about`; may be NULL        */
     const struct sh_opt *opts;
-    size_t args_bytes;                  /* size of the command's struct; zeroed, then `preset`    */
-    void (*preset)(void *args);         /* sets defaults other than zero; may be NULL             */
+    size_t args_bytes;                  /* size of the command's struct                           */
+    const void *defaults;               /* such a struct; NULL: all zero                          */
     int (*run)(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e);
-    void (*release)(void *args);        /* frees lists; may be NULL                               */
 };
 
 extern const struct sh_opt sh_common_opts[];

@@ -45,12 +45,6 @@ static const struct sh_opt opts[] = {
      0},
     SH_HARDWARE_OPTS(F),
     {0}};
-#undef F
-
-static void preset(void *args)
-{
-    sh_capacity_preset(args);
-}
 
 static int show(struct sh_capacity_study *s, const struct sh_common *common, struct sh_err *e)
 {
@@ -127,8 +121,4 @@ const struct sh_cmd sh_cmd_capacity = {
              "  shears capacity --model llama-3.1-8b --gpu H100-SXM --length 131072 --util 0.9 --budget 4096\n"
              "  shears capacity --model llama-3.1-70b --gpu all --tp auto --length 8192 --batch 16\n"
              "  shears capacity --model opt-6.7b --gpu A100-SXM-80GB --length 512 --db traces.db --max-ppl-increase 5%",
-    .opts = opts,
-    .args_bytes = sizeof(struct sh_capacity_args),
-    .preset = preset,
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct sh_capacity_args), .defaults = &sh_capacity_defaults, .run = run};

@@ -41,22 +41,8 @@ static const struct sh_opt opts[] = {
     {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4", "bits per layer weight (default: as traced)", 0, 0, 0},
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     {0}};
-#undef L
-#undef F
 
-static void preset(void *args)
-{
-    struct drift_args *a = args;
-    a->rows = "renormalised";
-    a->live.kv_group = 64;
-}
-
-static void release(void *args)
-{
-    struct drift_args *a = args;
-    sh_list_free(&a->policy);
-    sh_list_free(&a->budget);
-}
+static const struct drift_args defaults = {.rows = "renormalised", .live = {.kv_group = 64}};
 
 enum { MOST_POLICIES = 64, LISTED = 16 };
 
@@ -383,9 +369,4 @@ const struct sh_cmd sh_cmd_drift = {
              "recorded), or of f32 where a policy accumulates scores and two sums nearly tie. An evicted token does\n"
              "not come back. In later layers the live model's own attention changes with what was evicted before.\n\n"
              "  shears drift --model opt-125m --db traces.db --policy scissorhands --budget 0.2",
-    .opts = opts,
-    .args_bytes = sizeof(struct drift_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct drift_args), .defaults = &defaults, .run = run};

@@ -59,28 +59,10 @@ static const struct sh_opt opts[] = {
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct sh_eval_args *a = args;
-    a->field = "text";
-    a->dtype = "f32";
-    a->weight_bits = 16;
-    a->kv_group = 64;
-    a->dump_every = 1;
-    a->prefill = -1;
-    a->rank_timeout = SH_RANK_TIMEOUT_S;
-}
-
-static void release(void *args)
-{
-    struct sh_eval_args *a = args;
-    sh_list_free(&a->text);
-    sh_list_free(&a->policy);
-    sh_list_free(&a->budget);
-    sh_list_free(&a->plan);
-}
+static const struct sh_eval_args defaults = {
+    .field = "text", .dtype = "f32", .weight_bits = 16, .kv_group = 64, .dump_every = 1, .prefill = -1,
+    .rank_timeout = SH_RANK_TIMEOUT_S};
 
 /* ---- the request ---- */
 
@@ -476,9 +458,4 @@ const struct sh_cmd sh_cmd_eval = {
              "read. The answer is the choice with the largest log-likelihood (acc) or the largest log-likelihood per\n"
              "character (acc_norm). Prompts are those of the lm-evaluation-harness.\n\n"
              "  shears eval --model opt-125m --text book.txt --policy window h2o --budget 0.1,0.2,0.5 --db traces.db",
-    .opts = opts,
-    .args_bytes = sizeof(struct sh_eval_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct sh_eval_args), .defaults = &defaults, .run = run};

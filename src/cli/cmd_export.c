@@ -26,13 +26,8 @@ static const struct sh_opt opts[] = {
     {"head", SH_OPT_INT, F(head), "H", "query head, from 0", 0, 1e9, 0},
     {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.npy, FILE.tsv or FILE.safetensors", 0, 0, 'o'},
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct export_args *a = args;
-    a->sequence = a->layer = a->head = -1;
-}
+static const struct export_args defaults = {.sequence = -1, .layer = -1, .head = -1};
 
 struct matrix {
     float *at;                          /* [n, keys], zeros where masked or not stored */
@@ -173,8 +168,4 @@ const struct sh_cmd sh_cmd_export = {
     .about = "npy and safetensors hold float32 [T, T], query by key, with zeros where masked and where a sparse trace\n"
              "stored nothing. tsv has one line per visible pair. Imported cross-attention is [T, keys].\n\n"
              "  shears export --db traces.db --sequence 0 --layer 3 --head 5 -o head.npy",
-    .opts = opts,
-    .args_bytes = sizeof(struct export_args),
-    .preset = preset,
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct export_args), .defaults = &defaults, .run = run};

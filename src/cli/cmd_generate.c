@@ -49,17 +49,10 @@ static const struct sh_opt opts[] = {
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     SH_TIMING_OPT(F(timing)),
     {0}};
-#undef L
-#undef F
 
-static void preset(void *args)
-{
-    struct sh_generate_args *a = args;
-    sh_live_preset(&a->live);
-    a->live.prefill_mode = "blocks";
-    a->max_tokens = 128;
-    a->top_p = 1;
-}
+static const struct sh_generate_args defaults = {
+    .live = {.dtype = "f32", .weight_bits = 16, .kv_group = 64, .prefill_mode = "blocks"}, .max_tokens = 128,
+    .top_p = 1};
 
 static int is_end(const void *prompts, int32_t token)
 {
@@ -221,8 +214,4 @@ const struct sh_cmd sh_cmd_generate = {
              "== FILE:LINE, lines counted from 0.\n\n"
              "  shears generate --model opt-125m --prompt \"Once upon a time\" --policy h2o --budget 64\n"
              "  shears generate --model opt-125m --jsonl prompts.jsonl --policy h2o --budget 0.2 --json",
-    .opts = opts,
-    .args_bytes = sizeof(struct sh_generate_args),
-    .preset = preset,
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct sh_generate_args), .defaults = &defaults, .run = run};

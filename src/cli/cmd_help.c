@@ -22,7 +22,6 @@ static const struct sh_opt opts[] = {
      "print the completion script for bash or fish; for zsh, run\n"
      "autoload -U bashcompinit && bashcompinit, then load bash's", 0, 0, 0},
     {0}};
-#undef F
 
 static int write_page(const char *dir, const struct sh_cmd *c, struct sh_err *e)
 {
@@ -75,6 +74,4 @@ const struct sh_cmd sh_cmd_help = {
              "\n"
              "  shears help replay\n"
              "  shears help --completion bash > shears.bash && . ./shears.bash",
-    .opts = opts,
-    .args_bytes = sizeof(struct help_args),
-    .run = run};
+    .opts = opts, .args_bytes = sizeof(struct help_args), .run = run};

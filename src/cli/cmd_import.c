@@ -48,21 +48,8 @@ static const struct sh_opt opts[] = {
     {"record", SH_OPT_TEXT, F(record), "WHAT", "full, sparse or summary, as in shears trace (default: full)", 0, 0, 0},
     {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8, f16 or f32, as in shears trace (default: log8)", 0, 0, 0},
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct import_args *a = args;
-    a->kind = "causal";
-    a->record = "full";
-    a->codec = "log8";
-}
-
-static void release(void *args)
-{
-    struct import_args *a = args;
-    sh_list_free(&a->attention);
-}
+static const struct import_args defaults = {.kind = "causal", .record = "full", .codec = "log8"};
 
 struct import {
     const struct import_args *a;
@@ -418,9 +405,4 @@ const struct sh_cmd sh_cmd_import = {
              "Attention that is not causal (--kind bidirectional or cross) is accepted by info, export, verify,\n"
              "report and plot heatmap; commands that are about caches refuse it.\n\n"
              "  shears import --db traces.db --attention attention.safetensors --tokens tokens.jsonl --name gpt2",
-    .opts = opts,
-    .args_bytes = sizeof(struct import_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct import_args), .defaults = &defaults, .run = run};

@@ -290,7 +290,4 @@ const struct sh_cmd sh_cmd_info = {
              "\n"
              "For gpus and models, status says which numbers were checked against the named source (verified) and\n"
              "which were not (background). --columns, --json and --csv show further columns, such as the source.",
-    .opts = opts,
-    .args_bytes = sizeof(struct info_args),
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct info_args), .run = run};

@@ -114,7 +114,4 @@ const struct sh_cmd sh_cmd_merge = {
              "the same command resumes a merge that was killed. The input files are only read. `shears info OUT\n"
              "--hash` gives the hash of the unsplit job; `shears verify --db OUT` lists what is missing.\n\n"
              "  shears merge --db traces.db traces.db.shard-*-of-8",
-    .opts = opts,
-    .args_bytes = sizeof(struct merge_args),
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct merge_args), .run = run};

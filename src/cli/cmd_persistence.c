@@ -30,21 +30,8 @@ static const struct sh_opt opts[] = {
     SH_RUN_OPT(F(run), 1),
     {"window", SH_OPT_INT, F(window), "W", "rows before the split used for prediction (default: 400)", 1, 1 << 22, 0},
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct persistence_args *a = args;
-    a->per = "layer";
-    a->window = 400;
-    a->recent = "0";
-    a->split = "0.5";
-}
-
-static void release(void *args)
-{
-    sh_list_free(&((struct persistence_args *)args)->alpha);
-}
+static const struct persistence_args defaults = {.per = "layer", .window = 400, .recent = "0", .split = "0.5"};
 
 /* The request: every alpha x recent x split, the first of them shown layer by layer, and the literal
  * definition, always first. */
@@ -331,9 +318,4 @@ const struct sh_cmd sh_cmd_persistence = {
              "- marks an undefined value. The literal definition saturates: nearly every token exceeds 1/t once, when\n"
              "it is the newest. --recent ignores what a recent window keeps anyway; --alpha K/t raises it.\n\n"
              "  shears persistence --db traces.db --recent 10 --alpha 5/t",
-    .opts = opts,
-    .args_bytes = sizeof(struct persistence_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct persistence_args), .defaults = &defaults, .run = run};

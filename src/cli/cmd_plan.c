@@ -46,16 +46,10 @@ static const struct sh_opt opts[] = {
      1 << 22, 0},
     SH_RUN_OPT(F(run), 0),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct plan_args *a = args;
-    a->allocator = "uniform";
-    a->rows = "renormalised";
-    a->recall = a->error = a->ppl = (double)NAN;
-    a->error_every = 1;
-}
+static const struct plan_args defaults = {
+    .allocator = "uniform", .rows = "renormalised", .recall = (double)NAN, .error = (double)NAN, .ppl = (double)NAN,
+    .error_every = 1};
 
 struct work {
     struct sh_policy_spec policy;
@@ -334,8 +328,4 @@ const struct sh_cmd sh_cmd_plan = {
              "measured with them. It is also kept in the store. A perplexity target is not searched: the budget is\n"
              "looked up among the evaluations of the policy in the store.\n\n"
              "  shears plan --db traces.db --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o plan.json",
-    .opts = opts,
-    .args_bytes = sizeof(struct plan_args),
-    .preset = preset,
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct plan_args), .defaults = &defaults, .run = run};

@@ -42,19 +42,8 @@ static const struct sh_opt opts[] = {
      "set by the figure); on a narrow page panels are stacked", 0, 0, 0},
     {"height", SH_OPT_TEXT, F(height_text), "SIZE", "page height (default: follows from the width)", 0, 0, 0},
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    ((struct plot_args *)args)->split = 0.5;
-}
-
-static void release(void *args)
-{
-    struct plot_args *a = args;
-    sh_list_free(&a->db);
-    sh_list_free(&a->plan);
-}
+static const struct plot_args defaults = {.split = 0.5};
 
 /* "3.3in", "16cm" as inches. NULL: 0, the figure's own size. */
 static int read_size(const char *option, const char *text, double *inches, struct sh_err *e)
@@ -151,9 +140,4 @@ const struct sh_cmd sh_cmd_plot = {
              "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
              "  shears plot budget-curve --db traces.db -o budget-curve.svg\n",
     .list = list,
-    .opts = opts,
-    .args_bytes = sizeof(struct plot_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct plot_args), .defaults = &defaults, .run = run};

@@ -41,23 +41,10 @@ static const struct sh_opt opts[] = {
     {"db", SH_OPT_TEXT, F(db), "FILE", "store for the results, which shears report reads", 0, 0, 0},
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     {0}};
-#undef L
-#undef F
 
-static void preset(void *args)
-{
-    struct repetition_args *a = args;
-    sh_live_preset(&a->live);
-    a->field = "text";
-    a->count = 16;
-    a->max_tokens = 128;
-    a->top_p = 1;
-}
-
-static void release(void *args)
-{
-    sh_list_free(&((struct repetition_args *)args)->text);
-}
+static const struct repetition_args defaults = {
+    .live = {.dtype = "f32", .weight_bits = 16, .kv_group = 64}, .field = "text", .count = 16, .max_tokens = 128,
+    .top_p = 1};
 
 enum condition { FULL, POLICY, UNIFORM, N_CONDITION };
 static const char *const condition_name[N_CONDITION] = {"full cache", "policy", "uniform retention"};
@@ -378,9 +365,4 @@ const struct sh_cmd sh_cmd_repetition = {
              "repeated 4-grams), distinct-n and the longest repeat; for its attention, how similar the pivotal sets\n"
              "of adjacent rows are, compared with chance; and the perplexity of the texts with each cache.\n\n"
              "  shears repetition --model opt-125m --text book.txt --length 256 --policy scissorhands --budget 64",
-    .opts = opts,
-    .args_bytes = sizeof(struct repetition_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct repetition_args), .defaults = &defaults, .run = run};

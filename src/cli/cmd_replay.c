@@ -42,23 +42,10 @@ static const struct sh_opt opts[] = {
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct replay_args *a = args;
-    a->rows = "renormalised";
-    a->allocator = "uniform";
-    a->dump_every = a->error_every = 1;
-    a->rank_timeout = SH_RANK_TIMEOUT_S;
-}
-
-static void release(void *args)
-{
-    struct replay_args *a = args;
-    sh_list_free(&a->policy);
-    sh_list_free(&a->budget);
-}
+static const struct replay_args defaults = {
+    .rows = "renormalised", .allocator = "uniform", .dump_every = 1, .error_every = 1,
+    .rank_timeout = SH_RANK_TIMEOUT_S};
 
 /* ---- the request ---- */
 
@@ -353,9 +340,4 @@ const struct sh_cmd sh_cmd_replay = {
              "is exact in the first layer and an approximation in later ones. Results are kept in the store and\n"
              "reused.\n\n"
              "  shears replay --db traces.db --policy window h2o:recent=10 scissorhands --budget 0.05..0.5/10",
-    .opts = opts,
-    .args_bytes = sizeof(struct replay_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct replay_args), .defaults = &defaults, .run = run};

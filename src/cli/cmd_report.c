@@ -45,14 +45,6 @@ static const struct sh_opt opts[] = {
      "tokens per sequence for the capacity section (default: the model's context\n"
      "length)", 1, 1e9, 0},
     {0}};
-#undef F
-
-static void release(void *args)
-{
-    struct report_args *a = args;
-    sh_list_free(&a->db);
-    sh_list_free(&a->plan);
-}
 
 /* ---- the stores ---- */
 
@@ -295,8 +287,4 @@ const struct sh_cmd sh_cmd_report = {
              "computes them. Tables sort by a click on a heading; the page follows the reader's light or dark setting\n"
              "and can be printed. Figures are drawn by gnuplot (exit status 3 without it).\n\n"
              "  shears report --db trained.db random.db --plan plan.json -o report.html",
-    .opts = opts,
-    .args_bytes = sizeof(struct report_args),
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct report_args), .run = run};

@@ -46,25 +46,11 @@ static const struct sh_opt opts[] = {
     {"shots", SH_OPT_INT, F(shots), "N", "examples before each question (default: 5 as in the paper; 0 for models\n"
      "with fewer than 2048 positions)", 0, 1000, 0},
     {0}};
-#undef F
 
 static const struct size { const char *name; int length, count, documents, items, made; } sizes[] = {
     {"small", 256, 2, 8, 20, 32}, {"medium", 512, 8, 64, 200, 64}, {"full", 1 << 30, 32, 500, 1000, 128}};
 
-static void preset(void *args)
-{
-    struct reproduce_args *a = args;
-    a->field = "text";
-    a->size = "small";
-    a->shots = -1;
-}
-
-static void release(void *args)
-{
-    struct reproduce_args *a = args;
-    sh_list_free(&a->model);
-    sh_list_free(&a->text);
-}
+static const struct reproduce_args defaults = {.field = "text", .size = "small", .shots = -1};
 
 struct subject {
     const char *path;
@@ -356,9 +342,4 @@ const struct sh_cmd sh_cmd_reproduce = {
              "models, and a list of what was skipped and why. Changes to input files are not noticed: use a new\n"
              "output folder.\n\n"
              "  shears reproduce --model opt-125m opt-1.3b --jsonl c4.jsonl --tasks tasks --size medium -o paper",
-    .opts = opts,
-    .args_bytes = sizeof(struct reproduce_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct reproduce_args), .defaults = &defaults, .run = run};

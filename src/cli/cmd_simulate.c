@@ -60,26 +60,12 @@ static const struct sh_opt opts[] = {
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
-#undef C
-#undef F
 
-static void preset(void *args)
-{
-    struct sh_simulate_args *a = args;
-    a->capacity = (struct sh_capacity_args){.kv = "f16", .tp = "1", .windows = "model", .pp = 1, .ep = 1, .page = 16,
-                                            .length = 1, .util = -1, .reserve = -1, .bandwidth = -1, .flops = -1,
-                                            .price = -1};
-    a->memory = "paged";
-    a->evict = "prompt";
-    a->slo_ttft = a->slo_tpot = a->overhead_s = -1;
-    a->goal = 0.99;
-    a->rank_timeout = SH_RANK_TIMEOUT_S;
-}
-
-static void release(void *args)
-{
-    sh_list_free(&((struct sh_simulate_args *)args)->plan);
-}
+static const struct sh_simulate_args defaults = {
+    .capacity = {.kv = "f16", .tp = "1", .windows = "model", .pp = 1, .ep = 1, .page = 16, .length = 1, .util = -1,
+                 .reserve = -1, .bandwidth = -1, .flops = -1, .price = -1},
+    .memory = "paged", .evict = "prompt", .slo_ttft = -1, .slo_tpot = -1, .overhead_s = -1, .goal = 0.99,
+    .rank_timeout = SH_RANK_TIMEOUT_S};
 
 static int show(const struct sh_sim_study *s, const struct sh_common *common, struct sh_err *e)
 {
@@ -225,9 +211,4 @@ const struct sh_cmd sh_cmd_simulate = {
              "      --max-rate --slo-ttft 2\n"
              "  shears simulate --model llama-3.1-8b --gpu A100-SXM-80GB,H100-SXM --tp 1,2 --rate 2,4,8,16 \\\n"
              "      --prompt 4000 --output 300 --budget 0.2 --db served.db",
-    .opts = opts,
-    .args_bytes = sizeof(struct sh_simulate_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct sh_simulate_args), .defaults = &defaults, .run = run};

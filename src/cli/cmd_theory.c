@@ -31,15 +31,8 @@ static const struct sh_opt opts[] = {
      "--vectors qkv", 0, 0, 0},
     SH_RUN_OPT(F(run), 1),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct theory_args *a = args;
-    a->per = "layer";
-    a->budget = "0.05,0.1,0.2,0.3,0.5,0.8";
-    a->replicas = 100;
-}
+static const struct theory_args defaults = {.per = "layer", .budget = "0.05,0.1,0.2,0.3,0.5,0.8", .replicas = 100};
 
 /* Keeps the results in the store if it is writable; a read-only store can still be analysed. */
 static void keep_results(const char *path, const struct sh_theory_request *q, const struct sh_theory_result *r,
@@ -112,8 +105,4 @@ const struct sh_cmd sh_cmd_theory = {
              "The figures are kept in the store's table `result`.\n\n"
              "  shears theory --db traces.db --budget 0.1,0.2,0.5\n"
              "  shears theory --db traces.db --per head --json | jq '.layers[0].heads[0]'",
-    .opts = opts,
-    .args_bytes = sizeof(struct theory_args),
-    .preset = preset,
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct theory_args), .defaults = &defaults, .run = run};

@@ -41,28 +41,12 @@ static const struct sh_opt opts[] = {
      "hidden states on, so the weights are read once in all", 0, 0, 0},
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct sh_trace_args *a = args;
-    a->field = "text";
-    a->record = "full";
-    a->codec = "log8";
-    a->vectors = "";
-    a->dtype = "f32";
-    a->weight_bits = 16;
-    a->rank_timeout = SH_RANK_TIMEOUT_S;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    a->memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 2 : (size_t)1 << 32;
-}
+#define HALF_OF_MEMORY SIZE_MAX          /* the default of --memory */
 
-static void release(void *args)
-{
-    struct sh_trace_args *a = args;
-    sh_list_free(&a->text);
-    sh_list_free(&a->alpha);
-}
+static const struct sh_trace_args defaults = {
+    .field = "text", .record = "full", .codec = "log8", .vectors = "", .dtype = "f32", .weight_bits = 16,
+    .rank_timeout = SH_RANK_TIMEOUT_S, .memory = HALF_OF_MEMORY};
 
 static int choice(const char *option, const char *value, const char *const names[], struct sh_err *e)
 {
@@ -224,6 +208,12 @@ static void close_all(struct sh_trace_job *t)
     free(t->path);
 }
 
+static size_t half_of_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 2 : (size_t)1 << 32;
+}
+
 static void set_sweep(struct sh_trace_job *t)
 {
     t->sweep.backend = t->devices.backend;
@@ -234,7 +224,7 @@ static void set_sweep(struct sh_trace_job *t)
     t->sweep.vectors = t->a->vectors;
     t->sweep.n_threads = t->devices.n_threads;
     t->sweep.stages = t->devices.stages;
-    t->sweep.memory_bytes = t->a->memory;
+    t->sweep.memory_bytes = t->a->memory == HALF_OF_MEMORY ? half_of_memory() : t->a->memory;
     t->sweep.spill_folder = t->folder = folder_of(t->a->db);
 }
 
@@ -293,9 +283,4 @@ const struct sh_cmd sh_cmd_trace = {
              "file. Each layer of each sequence is one transaction, so a run that was stopped or killed leaves whole\n"
              "layers: run the same command again to resume.\n\n"
              "  shears trace --model opt-125m --db traces.db --text book.txt --length 512 --count 4",
-    .opts = opts,
-    .args_bytes = sizeof(struct sh_trace_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct sh_trace_args), .defaults = &defaults, .run = run};

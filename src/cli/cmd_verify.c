@@ -342,7 +342,4 @@ const struct sh_cmd sh_cmd_verify = {
              "first fault. A store is sound but not complete if a run was stopped early, or if results are missing\n"
              "that a shard held when it was written or merged.\n\n"
              "  shears verify --db traces.db",
-    .opts = opts,
-    .args_bytes = sizeof(struct verify_args),
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct verify_args), .run = run};

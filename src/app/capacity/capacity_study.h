@@ -9,7 +9,7 @@
 #include "src/app/capacity/capacity_quality.h"
 #include "src/app/capacity/capacity_row.h"
 
-void sh_capacity_preset(struct sh_capacity_args *a);    /* what stands where no option is given */
+extern const struct sh_capacity_args sh_capacity_defaults;
 
 /* Everything that is asked: models x boards x tp x formats x budgets. */
 struct sh_capacity_study {

@@ -11,13 +11,6 @@
 #include "src/base/read_number.h"
 #include "src/base/say.h"
 
-void sh_live_preset(struct sh_live_options *o)
-{
-    o->dtype = "f32";
-    o->weight_bits = 16;
-    o->kv_group = 64;
-}
-
 static int read_name(const char *option, const char *name, const char *const *names, struct sh_err *e)
 {
     char list[64] = "";
