@@ -12,19 +12,19 @@
 #include "src/base/near.h"
 #include "src/base/read_number.h"
 
+#define F(name) offsetof(struct sh_common, name)
 const struct sh_opt sh_common_opts[] = {
-    {"json", SH_OPT_FLAG, offsetof(struct sh_common, json), NULL, "print the result as one JSON object", 0, 0, 0},
-    {"csv", SH_OPT_FLAG, offsetof(struct sh_common, csv), NULL, "print the result's table as CSV", 0, 0, 0},
-    {"columns", SH_OPT_TEXT, offsetof(struct sh_common, columns), "KEY,...",
-     "columns of tables and CSV, in this order, by their names in --json", 0, 0, 0},
-    {"quiet", SH_OPT_FLAG, offsetof(struct sh_common, quiet), NULL, "print no progress and no remarks", 0, 0, 'q'},
-    {"verbose", SH_OPT_FLAG, offsetof(struct sh_common, verbose), NULL, "print more about what is done", 0, 0, 'v'},
-    {"threads", SH_OPT_INT, offsetof(struct sh_common, threads), "N", "CPU threads (default: all)", 1, 4096, 0},
-    {"backend", SH_OPT_TEXT, offsetof(struct sh_common, backend), "NAME", "auto, cpu or cuda (default: auto)", 0, 0, 0},
-    {"device", SH_OPT_DEVICES, offsetof(struct sh_common, device), "N,...",
+    SH_FLAG("json", F(json), "print the result as one JSON object"),
+    SH_FLAG("csv", F(csv), "print the result's table as CSV"),
+    SH_TEXT("columns", F(columns), "KEY,...", "columns of tables and CSV, in this order, by their names in --json"),
+    {"quiet", SH_OPT_FLAG, F(quiet), NULL, "print no progress and no remarks", 0, 0, 'q'},
+    {"verbose", SH_OPT_FLAG, F(verbose), NULL, "print more about what is done", 0, 0, 'v'},
+    SH_INT("threads", F(threads), "N", 1, 4096, "CPU threads (default: all)"),
+    SH_TEXT("backend", F(backend), "NAME", "auto, cpu or cuda (default: auto)"),
+    {"device", SH_OPT_DEVICES, F(device), "N,...",
      "devices that share the work: numbers from 0, or all (default: 0)", 0, 0, 0},
-    {"seed", SH_OPT_INT, offsetof(struct sh_common, seed), "N", "random seed (default: 0)", 0, 9e15, 0},
-    {"help", SH_OPT_FLAG, offsetof(struct sh_common, help), NULL, "print this help", 0, 0, 'h'},
+    SH_INT("seed", F(seed), "N", 0, 9e15, "random seed (default: 0)"),
+    {"help", SH_OPT_FLAG, F(help), NULL, "print this help", 0, 0, 'h'},
     {0}};
 
 void sh_list_free(struct sh_list *l)

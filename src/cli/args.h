@@ -32,6 +32,14 @@ struct sh_opt {
     char letter;
 };
 
+/* Rows of options without a letter. */
+#define SH_FLAG(name, field, help) {name, SH_OPT_FLAG, field, NULL, help, 0, 0, 0}
+#define SH_TEXT(name, field, arg, help) {name, SH_OPT_TEXT, field, arg, help, 0, 0, 0}
+#define SH_LIST(name, field, arg, help) {name, SH_OPT_LIST, field, arg, help, 0, 0, 0}
+#define SH_INT(name, field, arg, min, max, help) {name, SH_OPT_INT, field, arg, help, min, max, 0}
+#define SH_REAL(name, field, arg, min, max, help) {name, SH_OPT_REAL, field, arg, help, min, max, 0}
+#define SH_BYTES(name, field, arg, min, max, help) {name, SH_OPT_BYTES, field, arg, help, min, max, 0}
+
 struct sh_cmd {
     const char *name;
     const char *usage;                  /* "--model DIR --db FILE …"                              */

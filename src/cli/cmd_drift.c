@@ -26,19 +26,18 @@ struct drift_args {
 #define F(name) offsetof(struct drift_args, name)
 #define L(name) F(live.name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, F(live.model), "DIR", "checkpoint that was traced", 0, 0, 0},
-    {"db", SH_OPT_TEXT, F(db), "FILE", "its trace with --record full; the results are stored there", 0, 0, 0},
+    SH_TEXT("model", F(live.model), "DIR", "checkpoint that was traced"),
+    SH_TEXT("db", F(db), "FILE", "its trace with --record full; the results are stored there"),
     SH_POLICIES_OPT(F(policy), "eviction policies"),
-    {"budget", SH_OPT_LIST, F(budget), "LIST", SH_BUDGETS, 0, 0, 0},
+    SH_LIST("budget", F(budget), "LIST", SH_BUDGETS),
     SH_PREFILL_OPT(F(live.prefill), "0"),
     SH_ROWS_OPT(F(rows)),
     SH_RUN_OPT(F(run), 0),
-    {"count", SH_OPT_INT, F(count), "N", "read only the first N sequences (default: all)", 1, 1e9, 0},
-    {"every", SH_OPT_INT, F(every), "N", "list every N-th step (default: 16 steps are listed)", 1, 1 << 22, 0},
+    SH_INT("count", F(count), "N", 1, 1e9, "read only the first N sequences (default: all)"),
+    SH_INT("every", F(every), "N", 1, 1 << 22, "list every N-th step (default: 16 steps are listed)"),
     SH_KV_OPTS(L),
-    {"dtype", SH_OPT_TEXT, F(live.dtype), "f32|f16|bf16", "operand type of matrix products (default: as traced)", 0, 0,
-     0},
-    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4", "bits per layer weight (default: as traced)", 0, 0, 0},
+    SH_TEXT("dtype", F(live.dtype), "f32|f16|bf16", "operand type of matrix products (default: as traced)"),
+    SH_INT("weight-bits", F(live.weight_bits), "16|8|4", 0, 0, "bits per layer weight (default: as traced)"),
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     {0}};
 

@@ -26,33 +26,29 @@
 static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(model)),
     SH_TEXT_OPTS(F, 1, "all"),
-    {"answers", SH_OPT_TEXT, F(answers), "NAME",
-     "key of the answers in each --jsonl object, {\"at\": byte, \"answer\":\n"
-     "text, \"said_at\": byte}: counts exact answers and their perplexity", 0, 0, 0},
-    {"by", SH_OPT_TEXT, F(by), "position|length|distance",
-     "break the table down by position in the text, length of the text\n"
-     "or distance of the answers; --json has all three", 0, 0, 0},
-    {"task", SH_OPT_TEXT, F(task), "NAME", "few-shot task: hellaswag, piqa, winogrande, mathqa, openbookqa,\n"
-     "arc_easy, copa or lambada", 0, 0, 0},
-    {"data", SH_OPT_TEXT, F(data), "FILE", "records of the task, one JSON object per line", 0, 0, 0},
-    {"shots", SH_OPT_INT, F(shots), "N", "examples before each question (default: 0): the first N records,\n"
-     "which are not scored", 0, 1000, 0},
-    {"shots-data", SH_OPT_TEXT, F(shots_data), "FILE", "take the examples from this file and score all of --data", 0, 0,
-     0},
-    {"items", SH_OPT_TEXT, F(items), "FILE", "write the log-likelihood of every choice as JSON lines", 0, 0, 0},
-    {"batch", SH_OPT_INT, F(batch), "N", "texts of one length to read together (default: on a GPU as many\n"
-     "as fit, up to 64; else 1)", 1, 4096, 0},
+    SH_TEXT("answers", F(answers), "NAME", "key of the answers in each --jsonl object, {\"at\": byte, \"answer\":\n"
+        "text, \"said_at\": byte}: counts exact answers and their perplexity"),
+    SH_TEXT("by", F(by), "position|length|distance", "break the table down by position in the text, length of the "
+        "text\nor distance of the answers; --json has all three"),
+    SH_TEXT("task", F(task), "NAME", "few-shot task: hellaswag, piqa, winogrande, mathqa, openbookqa,\n"
+        "arc_easy, copa or lambada"),
+    SH_TEXT("data", F(data), "FILE", "records of the task, one JSON object per line"),
+    SH_INT("shots", F(shots), "N", 0, 1000, "examples before each question (default: 0): the first N records,\n"
+        "which are not scored"),
+    SH_TEXT("shots-data", F(shots_data), "FILE", "take the examples from this file and score all of --data"),
+    SH_TEXT("items", F(items), "FILE", "write the log-likelihood of every choice as JSON lines"),
+    SH_INT("batch", F(batch), "N", 1, 4096, "texts of one length to read together (default: on a GPU as many\n"
+        "as fit, up to 64; else 1)"),
     SH_POLICIES_OPT(F(policy), "eviction policies (see shears info policies; default: the full cache\nalone)"),
     SH_BUDGETS_OPT(F(budget)),
-    {"plan", SH_OPT_LIST, F(plan), "FILE...", "shears plan files: policy, prefill and a budget for every head;\n"
-     "without --budget, only the plans are evaluated", 0, 0, 0},
+    SH_LIST("plan", F(plan), "FILE...", "shears plan files: policy, prefill and a budget for every head;\n"
+        "without --budget, only the plans are evaluated"),
     SH_PREFILL_OPT(F(prefill), "the\nplan's, or 0"),
     SH_KV_OPTS(F),
     SH_KV_KEYS_OPTS(F),
     SH_WEIGHT_OPTS(F),
     SH_RESULTS_OPTS(F),
-    {"logits", SH_OPT_TEXT, F(logits), "FILE.npy", "write the logits of every row, float32 [tokens, vocabulary]", 0, 0,
-     0},
+    SH_TEXT("logits", F(logits), "FILE.npy", "write the logits of every row, float32 [tokens, vocabulary]"),
     SH_DUMP_OPTS(F),
     SH_DEVICE_MEMORY_OPT(F(device_memory)),
     SH_TIMING_OPT(F(timing)),

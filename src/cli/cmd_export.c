@@ -21,9 +21,9 @@ struct export_args {
 #define F(name) offsetof(struct export_args, name)
 static const struct sh_opt opts[] = {
     SH_STORE_OPT(F(db)),
-    {"sequence", SH_OPT_INT, F(sequence), "S", "sequence, from 0 in recording order", 0, 1e9, 0},
-    {"layer", SH_OPT_INT, F(layer), "L", "layer, from 0", 0, 1e9, 0},
-    {"head", SH_OPT_INT, F(head), "H", "query head, from 0", 0, 1e9, 0},
+    SH_INT("sequence", F(sequence), "S", 0, 1e9, "sequence, from 0 in recording order"),
+    SH_INT("layer", F(layer), "L", 0, 1e9, "layer, from 0"),
+    SH_INT("head", F(head), "H", 0, 1e9, "query head, from 0"),
     {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.npy, FILE.tsv or FILE.safetensors", 0, 0, 'o'},
     {0}};
 

@@ -13,38 +13,34 @@
 #define L(name) F(live.name)
 static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(live.model)),
-    {"prompt", SH_OPT_TEXT, F(prompt), "TEXT", "prompt to continue", 0, 0, 0},
-    {"prompt-file", SH_OPT_TEXT, F(prompt_file), "FILE", "file with the prompt, read verbatim", 0, 0, 0},
-    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "prompts as token ids, one JSON array per line: the first line,\n"
-     "or --count lines as a batch", 0, 0, 0},
-    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "prompts as JSON lines, one object per document, written as a\nbatch", 0,
-     0, 0},
+    SH_TEXT("prompt", F(prompt), "TEXT", "prompt to continue"),
+    SH_TEXT("prompt-file", F(prompt_file), "FILE", "file with the prompt, read verbatim"),
+    SH_TEXT("tokens", F(tokens), "FILE", "prompts as token ids, one JSON array per line: the first line,\n"
+        "or --count lines as a batch"),
+    SH_TEXT("jsonl", F(jsonl), "FILE", "prompts as JSON lines, one object per document, written as a\nbatch"),
     SH_FIELD_OPT(F(field)),
-    {"count", SH_OPT_INT, F(count), "N", "read at most N prompts of --jsonl (default: all) or --tokens", 1, 1e9, 0},
-    {"batch", SH_OPT_INT, F(batch), "N", "texts to write at once; when one ends, the next takes its slot\n"
-     "(default: as many as fit in memory, up to 256)", 1, 1 << 16, 0},
-    {"max-tokens", SH_OPT_INT, F(max_tokens), "N", "tokens to write (default: 128); fewer at the end of the model's\n"
-     "context", 1, 1 << 22, 0},
+    SH_INT("count", F(count), "N", 1, 1e9, "read at most N prompts of --jsonl (default: all) or --tokens"),
+    SH_INT("batch", F(batch), "N", 1, 1 << 16, "texts to write at once; when one ends, the next takes its slot\n"
+        "(default: as many as fit in memory, up to 256)"),
+    SH_INT("max-tokens", F(max_tokens), "N", 1, 1 << 22, "tokens to write (default: 128); fewer at the end of the "
+        "model's\ncontext"),
     SH_SAMPLER_OPTS(F, 1e6, 1 << 30, 1e-9),
-    {"stop-at-end", SH_OPT_FLAG, F(stop_at_end), NULL, "stop at the end token (config.json: eos_token_id)", 0, 0, 0},
+    SH_FLAG("stop-at-end", F(stop_at_end), "stop at the end token (config.json: eos_token_id)"),
     SH_POLICY_OPT(F(policy), "eviction policy (see shears info policies; default: full)"),
-    {"budget", SH_OPT_TEXT, F(budget), "B", "tokens per KV head (17) or a fraction of prompt and --max-tokens\n"
-     "together (0.2)", 0, 0, 0},
+    SH_TEXT("budget", F(budget), "B", "tokens per KV head (17) or a fraction of prompt and --max-tokens\n"
+        "together (0.2)"),
     SH_PREFILL_OPT(F(live.prefill), "0"),
-    {"prefill-mode", SH_OPT_TEXT, F(live.prefill_mode), "blocks|once|stream",
-     "how a prompt longer than the budget is read. blocks (default): each\n"
-     "block attends to itself and what is kept, then the cache is\n"
-     "compressed; once: one block, compressed once; stream: token by token", 0, 0, 0},
-    {"prefill-block", SH_OPT_INT, F(live.prefill_block), "N", "tokens per block (default: 128)", 1, 1 << 22, 0},
-    {"positions", SH_OPT_TEXT, F(live.positions), "original|cache",
-     "number tokens by their place in the text (default) or in the cache;\n"
-     "cache lets a text outgrow the model's context length", 0, 0, 0},
+    SH_TEXT("prefill-mode", F(live.prefill_mode), "blocks|once|stream", "how a prompt longer than the budget is read. "
+        "blocks (default): each\nblock attends to itself and what is kept, then the cache is\ncompressed; once: one "
+        "block, compressed once; stream: token by token"),
+    SH_INT("prefill-block", F(live.prefill_block), "N", 1, 1 << 22, "tokens per block (default: 128)"),
+    SH_TEXT("positions", F(live.positions), "original|cache", "number tokens by their place in the text (default) or "
+        "in the cache;\ncache lets a text outgrow the model's context length"),
     SH_KV_OPTS(L),
     SH_KV_KEYS_OPTS(L),
     SH_WEIGHT_OPTS(L),
-    {"repetition", SH_OPT_FLAG, F(repetition), NULL,
-     "report how much the text repeats itself and how similar adjacent\n"
-     "attention rows are", 0, 0, 0},
+    SH_FLAG("repetition", F(repetition), "report how much the text repeats itself and how similar adjacent\n"
+        "attention rows are"),
     SH_DUMP_OPTS(F),
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     SH_TIMING_OPT(F(timing)),

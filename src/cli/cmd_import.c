@@ -25,28 +25,25 @@ struct import_args {
 #define F(name) offsetof(struct import_args, name)
 static const struct sh_opt opts[] = {
     SH_NEW_STORE_OPT(F(db)),
-    {"attention", SH_OPT_LIST, F(attention), "FILE...", "recorded attention: .safetensors or .npy of f32, f16 or bf16",
-     0,
-     0, 0},
-    {"key", SH_OPT_TEXT, F(key), "PATTERN", "tensor names (for .npy, file names) with the placeholders {sequence},\n"
-     "{layer} and {kind} (attn, q, k, v) (default: s{sequence}.l{layer}.{kind},\n"
-     "s{sequence}.{kind}, or the only tensor)", 0, 0, 0},
-    {"kind", SH_OPT_TEXT, F(kind), "KIND", "causal: no query sees a later key (default)\n"
-     "bidirectional: every query sees every key\ncross: keys belong to another sequence", 0, 0, 0},
-    {"window", SH_OPT_TEXT, F(window), "W,...", "sliding window of causal attention in tokens, 0: none; one value per\n"
-     "layer, cycled (default: 0)", 0, 0, 0},
-    {"tolerance", SH_OPT_REAL, F(tolerance), "X", "largest deviation of a row's sum from 1\n"
-     "(default: 0.001; for 16-bit files 0.01)", 0, 0.1, 0},
-    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "token ids: one JSON array per line and sequence; attention beyond the\n"
-     "end of its array is padding", 0, 0, 0},
-    {"name", SH_OPT_TEXT, F(name), "NAME", "model name (default: the file's name)", 0, 0, 0},
-    {"kv-heads", SH_OPT_INT, F(kv_heads), "N", "KV heads (default: as in the vectors, else the number of query heads)",
-     1, 100000, 0},
-    {"d-head", SH_OPT_INT, F(d_head), "N", "elements per key, for cache sizes (default: as in the vectors, else 1)", 1,
-     1000000, 0},
-    {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "vectors to import: any of q, k, v, or none (default: all)", 0, 0, 0},
-    {"record", SH_OPT_TEXT, F(record), "WHAT", "full, sparse or summary, as in shears trace (default: full)", 0, 0, 0},
-    {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8, f16 or f32, as in shears trace (default: log8)", 0, 0, 0},
+    SH_LIST("attention", F(attention), "FILE...", "recorded attention: .safetensors or .npy of f32, f16 or bf16"),
+    SH_TEXT("key", F(key), "PATTERN", "tensor names (for .npy, file names) with the placeholders {sequence},\n{layer} "
+        "and {kind} (attn, q, k, v) (default: s{sequence}.l{layer}.{kind},\ns{sequence}.{kind}, or the only tensor)"),
+    SH_TEXT("kind", F(kind), "KIND", "causal: no query sees a later key (default)\nbidirectional: every query sees "
+        "every key\ncross: keys belong to another sequence"),
+    SH_TEXT("window", F(window), "W,...", "sliding window of causal attention in tokens, 0: none; one value per\n"
+        "layer, cycled (default: 0)"),
+    SH_REAL("tolerance", F(tolerance), "X", 0, 0.1, "largest deviation of a row's sum from 1\n"
+        "(default: 0.001; for 16-bit files 0.01)"),
+    SH_TEXT("tokens", F(tokens), "FILE", "token ids: one JSON array per line and sequence; attention beyond the\n"
+        "end of its array is padding"),
+    SH_TEXT("name", F(name), "NAME", "model name (default: the file's name)"),
+    SH_INT("kv-heads", F(kv_heads), "N", 1, 100000,
+        "KV heads (default: as in the vectors, else the number of query heads)"),
+    SH_INT("d-head", F(d_head), "N", 1, 1000000,
+        "elements per key, for cache sizes (default: as in the vectors, else 1)"),
+    SH_TEXT("vectors", F(vectors), "KINDS", "vectors to import: any of q, k, v, or none (default: all)"),
+    SH_TEXT("record", F(record), "WHAT", "full, sparse or summary, as in shears trace (default: full)"),
+    SH_TEXT("codec", F(codec), "NAME", "log8, f16 or f32, as in shears trace (default: log8)"),
     {0}};
 
 static const struct import_args defaults = {.kind = "causal", .record = "full", .codec = "log8"};

@@ -27,10 +27,9 @@ struct info_args {
 };
 
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, offsetof(struct info_args, model), "DIR", "describe this checkpoint folder or .gguf file", 0,
-     0, 0},
-    {"hash", SH_OPT_FLAG, offsetof(struct info_args, hash), NULL,
-     "hash of the store's content; independent of who wrote it and in\nwhich order", 0, 0, 0},
+    SH_TEXT("model", offsetof(struct info_args, model), "DIR", "describe this checkpoint folder or .gguf file"),
+    SH_FLAG("hash", offsetof(struct info_args, hash), "hash of the store's content; independent of who wrote it and "
+        "in\nwhich order"),
     {0}};
 
 enum { SAMPLES = 256 };                 /* blocks whose code entropy is measured */

@@ -13,7 +13,7 @@ struct merge_args {
 };
 
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_TEXT, offsetof(struct merge_args, db), "OUT", "store to create or append to", 0, 0, 0}, {0}};
+    SH_TEXT("db", offsetof(struct merge_args, db), "OUT", "store to create or append to"), {0}};
 
 static int report(const struct sh_merge *m, const char *out, int n_in, const struct sh_common *common, struct sh_err *e)
 {

@@ -21,14 +21,13 @@ struct persistence_args {
 #define F(name) offsetof(struct persistence_args, name)
 static const struct sh_opt opts[] = {
     SH_STORE_OPT(F(db)),
-    {"split", SH_OPT_TEXT, F(split), "F,...", "boundary between early and late, as a fraction of the length\n"
-     "(default: 0.5)", 0, 0, 0},
-    {"alpha", SH_OPT_LIST, F(alpha), "A...", "threshold of a pivotal score: row = 1/t for a row that sees t keys\n"
-     "(default), K/t, split = 1/(split point), or a number", 0, 0, 0},
-    {"recent", SH_OPT_TEXT, F(recent), "R,...", "ignore pairs with query - key < R (default: 0)", 0, 0, 0},
+    SH_TEXT("split", F(split), "F,...", "boundary between early and late, as a fraction of the length\n(default: 0.5)"),
+    SH_LIST("alpha", F(alpha), "A...", "threshold of a pivotal score: row = 1/t for a row that sees t keys\n"
+        "(default), K/t, split = 1/(split point), or a number"),
+    SH_TEXT("recent", F(recent), "R,...", "ignore pairs with query - key < R (default: 0)"),
     SH_PER_OPT(F(per)),
     SH_RUN_OPT(F(run), 1),
-    {"window", SH_OPT_INT, F(window), "W", "rows before the split used for prediction (default: 400)", 1, 1 << 22, 0},
+    SH_INT("window", F(window), "W", 1, 1 << 22, "rows before the split used for prediction (default: 400)"),
     {0}};
 
 static const struct persistence_args defaults = {.per = "layer", .window = 400, .recent = "0", .split = "0.5"};

@@ -26,24 +26,18 @@ struct plan_args {
 static const struct sh_opt opts[] = {
     SH_STORE_OPT(F(db)),
     SH_POLICY_OPT(F(policy), "policy that the plan is for"),
-    {"budget", SH_OPT_TEXT, F(budget), "F", "mean over heads: tokens (17) or a fraction of the longest sequence (0.2)",
-     0,
-     0, 0},
-    {"target-recall", SH_OPT_REAL, F(recall), "F", "least kept mass, 0 to 1", 0, 1, 0},
-    {"target-error", SH_OPT_REAL, F(error), "F", "largest output error; requires a trace with --vectors v", 0, 1e6, 0},
-    {"target-ppl", SH_OPT_REAL, F(ppl), "F", "largest perplexity; requires evaluations of the policy in the store", 0,
-     1e9, 0},
-    {"allocator", SH_OPT_TEXT, F(allocator), "NAME[:knob=value,...]",
-     "how the total is split over layers and heads: uniform (default),\n"
-     "funnel (more to late layers), pyramid (more to early layers),\n"
-     "persistence (more where measured persistence is low), entropy,\n"
-     "adakv (within a layer), greedy (by budget curves)", 0, 0, 0},
-    {"plan", SH_OPT_TEXT, F(plan), "FILE", "measure this existing plan on the trace instead of making one", 0, 0, 0},
+    SH_TEXT("budget", F(budget), "F", "mean over heads: tokens (17) or a fraction of the longest sequence (0.2)"),
+    SH_REAL("target-recall", F(recall), "F", 0, 1, "least kept mass, 0 to 1"),
+    SH_REAL("target-error", F(error), "F", 0, 1e6, "largest output error; requires a trace with --vectors v"),
+    SH_REAL("target-ppl", F(ppl), "F", 0, 1e9, "largest perplexity; requires evaluations of the policy in the store"),
+    SH_TEXT("allocator", F(allocator), "NAME[:knob=value,...]", "how the total is split over layers and heads: uniform "
+        "(default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where measured "
+        "persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves)"),
+    SH_TEXT("plan", F(plan), "FILE", "measure this existing plan on the trace instead of making one"),
     {"output", SH_OPT_TEXT, F(out), "FILE", "write the plan to FILE as JSON (default: print it only)", 0, 0, 'o'},
     SH_PREFILL_OPT(F(prefill), "0"),
     SH_ROWS_OPT(F(rows)),
-    {"error-every", SH_OPT_INT, F(error_every), "N", "compute the output error for every N-th row (default: 1)", 1,
-     1 << 22, 0},
+    SH_INT("error-every", F(error_every), "N", 1, 1 << 22, "compute the output error for every N-th row (default: 1)"),
     SH_RUN_OPT(F(run), 0),
     {0}};
 

@@ -28,17 +28,16 @@ struct repetition_args {
 static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(live.model)),
     SH_TEXT_OPTS(F, 2, "16"),
-    {"prompt-tokens", SH_OPT_INT, F(prompt), "N", "tokens of each sequence used as the prompt (default: half of it)", 1,
-     1 << 22, 0},
-    {"max-tokens", SH_OPT_INT, F(max_tokens), "N", "tokens to write after each prompt (default: 128)", 2, 1 << 22, 0},
+    SH_INT("prompt-tokens", F(prompt), "N", 1, 1 << 22,
+        "tokens of each sequence used as the prompt (default: half of it)"),
+    SH_INT("max-tokens", F(max_tokens), "N", 2, 1 << 22, "tokens to write after each prompt (default: 128)"),
     SH_POLICY_OPT(F(policy), "eviction policy (see shears info policies)"),
-    {"budget", SH_OPT_TEXT, F(budget), "B", "tokens per KV head (64) or a fraction of prompt and output together\n"
-     "(0.2)", 0, 0, 0},
+    SH_TEXT("budget", F(budget), "B", "tokens per KV head (64) or a fraction of prompt and output together\n(0.2)"),
     SH_SAMPLER_OPTS(F, 100, 1 << 24, 0),
     SH_PREFILL_OPT(F(live.prefill), "0"),
     SH_KV_OPTS(L),
     SH_WEIGHT_OPTS(L),
-    {"db", SH_OPT_TEXT, F(db), "FILE", "store for the results, which shears report reads", 0, 0, 0},
+    SH_TEXT("db", F(db), "FILE", "store for the results, which shears report reads"),
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     {0}};
 

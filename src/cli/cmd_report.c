@@ -31,19 +31,15 @@ struct report_args {
 
 #define F(name) offsetof(struct report_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_LIST, F(db), "FILE...",
-     "trace stores with results, at most four; a store of random weights serves as\n"
-     "the control", 0, 0, 0},
+    SH_LIST("db", F(db), "FILE...", "trace stores with results, at most four; a store of random weights serves as\n"
+        "the control"),
     {"output", SH_OPT_TEXT, F(out), "FILE.html", "the report", 0, 0, 'o'},
-    {"plan", SH_OPT_LIST, F(plan), "FILE...", "plans whose budgets are shown, at most four", 0, 0, 0},
-    {"model", SH_OPT_TEXT, F(model), "NAME|DIR", "model for the capacity section (default: the traced model, if known)",
-     0, 0, 0},
-    {"gpu", SH_OPT_TEXT, F(gpu), "NAME,...", "GPUs for the capacity section (default: RTX-4090,A100-SXM-80GB,H100-SXM)",
-     0, 0, 0},
+    SH_LIST("plan", F(plan), "FILE...", "plans whose budgets are shown, at most four"),
+    SH_TEXT("model", F(model), "NAME|DIR", "model for the capacity section (default: the traced model, if known)"),
+    SH_TEXT("gpu", F(gpu), "NAME,...", "GPUs for the capacity section (default: RTX-4090,A100-SXM-80GB,H100-SXM)"),
     SH_GPUS_OPT(F(gpus)),
-    {"length", SH_OPT_INT, F(length), "N",
-     "tokens per sequence for the capacity section (default: the model's context\n"
-     "length)", 1, 1e9, 0},
+    SH_INT("length", F(length), "N", 1, 1e9, "tokens per sequence for the capacity section (default: the model's "
+        "context\nlength)"),
     {0}};
 
 /* ---- the stores ---- */

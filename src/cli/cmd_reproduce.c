@@ -30,21 +30,20 @@ struct reproduce_args {
 
 #define F(name) offsetof(struct reproduce_args, name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_LIST, F(model), "DIR...", "checkpoint folders or .gguf files, at most eight", 0, 0, 0},
+    SH_LIST("model", F(model), "DIR...", "checkpoint folders or .gguf files, at most eight"),
     {"output", SH_OPT_TEXT, F(out), "DIR", "output folder, with one folder per model", 0, 0, 'o'},
     SH_TEXT_OPT(F(text)),
     SH_JSONL_OPT(F(jsonl)),
     SH_FIELD_OPT(F(field)),
-    {"tasks", SH_OPT_TEXT, F(tasks), "DIR", "folder with any of hellaswag.jsonl, math_qa.jsonl, piqa.jsonl,\n"
-     "winogrande.jsonl, openbook_qa.jsonl", 0, 0, 0},
-    {"size", SH_OPT_TEXT, F(size), "small|medium|full",
-     "small (default): 2 sequences of 256 tokens, 20 questions per task\n"
-     "medium: 8 of 512, 200 questions\nfull: 32 of the whole context length, 1000 questions", 0, 0, 0},
-    {"length", SH_OPT_INT, F(length), "N", "tokens per sequence, overriding --size", 64, 1 << 22, 0},
-    {"count", SH_OPT_INT, F(count), "N", "sequences, overriding --size", 1, 1e9, 0},
-    {"items", SH_OPT_INT, F(items), "N", "questions per task, overriding --size", 1, 1e9, 0},
-    {"shots", SH_OPT_INT, F(shots), "N", "examples before each question (default: 5 as in the paper; 0 for models\n"
-     "with fewer than 2048 positions)", 0, 1000, 0},
+    SH_TEXT("tasks", F(tasks), "DIR", "folder with any of hellaswag.jsonl, math_qa.jsonl, piqa.jsonl,\n"
+        "winogrande.jsonl, openbook_qa.jsonl"),
+    SH_TEXT("size", F(size), "small|medium|full", "small (default): 2 sequences of 256 tokens, 20 questions per task\n"
+        "medium: 8 of 512, 200 questions\nfull: 32 of the whole context length, 1000 questions"),
+    SH_INT("length", F(length), "N", 64, 1 << 22, "tokens per sequence, overriding --size"),
+    SH_INT("count", F(count), "N", 1, 1e9, "sequences, overriding --size"),
+    SH_INT("items", F(items), "N", 1, 1e9, "questions per task, overriding --size"),
+    SH_INT("shots", F(shots), "N", 0, 1000, "examples before each question (default: 5 as in the paper; 0 for models\n"
+        "with fewer than 2048 positions)"),
     {0}};
 
 static const struct size { const char *name; int length, count, documents, items, made; } sizes[] = {

@@ -14,49 +14,42 @@
 #define F(name) offsetof(struct sh_simulate_args, name)
 #define C(name) F(capacity.name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, C(model), "NAME", "name from shears info models, folder with config.json, config.json,\n"
-     "or .gguf file", 0, 0, 0},
-    {"gpu", SH_OPT_TEXT, C(gpu), "NAME,...", "name from shears info gpus; each is a separate server", 0, 0, 0},
-    {"workload", SH_OPT_TEXT, F(workload), "FILE", "CSV with arrival_s, prompt_tokens, output_tokens, or with the\n"
-     "columns of the public Azure or BurstGPT traces", 0, 0, 0},
-    {"speed", SH_OPT_TEXT, F(speed), "F,...", "replay the workload F times as fast (default: 1)", 0, 0, 0},
-    {"rate", SH_OPT_TEXT, F(rate), "R,...", "generate R requests per second (Poisson); each rate is one run", 0, 0, 0},
-    {"requests", SH_OPT_INT, F(requests), "N", "requests to generate (default: 1000)", 1, 1e9, 0},
-    {"prompt", SH_OPT_TEXT, F(prompt), "N", "prompt tokens of generated requests: 512, 100-900, exp:512 or\n"
-     "lognormal:512:0.8", 0, 0, 0},
-    {"output", SH_OPT_TEXT, F(output), "N", "output tokens of generated requests, in the same form", 0, 0, 0},
-    {"plan", SH_OPT_LIST, F(plan), "FILE...", "shears plan files to compare with the whole cache", 0, 0, 0},
-    {"budget", SH_OPT_TEXT, C(budget), "B,...", "budgets to compare with the whole cache: 0.2 of the length, 4096,\n"
-     "64/32/... (one per layer)", 0, 0, 0},
-    {"evict", SH_OPT_TEXT, F(evict), "WHEN", "prompt: after the whole prompt (default); chunk: after each chunk", 0, 0,
-     0},
-    {"allocator", SH_OPT_TEXT, F(memory), "HOW",
-     "paged (default), or slots: reserve a sequence's whole cache at the start",
-     0, 0, 0},
-    {"page", SH_OPT_INT, C(page), "N", "tokens per page (default: 16)", 1, 1 << 20, 0},
-    {"chunk", SH_OPT_INT, C(chunk), "N", "tokens per step (default: 2048)", 1, 1 << 20, 0},
-    {"max-seqs", SH_OPT_INT, F(max_seqs), "N", "sequences that run at once (default: 256)", 1, 1e6, 0},
-    {"slo-ttft", SH_OPT_REAL, F(slo_ttft), "S", "limit on the time to first token", 0, 1e9, 0},
-    {"slo-tpot", SH_OPT_REAL, F(slo_tpot), "S", "limit on the mean time per further output token", 0, 1e9, 0},
-    {"max-rate", SH_OPT_FLAG, F(max_rate), NULL, "find the highest rate that meets the limits, to within 1 %", 0, 0, 0},
-    {"goal", SH_OPT_REAL, F(goal), "F", "fraction of requests that must meet the limits (default: 0.99)", 0.01, 1, 0},
-    {"efficiency", SH_OPT_TEXT, F(efficiency), "OP=F,...",
-     "achieved fraction of the GPU's peak, by operation: weights, cache\n"
-     "(memory), products, attention (compute), link (default: 1)", 0, 0, 0},
-    {"step-overhead", SH_OPT_REAL, F(overhead_s), "S", "time added to each step (default: 0)", 0, 10, 0},
-    {"calibrate", SH_OPT_TEXT, F(calibrate), "FILE",
-     "fit --efficiency and --step-overhead to measured steps: CSV with\n"
-     "prefill_tokens, decode_sequences, context_tokens, seconds", 0, 0, 0},
-    {"kv", SH_OPT_TEXT, C(kv), "TYPE,...", "cache format (see shears capacity --help; default: f16)", 0, 0, 0},
-    {"tp", SH_OPT_TEXT, C(tp), "N,...", "tensor parallelism: GPUs that share each layer (default: 1)", 0, 0, 0},
+    SH_TEXT("model", C(model), "NAME", "name from shears info models, folder with config.json, config.json,\n"
+        "or .gguf file"),
+    SH_TEXT("gpu", C(gpu), "NAME,...", "name from shears info gpus; each is a separate server"),
+    SH_TEXT("workload", F(workload), "FILE", "CSV with arrival_s, prompt_tokens, output_tokens, or with the\n"
+        "columns of the public Azure or BurstGPT traces"),
+    SH_TEXT("speed", F(speed), "F,...", "replay the workload F times as fast (default: 1)"),
+    SH_TEXT("rate", F(rate), "R,...", "generate R requests per second (Poisson); each rate is one run"),
+    SH_INT("requests", F(requests), "N", 1, 1e9, "requests to generate (default: 1000)"),
+    SH_TEXT("prompt", F(prompt), "N", "prompt tokens of generated requests: 512, 100-900, exp:512 or\n"
+        "lognormal:512:0.8"),
+    SH_TEXT("output", F(output), "N", "output tokens of generated requests, in the same form"),
+    SH_LIST("plan", F(plan), "FILE...", "shears plan files to compare with the whole cache"),
+    SH_TEXT("budget", C(budget), "B,...", "budgets to compare with the whole cache: 0.2 of the length, 4096,\n"
+        "64/32/... (one per layer)"),
+    SH_TEXT("evict", F(evict), "WHEN", "prompt: after the whole prompt (default); chunk: after each chunk"),
+    SH_TEXT("allocator", F(memory), "HOW", "paged (default), or slots: reserve a sequence's whole cache at the start"),
+    SH_INT("page", C(page), "N", 1, 1 << 20, "tokens per page (default: 16)"),
+    SH_INT("chunk", C(chunk), "N", 1, 1 << 20, "tokens per step (default: 2048)"),
+    SH_INT("max-seqs", F(max_seqs), "N", 1, 1e6, "sequences that run at once (default: 256)"),
+    SH_REAL("slo-ttft", F(slo_ttft), "S", 0, 1e9, "limit on the time to first token"),
+    SH_REAL("slo-tpot", F(slo_tpot), "S", 0, 1e9, "limit on the mean time per further output token"),
+    SH_FLAG("max-rate", F(max_rate), "find the highest rate that meets the limits, to within 1 %"),
+    SH_REAL("goal", F(goal), "F", 0.01, 1, "fraction of requests that must meet the limits (default: 0.99)"),
+    SH_TEXT("efficiency", F(efficiency), "OP=F,...", "achieved fraction of the GPU's peak, by operation: weights, "
+        "cache\n(memory), products, attention (compute), link (default: 1)"),
+    SH_REAL("step-overhead", F(overhead_s), "S", 0, 10, "time added to each step (default: 0)"),
+    SH_TEXT("calibrate", F(calibrate), "FILE", "fit --efficiency and --step-overhead to measured steps: CSV with\n"
+        "prefill_tokens, decode_sequences, context_tokens, seconds"),
+    SH_TEXT("kv", C(kv), "TYPE,...", "cache format (see shears capacity --help; default: f16)"),
+    SH_TEXT("tp", C(tp), "N,...", "tensor parallelism: GPUs that share each layer (default: 1)"),
     SH_HARDWARE_OPTS(C),
     SH_RESULTS_OPTS(F),
-    {"log", SH_OPT_TEXT, F(log), "FILE", "write every request of every run as CSV, in order of completion", 0, 0, 0},
-    {"timeline", SH_OPT_FLAG, F(timeline), NULL, "report cache use over time: in --json, or alone in --csv", 0, 0, 0},
-    {"plot-latency", SH_OPT_TEXT, F(plot_latency), "FILE", "plot TTFT and TPOT against the rate (.svg, .png or .pdf)",
-     0, 0,
-     0},
-    {"plot-occupancy", SH_OPT_TEXT, F(plot_occupancy), "FILE", "plot cache use over time", 0, 0, 0},
+    SH_TEXT("log", F(log), "FILE", "write every request of every run as CSV, in order of completion"),
+    SH_FLAG("timeline", F(timeline), "report cache use over time: in --json, or alone in --csv"),
+    SH_TEXT("plot-latency", F(plot_latency), "FILE", "plot TTFT and TPOT against the rate (.svg, .png or .pdf)"),
+    SH_TEXT("plot-occupancy", F(plot_occupancy), "FILE", "plot cache use over time"),
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};

@@ -17,18 +17,14 @@ struct theory_args {
 
 #define F(name) offsetof(struct theory_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_TEXT, F(db), "FILE", "trace store with full rows; --vectors v adds the output error", 0, 0, 0},
-    {"budget", SH_OPT_TEXT, F(budget), "R,...", "kept fractions of the sequence\n(default: 0.05,0.1,0.2,0.3,0.5,0.8)",
-     0, 0,
-     0},
-    {"epsilon", SH_OPT_REAL, F(epsilon), "E",
-     "epsilon of Theorem 4.1, less than every budget (default: 0, which gives\n"
-     "the tightest bound)", 0, 0.999999, 0},
-    {"replicas", SH_OPT_INT, F(replicas), "N", "bootstrap samples for the p-value of the power law; 0: no test\n"
-     "(default: 100)", 0, 100000, 0},
+    SH_TEXT("db", F(db), "FILE", "trace store with full rows; --vectors v adds the output error"),
+    SH_TEXT("budget", F(budget), "R,...", "kept fractions of the sequence\n(default: 0.05,0.1,0.2,0.3,0.5,0.8)"),
+    SH_REAL("epsilon", F(epsilon), "E", 0, 0.999999, "epsilon of Theorem 4.1, less than every budget (default: 0, "
+        "which gives\nthe tightest bound)"),
+    SH_INT("replicas", F(replicas), "N", 0, 100000, "bootstrap samples for the p-value of the power law; 0: no test\n"
+        "(default: 100)"),
     SH_PER_OPT(F(per)),
-    {"model", SH_OPT_TEXT, F(model), "DIR", "traced checkpoint: also test Theorem 3.1; requires a trace with\n"
-     "--vectors qkv", 0, 0, 0},
+    SH_TEXT("model", F(model), "DIR", "traced checkpoint: also test Theorem 3.1; requires a trace with\n--vectors qkv"),
     SH_RUN_OPT(F(run), 1),
     {0}};
 

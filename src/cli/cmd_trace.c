@@ -16,29 +16,26 @@ static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(model)),
     SH_NEW_STORE_OPT(F(db)),
     SH_TEXT_OPTS(F, 1, "all"),
-    {"layers", SH_OPT_TEXT, F(layers), "A-B", "record only these layers, from 0 (default: all)", 0, 0, 0},
-    {"record", SH_OPT_TEXT, F(record), "WHAT", "full: every score (default)\n"
-     "sparse: scores above the row's mean, and the mass of the rest\nsummary: statistics only", 0, 0, 0},
-    {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8: one byte, within 4 %, from 1e-8 to 1 (default)\n"
-     "f16, f32: exact to the format", 0, 0, 0},
-    {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "also record queries, keys or values: any of q, k, v", 0, 0, 0},
+    SH_TEXT("layers", F(layers), "A-B", "record only these layers, from 0 (default: all)"),
+    SH_TEXT("record", F(record), "WHAT", "full: every score (default)\nsparse: scores above the row's mean, and the "
+        "mass of the rest\nsummary: statistics only"),
+    SH_TEXT("codec", F(codec), "NAME", "log8: one byte, within 4 %, from 1e-8 to 1 (default)\n"
+        "f16, f32: exact to the format"),
+    SH_TEXT("vectors", F(vectors), "KINDS", "also record queries, keys or values: any of q, k, v"),
     SH_WEIGHT_OPTS(F),
-    {"memory", SH_OPT_BYTES, F(memory), "BYTES", "above this size, keep hidden states in a temporary file next to the\n"
-     "store (default: half of the memory)", 0, 0, 0},
+    SH_BYTES("memory", F(memory), "BYTES", 0, 0, "above this size, keep hidden states in a temporary file next to the\n"
+        "store (default: half of the memory)"),
     SH_DEVICE_MEMORY_OPT(F(device_memory)),
-    {"random-weights", SH_OPT_FLAG, F(random_weights), NULL,
-     "use random weights drawn from --seed: the untrained control", 0,
-     0, 0},
-    {"alpha", SH_OPT_LIST, F(alpha), "A...", "summary: thresholds row, K/t, split or a number (default: row 2/t 5/t\n"
-     "10/t split); full with log8: further thresholds to count exactly\n(1/t, 2/t, 5/t and 10/t are exact already)", 0,
-     0, 0},
-    {"recent", SH_OPT_TEXT, F(recent), "R,...", "summary: recent windows to ignore (default: 0,1,10,50)", 0, 0, 0},
-    {"split", SH_OPT_TEXT, F(split), "F,...", "summary: split points (default: 0.25,0.5,0.75)", 0, 0, 0},
-    {"window", SH_OPT_INT, F(window), "W", "summary: rows whose low scores are counted (default: 400)", 1, 1 << 22, 0},
+    SH_FLAG("random-weights", F(random_weights), "use random weights drawn from --seed: the untrained control"),
+    SH_LIST("alpha", F(alpha), "A...", "summary: thresholds row, K/t, split or a number (default: row 2/t 5/t\n10/t "
+        "split); full with log8: further thresholds to count exactly\n(1/t, 2/t, 5/t and 10/t are exact already)"),
+    SH_TEXT("recent", F(recent), "R,...", "summary: recent windows to ignore (default: 0,1,10,50)"),
+    SH_TEXT("split", F(split), "F,...", "summary: split points (default: 0.25,0.5,0.75)"),
+    SH_INT("window", F(window), "W", 1, 1 << 22, "summary: rows whose low scores are counted (default: 400)"),
     SH_PART_OPT(F(shard)),
     SH_TIMING_OPT(F(timing)),
-    {"pipeline", SH_OPT_FLAG, F(pipeline), NULL, "under mpirun or srun: each rank holds some of the layers and passes\n"
-     "hidden states on, so the weights are read once in all", 0, 0, 0},
+    SH_FLAG("pipeline", F(pipeline), "under mpirun or srun: each rank holds some of the layers and passes\n"
+        "hidden states on, so the weights are read once in all"),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
 
