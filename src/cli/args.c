@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See args.h: parsing. The help is in help.c. */
+/* See args.h: parsing and --help. */
 #include "src/cli/args.h"
 
 #include <errno.h>
@@ -44,10 +44,12 @@ enum sh_out_format sh_common_format(const struct sh_common *c)
     return c->json ? SH_OUT_JSON : c->csv ? SH_OUT_CSV : SH_OUT_TEXT;
 }
 
-int sh_common_write(const struct sh_common *c, struct sh_out *o, struct sh_err *e)
+int sh_common_write(const struct sh_common *c, struct sh_out *o, int bad, struct sh_err *e)
 {
     sh_out_columns(o, c->columns);
-    return sh_out_write(o, sh_common_format(c), stdout, e);
+    bad = bad || sh_out_write(o, sh_common_format(c), stdout, e);
+    sh_out_free(o);
+    return bad ? -1 : 0;
 }
 
 static const struct sh_opt *find(const struct sh_opt *table, const char *name, size_t length, char letter)
@@ -207,4 +209,38 @@ int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err
 int sh_args_none(const char *command, const struct sh_list *positional, struct sh_err *e)
 {
     return positional->n ? sh_misused(e, "%s: unexpected argument \"%.80s\"", command, positional->at[0]) : 0;
+}
+
+/* ---- --help ---- */
+
+static void help_row(FILE *to, const struct sh_opt *o)
+{
+    char left[80], letter[8] = "";
+    if (o->letter)
+        snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    fprintf(to, "  %-26s", left);
+    if (strlen(left) > 25)
+        fprintf(to, "\n  %26s", "");
+    for (const char *s = o->help; *s; s++) {
+        fputc(*s, to);
+        if (*s == '\n')
+            fprintf(to, "  %26s", "");
+    }
+    fputc('\n', to);
+}
+
+void sh_args_help(const struct sh_cmd *c, FILE *to)
+{
+    fprintf(to, "usage: shears %s %s\n\n%s\n", c->name, c->usage, c->about);
+    if (c->list)
+        c->list(to);
+    if (c->opts && c->opts->name)
+        fprintf(to, "\noptions:\n");
+    for (const struct sh_opt *o = c->opts; o && o->name; o++)
+        help_row(to, o);
+    fprintf(to, "\ncommon options:\n");
+    for (const struct sh_opt *o = sh_common_opts; o->name; o++)
+        help_row(to, o);
+    fprintf(to, "\nexit status: 0 success, 1 failure, 2 usage error, 3 an optional component is missing\n");
 }

@@ -71,8 +71,10 @@ int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err
 /* -1 and an error that names the first argument, where a command takes options only. */
 int sh_args_none(const char *command, const struct sh_list *positional, struct sh_err *e);
 
-/* The format that the common options ask for; a result written to stdout in that format. */
+/* The format that the common options ask for. */
 enum sh_out_format sh_common_format(const struct sh_common *c);
-int sh_common_write(const struct sh_common *c, struct sh_out *o, struct sh_err *e);
+
+/* Writes a result to stdout in that format, unless it is `bad`, and frees it. -1 if it is bad or cannot be written. */
+int sh_common_write(const struct sh_common *c, struct sh_out *o, int bad, struct sh_err *e);
 
 #endif

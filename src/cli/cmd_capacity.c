@@ -60,9 +60,7 @@ static int show(struct sh_capacity_study *s, const struct sh_common *common, str
         if (!is_named)
             sh_out_end(o);
     }
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, o, 0, e);
 }
 
 /* Fails before the work if the figure cannot be written. */

@@ -332,9 +332,7 @@ static int report(const struct work *w, struct sh_err *e)
         sh_out_note(o, "The trace is rounded (%s), so the replay may break near ties differently, even in layer 0.\n"
                     "With shears trace --codec f32, only ties within f32 rounding can differ.",
                     sh_codec_names[w->runs[0].codec]);
-    int bad = sh_common_write(w->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(w->common, o, 0, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)

@@ -342,9 +342,7 @@ static int report(const struct sh_eval_job *w, struct sh_err *e)
         sh_out_note(o, "The times are those of the first rank.");
     if (known)
         sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, w->n);
-    int bad = sh_common_write(w->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(w->common, o, 0, e);
 }
 
 static void close_all(struct sh_eval_job *w)
@@ -386,9 +384,7 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
     if (sh_files_apart(files, e))
         return -1;
     struct sh_out *o = sh_out_new();
-    int bad = sh_eval_tasks(&q, common, o, e) || sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad ? -1 : 0;
+    return sh_common_write(common, o, sh_eval_tasks(&q, common, o, e), e);
 }
 
 static int join(struct sh_eval_job *w, const struct sh_common *common, struct sh_err *e)

@@ -7,7 +7,6 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
-#include "src/cli/man.h"
 #include "src/cli/paths.h"
 
 struct help_args {

@@ -335,10 +335,7 @@ static int report(struct import *t, int run, struct sh_err *e)
     struct sh_out *o = sh_out_new();
     int bad = sh_describe_run_of(o, t->store, run, e);
     sh_out_text(o, "db", "store", t->a->db);
-    if (!bad)
-        bad = sh_common_write(t->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(t->common, o, bad, e);
 }
 
 /* Checks everything before the first byte is written. */

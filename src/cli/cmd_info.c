@@ -11,12 +11,10 @@
 
 #include "src/base/mem.h"
 #include "src/base/near.h"
-#include "src/cli/backends.h"
 #include "src/app/capacity/capacity_names.h"
 #include "src/cli/commands.h"
 #include "src/app/store/describe.h"
-#include "src/cli/info_catalog.h"
-#include "src/cli/info_policies.h"
+#include "src/cli/info.h"
 #include "src/model/layer.h"
 #include "traces/codec.h"
 #include "traces/digest.h"
@@ -117,12 +115,11 @@ static int info_store(const char *path, const struct sh_common *common, struct s
             sh_out_int(o, "bytes", "bytes", bytes);
         }
         sh_out_end(o);
-        bad = bad || sh_common_write(common, o, e);
     }
-    sh_out_free(o);
+    bad = sh_common_write(common, o, bad, e);
     sh_stored_runs_free(runs, n);
     sh_store_close(s);
-    return bad ? -1 : 0;
+    return bad;
 }
 
 static int info_hash(const char *path, const struct sh_common *common, struct sh_err *e)
@@ -144,9 +141,7 @@ static int info_hash(const char *path, const struct sh_common *common, struct sh
     sh_out_int(o, "blocks", "blocks", n.blocks);
     sh_out_int(o, "results", "results", n.results);
     sh_out_int(o, "plans", "plans", n.plans);
-    bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, o, 0, e);
 }
 
 /* The layers with a window as ranges: "0-4, 6-10", or "none". Caller frees. */
@@ -224,18 +219,8 @@ static int info_model(const char *folder, const struct sh_common *common, struct
     struct sh_out *o = sh_out_new();
     info_shape(o, m);
     info_sizes(o, m);
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
+    int bad = sh_common_write(common, o, 0, e);
     sh_model_close(m);
-    return bad;
-}
-
-static int info_backends(const struct sh_common *common, struct sh_err *e)
-{
-    struct sh_out *o = sh_out_new();
-    sh_describe_backends(o, (int)common->threads);
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
     return bad;
 }
 
@@ -259,7 +244,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (!positional->n)
         return sh_misused(e, "info requires a store, --model DIR, or one of backends, gpus, models, policies");
     if (!strcmp(positional->at[0], "backends"))
-        return info_backends(common, e);
+        return sh_info_backends(common, e);
     if (!strcmp(positional->at[0], "gpus"))
         return sh_info_gpus(common, e);
     if (!strcmp(positional->at[0], "models"))

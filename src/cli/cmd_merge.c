@@ -26,9 +26,7 @@ static int report(const struct sh_merge *m, const char *out, int n_in, const str
     sh_out_int(o, "results", "sets of results, new", c->results);
     sh_out_int(o, "results_same", "  already there", c->results_same);
     sh_out_int(o, "plans", "plans, new", c->plans);
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, o, 0, e);
 }
 
 static int add(struct sh_merge *m, const char *path, const char *out, struct sh_err *e)

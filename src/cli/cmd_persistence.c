@@ -289,9 +289,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     sh_store_close(s);
     if (!bad) {
         int is_table = sh_common_format(common) == SH_OUT_TEXT && !common->columns;
-        struct sh_out *o = describe(y, &q, a->per, is_table);
-        bad = sh_common_write(common, o, e);
-        sh_out_free(o);
+        bad = sh_common_write(common, describe(y, &q, a->per, is_table), 0, e);
     }
     if (!bad)
         keep_results(path, y, common);

@@ -327,9 +327,7 @@ static int report(const struct work *w, struct sh_err *e)
     sh_out_end(o);
     sh_out_note(o, "Uniform retention keeps the policy's sinks and recent tokens and fills the budget with a random\n"
                 "sample, so differences are due to which tokens are kept, not to how many.");
-    int bad = sh_common_write(w->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(w->common, o, 0, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)

@@ -297,10 +297,7 @@ static int work(const struct replay_args *a, const char *path, struct sh_replay_
         return bad ? -1 : 0;
     if (!w->shard.parts && !w->cluster.ranks)
         keep_results(w, path);
-    struct sh_out *o = describe(w);
-    bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, describe(w), 0, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)

@@ -245,9 +245,7 @@ static int tell(const struct sh_common *common, const char *out, struct sh_err *
     struct stat s;
     sh_out_text(o, "report", "report", out);
     sh_out_int(o, "bytes", "bytes", stat(out, &s) ? 0 : (long long)s.st_size);
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, o, 0, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)

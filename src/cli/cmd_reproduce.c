@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears reproduce: the paper's experiments on the user's models and texts, as ordinary commands (reproduce_steps.h)
- * whose results go to a folder per model. */
+/* shears reproduce: the paper's experiments on the user's models and texts, as ordinary commands whose
+ * results go to a folder per model. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,8 +13,55 @@
 #include "src/cli/paths.h"
 #include "src/report/report.h"
 #include "src/report/reproduce_show.h"
-#include "src/cli/reproduce_steps.h"
+#include "src/cli/steps.h"
 #include "src/model/model.h"
+
+/* The steps of the paper's experiments for one model, in order. %d: the model's folder of results, %m: the model,
+ * %t: --text FILE... or --jsonl FILE --field NAME, %j: the latter alone, %l: --length, %n: --count, %c: --count of
+ * documents, %b: budgets, %i: --count of a task's questions, %s: --shots, %q: the policy for them, %v: --model DIR
+ * if Theorem 3.1 can be tested, %k: the folder of the tasks, %r: tokens to write. The command skips a step that needs
+ * %j or a file of %k that is missing, and says so. */
+#define T " --db %d/trained.db"
+#define READ "eval --model %m %t --length %l --count %n" T
+#define TASK(name, file) {"task-" name ".txt", "eval --model %m --task " name " --data %k/" file " --shots %s " \
+                          "--count %i --policy full window %q --budget 0.5,0.2" T, 0}
+
+#define PAPER " --model opt-175b,llama-65b,bloom-176b --gpu A100-SXM-80GB --tp 8 --length 2048"
+
+static const struct sh_step reproduce_steps[] = {
+    {"trace.txt", "trace --model %m" T " %t --length %l --count %n --vectors qkv", 0},
+    {"trace-random.txt", "trace --model %m --db %d/random.db %t --length %l --count %n --random-weights", 0},
+    {"persistence.txt", "persistence" T, 0},
+    {"persistence-beyond.txt", "persistence" T " --alpha 5/t --recent 10", 0},
+    {"persistence-random.txt", "persistence --db %d/random.db", 0},
+    {"replay.txt", "replay" T " --policy all --budget %b", 0},
+    {"plan.txt", "plan" T " --policy scissorhands --target-recall 0.9 --allocator greedy -o %d/plan.json", 0},
+    {"eval.txt", READ " --policy window streaming h2o scissorhands --budget %b", 0},
+    {"eval-4bit.txt", READ " --policy full scissorhands --budget 0.5 --kv-bits 4", 0},
+    {"eval-weights-4bit.txt", READ " --policy full scissorhands --budget 0.5 --weight-bits 4", 0},
+    {"eval-weights-pruned.txt", READ " --policy full scissorhands --budget 0.5 --weight-prune 0.5", 0},
+    {"eval-length.txt", "eval --model %m %j --count %c --policy window scissorhands --budget 0.5 --by length" T, 0},
+    TASK("hellaswag", "hellaswag.jsonl"),
+    {"task-hellaswag-4bit.txt", "eval --model %m --task hellaswag --data %k/hellaswag.jsonl --shots %s --count %i "
+     "--policy full %q --budget 0.5 --kv-bits 4" T, 0},
+    TASK("mathqa", "math_qa.jsonl"),
+    TASK("piqa", "piqa.jsonl"),
+    TASK("winogrande", "winogrande.jsonl"),
+    TASK("openbookqa", "openbook_qa.jsonl"),
+    {"drift.txt", "drift --model %m" T " --policy scissorhands --budget 0.3333 --count 1", 0},
+    {"theory.txt", "theory" T " %v", 0},
+    {"repetition.txt", "repetition --model %m %t --length %l --count %n --max-tokens %r --policy scissorhands "
+     "--budget 0.5" T, 0},
+    {"table-1.txt", "capacity" PAPER " --batch 128", 0},
+    {"table-2.txt", "capacity" PAPER, 0},
+    {"figure-1.txt", "plot heatmap" T " -o %d/figure-1-attention-map.svg", 1},
+    {"figure-2.txt", "plot persistence" T " %d/random.db -o %d/figure-2-persistence.svg", 1},
+    {"figure-3.txt", "plot compression" T " -o %d/figure-3-compression.svg", 1},
+    {"figure-4.txt", "plot score-change" T " -o %d/figure-4-score-change.svg", 1},
+    {"figure-5.txt", "plot heatmap --db %d/random.db -o %d/figure-5-random-weights.svg", 1},
+    {"leaderboard.txt", "plot leaderboard" T " -o %d/leaderboard.svg", 1},
+    {"report.txt", "report" T " %d/random.db --plan %d/plan.json --model %m -o %d/report.html", 1},
+    {0}};
 
 enum { MOST_MODELS = 8, MANY_POSITIONS = 2048, ROOM_FOR_TENTH = 120 };
 
@@ -172,7 +219,7 @@ static int run_steps(struct work *w, const struct subject *m, const struct sh_st
     struct sh_steps run = {.common = w->common, .folder = m->folder, .name = names,
                            .again = "the same command", .keeps = 1, .gnuplot_absent = w->gnuplot_absent};
     int bad = 0;
-    for (const struct sh_step *s = sh_reproduce_steps; s->line && !bad; s++) {
+    for (const struct sh_step *s = reproduce_steps; s->line && !bad; s++) {
         char *why = lacks(w, s);
         int status = why ? SH_OK : sh_steps_run(&run, s, e);
         bad = status < 0;
@@ -184,7 +231,7 @@ static int run_steps(struct work *w, const struct subject *m, const struct sh_st
             leave(w, m, s->output, "failed (see the message above)");
         w->failed += status > 0 && !(s->draws && status == SH_ABSENT);
         free(why);
-        if (s == sh_reproduce_steps && status > 0)
+        if (s == reproduce_steps && status > 0)
             bad = sh_fail(e, "reproduce: %s was not traced; all further steps require its trace", m->name);
     }
     w->gnuplot_absent = run.gnuplot_absent;

@@ -246,10 +246,7 @@ static int report(struct sh_trace_job *t, int run, struct sh_err *e)
     sh_timing_put(o, &t->timing);
     if (t->timing.on && t->cluster.ranks)
         sh_out_note(o, "The times are those of the first rank.");
-    if (!bad)
-        bad = sh_common_write(t->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(t->common, o, bad, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)

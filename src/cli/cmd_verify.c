@@ -299,9 +299,7 @@ static int report(struct sh_store *s, const struct totals *t, const struct parts
         sh_out_note(o, "This is a shard, or other shards of its job have not been merged yet.");
     else if (t->missing)
         sh_out_note(o, "The run is not finished: run the same trace command again to resume.");
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, o, 0, e);
 }
 
 static int verify(struct sh_store *s, const struct sh_common *common, struct sh_err *e)

@@ -47,6 +47,13 @@ int sh_command_unknown(const char *name, struct sh_err *e);
 /* "trace --model 'my model' …": what a shell would take again; for free(). */
 char *sh_command_typed(const char *command, int argc, char *const *argv);
 
+/* man.c: the manual pages shears-COMMAND(1) and shears(1), in man(7) macros, from the tables behind --help. */
+void sh_man_page(const struct sh_cmd *c, FILE *to);
+void sh_man_overview(FILE *to);
+
+/* completion.c: prints completion for bash or fish; -1 with SH_MISUSED for any other shell. */
+int sh_completion(const char *shell, FILE *to, struct sh_err *e);
+
 /* Run one command with its arguments, report its error on stderr; gives the exit status. */
 int sh_command_run(const struct sh_cmd *c, int argc, char **argv);
 

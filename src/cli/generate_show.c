@@ -373,7 +373,5 @@ int sh_generate_report(const struct sh_generate_job *w, struct sh_err *e)
     sh_timing_put(o, &w->timing);
     if (w->is_many && (asks_for(w->common->columns, "id") || asks_for(w->common->columns, "piece")))
         sh_out_show(o, "ids");          /* one row per token instead of per text */
-    int bad = sh_common_write(w->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(w->common, o, 0, e);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See man.h. A command's `about` is plain text: paragraphs, and indented lines that are set verbatim; the
+/* See commands.h. A command's `about` is plain text: paragraphs, and indented lines that are set verbatim; the
  * indented commands at its end are the examples. */
-#include "src/cli/man.h"
+#include "src/cli/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
 
 /* Escapes what roff would interpret: a dot or quote at the start of a line, backslashes, and hyphens, which
  * must stay as typed. */

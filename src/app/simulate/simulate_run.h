@@ -95,9 +95,6 @@ int sh_sim_sweep(struct sh_sim_study *s, struct sh_store *store, struct sh_err *
 /* Is row i of this shard? */
 int sh_sim_is_own(const struct sh_sim_study *s, int i);
 
-/* Rows, remarks. All: everything that --json has, else what people read. */
-void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text, int all);
-
 /* The store: names for all rows (settings); rows that it has are filled and marked as known; keeps those of the rows
  * [first, first + n) that are fresh, in one transaction; forgets all. */
 int sh_sim_names(struct sh_sim_study *s, struct sh_err *e);
