@@ -487,7 +487,6 @@ int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, st
     }
     int why = fflush(to) ? errno : 0;
     if (why || ferror(to))
-        return sh_fail(e, "cannot write the result to standard output%s%s", why ? ": " : "",
-                       why ? strerror(why) : "");
+        return sh_fail(e, "cannot write the result to standard output%s%s", why ? ": " : "", why ? strerror(why) : "");
     return 0;
 }

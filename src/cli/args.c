@@ -2,9 +2,7 @@
 /* See args.h: parsing and --help. */
 #include "src/cli/args.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

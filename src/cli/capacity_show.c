@@ -21,8 +21,7 @@ static void board_terms(struct sh_out *o, const struct sh_capacity_answer *a)
     const struct sh_gpu *b = a->board;
     char how[96];
     if (b->gb > 0)
-        size(o, "board as sold", b->gb * 1e9, b->dies > 1 ? "vendor's GB; several devices"
-             : "vendor's GB, 10^9 bytes");
+        size(o, "board as sold", b->gb * 1e9, b->dies > 1 ? "vendor's GB; several devices" : "vendor's GB, 10^9 bytes");
     if (b->mib > 0)
         size(o, "as reported by the driver", b->mib * 0x1p20, "total of nvidia-smi and similar tools");
     if (b->visible > 0)
@@ -72,8 +71,7 @@ static void cache_terms(struct sh_out *o, const struct sh_capacity_answer *a, co
     double each = ceil((double)r->batch / a->ask->ep);
     size(o, "cache in use", each * (double)kv->sequence + (each > 0 ? (double)kv->prefix : 0), how);
     if (r->fits)
-        size(o, "left over", (double)r->room - each * (double)kv->sequence - (double)kv->prefix,
-             "room - cache in use");
+        size(o, "left over", (double)r->room - each * (double)kv->sequence - (double)kv->prefix, "room - cache in use");
     else
         size(o, "short of it", (double)r->shortfall, r->unfit);
 }
@@ -90,8 +88,7 @@ static void terms(struct sh_out *o, const struct sh_capacity_answer *a, const st
     const struct sh_capacity_stage *g = &a->c.stage[a->c.fullest];
     char label[160];
     snprintf(label, sizeof label, "memory per GPU, layers %d to %d (stage %d of %d, the fullest)", g->first,
-             g->last - 1,
-             a->c.fullest + 1, a->c.n_stage);
+             g->last - 1, a->c.fullest + 1, a->c.n_stage);
     sh_out_list(o, "terms", label);
     board_terms(o, a);
     weight_terms(o, a, g);
@@ -106,8 +103,7 @@ static void server(struct sh_out *o, const struct sh_capacity_answer *a, const s
     struct sh_server_term t[SH_SERVER_TERMS];
     char label[200];
     int n = sh_server_terms(a->ask, &a->server, a->c.fullest, t);
-    snprintf(label, sizeof label,
-             "estimated server overhead: leaves %.2f to %.2f GiB, %llu to %llu sequences",
+    snprintf(label, sizeof label, "estimated server overhead: leaves %.2f to %.2f GiB, %llu to %llu sequences",
              r->room_low / 0x1p30, r->room_high / 0x1p30, (unsigned long long)r->batch_low,
              (unsigned long long)r->batch_high);
     sh_out_list(o, "server", label);
@@ -232,8 +228,7 @@ static void notes(struct sh_out *o, const struct sh_capacity_answer *a, const st
     if (k->shape->f.max_pos && r->length > (uint64_t)k->shape->f.max_pos)
         sh_out_note(o, "The model's context length is %d tokens, less than the length.", k->shape->f.max_pos);
     else if (k->shape->f.max_pos && r->max_length < SH_KV_MOST_TOKENS && r->max_length > (uint64_t)k->shape->f.max_pos)
-        sh_out_note(o, "Memory would hold more than the model's context length of %d tokens.",
-                    k->shape->f.max_pos);
+        sh_out_note(o, "Memory would hold more than the model's context length of %d tokens.", k->shape->f.max_pos);
     if (a->budget && k->rule.page > 1)
         sh_out_note(o, "Pages of %llu tokens: the batch assumes that eviction frees whole pages (compaction).",
                     (unsigned long long)k->rule.page);
@@ -263,8 +258,7 @@ static void speeds(struct sh_out *o, const struct sh_capacity_answer *a, const s
              a->c.step.weight_bytes / 1e9, (a->c.step.bytes - a->c.step.weight_bytes) / 1e9, a->ask->bandwidth / 1e9,
              a->c.step.flops / 1e12, a->ask->peak / 1e12);
     sh_out_text(o, "step", "  per step and GPU", line);
-    snprintf(line, sizeof line, "%.1f tokens/s, %.3f s to the first token, bound by %s", r->prefill_rate,
-             r->prefill_s,
+    snprintf(line, sizeof line, "%.1f tokens/s, %.3f s to the first token, bound by %s", r->prefill_rate, r->prefill_s,
              r->prefill_bound);
     sh_out_text(o, "prefill", "one prompt, at most", line);
     if (r->priced) {
@@ -287,8 +281,7 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
     sh_out_text(o, "gpus", "GPUs", line);
     snprintf(line, sizeof line, "%s, %s", r->kv, r->budget ? r->budget : "whole: nothing is evicted");
     sh_out_text(o, "cache", "cache", line);
-    snprintf(line, sizeof line, "%llu of %llu tokens", (unsigned long long)r->max_batch,
-             (unsigned long long)r->length);
+    snprintf(line, sizeof line, "%llu of %llu tokens", (unsigned long long)r->max_batch, (unsigned long long)r->length);
     sh_out_text(o, "max_batch", "largest batch", line);
     if (r->max_length == SH_KV_MOST_TOKENS)
         snprintf(line, sizeof line, "any: the cache does not grow with the length");

@@ -3,7 +3,6 @@
 #include "plots/gp.h"
 #include "src/app/capacity/capacity_study.h"
 #include "src/cli/capacity_show.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/figures/capacity_plot.h"

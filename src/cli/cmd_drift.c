@@ -8,7 +8,6 @@
 #include "kernels/weight_bits.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/drift/drift_store.h"
 #include "src/app/store/results.h"
@@ -321,8 +320,7 @@ static int report(const struct work *w, struct sh_err *e)
         sh_out_end(o);
     }
     sh_out_end(o);
-    sh_out_list(o, "score_changes",
-                "scores compared with the full cache: (live - recorded) / recorded, at some steps");
+    sh_out_list(o, "score_changes", "scores compared with the full cache: (live - recorded) / recorded, at some steps");
     for (int i = 0; i < w->n_spec * w->n_budget; i++) {
         write_cell(o, w, i);
         write_change(o, &w->drift[i].change);

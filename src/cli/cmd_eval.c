@@ -6,14 +6,11 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/base/progress.h"
 #include "src/base/read_number.h"
 #include "src/jobs/mpi_job.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/common/devices.h"
 #include "src/app/eval/eval_answers.h"
-#include "src/app/eval/eval_dump.h"
 #include "src/app/eval/eval_results.h"
 #include "src/app/eval/eval_tasks.h"
 #include "src/app/eval/eval_job.h"
@@ -161,8 +158,7 @@ static int read_plans(struct sh_eval_job *w, struct sh_err *e)
         if (a->prefill < 0 && !i)
             w->prefill = w->plan[i].prefill;
         if (w->plan[i].prefill != w->prefill) {
-            sh_misused(e, "%s: plan has prefill %d, the others have %d", a->plan.at[i], w->plan[i].prefill,
-                       w->prefill);
+            sh_misused(e, "%s: plan has prefill %d, the others have %d", a->plan.at[i], w->plan[i].prefill, w->prefill);
             return sh_hint(e, "evaluate it in a run of its own");
         }
     }
@@ -194,8 +190,7 @@ static int read_cells(struct sh_eval_job *w, struct sh_err *e)
         w->n_spec = 0;
     if (!w->n_spec && is_even && sh_policy_parse("full", &w->spec[w->n_spec++], e))
         return -1;
-    if (!a->budget.n && is_even &&
-        sh_budget_parse(a->policy.n ? "0.1,0.2,0.3,0.5" : "1.0", w->budget, &w->n_budget, e))
+    if (!a->budget.n && is_even && sh_budget_parse(a->policy.n ? "0.1,0.2,0.3,0.5" : "1.0", w->budget, &w->n_budget, e))
         return -1;
     for (int i = 0; i < a->budget.n; i++)
         if (sh_budget_parse(a->budget.at[i], w->budget, &w->n_budget, e))

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/generate_job.h"
 #include "src/cli/paths.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears help: the list of commands, help for one, manual pages and shell completion. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/near.h"
-#include "src/app/capacity/capacity_names.h"
 #include "src/cli/commands.h"
 #include "src/app/store/describe.h"
 #include "src/cli/info.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/app/plan/plan_evals.h"

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears plot: a figure from trace stores. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "plots/figure.h"
-#include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/report/figures/figure_data.h"
 #include "src/cli/paths.h"

@@ -7,7 +7,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/common/text_source.h"
 #include "src/app/generate/generate_batch.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears report: an HTML report of one or more stores. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,7 +9,6 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/report_rows.h"

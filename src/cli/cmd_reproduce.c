@@ -2,13 +2,11 @@
 /* shears reproduce: the paper's experiments on the user's models and texts, as ordinary commands whose
  * results go to a folder per model. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/report.h"

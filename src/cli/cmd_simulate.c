@@ -6,7 +6,6 @@
 #include "plots/gp.h"
 #include "src/base/mem.h"
 #include "src/base/time_unit.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/figures/simulate_plot.h"
@@ -218,8 +217,7 @@ static void note_cache(struct sh_out *o, const struct sh_sim_row *r)
         sh_out_note(o, "%s%s: %.0f requests were refused: their cache does not fit even alone.", v->name, v->on,
                     r->at[SH_S_REFUSED]);
     if (r->at[SH_S_MAX_IS_OPEN] > 0)
-        sh_out_note(o, "%s%s: the limits hold at any rate of these requests; use more --requests.", v->name,
-                    v->on);
+        sh_out_note(o, "%s%s: the limits hold at any rate of these requests; use more --requests.", v->name, v->on);
 }
 
 static void note_pool(struct sh_out *o, const struct sh_sim_study *s)

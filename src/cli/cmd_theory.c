@@ -7,7 +7,6 @@
 #include "src/app/store/results.h"
 #include "src/app/theory/theory_repeat_store.h"
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 

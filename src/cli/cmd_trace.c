@@ -6,7 +6,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/read_number.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/store/describe.h"
 #include "src/app/trace/trace_job.h"

@@ -5,7 +5,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "traces/codec.h"
@@ -59,8 +58,7 @@ static int check_scores(void *to, const struct sh_block *b, struct sh_err *e)
     if (sh_codec_rows_any(b, count_row, c, e))
         return sh_err_prefix(e, "head %d, row %d", b->head, b->first_row);
     if (c->rows - before != b->n_rows)
-        return sh_fail(e, "head %d, row %lld: scores do not sum to 1", b->head,
-                       b->first_row + c->rows - before);
+        return sh_fail(e, "head %d, row %lld: scores do not sum to 1", b->head, b->first_row + c->rows - before);
     c->next_row += b->n_rows;
     c->blocks++;
     return 0;
@@ -277,8 +275,7 @@ static int report(struct sh_store *s, const struct totals *t, const struct parts
     struct sh_out *o = sh_out_new();
     sh_out_text(o, "db", "store", sh_store_path(s));
     sh_out_bool(o, "sound", "sound", 1);
-    sh_out_bool(o, "complete", "complete", t->missing == 0 && !p->missing && !p->holes &&
-                !p->unfinished);
+    sh_out_bool(o, "complete", "complete", t->missing == 0 && !p->missing && !p->holes && !p->unfinished);
     sh_out_int(o, "layers_done", "layers finished", t->done);
     sh_out_int(o, "layers_missing", "layers missing", t->missing);
     sh_out_text(o, "shards_missing", "shards missing", p->missing ? p->missing : "none");

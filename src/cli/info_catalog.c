@@ -3,7 +3,6 @@
 #include "src/cli/info.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "planner/capacity/kv_weights.h"
 #include "src/app/capacity/capacity_names.h"

@@ -2,11 +2,9 @@
 /* See info.h. */
 #include "src/cli/info.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/policy/policy.h"
-#include "src/base/mem.h"
 
 enum { WORDS = 160, NO_LIMIT = 1 << 20 };       /* more tokens than any text has */
 

@@ -5,7 +5,7 @@
 #ifndef SH_CLI_OPTIONS_H
 #define SH_CLI_OPTIONS_H
 
-#include "src/cli/args.h"
+#include "src/cli/commands.h"
 
 /* ---- models and texts ---- */
 
