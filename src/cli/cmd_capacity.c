@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears capacity: how many sequences of what length fit on which GPUs, and an upper bound on speed. */
-#include "plots/gp.h"
 #include "src/app/capacity/capacity_study.h"
 #include "src/cli/capacity_show.h"
 #include "src/cli/options.h"
@@ -62,17 +61,6 @@ static int show(struct sh_capacity_study *s, const struct sh_common *common, str
     return sh_common_write(common, o, 0, e);
 }
 
-/* Fails before the work if the figure cannot be written. */
-static int probe(const char *path, struct sh_err *e)
-{
-    struct sh_gp gp;
-    if (path && sh_gp_open(&gp, path, 0, 0, 0, e))
-        return -1;
-    if (path)
-        sh_gp_abandon(&gp);
-    return 0;
-}
-
 static int draw(const struct sh_capacity_study *s, struct sh_err *e)
 {
     const struct sh_capacity_args *a = s->args;
@@ -83,18 +71,13 @@ static int draw(const struct sh_capacity_study *s, struct sh_err *e)
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct sh_capacity_args *a = args;
-    if (sh_args_none("capacity", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--model NAME", a->model != NULL}, {"--gpu NAME", a->gpu != NULL},
                                     {"--length N", a->length > 0}, {0}};
-    if (sh_args_need("capacity", needs, e))
-        return -1;
     const struct sh_file_use files[] = {
         {"--plot-memory", a->plot_memory, 1}, {"--plot-frontier", a->plot_frontier, 1}, {"--db", a->db, 0},
         {"--plan", a->plan, 0}, {"--gpus", a->gpus, 0}, {"--models", a->models, 0}, {0}};
-    if (sh_files_apart(files, e))
-        return -1;
-    if (probe(a->plot_memory, e) || probe(a->plot_frontier, e))
+    if (sh_args_none("capacity", positional, e) || sh_args_need("capacity", needs, e) || sh_files_apart(files, e) ||
+        sh_check_figure(a->plot_memory, e) || sh_check_figure(a->plot_frontier, e))
         return -1;
     struct sh_capacity_study s;
     int bad = sh_capacity_study(&s, a, e) || draw(&s, e) || show(&s, common, e);

@@ -21,7 +21,7 @@
 #define READ " --model %f/demo-opt --text %f/natural.txt --length 512 --count 4 --db %f/trained.db"
 #define POLICIES " --policy h2o:recent=10 scissorhands streaming"
 
-static const struct sh_step demo_steps[] = {
+static const struct sh_command_step demo_steps[] = {
     {"trained-natural.txt", "trace --model %f/demo-opt --db %f/trained.db --text %f/natural.txt" SIZE VALUES, 0},
     {"trained-recall.txt", "trace --model %f/demo-opt --db %f/trained.db --jsonl %f/recall.jsonl" SIZE VALUES, 0},
     {"random-natural.txt", "trace --model %f/demo-opt --db %f/random.db --text %f/natural.txt" SIZE " "
@@ -127,7 +127,7 @@ static int steps(struct demo *d, struct sh_err *e)
     char *again = xasprintf("shears demo %s", d->folder);
     struct sh_steps run = {.common = d->common, .folder = d->folder, .name = names, .again = again};
     int bad = 0;
-    for (const struct sh_step *s = demo_steps; s->line && !bad; s++) {
+    for (const struct sh_command_step *s = demo_steps; s->line && !bad; s++) {
         int status = sh_steps_run(&run, s, e);
         bad = status < 0;
         if (status == SH_FAILED || status == SH_MISUSED)

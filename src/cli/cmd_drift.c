@@ -64,24 +64,11 @@ struct work {
 static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct drift_args *a = w->a;
-    if (sh_args_none("drift", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--model DIR", a->live.model != NULL}, {"--db FILE", a->db != NULL},
                                     {"--policy NAME", a->policy.n > 0}, {"--budget LIST", a->budget.n > 0}, {0}};
-    if (sh_args_need("drift", needs, e))
-        return -1;
-    if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
-        return sh_misused(e, "--rows: \"%s\", expected renormalised or recorded", a->rows);
-    w->rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED;
-    if (a->policy.n > MOST_POLICIES)
-        return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
-    for (int i = 0; i < a->policy.n; i++)
-        if (sh_policy_parse(a->policy.at[i], &w->spec[w->n_spec++], e))
-            return sh_err_prefix(e, "--policy");
-    for (int i = 0; i < a->budget.n; i++)
-        if (sh_budget_parse(a->budget.at[i], w->budget, &w->n_budget, e))
-            return sh_err_prefix(e, "--budget");
-    return 0;
+    return sh_args_none("drift", positional, e) || sh_args_need("drift", needs, e) ||
+           sh_read_rows(a->rows, &w->rows, e) || sh_read_policies(&a->policy, w->spec, MOST_POLICIES, &w->n_spec, e) ||
+           sh_read_budgets(&a->budget, w->budget, &w->n_budget, e) ? -1 : 0;
 }
 
 /* Options that default to what the trace has. */

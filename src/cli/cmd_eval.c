@@ -84,12 +84,11 @@ static uint64_t hash_plan(const struct sh_plan *p)
 static void add_plan(struct sh_eval_job *w, int number)
 {
     const struct sh_plan *p = &w->plan[number];
-    const char *path = w->a->plan.at[number], *slash = strrchr(path, '/');
     double share = (double)sh_plan_total(p) / ((double)p->n_layer * p->n_kv_head) / p->n_token;
     int i = w->n_spec * w->n_budget + number;
     w->cell[i] = (struct sh_eval_cell){.spec = &p->policy, .budget = {.share = share}, .tokens = of_plan, .plan = p,
                                        .format = w->format};
-    w->result[i].plan = slash ? slash + 1 : path;
+    w->result[i].plan = basename(w->a->plan.at[number]);
     w->result[i].plan_hash = hash_plan(p);
 }
 
@@ -181,21 +180,17 @@ static int read_cells(struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     int is_even = a->budget.n || !a->plan.n;            /* else the plans alone                   */
-    if (a->policy.n > SH_EVAL_POLICIES)
-        return sh_misused(e, "--policy: more than %d policies", SH_EVAL_POLICIES);
-    for (int i = 0; i < a->policy.n; i++)
-        if (sh_policy_parse(a->policy.at[i], &w->spec[w->n_spec++], e))
-            return sh_err_prefix(e, "--policy");
+    if (sh_read_policies(&a->policy, w->spec, SH_EVAL_POLICIES, &w->n_spec, e))
+        return -1;
     if (!is_even)
         w->n_spec = 0;
     if (!w->n_spec && is_even && sh_policy_parse("full", &w->spec[w->n_spec++], e))
         return -1;
     if (!a->budget.n && is_even && sh_budget_parse(a->policy.n ? "0.1,0.2,0.3,0.5" : "1.0", w->budget, &w->n_budget, e))
         return -1;
-    for (int i = 0; i < a->budget.n; i++)
-        if (sh_budget_parse(a->budget.at[i], w->budget, &w->n_budget, e))
-            return sh_err_prefix(e, "--budget");
-    return read_plans(w, e) ? -1 : sh_policy_parse("full", &w->full, e);
+    if (sh_read_budgets(&a->budget, w->budget, &w->n_budget, e) || read_plans(w, e))
+        return -1;
+    return sh_policy_parse("full", &w->full, e);
 }
 
 static int read_options(struct sh_eval_job *w, const struct sh_list *positional, struct sh_err *e)

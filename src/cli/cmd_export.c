@@ -138,14 +138,11 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     const struct export_args *a = args;
     (void)common;
-    if (sh_args_none("export", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--db FILE", a->db != NULL}, {"--sequence S", a->sequence >= 0},
                                     {"--layer L", a->layer >= 0}, {"--head H", a->head >= 0},
                                     {"-o FILE", a->out != NULL}, {0}};
-    if (sh_args_need("export", needs, e))
-        return -1;
-    if (sh_output_differs("-o", a->out, a->db, e))
+    if (sh_args_none("export", positional, e) || sh_args_need("export", needs, e) ||
+        sh_output_differs("-o", a->out, a->db, e))
         return -1;
     if (!format_of(a->out))
         return sh_misused(e, "-o %s: expected a name ending in .npy, .tsv or .safetensors", a->out);

@@ -57,29 +57,20 @@ static int is_end(const void *prompts, int32_t token)
 static int read_policy(struct sh_generate_job *w, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
-    struct sh_budget all[SH_MAX_BUDGETS];
-    int n = 0;
     if (a->budget && !a->policy)
         return sh_misused(e, "--budget requires --policy NAME");
     if (sh_policy_parse(a->policy ? a->policy : "full", &w->policy, e))
         return sh_err_prefix(e, "--policy");
-    if (a->budget && sh_budget_parse(a->budget, all, &n, e))
-        return sh_err_prefix(e, "--budget");
-    if (n > 1)
-        return sh_misused(e, "--budget %s: expected one budget", a->budget);
-    if (n)
-        w->budget = all[0];
-    return 0;
+    return a->budget ? sh_read_budget(a->budget, &w->budget, e) : 0;
 }
 
 static int read_options(struct sh_generate_job *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
-    if (sh_args_none("generate", positional, e))
-        return -1;
     const struct sh_file_use files[] = {{"--dump-kept", a->dump, 1}, {"--prompt-file", a->prompt_file, 0},
                                         {"--tokens", a->tokens, 0}, {"--jsonl", a->jsonl, 0}, {0}};
-    if (sh_live_read(&w->live, &a->live, w->common, "generate", e) || sh_files_apart(files, e) || read_policy(w, e))
+    if (sh_args_none("generate", positional, e) || sh_live_read(&w->live, &a->live, w->common, "generate", e) ||
+        sh_files_apart(files, e) || read_policy(w, e))
         return -1;
     if (!a->temperature && (a->top_k || a->top_p < 1))
         return sh_misused(e, "--top-k and --top-p require a --temperature above 0");

@@ -61,18 +61,6 @@ struct import {
     unsigned char *done;
 };
 
-static int choice(const char *option, const char *value, const char *const names[], struct sh_err *e)
-{
-    char known[80] = "";
-    for (int i = 0; names[i]; i++) {
-        if (!strcmp(names[i], value))
-            return i;
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
-    }
-    return sh_misused(e, "--%s: unknown value \"%s\", expected one of %s", option, value, known);
-}
-
 static int read_windows(struct import *t, struct sh_err *e)
 {
     if (!t->a->window)
@@ -91,16 +79,15 @@ static int read_windows(struct import *t, struct sh_err *e)
 static int read_options(struct import *t, const struct sh_list *positional, struct sh_err *e)
 {
     const struct import_args *a = t->a;
-    if (sh_args_none("import", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--db FILE", a->db != NULL}, {"--attention FILE", a->attention.n > 0}, {0}};
-    if (sh_args_need("import", needs, e))
+    if (sh_args_none("import", positional, e) || sh_args_need("import", needs, e))
         return -1;
     for (int i = 0; i < a->attention.n; i++)
         if (sh_output_differs("--db", a->db, a->attention.at[i], e))
             return -1;
-    int kind = choice("kind", a->kind, sh_import_kinds, e), record = choice("record", a->record, sh_record_names, e);
-    int codec = choice("codec", a->codec, sh_codec_names, e);
+    int kind = sh_read_name("kind", a->kind, sh_import_kinds, e);
+    int record = sh_read_name("record", a->record, sh_record_names, e);
+    int codec = sh_read_name("codec", a->codec, sh_codec_names, e);
     if (kind < 0 || record < 0 || codec < 0)
         return -1;
     t->m.kind = (enum sh_import_kind)kind;
@@ -176,12 +163,6 @@ static int open_dump(struct import *t, struct sh_err *e)
     return choose_vectors(t, e);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Unknown ids are -1. */
 static void make_texts(struct import *t)
 {
@@ -189,7 +170,7 @@ static void make_texts(struct import *t)
     t->texts.sequence = xcalloc((size_t)t->dump.n_seq, sizeof *t->texts.sequence);
     for (int i = 0; i < t->dump.n_seq; i++) {
         struct sh_trace_sequence *q = &t->texts.sequence[i];
-        q->source = xasprintf("%s:%d", base_name(t->a->attention.at[0]), t->dump.sequence[i].number);
+        q->source = xasprintf("%s:%d", basename(t->a->attention.at[0]), t->dump.sequence[i].number);
         q->n_tokens = t->dump.sequence[i].n_row;
         q->tokens = xmalloc((size_t)q->n_tokens * sizeof *q->tokens);
         memset(q->tokens, 0xff, (size_t)q->n_tokens * sizeof *q->tokens);
@@ -275,7 +256,7 @@ static uint64_t fingerprint(const struct import *t)
 static void describe_run(struct import *t)
 {
     const struct sh_dump *d = &t->dump;
-    const char *file = base_name(t->a->attention.at[0]), *dot = strrchr(file, '.');
+    const char *file = basename(t->a->attention.at[0]), *dot = strrchr(file, '.');
     t->name = t->a->name ? xstrdup(t->a->name) : xasprintf("%.*s", (int)(dot ? dot - file : (long)strlen(file)), file);
     t->device = xasprintf("%s attention of %s", t->a->kind, file);
     t->statistics = sh_stats_spec_write(&t->m.record.statistics);

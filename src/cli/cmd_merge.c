@@ -74,19 +74,17 @@ static int is_empty(struct sh_store *s)
 
 static int are_apart(const char *out, const struct sh_list *in, struct sh_err *e)
 {
-    int bad = 0;
-    for (int i = 0; i < in->n && !bad; i++)
-        bad = sh_output_differs("--db", out, in->at[i], e);
-    return bad;
+    for (int i = 0; i < in->n; i++)
+        if (sh_output_differs("--db", out, in->at[i], e))
+            return -1;
+    return 0;
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct merge_args *a = args;
     const struct sh_need needs[] = {{"--db OUT", a->db != NULL}, {"the files to merge", positional->n > 0}, {0}};
-    if (sh_args_need("merge", needs, e))
-        return -1;
-    if (are_apart(a->db, positional, e))
+    if (sh_args_need("merge", needs, e) || are_apart(a->db, positional, e))
         return -1;
     struct sh_store *s = sh_store_create(a->db, e);
     if (!s)

@@ -274,9 +274,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     const struct persistence_args *a = args;
     const char *path = sh_store_path_of("persistence", a->db, positional, e);
     struct request q = {0};
-    if (!path)
-        return -1;
-    if (read_request(a, &q, e))
+    if (!path || read_request(a, &q, e))
         return -1;
     struct sh_study *y = xcalloc(1, sizeof *y);
     y->window = (int)a->window;

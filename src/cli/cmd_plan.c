@@ -59,16 +59,6 @@ struct work {
 
 /* ---- the request ---- */
 
-static int read_budget(const char *text, struct sh_budget *out, struct sh_err *e)
-{
-    struct sh_budget b[SH_MAX_BUDGETS];
-    int n = 0;
-    if (sh_budget_parse(text, b, &n, e))
-        return sh_err_prefix(e, "--budget");
-    *out = b[0];
-    return n == 1 ? 0 : sh_misused(e, "--budget %s: expected one budget", text);
-}
-
 static int read_policy(const struct plan_args *a, struct work *w, struct sh_err *e)
 {
     if (!a->policy) {
@@ -94,16 +84,13 @@ static int read_request(const struct plan_args *a, const struct sh_common *commo
         return sh_misused(e, "--plan FILE sets policy, prefill and budgets itself: remove those options");
     if (!a->plan && asked != 1)
         return sh_misused(e, "plan requires exactly one of --budget, --target-recall, --target-error, --target-ppl");
-    if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
-        return sh_misused(e, "--rows: \"%s\", expected renormalised or recorded", a->rows);
     w->q = (struct sh_replay_request){.spec = &w->policy, .n_spec = 1, .prefill = (int)a->prefill,
-                                      .rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED,
                                       .error_every = (int)a->error_every, .seed = (uint64_t)common->seed,
                                       .threads = (int)common->threads, .quiet = common->quiet, .run = (int)a->run,
                                       .leave_out_small = 1, .dump_every = 1};
-    if (!a->plan && read_policy(a, w, e))
+    if (sh_read_rows(a->rows, &w->q.rows, e) || (!a->plan && read_policy(a, w, e)))
         return -1;
-    return a->budget ? read_budget(a->budget, &w->budget, e) : 0;
+    return a->budget ? sh_read_budget(a->budget, &w->budget, e) : 0;
 }
 
 /* A plan covers all layers, and an output error needs values. */
@@ -243,10 +230,9 @@ static int measure_plan(const struct plan_args *a, struct work *w, struct sh_sto
 static void keep_plan(const struct work *w, const char *path, const char *out, int quiet)
 {
     struct sh_err e;
-    const char *slash = out ? strrchr(out, '/') : NULL;
     char *text = sh_plan_text(&w->plan);
     struct sh_store *s = sh_store_update(path, &e);
-    int bad = !s || sh_store_keep_plan(s, w->runs[0].id, !out ? "plan" : slash ? slash + 1 : out, text, &e);
+    int bad = !s || sh_store_keep_plan(s, w->runs[0].id, out ? basename(out) : "plan", text, &e);
     sh_store_close(s);
     free(text);
     if (bad)
@@ -369,9 +355,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     const struct plan_args *a = args;
     const char *path = sh_store_path_of("plan", a->db, positional, e);
-    if (!path)
-        return -1;
-    if (sh_output_differs("-o", a->out, path, e))
+    if (!path || sh_output_differs("-o", a->out, path, e))
         return -1;
     struct work *w = xcalloc(1, sizeof *w);
     int bad = work(a, common, path, w, e);

@@ -68,33 +68,21 @@ struct work {
 static int read_policies(struct work *w, struct sh_err *e)
 {
     char uniform[96];
-    struct sh_budget all[SH_MAX_BUDGETS];
-    int n = 0;
     if (sh_policy_parse("full", &w->spec[FULL], e))
         return -1;
     if (sh_policy_parse(w->a->policy, &w->spec[POLICY], e))
         return sh_err_prefix(e, "--policy");
     snprintf(uniform, sizeof uniform, "random:sinks=%.0f,recent=%.0f", sh_policy_knob(&w->spec[POLICY], "sinks", 0),
              sh_policy_knob(&w->spec[POLICY], "recent", 0));
-    if (sh_policy_parse(uniform, &w->spec[UNIFORM], e))
-        return -1;
-    if (sh_budget_parse(w->a->budget, all, &n, e))
-        return sh_err_prefix(e, "--budget");
-    if (n > 1)
-        return sh_misused(e, "--budget %s: expected one budget", w->a->budget);
-    w->budget = all[0];
-    return 0;
+    return sh_policy_parse(uniform, &w->spec[UNIFORM], e) ? -1 : sh_read_budget(w->a->budget, &w->budget, e);
 }
 
 static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct repetition_args *a = w->a;
-    if (sh_args_none("repetition", positional, e))
-        return -1;
-    if (sh_live_read(&w->live, &a->live, w->common, "repetition", e))
-        return -1;
     const struct sh_need needs[] = {{"--policy NAME", a->policy != NULL}, {"--budget B", a->budget != NULL}, {0}};
-    if (sh_args_need("repetition", needs, e))
+    if (sh_args_none("repetition", positional, e) ||
+        sh_live_read(&w->live, &a->live, w->common, "repetition", e) || sh_args_need("repetition", needs, e))
         return -1;
     if ((a->text.n > 0) + (a->jsonl != NULL) + (a->tokens != NULL) != 1)
         return sh_misused(e, "repetition requires one of --text, --jsonl and --tokens");

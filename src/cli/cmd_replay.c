@@ -86,24 +86,21 @@ static int read_policies(struct sh_replay_job *w, const struct sh_list *list, st
 static int read_request(const struct replay_args *a, const struct sh_common *common, struct sh_replay_job *w,
                         struct sh_store *s, struct sh_err *e)
 {
-    if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
-        return sh_misused(e, "--rows: \"%s\", expected renormalised or recorded", a->rows);
+    enum sh_rows rows;
+    if (sh_read_rows(a->rows, &rows, e))
+        return -1;
     if (sh_allocator_parse(a->allocator, &w->allocator, e))
         return sh_err_prefix(e, "--allocator");
     if (sh_runs_choose(s, (int)a->run, &w->runs, &w->n_run, e))
         return -1;
     w->q = (struct sh_replay_request){.spec = w->spec, .budget = w->budget, .prefill = (int)a->prefill,
-                                      .rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED,
-                                      .error_every = (int)a->error_every, .seed = (uint64_t)common->seed,
+                                      .rows = rows, .error_every = (int)a->error_every,
+                                      .seed = (uint64_t)common->seed,
                                       .threads = (int)common->threads, .quiet = common->quiet, .run = (int)a->run,
                                       .dump_every = (int)a->dump_every};
-    if (read_policies(w, &a->policy, e))
+    if (read_policies(w, &a->policy, e) || sh_read_budgets(&a->budget, w->budget, &w->q.n_budget, e) ||
+        (!a->budget.n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->q.n_budget, e)))
         return -1;
-    if (!a->budget.n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->q.n_budget, e))
-        return -1;
-    for (int i = 0; i < a->budget.n; i++)
-        if (sh_budget_parse(a->budget.at[i], w->budget, &w->q.n_budget, e))
-            return sh_err_prefix(e, "--budget");
     return sh_replay_check(&w->q, s, e);
 }
 
@@ -301,9 +298,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     const struct replay_args *a = args;
     const char *path = sh_store_path_of("replay", a->db, positional, e);
-    if (!path)
-        return -1;
-    if (sh_output_differs("--dump-kept", a->dump, path, e))
+    if (!path || sh_output_differs("--dump-kept", a->dump, path, e))
         return -1;
     struct sh_replay_job *w = xcalloc(1, sizeof *w);
     w->force = a->force;

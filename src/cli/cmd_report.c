@@ -44,7 +44,7 @@ static const struct sh_opt opts[] = {
 /* The page is always HTML, so another ending would mislead. A folder is refused later. */
 static int check_ending(const char *out, struct sh_err *e)
 {
-    const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out, *dot = strrchr(name, '.');
+    const char *name = basename(out), *dot = strrchr(name, '.');
     if (!*name || (dot && dot > name && (!strcmp(dot, ".html") || !strcmp(dot, ".htm"))))
         return 0;
     return sh_misused(e, "-o %s: expected a name ending in .html or .htm", out);
@@ -52,10 +52,8 @@ static int check_ending(const char *out, struct sh_err *e)
 
 static int check(const struct report_args *a, const struct sh_list *positional, struct sh_err *e)
 {
-    if (sh_args_none("report", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--db FILE...", a->db.n > 0}, {"-o FILE.html", a->out != NULL}, {0}};
-    if (sh_args_need("report", needs, e))
+    if (sh_args_none("report", positional, e) || sh_args_need("report", needs, e))
         return -1;
     if (a->db.n > SH_REPORT_STORES || a->plan.n > SH_REPORT_STORES)
         return sh_misused(e, "report: expected at most %d %s, found %d", SH_REPORT_STORES,
@@ -208,8 +206,7 @@ static int write_parts(struct sh_report *r, int *lacks, struct sh_err *e)
 static struct sh_file *open_page(const char *path, struct sh_err *e)
 {
     struct stat s;
-    const char *slash = strrchr(path, '/');
-    if (!(slash ? slash[1] : path[0]))
+    if (!*basename(path))
         return sh_misused(e, "-o %s: is a folder, expected a file", path), NULL;
     if (!lstat(path, &s) && !S_ISREG(s.st_mode))
         return sh_misused(e, "-o %s: exists and is not a regular file", path), NULL;

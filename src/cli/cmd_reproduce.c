@@ -26,7 +26,7 @@
 
 #define PAPER " --model opt-175b,llama-65b,bloom-176b --gpu A100-SXM-80GB --tp 8 --length 2048"
 
-static const struct sh_step reproduce_steps[] = {
+static const struct sh_command_step reproduce_steps[] = {
     {"trace.txt", "trace --model %m" T " %t --length %l --count %n --vectors qkv", 0},
     {"trace-random.txt", "trace --model %m --db %d/random.db %t --length %l --count %n --random-weights", 0},
     {"persistence.txt", "persistence" T, 0},
@@ -119,10 +119,8 @@ static int check(struct work *w, const struct sh_list *positional, struct sh_err
 {
     const struct reproduce_args *a = w->a;
     size_t i = 0;
-    if (sh_args_none("reproduce", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--model DIR...", a->model.n > 0}, {"-o DIR", a->out != NULL}, {0}};
-    if (sh_args_need("reproduce", needs, e))
+    if (sh_args_none("reproduce", positional, e) || sh_args_need("reproduce", needs, e))
         return -1;
     if (a->model.n > MOST_MODELS)
         return sh_misused(e, "--model: found %d models, expected at most %d", a->model.n, MOST_MODELS);
@@ -165,8 +163,7 @@ static int look(struct work *w, struct sh_err *e)
         s->positions = arch->max_pos;
         s->is_plain = arch->pos != SH_POS_ROTARY && !(arch->flags & SH_HAS_QK_NORM);
         s->parameters = (double)sh_model_parameters(m);
-        const char *slash = strrchr(s->name, '/');
-        s->folder = xasprintf("%s/%s", w->a->out, slash ? slash + 1 : s->name);
+        s->folder = xasprintf("%s/%s", w->a->out, basename(s->name));
         sh_model_close(m);
     }
     int bad = sh_folder_make(w->a->out, e);
@@ -197,7 +194,7 @@ static void leave(struct work *w, const struct subject *m, const char *output, c
 }
 
 /* Why a step cannot be run with the given options; NULL: it can. Caller frees. */
-static char *lacks(const struct work *w, const struct sh_step *s)
+static char *lacks(const struct work *w, const struct sh_command_step *s)
 {
     const char *file = strstr(s->line, "%k/");
     if (strstr(s->line, "%j") && !w->a->jsonl)
@@ -217,7 +214,7 @@ static int run_steps(struct work *w, const struct subject *m, const struct sh_st
     struct sh_steps run = {.common = w->common, .folder = m->folder, .name = names,
                            .again = "the same command", .keeps = 1, .gnuplot_absent = w->gnuplot_absent};
     int bad = 0;
-    for (const struct sh_step *s = reproduce_steps; s->line && !bad; s++) {
+    for (const struct sh_command_step *s = reproduce_steps; s->line && !bad; s++) {
         char *why = lacks(w, s);
         int status = why ? SH_OK : sh_steps_run(&run, s, e);
         bad = status < 0;
@@ -282,7 +279,7 @@ static int run_model(struct work *w, const struct subject *m, struct sh_err *e)
 /* One report of several models side by side, as many as a report shows. */
 static int run_page(struct work *w, struct sh_err *e)
 {
-    static const struct sh_step page[] = {{"report.txt", "report --db %x -o %o/report.html", 1}, {0}};
+    static const struct sh_command_step page[] = {{"report.txt", "report --db %x -o %o/report.html", 1}, {0}};
     const char *db[MOST_MODELS];
     int n = w->n_model < SH_REPORT_STORES ? w->n_model : SH_REPORT_STORES;
     if (w->n_model < 2 || w->gnuplot_absent)

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "plots/gp.h"
 #include "src/base/mem.h"
 #include "src/base/time_unit.h"
 #include "src/cli/options.h"
@@ -292,18 +291,6 @@ static int show(const struct sh_sim_study *s, const struct sh_common *common, st
 
 /* ---- the work ---- */
 
-/* Fails before the work if the figure cannot be written. */
-static int probe(const char *path, struct sh_err *e)
-{
-    struct sh_gp gp;
-    if (!path)
-        return 0;
-    if (sh_gp_open(&gp, path, 0, 0, 0, e))
-        return -1;
-    sh_gp_abandon(&gp);
-    return 0;
-}
-
 /* No output may be an input or another output. */
 static int check_paths(const struct sh_simulate_args *a, struct sh_err *e)
 {
@@ -321,11 +308,9 @@ static int check_paths(const struct sh_simulate_args *a, struct sh_err *e)
 static int read_options(const struct sh_sim_study *s, const struct sh_list *positional, struct sh_err *e)
 {
     const struct sh_simulate_args *a = s->args;
-    if (sh_args_none("simulate", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--model NAME", a->capacity.model != NULL},
                                     {"--gpu NAME", a->capacity.gpu != NULL}, {0}};
-    if (sh_args_need("simulate", needs, e))
+    if (sh_args_none("simulate", positional, e) || sh_args_need("simulate", needs, e))
         return -1;
     if (a->force && !a->db)
         return sh_misused(e, "--force requires --db FILE");
@@ -335,11 +320,8 @@ static int read_options(const struct sh_sim_study *s, const struct sh_list *posi
     if (s->shard.parts && a->plot_latency)
         return sh_misused(e, "--plot-latency cannot be combined with --shard"),
                sh_hint(e, "merge the shards, then run the same command without --shard to plot the stored results");
-    if (check_paths(a, e))
-        return -1;
-    if (!sh_job_is_first(&s->cluster))
-        return 0;
-    return probe(a->plot_latency, e) || probe(a->plot_occupancy, e) ? -1 : 0;
+    return check_paths(a, e) || (sh_job_is_first(&s->cluster) && (sh_check_figure(a->plot_latency, e) ||
+                                                                  sh_check_figure(a->plot_occupancy, e))) ? -1 : 0;
 }
 
 /* FNV-1a over the model's shape, to tell shards of different models apart. */

@@ -44,19 +44,6 @@ static const struct sh_trace_args defaults = {
     .field = "text", .record = "full", .codec = "log8", .vectors = "", .dtype = "f32", .weight_bits = 16,
     .rank_timeout = SH_RANK_TIMEOUT_S, .memory = HALF_OF_MEMORY};
 
-static int choice(const char *option, const char *value, const char *const names[], struct sh_err *e)
-{
-    for (int i = 0; names[i]; i++)
-        if (!strcmp(names[i], value))
-            return i;
-    char known[80] = "";
-    for (int i = 0; names[i]; i++) {
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
-    }
-    return sh_misused(e, "--%s: unknown value \"%s\", expected one of %s", option, value, known);
-}
-
 static int read_statistics(struct sh_trace_job *t, enum sh_record record, struct sh_stats_spec *spec, struct sh_err *e)
 {
     const struct sh_trace_args *a = t->a;
@@ -99,15 +86,13 @@ static int read_options(struct sh_trace_job *t, const struct sh_list *positional
     static const char *const types[] = {"f32", "bf16", "f16", NULL};
     static const enum sh_type type_of[] = {SH_F32, SH_BF16, SH_F16};
     const struct sh_trace_args *a = t->a;
-    if (sh_args_none("trace", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--model DIR", a->model != NULL}, {"--db FILE", a->db != NULL}, {0}};
-    if (sh_args_need("trace", needs, e))
+    if (sh_args_none("trace", positional, e) || sh_args_need("trace", needs, e))
         return -1;
     if (!a->text.n && !a->jsonl && !a->tokens)
         return sh_misused(e, "trace requires one of --text, --jsonl and --tokens");
-    int record = choice("record", a->record, sh_record_names, e), codec = choice("codec", a->codec, sh_codec_names, e);
-    int type = choice("dtype", a->dtype, types, e);
+    int record = sh_read_name("record", a->record, sh_record_names, e);
+    int codec = sh_read_name("codec", a->codec, sh_codec_names, e), type = sh_read_name("dtype", a->dtype, types, e);
     if (record < 0 || codec < 0 || type < 0)
         return -1;
     if (record == SH_RECORD_SPARSE && codec == SH_CODEC_F16)

@@ -36,7 +36,7 @@ shears_SOURCES = \
 	%D%/info_catalog.c \
 	%D%/info_policies.c \
 	%D%/man.c \
-	%D%/options.h \
+	%D%/options.c %D%/options.h \
 	%D%/paths.c %D%/paths.h \
 	%D%/steps.c %D%/steps.h
 app_libs = libreport.a libapp.a libjobs.a libranks.a libtracer.a libengine.a libsimulate.a libcapacity.a libreplay.a \

@@ -5,6 +5,9 @@
 #ifndef SH_CLI_OPTIONS_H
 #define SH_CLI_OPTIONS_H
 
+#include "planner/policy/budget.h"
+#include "planner/policy/policy.h"
+#include "planner/replay/replay.h"
 #include "src/cli/commands.h"
 
 /* ---- models and texts ---- */
@@ -60,6 +63,15 @@
     SH_INT("top-k", F(top_k), "K", 0, most_k, "sample from the K most likely tokens; 0: from all (default)"), \
     SH_REAL("top-p", F(top_p), "P", least_p, 1, "sample from the fewest tokens whose probabilities sum to P\n" \
         "(default: 1)")
+
+/* What these options say; policies and budgets are added to the n of `to`. */
+int sh_read_policies(const struct sh_list *typed, struct sh_policy_spec *to, int most, int *n, struct sh_err *e);
+int sh_read_budgets(const struct sh_list *typed, struct sh_budget *to, int *n, struct sh_err *e);
+int sh_read_budget(const char *text, struct sh_budget *to, struct sh_err *e);
+int sh_read_rows(const char *text, enum sh_rows *to, struct sh_err *e);
+
+/* Fails before the work if a figure cannot be written. NULL is fine. */
+int sh_check_figure(const char *path, struct sh_err *e);
 
 /* ---- number formats and devices ---- */
 
