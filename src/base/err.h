@@ -22,9 +22,10 @@ struct sh_err {
 };
 
 /* Fill and return -1, so that a caller can `return sh_fail(e, …)`. */
-int sh_fail(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int sh_misused(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int sh_absent(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int sh_err_fill(struct sh_err *e, enum sh_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define sh_fail(e, ...) sh_err_fill(e, SH_FAILED, __VA_ARGS__)
+#define sh_misused(e, ...) sh_err_fill(e, SH_MISUSED, __VA_ARGS__)
+#define sh_absent(e, ...) sh_err_fill(e, SH_ABSENT, __VA_ARGS__)
 
 /* Put "context: " in front of the text. Its first part, up to a colon, is not said twice: the file's name where who
  * found the error knew that as well. Returns -1. */

@@ -76,13 +76,6 @@ static void cache_terms(struct sh_out *o, const struct sh_capacity_answer *a, co
         size(o, "short of it", (double)r->shortfall, r->unfit);
 }
 
-static void budget_terms(struct sh_out *o, const struct sh_capacity_row *r)
-{
-    size(o, "if all layers had the largest size", (double)r->uniform,
-         "per sequence, in a runtime with one size for all layers");
-    size(o, "if pages are not compacted", (double)r->scattered, "expected, with evicted tokens scattered over pages");
-}
-
 static void terms(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
 {
     const struct sh_capacity_stage *g = &a->c.stage[a->c.fullest];
@@ -93,8 +86,12 @@ static void terms(struct sh_out *o, const struct sh_capacity_answer *a, const st
     board_terms(o, a);
     weight_terms(o, a, g);
     cache_terms(o, a, r);
-    if (a->budget)
-        budget_terms(o, r);
+    if (a->budget) {
+        size(o, "if all layers had the largest size", (double)r->uniform,
+             "per sequence, in a runtime with one size for all layers");
+        size(o, "if pages are not compacted", (double)r->scattered,
+             "expected, with evicted tokens scattered over pages");
+    }
     sh_out_end(o);
 }
 

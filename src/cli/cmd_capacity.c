@@ -61,13 +61,6 @@ static int show(struct sh_capacity_study *s, const struct sh_common *common, str
     return sh_common_write(common, o, 0, e);
 }
 
-static int draw(const struct sh_capacity_study *s, struct sh_err *e)
-{
-    const struct sh_capacity_args *a = s->args;
-    return (a->plot_memory && sh_capacity_plot_memory(s->row, s->n_row, a->plot_memory, e)) ||
-           (a->plot_frontier && sh_capacity_plot_frontier(s->row, s->n_row, a->plot_frontier, e)) ? -1 : 0;
-}
-
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct sh_capacity_args *a = args;
@@ -80,7 +73,10 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         sh_check_figure(a->plot_memory, e) || sh_check_figure(a->plot_frontier, e))
         return -1;
     struct sh_capacity_study s;
-    int bad = sh_capacity_study(&s, a, e) || draw(&s, e) || show(&s, common, e);
+    int bad = sh_capacity_study(&s, a, e) ||
+              (a->plot_memory && sh_capacity_plot_memory(s.row, s.n_row, a->plot_memory, e)) ||
+              (a->plot_frontier && sh_capacity_plot_frontier(s.row, s.n_row, a->plot_frontier, e)) ||
+              show(&s, common, e);
     sh_capacity_study_clear(&s);
     return bad ? -1 : 0;
 }

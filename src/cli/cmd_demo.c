@@ -138,9 +138,9 @@ static int steps(struct demo *d, struct sh_err *e)
     return bad;
 }
 
-static int compare(struct demo *d, const char *db, const char *who, struct sh_out *o, struct sh_err *e)
+static int compare(struct demo *d, const char *who, struct sh_out *o, struct sh_err *e)
 {
-    char *path = xasprintf("%s/%s", d->folder, db);
+    char *path = xasprintf("%s/%s.db", d->folder, who);
     struct sh_study *y = xcalloc(1, sizeof *y);
     struct sh_alpha literal, beyond;
     y->window = 400;
@@ -193,7 +193,7 @@ static int conclude(struct demo *d, double began, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
     sh_out_list(o, "comparison", "persistence of importance, mean over layers: trained and random weights");
-    int bad = compare(d, "trained.db", "trained", o, e) || compare(d, "random.db", "random", o, e);
+    int bad = compare(d, "trained", o, e) || compare(d, "random", o, e);
     sh_out_end(o);
     sh_out_real(o, "seconds", "seconds", sh_now_s() - began, 1);
     sh_out_text(o, "folder", "folder", d->folder);

@@ -126,7 +126,7 @@ static int read_part(struct sh_eval_job *w, struct sh_err *e)
     if (by && w->part < 0)
         return sh_misused(e, "--by %s: expected position, length or distance", by);
     if (w->part == SH_EVAL_DISTANCE && !w->a->answers)
-        return sh_misused(e, "--by distance tells of answers: say with --answers where they are");
+        return sh_misused(e, "--by distance requires --answers NAME");
     return 0;
 }
 
@@ -135,12 +135,12 @@ static int read_source(struct sh_eval_job *w, struct sh_err *e)
     const struct sh_eval_args *a = w->a;
     int n = (a->text.n > 0) + (a->jsonl != NULL) + (a->tokens != NULL);
     if (!n)
-        return sh_misused(e, "eval needs something to read: --text, --jsonl, --tokens or --task");
+        return sh_misused(e, "eval requires one of --text, --jsonl, --tokens and --task");
     if (n > 1)
-        return sh_misused(e, "%s and %s: one kind of texts at a time", a->text.n ? "--text" : "--jsonl",
+        return sh_misused(e, "%s and %s cannot be combined", a->text.n ? "--text" : "--jsonl",
                           a->tokens ? "--tokens" : "--jsonl");
     if (a->answers && !a->jsonl)
-        return sh_misused(e, "--answers names a field of the documents of --jsonl FILE");
+        return sh_misused(e, "--answers requires --jsonl FILE");
     return read_part(w, e);
 }
 

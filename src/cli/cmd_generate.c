@@ -188,16 +188,16 @@ const struct sh_cmd sh_cmd_generate = {
     .usage = "--model DIR (--prompt TEXT | --prompt-file FILE | --tokens FILE | --jsonl FILE)\n"
              "        [--policy NAME[:knob=value,...]] [--budget B] [--max-tokens N] [--temperature F] [options]",
     .summary = "text from a model under a KV budget",
-    .about = "Goes on from a prompt, token by token, through a real cache of fixed size; prompt and text alike are\n"
-             "evicted from it, the text as it comes, the prompt behind each of its blocks. The text is written to\n"
-             "stdout as it grows, in whole characters, and what it took to stderr; with --json both are one object on\n"
-             "stdout. The same seed gives the same text.\n\n"
-             "Many prompts (--jsonl, or --tokens with --count) are written side by side: where a text ends, the next\n"
-             "prompt takes its place in the cache. Each is the text that it would be alone: always on the CPU with\n"
-             "whole weights in f32 or f16; with --weight-bits 8|4, with bf16 where the processor multiplies it, and\n"
-             "on a GPU up to the rounding of products, which follows how many tokens go through a layer together and\n"
-             "may turn one token into another. They come in the order of their prompts, each behind a line\n"
-             "== FILE:LINE, lines counted from 0.\n\n"
+    .about = "Continues a prompt token by token with a real cache of fixed size. Tokens of the prompt are evicted\n"
+             "after each of its blocks, those of the text as they are written. The text goes to stdout as it grows,\n"
+             "in whole characters, and its cost to stderr; with --json both are one object on stdout. The same seed\n"
+             "gives the same text.\n\n"
+             "Many prompts (--jsonl, or --tokens with --count) are continued together: when a text ends, the next\n"
+             "prompt takes its place in the cache. Each text is the same as if it were written alone: exactly on the\n"
+             "CPU with unquantised weights in f32 or f16; with --weight-bits 8|4, on processors that multiply bf16,\n"
+             "and on a GPU up to the rounding of products, which depends on how many tokens go through a layer\n"
+             "together and may change a token. Texts are printed in the order of their prompts, each after a line\n"
+             "== FILE:LINE (lines count from 0).\n\n"
              "  shears generate --model opt-125m --prompt \"Once upon a time\" --policy h2o --budget 64\n"
              "  shears generate --model opt-125m --jsonl prompts.jsonl --policy h2o --budget 0.2 --json",
     .opts = opts, .args_bytes = sizeof(struct sh_generate_args), .defaults = &defaults, .run = run};

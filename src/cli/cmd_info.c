@@ -64,9 +64,8 @@ static int code_entropy(struct sh_store *s, const struct sh_stored_run *r, struc
         return 0;
     if (sh_store_sequences(s, r->id, &q, &n, e))
         return -1;
-    long long heads = (long long)n * n_layer * r->n_head, step = heads > SAMPLES ? heads / SAMPLES : 1;
-    for (long long at = 0; at < heads && !bad; at += step) {
-        long long per_sequence = (long long)n_layer * r->n_head;
+    long long per_sequence = (long long)n_layer * r->n_head, heads = n * per_sequence;
+    for (long long at = 0; at < heads && !bad; at += heads > SAMPLES ? heads / SAMPLES : 1) {
         int sequence = (int)(at / per_sequence), rest = (int)(at % per_sequence);
         bad = sh_store_blocks(s, SH_BLOCK_SCORES, q[sequence].id, r->first_layer + rest / r->n_head, rest % r->n_head,
                               measure, t, e);

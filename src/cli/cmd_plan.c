@@ -179,11 +179,6 @@ static int choose_budget(const struct plan_args *a, struct work *w, struct sh_st
 
 /* ---- the plan ---- */
 
-static const char *target_metric(const struct plan_args *a)
-{
-    return !isnan(a->recall) ? "kept_mass" : !isnan(a->error) ? "output_error" : !isnan(a->ppl) ? "ppl" : "";
-}
-
 static void add_ppl(struct work *w, const char *path)
 {
     struct sh_plan_evidence *v = sh_plan_add_evidence(&w->plan, "ppl", w->eval.ppl, w->eval.sequences,
@@ -204,7 +199,8 @@ static int make_plan(const struct plan_args *a, struct work *w, struct sh_store 
     p->prefill = w->q.prefill;
     p->recorded_rows = w->q.rows == SH_ROWS_RECORDED;
     p->n_token = sh_allot_longest(&w->allot);
-    snprintf(p->target_metric, sizeof p->target_metric, "%s", target_metric(a));
+    snprintf(p->target_metric, sizeof p->target_metric, "%s",
+             !isnan(a->recall) ? "kept_mass" : !isnan(a->error) ? "output_error" : !isnan(a->ppl) ? "ppl" : "");
     p->target = !isnan(a->recall) ? a->recall : !isnan(a->error) ? a->error : !isnan(a->ppl) ? a->ppl : 0;
     p->budget = xcalloc((size_t)p->n_layer * (size_t)p->n_kv_head, sizeof *p->budget);
     if (sh_allot_solve(&w->allot, w->mean, p->n_token, p->budget, e) || sh_plan_measure(p, &w->q, s, e))

@@ -240,22 +240,17 @@ static struct sh_out *describe(const struct sh_replay_job *w)
     return o;
 }
 
-static int run_and_dump(const char *path, struct sh_replay_job *w, struct sh_err *e)
-{
-    struct sh_file *f = path ? sh_file_begin(path, e) : NULL;
-    if (path && !f)
-        return -1;
-    w->q.dump = f ? sh_file_stream(f) : NULL;
-    return sh_file_end(f, sh_replay_work_alone(w, e), e);
-}
-
 static int replay(const struct replay_args *a, const char *path, struct sh_replay_job *w, struct sh_err *e)
 {
     if (w->cluster.ranks)
         return sh_replay_work_ranks(w, path, e);
     if (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, w->store, e))
         return -1;
-    return run_and_dump(a->dump, w, e) ? -1 : 0;
+    struct sh_file *f = a->dump ? sh_file_begin(a->dump, e) : NULL;
+    if (a->dump && !f)
+        return -1;
+    w->q.dump = f ? sh_file_stream(f) : NULL;
+    return sh_file_end(f, sh_replay_work_alone(w, e), e) ? -1 : 0;
 }
 
 /* A shard's results only count if they can be stored, so its store is created before the work. */

@@ -164,13 +164,8 @@ static int read_timed(struct sh_trace_job *t, struct sh_err *e)
 
 static char *folder_of(const char *path)
 {
-    char *copy = xstrdup(path), *slash = strrchr(copy, '/');
-    if (!slash) {
-        free(copy);
-        return xstrdup(".");
-    }
-    slash[slash == copy] = '\0';
-    return copy;
+    const char *slash = strrchr(path, '/');
+    return slash ? xasprintf("%.*s", slash == path ? 1 : (int)(slash - path), path) : xstrdup(".");
 }
 
 static void close_all(struct sh_trace_job *t)
@@ -242,8 +237,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         t.path = sh_part_path(t.a->db, &t.part);
         bad = sh_devices_open(&t.devices, t.common, t.a->device_memory, e);   /* before much is read */
     }
-    if (!bad)
-        bad = open_model(&t, e) || read_timed(&t, e);
+    bad = bad || open_model(&t, e) || read_timed(&t, e);
     if (!bad) {
         t.chips = sh_devices_chips(&t.devices);
         set_sweep(&t);

@@ -260,15 +260,6 @@ static int check_parts(struct sh_store *s, struct parts *p, struct sh_err *e)
     return 0;
 }
 
-static void clear_parts(struct parts *p)
-{
-    free(p->shard);
-    free(p->held);
-    free(p->missing);
-    free(p->holes);
-    free(p->unfinished);
-}
-
 static int report(struct sh_store *s, const struct totals *t, const struct parts *p, const struct sh_common *common,
                   struct sh_err *e)
 {
@@ -312,7 +303,11 @@ static int verify(struct sh_store *s, const struct sh_common *common, struct sh_
         bad = check_run(s, &runs[i], &t, common->quiet, e);
     sh_stored_runs_free(runs, n);
     bad = bad || check_parts(s, &parts, e) || report(s, &t, &parts, common, e);
-    clear_parts(&parts);
+    free(parts.shard);
+    free(parts.held);
+    free(parts.missing);
+    free(parts.holes);
+    free(parts.unfinished);
     return bad;
 }
 

@@ -81,11 +81,6 @@ static void list(FILE *to, const struct sh_cmd *c)
     free(text);
 }
 
-static int has_example(const char *s)
-{
-    return is_example(s) || strstr(s, "\n  shears ") != NULL;
-}
-
 static void options(FILE *to, const struct sh_opt *o)
 {
     for (; o && o->name; o++) {
@@ -137,7 +132,7 @@ void sh_man_page(const struct sh_cmd *c, FILE *to)
     options(to, c->opts);
     fputs(".SH COMMON OPTIONS\n", to);
     options(to, sh_common_opts);
-    if (has_example(c->about)) {
+    if (is_example(c->about) || strstr(c->about, "\n  shears ")) {
         fputs(".SH EXAMPLES\n", to);
         about(to, c->about, 1);
     }
