@@ -358,7 +358,7 @@ static int answer(const struct sh_sim_study *s, struct sh_err *e)
                ? -1 : 0;
 }
 
-/* The store is opened before the work, so that a bad path fails early; if it was created in vain, it is removed. */
+/* The store is opened before the work, so that a bad path fails early; it is removed if it stays empty. */
 static int work(struct sh_sim_study *s, struct sh_err *e)
 {
     const char *db = s->args->db;

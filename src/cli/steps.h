@@ -7,8 +7,8 @@
 
 #include "src/cli/commands.h"
 
-/* What %<letter> stands for in a step's words: within a word the first value, as a word of its own all values. A word
- * with a name that has no value is left out. */
+/* The values of %<letter> in a step: within a word the first value, as a word of its own all values. A word with a
+ * name that has no value is left out. */
 struct sh_step_name {
     char letter;                        /* 0 ends the table                                       */
     const char *const *value;           /* [n] */

@@ -512,7 +512,7 @@ refuse "repetition without a budget" 2 "repetition .*--budget B$" repetition --m
 
 opt=(--model "$checkpoints/opt" --tokens tokens.jsonl)
 refuse "two kinds of texts" 2 "--text and --tokens cannot be combined" eval "${opt[@]}" --text tokens.jsonl
-refuse "answers of plain ids" 2 "--answers names a field" eval "${opt[@]}" --answers questions
+refuse "answers of plain ids" 2 "--answers requires --jsonl FILE" eval "${opt[@]}" --answers questions
 refuse "a part that is none" 2 "--by week: expected position" eval "${opt[@]}" --by week
 sed 's/"at": [0-9]*/"at": 1/' recall.jsonl >misplaced.jsonl
 refuse "an answer that is not there" 1 "misplaced.jsonl: line 1: answer 1: .* at byte 1 of the text" \
