@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SH_CLONES in front of a function compiles it once for each level of the x86-64 instruction sets;
- * the loader picks the best one that the machine has. Elsewhere it is nothing. The clones must give
- * the same numbers: integer work, or floating sums whose order is written out.
- * What such functions call is SH_INLINE, so that it is compiled with them.
- * Not under the sanitizers, whose runtime is not ready when the loader chooses. */
+/* SH_CLONES before a function compiles it once for each level of the x86-64 instruction sets; the loader picks the best
+ * that the machine has. Elsewhere, and under the sanitizers, whose runtime is not ready when the loader chooses, it is
+ * empty. Clones must give the same numbers: integer work, or floating sums in a fixed order. Functions that they call
+ * are SH_INLINE, so that they are compiled with them. */
 #ifndef SH_BASE_CLONES_H
 #define SH_BASE_CLONES_H
 

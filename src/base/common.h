@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a caller says to every use case: how many threads, on which devices, how talkative. */
+/* The settings that every command has: threads, devices, how much to say. */
 #ifndef SH_BASE_COMMON_H
 #define SH_BASE_COMMON_H
 
@@ -11,7 +11,7 @@ struct sh_list {
 enum { SH_MAX_ORDINAL = 255 };
 
 struct sh_ordinals {                    /* of devices, each at most once, in the order given      */
-    int n, all;                         /* neither: nothing was said, which means device 0        */
+    int n, all;                         /* neither: not given, which means device 0               */
     int at[SH_MAX_ORDINAL + 1];
 };
 
@@ -21,7 +21,7 @@ struct sh_common {
     const char *backend;                /* "auto", or the name of one                             */
     struct sh_ordinals device;
     const char *line;                   /* the command as it was typed, words quoted where needed */
-    /* For the caller alone, who writes the answer: */
+    /* How the command writes its result: */
     int json, csv, help;
     const char *columns;
 };

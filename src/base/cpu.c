@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cpu.h. The registers of the conversions are AVX's, and whether the system saves these is what
- * __builtin_cpu_supports("avx") knows. The instruction that tells is slow in a virtual machine: asked once. */
+/* See cpu.h. The conversions use AVX registers, which the system must save: __builtin_cpu_supports("avx") knows. CPUID
+ * is slow in a virtual machine, so it is executed once. */
 #include "src/base/cpu.h"
 
 #if defined __x86_64__ && defined __GNUC__

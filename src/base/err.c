@@ -6,37 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fill(struct sh_err *e, enum sh_status status, const char *format, va_list args)
+int sh_err_fill(struct sh_err *e, enum sh_status status, const char *format, ...)
 {
     e->status = status;
     e->hint[0] = '\0';
     e->is_io = e->is_locked = 0;
+    va_list args;
+    va_start(args, format);
     vsnprintf(e->text, sizeof e->text, format, args);
-}
-
-int sh_fail(struct sh_err *e, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fill(e, SH_FAILED, format, args);
-    va_end(args);
-    return -1;
-}
-
-int sh_misused(struct sh_err *e, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fill(e, SH_MISUSED, format, args);
-    va_end(args);
-    return -1;
-}
-
-int sh_absent(struct sh_err *e, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fill(e, SH_ABSENT, format, args);
     va_end(args);
     return -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One error, filled by whoever first knows what went wrong; every other layer only passes it on or
- * puts its own context in front. Nothing below src/cli prints or exits: functions that can fail
- * return -1 (or NULL) and have filled `e`. `e` is never NULL. On failure outputs are untouched. */
+/* One error, filled where it is found; the layers above pass it on or put their own context in front. Nothing below
+ * src/cli prints or exits: functions that can fail return -1 (or NULL) and have filled `e`. `e` is never NULL. On
+ * failure outputs are untouched. */
 #ifndef SH_BASE_ERR_H
 #define SH_BASE_ERR_H
 
@@ -16,18 +16,18 @@ struct sh_err {
     enum sh_status status;
     char text[1024];        /* "what: where, found, expected"; no trailing newline              */
     char hint[512];         /* what to do about it; empty when there is nothing useful to say   */
-    int is_io;              /* a file could not be read or written, or there was no memory for what it holds: not the
-                             * same as what it does not hold */
-    int is_locked;          /* somebody else holds a store's lock                                   */
+    int is_io;              /* a file could not be read or written, or memory ran out: not a fault of its content */
+    int is_locked;          /* another process holds a store's lock                                 */
 };
 
 /* Fill and return -1, so that a caller can `return sh_fail(e, …)`. */
-int sh_fail(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int sh_misused(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int sh_absent(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int sh_err_fill(struct sh_err *e, enum sh_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define sh_fail(e, ...) sh_err_fill(e, SH_FAILED, __VA_ARGS__)
+#define sh_misused(e, ...) sh_err_fill(e, SH_MISUSED, __VA_ARGS__)
+#define sh_absent(e, ...) sh_err_fill(e, SH_ABSENT, __VA_ARGS__)
 
-/* Put "context: " in front of the text. Its first part, up to a colon, is not said twice: the file's name where who
- * found the error knew that as well. Returns -1. */
+/* Puts "context: " in front of the text, without repeating its first part (up to a colon) if the text begins with that,
+ * such as a file's name. Returns -1. */
 int sh_err_prefix(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Set the hint. Returns -1. */

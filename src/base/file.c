@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@
 struct sh_file {
     FILE *to;
     int fd, why;                        /* of the first write that failed, or 0 */
-    char *path, *real, *beside;         /* as named, behind links, where it is written: NULL: in place */
+    char *path, *real, *beside;         /* as named; without links; the temporary file, NULL: in place */
     struct sh_file *next;
 };
 
@@ -28,6 +27,14 @@ static struct sh_file *open_files;
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- streams ---- */
+
+/* Leaves errno as it is. */
+static void close_quietly(int fd)
+{
+    int why = errno;
+    close(fd);
+    errno = why;
+}
 
 static int fd_of(void *cookie)
 {
@@ -84,10 +91,8 @@ FILE *sh_stream_of(int fd, const char *how)
 {
     FILE *f = fopencookie((void *)(intptr_t)fd, how,
                           (cookie_io_functions_t){.read = read_some, .write = write_some, .seek = seek, .close = end});
-    int why = errno;
     if (!f)
-        close(fd);
-    errno = why;
+        close_quietly(fd);
     return f;
 }
 
@@ -98,9 +103,7 @@ FILE *sh_stream_open(const char *path, struct stat *about)
     if (fd < 0)
         return NULL;
     if (fstat(fd, about ? about : &mine)) {
-        int why = errno;
-        close(fd);
-        errno = why;
+        close_quietly(fd);
         return NULL;
     }
     return sh_stream_of(fd, "r");
@@ -173,7 +176,7 @@ static void unlist(const struct sh_file *f)
     pthread_mutex_unlock(&list_lock);
 }
 
-/* Patient for a moment: the child of a killed program, gnuplot, ends a little later and holds the lock so long. */
+/* Waits up to 3 s: the child of a killed program (gnuplot) ends a little later and holds the lock until then. */
 static int lock(int fd)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
@@ -183,7 +186,7 @@ static int lock(int fd)
     return got;
 }
 
-/* The file beside, locked and empty. EWOULDBLOCK: somebody writes it. */
+/* The temporary file, locked and empty. EWOULDBLOCK: another program writes it. */
 static int open_beside(const char *beside)
 {
     for (;;) {
@@ -193,9 +196,7 @@ static int open_beside(const char *beside)
             return -1;
         int got = lock(fd);
         if (got || fstat(fd, &opened)) {
-            int why = errno;
-            close(fd);
-            errno = why;
+            close_quietly(fd);
             return -1;
         }
         if (!stat(beside, &named) && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev) {
@@ -205,11 +206,11 @@ static int open_beside(const char *beside)
                 return fd;
             int why = errno;
             unlink(beside);
-            close(fd);
             errno = why;
+            close_quietly(fd);
             return -1;
         }
-        close(fd);                              /* it got its name, or went away, between the two calls */
+        close(fd);                              /* it was renamed or removed between the two calls */
     }
 }
 
@@ -269,7 +270,7 @@ int sh_file_fd(const struct sh_file *f)
     return f->fd;
 }
 
-/* On the disk; a pipe or terminal has none. */
+/* Waits until the data is on disk; a pipe or terminal has none. */
 static int settle(int fd)
 {
     int got;

@@ -20,30 +20,30 @@
 
 #define SH_MOST_TEXT ((size_t)1 << 30)          /* bytes of a text, or of a line with one */
 
-/* A stream over the descriptor, which is closed with it; reads and writes that a signal cut short are gone on with,
- * which stdio's own do not. `how` as for fopen, "r" or "w". NULL: errno says why, and the descriptor is closed. */
+/* A stream over the descriptor, which is closed with it. It resumes reads and writes that a signal interrupts, as stdio
+ * does not. `how` as for fopen, "r" or "w". NULL: errno says why, and the descriptor is closed. */
 FILE *sh_stream_of(int fd, const char *how);
 
 /* A file for reading; *about, unless NULL, gets what fstat says of it. NULL: errno says why. */
 FILE *sh_stream_open(const char *path, struct stat *about);
 
-/* All bytes of a file in a new array, with a zero behind them; NULL and the reason in `e` when it cannot be read or
+/* All bytes of a file in a new array, with a zero after them; NULL and the reason in `e` when it cannot be read or
  * holds more than `most` bytes. */
 char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *e);
 
-/* All bytes, whatever the calls in between; -1 and errno. */
+/* Writes all bytes, in as many calls as it takes; -1 and errno. */
 int sh_write_all(int fd, const void *from, size_t bytes);
 
 struct sh_file;
 
-/* NULL and the reason in `e`; nothing is there then that was not before. */
+/* On failure NULL and the reason in `e`, and no file is left. */
 struct sh_file *sh_file_begin(const char *path, struct sh_err *e);
 
 FILE *sh_file_stream(struct sh_file *f);        /* ends with the file                                */
-int sh_file_fd(const struct sh_file *f);        /* for who writes past the stream, a child for one   */
+int sh_file_fd(const struct sh_file *f);        /* for writing past the stream, by a child process   */
 
-/* bad: what was to be written is not whole, so nothing is left. Else the file gets its name. Returns `bad`, or -1 when
- * the file could not be written; f NULL: `bad`. */
+/* Ends an output: if it is bad (incomplete), no file is left; else the file gets its name. Returns `bad`, or -1 if the
+ * file could not be written. f may be NULL. */
 int sh_file_end(struct sh_file *f, int bad, struct sh_err *e);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "src/base/mem.h"
 
-struct version {                        /* of control groups: where they lie, and their files      */
+struct version {                        /* of control groups: their folder and files               */
     const char *below, *limit, *used, *stat;
     const char *cache[2];               /* lines of stat                                          */
 };
@@ -28,7 +28,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The number behind `key` in folder/name, or the one at its begin for NULL; `other` where there is none. */
+/* The number after `key` in folder/name, or with NULL the one it begins with; `other` if there is none. */
 static unsigned long long number(const char *folder, const char *name, const char *key, unsigned long long other)
 {
     char *path = xasprintf("%s/%s", folder, name), line[256], word[64];
@@ -55,8 +55,8 @@ static size_t left_of(const struct version *v, const char *folder)
     return limit == ULLONG_MAX ? SIZE_MAX : limit > used ? (size_t)(limit - used) : 0;
 }
 
-/* The group `path` and those around it. In a container the path may be one that is seen from outside only: then the
- * groups that are not there are passed over, and what is mounted is the container's own. */
+/* The group `path` and its parents. In a container the path may exist only outside: then missing groups are skipped,
+ * and what is mounted is the container's own. */
 static size_t left_of_all(const struct version *v, const char *mount, const char *path)
 {
     char *root = xasprintf("%s%s", mount, v->below), *folder = xasprintf("%s%s", root, strstr(path, "/..") ? "" : path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kind of value stands in JSON that came from elsewhere, for messages. */
+/* The kind of a JSON value, for messages about foreign files. */
 #ifndef SH_BASE_JSON_KIND_H
 #define SH_BASE_JSON_KIND_H
 

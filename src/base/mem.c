@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Other threads may be in the middle of anything, so nothing is torn down: only what was said to be removed on such an
- * exit (file.c) is. */
+/* Other threads may be running, so nothing is torn down except what file.c registered for such an exit. */
 void sh_no_memory(size_t bytes)
 {
     fprintf(stderr, "shears: out of memory: %zu bytes more were wanted\n", bytes);
@@ -100,7 +99,7 @@ FILE *xmemstream(char **text, size_t *bytes)
 void xmemclose(FILE *to, char *const *text, const size_t *bytes)
 {
     int bad = ferror(to);
-    if (fclose(to) || bad || !*text)         /* glibc tells of the last reallocation by NULL alone */
+    if (fclose(to) || bad || !*text)         /* glibc reports a failed last reallocation only by NULL */
         sh_no_memory(*bytes + 1);
 }
 

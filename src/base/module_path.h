@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where modules are: a shared object NAME.so that is opened when it is asked for. It is looked for in
+/* Where modules are: shared objects NAME.so that are opened on demand. The search looks in
  *
  *     $SH_MODULE_DIR                    if that is set and not empty, and then nowhere else
- *     `beside` beside the program       a program that runs from its build folder
+ *     `beside` in the program's folder  for a program that runs from its build folder
  *     the folder of installed modules   $(pkglibdir)
  *
  * and never in the current folder. Relies on /proc/self/exe for the program's own folder. */
@@ -11,8 +11,8 @@
 
 enum { SH_PATH = 4096 };
 
-/* The first file that is there, in path: 1. None: 0, and path says where was looked, for a message.
- * What cannot even be looked at counts as there: opening it says why. */
+/* 1 and the first existing file in path; 0 and the searched places in path, for a message, if there is none. A file
+ * that cannot be examined counts as existing: opening it says why. */
 int sh_module_find(const char *name, const char *beside, char path[SH_PATH]);
 
 #endif

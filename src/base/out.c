@@ -232,7 +232,6 @@ static void text_cell(char *buffer, size_t bytes, const char *text, int csv)
         *to = '\0';
 }
 
-/* A cell as the reader sees it; csv keeps every digit. */
 void sh_node_cell(char *buffer, size_t bytes, const struct sh_node *n, int csv)
 {
     if (n->kind == SH_NODE_INT)
@@ -266,14 +265,6 @@ static void csv_field(FILE *to, const char *s, int first)
     fputc('"', to);
 }
 
-static void csv_name(FILE *to, const struct sh_node *n, int first)
-{
-    char name[SH_NODE_NAME];
-    sh_node_name(n, name);
-    csv_field(to, name, first);
-}
-
-/* The scalars of an object, those of its groups in their places; `to` NULL: how many. */
 int sh_node_scalars(const struct sh_node *object, const struct sh_node **to)
 {
     int n = 0;
@@ -459,11 +450,10 @@ static void write_csv(const struct sh_out *o, FILE *to)
     for (int i = -1; i < r.n_row; i++) {
         for (int c = 0; c < r.n_col; c++) {
             const struct sh_node *n = r.row[i < 0 ? 0 : i][c];
-            if (i < 0) {
-                csv_name(to, n, c == 0);
-                continue;
-            }
-            sh_node_cell(buffer, sizeof buffer, n, 1);
+            if (i < 0)
+                sh_node_name(n, buffer);
+            else
+                sh_node_cell(buffer, sizeof buffer, n, 1);
             csv_field(to, buffer, c == 0);
         }
         fputc('\n', to);
@@ -487,7 +477,6 @@ int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, st
     }
     int why = fflush(to) ? errno : 0;
     if (why || ferror(to))
-        return sh_fail(e, "cannot write the result to standard output%s%s", why ? ": " : "",
-                       why ? strerror(why) : "");
+        return sh_fail(e, "cannot write the result to standard output%s%s", why ? ": " : "", why ? strerror(why) : "");
     return 0;
 }

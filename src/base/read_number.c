@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,17 @@ int sh_read_dtype(const char *name, enum sh_type *out, struct sh_err *e)
         return sh_misused(e, "--dtype: unknown value \"%s\", expected one of f32, f16, bf16", name);
     *out = (enum sh_type)type;
     return 0;
+}
+
+int sh_read_name(const char *option, const char *name, const char *const names[], struct sh_err *e)
+{
+    char known[80] = "";
+    for (int i = 0; names[i]; i++) {
+        if (!name || !strcmp(names[i], name))
+            return i;
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", names[i]);
+    }
+    return sh_misused(e, "--%s: unknown value \"%s\", expected one of %s", option, name, known);
 }
 
 int sh_read_ints(const char *what, const char *text, int *to, int most, int *n, struct sh_err *e)

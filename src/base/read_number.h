@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as typed. `what` names the option in the error; -1 with SH_MISUSED if the text is not a number. */
+/* Values of options, as typed. `what` names the option in the error; -1 with SH_MISUSED if the text is not such a
+ * value. */
 #ifndef SH_BASE_READ_NUMBER_H
 #define SH_BASE_READ_NUMBER_H
 
@@ -16,6 +17,9 @@ int sh_read_reals(const char *what, const char *text, double *to, int most, int 
 
 /* A range "A-B" or one number "A". */
 int sh_read_range(const char *what, const char *text, int *first, int *last, struct sh_err *e);
+
+/* The place of a name among `names`, which end with NULL; a name of NULL is the first one. option: without dashes. */
+int sh_read_name(const char *option, const char *name, const char *const names[], struct sh_err *e);
 
 /* --dtype: "f32", "f16" or "bf16". */
 int sh_read_dtype(const char *name, enum sh_type *out, struct sh_err *e);

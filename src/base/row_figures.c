@@ -4,7 +4,6 @@
 #include "src/base/row_figures.h"
 
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 #include "src/base/num.h"

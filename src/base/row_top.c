@@ -148,7 +148,7 @@ static double mass_without(const float *row, int n, struct sh_row_guess *g)
 }
 
 /* The largest fifth ends among the scores near->score. Sums of numbers from 2^-28 up that are no more than 2 have no
- * rounding in a double, so their order is nobody's business. */
+ * rounding in a double, so their order does not matter. */
 static double mass_of_near(const float *row, int n, const struct sh_row_near *near, int32_t least, int count)
 {
     if (sh_from_bits((uint32_t)least) < 0x1p-28f)

@@ -10,9 +10,9 @@
  * 1.031 STEP wide: scores from 1e-8 to 1 come back with at most 4 % error.
  *
  * "Below 1 % of the row's largest" begins 60 cells below the largest score, inside of a cell. That cell
- * is cut in two there, and all codes behind the cut are one higher; the row's lowest code tells a reader
- * where. So the share of such scores is that of f32, too, but for one that lies, like a moved edge, within
- * 0.03 cells of the cut.
+ * is cut in two there, and all codes after the cut are one higher; the row's lowest code tells a reader
+ * where. So the share of such scores is also that of f32, except for scores within 0.03 cells of the cut (as
+ * at a moved edge).
  *
  * Code 244 stands for exactly 0 and for everything below 8e-9 to 9.2e-9; those above it are unused. */
 #ifndef SH_BASE_SCORE_H
@@ -31,11 +31,11 @@
 #define SH_LOG8_STEP 0.0767528364f
 #define SH_LOG8_ZERO 244
 #define SH_LOG8_CUT 60                  /* cells from the largest score to its hundredth            */
-#define SH_LOG8_LAST 243                /* the last code of a score, behind the cut                 */
+#define SH_LOG8_LAST 243                /* the last code of a score, after the cut                  */
 #define SH_LOG8_ROUND 12582912.0f       /* 1.5 * 2^23: adding it rounds to a whole number, to even  */
 
 /* What the codes of one row need. Codes are computed with as floats, with ROUND added to them. A limit is the
- * largest float that is not above K/n, beside it is the code of the lowest cell above K/n. */
+ * largest float that is not above K/n, its code that of the lowest cell above K/n. */
 struct sh_log8 {
     float origin;                       /* the logit of code 0                                      */
     float percent;                      /* a score below it is below 1 % of the largest             */
@@ -107,7 +107,7 @@ SH_LOG8_FN struct sh_log8 sh_log8_row(int n, float top, float lse, float most)
     a.code_5 = a.code_1 - 21;
     cut = SH_LOG8_ROUND + (float)sh_log8_cut(sh_log8_code(&a, top, most));
     a.percent = sh_log8_limit(0.01 * (double)most, 1);
-    a.code_1 += a.code_1 >= cut ? 1.0f : 0.0f;          /* cells behind the cut */
+    a.code_1 += a.code_1 >= cut ? 1.0f : 0.0f;          /* cells after the cut */
     a.code_2 += a.code_2 >= cut ? 1.0f : 0.0f;
     a.code_5 += a.code_5 >= cut ? 1.0f : 0.0f;
     return a;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an eviction policy asks of a device that keeps its cache: policies say it (planner/policy/policy.h), devices do
- * it (kernels/slots.h). */
+/* How a device evicts from a cache that it keeps: set by policies (planner/policy/policy.h), done by devices
+ * (kernels/slots.h). */
 #ifndef SH_BASE_SLOTS_RULE_H
 #define SH_BASE_SLOTS_RULE_H
 
-/* The score of a token under the policies that need no more than a figure or two a slot. */
+/* The score of a token under policies that need only one or two figures per slot. */
 enum sh_slots_rule {
     SH_SLOTS_OLDEST,                    /* its position                                           */
     SH_SLOTS_SUM,                       /* what it received: sum = sum * decay + row              */

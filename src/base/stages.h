@@ -30,8 +30,8 @@ enum sh_stage {
 };
 
 struct sh_stages {
-    unsigned long long ns[SH_STAGES];   /* zeroed by whoever makes it                              */
-    int devices;                        /* that work side by side; 0 stands for 1                  */
+    unsigned long long ns[SH_STAGES];   /* zeroed by the caller                                    */
+    int devices;                        /* that work in parallel; 0: 1                             */
 };
 
 static inline unsigned long long sh_stage_begin(const struct sh_stages *s)
@@ -50,7 +50,7 @@ static inline void sh_stage_add(struct sh_stages *s, enum sh_stage stage, unsign
         __atomic_fetch_add(&s->ns[stage], ns / (unsigned long long)(sharers > 1 ? sharers : 1), __ATOMIC_RELAXED);
 }
 
-/* Ends one stage; what it gives is where the next one begins. */
+/* Ends a stage; returns the time at which the next one begins. */
 static inline unsigned long long sh_stage_end(struct sh_stages *s, enum sh_stage stage, unsigned long long since,
                                               int sharers)
 {
@@ -59,7 +59,7 @@ static inline unsigned long long sh_stage_end(struct sh_stages *s, enum sh_stage
     return now;
 }
 
-/* Threads of a device that work side by side with those of all other devices. */
+/* Threads of a device that work in parallel with those of all other devices. */
 static inline int sh_stage_sharers(const struct sh_stages *s, int threads)
 {
     int devices = s && s->devices > 1 ? s->devices : 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is UTF-8 and what is not: names of files and things in foreign files may be anything. */
+/* Checks of UTF-8: file names and names in foreign files may hold any bytes. */
 #ifndef SH_BASE_UTF8_H
 #define SH_BASE_UTF8_H
 
 #include <stdio.h>
 
-/* Bytes of the well-formed sequence that begins here (a string's end is 1); 0: it is none. */
+/* Bytes of the well-formed sequence that begins here (1 at a string's end); 0: it is not well-formed. */
 static inline int sh_utf8_bytes(const char *at)
 {
     const unsigned char *s = (const unsigned char *)at;
@@ -19,8 +19,8 @@ static inline int sh_utf8_bytes(const char *at)
     return n;
 }
 
-/* Bytes of the character that begins here (a string's end is 1), and whether it may be shown: not a control character,
- * which a terminal would obey, nor a mark that turns the direction of writing, nor what is no character. */
+/* Bytes of the character that begins here (1 at a string's end), and whether it may be shown: neither a control
+ * character, which a terminal would obey, nor a mark that changes the writing direction, nor an invalid one. */
 static inline int sh_utf8_plain(const char *at, int *is_shown)
 {
     const unsigned char *s = (const unsigned char *)at;
@@ -35,7 +35,7 @@ static inline int sh_utf8_plain(const char *at, int *is_shown)
     return n ? n : 1;
 }
 
-/* A text out of foreign files, for people: what is not to be shown becomes a question mark. */
+/* Prints a text from a foreign file; characters that may not be shown become question marks. */
 static inline void sh_put_plain(FILE *to, const char *text)
 {
     for (int n, is_shown; *text; text += n) {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See args.h: parsing. The help is in help.c. */
+/* See args.h: parsing and --help. */
 #include "src/cli/args.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,19 +10,19 @@
 #include "src/base/near.h"
 #include "src/base/read_number.h"
 
+#define F(name) offsetof(struct sh_common, name)
 const struct sh_opt sh_common_opts[] = {
-    {"json", SH_OPT_FLAG, offsetof(struct sh_common, json), NULL, "print the result as one JSON object", 0, 0, 0},
-    {"csv", SH_OPT_FLAG, offsetof(struct sh_common, csv), NULL, "print the result's table as CSV", 0, 0, 0},
-    {"columns", SH_OPT_TEXT, offsetof(struct sh_common, columns), "KEY,...",
-     "columns of tables and CSV, in this order, by their names in --json", 0, 0, 0},
-    {"quiet", SH_OPT_FLAG, offsetof(struct sh_common, quiet), NULL, "print no progress and no remarks", 0, 0, 'q'},
-    {"verbose", SH_OPT_FLAG, offsetof(struct sh_common, verbose), NULL, "print more about what is done", 0, 0, 'v'},
-    {"threads", SH_OPT_INT, offsetof(struct sh_common, threads), "N", "CPU threads (default: all)", 1, 4096, 0},
-    {"backend", SH_OPT_TEXT, offsetof(struct sh_common, backend), "NAME", "auto, cpu or cuda (default: auto)", 0, 0, 0},
-    {"device", SH_OPT_DEVICES, offsetof(struct sh_common, device), "N,...",
+    SH_FLAG("json", F(json), "print the result as one JSON object"),
+    SH_FLAG("csv", F(csv), "print the result's table as CSV"),
+    SH_TEXT("columns", F(columns), "KEY,...", "columns of tables and CSV, in this order, by their names in --json"),
+    {"quiet", SH_OPT_FLAG, F(quiet), NULL, "print no progress and no remarks", 0, 0, 'q'},
+    {"verbose", SH_OPT_FLAG, F(verbose), NULL, "print more about what is done", 0, 0, 'v'},
+    SH_INT("threads", F(threads), "N", 1, 4096, "CPU threads (default: all)"),
+    SH_TEXT("backend", F(backend), "NAME", "auto, cpu or cuda (default: auto)"),
+    {"device", SH_OPT_DEVICES, F(device), "N,...",
      "devices that share the work: numbers from 0, or all (default: 0)", 0, 0, 0},
-    {"seed", SH_OPT_INT, offsetof(struct sh_common, seed), "N", "random seed (default: 0)", 0, 9e15, 0},
-    {"help", SH_OPT_FLAG, offsetof(struct sh_common, help), NULL, "print this help", 0, 0, 'h'},
+    SH_INT("seed", F(seed), "N", 0, 9e15, "random seed (default: 0)"),
+    {"help", SH_OPT_FLAG, F(help), NULL, "print this help", 0, 0, 'h'},
     {0}};
 
 void sh_list_free(struct sh_list *l)
@@ -44,10 +42,12 @@ enum sh_out_format sh_common_format(const struct sh_common *c)
     return c->json ? SH_OUT_JSON : c->csv ? SH_OUT_CSV : SH_OUT_TEXT;
 }
 
-int sh_common_write(const struct sh_common *c, struct sh_out *o, struct sh_err *e)
+int sh_common_write(const struct sh_common *c, struct sh_out *o, int bad, struct sh_err *e)
 {
     sh_out_columns(o, c->columns);
-    return sh_out_write(o, sh_common_format(c), stdout, e);
+    bad = bad || sh_out_write(o, sh_common_format(c), stdout, e);
+    sh_out_free(o);
+    return bad ? -1 : 0;
 }
 
 static const struct sh_opt *find(const struct sh_opt *table, const char *name, size_t length, char letter)
@@ -207,4 +207,38 @@ int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err
 int sh_args_none(const char *command, const struct sh_list *positional, struct sh_err *e)
 {
     return positional->n ? sh_misused(e, "%s: unexpected argument \"%.80s\"", command, positional->at[0]) : 0;
+}
+
+/* ---- --help ---- */
+
+static void help_row(FILE *to, const struct sh_opt *o)
+{
+    char left[80], letter[8] = "";
+    if (o->letter)
+        snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    fprintf(to, "  %-26s", left);
+    if (strlen(left) > 25)
+        fprintf(to, "\n  %26s", "");
+    for (const char *s = o->help; *s; s++) {
+        fputc(*s, to);
+        if (*s == '\n')
+            fprintf(to, "  %26s", "");
+    }
+    fputc('\n', to);
+}
+
+void sh_args_help(const struct sh_cmd *c, FILE *to)
+{
+    fprintf(to, "usage: shears %s %s\n\n%s\n", c->name, c->usage, c->about);
+    if (c->list)
+        c->list(to);
+    if (c->opts && c->opts->name)
+        fprintf(to, "\noptions:\n");
+    for (const struct sh_opt *o = c->opts; o && o->name; o++)
+        help_row(to, o);
+    fprintf(to, "\ncommon options:\n");
+    for (const struct sh_opt *o = sh_common_opts; o->name; o++)
+        help_row(to, o);
+    fprintf(to, "\nexit status: 0 success, 1 failure, 2 usage error, 3 an optional component is missing\n");
 }

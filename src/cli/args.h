@@ -32,6 +32,14 @@ struct sh_opt {
     char letter;
 };
 
+/* Rows of options without a letter. */
+#define SH_FLAG(name, field, help) {name, SH_OPT_FLAG, field, NULL, help, 0, 0, 0}
+#define SH_TEXT(name, field, arg, help) {name, SH_OPT_TEXT, field, arg, help, 0, 0, 0}
+#define SH_LIST(name, field, arg, help) {name, SH_OPT_LIST, field, arg, help, 0, 0, 0}
+#define SH_INT(name, field, arg, min, max, help) {name, SH_OPT_INT, field, arg, help, min, max, 0}
+#define SH_REAL(name, field, arg, min, max, help) {name, SH_OPT_REAL, field, arg, help, min, max, 0}
+#define SH_BYTES(name, field, arg, min, max, help) {name, SH_OPT_BYTES, field, arg, help, min, max, 0}
+
 struct sh_cmd {
     const char *name;
     const char *usage;                  /* "--model DIR --db FILE …"                              */
@@ -39,10 +47,9 @@ struct sh_cmd {
     const char *about;                  /* for --help: what it does, and an example               */
     void (*list)(FILE *to);             /* indented lines that follow `about`; may be NULL        */
     const struct sh_opt *opts;
-    size_t args_bytes;                  /* size of the command's struct; zeroed, then `preset`    */
-    void (*preset)(void *args);         /* sets defaults other than zero; may be NULL             */
+    size_t args_bytes;                  /* size of the command's struct                           */
+    const void *defaults;               /* such a struct; NULL: all zero                          */
     int (*run)(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e);
-    void (*release)(void *args);        /* frees lists; may be NULL                               */
 };
 
 extern const struct sh_opt sh_common_opts[];
@@ -64,8 +71,10 @@ int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err
 /* -1 and an error that names the first argument, where a command takes options only. */
 int sh_args_none(const char *command, const struct sh_list *positional, struct sh_err *e);
 
-/* The format that the common options ask for; a result written to stdout in that format. */
+/* The format that the common options ask for. */
 enum sh_out_format sh_common_format(const struct sh_common *c);
-int sh_common_write(const struct sh_common *c, struct sh_out *o, struct sh_err *e);
+
+/* Writes a result to stdout in that format, unless it is `bad`, and frees it. -1 if it is bad or cannot be written. */
+int sh_common_write(const struct sh_common *c, struct sh_out *o, int bad, struct sh_err *e);
 
 #endif

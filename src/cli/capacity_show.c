@@ -21,8 +21,7 @@ static void board_terms(struct sh_out *o, const struct sh_capacity_answer *a)
     const struct sh_gpu *b = a->board;
     char how[96];
     if (b->gb > 0)
-        size(o, "board as sold", b->gb * 1e9, b->dies > 1 ? "vendor's GB; several devices"
-             : "vendor's GB, 10^9 bytes");
+        size(o, "board as sold", b->gb * 1e9, b->dies > 1 ? "vendor's GB; several devices" : "vendor's GB, 10^9 bytes");
     if (b->mib > 0)
         size(o, "as reported by the driver", b->mib * 0x1p20, "total of nvidia-smi and similar tools");
     if (b->visible > 0)
@@ -72,17 +71,9 @@ static void cache_terms(struct sh_out *o, const struct sh_capacity_answer *a, co
     double each = ceil((double)r->batch / a->ask->ep);
     size(o, "cache in use", each * (double)kv->sequence + (each > 0 ? (double)kv->prefix : 0), how);
     if (r->fits)
-        size(o, "left over", (double)r->room - each * (double)kv->sequence - (double)kv->prefix,
-             "room - cache in use");
+        size(o, "left over", (double)r->room - each * (double)kv->sequence - (double)kv->prefix, "room - cache in use");
     else
         size(o, "short of it", (double)r->shortfall, r->unfit);
-}
-
-static void budget_terms(struct sh_out *o, const struct sh_capacity_row *r)
-{
-    size(o, "if all layers had the largest size", (double)r->uniform,
-         "per sequence, in a runtime with one size for all layers");
-    size(o, "if pages are not compacted", (double)r->scattered, "expected, with evicted tokens scattered over pages");
 }
 
 static void terms(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
@@ -90,14 +81,17 @@ static void terms(struct sh_out *o, const struct sh_capacity_answer *a, const st
     const struct sh_capacity_stage *g = &a->c.stage[a->c.fullest];
     char label[160];
     snprintf(label, sizeof label, "memory per GPU, layers %d to %d (stage %d of %d, the fullest)", g->first,
-             g->last - 1,
-             a->c.fullest + 1, a->c.n_stage);
+             g->last - 1, a->c.fullest + 1, a->c.n_stage);
     sh_out_list(o, "terms", label);
     board_terms(o, a);
     weight_terms(o, a, g);
     cache_terms(o, a, r);
-    if (a->budget)
-        budget_terms(o, r);
+    if (a->budget) {
+        size(o, "if all layers had the largest size", (double)r->uniform,
+             "per sequence, in a runtime with one size for all layers");
+        size(o, "if pages are not compacted", (double)r->scattered,
+             "expected, with evicted tokens scattered over pages");
+    }
     sh_out_end(o);
 }
 
@@ -106,8 +100,7 @@ static void server(struct sh_out *o, const struct sh_capacity_answer *a, const s
     struct sh_server_term t[SH_SERVER_TERMS];
     char label[200];
     int n = sh_server_terms(a->ask, &a->server, a->c.fullest, t);
-    snprintf(label, sizeof label,
-             "estimated server overhead: leaves %.2f to %.2f GiB, %llu to %llu sequences",
+    snprintf(label, sizeof label, "estimated server overhead: leaves %.2f to %.2f GiB, %llu to %llu sequences",
              r->room_low / 0x1p30, r->room_high / 0x1p30, (unsigned long long)r->batch_low,
              (unsigned long long)r->batch_high);
     sh_out_list(o, "server", label);
@@ -176,6 +169,80 @@ void sh_capacity_show_lists(struct sh_out *o, const struct sh_capacity_answer *a
     frontier(o, a);
 }
 
+/* ---- remarks that a number alone would hide ---- */
+
+static void bottleneck(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
+{
+    if (!r->fits) {
+        if (r->room == 0)
+            sh_out_note(o, "The cache is not the bottleneck: there is no room for %s, whatever is evicted.", r->unfit);
+        return;
+    }
+    if (a->c.step.bound == SH_BOUND_COMPUTE)
+        sh_out_note(o, "The cache is not the bottleneck: a step is compute-bound.");
+    else if (r->cache_share < 0.2)
+        sh_out_note(o, "The cache is not the bottleneck: it is %.1f %% of what a step reads; without it a step would "
+                    "take %.2f ms instead of %.2f.", r->cache_share * 100,
+                    (r->decode_s * (1 - r->cache_share)) * 1e3, r->decode_s * 1e3);
+}
+
+static void layers(struct sh_out *o, const struct sh_capacity_answer *a)
+{
+    const struct sh_capacity_ask *k = a->ask;
+    int window = 0, idle = 0, states = sh_kv_shape_count(k->shape, SH_MIX_STATE);
+    for (int i = 0; i < k->shape->f.layers; i++) {
+        int mix = k->shape->layer[i].mix, local = mix == SH_MIX_WINDOW || mix == SH_MIX_CHUNK;
+        window += local;
+        idle += local && sh_kv_add(sh_kv_budget(&k->rule, i, k->length), k->rule.headroom) >=
+                             (uint64_t)k->shape->f.window;
+    }
+    static const char *const charged[] = {"the window", "the whole length (--windows ignore)",
+                                          "the window and what is in flight, in pages",
+                                          "the window and what is in flight"};
+    if (window)
+        sh_out_note(o, "%d of %d layers see at most %d tokens; they are charged %s.", window, k->shape->f.layers,
+                    k->shape->f.window, charged[k->rule.windows]);
+    if (a->budget && window && idle && k->rule.windows == SH_WINDOWS_MODEL)
+        sh_out_note(o, "The budget frees nothing in %d layers, whose window does not exceed it.", idle);
+    if (states)
+        sh_out_note(o, "%d of %d layers keep a state of fixed size, which a budget does not reduce.", states,
+                    k->shape->f.layers);
+    if (k->shape->f.latent && k->tp > 1)
+        sh_out_note(o, "The latent cache is replicated on each of the %d ranks: tp does not divide it.", k->tp);
+    else if (k->shape->f.kv_heads % k->tp && !k->shape->f.latent)
+        sh_out_note(o, "%d KV heads on %d ranks: each holds %d, %s; more tp does not shrink the cache.",
+                    k->shape->f.kv_heads, k->tp, (k->shape->f.kv_heads + k->tp - 1) / k->tp,
+                    k->tp > k->shape->f.kv_heads ? "copies of one another" : "and some less");
+}
+
+static void notes(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
+{
+    const struct sh_capacity_ask *k = a->ask;
+    bottleneck(o, a, r);
+    layers(o, a);
+    if (k->shape->f.heads % k->tp)
+        sh_out_note(o, "%d heads are not divisible by tp %d: servers refuse this shape.", k->shape->f.heads, k->tp);
+    if (k->shape->f.max_pos && r->length > (uint64_t)k->shape->f.max_pos)
+        sh_out_note(o, "The model's context length is %d tokens, less than the length.", k->shape->f.max_pos);
+    else if (k->shape->f.max_pos && r->max_length < SH_KV_MOST_TOKENS && r->max_length > (uint64_t)k->shape->f.max_pos)
+        sh_out_note(o, "Memory would hold more than the model's context length of %d tokens.", k->shape->f.max_pos);
+    if (a->budget && k->rule.page > 1)
+        sh_out_note(o, "Pages of %llu tokens: the batch assumes that eviction frees whole pages (compaction).",
+                    (unsigned long long)k->rule.page);
+    if (a->budget && k->rule.prefix)
+        sh_out_note(o, "The budget counts tokens after the shared prefix, which is kept in full.");
+    if (k->shape->f.no_vision)
+        sh_out_note(o, "The vision encoder's weights are not included; --overhead can account for them.");
+    if (k->draft)
+        sh_out_note(o, "The draft model's memory is included; tokens/s are without speculation.");
+    if (k->tp * k->pp * k->ep > 1 && k->link <= 0)
+        sh_out_note(o, "The times do not include transfers between GPUs; --link includes them.");
+    if (k->shape->f.experts)
+        sh_out_note(o, "Experts are assumed to be equally likely.");
+}
+
+/* ---- the answer ---- */
+
 static void speeds(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
 {
     char line[200];
@@ -188,8 +255,7 @@ static void speeds(struct sh_out *o, const struct sh_capacity_answer *a, const s
              a->c.step.weight_bytes / 1e9, (a->c.step.bytes - a->c.step.weight_bytes) / 1e9, a->ask->bandwidth / 1e9,
              a->c.step.flops / 1e12, a->ask->peak / 1e12);
     sh_out_text(o, "step", "  per step and GPU", line);
-    snprintf(line, sizeof line, "%.1f tokens/s, %.3f s to the first token, bound by %s", r->prefill_rate,
-             r->prefill_s,
+    snprintf(line, sizeof line, "%.1f tokens/s, %.3f s to the first token, bound by %s", r->prefill_rate, r->prefill_s,
              r->prefill_bound);
     sh_out_text(o, "prefill", "one prompt, at most", line);
     if (r->priced) {
@@ -212,8 +278,7 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
     sh_out_text(o, "gpus", "GPUs", line);
     snprintf(line, sizeof line, "%s, %s", r->kv, r->budget ? r->budget : "whole: nothing is evicted");
     sh_out_text(o, "cache", "cache", line);
-    snprintf(line, sizeof line, "%llu of %llu tokens", (unsigned long long)r->max_batch,
-             (unsigned long long)r->length);
+    snprintf(line, sizeof line, "%llu of %llu tokens", (unsigned long long)r->max_batch, (unsigned long long)r->length);
     sh_out_text(o, "max_batch", "largest batch", line);
     if (r->max_length == SH_KV_MOST_TOKENS)
         snprintf(line, sizeof line, "any: the cache does not grow with the length");
@@ -243,5 +308,5 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
     }
     speeds(o, a, r);
     sh_capacity_show_lists(o, a, 1);
-    sh_capacity_show_notes(o, a, r);
+    notes(o, a, r);
 }

@@ -16,7 +16,4 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
 /* The lists terms, server, stages and frontier inside the open item (JSON). */
 void sh_capacity_show_lists(struct sh_out *o, const struct sh_capacity_answer *a, int is_text);
 
-/* Remarks that a number alone would hide. */
-void sh_capacity_show_notes(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *row);
-
 #endif

@@ -1,56 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears capacity: how many sequences of what length fit on which GPUs, and an upper bound on speed. */
-#include "plots/gp.h"
 #include "src/app/capacity/capacity_study.h"
 #include "src/cli/capacity_show.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/figures/capacity_plot.h"
 
 #define F(name) offsetof(struct sh_capacity_args, name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, F(model), "NAME,...", "name from shears info models, folder with config.json, config.json,\n"
-     ".gguf file, or all", 0, 0, 0},
-    {"gpu", SH_OPT_TEXT, F(gpu), "NAME,...", "name from shears info gpus, or all", 0, 0, 0},
-    {"length", SH_OPT_INT, F(length), "N", "tokens per sequence, prompt and output together", 1, SH_KV_MOST_TOKENS, 0},
-    {"batch", SH_OPT_INT, F(batch), "N", "sequences (default: find the largest batch)", 1, 1e9, 0},
-    {"kv", SH_OPT_TEXT, F(kv), "TYPE,...", "cache format: f32 f16 bf16 f8 int8 int4:group=64:scale=16:zero=16 q8_0\n"
-     "q4_0 mxfp4 nvfp4; q8_0+q4_0 is keys+values (default: f16)", 0, 0, 0},
-    {"tp", SH_OPT_TEXT, F(tp), "N,...", "tensor parallelism: GPUs that share each layer (default: 1);\n"
-     "auto: the fewest for --batch", 0, 0, 0},
-    {"pp", SH_OPT_INT, F(pp), "N", "pipeline stages (default: 1)", 1, SH_CAPACITY_STAGES, 0},
-    {"ep", SH_OPT_INT, F(ep), "N", "expert-parallel ranks, each with its own sequences (default: 1)", 1, 1024, 0},
-    {"budget", SH_OPT_TEXT, F(budget), "B,...", "tokens kept per layer and KV head: 0.2 of the length, 4096, 4+2044\n"
-     "(sinks+recent), 64/32/... (one per layer), pyramid:96-32", 0, 0, 0},
-    {"plan", SH_OPT_TEXT, F(plan), "FILE", "budgets per layer and head from a shears plan file", 0, 0, 0},
-    {"db", SH_OPT_TEXT, F(db), "FILE", "store with results of shears eval or replay: measured budgets", 0, 0, 0},
-    {"max-ppl-increase", SH_OPT_TEXT, F(max_ppl), "F", "smallest measured budget that raises perplexity by at most F:\n"
-     "0.01 or 1%", 0, 0, 0},
-    {"min-recall", SH_OPT_TEXT, F(min_recall), "F",
-     "smallest measured budget that keeps this fraction of the attention\n"
-     "mass", 0, 0, 0},
-    {"policy", SH_OPT_TEXT, F(policy), "NAME", "use only results measured with this policy", 0, 0, 0},
-    {"page", SH_OPT_INT, F(page), "N", "tokens per page (default: 1)", 1, 1 << 20, 0},
-    {"shared-prefix", SH_OPT_INT, F(prefix), "N", "leading tokens shared by all sequences (default: 0)", 0,
-     SH_KV_MOST_TOKENS, 0},
-    {"chunk", SH_OPT_INT, F(chunk), "N", "prompt tokens per prefill chunk (default: the whole prompt; servers use\n"
-     "2048 or 8192)", 1, 1e9, 0},
-    {"draft", SH_OPT_TEXT, F(draft), "MODEL", "speculative draft model loaded as well", 0, 0, 0},
-    {"max-seqs", SH_OPT_INT, F(sampled), "N", "sequences that a server warms up for (servers use 256 or 1024)", 1, 1e6,
-     0},
-    {"price", SH_OPT_REAL, F(price), "USD", "price per GPU and hour", 0, 1e6, 0},
-    {"plot-memory", SH_OPT_TEXT, F(plot_memory), "FILE", "plot how memory is used (.svg, .png or .pdf)", 0, 0, 0},
-    {"plot-frontier", SH_OPT_TEXT, F(plot_frontier), "FILE", "plot batch, speed and quality against the budget", 0, 0,
-     0},
+    SH_TEXT("model", F(model), "NAME,...", "name from shears info models, folder with config.json, config.json,\n"
+        ".gguf file, or all"),
+    SH_TEXT("gpu", F(gpu), "NAME,...", "name from shears info gpus, or all"),
+    SH_INT("length", F(length), "N", 1, SH_KV_MOST_TOKENS, "tokens per sequence, prompt and output together"),
+    SH_INT("batch", F(batch), "N", 1, 1e9, "sequences (default: find the largest batch)"),
+    SH_TEXT("kv", F(kv), "TYPE,...", "cache format: f32 f16 bf16 f8 int8 int4:group=64:scale=16:zero=16 q8_0\n"
+        "q4_0 mxfp4 nvfp4; q8_0+q4_0 is keys+values (default: f16)"),
+    SH_TEXT("tp", F(tp), "N,...", "tensor parallelism: GPUs that share each layer (default: 1);\n"
+        "auto: the fewest for --batch"),
+    SH_INT("pp", F(pp), "N", 1, SH_CAPACITY_STAGES, "pipeline stages (default: 1)"),
+    SH_INT("ep", F(ep), "N", 1, 1024, "expert-parallel ranks, each with its own sequences (default: 1)"),
+    SH_TEXT("budget", F(budget), "B,...", "tokens kept per layer and KV head: 0.2 of the length, 4096, 4+2044\n"
+        "(sinks+recent), 64/32/... (one per layer), pyramid:96-32"),
+    SH_TEXT("plan", F(plan), "FILE", "budgets per layer and head from a shears plan file"),
+    SH_TEXT("db", F(db), "FILE", "store with results of shears eval or replay: measured budgets"),
+    SH_TEXT("max-ppl-increase", F(max_ppl), "F", "smallest measured budget that raises perplexity by at most F:\n"
+        "0.01 or 1%"),
+    SH_TEXT("min-recall", F(min_recall), "F", "smallest measured budget that keeps this fraction of the attention\n"
+        "mass"),
+    SH_TEXT("policy", F(policy), "NAME", "use only results measured with this policy"),
+    SH_INT("page", F(page), "N", 1, 1 << 20, "tokens per page (default: 1)"),
+    SH_INT("shared-prefix", F(prefix), "N", 0, SH_KV_MOST_TOKENS,
+        "leading tokens shared by all sequences (default: 0)"),
+    SH_INT("chunk", F(chunk), "N", 1, 1e9, "prompt tokens per prefill chunk (default: the whole prompt; servers use\n"
+        "2048 or 8192)"),
+    SH_TEXT("draft", F(draft), "MODEL", "speculative draft model loaded as well"),
+    SH_INT("max-seqs", F(sampled), "N", 1, 1e6, "sequences that a server warms up for (servers use 256 or 1024)"),
+    SH_REAL("price", F(price), "USD", 0, 1e6, "price per GPU and hour"),
+    SH_TEXT("plot-memory", F(plot_memory), "FILE", "plot how memory is used (.svg, .png or .pdf)"),
+    SH_TEXT("plot-frontier", F(plot_frontier), "FILE", "plot batch, speed and quality against the budget"),
     SH_HARDWARE_OPTS(F),
     {0}};
-#undef F
-
-static void preset(void *args)
-{
-    sh_capacity_preset(args);
-}
 
 static int show(struct sh_capacity_study *s, const struct sh_common *common, struct sh_err *e)
 {
@@ -69,47 +58,25 @@ static int show(struct sh_capacity_study *s, const struct sh_common *common, str
         if (!is_named)
             sh_out_end(o);
     }
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
-}
-
-/* Fails before the work if the figure cannot be written. */
-static int probe(const char *path, struct sh_err *e)
-{
-    struct sh_gp gp;
-    if (path && sh_gp_open(&gp, path, 0, 0, 0, e))
-        return -1;
-    if (path)
-        sh_gp_abandon(&gp);
-    return 0;
-}
-
-static int draw(const struct sh_capacity_study *s, struct sh_err *e)
-{
-    const struct sh_capacity_args *a = s->args;
-    return (a->plot_memory && sh_capacity_plot_memory(s->row, s->n_row, a->plot_memory, e)) ||
-           (a->plot_frontier && sh_capacity_plot_frontier(s->row, s->n_row, a->plot_frontier, e)) ? -1 : 0;
+    return sh_common_write(common, o, 0, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct sh_capacity_args *a = args;
-    if (sh_args_none("capacity", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--model NAME", a->model != NULL}, {"--gpu NAME", a->gpu != NULL},
                                     {"--length N", a->length > 0}, {0}};
-    if (sh_args_need("capacity", needs, e))
-        return -1;
     const struct sh_file_use files[] = {
         {"--plot-memory", a->plot_memory, 1}, {"--plot-frontier", a->plot_frontier, 1}, {"--db", a->db, 0},
         {"--plan", a->plan, 0}, {"--gpus", a->gpus, 0}, {"--models", a->models, 0}, {0}};
-    if (sh_files_apart(files, e))
-        return -1;
-    if (probe(a->plot_memory, e) || probe(a->plot_frontier, e))
+    if (sh_args_none("capacity", positional, e) || sh_args_need("capacity", needs, e) || sh_files_apart(files, e) ||
+        sh_check_figure(a->plot_memory, e) || sh_check_figure(a->plot_frontier, e))
         return -1;
     struct sh_capacity_study s;
-    int bad = sh_capacity_study(&s, a, e) || draw(&s, e) || show(&s, common, e);
+    int bad = sh_capacity_study(&s, a, e) ||
+              (a->plot_memory && sh_capacity_plot_memory(s.row, s.n_row, a->plot_memory, e)) ||
+              (a->plot_frontier && sh_capacity_plot_frontier(s.row, s.n_row, a->plot_frontier, e)) ||
+              show(&s, common, e);
     sh_capacity_study_clear(&s);
     return bad ? -1 : 0;
 }
@@ -127,8 +94,4 @@ const struct sh_cmd sh_cmd_capacity = {
              "  shears capacity --model llama-3.1-8b --gpu H100-SXM --length 131072 --util 0.9 --budget 4096\n"
              "  shears capacity --model llama-3.1-70b --gpu all --tp auto --length 8192 --batch 16\n"
              "  shears capacity --model opt-6.7b --gpu A100-SXM-80GB --length 512 --db traces.db --max-ppl-increase 5%",
-    .opts = opts,
-    .args_bytes = sizeof(struct sh_capacity_args),
-    .preset = preset,
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct sh_capacity_args), .defaults = &sh_capacity_defaults, .run = run};

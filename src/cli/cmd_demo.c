@@ -11,10 +11,43 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/cli/commands.h"
-#include "src/cli/demo_steps.h"
 #include "src/cli/paths.h"
+#include "src/cli/steps.h"
 #include "src/app/persistence/study.h"
+
+/* The steps in their order: commands with %f for the folder, and the file that the output of each goes to. */
+#define SIZE " --length 512 --count 6"
+#define VALUES " --vectors v"
+#define READ " --model %f/demo-opt --text %f/natural.txt --length 512 --count 4 --db %f/trained.db"
+#define POLICIES " --policy h2o:recent=10 scissorhands streaming"
+
+static const struct sh_command_step demo_steps[] = {
+    {"trained-natural.txt", "trace --model %f/demo-opt --db %f/trained.db --text %f/natural.txt" SIZE VALUES, 0},
+    {"trained-recall.txt", "trace --model %f/demo-opt --db %f/trained.db --jsonl %f/recall.jsonl" SIZE VALUES, 0},
+    {"random-natural.txt", "trace --model %f/demo-opt --db %f/random.db --text %f/natural.txt" SIZE " "
+     "--random-weights", 0},
+    {"random-recall.txt", "trace --model %f/demo-opt --db %f/random.db --jsonl %f/recall.jsonl" SIZE " "
+     "--random-weights", 0},
+    {"persistence-trained.txt", "persistence --db %f/trained.db", 0},
+    {"persistence-random.txt", "persistence --db %f/random.db", 0},
+    {"replay.txt", "replay --db %f/trained.db --policy all h2o:recent=10 --budget 0.1,0.2,0.3,0.5,0.75,1.0", 0},
+    {"plan.txt", "plan --db %f/trained.db --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o "
+                 "%f/plan.json", 0},
+    {"eval.txt", "eval" READ POLICIES " --budget 0.1,0.2,0.5", 0},
+    {"eval-4bit.txt", "eval" READ " --policy full h2o:recent=10 --budget 0.2 --kv-bits 4", 0},
+    {"drift.txt", "drift --model %f/demo-opt --db %f/trained.db --policy h2o:recent=10 --budget 0.2 --run 1 "
+                  "--count 1", 0},
+    {"capacity.txt", "capacity --model %f/demo-opt --gpu RTX-4090,H100-SXM --length 512 --db %f/trained.db "
+     "--max-ppl-increase 5%%", 0},
+    {"simulate.txt", "simulate --model %f/demo-opt --gpu RTX-4090 --rate 50,200 --prompt 400 --output 100 "
+                     "--budget 0.2 --db %f/trained.db", 0},
+    {"plot.txt", "plot persistence --db %f/trained.db %f/random.db -o %f/persistence.svg", 1},
+    {"plot.txt", "plot persistence-grid --db %f/trained.db %f/random.db -o %f/persistence-grid.svg", 1},
+    {"plot.txt", "plot heads --db %f/trained.db %f/random.db -o %f/heads.svg", 1},
+    {"plot.txt", "plot heatmap --db %f/trained.db -o %f/heatmap.svg", 1},
+    {"report.txt",
+     "report --db %f/trained.db %f/random.db --plan %f/plan.json --model %f/demo-opt -o %f/report.html", 1},
+    {0}};
 
 struct demo {
     const struct sh_common *common;
@@ -94,7 +127,7 @@ static int steps(struct demo *d, struct sh_err *e)
     char *again = xasprintf("shears demo %s", d->folder);
     struct sh_steps run = {.common = d->common, .folder = d->folder, .name = names, .again = again};
     int bad = 0;
-    for (const struct sh_step *s = sh_demo_steps; s->line && !bad; s++) {
+    for (const struct sh_command_step *s = demo_steps; s->line && !bad; s++) {
         int status = sh_steps_run(&run, s, e);
         bad = status < 0;
         if (status == SH_FAILED || status == SH_MISUSED)
@@ -105,9 +138,9 @@ static int steps(struct demo *d, struct sh_err *e)
     return bad;
 }
 
-static int compare(struct demo *d, const char *db, const char *who, struct sh_out *o, struct sh_err *e)
+static int compare(struct demo *d, const char *who, struct sh_out *o, struct sh_err *e)
 {
-    char *path = xasprintf("%s/%s", d->folder, db);
+    char *path = xasprintf("%s/%s.db", d->folder, who);
     struct sh_study *y = xcalloc(1, sizeof *y);
     struct sh_alpha literal, beyond;
     y->window = 400;
@@ -160,15 +193,12 @@ static int conclude(struct demo *d, double began, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
     sh_out_list(o, "comparison", "persistence of importance, mean over layers: trained and random weights");
-    int bad = compare(d, "trained.db", "trained", o, e) || compare(d, "random.db", "random", o, e);
+    int bad = compare(d, "trained", o, e) || compare(d, "random", o, e);
     sh_out_end(o);
     sh_out_real(o, "seconds", "seconds", sh_now_s() - began, 1);
     sh_out_text(o, "folder", "folder", d->folder);
     explain(d, o);
-    if (!bad)
-        bad = sh_common_write(d->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(d->common, o, bad, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)

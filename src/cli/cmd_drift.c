@@ -8,7 +8,6 @@
 #include "kernels/weight_bits.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/drift/drift_store.h"
 #include "src/app/store/results.h"
@@ -26,37 +25,22 @@ struct drift_args {
 #define F(name) offsetof(struct drift_args, name)
 #define L(name) F(live.name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, F(live.model), "DIR", "checkpoint that was traced", 0, 0, 0},
-    {"db", SH_OPT_TEXT, F(db), "FILE", "its trace with --record full; the results are stored there", 0, 0, 0},
+    SH_TEXT("model", F(live.model), "DIR", "checkpoint that was traced"),
+    SH_TEXT("db", F(db), "FILE", "its trace with --record full; the results are stored there"),
     SH_POLICIES_OPT(F(policy), "eviction policies"),
-    {"budget", SH_OPT_LIST, F(budget), "LIST", SH_BUDGETS, 0, 0, 0},
+    SH_LIST("budget", F(budget), "LIST", SH_BUDGETS),
     SH_PREFILL_OPT(F(live.prefill), "0"),
     SH_ROWS_OPT(F(rows)),
     SH_RUN_OPT(F(run), 0),
-    {"count", SH_OPT_INT, F(count), "N", "read only the first N sequences (default: all)", 1, 1e9, 0},
-    {"every", SH_OPT_INT, F(every), "N", "list every N-th step (default: 16 steps are listed)", 1, 1 << 22, 0},
+    SH_INT("count", F(count), "N", 1, 1e9, "read only the first N sequences (default: all)"),
+    SH_INT("every", F(every), "N", 1, 1 << 22, "list every N-th step (default: 16 steps are listed)"),
     SH_KV_OPTS(L),
-    {"dtype", SH_OPT_TEXT, F(live.dtype), "f32|f16|bf16", "operand type of matrix products (default: as traced)", 0, 0,
-     0},
-    {"weight-bits", SH_OPT_INT, F(live.weight_bits), "16|8|4", "bits per layer weight (default: as traced)", 0, 0, 0},
+    SH_TEXT("dtype", F(live.dtype), "f32|f16|bf16", "operand type of matrix products (default: as traced)"),
+    SH_INT("weight-bits", F(live.weight_bits), "16|8|4", 0, 0, "bits per layer weight (default: as traced)"),
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     {0}};
-#undef L
-#undef F
 
-static void preset(void *args)
-{
-    struct drift_args *a = args;
-    a->rows = "renormalised";
-    a->live.kv_group = 64;
-}
-
-static void release(void *args)
-{
-    struct drift_args *a = args;
-    sh_list_free(&a->policy);
-    sh_list_free(&a->budget);
-}
+static const struct drift_args defaults = {.rows = "renormalised", .live = {.kv_group = 64}};
 
 enum { MOST_POLICIES = 64, LISTED = 16 };
 
@@ -80,24 +64,11 @@ struct work {
 static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct drift_args *a = w->a;
-    if (sh_args_none("drift", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--model DIR", a->live.model != NULL}, {"--db FILE", a->db != NULL},
                                     {"--policy NAME", a->policy.n > 0}, {"--budget LIST", a->budget.n > 0}, {0}};
-    if (sh_args_need("drift", needs, e))
-        return -1;
-    if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
-        return sh_misused(e, "--rows: \"%s\", expected renormalised or recorded", a->rows);
-    w->rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED;
-    if (a->policy.n > MOST_POLICIES)
-        return sh_misused(e, "--policy: more than %d policies", MOST_POLICIES);
-    for (int i = 0; i < a->policy.n; i++)
-        if (sh_policy_parse(a->policy.at[i], &w->spec[w->n_spec++], e))
-            return sh_err_prefix(e, "--policy");
-    for (int i = 0; i < a->budget.n; i++)
-        if (sh_budget_parse(a->budget.at[i], w->budget, &w->n_budget, e))
-            return sh_err_prefix(e, "--budget");
-    return 0;
+    return sh_args_none("drift", positional, e) || sh_args_need("drift", needs, e) ||
+           sh_read_rows(a->rows, &w->rows, e) || sh_read_policies(&a->policy, w->spec, MOST_POLICIES, &w->n_spec, e) ||
+           sh_read_budgets(&a->budget, w->budget, &w->n_budget, e) ? -1 : 0;
 }
 
 /* Options that default to what the trace has. */
@@ -336,8 +307,7 @@ static int report(const struct work *w, struct sh_err *e)
         sh_out_end(o);
     }
     sh_out_end(o);
-    sh_out_list(o, "score_changes",
-                "scores compared with the full cache: (live - recorded) / recorded, at some steps");
+    sh_out_list(o, "score_changes", "scores compared with the full cache: (live - recorded) / recorded, at some steps");
     for (int i = 0; i < w->n_spec * w->n_budget; i++) {
         write_cell(o, w, i);
         write_change(o, &w->drift[i].change);
@@ -347,9 +317,7 @@ static int report(const struct work *w, struct sh_err *e)
         sh_out_note(o, "The trace is rounded (%s), so the replay may break near ties differently, even in layer 0.\n"
                     "With shears trace --codec f32, only ties within f32 rounding can differ.",
                     sh_codec_names[w->runs[0].codec]);
-    int bad = sh_common_write(w->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(w->common, o, 0, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -383,9 +351,4 @@ const struct sh_cmd sh_cmd_drift = {
              "recorded), or of f32 where a policy accumulates scores and two sums nearly tie. An evicted token does\n"
              "not come back. In later layers the live model's own attention changes with what was evicted before.\n\n"
              "  shears drift --model opt-125m --db traces.db --policy scissorhands --budget 0.2",
-    .opts = opts,
-    .args_bytes = sizeof(struct drift_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct drift_args), .defaults = &defaults, .run = run};

@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/base/progress.h"
 #include "src/base/read_number.h"
 #include "src/jobs/mpi_job.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/common/devices.h"
 #include "src/app/eval/eval_dump.h"
@@ -24,61 +22,39 @@
 static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(model)),
     SH_TEXT_OPTS(F, 1, "all"),
-    {"answers", SH_OPT_TEXT, F(answers), "NAME",
-     "key of the answers in each --jsonl object, {\"at\": byte, \"answer\":\n"
-     "text, \"said_at\": byte}: counts exact answers and their perplexity", 0, 0, 0},
-    {"by", SH_OPT_TEXT, F(by), "position|length|distance",
-     "break the table down by position in the text, length of the text\n"
-     "or distance of the answers; --json has all three", 0, 0, 0},
-    {"task", SH_OPT_TEXT, F(task), "NAME", "few-shot task: hellaswag, piqa, winogrande, mathqa, openbookqa,\n"
-     "arc_easy, copa or lambada", 0, 0, 0},
-    {"data", SH_OPT_TEXT, F(data), "FILE", "records of the task, one JSON object per line", 0, 0, 0},
-    {"shots", SH_OPT_INT, F(shots), "N", "examples before each question (default: 0): the first N records,\n"
-     "which are not scored", 0, 1000, 0},
-    {"shots-data", SH_OPT_TEXT, F(shots_data), "FILE", "take the examples from this file and score all of --data", 0, 0,
-     0},
-    {"items", SH_OPT_TEXT, F(items), "FILE", "write the log-likelihood of every choice as JSON lines", 0, 0, 0},
-    {"batch", SH_OPT_INT, F(batch), "N", "texts of one length to read together (default: on a GPU as many\n"
-     "as fit, up to 64; else 1)", 1, 4096, 0},
+    SH_TEXT("answers", F(answers), "NAME", "key of the answers in each --jsonl object, {\"at\": byte, \"answer\":\n"
+        "text, \"said_at\": byte}: counts exact answers and their perplexity"),
+    SH_TEXT("by", F(by), "position|length|distance", "break the table down by position in the text, length of the "
+        "text\nor distance of the answers; --json has all three"),
+    SH_TEXT("task", F(task), "NAME", "few-shot task: hellaswag, piqa, winogrande, mathqa, openbookqa,\n"
+        "arc_easy, copa or lambada"),
+    SH_TEXT("data", F(data), "FILE", "records of the task, one JSON object per line"),
+    SH_INT("shots", F(shots), "N", 0, 1000, "examples before each question (default: 0): the first N records,\n"
+        "which are not scored"),
+    SH_TEXT("shots-data", F(shots_data), "FILE", "take the examples from this file and score all of --data"),
+    SH_TEXT("items", F(items), "FILE", "write the log-likelihood of every choice as JSON lines"),
+    SH_INT("batch", F(batch), "N", 1, 4096, "texts of one length to read together (default: on a GPU as many\n"
+        "as fit, up to 64; else 1)"),
     SH_POLICIES_OPT(F(policy), "eviction policies (see shears info policies; default: the full cache\nalone)"),
     SH_BUDGETS_OPT(F(budget)),
-    {"plan", SH_OPT_LIST, F(plan), "FILE...", "shears plan files: policy, prefill and a budget for every head;\n"
-     "without --budget, only the plans are evaluated", 0, 0, 0},
+    SH_LIST("plan", F(plan), "FILE...", "shears plan files: policy, prefill and a budget for every head;\n"
+        "without --budget, only the plans are evaluated"),
     SH_PREFILL_OPT(F(prefill), "the\nplan's, or 0"),
     SH_KV_OPTS(F),
     SH_KV_KEYS_OPTS(F),
     SH_WEIGHT_OPTS(F),
     SH_RESULTS_OPTS(F),
-    {"logits", SH_OPT_TEXT, F(logits), "FILE.npy", "write the logits of every row, float32 [tokens, vocabulary]", 0, 0,
-     0},
+    SH_TEXT("logits", F(logits), "FILE.npy", "write the logits of every row, float32 [tokens, vocabulary]"),
     SH_DUMP_OPTS(F),
     SH_DEVICE_MEMORY_OPT(F(device_memory)),
     SH_TIMING_OPT(F(timing)),
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct sh_eval_args *a = args;
-    a->field = "text";
-    a->dtype = "f32";
-    a->weight_bits = 16;
-    a->kv_group = 64;
-    a->dump_every = 1;
-    a->prefill = -1;
-    a->rank_timeout = SH_RANK_TIMEOUT_S;
-}
-
-static void release(void *args)
-{
-    struct sh_eval_args *a = args;
-    sh_list_free(&a->text);
-    sh_list_free(&a->policy);
-    sh_list_free(&a->budget);
-    sh_list_free(&a->plan);
-}
+static const struct sh_eval_args defaults = {
+    .field = "text", .dtype = "f32", .weight_bits = 16, .kv_group = 64, .dump_every = 1, .prefill = -1,
+    .rank_timeout = SH_RANK_TIMEOUT_S};
 
 /* ---- the request ---- */
 
@@ -99,12 +75,11 @@ static uint64_t hash_plan(const struct sh_plan *p)
 static void add_plan(struct sh_eval_job *w, int number)
 {
     const struct sh_plan *p = &w->plan[number];
-    const char *path = w->a->plan.at[number], *slash = strrchr(path, '/');
     double share = (double)sh_plan_total(p) / ((double)p->n_layer * p->n_kv_head) / p->n_token;
     int i = w->n_spec * w->n_budget + number;
     w->cell[i] = (struct sh_eval_cell){.spec = &p->policy, .budget = {.share = share}, .tokens = of_plan, .plan = p,
                                        .format = w->format};
-    w->result[i].plan = slash ? slash + 1 : path;
+    w->result[i].plan = basename(w->a->plan.at[number]);
     w->result[i].plan_hash = hash_plan(p);
 }
 
@@ -142,7 +117,7 @@ static int read_part(struct sh_eval_job *w, struct sh_err *e)
     if (by && w->part < 0)
         return sh_misused(e, "--by %s: expected position, length or distance", by);
     if (w->part == SH_EVAL_DISTANCE && !w->a->answers)
-        return sh_misused(e, "--by distance tells of answers: say with --answers where they are");
+        return sh_misused(e, "--by distance requires --answers NAME");
     return 0;
 }
 
@@ -151,12 +126,12 @@ static int read_source(struct sh_eval_job *w, struct sh_err *e)
     const struct sh_eval_args *a = w->a;
     int n = (a->text.n > 0) + (a->jsonl != NULL) + (a->tokens != NULL);
     if (!n)
-        return sh_misused(e, "eval needs something to read: --text, --jsonl, --tokens or --task");
+        return sh_misused(e, "eval requires one of --text, --jsonl, --tokens and --task");
     if (n > 1)
-        return sh_misused(e, "%s and %s: one kind of texts at a time", a->text.n ? "--text" : "--jsonl",
+        return sh_misused(e, "%s and %s cannot be combined", a->text.n ? "--text" : "--jsonl",
                           a->tokens ? "--tokens" : "--jsonl");
     if (a->answers && !a->jsonl)
-        return sh_misused(e, "--answers names a field of the documents of --jsonl FILE");
+        return sh_misused(e, "--answers requires --jsonl FILE");
     return read_part(w, e);
 }
 
@@ -173,8 +148,7 @@ static int read_plans(struct sh_eval_job *w, struct sh_err *e)
         if (a->prefill < 0 && !i)
             w->prefill = w->plan[i].prefill;
         if (w->plan[i].prefill != w->prefill) {
-            sh_misused(e, "%s: plan has prefill %d, the others have %d", a->plan.at[i], w->plan[i].prefill,
-                       w->prefill);
+            sh_misused(e, "%s: plan has prefill %d, the others have %d", a->plan.at[i], w->plan[i].prefill, w->prefill);
             return sh_hint(e, "evaluate it in a run of its own");
         }
     }
@@ -197,22 +171,17 @@ static int read_cells(struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     int is_even = a->budget.n || !a->plan.n;            /* else the plans alone                   */
-    if (a->policy.n > SH_EVAL_POLICIES)
-        return sh_misused(e, "--policy: more than %d policies", SH_EVAL_POLICIES);
-    for (int i = 0; i < a->policy.n; i++)
-        if (sh_policy_parse(a->policy.at[i], &w->spec[w->n_spec++], e))
-            return sh_err_prefix(e, "--policy");
+    if (sh_read_policies(&a->policy, w->spec, SH_EVAL_POLICIES, &w->n_spec, e))
+        return -1;
     if (!is_even)
         w->n_spec = 0;
     if (!w->n_spec && is_even && sh_policy_parse("full", &w->spec[w->n_spec++], e))
         return -1;
-    if (!a->budget.n && is_even &&
-        sh_budget_parse(a->policy.n ? "0.1,0.2,0.3,0.5" : "1.0", w->budget, &w->n_budget, e))
+    if (!a->budget.n && is_even && sh_budget_parse(a->policy.n ? "0.1,0.2,0.3,0.5" : "1.0", w->budget, &w->n_budget, e))
         return -1;
-    for (int i = 0; i < a->budget.n; i++)
-        if (sh_budget_parse(a->budget.at[i], w->budget, &w->n_budget, e))
-            return sh_err_prefix(e, "--budget");
-    return read_plans(w, e) ? -1 : sh_policy_parse("full", &w->full, e);
+    if (sh_read_budgets(&a->budget, w->budget, &w->n_budget, e) || read_plans(w, e))
+        return -1;
+    return sh_policy_parse("full", &w->full, e);
 }
 
 static int read_options(struct sh_eval_job *w, const struct sh_list *positional, struct sh_err *e)
@@ -354,9 +323,7 @@ static int report(const struct sh_eval_job *w, struct sh_err *e)
         sh_out_note(o, "The times are those of the first rank.");
     if (known)
         sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, w->n);
-    int bad = sh_common_write(w->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(w->common, o, 0, e);
 }
 
 static void close_all(struct sh_eval_job *w)
@@ -398,9 +365,7 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
     if (sh_files_apart(files, e))
         return -1;
     struct sh_out *o = sh_out_new();
-    int bad = sh_eval_tasks(&q, common, o, e) || sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad ? -1 : 0;
+    return sh_common_write(common, o, sh_eval_tasks(&q, common, o, e), e);
 }
 
 static int join(struct sh_eval_job *w, const struct sh_common *common, struct sh_err *e)
@@ -466,9 +431,4 @@ const struct sh_cmd sh_cmd_eval = {
              "read. The answer is the choice with the largest log-likelihood (acc) or the largest log-likelihood per\n"
              "character (acc_norm). Prompts are those of the lm-evaluation-harness.\n\n"
              "  shears eval --model opt-125m --text book.txt --policy window h2o --budget 0.1,0.2,0.5 --db traces.db",
-    .opts = opts,
-    .args_bytes = sizeof(struct sh_eval_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct sh_eval_args), .defaults = &defaults, .run = run};

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears export: the scores of one head as a file for other programs. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/base/file.h"
-#include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "traces/codec.h"
@@ -21,18 +17,13 @@ struct export_args {
 #define F(name) offsetof(struct export_args, name)
 static const struct sh_opt opts[] = {
     SH_STORE_OPT(F(db)),
-    {"sequence", SH_OPT_INT, F(sequence), "S", "sequence, from 0 in recording order", 0, 1e9, 0},
-    {"layer", SH_OPT_INT, F(layer), "L", "layer, from 0", 0, 1e9, 0},
-    {"head", SH_OPT_INT, F(head), "H", "query head, from 0", 0, 1e9, 0},
+    SH_INT("sequence", F(sequence), "S", 0, 1e9, "sequence, from 0 in recording order"),
+    SH_INT("layer", F(layer), "L", 0, 1e9, "layer, from 0"),
+    SH_INT("head", F(head), "H", 0, 1e9, "query head, from 0"),
     {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.npy, FILE.tsv or FILE.safetensors", 0, 0, 'o'},
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct export_args *a = args;
-    a->sequence = a->layer = a->head = -1;
-}
+static const struct export_args defaults = {.sequence = -1, .layer = -1, .head = -1};
 
 struct matrix {
     float *at;                          /* [n, keys], zeros where masked or not stored */
@@ -147,14 +138,11 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     const struct export_args *a = args;
     (void)common;
-    if (sh_args_none("export", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--db FILE", a->db != NULL}, {"--sequence S", a->sequence >= 0},
                                     {"--layer L", a->layer >= 0}, {"--head H", a->head >= 0},
                                     {"-o FILE", a->out != NULL}, {0}};
-    if (sh_args_need("export", needs, e))
-        return -1;
-    if (sh_output_differs("-o", a->out, a->db, e))
+    if (sh_args_none("export", positional, e) || sh_args_need("export", needs, e) ||
+        sh_output_differs("-o", a->out, a->db, e))
         return -1;
     if (!format_of(a->out))
         return sh_misused(e, "-o %s: expected a name ending in .npy, .tsv or .safetensors", a->out);
@@ -173,8 +161,4 @@ const struct sh_cmd sh_cmd_export = {
     .about = "npy and safetensors hold float32 [T, T], query by key, with zeros where masked and where a sparse trace\n"
              "stored nothing. tsv has one line per visible pair. Imported cross-attention is [T, keys].\n\n"
              "  shears export --db traces.db --sequence 0 --layer 3 --head 5 -o head.npy",
-    .opts = opts,
-    .args_bytes = sizeof(struct export_args),
-    .preset = preset,
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct export_args), .defaults = &defaults, .run = run};

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/generate_job.h"
 #include "src/cli/paths.h"
@@ -13,53 +12,42 @@
 #define L(name) F(live.name)
 static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(live.model)),
-    {"prompt", SH_OPT_TEXT, F(prompt), "TEXT", "prompt to continue", 0, 0, 0},
-    {"prompt-file", SH_OPT_TEXT, F(prompt_file), "FILE", "file with the prompt, read verbatim", 0, 0, 0},
-    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "prompts as token ids, one JSON array per line: the first line,\n"
-     "or --count lines as a batch", 0, 0, 0},
-    {"jsonl", SH_OPT_TEXT, F(jsonl), "FILE", "prompts as JSON lines, one object per document, written as a\nbatch", 0,
-     0, 0},
+    SH_TEXT("prompt", F(prompt), "TEXT", "prompt to continue"),
+    SH_TEXT("prompt-file", F(prompt_file), "FILE", "file with the prompt, read verbatim"),
+    SH_TEXT("tokens", F(tokens), "FILE", "prompts as token ids, one JSON array per line: the first line,\n"
+        "or --count lines as a batch"),
+    SH_TEXT("jsonl", F(jsonl), "FILE", "prompts as JSON lines, one object per document, written as a\nbatch"),
     SH_FIELD_OPT(F(field)),
-    {"count", SH_OPT_INT, F(count), "N", "read at most N prompts of --jsonl (default: all) or --tokens", 1, 1e9, 0},
-    {"batch", SH_OPT_INT, F(batch), "N", "texts to write at once; when one ends, the next takes its slot\n"
-     "(default: as many as fit in memory, up to 256)", 1, 1 << 16, 0},
-    {"max-tokens", SH_OPT_INT, F(max_tokens), "N", "tokens to write (default: 128); fewer at the end of the model's\n"
-     "context", 1, 1 << 22, 0},
+    SH_INT("count", F(count), "N", 1, 1e9, "read at most N prompts of --jsonl (default: all) or --tokens"),
+    SH_INT("batch", F(batch), "N", 1, 1 << 16, "texts to write at once; when one ends, the next takes its slot\n"
+        "(default: as many as fit in memory, up to 256)"),
+    SH_INT("max-tokens", F(max_tokens), "N", 1, 1 << 22, "tokens to write (default: 128); fewer at the end of the "
+        "model's\ncontext"),
     SH_SAMPLER_OPTS(F, 1e6, 1 << 30, 1e-9),
-    {"stop-at-end", SH_OPT_FLAG, F(stop_at_end), NULL, "stop at the end token (config.json: eos_token_id)", 0, 0, 0},
+    SH_FLAG("stop-at-end", F(stop_at_end), "stop at the end token (config.json: eos_token_id)"),
     SH_POLICY_OPT(F(policy), "eviction policy (see shears info policies; default: full)"),
-    {"budget", SH_OPT_TEXT, F(budget), "B", "tokens per KV head (17) or a fraction of prompt and --max-tokens\n"
-     "together (0.2)", 0, 0, 0},
+    SH_TEXT("budget", F(budget), "B", "tokens per KV head (17) or a fraction of prompt and --max-tokens\n"
+        "together (0.2)"),
     SH_PREFILL_OPT(F(live.prefill), "0"),
-    {"prefill-mode", SH_OPT_TEXT, F(live.prefill_mode), "blocks|once|stream",
-     "how a prompt longer than the budget is read. blocks (default): each\n"
-     "block attends to itself and what is kept, then the cache is\n"
-     "compressed; once: one block, compressed once; stream: token by token", 0, 0, 0},
-    {"prefill-block", SH_OPT_INT, F(live.prefill_block), "N", "tokens per block (default: 128)", 1, 1 << 22, 0},
-    {"positions", SH_OPT_TEXT, F(live.positions), "original|cache",
-     "number tokens by their place in the text (default) or in the cache;\n"
-     "cache lets a text outgrow the model's context length", 0, 0, 0},
+    SH_TEXT("prefill-mode", F(live.prefill_mode), "blocks|once|stream", "how a prompt longer than the budget is read. "
+        "blocks (default): each\nblock attends to itself and what is kept, then the cache is\ncompressed; once: one "
+        "block, compressed once; stream: token by token"),
+    SH_INT("prefill-block", F(live.prefill_block), "N", 1, 1 << 22, "tokens per block (default: 128)"),
+    SH_TEXT("positions", F(live.positions), "original|cache", "number tokens by their place in the text (default) or "
+        "in the cache;\ncache lets a text outgrow the model's context length"),
     SH_KV_OPTS(L),
     SH_KV_KEYS_OPTS(L),
     SH_WEIGHT_OPTS(L),
-    {"repetition", SH_OPT_FLAG, F(repetition), NULL,
-     "report how much the text repeats itself and how similar adjacent\n"
-     "attention rows are", 0, 0, 0},
+    SH_FLAG("repetition", F(repetition), "report how much the text repeats itself and how similar adjacent\n"
+        "attention rows are"),
     SH_DUMP_OPTS(F),
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     SH_TIMING_OPT(F(timing)),
     {0}};
-#undef L
-#undef F
 
-static void preset(void *args)
-{
-    struct sh_generate_args *a = args;
-    sh_live_preset(&a->live);
-    a->live.prefill_mode = "blocks";
-    a->max_tokens = 128;
-    a->top_p = 1;
-}
+static const struct sh_generate_args defaults = {
+    .live = {.dtype = "f32", .weight_bits = 16, .kv_group = 64, .prefill_mode = "blocks"}, .max_tokens = 128,
+    .top_p = 1};
 
 static int is_end(const void *prompts, int32_t token)
 {
@@ -69,29 +57,20 @@ static int is_end(const void *prompts, int32_t token)
 static int read_policy(struct sh_generate_job *w, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
-    struct sh_budget all[SH_MAX_BUDGETS];
-    int n = 0;
     if (a->budget && !a->policy)
         return sh_misused(e, "--budget requires --policy NAME");
     if (sh_policy_parse(a->policy ? a->policy : "full", &w->policy, e))
         return sh_err_prefix(e, "--policy");
-    if (a->budget && sh_budget_parse(a->budget, all, &n, e))
-        return sh_err_prefix(e, "--budget");
-    if (n > 1)
-        return sh_misused(e, "--budget %s: expected one budget", a->budget);
-    if (n)
-        w->budget = all[0];
-    return 0;
+    return a->budget ? sh_read_budget(a->budget, &w->budget, e) : 0;
 }
 
 static int read_options(struct sh_generate_job *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
-    if (sh_args_none("generate", positional, e))
-        return -1;
     const struct sh_file_use files[] = {{"--dump-kept", a->dump, 1}, {"--prompt-file", a->prompt_file, 0},
                                         {"--tokens", a->tokens, 0}, {"--jsonl", a->jsonl, 0}, {0}};
-    if (sh_live_read(&w->live, &a->live, w->common, "generate", e) || sh_files_apart(files, e) || read_policy(w, e))
+    if (sh_args_none("generate", positional, e) || sh_live_read(&w->live, &a->live, w->common, "generate", e) ||
+        sh_files_apart(files, e) || read_policy(w, e))
         return -1;
     if (!a->temperature && (a->top_k || a->top_p < 1))
         return sh_misused(e, "--top-k and --top-p require a --temperature above 0");
@@ -209,20 +188,16 @@ const struct sh_cmd sh_cmd_generate = {
     .usage = "--model DIR (--prompt TEXT | --prompt-file FILE | --tokens FILE | --jsonl FILE)\n"
              "        [--policy NAME[:knob=value,...]] [--budget B] [--max-tokens N] [--temperature F] [options]",
     .summary = "text from a model under a KV budget",
-    .about = "Goes on from a prompt, token by token, through a real cache of fixed size; prompt and text alike are\n"
-             "evicted from it, the text as it comes, the prompt behind each of its blocks. The text is written to\n"
-             "stdout as it grows, in whole characters, and what it took to stderr; with --json both are one object on\n"
-             "stdout. The same seed gives the same text.\n\n"
-             "Many prompts (--jsonl, or --tokens with --count) are written side by side: where a text ends, the next\n"
-             "prompt takes its place in the cache. Each is the text that it would be alone: always on the CPU with\n"
-             "whole weights in f32 or f16; with --weight-bits 8|4, with bf16 where the processor multiplies it, and\n"
-             "on a GPU up to the rounding of products, which follows how many tokens go through a layer together and\n"
-             "may turn one token into another. They come in the order of their prompts, each behind a line\n"
-             "== FILE:LINE, lines counted from 0.\n\n"
+    .about = "Continues a prompt token by token with a real cache of fixed size. Tokens of the prompt are evicted\n"
+             "after each of its blocks, those of the text as they are written. The text goes to stdout as it grows,\n"
+             "in whole characters, and its cost to stderr; with --json both are one object on stdout. The same seed\n"
+             "gives the same text.\n\n"
+             "Many prompts (--jsonl, or --tokens with --count) are continued together: when a text ends, the next\n"
+             "prompt takes its place in the cache. Each text is the same as if it were written alone: exactly on the\n"
+             "CPU with unquantised weights in f32 or f16; with --weight-bits 8|4, on processors that multiply bf16,\n"
+             "and on a GPU up to the rounding of products, which depends on how many tokens go through a layer\n"
+             "together and may change a token. Texts are printed in the order of their prompts, each after a line\n"
+             "== FILE:LINE (lines count from 0).\n\n"
              "  shears generate --model opt-125m --prompt \"Once upon a time\" --policy h2o --budget 64\n"
              "  shears generate --model opt-125m --jsonl prompts.jsonl --policy h2o --budget 0.2 --json",
-    .opts = opts,
-    .args_bytes = sizeof(struct sh_generate_args),
-    .preset = preset,
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct sh_generate_args), .defaults = &defaults, .run = run};

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears help: the list of commands, help for one, manual pages and shell completion. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/cli/commands.h"
-#include "src/cli/man.h"
 #include "src/cli/paths.h"
 
 struct help_args {
@@ -16,13 +14,10 @@ struct help_args {
 
 #define F(name) offsetof(struct help_args, name)
 static const struct sh_opt opts[] = {
-    {"man", SH_OPT_TEXT, F(man), "DIR",
-     "write the manual pages to DIR (created if needed): shears.1 and\none per command", 0, 0, 0},
-    {"completion", SH_OPT_TEXT, F(completion), "SHELL",
-     "print the completion script for bash or fish; for zsh, run\n"
-     "autoload -U bashcompinit && bashcompinit, then load bash's", 0, 0, 0},
+    SH_TEXT("man", F(man), "DIR", "write the manual pages to DIR (created if needed): shears.1 and\none per command"),
+    SH_TEXT("completion", F(completion), "SHELL", "print the completion script for bash or fish; for zsh, run\n"
+        "autoload -U bashcompinit && bashcompinit, then load bash's"),
     {0}};
-#undef F
 
 static int write_page(const char *dir, const struct sh_cmd *c, struct sh_err *e)
 {
@@ -75,6 +70,4 @@ const struct sh_cmd sh_cmd_help = {
              "\n"
              "  shears help replay\n"
              "  shears help --completion bash > shears.bash && . ./shears.bash",
-    .opts = opts,
-    .args_bytes = sizeof(struct help_args),
-    .run = run};
+    .opts = opts, .args_bytes = sizeof(struct help_args), .run = run};

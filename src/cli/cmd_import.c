@@ -6,7 +6,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/read_number.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/store/describe.h"
 #include "src/cli/paths.h"
@@ -25,44 +24,28 @@ struct import_args {
 #define F(name) offsetof(struct import_args, name)
 static const struct sh_opt opts[] = {
     SH_NEW_STORE_OPT(F(db)),
-    {"attention", SH_OPT_LIST, F(attention), "FILE...", "recorded attention: .safetensors or .npy of f32, f16 or bf16",
-     0,
-     0, 0},
-    {"key", SH_OPT_TEXT, F(key), "PATTERN", "tensor names (for .npy, file names) with the placeholders {sequence},\n"
-     "{layer} and {kind} (attn, q, k, v) (default: s{sequence}.l{layer}.{kind},\n"
-     "s{sequence}.{kind}, or the only tensor)", 0, 0, 0},
-    {"kind", SH_OPT_TEXT, F(kind), "KIND", "causal: no query sees a later key (default)\n"
-     "bidirectional: every query sees every key\ncross: keys belong to another sequence", 0, 0, 0},
-    {"window", SH_OPT_TEXT, F(window), "W,...", "sliding window of causal attention in tokens, 0: none; one value per\n"
-     "layer, cycled (default: 0)", 0, 0, 0},
-    {"tolerance", SH_OPT_REAL, F(tolerance), "X", "largest deviation of a row's sum from 1\n"
-     "(default: 0.001; for 16-bit files 0.01)", 0, 0.1, 0},
-    {"tokens", SH_OPT_TEXT, F(tokens), "FILE", "token ids: one JSON array per line and sequence; attention beyond the\n"
-     "end of its array is padding", 0, 0, 0},
-    {"name", SH_OPT_TEXT, F(name), "NAME", "model name (default: the file's name)", 0, 0, 0},
-    {"kv-heads", SH_OPT_INT, F(kv_heads), "N", "KV heads (default: as in the vectors, else the number of query heads)",
-     1, 100000, 0},
-    {"d-head", SH_OPT_INT, F(d_head), "N", "elements per key, for cache sizes (default: as in the vectors, else 1)", 1,
-     1000000, 0},
-    {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "vectors to import: any of q, k, v, or none (default: all)", 0, 0, 0},
-    {"record", SH_OPT_TEXT, F(record), "WHAT", "full, sparse or summary, as in shears trace (default: full)", 0, 0, 0},
-    {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8, f16 or f32, as in shears trace (default: log8)", 0, 0, 0},
+    SH_LIST("attention", F(attention), "FILE...", "recorded attention: .safetensors or .npy of f32, f16 or bf16"),
+    SH_TEXT("key", F(key), "PATTERN", "tensor names (for .npy, file names) with the placeholders {sequence},\n{layer} "
+        "and {kind} (attn, q, k, v) (default: s{sequence}.l{layer}.{kind},\ns{sequence}.{kind}, or the only tensor)"),
+    SH_TEXT("kind", F(kind), "KIND", "causal: no query sees a later key (default)\nbidirectional: every query sees "
+        "every key\ncross: keys belong to another sequence"),
+    SH_TEXT("window", F(window), "W,...", "sliding window of causal attention in tokens, 0: none; one value per\n"
+        "layer, cycled (default: 0)"),
+    SH_REAL("tolerance", F(tolerance), "X", 0, 0.1, "largest deviation of a row's sum from 1\n"
+        "(default: 0.001; for 16-bit files 0.01)"),
+    SH_TEXT("tokens", F(tokens), "FILE", "token ids: one JSON array per line and sequence; attention beyond the\n"
+        "end of its array is padding"),
+    SH_TEXT("name", F(name), "NAME", "model name (default: the file's name)"),
+    SH_INT("kv-heads", F(kv_heads), "N", 1, 100000,
+        "KV heads (default: as in the vectors, else the number of query heads)"),
+    SH_INT("d-head", F(d_head), "N", 1, 1000000,
+        "elements per key, for cache sizes (default: as in the vectors, else 1)"),
+    SH_TEXT("vectors", F(vectors), "KINDS", "vectors to import: any of q, k, v, or none (default: all)"),
+    SH_TEXT("record", F(record), "WHAT", "full, sparse or summary, as in shears trace (default: full)"),
+    SH_TEXT("codec", F(codec), "NAME", "log8, f16 or f32, as in shears trace (default: log8)"),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct import_args *a = args;
-    a->kind = "causal";
-    a->record = "full";
-    a->codec = "log8";
-}
-
-static void release(void *args)
-{
-    struct import_args *a = args;
-    sh_list_free(&a->attention);
-}
+static const struct import_args defaults = {.kind = "causal", .record = "full", .codec = "log8"};
 
 struct import {
     const struct import_args *a;
@@ -77,18 +60,6 @@ struct import {
     char vectors[4], *statistics, *device, *name;
     unsigned char *done;
 };
-
-static int choice(const char *option, const char *value, const char *const names[], struct sh_err *e)
-{
-    char known[80] = "";
-    for (int i = 0; names[i]; i++) {
-        if (!strcmp(names[i], value))
-            return i;
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
-    }
-    return sh_misused(e, "--%s: unknown value \"%s\", expected one of %s", option, value, known);
-}
 
 static int read_windows(struct import *t, struct sh_err *e)
 {
@@ -108,16 +79,15 @@ static int read_windows(struct import *t, struct sh_err *e)
 static int read_options(struct import *t, const struct sh_list *positional, struct sh_err *e)
 {
     const struct import_args *a = t->a;
-    if (sh_args_none("import", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--db FILE", a->db != NULL}, {"--attention FILE", a->attention.n > 0}, {0}};
-    if (sh_args_need("import", needs, e))
+    if (sh_args_none("import", positional, e) || sh_args_need("import", needs, e))
         return -1;
     for (int i = 0; i < a->attention.n; i++)
         if (sh_output_differs("--db", a->db, a->attention.at[i], e))
             return -1;
-    int kind = choice("kind", a->kind, sh_import_kinds, e), record = choice("record", a->record, sh_record_names, e);
-    int codec = choice("codec", a->codec, sh_codec_names, e);
+    int kind = sh_read_name("kind", a->kind, sh_import_kinds, e);
+    int record = sh_read_name("record", a->record, sh_record_names, e);
+    int codec = sh_read_name("codec", a->codec, sh_codec_names, e);
     if (kind < 0 || record < 0 || codec < 0)
         return -1;
     t->m.kind = (enum sh_import_kind)kind;
@@ -193,12 +163,6 @@ static int open_dump(struct import *t, struct sh_err *e)
     return choose_vectors(t, e);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Unknown ids are -1. */
 static void make_texts(struct import *t)
 {
@@ -206,7 +170,7 @@ static void make_texts(struct import *t)
     t->texts.sequence = xcalloc((size_t)t->dump.n_seq, sizeof *t->texts.sequence);
     for (int i = 0; i < t->dump.n_seq; i++) {
         struct sh_trace_sequence *q = &t->texts.sequence[i];
-        q->source = xasprintf("%s:%d", base_name(t->a->attention.at[0]), t->dump.sequence[i].number);
+        q->source = xasprintf("%s:%d", basename(t->a->attention.at[0]), t->dump.sequence[i].number);
         q->n_tokens = t->dump.sequence[i].n_row;
         q->tokens = xmalloc((size_t)q->n_tokens * sizeof *q->tokens);
         memset(q->tokens, 0xff, (size_t)q->n_tokens * sizeof *q->tokens);
@@ -292,7 +256,7 @@ static uint64_t fingerprint(const struct import *t)
 static void describe_run(struct import *t)
 {
     const struct sh_dump *d = &t->dump;
-    const char *file = base_name(t->a->attention.at[0]), *dot = strrchr(file, '.');
+    const char *file = basename(t->a->attention.at[0]), *dot = strrchr(file, '.');
     t->name = t->a->name ? xstrdup(t->a->name) : xasprintf("%.*s", (int)(dot ? dot - file : (long)strlen(file)), file);
     t->device = xasprintf("%s attention of %s", t->a->kind, file);
     t->statistics = sh_stats_spec_write(&t->m.record.statistics);
@@ -351,10 +315,7 @@ static int report(struct import *t, int run, struct sh_err *e)
     struct sh_out *o = sh_out_new();
     int bad = sh_describe_run_of(o, t->store, run, e);
     sh_out_text(o, "db", "store", t->a->db);
-    if (!bad)
-        bad = sh_common_write(t->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(t->common, o, bad, e);
 }
 
 /* Checks everything before the first byte is written. */
@@ -418,9 +379,4 @@ const struct sh_cmd sh_cmd_import = {
              "Attention that is not causal (--kind bidirectional or cross) is accepted by info, export, verify,\n"
              "report and plot heatmap; commands that are about caches refuse it.\n\n"
              "  shears import --db traces.db --attention attention.safetensors --tokens tokens.jsonl --name gpt2",
-    .opts = opts,
-    .args_bytes = sizeof(struct import_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct import_args), .defaults = &defaults, .run = run};

@@ -11,12 +11,9 @@
 
 #include "src/base/mem.h"
 #include "src/base/near.h"
-#include "src/cli/backends.h"
-#include "src/app/capacity/capacity_names.h"
 #include "src/cli/commands.h"
 #include "src/app/store/describe.h"
-#include "src/cli/info_catalog.h"
-#include "src/cli/info_policies.h"
+#include "src/cli/info.h"
 #include "src/model/layer.h"
 #include "traces/codec.h"
 #include "traces/digest.h"
@@ -27,10 +24,9 @@ struct info_args {
 };
 
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, offsetof(struct info_args, model), "DIR", "describe this checkpoint folder or .gguf file", 0,
-     0, 0},
-    {"hash", SH_OPT_FLAG, offsetof(struct info_args, hash), NULL,
-     "hash of the store's content; independent of who wrote it and in\nwhich order", 0, 0, 0},
+    SH_TEXT("model", offsetof(struct info_args, model), "DIR", "describe this checkpoint folder or .gguf file"),
+    SH_FLAG("hash", offsetof(struct info_args, hash), "hash of the store's content; independent of who wrote it and "
+        "in\nwhich order"),
     {0}};
 
 enum { SAMPLES = 256 };                 /* blocks whose code entropy is measured */
@@ -68,9 +64,8 @@ static int code_entropy(struct sh_store *s, const struct sh_stored_run *r, struc
         return 0;
     if (sh_store_sequences(s, r->id, &q, &n, e))
         return -1;
-    long long heads = (long long)n * n_layer * r->n_head, step = heads > SAMPLES ? heads / SAMPLES : 1;
-    for (long long at = 0; at < heads && !bad; at += step) {
-        long long per_sequence = (long long)n_layer * r->n_head;
+    long long per_sequence = (long long)n_layer * r->n_head, heads = n * per_sequence;
+    for (long long at = 0; at < heads && !bad; at += heads > SAMPLES ? heads / SAMPLES : 1) {
         int sequence = (int)(at / per_sequence), rest = (int)(at % per_sequence);
         bad = sh_store_blocks(s, SH_BLOCK_SCORES, q[sequence].id, r->first_layer + rest / r->n_head, rest % r->n_head,
                               measure, t, e);
@@ -118,12 +113,11 @@ static int info_store(const char *path, const struct sh_common *common, struct s
             sh_out_int(o, "bytes", "bytes", bytes);
         }
         sh_out_end(o);
-        bad = bad || sh_common_write(common, o, e);
     }
-    sh_out_free(o);
+    bad = sh_common_write(common, o, bad, e);
     sh_stored_runs_free(runs, n);
     sh_store_close(s);
-    return bad ? -1 : 0;
+    return bad;
 }
 
 static int info_hash(const char *path, const struct sh_common *common, struct sh_err *e)
@@ -145,9 +139,7 @@ static int info_hash(const char *path, const struct sh_common *common, struct sh
     sh_out_int(o, "blocks", "blocks", n.blocks);
     sh_out_int(o, "results", "results", n.results);
     sh_out_int(o, "plans", "plans", n.plans);
-    bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, o, 0, e);
 }
 
 /* The layers with a window as ranges: "0-4, 6-10", or "none". Caller frees. */
@@ -225,18 +217,8 @@ static int info_model(const char *folder, const struct sh_common *common, struct
     struct sh_out *o = sh_out_new();
     info_shape(o, m);
     info_sizes(o, m);
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
+    int bad = sh_common_write(common, o, 0, e);
     sh_model_close(m);
-    return bad;
-}
-
-static int info_backends(const struct sh_common *common, struct sh_err *e)
-{
-    struct sh_out *o = sh_out_new();
-    sh_describe_backends(o, (int)common->threads);
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
     return bad;
 }
 
@@ -260,7 +242,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (!positional->n)
         return sh_misused(e, "info requires a store, --model DIR, or one of backends, gpus, models, policies");
     if (!strcmp(positional->at[0], "backends"))
-        return info_backends(common, e);
+        return sh_info_backends(common, e);
     if (!strcmp(positional->at[0], "gpus"))
         return sh_info_gpus(common, e);
     if (!strcmp(positional->at[0], "models"))
@@ -290,7 +272,4 @@ const struct sh_cmd sh_cmd_info = {
              "\n"
              "For gpus and models, status says which numbers were checked against the named source (verified) and\n"
              "which were not (background). --columns, --json and --csv show further columns, such as the source.",
-    .opts = opts,
-    .args_bytes = sizeof(struct info_args),
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct info_args), .run = run};

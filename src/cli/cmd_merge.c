@@ -13,7 +13,7 @@ struct merge_args {
 };
 
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_TEXT, offsetof(struct merge_args, db), "OUT", "store to create or append to", 0, 0, 0}, {0}};
+    SH_TEXT("db", offsetof(struct merge_args, db), "OUT", "store to create or append to"), {0}};
 
 static int report(const struct sh_merge *m, const char *out, int n_in, const struct sh_common *common, struct sh_err *e)
 {
@@ -26,9 +26,7 @@ static int report(const struct sh_merge *m, const char *out, int n_in, const str
     sh_out_int(o, "results", "sets of results, new", c->results);
     sh_out_int(o, "results_same", "  already there", c->results_same);
     sh_out_int(o, "plans", "plans, new", c->plans);
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, o, 0, e);
 }
 
 static int add(struct sh_merge *m, const char *path, const char *out, struct sh_err *e)
@@ -76,19 +74,17 @@ static int is_empty(struct sh_store *s)
 
 static int are_apart(const char *out, const struct sh_list *in, struct sh_err *e)
 {
-    int bad = 0;
-    for (int i = 0; i < in->n && !bad; i++)
-        bad = sh_output_differs("--db", out, in->at[i], e);
-    return bad;
+    for (int i = 0; i < in->n; i++)
+        if (sh_output_differs("--db", out, in->at[i], e))
+            return -1;
+    return 0;
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct merge_args *a = args;
     const struct sh_need needs[] = {{"--db OUT", a->db != NULL}, {"the files to merge", positional->n > 0}, {0}};
-    if (sh_args_need("merge", needs, e))
-        return -1;
-    if (are_apart(a->db, positional, e))
+    if (sh_args_need("merge", needs, e) || are_apart(a->db, positional, e))
         return -1;
     struct sh_store *s = sh_store_create(a->db, e);
     if (!s)
@@ -114,7 +110,4 @@ const struct sh_cmd sh_cmd_merge = {
              "the same command resumes a merge that was killed. The input files are only read. `shears info OUT\n"
              "--hash` gives the hash of the unsplit job; `shears verify --db OUT` lists what is missing.\n\n"
              "  shears merge --db traces.db traces.db.shard-*-of-8",
-    .opts = opts,
-    .args_bytes = sizeof(struct merge_args),
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct merge_args), .run = run};

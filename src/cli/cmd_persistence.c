@@ -6,7 +6,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/read_number.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/app/persistence/study.h"
@@ -21,30 +20,16 @@ struct persistence_args {
 #define F(name) offsetof(struct persistence_args, name)
 static const struct sh_opt opts[] = {
     SH_STORE_OPT(F(db)),
-    {"split", SH_OPT_TEXT, F(split), "F,...", "boundary between early and late, as a fraction of the length\n"
-     "(default: 0.5)", 0, 0, 0},
-    {"alpha", SH_OPT_LIST, F(alpha), "A...", "threshold of a pivotal score: row = 1/t for a row that sees t keys\n"
-     "(default), K/t, split = 1/(split point), or a number", 0, 0, 0},
-    {"recent", SH_OPT_TEXT, F(recent), "R,...", "ignore pairs with query - key < R (default: 0)", 0, 0, 0},
+    SH_TEXT("split", F(split), "F,...", "boundary between early and late, as a fraction of the length\n(default: 0.5)"),
+    SH_LIST("alpha", F(alpha), "A...", "threshold of a pivotal score: row = 1/t for a row that sees t keys\n"
+        "(default), K/t, split = 1/(split point), or a number"),
+    SH_TEXT("recent", F(recent), "R,...", "ignore pairs with query - key < R (default: 0)"),
     SH_PER_OPT(F(per)),
     SH_RUN_OPT(F(run), 1),
-    {"window", SH_OPT_INT, F(window), "W", "rows before the split used for prediction (default: 400)", 1, 1 << 22, 0},
+    SH_INT("window", F(window), "W", 1, 1 << 22, "rows before the split used for prediction (default: 400)"),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct persistence_args *a = args;
-    a->per = "layer";
-    a->window = 400;
-    a->recent = "0";
-    a->split = "0.5";
-}
-
-static void release(void *args)
-{
-    sh_list_free(&((struct persistence_args *)args)->alpha);
-}
+static const struct persistence_args defaults = {.per = "layer", .window = 400, .recent = "0", .split = "0.5"};
 
 /* The request: every alpha x recent x split, the first of them shown layer by layer, and the literal
  * definition, always first. */
@@ -289,9 +274,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     const struct persistence_args *a = args;
     const char *path = sh_store_path_of("persistence", a->db, positional, e);
     struct request q = {0};
-    if (!path)
-        return -1;
-    if (read_request(a, &q, e))
+    if (!path || read_request(a, &q, e))
         return -1;
     struct sh_study *y = xcalloc(1, sizeof *y);
     y->window = (int)a->window;
@@ -303,9 +286,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     sh_store_close(s);
     if (!bad) {
         int is_table = sh_common_format(common) == SH_OUT_TEXT && !common->columns;
-        struct sh_out *o = describe(y, &q, a->per, is_table);
-        bad = sh_common_write(common, o, e);
-        sh_out_free(o);
+        bad = sh_common_write(common, describe(y, &q, a->per, is_table), 0, e);
     }
     if (!bad)
         keep_results(path, y, common);
@@ -331,9 +312,4 @@ const struct sh_cmd sh_cmd_persistence = {
              "- marks an undefined value. The literal definition saturates: nearly every token exceeds 1/t once, when\n"
              "it is the newest. --recent ignores what a recent window keeps anyway; --alpha K/t raises it.\n\n"
              "  shears persistence --db traces.db --recent 10 --alpha 5/t",
-    .opts = opts,
-    .args_bytes = sizeof(struct persistence_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct persistence_args), .defaults = &defaults, .run = run};

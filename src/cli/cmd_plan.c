@@ -6,13 +6,11 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/app/plan/plan_measure.h"
-#include "src/cli/plan_show.h"
-#include "traces/store.h"
 #include "src/app/common/recorded.h"
+#include "traces/store.h"
 
 struct plan_args {
     const char *db, *policy, *budget, *allocator, *out, *rows, *plan;
@@ -24,36 +22,24 @@ struct plan_args {
 static const struct sh_opt opts[] = {
     SH_STORE_OPT(F(db)),
     SH_POLICY_OPT(F(policy), "policy that the plan is for"),
-    {"budget", SH_OPT_TEXT, F(budget), "F", "mean over heads: tokens (17) or a fraction of the longest sequence (0.2)",
-     0,
-     0, 0},
-    {"target-recall", SH_OPT_REAL, F(recall), "F", "least kept mass, 0 to 1", 0, 1, 0},
-    {"target-error", SH_OPT_REAL, F(error), "F", "largest output error; requires a trace with --vectors v", 0, 1e6, 0},
-    {"target-ppl", SH_OPT_REAL, F(ppl), "F", "largest perplexity; requires evaluations of the policy in the store", 0,
-     1e9, 0},
-    {"allocator", SH_OPT_TEXT, F(allocator), "NAME[:knob=value,...]",
-     "how the total is split over layers and heads: uniform (default),\n"
-     "funnel (more to late layers), pyramid (more to early layers),\n"
-     "persistence (more where measured persistence is low), entropy,\n"
-     "adakv (within a layer), greedy (by budget curves)", 0, 0, 0},
-    {"plan", SH_OPT_TEXT, F(plan), "FILE", "measure this existing plan on the trace instead of making one", 0, 0, 0},
+    SH_TEXT("budget", F(budget), "F", "mean over heads: tokens (17) or a fraction of the longest sequence (0.2)"),
+    SH_REAL("target-recall", F(recall), "F", 0, 1, "least kept mass, 0 to 1"),
+    SH_REAL("target-error", F(error), "F", 0, 1e6, "largest output error; requires a trace with --vectors v"),
+    SH_REAL("target-ppl", F(ppl), "F", 0, 1e9, "largest perplexity; requires evaluations of the policy in the store"),
+    SH_TEXT("allocator", F(allocator), "NAME[:knob=value,...]", "how the total is split over layers and heads: uniform "
+        "(default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where measured "
+        "persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves)"),
+    SH_TEXT("plan", F(plan), "FILE", "measure this existing plan on the trace instead of making one"),
     {"output", SH_OPT_TEXT, F(out), "FILE", "write the plan to FILE as JSON (default: print it only)", 0, 0, 'o'},
     SH_PREFILL_OPT(F(prefill), "0"),
     SH_ROWS_OPT(F(rows)),
-    {"error-every", SH_OPT_INT, F(error_every), "N", "compute the output error for every N-th row (default: 1)", 1,
-     1 << 22, 0},
+    SH_INT("error-every", F(error_every), "N", 1, 1 << 22, "compute the output error for every N-th row (default: 1)"),
     SH_RUN_OPT(F(run), 0),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct plan_args *a = args;
-    a->allocator = "uniform";
-    a->rows = "renormalised";
-    a->recall = a->error = a->ppl = (double)NAN;
-    a->error_every = 1;
-}
+static const struct plan_args defaults = {
+    .allocator = "uniform", .rows = "renormalised", .recall = (double)NAN, .error = (double)NAN, .ppl = (double)NAN,
+    .error_every = 1};
 
 struct work {
     struct sh_policy_spec policy;
@@ -70,16 +56,6 @@ struct work {
 };
 
 /* ---- the request ---- */
-
-static int read_budget(const char *text, struct sh_budget *out, struct sh_err *e)
-{
-    struct sh_budget b[SH_MAX_BUDGETS];
-    int n = 0;
-    if (sh_budget_parse(text, b, &n, e))
-        return sh_err_prefix(e, "--budget");
-    *out = b[0];
-    return n == 1 ? 0 : sh_misused(e, "--budget %s: expected one budget", text);
-}
 
 static int read_policy(const struct plan_args *a, struct work *w, struct sh_err *e)
 {
@@ -106,16 +82,13 @@ static int read_request(const struct plan_args *a, const struct sh_common *commo
         return sh_misused(e, "--plan FILE sets policy, prefill and budgets itself: remove those options");
     if (!a->plan && asked != 1)
         return sh_misused(e, "plan requires exactly one of --budget, --target-recall, --target-error, --target-ppl");
-    if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
-        return sh_misused(e, "--rows: \"%s\", expected renormalised or recorded", a->rows);
     w->q = (struct sh_replay_request){.spec = &w->policy, .n_spec = 1, .prefill = (int)a->prefill,
-                                      .rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED,
                                       .error_every = (int)a->error_every, .seed = (uint64_t)common->seed,
                                       .threads = (int)common->threads, .quiet = common->quiet, .run = (int)a->run,
                                       .leave_out_small = 1, .dump_every = 1};
-    if (!a->plan && read_policy(a, w, e))
+    if (sh_read_rows(a->rows, &w->q.rows, e) || (!a->plan && read_policy(a, w, e)))
         return -1;
-    return a->budget ? read_budget(a->budget, &w->budget, e) : 0;
+    return a->budget ? sh_read_budget(a->budget, &w->budget, e) : 0;
 }
 
 /* A plan covers all layers, and an output error needs values. */
@@ -204,11 +177,6 @@ static int choose_budget(const struct plan_args *a, struct work *w, struct sh_st
 
 /* ---- the plan ---- */
 
-static const char *target_metric(const struct plan_args *a)
-{
-    return !isnan(a->recall) ? "kept_mass" : !isnan(a->error) ? "output_error" : !isnan(a->ppl) ? "ppl" : "";
-}
-
 static void add_ppl(struct work *w, const char *path)
 {
     struct sh_plan_evidence *v = sh_plan_add_evidence(&w->plan, "ppl", w->eval.ppl, w->eval.sequences,
@@ -229,7 +197,8 @@ static int make_plan(const struct plan_args *a, struct work *w, struct sh_store 
     p->prefill = w->q.prefill;
     p->recorded_rows = w->q.rows == SH_ROWS_RECORDED;
     p->n_token = sh_allot_longest(&w->allot);
-    snprintf(p->target_metric, sizeof p->target_metric, "%s", target_metric(a));
+    snprintf(p->target_metric, sizeof p->target_metric, "%s",
+             !isnan(a->recall) ? "kept_mass" : !isnan(a->error) ? "output_error" : !isnan(a->ppl) ? "ppl" : "");
     p->target = !isnan(a->recall) ? a->recall : !isnan(a->error) ? a->error : !isnan(a->ppl) ? a->ppl : 0;
     p->budget = xcalloc((size_t)p->n_layer * (size_t)p->n_kv_head, sizeof *p->budget);
     if (sh_allot_solve(&w->allot, w->mean, p->n_token, p->budget, e) || sh_plan_measure(p, &w->q, s, e))
@@ -255,20 +224,95 @@ static int measure_plan(const struct plan_args *a, struct work *w, struct sh_sto
 static void keep_plan(const struct work *w, const char *path, const char *out, int quiet)
 {
     struct sh_err e;
-    const char *slash = out ? strrchr(out, '/') : NULL;
     char *text = sh_plan_text(&w->plan);
     struct sh_store *s = sh_store_update(path, &e);
-    int bad = !s || sh_store_keep_plan(s, w->runs[0].id, !out ? "plan" : slash ? slash + 1 : out, text, &e);
+    int bad = !s || sh_store_keep_plan(s, w->runs[0].id, out ? basename(out) : "plan", text, &e);
     sh_store_close(s);
     free(text);
     if (bad)
         sh_store_tell_unkept("plan is", path, quiet, &e);
 }
 
+/* ---- the answer ---- */
+
+static void show_layer(struct sh_out *o, const struct sh_plan *p, int layer)
+{
+    const int *b = p->budget + layer * p->n_kv_head;
+    long long sum = 0;
+    int least = b[0], most = b[0];
+    for (int h = 0; h < p->n_kv_head; h++) {
+        sum += b[h];
+        least = b[h] < least ? b[h] : least;
+        most = b[h] > most ? b[h] : most;
+    }
+    sh_out_item(o);
+    sh_out_int(o, "layer", "layer", layer);
+    sh_out_int(o, "tokens", "tokens", sum);
+    sh_out_real(o, "mean_tokens", "per head", (double)sum / p->n_kv_head, 1);
+    sh_out_int(o, "least_tokens", "least", least);
+    sh_out_int(o, "most_tokens", "most", most);
+    sh_out_real(o, "share", "share", (double)sum / p->n_kv_head / p->n_token, 4);
+    sh_out_list(o, "heads", "heads");
+    for (int h = 0; h < p->n_kv_head; h++) {
+        sh_out_item(o);
+        sh_out_int(o, "head", "head", h);
+        sh_out_int(o, "tokens", "tokens", b[h]);
+    }
+    sh_out_end(o);
+}
+
+static void show_evidence(struct sh_out *o, const struct sh_plan *p)
+{
+    sh_out_list(o, "evidence", "measured with these budgets");
+    for (int i = 0; i < p->n_evidence; i++) {
+        const struct sh_plan_evidence *v = &p->evidence[i];
+        sh_out_item(o);
+        sh_out_text(o, "metric", "metric", v->metric);
+        sh_out_real(o, "value", "value", v->value, 4);
+        sh_out_real(o, "low", "95 % from", v->low, 4);
+        sh_out_real(o, "high", "to", v->high, 4);
+        if (v->sequences)
+            sh_out_int(o, "sequences", "sequences", v->sequences);
+        else
+            sh_out_text(o, "sequences", "sequences", NULL);
+        sh_out_int(o, "tokens", "tokens", v->tokens);
+        if (v->run >= 0)
+            sh_out_int(o, "run", "run", v->run);
+        else
+            sh_out_text(o, "run", "run", NULL);
+        sh_out_text(o, "store", "store", v->store);
+        sh_out_text(o, "program", "program", v->program);
+    }
+    sh_out_end(o);
+}
+
+static void show_plan(struct sh_out *o, const struct sh_plan *p)
+{
+    char knobs[SH_POLICY_TEXT];
+    double mean = (double)sh_plan_total(p) / ((double)p->n_layer * p->n_kv_head);
+    sh_out_text(o, "model", "model", p->model);
+    sh_out_text(o, "policy", "policy", p->policy.policy->name);
+    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&p->policy, knobs));
+    sh_out_text(o, "allocator", "allocator", p->allocator.allocator->name);
+    sh_out_text(o, "allocator_knobs", "allocator's knobs", sh_allocator_knobs(&p->allocator, knobs));
+    sh_out_int(o, "prefill", "prefill", p->prefill);
+    sh_out_int(o, "n_token", "tokens per text", p->n_token);
+    sh_out_int(o, "total_tokens", "tokens of all heads", sh_plan_total(p));
+    sh_out_real(o, "mean_tokens", "tokens per head", mean, 2);
+    sh_out_real(o, "share", "fraction of the text", mean / p->n_token, 4);
+    sh_out_text(o, "target_metric", "target", *p->target_metric ? p->target_metric : NULL);
+    sh_out_real(o, "target", "target's value", *p->target_metric ? p->target : (double)NAN, 4);
+    show_evidence(o, p);
+    sh_out_list(o, "layers", "budgets per layer (over all KV heads, and per head)");
+    for (int l = 0; l < p->n_layer; l++)
+        show_layer(o, p, l);
+    sh_out_end(o);
+}
+
 static int show(const struct work *w, const char *file, const struct sh_common *common, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
-    sh_plan_show(o, &w->plan);
+    show_plan(o, &w->plan);
     if (w->found.smaller_tokens) {
         sh_out_int(o, "smaller_mean_tokens", "next smaller", w->found.smaller_tokens);
         sh_out_real(o, "smaller_value", "its value", w->found.smaller_value, 4);
@@ -280,9 +324,7 @@ static int show(const struct work *w, const char *file, const struct sh_common *
                     "curves are concave.");
     if (file)
         sh_out_note(o, "The plan was written to %s.", file);
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, o, 0, e);
 }
 
 static int work(const struct plan_args *a, const struct sh_common *common, const char *path, struct work *w,
@@ -307,9 +349,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     const struct plan_args *a = args;
     const char *path = sh_store_path_of("plan", a->db, positional, e);
-    if (!path)
-        return -1;
-    if (sh_output_differs("-o", a->out, path, e))
+    if (!path || sh_output_differs("-o", a->out, path, e))
         return -1;
     struct work *w = xcalloc(1, sizeof *w);
     int bad = work(a, common, path, w, e);
@@ -332,8 +372,4 @@ const struct sh_cmd sh_cmd_plan = {
              "measured with them. It is also kept in the store. A perplexity target is not searched: the budget is\n"
              "looked up among the evaluations of the policy in the store.\n\n"
              "  shears plan --db traces.db --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o plan.json",
-    .opts = opts,
-    .args_bytes = sizeof(struct plan_args),
-    .preset = preset,
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct plan_args), .defaults = &defaults, .run = run};

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears plot: a figure from trace stores. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "plots/figure.h"
-#include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/report/figures/figure_data.h"
 #include "src/cli/paths.h"
@@ -22,39 +19,24 @@ struct plot_args {
 
 #define F(name) offsetof(struct plot_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_LIST, F(db), "FILE...", "trace stores, plotted side by side", 0, 0, 0},
-    {"plan", SH_OPT_LIST, F(plan), "FILE...", "allocation: plan files, plotted one below the other", 0, 0, 0},
+    SH_LIST("db", F(db), "FILE...", "trace stores, plotted side by side"),
+    SH_LIST("plan", F(plan), "FILE...", "allocation: plan files, plotted one below the other"),
     {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.svg, FILE.png or FILE.pdf", 0, 0, 'o'},
-    {"script", SH_OPT_FLAG, F(script), NULL, "write the gnuplot script, with its data, to -o instead", 0, 0, 0},
-    {"layer", SH_OPT_TEXT, F(layer), "L,...", "heatmap: layers (default: the middle one)", 0, 0, 0},
-    {"head", SH_OPT_TEXT, F(head), "H,...", "heatmap: heads, one per layer or several of one layer (default: 0)", 0, 0,
-     0},
-    {"rows", SH_OPT_TEXT, F(rows), "Q,...", "heatmap: queries whose rows are plotted individually", 0, 0, 0},
-    {"sequence", SH_OPT_INT, F(sequence), "S", "heatmap: sequence, counted within --run if given (default: 0)", 0, 1e9,
-     0},
-    {"split", SH_OPT_REAL, F(split), "F",
-     "boundary between early and late, as a fraction of the length\n(default: 0.5)",
-     1e-6, 1, 0},
+    SH_FLAG("script", F(script), "write the gnuplot script, with its data, to -o instead"),
+    SH_TEXT("layer", F(layer), "L,...", "heatmap: layers (default: the middle one)"),
+    SH_TEXT("head", F(head), "H,...", "heatmap: heads, one per layer or several of one layer (default: 0)"),
+    SH_TEXT("rows", F(rows), "Q,...", "heatmap: queries whose rows are plotted individually"),
+    SH_INT("sequence", F(sequence), "S", 0, 1e9, "heatmap: sequence, counted within --run if given (default: 0)"),
+    SH_REAL("split", F(split), "F", 1e-6, 1, "boundary between early and late, as a fraction of the length\n"
+        "(default: 0.5)"),
     SH_RUN_OPT(F(run), 1),
-    {"data", SH_OPT_TEXT, F(data), "FILE.tsv", "also write the plotted data to this file", 0, 0, 0},
-    {"width", SH_OPT_TEXT, F(width_text), "SIZE",
-     "page width: 3.3in, 16cm, 84mm, 240pt, or a number of inches (default:\n"
-     "set by the figure); on a narrow page panels are stacked", 0, 0, 0},
-    {"height", SH_OPT_TEXT, F(height_text), "SIZE", "page height (default: follows from the width)", 0, 0, 0},
+    SH_TEXT("data", F(data), "FILE.tsv", "also write the plotted data to this file"),
+    SH_TEXT("width", F(width_text), "SIZE", "page width: 3.3in, 16cm, 84mm, 240pt, or a number of inches (default:\n"
+        "set by the figure); on a narrow page panels are stacked"),
+    SH_TEXT("height", F(height_text), "SIZE", "page height (default: follows from the width)"),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    ((struct plot_args *)args)->split = 0.5;
-}
-
-static void release(void *args)
-{
-    struct plot_args *a = args;
-    sh_list_free(&a->db);
-    sh_list_free(&a->plan);
-}
+static const struct plot_args defaults = {.split = 0.5};
 
 /* "3.3in", "16cm" as inches. NULL: 0, the figure's own size. */
 static int read_size(const char *option, const char *text, double *inches, struct sh_err *e)
@@ -151,9 +133,4 @@ const struct sh_cmd sh_cmd_plot = {
              "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
              "  shears plot budget-curve --db traces.db -o budget-curve.svg\n",
     .list = list,
-    .opts = opts,
-    .args_bytes = sizeof(struct plot_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct plot_args), .defaults = &defaults, .run = run};

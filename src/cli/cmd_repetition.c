@@ -7,7 +7,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/common/text_source.h"
 #include "src/app/generate/generate_batch.h"
@@ -28,36 +27,22 @@ struct repetition_args {
 static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(live.model)),
     SH_TEXT_OPTS(F, 2, "16"),
-    {"prompt-tokens", SH_OPT_INT, F(prompt), "N", "tokens of each sequence used as the prompt (default: half of it)", 1,
-     1 << 22, 0},
-    {"max-tokens", SH_OPT_INT, F(max_tokens), "N", "tokens to write after each prompt (default: 128)", 2, 1 << 22, 0},
+    SH_INT("prompt-tokens", F(prompt), "N", 1, 1 << 22,
+        "tokens of each sequence used as the prompt (default: half of it)"),
+    SH_INT("max-tokens", F(max_tokens), "N", 2, 1 << 22, "tokens to write after each prompt (default: 128)"),
     SH_POLICY_OPT(F(policy), "eviction policy (see shears info policies)"),
-    {"budget", SH_OPT_TEXT, F(budget), "B", "tokens per KV head (64) or a fraction of prompt and output together\n"
-     "(0.2)", 0, 0, 0},
+    SH_TEXT("budget", F(budget), "B", "tokens per KV head (64) or a fraction of prompt and output together\n(0.2)"),
     SH_SAMPLER_OPTS(F, 100, 1 << 24, 0),
     SH_PREFILL_OPT(F(live.prefill), "0"),
     SH_KV_OPTS(L),
     SH_WEIGHT_OPTS(L),
-    {"db", SH_OPT_TEXT, F(db), "FILE", "store for the results, which shears report reads", 0, 0, 0},
+    SH_TEXT("db", F(db), "FILE", "store for the results, which shears report reads"),
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     {0}};
-#undef L
-#undef F
 
-static void preset(void *args)
-{
-    struct repetition_args *a = args;
-    sh_live_preset(&a->live);
-    a->field = "text";
-    a->count = 16;
-    a->max_tokens = 128;
-    a->top_p = 1;
-}
-
-static void release(void *args)
-{
-    sh_list_free(&((struct repetition_args *)args)->text);
-}
+static const struct repetition_args defaults = {
+    .live = {.dtype = "f32", .weight_bits = 16, .kv_group = 64}, .field = "text", .count = 16, .max_tokens = 128,
+    .top_p = 1};
 
 enum condition { FULL, POLICY, UNIFORM, N_CONDITION };
 static const char *const condition_name[N_CONDITION] = {"full cache", "policy", "uniform retention"};
@@ -83,33 +68,21 @@ struct work {
 static int read_policies(struct work *w, struct sh_err *e)
 {
     char uniform[96];
-    struct sh_budget all[SH_MAX_BUDGETS];
-    int n = 0;
     if (sh_policy_parse("full", &w->spec[FULL], e))
         return -1;
     if (sh_policy_parse(w->a->policy, &w->spec[POLICY], e))
         return sh_err_prefix(e, "--policy");
     snprintf(uniform, sizeof uniform, "random:sinks=%.0f,recent=%.0f", sh_policy_knob(&w->spec[POLICY], "sinks", 0),
              sh_policy_knob(&w->spec[POLICY], "recent", 0));
-    if (sh_policy_parse(uniform, &w->spec[UNIFORM], e))
-        return -1;
-    if (sh_budget_parse(w->a->budget, all, &n, e))
-        return sh_err_prefix(e, "--budget");
-    if (n > 1)
-        return sh_misused(e, "--budget %s: expected one budget", w->a->budget);
-    w->budget = all[0];
-    return 0;
+    return sh_policy_parse(uniform, &w->spec[UNIFORM], e) ? -1 : sh_read_budget(w->a->budget, &w->budget, e);
 }
 
 static int read_options(struct work *w, const struct sh_list *positional, struct sh_err *e)
 {
     const struct repetition_args *a = w->a;
-    if (sh_args_none("repetition", positional, e))
-        return -1;
-    if (sh_live_read(&w->live, &a->live, w->common, "repetition", e))
-        return -1;
     const struct sh_need needs[] = {{"--policy NAME", a->policy != NULL}, {"--budget B", a->budget != NULL}, {0}};
-    if (sh_args_need("repetition", needs, e))
+    if (sh_args_none("repetition", positional, e) ||
+        sh_live_read(&w->live, &a->live, w->common, "repetition", e) || sh_args_need("repetition", needs, e))
         return -1;
     if ((a->text.n > 0) + (a->jsonl != NULL) + (a->tokens != NULL) != 1)
         return sh_misused(e, "repetition requires one of --text, --jsonl and --tokens");
@@ -341,9 +314,7 @@ static int report(const struct work *w, struct sh_err *e)
     sh_out_end(o);
     sh_out_note(o, "Uniform retention keeps the policy's sinks and recent tokens and fills the budget with a random\n"
                 "sample, so differences are due to which tokens are kept, not to how many.");
-    int bad = sh_common_write(w->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(w->common, o, 0, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -378,9 +349,4 @@ const struct sh_cmd sh_cmd_repetition = {
              "repeated 4-grams), distinct-n and the longest repeat; for its attention, how similar the pivotal sets\n"
              "of adjacent rows are, compared with chance; and the perplexity of the texts with each cache.\n\n"
              "  shears repetition --model opt-125m --text book.txt --length 256 --policy scissorhands --budget 64",
-    .opts = opts,
-    .args_bytes = sizeof(struct repetition_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct repetition_args), .defaults = &defaults, .run = run};

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears replay: what eviction policies would have kept of the recorded attention. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/base/file.h"
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/app/replay/replay_job.h"
@@ -30,35 +27,21 @@ static const struct sh_opt opts[] = {
                     "supports (default: full window streaming h2o tova scissorhands)"),
     SH_BUDGETS_OPT(F(budget)),
     SH_PREFILL_OPT(F(prefill), "0"),
-    {"allocator", SH_OPT_TEXT, F(allocator), "NAME[:knob=value,...]",
-     "how budgets are split over layers and heads (see shears plan --help;\ndefault: uniform)", 0, 0, 0},
+    SH_TEXT("allocator", F(allocator), "NAME[:knob=value,...]", "how budgets are split over layers and heads (see "
+        "shears plan --help;\ndefault: uniform)"),
     SH_ROWS_OPT(F(rows)),
-    {"error-every", SH_OPT_INT, F(error_every), "N",
-     "compute the output error for every N-th row; 0: never (default: 1)",
-     0, 1 << 22, 0},
+    SH_INT("error-every", F(error_every), "N", 0, 1 << 22,
+        "compute the output error for every N-th row; 0: never (default: 1)"),
     SH_DUMP_OPTS(F),
     SH_RUN_OPT(F(run), 0),
     SH_FORCE_OPT(F(force)),
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct replay_args *a = args;
-    a->rows = "renormalised";
-    a->allocator = "uniform";
-    a->dump_every = a->error_every = 1;
-    a->rank_timeout = SH_RANK_TIMEOUT_S;
-}
-
-static void release(void *args)
-{
-    struct replay_args *a = args;
-    sh_list_free(&a->policy);
-    sh_list_free(&a->budget);
-}
+static const struct replay_args defaults = {
+    .rows = "renormalised", .allocator = "uniform", .dump_every = 1, .error_every = 1,
+    .rank_timeout = SH_RANK_TIMEOUT_S};
 
 /* ---- the request ---- */
 
@@ -103,24 +86,21 @@ static int read_policies(struct sh_replay_job *w, const struct sh_list *list, st
 static int read_request(const struct replay_args *a, const struct sh_common *common, struct sh_replay_job *w,
                         struct sh_store *s, struct sh_err *e)
 {
-    if (strcmp(a->rows, "renormalised") && strcmp(a->rows, "recorded"))
-        return sh_misused(e, "--rows: \"%s\", expected renormalised or recorded", a->rows);
+    enum sh_rows rows;
+    if (sh_read_rows(a->rows, &rows, e))
+        return -1;
     if (sh_allocator_parse(a->allocator, &w->allocator, e))
         return sh_err_prefix(e, "--allocator");
     if (sh_runs_choose(s, (int)a->run, &w->runs, &w->n_run, e))
         return -1;
     w->q = (struct sh_replay_request){.spec = w->spec, .budget = w->budget, .prefill = (int)a->prefill,
-                                      .rows = strcmp(a->rows, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED,
-                                      .error_every = (int)a->error_every, .seed = (uint64_t)common->seed,
+                                      .rows = rows, .error_every = (int)a->error_every,
+                                      .seed = (uint64_t)common->seed,
                                       .threads = (int)common->threads, .quiet = common->quiet, .run = (int)a->run,
                                       .dump_every = (int)a->dump_every};
-    if (read_policies(w, &a->policy, e))
+    if (read_policies(w, &a->policy, e) || sh_read_budgets(&a->budget, w->budget, &w->q.n_budget, e) ||
+        (!a->budget.n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->q.n_budget, e)))
         return -1;
-    if (!a->budget.n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->q.n_budget, e))
-        return -1;
-    for (int i = 0; i < a->budget.n; i++)
-        if (sh_budget_parse(a->budget.at[i], w->budget, &w->q.n_budget, e))
-            return sh_err_prefix(e, "--budget");
     return sh_replay_check(&w->q, s, e);
 }
 
@@ -260,22 +240,17 @@ static struct sh_out *describe(const struct sh_replay_job *w)
     return o;
 }
 
-static int run_and_dump(const char *path, struct sh_replay_job *w, struct sh_err *e)
-{
-    struct sh_file *f = path ? sh_file_begin(path, e) : NULL;
-    if (path && !f)
-        return -1;
-    w->q.dump = f ? sh_file_stream(f) : NULL;
-    return sh_file_end(f, sh_replay_work_alone(w, e), e);
-}
-
 static int replay(const struct replay_args *a, const char *path, struct sh_replay_job *w, struct sh_err *e)
 {
     if (w->cluster.ranks)
         return sh_replay_work_ranks(w, path, e);
     if (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, 0, w->store, e))
         return -1;
-    return run_and_dump(a->dump, w, e) ? -1 : 0;
+    struct sh_file *f = a->dump ? sh_file_begin(a->dump, e) : NULL;
+    if (a->dump && !f)
+        return -1;
+    w->q.dump = f ? sh_file_stream(f) : NULL;
+    return sh_file_end(f, sh_replay_work_alone(w, e), e) ? -1 : 0;
 }
 
 /* A shard's results only count if they can be stored, so its store is created before the work. */
@@ -311,19 +286,14 @@ static int work(const struct replay_args *a, const char *path, struct sh_replay_
         return bad ? -1 : 0;
     if (!w->shard.parts && !w->cluster.ranks)
         keep_results(w, path);
-    struct sh_out *o = describe(w);
-    bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, describe(w), 0, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct replay_args *a = args;
     const char *path = sh_store_path_of("replay", a->db, positional, e);
-    if (!path)
-        return -1;
-    if (sh_output_differs("--dump-kept", a->dump, path, e))
+    if (!path || sh_output_differs("--dump-kept", a->dump, path, e))
         return -1;
     struct sh_replay_job *w = xcalloc(1, sizeof *w);
     w->force = a->force;
@@ -352,9 +322,4 @@ const struct sh_cmd sh_cmd_replay = {
              "is exact in the first layer and an approximation in later ones. Results are kept in the store and\n"
              "reused.\n\n"
              "  shears replay --db traces.db --policy window h2o:recent=10 scissorhands --budget 0.05..0.5/10",
-    .opts = opts,
-    .args_bytes = sizeof(struct replay_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct replay_args), .defaults = &defaults, .run = run};

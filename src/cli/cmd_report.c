@@ -7,7 +7,6 @@
 #include "plots/gnuplot.h"
 #include "src/base/file.h"
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/report.h"
@@ -20,33 +19,21 @@ struct report_args {
 
 #define F(name) offsetof(struct report_args, name)
 static const struct sh_opt opts[] = {
-    {"db", SH_OPT_LIST, F(db), "FILE...",
-     "trace stores with results, at most four; a store of random weights serves as\n"
-     "the control", 0, 0, 0},
+    SH_LIST("db", F(db), "FILE...", "trace stores with results, at most four; a store of random weights serves as\n"
+        "the control"),
     {"output", SH_OPT_TEXT, F(out), "FILE.html", "the report", 0, 0, 'o'},
-    {"plan", SH_OPT_LIST, F(plan), "FILE...", "plans whose budgets are shown, at most four", 0, 0, 0},
-    {"model", SH_OPT_TEXT, F(model), "NAME|DIR", "model for the capacity section (default: the traced model, if known)",
-     0, 0, 0},
-    {"gpu", SH_OPT_TEXT, F(gpu), "NAME,...", "GPUs for the capacity section (default: RTX-4090,A100-SXM-80GB,H100-SXM)",
-     0, 0, 0},
+    SH_LIST("plan", F(plan), "FILE...", "plans whose budgets are shown, at most four"),
+    SH_TEXT("model", F(model), "NAME|DIR", "model for the capacity section (default: the traced model, if known)"),
+    SH_TEXT("gpu", F(gpu), "NAME,...", "GPUs for the capacity section (default: RTX-4090,A100-SXM-80GB,H100-SXM)"),
     SH_GPUS_OPT(F(gpus)),
-    {"length", SH_OPT_INT, F(length), "N",
-     "tokens per sequence for the capacity section (default: the model's context\n"
-     "length)", 1, 1e9, 0},
+    SH_INT("length", F(length), "N", 1, 1e9, "tokens per sequence for the capacity section (default: the model's "
+        "context\nlength)"),
     {0}};
-#undef F
-
-static void release(void *args)
-{
-    struct report_args *a = args;
-    sh_list_free(&a->db);
-    sh_list_free(&a->plan);
-}
 
 /* The page is always HTML, so another ending would mislead. A folder is refused later. */
 static int check_ending(const char *out, struct sh_err *e)
 {
-    const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out, *dot = strrchr(name, '.');
+    const char *name = basename(out), *dot = strrchr(name, '.');
     if (!*name || (dot && dot > name && (!strcmp(dot, ".html") || !strcmp(dot, ".htm"))))
         return 0;
     return sh_misused(e, "-o %s: expected a name ending in .html or .htm", out);
@@ -54,10 +41,8 @@ static int check_ending(const char *out, struct sh_err *e)
 
 static int check(const struct report_args *a, const struct sh_list *positional, struct sh_err *e)
 {
-    if (sh_args_none("report", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--db FILE...", a->db.n > 0}, {"-o FILE.html", a->out != NULL}, {0}};
-    if (sh_args_need("report", needs, e))
+    if (sh_args_none("report", positional, e) || sh_args_need("report", needs, e))
         return -1;
     if (a->db.n > SH_REPORT_STORES || a->plan.n > SH_REPORT_STORES)
         return sh_misused(e, "report: expected at most %d %s, found %d", SH_REPORT_STORES,
@@ -73,8 +58,7 @@ static int check(const struct report_args *a, const struct sh_list *positional, 
 static struct sh_file *open_page(const char *path, struct sh_err *e)
 {
     struct stat s;
-    const char *slash = strrchr(path, '/');
-    if (!(slash ? slash[1] : path[0]))
+    if (!*basename(path))
         return sh_misused(e, "-o %s: is a folder, expected a file", path), NULL;
     if (!lstat(path, &s) && !S_ISREG(s.st_mode))
         return sh_misused(e, "-o %s: exists and is not a regular file", path), NULL;
@@ -87,9 +71,7 @@ static int tell(const struct sh_common *common, const char *out, struct sh_err *
     struct stat s;
     sh_out_text(o, "report", "report", out);
     sh_out_int(o, "bytes", "bytes", stat(out, &s) ? 0 : (long long)s.st_size);
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, o, 0, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -121,8 +103,4 @@ const struct sh_cmd sh_cmd_report = {
              "computes them. Tables sort by a click on a heading; the page follows the reader's light or dark setting\n"
              "and can be printed. Figures are drawn by gnuplot (exit status 3 without it).\n\n"
              "  shears report --db trained.db random.db --plan plan.json -o report.html",
-    .opts = opts,
-    .args_bytes = sizeof(struct report_args),
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct report_args), .run = run};

@@ -1,20 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shears reproduce: the paper's experiments on the user's models and texts, as ordinary commands (reproduce_steps.h)
- * whose results go to a folder per model. */
+/* shears reproduce: the paper's experiments on the user's models and texts, as ordinary commands whose
+ * results go to a folder per model. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/report.h"
 #include "src/report/reproduce_show.h"
-#include "src/cli/reproduce_steps.h"
+#include "src/cli/steps.h"
 #include "src/model/model.h"
+
+/* The steps of the paper's experiments for one model, in order. %d: the model's folder of results, %m: the model,
+ * %t: --text FILE... or --jsonl FILE --field NAME, %j: the latter alone, %l: --length, %n: --count, %c: --count of
+ * documents, %b: budgets, %i: --count of a task's questions, %s: --shots, %q: the policy for them, %v: --model DIR
+ * if Theorem 3.1 can be tested, %k: the folder of the tasks, %r: tokens to write. The command skips a step that needs
+ * %j or a file of %k that is missing, and says so. */
+#define T " --db %d/trained.db"
+#define READ "eval --model %m %t --length %l --count %n" T
+#define TASK(name, file) {"task-" name ".txt", "eval --model %m --task " name " --data %k/" file " --shots %s " \
+                          "--count %i --policy full window %q --budget 0.5,0.2" T, 0}
+
+#define PAPER " --model opt-175b,llama-65b,bloom-176b --gpu A100-SXM-80GB --tp 8 --length 2048"
+
+static const struct sh_command_step reproduce_steps[] = {
+    {"trace.txt", "trace --model %m" T " %t --length %l --count %n --vectors qkv", 0},
+    {"trace-random.txt", "trace --model %m --db %d/random.db %t --length %l --count %n --random-weights", 0},
+    {"persistence.txt", "persistence" T, 0},
+    {"persistence-beyond.txt", "persistence" T " --alpha 5/t --recent 10", 0},
+    {"persistence-random.txt", "persistence --db %d/random.db", 0},
+    {"replay.txt", "replay" T " --policy all --budget %b", 0},
+    {"plan.txt", "plan" T " --policy scissorhands --target-recall 0.9 --allocator greedy -o %d/plan.json", 0},
+    {"eval.txt", READ " --policy window streaming h2o scissorhands --budget %b", 0},
+    {"eval-4bit.txt", READ " --policy full scissorhands --budget 0.5 --kv-bits 4", 0},
+    {"eval-weights-4bit.txt", READ " --policy full scissorhands --budget 0.5 --weight-bits 4", 0},
+    {"eval-weights-pruned.txt", READ " --policy full scissorhands --budget 0.5 --weight-prune 0.5", 0},
+    {"eval-length.txt", "eval --model %m %j --count %c --policy window scissorhands --budget 0.5 --by length" T, 0},
+    TASK("hellaswag", "hellaswag.jsonl"),
+    {"task-hellaswag-4bit.txt", "eval --model %m --task hellaswag --data %k/hellaswag.jsonl --shots %s --count %i "
+     "--policy full %q --budget 0.5 --kv-bits 4" T, 0},
+    TASK("mathqa", "math_qa.jsonl"),
+    TASK("piqa", "piqa.jsonl"),
+    TASK("winogrande", "winogrande.jsonl"),
+    TASK("openbookqa", "openbook_qa.jsonl"),
+    {"drift.txt", "drift --model %m" T " --policy scissorhands --budget 0.3333 --count 1", 0},
+    {"theory.txt", "theory" T " %v", 0},
+    {"repetition.txt", "repetition --model %m %t --length %l --count %n --max-tokens %r --policy scissorhands "
+     "--budget 0.5" T, 0},
+    {"table-1.txt", "capacity" PAPER " --batch 128", 0},
+    {"table-2.txt", "capacity" PAPER, 0},
+    {"figure-1.txt", "plot heatmap" T " -o %d/figure-1-attention-map.svg", 1},
+    {"figure-2.txt", "plot persistence" T " %d/random.db -o %d/figure-2-persistence.svg", 1},
+    {"figure-3.txt", "plot compression" T " -o %d/figure-3-compression.svg", 1},
+    {"figure-4.txt", "plot score-change" T " -o %d/figure-4-score-change.svg", 1},
+    {"figure-5.txt", "plot heatmap --db %d/random.db -o %d/figure-5-random-weights.svg", 1},
+    {"leaderboard.txt", "plot leaderboard" T " -o %d/leaderboard.svg", 1},
+    {"report.txt", "report" T " %d/random.db --plan %d/plan.json --model %m -o %d/report.html", 1},
+    {0}};
 
 enum { MOST_MODELS = 8, MANY_POSITIONS = 2048, ROOM_FOR_TENTH = 120 };
 
@@ -30,41 +75,26 @@ struct reproduce_args {
 
 #define F(name) offsetof(struct reproduce_args, name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_LIST, F(model), "DIR...", "checkpoint folders or .gguf files, at most eight", 0, 0, 0},
+    SH_LIST("model", F(model), "DIR...", "checkpoint folders or .gguf files, at most eight"),
     {"output", SH_OPT_TEXT, F(out), "DIR", "output folder, with one folder per model", 0, 0, 'o'},
     SH_TEXT_OPT(F(text)),
     SH_JSONL_OPT(F(jsonl)),
     SH_FIELD_OPT(F(field)),
-    {"tasks", SH_OPT_TEXT, F(tasks), "DIR", "folder with any of hellaswag.jsonl, math_qa.jsonl, piqa.jsonl,\n"
-     "winogrande.jsonl, openbook_qa.jsonl", 0, 0, 0},
-    {"size", SH_OPT_TEXT, F(size), "small|medium|full",
-     "small (default): 2 sequences of 256 tokens, 20 questions per task\n"
-     "medium: 8 of 512, 200 questions\nfull: 32 of the whole context length, 1000 questions", 0, 0, 0},
-    {"length", SH_OPT_INT, F(length), "N", "tokens per sequence, overriding --size", 64, 1 << 22, 0},
-    {"count", SH_OPT_INT, F(count), "N", "sequences, overriding --size", 1, 1e9, 0},
-    {"items", SH_OPT_INT, F(items), "N", "questions per task, overriding --size", 1, 1e9, 0},
-    {"shots", SH_OPT_INT, F(shots), "N", "examples before each question (default: 5 as in the paper; 0 for models\n"
-     "with fewer than 2048 positions)", 0, 1000, 0},
+    SH_TEXT("tasks", F(tasks), "DIR", "folder with any of hellaswag.jsonl, math_qa.jsonl, piqa.jsonl,\n"
+        "winogrande.jsonl, openbook_qa.jsonl"),
+    SH_TEXT("size", F(size), "small|medium|full", "small (default): 2 sequences of 256 tokens, 20 questions per task\n"
+        "medium: 8 of 512, 200 questions\nfull: 32 of the whole context length, 1000 questions"),
+    SH_INT("length", F(length), "N", 64, 1 << 22, "tokens per sequence, overriding --size"),
+    SH_INT("count", F(count), "N", 1, 1e9, "sequences, overriding --size"),
+    SH_INT("items", F(items), "N", 1, 1e9, "questions per task, overriding --size"),
+    SH_INT("shots", F(shots), "N", 0, 1000, "examples before each question (default: 5 as in the paper; 0 for models\n"
+        "with fewer than 2048 positions)"),
     {0}};
-#undef F
 
 static const struct size { const char *name; int length, count, documents, items, made; } sizes[] = {
     {"small", 256, 2, 8, 20, 32}, {"medium", 512, 8, 64, 200, 64}, {"full", 1 << 30, 32, 500, 1000, 128}};
 
-static void preset(void *args)
-{
-    struct reproduce_args *a = args;
-    a->field = "text";
-    a->size = "small";
-    a->shots = -1;
-}
-
-static void release(void *args)
-{
-    struct reproduce_args *a = args;
-    sh_list_free(&a->model);
-    sh_list_free(&a->text);
-}
+static const struct reproduce_args defaults = {.field = "text", .size = "small", .shots = -1};
 
 struct subject {
     const char *path;
@@ -93,10 +123,8 @@ static int check(struct work *w, const struct sh_list *positional, struct sh_err
 {
     const struct reproduce_args *a = w->a;
     size_t i = 0;
-    if (sh_args_none("reproduce", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--model DIR...", a->model.n > 0}, {"-o DIR", a->out != NULL}, {0}};
-    if (sh_args_need("reproduce", needs, e))
+    if (sh_args_none("reproduce", positional, e) || sh_args_need("reproduce", needs, e))
         return -1;
     if (a->model.n > MOST_MODELS)
         return sh_misused(e, "--model: found %d models, expected at most %d", a->model.n, MOST_MODELS);
@@ -139,8 +167,7 @@ static int look(struct work *w, struct sh_err *e)
         s->positions = arch->max_pos;
         s->is_plain = arch->pos != SH_POS_ROTARY && !(arch->flags & SH_HAS_QK_NORM);
         s->parameters = (double)sh_model_parameters(m);
-        const char *slash = strrchr(s->name, '/');
-        s->folder = xasprintf("%s/%s", w->a->out, slash ? slash + 1 : s->name);
+        s->folder = xasprintf("%s/%s", w->a->out, basename(s->name));
         sh_model_close(m);
     }
     int bad = sh_folder_make(w->a->out, e);
@@ -171,7 +198,7 @@ static void leave(struct work *w, const struct subject *m, const char *output, c
 }
 
 /* Why a step cannot be run with the given options; NULL: it can. Caller frees. */
-static char *lacks(const struct work *w, const struct sh_step *s)
+static char *lacks(const struct work *w, const struct sh_command_step *s)
 {
     const char *file = strstr(s->line, "%k/");
     if (strstr(s->line, "%j") && !w->a->jsonl)
@@ -191,7 +218,7 @@ static int run_steps(struct work *w, const struct subject *m, const struct sh_st
     struct sh_steps run = {.common = w->common, .folder = m->folder, .name = names,
                            .again = "the same command", .keeps = 1, .gnuplot_absent = w->gnuplot_absent};
     int bad = 0;
-    for (const struct sh_step *s = sh_reproduce_steps; s->line && !bad; s++) {
+    for (const struct sh_command_step *s = reproduce_steps; s->line && !bad; s++) {
         char *why = lacks(w, s);
         int status = why ? SH_OK : sh_steps_run(&run, s, e);
         bad = status < 0;
@@ -203,7 +230,7 @@ static int run_steps(struct work *w, const struct subject *m, const struct sh_st
             leave(w, m, s->output, "failed (see the message above)");
         w->failed += status > 0 && !(s->draws && status == SH_ABSENT);
         free(why);
-        if (s == sh_reproduce_steps && status > 0)
+        if (s == reproduce_steps && status > 0)
             bad = sh_fail(e, "reproduce: %s was not traced; all further steps require its trace", m->name);
     }
     w->gnuplot_absent = run.gnuplot_absent;
@@ -256,7 +283,7 @@ static int run_model(struct work *w, const struct subject *m, struct sh_err *e)
 /* One report of several models side by side, as many as a report shows. */
 static int run_page(struct work *w, struct sh_err *e)
 {
-    static const struct sh_step page[] = {{"report.txt", "report --db %x -o %o/report.html", 1}, {0}};
+    static const struct sh_command_step page[] = {{"report.txt", "report --db %x -o %o/report.html", 1}, {0}};
     const char *db[MOST_MODELS];
     int n = w->n_model < SH_REPORT_STORES ? w->n_model : SH_REPORT_STORES;
     if (w->n_model < 2 || w->gnuplot_absent)
@@ -360,9 +387,4 @@ const struct sh_cmd sh_cmd_reproduce = {
              "models, and a list of what was skipped and why. Changes to input files are not noticed: use a new\n"
              "output folder.\n\n"
              "  shears reproduce --model opt-125m opt-1.3b --jsonl c4.jsonl --tasks tasks --size medium -o paper",
-    .opts = opts,
-    .args_bytes = sizeof(struct reproduce_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct reproduce_args), .defaults = &defaults, .run = run};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears simulate: a server under load, with the whole cache and with budgets. */
+#include <math.h>
 #include <stdlib.h>
 
-#include "plots/gp.h"
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
+#include "src/base/time_unit.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/figures/simulate_plot.h"
@@ -14,94 +14,282 @@
 #define F(name) offsetof(struct sh_simulate_args, name)
 #define C(name) F(capacity.name)
 static const struct sh_opt opts[] = {
-    {"model", SH_OPT_TEXT, C(model), "NAME", "name from shears info models, folder with config.json, config.json,\n"
-     "or .gguf file", 0, 0, 0},
-    {"gpu", SH_OPT_TEXT, C(gpu), "NAME,...", "name from shears info gpus; each is a separate server", 0, 0, 0},
-    {"workload", SH_OPT_TEXT, F(workload), "FILE", "CSV with arrival_s, prompt_tokens, output_tokens, or with the\n"
-     "columns of the public Azure or BurstGPT traces", 0, 0, 0},
-    {"speed", SH_OPT_TEXT, F(speed), "F,...", "replay the workload F times as fast (default: 1)", 0, 0, 0},
-    {"rate", SH_OPT_TEXT, F(rate), "R,...", "generate R requests per second (Poisson); each rate is one run", 0, 0, 0},
-    {"requests", SH_OPT_INT, F(requests), "N", "requests to generate (default: 1000)", 1, 1e9, 0},
-    {"prompt", SH_OPT_TEXT, F(prompt), "N", "prompt tokens of generated requests: 512, 100-900, exp:512 or\n"
-     "lognormal:512:0.8", 0, 0, 0},
-    {"output", SH_OPT_TEXT, F(output), "N", "output tokens of generated requests, in the same form", 0, 0, 0},
-    {"plan", SH_OPT_LIST, F(plan), "FILE...", "shears plan files to compare with the whole cache", 0, 0, 0},
-    {"budget", SH_OPT_TEXT, C(budget), "B,...", "budgets to compare with the whole cache: 0.2 of the length, 4096,\n"
-     "64/32/... (one per layer)", 0, 0, 0},
-    {"evict", SH_OPT_TEXT, F(evict), "WHEN", "prompt: after the whole prompt (default); chunk: after each chunk", 0, 0,
-     0},
-    {"allocator", SH_OPT_TEXT, F(memory), "HOW",
-     "paged (default), or slots: reserve a sequence's whole cache at the start",
-     0, 0, 0},
-    {"page", SH_OPT_INT, C(page), "N", "tokens per page (default: 16)", 1, 1 << 20, 0},
-    {"chunk", SH_OPT_INT, C(chunk), "N", "tokens per step (default: 2048)", 1, 1 << 20, 0},
-    {"max-seqs", SH_OPT_INT, F(max_seqs), "N", "sequences that run at once (default: 256)", 1, 1e6, 0},
-    {"slo-ttft", SH_OPT_REAL, F(slo_ttft), "S", "limit on the time to first token", 0, 1e9, 0},
-    {"slo-tpot", SH_OPT_REAL, F(slo_tpot), "S", "limit on the mean time per further output token", 0, 1e9, 0},
-    {"max-rate", SH_OPT_FLAG, F(max_rate), NULL, "find the highest rate that meets the limits, to within 1 %", 0, 0, 0},
-    {"goal", SH_OPT_REAL, F(goal), "F", "fraction of requests that must meet the limits (default: 0.99)", 0.01, 1, 0},
-    {"efficiency", SH_OPT_TEXT, F(efficiency), "OP=F,...",
-     "achieved fraction of the GPU's peak, by operation: weights, cache\n"
-     "(memory), products, attention (compute), link (default: 1)", 0, 0, 0},
-    {"step-overhead", SH_OPT_REAL, F(overhead_s), "S", "time added to each step (default: 0)", 0, 10, 0},
-    {"calibrate", SH_OPT_TEXT, F(calibrate), "FILE",
-     "fit --efficiency and --step-overhead to measured steps: CSV with\n"
-     "prefill_tokens, decode_sequences, context_tokens, seconds", 0, 0, 0},
-    {"kv", SH_OPT_TEXT, C(kv), "TYPE,...", "cache format (see shears capacity --help; default: f16)", 0, 0, 0},
-    {"tp", SH_OPT_TEXT, C(tp), "N,...", "tensor parallelism: GPUs that share each layer (default: 1)", 0, 0, 0},
+    SH_TEXT("model", C(model), "NAME", "name from shears info models, folder with config.json, config.json,\n"
+        "or .gguf file"),
+    SH_TEXT("gpu", C(gpu), "NAME,...", "name from shears info gpus; each is a separate server"),
+    SH_TEXT("workload", F(workload), "FILE", "CSV with arrival_s, prompt_tokens, output_tokens, or with the\n"
+        "columns of the public Azure or BurstGPT traces"),
+    SH_TEXT("speed", F(speed), "F,...", "replay the workload F times as fast (default: 1)"),
+    SH_TEXT("rate", F(rate), "R,...", "generate R requests per second (Poisson); each rate is one run"),
+    SH_INT("requests", F(requests), "N", 1, 1e9, "requests to generate (default: 1000)"),
+    SH_TEXT("prompt", F(prompt), "N", "prompt tokens of generated requests: 512, 100-900, exp:512 or\n"
+        "lognormal:512:0.8"),
+    SH_TEXT("output", F(output), "N", "output tokens of generated requests, in the same form"),
+    SH_LIST("plan", F(plan), "FILE...", "shears plan files to compare with the whole cache"),
+    SH_TEXT("budget", C(budget), "B,...", "budgets to compare with the whole cache: 0.2 of the length, 4096,\n"
+        "64/32/... (one per layer)"),
+    SH_TEXT("evict", F(evict), "WHEN", "prompt: after the whole prompt (default); chunk: after each chunk"),
+    SH_TEXT("allocator", F(memory), "HOW", "paged (default), or slots: reserve a sequence's whole cache at the start"),
+    SH_INT("page", C(page), "N", 1, 1 << 20, "tokens per page (default: 16)"),
+    SH_INT("chunk", C(chunk), "N", 1, 1 << 20, "tokens per step (default: 2048)"),
+    SH_INT("max-seqs", F(max_seqs), "N", 1, 1e6, "sequences that run at once (default: 256)"),
+    SH_REAL("slo-ttft", F(slo_ttft), "S", 0, 1e9, "limit on the time to first token"),
+    SH_REAL("slo-tpot", F(slo_tpot), "S", 0, 1e9, "limit on the mean time per further output token"),
+    SH_FLAG("max-rate", F(max_rate), "find the highest rate that meets the limits, to within 1 %"),
+    SH_REAL("goal", F(goal), "F", 0.01, 1, "fraction of requests that must meet the limits (default: 0.99)"),
+    SH_TEXT("efficiency", F(efficiency), "OP=F,...", "achieved fraction of the GPU's peak, by operation: weights, "
+        "cache\n(memory), products, attention (compute), link (default: 1)"),
+    SH_REAL("step-overhead", F(overhead_s), "S", 0, 10, "time added to each step (default: 0)"),
+    SH_TEXT("calibrate", F(calibrate), "FILE", "fit --efficiency and --step-overhead to measured steps: CSV with\n"
+        "prefill_tokens, decode_sequences, context_tokens, seconds"),
+    SH_TEXT("kv", C(kv), "TYPE,...", "cache format (see shears capacity --help; default: f16)"),
+    SH_TEXT("tp", C(tp), "N,...", "tensor parallelism: GPUs that share each layer (default: 1)"),
     SH_HARDWARE_OPTS(C),
     SH_RESULTS_OPTS(F),
-    {"log", SH_OPT_TEXT, F(log), "FILE", "write every request of every run as CSV, in order of completion", 0, 0, 0},
-    {"timeline", SH_OPT_FLAG, F(timeline), NULL, "report cache use over time: in --json, or alone in --csv", 0, 0, 0},
-    {"plot-latency", SH_OPT_TEXT, F(plot_latency), "FILE", "plot TTFT and TPOT against the rate (.svg, .png or .pdf)",
-     0, 0,
-     0},
-    {"plot-occupancy", SH_OPT_TEXT, F(plot_occupancy), "FILE", "plot cache use over time", 0, 0, 0},
+    SH_TEXT("log", F(log), "FILE", "write every request of every run as CSV, in order of completion"),
+    SH_FLAG("timeline", F(timeline), "report cache use over time: in --json, or alone in --csv"),
+    SH_TEXT("plot-latency", F(plot_latency), "FILE", "plot TTFT and TPOT against the rate (.svg, .png or .pdf)"),
+    SH_TEXT("plot-occupancy", F(plot_occupancy), "FILE", "plot cache use over time"),
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
-#undef C
-#undef F
 
-static void preset(void *args)
+static const struct sh_simulate_args defaults = {
+    .capacity = {.kv = "f16", .tp = "1", .windows = "model", .pp = 1, .ep = 1, .page = 16, .length = 1, .util = -1,
+                 .reserve = -1, .bandwidth = -1, .flops = -1, .price = -1},
+    .memory = "paged", .evict = "prompt", .slo_ttft = -1, .slo_tpot = -1, .overhead_s = -1, .goal = 0.99,
+    .rank_timeout = SH_RANK_TIMEOUT_S};
+
+/* ---- the results ---- */
+
+/* A count, which a damaged store may lack. */
+static void count(struct sh_out *o, const char *key, const char *label, double n)
 {
-    struct sh_simulate_args *a = args;
-    a->capacity = (struct sh_capacity_args){.kv = "f16", .tp = "1", .windows = "model", .pp = 1, .ep = 1, .page = 16,
-                                            .length = 1, .util = -1, .reserve = -1, .bandwidth = -1, .flops = -1,
-                                            .price = -1};
-    a->memory = "paged";
-    a->evict = "prompt";
-    a->slo_ttft = a->slo_tpot = a->overhead_s = -1;
-    a->goal = 0.99;
-    a->rank_timeout = SH_RANK_TIMEOUT_S;
+    if (isnan(n))
+        sh_out_real(o, key, label, n, 0);
+    else
+        sh_out_int(o, key, label, llround(n));
 }
 
-static void release(void *args)
+static void group(struct sh_out *o, const char *key, const double q[4])
 {
-    sh_list_free(&((struct sh_simulate_args *)args)->plan);
+    sh_out_group(o, key);
+    sh_out_real(o, "p50", "p50", q[0], 4);
+    sh_out_real(o, "p99", "p99", q[2], 4);
+    sh_out_real(o, "p90", "p90", q[1], 4);
+    sh_out_real(o, "mean", "mean", q[3], 4);
+    sh_out_group_end(o);
+}
+
+/* Percentiles for people, in a suitable unit. All: every one, since --columns may name any. */
+static void shown(struct sh_out *o, const char *key, const char *what, const double q[4], const struct sh_time_unit *u,
+                  int all)
+{
+    static const struct { const char *key; int at, is_extra; } part[] = {
+        {"p50", 0, 0}, {"p99", 2, 0}, {"p90", 1, 1}, {"mean", 3, 1}};
+    sh_out_group(o, key);
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        char *label = xasprintf("%s %s, %s", what, part[i].key, u->name);
+        if (all || !part[i].is_extra)
+            sh_out_real(o, part[i].key, label, q[part[i].at] * u->per_s, u->digits);
+        free(label);
+    }
+    sh_out_group_end(o);
+}
+
+static void details(struct sh_out *o, const struct sh_sim_row *r)
+{
+    const double *m = r->at;
+    count(o, "finished", "finished", m[SH_S_FINISHED]);
+    count(o, "refused", "refused", m[SH_S_REFUSED]);
+    sh_out_real(o, "speed", "speed", r->speed, 3);
+    sh_out_real(o, "good_share", "good", m[SH_S_GOOD_SHARE], 4);
+    group(o, "latency_s", m + SH_S_LATENCY);
+    group(o, "queue_s", m + SH_S_QUEUE);
+    sh_out_real(o, "kv_occupancy_peak", "peak", m[SH_S_OCCUPANCY_PEAK], 4);
+    sh_out_int(o, "kv_pool_bytes_per_gpu", "pool", (long long)r->cache->pool);
+    sh_out_real(o, "running_mean", "running", m[SH_S_RUNNING], 2);
+    count(o, "largest_batch", "largest batch", m[SH_S_LARGEST_BATCH]);
+    count(o, "steps", "steps", m[SH_S_STEPS]);
+    sh_out_real(o, "seconds", "seconds", m[SH_S_SECONDS], 2);
+    sh_out_real(o, "busy_share", "busy", m[SH_S_BUSY], 4);
+    count(o, "tokens_in", "tokens in", m[SH_S_TOKENS_IN]);
+    count(o, "tokens_out", "tokens out", m[SH_S_TOKENS_OUT]);
+    count(o, "tokens_recomputed", "recomputed", m[SH_S_RECOMPUTED]);
+    sh_out_real(o, "max_speed", "max. speed", m[SH_S_MAX_SPEED], 3);
+    sh_out_text(o, "evidence", "evidence", r->cache->evidence);
+}
+
+static void timeline(struct sh_out *o, const struct sh_timeline *t)
+{
+    int n = sh_timeline_count(t);
+    sh_out_list(o, "timeline", "cache in use over time");
+    for (int i = 0; i < n; i++) {
+        sh_out_item(o);
+        sh_out_real(o, "from_s", "from s", i * t->width, 3);
+        sh_out_real(o, "to_s", "to s", fmin((i + 1) * t->width, t->end), 3);
+        sh_out_real(o, "kv_occupancy", "KV in use", sh_timeline_mean(t, i), 4);
+    }
+    sh_out_end(o);
+}
+
+/* Columns that tell the servers of the sweep apart, or all of them. */
+static void server(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_cache *v, int all)
+{
+    if (all || s->n_board > 1)
+        sh_out_text(o, "gpu", "GPU", v->board->name);
+    if (all || s->settings.tp.n > 1)
+        sh_out_int(o, "tp", "tp", v->tp);
+    if (all || s->settings.kv.n > 1)
+        sh_out_text(o, "kv", "kv", v->kv);
+}
+
+/* The units of TTFT and TPOT, each over all rows. */
+struct units {
+    struct sh_time_unit ttft, tpot;
+    int digits;                         /* of cache use, which is tiny for tiny models            */
+};
+
+static struct units units_of(const struct sh_sim_study *s)
+{
+    double *at = xcalloc(4 * (size_t)s->n_row + 1, sizeof *at);
+    int n = 2 * s->n_row;
+    for (int i = 0; i < n; i++) {
+        at[i] = s->row[i / 2].at[SH_S_TTFT + (i % 2 ? 2 : 0)];
+        at[n + i] = s->row[i / 2].at[SH_S_TPOT + (i % 2 ? 2 : 0)];
+    }
+    struct units u = {sh_time_unit(at, n), sh_time_unit(at + n, n), 4};
+    for (int i = 0; i < s->n_row; i++)
+        u.digits = s->row[i].at[SH_S_OCCUPANCY] < 1e-3 ? 7 : u.digits;
+    free(at);
+    return u;
+}
+
+static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_row *r, const struct units *u,
+                int is_text, int all)
+{
+    int has_limits = s->args->slo_ttft >= 0 || s->args->slo_tpot >= 0;
+    const double *m = r->at;
+    sh_out_item(o);
+    sh_out_text(o, "plan", "cache", r->cache->name);
+    server(o, s, r->cache, all);
+    sh_out_real(o, "rate_requests_per_s", "requests/s", m[SH_S_RATE], 3);
+    count(o, "requests", "requests", m[SH_S_REQUESTS]);
+    sh_out_real(o, "throughput_tokens_per_s", "tokens/s", m[SH_S_THROUGHPUT], 1);
+    if (has_limits || all)
+        sh_out_real(o, "goodput_requests_per_s", "good/s", m[SH_S_GOODPUT], 3);
+    if (is_text) {
+        shown(o, "ttft_s", "TTFT", m + SH_S_TTFT, &u->ttft, all);
+        shown(o, "tpot_s", "TPOT", m + SH_S_TPOT, &u->tpot, all);
+    } else {
+        group(o, "ttft_s", m + SH_S_TTFT);
+        group(o, "tpot_s", m + SH_S_TPOT);
+    }
+    count(o, "preemptions", "preemptions", m[SH_S_PREEMPTIONS]);
+    sh_out_real(o, "kv_occupancy_mean", "KV in use", m[SH_S_OCCUPANCY], u->digits);
+    if (!all)
+        count(o, "largest_batch", "largest batch", m[SH_S_LARGEST_BATCH]);
+    if (s->args->max_rate || all)
+        sh_out_real(o, "max_rate_requests_per_s", "max. rate",
+                    is_text && m[SH_S_MAX_IS_OPEN] > 0 ? (double)INFINITY : m[SH_S_MAX_RATE], 3);
+    if (all)
+        details(o, r);
+}
+
+/* The known quality of each cache, which is the same on all servers. */
+static void note_evidence(struct sh_out *o, const struct sh_sim_study *s)
+{
+    int n = 1 + s->settings.budget.n + s->args->plan.n;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < s->n_row; i++)
+            if (s->row[i].is_there && (int)(s->row[i].cache - s->cache) % n == k) {
+                sh_out_note(o, "%s: %s", s->row[i].cache->name, s->row[i].cache->evidence);
+                break;
+            }
+}
+
+/* What happened to a cache, at the first of its rows. */
+static void note_cache(struct sh_out *o, const struct sh_sim_row *r)
+{
+    const struct sh_sim_cache *v = r->cache;
+    if (r->at[SH_S_REFUSED] > 0)
+        sh_out_note(o, "%s%s: %.0f requests were refused: their cache does not fit even alone.", v->name, v->on,
+                    r->at[SH_S_REFUSED]);
+    if (r->at[SH_S_MAX_IS_OPEN] > 0)
+        sh_out_note(o, "%s%s: the limits hold at any rate of these requests; use more --requests.", v->name, v->on);
+}
+
+static void note_pool(struct sh_out *o, const struct sh_sim_study *s)
+{
+    uint64_t last = 0;
+    for (int i = 0; i < s->n_cache; i++) {
+        const struct sh_sim_cache *v = &s->cache[i];
+        if (v->pool != last)
+            sh_out_note(o, "%s%sThe cache has %.2f GiB per GPU: what weights leave of --util, --reserve and "
+                        "--overhead.", *v->on ? v->on + 2 : "", *v->on ? ": " : "", (double)v->pool / 0x1p30);
+        last = v->pool;
+    }
+}
+
+static void notes(struct sh_out *o, const struct sh_sim_study *s)
+{
+    const struct sh_sim_efficiency *f = &s->efficiency;
+    const struct sh_sim_cache *last = NULL;
+    int known = 0, first = 1;
+    note_pool(o, s);
+    if (s->n_point)
+        sh_out_note(o, "Calibrated on %d steps: memory %.3f, compute %.3f of the GPU's peak, %.3f ms per step; error "
+                    "%.1f %% (root mean square), %.1f %% at most.", s->n_point, f->weights, f->products,
+                    1e3 * f->overhead_s, 100 * s->fit.rms, 100 * s->fit.worst);
+    if (s->fit.is_bound)
+        sh_out_note(o, "A measured step is faster than the GPU's peak allows: check model, formats and --tp.");
+    if (f->weights == 1 && f->products == 1 && f->overhead_s <= 0)
+        sh_out_note(o, "Steps take the least time that bandwidth and compute allow; real steps take longer "
+                    "(--efficiency, --step-overhead, or --calibrate FILE).");
+    for (int i = 0; i < s->n_row; i++) {
+        const struct sh_sim_row *r = &s->row[i];
+        known += r->is_known;
+        if (!r->is_there)
+            continue;
+        if (first && r->at[SH_S_SKIPPED] > 0)
+            sh_out_note(o, "%.0f rows without prompt or output tokens were skipped.", r->at[SH_S_SKIPPED]);
+        first = 0;
+        if (r->cache != last)
+            note_cache(o, r);
+        last = r->cache;
+    }
+    note_evidence(o, s);
+    if (known)
+        sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, s->n_row);
+}
+
+/* Rows, remarks. All: everything that --json has, else what people read. */
+static void show_results(struct sh_out *o, const struct sh_sim_study *s, int is_text, int all)
+{
+    struct units u = units_of(s);
+    sh_out_list(o, "results", "continuous batching");
+    for (int i = 0; i < s->n_row; i++) {
+        if (!s->row[i].is_there)                /* computed by another shard */
+            continue;
+        row(o, s, &s->row[i], &u, is_text, all);
+        if (s->args->timeline && !is_text)
+            timeline(o, s->row[i].occupancy);
+    }
+    if (s->args->timeline && !is_text)
+        sh_out_show(o, "timeline");
+    sh_out_end(o);
+    notes(o, s);
 }
 
 static int show(const struct sh_sim_study *s, const struct sh_common *common, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
     int is_text = sh_common_format(common) == SH_OUT_TEXT;
-    sh_sim_show(o, s, is_text, !is_text || common->columns);
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    show_results(o, s, is_text, !is_text || common->columns);
+    return sh_common_write(common, o, 0, e);
 }
 
-/* Fails before the work if the figure cannot be written. */
-static int probe(const char *path, struct sh_err *e)
-{
-    struct sh_gp gp;
-    if (!path)
-        return 0;
-    if (sh_gp_open(&gp, path, 0, 0, 0, e))
-        return -1;
-    sh_gp_abandon(&gp);
-    return 0;
-}
+/* ---- the work ---- */
 
 /* No output may be an input or another output. */
 static int check_paths(const struct sh_simulate_args *a, struct sh_err *e)
@@ -120,11 +308,9 @@ static int check_paths(const struct sh_simulate_args *a, struct sh_err *e)
 static int read_options(const struct sh_sim_study *s, const struct sh_list *positional, struct sh_err *e)
 {
     const struct sh_simulate_args *a = s->args;
-    if (sh_args_none("simulate", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--model NAME", a->capacity.model != NULL},
                                     {"--gpu NAME", a->capacity.gpu != NULL}, {0}};
-    if (sh_args_need("simulate", needs, e))
+    if (sh_args_none("simulate", positional, e) || sh_args_need("simulate", needs, e))
         return -1;
     if (a->force && !a->db)
         return sh_misused(e, "--force requires --db FILE");
@@ -134,11 +320,8 @@ static int read_options(const struct sh_sim_study *s, const struct sh_list *posi
     if (s->shard.parts && a->plot_latency)
         return sh_misused(e, "--plot-latency cannot be combined with --shard"),
                sh_hint(e, "merge the shards, then run the same command without --shard to plot the stored results");
-    if (check_paths(a, e))
-        return -1;
-    if (!sh_job_is_first(&s->cluster))
-        return 0;
-    return probe(a->plot_latency, e) || probe(a->plot_occupancy, e) ? -1 : 0;
+    return check_paths(a, e) || (sh_job_is_first(&s->cluster) && (sh_check_figure(a->plot_latency, e) ||
+                                                                  sh_check_figure(a->plot_occupancy, e))) ? -1 : 0;
 }
 
 /* FNV-1a over the model's shape, to tell shards of different models apart. */
@@ -175,7 +358,7 @@ static int answer(const struct sh_sim_study *s, struct sh_err *e)
                ? -1 : 0;
 }
 
-/* The store is opened before the work, so that a bad path fails early; if it was created in vain, it is removed. */
+/* The store is opened before the work, so that a bad path fails early; it is removed if it stays empty. */
 static int work(struct sh_sim_study *s, struct sh_err *e)
 {
     const char *db = s->args->db;
@@ -225,9 +408,4 @@ const struct sh_cmd sh_cmd_simulate = {
              "      --max-rate --slo-ttft 2\n"
              "  shears simulate --model llama-3.1-8b --gpu A100-SXM-80GB,H100-SXM --tp 1,2 --rate 2,4,8,16 \\\n"
              "      --prompt 4000 --output 300 --budget 0.2 --db served.db",
-    .opts = opts,
-    .args_bytes = sizeof(struct sh_simulate_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct sh_simulate_args), .defaults = &defaults, .run = run};

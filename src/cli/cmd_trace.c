@@ -6,7 +6,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/read_number.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/app/store/describe.h"
 #include "src/app/trace/trace_job.h"
@@ -16,66 +15,34 @@ static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(model)),
     SH_NEW_STORE_OPT(F(db)),
     SH_TEXT_OPTS(F, 1, "all"),
-    {"layers", SH_OPT_TEXT, F(layers), "A-B", "record only these layers, from 0 (default: all)", 0, 0, 0},
-    {"record", SH_OPT_TEXT, F(record), "WHAT", "full: every score (default)\n"
-     "sparse: scores above the row's mean, and the mass of the rest\nsummary: statistics only", 0, 0, 0},
-    {"codec", SH_OPT_TEXT, F(codec), "NAME", "log8: one byte, within 4 %, from 1e-8 to 1 (default)\n"
-     "f16, f32: exact to the format", 0, 0, 0},
-    {"vectors", SH_OPT_TEXT, F(vectors), "KINDS", "also record queries, keys or values: any of q, k, v", 0, 0, 0},
+    SH_TEXT("layers", F(layers), "A-B", "record only these layers, from 0 (default: all)"),
+    SH_TEXT("record", F(record), "WHAT", "full: every score (default)\nsparse: scores above the row's mean, and the "
+        "mass of the rest\nsummary: statistics only"),
+    SH_TEXT("codec", F(codec), "NAME", "log8: one byte, within 4 %, from 1e-8 to 1 (default)\n"
+        "f16, f32: exact to the format"),
+    SH_TEXT("vectors", F(vectors), "KINDS", "also record queries, keys or values: any of q, k, v"),
     SH_WEIGHT_OPTS(F),
-    {"memory", SH_OPT_BYTES, F(memory), "BYTES", "above this size, keep hidden states in a temporary file next to the\n"
-     "store (default: half of the memory)", 0, 0, 0},
+    SH_BYTES("memory", F(memory), "BYTES", 0, 0, "above this size, keep hidden states in a temporary file next to the\n"
+        "store (default: half of the memory)"),
     SH_DEVICE_MEMORY_OPT(F(device_memory)),
-    {"random-weights", SH_OPT_FLAG, F(random_weights), NULL,
-     "use random weights drawn from --seed: the untrained control", 0,
-     0, 0},
-    {"alpha", SH_OPT_LIST, F(alpha), "A...", "summary: thresholds row, K/t, split or a number (default: row 2/t 5/t\n"
-     "10/t split); full with log8: further thresholds to count exactly\n(1/t, 2/t, 5/t and 10/t are exact already)", 0,
-     0, 0},
-    {"recent", SH_OPT_TEXT, F(recent), "R,...", "summary: recent windows to ignore (default: 0,1,10,50)", 0, 0, 0},
-    {"split", SH_OPT_TEXT, F(split), "F,...", "summary: split points (default: 0.25,0.5,0.75)", 0, 0, 0},
-    {"window", SH_OPT_INT, F(window), "W", "summary: rows whose low scores are counted (default: 400)", 1, 1 << 22, 0},
+    SH_FLAG("random-weights", F(random_weights), "use random weights drawn from --seed: the untrained control"),
+    SH_LIST("alpha", F(alpha), "A...", "summary: thresholds row, K/t, split or a number (default: row 2/t 5/t\n10/t "
+        "split); full with log8: further thresholds to count exactly\n(1/t, 2/t, 5/t and 10/t are exact already)"),
+    SH_TEXT("recent", F(recent), "R,...", "summary: recent windows to ignore (default: 0,1,10,50)"),
+    SH_TEXT("split", F(split), "F,...", "summary: split points (default: 0.25,0.5,0.75)"),
+    SH_INT("window", F(window), "W", 1, 1 << 22, "summary: rows whose low scores are counted (default: 400)"),
     SH_PART_OPT(F(shard)),
     SH_TIMING_OPT(F(timing)),
-    {"pipeline", SH_OPT_FLAG, F(pipeline), NULL, "under mpirun or srun: each rank holds some of the layers and passes\n"
-     "hidden states on, so the weights are read once in all", 0, 0, 0},
+    SH_FLAG("pipeline", F(pipeline), "under mpirun or srun: each rank holds some of the layers and passes\n"
+        "hidden states on, so the weights are read once in all"),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
-#undef F
 
-static void preset(void *args)
-{
-    struct sh_trace_args *a = args;
-    a->field = "text";
-    a->record = "full";
-    a->codec = "log8";
-    a->vectors = "";
-    a->dtype = "f32";
-    a->weight_bits = 16;
-    a->rank_timeout = SH_RANK_TIMEOUT_S;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    a->memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 2 : (size_t)1 << 32;
-}
+#define HALF_OF_MEMORY SIZE_MAX          /* the default of --memory */
 
-static void release(void *args)
-{
-    struct sh_trace_args *a = args;
-    sh_list_free(&a->text);
-    sh_list_free(&a->alpha);
-}
-
-static int choice(const char *option, const char *value, const char *const names[], struct sh_err *e)
-{
-    for (int i = 0; names[i]; i++)
-        if (!strcmp(names[i], value))
-            return i;
-    char known[80] = "";
-    for (int i = 0; names[i]; i++) {
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
-    }
-    return sh_misused(e, "--%s: unknown value \"%s\", expected one of %s", option, value, known);
-}
+static const struct sh_trace_args defaults = {
+    .field = "text", .record = "full", .codec = "log8", .vectors = "", .dtype = "f32", .weight_bits = 16,
+    .rank_timeout = SH_RANK_TIMEOUT_S, .memory = HALF_OF_MEMORY};
 
 static int read_statistics(struct sh_trace_job *t, enum sh_record record, struct sh_stats_spec *spec, struct sh_err *e)
 {
@@ -119,15 +86,13 @@ static int read_options(struct sh_trace_job *t, const struct sh_list *positional
     static const char *const types[] = {"f32", "bf16", "f16", NULL};
     static const enum sh_type type_of[] = {SH_F32, SH_BF16, SH_F16};
     const struct sh_trace_args *a = t->a;
-    if (sh_args_none("trace", positional, e))
-        return -1;
     const struct sh_need needs[] = {{"--model DIR", a->model != NULL}, {"--db FILE", a->db != NULL}, {0}};
-    if (sh_args_need("trace", needs, e))
+    if (sh_args_none("trace", positional, e) || sh_args_need("trace", needs, e))
         return -1;
     if (!a->text.n && !a->jsonl && !a->tokens)
         return sh_misused(e, "trace requires one of --text, --jsonl and --tokens");
-    int record = choice("record", a->record, sh_record_names, e), codec = choice("codec", a->codec, sh_codec_names, e);
-    int type = choice("dtype", a->dtype, types, e);
+    int record = sh_read_name("record", a->record, sh_record_names, e);
+    int codec = sh_read_name("codec", a->codec, sh_codec_names, e), type = sh_read_name("dtype", a->dtype, types, e);
     if (record < 0 || codec < 0 || type < 0)
         return -1;
     if (record == SH_RECORD_SPARSE && codec == SH_CODEC_F16)
@@ -199,13 +164,8 @@ static int read_timed(struct sh_trace_job *t, struct sh_err *e)
 
 static char *folder_of(const char *path)
 {
-    char *copy = xstrdup(path), *slash = strrchr(copy, '/');
-    if (!slash) {
-        free(copy);
-        return xstrdup(".");
-    }
-    slash[slash == copy] = '\0';
-    return copy;
+    const char *slash = strrchr(path, '/');
+    return slash ? xasprintf("%.*s", slash == path ? 1 : (int)(slash - path), path) : xstrdup(".");
 }
 
 static void close_all(struct sh_trace_job *t)
@@ -224,6 +184,12 @@ static void close_all(struct sh_trace_job *t)
     free(t->path);
 }
 
+static size_t half_of_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 2 : (size_t)1 << 32;
+}
+
 static void set_sweep(struct sh_trace_job *t)
 {
     t->sweep.backend = t->devices.backend;
@@ -234,7 +200,7 @@ static void set_sweep(struct sh_trace_job *t)
     t->sweep.vectors = t->a->vectors;
     t->sweep.n_threads = t->devices.n_threads;
     t->sweep.stages = t->devices.stages;
-    t->sweep.memory_bytes = t->a->memory;
+    t->sweep.memory_bytes = t->a->memory == HALF_OF_MEMORY ? half_of_memory() : t->a->memory;
     t->sweep.spill_folder = t->folder = folder_of(t->a->db);
 }
 
@@ -259,10 +225,7 @@ static int report(struct sh_trace_job *t, int run, struct sh_err *e)
     sh_timing_put(o, &t->timing);
     if (t->timing.on && t->cluster.ranks)
         sh_out_note(o, "The times are those of the first rank.");
-    if (!bad)
-        bad = sh_common_write(t->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(t->common, o, bad, e);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -274,8 +237,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         t.path = sh_part_path(t.a->db, &t.part);
         bad = sh_devices_open(&t.devices, t.common, t.a->device_memory, e);   /* before much is read */
     }
-    if (!bad)
-        bad = open_model(&t, e) || read_timed(&t, e);
+    bad = bad || open_model(&t, e) || read_timed(&t, e);
     if (!bad) {
         t.chips = sh_devices_chips(&t.devices);
         set_sweep(&t);
@@ -293,9 +255,4 @@ const struct sh_cmd sh_cmd_trace = {
              "file. Each layer of each sequence is one transaction, so a run that was stopped or killed leaves whole\n"
              "layers: run the same command again to resume.\n\n"
              "  shears trace --model opt-125m --db traces.db --text book.txt --length 512 --count 4",
-    .opts = opts,
-    .args_bytes = sizeof(struct sh_trace_args),
-    .preset = preset,
-    .run = run,
-    .release = release,
-};
+    .opts = opts, .args_bytes = sizeof(struct sh_trace_args), .defaults = &defaults, .run = run};

@@ -5,7 +5,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "traces/codec.h"
@@ -58,8 +57,7 @@ static int check_scores(void *to, const struct sh_block *b, struct sh_err *e)
     if (sh_codec_rows_any(b, count_row, c, e))
         return sh_err_prefix(e, "head %d, row %d", b->head, b->first_row);
     if (c->rows - before != b->n_rows)
-        return sh_fail(e, "head %d, row %lld: scores do not sum to 1", b->head,
-                       b->first_row + c->rows - before);
+        return sh_fail(e, "head %d, row %lld: scores do not sum to 1", b->head, b->first_row + c->rows - before);
     c->next_row += b->n_rows;
     c->blocks++;
     return 0;
@@ -261,23 +259,13 @@ static int check_parts(struct sh_store *s, struct parts *p, struct sh_err *e)
     return 0;
 }
 
-static void clear_parts(struct parts *p)
-{
-    free(p->shard);
-    free(p->held);
-    free(p->missing);
-    free(p->holes);
-    free(p->unfinished);
-}
-
 static int report(struct sh_store *s, const struct totals *t, const struct parts *p, const struct sh_common *common,
                   struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
     sh_out_text(o, "db", "store", sh_store_path(s));
     sh_out_bool(o, "sound", "sound", 1);
-    sh_out_bool(o, "complete", "complete", t->missing == 0 && !p->missing && !p->holes &&
-                !p->unfinished);
+    sh_out_bool(o, "complete", "complete", t->missing == 0 && !p->missing && !p->holes && !p->unfinished);
     sh_out_int(o, "layers_done", "layers finished", t->done);
     sh_out_int(o, "layers_missing", "layers missing", t->missing);
     sh_out_text(o, "shards_missing", "shards missing", p->missing ? p->missing : "none");
@@ -298,9 +286,7 @@ static int report(struct sh_store *s, const struct totals *t, const struct parts
         sh_out_note(o, "This is a shard, or other shards of its job have not been merged yet.");
     else if (t->missing)
         sh_out_note(o, "The run is not finished: run the same trace command again to resume.");
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, o, 0, e);
 }
 
 static int verify(struct sh_store *s, const struct sh_common *common, struct sh_err *e)
@@ -316,7 +302,11 @@ static int verify(struct sh_store *s, const struct sh_common *common, struct sh_
         bad = check_run(s, &runs[i], &t, common->quiet, e);
     sh_stored_runs_free(runs, n);
     bad = bad || check_parts(s, &parts, e) || report(s, &t, &parts, common, e);
-    clear_parts(&parts);
+    free(parts.shard);
+    free(parts.held);
+    free(parts.missing);
+    free(parts.holes);
+    free(parts.unfinished);
     return bad;
 }
 
@@ -341,7 +331,4 @@ const struct sh_cmd sh_cmd_verify = {
              "first fault. A store is sound but not complete if a run was stopped early, or if results are missing\n"
              "that a shard held when it was written or merged.\n\n"
              "  shears verify --db traces.db",
-    .opts = opts,
-    .args_bytes = sizeof(struct verify_args),
-    .run = run,
-};
+    .opts = opts, .args_bytes = sizeof(struct verify_args), .run = run};

@@ -82,8 +82,8 @@ int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
     struct sh_common common = {.backend = "auto", .threads = sh_team_threads(), .line = line};
     struct sh_list positional = {0};
     void *args = xcalloc(1, c->args_bytes + 1);
-    if (c->preset)
-        c->preset(args);
+    if (c->defaults)
+        memcpy(args, c->defaults, c->args_bytes);
     int status = SH_OK;
     if (sh_args_parse(c, argc, argv, &common, args, &positional, &e))
         status = sh_report_error(&e);
@@ -91,8 +91,9 @@ int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
         sh_args_help(c, stdout);
     else if (c->run(&common, args, &positional, &e))
         status = sh_report_error(&e);
-    if (c->release)
-        c->release(args);
+    for (const struct sh_opt *o = c->opts; o && o->name; o++)
+        if (o->kind == SH_OPT_LIST)
+            sh_list_free((void *)((char *)args + o->field));
     free(args);
     free(line);
     sh_list_free(&positional);

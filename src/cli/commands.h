@@ -41,13 +41,20 @@ const struct sh_cmd *sh_command_find(const char *name);
 /* The commands with their summaries, a line each. */
 void sh_commands_list(FILE *to);
 
-/* Says that there is none of that name, with those near it as a hint; gives -1, SH_MISUSED. */
+/* The error for an unknown command, with similar names as a hint; returns -1. */
 int sh_command_unknown(const char *name, struct sh_err *e);
 
-/* "trace --model 'my model' …": what a shell would take again; for free(). */
+/* "trace --model 'my model' …", quoted for a shell; caller frees. */
 char *sh_command_typed(const char *command, int argc, char *const *argv);
 
-/* Run one command with its arguments, report its error on stderr; gives the exit status. */
+/* man.c: the manual pages shears-COMMAND(1) and shears(1), in man(7) macros, from the tables behind --help. */
+void sh_man_page(const struct sh_cmd *c, FILE *to);
+void sh_man_overview(FILE *to);
+
+/* completion.c: prints completion for bash or fish; -1 with SH_MISUSED for any other shell. */
+int sh_completion(const char *shell, FILE *to, struct sh_err *e);
+
+/* Runs a command with its arguments and reports its error on stderr; returns the exit status. */
 int sh_command_run(const struct sh_cmd *c, int argc, char **argv);
 
 #endif

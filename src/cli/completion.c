@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See man.h: completion of commands, options, and the names that a few options take. */
+/* See commands.h: completion of commands, options, and the names that a few options take. */
 #include <string.h>
 
 #include "planner/policy/policy.h"
 #include "src/cli/commands.h"
-#include "src/cli/man.h"
 
 /* The kind of an option's value: a path, a policy, a backend, or anything else. */
 enum value { NOTHING, ANYTHING, PATH, POLICY, BACKEND };

@@ -111,21 +111,14 @@ int sh_generate_show_stops(void *work)
     return w->goes_out && ferror(stdout);
 }
 
-/* Shows unfinished texts, and finished ones after them. */
-static void show_broken_off(struct sh_generate_job *w)
-{
-    for (; w->n_shown < w->n; w->n_shown++)
-        if (w->text[w->n_shown].n_made)
-            show_text(w, &w->text[w->n_shown]);
-}
-
 int sh_generate_show_end(struct sh_generate_job *w, int bad, struct sh_err *e)
 {
     size_t bytes = 0;
     if (w->is_many)
         sh_progress_end(&w->progress);
-    if (w->goes_out && w->is_many && bad)
-        show_broken_off(w);
+    for (; w->goes_out && w->is_many && bad && w->n_shown < w->n; w->n_shown++)
+        if (w->text[w->n_shown].n_made)         /* unfinished, or finished after an unfinished one */
+            show_text(w, &w->text[w->n_shown]);
     if (w->goes_out && !w->is_many && w->text->n_made) {
         char *text = w->prompts.tokenizer ? sh_text_stream_rest(&w->stream, &bytes) : NULL;
         if (bytes)
@@ -224,13 +217,13 @@ void sh_generate_tell(const struct sh_generate_job *w)
                 w->is_many ? "prompts were" : "the prompt was", w->writing.block_bytes, f.activation_bytes);
     for (int i = 0; i < w->n; i++)
         at_positions += !strcmp(stopped(w, &w->text[i]), "positions");
-    if (at_positions && w->is_many)
-        fprintf(stderr, "shears: %d of them stopped at", at_positions);
-    else if (at_positions)
-        fprintf(stderr, "shears: stopped at");
-    if (at_positions)
-        fprintf(stderr, " the model's %d positions; use --positions cache%s to continue\n",
-                w->live.resident->arch->max_pos, evicts ? "" : ", a --policy that evicts and a --budget");
+    if (!at_positions)
+        return;
+    fputs("shears: ", stderr);
+    if (w->is_many)
+        fprintf(stderr, "%d of them ", at_positions);
+    fprintf(stderr, "stopped at the model's %d positions; use --positions cache%s to continue\n",
+            w->live.resident->arch->max_pos, evicts ? "" : ", a --policy that evicts and a --budget");
 }
 
 /* The text as shown; a NUL, which would end a C string, becomes U+FFFD. */
@@ -373,7 +366,5 @@ int sh_generate_report(const struct sh_generate_job *w, struct sh_err *e)
     sh_timing_put(o, &w->timing);
     if (w->is_many && (asks_for(w->common->columns, "id") || asks_for(w->common->columns, "piece")))
         sh_out_show(o, "ids");          /* one row per token instead of per text */
-    int bad = sh_common_write(w->common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(w->common, o, 0, e);
 }

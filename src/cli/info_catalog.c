@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See info_catalog.h. */
-#include "src/cli/info_catalog.h"
+/* See info.h. */
+#include "src/cli/info.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "planner/capacity/kv_weights.h"
 #include "src/app/capacity/capacity_names.h"
@@ -50,8 +49,7 @@ int sh_info_gpus(const struct sh_common *common, struct sh_err *e)
         remark(o, &n.gpus, i);
     }
     sh_out_end(o);
-    bad = bad || end < 0 || sh_common_write(common, o, e);
-    sh_out_free(o);
+    bad = sh_common_write(common, o, bad || end < 0, e);
     sh_capacity_names_close(&n);
     return bad ? -1 : 0;
 }
@@ -104,8 +102,7 @@ int sh_info_models(const struct sh_common *common, struct sh_err *e)
         sh_kv_shape_clear(&s);
     }
     sh_out_end(o);
-    bad = bad || end < 0 || sh_common_write(common, o, e);
-    sh_out_free(o);
+    bad = sh_common_write(common, o, bad || end < 0, e);
     sh_capacity_names_close(&n);
     return bad ? -1 : 0;
 }

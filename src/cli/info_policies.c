@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See info_policies.h. */
-#include "src/cli/info_policies.h"
+/* See info.h. */
+#include "src/cli/info.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/policy/policy.h"
-#include "src/base/mem.h"
 
 enum { WORDS = 160, NO_LIMIT = 1 << 20 };       /* more tokens than any text has */
 
@@ -96,7 +94,5 @@ int sh_info_policies(const struct sh_common *common, struct sh_err *e)
     sh_out_note(o, "one pass: with default knobs, one pass over a trace gives all budgets. bound: uses future "
                    "attention, so no live cache can run it.\nA trace has keys, values and queries if it was made "
                    "with --vectors qkv.\nSet knobs as in --policy h2o:recent=10,sinks=4.");
-    int bad = sh_common_write(common, o, e);
-    sh_out_free(o);
-    return bad;
+    return sh_common_write(common, o, 0, e);
 }

@@ -4,8 +4,6 @@ bin_PROGRAMS += shears
 shears_SOURCES = \
 	src/main.c \
 	%D%/args.c %D%/args.h \
-	%D%/backends.c %D%/backends.h \
-	%D%/capacity_notes.c \
 	%D%/capacity_rows.c \
 	%D%/capacity_show.c %D%/capacity_show.h \
 	%D%/cmd_capacity.c \
@@ -31,20 +29,16 @@ shears_SOURCES = \
 	%D%/cmd_verify.c \
 	%D%/commands.c %D%/commands.h \
 	%D%/completion.c \
-	%D%/demo_steps.h \
 	%D%/generate_show.c \
 	%D%/generate_job.h \
-	%D%/help.c \
-	%D%/info_catalog.c %D%/info_catalog.h \
-	%D%/info_policies.c %D%/info_policies.h \
-	%D%/man.c %D%/man.h \
-	%D%/options.h \
+	%D%/info.h \
+	%D%/info_backends.c \
+	%D%/info_catalog.c \
+	%D%/info_policies.c \
+	%D%/man.c \
+	%D%/options.c %D%/options.h \
 	%D%/paths.c %D%/paths.h \
-	%D%/plan_show.c %D%/plan_show.h \
-	%D%/reproduce_steps.h \
-	%D%/simulate_show.c \
-	%D%/steps.c %D%/steps.h \
-	%D%/theory_show.c %D%/theory_show.h
+	%D%/steps.c %D%/steps.h
 app_libs = libreport.a libapp.a libjobs.a libranks.a libtracer.a libengine.a libsimulate.a libcapacity.a libreplay.a \
 	liballocator.a libpolicy.a libtheory.a libplots.a libtokenizer.a libmodel.a libtraces.a libstats.a librows.a
 shears_LDADD = libdemo.a $(app_libs) $(kernel_libs) $(SQLITE_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) \

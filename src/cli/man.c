@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See man.h. A command's `about` is plain text: paragraphs, and indented lines that are set verbatim; the
+/* See commands.h. A command's `about` is plain text: paragraphs, and indented lines that are set verbatim; the
  * indented commands at its end are the examples. */
-#include "src/cli/man.h"
+#include "src/cli/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/cli/commands.h"
 
 /* Escapes what roff would interpret: a dot or quote at the start of a line, backslashes, and hyphens, which
  * must stay as typed. */
@@ -82,11 +81,6 @@ static void list(FILE *to, const struct sh_cmd *c)
     free(text);
 }
 
-static int has_example(const char *s)
-{
-    return is_example(s) || strstr(s, "\n  shears ") != NULL;
-}
-
 static void options(FILE *to, const struct sh_opt *o)
 {
     for (; o && o->name; o++) {
@@ -138,7 +132,7 @@ void sh_man_page(const struct sh_cmd *c, FILE *to)
     options(to, c->opts);
     fputs(".SH COMMON OPTIONS\n", to);
     options(to, sh_common_opts);
-    if (has_example(c->about)) {
+    if (is_example(c->about) || strstr(c->about, "\n  shears ")) {
         fputs(".SH EXAMPLES\n", to);
         about(to, c->about, 1);
     }

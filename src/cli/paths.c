@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "src/base/say.h"
-#include "src/cli/commands.h"
 
 const char *sh_store_path_of(const char *command, const char *db, const struct sh_list *positional, struct sh_err *e)
 {

@@ -98,7 +98,7 @@ static void release(struct words *w)
     w->n = 0;
 }
 
-char *sh_step_line(const struct sh_steps *s, const struct sh_step *step)
+char *sh_step_line(const struct sh_steps *s, const struct sh_command_step *step)
 {
     struct words w;
     split(s, step->line, &w);
@@ -151,7 +151,7 @@ static int restore(int saved)
 
 /* Re-running a step invalidates the steps after it. Their outputs are removed before this one is renamed to its final
  * name, so that a run killed in between repeats the step. */
-static void undo(const struct sh_steps *s, const struct sh_step *step)
+static void undo(const struct sh_steps *s, const struct sh_command_step *step)
 {
     for (; step->line; step++) {
         char *path = xasprintf("%s/%s", s->folder, step->output);
@@ -161,7 +161,7 @@ static void undo(const struct sh_steps *s, const struct sh_step *step)
 }
 
 /* Runs the command with its output in `part`, which is renamed to `path` on success. */
-static int run(const struct sh_steps *s, const struct sh_step *step, struct words *w, const char *line,
+static int run(const struct sh_steps *s, const struct sh_command_step *step, struct words *w, const char *line,
                const char *part, const char *path, struct sh_err *e)
 {
     int saved = divert(part), status = -1;
@@ -181,7 +181,7 @@ static int run(const struct sh_steps *s, const struct sh_step *step, struct word
     return status;
 }
 
-int sh_steps_run(struct sh_steps *s, const struct sh_step *step, struct sh_err *e)
+int sh_steps_run(struct sh_steps *s, const struct sh_command_step *step, struct sh_err *e)
 {
     struct words w;
     int status = SH_OK;

@@ -7,15 +7,15 @@
 
 #include "src/cli/commands.h"
 
-/* What %<letter> stands for in a step's words: within a word the first value, as a word of its own all values. A word
- * with a name that has no value is left out. */
+/* The values of %<letter> in a step: within a word the first value, as a word of its own all values. A word with a
+ * name that has no value is left out. */
 struct sh_step_name {
     char letter;                        /* 0 ends the table                                       */
     const char *const *value;           /* [n] */
     int n;
 };
 
-struct sh_step {
+struct sh_command_step {
     const char *output, *line;          /* a file name; words separated by single spaces, %% is %  */
     int draws;                          /* needs gnuplot                                          */
 };
@@ -33,9 +33,9 @@ struct sh_steps {
 
 /* Returns the step's exit status (SH_OK also if it was done before), SH_ABSENT without gnuplot; -1 if it was
  * interrupted or its file cannot be written. The command itself reports its errors. */
-int sh_steps_run(struct sh_steps *s, const struct sh_step *step, struct sh_err *e);
+int sh_steps_run(struct sh_steps *s, const struct sh_command_step *step, struct sh_err *e);
 
 /* The command quoted for a shell; caller frees. */
-char *sh_step_line(const struct sh_steps *s, const struct sh_step *step);
+char *sh_step_line(const struct sh_steps *s, const struct sh_command_step *step);
 
 #endif

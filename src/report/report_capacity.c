@@ -70,8 +70,7 @@ static int find_model(struct capacity *c, struct sh_err *e)
 
 static struct sh_capacity_args ask(const struct capacity *c)
 {
-    struct sh_capacity_args a = {0};
-    sh_capacity_preset(&a);
+    struct sh_capacity_args a = sh_capacity_defaults;
     a.model = c->model;
     a.gpu = c->r->gpu ? c->r->gpu : GPUS;
     a.gpus = c->r->gpus;

@@ -511,8 +511,8 @@ refuse "repetition without a budget" 2 "repetition .*--budget B$" repetition --m
 # ---- refusals ----
 
 opt=(--model "$checkpoints/opt" --tokens tokens.jsonl)
-refuse "two kinds of texts" 2 "--text and --tokens: one kind" eval "${opt[@]}" --text tokens.jsonl
-refuse "answers of plain ids" 2 "--answers names a field" eval "${opt[@]}" --answers questions
+refuse "two kinds of texts" 2 "--text and --tokens cannot be combined" eval "${opt[@]}" --text tokens.jsonl
+refuse "answers of plain ids" 2 "--answers requires --jsonl FILE" eval "${opt[@]}" --answers questions
 refuse "a part that is none" 2 "--by week: expected position" eval "${opt[@]}" --by week
 sed 's/"at": [0-9]*/"at": 1/' recall.jsonl >misplaced.jsonl
 refuse "an answer that is not there" 1 "misplaced.jsonl: line 1: answer 1: .* at byte 1 of the text" \
@@ -521,7 +521,7 @@ refuse "documents without the field" 1 "recall.jsonl: line 1: field \"answers\""
     eval --model "$demo/model" --jsonl recall.jsonl --answers answers
 printf '{"query": "a", "choices": ["b", "c"], "gold": 0}\n{"query": "a", "choices\n' >broken.jsonl
 refuse "a task file with a broken line" 1 "broken.jsonl: line 2" eval --model "$demo/model" --task openbookqa --data broken.jsonl
-refuse "nothing to read" 2 "something to read" eval --model "$checkpoints/opt"
+refuse "nothing to read" 2 "requires one of" eval --model "$checkpoints/opt"
 refuse "no model" 2 "--model" eval --tokens tokens.jsonl
 refuse "an unknown policy" 2 "--policy: .*lru" eval "${opt[@]}" --policy lru
 refuse "a budget that is protected whole" 2 "14 tokens.*can never leave" eval "${opt[@]}" --policy scissorhands:recent=12,sinks=4 --budget 14 --db out/r.db

@@ -7,14 +7,9 @@
 
 #include "src/base/mem.h"
 
-void sh_capacity_preset(struct sh_capacity_args *a)
-{
-    a->kv = "f16";
-    a->tp = "1";
-    a->windows = "model";
-    a->pp = a->ep = a->page = 1;
-    a->util = a->reserve = a->bandwidth = a->flops = a->price = -1;
-}
+const struct sh_capacity_args sh_capacity_defaults = {
+    .kv = "f16", .tp = "1", .windows = "model", .pp = 1, .ep = 1, .page = 1, .util = -1, .reserve = -1,
+    .bandwidth = -1, .flops = -1, .price = -1};
 
 struct variant {
     const char *budget;

@@ -7,7 +7,7 @@
 #include "src/app/capacity/capacity_names.h"
 #include "src/app/capacity/capacity_quality.h"
 
-void sh_capacity_preset(struct sh_capacity_args *a);    /* the defaults of the options */
+extern const struct sh_capacity_args sh_capacity_defaults;
 
 /* One answer, small enough to keep thousands; strings are not owned. */
 struct sh_capacity_row {

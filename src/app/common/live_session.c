@@ -10,32 +10,14 @@
 #include "src/base/read_number.h"
 #include "src/base/say.h"
 
-void sh_live_preset(struct sh_live_options *o)
-{
-    o->dtype = "f32";
-    o->weight_bits = 16;
-    o->kv_group = 64;
-}
-
-static int read_name(const char *option, const char *name, const char *const *names, struct sh_err *e)
-{
-    char list[64] = "";
-    for (int i = 0; names[i]; i++) {
-        if (!name || !strcmp(name, names[i]))
-            return i;
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", names[i]);
-    }
-    return sh_misused(e, "--%s: unknown value \"%s\", expected one of %s", option, name, list);
-}
-
 /* How prompts are read and tokens are numbered. */
 static int read_ways(struct sh_live *l, const struct sh_live_options *o, struct sh_err *e)
 {
     static const char *const modes[] = {"stream", "blocks", "once", NULL};
     static const char *const positions[] = {"original", "cache", NULL};
-    int mode, where;
-    if ((mode = read_name("prefill-mode", o->prefill_mode, modes, e)) < 0 ||
-        (where = read_name("positions", o->positions, positions, e)) < 0)
+    int mode = sh_read_name("prefill-mode", o->prefill_mode, modes, e);
+    int where = mode < 0 ? -1 : sh_read_name("positions", o->positions, positions, e);
+    if (where < 0)
         return -1;
     l->prefill_mode = (enum sh_prefill_mode)mode;
     l->positions = (enum sh_positions)where;
@@ -51,7 +33,7 @@ int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format 
 {
     enum { RESIDUAL = 8 };
     static const char *const names[] = {"token", "channel", NULL};
-    int by = read_name("kv-keys", keys, names, e);
+    int by = sh_read_name("kv-keys", keys, names, e);
     if (by < 0)
         return -1;
     if (residual && (f->bits >= 16 || !by))

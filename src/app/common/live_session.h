@@ -47,8 +47,6 @@ struct sh_live {
 /* Stores --kv-keys and --kv-residual in the format. */
 int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format *f, struct sh_err *e);
 
-void sh_live_preset(struct sh_live_options *o);
-
 /* Reads the settings. -1 if one is invalid. */
 int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struct sh_common *c, const char *command,
                  struct sh_err *e);

@@ -94,9 +94,6 @@ int sh_sim_sweep(struct sh_sim_study *s, struct sh_store *store, struct sh_err *
 /* Is row i of this shard? */
 int sh_sim_is_own(const struct sh_sim_study *s, int i);
 
-/* Writes rows and remarks (cli/simulate_show.c). all: everything that --json has, else what people read. */
-void sh_sim_show(struct sh_out *o, const struct sh_sim_study *s, int is_text, int all);
-
 /* The store: sets the settings of all rows; fills rows that are not known yet, and marks them as known unless they are
  * new; keeps those of the rows [first, first + n) that are new, in one transaction; erases the results of rows that are
  * not known. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See backends.h. */
-#include "src/cli/backends.h"
+/* See info.h. */
+#include "src/cli/info.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,13 +97,14 @@ static void list_devices(struct sh_out *o, const struct seen *seen, int n)
     sh_out_end(o);
 }
 
-void sh_describe_backends(struct sh_out *o, int n_threads)
+int sh_info_backends(const struct sh_common *common, struct sh_err *e)
 {
+    struct sh_out *o = sh_out_new();
     struct seen *seen = NULL;
     int n = 0;
     for (; sh_backend_names[n]; n++) {
         seen = xreallocarray(seen, (size_t)n + 1, sizeof *seen);
-        look_at(&seen[n], sh_backend_names[n], n_threads);
+        look_at(&seen[n], sh_backend_names[n], (int)common->threads);
     }
     list_backends(o, seen, n);
     list_devices(o, seen, n);
@@ -113,4 +114,5 @@ void sh_describe_backends(struct sh_out *o, int n_threads)
     for (int i = 0; i < n; i++)
         free(seen[i].device);
     free(seen);
+    return sh_common_write(common, o, 0, e);
 }
