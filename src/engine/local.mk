@@ -22,18 +22,9 @@ libengine_a_SOURCES = \
 	%D%/session.c %D%/session.h \
 	%D%/slots_attend.c %D%/slots_attend.h \
 	%D%/task.c %D%/task.h \
-	%D%/task_fields.c %D%/task_fields.h \
 	%D%/task_prompt.c %D%/task_prompt.h \
 	%D%/task_score.c %D%/task_score.h \
-	%D%/task_arc_easy.c \
-	%D%/task_copa.c \
-	%D%/task_hellaswag.c \
-	%D%/task_lambada.c \
-	%D%/task_mathqa.c \
-	%D%/task_openbookqa.c \
-	%D%/task_piqa.c \
-	%D%/task_winogrande.c \
-	%D%/tasks.h \
+	%D%/tasks.c \
 	%D%/text_stream.c %D%/text_stream.h
 libengine_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
