@@ -85,7 +85,7 @@ const struct sh_backend *sh_backend_find(const char *name, struct sh_err *e)
             return sh_backend_look(sh_backend_names[i])->backend;
     const struct sh_module *m = sh_backend_look(name);
     if (!m)
-        sh_misused(e, "backend \"%s\": there is none of that name; known are auto, cpu, cuda", name);
+        sh_misused(e, "unknown backend \"%s\"; known are auto, cpu, cuda", name);
     else if (!m->backend)
         *e = m->why;
     return m ? m->backend : NULL;

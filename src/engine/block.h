@@ -13,7 +13,6 @@
 
 #include "src/base/stages.h"
 #include "src/engine/cache.h"
-#include "src/engine/piece.h"
 
 struct sh_block {
     const struct sh_attend *what;       /* of the layer: shapes, scale, window, slopes            */

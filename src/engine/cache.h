@@ -51,12 +51,15 @@ struct sh_kv_cache {
     int peak;                           /* slots that a head had in use before a restart, at most */
 };
 
-/* What it takes, in bytes; kept and metadata apart. */
+/* What a cache takes, in bytes. */
 struct sh_kv_bytes {
     size_t rows;                        /* keys and values, the unfinished blocks of codes included */
     size_t meta;                        /* their scales and minima                                */
     size_t positions;                   /* one int a slot, two with positions inside the cache    */
     size_t policy;                      /* what the policy keeps, copies in f32 included          */
+    size_t scratch;                     /* not the cache's: of a step's attention; 0: on the host */
+    size_t block;                       /* not the cache's: the most that blocks took at a time; on a device what */
+                                        /* is reserved for them                                   */
 };
 
 /* -1: a budget is too small, the format is unknown, the policy needs what a live cache has not, positions inside the
@@ -89,6 +92,19 @@ struct sh_kv_kept {                     /* of all heads and sequences           
 
 struct sh_kv_kept sh_kv_cache_kept(const struct sh_kv_cache *c);
 struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c);
-size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);
+size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);     /* of the cache */
+
+/* What the query of token t attends over, its own token included, with the group's mean row of attention
+ * [n_slot]: called once for each sequence, layer and KV head (on a device row by row, then by sequence; for a block
+ * some rows at a time, head by head). A device shows no keys and values. */
+typedef void sh_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row);
+
+struct sh_piece {                       /* tokens that go through the layers together             */
+    const int *start, *first;           /* host: sequence i has the rows [start[i], start[i + 1]), the first of */
+                                        /* them at position first[i]                              */
+    int by_block;                       /* those of each sequence are a block (block.h)           */
+    sh_watch *watch;                    /* NULL: nobody                                           */
+    void *watch_to;
+};
 
 #endif

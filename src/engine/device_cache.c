@@ -227,10 +227,10 @@ static int refuse(const struct sh_device_cache *c, int evicts, struct sh_err *e)
     int most = fit(c->r, s, s->n_seq), budget = largest_budget(c->r, s);
     if (most)
         snprintf(others, sizeof others, ": at most %d sequence%s with this budget", most, most == 1 ? "" : "s");
-    sh_fail(e, "the KV cache of %d sequence%s and a step over it take %zu bytes, and %zu are left of the device%s",
+    sh_fail(e, "the KV cache of %d sequence%s and one step need %zu bytes, but the device has %zu left%s",
             s->n_seq, s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, s->n_seq), props.memory_bytes, others);
     if (budget > 0)
-        sh_hint(e, "%sa budget of %d tokens a head fits, if a prefill is no longer than that",
+        sh_hint(e, "%sa budget of %d tokens per head fits if the prefill is not longer",
                 evicts ? "" : "with a --policy that evicts, ", budget);
     return -1;
 }
@@ -518,17 +518,8 @@ int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, str
 struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c)
 {
     struct sh_slots_bytes b = c->r->setup.backend->slots->bytes(&c->setup);
-    return (struct sh_kv_bytes){.rows = b.rows, .meta = b.meta, .positions = b.positions, .policy = b.policy};
-}
-
-size_t sh_device_cache_scratch(const struct sh_device_cache *c)
-{
-    return c->r->setup.backend->slots->bytes(&c->setup).scratch;
-}
-
-size_t sh_device_cache_block_bytes(const struct sh_device_cache *c)
-{
-    return c->r->setup.backend->slots->bytes(&c->setup).block;
+    return (struct sh_kv_bytes){.rows = b.rows, .meta = b.meta, .positions = b.positions, .policy = b.policy,
+                                .scratch = b.scratch, .block = b.block};
 }
 
 struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c)

@@ -6,7 +6,6 @@
 #define SH_ENGINE_DEVICE_CACHE_H
 
 #include "src/engine/cache.h"
-#include "src/engine/piece.h"
 #include "src/engine/resident.h"
 
 struct sh_device_cache;
@@ -33,10 +32,7 @@ void sh_device_cache_keep_rows(struct sh_device_cache *c);
  * device's own failures come out of its sync. */
 int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, struct sh_err *e);
 
-/* Device memory, and apart from it the scratch of a step, and what is there for the blocks of a prompt. */
 struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c);
-size_t sh_device_cache_scratch(const struct sh_device_cache *c);
-size_t sh_device_cache_block_bytes(const struct sh_device_cache *c);
 struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c);
 
 /* Sequences that fit into what the device has left, up to `most`; 0: not one. */

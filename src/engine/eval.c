@@ -247,16 +247,16 @@ static int no_cell(const struct sh_eval *v, int i, struct sh_err *e)
 {
     char text[SH_BUDGET_TEXT];
     if (i < 0) {
-        sh_err_prefix(e, "the full cache, which the others are compared with");
+        sh_err_prefix(e, "the full cache, needed for comparison");
         if (!v->resident->is_host)
-            sh_hint(e, "it is there whatever --budget says; shorter sequences (--length) make it smaller");
+            sh_hint(e, "--budget does not change its size; shorter sequences (--length) do");
         return -1;
     }
     const struct sh_eval_cell *c = &v->cell[i];
     sh_err_prefix(e, "%s, %s", c->spec->policy->name, c->tokens ? "budgets of a plan"
                                                                 : sh_budget_text(&c->budget, text));
     if (v->n_cell > 1 && !v->resident->is_host)
-        sh_hint(e, "%d caches are read side by side: give fewer policies and budgets at a time", v->n_cell);
+        sh_hint(e, "%d caches are in memory together: give fewer policies and budgets at a time", v->n_cell);
     return -1;
 }
 

@@ -5,7 +5,6 @@
 #define SH_ENGINE_HOST_CACHE_H
 
 #include "src/engine/cache.h"
-#include "src/engine/piece.h"
 #include "src/engine/resident.h"
 
 struct sh_host_cache;
@@ -25,7 +24,6 @@ int sh_host_cache_find_place(struct sh_host_cache *c, int sequence, int first, i
 /* The resident's hidden rows through all layers. -1: a block does not fit into memory, or the device failed. */
 int sh_host_cache_run(struct sh_host_cache *c, const struct sh_piece *p, struct sh_err *e);
 
-/* What blocks took for themselves, the most at a time. */
-size_t sh_host_cache_block_bytes(const struct sh_host_cache *c);
+struct sh_kv_bytes sh_host_cache_bytes(const struct sh_host_cache *c);
 
 #endif

@@ -8,16 +8,14 @@ libengine_a_SOURCES = \
 	%D%/device_cache.c %D%/device_cache.h \
 	%D%/drift.c %D%/drift.h \
 	%D%/eval.c %D%/eval.h \
-	%D%/eval_row.c %D%/eval_row.h \
 	%D%/eval_sums.c %D%/eval_sums.h \
 	%D%/host_cache.c %D%/host_cache.h \
-	%D%/piece.h \
 	%D%/positions.c %D%/positions.h \
 	%D%/quant.c %D%/quant.h \
 	%D%/repetition.c %D%/repetition.h \
 	%D%/resident.c %D%/resident.h \
 	%D%/rows.c %D%/rows.h \
-	%D%/rows_f16.c %D%/rows_f16.h \
+	%D%/rows_f16.c \
 	%D%/sampler.c %D%/sampler.h \
 	%D%/session.c %D%/session.h \
 	%D%/slots_attend.c %D%/slots_attend.h \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rows_f16.h. Sums have the order of slots_attend.c: 16 parts, halved until one number is left; multiplied
+/* See rows.h. Sums have the order of slots_attend.c: 16 parts, halved until one number is left; multiplied
  * and added apart. */
-#include "src/engine/rows_f16.h"
+#include "src/engine/rows.h"
 
 #include <assert.h>
 

@@ -30,7 +30,6 @@
 #define SH_ENGINE_SESSION_H
 
 #include "src/engine/cache.h"
-#include "src/engine/piece.h"
 #include "src/engine/resident.h"
 
 struct sh_session_setup {
@@ -78,10 +77,6 @@ int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *star
 int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                       struct sh_err *e);
 
-/* What blocks took for themselves, the most at a time; beside the cache and the resident's activations. On a
- * device: what is there for them. */
-size_t sh_session_prompt_bytes(const struct sh_session *s);
-
 /* A sequence takes over another's text: cache, policy's state and position, of a session with the same
  * setup (but for n_seq) over the same resident. From there on both go their own ways. */
 void sh_session_fork(struct sh_session *to, int sequence_to, const struct sh_session *from, int sequence_from);
@@ -107,7 +102,6 @@ const struct sh_kv_cache *sh_session_cache(const struct sh_session *s);        /
 const char *sh_session_why_host(const struct sh_session *s);
 
 struct sh_kv_kept sh_session_kept(const struct sh_session *s);
-struct sh_kv_bytes sh_session_bytes(const struct sh_session *s);        /* of the KV cache        */
-size_t sh_session_scratch(const struct sh_session *s);  /* of a step's attention over it; 0: on the host   */
+struct sh_kv_bytes sh_session_bytes(const struct sh_session *s);
 
 #endif

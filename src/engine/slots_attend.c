@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "src/base/clones.h"
-#include "src/engine/rows_f16.h"
 
 enum { LANES = 16 };
 

@@ -129,9 +129,3 @@ int sh_task_score_item(const struct sh_task_reader *r, const struct sh_task_prom
     free(budget);
     return bad ? sh_err_prefix(e, "line %d", p->line) : 0;
 }
-
-struct sh_task_mean sh_task_accuracy(long long right, long long n)
-{
-    double mean = (double)right / (double)n;
-    return (struct sh_task_mean){mean, n > 1 ? sqrt(mean * (1 - mean) / (double)(n - 1)) : (double)NAN};
-}

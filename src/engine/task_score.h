@@ -38,9 +38,4 @@ int sh_task_score_check(const struct sh_task_reader *r, const struct sh_task_pro
 int sh_task_score_item(const struct sh_task_reader *r, const struct sh_task_prompt *p, struct sh_task_score *out,
                        struct sh_err *e);
 
-struct sh_task_mean { double value, error; };           /* standard error: NaN with fewer than two */
-
-/* Of n items of which `right` count. */
-struct sh_task_mean sh_task_accuracy(long long right, long long n);
-
 #endif

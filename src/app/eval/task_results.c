@@ -29,7 +29,7 @@ void sh_task_sums_add(struct sh_task_sums *s, const struct sh_task *task, const 
 
 void sh_task_row_fill(struct sh_task_row *r, const struct sh_task *task, const struct sh_task_sums *s)
 {
-    struct sh_task_mean acc = sh_task_accuracy(s->right, s->items), norm = sh_task_accuracy(s->right_norm, s->items);
+    struct sh_eval_mean acc = sh_eval_share(s->right, s->items), norm = sh_eval_share(s->right_norm, s->items);
     double *m = r->at, n = (double)s->items;
     r->place = s->place;
     m[SH_T_ITEMS] = n;
