@@ -8,28 +8,22 @@ libkernels_a_SOURCES = \
 	%D%/cpu/cpu.c %D%/cpu/cpu.h \
 	%D%/cpu/linear.c %D%/cpu/onednn.h \
 	%D%/cpu/variant.c %D%/cpu/variant.h \
-	%D%/cpu/weight.c %D%/cpu/weight_codes.c %D%/cpu/weight_codes.h \
+	%D%/cpu/weight.c %D%/cpu/weight_codes.c \
 	%D%/weight_bits.h
 libkernels_a_CFLAGS   = $(AM_CFLAGS) $(VECTORIZE_CFLAGS)
 
 cpu_variant_sources = \
-	%D%/cpu/activate.h \
 	%D%/cpu/amx.h \
 	%D%/cpu/attend.c %D%/cpu/attend.h \
 	%D%/cpu/attend_amx.c %D%/cpu/attend_lanes.c \
-	%D%/cpu/convert.c \
-	%D%/cpu/embed.c \
 	%D%/cpu/gemm_few_rows.c %D%/cpu/gemm_few_rows.h %D%/cpu/gemm_few_rows_out.h \
 	%D%/cpu/gemm_few_rows_amx.c \
 	%D%/cpu/gemm_many_rows.c \
 	%D%/cpu/gemm_few_rows_bf16.c \
 	%D%/cpu/gemm_few_rows_codes.c \
 	%D%/cpu/floats.h \
-	%D%/cpu/gate.c \
-	%D%/cpu/norm.c \
+	%D%/cpu/ops.c \
 	%D%/cpu/record.c \
-	%D%/cpu/rotary.c \
-	%D%/cpu/table.c \
 	%D%/cpu/vector.h
 cpu_variant_cflags  = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) $(PEEL_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=fast

@@ -53,6 +53,10 @@ struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from
                              enum sh_type to, struct sh_err *e);
 void cpu_drop(struct sh_dev *d, struct sh_weight *w);
 
+/* weight_codes.c: rows [first, first + n) of a matrix from f32 numbers [n, cols], dense, and back. */
+void cpu_codes_put(const struct cpu_codes *c, const float *from, int first, int n, int n_threads);
+void cpu_codes_get(const struct cpu_codes *c, float *to, int first, int n, int n_threads);
+
 /* linear.c */
 size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits);
 void cpu_linear(struct sh_dev *d, const struct sh_linear *a);

@@ -8,7 +8,6 @@
 #define SH_KERNELS_CPU_GEMM_FEW_ROWS_H
 
 #include "kernels/backend.h"
-#include "kernels/cpu/weight_codes.h"
 
 enum {
     FEW_ROWS = 4, FEW_COLS = 64,        /* rows and outputs that are summed up together           */
@@ -21,6 +20,11 @@ struct few_layout {
     const void *at;
     int wide, fold;                     /* fold 0: laid out in a way that is not known here       */
     size_t panel;
+};
+
+struct cpu_codes {                      /* of a matrix [rows, cols] (kernels/weight_bits.h)       */
+    unsigned char *at;                  /* sh_code_bytes(rows, cols, bits), the owner's; NULL: none */
+    int rows, cols, bits;
 };
 
 struct few {                            /* out (+)= act(x w^T + bias), as struct sh_linear        */

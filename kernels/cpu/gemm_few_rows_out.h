@@ -6,9 +6,9 @@
 #include <omp.h>
 #include <stdatomic.h>
 
-#include "kernels/cpu/activate.h"
-#include "kernels/cpu/gemm_few_rows.h"
 #include "kernels/cpu/floats.h"
+#include "kernels/cpu/gemm_few_rows.h"
+#include "kernels/cpu/vector.h"
 
 /* Ask for the weight's bytes that are read some loops later. A thread that reads one run of addresses gets
  * about 11 GB/s from a memory that gives it 18 when it reads four in turn and asks a little ahead (Xeon with AMX; two

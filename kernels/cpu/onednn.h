@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/weight_codes.h"
 #include "src/base/mem.h"
 
 struct sh_weight {

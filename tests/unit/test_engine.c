@@ -432,7 +432,7 @@ static void refusals(void)
     CU_ASSERT_EQUAL(sh_session_length(session, 0), 0);
     tokens[2] = 5;
     CU_ASSERT_EQUAL(sh_session_step(session, tokens, (int[]){0, N}, NULL, NULL, &e), 0);
-    CU_ASSERT(sh_session_step(session, tokens, (int[]){0, 1}, NULL, NULL, &e) == -1 && strstr(e.text, "its maximum of"));
+    CU_ASSERT(sh_session_step(session, tokens, (int[]){0, 1}, NULL, NULL, &e) == -1 && strstr(e.text, "maximum of"));
     sh_session_free(session);
     close_stage(&s);
 }
