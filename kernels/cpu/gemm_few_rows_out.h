@@ -12,7 +12,7 @@
 
 /* Ask for the weight's bytes that are read some loops later. A thread that reads one run of addresses gets
  * about 11 GB/s from a memory that gives it 18 when it reads four in turn and asks a little ahead (Xeon with AMX; two
- * threads 22 and 35). What lies behind the weight is asked for, too, which does no harm. */
+ * threads 22 and 35). Memory after the weight is prefetched, too, which does no harm. */
 enum { FEW_AHEAD = 2048 };              /* bytes */
 
 static inline __attribute__((always_inline)) void few_ask(const void *at, size_t bytes)
@@ -74,8 +74,8 @@ static inline const struct few *few_of(const struct few *a, int *b)
     return a;
 }
 
-/* A thread's blocks, first in the low half, end in the high one. It takes them from the front, in the order in which
- * they lie in memory; who has none left takes others' from the back, as memory does not serve all threads alike. */
+/* A thread's blocks, first in the low half, end in the high one. It takes them from the front, in memory
+ * order; a thread with none left takes others' from the back, as memory does not serve all threads alike. */
 struct few_share {
     _Alignas(64) _Atomic uint64_t left;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of f32 numbers as codes and back. Clones give the same codes: division and rounding are exact, nothing is summed. */
+/* Rows of f32 numbers as codes and back. Clones give the same codes: division and rounding are exact, and nothing is
+ * summed. */
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
