@@ -79,7 +79,7 @@ static int choose_batch(struct bench *b, const struct sh_session_setup *s, struc
 {
     if (b->batch)
         return 0;
-    struct sh_kv_setup kv = {.arch = b->resident->arch, .spec = s->spec, .budget = s->budget, .n_seq = 1,
+    struct sh_session_setup kv = {.arch = b->resident->arch, .spec = s->spec, .budget = s->budget, .n_seq = 1,
                              .n_token = s->n_token, .format = s->format};
     b->batch = sh_device_cache_fit(b->resident, &kv, MOST_BATCH);
     return b->batch ? 0 : sh_fail(e, "not even one sequence fits");

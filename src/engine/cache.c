@@ -7,7 +7,7 @@
 
 #include "src/base/mem.h"
 
-static int check_policy(const struct sh_kv_setup *s, struct sh_err *e)
+static int check_policy(const struct sh_session_setup *s, struct sh_err *e)
 {
     const struct sh_policy *p = s->spec->policy;
     if (p->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) {
@@ -34,7 +34,7 @@ static int check_format(const struct sh_kv_format *f, struct sh_err *e)
     return 0;
 }
 
-static int check_budgets(const struct sh_kv_setup *s, struct sh_err *e)
+static int check_budgets(const struct sh_session_setup *s, struct sh_err *e)
 {
     const struct sh_policy *p = s->spec->policy;
     int least = sh_policy_protected(s->spec), per_layer = s->arch->n_kv_head;
@@ -48,7 +48,7 @@ static int check_budgets(const struct sh_kv_setup *s, struct sh_err *e)
 }
 
 /* What a head keeps to. */
-static struct sh_kept_setup kept_setup(const struct sh_kv_setup *s, int layer, int head)
+static struct sh_kept_setup kept_setup(const struct sh_session_setup *s, int layer, int head)
 {
     int budget = s->budget[layer * s->arch->n_kv_head + head], window = sh_arch_window(s->arch, layer);
     int by_place = s->positions == SH_POSITIONS_CACHE;
@@ -61,7 +61,7 @@ static struct sh_kept_setup kept_setup(const struct sh_kv_setup *s, int layer, i
                                   .seed = s->seed};
 }
 
-static int most_slots(const struct sh_kv_setup *s)
+static int most_slots(const struct sh_session_setup *s)
 {
     int most = 0;
     for (int i = 0; i < s->arch->n_layer * s->arch->n_kv_head; i++) {
@@ -72,13 +72,13 @@ static int most_slots(const struct sh_kv_setup *s)
     return most;
 }
 
-int sh_kv_setup_places(const struct sh_kv_setup *s)
+int sh_kv_setup_places(const struct sh_session_setup *s)
 {
     int most = most_slots(s) + s->block;
     return most > s->n_token ? s->n_token : most;
 }
 
-static int check_places(const struct sh_kv_setup *s, struct sh_err *e)
+static int check_places(const struct sh_session_setup *s, struct sh_err *e)
 {
     const struct sh_arch *a = s->arch;
     int places, slots;
@@ -95,7 +95,7 @@ static int check_places(const struct sh_kv_setup *s, struct sh_err *e)
     return -1;
 }
 
-int sh_kv_setup_check(const struct sh_kv_setup *setup, struct sh_err *e)
+int sh_kv_setup_check(const struct sh_session_setup *setup, struct sh_err *e)
 {
     return check_policy(setup, e) || check_format(&setup->format, e) || check_budgets(setup, e) ||
                    check_places(setup, e) ? -1 : 0;
@@ -104,7 +104,7 @@ int sh_kv_setup_check(const struct sh_kv_setup *setup, struct sh_err *e)
 static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int head, struct sh_err *e)
 {
     static const struct sh_kv_format plain = {.bits = 32};
-    const struct sh_kv_setup *s = &c->setup;
+    const struct sh_session_setup *s = &c->setup;
     const struct sh_policy *p = s->spec->policy;
     int d = s->arch->d_head;
     struct sh_kept_setup kept = kept_setup(s, layer, head);
@@ -135,7 +135,7 @@ static int heads(const struct sh_kv_cache *c)
     return c->setup.arch->n_layer * c->setup.arch->n_kv_head;
 }
 
-struct sh_kv_cache *sh_kv_cache_new(const struct sh_kv_setup *setup, struct sh_err *e)
+struct sh_kv_cache *sh_kv_cache_new(const struct sh_session_setup *setup, struct sh_err *e)
 {
     if (sh_kv_setup_check(setup, e))
         return NULL;

@@ -35,7 +35,7 @@ struct sh_device_cache {
 /* ---- what the device is told ---- */
 
 /* The budget and slots of each head are kept_slots.c's. */
-static int fill_heads(const struct sh_kv_setup *s, struct sh_slots_head *head)
+static int fill_heads(const struct sh_session_setup *s, struct sh_slots_head *head)
 {
     const struct sh_arch *a = s->arch;
     int in_order = 0;
@@ -52,7 +52,7 @@ static int fill_heads(const struct sh_kv_setup *s, struct sh_slots_head *head)
     return in_order;
 }
 
-static struct sh_slots_setup setup_of(const struct sh_kv_setup *s, const struct sh_slots_head *head,
+static struct sh_slots_setup setup_of(const struct sh_session_setup *s, const struct sh_slots_head *head,
                                       const float *slopes)
 {
     const struct sh_arch *a = s->arch;
@@ -65,7 +65,8 @@ static struct sh_slots_setup setup_of(const struct sh_kv_setup *s, const struct 
 }
 
 /* Slots of a sequence, and words of the rows that its policy looks back on, as far as the device numbers them. */
-static int is_too_large(const struct sh_kv_setup *s, const struct sh_slots_head *head, const struct sh_slots_policy *p)
+static int is_too_large(const struct sh_session_setup *s, const struct sh_slots_head *head,
+                        const struct sh_slots_policy *p)
 {
     enum { A_WORD = 32, MOST_SEQUENCES = 65535 };       /* as many as a launch has blocks to the side */
     long long slots = 0, words = 0;
@@ -76,7 +77,7 @@ static int is_too_large(const struct sh_kv_setup *s, const struct sh_slots_head 
     return slots > INT_MAX || words > INT_MAX || s->n_seq > MOST_SEQUENCES;
 }
 
-const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *s,
+const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_session_setup *s,
                                     char text[SH_DEVICE_WHY])
 {
     const struct sh_arch *a = s->arch;
@@ -116,11 +117,6 @@ static float *slopes_of(const struct sh_arch *a)
     return slopes;
 }
 
-static size_t total(const struct sh_slots_bytes *b)
-{
-    return b->rows + b->meta + b->positions + b->policy + b->scratch + b->block;
-}
-
 /* What the operations of a step take for themselves, at most, when they first run. */
 static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setup *s)
 {
@@ -152,7 +148,8 @@ static size_t bytes_for(const struct sh_resident *r, const struct sh_slots_setup
     struct sh_slots_setup s = *setup;
     s.n_seq = n_seq;
     struct sh_slots_bytes b = r->setup.backend->slots->bytes(&s);
-    return total(&b) + step_bytes(r, setup) + (1 << 14);        /* allocations are rounded up */
+    size_t cache = b.rows + b.meta + b.positions + b.policy + b.scratch + b.block;
+    return cache + step_bytes(r, setup) + (1 << 14);            /* allocations are rounded up */
 }
 
 static int fit(const struct sh_resident *r, const struct sh_slots_setup *setup, int most)
@@ -170,7 +167,7 @@ static int fit(const struct sh_resident *r, const struct sh_slots_setup *setup, 
     return low;
 }
 
-int sh_device_cache_fit(const struct sh_resident *r, const struct sh_kv_setup *s, int most)
+int sh_device_cache_fit(const struct sh_resident *r, const struct sh_session_setup *s, int most)
 {
     struct sh_slots_head *head = xcalloc((size_t)(s->arch->n_layer * s->arch->n_kv_head), sizeof *head);
     float *slopes = slopes_of(s->arch);
@@ -235,7 +232,7 @@ static int refuse(const struct sh_device_cache *c, int evicts, struct sh_err *e)
     return -1;
 }
 
-struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct sh_kv_setup *s, struct sh_err *e)
+struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct sh_session_setup *s, struct sh_err *e)
 {
     const struct sh_backend *b = r->setup.backend;
     struct sh_device_cache *c = xcalloc(1, sizeof *c);

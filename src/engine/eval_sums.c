@@ -41,7 +41,7 @@ SH_INLINE double sum_of(const lanes *x)
     return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
 }
 
-/* The n <= LANES numbers at x, behind them some whose exponential is 0. */
+/* The n <= LANES numbers at x, then some whose exponential is 0. */
 SH_INLINE void load(const float *x, int n, lanes *to)
 {
     narrow some;

@@ -59,8 +59,8 @@ enum sh_eval_part {
 /* Where the texts' caches were. */
 struct sh_eval_place {
     int on_host, on_device;             /* texts                                                  */
-    char why_host[160];                 /* of the last one on the host beside a device with memory of its own: the */
-};                                      /* reason; else empty                                     */
+    char why_host[160];                 /* why the last one was on the host, although the device has memory of its */
+};                                      /* own; else empty                                        */
 
 /* Of a text: why is NULL where its cache is on the device, or on the host because the backend's memory is. */
 void sh_eval_place_add(struct sh_eval_place *p, int is_on_host, const char *why);

@@ -45,12 +45,9 @@ void sh_kv_rows_copy(struct sh_kv_rows *to, const struct sh_kv_rows *from);
 
 void sh_kv_rows_put(struct sh_kv_rows *r, int slot, const float *row);
 
-/* Rows [first, first + n), first a multiple of SH_ROWS_AT_ONCE and n at most that: where they lie when
+/* Rows [first, first + n), first a multiple of SH_ROWS_AT_ONCE and n at most that: in place if
  * they are f32, else in scratch [n, width]. */
 const float *sh_kv_rows_get(const struct sh_kv_rows *r, int first, int n, float *scratch);
-
-/* What sh_kv_rows_new would take. */
-size_t sh_kv_rows_bytes(const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity, int width);
 
 /* rows_f16.c: products with rows of f16 numbers without a copy in f32. Only with AVX-512 and rows of some widths;
  * the results are bit by bit those of slots_attend.c's loops over a copy. */

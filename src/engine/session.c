@@ -183,7 +183,7 @@ static int check_rows(const struct sh_resident *r, const struct sh_session_setup
 }
 
 /* The cache, on the device where it can be. */
-static int make_cache(struct sh_session *s, const struct sh_kv_setup *kv, struct sh_err *e)
+static int make_cache(struct sh_session *s, const struct sh_session_setup *kv, struct sh_err *e)
 {
     if (sh_kv_setup_check(kv, e))
         return -1;
@@ -197,22 +197,15 @@ static int make_cache(struct sh_session *s, const struct sh_kv_setup *kv, struct
     return s->on_host || s->on_device ? 0 : -1;
 }
 
-static struct sh_kv_setup kv_setup(const struct sh_arch *a, const struct sh_session_setup *setup, int n_seq)
-{
-    return (struct sh_kv_setup){.arch = a, .spec = setup->spec, .budget = setup->budget, .n_seq = n_seq,
-                                .n_token = setup->n_token, .length = setup->length, .prefill = setup->prefill,
-                                .whole = setup->whole, .block = setup->block, .positions = setup->positions,
-                                .format = setup->format, .seed = setup->seed, .watched = setup->watched};
-}
-
 int sh_session_check(const struct sh_arch *a, const struct sh_session_setup *setup, struct sh_err *e)
 {
-    struct sh_kv_setup kv = kv_setup(a, setup, 1);
+    struct sh_session_setup kv = *setup;
+    kv.arch = a;
     return sh_kv_setup_check(&kv, e);
 }
 
 /* On the host nothing says no before the memory is used, so half of what is free is left to others. */
-static int fit_on_host(const struct sh_resident *r, const struct sh_kv_setup *kv, int most, struct sh_err *e)
+static int fit_on_host(const struct sh_resident *r, const struct sh_session_setup *kv, int most, struct sh_err *e)
 {
     struct sh_kv_cache *one = sh_kv_cache_new(kv, e);
     if (!one)
@@ -228,7 +221,9 @@ int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *s
                    struct sh_err *e)
 {
     char why[SH_DEVICE_WHY];
-    struct sh_kv_setup kv = kv_setup(r->arch, setup, 1);
+    struct sh_session_setup kv = *setup;
+    kv.arch = r->arch;
+    kv.n_seq = 1;
     if (check_rows(r, setup, e) || sh_kv_setup_check(&kv, e))
         return -1;
     *on_host = r->is_host || sh_device_cache_why_not(r, &kv, why);
@@ -239,7 +234,8 @@ int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *s
 
 struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
 {
-    struct sh_kv_setup kv = kv_setup(r->arch, setup, setup->n_seq);
+    struct sh_session_setup kv = *setup;
+    kv.arch = r->arch;
     if (check_rows(r, setup, e))
         return NULL;
     struct sh_session *s = xcalloc(1, sizeof *s);
