@@ -79,7 +79,7 @@ static int choose_batch(struct bench *b, const struct sh_session_setup *s, struc
 {
     if (b->batch)
         return 0;
-    struct sh_kv_setup kv = {.arch = b->resident->arch, .spec = s->spec, .budget = s->budget, .n_seq = 1,
+    struct sh_session_setup kv = {.arch = b->resident->arch, .spec = s->spec, .budget = s->budget, .n_seq = 1,
                              .n_token = s->n_token, .format = s->format};
     b->batch = sh_device_cache_fit(b->resident, &kv, MOST_BATCH);
     return b->batch ? 0 : sh_fail(e, "not even one sequence fits");
@@ -177,7 +177,7 @@ static void report(struct bench *b)
                           b->batch, "steps", n, "tokens_per_s", (double)b->batch * n / sum, "step_s_p50",
                           b->seconds[from + n / 2], "step_s_p99", b->seconds[from + n * 99 / 100], "kv_bytes",
                           (json_int_t)sh_kv_bytes_sum(&bytes), "scratch_bytes",
-                          (json_int_t)sh_session_scratch(b->session), "cache_bytes_taken", (json_int_t)(now - b->taken),
+                          (json_int_t)bytes.scratch, "cache_bytes_taken", (json_int_t)(now - b->taken),
                           "device_peak_bytes", (json_int_t)p.peak_bytes, "device_used_bytes",
                           (json_int_t)p.used_bytes);
     json_dumpf(o, stdout, JSON_INDENT(1));

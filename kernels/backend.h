@@ -146,7 +146,7 @@ struct sh_tap {
     void *to;
     const unsigned char *wanted;        /* host, [n_seq]: 0 leaves a sequence out; NULL: all wanted */
     const struct sh_tap *beside;        /* NULL, or, where this one packs scores, sets of the same rows: they are */
-};                                      /* handed out there, too, each time behind the scores     */
+};                                      /* handed out there, too, each time after the scores      */
 
 /* Causal attention of n_seq sequences laid one after another: sequence s has the rows
  * [start[s], start[s + 1]) of q, k, v and out. Query i of a sequence sees its keys j <= i, with a
@@ -232,15 +232,15 @@ struct sh_backend {
     const struct sh_graph_ops *graph;   /* NULL: operations cost the host nothing to speak of                     */
     /* n products of the same x, none of which reads what another one writes. NULL: one by one is as fast. */
     void  (*linears)(struct sh_dev *d, const struct sh_linear *a, int n);
-    /* Of each row of x, f32. out: device memory, [rows]. NULL: device memory is host memory, anybody can look. */
+    /* Of each row of x, f32. out: device memory, [rows]. NULL: device memory is host memory. */
     void  (*best)(struct sh_dev *d, struct sh_best *out, struct sh_mat x);
 };
 
 /* The name of a module's one exported symbol, a struct sh_backend. */
 #define SH_BACKEND_SYMBOL "sh_backend_module"
 
-/* "cpu" is linked in; other backends are modules, opened when they are asked for. NULL with the reason
- * (status SH_ABSENT) when it is known but not here, SH_MISUSED when nobody knows it. */
+/* "cpu" is linked in; other backends are modules, opened when they are asked for. NULL: e has the reason, with status
+ * SH_ABSENT if the backend is not here, SH_MISUSED if the name is unknown. */
 const struct sh_backend *sh_backend_find(const char *name, struct sh_err *e);
 
 #endif

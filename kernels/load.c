@@ -54,14 +54,6 @@ static void load(struct sh_module *m, const char *name)
     }
 }
 
-static void look(struct sh_module *m, const char *name)
-{
-    if (sh_module_find(name, "kernels", m->path))
-        load(m, name);
-    else
-        not_built(m, name);
-}
-
 const struct sh_module *sh_backend_look(const char *name)
 {
     static struct sh_module known[N_KNOWN] = {[CPU] = {.backend = &sh_backend_cpu}};
@@ -70,7 +62,7 @@ const struct sh_module *sh_backend_look(const char *name)
         if (strcmp(name, sh_backend_names[i]))
             continue;
         if (!looked[i])
-            look(&known[i], name);
+            (sh_module_find(name, "kernels", known[i].path) ? load : not_built)(&known[i], name);
         looked[i] = 1;
         return &known[i];
     }
@@ -85,7 +77,7 @@ const struct sh_backend *sh_backend_find(const char *name, struct sh_err *e)
             return sh_backend_look(sh_backend_names[i])->backend;
     const struct sh_module *m = sh_backend_look(name);
     if (!m)
-        sh_misused(e, "backend \"%s\": there is none of that name; known are auto, cpu, cuda", name);
+        sh_misused(e, "unknown backend \"%s\"; known are auto, cpu, cuda", name);
     else if (!m->backend)
         *e = m->why;
     return m ? m->backend : NULL;

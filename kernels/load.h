@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where backends come from. "cpu" is part of the program; any other one is a module: one shared object
- * NAME.so with one exported struct sh_backend (SH_BACKEND_SYMBOL), which imports nothing from the
- * program, in one of the places of src/base/module_path.h (in a build: kernels/). The first file that is
- * there is the one that counts. Nothing is
- * loaded before somebody asks for it by name, nothing is loaded twice, and nothing is unloaded: what a
- * runtime has started does not survive that. One thread at a time. */
+/* Where backends come from. "cpu" is part of the program; any other is a module: a shared object NAME.so with one
+ * exported struct sh_backend (SH_BACKEND_SYMBOL), which imports nothing from the program. The first one found in the
+ * places of src/base/module_path.h (in a build: kernels/) counts. A module is loaded once, when its name is asked for,
+ * and never unloaded, which its runtime would not survive. One thread at a time. */
 #ifndef SH_KERNELS_LOAD_H
 #define SH_KERNELS_LOAD_H
 
@@ -26,8 +24,7 @@ struct sh_module {
 /* The backends that are known, the fastest first; ends with NULL. */
 extern const char *const sh_backend_names[];
 
-/* Looks for the backend and loads it; the answer stays the same until the program ends. NULL when
- * nobody knows the name. */
+/* Looks for the backend and loads it; the answer stays the same until the program ends. NULL: unknown name. */
 const struct sh_module *sh_backend_look(const char *name);
 
 #endif

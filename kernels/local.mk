@@ -8,28 +8,22 @@ libkernels_a_SOURCES = \
 	%D%/cpu/cpu.c %D%/cpu/cpu.h \
 	%D%/cpu/linear.c %D%/cpu/onednn.h \
 	%D%/cpu/variant.c %D%/cpu/variant.h \
-	%D%/cpu/weight.c %D%/cpu/weight_codes.c %D%/cpu/weight_codes.h \
+	%D%/cpu/weight.c %D%/cpu/weight_codes.c \
 	%D%/weight_bits.h
 libkernels_a_CFLAGS   = $(AM_CFLAGS) $(VECTORIZE_CFLAGS)
 
 cpu_variant_sources = \
-	%D%/cpu/activate.h \
 	%D%/cpu/amx.h \
 	%D%/cpu/attend.c %D%/cpu/attend.h \
 	%D%/cpu/attend_amx.c %D%/cpu/attend_lanes.c \
-	%D%/cpu/convert.c \
-	%D%/cpu/embed.c \
 	%D%/cpu/gemm_few_rows.c %D%/cpu/gemm_few_rows.h %D%/cpu/gemm_few_rows_out.h \
 	%D%/cpu/gemm_few_rows_amx.c \
 	%D%/cpu/gemm_many_rows.c \
 	%D%/cpu/gemm_few_rows_bf16.c \
 	%D%/cpu/gemm_few_rows_codes.c \
 	%D%/cpu/floats.h \
-	%D%/cpu/gate.c \
-	%D%/cpu/norm.c \
+	%D%/cpu/ops.c \
 	%D%/cpu/record.c \
-	%D%/cpu/rotary.c \
-	%D%/cpu/table.c \
 	%D%/cpu/vector.h
 cpu_variant_cflags  = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) $(PEEL_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=fast
@@ -66,42 +60,31 @@ kernel_libs = libkernels.a $(cpu_variant_libs) librows.a libbase.a $(DNNL_LIBS) 
 # the user's. Objects follow headers, not flags: after changing flags, make clean.
 cuda_sources = \
 	%D%/cuda/attend.cu \
-	%D%/cuda/argmax.cu \
-	%D%/cuda/cast.cu \
 	%D%/cuda/codes.cu \
 	%D%/cuda/device.cu \
 	%D%/cuda/drain.cu \
 	%D%/cuda/embed.cu \
-	%D%/cuda/gate.cu \
 	%D%/cuda/graph.cu \
 	%D%/cuda/linear.cu \
 	%D%/cuda/memory.cu \
-	%D%/cuda/norm.cu \
-	%D%/cuda/pack.cu \
-	%D%/cuda/rotary.cu \
+	%D%/cuda/ops.cu \
 	%D%/cuda/sets.cu \
 	%D%/cuda/slots/slots.cu \
 	%D%/cuda/slots/slots_attend.cu \
 	%D%/cuda/slots/slots_block.cu \
-	%D%/cuda/slots/slots_reserve.cu \
+	%D%/cuda/slots/slots_room.cu \
 	%D%/cuda/slots/slots_rows.cu \
-	%D%/cuda/slots/slots_observe.cu \
-	%D%/cuda/slots/slots_settle.cu \
-	%D%/cuda/softmax.cu \
 	%D%/cuda/spans.cu \
 	%D%/cuda/stage.cu \
+	%D%/cuda/tile.cu \
 	%D%/cuda/weight.cu
 cuda_headers = \
-	%D%/cuda/act.cuh \
 	%D%/cuda/cuda.cuh \
 	%D%/cuda/device.cuh \
 	%D%/cuda/drain.cuh \
-	%D%/cuda/launch.cuh \
 	%D%/cuda/slots/slots.cuh \
 	%D%/cuda/slots/slots_evict.cuh \
-	%D%/cuda/slots/slots_append.cuh \
 	%D%/cuda/slots/slots_unpack.cuh \
-	%D%/cuda/spans.cuh \
 	%D%/cuda/tile.cuh
 
 SUFFIXES = .cu

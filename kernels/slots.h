@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A KV cache of fixed size on a device, for the decoding loop: part of the seam of backend.h, for backends
  * whose memory is not the host's. It does what src/engine/host_cache.c does on the host with
- * planner/policy/kept_slots.h: slots that are reused and never move, positions beside, and for each token of each
+ * planner/policy/kept_slots.h: slots that are reused and never move, their positions, and for each token of each
  * sequence and KV head, in the order of planner/policy/policy.h,
  *
  *     room is made, the token takes a slot, its query attends over the slots, the policy sees the row,
  *
  * and the tokens that are kept are the same. A prompt may come in blocks, as src/engine/block.h has them.
- * Nothing of all this comes back to the host unless somebody looks.
+ * Nothing of this comes back to the host unless it is looked at.
  *
  * Keys and values are kept as f32, f16 or codes (src/engine/quant.h, scales along a token's channels) and
  * read back into f32 where they are used. */
@@ -73,7 +73,7 @@ struct sh_slots_block {                 /* one layer's rows of one sequence     
     const struct sh_attend *what;       /* its start and n_seq are not looked at                  */
     int layer, sequence;
     int row, n, first;                  /* rows [row, row + n) of what's matrices are tokens      */
-                                        /* first, first + 1, …: all that come behind those read   */
+                                        /* first, first + 1, …: the next ones after those read    */
     /* NULL, or, where the setup keeps rows: what the query of each token t attended over, head by head: the
      * cached tokens and those of the block up to t, in slots that they have for the time of the block.
      * Valid during the call; the device is waited for. */
@@ -94,7 +94,7 @@ struct sh_slots_ops {
     /* The same and the attention of the one row `first` of each sequence that has it. */
     void (*attend)(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
     /* The rows attend over what is cached and causally over each other, the policy sees them in order, then
-     * room is made as for the token behind them, and those of them that stay take slots. Not for graphs. */
+     * room is made as for the next token, and those of them that stay take slots. Not for graphs. */
     void (*block)(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_block *a);
     void (*look)(struct sh_dev *d, struct sh_slots *s, int sequence, int layer, int head,
                  struct sh_slots_look *out);

@@ -5,7 +5,7 @@
  * is below 2^-25 of |a| |b|. With two pieces (16 bits, three products) that is 2^-16. Sums are f32, as those of
  * f32 products are: measured, three pieces err less than a serial f32 sum.
  *
- * A packed matrix lies in tiles of AMX_SIDE rows (of a) or columns (of b) by AMX_DEPTH of the inner dimension,
+ * A packed matrix consists of tiles of AMX_SIDE rows (of a) or columns (of b) by AMX_DEPTH of the inner dimension,
  * the pieces of a tile one after another, the largest first, tiles along the inner dimension next. Only in the
  * amx variant; between amx_begin and amx_end. */
 #ifndef SH_KERNELS_CPU_AMX_H

@@ -23,7 +23,7 @@
 #include "src/base/mem.h"
 #include "src/base/team.h"
 
-/* Row i's keys lie in the columns [from, to). */
+/* Row i's keys are in the columns [from, to). */
 static void row_columns(const struct sh_attend *a, const struct block *b, int i, int *from, int *to)
 {
     *from = first_key(a, b->q0 + i) - b->first_column;
@@ -132,7 +132,7 @@ static size_t lay_out(struct scratch *w, const struct sh_attend *a, char *base)
         if (a->start[s + 1] - a->start[s] > longest)
             longest = a->start[s + 1] - a->start[s];
     int wide = a->window && a->window < longest - BLOCK - COLS ? a->window + BLOCK + COLS : longest;
-    /* One register tile more than needed: rows that lie 4096 bytes apart would share their cache sets. */
+    /* One register tile more than needed: rows 4096 bytes apart would share their cache sets. */
     size_t d = (size_t)(w->d_pad = padded(a->d_head)), s = (size_t)(w->s_pad = padded(wide) + COLS), at = 0;
     w->n_pad = padded(longest) + COLS;
     CPU_NAME(cpu_operands_lay_out)(w, a, base, &at);

@@ -83,7 +83,7 @@ static inline int is_wanted(const struct sh_attend *a, int sequence)
 }
 
 /* attend_lanes.c or attend_amx.c: S = scale Q K^T and out = P V of a block, with their operands' places, and
- * what a thread does before its first and behind its last. */
+ * what a thread does before its first and after its last. */
 void CPU_NAME(cpu_operands_lay_out)(struct scratch *w, const struct sh_attend *a, char *base, size_t *at);
 void CPU_NAME(cpu_operands_begin)(struct scratch *w);
 void CPU_NAME(cpu_operands_end)(struct scratch *w);

@@ -29,7 +29,7 @@ static inline void tile(float *c, int ldc, const float *a, int lda, const float 
     }
 }
 
-/* CPU_FLOATS keys at a time, so that what is written lies together. */
+/* CPU_FLOATS keys at a time, so that writes are contiguous. */
 static void transpose_keys(struct scratch *w, const struct sh_attend *a, int row0, int n, int col)
 {
     for (int j0 = 0; j0 < n; j0 += CPU_FLOATS) {

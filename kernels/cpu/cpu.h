@@ -26,7 +26,7 @@ struct sh_dev {
     int weight_bits;                    /* of the weights that are made                      */
     struct cpu_scratch widened, product;    /* 16-bit x and out as f32, where the type is not native */
     int few_bf16;                       /* the machine runs the variant's bf16 products of a few rows */
-    struct cpu_scratch ordered;         /* x as products of a few rows want it beside codes  */
+    struct cpu_scratch ordered;         /* x as products of a few rows with codes need it    */
     struct cpu_scratch packed;          /* weights as our products of many rows take them    */
     struct cpu_scratch panel, narrowed; /* rows of a weight out of their codes: f32, and as bf16 */
     int failed;
@@ -47,10 +47,14 @@ void *cpu_scratch_at(struct cpu_scratch *s, size_t count);
 /* Keep the first failure. */
 void cpu_fail(struct sh_dev *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* weight.c: beside the operations of another thread, too */
+/* weight.c: may run next to the operations of another thread */
 struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
                              enum sh_type to, struct sh_err *e);
 void cpu_drop(struct sh_dev *d, struct sh_weight *w);
+
+/* weight_codes.c: rows [first, first + n) of a matrix from f32 numbers [n, cols], dense, and back. */
+void cpu_codes_put(const struct cpu_codes *c, const float *from, int first, int n, int n_threads);
+void cpu_codes_get(const struct cpu_codes *c, float *to, int first, int n, int n_threads);
 
 /* linear.c */
 size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits);

@@ -2,20 +2,19 @@
 /* Products of a few rows, which are what writing token by token consists of. Each number of the weight
  * is read once from memory, in order, and used for all rows: as fast as memory is.
  *
- * Weights lie as oneDNN's own products want them, or as codes; there is no second copy. Every sum is
+ * Weights have the layout of oneDNN's own products, or as codes; there is no second copy. Every sum is
  * made by one thread in a fixed order, so that results do not depend on the number of threads. */
 #ifndef SH_KERNELS_CPU_GEMM_FEW_ROWS_H
 #define SH_KERNELS_CPU_GEMM_FEW_ROWS_H
 
 #include "kernels/backend.h"
-#include "kernels/cpu/weight_codes.h"
 
 enum {
     FEW_ROWS = 4, FEW_COLS = 64,        /* rows and outputs that are summed up together           */
     FEW_PLACES = 4                      /* of a weight that a thread reads in turn                */
 };
 
-/* Number (in i, output o) lies at at[o / wide * panel + (i / fold * wide + o % wide) * fold + i % fold]. Panels
+/* Number (in i, output o) is at at[o / wide * panel + (i / fold * wide + o % wide) * fold + i % fold]. Panels
  * of 64 (wide = 64; padded with zeros in both directions), or plain rows (wide = out). */
 struct few_layout {
     const void *at;
@@ -23,11 +22,16 @@ struct few_layout {
     size_t panel;
 };
 
+struct cpu_codes {                      /* of a matrix [rows, cols] (kernels/weight_bits.h)       */
+    unsigned char *at;                  /* sh_code_bytes(rows, cols, bits), the owner's; NULL: none */
+    int rows, cols, bits;
+};
+
 struct few {                            /* out (+)= act(x w^T + bias), as struct sh_linear        */
-    struct sh_mat out, x;               /* x: beside codes of any type, else that of w            */
+    struct sh_mat out, x;               /* x: with codes of any type, else that of w              */
     const struct few_layout *w;         /* f32, or bf16 with fold 2                               */
     const struct cpu_codes *codes;      /* instead of w                                           */
-    float *room;                        /* beside codes: scratch [x.rows, few_codes_room]; of gemm_many_rows.c: below */
+    float *room;                        /* with codes: scratch [x.rows, few_codes_room]; of gemm_many_rows.c: below */
     const float *bias;
     enum sh_act act;
     int add;

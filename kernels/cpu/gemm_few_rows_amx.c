@@ -43,7 +43,7 @@ static inline __attribute__((always_inline)) void add_tiles(const uint16_t *w, c
     _tile_dpbf16ps(3, 4, 5);
 }
 
-/* The inputs that fill no tile, with zeros behind them. */
+/* The inputs that do not fill a tile, padded with zeros. */
 static void add_rest(const uint16_t *w, const uint16_t *x, size_t stride, int rows, int n)
 {
     uint16_t whole_w[PAIRS * PAIR] = {0}, whole_x[ROWS * INS] = {0};

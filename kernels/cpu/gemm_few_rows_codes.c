@@ -6,7 +6,7 @@
  * and a code costs no more than its conversion and one multiplication for each row. The number that a code
  * stands for is not rounded to the operands' type on its way, as it is in products of many rows.
  *
- * 4 bits: a vector of 32-bit words has 8 codes in each of its lanes. x lies in the order in which
+ * 4 bits: a vector of 32-bit words has 8 codes in each of its lanes. x is in the order in which
  * they are shifted out: of every 8 * CPU_FLOATS inputs first 0, 8, 16 …, then 1, 9, 17 … */
 #include "kernels/cpu/gemm_few_rows_out.h"
 #include "kernels/cpu/variant.h"
@@ -24,7 +24,7 @@ enum {
 typedef uint32_t words __attribute__((vector_size(4 * CPU_FLOATS), aligned(4), may_alias));
 typedef int32_t whole __attribute__((vector_size(4 * CPU_FLOATS)));
 
-/* Floats a row: x in order up to whole pairs of groups; then for each group 0 and its sum, beside scale
+/* Floats a row: x in order up to whole pairs of groups; then for each group 0 and its sum, to match scale
  * and least value of a weight's groups; up to whole vectors. */
 size_t CPU_NAME(cpu_few_codes_room)(int cols)
 {
@@ -193,7 +193,7 @@ static inline __attribute__((always_inline)) void add_all_4(vec *part, struct ou
     }
 }
 
-/* Outputs from one to that whose codes are asked for beside it. */
+/* Outputs from one to the one whose codes are prefetched with it. */
 static inline int ahead_of(size_t row_bytes)
 {
     return (int)((FEW_AHEAD + row_bytes - 1) / row_bytes);

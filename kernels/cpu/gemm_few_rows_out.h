@@ -3,14 +3,14 @@
 #ifndef SH_KERNELS_CPU_GEMM_FEW_ROWS_OUT_H
 #define SH_KERNELS_CPU_GEMM_FEW_ROWS_OUT_H
 
-#include "kernels/cpu/activate.h"
-#include "kernels/cpu/gemm_few_rows.h"
 #include "kernels/cpu/floats.h"
+#include "kernels/cpu/gemm_few_rows.h"
+#include "kernels/cpu/vector.h"
 #include "src/base/team.h"
 
 /* Ask for the weight's bytes that are read some loops later. A thread that reads one run of addresses gets
  * about 11 GB/s from a memory that gives it 18 when it reads four in turn and asks a little ahead (Xeon with AMX; two
- * threads 22 and 35). What lies behind the weight is asked for, too, which does no harm. */
+ * threads 22 and 35). Memory after the weight is prefetched, too, which does no harm. */
 enum { FEW_AHEAD = 2048 };              /* bytes */
 
 static inline __attribute__((always_inline)) void few_ask(const void *at, size_t bytes)

@@ -39,7 +39,7 @@ static dnnl_primitive_attr_t attributes(const struct sh_linear *a)
     return attr;
 }
 
-/* A matrix as oneDNN sees it: where its type is not native, dense f32 in this scratch stands for it. */
+/* A matrix as oneDNN sees it: where its type is not native, dense f32 in this scratch takes its place. */
 static struct sh_mat seen(const struct sh_dev *d, struct cpu_scratch *scratch, struct sh_mat m)
 {
     if (cpu_computed(d, m.type) == m.type)
@@ -269,7 +269,7 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
 
 /* ---- many ---- */
 
-/* Is it one that we have? What is no product at all oneDNN says. */
+/* Do our loops have it? oneDNN reports shapes that do not fit together. */
 static int is_own(const struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneDNN 2.x and 3.x behind one face: they differ in how descriptors are made. And what a weight is. */
+/* One interface to oneDNN 2.x and 3.x, which differ in how descriptors are made; and the struct of a weight. */
 #ifndef SH_KERNELS_CPU_ONEDNN_H
 #define SH_KERNELS_CPU_ONEDNN_H
 
@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/weight_codes.h"
 #include "src/base/mem.h"
 
 struct sh_weight {

@@ -220,7 +220,7 @@ struct row {
     int first, last;                                    /* places of record.row, which begins with a word's first key */
 };
 
-/* What lies around the row is NaN in r->row, which is in no set. */
+/* What is around the row is NaN in r->row, which is in no set. */
 static struct sh_row_figures take_row(struct record *r, const struct row *row, const struct sh_lanes *lanes,
                                       uint64_t *bits, size_t n_word)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops of the CPU backend that are worth more than one instruction set. The sources listed as
- * cpu_variant_sources are compiled once per variant with CPU_VARIANT set (base, avx2, avx512, amx); table.c
- * among them exports the variant's one table. */
+ * cpu_variant_sources are compiled once per variant with CPU_VARIANT set (base, avx2, avx512, amx); ops.c
+ * among them exports the variant's table. */
 #ifndef SH_KERNELS_CPU_VARIANT_H
 #define SH_KERNELS_CPU_VARIANT_H
 
@@ -10,7 +10,7 @@
 
 struct cpu_kernels {
     const char *name;
-    /* 0, or 1 + the number of a sequence with scores that are no numbers; stages may be NULL */
+    /* 0, or 1 + the number of a sequence with scores that are not numbers; stages may be NULL */
     int (*attend)(const struct sh_attend *a, int n_threads, struct sh_stages *stages);
     size_t (*attend_bytes)(const struct sh_attend *a);                  /* that each thread takes  */
     void (*embed)(const struct sh_embed *a, int n_threads);
@@ -20,7 +20,7 @@ struct cpu_kernels {
     void (*convert)(struct sh_mat to, struct sh_mat from, int n_threads);   /* from any type to any */
     /* Each number as it is after a visit to a 16-bit type. */
     void (*snap)(float *x, enum sh_type type, size_t n, int n_threads);
-    /* n products of the same x, and beside codes of the same bits. */
+    /* n products of the same x; with codes, of the same bits. */
     void (*few)(const struct few *a, int n, int n_threads);
     void (*many)(const struct few *a, const struct few_weight *w, int n_threads);       /* f32 x and weights */
     void (*few_codes)(const struct few *a, int n, int n_threads);
@@ -42,7 +42,7 @@ int cpu_runs_avx512(void);
 extern const struct cpu_kernels cpu_kernels_amx;        /* avx512, and tiles of bf16 numbers (amx.h)   */
 int cpu_runs_amx(void);                 /* asks the system to let this process use them           */
 #endif
-int cpu_runs_bf16(void);                /* products of bf16 numbers, beside avx512                */
+int cpu_runs_bf16(void);                /* products of bf16 numbers, in addition to avx512        */
 
 /* The best variant that this machine runs. */
 const struct cpu_kernels *cpu_kernels_pick(void);
@@ -55,12 +55,6 @@ const struct cpu_kernels *cpu_kernels_pick(void);
 #ifdef CPU_VARIANT                      /* for the table */
 int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads, struct sh_stages *stages);
 size_t CPU_NAME(cpu_attend_bytes)(const struct sh_attend *a);
-void CPU_NAME(cpu_embed)(const struct sh_embed *a, int n_threads);
-void CPU_NAME(cpu_norm)(const struct sh_norm *a, int n_threads);
-void CPU_NAME(cpu_rotary)(const struct sh_rotary *a, int n_threads);
-void CPU_NAME(cpu_gate)(const struct sh_gate *a, int n_threads);
-void CPU_NAME(cpu_convert)(struct sh_mat to, struct sh_mat from, int n_threads);
-void CPU_NAME(cpu_snap)(float *x, enum sh_type type, size_t n, int n_threads);
 void CPU_NAME(cpu_few)(const struct few *a, int n, int n_threads);
 void CPU_NAME(cpu_many)(const struct few *a, const struct few_weight *w, int n_threads);
 void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See weight_codes.h. Clones give the same codes: division and rounding are exact, nothing is summed. */
-#include "kernels/cpu/weight_codes.h"
-
+/* Rows of f32 numbers as codes and back. Clones give the same codes: division and rounding are exact, and nothing is
+ * summed. */
 #include <string.h>
 
+#include "kernels/cpu/cpu.h"
 #include "src/base/clones.h"
 #include "src/base/num.h"
 #include "src/base/team.h"

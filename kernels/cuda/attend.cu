@@ -9,7 +9,6 @@
  * several thousandths. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/drain.cuh"
-#include "kernels/cuda/spans.cuh"
 #include "kernels/cuda/tile.cuh"
 
 enum { TILE_BYTES = 48 << 20, LEAST_ROWS = 16, MOST_ROWS = 1024, WIDTH_STEP = 8 };

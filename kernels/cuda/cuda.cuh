@@ -17,7 +17,6 @@
 #include <pthread.h>
 
 #include "kernels/backend.h"
-#include "kernels/cuda/launch.cuh"
 
 struct cuda_block {                     /* device memory that is in use or kept for reuse          */
     void *at;
@@ -64,7 +63,7 @@ struct cuda_span {                      /* what a stage of the run queued on a s
     enum sh_stage stage;
 };
 
-struct cuda_spans {                     /* of a stream, or of a graph (spans.cuh): a ring          */
+struct cuda_spans {                     /* of a stream, or of a graph: a ring                      */
     struct cuda_span *at;               /* [room]                                                  */
     int room, first, n, is_open;
 };
@@ -81,7 +80,7 @@ struct sh_dev {
     pthread_mutex_t room;               /* held by who takes memory of the device or gives it back */
     pthread_mutex_t lock;               /* guards: user, has_user, blocks, n_coming, taken, peak, used, failed, */
                                         /* error, is_recording                                            */
-    pthread_t user;                     /* who has called operations since the last sync or get    */
+    pthread_t user;                     /* the thread that called operations since the last sync or get */
     int has_user;
     struct cuda_block *blocks;
     int n_coming;                       /* of them that are coming                                 */
@@ -152,7 +151,7 @@ void cuda_let_go(struct sh_dev *d);
 void cuda_note_used(struct sh_dev *d);
 void *cuda_alloc(struct sh_dev *d, size_t bytes, struct sh_err *e);
 void cuda_release(struct sh_dev *d, void *at);
-/* Given back to the device at once: nobody will ask for this size again. NULL is fine. */
+/* Returns the memory to the device at once: this size will not be needed again. NULL is fine. */
 void cuda_discard(struct sh_dev *d, void *at);
 /* The memory at `at` holds a vector when `load` has done what is queued there now. */
 void cuda_is_coming(struct sh_dev *d, const void *at);
@@ -207,6 +206,37 @@ void cuda_rotary(struct sh_dev *d, const struct sh_rotary *a);
 void cuda_gate(struct sh_dev *d, const struct sh_gate *a);
 void cuda_attend(struct sh_dev *d, const struct sh_attend *a);
 size_t cuda_attend_bytes(const struct sh_dev *d, const struct sh_attend *a);
+
+/* spans.cu: timers of stages on the device (src/base/stages.h): pairs of events around what a stage queues, read by
+ * the host when it has waited for the device anyway, so that measuring waits for nothing. Without stages nothing is
+ * queued.
+ *
+ * On `stream`, which is compute, record, values or load; no span begins before the last one of its stream has
+ * ended. What is queued on compute while a graph is captured belongs to the graph. */
+void cuda_span_begin(struct sh_dev *d, struct cuda_spans *s, enum sh_stage stage, cudaStream_t stream);
+void cuda_span_end(struct sh_dev *d, struct cuda_spans *s, cudaStream_t stream);
+
+/* Takes the times of the spans that the device has passed. */
+void cuda_spans_read(struct sh_dev *d);
+/* The same of a graph's last run, which stands for `runs` of them. */
+void cuda_spans_read_graph(struct sh_dev *d, struct cuda_spans *s, int runs);
+void cuda_spans_free(struct cuda_spans *s);
+
+/* The compute stream's. */
+static inline struct cuda_spans *cuda_compute_spans(struct sh_dev *d)
+{
+    return d->is_recording ? &d->graph_spans : &d->spans[CUDA_SPANS_COMPUTE];
+}
+
+static inline void cuda_stage_begin(struct sh_dev *d, enum sh_stage stage)
+{
+    cuda_span_begin(d, cuda_compute_spans(d), stage, d->compute);
+}
+
+static inline void cuda_stage_end(struct sh_dev *d)
+{
+    cuda_span_end(d, cuda_compute_spans(d), d->compute);
+}
 
 static inline cudaDataType_t cuda_type(enum sh_type type)
 {

@@ -8,7 +8,6 @@
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/drain.cuh"
 #include "kernels/cuda/slots/slots.cuh"
-#include "kernels/cuda/spans.cuh"
 
 enum { WORKSPACE_BYTES = 32 << 20, ROWS_AT_ONCE = 8192 };
 
@@ -16,9 +15,7 @@ enum { WORKSPACE_BYTES = 32 << 20, ROWS_AT_ONCE = 8192 };
 static const cublasMath_t MATH =
     (cublasMath_t)(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
 
-static int refuse(struct sh_err *e, enum sh_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
+__attribute__((format(printf, 3, 4)))
 static int refuse(struct sh_err *e, enum sh_status status, const char *format, ...)
 {
     va_list args;
@@ -36,7 +33,7 @@ static int is_recorder(const struct sh_dev *d)
     return d->is_recording && pthread_equal(d->recorder, pthread_self());
 }
 
-static void fail_with(struct sh_dev *d, const struct sh_err *e)
+void cuda_fail_as(struct sh_dev *d, const struct sh_err *e)
 {
     pthread_mutex_lock(&d->lock);
     if (is_recorder(d)) {
@@ -62,12 +59,7 @@ void cuda_fail(struct sh_dev *d, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     refuse(&e, SH_FAILED, "backend cuda: device %d: %s", d->ordinal, text);
-    fail_with(d, &e);
-}
-
-void cuda_fail_as(struct sh_dev *d, const struct sh_err *e)
-{
-    fail_with(d, e);
+    cuda_fail_as(d, &e);
 }
 
 int cuda_has_failed(struct sh_dev *d)
@@ -188,13 +180,6 @@ static void close_device(struct sh_dev *d)
     free(d);
 }
 
-/* Before anything is taken of the device. */
-static int note_free(struct sh_dev *d)
-{
-    size_t total;
-    return cuda_check(d, "memory", cudaMemGetInfo(&d->free_at_first, &total));
-}
-
 /* The memory that may be taken: what is free now, or less. */
 static int set_limit(struct sh_dev *d, size_t asked, struct sh_err *e)
 {
@@ -235,9 +220,7 @@ static int start(struct sh_dev *d)
 static int take_first_memory(struct sh_dev *d, struct sh_err *e)
 {
     void *workspace = cuda_alloc(d, WORKSPACE_BYTES, e);
-    if (!workspace)
-        return -1;
-    if (!(d->fault = (int *)cuda_alloc(d, sizeof *d->fault, e)))
+    if (!workspace || !(d->fault = (int *)cuda_alloc(d, sizeof *d->fault, e)))
         return -1;
     for (int i = 0; i < CUDA_STAGES; i++)
         if (!(d->load_raw[i] = cuda_alloc(d, CUDA_STAGE_BYTES, e)))
@@ -266,6 +249,7 @@ static int has_code(struct sh_dev *d, const cudaDeviceProp *about, struct sh_err
 static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
 {
     cudaDeviceProp about;
+    size_t total;
     int n = count(e);
     if (n < 0)
         return NULL;
@@ -288,8 +272,8 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     e->text[0] = '\0';
     int bad = cuda_check(d, "open", cudaSetDevice(d->ordinal)) ||
               cuda_check(d, "open", cudaGetDeviceProperties(&about, d->ordinal)) || !has_code(d, &about, e) ||
-              note_free(d) || start_drain(d, e) || start(d) || set_limit(d, o->memory_bytes, e) ||
-              take_first_memory(d, e);
+              cuda_check(d, "memory", cudaMemGetInfo(&d->free_at_first, &total)) || start_drain(d, e) || start(d) ||
+              set_limit(d, o->memory_bytes, e) || take_first_memory(d, e);
     if (bad) {
         if (!e->text[0])
             *e = d->error;

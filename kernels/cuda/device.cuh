@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels share: numbers in three formats, and sums over a warp and a block. */
+/* What kernels share: how they are launched, numbers in three formats, activations, and sums over a block. */
 #ifndef SH_KERNELS_CUDA_DEVICE_CUH
 #define SH_KERNELS_CUDA_DEVICE_CUH
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_runtime.h>
 
-#include "kernels/cuda/launch.cuh"
+#include "kernels/backend.h"
+
+/* What no host compiler can read, as macros: tests/emu defines its own, so that it can compile the same sources.
+ * A kernel that is a template goes in parentheses: SH_LAUNCH((scale<float>), grid, block, stream, …). */
+#ifndef SH_EMU
+#define SH_LAUNCH(kernel, grid, block, stream, ...) (kernel)<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__)
+#define SH_SHARED(type, name, count) __shared__ type name[count]
+#endif
 
 #define WARP 32
 #define ALL_LANES 0xffffffffu
@@ -21,6 +29,17 @@ template <> __device__ __forceinline__ __half from_float<__half>(float x) { retu
 template <> __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float x)
 {
     return __float2bfloat16_rn(x);
+}
+
+static __device__ __forceinline__ float activated(int act, float x)
+{
+    switch (act) {
+    case SH_ACT_RELU: return x < 0 ? 0.0f : x;          /* NaN stays NaN */
+    case SH_ACT_GELU: return 0.5f * x * (1.0f + erff(x * 0.70710678f));
+    case SH_ACT_GELU_TANH: return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+    case SH_ACT_SILU: return x / (1.0f + expf(-x));
+    default: return x;
+    }
 }
 
 /* Runs the statement with T standing for the C++ type of an enum sh_type. */
@@ -61,6 +80,19 @@ template <int BLOCK, typename Part> __device__ float block_sum(Part &part, float
         sum += part[i];
     __syncthreads();
     return sum;
+}
+
+/* The sum of whole numbers; `found` is shared memory, found[0] is used. */
+template <typename Found> __device__ int block_count(Found &found, int n)
+{
+    if (threadIdx.x == 0)
+        found[0] = 0;
+    __syncthreads();
+    atomicAdd(&found[0], n);
+    __syncthreads();
+    n = found[0];
+    __syncthreads();
+    return n;
 }
 
 template <int BLOCK, typename Part> __device__ float block_max(Part &part, float x)

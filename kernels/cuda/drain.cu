@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include "kernels/cuda/spans.cuh"
 
 enum { FIRST_ROOM = 1 << 20, LEAST_ROOM = 64 << 10 };
 
@@ -150,7 +149,7 @@ struct cuda_drain *cuda_drain_new(struct sh_dev *d)
     for (int i = 0; i < CUDA_SLOTS && !bad; i++)
         bad = cuda_check(d, "record", cudaEventCreateWithFlags(&n->slot[i].packed, cudaEventDisableTiming)) ||
               cuda_check(d, "record", cudaEventCreateWithFlags(&n->slot[i].copied, CUDA_EVENT_SLEEPS));
-    pthread_mutex_lock(&n->lock);                       /* nobody runs before the number of workers stands */
+    pthread_mutex_lock(&n->lock);                       /* none runs before n_worker is known */
     for (int i = 0; i < d->n_threads && !bad; i++) {
         struct worker *w = &n->worker[i];
         w->drain = n;

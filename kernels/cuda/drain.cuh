@@ -16,7 +16,7 @@ struct cuda_layout {
     size_t bytes;                       /* in all                                                  */
     size_t fetch_bytes;                 /* from the start, that are always copied                  */
     size_t head_bytes;                  /* packed rows of a head (not of sets)                     */
-    size_t figures_at, count_at, bits_at, value_at;     /* of sets; values are behind fetch_bytes  */
+    size_t figures_at, count_at, bits_at, value_at;     /* of sets; values are after fetch_bytes  */
 };
 
 struct cuda_job {                       /* the rows of a tile                                      */

@@ -5,7 +5,6 @@
 
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/spans.cuh"
 
 enum { THREADS = 256 };
 

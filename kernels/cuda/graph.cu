@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "kernels/cuda/slots/slots.cuh"
-#include "kernels/cuda/spans.cuh"
 
 struct sh_graph {
     cudaGraphExec_t run;

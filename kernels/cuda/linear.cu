@@ -2,10 +2,8 @@
 /* Products by cuBLAS, f32 accumulation, no TF32. A bias is added and an activation applied to the f32
  * product, before it is rounded to the type of the next operand. A weight that is kept as codes is read
  * back a panel of outputs at a time. */
-#include "kernels/cuda/act.cuh"
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/spans.cuh"
 
 enum {
     THREADS = 256,

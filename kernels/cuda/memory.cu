@@ -49,14 +49,6 @@ static void trim(struct sh_dev *d, const void *memory)
     give_back(d, list);
 }
 
-static struct cuda_block *find(struct sh_dev *d, size_t bytes)
-{
-    for (struct cuda_block *b = d->blocks; b; b = b->next)
-        if (!b->in_use && b->bytes == bytes)
-            return b;
-    return NULL;
-}
-
 void cuda_note_used(struct sh_dev *d)
 {
     size_t left, total;
@@ -118,7 +110,9 @@ static struct cuda_block *take(struct sh_dev *d, size_t bytes, cudaError_t *why)
 static struct cuda_block *take_again(struct sh_dev *d, size_t bytes)
 {
     pthread_mutex_lock(&d->lock);
-    struct cuda_block *b = find(d, bytes);
+    struct cuda_block *b = d->blocks;
+    while (b && (b->in_use || b->bytes != bytes))
+        b = b->next;
     if (b)
         b->in_use = 1;
     pthread_mutex_unlock(&d->lock);

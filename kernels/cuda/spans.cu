@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See spans.cuh. Spans of a stream end in the order in which they begin, so reading stops at the first one that the
- * device has not reached. Spans of a graph are recorded anew by each of its runs. */
-#include "kernels/cuda/spans.cuh"
-
+/* Timers of stages (cuda.cuh). Spans of a stream end in the order in which they begin, so reading stops at the first
+ * one that the device has not reached. Spans of a graph are recorded anew by each of its runs. */
 #include <stdlib.h>
+
+#include "kernels/cuda/cuda.cuh"
 
 enum { FIRST_ROOM = 64 };
 

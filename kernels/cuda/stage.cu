@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "kernels/cuda/cuda.cuh"
-#include "kernels/cuda/spans.cuh"
 
 enum { STEP = 256, LEAST_BYTES = 256 << 10 };
 

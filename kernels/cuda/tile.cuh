@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tile of attention: some consecutive queries of one sequence, all heads, against the keys that any
- * of them sees. What attend.cu makes, softmax.cu finishes and pack.cu and sets.cu read. */
+ * of them sees. What attend.cu makes, tile.cu finishes, and tile.cu and sets.cu read. */
 #ifndef SH_KERNELS_CUDA_TILE_CUH
 #define SH_KERNELS_CUDA_TILE_CUH
 
 #include "kernels/backend.h"
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/device.cuh"
 
 struct cuda_tile {
     float *s;                           /* [n_head][n_rows][width]: scores before softmax          */
@@ -54,12 +54,12 @@ static __device__ __forceinline__ float tile_probability(float s, float top, flo
     return __fmul_rn(expf(s - top), inverse);
 }
 
-/* softmax.cu: cap and slopes are applied to s in place; then top, sum and p. `fault` gets `blame` when
- * some row's sum is no number. slopes: device, [n_head] or NULL. */
+/* tile.cu: cap and slopes are applied to s in place; then top, sum and p. `fault` gets `blame` when
+ * some row's sum is not a number. slopes: device, [n_head] or NULL. */
 void cuda_softmax(const struct cuda_tile *t, float softcap, const float *slopes, int *fault, int blame,
                   cudaStream_t stream);
 
-/* pack.cu: the rows of all heads, one head after another, each as sh_tap wants them. */
+/* The rows of all heads, one head after another, each as sh_tap wants them. */
 void cuda_pack(const struct cuda_tile *t, enum sh_pack pack, void *out, cudaStream_t stream);
 
 struct cuda_sets {                      /* of all rows of a tile; row i of head h is h * n_rows + i */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "kernels/cuda/cuda.cuh"
-#include "kernels/cuda/spans.cuh"
 #include "kernels/weight_bits.h"
 
 /* At most a stage of bytes to `raw` on the device, or to the stage's own memory there when it is NULL. Where they

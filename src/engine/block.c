@@ -47,12 +47,16 @@ static void list_old(struct work *w)
     free(at);
 }
 
-/* The cached rows of `from`, then the block's own. */
-static void fill(const struct work *w, struct sh_kv_rows *to, const struct sh_kv_rows *from, const float *own)
+/* to: the cached rows of `from`, then the block's own. */
+static int copy_rows(const struct work *w, struct sh_kv_rows *to, const struct sh_kv_rows *from, const float *own,
+                     struct sh_err *e)
 {
+    static const struct sh_kv_format plain = {.bits = 32};
     size_t width = (size_t)w->d;
-    float *all = xmalloc(((size_t)sh_kept_cache(w->b->h->kept)->n_slot + 1) * width * sizeof *all);
     int n_slot = sh_kept_cache(w->b->h->kept)->n_slot;
+    if (sh_kv_rows_new(to, &plain, 0, w->m, w->d, e))
+        return -1;
+    float *all = xmalloc(((size_t)n_slot + 1) * width * sizeof *all);
     for (int i = 0, n; i < n_slot; i += n) {
         n = n_slot - i < SH_ROWS_AT_ONCE ? n_slot - i : SH_ROWS_AT_ONCE;
         memcpy(all + (size_t)i * width, sh_kv_rows_get(from, i, n, w->chunk), (size_t)n * width * sizeof *all);
@@ -62,15 +66,6 @@ static void fill(const struct work *w, struct sh_kv_rows *to, const struct sh_kv
     for (int i = w->n_old; i < w->m; i++)
         sh_kv_rows_put(to, i, own + narrow_at(w, i - w->n_old));
     free(all);
-}
-
-static int copy_rows(const struct work *w, struct sh_kv_rows *to, const struct sh_kv_rows *from, const float *own,
-                     struct sh_err *e)
-{
-    static const struct sh_kv_format plain = {.bits = 32};
-    if (sh_kv_rows_new(to, &plain, 0, w->m, w->d, e))
-        return -1;
-    fill(w, to, from, own);
     return 0;
 }
 

@@ -7,16 +7,16 @@
 
 #include "src/base/mem.h"
 
-static int check_policy(const struct sh_kv_setup *s, struct sh_err *e)
+static int check_policy(const struct sh_session_setup *s, struct sh_err *e)
 {
     const struct sh_policy *p = s->spec->policy;
     if (p->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) {
-        sh_misused(e, "%s needs the attention that is still to come: a live cache has none", p->name);
-        return sh_hint(e, "shears replay measures it over recorded attention");
+        sh_misused(e, "%s needs future attention, which a live cache does not have", p->name);
+        return sh_hint(e, "shears replay measures it on recorded attention");
     }
     if ((p->needs & SH_NEEDS_PROMPT) && s->prefill < 1) {
-        sh_misused(e, "%s decides when the prompt has been read", p->name);
-        return sh_hint(e, "say with --prefill N how many tokens the prompt has");
+        sh_misused(e, "%s decides at the end of the prompt", p->name);
+        return sh_hint(e, "--prefill N gives the length of the prompt in tokens");
     }
     return 0;
 }
@@ -34,21 +34,21 @@ static int check_format(const struct sh_kv_format *f, struct sh_err *e)
     return 0;
 }
 
-static int check_budgets(const struct sh_kv_setup *s, struct sh_err *e)
+static int check_budgets(const struct sh_session_setup *s, struct sh_err *e)
 {
     const struct sh_policy *p = s->spec->policy;
     int least = sh_policy_protected(s->spec), per_layer = s->arch->n_kv_head;
     for (int i = 0; i < s->arch->n_layer * per_layer; i++) {
         int layer = i / per_layer, keeps_all = p->keeps_all && p->keeps_all(s->spec->knob, layer);
         if (s->budget[i] <= least && s->budget[i] < s->n_token && !keeps_all)
-            return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), and %d can never leave: "
-                              "expected %d at least", p->name, s->budget[i], layer, i % per_layer, least, least + 1);
+            return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), but %d are protected from eviction: "
+                              "expected at least %d", p->name, s->budget[i], layer, i % per_layer, least, least + 1);
     }
     return 0;
 }
 
 /* What a head keeps to. */
-static struct sh_kept_setup kept_setup(const struct sh_kv_setup *s, int layer, int head)
+static struct sh_kept_setup kept_setup(const struct sh_session_setup *s, int layer, int head)
 {
     int budget = s->budget[layer * s->arch->n_kv_head + head], window = sh_arch_window(s->arch, layer);
     int by_place = s->positions == SH_POSITIONS_CACHE;
@@ -61,7 +61,7 @@ static struct sh_kept_setup kept_setup(const struct sh_kv_setup *s, int layer, i
                                   .seed = s->seed};
 }
 
-static int most_slots(const struct sh_kv_setup *s)
+static int most_slots(const struct sh_session_setup *s)
 {
     int most = 0;
     for (int i = 0; i < s->arch->n_layer * s->arch->n_kv_head; i++) {
@@ -72,13 +72,13 @@ static int most_slots(const struct sh_kv_setup *s)
     return most;
 }
 
-int sh_kv_setup_places(const struct sh_kv_setup *s)
+int sh_kv_setup_places(const struct sh_session_setup *s)
 {
     int most = most_slots(s) + s->block;
     return most > s->n_token ? s->n_token : most;
 }
 
-static int check_places(const struct sh_kv_setup *s, struct sh_err *e)
+static int check_places(const struct sh_session_setup *s, struct sh_err *e)
 {
     const struct sh_arch *a = s->arch;
     int places, slots;
@@ -86,16 +86,16 @@ static int check_places(const struct sh_kv_setup *s, struct sh_err *e)
         (places = sh_kv_setup_places(s)) <= a->max_pos)
         return 0;
     slots = most_slots(s);
-    sh_misused(e, "positions inside the cache go up to %d (%d slots, blocks of %d token%s): the model knows %d", places,
+    sh_misused(e, "positions inside the cache reach %d (%d slots, blocks of %d token%s): the model has only %d", places,
                slots, s->block, s->block == 1 ? "" : "s", a->max_pos);
     if (slots >= s->n_token)
-        sh_hint(e, "with a --policy that evicts and its --budget a text may be longer");
+        sh_hint(e, "texts can be longer with a --policy that evicts and a --budget");
     else if (a->max_pos - s->block > sh_policy_protected(s->spec))
-        sh_hint(e, "a budget of %d tokens a head fits, if a prefill is no longer than that", a->max_pos - s->block);
+        sh_hint(e, "a budget of %d tokens per head fits if the prefill is not longer", a->max_pos - s->block);
     return -1;
 }
 
-int sh_kv_setup_check(const struct sh_kv_setup *setup, struct sh_err *e)
+int sh_kv_setup_check(const struct sh_session_setup *setup, struct sh_err *e)
 {
     return check_policy(setup, e) || check_format(&setup->format, e) || check_budgets(setup, e) ||
                    check_places(setup, e) ? -1 : 0;
@@ -104,7 +104,7 @@ int sh_kv_setup_check(const struct sh_kv_setup *setup, struct sh_err *e)
 static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int head, struct sh_err *e)
 {
     static const struct sh_kv_format plain = {.bits = 32};
-    const struct sh_kv_setup *s = &c->setup;
+    const struct sh_session_setup *s = &c->setup;
     const struct sh_policy *p = s->spec->policy;
     int d = s->arch->d_head;
     struct sh_kept_setup kept = kept_setup(s, layer, head);
@@ -135,7 +135,7 @@ static int heads(const struct sh_kv_cache *c)
     return c->setup.arch->n_layer * c->setup.arch->n_kv_head;
 }
 
-struct sh_kv_cache *sh_kv_cache_new(const struct sh_kv_setup *setup, struct sh_err *e)
+struct sh_kv_cache *sh_kv_cache_new(const struct sh_session_setup *setup, struct sh_err *e)
 {
     if (sh_kv_setup_check(setup, e))
         return NULL;

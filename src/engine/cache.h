@@ -10,7 +10,7 @@
  * with a policy that evicts, along slots or along a token's channels as the format says (rows.h).
  *
  * A policy that looks at keys or values sees floats: where they are kept in fewer bits it gets a copy in
- * f32 beside them, which counts. */
+ * f32, which counts towards its memory. */
 #ifndef SH_ENGINE_CACHE_H
 #define SH_ENGINE_CACHE_H
 
@@ -19,21 +19,24 @@
 #include "src/engine/rows.h"
 #include "src/model/arch.h"
 
-struct sh_kv_setup {
-    const struct sh_arch *arch;
-    const struct sh_policy_spec *spec;  /* must outlive the cache                                 */
-    const int *budget;                  /* [n_layer * n_kv_head] tokens; each more than the policy */
-                                        /* protects                                               */
+struct sh_session_setup {
+    const struct sh_arch *arch;         /* filled in by sh_session_…                              */
+    const struct sh_policy_spec *spec;  /* must outlive the session                               */
+    const int *budget;                  /* [n_layer * n_kv_head] tokens, each more than the policy protects; copied */
     int n_seq;
-    int n_token;                        /* of a sequence that will come, at most                  */
-    int length;                         /* sh_session_setup's                                     */
+    int n_token;                        /* the longest sequence; with original positions no longer than the */
+                                        /* resident's                                             */
+    int length;                         /* that a text is known to reach, for rotary scalings that depend on it; */
+                                        /* beyond it they depend on what has been read            */
     int prefill;                        /* the first tokens see everything                        */
-    int whole;                          /* they come as one block: the cache has no slots for them */
-    int block;                          /* tokens of a prompt's block, at most; 0: none come      */
+    int whole;                          /* they come as one block of a prompt, and need no slots  */
+    int block;                          /* the most tokens of a prompt's block, up to the resident's rows; 0: a */
+                                        /* prompt comes token by token                            */
     enum sh_positions positions;
     struct sh_kv_format format;
     uint64_t seed;
-    int watched;                        /* sh_session_setup's                                     */
+    int watched;                        /* there will be a sh_session_set_watch: a device reserves memory for rows, */
+                                        /* and sh_session_fit counts it                           */
 };
 
 struct sh_kv_head {
@@ -44,29 +47,32 @@ struct sh_kv_head {
 };
 
 struct sh_kv_cache {
-    struct sh_kv_setup setup;
+    struct sh_session_setup setup;
     int *budget;                        /* the cache's own copy                                   */
     struct sh_kv_head *head;            /* [n_seq, n_layer, n_kv_head]                            */
     int most_slots;                     /* capacity of the largest head                           */
     int peak;                           /* slots that a head had in use before a restart, at most */
 };
 
-/* What it takes, in bytes; kept and metadata apart. */
+/* What a cache takes, in bytes. */
 struct sh_kv_bytes {
     size_t rows;                        /* keys and values, the unfinished blocks of codes included */
     size_t meta;                        /* their scales and minima                                */
     size_t positions;                   /* one int a slot, two with positions inside the cache    */
     size_t policy;                      /* what the policy keeps, copies in f32 included          */
+    size_t scratch;                     /* not the cache's: of a step's attention; 0: on the host */
+    size_t block;                       /* not the cache's: the most that blocks took at a time; on a device what */
+                                        /* is reserved for them                                   */
 };
 
-/* -1: a budget is too small, the format is unknown, the policy needs what a live cache has not, positions inside the
- * cache go beyond the model's. */
-int sh_kv_setup_check(const struct sh_kv_setup *setup, struct sh_err *e);
-/* With positions inside the cache: places of what is cached and of a block behind it, at most. */
-int sh_kv_setup_places(const struct sh_kv_setup *setup);
+/* -1: a budget is too small, the format is unknown, the policy needs what a live cache does not have, or positions
+ * inside the cache exceed the model's. */
+int sh_kv_setup_check(const struct sh_session_setup *setup, struct sh_err *e);
+/* The most places, with positions inside the cache, of the cached tokens and the next block. */
+int sh_kv_setup_places(const struct sh_session_setup *setup);
 
 /* NULL: the setup is refused, or it does not fit. */
-struct sh_kv_cache *sh_kv_cache_new(const struct sh_kv_setup *setup, struct sh_err *e);
+struct sh_kv_cache *sh_kv_cache_new(const struct sh_session_setup *setup, struct sh_err *e);
 void sh_kv_cache_free(struct sh_kv_cache *c);           /* NULL is fine */
 void sh_kv_cache_restart(struct sh_kv_cache *c, int sequence);      /* empty it for another text */
 
@@ -89,6 +95,19 @@ struct sh_kv_kept {                     /* of all heads and sequences           
 
 struct sh_kv_kept sh_kv_cache_kept(const struct sh_kv_cache *c);
 struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c);
-size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);
+size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);     /* of the cache */
+
+/* What the query of token t attends over, its own token included, with the group's mean row of attention
+ * [n_slot]: called once for each sequence, layer and KV head (on a device row by row, then by sequence; for a block
+ * some rows at a time, head by head). A device shows no keys and values. */
+typedef void sh_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row);
+
+struct sh_piece {                       /* tokens that go through the layers together             */
+    const int *start, *first;           /* host: sequence i has the rows [start[i], start[i + 1]), the first of */
+                                        /* them at position first[i]                              */
+    int by_block;                       /* those of each sequence are a block (block.h)           */
+    sh_watch *watch;                    /* may be NULL                                           */
+    void *watch_to;
+};
 
 #endif

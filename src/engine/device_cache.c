@@ -35,7 +35,7 @@ struct sh_device_cache {
 /* ---- what the device is told ---- */
 
 /* The budget and slots of each head are kept_slots.c's. */
-static int fill_heads(const struct sh_kv_setup *s, struct sh_slots_head *head)
+static int fill_heads(const struct sh_session_setup *s, struct sh_slots_head *head)
 {
     const struct sh_arch *a = s->arch;
     int in_order = 0;
@@ -52,7 +52,7 @@ static int fill_heads(const struct sh_kv_setup *s, struct sh_slots_head *head)
     return in_order;
 }
 
-static struct sh_slots_setup setup_of(const struct sh_kv_setup *s, const struct sh_slots_head *head,
+static struct sh_slots_setup setup_of(const struct sh_session_setup *s, const struct sh_slots_head *head,
                                       const float *slopes)
 {
     const struct sh_arch *a = s->arch;
@@ -65,7 +65,8 @@ static struct sh_slots_setup setup_of(const struct sh_kv_setup *s, const struct 
 }
 
 /* Slots of a sequence, and words of the rows that its policy looks back on, as far as the device numbers them. */
-static int is_too_large(const struct sh_kv_setup *s, const struct sh_slots_head *head, const struct sh_slots_policy *p)
+static int is_too_large(const struct sh_session_setup *s, const struct sh_slots_head *head,
+                        const struct sh_slots_policy *p)
 {
     enum { A_WORD = 32, MOST_SEQUENCES = 65535 };       /* as many as a launch has blocks to the side */
     long long slots = 0, words = 0;
@@ -76,7 +77,7 @@ static int is_too_large(const struct sh_kv_setup *s, const struct sh_slots_head 
     return slots > INT_MAX || words > INT_MAX || s->n_seq > MOST_SEQUENCES;
 }
 
-const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *s,
+const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_session_setup *s,
                                     char text[SH_DEVICE_WHY])
 {
     const struct sh_arch *a = s->arch;
@@ -116,11 +117,6 @@ static float *slopes_of(const struct sh_arch *a)
     return slopes;
 }
 
-static size_t total(const struct sh_slots_bytes *b)
-{
-    return b->rows + b->meta + b->positions + b->policy + b->scratch + b->block;
-}
-
 /* What the operations of a step take for themselves, at most, when they first run. */
 static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setup *s)
 {
@@ -152,7 +148,8 @@ static size_t bytes_for(const struct sh_resident *r, const struct sh_slots_setup
     struct sh_slots_setup s = *setup;
     s.n_seq = n_seq;
     struct sh_slots_bytes b = r->setup.backend->slots->bytes(&s);
-    return total(&b) + step_bytes(r, setup) + (1 << 14);        /* allocations are rounded up */
+    size_t cache = b.rows + b.meta + b.positions + b.policy + b.scratch + b.block;
+    return cache + step_bytes(r, setup) + (1 << 14);            /* allocations are rounded up */
 }
 
 static int fit(const struct sh_resident *r, const struct sh_slots_setup *setup, int most)
@@ -170,7 +167,7 @@ static int fit(const struct sh_resident *r, const struct sh_slots_setup *setup, 
     return low;
 }
 
-int sh_device_cache_fit(const struct sh_resident *r, const struct sh_kv_setup *s, int most)
+int sh_device_cache_fit(const struct sh_resident *r, const struct sh_session_setup *s, int most)
 {
     struct sh_slots_head *head = xcalloc((size_t)(s->arch->n_layer * s->arch->n_kv_head), sizeof *head);
     float *slopes = slopes_of(s->arch);
@@ -227,15 +224,15 @@ static int refuse(const struct sh_device_cache *c, int evicts, struct sh_err *e)
     int most = fit(c->r, s, s->n_seq), budget = largest_budget(c->r, s);
     if (most)
         snprintf(others, sizeof others, ": at most %d sequence%s with this budget", most, most == 1 ? "" : "s");
-    sh_fail(e, "the KV cache of %d sequence%s and a step over it take %zu bytes, and %zu are left of the device%s",
+    sh_fail(e, "the KV cache of %d sequence%s and one step need %zu bytes, but the device has %zu left%s",
             s->n_seq, s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, s->n_seq), props.memory_bytes, others);
     if (budget > 0)
-        sh_hint(e, "%sa budget of %d tokens a head fits, if a prefill is no longer than that",
+        sh_hint(e, "%sa budget of %d tokens per head fits if the prefill is not longer",
                 evicts ? "" : "with a --policy that evicts, ", budget);
     return -1;
 }
 
-struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct sh_kv_setup *s, struct sh_err *e)
+struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct sh_session_setup *s, struct sh_err *e)
 {
     const struct sh_backend *b = r->setup.backend;
     struct sh_device_cache *c = xcalloc(1, sizeof *c);
@@ -518,17 +515,8 @@ int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, str
 struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c)
 {
     struct sh_slots_bytes b = c->r->setup.backend->slots->bytes(&c->setup);
-    return (struct sh_kv_bytes){.rows = b.rows, .meta = b.meta, .positions = b.positions, .policy = b.policy};
-}
-
-size_t sh_device_cache_scratch(const struct sh_device_cache *c)
-{
-    return c->r->setup.backend->slots->bytes(&c->setup).scratch;
-}
-
-size_t sh_device_cache_block_bytes(const struct sh_device_cache *c)
-{
-    return c->r->setup.backend->slots->bytes(&c->setup).block;
+    return (struct sh_kv_bytes){.rows = b.rows, .meta = b.meta, .positions = b.positions, .policy = b.policy,
+                                .scratch = b.scratch, .block = b.block};
 }
 
 struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c)

@@ -6,7 +6,6 @@
 #define SH_ENGINE_DEVICE_CACHE_H
 
 #include "src/engine/cache.h"
-#include "src/engine/piece.h"
 #include "src/engine/resident.h"
 
 struct sh_device_cache;
@@ -14,11 +13,12 @@ struct sh_device_cache;
 /* Why the cache has to be on the host, though the memory of the device is not the host's; NULL: it need not,
  * or the memory is. `text` is room for the sentence. */
 enum { SH_DEVICE_WHY = 160 };
-const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_kv_setup *setup,
+const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_session_setup *setup,
                                     char text[SH_DEVICE_WHY]);
 
 /* The setup has been checked (sh_kv_setup_check). NULL: it does not fit; e says what would. */
-struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct sh_kv_setup *setup, struct sh_err *e);
+struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct sh_session_setup *setup,
+                                            struct sh_err *e);
 void sh_device_cache_free(struct sh_device_cache *c);           /* NULL is fine */
 void sh_device_cache_restart(struct sh_device_cache *c, int sequence);
 /* `to`, of a cache with the same setup (but for n_seq), takes over what `from` holds. */
@@ -33,13 +33,10 @@ void sh_device_cache_keep_rows(struct sh_device_cache *c);
  * device's own failures come out of its sync. */
 int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, struct sh_err *e);
 
-/* Device memory, and apart from it the scratch of a step, and what is there for the blocks of a prompt. */
 struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c);
-size_t sh_device_cache_scratch(const struct sh_device_cache *c);
-size_t sh_device_cache_block_bytes(const struct sh_device_cache *c);
 struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c);
 
 /* Sequences that fit into what the device has left, up to `most`; 0: not one. */
-int sh_device_cache_fit(const struct sh_resident *r, const struct sh_kv_setup *setup, int most);
+int sh_device_cache_fit(const struct sh_resident *r, const struct sh_session_setup *setup, int most);
 
 #endif

@@ -26,22 +26,18 @@ struct reading {                        /* texts on their way */
     struct sh_eval_row *row;            /* [n_text, block]: the same rows                         */
     struct sh_eval_point *point;        /* [block]                                                */
     struct sh_policy_spec all;          /* the full cache's                                       */
-    struct sh_session *full, **session; /* [n_cell]                                               */
+    int n_run;                          /* n_cell + 1: run 0 reads through the full cache, run i + 1 through */
+                                        /* that of cell i                                         */
+    struct sh_session **session;        /* [n_run]                                                */
     int *answer_at;                     /* [n_text, n_token]: the answer that a token belongs to, or -1 */
-    unsigned char **missed;             /* [n_text][n_cell + 1, n_answer]: some token was not the likeliest; last: */
-                                        /* the full cache                                         */
-    struct sh_eval_total *total;        /* [n_text, n_cell + 1]; last: the full cache's           */
-    int cell;                           /* whose session reads; -1: the full cache                */
+    unsigned char **missed;             /* [n_text][n_run, n_answer]: some token was not the likeliest */
+    struct sh_eval_total *total;        /* [n_text, n_run]                                        */
+    int run;                            /* that is reading                                        */
 };
 
-static int of_cell(const struct reading *r, int cell)
+static struct sh_eval_total *total_of(const struct reading *r, int text, int run)
 {
-    return cell < 0 ? r->v->n_cell : cell;
-}
-
-static struct sh_eval_total *total_of(const struct reading *r, int text, int cell)
-{
-    return &r->total[(size_t)text * (size_t)(r->v->n_cell + 1) + (size_t)of_cell(r, cell)];
+    return &r->total[(size_t)text * (size_t)r->n_run + (size_t)run];
 }
 
 static int next_token(const struct reading *r, int text, int position)
@@ -49,10 +45,10 @@ static int next_token(const struct reading *r, int text, int position)
     return position + 1 < r->n_token ? r->text[text].tokens[position + 1] : -1;
 }
 
-/* A row counts where the token that it predicts lies. */
+/* A row counts at the position of the token that it predicts. */
 static void add(struct reading *r, int text, int position, const struct sh_eval_point *p)
 {
-    struct sh_eval_total *t = total_of(r, text, r->cell);
+    struct sh_eval_total *t = total_of(r, text, r->run);
     int next = position + 1, answer = p->has_next ? r->answer_at[(size_t)text * (size_t)r->n_token + (size_t)next] : -1;
     sh_eval_add(&t->all, p);
     if (!p->has_next)
@@ -66,7 +62,7 @@ static void add(struct reading *r, int text, int position, const struct sh_eval_
     sh_eval_add(&t->answers, p);
     if (a->said >= 0)
         sh_eval_add(&t->part[SH_EVAL_DISTANCE][sh_eval_bucket(a->from - a->said)], p);
-    r->missed[text][(size_t)of_cell(r, r->cell) * (size_t)x->n_answer + (size_t)answer] |= !p->is_right;
+    r->missed[text][(size_t)r->run * (size_t)x->n_answer + (size_t)answer] |= !p->is_right;
 }
 
 struct judged {                         /* rows that take() was given */
@@ -81,7 +77,7 @@ static void judge(void *arg, int k)
     const struct judged *j = arg;
     struct reading *r = j->r;
     size_t vocab = (size_t)r->n_vocab;
-    int is_full = r->cell < 0;
+    int is_full = r->run == 0;
     struct sh_eval_row *full = &r->row[j->first + (size_t)k];
     const float *own = j->logits + (size_t)k * vocab;
     if (is_full) {
@@ -106,7 +102,7 @@ static void take(void *to, int sequence, int position, int n, const float *logit
     for (int k = 0; k < n; k++)
         add(r, sequence, position + k, &r->point[k]);
     sh_stage_end(stages, SH_STAGE_STATISTICS, since, 1);
-    if (r->v->take && r->v->watched == r->cell)
+    if (r->v->take && r->v->watched + 1 == r->run)
         r->v->take(r->v->to, sequence, position, n, logits);
 }
 
@@ -134,12 +130,13 @@ static struct sh_session *open_cell(const struct sh_eval *v, const struct sh_eva
 }
 
 /* After a text: what its cache took, and where it was. */
-static void weigh(const struct reading *r, const struct sh_session *s, int cell)
+static void weigh(const struct reading *r, int run)
 {
+    const struct sh_session *s = r->session[run];
     struct sh_kv_bytes bytes = sh_session_bytes(s);
     struct sh_kv_kept kept = sh_session_kept(s);
     for (int i = 0; i < r->n_text; i++) {
-        struct sh_eval_total *total = total_of(r, i, cell);
+        struct sh_eval_total *total = total_of(r, i, run);
         struct sh_eval_sums *sums = &total->all;
         sums->peak_tokens = kept.peak;
         sums->budget_tokens = kept.budget;
@@ -149,30 +146,30 @@ static void weigh(const struct reading *r, const struct sh_session *s, int cell)
     }
 }
 
-static int read_block(struct reading *r, struct sh_session *s, int cell, struct sh_err *e)
+static int read_block(struct reading *r, int run, struct sh_err *e)
 {
     int left = r->n_token - r->first, n = left < r->block ? left : r->block;
     double began = sh_now_s();
     for (int i = 0; i < r->n_text; i++) {
         r->start[i] = i * n;
         memcpy(r->tokens + i * n, r->text[i].tokens + r->first, (size_t)n * sizeof *r->tokens);
-        total_of(r, i, cell)->all.read += n;
+        total_of(r, i, run)->all.read += n;
     }
     r->start[r->n_text] = r->n_text * n;
-    r->cell = cell;
-    if (sh_session_step(s, r->tokens, r->start, take, r, e))
+    r->run = run;
+    if (sh_session_step(r->session[run], r->tokens, r->start, take, r, e))
         return -1;
-    total_of(r, 0, cell)->all.seconds += sh_now_s() - began;
+    total_of(r, 0, run)->all.seconds += sh_now_s() - began;
     if (r->v->progress)
         r->v->progress(r->v->progress_to, r->n_text * n);
     return sh_interrupted() ? sh_fail(e, "interrupted at token %d of %d", r->first, r->n_token) : 0;
 }
 
-static void count_answers(const struct reading *r, int text, int cell)
+static void count_answers(const struct reading *r, int text, int run)
 {
     const struct sh_eval_text *x = &r->text[text];
-    struct sh_eval_total *t = total_of(r, text, cell);
-    const unsigned char *missed = r->missed[text] + (size_t)of_cell(r, cell) * (size_t)x->n_answer;
+    struct sh_eval_total *t = total_of(r, text, run);
+    const unsigned char *missed = r->missed[text] + (size_t)run * (size_t)x->n_answer;
     for (int i = 0; i < x->n_answer; i++) {
         const struct sh_eval_answer *a = &x->answer[i];
         t->n_answer++;
@@ -188,11 +185,11 @@ static void count_answers(const struct reading *r, int text, int cell)
 static int read_blocks(struct reading *r, struct sh_err *e)
 {
     for (r->first = 0; r->first < r->n_token; r->first += r->block)
-        for (int i = -1; i < r->v->n_cell; i++)
-            if (read_block(r, i < 0 ? r->full : r->session[i], i, e))
+        for (int i = 0; i < r->n_run; i++)
+            if (read_block(r, i, e))
                 return -1;
-    for (int i = -1; i < r->v->n_cell; i++) {
-        weigh(r, i < 0 ? r->full : r->session[i], i);
+    for (int i = 0; i < r->n_run; i++) {
+        weigh(r, i);
         for (int text = 0; text < r->n_text; text++)
             count_answers(r, text, i);
     }
@@ -208,7 +205,7 @@ static void mark_answers(struct reading *r)
         r->answer_at[t] = -1;
     for (int k = 0; k < r->n_text; k++) {
         const struct sh_eval_text *x = &r->text[k];
-        r->missed[k] = xcalloc((size_t)(r->v->n_cell + 1) * (size_t)(x->n_answer + 1), 1);
+        r->missed[k] = xcalloc((size_t)r->n_run * (size_t)(x->n_answer + 1), 1);
         for (int i = 0; i < x->n_answer; i++)
             for (int t = x->answer[i].from; t < x->answer[i].to; t++)
                 r->answer_at[(size_t)k * n + (size_t)t] = i;
@@ -230,7 +227,7 @@ static void make_room(struct reading *r)
     r->logits = xmalloc(n * (size_t)r->n_vocab * sizeof *r->logits);
     r->row = xmalloc(n * sizeof *r->row);
     r->point = xmalloc((size_t)r->block * sizeof *r->point);
-    r->total = xcalloc((size_t)n_text * (size_t)(r->v->n_cell + 1), sizeof *r->total);
+    r->total = xcalloc((size_t)n_text * (size_t)r->n_run, sizeof *r->total);
     mark_answers(r);
 }
 
@@ -250,9 +247,8 @@ static void drop_room(struct reading *r)
 
 static void close_all(struct reading *r)
 {
-    for (int i = 0; i < r->v->n_cell; i++)
+    for (int i = 0; i < r->n_run; i++)
         sh_session_free(r->session[i]);
-    sh_session_free(r->full);
     free(r->session);
 }
 
@@ -261,16 +257,16 @@ static int no_cell(const struct sh_eval *v, int i, struct sh_err *e)
 {
     char text[SH_BUDGET_TEXT];
     if (i < 0) {
-        sh_err_prefix(e, "the full cache, which the others are compared with");
+        sh_err_prefix(e, "the full cache, needed for comparison");
         if (!v->resident->is_host)
-            sh_hint(e, "it is there whatever --budget says; shorter sequences (--length) make it smaller");
+            sh_hint(e, "--budget does not change its size; shorter sequences (--length) do");
         return -1;
     }
     const struct sh_eval_cell *c = &v->cell[i];
     sh_err_prefix(e, "%s, %s", c->spec->policy->name, c->tokens ? "budgets of a plan"
                                                                 : sh_budget_text(&c->budget, text));
     if (v->n_cell > 1 && !v->resident->is_host)
-        sh_hint(e, "%d caches are read side by side: give fewer policies and budgets at a time", v->n_cell);
+        sh_hint(e, "%d caches are in memory together: give fewer policies and budgets at a time", v->n_cell);
     return -1;
 }
 
@@ -281,16 +277,16 @@ static int open_all(struct reading *r, struct sh_err *e)
     struct sh_eval_cell whole = {.spec = &r->all, .budget = {.share = 1}, .format = {.bits = 32}};
     if (sh_policy_parse("full", &r->all, e))
         return -1;
-    r->session = xcalloc((size_t)v->n_cell + 1, sizeof *r->session);
-    for (int i = -1; i < v->n_cell; i++) {
-        struct sh_session *s = open_cell(v, i < 0 ? &whole : &v->cell[i], r->n_text, r->n_token, e);
-        if (!s) {
+    r->n_run = v->n_cell + 1;
+    r->session = xcalloc((size_t)r->n_run, sizeof *r->session);
+    for (int i = 0; i < r->n_run; i++) {
+        r->session[i] = open_cell(v, i ? &v->cell[i - 1] : &whole, r->n_text, r->n_token, e);
+        if (!r->session[i]) {
             close_all(r);
-            return no_cell(v, i, e);
+            return no_cell(v, i - 1, e);
         }
-        *(i < 0 ? &r->full : &r->session[i]) = s;
-        if (v->watch && v->watched == i)
-            sh_session_set_watch(s, v->watch, v->to);
+        if (v->watch && v->watched == i - 1)
+            sh_session_set_watch(r->session[i], v->watch, v->to);
     }
     return 0;
 }
@@ -305,8 +301,8 @@ int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n
     make_room(&r);
     int bad = read_blocks(&r, e);
     for (int i = 0; i < n_text && !bad; i++)
-        for (int k = -1; k < v->n_cell; k++)
-            sh_eval_total_add(k < 0 ? full : &total[k], total_of(&r, i, k));
+        for (int k = 0; k < r.n_run; k++)
+            sh_eval_total_add(k ? &total[k - 1] : full, total_of(&r, i, k));
     close_all(&r);
     drop_room(&r);
     return bad ? -1 : 0;
@@ -320,8 +316,8 @@ int sh_eval_fit(const struct sh_eval *v, int n_token, int most)
         int travels = 0;
         if (open_all(&r, &e))
             continue;
-        for (int i = -1; i < v->n_cell; i++)
-            travels |= sh_session_why_host(i < 0 ? r.full : r.session[i]) != NULL;
+        for (int i = 0; i < r.n_run; i++)
+            travels |= sh_session_why_host(r.session[i]) != NULL;
         close_all(&r);
         return travels ? 1 : n;
     }
@@ -333,8 +329,9 @@ int sh_eval_check(const struct sh_eval *v, int n_token, struct sh_err *e)
     char text[SH_BUDGET_TEXT];
     for (int i = 0; i < v->n_cell; i++) {
         int *budget = budgets(v, &v->cell[i], n_token);
-        struct sh_kv_setup setup = {.arch = v->resident->arch, .spec = v->cell[i].spec, .budget = budget, .n_seq = 1,
-                                    .n_token = n_token, .prefill = v->prefill, .format = v->cell[i].format};
+        struct sh_session_setup setup = {.arch = v->resident->arch, .spec = v->cell[i].spec, .budget = budget,
+                                         .n_seq = 1, .n_token = n_token, .prefill = v->prefill,
+                                         .format = v->cell[i].format};
         int bad = sh_kv_setup_check(&setup, e);
         free(budget);
         if (bad)

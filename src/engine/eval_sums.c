@@ -1,9 +1,113 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See eval_sums.h. */
+/* See eval_sums.h. A vocabulary is long, and its exponentials are most of the work: LANES of them at a time. */
 #include "src/engine/eval_sums.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "src/base/clones.h"
+#include "src/engine/sampler.h"
+
+enum { LANES = 8 };
+
+typedef double lanes __attribute__((vector_size(64)));
+typedef uint64_t bits __attribute__((vector_size(64)));
+typedef float narrow __attribute__((vector_size(32)));
+
+/* e^x for x <= 0, within two roundings; 0 where it would be below the normal numbers. 2^n * e^r with
+ * |r| <= ln 2 / 2, whose series ends where the next term is below half a rounding; adding 1.5 * 2^52 rounds to a
+ * whole number and leaves n in the low bits. */
+SH_INLINE void exp_below_0(const lanes *of, lanes *to)
+{
+    static const double over[] = {      /* k!, for k = 13 .. 0                                    */
+        1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800, 1. / 362880, 1. / 40320, 1. / 5040, 1. / 720,
+        1. / 120, 1. / 24, 1. / 6, 1. / 2, 1, 1};
+    const lanes x = *of;
+    bits too_small = (bits)(x < -708.0);
+    lanes at = x * 1.44269504088896340736 + 0x1.8p52, n = at - 0x1.8p52;
+    lanes r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+    lanes y = r * over[0] + over[1];
+    for (int k = 2; k < (int)(sizeof over / sizeof *over); k++)
+        y = y * r + over[k];
+    bits power = ((bits)at << 52) + ((uint64_t)1023 << 52);
+    *to = (lanes)((bits)(y * (lanes)power) & ~too_small);
+}
+
+SH_INLINE double sum_of(const lanes *x)
+{
+    const lanes v = *x;
+    return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
+}
+
+/* The n <= LANES numbers at x, then some whose exponential is 0. */
+SH_INLINE void load(const float *x, int n, lanes *to)
+{
+    narrow some;
+    if (n >= LANES) {
+        memcpy(&some, x, sizeof some);
+    } else {
+        float copy[LANES];
+        for (int i = 0; i < LANES; i++)
+            copy[i] = i < n ? x[i] : -FLT_MAX;
+        memcpy(&some, copy, sizeof some);
+    }
+    *to = __builtin_convertvector(some, lanes);
+}
+
+SH_CLONES static double sum_of_exp(const float *x, double top, int n)
+{
+    lanes sum = {0}, at;
+    for (int i = 0; i < n; i += LANES) {
+        load(x + i, n - i, &at);
+        at -= top;
+        exp_below_0(&at, &at);
+        sum += at;
+    }
+    return sum_of(&sum);
+}
+
+/* A token without any share in p adds nothing, whatever q gives it. */
+SH_CLONES static double divergence(const float *p, double p_total, const float *q, double q_total, int n)
+{
+    lanes sum = {0}, a, b, share;
+    for (int i = 0; i < n; i += LANES) {
+        load(p + i, n - i, &a);
+        load(q + i, n - i, &b);
+        a -= p_total;
+        b -= q_total;
+        exp_below_0(&a, &share);
+        sum += (lanes)((bits)(share * (a - b)) & ~(bits)(share == 0.0));
+    }
+    return sum_of(&sum);
+}
+
+struct sh_eval_row sh_eval_row_of(const float *logits, int n_vocab)
+{
+    struct sh_err e;
+    int32_t best = sh_sampler_best(logits, n_vocab, &e);
+    if (best < 0)
+        return (struct sh_eval_row){logits, (double)NAN, 0};
+    double top = (double)logits[best];
+    return (struct sh_eval_row){logits, top + log(sum_of_exp(logits, top, n_vocab)), best};
+}
+
+struct sh_eval_point sh_eval_point_of(const struct sh_eval_row *row, const struct sh_eval_row *full, int next,
+                                      int n_vocab)
+{
+    struct sh_eval_point p = {.has_next = next >= 0, .same = !full || full->best == row->best,
+                              .is_right = next == row->best};
+    if (full) {
+        double kl = divergence(full->logits, full->total, row->logits, row->total, n_vocab);
+        p.kl = kl < 0 ? 0 : kl;         /* rounding */
+    }
+    if (next < 0)
+        return p;
+    p.nll = row->total - (double)row->logits[next];
+    p.change = full ? p.nll - (full->total - (double)full->logits[next]) : 0;
+    return p;
+}
 
 void sh_eval_add(struct sh_eval_sums *s, const struct sh_eval_point *p)
 {

@@ -1,13 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What texts cost a model that reads them through a compressed cache: sums over rows (eval_row.h), and what follows
- * from them. */
+/* What a compressed cache costs a model, compared with the full one: for a row of logits the negative log-likelihood
+ * of the next token, the divergence KL(full || compressed) of the next token's distribution, and whether both have the
+ * same likeliest token; then sums over rows and texts. In nats and double; the order of the sums is the same on every
+ * machine. */
 #ifndef SH_ENGINE_EVAL_SUMS_H
 #define SH_ENGINE_EVAL_SUMS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/engine/eval_row.h"
+/* One row of logits [n_vocab]. */
+struct sh_eval_row {
+    const float *logits;
+    double total;                       /* log sum exp; NaN: a logit is NaN or infinitely large   */
+    int best;                           /* the likeliest token; the first of equal ones           */
+};
+
+struct sh_eval_row sh_eval_row_of(const float *logits, int n_vocab);
+
+/* What one row adds to the sums. */
+struct sh_eval_point {
+    double nll, change, kl;             /* change: nll - the full cache's                         */
+    int has_next, same, is_right;       /* is_right: the next token is the likeliest one          */
+};
+
+/* next: the token that follows; -1: none. full: the same row of the full cache; NULL: this is it. */
+struct sh_eval_point sh_eval_point_of(const struct sh_eval_row *row, const struct sh_eval_row *full, int next,
+                                      int n_vocab);
 
 /* Sums over rows (a row: a token with its successor); they add up over texts. */
 struct sh_eval_sums {
@@ -40,8 +59,8 @@ enum sh_eval_part {
 /* Where the texts' caches were. */
 struct sh_eval_place {
     int on_host, on_device;             /* texts                                                  */
-    char why_host[160];                 /* of the last one on the host beside a device with memory of its own: the */
-};                                      /* reason; else empty                                     */
+    char why_host[160];                 /* why the last one was on the host, although the device has memory of its */
+};                                      /* own; else empty                                        */
 
 /* Of a text: why is NULL where its cache is on the device, or on the host because the backend's memory is. */
 void sh_eval_place_add(struct sh_eval_place *p, int is_on_host, const char *why);

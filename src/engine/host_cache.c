@@ -173,7 +173,7 @@ static void take_blocks(void *arg, struct sh_member *me)
         run_block(arg, i, me->n_threads);
 }
 
-/* The pieces as blocks (block.h). attended: somebody has filled `mixed`. */
+/* The pieces as blocks (block.h). attended: `mixed` has been computed. */
 static int run_blocks(struct sh_host_cache *own, const struct rows *p, int attended)
 {
     int n_head = p->what->n_kv_head;
@@ -184,11 +184,11 @@ static int run_blocks(struct sh_host_cache *own, const struct rows *p, int atten
     return s.failed ? -1 : 0;
 }
 
-/* Do the rows begin their texts, with all that a query of theirs sees among them, and does nobody ask for
- * probabilities? Then the backend's attention is what the slots' would be, and faster. */
+/* Do the rows begin their texts, with all that a query of theirs sees among them, and are probabilities
+ * not needed? Then the backend's attention gives the same as the slots', and is faster. */
 static int is_fresh(const struct sh_host_cache *own, const struct sh_attend *what, int layer)
 {
-    const struct sh_kv_setup *setup = &own->kv->setup;
+    const struct sh_session_setup *setup = &own->kv->setup;
     const struct sh_piece *piece = own->piece;
     if (piece->watch || setup->spec->policy->observe || (setup->format.bits < 32 && !piece->by_block) ||
         own->turn[0].n || own->turn[1].n)
@@ -300,7 +300,7 @@ int sh_host_cache_run(struct sh_host_cache *own, const struct sh_piece *p, struc
 static int make_places(struct sh_host_cache *own, struct sh_err *e)
 {
     const struct sh_arch *a = own->r->arch;
-    const struct sh_kv_setup *setup = &own->kv->setup;
+    const struct sh_session_setup *setup = &own->kv->setup;
     int most = sh_kv_setup_places(setup);
     if (a->pos == SH_POS_LEARNED)
         own->place = xcalloc((size_t)setup->n_seq, sizeof *own->place);
@@ -360,7 +360,7 @@ static void make_scratch(struct sh_host_cache *own)
     own->scratch = xaligned((size_t)own->n_thread * own->scratch_size * sizeof *own->scratch);
 }
 
-struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_kv_setup *setup, struct sh_err *e)
+struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
 {
     struct sh_host_cache *own = xcalloc(1, sizeof *own);
     own->r = r;
@@ -396,7 +396,9 @@ struct sh_kv_cache *sh_host_cache_kv(struct sh_host_cache *own)
     return own->kv;
 }
 
-size_t sh_host_cache_block_bytes(const struct sh_host_cache *own)
+struct sh_kv_bytes sh_host_cache_bytes(const struct sh_host_cache *own)
 {
-    return own->block_bytes;
+    struct sh_kv_bytes b = sh_kv_cache_bytes(own->kv);
+    b.block = own->block_bytes;
+    return b;
 }

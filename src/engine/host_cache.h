@@ -5,27 +5,25 @@
 #define SH_ENGINE_HOST_CACHE_H
 
 #include "src/engine/cache.h"
-#include "src/engine/piece.h"
 #include "src/engine/resident.h"
 
 struct sh_host_cache;
 
 /* The setup has been checked (sh_kv_setup_check). NULL: it does not fit. */
-struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_kv_setup *setup, struct sh_err *e);
+struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e);
 void sh_host_cache_free(struct sh_host_cache *c);               /* NULL is fine */
 struct sh_kv_cache *sh_host_cache_kv(struct sh_host_cache *c);
 
 /* Where each sequence's next tokens are read in the tables of learned positions, [n_seq]; NULL: these are not inside
  * the cache. */
 const int *sh_host_cache_places(const struct sh_host_cache *c);
-/* Looks for the place of a sequence's next n tokens, behind `first` that it has read. How many of them follow one
- * another there, at least 1; all n where places are not asked for. */
+/* Finds the place of a sequence's next n tokens, after `first` tokens read. Returns how many of them have consecutive
+ * places, at least 1; n if places are not needed. */
 int sh_host_cache_find_place(struct sh_host_cache *c, int sequence, int first, int n);
 
 /* The resident's hidden rows through all layers. -1: a block does not fit into memory, or the device failed. */
 int sh_host_cache_run(struct sh_host_cache *c, const struct sh_piece *p, struct sh_err *e);
 
-/* What blocks took for themselves, the most at a time. */
-size_t sh_host_cache_block_bytes(const struct sh_host_cache *c);
+struct sh_kv_bytes sh_host_cache_bytes(const struct sh_host_cache *c);
 
 #endif

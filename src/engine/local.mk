@@ -8,32 +8,21 @@ libengine_a_SOURCES = \
 	%D%/device_cache.c %D%/device_cache.h \
 	%D%/drift.c %D%/drift.h \
 	%D%/eval.c %D%/eval.h \
-	%D%/eval_row.c %D%/eval_row.h \
 	%D%/eval_sums.c %D%/eval_sums.h \
 	%D%/host_cache.c %D%/host_cache.h \
-	%D%/piece.h \
 	%D%/positions.c %D%/positions.h \
 	%D%/quant.c %D%/quant.h \
 	%D%/repetition.c %D%/repetition.h \
 	%D%/resident.c %D%/resident.h \
 	%D%/rows.c %D%/rows.h \
-	%D%/rows_f16.c %D%/rows_f16.h \
+	%D%/rows_f16.c \
 	%D%/sampler.c %D%/sampler.h \
 	%D%/session.c %D%/session.h \
 	%D%/slots_attend.c %D%/slots_attend.h \
 	%D%/task.c %D%/task.h \
-	%D%/task_fields.c %D%/task_fields.h \
 	%D%/task_prompt.c %D%/task_prompt.h \
 	%D%/task_score.c %D%/task_score.h \
-	%D%/task_arc_easy.c \
-	%D%/task_copa.c \
-	%D%/task_hellaswag.c \
-	%D%/task_lambada.c \
-	%D%/task_mathqa.c \
-	%D%/task_openbookqa.c \
-	%D%/task_piqa.c \
-	%D%/task_winogrande.c \
-	%D%/tasks.h \
+	%D%/tasks.c \
 	%D%/text_stream.c %D%/text_stream.h
 libengine_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off

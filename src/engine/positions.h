@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Positions inside the cache, as StreamingLLM has them (Xiao et al. 2023): a kept token's place is how many
- * kept tokens are older, so a query stands at place n - 1 whatever has been read before, and a model never
+ * kept tokens are older, so a query is at place n - 1 whatever has been read before, and a model never
  * sees a distance that it was not trained on. Rotary keys are kept as they were before they turn, and turn
  * for their place whenever they are looked at; with ALiBi places take the positions' part. */
 #ifndef SH_ENGINE_POSITIONS_H

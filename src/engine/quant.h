@@ -6,7 +6,7 @@
  *
  * rounding to nearest, ties to even; scale 0: code 0. With meta SH_F16 scale and minimum are rounded to
  * f16 (what is too large for it becomes its largest number) before they are used for the codes. Codes
- * of 4 bits lie two in a byte, the first one in the low half; a group begins with a byte. */
+ * of 4 bits are two in a byte, the first one in the low half; a group begins with a byte. */
 #ifndef SH_ENGINE_QUANT_H
 #define SH_ENGINE_QUANT_H
 

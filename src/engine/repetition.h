@@ -15,7 +15,7 @@ double sh_distinct(const int32_t *tokens, int n_token, int n);
 int sh_longest_repeat(const int32_t *tokens, int n_token);
 
 /* Pivotal tokens of a row are those above 1/(entries of the row); likeness of two rows is the Jaccard
- * index of their pivotal sets, beside what random sets of their sizes out of as many tokens would have:
+ * index of their pivotal sets, compared with that of random sets of their sizes among as many tokens:
  * E|A and B| / (|A| + |B| - E|A and B|), E = |A| |B| / n. Rows are of one head, one after another. */
 struct sh_row_likeness {
     unsigned char *before;              /* [n_before]: the last row's set, by position            */

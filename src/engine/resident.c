@@ -51,11 +51,11 @@ static int check_room(const struct sh_resident *r, const struct sh_props *props,
     size_t takes = weight_bytes(r, props, r->setup.weight_bits);
     if (takes <= left)
         return 0;
-    sh_fail(e, "the weights take %zu bytes at least, and %zu are left of the %s", takes, left,
-            r->is_host ? "machine's memory" : "device");
+    sh_fail(e, "the weights need at least %zu bytes, but the %s has %zu left", takes,
+            r->is_host ? "machine" : "device", left);
     for (int bits = 8; bits >= 4; bits /= 2)
         if (bits < r->setup.weight_bits && weight_bytes(r, props, bits) <= left) {
-            sh_hint(e, "with --weight-bits %d they take %zu bytes", bits, weight_bytes(r, props, bits));
+            sh_hint(e, "with --weight-bits %d they need %zu bytes", bits, weight_bytes(r, props, bits));
             break;
         }
     return -1;

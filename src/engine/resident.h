@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model with all its layers on a device, ready for sessions (session.h). Opened once; any number of
- * sessions, one after another or in turns, share it. Used by one thread at a time. */
+/* A model with all its layers on a device, ready for sessions (session.h), any number of which share it. Used by one
+ * thread at a time. */
 #ifndef SH_ENGINE_RESIDENT_H
 #define SH_ENGINE_RESIDENT_H
 
@@ -18,8 +18,8 @@ struct sh_resident_setup {
     int n_threads;                      /* of the host, for attention; 0: all (team.h) */
     struct sh_stages *stages;           /* NULL: time is not measured                             */
     void (*on_host)(void *to, const char *why); /* a session's cache is on the host though the device's memory is */
-                                        /* another, and why; NULL: nobody asks                    */
-    void (*on_eager)(void *to, const char *why);        /* steps do not run as graphs, and why; NULL: likewise    */
+                                        /* another, and why; may be NULL                          */
+    void (*on_eager)(void *to, const char *why);        /* steps do not run as graphs, and why; may be NULL       */
     void *to;
 };
 
@@ -31,14 +31,13 @@ struct sh_resident {
     struct sh_head *head;
     struct sh_activations act;
     void *hidden;                       /* device: [rows, d_model] f32                            */
-    float *logits;                      /* host: [logits_rows, n_vocab], for who looks at rows one after another; */
-                                        /* not touched before somebody does                       */
+    float *logits;                      /* host: [logits_rows, n_vocab], for rows that are taken one after another */
     int logits_rows;
     int is_host;                        /* device memory is host memory                           */
 };
 
-/* NULL: e says what is wrong with which tensor, or that it does not fit; weights that cannot fit are refused before any
- * is read. */
+/* NULL: e names the tensor and what is wrong with it, or it does not fit. Weights that cannot fit are refused before
+ * any is read. */
 struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, struct sh_err *e);
 void sh_resident_close(struct sh_resident *r);          /* NULL is fine */
 

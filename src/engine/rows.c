@@ -48,13 +48,6 @@ static void measure(struct sh_kv_rows *r)
     }
 }
 
-size_t sh_kv_rows_bytes(const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity, int width)
-{
-    struct sh_kv_rows r = {.format = *f, .by_channel = by_channel, .capacity = capacity, .width = width};
-    measure(&r);
-    return r.at_bytes + r.meta_bytes + r.open_bytes;
-}
-
 int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity,
                    int width, struct sh_err *e)
 {
@@ -78,7 +71,7 @@ int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, enum sh_k
     return 0;
 }
 
-/* A block without a coded token has a scale that is no number. */
+/* A block without a coded token has NaN as its scale. */
 void sh_kv_rows_clear(struct sh_kv_rows *r)
 {
     r->whole = 0;

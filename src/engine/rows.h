@@ -36,8 +36,7 @@ struct sh_kv_rows {
 
 /* -1: it does not fit into memory. */
 int sh_kv_rows_new(struct sh_kv_rows *r, const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity,
-                   int width,
-                   struct sh_err *e);
+                   int width, struct sh_err *e);
 void sh_kv_rows_clear(struct sh_kv_rows *r);            /* no token of before is there; {0} is fine */
 void sh_kv_rows_free(struct sh_kv_rows *r);             /* {0} is fine */
 
@@ -46,11 +45,16 @@ void sh_kv_rows_copy(struct sh_kv_rows *to, const struct sh_kv_rows *from);
 
 void sh_kv_rows_put(struct sh_kv_rows *r, int slot, const float *row);
 
-/* Rows [first, first + n), first a multiple of SH_ROWS_AT_ONCE and n at most that: where they lie when
+/* Rows [first, first + n), first a multiple of SH_ROWS_AT_ONCE and n at most that: in place if
  * they are f32, else in scratch [n, width]. */
 const float *sh_kv_rows_get(const struct sh_kv_rows *r, int first, int n, float *scratch);
 
-/* What sh_kv_rows_new would take. */
-size_t sh_kv_rows_bytes(const struct sh_kv_format *f, enum sh_kv_layout by_channel, int capacity, int width);
+/* rows_f16.c: products with rows of f16 numbers without a copy in f32. Only with AVX-512 and rows of some widths;
+ * the results are bit by bit those of slots_attend.c's loops over a copy. */
+int sh_rows_f16_fit(int d);                             /* rows of d numbers, on this machine     */
+/* score[j] = scale * q k_j: k [n, d]. */
+void sh_rows_f16_products(const float *q, const uint16_t *k, float scale, int n, int d, float *score);
+/* out += p v: v [n, d]. */
+void sh_rows_f16_mix(const float *p, const uint16_t *v, int n, int d, float *out);
 
 #endif

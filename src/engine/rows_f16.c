@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rows_f16.h. Sums have the order of slots_attend.c: 16 parts, halved until one number is left; multiplied
+/* See rows.h. Sums have the order of slots_attend.c: 16 parts, halved until one number is left; multiplied
  * and added apart. */
-#include "src/engine/rows_f16.h"
+#include "src/engine/rows.h"
 
 #include <assert.h>
 
@@ -92,7 +92,7 @@ int sh_rows_f16_fit(int d) { (void)d; return 0; }
 void sh_rows_f16_products(const float *q, const uint16_t *k, float scale, int n, int d, float *score)
 {
     (void)q; (void)k; (void)scale; (void)n; (void)d; (void)score;
-    assert(0);                          /* nobody asks where nothing fits */
+    assert(0);                          /* sh_rows_f16_fit says no */
 }
 
 void sh_rows_f16_mix(const float *p, const uint16_t *v, int n, int d, float *out)

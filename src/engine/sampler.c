@@ -66,7 +66,7 @@ static void sink(struct sh_choice *heap, int n, int at)
     }
 }
 
-/* Takes the first of heap[0 .. n) and puts it behind the others, to heap[n - 1]. */
+/* Takes the first of heap[0 .. n) and moves it after the others, to heap[n - 1]. */
 static void take_first(struct sh_choice *heap, int n)
 {
     struct sh_choice c = heap[0];

@@ -117,13 +117,15 @@ static int make_logits(struct sh_session *s, const struct step *p, struct sh_err
 }
 
 /* Before anything changes. */
-static int check(const struct sh_session *s, const int32_t *tokens, const int *start, struct sh_err *e)
+static int check(const struct sh_session *s, const int32_t *tokens, const int *start, int block, struct sh_err *e)
 {
     const struct sh_arch *a = s->r->arch;
     for (int i = 0; i < s->n_seq; i++) {
-        int n = start[i + 1] - start[i];
+        int n = start[i + 1] - start[i], is_whole = block && !s->first[i] && n >= s->whole;
+        if (n && !is_whole && s->whole && (block || s->first[i] < s->whole))
+            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, s->whole);
         if (n > s->n_token - s->first[i])
-            return sh_fail(e, "sequence %d: %d tokens after %d, room for %d in all", i, n, s->first[i],
+            return sh_fail(e, "sequence %d: %d more tokens after %d exceed its maximum of %d", i, n, s->first[i],
                            s->n_token);
         for (int t = start[i]; t < start[i + 1]; t++)
             if (tokens[t] < 0 || tokens[t] >= a->n_vocab)
@@ -136,7 +138,7 @@ static int check(const struct sh_session *s, const int32_t *tokens, const int *s
 static int read_tokens(struct sh_session *s, const int32_t *tokens, const int *start, int block,
                        sh_session_take *take, void *to, struct sh_err *e)
 {
-    if (check(s, tokens, start, e))
+    if (check(s, tokens, start, block, e))
         return -1;
     size_t n_seq = (size_t)s->n_seq, rows = (size_t)s->r->setup.rows;
     struct step p = {.tokens = tokens, .end = start + 1, .at = xmalloc(n_seq * sizeof *p.at),
@@ -157,18 +159,12 @@ static int read_tokens(struct sh_session *s, const int32_t *tokens, const int *s
 int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                     struct sh_err *e)
 {
-    for (int i = 0; i < s->n_seq; i++)
-        if (start[i + 1] > start[i] && s->first[i] < s->whole)
-            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, s->whole);
     return read_tokens(s, tokens, start, 0, take, to, e);
 }
 
 int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                       struct sh_err *e)
 {
-    for (int i = 0; i < s->n_seq; i++)
-        if (start[i + 1] > start[i] && s->whole && (s->first[i] || start[i + 1] - start[i] < s->whole))
-            return sh_fail(e, "sequence %d: its first %d tokens must come as one block", i, s->whole);
     return read_tokens(s, tokens, start, s->block, take, to, e);
 }
 
@@ -177,17 +173,17 @@ int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *st
 static int check_rows(const struct sh_resident *r, const struct sh_session_setup *s, struct sh_err *e)
 {
     if (s->positions == SH_POSITIONS_ORIGINAL && s->n_token > r->setup.positions)
-        return sh_misused(e, "%d tokens of a sequence: the model was opened for %d positions", s->n_token,
+        return sh_misused(e, "sequences of %d tokens: the model was opened for %d positions", s->n_token,
                           r->setup.positions);
     if (s->block < 0 || s->block > r->setup.rows)
-        return sh_misused(e, "blocks of %d tokens: the model was opened for %d together", s->block, r->setup.rows);
+        return sh_misused(e, "blocks of %d tokens: the model was opened for %d at a time", s->block, r->setup.rows);
     if (s->whole && s->block < s->prefill)
-        return sh_misused(e, "%d tokens in one block: it is to have %d", s->prefill, s->block);
+        return sh_misused(e, "a prompt of %d tokens as one block: a block has at most %d", s->prefill, s->block);
     return 0;
 }
 
 /* The cache, on the device where it can be. */
-static int make_cache(struct sh_session *s, const struct sh_kv_setup *kv, struct sh_err *e)
+static int make_cache(struct sh_session *s, const struct sh_session_setup *kv, struct sh_err *e)
 {
     if (sh_kv_setup_check(kv, e))
         return -1;
@@ -201,22 +197,15 @@ static int make_cache(struct sh_session *s, const struct sh_kv_setup *kv, struct
     return s->on_host || s->on_device ? 0 : -1;
 }
 
-static struct sh_kv_setup kv_setup(const struct sh_arch *a, const struct sh_session_setup *setup, int n_seq)
-{
-    return (struct sh_kv_setup){.arch = a, .spec = setup->spec, .budget = setup->budget, .n_seq = n_seq,
-                                .n_token = setup->n_token, .length = setup->length, .prefill = setup->prefill,
-                                .whole = setup->whole, .block = setup->block, .positions = setup->positions,
-                                .format = setup->format, .seed = setup->seed, .watched = setup->watched};
-}
-
 int sh_session_check(const struct sh_arch *a, const struct sh_session_setup *setup, struct sh_err *e)
 {
-    struct sh_kv_setup kv = kv_setup(a, setup, 1);
+    struct sh_session_setup kv = *setup;
+    kv.arch = a;
     return sh_kv_setup_check(&kv, e);
 }
 
 /* On the host nothing says no before the memory is used, so half of what is free is left to others. */
-static int fit_on_host(const struct sh_resident *r, const struct sh_kv_setup *kv, int most, struct sh_err *e)
+static int fit_on_host(const struct sh_resident *r, const struct sh_session_setup *kv, int most, struct sh_err *e)
 {
     struct sh_kv_cache *one = sh_kv_cache_new(kv, e);
     if (!one)
@@ -232,7 +221,9 @@ int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *s
                    struct sh_err *e)
 {
     char why[SH_DEVICE_WHY];
-    struct sh_kv_setup kv = kv_setup(r->arch, setup, 1);
+    struct sh_session_setup kv = *setup;
+    kv.arch = r->arch;
+    kv.n_seq = 1;
     if (check_rows(r, setup, e) || sh_kv_setup_check(&kv, e))
         return -1;
     *on_host = r->is_host || sh_device_cache_why_not(r, &kv, why);
@@ -243,7 +234,8 @@ int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *s
 
 struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
 {
-    struct sh_kv_setup kv = kv_setup(r->arch, setup, setup->n_seq);
+    struct sh_session_setup kv = *setup;
+    kv.arch = r->arch;
     if (check_rows(r, setup, e))
         return NULL;
     struct sh_session *s = xcalloc(1, sizeof *s);
@@ -319,11 +311,6 @@ void sh_session_fork(struct sh_session *to, int sequence_to, const struct sh_ses
         sh_kv_cache_copy(sh_host_cache_kv(to->on_host), sequence_to, sh_host_cache_kv(from->on_host), sequence_from);
 }
 
-size_t sh_session_prompt_bytes(const struct sh_session *s)
-{
-    return s->on_device ? sh_device_cache_block_bytes(s->on_device) : sh_host_cache_block_bytes(s->on_host);
-}
-
 void sh_session_set_watch(struct sh_session *s, sh_watch *fn, void *to)
 {
     s->watch = fn;
@@ -339,12 +326,7 @@ const struct sh_kv_cache *sh_session_cache(const struct sh_session *s)
 
 struct sh_kv_bytes sh_session_bytes(const struct sh_session *s)
 {
-    return s->on_device ? sh_device_cache_bytes(s->on_device) : sh_kv_cache_bytes(sh_host_cache_kv(s->on_host));
-}
-
-size_t sh_session_scratch(const struct sh_session *s)
-{
-    return s->on_device ? sh_device_cache_scratch(s->on_device) : 0;
+    return s->on_device ? sh_device_cache_bytes(s->on_device) : sh_host_cache_bytes(s->on_host);
 }
 
 const char *sh_session_why_host(const struct sh_session *s)

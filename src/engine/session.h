@@ -20,37 +20,17 @@
  * leaves.
  *
  * A prompt may also come in blocks (block.h): the tokens of a block see all of it and what is cached, and the
- * cache is brought down to its budget behind each. A block as long as the prompt is the one-shot compression
+ * cache is brought down to its budget after each. A block as long as the prompt is the one-shot compression
  * of many papers.
  *
  * Positions are the original ones, or those inside the cache (positions.h), with which a text may become
  * longer than the model's positions. Learned positions are added to a token once, before the first layer: it
- * gets the place behind the fullest head's tokens, and keeps it. */
+ * gets the place after the fullest head's tokens, and keeps it. */
 #ifndef SH_ENGINE_SESSION_H
 #define SH_ENGINE_SESSION_H
 
 #include "src/engine/cache.h"
-#include "src/engine/piece.h"
 #include "src/engine/resident.h"
-
-struct sh_session_setup {
-    const struct sh_policy_spec *spec;  /* must outlive the session                               */
-    const int *budget;                  /* [n_layer * n_kv_head] tokens; copied                   */
-    int n_seq;
-    int n_token;                        /* of a sequence that will come, at most; with original   */
-                                        /* positions no more than the resident's                  */
-    int length;                         /* that a text is known to come to, for rotary scalings   */
-                                        /* that follow it; beyond it they follow what has come    */
-    int prefill;
-    int whole;                          /* they come as one block of a prompt, and need no slots  */
-    int block;                          /* tokens of a prompt's block, at most the resident's     */
-                                        /* rows; 0: a prompt comes token after token              */
-    enum sh_positions positions;
-    struct sh_kv_format format;
-    uint64_t seed;
-    int watched;                        /* there will be a sh_session_set_watch: a device has room for rows from the */
-                                        /* beginning, and sh_session_fit counts it                */
-};
 
 struct sh_session;
 
@@ -64,7 +44,7 @@ void sh_session_free(struct sh_session *s);             /* NULL is fine */
 int sh_session_fit(const struct sh_resident *r, const struct sh_session_setup *setup, int most, int *on_host,
                    struct sh_err *e);
 
-/* Logits [n, n_vocab] behind the n tokens from this position on; valid during the call. */
+/* Logits [n, n_vocab] after the n tokens from this position on; valid during the call. */
 typedef void sh_session_take(void *to, int sequence, int position, int n, const float *logits);
 
 /* Sequence i reads tokens[start[i] .. start[i + 1]), which may be none; start[0] is 0. With `take` every
@@ -78,36 +58,31 @@ int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *star
 int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                       struct sh_err *e);
 
-/* What blocks took for themselves, the most at a time; beside the cache and the resident's activations. On a
- * device: what is there for them. */
-size_t sh_session_prompt_bytes(const struct sh_session *s);
-
 /* A sequence takes over another's text: cache, policy's state and position, of a session with the same
  * setup (but for n_seq) over the same resident. From there on both go their own ways. */
 void sh_session_fork(struct sh_session *to, int sequence_to, const struct sh_session *from, int sequence_from);
 
-/* Logits [n_vocab] behind the last token that the sequence read; valid until the next step. */
+/* Logits [n_vocab] after the last token that the sequence read; valid until the next step. */
 const float *sh_session_logits(const struct sh_session *s, int sequence);
 
-/* From now on nobody asks for logits but with `take`, only for the likeliest token: where the device can look for it,
- * they do not travel. To be said before anything is read, and of both sides of a fork. */
+/* From now on logits are needed only with `take`, else only the likeliest token: if the device can find it, logits are
+ * not copied to the host. Call it before anything is read, for both sides of a fork. */
 void sh_session_only_best(struct sh_session *s);
-/* The likeliest token behind the last one that the sequence read, the first of equal ones. -1: a logit is NaN or
+/* The likeliest token after the last one that the sequence read, the first of equal ones. -1: a logit is NaN or
  * infinitely large, or all are infinitely small. */
 int32_t sh_session_best(const struct sh_session *s, int sequence, struct sh_err *e);
 
 int sh_session_length(const struct sh_session *s, int sequence);        /* tokens read so far     */
 void sh_session_restart(struct sh_session *s, int sequence);
 
-/* Who looks on (piece.h): to be set before anything is read. */
-void sh_session_set_watch(struct sh_session *s, sh_watch *fn, void *to);                /* NULL: nobody */
+/* fn (cache.h) sees every row; set it before anything is read. */
+void sh_session_set_watch(struct sh_session *s, sh_watch *fn, void *to);                /* NULL: none */
 
 const struct sh_kv_cache *sh_session_cache(const struct sh_session *s);        /* NULL: on the device    */
 /* Why the cache is on the host and its rows travel, though the device's memory is another; NULL: it is not. */
 const char *sh_session_why_host(const struct sh_session *s);
 
 struct sh_kv_kept sh_session_kept(const struct sh_session *s);
-struct sh_kv_bytes sh_session_bytes(const struct sh_session *s);        /* of the KV cache        */
-size_t sh_session_scratch(const struct sh_session *s);  /* of a step's attention over it; 0: on the host   */
+struct sh_kv_bytes sh_session_bytes(const struct sh_session *s);
 
 #endif

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "src/base/clones.h"
-#include "src/engine/rows_f16.h"
 
 enum { LANES = 16 };
 
@@ -84,12 +83,6 @@ SH_CLONES static void products(const float *restrict q, const float *restrict k,
     }
     for (; j < n; j++)
         score[j] = scale * dot(q, k + (size_t)j * width, d);
-}
-
-static void cap(float *score, float softcap, int n)
-{
-    for (int j = 0; j < n; j++)
-        score[j] = softcap * tanhf(score[j] / softcap);
 }
 
 /* Adds ALiBi; what is not seen becomes -INFINITY. Returns the largest. */
@@ -217,8 +210,8 @@ int sh_slots_attend(const struct sh_slots_attend *a)
     since = sh_stage_end(a->stages, SH_STAGE_ATTENTION, since, a->sharers);
     for (int g = 0; g < a->group; g++) {
         float *row = a->probs + (size_t)g * (size_t)n;
-        if (a->softcap > 0)
-            cap(row, a->softcap, n);
+        for (int j = 0; j < n && a->softcap > 0; j++)
+            row[j] = a->softcap * tanhf(row[j] / a->softcap);
         softmax(row, settle(row, a->pos, n, a->slopes ? a->slopes[g] : 0, a->position, oldest), n);
     }
     since = sh_stage_end(a->stages, SH_STAGE_SOFTMAX, since, a->sharers);

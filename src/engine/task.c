@@ -9,26 +9,6 @@
 
 #include "src/base/file.h"
 #include "src/base/mem.h"
-#include "src/base/near.h"
-#include "src/engine/tasks.h"
-
-#define X(name) &sh_task_##name,
-const struct sh_task *const sh_tasks[] = {SH_TASKS(X) NULL};
-#undef X
-
-#define X(name) #name "\n"
-static const char all_names[] = SH_TASKS(X);
-#undef X
-
-const struct sh_task *sh_task_find(const char *name, struct sh_err *e)
-{
-    for (int i = 0; sh_tasks[i]; i++)
-        if (!strcmp(sh_tasks[i]->name, name))
-            return sh_tasks[i];
-    sh_misused(e, "the task \"%.80s\" is not known", name);
-    sh_hint_near(e, name, strlen(name), all_names, "shears eval --help lists the tasks");
-    return NULL;
-}
 
 void sh_task_item_free(struct sh_task_item *item)
 {
@@ -37,11 +17,6 @@ void sh_task_item_free(struct sh_task_item *item)
         free(item->choice[i]);
     }
     *item = (struct sh_task_item){0};
-}
-
-static int is_blank(const char *line)
-{
-    return line[strspn(line, " \t\r\n")] == '\0';
 }
 
 static int check_item(const struct sh_task_item *item, struct sh_err *e)
@@ -60,13 +35,13 @@ static int read_line(const struct sh_task *t, const char *text, size_t bytes, st
 {
     json_error_t why;
     json_t *record = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-    int bad = 0;
+    int bad;
     if (!record)
-        bad = sh_fail(e, "no JSON: %s", why.text);
+        bad = sh_fail(e, "not valid JSON: %s", why.text);
     else if (!json_is_object(record))
         bad = sh_fail(e, "expected a JSON object");
     else
-        bad = t->read(record, item, e) || check_item(item, e);
+        bad = sh_task_read(t, record, item, e) || check_item(item, e);
     json_decref(record);
     return bad ? -1 : 0;
 }
@@ -84,7 +59,7 @@ int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_
         return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
     while (!bad && (!most || count < most) && (bytes = xgetline(&line, &cap, SH_MOST_TEXT, f)) >= 0) {
         number++;
-        if (is_blank(line) && strlen(line) == (size_t)bytes)
+        if (strspn(line, " \t\r\n") == (size_t)bytes)
             continue;
         if ((size_t)bytes > SH_MOST_TEXT) {
             bad = sh_fail(e, "%s: line %d: found more than %zu bytes, expected at most that", path, number,
@@ -99,7 +74,7 @@ int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_
     if (!bad && ferror(f))
         bad = sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
     if (!bad && !count)
-        bad = sh_fail(e, "%s: holds no record, expected one JSON object a line", path);
+        bad = sh_fail(e, "%s: no records, expected one JSON object per line", path);
     fclose(f);
     free(line);
     if (!bad) {

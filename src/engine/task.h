@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few-shot task: how a record of its data becomes a question with possible answers, in the manner of the
- * lm-evaluation-harness (Gao et al.), whose published prompts these are. Records come in two shapes: with
- * the fields that the public data set has, or ready-made as "query", "choices" and "gold"
- * ("context_options", "continuation" and "gold"; "context" and "continuation").
+/* A few-shot task: how a record of its data becomes a question with possible answers, with the prompts of the
+ * lm-evaluation-harness (Gao et al.). Records have either the fields of the public data set or the ready-made fields
+ * "query", "choices" and "gold" ("context_options", "continuation" and "gold"; "context" and "continuation").
  *
- * The model reads context + " " + choice, and what it thinks of the choice's tokens is the choice's
- * log-likelihood. Records are foreign: every field is checked. */
+ * The model reads context + " " + choice; the log-likelihood of the choice is that of its tokens. Records are
+ * untrusted: every field is checked. */
 #ifndef SH_ENGINE_TASK_H
 #define SH_ENGINE_TASK_H
 
@@ -13,11 +12,11 @@
 
 #include "src/base/err.h"
 
-enum { SH_TASK_CHOICES = 26 };          /* of a record, at most                                   */
+enum { SH_TASK_CHOICES = 26 };          /* the most that a record has                             */
 
 struct sh_task_item {                   /* start with {0}; sh_task_item_free                      */
     int n, gold;                        /* gold: the right choice                                 */
-    char *context[SH_TASK_CHOICES];     /* mostly the same for all choices                        */
+    char *context[SH_TASK_CHOICES];     /* usually the same for all choices                       */
     char *choice[SH_TASK_CHOICES];
     int line;                           /* of the file, from 1                                    */
 };
@@ -30,15 +29,18 @@ enum sh_task_flag {
 struct sh_task {
     const char *name, *summary;
     unsigned flags;                     /* enum sh_task_flag                                      */
-    /* -1: e names the field, what was found and what was expected; `out` is freed by the caller. */
+    const char *after_query;            /* of ready-made records; NULL: `read` knows their shape  */
     int (*read)(const json_t *record, struct sh_task_item *out, struct sh_err *e);
 };
 
-/* The list of tasks.h; NULL ends. */
-extern const struct sh_task *const sh_tasks[];
-
-/* The task of that name; else e names the nearest. */
+/* NULL: there is no such task, and e names similar ones. */
 const struct sh_task *sh_task_find(const char *name, struct sh_err *e);
+
+/* -1: e names the field, what was found and what was expected; the caller frees `out`. */
+int sh_task_read(const struct sh_task *t, const json_t *record, struct sh_task_item *out, struct sh_err *e);
+
+/* Bytes of `text` without the white space at its end. */
+int sh_task_trimmed(const char *text);
 
 void sh_task_item_free(struct sh_task_item *item);
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/engine/task_fields.h"
 #include "src/tokenizer/tok_text.h"
 
 static int characters(const char *text)
@@ -58,7 +57,7 @@ static int make_choice(struct sh_task_choice *c, const char *examples, const cha
     c->is_cut = drop > 0;
     memmove(c->ids, c->ids + drop, (size_t)(c->n -= drop) * sizeof *c->ids);
     if ((c->n_context -= drop) < 1 || c->n_context >= c->n)
-        return sh_fail(e, "%d tokens, of them %d before it: the model knows %d positions", c->n + drop,
+        return sh_fail(e, "%d tokens, %d of them before the choice: the model has only %d positions", c->n + drop,
                        c->n_context + drop, max_pos);
     return 0;
 }

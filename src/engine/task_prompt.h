@@ -4,7 +4,7 @@
  * A prompt is the examples, each "context choice" (the right one), an empty line between, and the item's
  * own context. White space at the end of the context belongs to the choice; context + choice is encoded
  * as one text, and as many ids as the context has by itself are the context (so the harness does it). The
- * model's start token stands in front, if it has one. What is too long loses its beginning. */
+ * model's start token comes first, if it has one. A prompt that is too long loses its beginning. */
 #ifndef SH_ENGINE_TASK_PROMPT_H
 #define SH_ENGINE_TASK_PROMPT_H
 
@@ -24,7 +24,7 @@ struct sh_task_prompt {                 /* of one item; start with {0}          
     int longest;                        /* tokens that are read of a choice: n - 1, at most       */
 };
 
-/* shots [n_shot]: examples. max_pos: positions of the model. -1: a text is no UTF-8, or a choice alone is
+/* shots [n_shot]: examples. max_pos: positions of the model. -1: a text is not UTF-8, or a choice alone is
  * longer than the model's positions; e names the choice. */
 int sh_task_prompt_make(struct sh_task_prompt *p, const struct sh_task_item *item, const struct sh_task_item *shots,
                         int n_shot, const struct sh_tokenizer *t, int max_pos, struct sh_err *e);

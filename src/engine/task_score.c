@@ -25,7 +25,7 @@ static void take(void *to, int sequence, int position, int n, const float *logit
     }
 }
 
-/* Tokens that all choices begin with, of those whose logits nobody needs. */
+/* Tokens that all choices begin with, among those whose logits are not needed. */
 static int shared_tokens(const struct sh_task_prompt *p)
 {
     int n = p->choice[0].n_context - 1;
@@ -51,7 +51,7 @@ static int read_shared(struct sh_session *s, const struct sh_task_prompt *p, int
     return 0;
 }
 
-/* The contexts from `shared` on without their last token, whose logits nobody needs; or the rest, up to the
+/* The contexts from `shared` on without their last token, whose logits are not needed; or the rest, up to the
  * choices' last token but one. */
 static int read_part(struct sh_session *s, const struct sh_task_prompt *p, int shared, int is_rest,
                      struct listener *l, struct sh_err *e)
@@ -79,21 +79,24 @@ static void choose(const struct sh_task_prompt *p, struct sh_task_score *s)
     }
 }
 
-/* Budgets [n_layer * n_kv_head]; the caller frees. */
-static int *budgets(const struct sh_task_reader *r, int tokens)
+/* *budget: of every head, [n_layer * n_kv_head]; the caller frees. */
+static struct sh_session_setup setup_of(const struct sh_task_reader *r, const struct sh_task_prompt *p, int tokens,
+                                        int **budget)
 {
-    int n = r->resident->arch->n_layer * r->resident->arch->n_kv_head;
-    int *budget = xmalloc((size_t)n * sizeof *budget);
+    const struct sh_arch *a = r->resident->arch;
+    int n = a->n_layer * a->n_kv_head;
+    *budget = xmalloc((size_t)n * sizeof **budget);
     for (int i = 0; i < n; i++)
-        budget[i] = tokens;
-    return budget;
+        (*budget)[i] = tokens;
+    return (struct sh_session_setup){.arch = a, .spec = r->spec, .budget = *budget, .n_seq = p->n,
+                                     .n_token = p->longest, .prefill = r->prefill, .format = r->format,
+                                     .seed = r->seed};
 }
 
 int sh_task_score_check(const struct sh_task_reader *r, const struct sh_task_prompt *p, struct sh_err *e)
 {
-    int *budget = budgets(r, sh_budget_tokens(&r->budget, p->longest));
-    struct sh_kv_setup setup = {.arch = r->resident->arch, .spec = r->spec, .budget = budget, .n_seq = p->n,
-                                .n_token = p->longest, .prefill = r->prefill, .format = r->format, .seed = r->seed};
+    int *budget;
+    struct sh_session_setup setup = setup_of(r, p, sh_budget_tokens(&r->budget, p->longest), &budget);
     int bad = sh_kv_setup_check(&setup, e);
     free(budget);
     return bad ? sh_err_prefix(e, "line %d", p->line) : 0;
@@ -102,9 +105,8 @@ int sh_task_score_check(const struct sh_task_reader *r, const struct sh_task_pro
 int sh_task_score_item(const struct sh_task_reader *r, const struct sh_task_prompt *p, struct sh_task_score *out,
                        struct sh_err *e)
 {
-    int tokens = sh_budget_tokens(&r->budget, p->longest), *budget = budgets(r, tokens);
-    struct sh_session_setup setup = {.spec = r->spec, .budget = budget, .n_seq = p->n, .n_token = p->longest,
-                                     .prefill = r->prefill, .format = r->format, .seed = r->seed};
+    int tokens = sh_budget_tokens(&r->budget, p->longest), *budget;
+    struct sh_session_setup setup = setup_of(r, p, tokens, &budget);
     struct listener l = {p, out, r->resident->arch->n_vocab};
     struct sh_session *s = sh_session_new(r->resident, &setup, e);
     *out = (struct sh_task_score){.budget_tokens = tokens};
@@ -128,10 +130,4 @@ int sh_task_score_item(const struct sh_task_reader *r, const struct sh_task_prom
     sh_session_free(s);
     free(budget);
     return bad ? sh_err_prefix(e, "line %d", p->line) : 0;
-}
-
-struct sh_task_mean sh_task_accuracy(long long right, long long n)
-{
-    double mean = (double)right / (double)n;
-    return (struct sh_task_mean){mean, n > 1 ? sqrt(mean * (1 - mean) / (double)(n - 1)) : (double)NAN};
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model under a KV budget thinks of the choices of a task's item: every choice is read from its
- * first token on through a cache of its own, the prompt evicted from it as it comes, so that compression
- * has done its work before the first scored token. What the choices of an item
- * begin with is read once, each goes on from a copy of the cache, and the rest is read side by side: the same
- * numbers as reading each as a whole. */
+/* The log-likelihoods of the choices of a task's item under a KV budget. Every choice is read through a cache of its
+ * own, with evictions from the first token of the prompt on. What all choices begin with is read once, and each
+ * continues from a copy of the cache, as a batch: the numbers are those of reading each choice as a whole. */
 #ifndef SH_ENGINE_TASK_SCORE_H
 #define SH_ENGINE_TASK_SCORE_H
 
@@ -37,10 +35,5 @@ struct sh_task_score {
 int sh_task_score_check(const struct sh_task_reader *r, const struct sh_task_prompt *p, struct sh_err *e);
 int sh_task_score_item(const struct sh_task_reader *r, const struct sh_task_prompt *p, struct sh_task_score *out,
                        struct sh_err *e);
-
-struct sh_task_mean { double value, error; };           /* standard error: NaN with fewer than two */
-
-/* Of n items of which `right` count. */
-struct sh_task_mean sh_task_accuracy(long long right, long long n);
 
 #endif

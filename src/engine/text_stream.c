@@ -8,8 +8,8 @@
 #include "src/base/mem.h"
 
 enum {
-    MOST_OPEN = 3,                      /* marks that an unfinished character can be written as   */
-    CONTEXT = 8,                        /* tokens in front, so that a text does not begin here    */
+    MOST_OPEN = 3,                      /* marks that an unfinished character may be written as   */
+    CONTEXT = 8,                        /* tokens before it, so that it is not the beginning of a text    */
     WINDOW = 64                         /* tokens that are decoded again                          */
 };
 
@@ -55,7 +55,7 @@ static size_t open_bytes(const struct sh_text_stream *s)
     return n;
 }
 
-/* The tokens long ago are forgotten; what is held back stays at the end. */
+/* Drops old tokens; what is held back stays at the end. */
 static void forget(struct sh_text_stream *s)
 {
     size_t n = s->ids.n;
@@ -68,28 +68,14 @@ static void forget(struct sh_text_stream *s)
     s->held = s->held < s->bytes ? s->held : s->bytes;
 }
 
-static char *copy(const char *from, size_t n)
+/* a and b in one text, which ends with a NUL. */
+static char *join(const char *a, size_t n_a, const char *b, size_t n_b)
 {
-    char *text = xmalloc(n + 1);
-    memcpy(text, from, n);
-    text[n] = '\0';
+    char *text = xmalloc(n_a + n_b + 1);
+    memcpy(text, a, n_a);
+    memcpy(text + n_a, b, n_b);
+    text[n_a + n_b] = '\0';
     return text;
-}
-
-/* A token that changes what is already out: a byte that makes the bytes in front of it no text, until more
- * follow. It begins a text of its own, behind what was held back. */
-static char *add_apart(struct sh_text_stream *s, const char *held, size_t n_held, size_t *bytes)
-{
-    s->from = s->ids.n - 1;
-    decode(s);
-    s->held = open_bytes(s);
-    size_t n = s->bytes - s->held;
-    char *out = xmalloc(n_held + n + 1);
-    memcpy(out, held, n_held);
-    memcpy(out + n_held, s->text, n);
-    *bytes = n_held + n;
-    out[*bytes] = '\0';
-    return out;
 }
 
 char *sh_text_stream_add(struct sh_text_stream *s, int32_t id, size_t *bytes)
@@ -100,12 +86,18 @@ char *sh_text_stream_add(struct sh_text_stream *s, int32_t id, size_t *bytes)
     append(&s->ids, &id, 1);
     decode(s);
     if (s->bytes < shown || memcmp(s->text, before, shown)) {
-        out = add_apart(s, before + shown, held, bytes);
+        /* the token changes what is already out: a byte that, until more follow, makes the bytes before it invalid; it
+         * begins a text of its own, after what was held back */
+        s->from = s->ids.n - 1;
+        decode(s);
+        s->held = open_bytes(s);
+        *bytes = held + s->bytes - s->held;
+        out = join(before + shown, held, s->text, s->bytes - s->held);
     } else {
         s->held = open_bytes(s);
         s->held = s->held < s->bytes - shown ? s->held : s->bytes - shown;
         *bytes = s->bytes - s->held - shown;
-        out = copy(s->text + shown, *bytes);
+        out = join("", 0, s->text + shown, *bytes);
     }
     free(before);
     forget(s);
@@ -116,5 +108,5 @@ char *sh_text_stream_rest(struct sh_text_stream *s, size_t *bytes)
 {
     *bytes = s->held;
     s->held = 0;
-    return copy(s->text + s->bytes - *bytes, *bytes);
+    return join("", 0, s->text + s->bytes - *bytes, *bytes);
 }

@@ -16,7 +16,7 @@ struct sh_text_stream {
     size_t bytes, held;                 /* of it; at its end, not shown yet                       */
 };
 
-/* The text behind a prompt (n ids, may be 0). */
+/* The text after a prompt (n ids, may be 0). */
 void sh_text_stream_begin(struct sh_text_stream *s, const struct sh_tokenizer *t, const int32_t *prompt, size_t n);
 void sh_text_stream_end(struct sh_text_stream *s);      /* frees; {0} is fine */
 

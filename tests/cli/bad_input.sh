@@ -266,7 +266,7 @@ misuse "--layers: found \"0-1-2\", expected a range A-B or one number" "$@" --la
 misuse "--alpha, --recent, --split: .*recent 1: found 3, expected ascending" "$@" --recent 5,3
 refuse "info of a word that is nearly one of its own" 1 "polices: cannot be opened" info polices
 holds "the word is named" grep -qx 'hint: did you mean policies?' log/err
-misuse "backend \"abacus\": there is none of that name; known are auto, cpu, cuda" "$@" --backend abacus
+misuse "unknown backend \"abacus\"; known are auto, cpu, cuda" "$@" --backend abacus
 
 misuse "budget \"0.1..0.9/1000000000\": expected FROM..TO/COUNT with a count of 2 to 1024" \
     replay --db whole.db --policy h2o --budget 0.1..0.9/1000000000

@@ -160,7 +160,7 @@ refuse "a batch that does not fit is refused, with how many texts would" 1 "at m
 run "${six[@]}" --backend cuda --device-memory $memory
 cp log/out cuda.json
 holds "without --batch as many are read as fit" same_evals 2e-4
-refuse "what cannot be read is the full cache" 1 "the full cache, which the others are compared with: the KV cache of 6 seq" \
+refuse "what cannot be read is the full cache" 1 "the full cache, needed for comparison: the KV cache of 6 seq" \
     "${six[@]}" --backend cuda --batch 6 --device-memory "$(peak side-1.json)"
 refuse "dumps are of one text after another" 2 "--batch .*--dump-kept" \
     "${six[@]}" --policy window --backend cpu --batch 2 --dump-kept out/k.jsonl
@@ -222,7 +222,7 @@ alike=(generate --model "$model" --tokens alike.jsonl --count 9 --max-tokens 40 
 run "${alike[@]}" --batch 1
 cp log/out alone.json
 lacks() { # what a refusal says to be lacking
-    sed -n 's/.* take \([0-9]*\) bytes, and \([0-9]*\) are left.*/\1 - \2/p' log/err
+    sed -n 's/.* need \([0-9]*\) bytes, but the device has \([0-9]*\) left.*/\1 - \2/p' log/err
 }
 run "${alike[@]}" --device-memory "$(peak alone.json)"
 plain=$(($(lacks)))
@@ -247,11 +247,11 @@ python -c 'import json
 o = json.load(open("whole.json"))
 print(o["device_peak_bytes"] - o["kv_bytes"] // 2)' >little
 refuse "a cache that does not fit is refused before the first token, with what would" 1 \
-    "KV cache of 1 sequence and a step over it take [0-9]+ bytes, and [0-9]+ are left of the device" \
+    "KV cache of 1 sequence and one step need [0-9]+ bytes, but the device has [0-9]+ left" \
     generate --prefill-mode stream --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --budget 60 \
     --backend cuda -q --device-memory "$(cat little)"
 holds "what is lacking can be read" python -c 'import re
-takes, left = map(int, re.search("take ([0-9]+) bytes, and ([0-9]+) are left", open("log/err").read()).groups())
+takes, left = map(int, re.search("need ([0-9]+) bytes, but the device has ([0-9]+) left", open("log/err").read()).groups())
 print(int(open("little").read()) + takes - left - 8000, file=open("nearly", "w"))'
 nearly=(generate --prefill-mode stream --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --backend cuda -q
     --device-memory "$(cat nearly)")
@@ -260,11 +260,11 @@ holds "the hint names a budget" grep -Eq "budget of [0-9]+ tokens" log/err
 run "${nearly[@]}" --budget "$(sed -n 's/.*budget of \([0-9]*\) tokens.*/\1/p' log/err)"
 expect "that budget fits" 0 "^[0-9 ]+$" ""
 
-refuse "what blocks take counts" 1 "KV cache of 1 sequence and a step over it take [0-9]+ bytes, and [0-9]+ are left" \
+refuse "what blocks take counts" 1 "KV cache of 1 sequence and one step need [0-9]+ bytes, but the device has [0-9]+ left" \
     generate --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --budget 60 --backend cuda -q \
     --device-memory "$(cat nearly)"
 holds "what is lacking can be read there, too" python -c 'import re
-takes, left = map(int, re.search("take ([0-9]+) bytes, and ([0-9]+) are left", open("log/err").read()).groups())
+takes, left = map(int, re.search("need ([0-9]+) bytes, but the device has ([0-9]+) left", open("log/err").read()).groups())
 print(int(open("nearly").read()) + takes - left - 8000, file=open("blocks", "w"))'
 nearly=(generate --model "$checkpoints/opt" --tokens sixty.ids --max-tokens 2 --policy window --backend cuda -q
     --device-memory "$(cat blocks)")

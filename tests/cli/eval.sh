@@ -524,9 +524,9 @@ refuse "a task file with a broken line" 1 "broken.jsonl: line 2" eval --model "$
 refuse "nothing to read" 2 "requires one of" eval --model "$checkpoints/opt"
 refuse "no model" 2 "--model" eval --tokens tokens.jsonl
 refuse "an unknown policy" 2 "--policy: .*lru" eval "${opt[@]}" --policy lru
-refuse "a budget that is protected whole" 2 "14 tokens.*can never leave" eval "${opt[@]}" --policy scissorhands:recent=12,sinks=4 --budget 14 --db out/r.db
+refuse "a budget that is protected whole" 2 "14 tokens.*protected from eviction" eval "${opt[@]}" --policy scissorhands:recent=12,sinks=4 --budget 14 --db out/r.db
 refuse "a policy that looks ahead" 2 "oracle needs" eval "${opt[@]}" --policy oracle --budget 14
-refuse "a policy that decides at the prompt's end" 2 "observed decides when the prompt has been read" eval "${opt[@]}" --policy observed --budget 30
+refuse "a policy that decides at the prompt's end" 2 "observed decides at the end of the prompt" eval "${opt[@]}" --policy observed --budget 30
 refuse "five bits" 2 "--kv-bits: .*5" eval "${opt[@]}" --kv-bits 5
 refuse "budgets of nobody" 2 "--budget .*--policy" eval "${opt[@]}" --budget 5
 refuse "logits of two caches" 2 "--logits: found 2 " eval "${opt[@]}" --policy window --budget 4,5 --logits out/l.npy

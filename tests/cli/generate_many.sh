@@ -215,7 +215,7 @@ echo "[$(seq -s, 5 34)]
 [5, 6]" >mixed
 refuse "a text whose share of tokens is too small, before another is written" 2 "mixed:1: streaming: a budget of [0-9] tokens" \
     "${go[@]}" --tokens mixed --count 2 --max-tokens 5 --policy streaming --budget 0.4 --dump-kept out/kept
-refuse "a text with more places than the model has" 2 "mixed:0: positions inside the cache go up to" \
+refuse "a text with more places than the model has" 2 "mixed:0: positions inside the cache reach" \
     "${go[@]}" --tokens mixed --count 2 --max-tokens 80 --positions cache
 holds "what would help" grep -q "^hint: .*--policy .*--budget" log/err
 refuse "a dump over the prompts" 2 "prompts.jsonl" "${go[@]}" --jsonl prompts.jsonl --dump-kept prompts.jsonl

@@ -21,17 +21,17 @@ python3 "$cli/checkpoint.py" holes large num_hidden_layers=10 hidden_size=4096 f
 echo "[2, 5, 9]" >ids.jsonl
 within 9000000 generate --model large --tokens ids.jsonl --max-tokens 2 --dtype f32 --threads 1
 expect "weights that cannot fit are refused, with a width that would" 1 "" \
-    "large: the weights take [0-9]* bytes at least, and [0-9]* are left of the machine's memory"
-holds "the hint names the width" grep -q "^hint: with --weight-bits 8 they take 2[0-9]\{9\} bytes" log/err
-takes() { sed -n 's/.*the weights take \([0-9]*\) bytes.*/\1/p' log/err; }
+    "large: the weights need at least [0-9]* bytes, but the machine has [0-9]* left"
+holds "the hint names the width" grep -q "^hint: with --weight-bits 8 they need 2[0-9]\{9\} bytes" log/err
+takes() { sed -n 's/.*the weights need at least \([0-9]*\) bytes.*/\1/p' log/err; }
 whole=$(takes)
 within 9000000 generate --model large --tokens ids.jsonl --max-tokens 2 --dtype f16 --threads 1
-expect "in f16, too, whose products are f32 on the CPU" 1 "" "large: the weights take $whole bytes at least"
+expect "in f16, too, whose products are f32 on the CPU" 1 "" "large: the weights need at least $whole bytes"
 python3 "$cli/checkpoint.py" holes mixed num_hidden_layers=10 hidden_size=4096 ffn_dim=16384 vocab_size=50272 f32_layers=3
 within 9000000 generate --model mixed --tokens ids.jsonl --max-tokens 2 --threads 1
-expect "each tensor counts as the type that it has in the file" 1 "" "mixed: the weights take $whole bytes at least"
+expect "each tensor counts as the type that it has in the file" 1 "" "mixed: the weights need at least $whole bytes"
 within 9000000 eval --model large --tokens ids.jsonl --dtype f32 --threads 1 --db out/e.db
-expect "the same in eval" 1 "" "large: the weights take [0-9]* bytes at least"
+expect "the same in eval" 1 "" "large: the weights need at least [0-9]* bytes"
 holds "and no store is left" [ ! -e out/e.db ]
 
 # A text's keys and values take 16 MiB.

@@ -58,7 +58,7 @@ run eval --model model --task copa --data "$records/copa.jsonl" -q --policy full
 expect "a full cache of codes is a row of its own" 0 'full .* 8  copa' ""
 
 # ---- bad input ----
-refuse "an unknown task" 2 '"hellaswagg" is not known$' \
+refuse "an unknown task" 2 'unknown task "hellaswagg"$' \
     eval --model model --task hellaswagg --data "$records/copa.jsonl"
 holds "an unknown task: the nearest is named" grep -q '^hint: did you mean hellaswag[?]' log/err
 refuse "no data" 2 ".*--data FILE" eval --model model --task copa
@@ -68,14 +68,14 @@ refuse "a task with texts" 2 "--task .*--text" eval --model model --task copa --
 refuse "more examples than records" 2 "has 3 records" eval --model model --task copa --data "$records/copa.jsonl" --shots 3
 refuse "a budget that what is protected fills" 2 "line 1: streaming: a budget of 4 tokens" \
     eval --model model --task copa --data "$records/copa.jsonl" --policy streaming:sinks=4 --budget 4
-refuse "a policy that looks into the future" 2 "oracle needs the attention that is still to come" \
+refuse "a policy that looks into the future" 2 "oracle needs future attention" \
     eval --model model --task copa --data "$records/copa.jsonl" --policy oracle --budget 8 --db out/r.db
 
 broken() { # description, sentence, record
     { cat "$records/copa.jsonl" && printf '%s\n' "$3"; } >broken.jsonl
     refuse "$1" 1 "broken.jsonl: line 4: $2" eval --model model --task copa --data broken.jsonl --db out/r.db
 }
-broken "no JSON" "no JSON" '{"premise": "The'
+broken "not JSON" "not valid JSON" '{"premise": "The'
 broken "no object" "expected a JSON object" '[1, 2]'
 broken "a field that is not there" 'field "premise": found nothing, expected a text' '{"choice1": "a"}'
 broken "a field of another kind" 'field "choice1": found an integer, expected a text' \
@@ -83,9 +83,9 @@ broken "a field of another kind" 'field "choice1": found an integer, expected a 
 broken "a label that is none of the choices" 'field "label": found 2, expected a whole number from 0 to 1' \
     '{"premise": "A b.", "question": "cause", "choice1": "a", "choice2": "b", "label": 2}'
 broken "an empty choice" "choice 1 is empty" '{"query": "A b", "choices": ["a", ""], "gold": 0}'
-broken "a NUL in a text" "no JSON: .u0000 is not allowed" '{"query": "A \u0000 b", "choices": ["a", "c"], "gold": 0}'
-broken "a choice alone longer than the model" "choice 0: [0-9]* tokens, of them 3 before it: the model knows 100 positions" \
+broken "a NUL in a text" "not valid JSON: .u0000 is not allowed" '{"query": "A \u0000 b", "choices": ["a", "c"], "gold": 0}'
+broken "a choice alone longer than the model" "choice 0: [0-9]* tokens, 3 of them before the choice: the model has only 100 positions" \
     "{\"query\": \"A b\", \"choices\": [\"$(printf 'word %.0s' {1..300})\", \"c\"], \"gold\": 0}"
 : >empty.jsonl
-refuse "no record" 1 "holds no record" eval --model model --task copa --data empty.jsonl
+refuse "no record" 1 "no records, expected one JSON object per line" eval --model model --task copa --data empty.jsonl
 finish

@@ -419,10 +419,10 @@ static void refusals(void)
     struct sh_policy_spec spec;
     const struct sh_kv_format plain = {.bits = 32};
     open_stage(&s, "llama_gqa");
-    refuses(&s, "h2o:recent=8,sinks=2", 10, 0, plain, "10 tokens (layer 0, head 1), and 10 can never leave");
+    refuses(&s, "h2o:recent=8,sinks=2", 10, 0, plain, "10 tokens (layer 0, head 1), but 10 are protected");
     refuses(&s, "window", 0, 0, plain, "0 tokens");
-    refuses(&s, "oracle", 20, 0, plain, "still to come");
-    refuses(&s, "observed", 20, 0, plain, "observed decides when the prompt has been read");
+    refuses(&s, "oracle", 20, 0, plain, "needs future attention");
+    refuses(&s, "observed", 20, 0, plain, "observed decides at the end of the prompt");
     refuses(&s, "window", 20, 0, (struct sh_kv_format){.bits = 5}, "5 bits");
     refuses(&s, "window", 20, 0, (struct sh_kv_format){.bits = 4, .group = 12}, "multiple of 8");
     CU_ASSERT_EQUAL_FATAL(sh_policy_parse("window", &spec, &e), 0);
@@ -432,7 +432,7 @@ static void refusals(void)
     CU_ASSERT_EQUAL(sh_session_length(session, 0), 0);
     tokens[2] = 5;
     CU_ASSERT_EQUAL(sh_session_step(session, tokens, (int[]){0, N}, NULL, NULL, &e), 0);
-    CU_ASSERT(sh_session_step(session, tokens, (int[]){0, 1}, NULL, NULL, &e) == -1 && strstr(e.text, "room for"));
+    CU_ASSERT(sh_session_step(session, tokens, (int[]){0, 1}, NULL, NULL, &e) == -1 && strstr(e.text, "maximum of"));
     sh_session_free(session);
     close_stage(&s);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/engine/eval_row.h against the definitions in long double. */
+/* src/engine/eval_sums.h against the definitions in long double. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "src/base/mem.h"
 #include "src/base/rng.h"
-#include "src/engine/eval_row.h"
+#include "src/engine/eval_sums.h"
 #include "tests/tap.h"
 
 typedef long double real;

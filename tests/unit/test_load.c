@@ -58,7 +58,7 @@ static void want_cpu(void)
     MUST(m && m->state == SH_MODULE_READY && !m->path[0]);
     MUST(b && m->backend == b && !strcmp(b->name, "cpu"));
     MUST(!sh_backend_look("abacus") && !sh_backend_find("abacus", &e) && e.status == SH_MISUSED);
-    MUST_SAY(e.text, "backend \"abacus\": there is none of that name");
+    MUST_SAY(e.text, "unknown backend \"abacus\"");
 }
 
 static void want_cuda(void)

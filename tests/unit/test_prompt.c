@@ -170,7 +170,7 @@ static int play_once(struct stage *s, const json_t *c, int number, const struct 
         CU_ASSERT_EQUAL(sh_session_prompt(session, tokens, (int[]){0, prompt}, take, &y, &e), 0);
         CU_ASSERT_EQUAL(sh_session_step(session, tokens + prompt, (int[]){0, y.n - prompt}, take, &y, &e), 0);
         CU_ASSERT_EQUAL(y.taken, y.n);
-        CU_ASSERT((sh_session_prompt_bytes(session) > 0) == (block > 0));
+        CU_ASSERT((sh_session_bytes(session).block > 0) == (block > 0));
         if (y.wrong || y.off > 2e-5)
             printf("# %s, %s, %s positions, blocks of %d: %d sets wrong, logits off by %.1e\n", text(c, "checkpoint"),
                    text(c, "policy"), text(c, "positions"), block, y.wrong, y.off);

@@ -338,7 +338,7 @@ static void device_bytes(void)
         on.b->props(on.d, &after);
         struct sh_kv_bytes bytes = sh_session_bytes(s);
         double taken = (double)(after.taken_bytes - before.taken_bytes);
-        double predicted = (double)(sh_kv_bytes_sum(&bytes) + sh_session_scratch(s));
+        double predicted = (double)(sh_kv_bytes_sum(&bytes) + bytes.scratch);
         double numbers = 2.0 * N_SEQ * heads * BUDGET * r->arch->d_head;
         if (fabs(taken / predicted - 1) > 0.02)
             printf("# %s, %d bits: %.0f bytes taken, %.0f predicted\n", setting[i].policy, setting[i].bits, taken,

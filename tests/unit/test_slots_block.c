@@ -107,7 +107,7 @@ static void open_host(struct world *w)
                                .d_head = s->d, .window = s->window};
     for (int i = 0; i < LAYERS * s->n_kv_head; i++)
         w->budget[i] = s->budget + 3 * (i % s->n_kv_head);
-    struct sh_kv_setup setup = {.arch = &w->arch, .spec = &w->spec, .budget = w->budget, .n_seq = SEQ,
+    struct sh_session_setup setup = {.arch = &w->arch, .spec = &w->spec, .budget = w->budget, .n_seq = SEQ,
                                 .n_token = s->n_token, .prefill = s->prefill, .whole = s->whole, .block = s->block,
                                 .format = {.bits = s->bits, .group = s->code_group, .meta = s->meta}};
     w->cache = sh_kv_cache_new(&setup, &e);

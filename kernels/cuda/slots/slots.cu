@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "kernels/cuda/slots/slots.cuh"
-#include "kernels/cuda/spans.cuh"
 
 enum { LEAST_SPLIT = 64, BLOCKS_WANTED = 512 };         /* enough to keep every multiprocessor busy */
 
@@ -69,7 +68,7 @@ static void sizes(const struct sh_slots_setup *a, const struct slots *s, struct 
     bytes[K_META] = bytes[V_META] = meta;
     bytes[POS] = slots * sizeof(int);
     bytes[SUM] = sums ? slots * sizeof(float) : 0;
-    bytes[LOW] = rule == SH_SLOTS_LOW_RING || rule == SH_SLOTS_LOW_EPOCHS ? slots * sizeof(uint16_t) : 0;
+    bytes[LOW] = slots_counts_low(s) ? slots * sizeof(uint16_t) : 0;
     bytes[BEFORE] = rule == SH_SLOTS_LOW_EPOCHS ? slots * sizeof(uint16_t) : 0;
     bytes[RING] = seq * (size_t)s->ring_each * sizeof(uint32_t);
     bytes[SCORES] = sees ? queries * (size_t)s->most_slots * sizeof(float) : 0;
@@ -177,7 +176,7 @@ static struct sh_slots *make(struct sh_dev *d, const struct sh_slots_setup *a, s
         cuda_put(d, s->memory[HEAD], head, s->bytes[HEAD]);
         if (a->slopes)
             cuda_put(d, s->memory[SLOPES], a->slopes, s->bytes[SLOPES]);
-        for (int i = K; i <= BEFORE; i++)           /* also the padding behind a row's numbers        */
+        for (int i = K; i <= BEFORE; i++)           /* also the padding after a row's numbers         */
             if (s->bytes[i])
                 cuda_check(d, "slots", cudaMemsetAsync(s->memory[i], 0, s->bytes[i], d->compute));
         for (int i = 0; i < a->n_seq; i++)
@@ -194,7 +193,7 @@ static struct sh_slots *make(struct sh_dev *d, const struct sh_slots_setup *a, s
     return s;
 }
 
-/* Every part that is kept for a sequence lies in one piece. */
+/* Every part that is kept for a sequence is in one piece. */
 static void copy(struct sh_dev *d, struct sh_slots *s, int to, const struct sh_slots *other, int from)
 {
     if (cuda_begin(d, "slots"))

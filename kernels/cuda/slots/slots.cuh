@@ -75,7 +75,7 @@ struct slots {                          /* passed to kernels by value           
 };
 
 /* Where a block of a prompt is at work, one layer of one sequence at a time (slots_block.cu). A head has columns
- * for the slots of the cache, as they lie there, rounded up to whole warps, and then for the block's tokens. So
+ * for the slots of the cache, in their order, rounded up to whole warps, and then for the block's tokens. So
  * nothing that is cached moves, and what stays of it stays where it is. */
 struct slots_wide {
     int columns;                        /* of a head, at most; a multiple of WARP                  */
@@ -153,7 +153,7 @@ static inline int slots_counts_low(const struct slots *s)
     return s->policy.rule == SH_SLOTS_LOW_RING || s->policy.rule == SH_SLOTS_LOW_EPOCHS;
 }
 
-/* slots_reserve.cu, slots_attend.cu, slots_observe.cu */
+/* slots_room.cu, slots_attend.cu */
 void cuda_slots_admit(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
 void cuda_slots_scores(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
 void cuda_slots_see(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a);
@@ -164,7 +164,7 @@ void cuda_slots_block(struct sh_dev *d, struct sh_slots *s, const struct sh_slot
 /* slots_rows.cu: what the rows [first, first + n) of a block attend over, n up to w.rows; and the policy sees them. */
 void cuda_slots_rows(struct sh_dev *d, const struct sh_slots *s, const struct sh_slots_block *a,
                      const struct slots_block *b, int first, int n);
-/* slots_settle.cu: room, and slots for those that stay. */
+/* slots_room.cu: room, and slots for those that stay. */
 void cuda_slots_settle(struct sh_dev *d, const struct sh_slots *s, const struct sh_slots_block *a,
                        const struct slots_block *b);
 extern const struct sh_slots_ops cuda_slots_ops;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A block of a prompt's tokens (src/engine/block.h): the memory for it, what the cache holds opened into it, and
  * the order of its parts. How many tokens a head has cached is known on the device only; the host knows how many
- * slots may be in use, and free ones count nothing. So nothing waits for the device, unless somebody looks. */
+ * slots may be in use, and free ones count nothing. So nothing waits for the device, unless rows are shown. */
 #include <stdlib.h>
 
 #include "kernels/cuda/slots/slots.cuh"
 #include "kernels/cuda/slots/slots_unpack.cuh"
-#include "kernels/cuda/spans.cuh"
 
 enum { TILE_BYTES = 48 << 20, LEAST_ROWS = 16 };        /* of scores, as in attend.cu               */
 
@@ -149,7 +148,7 @@ static void open_cache(struct sh_dev *d, const struct sh_slots *s, const struct 
             SH_LAUNCH((slots_floats<BITS>), grid, dim3(SLOTS_THREADS), d->compute, *at, s->wide, *b));
 }
 
-/* ---- somebody looks ---- */
+/* ---- showing rows ---- */
 
 static void show(struct sh_dev *d, const struct sh_slots *s, const struct sh_slots_block *a,
                  const struct slots_block *b, int first, int n)
@@ -192,19 +191,14 @@ static int slots_in_use(const struct sh_slots *s, int layer, int n_token)
 
 void cuda_slots_block(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_block *a)
 {
-    struct slots_block b;
+    struct slots_block b = {a->layer, a->sequence, a->first, a->n, a->row,
+                            whole_warps(slots_in_use(s, a->layer, a->first))};
     if (a->n < 1)
         return;
     if (a->n > s->block) {
         cuda_fail(d, "slots: a block of %d rows, there is room for %d", a->n, s->block);
         return;
     }
-    b.layer = a->layer;
-    b.sequence = a->sequence;
-    b.first = a->first;
-    b.n = a->n;
-    b.row = a->row;
-    b.cached = whole_warps(slots_in_use(s, a->layer, a->first));
     cuda_stage_begin(d, SH_STAGE_EVICTION);
     open_cache(d, s, &b);
     cuda_stage_end(d);

@@ -20,7 +20,7 @@ struct room {                           /* of the head that the block serves    
     float kept;                         /* epochs: what is left of the one before                  */
 };
 
-/* A float as an unsigned number of the same order; what is no number first. */
+/* A float as an unsigned number of the same order; NaN comes first. */
 static __device__ __forceinline__ unsigned ordered(float x)
 {
     unsigned bits = __float_as_uint(x + 0.0f);
@@ -78,7 +78,7 @@ template <typename Part> static __device__ unsigned long long least_key(const st
     return least;
 }
 
-/* The first warp: which bin the want-th entry is in, and how many lie before it. found: {bin, before}. */
+/* The first warp: which bin the want-th entry is in, and how many are before it. found: {bin, before}. */
 template <typename Bins, typename Found> static __device__ void find_bin(Bins &bins, Found &found, int want)
 {
     int lane = (int)threadIdx.x, own = 0;
@@ -112,15 +112,9 @@ static __device__ unsigned long long kth_key(const struct slots &s, const struct
     int tid = (int)threadIdx.x, n = 0;
     for (int i = tid; i < r.n_slot; i += SLOTS_THREADS)
         n += key_of(s, r, i) != NO_KEY;
-    if (tid == 0)
-        found[0] = 0;
-    __syncthreads();
-    atomicAdd(&found[0], n);
-    __syncthreads();
-    n = found[0];
+    n = block_count(found, n);
     want = want < n ? want : n;
     for (int shift = 56; shift >= 0 && n; shift -= 8) {
-        __syncthreads();
         for (int i = tid; i < BINS; i += SLOTS_THREADS)
             bins[i] = 0;
         __syncthreads();
@@ -135,8 +129,8 @@ static __device__ unsigned long long kth_key(const struct slots &s, const struct
         __syncthreads();
         prefix = prefix << 8 | (unsigned)found[0];
         want -= found[1];
+        __syncthreads();
     }
-    __syncthreads();
     return n ? prefix : NO_KEY;
 }
 
@@ -188,7 +182,7 @@ static __device__ struct room room_of(const struct slots &s, const struct slots_
     return r;
 }
 
-/* How many leave: planner/policy/kept_slots.c's rule. Tokens behind the window are no part of a drop. */
+/* How many leave: planner/policy/kept_slots.c's rule. Tokens before the window are not part of a drop. */
 template <typename Found> static __device__ int how_many(const struct slots &s, const struct room &r, Found &found)
 {
     if (r.drop == 1 || r.dead <= 0)
@@ -198,13 +192,7 @@ template <typename Found> static __device__ int how_many(const struct slots &s, 
         int pos = s.pos[r.base + (size_t)i];
         n += pos >= 0 && pos < r.dead;
     }
-    if (threadIdx.x == 0)
-        found[0] = 0;
-    __syncthreads();
-    atomicAdd(&found[0], n);
-    __syncthreads();
-    int dead = found[0];
-    __syncthreads();
+    int dead = block_count(found, n);
     return dead >= r.over ? r.over : dead + max(r.over - dead, r.drop);
 }
 

@@ -4,7 +4,6 @@
  * slots_wide and those of the block are the caller's; as in attend.cu, member g of all groups is one batch against
  * the same keys. Then the policy learns row by row, a thread a column. */
 #include "kernels/cuda/slots/slots.cuh"
-#include "kernels/cuda/spans.cuh"
 
 struct tile {                           /* rows that attend together                               */
     int row, n;                         /* numbers [row, row + n) of the block                     */
@@ -24,16 +23,14 @@ struct part {                           /* keys or values of some columns       
 static struct cuda_operand scores_of(const struct sh_slots *s, const struct part *p, size_t g)
 {
     size_t columns = (size_t)s->wide.columns, each = (size_t)s->wide.rows * columns;
-    struct cuda_operand o = {s->wide.scores + g * each + (size_t)p->column, columns, (size_t)s->at.group * each};
-    return o;
+    return {s->wide.scores + g * each + (size_t)p->column, columns, (size_t)s->at.group * each};
 }
 
 /* Query rows, or rows of what comes out, of member g of all groups. */
 static struct cuda_operand member(const struct sh_slots *s, const float *at, size_t stride, size_t g)
 {
     size_t d = (size_t)s->at.d;
-    struct cuda_operand o = {at + g * d, stride, (size_t)s->at.group * d};
-    return o;
+    return {at + g * d, stride, (size_t)s->at.group * d};
 }
 
 /* s = scale q k^T; as columns: [keys, d] [d, queries]. */
@@ -64,21 +61,19 @@ static void multiply_values(struct sh_dev *d, const struct sh_slots *s, float *o
 static struct part cached_part(const struct sh_slots *s, const struct tile *t, const float *at)
 {
     size_t d = (size_t)s->at.d;
-    struct part p = {{at, d, (size_t)s->wide.cached * d}, 0, t->cached};
-    return p;
+    return {{at, d, (size_t)s->wide.cached * d}, 0, t->cached};
 }
 
 static struct part own_part(const struct sh_slots *s, const struct tile *t, const struct slots_block *b,
                             const struct sh_mat *m)
 {
     const float *at = (const float *)m->at + (size_t)(b->row + t->first) * m->stride;
-    struct part p = {{at, m->stride, (size_t)s->at.d}, t->cached, t->columns - t->cached};
-    return p;
+    return {{at, m->stride, (size_t)s->at.d}, t->cached, t->columns - t->cached};
 }
 
 /* ---- softmax ---- */
 
-/* Scores of a row and query head become probabilities: 0 where nothing is, or comes later, or lies behind the
+/* Scores of a row and query head become probabilities: 0 where nothing is, or comes later, or is before the
  * window. One block of threads each. */
 __global__ void __launch_bounds__(SLOTS_THREADS)
 slots_softmax(struct slots s, struct slots_wide w, struct slots_block b, struct tile t, float softcap, int *fault)
@@ -193,15 +188,9 @@ slots_learn(struct slots s, struct slots_wide w, struct slots_block b, struct ti
 /* What some row of the tile sees. A policy that learns, or who looks, wants columns for all that is there. */
 static struct tile tile_of(const struct slots_block *b, int first, int n, int window, int learns)
 {
-    struct tile t;
     int hidden = !learns && window > 0 && first + 1 > window ? first + 1 - window : 0;
-    t.row = first;
-    t.n = n;
-    t.first = hidden;
-    t.cached = !learns && window > 0 && first + 1 >= window ? 0 : b->cached;
-    t.columns = t.cached + first + n - hidden;
-    t.window = window;
-    return t;
+    int cached = !learns && window > 0 && first + 1 >= window ? 0 : b->cached;
+    return {first, n, cached, hidden, cached + first + n - hidden, window};
 }
 
 void cuda_slots_rows(struct sh_dev *d, const struct sh_slots *s, const struct sh_slots_block *a,

@@ -28,10 +28,10 @@ void sh_task_sums_add(struct sh_task_sums *s, const struct sh_task *task, const 
 
 void sh_task_row_fill(struct sh_task_row *r, const struct sh_task *task, const struct sh_task_sums *s)
 {
-    struct sh_task_mean acc = sh_task_accuracy(s->right, s->items), norm = {(double)NAN, (double)NAN};
+    struct sh_eval_mean acc = sh_eval_share(s->right, s->items), norm = {(double)NAN, (double)NAN};
     double n = (double)s->items;
     if (task->flags & SH_TASK_NORM)
-        norm = sh_task_accuracy(s->right_norm, s->items);
+        norm = sh_eval_share(s->right_norm, s->items);
     double at[SH_N_TASK_METRIC] = {
         [SH_T_ITEMS] = n, [SH_T_ACC] = acc.value, [SH_T_STDERR] = acc.error, [SH_T_ACC_NORM] = norm.value,
         [SH_T_ACC_NORM_STDERR] = norm.error,

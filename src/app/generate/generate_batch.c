@@ -216,8 +216,7 @@ static void weigh(const struct run *r)
 {
     struct sh_writing *w = r->w;
     struct sh_kv_bytes bytes = sh_session_bytes(r->session);
-    size_t block = sh_session_prompt_bytes(r->session);
-    w->block_bytes = block > w->block_bytes ? block : w->block_bytes;
+    w->block_bytes = bytes.block > w->block_bytes ? bytes.block : w->block_bytes;
     w->at_once = r->n_place > w->at_once ? r->n_place : w->at_once;
     struct sh_kv_kept kept = sh_session_kept(r->session);
     w->peak = kept.peak > w->peak ? kept.peak : w->peak;
