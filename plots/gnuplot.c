@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gnuplot.h. The script goes through a socket pair, not pipe(): send() can be told not to raise
- * SIGPIPE. What gnuplot says goes to an unnamed file, so neither side can wait for the other. */
+/* See gnuplot.h. The script and what gnuplot says are unnamed files: gnuplot reads a pipe byte by byte, a file in
+ * blocks, and neither side waits for the other. */
 #include "plots/gnuplot.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,7 +44,7 @@ char *sh_gnuplot_need(const char *what, struct sh_err *e)
  * to what a program expects, whatever the caller did to its own. */
 static int start(const char *program, int in, int out, int err, pid_t *pid)
 {
-    char *const argv[] = {"gnuplot", "-d", NULL};
+    char *const argv[] = {"gnuplot", "-d", "/dev/stdin", NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t none, usual;
@@ -66,20 +65,6 @@ static int start(const char *program, int in, int out, int err, pid_t *pid)
     return failed;
 }
 
-static int send_all(int to, const char *script, size_t bytes)
-{
-    while (bytes) {
-        ssize_t sent = send(to, script, bytes, MSG_NOSIGNAL);
-        if (sent < 0 && errno != EINTR)
-            return -1;
-        if (sent > 0) {
-            script += sent;
-            bytes -= (size_t)sent;
-        }
-    }
-    return 0;
-}
-
 /* The first line that says something: not empty, not the echo of a command, not the caret under it,
  * not a warning. "" if there is none. */
 static void first_complaint(FILE *said, char *line, int bytes)
@@ -98,44 +83,36 @@ static void first_complaint(FILE *said, char *line, int bytes)
     line[0] = '\0';
 }
 
-static int judge(int status, int all_sent, FILE *said, struct sh_err *e)
+static int judge(int status, FILE *said, struct sh_err *e)
 {
     char line[400];
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && all_sent)
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
     first_complaint(said, line, (int)sizeof line);
     if (WIFSIGNALED(status))
         return sh_fail(e, "gnuplot was killed by signal %d", WTERMSIG(status));
     if (line[0])
         return sh_fail(e, "gnuplot failed: %s", line);
-    if (!all_sent)
-        return sh_fail(e, "gnuplot stopped before it had read the whole script");
     return sh_fail(e, "gnuplot failed with exit status %d and said nothing", WEXITSTATUS(status));
 }
 
 int sh_gnuplot_run(const char *program, const char *script, size_t script_bytes, int out_fd, struct sh_err *e)
 {
-    int ends[2], status = 0;
+    int status = 0, bad = -1;
     pid_t pid;
-    FILE *said = tmpfile();
-    if (!said)
-        return sh_fail(e, "a temporary file for gnuplot's messages: %s", strerror(errno));
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
-        fclose(said);
-        return sh_fail(e, "a pipe to gnuplot: %s", strerror(errno));
+    FILE *in = tmpfile(), *said = tmpfile();
+    if (!in || !said || fwrite(script, 1, script_bytes, in) != script_bytes || fflush(in)) {
+        sh_fail(e, "a temporary file for gnuplot: %s", strerror(errno));
+    } else {
+        rewind(in);
+        int failed = start(program, fileno(in), out_fd, fileno(said), &pid);
+        while (!failed && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            continue;
+        bad = failed ? sh_fail(e, "cannot start %s: %s", program, strerror(failed)) : judge(status, said, e);
     }
-    int failed = start(program, ends[1], out_fd, fileno(said), &pid);
-    close(ends[1]);
-    if (failed) {
-        close(ends[0]);
+    if (in)
+        fclose(in);
+    if (said)
         fclose(said);
-        return sh_fail(e, "cannot start %s: %s", program, strerror(failed));
-    }
-    int all_sent = send_all(ends[0], script, script_bytes) == 0;
-    close(ends[0]);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    int result = judge(status, all_sent, said, e);
-    fclose(said);
-    return result;
+    return bad;
 }

@@ -14,8 +14,7 @@ char *sh_gnuplot_find(void);
 char *sh_gnuplot_need(const char *what, struct sh_err *e);
 
 /* Runs `program` on a whole script; what it draws goes to the open file `out_fd`. No user setting
- * is read. Any exit status but 0 is an error that carries the first line gnuplot wrote on stderr. A
- * child that stops reading early is an error too, never a SIGPIPE. */
+ * is read. Any exit status but 0 is an error that carries the first line gnuplot wrote on stderr. */
 int sh_gnuplot_run(const char *program, const char *script, size_t script_bytes, int out_fd, struct sh_err *e);
 
 #endif

@@ -74,8 +74,7 @@ struct product {                        /* out = x w^T + bias and what `attr` ad
     desc w_md;                          /* [in, out]                                                 */
     void *w;
     int w_out;                          /* outputs that w has                                        */
-    dnnl_data_type_t w_type;
-    dnnl_dims_t w_stride;               /* of a plain matrix; 0: it lies in blocks                   */
+    struct parted parted;
     const float *bias;                  /* NULL: none                                                */
     dnnl_primitive_attr_t attr;
 };
@@ -138,39 +137,85 @@ static dnnl_status_t multiply_alone(struct sh_dev *d, const struct product *p)
     return s;
 }
 
+/* A product in parts: strips of rows and, where there are too few of these for the threads, panels of outputs. oneDNN
+ * is fast only where an output's rows follow each other, so panels are computed in a place of their own. A plain weight
+ * is packed for every product, so that threads share its outputs alone. */
 struct shared {
     struct sh_dev *d;
     const struct product *whole;
-    int step;                           /* outputs of a part                                         */
+    int rows, cols, strips;             /* rows of a strip, outputs of a part; strips                */
+    int is_added;
     atomic_int status;                  /* of a part that failed, or dnnl_success                    */
 };
+
+static char *number_at(const struct sh_mat *m, int row, int col)
+{
+    return (char *)m->at + ((size_t)row * m->stride + (size_t)col) * sh_type_bytes(m->type);
+}
+
+static void copy_rows(struct sh_mat to, struct sh_mat from)
+{
+    for (int i = 0; i < to.rows; i++)
+        memcpy(number_at(&to, i, 0), number_at(&from, i, 0), (size_t)to.cols * sh_type_bytes(to.type));
+}
+
+/* p->out is part of its rows' outputs. */
+static dnnl_status_t multiply_apart(const struct shared *s, struct product *p)
+{
+    struct sh_mat out = p->out, own = {NULL, out.type, out.rows, out.cols, (size_t)out.cols};
+    own.at = xaligned((size_t)own.rows * own.stride * sh_type_bytes(own.type));
+    if (s->is_added)
+        copy_rows(own, out);
+    p->out = own;
+    dnnl_status_t status = multiply_alone(s->d, p);
+    if (!status)
+        copy_rows(out, own);
+    free(own.at);
+    return status;
+}
 
 static void multiply_part(void *arg, int i)
 {
     struct shared *s = arg;
     struct product p = *s->whole;
-    int first = i * s->step;
-    p.out.cols = p.w_out - first < s->step ? p.w_out - first : s->step;
-    p.out.at = (char *)p.out.at + (size_t)first * sh_type_bytes(p.out.type);
+    int row = i % s->strips * s->rows, first = i / s->strips * s->cols;
+    p.x.rows = p.out.rows = p.x.rows - row < s->rows ? p.x.rows - row : s->rows;
+    p.out.cols = p.out.cols - first < s->cols ? p.out.cols - first : s->cols;
+    p.x.at = number_at(&s->whole->x, row, 0);
+    p.out.at = number_at(&s->whole->out, row, first);
     p.bias = p.bias ? p.bias + first : NULL;
-    dnnl_dims_t dims = {p.x.cols, p.out.cols}, from = {0, first};
-    desc_owner md = p.w_stride[1] ? desc_new(p.w_type, dims[0], dims[1], p.w_stride) : desc_part(p.w_md, dims, from);
-    p.w_md = md;
-    p.w = (char *)p.w + (size_t)(first * p.w_stride[1]) * (p.w_type == dnnl_f32 ? 4 : 2);
-    dnnl_status_t status = md ? multiply_alone(s->d, &p) : dnnl_unimplemented;
+    desc_owner md = NULL;
+    int is_part = p.out.cols < s->whole->out.cols, is_dense = p.out.stride == (size_t)p.out.cols;
+    if (is_part) {
+        p.w_md = md = part_desc(&p.parted, p.x.cols, p.out.cols);
+        p.w = (char *)p.w + part_at(&p.parted, first);
+    }
+    dnnl_status_t status = is_dense ? multiply_alone(s->d, &p) : multiply_apart(s, &p);
     if (status)
         atomic_store(&s->status, (int)status);
     if (md)
         desc_free(md);
 }
 
-/* Threads take parts of the outputs, so that each reads its own weights. What is no product oneDNN says. */
-static dnnl_status_t multiply(struct sh_dev *d, const struct product *p)
+/* What is no product oneDNN says. */
+static dnnl_status_t multiply(struct sh_dev *d, const struct product *p, int is_added)
 {
-    struct shared s = {.d = d, .whole = p, .step = onednn_part(p->w_out, d->n_threads)};
-    if (s.step >= p->w_out || p->out.cols != p->w_out)
+    enum { LEAST = 64, TURNS = 4 };     /* rows of a strip; parts that a thread takes: who is stopped holds up one */
+    enum { PLAIN_COLS = 4 * FEW_COLS }; /* of plain weights: sums depend on it, and must not on the threads  */
+    int rows = p->x.rows, most = TURNS * d->n_threads, strips = rows / LEAST < most ? rows / LEAST : most;
+    if (p->out.rows != rows || p->out.cols != p->w_out)
         return multiply_alone(d, p);
-    sh_team_each(d->n_threads, (p->w_out + s.step - 1) / s.step, multiply_part, &s);
+    struct shared s = {.d = d, .whole = p, .is_added = is_added, .cols = p->w_out};
+    strips = strips > 1 && d->n_threads > 1 && !p->parted.stride[1] ? strips : 1;
+    s.rows = ((rows + strips - 1) / strips + 15) / 16 * 16;
+    s.strips = (rows + s.rows - 1) / s.rows;
+    if (p->parted.stride[1]) {
+        s.cols = PLAIN_COLS;
+    } else if (s.strips < d->n_threads && is_parted(&p->parted)) {
+        int parts = (most + s.strips - 1) / s.strips;
+        s.cols = ((p->w_out + parts - 1) / parts + FEW_COLS - 1) / FEW_COLS * FEW_COLS;
+    }
+    sh_team_each(d->n_threads, s.strips * ((p->w_out + s.cols - 1) / s.cols), multiply_part, &s);
     return (dnnl_status_t)atomic_load(&s.status);
 }
 
@@ -194,7 +239,8 @@ static void *panel(struct sh_dev *d, const struct sh_weight *w, int first, int n
 }
 
 /* Output columns one panel after another. */
-static dnnl_status_t multiply_panels(struct sh_dev *d, const struct product *whole, const struct sh_weight *w)
+static dnnl_status_t multiply_panels(struct sh_dev *d, const struct product *whole, const struct sh_weight *w,
+                                     int is_added)
 {
     dnnl_status_t s = dnnl_success;
     int most = panel_rows(w->rows, w->cols);
@@ -204,14 +250,12 @@ static dnnl_status_t multiply_panels(struct sh_dev *d, const struct product *who
         p.out.at = (char *)whole->out.at + (size_t)first * sh_type_bytes(p.out.type);
         p.out.cols = n;
         p.bias = whole->bias ? whole->bias + first : NULL;
-        p.w_type = w->stored;
-        p.w_stride[0] = 1;
-        p.w_stride[1] = w->cols;
-        desc_owner md = desc_new(w->stored, w->cols, n, p.w_stride);
+        p.parted = (struct parted){.type = w->stored, .stride = {1, w->cols}};
+        desc_owner md = part_desc(&p.parted, w->cols, n);
         p.w_md = md;
         p.w = panel(d, w, first, n);
         p.w_out = n;
-        s = multiply(d, &p);
+        s = multiply(d, &p, is_added);
         desc_free(md);
     }
     return s;
@@ -307,16 +351,13 @@ static void many_rows(struct sh_dev *d, const struct sh_linear *a)
     p.attr = attributes(a);
     dnnl_status_t s;
     if (a->w->codes.at) {
-        s = multiply_panels(d, &p, a->w);
+        s = multiply_panels(d, &p, a->w, a->add);
     } else {
         p.w_md = layout_of(a->w);
         p.w = a->w->at;
         p.w_out = a->w->rows;
-        p.w_type = a->w->stored;
-        struct blocking b = blocking_of(a->w);
-        for (int i = 0; i < 2 && !b.n; i++)
-            p.w_stride[i] = b.stride[i];
-        s = multiply(d, &p);
+        p.parted = parted_of(a->w);
+        s = multiply(d, &p, a->add);
     }
     if (s)
         cpu_fail(d, "oneDNN refused the product [%d, %d] x [%d, %d] (status %d)", p.x.rows, p.x.cols, a->w->cols,

@@ -34,14 +34,17 @@ struct blocking {                       /* a layout of [in, out] as oneDNN descr
 typedef const_dnnl_memory_desc_t desc;
 typedef dnnl_memory_desc_t desc_owner;
 
+static inline desc_owner desc_tagged(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t cols, dnnl_format_tag_t tag)
+{
+    dnnl_memory_desc_t md = NULL;
+    dnnl_memory_desc_create_with_tag(&md, 2, (dnnl_dims_t){rows, cols}, type, tag);
+    return md;
+}
+
 static inline desc_owner desc_new(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t cols, const dnnl_dims_t strides)
 {
     dnnl_memory_desc_t md = NULL;
-    dnnl_dims_t dims = {rows, cols};
-    if (strides)
-        dnnl_memory_desc_create_with_strides(&md, 2, dims, type, strides);
-    else
-        dnnl_memory_desc_create_with_tag(&md, 2, dims, type, dnnl_format_tag_any);
+    dnnl_memory_desc_create_with_strides(&md, 2, (dnnl_dims_t){rows, cols}, type, strides);
     return md;
 }
 
@@ -79,13 +82,6 @@ static inline struct blocking blocking_of(const struct sh_weight *w)
     return b;
 }
 
-static inline desc_owner desc_part(desc whole, const dnnl_dims_t dims, const dnnl_dims_t from)
-{
-    dnnl_memory_desc_t md = NULL;
-    dnnl_memory_desc_create_submemory(&md, whole, 2, dims, from);
-    return md;
-}
-
 static inline void set_sum(dnnl_post_ops_t ops) { dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef); }
 
 static inline void set_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha)
@@ -96,14 +92,17 @@ static inline void set_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alph
 typedef const dnnl_memory_desc_t *desc;
 typedef dnnl_memory_desc_t *desc_owner;
 
+static inline desc_owner desc_tagged(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t cols, dnnl_format_tag_t tag)
+{
+    dnnl_memory_desc_t *md = xcalloc(1, sizeof *md);
+    dnnl_memory_desc_init_by_tag(md, 2, (dnnl_dims_t){rows, cols}, type, tag);
+    return md;
+}
+
 static inline desc_owner desc_new(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t cols, const dnnl_dims_t strides)
 {
     dnnl_memory_desc_t *md = xcalloc(1, sizeof *md);
-    dnnl_dims_t dims = {rows, cols};
-    if (strides)
-        dnnl_memory_desc_init_by_strides(md, 2, dims, type, strides);
-    else
-        dnnl_memory_desc_init_by_tag(md, 2, dims, type, dnnl_format_tag_any);
+    dnnl_memory_desc_init_by_strides(md, 2, (dnnl_dims_t){rows, cols}, type, strides);
     return md;
 }
 
@@ -137,15 +136,6 @@ static inline struct blocking blocking_of(const struct sh_weight *w)
     return b;
 }
 
-static inline desc_owner desc_part(desc whole, const dnnl_dims_t dims, const dnnl_dims_t from)
-{
-    dnnl_memory_desc_t *md = xcalloc(1, sizeof *md);
-    if (!dnnl_memory_desc_init_submemory(md, whole, dims, from))
-        return md;
-    free(md);
-    return NULL;
-}
-
 static inline void set_sum(dnnl_post_ops_t ops) { dnnl_post_ops_append_sum(ops, 1); }
 
 static inline void set_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha)
@@ -162,12 +152,49 @@ static inline void onednn_alone(void)
 }
 
 /* Outputs of a weight that a thread takes at a time: several parts for each, so that one that was stopped holds up
- * little, and whole blocks of the layout. */
+ * little, and whole panels of the layout. */
 static inline int onednn_part(int outputs, int n_threads)
 {
     enum { PARTS = 4 };
     int step = (outputs + PARTS * n_threads - 1) / (PARTS * n_threads);
     return (step + FEW_COLS - 1) / FEW_COLS * FEW_COLS;
+}
+
+/* How some outputs of a weight [in, out] are described as a matrix of their own. (A part that oneDNN describes itself,
+ * with an offset, has no fast product.) */
+struct parted {
+    dnnl_data_type_t type;
+    dnnl_dims_t stride;                 /* of a plain matrix; 0: it is in panels                     */
+    size_t panel;                       /* numbers of FEW_COLS outputs; 0 of both: it cannot be parted */
+};
+
+static inline struct parted parted_of(const struct sh_weight *w)
+{
+    struct parted p = {.type = w->stored};
+    struct blocking b = blocking_of(w);
+    for (int i = 0; i < 2 && !b.n; i++)
+        p.stride[i] = b.stride[i];
+    if (b.n && w->few.fold && b.inner[0] == 16)
+        p.panel = w->few.panel;
+    return p;
+}
+
+static inline int is_parted(const struct parted *p)
+{
+    return p->stride[1] > 0 || p->panel > 0;
+}
+
+static inline desc_owner part_desc(const struct parted *p, int in, int n)
+{
+    return p->panel ? desc_tagged(p->type, in, n, p->type == dnnl_f32 ? dnnl_BA16a64b : dnnl_BA16a64b2a)
+                    : desc_new(p->type, in, n, p->stride);
+}
+
+/* Bytes from the first output to this one, which begins a panel. */
+static inline size_t part_at(const struct parted *p, int first)
+{
+    size_t numbers = p->panel ? (size_t)(first / FEW_COLS) * p->panel : (size_t)first * (size_t)p->stride[1];
+    return numbers * (p->type == dnnl_f32 ? 4 : 2);
 }
 
 /* A plain matrix. */

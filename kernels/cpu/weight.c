@@ -14,7 +14,7 @@ static int choose_layout(struct sh_dev *d, struct sh_weight *w)
     enum sh_type type = cpu_computed(d, w->type);
     desc_owner x = plain(type, NOMINAL_ROWS, w->cols, (size_t)w->cols);
     desc_owner out = plain(SH_F32, NOMINAL_ROWS, w->rows, (size_t)w->rows);
-    desc_owner any = desc_new(w->stored, w->cols, w->rows, NULL);
+    desc_owner any = desc_tagged(w->stored, w->cols, w->rows, dnnl_format_tag_any);
     dnnl_primitive_desc_t pd;
     dnnl_status_t status = matmul_new(&pd, d->engine, x, any, NULL, out, NULL);
     if (status == dnnl_success) {
@@ -51,6 +51,7 @@ struct filling {
     struct sh_dev *d;
     const struct sh_weight *w;
     void *from;
+    struct parted parted;
     int step;                           /* outputs of a part */
     atomic_int bad;
 };
@@ -95,21 +96,25 @@ static void fill_part(void *arg, int i)
     struct filling *f = arg;
     const struct sh_weight *w = f->w;
     int first = i * f->step, n = w->rows - first < f->step ? w->rows - first : f->step;
-    size_t number = w->stored == dnnl_bf16 ? 2 : 4;
+    int is_whole = n == w->rows;
+    size_t row = (size_t)w->cols * (w->stored == dnnl_f32 ? 4 : 2);
     desc_owner from = desc_new(w->stored, w->cols, n, (dnnl_dims_t){1, w->cols});
-    desc_owner to = desc_part(layout_of(w), (dnnl_dims_t){w->cols, n}, (dnnl_dims_t){0, first});
-    if (!to || reorder(f->d->engine, from, (char *)f->from + (size_t)first * (size_t)w->cols * number, to, w->at))
+    desc_owner part = is_whole ? NULL : part_desc(&f->parted, w->cols, n);
+    if (reorder(f->d->engine, from, (char *)f->from + (size_t)first * row, is_whole ? layout_of(w) : part,
+                (char *)w->at + (is_whole ? 0 : part_at(&f->parted, first))))
         atomic_store(&f->bad, -1);
     desc_free(from);
-    if (to)
-        desc_free(to);
+    if (part)
+        desc_free(part);
 }
 
 /* Reorder the plain [rows, cols] matrix into the chosen layout; oneDNN sees it as [cols, rows]. */
 static int fill(struct sh_dev *d, struct sh_weight *w, const void *plain_at)
 {
-    struct filling f = {.d = d, .w = w, .step = onednn_part(w->rows, d->n_threads)};
+    struct filling f = {.d = d, .w = w, .parted = parted_of(w), .step = onednn_part(w->rows, d->n_threads)};
     *(const void **)&f.from = plain_at;
+    if (!is_parted(&f.parted))
+        f.step = w->rows;
     sh_team_each(d->n_threads, (w->rows + f.step - 1) / f.step, fill_part, &f);
     return atomic_load(&f.bad);
 }
@@ -197,14 +202,13 @@ static struct sh_weight *lay_out(struct sh_dev *d, const void *at, enum sh_type 
     void *owned = NULL;
     const void *plain_at = NULL;
     w->at = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    w->few = few_layout(w);
     if (w->at)
         plain_at = converted(d, w, at, from, &owned);
     if (!plain_at || fill(d, w, plain_at)) {
         sh_fail(e, "a weight matrix of %zu bytes (%d x %d) does not fit into memory", bytes, rows, cols);
         cpu_drop(d, w);
         w = NULL;
-    } else {
-        w->few = few_layout(w);
     }
     free(owned);
     return w;

@@ -20,8 +20,11 @@
 enum {
     SPIN_NS = 100000,                   /* a thread looks for work that long: longer than between two products of a
                                            model, and not long enough to be felt */
-    LOST_NS = 50000,                    /* between two looks: somebody else had the processor ...         */
-    SLEEPS = 64,                        /* ... and so many waits are without looking                      */
+    LOST_NS = 50000,                    /* between two looks: somebody else had the processor, ...        */
+    SLEEPS = 64,                        /* ... so many waits are without looking, ...                     */
+    BUSY_NS = 1000000000,               /* ... and for so long ...                                        */
+    WORTH_NS = 50000,                   /* ... the caller does alone what takes less                      */
+    KNOWN = 64,                         /* kinds of work whose time is remembered                         */
     LOOKS = 32                          /* between two looks at the clock                                 */
 };
 
@@ -30,6 +33,12 @@ static const uint64_t OPEN = 1u << 31, INSIDE = OPEN - 1;
 /* The pieces of a thread that are left: first in the low half, end in the high one. */
 struct sh_share {
     _Alignas(64) _Atomic uint64_t left;
+};
+
+/* How long a piece of some work takes, so far. */
+struct known {
+    uintptr_t work;
+    double piece_ns;
 };
 
 struct worker {
@@ -43,12 +52,14 @@ struct team {
     _Alignas(64) _Atomic uint32_t call;     /* number of the last job; sleeping threads wait for it to change */
     _Atomic int asleep, ended;
     _Alignas(64) _Atomic uint32_t waits;    /* 1: the caller sleeps until nobody is inside                    */
+    _Atomic int64_t busy_until;             /* ns: others want the processors, as far as we know              */
     sh_team_work *work;                     /* the job                                                        */
     void *arg;
     uint32_t number;
     int n_threads;
     struct sh_share *share;                 /* [most]                                                         */
     int most, n_worker, sleeps;             /* sleeps: waits of the caller that are without looking           */
+    struct known known[KNOWN];
     struct worker worker[SH_TEAM_MOST];
 };
 
@@ -85,6 +96,11 @@ static void pause_briefly(void)
 #endif
 }
 
+static void note_busy(struct team *t, int64_t now)
+{
+    atomic_store_explicit(&t->busy_until, now + BUSY_NS, memory_order_relaxed);
+}
+
 /* Looks until is_there(team, seen) or it has looked long enough; *sleeps waits are without looking. 1: it is there. */
 static int look(struct team *t, uint32_t seen, int (*is_there)(struct team *, uint32_t), int *sleeps)
 {
@@ -103,6 +119,7 @@ static int look(struct team *t, uint32_t seen, int (*is_there)(struct team *, ui
         now = now_ns();
         if (now - last > LOST_NS) {
             *sleeps = SLEEPS;
+            note_busy(t, now);
             return is_there(t, seen);
         }
     }
@@ -141,17 +158,21 @@ static int take(struct sh_share *s, int from_back, int *piece)
 int sh_member_take(struct sh_member *me, int *piece)
 {
     for (; me->turn < me->n_threads; me->turn++)
-        if (take(&me->share[(me->thread + me->turn) % me->n_threads], me->turn > 0, piece))
+        if (take(&me->share[(me->thread + me->turn) % me->n_threads], me->turn > 0, piece)) {
+            me->taken++;
             return 1;
+        }
     return 0;
 }
 
-static void work_as(struct team *t, int thread)
+/* Gives the number of pieces. */
+static int work_as(struct team *t, int thread)
 {
     struct sh_member me = {.thread = thread, .n_threads = t->n_threads, .share = t->share};
     is_inside = 1;
     t->work(t->arg, &me);
     is_inside = 0;
+    return me.taken;
 }
 
 static int enter(struct team *t, uint32_t job)
@@ -202,14 +223,29 @@ static void call(struct team *t, int n)
         futex_wake(&t->call, n);
 }
 
-static void wait_until_empty(struct team *t)
+static struct known *known_of(struct team *t, uintptr_t work)
 {
+    struct known *k = &t->known[work / 16 % KNOWN];
+    if (k->work != work)
+        *k = (struct known){.work = work, .piece_ns = 2 * WORTH_NS};
+    return k;
+}
+
+/* piece_ns: what a piece takes; who takes far longer was stopped. */
+static void wait_until_empty(struct team *t, double piece_ns)
+{
+    if (is_empty(t, 0))
+        return;
+    int64_t start = now_ns(), end;
     while (!is_empty(t, 0) && !look(t, 0, is_empty, &t->sleeps)) {
         atomic_store(&t->waits, 1);
         if (!is_empty(t, 0))
             futex_wait(&t->waits, 1);
         atomic_store(&t->waits, 0);
     }
+    end = now_ns();
+    if ((double)(end - start) > 4 * piece_ns + 4 * LOST_NS)
+        note_busy(t, end);
 }
 
 /* ---- the team ---- */
@@ -267,14 +303,17 @@ static void deal(struct sh_share *share, int n_threads, int n)
         atomic_init(&share[i].left, (uint64_t)(n * (i + 1) / n_threads) << 32 | (uint64_t)(n * i / n_threads));
 }
 
-void sh_team_run(int n_threads, int n, sh_team_work *work, void *arg)
+/* key: the work whose pieces take about the same time. Little work is not shared while others want the processors. */
+static void run(int n_threads, int n, sh_team_work *work, void *arg, uintptr_t key)
 {
     if (n_threads < 1)
         n_threads = sh_team_threads();
     n_threads = n_threads < n ? n_threads : n;
     n_threads = n_threads < SH_TEAM_MOST ? n_threads : SH_TEAM_MOST;
     struct team *t = n_threads <= 1 || is_inside ? NULL : team_of(n_threads);
-    if (!t) {
+    struct known *known = t ? known_of(t, key) : NULL;
+    int64_t start = t ? now_ns() : 0;
+    if (!t || (n * known->piece_ns < WORTH_NS && start < atomic_load_explicit(&t->busy_until, memory_order_relaxed))) {
         struct sh_share all;
         deal(&all, 1, n);
         work(arg, &(struct sh_member){.n_threads = 1, .share = &all});
@@ -287,9 +326,16 @@ void sh_team_run(int n_threads, int n, sh_team_work *work, void *arg)
     deal(t->share, n_threads, n);
     atomic_store_explicit(&t->door, (uint64_t)t->number << 32 | OPEN, memory_order_release);
     call(t, n_threads - 1);
-    work_as(t, 0);
+    int taken = work_as(t, 0);
+    if (taken)
+        known->piece_ns += ((double)(now_ns() - start) / taken - known->piece_ns) / 8;
     atomic_fetch_and(&t->door, ~OPEN);
-    wait_until_empty(t);
+    wait_until_empty(t, known->piece_ns);
+}
+
+void sh_team_run(int n_threads, int n, sh_team_work *work, void *arg)
+{
+    run(n_threads, n, work, arg, (uintptr_t)work);
 }
 
 struct each {
@@ -306,7 +352,7 @@ static void take_each(void *arg, struct sh_member *me)
 
 void sh_team_each(int n_threads, int n, void (*piece)(void *arg, int i), void *arg)
 {
-    sh_team_run(n_threads, n, take_each, &(struct each){piece, arg});
+    run(n_threads, n, take_each, &(struct each){piece, arg}, (uintptr_t)piece);
 }
 
 /* ---- how many ---- */
