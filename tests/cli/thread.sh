@@ -18,12 +18,13 @@ export TSAN_OPTIONS="${TSAN_OPTIONS:+$TSAN_OPTIONS:}ignore_noninstrumented_modul
 cat >race.c <<'P'
 #include "src/base/team.h"
 static long sum, part[64];
-static void apart(void *arg, int i) { part[i] = i + (arg != 0); }
-static void together(void *arg, int i) { (void)arg; sum += i; }
+static void last(void) { for (volatile int k = 0; k < 100000; k++); }     /* long enough for others to take a piece */
+static void apart(void *arg, int i) { last(); part[i] = i + (arg != 0); }
+static void together(void *arg, int i) { (void)arg; last(); sum += i; }
 int main(int argc, char **argv)
 {
     (void)argv;
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 20; i++)
         sh_team_each(4, 64, argc > 1 ? together : apart, 0);
     return sum < 0;
 }
