@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many of the last `window` rows gave each slot less than a limit: a ring of bits, one per slot and row, and the
- * counts. A row does not count for a token that came after it. */
+ * counts. A row does not count for a token that came after it: token t comes with row t. */
 #ifndef SH_PLANNER_POLICY_LOW_ROWS_H
 #define SH_PLANNER_POLICY_LOW_ROWS_H
 
@@ -9,7 +9,6 @@
 struct sh_low_rows {
     int n_row;                          /* seen so far                                            */
     int32_t *low;                       /* [capacity] low rows within the window, by slot         */
-    int32_t *born;                      /* [capacity] SH_PER_SLOT_POSITION: the row that the token came with */
     uint32_t *bits;                     /* [window + 1, words of 32 slots]: row r in r % (window + 1) */
 };
 

@@ -33,9 +33,9 @@ static size_t window_of(const struct sh_policy_head *h)
 static const struct sh_array arrays[] = {
     SH_ARRAY(rows.sum, SH_PER_SLOT, 0),
     SH_ARRAY_ROWS(rows.at, SH_PER_SLOT, sizeof(float), window_of),
+    SH_ARRAY(scale, SH_PER_SLOT, 0),
     SH_ARRAY(order.slot, SH_SLOT_SCRATCH, 0),
     SH_ARRAY(order.pos, SH_SLOT_SCRATCH, 0),
-    SH_ARRAY(scale, SH_PER_SLOT, 0),
     SH_ARRAY(share, SH_SLOT_SCRATCH, 0),
     SH_ARRAY(cosine, SH_SLOT_SCRATCH, 0),
     SH_ARRAY(sum, SH_CHANNEL_SCRATCH, 0),

@@ -35,7 +35,7 @@ struct sh_replay_stack {
     int n_walk, n_row, window;          /* window: places of a list */
     struct sh_replay_query query;
     struct sh_cache cache;
-    int *pos;                           /* [n_token] 0, 1, 2, …: slots are positions */
+    int *pos;                           /* [n_token, padded as policy.h says] 0, 1, 2, …: slots are positions */
     float *age;                         /* [n_token] 0, 1, 2, …: the scores of policies that go by position */
     float *score, *future;              /* [n_token] */
     double *left;                       /* [n_token], NULL unless a policy needs the future */
@@ -67,6 +67,7 @@ static void begin_walk(struct walk *w, const struct sh_replay_stack *s, const st
                                       .capacity = setup->n_token, .n_token = setup->n_token,
                                       .d_head = setup->d_head, .seed = setup->seed};
     w->state = sh_state_new(spec->policy, &w->head);
+    sh_state_restart(w->state, spec->policy, &w->head);
     sh_budget_list_begin(&w->list, s->window);
     for (int f = 0; f < SH_N_LINEAR; f++) {
         w->lately[f] = xaligned((size_t)w->list.room * sizeof(float));
@@ -86,7 +87,7 @@ struct sh_replay_stack *sh_replay_stack_new(const struct sh_replay_setup *setup,
     s->setup = *setup;
     s->window = setup->window > 0 && setup->window < setup->n_token ? setup->window : setup->n_token;
     sh_replay_query_begin(&s->query, setup->n_token, setup->group);
-    s->pos = xmalloc((n + 1) * sizeof *s->pos);
+    s->pos = xcalloc(n + 31, sizeof *s->pos);
     s->age = xmalloc((n + 1) * sizeof *s->age);
     for (int i = 0; i < setup->n_token; i++) {
         s->pos[i] = i;
@@ -219,12 +220,13 @@ static void step(struct sh_replay_stack *s, struct walk *w, const float *queries
 
 static void admit(struct sh_replay_stack *s, int t)
 {
-    struct sh_step step_of = {.t = t};
     s->cache.n_slot = s->cache.n = t + 1;
     s->cache.newest = t;
     for (int i = 0; i < s->n_walk; i++) {
+        const struct sh_policy *p = s->walk[i].spec->policy;
         s->cache.head = &s->walk[i].head;
-        sh_state_admit(s->walk[i].state, s->walk[i].spec->policy, t, &s->cache, &step_of);
+        if (p->admit)
+            p->admit(s->walk[i].state, t, &s->cache, &(struct sh_step){.t = t});
     }
 }
 
