@@ -110,9 +110,9 @@ int sh_row_shares(const float *score, int t, int first_key, float limit, struct 
 const float *sh_replay_queries(const struct sh_replay_setup *s, int t, float *to)
 {
     size_t d = (size_t)s->d_head;
-    for (int g = 0; s->q && g < s->group; g++)
+    for (int g = 0; g < s->group; g++)
         memcpy(to + (size_t)g * d, s->q + ((size_t)g * (size_t)s->n_token + (size_t)t) * d, d * sizeof *to);
-    return s->q ? to : NULL;
+    return to;
 }
 
 void sh_replay_look_ahead(const struct sh_replay_setup *s, int t, int first_key, const float *const *row, double *left,

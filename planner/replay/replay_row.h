@@ -31,7 +31,7 @@ struct sh_row_shares {
  * it). */
 int sh_row_shares(const float *score, int t, int first_key, float limit, struct sh_row_shares *out, struct sh_err *e);
 
-/* The group's queries at row t, [group, d_head], written to `to`; NULL if none were recorded. */
+/* The group's recorded queries at row t, [group, d_head], copied to `to`, which is returned. */
 const float *sh_replay_queries(const struct sh_replay_setup *s, int t, float *to);
 
 /* Row t has passed: take it off `left` [n_token], the attention that each key has still to get (the group's mean), and

@@ -240,7 +240,7 @@ int sh_replay_stack_row(struct sh_replay_stack *s, int t, int first_key, const f
         s->rows[f] += s->query.has[f] > 0;
         s->whole[f] += s->query.has[f] > 0 && t < s->setup.prefill;
     }
-    const float *q = sh_replay_queries(&s->setup, t, queries);
+    const float *q = s->setup.q ? sh_replay_queries(&s->setup, t, queries) : NULL;
     if (s->left)
         sh_replay_look_ahead(&s->setup, t, first_key, row, s->left, s->future);
     if (group > 1)
