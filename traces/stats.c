@@ -8,7 +8,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/num.h"
-#include "src/base/row_bits.h"
+#include "src/base/row_figures.h"
 #include "traces/stats_work.h"
 
 const int sh_stats_lag[SH_STATS_LAGS] = {1, 8, 64};

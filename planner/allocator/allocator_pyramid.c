@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Budgets on a straight line over the layers: pyramid and funnel. */
-#include "planner/allocator/apportion.h"
+#include "planner/allocator/allocator.h"
 
 /* More to early layers (PyramidKV, arXiv 2406.02069). */
 static const struct sh_knob pyramid_knobs[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See apportion.h. */
-#include "planner/allocator/apportion.h"
+/* See allocator.h. */
+#include "planner/allocator/allocator.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
  * the threshold of the row's own time. */
 #include <string.h>
 
-#include "planner/policy/low_rows.h"
+#include "planner/policy/last_rows.h"
 #include "planner/policy/policy.h"
 #include "src/base/clones.h"
 #include "src/base/num.h"

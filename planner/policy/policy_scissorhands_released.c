@@ -7,8 +7,8 @@
  * the row is that of the kept tokens. */
 #include <math.h>
 
-#include "planner/policy/low_rows.h"
-#include "planner/policy/order.h"
+#include "planner/policy/last_rows.h"
+#include "planner/policy/vectors.h"
 
 enum knob { SINKS, RECENT, WINDOW, PERCENTILE, OF, FIRST_LAYER, LAST_LAYER };
 enum of { ROW, TEXT };

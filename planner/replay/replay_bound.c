@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/order.h"
-#include "planner/replay/replay_query.h"
+#include "planner/policy/vectors.h"
+#include "planner/replay/replay_row.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 

@@ -10,7 +10,6 @@
 #include "planner/policy/state.h"
 #include "planner/policy/victims.h"
 #include "planner/replay/list_walk.h"
-#include "planner/replay/replay_query.h"
 #include "planner/replay/replay_row.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
