@@ -58,10 +58,10 @@ libreplay_a_SOURCES = \
 	%D%/replay/list_walk.c %D%/replay/list_walk.h \
 	%D%/replay/output_error.c %D%/replay/output_error.h \
 	%D%/replay/replay.c %D%/replay/replay.h \
-	%D%/replay/replay_bound.c %D%/replay/replay_bound.h \
-	%D%/replay/replay_pass.c %D%/replay/replay_pass.h \
+	%D%/replay/replay_bound.c \
+	%D%/replay/replay_pass.c \
 	%D%/replay/replay_row.c %D%/replay/replay_row.h \
-	%D%/replay/replay_stack.c %D%/replay/replay_stack.h \
+	%D%/replay/replay_stack.c \
 	%D%/replay/replay_total.c %D%/replay/replay_total.h
 libreplay_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
@@ -99,7 +99,7 @@ libsimulate_a_SOURCES = \
 	%D%/simulate/simulate.c %D%/simulate/simulate.h \
 	%D%/simulate/simulate_cost.c %D%/simulate/simulate_cost.h \
 	%D%/simulate/simulate_fit.c \
-	%D%/simulate/simulate_series.c %D%/simulate/simulate_series.h \
+	%D%/simulate/simulate_series.c \
 	%D%/simulate/simulate_rate.c \
 	%D%/simulate/workload.h \
 	%D%/simulate/workload_csv.c \

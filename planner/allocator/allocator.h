@@ -76,11 +76,4 @@ void sh_apportion(const double *weight, int n, double base, int floor, int most,
 /* Every head of a layer by the layer's weight. */
 void sh_layer_weights(const struct sh_allocation *a, const double *weight, double base, int *budget);
 
-enum { SH_RAMP_DOWN, SH_RAMP_UP };      /* from the first layer to the last */
-
-/* Budgets on a straight line over the layers, as PyramidKV has it: without the protected tokens, the smallest layer
- * gets U / beta and the largest 2 U - U / beta, where U is the mean without them. The step is real; PyramidKV's own
- * code cuts it to whole tokens, which loses the total and lets budgets shrink when the mean grows. */
-void sh_layer_ramp(const struct sh_allocation *a, double beta, int direction, int *budget);
-
 #endif

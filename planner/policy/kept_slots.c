@@ -205,16 +205,6 @@ const struct sh_cache *sh_kept_cache(const struct sh_kept *k)
     return &k->cache;
 }
 
-int sh_kept_capacity(const struct sh_kept *k)
-{
-    return k->head.capacity;
-}
-
-int sh_kept_budget(const struct sh_kept *k)
-{
-    return k->head.budget;
-}
-
 size_t sh_kept_policy_bytes(const struct sh_kept *k)
 {
     return sh_state_resident_bytes(k->policy, &k->head);

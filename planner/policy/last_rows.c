@@ -21,16 +21,6 @@ void sh_last_rows_add(struct sh_last_rows *r, const struct sh_cache *c, const fl
     r->n_row++;
 }
 
-int sh_last_rows_n(const struct sh_last_rows *r, int window)
-{
-    return r->n_row < window ? r->n_row : window;
-}
-
-const float *sh_last_rows_row(const struct sh_last_rows *r, const struct sh_cache *c, int i)
-{
-    return r->at + (size_t)i * (size_t)c->head->capacity;
-}
-
 /* Entries whose slot no longer holds their token go; tokens newer than the last entry are inserted, mostly at the end.
  * When the state has moved to other slots, all entries are zeros: at most the first of them is right. */
 static void update(struct sh_neighbours *o, const struct sh_cache *c)

@@ -13,10 +13,6 @@ struct sh_last_rows {
 
 void sh_last_rows_add(struct sh_last_rows *r, const struct sh_cache *c, const float *row, int window);
 
-/* The number of rows in the ring; row i of them, in no order. */
-int sh_last_rows_n(const struct sh_last_rows *r, int window);
-const float *sh_last_rows_row(const struct sh_last_rows *r, const struct sh_cache *c, int i);
-
 /* The cached tokens in the order of their positions, and scores smoothed over neighbours in the text: the kernel is
  * centred on a token and covers `kernel` positions. A neighbour that was evicted counts as 0 in a mean and not at all
  * in a maximum. */

@@ -43,7 +43,7 @@ enum sh_needs {                         /* what a policy cannot work without    
     SH_NEEDS_QUERIES = 8,
     SH_NEEDS_PROMPT = 16,               /* decides once, when the prompt has been read: prefill > 0 */
     SH_NEEDS_FUTURE = 32,               /* a bound, not a policy that could run                   */
-    SH_IS_BOUND = 64,                   /* no policy at all: replay_bound.h knows what it is      */
+    SH_IS_BOUND = 64,                   /* no policy at all: replay_bound.c knows what it is      */
     SH_NEEDS_LENGTH = 128               /* decides by n_token: not the same in a cache for longer texts */
 };
 
@@ -140,7 +140,7 @@ struct sh_policy {
     const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept_slots.c's business: */
     unsigned needs;                     /* enum sh_needs                                          */
     /* Is a token's score on recorded rows independent of the other kept tokens? Then one pass over the full cache gives
-     * every budget (replay_stack.h). NULL: never. */
+     * every budget (replay_stack.c). NULL: never. */
     int (*is_stack)(const double *knob);
     int (*keeps_all)(const double *knob, int layer);            /* whatever the budget; NULL: no   */
     /* Describes the policy to a device; `to` comes as for window, with the knobs sinks and recent. Returns why a device

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_bound.h. */
-#include "planner/replay/replay_bound.h"
+/* See replay.h. */
+#include "planner/replay/replay.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_stack.h. A row is handled after the policy has seen it, together with the decision for the next token:
+/* See replay.h. A row is handled after the policy has seen it, together with the decision for the next token:
  * both need, of every place of the list, what its token has, and fetch it at once. */
-#include "planner/replay/replay_stack.h"
+#include "planner/replay/replay.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -270,11 +270,6 @@ static void sum_up(struct sh_replay_stack *s)
     s->is_summed = 1;
 }
 
-static double triangle(int n)
-{
-    return (double)n * (n + 1) / 2;
-}
-
 /* What depends on numbers of tokens only. Row t < prefill keeps t + 1, a later one min(t + 1, budget). */
 static void count_tokens(const struct sh_replay_stack *s, int budget, struct sh_replay_sums *out)
 {
@@ -284,7 +279,7 @@ static void count_tokens(const struct sh_replay_stack *s, int budget, struct sh_
     if (!prefill)
         full = budget;
     grown = grown > early ? grown : early;
-    out->sum[SH_OCCUPANCY] = triangle(grown) + (double)(n - grown) * budget;
+    out->sum[SH_OCCUPANCY] = (double)grown * (grown + 1) / 2 + (double)(n - grown) * budget;
     out->rows[SH_OCCUPANCY] = n;
     out->peak_tokens = grown;
     out->rows[SH_STABILITY] = n > 0 ? n - 1 : 0;
